@@ -57,7 +57,10 @@ func Extend(b []byte, n int) []byte {
 	return b[:len(b)+n]
 }
 
-// grow is apart from [Extend] so that the common case is inlined.
+// grow is apart from [Extend] so that the common case is small enough to be
+// inlined everywhere.
+//
+//go:noinline
 func grow(b []byte, n int) []byte { return append(b, make([]byte, n)...) }
 
 // AppendFloat32 appends a single-precision float (section 4.6).
@@ -87,8 +90,24 @@ func AppendFixed(b, p []byte) []byte {
 
 // AppendPad appends the padding that follows n bytes of opaque data.
 func AppendPad(b []byte, n int) []byte {
-	var zero [3]byte
-	return append(b, zero[:Pad(n)]...)
+	if n&3 == 0 {
+		return b
+	}
+	return appendZeros(b, n)
+}
+
+// appendZeros is apart from [AppendPad] so that data without padding, which is
+// most of it, costs no call.
+//
+//go:noinline
+func appendZeros(b []byte, n int) []byte {
+	switch Pad(n) {
+	case 1:
+		return append(b, 0)
+	case 2:
+		return append(b, 0, 0)
+	}
+	return append(b, 0, 0, 0)
 }
 
 // CheckLen is the encoder's half of a bound: it returns a [*LengthError] if n

@@ -137,7 +137,12 @@ func (d *Decoder) BoolOf(v uint32) bool {
 // bytes, with its padding, and returns the bytes: borrowed, and with no spare
 // capacity, so that appending to them copies.
 func (d *Decoder) Opaque(what string, limit uint32) []byte {
-	n := d.Uint32()
+	return d.Body(what, d.Uint32(), limit)
+}
+
+// Body is [Decoder.Opaque] behind a length that has been read, n. Generated code
+// reads lengths with the run of fields before them.
+func (d *Decoder) Body(what string, n, limit uint32) []byte {
 	if n > limit {
 		d.Fail(&LengthError{What: what, Len: uint64(n), Max: uint64(limit)})
 		return nil
@@ -165,7 +170,11 @@ func (d *Decoder) Fixed(n int) []byte {
 // that the rest of the record cannot hold is an error, so that what a decoder
 // allocates is bounded by what it was sent.
 func (d *Decoder) ArrayLen(what string, limit uint32, size int) int {
-	n := d.Uint32()
+	return d.Elements(what, d.Uint32(), limit, size)
+}
+
+// Elements is [Decoder.ArrayLen] for a length that has been read, n.
+func (d *Decoder) Elements(what string, n, limit uint32, size int) int {
 	if n > limit {
 		d.Fail(&LengthError{What: what, Len: uint64(n), Max: uint64(limit)})
 		return 0

@@ -1,0 +1,135 @@
+package emit
+
+import (
+	"strings"
+
+	"github.com/nfsbox/nfsbox/cmd/xdrgen/internal/xdrlang"
+)
+
+// code prints everything that goes to the file without tests.
+func (m *model) code() []byte {
+	g := &gen{m: m}
+	g.consts()
+	for _, d := range m.defs {
+		switch {
+		case d.alias:
+			g.alias(d)
+		case d.typ.kind == kEnum:
+			g.enum(d)
+		default:
+			g.structType(d)
+			g.appendMethod(d)
+			g.decodeMethod(d)
+			g.blockMethods(d)
+			g.listMethods(d)
+			g.bulkMethods(d)
+		}
+	}
+	g.programs()
+	return g.Bytes()
+}
+
+// gen prints one file.
+type gen struct {
+	printer
+	m       *model
+	onError string // what a decoder returns beside the error
+	blocks  int    // runs so far in the function being printed
+	lengths int    // so far in the function being printed
+	loops   int    // around the statement being printed
+}
+
+func (g *gen) consts() {
+	if len(g.m.spec.Consts) == 0 {
+		return
+	}
+	g.p("// Constants of the specification.")
+	g.p("const (")
+	for _, c := range g.m.spec.Consts {
+		g.comment(c.Doc)
+		g.p("%s = %v", goName(c.Name), c.Expr.Val)
+	}
+	g.p(")\n")
+}
+
+// comment prints the specification's words on a field or constant.
+func (g *gen) comment(doc string) {
+	if doc == "" {
+		return
+	}
+	for line := range strings.SplitSeq(doc, "\n") {
+		g.p("// %s", strings.TrimSpace(line))
+	}
+}
+
+// alias prints a type that only renames another, where there is a Go type worth
+// the name; numbers and byte slices stay what they are.
+func (g *gen) alias(d *def) {
+	if d.typ.kind != kFixed && d.typ.def == nil {
+		return
+	}
+	g.doc(d.name+" is "+d.spec+".", d.doc)
+	// A definition of this name gave the type its String already.
+	g.p("type %s = %s\n", d.name, d.typ)
+}
+
+func (g *gen) enum(d *def) {
+	g.doc(d.name+" is the enum "+d.spec+".", d.doc)
+	g.p("type %s int32\n", d.name)
+	g.p("// The values of %s.", d.name)
+	g.p("const (")
+	for _, e := range d.members {
+		g.comment(e.Doc)
+		g.p("%s %s = %v", goName(e.Name), d.name, e.Val)
+	}
+	g.p(")\n")
+	g.p("// String is the name that the specification has for v, or its number.")
+	g.p("func (v %s) String() string {", d.name)
+	g.p("switch v {")
+	for _, e := range d.members {
+		g.p("case %s:\nreturn %q", goName(e.Name), e.Name)
+	}
+	g.p("}\nreturn \"%s(\" + strconv.Itoa(int(v)) + \")\"\n}\n", d.spec)
+}
+
+// structType prints the Go declaration of a struct, union, array or list.
+func (g *gen) structType(d *def) {
+	switch {
+	case d.typ.kind == kUnion:
+		g.doc(d.name+" is the union "+d.spec+". "+d.fields[0].name+" selects which of the other\n"+
+			"// fields travels; decoding leaves the others as they are.", d.doc)
+	case d.node:
+		g.doc(d.name+" is "+d.spec+", one element of a linked list.", d.doc)
+	case d.typ.kind == kStruct:
+		g.doc(d.name+" is "+d.spec+".", d.doc)
+	case d.typ.kind == kArray:
+		g.doc(d.name+" is "+d.spec+".", d.doc)
+		g.p("type %s [%d]%s\n", d.name, d.typ.n, d.typ.elem)
+		return
+	case d.typ.kind == kList:
+		g.doc(d.name+" is "+d.spec+", a linked list on the wire.", d.doc)
+		g.p("type %s []%s\n", d.name, d.typ.elem)
+		return
+	default:
+		g.doc(d.name+" is "+d.spec+".", d.doc)
+		g.p("type %s []%s\n", d.name, d.typ.elem)
+		return
+	}
+	g.p("type %s struct {", d.name)
+	for _, f := range d.fields {
+		g.comment(f.doc)
+		g.p("%s %s%s", f.name, f.typ, bound(f.typ))
+	}
+	if d.hasOwnBulk() {
+		g.p("\nbulkLen int // what DecodeHead announced, for DecodeTail")
+	}
+	g.p("}\n")
+}
+
+// bound is a comment on how long a field may be.
+func bound(t *typ) string {
+	if (t.kind != kBytes && t.kind != kSlice) || t.name != "" || t.bound == xdrlang.Unbounded {
+		return ""
+	}
+	return " // at most " + xdrlang.Value{Abs: uint64(t.bound)}.String()
+}

@@ -1,0 +1,29 @@
+package nfs3
+
+import (
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// Result is what the results of all procedures but NULL have in common: they
+// begin with a status.
+type Result interface {
+	xdr.Unmarshaler
+	Stat() *Nfsstat3
+}
+
+// Err is s as an error of the contract, nil for NFS3_OK. The numbers are the
+// same; one that RFC 1813 does not know stays what it is.
+func (s Nfsstat3) Err() error {
+	if s == NFS3_OK {
+		return nil
+	}
+	return vfs.Status(s)
+}
+
+// StatusOf is err as it goes onto the wire. ok is false if err has no number of
+// its own and became NFS3ERR_SERVERFAULT: the server reports it in its log.
+func StatusOf(err error) (s Nfsstat3, ok bool) {
+	v, ok := vfs.StatusOf(err)
+	return Nfsstat3(v), ok
+}
