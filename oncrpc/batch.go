@@ -1,0 +1,128 @@
+package oncrpc
+
+import (
+	"net"
+
+	"github.com/nfsbox/nfsbox/internal/bufpool"
+)
+
+// Releaser is the owner of bytes that were lent to a reply. Release is called
+// exactly once, when the bytes have been written or dropped.
+type Releaser interface{ Release() }
+
+// batch is what one write carries: messages, encoded in head, and between them
+// bulk that stays where it is. A batch belongs to whoever is writing.
+type batch struct {
+	head []byte
+	cuts []cut
+	lent int64       // the length of all bulk
+	segs net.Buffers // head and bulk in order: cut i is segs[2i+1]
+	left net.Buffers // the part of segs that is not written yet
+}
+
+// cut is bulk that belongs at head[at].
+type cut struct {
+	at    int
+	bulk  []byte
+	owner Releaser // nil: somebody who waits
+}
+
+// bulk lays p behind what is encoded so far.
+func (b *batch) bulk(p []byte, owner Releaser) {
+	b.cuts = append(b.cuts, cut{at: len(b.head), bulk: p, owner: owner})
+	b.lent += int64(len(p))
+}
+
+// bytes is the batch's length so far.
+func (b *batch) bytes() int64 { return int64(len(b.head)) + b.lent }
+
+// rewind takes back what was added since head had n bytes and there were cuts
+// cuts.
+func (b *batch) rewind(n, cuts int) {
+	b.head = b.head[:n]
+	for i := range b.cuts[cuts:] {
+		b.lent -= int64(len(b.cuts[cuts+i].bulk))
+	}
+	clear(b.cuts[cuts:])
+	b.cuts = b.cuts[:cuts]
+}
+
+// seal lays the batch out for writing.
+func (b *batch) seal() {
+	b.segs = b.segs[:0]
+	at := 0
+	for i := range b.cuts {
+		c := &b.cuts[i]
+		b.segs = append(b.segs, b.head[at:c.at], c.bulk)
+		at = c.at
+	}
+	b.segs = append(b.segs, b.head[at:])
+	b.left = b.segs
+	if b.bytes() == 0 {
+		b.left = nil
+	}
+}
+
+// vectored reports whether one Write of several buffers on nc is one system
+// call. On anything else net.Buffers makes a Write of each.
+func vectored(nc net.Conn) bool {
+	switch nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		return true
+	}
+	return false
+}
+
+// coalesce copies the batch into one buffer of pool, for a connection that is
+// not vectored, or because its bulk must not be touched any more. The caller
+// releases the buffer, if there is one, when the batch has been written.
+func (b *batch) coalesce(pool *bufpool.Pool) *bufpool.Buffer {
+	if len(b.cuts) == 0 {
+		return nil
+	}
+	n := 0
+	for _, s := range b.left {
+		n += len(s)
+	}
+	buf := pool.Get(n)
+	at := 0
+	for _, s := range b.left {
+		at += copy(buf.B[at:], s)
+	}
+	b.segs = append(b.segs[:0], buf.B)
+	b.left = b.segs
+	return buf
+}
+
+// write writes what is left, in one system call unless the kernel takes less,
+// and answers how much went out.
+func (b *batch) write(nc net.Conn) (int64, error) {
+	if len(b.left) == 1 {
+		n, err := nc.Write(b.left[0])
+		b.left[0] = b.left[0][n:]
+		if err == nil {
+			b.left = nil
+		}
+		return int64(n), err
+	}
+	return b.left.WriteTo(nc)
+}
+
+// written is how many of segs have been written whole.
+func (b *batch) written() int { return len(b.segs) - len(b.left) }
+
+// reset releases what the batch holds and empties it.
+func (b *batch) reset() {
+	for i := range b.cuts {
+		if o := b.cuts[i].owner; o != nil {
+			o.Release()
+		}
+	}
+	clear(b.cuts)
+	clear(b.segs)
+	b.cuts, b.segs, b.left = b.cuts[:0], b.segs[:0], nil
+	b.head, b.lent = b.head[:0], 0
+	if cap(b.head) > keepBytes {
+		b.head = nil
+	}
+}

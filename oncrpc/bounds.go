@@ -1,0 +1,167 @@
+package oncrpc
+
+import "time"
+
+// Bounds of the wire, the same on both sides.
+const (
+	// MaxAuthBody is the longest body of a credential or a verifier (RFC 5531,
+	// section 8.2). A server denies a call above it; a client fails one.
+	MaxAuthBody = 400
+
+	// MaxMachineName and MaxGIDs bound the fields of AUTH_SYS (RFC 5531,
+	// appendix A). A credential above them does not encode and does not parse.
+	MaxMachineName = 255
+	MaxGIDs        = 16
+
+	// maxFragments is how many fragments one record may have, and
+	// maxEmptyFragments how many of them may be empty. Servers exist that send
+	// 4000 bytes a fragment; nobody needs more than these. Above either the
+	// connection is closed.
+	maxFragments      = 4096
+	maxEmptyFragments = 16
+
+	// directRead is the number of bytes from which on they are read straight
+	// to where they belong. Fewer go through the connection's read buffer,
+	// which then takes in what follows as well.
+	directRead = 2048
+
+	// growFactor bounds what an announced length costs: a buffer never grows
+	// to more than growFactor times the bytes that have really arrived, or
+	// smallRecord if that is more.
+	growFactor  = 16
+	smallRecord = 4096
+
+	// inlineBulk is the size up to which bulk is copied next to its head. An
+	// entry more in a vectored write costs about as much as copying this.
+	inlineBulk = 2048
+
+	// keepBytes is how much encoding space a connection keeps between
+	// writes. A batch that needed more gives it back to the garbage collector.
+	keepBytes = 64 << 10
+
+	// maxBatch is how many messages one write carries, two or three buffers
+	// each: below the 1024 buffers that one writev takes. What is more waits
+	// for the next.
+	maxBatch = 256
+
+	// maxIdleReads is how often in a row a connection may answer a read with
+	// neither bytes nor an error before it counts as broken.
+	maxIdleReads = 100
+)
+
+// Bounds of the client.
+const (
+	// slotCount is the size of the slot table, a power of two: a reply finds
+	// its call at xid modulo slotCount. A number whose slot is taken is
+	// skipped. maxInFlight calls may hold slots at once, so that a free one is
+	// never far; a caller above waits until another has returned.
+	slotCount   = 1024
+	maxInFlight = slotCount / 2
+
+	// DefaultTimeout is how long one try waits for its reply. It is what
+	// nfs(5) gives TCP mounts.
+	DefaultTimeout = 60 * time.Second
+
+	// DefaultRetries is how often a repeatable call is sent again.
+	DefaultRetries = 2
+
+	// DefaultDialTries is how many failed dials one call waits for.
+	DefaultDialTries = 3
+
+	// maxUnsentTries is how often a call may see its connection die before all
+	// of the call was written. Such a call cannot have been executed, and is
+	// sent again whatever it is; above the bound it fails.
+	maxUnsentTries = 4
+
+	// dialTimeout bounds one dial, securing the connection included.
+	dialTimeout = 30 * time.Second
+
+	// backoffMin is the pause after a first failed dial; it doubles up to
+	// backoffMax. A connection that was lost before it gave one reply counts
+	// as a failed dial.
+	backoffMin = 20 * time.Millisecond
+	backoffMax = 10 * time.Second
+
+	// tickEvery is how often the client looks for calls that are overdue and
+	// for writers that ought to be interrupted. It rests while no call is
+	// under way. Time-outs are this coarse.
+	tickEvery = 10 * time.Millisecond
+
+	// writeRounds is how many writes one caller does for others before a
+	// goroutine takes over: nobody's own call waits for everybody's.
+	writeRounds = 4
+
+	// clientReadBuffer is the connection's read buffer, for many small
+	// replies at once; while bulk is awaited one read takes no more than
+	// bulkReadAhead, because what lands in the buffer must be copied out.
+	clientReadBuffer = 64 << 10
+	bulkReadAhead    = 4 << 10
+
+	// replyHead is how much of a reply is read before looking at it, and
+	// maxReplyHead how much may stand before its bulk. A reply with a longer
+	// head fails its call.
+	replyHead    = 512
+	maxReplyHead = 64 << 10
+
+	// DefaultMaxReply is the longest reply. A longer one closes the
+	// connection.
+	DefaultMaxReply = 64 << 20
+
+	// maxStray is how many replies in a row may belong to no call that was
+	// ever made. Above it the connection is closed: the peer is no RPC server.
+	maxStray = 256
+)
+
+// Bounds of the server: the defaults of [ServerOptions] and what has none.
+const (
+	// DefaultMaxConns is how many connections are served at once. Above it
+	// the one that has been silent longest, without a call under way, makes
+	// room; if there is none, the new one is closed.
+	DefaultMaxConns = 4096
+
+	// DefaultMaxRecord is the longest request: 1 MiB of data and ample space
+	// around it. A longer one closes the connection.
+	DefaultMaxRecord = 1<<20 + 64<<10
+
+	// DefaultMaxCallsPerConn is how many calls of one connection may be under
+	// way, up to the reply's leaving. At the bound that connection is not read.
+	DefaultMaxCallsPerConn = 128
+
+	// DefaultMaxRequestBytes is how much memory requests may take, all
+	// connections together and requests up to smallRecord left out. At the
+	// bound connections with large requests are not read.
+	DefaultMaxRequestBytes = 256 << 20
+
+	// DefaultIdleTimeout closes a connection that has neither sent a request
+	// nor waited for a reply for so long. Six minutes is what Linux nfsd does.
+	DefaultIdleTimeout = 6 * time.Minute
+
+	// DefaultHeadTimeout is how long a request that has begun may take to
+	// reach the next size of its buffer (see growFactor), and so to arrive.
+	DefaultHeadTimeout = 10 * time.Second
+
+	// DefaultWriteTimeout is how long a client may go on without taking
+	// minWriteProgress bytes of the replies that wait for it. Then its
+	// connection is closed, and their memory comes back.
+	DefaultWriteTimeout = 30 * time.Second
+	minWriteProgress    = 64 << 10
+
+	// lingerTime is how long a drained connection is read, for the client's
+	// own close: closing with unread input destroys replies already sent. It
+	// is also how long a client that has closed its side still gets replies;
+	// then its handlers' contexts end.
+	lingerTime = 2 * time.Second
+
+	// serverReadBuffer is the connection's read buffer. Idle connections hold
+	// on to theirs, so it is small.
+	serverReadBuffer = 8 << 10
+
+	// inlineReply is the size up to which an encoded reply is copied into the
+	// write; a longer one is written from its own buffer.
+	inlineReply = 4096
+
+	// acceptPauseMin and acceptPauseMax bound the pause after a failed
+	// accept: out of descriptors, most likely, and some may come back.
+	acceptPauseMin = 5 * time.Millisecond
+	acceptPauseMax = time.Second
+)

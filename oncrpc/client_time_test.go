@@ -1,0 +1,261 @@
+package oncrpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// bubble is a client in fake time, whose server's part the test plays on pipes.
+type bubble struct {
+	t     *testing.T
+	c     *Client
+	conns chan net.Conn
+	start time.Time
+}
+
+// inBubble runs f in fake time and searches for losses afterwards. refuse is how
+// many dials fail first.
+func inBubble(t *testing.T, o ClientOptions, refuse int, f func(*bubble)) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bubble{t: t, conns: make(chan net.Conn, 64), start: time.Now()}
+		o.Dial = func(context.Context) (net.Conn, error) {
+			if refuse > 0 {
+				refuse--
+				return nil, errTest
+			}
+			near, far := net.Pipe()
+			b.conns <- far
+			return near, nil
+		}
+		b.c = NewClient(o)
+		f(b)
+		if err := b.c.Close(); err != nil {
+			t.Error(err)
+		}
+		for len(b.conns) > 0 {
+			_ = (<-b.conns).Close() // nobody uses them
+		}
+		synctest.Wait()
+		if st := b.c.Stats(); st.Buffers != 0 || st.InFlight != 0 || st.Conns != 0 {
+			t.Errorf("client left things behind: %+v", st)
+		}
+	})
+}
+
+func (b *bubble) accept() *rawConn {
+	nc := <-b.conns
+	b.t.Cleanup(func() { _ = nc.Close() }) // most are closed by then
+	return &rawConn{t: b.t, nc: nc, r: recordReader{src: nc, buf: make([]byte, 4096), ahead: 4096, max: 1 << 30}}
+}
+
+// passed checks how much time has gone by, up to some ticks.
+func (b *bubble) passed(want time.Duration) {
+	b.t.Helper()
+	if d := time.Since(b.start); d < want || d > want+5*tickEvery {
+		b.t.Errorf("%v have passed, want %v", d, want)
+	}
+}
+
+// TestTimeoutResends has a server that stays silent: the call is sent again,
+// with its number, on new connections, and then fails.
+func TestTimeoutResends(t *testing.T) {
+	inBubble(t, ClientOptions{Timeout: 5 * time.Second, Retries: 2, FirstXID: 9}, 0, func(b *bubble) {
+		done := begin(func() error { return callEcho(b.t.Context(), b.c, procEcho, "x") })
+		for try := range 3 {
+			r := b.accept()
+			if xid, _, _ := r.call(); xid != 9 {
+				t.Errorf("try %d has number %d", try, xid)
+			}
+			if _, err := r.receive(); err == nil {
+				t.Error("sent again on the same connection")
+			}
+		}
+		if err := <-done; !is(ErrTimeout)(err) || errors.Is(err, ErrUnknownOutcome) {
+			t.Errorf("error %v", err)
+		}
+		if d := time.Since(b.start); d < 15*time.Second || d > 16*time.Second {
+			t.Errorf("failed after %v", d)
+		}
+		if st := b.c.Stats(); st.Timeouts != 3 || st.Retransmits != 2 || st.Dials != 3 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestTimeoutOnce is TestTimeoutResends with a call that may not be repeated.
+func TestTimeoutOnce(t *testing.T) {
+	inBubble(t, ClientOptions{Timeout: 5 * time.Second}, 0, func(b *bubble) {
+		done := begin(func() error { return callEcho(b.t.Context(), b.c, procOnce, "x") })
+		r := b.accept()
+		r.call()
+		if err := <-done; !is(ErrTimeout, ErrUnknownOutcome)(err) {
+			t.Errorf("error %v", err)
+		}
+		b.passed(5 * time.Second)
+		r.mustCloseNow()
+	})
+}
+
+// mustCloseNow is mustClose without a deadline, for fake time.
+func (r *rawConn) mustCloseNow() {
+	if _, err := r.receive(); err == nil {
+		r.t.Error("connection is not closed")
+	}
+}
+
+// TestTimeoutSpares: a connection on which a call has timed out is kept for the
+// calls that still wait, and gets no new ones. What it says to the call that has
+// left it, late, does not reach the caller's buffer.
+func TestTimeoutSpares(t *testing.T) {
+	inBubble(t, ClientOptions{Timeout: 10 * time.Second}, 0, func(b *bubble) {
+		buf := make([]byte, 8)
+		read := begin(func() error {
+			r, err := b.c.Call(b.t.Context(), proc(procRead), Auth{}, &readArgs{}, &readRes{Data: buf})
+			r.Release()
+			return err
+		})
+		old := b.accept()
+		first, _, _ := old.call()
+		time.Sleep(6 * time.Second)
+		other := begin(func() error { return callEcho(b.t.Context(), b.c, procEcho, "other") })
+		second, _, args := old.call()
+		fresh := b.accept() // when read times out
+		b.passed(10 * time.Second)
+		if again, _, _ := fresh.call(); again != first {
+			t.Errorf("read has number %d, then %d", first, again)
+		}
+		bad := join(words(0, 0, 8), bytes.Repeat([]byte{0xbb}, 8), words(0))
+		old.send(record(accepted(first, bad)))
+		old.send(record(accepted(second, args)))
+		if err := <-other; err != nil {
+			t.Errorf("the other call: %v", err)
+		}
+		old.mustCloseNow()
+		good := join(words(0, 0, 8), bytes.Repeat([]byte{0x11}, 8), words(0))
+		fresh.send(record(accepted(first, good)))
+		if err := <-read; err != nil || buf[0] != 0x11 {
+			t.Errorf("read: %v, %x", err, buf)
+		}
+		if st := b.c.Stats(); st.Late != 1 || st.Dials != 2 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestDialFails looks at how often and how fast a client dials in vain.
+func TestDialFails(t *testing.T) {
+	inBubble(t, ClientOptions{DialTries: 4}, 1000, func(b *bubble) {
+		err := callEcho(b.t.Context(), b.c, procOnce, "x")
+		if !is(ErrNoConnection, errTest)(err) || errors.Is(err, ErrUnknownOutcome) || !strings.Contains(err.Error(), "check that") {
+			t.Errorf("error %v", err)
+		}
+		b.passed(backoffMin + 2*backoffMin + 4*backoffMin)
+		if st := b.c.Stats(); st.DialErrors != 4 {
+			t.Errorf("%+v", st)
+		}
+		ctx, cancel := context.WithTimeout(b.t.Context(), time.Millisecond)
+		defer cancel()
+		if err := callEcho(ctx, b.c, procEcho, "x"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("cancelled while dialing: %v", err)
+		}
+	})
+}
+
+// TestDialBackoff keeps on calling for an hour a server that refuses.
+func TestDialBackoff(t *testing.T) {
+	inBubble(t, ClientOptions{}, 1<<30, func(b *bubble) {
+		for time.Since(b.start) < time.Hour {
+			if err := callEcho(b.t.Context(), b.c, procEcho, "x"); !errors.Is(err, ErrNoConnection) {
+				t.Fatal(err)
+			}
+		}
+		if n := b.c.Stats().DialErrors; n > uint64(time.Hour/backoffMax)+20 {
+			t.Errorf("%d dials in an hour", n)
+		}
+	})
+}
+
+// TestDialRecovers dials in vain twice, then reaches the server.
+func TestDialRecovers(t *testing.T) {
+	inBubble(t, ClientOptions{}, 2, func(b *bubble) {
+		done := begin(func() error { return callEcho(b.t.Context(), b.c, procOnce, "x") })
+		r := b.accept()
+		xid, _, args := r.call()
+		r.send(record(accepted(xid, args)))
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		b.passed(3 * backoffMin)
+	})
+}
+
+// TestHangsUp has a server that accepts and hangs up, for an hour. Calls of
+// which nothing was written fail as such, and nobody dials in a tight loop.
+func TestHangsUp(t *testing.T) {
+	inBubble(t, ClientOptions{}, 0, func(b *bubble) {
+		stop := make(chan struct{})
+		defer close(stop)
+		go func() {
+			for {
+				select {
+				case nc := <-b.conns:
+					_ = nc.Close() // that is the point
+				case <-stop:
+					return
+				}
+			}
+		}()
+		calls := 0
+		for ; time.Since(b.start) < time.Hour; calls++ {
+			if err := callEcho(b.t.Context(), b.c, procOnce, "x"); err == nil || errors.Is(err, ErrUnknownOutcome) {
+				t.Fatal(err)
+			}
+		}
+		if n := b.c.Stats().Dials; n > uint64(time.Hour/backoffMax)+20 {
+			t.Errorf("%d connections in an hour", n)
+		}
+		if calls < 50 {
+			t.Errorf("%d calls in an hour", calls)
+		}
+	})
+}
+
+// TestServerDoesNotRead has a server that takes nothing: calls time out, with
+// the connection.
+func TestServerDoesNotRead(t *testing.T) {
+	inBubble(t, ClientOptions{Timeout: 5 * time.Second, Retries: -1}, 0, func(b *bubble) {
+		done := begin(func() error { return callEcho(b.t.Context(), b.c, procEcho, "x") })
+		r := b.accept()
+		if err := <-done; !errors.Is(err, ErrTimeout) {
+			t.Errorf("error %v", err)
+		}
+		b.passed(5 * time.Second)
+		r.mustCloseNow()
+	})
+}
+
+// TestIdleClient: without calls there is no timer.
+func TestIdleClient(t *testing.T) {
+	inBubble(t, ClientOptions{}, 0, func(b *bubble) {
+		done := begin(func() error { return callEcho(b.t.Context(), b.c, procEcho, "x") })
+		r := b.accept()
+		xid, _, args := r.call()
+		time.Sleep(time.Minute / 2)
+		r.send(record(accepted(xid, args)))
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Hour)
+		b.c.mu.Lock()
+		defer b.c.mu.Unlock()
+		if b.c.ticking {
+			t.Error("the clock runs")
+		}
+	})
+}

@@ -1,0 +1,191 @@
+package oncrpc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// ErrTimeout says that no reply came in time. It Is [os.ErrDeadlineExceeded].
+var ErrTimeout error = timeoutError{}
+
+type timeoutError struct{}
+
+func (timeoutError) Error() string        { return "oncrpc: no reply in time" }
+func (timeoutError) Timeout() bool        { return true }
+func (timeoutError) Is(target error) bool { return target == os.ErrDeadlineExceeded }
+
+// ErrClosed is returned by calls on a client that was closed.
+var ErrClosed = errors.New("oncrpc: client closed")
+
+// ErrServerClosed is returned by [Server.Serve] after Shutdown or Close.
+var ErrServerClosed = errors.New("oncrpc: server closed")
+
+// ErrUnknownOutcome says that a call which must not be sent twice was sent, and
+// that no usable reply came: connection lost, cancelled, timed out. The server may or
+// may not have executed it. Errors that are ErrUnknownOutcome are their cause,
+// too. An error of a call that is not repeatable and is not ErrUnknownOutcome
+// means that the server has not executed it, or has answered so itself.
+var ErrUnknownOutcome = errors.New("the server may or may not have executed it")
+
+// ErrNoConnection says that no connection could be had.
+var ErrNoConnection = errors.New("no connection")
+
+// ErrGarbageArgs is a handler's answer to arguments that it cannot decode, or
+// cannot make sense of; the client receives GARBAGE_ARGS. The errors of package
+// xdr mean the same.
+var ErrGarbageArgs = errors.New("oncrpc: garbage arguments")
+
+// ErrDrop is a handler's wish to send no reply at all.
+var ErrDrop = errors.New("oncrpc: drop the call")
+
+// Errors for which a connection is given up.
+var (
+	errRecordEnd   = errors.New("oncrpc: end of record")
+	errFragments   = fmt.Errorf("oncrpc: record has more than %d fragments", maxFragments)
+	errEmpties     = fmt.Errorf("oncrpc: record has more than %d empty fragments", maxEmptyFragments)
+	errNotCall     = errors.New("oncrpc: message to a server is no call")
+	errNotReply    = errors.New("oncrpc: message to a client is no reply")
+	errCutMessage  = errors.New("oncrpc: record too short for an RPC message")
+	errStray       = fmt.Errorf("oncrpc: %d replies in a row to calls never made; the peer is no RPC server", maxStray)
+	errNoProgress  = errors.New("oncrpc: connection reads without bytes or error")
+	errNotReading  = fmt.Errorf("the server does not take what it is sent: %w", ErrTimeout)
+	errNotTaking   = errors.New("oncrpc: the client does not take its replies")
+	errRetired     = errors.New("oncrpc: connection retired")
+	errDetached    = errors.New("oncrpc: caller has left")
+	errIdle        = errors.New("oncrpc: connection idle")
+	errSlow        = errors.New("oncrpc: request takes too long to arrive")
+	errDraining    = errors.New("oncrpc: server is shutting down")
+	errEvicted     = errors.New("oncrpc: idle connection closed to make room")
+	errEarlyData   = errors.New("oncrpc: data sent between STARTTLS and the handshake")
+	errExited      = errors.New("oncrpc: handler ended its goroutine")
+	errReplyTwice  = errors.New("oncrpc: handler replied twice")
+	errConnGone    = errors.New("oncrpc: connection is gone")
+	errBulkTooLong = errors.New("oncrpc: more bulk than its buffer holds")
+)
+
+// RecordError reports a record longer than allowed. The connection is closed.
+type RecordError struct{ Len, Max int64 }
+
+func (e *RecordError) Error() string {
+	return fmt.Sprintf("oncrpc: record of at least %d bytes, at most %d allowed", e.Len, e.Max)
+}
+
+// AcceptStat is the status of an accepted call (accept_stat, RFC 5531, section 9).
+type AcceptStat uint32
+
+// Statuses of accepted calls.
+const (
+	Success      AcceptStat = 0
+	ProgUnavail  AcceptStat = 1
+	ProgMismatch AcceptStat = 2
+	ProcUnavail  AcceptStat = 3
+	GarbageArgs  AcceptStat = 4
+	SystemErr    AcceptStat = 5
+)
+
+func (s AcceptStat) String() string {
+	switch s {
+	case Success:
+		return "SUCCESS"
+	case ProgUnavail:
+		return "PROG_UNAVAIL: the server does not have this program"
+	case ProgMismatch:
+		return "PROG_MISMATCH: the server does not have this version"
+	case ProcUnavail:
+		return "PROC_UNAVAIL: the server does not have this procedure"
+	case GarbageArgs:
+		return "GARBAGE_ARGS: the server cannot decode the arguments"
+	case SystemErr:
+		return "SYSTEM_ERR: the server failed"
+	}
+	return fmt.Sprintf("accept_stat %d", uint32(s))
+}
+
+// AcceptError is the answer of a server that took a call and did not execute
+// it, or failed in doing so.
+type AcceptError struct {
+	Stat      AcceptStat
+	Low, High uint32 // with ProgMismatch: the versions that the server has
+}
+
+func (e *AcceptError) Error() string {
+	if e.Stat == ProgMismatch {
+		return fmt.Sprintf("oncrpc: %v, but %d to %d", e.Stat, e.Low, e.High)
+	}
+	return "oncrpc: " + e.Stat.String()
+}
+
+// RejectStat says why a call was denied (reject_stat, RFC 5531, section 9).
+type RejectStat uint32
+
+// Reasons for a denial.
+const (
+	RPCMismatch  RejectStat = 0
+	AuthRejected RejectStat = 1 // AUTH_ERROR
+)
+
+// AuthStat says what was wrong with a credential (auth_stat, RFC 5531, section 9).
+type AuthStat uint32
+
+// What may be wrong with a credential or a verifier.
+const (
+	AuthOK           AuthStat = 0
+	AuthBadCred      AuthStat = 1
+	AuthRejectedCred AuthStat = 2
+	AuthBadVerf      AuthStat = 3
+	AuthRejectedVerf AuthStat = 4
+	AuthTooWeak      AuthStat = 5
+	AuthInvalidResp  AuthStat = 6
+	AuthFailed       AuthStat = 7
+)
+
+func (s AuthStat) String() string {
+	names := [...]string{"AUTH_OK", "AUTH_BADCRED", "AUTH_REJECTEDCRED", "AUTH_BADVERF",
+		"AUTH_REJECTEDVERF", "AUTH_TOOWEAK", "AUTH_INVALIDRESP", "AUTH_FAILED"}
+	if int64(s) < int64(len(names)) {
+		return names[s]
+	}
+	return fmt.Sprintf("auth_stat %d", uint32(s))
+}
+
+// DeniedError is the answer of a server that did not take a call.
+type DeniedError struct {
+	Stat      RejectStat
+	Low, High uint32   // with RPCMismatch: the RPC versions that the server speaks
+	Auth      AuthStat // with AuthRejected
+}
+
+func (e *DeniedError) Error() string {
+	switch e.Stat {
+	case RPCMismatch:
+		return fmt.Sprintf("oncrpc: denied: RPC_MISMATCH: the server speaks RPC versions %d to %d", e.Low, e.High)
+	case AuthRejected:
+		return fmt.Sprintf("oncrpc: denied: AUTH_ERROR: %v", e.Auth)
+	}
+	return fmt.Sprintf("oncrpc: denied: reject_stat %d", uint32(e.Stat))
+}
+
+// AuthError is a handler's answer to a credential that it does not take: the
+// client receives MSG_DENIED with AUTH_ERROR.
+type AuthError struct{ Stat AuthStat }
+
+func (e *AuthError) Error() string { return "oncrpc: credential refused: " + e.Stat.String() }
+
+// isGarbage reports whether a handler's error says that the arguments did not
+// decode.
+func isGarbage(err error) bool {
+	if errors.Is(err, ErrGarbageArgs) || errors.Is(err, xdr.ErrShort) || errors.Is(err, xdr.ErrTrailing) {
+		return true
+	}
+	if _, ok := errors.AsType[*xdr.LengthError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*xdr.ValueError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*xdr.DepthError](err)
+	return ok
+}

@@ -1,0 +1,226 @@
+package oncrpc
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"github.com/nfsbox/nfsbox/internal/bufpool"
+)
+
+// A record is a message on a stream: fragments, each behind a word that holds
+// its length and, in the top bit, whether it is the last (RFC 5531, section 11).
+const (
+	lastFragment = 1 << 31
+	markBytes    = 4
+)
+
+// recordReader takes records off a stream. It holds what it has read ahead, and
+// every method can be called again after an error of src that was not final (a
+// deadline that has passed): no byte is lost or seen twice.
+type recordReader struct {
+	src   io.Reader
+	buf   []byte // read ahead: buf[r:w]
+	r, w  int
+	ahead int // one read into buf takes at most so much
+	max   int // the longest record
+
+	left   int  // of the current fragment
+	last   bool // the current fragment is the record's last
+	size   int  // of the record's fragments so far
+	frags  int  // fragments of this record so far; 0: between records
+	empty  int  // how many of them were empty
+	silent int  // reads in a row that gave nothing
+}
+
+// idle reports whether nothing of a next record has been seen.
+func (r *recordReader) idle() bool { return r.frags == 0 && r.r == r.w }
+
+// begin waits for the next record. The one before must have been read to its
+// end. io.EOF is a stream that ended between two records.
+func (r *recordReader) begin() error {
+	for r.frags == 0 {
+		if err := r.header(); err != nil {
+			return err
+		}
+	}
+	return r.advance()
+}
+
+// advance moves on to the next fragment that holds bytes; errRecordEnd says
+// that there is none.
+func (r *recordReader) advance() error {
+	for r.left == 0 {
+		if r.last {
+			return errRecordEnd
+		}
+		if err := r.header(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// header reads the word before a fragment.
+func (r *recordReader) header() error {
+	if err := r.fill(markBytes); err != nil {
+		return err
+	}
+	word := binary.BigEndian.Uint32(r.buf[r.r:])
+	r.r += markBytes
+	n := int64(word &^ lastFragment)
+	if total := int64(r.size) + n; total > int64(r.max) {
+		return &RecordError{Len: total, Max: int64(r.max)}
+	}
+	r.last = word&lastFragment != 0
+	r.left = int(n)
+	r.size += int(n)
+	r.frags++
+	if r.frags > maxFragments {
+		return errFragments
+	}
+	if n == 0 && !r.last {
+		if r.empty++; r.empty > maxEmptyFragments {
+			return errEmpties
+		}
+	}
+	return nil
+}
+
+// finished moves on as advance does, and closes the record at its end. It
+// answers whether to stop here, and with what error.
+func (r *recordReader) finished() (bool, error) {
+	err := r.advance()
+	if errors.Is(err, errRecordEnd) {
+		r.end()
+		return true, nil
+	}
+	return err != nil, err
+}
+
+// end closes the record; it must have been read to its end.
+func (r *recordReader) end() { r.left, r.last, r.size, r.frags, r.empty = 0, false, 0, 0, 0 }
+
+// fill makes n bytes stand in buf.
+func (r *recordReader) fill(n int) error {
+	for r.w-r.r < n {
+		if r.r == r.w {
+			r.r, r.w = 0, 0
+		} else if r.r+n > len(r.buf) {
+			r.w = copy(r.buf, r.buf[r.r:r.w])
+			r.r = 0
+		}
+		m, err := r.src.Read(r.buf[r.w:min(len(r.buf), r.w+max(n, r.ahead))])
+		r.w += m
+		if err := r.check(m, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check judges what one read of src gave. An error that came with bytes comes
+// again without.
+func (r *recordReader) check(n int, err error) error {
+	if n > 0 {
+		r.silent = 0
+		return nil
+	}
+	if errors.Is(err, io.EOF) && !r.idle() {
+		return io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return err
+	}
+	if r.silent++; r.silent > maxIdleReads {
+		return errNoProgress
+	}
+	return nil
+}
+
+// Read reads from the record: across fragments, but not beyond its end, where
+// it answers errRecordEnd. Many bytes are read straight into p.
+func (r *recordReader) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if err := r.advance(); err != nil {
+		return 0, err
+	}
+	n := min(len(p), r.left)
+	if r.r == r.w && n >= directRead {
+		n, err := r.src.Read(p[:n])
+		r.left -= n
+		return n, r.check(n, err)
+	}
+	if err := r.fill(1); err != nil {
+		return 0, err
+	}
+	n = copy(p[:n], r.buf[r.r:r.w])
+	r.r += n
+	r.left -= n
+	return n, nil
+}
+
+// full fills p from the record. It answers how many bytes it wrote, and
+// errRecordEnd if the record has fewer.
+func (r *recordReader) full(p []byte) (int, error) {
+	got := 0
+	for got < len(p) {
+		n, err := r.Read(p[got:])
+		got += n
+		if err != nil {
+			return got, err
+		}
+	}
+	return got, nil
+}
+
+// skip drops what is left of the record and closes it.
+func (r *recordReader) skip() error {
+	for {
+		if over, err := r.finished(); over {
+			return err
+		}
+		if err := r.fill(1); err != nil {
+			return err
+		}
+		n := min(r.left, r.w-r.r)
+		r.r += n
+		r.left -= n
+	}
+}
+
+// admitter is asked before a buffer grows by n bytes.
+type admitter interface{ admit(n int) error }
+
+// rest reads what is left of the record behind the bytes in b, closes the
+// record, and returns b, or a larger buffer that has taken its place. The
+// buffer grows with what arrives, by at most growFactor at a time, whatever
+// length was announced. After an error b is as good as before, and still to be
+// released by the caller; so is what came to stand in it.
+func (r *recordReader) rest(pool *bufpool.Pool, b *bufpool.Buffer, a admitter) (*bufpool.Buffer, error) {
+	for {
+		if over, err := r.finished(); over {
+			return b, err
+		}
+		have := len(b.B)
+		if have == cap(b.B) {
+			want := min(have+r.left, max(have*growFactor, smallRecord))
+			if a != nil {
+				if err := a.admit(want); err != nil {
+					return b, err
+				}
+			}
+			larger := pool.Get(want)
+			larger.B = larger.B[:copy(larger.B, b.B)]
+			b.Release()
+			b = larger
+		}
+		n, err := r.Read(b.B[have:min(cap(b.B), have+r.left)])
+		b.B = b.B[:have+n]
+		if err != nil {
+			return b, err
+		}
+	}
+}

@@ -1,0 +1,344 @@
+package oncrpc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// Service is one version of a program and what serves it: Handlers[i] serves
+// Program.Procs[i]. A procedure with a nil handler, or beyond the end of
+// Handlers, is answered PROC_UNAVAIL; procedure 0 always answers.
+type Service struct {
+	Program  *xdr.Program
+	Handlers []Handler
+}
+
+// Handler serves one call. It runs in a goroutine of its own, replies at most
+// once, and returns nil if it has, or if the answer is void. Otherwise it
+// returns an error: what says that the arguments were no good (see
+// [ErrGarbageArgs]) is answered GARBAGE_ARGS, an [*AuthError] is a denial,
+// [ErrDrop] is no reply at all, and anything else, or a panic, is SYSTEM_ERR and
+// goes to the log. ctx ends when the connection is lost or the server closed.
+type Handler func(ctx context.Context, c *Call) error
+
+// ServerOptions bounds a server. Zero values are the defaults of the constants
+// that are named like the fields.
+type ServerOptions struct {
+	MaxConns        int   // connections at once
+	MaxRecord       int   // bytes of a request
+	MaxCallsPerConn int   // calls of one connection under way
+	MaxRequestBytes int64 // bytes of requests of all connections; at least MaxRecord
+	IdleTimeout     time.Duration
+	HeadTimeout     time.Duration
+	WriteTimeout    time.Duration
+
+	// NewConn, if set, is called for each connection before it is read; what
+	// it returns is Call.State. An error closes the connection.
+	NewConn func(remote, local net.Addr) (state any, err error)
+	// EndConn, if set, is called when a connection that NewConn had admitted
+	// is over and its last handler has returned.
+	EndConn func(state any)
+	// Secure, if set, makes the server answer an AUTH_TLS probe with STARTTLS
+	// (RFC 9289, section 4.1) and is then called to turn the connection into
+	// one that is protected. Without it such probes are denied, and clients go
+	// on in the clear if they may.
+	Secure func(net.Conn) (net.Conn, error)
+	// Log receives what no client can be told: panics of handlers, their
+	// errors that became SYSTEM_ERR, failing listeners. nil discards.
+	Log *slog.Logger
+
+	nagle bool // leave TCP_NODELAY off, to prove that it is not what saves us
+}
+
+func (o *ServerOptions) defaults() {
+	o.MaxConns = cmp.Or(o.MaxConns, DefaultMaxConns)
+	o.MaxRecord = cmp.Or(o.MaxRecord, DefaultMaxRecord)
+	o.MaxCallsPerConn = cmp.Or(o.MaxCallsPerConn, DefaultMaxCallsPerConn)
+	o.MaxRequestBytes = max(cmp.Or(o.MaxRequestBytes, DefaultMaxRequestBytes), int64(o.MaxRecord))
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
+	o.HeadTimeout = cmp.Or(o.HeadTimeout, DefaultHeadTimeout)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Server serves programs on any number of listeners. All methods may be called
+// concurrently.
+type Server struct {
+	o        ServerOptions
+	services []Service
+	pool     bufpool.Pool
+	budget   budget
+	calls    sync.Pool // of *Call
+	ctx      context.Context
+	stop     context.CancelFunc
+	wg       sync.WaitGroup // a count for each connection; added to under mu, before ending
+	stats    serverCounters
+
+	mu        sync.Mutex
+	ending    bool
+	listeners map[net.Listener]struct{}
+	conns     map[*serverConn]struct{}
+}
+
+type serverCounters struct {
+	accepted, evicted, refused, calls, denied, failed, dropped, panics atomic.Uint64
+	bytesIn, bytesOut                                                  atomic.Uint64
+}
+
+// ServerStats are counters of a server. All but Conns, RequestBytes and Buffers
+// only grow.
+type ServerStats struct {
+	Accepted     uint64 // connections
+	Evicted      uint64 // connections closed to make room for others
+	Refused      uint64 // connections closed at once, for want of room or by NewConn
+	Calls        uint64 // calls read, answered in whatever way
+	Denied       uint64 // calls answered MSG_DENIED
+	Failed       uint64 // calls answered with an accept_stat other than SUCCESS
+	Dropped      uint64 // calls whose handler wanted no reply
+	Panics       uint64 // handlers that panicked
+	BytesIn      uint64
+	BytesOut     uint64
+	Conns        int   // open now
+	RequestBytes int64 // of MaxRequestBytes, taken now
+	Buffers      int   // lent out: the connections' read buffers, requests, replies
+}
+
+// NewServer returns a server of services. It is an error if two of them are the
+// same version of the same program, or if one has more handlers than procedures.
+func NewServer(services []Service, o ServerOptions) (*Server, error) {
+	o.defaults()
+	for i, s := range services {
+		if s.Program == nil {
+			return nil, fmt.Errorf("oncrpc: service %d has no program", i)
+		}
+		if len(s.Handlers) > len(s.Program.Procs) {
+			return nil, fmt.Errorf("oncrpc: %s has %d procedures and %d handlers", s.Program.Name, len(s.Program.Procs), len(s.Handlers))
+		}
+		for _, t := range services[:i] {
+			if s.Program.Number == t.Program.Number && s.Program.Version == t.Program.Version {
+				return nil, fmt.Errorf("oncrpc: program %d version %d is there twice", s.Program.Number, s.Program.Version)
+			}
+		}
+	}
+	s := &Server{
+		o:         o,
+		services:  append([]Service(nil), services...),
+		budget:    budget{free: o.MaxRequestBytes},
+		listeners: make(map[net.Listener]struct{}),
+		conns:     make(map[*serverConn]struct{}),
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Serve accepts connections on l until Shutdown or Close, which close l; it then
+// returns ErrServerClosed. A listener that fails for good ends it, too.
+func (s *Server) Serve(l net.Listener) error {
+	if !s.track(l) {
+		return errors.Join(ErrServerClosed, l.Close())
+	}
+	defer s.untrack(l)
+	pause := time.Duration(0)
+	for {
+		nc, err := l.Accept()
+		if err == nil {
+			pause = 0
+			s.accept(nc)
+			continue
+		}
+		if s.closing() {
+			return ErrServerClosed
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return fmt.Errorf("oncrpc: listener %v: %w", l.Addr(), err)
+		}
+		pause = min(max(2*pause, acceptPauseMin), acceptPauseMax)
+		s.o.Log.Error("accepting a connection failed, trying again", "listener", l.Addr(), "err", err, "pause", pause)
+		if !s.sleep(pause) {
+			return ErrServerClosed
+		}
+	}
+}
+
+func (s *Server) track(l net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ending {
+		s.listeners[l] = struct{}{}
+	}
+	return !s.ending
+}
+
+func (s *Server) untrack(l net.Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.listeners, l)
+}
+
+func (s *Server) closing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ending
+}
+
+// sleep answers false if the server was closed meanwhile.
+func (s *Server) sleep(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return !s.closing()
+	case <-s.ctx.Done():
+		return false
+	}
+}
+
+// accept begins to serve nc, if there is room or room can be made.
+func (s *Server) accept(nc net.Conn) {
+	s.stats.accepted.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending || (len(s.conns) >= s.o.MaxConns && !s.evict()) {
+		s.stats.refused.Add(1)
+		_ = nc.Close() // nothing was promised
+		return
+	}
+	sc := newServerConn(s, nc)
+	s.conns[sc] = struct{}{}
+	s.wg.Add(1)
+	go sc.serve()
+}
+
+// evict ends the connection that has been silent longest, of those without a
+// call under way. s.mu is held.
+func (s *Server) evict() bool {
+	var oldest *serverConn
+	var since time.Time
+	for sc := range s.conns {
+		if t, ok := sc.silentSince(); ok && (oldest == nil || t.Before(since)) {
+			oldest, since = sc, t
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	s.stats.evicted.Add(1)
+	delete(s.conns, oldest)
+	oldest.fail(errEvicted)
+	return true
+}
+
+// Shutdown ends the server without losing a reply: it closes the listeners,
+// reads no more calls, lets those under way finish, sends their replies and
+// waits, for at most two seconds, until the clients have closed. When ctx ends
+// before, it closes everything and returns ctx's error.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.end((*serverConn).drain)
+	done := make(chan struct{})
+	go func() {
+		s.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		s.stop()
+		return err
+	case <-ctx.Done():
+		err = errors.Join(err, ctx.Err(), s.Close())
+		<-done
+		return err
+	}
+}
+
+// Close ends the server at once: handlers' contexts end, replies not yet sent
+// are lost. It waits for the handlers to return.
+func (s *Server) Close() error {
+	s.stop()
+	err := s.end(func(sc *serverConn) { sc.fail(ErrServerClosed) })
+	s.wg.Wait()
+	return err
+}
+
+// end closes the listeners, and each connection by how.
+func (s *Server) end(how func(*serverConn)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ending = true
+	var errs []error
+	for l := range s.listeners {
+		errs = append(errs, l.Close())
+	}
+	clear(s.listeners)
+	for sc := range s.conns {
+		how(sc)
+	}
+	return errors.Join(errs...)
+}
+
+// Stats returns the server's counters.
+func (s *Server) Stats() ServerStats {
+	s.mu.Lock()
+	conns := len(s.conns)
+	s.mu.Unlock()
+	n := &s.stats
+	return ServerStats{
+		Accepted: n.accepted.Load(), Evicted: n.evicted.Load(), Refused: n.refused.Load(),
+		Calls: n.calls.Load(), Denied: n.denied.Load(), Failed: n.failed.Load(),
+		Dropped: n.dropped.Load(), Panics: n.panics.Load(),
+		BytesIn: n.bytesIn.Load(), BytesOut: n.bytesOut.Load(),
+		Conns: conns, RequestBytes: s.budget.outstanding(s.o.MaxRequestBytes), Buffers: s.pool.Outstanding(),
+	}
+}
+
+// find returns the service and the index of the procedure that a call asks for,
+// or what it must be answered.
+func (s *Server) find(prog, vers, proc uint32) (*Service, int, error) {
+	var low, high uint32
+	known := false
+	for i := range s.services {
+		p := s.services[i].Program
+		if p.Number != prog {
+			continue
+		}
+		if p.Version == vers {
+			j := procIndex(p, proc)
+			if j < 0 && proc != 0 {
+				return nil, 0, &AcceptError{Stat: ProcUnavail}
+			}
+			return &s.services[i], j, nil
+		}
+		if !known {
+			low, high, known = p.Version, p.Version, true
+		}
+		low, high = min(low, p.Version), max(high, p.Version)
+	}
+	if known {
+		return nil, 0, &AcceptError{Stat: ProgMismatch, Low: low, High: high}
+	}
+	return nil, 0, &AcceptError{Stat: ProgUnavail}
+}
+
+// procIndex returns the index of procedure number in p, or -1.
+func procIndex(p *xdr.Program, number uint32) int {
+	if int64(number) < int64(len(p.Procs)) && p.Procs[number].Number == number {
+		return int(number)
+	}
+	for i := range p.Procs {
+		if p.Procs[i].Number == number {
+			return i
+		}
+	}
+	return -1
+}

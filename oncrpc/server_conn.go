@@ -1,0 +1,316 @@
+package oncrpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// serverConn is one connection of a server. Its goroutine reads calls and
+// starts a goroutine for each; replies gather in out, and whoever finds no
+// writer at work writes all that is there in one write.
+type serverConn struct {
+	s             *Server
+	remote, local net.Addr
+	state         any
+	ctx           context.Context // of the handlers
+	cancel        context.CancelFunc
+	stop          chan struct{} // closed when reading has to end
+
+	// The reader's.
+	r        recordReader
+	secured  bool
+	deadline time.Time // of the record that is arriving; zero: none has begun
+
+	mu       sync.Mutex
+	fewer    sync.Cond // calls has fallen, or the connection is over
+	nc       net.Conn
+	err      error // why the connection is over
+	draining bool
+	calls    int       // read, and the reply not yet written
+	active   time.Time // when something was last read or answered
+	out      *batch    // replies that wait
+	waiting  int       // how many
+	flushing bool
+	spare    *batch // for out, while out is written
+}
+
+func newServerConn(s *Server, nc net.Conn) *serverConn {
+	sc := &serverConn{s: s, nc: nc, remote: nc.RemoteAddr(), local: nc.LocalAddr(),
+		stop: make(chan struct{}), active: time.Now(), out: &batch{}, spare: &batch{}}
+	sc.fewer.L = &sc.mu
+	sc.ctx, sc.cancel = context.WithCancel(s.ctx)
+	return sc
+}
+
+// serve is the connection's life.
+func (sc *serverConn) serve() {
+	s := sc.s
+	defer s.wg.Done()
+	defer sc.cancel()
+	err := sc.open()
+	if err == nil {
+		window := s.pool.Get(serverReadBuffer)
+		sc.r = recordReader{src: (*serverSource)(sc), buf: window.B, ahead: serverReadBuffer, max: s.o.MaxRecord}
+		err = sc.readCalls()
+		window.Release()
+		sc.finish(err)
+		if s.o.EndConn != nil {
+			s.o.EndConn(sc.state)
+		}
+	} else {
+		s.stats.refused.Add(1)
+		sc.fail(err)
+	}
+	s.mu.Lock()
+	delete(s.conns, sc)
+	s.mu.Unlock()
+}
+
+// open prepares the connection for use.
+func (sc *serverConn) open() error {
+	if t, ok := sc.nc.(*net.TCPConn); ok {
+		if err := t.SetNoDelay(!sc.s.o.nagle); err != nil {
+			return err
+		}
+	}
+	if sc.s.o.NewConn == nil {
+		return nil
+	}
+	state, err := sc.s.o.NewConn(sc.remote, sc.local)
+	sc.state = state
+	return err
+}
+
+// finish ends the connection for which reading ended with err. Neither a server
+// that shuts down nor a client that has merely closed its side, and has not long
+// to wait, loses a reply.
+func (sc *serverConn) finish(err error) {
+	switch {
+	case errors.Is(err, io.EOF):
+		// It may be gone altogether. Handlers that wait for something must not
+		// wait for its sake for ever.
+		defer time.AfterFunc(lingerTime, func() { sc.fail(err) }).Stop()
+	case !errors.Is(err, errDraining):
+		sc.fail(err)
+	}
+	sc.await(0)
+	if errors.Is(err, errDraining) {
+		sc.linger()
+	}
+	sc.fail(err)
+}
+
+// linger says that nothing more comes, and reads until the client says so, too.
+func (sc *serverConn) linger() {
+	half, ok := sc.nc.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || sc.nc.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	if sc.over() {
+		return // Close came between, and must not wait for the deadline
+	}
+	_, _ = io.Copy(io.Discard, sc.nc) // the client's end, the deadline or Close: all the same
+}
+
+// await waits until at most n calls are under way. It answers false if the
+// connection is over.
+func (sc *serverConn) await(n int) bool {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.calls > n {
+		// Some of them may wait for the reader itself to send their replies.
+		sc.mu.Unlock()
+		sc.flush()
+		sc.mu.Lock()
+	}
+	for sc.calls > n {
+		sc.fewer.Wait()
+	}
+	return sc.err == nil
+}
+
+// over reports whether the connection has ended.
+func (sc *serverConn) over() bool {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return sc.err != nil
+}
+
+// fail ends the connection; only the first reason counts. Replies that wait are
+// dropped by who would have written them.
+func (sc *serverConn) fail(err error) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.err != nil {
+		return
+	}
+	sc.err = err
+	sc.halt()
+	sc.cancel()
+	sc.fewer.Broadcast()
+	if vectored(sc.nc) {
+		_ = sc.nc.Close() // nothing was promised that the error could break
+		return
+	}
+	// TLS says good-bye, and may wait for room to do so.
+	nc := sc.nc
+	sc.s.wg.Add(1)
+	go func() {
+		defer sc.s.wg.Done()
+		_ = nc.Close() // as above
+	}()
+}
+
+// drain ends reading, and with it, in good order, the connection.
+func (sc *serverConn) drain() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.draining = true
+	sc.halt()
+	_ = sc.nc.SetReadDeadline(past) // on a closed connection there is nothing to end
+}
+
+// halt closes stop, once. sc.mu is held.
+func (sc *serverConn) halt() {
+	select {
+	case <-sc.stop:
+	default:
+		close(sc.stop)
+	}
+}
+
+// silentSince answers when the connection last said something, and whether it
+// may be closed to make room.
+func (sc *serverConn) silentSince() (time.Time, bool) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return sc.active, sc.calls == 0 && sc.err == nil && !sc.draining
+}
+
+// serverSource is a serverConn as the reader's source of bytes.
+type serverSource serverConn
+
+// Read reads from the connection. Before it may block it sends the replies that
+// the reader itself has given.
+func (s *serverSource) Read(p []byte) (int, error) {
+	sc := (*serverConn)(s)
+	sc.flush()
+	for again := false; ; again = true {
+		nc, err := sc.setDeadline(again)
+		if err != nil {
+			return 0, err
+		}
+		n, err := nc.Read(p)
+		if n > 0 {
+			sc.s.stats.bytesIn.Add(uint64(n))
+			return n, nil
+		}
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		if err := sc.expired(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// setDeadline arms the deadline of one read: the record's, or that of silence.
+func (sc *serverConn) setDeadline(again bool) (net.Conn, error) {
+	now := time.Now()
+	until := now.Add(sc.s.o.IdleTimeout)
+	if !sc.r.idle() {
+		if sc.deadline.IsZero() {
+			sc.deadline = now.Add(sc.s.o.HeadTimeout)
+		}
+		until = sc.deadline
+	}
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.err != nil {
+		return nil, sc.err
+	}
+	if sc.draining {
+		return nil, errDraining
+	}
+	if !again {
+		sc.active = now
+	}
+	return sc.nc, sc.nc.SetReadDeadline(until)
+}
+
+// expired says what a passed deadline means: nil is that the client is silent
+// because it waits for us, or has done so until lately.
+func (sc *serverConn) expired() error {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	switch {
+	case sc.err != nil:
+		return sc.err
+	case sc.draining:
+		return errDraining
+	case !sc.r.idle():
+		return errSlow
+	case sc.calls > 0 || time.Since(sc.active) < sc.s.o.IdleTimeout:
+		return nil
+	}
+	return errIdle
+}
+
+// readCalls reads calls and starts them until the connection is over.
+func (sc *serverConn) readCalls() error {
+	for {
+		if !sc.await(sc.s.o.MaxCallsPerConn - 1) {
+			return errConnGone
+		}
+		sc.deadline = time.Time{}
+		if err := sc.r.begin(); err != nil {
+			return ifEnd(err, errCutMessage)
+		}
+		c := sc.s.newCall(sc)
+		rec := sc.s.pool.Get(min(sc.r.left, smallRecord))
+		rec.B = rec.B[:0]
+		var err error
+		if c.rec, err = sc.r.rest(&sc.s.pool, rec, c); err == nil {
+			err = sc.start(c)
+		} else {
+			c.free()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// admit takes what a growing request needs from the server's budget, and gives
+// it new time: for what it waits here the sender is not to blame.
+func (c *Call) admit(n int) error {
+	if n <= smallRecord {
+		return nil
+	}
+	c.sc.flush()
+	if !c.sc.s.budget.take(&c.allowance, int64(n), c.sc.stop) {
+		return errDraining
+	}
+	c.sc.deadline = time.Time{}
+	return nil
+}
+
+var _ admitter = (*Call)(nil)
+
+// begun counts a call as under way.
+func (sc *serverConn) begun() {
+	sc.mu.Lock()
+	sc.calls++
+	sc.mu.Unlock()
+}
+
+// ended counts n calls as over. sc.mu is held.
+func (sc *serverConn) ended(n int) {
+	sc.calls -= n
+	sc.fewer.Signal()
+}

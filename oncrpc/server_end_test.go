@@ -1,0 +1,183 @@
+package oncrpc
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// TestShutdown lets calls finish, their replies arrive, and the client see the
+// end; a call that comes too late is not executed.
+func TestShutdown(t *testing.T) {
+	const size = 4 << 20
+	s := newService()
+	srv, addr := startServer(t, s, ServerOptions{})
+	r := dialRaw(t, addr)
+	r.send(record(message(1, procWait, nil)))
+	<-s.seen
+	r.send(record(message(2, procRead, words(5, size))))
+	half := dialRaw(t, addr)
+	half.send(words(lastFragment | 100))
+	waitFor(t, "the read", func() bool { return srv.Stats().Calls == 2 && s.pool.Outstanding() == 1 })
+	done := make(chan error)
+	go func() { done <- srv.Shutdown(t.Context()) }()
+	half.mustClose()
+	if _, err := net.Dial("tcp", addr); err == nil {
+		t.Error("the server still listens")
+	}
+	r.send(record(message(3, procOnce, str("late"))))
+	close(s.gate)
+	want := make([]byte, size)
+	pattern(want, 5)
+	for range 2 {
+		xid, results, err := r.reply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if xid == 2 && !bytes.Contains(results, want) {
+			t.Error("the data is not the data")
+		}
+	}
+	if _, _, err := r.reply(); !errors.Is(err, io.EOF) {
+		t.Errorf("after the last reply: %v", err)
+	}
+	select {
+	case err := <-done:
+		t.Errorf("Shutdown did not wait for the client's close: %v", err)
+	default:
+	}
+	if err := r.nc.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if s.once != 0 {
+		t.Error("a call was taken after Shutdown")
+	}
+	if err := srv.Serve(newPipeListener()); !errors.Is(err, ErrServerClosed) {
+		t.Errorf("Serve after Shutdown: %v", err)
+	}
+}
+
+// TestShutdownGivesUp has a handler that does not end and a client that does not
+// close.
+func TestShutdownGivesUp(t *testing.T) {
+	s := newService()
+	srv, addr := startServer(t, s, ServerOptions{})
+	r := dialRaw(t, addr)
+	r.send(record(message(1, procWait, nil)))
+	<-s.seen
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := srv.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Shutdown: %v", err)
+	}
+	r.mustClose()
+}
+
+// TestShutdownLingers has a client that never closes: two seconds are enough.
+func TestShutdownLingers(t *testing.T) {
+	srv, addr := startServer(t, newService(), ServerOptions{})
+	r := dialRaw(t, addr)
+	r.send(record(message(1, procNull, nil)))
+	r.mustReply(1)
+	start := time.Now()
+	if err := srv.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if d := time.Since(start); d < lingerTime || d > lingerTime+patience {
+		t.Errorf("Shutdown took %v", d)
+	}
+}
+
+// TestServerClientCloses has clients that close their side: they get the replies
+// that come soon, and the handlers that take longer are told to stop.
+func TestServerClientCloses(t *testing.T) {
+	s := newService()
+	srv, addr := startServer(t, s, ServerOptions{})
+	r := dialRaw(t, addr)
+	r.send(record(message(1, procWait, nil)))
+	<-s.seen
+	if err := r.nc.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	s.gate <- struct{}{}
+	r.mustReply(1)
+	r.mustClose()
+	r = dialRaw(t, addr)
+	r.send(record(message(2, procWait, nil)))
+	<-s.seen
+	if err := r.nc.Close(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "connection closed", func() bool { return srv.Stats().Conns == 0 })
+}
+
+// TestStartTLS upgrades connections, and tries to slip in bytes before.
+func TestStartTLS(t *testing.T) {
+	cert := selfSigned(t)
+	secure := func(nc net.Conn) (net.Conn, error) {
+		c := tls.Server(nc, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13})
+		return c, c.Handshake()
+	}
+	_, addr := startServer(t, newService(), ServerOptions{Secure: secure})
+	probe := record(append(words(1, 0, 2, testProgram, testVersion, 0, AuthTLS, 0), words(0, 0)...))
+	upgrade := func(ctx context.Context, nc net.Conn) (net.Conn, error) {
+		r := newRaw(t, nc)
+		r.send(probe)
+		if _, _, err := r.reply(); err != nil {
+			return nil, err
+		}
+		c := tls.Client(nc, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13})
+		if err := c.HandshakeContext(ctx); err != nil {
+			return nil, err
+		}
+		return c, nc.SetDeadline(time.Time{})
+	}
+	t.Run("upgrade", func(t *testing.T) {
+		c := newClient(t, ClientOptions{Dial: dialTo(addr), Secure: upgrade})
+		for _, n := range []int{0, 3000, 1 << 20} {
+			if err := readBulk(t, c, uint32(n), n); err != nil {
+				t.Error(err)
+			}
+			if err := writeBulk(t, c, n); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	t.Run("early data", func(t *testing.T) {
+		r := dialRaw(t, addr)
+		r.send(append(append([]byte(nil), probe...), record(message(2, procNull, nil))...))
+		r.mustClose()
+	})
+	t.Run("no handshake", func(t *testing.T) {
+		r := dialRaw(t, addr)
+		r.send(probe)
+		r.mustReply(1)
+		r.send(record(message(2, procNull, nil)))
+		if _, err := io.Copy(io.Discard, r.nc); err != nil && !gone(err) {
+			t.Errorf("connection lives on: %v", err)
+		}
+	})
+	t.Run("no null", func(t *testing.T) {
+		r := dialRaw(t, addr)
+		r.send(record(append(words(1, 0, 2, testProgram, testVersion, procEcho, AuthTLS, 0), words(0, 0)...)))
+		_, _, err := r.reply()
+		if d, ok := errors.AsType[*DeniedError](err); !ok || d.Auth != AuthBadCred {
+			t.Errorf("answer: %v", err)
+		}
+	})
+	t.Run("Secure fails at the client", func(t *testing.T) {
+		fails := func(context.Context, net.Conn) (net.Conn, error) { return nil, errTest }
+		c := newClient(t, ClientOptions{Dial: dialTo(addr), Secure: fails, DialTries: 1})
+		if err := callEcho(t.Context(), c, procEcho, "x"); !errors.Is(err, errTest) || !errors.Is(err, ErrNoConnection) {
+			t.Errorf("call: %v", err)
+		}
+	})
+}
