@@ -1,0 +1,56 @@
+package iofs
+
+import (
+	"io/fs"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// info describes an object. It is a fs.FileInfo and a fs.DirEntry.
+type info struct {
+	name string
+	attr vfs.Attr
+}
+
+func (i info) Name() string               { return i.name }
+func (i info) Size() int64                { return int64(min(i.attr.Size, 1<<63-1)) }
+func (i info) Mode() fs.FileMode          { return FileMode(&i.attr) }
+func (i info) ModTime() time.Time         { return i.attr.Mtime }
+func (i info) IsDir() bool                { return i.attr.Type == vfs.TypeDir }
+func (i info) Type() fs.FileMode          { return i.Mode().Type() }
+func (i info) Info() (fs.FileInfo, error) { return i, nil }
+func (i info) String() string             { return fs.FormatFileInfo(i) }
+
+// Sys returns the *vfs.Attr.
+func (i info) Sys() any { return &i.attr }
+
+var typeBits = [...]fs.FileMode{
+	vfs.TypeNone:    fs.ModeIrregular,
+	vfs.TypeReg:     0,
+	vfs.TypeDir:     fs.ModeDir,
+	vfs.TypeBlock:   fs.ModeDevice,
+	vfs.TypeChar:    fs.ModeDevice | fs.ModeCharDevice,
+	vfs.TypeSymlink: fs.ModeSymlink,
+	vfs.TypeSocket:  fs.ModeSocket,
+	vfs.TypeFIFO:    fs.ModeNamedPipe,
+}
+
+// FileMode is the type and permissions in a, as io/fs writes them.
+func FileMode(a *vfs.Attr) fs.FileMode {
+	m := fs.FileMode(a.Mode & 0o777)
+	if int(a.Type) < len(typeBits) {
+		m |= typeBits[a.Type]
+	} else {
+		m |= fs.ModeIrregular
+	}
+	for _, b := range [...]struct {
+		bit  uint32
+		mode fs.FileMode
+	}{{0o4000, fs.ModeSetuid}, {0o2000, fs.ModeSetgid}, {0o1000, fs.ModeSticky}} {
+		if a.Mode&b.bit != 0 {
+			m |= b.mode
+		}
+	}
+	return m
+}

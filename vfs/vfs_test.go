@@ -1,0 +1,147 @@
+package vfs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestHandle(t *testing.T) {
+	for _, n := range []int{0, MaxHandle + 1} {
+		if _, err := MakeHandle(make([]byte, n)); !errors.Is(err, ErrBadHandle) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+	p := bytes.Repeat([]byte{0xab}, MaxHandle)
+	h, err := MakeHandle(p)
+	if err != nil || !bytes.Equal(h.Bytes(), p) || h.Len() != MaxHandle || h.IsZero() {
+		t.Errorf("%d bytes: %v, %v", MaxHandle, h, err)
+	}
+	p[0] = 0
+	if h.Bytes()[0] != 0xab {
+		t.Error("a handle shares the bytes it was made of")
+	}
+	short, _ := MakeHandle([]byte{1})
+	longer, _ := MakeHandle([]byte{1, 0})
+	if short == longer {
+		t.Error("handles of different length are equal")
+	}
+}
+
+func TestCheckName(t *testing.T) {
+	for name, want := range map[string]error{
+		"a": nil, "...": nil, "\xff\xfe": nil, "a b": nil, "\n": nil, strings.Repeat("n", MaxName): nil,
+		"": ErrInval, ".": ErrInval, "..": ErrInval, "a/b": ErrInval, "/": ErrInval, "a\x00": ErrInval,
+		strings.Repeat("n", MaxName+1): ErrNameTooLong,
+	} {
+		if err := CheckName(name); !errors.Is(err, want) {
+			t.Errorf("CheckName(%q): %v, want %v", name, err, want)
+		}
+	}
+}
+
+func TestCaller(t *testing.T) {
+	a := &Caller{UID: 1, GID: 2, Groups: []uint32{3, 4}, Client: "c"}
+	b := *a
+	if !a.Equal(&b) || !a.InGroup(2) || !a.InGroup(4) || a.InGroup(1) {
+		t.Error("a caller is not itself")
+	}
+	for _, other := range []*Caller{nil, {UID: 1, GID: 2, Groups: []uint32{3}, Client: "c"}, {UID: 1, GID: 2, Groups: []uint32{3, 4}}} {
+		if a.Equal(other) || other.Equal(a) {
+			t.Errorf("%+v equals %+v", a, other)
+		}
+	}
+	if none := (*Caller)(nil); !none.Equal(nil) {
+		t.Error("nobody is not nobody")
+	}
+}
+
+// power is an optional power; layer wraps something, and has no power itself.
+type power interface{ Power() int }
+type powerful struct{}
+
+func (powerful) Power() int { return 7 }
+
+type layer struct{ inner any }
+
+func (l *layer) Unwrap() any { return l.inner }
+
+func TestAs(t *testing.T) {
+	if p, ok := As[power](&layer{&layer{powerful{}}}); !ok || p.Power() != 7 {
+		t.Error("a power under two wrappers is not found")
+	}
+	if _, ok := As[power](&layer{&layer{}}); ok {
+		t.Error("a power is found where there is none")
+	}
+	self := &layer{}
+	self.inner = self
+	if _, ok := As[power](self); ok {
+		t.Error("a power is found in a circle")
+	}
+}
+
+// shortFile moves at most 3 bytes at a time, and none at all from stuck on.
+type shortFile struct {
+	File
+	data  []byte
+	stuck uint64
+	verf  byte // changes with every write if not 0
+}
+
+func (f *shortFile) ReadAt(_ context.Context, p []byte, off uint64, _ *Attr) (int, bool, error) {
+	if off >= f.stuck {
+		return 0, false, nil
+	}
+	n := copy(p[:min(3, len(p))], f.data[off:])
+	return n, off+uint64(n) == uint64(len(f.data)), nil
+}
+
+func (f *shortFile) WriteAt(_ context.Context, p []byte, off uint64, how Stability, w *Written) (int, error) {
+	if off >= f.stuck {
+		return 0, nil
+	}
+	if f.verf != 0 {
+		f.verf++
+	}
+	*w = Written{Committed: how, Verf: Verifier{f.verf}}
+	return copy(f.data[off:], p[:min(3, len(p))]), nil
+}
+
+func TestReadFull(t *testing.T) {
+	ctx := t.Context()
+	f := &shortFile{data: []byte("0123456789"), stuck: 1 << 60}
+	p := make([]byte, 8)
+	if n, eof, err := ReadFull(ctx, f, p, 0); n != 8 || eof || err != nil || string(p) != "01234567" {
+		t.Errorf("%q, %v, %v", p[:n], eof, err)
+	}
+	if n, eof, err := ReadFull(ctx, f, p, 4); n != 6 || !eof || err != nil || string(p[:n]) != "456789" {
+		t.Errorf("to the end: %q, %v, %v", p[:n], eof, err)
+	}
+	f.stuck = 3
+	if n, _, err := ReadFull(ctx, f, p, 0); n != 3 || !errors.Is(err, io.ErrNoProgress) {
+		t.Errorf("a stuck file: %d, %v", n, err)
+	}
+}
+
+func TestWriteFull(t *testing.T) {
+	ctx := t.Context()
+	f := &shortFile{data: make([]byte, 10), stuck: 1 << 60}
+	var w Written
+	if n, err := WriteFull(ctx, f, []byte("abcdefgh"), 1, DataSync, &w); n != 8 || err != nil || w.Committed != DataSync {
+		t.Errorf("%d, %v, %+v", n, err, w)
+	}
+	if string(f.data[1:9]) != "abcdefgh" {
+		t.Errorf("written: %q", f.data)
+	}
+	f.verf = 1
+	if _, err := WriteFull(ctx, f, []byte("abcdefgh"), 1, DataSync, &w); err != nil || w.Committed != Unstable || w.Verf != (Verifier{2}) {
+		t.Errorf("the verifier changed on the way: %v, %+v", err, w)
+	}
+	f.stuck = 0
+	if n, err := WriteFull(ctx, f, []byte("abc"), 1, Unstable, &w); n != 0 || !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("a stuck file: %d, %v", n, err)
+	}
+}
