@@ -1,0 +1,230 @@
+package job
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/transfer"
+	"github.com/nfsbox/nfsbox/internal/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// CopyOptions say what to copy, and how.
+type CopyOptions struct {
+	Source Place
+	// Dest is the directory in which Name shall become a copy of Source. An
+	// empty Name means that the contents of Source, a directory, go into Dest
+	// itself.
+	Dest Place
+	Name string
+
+	Pool     *bufpool.Pool
+	Random   io.Reader // for names of temporaries; concurrent use
+	Now      func() time.Time
+	Progress *progress.Tracker // nil: nobody looks
+
+	Parallel int  // files at once; 0: DefaultParallel
+	Window   int  // chunks of a file in flight; 0: transfer.DefaultWindow
+	Owner    bool // keep owners and groups, as far as the caller may
+	Verify   bool // read every file back
+
+	// Record is the directory in which the job keeps its record; nil: none. ID
+	// says what the job is: the record of a job with another ID is refused.
+	Record *os.Root
+	ID     string
+}
+
+// Summary is what a copy has done.
+type Summary struct {
+	Files     uint64 `json:"files"`
+	Dirs      uint64 `json:"dirs"`
+	Symlinks  uint64 `json:"symlinks"`
+	Hardlinks uint64 `json:"hardlinks"` // further names of files
+	Nodes     uint64 `json:"nodes"`     // devices, pipes, sockets
+	Bytes     uint64 `json:"bytes"`     // of the files
+	Skipped   uint64 `json:"skipped"`   // files that an earlier run had done
+	Verified  uint64 `json:"verified"`
+	Errors    uint64 `json:"errors"`
+
+	OwnersLost uint64  `json:"owners_lost"` // items whose owner could not be kept
+	SetIDsLost uint64  `json:"setids_lost"` // files whose set-id bits were therefore left out
+	TimesLost  uint64  `json:"times_lost"`  // links whose times could not be kept
+	LinksSplit uint64  `json:"links_split"` // hard links that became files of their own
+	Seconds    float64 `json:"seconds"`
+}
+
+// ExitCode is what a command that got s and err from Copy exits with.
+func (s *Summary) ExitCode(err error) int { return exitCode(err, s.Errors, 0) }
+
+// copyJob is a copy under way. It is the visitor of the walk.
+type copyJob struct {
+	o        *CopyOptions
+	t        transfer.Options
+	progress *progress.Tracker
+	syncer   vfs.Syncer // of the destination; nil if it needs none
+	srcAttr  vfs.Attr
+	target   vfs.Handle // the directory that the tree's root becomes
+	targetID objectID
+	slots    chan struct{}
+	flying   sync.WaitGroup
+	links    linkTable
+	record   *record // nil: none
+
+	nodesMu sync.Mutex
+	nodes   []vfs.Handle // links and nodes that have to be synced
+
+	ownersLost, setIDsLost, timesLost, linksSplit atomic.Uint64
+}
+
+// Copy copies a tree, or a single object. Items that fail are reported to
+// o.Progress and counted in the Summary; the error is nil then. An error says
+// that the job as a whole has ended early.
+func Copy(ctx context.Context, o CopyOptions) (Summary, error) {
+	if o.Progress == nil {
+		o.Progress = progress.New(nil, o.Now)
+	}
+	before := o.Progress.Snapshot()
+	j := &copyJob{o: &o, progress: o.Progress, slots: make(chan struct{}, parallel(o.Parallel))}
+	err := j.run(ctx)
+	if cerr := j.record.close(); err == nil {
+		err = cerr
+	}
+	return j.summary(&before), err
+}
+
+func (j *copyJob) run(ctx context.Context) error {
+	if err := j.prepare(ctx); err != nil {
+		return err
+	}
+	if j.srcAttr.Type != vfs.TypeDir {
+		return j.single(ctx)
+	}
+	err := walk.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, walk.Options{}, j)
+	j.flying.Wait()
+	if err != nil {
+		return err
+	}
+	j.progress.CloseTotals()
+	return j.syncDest(ctx)
+}
+
+// prepare looks at both ends.
+func (j *copyJob) prepare(ctx context.Context) error {
+	o := j.o
+	if o.Name != "" {
+		if err := vfs.CheckName(o.Name); err != nil {
+			return fmt.Errorf("the copy's name: %w", err)
+		}
+	}
+	var err error
+	if j.srcAttr, err = o.Source.FS.GetAttr(ctx, o.Source.Handle, vfs.MaskV3); err != nil {
+		return fmt.Errorf("the source %w: %w", ErrUnreachable, err)
+	}
+	dst, err := o.Dest.FS.GetAttr(ctx, o.Dest.Handle, vfs.MaskV3)
+	if err != nil {
+		return fmt.Errorf("the destination %w: %w", ErrUnreachable, err)
+	}
+	if dst.Type != vfs.TypeDir || o.Name == "" && j.srcAttr.Type != vfs.TypeDir {
+		return fmt.Errorf("the destination is no directory: %w", vfs.ErrInval)
+	}
+	j.syncer, _ = vfs.As[vfs.Syncer](o.Dest.FS)
+	j.t = transfer.Options{
+		Pool: o.Pool, Random: o.Random, Window: o.Window, Verify: o.Verify,
+		// A negative number wraps, and so takes away.
+		Moved: func(n int64) { j.progress.Add(progress.Bytes, uint64(n)) },
+	}
+	if o.Owner {
+		j.t.Owners = &transfer.Owners{}
+	}
+	src := transfer.Source{FS: o.Source.FS, Handle: o.Source.Handle}
+	if j.t.Chunk, err = transfer.Chunk(ctx, src, transfer.Target{FS: o.Dest.FS, Dir: o.Dest.Handle}); err != nil {
+		return err
+	}
+	if o.Record != nil {
+		if j.record, err = openRecord(o.Record, o.ID); err != nil {
+			return err
+		}
+		j.t.Tag = hex.EncodeToString(j.record.identity[:4]) + "-"
+	}
+	return j.refuseOntoItself(ctx, &dst)
+}
+
+// single copies what is no directory.
+func (j *copyJob) single(ctx context.Context) error {
+	j.found(&j.srcAttr)
+	j.progress.CloseTotals()
+	e := vfs.Entry{Handle: j.o.Source.Handle, Attr: j.srcAttr}
+	state := &dirState{handle: j.o.Dest.Handle}
+	if err := errors.Join(j.item(ctx, state, j.o.Name, j.o.Name, &e), ctx.Err()); err != nil {
+		return err
+	}
+	if err := j.syncDest(ctx); err != nil {
+		return err
+	}
+	return j.flush(ctx, state, false)
+}
+
+// syncDest makes the name of the copy itself stable, and what else still waits.
+func (j *copyJob) syncDest(ctx context.Context) error {
+	if err := j.syncNodes(ctx); err != nil {
+		return err
+	}
+	if j.syncer == nil || j.o.Name == "" {
+		return nil
+	}
+	if err := j.syncer.Sync(ctx, j.o.Dest.Handle); err != nil {
+		return fmt.Errorf("sync the destination: %w", err)
+	}
+	return nil
+}
+
+func (j *copyJob) found(a *vfs.Attr) {
+	j.progress.Add(progress.FoundItems, 1)
+	if a.Type == vfs.TypeReg {
+		j.progress.Add(progress.FoundBytes, a.Size)
+	}
+}
+
+// fail reports an item that failed. What fails because the job is being
+// cancelled is no news.
+func (j *copyJob) fail(ctx context.Context, path string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	j.progress.Add(progress.Errors, 1)
+	j.progress.Report(progress.Event{Type: "error", Path: path, Message: err.Error()})
+}
+
+// lost counts what could not be kept of an item.
+func (j *copyJob) lost(l transfer.Lost) {
+	for _, c := range [...]struct {
+		lost  bool
+		count *atomic.Uint64
+	}{{l.Owner, &j.ownersLost}, {l.SetID, &j.setIDsLost}, {l.Times, &j.timesLost}} {
+		if c.lost {
+			c.count.Add(1)
+		}
+	}
+}
+
+func (j *copyJob) summary(before *progress.Snapshot) Summary {
+	after := j.progress.Snapshot()
+	n := func(c progress.Counter) uint64 { return after.Counts[c] - before.Counts[c] }
+	return Summary{
+		Files: n(progress.Files), Dirs: n(progress.Dirs), Symlinks: n(progress.Symlinks),
+		Hardlinks: n(progress.Hardlinks), Nodes: n(progress.Nodes), Bytes: n(progress.Bytes),
+		Skipped: n(progress.Skipped), Verified: n(progress.Verified), Errors: n(progress.Errors),
+		OwnersLost: j.ownersLost.Load(), SetIDsLost: j.setIDsLost.Load(),
+		TimesLost: j.timesLost.Load(), LinksSplit: j.linksSplit.Load(),
+		Seconds: after.Time.Sub(before.Time).Seconds(),
+	}
+}

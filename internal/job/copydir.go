@@ -1,0 +1,232 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/transfer"
+	"github.com/nfsbox/nfsbox/internal/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// maxUnsynced is how many finished files of a directory wait for it to be synced
+// before they are entered into the record. At the bound the directory is synced.
+const maxUnsynced = 256
+
+// dirState is what a copy knows of a directory of the destination.
+type dirState struct {
+	handle vfs.Handle
+	attr   vfs.Attr
+	key    pathKey
+	dir    *walk.Dir // of the source; nil if the job copies a single object
+
+	mu       sync.Mutex
+	unsynced []recorded // finished, but their names may not be stable yet
+}
+
+// Enter makes the directory in the destination.
+func (j *copyJob) Enter(ctx context.Context, d *walk.Dir) error {
+	j.found(&d.Attr)
+	if d.Parent == nil {
+		state, err := j.enterRoot(ctx)
+		if err != nil {
+			return fmt.Errorf("the copy's root: %w", err)
+		}
+		d.Data = state
+	} else {
+		parent := d.Parent.Data.(*dirState)
+		state, err := j.makeDir(ctx, parent, d.Name)
+		if err != nil {
+			j.fail(ctx, d.Path(""), err)
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return walk.ErrSkipDir
+		}
+		d.Data = state
+	}
+	d.Data.(*dirState).dir = d
+	return j.refuseIntoItself(ctx, d)
+}
+
+// enterRoot makes or takes the directory that the tree's root becomes.
+func (j *copyJob) enterRoot(ctx context.Context) (*dirState, error) {
+	top := &dirState{handle: j.o.Dest.Handle}
+	state := top
+	if j.o.Name != "" {
+		var err error
+		if state, err = j.makeDir(ctx, top, j.o.Name); err != nil {
+			return nil, err
+		}
+	}
+	state.key = rootKey
+	if _, ok := idOf(&state.attr); !ok {
+		var err error
+		if state.attr, err = j.o.Dest.FS.GetAttr(ctx, state.handle, vfs.MaskV3); err != nil {
+			return nil, err
+		}
+	}
+	if j.o.Name == "" {
+		if err := j.reopen(ctx, state); err != nil {
+			return nil, err
+		}
+	}
+	j.targetID, _ = idOf(&state.attr)
+	j.target = state.handle
+	return state, nil
+}
+
+// makeDir makes the directory name in parent, or takes the one that is there.
+// Nothing but a directory is taken, and in particular no link to one.
+func (j *copyJob) makeDir(ctx context.Context, parent *dirState, name string) (*dirState, error) {
+	f := j.o.Dest.FS
+	how := vfs.CreateHow{Type: vfs.TypeDir, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o700}}
+	state := &dirState{}
+	if j.record != nil {
+		state.key = parent.key.child(name)
+	}
+	var err error
+	state.handle, state.attr, _, err = f.Create(ctx, parent.handle, name, &how)
+	if err == nil {
+		return state, nil
+	}
+	if !errors.Is(err, vfs.ErrExist) {
+		return nil, fmt.Errorf("make the directory: %w", err)
+	}
+	if state.handle, state.attr, _, err = f.Lookup(ctx, parent.handle, name); err != nil {
+		return nil, fmt.Errorf("lookup in the destination: %w", err)
+	}
+	if !state.attr.Has(vfs.MaskV3) {
+		if state.attr, err = f.GetAttr(ctx, state.handle, vfs.MaskV3); err != nil {
+			return nil, fmt.Errorf("getattr in the destination: %w", err)
+		}
+	}
+	if state.attr.Type != vfs.TypeDir {
+		return nil, fmt.Errorf("a %v is in the way: %w", state.attr.Type, vfs.ErrNotDir)
+	}
+	return state, j.reopen(ctx, state)
+}
+
+// reopen makes a directory that is there usable: a run before may have closed it
+// already. Where that is not ours to do, what needs it will fail and say so.
+func (j *copyJob) reopen(ctx context.Context, s *dirState) error {
+	if s.attr.Has(vfs.MaskMode) && s.attr.Mode&ownerMayAll != ownerMayAll {
+		set := vfs.SetAttr{Valid: vfs.MaskMode, Mode: s.attr.Mode | ownerMayAll}
+		if _, err := j.o.Dest.FS.SetAttr(ctx, s.handle, &set, nil); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("open the directory: %w", err)
+		}
+	}
+	return j.sweep(ctx, s.handle)
+}
+
+// sweep removes temporaries that a run of this job before left in a directory.
+// The record's lock says that there is no other run now.
+func (j *copyJob) sweep(ctx context.Context, dir vfs.Handle) error {
+	if j.record == nil || !j.record.resumed {
+		return nil
+	}
+	for e, err := range j.o.Dest.FS.ReadDir(ctx, dir, vfs.Pos{}, 0, 0) {
+		if err != nil {
+			return fmt.Errorf("look for temporaries: %w", err)
+		}
+		name := string(e.Name)
+		if !transfer.IsTemp(name, j.t.Tag) {
+			continue
+		}
+		if _, err := j.o.Dest.FS.Remove(ctx, dir, name, false); err != nil && !errors.Is(err, vfs.ErrNoEnt) {
+			return fmt.Errorf("remove the temporary %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Fault reports what the walk could not read.
+func (j *copyJob) Fault(ctx context.Context, d *walk.Dir, name string, err error) error {
+	j.fail(ctx, d.Path(name), err)
+	return ctx.Err()
+}
+
+const (
+	// ownerMayAll is what a directory needs while it is being filled.
+	ownerMayAll = 0o700
+	// ownerMayList are the permissions without which a directory is closed to
+	// its own owner.
+	ownerMayList = 0o500
+)
+
+// Leave gives the directory its attributes and makes its names stable.
+func (j *copyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
+	state := d.Data.(*dirState)
+	closed := d.Attr.Mode&ownerMayList != ownerMayList
+	if closed && j.syncer != nil {
+		// It may be that we can no longer open it once it has its mode.
+		if err := j.flush(ctx, state, true); err != nil {
+			return err
+		}
+	}
+	_, lost, err := transfer.SetAttrs(ctx, j.o.Dest.FS, state.handle, &d.Attr, &state.attr, j.t.Owners)
+	if err != nil {
+		j.fail(ctx, d.Path(""), err)
+	}
+	j.lost(lost)
+	if j.syncDir(ctx, state, closed) {
+		if err := j.flush(ctx, state, false); err != nil {
+			return err
+		}
+	}
+	if err == nil {
+		j.progress.Add(progress.Dirs, 1)
+	}
+	return ctx.Err()
+}
+
+// syncDir makes names and attributes of a directory stable, if the destination
+// needs it. A directory that cannot be synced is a failed item, unless it is
+// closed and we are locked out: then its names have been synced before.
+func (j *copyJob) syncDir(ctx context.Context, s *dirState, closed bool) bool {
+	if j.syncer == nil {
+		return true
+	}
+	err := j.syncer.Sync(ctx, s.handle)
+	if err == nil || closed && errors.Is(err, fs.ErrPermission) {
+		return true
+	}
+	j.fail(ctx, s.dir.Path(""), fmt.Errorf("sync the directory: %w", err))
+	return false
+}
+
+// flush enters the files of a directory that wait for it to be synced into the
+// record, syncing it first if sync. If that fails they stay out.
+func (j *copyJob) flush(ctx context.Context, s *dirState, sync bool) error {
+	s.mu.Lock()
+	done := s.unsynced
+	s.unsynced = nil
+	s.mu.Unlock()
+	if sync && !j.syncDir(ctx, s, false) {
+		return ctx.Err()
+	}
+	return j.record.append(done...)
+}
+
+// finished enters a file into the record, now or when its directory is synced.
+func (j *copyJob) finished(ctx context.Context, s *dirState, name string, src, dst *vfs.Attr) error {
+	if j.record == nil {
+		return nil
+	}
+	r := note(s.key.child(name), src, dst)
+	if j.syncer == nil {
+		return j.record.append(r)
+	}
+	s.mu.Lock()
+	s.unsynced = append(s.unsynced, r)
+	full := len(s.unsynced) >= maxUnsynced
+	s.mu.Unlock()
+	if full && s.dir != nil {
+		return j.flush(ctx, s, true)
+	}
+	return nil
+}

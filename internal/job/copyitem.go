@@ -1,0 +1,217 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/transfer"
+	"github.com/nfsbox/nfsbox/internal/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Entry copies an object in the background. It waits for a free slot, and so
+// holds up the listing.
+func (j *copyJob) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error {
+	select {
+	case j.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	j.found(&e.Attr)
+	own, name := *e, string(e.Name)
+	own.Name = nil
+	d.Hold()
+	j.flying.Go(func() {
+		defer func() { <-j.slots }()
+		defer d.Release()
+		if err := j.item(ctx, d.Data.(*dirState), name, "", &own); err != nil {
+			d.Abort(err)
+		}
+	})
+	return nil
+}
+
+// item copies one object that is no directory. What fails is reported under
+// path, or, if that is empty, under name in the directory's path. An error is
+// one that has to end the job.
+func (j *copyJob) item(ctx context.Context, s *dirState, name, path string, e *vfs.Entry) error {
+	src := transfer.Source{FS: j.o.Source.FS, Handle: e.Handle, Attr: e.Attr}
+	dst := transfer.Target{FS: j.o.Dest.FS, Dir: s.handle, Name: name}
+	var err, fatal error
+	switch e.Attr.Type {
+	case vfs.TypeReg:
+		fatal, err = j.file(ctx, s, src, dst)
+	case vfs.TypeSymlink:
+		err = j.other(ctx, progress.Symlinks, transfer.Symlink, src, dst)
+	default:
+		err = j.other(ctx, progress.Nodes, transfer.Node, src, dst)
+	}
+	if err != nil {
+		if path == "" {
+			path = s.dir.Path(name)
+		}
+		j.fail(ctx, path, err)
+	}
+	return fatal
+}
+
+// other copies something without contents.
+func (j *copyJob) other(
+	ctx context.Context, c progress.Counter,
+	copy func(context.Context, transfer.Source, transfer.Target, *transfer.Options) (transfer.Result, error),
+	src transfer.Source, dst transfer.Target,
+) error {
+	res, err := copy(ctx, src, dst, &j.t)
+	if err != nil {
+		return err
+	}
+	j.lost(res.Lost)
+	j.progress.Add(c, 1)
+	return j.syncLater(ctx, res.Handle)
+}
+
+// maxUnsyncedNodes is how many links and nodes wait to be synced together. At
+// the bound they are.
+const maxUnsyncedNodes = 256
+
+// syncLater takes note of a link or node whose attributes are not stable yet.
+func (j *copyJob) syncLater(ctx context.Context, h vfs.Handle) error {
+	if j.syncer == nil {
+		return nil
+	}
+	j.nodesMu.Lock()
+	j.nodes = append(j.nodes, h)
+	full := len(j.nodes) >= maxUnsyncedNodes
+	j.nodesMu.Unlock()
+	if full {
+		return j.syncNodes(ctx)
+	}
+	return nil
+}
+
+// syncNodes syncs the links and nodes that wait for it, all at once, so that
+// they share the work: a disk may have to be synced as a whole for each.
+func (j *copyJob) syncNodes(ctx context.Context) error {
+	j.nodesMu.Lock()
+	nodes := j.nodes
+	j.nodes = nil
+	j.nodesMu.Unlock()
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, h := range nodes {
+		wg.Go(func() { errs[i] = j.syncer.Sync(ctx, h) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, vfs.ErrStale) { // replaced meanwhile
+			return fmt.Errorf("sync of links: %w", err)
+		}
+	}
+	return nil
+}
+
+// file copies a regular file, or links it to a copy made before. fatal ends the
+// job, err is the file's own.
+func (j *copyJob) file(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (fatal, err error) {
+	id, ok := idOf(&src.Attr)
+	if !ok || src.Attr.Nlink < 2 {
+		_, fatal, err = j.contents(ctx, s, src, dst)
+		return fatal, err
+	}
+	for {
+		l, first := j.links.claim(id, src.Attr.Nlink)
+		switch {
+		case l == nil:
+			j.split()
+			_, fatal, err = j.contents(ctx, s, src, dst)
+			return fatal, err
+		case first:
+			copied, fatal, err := j.contents(ctx, s, src, dst)
+			j.links.settle(id, l, copied, fatal == nil && err == nil)
+			return fatal, err
+		}
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if l.ok {
+			return j.link(ctx, s, l.copy, src, dst)
+		}
+		// The one that came first has failed; perhaps we do not.
+	}
+}
+
+// link makes a further name of a copy. It goes into the record like the first
+// one, as another run may meet the names in another order.
+func (j *copyJob) link(ctx context.Context, s *dirState, copied object, src transfer.Source, dst transfer.Target) (fatal, err error) {
+	err = transfer.Link(ctx, copied.handle, dst, &j.t)
+	if err == nil {
+		j.progress.Add(progress.Hardlinks, 1)
+		j.progress.Add(progress.FoundBytes, -src.Attr.Size)
+		return j.finished(ctx, s, dst.Name, &src.Attr, &copied.attr), nil
+	}
+	if errors.Is(err, vfs.ErrMLink) || errors.Is(err, vfs.ErrNotSupp) || errors.Is(err, vfs.ErrXDev) {
+		j.split()
+		_, fatal, err = j.contents(ctx, s, src, dst)
+		return fatal, err
+	}
+	return nil, fmt.Errorf("hard link: %w", err)
+}
+
+// split notes that a hard link becomes a file of its own.
+func (j *copyJob) split() {
+	if j.linksSplit.Add(1) == 1 {
+		j.progress.Report(progress.Event{Type: "note", Message: "some hard links are copied as files of their own: " +
+			"there are more than are kept track of, or the destination has none"})
+	}
+}
+
+// contents copies a regular file unless the record says that it has been done,
+// and returns the copy.
+func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (copied object, fatal, err error) {
+	if j.record != nil {
+		copied, done, err := j.done(ctx, s.key.child(dst.Name), &src.Attr, dst)
+		if done || err != nil {
+			return copied, nil, err
+		}
+	}
+	res, err := transfer.File(ctx, src, dst, &j.t)
+	if err != nil {
+		return copied, nil, err
+	}
+	j.progress.Add(progress.Files, 1)
+	if res.Verified {
+		j.progress.Add(progress.Verified, 1)
+	}
+	j.lost(res.Lost)
+	copied = object{res.Handle, res.Attr}
+	if j.record != nil && !copied.attr.Has(vfs.MaskSize|vfs.MaskMtime) {
+		if copied.attr, err = dst.FS.GetAttr(ctx, res.Handle, vfs.MaskV3); err != nil {
+			return copied, nil, fmt.Errorf("attributes of the copy: %w", err)
+		}
+	}
+	return copied, j.finished(ctx, s, dst.Name, &res.Source, &copied.attr), nil
+}
+
+// done reports whether the record has the file as it is now, and the
+// destination still has the copy that was made of it.
+func (j *copyJob) done(ctx context.Context, key pathKey, src *vfs.Attr, dst transfer.Target) (copied object, done bool, err error) {
+	was, ok, err := j.record.find(key)
+	if !ok || err != nil || !was.isSource(src) {
+		return copied, false, err
+	}
+	copied, ok, err = lookup(ctx, dst.FS, dst.Dir, dst.Name)
+	if err != nil {
+		return copied, false, fmt.Errorf("destination: %w", err)
+	}
+	if !ok || !was.isCopy(&copied.attr) {
+		return copied, false, nil
+	}
+	j.progress.Add(progress.Skipped, 1)
+	j.progress.Add(progress.FoundBytes, -src.Size)
+	return copied, true, nil
+}

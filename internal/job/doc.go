@@ -1,0 +1,32 @@
+// Package job copies and verifies trees, between any two file systems.
+//
+// # What a copy promises
+//
+// Every object of the source is in the destination, with its contents, type,
+// permissions and times, or it is among the reported errors: a failing item does
+// not stop the others. Files appear under their names when they are complete and
+// stable (package transfer). A directory is made with mode 0700 and gets its own
+// mode and times when everything in it is done. Hard links stay hard links, as
+// far as the table of them reaches ([maxLinked]).
+//
+// # Nothing leaves the destination
+//
+// The destination is reached by handles of directories that the job has made or
+// looked at, and names that vfs.CheckName passes. No path is ever resolved
+// there: a symbolic link in the destination, old or slipped in meanwhile, is an
+// object that is in the way, never one that is followed. A copy into its own
+// source is refused ([ErrIntoItself]).
+//
+// # Doing it again
+//
+// With a record (CopyOptions.Record) every finished file is noted once its name
+// is stable. The same job, started again after whatever ended it, lists the
+// source again and passes over files that are noted, unchanged since, and still
+// there. The record is append-only: entries carry checksums, and a torn tail is
+// cut off.
+//
+// # Memory
+//
+// What is kept is what package walk keeps, the files in flight, the table of
+// hard links, and 16 bytes for each noted file; each has a named bound.
+package job

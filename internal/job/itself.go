@@ -1,0 +1,90 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nfsbox/nfsbox/internal/transfer"
+	"github.com/nfsbox/nfsbox/internal/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Whether the destination lies in the source cannot be read off the two file
+// systems: one tree may be reached in two ways, and two servers may hand out the
+// same handles and ids. Equal ids are therefore but a suspicion, which is settled
+// by an experiment: make a name in the destination, and look for it in the
+// source.
+
+// maxClimb bounds the directories between the destination and its root that are
+// compared with the source.
+const maxClimb = walk.DefaultMaxDepth
+
+// refuseOntoItself refuses the job, before anything is copied, if the
+// destination is seen to be the source or to lie in it.
+func (j *copyJob) refuseOntoItself(ctx context.Context, dst *vfs.Attr) error {
+	src, ok := idOf(&j.srcAttr)
+	if !ok {
+		return nil
+	}
+	if j.srcAttr.Type != vfs.TypeDir {
+		return j.refuseSameFile(ctx, src)
+	}
+	h, attr := j.o.Dest.Handle, *dst
+	for range maxClimb {
+		if id, ok := idOf(&attr); ok && id == src {
+			return j.refuseIf(ctx, j.o.Dest.Handle, j.o.Dest.Handle)
+		}
+		up, _, _, err := j.o.Dest.FS.Lookup(ctx, h, "..")
+		if err != nil || up == h {
+			// Above what the destination shows there is nothing to compare;
+			// refuseIntoItself looks again on the way.
+			return ctx.Err()
+		}
+		if attr, err = j.o.Dest.FS.GetAttr(ctx, up, vfs.MaskV3); err != nil {
+			return ctx.Err()
+		}
+		h = up
+	}
+	return nil
+}
+
+// refuseSameFile refuses to copy a file to its own name.
+func (j *copyJob) refuseSameFile(ctx context.Context, src objectID) error {
+	h, attr, _, err := j.o.Dest.FS.Lookup(ctx, j.o.Dest.Handle, j.o.Name)
+	if errors.Is(err, vfs.ErrNoEnt) {
+		return nil
+	}
+	if err == nil && !attr.Has(vfs.MaskV3) {
+		attr, err = j.o.Dest.FS.GetAttr(ctx, h, vfs.MaskV3)
+	}
+	if err != nil {
+		return fmt.Errorf("look at the destination: %w", err)
+	}
+	if id, ok := idOf(&attr); ok && id == src {
+		return j.refuseIf(ctx, j.o.Dest.Handle, j.o.Dest.Handle)
+	}
+	return nil
+}
+
+// refuseIntoItself refuses to go on if d, of the source, is the directory that
+// the copy is made in.
+func (j *copyJob) refuseIntoItself(ctx context.Context, d *walk.Dir) error {
+	if !d.Attr.Has(vfs.MaskFileID) || d.Attr.FileID != j.targetID.fileID {
+		return nil
+	}
+	return j.refuseIf(ctx, j.target, d.Handle)
+}
+
+// refuseIf makes a name in dst, a directory of the destination, and refuses if
+// the source shows it in its directory src.
+func (j *copyJob) refuseIf(ctx context.Context, dst, src vfs.Handle) error {
+	shown, err := transfer.Probe(ctx, transfer.Target{FS: j.o.Dest.FS, Dir: dst}, j.o.Source.FS, src, &j.t)
+	if err != nil {
+		return err
+	}
+	if shown {
+		return ErrIntoItself
+	}
+	return nil
+}

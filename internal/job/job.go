@@ -1,0 +1,73 @@
+package job
+
+import (
+	"errors"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+const (
+	// DefaultParallel is how many files are worked on at once if the options do
+	// not say; MaxParallel is the most.
+	DefaultParallel = 16
+	MaxParallel     = 1024
+)
+
+// What a command exits with.
+const (
+	ExitDone        = 0
+	ExitRefused     = 1 // the job makes no sense as it was given
+	ExitIncomplete  = 2 // some items failed; they have been reported
+	ExitDifferent   = 3 // a verification found differences
+	ExitUnreachable = 4 // the source or the destination cannot be reached
+)
+
+var (
+	// ErrUnreachable says that the source or the destination could not be
+	// looked at, and nothing has been done.
+	ErrUnreachable = errors.New("cannot be reached")
+	// ErrIntoItself says that the destination is, or lies within, the source.
+	ErrIntoItself = errors.New("the destination is the source, or lies within it")
+	// ErrRecord says that the job's record cannot be used: it is damaged,
+	// another job's, or in use.
+	ErrRecord = errors.New("the job's record cannot be used")
+)
+
+// Place is an object of a file system.
+type Place struct {
+	FS     vfs.FS
+	Handle vfs.Handle
+}
+
+// exitCode is what err, and the numbers of failures and differences, amount to.
+func exitCode(err error, failed, different uint64) int {
+	switch {
+	case errors.Is(err, ErrUnreachable):
+		return ExitUnreachable
+	case errors.Is(err, ErrIntoItself), errors.Is(err, ErrRecord), errors.Is(err, vfs.ErrInval):
+		return ExitRefused
+	case err != nil, failed > 0:
+		return ExitIncomplete
+	case different > 0:
+		return ExitDifferent
+	}
+	return ExitDone
+}
+
+// objectID is what tells objects apart within a file system.
+type objectID struct {
+	fsid   [2]uint64
+	fileID uint64
+}
+
+// idOf is a's identity, if it has one.
+func idOf(a *vfs.Attr) (objectID, bool) {
+	return objectID{a.FSID, a.FileID}, a.Has(vfs.MaskFSID | vfs.MaskFileID)
+}
+
+func parallel(n int) int {
+	if n <= 0 {
+		return DefaultParallel
+	}
+	return min(n, MaxParallel)
+}

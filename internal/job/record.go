@@ -1,0 +1,270 @@
+package job
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// The record is one file: a header, then entries of equal size. All numbers are
+// big endian.
+//
+//	header: magic (8), version (4), zero (4), SHA-256 of the job's ID (32), CRC (4)
+//	entry:  path key (16), source's size (8), mtime (12), ctime (12), file id (8),
+//	        copy's mtime (12), CRC (4)
+//
+// A CRC is CRC-32C over the bytes before it. Times are seconds (8) and
+// nanoseconds (4).
+const (
+	recordName    = "copied"
+	recordMagic   = "NFSBOXCP"
+	recordVersion = 1
+	headerSize    = 52
+	entrySize     = 72
+
+	// maxIndexed bounds the entries that are found again, 16 bytes of memory
+	// each. Files of later entries are copied again.
+	maxIndexed = 1 << 24
+
+	// loadBlock is how many entries are read at a time.
+	loadBlock = 1024
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// pathKey stands for a path below the copy's root: the hash of the parent's key
+// and the name, so that the depth of a tree costs nothing.
+type pathKey [16]byte
+
+var rootKey = pathKey{}
+
+func (k pathKey) child(name string) pathKey {
+	b := append(append(make([]byte, 0, len(k)+vfs.MaxName), k[:]...), name...)
+	sum := sha256.Sum256(b)
+	return pathKey(sum[:len(k)])
+}
+
+// recorded is an entry: a file that was copied.
+type recorded struct {
+	key          pathKey
+	size         uint64
+	mtime, ctime time.Time
+	fileID       uint64
+	copied       time.Time // mtime of the copy
+}
+
+func note(key pathKey, src, dst *vfs.Attr) recorded {
+	return recorded{key: key, size: src.Size, mtime: src.Mtime, ctime: src.Ctime, fileID: src.FileID, copied: dst.Mtime}
+}
+
+func (r *recorded) isSource(a *vfs.Attr) bool {
+	return r.size == a.Size && r.mtime.Equal(a.Mtime) && r.ctime.Equal(a.Ctime) && r.fileID == a.FileID
+}
+
+func (r *recorded) isCopy(a *vfs.Attr) bool {
+	return a.Type == vfs.TypeReg && r.size == a.Size && r.copied.Equal(a.Mtime)
+}
+
+func (r *recorded) append(b []byte) []byte {
+	start := len(b)
+	b = append(b, r.key[:]...)
+	b = binary.BigEndian.AppendUint64(b, r.size)
+	b = appendTime(b, r.mtime)
+	b = appendTime(b, r.ctime)
+	b = binary.BigEndian.AppendUint64(b, r.fileID)
+	b = appendTime(b, r.copied)
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+}
+
+func appendTime(b []byte, t time.Time) []byte {
+	b = binary.BigEndian.AppendUint64(b, uint64(t.Unix()))
+	return binary.BigEndian.AppendUint32(b, uint32(t.Nanosecond()))
+}
+
+// parseEntry reads an entry; false if b, of entrySize bytes, is none.
+func parseEntry(b []byte) (r recorded, ok bool) {
+	sum := binary.BigEndian.Uint32(b[entrySize-4:])
+	if sum != crc32.Checksum(b[:entrySize-4], castagnoli) {
+		return r, false
+	}
+	r.key = pathKey(b)
+	r.size = binary.BigEndian.Uint64(b[16:])
+	r.mtime = parseTime(b[24:])
+	r.ctime = parseTime(b[36:])
+	r.fileID = binary.BigEndian.Uint64(b[48:])
+	r.copied = parseTime(b[56:])
+	return r, true
+}
+
+func parseTime(b []byte) time.Time {
+	return time.Unix(int64(binary.BigEndian.Uint64(b)), int64(binary.BigEndian.Uint32(b[8:])))
+}
+
+// indexed finds an entry: the beginning of its key, and its number.
+type indexed struct {
+	key   uint64
+	entry uint64
+}
+
+// record is a job's record, open and locked. A nil record records nothing.
+type record struct {
+	identity [sha256.Size]byte
+	resumed  bool // there was one before
+	index    []indexed
+
+	mu   sync.Mutex
+	file *os.File
+	err  error // the first that writing met; the tail may be torn
+}
+
+// openRecord opens or begins the record in dir.
+func openRecord(dir *os.Root, id string) (*record, error) {
+	f, err := dir.OpenFile(recordName, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRecord, err)
+	}
+	r := &record{identity: sha256.Sum256([]byte(id)), file: f}
+	if err = lockFile(f); err == nil {
+		err = r.load()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrRecord, err), f.Close())
+	}
+	return r, nil
+}
+
+// header is what the record begins with.
+func (r *record) header() []byte {
+	b := append(make([]byte, 0, headerSize), recordMagic...)
+	b = binary.BigEndian.AppendUint32(b, recordVersion)
+	b = append(b, 0, 0, 0, 0)
+	b = append(b, r.identity[:]...)
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// load reads the record, and cuts what is torn off its end.
+func (r *record) load() error {
+	head := make([]byte, headerSize)
+	n, err := r.file.ReadAt(head, 0)
+	switch {
+	case n < headerSize && errors.Is(err, io.EOF):
+		// New, or killed before the header was complete.
+		if !bytes.HasPrefix(r.header(), head[:n]) {
+			return errors.New("it is not the record of a job")
+		}
+		if err := r.file.Truncate(0); err != nil {
+			return err
+		}
+		_, err := r.file.Write(r.header())
+		return err
+	case err != nil:
+		return err
+	case string(head[:len(recordMagic)]) != recordMagic:
+		return errors.New("it is not the record of a job")
+	case binary.BigEndian.Uint32(head[len(recordMagic):]) != recordVersion:
+		return fmt.Errorf("it is of version %d, which this program does not know", binary.BigEndian.Uint32(head[len(recordMagic):]))
+	case !bytes.Equal(head, r.header()):
+		return errors.New("it is of a job with another source, destination or options")
+	}
+	r.resumed = true
+	return r.loadEntries()
+}
+
+func (r *record) loadEntries() error {
+	block := make([]byte, loadBlock*entrySize)
+	for count := uint64(0); ; {
+		n, err := r.file.ReadAt(block, int64(headerSize+count*entrySize))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		good := 0
+		for ; good+entrySize <= n; good += entrySize {
+			e, ok := parseEntry(block[good : good+entrySize])
+			if !ok {
+				break
+			}
+			if len(r.index) < maxIndexed {
+				r.index = append(r.index, indexed{binary.BigEndian.Uint64(e.key[:]), count})
+			}
+			count++
+		}
+		if good < n || n < len(block) {
+			r.sort()
+			return r.file.Truncate(int64(headerSize + count*entrySize))
+		}
+	}
+}
+
+func (r *record) sort() {
+	slices.SortFunc(r.index, func(a, b indexed) int {
+		if a.key != b.key {
+			if a.key < b.key {
+				return -1
+			}
+			return 1
+		}
+		return int(int64(a.entry - b.entry))
+	})
+}
+
+// find returns the latest entry of key from before this run.
+func (r *record) find(key pathKey) (recorded, bool, error) {
+	prefix := binary.BigEndian.Uint64(key[:])
+	at, _ := slices.BinarySearchFunc(r.index, prefix, func(x indexed, want uint64) int {
+		if x.key <= want {
+			return -1
+		}
+		return 1
+	})
+	var b [entrySize]byte
+	for at--; at >= 0 && r.index[at].key == prefix; at-- {
+		if _, err := r.file.ReadAt(b[:], int64(headerSize+r.index[at].entry*entrySize)); err != nil {
+			return recorded{}, false, fmt.Errorf("read the record: %w", err)
+		}
+		if e, ok := parseEntry(b[:]); ok && e.key == key {
+			return e, true, nil
+		}
+	}
+	return recorded{}, false, nil
+}
+
+// append adds entries. What a kill leaves of them is cut off by the next load;
+// after a failed write nothing is added any more, so that nothing follows a torn
+// entry.
+func (r *record) append(entries ...recorded) error {
+	if r == nil || len(entries) == 0 {
+		return nil
+	}
+	b := make([]byte, 0, len(entries)*entrySize)
+	for i := range entries {
+		b = entries[i].append(b)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		if _, err := r.file.Write(b); err != nil {
+			r.err = fmt.Errorf("write the record: %w", err)
+		}
+	}
+	return r.err
+}
+
+func (r *record) close() error {
+	if r == nil {
+		return nil
+	}
+	if err := r.file.Close(); err != nil {
+		return fmt.Errorf("close the record: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,370 @@
+package job
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// TestResume kills a job again and again, until it gets through.
+func TestResume(t *testing.T) {
+	for _, syncs := range []bool{false, true} {
+		var out hooks
+		src, dst := mem(t, memfs.Options{}), newTree(t, memfs.New(memfs.Options{Fault: out.fault}))
+		everything(src)
+		want := src.list(src.root)
+		dir := recordDir(t)
+		r := rand.New(rand.NewPCG(7, 8))
+		var skipped, files uint64
+		runs, killed := 0, 0
+		for {
+			runs++
+			o, v := options(t, src, dst, "copy")
+			o.Record, o.ID = dir, "this job"
+			if syncs {
+				o.Dest.FS = newSyncing(dst.fs)
+			}
+			if runs < 12 {
+				killed++
+				out.set(diesAt(10 + r.IntN(600*runs)))
+			} else {
+				out.set(nil)
+			}
+			s, err := Copy(t.Context(), o)
+			out.set(nil)
+			files += s.Files
+			if s.ExitCode(err) != ExitDone {
+				if runs >= 12 {
+					t.Fatalf("%v, %+v\n%s", err, s, v)
+				}
+				continue
+			}
+			skipped = s.Skipped
+			break
+		}
+		if d := diff(want, dst.list(dst.at("copy"))); d != "" {
+			t.Error(d)
+		}
+		if temps := dst.temps(); len(temps) > 0 {
+			t.Errorf("left behind: %q", temps)
+		}
+		if skipped == 0 || killed == 0 || files > 311*3 {
+			t.Errorf("syncs %v: %d runs, the last skipped %d; %d files were copied in all", syncs, runs, skipped, files)
+		}
+	}
+}
+
+// TestResumeChanges: what is not what the record says is copied again.
+func TestResumeChanges(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{TimeDelta: time.Second})
+	everything(src)
+	dir := recordDir(t)
+	run := func() Summary {
+		t.Helper()
+		o, v := options(t, src, dst, "copy")
+		o.Record, o.ID = dir, "this job"
+		s, err := Copy(t.Context(), o)
+		if s.ExitCode(err) != ExitDone {
+			t.Fatalf("%v, %+v\n%s", err, s, v)
+		}
+		return s
+	}
+	all := run().Files
+	for _, tt := range []struct {
+		what   string
+		change func()
+		copied uint64
+	}{
+		{"nothing", func() {}, 0},
+		{"a byte of the source", func() {
+			src.write(src.at("one byte"), 0, []byte("y"))
+			src.set(src.at("one byte"), vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: epoch}) // its ctime tells
+		}, 1},
+		{"the source's mode", func() { src.set(src.at("one byte"), mode(0o640)) }, 1},
+		{"another file of the source's", func() {
+			dirHandle := src.at("names")
+			h := src.file("new", 0o644, []byte("long"))
+			src.set(h, vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: epoch})
+			if _, _, err := src.fs.Rename(t.Context(), src.root, "new", dirHandle, strings.Repeat("n", vfs.MaxName)); err != nil {
+				t.Fatal(err)
+			}
+		}, 1},
+		{"the copy's contents", func() { dst.write(dst.at("copy/one byte"), 0, []byte("z")) }, 1},
+		{"no copy", func() {
+			if _, err := dst.fs.Remove(t.Context(), dst.at("copy"), "one byte", false); err != nil {
+				t.Fatal(err)
+			}
+		}, 1},
+		{"a link for the copy", func() {
+			if _, err := dst.fs.Remove(t.Context(), dst.at("copy"), "one byte", false); err != nil {
+				t.Fatal(err)
+			}
+			dst.make("copy/one byte", vfs.CreateHow{Type: vfs.TypeSymlink, Target: "empty"})
+		}, 1},
+		{"a link of another name", func() { src.link(src.at("empty"), "further") }, 1}, // its ctime changes
+	} {
+		tt.change()
+		if s := run(); s.Files != tt.copied || s.Files+s.Skipped < all {
+			t.Errorf("%s: %d files copied, want %d; %d skipped", tt.what, s.Files, tt.copied, s.Skipped)
+		}
+		if got := string(dst.read(dst.at("copy/one byte"), 1)); got != string(src.read(src.at("one byte"), 1)) {
+			t.Errorf("%s: the copy holds %q", tt.what, got)
+		}
+	}
+}
+
+// TestResumeSweeps removes the temporaries of this job, and nothing else.
+func TestResumeSweeps(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	few(src)
+	dir := recordDir(t)
+	r, err := openRecord(dir, "this job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag := fmt.Sprintf("%x-", r.identity[:4])
+	if err := r.close(); err != nil {
+		t.Fatal(err)
+	}
+	mine, others := "d/.nfsbox-"+tag+"0123456789abcdef.tmp", "d/.nfsbox-0123456789abcdef.tmp"
+	dst.file(mine, 0o600, nil)
+	dst.file(others, 0o600, nil)
+	dst.file("d/.nfsbox-"+tag+"notes.tmp", 0o600, nil)
+	o, v := options(t, src, dst, "")
+	o.Record, o.ID = dir, "this job"
+	if s, err := Copy(t.Context(), o); s.ExitCode(err) != ExitDone {
+		t.Fatalf("%v, %+v\n%s", err, s, v)
+	}
+	got := dst.list(dst.root)
+	if got[mine] != "" || got[others] == "" || got["d/.nfsbox-"+tag+"notes.tmp"] == "" {
+		t.Errorf("temporaries: %q", dst.temps())
+	}
+}
+
+func sample(i int) recorded {
+	return recorded{
+		key: rootKey.child(fmt.Sprint(i)), size: uint64(i) << 40, mtime: epoch.Add(time.Duration(i)),
+		ctime: time.Unix(-5, 7), fileID: uint64(i), copied: time.Time{},
+	}
+}
+
+func same(a, b recorded) bool {
+	return a.key == b.key && a.size == b.size && a.mtime.Equal(b.mtime) && a.ctime.Equal(b.ctime) && a.fileID == b.fileID && a.copied.Equal(b.copied)
+}
+
+// filled is a directory with a record of n entries.
+func filled(t testing.TB, n int) *os.Root {
+	t.Helper()
+	dir := recordDir(t)
+	r, err := openRecord(dir, "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := r.append(sample(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// found counts the samples that the record in dir has.
+func found(t testing.TB, dir *os.Root, n int) int {
+	t.Helper()
+	r, err := openRecord(dir, "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for i := range n {
+		e, ok, err := r.find(sample(i).key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok && !same(e, sample(i)) {
+			t.Errorf("entry %d is %+v", i, e)
+		}
+		if ok {
+			count++
+		}
+	}
+	if err := r.close(); err != nil {
+		t.Fatal(err)
+	}
+	return count
+}
+
+func TestRecord(t *testing.T) {
+	const n = 3*loadBlock + 5
+	dir := filled(t, n)
+	if got := found(t, dir, n+100); got != n {
+		t.Errorf("%d entries found, want %d", got, n)
+	}
+	// A later entry of the same key is the one that holds.
+	r, err := openRecord(dir, "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := sample(5)
+	changed.size = 99
+	if err := r.append(changed); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.close(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = openRecord(dir, "id"); err != nil {
+		t.Fatal(err)
+	}
+	if e, ok, err := r.find(changed.key); !ok || err != nil || !same(e, changed) {
+		t.Errorf("%+v, %v, %v", e, ok, err)
+	}
+	if err := r.close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRecordTorn cuts a record at every byte, and damages every byte. What is
+// before is found, what is behind is not, and writing goes on.
+func TestRecordTorn(t *testing.T) {
+	const n = 4
+	whole, err := filled(t, n).ReadFile(recordName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range len(whole) {
+		cut := recordDir(t)
+		if err := cut.WriteFile(recordName, whole[:at], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := found(t, cut, n), max(0, at-headerSize)/entrySize; got != want {
+			t.Errorf("cut at %d: %d entries, want %d", at, got, want)
+		}
+		r, err := openRecord(cut, "id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(r.append(sample(9)), r.close()); err != nil {
+			t.Fatal(err)
+		}
+		if found(t, cut, 10) != max(0, at-headerSize)/entrySize+1 {
+			t.Errorf("cut at %d: an entry that was added is lost", at)
+		}
+		if at < headerSize {
+			continue
+		}
+		bad := recordDir(t)
+		damaged := bytes.Clone(whole)
+		damaged[at] ^= 0x10
+		if err := bad.WriteFile(recordName, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := found(t, bad, n), (at-headerSize)/entrySize; got != want {
+			t.Errorf("damaged at %d: %d entries, want %d", at, got, want)
+		}
+	}
+}
+
+func TestRecordRefused(t *testing.T) {
+	dir := filled(t, 3)
+	whole, err := dir.ReadFile(recordName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := bytes.Clone(whole)
+	version[11] = 2
+	header := bytes.Clone(whole)
+	header[20] ^= 1
+	for what, b := range map[string][]byte{
+		"text": []byte(strings.Repeat("text ", 30)), "short text": []byte("text"), "version": version, "header": header,
+	} {
+		dir := recordDir(t)
+		if err := dir.WriteFile(recordName, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openRecord(dir, "id"); !errors.Is(err, ErrRecord) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if after, err := dir.ReadFile(recordName); err != nil || !bytes.Equal(after, b) {
+			t.Errorf("%s: the file was changed", what)
+		}
+	}
+	if _, err := openRecord(dir, "another job"); !errors.Is(err, ErrRecord) {
+		t.Errorf("another job's: %v", err)
+	}
+	first, err := openRecord(dir, "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openRecord(dir, "id"); !errors.Is(err, ErrRecord) {
+		t.Errorf("in use: %v", err)
+	}
+	if err := first.close(); err != nil {
+		t.Fatal(err)
+	}
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	o, _ := options(t, src, dst, "copy")
+	o.Record, o.ID = dir, "another job"
+	if s, err := Copy(t.Context(), o); s.ExitCode(err) != ExitRefused {
+		t.Errorf("another job's: %v", err)
+	}
+}
+
+// TestRecordWriteFails: a record that cannot be written ends the job, as it
+// would not be what was asked for.
+func TestRecordWriteFails(t *testing.T) {
+	dir := filled(t, 1)
+	r, err := openRecord(dir, "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := r.append(sample(1)); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+// FuzzRecord loads any bytes behind a good header.
+func FuzzRecord(f *testing.F) {
+	good := sample(1)
+	f.Add(good.append(nil))
+	f.Add([]byte("x"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		dir := recordDir(t)
+		r := record{identity: (&record{}).identity}
+		file, err := dir.Create(recordName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.file = file
+		if _, err := file.Write(append(r.header(), b...)); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.load(); err != nil {
+			t.Fatal(err)
+		}
+		size, err := file.Seek(0, io.SeekEnd)
+		if err != nil || size != int64(headerSize+len(r.index)*entrySize) {
+			t.Errorf("%d bytes are left for %d entries, %v", size, len(r.index), err)
+		}
+		if err := r.close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,310 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/transfer"
+	"github.com/nfsbox/nfsbox/internal/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// The kinds of differences that Verify reports.
+const (
+	DiffMissing = "missing" // not in the destination; of a directory, with all that is in it
+	DiffExtra   = "extra"   // not in the source; of a directory, with all that is in it
+	DiffType    = "type"
+	DiffSize    = "size"
+	DiffContent = "content"
+	DiffTarget  = "target" // of a symbolic link
+	DiffDevice  = "device" // the number of a device
+	DiffMode    = "mode"
+	DiffMtime   = "mtime"
+	DiffOwner   = "owner"
+	DiffLinks   = "links" // names that are one file on one side only
+)
+
+// VerifyOptions say what to compare.
+type VerifyOptions struct {
+	Source, Dest Place // two directories, or two objects of another kind
+
+	Pool     *bufpool.Pool
+	Now      func() time.Time
+	Progress *progress.Tracker // nil: nobody looks
+
+	Parallel int  // files at once; 0: DefaultParallel
+	Window   int  // chunks of a file in flight; 0: transfer.DefaultWindow
+	Owner    bool // compare owners and groups as well
+}
+
+// VerifySummary is what a verification has found.
+type VerifySummary struct {
+	Files     uint64 `json:"files"` // whose bytes were compared
+	Dirs      uint64 `json:"dirs"`
+	Symlinks  uint64 `json:"symlinks"`
+	Hardlinks uint64 `json:"hardlinks"` // further names of files
+	Nodes     uint64 `json:"nodes"`
+	Bytes     uint64 `json:"bytes"`
+
+	Differences uint64  `json:"differences"` // of all kinds
+	Missing     uint64  `json:"missing"`
+	Extra       uint64  `json:"extra"`
+	Errors      uint64  `json:"errors"` // items that could not be compared
+	Seconds     float64 `json:"seconds"`
+}
+
+// ExitCode is what a command that got s and err from Verify exits with.
+func (s *VerifySummary) ExitCode(err error) int { return exitCode(err, s.Errors, s.Differences) }
+
+// verifyJob is a verification under way. It is the visitor of the walk through
+// the source.
+type verifyJob struct {
+	o         *VerifyOptions
+	t         transfer.Options
+	progress  *progress.Tracker
+	srcAttr   vfs.Attr
+	dstAttr   vfs.Attr
+	timeDelta time.Duration // times that are closer than this are the same
+	slots     chan struct{}
+	flying    sync.WaitGroup
+	links     linkPairs
+
+	missing, extra atomic.Uint64
+}
+
+// Verify compares two trees, or two single objects: names, types, sizes, every
+// byte of every file, targets of links, device numbers, modes, mtimes, which
+// names are hard links of one file, and, if o says so, owners. What differs is
+// reported to o.Progress and counted; the error is nil then. An error says that
+// the job as a whole has ended early.
+//
+// Trees that change meanwhile are compared as they are met.
+func Verify(ctx context.Context, o VerifyOptions) (VerifySummary, error) {
+	if o.Progress == nil {
+		o.Progress = progress.New(nil, o.Now)
+	}
+	before := o.Progress.Snapshot()
+	j := &verifyJob{o: &o, progress: o.Progress, slots: make(chan struct{}, parallel(o.Parallel))}
+	err := j.run(ctx)
+	after := j.progress.Snapshot()
+	n := func(c progress.Counter) uint64 { return after.Counts[c] - before.Counts[c] }
+	return VerifySummary{
+		Files: n(progress.Files), Dirs: n(progress.Dirs), Symlinks: n(progress.Symlinks),
+		Hardlinks: n(progress.Hardlinks), Nodes: n(progress.Nodes), Bytes: n(progress.Bytes),
+		Differences: n(progress.Differences), Missing: j.missing.Load(), Extra: j.extra.Load(),
+		Errors: n(progress.Errors), Seconds: after.Time.Sub(before.Time).Seconds(),
+	}, err
+}
+
+func (j *verifyJob) run(ctx context.Context) error {
+	if err := j.prepare(ctx); err != nil {
+		return err
+	}
+	if j.srcAttr.Type != vfs.TypeDir {
+		j.found(&j.srcAttr)
+		e := vfs.Entry{Handle: j.o.Source.Handle, Attr: j.srcAttr}
+		p := pair{src: &e, dst: object{j.o.Dest.Handle, j.dstAttr}, path: func() string { return "." }}
+		j.report(ctx, &p, j.compare(ctx, &p))
+		j.progress.CloseTotals()
+		return ctx.Err()
+	}
+	err := walk.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, walk.Options{}, j)
+	j.flying.Wait()
+	if err == nil {
+		j.progress.CloseTotals()
+	}
+	return err
+}
+
+// prepare looks at both ends.
+func (j *verifyJob) prepare(ctx context.Context) error {
+	o := j.o
+	var err error
+	if j.srcAttr, err = o.Source.FS.GetAttr(ctx, o.Source.Handle, vfs.MaskV3); err != nil {
+		return fmt.Errorf("the source %w: %w", ErrUnreachable, err)
+	}
+	if j.dstAttr, err = o.Dest.FS.GetAttr(ctx, o.Dest.Handle, vfs.MaskV3); err != nil {
+		return fmt.Errorf("the destination %w: %w", ErrUnreachable, err)
+	}
+	if (j.srcAttr.Type == vfs.TypeDir) != (j.dstAttr.Type == vfs.TypeDir) {
+		return fmt.Errorf("a %v cannot be compared with a %v: %w", j.srcAttr.Type, j.dstAttr.Type, vfs.ErrInval)
+	}
+	j.t = transfer.Options{
+		Pool: o.Pool, Window: o.Window,
+		Moved: func(n int64) { j.progress.Add(progress.Bytes, uint64(n)) },
+	}
+	for _, p := range [...]Place{o.Source, o.Dest} {
+		info, err := p.FS.Info(ctx, p.Handle, vfs.InfoLimits)
+		if err != nil {
+			return fmt.Errorf("limits: %w", err)
+		}
+		j.timeDelta = max(j.timeDelta, info.TimeDelta, 1)
+	}
+	src := transfer.Source{FS: o.Source.FS, Handle: o.Source.Handle}
+	j.t.Chunk, err = transfer.Chunk(ctx, src, transfer.Target{FS: o.Dest.FS, Dir: o.Dest.Handle})
+	return err
+}
+
+func (j *verifyJob) found(a *vfs.Attr) {
+	j.progress.Add(progress.FoundItems, 1)
+	if a.Type == vfs.TypeReg {
+		j.progress.Add(progress.FoundBytes, a.Size)
+	}
+}
+
+// differ reports a difference.
+func (j *verifyJob) differ(path, kind, format string, args ...any) {
+	j.progress.Add(progress.Differences, 1)
+	switch kind {
+	case DiffMissing:
+		j.missing.Add(1)
+	case DiffExtra:
+		j.extra.Add(1)
+	}
+	j.progress.Report(progress.Event{Type: "difference", Kind: kind, Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// fail reports an item that could not be compared.
+func (j *verifyJob) fail(ctx context.Context, path string, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	j.progress.Add(progress.Errors, 1)
+	j.progress.Report(progress.Event{Type: "error", Path: path, Message: err.Error()})
+}
+
+// report reports err of a pair.
+func (j *verifyJob) report(ctx context.Context, p *pair, err error) {
+	if err != nil {
+		j.fail(ctx, p.path(), err)
+	}
+}
+
+// object is an object of the destination.
+type object struct {
+	handle vfs.Handle
+	attr   vfs.Attr
+}
+
+// pair is an object and what stands for it in the destination.
+type pair struct {
+	src  *vfs.Entry
+	dst  object
+	path func() string // costs something, and is rarely wanted
+}
+
+// compare compares all of two objects but the entries of directories.
+func (j *verifyJob) compare(ctx context.Context, p *pair) error {
+	src, dst := &p.src.Attr, &p.dst.attr
+	if src.Type != dst.Type {
+		j.differ(p.path(), DiffType, "a %v, and in the destination a %v", src.Type, dst.Type)
+		return nil
+	}
+	j.compareAttrs(p)
+	switch src.Type {
+	case vfs.TypeReg:
+		return j.compareFiles(ctx, p)
+	case vfs.TypeSymlink:
+		return j.compareLinks(ctx, p)
+	case vfs.TypeBlock, vfs.TypeChar:
+		if src.Rdev != dst.Rdev {
+			j.differ(p.path(), DiffDevice, "%d:%d, and in the destination %d:%d", src.Rdev>>32, uint32(src.Rdev), dst.Rdev>>32, uint32(dst.Rdev))
+		}
+	}
+	if src.Type != vfs.TypeDir {
+		j.progress.Add(progress.Nodes, 1)
+	}
+	return nil
+}
+
+// compareAttrs compares what everything has.
+func (j *verifyJob) compareAttrs(p *pair) {
+	src, dst := &p.src.Attr, &p.dst.attr
+	if src.Type != vfs.TypeSymlink && src.Mode != dst.Mode {
+		j.differ(p.path(), DiffMode, "%04o, and in the destination %04o", src.Mode, dst.Mode)
+	}
+	if src.Mtime.Sub(dst.Mtime).Abs() >= j.timeDelta {
+		j.differ(p.path(), DiffMtime, "%s, and in the destination %s",
+			src.Mtime.UTC().Format(time.RFC3339Nano), dst.Mtime.UTC().Format(time.RFC3339Nano))
+	}
+	if j.o.Owner && (src.UID != dst.UID || src.GID != dst.GID) {
+		j.differ(p.path(), DiffOwner, "%d:%d, and in the destination %d:%d", src.UID, src.GID, dst.UID, dst.GID)
+	}
+}
+
+// compareFiles compares the contents of two files, once for all their names.
+func (j *verifyJob) compareFiles(ctx context.Context, p *pair) error {
+	src, dst := &p.src.Attr, &p.dst.attr
+	again, why := j.links.meet(src, dst)
+	if why != "" {
+		j.differ(p.path(), DiffLinks, "%s", why)
+	}
+	if again {
+		j.progress.Add(progress.Hardlinks, 1)
+		j.progress.Add(progress.FoundBytes, -src.Size)
+		return nil
+	}
+	if src.Size != dst.Size {
+		j.differ(p.path(), DiffSize, "%d bytes, and in the destination %d", src.Size, dst.Size)
+		return nil
+	}
+	a := transfer.Source{FS: j.o.Source.FS, Handle: p.src.Handle, Attr: *src}
+	b := transfer.Source{FS: j.o.Dest.FS, Handle: p.dst.handle, Attr: *dst}
+	cmp, err := transfer.Compare(ctx, a, b, src.Size, &j.t)
+	if err != nil {
+		return err
+	}
+	if cmp.Differ {
+		j.differ(p.path(), DiffContent, "the first difference is at byte %d", cmp.Offset)
+	}
+	j.progress.Add(progress.Files, 1)
+	return nil
+}
+
+// compareLinks compares the targets of two symbolic links.
+func (j *verifyJob) compareLinks(ctx context.Context, p *pair) error {
+	a, _, err := j.o.Source.FS.Readlink(ctx, p.src.Handle)
+	if err != nil {
+		return fmt.Errorf("read the source's link: %w", err)
+	}
+	b, _, err := j.o.Dest.FS.Readlink(ctx, p.dst.handle)
+	if err != nil {
+		return fmt.Errorf("read the destination's link: %w", err)
+	}
+	if a != b {
+		j.differ(p.path(), DiffTarget, "%s, and in the destination %s", shorten(a), shorten(b))
+	}
+	j.progress.Add(progress.Symlinks, 1)
+	return nil
+}
+
+// maxShown bounds how much of a link's target a message quotes.
+const maxShown = 200
+
+func shorten(target string) string {
+	if len(target) > maxShown {
+		return target[:maxShown] + "..."
+	}
+	return target
+}
+
+// lookup finds name in a directory, with its attributes; false if there is none.
+func lookup(ctx context.Context, f vfs.FS, dir vfs.Handle, name string) (o object, ok bool, err error) {
+	o.handle, o.attr, _, err = f.Lookup(ctx, dir, name)
+	if err == nil && !o.attr.Has(vfs.MaskV3) {
+		o.attr, err = f.GetAttr(ctx, o.handle, vfs.MaskV3)
+	}
+	if errors.Is(err, vfs.ErrNoEnt) {
+		return o, false, nil
+	}
+	if err != nil {
+		return o, false, fmt.Errorf("lookup: %w", err)
+	}
+	return o, true, nil
+}

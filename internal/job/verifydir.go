@@ -1,0 +1,226 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// maxListed is how many entries of a directory of the destination are kept to be
+// matched with the source's, about 500 bytes each. What a larger directory
+// should hold is looked up name by name, and its entries are then counted.
+const maxListed = 1024
+
+// side is the destination's side of a directory of the source.
+type side struct {
+	handle vfs.Handle
+
+	mu     sync.Mutex
+	listed map[string]object // entries not matched yet; nil if there are too many
+	names  uint64            // names that were found by looking them up
+}
+
+// Enter finds the directory in the destination, and lists it if it is small.
+func (j *verifyJob) Enter(ctx context.Context, d *walk.Dir) error {
+	j.found(&d.Attr)
+	e := vfs.Entry{Handle: d.Handle, Attr: d.Attr}
+	p := pair{src: &e, path: func() string { return d.Path("") }}
+	ok := true
+	var err error
+	if d.Parent == nil {
+		p.dst = object{j.o.Dest.Handle, j.dstAttr}
+	} else {
+		p.dst, ok, err = j.match(ctx, d.Parent, d.Name)
+	}
+	s := &side{handle: p.dst.handle}
+	if err == nil && ok {
+		if err = j.compare(ctx, &p); err == nil && p.dst.attr.Type == vfs.TypeDir {
+			err = j.list(ctx, s)
+		}
+	}
+	j.report(ctx, &p, err)
+	if cerr := ctx.Err(); cerr != nil {
+		return cerr
+	}
+	if err != nil || !ok || p.dst.attr.Type != vfs.TypeDir {
+		return walk.ErrSkipDir
+	}
+	d.Data = s
+	return nil
+}
+
+// list reads the directory of the destination, as long as it is small.
+func (j *verifyJob) list(ctx context.Context, s *side) error {
+	s.listed = make(map[string]object)
+	for e, err := range j.o.Dest.FS.ReadDir(ctx, s.handle, vfs.Pos{}, vfs.MaskV3|vfs.MaskHandle, 0) {
+		if err != nil {
+			return fmt.Errorf("list the destination: %w", err)
+		}
+		if len(s.listed) >= maxListed {
+			s.listed = nil
+			return nil
+		}
+		s.listed[string(e.Name)] = object{e.Handle, e.Attr}
+	}
+	return nil
+}
+
+// match finds what has the name of an entry of d in the destination, and reports
+// it missing if nothing has.
+func (j *verifyJob) match(ctx context.Context, d *walk.Dir, name string) (o object, ok bool, err error) {
+	s := d.Data.(*side)
+	s.mu.Lock()
+	small := s.listed != nil
+	o, ok = s.listed[name]
+	delete(s.listed, name)
+	s.mu.Unlock()
+	if ok && (o.handle.IsZero() || !o.attr.Has(vfs.MaskV3)) || !small {
+		if o, ok, err = lookup(ctx, j.o.Dest.FS, s.handle, name); err != nil {
+			return o, false, fmt.Errorf("destination: %w", err)
+		}
+	}
+	if !ok {
+		j.differ(d.Path(name), DiffMissing, "not in the destination")
+		return o, false, nil
+	}
+	s.mu.Lock()
+	s.names++
+	s.mu.Unlock()
+	return o, true, nil
+}
+
+// Entry compares an object in the background. It waits for a free slot, and so
+// holds up the listing.
+func (j *verifyJob) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error {
+	select {
+	case j.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	j.found(&e.Attr)
+	own, name := *e, string(e.Name)
+	own.Name = nil
+	d.Hold()
+	j.flying.Go(func() {
+		defer func() { <-j.slots }()
+		defer d.Release()
+		p := pair{src: &own, path: func() string { return d.Path(name) }}
+		var ok bool
+		var err error
+		if p.dst, ok, err = j.match(ctx, d, name); ok {
+			err = j.compare(ctx, &p)
+		}
+		j.report(ctx, &p, err)
+	})
+	return nil
+}
+
+// Fault reports what the walk could not read.
+func (j *verifyJob) Fault(ctx context.Context, d *walk.Dir, name string, err error) error {
+	j.fail(ctx, d.Path(name), err)
+	return ctx.Err()
+}
+
+// Leave looks for what the destination has and the source has not.
+func (j *verifyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
+	s := d.Data.(*side)
+	var err error
+	if s.listed != nil {
+		for name := range s.listed {
+			err = errors.Join(err, j.checkExtra(ctx, d, name))
+		}
+	} else {
+		err = j.count(ctx, d, s)
+	}
+	j.fail(ctx, d.Path(""), err)
+	j.progress.Add(progress.Dirs, 1)
+	return ctx.Err()
+}
+
+// count counts the entries of a large directory of the destination. Every name
+// of the source that was found is one of them; if there are as many entries as
+// that, there are no others.
+func (j *verifyJob) count(ctx context.Context, d *walk.Dir, s *side) error {
+	var entries uint64
+	for _, err := range j.o.Dest.FS.ReadDir(ctx, s.handle, vfs.Pos{}, 0, 0) {
+		if err != nil {
+			return fmt.Errorf("list the destination: %w", err)
+		}
+		entries++
+	}
+	switch {
+	case entries == s.names:
+		return nil
+	case entries < s.names:
+		// The destination does not tell some names apart (upper and lower case).
+		j.differ(d.Path(""), DiffMissing, "%d names of the source are but %d in the destination", s.names, entries)
+		return nil
+	}
+	for e, err := range j.o.Dest.FS.ReadDir(ctx, s.handle, vfs.Pos{}, 0, 0) {
+		if err != nil {
+			return fmt.Errorf("list the destination: %w", err)
+		}
+		if err := j.checkExtra(ctx, d, string(e.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkExtra reports name, of the destination, if the source does not have it.
+func (j *verifyJob) checkExtra(ctx context.Context, d *walk.Dir, name string) error {
+	if err := vfs.CheckName(name); err != nil {
+		return fmt.Errorf("name in the destination's listing: %w", err)
+	}
+	_, ok, err := lookup(ctx, j.o.Source.FS, d.Handle, name)
+	if err != nil {
+		return fmt.Errorf("source: %w", err)
+	}
+	if !ok {
+		j.differ(d.Path(name), DiffExtra, "not in the source")
+	}
+	return nil
+}
+
+// linkPairs knows which file of the destination stands for which one of the
+// source, as far as either has several names. It holds maxLinked of either; the
+// names of further ones are compared each for itself.
+type linkPairs struct {
+	mu    sync.Mutex
+	toDst map[objectID]objectID
+	toSrc map[objectID]objectID
+}
+
+// meet takes note of a pair. again is true if the same two files have been met
+// under other names. why says what is wrong with the pair, if anything is.
+func (l *linkPairs) meet(src, dst *vfs.Attr) (again bool, why string) {
+	s, sok := idOf(src)
+	d, dok := idOf(dst)
+	if !sok || !dok || src.Nlink < 2 && dst.Nlink < 2 {
+		return false, ""
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.toDst == nil {
+		l.toDst, l.toSrc = make(map[objectID]objectID), make(map[objectID]objectID)
+	}
+	was, known := l.toDst[s]
+	of, taken := l.toSrc[d]
+	switch {
+	case known && was == d:
+		return true, ""
+	case known:
+		return false, "a hard link in the source, and in the destination a file of its own"
+	case taken && of != s:
+		return false, "a file of its own in the source, and in the destination a hard link"
+	}
+	if len(l.toDst) < maxLinked {
+		l.toDst[s], l.toSrc[d] = d, s
+	}
+	return false, ""
+}

@@ -1,0 +1,19 @@
+// Package progress counts what a long task does, and shows it.
+//
+// A task adds to the counters of a [Tracker], which costs one atomic addition,
+// and reports what people must learn (errors, differences) as [Event]s. A
+// [Renderer] shows both: [Line] on one line of a terminal that is rewritten in
+// place, or as plain lines in a log; [JSON] as one object a line for programs.
+//
+// # Honest totals
+//
+// Until the walk is over nobody knows how much there is to do. Totals are
+// therefore shown as "≥" until [Tracker.CloseTotals], and no time of arrival is
+// invented.
+//
+// # Names are hostile
+//
+// A file name may hold escape sequences that move the cursor, or characters that
+// reverse the direction of writing. Everything that a peer named goes through
+// [Clean] before it reaches a terminal.
+package progress

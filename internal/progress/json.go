@@ -1,0 +1,94 @@
+package progress
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// jsonInterval is the time between two progress events.
+const jsonInterval = time.Second
+
+// jsonLines is the renderer of JSON.
+type jsonLines struct{ w io.Writer }
+
+// JSON returns a Renderer that writes one JSON object a line to w. Each has "t"
+// (RFC 3339) and "type": "progress" with the counters, "seconds" and
+// "totals_final"; an event's type with "kind", "path" and "message"; and, last
+// of all, "summary" with the fields of the task's summary. A path that is not
+// UTF-8 has "path_base64" beside it, with its bytes.
+func JSON(w io.Writer) Renderer { return &jsonLines{w: w} }
+
+// Interval is a second.
+func (j *jsonLines) Interval() time.Duration { return jsonInterval }
+
+// Progress writes the counters.
+func (j *jsonLines) Progress(s *Snapshot) error {
+	b := head(s.Time, "progress")
+	b = appendCounts(b, s)
+	return j.line(append(b, '}'))
+}
+
+// Event writes e.
+func (j *jsonLines) Event(now time.Time, e *Event) error {
+	b := head(now, e.Type)
+	for _, f := range [...]struct{ name, value string }{{"kind", e.Kind}, {"path", e.Path}, {"message", e.Message}} {
+		if f.value != "" {
+			b = appendJSON(append(b, `,"`+f.name+`":`...), f.value)
+		}
+	}
+	if !utf8.ValidString(e.Path) {
+		b = append(b, `,"path_base64":"`...)
+		b = base64.StdEncoding.AppendEncode(b, []byte(e.Path))
+		b = append(b, '"')
+	}
+	return j.line(append(b, '}'))
+}
+
+// Summary writes v's fields, or the counters if v is nil.
+func (j *jsonLines) Summary(s *Snapshot, v any) error {
+	b := head(s.Time, "summary")
+	if v == nil {
+		return j.line(append(appendCounts(b, s), '}'))
+	}
+	fields, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("summary: %w", err)
+	}
+	if len(fields) < 2 || fields[0] != '{' {
+		return fmt.Errorf("summary: %T does not marshal to an object", v)
+	}
+	if len(fields) > 2 {
+		b = append(b, ',')
+	}
+	return j.line(append(b, fields[1:]...))
+}
+
+// head begins an object.
+func head(t time.Time, kind string) []byte {
+	b := append(make([]byte, 0, 512), `{"t":"`...)
+	b = t.UTC().AppendFormat(b, time.RFC3339Nano)
+	return appendJSON(append(b, `","type":`...), kind)
+}
+
+func appendCounts(b []byte, s *Snapshot) []byte {
+	for c, n := range s.Counts {
+		b = append(b, `,"`+counterNames[c]+`":`...)
+		b = strconv.AppendUint(b, n, 10)
+	}
+	b = append(b, `,"seconds":`...)
+	b = strconv.AppendFloat(b, s.Elapsed.Seconds(), 'f', 3, 64)
+	b = append(b, `,"totals_final":`...)
+	return strconv.AppendBool(b, s.Closed)
+}
+
+// line writes b and the end of line at once, so that lines of other writers do
+// not come in between.
+func (j *jsonLines) line(b []byte) error {
+	_, err := j.w.Write(append(b, '\n'))
+	return err
+}

@@ -1,0 +1,189 @@
+package progress
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	// terminalInterval is how often the line on a terminal is rewritten.
+	terminalInterval = 200 * time.Millisecond
+	// logInterval is the time between two lines in a log.
+	logInterval = 10 * time.Second
+	// columns is the width to which the line on a terminal is cut, so that it
+	// fits any: a line that wraps cannot be rewritten.
+	columns = 79
+	// rateSpan is how far back the rate looks.
+	rateSpan = 5 * time.Second
+	// rateSamples bounds what is kept for the rate: a sample per rewrite, and one
+	// that is as old as rateSpan. Beyond it the oldest goes.
+	rateSamples = int(rateSpan/terminalInterval) + 1
+)
+
+// sample is how many bytes had been done at one time.
+type sample struct {
+	at    time.Duration
+	bytes uint64
+}
+
+// line is the renderer of Line.
+type line struct {
+	w        io.Writer
+	terminal bool
+	drawn    bool // the cursor stands on a line that is to be rewritten
+	past     []sample
+}
+
+// Line returns a Renderer that writes for people to w: on a terminal one line
+// that is rewritten in place, else a line every ten seconds. Events get lines of
+// their own.
+func Line(w io.Writer, isTerminal bool) Renderer { return &line{w: w, terminal: isTerminal} }
+
+// Interval is 200 ms on a terminal, else 10 s.
+func (l *line) Interval() time.Duration {
+	if l.terminal {
+		return terminalInterval
+	}
+	return logInterval
+}
+
+// clear is what takes the line away that is to be rewritten.
+func (l *line) clear() string {
+	if !l.drawn {
+		return ""
+	}
+	l.drawn = false
+	return "\r\x1b[K"
+}
+
+// Progress writes the line.
+func (l *line) Progress(s *Snapshot) error {
+	text := l.text(s)
+	if !l.terminal {
+		_, err := io.WriteString(l.w, text+"\n")
+		return err
+	}
+	out := l.clear() + cut(text, columns)
+	l.drawn = true
+	_, err := io.WriteString(l.w, out)
+	return err
+}
+
+// Event writes e above the line.
+func (l *line) Event(_ time.Time, e *Event) error {
+	var b strings.Builder
+	b.WriteString(l.clear())
+	b.WriteString(e.Type)
+	for _, part := range [...]string{e.Kind, e.Path, e.Message} {
+		if part != "" {
+			b.WriteString(": ")
+			b.WriteString(Clean(part))
+		}
+	}
+	b.WriteByte('\n')
+	_, err := io.WriteString(l.w, b.String())
+	return err
+}
+
+// Summary writes the line for the last time, with the rate over the whole time.
+// What the task has to say is for the command to print.
+func (l *line) Summary(s *Snapshot, _ any) error {
+	l.past = nil
+	_, err := io.WriteString(l.w, l.clear()+l.text(s)+"\n")
+	return err
+}
+
+// text says what s holds: "12 of ≥ 34 items, 5.0 MiB of ≥ 1.2 GiB, 3.4 MiB/s, 1 error, 0:07".
+func (l *line) text(s *Snapshot) string {
+	atLeast := "≥ "
+	if s.Closed {
+		atLeast = ""
+	}
+	parts := []string{
+		Count(s.Items()) + " of " + atLeast + Count(max(s.Counts[FoundItems], s.Items())) + " items",
+		Size(s.Counts[Bytes]) + " of " + atLeast + Size(max(s.Counts[FoundBytes], s.Counts[Bytes])),
+		Size(l.rate(s)) + "/s",
+	}
+	for _, c := range [...]struct {
+		n         uint64
+		one, many string
+	}{
+		{s.Counts[Differences], "difference", "differences"},
+		{s.Counts[Errors], "error", "errors"},
+	} {
+		switch c.n {
+		case 0:
+		case 1:
+			parts = append(parts, "1 "+c.one)
+		default:
+			parts = append(parts, Count(c.n)+" "+c.many)
+		}
+	}
+	return strings.Join(append(parts, clock(s.Elapsed)), ", ")
+}
+
+// rate is the bytes per second over the last rateSpan, or over the whole time
+// if less is known.
+func (l *line) rate(s *Snapshot) uint64 {
+	now := sample{s.Elapsed, s.Counts[Bytes]}
+	for len(l.past) > 1 && (now.at-l.past[1].at >= rateSpan || len(l.past) >= rateSamples) {
+		l.past = append(l.past[:0], l.past[1:]...)
+	}
+	var from sample
+	if len(l.past) > 0 {
+		from = l.past[0]
+	}
+	l.past = append(l.past, now)
+	if now.at <= from.at || now.bytes < from.bytes {
+		return 0
+	}
+	return uint64(float64(now.bytes-from.bytes) / (now.at - from.at).Seconds())
+}
+
+// cut returns at most n characters of s.
+func cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n--; n < 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// Count writes n with commas: "12,345".
+func Count(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Size writes n bytes in the largest binary unit that keeps it at one or more:
+// "512 B", "1.5 MiB".
+func Size(n uint64) string {
+	if n < 1024 {
+		return strconv.FormatUint(n, 10) + " B"
+	}
+	v, units := float64(n)/1024, "KMGTPE"
+	for v >= 1023.95 && len(units) > 1 {
+		v, units = v/1024, units[1:]
+	}
+	return fmt.Sprintf("%.1f %ciB", v, units[0])
+}
+
+// clock writes d as "1:02" or "3:04:05".
+func clock(d time.Duration) string {
+	s := int64(d / time.Second)
+	if s >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}

@@ -1,0 +1,247 @@
+package progress
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestLineOnTerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := New(Line(&out, true), time.Now)
+		p.Add(FoundItems, 2000)
+		p.Add(FoundBytes, 3<<20)
+		p.Add(Files, 1)
+		p.Add(Bytes, 1<<20)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		p.Report(Event{Type: "error", Path: "dir/\x1b[31mred", Message: "no\nspace"})
+		p.Add(Errors, 1)
+		p.CloseTotals()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		p.Add(Bytes, 2<<20)
+		if err := p.Finish(nil); err != nil {
+			t.Error(err)
+		}
+		frames := strings.Split(out.String(), "\r\x1b[K")
+		if len(frames) < 9 || len(frames) > 12 {
+			t.Fatalf("%d frames in 2 s: %q", len(frames), frames)
+		}
+		for what, want := range map[string]string{
+			"first":   "1 of ≥ 2,000 items, 1.0 MiB of ≥ 3.0 MiB, 5.0 MiB/s, 0:00",
+			"message": "error: dir/\\x1b[31mred: no\\nspace\n",
+			"closed":  "2 of 2,000 items, 1.0 MiB of 3.0 MiB, ",
+			"last":    "2 of 2,000 items, 3.0 MiB of 3.0 MiB, 1.5 MiB/s, 1 error, 0:02\n",
+		} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: no %q in %q", what, want, frames)
+			}
+		}
+		if !strings.HasPrefix(out.String(), "1 of") || !strings.HasSuffix(out.String(), "0:02\n") {
+			t.Errorf("begins and ends %q", out.String())
+		}
+	})
+}
+
+func TestLineInLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := New(Line(&out, false), time.Now)
+		time.Sleep(35 * time.Second)
+		synctest.Wait()
+		if err := p.Finish(nil); err != nil {
+			t.Error(err)
+		}
+		if n := strings.Count(out.String(), "\n"); n != 4 || strings.Contains(out.String(), "\x1b") {
+			t.Errorf("%d lines: %q", n, out.String())
+		}
+	})
+}
+
+// TestRate: the rate is that of the last seconds, not of the whole time.
+func TestRate(t *testing.T) {
+	l := &line{}
+	s := &Snapshot{}
+	var got uint64
+	for range 100 { // 20 s at 1 MB/s
+		s.Elapsed += terminalInterval
+		s.Counts[Bytes] += 200_000
+		got = l.rate(s)
+	}
+	if got != 1_000_000 {
+		t.Errorf("steady: %d", got)
+	}
+	for range 30 { // 6 s of nothing
+		s.Elapsed += terminalInterval
+		got = l.rate(s)
+	}
+	if got != 0 || len(l.past) > rateSamples {
+		t.Errorf("at rest: %d; %d samples", got, len(l.past))
+	}
+	s.Counts[Bytes] = 0 // an attempt was taken back
+	if got = l.rate(s); got != 0 {
+		t.Errorf("backwards: %d", got)
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		n    int
+		want string
+	}{{"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"≥≥≥≥", 2, "≥≥"}, {"", 5, ""}} {
+		if got := cut(tt.in, tt.n); got != tt.want {
+			t.Errorf("cut(%q, %d) = %q", tt.in, tt.n, got)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 12345678: "12,345,678", 1<<64 - 1: "18,446,744,073,709,551,615"} {
+		if got := Count(n); got != want {
+			t.Errorf("Count(%d) = %q", n, got)
+		}
+	}
+	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1<<20 - 1: "1.0 MiB", 3 << 29: "1.5 GiB", 1<<64 - 1: "16.0 EiB"} {
+		if got := Size(n); got != want {
+			t.Errorf("Size(%d) = %q", n, got)
+		}
+	}
+	for d, want := range map[time.Duration]string{0: "0:00", 61 * time.Second: "1:01", 3*time.Hour + 62*time.Second: "3:01:02"} {
+		if got := clock(d); got != want {
+			t.Errorf("clock(%v) = %q", d, got)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := New(JSON(&out), time.Now)
+		p.Add(Files, 7)
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		p.Report(Event{Type: "difference", Kind: "mode", Path: "a\u009b\xff", Message: "x"})
+		if err := p.Finish(struct {
+			Files int `json:"files"`
+		}{7}); err != nil {
+			t.Error(err)
+		}
+		p.Report(Event{Type: "error", Message: "too late"})
+		if err := p.Finish(nil); !errors.Is(err, ErrFinished) {
+			t.Errorf("a second Finish: %v", err)
+		}
+		want := []string{
+			`{"t":"2000-01-01T00:00:01Z","type":"progress","files":7,"dirs":0,"symlinks":0,"hardlinks":0,"nodes":0,"bytes":0,` +
+				`"skipped":0,"verified":0,"differences":0,"errors":0,"found_items":0,"found_bytes":0,"seconds":1.000,"totals_final":false}`,
+			`{"t":"2000-01-01T00:00:01.5Z","type":"difference","kind":"mode","path":"a\u009b\ufffd","message":"x","path_base64":"YcKb/w=="}`,
+			`{"t":"2000-01-01T00:00:01.5Z","type":"summary","files":7}`,
+		}
+		want[1] = strings.Replace(want[1], `\ufffd`, "\ufffd", 1)
+		got := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		if len(got) != len(want) {
+			t.Fatalf("%d lines: %q", len(got), got)
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Errorf("line %d:\n%s\nwant\n%s", i, got[i], want[i])
+			}
+			if !json.Valid([]byte(got[i])) {
+				t.Errorf("line %d is no JSON", i)
+			}
+		}
+	})
+}
+
+func TestJSONSummary(t *testing.T) {
+	for _, tt := range []struct {
+		v    any
+		want string
+		ok   bool
+	}{
+		{nil, `"totals_final":false}`, true},
+		{struct{}{}, `"type":"summary"}`, true},
+		{map[string]int{"a": 1}, `"type":"summary","a":1}`, true},
+		{5, "", false},
+		{make(chan int), "", false},
+	} {
+		var out bytes.Buffer
+		err := New(JSON(&out), time.Now).Finish(tt.v)
+		if (err == nil) != tt.ok || !strings.HasSuffix(strings.TrimSpace(out.String()), tt.want) {
+			t.Errorf("%v: %q, %v", tt.v, out.String(), err)
+		}
+	}
+}
+
+// TestOutputFails: the first error is kept, and nothing more is written.
+func TestOutputFails(t *testing.T) {
+	w := &failing{}
+	p := New(JSON(w), time.Now)
+	p.Report(Event{Type: "error"})
+	p.Report(Event{Type: "error"})
+	if err := p.Finish(nil); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("error %v", err)
+	}
+	if w.n != 1 {
+		t.Errorf("%d writes", w.n)
+	}
+}
+
+type failing struct{ n int }
+
+func (w *failing) Write([]byte) (int, error) { w.n++; return 0, io.ErrClosedPipe }
+
+// TestConcurrent counts and reports from many goroutines.
+func TestConcurrent(t *testing.T) {
+	var out bytes.Buffer
+	p := New(Line(&out, true), time.Now)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 1000 {
+				p.Add(Files, 1)
+				p.Add(Bytes, 10)
+			}
+			p.Report(Event{Type: "note", Message: "done"})
+		})
+	}
+	wg.Wait()
+	if err := p.Finish(nil); err != nil {
+		t.Error(err)
+	}
+	if p.Get(Files) != 8000 || p.Get(Bytes) != 80_000 || strings.Count(out.String(), "note: done\n") != 8 {
+		t.Errorf("%d files, %d bytes, %q", p.Get(Files), p.Get(Bytes), out.String())
+	}
+	if n := testing.AllocsPerRun(100, func() { p.Add(Bytes, 1) }); n != 0 {
+		t.Errorf("%v allocations to count", n)
+	}
+}
+
+// TestNil: a nil Tracker does nothing.
+func TestNil(t *testing.T) {
+	var p *Tracker
+	p.Add(Files, 1)
+	p.CloseTotals()
+	p.Report(Event{})
+	if p.Get(Files) != 0 || p.Snapshot() != (Snapshot{}) || p.Finish(nil) != nil {
+		t.Error("it does something")
+	}
+}
+
+func TestCounterNames(t *testing.T) {
+	seen := map[string]bool{}
+	for c := range numCounters {
+		if c.String() == "" || seen[c.String()] {
+			t.Errorf("counter %d is called %q", c, c)
+		}
+		seen[c.String()] = true
+	}
+}

@@ -1,0 +1,190 @@
+package progress
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Counter is one thing that is counted.
+type Counter uint8
+
+// The counters.
+const (
+	Files       Counter = iota // regular files that are done
+	Dirs                       // directories
+	Symlinks                   // symbolic links
+	Hardlinks                  // further names of files that are done
+	Nodes                      // devices, pipes, sockets
+	Bytes                      // bytes of the files' contents
+	Skipped                    // items that needed nothing
+	Verified                   // files that were read back and compared
+	Differences                // found by a verification
+	Errors                     // items that failed
+	FoundItems                 // items of any kind that the walk has met
+	FoundBytes                 // the sizes of files among them
+	numCounters
+)
+
+var counterNames = [numCounters]string{
+	"files", "dirs", "symlinks", "hardlinks", "nodes", "bytes", "skipped", "verified", "differences", "errors",
+	"found_items", "found_bytes",
+}
+
+func (c Counter) String() string { return counterNames[c] }
+
+// Snapshot is what the counters said at one time.
+type Snapshot struct {
+	Time    time.Time
+	Elapsed time.Duration
+	Closed  bool // the totals, FoundItems and FoundBytes, will not grow any more
+	Counts  [numCounters]uint64
+}
+
+// Items is the number of items that have been dealt with, failures included.
+func (s *Snapshot) Items() uint64 {
+	var n uint64
+	for _, c := range [...]Counter{Files, Dirs, Symlinks, Hardlinks, Nodes, Skipped, Errors} {
+		n += s.Counts[c]
+	}
+	return n
+}
+
+// Event is something that people must learn.
+type Event struct {
+	Type    string // "error", "difference", "note"
+	Kind    string // of a difference: what differs; of an error: what failed; may be empty
+	Path    string // as the peer spells it: renderers clean it
+	Message string // may quote names too
+}
+
+// Renderer shows a Tracker. Its methods are called one at a time.
+type Renderer interface {
+	// Interval is the time from one Progress to the next.
+	Interval() time.Duration
+	Progress(s *Snapshot) error
+	Event(now time.Time, e *Event) error
+	// Summary comes last, once. v is what the task has to say in the end.
+	Summary(s *Snapshot, v any) error
+}
+
+// Tracker counts. Its methods may be called concurrently, also on a nil
+// *Tracker, which does nothing.
+type Tracker struct {
+	counts [numCounters]atomic.Uint64
+	closed atomic.Bool
+	now    func() time.Time
+	start  time.Time
+	stop   chan struct{}
+	ticks  sync.WaitGroup
+
+	mu   sync.Mutex
+	show Renderer
+	err  error // the first that show returned
+	over bool
+}
+
+// New makes a Tracker that shows itself with show, which may be nil, until
+// Finish. now is its clock.
+func New(show Renderer, now func() time.Time) *Tracker {
+	t := &Tracker{now: now, start: now(), show: show, stop: make(chan struct{})}
+	if show != nil {
+		t.ticks.Go(t.run)
+	}
+	return t
+}
+
+func (t *Tracker) run() {
+	tick := time.NewTicker(t.show.Interval())
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.stop:
+			return
+		case <-tick.C:
+			s := t.Snapshot()
+			t.render(func() error { return t.show.Progress(&s) })
+		}
+	}
+}
+
+// render runs f, unless the summary has been shown or showing has failed: a
+// terminal that is gone does not stop the task.
+func (t *Tracker) render(f func() error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.show == nil || t.over || t.err != nil {
+		return
+	}
+	t.err = f()
+}
+
+// Add adds n to c.
+func (t *Tracker) Add(c Counter, n uint64) {
+	if t != nil {
+		t.counts[c].Add(n)
+	}
+}
+
+// Get is what c stands at.
+func (t *Tracker) Get(c Counter) uint64 {
+	if t == nil {
+		return 0
+	}
+	return t.counts[c].Load()
+}
+
+// CloseTotals says that everything there is to do has been found.
+func (t *Tracker) CloseTotals() {
+	if t != nil {
+		t.closed.Store(true)
+	}
+}
+
+// Snapshot reads the counters.
+func (t *Tracker) Snapshot() Snapshot {
+	if t == nil {
+		return Snapshot{}
+	}
+	now := t.now()
+	s := Snapshot{Time: now, Elapsed: now.Sub(t.start), Closed: t.closed.Load()}
+	for i := range s.Counts {
+		s.Counts[i] = t.counts[i].Load()
+	}
+	return s
+}
+
+// Report shows e. It waits for the output, which is what bounds the events of a
+// task that fails everywhere. It does not count.
+func (t *Tracker) Report(e Event) {
+	if t != nil {
+		t.render(func() error { return t.show.Event(t.now(), &e) })
+	}
+}
+
+// ErrFinished is returned by a second Finish.
+var ErrFinished = errors.New("progress has been finished")
+
+// Finish shows the summary, v, and ends the showing. It returns the first error
+// that the output met. v is marshalled by JSON; it holds no names.
+func (t *Tracker) Finish(v any) error {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	over := t.over
+	t.mu.Unlock()
+	if over {
+		return ErrFinished
+	}
+	s := t.Snapshot()
+	t.render(func() error { return t.show.Summary(&s, v) })
+	t.mu.Lock()
+	t.over = true
+	err := t.err
+	t.mu.Unlock()
+	close(t.stop)
+	t.ticks.Wait()
+	return err
+}

@@ -1,0 +1,174 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+const (
+	setUID = 0o4000
+	setGID = 0o2000
+)
+
+// Lost says which attributes a copy does not have because the caller may not
+// set them, or the destination cannot hold them.
+type Lost struct {
+	Owner bool // owner or group
+	SetID bool // set-uid or set-gid, which would speak for another owner
+	Times bool
+}
+
+// maxRefused bounds how many owners Owners remembers, about 50 bytes each. For
+// further ones it is asked each time.
+const maxRefused = 4096
+
+// Owners remembers which owners the caller could not give its copies, so that a
+// job does not ask again for every file. The zero Owners is ready; it may be
+// used concurrently.
+type Owners struct {
+	mu   sync.Mutex
+	most map[ownerKey]vfs.Mask // of owner and group, what was allowed
+}
+
+// ownerKey is what was asked for: fields that differ, and their values.
+type ownerKey struct {
+	give     vfs.Mask
+	uid, gid uint32
+}
+
+// allowed is what is worth asking for.
+func (o *Owners) allowed(k ownerKey) vfs.Mask {
+	if k.give == 0 {
+		return 0
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if most, ok := o.most[k]; ok {
+		return most
+	}
+	return k.give
+}
+
+// learn notes that of what was asked for only most is allowed.
+func (o *Owners) learn(k ownerKey, most vfs.Mask) {
+	if most == k.give || o == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.most == nil {
+		o.most = make(map[ownerKey]vfs.Mask)
+	}
+	if len(o.most) < maxRefused {
+		o.most[k] = most
+	}
+}
+
+// SetAttrs gives h mode, times and, if owners is not nil, owner and group of
+// want. have are h's attributes as far as they are known. It returns h's
+// attributes afterwards, as far as the peer sent them.
+//
+// An owner that the caller may not set is lost, and no error; the group is then
+// tried alone, as everyone may choose among the groups that are theirs. A file
+// whose owner is not the one that want has does not get set-id bits: they would
+// run it in another's name. Where they are kept, the owner is set before them,
+// as changing it takes them away.
+func SetAttrs(ctx context.Context, f vfs.FS, h vfs.Handle, want, have *vfs.Attr, owners *Owners) (after vfs.Attr, lost Lost, err error) {
+	differs := ownersDiffer(want, have)
+	key := ownerKey{uid: want.UID, gid: want.GID}
+	if owners != nil {
+		key.give = differs
+	}
+	most := owners.allowed(key)
+	for _, m := range [...]vfs.Mask{key.give, key.give & vfs.MaskGID, 0} {
+		if m&^most != 0 {
+			continue // refused before
+		}
+		set := settings(want, differs&^m)
+		if err = setBoth(ctx, f, h, want, m, &set, &after); err != nil && m != 0 && refused(err) {
+			continue
+		}
+		if err == nil {
+			owners.learn(key, m)
+		}
+		lost.Owner = key.give&^m != 0
+		lost.SetID = want.Has(vfs.MaskMode) && want.Type != vfs.TypeSymlink && set.Mode != want.Mode&0o7777
+		break
+	}
+	if err != nil && want.Type == vfs.TypeSymlink && refused(err) {
+		lost.Times, err = true, nil
+	}
+	if err != nil {
+		err = fmt.Errorf("set attributes: %w", err)
+	}
+	return after, lost, err
+}
+
+// ownersDiffer says which of owner and group have has not as want has them, or not
+// for certain.
+func ownersDiffer(want, have *vfs.Attr) vfs.Mask {
+	var m vfs.Mask
+	if want.Has(vfs.MaskUID) && !(have.Has(vfs.MaskUID) && have.UID == want.UID) {
+		m |= vfs.MaskUID
+	}
+	if want.Has(vfs.MaskGID) && !(have.Has(vfs.MaskGID) && have.GID == want.GID) {
+		m |= vfs.MaskGID
+	}
+	return m
+}
+
+// settings is what of want is set whoever owns the object; other says which of
+// owner and group will be another's.
+func settings(want *vfs.Attr, other vfs.Mask) vfs.SetAttr {
+	set := vfs.SetAttr{
+		Valid: want.Valid & (vfs.MaskMode | vfs.MaskAtime | vfs.MaskMtime),
+		Mode:  want.Mode & 0o7777,
+		Atime: want.Atime,
+		Mtime: want.Mtime,
+	}
+	if want.Type == vfs.TypeSymlink {
+		set.Valid &^= vfs.MaskMode // links have none that could be set
+	}
+	if want.Type == vfs.TypeDir {
+		return set // set-gid of a directory is no privilege
+	}
+	if other&vfs.MaskUID != 0 {
+		set.Mode &^= setUID
+	}
+	if other != 0 {
+		set.Mode &^= setGID
+	}
+	return set
+}
+
+// setBoth sets the owner, as far as m says, and set: at once where that is safe.
+func setBoth(ctx context.Context, f vfs.FS, h vfs.Handle, want *vfs.Attr, m vfs.Mask, set *vfs.SetAttr, after *vfs.Attr) error {
+	both := *set
+	if m != 0 && set.Mode&(setUID|setGID) != 0 {
+		only := vfs.SetAttr{Valid: m, UID: want.UID, GID: want.GID}
+		if _, err := f.SetAttr(ctx, h, &only, nil); err != nil {
+			return err
+		}
+	} else {
+		both.Valid |= m
+		both.UID, both.GID = want.UID, want.GID
+	}
+	wcc, err := f.SetAttr(ctx, h, &both, nil)
+	*after = wcc.After
+	return err
+}
+
+// refused reports whether err says that this caller, or this file system, does
+// not get to set that.
+func refused(err error) bool {
+	for _, s := range [...]vfs.Status{vfs.ErrPerm, vfs.ErrAccess, vfs.ErrInval, vfs.ErrNotSupp} {
+		if errors.Is(err, s) {
+			return true
+		}
+	}
+	return false
+}

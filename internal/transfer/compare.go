@@ -1,0 +1,146 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Comparison is what Compare found.
+type Comparison struct {
+	Differ bool
+	Offset uint64 // of the first byte that differs, or where one file ends early
+	Bytes  uint64 // compared
+}
+
+// Compare reads the first size bytes of two files and compares them. Of o it
+// uses Pool, Chunk, Window and Moved.
+func Compare(ctx context.Context, a, b Source, size uint64, o *Options) (cmp Comparison, err error) {
+	if size == 0 {
+		return cmp, nil
+	}
+	how := &vfs.OpenHow{Access: vfs.ShareRead}
+	fa, _, err := a.FS.Open(ctx, vfs.At{H: a.Handle}, how)
+	if err != nil {
+		return cmp, fmt.Errorf("open the source: %w", err)
+	}
+	defer func() { err = closeAfter(ctx, fa, err) }()
+	fb, _, err := b.FS.Open(ctx, vfs.At{H: b.Handle}, how)
+	if err != nil {
+		return cmp, fmt.Errorf("open the destination: %w", err)
+	}
+	defer func() { err = closeAfter(ctx, fb, err) }()
+	c := comparer{a: fa, b: fb, o: o, stop: size}
+	err = c.run(ctx)
+	return Comparison{Differ: c.differ, Offset: c.at, Bytes: c.done}, err
+}
+
+// closeAfter closes f and returns err, or the close's error if there is none.
+func closeAfter(ctx context.Context, f vfs.File, err error) error {
+	ctx, cancel := cleanup(ctx)
+	defer cancel()
+	if cerr := f.Close(ctx); err == nil && cerr != nil {
+		return fmt.Errorf("close: %w", cerr)
+	}
+	return err
+}
+
+// comparer compares two files, chunk by chunk.
+type comparer struct {
+	a, b vfs.File
+	o    *Options
+
+	mu     sync.Mutex
+	next   uint64
+	stop   uint64 // chunks from here on are not looked at
+	differ bool
+	at     uint64
+	done   uint64
+	err    error
+}
+
+// run compares with as many workers as there are chunks in the window. Chunks
+// before the first difference are always compared, so that what is reported is
+// the first.
+func (c *comparer) run(ctx context.Context) error {
+	chunks := (c.stop-1)/c.o.chunk() + 1
+	if chunks == 1 {
+		c.work(ctx)
+		return c.err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	for range min(uint64(c.o.window()), chunks) {
+		wg.Go(func() {
+			if !c.work(ctx) {
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	return c.err
+}
+
+// work compares chunks until there are none. It is false after an error.
+func (c *comparer) work(ctx context.Context) bool {
+	for {
+		c.mu.Lock()
+		off := c.next
+		n := min(c.o.chunk(), c.stop-min(off, c.stop))
+		c.next += n
+		c.mu.Unlock()
+		if n == 0 {
+			return true
+		}
+		if err := c.chunk(ctx, off, int(n)); err != nil {
+			c.mu.Lock()
+			if c.err == nil {
+				c.err = err
+			}
+			c.mu.Unlock()
+			return false
+		}
+	}
+}
+
+// chunk compares n bytes at off.
+func (c *comparer) chunk(ctx context.Context, off uint64, n int) error {
+	bufA, bufB := c.o.Pool.Get(n), c.o.Pool.Get(n)
+	defer bufA.Release()
+	defer bufB.Release()
+	na, err := readFull(ctx, c.a, bufA.B, off, nil)
+	if err != nil {
+		return fmt.Errorf("read the source at %d: %w", off, err)
+	}
+	nb, err := readFull(ctx, c.b, bufB.B, off, nil)
+	if err != nil {
+		return fmt.Errorf("read the destination at %d: %w", off, err)
+	}
+	same := min(na, nb)
+	if !bytes.Equal(bufA.B[:same], bufB.B[:same]) {
+		same = firstDifference(bufA.B[:same], bufB.B[:same])
+	}
+	c.o.moved(int64(same))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done += uint64(same)
+	if same < n && (!c.differ || off+uint64(same) < c.at) {
+		c.differ, c.at, c.stop = true, off+uint64(same), min(c.stop, off)
+	}
+	return nil
+}
+
+// firstDifference is the index of the first byte in which a and b, equally long,
+// differ.
+func firstDifference(a, b []byte) int {
+	for i := range a {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return len(a)
+}

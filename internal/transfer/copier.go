@@ -1,0 +1,266 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/zeebo/blake3"
+)
+
+// copier is one attempt to copy a file.
+type copier struct {
+	src   *Source
+	dst   *Target
+	o     *Options
+	first *vfs.Attr    // what an earlier attempt found, before its reads changed atime
+	moved atomic.Int64 // bytes told to o.Moved
+
+	in, out vfs.File
+	before  vfs.Attr // of the source
+	temp    string
+	made    vfs.Opened // the temporary
+	wrote   ledger
+	sum     *blake3.Hasher // nil if nobody asked
+	syncer  vfs.Syncer     // nil if the destination needs none
+}
+
+// copy makes the attempt and cleans up behind it.
+func (c *copier) copy(ctx context.Context) (res Result, err error) {
+	if err := c.openSource(ctx); err != nil {
+		return res, err
+	}
+	defer func() {
+		if c.in != nil {
+			err = errors.Join(err, c.closeSource(ctx))
+		}
+	}()
+	if err := c.makeTemp(ctx); err != nil {
+		return res, err
+	}
+	res, err = c.fill(ctx)
+	if err == nil {
+		// From here on the copy exists or not; nothing else may fail.
+		if _, _, err = c.dst.FS.Rename(ctx, c.dst.Dir, c.temp, c.dst.Dir, c.dst.Name); err == nil {
+			return res, nil
+		}
+		err = fmt.Errorf("rename: %w", err)
+	}
+	return res, errors.Join(err, c.discard(ctx))
+}
+
+// openSource opens the source and learns what it is before it is read.
+func (c *copier) openSource(ctx context.Context) error {
+	in, opened, err := c.src.FS.Open(ctx, vfs.At{H: c.src.Handle}, &vfs.OpenHow{Access: vfs.ShareRead})
+	if err != nil {
+		return fmt.Errorf("open the source: %w", err)
+	}
+	c.in = in
+	switch {
+	case opened.Attr.Has(needed):
+		c.before = opened.Attr
+	case c.src.Attr.Has(needed):
+		c.before = c.src.Attr
+	default:
+		c.before, err = c.src.FS.GetAttr(ctx, c.src.Handle, vfs.MaskV3)
+		if err == nil && !c.before.Has(needed) {
+			err = fmt.Errorf("the peer sent too few: %w", vfs.ErrServerFault)
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("attributes of the source: %w", err), c.closeSource(ctx))
+		}
+	}
+	if c.first != nil && c.first.Has(vfs.MaskAtime) {
+		c.before.Atime = c.first.Atime
+	}
+	return nil
+}
+
+// needed are the attributes of a source that a copy cannot do without.
+const needed = vfs.MaskSize | vfs.MaskMtime | vfs.MaskCtime | vfs.MaskMode
+
+func (c *copier) closeSource(ctx context.Context) error {
+	ctx, cancel := cleanup(ctx)
+	defer cancel()
+	in := c.in
+	c.in = nil
+	if err := in.Close(ctx); err != nil {
+		return fmt.Errorf("close the source: %w", err)
+	}
+	return nil
+}
+
+// makeTemp creates the temporary. A name with our random number that exists can
+// only be of a call of ours that was repeated on the way, so it is removed.
+func (c *copier) makeTemp(ctx context.Context) error {
+	how := vfs.OpenHow{Access: vfs.ShareWrite, Create: &vfs.CreateHow{
+		Type: vfs.TypeReg,
+		Mode: vfs.CreateGuarded,
+		Set:  vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600},
+	}}
+	if c.o.Verify {
+		how.Access |= vfs.ShareRead
+	}
+	var err error
+	for range maxTempNames {
+		if c.temp, err = c.o.tempName(); err != nil {
+			return err
+		}
+		c.out, c.made, err = c.dst.FS.Open(ctx, vfs.At{Dir: c.dst.Dir, Name: c.temp}, &how)
+		if err == nil {
+			return nil
+		}
+		err = fmt.Errorf("create a temporary: %w", err)
+		unknown := errors.Is(err, vfs.ErrUnknownOutcome)
+		if !unknown && !errors.Is(err, vfs.ErrExist) {
+			return err
+		}
+		if derr := c.discard(ctx); derr != nil || unknown {
+			return errors.Join(err, derr)
+		}
+	}
+	return err
+}
+
+// discard closes the temporary and removes it.
+func (c *copier) discard(ctx context.Context) error {
+	ctx, cancel := cleanup(ctx)
+	defer cancel()
+	var cerr error
+	if c.out != nil {
+		cerr = c.closeOut(ctx)
+	}
+	_, err := c.dst.FS.Remove(ctx, c.dst.Dir, c.temp, false)
+	if err != nil && !errors.Is(err, vfs.ErrNoEnt) {
+		return errors.Join(cerr, fmt.Errorf("the temporary %s is left behind: %w", c.temp, err))
+	}
+	return cerr
+}
+
+func (c *copier) closeOut(ctx context.Context) error {
+	out := c.out
+	c.out = nil
+	if err := out.Close(ctx); err != nil {
+		return fmt.Errorf("close the copy: %w", err)
+	}
+	return nil
+}
+
+// fill makes the temporary a complete copy.
+func (c *copier) fill(ctx context.Context) (res Result, err error) {
+	if c.o.Sum || c.o.Verify {
+		c.sum = blake3.New()
+	}
+	c.syncer, _ = vfs.As[vfs.Syncer](c.dst.FS)
+	if err := c.contents(ctx); err != nil {
+		return res, err
+	}
+	res = Result{Source: c.before, Handle: c.made.H, Attr: c.made.Attr, Bytes: c.before.Size}
+	if c.sum != nil {
+		c.sum.Sum(res.Sum[:0])
+	}
+	if c.syncer == nil {
+		err = c.commit(ctx)
+	}
+	if err == nil && c.o.Verify {
+		// Before the times are set: reading changes one of them.
+		res.Verified = true
+		err = c.verify(ctx, &res.Sum)
+	}
+	if err == nil {
+		err = c.attributes(ctx, &res)
+	}
+	if err == nil && c.syncer != nil {
+		err = c.settle(ctx)
+	}
+	if err != nil {
+		return res, err
+	}
+	return res, c.closeOut(ctx)
+}
+
+// contents copies the bytes and makes sure that they are those of one moment.
+func (c *copier) contents(ctx context.Context) error {
+	after, err := c.pump(ctx)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	if !after.Has(needed) {
+		var gerr error
+		if after, gerr = c.src.FS.GetAttr(ctx, c.src.Handle, vfs.MaskV3); gerr != nil {
+			return fmt.Errorf("attributes of the source: %w", gerr)
+		}
+	}
+	if !unchanged(&c.before, &after) {
+		return ErrChanged
+	}
+	if err != nil {
+		return err
+	}
+	return c.closeSource(ctx)
+}
+
+// unchanged reports whether a file was the same at two times.
+func unchanged(a, b *vfs.Attr) bool {
+	return a.Size == b.Size && a.Mtime.Equal(b.Mtime) && a.Ctime.Equal(b.Ctime)
+}
+
+// commit makes what was written unstable stable, or finds that it is lost.
+func (c *copier) commit(ctx context.Context) error {
+	if !c.wrote.unstable {
+		return nil
+	}
+	var w vfs.Written
+	if err := c.out.Commit(ctx, 0, 0, &w); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	if c.wrote.mixed || w.Verf != c.wrote.verf {
+		return ErrVerifier
+	}
+	return nil
+}
+
+// settle makes data and attributes stable on a destination that leaves it to us.
+// A commit covers both, as what it answers is FileSync.
+func (c *copier) settle(ctx context.Context) error {
+	if c.wrote.unstable {
+		return c.commit(ctx)
+	}
+	if err := c.syncer.Sync(ctx, c.made.H); err != nil {
+		return fmt.Errorf("sync: %w", err)
+	}
+	return nil
+}
+
+// attributes gives the copy those of the source.
+func (c *copier) attributes(ctx context.Context, res *Result) error {
+	after, lost, err := SetAttrs(ctx, c.dst.FS, c.made.H, &c.before, &c.made.Attr, c.o.Owners)
+	if err != nil {
+		return err
+	}
+	if after.Has(vfs.MaskSize) && after.Size != c.before.Size {
+		return fmt.Errorf("the copy has %d bytes instead of %d: %w", after.Size, c.before.Size, vfs.ErrServerFault)
+	}
+	res.Attr, res.Lost = after, lost
+	return nil
+}
+
+// verify reads the copy back.
+func (c *copier) verify(ctx context.Context, want *[32]byte) error {
+	p := pipe{in: c.out, o: c.o, sum: blake3.New(), pieces: pieces{size: c.before.Size, chunk: c.o.chunk()}}
+	p.pieces.seek(c.out, &c.before)
+	_, err := p.run(ctx)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return ErrVerify
+	}
+	if err != nil {
+		return fmt.Errorf("read back: %w", err)
+	}
+	if got := [32]byte(p.sum.Sum(nil)); got != *want {
+		return ErrVerify
+	}
+	return nil
+}

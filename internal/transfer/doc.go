@@ -1,0 +1,43 @@
+// Package transfer copies one object from one vfs.FS to another, and compares
+// two files.
+//
+// # A name is whole or absent
+//
+// [File] writes into a temporary name beside the final one and renames it when
+// the contents are safe and the attributes are set. Whoever looks at the final
+// name sees the old file or the new one. On any error, cancellation included,
+// the temporary is removed; what a killed process leaves behind is recognised by
+// its name ([IsTemp]).
+//
+// # Safe before it has a name
+//
+// What was written unstable is committed, and the commit's verifier compared
+// with that of every write. If they differ, the server has restarted in between,
+// and the file is copied again ([maxRewrites] times). A file that fits one chunk
+// is written with a single FILE_SYNC write instead, one round trip fewer: from
+// an NFS server it costs READ there, and CREATE, WRITE, SETATTR, RENAME here.
+//
+// On a [vfs.Syncer] attributes are set first, and the file's data and attributes
+// made stable together, with one commit. Names are not: the caller syncs
+// directories, because it knows when it is done with one; nor are the attributes
+// of links and nodes, which cost a sync of a whole disk that many can share.
+//
+// # The bytes that were there
+//
+// The source's size, mtime and ctime from before the first read must be those
+// after the last one. If not, the copy is made again once, and then fails with
+// [ErrChanged]. A source that ends before its size, and a peer that returns
+// counts that cannot be true, are errors.
+//
+// # Many in flight
+//
+// Each of Options.Window workers reads a chunk, waits for its turn to hash it,
+// and writes it: reads run ahead of writes, and a file takes Window chunks of
+// memory at most. There is no second queue.
+//
+// # Holes
+//
+// If a source uses less storage than its size, its holes are asked for
+// ([vfs.HoleSeeker]), and where nobody can tell, blocks of zeros count as holes.
+// They are not written. A file without holes is not searched for zeros.
+package transfer

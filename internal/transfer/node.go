@@ -1,0 +1,198 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Symlink copies a symbolic link: its target byte for byte, whatever it says.
+// One that is already there with this target is kept. On a vfs.Syncer its times
+// and owner are the caller's to sync.
+func Symlink(ctx context.Context, src Source, dst Target, o *Options) (Result, error) {
+	target, attr, err := src.FS.Readlink(ctx, src.Handle)
+	if err != nil {
+		return Result{}, fmt.Errorf("read the link: %w", err)
+	}
+	if len(target) > vfs.MaxPath {
+		return Result{}, fmt.Errorf("the link's target has %d bytes: %w", len(target), vfs.ErrNameTooLong)
+	}
+	if !src.Attr.Has(vfs.MaskMtime) {
+		src.Attr = attr
+	}
+	src.Attr.Type = vfs.TypeSymlink
+	n := node{dst: &dst, o: o, want: &src.Attr, how: vfs.CreateHow{Type: vfs.TypeSymlink, Target: target}}
+	return n.place(ctx)
+}
+
+// Node copies a device, a pipe or a socket: the name, not what speaks through
+// it. Devices are for the privileged; others get vfs.ErrPerm. Syncing is as for
+// Symlink.
+func Node(ctx context.Context, src Source, dst Target, o *Options) (Result, error) {
+	how := vfs.CreateHow{Type: src.Attr.Type, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600}}
+	switch src.Attr.Type {
+	case vfs.TypeBlock, vfs.TypeChar:
+		if !src.Attr.Has(vfs.MaskRdev) {
+			return Result{}, fmt.Errorf("device number: %w", vfs.ErrServerFault)
+		}
+		how.Rdev = src.Attr.Rdev
+	case vfs.TypeFIFO, vfs.TypeSocket:
+	default:
+		return Result{}, vfs.ErrBadType
+	}
+	n := node{dst: &dst, o: o, want: &src.Attr, how: how}
+	return n.place(ctx)
+}
+
+// node is an object without contents that is being made.
+type node struct {
+	dst  *Target
+	o    *Options
+	want *vfs.Attr
+	how  vfs.CreateHow
+}
+
+// place makes the object under its name, or, if that is taken by something
+// else, under a temporary one that is then renamed.
+func (n *node) place(ctx context.Context) (Result, error) {
+	h, attr, _, err := n.dst.FS.Create(ctx, n.dst.Dir, n.dst.Name, &n.how)
+	if err == nil {
+		return n.finish(ctx, h, &attr)
+	}
+	if !errors.Is(err, vfs.ErrExist) {
+		return Result{}, fmt.Errorf("create: %w", err)
+	}
+	h, attr, _, err = n.dst.FS.Lookup(ctx, n.dst.Dir, n.dst.Name)
+	if err != nil {
+		return Result{}, fmt.Errorf("lookup: %w", err)
+	}
+	if !attr.Has(vfs.MaskType | vfs.MaskRdev) {
+		if attr, err = n.dst.FS.GetAttr(ctx, h, vfs.MaskV3); err != nil {
+			return Result{}, fmt.Errorf("getattr: %w", err)
+		}
+	}
+	same, err := n.same(ctx, h, &attr)
+	if err != nil {
+		return Result{}, err
+	}
+	if same {
+		return n.finish(ctx, h, &attr)
+	}
+	return n.replace(ctx, attr.Type)
+}
+
+// same reports whether h, found under our name, is what we would make.
+func (n *node) same(ctx context.Context, h vfs.Handle, attr *vfs.Attr) (bool, error) {
+	if attr.Type != n.how.Type {
+		return false, nil
+	}
+	if n.how.Type == vfs.TypeSymlink {
+		target, _, err := n.dst.FS.Readlink(ctx, h)
+		if err != nil {
+			return false, fmt.Errorf("read the link that is there: %w", err)
+		}
+		return target == n.how.Target, nil
+	}
+	return attr.Rdev == n.how.Rdev, nil
+}
+
+// replace makes the object under a temporary name and renames it.
+func (n *node) replace(ctx context.Context, there vfs.Type) (Result, error) {
+	if there == vfs.TypeDir {
+		return Result{}, fmt.Errorf("a directory has the name: %w", vfs.ErrIsDir)
+	}
+	temp, err := n.o.tempName()
+	if err != nil {
+		return Result{}, err
+	}
+	h, attr, _, err := n.dst.FS.Create(ctx, n.dst.Dir, temp, &n.how)
+	if err != nil && !errors.Is(err, vfs.ErrUnknownOutcome) {
+		return Result{}, fmt.Errorf("create: %w", err)
+	}
+	var res Result
+	if err == nil {
+		res, err = n.finish(ctx, h, &attr)
+	}
+	if err == nil {
+		if _, _, err = n.dst.FS.Rename(ctx, n.dst.Dir, temp, n.dst.Dir, n.dst.Name); err == nil {
+			return res, nil
+		}
+	}
+	return Result{}, errors.Join(fmt.Errorf("replace: %w", err), removeTemp(ctx, n.dst, temp))
+}
+
+// finish sets the attributes.
+func (n *node) finish(ctx context.Context, h vfs.Handle, have *vfs.Attr) (Result, error) {
+	after, lost, err := SetAttrs(ctx, n.dst.FS, h, n.want, have, n.o.Owners)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Source: *n.want, Handle: h, Attr: after, Lost: lost}, nil
+}
+
+// removeTemp takes a temporary away after an error.
+func removeTemp(ctx context.Context, dst *Target, temp string) error {
+	ctx, cancel := cleanup(ctx)
+	defer cancel()
+	_, err := dst.FS.Remove(ctx, dst.Dir, temp, false)
+	if err != nil && !errors.Is(err, vfs.ErrNoEnt) {
+		return fmt.Errorf("the temporary %s is left behind: %w", temp, err)
+	}
+	return nil
+}
+
+// Link gives h, a file of dst.FS, the name that dst says, in place of whatever
+// but a directory has it. An error that Is vfs.ErrMLink, vfs.ErrNotSupp or
+// vfs.ErrXDev says that the file has to be copied instead.
+func Link(ctx context.Context, h vfs.Handle, dst Target, o *Options) error {
+	_, _, err := dst.FS.Link(ctx, h, dst.Dir, dst.Name)
+	if !errors.Is(err, vfs.ErrExist) {
+		return err
+	}
+	there, attr, _, err := dst.FS.Lookup(ctx, dst.Dir, dst.Name)
+	if err != nil {
+		return fmt.Errorf("lookup: %w", err)
+	}
+	same, err := sameObject(ctx, dst.FS, there, &attr, h)
+	if same || err != nil {
+		return err
+	}
+	if attr.Type == vfs.TypeDir {
+		return fmt.Errorf("a directory has the name: %w", vfs.ErrIsDir)
+	}
+	temp, err := o.tempName()
+	if err != nil {
+		return err
+	}
+	if _, _, err = dst.FS.Link(ctx, h, dst.Dir, temp); err == nil {
+		_, _, err = dst.FS.Rename(ctx, dst.Dir, temp, dst.Dir, dst.Name)
+	}
+	if err != nil {
+		err = fmt.Errorf("replace: %w", err)
+	}
+	// If someone else has made the same link meanwhile, both names are of one
+	// object, and the rename has left the temporary where it was.
+	return errors.Join(err, removeTemp(ctx, &dst, temp))
+}
+
+// sameObject reports whether a, whose attributes are completed, is the same
+// object as b. Handles of one object need not be equal.
+func sameObject(ctx context.Context, f vfs.FS, a vfs.Handle, attr *vfs.Attr, b vfs.Handle) (bool, error) {
+	const id = vfs.MaskFSID | vfs.MaskFileID | vfs.MaskType
+	var err error
+	if !attr.Has(id) {
+		if *attr, err = f.GetAttr(ctx, a, vfs.MaskV3); err != nil {
+			return false, fmt.Errorf("getattr: %w", err)
+		}
+	}
+	if a == b {
+		return true, nil
+	}
+	other, err := f.GetAttr(ctx, b, vfs.MaskV3)
+	if err != nil {
+		return false, fmt.Errorf("getattr: %w", err)
+	}
+	return attr.Has(id) && other.Has(id) && attr.FSID == other.FSID && attr.FileID == other.FileID, nil
+}

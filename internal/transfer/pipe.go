@@ -1,0 +1,224 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/zeebo/blake3"
+)
+
+const (
+	// zeroBlock is the unit in which zeros are found and not written, where the
+	// source cannot say where its holes are.
+	zeroBlock = 4096
+	// zeroHash is how many zeros are hashed at a time for a hole.
+	zeroHash = 64 << 10
+)
+
+// zeros is what a hole reads as. It is never written to.
+var zeros [zeroHash]byte
+
+// pump copies the contents. If it can, it returns the source's attributes after
+// the last read.
+func (c *copier) pump(ctx context.Context) (after vfs.Attr, err error) {
+	p := pipe{
+		in: c.in, out: c.out, o: c.o, sum: c.sum, wrote: &c.wrote,
+		pieces: pieces{size: c.before.Size, chunk: c.o.chunk()},
+		moved:  func(n int) { c.moved.Add(int64(n)); c.o.moved(int64(n)) },
+	}
+	p.pieces.seek(c.in, &c.before)
+	p.zeros = p.pieces.holes == nil && sparse(&c.before)
+	if c.before.Size <= p.pieces.chunk && c.syncer == nil {
+		p.how = vfs.FileSync
+	}
+	after, err = p.run(ctx)
+	if err == nil && p.end < c.before.Size {
+		// The file ends in a hole.
+		if _, err := c.out.Truncate(ctx, c.before.Size); err != nil {
+			return after, fmt.Errorf("set the size: %w", err)
+		}
+	}
+	return after, err
+}
+
+// sparse reports whether a file has less storage than bytes.
+func sparse(a *vfs.Attr) bool { return a.Has(vfs.MaskUsed) && a.Used < a.Size }
+
+// pipe moves the bytes of a file from in to out. Without an out it but hashes
+// them.
+type pipe struct {
+	in, out vfs.File
+	o       *Options
+	sum     *blake3.Hasher // nil: no hash
+	how     vfs.Stability
+	zeros   bool // do not write blocks of zeros
+	wrote   *ledger
+	moved   func(n int)
+
+	mu     sync.Mutex
+	pieces pieces
+	last   chan struct{} // closed when the piece taken last has been hashed
+	end    uint64        // of what was written
+	err    error
+}
+
+// run moves everything. A file of one piece is moved right here, and the
+// attributes that came with its read are returned; after others the caller has
+// to ask.
+func (p *pipe) run(ctx context.Context) (after vfs.Attr, err error) {
+	p.last = make(chan struct{})
+	close(p.last)
+	n := p.pieces.size / p.pieces.chunk
+	if n == 0 || p.pieces.size == p.pieces.chunk {
+		p.work(ctx, &after)
+		return after, p.err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	for range min(uint64(p.o.window()), n+1) {
+		wg.Go(func() {
+			if !p.work(ctx, nil) {
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	return after, p.err
+}
+
+// work moves pieces until there are none. It is false after an error.
+func (p *pipe) work(ctx context.Context, post *vfs.Attr) bool {
+	for {
+		at, turn, done, err := p.take(ctx)
+		if err == nil && at.n > 0 {
+			err = p.move(ctx, at, turn, done, post)
+		}
+		if err != nil {
+			p.fail(err)
+			return false
+		}
+		if at.n == 0 {
+			return true
+		}
+	}
+}
+
+// take returns the next piece, the channel that is closed when it is its turn to
+// be hashed, and the one to close when that has been done.
+func (p *pipe) take(ctx context.Context) (at piece, turn, done chan struct{}, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, err = p.pieces.next(ctx, p.sum != nil)
+	if err != nil || at.n == 0 || p.sum == nil {
+		return at, nil, nil, err
+	}
+	turn, done = p.last, make(chan struct{})
+	p.last = done
+	return at, turn, done, nil
+}
+
+// fail keeps the first error. Those that follow are of the cancellation.
+func (p *pipe) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+// move reads, hashes and writes one piece.
+func (p *pipe) move(ctx context.Context, at piece, turn, done chan struct{}, post *vfs.Attr) error {
+	if at.hole {
+		return p.hash(ctx, turn, done, func() error { return hashZeros(ctx, p.sum, at.n) })
+	}
+	buf := p.o.Pool.Get(int(at.n))
+	defer buf.Release()
+	n, err := readFull(ctx, p.in, buf.B, at.off, post)
+	if err != nil {
+		return fmt.Errorf("read at %d: %w", at.off, err)
+	}
+	if n < len(buf.B) {
+		return fmt.Errorf("read at %d: %w", at.off+uint64(n), io.ErrUnexpectedEOF)
+	}
+	if p.sum != nil {
+		write := func() error { _, err := p.sum.Write(buf.B); return err }
+		if err := p.hash(ctx, turn, done, write); err != nil {
+			return err
+		}
+	}
+	if p.out == nil {
+		return nil
+	}
+	if !p.zeros {
+		return p.write(ctx, buf.B, at.off)
+	}
+	return p.writeData(ctx, buf.B, at.off)
+}
+
+// hash runs f when the pieces before have been hashed.
+func (p *pipe) hash(ctx context.Context, turn, done chan struct{}, f func() error) error {
+	select {
+	case <-turn:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer close(done)
+	return f()
+}
+
+// hashZeros hashes n zeros. A hole may be longer than anybody wants to wait.
+func hashZeros(ctx context.Context, h *blake3.Hasher, n uint64) error {
+	for n > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		m := min(n, zeroHash)
+		if _, err := h.Write(zeros[:m]); err != nil {
+			return err
+		}
+		n -= m
+	}
+	return nil
+}
+
+// writeData writes the runs of blocks in b that are not all zeros.
+func (p *pipe) writeData(ctx context.Context, b []byte, off uint64) error {
+	start := -1 // of the run
+	for at := 0; at <= len(b); at += zeroBlock {
+		block := b[at:min(at+zeroBlock, len(b))]
+		if data := len(block) > 0 && !bytes.Equal(block, zeros[:len(block)]); data {
+			if start < 0 {
+				start = at
+			}
+			continue
+		}
+		if start >= 0 {
+			if err := p.write(ctx, b[start:at], off+uint64(start)); err != nil {
+				return err
+			}
+			start = -1
+		}
+		p.moved(len(block))
+	}
+	if start >= 0 {
+		return p.write(ctx, b[start:], off+uint64(start))
+	}
+	return nil
+}
+
+// write writes all of b.
+func (p *pipe) write(ctx context.Context, b []byte, off uint64) error {
+	if err := writeFull(ctx, p.out, b, off, p.how, p.wrote); err != nil {
+		return fmt.Errorf("write at %d: %w", off, err)
+	}
+	p.moved(len(b))
+	p.mu.Lock()
+	p.end = max(p.end, off+uint64(len(b)))
+	p.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,216 @@
+package walk
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+const (
+	// maxRestarts bounds how often one listing begins again after a bad cookie.
+	maxRestarts = 3
+	// maxRemembered bounds the names whose hashes are kept for a restart: 512
+	// KiB for a directory. Beyond it none are kept, and a bad cookie is
+	// ErrRestart.
+	maxRemembered = 1 << 16
+	// maxSameCookie is how many entries in a row may carry one cookie. Servers
+	// whose cookies are hashes of names have a few such collisions; more is
+	// ErrStuck.
+	maxSameCookie = 64
+)
+
+// needed are the attributes for whose sake an entry that came without them is
+// asked for again.
+const needed = vfs.MaskType | vfs.MaskMode | vfs.MaskNlink | vfs.MaskUID | vfs.MaskGID | vfs.MaskSize |
+	vfs.MaskFileID | vfs.MaskFSID | vfs.MaskMtime | vfs.MaskCtime
+
+// listing is how far a directory has been listed. It outlasts suspensions.
+type listing struct {
+	pos      vfs.Pos
+	restarts int
+
+	// Brent's search for a cycle: mark is a position that was passed, and is
+	// moved up after 1, 2, 4, ... entries.
+	mark  vfs.Pos
+	steps uint64
+	until uint64
+	same  int // entries in a row with the cookie pos
+
+	seen  []uint64 // hashes of names visited since the last restart
+	known []uint64 // of those before it; ascending
+	full  bool     // there were more than maxRemembered
+}
+
+// advance takes note of the position behind an entry.
+func (l *listing) advance(next vfs.Pos) error {
+	if next == l.pos {
+		if l.same++; l.same > maxSameCookie {
+			return ErrStuck
+		}
+		return nil
+	}
+	l.pos, l.same = next, 0
+	if l.steps > 0 && next == l.mark {
+		return ErrStuck
+	}
+	if l.steps++; l.steps > l.until {
+		l.mark, l.until = next, 2*l.steps
+	}
+	return nil
+}
+
+// isNew remembers a name by its hash and reports whether it has to be visited.
+func (l *listing) isNew(hash uint64) bool {
+	if l.full {
+		return true
+	}
+	if _, found := slices.BinarySearch(l.known, hash); found {
+		return false
+	}
+	if len(l.seen)+len(l.known) >= maxRemembered {
+		l.full, l.seen, l.known = true, nil, nil
+		return true
+	}
+	l.seen = append(l.seen, hash)
+	return true
+}
+
+// restart goes back to the beginning.
+func (l *listing) restart() error {
+	if l.restarts++; l.restarts > maxRestarts {
+		return fmt.Errorf("%w: %d attempts", ErrRestart, maxRestarts)
+	}
+	if l.full {
+		return fmt.Errorf("%w: more than %d entries had been visited", ErrRestart, maxRemembered)
+	}
+	*l = listing{restarts: l.restarts, known: append(l.known, l.seen...)}
+	slices.Sort(l.known)
+	return nil
+}
+
+// errFull ends an iteration because the directory may queue no more children.
+var errFull = errors.New("suspend the listing")
+
+// fatal is an error of the visitor's, as opposed to one of the listing's.
+type fatal struct{ error }
+
+// list reports d's entries from where its listing stands. It returns true if
+// the listing was suspended, and an error if the walk has to end.
+func (w *walker) list(d *Dir) (suspended bool, err error) {
+	for {
+		err := w.read(d)
+		if err == errFull { //nolint:errorlint // never wrapped
+			if w.suspend(d) {
+				return true, nil
+			}
+			continue
+		}
+		if errors.Is(err, vfs.ErrBadCookie) {
+			if err = d.listing.restart(); err == nil {
+				continue
+			}
+		}
+		d.listing = listing{}
+		if f, ok := errors.AsType[fatal](err); ok {
+			return false, f.error
+		}
+		if cerr := w.ctx.Err(); cerr != nil {
+			return false, cerr
+		}
+		if err != nil {
+			err = fmt.Errorf("list: %w", err)
+			d.note(err)
+			err = w.v.Fault(w.ctx, d, "", err)
+		}
+		return false, err
+	}
+}
+
+// read iterates over d until the listing ends, fails or is to be suspended.
+func (w *walker) read(d *Dir) error {
+	for e, err := range w.fs.ReadDir(w.ctx, d.Handle, d.listing.pos, vfs.MaskV3|vfs.MaskHandle, w.o.PageBytes) {
+		if err != nil {
+			return err
+		}
+		if err := d.listing.advance(e.Next); err != nil {
+			return err
+		}
+		if !d.listing.isNew(maphash.Bytes(w.seed, e.Name)) {
+			continue
+		}
+		full, err := w.entry(d, e)
+		if err != nil {
+			return fatal{err}
+		}
+		if full {
+			return errFull
+		}
+	}
+	return w.ctx.Err()
+}
+
+// entry visits one entry of d and reports whether d's queue is full. An error
+// ends the walk.
+func (w *walker) entry(d *Dir, e *vfs.Entry) (full bool, err error) {
+	if err := checkName(e.Name); err != nil {
+		d.note(err)
+		return false, w.v.Fault(w.ctx, d, string(e.Name[:min(len(e.Name), vfs.MaxName)]), err)
+	}
+	if e.Handle.IsZero() || !e.Attr.Has(needed) {
+		own := *e
+		if err := w.complete(d, &own); err != nil {
+			if cerr := w.ctx.Err(); cerr != nil {
+				return false, cerr
+			}
+			if !errors.Is(err, vfs.ErrNoEnt) { // removed meanwhile: nothing is missing
+				d.note(err)
+			}
+			return false, w.v.Fault(w.ctx, d, string(e.Name), err)
+		}
+		e = &own
+	}
+	if e.Attr.Type != vfs.TypeDir {
+		return false, w.v.Entry(w.ctx, d, e)
+	}
+	return w.push(&Dir{
+		Parent: d, Name: string(e.Name), Handle: e.Handle, Attr: e.Attr, w: w, depth: d.depth + 1,
+	}), nil
+}
+
+// checkName is vfs.CheckName for a name that a peer sent, with the name bounded
+// before it becomes a string.
+func checkName(name []byte) error {
+	if len(name) > vfs.MaxName {
+		return fmt.Errorf("name of %d bytes in a listing: %w", len(name), vfs.ErrNameTooLong)
+	}
+	if err := vfs.CheckName(string(name)); err != nil {
+		return fmt.Errorf("name in a listing: %w", err)
+	}
+	return nil
+}
+
+// complete asks for what the peer left out of e.
+func (w *walker) complete(d *Dir, e *vfs.Entry) error {
+	if e.Handle.IsZero() {
+		h, attr, _, err := w.fs.Lookup(w.ctx, d.Handle, string(e.Name))
+		if err != nil {
+			return fmt.Errorf("lookup: %w", err)
+		}
+		e.Handle, e.Attr = h, attr
+	}
+	if e.Attr.Has(needed) {
+		return nil
+	}
+	attr, err := w.fs.GetAttr(w.ctx, e.Handle, vfs.MaskV3)
+	if err != nil {
+		return fmt.Errorf("getattr: %w", err)
+	}
+	if !attr.Has(vfs.MaskType) {
+		return fmt.Errorf("getattr: the peer sent no type: %w", vfs.ErrServerFault)
+	}
+	e.Attr = attr
+	return nil
+}

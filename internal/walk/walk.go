@@ -1,0 +1,287 @@
+package walk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+const (
+	// DefaultParallel is how many directories are listed at once if Options
+	// does not say.
+	DefaultParallel = 8
+	// MaxParallel is the most; higher wishes are cut to it.
+	MaxParallel = 256
+
+	// DefaultMaxDepth is how deep a walk goes if Options does not say. A deeper
+	// directory is ErrTooDeep and is not entered.
+	DefaultMaxDepth = 16384
+
+	// queuedPerDir bounds the subdirectories of one directory that wait to be
+	// entered. At the bound the directory's listing is suspended.
+	queuedPerDir = 256
+
+	// maxQueued is how many directories may wait in the whole walk before each
+	// directory may queue but one child at a time. Beyond it the queue grows by
+	// one per level and worker at most.
+	maxQueued = 16384
+)
+
+var (
+	// ErrLoop says that a directory lies inside itself.
+	ErrLoop = errors.New("the directory is one of its own ancestors")
+	// ErrTooDeep says that a directory lies deeper than the walk goes.
+	ErrTooDeep = errors.New("directories are nested too deeply")
+	// ErrStuck says that a listing came back to where it was.
+	ErrStuck = errors.New("the directory's listing goes in circles")
+	// ErrRestart says that a listing broke off with a bad cookie and could not
+	// be taken up again without visiting entries twice.
+	ErrRestart = errors.New("the directory's listing broke off and cannot be resumed")
+
+	// ErrSkipDir is returned by Enter to leave a directory out. It is then not
+	// listed, and Leave is not called for it.
+	ErrSkipDir = errors.New("skip this directory")
+)
+
+// Options says how to walk. The zero Options are usable.
+type Options struct {
+	Parallel  int    // directories listed at once; 0: DefaultParallel
+	MaxDepth  int    // levels below the root; 0: DefaultMaxDepth
+	PageBytes uint32 // size of a page of a listing; 0: the peer's choice
+}
+
+// Visitor is told what a walk finds. The calls for one directory come one after
+// the other (Enter, then Entry and Fault, then Leave), those for several at the
+// same time from several goroutines. A directory is entered after its parent and
+// left before it. An error that a method returns ends the walk.
+type Visitor interface {
+	// Enter is called before d is listed. It may return ErrSkipDir.
+	Enter(ctx context.Context, d *Dir) error
+
+	// Entry is called for everything in d that is no directory. e is borrowed.
+	// Its handle is set, and of its attributes at least the type.
+	Entry(ctx context.Context, d *Dir, e *vfs.Entry) error
+
+	// Fault is called for what could not be visited: name in d, or the rest of
+	// d's listing if name is empty.
+	Fault(ctx context.Context, d *Dir, name string, err error) error
+
+	// Leave is called when all that lies below d has been visited and left, and
+	// every Hold on d released. incomplete is nil if every entry of d was
+	// reported, else the first reason why not. It may be called from within
+	// Release.
+	Leave(ctx context.Context, d *Dir, incomplete error) error
+}
+
+// walker is one walk.
+//
+// Lock order: nothing is called with mu held.
+type walker struct {
+	fs     vfs.FS
+	v      Visitor
+	o      Options
+	ctx    context.Context
+	cancel context.CancelFunc
+	seed   maphash.Seed
+
+	mu    sync.Mutex
+	wake  sync.Cond
+	stack []*Dir // waiting; the last one is next
+	open  openSet
+	done  bool // the root has been left, or err is set
+	err   error
+}
+
+// Tree walks the tree under root and returns when the root has been left, or
+// with the first error that the visitor returned, or with the context's. When
+// it returns, none of its goroutines calls the visitor any more; after an error,
+// directories are not left.
+func Tree(ctx context.Context, f vfs.FS, root vfs.Handle, o Options, v Visitor) error {
+	attr, err := f.GetAttr(ctx, root, vfs.MaskV3)
+	if err != nil {
+		return fmt.Errorf("attributes of the tree's root: %w", err)
+	}
+	if attr.Type != vfs.TypeDir {
+		return fmt.Errorf("walk: %w", vfs.ErrNotDir)
+	}
+	if o.Parallel <= 0 {
+		o.Parallel = DefaultParallel
+	}
+	if o.MaxDepth <= 0 {
+		o.MaxDepth = DefaultMaxDepth
+	}
+	w := &walker{fs: f, v: v, o: o, seed: maphash.MakeSeed(), open: newOpenSet()}
+	w.wake.L = &w.mu
+	w.ctx, w.cancel = context.WithCancel(ctx)
+	defer w.cancel()
+	defer context.AfterFunc(ctx, func() { w.abort(ctx.Err()) })()
+	w.push(&Dir{Handle: root, Attr: attr, w: w})
+	var wg sync.WaitGroup
+	for range min(o.Parallel, MaxParallel) {
+		wg.Go(w.work)
+	}
+	wg.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// work visits directories until there are none.
+func (w *walker) work() {
+	for d := w.next(); d != nil; d = w.next() {
+		if err := w.visit(d); err != nil {
+			w.abort(err)
+		}
+	}
+}
+
+// visit enters d if that has not been done, and lists it as far as its queue
+// allows.
+func (w *walker) visit(d *Dir) error {
+	if !d.entered {
+		d.entered = true
+		if err := w.enter(d); err != nil {
+			return err
+		}
+	}
+	if !d.skipped {
+		suspended, err := w.list(d)
+		if suspended || err != nil {
+			return err
+		}
+	}
+	return d.drop()
+}
+
+// enter announces d to the visitor unless it lies too deep or in itself.
+func (w *walker) enter(d *Dir) error {
+	var fault error
+	if d.depth > w.o.MaxDepth {
+		fault = ErrTooDeep
+	} else if !w.enterOpen(d) {
+		fault = ErrLoop
+	}
+	if fault != nil {
+		d.skipped = true
+		d.Parent.note(fault)
+		return w.v.Fault(w.ctx, d.Parent, d.Name, fault)
+	}
+	err := w.v.Enter(w.ctx, d)
+	if err == ErrSkipDir { //nolint:errorlint // ErrSkipDir is returned as it is, like fs.SkipDir
+		d.skipped = true
+		return nil
+	}
+	return err
+}
+
+// enterOpen puts d among the open directories; false if it is its own ancestor.
+func (w *walker) enterOpen(d *Dir) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open.has(d) && d.isOwnAncestor() {
+		return false
+	}
+	w.open.add(d)
+	d.opened = true
+	return true
+}
+
+// next takes the directory that was queued last, waiting for one if need be. It
+// returns nil when the walk is over.
+func (w *walker) next() *Dir {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.stack) == 0 && !w.done {
+		w.wake.Wait()
+	}
+	if w.done {
+		return nil
+	}
+	d := w.stack[len(w.stack)-1]
+	w.stack[len(w.stack)-1] = nil
+	w.stack = w.stack[:len(w.stack)-1]
+	if p := d.Parent; p != nil && !d.entered {
+		p.queued--
+		if p.queued == 0 && p.suspended {
+			p.suspended = false
+			w.pushLocked(p)
+		}
+	}
+	return d
+}
+
+// push queues d as the next directory to visit and reports whether its parent
+// has to suspend its listing.
+func (w *walker) push(d *Dir) (full bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d.refs.Store(1)
+	w.pushLocked(d)
+	if d.Parent == nil {
+		return false
+	}
+	d.Parent.refs.Add(1)
+	d.Parent.queued++
+	return d.Parent.queued >= queuedPerDir || len(w.stack) >= maxQueued
+}
+
+func (w *walker) pushLocked(d *Dir) {
+	w.stack = append(w.stack, d)
+	w.wake.Signal()
+}
+
+// suspend leaves d's listing to whoever takes the last of its queued children.
+// It is false if all have been taken, and the listing goes on.
+func (w *walker) suspend(d *Dir) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d.suspended = d.queued > 0
+	return d.suspended
+}
+
+// abort ends the walk with err.
+func (w *walker) abort(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.done {
+		return
+	}
+	w.err = err
+	w.endLocked()
+}
+
+func (w *walker) endLocked() {
+	w.done = true
+	w.stack = nil
+	w.cancel()
+	w.wake.Broadcast()
+}
+
+// leave tells the visitor that d is done with. It is false if the walk has been
+// aborted.
+func (w *walker) leave(d *Dir) (bool, error) {
+	w.mu.Lock()
+	over := w.done
+	if d.opened {
+		w.open.remove(d)
+	}
+	w.mu.Unlock()
+	if over {
+		return false, nil
+	}
+	if !d.skipped {
+		if err := w.v.Leave(w.ctx, d, d.incomplete); err != nil {
+			return false, err
+		}
+	}
+	if d.Parent == nil {
+		w.mu.Lock()
+		w.endLocked()
+		w.mu.Unlock()
+	}
+	return true, nil
+}
