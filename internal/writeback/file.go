@@ -1,0 +1,279 @@
+package writeback
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"sync"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// file is an open file. Its node's mutex guards what changes.
+type file struct {
+	n      *node
+	inner  vfs.File
+	access vfs.Share
+	max    uint64 // the largest size of a file
+	ctx    context.Context
+	cancel context.CancelFunc // ends what is in flight
+
+	err    error // the first, for good
+	users  int   // calls in progress; Close waits for them
+	closed bool
+}
+
+// open makes a file, and its node if it is the first one there.
+func (s *shared) open(ctx context.Context, inner vfs.File, h vfs.Handle, access vfs.Share, limits *vfs.Info) vfs.File {
+	f := &file{n: s.enter(h, limits), inner: inner, access: access, max: limits.MaxFileSize}
+	if f.max == 0 {
+		f.max = math.MaxInt64
+	}
+	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	f.n.mu.Lock()
+	f.n.files[f] = struct{}{}
+	f.n.mu.Unlock()
+	if below, ok := vfs.As[vfs.HoleSeeker](inner); ok {
+		return &holeFile{file: f, below: below}
+	}
+	return f
+}
+
+func (s *shared) enter(h vfs.Handle, limits *vfs.Info) *node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.nodes[h]
+	if n == nil {
+		n = &node{s: s, h: h, size: s.writeSize(limits), files: make(map[*file]struct{})}
+		n.cond = sync.NewCond(&n.mu)
+		s.nodes[h] = n
+	}
+	n.opens++
+	return n
+}
+
+func (s *shared) leave(n *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n.opens--; n.opens == 0 {
+		delete(s.nodes, n.h)
+	}
+}
+
+// writeSize is how much one WRITE carries: a power of two, as buffers are.
+func (s *shared) writeSize(limits *vfs.Info) int {
+	size := limits.WritePref
+	if size == 0 {
+		size = limits.WriteMax
+	}
+	most := min(int64(max(size, minWrite)), maxWrite, s.opt.MaxDirty)
+	return 1 << (bits.Len64(uint64(most)) - 1)
+}
+
+// begin admits a call that needs access; end ends it.
+func (f *file) begin(access vfs.Share) error {
+	f.n.mu.Lock()
+	defer f.n.mu.Unlock()
+	switch {
+	case f.closed:
+		return vfs.ErrInval
+	case f.access&access != access:
+		return vfs.ErrAccess
+	case access == vfs.ShareWrite && f.err != nil:
+		return f.err
+	}
+	f.users++
+	return nil
+}
+
+func (f *file) end() {
+	f.n.mu.Lock()
+	defer f.n.mu.Unlock()
+	f.users--
+	f.n.cond.Broadcast()
+}
+
+// failed returns the first error.
+func (f *file) failed() error {
+	f.n.mu.Lock()
+	defer f.n.mu.Unlock()
+	return f.err
+}
+
+// sendAll writes p below, the tails of short WRITEs included. w holds the weakest
+// stability and the first verifier: if the server restarts in between, a later
+// COMMIT cannot match it, and all of p is sent again.
+func (f *file) sendAll(p []byte, off uint64) (w vfs.Written, err error) {
+	ctx, cancel := context.WithTimeout(f.ctx, sendLifetime)
+	defer cancel()
+	for sent := 0; sent < len(p); {
+		var one vfs.Written
+		n, err := f.inner.WriteAt(ctx, p[sent:], off+uint64(sent), vfs.Unstable, &one)
+		if err != nil {
+			return w, err
+		}
+		if n <= 0 || n > len(p)-sent {
+			return w, fmt.Errorf("a WRITE of %d bytes took %d: %w: %w", len(p)-sent, n, vfs.ErrIO, io.ErrShortWrite)
+		}
+		if sent == 0 {
+			w = one
+		}
+		w.Committed = min(w.Committed, one.Committed)
+		sent += n
+	}
+	return w, nil
+}
+
+// Commit makes all that was written before stable, whatever the range, and
+// fails with the file's first error.
+func (f *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
+	if err := f.begin(0); err != nil {
+		return err
+	}
+	defer f.end()
+	err := f.n.commit(ctx)
+	if first := f.failed(); first != nil {
+		return first
+	}
+	if err != nil {
+		return err
+	}
+	*w = vfs.Written{Committed: vfs.FileSync, Verf: f.n.s.opt.Verifier}
+	return nil
+}
+
+// Truncate sends what is dirty, and cuts it at size.
+func (f *file) Truncate(ctx context.Context, size uint64) (wcc vfs.WCC, err error) {
+	if err := f.begin(vfs.ShareWrite); err != nil {
+		return wcc, err
+	}
+	defer f.end()
+	err = f.n.fence(ctx, 0, math.MaxUint64, func() (uint64, uint64, error) {
+		if wcc, err = f.inner.Truncate(ctx, size); err != nil {
+			return 0, 0, err
+		}
+		return size, math.MaxUint64, nil
+	})
+	return wcc, err
+}
+
+// Close commits and closes, and fails with the file's first error. If ctx ends
+// before everything is stable, what is not is given up, and the error says so.
+func (f *file) Close(ctx context.Context) error {
+	n := f.n
+	n.mu.Lock()
+	if f.closed {
+		n.mu.Unlock()
+		return vfs.ErrInval
+	}
+	f.closed = true
+	mine := n.owns(f)
+	n.mu.Unlock()
+	var err error
+	if mine {
+		err = n.commit(ctx)
+	}
+	err = f.giveUp(err)
+	n.s.leave(n)
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), closeLifetime)
+		defer cancel()
+	}
+	if below := f.inner.Close(ctx); err == nil {
+		err = below
+	}
+	return err
+}
+
+// owns reports whether a piece is to be sent through f. n.mu is held.
+func (n *node) owns(f *file) bool {
+	for _, p := range n.pieces {
+		if p.file == f {
+			return true
+		}
+	}
+	return false
+}
+
+// giveUp takes f off its node when the last call has ended, with the pieces that
+// could not be made stable, for the reason err.
+func (f *file) giveUp(err error) error {
+	n := f.n
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil {
+		f.cancel()
+	}
+	for f.users > 0 {
+		n.cond.Wait()
+	}
+	f.cancel()
+	for n.flies(f) {
+		n.cond.Wait()
+	}
+	lost := 0
+	n.remove(func(p *piece) bool {
+		if p.file == f {
+			lost += len(p.buf.B)
+		}
+		return p.file == f
+	})
+	delete(n.files, f)
+	n.cond.Broadcast()
+	if f.err != nil {
+		return f.err
+	}
+	if lost > 0 && err == nil {
+		err = vfs.ErrIO
+	}
+	if err != nil {
+		return fmt.Errorf("closing with %d bytes that may not be stable: %w", lost, err)
+	}
+	return nil
+}
+
+// flies reports whether a WRITE through f is in flight. n.mu is held.
+func (n *node) flies(f *file) bool {
+	for _, p := range n.pieces {
+		if p.file == f && p.state == inFlight {
+			return true
+		}
+	}
+	return false
+}
+
+// holeFile is a file that knows its holes, of which bytes that are dirty are
+// none: they are committed before anyone looks.
+type holeFile struct {
+	*file
+	below vfs.HoleSeeker
+}
+
+var (
+	_ vfs.File       = (*file)(nil)
+	_ vfs.HoleSeeker = (*holeFile)(nil)
+)
+
+// NextData commits, and asks below.
+func (h *holeFile) NextData(ctx context.Context, off uint64) (uint64, error) {
+	return h.seek(ctx, off, h.below.NextData)
+}
+
+// NextHole commits, and asks below.
+func (h *holeFile) NextHole(ctx context.Context, off uint64) (uint64, error) {
+	return h.seek(ctx, off, h.below.NextHole)
+}
+
+func (h *holeFile) seek(ctx context.Context, off uint64, below func(context.Context, uint64) (uint64, error)) (uint64, error) {
+	if err := h.begin(0); err != nil {
+		return 0, err
+	}
+	defer h.end()
+	if err := h.n.commit(ctx); err != nil {
+		return 0, err
+	}
+	return below(ctx, off)
+}

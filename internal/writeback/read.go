@@ -1,0 +1,125 @@
+package writeback
+
+import (
+	"context"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// ReadAt returns dirty bytes where there are any, and asks below for the rest.
+func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
+	if err := f.begin(vfs.ShareRead); err != nil {
+		return 0, false, err
+	}
+	defer f.end()
+	dirty, end := f.n.copyDirty(p, off)
+	if len(dirty) == 0 && end <= off {
+		return f.inner.ReadAt(ctx, p, off, post)
+	}
+	r := reader{ctx: ctx, f: f, p: p, off: off, end: end, post: post}
+	if post != nil {
+		*post = vfs.Attr{}
+	}
+	for _, d := range dirty {
+		if err := r.below(d.from); err != nil || r.short {
+			return r.n, false, err
+		}
+		r.n = int(d.to - off)
+	}
+	if err := r.below(off + uint64(len(p))); err != nil || r.short {
+		return r.n, false, err
+	}
+	eof, err = r.atEnd()
+	if post != nil && post.Has(vfs.MaskSize) {
+		post.Size = max(post.Size, end)
+	}
+	return r.n, eof, err
+}
+
+// copyDirty copies the dirty bytes of [off, off+len(p)) to their places in p,
+// and returns where they are, and where the dirty bytes of the file end. What is
+// copied now cannot be missed if it becomes stable while the rest is read.
+func (n *node) copyDirty(p []byte, off uint64) (dirty []span, end uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	to := off + uint64(len(p))
+	if to < off {
+		return nil, 0
+	}
+	for _, q := range n.overlapping(off, to) {
+		s := span{max(off, q.off), min(to, q.end())}
+		copy(p[s.from-off:s.to-off], q.buf.B[s.from-q.off:])
+		dirty = append(dirty, s)
+	}
+	return dirty, n.dirtyEnd()
+}
+
+// reader puts a read together.
+type reader struct {
+	ctx   context.Context
+	f     *file
+	p     []byte
+	off   uint64 // of p
+	end   uint64 // of the dirty bytes: the file is at least so long
+	post  *vfs.Attr
+	n     int  // how much of p is filled
+	short bool // no more comes from below now
+	ended bool // the file below ends before off+n
+}
+
+// below fills p up to the position to. Behind the end of the file below, but
+// before the dirty end, there is a hole.
+func (r *reader) below(to uint64) error {
+	at := r.off + uint64(r.n)
+	if at >= to {
+		return nil
+	}
+	gap := r.p[r.n : to-r.off]
+	if r.ended {
+		r.hole(gap, at)
+		return nil
+	}
+	k, eof, err := r.f.inner.ReadAt(r.ctx, gap, at, r.post)
+	r.n += k
+	if err != nil {
+		return err
+	}
+	switch {
+	case eof:
+		r.ended = true
+		r.hole(gap[k:], at+uint64(k))
+	case k < len(gap):
+		r.short = true
+	}
+	return nil
+}
+
+// hole fills p, which is at off, with zeros as far as the file reaches.
+func (r *reader) hole(p []byte, off uint64) {
+	if off >= r.end {
+		return
+	}
+	k := min(uint64(len(p)), r.end-off)
+	clear(p[:k])
+	r.n += int(k)
+}
+
+// atEnd reports whether the file ends where the read did. If nothing has told
+// so far, a read of one byte does.
+func (r *reader) atEnd() (bool, error) {
+	at := r.off + uint64(r.n)
+	if at < r.end || len(r.p) == 0 {
+		return false, nil
+	}
+	if r.ended || r.n < len(r.p) {
+		return true, nil
+	}
+	if r.n > 0 && at > r.end {
+		return false, nil // it would have been told
+	}
+	k, eof, err := r.f.inner.ReadAt(r.ctx, make([]byte, 1), at, nil)
+	if err != nil {
+		return false, err
+	}
+	return k == 0 && eof, nil
+}

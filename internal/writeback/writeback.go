@@ -1,0 +1,291 @@
+package writeback
+
+import (
+	"context"
+	"iter"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Options say how an FS behaves. The zero value is a good one.
+type Options struct {
+	// MaxDirty is the bound of dirty bytes; 0 is [DefaultMaxDirty].
+	MaxDirty int64
+	// Pool lends the buffers; nil is a pool of its own.
+	Pool *bufpool.Pool
+	// Verifier is what Written carries. Whoever serves this FS to clients
+	// passes a random one per start.
+	Verifier vfs.Verifier
+}
+
+// FS is one caller's view. It is a vfs.FS and a [vfs.Syncer].
+type FS struct {
+	inner vfs.FS
+	s     *shared
+}
+
+var (
+	_ vfs.FS        = (*FS)(nil)
+	_ vfs.Syncer    = (*FS)(nil)
+	_ vfs.Unwrapper = (*FS)(nil)
+)
+
+// shared is what the views have in common.
+type shared struct {
+	opt Options
+
+	mu     sync.Mutex
+	nodes  map[vfs.Handle]*node // objects with open files
+	dirty  int64                // bytes of buffers
+	limits *vfs.Info            // as first asked for
+}
+
+// New returns inner with write-behind, as the view that inner is.
+func New(inner vfs.FS, opt Options) *FS {
+	if opt.MaxDirty <= 0 {
+		opt.MaxDirty = DefaultMaxDirty
+	}
+	if opt.Pool == nil {
+		opt.Pool = new(bufpool.Pool)
+	}
+	return &FS{inner: inner, s: &shared{opt: opt, nodes: make(map[vfs.Handle]*node)}}
+}
+
+// Unwrap returns the FS below.
+func (f *FS) Unwrap() any { return f.inner }
+
+// Dirty is the memory, in bytes, of what is not yet known to be stable.
+func (f *FS) Dirty() int64 {
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	return f.s.dirty
+}
+
+// node returns the node of h, or nil if no file is open on it.
+func (s *shared) node(h vfs.Handle) *node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nodes[h]
+}
+
+// charge adds n bytes, which may be negative.
+func (s *shared) charge(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dirty += int64(n)
+}
+
+// As returns the view of another caller, with the same dirty bytes.
+func (f *FS) As(c *vfs.Caller) vfs.FS { return &FS{inner: f.inner.As(c), s: f.s} }
+
+// Root passes through.
+func (f *FS) Root(ctx context.Context) (vfs.Handle, vfs.Attr, error) { return f.inner.Root(ctx) }
+
+// Info passes through.
+func (f *FS) Info(ctx context.Context, h vfs.Handle, want vfs.InfoMask) (vfs.Info, error) {
+	return f.inner.Info(ctx, h, want)
+}
+
+// GetAttr sends what is dirty first, without committing it.
+func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr, error) {
+	if err := f.drain(ctx, h); err != nil {
+		return vfs.Attr{}, err
+	}
+	attr, err := f.inner.GetAttr(ctx, h, want)
+	f.grow(h, &attr)
+	return attr, err
+}
+
+// drain sends what is dirty in h.
+func (f *FS) drain(ctx context.Context, h vfs.Handle) error {
+	if n := f.s.node(h); n != nil {
+		return n.drain(ctx, 0, math.MaxUint64)
+	}
+	return nil
+}
+
+// grow makes attr show the dirty end of h.
+func (f *FS) grow(h vfs.Handle, attr *vfs.Attr) {
+	if !attr.Has(vfs.MaskSize) {
+		return
+	}
+	if n := f.s.node(h); n != nil {
+		attr.Size = max(attr.Size, n.end())
+	}
+}
+
+// SetAttr sends what is dirty first, so that later WRITEs do not undo the times
+// that it sets, and cuts what is dirty at the size that it sets.
+func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (wcc vfs.WCC, err error) {
+	n := f.s.node(h)
+	if n == nil {
+		return f.inner.SetAttr(ctx, h, set, guard)
+	}
+	err = n.fence(ctx, 0, math.MaxUint64, func() (uint64, uint64, error) {
+		wcc, err = f.inner.SetAttr(ctx, h, set, guard)
+		if err != nil || set.Valid&vfs.MaskSize == 0 {
+			return 0, 0, err
+		}
+		return set.Size, math.MaxUint64, nil
+	})
+	f.grow(h, &wcc.After)
+	return wcc, err
+}
+
+// Access passes through.
+func (f *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Access, vfs.Attr, error) {
+	got, attr, err := f.inner.Access(ctx, h, want)
+	f.grow(h, &attr)
+	return got, attr, err
+}
+
+// Lookup passes through.
+func (f *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.Handle, attr, dirAttr vfs.Attr, err error) {
+	h, attr, dirAttr, err = f.inner.Lookup(ctx, dir, name)
+	f.grow(h, &attr)
+	return h, attr, dirAttr, err
+}
+
+// Readlink passes through.
+func (f *FS) Readlink(ctx context.Context, h vfs.Handle) (string, vfs.Attr, error) {
+	return f.inner.Readlink(ctx, h)
+}
+
+// Create passes through, and cuts what is dirty in an existing file.
+func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (h vfs.Handle, attr vfs.Attr, wcc vfs.WCC, err error) {
+	if how.Type != vfs.TypeReg || how.Set.Valid&vfs.MaskSize == 0 {
+		h, attr, wcc, err = f.inner.Create(ctx, dir, name, how)
+		f.grow(h, &attr)
+		return h, attr, wcc, err
+	}
+	err = f.resizing(ctx, vfs.At{Dir: dir, Name: name}, how.Set.Size, func() error {
+		h, attr, wcc, err = f.inner.Create(ctx, dir, name, how)
+		return err
+	})
+	f.grow(h, &attr)
+	return h, attr, wcc, err
+}
+
+// resizing runs call, which sets the size of what at names, if that exists.
+func (f *FS) resizing(ctx context.Context, at vfs.At, size uint64, call func() error) error {
+	h := at.H
+	if at.Name != "" && f.Dirty() > 0 {
+		// What there is to be cut is found by handle. If the look-up fails, so
+		// will the call, or make a file.
+		h, _, _, _ = f.inner.Lookup(ctx, at.Dir, at.Name)
+	}
+	n := f.s.node(h)
+	if n == nil {
+		return call()
+	}
+	return n.fence(ctx, 0, math.MaxUint64, func() (uint64, uint64, error) {
+		if err := call(); err != nil {
+			return 0, 0, err
+		}
+		return size, math.MaxUint64, nil
+	})
+}
+
+// Link passes through.
+func (f *FS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Attr, vfs.WCC, error) {
+	attr, wcc, err := f.inner.Link(ctx, h, dir, name)
+	f.grow(h, &attr)
+	return attr, wcc, err
+}
+
+// Remove passes through.
+func (f *FS) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool) (vfs.WCC, error) {
+	return f.inner.Remove(ctx, dir, name, isDir)
+}
+
+// Rename passes through.
+func (f *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, toDir vfs.Handle, toName string) (from, to vfs.WCC, err error) {
+	return f.inner.Rename(ctx, fromDir, fromName, toDir, toName)
+}
+
+// ReadDir passes through; sizes include what is dirty if handles were asked for.
+func (f *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs.Mask, maxBytes uint32) iter.Seq2[*vfs.Entry, error] {
+	all := f.inner.ReadDir(ctx, dir, from, want, maxBytes)
+	if want&vfs.MaskSize == 0 || want&vfs.MaskHandle == 0 || f.Dirty() == 0 {
+		return all
+	}
+	return func(yield func(*vfs.Entry, error) bool) {
+		for e, err := range all {
+			if e != nil {
+				f.grow(e.Handle, &e.Attr)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// Sync commits what is dirty in h, and then syncs below, if that is a power of
+// the FS below.
+func (f *FS) Sync(ctx context.Context, h vfs.Handle) error {
+	if n := f.s.node(h); n != nil {
+		if err := n.commit(ctx); err != nil {
+			return err
+		}
+		if err := n.firstError(); err != nil {
+			return err
+		}
+	}
+	if below, ok := vfs.As[vfs.Syncer](f.inner); ok {
+		return below.Sync(ctx, h)
+	}
+	return nil
+}
+
+// Open opens a file. It costs a round trip more once, for the limits.
+func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (file vfs.File, opened vfs.Opened, err error) {
+	var inner vfs.File
+	open := func() error {
+		inner, opened, err = f.inner.Open(ctx, at, how)
+		return err
+	}
+	switch {
+	case how.Trunc:
+		err = f.resizing(ctx, at, 0, open)
+	case how.Create != nil && how.Create.Set.Valid&vfs.MaskSize != 0:
+		err = f.resizing(ctx, at, how.Create.Set.Size, open)
+	default:
+		err = open()
+	}
+	if err != nil {
+		return nil, opened, err
+	}
+	limits, err := f.writeLimits(ctx, opened.H)
+	if err != nil {
+		_ = inner.Close(context.WithoutCancel(ctx)) // the first error is the one to tell
+		return nil, opened, err
+	}
+	file = f.s.open(ctx, inner, opened.H, how.Access, limits)
+	f.grow(opened.H, &opened.Attr)
+	return file, opened, nil
+}
+
+// writeLimits returns the limits of the FS below. They are asked for once: if
+// another file system below has smaller ones, its WRITEs come back short, and
+// their rest is sent again.
+func (f *FS) writeLimits(ctx context.Context, h vfs.Handle) (*vfs.Info, error) {
+	f.s.mu.Lock()
+	limits := f.s.limits
+	f.s.mu.Unlock()
+	if limits != nil {
+		return limits, nil
+	}
+	info, err := f.inner.Info(ctx, h, vfs.InfoLimits)
+	if err != nil {
+		return nil, err
+	}
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	f.s.limits = &info
+	return &info, nil
+}
