@@ -145,3 +145,24 @@ func TestWriteFull(t *testing.T) {
 		t.Errorf("a stuck file: %d, %v", n, err)
 	}
 }
+
+// liar claims to have moved more than it was given.
+type liar struct{ File }
+
+func (liar) ReadAt(_ context.Context, p []byte, _ uint64, _ *Attr) (int, bool, error) {
+	return len(p) + 1, true, nil
+}
+
+func (liar) WriteAt(_ context.Context, p []byte, _ uint64, _ Stability, _ *Written) (int, error) {
+	return len(p) + 1, nil
+}
+
+func TestImpossibleCounts(t *testing.T) {
+	if n, _, err := ReadFull(t.Context(), liar{}, make([]byte, 4), 0); n != 0 || !errors.Is(err, ErrServerFault) {
+		t.Errorf("ReadFull: %d, %v", n, err)
+	}
+	var w Written
+	if n, err := WriteFull(t.Context(), liar{}, make([]byte, 4), 0, Unstable, &w); n != 0 || !errors.Is(err, ErrServerFault) {
+		t.Errorf("WriteFull: %d, %v", n, err)
+	}
+}

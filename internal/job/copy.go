@@ -32,7 +32,7 @@ type CopyOptions struct {
 	Now      func() time.Time
 	Progress *progress.Tracker // nil: nobody looks
 
-	Parallel int  // files at once; 0: DefaultParallel
+	Parallel int  // files at once; 0: DefaultParallel, or more where every file is synced
 	Window   int  // chunks of a file in flight; 0: transfer.DefaultWindow
 	Owner    bool // keep owners and groups, as far as the caller may
 	Verify   bool // read every file back
@@ -93,7 +93,7 @@ func Copy(ctx context.Context, o CopyOptions) (Summary, error) {
 		o.Progress = progress.New(nil, o.Now)
 	}
 	before := o.Progress.Snapshot()
-	j := &copyJob{o: &o, progress: o.Progress, slots: make(chan struct{}, parallel(o.Parallel))}
+	j := &copyJob{o: &o, progress: o.Progress}
 	err := j.run(ctx)
 	if cerr := j.record.close(); err == nil {
 		err = cerr
@@ -136,9 +136,14 @@ func (j *copyJob) prepare(ctx context.Context) error {
 	if dst.Type != vfs.TypeDir || o.Name == "" && j.srcAttr.Type != vfs.TypeDir {
 		return fmt.Errorf("the destination is no directory: %w", vfs.ErrInval)
 	}
-	j.syncer, _ = vfs.As[vfs.Syncer](o.Dest.FS)
+	atOnce := parallel(o.Parallel, DefaultParallel)
+	if s, ok := vfs.As[vfs.Syncer](o.Dest.FS); ok {
+		j.syncer = s
+		atOnce = parallel(o.Parallel, syncParallel)
+	}
+	j.slots = make(chan struct{}, atOnce)
 	j.t = transfer.Options{
-		Pool: o.Pool, Random: o.Random, Window: o.Window, Verify: o.Verify,
+		Pool: o.Pool, Random: o.Random, Window: o.Window, Budget: transfer.NewBudget(max(maxChunks, atOnce)), Verify: o.Verify,
 		// A negative number wraps, and so takes away.
 		Moved: func(n int64) { j.progress.Add(progress.Bytes, uint64(n)) },
 	}

@@ -11,6 +11,14 @@ const (
 	// not say; MaxParallel is the most.
 	DefaultParallel = 16
 	MaxParallel     = 1024
+
+	// syncParallel is the default of copies to a destination that has to be
+	// synced for every file: a journal commits all files of a moment together.
+	syncParallel = 64
+
+	// maxChunks bounds the chunks in flight, of up to transfer.MaxChunk bytes
+	// each: 64 MiB in all. More files at once than this get a chunk each.
+	maxChunks = 64
 )
 
 // What a command exits with.
@@ -65,9 +73,10 @@ func idOf(a *vfs.Attr) (objectID, bool) {
 	return objectID{a.FSID, a.FileID}, a.Has(vfs.MaskFSID | vfs.MaskFileID)
 }
 
-func parallel(n int) int {
+// parallel is how many files are worked on at once: n, or else otherwise.
+func parallel(n, otherwise int) int {
 	if n <= 0 {
-		return DefaultParallel
+		return otherwise
 	}
 	return min(n, MaxParallel)
 }

@@ -18,7 +18,7 @@ import (
 // local is a directory on disk.
 func local(t testing.TB) *tree {
 	t.Helper()
-	f, err := localfs.New(t.TempDir(), localfs.Options{Handles: localfs.HandlesMap, Volatile: true})
+	f, err := localfs.New(t.TempDir(), localfs.Options{Volatile: true})
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skipf("no local file system here: %v", err)
 	}

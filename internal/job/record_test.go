@@ -277,6 +277,24 @@ func TestRecordTorn(t *testing.T) {
 	}
 }
 
+// TestRecordDamagedInside damages an entry far from the end: what is behind it
+// is not trusted, and loading comes to an end.
+func TestRecordDamagedInside(t *testing.T) {
+	const n, bad = 3 * loadBlock, loadBlock + 7
+	dir := filled(t, n)
+	b, err := dir.ReadFile(recordName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[headerSize+bad*entrySize+20] ^= 1
+	if err := dir.WriteFile(recordName, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := found(t, dir, n); got != bad {
+		t.Errorf("%d entries found, want %d", got, bad)
+	}
+}
+
 func TestRecordRefused(t *testing.T) {
 	dir := filled(t, 3)
 	whole, err := dir.ReadFile(recordName)

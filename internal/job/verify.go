@@ -90,7 +90,7 @@ func Verify(ctx context.Context, o VerifyOptions) (VerifySummary, error) {
 		o.Progress = progress.New(nil, o.Now)
 	}
 	before := o.Progress.Snapshot()
-	j := &verifyJob{o: &o, progress: o.Progress, slots: make(chan struct{}, parallel(o.Parallel))}
+	j := &verifyJob{o: &o, progress: o.Progress, slots: make(chan struct{}, parallel(o.Parallel, DefaultParallel))}
 	err := j.run(ctx)
 	after := j.progress.Snapshot()
 	n := func(c progress.Counter) uint64 { return after.Counts[c] - before.Counts[c] }
@@ -136,7 +136,7 @@ func (j *verifyJob) prepare(ctx context.Context) error {
 		return fmt.Errorf("a %v cannot be compared with a %v: %w", j.srcAttr.Type, j.dstAttr.Type, vfs.ErrInval)
 	}
 	j.t = transfer.Options{
-		Pool: o.Pool, Window: o.Window,
+		Pool: o.Pool, Window: o.Window, Budget: transfer.NewBudget(max(maxChunks, cap(j.slots)) / 2),
 		Moved: func(n int64) { j.progress.Add(progress.Bytes, uint64(n)) },
 	}
 	for _, p := range [...]Place{o.Source, o.Dest} {

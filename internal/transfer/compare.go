@@ -17,7 +17,7 @@ type Comparison struct {
 }
 
 // Compare reads the first size bytes of two files and compares them. Of o it
-// uses Pool, Chunk, Window and Moved.
+// uses Pool, Chunk, Window, Budget and Moved.
 func Compare(ctx context.Context, a, b Source, size uint64, o *Options) (cmp Comparison, err error) {
 	if size == 0 {
 		return cmp, nil
@@ -88,15 +88,8 @@ func (c *comparer) run(ctx context.Context) error {
 // work compares chunks until there are none. It is false after an error.
 func (c *comparer) work(ctx context.Context) bool {
 	for {
-		c.mu.Lock()
-		off := c.next
-		n := min(c.o.chunk(), c.stop-min(off, c.stop))
-		c.next += n
-		c.mu.Unlock()
-		if n == 0 {
-			return true
-		}
-		if err := c.chunk(ctx, off, int(n)); err != nil {
+		more, err := c.step(ctx)
+		if err != nil {
 			c.mu.Lock()
 			if c.err == nil {
 				c.err = err
@@ -104,7 +97,27 @@ func (c *comparer) work(ctx context.Context) bool {
 			c.mu.Unlock()
 			return false
 		}
+		if !more {
+			return true
+		}
 	}
+}
+
+// step compares one chunk, if there is one.
+func (c *comparer) step(ctx context.Context) (more bool, err error) {
+	if err := c.o.Budget.acquire(ctx); err != nil {
+		return false, err
+	}
+	defer c.o.Budget.release()
+	c.mu.Lock()
+	off := c.next
+	n := min(c.o.chunk(), c.stop-min(off, c.stop))
+	c.next += n
+	c.mu.Unlock()
+	if n == 0 {
+		return false, nil
+	}
+	return true, c.chunk(ctx, off, int(n))
 }
 
 // chunk compares n bytes at off.

@@ -33,7 +33,7 @@
 //
 // Each of Options.Window workers reads a chunk, waits for its turn to hash it,
 // and writes it: reads run ahead of writes, and a file takes Window chunks of
-// memory at most. There is no second queue.
+// memory at most. There is no second queue. A [Budget] bounds all files together.
 //
 // # Holes
 //

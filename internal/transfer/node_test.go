@@ -96,6 +96,40 @@ func TestLink(t *testing.T) {
 	dst.noTemps()
 }
 
+// TestLinkRace: somebody makes the same link between our look and our rename,
+// which then does nothing.
+func TestLinkRace(t *testing.T) {
+	dst := mem(t, memfs.Options{})
+	h := dst.file("original", []byte("x")).Handle
+	dst.file("name", []byte("old"))
+	to := dst.target("name")
+	to.FS = &racing{dst.fs}
+	if err := Link(t.Context(), h, to, options(t)); err != nil {
+		t.Fatal(err)
+	}
+	if dst.source("name").Handle != h {
+		t.Error("the name is of another file")
+	}
+	dst.noTemps()
+}
+
+// racing makes a link under the name before it renames to it.
+type racing struct{ vfs.FS }
+
+func (f *racing) Rename(ctx context.Context, a vfs.Handle, an string, b vfs.Handle, bn string) (from, to vfs.WCC, err error) {
+	h, _, _, err := f.Lookup(ctx, a, an)
+	if err != nil {
+		return from, to, err
+	}
+	if _, err := f.Remove(ctx, b, bn, false); err != nil {
+		return from, to, err
+	}
+	if _, _, err := f.Link(ctx, h, b, bn); err != nil {
+		return from, to, err
+	}
+	return f.FS.Rename(ctx, a, an, b, bn)
+}
+
 // TestNodeFaults fails each operation of replacing something.
 func TestNodeFaults(t *testing.T) {
 	for n := 1; ; n++ {

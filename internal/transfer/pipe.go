@@ -94,18 +94,28 @@ func (p *pipe) run(ctx context.Context) (after vfs.Attr, err error) {
 // work moves pieces until there are none. It is false after an error.
 func (p *pipe) work(ctx context.Context, post *vfs.Attr) bool {
 	for {
-		at, turn, done, err := p.take(ctx)
-		if err == nil && at.n > 0 {
-			err = p.move(ctx, at, turn, done, post)
-		}
+		more, err := p.step(ctx, post)
 		if err != nil {
 			p.fail(err)
 			return false
 		}
-		if at.n == 0 {
+		if !more {
 			return true
 		}
 	}
+}
+
+// step moves one piece, if there is one.
+func (p *pipe) step(ctx context.Context, post *vfs.Attr) (more bool, err error) {
+	if err := p.o.Budget.acquire(ctx); err != nil {
+		return false, err
+	}
+	defer p.o.Budget.release()
+	at, turn, done, err := p.take(ctx)
+	if err != nil || at.n == 0 {
+		return false, err
+	}
+	return true, p.move(ctx, at, turn, done, post)
 }
 
 // take returns the next piece, the channel that is closed when it is its turn to

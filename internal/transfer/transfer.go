@@ -74,6 +74,7 @@ type Options struct {
 	Tag    string    // is part of those names: see IsTemp
 	Chunk  int       // bytes per read and write; 0: DefaultChunk. See Chunk.
 	Window int       // chunks of a file in flight; 0: DefaultWindow
+	Budget *Budget   // chunks of all files in flight; nil: no bound
 
 	Owners *Owners // keep owner and group, as far as the caller may; nil: do not
 	Sum    bool    // compute Result.Sum

@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/memfs"
@@ -254,6 +256,48 @@ func TestRestartBetweenWrites(t *testing.T) {
 	dst.same("f", want, 0o640)
 }
 
+// TestSyncer: on a destination that leaves stability to us, a copy is committed
+// with the comparison of verifiers, once its attributes are set.
+func TestSyncer(t *testing.T) {
+	for _, size := range []int{0, 1000, 300_000} {
+		var out hooks
+		m := memfs.New(memfs.Options{Fault: out.fault})
+		src, dst := mem(t, memfs.Options{}), newEnd(t, m)
+		want := pattern(size)
+		f := &syncer{FS: dst.fs}
+		to := dst.target("f")
+		to.FS = f
+		restarted := false
+		out.before = func(op string) {
+			if op == "commit" && !restarted {
+				restarted = true
+				m.Restart()
+			}
+		}
+		from := src.file("f", want)
+		if _, err := File(t.Context(), from, to, options(t)); err != nil {
+			t.Fatal(err)
+		}
+		if size > 0 && (f.syncs > 0 || slices.Index(out.ops, "setattr") > slices.Index(out.ops, "commit")) {
+			t.Errorf("%d bytes: %d syncs, %q", size, f.syncs, out.ops)
+		}
+		if size == 0 && f.syncs != 1 {
+			t.Errorf("an empty file is synced %d times", f.syncs)
+		}
+		m.Restart()
+		dst.same("f", want, 0o640)
+		dst.noTemps()
+	}
+}
+
+// syncer leaves attributes to be synced.
+type syncer struct {
+	vfs.FS
+	syncs int
+}
+
+func (f *syncer) Sync(context.Context, vfs.Handle) error { f.syncs++; return nil }
+
 // TestWeakServer writes a small file to a server that does not do FILE_SYNC.
 func TestWeakServer(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
@@ -485,6 +529,40 @@ func TestChunk(t *testing.T) {
 	n, err := Chunk(t.Context(), Source{FS: src.fs, Handle: src.root}, dst.target(""))
 	if err != nil || n != 50_000 {
 		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// TestBudget copies and compares many files at once with fewer chunks than
+// files, and counts the buffers.
+func TestBudget(t *testing.T) {
+	const slots = 3
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	o := options(t)
+	o.Budget, o.Window, o.Verify = NewBudget(slots), 8, true
+	var most atomic.Int64
+	o.Moved = func(int64) {
+		if n := int64(o.Pool.Outstanding()); n > most.Load() {
+			most.Store(n)
+		}
+	}
+	want := pattern(1 << 20)
+	from := src.file("f", want)
+	var wg sync.WaitGroup
+	for i := range 10 {
+		wg.Go(func() {
+			name := fmt.Sprint(i)
+			if _, err := File(t.Context(), from, dst.target(name), o); err != nil {
+				t.Error(err)
+				return
+			}
+			if c, err := Compare(t.Context(), from, dst.source(name), 1<<20, o); err != nil || c.Differ {
+				t.Errorf("%+v, %v", c, err)
+			}
+		})
+	}
+	wg.Wait()
+	if most.Load() > 2*slots || most.Load() == 0 || len(o.Budget.slots) != 0 {
+		t.Errorf("%d buffers at once, %d slots are taken", most.Load(), len(o.Budget.slots))
 	}
 }
 
