@@ -1,0 +1,194 @@
+//go:build linux
+
+package localfs
+
+import (
+	"context"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Rights as mode bits have them.
+const (
+	mayExec  = 1
+	mayWrite = 2
+	mayRead  = 4
+)
+
+// Access implements vfs.FS.
+func (v *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Access, vfs.Attr, error) {
+	var attr vfs.Attr
+	if err := v.begin(ctx, classMeta); err != nil {
+		return 0, attr, err
+	}
+	defer v.end(classMeta)
+	d, err := v.object(h)
+	if err != nil {
+		return 0, attr, err
+	}
+	defer v.fds.unpin(d)
+	var st stat
+	if err := v.stat(d, &st); err != nil {
+		return 0, attr, err
+	}
+	v.attr(&st, &attr)
+	var got vfs.Access
+	for _, r := range [...]struct {
+		may  uint32
+		bits vfs.Access
+	}{
+		{mayRead, vfs.AccessRead},
+		{mayWrite, vfs.AccessModify | vfs.AccessExtend | vfs.AccessDelete},
+		{mayExec, vfs.AccessLookup | vfs.AccessExecute},
+	} {
+		bits := r.bits & want & meaningful(&st)
+		if bits == 0 || r.may == mayWrite && v.o.ReadOnly {
+			continue
+		}
+		err := v.reaches(d, &st, r.may)
+		if err == nil {
+			got |= bits
+		} else if s, _ := vfs.StatusOf(err); s != vfs.ErrAccess && s != vfs.ErrROFS {
+			return 0, attr, err
+		}
+	}
+	return got, attr, nil
+}
+
+// meaningful are the rights that mean something for an object of st's type.
+func meaningful(st *stat) vfs.Access {
+	const file = vfs.AccessRead | vfs.AccessModify | vfs.AccessExtend
+	switch {
+	case st.is(unix.S_IFDIR):
+		return file | vfs.AccessLookup | vfs.AccessDelete
+	case st.is(unix.S_IFREG):
+		return file | vfs.AccessExecute
+	}
+	return file
+}
+
+// reaches is what ACCESS answers by: the kernel's word if it can be asked as the
+// caller, or as the process for the process itself.
+func (v *FS) reaches(d *desc, st *stat, want uint32) error {
+	if v.who.caller == nil || v.who.super && !v.creds.able {
+		return v.ask(d, want)
+	}
+	return v.permits(d, st, want)
+}
+
+// permits returns nil if the caller has all rights in want on the object that
+// st describes, else ErrAccess. It decides by the mode bits, without a system
+// call; only where an access control list stands behind them, and the caller is
+// not the owner, whom it does not concern, the kernel is asked.
+//
+// The process itself (a nil caller) was checked by the kernel when the
+// descriptor was opened.
+func (v *FS) permits(d *desc, st *stat, want uint32) error {
+	c := v.who.caller
+	if v.who.super {
+		if c == nil || want&mayExec == 0 || st.is(unix.S_IFDIR) || st.Mode&0o111 != 0 {
+			return nil
+		}
+		return vfs.ErrAccess
+	}
+	mode := uint32(st.Mode)
+	if c.UID == st.Uid {
+		return grants(mode>>6, want)
+	}
+	group, other := grants(mode>>3, want), grants(mode, want)
+	if group != nil && other != nil {
+		// With a list, the group's bits are the mask over all named entries.
+		return vfs.ErrAccess
+	}
+	if hasACL(d, st) {
+		if !v.who.switched {
+			// The kernel cannot be asked as somebody whom the process cannot be,
+			// and nobody shall get more than the list gives.
+			return vfs.ErrAccess
+		}
+		return v.ask(d, want)
+	}
+	if c.InGroup(st.Gid) {
+		return group
+	}
+	return other
+}
+
+func grants(bits, want uint32) error {
+	if bits&want == want {
+		return nil
+	}
+	return vfs.ErrAccess
+}
+
+// ask has the kernel check the caller's rights, faccessat2(2).
+func (v *FS) ask(d *desc, want uint32) error {
+	return v.as(func() error {
+		return fail("faccessat2", unix.Faccessat2(d.fd, "", want, unix.AT_EMPTY_PATH|unix.AT_EACCESS))
+	})
+}
+
+// hasACL reports whether d has a POSIX access control list beyond its mode. The
+// answer holds as long as the ctime, which every change of the list moves.
+func hasACL(d *desc, st *stat) bool {
+	now := int64(st.change()) << 1
+	if was := d.acl.Load(); was != 0 && was&^1 == now {
+		return was&1 != 0
+	}
+	_, err := unix.Getxattr(procPath(d.fd), "system.posix_acl_access", nil)
+	has := int64(1)
+	if err == unix.ENODATA || err == unix.EOPNOTSUPP {
+		has = 0
+	}
+	d.acl.Store(now | has)
+	return has != 0
+}
+
+// owns reports whether the caller owns the object, or stands above owners.
+func (v *FS) owns(st *stat) bool { return v.who.super || v.who.caller.UID == st.Uid }
+
+// mayReadData is the check of a READ. As in Linux nfsd, the owner may read and
+// write whatever the mode says, because NFSv3 has no open at which a mode of
+// zero could have been outlived; and who may run a file may read it, because
+// the client must to run it.
+func (v *FS) mayReadData(d *desc, st *stat) error {
+	if v.owns(st) {
+		return nil
+	}
+	err := v.permits(d, st, mayRead)
+	if err == nil {
+		return nil
+	}
+	if v.permits(d, st, mayExec) == nil {
+		return nil
+	}
+	return err
+}
+
+// mayWriteData is the check of a WRITE and of a change of size.
+func (v *FS) mayWriteData(d *desc, st *stat) error {
+	if v.owns(st) {
+		return nil
+	}
+	return v.permits(d, st, mayWrite)
+}
+
+// enterDir checks the caller's rights on a directory where the kernel will not:
+// for callers whom the process cannot become.
+func (v *FS) enterDir(d *desc, st *stat, want uint32) error {
+	if v.who.switched || v.who.super {
+		return nil
+	}
+	return v.permits(d, st, want)
+}
+
+// sticky refuses what the sticky bit of the directory dir protects from callers
+// who own neither it nor the object, where the kernel cannot.
+func (v *FS) sticky(dir, st *stat) error {
+	if v.who.switched || dir.Mode&unix.S_ISVTX == 0 || v.owns(dir) || v.owns(st) {
+		return nil
+	}
+	return vfs.ErrPerm
+}

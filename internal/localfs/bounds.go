@@ -1,0 +1,49 @@
+package localfs
+
+// The bounds of this package, and what happens at each.
+const (
+	// MaxIO is the most that one ReadAt or WriteAt moves, in bytes. The rest of
+	// a longer buffer is left for the next call, as vfs.File allows.
+	MaxIO = 1 << 20
+
+	// DefaultMaxOpen is the default of Options.MaxOpen.
+	DefaultMaxOpen = 1024
+
+	// MaxMapEntries bounds the objects in a map of handles, which takes about
+	// 80 bytes of memory for each. At the bound, objects that have no handle yet
+	// get none: the call fails with vfs.ErrServerFault.
+	MaxMapEntries = 16 << 20
+
+	// maxKernelHandle bounds the kernel's part of a handle, so that the whole
+	// fits an NFSv3 handle beside the export's seal. Overlayfs needs 32. File
+	// systems that need more are served with the map.
+	maxKernelHandle = 45
+
+	// maxDepth bounds how far below the root an object can be. Deeper ones are
+	// ErrStale. A path of PATH_MAX bytes has at most half as many parts.
+	maxDepth = 4096
+
+	// maxRescan bounds how many entries of a directory are looked at to find an
+	// object that was renamed behind our back. Beyond, it is ErrStale.
+	maxRescan = 1 << 20
+
+	// maxNames bounds the names that the map remembers of one object with many
+	// hard links. Beyond, a new one takes the place of an old one; the object
+	// stays reachable by those that are remembered.
+	maxNames = 16
+
+	// lockStripes is the number of locks that share all objects between them.
+	// Two objects of one stripe wait for each other; nothing else happens.
+	lockStripes = 1024
+
+	// direntBuffer is the size of the buffer that getdents64(2) fills, in bytes:
+	// all the memory that a listing takes, beside one batch of entries.
+	direntBuffer = 32 << 10
+
+	// mapBatch is the most entries of a listing whose handles wait for the disk
+	// together.
+	mapBatch = 64
+
+	// maxReported bounds how many hidden mount points are reported, each once.
+	maxReported = 64
+)

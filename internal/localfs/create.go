@@ -1,0 +1,337 @@
+//go:build linux
+
+package localfs
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// The modes of what is made without one.
+const (
+	defaultFileMode = 0o644
+	defaultDirMode  = 0o755
+	// exclusiveMode is that of a file made by an exclusive create, until the
+	// SETATTR that follows.
+	exclusiveMode = 0o600
+)
+
+// maxRaces bounds how often a create goes back because the name came and went
+// in between. Beyond, the caller gets ErrBusy.
+const maxRaces = 16
+
+// Create implements vfs.FS.
+//
+// The verifier of an exclusive create is kept in the seconds of atime and mtime,
+// where Linux nfsd keeps it, until the SETATTR that follows replaces them. A
+// mode that is asked for is set exactly, whatever the umask of this process;
+// but in a directory with a default access control list the list decides.
+func (v *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (vfs.Handle, vfs.Attr, vfs.WCC, error) {
+	x, a, wcc, _, err := v.create(ctx, dir, name, how)
+	return x, a, wcc, err
+}
+
+// create also reports whether something was made.
+func (v *FS) create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (
+	x vfs.Handle, a vfs.Attr, wcc vfs.WCC, made bool, err error) {
+	if err := checkCreate(name, how); err != nil {
+		return x, a, wcc, false, err
+	}
+	if err := v.beginChange(ctx, classMeta); err != nil {
+		return x, a, wcc, false, err
+	}
+	defer v.end(classMeta)
+	var st stat
+	d, err := v.dir(dir, &st, mayExec)
+	if err != nil {
+		return x, a, wcc, false, err
+	}
+	defer v.fds.unpin(d)
+	defer v.unlock(v.lock(dir))
+	if err := v.stat(d, &st); err != nil {
+		return x, a, wcc, false, err
+	}
+	wcc.Before = v.before(&st)
+	defer v.after(d, &wcc.After)
+	m := maker{v: v, dir: d, dirStat: &st, name: name, how: how}
+	for range maxRaces {
+		if x, made, err = m.try(); err != error(vfs.ErrNoEnt) {
+			break
+		}
+		if err := v.stat(d, &st); err != nil {
+			return x, a, wcc, false, err
+		}
+		err = fmt.Errorf("localfs: create: the name comes and goes: %w", vfs.ErrBusy)
+	}
+	if err == nil {
+		v.attr(&m.st, &a)
+	}
+	return x, a, wcc, made, err
+}
+
+func checkCreate(name string, how *vfs.CreateHow) error {
+	if err := vfs.CheckName(name); err != nil {
+		return err
+	}
+	switch how.Type {
+	case vfs.TypeReg:
+		if how.Mode > vfs.CreateExclusive {
+			return vfs.ErrInval
+		}
+		return nil
+	case vfs.TypeSymlink:
+		switch {
+		case len(how.Target) > vfs.MaxPath:
+			return vfs.ErrNameTooLong
+		case how.Target == "":
+			return vfs.ErrInval
+		}
+	case vfs.TypeDir, vfs.TypeBlock, vfs.TypeChar, vfs.TypeSocket, vfs.TypeFIFO:
+	default:
+		return vfs.ErrBadType
+	}
+	if how.Mode != vfs.CreateGuarded {
+		return vfs.ErrInval
+	}
+	return nil
+}
+
+// maker makes one object.
+type maker struct {
+	v       *FS
+	dir     *desc
+	dirStat *stat
+	name    string
+	how     *vfs.CreateHow
+	st      stat // of the object
+}
+
+// try makes the object or, as how allows, takes the one that is there. ErrNoEnt
+// says that it was there and is no longer.
+func (m *maker) try() (x vfs.Handle, made bool, err error) {
+	err = m.v.enterDir(m.dir, m.dirStat, mayWrite|mayExec)
+	if err == nil {
+		fd := -1
+		if fd, err = m.make(); err == nil {
+			x, err = m.finish(fd)
+			return x, err == nil, err
+		}
+	}
+	if m.how.Mode == vfs.CreateGuarded || err != error(vfs.ErrExist) && err != error(vfs.ErrAccess) {
+		return x, false, notNoEnt(err)
+	}
+	x, found := m.existing()
+	if found == error(vfs.ErrNoEnt) && err == error(vfs.ErrAccess) {
+		found = err
+	}
+	return x, false, found
+}
+
+// notNoEnt keeps an ErrNoEnt that means the directory from meaning the name.
+func notNoEnt(err error) error {
+	if err == error(vfs.ErrNoEnt) {
+		return vfs.ErrStale
+	}
+	return err
+}
+
+// make makes the bare object and opens it: a regular file for writing, anything
+// else as a reference.
+func (m *maker) make() (fd int, err error) {
+	s, name, mode := m.v.sys, m.name, m.mode()
+	fd = -1
+	err = m.v.as(func() (err error) {
+		switch m.how.Type {
+		case vfs.TypeReg:
+			fd, err = s.Openat(m.dir.fd, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, mode)
+			return fail("create", err)
+		case vfs.TypeDir:
+			err = s.Mkdirat(m.dir.fd, name, mode&01777)
+		case vfs.TypeSymlink:
+			err = s.Symlinkat(m.how.Target, m.dir.fd, name)
+		case vfs.TypeFIFO:
+			err = s.Mknodat(m.dir.fd, name, unix.S_IFIFO|mode, 0)
+		case vfs.TypeSocket:
+			err = s.Mknodat(m.dir.fd, name, unix.S_IFSOCK|mode, 0)
+		case vfs.TypeBlock:
+			err = s.Mknodat(m.dir.fd, name, unix.S_IFBLK|mode, m.dev())
+		case vfs.TypeChar:
+			err = s.Mknodat(m.dir.fd, name, unix.S_IFCHR|mode, m.dev())
+		}
+		if err != nil {
+			return fail("create", err)
+		}
+		fd, err = openPath(m.dir.fd, name, 0)
+		return fail("open", err)
+	})
+	return fd, err
+}
+
+func (m *maker) dev() uint64 {
+	return unix.Mkdev(uint32(m.how.Rdev>>32), uint32(m.how.Rdev))
+}
+
+// mode is the mode that was asked for.
+func (m *maker) mode() uint32 {
+	switch {
+	case m.how.Mode == vfs.CreateExclusive:
+		return exclusiveMode
+	case m.how.Set.Valid&vfs.MaskMode != 0:
+		return m.how.Set.Mode & 07777
+	case m.how.Type == vfs.TypeDir:
+		return defaultDirMode
+	}
+	return defaultFileMode
+}
+
+// finish gives the new object fd, which is closed here, its attributes and its
+// handle. If that fails the object is removed again.
+func (m *maker) finish(fd int) (x vfs.Handle, err error) {
+	v := m.v
+	if err := m.st.statFD(fd); err != nil {
+		return x, closing(fd, fail("statx", err))
+	}
+	// Somebody else may have put something else there, if it is a directory's or
+	// a link's name that was opened again.
+	if typeOf(m.st.Mode) != m.how.Type {
+		return x, closing(fd, vfs.ErrStale)
+	}
+	if err = m.dress(fd); err == nil {
+		err = fail("statx", m.st.statFD(fd))
+	}
+	if err == nil {
+		x, err = v.handleOf(m.dir, m.name, fd, &m.st)
+	}
+	if err != nil {
+		m.undo()
+		return x, closing(fd, err)
+	}
+	u := usePath
+	if m.how.Type == vfs.TypeReg {
+		u = useWrite
+	}
+	d, err := v.fds.put(x, u, fd, m.st.Mode&unix.S_IFMT)
+	if err != nil {
+		return x, err
+	}
+	v.fds.unpin(d)
+	return x, nil
+}
+
+// dress sets the initial attributes that the system call that made the object
+// has not.
+func (m *maker) dress(fd int) error {
+	v := m.v
+	d := &desc{fd: fd, kind: m.st.Mode & unix.S_IFMT}
+	if m.how.Mode == vfs.CreateExclusive {
+		asec, msec := exclusiveTimes(m.how.Verf)
+		return v.as(func() error { return fail("utimensat", v.sys.Futimens(fd, asec, 0, msec, 0)) })
+	}
+	set := m.how.Set
+	if err := v.setOwner(d, &m.st, &set); err != nil {
+		return err
+	}
+	if set.Valid&vfs.MaskSize != 0 && set.Size != 0 && d.kind == unix.S_IFREG {
+		if err := v.truncate(d, set.Size); err != nil {
+			return err
+		}
+	}
+	if mode := m.mode() | m.inherited(); d.kind != unix.S_IFLNK && m.modeDiffers(mode) {
+		if err := v.as(func() error { return fail("chmod", v.sys.Fchmod(fd, mode)) }); err != nil {
+			return err
+		}
+	}
+	return v.setTimes(d, &m.st, &set)
+}
+
+// inherited is the set-gid bit that a directory has from the one it is in.
+func (m *maker) inherited() uint32 {
+	if m.how.Type == vfs.TypeDir {
+		return m.st.perm() & unix.S_ISGID
+	}
+	return 0
+}
+
+// modeDiffers reports whether the mode is still to be set: the umask has cut it,
+// or a change of owner or size has. With a default list on the directory no umask has
+// been at work, and what is missing is missing on purpose.
+func (m *maker) modeDiffers(mode uint32) bool {
+	if m.st.perm() == mode && m.how.Set.Valid&(vfs.MaskUID|vfs.MaskGID|vfs.MaskSize) == 0 {
+		return false
+	}
+	n, err := unix.Getxattr(procPath(m.dir.fd), "system.posix_acl_default", nil)
+	return err != nil || n == 0
+}
+
+// undo removes what was made, if it is still what the name means.
+func (m *maker) undo() {
+	var now stat
+	if now.statAt(m.dir.fd, m.name) != nil || now.ident() != m.st.ident() {
+		return
+	}
+	flags := 0
+	if m.how.Type == vfs.TypeDir {
+		flags = unix.AT_REMOVEDIR
+	}
+	if err := m.v.as(func() error { return m.v.sys.Unlinkat(m.dir.fd, m.name, flags) }); err != nil {
+		m.v.o.Report(fmt.Errorf("localfs: what a failed create left behind stays: %q: %w", m.name, fail("unlink", err)))
+	}
+}
+
+// existing takes the file that has the name already.
+func (m *maker) existing() (x vfs.Handle, err error) {
+	v := m.v
+	fd := -1
+	err = v.as(func() (err error) {
+		fd, err = openPath(m.dir.fd, m.name, 0)
+		return fail("open", err)
+	})
+	if err != nil {
+		return x, err
+	}
+	x, err = v.identify(m.dir, m.name, fd, &m.st)
+	if err == nil && !m.st.is(unix.S_IFREG) {
+		err = vfs.ErrExist
+	}
+	if err == nil && m.how.Mode == vfs.CreateExclusive && !m.repeated() {
+		err = vfs.ErrExist
+	}
+	if err != nil {
+		return x, closing(fd, err)
+	}
+	d, err := v.fds.put(x, usePath, fd, m.st.Mode&unix.S_IFMT)
+	if err != nil {
+		return x, err
+	}
+	defer v.fds.unpin(d)
+	if m.how.Mode == vfs.CreateUnchecked && m.how.Set.Valid&vfs.MaskSize != 0 {
+		if err := v.mayWriteData(d, &m.st); err != nil {
+			return x, err
+		}
+		if err := v.setSize(d, m.how.Set.Size); err != nil {
+			return x, err
+		}
+		return x, v.stat(d, &m.st)
+	}
+	return x, nil
+}
+
+// repeated reports whether the file that is there was made by an exclusive
+// create with the same verifier.
+func (m *maker) repeated() bool {
+	asec, msec := exclusiveTimes(m.how.Verf)
+	return m.st.Size == 0 && timeOf(m.st.Atime).Equal(time.Unix(asec, 0)) && timeOf(m.st.Mtime).Equal(time.Unix(msec, 0))
+}
+
+// exclusiveTimes are the atime and mtime that stand for a verifier. The highest
+// bits are left out, as some file systems have no times before 1970.
+func exclusiveTimes(verf vfs.Verifier) (asec, msec int64) {
+	const mask = 0x7fffffff
+	return int64(binary.BigEndian.Uint32(verf[:4]) & mask), int64(binary.BigEndian.Uint32(verf[4:]) & mask)
+}

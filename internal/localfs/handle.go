@@ -1,0 +1,184 @@
+//go:build linux
+
+package localfs
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+func leUint64(b []byte) uint64       { return binary.LittleEndian.Uint64(b) }
+func putLeUint64(b []byte, n uint64) { binary.LittleEndian.PutUint64(b, n) }
+
+// The first byte of every handle: of what it is made, in which version.
+const (
+	handleKernel = 0x01
+	handleMap    = 0x02
+)
+
+// mark is a moment in the life of a handler: what happened up to it can be
+// waited for. The kernel's handles need no waiting; theirs is 0.
+type mark int64
+
+// handler makes handles and finds what they name. There are two: the kernel's
+// own handles and the map. All methods may be called concurrently. dir is always
+// a directory, pinned by the caller.
+type handler interface {
+	root() (vfs.Handle, error)
+
+	// open returns an O_PATH descriptor of what x names, which belongs to the
+	// caller, and its attributes. A directory is not checked to lie in the tree.
+	open(x vfs.Handle, st *stat) (fd int, err error)
+
+	// bind gives the object that is called name in dir, which st describes, its
+	// handle. fd is the object, or -1. The handle must not leave this package
+	// before settle(mark) has returned.
+	bind(dir *desc, name []byte, fd int, st *stat) (vfs.Handle, mark, error)
+
+	// find is bind for an object that nobody may ever ask for: without a handle
+	// yet it gets none, and ok is false. name may be "..".
+	find(dir *desc, name string, fd int, st *stat) (x vfs.Handle, ok bool)
+
+	// expect says that x is about to be called name in dir as well. After
+	// settle(mark), x is found there too, if the change survives a crash. fresh
+	// is false if x was thought to be called that already.
+	expect(dir *desc, name string, x vfs.Handle) (m mark, fresh bool, err error)
+
+	// unbind says that x is no longer called name in dir, and, if gone, that it
+	// has no other name either.
+	unbind(dir *desc, name string, x vfs.Handle, gone bool)
+
+	// settle waits until what was bound up to the mark survives a crash.
+	settle(mark) error
+
+	close() error
+}
+
+// object returns the pinned O_PATH descriptor of x. A directory lies in the tree.
+func (h *host) object(x vfs.Handle) (*desc, error) {
+	d := h.fds.get(x, usePath)
+	if d == nil {
+		var st stat
+		fd, err := h.handles.open(x, &st)
+		if err != nil {
+			return nil, err
+		}
+		if d, err = h.fds.put(x, usePath, fd, st.Mode&unix.S_IFMT); err != nil {
+			return nil, err
+		}
+	}
+	if err := h.inTree(d); err != nil {
+		h.fds.unpin(d)
+		return nil, err
+	}
+	return d, nil
+}
+
+// inTree returns ErrStale if d is a directory that lies outside, now. Of other
+// objects it says nothing: they have no one way up.
+func (h *host) inTree(d *desc) error {
+	if d.kind != unix.S_IFDIR || d.key.h == h.root {
+		return nil
+	}
+	in, err := h.beneath(d.fd)
+	if err == nil && !in {
+		h.fds.forget(d.key.h)
+		return vfs.ErrStale
+	}
+	return err
+}
+
+// dir returns the pinned descriptor of the directory x, and its attributes. want
+// are the rights to check where the kernel will not.
+func (v *FS) dir(x vfs.Handle, st *stat, want uint32) (*desc, error) {
+	d, err := v.object(x)
+	if err != nil {
+		return nil, err
+	}
+	if d.kind != unix.S_IFDIR {
+		err = vfs.ErrNotDir
+	}
+	if err == nil {
+		err = v.stat(d, st)
+	}
+	if err == nil {
+		err = v.enterDir(d, st, want)
+	}
+	if err != nil {
+		v.fds.unpin(d)
+		return nil, err
+	}
+	return d, nil
+}
+
+// stat fills st. An object that has lost its last name is stale, though the
+// descriptor still holds it.
+func (h *host) stat(d *desc, st *stat) error {
+	if err := st.statFD(d.fd); err != nil {
+		return fail("statx", err)
+	}
+	if st.Nlink == 0 {
+		h.fds.forget(d.key.h)
+		return vfs.ErrStale
+	}
+	return nil
+}
+
+// handleOf gives the object fd, called name in dir, a handle that survives a
+// crash.
+func (v *FS) handleOf(dir *desc, name string, fd int, st *stat) (vfs.Handle, error) {
+	x, m, err := v.handles.bind(dir, []byte(name), fd, st)
+	if err != nil {
+		return vfs.Handle{}, err
+	}
+	return x, v.handles.settle(m)
+}
+
+// data returns the pinned descriptor of the regular file x, for reading or for
+// writing. Whether the caller may is for the caller to check.
+func (v *FS) data(x vfs.Handle, u use) (*desc, error) {
+	if d := v.fds.get(x, u); d != nil {
+		return d, nil
+	}
+	o, err := v.object(x)
+	if err != nil {
+		return nil, err
+	}
+	defer v.fds.unpin(o)
+	switch o.kind {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		return nil, vfs.ErrIsDir
+	default:
+		return nil, vfs.ErrInval
+	}
+	flags := unix.O_RDONLY
+	if u == useWrite {
+		flags = unix.O_WRONLY
+	}
+	fd, err := reopen(o.fd, flags)
+	if err != nil {
+		return nil, fail("open", err)
+	}
+	return v.fds.put(x, u, fd, o.kind)
+}
+
+// expecting runs change, which gives x the further name name in dir. The new
+// place is stable before the change: should the host fall between the two, the
+// handle finds the object at one of them.
+func (v *FS) expecting(dir *desc, name string, x vfs.Handle, change func() error) error {
+	m, fresh, err := v.handles.expect(dir, name, x)
+	if err == nil {
+		err = v.handles.settle(m)
+	}
+	if err != nil {
+		return err
+	}
+	if err = change(); err != nil && fresh {
+		v.handles.unbind(dir, name, x, false)
+	}
+	return err
+}

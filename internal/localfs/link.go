@@ -1,0 +1,53 @@
+//go:build linux
+
+package localfs
+
+import (
+	"context"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Link implements vfs.FS. A directory is ErrIsDir.
+func (v *FS) Link(ctx context.Context, x, dir vfs.Handle, name string) (a vfs.Attr, wcc vfs.WCC, err error) {
+	if err := vfs.CheckName(name); err != nil {
+		return a, wcc, err
+	}
+	if err := v.beginChange(ctx, classMeta); err != nil {
+		return a, wcc, err
+	}
+	defer v.end(classMeta)
+	o, err := v.object(x)
+	if err != nil {
+		return a, wcc, err
+	}
+	defer v.fds.unpin(o)
+	if o.kind == unix.S_IFDIR {
+		return a, wcc, vfs.ErrIsDir
+	}
+	var st stat
+	d, err := v.dir(dir, &st, mayWrite|mayExec)
+	if err != nil {
+		return a, wcc, err
+	}
+	defer v.fds.unpin(d)
+	defer v.unlock2(v.lock2(x, dir))
+	if err := v.stat(d, &st); err != nil {
+		return a, wcc, err
+	}
+	wcc.Before = v.before(&st)
+	defer v.after(d, &wcc.After)
+	if err := v.stat(o, &st); err != nil {
+		return a, wcc, err
+	}
+	err = v.expecting(d, name, x, func() error {
+		return v.as(func() error { return fail("link", v.sys.Linkat(o.fd, d.fd, name)) })
+	})
+	if err != nil {
+		return a, wcc, err
+	}
+	v.after(o, &a)
+	return a, wcc, nil
+}

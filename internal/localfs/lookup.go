@@ -1,0 +1,111 @@
+//go:build linux
+
+package localfs
+
+import (
+	"context"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Lookup implements vfs.FS.
+func (v *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (x vfs.Handle, attr, dirAttr vfs.Attr, err error) {
+	if name != ".." {
+		if err := vfs.CheckName(name); err != nil {
+			return x, attr, dirAttr, err
+		}
+	}
+	if err := v.begin(ctx, classMeta); err != nil {
+		return x, attr, dirAttr, err
+	}
+	defer v.end(classMeta)
+	var st stat
+	d, err := v.dir(dir, &st, mayExec)
+	if err != nil {
+		return x, attr, dirAttr, err
+	}
+	defer v.fds.unpin(d)
+	v.attr(&st, &dirAttr)
+	if name == ".." {
+		x, attr, err = v.parent(d, dirAttr)
+	} else {
+		x, attr, err = v.child(d, name)
+	}
+	return x, attr, dirAttr, err
+}
+
+// child looks name up in d and keeps the object open for the calls to come.
+func (v *FS) child(d *desc, name string) (x vfs.Handle, attr vfs.Attr, err error) {
+	var fd int
+	err = v.as(func() (err error) {
+		fd, err = openPath(d.fd, name, 0)
+		return fail("lookup", err)
+	})
+	if err != nil {
+		return x, attr, err
+	}
+	var st stat
+	x, err = v.identify(d, name, fd, &st)
+	if err != nil {
+		return x, attr, closing(fd, err)
+	}
+	o, err := v.fds.put(x, usePath, fd, st.Mode&unix.S_IFMT)
+	if err != nil {
+		return x, attr, err
+	}
+	v.fds.unpin(o)
+	v.attr(&st, &attr)
+	return x, attr, nil
+}
+
+// identify fills st and returns the handle of fd, which was found as name in d.
+func (v *FS) identify(d *desc, name string, fd int, st *stat) (x vfs.Handle, err error) {
+	if err := st.statFD(fd); err != nil {
+		return x, fail("statx", err)
+	}
+	if v.foreign(st) {
+		v.hide(name, st)
+		return x, vfs.ErrNoEnt
+	}
+	return v.handleOf(d, name, fd, st)
+}
+
+// parent is the directory above d, but no higher than the root.
+func (v *FS) parent(d *desc, own vfs.Attr) (x vfs.Handle, attr vfs.Attr, err error) {
+	if d.key.h == v.root {
+		return v.root, own, nil
+	}
+	var fd int
+	err = v.as(func() (err error) {
+		fd, err = openPath(d.fd, "..", unix.O_DIRECTORY)
+		return fail("lookup ..", err)
+	})
+	if err != nil {
+		return x, attr, err
+	}
+	defer func() { err = closing(fd, err) }()
+	var st stat
+	if err := st.statFD(fd); err != nil {
+		return x, attr, fail("statx", err)
+	}
+	// d was in the tree a moment ago; it may have been moved out since.
+	if in, err := v.beneath(fd); err != nil || !in {
+		return x, attr, orStale(err)
+	}
+	x, ok := v.handles.find(d, "..", fd, &st)
+	if !ok {
+		return x, attr, vfs.ErrStale
+	}
+	v.attr(&st, &attr)
+	return x, attr, nil
+}
+
+// orStale is err, or ErrStale if there is none.
+func orStale(err error) error {
+	if err == nil {
+		return vfs.ErrStale
+	}
+	return err
+}

@@ -1,0 +1,274 @@
+//go:build linux
+
+package localfs
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// maxSteps bounds how many places are tried to find one object, all directories
+// above it included. A map in which directories seem to contain each other, as
+// renames behind our back can make it seem, ends there, with ErrStale.
+const maxSteps = 4 * maxDepth
+
+// maxMisses is how often an object is looked for before its handle is given up
+// for good: a rename may be under way.
+const maxMisses = 3
+
+// mapSearch is one search for an object.
+type mapSearch struct {
+	m     *mapHandles
+	steps int
+	depth int
+}
+
+// place is a loc with its name.
+type place struct {
+	loc
+	name string
+}
+
+func (m *mapHandles) open(x vfs.Handle, st *stat) (int, error) {
+	s := mapSearch{m: m}
+	return s.open(x, st)
+}
+
+// open opens what x names, where it is or was called so.
+func (s *mapSearch) open(x vfs.Handle, st *stat) (int, error) {
+	var places []place
+	for range maxMisses {
+		id, now, err := s.m.places(x)
+		if err != nil {
+			return -1, err
+		}
+		if now == nil {
+			return s.openRoot(st)
+		}
+		places = now
+		fd, err := s.try(id, places, st)
+		if err == nil || err != error(vfs.ErrNoEnt) {
+			return fd, err
+		}
+		fd, err = s.rescan(x, id, places, st)
+		if err == nil || err != error(vfs.ErrNoEnt) {
+			return fd, err
+		}
+	}
+	s.m.giveUp(x, places)
+	return -1, vfs.ErrStale
+}
+
+// places returns where x is to be looked for; nil for the root.
+func (m *mapHandles) places(x vfs.Handle) (ident, []place, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, err := m.slotOf(x)
+	if err != nil {
+		return ident{}, nil, err
+	}
+	if i == rootSlot {
+		return m.slots[i].id, nil, nil
+	}
+	old := m.log.reader()
+	ps := []place{}
+	for _, l := range m.locs(i) {
+		name, err := old.name(l.off)
+		if err != nil {
+			return ident{}, nil, err
+		}
+		ps = append(ps, place{l, name})
+	}
+	return m.slots[i].id, ps, nil
+}
+
+// handleAt returns the handle of a slot, if it is in use.
+func (m *mapHandles) handleAt(i uint32) (vfs.Handle, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if int64(i) >= int64(len(m.slots)) || m.slots[i].serial == 0 {
+		return vfs.Handle{}, false
+	}
+	return m.pack(i), true
+}
+
+// giveUp drops x, which was nowhere to be found, unless something has become
+// known of it since.
+func (m *mapHandles) giveUp(x vfs.Handle, tried []place) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, err := m.slotOf(x)
+	if err != nil {
+		return
+	}
+	if !slices.EqualFunc(m.locs(i), tried, func(l loc, p place) bool { return l == p.loc }) {
+		return
+	}
+	m.drop(i)
+}
+
+func (s *mapSearch) openRoot(st *stat) (int, error) {
+	fd, err := openPath(s.m.h.rootFD, ".", unix.O_DIRECTORY)
+	if err != nil {
+		return -1, fail("open", err)
+	}
+	if err := st.statFD(fd); err != nil {
+		return -1, closing(fd, fail("statx", err))
+	}
+	return fd, nil
+}
+
+// try opens the first of the places where the object is. ErrNoEnt: none.
+func (s *mapSearch) try(id ident, places []place, st *stat) (int, error) {
+	for _, p := range places {
+		dir, err := s.dir(p.parent)
+		if isGone(err) {
+			continue
+		}
+		if err != nil {
+			return -1, err
+		}
+		fd, err := s.openAs(dir, p.name, id, st)
+		s.m.h.fds.unpin(dir)
+		if err == nil || !isGone(err) {
+			return fd, err
+		}
+	}
+	return -1, vfs.ErrNoEnt
+}
+
+func isGone(err error) bool {
+	return err == error(vfs.ErrNoEnt) || err == error(vfs.ErrStale) || err == error(vfs.ErrNotDir)
+}
+
+// dir returns the pinned descriptor of the directory in a slot.
+func (s *mapSearch) dir(i uint32) (*desc, error) {
+	x, ok := s.m.handleAt(i)
+	if !ok {
+		return nil, vfs.ErrStale
+	}
+	h := s.m.h
+	d := h.fds.get(x, usePath)
+	if d == nil {
+		if s.steps++; s.steps > maxSteps || s.depth >= maxDepth {
+			return nil, vfs.ErrStale
+		}
+		var st stat
+		s.depth++
+		fd, err := s.open(x, &st)
+		s.depth--
+		if err != nil {
+			return nil, err
+		}
+		if d, err = h.fds.put(x, usePath, fd, st.Mode&unix.S_IFMT); err != nil {
+			return nil, err
+		}
+	}
+	if err := h.inTree(d); err != nil {
+		h.fds.unpin(d)
+		return nil, err
+	}
+	if d.kind != unix.S_IFDIR {
+		h.fds.unpin(d)
+		return nil, vfs.ErrNotDir
+	}
+	return d, nil
+}
+
+// openAs opens name in dir if it is the object id, else ErrNoEnt.
+func (s *mapSearch) openAs(dir *desc, name string, id ident, st *stat) (int, error) {
+	fd, err := openPath(dir.fd, name, 0)
+	if err != nil {
+		return -1, fail("open", err)
+	}
+	if err := st.statFD(fd); err != nil {
+		return -1, closing(fd, fail("statx", err))
+	}
+	if s.m.ident(st) != id {
+		return -1, closing(fd, vfs.ErrNoEnt)
+	}
+	return fd, nil
+}
+
+// rescan looks through the directories where the object was for a new name of
+// it. ErrNoEnt: it has none there.
+func (s *mapSearch) rescan(x vfs.Handle, id ident, places []place, st *stat) (int, error) {
+	seen := make([]uint32, 0, len(places))
+	for _, p := range places {
+		if slices.Contains(seen, p.parent) {
+			continue
+		}
+		seen = append(seen, p.parent)
+		dir, err := s.dir(p.parent)
+		if isGone(err) {
+			continue
+		}
+		if err != nil {
+			return -1, err
+		}
+		fd, name, err := s.scan(dir, id, st)
+		if err == nil {
+			err = s.m.moved(x, dir, name, st)
+			if err != nil {
+				err = closing(fd, err)
+			}
+		}
+		s.m.h.fds.unpin(dir)
+		if err == nil || !isGone(err) {
+			return fd, err
+		}
+	}
+	return -1, vfs.ErrNoEnt
+}
+
+// scan reads dir until it meets the object id.
+func (s *mapSearch) scan(dir *desc, id ident, st *stat) (fd int, name string, err error) {
+	list, err := reopen(dir.fd, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return -1, "", fail("open", err)
+	}
+	l := lister{v: &FS{host: s.m.h}, fd: list}
+	l.buf = l.v.bufs.Get(direntBuffer)
+	defer l.close()
+	for range maxRescan {
+		if len(l.rest) == 0 {
+			if err := l.read(); err != nil {
+				return -1, "", err
+			}
+			if len(l.rest) == 0 {
+				return -1, "", vfs.ErrNoEnt
+			}
+		}
+		d, err := l.next()
+		if err != nil {
+			return -1, "", err
+		}
+		if d.ino != id.ino || string(d.name) == "." || string(d.name) == ".." {
+			continue
+		}
+		fd, err := s.openAs(dir, string(d.name), id, st)
+		if err == nil || !isGone(err) {
+			return fd, string(d.name), err
+		}
+	}
+	return -1, "", vfs.ErrStale
+}
+
+// moved notes that x was found as name in dir.
+func (m *mapHandles) moved(x vfs.Handle, dir *desc, name string, st *stat) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, err := m.slotOf(x)
+	if err != nil {
+		return err
+	}
+	parent, err := m.slotOf(dir.key.h)
+	if err != nil {
+		return err
+	}
+	_, err = m.place(i, parent, []byte(name), st.Nlink <= 1 || st.is(unix.S_IFDIR))
+	return err
+}

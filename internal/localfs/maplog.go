@@ -1,0 +1,431 @@
+//go:build linux
+
+package localfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// The names of the map's files in Options.StateDir.
+const (
+	mapName    = "handles.map"
+	mapNewName = "handles.new" // while it is written; worth nothing after a crash
+)
+
+// flushSize is how much of the log waits in memory before it is written, though
+// not synced, at the latest.
+const flushSize = 64 << 10
+
+// mapLog is the file of the map: records are appended, read back by offset, and
+// made stable in groups. Without a directory it is a file in memory.
+//
+// Lock order: mapHandles.mu, then mapLog.mu.
+type mapLog struct {
+	sys Sys
+	dir int // of the directory; -1: volatile
+
+	mu      sync.Mutex
+	wake    sync.Cond // a sync has ended
+	fd      int
+	pend    []byte // appended and not written
+	written int64  // bytes in the file
+	synced  int64  // of which on disk
+	base    int64  // what offsets are less than marks: see mark
+	syncing bool
+	err     error // a sync has failed: nothing here can be trusted any more
+}
+
+func newMapLog(sys Sys, dir int) *mapLog {
+	l := &mapLog{sys: sys, dir: dir, fd: -1}
+	l.wake.L = &l.mu
+	return l
+}
+
+// append adds a record and returns its offset.
+func (l *mapLog) append(r *record) (off int64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return 0, l.err
+	}
+	if len(l.pend) >= flushSize {
+		if err := l.flush(); err != nil {
+			return 0, err
+		}
+	}
+	off = l.written + int64(len(l.pend))
+	l.pend = appendRecord(l.pend, r)
+	return off, nil
+}
+
+// mark is the moment at which the record at off is on disk. Marks go on growing
+// when a compaction makes the file shorter.
+func (l *mapLog) mark(off int64) mark {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return mark(l.base + off + 1)
+}
+
+// flush writes what is pending. After an error it can be tried again.
+func (l *mapLog) flush() error {
+	if err := writeAll(l.sys, l.fd, l.pend, l.written); err != nil {
+		return fmt.Errorf("localfs: map of handles: %w", err)
+	}
+	l.written += int64(len(l.pend))
+	l.pend = l.pend[:0]
+	return nil
+}
+
+func writeAll(sys Sys, fd int, p []byte, off int64) error {
+	for len(p) > 0 {
+		n, err := sys.Pwrite(fd, p, off)
+		if err != nil {
+			return fail("pwrite", err)
+		}
+		if n == 0 {
+			return io.ErrShortWrite
+		}
+		p, off = p[n:], off+int64(n)
+	}
+	return nil
+}
+
+// settle waits until all up to m is on disk. One of those who wait syncs for
+// all whose records were appended by then.
+func (l *mapLog) settle(m mark) error {
+	if l.dir < 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.base+l.synced < int64(m) {
+		if l.err != nil {
+			return l.err
+		}
+		if l.syncing {
+			l.wake.Wait()
+			continue
+		}
+		if err := l.sync(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sync writes what is pending and syncs the file, without the lock.
+func (l *mapLog) sync() error {
+	n := len(l.pend)
+	l.pend = appendRecord(l.pend, &record{typ: recSynced, synced: l.synced})
+	if err := l.flush(); err != nil {
+		l.pend = l.pend[:n]
+		return err
+	}
+	l.syncing = true
+	upTo := l.written
+	l.mu.Unlock()
+	err := l.sys.Fdatasync(l.fd)
+	l.mu.Lock()
+	l.syncing = false
+	if err != nil {
+		l.err = fmt.Errorf("localfs: map of handles: no handles can be given out any more: %w", fail("fdatasync", err))
+	} else {
+		l.synced = upTo
+	}
+	l.wake.Broadcast()
+	return l.err
+}
+
+// nameReader reads names back from a log.
+type nameReader struct {
+	l   *mapLog
+	buf *[maxRecord]byte
+}
+
+func (l *mapLog) reader() nameReader { return nameReader{l, new([maxRecord]byte)} }
+
+// name returns the name in the bind at off. The caller holds mapHandles.mu, so
+// that no compaction moves it.
+func (n nameReader) name(off int64) (string, error) {
+	n.l.mu.Lock()
+	defer n.l.mu.Unlock()
+	return n.nameLocked(off)
+}
+
+// nameLocked is name for who holds mapLog.mu as well.
+func (n nameReader) nameLocked(off int64) (string, error) {
+	l := n.l
+	var b []byte
+	if off >= l.written {
+		b = l.pend[min(int(off-l.written), len(l.pend)):]
+	} else {
+		got, err := unix.Pread(l.fd, n.buf[:], off)
+		if err != nil {
+			return "", fail("pread", err)
+		}
+		b = n.buf[:got]
+	}
+	var r record
+	if _, err := parseRecord(b, &r); err != nil || r.typ != recBind {
+		return "", fmt.Errorf("localfs: map of handles: damaged at offset %d, which was whole: %w", off, vfs.ErrIO)
+	}
+	return string(r.name), nil
+}
+
+// replace puts a new file in the place of the log, on disk before it returns.
+// write writes it, through w, and keeps the offsets that w tells. The caller
+// holds mapHandles.mu.
+func (l *mapLog) replace(write func(w *mapWriter) error) (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.syncing {
+		l.wake.Wait()
+	}
+	if l.err != nil {
+		return l.err
+	}
+	fd, err := l.create()
+	if err != nil {
+		return err
+	}
+	w := &mapWriter{log: l, fd: fd}
+	if err = write(w); err == nil {
+		err = w.flush()
+	}
+	if err == nil {
+		err = l.install(fd)
+	}
+	if err != nil {
+		return closing(fd, fmt.Errorf("localfs: map of handles: %w", err))
+	}
+	if l.fd >= 0 {
+		_ = unix.Close(l.fd) // what it held is in the new file
+	}
+	end := l.base + l.written + int64(len(l.pend))
+	l.fd, l.written, l.synced, l.pend = fd, w.off, w.off, l.pend[:0]
+	l.base = end - w.off
+	l.wake.Broadcast()
+	return nil
+}
+
+// create makes the file that is to take the log's place.
+func (l *mapLog) create() (int, error) {
+	if l.dir < 0 {
+		fd, err := unix.MemfdCreate("nfsbox handles", unix.MFD_CLOEXEC)
+		return fd, fail("memfd_create", err)
+	}
+	if err := l.sys.Unlinkat(l.dir, mapNewName, 0); err != nil && err != error(unix.ENOENT) {
+		return -1, fail("unlink", err)
+	}
+	fd, err := l.sys.Openat(l.dir, mapNewName, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR, 0o600)
+	return fd, fail("create", err)
+}
+
+// install gives the new file its name.
+func (l *mapLog) install(fd int) error {
+	if l.dir < 0 {
+		return nil
+	}
+	if err := l.sys.Fsync(fd); err != nil {
+		return fail("fsync", err)
+	}
+	if err := l.sys.Renameat(l.dir, mapNewName, l.dir, mapName); err != nil {
+		return fail("rename", err)
+	}
+	if err := l.sys.Fsync(l.dir); err != nil {
+		// Which of the two files a crash would leave is not known.
+		l.err = fmt.Errorf("localfs: map of handles: %w", fail("fsync", err))
+		return l.err
+	}
+	return nil
+}
+
+func (l *mapLog) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fd < 0 {
+		return nil
+	}
+	var err error
+	if l.dir >= 0 && l.err == nil && (l.synced < l.written || len(l.pend) > 0) {
+		// Twice: the second sync leaves word that the first has reached the disk.
+		if err = l.sync(); err == nil {
+			err = l.sync()
+		}
+	}
+	err = closing(l.fd, err)
+	l.fd = -1
+	return err
+}
+
+// mapWriter writes a new file from its start.
+type mapWriter struct {
+	log *mapLog
+	fd  int
+	buf []byte
+	off int64 // where buf goes
+}
+
+// record writes r and returns its offset.
+func (w *mapWriter) record(r *record) (int64, error) {
+	off := w.off + int64(len(w.buf))
+	w.buf = appendRecord(w.buf, r)
+	if len(w.buf) >= flushSize {
+		return off, w.flush()
+	}
+	return off, nil
+}
+
+func (w *mapWriter) flush() error {
+	if err := writeAll(w.log.sys, w.fd, w.buf, w.off); err != nil {
+		return err
+	}
+	w.off += int64(len(w.buf))
+	w.buf = w.buf[:0]
+	return nil
+}
+
+// load opens the file that is there, hands every record to apply, and cuts off
+// what a crash has left half written. os.ErrNotExist: there is none.
+func (l *mapLog) load(begin func(*header) error, apply func(r *record, off int64) error) (err error) {
+	l.fd, err = unix.Openat(l.dir, mapName, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		l.fd = -1
+		return err
+	}
+	var st stat
+	if err := st.statFD(l.fd); err != nil {
+		return fail("statx", err)
+	}
+	s := mapScanner{fd: l.fd, size: int64(st.Size)}
+	var h header
+	if err := s.fill(headerSize); err != nil {
+		return err
+	}
+	if err := parseHeader(s.buf, &h); err != nil {
+		return err
+	}
+	s.skip(headerSize)
+	if err := begin(&h); err != nil {
+		return err
+	}
+	if err := s.records(apply); err != nil {
+		return err
+	}
+	if s.off < s.size {
+		if err := l.sys.Ftruncate(l.fd, s.off); err != nil {
+			return fail("ftruncate", err)
+		}
+	}
+	// What the last process had not synced may be in the cache only.
+	if err := l.sys.Fsync(l.fd); err != nil {
+		return fail("fsync", err)
+	}
+	l.written, l.synced = s.off, s.off
+	return nil
+}
+
+// mapScanner reads a map's file through a window.
+type mapScanner struct {
+	fd   int
+	size int64
+	off  int64  // of buf
+	buf  []byte // a part of the file, in mem
+	mem  []byte
+}
+
+// scanWindow is the size of the window: many records.
+const scanWindow = 256 << 10
+
+// fill makes the window hold n bytes, or all that are left of the file.
+func (s *mapScanner) fill(n int) error {
+	if len(s.buf) >= n || s.off+int64(len(s.buf)) >= s.size {
+		return nil
+	}
+	if s.mem == nil {
+		s.mem = make([]byte, scanWindow)
+	}
+	have := copy(s.mem, s.buf)
+	for have < len(s.mem) {
+		n, err := unix.Pread(s.fd, s.mem[have:], s.off+int64(have))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return fail("pread", err)
+		}
+		if n == 0 {
+			break
+		}
+		have += n
+	}
+	s.buf = s.mem[:have]
+	return nil
+}
+
+func (s *mapScanner) skip(n int) {
+	s.buf = s.buf[n:]
+	s.off += int64(n)
+}
+
+// records hands all records to apply and stops, with off, where they end: at the
+// end of the file, or where a crash has torn it.
+func (s *mapScanner) records(apply func(*record, int64) error) error {
+	var r record
+	for s.off < s.size {
+		if err := s.fill(maxRecord); err != nil {
+			return err
+		}
+		n, err := parseRecord(s.buf, &r)
+		if err != nil {
+			return s.torn()
+		}
+		if r.typ == recSynced && r.synced > s.off {
+			return fmt.Errorf("damaged at offset %d: a sync of what was not there yet", s.off)
+		}
+		if err := apply(&r, s.off); err != nil {
+			return fmt.Errorf("damaged at offset %d: %w", s.off, err)
+		}
+		s.skip(n)
+	}
+	return nil
+}
+
+// torn decides what unreadable bytes at off mean. If a later record says that
+// they had reached the disk, they are damage, and an error; else they were
+// never relied upon.
+func (s *mapScanner) torn() error {
+	at := *s // the outer scanner stays where the records end
+	at.mem, at.buf = nil, nil
+	var r record
+	for at.off < at.size {
+		if err := at.fill(recordHead + syncedSize); err != nil {
+			return err
+		}
+		if len(at.buf) < recordHead+syncedSize {
+			return nil
+		}
+		if at.buf[6] == byte(recSynced) {
+			n, err := parseRecord(at.buf[:recordHead+syncedSize], &r)
+			if err == nil && r.synced > s.off {
+				return fmt.Errorf("damaged at offset %d, before offset %d, up to which it was on disk", s.off, r.synced)
+			}
+			if err == nil {
+				at.skip(n)
+				continue
+			}
+		}
+		at.skip(1)
+	}
+	return nil
+}
+
+// isNoMap reports whether load has found that there is no file yet.
+func isNoMap(err error) bool { return errors.Is(err, unix.ENOENT) }

@@ -1,0 +1,325 @@
+//go:build linux
+
+package localfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// FS is a directory of this host, as one caller sees it.
+type FS struct {
+	*host
+	who *identity
+}
+
+var (
+	_ vfs.FS     = (*FS)(nil)
+	_ vfs.Syncer = (*FS)(nil)
+	_ vfs.Closer = (*FS)(nil)
+)
+
+// host is what all views of a tree share.
+type host struct {
+	o       Options
+	sys     Sys
+	handles handler
+	mode    Mode
+	fds     *fdCache
+	creds   *creds
+	flights flights
+	locks   [lockStripes]sync.Mutex
+	bufs    bufpool.Pool
+	verf    atomic.Uint64
+	closed  atomic.Bool
+
+	rootFD    int // O_PATH; never closed before the end
+	root      vfs.Handle
+	rootLink  string // the path at which /proc shows rootPath
+	rootPath  string
+	rootIno   uint64
+	rootDev   uint64
+	rootMount uint64
+	fsid      uint64 // the same after a restart, on most file systems
+
+	hidden hidden
+}
+
+// New serves the directory dir. A symbolic link in dir is followed, here and
+// never again. Close ends the FS.
+func New(dir string, o Options) (*FS, error) {
+	o.fill()
+	h := &host{o: o, sys: o.Sys, rootFD: -1}
+	if h.sys == nil {
+		h.sys = osSys{}
+	}
+	if err := h.open(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("localfs: %s: %w", dir, err), h.shut())
+	}
+	return &FS{host: h, who: h.creds.identityOf(nil)}, nil
+}
+
+// open sets h up. What it has opened, shut closes, also after an error.
+func (h *host) open(dir string) (err error) {
+	h.fds = newFDCache(h.o.MaxOpen, h.syncDirty)
+	h.flights.init()
+	h.newVerifier()
+	if h.creds, err = newCreds(osThreadIDs()); err != nil {
+		return err
+	}
+	if err := h.openRoot(dir); err != nil {
+		return err
+	}
+	if err := h.openHandles(); err != nil {
+		return err
+	}
+	h.root, err = h.handles.root()
+	return err
+}
+
+// openRoot opens the top directory and learns what tells it from others.
+func (h *host) openRoot(dir string) (err error) {
+	h.rootFD, err = unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		h.rootFD = -1
+		return fail("open", err)
+	}
+	var st stat
+	if err := st.statFD(h.rootFD); err != nil {
+		return fmt.Errorf("statx (Linux 5.8 or later is needed): %w", fail("statx", err))
+	}
+	if err := unix.Faccessat2(h.rootFD, "", 0, unix.AT_EMPTY_PATH); err != nil {
+		return fmt.Errorf("faccessat2 (Linux 5.8 or later is needed): %w", fail("faccessat2", err))
+	}
+	h.rootIno, h.rootDev = st.Ino, st.dev()
+	if st.Mask&unix.STATX_MNT_ID != 0 {
+		h.rootMount = st.Mnt_id
+	}
+	var buf [unix.PathMax]byte
+	h.rootLink = procPath(h.rootFD)
+	n, err := unix.Readlink(h.rootLink, buf[:])
+	if err != nil {
+		return fmt.Errorf("/proc is not mounted: %w", fail("readlink", err))
+	}
+	h.rootPath = string(buf[:n])
+	var sfs unix.Statfs_t
+	if err := unix.Fstatfs(h.rootFD, &sfs); err != nil {
+		return fail("fstatfs", err)
+	}
+	h.fsid = uint64(uint32(sfs.Fsid.Val[0])) | uint64(uint32(sfs.Fsid.Val[1]))<<32
+	return nil
+}
+
+// openHandles chooses what handles are made of.
+func (h *host) openHandles() error {
+	if h.o.Handles != HandlesMap && !h.o.CrossMounts {
+		k, err := newKernelHandles(h)
+		if err == nil {
+			h.handles, h.mode = k, HandlesKernel
+			return nil
+		}
+		if h.o.Handles == HandlesKernel {
+			return fmt.Errorf("handles of the kernel do not work here: %w", err)
+		}
+	}
+	if h.o.Handles == HandlesKernel {
+		return fmt.Errorf("handles of the kernel do not cross mounts: %w", vfs.ErrInval)
+	}
+	m, err := newMapHandles(h)
+	if err != nil {
+		return err
+	}
+	h.handles, h.mode = m, HandlesMap
+	return nil
+}
+
+// As implements vfs.FS.
+func (v *FS) As(c *vfs.Caller) vfs.FS {
+	if c.Equal(v.who.caller) {
+		return v
+	}
+	return &FS{host: v.host, who: v.creds.identityOf(c)}
+}
+
+// Squashed reports whether callers other than the process' own user cannot be
+// acted for: without root everything is done, and owned, by that user, and what
+// others may is judged by the mode bits.
+func (h *host) Squashed() bool { return !h.creds.able }
+
+// HandleMode is HandlesKernel or HandlesMap: what New has chosen.
+func (h *host) HandleMode() Mode { return h.mode }
+
+// Close makes stable what was written and closes all descriptors. No call may
+// be in flight and no File open; the FS and its views are of no use afterwards.
+func (h *host) Close() error {
+	if h.closed.Swap(true) {
+		return vfs.ErrInval
+	}
+	return h.shut()
+}
+
+func (h *host) shut() error {
+	err := h.fds.close()
+	if h.handles != nil {
+		err = errors.Join(err, h.handles.close())
+	}
+	if h.rootFD >= 0 {
+		err = closing(h.rootFD, err)
+		h.rootFD = -1
+	}
+	return err
+}
+
+// class is what kind of work a call is.
+type class uint8
+
+const (
+	classMeta class = iota
+	classRead
+	classWrite
+	classSync
+)
+
+// begin is the door that every call comes through before it blocks, and end the
+// one that it leaves by: between the two it may hold a thread. A system call in
+// progress cannot be interrupted, so the context is looked at here only.
+func (v *FS) begin(ctx context.Context, _ class) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("localfs: %w", err)
+	}
+	if v.closed.Load() {
+		return fmt.Errorf("localfs: closed: %w", vfs.ErrInval)
+	}
+	return v.creds.check()
+}
+
+func (v *FS) end(class) {}
+
+// change is begin for what a read-only tree refuses.
+func (v *FS) beginChange(ctx context.Context, c class) error {
+	if v.o.ReadOnly {
+		return vfs.ErrROFS
+	}
+	return v.begin(ctx, c)
+}
+
+// as runs f as the caller.
+func (v *FS) as(f func() error) error {
+	if !v.who.switched {
+		return f()
+	}
+	return v.creds.as(v.who, f)
+}
+
+// newVerifier takes another write verifier than the one in force.
+func (h *host) newVerifier() {
+	var b vfs.Verifier
+	for {
+		h.o.Rand(b[:])
+		n := leUint64(b[:])
+		if old := h.verf.Load(); n != old && n != 0 && h.verf.CompareAndSwap(old, n) {
+			return
+		}
+	}
+}
+
+// verifier is the write verifier in force.
+func (h *host) verifier() (v vfs.Verifier) {
+	putLeUint64(v[:], h.verf.Load())
+	return v
+}
+
+// hidden remembers which mount points were reported.
+type hidden struct {
+	mu   sync.Mutex
+	seen map[uint64]bool
+}
+
+// hide reports the mount point name, once.
+func (h *host) hide(name string, st *stat) {
+	h.hidden.mu.Lock()
+	defer h.hidden.mu.Unlock()
+	id := st.Mnt_id
+	if h.hidden.seen[id] || len(h.hidden.seen) >= maxReported {
+		return
+	}
+	if h.hidden.seen == nil {
+		h.hidden.seen = make(map[uint64]bool)
+	}
+	h.hidden.seen[id] = true
+	h.o.Report(fmt.Errorf("localfs: %s: %q is on another file system, and hidden: %w", h.rootPath, name, vfs.ErrXDev))
+}
+
+// noLock is the stripe of who has locked nothing.
+const noLock = -1
+
+// lock takes the lock of x's stripe, for unlock to give back. Nothing is locked
+// where local programs, which know no such lock, change the tree as well.
+func (h *host) lock(x vfs.Handle) int {
+	if h.o.LocalWriters {
+		return noLock
+	}
+	i := stripe(x)
+	h.locks[i].Lock()
+	return i
+}
+
+// lock2 takes the locks of two objects, in an order that all calls share.
+func (h *host) lock2(x, y vfs.Handle) (int, int) {
+	if h.o.LocalWriters {
+		return noLock, noLock
+	}
+	i, j := stripe(x), stripe(y)
+	i, j = min(i, j), max(i, j)
+	h.locks[i].Lock()
+	if i == j {
+		return i, noLock
+	}
+	h.locks[j].Lock()
+	return i, j
+}
+
+func (h *host) unlock(i int) {
+	if i != noLock {
+		h.locks[i].Unlock()
+	}
+}
+
+func (h *host) unlock2(i, j int) {
+	h.unlock(j)
+	h.unlock(i)
+}
+
+// before is what wcc data tells of the time before an operation. Without the
+// lock it could be the work of others, and is nothing.
+func (h *host) before(st *stat) vfs.PreAttr {
+	if h.o.LocalWriters {
+		return vfs.PreAttr{}
+	}
+	return preAttr(st)
+}
+
+// after fills a with what d is now, if that can be told.
+func (h *host) after(d *desc, a *vfs.Attr) {
+	var st stat
+	if st.statFD(d.fd) == nil {
+		h.attr(&st, a)
+	}
+}
+
+// stripe spreads handles over the locks (FNV-1a).
+func stripe(x vfs.Handle) int {
+	sum := uint32(2166136261)
+	for _, b := range x.Bytes() {
+		sum = (sum ^ uint32(b)) * 16777619
+	}
+	return int(sum % lockStripes)
+}

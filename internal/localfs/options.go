@@ -1,0 +1,89 @@
+package localfs
+
+import (
+	"crypto/rand"
+	"fmt"
+)
+
+// Mode says what handles are made of.
+type Mode uint8
+
+const (
+	// HandlesAuto takes the kernel's handles where they work, else the map.
+	HandlesAuto Mode = iota
+	// HandlesKernel takes the kernel's handles (open_by_handle_at(2)); New
+	// fails where the file system or the process' rights do not allow them.
+	HandlesKernel
+	// HandlesMap numbers the objects and keeps a map of what they are called,
+	// in Options.StateDir.
+	HandlesMap
+)
+
+func (m Mode) String() string {
+	switch m {
+	case HandlesAuto:
+		return "auto"
+	case HandlesKernel:
+		return "kernel"
+	case HandlesMap:
+		return "map"
+	}
+	return fmt.Sprintf("Mode(%d)", uint8(m))
+}
+
+// Options configure New. The zero Options serve a tree for reading and writing
+// with the kernel's handles.
+type Options struct {
+	Handles Mode
+
+	// StateDir is the directory in which the map of handles lives; it must not
+	// lie within the tree that is served, and one process at a time uses it.
+	// Needed where the map is used, unless Volatile.
+	StateDir string
+
+	// Volatile lets the map live in memory alone: handles then die with the
+	// FS. For local copies, which outlive no restart anyway.
+	Volatile bool
+
+	// ReadOnly refuses every change with vfs.ErrROFS.
+	ReadOnly bool
+
+	// CrossMounts makes what is mounted below the root part of the tree. It
+	// needs the map: kernel handles are those of one file system. Without it a
+	// mount point is hidden: not listed, not found, and reported.
+	CrossMounts bool
+
+	// LocalWriters says that programs of this host change the tree too.
+	// Attributes from before an operation (vfs.WCC.Before) are then left out,
+	// since they could pass for those of the operation alone, and no operation
+	// waits for another on the same object.
+	LocalWriters bool
+
+	// MaxOpen bounds the descriptors that are kept open, DefaultMaxOpen if 0.
+	// At the bound the one that was not used for the longest time is closed; if
+	// all are in use at once, calls get vfs.ErrBusy.
+	MaxOpen int
+
+	// Rand fills its argument with randomness, of which the write verifier and
+	// the map's identity are made; crypto/rand if nil.
+	Rand func([]byte)
+
+	// Report, if not nil, is told what an operator should know and no caller
+	// does: a hidden mount point, a failed sync. It must not block or call back.
+	Report func(error)
+
+	// Sys is the door to the disk; the operating system's if nil.
+	Sys Sys
+}
+
+func (o *Options) fill() {
+	if o.MaxOpen <= 0 {
+		o.MaxOpen = DefaultMaxOpen
+	}
+	if o.Rand == nil {
+		o.Rand = func(p []byte) { _, _ = rand.Read(p) } // crypto/rand.Read never fails: it ends the program instead
+	}
+	if o.Report == nil {
+		o.Report = func(error) {}
+	}
+}

@@ -1,0 +1,47 @@
+//go:build linux
+
+package localfs
+
+import (
+	"testing"
+
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/vfs/vfstest"
+)
+
+// tree is what the suite has made: a directory and the FS over it, which a
+// restart replaces.
+type tree struct {
+	dir string
+	o   Options
+	now *FS
+}
+
+func TestSuite(t *testing.T) {
+	bothModes(t, func(t *testing.T, o Options) {
+		trees := make(map[vfs.FS]*tree)
+		vfstest.Run(t, vfstest.Config{
+			Callers: isRoot(),
+			New: func(t *testing.T) vfs.FS {
+				x := &tree{dir: t.TempDir(), o: o}
+				if o.StateDir != "" {
+					x.o.StateDir = t.TempDir()
+				}
+				f, err := New(x.dir, x.o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				x.now = f
+				trees[f] = x
+				t.Cleanup(func() { closeFS(t, x.now) })
+				return f
+			},
+			Restart: func(t *testing.T, f vfs.FS) vfs.FS {
+				x := trees[f]
+				x.now = reopenFS(t, x.now, x.dir, x.o)
+				trees[x.now] = x
+				return x.now
+			},
+		})
+	})
+}
