@@ -1,0 +1,151 @@
+package daemon
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/nfsbox/nfsbox/export"
+)
+
+// DefaultStateDir is where state lives if nobody says otherwise:
+// /var/lib/nfsbox for root, else nfsbox in $XDG_STATE_HOME or in ~/.local/state
+// (the XDG base directory specification).
+func DefaultStateDir() (string, error) {
+	if os.Geteuid() == 0 {
+		return "/var/lib/nfsbox", nil
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "nfsbox"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for the state: name a state directory: %w", err)
+	}
+	return filepath.Join(home, ".local", "state", "nfsbox"), nil
+}
+
+// state makes sure of the directory's own folder in the state directory, and of
+// the key in it.
+func (c *Config) state() (string, export.Key, error) {
+	dir, err := filepath.Abs(c.Dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return "", export.Key{}, fmt.Errorf("serve %s: %w", c.Dir, err)
+	}
+	base := c.StateDir
+	if base == "" {
+		if base, err = DefaultStateDir(); err != nil {
+			return "", export.Key{}, err
+		}
+	}
+	if base, err = filepath.Abs(base); err != nil {
+		return "", export.Key{}, fmt.Errorf("state directory: %w", err)
+	}
+	if err := c.outside(base, dir); err != nil {
+		return "", export.Key{}, err
+	}
+	own := filepath.Join(base, folder(dir))
+	if err := makePrivate(own); err != nil {
+		return "", export.Key{}, fmt.Errorf("state directory: %w", err)
+	}
+	key, err := loadKey(filepath.Join(own, keyName), c.Rand)
+	return own, key, err
+}
+
+// folder names a directory's own folder.
+func folder(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return hex.EncodeToString(sum[:16])
+}
+
+// outside refuses a state directory within the tree that is served. If the tree
+// is all there is, no place lies outside of it: the key's mode must do then.
+func (c *Config) outside(base, dir string) error {
+	tree, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	at, err := existing(base)
+	if err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	for {
+		info, err := os.Stat(at)
+		if err != nil {
+			return fmt.Errorf("state directory: %w", err)
+		}
+		up := filepath.Dir(at)
+		switch {
+		case !os.SameFile(info, tree) && up == at:
+			return nil
+		case !os.SameFile(info, tree):
+			at = up
+		case up == at:
+			c.Log.Warn("the state directory lies within the tree that is served", slog.String("state", base))
+			return nil
+		default:
+			return fmt.Errorf("the state directory %s lies within %s: clients could read the key of the handles; name another state directory", base, dir)
+		}
+	}
+}
+
+// existing is the part of path that is there, without symbolic links.
+func existing(path string) (string, error) {
+	for {
+		real, err := filepath.EvalSymlinks(path)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) || filepath.Dir(path) == path {
+			return real, err
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+// makePrivate makes dir, stably, or makes sure that it is nobody else's.
+func makePrivate(dir string) error {
+	there, err := existing(dir)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := private(dir); err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	// A folder that a crash takes away takes the key along.
+	for real != there && filepath.Dir(real) != real {
+		real = filepath.Dir(real)
+		if err := syncDir(real); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// private refuses a folder that is not ours alone.
+func private(dir string) error {
+	info, err := os.Lstat(dir)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is no directory", dir)
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("%s is open to others (mode %04o); make it 0700", dir, info.Mode().Perm())
+	case !owned(info):
+		return fmt.Errorf("%s belongs to another user", dir)
+	}
+	return nil
+}

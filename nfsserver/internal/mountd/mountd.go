@@ -1,0 +1,153 @@
+package mountd
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/proto/mount3"
+	"github.com/nfsbox/nfsbox/nfsserver/internal/peer"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// Service is MOUNT for a table of exports. The state of each connection is a
+// [*peer.Conn].
+type Service struct {
+	table  *export.Table
+	log    *slog.Logger
+	mounts mounts
+}
+
+// New returns the service; [Service.RPC] is what a server runs of it.
+func New(table *export.Table, log *slog.Logger) *Service {
+	return &Service{table: table, log: log}
+}
+
+// RPC binds the procedures to their numbers, in version 3 and in version 1.
+func (s *Service) RPC() []oncrpc.Service {
+	v3 := make([]oncrpc.Handler, len(mount3.MOUNT_V3.Procs))
+	v3[mount3.MOUNTPROC3_NULL.Number] = null
+	v3[mount3.MOUNTPROC3_MNT.Number] = s.mnt
+	v3[mount3.MOUNTPROC3_DUMP.Number] = s.dump
+	v3[mount3.MOUNTPROC3_UMNT.Number] = s.umnt
+	v3[mount3.MOUNTPROC3_UMNTALL.Number] = s.umntall
+	v3[mount3.MOUNTPROC3_EXPORT.Number] = s.exports
+	v1 := slices.Clone(v3)
+	v1[mount3.MOUNTPROC_MNT.Number] = nil
+	return []oncrpc.Service{{Program: &mount3.MOUNT_V3, Handlers: v3}, {Program: &mount3.MOUNT_V1, Handlers: v1}}
+}
+
+func null(_ context.Context, c *oncrpc.Call) error { return c.Reply(xdr.Void{}) }
+
+// dirpath decodes the only argument that this program has.
+func dirpath(c *oncrpc.Call) (string, error) {
+	p := string(c.Args.Opaque("dirpath", mount3.MNTPATHLEN))
+	return p, c.Args.Finish()
+}
+
+// mnt is procedure 1 (section 5.2.1): the handle of a directory. The path is
+// looked up with the caller's rights, so that nobody receives the handle of a
+// directory to which it could not have walked.
+func (s *Service) mnt(ctx context.Context, c *oncrpc.Call) error {
+	path, err := dirpath(c)
+	if err != nil {
+		return err
+	}
+	conn := c.State.(*peer.Conn)
+	view, err := conn.View(c.Auth)
+	if err != nil {
+		return err
+	}
+	h, _, err := s.table.Mount(ctx, view.Caller, path)
+	if err != nil && ctx.Err() != nil {
+		return oncrpc.ErrDrop
+	}
+	var res mount3.Mountres3
+	if err != nil {
+		var known bool
+		res.FhsStatus, known = status(err)
+		level := slog.LevelInfo
+		if !known {
+			level = slog.LevelWarn
+		}
+		s.log.Log(ctx, level, "mount refused", slog.String("client", conn.Client), slog.String("path", path),
+			slog.Uint64("uid", uint64(view.Caller.UID)), slog.Any("error", err))
+		return c.Reply(&res)
+	}
+	s.mounts.add(mount{client: conn.Client, path: path})
+	s.log.Info("mounted", slog.String("client", conn.Client), slog.String("path", path),
+		slog.Uint64("uid", uint64(view.Caller.UID)))
+	res.Mountinfo.Fhandle = h.Bytes()
+	res.Mountinfo.AuthFlavors = []int32{int32(oncrpc.AuthSysFlavor)}
+	return c.Reply(&res)
+}
+
+// statuses are those that MNT may answer (section 5.1.2, mountstat3).
+var statuses = [...]vfs.Status{
+	vfs.ErrPerm, vfs.ErrNoEnt, vfs.ErrIO, vfs.ErrAccess, vfs.ErrNotDir, vfs.ErrInval, vfs.ErrNameTooLong, vfs.ErrNotSupp,
+}
+
+// status is err as MOUNT says it: the numbers are those of NFS, but fewer.
+func status(err error) (mount3.Mountstat3, bool) {
+	for _, st := range statuses {
+		if errors.Is(err, st) {
+			return mount3.Mountstat3(st), true
+		}
+	}
+	st, ok := vfs.StatusOf(err)
+	if slices.Contains(statuses[:], st) {
+		return mount3.Mountstat3(st), ok
+	}
+	return mount3.MNT3ERR_SERVERFAULT, false
+}
+
+// dump is procedure 2 (section 5.2.2): who has mounted what, as far as anybody
+// knows.
+func (s *Service) dump(_ context.Context, c *oncrpc.Call) error {
+	if err := c.Args.Finish(); err != nil {
+		return err
+	}
+	var list mount3.Mountlist
+	for _, m := range s.mounts.list() {
+		list = append(list, mount3.Mountbody{MlHostname: []byte(m.client), MlDirectory: []byte(m.path)})
+	}
+	return c.Reply(&list)
+}
+
+// umnt is procedure 3 (section 5.2.3).
+func (s *Service) umnt(_ context.Context, c *oncrpc.Call) error {
+	path, err := dirpath(c)
+	if err != nil {
+		return err
+	}
+	m := mount{client: c.State.(*peer.Conn).Client, path: path}
+	s.mounts.remove(func(o mount) bool { return o == m })
+	return c.Reply(xdr.Void{})
+}
+
+// umntall is procedure 4 (section 5.2.4).
+func (s *Service) umntall(_ context.Context, c *oncrpc.Call) error {
+	if err := c.Args.Finish(); err != nil {
+		return err
+	}
+	client := c.State.(*peer.Conn).Client
+	s.mounts.remove(func(o mount) bool { return o.client == client })
+	return c.Reply(xdr.Void{})
+}
+
+// exports is procedure 5 (section 5.2.5). No groups are named: every export is
+// everybody's to mount.
+func (s *Service) exports(_ context.Context, c *oncrpc.Call) error {
+	if err := c.Args.Finish(); err != nil {
+		return err
+	}
+	var list mount3.Exports
+	for _, e := range s.table.Exports() {
+		list = append(list, mount3.Exportnode{ExDir: []byte(e.Path)})
+	}
+	return c.Reply(&list)
+}

@@ -1,0 +1,44 @@
+package mountd
+
+import (
+	"slices"
+	"sync"
+)
+
+// maxMounts bounds what DUMP remembers. Nothing depends on it, as section 5.2.2
+// says: clients come and go without a word. At the bound the oldest entry is
+// forgotten.
+const maxMounts = 1024
+
+// mount is a path that a client has mounted.
+type mount struct{ client, path string }
+
+// mounts is what DUMP answers, oldest first.
+type mounts struct {
+	mu   sync.Mutex
+	held []mount
+}
+
+func (l *mounts) add(m mount) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slices.Contains(l.held, m) {
+		return
+	}
+	if len(l.held) >= maxMounts {
+		l.held = slices.Delete(l.held, 0, 1)
+	}
+	l.held = append(l.held, m)
+}
+
+func (l *mounts) remove(gone func(mount) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = slices.DeleteFunc(l.held, gone)
+}
+
+func (l *mounts) list() []mount {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.held)
+}

@@ -1,0 +1,127 @@
+// Package peer knows who is at the far end of a connection: it turns the
+// credentials of its calls into views of the exports, and remembers them.
+package peer
+
+import (
+	"bytes"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Nobody is the user and the group of callers who do not say who they are:
+// 65534, as on Linux.
+const Nobody = 65534
+
+// maxViews bounds how many identities one connection remembers: a client with
+// that many users at once is rare. At the bound all are forgotten and made
+// anew as they call.
+const maxViews = 256
+
+// View is what one caller sees of the exports.
+type View struct {
+	FS     vfs.FS
+	Caller *vfs.Caller
+	cred   []byte // the credential, without its stamp; nil: AUTH_NONE
+}
+
+// Conn is what the server keeps of one connection. All methods may be called
+// concurrently.
+type Conn struct {
+	// Client is the address of the client, without the port.
+	Client string
+	table  *export.Table
+
+	// last is the view used last: nearly every call comes from the same user as
+	// the one before it, and takes no lock.
+	last atomic.Pointer[View]
+	none atomic.Pointer[View]
+
+	mu    sync.Mutex
+	views map[string]*View // guarded by mu; by credential without its stamp
+}
+
+// NewConn starts with what is known of a connection from remote.
+func NewConn(table *export.Table, remote net.Addr) *Conn {
+	return &Conn{Client: host(remote), table: table}
+}
+
+// host is an address without its port: a client that connects again is the same
+// client.
+func host(a net.Addr) string {
+	if a == nil {
+		return ""
+	}
+	s := a.String()
+	if h, _, err := net.SplitHostPort(s); err == nil {
+		return h
+	}
+	return s
+}
+
+// stampSize is the size of authsys_parms.stamp, the credential's first field. It
+// says nothing about the caller, and clients exist that change it in each call.
+const stampSize = 4
+
+// View returns the view that belongs to a credential. AUTH_SYS is believed;
+// AUTH_NONE is [Nobody]. What is malformed or of another flavor is an
+// [*oncrpc.AuthError].
+func (c *Conn) View(a oncrpc.Auth) (*View, error) {
+	switch a.Flavor {
+	case oncrpc.AuthNone:
+		return c.anonymous(), nil
+	case oncrpc.AuthSysFlavor:
+		if len(a.Body) < stampSize {
+			return nil, &oncrpc.AuthError{Stat: oncrpc.AuthBadCred}
+		}
+		if v := c.last.Load(); v != nil && bytes.Equal(v.cred, a.Body[stampSize:]) {
+			return v, nil
+		}
+		return c.find(a.Body)
+	case oncrpc.AuthShort:
+		// We hand none out, so it can only be another server's; the client is
+		// to send the full one (RFC 5531, section 9).
+		return nil, &oncrpc.AuthError{Stat: oncrpc.AuthRejectedCred}
+	}
+	return nil, &oncrpc.AuthError{Stat: oncrpc.AuthTooWeak}
+}
+
+func (c *Conn) anonymous() *View {
+	if v := c.none.Load(); v != nil {
+		return v
+	}
+	v := c.view(&vfs.Caller{UID: Nobody, GID: Nobody, Client: c.Client}, nil)
+	c.none.Store(v)
+	return v
+}
+
+// find returns the view of an AUTH_SYS credential, making it if it is new.
+func (c *Conn) find(body []byte) (*View, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v := c.views[string(body[stampSize:])]; v != nil {
+		c.last.Store(v)
+		return v, nil
+	}
+	cred, err := oncrpc.ParseAuthSys(body)
+	if err != nil {
+		// Why it does not parse is not sent; the flavor of refusal says enough.
+		return nil, &oncrpc.AuthError{Stat: oncrpc.AuthBadCred}
+	}
+	caller := &vfs.Caller{UID: cred.UID, GID: cred.GID, Groups: cred.GIDs, Client: c.Client}
+	v := c.view(caller, bytes.Clone(body[stampSize:]))
+	if c.views == nil || len(c.views) >= maxViews {
+		c.views = make(map[string]*View)
+	}
+	c.views[string(v.cred)] = v
+	c.last.Store(v)
+	return v, nil
+}
+
+func (c *Conn) view(caller *vfs.Caller, cred []byte) *View {
+	return &View{FS: c.table.As(caller), Caller: caller, cred: cred}
+}

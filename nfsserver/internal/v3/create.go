@@ -1,0 +1,45 @@
+package v3
+
+import (
+	"context"
+
+	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// create is procedure 8 (RFC 1813, section 3.3.8).
+func create(ctx context.Context, q *request, a *nfs3.CREATE3args, r *nfs3.CREATE3res) error {
+	q.create.Type = vfs.TypeReg
+	switch a.How.Mode {
+	case nfs3.UNCHECKED:
+		q.create.Mode, q.create.Set = vfs.CreateUnchecked, a.How.ObjAttributes.VFS()
+	case nfs3.GUARDED:
+		q.create.Mode, q.create.Set = vfs.CreateGuarded, a.How.ObjAttributes.VFS()
+	case nfs3.EXCLUSIVE:
+		q.create.Mode, q.create.Verf = vfs.CreateExclusive, vfs.Verifier(a.How.Verf)
+	default:
+		return vfs.ErrInval
+	}
+	return q.make(ctx, &a.Where, &r.Resok, &r.Resfail.DirWcc)
+}
+
+// make creates what q.create says. The results of CREATE, MKDIR, SYMLINK and
+// MKNOD are the same but for their names.
+func (q *request) make(ctx context.Context, where *nfs3.Diropargs3, r *nfs3.CREATE3resok, fail *nfs3.WccData) error {
+	dir, name, err := dirop(where)
+	if err != nil {
+		return err
+	}
+	h, attr, wcc, err := q.fs.Create(ctx, dir, name, &q.create)
+	if err != nil {
+		q.wcc(ctx, dir, &wcc, fail)
+		return err
+	}
+	q.h = h
+	r.Obj.SetHandle(&q.h)
+	if !h.IsZero() {
+		q.post(ctx, h, &attr, &r.ObjAttributes)
+	}
+	q.wcc(ctx, dir, &wcc, &r.DirWcc)
+	return nil
+}

@@ -1,0 +1,14 @@
+package v3
+
+import (
+	"context"
+
+	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// mkdir is procedure 9 (RFC 1813, section 3.3.9).
+func mkdir(ctx context.Context, q *request, a *nfs3.MKDIR3args, r *nfs3.MKDIR3res) error {
+	q.create.Type, q.create.Set = vfs.TypeDir, a.Attributes.VFS()
+	return q.make(ctx, &a.Where, (*nfs3.CREATE3resok)(&r.Resok), &r.Resfail.DirWcc)
+}
