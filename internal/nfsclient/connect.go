@@ -1,0 +1,154 @@
+package nfsclient
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/nfsbox/nfsbox/internal/proto/mount3"
+	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/internal/proto/rpcbind"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// service is a program that a server may have, and how to find it.
+type service struct {
+	name     string
+	prog     *xdr.Program
+	null     *xdr.Proc
+	port     func(o *Options) uint16 // the one that is meant, or 0
+	arg      string                  // of the URL, that names the port
+	maxReply int                     // 0: the default of package oncrpc
+	fallback bool                    // Options.Port may turn out to be NFS's alone
+}
+
+var mountService = service{
+	name:     "MOUNT",
+	prog:     &mount3.MOUNT_V3,
+	null:     mount3.MOUNTPROC3_NULL,
+	port:     func(o *Options) uint16 { return o.MountPort },
+	arg:      "mountport",
+	maxReply: maxMountReply,
+	fallback: true,
+}
+
+var nfsService = service{
+	name: "NFS version 3",
+	prog: &nfs3.NFS_V3,
+	null: nfs3.NFSPROC3_NULL,
+	port: func(o *Options) uint16 { return o.NFSPort },
+	arg:  "nfsport",
+}
+
+// connect finds the service's port and returns a client that has reached it. The
+// order in which ports are tried is in the package's documentation.
+func (o *Options) connect(ctx context.Context, s *service) (*oncrpc.Client, error) {
+	if port := s.port(o); port != 0 {
+		return o.try(ctx, s, port)
+	}
+	var first error
+	if o.Port != 0 {
+		rpc, err := o.try(ctx, s, o.Port)
+		if err == nil || !s.fallback || ctx.Err() != nil {
+			return rpc, err
+		}
+		first = err
+	}
+	port, err := o.ask(ctx, s)
+	switch {
+	case err == nil:
+		return o.try(ctx, s, port)
+	case ctx.Err() != nil || errors.Is(err, errNotRegistered):
+		return nil, errors.Join(first, err)
+	case first != nil:
+		return nil, fmt.Errorf("%w; and %w (give its port with %s=)", first, err, s.arg)
+	}
+	rpc, e := o.try(ctx, s, nfsPort)
+	if e != nil {
+		e = fmt.Errorf("%w; and without the portmapper: %w (give its port with %s=)", err, e, s.arg)
+	}
+	return rpc, e
+}
+
+// ask asks the portmapper for the service's port.
+func (o *Options) ask(ctx context.Context, s *service) (uint16, error) {
+	rpc, r, err := o.client(ctx, rpcbind.PMAP_PORT, maxMountReply)
+	if err != nil {
+		return 0, fmt.Errorf("nfs: %s: portmapper: %w", o.Host, err)
+	}
+	p := &portmapper{rpc: rpc, remote: r.first.RemoteAddr()}
+	port, err := p.port(ctx, s.prog)
+	if err = errors.Join(err, rpc.Close(), r.drop()); err != nil {
+		return 0, fmt.Errorf("nfs: %s: port of %s: %w", o.Host, s.name, err)
+	}
+	return port, nil
+}
+
+// try finds out whether the service is at port.
+func (o *Options) try(ctx context.Context, s *service, port uint16) (*oncrpc.Client, error) {
+	rpc, r, err := o.client(ctx, port, s.maxReply)
+	if err != nil {
+		return nil, fmt.Errorf("nfs: %s: %s: %w", o.Host, s.name, err)
+	}
+	reply, err := rpc.Call(ctx, s.null, oncrpc.Auth{}, xdr.Void{}, xdr.Void{})
+	reply.Release()
+	if err == nil {
+		return rpc, nil
+	}
+	err = fmt.Errorf("nfs: %s: %s at port %d: %w", o.Host, s.name, port, err)
+	return nil, errors.Join(err, rpc.Close(), r.drop())
+}
+
+// client connects to a port of the server, so that a port where nobody listens
+// is told at once, and makes an RPC client that begins with that connection.
+func (o *Options) client(ctx context.Context, port uint16, maxReply int) (*oncrpc.Client, *redial, error) {
+	first, err := o.dial(ctx, port)
+	if err != nil {
+		return nil, nil, err
+	}
+	var xid [4]byte
+	o.Rand(xid[:])
+	r := &redial{o: o, port: port, first: first}
+	return oncrpc.NewClient(oncrpc.ClientOptions{
+		Dial:      r.dial,
+		FirstXID:  binary.BigEndian.Uint32(xid[:]),
+		Timeout:   o.Timeout,
+		Retries:   o.Retries,
+		DialTries: o.DialTries,
+		MaxReply:  maxReply,
+	}), r, nil
+}
+
+// redial hands out the first connection, and then makes new ones. The RPC client
+// dials once at a time.
+type redial struct {
+	o     *Options
+	port  uint16
+	first net.Conn
+}
+
+// drop closes the first connection if it was not handed out, after the RPC
+// client was closed.
+func (r *redial) drop() error {
+	if r.first == nil {
+		return nil
+	}
+	return r.first.Close()
+}
+
+// errLost is why a call fails under Options.DialOnce.
+var errLost = errors.New("the connection was lost, and is not to be made again")
+
+func (r *redial) dial(ctx context.Context) (net.Conn, error) {
+	if c := r.first; c != nil {
+		r.first = nil
+		return c, nil
+	}
+	if r.o.DialOnce {
+		return nil, errLost
+	}
+	return r.o.dial(ctx, r.port)
+}

@@ -1,0 +1,332 @@
+package nfsclient
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/proto/mount3"
+	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/internal/proto/rpcbind"
+	"github.com/nfsbox/nfsbox/internal/sim"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// host is a server in memory, of which tests decide what is at which port.
+type host struct {
+	t   *testing.T
+	net *sim.Network
+	ip  string
+
+	mu  sync.Mutex
+	log []string // of MOUNT
+}
+
+func newHost(t *testing.T, ip string) *host {
+	return &host{t: t, net: sim.NewNetwork(1), ip: ip}
+}
+
+// at serves services at a port until the test ends.
+func (h *host) at(port string, services ...oncrpc.Service) {
+	h.t.Helper()
+	srv, err := oncrpc.NewServer(services, oncrpc.ServerOptions{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	l, err := h.net.Listen(net.JoinHostPort(h.ip, port))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	h.t.Cleanup(func() {
+		err := srv.Close()
+		if e := <-done; err != nil || !errors.Is(e, oncrpc.ErrServerClosed) {
+			h.t.Errorf("%v, %v", err, e)
+		}
+	})
+}
+
+func (h *host) options(o Options) Options {
+	o.Host, o.Path, o.Dial = h.ip, "/export/a/b", h.net.DialContext
+	o.FS.Machine = "test"
+	return o
+}
+
+func serve(prog *xdr.Program, answers map[*xdr.Proc]func(c *oncrpc.Call) xdr.Appender) oncrpc.Service {
+	s := oncrpc.Service{Program: prog, Handlers: make([]oncrpc.Handler, len(prog.Procs))}
+	for i := range s.Handlers {
+		if answer := answers[&prog.Procs[i]]; answer != nil {
+			s.Handlers[i] = func(_ context.Context, c *oncrpc.Call) error { return c.Reply(answer(c)) }
+		}
+	}
+	return s
+}
+
+// nfs has one directory, with nothing in it.
+func nfs() oncrpc.Service {
+	return serve(&nfs3.NFS_V3, map[*xdr.Proc]func(*oncrpc.Call) xdr.Appender{
+		nfs3.NFSPROC3_GETATTR: func(*oncrpc.Call) xdr.Appender {
+			return &nfs3.GETATTR3res{Resok: nfs3.GETATTR3resok{ObjAttributes: nfs3.Fattr3{Type: nfs3.NF3DIR}}}
+		},
+		nfs3.NFSPROC3_LOOKUP: func(*oncrpc.Call) xdr.Appender {
+			return &nfs3.LOOKUP3res{Status: nfs3.NFS3ERR_NOENT}
+		},
+	})
+}
+
+// mountd mounts what the paths say, and writes down what it was asked.
+func (h *host) mountd(flavors []int32, paths ...string) oncrpc.Service {
+	path := func(c *oncrpc.Call) string {
+		var args mount3.Mountargs
+		if err := args.DecodeXDR(&c.Args); err != nil {
+			return err.Error()
+		}
+		return string(args.Path)
+	}
+	note := func(what string) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.log = append(h.log, what)
+	}
+	return serve(&mount3.MOUNT_V3, map[*xdr.Proc]func(*oncrpc.Call) xdr.Appender{
+		mount3.MOUNTPROC3_MNT: func(c *oncrpc.Call) xdr.Appender {
+			p := path(c)
+			note("MNT " + p)
+			if !slices.Contains(paths, p) {
+				return &mount3.Mountres3{FhsStatus: mount3.MNT3ERR_ACCES}
+			}
+			return &mount3.Mountres3{Mountinfo: mount3.Mountres3Ok{Fhandle: []byte(p), AuthFlavors: flavors}}
+		},
+		mount3.MOUNTPROC3_UMNT: func(c *oncrpc.Call) xdr.Appender {
+			note("UMNT " + path(c))
+			return xdr.Void{}
+		},
+		mount3.MOUNTPROC3_EXPORT: func(*oncrpc.Call) xdr.Appender {
+			return &mount3.Exports{
+				{ExDir: []byte("/export"), ExGroups: mount3.Groups{{GrName: []byte("10.0.0.0/8")}, {GrName: []byte("@lab")}}},
+				{ExDir: []byte("/open")},
+			}
+		},
+		mount3.MOUNTPROC3_DUMP: func(*oncrpc.Call) xdr.Appender {
+			return &mount3.Mountlist{{MlHostname: []byte("h"), MlDirectory: []byte("/export")}}
+		},
+	})
+}
+
+// portmap answers ports by program, over IPv4.
+func portmap(ports map[uint32]uint32) oncrpc.Service {
+	return serve(&rpcbind.PMAPVERS, map[*xdr.Proc]func(*oncrpc.Call) xdr.Appender{
+		rpcbind.PMAPPROC_GETPORT: func(c *oncrpc.Call) xdr.Appender {
+			var args rpcbind.Mapping
+			if args.DecodeXDR(&c.Args) != nil || args.Prot != rpcbind.IPPROTO_TCP || args.Vers != 3 {
+				return &rpcbind.PMAPPROC_GETPORTres{}
+			}
+			return &rpcbind.PMAPPROC_GETPORTres{Value: ports[args.Prog]}
+		},
+	})
+}
+
+// rpcb answers a universal address in version 4, over IPv6.
+func rpcb(addr string) oncrpc.Service {
+	return serve(&rpcbind.RPCBVERS4, map[*xdr.Proc]func(*oncrpc.Call) xdr.Appender{
+		rpcbind.RPCBVERS4_RPCBPROC_GETADDR: func(c *oncrpc.Call) xdr.Appender {
+			var args rpcbind.Rpcb
+			if args.DecodeXDR(&c.Args) != nil || string(args.RNetid) != "tcp6" {
+				return &rpcbind.RPCBVERS4_RPCBPROC_GETADDRres{}
+			}
+			return &rpcbind.RPCBVERS4_RPCBPROC_GETADDRres{Value: []byte(addr)}
+		},
+	})
+}
+
+// TestPorts finds NFS and MOUNT wherever they are, or says what is missing.
+func TestPorts(t *testing.T) {
+	const v4, v6 = "10.0.0.1", "fd00::1"
+	all := []string{"/export/a/b"}
+	for name, tc := range map[string]struct {
+		ip    string
+		setup func(h *host)
+		o     Options
+		say   string // of the error
+	}{
+		"all on one port": {v4, func(h *host) { h.at("7000", nfs(), h.mountd(nil, all...)) }, Options{Port: 7000}, ""},
+		"a port for each": {v4, func(h *host) { h.at("7000", nfs()); h.at("7001", h.mountd(nil, all...)) }, Options{NFSPort: 7000, MountPort: 7001}, ""},
+		"MOUNT is elsewhere": {v4, func(h *host) {
+			h.at("7000", nfs())
+			h.at("7001", h.mountd(nil, all...))
+			h.at("111", portmap(map[uint32]uint32{mount3.MOUNT_V3.Number: 7001}))
+		}, Options{Port: 7000}, ""},
+		"by the portmapper": {v4, func(h *host) {
+			h.at("7000", nfs())
+			h.at("7001", h.mountd(nil, all...))
+			h.at("111", portmap(map[uint32]uint32{mount3.MOUNT_V3.Number: 7001, nfs3.NFS_V3.Number: 7000}))
+		}, Options{}, ""},
+		"by IPv6":                 {v6, func(h *host) { h.at("7000", nfs(), h.mountd(nil, all...)); h.at("111", rpcb("::.27.88")) }, Options{}, ""},
+		"by IPv6, nonsense":       {v6, func(h *host) { h.at("111", rpcb("::.27.888")) }, Options{}, "no address"},
+		"without portmapper":      {v4, func(h *host) { h.at("2049", nfs(), h.mountd(nil, all...)) }, Options{}, ""},
+		"nobody there":            {v4, func(*host) {}, Options{}, "mountport="},
+		"nobody at the port":      {v4, func(*host) {}, Options{Port: 7000}, "mountport="},
+		"not registered":          {v4, func(h *host) { h.at("111", portmap(nil)) }, Options{}, "portmapper does not know"},
+		"no such port":            {v4, func(h *host) { h.at("111", portmap(map[uint32]uint32{mount3.MOUNT_V3.Number: 70000})) }, Options{}, "70000"},
+		"MOUNT but not NFS":       {v4, func(h *host) { h.at("7000", h.mountd(nil, all...)) }, Options{Port: 7000}, "NFS version 3 at port 7000"},
+		"NFS in another version":  {v4, func(h *host) { h.at("7000", nfs4(), h.mountd(nil, all...)) }, Options{Port: 7000}, "4 to 4"},
+		"another flavor":          {v4, func(h *host) { h.at("7000", nfs(), h.mountd([]int32{390003}, all...)) }, Options{Port: 7000}, "krb5"},
+		"AUTH_SYS among others":   {v4, func(h *host) { h.at("7000", nfs(), h.mountd([]int32{390003, 1}, all...)) }, Options{Port: 7000}, ""},
+		"a version of the future": {v4, func(*host) {}, Options{Version: 4}, "use version 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, tc.ip)
+			tc.setup(h)
+			c, err := Mount(t.Context(), h.options(tc.o))
+			if tc.say != "" {
+				if err == nil {
+					err = c.Close()
+				}
+				if err == nil || !strings.Contains(err.Error(), tc.say) {
+					t.Errorf("%v; want %q", err, tc.say)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			if want := []string{"MNT /export/a/b", "UMNT /export/a/b"}; !slices.Equal(h.log, want) {
+				t.Errorf("MOUNT was asked %q", h.log)
+			}
+		})
+	}
+}
+
+// nfs4 is a server that has version 4 alone.
+func nfs4() oncrpc.Service {
+	return oncrpc.Service{Program: &xdr.Program{Name: "NFS_V4", Number: nfs3.NFS_V3.Number, Version: 4}}
+}
+
+// TestClimb tries the parents, and says what was wrong with the path itself.
+func TestClimb(t *testing.T) {
+	h := newHost(t, "10.0.0.1")
+	h.at("7000", nfs(), h.mountd(nil, "/export/a"))
+	o := h.options(Options{Port: 7000})
+	c, err := Mount(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Target() != "b" {
+		t.Errorf("target %q", c.Target())
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"MNT /export/a/b", "MNT /export/a", "UMNT /export/a"}; !slices.Equal(h.log, want) {
+		t.Errorf("MOUNT was asked %q", h.log)
+	}
+	for path, want := range map[string]error{
+		"/export/a/b/c":                         fs.ErrNotExist,   // the directory that would hold it
+		"/other/x":                              fs.ErrPermission, // what the server said first
+		"relative":                              nil,
+		"/a/../b":                               nil,
+		"/export/" + strings.Repeat("x/", 600):  nil, // above MNTPATHLEN
+		"/export/" + strings.Repeat("x/", 5000): vfs.ErrNameTooLong,
+	} {
+		o.Path = path
+		c, err := Mount(t.Context(), o)
+		if err == nil {
+			t.Errorf("%.20s: mounted", path)
+			err = c.Close()
+		}
+		if want != nil && !errors.Is(err, want) {
+			t.Errorf("%.20s: %v, want %v", path, err, want)
+		}
+	}
+}
+
+func TestLists(t *testing.T) {
+	h := newHost(t, "10.0.0.1")
+	h.at("7000", h.mountd(nil))
+	exports, err := Exports(t.Context(), h.options(Options{Port: 7000}))
+	if err != nil || len(exports) != 2 || exports[0].Path != "/export" || !slices.Equal(exports[0].Groups, []string{"10.0.0.0/8", "@lab"}) || exports[1].Groups != nil {
+		t.Errorf("%+v, %v", exports, err)
+	}
+	mounts, err := Mounts(t.Context(), h.options(Options{Port: 7000}))
+	if err != nil || !slices.Equal(mounts, []Mounted{{"h", "/export"}}) {
+		t.Errorf("%+v, %v", mounts, err)
+	}
+}
+
+// TestDialOnce keeps a lost connection lost.
+func TestDialOnce(t *testing.T) {
+	for _, once := range []bool{false, true} {
+		h := newHost(t, "10.0.0.1")
+		h.at("7000", nfs(), h.mountd(nil, "/export/a/b"))
+		c, err := Mount(t.Context(), h.options(Options{Port: 7000, DialOnce: once, DialTries: 1}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns, err := h.net.Conns("10.0.0.1:7000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, conn := range conns {
+			conn.Reset()
+		}
+		_, _, err = c.FS().Root(t.Context())
+		if errors.Is(err, errLost) != once {
+			t.Errorf("once %v: %v", once, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestUniversalPort(t *testing.T) {
+	for addr, want := range map[string]uint16{
+		"10.0.0.1.8.1": 2049, "::1.0.111": 111, ".0.1": 1, "x.255.255": 65535,
+		"": 0, "1": 0, "8.1": 0, "::1.0.0": 0, "a.256.1": 0, "a.-1.1": 0, "a.1.": 0, "a..1": 0, "a.1.1x": 0,
+	} {
+		if got, err := universalPort(addr); got != want || (err == nil) != (want != 0) {
+			t.Errorf("%q: %d, %v; want %d", addr, got, err, want)
+		}
+	}
+}
+
+// TestReservedPort binds to one where the process may, and says so where not.
+func TestReservedPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	o := Options{Host: "127.0.0.1", SourcePort: PortReserved}
+	if err := o.fill(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := o.dial(t.Context(), uint16(l.Addr().(*net.TCPAddr).Port))
+	if err != nil {
+		if !strings.Contains(err.Error(), "reserved source port") {
+			t.Fatal(err)
+		}
+		t.Skip("this process may not bind to reserved ports: ", err)
+	}
+	if port := c.LocalAddr().(*net.TCPAddr).Port; port < firstReserved || port > lastReserved {
+		t.Errorf("port %d", port)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}

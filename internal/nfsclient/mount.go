@@ -1,0 +1,219 @@
+package nfsclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nfsbox/nfsbox/internal/nfsclient/v3"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Conn is a mounted directory of a server. All methods but Close may be called
+// concurrently.
+type Conn struct {
+	opt     Options
+	rpc     *oncrpc.Client
+	fs      *v3.FS
+	target  string
+	mounted string // what the MOUNT service was asked for
+}
+
+// FS is the file system, as Options.FS.Caller sees it.
+func (c *Conn) FS() vfs.FS { return c.fs }
+
+// Target is the name of what the path names, in FS's root; "" is the root itself.
+// It need not exist.
+func (c *Conn) Target() string { return c.target }
+
+// Stats returns the counters of the connection to NFS.
+func (c *Conn) Stats() Stats { return statsOf(c.rpc.Stats()) }
+
+// Close tells the server, if it listens, and ends the connection. Calls under
+// way fail.
+func (c *Conn) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), umountTime)
+	defer cancel()
+	c.umount(ctx)
+	return c.rpc.Close()
+}
+
+// umount sends UMNT. It is a courtesy: that it failed changes nothing for
+// anyone, so its errors end here.
+func (c *Conn) umount(ctx context.Context) {
+	o := c.opt
+	o.DialTries, o.Retries = 1, -1
+	m, err := connectMountd(ctx, &o)
+	if err != nil {
+		return
+	}
+	_ = m.umnt(ctx, c.mounted)
+	_ = m.rpc.Close()
+}
+
+// Mount mounts a directory, or the one that holds what o.Path names. The
+// directory must exist. What a server refuses is a [*MountError].
+func Mount(ctx context.Context, o Options) (*Conn, error) {
+	if err := checkPath(o.Path); err != nil {
+		return nil, err
+	}
+	m, err := connectMountd(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{opt: o}
+	err = c.connect(ctx, m)
+	if err = errors.Join(err, m.rpc.Close()); err != nil {
+		if c.rpc != nil {
+			err = errors.Join(err, c.rpc.Close())
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+// checkPath is nil for a path that can be divided by text alone.
+func checkPath(path string) error {
+	switch {
+	case !strings.HasPrefix(path, "/"):
+		return fmt.Errorf("nfs: path %q does not begin with a slash", path)
+	case len(path) > vfs.MaxPath:
+		return fmt.Errorf("nfs: path of %d bytes: %w", len(path), vfs.ErrNameTooLong)
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if part == ".." {
+			return fmt.Errorf("nfs: path %q contains \"..\"; write it without", path)
+		}
+	}
+	return nil
+}
+
+func (c *Conn) connect(ctx context.Context, m *mountd) (err error) {
+	if c.rpc, err = c.opt.connect(ctx, &nfsService); err != nil {
+		return err
+	}
+	parts := split(c.opt.Path)
+	root, n, err := c.climb(ctx, m, parts)
+	if err != nil {
+		return err
+	}
+	return c.descend(ctx, root, parts[n:], strings.HasSuffix(c.opt.Path, "/"))
+}
+
+// split is the parts of a path that stand for something.
+func split(path string) (parts []string) {
+	for part := range strings.SplitSeq(path, "/") {
+		if part != "" && part != "." {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// climb mounts the longest prefix of the path that the server mounts and that is
+// a directory, and returns how many parts that are. If there is none, the error
+// is that of the whole path.
+func (c *Conn) climb(ctx context.Context, m *mountd, parts []string) (root vfs.Handle, n int, err error) {
+	var first error
+	for range min(len(parts)+1, maxClimb) {
+		n = len(parts)
+		path := "/" + strings.Join(parts, "/")
+		root, err = c.directory(ctx, m, path)
+		if err == nil {
+			c.mounted = path
+			return root, n, nil
+		}
+		if first == nil {
+			first = err
+		}
+		if !climbs(err) || n == 0 {
+			break
+		}
+		parts = parts[:n-1]
+	}
+	return root, 0, first
+}
+
+// directory mounts path, and makes sure of what it is: some servers mount files.
+func (c *Conn) directory(ctx context.Context, m *mountd, path string) (vfs.Handle, error) {
+	root, err := m.mnt(ctx, path)
+	if err != nil {
+		return root, err
+	}
+	fsys, err := v3.New(c.rpc, root, c.opt.FS)
+	if err != nil {
+		return root, fmt.Errorf("nfs: mount %q: %w", path, err)
+	}
+	_, attr, err := fsys.Root(ctx)
+	if err != nil {
+		return root, fmt.Errorf("nfs: mount %q: %w", path, err)
+	}
+	if attr.Type != vfs.TypeDir {
+		return root, &MountError{Path: path, Status: vfs.ErrNotDir}
+	}
+	c.fs = fsys
+	return root, nil
+}
+
+// climbs reports whether the parent may mount where a path did not.
+func climbs(err error) bool {
+	refusal, ok := errors.AsType[*MountError](err)
+	if !ok {
+		return false
+	}
+	switch refusal.Status {
+	case vfs.ErrNoEnt, vfs.ErrNotDir, vfs.ErrAccess, vfs.ErrPerm, vfs.ErrInval, vfs.ErrNameTooLong, vfs.ErrServerFault:
+		return true
+	}
+	return false
+}
+
+// descend moves the root down the rest of the path: to the directory that it
+// names, or to the one that holds what it names. Links on the way are followed;
+// the last one only if the path says that it is a directory.
+func (c *Conn) descend(ctx context.Context, root vfs.Handle, rest []string, isDir bool) error {
+	if len(rest) == 0 {
+		return nil
+	}
+	dir, last := rest[:len(rest)-1], rest[len(rest)-1]
+	if isDir {
+		dir, last = rest, ""
+	}
+	at, err := c.resolve(ctx, root, dir)
+	if err == nil && last != "" {
+		at, err = c.enter(ctx, at, last)
+	}
+	if err != nil {
+		return fmt.Errorf("nfs: %q in the mounted %q: %w", strings.Join(rest, "/"), c.mounted, err)
+	}
+	c.fs, err = v3.New(c.rpc, at, c.opt.FS)
+	return err
+}
+
+// resolve finds a directory below the mounted one.
+func (c *Conn) resolve(ctx context.Context, root vfs.Handle, dir []string) (vfs.Handle, error) {
+	if len(dir) == 0 {
+		return root, nil
+	}
+	found, err := vfs.Resolve(ctx, c.fs, root, strings.Join(dir, "/"), true)
+	if err == nil && found.Attr.Type != vfs.TypeDir {
+		err = vfs.ErrNotDir
+	}
+	return found.Handle, err
+}
+
+// enter goes to the directory last in dir. Anything else that has the name, or
+// nothing, becomes the target.
+func (c *Conn) enter(ctx context.Context, dir vfs.Handle, last string) (vfs.Handle, error) {
+	found, err := vfs.Resolve(ctx, c.fs, dir, last, false)
+	switch {
+	case err == nil && found.Attr.Type == vfs.TypeDir:
+		return found.Handle, nil
+	case err == nil || errors.Is(err, vfs.ErrNoEnt):
+		c.target = last
+		return dir, nil
+	}
+	return dir, err
+}

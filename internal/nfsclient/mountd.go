@@ -1,0 +1,159 @@
+package nfsclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/nfsbox/nfsbox/internal/proto/mount3"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// mountd speaks to a server's MOUNT service (RFC 1813, appendix I).
+type mountd struct {
+	rpc  *oncrpc.Client
+	auth oncrpc.Auth
+}
+
+// MountError is a server's refusal to mount a path. It is the vfs.Status that
+// has the number of the mount status.
+type MountError struct {
+	Path   string
+	Status vfs.Status
+}
+
+func (e *MountError) Error() string {
+	hint := ""
+	switch e.Status {
+	case vfs.ErrAccess, vfs.ErrPerm:
+		hint = "; the server's list of exports says what it offers to whom"
+	case vfs.ErrNoEnt:
+		hint = "; is it exported?"
+	}
+	return fmt.Sprintf("nfs: mount %q: %v%s", e.Path, e.Status, hint)
+}
+func (e *MountError) Unwrap() error { return e.Status }
+
+// mnt asks for the handle of a directory (procedure 1).
+func (m *mountd) mnt(ctx context.Context, path string) (h vfs.Handle, err error) {
+	if len(path) > mount3.MNTPATHLEN {
+		return h, &MountError{Path: path, Status: vfs.ErrNameTooLong}
+	}
+	args, res := mount3.Mountargs{Path: []byte(path)}, mount3.Mountres3{}
+	reply, err := m.rpc.Call(ctx, mount3.MOUNTPROC3_MNT, m.auth, &args, &res)
+	defer reply.Release()
+	if err != nil {
+		return h, fmt.Errorf("nfs: mount %q: %w", path, err)
+	}
+	if res.FhsStatus != mount3.MNT3_OK {
+		return h, &MountError{Path: path, Status: vfs.Status(uint32(res.FhsStatus))}
+	}
+	if err := takesAuthSys(res.Mountinfo.AuthFlavors); err != nil {
+		return h, fmt.Errorf("nfs: mount %q: %w", path, err)
+	}
+	if h, err = vfs.MakeHandle(res.Mountinfo.Fhandle); err != nil {
+		return h, fmt.Errorf("nfs: mount %q: the server answers a handle of %d bytes", path, len(res.Mountinfo.Fhandle))
+	}
+	return h, nil
+}
+
+// takesAuthSys is nil if a server that lists these flavors will take AUTH_SYS.
+// One that lists nothing has not been asked.
+func takesAuthSys(flavors []int32) error {
+	if len(flavors) == 0 || slices.Contains(flavors, int32(oncrpc.AuthSysFlavor)) || slices.Contains(flavors, int32(oncrpc.AuthNone)) {
+		return nil
+	}
+	return fmt.Errorf("the server takes none but other security flavors than sys: %v (390003 to 390005 are krb5, krb5i, krb5p): %w",
+		flavors[:min(len(flavors), 8)], errors.ErrUnsupported)
+}
+
+// dump lists who has mounted what (procedure 2), as far as the server knows.
+func (m *mountd) dump(ctx context.Context) ([]Mounted, error) {
+	var res mount3.Mountlist
+	reply, err := m.rpc.Call(ctx, mount3.MOUNTPROC3_DUMP, m.auth, xdr.Void{}, &res)
+	defer reply.Release()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Mounted, len(res))
+	for i, e := range res {
+		list[i] = Mounted{Host: string(e.MlHostname), Path: string(e.MlDirectory)}
+	}
+	return list, nil
+}
+
+// umnt says that path is not mounted any more (procedure 3).
+func (m *mountd) umnt(ctx context.Context, path string) error {
+	args := mount3.Mountargs{Path: []byte(path)}
+	reply, err := m.rpc.Call(ctx, mount3.MOUNTPROC3_UMNT, m.auth, &args, xdr.Void{})
+	reply.Release()
+	return err
+}
+
+// exports lists what the server offers (procedure 5).
+func (m *mountd) exports(ctx context.Context) ([]Export, error) {
+	var res mount3.Exports
+	reply, err := m.rpc.Call(ctx, mount3.MOUNTPROC3_EXPORT, m.auth, xdr.Void{}, &res)
+	defer reply.Release()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Export, len(res))
+	for i, e := range res {
+		list[i].Path = string(e.ExDir)
+		for _, g := range e.ExGroups {
+			list[i].Groups = append(list[i].Groups, string(g.GrName))
+		}
+	}
+	return list, nil
+}
+
+// Export is a directory that a server offers.
+type Export struct {
+	Path   string   // as the server wrote it
+	Groups []string // hosts and groups that may mount it; none means everybody
+}
+
+// Mounted is a line in a server's memory of who has mounted what.
+type Mounted struct {
+	Host, Path string
+}
+
+// Exports asks a server for what it offers. Of o the path is not looked at.
+func Exports(ctx context.Context, o Options) ([]Export, error) {
+	m, err := connectMountd(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	list, err := m.exports(ctx)
+	return list, errors.Join(err, m.rpc.Close())
+}
+
+// Mounts asks a server for who has mounted what. Of o the path is not looked at.
+func Mounts(ctx context.Context, o Options) ([]Mounted, error) {
+	m, err := connectMountd(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	list, err := m.dump(ctx)
+	return list, errors.Join(err, m.rpc.Close())
+}
+
+// connectMountd finds a server's MOUNT service. Close its rpc after use.
+func connectMountd(ctx context.Context, o *Options) (*mountd, error) {
+	if err := o.fill(); err != nil {
+		return nil, err
+	}
+	auth, err := o.auth()
+	if err != nil {
+		return nil, err
+	}
+	rpc, err := o.connect(ctx, &mountService)
+	if err != nil {
+		return nil, err
+	}
+	return &mountd{rpc: rpc, auth: auth}, nil
+}

@@ -1,0 +1,127 @@
+package nfsclient
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/nfsclient/v3"
+	"github.com/nfsbox/nfsbox/oncrpc"
+)
+
+const (
+	// nfsPort is where NFS is unless the portmapper says otherwise.
+	nfsPort = 2049
+
+	// maxMountReply bounds the replies of MOUNT and the portmapper. A list of
+	// exports that is longer is an error.
+	maxMountReply = 4 << 20
+
+	// maxClimb bounds how many parents of a path are tried. A path that is
+	// longer than that below its export does not mount; the deeper directory
+	// has to be exported, or a shorter path be given.
+	maxClimb = 64
+
+	// umountTime bounds what Close waits for UMNT, which is a courtesy: it takes
+	// an entry off a list that no server relies on.
+	umountTime = 2 * time.Second
+)
+
+// SourcePort says from which ports connections are made.
+type SourcePort uint8
+
+// Servers that export with "secure", their default, want callers to come from
+// ports that only the superuser may use.
+const (
+	PortAuto     SourcePort = iota // a reserved one if the process may, else any
+	PortReserved                   // between 512 and 1023, or fail
+	PortAny
+)
+
+// Options say what to mount and how. Host and Path are required.
+type Options struct {
+	Host string // a name or an address; IPv6 without brackets
+	Path string // absolute, '/' between its parts, no ".."
+
+	Version   int    // of NFS: 3, or 0 for the best that there is
+	Port      uint16 // of NFS and MOUNT; 0: ask the portmapper
+	NFSPort   uint16 // of NFS; 0: Port
+	MountPort uint16 // of MOUNT; 0: Port, then the portmapper
+
+	FS v3.Options // the caller, sizes, read-only
+
+	// Dial makes connections; nil is TCP with SourcePort, Interface and SynCount,
+	// which a Dial of one's own has no use for.
+	Dial       func(ctx context.Context, network, address string) (net.Conn, error)
+	SourcePort SourcePort
+	Interface  string // bind to this network interface (Linux)
+	SynCount   int    // attempts of the kernel to connect (Linux, TCP_SYNCNT); 0: its own choice
+
+	Timeout   time.Duration // of one try of a call; 0: that of package oncrpc
+	Retries   int           // of a call that is safe to repeat; 0: that of package oncrpc; negative: none
+	DialTries int           // of a call that needs a new connection; 0: that of package oncrpc
+	DialOnce  bool          // a connection to NFS that is lost stays lost
+
+	// Rand fills p with random bytes; nil is crypto/rand.
+	Rand func(p []byte)
+}
+
+// fill completes and checks the options.
+func (o *Options) fill() error {
+	if o.Rand == nil {
+		o.Rand = func(p []byte) { _, _ = rand.Read(p) } // which never fails
+	}
+	if o.FS.Rand == nil {
+		o.FS.Rand = o.Rand
+	}
+	if o.FS.Machine == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("nfs: name of this host: %w", err)
+		}
+		o.FS.Machine = name[:min(len(name), oncrpc.MaxMachineName)]
+	}
+	switch {
+	case o.Host == "":
+		return errors.New("nfs: no host")
+	case o.Version != 0 && o.Version != 3:
+		return fmt.Errorf("nfs: version %d: use version 3: %w", o.Version, errors.ErrUnsupported)
+	}
+	return checkControl(o)
+}
+
+// auth is the credential for MOUNT and NULL: that of the file system's own
+// caller.
+func (o *Options) auth() (oncrpc.Auth, error) {
+	a := oncrpc.AuthSys{Machine: o.FS.Machine, UID: o.FS.Caller.UID, GID: o.FS.Caller.GID}
+	return a.Auth()
+}
+
+// Stats are counters of a connection to a server, since it was made.
+type Stats struct {
+	Calls       uint64 // RPCs made
+	Retransmits uint64 // RPCs sent again
+	Timeouts    uint64 // tries that got no reply in time
+	Cancelled   uint64 // RPCs that their caller gave up
+	Reconnects  uint64
+	BytesIn     uint64 // received
+	BytesOut    uint64 // sent
+	InFlight    int    // RPCs under way
+}
+
+func statsOf(s oncrpc.Stats) Stats {
+	return Stats{
+		Calls:       s.Calls,
+		Retransmits: s.Retransmits,
+		Timeouts:    s.Timeouts,
+		Cancelled:   s.Cancelled,
+		Reconnects:  s.Reconnects,
+		BytesIn:     s.BytesIn,
+		BytesOut:    s.BytesOut,
+		InFlight:    s.InFlight,
+	}
+}

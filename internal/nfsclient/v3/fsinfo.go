@@ -1,0 +1,85 @@
+package v3
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Fsinfo is procedure 19: sizes and limits (RFC 1813, section 3.3.19).
+func (p *Procs) Fsinfo(ctx context.Context, args *nfs3.FSINFO3args, res *nfs3.FSINFO3res) (oncrpc.Reply, error) {
+	return p.call(ctx, nfs3.NFSPROC3_FSINFO, args, res)
+}
+
+// Info makes one call for each part that want names, but only once per FS for
+// the limits, which are those of the root and of the options together.
+func (f *FS) Info(ctx context.Context, h vfs.Handle, want vfs.InfoMask) (info vfs.Info, err error) {
+	if err := checkHandle(&h); err != nil {
+		return info, err
+	}
+	if want&vfs.InfoLimits != 0 {
+		limits, err := f.fsinfo(ctx)
+		if err != nil {
+			return info, err
+		}
+		info = *limits
+	}
+	if want&vfs.InfoNames != 0 {
+		if err := f.pathconf(ctx, &h, &info); err != nil {
+			return info, err
+		}
+	}
+	if want&vfs.InfoSpace != 0 {
+		if err := f.fsstat(ctx, &h, &info); err != nil {
+			return info, err
+		}
+	}
+	return info, nil
+}
+
+// fsinfo returns the limits, asking for them the first time. The result is
+// shared and not changed. A server that refuses to tell gets the sizes that
+// every server takes.
+func (f *FS) fsinfo(ctx context.Context) (*vfs.Info, error) {
+	if limits := f.limits.Load(); limits != nil {
+		return limits, nil
+	}
+	root := f.root
+	args, res := nfs3.FSINFO3args{Fsroot: fh(&root)}, nfs3.FSINFO3res{}
+	reply, err := f.do(ctx, nfs3.NFSPROC3_FSINFO, &args, &res)
+	defer reply.Release()
+	if _, refused := errors.AsType[*StatusError](err); err != nil && !refused {
+		return nil, err
+	}
+	limits := f.limitsOf(&res.Resok)
+	if err == nil { // a refusal is not remembered
+		f.limits.CompareAndSwap(nil, limits)
+	}
+	return limits, nil
+}
+
+// limitsOf is what ok says, after a look at the options.
+func (f *FS) limitsOf(ok *nfs3.FSINFO3resok) *vfs.Info {
+	i := &vfs.Info{
+		Valid:       vfs.InfoLimits,
+		ReadMax:     transfer(f.opt.ReadMax, ok.Rtmax),
+		ReadMult:    ok.Rtmult,
+		WriteMax:    transfer(f.opt.WriteMax, ok.Wtmax),
+		WriteMult:   ok.Wtmult,
+		DirPref:     ok.Dtpref,
+		MaxFileSize: ok.Maxfilesize,
+		TimeDelta:   time.Duration(ok.TimeDelta.Seconds)*time.Second + time.Duration(ok.TimeDelta.Nseconds),
+		HasLinks:    ok.Properties&nfs3.FSF3_LINK != 0,
+		HasSymlinks: ok.Properties&nfs3.FSF3_SYMLINK != 0,
+		Homogeneous: ok.Properties&nfs3.FSF3_HOMOGENEOUS != 0,
+		CanSetTime:  ok.Properties&nfs3.FSF3_CANSETTIME != 0,
+	}
+	i.ReadPref = min(i.ReadMax, cmp.Or(ok.Rtpref, i.ReadMax))
+	i.WritePref = min(i.WriteMax, cmp.Or(ok.Wtpref, i.WriteMax))
+	return i
+}

@@ -1,0 +1,55 @@
+package v3
+
+import (
+	"context"
+
+	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Lookup is procedure 3: find a name in a directory (RFC 1813, section 3.3.3).
+// [FS] has the method of the contract in its place.
+func (p *Procs) Lookup(ctx context.Context, args *nfs3.LOOKUP3args, res *nfs3.LOOKUP3res) (oncrpc.Reply, error) {
+	return p.call(ctx, nfs3.NFSPROC3_LOOKUP, args, res)
+}
+
+type lookupCall struct {
+	dir  vfs.Handle
+	name [vfs.MaxName]byte
+	args nfs3.LOOKUP3args
+	res  nfs3.LOOKUP3res
+}
+
+// Lookup is one LOOKUP. ".." of the root, which the server might follow out of
+// it, is the root and costs a GETATTR. A name that does not exist is
+// vfs.ErrNoEnt itself: it is an answer, and a frequent one.
+func (f *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.Handle, attr, dirAttr vfs.Attr, err error) {
+	if err := checkHandle(&dir); err != nil {
+		return h, attr, dirAttr, err
+	}
+	if name == ".." && dir == f.root {
+		h, attr, err = f.Root(ctx)
+		return h, attr, attr, err
+	}
+	if name != ".." {
+		if err := vfs.CheckName(name); err != nil {
+			return h, attr, dirAttr, err
+		}
+	}
+	c := f.lookups.get()
+	defer f.lookups.put(c)
+	c.dir = dir
+	c.args.What = nfs3.Diropargs3{Dir: fh(&c.dir), Name: append(c.name[:0], name...)}
+	reply, err := f.do(ctx, nfs3.NFSPROC3_LOOKUP, &c.args, &c.res)
+	defer reply.Release()
+	if err != nil {
+		if c.res.Status == nfs3.NFS3ERR_NOENT {
+			err = vfs.ErrNoEnt
+		}
+		return h, attr, c.res.Resfail.DirAttributes.VFS(), err
+	}
+	ok := &c.res.Resok
+	h, err = handleOf(nfs3.NFSPROC3_LOOKUP, &ok.Object)
+	return h, ok.ObjAttributes.VFS(), ok.DirAttributes.VFS(), err
+}

@@ -1,0 +1,28 @@
+package v3
+
+import (
+	"context"
+
+	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Mkdir is procedure 9: make a directory (RFC 1813, section 3.3.9).
+func (p *Procs) Mkdir(ctx context.Context, args *nfs3.MKDIR3args, res *nfs3.MKDIR3res) (oncrpc.Reply, error) {
+	return p.call(ctx, nfs3.NFSPROC3_MKDIR, args, res)
+}
+
+func (f *FS) mkdir(ctx context.Context, where nfs3.Diropargs3, how *vfs.CreateHow) (m made, err error) {
+	args, res := nfs3.MKDIR3args{Where: where}, nfs3.MKDIR3res{}
+	_ = args.Attributes.SetAttr(&how.Set) // clamped times are told by what comes back
+	args.Attributes.Size.SetIt = false    // a directory has none to set
+	reply, err := f.do(ctx, nfs3.NFSPROC3_MKDIR, &args, &res)
+	defer reply.Release()
+	if err != nil {
+		m.dir = res.Resfail.DirWcc.VFS()
+		return m, err
+	}
+	ok := &res.Resok
+	return m, m.set(nfs3.NFSPROC3_MKDIR, &ok.Obj, &ok.ObjAttributes, &ok.DirWcc)
+}

@@ -1,0 +1,134 @@
+package v3
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Open opens a regular file. By handle alone it makes no call, so that what is
+// wrong with it shows with the first READ or WRITE; by name it is a LOOKUP, or a
+// CREATE. Rights are not checked here but by the server, each time. With
+// CreateExclusive, attributes in Set are set by the SETATTR that RFC 1813,
+// section 3.3.8 wants to follow.
+func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	if err := f.checkOpen(at, how); err != nil {
+		return nil, vfs.Opened{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, vfs.Opened{}, err
+	}
+	opened, err := f.locate(ctx, at, how)
+	if err == nil {
+		err = regular(&opened.Attr)
+	}
+	if err == nil && how.Trunc && !(opened.Created && how.Create.Set.Valid&vfs.MaskSize == 0) {
+		err = f.setOpened(ctx, &opened, &vfs.SetAttr{Valid: vfs.MaskSize})
+	}
+	if err != nil {
+		return nil, vfs.Opened{}, err
+	}
+	f.open.add(opened.H)
+	return &file{fs: f, h: opened.H, access: how.Access}, opened, nil
+}
+
+func (f *FS) checkOpen(at vfs.At, how *vfs.OpenHow) error {
+	const both = vfs.ShareRead | vfs.ShareWrite
+	switch {
+	case how.Access == 0 || how.Access&^both != 0:
+		return vfs.ErrInval
+	case how.Deny != 0:
+		return vfs.ErrNotSupp
+	case how.Create != nil && (at.Name == "" || how.Create.Type != vfs.TypeReg):
+		return vfs.ErrInval
+	case f.opt.ReadOnly && (how.Access&vfs.ShareWrite != 0 || how.Create != nil || how.Trunc):
+		return vfs.ErrROFS
+	case at.Name == "":
+		return checkHandle(&at.H)
+	}
+	return nil
+}
+
+// regular is nil if a may be the attributes of a regular file.
+func regular(a *vfs.Attr) error {
+	switch {
+	case !a.Has(vfs.MaskType) || a.Type == vfs.TypeReg:
+		return nil
+	case a.Type == vfs.TypeDir:
+		return vfs.ErrIsDir
+	}
+	return vfs.ErrInval
+}
+
+// setOpened is a SETATTR on what is being opened.
+func (f *FS) setOpened(ctx context.Context, o *vfs.Opened, set *vfs.SetAttr) error {
+	wcc, err := f.SetAttr(ctx, o.H, set, nil)
+	if err == nil {
+		o.Attr = wcc.After
+	}
+	return err
+}
+
+// locate finds, or makes, what at names.
+func (f *FS) locate(ctx context.Context, at vfs.At, how *vfs.OpenHow) (o vfs.Opened, err error) {
+	switch {
+	case at.Name == "":
+		o.H = at.H
+	case how.Create == nil:
+		o.H, o.Attr, _, err = f.Lookup(ctx, at.Dir, at.Name)
+	case how.Create.Mode == vfs.CreateUnchecked:
+		return f.createOrTake(ctx, at, how.Create)
+	default:
+		o.H, o.Attr, o.Dir, err = f.Create(ctx, at.Dir, at.Name, how.Create)
+		o.Created = err == nil
+		if o.Created && how.Create.Mode == vfs.CreateExclusive && how.Create.Set.Valid != 0 {
+			err = f.setOpened(ctx, &o, &how.Create.Set)
+		}
+	}
+	return o, err
+}
+
+// createOrTake opens what has the name, and creates it if nothing has. An
+// unchecked CREATE does not tell which of the two it did, so this is a guarded
+// one, and a LOOKUP if that meets something.
+func (f *FS) createOrTake(ctx context.Context, at vfs.At, how *vfs.CreateHow) (o vfs.Opened, err error) {
+	guarded := *how
+	guarded.Mode = vfs.CreateGuarded
+	for range maxCreateTries {
+		var refused error
+		o.H, o.Attr, o.Dir, refused = f.Create(ctx, at.Dir, at.Name, &guarded)
+		if refused == nil {
+			o.Created = true
+			return o, nil
+		}
+		// Who may not create in the directory may still open what is there.
+		exists := errors.Is(refused, vfs.ErrExist)
+		if !exists && !errors.Is(refused, vfs.ErrAccess) && !errors.Is(refused, vfs.ErrROFS) {
+			return o, refused
+		}
+		o.H, o.Attr, _, err = f.Lookup(ctx, at.Dir, at.Name)
+		switch {
+		case err == nil:
+			return o, f.take(ctx, &o, how)
+		case !exists:
+			return o, refused
+		case !errors.Is(err, vfs.ErrNoEnt):
+			return o, err
+		}
+	}
+	return o, vfs.ErrBusy
+}
+
+// take makes of an existing object what an unchecked CREATE would.
+func (f *FS) take(ctx context.Context, o *vfs.Opened, how *vfs.CreateHow) error {
+	switch err := regular(&o.Attr); {
+	case errors.Is(err, vfs.ErrIsDir):
+		return err
+	case err != nil:
+		return vfs.ErrExist
+	case how.Set.Valid&vfs.MaskSize == 0:
+		return nil
+	}
+	return f.setOpened(ctx, o, &vfs.SetAttr{Valid: vfs.MaskSize, Size: how.Set.Size})
+}

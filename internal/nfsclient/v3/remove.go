@@ -1,0 +1,46 @@
+package v3
+
+import (
+	"context"
+
+	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Remove is procedure 12: remove what is not a directory (RFC 1813, section
+// 3.3.12).
+func (p *Procs) Remove(ctx context.Context, args *nfs3.REMOVE3args, res *nfs3.REMOVE3res) (oncrpc.Reply, error) {
+	return p.call(ctx, nfs3.NFSPROC3_REMOVE, args, res)
+}
+
+// Remove is one REMOVE or RMDIR. While this FS has files open, a LOOKUP comes
+// before, and if name is one of them it is renamed instead, so that it stays
+// readable; the last Close removes it.
+func (f *FS) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool) (vfs.WCC, error) {
+	if err := f.mayChange(ctx); err != nil {
+		return vfs.WCC{}, err
+	}
+	if isDir {
+		return f.rmdir(ctx, dir, name)
+	}
+	if wcc, done, err := f.hideRemoved(ctx, dir, name); done {
+		return wcc, err
+	}
+	return f.remove(ctx, dir, name)
+}
+
+// remove is Remove without a thought of what is open.
+func (f *FS) remove(ctx context.Context, dir vfs.Handle, name string) (vfs.WCC, error) {
+	object, err := dirop(&dir, name)
+	if err != nil {
+		return vfs.WCC{}, err
+	}
+	args, res := nfs3.REMOVE3args{Object: object}, nfs3.REMOVE3res{}
+	reply, err := f.do(ctx, nfs3.NFSPROC3_REMOVE, &args, &res)
+	defer reply.Release()
+	if err != nil {
+		return res.Resfail.DirWcc.VFS(), err
+	}
+	return res.Resok.DirWcc.VFS(), nil
+}

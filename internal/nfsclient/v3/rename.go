@@ -1,0 +1,45 @@
+package v3
+
+import (
+	"context"
+
+	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Rename is procedure 14: move a name (RFC 1813, section 3.3.14).
+func (p *Procs) Rename(ctx context.Context, args *nfs3.RENAME3args, res *nfs3.RENAME3res) (oncrpc.Reply, error) {
+	return p.call(ctx, nfs3.NFSPROC3_RENAME, args, res)
+}
+
+// Rename is one RENAME. While this FS has files open, a LOOKUP of the target
+// comes before, and if it is one of them it is kept under another name, which
+// the last Close removes.
+func (f *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, toDir vfs.Handle, toName string) (from, to vfs.WCC, err error) {
+	if err := f.mayChange(ctx); err != nil {
+		return from, to, err
+	}
+	m := &move{fromDir: fromDir, toDir: toDir, fromName: fromName, toName: toName}
+	if e, h := f.openTarget(ctx, m); e != nil {
+		return f.renameOver(ctx, e, h, m)
+	}
+	return f.rename(ctx, m)
+}
+
+// rename is Rename without a thought of what is open.
+func (f *FS) rename(ctx context.Context, m *move) (from, to vfs.WCC, err error) {
+	args, res := nfs3.RENAME3args{}, nfs3.RENAME3res{}
+	if args.From, err = dirop(&m.fromDir, m.fromName); err != nil {
+		return from, to, err
+	}
+	if args.To, err = dirop(&m.toDir, m.toName); err != nil {
+		return from, to, err
+	}
+	reply, err := f.do(ctx, nfs3.NFSPROC3_RENAME, &args, &res)
+	defer reply.Release()
+	if err != nil {
+		return res.Resfail.FromdirWcc.VFS(), res.Resfail.TodirWcc.VFS(), err
+	}
+	return res.Resok.FromdirWcc.VFS(), res.Resok.TodirWcc.VFS(), nil
+}

@@ -1,0 +1,41 @@
+package v3
+
+import (
+	"context"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Setattr is procedure 2: set attributes (RFC 1813, section 3.3.2).
+func (p *Procs) Setattr(ctx context.Context, args *nfs3.SETATTR3args, res *nfs3.SETATTR3res) (oncrpc.Reply, error) {
+	return p.call(ctx, nfs3.NFSPROC3_SETATTR, args, res)
+}
+
+// SetAttr is one SETATTR. A time that NFSv3 cannot carry (before 1970, after
+// 2106) becomes the nearest one that it can; WCC.After shows what was set.
+func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (vfs.WCC, error) {
+	if err := f.mayChange(ctx); err != nil {
+		return vfs.WCC{}, err
+	}
+	if err := checkHandle(&h); err != nil {
+		return vfs.WCC{}, err
+	}
+	args, res := nfs3.SETATTR3args{Object: fh(&h)}, nfs3.SETATTR3res{}
+	_ = args.NewAttributes.SetAttr(set) // clamped times are told by what comes back
+	if guard != nil {
+		exact := false
+		args.Guard.Check = true
+		if args.Guard.ObjCtime, exact = nfs3.Time(*guard); !exact {
+			return vfs.WCC{}, vfs.ErrNotSync // no object can have that ctime
+		}
+	}
+	reply, err := f.do(ctx, nfs3.NFSPROC3_SETATTR, &args, &res)
+	defer reply.Release()
+	if err != nil {
+		return res.Resfail.ObjWcc.VFS(), err
+	}
+	return res.Resok.ObjWcc.VFS(), nil
+}

@@ -1,0 +1,209 @@
+package v3
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// openFiles are the files that this FS has open, by handle. A server knows
+// nothing of them; so that they stay readable when their last name goes, they
+// are kept alive under a hidden name, as every NFS client has done since 1985.
+type openFiles struct {
+	mu sync.Mutex
+	m  map[vfs.Handle]*openFile
+}
+
+// openFile is one file of the table, held by n Files and by who is about to
+// take a name from it.
+type openFile struct {
+	n int // guarded by openFiles.mu
+
+	mu     sync.Mutex // held while a name is taken from the file
+	hidden *hidden    // guarded by mu; after the last hold nobody's
+}
+
+// hidden is the name that keeps a file alive, to be removed by whom it was made.
+type hidden struct {
+	fs   *FS
+	dir  vfs.Handle
+	name string
+}
+
+func (t *openFiles) add(h vfs.Handle) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.m[h]
+	if e == nil {
+		e = new(openFile)
+		if t.m == nil {
+			t.m = make(map[vfs.Handle]*openFile)
+		}
+		t.m[h] = e
+	}
+	e.n++
+}
+
+// hold returns the entry of h if h is open. The caller gives it back with release.
+func (t *openFiles) hold(h vfs.Handle) *openFile {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.m[h]
+	if e != nil {
+		e.n++
+	}
+	return e
+}
+
+// none reports whether nothing is open: then nothing needs to be looked up.
+func (t *openFiles) none() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.m) == 0
+}
+
+// release undoes an add or a hold. The last one removes the hidden name.
+func (t *openFiles) release(ctx context.Context, h vfs.Handle) error {
+	t.mu.Lock()
+	e := t.m[h]
+	e.n--
+	last := e.n == 0
+	if last {
+		delete(t.m, h)
+	}
+	t.mu.Unlock()
+	if !last || e.hidden == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
+	_, err := e.hidden.fs.remove(ctx, e.hidden.dir, e.hidden.name)
+	if err != nil && !errors.Is(err, vfs.ErrNoEnt) {
+		return fmt.Errorf("a file that was removed while open is left behind as %s: %w", e.hidden.name, err)
+	}
+	return nil
+}
+
+// hideRemoved takes name out of dir if it is an open file; done is false if it
+// is not, and a plain REMOVE will do.
+func (f *FS) hideRemoved(ctx context.Context, dir vfs.Handle, name string) (wcc vfs.WCC, done bool, err error) {
+	if f.open.none() {
+		return wcc, false, nil
+	}
+	h, _, _, err := f.Lookup(ctx, dir, name)
+	if err != nil {
+		return wcc, true, err
+	}
+	e := f.open.hold(h)
+	if e == nil {
+		return wcc, false, nil
+	}
+	defer func() { err = errors.Join(err, f.open.release(ctx, h)) }()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if f.survives(ctx, e, h) {
+		wcc, err = f.remove(ctx, dir, name)
+		return wcc, true, err
+	}
+	wcc, err = f.hide(ctx, e, dir, name)
+	return wcc, true, err
+}
+
+// survives reports whether the open file h has a name besides the one that it is
+// about to lose. e.mu is held, so that two names do not go at once for the sake
+// of each other.
+func (f *FS) survives(ctx context.Context, e *openFile, h vfs.Handle) bool {
+	if e.hidden != nil {
+		return true
+	}
+	a, err := f.GetAttr(ctx, h, vfs.MaskNlink)
+	return err == nil && a.Nlink > 1
+}
+
+// hide renames an open file. e.mu is held.
+func (f *FS) hide(ctx context.Context, e *openFile, dir vfs.Handle, name string) (vfs.WCC, error) {
+	hid := f.newHidden(dir)
+	wcc, _, err := f.rename(ctx, &move{fromDir: dir, toDir: dir, fromName: name, toName: hid.name})
+	if err == nil || errors.Is(err, vfs.ErrUnknownOutcome) {
+		e.hidden = hid // to remove a name that is not there does no harm
+	}
+	return wcc, err
+}
+
+func (f *FS) newHidden(dir vfs.Handle) *hidden {
+	var r [8]byte
+	f.opt.Rand(r[:])
+	return &hidden{fs: f, dir: dir, name: ".nfs" + hex.EncodeToString(r[:])}
+}
+
+// move is a rename on its way.
+type move struct {
+	fromDir, toDir   vfs.Handle
+	fromName, toName string
+}
+
+// openTarget returns the open file that m would replace, held, or nil.
+func (f *FS) openTarget(ctx context.Context, m *move) (*openFile, vfs.Handle) {
+	if f.open.none() || (m.fromDir == m.toDir && m.fromName == m.toName) {
+		return nil, vfs.Handle{}
+	}
+	// What is wrong with either name RENAME will tell.
+	target, _, _, err := f.Lookup(ctx, m.toDir, m.toName)
+	if err != nil {
+		return nil, target
+	}
+	return f.open.hold(target), target
+}
+
+// keep gives the open file h, which m is about to replace, a name to live on
+// under: by a hard link, so that the target's name always stands for something,
+// or by renaming where the server makes no links. In the second case undo gives
+// the name back. e.mu is held.
+func (f *FS) keep(ctx context.Context, e *openFile, h vfs.Handle, m *move) (undo func() error, err error) {
+	undo = func() error { return nil }
+	source, attr, _, err := f.Lookup(ctx, m.fromDir, m.fromName)
+	// Two names of one object stay as they are, and a directory replaces no
+	// file: the server says so, if the file is still there.
+	if err != nil || source == h || attr.Type == vfs.TypeDir || f.survives(ctx, e, h) {
+		return undo, err
+	}
+	hid := f.newHidden(m.toDir)
+	_, _, err = f.Link(ctx, h, m.toDir, hid.name)
+	if err == nil {
+		e.hidden = hid
+		return undo, nil
+	}
+	if _, ok := errors.AsType[*StatusError](err); !ok {
+		return undo, err
+	}
+	if _, err = f.hide(ctx, e, m.toDir, m.toName); err != nil {
+		return undo, err
+	}
+	return func() error {
+		_, _, err := f.rename(ctx, &move{fromDir: m.toDir, toDir: m.toDir, fromName: e.hidden.name, toName: m.toName})
+		if err == nil {
+			e.hidden = nil
+		}
+		return err
+	}, nil
+}
+
+// renameOver renames over the open file h. It gives e back.
+func (f *FS) renameOver(ctx context.Context, e *openFile, h vfs.Handle, m *move) (from, to vfs.WCC, err error) {
+	defer func() { err = errors.Join(err, f.open.release(ctx, h)) }()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	undo, err := f.keep(ctx, e, h, m)
+	if err != nil {
+		return from, to, err
+	}
+	from, to, err = f.rename(ctx, m)
+	if err != nil && !errors.Is(err, vfs.ErrUnknownOutcome) {
+		err = errors.Join(err, undo())
+	}
+	return from, to, err
+}

@@ -1,0 +1,43 @@
+package v3
+
+import (
+	"context"
+
+	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Symlink is procedure 10: make a symbolic link (RFC 1813, section 3.3.10).
+func (p *Procs) Symlink(ctx context.Context, args *nfs3.SYMLINK3args, res *nfs3.SYMLINK3res) (oncrpc.Reply, error) {
+	return p.call(ctx, nfs3.NFSPROC3_SYMLINK, args, res)
+}
+
+// defaultLinkMode is a link's mode if nobody says. It means nothing, but some
+// servers refuse a SYMLINK without one.
+const defaultLinkMode = 0o777
+
+func (f *FS) symlink(ctx context.Context, where nfs3.Diropargs3, how *vfs.CreateHow) (m made, err error) {
+	switch {
+	case how.Target == "":
+		return m, vfs.ErrInval
+	case len(how.Target) > vfs.MaxPath:
+		return m, vfs.ErrNameTooLong
+	}
+	args, res := nfs3.SYMLINK3args{Where: where}, nfs3.SYMLINK3res{}
+	args.Symlink.SymlinkData = []byte(how.Target)
+	set := &args.Symlink.SymlinkAttributes
+	_ = set.SetAttr(&how.Set) // clamped times are told by what comes back
+	set.Size.SetIt = false    // the target's length, and no other
+	if !set.Mode.SetIt {
+		set.Mode.SetIt, set.Mode.Mode = true, defaultLinkMode
+	}
+	reply, err := f.do(ctx, nfs3.NFSPROC3_SYMLINK, &args, &res)
+	defer reply.Release()
+	if err != nil {
+		m.dir = res.Resfail.DirWcc.VFS()
+		return m, err
+	}
+	ok := &res.Resok
+	return m, m.set(nfs3.NFSPROC3_SYMLINK, &ok.Obj, &ok.ObjAttributes, &ok.DirWcc)
+}

@@ -1,0 +1,218 @@
+package nfsbox
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// maxURL bounds a URL, in bytes. A longer one is an error.
+const maxURL = 16 << 10
+
+// SourcePort says from which ports connections are made.
+type SourcePort uint8
+
+// Servers that export with "secure", their default, take calls from reserved
+// ports only, which are root's.
+const (
+	SourcePortAuto     SourcePort = iota // a reserved one if the process may, else any
+	SourcePortReserved                   // a reserved one, or fail
+	SourcePortAny
+)
+
+// URL is a parsed NFS URL. The zero value of an argument is that it was not
+// given.
+type URL struct {
+	Host string // a name or an address; IPv6 without its brackets
+	Port uint16 // serves NFS and MOUNT alike
+	Path string // absolute, unescaped, as it was written otherwise; "/" if there was none
+
+	UID, GID           *uint32       // uid, gid
+	NFSPort, MountPort uint16        // nfsport, mountport
+	Version            int           // version
+	ReadSize           uint32        // rsize, bytes
+	WriteSize          uint32        // wsize, bytes
+	DirCount, MaxCount uint32        // readdir-buffer, bytes
+	Timeout            time.Duration // timeo
+	Retries            *int          // retrans
+	Reconnect          *int          // autoreconnect: attempts; -1: no end
+	SynCount           int           // tcp-syncnt
+	Interface          string        // if
+	ReadOnly           bool          // readonly
+	SourcePort         SourcePort    // resvport, noresvport
+
+	args string // as given
+}
+
+// URLError says what is wrong with a URL.
+type URLError struct {
+	Arg string // the argument that is meant; "" if it is no argument
+	Err error
+}
+
+func (e *URLError) Error() string {
+	if e.Arg == "" {
+		return "nfs URL: " + e.Err.Error()
+	}
+	return "nfs URL: argument " + e.Arg + ": " + e.Err.Error()
+}
+
+func (e *URLError) Unwrap() error { return e.Err }
+
+func badURL(format string, args ...any) error {
+	return &URLError{Err: fmt.Errorf(format, args...)}
+}
+
+// ParseURL parses an NFS URL in the grammar of libnfs:
+//
+//	nfs://[user@]<server|ipv4|[ipv6]>[:port]/path[?arg=val[&arg=val]*]
+//
+// The path is %XX-escaped ('?' must be: %3F). The arguments are those of libnfs:
+//
+//	uid=N gid=N                who is asking (default: the process)
+//	version=3                  of NFS; 4 is not built yet
+//	nfsport=N mountport=N      where NFS and MOUNT are (default: :port, or ask the portmapper)
+//	rsize=N wsize=N            bytes of one READ and WRITE, from 8192 (default: 1 MiB, or what the server takes)
+//	readdir-buffer=N[,N]       bytes of a page of a listing: all, or names and all
+//	timeo=N                    tenths of a second until a call is sent again (default: 600)
+//	retrans=N                  how often it is (default: 2)
+//	autoreconnect=-1|0|N       attempts to connect again (default: 3); -1: until the call's context ends
+//	tcp-syncnt=N if=NAME       Linux: TCP_SYNCNT of sockets, network interface they are bound to
+//	readonly                   whatever changes something is vfs.ErrROFS
+//	sec=sys xprtsec=none       krb5, krb5i, krb5p, tls and mtls are not built yet
+//	auto-traverse-mounts=0 dircache=0 debug=0
+//	                           as nfsbox always does; other values are not built yet
+//
+// and further:
+//
+//	resvport noresvport        connect from a reserved port, or from any (default: reserved if root)
+//	soft noac nconnect=1       as nfsbox always does
+//
+// An argument that is unknown, that is given twice, that has a value which makes
+// no sense or that asks for what is not built yet is a [*URLError] that names
+// it; in the last case it Is errors.ErrUnsupported.
+func ParseURL(raw string) (*URL, error) {
+	rest, ok := strings.CutPrefix(raw, "nfs://")
+	switch {
+	case len(raw) > maxURL:
+		return nil, badURL("%d bytes, at most %d allowed", len(raw), maxURL)
+	case !ok:
+		return nil, badURL("does not begin with nfs://")
+	}
+	u := new(URL)
+	rest, args, _ := strings.Cut(rest, "?")
+	server, path := rest, ""
+	if i := strings.IndexByte(rest, '/'); i >= 0 {
+		server, path = rest[:i], rest[i:]
+	}
+	if err := u.setServer(server); err != nil {
+		return nil, err
+	}
+	if err := u.setPath(path); err != nil {
+		return nil, err
+	}
+	if err := u.setArgs(args); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+// setServer parses [user@]host[:port].
+func (u *URL) setServer(s string) error {
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		return &URLError{Arg: s[:i] + "@", Err: unbuiltError("a user's name is for Kerberos, which is not built yet; say uid= and gid=")}
+	}
+	host, port := s, ""
+	switch {
+	case strings.HasPrefix(s, "["):
+		end := strings.IndexByte(s, ']')
+		if end < 0 {
+			return badURL("server %q: no ] behind the address", s)
+		}
+		host, port = strings.ReplaceAll(s[1:end], "%25", "%"), s[end+1:]
+		if a, err := netip.ParseAddr(host); err != nil || !a.Is6() {
+			return badURL("server %q: not an IPv6 address in brackets", s)
+		}
+	case strings.Count(s, ":") > 1:
+		return badURL("server %q: an IPv6 address stands in brackets", s)
+	default:
+		if i := strings.IndexByte(s, ':'); i >= 0 {
+			host, port = s[:i], s[i:]
+		}
+		if i := strings.IndexFunc(host, notHost); i >= 0 {
+			return badURL("server %q: %q cannot be in a host name", s, host[i])
+		}
+	}
+	if host == "" {
+		return badURL("no server")
+	}
+	u.Host = host
+	if port == "" {
+		return nil
+	}
+	n, err := parsePort(strings.TrimPrefix(port, ":"))
+	if err != nil || port[0] != ':' {
+		return badURL("server %q: port: %w", s, errPort)
+	}
+	u.Port = n
+	return nil
+}
+
+// notHost reports whether r can stand in no name that a resolver would take.
+func notHost(r rune) bool {
+	return r <= ' ' || r == 0x7f || strings.ContainsRune(`"%<>[\]^{|}#`, r)
+}
+
+var errPort = errors.New("a number from 1 to 65535 is wanted")
+
+func parsePort(s string) (uint16, error) {
+	n, err := parseUint(s, 1, 65535)
+	if err != nil {
+		return 0, errPort
+	}
+	return uint16(n), nil
+}
+
+// setPath takes over the path, which begins with a slash if there is one.
+func (u *URL) setPath(escaped string) error {
+	path, err := url.PathUnescape(escaped)
+	switch {
+	case err != nil:
+		return badURL("path %q: %w", escaped, err)
+	case strings.ContainsRune(path, 0):
+		return badURL("path %q: a NUL", escaped)
+	case len(path) > vfs.MaxPath:
+		return badURL("path of %d bytes, at most %d allowed", len(path), vfs.MaxPath)
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if part == ".." {
+			return badURL("path %q: \"..\" is not followed; write the path without", escaped)
+		}
+	}
+	if u.Path = path; path == "" {
+		u.Path = "/"
+	}
+	return nil
+}
+
+// String is the URL with its path escaped and its arguments as they were given.
+func (u *URL) String() string {
+	host := u.Host
+	if strings.Contains(host, ":") {
+		host = "[" + strings.ReplaceAll(host, "%", "%25") + "]"
+	}
+	if u.Port != 0 {
+		host += ":" + strconv.Itoa(int(u.Port))
+	}
+	s := "nfs://" + host + (&url.URL{Path: u.Path}).EscapedPath()
+	if u.args != "" {
+		s += "?" + u.args
+	}
+	return s
+}
