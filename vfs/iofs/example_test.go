@@ -51,9 +51,11 @@ func ExampleNew_http() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer response.Body.Close()
 	page, err := io.ReadAll(response.Body)
 	if err != nil {
+		log.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(response.StatusCode, string(page))

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/internal/job"
+	"github.com/nfsbox/nfsbox/internal/place"
+	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+type cpCmd struct {
+	Places    []string `arg:"" name:"SOURCE ... DEST" help:"What to copy, and where to: paths or nfs://host/export/path."`
+	Recursive bool     `short:"r" aliases:"R" help:"Copy directories with all that lies below them."`
+	Verify    bool     `help:"Read every copied file back and compare it with what was read."`
+	Job       string   `placeholder:"NAME" help:"Keep a record under this name; the same command goes on where it was ended."`
+	Parallel  int      `help:"Files to copy at once; 0 takes what suits the destination."`
+	NoOwner   bool     `help:"Leave owners and groups as the destination makes them."`
+	show
+}
+
+func (*cpCmd) Help() string {
+	return `Copies files, directories, symbolic links, hard links, sparse files and special files with their
+modes and times, and with their owners where that is allowed. As with cp(1), a DEST that is a directory
+receives each SOURCE under its own name, and a DEST that does not exist becomes the copy; the root of
+a server has no name of its own, and its contents go into DEST.
+
+A file appears under its name when it is complete and safe on the disk; until then it has a temporary
+name beside it. An item that fails is reported, the rest goes on, and the exit status is 2. Symbolic
+links are copied as they are and never followed at the destination.
+
+With --job, what has been finished is recorded below $XDG_STATE_HOME/nfsbox/jobs (or
+~/.local/state/nfsbox/jobs). The same command, run again after an interruption of whatever kind,
+passes over files that are recorded, unchanged, and still there.
+
+  nfsbox cp -r --verify nfs://filer/export/home ./home
+  nfsbox cp -r --job move-home nfs://old/export/home nfs://new/export/home
+  nfsbox cp notes.txt nfs://filer/export/inbox/`
+}
+
+func (c *cpCmd) Run(e *env) (err error) {
+	if err := c.check(); err != nil {
+		return &exitError{status: exitUsage, err: err}
+	}
+	sources, dest := c.Places[:len(c.Places)-1], c.Places[len(c.Places)-1]
+	record, err := openJob(c.Job)
+	if err != nil {
+		return &exitError{status: exitUsage, err: err}
+	}
+	if record != nil {
+		defer func() { err = errors.Join(err, record.Close()) }()
+	}
+	tracker := c.tracker(e)
+	var sum cpSummary
+	for _, source := range sources {
+		err = errors.Join(err, c.one(e, source, dest, record, tracker, &sum))
+		if e.ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(err, finish(tracker, &sum, err))
+}
+
+func (c *cpCmd) check() error {
+	switch {
+	case len(c.Places) < 2:
+		return errors.New("cp needs a SOURCE and a DEST")
+	case c.Job != "" && len(c.Places) > 2:
+		return errors.New("--job takes one SOURCE")
+	case c.Parallel < 0 || c.Parallel > job.MaxParallel:
+		return fmt.Errorf("--parallel takes 0 to %d", job.MaxParallel)
+	}
+	return nil
+}
+
+// cpSummary is the last event of cp.
+type cpSummary struct {
+	job.Summary
+	RPCs uint64 `json:"rpcs"`
+}
+
+// add makes s the sum of several copies.
+func (s *cpSummary) add(o *job.Summary) {
+	for _, p := range [...]struct{ to, from *uint64 }{
+		{&s.Files, &o.Files}, {&s.Dirs, &o.Dirs}, {&s.Symlinks, &o.Symlinks}, {&s.Hardlinks, &o.Hardlinks},
+		{&s.Nodes, &o.Nodes}, {&s.Bytes, &o.Bytes}, {&s.Skipped, &o.Skipped}, {&s.Verified, &o.Verified},
+		{&s.Errors, &o.Errors}, {&s.OwnersLost, &o.OwnersLost}, {&s.SetIDsLost, &o.SetIDsLost},
+		{&s.TimesLost, &o.TimesLost}, {&s.LinksSplit, &o.LinksSplit},
+	} {
+		*p.to += *p.from
+	}
+	s.Seconds += o.Seconds
+}
+
+// one copies one source.
+func (c *cpCmd) one(e *env, source, dest string, record *os.Root, tracker *progress.Tracker, sum *cpSummary) (err error) {
+	src, err := place.Open(e.ctx, source, place.Options{Rand: e.rand})
+	if err != nil {
+		return err
+	}
+	defer closePlace(src, &err, &sum.RPCs)
+	dst, err := place.Open(e.ctx, dest, place.Options{Rand: e.rand, Follow: true})
+	if err != nil {
+		return err
+	}
+	defer closePlace(dst, &err, &sum.RPCs)
+	from, err := src.Resolve(e.ctx, false)
+	if err != nil {
+		return unreachable(err)
+	}
+	if from.Attr.Type == vfs.TypeDir && !c.Recursive {
+		return &exitError{status: exitUsage, err: fmt.Errorf("%s is a directory; -r copies it with all that lies below it", source)}
+	}
+	to, name, err := c.target(e.ctx, src, dst, record)
+	if err != nil {
+		return err
+	}
+	s, err := job.Copy(e.ctx, job.CopyOptions{
+		Source: job.Place{FS: src.FS, Handle: from.Handle}, Dest: job.Place{FS: dst.FS, Handle: to}, Name: name,
+		Pool: new(bufpool.Pool), Random: randReader(e.rand), Now: time.Now, Progress: tracker,
+		Parallel: c.Parallel, Owner: !c.NoOwner, Verify: c.Verify,
+		Record: record, ID: strings.Join([]string{"cp", jobPlace(source), jobPlace(dest)}, "\x00"),
+	})
+	sum.add(&s)
+	if status := s.ExitCode(err); status != exitOK {
+		if err != nil {
+			err = fmt.Errorf("copy %s to %s: %w", source, dest, err)
+		}
+		return &exitError{status: status, err: err}
+	}
+	return nil
+}
+
+// target decides where the copy goes: into the directory that dst names, under
+// the source's own name, or to dst itself. A job that goes on keeps what was
+// decided when it began, though the copy exists by now.
+func (c *cpCmd) target(ctx context.Context, src, dst *place.Place, record *os.Root) (vfs.Handle, string, error) {
+	at, err := dst.Resolve(ctx, true)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return vfs.Handle{}, "", unreachable(err)
+	}
+	inside := err == nil && at.Attr.Type == vfs.TypeDir
+	if record != nil {
+		if inside, err = rememberInside(record, inside); err != nil {
+			return vfs.Handle{}, "", &exitError{status: exitUsage, err: err}
+		}
+	}
+	if inside {
+		return at.Handle, src.Base(), nil
+	}
+	dir, name, err := dst.Parent(ctx)
+	return dir, name, unreachable(err)
+}
+
+// unreachable makes err, if there is one, exit with status 4.
+func unreachable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", place.ErrUnreachable, err)
+}
+
+// closePlace closes p, adds its calls to rpcs and its error to err.
+func closePlace(p *place.Place, err *error, rpcs *uint64) {
+	if s, ok := p.Stats(); ok {
+		*rpcs += s.RPCs
+	}
+	*err = errors.Join(*err, p.Close())
+}
+
+// finish shows the summary. A task that has failed as a whole has none that
+// could be mistaken for a success: its errors count.
+func finish(tracker *progress.Tracker, sum *cpSummary, err error) error {
+	if err != nil && sum.Errors == 0 {
+		sum.Errors = 1
+	}
+	if ferr := tracker.Finish(sum); ferr != nil {
+		return fmt.Errorf("output: %w", ferr)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nfsbox/nfsbox/internal/place"
+	"github.com/nfsbox/nfsbox/internal/progress"
+)
+
+// The exit statuses of every command.
+const (
+	exitOK          = 0
+	exitUsage       = 1 // usage or configuration
+	exitIncomplete  = 2 // some items failed; they have been listed
+	exitDiffers     = 3 // verification found differences
+	exitUnreachable = 4 // a source or destination cannot be reached
+)
+
+// exitError is an error with the exit status it leads to. Without an err there
+// is nothing left to say: the items have been listed.
+type exitError struct {
+	status int
+	err    error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.status)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// report prints err, unless its items have been listed, and returns the exit
+// status.
+func report(e *env, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	var exit *exitError
+	if errors.As(err, &exit) {
+		if exit.err != nil {
+			complain(e, exit.err)
+		}
+		return exit.status
+	}
+	complain(e, err)
+	switch {
+	case errors.Is(err, place.ErrUsage):
+		return exitUsage
+	case errors.Is(err, place.ErrUnreachable):
+		return exitUnreachable
+	}
+	return exitIncomplete
+}
+
+// complain prints err as a line. Its text may hold names that a server chose.
+func complain(e *env, err error) {
+	if errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("interrupted: %w", err)
+	}
+	// A message that cannot be written has nowhere else to go.
+	_, _ = fmt.Fprintf(e.stderr, "nfsbox: %s\n", progress.Clean(err.Error()))
+}

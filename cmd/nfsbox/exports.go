@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+
+	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/place"
+	"github.com/nfsbox/nfsbox/internal/progress"
+)
+
+type exportsCmd struct {
+	Server string `arg:"" name:"SERVER" help:"A host name, or nfs://host[:port]/."`
+	JSON   bool   `help:"Print one line of JSON for each export, then a summary."`
+}
+
+func (*exportsCmd) Help() string {
+	return `Asks the server's MOUNT service for its exports and prints each path with the clients that it
+names: "(everyone)" if it names none.
+
+  nfsbox exports filer
+  nfsbox exports nfs://127.0.0.1:2049/`
+}
+
+// exportRow is an export in JSON.
+type exportRow struct {
+	Type   string   `json:"type"` // "export"
+	Path   string   `json:"path"`
+	Groups []string `json:"groups"`
+}
+
+func (c *exportsCmd) Run(e *env) error {
+	url := c.Server
+	if !place.IsURL(url) {
+		url = "nfs://" + strings.TrimSuffix(url, "/") + "/"
+	}
+	if _, err := nfsbox.ParseURL(url); err != nil {
+		return &exitError{status: exitUsage, err: err}
+	}
+	exports, err := nfsbox.Exports(e.ctx, url)
+	if err != nil {
+		return &exitError{status: exitUnreachable, err: fmt.Errorf("%s: %w", url, err)}
+	}
+	out := &output{w: bufio.NewWriter(e.stdout), json: c.JSON, stderr: e.stderr}
+	for _, x := range exports {
+		if err := printExport(out, x, c.JSON); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		if err := out.event(listSummary{"summary", out.entries, 0}); err != nil {
+			return err
+		}
+	}
+	if err := out.w.Flush(); err != nil {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	return nil
+}
+
+func printExport(out *output, x nfsbox.Export, asJSON bool) error {
+	if asJSON {
+		return out.event(exportRow{"export", x.Path, append([]string{}, x.Groups...)})
+	}
+	who := "(everyone)"
+	if len(x.Groups) > 0 {
+		who = strings.Join(x.Groups, ",")
+	}
+	return out.text(progress.Clean(x.Path) + " " + progress.Clean(who) + "\n")
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nfsbox/nfsbox/internal/place"
+	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+type lsCmd struct {
+	Places    []string `arg:"" name:"PLACE" help:"Directories or files: paths or nfs://host/export/path."`
+	Long      bool     `short:"l" help:"Show mode, links, owner, size and time."`
+	Recursive bool     `short:"R" help:"List all that lies below, each with its path."`
+	JSON      bool     `help:"Print one line of JSON for each, then a summary."`
+}
+
+func (*lsCmd) Help() string {
+	return `Lists directories as they arrive: the first names are there after one round trip, and memory
+does not grow with the directory. Up to 10,000 names are sorted first; a larger directory comes in
+the order of its server. With -R, every line is a path below PLACE.
+
+Characters that could steer a terminal are shown as escapes; --json has the bytes.
+
+  nfsbox ls -l nfs://filer/export/home
+  nfsbox ls -R --json nfs://127.0.0.1:2049/ | jq -r .path`
+}
+
+// sortLimit is how many entries ls collects to sort them. A larger directory is
+// printed as it comes.
+const sortLimit = 10000
+
+func (c *lsCmd) Run(e *env) error {
+	return eachPlace(e, c.Places, c.JSON, place.Options{Follow: true, Rand: e.rand}, func(out *output, p *place.Place) error {
+		r, err := p.Resolve(e.ctx, true)
+		if err != nil {
+			return err
+		}
+		l := &lister{cmd: c, out: out, fs: p.FS, ctx: e.ctx}
+		switch {
+		case r.Attr.Type != vfs.TypeDir:
+			return l.print(p.Text, r.Handle, r.Attr)
+		case c.Recursive:
+			if err := walk.Tree(e.ctx, p.FS, r.Handle, walk.Options{Parallel: 1}, l); err != nil {
+				return fmt.Errorf("%s: %w", p.Text, err)
+			}
+			return nil
+		}
+		if len(c.Places) > 1 && !c.JSON {
+			if err := out.text(progress.Clean(p.Text) + ":\n"); err != nil {
+				return err
+			}
+		}
+		if err := l.directory(r.Handle); err != nil {
+			return fmt.Errorf("%s: %w", p.Text, err)
+		}
+		return nil
+	})
+}
+
+// lister prints what it is shown. It is a walk.Visitor, of a walk that lists
+// one directory at a time.
+type lister struct {
+	cmd  *lsCmd
+	out  *output
+	fs   vfs.FS
+	ctx  context.Context
+	sort []listed
+}
+
+// listed is an entry that waits to be sorted.
+type listed struct {
+	name string
+	h    vfs.Handle
+	attr vfs.Attr
+}
+
+// directory prints the entries of dir.
+func (l *lister) directory(dir vfs.Handle) error {
+	l.sort = l.sort[:0]
+	sorting := true
+	want := vfs.Mask(0)
+	if l.cmd.Long || l.cmd.JSON {
+		want = vfs.MaskV3 | vfs.MaskHandle
+	}
+	for entry, err := range l.fs.ReadDir(l.ctx, dir, vfs.Pos{}, want, 0) {
+		if err != nil {
+			return errors.Join(l.flush(), err)
+		}
+		x := listed{string(entry.Name), entry.Handle, entry.Attr}
+		if err := l.complete(dir, &x, want); err != nil {
+			l.out.failed(x.name, fmt.Errorf("%s: %w", x.name, err))
+			continue
+		}
+		if l.sort = append(l.sort, x); sorting && len(l.sort) < sortLimit {
+			continue
+		}
+		// Too many to sort: what has been collected goes out, and the rest follows.
+		sorting = false
+		if err := l.flush(); err != nil {
+			return err
+		}
+	}
+	if sorting {
+		slices.SortFunc(l.sort, func(a, b listed) int { return strings.Compare(a.name, b.name) })
+	}
+	return l.flush()
+}
+
+// complete asks for what the server left out of a listing.
+func (l *lister) complete(dir vfs.Handle, x *listed, want vfs.Mask) (err error) {
+	if want == 0 || x.attr.Has(vfs.MaskV3) && !x.h.IsZero() {
+		return nil
+	}
+	if err := vfs.CheckName(x.name); err != nil {
+		return err
+	}
+	if x.h, _, _, err = l.fs.Lookup(l.ctx, dir, x.name); err == nil {
+		x.attr, err = l.fs.GetAttr(l.ctx, x.h, vfs.MaskV3)
+	}
+	return err
+}
+
+// flush prints what has been collected.
+func (l *lister) flush() error {
+	for _, x := range l.sort {
+		if err := l.print(x.name, x.h, x.attr); err != nil {
+			return err
+		}
+	}
+	l.sort = l.sort[:0]
+	return nil
+}
+
+// print prints one line.
+func (l *lister) print(path string, h vfs.Handle, a vfs.Attr) error {
+	if !l.cmd.Long && !l.cmd.JSON {
+		return l.out.text(progress.Clean(path) + "\n")
+	}
+	target := ""
+	if a.Type == vfs.TypeSymlink {
+		var err error
+		if target, _, err = l.fs.Readlink(l.ctx, h); err != nil {
+			l.out.failed(path, fmt.Errorf("%s: readlink: %w", path, err))
+		}
+	}
+	if l.cmd.JSON {
+		row := newRow(path, a)
+		row.Target = target
+		return l.out.event(row)
+	}
+	line := fmt.Appendf(nil, "%s %3d %5d %5d %12d %s %s", modeString(&a), a.Nlink, a.UID, a.GID, a.Size,
+		a.Mtime.Format("2006-01-02 15:04:05"), progress.Clean(path))
+	if target != "" {
+		line = fmt.Appendf(line, " -> %s", progress.Clean(target))
+	}
+	return l.out.text(string(append(line, '\n')))
+}
+
+// Enter prints the directory itself, but for the root.
+func (l *lister) Enter(_ context.Context, d *walk.Dir) error {
+	if d.Parent == nil {
+		return nil
+	}
+	return l.print(d.Path(""), d.Handle, d.Attr)
+}
+
+// Entry prints an entry.
+func (l *lister) Entry(_ context.Context, d *walk.Dir, e *vfs.Entry) error {
+	return l.print(d.Path(string(e.Name)), e.Handle, e.Attr)
+}
+
+// Fault reports what could not be listed.
+func (l *lister) Fault(_ context.Context, d *walk.Dir, name string, err error) error {
+	path := d.Path(name)
+	l.out.failed(path, fmt.Errorf("%s: %w", path, err))
+	return nil
+}
+
+// Leave has nothing to print.
+func (*lister) Leave(context.Context, *walk.Dir, error) error { return nil }

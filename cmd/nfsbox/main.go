@@ -1,0 +1,120 @@
+// Command nfsbox is NFS in user space: it looks at, copies and verifies trees on
+// NFS servers without a mount and without root, and serves a directory.
+//
+// The command is thin: it parses, makes one call, and prints. What is data goes
+// to stdout; progress and messages go to stderr.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// cli is the command line: one struct from which parsing, help and, later, man
+// pages and completion are made.
+type cli struct {
+	Demo    demoCmd    `cmd:"" help:"Serve a tree on loopback, copy it out over NFS, verify every byte, report."`
+	Serve   serveCmd   `cmd:"" help:"Serve a directory over NFSv3."`
+	Exports exportsCmd `cmd:"" help:"List what a server exports."`
+	Ls      lsCmd      `cmd:"" help:"List directories."`
+	Stat    statCmd    `cmd:"" help:"Show the attributes of files."`
+	Cat     catCmd     `cmd:"" help:"Write files to standard output."`
+	Cp      cpCmd      `cmd:"" help:"Copy files and trees."`
+	Verify  verifyCmd  `cmd:"" help:"Compare two trees, byte for byte."`
+	Version versionCmd `cmd:"" help:"Show the version."`
+}
+
+const description = `NFS without a mount and without root: look at, copy and verify trees, and serve a directory.
+
+A PLACE is a path of this host or a URL:
+
+  nfs://HOST[:PORT]/EXPORT/PATH[?ARG=VALUE&...]
+
+PORT serves NFS and MOUNT alike and leaves the portmapper out. ARGs are those of
+libnfs (uid, gid, version, nfsport, mountport, timeo, retrans, readonly, ...).
+
+Data goes to stdout, progress and messages to stderr. With --json every event is
+one line of JSON, the last of "type":"summary".
+
+Exit status: 0 done; 1 usage or configuration; 2 incomplete, some items failed
+and are listed; 3 verification found differences; 4 a source or destination
+cannot be reached.`
+
+// env is what a command gets from the world.
+type env struct {
+	ctx    context.Context
+	stdout io.Writer
+	stderr io.Writer
+	tty    bool // stderr is a terminal
+	rand   func([]byte)
+}
+
+func main() {
+	// The first signal ends the context, and whatever runs cleans up and
+	// reports. The second ends the process.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	status := run(&env{
+		ctx:    ctx,
+		stdout: os.Stdout,
+		stderr: os.Stderr,
+		tty:    isTerminal(os.Stderr),
+		rand:   func(p []byte) { _, _ = rand.Read(p) }, // crypto/rand.Read never fails
+	}, os.Args[1:])
+	os.Exit(status)
+}
+
+// isTerminal reports whether f is a terminal, as far as its mode tells.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}
+
+// run is the whole command: it returns the exit status.
+func run(e *env, args []string) int {
+	parser, exited, err := newParser(e)
+	if err != nil {
+		return report(e, err)
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	kctx, err := parser.Parse(args)
+	if *exited {
+		return exitOK // --help has printed all there is
+	}
+	if err != nil {
+		return report(e, usageError(parser, err))
+	}
+	return report(e, kctx.Run(e))
+}
+
+func newParser(e *env) (*kong.Kong, *bool, error) {
+	exited := new(bool)
+	parser, err := kong.New(&cli{},
+		kong.Name("nfsbox"),
+		kong.Description(description),
+		kong.Writers(e.stdout, e.stderr),
+		kong.Exit(func(int) { *exited = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: true}),
+	)
+	return parser, exited, err
+}
+
+// usageError says which help explains a wrong command line.
+func usageError(parser *kong.Kong, err error) error {
+	command := parser.Model.Name
+	var pe *kong.ParseError
+	if errors.As(err, &pe) && pe.Context != nil && pe.Context.Selected() != nil {
+		command += " " + pe.Context.Selected().Name
+	}
+	return &exitError{status: exitUsage, err: fmt.Errorf("%w; see %s --help", err, command)}
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+	"unicode/utf8"
+
+	"github.com/nfsbox/nfsbox/internal/place"
+	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// output is what a command prints: text, or events.
+type output struct {
+	w       *bufio.Writer
+	json    bool
+	stderr  io.Writer
+	entries uint64
+	errors  uint64
+}
+
+// event prints v as one line of JSON.
+func (o *output) event(v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if _, err = o.w.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	o.entries++
+	return nil
+}
+
+// text prints s, in which names have been cleaned.
+func (o *output) text(s string) error {
+	if _, err := o.w.WriteString(s); err != nil {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	o.entries++
+	return nil
+}
+
+// errorEvent is an item that failed.
+type errorEvent struct {
+	Type  string `json:"type"` // "error"
+	Path  string `json:"path"`
+	Error string `json:"error"`
+}
+
+// failed reports an item that failed; the command goes on.
+func (o *output) failed(path string, err error) {
+	o.errors++
+	if o.json {
+		line, merr := json.Marshal(errorEvent{"error", path, err.Error()})
+		if merr == nil {
+			// A broken stdout is found when it is flushed.
+			_, _ = o.w.Write(append(line, '\n'))
+		}
+	}
+	// A message that cannot be written has nowhere else to go.
+	_, _ = fmt.Fprintf(o.stderr, "nfsbox: %s\n", progress.Clean(err.Error()))
+}
+
+// listSummary is the last event of ls, stat and exports.
+type listSummary struct {
+	Type    string `json:"type"` // "summary"
+	Entries uint64 `json:"entries"`
+	Errors  uint64 `json:"errors"`
+}
+
+// eachPlace opens the places one after the other and calls do with each. A place
+// that fails is reported and the rest goes on.
+func eachPlace(e *env, places []string, asJSON bool, po place.Options, do func(*output, *place.Place) error) error {
+	out := &output{w: bufio.NewWriter(e.stdout), json: asJSON, stderr: e.stderr}
+	var worst error
+	for _, arg := range places {
+		if err := onePlace(e, arg, po, out, do); err != nil {
+			if e.ctx.Err() != nil {
+				return err
+			}
+			out.failed(arg, err)
+			worst = worse(worst, err)
+		}
+	}
+	if asJSON {
+		if err := out.event(listSummary{"summary", out.entries, out.errors}); err != nil {
+			return err
+		}
+	}
+	if err := out.w.Flush(); err != nil {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	if worst == nil && out.errors > 0 {
+		return &exitError{status: exitIncomplete}
+	}
+	return worst
+}
+
+func onePlace(e *env, arg string, po place.Options, out *output, do func(*output, *place.Place) error) (err error) {
+	p, err := place.Open(e.ctx, arg, po)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	return do(out, p)
+}
+
+// worse is the silent exit for an item that has been reported: the status of
+// the first place decides, but an item that failed elsewhere is "incomplete".
+func worse(before, err error) error {
+	status := exitIncomplete
+	switch {
+	case errors.Is(err, place.ErrUsage):
+		status = exitUsage
+	case errors.Is(err, place.ErrUnreachable):
+		status = exitUnreachable
+	}
+	var exit *exitError
+	if errors.As(before, &exit) && exit.status != status {
+		status = exitIncomplete
+	}
+	return &exitError{status: status}
+}
+
+// row is an object as ls and stat print it in JSON.
+type row struct {
+	Type      string `json:"type"` // "entry"
+	Path      string `json:"path"`
+	PathBytes string `json:"path_base64,omitempty"` // if the path is not UTF-8
+	Kind      string `json:"kind"`
+	Mode      string `json:"mode"` // octal
+	Nlink     uint32 `json:"nlink"`
+	UID       uint32 `json:"uid"`
+	GID       uint32 `json:"gid"`
+	Size      uint64 `json:"size"`
+	Used      uint64 `json:"used"`
+	FileID    uint64 `json:"fileid"`
+	Mtime     string `json:"mtime,omitempty"`
+	Atime     string `json:"atime,omitempty"`
+	Ctime     string `json:"ctime,omitempty"`
+	Target    string `json:"target,omitempty"`
+}
+
+func newRow(path string, a vfs.Attr) *row {
+	r := &row{
+		Type: "entry", Path: path, Kind: a.Type.String(), Mode: fmt.Sprintf("%04o", a.Mode), Nlink: a.Nlink,
+		UID: a.UID, GID: a.GID, Size: a.Size, Used: a.Used, FileID: a.FileID,
+	}
+	if !utf8.ValidString(path) {
+		r.PathBytes = base64.StdEncoding.EncodeToString([]byte(path))
+	}
+	for _, t := range []struct {
+		to   *string
+		mask vfs.Mask
+		at   time.Time
+	}{{&r.Mtime, vfs.MaskMtime, a.Mtime}, {&r.Atime, vfs.MaskAtime, a.Atime}, {&r.Ctime, vfs.MaskCtime, a.Ctime}} {
+		if a.Has(t.mask) {
+			*t.to = t.at.UTC().Format(time.RFC3339Nano)
+		}
+	}
+	return r
+}
+
+// modeString is type and permissions as ls -l shows them.
+func modeString(a *vfs.Attr) string {
+	const types = "?-dbclsp"
+	b := []byte("?rwxrwxrwx")
+	if int(a.Type) < len(types) {
+		b[0] = types[a.Type]
+	}
+	for i := range 9 {
+		if a.Mode&(1<<(8-i)) == 0 {
+			b[i+1] = '-'
+		}
+	}
+	for _, special := range []struct {
+		bit      uint32
+		at       int
+		with, no byte
+	}{{0o4000, 3, 's', 'S'}, {0o2000, 6, 's', 'S'}, {0o1000, 9, 't', 'T'}} {
+		if a.Mode&special.bit != 0 {
+			if b[special.at] == 'x' {
+				b[special.at] = special.with
+			} else {
+				b[special.at] = special.no
+			}
+		}
+	}
+	return string(b)
+}

@@ -1,0 +1,13 @@
+//go:build !unix
+
+package main
+
+import "runtime"
+
+// maxRSS is the memory that the Go runtime has taken from the system, in bytes:
+// an upper bound of what is resident.
+func maxRSS() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Sys
+}

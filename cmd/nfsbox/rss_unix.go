@@ -1,0 +1,20 @@
+//go:build unix
+
+package main
+
+import (
+	"runtime"
+	"syscall"
+)
+
+// maxRSS is the most memory that the process has had, in bytes (getrusage(2)).
+func maxRSS() uint64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	if runtime.GOOS == "darwin" || runtime.GOOS == "ios" {
+		return uint64(u.Maxrss) // bytes there, kilobytes elsewhere
+	}
+	return uint64(u.Maxrss) << 10
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain lets the scripts run the command as a process of its own.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"nfsbox": main})
+}
+
+// TestScripts runs testdata/*.txtar, a script for each command.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
+			env.Setenv("HOME", env.WorkDir)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"serve": serveScript, "sparse": sparseScript},
+	})
+}
+
+// serveScript serves a directory until the script ends:
+//
+//	serve VAR DIR [FLAG...]
+//
+// VAR becomes the URL.
+func serveScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: serve VAR DIR [FLAG...]")
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	r, w := io.Pipe()
+	ended := make(chan int, 1)
+	argv := append([]string{"serve", ts.MkAbs(args[1]), "--listen", "127.0.0.1:0", "--state-dir", ts.MkAbs(".served-" + args[0])}, args[2:]...)
+	go func() {
+		ended <- run(&env{
+			ctx: ctx, stdout: w, stderr: io.Discard,
+			rand: func(p []byte) { _, _ = rand.Read(p) }, // never fails
+		}, argv)
+		_ = w.Close() // an io.Pipe's never fails
+	}()
+	ts.Defer(func() {
+		stop()
+		if status := <-ended; status != exitOK {
+			ts.Logf("serve ended with status %d", status)
+		}
+	})
+	line, err := bufio.NewReader(r).ReadString('\n')
+	ts.Check(err)
+	ts.Setenv(args[0], strings.TrimSpace(line))
+}
+
+// sparseScript makes a file of 64 MiB with data at both ends and a hole between:
+//
+//	sparse FILE
+func sparseScript(ts *testscript.TestScript, _ bool, args []string) {
+	f, err := os.Create(ts.MkAbs(args[0]))
+	ts.Check(err)
+	_, err = f.WriteString("start")
+	ts.Check(err)
+	_, err = f.WriteAt([]byte("end"), 64<<20)
+	ts.Check(err)
+	ts.Check(f.Close())
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/internal/job"
+	"github.com/nfsbox/nfsbox/internal/place"
+)
+
+type verifyCmd struct {
+	Source   string `arg:"" name:"SOURCE" help:"A path or nfs://host/export/path."`
+	Dest     string `arg:"" name:"DEST" help:"What shall be the same."`
+	Parallel int    `help:"Files to compare at once; 0 takes the default."`
+	Owner    bool   `help:"Compare owners and groups as well."`
+	show
+}
+
+func (*verifyCmd) Help() string {
+	return `Compares two trees: names, types, sizes, every byte of every file, the targets of links, modes,
+times and which names belong to one file. What is missing, extra or different is listed. Nothing is
+changed.
+
+The exit status is 0 if all is the same, 3 if there are differences, 2 if something could not be
+compared.
+
+  nfsbox verify nfs://filer/export/home ./home
+  nfsbox verify --json ./a ./b | jq 'select(.type=="difference")'`
+}
+
+// verifySummary is the last event of verify.
+type verifySummary struct {
+	job.VerifySummary
+	RPCs uint64 `json:"rpcs"`
+}
+
+func (c *verifyCmd) Run(e *env) error {
+	if c.Parallel < 0 || c.Parallel > job.MaxParallel {
+		return &exitError{status: exitUsage, err: fmt.Errorf("--parallel takes 0 to %d", job.MaxParallel)}
+	}
+	tracker := c.tracker(e)
+	var sum verifySummary
+	err := c.verify(e, job.VerifyOptions{
+		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Parallel: c.Parallel, Owner: c.Owner,
+	}, &sum)
+	// What has failed as a whole must not look like a success.
+	if err != nil && sum.Errors == 0 && sum.Differences == 0 {
+		sum.Errors = 1
+	}
+	if ferr := tracker.Finish(&sum); ferr != nil {
+		err = errors.Join(err, fmt.Errorf("output: %w", ferr))
+	}
+	return err
+}
+
+func (c *verifyCmd) verify(e *env, o job.VerifyOptions, sum *verifySummary) (err error) {
+	for _, side := range [...]struct {
+		arg string
+		at  *job.Place
+	}{{c.Source, &o.Source}, {c.Dest, &o.Dest}} {
+		p, oerr := place.Open(e.ctx, side.arg, place.Options{Rand: e.rand, Follow: true})
+		if oerr != nil {
+			return oerr
+		}
+		defer closePlace(p, &err, &sum.RPCs)
+		r, rerr := p.Resolve(e.ctx, true)
+		if rerr != nil {
+			return unreachable(rerr)
+		}
+		*side.at = job.Place{FS: p.FS, Handle: r.Handle}
+	}
+	sum.VerifySummary, err = job.Verify(e.ctx, o)
+	if status := sum.ExitCode(err); status != exitOK {
+		return &exitError{status: status, err: err}
+	}
+	return nil
+}

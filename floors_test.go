@@ -1,0 +1,176 @@
+package nfsbox_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/nfsbox/nfsbox"
+
+// room is a package, or the packages below a folder, and all of ours that it
+// may import. The same rules stand in .golangci.yml, for direct imports.
+type room struct {
+	path  string // below the module; ending in "/": everything in that folder
+	floor int
+	may   []string // of ours; ending in "/": everything in that folder
+}
+
+// rooms are the floors of docs/architecture.md, from the ground up.
+var rooms = []room{
+	{"vfs", 1, nil},
+	{"xdr", 1, nil},
+	{"internal/bufpool", 1, nil},
+	{"internal/progress", 1, nil},
+
+	{"oncrpc", 2, []string{"xdr", "internal/bufpool"}},
+	{"export", 2, []string{"vfs"}},
+	{"vfs/vfstest", 3, []string{"vfs", "internal/memfs"}},
+	{"vfs/iofs", 2, []string{"vfs"}},
+	{"internal/proto/nfs3", 2, []string{"xdr", "vfs"}},
+	{"internal/proto/", 2, []string{"xdr"}},
+	{"internal/localfs", 2, []string{"vfs", "internal/bufpool"}},
+	{"internal/memfs", 2, []string{"vfs"}},
+	{"internal/writeback", 2, []string{"vfs", "internal/bufpool"}},
+	{"internal/walk", 2, []string{"vfs", "internal/bufpool"}},
+	{"internal/transfer", 2, []string{"vfs", "internal/bufpool"}},
+	{"internal/sim", 2, []string{"vfs"}},
+
+	{"nfsserver/", 3, []string{"oncrpc", "xdr", "vfs", "export", "internal/proto/", "internal/bufpool", "nfsserver/"}},
+	{"internal/nfsclient/", 3, []string{"oncrpc", "xdr", "vfs", "internal/proto/", "internal/bufpool", "internal/nfsclient/"}},
+	{"internal/job", 3, []string{"internal/walk", "internal/transfer", "internal/progress", "internal/bufpool", "vfs"}},
+
+	{"", 5, []string{"internal/nfsclient/", "internal/writeback", "vfs", "vfs/iofs"}},
+	{"internal/place", 6, []string{"", "internal/localfs", "vfs"}},
+	{"internal/daemon", 7, []string{"internal/place", "nfsserver/", "export", "internal/localfs", "vfs"}},
+	{"cmd/nfsbox", 8, []string{"internal/place", "internal/daemon", "internal/job", "internal/progress", "internal/walk", "internal/transfer", "vfs", "vfs/iofs", ""}},
+	{"cmd/xdrgen/", 8, []string{"cmd/xdrgen/"}},
+}
+
+// budget are the rooms that link the standard library and x/sys, and nothing
+// else, so that whoever embeds them takes on no one else's code.
+var budget = []string{"vfs", "xdr", "oncrpc", "export", "nfsserver"}
+
+// pkg is what this test reads of go list -json.
+type pkg struct {
+	ImportPath string
+	Standard   bool
+	Imports    []string
+	Deps       []string
+}
+
+func (r *room) holds(p string) bool { return matches(r.path, p) }
+
+func matches(pattern, p string) bool {
+	if dir, ok := strings.CutSuffix(pattern, "/"); ok {
+		return p == dir || strings.HasPrefix(p, pattern)
+	}
+	return p == pattern
+}
+
+// roomOf finds the room of a package by its path below the module.
+func roomOf(p string) *room {
+	for i := range rooms {
+		if rooms[i].holds(p) {
+			return &rooms[i]
+		}
+	}
+	return nil
+}
+
+// ours is the path below the module of one of our packages.
+func ours(importPath string) (string, bool) {
+	if importPath == module {
+		return "", true
+	}
+	return strings.CutPrefix(importPath, module+"/")
+}
+
+func list(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+// TestFloors holds every package against its room: imports point down, and go
+// where the room may go.
+func TestFloors(t *testing.T) {
+	for _, p := range list(t) {
+		name, ok := ours(p.ImportPath)
+		if !ok {
+			continue
+		}
+		r := roomOf(name)
+		if r == nil {
+			t.Errorf("%s is in no room: name its floor here, in .golangci.yml and in docs/architecture.md", p.ImportPath)
+			continue
+		}
+		for _, imp := range p.Imports {
+			to, ok := ours(imp)
+			if !ok {
+				continue
+			}
+			if !slices.ContainsFunc(r.may, func(m string) bool { return matches(m, to) }) {
+				t.Errorf("%s must not import %s", p.ImportPath, imp)
+			}
+			if tr := roomOf(to); tr != nil && tr != r && tr.floor >= r.floor {
+				t.Errorf("%s (floor %d) imports %s (floor %d): up, or across", p.ImportPath, r.floor, imp, tr.floor)
+			}
+		}
+	}
+}
+
+// TestBudget holds the rooms that others embed to the standard library and
+// x/sys, through everything that they import.
+func TestBudget(t *testing.T) {
+	all := list(t)
+	std := make(map[string]bool)
+	for _, p := range all {
+		std[p.ImportPath] = p.Standard
+	}
+	for _, p := range all {
+		name, ok := ours(p.ImportPath)
+		if !ok || !slices.Contains(budget, name) {
+			continue
+		}
+		for _, dep := range p.Deps {
+			if _, ours := ours(dep); !ours && !std[dep] && !strings.HasPrefix(dep, "golang.org/x/sys/") {
+				t.Errorf("%s links %s", p.ImportPath, dep)
+			}
+		}
+	}
+}
+
+// TestDepguard looks for a rule in .golangci.yml for every room.
+func TestDepguard(t *testing.T) {
+	config, err := os.ReadFile(".golangci.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rooms {
+		if r.floor > 7 || r.path == "" {
+			continue // a command imports what it likes; the root's rule has no folder
+		}
+		pattern := strings.TrimSuffix(r.path, "/") + "/*"
+		if !strings.Contains(string(config), "**/"+pattern) {
+			t.Errorf(".golangci.yml has no depguard rule for **/%s.go", pattern)
+		}
+	}
+}

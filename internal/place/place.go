@@ -1,0 +1,189 @@
+// Package place turns what people type into what the house works on: a path of
+// this host or an nfs:// URL becomes a [vfs.FS] and a path in it. Commands take
+// places; nothing below them reads an argument.
+//
+// A local place is rooted as deep as the argument allows: at the directory it
+// names, or at the directory that holds the file it names. Nothing that is done
+// through a place can reach outside that root, whatever names or links are met.
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/localfs"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// ErrUnreachable marks the error of a place that could not be opened: its server
+// does not answer, its export does not exist, its directory is not there.
+var ErrUnreachable = errors.New("cannot be reached")
+
+// ErrUsage marks the error of an argument that is no place at all.
+var ErrUsage = errors.New("not a place")
+
+// Options says how to open a place. The zero Options are those of a command.
+type Options struct {
+	// Follow makes a symbolic link that the argument itself names stand for its
+	// target, as ls and cat want it and cp -r does not.
+	Follow bool
+	// Rand is where local places take randomness from; see localfs.Options.
+	Rand func([]byte)
+	// Dial are further options for nfs:// places.
+	Dial []nfsbox.Option
+}
+
+// Place is an open place. Close it.
+type Place struct {
+	FS   vfs.FS
+	Path string // of the object below FS's root, clean; "" is the root itself
+	Text string // the argument, for messages
+	nfs  *nfsbox.Client
+}
+
+// IsURL reports whether arg is a URL rather than a path of this host.
+func IsURL(arg string) bool {
+	scheme, _, ok := strings.Cut(arg, "://")
+	return ok && scheme != "" && !strings.ContainsAny(scheme, "/.")
+}
+
+// Open opens the place that arg names. The object itself need not exist, but
+// the directory that holds it must. Errors are ErrUsage or ErrUnreachable.
+func Open(ctx context.Context, arg string, o Options) (*Place, error) {
+	switch {
+	case arg == "":
+		return nil, fmt.Errorf("an empty argument is %w; give a path or nfs://host/export/path", ErrUsage)
+	case strings.HasPrefix(arg, "nfs://"):
+		return openNFS(ctx, arg, o)
+	case IsURL(arg):
+		scheme, _, _ := strings.Cut(arg, "://")
+		return nil, fmt.Errorf("%s:// is %w that this version knows; give a path or nfs://host/export/path", scheme, ErrUsage)
+	}
+	return openLocal(arg, o)
+}
+
+func openNFS(ctx context.Context, arg string, o Options) (*Place, error) {
+	if _, err := nfsbox.ParseURL(arg); err != nil {
+		return nil, errors.Join(ErrUsage, err)
+	}
+	c, err := nfsbox.Dial(ctx, arg, o.Dial...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", arg, ErrUnreachable, err)
+	}
+	return &Place{FS: c.FS(), Path: c.Target(), Text: arg, nfs: c}, nil
+}
+
+func openLocal(arg string, o Options) (*Place, error) {
+	root, rest, err := splitLocal(arg, o.Follow || strings.HasSuffix(arg, "/"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	// The map of handles, where the file system has none of its own, need not
+	// outlive the command.
+	fsys, err := localfs.New(root, localfs.Options{Volatile: true, Rand: o.Rand})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", arg, ErrUnreachable, err)
+	}
+	return &Place{FS: fsys, Path: rest, Text: arg}, nil
+}
+
+// splitLocal divides a path of this host into the directory to root the place
+// at, and the name in it: none if the path is a directory.
+func splitLocal(arg string, follow bool) (root, name string, err error) {
+	abs, err := filepath.Abs(arg)
+	if err != nil {
+		return "", "", err
+	}
+	stat := os.Lstat
+	if follow {
+		stat = os.Stat
+	}
+	switch info, err := stat(abs); {
+	case err == nil && info.IsDir():
+		return abs, "", nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return "", "", err
+	}
+	root, name = filepath.Split(abs)
+	info, err := os.Stat(root)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: root, Err: vfs.ErrNotDir}
+	}
+	return root, name, err
+}
+
+// Resolve finds the object that the place names. follow says whether a symbolic
+// link there stands for its target. If the object does not exist, the error Is
+// fs.ErrNotExist.
+func (p *Place) Resolve(ctx context.Context, follow bool) (vfs.Resolved, error) {
+	root, attr, err := p.FS.Root(ctx)
+	if err != nil {
+		return vfs.Resolved{}, fmt.Errorf("%s: %w", p.Text, err)
+	}
+	r, err := vfs.Resolve(ctx, p.FS, root, p.Path, follow)
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", p.Text, err)
+	}
+	if r.Handle == root {
+		r.Attr = attr
+	}
+	if !r.Attr.Has(vfs.MaskV3) {
+		if r.Attr, err = p.FS.GetAttr(ctx, r.Handle, vfs.MaskV3); err != nil {
+			return r, fmt.Errorf("%s: %w", p.Text, err)
+		}
+	}
+	return r, nil
+}
+
+// Parent finds the directory that holds, or will hold, the object, and the
+// object's name in it: "" if the place is the root itself.
+func (p *Place) Parent(ctx context.Context) (dir vfs.Handle, name string, err error) {
+	root, _, err := p.FS.Root(ctx)
+	if err != nil || p.Path == "" {
+		return root, "", err
+	}
+	parent, name := path.Split(p.Path)
+	r, err := vfs.Resolve(ctx, p.FS, root, parent, true)
+	if err != nil {
+		return vfs.Handle{}, "", fmt.Errorf("%s: %w", p.Text, err)
+	}
+	return r.Handle, name, nil
+}
+
+// Base is the last part of the argument's path, as a copy of it would be named:
+// "" for the root of a server.
+func (p *Place) Base() string {
+	text := p.Text
+	if u, err := nfsbox.ParseURL(text); err == nil && p.nfs != nil {
+		text = u.Path
+	} else if abs, err := filepath.Abs(text); err == nil {
+		text = abs
+	}
+	if base := path.Base(text); base != "/" && base != "." {
+		return base
+	}
+	return ""
+}
+
+// Stats are the counters of an nfs:// place; ok is false for any other.
+func (p *Place) Stats() (s nfsbox.Stats, ok bool) {
+	if p.nfs == nil {
+		return s, false
+	}
+	return p.nfs.Stats(), true
+}
+
+// Close gives back what the place holds.
+func (p *Place) Close() error {
+	if p.nfs != nil {
+		return p.nfs.Close()
+	}
+	return vfs.CloseFS(p.FS)
+}
