@@ -48,7 +48,7 @@ var rooms = []room{
 	{"", 5, []string{"internal/nfsclient/", "internal/writeback", "vfs", "vfs/iofs"}},
 	{"internal/place", 6, []string{"", "internal/localfs", "vfs"}},
 	{"internal/daemon", 7, []string{"internal/place", "nfsserver/", "export", "internal/localfs", "vfs"}},
-	{"cmd/nfsbox", 8, []string{"internal/place", "internal/daemon", "internal/job", "internal/progress", "internal/walk", "internal/transfer", "vfs", "vfs/iofs", ""}},
+	{"cmd/nfsbox", 8, []string{"internal/place", "internal/daemon", "internal/job", "internal/progress", "internal/walk", "internal/bufpool", "vfs", ""}},
 	{"cmd/xdrgen/", 8, []string{"cmd/xdrgen/"}},
 }
 

@@ -3,6 +3,7 @@ package export
 import (
 	"context"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -12,6 +13,15 @@ import (
 type view struct {
 	t      *Table
 	caller *vfs.Caller
+	// last is the export that was used last, as the caller sees it: most callers
+	// use one, and looking their rights up again would cost every operation.
+	last atomic.Pointer[exportView]
+}
+
+// exportView is an export as a caller sees it.
+type exportView struct {
+	e  *Export
+	fs vfs.FS
 }
 
 // As returns the view that c has of all exports: a vfs.FS whose handles are
@@ -36,7 +46,17 @@ func (v *view) ref(sealed *vfs.Handle) (ref, error) {
 	if err != nil {
 		return ref{}, err
 	}
-	return ref{e: e, fs: e.FS.As(v.caller), h: h}, nil
+	return ref{e: e, fs: v.of(e), h: h}, nil
+}
+
+// of is e as the caller sees it.
+func (v *view) of(e *Export) vfs.FS {
+	if last := v.last.Load(); last != nil && last.e == e {
+		return last.fs
+	}
+	seen := &exportView{e: e, fs: e.FS.As(v.caller)}
+	v.last.Store(seen)
+	return seen.fs
 }
 
 // change opens a sealed handle for an operation that changes something.
@@ -211,12 +231,14 @@ func (v *view) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want v
 			return
 		}
 		for entry, err := range r.fs.ReadDir(ctx, r.h, from, want, maxBytes) {
-			if err == nil && !entry.Handle.IsZero() {
-				entry.Handle, err = v.t.seal(r.e.ID, &entry.Handle)
-			}
 			if err != nil {
 				yield(nil, err)
 				return
+			}
+			// A handle too long to be sealed is left out, and whoever looks the
+			// name up learns why: one object must not end the listing of others.
+			if entry.Handle, err = v.t.seal(r.e.ID, &entry.Handle); err != nil {
+				entry.Handle = vfs.Handle{}
 			}
 			if !yield(entry, nil) {
 				return

@@ -1,0 +1,135 @@
+package nfsbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/nfsserver"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// required skips a test for want of something, loudly; if NFSBOX_REQUIRE, a list
+// divided by commas, names it, the test fails instead.
+func required(t testing.TB, what, why string) {
+	t.Helper()
+	if slices.Contains(strings.Split(os.Getenv("NFSBOX_REQUIRE"), ","), what) {
+		t.Fatalf("NFSBOX_REQUIRE names %s: %s", what, why)
+	}
+	t.Skipf("NOT TESTED against %s: %s", what, why)
+}
+
+// server serves on loopback until the test ends.
+type server struct {
+	t    testing.TB
+	opt  nfsserver.Options
+	addr string
+	srv  *nfsserver.Server
+	done chan error
+}
+
+// serve serves file systems, each under its path, and returns the port.
+func serve(t testing.TB, exports ...export.Export) string {
+	t.Helper()
+	s := start(t, exports...)
+	_, port, err := net.SplitHostPort(s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+func start(t testing.TB, exports ...export.Export) *server {
+	t.Helper()
+	table, err := export.NewTable(export.Key{1, 2, 3}, exports...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: t, opt: nfsserver.Options{Exports: table}, addr: "127.0.0.1:0"}
+	s.begin()
+	t.Cleanup(s.end)
+	return s
+}
+
+// begin starts the server, the next time at the same port.
+func (s *server) begin() {
+	s.t.Helper()
+	var err error
+	if s.srv, err = nfsserver.New(s.opt); err != nil {
+		s.t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.addr, s.done = l.Addr().String(), make(chan error, 1)
+	go func() { s.done <- s.srv.Serve(l) }()
+}
+
+func (s *server) end() {
+	s.t.Helper()
+	if err := s.srv.Close(); err != nil {
+		s.t.Error(err)
+	}
+	if err := <-s.done; !errors.Is(err, nfsserver.ErrClosed) {
+		s.t.Errorf("Serve: %v", err)
+	}
+}
+
+// dial opens a URL until the test ends, as the superuser.
+func dial(t testing.TB, url string, opts ...nfsbox.Option) *nfsbox.Client {
+	t.Helper()
+	opts = append([]nfsbox.Option{nfsbox.WithCaller(vfs.Caller{})}, opts...)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	c, err := nfsbox.Dial(ctx, url, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s := c.Stats()
+		if s.InFlight != 0 || s.Dirty != 0 {
+			t.Errorf("the client left things behind: %+v", s)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// TestMain looks for goroutines of ours when all tests have cleaned up.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if left := leftBehind(); len(left) > 0 {
+		fmt.Fprintf(os.Stderr, "goroutines left behind:\n%s\n", strings.Join(left, "\n\n"))
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+func leftBehind() (left []string) {
+	for range 400 {
+		left = left[:0]
+		buf := make([]byte, 1<<20)
+		for g := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+			if strings.Contains(g, "nfsbox/nfsbox") && !strings.Contains(g, "TestMain") {
+				left = append(left, g)
+			}
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		time.Sleep(5 * time.Millisecond) // the runtime needs a moment to bury them
+	}
+	return left
+}
