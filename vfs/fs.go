@@ -65,7 +65,9 @@ type FS interface {
 	Rename(ctx context.Context, fromDir Handle, fromName string, toDir Handle, toName string) (from, to WCC, err error)
 
 	// Open opens a regular file, creating it first if how says so. The file
-	// belongs to the caller, who closes it.
+	// belongs to the caller, who closes it. Where the peer keeps no state of
+	// opens (NFSv3), an Open by handle alone need not ask it: that the handle is
+	// stale, or names no file, then shows at the first use.
 	Open(ctx context.Context, at At, how *OpenHow) (File, Opened, error)
 
 	// ReadDir lists dir from the position after which it is to go on: the zero

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"time"
@@ -114,7 +115,7 @@ type Stats struct {
 
 // wrap dresses err as package net does; io.EOF stays itself.
 func (c *Conn) wrap(op string, err error) error {
-	if err == nil || err == errEOF {
+	if err == nil || errors.Is(err, errEOF) {
 		return err
 	}
 	return opError(op, c.LocalAddr(), c.remote, err)

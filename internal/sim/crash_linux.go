@@ -76,7 +76,7 @@ func (d *Disk) draw(all []*inode, loss Loss) (lost []lostName) {
 // shadow directory: it may have had another name, or go with all that is in it.
 func (d *Disk) takeOut(l lostName) error {
 	fd, err := lookup(l.dir.fd, l.name)
-	if err == unix.ENOENT {
+	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
 	if err != nil {

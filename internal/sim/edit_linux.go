@@ -40,7 +40,7 @@ func (d *Disk) begin(dirfd int, name string, removesDir bool) (*edit, error) {
 	_, known := dir.names[base]
 	e := &edit{d: d, dir: dir, name: base, known: known}
 	fd, err := lookup(dir.fd, base)
-	if err == unix.ENOENT || err == unix.ENAMETOOLONG || err == unix.EINVAL {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, unix.EINVAL) {
 		return e, nil
 	}
 	if err != nil {

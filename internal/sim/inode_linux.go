@@ -263,7 +263,7 @@ func (d *Disk) settleName(dir *inode, name string) error {
 			errs = append(errs, d.release(i))
 		}
 		errs = append(errs, err, unix.Close(fd))
-	case err != unix.ENOENT:
+	case !errors.Is(err, unix.ENOENT):
 		errs = append(errs, err)
 	}
 	if c.old != nil {

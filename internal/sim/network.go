@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -326,7 +327,7 @@ func (l *listener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.at) }
 // opError dresses err as package net does. A deadline that passed and a
 // context that ended keep their identity.
 func opError(op string, local net.Addr, remote netip.AddrPort, err error) error {
-	if e, ok := err.(syscall.Errno); ok {
+	if e, ok := errors.AsType[syscall.Errno](err); ok {
 		err = os.NewSyscallError(op, e)
 	}
 	return &net.OpError{Op: op, Net: "tcp", Source: local, Addr: net.TCPAddrFromAddrPort(remote), Err: err}

@@ -30,8 +30,6 @@ type piece struct {
 
 func (p *piece) end() uint64 { return p.off + uint64(len(p.buf.B)) }
 
-func (p *piece) overlaps(from, to uint64) bool { return p.off < to && from < p.end() }
-
 // span is a range of bytes, [from, to).
 type span struct{ from, to uint64 }
 

@@ -90,8 +90,7 @@ func (e *env) refused(h vfs.Handle, any ...vfs.Status) {
 	e.wantStatus(err, any...)
 	_, _, err = e.fs.Link(e.ctx, h, e.dir, "name")
 	e.wantStatus(err, any...)
-	_, _, err = e.fs.Open(e.ctx, vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead})
-	e.wantStatus(err, any...)
+	e.wantStatus(e.openError(vfs.At{H: h}), any...)
 	e.wantStatus(e.listError(h, vfs.Pos{}), any...)
 	e.wantNames(e.dir)
 }

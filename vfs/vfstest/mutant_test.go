@@ -44,7 +44,7 @@ func TestMutants(t *testing.T) {
 	for name := range mutants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMutants$", "-test.timeout=60s")
+			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMutants$", "-test.failfast", "-test.timeout=60s")
 			child.Env = append(os.Environ(), mutantEnv+"="+name)
 			out, err := child.CombinedOutput()
 			var exit *exec.ExitError
