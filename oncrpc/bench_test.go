@@ -1,6 +1,8 @@
 package oncrpc
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/xdr"
@@ -8,11 +10,10 @@ import (
 
 func BenchmarkNull(b *testing.B) {
 	for _, depth := range []int{1, 64} {
-		b.Run(map[int]string{1: "depth=1", 64: "depth=64"}[depth], func(b *testing.B) {
-			_, srv, c := pair(b, ServerOptions{}, ClientOptions{})
+		b.Run(fmt.Sprintf("depth=%d", depth), func(b *testing.B) {
+			_, _, c := pair(b, ServerOptions{}, ClientOptions{})
 			p := proc(procNull)
 			b.ReportAllocs()
-			b.SetParallelism(depth) // times GOMAXPROCS callers
 			if depth == 1 {
 				for b.Loop() {
 					r, err := c.Call(b.Context(), p, Auth{}, xdr.Void{}, xdr.Void{})
@@ -23,7 +24,7 @@ func BenchmarkNull(b *testing.B) {
 				}
 				return
 			}
-			b.SetParallelism(depth / 2)
+			b.SetParallelism(max(1, depth/runtime.GOMAXPROCS(0)))
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					r, err := c.Call(b.Context(), p, Auth{}, xdr.Void{}, xdr.Void{})
@@ -34,7 +35,6 @@ func BenchmarkNull(b *testing.B) {
 					r.Release()
 				}
 			})
-			_ = srv
 		})
 	}
 }

@@ -87,6 +87,10 @@ const (
 	// under way. Time-outs are this coarse.
 	tickEvery = 10 * time.Millisecond
 
+	// clientIdle closes a connection without calls: a minute before Linux nfsd
+	// and our own server would.
+	clientIdle = 5 * time.Minute
+
 	// writeRounds is how many writes one caller does for others before a
 	// goroutine takes over: nobody's own call waits for everybody's.
 	writeRounds = 4
@@ -129,7 +133,9 @@ const (
 
 	// DefaultMaxRequestBytes is how much memory requests may take, all
 	// connections together and requests up to smallRecord left out. At the
-	// bound connections with large requests are not read.
+	// bound connections with large requests are not read, but for one, which
+	// may take what its record needs. Buffers come in powers of two, so that
+	// what the process holds can be twice as much.
 	DefaultMaxRequestBytes = 256 << 20
 
 	// DefaultIdleTimeout closes a connection that has neither sent a request
@@ -159,6 +165,11 @@ const (
 	// inlineReply is the size up to which an encoded reply is copied into the
 	// write; a longer one is written from its own buffer.
 	inlineReply = 4096
+
+	// maxReplyHint bounds the buffer with which a reply begins. It is as large
+	// as the procedure's longest reply so far, so that long ones (listings of
+	// directories) do not grow step by step every time; up to this.
+	maxReplyHint = 64 << 10
 
 	// acceptPauseMin and acceptPauseMax bound the pause after a failed
 	// accept: out of descriptors, most likely, and some may come back.

@@ -53,21 +53,22 @@ type Client struct {
 
 	bytesIn, bytesOut atomic.Uint64
 
-	mu       sync.Mutex // guards what follows, and what is marked so in call and clientConn
-	closed   bool
-	conn     *clientConn   // takes new calls; nil: dial
-	conns    []*clientConn // conn, and retired ones that still owe replies
-	attempt  *attempt      // the dial under way
-	failures int           // dials in a row that led to nothing
-	next     uint32        // the next transaction number
-	issued   uint64        // how many there have been
-	slots    [slotCount]*call
-	free     []*call // calls to be used again
-	inFlight int
-	timer    *time.Timer
-	ticking  bool
-	now      time.Time // as of the last tick
-	stats    Stats
+	mu        sync.Mutex // guards what follows, and what is marked so in call and clientConn
+	closed    bool
+	conn      *clientConn   // takes new calls; nil: dial
+	conns     []*clientConn // conn, and retired ones that still owe replies
+	attempt   *attempt      // the dial under way
+	failures  int           // dials in a row that led to nothing
+	next      uint32        // the next transaction number
+	issued    uint64        // how many there have been
+	slots     [slotCount]*call
+	free      []*call // calls to be used again
+	inFlight  int
+	timer     *time.Timer
+	ticking   bool
+	now       time.Time // as of the last tick
+	idleSince time.Time // when ticks found nothing to do; zero: they have
+	stats     Stats
 }
 
 // Stats are counters of a client. All but InFlight, Conns and Buffers only grow.

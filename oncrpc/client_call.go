@@ -104,6 +104,9 @@ func (c *Client) exchange(pc *call) (Reply, error) {
 // try sends the call once and waits. An error means that there is no reply.
 func (c *Client) try(pc *call) error {
 	pc.wrote, pc.finished, pc.err = false, false, nil
+	if err := pc.ctx.Err(); err != nil {
+		return err
+	}
 	cc, err := c.connection(pc.ctx)
 	if err != nil {
 		return err

@@ -2,10 +2,12 @@ package oncrpc
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/bufpool"
@@ -26,9 +28,7 @@ type clientConn struct {
 	// Guarded by Client.mu.
 	err       error // why the connection is over
 	retired   bool
-	replied   bool // has given a reply
-	calls     int  // tries that stand on it
-	bulks     int  // of them, those that wait for bulk
+	calls     int // tries that stand on it
 	queue     []*call
 	flushing  bool      // there is a writer
 	writer    *call     // the caller who writes; nil: a goroutine
@@ -41,6 +41,8 @@ type clientConn struct {
 	out     batch
 	sending []sending
 	pushed  int64 // bytes of out written so far
+
+	bulks atomic.Int32 // calls that wait for bulk
 
 	// The reader's.
 	r     recordReader
@@ -67,7 +69,7 @@ func (cc *clientConn) send(pc *call) {
 	pc.conn = cc
 	cc.calls++
 	if pc.bulkRes != nil {
-		cc.bulks++
+		cc.bulks.Add(1)
 	}
 	if cc.err != nil {
 		pc.finish(cc.err)
@@ -181,8 +183,14 @@ func (pc *call) giveBack() {
 	}
 }
 
-// append encodes one call.
+// append encodes one call. An encoder that panics does so among calls of others,
+// whose goroutine this may be; the one who has passed it gets an error.
 func (cc *clientConn) append(pc *call) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("encoding the arguments: panic: %v", p)
+		}
+	}()
 	b := &cc.out
 	at, before := len(b.head), b.bytes()
 	b.head = appendCall(beginRecord(b.head), pc.xid, pc.proc, &pc.auth)

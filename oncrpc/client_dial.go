@@ -143,7 +143,7 @@ func (cc *clientConn) leave(pc *call) {
 	pc.conn = nil
 	cc.calls--
 	if pc.bulkRes != nil {
-		cc.bulks--
+		cc.bulks.Add(-1)
 	}
 	if cc.retired && cc.calls == 0 {
 		cc.fail(errRetired)

@@ -18,7 +18,7 @@ import (
 var past = time.Unix(1, 0)
 
 // lost wraps what ended a connection.
-func lost(err error) error { return fmt.Errorf("oncrpc: connection lost: %w", err) }
+func lost(err error) error { return fmt.Errorf("connection lost: %w", err) }
 
 // urge makes the reader and the writer give pc back. Client.mu is held.
 func (cc *clientConn) urge(pc *call) {
@@ -124,7 +124,7 @@ func (c *Client) tickOn() {
 		return
 	}
 	c.ticking = true
-	c.now = time.Now()
+	c.now, c.idleSince = time.Now(), time.Time{}
 	if c.timer == nil {
 		c.timer = time.AfterFunc(tickEvery, c.tick)
 		return
@@ -133,7 +133,8 @@ func (c *Client) tickOn() {
 }
 
 // tick ends the tries that are overdue, and urges whoever holds on to calls
-// that are over. It runs again as long as there are calls.
+// that are over. It runs again as long as there are calls, and once when there
+// have been none for long.
 func (c *Client) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,6 +164,24 @@ func (c *Client) tick() {
 	}
 	if c.ticking {
 		c.timer.Reset(tickEvery)
+	} else {
+		c.rest()
+	}
+}
+
+// rest waits for the time to close connections that nobody uses: before the
+// server does, perhaps just when a call that must not be repeated is on its
+// way. Client.mu is held.
+func (c *Client) rest() {
+	if c.idleSince.IsZero() {
+		c.idleSince = c.now
+	}
+	if left := clientIdle - c.now.Sub(c.idleSince); left > 0 {
+		c.timer.Reset(left)
+		return
+	}
+	for len(c.conns) > 0 {
+		c.conns[0].fail(errIdle)
 	}
 }
 

@@ -120,7 +120,7 @@ func (cc *clientConn) next() error {
 			err = cc.r.skip()
 		}
 		return err
-	case pc == nil:
+	case pc == nil || cc.rec == nil:
 		return cc.r.skip()
 	}
 	if cc.rec, err = cc.r.rest(&cc.c.pool, cc.rec, nil); err != nil {
@@ -157,11 +157,8 @@ func (cc *clientConn) more(n int) error {
 // lookAhead decides how much a read takes in beyond what it needs.
 func (cc *clientConn) lookAhead() {
 	cc.whole = false
-	c := cc.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	cc.r.ahead = len(cc.r.buf)
-	if cc.bulks > 0 {
+	if cc.bulks.Load() > 0 {
 		cc.r.ahead = bulkReadAhead
 	}
 }
@@ -176,15 +173,19 @@ func (cc *clientConn) lookup(xid uint32) *call {
 }
 
 // claim finds the call that waits for this reply, and borrows its result if
-// that takes bulk. Without a call, the reply is counted.
+// that takes bulk; if it does not, and the reply is here, it is handed over at
+// once. Without a call, the reply is counted.
 func (cc *clientConn) claim(xid uint32) (pc *call, bulk bool, err error) {
 	c := cc.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if pc = cc.lookup(xid); pc != nil {
 		cc.stray = 0
-		if pc.bulkRes != nil {
+		switch {
+		case pc.bulkRes != nil:
 			pc.reading, cc.sink = true, pc
+		case cc.whole:
+			cc.hand(pc)
 		}
 		return pc, pc.bulkRes != nil, nil
 	}
@@ -216,7 +217,6 @@ func (cc *clientConn) hand(pc *call) {
 	c := cc.c
 	pc.rec, pc.tail = cc.rec, cc.tail
 	cc.rec, cc.tail = nil, nil
-	cc.replied = true
 	c.failures = 0
 	c.stats.Replies++
 	pc.finish(nil)

@@ -572,6 +572,9 @@ func TestBadArguments(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	if _, err := c.Call(t.Context(), proc(procEcho), Auth{}, panics{}, &opaque{}); err == nil || !strings.Contains(err.Error(), "panic") {
+		t.Errorf("arguments that panic: %v", err)
+	}
 	_, err := c.Call(t.Context(), proc(procEcho), Auth{Body: make([]byte, 401)}, &opaque{}, &opaque{})
 	if !isLength(err) || !strings.Contains(err.Error(), "ECHO") {
 		t.Errorf("credential above its bound: %v", err)
@@ -580,3 +583,8 @@ func TestBadArguments(t *testing.T) {
 		t.Errorf("the server has seen %d calls", n)
 	}
 }
+
+// panics are arguments that do.
+type panics struct{}
+
+func (panics) AppendXDR([]byte) ([]byte, error) { panic("no such thing") }

@@ -240,7 +240,8 @@ func TestServerDoesNotRead(t *testing.T) {
 	})
 }
 
-// TestIdleClient: without calls there is no timer.
+// TestIdleClient: without calls there are no ticks, and after five minutes no
+// connection; then the next call dials.
 func TestIdleClient(t *testing.T) {
 	inBubble(t, ClientOptions{}, 0, func(b *bubble) {
 		done := begin(func() error { return callEcho(b.t.Context(), b.c, procEcho, "x") })
@@ -251,11 +252,27 @@ func TestIdleClient(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Hour)
-		b.c.mu.Lock()
-		defer b.c.mu.Unlock()
-		if b.c.ticking {
-			t.Error("the clock runs")
+		time.Sleep(clientIdle - time.Second)
+		if n := b.c.Stats().Conns; n != 1 || b.c.ticks() {
+			t.Errorf("%d connections; ticks: %v", n, b.c.ticks())
+		}
+		time.Sleep(2 * time.Second)
+		if n := b.c.Stats().Conns; n != 0 {
+			t.Errorf("%d connections after five minutes", n)
+		}
+		r.mustCloseNow()
+		done = begin(func() error { return callEcho(b.t.Context(), b.c, procOnce, "y") })
+		r = b.accept()
+		xid, _, args = r.call()
+		r.send(record(accepted(xid, args)))
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	})
+}
+
+func (c *Client) ticks() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ticking
 }

@@ -7,13 +7,15 @@
 //
 // # Bulk
 //
-// File data is never copied on its way. Arguments and results that are
-// [xdr.BulkArgs] leave in one vectored write: the head, the bytes where they
-// are, the tail. A result that is an [xdr.BulkResult] is read from the socket
-// into the caller's buffer, across the fragments that some servers cut their
-// records into. (Bulk of up to 2 KiB is copied next to its head, which is
-// cheaper, and connections other than plain sockets get one copied buffer,
-// because there a vectored write would be several.)
+// File data is not copied on its way out: arguments and results that are
+// [xdr.BulkArgs] leave in one vectored write, the head, the bytes where they
+// are, the tail. On its way in, only what has come with the head is copied: a
+// result that is an [xdr.BulkResult] is read from the socket into the caller's
+// buffer, across the fragments that some servers cut their records into, and a
+// request into the buffer that its handler will see. (Bulk of up to 2 KiB is
+// copied next to its head, which is cheaper, and connections other than plain
+// sockets get one copied buffer, because there a vectored write would be
+// several.)
 //
 // # One write for many
 //
@@ -46,8 +48,9 @@
 // other call that was sent and got no reply is an [ErrUnknownOutcome]. A
 // connection on which a call timed out takes no new calls, but is kept until its
 // other calls have their replies or time-outs, too. One timer, which runs while
-// there are calls, does all of this: a call costs no timer, no goroutine and no
-// allocation.
+// there are calls, does all of this: on a plain socket a call costs no timer, no
+// goroutine and no allocation. A connection without calls is closed before the
+// server would do it.
 //
 // # The server
 //

@@ -13,12 +13,12 @@ var ErrTimeout error = timeoutError{}
 
 type timeoutError struct{}
 
-func (timeoutError) Error() string        { return "oncrpc: no reply in time" }
+func (timeoutError) Error() string        { return "no reply in time" }
 func (timeoutError) Timeout() bool        { return true }
 func (timeoutError) Is(target error) bool { return target == os.ErrDeadlineExceeded }
 
 // ErrClosed is returned by calls on a client that was closed.
-var ErrClosed = errors.New("oncrpc: client closed")
+var ErrClosed = errors.New("client closed")
 
 // ErrServerClosed is returned by [Server.Serve] after Shutdown or Close.
 var ErrServerClosed = errors.New("oncrpc: server closed")
@@ -43,34 +43,34 @@ var ErrDrop = errors.New("oncrpc: drop the call")
 
 // Errors for which a connection is given up.
 var (
-	errRecordEnd   = errors.New("oncrpc: end of record")
-	errFragments   = fmt.Errorf("oncrpc: record has more than %d fragments", maxFragments)
-	errEmpties     = fmt.Errorf("oncrpc: record has more than %d empty fragments", maxEmptyFragments)
-	errNotCall     = errors.New("oncrpc: message to a server is no call")
-	errNotReply    = errors.New("oncrpc: message to a client is no reply")
-	errCutMessage  = errors.New("oncrpc: record too short for an RPC message")
-	errStray       = fmt.Errorf("oncrpc: %d replies in a row to calls never made; the peer is no RPC server", maxStray)
-	errNoProgress  = errors.New("oncrpc: connection reads without bytes or error")
+	errRecordEnd   = errors.New("end of record")
+	errFragments   = fmt.Errorf("record has more than %d fragments", maxFragments)
+	errEmpties     = fmt.Errorf("record has more than %d empty fragments", maxEmptyFragments)
+	errNotCall     = errors.New("message to a server is no call")
+	errNotReply    = errors.New("message to a client is no reply")
+	errCutMessage  = errors.New("record too short for an RPC message")
+	errStray       = fmt.Errorf("%d replies in a row to calls never made; the peer is no RPC server", maxStray)
+	errNoProgress  = errors.New("connection reads without bytes or error")
 	errNotReading  = fmt.Errorf("the server does not take what it is sent: %w", ErrTimeout)
-	errNotTaking   = errors.New("oncrpc: the client does not take its replies")
-	errRetired     = errors.New("oncrpc: connection retired")
-	errDetached    = errors.New("oncrpc: caller has left")
-	errIdle        = errors.New("oncrpc: connection idle")
-	errSlow        = errors.New("oncrpc: request takes too long to arrive")
-	errDraining    = errors.New("oncrpc: server is shutting down")
-	errEvicted     = errors.New("oncrpc: idle connection closed to make room")
-	errEarlyData   = errors.New("oncrpc: data sent between STARTTLS and the handshake")
-	errExited      = errors.New("oncrpc: handler ended its goroutine")
-	errReplyTwice  = errors.New("oncrpc: handler replied twice")
-	errConnGone    = errors.New("oncrpc: connection is gone")
-	errBulkTooLong = errors.New("oncrpc: more bulk than its buffer holds")
+	errNotTaking   = errors.New("the client does not take its replies")
+	errRetired     = errors.New("connection retired")
+	errDetached    = errors.New("caller has left")
+	errIdle        = errors.New("connection idle")
+	errSlow        = errors.New("request takes too long to arrive")
+	errDraining    = errors.New("server is shutting down")
+	errEvicted     = errors.New("idle connection closed to make room")
+	errEarlyData   = errors.New("data sent between STARTTLS and the handshake")
+	errExited      = errors.New("handler ended its goroutine")
+	errReplyTwice  = errors.New("handler replied twice")
+	errConnGone    = errors.New("connection is gone")
+	errBulkTooLong = errors.New("more bulk than its buffer holds")
 )
 
 // RecordError reports a record longer than allowed. The connection is closed.
 type RecordError struct{ Len, Max int64 }
 
 func (e *RecordError) Error() string {
-	return fmt.Sprintf("oncrpc: record of at least %d bytes, at most %d allowed", e.Len, e.Max)
+	return fmt.Sprintf("record of at least %d bytes, at most %d allowed", e.Len, e.Max)
 }
 
 // AcceptStat is the status of an accepted call (accept_stat, RFC 5531, section 9).
@@ -113,9 +113,9 @@ type AcceptError struct {
 
 func (e *AcceptError) Error() string {
 	if e.Stat == ProgMismatch {
-		return fmt.Sprintf("oncrpc: %v, but %d to %d", e.Stat, e.Low, e.High)
+		return fmt.Sprintf("%v, but %d to %d", e.Stat, e.Low, e.High)
 	}
-	return "oncrpc: " + e.Stat.String()
+	return e.Stat.String()
 }
 
 // RejectStat says why a call was denied (reject_stat, RFC 5531, section 9).
@@ -161,18 +161,18 @@ type DeniedError struct {
 func (e *DeniedError) Error() string {
 	switch e.Stat {
 	case RPCMismatch:
-		return fmt.Sprintf("oncrpc: denied: RPC_MISMATCH: the server speaks RPC versions %d to %d", e.Low, e.High)
+		return fmt.Sprintf("denied: RPC_MISMATCH: the server speaks RPC versions %d to %d", e.Low, e.High)
 	case AuthRejected:
-		return fmt.Sprintf("oncrpc: denied: AUTH_ERROR: %v", e.Auth)
+		return fmt.Sprintf("denied: AUTH_ERROR: %v", e.Auth)
 	}
-	return fmt.Sprintf("oncrpc: denied: reject_stat %d", uint32(e.Stat))
+	return fmt.Sprintf("denied: reject_stat %d", uint32(e.Stat))
 }
 
 // AuthError is a handler's answer to a credential that it does not take: the
 // client receives MSG_DENIED with AUTH_ERROR.
 type AuthError struct{ Stat AuthStat }
 
-func (e *AuthError) Error() string { return "oncrpc: credential refused: " + e.Stat.String() }
+func (e *AuthError) Error() string { return "credential refused: " + e.Stat.String() }
 
 // isGarbage reports whether a handler's error says that the arguments did not
 // decode.

@@ -136,7 +136,9 @@ func FuzzServer(f *testing.F) {
 		})
 		_, _ = nc.Write(stream) // the server may close
 		_ = nc.Close()          // always answers nil
-		<-answers               // closed, by whomever
+		if err := <-answers; err != nil && !gone(err) {
+			t.Fatal(err)
+		}
 		waitFor(t, "the connection's end", func() bool { return srv.Stats().Conns == 0 })
 		waitFor(t, "all buffers", func() bool { return srv.Stats().Buffers == 0 && s.pool.Outstanding() == 0 })
 	})

@@ -99,7 +99,7 @@ func decodeReply(d *xdr.Decoder) (verf Auth, err error) {
 		d.Fail(&xdr.ValueError{What: "reply_stat", Value: int64(s)})
 	}
 	if d.Err() != nil {
-		return Auth{}, fmt.Errorf("oncrpc: malformed reply: %w", d.Err())
+		return Auth{}, fmt.Errorf("malformed reply: %w", d.Err())
 	}
 	return verf, err
 }

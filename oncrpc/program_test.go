@@ -3,6 +3,7 @@ package oncrpc
 import (
 	"context"
 	"errors"
+	"hash/crc32"
 	"net"
 	"runtime"
 	"strings"
@@ -174,19 +175,19 @@ func (r *writeRes) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// pattern fills p with bytes that depend on seed and position.
+// pattern fills p with bytes that depend on seed and position. The period is a
+// prime, so that data at a wrong place is wrong data.
 func pattern(p []byte, seed uint32) {
-	for i := range p {
-		p[i] = byte(seed) + byte(i) + byte(i>>8)*7
+	n := min(len(p), 1021)
+	for i := range n {
+		p[i] = byte(seed) + byte(i)
+	}
+	for n > 0 && n < len(p) {
+		n += copy(p[n:], p[:n])
 	}
 }
 
-func sum(p []byte) (s uint32) {
-	for _, b := range p {
-		s = s*31 + uint32(b)
-	}
-	return s
-}
+func sum(p []byte) uint32 { return crc32.ChecksumIEEE(p) }
 
 // service is the test program's server side.
 type service struct {
@@ -256,6 +257,16 @@ func (s *service) wait(ctx context.Context, _ *Call) error {
 	return nil
 }
 
+// begun waits for a call of WAIT.
+func (s *service) begun(t testing.TB) {
+	t.Helper()
+	select {
+	case <-s.seen:
+	case <-time.After(patience):
+		t.Fatal("the call does not arrive")
+	}
+}
+
 var errTest = errors.New("disk on fire")
 
 func (s *service) fail(_ context.Context, c *Call) error {
@@ -289,7 +300,7 @@ func (s *service) fail(_ context.Context, c *Call) error {
 	return errTest
 }
 
-// lost is a pool's count that is checked when the test is over.
+// checkPool checks, at the end of the test, that the service's bulk has come back.
 func checkPool(t testing.TB, s *service) {
 	t.Cleanup(func() {
 		if n := s.pool.Outstanding(); n != 0 {

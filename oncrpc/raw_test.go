@@ -1,6 +1,7 @@
 package oncrpc
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -176,6 +177,8 @@ func (l *pipeListener) dial() (net.Conn, error) {
 		return nil, io.ErrClosedPipe
 	}
 }
+
+func (l *pipeListener) dialContext(context.Context) (net.Conn, error) { return l.dial() }
 
 type pipeAddr struct{}
 

@@ -77,7 +77,7 @@ func (o *ServerOptions) defaults() {
 // concurrently.
 type Server struct {
 	o        ServerOptions
-	services []Service
+	services []binding
 	pool     bufpool.Pool
 	budget   budget
 	calls    sync.Pool // of *Call
@@ -134,10 +134,12 @@ func NewServer(services []Service, o ServerOptions) (*Server, error) {
 	}
 	s := &Server{
 		o:         o,
-		services:  append([]Service(nil), services...),
 		budget:    budget{free: o.MaxRequestBytes},
 		listeners: make(map[net.Listener]struct{}),
 		conns:     make(map[*serverConn]struct{}),
+	}
+	for _, svc := range services {
+		s.services = append(s.services, binding{svc, make([]atomic.Int32, len(svc.Program.Procs))})
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s, nil
@@ -302,9 +304,15 @@ func (s *Server) Stats() ServerStats {
 	}
 }
 
+// binding is a service at work.
+type binding struct {
+	Service
+	hints []atomic.Int32 // by procedure: how long its replies get
+}
+
 // find returns the service and the index of the procedure that a call asks for,
 // or what it must be answered.
-func (s *Server) find(prog, vers, proc uint32) (*Service, int, error) {
+func (s *Server) find(prog, vers, proc uint32) (*binding, int, error) {
 	var low, high uint32
 	known := false
 	for i := range s.services {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/bufpool"
@@ -28,6 +29,7 @@ type Call struct {
 	rec       *bufpool.Buffer // the request
 	allowance allowance
 	handler   Handler
+	hint      *atomic.Int32 // of the procedure; nil: it has none
 	reply     answered
 }
 
@@ -84,7 +86,7 @@ func (c *Call) bind(prog, vers, proc uint32) error {
 		return err
 	}
 	if i >= 0 {
-		c.Proc = &svc.Program.Procs[i]
+		c.Proc, c.hint = &svc.Program.Procs[i], &svc.hints[i]
 	}
 	if i >= 0 && i < len(svc.Handlers) {
 		c.handler = svc.Handlers[i]
@@ -202,7 +204,7 @@ func (sc *serverConn) secure() error {
 	}
 	nc, err := sc.s.o.Secure(sc.nc)
 	if err != nil {
-		return fmt.Errorf("oncrpc: securing the connection: %w", err)
+		return fmt.Errorf("securing the connection: %w", err)
 	}
 	if err := nc.SetDeadline(time.Time{}); err != nil {
 		return err

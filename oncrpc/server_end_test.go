@@ -19,14 +19,17 @@ func TestShutdown(t *testing.T) {
 	srv, addr := startServer(t, s, ServerOptions{})
 	r := dialRaw(t, addr)
 	r.send(record(message(1, procWait, nil)))
-	<-s.seen
+	s.begun(t)
 	r.send(record(message(2, procRead, words(5, size))))
 	half := dialRaw(t, addr)
 	half.send(words(lastFragment | 100))
-	waitFor(t, "the read", func() bool { return srv.Stats().Calls == 2 && s.pool.Outstanding() == 1 })
+	waitFor(t, "the read", func() bool { return srv.Stats().Calls == 2 && s.pool.Outstanding() == 1 && srv.Stats().Conns == 2 })
 	done := make(chan error)
 	go func() { done <- srv.Shutdown(t.Context()) }()
 	half.mustClose()
+	if err := half.nc.Close(); err != nil {
+		t.Error(err)
+	}
 	if _, err := net.Dial("tcp", addr); err == nil {
 		t.Error("the server still listens")
 	}
@@ -72,7 +75,7 @@ func TestShutdownGivesUp(t *testing.T) {
 	srv, addr := startServer(t, s, ServerOptions{})
 	r := dialRaw(t, addr)
 	r.send(record(message(1, procWait, nil)))
-	<-s.seen
+	s.begun(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := srv.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -103,7 +106,7 @@ func TestServerClientCloses(t *testing.T) {
 	srv, addr := startServer(t, s, ServerOptions{})
 	r := dialRaw(t, addr)
 	r.send(record(message(1, procWait, nil)))
-	<-s.seen
+	s.begun(t)
 	if err := r.nc.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +115,7 @@ func TestServerClientCloses(t *testing.T) {
 	r.mustClose()
 	r = dialRaw(t, addr)
 	r.send(record(message(2, procWait, nil)))
-	<-s.seen
+	s.begun(t)
 	if err := r.nc.Close(); err != nil {
 		t.Fatal(err)
 	}

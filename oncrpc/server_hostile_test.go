@@ -24,7 +24,7 @@ func head(xid, kind, rpc, prog, vers, number uint32, credLen, verfLen uint32) []
 	return append(b, make([]byte, int(verfLen)+xdr.Pad(int(verfLen)))...)
 }
 
-var closes = errors.New("the connection is closed")
+var errCloses = errors.New("the connection is closed")
 
 // hostileCalls are messages, and what a server says to them.
 var hostileCalls = []struct {
@@ -38,8 +38,8 @@ var hostileCalls = []struct {
 	{"long credential", head(1, 0, 2, testProgram, testVersion, 0, 401, 0), &DeniedError{Stat: AuthRejected, Auth: AuthBadCred}},
 	{"long verifier", head(1, 0, 2, testProgram, testVersion, 0, 0, 404), &DeniedError{Stat: AuthRejected, Auth: AuthBadVerf}},
 	{"endless credential", words(1, 0, 2, testProgram, testVersion, 0, 0, 0xffffffff), &DeniedError{Stat: AuthRejected, Auth: AuthBadCred}},
-	{"cut credential", words(1, 0, 2, testProgram, testVersion, 0, 0, 400, 1), closes},
-	{"no verifier", words(1, 0, 2, testProgram, testVersion, 0, 0, 0), closes},
+	{"cut credential", words(1, 0, 2, testProgram, testVersion, 0, 0, 400, 1), errCloses},
+	{"no verifier", words(1, 0, 2, testProgram, testVersion, 0, 0, 0), errCloses},
 	{"RPC version 1", head(1, 0, 1, testProgram, testVersion, 0, 0, 0), &DeniedError{Stat: RPCMismatch, Low: 2, High: 2}},
 	{"RPC version 3, nothing else", words(1, 0, 3), &DeniedError{Stat: RPCMismatch, Low: 2, High: 2}},
 	{"other program", head(1, 0, 2, 100003, testVersion, 0, 0, 0), &AcceptError{Stat: ProgUnavail}},
@@ -63,11 +63,11 @@ var hostileCalls = []struct {
 	{"handler's reply does not encode", message(1, procFail, str("bad")), &AcceptError{Stat: GarbageArgs}},
 	{"handler denies", message(1, procFail, str("auth")), &DeniedError{Stat: AuthRejected, Auth: AuthTooWeak}},
 	{"TLS probe", append(words(1, 0, 2, testProgram, testVersion, 0, AuthTLS, 0), words(0, 0)...), &DeniedError{Stat: AuthRejected, Auth: AuthRejectedCred}},
-	{"a reply", words(1, 1, 0, 0, 0, 0), closes},
-	{"neither call nor reply", words(1, 2, 2, testProgram, testVersion, 0, 0, 0, 0, 0), closes},
-	{"nothing", nil, closes},
-	{"three bytes", []byte{0, 0, 0}, closes},
-	{"text", []byte("GET / HTTP/1.1\r\nHost: example\r\n\r\n"), closes},
+	{"a reply", words(1, 1, 0, 0, 0, 0), errCloses},
+	{"neither call nor reply", words(1, 2, 2, testProgram, testVersion, 0, 0, 0, 0, 0), errCloses},
+	{"nothing", nil, errCloses},
+	{"three bytes", []byte{0, 0, 0}, errCloses},
+	{"text", []byte("GET / HTTP/1.1\r\nHost: example\r\n\r\n"), errCloses},
 }
 
 // TestServerAnswers sends each message in several cuts, over TCP and over a
@@ -117,7 +117,7 @@ func TestServerAnswers(t *testing.T) {
 }
 
 func checkAnswer(t *testing.T, r *rawConn, rec []byte, want error) {
-	if errors.Is(want, closes) {
+	if errors.Is(want, errCloses) {
 		_, _ = r.nc.Write(rec) // the server may close half-way
 		r.mustClose()
 		return
@@ -304,12 +304,16 @@ func TestServerBudget(t *testing.T) {
 	srv, addr := startServer(t, newService(), o)
 	rec := record(message(7, procWrite, append(words(0, size), make([]byte, size+4)...)))
 	var raws []*rawConn
-	sent := make(chan error, senders)
+	sent, rest := make(chan error, senders), make(chan struct{})
 	for range senders {
 		r := dialRaw(t, addr)
 		raws = append(raws, r)
 		go func() {
 			_, err := r.nc.Write(rec[:len(rec)*3/4])
+			<-rest
+			if err == nil {
+				_, err = r.nc.Write(rec[len(rec)*3/4:])
+			}
 			sent <- err
 		}()
 	}
@@ -322,24 +326,9 @@ func TestServerBudget(t *testing.T) {
 			t.Fatalf("%d bytes of requests", n)
 		}
 	}
-	for _, r := range raws {
-		go func() {
-			if err := <-sent; err != nil {
-				t.Error(err)
-			}
-			_, _ = r.nc.Write(nil)
-		}()
-	}
-	done := make(chan error, senders)
-	for _, r := range raws {
-		go func() {
-			// The first part may still be on its way; a connection keeps order.
-			_, err := r.nc.Write(rec[len(rec)*3/4:])
-			done <- err
-		}()
-	}
+	close(rest)
 	for range senders {
-		if err := <-done; err != nil {
+		if err := <-sent; err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -385,15 +374,16 @@ func TestServerMaxConns(t *testing.T) {
 	for i := range uint32(3) {
 		r := dialRaw(t, addr)
 		r.send(record(message(i, procWait, nil)))
-		<-s.seen
+		s.begun(t)
 		busy = append(busy, r)
 	}
 	silent := dialRaw(t, addr)
 	silent.send(record(message(9, procNull, nil)))
 	silent.mustReply(9)
+	waitFor(t, "silence", func() bool { return srv.silent() == 1 })
 	fourth := dialRaw(t, addr)
 	fourth.send(record(message(10, procWait, nil)))
-	<-s.seen
+	s.begun(t)
 	silent.mustClose()
 	dialRaw(t, addr).mustClose()
 	close(s.gate)
@@ -405,6 +395,18 @@ func TestServerMaxConns(t *testing.T) {
 	if st := srv.Stats(); st.Evicted != 1 || st.Refused != 1 {
 		t.Errorf("%+v", st)
 	}
+}
+
+// silent is how many connections might make room.
+func (s *Server) silent() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for sc := range s.conns {
+		if _, ok := sc.silentSince(); ok {
+			n++
+		}
+	}
+	return n
 }
 
 // TestServerCallsBound fills one connection with calls: it is not read any
@@ -420,7 +422,7 @@ func TestServerCallsBound(t *testing.T) {
 		r.send(record(message(i, procWait, nil)))
 	}
 	for range 3 {
-		<-s.seen
+		s.begun(t)
 	}
 	if err := callEcho(t.Context(), c, procEcho, "others"); err != nil {
 		t.Fatal(err)

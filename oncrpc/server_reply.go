@@ -26,12 +26,15 @@ func (c *Call) Reply(res xdr.Appender) error {
 	if c.reply.buf != nil {
 		return errReplyTwice
 	}
-	b := c.begin()
+	b := c.begin(int(c.hint.Load()))
 	var err error
 	if b, err = res.AppendXDR(b); err == nil {
 		err = endRecord(b, 0, 0)
 	}
 	c.reply.buf.B = b
+	if n := int32(min(len(b), maxReplyHint)); n > c.hint.Load() {
+		c.hint.Store(n)
+	}
 	if err != nil {
 		c.reply.drop()
 	}
@@ -55,7 +58,7 @@ func (c *Call) ReplyBulk(res xdr.BulkArgs, owner Releaser) error {
 }
 
 func (c *Call) replyBulk(res xdr.BulkArgs, bulk []byte, owner Releaser) error {
-	b := c.begin()
+	b := c.begin(0)
 	c.reply.bulk, c.reply.owner = bulk, owner
 	var err error
 	if b, err = res.AppendHead(b); err == nil {
@@ -71,14 +74,15 @@ func (c *Call) replyBulk(res xdr.BulkArgs, bulk []byte, owner Releaser) error {
 	return err
 }
 
-// begin lends the reply's buffer and fills in the head of an accepted reply.
-func (c *Call) begin() []byte {
-	c.reply.buf = c.sc.s.pool.Get(0)
-	return appendAccepted(beginRecord(c.reply.buf.B), c.XID, nil, Success)
+// begin lends a buffer for a reply of about n bytes and fills in the head of an
+// accepted one.
+func (c *Call) begin(n int) []byte {
+	c.reply.buf = c.sc.s.pool.Get(n)
+	return appendAccepted(beginRecord(c.reply.buf.B[:0]), c.XID, nil, Success)
 }
 
 // replyVoid, replyError and replyStartTLS are records that cannot be too long.
-func (c *Call) replyVoid() { c.short(c.begin()) }
+func (c *Call) replyVoid() { c.short(c.begin(0)) }
 
 func (c *Call) replyError(err error) {
 	c.reply.buf = c.sc.s.pool.Get(0)

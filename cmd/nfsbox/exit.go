@@ -57,8 +57,15 @@ func report(e *env, err error) int {
 	return exitIncomplete
 }
 
-// complain prints err as a line. Its text may hold names that a server chose.
+// complain prints err as a line, or, if it is several errors joined, each as
+// its own. Their texts may hold names that a server chose.
 func complain(e *env, err error) {
+	if all, ok := err.(interface{ Unwrap() []error }); ok && errors.Join(all.Unwrap()...).Error() == err.Error() { //nolint:errorlint // it is this error's own shape that matters
+		for _, one := range all.Unwrap() {
+			complain(e, one)
+		}
+		return
+	}
 	if errors.Is(err, context.Canceled) {
 		err = fmt.Errorf("interrupted: %w", err)
 	}

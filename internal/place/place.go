@@ -29,6 +29,12 @@ var ErrUnreachable = errors.New("cannot be reached")
 // ErrUsage marks the error of an argument that is no place at all.
 var ErrUsage = errors.New("not a place")
 
+// usageError is an ErrUsage that says itself what is wrong.
+type usageError struct{ error }
+
+func (e usageError) Is(target error) bool { return target == ErrUsage }
+func (e usageError) Unwrap() error        { return e.error }
+
 // Options says how to open a place. The zero Options are those of a command.
 type Options struct {
 	// Follow makes a symbolic link that the argument itself names stand for its
@@ -71,7 +77,7 @@ func Open(ctx context.Context, arg string, o Options) (*Place, error) {
 
 func openNFS(ctx context.Context, arg string, o Options) (*Place, error) {
 	if _, err := nfsbox.ParseURL(arg); err != nil {
-		return nil, errors.Join(ErrUsage, err)
+		return nil, usageError{err}
 	}
 	c, err := nfsbox.Dial(ctx, arg, o.Dial...)
 	if err != nil {

@@ -1,0 +1,104 @@
+package oncrpc
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/bufpool"
+)
+
+// moody is a source that gives a byte or some at a time, and, before each, an
+// error that passes.
+type moody struct {
+	p    []byte
+	step int
+	next bool
+}
+
+func (m *moody) Read(p []byte) (int, error) {
+	if m.next = !m.next; m.next {
+		return 0, os.ErrDeadlineExceeded
+	}
+	if len(m.p) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, m.p[:min(m.step, len(m.p))])
+	m.p = m.p[n:]
+	return n, nil
+}
+
+// TestRecordResumes interrupts the record reader before every read: it loses no
+// byte and sees none twice.
+func TestRecordResumes(t *testing.T) {
+	text := make([]byte, 10000)
+	pattern(text, 1)
+	stream := join(record(pieces(text, 999)...), record(text), record(nil, nil, text[:5]))
+	for _, step := range []int{1, 3, 100, 5000} {
+		var pool bufpool.Pool
+		r := recordReader{src: &moody{p: stream, step: step}, buf: make([]byte, 256), ahead: 256, max: 1 << 20}
+		again := func(f func() error) error {
+			for {
+				if err := f(); !errors.Is(err, os.ErrDeadlineExceeded) {
+					return err
+				}
+			}
+		}
+		for i, want := range [][]byte{text, text, text[:5]} {
+			if err := again(r.begin); err != nil {
+				t.Fatalf("step %d, record %d: %v", step, i, err)
+			}
+			b := pool.Get(0)
+			err := again(func() (err error) {
+				b, err = r.rest(&pool, b, nil)
+				return err
+			})
+			if err != nil || !bytes.Equal(b.B, want) {
+				t.Fatalf("step %d, record %d: %d bytes, %v", step, i, len(b.B), err)
+			}
+			b.Release()
+		}
+		if err := again(r.begin); !errors.Is(err, io.EOF) {
+			t.Errorf("step %d, at the end: %v", step, err)
+		}
+		if n := pool.Outstanding(); n != 0 {
+			t.Errorf("step %d: %d buffers lost", step, n)
+		}
+	}
+}
+
+// TestRecordGrowth announces much: memory follows what arrives.
+func TestRecordGrowth(t *testing.T) {
+	for _, arrived := range []int{0, 100, 5000, 70000} {
+		var pool bufpool.Pool
+		stream := append(words(lastFragment|64<<20), make([]byte, arrived)...)
+		r := recordReader{src: bytes.NewReader(stream), buf: make([]byte, 256), ahead: 256, max: 64 << 20}
+		if err := r.begin(); err != nil {
+			t.Fatal(err)
+		}
+		b := pool.Get(0)
+		b, err := r.rest(&pool, b, nil)
+		if !errors.Is(err, io.ErrUnexpectedEOF) || len(b.B) != arrived {
+			t.Errorf("%d bytes, %v", len(b.B), err)
+		}
+		// The pool rounds up to a power of two.
+		if most := 2 * max(arrived*growFactor, smallRecord); cap(b.B) > most {
+			t.Errorf("a buffer of %d for %d bytes", cap(b.B), arrived)
+		}
+		b.Release()
+	}
+}
+
+// silence is a source that never gives anything, not even an error.
+type silence struct{}
+
+func (silence) Read([]byte) (int, error) { return 0, nil }
+
+func TestRecordSilence(t *testing.T) {
+	r := recordReader{src: silence{}, buf: make([]byte, 16), ahead: 16, max: 16}
+	if err := r.begin(); !errors.Is(err, errNoProgress) {
+		t.Errorf("begin: %v", err)
+	}
+}
