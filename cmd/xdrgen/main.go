@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"go/token"
 	"io"
 	"os"
 	"path/filepath"
@@ -57,6 +58,9 @@ func compile(spec, out string, opt emit.Options) error {
 			return err
 		}
 		opt.Package = filepath.Base(dir)
+	}
+	if !token.IsIdentifier(opt.Package) {
+		return fmt.Errorf("%s is no name of a package; give one with -pkg", opt.Package)
 	}
 	src, err := read(spec)
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// GETUUIDres is GETUUIDres.
+// GETUUIDres is a struct of getuuid.x.
 type GETUUIDres struct {
+	// fixed: no length before it
 	Uuid [16]byte
 }
 

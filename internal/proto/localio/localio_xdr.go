@@ -11,8 +11,9 @@ const (
 	UUID_SIZE = 16
 )
 
-// UUID_IS_LOCALargs is UUID_IS_LOCALargs.
+// UUID_IS_LOCALargs is a struct of localio.x.
 type UUID_IS_LOCALargs struct {
+	// fixed: no length before it
 	Uuid [16]byte
 }
 

@@ -46,6 +46,8 @@ type genLocalioType struct {
 	limits []genLocalioLimit
 }
 
+// genLocalioEncode encodes v behind something else, in memory that was used before:
+// whatever was there must not show.
 func genLocalioEncode(t *testing.T, v genLocalioValue) []byte {
 	t.Helper()
 	const head = "head"
@@ -53,8 +55,10 @@ func genLocalioEncode(t *testing.T, v genLocalioValue) []byte {
 	if err != nil {
 		t.Fatalf("%+v: %v", v, err)
 	}
-	if string(b[:len(head)]) != head || len(b)%4 != 0 {
-		t.Fatalf("%+v is encoded as %x", v, b)
+	used := bytes.Repeat([]byte{0xa5}, len(b))
+	again, err := v.AppendXDR(append(used[:0], head...))
+	if err != nil || !bytes.Equal(again, b) || string(b[:len(head)]) != head || len(b)%4 != 0 {
+		t.Fatalf("%+v is encoded as %x, and as %x: %v", v, b, again, err)
 	}
 	return b[len(head):]
 }
@@ -65,7 +69,8 @@ func TestLocalioRoundTrip(t *testing.T) {
 	for _, typ := range genLocalioTypes() {
 		t.Run(typ.name, func(t *testing.T) {
 			used := typ.fresh()
-			for _, v := range typ.values {
+			// Twice, so that what was empty follows what was full.
+			for _, v := range append(typ.values, typ.values...) {
 				b := genLocalioEncode(t, v)
 				for _, into := range []genLocalioValue{typ.fresh(), used} {
 					d := xdr.NewDecoder(b)

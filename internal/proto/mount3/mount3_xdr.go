@@ -11,19 +11,20 @@ import (
 
 // Constants of the specification.
 const (
-	MNTPATHLEN = 1024
 	// bytes in a path, at most
-	MNTNAMLEN = 255
+	MNTPATHLEN = 1024
 	// bytes in a name, at most
-	FHSIZE = 32
+	MNTNAMLEN = 255
 	// bytes in a version 1 file handle
+	FHSIZE = 32
+	// bytes in a version 3 file handle, at most
 	FHSIZE3 = 64
 )
 
-// Fhandle is fhandle.
+// Fhandle is the type fhandle of mount3.x.
 type Fhandle = [32]byte
 
-// Mountstat3 is the enum mountstat3.
+// Mountstat3 is the enum mountstat3 of mount3.x.
 type Mountstat3 int32
 
 // The values of Mountstat3.
@@ -67,7 +68,7 @@ func (v Mountstat3) String() string {
 	return "mountstat3(" + strconv.Itoa(int(v)) + ")"
 }
 
-// Mountres3Ok is mountres3_ok.
+// Mountres3Ok is the struct mountres3_ok of mount3.x.
 type Mountres3Ok struct {
 	Fhandle     []byte // at most 64
 	AuthFlavors []int32
@@ -107,8 +108,8 @@ func (v *Mountres3Ok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Mountres3 is the union mountres3. FhsStatus selects which of the other
-// fields travels; decoding leaves the others as they are.
+// Mountres3 is the union mountres3 of mount3.x. FhsStatus selects
+// which of the other fields travels; decoding leaves the others as they are.
 type Mountres3 struct {
 	FhsStatus Mountstat3
 	Mountinfo Mountres3Ok
@@ -144,8 +145,8 @@ func (v *Mountres3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Fhstatus is the union fhstatus. FhsStatus selects which of the other
-// fields travels; decoding leaves the others as they are.
+// Fhstatus is the union fhstatus of mount3.x. FhsStatus selects
+// which of the other fields travels; decoding leaves the others as they are.
 //
 // Version 1 answers MNT with an errno of UNIX, 0 for success.
 type Fhstatus struct {
@@ -183,7 +184,7 @@ func (v *Fhstatus) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Mountargs is mountargs.
+// Mountargs is the struct mountargs of mount3.x.
 type Mountargs struct {
 	Path []byte // at most 1024
 }
@@ -203,7 +204,7 @@ func (v *Mountargs) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Mountlist is mountlist, a linked list on the wire.
+// Mountlist is the linked list mountlist of mount3.x.
 type Mountlist []Mountbody
 
 // AppendXDR appends the encoding of v to b; see [xdr.Appender].
@@ -231,7 +232,7 @@ func (v *Mountlist) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Mountbody is mountbody, one element of a linked list.
+// Mountbody is the list element mountbody of mount3.x.
 type Mountbody struct {
 	MlHostname  []byte // at most 255
 	MlDirectory []byte // at most 1024
@@ -257,8 +258,8 @@ func (v *Mountbody) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Next decodes the next element of a list of mountbody into v. It is false at the end of
-// the list, which it consumes, and on an error, which d.Err then returns.
+// Next decodes the next element of a list into v. It is false at the end of the
+// list, which it consumes, and on an error, which d.Err then returns.
 func (v *Mountbody) Next(d *xdr.Decoder) bool { return d.Bool() && v.DecodeXDR(d) == nil }
 
 // AppendNext appends v as the next element of a list; xdr.AppendBool(b, false)
@@ -279,7 +280,7 @@ func (v *Mountbody) AppendNext(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// Groups is groups, a linked list on the wire.
+// Groups is the linked list groups of mount3.x.
 type Groups []Groupnode
 
 // AppendXDR appends the encoding of v to b; see [xdr.Appender].
@@ -307,7 +308,7 @@ func (v *Groups) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Groupnode is groupnode, one element of a linked list.
+// Groupnode is the list element groupnode of mount3.x.
 type Groupnode struct {
 	GrName []byte // at most 255
 }
@@ -327,8 +328,8 @@ func (v *Groupnode) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Next decodes the next element of a list of groupnode into v. It is false at the end of
-// the list, which it consumes, and on an error, which d.Err then returns.
+// Next decodes the next element of a list into v. It is false at the end of the
+// list, which it consumes, and on an error, which d.Err then returns.
 func (v *Groupnode) Next(d *xdr.Decoder) bool { return d.Bool() && v.DecodeXDR(d) == nil }
 
 // AppendNext appends v as the next element of a list; xdr.AppendBool(b, false)
@@ -345,7 +346,7 @@ func (v *Groupnode) AppendNext(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// Exports is exports, a linked list on the wire.
+// Exports is the linked list exports of mount3.x.
 type Exports []Exportnode
 
 // AppendXDR appends the encoding of v to b; see [xdr.Appender].
@@ -373,7 +374,7 @@ func (v *Exports) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Exportnode is exportnode, one element of a linked list.
+// Exportnode is the list element exportnode of mount3.x.
 type Exportnode struct {
 	ExDir    []byte // at most 1024
 	ExGroups Groups
@@ -402,8 +403,8 @@ func (v *Exportnode) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Next decodes the next element of a list of exportnode into v. It is false at the end of
-// the list, which it consumes, and on an error, which d.Err then returns.
+// Next decodes the next element of a list into v. It is false at the end of the
+// list, which it consumes, and on an error, which d.Err then returns.
 func (v *Exportnode) Next(d *xdr.Decoder) bool { return d.Bool() && v.DecodeXDR(d) == nil }
 
 // AppendNext appends v as the next element of a list; xdr.AppendBool(b, false)

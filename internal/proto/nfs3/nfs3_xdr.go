@@ -11,8 +11,8 @@ import (
 
 // Constants of the specification.
 const (
-	NFS3_FHSIZE = 64
 	// bytes in a file handle, at most
+	NFS3_FHSIZE         = 64
 	NFS3_COOKIEVERFSIZE = 8
 	NFS3_CREATEVERFSIZE = 8
 	NFS3_WRITEVERFSIZE  = 8
@@ -28,16 +28,16 @@ const (
 	FSF3_CANSETTIME     = 16
 )
 
-// Cookieverf3 is cookieverf3.
+// Cookieverf3 is the type cookieverf3 of nfs3.x.
 type Cookieverf3 = [8]byte
 
-// Createverf3 is createverf3.
+// Createverf3 is the type createverf3 of nfs3.x.
 type Createverf3 = [8]byte
 
-// Writeverf3 is writeverf3.
+// Writeverf3 is the type writeverf3 of nfs3.x.
 type Writeverf3 = [8]byte
 
-// Nfsstat3 is the enum nfsstat3.
+// Nfsstat3 is the enum nfsstat3 of nfs3.x.
 //
 // Every result starts with one (RFC 1813, section 2.6).
 type Nfsstat3 int32
@@ -140,7 +140,7 @@ func (v Nfsstat3) String() string {
 	return "nfsstat3(" + strconv.Itoa(int(v)) + ")"
 }
 
-// Ftype3 is the enum ftype3.
+// Ftype3 is the enum ftype3 of nfs3.x.
 type Ftype3 int32
 
 // The values of Ftype3.
@@ -175,7 +175,7 @@ func (v Ftype3) String() string {
 	return "ftype3(" + strconv.Itoa(int(v)) + ")"
 }
 
-// Specdata3 is specdata3.
+// Specdata3 is the struct specdata3 of nfs3.x.
 type Specdata3 struct {
 	Specdata1 uint32
 	Specdata2 uint32
@@ -210,7 +210,7 @@ func (v *Specdata3) putBlock(p *[8]byte) {
 	binary.BigEndian.PutUint32(p[4:8], v.Specdata2)
 }
 
-// NfsFh3 is nfs_fh3.
+// NfsFh3 is the struct nfs_fh3 of nfs3.x.
 type NfsFh3 struct {
 	Data []byte // at most 64
 }
@@ -230,7 +230,7 @@ func (v *NfsFh3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Nfstime3 is nfstime3.
+// Nfstime3 is the struct nfstime3 of nfs3.x.
 type Nfstime3 struct {
 	Seconds  uint32
 	Nseconds uint32
@@ -265,7 +265,7 @@ func (v *Nfstime3) putBlock(p *[8]byte) {
 	binary.BigEndian.PutUint32(p[4:8], v.Nseconds)
 }
 
-// Fattr3 is fattr3.
+// Fattr3 is the struct fattr3 of nfs3.x.
 type Fattr3 struct {
 	Type   Ftype3
 	Mode   uint32
@@ -341,8 +341,8 @@ func (v *Fattr3) putBlock(p *[84]byte) {
 	binary.BigEndian.PutUint32(p[80:84], v.Ctime.Nseconds)
 }
 
-// PostOpAttr is the union post_op_attr. AttributesFollow selects which of the other
-// fields travels; decoding leaves the others as they are.
+// PostOpAttr is the union post_op_attr of nfs3.x. AttributesFollow selects
+// which of the other fields travels; decoding leaves the others as they are.
 type PostOpAttr struct {
 	AttributesFollow bool
 	Attributes       Fattr3
@@ -374,7 +374,7 @@ func (v *PostOpAttr) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// WccAttr is wcc_attr.
+// WccAttr is the struct wcc_attr of nfs3.x.
 type WccAttr struct {
 	Size  uint64
 	Mtime Nfstime3
@@ -416,8 +416,8 @@ func (v *WccAttr) putBlock(p *[24]byte) {
 	binary.BigEndian.PutUint32(p[20:24], v.Ctime.Nseconds)
 }
 
-// PreOpAttr is the union pre_op_attr. AttributesFollow selects which of the other
-// fields travels; decoding leaves the others as they are.
+// PreOpAttr is the union pre_op_attr of nfs3.x. AttributesFollow selects
+// which of the other fields travels; decoding leaves the others as they are.
 type PreOpAttr struct {
 	AttributesFollow bool
 	Attributes       WccAttr
@@ -457,7 +457,7 @@ func (v *PreOpAttr) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// WccData is wcc_data.
+// WccData is the struct wcc_data of nfs3.x.
 type WccData struct {
 	Before PreOpAttr
 	After  PostOpAttr
@@ -500,8 +500,8 @@ func (v *WccData) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// PostOpFh3 is the union post_op_fh3. HandleFollows selects which of the other
-// fields travels; decoding leaves the others as they are.
+// PostOpFh3 is the union post_op_fh3 of nfs3.x. HandleFollows selects
+// which of the other fields travels; decoding leaves the others as they are.
 type PostOpFh3 struct {
 	HandleFollows bool
 	Handle        NfsFh3
@@ -533,7 +533,7 @@ func (v *PostOpFh3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// TimeHow is the enum time_how.
+// TimeHow is the enum time_how of nfs3.x.
 type TimeHow int32
 
 // The values of TimeHow.
@@ -556,8 +556,8 @@ func (v TimeHow) String() string {
 	return "time_how(" + strconv.Itoa(int(v)) + ")"
 }
 
-// SetMode3 is the union set_mode3. SetIt selects which of the other
-// fields travels; decoding leaves the others as they are.
+// SetMode3 is the union set_mode3 of nfs3.x. SetIt selects
+// which of the other fields travels; decoding leaves the others as they are.
 type SetMode3 struct {
 	SetIt bool
 	Mode  uint32
@@ -585,8 +585,8 @@ func (v *SetMode3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SetUid3 is the union set_uid3. SetIt selects which of the other
-// fields travels; decoding leaves the others as they are.
+// SetUid3 is the union set_uid3 of nfs3.x. SetIt selects
+// which of the other fields travels; decoding leaves the others as they are.
 type SetUid3 struct {
 	SetIt bool
 	Uid   uint32
@@ -614,8 +614,8 @@ func (v *SetUid3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SetGid3 is the union set_gid3. SetIt selects which of the other
-// fields travels; decoding leaves the others as they are.
+// SetGid3 is the union set_gid3 of nfs3.x. SetIt selects
+// which of the other fields travels; decoding leaves the others as they are.
 type SetGid3 struct {
 	SetIt bool
 	Gid   uint32
@@ -643,8 +643,8 @@ func (v *SetGid3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SetSize3 is the union set_size3. SetIt selects which of the other
-// fields travels; decoding leaves the others as they are.
+// SetSize3 is the union set_size3 of nfs3.x. SetIt selects
+// which of the other fields travels; decoding leaves the others as they are.
 type SetSize3 struct {
 	SetIt bool
 	Size  uint64
@@ -672,8 +672,8 @@ func (v *SetSize3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SetAtime is the union set_atime. SetIt selects which of the other
-// fields travels; decoding leaves the others as they are.
+// SetAtime is the union set_atime of nfs3.x. SetIt selects
+// which of the other fields travels; decoding leaves the others as they are.
 type SetAtime struct {
 	SetIt TimeHow
 	Atime Nfstime3
@@ -711,8 +711,8 @@ func (v *SetAtime) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SetMtime is the union set_mtime. SetIt selects which of the other
-// fields travels; decoding leaves the others as they are.
+// SetMtime is the union set_mtime of nfs3.x. SetIt selects
+// which of the other fields travels; decoding leaves the others as they are.
 type SetMtime struct {
 	SetIt TimeHow
 	Mtime Nfstime3
@@ -750,7 +750,7 @@ func (v *SetMtime) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Sattr3 is sattr3.
+// Sattr3 is the struct sattr3 of nfs3.x.
 type Sattr3 struct {
 	Mode  SetMode3
 	Uid   SetUid3
@@ -811,7 +811,7 @@ func (v *Sattr3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Diropargs3 is diropargs3.
+// Diropargs3 is the struct diropargs3 of nfs3.x.
 type Diropargs3 struct {
 	Dir  NfsFh3
 	Name []byte
@@ -837,7 +837,7 @@ func (v *Diropargs3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// GETATTR3args is GETATTR3args.
+// GETATTR3args is a struct of nfs3.x.
 type GETATTR3args struct {
 	Object NfsFh3
 }
@@ -857,7 +857,7 @@ func (v *GETATTR3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// GETATTR3resok is GETATTR3resok.
+// GETATTR3resok is a struct of nfs3.x.
 type GETATTR3resok struct {
 	ObjAttributes Fattr3
 }
@@ -889,8 +889,8 @@ func (v *GETATTR3resok) putBlock(p *[84]byte) {
 	v.ObjAttributes.putBlock((*[84]byte)(p[0:84]))
 }
 
-// GETATTR3res is the union GETATTR3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// GETATTR3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type GETATTR3res struct {
 	Status Nfsstat3
 	Resok  GETATTR3resok
@@ -926,8 +926,8 @@ func (v *GETATTR3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Sattrguard3 is the union sattrguard3. Check selects which of the other
-// fields travels; decoding leaves the others as they are.
+// Sattrguard3 is the union sattrguard3 of nfs3.x. Check selects
+// which of the other fields travels; decoding leaves the others as they are.
 type Sattrguard3 struct {
 	Check    bool
 	ObjCtime Nfstime3
@@ -961,7 +961,7 @@ func (v *Sattrguard3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SETATTR3args is SETATTR3args.
+// SETATTR3args is a struct of nfs3.x.
 type SETATTR3args struct {
 	Object        NfsFh3
 	NewAttributes Sattr3
@@ -1037,7 +1037,7 @@ func (v *SETATTR3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SETATTR3resok is SETATTR3resok.
+// SETATTR3resok is a struct of nfs3.x.
 type SETATTR3resok struct {
 	ObjWcc WccData
 }
@@ -1079,7 +1079,7 @@ func (v *SETATTR3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SETATTR3resfail is SETATTR3resfail.
+// SETATTR3resfail is a struct of nfs3.x.
 type SETATTR3resfail struct {
 	ObjWcc WccData
 }
@@ -1121,8 +1121,8 @@ func (v *SETATTR3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SETATTR3res is the union SETATTR3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// SETATTR3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type SETATTR3res struct {
 	Status  Nfsstat3
 	Resok   SETATTR3resok
@@ -1167,7 +1167,7 @@ func (v *SETATTR3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// LOOKUP3args is LOOKUP3args.
+// LOOKUP3args is a struct of nfs3.x.
 type LOOKUP3args struct {
 	What Diropargs3
 }
@@ -1192,7 +1192,7 @@ func (v *LOOKUP3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// LOOKUP3resok is LOOKUP3resok.
+// LOOKUP3resok is a struct of nfs3.x.
 type LOOKUP3resok struct {
 	Object        NfsFh3
 	ObjAttributes PostOpAttr
@@ -1238,7 +1238,7 @@ func (v *LOOKUP3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// LOOKUP3resfail is LOOKUP3resfail.
+// LOOKUP3resfail is a struct of nfs3.x.
 type LOOKUP3resfail struct {
 	DirAttributes PostOpAttr
 }
@@ -1265,8 +1265,8 @@ func (v *LOOKUP3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// LOOKUP3res is the union LOOKUP3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// LOOKUP3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type LOOKUP3res struct {
 	Status  Nfsstat3
 	Resok   LOOKUP3resok
@@ -1316,7 +1316,7 @@ func (v *LOOKUP3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// ACCESS3args is ACCESS3args.
+// ACCESS3args is a struct of nfs3.x.
 type ACCESS3args struct {
 	Object NfsFh3
 	Access uint32
@@ -1339,7 +1339,7 @@ func (v *ACCESS3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// ACCESS3resok is ACCESS3resok.
+// ACCESS3resok is a struct of nfs3.x.
 type ACCESS3resok struct {
 	ObjAttributes PostOpAttr
 	Access        uint32
@@ -1369,7 +1369,7 @@ func (v *ACCESS3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// ACCESS3resfail is ACCESS3resfail.
+// ACCESS3resfail is a struct of nfs3.x.
 type ACCESS3resfail struct {
 	ObjAttributes PostOpAttr
 }
@@ -1396,8 +1396,8 @@ func (v *ACCESS3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// ACCESS3res is the union ACCESS3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// ACCESS3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type ACCESS3res struct {
 	Status  Nfsstat3
 	Resok   ACCESS3resok
@@ -1447,7 +1447,7 @@ func (v *ACCESS3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// READLINK3args is READLINK3args.
+// READLINK3args is a struct of nfs3.x.
 type READLINK3args struct {
 	Symlink NfsFh3
 }
@@ -1467,7 +1467,7 @@ func (v *READLINK3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// READLINK3resok is READLINK3resok.
+// READLINK3resok is a struct of nfs3.x.
 type READLINK3resok struct {
 	SymlinkAttributes PostOpAttr
 	Data              []byte
@@ -1500,7 +1500,7 @@ func (v *READLINK3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// READLINK3resfail is READLINK3resfail.
+// READLINK3resfail is a struct of nfs3.x.
 type READLINK3resfail struct {
 	SymlinkAttributes PostOpAttr
 }
@@ -1527,8 +1527,8 @@ func (v *READLINK3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// READLINK3res is the union READLINK3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// READLINK3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type READLINK3res struct {
 	Status  Nfsstat3
 	Resok   READLINK3resok
@@ -1578,7 +1578,7 @@ func (v *READLINK3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// READ3args is READ3args.
+// READ3args is a struct of nfs3.x.
 type READ3args struct {
 	File   NfsFh3
 	Offset uint64
@@ -1610,7 +1610,7 @@ func (v *READ3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// READ3resok is READ3resok.
+// READ3resok is a struct of nfs3.x.
 type READ3resok struct {
 	FileAttributes PostOpAttr
 	Count          uint32
@@ -1720,7 +1720,7 @@ func (v *READ3resok) DecodeTail(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// READ3resfail is READ3resfail.
+// READ3resfail is a struct of nfs3.x.
 type READ3resfail struct {
 	FileAttributes PostOpAttr
 }
@@ -1747,8 +1747,8 @@ func (v *READ3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// READ3res is the union READ3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// READ3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type READ3res struct {
 	Status  Nfsstat3
 	Resok   READ3resok
@@ -1862,7 +1862,7 @@ func (v *READ3res) DecodeTail(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// StableHow is the enum stable_how.
+// StableHow is the enum stable_how of nfs3.x.
 type StableHow int32
 
 // The values of StableHow.
@@ -1885,7 +1885,7 @@ func (v StableHow) String() string {
 	return "stable_how(" + strconv.Itoa(int(v)) + ")"
 }
 
-// WRITE3args is WRITE3args.
+// WRITE3args is a struct of nfs3.x.
 type WRITE3args struct {
 	File   NfsFh3
 	Offset uint64
@@ -1986,7 +1986,7 @@ func (v *WRITE3args) DecodeTail(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// WRITE3resok is WRITE3resok.
+// WRITE3resok is a struct of nfs3.x.
 type WRITE3resok struct {
 	FileWcc   WccData
 	Count     uint32
@@ -2043,7 +2043,7 @@ func (v *WRITE3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// WRITE3resfail is WRITE3resfail.
+// WRITE3resfail is a struct of nfs3.x.
 type WRITE3resfail struct {
 	FileWcc WccData
 }
@@ -2085,8 +2085,8 @@ func (v *WRITE3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// WRITE3res is the union WRITE3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// WRITE3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type WRITE3res struct {
 	Status  Nfsstat3
 	Resok   WRITE3resok
@@ -2131,7 +2131,7 @@ func (v *WRITE3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Createmode3 is the enum createmode3.
+// Createmode3 is the enum createmode3 of nfs3.x.
 type Createmode3 int32
 
 // The values of Createmode3.
@@ -2154,8 +2154,8 @@ func (v Createmode3) String() string {
 	return "createmode3(" + strconv.Itoa(int(v)) + ")"
 }
 
-// Createhow3 is the union createhow3. Mode selects which of the other
-// fields travels; decoding leaves the others as they are.
+// Createhow3 is the union createhow3 of nfs3.x. Mode selects
+// which of the other fields travels; decoding leaves the others as they are.
 type Createhow3 struct {
 	Mode          Createmode3
 	ObjAttributes Sattr3
@@ -2204,7 +2204,7 @@ func (v *Createhow3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// CREATE3args is CREATE3args.
+// CREATE3args is a struct of nfs3.x.
 type CREATE3args struct {
 	Where Diropargs3
 	How   Createhow3
@@ -2238,7 +2238,7 @@ func (v *CREATE3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// CREATE3resok is CREATE3resok.
+// CREATE3resok is a struct of nfs3.x.
 type CREATE3resok struct {
 	Obj           PostOpFh3
 	ObjAttributes PostOpAttr
@@ -2300,7 +2300,7 @@ func (v *CREATE3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// CREATE3resfail is CREATE3resfail.
+// CREATE3resfail is a struct of nfs3.x.
 type CREATE3resfail struct {
 	DirWcc WccData
 }
@@ -2342,8 +2342,8 @@ func (v *CREATE3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// CREATE3res is the union CREATE3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// CREATE3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type CREATE3res struct {
 	Status  Nfsstat3
 	Resok   CREATE3resok
@@ -2388,7 +2388,7 @@ func (v *CREATE3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// MKDIR3args is MKDIR3args.
+// MKDIR3args is a struct of nfs3.x.
 type MKDIR3args struct {
 	Where      Diropargs3
 	Attributes Sattr3
@@ -2456,7 +2456,7 @@ func (v *MKDIR3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// MKDIR3resok is MKDIR3resok.
+// MKDIR3resok is a struct of nfs3.x.
 type MKDIR3resok struct {
 	Obj           PostOpFh3
 	ObjAttributes PostOpAttr
@@ -2518,7 +2518,7 @@ func (v *MKDIR3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// MKDIR3resfail is MKDIR3resfail.
+// MKDIR3resfail is a struct of nfs3.x.
 type MKDIR3resfail struct {
 	DirWcc WccData
 }
@@ -2560,8 +2560,8 @@ func (v *MKDIR3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// MKDIR3res is the union MKDIR3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// MKDIR3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type MKDIR3res struct {
 	Status  Nfsstat3
 	Resok   MKDIR3resok
@@ -2606,7 +2606,7 @@ func (v *MKDIR3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Symlinkdata3 is symlinkdata3.
+// Symlinkdata3 is the struct symlinkdata3 of nfs3.x.
 type Symlinkdata3 struct {
 	SymlinkAttributes Sattr3
 	SymlinkData       []byte
@@ -2668,7 +2668,7 @@ func (v *Symlinkdata3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SYMLINK3args is SYMLINK3args.
+// SYMLINK3args is a struct of nfs3.x.
 type SYMLINK3args struct {
 	Where   Diropargs3
 	Symlink Symlinkdata3
@@ -2741,7 +2741,7 @@ func (v *SYMLINK3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SYMLINK3resok is SYMLINK3resok.
+// SYMLINK3resok is a struct of nfs3.x.
 type SYMLINK3resok struct {
 	Obj           PostOpFh3
 	ObjAttributes PostOpAttr
@@ -2803,7 +2803,7 @@ func (v *SYMLINK3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SYMLINK3resfail is SYMLINK3resfail.
+// SYMLINK3resfail is a struct of nfs3.x.
 type SYMLINK3resfail struct {
 	DirWcc WccData
 }
@@ -2845,8 +2845,8 @@ func (v *SYMLINK3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SYMLINK3res is the union SYMLINK3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// SYMLINK3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type SYMLINK3res struct {
 	Status  Nfsstat3
 	Resok   SYMLINK3resok
@@ -2891,7 +2891,7 @@ func (v *SYMLINK3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Devicedata3 is devicedata3.
+// Devicedata3 is the struct devicedata3 of nfs3.x.
 type Devicedata3 struct {
 	DevAttributes Sattr3
 	Spec          Specdata3
@@ -2958,8 +2958,8 @@ func (v *Devicedata3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Mknoddata3 is the union mknoddata3. Type selects which of the other
-// fields travels; decoding leaves the others as they are.
+// Mknoddata3 is the union mknoddata3 of nfs3.x. Type selects
+// which of the other fields travels; decoding leaves the others as they are.
 type Mknoddata3 struct {
 	Type           Ftype3
 	Device         Devicedata3
@@ -3008,7 +3008,7 @@ func (v *Mknoddata3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// MKNOD3args is MKNOD3args.
+// MKNOD3args is a struct of nfs3.x.
 type MKNOD3args struct {
 	Where Diropargs3
 	What  Mknoddata3
@@ -3042,7 +3042,7 @@ func (v *MKNOD3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// MKNOD3resok is MKNOD3resok.
+// MKNOD3resok is a struct of nfs3.x.
 type MKNOD3resok struct {
 	Obj           PostOpFh3
 	ObjAttributes PostOpAttr
@@ -3104,7 +3104,7 @@ func (v *MKNOD3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// MKNOD3resfail is MKNOD3resfail.
+// MKNOD3resfail is a struct of nfs3.x.
 type MKNOD3resfail struct {
 	DirWcc WccData
 }
@@ -3146,8 +3146,8 @@ func (v *MKNOD3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// MKNOD3res is the union MKNOD3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// MKNOD3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type MKNOD3res struct {
 	Status  Nfsstat3
 	Resok   MKNOD3resok
@@ -3192,7 +3192,7 @@ func (v *MKNOD3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// REMOVE3args is REMOVE3args.
+// REMOVE3args is a struct of nfs3.x.
 type REMOVE3args struct {
 	Object Diropargs3
 }
@@ -3217,7 +3217,7 @@ func (v *REMOVE3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// REMOVE3resok is REMOVE3resok.
+// REMOVE3resok is a struct of nfs3.x.
 type REMOVE3resok struct {
 	DirWcc WccData
 }
@@ -3259,7 +3259,7 @@ func (v *REMOVE3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// REMOVE3resfail is REMOVE3resfail.
+// REMOVE3resfail is a struct of nfs3.x.
 type REMOVE3resfail struct {
 	DirWcc WccData
 }
@@ -3301,8 +3301,8 @@ func (v *REMOVE3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// REMOVE3res is the union REMOVE3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// REMOVE3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type REMOVE3res struct {
 	Status  Nfsstat3
 	Resok   REMOVE3resok
@@ -3347,7 +3347,7 @@ func (v *REMOVE3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RMDIR3args is RMDIR3args.
+// RMDIR3args is a struct of nfs3.x.
 type RMDIR3args struct {
 	Object Diropargs3
 }
@@ -3372,7 +3372,7 @@ func (v *RMDIR3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RMDIR3resok is RMDIR3resok.
+// RMDIR3resok is a struct of nfs3.x.
 type RMDIR3resok struct {
 	DirWcc WccData
 }
@@ -3414,7 +3414,7 @@ func (v *RMDIR3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RMDIR3resfail is RMDIR3resfail.
+// RMDIR3resfail is a struct of nfs3.x.
 type RMDIR3resfail struct {
 	DirWcc WccData
 }
@@ -3456,8 +3456,8 @@ func (v *RMDIR3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RMDIR3res is the union RMDIR3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// RMDIR3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type RMDIR3res struct {
 	Status  Nfsstat3
 	Resok   RMDIR3resok
@@ -3502,7 +3502,7 @@ func (v *RMDIR3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RENAME3args is RENAME3args.
+// RENAME3args is a struct of nfs3.x.
 type RENAME3args struct {
 	From Diropargs3
 	To   Diropargs3
@@ -3538,7 +3538,7 @@ func (v *RENAME3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RENAME3resok is RENAME3resok.
+// RENAME3resok is a struct of nfs3.x.
 type RENAME3resok struct {
 	FromdirWcc WccData
 	TodirWcc   WccData
@@ -3607,7 +3607,7 @@ func (v *RENAME3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RENAME3resfail is RENAME3resfail.
+// RENAME3resfail is a struct of nfs3.x.
 type RENAME3resfail struct {
 	FromdirWcc WccData
 	TodirWcc   WccData
@@ -3676,8 +3676,8 @@ func (v *RENAME3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RENAME3res is the union RENAME3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// RENAME3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type RENAME3res struct {
 	Status  Nfsstat3
 	Resok   RENAME3resok
@@ -3722,7 +3722,7 @@ func (v *RENAME3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// LINK3args is LINK3args.
+// LINK3args is a struct of nfs3.x.
 type LINK3args struct {
 	File NfsFh3
 	Link Diropargs3
@@ -3753,7 +3753,7 @@ func (v *LINK3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// LINK3resok is LINK3resok.
+// LINK3resok is a struct of nfs3.x.
 type LINK3resok struct {
 	FileAttributes PostOpAttr
 	LinkdirWcc     WccData
@@ -3807,7 +3807,7 @@ func (v *LINK3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// LINK3resfail is LINK3resfail.
+// LINK3resfail is a struct of nfs3.x.
 type LINK3resfail struct {
 	FileAttributes PostOpAttr
 	LinkdirWcc     WccData
@@ -3861,8 +3861,8 @@ func (v *LINK3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// LINK3res is the union LINK3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// LINK3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type LINK3res struct {
 	Status  Nfsstat3
 	Resok   LINK3resok
@@ -3907,7 +3907,7 @@ func (v *LINK3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// READDIR3args is READDIR3args.
+// READDIR3args is a struct of nfs3.x.
 type READDIR3args struct {
 	Dir        NfsFh3
 	Cookie     uint64
@@ -3942,7 +3942,7 @@ func (v *READDIR3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Entry3 is entry3, one element of a linked list.
+// Entry3 is the list element entry3 of nfs3.x.
 type Entry3 struct {
 	Fileid uint64
 	Name   []byte
@@ -3976,8 +3976,8 @@ func (v *Entry3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Next decodes the next element of a list of entry3 into v. It is false at the end of
-// the list, which it consumes, and on an error, which d.Err then returns.
+// Next decodes the next element of a list into v. It is false at the end of the
+// list, which it consumes, and on an error, which d.Err then returns.
 func (v *Entry3) Next(d *xdr.Decoder) bool { return d.Bool() && v.DecodeXDR(d) == nil }
 
 // AppendNext appends v as the next element of a list; xdr.AppendBool(b, false)
@@ -3996,7 +3996,7 @@ func (v *Entry3) AppendNext(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// Dirlist3 is dirlist3.
+// Dirlist3 is the struct dirlist3 of nfs3.x.
 type Dirlist3 struct {
 	Entries []Entry3
 	Eof     bool
@@ -4029,7 +4029,7 @@ func (v *Dirlist3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// READDIR3resok is READDIR3resok.
+// READDIR3resok is a struct of nfs3.x.
 type READDIR3resok struct {
 	DirAttributes PostOpAttr
 	Cookieverf    [8]byte
@@ -4081,7 +4081,7 @@ func (v *READDIR3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// READDIR3resfail is READDIR3resfail.
+// READDIR3resfail is a struct of nfs3.x.
 type READDIR3resfail struct {
 	DirAttributes PostOpAttr
 }
@@ -4108,8 +4108,8 @@ func (v *READDIR3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// READDIR3res is the union READDIR3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// READDIR3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type READDIR3res struct {
 	Status  Nfsstat3
 	Resok   READDIR3resok
@@ -4159,7 +4159,7 @@ func (v *READDIR3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// READDIRPLUS3args is READDIRPLUS3args.
+// READDIRPLUS3args is a struct of nfs3.x.
 type READDIRPLUS3args struct {
 	Dir        NfsFh3
 	Cookie     uint64
@@ -4197,7 +4197,7 @@ func (v *READDIRPLUS3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Entryplus3 is entryplus3, one element of a linked list.
+// Entryplus3 is the list element entryplus3 of nfs3.x.
 type Entryplus3 struct {
 	Fileid         uint64
 	Name           []byte
@@ -4257,8 +4257,8 @@ func (v *Entryplus3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Next decodes the next element of a list of entryplus3 into v. It is false at the end of
-// the list, which it consumes, and on an error, which d.Err then returns.
+// Next decodes the next element of a list into v. It is false at the end of the
+// list, which it consumes, and on an error, which d.Err then returns.
 func (v *Entryplus3) Next(d *xdr.Decoder) bool { return d.Bool() && v.DecodeXDR(d) == nil }
 
 // AppendNext appends v as the next element of a list; xdr.AppendBool(b, false)
@@ -4285,7 +4285,7 @@ func (v *Entryplus3) AppendNext(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// Dirlistplus3 is dirlistplus3.
+// Dirlistplus3 is the struct dirlistplus3 of nfs3.x.
 type Dirlistplus3 struct {
 	Entries []Entryplus3
 	Eof     bool
@@ -4318,7 +4318,7 @@ func (v *Dirlistplus3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// READDIRPLUS3resok is READDIRPLUS3resok.
+// READDIRPLUS3resok is a struct of nfs3.x.
 type READDIRPLUS3resok struct {
 	DirAttributes PostOpAttr
 	Cookieverf    [8]byte
@@ -4370,7 +4370,7 @@ func (v *READDIRPLUS3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// READDIRPLUS3resfail is READDIRPLUS3resfail.
+// READDIRPLUS3resfail is a struct of nfs3.x.
 type READDIRPLUS3resfail struct {
 	DirAttributes PostOpAttr
 }
@@ -4397,8 +4397,8 @@ func (v *READDIRPLUS3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// READDIRPLUS3res is the union READDIRPLUS3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// READDIRPLUS3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type READDIRPLUS3res struct {
 	Status  Nfsstat3
 	Resok   READDIRPLUS3resok
@@ -4448,7 +4448,7 @@ func (v *READDIRPLUS3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// FSSTAT3args is FSSTAT3args.
+// FSSTAT3args is a struct of nfs3.x.
 type FSSTAT3args struct {
 	Fsroot NfsFh3
 }
@@ -4468,7 +4468,7 @@ func (v *FSSTAT3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// FSSTAT3resok is FSSTAT3resok.
+// FSSTAT3resok is a struct of nfs3.x.
 type FSSTAT3resok struct {
 	ObjAttributes PostOpAttr
 	Tbytes        uint64
@@ -4522,7 +4522,7 @@ func (v *FSSTAT3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// FSSTAT3resfail is FSSTAT3resfail.
+// FSSTAT3resfail is a struct of nfs3.x.
 type FSSTAT3resfail struct {
 	ObjAttributes PostOpAttr
 }
@@ -4549,8 +4549,8 @@ func (v *FSSTAT3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// FSSTAT3res is the union FSSTAT3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// FSSTAT3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type FSSTAT3res struct {
 	Status  Nfsstat3
 	Resok   FSSTAT3resok
@@ -4600,7 +4600,7 @@ func (v *FSSTAT3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// FSINFO3args is FSINFO3args.
+// FSINFO3args is a struct of nfs3.x.
 type FSINFO3args struct {
 	Fsroot NfsFh3
 }
@@ -4620,7 +4620,7 @@ func (v *FSINFO3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// FSINFO3resok is FSINFO3resok.
+// FSINFO3resok is a struct of nfs3.x.
 type FSINFO3resok struct {
 	ObjAttributes PostOpAttr
 	Rtmax         uint32
@@ -4685,7 +4685,7 @@ func (v *FSINFO3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// FSINFO3resfail is FSINFO3resfail.
+// FSINFO3resfail is a struct of nfs3.x.
 type FSINFO3resfail struct {
 	ObjAttributes PostOpAttr
 }
@@ -4712,8 +4712,8 @@ func (v *FSINFO3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// FSINFO3res is the union FSINFO3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// FSINFO3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type FSINFO3res struct {
 	Status  Nfsstat3
 	Resok   FSINFO3resok
@@ -4763,7 +4763,7 @@ func (v *FSINFO3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// PATHCONF3args is PATHCONF3args.
+// PATHCONF3args is a struct of nfs3.x.
 type PATHCONF3args struct {
 	Object NfsFh3
 }
@@ -4783,7 +4783,7 @@ func (v *PATHCONF3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// PATHCONF3resok is PATHCONF3resok.
+// PATHCONF3resok is a struct of nfs3.x.
 type PATHCONF3resok struct {
 	ObjAttributes   PostOpAttr
 	Linkmax         uint32
@@ -4834,7 +4834,7 @@ func (v *PATHCONF3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// PATHCONF3resfail is PATHCONF3resfail.
+// PATHCONF3resfail is a struct of nfs3.x.
 type PATHCONF3resfail struct {
 	ObjAttributes PostOpAttr
 }
@@ -4861,8 +4861,8 @@ func (v *PATHCONF3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// PATHCONF3res is the union PATHCONF3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// PATHCONF3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type PATHCONF3res struct {
 	Status  Nfsstat3
 	Resok   PATHCONF3resok
@@ -4912,7 +4912,7 @@ func (v *PATHCONF3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// COMMIT3args is COMMIT3args.
+// COMMIT3args is a struct of nfs3.x.
 type COMMIT3args struct {
 	File   NfsFh3
 	Offset uint64
@@ -4944,7 +4944,7 @@ func (v *COMMIT3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// COMMIT3resok is COMMIT3resok.
+// COMMIT3resok is a struct of nfs3.x.
 type COMMIT3resok struct {
 	FileWcc WccData
 	Verf    [8]byte
@@ -4995,7 +4995,7 @@ func (v *COMMIT3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// COMMIT3resfail is COMMIT3resfail.
+// COMMIT3resfail is a struct of nfs3.x.
 type COMMIT3resfail struct {
 	FileWcc WccData
 }
@@ -5037,8 +5037,8 @@ func (v *COMMIT3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// COMMIT3res is the union COMMIT3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// COMMIT3res is a union of nfs3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type COMMIT3res struct {
 	Status  Nfsstat3
 	Resok   COMMIT3resok

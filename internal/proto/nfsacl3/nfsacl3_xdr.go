@@ -11,8 +11,9 @@ import (
 
 // Constants of the specification.
 const (
-	NFS3_FHSIZE = 64
 	// bytes in a file handle, at most
+	NFS3_FHSIZE = 64
+	// entries in one list, at most
 	NFS_ACL_MAX_ENTRIES = 1024
 	// The mask of GETACL and SETACL: what is asked for, what is there.
 	NA_ACL      = 1
@@ -20,12 +21,13 @@ const (
 	NA_DFACL    = 4
 	NA_DFACLCNT = 8
 	// The type of an entry.
-	NA_USER_OBJ    = 1
-	NA_USER        = 2
-	NA_GROUP_OBJ   = 4
-	NA_GROUP       = 8
-	NA_CLASS_OBJ   = 16
-	NA_OTHER_OBJ   = 32
+	NA_USER_OBJ  = 1
+	NA_USER      = 2
+	NA_GROUP_OBJ = 4
+	NA_GROUP     = 8
+	NA_CLASS_OBJ = 16
+	NA_OTHER_OBJ = 32
+	// set beside the type in the default list
 	NA_ACL_DEFAULT = 4096
 	// The permissions of an entry.
 	NA_EXEC  = 1
@@ -33,7 +35,7 @@ const (
 	NA_READ  = 4
 )
 
-// Nfsstat3 is the enum nfsstat3.
+// Nfsstat3 is the enum nfsstat3 of nfsacl3.x.
 //
 // Every result starts with one (RFC 1813, section 2.6).
 type Nfsstat3 int32
@@ -136,7 +138,7 @@ func (v Nfsstat3) String() string {
 	return "nfsstat3(" + strconv.Itoa(int(v)) + ")"
 }
 
-// Ftype3 is the enum ftype3.
+// Ftype3 is the enum ftype3 of nfsacl3.x.
 type Ftype3 int32
 
 // The values of Ftype3.
@@ -171,7 +173,7 @@ func (v Ftype3) String() string {
 	return "ftype3(" + strconv.Itoa(int(v)) + ")"
 }
 
-// NfsFh3 is nfs_fh3.
+// NfsFh3 is the struct nfs_fh3 of nfsacl3.x.
 type NfsFh3 struct {
 	Data []byte // at most 64
 }
@@ -191,7 +193,7 @@ func (v *NfsFh3) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Specdata3 is specdata3.
+// Specdata3 is the struct specdata3 of nfsacl3.x.
 type Specdata3 struct {
 	Specdata1 uint32
 	Specdata2 uint32
@@ -226,7 +228,7 @@ func (v *Specdata3) putBlock(p *[8]byte) {
 	binary.BigEndian.PutUint32(p[4:8], v.Specdata2)
 }
 
-// Nfstime3 is nfstime3.
+// Nfstime3 is the struct nfstime3 of nfsacl3.x.
 type Nfstime3 struct {
 	Seconds  uint32
 	Nseconds uint32
@@ -261,7 +263,7 @@ func (v *Nfstime3) putBlock(p *[8]byte) {
 	binary.BigEndian.PutUint32(p[4:8], v.Nseconds)
 }
 
-// Fattr3 is fattr3.
+// Fattr3 is the struct fattr3 of nfsacl3.x.
 type Fattr3 struct {
 	Type   Ftype3
 	Mode   uint32
@@ -337,8 +339,8 @@ func (v *Fattr3) putBlock(p *[84]byte) {
 	binary.BigEndian.PutUint32(p[80:84], v.Ctime.Nseconds)
 }
 
-// PostOpAttr is the union post_op_attr. AttributesFollow selects which of the other
-// fields travels; decoding leaves the others as they are.
+// PostOpAttr is the union post_op_attr of nfsacl3.x. AttributesFollow selects
+// which of the other fields travels; decoding leaves the others as they are.
 type PostOpAttr struct {
 	AttributesFollow bool
 	Attributes       Fattr3
@@ -370,11 +372,11 @@ func (v *PostOpAttr) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Aclent is aclent.
+// Aclent is the struct aclent of nfsacl3.x.
 type Aclent struct {
 	Type int32
-	Id   uint32
 	// a uid or gid where the type is NA_USER or NA_GROUP
+	Id   uint32
 	Perm uint32
 }
 
@@ -409,7 +411,7 @@ func (v *Aclent) putBlock(p *[12]byte) {
 	binary.BigEndian.PutUint32(p[8:12], v.Perm)
 }
 
-// Secattr is secattr.
+// Secattr is the struct secattr of nfsacl3.x.
 type Secattr struct {
 	Mask     uint32
 	Aclcnt   int32
@@ -494,7 +496,7 @@ func (v *Secattr) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// GETACL3args is GETACL3args.
+// GETACL3args is a struct of nfsacl3.x.
 type GETACL3args struct {
 	Fh   NfsFh3
 	Mask uint32
@@ -517,7 +519,7 @@ func (v *GETACL3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// GETACL3resok is GETACL3resok.
+// GETACL3resok is a struct of nfsacl3.x.
 type GETACL3resok struct {
 	Attr PostOpAttr
 	Acl  Secattr
@@ -611,7 +613,7 @@ func (v *GETACL3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// GETACL3resfail is GETACL3resfail.
+// GETACL3resfail is a struct of nfsacl3.x.
 type GETACL3resfail struct {
 	Attr PostOpAttr
 }
@@ -638,8 +640,8 @@ func (v *GETACL3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// GETACL3res is the union GETACL3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// GETACL3res is a union of nfsacl3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type GETACL3res struct {
 	Status  Nfsstat3
 	Resok   GETACL3resok
@@ -689,7 +691,7 @@ func (v *GETACL3res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SETACL3args is SETACL3args.
+// SETACL3args is a struct of nfsacl3.x.
 type SETACL3args struct {
 	Fh  NfsFh3
 	Acl Secattr
@@ -776,7 +778,7 @@ func (v *SETACL3args) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SETACL3resok is SETACL3resok.
+// SETACL3resok is a struct of nfsacl3.x.
 type SETACL3resok struct {
 	Attr PostOpAttr
 }
@@ -803,7 +805,7 @@ func (v *SETACL3resok) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SETACL3resfail is SETACL3resfail.
+// SETACL3resfail is a struct of nfsacl3.x.
 type SETACL3resfail struct {
 	Attr PostOpAttr
 }
@@ -830,8 +832,8 @@ func (v *SETACL3resfail) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SETACL3res is the union SETACL3res. Status selects which of the other
-// fields travels; decoding leaves the others as they are.
+// SETACL3res is a union of nfsacl3.x. Status selects
+// which of the other fields travels; decoding leaves the others as they are.
 type SETACL3res struct {
 	Status  Nfsstat3
 	Resok   SETACL3resok

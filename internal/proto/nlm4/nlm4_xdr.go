@@ -11,14 +11,15 @@ import (
 
 // Constants of the specification.
 const (
-	LM_MAXSTRLEN = 1024
 	// bytes in a string, at most
-	LM_MAXNAMELEN = 1025
+	LM_MAXSTRLEN = 1024
 	// LM_MAXSTRLEN and one
+	LM_MAXNAMELEN = 1025
+	// bytes in a netobj, at most
 	MAXNETOBJ_SZ = 1024
 )
 
-// Nlm4Stats is the enum nlm4_stats.
+// Nlm4Stats is the enum nlm4_stats of nlm4.x.
 type Nlm4Stats int32
 
 // The values of Nlm4Stats.
@@ -62,7 +63,7 @@ func (v Nlm4Stats) String() string {
 	return "nlm4_stats(" + strconv.Itoa(int(v)) + ")"
 }
 
-// Nlm4Stat is nlm4_stat.
+// Nlm4Stat is the struct nlm4_stat of nlm4.x.
 type Nlm4Stat struct {
 	Stat Nlm4Stats
 }
@@ -94,7 +95,7 @@ func (v *Nlm4Stat) putBlock(p *[4]byte) {
 	binary.BigEndian.PutUint32(p[0:4], uint32(v.Stat))
 }
 
-// Nlm4Res is nlm4_res.
+// Nlm4Res is the struct nlm4_res of nlm4.x.
 type Nlm4Res struct {
 	Cookie []byte // at most 1024
 	Stat   Nlm4Stat
@@ -117,7 +118,7 @@ func (v *Nlm4Res) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Nlm4Holder is nlm4_holder.
+// Nlm4Holder is the struct nlm4_holder of nlm4.x.
 type Nlm4Holder struct {
 	Exclusive bool
 	Svid      int32
@@ -163,8 +164,8 @@ func (v *Nlm4Holder) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Nlm4Testrply is the union nlm4_testrply. Stat selects which of the other
-// fields travels; decoding leaves the others as they are.
+// Nlm4Testrply is the union nlm4_testrply of nlm4.x. Stat selects
+// which of the other fields travels; decoding leaves the others as they are.
 type Nlm4Testrply struct {
 	Stat   Nlm4Stats
 	Holder Nlm4Holder
@@ -200,7 +201,7 @@ func (v *Nlm4Testrply) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Nlm4Testres is nlm4_testres.
+// Nlm4Testres is the struct nlm4_testres of nlm4.x.
 type Nlm4Testres struct {
 	Cookie   []byte // at most 1024
 	TestStat Nlm4Testrply
@@ -229,14 +230,15 @@ func (v *Nlm4Testres) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Nlm4Lock is nlm4_lock.
+// Nlm4Lock is the struct nlm4_lock of nlm4.x.
 type Nlm4Lock struct {
 	CallerName []byte // at most 1024
 	Fh         []byte // at most 1024
 	Oh         []byte // at most 1024
 	Svid       int32
 	LOffset    uint64
-	LLen       uint64
+	// 0: to the end of the file
+	LLen uint64
 }
 
 // AppendXDR appends the encoding of v to b; see [xdr.Appender].
@@ -276,7 +278,7 @@ func (v *Nlm4Lock) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Nlm4Lockargs is nlm4_lockargs.
+// Nlm4Lockargs is the struct nlm4_lockargs of nlm4.x.
 type Nlm4Lockargs struct {
 	Cookie    []byte // at most 1024
 	Block     bool
@@ -344,7 +346,7 @@ func (v *Nlm4Lockargs) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Nlm4Cancargs is nlm4_cancargs.
+// Nlm4Cancargs is the struct nlm4_cancargs of nlm4.x.
 type Nlm4Cancargs struct {
 	Cookie    []byte // at most 1024
 	Block     bool
@@ -406,7 +408,7 @@ func (v *Nlm4Cancargs) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Nlm4Testargs is nlm4_testargs.
+// Nlm4Testargs is the struct nlm4_testargs of nlm4.x.
 type Nlm4Testargs struct {
 	Cookie    []byte // at most 1024
 	Exclusive bool
@@ -465,7 +467,7 @@ func (v *Nlm4Testargs) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Nlm4Unlockargs is nlm4_unlockargs.
+// Nlm4Unlockargs is the struct nlm4_unlockargs of nlm4.x.
 type Nlm4Unlockargs struct {
 	Cookie []byte // at most 1024
 	Alock  Nlm4Lock
@@ -513,13 +515,13 @@ func (v *Nlm4Unlockargs) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Fsh4Mode is the enum fsh4_mode.
+// Fsh4Mode is the enum fsh4_mode of nlm4.x.
 type Fsh4Mode int32
 
 // The values of Fsh4Mode.
 const (
-	FsmDN Fsh4Mode = 0
 	// deny none
+	FsmDN  Fsh4Mode = 0
 	FsmDR  Fsh4Mode = 1
 	FsmDW  Fsh4Mode = 2
 	FsmDRW Fsh4Mode = 3
@@ -540,7 +542,7 @@ func (v Fsh4Mode) String() string {
 	return "fsh4_mode(" + strconv.Itoa(int(v)) + ")"
 }
 
-// Fsh4Access is the enum fsh4_access.
+// Fsh4Access is the enum fsh4_access of nlm4.x.
 type Fsh4Access int32
 
 // The values of Fsh4Access.
@@ -566,7 +568,7 @@ func (v Fsh4Access) String() string {
 	return "fsh4_access(" + strconv.Itoa(int(v)) + ")"
 }
 
-// Nlm4Share is nlm4_share.
+// Nlm4Share is the struct nlm4_share of nlm4.x.
 type Nlm4Share struct {
 	CallerName []byte // at most 1024
 	Fh         []byte // at most 1024
@@ -610,7 +612,7 @@ func (v *Nlm4Share) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Nlm4Shareargs is nlm4_shareargs.
+// Nlm4Shareargs is the struct nlm4_shareargs of nlm4.x.
 type Nlm4Shareargs struct {
 	Cookie  []byte // at most 1024
 	Share   Nlm4Share
@@ -659,7 +661,7 @@ func (v *Nlm4Shareargs) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Nlm4Shareres is nlm4_shareres.
+// Nlm4Shareres is the struct nlm4_shareres of nlm4.x.
 type Nlm4Shareres struct {
 	Cookie   []byte // at most 1024
 	Stat     Nlm4Stats
@@ -691,7 +693,7 @@ func (v *Nlm4Shareres) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Nlm4Notify is nlm4_notify.
+// Nlm4Notify is the struct nlm4_notify of nlm4.x.
 type Nlm4Notify struct {
 	Name  []byte // at most 1025
 	State int32

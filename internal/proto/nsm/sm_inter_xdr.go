@@ -11,12 +11,12 @@ import (
 
 // Constants of the specification.
 const (
-	SM_MAXSTRLEN = 1024
 	// bytes in the name of a host, at most
+	SM_MAXSTRLEN = 1024
 	SM_PRIV_SIZE = 16
 )
 
-// SmName is sm_name.
+// SmName is the struct sm_name of sm_inter.x.
 type SmName struct {
 	MonName []byte // at most 1024
 }
@@ -36,10 +36,10 @@ func (v *SmName) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// MyId is my_id.
+// MyId is the struct my_id of sm_inter.x.
 type MyId struct {
-	MyName []byte // at most 1024
 	// who is to be called back
+	MyName []byte // at most 1024
 	MyProg int32
 	MyVers int32
 	MyProc int32
@@ -72,11 +72,11 @@ func (v *MyId) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// MonId is mon_id.
+// MonId is the struct mon_id of sm_inter.x.
 type MonId struct {
-	MonName []byte // at most 1024
 	// who is to be watched
-	MyId MyId
+	MonName []byte // at most 1024
+	MyId    MyId
 }
 
 // AppendXDR appends the encoding of v to b; see [xdr.Appender].
@@ -111,10 +111,11 @@ func (v *MonId) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Mon is mon.
+// Mon is the struct mon of sm_inter.x.
 type Mon struct {
 	MonId MonId
-	Priv  [16]byte
+	// handed back in the call
+	Priv [16]byte
 }
 
 // AppendXDR appends the encoding of v to b; see [xdr.Appender].
@@ -151,7 +152,7 @@ func (v *Mon) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// StatChge is stat_chge.
+// StatChge is the struct stat_chge of sm_inter.x.
 type StatChge struct {
 	MonName []byte // at most 1024
 	State   int32
@@ -174,8 +175,9 @@ func (v *StatChge) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// SmStat is sm_stat.
+// SmStat is the struct sm_stat of sm_inter.x.
 type SmStat struct {
+	// odd: up, even: down
 	State int32
 }
 
@@ -206,7 +208,7 @@ func (v *SmStat) putBlock(p *[4]byte) {
 	binary.BigEndian.PutUint32(p[0:4], uint32(v.State))
 }
 
-// Res is the enum res.
+// Res is the enum res of sm_inter.x.
 type Res int32
 
 // The values of Res.
@@ -226,7 +228,7 @@ func (v Res) String() string {
 	return "res(" + strconv.Itoa(int(v)) + ")"
 }
 
-// SmStatRes is sm_stat_res.
+// SmStatRes is the struct sm_stat_res of sm_inter.x.
 type SmStatRes struct {
 	ResStat Res
 	State   int32
@@ -261,7 +263,7 @@ func (v *SmStatRes) putBlock(p *[8]byte) {
 	binary.BigEndian.PutUint32(p[4:8], uint32(v.State))
 }
 
-// Status is status.
+// Status is the struct status of sm_inter.x.
 //
 // What the monitor calls back with.
 type Status struct {

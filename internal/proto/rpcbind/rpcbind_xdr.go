@@ -10,6 +10,7 @@ import (
 
 // Constants of the specification.
 const (
+	// of the service itself, over TCP and UDP
 	PMAP_PORT         = 111
 	IPPROTO_TCP       = 6
 	IPPROTO_UDP       = 17
@@ -20,12 +21,12 @@ const (
 	RPCBVERS_2_STAT   = 0
 )
 
-// Mapping is mapping.
+// Mapping is the struct mapping of rpcbind.x.
 type Mapping struct {
 	Prog uint32
 	Vers uint32
-	Prot uint32
 	// IPPROTO_TCP or IPPROTO_UDP
+	Prot uint32
 	Port uint32
 }
 
@@ -62,7 +63,7 @@ func (v *Mapping) putBlock(p *[16]byte) {
 	binary.BigEndian.PutUint32(p[12:16], v.Port)
 }
 
-// PmaplistNode is pmaplist_node, one element of a linked list.
+// PmaplistNode is the list element pmaplist_node of rpcbind.x.
 type PmaplistNode struct {
 	Map Mapping
 }
@@ -91,8 +92,8 @@ func (v *PmaplistNode) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Next decodes the next element of a list of pmaplist_node into v. It is false at the end of
-// the list, which it consumes, and on an error, which d.Err then returns.
+// Next decodes the next element of a list into v. It is false at the end of the
+// list, which it consumes, and on an error, which d.Err then returns.
 func (v *PmaplistNode) Next(d *xdr.Decoder) bool { return d.Bool() && v.DecodeXDR(d) == nil }
 
 // AppendNext appends v as the next element of a list; xdr.AppendBool(b, false)
@@ -108,7 +109,7 @@ func (v *PmaplistNode) AppendNext(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// Pmaplist is pmaplist, a linked list on the wire.
+// Pmaplist is the linked list pmaplist of rpcbind.x.
 type Pmaplist []PmaplistNode
 
 // AppendXDR appends the encoding of v to b; see [xdr.Appender].
@@ -136,7 +137,7 @@ func (v *Pmaplist) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// CallArgs is call_args.
+// CallArgs is the struct call_args of rpcbind.x.
 type CallArgs struct {
 	Prog uint32
 	Vers uint32
@@ -173,7 +174,7 @@ func (v *CallArgs) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// CallResult is call_result.
+// CallResult is the struct call_result of rpcbind.x.
 type CallResult struct {
 	Port uint32
 	Res  []byte
@@ -204,14 +205,14 @@ func (v *CallResult) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Rpcb is rpcb.
+// Rpcb is the struct rpcb of rpcbind.x.
 type Rpcb struct {
-	RProg  uint32
-	RVers  uint32
-	RNetid []byte
+	RProg uint32
+	RVers uint32
 	// "tcp", "udp6"
-	RAddr []byte
+	RNetid []byte
 	// a universal address: "192.0.2.1.8.1"
+	RAddr  []byte
 	ROwner []byte
 }
 
@@ -252,7 +253,7 @@ func (v *Rpcb) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RpList is rp__list, one element of a linked list.
+// RpList is the list element rp__list of rpcbind.x.
 type RpList struct {
 	RpcbMap Rpcb
 }
@@ -294,8 +295,8 @@ func (v *RpList) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Next decodes the next element of a list of rp__list into v. It is false at the end of
-// the list, which it consumes, and on an error, which d.Err then returns.
+// Next decodes the next element of a list into v. It is false at the end of the
+// list, which it consumes, and on an error, which d.Err then returns.
 func (v *RpList) Next(d *xdr.Decoder) bool { return d.Bool() && v.DecodeXDR(d) == nil }
 
 // AppendNext appends v as the next element of a list; xdr.AppendBool(b, false)
@@ -322,7 +323,7 @@ func (v *RpList) AppendNext(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// RpcblistPtr is rpcblist_ptr, a linked list on the wire.
+// RpcblistPtr is the linked list rpcblist_ptr of rpcbind.x.
 type RpcblistPtr []RpList
 
 // AppendXDR appends the encoding of v to b; see [xdr.Appender].
@@ -350,7 +351,7 @@ func (v *RpcblistPtr) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RpcbRmtcallargs is rpcb_rmtcallargs.
+// RpcbRmtcallargs is the struct rpcb_rmtcallargs of rpcbind.x.
 type RpcbRmtcallargs struct {
 	Prog uint32
 	Vers uint32
@@ -387,7 +388,7 @@ func (v *RpcbRmtcallargs) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RpcbRmtcallres is rpcb_rmtcallres.
+// RpcbRmtcallres is the struct rpcb_rmtcallres of rpcbind.x.
 type RpcbRmtcallres struct {
 	Addr    []byte
 	Results []byte
@@ -413,7 +414,7 @@ func (v *RpcbRmtcallres) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RpcbEntry is rpcb_entry.
+// RpcbEntry is the struct rpcb_entry of rpcbind.x.
 type RpcbEntry struct {
 	RMaddr       []byte
 	RNcNetid     []byte
@@ -462,7 +463,7 @@ func (v *RpcbEntry) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RpcbEntryList is rpcb_entry_list, one element of a linked list.
+// RpcbEntryList is the list element rpcb_entry_list of rpcbind.x.
 type RpcbEntryList struct {
 	RpcbEntryMap RpcbEntry
 }
@@ -507,8 +508,8 @@ func (v *RpcbEntryList) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Next decodes the next element of a list of rpcb_entry_list into v. It is false at the end of
-// the list, which it consumes, and on an error, which d.Err then returns.
+// Next decodes the next element of a list into v. It is false at the end of the
+// list, which it consumes, and on an error, which d.Err then returns.
 func (v *RpcbEntryList) Next(d *xdr.Decoder) bool { return d.Bool() && v.DecodeXDR(d) == nil }
 
 // AppendNext appends v as the next element of a list; xdr.AppendBool(b, false)
@@ -541,7 +542,7 @@ func (v *RpcbEntryList) AppendNext(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// RpcbEntryListPtr is rpcb_entry_list_ptr, a linked list on the wire.
+// RpcbEntryListPtr is the linked list rpcb_entry_list_ptr of rpcbind.x.
 type RpcbEntryListPtr []RpcbEntryList
 
 // AppendXDR appends the encoding of v to b; see [xdr.Appender].
@@ -569,7 +570,7 @@ func (v *RpcbEntryListPtr) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RpcbsAddrlist is rpcbs_addrlist, one element of a linked list.
+// RpcbsAddrlist is the list element rpcbs_addrlist of rpcbind.x.
 type RpcbsAddrlist struct {
 	Prog    uint32
 	Vers    uint32
@@ -609,8 +610,8 @@ func (v *RpcbsAddrlist) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Next decodes the next element of a list of rpcbs_addrlist into v. It is false at the end of
-// the list, which it consumes, and on an error, which d.Err then returns.
+// Next decodes the next element of a list into v. It is false at the end of the
+// list, which it consumes, and on an error, which d.Err then returns.
 func (v *RpcbsAddrlist) Next(d *xdr.Decoder) bool { return d.Bool() && v.DecodeXDR(d) == nil }
 
 // AppendNext appends v as the next element of a list; xdr.AppendBool(b, false)
@@ -631,7 +632,7 @@ func (v *RpcbsAddrlist) AppendNext(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// RpcbsRmtcalllist is rpcbs_rmtcalllist, one element of a linked list.
+// RpcbsRmtcalllist is the list element rpcbs_rmtcalllist of rpcbind.x.
 type RpcbsRmtcalllist struct {
 	Prog     uint32
 	Vers     uint32
@@ -677,8 +678,8 @@ func (v *RpcbsRmtcalllist) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Next decodes the next element of a list of rpcbs_rmtcalllist into v. It is false at the end of
-// the list, which it consumes, and on an error, which d.Err then returns.
+// Next decodes the next element of a list into v. It is false at the end of the
+// list, which it consumes, and on an error, which d.Err then returns.
 func (v *RpcbsRmtcalllist) Next(d *xdr.Decoder) bool { return d.Bool() && v.DecodeXDR(d) == nil }
 
 // AppendNext appends v as the next element of a list; xdr.AppendBool(b, false)
@@ -701,7 +702,7 @@ func (v *RpcbsRmtcalllist) AppendNext(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// RpcbsProc is rpcbs_proc.
+// RpcbsProc is the array rpcbs_proc of rpcbind.x.
 type RpcbsProc [13]int32
 
 // AppendXDR appends the encoding of v to b; see [xdr.Appender].
@@ -728,7 +729,7 @@ func (v *RpcbsProc) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RpcbsAddrlistPtr is rpcbs_addrlist_ptr, a linked list on the wire.
+// RpcbsAddrlistPtr is the linked list rpcbs_addrlist_ptr of rpcbind.x.
 type RpcbsAddrlistPtr []RpcbsAddrlist
 
 // AppendXDR appends the encoding of v to b; see [xdr.Appender].
@@ -756,7 +757,7 @@ func (v *RpcbsAddrlistPtr) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RpcbsRmtcalllistPtr is rpcbs_rmtcalllist_ptr, a linked list on the wire.
+// RpcbsRmtcalllistPtr is the linked list rpcbs_rmtcalllist_ptr of rpcbind.x.
 type RpcbsRmtcalllistPtr []RpcbsRmtcalllist
 
 // AppendXDR appends the encoding of v to b; see [xdr.Appender].
@@ -784,7 +785,7 @@ func (v *RpcbsRmtcalllistPtr) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RpcbStat is rpcb_stat.
+// RpcbStat is the struct rpcb_stat of rpcbind.x.
 type RpcbStat struct {
 	Info      RpcbsProc
 	Setinfo   int32
@@ -835,7 +836,7 @@ func (v *RpcbStat) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RpcbStatByvers is rpcb_stat_byvers.
+// RpcbStatByvers is the array rpcb_stat_byvers of rpcbind.x.
 type RpcbStatByvers [3]RpcbStat
 
 // AppendXDR appends the encoding of v to b; see [xdr.Appender].
@@ -884,7 +885,7 @@ func (v *RpcbStatByvers) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Netbuf is netbuf.
+// Netbuf is the struct netbuf of rpcbind.x.
 type Netbuf struct {
 	Maxlen uint32
 	Buf    []byte
@@ -915,7 +916,7 @@ func (v *Netbuf) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// PMAPPROC_SETres is PMAPPROC_SETres.
+// PMAPPROC_SETres is what PMAPPROC_SET gives.
 type PMAPPROC_SETres struct {
 	Value bool
 }
@@ -947,7 +948,7 @@ func (v *PMAPPROC_SETres) putBlock(p *[4]byte) {
 	binary.BigEndian.PutUint32(p[0:4], xdr.BoolValue(v.Value))
 }
 
-// PMAPPROC_UNSETres is PMAPPROC_UNSETres.
+// PMAPPROC_UNSETres is what PMAPPROC_UNSET gives.
 type PMAPPROC_UNSETres struct {
 	Value bool
 }
@@ -979,7 +980,7 @@ func (v *PMAPPROC_UNSETres) putBlock(p *[4]byte) {
 	binary.BigEndian.PutUint32(p[0:4], xdr.BoolValue(v.Value))
 }
 
-// PMAPPROC_GETPORTres is PMAPPROC_GETPORTres.
+// PMAPPROC_GETPORTres is what PMAPPROC_GETPORT gives.
 type PMAPPROC_GETPORTres struct {
 	Value uint32
 }
@@ -1011,7 +1012,7 @@ func (v *PMAPPROC_GETPORTres) putBlock(p *[4]byte) {
 	binary.BigEndian.PutUint32(p[0:4], v.Value)
 }
 
-// RPCBVERS_RPCBPROC_SETres is RPCBVERS_RPCBPROC_SETres.
+// RPCBVERS_RPCBPROC_SETres is what RPCBPROC_SET gives.
 type RPCBVERS_RPCBPROC_SETres struct {
 	Value bool
 }
@@ -1043,7 +1044,7 @@ func (v *RPCBVERS_RPCBPROC_SETres) putBlock(p *[4]byte) {
 	binary.BigEndian.PutUint32(p[0:4], xdr.BoolValue(v.Value))
 }
 
-// RPCBVERS_RPCBPROC_UNSETres is RPCBVERS_RPCBPROC_UNSETres.
+// RPCBVERS_RPCBPROC_UNSETres is what RPCBPROC_UNSET gives.
 type RPCBVERS_RPCBPROC_UNSETres struct {
 	Value bool
 }
@@ -1075,7 +1076,7 @@ func (v *RPCBVERS_RPCBPROC_UNSETres) putBlock(p *[4]byte) {
 	binary.BigEndian.PutUint32(p[0:4], xdr.BoolValue(v.Value))
 }
 
-// RPCBVERS_RPCBPROC_GETADDRres is RPCBVERS_RPCBPROC_GETADDRres.
+// RPCBVERS_RPCBPROC_GETADDRres is what RPCBPROC_GETADDR gives.
 type RPCBVERS_RPCBPROC_GETADDRres struct {
 	Value []byte
 }
@@ -1095,7 +1096,7 @@ func (v *RPCBVERS_RPCBPROC_GETADDRres) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RPCBVERS_RPCBPROC_GETTIMEres is RPCBVERS_RPCBPROC_GETTIMEres.
+// RPCBVERS_RPCBPROC_GETTIMEres is what RPCBPROC_GETTIME gives.
 type RPCBVERS_RPCBPROC_GETTIMEres struct {
 	Value uint32
 }
@@ -1127,7 +1128,7 @@ func (v *RPCBVERS_RPCBPROC_GETTIMEres) putBlock(p *[4]byte) {
 	binary.BigEndian.PutUint32(p[0:4], v.Value)
 }
 
-// RPCBVERS_RPCBPROC_UADDR2TADDRargs is RPCBVERS_RPCBPROC_UADDR2TADDRargs.
+// RPCBVERS_RPCBPROC_UADDR2TADDRargs is what RPCBPROC_UADDR2TADDR takes.
 type RPCBVERS_RPCBPROC_UADDR2TADDRargs struct {
 	Value []byte
 }
@@ -1147,7 +1148,7 @@ func (v *RPCBVERS_RPCBPROC_UADDR2TADDRargs) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RPCBVERS_RPCBPROC_TADDR2UADDRres is RPCBVERS_RPCBPROC_TADDR2UADDRres.
+// RPCBVERS_RPCBPROC_TADDR2UADDRres is what RPCBPROC_TADDR2UADDR gives.
 type RPCBVERS_RPCBPROC_TADDR2UADDRres struct {
 	Value []byte
 }
@@ -1167,7 +1168,7 @@ func (v *RPCBVERS_RPCBPROC_TADDR2UADDRres) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RPCBVERS4_RPCBPROC_SETres is RPCBVERS4_RPCBPROC_SETres.
+// RPCBVERS4_RPCBPROC_SETres is what RPCBPROC_SET gives.
 type RPCBVERS4_RPCBPROC_SETres struct {
 	Value bool
 }
@@ -1199,7 +1200,7 @@ func (v *RPCBVERS4_RPCBPROC_SETres) putBlock(p *[4]byte) {
 	binary.BigEndian.PutUint32(p[0:4], xdr.BoolValue(v.Value))
 }
 
-// RPCBVERS4_RPCBPROC_UNSETres is RPCBVERS4_RPCBPROC_UNSETres.
+// RPCBVERS4_RPCBPROC_UNSETres is what RPCBPROC_UNSET gives.
 type RPCBVERS4_RPCBPROC_UNSETres struct {
 	Value bool
 }
@@ -1231,7 +1232,7 @@ func (v *RPCBVERS4_RPCBPROC_UNSETres) putBlock(p *[4]byte) {
 	binary.BigEndian.PutUint32(p[0:4], xdr.BoolValue(v.Value))
 }
 
-// RPCBVERS4_RPCBPROC_GETADDRres is RPCBVERS4_RPCBPROC_GETADDRres.
+// RPCBVERS4_RPCBPROC_GETADDRres is what RPCBPROC_GETADDR gives.
 type RPCBVERS4_RPCBPROC_GETADDRres struct {
 	Value []byte
 }
@@ -1251,7 +1252,7 @@ func (v *RPCBVERS4_RPCBPROC_GETADDRres) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RPCBVERS4_RPCBPROC_GETTIMEres is RPCBVERS4_RPCBPROC_GETTIMEres.
+// RPCBVERS4_RPCBPROC_GETTIMEres is what RPCBPROC_GETTIME gives.
 type RPCBVERS4_RPCBPROC_GETTIMEres struct {
 	Value uint32
 }
@@ -1283,7 +1284,7 @@ func (v *RPCBVERS4_RPCBPROC_GETTIMEres) putBlock(p *[4]byte) {
 	binary.BigEndian.PutUint32(p[0:4], v.Value)
 }
 
-// RPCBVERS4_RPCBPROC_UADDR2TADDRargs is RPCBVERS4_RPCBPROC_UADDR2TADDRargs.
+// RPCBVERS4_RPCBPROC_UADDR2TADDRargs is what RPCBPROC_UADDR2TADDR takes.
 type RPCBVERS4_RPCBPROC_UADDR2TADDRargs struct {
 	Value []byte
 }
@@ -1303,7 +1304,7 @@ func (v *RPCBVERS4_RPCBPROC_UADDR2TADDRargs) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RPCBVERS4_RPCBPROC_TADDR2UADDRres is RPCBVERS4_RPCBPROC_TADDR2UADDRres.
+// RPCBVERS4_RPCBPROC_TADDR2UADDRres is what RPCBPROC_TADDR2UADDR gives.
 type RPCBVERS4_RPCBPROC_TADDR2UADDRres struct {
 	Value []byte
 }
@@ -1323,7 +1324,7 @@ func (v *RPCBVERS4_RPCBPROC_TADDR2UADDRres) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// RPCBPROC_GETVERSADDRres is RPCBPROC_GETVERSADDRres.
+// RPCBPROC_GETVERSADDRres is what RPCBPROC_GETVERSADDR gives.
 type RPCBPROC_GETVERSADDRres struct {
 	Value []byte
 }

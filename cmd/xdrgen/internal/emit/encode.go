@@ -180,12 +180,16 @@ func (g *gen) encodeList(it item, base string) {
 	g.loops--
 }
 
-// encodeElem prints the encoding of one element, its own bound included.
+// encodeElem prints the encoding of one element, the checks of its bounds
+// included.
 func (g *gen) encodeElem(it item, base string) {
-	if bounded(it.t) {
-		g.checkLen(it, base)
+	items := expand(it)
+	for _, e := range items {
+		if bounded(e.t) {
+			g.p("if err = xdr.CheckLen(%q, len(%s), %d); err != nil {\nreturn %s, err\n}", e.what, e.expr, e.t.bound, base)
+		}
 	}
-	g.encode(expand(it), base)
+	g.encode(items, base)
 }
 
 // encodeUnion prints the body of AppendXDR of a union: the discriminant and the

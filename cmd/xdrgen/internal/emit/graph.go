@@ -166,7 +166,7 @@ func (m *model) markBulk(bulk []string) {
 	for _, name := range bulk {
 		if !m.markBulkField(name) {
 			m.fail(xdrlang.Errorf(m.start(),
-				"-bulk %s: there is no struct with a variable-length opaque of that name", name))
+				"-bulk %s: there is no struct or union with a variable-length opaque of that name", name))
 		}
 	}
 	for changed := true; changed; {
@@ -182,7 +182,7 @@ func (m *model) markBulk(bulk []string) {
 func (m *model) markBulkField(name string) bool {
 	typeName, _, _ := strings.Cut(name, ".")
 	for _, d := range m.defs {
-		if d.spec != typeName || d.typ.kind != kStruct || d.node || d.recursive {
+		if d.alias || d.spec != typeName || d.node || d.recursive {
 			continue
 		}
 		for i, f := range d.fields {

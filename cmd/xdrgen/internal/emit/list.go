@@ -6,8 +6,8 @@ func (g *gen) listMethods(d *def) {
 	if !d.node {
 		return
 	}
-	g.p("// Next decodes the next element of a list of %s into v. It is false at the end of", d.spec)
-	g.p("// the list, which it consumes, and on an error, which d.Err then returns.")
+	g.p("// Next decodes the next element of a list into v. It is false at the end of the")
+	g.p("// list, which it consumes, and on an error, which d.Err then returns.")
 	g.p("func (v *%s) Next(d *xdr.Decoder) bool { return d.Bool() && v.DecodeXDR(d) == nil }\n", d.name)
 	g.p("// AppendNext appends v as the next element of a list; xdr.AppendBool(b, false)")
 	g.p("// ends the list.")

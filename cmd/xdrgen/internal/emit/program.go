@@ -72,9 +72,9 @@ func (m *model) version(p *xdrlang.Program, v *xdrlang.Version, opt Options, cou
 			name: name, spec: q.Name, doc: q.Doc, number: q.Number.Val,
 			repeatable: !slices.Contains(opt.Once, q.Name),
 		}
-		out.args = m.operand(name+"args", q, q.Args)
+		out.args = m.operand(name+"args", " takes", q, q.Args)
 		if q.Result.Type.Kind != xdrlang.Void {
-			out.result = m.operand(name+"res", q, []*xdrlang.Decl{q.Result})
+			out.result = m.operand(name+"res", " gives", q, []*xdrlang.Decl{q.Result})
 		}
 		prog.procs = append(prog.procs, out)
 	}
@@ -83,8 +83,9 @@ func (m *model) version(p *xdrlang.Program, v *xdrlang.Version, opt Options, cou
 }
 
 // operand is the type of what a procedure takes or gives: the one that the
-// specification has, if that has methods, else a struct made for the purpose.
-func (m *model) operand(name string, q *xdrlang.Proc, decls []*xdrlang.Decl) *typ {
+// specification has, if that has methods, else a struct made for the purpose, of
+// which what says whether it is taken or given.
+func (m *model) operand(name, what string, q *xdrlang.Proc, decls []*xdrlang.Decl) *typ {
 	if len(decls) == 0 {
 		return nil
 	}
@@ -102,9 +103,11 @@ func (m *model) operand(name string, q *xdrlang.Proc, decls []*xdrlang.Decl) *ty
 		}
 		fields = append(fields, &f)
 	}
-	return m.typeDef(&xdrlang.TypeDef{
+	t := m.typeDef(&xdrlang.TypeDef{
 		Pos: q.Pos, Name: name, Decl: &xdrlang.Decl{
 			Pos: q.Pos, Name: name, Type: &xdrlang.Type{Pos: q.Pos, Kind: xdrlang.StructKind, Fields: fields},
 		},
 	})
+	t.def.made = "what " + q.Name + what
+	return t
 }

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"path/filepath"
 	"strings"
 
 	"github.com/nfsbox/nfsbox/cmd/xdrgen/internal/xdrlang"
@@ -52,29 +53,18 @@ func (g *gen) consts() {
 	g.p(")\n")
 }
 
-// comment prints the specification's words on a field or constant.
-func (g *gen) comment(doc string) {
-	if doc == "" {
-		return
-	}
-	for line := range strings.SplitSeq(doc, "\n") {
-		g.p("// %s", strings.TrimSpace(line))
-	}
-}
-
 // alias prints a type that only renames another, where there is a Go type worth
 // the name; numbers and byte slices stay what they are.
 func (g *gen) alias(d *def) {
 	if d.typ.kind != kFixed && d.typ.def == nil {
 		return
 	}
-	g.doc(d.name+" is "+d.spec+".", d.doc)
-	// A definition of this name gave the type its String already.
+	g.doc(g.title(d, "type"), d.doc)
 	g.p("type %s = %s\n", d.name, d.typ)
 }
 
 func (g *gen) enum(d *def) {
-	g.doc(d.name+" is the enum "+d.spec+".", d.doc)
+	g.doc(g.title(d, "enum"), d.doc)
 	g.p("type %s int32\n", d.name)
 	g.p("// The values of %s.", d.name)
 	g.p("const (")
@@ -92,28 +82,44 @@ func (g *gen) enum(d *def) {
 	g.p("}\nreturn \"%s(\" + strconv.Itoa(int(v)) + \")\"\n}\n", d.spec)
 }
 
+// title is the first sentence of a type's comment.
+func (g *gen) title(d *def, what string) string {
+	file := filepath.Base(g.m.spec.File)
+	switch {
+	case d.made != "":
+		return d.name + " is " + d.made + "."
+	case d.name == d.spec && strings.IndexByte("aeio", what[0]) >= 0:
+		return d.name + " is an " + what + " of " + file + "."
+	case d.name == d.spec:
+		return d.name + " is a " + what + " of " + file + "."
+	}
+	return d.name + " is the " + what + " " + d.spec + " of " + file + "."
+}
+
 // structType prints the Go declaration of a struct, union, array or list.
 func (g *gen) structType(d *def) {
-	switch {
-	case d.typ.kind == kUnion:
-		g.doc(d.name+" is the union "+d.spec+". "+d.fields[0].name+" selects which of the other\n"+
-			"// fields travels; decoding leaves the others as they are.", d.doc)
-	case d.node:
-		g.doc(d.name+" is "+d.spec+", one element of a linked list.", d.doc)
-	case d.typ.kind == kStruct:
-		g.doc(d.name+" is "+d.spec+".", d.doc)
-	case d.typ.kind == kArray:
-		g.doc(d.name+" is "+d.spec+".", d.doc)
+	switch d.typ.kind {
+	case kArray:
+		g.doc(g.title(d, "array"), d.doc)
 		g.p("type %s [%d]%s\n", d.name, d.typ.n, d.typ.elem)
 		return
-	case d.typ.kind == kList:
-		g.doc(d.name+" is "+d.spec+", a linked list on the wire.", d.doc)
+	case kSlice:
+		g.doc(g.title(d, "array"), d.doc)
+		g.p("type %s []%s%s\n", d.name, d.typ.elem, bound(&typ{kind: kSlice, bound: d.typ.bound}))
+		return
+	case kList:
+		g.doc(g.title(d, "linked list"), d.doc)
 		g.p("type %s []%s\n", d.name, d.typ.elem)
 		return
+	case kUnion:
+		g.doc(g.title(d, "union")+" "+d.fields[0].name+" selects\n"+
+			"// which of the other fields travels; decoding leaves the others as they are.", d.doc)
 	default:
-		g.doc(d.name+" is "+d.spec+".", d.doc)
-		g.p("type %s []%s\n", d.name, d.typ.elem)
-		return
+		what := "struct"
+		if d.node {
+			what = "list element"
+		}
+		g.doc(g.title(d, what), d.doc)
 	}
 	g.p("type %s struct {", d.name)
 	for _, f := range d.fields {

@@ -15,7 +15,7 @@ func check(s *Spec) error {
 		return err
 	}
 	for _, k := range s.Consts {
-		c.eval(&k.Expr)
+		c.symbolValue(c.consts[k.Name])
 	}
 	for _, t := range s.Types {
 		c.decl(t.Decl)
@@ -40,8 +40,8 @@ func check(s *Spec) error {
 // symbol is what a constant name stands for: a definition or an enumerator.
 type symbol struct {
 	expr *Expr // a const; its value is evaluated on first use
-	enum *Enum // an enumerator's
-	m    *Member
+	enum *Enum // an enumerator: its enum and which one it is
+	nth  int
 	busy bool // being evaluated
 	done bool
 	val  Value
@@ -97,11 +97,11 @@ func (c *checker) declareAll() {
 func (c *checker) declareEnums(t *Type) {
 	switch t.Kind {
 	case EnumKind:
-		for _, m := range t.Enum.Members {
+		for i, m := range t.Enum.Members {
 			if m.Name == "TRUE" || m.Name == "FALSE" {
 				c.errorf(m.Pos, "%s has its meaning from XDR", m.Name)
 			} else if c.claim(m.Name, m.Pos) {
-				c.consts[m.Name] = &symbol{enum: t.Enum, m: m}
+				c.consts[m.Name] = &symbol{enum: t.Enum, nth: i}
 			}
 		}
 	case StructKind:
@@ -116,11 +116,11 @@ func (c *checker) declareEnums(t *Type) {
 	}
 }
 
-// eval gives x its value. A name that stands for nothing is reported and
-// evaluates to 0.
-func (c *checker) eval(x *Expr) Value {
+// eval gives x its value. A name that stands for nothing is reported, and ok is
+// then false.
+func (c *checker) eval(x *Expr) (v Value, ok bool) {
 	if x.Name == "" {
-		return x.Val
+		return x.Val, true
 	}
 	s := c.consts[x.Name]
 	switch {
@@ -132,8 +132,9 @@ func (c *checker) eval(x *Expr) Value {
 		c.errorf(x.Pos, "%s is defined by itself", x.Name)
 	default:
 		x.Val = c.symbolValue(s)
+		return x.Val, true
 	}
-	return x.Val
+	return Value{}, false
 }
 
 func (c *checker) symbolValue(s *symbol) Value {
@@ -142,7 +143,7 @@ func (c *checker) symbolValue(s *symbol) Value {
 	}
 	s.busy = true
 	if s.expr != nil {
-		s.val = c.eval(s.expr)
+		s.val, _ = c.eval(s.expr) // 0 if it has none, which is reported
 	} else {
 		s.val = c.memberValue(s)
 	}
@@ -151,33 +152,44 @@ func (c *checker) symbolValue(s *symbol) Value {
 }
 
 // memberValue evaluates an enumerator: its own expression, or one more than
-// the enumerator before it. The walk back is a loop, for an enum may be long.
+// the enumerator before it. It counts from the nearest one that is known; a loop,
+// for an enum may be long.
 func (c *checker) memberValue(s *symbol) Value {
 	members := s.enum.Members
-	i := 0
-	for members[i] != s.m {
-		i++
-	}
-	first := i
-	for first > 0 && members[first].Expr == nil {
+	known := func(i int) bool { return members[i].Expr != nil || c.consts[members[i].Name].done }
+	first := s.nth
+	for first > 0 && !known(first) {
 		first--
 	}
 	var base int64
-	if x := members[first].Expr; x != nil {
-		v, ok := c.eval(x).Int()
-		if !ok || v != int64(int32(v)) {
-			c.errorf(x.Pos, "%s = %v does not fit in an enumeration (32 bits, signed)", members[first].Name, x.Val)
-			v = 0
-		}
-		base = v
+	switch m := members[first]; {
+	case m.Expr != nil:
+		base = c.memberExpr(m)
+	case first != s.nth:
+		base, _ = m.Val.Int()
 	}
-	base += int64(i - first)
-	if base != int64(int32(base)) {
-		c.errorf(s.m.Pos, "%s = %d does not fit in an enumeration (32 bits, signed)", s.m.Name, base)
+	m := members[s.nth]
+	if base += int64(s.nth - first); base != int64(int32(base)) {
+		c.errorf(m.Pos, "%s = %d does not fit in an enumeration (32 bits, signed)", m.Name, base)
 		base = 0
 	}
-	s.m.Val = fromInt(base)
-	return s.m.Val
+	m.Val = fromInt(base)
+	return m.Val
+}
+
+// memberExpr evaluates the expression of an enumerator; 0 stands for one that is
+// wrong.
+func (c *checker) memberExpr(m *Member) int64 {
+	val, ok := c.eval(m.Expr)
+	if !ok {
+		return 0
+	}
+	v, ok := val.Int()
+	if !ok || v != int64(int32(v)) {
+		c.errorf(m.Expr.Pos, "%s = %v does not fit in an enumeration (32 bits, signed)", m.Name, val)
+		return 0
+	}
+	return v
 }
 
 func fromInt(n int64) Value {
@@ -253,8 +265,9 @@ func (c *checker) decl(d *Decl) {
 	if d.Size == nil {
 		return
 	}
-	n := c.eval(d.Size)
+	n, ok := c.eval(d.Size)
 	switch {
+	case !ok:
 	case n.Neg || n.Abs > Unbounded:
 		c.errorf(d.Size.Pos, "%v is no length; lengths are 32 bits, unsigned", n)
 	case d.Shape == FixedArray && n.Abs == 0:

@@ -26,7 +26,7 @@ func (c *checker) version(v *Version) {
 }
 
 func (c *checker) number(x *Expr, what string) {
-	if n := c.eval(x); n.Neg || n.Abs > 1<<32-1 {
+	if n, ok := c.eval(x); ok && (n.Neg || n.Abs > 1<<32-1) {
 		c.errorf(x.Pos, "%v is no number of %s; they are 32 bits, unsigned", n, what)
 	}
 }
@@ -48,13 +48,13 @@ func (c *checker) uniqueNumber(seen map[Value]Pos, x *Expr, what string) {
 }
 
 // finite refuses types that hold themselves by value, which would be of
-// infinite size, and fixed arrays that nest to more than MaxFixed bytes.
+// infinite size, and types of more than MaxFixed bytes.
 func (c *checker) finite() {
 	c.renames()
 	if len(c.errs) > 0 {
 		return
 	}
-	f := finder{c: c, state: make(map[*TypeDef]int), size: make(map[*TypeDef]int)}
+	f := finder{c: c, state: make(map[*TypeDef]int), size: make(map[*TypeDef]int64)}
 	for _, t := range c.spec.Types {
 		f.def(t)
 	}
@@ -79,15 +79,18 @@ func (c *checker) renames() {
 	}
 }
 
-// finder walks the references by value, depth first. The walk is as deep as
-// the longest chain of definitions, which MaxSource bounds.
+// finder walks the references by value, depth first, and measures what it
+// finds. The walk is as deep as the longest chain of definitions, which MaxSource
+// bounds.
 type finder struct {
 	c     *checker
 	state map[*TypeDef]int // 1 while on the path, 2 when done
-	size  map[*TypeDef]int // what one value takes in memory at least, roughly: its fixed part
+	size  map[*TypeDef]int64
 }
 
-func (f *finder) def(t *TypeDef) int {
+// def measures a definition: the bytes that a value takes at least, all arms of
+// a union together, for so it is in memory.
+func (f *finder) def(t *TypeDef) int64 {
 	switch f.state[t] {
 	case 1:
 		f.c.errorf(t.Pos, "%s holds itself by value; make one of the references optional (*name)", t.Name)
@@ -97,11 +100,15 @@ func (f *finder) def(t *TypeDef) int {
 	}
 	f.state[t] = 1
 	n := f.decl(t.Decl)
+	if n > MaxFixed {
+		f.c.errorf(t.Pos, "%s takes more than %d bytes, which no type may", t.Name, MaxFixed)
+		n = 0 // reported once, not for every holder
+	}
 	f.state[t], f.size[t] = 2, n
 	return n
 }
 
-func (f *finder) decl(d *Decl) int {
+func (f *finder) decl(d *Decl) int64 {
 	if d.Shape == Optional || d.Shape == VarArray {
 		// Behind a pointer; but a body in place may still hold by value what it
 		// must not.
@@ -112,15 +119,13 @@ func (f *finder) decl(d *Decl) int {
 	}
 	n := f.typ(d.Type)
 	if d.Shape == FixedArray {
-		if n *= int(d.Bound()); n > MaxFixed {
-			f.c.errorf(d.Pos, "%s takes more than %d bytes, which no fixed-length type may", d.Name, MaxFixed)
-			n = MaxFixed
-		}
+		n *= int64(d.Bound())
 	}
-	return n
+	return min(n, MaxFixed+1)
 }
 
-func (f *finder) typ(t *Type) int {
+func (f *finder) typ(t *Type) int64 {
+	var n int64
 	switch t.Kind {
 	case Void:
 		return 0
@@ -131,17 +136,15 @@ func (f *finder) typ(t *Type) int {
 	case Named:
 		return f.def(t.Def)
 	case StructKind:
-		n := 0
 		for _, d := range t.Fields {
 			n += f.decl(d)
 		}
-		return min(n, MaxFixed)
+		return n
 	case UnionKind:
-		n := 4
 		for _, a := range t.Union.Arms {
 			n += f.decl(a.Decl)
 		}
-		return min(n, MaxFixed)
+		return n + 4
 	}
 	return 4
 }

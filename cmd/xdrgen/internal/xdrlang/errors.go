@@ -11,7 +11,7 @@ import (
 const (
 	MaxSource  = 4 << 20 // bytes of text
 	MaxNesting = 32      // levels of struct, union and enum inside each other
-	MaxFixed   = 1 << 20 // bytes on the wire of one fixed-length opaque or array
+	MaxFixed   = 1 << 20 // bytes of one value, what is behind pointers and in slices apart
 	MaxErrors  = 20      // reported for one file; more are not looked for
 )
 

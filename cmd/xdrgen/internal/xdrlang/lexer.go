@@ -20,6 +20,7 @@ type token struct {
 	text string
 	pos  Pos
 	doc  string // the comment that ends on the line above, or on the same line
+	tail string // the comment behind the token before, on its line
 }
 
 // describe names the token in an error message.
@@ -42,8 +43,10 @@ type lexer struct {
 	line      int
 	lineStart int
 
+	tokLine int // of the token before
+	tail    []string
 	doc     []string
-	docLine int // the line on which the last comment ended
+	docLine int // the line on which the last comment in doc ended
 }
 
 func newLexer(file, src string) *lexer { return &lexer{file: file, src: src, line: 1} }
@@ -58,14 +61,15 @@ func (l *lexer) newline() {
 
 // next returns the next token; at the end it returns eof for ever.
 func (l *lexer) next() token {
-	l.doc = nil
+	l.doc, l.tail, l.docLine = nil, nil, 0
 	if err := l.skipSpace(); err != nil {
 		return *err
 	}
-	t := token{kind: eof, pos: l.pos()}
+	t := token{kind: eof, pos: l.pos(), tail: strings.Join(l.tail, "\n")}
 	if l.docLine >= l.line-1 {
 		t.doc = strings.Join(l.doc, "\n")
 	}
+	l.tokLine = l.line
 	if l.off >= len(l.src) {
 		return t
 	}
@@ -146,20 +150,27 @@ func (l *lexer) skipBlock(n int) {
 }
 
 // comment keeps the text of a comment that began on line first and ended on the
-// present one. A blank line between two comments drops the first.
+// present one: for the token before if that is on the same line, else for the
+// token that comes. A blank line between two comments drops the first.
 func (l *lexer) comment(text string, first int) {
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(line), "*"))
+		if line != "" || len(lines) > 0 {
+			lines = append(lines, line)
+		}
+	}
+	for len(lines) > 0 && lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	if first == l.tokLine {
+		l.tail = append(l.tail, lines...)
+		return
+	}
 	if l.docLine < first-1 {
 		l.doc = nil
 	}
-	for line := range strings.SplitSeq(text, "\n") {
-		line = strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(line), "*"))
-		if line != "" || len(l.doc) > 0 {
-			l.doc = append(l.doc, line)
-		}
-	}
-	for len(l.doc) > 0 && l.doc[len(l.doc)-1] == "" {
-		l.doc = l.doc[:len(l.doc)-1]
-	}
+	l.doc = append(l.doc, lines...)
 	l.docLine = l.line
 }
 
