@@ -479,6 +479,7 @@ func TestServerConnHooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = srv.Close() }) // again, if all went well
 	l := newPipeListener()
 	go func() { _ = srv.Serve(l) }() // ends with Close
 	nc, err := l.dial()
