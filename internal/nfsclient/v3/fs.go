@@ -139,8 +139,8 @@ func (f *FS) mayChange(ctx context.Context) error {
 }
 
 // do makes a call, again while the server answers NFS3ERR_JUKEBOX, and returns
-// an error for every status but NFS3_OK. The result, and the Reply that it
-// borrows from, are there in any case; without a reply, they are zero.
+// an error for every status but NFS3_OK. The Reply is to be released in any
+// case; what the result borrows is only there if it is NFS3_OK.
 func (f *FS) do(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Result) (oncrpc.Reply, error) {
 	for try := 1; ; try++ {
 		if err := ctx.Err(); err != nil {
