@@ -1,6 +1,7 @@
 package nfsbox_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/export"
@@ -12,22 +13,10 @@ import (
 
 // The suite runs against the whole way: client, wire, server, file system.
 
-// noOpen is why a File of a handle that is no file's, or no longer, opens.
-const noOpen = "NFSv3 has no OPEN: opening by handle makes no call, and what is wrong shows with the first READ or WRITE"
-
-// loopbackDifferences are what NFSv3, rather than either of its ends, cannot do.
-var loopbackDifferences = map[string]string{
-	"open/not-a-file": noOpen,
-	"open/stale":      noOpen,
-	"handle/stale":    noOpen,
-	"handle/garbage":  noOpen,
-}
-
 func TestSuiteMemfs(t *testing.T) {
 	servers := make(map[vfs.FS]func())
 	vfstest.Run(t, vfstest.Config{
-		Callers:     true,
-		Differences: loopbackDifferences,
+		Callers: true,
 		New: func(t *testing.T) vfs.FS {
 			mem := memfs.New(memfs.Options{Mode: 0o755})
 			s := start(t, export.Export{Path: "/", FS: mem})
@@ -46,21 +35,70 @@ func TestSuiteMemfs(t *testing.T) {
 	})
 }
 
+// disk is a directory behind a server, both of which a restart replaces.
+type disk struct {
+	dir   string
+	opt   localfs.Options
+	local *localfs.FS
+	s     *server
+}
+
+func (d *disk) open(t *testing.T) {
+	t.Helper()
+	local, err := localfs.New(d.dir, d.opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.local = local
+}
+
+func (d *disk) close(t *testing.T) {
+	t.Helper()
+	if err := vfs.CloseFS(d.local); err != nil {
+		t.Error(err)
+	}
+}
+
+// restart ends the server and what it serves, and begins both anew.
+func (d *disk) restart(t *testing.T) {
+	t.Helper()
+	d.s.end()
+	d.close(t)
+	d.open(t)
+	d.s.export(export.Export{Path: "/", FS: d.local})
+	d.s.begin()
+}
+
+// TestSuiteLocalfs runs with the kernel's handles and with the map of them.
+// Handles and dirty bytes outlive restarts of the server in both.
 func TestSuiteLocalfs(t *testing.T) {
-	t.Parallel() // it waits for the disk
-	vfstest.Run(t, vfstest.Config{
-		Differences: loopbackDifferences,
-		New: func(t *testing.T) vfs.FS {
-			local, err := localfs.New(t.TempDir(), localfs.Options{Volatile: true})
-			if err != nil {
-				t.Fatal(err)
+	for _, mode := range []localfs.Mode{localfs.HandlesKernel, localfs.HandlesMap} {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel() // it waits for the disk
+			if mode == localfs.HandlesKernel && os.Geteuid() != 0 {
+				required(t, "root", "the kernel's handles are root's")
 			}
-			t.Cleanup(func() {
-				if err := vfs.CloseFS(local); err != nil {
-					t.Error(err)
-				}
-			})
-			return dial(t, "nfs://127.0.0.1:"+serve(t, export.Export{Path: "/", FS: local})+"/").FS()
+			suiteLocalfs(t, mode)
+		})
+	}
+}
+
+func suiteLocalfs(t *testing.T, mode localfs.Mode) {
+	disks := make(map[vfs.FS]*disk)
+	vfstest.Run(t, vfstest.Config{
+		Callers: os.Geteuid() == 0,
+		New: func(t *testing.T) vfs.FS {
+			d := &disk{dir: t.TempDir(), opt: localfs.Options{Handles: mode, StateDir: t.TempDir()}}
+			d.open(t)
+			t.Cleanup(func() { d.close(t) })
+			d.s = start(t, export.Export{Path: "/", FS: d.local})
+			fs := dial(t, "nfs://"+d.s.addr+"/").FS()
+			disks[fs] = d
+			return fs
+		},
+		Restart: func(t *testing.T, fs vfs.FS) vfs.FS {
+			disks[fs].restart(t)
+			return fs // which finds the server again by itself
 		},
 	})
 }

@@ -50,14 +50,21 @@ func serve(t testing.TB, exports ...export.Export) string {
 
 func start(t testing.TB, exports ...export.Export) *server {
 	t.Helper()
-	table, err := export.NewTable(export.Key{1, 2, 3}, exports...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &server{t: t, opt: nfsserver.Options{Exports: table}, addr: "127.0.0.1:0"}
+	s := &server{t: t, addr: "127.0.0.1:0"}
+	s.export(exports...)
 	s.begin()
 	t.Cleanup(s.end)
 	return s
+}
+
+// export says what is served from the next begin on. The key stays the same.
+func (s *server) export(exports ...export.Export) {
+	s.t.Helper()
+	table, err := export.NewTable(export.Key{1, 2, 3}, exports...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.opt = nfsserver.Options{Exports: table}
 }
 
 // begin starts the server, the next time at the same port.

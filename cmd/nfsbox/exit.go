@@ -60,7 +60,7 @@ func report(e *env, err error) int {
 // complain prints err as a line, or, if it is several errors joined, each as
 // its own. Their texts may hold names that a server chose.
 func complain(e *env, err error) {
-	if all, ok := err.(interface{ Unwrap() []error }); ok && errors.Join(all.Unwrap()...).Error() == err.Error() { //nolint:errorlint // it is this error's own shape that matters
+	if all, ok := err.(interface{ Unwrap() []error }); ok && errors.Join(all.Unwrap()...).Error() == err.Error() {
 		for _, one := range all.Unwrap() {
 			complain(e, one)
 		}

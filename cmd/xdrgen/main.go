@@ -21,7 +21,7 @@ func run(args []string, stderr io.Writer) int {
 	flags := flag.NewFlagSet("xdrgen", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprint(stderr, "usage: xdrgen [flags] spec.x\n\nWrites Go for a specification in the XDR language (RFC 4506, RFC 5531).\n\n")
+		_, _ = fmt.Fprint(stderr, "usage: xdrgen [flags] spec.x\n\nWrites Go for a specification in the XDR language (RFC 4506, RFC 5531).\n\n")
 		flags.PrintDefaults()
 	}
 	pkg := flags.String("pkg", "", "package `name` of the generated files (default: the name of the directory they go to)")
@@ -37,7 +37,7 @@ func run(args []string, stderr io.Writer) int {
 	}
 	opt := emit.Options{Package: *pkg, Bulk: list(*bulk), Once: list(*once)}
 	if err := compile(flags.Arg(0), *out, opt); err != nil {
-		fmt.Fprintln(stderr, err)
+		_, _ = fmt.Fprintln(stderr, err)
 		return 1
 	}
 	return 0
