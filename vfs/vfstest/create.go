@@ -8,6 +8,7 @@ var createTests = []test{
 	{"guarded-existing", createGuardedExisting},
 	{"unchecked-keeps-content", createUncheckedKeeps},
 	{"unchecked-sets-size", createUncheckedSize},
+	{"unchecked-sets-other-size", createUncheckedOtherSize},
 	{"unchecked-over-others", createUncheckedOthers},
 	{"exclusive", createExclusive},
 	{"exclusive-repeated", createExclusiveRepeated},
@@ -74,6 +75,21 @@ func createUncheckedSize(e *env) {
 	how.Set.Valid |= vfs.MaskSize
 	e.same(e.create(e.dir, "file", how), h)
 	e.wantContent(h, "")
+}
+
+// createUncheckedOtherSize asks for what no open(2) does: RFC 1813 has initial
+// attributes, and leaves open what they mean for a file that exists; the
+// contract does not.
+func createUncheckedOtherSize(e *env) {
+	h := e.mkfile(e.dir, "file", "content")
+	how := fileHow(0o644)
+	how.Mode = vfs.CreateUnchecked
+	how.Set.Valid |= vfs.MaskSize
+	for _, want := range []string{"con", "con" + zeros(7)} {
+		how.Set.Size = uint64(len(want))
+		e.create(e.dir, "file", how)
+		e.wantContent(h, want)
+	}
 }
 
 func createUncheckedOthers(e *env) {

@@ -75,16 +75,16 @@ func (e *env) ok(err error) {
 }
 
 // wantStatus ends the test unless err has one of the statuses.
-func (e *env) wantStatus(err error, any ...vfs.Status) {
+func (e *env) wantStatus(err error, want ...vfs.Status) {
 	e.Helper()
 	got, known := vfs.StatusOf(err)
 	switch {
 	case err == nil:
-		e.Fatalf("no error, want %s", names(any))
+		e.Fatalf("no error, want %s", names(want))
 	case !known:
-		e.Fatalf("error %q has no status, want %s", err, names(any))
-	case !slices.Contains(any, got):
-		e.Fatalf("status %s (%v), want %s", got.Name(), err, names(any))
+		e.Fatalf("error %q has no status, want %s", err, names(want))
+	case !slices.Contains(want, got):
+		e.Fatalf("status %s (%v), want %s", got.Name(), err, names(want))
 	}
 }
 

@@ -70,28 +70,28 @@ func handleStaleAfterRestart(e *env) {
 
 // refused calls everything that takes a handle with one that names nothing,
 // and ends the test at an answer that is not one of the statuses.
-func (e *env) refused(h vfs.Handle, any ...vfs.Status) {
+func (e *env) refused(h vfs.Handle, want ...vfs.Status) {
 	e.Helper()
 	_, err := e.fs.GetAttr(e.ctx, h, vfs.MaskV3)
-	e.wantStatus(err, any...)
+	e.wantStatus(err, want...)
 	_, err = e.fs.SetAttr(e.ctx, h, &vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600}, nil)
-	e.wantStatus(err, any...)
+	e.wantStatus(err, want...)
 	_, _, err = e.fs.Access(e.ctx, h, vfs.AccessRead)
-	e.wantStatus(err, any...)
+	e.wantStatus(err, want...)
 	_, _, err = e.fs.Readlink(e.ctx, h)
-	e.wantStatus(err, any...)
+	e.wantStatus(err, want...)
 	_, _, _, err = e.fs.Lookup(e.ctx, h, "name")
-	e.wantStatus(err, any...)
+	e.wantStatus(err, want...)
 	_, _, _, err = e.fs.Create(e.ctx, h, "name", fileHow(0o644))
-	e.wantStatus(err, any...)
+	e.wantStatus(err, want...)
 	_, err = e.fs.Remove(e.ctx, h, "name", false)
-	e.wantStatus(err, any...)
+	e.wantStatus(err, want...)
 	_, _, err = e.fs.Rename(e.ctx, h, "name", h, "other")
-	e.wantStatus(err, any...)
+	e.wantStatus(err, want...)
 	_, _, err = e.fs.Link(e.ctx, h, e.dir, "name")
-	e.wantStatus(err, any...)
-	e.wantStatus(e.openError(vfs.At{H: h}), any...)
-	e.wantStatus(e.listError(h, vfs.Pos{}), any...)
+	e.wantStatus(err, want...)
+	e.wantStatus(e.openError(vfs.At{H: h}), want...)
+	e.wantStatus(e.listError(h, vfs.Pos{}), want...)
 	e.wantNames(e.dir)
 }
 

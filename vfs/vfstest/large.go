@@ -20,7 +20,7 @@ var largeTests = []test{
 const (
 	farOff     = 5 << 30
 	manyFiles  = 3000
-	someFiles  = 600
+	someFiles  = 400
 	smallBytes = 1024
 )
 

@@ -72,11 +72,10 @@ func (m *model) drawCreate() *operation {
 		how.Mode = vfs.CreateUnchecked
 		op.either = []vfs.Status{vfs.ErrExist, vfs.ErrIsDir, vfs.ErrInval}
 		if m.random.IntN(2) == 0 {
-			how.Set.Valid |= vfs.MaskSize
-			how.Set.Size = uint64(m.random.IntN(modelSize))
+			how.Set.Valid |= vfs.MaskSize // to nothing, as O_TRUNC: some servers know no other
 		}
 	}
-	op.what = fmt.Sprintf("create %s/%s mode %d, size %d", called, name, how.Mode, how.Set.Size)
+	op.what = fmt.Sprintf("create %s/%s mode %d, truncated: %t", called, name, how.Mode, how.Set.Valid&vfs.MaskSize != 0)
 	op.do = m.creating(dir, name, how)
 	return op
 }
@@ -151,7 +150,7 @@ func (m *model) drawRename() *operation {
 	}
 }
 
-// notAFile are the statuses of an open of something else.
+// notAFile are the statuses of doing to something else what files are for.
 var notAFile = []vfs.Status{vfs.ErrIsDir, vfs.ErrInval}
 
 func (m *model) drawWrite() *operation {

@@ -32,10 +32,10 @@ func (e *env) rename(fromDir vfs.Handle, from string, toDir vfs.Handle, to strin
 }
 
 // noRename ends the test unless the rename fails with one of the statuses.
-func (e *env) noRename(fromDir vfs.Handle, from string, toDir vfs.Handle, to string, any ...vfs.Status) {
+func (e *env) noRename(fromDir vfs.Handle, from string, toDir vfs.Handle, to string, want ...vfs.Status) {
 	e.Helper()
 	_, _, err := e.fs.Rename(e.ctx, fromDir, from, toDir, to)
-	e.wantStatus(err, any...)
+	e.wantStatus(err, want...)
 }
 
 func renameFile(e *env) {
