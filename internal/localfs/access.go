@@ -175,15 +175,6 @@ func (v *FS) mayWriteData(d *desc, st *stat) error {
 	return v.permits(d, st, mayWrite)
 }
 
-// enterDir checks the caller's rights on a directory where the kernel will not:
-// for callers whom the process cannot become.
-func (v *FS) enterDir(d *desc, st *stat, want uint32) error {
-	if v.who.switched || v.who.super {
-		return nil
-	}
-	return v.permits(d, st, want)
-}
-
 // sticky refuses what the sticky bit of the directory dir protects from callers
 // who own neither it nor the object, where the kernel cannot.
 func (v *FS) sticky(dir, st *stat) error {

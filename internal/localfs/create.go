@@ -48,31 +48,24 @@ func (v *FS) create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	}
 	defer v.end(classMeta)
 	var st stat
-	d, err := v.dir(dir, &st, mayExec)
+	d, err := v.dirToChange(dir, &st, mayExec)
 	if err != nil {
 		return x, a, wcc, false, err
 	}
 	defer v.fds.unpin(d)
-	defer v.unlock(v.lock(dir))
-	if err := v.stat(d, &st); err != nil {
-		return x, a, wcc, false, err
-	}
-	wcc.Before = v.before(&st)
-	defer v.after(d, &wcc.After)
 	m := maker{v: v, dir: d, dirStat: &st, name: name, how: how}
-	for range maxRaces {
-		if x, made, err = m.try(); err != error(vfs.ErrNoEnt) {
-			break
-		}
-		if err := v.stat(d, &st); err != nil {
-			return x, a, wcc, false, err
-		}
-		err = fmt.Errorf("localfs: create: the name comes and goes: %w", vfs.ErrBusy)
-	}
+	x, made, err = m.locked(&wcc)
 	if err == nil {
-		v.attr(&m.st, &a)
+		err = v.handles.settle(m.mark)
+		if err != nil && made {
+			m.undo()
+		}
 	}
-	return x, a, wcc, made, err
+	if err != nil {
+		return vfs.Handle{}, a, wcc, false, err
+	}
+	v.attr(&m.st, &a)
+	return x, a, wcc, made, nil
 }
 
 func checkCreate(name string, how *vfs.CreateHow) error {
@@ -110,12 +103,36 @@ type maker struct {
 	name    string
 	how     *vfs.CreateHow
 	st      stat // of the object
+	mark    mark // when its handle is good
+}
+
+// locked makes or takes the object under the directory's lock. Its handle is
+// settled after that, so that those who wait for the disk wait together.
+func (m *maker) locked(wcc *vfs.WCC) (x vfs.Handle, made bool, err error) {
+	v := m.v
+	defer v.unlock(v.lock(m.dir.key.h))
+	defer v.after(m.dir, &wcc.After)
+	if err := v.stat(m.dir, m.dirStat); err != nil {
+		return x, false, err
+	}
+	wcc.Before = v.before(m.dirStat)
+	for range maxRaces {
+		if x, made, err = m.try(); err != error(vfs.ErrNoEnt) {
+			return x, made, err
+		}
+		if err := v.stat(m.dir, m.dirStat); err != nil {
+			return x, false, err
+		}
+	}
+	return x, false, fmt.Errorf("localfs: create: the name comes and goes: %w", vfs.ErrBusy)
 }
 
 // try makes the object or, as how allows, takes the one that is there. ErrNoEnt
 // says that it was there and is no longer.
 func (m *maker) try() (x vfs.Handle, made bool, err error) {
-	err = m.v.enterDir(m.dir, m.dirStat, mayWrite|mayExec)
+	if !m.v.who.switched {
+		err = m.v.permits(m.dir, m.dirStat, mayWrite|mayExec)
+	}
 	if err == nil {
 		fd := -1
 		if fd, err = m.make(); err == nil {
@@ -206,7 +223,7 @@ func (m *maker) finish(fd int) (x vfs.Handle, err error) {
 		err = fail("statx", m.st.statFD(fd))
 	}
 	if err == nil {
-		x, err = v.handleOf(m.dir, m.name, fd, &m.st)
+		x, m.mark, err = v.handles.bind(m.dir, []byte(m.name), fd, &m.st)
 	}
 	if err != nil {
 		m.undo()
@@ -216,11 +233,11 @@ func (m *maker) finish(fd int) (x vfs.Handle, err error) {
 	if m.how.Type == vfs.TypeReg {
 		u = useWrite
 	}
-	d, err := v.fds.put(x, u, fd, m.st.Mode&unix.S_IFMT)
-	if err != nil {
-		return x, err
+	// The descriptor is kept for the call to come. If there is no room, that
+	// one will open its own: this one has succeeded.
+	if d, err := v.fds.put(x, u, fd, m.st.Mode&unix.S_IFMT); err == nil {
+		v.fds.unpin(d)
 	}
-	v.fds.unpin(d)
 	return x, nil
 }
 
@@ -287,15 +304,14 @@ func (m *maker) undo() {
 // existing takes the file that has the name already.
 func (m *maker) existing() (x vfs.Handle, err error) {
 	v := m.v
-	fd := -1
-	err = v.as(func() (err error) {
-		fd, err = openPath(m.dir.fd, m.name, 0)
-		return fail("open", err)
-	})
-	if err != nil {
+	if err := v.permits(m.dir, m.dirStat, mayExec); err != nil {
 		return x, err
 	}
-	x, err = v.identify(m.dir, m.name, fd, &m.st)
+	fd, err := openPath(m.dir.fd, m.name, 0)
+	if err != nil {
+		return x, fail("open", err)
+	}
+	x, m.mark, err = v.identify(m.dir, m.name, fd, &m.st)
 	if err == nil && !m.st.is(unix.S_IFREG) {
 		err = vfs.ErrExist
 	}

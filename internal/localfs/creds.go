@@ -63,13 +63,15 @@ func (c *caps) has(capability int) bool {
 // together; until then nothing is done on it.
 var errIdentity = fmt.Errorf("localfs: this thread's identity could not be restored: %w", vfs.ErrServerFault)
 
-// creds lends other people's identities to the thread of a call. It costs four
-// cheap system calls there and four back, and no hand-off to another goroutine.
+// creds lends other people's identities to the thread of a call. Each part of an
+// identity costs a system call of about two microseconds there, and one back, so
+// only what differs is set; a hand-off to another goroutine would cost more.
 type creds struct {
 	ids      threadIDs
 	uid, gid int // the process' own
 	groups   []int
 	own      caps
+	less     caps // what own leaves to others
 	able     bool // we may take on other identities
 
 	// lost counts, and threads holds, those whose identity could not be
@@ -89,11 +91,12 @@ func newCreds(ids threadIDs) (*creds, error) {
 	if err := getCaps(&c.own); err != nil {
 		return nil, fail("capget", err)
 	}
+	c.less = c.own.without(unix.CAP_SYS_RESOURCE)
 	// Only root drops and regains its file capabilities as its fsuid comes and
 	// goes (capabilities(7)): a process with a bare CAP_SETUID would keep them.
 	if c.uid == 0 && c.own.has(unix.CAP_SETUID) && c.own.has(unix.CAP_SETGID) {
 		// A user namespace may not know the ids of others.
-		err := c.as(&identity{uid: nobody, gid: nobody}, func() error { return nil })
+		err := c.as(&identity{uid: nobody, gid: nobody}, wholly, func() error { return nil })
 		c.able = err == nil
 		if errors.Is(err, errIdentity) {
 			return nil, err
@@ -111,6 +114,7 @@ type identity struct {
 	uid, gid int
 	groups   []int
 	switched bool // the kernel is asked as this identity
+	regroup  bool // groups are not the process' own
 	super    bool // no rights are checked here
 }
 
@@ -124,22 +128,41 @@ func (c *creds) identityOf(caller *vfs.Caller) *identity {
 		id.groups = append(id.groups, int(g))
 	}
 	own := id.uid == c.uid && id.gid == c.gid
-	id.switched = c.able && !(own && slices.Equal(id.groups, c.groups))
+	id.regroup = !sameGroups(id.groups, c.groups, c.gid)
+	id.switched = c.able && (!own || id.regroup)
 	if own && !c.able {
 		id.super = true // the kernel checks the process itself
 	}
 	return id
 }
 
+// sameGroups reports whether a and b are the same groups beside the primary one.
+func sameGroups(a, b []int, primary int) bool {
+	in := func(all []int) func(int) bool {
+		return func(g int) bool { return g != primary && !slices.Contains(all, g) }
+	}
+	return !slices.ContainsFunc(a, in(b)) && !slices.ContainsFunc(b, in(a))
+}
+
+// extent is how much of an identity a call needs.
+type extent uint8
+
+const (
+	// wholly: names are looked up and made.
+	wholly extent = iota
+	// forData: a descriptor is written to. Groups do not matter to that.
+	forData
+)
+
 // as runs f under id, on a thread that is locked to this goroutine meanwhile. f
 // is not run if the identity cannot be taken on.
-func (c *creds) as(id *identity, f func() error) error {
+func (c *creds) as(id *identity, x extent, f func() error) error {
 	runtime.LockOSThread()
-	err := c.enter(id)
+	err := c.enter(id, x)
 	if err == nil {
 		err = f()
 	}
-	if e := c.leave(); e != nil {
+	if e := c.leave(id, x); e != nil {
 		// The thread stays locked. f's outcome is real, but the caller cannot go
 		// on here, so it must learn of this rather than of a success.
 		c.lose()
@@ -149,32 +172,48 @@ func (c *creds) as(id *identity, f func() error) error {
 	return err
 }
 
-// enter makes the thread id's. Groups come first and the user last: giving up
-// uid 0 gives up the capabilities of files, not those of ids.
-func (c *creds) enter(id *identity) error {
-	if err := c.ids.setGroups(id.groups); err != nil {
-		return fmt.Errorf("localfs: setgroups: %w: %w", vfs.ErrServerFault, err)
+// enter makes the thread id's. The user comes last: giving up uid 0 gives up the
+// capabilities of files.
+func (c *creds) enter(id *identity, x extent) error {
+	if x == wholly {
+		if id.regroup {
+			if err := c.ids.setGroups(id.groups); err != nil {
+				return fmt.Errorf("localfs: setgroups: %w: %w", vfs.ErrServerFault, err)
+			}
+		}
+		if err := c.setGID(id.gid, c.gid); err != nil {
+			return err
+		}
 	}
-	if id.uid != 0 {
-		// Not root's reserve of space, not beyond quotas.
-		less := c.own.without(unix.CAP_SYS_RESOURCE)
-		if err := c.ids.setCaps(&less); err != nil {
+	if id.uid != 0 && c.less != c.own {
+		if err := c.ids.setCaps(&c.less); err != nil {
 			return fmt.Errorf("localfs: capset: %w: %w", vfs.ErrServerFault, err)
 		}
 	}
-	return c.setIDs(id.uid, id.gid)
+	return c.setUID(id.uid, c.uid)
 }
 
-// leave makes the thread the process' own again.
-func (c *creds) leave() error {
-	if err := c.setIDs(c.uid, c.gid); err != nil {
+// leave makes the thread the process' own again, in all that enter may have
+// changed.
+func (c *creds) leave(id *identity, x extent) error {
+	if err := c.setUID(c.uid, id.uid); err != nil {
 		return err
 	}
-	if err := c.ids.setCaps(&c.own); err != nil {
-		return fmt.Errorf("capset: %w", err)
+	if id.uid != 0 && c.less != c.own {
+		if err := c.ids.setCaps(&c.own); err != nil {
+			return fmt.Errorf("capset: %w", err)
+		}
 	}
-	if err := c.ids.setGroups(c.groups); err != nil {
-		return fmt.Errorf("setgroups: %w", err)
+	if x != wholly {
+		return nil
+	}
+	if err := c.setGID(c.gid, id.gid); err != nil {
+		return err
+	}
+	if id.regroup {
+		if err := c.ids.setGroups(c.groups); err != nil {
+			return fmt.Errorf("setgroups: %w", err)
+		}
 	}
 	return nil
 }
@@ -182,20 +221,31 @@ func (c *creds) leave() error {
 // noID is no id: setfsuid(2) refuses it, and tells the one in force.
 const noID = -1
 
-// setIDs sets the ids that files are opened and made with. The calls report no
-// errors, so each is asked again what became of it.
-func (c *creds) setIDs(uid, gid int) error {
-	if _, err := c.ids.setFSGID(gid); err != nil {
-		return fmt.Errorf("setfsgid: %w", err)
-	}
-	if got, err := c.ids.setFSGID(noID); err != nil || got != gid {
-		return fmt.Errorf("localfs: cannot act for group %d: %w", gid, vfs.ErrServerFault)
+// setUID sets the user that files are opened and made with, where it can be
+// another one. The call reports no error, so it is asked what became of it.
+func (c *creds) setUID(uid, other int) error {
+	if uid == other {
+		return nil
 	}
 	if _, err := c.ids.setFSUID(uid); err != nil {
 		return fmt.Errorf("setfsuid: %w", err)
 	}
 	if got, err := c.ids.setFSUID(noID); err != nil || got != uid {
 		return fmt.Errorf("localfs: cannot act for user %d: %w", uid, vfs.ErrServerFault)
+	}
+	return nil
+}
+
+// setGID is setUID for the group.
+func (c *creds) setGID(gid, other int) error {
+	if gid == other {
+		return nil
+	}
+	if _, err := c.ids.setFSGID(gid); err != nil {
+		return fmt.Errorf("setfsgid: %w", err)
+	}
+	if got, err := c.ids.setFSGID(noID); err != nil || got != gid {
+		return fmt.Errorf("localfs: cannot act for group %d: %w", gid, vfs.ErrServerFault)
 	}
 	return nil
 }
@@ -222,7 +272,7 @@ func (c *creds) check() error {
 	if !c.threads[tid] {
 		return nil
 	}
-	if err := c.leave(); err != nil {
+	if err := c.leave(&identity{uid: noID, gid: noID, regroup: true}, wholly); err != nil {
 		return errors.Join(errIdentity, err)
 	}
 	delete(c.threads, tid)

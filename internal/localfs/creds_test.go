@@ -248,7 +248,7 @@ func TestLostIdentity(t *testing.T) {
 		defer close(done)
 		ran := false
 		ids.broken = true
-		err := c.as(&identity{uid: 7, gid: 7}, func() error { ran = true; return vfs.ErrExist })
+		err := c.as(&identity{uid: 7, gid: 7}, wholly, func() error { ran = true; return vfs.ErrExist })
 		if !ran || !errors.Is(err, errIdentity) || !errors.Is(err, vfs.ErrExist) {
 			t.Errorf("ran %v, error %v", ran, err)
 		}
@@ -273,7 +273,7 @@ func TestRefusedIdentityRunsNothing(t *testing.T) {
 	calls := ids.calls()
 	calls.setFSUID = func(int) (int, error) { return 0, nil } // a user that this namespace does not know
 	c := &creds{ids: calls, threads: make(map[int]bool)}
-	err := c.as(&identity{uid: 7, gid: 7}, func() error { t.Error("it ran"); return nil })
+	err := c.as(&identity{uid: 7, gid: 7}, wholly, func() error { t.Error("it ran"); return nil })
 	wantErr(t, err, vfs.ErrServerFault)
 	if c.lost.Load() != 0 {
 		t.Error("the thread counts as lost")

@@ -23,13 +23,15 @@
 //
 // # Whose rights
 //
-// With root, what opens, makes, changes or removes a name runs under the
-// credentials of the caller, on the thread of the call (creds.go); the kernel
-// judges. Reads go through descriptors that the server opened once for all
-// callers, and are judged by the mode that the read's own statx has brought;
-// where an access control list says more than the mode, the kernel is asked
-// again. As in Linux nfsd the owner of a file may read and write it whatever its
-// mode, and who may execute it may read it.
+// With root, what makes, changes or removes a name, sets attributes or writes
+// runs under the credentials of the caller, on the thread of the call
+// (creds.go); the kernel judges. Looking names up, listing and reading go through
+// descriptors that the server opened once for all callers, and are judged by the
+// mode that the call's own statx has brought; where an access control list says
+// more than the mode, the kernel is asked. As in Linux nfsd the owner of a file
+// may read and write it whatever its mode, and who may execute it may read it.
+// A process with CAP_SYS_RESOURCE has to lay that down and take it up again on
+// each such call; a server that gives it up at its start saves the time.
 //
 // Without root there is one user, and all callers are squashed to him: what they
 // make is his, and what they may is judged by mode bits, and not at all where a
@@ -54,9 +56,10 @@
 //
 // Objects share lockStripes locks, which order the changes of one object for the
 // sake of its attributes before and after. They are taken before all others; two
-// of them in ascending order. Then, each under the one before: mapHandles.mu,
-// mapLog.mu. The locks of the descriptor cache and of the flights are held for a
-// few instructions only, and none is taken under them.
+// of them in ascending order. Then, each under the one before:
+// mapHandles.moving, mapHandles.mu, mapLog.mu. The locks of the descriptor cache
+// and of the flights are held for a few instructions only, and none is taken
+// under them.
 //
 // Everything that changes the disk goes through [Sys].
 package localfs

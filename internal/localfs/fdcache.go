@@ -38,6 +38,9 @@ type desc struct {
 	// acl remembers whether the object has an access control list, and under
 	// which ctime that was true: see hasACL.
 	acl atomic.Int64
+	// depth is how far below the root a directory was found the last time; 0:
+	// not known. See beneath.
+	depth atomic.Int32
 	// dirty says that data was written through fd and not synced since. Such a
 	// descriptor is synced before it is closed: an error of the disk is told to
 	// the descriptors that are open, and a later one may never hear of it.

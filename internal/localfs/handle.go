@@ -51,6 +51,10 @@ type handler interface {
 	// has no other name either.
 	unbind(dir *desc, name string, x vfs.Handle, gone bool)
 
+	// whileMoving runs f, in which an object leaves a name for another that was
+	// expected. Nobody takes it for lost meanwhile.
+	whileMoving(f func() error) error
+
 	// settle waits until what was bound up to the mark survives a crash.
 	settle(mark) error
 
@@ -83,7 +87,7 @@ func (h *host) inTree(d *desc) error {
 	if d.kind != unix.S_IFDIR || d.key.h == h.root {
 		return nil
 	}
-	in, err := h.beneath(d.fd)
+	in, err := h.beneath(d)
 	if err == nil && !in {
 		h.fds.forget(d.key.h)
 		return vfs.ErrStale
@@ -91,9 +95,32 @@ func (h *host) inTree(d *desc) error {
 	return err
 }
 
-// dir returns the pinned descriptor of the directory x, and its attributes. want
-// are the rights to check where the kernel will not.
-func (v *FS) dir(x vfs.Handle, st *stat, want uint32) (*desc, error) {
+// dirFor returns the pinned descriptor of the directory x, and its attributes, if
+// the caller has all the rights in want.
+func (v *FS) dirFor(x vfs.Handle, st *stat, want uint32) (*desc, error) {
+	d, err := v.dir(x, st)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.permits(d, st, want); err != nil {
+		v.fds.unpin(d)
+		return nil, err
+	}
+	return d, nil
+}
+
+// dirToChange returns the pinned descriptor of the directory x, and its
+// attributes. The rights in want are checked only where the kernel will not: for
+// callers whom the process cannot become.
+func (v *FS) dirToChange(x vfs.Handle, st *stat, want uint32) (*desc, error) {
+	if v.who.switched {
+		return v.dir(x, st)
+	}
+	return v.dirFor(x, st, want)
+}
+
+// dir returns the pinned descriptor of the directory x, and its attributes.
+func (v *FS) dir(x vfs.Handle, st *stat) (*desc, error) {
 	d, err := v.object(x)
 	if err != nil {
 		return nil, err
@@ -103,9 +130,6 @@ func (v *FS) dir(x vfs.Handle, st *stat, want uint32) (*desc, error) {
 	}
 	if err == nil {
 		err = v.stat(d, st)
-	}
-	if err == nil {
-		err = v.enterDir(d, st, want)
 	}
 	if err != nil {
 		v.fds.unpin(d)
@@ -125,16 +149,6 @@ func (h *host) stat(d *desc, st *stat) error {
 		return vfs.ErrStale
 	}
 	return nil
-}
-
-// handleOf gives the object fd, called name in dir, a handle that survives a
-// crash.
-func (v *FS) handleOf(dir *desc, name string, fd int, st *stat) (vfs.Handle, error) {
-	x, m, err := v.handles.bind(dir, []byte(name), fd, st)
-	if err != nil {
-		return vfs.Handle{}, err
-	}
-	return x, v.handles.settle(m)
 }
 
 // data returns the pinned descriptor of the regular file x, for reading or for
@@ -166,19 +180,27 @@ func (v *FS) data(x vfs.Handle, u use) (*desc, error) {
 	return v.fds.put(x, u, fd, o.kind)
 }
 
-// expecting runs change, which gives x the further name name in dir. The new
-// place is stable before the change: should the host fall between the two, the
-// handle finds the object at one of them.
-func (v *FS) expecting(dir *desc, name string, x vfs.Handle, change func() error) error {
+// told is word of a place where an object is about to be, beside those that it
+// has. The word is stable before the change: should the host fall between the
+// two, the handle finds the object at one of them. It is given before any lock is
+// taken, so that all who wait for the disk wait together.
+type told struct {
+	x     vfs.Handle
+	fresh bool // news
+}
+
+// tell gives word that x is about to be called name in dir as well.
+func (v *FS) tell(dir *desc, name string, x vfs.Handle) (told, error) {
 	m, fresh, err := v.handles.expect(dir, name, x)
 	if err == nil {
 		err = v.handles.settle(m)
 	}
-	if err != nil {
-		return err
+	return told{x, fresh}, err
+}
+
+// untell takes back what did not come to pass.
+func (v *FS) untell(dir *desc, name string, t told) {
+	if t.fresh {
+		v.handles.unbind(dir, name, t.x, false)
 	}
-	if err = change(); err != nil && fresh {
-		v.handles.unbind(dir, name, x, false)
-	}
-	return err
 }

@@ -183,5 +183,6 @@ func (k *kernelHandles) expect(*desc, string, vfs.Handle) (mark, bool, error) {
 }
 
 func (k *kernelHandles) unbind(*desc, string, vfs.Handle, bool) {}
+func (k *kernelHandles) whileMoving(f func() error) error       { return f() }
 func (k *kernelHandles) settle(mark) error                      { return nil }
 func (k *kernelHandles) close() error                           { return closing(k.mount, nil) }

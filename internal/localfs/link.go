@@ -28,24 +28,27 @@ func (v *FS) Link(ctx context.Context, x, dir vfs.Handle, name string) (a vfs.At
 		return a, wcc, vfs.ErrIsDir
 	}
 	var st stat
-	d, err := v.dir(dir, &st, mayWrite|mayExec)
+	d, err := v.dirToChange(dir, &st, mayWrite|mayExec)
 	if err != nil {
 		return a, wcc, err
 	}
 	defer v.fds.unpin(d)
-	defer v.unlock2(v.lock2(x, dir))
-	if err := v.stat(d, &st); err != nil {
-		return a, wcc, err
-	}
-	wcc.Before = v.before(&st)
-	defer v.after(d, &wcc.After)
-	if err := v.stat(o, &st); err != nil {
-		return a, wcc, err
-	}
-	err = v.expecting(d, name, x, func() error {
-		return v.as(func() error { return fail("link", v.sys.Linkat(o.fd, d.fd, name)) })
-	})
+	news, err := v.tell(d, name, x)
 	if err != nil {
+		return a, wcc, err
+	}
+	defer v.unlock2(v.lock2(x, dir))
+	defer v.after(d, &wcc.After)
+	err = v.stat(d, &st)
+	if err == nil {
+		wcc.Before = v.before(&st)
+		err = v.stat(o, &st)
+	}
+	if err == nil {
+		err = v.as(func() error { return fail("link", v.sys.Linkat(o.fd, d.fd, name)) })
+	}
+	if err != nil {
+		v.untell(d, name, news)
 		return a, wcc, err
 	}
 	v.after(o, &a)

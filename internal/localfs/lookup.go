@@ -22,7 +22,7 @@ func (v *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (x vfs.Han
 	}
 	defer v.end(classMeta)
 	var st stat
-	d, err := v.dir(dir, &st, mayExec)
+	d, err := v.dirFor(dir, &st, mayExec)
 	if err != nil {
 		return x, attr, dirAttr, err
 	}
@@ -38,38 +38,36 @@ func (v *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (x vfs.Han
 
 // child looks name up in d and keeps the object open for the calls to come.
 func (v *FS) child(d *desc, name string) (x vfs.Handle, attr vfs.Attr, err error) {
-	var fd int
-	err = v.as(func() (err error) {
-		fd, err = openPath(d.fd, name, 0)
-		return fail("lookup", err)
-	})
+	fd, err := openPath(d.fd, name, 0)
 	if err != nil {
-		return x, attr, err
+		return x, attr, fail("lookup", err)
 	}
 	var st stat
-	x, err = v.identify(d, name, fd, &st)
+	x, m, err := v.identify(d, name, fd, &st)
+	if err == nil {
+		err = v.handles.settle(m)
+	}
 	if err != nil {
 		return x, attr, closing(fd, err)
 	}
-	o, err := v.fds.put(x, usePath, fd, st.Mode&unix.S_IFMT)
-	if err != nil {
-		return x, attr, err
+	if o, err := v.fds.put(x, usePath, fd, st.Mode&unix.S_IFMT); err == nil {
+		v.fds.unpin(o)
 	}
-	v.fds.unpin(o)
 	v.attr(&st, &attr)
 	return x, attr, nil
 }
 
 // identify fills st and returns the handle of fd, which was found as name in d.
-func (v *FS) identify(d *desc, name string, fd int, st *stat) (x vfs.Handle, err error) {
+// Nobody may see it before it is settled.
+func (v *FS) identify(d *desc, name string, fd int, st *stat) (x vfs.Handle, m mark, err error) {
 	if err := st.statFD(fd); err != nil {
-		return x, fail("statx", err)
+		return x, 0, fail("statx", err)
 	}
 	if v.foreign(st) {
 		v.hide(name, st)
-		return x, vfs.ErrNoEnt
+		return x, 0, vfs.ErrNoEnt
 	}
-	return v.handleOf(d, name, fd, st)
+	return v.handles.bind(d, []byte(name), fd, st)
 }
 
 // parent is the directory above d, but no higher than the root.
@@ -77,13 +75,9 @@ func (v *FS) parent(d *desc, own vfs.Attr) (x vfs.Handle, attr vfs.Attr, err err
 	if d.key.h == v.root {
 		return v.root, own, nil
 	}
-	var fd int
-	err = v.as(func() (err error) {
-		fd, err = openPath(d.fd, "..", unix.O_DIRECTORY)
-		return fail("lookup ..", err)
-	})
+	fd, err := openPath(d.fd, "..", unix.O_DIRECTORY)
 	if err != nil {
-		return x, attr, err
+		return x, attr, fail("lookup ..", err)
 	}
 	defer func() { err = closing(fd, err) }()
 	var st stat
@@ -91,7 +85,7 @@ func (v *FS) parent(d *desc, own vfs.Attr) (x vfs.Handle, attr vfs.Attr, err err
 		return x, attr, fail("statx", err)
 	}
 	// d was in the tree a moment ago; it may have been moved out since.
-	if in, err := v.beneath(fd); err != nil || !in {
+	if in, err := v.beneath(&desc{fd: fd}); err != nil || !in {
 		return x, attr, orStale(err)
 	}
 	x, ok := v.handles.find(d, "..", fd, &st)

@@ -368,3 +368,57 @@ func TestMapLostDiskGivesNoHandles(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMapHandleOutlivesRenames reads by handle while the file, and a directory
+// above it, are renamed through the FS; too few descriptors are kept for the
+// cache to be of help.
+func TestMapHandleOutlivesRenames(t *testing.T) {
+	f := volatileFS(t, Options{MaxOpen: 12})
+	r := root(t, f)
+	a, b := mkdir(t, f, r, "a"), mkdir(t, f, r, "b")
+	x := mkfile(t, f, a, "x", "here")
+	others := []vfs.Handle{mkfile(t, f, r, "0", ""), mkfile(t, f, r, "1", ""), mkfile(t, f, r, "2", ""), mkfile(t, f, r, "3", "")}
+	var wg sync.WaitGroup
+	over := make(chan struct{})
+	wg.Go(func() {
+		defer close(over)
+		rename := func(d1 vfs.Handle, n1 string, d2 vfs.Handle, n2 string) {
+			if _, _, err := f.Rename(t.Context(), d1, n1, d2, n2); err != nil {
+				t.Errorf("rename %s to %s: %v", n1, n2, err)
+			}
+		}
+		for range 300 {
+			rename(a, "x", b, "y")
+			rename(r, "a", b, "a")
+			rename(b, "y", a, "z")
+			rename(b, "a", r, "a")
+			rename(a, "z", a, "x")
+		}
+	})
+	wg.Go(func() {
+		for range 300 { // what is seen in passing must not displace what is known
+			_, _, _, _ = f.Lookup(t.Context(), a, "x")
+			_, _, _, _ = f.Lookup(t.Context(), b, "y")
+		}
+	})
+	for running := true; running; {
+		select {
+		case <-over:
+			running = false
+		default:
+		}
+		if got, err := readAll(t.Context(), f, x); err != nil || got != "here" {
+			t.Errorf("read %q, %v", got, err)
+			break
+		}
+		for _, o := range others {
+			if _, err := f.GetAttr(t.Context(), o, vfs.MaskV3); err != nil {
+				t.Error(err)
+			}
+		}
+		f.fds.forget(x)
+		f.fds.forget(a)
+		f.fds.forget(b)
+	}
+	wg.Wait()
+}

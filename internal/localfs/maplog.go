@@ -3,7 +3,6 @@
 package localfs
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -122,24 +121,30 @@ func (l *mapLog) settle(m mark) error {
 
 // sync writes what is pending and syncs the file, without the lock.
 func (l *mapLog) sync() error {
+	l.syncing = true
+	err := l.syncNow()
+	l.syncing = false
+	l.wake.Broadcast()
+	return err
+}
+
+// syncNow is the part of sync that only one does at a time.
+func (l *mapLog) syncNow() error {
 	n := len(l.pend)
 	l.pend = appendRecord(l.pend, &record{typ: recSynced, synced: l.synced})
 	if err := l.flush(); err != nil {
 		l.pend = l.pend[:n]
 		return err
 	}
-	l.syncing = true
 	upTo := l.written
 	l.mu.Unlock()
 	err := l.sys.Fdatasync(l.fd)
 	l.mu.Lock()
-	l.syncing = false
 	if err != nil {
 		l.err = fmt.Errorf("localfs: map of handles: no handles can be given out any more: %w", fail("fdatasync", err))
 	} else {
 		l.synced = upTo
 	}
-	l.wake.Broadcast()
 	return l.err
 }
 
@@ -291,141 +296,3 @@ func (w *mapWriter) flush() error {
 	w.buf = w.buf[:0]
 	return nil
 }
-
-// load opens the file that is there, hands every record to apply, and cuts off
-// what a crash has left half written. os.ErrNotExist: there is none.
-func (l *mapLog) load(begin func(*header) error, apply func(r *record, off int64) error) (err error) {
-	l.fd, err = unix.Openat(l.dir, mapName, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		l.fd = -1
-		return err
-	}
-	var st stat
-	if err := st.statFD(l.fd); err != nil {
-		return fail("statx", err)
-	}
-	s := mapScanner{fd: l.fd, size: int64(st.Size)}
-	var h header
-	if err := s.fill(headerSize); err != nil {
-		return err
-	}
-	if err := parseHeader(s.buf, &h); err != nil {
-		return err
-	}
-	s.skip(headerSize)
-	if err := begin(&h); err != nil {
-		return err
-	}
-	if err := s.records(apply); err != nil {
-		return err
-	}
-	if s.off < s.size {
-		if err := l.sys.Ftruncate(l.fd, s.off); err != nil {
-			return fail("ftruncate", err)
-		}
-	}
-	// What the last process had not synced may be in the cache only.
-	if err := l.sys.Fsync(l.fd); err != nil {
-		return fail("fsync", err)
-	}
-	l.written, l.synced = s.off, s.off
-	return nil
-}
-
-// mapScanner reads a map's file through a window.
-type mapScanner struct {
-	fd   int
-	size int64
-	off  int64  // of buf
-	buf  []byte // a part of the file, in mem
-	mem  []byte
-}
-
-// scanWindow is the size of the window: many records.
-const scanWindow = 256 << 10
-
-// fill makes the window hold n bytes, or all that are left of the file.
-func (s *mapScanner) fill(n int) error {
-	if len(s.buf) >= n || s.off+int64(len(s.buf)) >= s.size {
-		return nil
-	}
-	if s.mem == nil {
-		s.mem = make([]byte, scanWindow)
-	}
-	have := copy(s.mem, s.buf)
-	for have < len(s.mem) {
-		n, err := unix.Pread(s.fd, s.mem[have:], s.off+int64(have))
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return fail("pread", err)
-		}
-		if n == 0 {
-			break
-		}
-		have += n
-	}
-	s.buf = s.mem[:have]
-	return nil
-}
-
-func (s *mapScanner) skip(n int) {
-	s.buf = s.buf[n:]
-	s.off += int64(n)
-}
-
-// records hands all records to apply and stops, with off, where they end: at the
-// end of the file, or where a crash has torn it.
-func (s *mapScanner) records(apply func(*record, int64) error) error {
-	var r record
-	for s.off < s.size {
-		if err := s.fill(maxRecord); err != nil {
-			return err
-		}
-		n, err := parseRecord(s.buf, &r)
-		if err != nil {
-			return s.torn()
-		}
-		if r.typ == recSynced && r.synced > s.off {
-			return fmt.Errorf("damaged at offset %d: a sync of what was not there yet", s.off)
-		}
-		if err := apply(&r, s.off); err != nil {
-			return fmt.Errorf("damaged at offset %d: %w", s.off, err)
-		}
-		s.skip(n)
-	}
-	return nil
-}
-
-// torn decides what unreadable bytes at off mean. If a later record says that
-// they had reached the disk, they are damage, and an error; else they were
-// never relied upon.
-func (s *mapScanner) torn() error {
-	at := *s // the outer scanner stays where the records end
-	at.mem, at.buf = nil, nil
-	var r record
-	for at.off < at.size {
-		if err := at.fill(recordHead + syncedSize); err != nil {
-			return err
-		}
-		if len(at.buf) < recordHead+syncedSize {
-			return nil
-		}
-		if at.buf[6] == byte(recSynced) {
-			n, err := parseRecord(at.buf[:recordHead+syncedSize], &r)
-			if err == nil && r.synced > s.off {
-				return fmt.Errorf("damaged at offset %d, before offset %d, up to which it was on disk", s.off, r.synced)
-			}
-			if err == nil {
-				at.skip(n)
-				continue
-			}
-		}
-		at.skip(1)
-	}
-	return nil
-}
-
-// isNoMap reports whether load has found that there is no file yet.
-func isNoMap(err error) bool { return errors.Is(err, unix.ENOENT) }

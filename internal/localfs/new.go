@@ -43,8 +43,7 @@ type host struct {
 
 	rootFD    int // O_PATH; never closed before the end
 	root      vfs.Handle
-	rootLink  string // the path at which /proc shows rootPath
-	rootPath  string
+	rootPath  string // when it was opened
 	rootIno   uint64
 	rootDev   uint64
 	rootMount uint64
@@ -69,6 +68,11 @@ func New(dir string, o Options) (*FS, error) {
 
 // open sets h up. What it has opened, shut closes, also after an error.
 func (h *host) open(dir string) (err error) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil {
+		// Half of what the process may have: the other half is for connections.
+		h.o.MaxOpen = int(min(uint64(h.o.MaxOpen), limit.Cur/2))
+	}
 	h.fds = newFDCache(h.o.MaxOpen, h.syncDirty)
 	h.flights.init()
 	h.newVerifier()
@@ -104,8 +108,7 @@ func (h *host) openRoot(dir string) (err error) {
 		h.rootMount = st.Mnt_id
 	}
 	var buf [unix.PathMax]byte
-	h.rootLink = procPath(h.rootFD)
-	n, err := unix.Readlink(h.rootLink, buf[:])
+	n, err := unix.Readlink(procPath(h.rootFD), buf[:])
 	if err != nil {
 		return fmt.Errorf("/proc is not mounted: %w", fail("readlink", err))
 	}
@@ -211,12 +214,20 @@ func (v *FS) beginChange(ctx context.Context, c class) error {
 	return v.begin(ctx, c)
 }
 
-// as runs f as the caller.
+// as runs f, which looks up or changes names, as the caller.
 func (v *FS) as(f func() error) error {
 	if !v.who.switched {
 		return f()
 	}
-	return v.creds.as(v.who, f)
+	return v.creds.as(v.who, wholly, f)
+}
+
+// asWriter runs f, which writes to a descriptor, as the caller.
+func (v *FS) asWriter(f func() error) error {
+	if !v.who.switched || v.who.uid == v.creds.uid {
+		return f()
+	}
+	return v.creds.as(v.who, forData, f)
 }
 
 // newVerifier takes another write verifier than the one in force.
@@ -256,70 +267,4 @@ func (h *host) hide(name string, st *stat) {
 	}
 	h.hidden.seen[id] = true
 	h.o.Report(fmt.Errorf("localfs: %s: %q is on another file system, and hidden: %w", h.rootPath, name, vfs.ErrXDev))
-}
-
-// noLock is the stripe of who has locked nothing.
-const noLock = -1
-
-// lock takes the lock of x's stripe, for unlock to give back. Nothing is locked
-// where local programs, which know no such lock, change the tree as well.
-func (h *host) lock(x vfs.Handle) int {
-	if h.o.LocalWriters {
-		return noLock
-	}
-	i := stripe(x)
-	h.locks[i].Lock()
-	return i
-}
-
-// lock2 takes the locks of two objects, in an order that all calls share.
-func (h *host) lock2(x, y vfs.Handle) (int, int) {
-	if h.o.LocalWriters {
-		return noLock, noLock
-	}
-	i, j := stripe(x), stripe(y)
-	i, j = min(i, j), max(i, j)
-	h.locks[i].Lock()
-	if i == j {
-		return i, noLock
-	}
-	h.locks[j].Lock()
-	return i, j
-}
-
-func (h *host) unlock(i int) {
-	if i != noLock {
-		h.locks[i].Unlock()
-	}
-}
-
-func (h *host) unlock2(i, j int) {
-	h.unlock(j)
-	h.unlock(i)
-}
-
-// before is what wcc data tells of the time before an operation. Without the
-// lock it could be the work of others, and is nothing.
-func (h *host) before(st *stat) vfs.PreAttr {
-	if h.o.LocalWriters {
-		return vfs.PreAttr{}
-	}
-	return preAttr(st)
-}
-
-// after fills a with what d is now, if that can be told.
-func (h *host) after(d *desc, a *vfs.Attr) {
-	var st stat
-	if st.statFD(d.fd) == nil {
-		h.attr(&st, a)
-	}
-}
-
-// stripe spreads handles over the locks (FNV-1a).
-func stripe(x vfs.Handle) int {
-	sum := uint32(2166136261)
-	for _, b := range x.Bytes() {
-		sum = (sum ^ uint32(b)) * 16777619
-	}
-	return int(sum % lockStripes)
 }

@@ -59,9 +59,11 @@ type Options struct {
 	// waits for another on the same object.
 	LocalWriters bool
 
-	// MaxOpen bounds the descriptors that are kept open, DefaultMaxOpen if 0.
+	// MaxOpen bounds the descriptors that are kept open, DefaultMaxOpen if 0,
+	// and in any case half of what the process may open (RLIMIT_NOFILE).
 	// At the bound the one that was not used for the longest time is closed; if
-	// all are in use at once, calls get vfs.ErrBusy.
+	// all are in use at once, calls get vfs.ErrBusy. A file that a local program
+	// deletes keeps its space while a descriptor of it is open here.
 	MaxOpen int
 
 	// Rand fills its argument with randomness, of which the write verifier and

@@ -2,7 +2,13 @@
 
 package localfs
 
-import "golang.org/x/sys/unix"
+import (
+	"bytes"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
 
 // openPath opens name in dirfd as a mere reference: nothing is read, no device
 // woken, and a symbolic link is itself.
@@ -25,68 +31,98 @@ func reopen(fd, flags int) (n int, err error) {
 	return n, err
 }
 
-// beneath reports whether the directory fd lies in the tree, now. It is asked
-// each time and not remembered: programs of this host may move a directory out,
-// and no cache would learn of it.
-//
-// The kernel's own idea of the two paths is compared first, which costs one
-// readlink. Where that is no proof (the root was renamed, the path is longer
-// than a page, the process is in a chroot), the way up is walked.
-func (h *host) beneath(fd int) (bool, error) {
-	var buf [unix.PathMax]byte
-	n, err := unix.Readlink(procPath(fd), buf[:])
-	if err == nil && n < len(buf) && within(h.rootPath, buf[:n]) {
-		// The root's own path is what it was when h.rootPath was read, unless
-		// someone has renamed it; then the name may be another directory's.
-		if m, err := unix.Readlink(h.rootLink, buf[:]); err == nil && string(buf[:m]) == h.rootPath {
+// maxUps bounds how far up a directory can be checked in one step. Deeper ones
+// cost three system calls for each directory above them.
+const maxUps = 64
+
+// ups is maxUps times "../" and a NUL: its tails are the ways up.
+var ups = func() (b [3*maxUps + 1]byte) {
+	for i := range maxUps {
+		copy(b[3*i:], "../")
+	}
+	return b
+}()
+
+// beneath reports whether the directory d lies in the tree, now. It is asked each
+// time and its answer not remembered: programs of this host may move a directory
+// out, and no cache would learn of it. Only how far up the root was the last time
+// is kept: if it is there still, one statx proves it.
+func (h *host) beneath(d *desc) (bool, error) {
+	if n := int(d.depth.Load()); n > 0 {
+		var st stat
+		if st.statx(d.fd, &ups[3*(maxUps-n)], 0) == nil && h.isRoot(&st) {
 			return true, nil
 		}
 	}
-	return h.walkUp(fd)
-}
-
-// within reports whether the absolute path p is dir or below it.
-func within(dir string, p []byte) bool {
-	if len(p) < len(dir) || string(p[:len(dir)]) != dir {
-		return false
+	n, err := h.walkUp(d.fd)
+	if err == error(vfs.ErrAccess) {
+		return h.pathBeneath(d.fd)
 	}
-	return len(p) == len(dir) || p[len(dir)] == '/' || dir == "/"
+	if n > 0 && n <= maxUps {
+		d.depth.Store(int32(n))
+	}
+	return n >= 0, err
 }
 
-// walkUp goes from the directory fd to its parent and on, until it meets the
-// root of the tree (true) or that of the world (false).
-func (h *host) walkUp(fd int) (bool, error) {
+// notBeneath is how far below the root a directory is that is not.
+const notBeneath = -1
+
+// walkUp goes from the directory fd to its parent and on, and tells after how
+// many steps it has met the root of the tree.
+func (h *host) walkUp(fd int) (int, error) {
 	var st, up stat
 	if err := st.statFD(fd); err != nil {
-		return false, fail("statx", err)
+		return notBeneath, fail("statx", err)
 	}
-	at, own := fd, false // own: at is ours to close
+	at := fd
 	defer func() {
-		if own {
+		if at != fd {
 			_ = unix.Close(at)
 		}
 	}()
-	for range maxDepth {
-		if st.Ino == h.rootIno && st.dev() == h.rootDev {
-			return true, nil
+	for n := range maxDepth {
+		if h.isRoot(&st) {
+			return n, nil
 		}
 		next, err := openPath(at, "..", unix.O_DIRECTORY)
 		if err != nil {
-			return false, fail("open ..", err)
+			return notBeneath, fail("open ..", err)
 		}
-		if own {
+		if at != fd {
 			_ = unix.Close(at)
 		}
-		at, own = next, true
+		at = next
 		if err := up.statFD(at); err != nil {
-			return false, fail("statx", err)
+			return notBeneath, fail("statx", err)
 		}
-		if up.Ino == st.Ino && up.dev() == st.dev() {
-			return false, nil
+		if up.Ino == st.Ino && up.dev() == st.dev() && up.Mnt_id == st.Mnt_id {
+			return notBeneath, nil // the root of the world is above itself
 		}
 		st = up
 	}
-	return false, nil
+	return notBeneath, nil
+}
+
+// isRoot reports whether st is the root of the tree, seen through its mount.
+func (h *host) isRoot(st *stat) bool {
+	return st.Ino == h.rootIno && st.dev() == h.rootDev && (h.rootMount == 0 || st.Mnt_id == h.rootMount)
+}
+
+// pathBeneath compares the kernel's own idea of where fd and the root are. It
+// is for directories that this process may not search, from which no way leads
+// up; nothing in them can be reached.
+func (h *host) pathBeneath(fd int) (bool, error) {
+	var path, root [unix.PathMax]byte
+	n, err := unix.Readlink(procPath(fd), path[:])
+	if err != nil {
+		return false, fail("readlink", err)
+	}
+	m, err := unix.Readlink(procPath(h.rootFD), root[:])
+	if err != nil {
+		return false, fail("readlink", err)
+	}
+	rest, ok := bytes.CutPrefix(path[:n], root[:m])
+	return ok && n < len(path) && (len(rest) == 0 || rest[0] == '/' || m == 1), nil
 }
 
 // foreign reports whether st is on another mount than the root, and not to be

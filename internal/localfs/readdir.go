@@ -74,15 +74,12 @@ func (l *lister) open(ctx context.Context, dir vfs.Handle, from vfs.Pos, maxByte
 	if from.Cookie != 0 && from.Verf != cookieVerf || from.Cookie > math.MaxInt64 {
 		return vfs.ErrBadCookie
 	}
-	if l.d, err = v.dir(dir, &l.st, mayRead); err != nil {
+	if l.d, err = v.dirFor(dir, &l.st, mayRead); err != nil {
 		return err
 	}
-	err = v.as(func() (err error) {
-		l.fd, err = reopen(l.d.fd, unix.O_RDONLY|unix.O_DIRECTORY)
+	if l.fd, err = reopen(l.d.fd, unix.O_RDONLY|unix.O_DIRECTORY); err != nil {
+		l.fd = -1
 		return fail("open", err)
-	})
-	if err != nil {
-		return err
 	}
 	if from.Cookie != 0 {
 		if _, err := unix.Seek(l.fd, int64(from.Cookie), unix.SEEK_SET); err != nil {

@@ -20,7 +20,7 @@ func (v *FS) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool
 	}
 	defer v.end(classMeta)
 	var st stat
-	d, err := v.dir(dir, &st, mayWrite|mayExec)
+	d, err := v.dirToChange(dir, &st, mayWrite|mayExec)
 	if err != nil {
 		return wcc, err
 	}
@@ -36,29 +36,30 @@ func (v *FS) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool
 
 // unlink takes name out of d and forgets the object if that was its last name.
 func (v *FS) unlink(d *desc, dirStat *stat, name string, isDir bool) error {
-	e, err := v.entry(d, name)
-	if err != nil {
-		return err
+	var e entry
+	err := v.as(func() error {
+		if err := v.look(d, name, &e); err != nil {
+			return err
+		}
+		if err := v.sticky(dirStat, &e.st); err != nil {
+			return err
+		}
+		switch {
+		case isDir && !e.st.is(unix.S_IFDIR):
+			return vfs.ErrNotDir
+		case !isDir && e.st.is(unix.S_IFDIR):
+			return vfs.ErrIsDir
+		}
+		flags := 0
+		if isDir {
+			flags = unix.AT_REMOVEDIR
+		}
+		return fail("unlink", v.sys.Unlinkat(d.fd, name, flags))
+	})
+	if err == nil {
+		v.lostName(d, name, &e)
 	}
-	if err := v.sticky(dirStat, &e.st); err != nil {
-		return err
-	}
-	switch {
-	case isDir && !e.st.is(unix.S_IFDIR):
-		return vfs.ErrNotDir
-	case !isDir && e.st.is(unix.S_IFDIR):
-		return vfs.ErrIsDir
-	}
-	flags := 0
-	if isDir {
-		flags = unix.AT_REMOVEDIR
-	}
-	err = v.as(func() error { return fail("unlink", v.sys.Unlinkat(d.fd, name, flags)) })
-	if err != nil {
-		return err
-	}
-	v.lostName(d, name, &e)
-	return nil
+	return err
 }
 
 // entry is what a name meant before it changed.
@@ -68,16 +69,17 @@ type entry struct {
 	known bool // x is its handle
 }
 
-// entry looks at name in d. The right to look is checked by what follows.
-func (v *FS) entry(d *desc, name string) (e entry, err error) {
+// look fills e with what name in d is now. It runs as the caller, who is not to
+// learn of names that he may not look up.
+func (v *FS) look(d *desc, name string, e *entry) error {
 	if err := e.st.statAt(d.fd, name); err != nil {
-		return e, fail("statx", err)
+		return fail("statx", err)
 	}
 	if v.foreign(&e.st) {
-		return e, vfs.ErrNoEnt
+		return vfs.ErrNoEnt
 	}
 	e.x, e.known = v.handles.find(d, name, -1, &e.st)
-	return e, nil
+	return nil
 }
 
 // lostName says that e is no longer called name in d.

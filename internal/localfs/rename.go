@@ -23,15 +23,18 @@ func (v *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, to
 	}
 	defer v.end(classMeta)
 	var r renaming
-	if r.from, err = v.dir(fromDir, &r.fromStat, mayWrite|mayExec); err != nil {
+	if r.from, err = v.dirToChange(fromDir, &r.fromStat, mayWrite|mayExec); err != nil {
 		return from, to, err
 	}
 	defer v.fds.unpin(r.from)
-	if r.to, err = v.dir(toDir, &r.toStat, mayWrite|mayExec); err != nil {
+	if r.to, err = v.dirToChange(toDir, &r.toStat, mayWrite|mayExec); err != nil {
 		return from, to, err
 	}
 	defer v.fds.unpin(r.to)
 	r.fromName, r.toName = fromName, toName
+	if err := v.announce(&r); err != nil {
+		return from, to, err
+	}
 	defer v.unlock2(v.lock2(fromDir, toDir))
 	if err := v.stat(r.from, &r.fromStat); err != nil {
 		return from, to, err
@@ -50,44 +53,74 @@ type renaming struct {
 	from, to         *desc
 	fromStat, toStat stat
 	fromName, toName string
+	src, dst         entry
+	replaces         bool // dst is there
+	told             told
 }
 
-func (v *FS) rename(r *renaming) error {
-	src, err := v.entry(r.from, r.fromName)
-	if err != nil {
+// announce gives word of the move.
+func (v *FS) announce(r *renaming) (err error) {
+	if v.mode == HandlesKernel {
+		return nil // whom nobody need tell
+	}
+	if err := v.as(func() error { return v.look(r.from, r.fromName, &r.src) }); err != nil {
 		return err
 	}
-	if err := v.sticky(&r.fromStat, &src.st); err != nil {
-		return err
+	if r.src.known {
+		r.told, err = v.tell(r.to, r.toName, r.src.x)
 	}
-	dst, err := v.entry(r.to, r.toName)
-	replaces := err == nil
-	if err != nil && err != error(vfs.ErrNoEnt) {
-		return err
+	return err
+}
+
+func (v *FS) rename(r *renaming) (err error) {
+	if err = v.as(func() error { return v.inspect(r) }); err == nil && r.src.known && r.src.x != r.told.x {
+		// Another object has come to the name since.
+		v.untell(r.to, r.toName, r.told)
+		r.told, err = v.tell(r.to, r.toName, r.src.x)
 	}
-	if replaces {
-		if dst.st.ident() == src.st.ident() && dst.st.dev() == src.st.dev() {
-			return v.renameat(r) // two names of one object: the kernel checks, and does nothing
-		}
-		if err := v.sticky(&r.toStat, &dst.st); err != nil {
-			return err
-		}
-	}
-	if src.known {
-		err = v.expecting(r.to, r.toName, src.x, func() error { return v.renameat(r) })
-	} else {
-		err = v.renameat(r)
+	if err == nil {
+		err = v.handles.whileMoving(func() error { return v.move(r) })
 	}
 	if err != nil {
+		v.untell(r.to, r.toName, r.told)
+	}
+	return err
+}
+
+// move renames and tells what was lost by it.
+func (v *FS) move(r *renaming) error {
+	if err := v.renameat(r); err != nil {
 		return err
 	}
-	if replaces {
-		v.lostName(r.to, r.toName, &dst)
+	if r.replaces {
+		if r.dst.st.ident() == r.src.st.ident() && r.dst.st.dev() == r.src.st.dev() {
+			return nil // two names of one object: nothing has moved
+		}
+		v.lostName(r.to, r.toName, &r.dst)
 	}
-	if src.known {
-		v.handles.unbind(r.from, r.fromName, src.x, false)
+	if r.src.known {
+		v.handles.unbind(r.from, r.fromName, r.src.x, false)
 	}
 	return nil
+}
+
+// inspect looks at what is to be moved, and at what is in its way.
+func (v *FS) inspect(r *renaming) error {
+	if err := v.look(r.from, r.fromName, &r.src); err != nil {
+		return err
+	}
+	if err := v.sticky(&r.fromStat, &r.src.st); err != nil {
+		return err
+	}
+	switch err := v.look(r.to, r.toName, &r.dst); err {
+	case nil:
+		r.replaces = true
+		return v.sticky(&r.toStat, &r.dst.st)
+	case error(vfs.ErrNoEnt):
+		return nil
+	default:
+		return err
+	}
 }
 
 func (v *FS) renameat(r *renaming) error {

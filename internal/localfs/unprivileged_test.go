@@ -18,20 +18,7 @@ import (
 func TestUnprivileged(t *testing.T) {
 	needRoot(t)
 	const uid = 12345
-	// In memory, where there is such a place: another file system, and a fast one.
-	place := "/dev/shm"
-	if st, err := os.Stat(place); err != nil || !st.IsDir() {
-		place = ""
-	}
-	tmp, err := os.MkdirTemp(place, "localfs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(tmp); err != nil {
-			t.Error(err)
-		}
-	})
+	tmp := inMemory(t)
 	if err := os.Chown(tmp, uid, uid); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package localfs
 
 import (
+	"os"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -24,6 +25,9 @@ func TestSuite(t *testing.T) {
 			Callers: isRoot(),
 			New: func(t *testing.T) vfs.FS {
 				x := &tree{dir: t.TempDir(), o: o}
+				if o.Handles == HandlesMap {
+					x.dir = inMemory(t)
+				}
 				if o.StateDir != "" {
 					x.o.StateDir = t.TempDir()
 				}
@@ -44,4 +48,20 @@ func TestSuite(t *testing.T) {
 			},
 		})
 	})
+}
+
+// inMemory is a temporary directory in memory, where there is such a place:
+// another file system than the usual one, and a fast one.
+func inMemory(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "localfs")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }

@@ -54,7 +54,7 @@ func (f *file) write(p []byte, off int64, w *vfs.Written) (n int, err error) {
 	}
 	w.WCC.Before = v.before(&st)
 	if len(p) > 0 {
-		err = v.as(func() (err error) {
+		err = v.asWriter(func() (err error) {
 			n, err = v.sys.Pwrite(f.w.fd, p, off)
 			return fail("pwrite", err)
 		})
@@ -92,5 +92,5 @@ func (v *FS) truncate(d *desc, size uint64) error {
 	if size > math.MaxInt64 {
 		return vfs.ErrFBig
 	}
-	return v.as(func() error { return fail("ftruncate", v.sys.Ftruncate(d.fd, int64(size))) })
+	return v.asWriter(func() error { return fail("ftruncate", v.sys.Ftruncate(d.fd, int64(size))) })
 }

@@ -15,13 +15,18 @@ import (
 // renames behind our back can make it seem, ends there, with ErrStale.
 const maxSteps = 4 * maxDepth
 
-// maxMisses is how often an object is looked for before its handle is given up
-// for good: a rename may be under way.
-const maxMisses = 3
+// maxMisses is how often an object that is not where it should be is looked for
+// again because something has become known of it meanwhile. Beyond, this call
+// gets ErrStale, and the next may have more luck.
+const maxMisses = 8
 
-// mapSearch is one search for an object.
+// mapSearch is one search for an object. At first, nothing is concluded from
+// what is not found: a rename under way may have taken it from a place that has
+// been passed to one that is still to come. Only a final search, during which
+// there are no renames, gives an object up.
 type mapSearch struct {
 	m     *mapHandles
+	final bool
 	steps int
 	depth int
 }
@@ -34,31 +39,38 @@ type place struct {
 
 func (m *mapHandles) open(x vfs.Handle, st *stat) (int, error) {
 	s := mapSearch{m: m}
+	fd, err := s.open(x, st)
+	if err != error(vfs.ErrNoEnt) {
+		return fd, err
+	}
+	m.moving.Lock()
+	defer m.moving.Unlock()
+	s = mapSearch{m: m, final: true}
 	return s.open(x, st)
 }
 
-// open opens what x names, where it is or was called so.
+// open opens what x names, where it is or was called so. ErrNoEnt: it is not
+// there, which may mean nothing.
 func (s *mapSearch) open(x vfs.Handle, st *stat) (int, error) {
-	var places []place
 	for range maxMisses {
-		id, now, err := s.m.places(x)
+		id, places, err := s.m.places(x)
 		if err != nil {
 			return -1, err
 		}
-		if now == nil {
+		if places == nil {
 			return s.openRoot(st)
 		}
-		places = now
 		fd, err := s.try(id, places, st)
-		if err == nil || err != error(vfs.ErrNoEnt) {
+		if err == error(vfs.ErrNoEnt) && s.final {
+			fd, err = s.rescan(x, id, places, st)
+		}
+		if err != error(vfs.ErrNoEnt) || !s.final {
 			return fd, err
 		}
-		fd, err = s.rescan(x, id, places, st)
-		if err == nil || err != error(vfs.ErrNoEnt) {
-			return fd, err
+		if s.m.giveUp(x, places) {
+			break
 		}
 	}
-	s.m.giveUp(x, places)
 	return -1, vfs.ErrStale
 }
 
@@ -95,19 +107,20 @@ func (m *mapHandles) handleAt(i uint32) (vfs.Handle, bool) {
 	return m.pack(i), true
 }
 
-// giveUp drops x, which was nowhere to be found, unless something has become
-// known of it since.
-func (m *mapHandles) giveUp(x vfs.Handle, tried []place) {
+// giveUp drops x, which was nowhere to be found, and reports whether it has:
+// not so if something has become known of it since.
+func (m *mapHandles) giveUp(x vfs.Handle, tried []place) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, err := m.slotOf(x)
 	if err != nil {
-		return
+		return true
 	}
 	if !slices.EqualFunc(m.locs(i), tried, func(l loc, p place) bool { return l == p.loc }) {
-		return
+		return false
 	}
 	m.drop(i)
+	return true
 }
 
 func (s *mapSearch) openRoot(st *stat) (int, error) {

@@ -1,0 +1,198 @@
+//go:build linux
+
+package localfs
+
+import (
+	"fmt"
+	"slices"
+)
+
+// loc is a place where an object is, or was.
+type loc struct {
+	off    int64 // of the bind that tells the name; 0: no place
+	parent uint32
+	hash   uint32 // of the name
+}
+
+// slot is an object. It is 40 bytes; the index takes about as much again.
+type slot struct {
+	id     ident
+	serial uint64 // 0: free
+	first  loc
+}
+
+// apply repeats what a record tells.
+func (m *mapHandles) apply(r *record, off int64) error {
+	m.records++
+	switch {
+	case r.typ == recSynced:
+		return nil
+	case r.slot == rootSlot || int(r.slot) > len(m.slots) || r.slot >= MaxMapEntries:
+		return fmt.Errorf("slot %d", r.slot)
+	case int(r.slot) == len(m.slots):
+		m.slots = append(m.slots, slot{})
+	}
+	switch s := &m.slots[r.slot]; r.typ {
+	case recBind:
+		if s.serial != r.serial {
+			m.vacate(r.slot)
+			*s = slot{id: r.id, serial: r.serial}
+			m.index[r.id] = r.slot
+			m.serial = max(m.serial, r.serial)
+		}
+		if r.only {
+			m.forgetNames(r.slot)
+		}
+		m.addLoc(r.slot, loc{off: off, parent: r.parent, hash: hashName(r.name)})
+	case recUnbind:
+		m.removeLoc(r.slot, r.parent, r.hash)
+	case recDrop:
+		m.vacate(r.slot)
+	}
+	return nil
+}
+
+// gather finds the free slots after a load.
+func (m *mapHandles) gather() {
+	for i := range m.slots {
+		if m.slots[i].serial == 0 {
+			m.free = append(m.free, uint32(i))
+		}
+	}
+}
+
+// vacate empties a slot, in memory.
+func (m *mapHandles) vacate(i uint32) {
+	s := &m.slots[i]
+	if s.serial != 0 && m.index[s.id] == i {
+		delete(m.index, s.id)
+	}
+	m.forgetNames(i)
+	*s = slot{}
+}
+
+func (m *mapHandles) forgetNames(i uint32) {
+	if m.slots[i].first.off != 0 {
+		m.names--
+	}
+	m.names -= len(m.more[i])
+	delete(m.more, i)
+	m.slots[i].first = loc{}
+}
+
+// addLoc notes a further place, or a newer record of one.
+func (m *mapHandles) addLoc(i uint32, l loc) {
+	m.removeLoc(i, l.parent, l.hash)
+	s := &m.slots[i]
+	if s.first.off == 0 {
+		s.first = l
+		m.names++
+		return
+	}
+	more := m.more[i]
+	if len(more) >= maxNames-1 {
+		more = slices.Delete(more, 0, 1)
+		m.names--
+	}
+	m.more[i] = append(more, l)
+	m.names++
+}
+
+func (m *mapHandles) removeLoc(i, parent, hash uint32) {
+	same := func(l loc) bool { return l.off != 0 && l.parent == parent && l.hash == hash }
+	s := &m.slots[i]
+	more := m.more[i]
+	n := len(more)
+	more = slices.DeleteFunc(more, same)
+	m.names -= n - len(more)
+	if same(s.first) {
+		s.first = loc{}
+		m.names--
+		if len(more) > 0 {
+			s.first = more[0]
+			more = slices.Delete(more, 0, 1)
+		}
+	}
+	if len(more) == 0 {
+		delete(m.more, i)
+	} else {
+		m.more[i] = more
+	}
+}
+
+// locs are all places of an object.
+func (m *mapHandles) locs(i uint32) []loc {
+	if m.slots[i].first.off == 0 {
+		return nil
+	}
+	return append([]loc{m.slots[i].first}, m.more[i]...)
+}
+
+// at returns the place of that name, if it is known.
+func (m *mapHandles) at(i, parent, hash uint32) (loc, bool) {
+	if l := m.slots[i].first; l.off != 0 && l.parent == parent && l.hash == hash {
+		return l, true
+	}
+	for _, l := range m.more[i] {
+		if l.parent == parent && l.hash == hash {
+			return l, true
+		}
+	}
+	return loc{}, false
+}
+
+// tidy writes the file anew when more of it is dead than alive.
+func (m *mapHandles) tidy() {
+	if m.records <= max(2*m.names+compactSlack, m.patient) {
+		return
+	}
+	if err := m.compact(); err != nil {
+		m.h.o.Report(fmt.Errorf("%w; the old file goes on growing", err))
+		m.patient = m.records + m.names + compactSlack
+	}
+}
+
+// compact writes a file of what is alive and puts it in the old one's place.
+// All calls that need the map wait meanwhile: about a second for each million
+// names.
+func (m *mapHandles) compact() error {
+	first := make([]int64, len(m.slots))
+	more := make(map[uint32][]loc, len(m.more))
+	old := m.log.reader()
+	err := m.log.replace(func(w *mapWriter) error {
+		w.buf = (&header{slots: uint32(len(m.slots)), nonce: m.nonce, root: m.slots[rootSlot].id, serial: m.serial}).append(w.buf)
+		for i := range m.slots {
+			for _, l := range m.locs(uint32(i)) {
+				off, err := m.copyName(w, old, uint32(i), l)
+				if err != nil {
+					return err
+				}
+				if first[i] == 0 {
+					first[i] = off
+					continue
+				}
+				l.off = off
+				more[uint32(i)] = append(more[uint32(i)], l)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, off := range first {
+		m.slots[i].first.off = off
+	}
+	m.more, m.records, m.patient = more, m.names, 0
+	return nil
+}
+
+// copyName writes the bind of one place of slot i.
+func (m *mapHandles) copyName(w *mapWriter, old nameReader, i uint32, l loc) (int64, error) {
+	name, err := old.nameLocked(l.off)
+	if err != nil {
+		return 0, err
+	}
+	s := &m.slots[i]
+	return w.record(&record{typ: recBind, slot: i, serial: s.serial, id: s.id, parent: l.parent, name: []byte(name)})
+}
