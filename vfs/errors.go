@@ -148,11 +148,10 @@ func StatusOf(err error) (s Status, ok bool) {
 	if err == nil {
 		return 0, true
 	}
-	if errors.As(err, &s) {
+	if s, ok := errors.AsType[Status](err); ok {
 		return s, true
 	}
-	var e syscall.Errno
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[syscall.Errno](err); ok {
 		return FromErrno(e)
 	}
 	switch {

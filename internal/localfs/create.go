@@ -5,6 +5,7 @@ package localfs
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -117,7 +118,7 @@ func (m *maker) locked(wcc *vfs.WCC) (x vfs.Handle, made bool, err error) {
 	}
 	wcc.Before = v.before(m.dirStat)
 	for range maxRaces {
-		if x, made, err = m.try(); err != error(vfs.ErrNoEnt) {
+		if x, made, err = m.try(); !errors.Is(err, vfs.ErrNoEnt) {
 			return x, made, err
 		}
 		if err := v.stat(m.dir, m.dirStat); err != nil {
@@ -134,17 +135,17 @@ func (m *maker) try() (x vfs.Handle, made bool, err error) {
 		err = m.v.permits(m.dir, m.dirStat, mayWrite|mayExec)
 	}
 	if err == nil {
-		fd := -1
+		var fd int
 		if fd, err = m.make(); err == nil {
 			x, err = m.finish(fd)
 			return x, err == nil, err
 		}
 	}
-	if m.how.Mode == vfs.CreateGuarded || err != error(vfs.ErrExist) && err != error(vfs.ErrAccess) {
+	if m.how.Mode == vfs.CreateGuarded || !errors.Is(err, vfs.ErrExist) && !errors.Is(err, vfs.ErrAccess) {
 		return x, false, notNoEnt(err)
 	}
 	x, found := m.existing()
-	if found == error(vfs.ErrNoEnt) && err == error(vfs.ErrAccess) {
+	if errors.Is(found, vfs.ErrNoEnt) && errors.Is(err, vfs.ErrAccess) {
 		found = err
 	}
 	return x, false, found
@@ -152,7 +153,7 @@ func (m *maker) try() (x vfs.Handle, made bool, err error) {
 
 // notNoEnt keeps an ErrNoEnt that means the directory from meaning the name.
 func notNoEnt(err error) error {
-	if err == error(vfs.ErrNoEnt) {
+	if errors.Is(err, vfs.ErrNoEnt) {
 		return vfs.ErrStale
 	}
 	return err

@@ -129,11 +129,11 @@ func (k *kernelHandles) open(x vfs.Handle, st *stat) (int, error) {
 		return -1, err
 	}
 	fd, err := r.open(k.mount)
-	switch err {
-	case nil:
-	case unix.ESTALE, unix.ENOENT:
+	switch {
+	case err == nil:
+	case errors.Is(err, unix.ESTALE), errors.Is(err, unix.ENOENT):
 		return -1, vfs.ErrStale
-	case unix.EINVAL:
+	case errors.Is(err, unix.EINVAL):
 		return -1, vfs.ErrBadHandle
 	default:
 		return -1, fail("open_by_handle_at", err)

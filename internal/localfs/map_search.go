@@ -3,6 +3,7 @@
 package localfs
 
 import (
+	"errors"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -40,7 +41,7 @@ type place struct {
 func (m *mapHandles) open(x vfs.Handle, st *stat) (int, error) {
 	s := mapSearch{m: m}
 	fd, err := s.open(x, st)
-	if err != error(vfs.ErrNoEnt) {
+	if !errors.Is(err, vfs.ErrNoEnt) {
 		return fd, err
 	}
 	m.moving.Lock()
@@ -61,10 +62,10 @@ func (s *mapSearch) open(x vfs.Handle, st *stat) (int, error) {
 			return s.openRoot(st)
 		}
 		fd, err := s.try(id, places, st)
-		if err == error(vfs.ErrNoEnt) && s.final {
+		if errors.Is(err, vfs.ErrNoEnt) && s.final {
 			fd, err = s.rescan(x, id, places, st)
 		}
-		if err != error(vfs.ErrNoEnt) || !s.final {
+		if !errors.Is(err, vfs.ErrNoEnt) || !s.final {
 			return fd, err
 		}
 		if s.m.giveUp(x, places) {
@@ -154,7 +155,7 @@ func (s *mapSearch) try(id ident, places []place, st *stat) (int, error) {
 }
 
 func isGone(err error) bool {
-	return err == error(vfs.ErrNoEnt) || err == error(vfs.ErrStale) || err == error(vfs.ErrNotDir)
+	return errors.Is(err, vfs.ErrNoEnt) || errors.Is(err, vfs.ErrStale) || errors.Is(err, vfs.ErrNotDir)
 }
 
 // dir returns the pinned descriptor of the directory in a slot.

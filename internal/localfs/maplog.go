@@ -3,6 +3,7 @@
 package localfs
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -226,7 +227,7 @@ func (l *mapLog) create() (int, error) {
 		fd, err := unix.MemfdCreate("nfsbox handles", unix.MFD_CLOEXEC)
 		return fd, fail("memfd_create", err)
 	}
-	if err := l.sys.Unlinkat(l.dir, mapNewName, 0); err != nil && err != error(unix.ENOENT) {
+	if err := l.sys.Unlinkat(l.dir, mapNewName, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return -1, fail("unlink", err)
 	}
 	fd, err := l.sys.Openat(l.dir, mapNewName, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR, 0o600)

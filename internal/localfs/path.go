@@ -4,6 +4,7 @@ package localfs
 
 import (
 	"bytes"
+	"errors"
 
 	"golang.org/x/sys/unix"
 
@@ -55,7 +56,7 @@ func (h *host) beneath(d *desc) (bool, error) {
 		}
 	}
 	n, err := h.walkUp(d.fd)
-	if err == error(vfs.ErrAccess) {
+	if errors.Is(err, vfs.ErrAccess) {
 		return h.pathBeneath(d.fd)
 	}
 	if n > 0 && n <= maxUps {

@@ -4,6 +4,7 @@ package localfs
 
 import (
 	"context"
+	"errors"
 	"io"
 	"math"
 
@@ -50,7 +51,7 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 // NextData implements vfs.HoleSeeker.
 func (f *file) NextData(ctx context.Context, off uint64) (uint64, error) {
 	n, err := f.seek(ctx, off, unix.SEEK_DATA)
-	if err == error(vfs.ErrNXIO) {
+	if errors.Is(err, vfs.ErrNXIO) {
 		return 0, io.EOF
 	}
 	return n, err
@@ -59,7 +60,7 @@ func (f *file) NextData(ctx context.Context, off uint64) (uint64, error) {
 // NextHole implements vfs.HoleSeeker. Behind the end all is hole.
 func (f *file) NextHole(ctx context.Context, off uint64) (uint64, error) {
 	n, err := f.seek(ctx, off, unix.SEEK_HOLE)
-	if err == error(vfs.ErrNXIO) {
+	if errors.Is(err, vfs.ErrNXIO) {
 		return off, nil
 	}
 	return n, err

@@ -5,6 +5,7 @@ package localfs
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -88,7 +89,7 @@ func (l *lister) open(ctx context.Context, dir vfs.Handle, from vfs.Pos, maxByte
 	}
 	if l.want != 0 {
 		// Who may read a directory but not search it gets the names.
-		if err := v.permits(l.d, &l.st, mayExec); err == error(vfs.ErrAccess) {
+		if err := v.permits(l.d, &l.st, mayExec); errors.Is(err, vfs.ErrAccess) {
 			l.want = 0
 		} else if err != nil {
 			return err
@@ -160,11 +161,11 @@ func (l *lister) read() error {
 		n, err = unix.Getdents(l.fd, l.buf.B)
 		return err
 	})
-	switch err {
-	case nil:
+	switch {
+	case err == nil:
 		l.rest = l.buf.B[:n]
 		return nil
-	case unix.ENOENT:
+	case errors.Is(err, unix.ENOENT):
 		return vfs.ErrStale // removed meanwhile
 	}
 	return fail("getdents64", err)
@@ -220,9 +221,9 @@ func (l *lister) entry(d *dirent, e *vfs.Entry) (m mark, ok bool, err error) {
 	if l.want == 0 {
 		return 0, true, nil
 	}
-	switch m, err = l.look(d, e); err {
-	case nil:
-	case error(vfs.ErrNoEnt), error(vfs.ErrStale):
+	switch m, err = l.look(d, e); {
+	case err == nil:
+	case errors.Is(err, vfs.ErrNoEnt), errors.Is(err, vfs.ErrStale):
 		return 0, false, nil
 	default:
 		return 0, false, err

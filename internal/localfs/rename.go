@@ -4,6 +4,7 @@ package localfs
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sys/unix"
 
@@ -112,11 +113,11 @@ func (v *FS) inspect(r *renaming) error {
 	if err := v.sticky(&r.fromStat, &r.src.st); err != nil {
 		return err
 	}
-	switch err := v.look(r.to, r.toName, &r.dst); err {
-	case nil:
+	switch err := v.look(r.to, r.toName, &r.dst); {
+	case err == nil:
 		r.replaces = true
 		return v.sticky(&r.toStat, &r.dst.st)
-	case error(vfs.ErrNoEnt):
+	case errors.Is(err, vfs.ErrNoEnt):
 		return nil
 	default:
 		return err
@@ -126,7 +127,7 @@ func (v *FS) inspect(r *renaming) error {
 func (v *FS) renameat(r *renaming) error {
 	return v.as(func() error {
 		err := v.sys.Renameat(r.from.fd, r.fromName, r.to.fd, r.toName)
-		if err == unix.EEXIST {
+		if errors.Is(err, unix.EEXIST) {
 			return vfs.ErrNotEmpty // what some file systems call it
 		}
 		return fail("rename", err)

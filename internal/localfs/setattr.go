@@ -11,9 +11,6 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// settable are the fields that SetAttr looks at.
-const settable = vfs.MaskMode | vfs.MaskUID | vfs.MaskGID | vfs.MaskSize | vfs.MaskAtime | vfs.MaskMtime
-
 // SetAttr implements vfs.FS.
 func (v *FS) SetAttr(ctx context.Context, x vfs.Handle, set *vfs.SetAttr, guard *time.Time) (wcc vfs.WCC, err error) {
 	if err := v.beginChange(ctx, classMeta); err != nil {
