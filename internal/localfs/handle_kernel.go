@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -56,8 +57,30 @@ func (r *rawHandle) nameToHandle(dirfd int, name *byte, flags int) error {
 	return e
 }
 
+// While an inode number is being given to a new object, an old handle with that
+// number is answered with ENOMEM, as if memory were short (iget_locked of Linux
+// returns nothing, and file systems take that for want of memory). It is over as
+// soon as the new object has been made, and the handle is then stale.
+const (
+	// maxUnborn bounds how often a handle is tried again for it. Beyond, memory
+	// is short indeed, and the caller gets ErrBusy.
+	maxUnborn = 20
+	// unbornPause is the time between two tries.
+	unbornPause = time.Millisecond
+)
+
 // open is open_by_handle_at(2).
-func (r *rawHandle) open(mount int) (int, error) {
+func (r *rawHandle) open(mount int) (fd int, err error) {
+	for range maxUnborn {
+		if fd, err = r.openOnce(mount); !errors.Is(err, unix.ENOMEM) {
+			break
+		}
+		time.Sleep(unbornPause)
+	}
+	return fd, err
+}
+
+func (r *rawHandle) openOnce(mount int) (int, error) {
 	for {
 		fd, _, e := unix.Syscall(unix.SYS_OPEN_BY_HANDLE_AT, uintptr(mount), uintptr(unsafe.Pointer(r)),
 			unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC)
