@@ -90,8 +90,13 @@ func (l *line) Event(_ time.Time, e *Event) error {
 }
 
 // Summary writes the line for the last time, with the rate over the whole time.
-// What the task has to say is for the command to print.
+// What the task has to say is for the command to print. A task that has not
+// begun gets no line.
 func (l *line) Summary(s *Snapshot, _ any) error {
+	if s.Counts == [numCounters]uint64{} {
+		_, err := io.WriteString(l.w, l.clear())
+		return err
+	}
 	l.past = nil
 	_, err := io.WriteString(l.w, l.clear()+l.text(s)+"\n")
 	return err

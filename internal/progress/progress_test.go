@@ -55,6 +55,7 @@ func TestLineInLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		p := New(Line(&out, false), time.Now)
+		p.Add(FoundItems, 1)
 		time.Sleep(35 * time.Second)
 		synctest.Wait()
 		if err := p.Finish(nil); err != nil {
@@ -64,6 +65,16 @@ func TestLineInLog(t *testing.T) {
 			t.Errorf("%d lines: %q", n, out.String())
 		}
 	})
+}
+
+// TestNotBegun: a task that failed before it found anything gets no line.
+func TestNotBegun(t *testing.T) {
+	for _, terminal := range []bool{false, true} {
+		var out bytes.Buffer
+		if err := New(Line(&out, terminal), time.Now).Finish(nil); err != nil || out.Len() != 0 {
+			t.Errorf("%q, %v", out.String(), err)
+		}
+	}
 }
 
 // TestRate: the rate is that of the last seconds, not of the whole time.
