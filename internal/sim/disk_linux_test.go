@@ -447,7 +447,7 @@ func randomOps(r *rig, rnd *rand.Rand, n int) {
 			err = r.write(name(), rnd.Int64N(5*pageSize), data)
 		case 10:
 			if err = r.truncate(name(), rnd.Int64N(6*pageSize)); err == nil {
-				err = r.chmod(name(), uint32(0o600+rnd.IntN(0o100)))
+				err = r.chmod(name(), uint32(0o700+rnd.IntN(0o100)))
 			}
 		}
 		var errno syscall.Errno
