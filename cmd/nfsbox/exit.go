@@ -5,17 +5,18 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nfsbox/nfsbox/internal/job"
 	"github.com/nfsbox/nfsbox/internal/place"
 	"github.com/nfsbox/nfsbox/internal/progress"
 )
 
-// The exit statuses of every command.
+// The exit statuses of every command: those of a job, which other commands share.
 const (
-	exitOK          = 0
-	exitUsage       = 1 // usage or configuration
-	exitIncomplete  = 2 // some items failed; they have been listed
-	exitDiffers     = 3 // verification found differences
-	exitUnreachable = 4 // a source or destination cannot be reached
+	exitOK          = job.ExitDone
+	exitUsage       = job.ExitRefused     // usage or configuration
+	exitIncomplete  = job.ExitIncomplete  // some items failed; they have been listed
+	exitDiffers     = job.ExitDifferent   // verification found differences
+	exitUnreachable = job.ExitUnreachable // a source or destination cannot be reached
 )
 
 // exitError is an error with the exit status it leads to. Without an err there

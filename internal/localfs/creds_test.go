@@ -17,7 +17,7 @@ import (
 func needRoot(t *testing.T) {
 	t.Helper()
 	if !isRoot() {
-		t.Skip("this needs root")
+		withoutRoot(t, "this needs root")
 	}
 }
 
@@ -70,7 +70,7 @@ func TestCallers(t *testing.T) {
 	bothModes(t, func(t *testing.T, o Options) {
 		f := open(t, t.TempDir(), o)
 		if f.Squashed() {
-			t.Skip("root here cannot act for others")
+			withoutRoot(t, "root here cannot act for others")
 		}
 		home := dirOf(t, f, "home", alice(), 0o755)
 		a, b := f.As(alice()), f.As(bob())

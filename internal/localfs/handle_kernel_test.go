@@ -16,13 +16,11 @@ import (
 // TestRootStaleWhileReborn uses handles of removed files while others make new
 // ones of the same inode numbers: they are stale all along, and never "busy".
 func TestRootStaleWhileReborn(t *testing.T) {
-	if !isRoot() {
-		t.Skip("NOT TESTED: the kernel's handles are root's")
-	}
+	needRoot(t)
 	dir := t.TempDir()
 	f, err := New(dir, Options{Handles: HandlesKernel})
 	if err != nil {
-		t.Skipf("NOT TESTED: %v", err)
+		withoutRoot(t, err.Error())
 	}
 	t.Cleanup(func() { closeFS(t, f) })
 	root, _, err := f.Root(t.Context())
