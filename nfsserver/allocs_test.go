@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/memfs"
-	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/memfs"
-	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
 	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 

@@ -3,7 +3,7 @@ package nfsserver_test
 import (
 	"bytes"
 
-	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
 
 // The calls that many tests make. Each returns the whole result.

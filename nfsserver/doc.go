@@ -22,5 +22,5 @@
 //
 // internal/v3, internal/mountd and internal/portmap are the programs;
 // internal/peer knows the callers of a connection. They are bound to their
-// numbers by the descriptors of internal/proto, in tables that oncrpc indexes.
+// numbers by the descriptors of proto, in tables that oncrpc indexes.
 package nfsserver

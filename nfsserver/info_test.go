@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/memfs"
-	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
 
 func TestFsinfo(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/memfs"
-	"github.com/nfsbox/nfsbox/internal/proto/mount3"
-	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
-	"github.com/nfsbox/nfsbox/internal/proto/rpcbind"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/mount3"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
+	"github.com/nfsbox/nfsbox/proto/rpcbind"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 

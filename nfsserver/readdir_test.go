@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/memfs"
-	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
 	"github.com/nfsbox/nfsbox/nfsserver"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 

@@ -10,13 +10,13 @@ import (
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/bufpool"
-	"github.com/nfsbox/nfsbox/internal/proto/mount3"
-	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/mountd"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/peer"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/portmap"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/v3"
 	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/mount3"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
 
 // Options say what a Server serves and within which bounds. Exports is

@@ -1,8 +1,8 @@
 package nfsserver
 
 import (
-	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
 	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
 
 // Stats are counters of a server.

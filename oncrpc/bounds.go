@@ -68,6 +68,9 @@ const (
 	// DefaultDialTries is how many failed dials one call waits for.
 	DefaultDialTries = 3
 
+	// MaxConns bounds the connections of one client (Linux has 16 as well).
+	MaxConns = 16
+
 	// maxUnsentTries is how often a call may see its connection die before all
 	// of the call was written. Such a call cannot have been executed, and is
 	// sent again whatever it is; above the bound it fails.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -32,9 +33,23 @@ type ClientOptions struct {
 	// number and on a new connection, after a time-out or a lost connection.
 	// 0 is [DefaultRetries], a negative number is none.
 	Retries int
+	// Hard makes a call go on, however often it takes, until its context ends:
+	// Retries and DialTries do not count. What must not be repeated is not
+	// repeated for it.
+	Hard bool
+	// Resend has calls that are not repeatable sent again as well, with the
+	// same number, as a server's duplicate request cache wants it. The caller
+	// judges replies that are Resent.
+	Resend bool
 	// DialTries is how many failed dials a call waits for before it fails;
 	// 0 is [DefaultDialTries].
 	DialTries int
+	// Conns is the most connections at once, up to [MaxConns]; 0 is 1. There is
+	// one as long as one is enough.
+	Conns int
+	// Log receives what a user would want to know of a server that does not
+	// answer; nil is silence.
+	Log *slog.Logger
 	// MaxReply is the longest reply, in bytes; 0 is [DefaultMaxReply].
 	MaxReply int
 
@@ -106,7 +121,9 @@ func NewClient(o ClientOptions) *Client {
 // results' slices are dead from then on. Release it once; the zero Reply may be
 // released, too.
 type Reply struct {
-	Verf      Auth // the server's verifier, borrowed
+	Verf      Auth          // the server's verifier, borrowed
+	Took      time.Duration // from this try's sending to its reply; without the wait before
+	Resent    bool          // it was sent more than once: the answer may be that of a second execution
 	rec, tail *bufpool.Buffer
 }
 

@@ -30,6 +30,10 @@ var ErrServerClosed = errors.New("oncrpc: server closed")
 // means that the server has not executed it, or has answered so itself.
 var ErrUnknownOutcome = errors.New("the server may or may not have executed it")
 
+// ErrNotSent says that no part of the call has left, so that the server cannot
+// have executed it. Errors that are ErrNotSent are their cause, too.
+var ErrNotSent = errors.New("the call was not sent")
+
 // ErrNoConnection says that no connection could be had.
 var ErrNoConnection = errors.New("no connection")
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 

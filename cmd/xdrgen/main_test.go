@@ -112,7 +112,7 @@ var directive = regexp.MustCompile(`(?m)^//go:generate go run github.com/nfsbox/
 // TestProtocols: the protocols of the house are what xdrgen makes of their
 // specifications today.
 func TestProtocols(t *testing.T) {
-	docs, err := filepath.Glob("../../internal/proto/*/doc.go")
+	docs, err := filepath.Glob("../../proto/*/doc.go")
 	if err != nil || len(docs) == 0 {
 		t.Fatalf("no protocols: %v", err)
 	}

@@ -9,7 +9,7 @@ import (
 	rasky "github.com/rasky/go-xdr/xdr2"
 	stellar "github.com/stellar/go-xdr/xdr3"
 
-	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
 	ours "github.com/nfsbox/nfsbox/xdr"
 )
 

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/nfsbox/nfsbox/internal/proto/mount3"
-	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
 	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/mount3"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
 
 // logBuffer is a log that tests read.

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/nfsbox/nfsbox/internal/proto/mount3"
-	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
-	"github.com/nfsbox/nfsbox/internal/proto/rpcbind"
 	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/mount3"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
+	"github.com/nfsbox/nfsbox/proto/rpcbind"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/nfsbox/nfsbox/internal/proto/mount3"
 	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/mount3"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/xdr"
 )

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nfsbox/nfsbox/internal/proto/rpcbind"
 	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/rpcbind"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
 	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 

@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/nfsbox/nfsbox/export"
-	"github.com/nfsbox/nfsbox/internal/proto/mount3"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/peer"
 	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/mount3"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/xdr"
 )

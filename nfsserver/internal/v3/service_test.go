@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/bufpool"
-	"github.com/nfsbox/nfsbox/internal/proto/nfs3"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
 
 // TestEveryProcedure has a handler for each number of the program.

@@ -1,0 +1,25 @@
+package oncrpc
+
+import (
+	"github.com/nfsbox/nfsbox/internal/metric"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// Histogram is what has been counted of one kind of value; see its methods.
+type Histogram = metric.Snapshot
+
+// ProcStats are the counters of one procedure. All only grow.
+type ProcStats struct {
+	Proc        *xdr.Proc
+	Calls       uint64 // calls made, and ended
+	Errors      uint64 // of them, without a usable reply; a status in a result is no error here
+	Retransmits uint64
+	Timeouts    uint64     // tries that got no reply in time
+	BytesOut    uint64     // of records, bulk included
+	BytesIn     uint64     // the same of replies
+	Queued      *Histogram // nanoseconds from Call to the sending of the first try
+	Latency     *Histogram // nanoseconds from the sending of the answered try to its reply
+}
+
+// Procs returns the counters of the procedures that have been called.
+func (c *Client) Procs() []ProcStats { return nil }
