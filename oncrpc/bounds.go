@@ -65,16 +65,43 @@ const (
 	// DefaultRetries is how often a repeatable call is sent again.
 	DefaultRetries = 2
 
-	// DefaultDialTries is how many failed dials one call waits for.
+	// maxTimeout bounds what the time-out of one try grows to, unless it was
+	// longer from the start; it is nfs(5)'s. maxPatience stands for no bound.
+	maxTimeout  = 600 * time.Second
+	maxPatience = 100 * 365 * 24 * time.Hour
+
+	// DefaultDialTries is how many failed dials one call waits for, as long as
+	// nobody knows whether there is a server at all.
 	DefaultDialTries = 3
 
 	// MaxConns bounds the connections of one client (Linux has 16 as well).
 	MaxConns = 16
 
+	// busyMeta and busyBulk are how many calls on each connection of a lane
+	// make it worth another. A connection for bulk is filled by a few calls of
+	// a megabyte; one for metadata is worth many, as calls that gather are
+	// cheaper than calls that spread. After a dial for more has failed, the
+	// next one is growPause away; what a lane has too much is closed after
+	// laneIdle.
+	busyMeta  = 64
+	busyBulk  = 4
+	growPause = 10 * time.Second
+	laneIdle  = time.Minute
+
 	// maxUnsentTries is how often a call may see its connection die before all
 	// of the call was written. Such a call cannot have been executed, and is
 	// sent again whatever it is; above the bound it fails.
 	maxUnsentTries = 4
+
+	// maxProcs is how many procedures have counters of their own. The calls of
+	// what is called later are not counted by procedure.
+	maxProcs = 256
+
+	// awayQuietly is how long a server may be out of reach before the log says
+	// so, and maxNotes how many messages may wait for the log to take them;
+	// more are dropped.
+	awayQuietly = 3 * time.Second
+	maxNotes    = 64
 
 	// dialTimeout bounds one dial, securing the connection included.
 	dialTimeout = 30 * time.Second
@@ -83,7 +110,7 @@ const (
 	// backoffMax. A connection that was lost before it gave one reply counts
 	// as a failed dial.
 	backoffMin = 20 * time.Millisecond
-	backoffMax = 10 * time.Second
+	backoffMax = 2 * time.Second
 
 	// tickEvery is how often the client looks for calls that are overdue and
 	// for writers that ought to be interrupted. It rests while no call is

@@ -27,22 +27,27 @@ type ClientOptions struct {
 	// FirstXID begins the sequence of transaction numbers. It ought to be
 	// random: servers remember the numbers of clients that came before.
 	FirstXID uint32
-	// Timeout is how long one try waits for its reply; 0 is [DefaultTimeout].
+	// Timeout is how long the first try waits for its reply; each try that
+	// timed out adds as much to the next, as nfs(5) has it. 0 is
+	// [DefaultTimeout].
 	Timeout time.Duration
 	// Retries is how often a repeatable call is sent again, with the same
-	// number and on a new connection, after a time-out or a lost connection.
-	// 0 is [DefaultRetries], a negative number is none.
+	// number and on another connection, after a time-out or a lost connection.
+	// 0 is [DefaultRetries], a negative number is none. Timeout x (Retries+1)
+	// is the patience of a call, waiting for connections included.
 	Retries int
 	// Hard makes a call go on, however often it takes, until its context ends:
-	// Retries and DialTries do not count. What must not be repeated is not
-	// repeated for it.
+	// neither Retries nor its patience count, nor, once the server has
+	// answered, DialTries. What must not be repeated is not repeated for it.
 	Hard bool
 	// Resend has calls that are not repeatable sent again as well, with the
 	// same number, as a server's duplicate request cache wants it. The caller
 	// judges replies that are Resent.
 	Resend bool
-	// DialTries is how many failed dials a call waits for before it fails;
-	// 0 is [DefaultDialTries].
+	// DialTries is how many failed dials a call waits for before it fails. 0
+	// is [DefaultDialTries] until the server has answered for the first time;
+	// from then on the patience of a call is the only bound, so that a server
+	// may be away for a while.
 	DialTries int
 	// Conns is the most connections at once, up to [MaxConns]; 0 is 1. There is
 	// one as long as one is enough.
@@ -56,34 +61,43 @@ type ClientOptions struct {
 	nagle bool // leave TCP_NODELAY off, to prove that it is not what saves us
 }
 
-// Client calls the programs of one server, over one connection at a time. All
+// Client calls the programs of one server, over one connection or several. All
 // methods may be called concurrently.
 type Client struct {
 	o    ClientOptions
 	pool bufpool.Pool
-	ctx  context.Context // of the client's own goroutines; ends with Close
-	stop context.CancelFunc
-	room chan struct{}  // holds a token for each call under way
-	wg   sync.WaitGroup // the client's own goroutines; added to under mu, before closed
+	born time.Time // a moment is the time since then; none is 0
+
+	patience time.Duration   // of a call
+	ctx      context.Context // of the client's own goroutines; ends with Close
+	stop     context.CancelFunc
+	room     chan struct{}  // holds a token for each call under way
+	wg       sync.WaitGroup // the client's own goroutines; added to under mu, before closed
 
 	bytesIn, bytesOut atomic.Uint64
 
 	mu        sync.Mutex // guards what follows, and what is marked so in call and clientConn
 	closed    bool
-	conn      *clientConn   // takes new calls; nil: dial
-	conns     []*clientConn // conn, and retired ones that still owe replies
+	conns     []*clientConn // that take calls, and retired ones that still owe replies
 	attempt   *attempt      // the dial under way
+	growAfter time.Duration // no dial for more connections before
 	failures  int           // dials in a row that led to nothing
-	next      uint32        // the next transaction number
-	issued    uint64        // how many there have been
+	reached   bool          // there has been a reply, ever
+	server    string        // the address of the latest connection
+	episode   episode
+	next      uint32 // the next transaction number
+	issued    uint64 // how many there have been
 	slots     [slotCount]*call
 	free      []*call // calls to be used again
-	inFlight  int
+	inFlight  int     // slots taken
+	promised  int     // slots kept for callers who have waited
+	outside   int     // callers who wait, and to whom none is promised
 	timer     *time.Timer
 	ticking   bool
-	now       time.Time // as of the last tick
-	idleSince time.Time // when ticks found nothing to do; zero: they have
+	now       time.Duration // as of the last tick
 	stats     Stats
+	procs     map[procKey]*procCounters
+	lastProc  *procCounters // of the call before
 }
 
 // Stats are counters of a client. All but InFlight, Conns and Buffers only grow.
@@ -94,7 +108,7 @@ type Stats struct {
 	Timeouts    uint64 // tries that got no reply in time
 	Cancelled   uint64 // calls that their caller gave up
 	Dials       uint64 // connections made
-	Reconnects  uint64 // of them, after the first
+	Reconnects  uint64 // of them, those made when there was none any more
 	DialErrors  uint64
 	Late        uint64 // replies discarded because nobody waited any more
 	Stray       uint64 // replies discarded because nobody had ever called
@@ -110,9 +124,12 @@ type Stats struct {
 func NewClient(o ClientOptions) *Client {
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	o.Retries = cmp.Or(o.Retries, DefaultRetries)
-	o.DialTries = cmp.Or(o.DialTries, DefaultDialTries)
+	o.Timeout = min(o.Timeout, maxPatience)
+	o.Conns = min(max(o.Conns, 1), MaxConns)
 	o.MaxReply = cmp.Or(o.MaxReply, DefaultMaxReply)
-	c := &Client{o: o, next: o.FirstXID, room: make(chan struct{}, maxInFlight)}
+	c := &Client{o: o, next: o.FirstXID, room: make(chan struct{}, maxInFlight),
+		born: time.Now().Add(-tickEvery), procs: make(map[procKey]*procCounters)}
+	c.patience = o.patience()
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	return c
 }
@@ -145,29 +162,27 @@ func (r Reply) Release() {
 // Errors are an [*AcceptError] or a [*DeniedError] if the server answered so;
 // ErrTimeout, ErrClosed, ErrNoConnection, what ended the connection, or ctx's;
 // an error of package xdr if something did not encode or decode. See
-// [ErrUnknownOutcome] for what they mean for a call that is not repeatable.
+// [ErrNotSent] and [ErrUnknownOutcome] for what they mean for a call that is not
+// repeatable.
 //
 // With [xdr.BulkArgs] and [xdr.BulkResult] the bulk is written from, and read
 // to, where it is. A result whose bulk is longer than its buffer closes the
 // connection.
 func (c *Client) Call(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appender, res xdr.Unmarshaler) (Reply, error) {
 	if err := auth.check(); err != nil {
-		return Reply{}, fmt.Errorf("oncrpc: %v: %w", p, err)
+		return Reply{}, fmt.Errorf("oncrpc: %v: %w: %w", p, ErrNotSent, err)
 	}
-	select {
-	case c.room <- struct{}{}:
-	case <-ctx.Done():
-		return Reply{}, fmt.Errorf("oncrpc: %v: waiting for a free slot: %w", p, ctx.Err())
+	pc, err := c.open(ctx, p, auth, args, res)
+	if err != nil {
+		return Reply{}, fmt.Errorf("oncrpc: %v: %w: waiting for a free slot: %w", p, ErrNotSent, err)
 	}
-	pc := c.open()
-	pc.ctx, pc.proc, pc.auth, pc.args, pc.res = ctx, p, auth, args, res
-	pc.bulkArgs, _ = args.(xdr.BulkArgs)
-	pc.bulkRes, _ = res.(xdr.BulkResult)
 	r, err := c.exchange(pc)
-	c.done(pc)
-	<-c.room
+	c.done(pc, err)
 	return r, err
 }
+
+// moment is the present, as the client measures it.
+func (c *Client) moment() time.Duration { return time.Since(c.born) }
 
 // Close ends the client: calls under way return ErrClosed, or an unknown
 // outcome. It waits for the client's own goroutines, and may be called twice.

@@ -21,23 +21,45 @@ type call struct {
 	bulkArgs xdr.BulkArgs // args, or nil
 	res      xdr.Unmarshaler
 	bulkRes  xdr.BulkResult // res, or nil
+	bulky    bool           // it moves file data, in either direction
 	wake     chan struct{}  // one token: look again
+	counters *procCounters  // may be nil
+	began    time.Duration  // a moment, as all of these
+	deadline time.Duration  // when the caller's patience ends
 
 	// Guarded by Client.mu.
-	conn     *clientConn // of this try; nil between tries
-	due      time.Time   // when this try times out
-	queued   bool        // stands in conn's queue; nothing is borrowed
-	batched  bool        // in the batch that conn's writer is at
-	writing  bool        // conn's writer borrows auth, args and args' bulk
-	reading  bool        // conn's reader borrows res and res' bulk
-	finished bool        // err or the reply is there; a reply now would be late
-	wrote    bool        // it was written whole, or may have been: the server may execute it
-	err      error       // why there is no reply
+	conn      *clientConn   // of this try; nil between tries
+	due       time.Duration // when this try times out
+	wait      time.Duration // of this try, between its beginning and due
+	sentAt    time.Duration // when this try was about to be written; 0: not yet
+	firstAt   time.Duration // the same of the first try
+	gotAt     time.Duration // when the reply came
+	replies   uint64        // that the client had when this try was sent
+	unheard   bool          // nobody has had one since, and this try's connection not a byte
+	queued    bool          // stands in conn's queue; nothing is borrowed
+	batched   bool          // in the batch that conn's writer is at
+	writing   bool          // conn's writer borrows auth, args and args' bulk
+	reading   bool          // conn's reader borrows res and res' bulk
+	claimed   bool          // its reply, with bulk, has begun to arrive
+	finished  bool          // err or the reply is there; a reply now would be late
+	wrote     bool          // it was written whole, or may have been: the server may execute it
+	waiting   bool          // the caller needs a signal to look again
+	following bool          // it is among conn's followers
+	writes    bool          // its caller is to write what stands in the queue
+	company   bool          // and is not alone
+	older     *call
+	newer     *call
+	err       error // why there is no reply
 
 	// The caller's, between tries.
-	sent    bool // in any try so far
-	resends int
-	unsent  int
+	sent        bool // in any try so far
+	resent      bool // in a try before this one
+	resends     int  // tries that count
+	unsent      int  // tries of which nothing left
+	retransmits int
+	timeouts    int    // guarded by Client.mu
+	bytesOut    uint64 // guarded by Client.mu
+	bytesIn     uint64
 
 	// Set by the reader before finished, then the caller's.
 	rec, tail *bufpool.Buffer
@@ -47,45 +69,6 @@ type call struct {
 	filled    bool   // the bulk is in its place
 	parsed    bool   // the reader has looked into the reply
 	dec       xdr.Decoder
-}
-
-// open takes a slot, with a number that no other call has.
-func (c *Client) open() *call {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var pc *call
-	if n := len(c.free); n > 0 {
-		pc, c.free = c.free[n-1], c.free[:n-1]
-	} else {
-		pc = &call{wake: make(chan struct{}, 1)}
-	}
-	for c.slots[c.next%slotCount] != nil {
-		c.next++
-		c.issued++
-	}
-	pc.xid = c.next
-	c.slots[c.next%slotCount] = pc
-	c.next++
-	c.issued++
-	c.inFlight++
-	c.stats.Calls++
-	return pc
-}
-
-// done gives the slot back. Its number will not come again before all others
-// have, so that a late reply finds nobody.
-func (c *Client) done(pc *call) {
-	wake := pc.wake
-	select {
-	case <-wake:
-	default:
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.slots[pc.xid%slotCount] = nil
-	*pc = call{wake: wake}
-	c.free = append(c.free, pc)
-	c.inFlight--
 }
 
 // exchange tries until there is a reply or no sense in trying again.
@@ -103,108 +86,101 @@ func (c *Client) exchange(pc *call) (Reply, error) {
 
 // try sends the call once and waits. An error means that there is no reply.
 func (c *Client) try(pc *call) error {
-	pc.wrote, pc.finished, pc.err = false, false, nil
-	if err := pc.ctx.Err(); err != nil {
-		return err
-	}
-	cc, err := c.connection(pc.ctx)
-	if err != nil {
-		return err
-	}
-	cc.send(pc)
-	cancel := pc.ctx.Done()
-	for {
-		select {
-		case <-pc.wake:
-		case <-cancel:
-			cancel = nil
-			c.leave(pc)
-		}
-		if done, err := c.settled(pc); done {
+	if pc.conn == nil {
+		if err := c.enlist(pc); err != nil {
 			return err
 		}
 	}
+	cc := pc.conn
+	if pc.writes {
+		cc.flushInCompany(pc)
+	}
+	for {
+		switch c.look(pc) {
+		case isOver:
+			return pc.err
+		case leads:
+			cc.read()
+		case waits:
+			// Whoever has news sends the token; of contexts that end, it is
+			// the clock.
+			<-pc.wake
+		}
+	}
 }
 
-// leave ends a try on the caller's behalf, and urges those who still borrow
-// parts of the call to hand them back.
-func (c *Client) leave(pc *call) {
+// What a caller does next.
+type next uint8
+
+const (
+	waits  next = iota
+	leads       // reads, until its try is over or the connection is
+	isOver      // leaves: the try has ended, and nobody borrows a part of the call
+)
+
+// look says what the caller of pc does next. If that is to wait, it will be
+// signalled.
+func (c *Client) look(pc *call) next {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	cc := pc.conn
+	if pc.finished && cc.leader == pc {
+		cc.handOver()
+	}
+	switch {
+	case pc.finished && !pc.writing && !pc.reading:
+		pc.sent = pc.sent || pc.wrote
+		pc.unheard = !cc.spoke && pc.replies == c.stats.Replies
+		cc.leave(pc)
+		return isOver
+	case !pc.finished && cc.takesLead(pc):
+		return leads
+	}
+	pc.waiting = true
 	if !pc.finished {
-		c.stats.Cancelled++
-		pc.finish(pc.ctx.Err())
+		pc.following = true
+		cc.followers.add(pc)
 	}
-	pc.conn.urge(pc)
+	return waits
 }
 
-// settled reports whether the try has come to its end: finished, and nobody
-// borrows a part of it.
-func (c *Client) settled(pc *call) (bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !pc.finished || pc.writing || pc.reading {
-		return false, nil
-	}
-	pc.sent = pc.sent || pc.wrote
-	pc.conn.leave(pc)
-	return true, pc.err
+// cancelled ends a try because its caller wants to leave. Client.mu is held.
+func (c *Client) cancelled(pc *call) {
+	c.stats.Cancelled++
+	pc.finish(pc.ctx.Err())
 }
 
 // finish says that the try is over. Client.mu is held.
 func (pc *call) finish(err error) {
+	cc := pc.conn
 	pc.finished, pc.err = true, err
 	if pc.queued {
-		pc.conn.unqueue(pc)
+		cc.unqueue(pc)
+	} else if err != nil && pc.wrote && !pc.claimed {
+		cc.owed++
 	}
 	pc.signal()
 }
 
+// signal wakes the caller if it waits. Client.mu is held.
 func (pc *call) signal() {
-	select {
-	case pc.wake <- struct{}{}:
-	default:
+	if pc.following {
+		pc.following = false
+		pc.conn.followers.remove(pc)
+	}
+	if pc.waiting {
+		pc.waiting = false
+		pc.wake <- struct{}{} // there is room: the token before was taken
 	}
 }
 
-// encodeError marks arguments that do not encode: another try would not help.
-type encodeError struct{ err error }
-
-func (e *encodeError) Error() string { return e.err.Error() }
-func (e *encodeError) Unwrap() error { return e.err }
-
-// again decides whether a call that got no reply is sent again. Version 3 of
-// NFS, and good manners, want that on a new connection only; a try fails for
-// want of its connection, or has retired it.
-func (c *Client) again(pc *call, err error) bool {
-	if pc.ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrNoConnection) {
-		return false
+// took is the time from the sending of the answered try to its reply; 0 without
+// one.
+func (pc *call) took() time.Duration {
+	if pc.gotAt == 0 {
+		return 0
 	}
-	if _, ok := errors.AsType[*encodeError](err); ok {
-		return false
-	}
-	if !pc.wrote && !errors.Is(err, ErrTimeout) {
-		pc.unsent++
-		return pc.unsent < maxUnsentTries
-	}
-	if (pc.wrote && !pc.proc.Repeatable) || pc.resends >= c.o.Retries {
-		return false
-	}
-	pc.resends++
-	if pc.sent {
-		c.mu.Lock()
-		c.stats.Retransmits++
-		c.mu.Unlock()
-	}
-	return true
-}
-
-// failure dresses err as what Call returns.
-func (pc *call) failure(err error) error {
-	if pc.sent && !pc.proc.Repeatable {
-		return fmt.Errorf("oncrpc: %v: %w: %w", pc.proc, ErrUnknownOutcome, err)
-	}
-	return fmt.Errorf("oncrpc: %v: %w", pc.proc, err)
+	return max(pc.gotAt-pc.sentAt, 1)
 }
 
 // result decodes the reply.
@@ -212,7 +188,7 @@ func (pc *call) result() (Reply, error) {
 	r := Reply{rec: pc.rec, tail: pc.tail}
 	err := pc.decode()
 	if err == nil {
-		r.Verf = pc.verf
+		r.Verf, r.Took, r.Resent = pc.verf, pc.took(), pc.resent
 		return r, nil
 	}
 	r.Release()

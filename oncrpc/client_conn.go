@@ -1,299 +1,142 @@
 package oncrpc
 
 import (
-	"errors"
-	"fmt"
+	"log/slog"
 	"net"
-	"os"
-	"runtime"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
-
-	"github.com/nfsbox/nfsbox/internal/bufpool"
 )
 
-// clientConn is one connection of a client.
+// clientConn is one connection of a client: how it begins and ends. Others tell
+// of sending on it (client_send.go) and of reading from it (client_lead.go).
 //
-// Calls stand in a queue; whoever finds no writer at work becomes it, and
-// writes everything that has gathered in one write, others' calls included.
-// Where nc is not a plain socket, the writer is a goroutine of its own: such a
-// connection (TLS) does not survive that a write is interrupted, so that a
+// On a plain socket, callers do both themselves. Any other connection (TLS) has
+// a goroutine that reads, and one that writes when there is something to write:
+// such a connection does not survive that a write is interrupted, so that a
 // caller could not leave.
 type clientConn struct {
 	c      *Client
 	nc     net.Conn
-	inline bool // callers write themselves
+	raw    syscall.RawConn // of a plain socket
+	inline bool            // a plain socket: callers write themselves
+	led    bool            // and read themselves
 
 	// Guarded by Client.mu.
-	err       error // why the connection is over
-	retired   bool
-	calls     int // tries that stand on it
+	lane    lane
+	err     error // why the connection is over
+	retired bool
+	calls   int           // tries that stand on it
+	bulks   atomic.Int32  // of them, those that wait for bulk; read without the lock
+	owed    int           // replies to calls that have left, roughly
+	spoke   bool          // the server has said something, a reply or not
+	idle    time.Duration // since when no call has stood on it
+
+	// Writing; guarded by Client.mu.
 	queue     []*call
-	flushing  bool      // there is a writer
-	writer    *call     // the caller who writes; nil: a goroutine
-	began     time.Time // of the write under way; zero: none
-	stalled   bool      // it was interrupted for taking too long
-	disturbed bool      // the write deadline lies in the past
-	sink      *call     // whose res the reader is filling
+	flushing  bool          // there is a writer
+	writer    *call         // the caller who writes; nil: a goroutine
+	began     time.Duration // of the write under way; 0: none
+	stalled   bool          // it was interrupted for taking too long
+	disturbed bool          // the write deadline lies in the past
 
 	// The writer's.
 	out     batch
 	sending []sending
 	pushed  int64 // bytes of out written so far
 
-	bulks atomic.Int32 // calls that wait for bulk
+	// Reading; guarded by Client.mu.
+	reading   bool     // there is a reader
+	leader    *call    // the caller who reads, or is about to; nil: a goroutine
+	followers callList // callers who wait, and could read
+	sink      *call    // whose res the reader is filling
 
 	// The reader's.
-	r     recordReader
-	stray int             // replies in a row to calls never made
-	rec   *bufpool.Buffer // the reply at hand
-	tail  *bufpool.Buffer // what follows its bulk
-	whole bool            // rec has all of it
+	reply
+	over  bool          // the reader has no reason to read on
+	heard time.Duration // when something was read last
+	stray int           // replies in a row to calls never made
 }
 
-// sending is a call in a batch. Without bulk the call may be over, and its slot
-// another's, before the batch is written: hence xid.
-type sending struct {
-	pc  *call
-	xid uint32
-	end int64 // of its record in the batch
-	cut int   // the index of its bulk among the cuts; -1: none
-	err error // it did not encode
+// attach begins to use nc. Client.mu is held.
+func (c *Client) attach(nc net.Conn, l lane) {
+	cc := &clientConn{c: c, nc: nc, lane: l, inline: vectored(nc), heard: c.moment(), idle: c.moment()}
+	if s, ok := nc.(syscall.Conn); ok && cc.inline && canPeek {
+		raw, err := s.SyscallConn()
+		cc.raw, cc.led = raw, err == nil
+	}
+	cc.window = c.pool.Get(clientReadBuffer)
+	cc.r = recordReader{src: (*clientSource)(cc), buf: cc.window.B, max: c.o.MaxReply}
+	c.conns = append(c.conns, cc)
+	if !cc.led {
+		cc.readInBackground()
+	}
 }
 
-// send puts pc in the queue and, if nobody writes, writes.
-func (cc *clientConn) send(pc *call) {
-	c := cc.c
-	c.mu.Lock()
+// retire takes no new calls on cc; it is closed when the last of its calls is
+// over. Client.mu is held.
+func (cc *clientConn) retire() { cc.retired = true }
+
+// enter puts pc on the connection. Client.mu is held.
+func (cc *clientConn) enter(pc *call) {
 	pc.conn = cc
 	cc.calls++
 	if pc.bulkRes != nil {
 		cc.bulks.Add(1)
 	}
+}
+
+// leave takes pc off the connection. Client.mu is held.
+func (cc *clientConn) leave(pc *call) {
+	pc.conn = nil
+	cc.calls--
+	if pc.bulkRes != nil {
+		cc.bulks.Add(-1)
+	}
+	if cc.calls > 0 {
+		return
+	}
+	cc.idle = max(cc.c.now, pc.gotAt)
+	if cc.retired {
+		cc.fail(errRetired)
+	} else if cc.owed > 0 && !cc.reading {
+		cc.handOver()
+	}
+}
+
+// fail ends the connection and, with it, every try that stands on it. Only the
+// first reason counts. Client.mu is held.
+func (cc *clientConn) fail(err error) {
 	if cc.err != nil {
-		pc.finish(cc.err)
-		c.mu.Unlock()
 		return
 	}
-	c.tickOn()
-	pc.due = c.now.Add(c.o.Timeout + tickEvery)
-	pc.queued = true
-	cc.queue = append(cc.queue, pc)
-	if cc.flushing {
-		c.mu.Unlock()
-		return
-	}
-	cc.flushing = true
-	company := c.inFlight > 1
-	if !cc.inline {
-		c.wg.Add(1)
-		go cc.flushAlone(company)
-		c.mu.Unlock()
-		return
-	}
-	cc.writer = pc
-	c.mu.Unlock()
-	if company {
-		// Others are about to call as well, or to be answered and then call.
-		// Letting them run first makes one write of many calls.
-		runtime.Gosched()
-	}
-	cc.flush(pc)
-}
-
-func (cc *clientConn) flushAlone(company bool) {
-	defer cc.c.wg.Done()
-	if company {
-		runtime.Gosched()
-	}
-	cc.flush(nil)
-}
-
-// flush writes what stands in the queue, until it is empty or somebody else has
-// taken over. self is the caller who does it, or nil.
-func (cc *clientConn) flush(self *call) {
-	for round := 0; cc.take(self, round); round++ {
-		cc.encode()
-		if !cc.push(self) {
-			return
-		}
-	}
-}
-
-// take moves calls from the queue to the writer. Without any, there is no
-// writer from here on.
-func (cc *clientConn) take(self *call, round int) bool {
 	c := cc.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := min(len(cc.queue), maxBatch)
-	if cc.err != nil || n == 0 {
-		cc.flushing, cc.writer = false, nil
-		return false
+	cc.err = err
+	cc.retire()
+	c.conns = slices.DeleteFunc(c.conns, func(o *clientConn) bool { return o == cc })
+	c.tell(slog.LevelDebug, "connection closed", err)
+	if !cc.spoke {
+		c.cannotGrow()
 	}
-	if self != nil && round >= writeRounds {
-		cc.writer = nil
-		c.wg.Add(1)
-		go cc.flushAlone(false)
-		return false
-	}
-	for _, pc := range cc.queue[:n] {
-		pc.queued, pc.batched, pc.writing = false, true, true
-		cc.sending = append(cc.sending, sending{pc: pc, xid: pc.xid, cut: -1})
-	}
-	cc.queue = slices.Delete(cc.queue, 0, n)
-	return true
-}
-
-// encode builds the batch, and gives back the calls that it does not point into.
-func (cc *clientConn) encode() {
-	for i := range cc.sending {
-		s := &cc.sending[i]
-		head, cuts := len(cc.out.head), len(cc.out.cuts)
-		if s.err = cc.append(s.pc); s.err != nil {
-			cc.out.rewind(head, cuts)
-		} else if len(cc.out.cuts) > cuts {
-			s.cut = cuts
-		}
-		s.end = cc.out.bytes()
-	}
-	cc.out.seal()
-	c := cc.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range cc.sending {
-		s := &cc.sending[i]
-		s.pc.wrote = s.err == nil
-		if s.err != nil && !s.pc.finished {
-			s.pc.finish(&encodeError{s.err})
-		}
-		if s.cut < 0 {
-			s.pc.giveBack()
+	for _, pc := range c.slots {
+		// What is being written is left to the writer, who will know whether
+		// the server can have got it.
+		if pc != nil && pc.conn == cc && !pc.finished && !pc.batched {
+			pc.finish(err)
 		}
 	}
-	cc.began = c.now
-}
-
-// giveBack ends the writer's hold on pc. Client.mu is held.
-func (pc *call) giveBack() {
-	pc.writing = false
-	if pc.finished {
-		pc.signal()
+	if !cc.reading {
+		cc.dismiss()
 	}
-}
-
-// append encodes one call. An encoder that panics does so among calls of others,
-// whose goroutine this may be; the one who has passed it gets an error.
-func (cc *clientConn) append(pc *call) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("encoding the arguments: panic: %v", p)
-		}
+	if cc.inline {
+		_ = cc.nc.Close() // nothing was promised that the error could break
+		return
+	}
+	// TLS says good-bye, and may wait for room to do so.
+	c.wg.Add(1)
+	go func() {
+		defer c.wg.Done()
+		_ = cc.nc.Close() // as above
 	}()
-	b := &cc.out
-	at, before := len(b.head), b.bytes()
-	b.head = appendCall(beginRecord(b.head), pc.xid, pc.proc, &pc.auth)
-	if pc.bulkArgs == nil || len(pc.bulkArgs.Bulk()) <= inlineBulk {
-		if b.head, err = pc.args.AppendXDR(b.head); err != nil {
-			return err
-		}
-		return endRecord(b.head, at, 0)
-	}
-	if b.head, err = pc.bulkArgs.AppendHead(b.head); err != nil {
-		return err
-	}
-	b.bulk(pc.bulkArgs.Bulk(), nil)
-	if b.head, err = pc.bulkArgs.AppendTail(b.head); err != nil {
-		return err
-	}
-	return endRecord(b.head, at, int(b.bytes()-before)-(len(b.head)-at))
-}
-
-// push writes the batch. It answers false if the writer's duty has passed to
-// somebody else, or the connection is over.
-func (cc *clientConn) push(self *call) bool {
-	if !cc.inline {
-		if copied := cc.coalesce(); copied != nil {
-			defer copied.Release()
-		}
-	}
-	for len(cc.out.left) > 0 {
-		n, err := cc.out.write(cc.nc)
-		cc.pushed += n
-		cc.c.bytesOut.Add(uint64(n))
-		if err == nil {
-			break
-		}
-		if !cc.inline || !errors.Is(err, os.ErrDeadlineExceeded) || !cc.resume(n > 0) {
-			cc.broken(err)
-			return false
-		}
-		if cc.passOn(self) {
-			return false
-		}
-	}
-	cc.finishBatch()
-	return true
-}
-
-// finishBatch gives back what the batch pointed into.
-func (cc *clientConn) finishBatch() {
-	c := cc.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	cc.undisturb()
-	cc.began = time.Time{}
-	cc.clearBatch()
-}
-
-// clearBatch ends the writer's hold on the calls in the batch, and finishes
-// those that fail left to it. Client.mu is held.
-func (cc *clientConn) clearBatch() {
-	for i := range cc.sending {
-		s := &cc.sending[i]
-		if s.cut >= 0 {
-			s.pc.giveBack()
-		}
-		if !s.current(cc) {
-			continue
-		}
-		s.pc.batched = false
-		if cc.err != nil && !s.pc.finished {
-			s.pc.finish(cc.err)
-		}
-	}
-	clear(cc.sending)
-	cc.sending = cc.sending[:0]
-	cc.pushed = 0
-	cc.out.reset()
-}
-
-// current reports whether the call still stands on the connection. Client.mu is
-// held.
-func (s *sending) current(cc *clientConn) bool { return s.pc.xid == s.xid && s.pc.conn == cc }
-
-// broken ends the connection after a write that failed. Calls that were not
-// written whole cannot be executed, and may be sent again whatever they are.
-func (cc *clientConn) broken(err error) {
-	c := cc.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range cc.sending {
-		if s := &cc.sending[i]; s.end > cc.pushed && s.current(cc) {
-			s.pc.wrote = false
-		}
-	}
-	if cc.stalled {
-		err = errNotReading
-	}
-	cc.fail(lost(err))
-	cc.clearBatch()
-	cc.flushing, cc.writer = false, nil
-}
-
-// unqueue takes pc out of the queue; nothing of it was written. Client.mu is held.
-func (cc *clientConn) unqueue(pc *call) {
-	pc.queued = false
-	cc.queue = slices.DeleteFunc(cc.queue, func(o *call) bool { return o == pc })
 }

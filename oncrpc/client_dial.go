@@ -2,7 +2,10 @@ package oncrpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"time"
@@ -11,39 +14,96 @@ import (
 // attempt is one dial, which any number of calls wait for. It goes on when they
 // have all left, so that the next one finds a connection.
 type attempt struct {
+	lane lane
 	done chan struct{} // closed at the end
 	err  error
 }
 
-// connection returns the connection for new calls, and waits until there is one.
-func (c *Client) connection(ctx context.Context) (*clientConn, error) {
-	for try := 1; ; try++ {
+// join puts pc in the queue of a connection, if there is one that is beyond
+// doubt. Client.mu is held.
+func (c *Client) join(pc *call) (ok bool, doubtful *clientConn) {
+	cc := c.pick(pc)
+	switch {
+	case cc == nil || c.closed:
+		return false, nil
+	case cc.doubtful():
+		return false, cc
+	}
+	cc.enqueue(pc)
+	return true, nil
+}
+
+// enlist begins a try: it puts pc in the queue of a connection, and waits until
+// there is one.
+func (c *Client) enlist(pc *call) error {
+	pc.wrote, pc.finished, pc.claimed, pc.err = false, false, false, nil
+	pc.sentAt, pc.resent, pc.unheard = 0, pc.sent, false
+	var last error
+	for tries := 0; ; {
+		if err := pc.ctx.Err(); err != nil {
+			return err
+		}
 		c.mu.Lock()
 		if c.closed {
 			c.mu.Unlock()
-			return nil, ErrClosed
+			return ErrClosed
 		}
-		if cc := c.conn; cc != nil {
-			c.mu.Unlock()
-			return cc, nil
+		ok, doubtful := c.join(pc)
+		if !ok && doubtful == nil && c.attempt == nil {
+			c.begin(metaLane)
 		}
-		if c.attempt == nil {
-			c.attempt = &attempt{done: make(chan struct{})}
-			c.wg.Add(1)
-			go c.dial(c.attempt, c.pause())
-		}
-		a := c.attempt
+		a, most := c.attempt, c.dialTries()
 		c.mu.Unlock()
-		select {
-		case <-a.done:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		switch {
+		case ok:
+			return nil
+		case doubtful != nil:
+			doubtful.examine()
+			continue
 		}
-		if a.err != nil && try >= c.o.DialTries {
-			return nil, fmt.Errorf("%w after %d tries, check that the server runs and can be reached at this address and port: %w",
-				ErrNoConnection, try, a.err)
+		err := c.waitFor(pc, a)
+		tries++
+		switch {
+		case err == nil && a.err != nil && tries == most:
+			return noConnection(tries, a.err)
+		case errors.Is(err, ErrTimeout):
+			return noConnection(tries, errors.Join(err, last))
+		case err != nil:
+			return err
 		}
+		last = a.err
 	}
+}
+
+// doubtful reports whether the server may have closed cc without anybody having
+// noticed: nobody has read from it for a while. Client.mu is held.
+func (cc *clientConn) doubtful() bool {
+	return cc.led && !cc.reading && cc.calls == 0 && cc.c.moment()-cc.heard > tickEvery
+}
+
+// examine ends cc if the server has closed it, before a call is written to it
+// that must not be repeated.
+func (cc *clientConn) examine() {
+	open := cc.alive()
+	c := cc.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case open && !cc.reading:
+		cc.heard = c.moment()
+	case open:
+	case cc.calls == 0:
+		cc.fail(lost(io.EOF))
+	default:
+		cc.retire()
+	}
+}
+
+// begin dials. Client.mu is held.
+func (c *Client) begin(l lane) {
+	c.attempt = &attempt{lane: l, done: make(chan struct{})}
+	c.wg.Add(1)
+	go c.dial(c.attempt, c.pause())
 }
 
 // pause is how long to wait before the next dial. Client.mu is held.
@@ -70,19 +130,32 @@ func (c *Client) dial(a *attempt, pause time.Duration) {
 		err = ErrClosed
 		_ = nc.Close() // nobody has used it
 	}
+	alone := !slices.ContainsFunc(c.conns, func(cc *clientConn) bool { return !cc.retired })
+	if alone {
+		// It counts as a failure until the first reply: a server that accepts
+		// and hangs up must not be called in a tight loop.
+		c.failures++
+		a.lane = metaLane
+	}
 	if err != nil {
 		a.err = err
-		c.failures++
 		c.stats.DialErrors++
+		if !alone {
+			c.cannotGrow()
+		} else if c.reached {
+			c.away(err)
+		}
 		return
 	}
-	// It counts as a failure until the first reply: a server that accepts and
-	// hangs up must not be called in a tight loop.
-	c.failures++
-	if c.stats.Dials++; c.stats.Dials > 1 {
+	c.stats.Dials++
+	if alone && c.stats.Dials > 1 {
 		c.stats.Reconnects++
+		c.tell(slog.LevelDebug, "connected again", nil)
 	}
-	c.conn = c.attach(nc)
+	if a := nc.RemoteAddr(); a != nil {
+		c.server = a.String()
+	}
+	c.attach(nc, a.lane)
 }
 
 func (c *Client) dialAfter(pause time.Duration) (net.Conn, error) {
@@ -116,65 +189,4 @@ func (c *Client) dialAfter(pause time.Duration) (net.Conn, error) {
 		return nil, fmt.Errorf("securing the connection: %w", err)
 	}
 	return secured, nil
-}
-
-// attach begins to use nc. Client.mu is held.
-func (c *Client) attach(nc net.Conn) *clientConn {
-	window := c.pool.Get(clientReadBuffer)
-	cc := &clientConn{c: c, nc: nc, inline: vectored(nc)}
-	cc.r = recordReader{src: (*clientSource)(cc), buf: window.B, max: c.o.MaxReply}
-	c.conns = append(c.conns, cc)
-	c.wg.Add(1)
-	go cc.read(window)
-	return cc
-}
-
-// retire takes no new calls on cc; it is closed when the last of its calls is
-// over. Client.mu is held.
-func (cc *clientConn) retire() {
-	cc.retired = true
-	if cc.c.conn == cc {
-		cc.c.conn = nil
-	}
-}
-
-// leave takes pc off the connection. Client.mu is held.
-func (cc *clientConn) leave(pc *call) {
-	pc.conn = nil
-	cc.calls--
-	if pc.bulkRes != nil {
-		cc.bulks.Add(-1)
-	}
-	if cc.retired && cc.calls == 0 {
-		cc.fail(errRetired)
-	}
-}
-
-// fail ends the connection and, with it, every try that stands on it. Only the
-// first reason counts. Client.mu is held.
-func (cc *clientConn) fail(err error) {
-	if cc.err != nil {
-		return
-	}
-	c := cc.c
-	cc.err = err
-	cc.retire()
-	c.conns = slices.DeleteFunc(c.conns, func(o *clientConn) bool { return o == cc })
-	for _, pc := range c.slots {
-		// What is being written is left to the writer, who will know whether
-		// the server can have got it.
-		if pc != nil && pc.conn == cc && !pc.finished && !pc.batched {
-			pc.finish(err)
-		}
-	}
-	if cc.inline {
-		_ = cc.nc.Close() // nothing was promised that the error could break
-		return
-	}
-	// TLS says good-bye, and may wait for room to do so.
-	c.wg.Add(1)
-	go func() {
-		defer c.wg.Done()
-		_ = cc.nc.Close() // as above
-	}()
 }

@@ -60,7 +60,7 @@ func (cc *clientConn) resume(progress bool) bool {
 		return false
 	}
 	cc.undisturb()
-	cc.began = c.now
+	cc.began = c.moment()
 	done := cc.out.written()
 	for i := range cc.sending {
 		s := &cc.sending[i]
@@ -81,7 +81,7 @@ func (cc *clientConn) passOn(self *call) bool {
 	c := cc.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if self == nil || c.closed || !self.wantsOut() {
+	if self == nil || c.closed || !self.finished {
 		return false
 	}
 	cc.writer = nil
@@ -93,14 +93,10 @@ func (cc *clientConn) passOn(self *call) bool {
 // carryOn finishes the batch that another had begun to write.
 func (cc *clientConn) carryOn() {
 	defer cc.c.wg.Done()
-	if cc.push(nil) {
-		cc.flush(nil)
+	for ok := cc.push(nil); ok && cc.take(nil, 1); ok = cc.push(nil) {
+		cc.encode()
 	}
 }
-
-// wantsOut reports whether the caller of pc waits for nothing but to return.
-// Client.mu is held.
-func (pc *call) wantsOut() bool { return pc.finished || pc.ctx.Err() != nil }
 
 // coalesce copies the batch's bulk for a writer that cannot be interrupted, and
 // gives the calls back.
@@ -116,92 +112,4 @@ func (cc *clientConn) coalesce() *bufpool.Buffer {
 		}
 	}
 	return buf
-}
-
-// tickOn starts the clock, unless it is running. Client.mu is held.
-func (c *Client) tickOn() {
-	if c.ticking {
-		return
-	}
-	c.ticking = true
-	c.now, c.idleSince = time.Now(), time.Time{}
-	if c.timer == nil {
-		c.timer = time.AfterFunc(tickEvery, c.tick)
-		return
-	}
-	c.timer.Reset(tickEvery)
-}
-
-// tick ends the tries that are overdue, and urges whoever holds on to calls
-// that are over. It runs again as long as there are calls, and once when there
-// have been none for long.
-func (c *Client) tick() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return
-	}
-	c.now = time.Now()
-	for _, pc := range c.slots {
-		if pc == nil || pc.conn == nil {
-			continue
-		}
-		if pc.finished {
-			pc.conn.urge(pc)
-		} else if c.now.After(pc.due) {
-			c.stats.Timeouts++
-			// The connection may be dead without saying so, and must not get
-			// new calls; the others that wait on it keep their chance.
-			pc.conn.retire()
-			pc.finish(ErrTimeout)
-		}
-	}
-	c.ticking = c.inFlight > 0
-	for i := len(c.conns) - 1; i >= 0; i-- {
-		if c.conns[i].watchWriter() {
-			c.ticking = true
-		}
-	}
-	if c.ticking {
-		c.timer.Reset(tickEvery)
-	} else {
-		c.rest()
-	}
-}
-
-// rest waits for the time to close connections that nobody uses: before the
-// server does, perhaps just when a call that must not be repeated is on its
-// way. Client.mu is held.
-func (c *Client) rest() {
-	if c.idleSince.IsZero() {
-		c.idleSince = c.now
-	}
-	if left := clientIdle - c.now.Sub(c.idleSince); left > 0 {
-		c.timer.Reset(left)
-		return
-	}
-	for len(c.conns) > 0 {
-		c.conns[0].fail(errIdle)
-	}
-}
-
-// watchWriter frees a caller from writing for others when its own call is
-// over, and looks after writes that make no headway. It reports whether there
-// is a write to watch. Client.mu is held.
-func (cc *clientConn) watchWriter() bool {
-	if cc.began.IsZero() {
-		return false
-	}
-	if cc.writer != nil && cc.writer.wantsOut() {
-		cc.disturb()
-	}
-	switch {
-	case cc.c.now.Sub(cc.began) <= cc.c.o.Timeout:
-	case cc.inline:
-		cc.stalled = true
-		cc.disturb()
-	default:
-		cc.fail(lost(errNotReading))
-	}
-	return true
 }

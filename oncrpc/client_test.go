@@ -389,13 +389,13 @@ func TestCancelWrite(t *testing.T) {
 func stuck(c *Client) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.conn != nil && !c.conn.began.IsZero() && c.now.Sub(c.conn.began) > 3*tickEvery
+	return len(c.conns) > 0 && c.conns[0].began != 0 && c.now-c.conns[0].began > 3*tickEvery
 }
 
 func (c *Client) queued() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.conn.queue)
+	return len(c.conns[0].queue)
 }
 
 // TestEarlyReply has a server that answers a WRITE before it has read it: the

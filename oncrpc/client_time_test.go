@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ type bubble struct {
 	c     *Client
 	conns chan net.Conn
 	start time.Time
+	away  atomic.Bool // dials fail
 }
 
 // inBubble runs f in fake time and searches for losses afterwards. refuse is how
@@ -25,6 +27,9 @@ func inBubble(t *testing.T, o ClientOptions, refuse int, f func(*bubble)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bubble{t: t, conns: make(chan net.Conn, 64), start: time.Now()}
 		o.Dial = func(context.Context) (net.Conn, error) {
+			if b.away.Load() {
+				return nil, errTest
+			}
 			if refuse > 0 {
 				refuse--
 				return nil, errTest
@@ -57,17 +62,17 @@ func (b *bubble) accept() *rawConn {
 // passed checks how much time has gone by, up to some ticks.
 func (b *bubble) passed(want time.Duration) {
 	b.t.Helper()
-	if d := time.Since(b.start); d < want || d > want+5*tickEvery {
+	if d := time.Since(b.start); d < want || d > want+8*tickEvery {
 		b.t.Errorf("%v have passed, want %v", d, want)
 	}
 }
 
 // TestTimeoutResends has a server that stays silent: the call is sent again,
-// with its number, on new connections, and then fails.
+// with its number, on new connections, waits longer each time, and then fails.
 func TestTimeoutResends(t *testing.T) {
-	inBubble(t, ClientOptions{Timeout: 5 * time.Second, Retries: 2, FirstXID: 9}, 0, func(b *bubble) {
+	inBubble(t, ClientOptions{Timeout: 5 * time.Second, Retries: 5, FirstXID: 9}, 0, func(b *bubble) {
 		done := begin(func() error { return callEcho(b.t.Context(), b.c, procEcho, "x") })
-		for try := range 3 {
+		for try, until := range []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second} {
 			r := b.accept()
 			if xid, _, _ := r.call(); xid != 9 {
 				t.Errorf("try %d has number %d", try, xid)
@@ -75,12 +80,10 @@ func TestTimeoutResends(t *testing.T) {
 			if _, err := r.receive(); err == nil {
 				t.Error("sent again on the same connection")
 			}
+			b.passed(until)
 		}
-		if err := <-done; !is(ErrTimeout)(err) || errors.Is(err, ErrUnknownOutcome) {
+		if err := <-done; !is(ErrTimeout)(err) || errors.Is(err, ErrUnknownOutcome) || errors.Is(err, ErrNotSent) {
 			t.Errorf("error %v", err)
-		}
-		if d := time.Since(b.start); d < 15*time.Second || d > 16*time.Second {
-			t.Errorf("failed after %v", d)
 		}
 		if st := b.c.Stats(); st.Timeouts != 3 || st.Retransmits != 2 || st.Dials != 3 {
 			t.Errorf("%+v", st)
@@ -275,4 +278,48 @@ func (c *Client) ticks() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ticking
+}
+
+// TestSlots: calls above the bound wait for a slot; those who give up waiting
+// take none away, and were never sent.
+func TestSlots(t *testing.T) {
+	inBubble(t, ClientOptions{}, 0, func(b *bubble) {
+		r := b.met()
+		ctx, cancel := context.WithCancel(b.t.Context())
+		defer cancel()
+		var first, leave, stay []chan error
+		for range maxInFlight {
+			first = append(first, begin(func() error { return callEcho(b.t.Context(), b.c, procEcho, "x") }))
+		}
+		var ids []uint32
+		for range first {
+			xid, _, _ := r.call()
+			ids = append(ids, xid)
+		}
+		for range 20 {
+			leave = append(leave, begin(func() error { return callEcho(ctx, b.c, procOnce, "x") }))
+			stay = append(stay, begin(func() error { return callEcho(b.t.Context(), b.c, procOnce, "x") }))
+		}
+		synctest.Wait()
+		if n := b.c.Stats().InFlight; n != maxInFlight {
+			t.Errorf("%d calls under way", n)
+		}
+		cancel()
+		for _, done := range leave {
+			if err := <-done; !is(context.Canceled, ErrNotSent)(err) {
+				t.Errorf("error %v", err)
+			}
+		}
+		for i, xid := range ids {
+			r.send(record(accepted(xid, str("x"))))
+			if i < len(stay) {
+				r.answer()
+			}
+		}
+		for _, done := range append(first, stay...) {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }

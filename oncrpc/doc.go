@@ -25,32 +25,62 @@
 // message is never cut into two writes, and TCP_NODELAY is on: what is lone
 // leaves at once, what comes in crowds leaves in crowds.
 //
+// # Who reads
+//
+// At the client it is, on a plain socket, one of the callers who wait: the
+// leader. A lone call thus costs no goroutine and no wake-up, only a write and a
+// read; when there are many, one large read brings the replies of all, and the
+// leader wakes the others. With its own reply in hand it deals with what stands
+// in the buffer and makes another caller the leader. When nobody waits nobody
+// reads, unless replies are owed to callers who have left. A connection that has
+// been silent is therefore looked at before it is used: a server that was
+// restarted meanwhile has closed it, and a call that must not be repeated had
+// better not find out by being lost. TLS and other streams have a goroutine that
+// reads.
+//
 // # Whose bytes
 //
 // A [Client.Call] that has returned, cancelled or not, has let go of everything
 // it was given. The connection's reader and writer borrow parts of a call and
 // say so in it (reading, writing). To leave, a caller has the read or the write
 // under way interrupted by a deadline in the past; the interrupted side gives
-// back what is wanted, reads the rest of the reply into nothing, or writes the
-// rest of the call from a copy, and the connection goes on where it was.
-// Cancelling costs neither the connection nor anybody else's call.
+// back what is wanted, and the connection goes on where it was: the rest of the
+// reply is read into nothing, the rest of the call is written from a copy. The
+// same makes a reader leave who is a caller himself; the reply at hand, be it
+// half of somebody's megabyte, is then the next reader's. Cancelling costs
+// neither the connection nor anybody else's call. A clock that ticks while there
+// are calls looks for contexts that have ended, so that a call neither allocates
+// nor waits for two things at once; callers leave at its next tick.
 //
 // Results borrow from a reply until [Reply.Release]; a handler borrows its
 // [Call] until it returns; bulk lent to [Call.ReplyBulk] comes back through its
 // [Releaser]. All buffers are counted: Stats().Buffers is zero when all is done.
+//
+// # Connections
+//
+// A client has one connection as long as one is enough, and up to
+// [ClientOptions].Conns when it is busy. File data then has lanes of its own, so
+// that a LOOKUP never queues behind megabytes. More are dialed in the background
+// and nobody waits for them; idle ones are closed, and the last of them before
+// the server would do it. When one is lost, its calls go to the others.
 //
 // # Numbers, time-outs, second tries
 //
 // A client numbers its calls in one sequence over all its connections, from a
 // random start, and finds the call of a reply at number modulo table size. A
 // number is used again only to repeat its call: after a time-out or a lost
-// connection, on a new connection, and only if the procedure is repeatable. Any
-// other call that was sent and got no reply is an [ErrUnknownOutcome]. A
-// connection on which a call timed out takes no new calls, but is kept until its
-// other calls have their replies or time-outs, too. One timer, which runs while
-// there are calls, does all of this: on a plain socket a call costs no timer, no
-// goroutine and no allocation. A connection without calls is closed before the
-// server would do it.
+// connection, on another connection, and only if the procedure is repeatable or
+// the caller has asked for it ([ClientOptions].Resend). Any other call that was
+// sent and got no reply is an [ErrUnknownOutcome]; one that never left whole is
+// an [ErrNotSent]. A connection on which a call timed out takes no new calls, but
+// is kept until its other calls have their replies or time-outs, too.
+//
+// A soft call has a patience, Timeout x (Retries+1), which bounds all that it
+// waits for; a hard one has its context. Within the patience each try waits
+// longer than the one before. A server that is away altogether (connections
+// refused, or taken and closed without a word) uses up patience, but no retries:
+// who can wait does not fail because a server restarts. Dials that follow each
+// other have growing pauses between them, until there is a reply.
 //
 // # The server
 //
@@ -65,13 +95,16 @@
 //
 // Client.mu guards the whole client: slots, queues, and the states of calls and
 // connections. It is held for a few instructions and never while reading,
-// writing, dialing or encoding. At the server, the order is Server.mu before
+// writing, dialing, encoding or logging. What only the reader or the writer of a
+// connection touches needs no lock: there is one of each at a time, and the duty
+// passes from one to the next under Client.mu. At the server, the order is Server.mu before
 // serverConn.mu; budget.mu stands alone. No lock is held while a handler, an
 // option's function or a Releaser runs.
 //
 // # Neighbours
 //
-// Below: xdr (codec and descriptors), internal/bufpool (counted buffers).
+// Below: xdr (codec and descriptors), internal/bufpool (counted buffers),
+// internal/metric (histograms).
 // Above: the generated protocols' clients and servers, who hand in descriptors,
 // handlers, dialers and credentials.
 package oncrpc

@@ -30,7 +30,7 @@ var ErrServerClosed = errors.New("oncrpc: server closed")
 // means that the server has not executed it, or has answered so itself.
 var ErrUnknownOutcome = errors.New("the server may or may not have executed it")
 
-// ErrNotSent says that no part of the call has left, so that the server cannot
+// ErrNotSent says that the call has never left whole, so that the server cannot
 // have executed it. Errors that are ErrNotSent are their cause, too.
 var ErrNotSent = errors.New("the call was not sent")
 
@@ -58,7 +58,7 @@ var (
 	errNotReading  = fmt.Errorf("the server does not take what it is sent: %w", ErrTimeout)
 	errNotTaking   = errors.New("the client does not take its replies")
 	errRetired     = errors.New("connection retired")
-	errDetached    = errors.New("caller has left")
+	errBrokenOff   = errors.New("reading was interrupted") // not the end: the reader must look up
 	errIdle        = errors.New("connection idle")
 	errSlow        = errors.New("request takes too long to arrive")
 	errDraining    = errors.New("server is shutting down")

@@ -26,7 +26,7 @@ func beginRecord(b []byte) []byte { return append(b, 0, 0, 0, 0) }
 
 func endRecord(b []byte, at, bulk int) error {
 	n := len(b) - at - markBytes + bulk
-	if n >= lastFragment {
+	if int64(n) >= lastFragment {
 		return &RecordError{Len: int64(n), Max: lastFragment - 1}
 	}
 	binary.BigEndian.PutUint32(b[at:], lastFragment|uint32(n))

@@ -31,10 +31,21 @@ type recordReader struct {
 	frags  int  // fragments of this record so far; 0: between records
 	empty  int  // how many of them were empty
 	silent int  // reads in a row that gave nothing
+	before int  // bytes of the record before
 }
 
 // idle reports whether nothing of a next record has been seen.
 func (r *recordReader) idle() bool { return r.frags == 0 && r.r == r.w }
+
+// buffered reports whether the next record stands in the buffer, whole and in
+// one fragment.
+func (r *recordReader) buffered() bool {
+	if r.frags != 0 || r.w-r.r < markBytes {
+		return false
+	}
+	word := binary.BigEndian.Uint32(r.buf[r.r:])
+	return word&lastFragment != 0 && int64(word&^lastFragment) <= int64(r.w-r.r-markBytes)
+}
 
 // begin waits for the next record. The one before must have been read to its
 // end. io.EOF is a stream that ended between two records.
@@ -99,7 +110,19 @@ func (r *recordReader) finished() (bool, error) {
 }
 
 // end closes the record; it must have been read to its end.
-func (r *recordReader) end() { r.left, r.last, r.size, r.frags, r.empty = 0, false, 0, 0, 0 }
+func (r *recordReader) end() {
+	r.before = r.bytes()
+	r.left, r.last, r.size, r.frags, r.empty = 0, false, 0, 0, 0
+}
+
+// bytes is how long the record is, as far as it is known, with the words before
+// its fragments; between records it is the length of the one before.
+func (r *recordReader) bytes() int {
+	if r.frags == 0 {
+		return r.before
+	}
+	return r.size + r.frags*markBytes
+}
 
 // fill makes n bytes stand in buf.
 func (r *recordReader) fill(n int) error {

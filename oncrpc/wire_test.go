@@ -212,6 +212,8 @@ func TestNoAllocations(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	_, _, c := pair(t, ServerOptions{}, ClientOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	p, cred := proc(procNull), Auth{}
 	args, res := &opaque{b: []byte("sixteen bytes or so")}, &opaque{}
 	buf := make([]byte, 8192)
@@ -222,13 +224,13 @@ func TestNoAllocations(t *testing.T) {
 		most float64
 	}{
 		{"NULL, answered by the server itself", func() (Reply, error) {
-			return c.Call(t.Context(), p, cred, xdr.Void{}, xdr.Void{})
+			return c.Call(ctx, p, cred, xdr.Void{}, xdr.Void{})
 		}, 0},
 		// At the server: the handler's result, and its goroutine's closure.
-		{"ECHO", func() (Reply, error) { return c.Call(t.Context(), echoProc, cred, args, res) }, 2},
+		{"ECHO", func() (Reply, error) { return c.Call(ctx, echoProc, cred, args, res) }, 2},
 		{"READ", func() (Reply, error) {
 			rres.Data = buf
-			return c.Call(t.Context(), readProc, cred, rargs, rres)
+			return c.Call(ctx, readProc, cred, rargs, rres)
 		}, 4},
 	} {
 		n := testing.AllocsPerRun(500, func() {
@@ -242,6 +244,9 @@ func TestNoAllocations(t *testing.T) {
 			t.Errorf("%s: %v allocations", k.name, n)
 		}
 		t.Logf("%s: %v allocations", k.name, n)
+	}
+	if procs := c.Procs(); len(procs) != 3 || procs[0].Latency.Count < 500 || procs[0].Queued.Count < 500 {
+		t.Errorf("counted %d procedures", len(procs))
 	}
 }
 

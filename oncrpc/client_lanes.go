@@ -1,0 +1,117 @@
+package oncrpc
+
+import "time"
+
+// This file chooses connections. A client that may have several keeps file data
+// on lanes of its own, so that a LOOKUP never waits behind megabytes, be it in
+// our queue, in a socket's buffer or in the server's. All lanes share one
+// sequence of numbers and one slot table; what is lost with a connection, or
+// times out on it, is sent again on whichever connection is best then.
+//
+// Connections are added one by one, in the background, for a lane that has none
+// or is busy: as many calls on each of its connections as busyMeta or busyBulk
+// say. Nobody waits for them; while the right lane has no connection, any will
+// do. Those that nobody has used for laneIdle are closed again.
+
+// lane is what a connection carries.
+type lane uint8
+
+const (
+	metaLane lane = iota // and everything else, if the client has but one connection
+	bulkLane
+)
+
+// lanes is how many lanes a client of so many connections has in each.
+func (c *Client) lanes(l lane) int {
+	meta := max(1, c.o.Conns/4)
+	if l == metaLane {
+		return meta
+	}
+	return c.o.Conns - meta
+}
+
+// laneOf is the lane that pc belongs to.
+func (c *Client) laneOf(pc *call) lane {
+	if pc.bulky && c.o.Conns > 1 {
+		return bulkLane
+	}
+	return metaLane
+}
+
+// pick returns the connection for pc: of its lane, if there is one, the one with
+// the fewest calls. nil says that there is none at all. Client.mu is held.
+func (c *Client) pick(pc *call) *clientConn {
+	var best *clientConn
+	l, n := c.laneOf(pc), 0
+	for _, cc := range c.conns {
+		if cc.retired {
+			continue
+		}
+		if cc.lane == l {
+			n++
+		}
+		if best == nil || cc.fits(l, best) {
+			best = cc
+		}
+	}
+	if best != nil && c.o.Conns > 1 && n < c.lanes(l) && (n == 0 || best.busy()) {
+		c.grow(l)
+	}
+	return best
+}
+
+// fits reports whether cc is better for a call of lane l than o.
+func (cc *clientConn) fits(l lane, o *clientConn) bool {
+	if (cc.lane == l) != (o.lane == l) {
+		return cc.lane == l
+	}
+	return cc.calls < o.calls
+}
+
+// busy reports whether calls would gain by another connection beside this one.
+func (cc *clientConn) busy() bool {
+	if cc.lane == bulkLane {
+		return cc.calls >= busyBulk
+	}
+	return cc.calls >= busyMeta
+}
+
+// grow dials one more connection in the background. Client.mu is held.
+func (c *Client) grow(l lane) {
+	if c.attempt == nil && c.growAfter <= c.now {
+		c.begin(l)
+	}
+}
+
+// cannotGrow puts off further growth: the server takes no more connections, or
+// hangs up on them. Client.mu is held.
+func (c *Client) cannotGrow() { c.growAfter = c.moment() + growPause }
+
+// spare reports whether the client could do without cc: all but one connection
+// for metadata. Client.mu is held.
+func (cc *clientConn) spare() bool {
+	if cc.lane == bulkLane {
+		return true
+	}
+	for _, o := range cc.c.conns {
+		if o != cc && o.lane == metaLane && !o.retired {
+			return true
+		}
+	}
+	return false
+}
+
+// closeIdle closes cc if nobody has used it for long, and else says when that
+// will be so. Client.mu is held.
+func (cc *clientConn) closeIdle() (left time.Duration, closed bool) {
+	most := clientIdle
+	if cc.spare() {
+		most = laneIdle
+	}
+	left = most - (cc.c.now - cc.idle)
+	if left > 0 {
+		return left, false
+	}
+	cc.fail(errIdle)
+	return 0, true
+}

@@ -1,0 +1,102 @@
+package oncrpc
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// episode is a time in which the server does not answer. The log tells of its
+// beginning and of its end. Guarded by Client.mu.
+type episode struct {
+	since  time.Duration // nothing has been heard since, and something was wanted; 0: all is well
+	told   bool          // the log has it
+	notes  []note        // what is to be told
+	teller bool          // a goroutine is at it
+}
+
+// note is one message for the log.
+type note struct {
+	level slog.Level
+	text  string
+	attrs [2]slog.Attr
+}
+
+// missed notes that the server did not answer: the log hears of it at once.
+// Client.mu is held.
+func (c *Client) missed(why error) {
+	e := &c.episode
+	if e.since == 0 {
+		e.since = c.moment()
+	}
+	if !e.told {
+		e.told = true
+		c.tell(slog.LevelWarn, "server not responding, still trying", why)
+	}
+}
+
+// away notes that the server is out of reach: the log hears of it when it has
+// been so for some time. Client.mu is held.
+func (c *Client) away(why error) {
+	e := &c.episode
+	if e.since == 0 {
+		e.since = c.moment()
+	} else if c.moment()-e.since >= awayQuietly {
+		c.missed(why)
+	}
+}
+
+// answered notes that the server has answered. Client.mu is held.
+func (c *Client) answered() {
+	c.stats.Replies++
+	c.reached, c.failures = true, 0
+	if c.episode.since == 0 {
+		return
+	}
+	if c.episode.told {
+		c.tell(slog.LevelInfo, "server OK", nil)
+	}
+	c.episode.since, c.episode.told = 0, false
+}
+
+// tell hands a message to the log, in order and without making anybody wait.
+// Client.mu is held.
+func (c *Client) tell(level slog.Level, text string, why error) {
+	e := &c.episode
+	if c.o.Log == nil || c.closed || len(e.notes) == maxNotes {
+		return
+	}
+	n := note{level: level, text: text}
+	n.attrs[0] = slog.String("server", c.server)
+	if why != nil {
+		n.attrs[1] = slog.Any("cause", why)
+	}
+	e.notes = append(e.notes, n)
+	if !e.teller {
+		e.teller = true
+		c.wg.Add(1)
+		go c.tellAll()
+	}
+}
+
+// tellAll hands the messages to the log, which may take its time.
+func (c *Client) tellAll() {
+	defer c.wg.Done()
+	for {
+		c.mu.Lock()
+		e := &c.episode
+		if len(e.notes) == 0 {
+			e.teller = false
+			c.mu.Unlock()
+			return
+		}
+		n := e.notes[0]
+		e.notes = e.notes[1:]
+		c.mu.Unlock()
+		attrs := n.attrs[:]
+		if n.attrs[1].Key == "" {
+			attrs = attrs[:1]
+		}
+		c.o.Log.LogAttrs(context.Background(), n.level, n.text, attrs...)
+	}
+}

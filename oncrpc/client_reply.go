@@ -1,0 +1,348 @@
+package oncrpc
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// phase is how far the reading of a reply has come.
+type phase uint8
+
+const (
+	between    phase = iota // replies
+	inHead                  // its first bytes come to rec
+	inRest                  // all of it comes to rec
+	inBulkHead              // what stands before the bulk comes to rec
+	inBulk                  // the bulk comes to where its caller wants it
+	inTail                  // what follows comes to tail
+	inSkip                  // the rest is nobody's
+)
+
+// reply is the reply at hand. It is the reader's, but outlives him: a reader who
+// is interrupted leaves it to the next one.
+type reply struct {
+	window *bufpool.Buffer // the memory of r
+	r      recordReader
+	phase  phase
+	xid    uint32
+	rec    *bufpool.Buffer
+	whole  bool   // rec has all of it
+	at     int    // where in rec the results begin
+	dst    []byte // for the bulk
+	filled int    // bytes of dst
+	ahead  []byte // what rec holds behind the bulk's beginning
+	tail   *bufpool.Buffer
+}
+
+// drop releases what the reply has left behind, and makes room for the next.
+func (p *reply) drop() {
+	if p.rec != nil {
+		p.rec.Release()
+	}
+	if p.tail != nil {
+		p.tail.Release()
+	}
+	p.rec, p.tail, p.dst, p.ahead, p.phase = nil, nil, nil, nil, between
+}
+
+// more reads on until rec holds n bytes, or the whole record.
+func (p *reply) more(pool *bufpool.Pool, n int) error {
+	have := len(p.rec.B)
+	if n > cap(p.rec.B) {
+		larger := pool.Get(n)
+		copy(larger.B, p.rec.B)
+		p.rec.Release()
+		p.rec = larger
+	}
+	p.rec.B = p.rec.B[:n]
+	got, err := p.r.full(p.rec.B[have:])
+	p.rec.B = p.rec.B[:have+got]
+	p.whole = p.r.last && p.r.left == 0
+	return ifEnd(err, nil)
+}
+
+// ifEnd turns the end of a record, where more of it was needed, into err.
+func ifEnd(err, instead error) error {
+	if errors.Is(err, errRecordEnd) {
+		return instead
+	}
+	return err
+}
+
+// step deals with one reply, from where an interrupted reader has left it. An
+// error other than errBrokenOff is the end of the connection.
+func (cc *clientConn) step() error {
+	for {
+		var err error
+		switch cc.phase {
+		case between:
+			err = cc.beginReply()
+		case inHead:
+			err = cc.readHead()
+		case inRest:
+			err = cc.readRest()
+		case inBulkHead:
+			err = cc.readBulkHead()
+		case inBulk:
+			err = cc.readBulk()
+		case inTail:
+			err = cc.readTail()
+		case inSkip:
+			err = cc.readNothing()
+		}
+		if err != nil || cc.phase == between {
+			return err
+		}
+	}
+}
+
+// beginReply waits for a reply. While bulk is awaited, a read takes in little
+// beyond what it needs, since that would have to be copied.
+func (cc *clientConn) beginReply() error {
+	cc.r.ahead = len(cc.r.buf)
+	if cc.bulks.Load() > 0 {
+		cc.r.ahead = bulkReadAhead
+	}
+	if err := cc.r.begin(); err != nil {
+		return ifEnd(err, errCutMessage)
+	}
+	cc.rec = cc.c.pool.Get(replyHead)
+	cc.rec.B = cc.rec.B[:0]
+	cc.phase = inHead
+	return nil
+}
+
+func (cc *clientConn) readHead() error {
+	if err := cc.more(&cc.c.pool, replyHead); err != nil {
+		return err
+	}
+	if len(cc.rec.B) < 8 {
+		return errCutMessage
+	}
+	if binary.BigEndian.Uint32(cc.rec.B[4:]) != msgReply {
+		return errNotReply
+	}
+	cc.xid = binary.BigEndian.Uint32(cc.rec.B)
+	return cc.claim()
+}
+
+// lookup finds the call that waits for this reply. Client.mu is held.
+func (cc *clientConn) lookup() *call {
+	pc := cc.c.slots[cc.xid%slotCount]
+	if pc == nil || pc.xid != cc.xid || pc.conn != cc || pc.queued || pc.finished {
+		return nil
+	}
+	return pc
+}
+
+// claim finds the call that waits for this reply, and borrows its result if
+// that takes bulk; if it does not, and the reply is here, it is handed over at
+// once. Without a call, the reply is counted.
+func (cc *clientConn) claim() error {
+	c := cc.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cc.spoke = true
+	pc := cc.lookup()
+	switch {
+	case pc == nil:
+		cc.phase = inSkip
+		return cc.unclaimed()
+	case pc.bulkRes != nil:
+		pc.claimed, pc.reading, cc.sink = true, true, pc
+		pc.parsed, pc.filled, pc.answer = false, false, nil
+		cc.phase = inBulkHead
+	case cc.whole:
+		cc.hand(pc)
+		cc.r.end()
+	default:
+		cc.phase = inRest
+	}
+	cc.stray = 0
+	return nil
+}
+
+// unclaimed counts a reply that nobody waits for. Client.mu is held.
+func (cc *clientConn) unclaimed() error {
+	c := cc.c
+	if age := c.next - cc.xid; age > 0 && uint64(age) <= c.issued {
+		c.stats.Late++
+		cc.owed = max(cc.owed-1, 0)
+		cc.judge()
+		return nil
+	}
+	c.stats.Stray++
+	if cc.stray++; cc.stray > maxStray {
+		return errStray
+	}
+	return nil
+}
+
+// readRest completes a reply without bulk, and hands it to its call if that
+// still waits.
+func (cc *clientConn) readRest() (err error) {
+	c := cc.c
+	if cc.rec, err = cc.r.rest(&c.pool, cc.rec, nil); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if pc := cc.lookup(); pc != nil {
+		cc.hand(pc)
+		return nil
+	}
+	cc.reply.drop()
+	return cc.unclaimed()
+}
+
+// hand gives the reply at hand to pc. Client.mu is held.
+func (cc *clientConn) hand(pc *call) {
+	pc.rec, pc.tail = cc.rec, cc.tail
+	cc.rec, cc.tail = nil, nil
+	cc.c.answered()
+	pc.gotAt = cc.heard
+	pc.bytesIn = uint64(cc.r.bytes())
+	pc.finish(nil)
+	cc.judge()
+	cc.reply.drop()
+}
+
+// readBulkHead reads and decodes what stands before the bulk.
+func (cc *clientConn) readBulkHead() error {
+	pc := cc.sink
+	d := &pc.dec
+	if !pc.parsed {
+		pc.parsed = true
+		d.Reset(cc.rec.B[4:])
+		pc.verf, pc.answer = decodeReply(d)
+		if pc.answer != nil {
+			cc.phase = inSkip
+			return nil
+		}
+		cc.at = len(cc.rec.B) - d.Len()
+	}
+	d.Reset(cc.rec.B[cc.at:])
+	dst, n, err := pc.decodeHead()
+	switch {
+	case errors.Is(err, xdr.ErrShort) && !cc.whole && len(cc.rec.B) < maxReplyHead:
+		return cc.more(&cc.c.pool, 2*len(cc.rec.B))
+	case err == nil && dst == nil && (d.Len() > 0 || !cc.whole):
+		err = xdr.ErrTrailing
+	case err == nil && dst != nil && uint(n) > uint(len(dst)):
+		err = errBulkTooLong
+	}
+	if err != nil || dst == nil {
+		return cc.refuse(err)
+	}
+	cc.dst = dst[:n]
+	cc.filled = copy(cc.dst, d.Rest())
+	cc.ahead = d.Rest()[cc.filled:]
+	cc.phase = inBulk
+	return nil
+}
+
+// decodeHead is the result's own, which must not bring down a goroutine that
+// may be another caller's.
+func (pc *call) decodeHead() (dst []byte, n int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("decoding the results: panic: %v", p)
+		}
+	}()
+	return pc.bulkRes.DecodeHead(&pc.dec)
+}
+
+// refuse ends a reply that brings no bulk.
+func (cc *clientConn) refuse(err error) error {
+	cc.sink.answer = err
+	cc.phase = inSkip
+	_, tooLong := errors.AsType[*xdr.LengthError](err)
+	if tooLong || errors.Is(err, errBulkTooLong) {
+		// Whatever this is, it is not what was asked for: no such peer is
+		// given a second chance on this connection.
+		cc.handBulk()
+		return err
+	}
+	return nil
+}
+
+func (cc *clientConn) readBulk() error {
+	n, err := cc.r.full(cc.dst[cc.filled:])
+	cc.filled += n
+	switch {
+	case errors.Is(err, errRecordEnd):
+		cc.sink.answer = xdr.ErrShort
+		cc.phase = inSkip
+		return nil
+	case err != nil:
+		return err
+	}
+	cc.phase = inTail
+	return nil
+}
+
+// readTail reads what follows the bulk: pad bytes, and then the tail. The first
+// of it may have come with the head.
+func (cc *clientConn) readTail() (err error) {
+	rest := cc.ahead
+	if cc.whole {
+		cc.r.end()
+	} else {
+		if cc.tail == nil {
+			cc.tail = cc.c.pool.Get(len(cc.ahead))
+			copy(cc.tail.B, cc.ahead)
+		}
+		if cc.tail, err = cc.r.rest(&cc.c.pool, cc.tail, nil); err != nil {
+			return err
+		}
+		rest = cc.tail.B
+	}
+	pc, pad := cc.sink, xdr.Pad(len(cc.dst))
+	if pc.filled = len(rest) >= pad; pc.filled {
+		pc.tailBytes = rest[pad:]
+	} else {
+		pc.answer = xdr.ErrShort
+	}
+	cc.handBulk()
+	return nil
+}
+
+// readNothing drops the rest of the record. If it was somebody's, what is known
+// of it is handed over.
+func (cc *clientConn) readNothing() error {
+	if err := cc.r.skip(); err != nil {
+		return err
+	}
+	if cc.sink != nil {
+		cc.handBulk()
+	} else {
+		cc.reply.drop()
+	}
+	return nil
+}
+
+// handBulk ends the reader's hold on a call, with a reply if that still wants
+// one.
+func (cc *clientConn) handBulk() {
+	c, pc := cc.c, cc.sink
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if pc.finished {
+		c.stats.Late++
+		cc.reply.drop()
+	} else {
+		cc.hand(pc)
+	}
+	cc.release(pc)
+}
+
+// release ends the reader's hold on pc. Client.mu is held.
+func (cc *clientConn) release(pc *call) {
+	cc.sink = nil
+	pc.reading = false
+	pc.signal()
+}

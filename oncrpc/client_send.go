@@ -1,0 +1,262 @@
+package oncrpc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// This file sends. Calls stand in a queue; whoever finds no writer at work
+// becomes it, and writes everything that has gathered in one write, others'
+// calls included.
+
+// sending is a call in a batch. Without bulk the call may be over, and its slot
+// another's, before the batch is written: hence xid.
+type sending struct {
+	pc  *call
+	xid uint32
+	end int64 // of its record in the batch
+	cut int   // the index of its bulk among the cuts; -1: none
+	err error // it did not encode
+}
+
+// enqueue puts pc in the queue, and says who writes. Client.mu is held.
+func (cc *clientConn) enqueue(pc *call) {
+	c := cc.c
+	cc.enter(pc)
+	c.tickOn()
+	c.expect(pc)
+	pc.replies = c.stats.Replies
+	pc.queued = true
+	cc.queue = append(cc.queue, pc)
+	pc.writes, pc.company = cc.inline && !cc.flushing, cc.calls > 1
+	switch {
+	case cc.flushing:
+	case cc.inline:
+		cc.flushing, cc.writer = true, pc
+	default:
+		cc.flushing = true
+		c.wg.Add(1)
+		go cc.flushAlone()
+	}
+}
+
+// flushInCompany writes what stands in the queue, after others have had their
+// turn: they are about to call as well, or to be answered and then call. Letting
+// them run first makes one write of many calls.
+func (cc *clientConn) flushInCompany(self *call) {
+	if self == nil || self.company {
+		runtime.Gosched()
+	}
+	cc.flush(self)
+}
+
+func (cc *clientConn) flushAlone() {
+	defer cc.c.wg.Done()
+	cc.flushInCompany(nil)
+}
+
+// flush writes what stands in the queue, until it is empty or somebody else has
+// taken over. self is the caller who does it, or nil.
+func (cc *clientConn) flush(self *call) {
+	for round := 0; cc.take(self, round); round++ {
+		cc.encode()
+		if !cc.push(self) {
+			return
+		}
+	}
+}
+
+// take ends the batch before, and moves calls from the queue to the writer.
+// Without any, there is no writer from here on.
+func (cc *clientConn) take(self *call, round int) bool {
+	c := cc.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if round > 0 {
+		cc.finishBatch()
+	}
+	n := min(len(cc.queue), maxBatch)
+	if cc.err != nil || n == 0 {
+		cc.flushing, cc.writer = false, nil
+		return false
+	}
+	if self != nil && round >= writeRounds {
+		cc.writer = nil
+		c.wg.Add(1)
+		go cc.flushAlone()
+		return false
+	}
+	for _, pc := range cc.queue[:n] {
+		pc.queued, pc.batched, pc.writing, pc.wrote = false, true, true, true
+		cc.sending = append(cc.sending, sending{pc: pc, xid: pc.xid, cut: -1})
+	}
+	cc.queue = slices.Delete(cc.queue, 0, n)
+	return true
+}
+
+// encode builds the batch, and gives back the calls that it does not point into.
+func (cc *clientConn) encode() {
+	for i := range cc.sending {
+		s := &cc.sending[i]
+		head, cuts := len(cc.out.head), len(cc.out.cuts)
+		if s.err = cc.append(s.pc); s.err != nil {
+			cc.out.rewind(head, cuts)
+		} else if len(cc.out.cuts) > cuts {
+			s.cut = cuts
+		}
+		s.end = cc.out.bytes()
+	}
+	cc.out.seal()
+	c := cc.c
+	now, before := c.moment(), int64(0)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range cc.sending {
+		s := &cc.sending[i]
+		if s.err == nil {
+			s.pc.left(now, s.end-before)
+		} else {
+			s.pc.wrote = false
+			if !s.pc.finished {
+				s.pc.finish(&encodeError{s.err})
+			}
+		}
+		before = s.end
+		if s.cut < 0 {
+			s.pc.giveBack()
+		}
+	}
+	cc.began = now
+}
+
+// left notes that a record of n bytes is about to be written. Client.mu is held.
+func (pc *call) left(now time.Duration, n int64) {
+	pc.sentAt = now
+	if pc.firstAt == 0 {
+		pc.firstAt = now
+	}
+	pc.bytesOut += uint64(n)
+}
+
+// giveBack ends the writer's hold on pc. Client.mu is held.
+func (pc *call) giveBack() {
+	pc.writing = false
+	if pc.finished {
+		pc.signal()
+	}
+}
+
+// append encodes one call. An encoder that panics does so among calls of others,
+// whose goroutine this may be; the one who has passed it gets an error.
+func (cc *clientConn) append(pc *call) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("encoding the arguments: panic: %v", p)
+		}
+	}()
+	b := &cc.out
+	at, before := len(b.head), b.bytes()
+	b.head = appendCall(beginRecord(b.head), pc.xid, pc.proc, &pc.auth)
+	if pc.bulkArgs == nil || len(pc.bulkArgs.Bulk()) <= inlineBulk {
+		if b.head, err = pc.args.AppendXDR(b.head); err != nil {
+			return err
+		}
+		return endRecord(b.head, at, 0)
+	}
+	if b.head, err = pc.bulkArgs.AppendHead(b.head); err != nil {
+		return err
+	}
+	b.bulk(pc.bulkArgs.Bulk(), nil)
+	if b.head, err = pc.bulkArgs.AppendTail(b.head); err != nil {
+		return err
+	}
+	return endRecord(b.head, at, int(b.bytes()-before)-(len(b.head)-at))
+}
+
+// push writes the batch, which take ends. It answers false if the writer's duty has passed to
+// somebody else, or the connection is over.
+func (cc *clientConn) push(self *call) bool {
+	if !cc.inline {
+		if copied := cc.coalesce(); copied != nil {
+			defer copied.Release()
+		}
+	}
+	for len(cc.out.left) > 0 {
+		n, err := cc.out.write(cc.nc)
+		cc.pushed += n
+		cc.c.bytesOut.Add(uint64(n))
+		if err == nil {
+			break
+		}
+		if !cc.inline || !errors.Is(err, os.ErrDeadlineExceeded) || !cc.resume(n > 0) {
+			cc.broken(err)
+			return false
+		}
+		if cc.passOn(self) {
+			return false
+		}
+	}
+	return true
+}
+
+// finishBatch gives back what the batch pointed into. Client.mu is held.
+func (cc *clientConn) finishBatch() {
+	cc.undisturb()
+	cc.began = 0
+	cc.clearBatch()
+}
+
+// clearBatch ends the writer's hold on the calls in the batch, and finishes
+// those that fail left to it. Client.mu is held.
+func (cc *clientConn) clearBatch() {
+	for i := range cc.sending {
+		s := &cc.sending[i]
+		if s.cut >= 0 {
+			s.pc.giveBack()
+		}
+		if !s.current(cc) {
+			continue
+		}
+		s.pc.batched = false
+		if cc.err != nil && !s.pc.finished {
+			s.pc.finish(cc.err)
+		}
+	}
+	clear(cc.sending)
+	cc.sending = cc.sending[:0]
+	cc.pushed = 0
+	cc.out.reset()
+}
+
+// current reports whether the call still stands on the connection. Client.mu is
+// held.
+func (s *sending) current(cc *clientConn) bool { return s.pc.xid == s.xid && s.pc.conn == cc }
+
+// broken ends the connection after a write that failed. Calls that were not
+// written whole cannot be executed, and may be sent again whatever they are.
+func (cc *clientConn) broken(err error) {
+	c := cc.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range cc.sending {
+		if s := &cc.sending[i]; s.end > cc.pushed && s.current(cc) {
+			s.pc.wrote = false
+		}
+	}
+	if cc.stalled {
+		err = errNotReading
+	}
+	cc.fail(lost(err))
+	cc.clearBatch()
+	cc.flushing, cc.writer = false, nil
+}
+
+// unqueue takes pc out of the queue; nothing of it was written. Client.mu is held.
+func (cc *clientConn) unqueue(pc *call) {
+	pc.queued = false
+	cc.queue = slices.DeleteFunc(cc.queue, func(o *call) bool { return o == pc })
+}

@@ -1,0 +1,96 @@
+package oncrpc
+
+import "time"
+
+// tickOn starts the clock, unless it is running. Client.mu is held.
+func (c *Client) tickOn() {
+	if c.ticking {
+		return
+	}
+	c.ticking = true
+	c.now = c.moment()
+	if c.timer == nil {
+		c.timer = time.AfterFunc(tickEvery, c.tick)
+		return
+	}
+	c.timer.Reset(tickEvery)
+}
+
+// tick ends the tries that are overdue and those whose callers want to leave, and
+// urges whoever holds on to calls that are over. It runs again as long as there are calls, and after that when
+// it is time to close connections that nobody uses: before the server does.
+func (c *Client) tick() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	c.now = c.moment()
+	for _, pc := range c.slots {
+		if pc == nil || pc.conn == nil {
+			continue
+		}
+		switch {
+		case pc.finished:
+		case pc.ctx.Err() != nil:
+			c.cancelled(pc)
+		case c.now > pc.due:
+			c.overdue(pc)
+		}
+		if pc.finished {
+			pc.conn.urge(pc)
+		}
+	}
+	c.ticking = c.inFlight > 0
+	rest := clientIdle
+	for i := len(c.conns) - 1; i >= 0; i-- {
+		cc := c.conns[i]
+		cc.watchReader()
+		if cc.watchWriter() {
+			c.ticking = true
+		} else if cc.calls == 0 {
+			left, _ := cc.closeIdle()
+			rest = min(rest, max(left, tickEvery))
+		}
+	}
+	switch {
+	case c.ticking:
+		c.timer.Reset(tickEvery)
+	case len(c.conns) > 0:
+		c.timer.Reset(rest)
+	}
+}
+
+// watchReader frees a caller from reading when its call is over. Client.mu is
+// held.
+func (cc *clientConn) watchReader() {
+	if cc.leader != nil && cc.leader.finished {
+		// An error means that the connection is closed: the read ends anyway.
+		_ = cc.nc.SetReadDeadline(past)
+	}
+}
+
+// watchWriter frees a caller from writing for others when its own call is
+// over, and looks after writes that make no headway: it has somebody read, in
+// case the server waits for that, and in the end gives up. It reports whether
+// there is a write to watch. Client.mu is held.
+func (cc *clientConn) watchWriter() bool {
+	if cc.began == 0 {
+		return false
+	}
+	if cc.writer != nil && cc.writer.finished {
+		cc.disturb()
+	}
+	if !cc.reading && cc.err == nil {
+		cc.readInBackground()
+	}
+	switch {
+	case cc.c.now-cc.began <= cc.c.o.Timeout:
+	case cc.inline:
+		cc.stalled = true
+		cc.disturb()
+	default:
+		cc.fail(lost(errNotReading))
+	}
+	return true
+}
