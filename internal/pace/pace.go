@@ -1,0 +1,126 @@
+package pace
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Class is a kind of call. Each has its own limit, so that bulk never keeps
+// metadata waiting.
+type Class uint8
+
+// The classes.
+const (
+	Metadata Class = iota
+	Read
+	Write
+
+	Classes = 3 // how many there are
+)
+
+// String is the class in lower case, as metrics name it.
+func (c Class) String() string {
+	switch c {
+	case Metadata:
+		return "metadata"
+	case Read:
+		return "read"
+	case Write:
+		return "write"
+	}
+	return fmt.Sprintf("class %d", uint8(c))
+}
+
+// Outcome is what became of a call, as far as it tells something about load.
+type Outcome uint8
+
+// The outcomes.
+const (
+	OK      Outcome = iota // answered, be it with an error of the file's
+	Busy                   // refused for now: NFS3ERR_JUKEBOX
+	Timeout                // no reply in time, or sent again
+	Gone                   // cancelled, or the connection was lost: says nothing about load
+)
+
+// Options say how many calls may be under way.
+type Options struct {
+	// Max holds the limit of each class: 0 finds it and keeps finding it, any
+	// other number is the limit. Less than 0 counts as 1.
+	Max [Classes]int
+	// Now is the clock; nil is time.Now. It must not run backwards.
+	Now func() time.Time
+}
+
+// Limiter admits calls to one server. All methods may be called concurrently; a
+// class must be one of those above.
+type Limiter struct {
+	gates [Classes]gate
+}
+
+// New makes a limiter with nothing under way. It has no goroutine and needs no
+// closing.
+func New(o Options) *Limiter {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	l := new(Limiter)
+	for c := range l.gates {
+		l.gates[c].init(o.Max[c], o.Now)
+	}
+	return l
+}
+
+// Enter waits until a call of class c may begin; who came first goes first. The
+// only error is ctx's, and nothing is held then. After nil the caller makes one
+// call and then Leave. It allocates nothing if it need not wait.
+func (l *Limiter) Enter(ctx context.Context, c Class) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	g := &l.gates[c]
+	w := g.join()
+	if w == nil {
+		return nil
+	}
+	select {
+	case <-w.token:
+		g.admitted(w)
+		return nil
+	case <-ctx.Done():
+		g.giveUp(w)
+		return ctx.Err()
+	}
+}
+
+// Leave ends what Enter began. took is the time from sending the call to its
+// reply, without what it waited before; bytes is the file data that it moved. Both
+// count for OK alone.
+func (l *Limiter) Leave(c Class, took time.Duration, bytes int, o Outcome) {
+	l.gates[c].leave(took, bytes, o)
+}
+
+// Snapshot is the state of one class.
+type Snapshot struct {
+	Limit    int // calls that may be under way; it moves a little all the time
+	InFlight int // calls that are
+	Waiting  int // calls that wait for their turn
+
+	// Counted since the limiter was made.
+	Waits    uint64 // calls that had to wait
+	BackOffs uint64 // times that the limit fell because of Busy or Timeout
+	Grown    uint64 // times that it rose because goodput asked for it
+	Shrunk   uint64 // times that it fell because fewer calls did as well
+
+	Smooth time.Duration // the mean time that recent calls took; 0 before it is known
+}
+
+// Snapshot returns the state of all classes. Classes are looked at one after the
+// other.
+func (l *Limiter) Snapshot() [Classes]Snapshot {
+	var s [Classes]Snapshot
+	for c := range s {
+		s[c] = l.gates[c].snapshot()
+	}
+	return s
+}

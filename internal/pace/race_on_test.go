@@ -1,0 +1,6 @@
+//go:build race
+
+package pace
+
+// raceEnabled: simulations take long under the race detector.
+const raceEnabled = true
