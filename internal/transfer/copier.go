@@ -44,12 +44,27 @@ func (c *copier) copy(ctx context.Context) (res Result, err error) {
 	res, err = c.fill(ctx)
 	if err == nil {
 		// From here on the copy exists or not; nothing else may fail.
-		if _, _, err = c.dst.FS.Rename(ctx, c.dst.Dir, c.temp, c.dst.Dir, c.dst.Name); err == nil {
+		if err = c.publish(ctx); err == nil {
 			return res, nil
 		}
-		err = fmt.Errorf("rename: %w", err)
 	}
 	return res, errors.Join(err, c.discard(ctx))
+}
+
+// publish gives the temporary its name. Of a server that was restarted meanwhile
+// the answer may be that it may or may not have been done; then what stands under
+// the name tells.
+func (c *copier) publish(ctx context.Context) error {
+	_, _, err := c.dst.FS.Rename(ctx, c.dst.Dir, c.temp, c.dst.Dir, c.dst.Name)
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, vfs.ErrUnknownOutcome) && ctx.Err() == nil {
+		if h, _, _, lerr := c.dst.FS.Lookup(ctx, c.dst.Dir, c.dst.Name); lerr == nil && h == c.made.H {
+			return nil
+		}
+	}
+	return fmt.Errorf("rename: %w", err)
 }
 
 // openSource opens the source and learns what it is before it is read.
@@ -114,11 +129,13 @@ func (c *copier) makeTemp(ctx context.Context) error {
 			return nil
 		}
 		err = fmt.Errorf("create a temporary: %w", err)
-		unknown := errors.Is(err, vfs.ErrUnknownOutcome)
-		if !unknown && !errors.Is(err, vfs.ErrExist) {
+		unknown, exists := errors.Is(err, vfs.ErrUnknownOutcome), errors.Is(err, vfs.ErrExist)
+		if !unknown && !exists {
 			return err
 		}
-		if derr := c.discard(ctx); derr != nil || unknown {
+		// A name that exists may be our own: of a call that was sent again after
+		// a server's restart. Another name does, whoever made this one.
+		if derr := c.discard(ctx); derr != nil || !exists {
 			return errors.Join(err, derr)
 		}
 	}

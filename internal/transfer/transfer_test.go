@@ -134,38 +134,59 @@ func TestEveryFault(t *testing.T) {
 	}
 }
 
-// TestUnknownOutcome cuts operations off that did happen.
+// TestUnknownOutcome cuts operations off that did happen. Where another name, or
+// a look, settles the matter, the copy is a success; else it says that it does
+// not know. Nothing is left behind in either case.
 func TestUnknownOutcome(t *testing.T) {
-	for _, op := range []string{"open", "rename"} {
+	for _, c := range []struct {
+		op   string
+		also error // beside ErrUnknownOutcome
+		want error
+	}{
+		{"open", nil, vfs.ErrUnknownOutcome},
+		{"open", vfs.ErrExist, nil}, // made by a call that was sent twice
+		{"rename", nil, nil},
+		{"rename", vfs.ErrNoEnt, nil},
+		{"no rename", nil, vfs.ErrUnknownOutcome},
+	} {
 		src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 		from, o := src.file("f", pattern(1000)), options(t)
-		cut := &cutOff{FS: dst.fs, op: op}
+		cut := &cutOff{FS: dst.fs, op: c.op, also: c.also}
 		_, err := File(t.Context(), from, Target{FS: cut, Dir: dst.root, Name: "f"}, o)
-		if !errors.Is(err, vfs.ErrUnknownOutcome) {
-			t.Errorf("%s: error %v", op, err)
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s, %v: error %v, want %v", c.op, c.also, err, c.want)
+		}
+		if c.want == nil && !bytes.Equal(dst.contents("f"), pattern(1000)) {
+			t.Errorf("%s, %v: the copy is not whole", c.op, c.also)
 		}
 		dst.noTemps()
 	}
 }
 
-// cutOff does an operation and says that it does not know.
+// cutOff does an operation, or does not, and says that it does not know; of
+// opens, the first.
 type cutOff struct {
 	vfs.FS
-	op string
+	op   string
+	also error
 }
 
 func (f *cutOff) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
 	file, opened, err := f.FS.Open(ctx, at, how)
 	if f.op == "open" && err == nil {
-		return nil, vfs.Opened{}, errors.Join(vfs.ErrUnknownOutcome, file.Close(ctx))
+		f.op = ""
+		return nil, vfs.Opened{}, errors.Join(vfs.ErrUnknownOutcome, f.also, file.Close(ctx))
 	}
 	return file, opened, err
 }
 
 func (f *cutOff) Rename(ctx context.Context, a vfs.Handle, an string, b vfs.Handle, bn string) (vfs.WCC, vfs.WCC, error) {
+	if f.op == "no rename" {
+		return vfs.WCC{}, vfs.WCC{}, vfs.ErrUnknownOutcome
+	}
 	from, to, err := f.FS.Rename(ctx, a, an, b, bn)
 	if f.op == "rename" {
-		err = errors.Join(vfs.ErrUnknownOutcome, err)
+		err = errors.Join(vfs.ErrUnknownOutcome, f.also, err)
 	}
 	return from, to, err
 }

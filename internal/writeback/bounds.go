@@ -4,33 +4,90 @@ import "time"
 
 const (
 	// DefaultMaxDirty bounds the memory for bytes that are not yet known to be
-	// stable, over all files of an FS and its views. At the bound WriteAt
-	// commits, the caller's file first, and blocks until there is room. What
-	// cutting a piece in two copies may exceed it by one WRITE's size a file.
+	// stable, over all files of an FS and its views. At the bound WriteAt waits
+	// until older bytes have become stable, or its context ends. What cutting a
+	// piece in two copies may exceed it by one WRITE's size a file.
 	DefaultMaxDirty = 64 << 20
 
-	// maxInFlight bounds the WRITEs of one object that are in flight; more
-	// pieces queue.
-	maxInFlight = 8
+	// commitShare is the part of MaxDirty, one divided by it, after which a file's
+	// WRITEs are followed by a COMMIT while further ones are sent: so a writer at
+	// the bound finds room again before all that is dirty has been sent.
+	commitShare = 4
 
-	// maxWrite bounds a WRITE, whatever the server prefers, and minWrite is
-	// what a server can take that names nothing useful.
-	maxWrite = 1 << 20
-	minWrite = 4 << 10
+	// maxAge bounds how long bytes wait for more, for a Commit or a Close: then
+	// they are sent and committed. Bytes that come while this is done wait until
+	// they are as old, or it has ended.
+	maxAge = 5 * time.Second
 
-	// maxRounds bounds how often one Commit sends bytes again because the
-	// verifier changed. A server that restarts more often than this during one
-	// commit does not store anything, and Commit fails.
-	maxRounds = 8
+	// DefaultPatience bounds how long the WRITEs and COMMITs of an object are made
+	// again while all of them fail for reasons that may pass. Beyond it the error
+	// stays and the bytes are given up; lastTry is what each of those has that is
+	// still to be sent then.
+	DefaultPatience = 5 * time.Minute
+	lastTry         = 5 * time.Second
 
-	// maxEvictions bounds the commits of one WriteAt in search of room: other
-	// writers may take it first. Beyond it WriteAt is ErrBusy.
-	maxEvictions = 1000
+	// retryMin is the pause before the second try. It doubles up to retryMax.
+	retryMin = 100 * time.Millisecond
+	retryMax = 5 * time.Second
 
-	// sendLifetime bounds a WRITE in flight, which no caller can cancel. The FS
-	// below repeats and reconnects within it; beyond it the WRITE has failed.
-	sendLifetime = 10 * time.Minute
+	// maxRounds bounds how often a byte is sent because the verifier changed
+	// after the time before. A server that restarts more often than this while
+	// one and the same byte waits for its COMMIT does not store anything: the byte
+	// is given up, with an error.
+	maxRounds = 16
+
+	// maxInFlight bounds the WRITEs of one object that are in flight, where so
+	// many pay; more pieces queue. firstWrites is with how many it begins, as a
+	// power of two.
+	maxInFlight = 64
+	firstWrites = 2
+
+	// maxTails bounds the pieces of an object that wait for a next write to append
+	// to them. At the bound the oldest is sent as it is.
+	maxTails = 4
+
+	// maxTransfer bounds a READ or WRITE, whatever the server prefers, and
+	// minTransfer is what a server can take that names nothing useful.
+	maxTransfer = 1 << 20
+	minTransfer = 4 << 10
 
 	// closeLifetime bounds the Close below after the caller's context has ended.
 	closeLifetime = 5 * time.Second
+)
+
+const (
+	// DefaultReadAhead bounds the memory for what is read ahead in one open file,
+	// and DefaultReadAheadTotal that in all files of an FS and its views. At the
+	// bound less is read ahead; at the latter, what files have not asked for in
+	// maxIdle is given up as well.
+	DefaultReadAhead      = 16 << 20
+	DefaultReadAheadTotal = 64 << 20
+
+	// maxIdle is how long a stream keeps what it has while others have no room,
+	// and sweepPause how often these look for such.
+	maxIdle    = time.Second
+	sweepPause = 100 * time.Millisecond
+
+	// maxFresh is how long bytes that were read ahead may be handed out. Older
+	// ones are read again, as the file may have changed without a sign.
+	maxFresh = 30 * time.Second
+
+	// maxStreams bounds the sequential readers that are told apart in one open
+	// file. One more takes the place of what looks least like one.
+	maxStreams = 8
+
+	// firstRun is how many reads in a row begin to read ahead. Each stream whose
+	// bytes were not used doubles the number for the file, up to lastRun, and each
+	// whose bytes were halves it.
+	firstRun = 2
+	lastRun  = 64
+
+	// firstAhead is how many READs ahead a file begins with once it has shown
+	// that they are of use, as a power of two, where no other file has found out.
+	firstAhead = 1
+
+	// maxSplit bounds the READs in flight for one ReadAt, where so many pay;
+	// firstSplit is with how many it begins, as a power of two.
+	maxSplit   = 64
+	firstSplit = 2
 )

@@ -1,45 +1,88 @@
-// Package writeback is the one owner of dirty bytes: a [vfs.FS] over another
-// that accepts writes at once, sends them in large pieces behind the caller's
-// back, and answers for them until they are stable.
+// Package writeback is the one owner of dirty bytes, and of bytes read ahead: a
+// [vfs.FS] over another that accepts writes at once, sends them in large pieces
+// behind the caller's back, and answers for them until they are stable; and that
+// has the next bytes of a sequential reader on their way before he asks.
 //
 // The FS below is raw: its unstable writes are lost when the server restarts
 // before a COMMIT, and only the verifier tells (RFC 1813, sections 3.3.7 and
 // 3.3.21). Here every byte is kept until a COMMIT has answered with the very
-// verifier of the WRITE that carried it. If it answers with another one, the
-// bytes are sent again.
+// verifier of the WRITE that carried it. If it answers with another one, or a
+// later WRITE does, the bytes are sent again. A server whose verifier never
+// stays the same stores nothing: that ends in an error after a few rounds.
 //
-// # What callers may rely on
+// # What writers may rely on
 //
 // WriteAt with [vfs.Unstable] copies p and returns; Commit and Close return
 // when everything written before is stable, or say why not. The verifier that
-// callers see never changes. Stabler writes pass through. Reads see what was
-// written through any view of the same wrapper, sent or not, also after the
-// server has forgotten it. Sizes include it; other attributes are those of the
-// server, after what was accepted has been sent ([FS.GetAttr]) or as they come
-// (Lookup, ReadDir).
+// callers see never changes. Stabler writes pass through, behind what they
+// overlap. Reads see what was written through any view of the same wrapper, sent
+// or not, also after the server has forgotten it. Sizes include it; other
+// attributes are those of the server, after what was accepted has been sent
+// ([FS.GetAttr]) or as they come (Lookup, ReadDir). Each byte is sent under the
+// name of the caller through whose view it was written.
 //
-// The first error of a WRITE or COMMIT stays with every File that was open on
-// the object then: each further WriteAt, Commit and Close of it returns that
-// error. The bytes whose WRITE failed are given up; all others are still sent.
-// Nothing is given up without such an error. Closing commits, unlike below.
+// What nobody commits is sent and committed when it is a few seconds old
+// (maxAge). Dirty bytes are bounded for all files together (Options.MaxDirty): at
+// the bound WriteAt waits for the oldest to become stable; it does not fail.
 //
-// Nothing is sent on a timer: what is less than a full WRITE waits for more,
-// for a Commit or Close, or for the bound ([DefaultMaxDirty]).
+// # Errors
+//
+// A WRITE or COMMIT that failed for a reason that may pass (the server is busy or
+// cannot be reached, what became of the call is not known) is made again, with
+// pauses, for as long as Options.Patience; the bytes are kept meanwhile. A
+// context bounds the wait of its caller, and nothing else: what Commit has not
+// waited for is still sent. But Close ends the file, and with it what is not
+// stable by then.
+//
+// Any other error is an answer. The first one stays with every File that was open
+// on the object then: each further WriteAt, Commit, Sync and Close of it returns
+// that error. The bytes of a WRITE that was refused are given up: the server has
+// decided, and they would take the room of others for as long as the file is
+// open. All other dirty bytes are still sent, also after [vfs.ErrNoSpace], as
+// they may overwrite what has its space already. What a COMMIT could not make
+// stable stays dirty for one more try, of Close or of the timer. No byte that was
+// accepted is given up without such an error, and without being counted
+// (Stats.BytesLost).
+//
+// # What readers may rely on
+//
+// After two reads in a row, at one of a few places in an open file, one READ is
+// sent ahead; from then on as many as pay, which is measured (gauge): until more
+// in flight bring no more bytes a second, and never more than the reader has
+// read. That is little on a near server and much on a far one. Random reads, and
+// sequences that stop after a few, cause none. Reads that are larger than a READ
+// are split into several at once, by the same measure, and go straight into the
+// caller's buffer, as do all reads of which nothing was read ahead.
+//
+// What was read ahead belongs to one open file: opening never hands out what
+// another open has read, so that close-to-open holds. It is dropped where
+// something is written or cut through any view, when the attributes that come
+// with a READ say that somebody else has changed the file, and when it gets old
+// (maxFresh). Nothing is read ahead where bytes are dirty, nor behind the end as
+// far as it is known. An end of file is believed only if nothing was dirty when
+// the READ was sent.
 //
 // # How it works
 //
 // A node stands for an object with open files, whoever opened them. Its pieces
 // are disjoint ranges of dirty bytes, each queued, in flight or written. A new
 // write takes its range away from the pieces there (a queued or written piece
-// is cut, one in flight is waited for) and so no two overlapping WRITEs are ever
-// in flight. A WRITE that passes through, or a change of size, puts up a
-// barrier: no piece that it touches is sent meanwhile. Goroutines exist only
-// while a WRITE is in flight.
+// is cut, one in flight is waited for, its pauses included) and so no two
+// overlapping WRITEs are ever in flight. A piece does not cross a multiple of the
+// size of a WRITE; the last few that are not full (tails) wait for more. A WRITE
+// that passes through, or a change of size, puts up a barrier: no piece that it
+// touches is sent meanwhile, and nothing there is read ahead.
 //
+// COMMITs go out behind when a share of MaxDirty has been written, while further
+// WRITEs are in flight; of an object there is one at a time. A timer runs while
+// an object has dirty bytes, goroutines while something is in flight.
+//
+// An open file has a few streams, each with chunks of what was read ahead of it.
 // Rename and Remove need nothing done: handles stay, and so do open files.
 //
 // Files offer no Unwrap, since whoever reads below them misses dirty bytes; the
 // [vfs.HoleSeeker] of the file below is offered, and commits first.
 //
-// Locks: node.mu before shared.mu. Neither is held over a call to the FS below.
+// Locks: node.mu before shared.mu. Neither is held over a call to the FS below,
+// nor while bytes that were read ahead are copied out.
 package writeback

@@ -3,9 +3,7 @@ package writeback
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
-	"math/bits"
 	"sync"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -23,16 +21,19 @@ type file struct {
 	err    error // the first, for good
 	users  int   // calls in progress; Close waits for them
 	closed bool
+	ahead  ahead
 }
 
 // open makes a file, and its node if it is the first one there.
-func (s *shared) open(ctx context.Context, inner vfs.File, h vfs.Handle, access vfs.Share, limits *vfs.Info) vfs.File {
-	f := &file{n: s.enter(h, limits), inner: inner, access: access, max: limits.MaxFileSize}
+func (s *shared) open(ctx context.Context, inner vfs.File, opened *vfs.Opened, access vfs.Share, limits *vfs.Info) vfs.File {
+	f := &file{n: s.enter(opened.H, limits), inner: inner, access: access, max: limits.MaxFileSize}
 	if f.max == 0 {
 		f.max = math.MaxInt64
 	}
 	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	f.ahead = ahead{need: firstRun, end: math.MaxUint64, split: gauge{level: firstSplit}}
 	f.n.mu.Lock()
+	f.learn(&opened.Attr, 0, 0, false)
 	f.n.files[f] = struct{}{}
 	f.n.mu.Unlock()
 	if below, ok := vfs.As[vfs.HoleSeeker](inner); ok {
@@ -46,7 +47,14 @@ func (s *shared) enter(h vfs.Handle, limits *vfs.Info) *node {
 	defer s.mu.Unlock()
 	n := s.nodes[h]
 	if n == nil {
-		n = &node{s: s, h: h, size: s.writeSize(limits), files: make(map[*file]struct{})}
+		n = &node{
+			s:      s,
+			h:      h,
+			wsize:  transferSize(limits.WritePref, limits.WriteMax, s.opt.MaxDirty),
+			rsize:  transferSize(limits.ReadPref, limits.ReadMax, maxTransfer),
+			files:  make(map[*file]struct{}),
+			window: gauge{level: firstWrites},
+		}
 		n.cond = sync.NewCond(&n.mu)
 		s.nodes[h] = n
 	}
@@ -60,16 +68,6 @@ func (s *shared) leave(n *node) {
 	if n.opens--; n.opens == 0 {
 		delete(s.nodes, n.h)
 	}
-}
-
-// writeSize is how much one WRITE carries: a power of two, as buffers are.
-func (s *shared) writeSize(limits *vfs.Info) int {
-	size := limits.WritePref
-	if size == 0 {
-		size = limits.WriteMax
-	}
-	most := min(int64(max(size, minWrite)), maxWrite, s.opt.MaxDirty)
-	return 1 << (bits.Len64(uint64(most)) - 1)
 }
 
 // begin admits a call that needs access; end ends it.
@@ -100,30 +98,6 @@ func (f *file) failed() error {
 	f.n.mu.Lock()
 	defer f.n.mu.Unlock()
 	return f.err
-}
-
-// sendAll writes p below, the tails of short WRITEs included. w holds the weakest
-// stability and the first verifier: if the server restarts in between, a later
-// COMMIT cannot match it, and all of p is sent again.
-func (f *file) sendAll(p []byte, off uint64) (w vfs.Written, err error) {
-	ctx, cancel := context.WithTimeout(f.ctx, sendLifetime)
-	defer cancel()
-	for sent := 0; sent < len(p); {
-		var one vfs.Written
-		n, err := f.inner.WriteAt(ctx, p[sent:], off+uint64(sent), vfs.Unstable, &one)
-		if err != nil {
-			return w, err
-		}
-		if n <= 0 || n > len(p)-sent {
-			return w, fmt.Errorf("a WRITE of %d bytes took %d: %w: %w", len(p)-sent, n, vfs.ErrIO, io.ErrShortWrite)
-		}
-		if sent == 0 {
-			w = one
-		}
-		w.Committed = min(w.Committed, one.Committed)
-		sent += n
-	}
-	return w, nil
 }
 
 // Commit makes all that was written before stable, whatever the range, and
@@ -179,7 +153,7 @@ func (f *file) Close(ctx context.Context) error {
 	if mine {
 		err = n.commit(ctx)
 	}
-	err = f.giveUp(err)
+	err = f.giveUp(ctx, err)
 	n.s.leave(n)
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
@@ -192,41 +166,27 @@ func (f *file) Close(ctx context.Context) error {
 	return err
 }
 
-// owns reports whether a piece is to be sent through f. n.mu is held.
-func (n *node) owns(f *file) bool {
-	for _, p := range n.pieces {
-		if p.file == f {
-			return true
-		}
-	}
-	return false
-}
-
 // giveUp takes f off its node when the last call has ended, with the pieces that
-// could not be made stable, for the reason err.
-func (f *file) giveUp(err error) error {
+// could not be made stable, for the reason err, and what it has read ahead.
+func (f *file) giveUp(ctx context.Context, err error) error {
 	n := f.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err != nil {
-		f.cancel()
-	}
-	for f.users > 0 {
-		n.cond.Wait()
+	idle := func() bool { return f.users == 0 }
+	if err == nil {
+		_ = n.await(ctx, idle) // if ctx ends first, what goes on behind is ended
 	}
 	f.cancel()
-	for n.flies(f) {
+	for !idle() {
 		n.cond.Wait()
 	}
-	lost := 0
-	n.remove(func(p *piece) bool {
-		if p.file == f {
-			lost += len(p.buf.B)
-		}
-		return p.file == f
-	})
+	f.stopAhead()
+	for n.flies(f) || f.ahead.reading > 0 {
+		n.cond.Wait()
+	}
+	lost := n.giveUp(func(p *piece) bool { return p.file == f })
 	delete(n.files, f)
-	n.cond.Broadcast()
+	n.changed()
 	if f.err != nil {
 		return f.err
 	}
@@ -237,16 +197,6 @@ func (f *file) giveUp(err error) error {
 		return fmt.Errorf("closing with %d bytes that may not be stable: %w", lost, err)
 	}
 	return nil
-}
-
-// flies reports whether a WRITE through f is in flight. n.mu is held.
-func (n *node) flies(f *file) bool {
-	for _, p := range n.pieces {
-		if p.file == f && p.state == inFlight {
-			return true
-		}
-	}
-	return false
 }
 
 // holeFile is a file that knows its holes, of which bytes that are dirty are

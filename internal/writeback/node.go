@@ -1,31 +1,50 @@
 package writeback
 
 import (
+	"container/list"
 	"context"
 	"fmt"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // node is an object with open files.
 type node struct {
-	s    *shared
-	h    vfs.Handle
-	size int // of a WRITE
+	s     *shared
+	h     vfs.Handle
+	wsize int // of a WRITE, a power of two
+	rsize int // of a READ, likewise
 
-	opens int // guarded by shared.mu
+	opens int           // guarded by shared.mu
+	place *list.Element // in shared.queue; guarded by shared.mu
 
 	mu       sync.Mutex
 	cond     *sync.Cond // something has changed
 	files    map[*file]struct{}
 	pieces   []*piece // disjoint, in order
 	ready    []*piece // queued ones, oldest first; others among them are skipped
-	tail     *piece   // the queued piece that the next write may append to
+	tails    []*piece // queued ones that a next write may append to, oldest first
 	barriers []*span  // of calls below that no WRITE may overlap
-	flying   int
-	seq      uint64 // counts what happens to pieces
+	flying   int      // WRITEs
+	answers  uint64   // to WRITEs
+	window   gauge    // of WRITEs
+	seq      uint64   // counts what happens to pieces
+	chunks   int      // of what is read ahead
+
+	verf     vfs.Verifier // the last one
+	verified bool         // there was one
+	turned   uint64       // when it was seen to change, by seq
+
+	failing time.Time // since when no WRITE or COMMIT has been answered; zero if they are
+
+	uncommitted int64 // bytes written since the last COMMIT was sent
+	committing  bool  // a COMMIT is in flight
+	flushing    bool  // a flush is under way
+	dirty       bool  // as shared.queue knows it
+	timer       *time.Timer
 }
 
 // await waits until ready holds, or ctx ends. n.mu is held before and after.
@@ -48,6 +67,30 @@ func (n *node) await(ctx context.Context, ready func() bool) error {
 	return nil
 }
 
+// changed tells everyone who waits, and has the timer run while there is
+// something dirty. n.mu is held.
+func (n *node) changed() {
+	if dirty := len(n.pieces) > 0; dirty != n.dirty {
+		n.dirty = dirty
+		n.s.enlist(n, dirty)
+		if dirty {
+			n.wind(maxAge)
+		} else {
+			n.timer.Stop()
+		}
+	}
+	n.cond.Broadcast()
+}
+
+// wind lets the timer flush after d. n.mu is held.
+func (n *node) wind(d time.Duration) {
+	if n.timer == nil {
+		n.timer = time.AfterFunc(d, n.flushNow)
+		return
+	}
+	n.timer.Reset(d)
+}
+
 // next counts. n.mu is held.
 func (n *node) next() uint64 {
 	n.seq++
@@ -68,12 +111,10 @@ func (n *node) dirtyEnd() uint64 {
 	return n.pieces[len(n.pieces)-1].end()
 }
 
-// closeTail lets the tail be sent as it is. n.mu is held.
-func (n *node) closeTail() {
-	if n.tail != nil {
-		n.ready = append(n.ready, n.tail)
-		n.tail = nil
-	}
+// closeTails lets the tails be sent as they are. n.mu is held.
+func (n *node) closeTails() {
+	n.ready = append(n.ready, n.tails...)
+	n.tails = n.tails[:0]
 }
 
 // blocked reports whether a barrier, or a piece in flight, has bytes in
@@ -107,7 +148,7 @@ func (n *node) drain(ctx context.Context, from, to uint64) error {
 // awaitSent waits until of the pieces in [from, to) that were born up to born
 // none is queued or in flight. n.mu is held.
 func (n *node) awaitSent(ctx context.Context, from, to, born uint64) error {
-	n.closeTail()
+	n.closeTails()
 	n.pump()
 	return n.await(ctx, func() bool {
 		for _, p := range n.overlapping(from, to) {
@@ -133,6 +174,7 @@ func (n *node) fence(ctx context.Context, from, to uint64, call func() (uint64, 
 	}
 	barrier := &span{from, to}
 	n.barriers = append(n.barriers, barrier)
+	n.invalidate(from, to)
 	n.mu.Unlock()
 	lo, hi, err := call()
 	n.mu.Lock()
@@ -140,8 +182,11 @@ func (n *node) fence(ctx context.Context, from, to uint64, call func() (uint64, 
 	if lo < hi {
 		n.cut(lo, hi)
 	}
+	if to == math.MaxUint64 {
+		n.forgetEnd()
+	}
 	n.pump()
-	n.cond.Broadcast()
+	n.changed()
 	return err
 }
 
@@ -154,44 +199,6 @@ func (n *node) lift(barrier *span) {
 	}
 }
 
-// pump starts WRITEs as long as there may be more in flight. n.mu is held.
-func (n *node) pump() {
-	var later []*piece
-	for n.flying < maxInFlight && len(n.ready) > 0 {
-		p := n.ready[0]
-		n.ready = n.ready[1:]
-		if p.state != queued {
-			continue
-		}
-		if n.barred(p.off, p.end()) {
-			later = append(later, p)
-			continue
-		}
-		p.state = inFlight
-		n.flying++
-		go n.send(p)
-	}
-	n.ready = append(later, n.ready...)
-}
-
-// send writes p, which does not change meanwhile.
-func (n *node) send(p *piece) {
-	w, err := p.file.sendAll(p.buf.B, p.off)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.flying--
-	p.state, p.done, p.verf = written, n.next(), w.Verf
-	switch {
-	case err != nil:
-		n.fail(fmt.Errorf("writing %d bytes at %d behind: %w", len(p.buf.B), p.off, err))
-		n.remove(func(q *piece) bool { return q == p })
-	case w.Committed != vfs.Unstable:
-		n.remove(func(q *piece) bool { return q == p })
-	}
-	n.pump()
-	n.cond.Broadcast()
-}
-
 // fail leaves err with every open file that has none. n.mu is held.
 func (n *node) fail(err error) {
 	for f := range n.files {
@@ -199,84 +206,6 @@ func (n *node) fail(err error) {
 			f.err = err
 		}
 	}
-}
-
-// commit makes everything stable that is dirty now. Errors of WRITEs are told
-// by the files; what is returned is why COMMIT itself was of no use.
-func (n *node) commit(ctx context.Context) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	born := n.seq
-	for range maxRounds {
-		if err := n.awaitSent(ctx, 0, math.MaxUint64, born); err != nil {
-			return err
-		}
-		f := n.committer(born)
-		if f == nil {
-			return nil
-		}
-		again, err := n.commitOnce(ctx, f)
-		if err != nil || !again {
-			return err
-		}
-	}
-	err := fmt.Errorf("the server's write verifier changed during %d commits in a row: %w", maxRounds, vfs.ErrIO)
-	n.fail(err)
-	return err
-}
-
-// committer returns a file through which something was written that was born up
-// to born, or nil if nothing is left. n.mu is held.
-func (n *node) committer(born uint64) *file {
-	for _, p := range n.pieces {
-		if p.born <= born {
-			return p.file
-		}
-	}
-	return nil
-}
-
-// commitOnce sends a COMMIT and compares its verifier with that of every WRITE
-// that was answered before. It queues what was lost, and reports whether
-// anything was. n.mu is held, but not during the call.
-func (n *node) commitOnce(ctx context.Context, f *file) (again bool, err error) {
-	mark := n.seq
-	f.users++
-	n.mu.Unlock()
-	w, err := f.commitBelow(ctx)
-	n.mu.Lock()
-	f.users--
-	defer n.cond.Broadcast()
-	if err != nil {
-		if ctx.Err() == nil && f.ctx.Err() != nil {
-			return true, nil // f was closed meanwhile: another file may do it
-		}
-		if ctx.Err() == nil {
-			err = fmt.Errorf("commit: %w", err)
-			n.fail(err)
-		}
-		return false, err
-	}
-	n.remove(func(p *piece) bool {
-		return p.state == written && p.done <= mark && p.verf == w.Verf
-	})
-	for _, p := range n.pieces {
-		if p.state == written && p.done <= mark {
-			p.state = queued
-			n.ready = append(n.ready, p)
-			again = true
-		}
-	}
-	return again, nil
-}
-
-// commitBelow sends a COMMIT, which ends with ctx or when f is given up.
-func (f *file) commitBelow(ctx context.Context) (w vfs.Written, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(f.ctx, cancel)()
-	err = f.inner.Commit(ctx, 0, 0, &w)
-	return w, err
 }
 
 // firstError is the first error that an open file has.
@@ -289,4 +218,22 @@ func (n *node) firstError() error {
 		}
 	}
 	return nil
+}
+
+// abandon ends what goes on behind the node's open files, and returns how many
+// dirty bytes are lost with that.
+func (n *node) abandon() (lost int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fail(fmt.Errorf("the file system is closed: %w", vfs.ErrInval))
+	for f := range n.files {
+		f.cancel()
+		f.stopAhead()
+	}
+	for n.flying > 0 || n.chunks > 0 {
+		n.cond.Wait()
+	}
+	lost = n.giveUp(func(*piece) bool { return true })
+	n.changed()
+	return lost
 }

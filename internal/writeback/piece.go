@@ -24,8 +24,10 @@ type piece struct {
 	file  *file           // through which it is sent
 	state state
 	born  uint64 // the write that it came with; a later one has a larger number
-	done  uint64 // when it was written, counted like born
+	sent  uint64 // when its WRITE was sent, counted like born
+	done  uint64 // when it was written, likewise
 	verf  vfs.Verifier
+	lost  int // how often the server forgot it
 }
 
 func (p *piece) end() uint64 { return p.off + uint64(len(p.buf.B)) }
@@ -59,9 +61,7 @@ func (n *node) discard(p *piece) {
 	p.state = gone
 	n.s.charge(-cap(p.buf.B))
 	p.buf.Release()
-	if n.tail == p {
-		n.tail = nil
-	}
+	n.tails = slices.DeleteFunc(n.tails, func(t *piece) bool { return t == p })
 }
 
 // first is the index of the first piece that ends behind off.
@@ -90,6 +90,13 @@ func (n *node) insert(p *piece) {
 	n.pieces = slices.Insert(n.pieces, n.first(p.off), p)
 }
 
+// drop takes p out.
+func (n *node) drop(p *piece) {
+	i := n.first(p.off)
+	n.pieces = slices.Delete(n.pieces, i, i+1)
+	n.discard(p)
+}
+
 // remove drops the pieces for which drop holds.
 func (n *node) remove(drop func(*piece) bool) {
 	n.pieces = slices.DeleteFunc(n.pieces, func(p *piece) bool {
@@ -101,6 +108,20 @@ func (n *node) remove(drop func(*piece) bool) {
 	})
 }
 
+// giveUp drops the pieces for which drop holds, and counts their bytes as lost.
+// Whoever calls it has told so to their files, or is about to.
+func (n *node) giveUp(drop func(*piece) bool) (lost int) {
+	n.remove(func(p *piece) bool {
+		if !drop(p) {
+			return false
+		}
+		lost += len(p.buf.B)
+		return true
+	})
+	n.s.count.lost.Add(uint64(lost))
+	return lost
+}
+
 // cut takes [from, to) away from all pieces, of which none there is in flight.
 // n.mu is held.
 func (n *node) cut(from, to uint64) {
@@ -108,12 +129,7 @@ func (n *node) cut(from, to uint64) {
 	for i < len(n.pieces) && n.pieces[i].off < to {
 		p := n.pieces[i]
 		if p.off < from && p.end() > to {
-			right := n.newPiece(p.file, p.buf.B[to-p.off:], to, p.born)
-			right.state, right.done, right.verf = p.state, p.done, p.verf
-			n.pieces = slices.Insert(n.pieces, i+1, right)
-			if right.state == queued {
-				n.ready = append(n.ready, right)
-			}
+			n.split(i, to)
 		}
 		switch {
 		case p.off < from:
@@ -128,5 +144,17 @@ func (n *node) cut(from, to uint64) {
 			n.pieces = slices.Delete(n.pieces, i, i+1)
 			n.discard(p)
 		}
+	}
+}
+
+// split makes what the piece at index i holds behind off a piece of its own, in
+// addition.
+func (n *node) split(i int, off uint64) {
+	p := n.pieces[i]
+	right := n.newPiece(p.file, p.buf.B[off-p.off:], off, p.born)
+	right.state, right.sent, right.done, right.verf, right.lost = p.state, p.sent, p.done, p.verf, p.lost
+	n.pieces = slices.Insert(n.pieces, i+1, right)
+	if right.state == queued {
+		n.ready = append(n.ready, right)
 	}
 }

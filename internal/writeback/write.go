@@ -2,8 +2,6 @@ package writeback
 
 import (
 	"context"
-	"fmt"
-	"math/bits"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -38,6 +36,9 @@ func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 // writeThrough writes p below at once; it waits for what is dirty there.
 func (f *file) writeThrough(ctx context.Context, p []byte, off uint64, how vfs.Stability, w *vfs.Written) (n int, err error) {
 	err = f.n.fence(ctx, off, off+uint64(len(p)), func() (uint64, uint64, error) {
+		if err := f.failed(); err != nil {
+			return 0, 0, err // while it waited
+		}
 		n, err = f.inner.WriteAt(ctx, p, off, how, w)
 		return off, off + uint64(max(n, 0)), err
 	})
@@ -47,118 +48,93 @@ func (f *file) writeThrough(ctx context.Context, p []byte, off uint64, how vfs.S
 
 // accept takes a copy of as much of p as one WRITE carries.
 func (f *file) accept(ctx context.Context, p []byte, off uint64) (int, error) {
-	for range maxEvictions {
-		n, err := f.tryAccept(ctx, p, off)
+	for {
+		n, room, err := f.tryAccept(ctx, p, off)
 		if n > 0 || err != nil {
 			return n, err
 		}
-		if err := f.n.makeRoom(ctx); err != nil {
+		if err := f.n.s.awaitRoom(ctx, room); err != nil {
 			return 0, err
 		}
 	}
-	return 0, fmt.Errorf("other writers took all room for dirty bytes: %w", vfs.ErrBusy)
 }
 
-// tryAccept is accept; 0, nil means that there is no room.
-func (f *file) tryAccept(ctx context.Context, p []byte, off uint64) (int, error) {
+// tryAccept is accept; if it takes nothing, there was no room for so many bytes.
+// A piece does not reach over a multiple of the size of a WRITE, so that those of
+// a sequence are full and aligned wherever it began.
+func (f *file) tryAccept(ctx context.Context, p []byte, off uint64) (took, room int, err error) {
 	n := f.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p = p[:min(len(p), n.size)]
+	p = p[:min(len(p), n.left(off))]
 	end := off + uint64(len(p))
 	if err := n.await(ctx, func() bool { return f.err != nil || !n.blocked(off, end) }); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if err := ctx.Err(); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if f.err != nil {
-		return 0, f.err
+		return 0, 0, f.err
 	}
-	if t := n.tail; t != nil && t.file == f && t.end() == off && len(t.buf.B) < n.size {
-		return n.extend(t, p[:min(len(p), n.size-len(t.buf.B))]), nil
+	t := n.tailAt(f, off)
+	room = lent(len(p))
+	if t != nil {
+		room = lent(len(t.buf.B) + len(p))
 	}
-	return n.add(f, p, off), nil
-}
-
-// extend appends p to the tail t, and sends that when it is full. It returns 0
-// if there is no room. n.mu is held.
-func (n *node) extend(t *piece, p []byte) int {
-	room := lent(len(t.buf.B) + len(p))
 	if !n.s.reserve(room) {
-		return 0
+		return 0, room, nil
 	}
-	end := t.end()
-	n.cut(end, end+uint64(len(p)))
-	n.append(t, p)
+	n.cut(off, end)
+	n.invalidate(off, end)
+	if t != nil {
+		n.append(t, p)
+	} else {
+		t = n.newPiece(f, p, off, n.next())
+		n.insert(t)
+		n.addTail(t)
+	}
 	n.s.charge(-room)
-	n.sendFull()
-	return len(p)
+	n.sendFull(t)
+	n.changed()
+	return len(p), 0, nil
 }
 
-// add makes p a new piece, the tail. It returns 0 if there is no room. n.mu is
-// held.
-func (n *node) add(f *file, p []byte, off uint64) int {
-	room := lent(len(p))
-	if !n.s.reserve(room) {
-		return 0
+// left is how many bytes fit in the WRITE that off is in.
+func (n *node) left(off uint64) int { return n.wsize - int(off&uint64(n.wsize-1)) }
+
+// tailAt is the tail of f that ends at off, and may go on there, or nil.
+func (n *node) tailAt(f *file, off uint64) *piece {
+	if n.left(off) == n.wsize {
+		return nil
 	}
-	n.cut(off, off+uint64(len(p)))
-	n.closeTail()
-	n.tail = n.newPiece(f, p, off, n.next())
-	n.insert(n.tail)
-	n.s.charge(-room)
-	n.sendFull()
-	return len(p)
+	for _, t := range n.tails {
+		if t.file == f && t.end() == off {
+			return t
+		}
+	}
+	return nil
 }
 
-func (n *node) sendFull() {
-	if len(n.tail.buf.B) >= n.size {
-		n.closeTail()
+// addTail makes t, which is queued, a tail. n.mu is held.
+func (n *node) addTail(t *piece) {
+	if len(n.tails) == maxTails {
+		n.ready = append(n.ready, n.tails[0])
+		n.tails = append(n.tails[:0], n.tails[1:]...)
+	}
+	n.tails = append(n.tails, t)
+}
+
+// sendFull sends the tail t if nothing more fits. n.mu is held.
+func (n *node) sendFull(t *piece) {
+	if n.left(t.end()) == n.wsize {
+		for i, q := range n.tails {
+			if q == t {
+				n.tails = append(n.tails[:i], n.tails[i+1:]...)
+				n.ready = append(n.ready, t)
+				break
+			}
+		}
 	}
 	n.pump()
-}
-
-// lent is the size of the buffer that a pool lends for n bytes, up to its
-// largest.
-func lent(n int) int { return max(1<<bits.Len(uint(n-1)), 512) }
-
-// reserve charges n bytes if there is room.
-func (s *shared) reserve(n int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dirty > 0 && s.dirty+int64(n) > s.opt.MaxDirty {
-		return false
-	}
-	s.dirty += int64(n)
-	return true
-}
-
-// makeRoom commits an object with dirty bytes: this one, or else any.
-func (n *node) makeRoom(ctx context.Context) error {
-	if n.end() > 0 {
-		return n.commit(ctx)
-	}
-	var failed error
-	for _, other := range n.s.all() {
-		if other.end() == 0 {
-			continue
-		}
-		err := other.commit(ctx)
-		if err == nil {
-			return nil
-		}
-		failed = fmt.Errorf("making room for dirty bytes: %w", err)
-	}
-	return failed
-}
-
-func (s *shared) all() []*node {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	nodes := make([]*node, 0, len(s.nodes))
-	for _, n := range s.nodes {
-		nodes = append(nodes, n)
-	}
-	return nodes
 }

@@ -1,10 +1,12 @@
 package writeback
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/bufpool"
@@ -15,6 +17,14 @@ import (
 type Options struct {
 	// MaxDirty is the bound of dirty bytes; 0 is [DefaultMaxDirty].
 	MaxDirty int64
+	// Patience is how long a WRITE or COMMIT is made again that fails for a
+	// reason that may pass; 0 is [DefaultPatience]. What the FS below does before
+	// it fails counts. Commit, Sync and Close wait no longer than their contexts.
+	Patience time.Duration
+	// ReadAhead bounds the bytes that are read ahead in an open file, and
+	// ReadAheadTotal those in all; 0 is [DefaultReadAhead] and
+	// [DefaultReadAheadTotal]. If either is negative nothing is read ahead.
+	ReadAhead, ReadAheadTotal int64
 	// Pool lends the buffers; nil is a pool of its own.
 	Pool *bufpool.Pool
 	// Verifier is what Written carries. Whoever serves this FS to clients
@@ -22,7 +32,7 @@ type Options struct {
 	Verifier vfs.Verifier
 }
 
-// FS is one caller's view. It is a vfs.FS and a [vfs.Syncer].
+// FS is one caller's view. It is a vfs.FS, a [vfs.Syncer] and a [vfs.Closer].
 type FS struct {
 	inner vfs.FS
 	s     *shared
@@ -31,28 +41,27 @@ type FS struct {
 var (
 	_ vfs.FS        = (*FS)(nil)
 	_ vfs.Syncer    = (*FS)(nil)
+	_ vfs.Closer    = (*FS)(nil)
 	_ vfs.Unwrapper = (*FS)(nil)
 )
-
-// shared is what the views have in common.
-type shared struct {
-	opt Options
-
-	mu     sync.Mutex
-	nodes  map[vfs.Handle]*node // objects with open files
-	dirty  int64                // bytes of buffers
-	limits *vfs.Info            // as first asked for
-}
 
 // New returns inner with write-behind, as the view that inner is.
 func New(inner vfs.FS, opt Options) *FS {
 	if opt.MaxDirty <= 0 {
 		opt.MaxDirty = DefaultMaxDirty
 	}
+	if opt.Patience <= 0 {
+		opt.Patience = DefaultPatience
+	}
+	if opt.ReadAhead < 0 || opt.ReadAheadTotal < 0 {
+		opt.ReadAhead = -1
+	}
+	opt.ReadAhead = cmp.Or(opt.ReadAhead, DefaultReadAhead)
+	opt.ReadAheadTotal = cmp.Or(opt.ReadAheadTotal, DefaultReadAheadTotal)
 	if opt.Pool == nil {
 		opt.Pool = new(bufpool.Pool)
 	}
-	return &FS{inner: inner, s: &shared{opt: opt, nodes: make(map[vfs.Handle]*node)}}
+	return &FS{inner: inner, s: newShared(opt)}
 }
 
 // Unwrap returns the FS below.
@@ -63,20 +72,6 @@ func (f *FS) Dirty() int64 {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
 	return f.s.dirty
-}
-
-// node returns the node of h, or nil if no file is open on it.
-func (s *shared) node(h vfs.Handle) *node {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.nodes[h]
-}
-
-// charge adds n bytes, which may be negative.
-func (s *shared) charge(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dirty += int64(n)
 }
 
 // As returns the view of another caller, with the same dirty bytes.
@@ -118,12 +113,19 @@ func (f *FS) grow(h vfs.Handle, attr *vfs.Attr) {
 	}
 }
 
-// SetAttr sends what is dirty first, so that later WRITEs do not undo the times
-// that it sets, and cuts what is dirty at the size that it sets.
+// SetAttr commits what is dirty first, so that no WRITE, not even one that is
+// made again because the server has restarted, undoes the times and mode that it
+// sets, or is refused for them; and cuts what is dirty at the size that it sets.
+// That bytes could not be made stable is told by the files, not here.
 func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (wcc vfs.WCC, err error) {
 	n := f.s.node(h)
 	if n == nil {
 		return f.inner.SetAttr(ctx, h, set, guard)
+	}
+	if set.Valid&^vfs.MaskSize != 0 {
+		if err := n.commit(ctx); err != nil && ctx.Err() != nil {
+			return wcc, err
+		}
 	}
 	err = n.fence(ctx, 0, math.MaxUint64, func() (uint64, uint64, error) {
 		wcc, err = f.inner.SetAttr(ctx, h, set, guard)
@@ -166,6 +168,9 @@ func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 		h, attr, wcc, err = f.inner.Create(ctx, dir, name, how)
 		return err
 	})
+	if err == nil {
+		f.resized(h)
+	}
 	f.grow(h, &attr)
 	return h, attr, wcc, err
 }
@@ -188,6 +193,19 @@ func (f *FS) resizing(ctx context.Context, at vfs.At, size uint64, call func() e
 		}
 		return size, math.MaxUint64, nil
 	})
+}
+
+// resized makes open files forget what they read ahead of h, whose size a call by
+// name has set.
+func (f *FS) resized(h vfs.Handle) {
+	n := f.s.node(h)
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.invalidate(0, math.MaxUint64)
+	n.forgetEnd()
 }
 
 // Link passes through.
@@ -249,31 +267,36 @@ func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (file vfs.Fi
 		inner, opened, err = f.inner.Open(ctx, at, how)
 		return err
 	}
-	switch {
-	case how.Trunc:
-		err = f.resizing(ctx, at, 0, open)
-	case how.Create != nil && how.Create.Set.Valid&vfs.MaskSize != 0:
-		err = f.resizing(ctx, at, how.Create.Set.Size, open)
-	default:
+	var size uint64
+	resizes := how.Trunc
+	if how.Create != nil && how.Create.Set.Valid&vfs.MaskSize != 0 && !resizes {
+		size, resizes = how.Create.Set.Size, true
+	}
+	if resizes {
+		err = f.resizing(ctx, at, size, open)
+	} else {
 		err = open()
 	}
 	if err != nil {
 		return nil, opened, err
 	}
-	limits, err := f.writeLimits(ctx, opened.H)
+	if resizes {
+		f.resized(opened.H)
+	}
+	limits, err := f.limits(ctx, opened.H)
 	if err != nil {
 		_ = inner.Close(context.WithoutCancel(ctx)) // the first error is the one to tell
 		return nil, opened, err
 	}
-	file = f.s.open(ctx, inner, opened.H, how.Access, limits)
+	file = f.s.open(ctx, inner, &opened, how.Access, limits)
 	f.grow(opened.H, &opened.Attr)
 	return file, opened, nil
 }
 
-// writeLimits returns the limits of the FS below. They are asked for once: if
-// another file system below has smaller ones, its WRITEs come back short, and
-// their rest is sent again.
-func (f *FS) writeLimits(ctx context.Context, h vfs.Handle) (*vfs.Info, error) {
+// limits returns the limits of the FS below. They are asked for once: if another
+// file system below has smaller ones, its READs and WRITEs come back short, and
+// their rest is asked for, or sent, again.
+func (f *FS) limits(ctx context.Context, h vfs.Handle) (*vfs.Info, error) {
 	f.s.mu.Lock()
 	limits := f.s.limits
 	f.s.mu.Unlock()
@@ -288,4 +311,19 @@ func (f *FS) writeLimits(ctx context.Context, h vfs.Handle) (*vfs.Info, error) {
 	defer f.s.mu.Unlock()
 	f.s.limits = &info
 	return &info, nil
+}
+
+// Close ends what goes on behind: timers, tries, what is read ahead. Files that
+// are still open are of no further use. What they have not made stable is given
+// up, and the error says how much that is. Then the FS below is closed.
+func (f *FS) Close() error {
+	var lost int
+	for _, n := range f.s.all() {
+		lost += n.abandon()
+	}
+	err := vfs.CloseFS(f.inner)
+	if lost > 0 {
+		err = errors.Join(fmt.Errorf("closed with %d bytes that may not be stable: %w", lost, vfs.ErrIO), err)
+	}
+	return err
 }

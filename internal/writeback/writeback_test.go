@@ -131,8 +131,8 @@ func pattern(n int) []byte {
 }
 
 // TestRestarts lets the server forget at every place where it may. Without the
-// comparison of verifiers in commitOnce (all written pieces taken for stable)
-// every case fails.
+// comparison of verifiers in saw and committed (all written pieces taken for
+// stable) every case fails.
 func TestRestarts(t *testing.T) {
 	const size = 100_000
 	for _, tt := range []struct {
@@ -444,6 +444,28 @@ func TestSizes(t *testing.T) {
 	r.ok(f.Close(ctx))
 }
 
+// TestSetAttrCommits: attributes outlive a restart of the server, after which
+// bytes would be sent again.
+func TestSetAttrCommits(t *testing.T) {
+	ctx := t.Context()
+	r := newRig(t, memfs.Options{WriteMax: 4096}, Options{})
+	f, h := r.open("f", vfs.OpenHow{})
+	r.write(f, 0, pattern(10_000))
+	want := time.Unix(1_000_000, 0)
+	_, err := r.fs.SetAttr(ctx, h, &vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: want}, nil)
+	r.ok(err)
+	r.below.Restart()
+	r.ok(f.Close(ctx))
+	a, err := r.below.GetAttr(ctx, h, vfs.MaskV3)
+	if err != nil || !a.Mtime.Equal(want) {
+		t.Errorf("mtime %v, %v", a.Mtime, err)
+	}
+	if w, c := r.count("write"), r.count("commit"); w != 3 || c != 1 {
+		t.Errorf("%d WRITEs and %d COMMITs, want 3 and 1", w, c)
+	}
+	r.wantBelow(h, pattern(10_000))
+}
+
 // TestModel does random things to one file through two opens, with a server that
 // restarts at random before any WRITE or COMMIT, and compares with a slice.
 func TestModel(t *testing.T) {
@@ -503,6 +525,29 @@ func model(t *testing.T, seed uint64) {
 			}
 			grow(off + uint64(len(p)))
 			copy(want[off:], p)
+		case op < 12:
+			// A sequence, which begins to read ahead, with writes in between.
+			step := 1 + rnd.IntN(5000)
+			for range rnd.IntN(20) {
+				p := make([]byte, step)
+				n, eof, err := vfs.ReadFull(ctx, f, p, off)
+				exp := want[min(off, uint64(len(want))):]
+				exp = exp[:min(len(exp), len(p))]
+				if err != nil || !bytes.Equal(p[:n], exp) || n < len(p) && !eof || eof && off+uint64(n) < uint64(len(want)) {
+					t.Fatalf("step %d: read of %d at %d in a row: %d of %d bytes, eof %v, %v", step, len(p), off, n, len(exp), eof, err)
+				}
+				off += uint64(n)
+				if rnd.IntN(4) == 0 {
+					at := off + rnd.Uint64N(20_000)
+					p := []byte{byte(step), byte(n)}
+					r.write(files[rnd.IntN(2)], at, p)
+					grow(at + 2)
+					copy(want[at:], p)
+				}
+				if rnd.IntN(8) == 0 {
+					r.ok(r.commit(f))
+				}
+			}
 		case op < 15:
 			p := bytes.Repeat([]byte{0xee}, 1+rnd.IntN(reach/2))
 			n, eof, err := vfs.ReadFull(ctx, f, p, off)
@@ -532,10 +577,12 @@ func model(t *testing.T, seed uint64) {
 	r.wantBelow(h, want)
 }
 
-// slowReply is an FS whose COMMITs are answered late: reply runs in between.
+// slowReply is an FS whose COMMITs are answered late: reply runs in between; and
+// wrote, of WRITEs.
 type slowReply struct {
 	vfs.FS
 	reply func()
+	wrote func(off uint64)
 }
 
 type slowFile struct {
@@ -549,6 +596,15 @@ func (s *slowReply) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.
 		return nil, opened, err
 	}
 	return &slowFile{f, s}, opened, nil
+}
+
+func (f *slowFile) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stability, w *vfs.Written) (int, error) {
+	wrote := f.fs.wrote
+	n, err := f.File.WriteAt(ctx, p, off, how, w)
+	if wrote != nil {
+		wrote(off)
+	}
+	return n, err
 }
 
 func (f *slowFile) Commit(ctx context.Context, off, n uint64, w *vfs.Written) error {

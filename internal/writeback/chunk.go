@@ -1,0 +1,174 @@
+package writeback
+
+import (
+	"math"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// chunk is what one READ ahead has brought, or will bring.
+type chunk struct {
+	off    uint64
+	buf    *bufpool.Buffer // buf.B are the bytes, once they are there
+	size   int             // how many they are
+	flying bool
+	gone   bool // of no use any more; the buffer goes when nobody needs it
+	eof    bool
+	sure   bool      // nothing was dirty when it was sent: an end is the end
+	gen    uint64    // ahead.gen then
+	came   time.Time // when it was answered
+	pins   int       // readers that copy from it
+	used   int       // bytes that were copied
+}
+
+func (c *chunk) end() uint64 { return c.off + uint64(c.size) }
+
+// readAhead fills c. Its errors are nobody's: whoever wants the bytes asks below,
+// and hears his own.
+func (f *file) readAhead(s *stream, c *chunk) {
+	var post vfs.Attr
+	k, eof, err := f.fill(f.ctx, c.buf.B, c.off, &post)
+	n, a := f.n, &f.ahead
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	a.reading--
+	c.flying, c.came, c.eof = false, time.Now(), eof
+	short := k < c.size
+	c.size, c.buf.B = k, c.buf.B[:k]
+	n.s.count.read.Add(uint64(k))
+	switch {
+	case c.gone: // while it was in flight
+		n.s.count.wasted.Add(uint64(k))
+		f.release(c)
+	case err != nil || k == 0 || (short || eof) && (!c.sure || c.gen != a.gen):
+		f.drop(s, c)
+	}
+	if err == nil {
+		f.learn(&post, c.off, k, eof)
+	}
+	n.cond.Broadcast()
+}
+
+// passed drops what the stream has left behind that is now at off. n.mu is held.
+func (f *file) passed(s *stream, off uint64) {
+	slack := 2 * uint64(f.n.rsize) // readers in parallel may come out of order
+	for len(s.chunks) > 0 && !s.chunks[0].flying && s.chunks[0].end()+slack < off {
+		f.drop(s, s.chunks[0])
+	}
+}
+
+// drop takes c out of its stream. n.mu is held.
+func (f *file) drop(s *stream, c *chunk) {
+	for i, q := range s.chunks {
+		if q == c {
+			s.chunks = append(s.chunks[:i], s.chunks[i+1:]...)
+			break
+		}
+	}
+	if c.gone {
+		return
+	}
+	c.gone = true
+	if c.flying {
+		s.wasted += uint64(c.size)
+		return // readAhead goes on
+	}
+	used := min(c.used, c.size)
+	s.hits += uint64(used)
+	s.wasted += uint64(c.size - used)
+	f.n.s.count.wasted.Add(uint64(c.size - used))
+	f.release(c)
+}
+
+// release gives the buffer back, unless somebody copies from it. n.mu is held.
+func (f *file) release(c *chunk) {
+	if c.pins > 0 || c.flying {
+		return
+	}
+	room := cap(c.buf.B)
+	f.ahead.held -= room
+	f.n.s.returnAhead(room)
+	f.n.chunks--
+	c.buf.Release()
+}
+
+// learn compares what a reply says about the file with what was known. If the
+// file has been changed, and not by WRITEs of this FS, nothing that was read
+// ahead is of use. n.mu is held.
+func (f *file) learn(post *vfs.Attr, off uint64, k int, eof bool) {
+	a := &f.ahead
+	to := off + uint64(k)
+	switch {
+	case post.Has(vfs.MaskSize):
+		a.end = post.Size
+	case eof:
+		a.end = to
+	case to > a.end:
+		a.end = math.MaxUint64
+	}
+	if !post.Has(vfs.MaskSize | vfs.MaskMtime) {
+		return
+	}
+	same := post.Mtime.Equal(a.mtime) && post.Size == a.size
+	ours := a.mtime.IsZero() || f.n.flying > 0 || f.n.answers != a.wrote
+	if !same && !ours {
+		f.dropAll()
+	}
+	a.mtime, a.size, a.wrote = post.Mtime, post.Size, f.n.answers
+}
+
+// dropAll drops all that was read ahead, of which streams think as of what
+// nobody wanted. n.mu is held.
+func (f *file) dropAll() {
+	for i := range f.ahead.streams {
+		s := &f.ahead.streams[i]
+		if len(s.chunks) > 0 {
+			f.retire(s)
+			s.reads, s.run, s.next = 1, 0, s.pos
+		}
+	}
+	f.ahead.gen++
+}
+
+// invalidate drops what was read ahead of bytes in [from, to), and what saw the
+// end of the file before. n.mu is held.
+func (n *node) invalidate(from, to uint64) {
+	if n.chunks == 0 {
+		return
+	}
+	for f := range n.files {
+		f.ahead.gen++
+		for i := range f.ahead.streams {
+			s := &f.ahead.streams[i]
+			for j := len(s.chunks) - 1; j >= 0; j-- {
+				c := s.chunks[j]
+				if c.off < to && from < c.end() || c.eof && to > c.end() {
+					f.drop(s, c)
+				}
+			}
+		}
+	}
+}
+
+// forgetEnd is called when the size has been set. n.mu is held.
+func (n *node) forgetEnd() {
+	for f := range n.files {
+		f.ahead.end, f.ahead.mtime = math.MaxUint64, time.Time{}
+	}
+}
+
+// dropIdle drops what streams have read ahead that are not read from.
+func (n *node) dropIdle(now time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for f := range n.files {
+		for i := range f.ahead.streams {
+			s := &f.ahead.streams[i]
+			if len(s.chunks) > 0 && now.Sub(s.last) > maxIdle {
+				f.retire(s)
+			}
+		}
+	}
+}

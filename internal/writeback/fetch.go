@@ -1,0 +1,185 @@
+package writeback
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// fetch reads what is below, from what was read ahead if it is there. The
+// attributes that came with that are of then, and not handed out.
+func (f *file) fetch(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
+	if len(p) == 0 || f.n.s.opt.ReadAhead <= 0 || off > math.MaxInt64 {
+		return f.direct(ctx, p, off, post)
+	}
+	s, curious := f.expect(off, len(p))
+	waited := false
+	if s != nil {
+		n, eof, waited, err = f.take(ctx, s, p, off)
+	}
+	if n == len(p) || eof || err != nil {
+		f.landed(s, n, waited)
+		if post != nil {
+			*post = vfs.Attr{}
+		}
+		return n, eof, err
+	}
+	came := post
+	if came == nil && curious {
+		came = f.n.s.attr()
+		defer f.n.s.attrs.Put(came)
+	}
+	k, eof, err := f.direct(ctx, p[n:], off+uint64(n), came)
+	if err == nil {
+		f.landedBelow(s, n, came, off+uint64(n), k, eof)
+	} else {
+		f.landed(s, 0, true)
+	}
+	return n + k, eof, err
+}
+
+func (s *shared) attr() *vfs.Attr {
+	if a, ok := s.attrs.Get().(*vfs.Attr); ok {
+		*a = vfs.Attr{}
+		return a
+	}
+	return new(vfs.Attr)
+}
+
+// take copies to p what has been read ahead of it, and waits for what is on its
+// way; waited says that it did.
+func (f *file) take(ctx context.Context, s *stream, p []byte, off uint64) (n int, eof, waited bool, err error) {
+	f.n.mu.Lock()
+	defer f.n.mu.Unlock()
+	for n < len(p) {
+		at := off + uint64(n)
+		c := s.covering(at)
+		if c == nil {
+			break
+		}
+		if c.flying {
+			waited = true
+			if err := f.n.await(ctx, func() bool { return !c.flying }); err != nil {
+				return n, false, true, err
+			}
+			continue // it may have brought less, or nothing
+		}
+		if time.Since(c.came) > maxFresh {
+			f.drop(s, c)
+			break
+		}
+		k := f.copyFrom(s, c, p[n:], at)
+		n += k
+		eof = c.eof && at+uint64(k) == c.off+uint64(c.size)
+	}
+	if n > 0 {
+		f.n.s.count.hits.Add(1)
+	}
+	return n, eof, waited, nil
+}
+
+// covering returns the chunk that at is in, or nil.
+func (s *stream) covering(at uint64) *chunk {
+	for _, c := range s.chunks {
+		if c.off <= at && at < c.end() {
+			return c
+		}
+	}
+	return nil
+}
+
+// copyFrom copies from c, without the lock, which is held before and after.
+func (f *file) copyFrom(s *stream, c *chunk, p []byte, at uint64) int {
+	data := c.buf.B[at-c.off:]
+	c.pins++
+	f.n.mu.Unlock()
+	k := copy(p, data)
+	f.n.mu.Lock()
+	c.pins--
+	c.used += k
+	switch {
+	case c.gone:
+		f.release(c)
+	case c.used >= c.size:
+		f.drop(s, c)
+	}
+	return k
+}
+
+// landed ends a read that s took part in, of which n bytes came from what was
+// read ahead.
+func (f *file) landed(s *stream, n int, waited bool) {
+	f.n.mu.Lock()
+	defer f.n.mu.Unlock()
+	f.moved(s, n, waited)
+}
+
+// landedBelow is landed for a read whose last k bytes, at off, came from below,
+// with the attributes post, if that is not nil.
+func (f *file) landedBelow(s *stream, n int, post *vfs.Attr, off uint64, k int, eof bool) {
+	f.n.s.count.misses.Add(1)
+	f.n.mu.Lock()
+	defer f.n.mu.Unlock()
+	if post != nil {
+		f.learn(post, off, k, eof)
+	}
+	f.moved(s, n+k, true)
+}
+
+// moved tells the stream's gauge. f.n.mu is held.
+func (f *file) moved(s *stream, n int, waited bool) {
+	if s == nil {
+		return
+	}
+	s.busy--
+	if s.last.IsZero() {
+		return
+	}
+	if s.narrow {
+		s.window.restart()
+		return
+	}
+	s.window.moved(n, f.n.rsize, f.mostAhead(), waited)
+	if level, ok := s.window.found(); ok {
+		f.n.s.found.Store(int32(level))
+	}
+}
+
+// newWindow is the gauge of a new stream. It begins where others have ended.
+func (s *shared) newWindow() gauge {
+	return gauge{level: max(firstAhead, int(s.found.Load()))}
+}
+
+// mostAhead is how many READs ahead fit in the bound of a file.
+func (f *file) mostAhead() int { return max(1, int(f.n.s.opt.ReadAhead/int64(f.n.rsize))) }
+
+// direct reads below into p. What is more than a READ carries is split.
+func (f *file) direct(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (int, bool, error) {
+	if len(p) <= f.n.rsize {
+		return f.inner.ReadAt(ctx, p, off, post)
+	}
+	r := split{f: f, p: p, off: off, post: post}
+	return r.read(ctx)
+}
+
+// fill reads below until p is full or the file ends.
+func (f *file) fill(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
+	for n < len(p) {
+		k, eof, err := f.inner.ReadAt(ctx, p[n:], off+uint64(n), post)
+		if k < 0 || k > len(p)-n {
+			return n, false, fmt.Errorf("read of %d bytes answered %d: %w", len(p)-n, k, vfs.ErrServerFault)
+		}
+		n += k
+		if err != nil || eof {
+			return n, eof, err
+		}
+		if k == 0 {
+			return n, false, io.ErrNoProgress
+		}
+	}
+	return n, false, nil
+}

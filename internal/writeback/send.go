@@ -1,0 +1,241 @@
+package writeback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// pump starts WRITEs as long as there may be more in flight. n.mu is held.
+func (n *node) pump() {
+	var later []*piece
+	for n.flying < min(n.window.units(), maxInFlight) && len(n.ready) > 0 {
+		p := n.ready[0]
+		n.ready = n.ready[1:]
+		if p.state != queued {
+			continue
+		}
+		if n.barred(p.off, p.end()) {
+			later = append(later, p)
+			continue
+		}
+		p.state, p.sent = inFlight, n.next()
+		n.flying++
+		go n.send(p)
+	}
+	if len(later) > 0 {
+		n.ready = append(later, n.ready...)
+	}
+}
+
+// send writes p, which does not change meanwhile.
+func (n *node) send(p *piece) {
+	w, err := p.file.sendAll(p.buf.B, p.off)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.flying--
+	n.answers++
+	if err != nil {
+		n.unsent(p, err)
+	} else {
+		n.answered(p, &w)
+	}
+	n.pump()
+	n.changed()
+}
+
+// unsent settles a piece whose WRITE failed for good. If its file is being
+// closed, and that is the reason, Close gives it up and tells. n.mu is held.
+func (n *node) unsent(p *piece, err error) {
+	if p.file.ctx.Err() != nil {
+		p.state = queued // and not ready
+		return
+	}
+	n.fail(fmt.Errorf("writing %d bytes at %d behind: %w", len(p.buf.B), p.off, err))
+	n.giveUp(func(q *piece) bool { return q == p })
+}
+
+// answered settles a piece whose WRITE was answered with w. n.mu is held.
+func (n *node) answered(p *piece, w *vfs.Written) {
+	size := len(p.buf.B)
+	n.s.count.written.Add(uint64(size))
+	n.window.moved(size, n.wsize, maxInFlight, len(n.ready) > 0)
+	p.state, p.done, p.verf = written, n.next(), w.Verf
+	current := n.saw(w.Verf, p.sent)
+	switch {
+	case w.Committed != vfs.Unstable:
+		n.drop(p)
+		return
+	case !current:
+		n.resend(func(q *piece) bool { return q == p })
+		return
+	}
+	n.uncommitted += int64(size)
+	if n.uncommitted >= n.s.opt.MaxDirty/commitShare && !n.committing {
+		n.commitBehind()
+	}
+}
+
+// saw takes note of the verifier in the reply to a call that was sent when seq
+// was sent, and has everything sent again that was written under another one. It
+// is false if the reply is from before a change that is already known of: then
+// what the call did is lost. n.mu is held.
+func (n *node) saw(verf vfs.Verifier, sent uint64) bool {
+	switch {
+	case !n.verified:
+		n.verf, n.verified, n.turned = verf, true, n.next()
+	case verf == n.verf:
+	case sent < n.turned:
+		return false
+	default:
+		n.verf, n.turned = verf, n.next()
+		n.s.count.changes.Add(1)
+		n.resend(func(p *piece) bool { return p.state == written && p.verf != verf })
+	}
+	return true
+}
+
+// resend queues the pieces for which lost holds, and gives up those that the
+// server has forgotten too often. n.mu is held.
+func (n *node) resend(lost func(*piece) bool) {
+	tooOften := false
+	for _, p := range n.pieces {
+		if !lost(p) {
+			continue
+		}
+		p.state = queued
+		p.lost++
+		if p.lost < maxRounds {
+			n.ready = append(n.ready, p)
+			n.s.count.resent.Add(uint64(len(p.buf.B)))
+		} else {
+			tooOften = true
+		}
+	}
+	if tooOften {
+		n.fail(fmt.Errorf("the server's write verifier changed before a commit %d times in a row: %w", maxRounds, vfs.ErrIO))
+		n.giveUp(func(p *piece) bool { return p.state == queued && p.lost >= maxRounds })
+	}
+}
+
+// sendAll writes p below, the tails of short WRITEs included. w holds the weakest
+// stability and the first verifier: if the server restarts in between, a later
+// COMMIT cannot match it, and all of p is sent again.
+func (f *file) sendAll(p []byte, off uint64) (w vfs.Written, err error) {
+	for sent := 0; sent < len(p); {
+		var one vfs.Written
+		var n int
+		err := f.n.persist(f.ctx, func(ctx context.Context) (err error) {
+			n, err = f.inner.WriteAt(ctx, p[sent:], off+uint64(sent), vfs.Unstable, &one)
+			return err
+		})
+		if err != nil {
+			return w, err
+		}
+		if n <= 0 || n > len(p)-sent {
+			return w, fmt.Errorf("a WRITE of %d bytes took %d: %w: %w", len(p)-sent, n, vfs.ErrIO, io.ErrShortWrite)
+		}
+		if sent == 0 {
+			w = one
+		}
+		w.Committed = min(w.Committed, one.Committed)
+		sent += n
+	}
+	return w, nil
+}
+
+// persist makes a call again, with pauses, while it fails for a reason that may
+// pass: until ctx ends, or the patience with this object. The error is the call's
+// last one.
+func (n *node) persist(ctx context.Context, call func(context.Context) error) error {
+	for pause := retryMin; ; pause = min(2*pause, retryMax) {
+		start := time.Now()
+		try, cancel := context.WithDeadline(ctx, n.deadline(start))
+		err := call(try)
+		cancel()
+		if err == nil || !passing(err) {
+			n.reached()
+			return err
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		if failed := n.unreached(start); failed >= n.s.opt.Patience {
+			return fmt.Errorf("given up after %v without success: %w", failed.Round(time.Second), err)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+			n.s.count.retries.Add(1)
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
+}
+
+// deadline is that of a call made at start. The patience is with the object, not
+// with each call: when it has ended, those that are still to be made have but
+// lastTry each.
+func (n *node) deadline(start time.Time) time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.failing.IsZero() {
+		return start.Add(n.s.opt.Patience)
+	}
+	end, least := n.failing.Add(n.s.opt.Patience), start.Add(min(lastTry, n.s.opt.Patience))
+	if end.Before(least) {
+		return least
+	}
+	return end
+}
+
+// reached ends a time of failures.
+func (n *node) reached() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.failing = time.Time{}
+}
+
+// unreached is how long calls have been failing, of which one began at start.
+func (n *node) unreached(start time.Time) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.failing.IsZero() {
+		n.failing = start
+	}
+	return time.Since(n.failing)
+}
+
+// passing reports whether the reason of an error may pass: the server is busy, or
+// cannot be reached, or what became of the call is not known. A WRITE may be
+// repeated then, as its bytes have one owner; what a server has answered as an
+// error stands. That nothing was answered comes first: a client whose patience
+// has ended may call that an I/O error, as nfs(5) does.
+func passing(err error) bool {
+	if errors.Is(err, vfs.ErrUnknownOutcome) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return true
+	}
+	status, ok := vfs.StatusOf(err)
+	return !ok || status == vfs.ErrBusy
+}
+
+// owns reports whether a piece is to be sent through f. n.mu is held.
+func (n *node) owns(f *file) bool {
+	return slices.ContainsFunc(n.pieces, func(p *piece) bool { return p.file == f })
+}
+
+// flies reports whether a WRITE through f is in flight. n.mu is held.
+func (n *node) flies(f *file) bool {
+	return slices.ContainsFunc(n.pieces, func(p *piece) bool { return p.file == f && p.state == inFlight })
+}

@@ -1,0 +1,173 @@
+package writeback
+
+import (
+	"container/list"
+	"context"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// shared is what the views have in common.
+type shared struct {
+	opt   Options
+	count counters
+
+	mu     sync.Mutex
+	nodes  map[vfs.Handle]*node // objects with open files
+	limits *vfs.Info            // as first asked for
+	dirty  int64                // bytes of buffers
+	ahead  int64                // bytes of buffers for what is read ahead
+	swept  time.Time            // when idle streams were last looked for
+
+	attrs sync.Pool    // of *vfs.Attr
+	found atomic.Int32 // the level that suited the last stream
+
+	queue list.List  // of *node: those with dirty bytes, that longest so first
+	room  *sync.Cond // there may be less dirty than before
+	freed uint64     // counts what room tells
+}
+
+func newShared(opt Options) *shared {
+	s := &shared{opt: opt, nodes: make(map[vfs.Handle]*node)}
+	s.room = sync.NewCond(&s.mu)
+	return s
+}
+
+// node returns the node of h, or nil if no file is open on it.
+func (s *shared) node(h vfs.Handle) *node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nodes[h]
+}
+
+// all lists the nodes.
+func (s *shared) all() []*node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	nodes := make([]*node, 0, len(s.nodes))
+	for _, n := range s.nodes {
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+// charge adds n dirty bytes, which may be negative.
+func (s *shared) charge(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dirty += int64(n)
+	if n < 0 {
+		s.tell()
+	}
+}
+
+// tell wakes those who wait for room. s.mu is held.
+func (s *shared) tell() {
+	s.freed++
+	s.room.Broadcast()
+}
+
+// reserve charges n bytes if there is room. The first bytes always have it.
+func (s *shared) reserve(n int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.full(n) {
+		return false
+	}
+	s.dirty += int64(n)
+	return true
+}
+
+func (s *shared) full(n int) bool { return s.dirty > 0 && s.dirty+int64(n) > s.opt.MaxDirty }
+
+// awaitRoom waits until n more bytes may be dirty, and meanwhile has the object
+// flushed that has been dirty for the longest time.
+func (s *shared) awaitRoom(ctx context.Context, n int) error {
+	defer context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.tell()
+	})()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.full(n) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		freed := s.freed
+		if oldest := s.queue.Front(); oldest != nil {
+			s.mu.Unlock()
+			oldest.Value.(*node).flushNow()
+			s.mu.Lock()
+		}
+		if s.freed == freed {
+			s.room.Wait()
+		}
+	}
+	return nil
+}
+
+// enlist puts n at the end of the queue of nodes with dirty bytes, or takes it
+// out.
+func (s *shared) enlist(n *node, dirty bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n.place != nil {
+		s.queue.Remove(n.place)
+		n.place = nil
+	}
+	if dirty {
+		n.place = s.queue.PushBack(n)
+	}
+	s.tell()
+}
+
+// reserveAhead charges n bytes for what is read ahead, if there is room. If there
+// is not, crowded says that it is time for a sweep.
+func (s *shared) reserveAhead(n int) (ok, crowded bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ahead+int64(n) <= s.opt.ReadAheadTotal {
+		s.ahead += int64(n)
+		return true, false
+	}
+	now := time.Now()
+	if crowded = now.Sub(s.swept) >= sweepPause; crowded {
+		s.swept = now
+	}
+	return false, crowded
+}
+
+func (s *shared) returnAhead(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead -= int64(n)
+}
+
+// sweep takes from streams that stand still what they have read ahead.
+func (s *shared) sweep() {
+	now := time.Now()
+	for _, n := range s.all() {
+		n.dropIdle(now)
+	}
+}
+
+// transferSize is how much one WRITE or READ carries: a power of two, as buffers
+// are.
+func transferSize(pref, most uint32, bound int64) int {
+	if pref == 0 {
+		pref = most
+	}
+	return 1 << log2(int(min(int64(max(pref, minTransfer)), maxTransfer, max(bound, 1))))
+}
+
+// log2 is the power of two that n, which is positive, reaches.
+func log2(n int) int { return bits.Len(uint(n)) - 1 }
+
+// lent is the size of the buffer that a pool lends for n bytes, up to its
+// largest.
+func lent(n int) int { return max(1<<bits.Len(uint(n-1)), 512) }

@@ -1,0 +1,189 @@
+package writeback
+
+import "time"
+
+// ahead is what an open file knows about its readers. The node's mutex guards
+// it.
+type ahead struct {
+	streams []stream // nil before the first read
+	tick    uint64   // counts reads
+	need    int      // reads in a row before anything is read ahead
+	held    int      // bytes of buffers
+	reading int      // READs ahead that are in flight
+	gen     uint64   // counts what may have moved the end of the file
+
+	end   uint64    // where the file ends below, as far as is known; else math.MaxUint64
+	mtime time.Time // of what has been read; zero if not known
+	size  uint64    // likewise
+	wrote uint64    // node.answers then
+
+	split gauge // of READs for one ReadAt
+}
+
+// stream is a sequential reader, or what may become one.
+type stream struct {
+	pos   uint64 // where it is expected next
+	reads int    // in a row; 0: the place is free
+	run   uint64 // bytes of them
+	used  uint64 // ahead.tick at the last one
+	last  time.Time
+	busy  int // reads under way
+
+	next   uint64   // up to where has been read ahead
+	chunks []*chunk // in order
+	hits   uint64   // bytes of earlier chunks that were used
+	wasted uint64   // and that were not
+	window gauge
+	narrow bool // less is read ahead than window says
+}
+
+// match returns the stream that a read at off belongs to, or nil: one that is
+// expected there, or has read ahead there.
+func (a *ahead) match(off uint64) *stream {
+	for i := range a.streams {
+		s := &a.streams[i]
+		switch {
+		case s.reads == 0:
+		case off == s.pos:
+			return s
+		case len(s.chunks) > 0 && off >= s.chunks[0].off && off <= s.next:
+			return s
+		}
+	}
+	return nil
+}
+
+// place returns the place for a new stream, or nil if all are in use just now:
+// a free one, else the one with the fewest reads in a row of those that have
+// nothing read ahead, else that which has been quiet for the longest time.
+func (a *ahead) place() *stream {
+	var best *stream
+	for i := range a.streams {
+		s := &a.streams[i]
+		if s.busy == 0 && (best == nil || s.lessThan(best)) {
+			best = s
+		}
+	}
+	return best
+}
+
+func (s *stream) lessThan(o *stream) bool {
+	if a, b := len(s.chunks) > 0, len(o.chunks) > 0; a != b {
+		return b
+	}
+	if a, b := s.reads > 1, o.reads > 1; a != b {
+		return b
+	}
+	return s.used < o.used
+}
+
+// expect takes note of a read of size bytes at off, starts to read ahead if that
+// promises something, and returns the read's stream, or nil. curious says that
+// the file's attributes are of interest.
+func (f *file) expect(off uint64, size int) (s *stream, curious bool) {
+	n, a := f.n, &f.ahead
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if a.streams == nil {
+		a.streams = make([]stream, maxStreams)
+	}
+	a.tick++
+	s = a.match(off)
+	if s == nil {
+		if s = a.place(); s == nil {
+			return nil, a.held > 0
+		}
+		f.retire(s)
+		*s = stream{chunks: s.chunks[:0], window: f.n.s.newWindow()}
+	}
+	// Who has several large reads under way reads ahead by himself, and without
+	// a copy.
+	self := size >= n.rsize && s.busy > 0 && len(s.chunks) == 0
+	s.pos = max(s.pos, off+uint64(size))
+	s.reads++
+	s.run += uint64(size)
+	s.used = a.tick
+	s.busy++
+	if s.reads < a.need || self {
+		return s, a.held > 0 || s.reads > 1
+	}
+	s.last = time.Now()
+	f.passed(s, off)
+	f.topUp(s, size)
+	return s, true
+}
+
+// topUp reads ahead as far as the stream's window goes: what pays, and the rest
+// of the next read, if it is as large as this one. It is narrower than what the
+// stream has read so far: it begins with one READ, and what is wasted in the end
+// is less than what was of use. n.mu is held.
+func (f *file) topUp(s *stream, read int) {
+	n, a := f.n, &f.ahead
+	unit := uint64(n.rsize)
+	wide := min(uint64(s.window.units()), uint64(f.mostAhead()))*unit + max(uint64(read), unit) - unit
+	window := min(wide, max(s.run, 2*unit)-unit)
+	s.narrow = window < wide
+	s.next = max(s.next, s.pos)
+	for {
+		size := min(unit-s.next%unit, a.end-min(a.end, s.next))
+		size = n.clean(s.next, size)
+		if size == 0 || s.next+size > s.pos+window {
+			return
+		}
+		room := lent(int(size))
+		if int64(a.held+room) > n.s.opt.ReadAhead {
+			return
+		}
+		ok, crowded := n.s.reserveAhead(room)
+		if crowded {
+			go n.s.sweep() // which takes other objects' locks
+		}
+		if !ok {
+			s.narrow = true
+			return
+		}
+		c := &chunk{off: s.next, size: int(size), buf: n.s.opt.Pool.Get(int(size)), flying: true, gen: a.gen}
+		c.sure = len(n.pieces) == 0 && len(n.barriers) == 0
+		s.chunks = append(s.chunks, c)
+		s.next += size
+		a.held += room
+		a.reading++
+		n.chunks++
+		go f.readAhead(s, c)
+	}
+}
+
+// clean is how many of the size bytes at off come before the first that is dirty
+// or that a call is about to change. n.mu is held.
+func (n *node) clean(off, size uint64) uint64 {
+	if over := n.overlapping(off, off+size); len(over) > 0 {
+		size = max(over[0].off, off) - off
+	}
+	if size > 0 && n.barred(off, off+size) {
+		return 0
+	}
+	return size
+}
+
+// retire ends a stream, and judges by it how soon the next may begin to read
+// ahead. n.mu is held.
+func (f *file) retire(s *stream) {
+	had := len(s.chunks) > 0 || s.hits+s.wasted > 0
+	for len(s.chunks) > 0 {
+		f.drop(s, s.chunks[0])
+	}
+	switch {
+	case had && s.wasted > s.hits:
+		f.ahead.need = min(2*f.ahead.need, lastRun)
+	case had:
+		f.ahead.need = max(f.ahead.need/2, firstRun)
+	}
+	s.hits, s.wasted = 0, 0
+}
+
+// stopAhead ends all streams. n.mu is held.
+func (f *file) stopAhead() {
+	for i := range f.ahead.streams {
+		f.retire(&f.ahead.streams[i])
+	}
+}
