@@ -138,7 +138,11 @@ func (s Status) Is(target error) bool {
 		return s == ErrNotSupp
 	}
 	e, ok := target.(syscall.Errno)
-	return ok && e != 0 && e == s.Errno()
+	if !ok || e == 0 {
+		return false
+	}
+	// ENOTSUP and EOPNOTSUPP are one number in some systems and two in others.
+	return e == s.Errno() || s == ErrNotSupp && e == syscall.EOPNOTSUPP
 }
 
 // StatusOf finds the Status that err is or wraps. An error of the operating
@@ -152,7 +156,11 @@ func StatusOf(err error) (s Status, ok bool) {
 		return s, true
 	}
 	if e, ok := errors.AsType[syscall.Errno](err); ok {
-		return FromErrno(e)
+		if s, ok := FromErrno(e); ok {
+			return s, true
+		}
+		// Windows has numbers of its own, which package syscall knows to be one
+		// of those below.
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -38,7 +38,7 @@ func TestStatusMeanings(t *testing.T) {
 		{ErrBadHandle, []error{syscall.EBADF}, "BADHANDLE"},
 		{ErrNotSync, nil, "NOT_SYNC"},
 		{ErrBadCookie, nil, "BAD_COOKIE"},
-		{ErrNotSupp, []error{errors.ErrUnsupported, syscall.ENOTSUP}, "NOTSUPP"},
+		{ErrNotSupp, []error{errors.ErrUnsupported, syscall.ENOTSUP, syscall.EOPNOTSUPP}, "NOTSUPP"},
 		{ErrTooSmall, nil, "TOOSMALL"},
 		{ErrServerFault, []error{syscall.EIO}, "SERVERFAULT"},
 		{ErrBadType, nil, "BADTYPE"},
@@ -91,6 +91,7 @@ func TestStatusOfOthers(t *testing.T) {
 		{syscall.ETXTBSY, ErrAccess, true},
 		{syscall.EPIPE, ErrServerFault, false},
 		{errors.New("something else"), ErrServerFault, false},
+		{errors.Join(syscall.EPIPE, fs.ErrNotExist), ErrNoEnt, true}, // a number of its own, as Windows has them
 	} {
 		if got, ok := StatusOf(c.err); got != c.want || ok != c.ok {
 			t.Errorf("StatusOf(%v): %v, %v; want %v, %v", c.err, got, ok, c.want, c.ok)

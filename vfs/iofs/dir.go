@@ -1,23 +1,30 @@
 package iofs
 
 import (
-	"errors"
 	"io"
 	"io/fs"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// dir is an open directory: a place in a listing.
+// readAhead is how many entries ReadDir(n) of an open directory fetches at once
+// if it is asked for fewer, so that a small n does not cost a page of the listing
+// for a few of its entries. What was not asked for is kept for the next call.
+const readAhead = 512
+
+// dir is an open directory: a place in a listing. It is used by one goroutine at
+// a time.
 type dir struct {
 	fs     *FS
 	at     found
 	name   string // as opened, for errors
-	pos    vfs.Pos
-	end    bool
+	ahead  []fs.DirEntry
+	pos    vfs.Pos // behind ahead
+	end    bool    // nothing is behind pos
 	closed bool
 }
 
+// Stat describes the directory as it was when it was opened.
 func (d *dir) Stat() (fs.FileInfo, error) {
 	if d.closed {
 		return nil, d.fail("stat", fs.ErrClosed)
@@ -31,7 +38,7 @@ func (d *dir) Close() error {
 	if d.closed {
 		return d.fail("close", fs.ErrClosed)
 	}
-	d.closed = true
+	d.closed, d.ahead = true, nil
 	return nil
 }
 
@@ -40,70 +47,45 @@ func (d *dir) fail(op string, err error) error {
 }
 
 // ReadDir returns the next n entries, or, if n <= 0, all that are left, in the
-// order of the file system.
+// order of the file system. After an error the next call goes on where it came.
 func (d *dir) ReadDir(n int) ([]fs.DirEntry, error) {
 	if d.closed {
 		return nil, d.fail("readdir", fs.ErrClosed)
 	}
-	var out []fs.DirEntry
-	err := d.read(func(e info) bool {
-		out = append(out, e)
-		return n <= 0 || len(out) < n
-	})
-	if err != nil {
-		return out, d.fail("readdir", err)
+	var err error
+	if n <= 0 || len(d.ahead) < n {
+		err = d.fetch(n)
 	}
-	if n > 0 && len(out) == 0 {
+	out := d.ahead
+	if n > 0 && len(out) >= n {
+		d.ahead = out[n:]
+		return out[:n:n], nil // should there be an error, the next call meets it
+	}
+	d.ahead = nil
+	switch {
+	case err != nil:
+		return out, d.fail("readdir", err)
+	case n > 0 && len(out) == 0:
 		return nil, io.EOF
 	}
 	return out, nil
 }
 
-// read lists from where d stands until more answers false.
-func (d *dir) read(more func(info) bool) error {
+// fetch lists until n entries are ahead, and some more, or, if n <= 0, to the
+// end.
+func (d *dir) fetch(n int) error {
 	if d.end {
 		return nil
 	}
-	f := d.fs
-	for e, err := range f.fs.ReadDir(f.ctx, d.at.handle, d.pos, vfs.MaskV3|vfs.MaskHandle, 0) {
+	for e, err := range d.fs.list(d.at.handle, d.pos) {
 		if err != nil {
 			return err
 		}
-		next := e.Next
-		name := string(e.Name)
-		if vfs.CheckName(name) != nil || !fs.ValidPath(name) {
-			d.pos = next
-			continue
-		}
-		i, err := d.complete(name, e)
-		if errors.Is(err, vfs.ErrNoEnt) || errors.Is(err, vfs.ErrStale) {
-			d.pos = next
-			continue // gone since it was listed
-		}
-		if err != nil {
-			return err
-		}
-		d.pos = next
-		if !more(i) {
+		d.ahead, d.pos = append(d.ahead, e), e.next
+		if n > 0 && len(d.ahead) >= max(n, readAhead) {
 			return nil
 		}
 	}
 	d.end = true
 	return nil
-}
-
-// complete asks for what the listing left out of an entry.
-func (d *dir) complete(name string, e *vfs.Entry) (i info, err error) {
-	i = info{name, e.Attr}
-	if i.attr.Has(needed) {
-		return i, nil
-	}
-	f, h := d.fs, e.Handle
-	if h.IsZero() {
-		if h, i.attr, _, err = f.fs.Lookup(f.ctx, d.at.handle, name); err != nil || i.attr.Has(needed) {
-			return i, err
-		}
-	}
-	i.attr, err = f.fs.GetAttr(f.ctx, h, vfs.MaskV3)
-	return i, err
 }

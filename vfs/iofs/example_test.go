@@ -1,91 +1,89 @@
 package iofs_test
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
-	"net/http"
-	"net/http/httptest"
+	"os"
+	"strings"
 
 	"github.com/nfsbox/nfsbox/internal/memfs"
-	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/vfs/iofs"
 )
 
-// exampleTree stands for what nfsbox.Dial gives: a file system with a page in it.
-func exampleTree(ctx context.Context) (vfs.FS, vfs.Handle) {
-	f := memfs.New(memfs.Options{})
-	root, _, err := f.Root(ctx)
+// newFS stands for a file system on a server. That of nfsbox.Dial is used in the
+// same way.
+func newFS() *memfs.FS { return memfs.New(memfs.Options{}) }
+
+// Make a tree of a file system, write to it, and read it as any io/fs.FS.
+func ExampleRoot() {
+	tree, err := iofs.Root(context.Background(), newFS())
 	if err != nil {
 		log.Fatal(err)
 	}
-	file, _, err := f.Open(ctx, vfs.At{Dir: root, Name: "hello.txt"}, &vfs.OpenHow{
-		Access: vfs.ShareWrite,
-		Create: &vfs.CreateHow{Type: vfs.TypeReg, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o644}},
-	})
+	if err := tree.MkdirAll("plan/2027", 0o755); err != nil {
+		log.Fatal(err)
+	}
+	if err := tree.WriteFile("plan/2027/budget.csv", []byte("rent,1200\n"), 0o644); err != nil {
+		log.Fatal(err)
+	}
+
+	found, err := fs.Glob(tree, "plan/*/*.csv")
 	if err != nil {
 		log.Fatal(err)
 	}
-	var w vfs.Written
-	if _, err := vfs.WriteFull(ctx, file, []byte("hello, world"), 0, vfs.FileSync, &w); err != nil {
-		log.Fatal(err)
-	}
-	if err := file.Close(ctx); err != nil {
-		log.Fatal(err)
-	}
-	return f, root
+	fmt.Println(found)
+	// Output: [plan/2027/budget.csv]
 }
 
-// Serve a tree over HTTP.
-func ExampleNew_http() {
-	ctx := context.Background()
-	f, root := exampleTree(ctx)
-
-	server := httptest.NewServer(http.FileServerFS(iofs.New(ctx, f, root)))
-	defer server.Close()
-
-	response, err := http.Get(server.URL + "/hello.txt")
+// Append to a log. Close says whether all lines are on the server's disk.
+func ExampleFS_OpenFile() {
+	tree, err := iofs.Root(context.Background(), newFS())
 	if err != nil {
 		log.Fatal(err)
 	}
-	page, err := io.ReadAll(response.Body)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := response.Body.Close(); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(response.StatusCode, string(page))
-	// Output: 200 hello, world
-}
-
-// Write a tree into an archive.
-func ExampleNew_tar() {
-	ctx := context.Background()
-	f, root := exampleTree(ctx)
-
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	if err := w.AddFS(iofs.New(ctx, f, root)); err != nil {
-		log.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		log.Fatal(err)
-	}
-
-	r := tar.NewReader(&archive)
-	for {
-		header, err := r.Next()
-		if err == io.EOF {
-			break
-		}
+	for _, line := range []string{"begun\n", "done\n"} {
+		file, err := tree.OpenFile("log", os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(header.Name, header.Size)
+		if _, err := file.WriteString(line); err != nil {
+			log.Fatal(err)
+		}
+		if err := file.Close(); err != nil {
+			log.Fatal(err)
+		}
 	}
-	// Output: hello.txt 12
+
+	data, err := tree.ReadFile("log")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s", data)
+	// Output:
+	// begun
+	// done
+}
+
+// Copy between files. io.Copy moves large pieces, by ReadFrom and WriteTo.
+func ExampleFile_ReadFrom() {
+	tree, err := iofs.Root(context.Background(), newFS())
+	if err != nil {
+		log.Fatal(err)
+	}
+	file, err := tree.Create("copy")
+	if err != nil {
+		log.Fatal(err)
+	}
+	n, err := io.Copy(file, strings.NewReader("from anywhere"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(n)
+	// Output: 13
 }

@@ -2,133 +2,185 @@ package iofs
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math"
+	"path"
+	"sync"
+	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// regular is an open regular file.
-type regular struct {
-	fs   *FS
-	file vfs.File
-	info info
-	name string // as opened, for errors
-	off  int64
+// File is an open regular file, as os.File is one. All methods may be called
+// concurrently. Read, Write and Seek, which share an offset, wait for each other;
+// ReadAt and WriteAt do not. Calls end with the context of the FS that opened the
+// file.
+type File struct {
+	fs     *FS
+	file   vfs.File
+	handle vfs.Handle
+	name   string // as opened, for errors
+	access vfs.Share
+	append bool
+	stable vfs.Stability // of each write
+	opened vfs.Attr      // as it was when it was opened
+
+	offset  sync.Mutex // held by what reads and moves off
+	off     int64
+	commits chan struct{} // full while a commit is under way
+	state   sync.Mutex    // taken after the others, and not held over a call
+
+	// Guarded by state.
+	toldAt   time.Time // when opened was told; zero: it is not news any more
+	unstable unstable
+	failed   error // the first error of a write
+	closed   bool
 }
 
 var (
-	_ io.ReaderAt = (*regular)(nil)
-	_ io.Seeker   = (*regular)(nil)
-	_ io.WriterTo = (*regular)(nil)
+	_ fs.File           = (*File)(nil)
+	_ io.ReadSeekCloser = (*File)(nil)
+	_ io.ReaderAt       = (*File)(nil)
+	_ io.WriterTo       = (*File)(nil)
+	_ io.WriteSeeker    = (*File)(nil)
+	_ io.WriterAt       = (*File)(nil)
+	_ io.ReaderFrom     = (*File)(nil)
+	_ io.StringWriter   = (*File)(nil)
 )
 
-func (f *regular) fail(op string, err error) error {
-	return &fs.PathError{Op: op, Path: f.name, Err: err}
+// Name is the name as it was given to the call that opened the file.
+func (o *File) Name() string { return o.name }
+
+func (o *File) fail(op string, err error) error {
+	return &fs.PathError{Op: op, Path: o.name, Err: err}
 }
 
-// Stat describes the file as it was when it was opened.
-func (f *regular) Stat() (fs.FileInfo, error) {
-	if f.file == nil {
-		return nil, f.fail("stat", fs.ErrClosed)
+// use is nil if the file can be used in that way. That the context has ended would
+// not show in what is answered from memory below.
+func (o *File) use(access vfs.Share) error {
+	o.state.Lock()
+	defer o.state.Unlock()
+	switch {
+	case o.closed:
+		return fs.ErrClosed
+	case o.access&access != access:
+		return vfs.ErrAccess
 	}
-	return f.info, nil
+	return o.fs.ctx.Err()
 }
 
-func (f *regular) Read(p []byte) (int, error) {
-	n, err := f.ReadAt(p, f.off)
-	f.off += int64(n)
+// Stat describes the file as it is now, with all that was written. It asks the
+// server, but for the first Stat soon after opening, of a file to which nothing
+// has been written meanwhile: the server has just been asked then.
+func (o *File) Stat() (fs.FileInfo, error) {
+	if err := o.use(0); err != nil {
+		return nil, o.fail("stat", err)
+	}
+	attr, ok := o.news()
+	if !ok {
+		var err error
+		if attr, err = o.fs.fs.GetAttr(o.fs.ctx, o.handle, vfs.MaskV3); err != nil {
+			return nil, o.fail("stat", err)
+		}
+	}
+	return info{path.Base(o.name), attr}, nil
+}
+
+// news are the attributes that came with the open, once.
+func (o *File) news() (vfs.Attr, bool) {
+	o.state.Lock()
+	defer o.state.Unlock()
+	ok := time.Since(o.toldAt) <= trusted
+	o.toldAt = time.Time{}
+	return o.opened, ok
+}
+
+// size asks for the size of the file.
+func (o *File) size() (int64, error) {
+	attr, err := o.fs.fs.GetAttr(o.fs.ctx, o.handle, vfs.MaskSize)
+	switch {
+	case err != nil:
+		return 0, err
+	case !attr.Has(vfs.MaskSize):
+		return 0, fmt.Errorf("the server sends no size: %w", vfs.ErrServerFault)
+	case attr.Size > math.MaxInt64:
+		return 0, vfs.ErrFBig
+	}
+	return int64(attr.Size), nil
+}
+
+// Read reads the next bytes, and is io.EOF at the end.
+func (o *File) Read(p []byte) (int, error) {
+	n, err := o.next(p)
 	if n > 0 && errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return n, err
 }
 
-// ReadAt may be called concurrently.
-func (f *regular) ReadAt(p []byte, off int64) (int, error) {
-	switch {
-	case f.file == nil:
-		return 0, f.fail("read", fs.ErrClosed)
-	case off < 0:
-		return 0, f.fail("read", fs.ErrInvalid)
-	case len(p) == 0:
-		return 0, nil
+// next is Read, but tells at once that the bytes are the last.
+func (o *File) next(p []byte) (int, error) {
+	o.offset.Lock()
+	defer o.offset.Unlock()
+	n, eof, err := o.readAt(p, o.off)
+	o.off += int64(n)
+	if err == nil && eof {
+		err = io.EOF
 	}
-	n, eof, err := vfs.ReadFull(f.fs.ctx, f.file, p, uint64(off))
-	if err != nil {
-		return n, f.fail("read", err)
-	}
-	if eof && n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
+	return n, err
 }
 
-func (f *regular) Seek(offset int64, whence int) (int64, error) {
+// ReadAt reads from off until p is full; less, with io.EOF, is at the end.
+func (o *File) ReadAt(p []byte, off int64) (int, error) {
+	n, eof, err := o.readAt(p, off)
+	if err == nil && eof && n < len(p) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (o *File) readAt(p []byte, off int64) (n int, eof bool, err error) {
+	if err := o.use(vfs.ShareRead); err != nil {
+		return 0, false, o.fail("read", err)
+	}
+	if off < 0 {
+		return 0, false, o.fail("read", fs.ErrInvalid)
+	}
+	n, eof, err = vfs.ReadFull(o.fs.ctx, o.file, p, uint64(off))
+	if err != nil {
+		return n, false, o.fail("read", err)
+	}
+	return n, eof, nil
+}
+
+// Seek says where the next Read or Write begins. From the end it asks the server
+// for the size.
+func (o *File) Seek(offset int64, whence int) (int64, error) {
+	if err := o.use(0); err != nil {
+		return 0, o.fail("seek", err)
+	}
+	o.offset.Lock()
+	defer o.offset.Unlock()
+	var from int64
 	switch whence {
 	case io.SeekStart:
 	case io.SeekCurrent:
-		offset += f.off
+		from = o.off
 	case io.SeekEnd:
-		attr, err := f.size()
-		if err != nil {
-			return 0, f.fail("seek", err)
+		var err error
+		if from, err = o.size(); err != nil {
+			return 0, o.fail("seek", err)
 		}
-		offset += attr
 	default:
-		return 0, f.fail("seek", fs.ErrInvalid)
+		return 0, o.fail("seek", fs.ErrInvalid)
 	}
-	if offset < 0 {
-		return 0, f.fail("seek", fs.ErrInvalid)
+	if offset > math.MaxInt64-from || offset+from < 0 {
+		return 0, o.fail("seek", fs.ErrInvalid)
 	}
-	f.off = offset
-	return offset, nil
-}
-
-// size is that of the file, as it was when it was opened.
-func (f *regular) size() (int64, error) {
-	if f.file == nil {
-		return 0, fs.ErrClosed
-	}
-	if f.info.attr.Size > math.MaxInt64 {
-		return 0, vfs.ErrFBig
-	}
-	return int64(f.info.attr.Size), nil
-}
-
-// copyBuffer is how much WriteTo reads at once, in bytes.
-const copyBuffer = 1 << 20
-
-// WriteTo writes the file from where it stands to its end to w.
-func (f *regular) WriteTo(w io.Writer) (int64, error) {
-	buf := make([]byte, min(copyBuffer, f.info.attr.Size+1))
-	var total int64
-	for {
-		n, err := f.Read(buf)
-		m, werr := w.Write(buf[:n])
-		total += int64(m)
-		switch {
-		case werr != nil:
-			return total, werr
-		case errors.Is(err, io.EOF):
-			return total, nil
-		case err != nil:
-			return total, err
-		}
-	}
-}
-
-func (f *regular) Close() error {
-	if f.file == nil {
-		return f.fail("close", fs.ErrClosed)
-	}
-	err := f.file.Close(f.fs.ctx)
-	f.file = nil
-	if err != nil {
-		return f.fail("close", err)
-	}
-	return nil
+	o.off = from + offset
+	return o.off, nil
 }
 
 // other is what can be described and not read.

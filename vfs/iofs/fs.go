@@ -3,22 +3,41 @@ package iofs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
+	"math"
+	"os"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// FS is a tree as an io/fs.FS. It may be used concurrently; the files that it
-// opens may not, but for ReadAt. Errors are *fs.PathError around a [vfs.Status].
+// FS is a tree as an io/fs.FS, and what os has to change one. It may be used
+// concurrently.
 type FS struct {
 	ctx  context.Context
 	fs   vfs.FS
 	root vfs.Handle
+	who  identity
+	*shared
 }
+
+// shared is what all trees have in common that come from one New.
+type shared struct {
+	memory  memory
+	buffers buffers
+}
+
+// identity says for whom a view is: for the caller of As, or for whoever the
+// file system was a view of that New was given.
+type identity struct {
+	as     bool
+	caller *vfs.Caller
+}
+
+func (i identity) equal(o identity) bool { return i.as == o.as && i.caller.Equal(o.caller) }
 
 var (
 	_ fs.StatFS     = (*FS)(nil)
@@ -30,122 +49,159 @@ var (
 
 // New returns the tree under the directory root of f. ctx ends every call.
 func New(ctx context.Context, f vfs.FS, root vfs.Handle) *FS {
-	return &FS{ctx: ctx, fs: f, root: root}
+	return &FS{ctx: ctx, fs: f, root: root, shared: new(shared)}
 }
 
-// WithContext returns the same tree under another context.
-func (f *FS) WithContext(ctx context.Context) *FS { return New(ctx, f.fs, f.root) }
-
-// Open opens a file or a directory. What is neither (a device, a pipe) can be
-// opened and stat'ed, and not read.
-func (f *FS) Open(name string) (fs.File, error) {
-	at, err := f.walk("open", name, true)
+// Root returns the whole of f. ctx ends every call.
+func Root(ctx context.Context, f vfs.FS) (*FS, error) {
+	root, _, err := f.Root(ctx)
 	if err != nil {
 		return nil, err
 	}
-	switch at.attr.Type {
-	case vfs.TypeDir:
-		return &dir{fs: f, at: at, name: name}, nil
-	case vfs.TypeReg:
-		file, opened, err := f.fs.Open(f.ctx, vfs.At{H: at.handle}, &vfs.OpenHow{Access: vfs.ShareRead})
+	return New(ctx, f, root), nil
+}
+
+// WithContext returns the same tree under another context.
+func (f *FS) WithContext(ctx context.Context) *FS {
+	view := *f
+	view.ctx = ctx
+	return &view
+}
+
+// As returns the same tree as another caller sees it. c is not changed
+// afterwards; nil is the caller that the file system itself runs as.
+func (f *FS) As(c *vfs.Caller) *FS {
+	view := *f
+	view.fs, view.who = f.fs.As(c), identity{true, c}
+	return &view
+}
+
+// Open opens a file or a directory for reading. What it returns is a [*File], a
+// fs.ReadDirFile, or, for what is neither (a device, a pipe), something that can
+// be described and not read.
+func (f *FS) Open(name string) (fs.File, error) {
+	var opened fs.File
+	err := f.at("open", name, object, func(w *walker) error {
+		at, err := w.described()
 		if err != nil {
-			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+			return err
 		}
-		if opened.Attr.Has(needed) {
-			at.attr = opened.Attr
+		at.name = path.Base(name)
+		switch at.attr.Type {
+		case vfs.TypeDir:
+			opened = &dir{fs: f, at: at, name: name}
+		case vfs.TypeReg:
+			opened, err = f.openFound(name, at, os.O_RDONLY)
+		default:
+			opened = &other{info{at.name, at.attr}}
 		}
-		return &regular{fs: f, file: file, info: info{at.name, at.attr}, name: name}, nil
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return &other{info{at.name, at.attr}}, nil
+	return opened, nil
 }
 
 // Stat describes what name leads to, links followed.
-func (f *FS) Stat(name string) (fs.FileInfo, error) { return f.stat("stat", name, true) }
+func (f *FS) Stat(name string) (fs.FileInfo, error) { return f.stat("stat", name, object) }
 
 // Lstat describes name itself.
-func (f *FS) Lstat(name string) (fs.FileInfo, error) { return f.stat("lstat", name, false) }
+func (f *FS) Lstat(name string) (fs.FileInfo, error) { return f.stat("lstat", name, itself) }
 
-func (f *FS) stat(op, name string, follow bool) (fs.FileInfo, error) {
-	at, err := f.walk(op, name, follow)
+func (f *FS) stat(op, name string, g goal) (fs.FileInfo, error) {
+	at, err := f.find(op, name, g)
 	if err != nil {
 		return nil, err
 	}
 	return info{at.name, at.attr}, nil
 }
 
-// ReadLink returns the target of a symbolic link, as it is.
-func (f *FS) ReadLink(name string) (string, error) {
-	at, err := f.walk("readlink", name, false)
-	if err != nil {
-		return "", err
-	}
-	if at.attr.Type != vfs.TypeSymlink {
-		return "", &fs.PathError{Op: "readlink", Path: name, Err: vfs.ErrInval}
-	}
-	target, _, err := f.fs.Readlink(f.ctx, at.handle)
-	if err != nil {
-		return "", &fs.PathError{Op: "readlink", Path: name, Err: err}
-	}
-	return target, nil
+// ReadLink returns the target of a symbolic link, byte for byte.
+func (f *FS) ReadLink(name string) (target string, err error) {
+	err = f.at("readlink", name, itself, func(w *walker) error {
+		at, err := w.described()
+		if err == nil && at.attr.Type != vfs.TypeSymlink {
+			err = vfs.ErrInval
+		}
+		if err == nil {
+			target, _, err = f.fs.Readlink(f.ctx, at.handle)
+		}
+		return err
+	})
+	return target, err
 }
 
-// ReadDir returns all entries of a directory, by name. A directory too large to
-// be held is better opened, and its ReadDir(n) called.
-func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
-	at, err := f.walk("readdir", name, true)
-	if err != nil {
-		return nil, err
-	}
-	if at.attr.Type != vfs.TypeDir {
-		return nil, &fs.PathError{Op: "readdir", Path: name, Err: vfs.ErrNotDir}
-	}
-	d := dir{fs: f, at: at, name: name}
-	entries, err := d.ReadDir(-1)
+// ReadDir returns all entries of a directory, by name. One too large to be held
+// is better listed by [FS.Entries].
+func (f *FS) ReadDir(name string) (entries []fs.DirEntry, err error) {
+	err = f.at("readdir", name, directory, func(w *walker) error {
+		entries = entries[:0]
+		for e, err := range f.list(w.here().handle, vfs.Pos{}) {
+			if err != nil {
+				return err
+			}
+			entries = append(entries, e)
+		}
+		return nil
+	})
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, err
 }
 
-// maxPresized bounds how much ReadFile allocates on the word of a server. A
-// longer file makes it grow as the bytes come.
-const maxPresized = 1 << 20
+// maxPresized bounds how much ReadFile allocates on the word of a server, and
+// presizeFactor how many times what has come it then allocates for what is said
+// to be still to come.
+const (
+	maxPresized   = 1 << 20
+	presizeFactor = 8
+)
 
 // ReadFile returns the contents of a file.
 func (f *FS) ReadFile(name string) ([]byte, error) {
-	file, err := f.Open(name)
+	r, err := f.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
-	r, ok := file.(*regular)
-	if !ok {
-		return nil, errors.Join(&fs.PathError{Op: "read", Path: name, Err: vfs.ErrIsDir}, file.Close())
+	data, err := r.readAll()
+	if cerr := r.Close(); err == nil {
+		err = cerr
 	}
-	buf := make([]byte, 0, min(r.info.attr.Size, maxPresized)+512)
+	return data, err
+}
+
+func (o *File) readAll() ([]byte, error) {
+	if o.opened.Size >= math.MaxInt {
+		return nil, o.fail("read", vfs.ErrFBig)
+	}
+	size := o.opened.Size + 1 // so that the end is seen
+	buf := make([]byte, 0, min(size, maxPresized))
 	for {
-		n, rerr := r.Read(buf[len(buf):cap(buf)])
+		n, err := o.next(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
-		if rerr != nil {
-			if errors.Is(rerr, io.EOF) {
-				rerr = nil
-			}
-			return buf, errors.Join(rerr, r.Close())
+		if errors.Is(err, io.EOF) {
+			return buf, nil
 		}
-		if len(buf) == cap(buf) {
-			buf = slices.Grow(buf, cap(buf))
+		if err != nil {
+			return buf, err
+		}
+		if have := uint64(len(buf)); have == uint64(cap(buf)) {
+			left := max(size, have) - have // 0: the file has grown
+			buf = slices.Grow(buf, int(min(max(left, have), presizeFactor*have)))
 		}
 	}
 }
 
-// Sub returns the tree under name.
+// Sub returns the tree under name, as a *FS. Links do not lead out of it.
 func (f *FS) Sub(name string) (fs.FS, error) {
-	at, err := f.walk("sub", name, true)
+	at, err := f.find("sub", name, object)
 	if err != nil {
 		return nil, err
 	}
 	if at.attr.Type != vfs.TypeDir {
 		return nil, &fs.PathError{Op: "sub", Path: name, Err: vfs.ErrNotDir}
 	}
-	return New(f.ctx, f.fs, at.handle), nil
+	view := *f
+	view.root = at.handle
+	return &view, nil
 }
-
-// errEscapes says that a symbolic link leads out of the tree.
-var errEscapes = fmt.Errorf("symbolic link leads out of the tree: %w", vfs.ErrAccess)

@@ -7,20 +7,20 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// info describes an object. It is a fs.FileInfo and a fs.DirEntry.
+// info describes an object.
 type info struct {
 	name string
 	attr vfs.Attr
 }
 
-func (i info) Name() string               { return i.name }
-func (i info) Size() int64                { return int64(min(i.attr.Size, 1<<63-1)) }
-func (i info) Mode() fs.FileMode          { return FileMode(&i.attr) }
-func (i info) ModTime() time.Time         { return i.attr.Mtime }
-func (i info) IsDir() bool                { return i.attr.Type == vfs.TypeDir }
-func (i info) Type() fs.FileMode          { return i.Mode().Type() }
-func (i info) Info() (fs.FileInfo, error) { return i, nil }
-func (i info) String() string             { return fs.FormatFileInfo(i) }
+var _ fs.FileInfo = info{}
+
+func (i info) Name() string       { return i.name }
+func (i info) Size() int64        { return int64(min(i.attr.Size, 1<<63-1)) }
+func (i info) Mode() fs.FileMode  { return FileMode(&i.attr) }
+func (i info) ModTime() time.Time { return i.attr.Mtime }
+func (i info) IsDir() bool        { return i.attr.Type == vfs.TypeDir }
+func (i info) String() string     { return fs.FormatFileInfo(i) }
 
 // Sys returns the *vfs.Attr.
 func (i info) Sys() any { return &i.attr }
@@ -36,6 +36,11 @@ var typeBits = [...]fs.FileMode{
 	vfs.TypeFIFO:    fs.ModeNamedPipe,
 }
 
+var specialBits = [...]struct {
+	bit  uint32
+	mode fs.FileMode
+}{{0o4000, fs.ModeSetuid}, {0o2000, fs.ModeSetgid}, {0o1000, fs.ModeSticky}}
+
 // FileMode is the type and permissions in a, as io/fs writes them.
 func FileMode(a *vfs.Attr) fs.FileMode {
 	m := fs.FileMode(a.Mode & 0o777)
@@ -44,13 +49,22 @@ func FileMode(a *vfs.Attr) fs.FileMode {
 	} else {
 		m |= fs.ModeIrregular
 	}
-	for _, b := range [...]struct {
-		bit  uint32
-		mode fs.FileMode
-	}{{0o4000, fs.ModeSetuid}, {0o2000, fs.ModeSetgid}, {0o1000, fs.ModeSticky}} {
+	for _, b := range specialBits {
 		if a.Mode&b.bit != 0 {
 			m |= b.mode
 		}
 	}
 	return m
+}
+
+// modeBits is what vfs calls the permissions in m, with set-uid, set-gid and
+// sticky.
+func modeBits(m fs.FileMode) uint32 {
+	bits := uint32(m.Perm())
+	for _, b := range specialBits {
+		if m&b.mode != 0 {
+			bits |= b.bit
+		}
+	}
+	return bits
 }

@@ -79,14 +79,49 @@ func (m *tree) file(path, contents string) {
 	}
 }
 
+// split is the directory that holds path, and the name there.
+func (m *tree) split(path string) (dir vfs.Handle, name string) {
+	m.tb.Helper()
+	parent, name, ok := strings.Cut(path, "/")
+	if !ok {
+		return m.root(), path
+	}
+	h, _, _, err := m.fs.Lookup(context.Background(), m.root(), parent)
+	if err != nil {
+		m.tb.Fatal(err)
+	}
+	return h, name
+}
+
+// rename and remove are what another client does.
+func (m *tree) rename(from, to string) {
+	m.tb.Helper()
+	a, from := m.split(from)
+	b, to := m.split(to)
+	if _, _, err := m.fs.Rename(context.Background(), a, from, b, to); err != nil {
+		m.tb.Fatal(err)
+	}
+}
+
+func (m *tree) remove(path string, isDir bool) {
+	m.tb.Helper()
+	dir, name := m.split(path)
+	if _, err := m.fs.Remove(context.Background(), dir, name, isDir); err != nil {
+		m.tb.Fatal(err)
+	}
+}
+
 func (m *tree) io() *iofs.FS { return iofs.New(context.Background(), m.fs, m.root()) }
 
-func sample(tb testing.TB) *tree {
+func sample(tb testing.TB) *tree { return sampleOf(tb, 200_000) }
+
+// sampleOf is sample with a large file of so many times 16 bytes.
+func sampleOf(tb testing.TB, n int) *tree {
 	m := newTree(tb)
 	m.file("hello.txt", "hello, world\n")
 	m.dir("docs")
 	m.dir("docs/empty")
-	m.file("docs/big", strings.Repeat("0123456789abcdef", 200_000))
+	m.file("docs/big", strings.Repeat("0123456789abcdef", n))
 	m.file("docs/none", "")
 	m.link("docs/same", "big")
 	m.link("here", "docs")
@@ -94,7 +129,7 @@ func sample(tb testing.TB) *tree {
 }
 
 func TestFS(t *testing.T) {
-	m := sample(t)
+	m := sampleOf(t, 500) // TestFS reads it byte by byte
 	if err := fstest.TestFS(m.io(), "hello.txt", "docs/big", "docs/none", "docs/same", "here", "docs/empty"); err != nil {
 		t.Fatal(err)
 	}
@@ -145,6 +180,8 @@ func TestErrors(t *testing.T) {
 		{func() error { _, err := f.Open("nowhere"); return err }, fs.ErrNotExist},
 		{func() error { _, err := f.Open("../x"); return err }, fs.ErrInvalid},
 		{func() error { _, err := f.Open("hello.txt/x"); return err }, syscall.ENOTDIR},
+		{func() error { _, err := f.Open(strings.Repeat("docs/", vfs.MaxPath/5) + "x"); return err }, syscall.ENAMETOOLONG},
+		{func() error { _, err := f.Open(strings.Repeat("n", vfs.MaxName+1)); return err }, syscall.ENAMETOOLONG},
 		{func() error { _, err := f.ReadDir("hello.txt"); return err }, syscall.ENOTDIR},
 		{func() error { _, err := f.ReadFile("docs"); return err }, syscall.EISDIR},
 		{func() error { _, err := f.ReadLink("docs"); return err }, fs.ErrInvalid},
@@ -197,14 +234,37 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestUnsayableNames: what io/fs has no name for is left out.
-func TestUnsayableNames(t *testing.T) {
+// TestOddNames: what is not UTF-8 is shown, and found again.
+func TestOddNames(t *testing.T) {
 	m := newTree(t)
-	m.file("plain", "")
-	m.file("latin\xe9", "")
-	entries, err := m.io().ReadDir(".")
-	if err != nil || len(entries) != 1 || entries[0].Name() != "plain" {
-		t.Errorf("%v, %v", entries, err)
+	names := []string{"plain", "latin\xe9", "\xff\xfe", "quote\u201bE9", "\u201b", "tab\tnew\nline", "caf\u00e9", "..."}
+	for _, name := range names {
+		m.file(name, "in "+name)
+		m.dir("d" + name)
+		m.file("d"+name+"/"+name, "")
+	}
+	f := m.io()
+	entries, err := f.ReadDir(".")
+	if err != nil || len(entries) != 2*len(names) {
+		t.Fatalf("%v, %v", entries, err)
+	}
+	var all []string
+	err = fs.WalkDir(f, ".", func(path string, d fs.DirEntry, err error) error {
+		all = append(all, path)
+		return err
+	})
+	if err != nil || len(all) != 1+3*len(names) {
+		t.Errorf("WalkDir: %q, %v", all, err)
+	}
+	if err := fstest.TestFS(f, all[1:]...); err != nil {
+		t.Error(err)
+	}
+	m.file("back\\slash", "") // which TestFS does not like, and io/fs allows
+	if info, err := f.Stat("back\\slash"); err != nil || info.Name() != "back\\slash" {
+		t.Errorf("%v, %v", info, err)
+	}
+	if b, err := f.ReadFile("latin\u201bE9"); err != nil || string(b) != "in latin\xe9" {
+		t.Errorf("%q, %v", b, err)
 	}
 }
 

@@ -1,10 +1,13 @@
 package iofs
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -19,42 +22,121 @@ type found struct {
 	name   string // the last part of the path that was asked for
 }
 
+// place is where a name is, or could be.
+type place struct {
+	dir  vfs.Handle
+	name string // as the server knows it
+}
+
+// goal says what a walk looks for.
+type goal uint8
+
+const (
+	object    goal = iota // what the path leads to, links followed
+	itself                // what has the name, be it a link
+	directory             // a directory, by its handle alone: it may be remembered
+	parent                // the directory that has the path's last part, or could have it
+	possible              // object, or the place where there is none
+)
+
 // walker is a path half walked. Unlike [vfs.Resolve] it remembers the
 // directories that it came through, so that ".." never asks what is above the
 // root.
 type walker struct {
-	f      *FS
-	follow bool
-	dirs   []found // from the root to where the walk stands
-	rest   []string
-	links  int
+	f       *FS
+	goal    goal
+	recall  bool    // directories may be remembered
+	dirs    []found // from the root to where the walk stands
+	rest    []string
+	links   int
+	recalls int   // directories that were remembered
+	last    place // of the path's last part, where there is or could be something
+	absent  bool  // possible: there is nothing
 }
 
-// walk follows name; errors name op and name.
-func (f *FS) walk(op, name string, follow bool) (found, error) {
-	if !fs.ValidPath(name) {
-		return found{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+// at calls do with where name leads. If that fails and may have failed for what
+// was remembered, both are done again with nothing remembered: memory saves
+// calls, and never makes an error. Errors name op and name.
+func (f *FS) at(op, name string, g goal, do func(*walker) error) error {
+	err := f.try(name, g, do)
+	if err != nil {
+		return &fs.PathError{Op: op, Path: name, Err: err}
 	}
-	w := walker{f: f, follow: follow, dirs: []found{{handle: f.root}}}
-	if name != "." {
-		w.rest = strings.Split(name, "/")
+	return nil
+}
+
+func (f *FS) try(name string, g goal, do func(*walker) error) error {
+	if !fs.ValidPath(name) || g == parent && name == "." {
+		return fs.ErrInvalid
 	}
+	wire := unquote(name)
+	if len(wire) > vfs.MaxPath {
+		return vfs.ErrNameTooLong
+	}
+	w := f.walker(wire, g, true)
+	err := w.run(do)
+	if err != nil && w.recalls > 0 && misled(err) {
+		err = f.walker(wire, g, false).run(do)
+	}
+	return err
+}
+
+// misled reports whether err is one that a directory can lead to that is not
+// any more where it was. Nothing has been changed then.
+func misled(err error) bool {
+	if errors.Is(err, vfs.ErrUnknownOutcome) {
+		return false
+	}
+	switch s, _ := vfs.StatusOf(err); s {
+	case vfs.ErrNoEnt, vfs.ErrStale, vfs.ErrBadHandle, vfs.ErrNotDir, vfs.ErrAccess, vfs.ErrPerm:
+		return true
+	}
+	return false
+}
+
+func (f *FS) walker(wire string, g goal, recall bool) *walker {
+	w := &walker{f: f, goal: g, recall: recall, dirs: []found{{handle: f.root}}, rest: strings.Split(wire, "/")}
+	if g == parent {
+		n := len(w.rest) - 1
+		w.last.name = w.rest[n]
+		w.rest = w.rest[:n]
+	}
+	return w
+}
+
+func (w *walker) run(do func(*walker) error) error {
 	for len(w.rest) > 0 {
 		part := w.rest[0]
 		w.rest = w.rest[1:]
 		if err := w.step(part); err != nil {
-			return found{}, &fs.PathError{Op: op, Path: name, Err: err}
+			return err
 		}
 	}
-	at := w.dirs[len(w.dirs)-1]
-	if !at.attr.Has(needed) {
-		var err error
-		if at.attr, err = f.fs.GetAttr(f.ctx, at.handle, vfs.MaskV3); err != nil {
-			return found{}, &fs.PathError{Op: op, Path: name, Err: err}
-		}
+	if w.goal == parent {
+		w.last.dir = w.here().handle
 	}
+	return do(w)
+}
+
+func (w *walker) here() *found { return &w.dirs[len(w.dirs)-1] }
+
+// find is where name leads, with its attributes.
+func (f *FS) find(op, name string, g goal) (at found, err error) {
+	err = f.at(op, name, g, func(w *walker) (err error) {
+		at, err = w.described()
+		return err
+	})
 	at.name = path.Base(name)
-	return at, nil
+	return at, err
+}
+
+// described is where the walk has ended, with its attributes.
+func (w *walker) described() (at found, err error) {
+	at = *w.here()
+	if !at.attr.Has(needed) {
+		at.attr, err = w.f.fs.GetAttr(w.f.ctx, at.handle, vfs.MaskV3)
+	}
+	return at, err
 }
 
 func (w *walker) step(part string) error {
@@ -68,22 +150,52 @@ func (w *walker) step(part string) error {
 		w.dirs = w.dirs[:len(w.dirs)-1]
 		return nil
 	}
-	f := w.f
-	h, attr, _, err := f.fs.Lookup(f.ctx, w.dirs[len(w.dirs)-1].handle, part)
+	f, dir, last := w.f, w.here().handle, len(w.rest) == 0
+	if w.recall && (!last || w.goal == directory || w.goal == parent) {
+		if h, ok := f.memory.recall(dir, part, f.who); ok {
+			w.recalls++
+			w.dirs = append(w.dirs, found{handle: h})
+			return nil
+		}
+	}
+	if last && w.goal != parent {
+		w.last = place{dir, part}
+	}
+	at, err := f.lookup(dir, part)
+	if last && w.goal == possible && errors.Is(err, vfs.ErrNoEnt) {
+		w.absent = true
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	if !attr.Has(needed) {
-		if attr, err = f.fs.GetAttr(f.ctx, h, vfs.MaskV3); err != nil {
-			return err
-		}
+	if at.attr.Type == vfs.TypeSymlink && (w.goal != itself || !last) {
+		return w.link(at.handle)
 	}
-	if attr.Type == vfs.TypeSymlink && (w.follow || len(w.rest) > 0) {
-		return w.link(h)
-	}
-	w.dirs = append(w.dirs, found{handle: h, attr: attr})
+	w.dirs = append(w.dirs, at)
 	return nil
 }
+
+// lookup asks for a name, and remembers it if it is a directory's.
+func (f *FS) lookup(dir vfs.Handle, name string) (at found, err error) {
+	asked := time.Now()
+	at.handle, at.attr, _, err = f.fs.Lookup(f.ctx, dir, name)
+	if err != nil {
+		return at, err
+	}
+	if !at.attr.Has(needed) {
+		if at.attr, err = f.fs.GetAttr(f.ctx, at.handle, vfs.MaskV3); err != nil {
+			return at, err
+		}
+	}
+	if at.attr.Type == vfs.TypeDir {
+		f.memory.note(dir, name, at.handle, f.who, asked)
+	}
+	return at, nil
+}
+
+// errEscapes says that a symbolic link leads out of the tree.
+var errEscapes = fmt.Errorf("symbolic link leads out of the tree: %w", vfs.ErrAccess)
 
 // link puts the target of the symbolic link h in front of what is left.
 func (w *walker) link(h vfs.Handle) error {

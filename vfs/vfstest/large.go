@@ -18,7 +18,7 @@ var largeTests = []test{
 // The sizes of these tests: a file whose offsets do not fit 32 bits, and
 // directories that do not fit a page.
 const (
-	farOff     = 5 << 30
+	farOff     = uint64(5 << 30)
 	manyFiles  = 3000
 	someFiles  = 400
 	smallBytes = 1024

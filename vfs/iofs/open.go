@@ -1,0 +1,178 @@
+package iofs
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// knownFlags are those that OpenFile understands.
+const knownFlags = os.O_RDONLY | os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREATE | os.O_EXCL | os.O_SYNC | os.O_TRUNC
+
+// OpenFile opens a regular file as os.OpenFile does, links followed. flag is one
+// of os.O_RDONLY, O_WRONLY and O_RDWR, with any of these:
+//
+//   - O_CREATE makes the file if there is none, with the mode perm: there is no
+//     umask on this side.
+//   - O_EXCL, with O_CREATE: there must be none, nor a link. Of all clients that
+//     try, one succeeds, also if replies are lost on the way (an exclusive CREATE,
+//     RFC 1813, section 3.3.8).
+//   - O_TRUNC empties it.
+//   - O_APPEND makes each Write begin at the end of the file, for which it asks
+//     the server. NFS cannot do both in one step: what two clients append at the
+//     same moment can be written one over the other.
+//   - O_SYNC makes each Write return when it is on the server's disk.
+//
+// Any other flag, and O_TRUNC without the right to write, is vfs.ErrInval. An
+// NFSv3 server is not asked whether the file may be read or written: that shows
+// with the first Read, and at the latest with Sync or Close.
+func (f *FS) OpenFile(name string, flag int, perm fs.FileMode) (file *File, err error) {
+	if shares(flag) == 0 || flag&^knownFlags != 0 || flag&os.O_TRUNC != 0 && shares(flag)&vfs.ShareWrite == 0 {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: vfs.ErrInval}
+	}
+	open := func(w *walker) error {
+		at, err := w.described()
+		if err != nil {
+			return err
+		}
+		at.name = path.Base(name)
+		file, err = f.openFound(name, at, flag)
+		return err
+	}
+	if flag&os.O_CREATE == 0 {
+		err = f.at("open", name, object, open)
+		return file, err
+	}
+	create := func(w *walker) error {
+		file, err = f.create(name, w.last, flag, perm)
+		return err
+	}
+	err = f.at("open", name, parent, create)
+	if flag&os.O_EXCL != 0 || !errors.Is(err, vfs.ErrExist) {
+		return file, err
+	}
+	// A link is in the way: the file is to be where it leads.
+	err = f.at("open", name, possible, func(w *walker) error {
+		if w.absent {
+			return create(w)
+		}
+		return open(w)
+	})
+	return file, err
+}
+
+// Create opens a file for reading and writing, and makes or empties it. Its mode
+// is 0644, as there is no umask here that would take rights from 0666, unless it
+// was there before.
+func (f *FS) Create(name string) (*File, error) {
+	return f.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+}
+
+// shares are the accesses in flag; none is no possible combination.
+func shares(flag int) vfs.Share {
+	switch flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR) {
+	case os.O_RDONLY:
+		return vfs.ShareRead
+	case os.O_WRONLY:
+		return vfs.ShareWrite
+	case os.O_RDWR:
+		return vfs.ShareRead | vfs.ShareWrite
+	}
+	return 0
+}
+
+// openFound opens what a walk has found.
+func (f *FS) openFound(name string, at found, flag int) (*File, error) {
+	switch at.attr.Type {
+	case vfs.TypeReg:
+	case vfs.TypeDir:
+		return nil, vfs.ErrIsDir
+	default:
+		return nil, vfs.ErrInval
+	}
+	how := &vfs.OpenHow{Access: shares(flag), Trunc: flag&os.O_TRUNC != 0}
+	file, opened, err := f.fs.Open(f.ctx, vfs.At{H: at.handle}, how)
+	if err != nil {
+		return nil, err
+	}
+	if !opened.Attr.Has(needed) && !how.Trunc {
+		opened.Attr = at.attr
+	}
+	return f.newFile(name, file, &opened, flag), nil
+}
+
+// create opens what is at a place, and makes it first if need be.
+func (f *FS) create(name string, at place, flag int, perm fs.FileMode) (*File, error) {
+	how := &vfs.OpenHow{Access: shares(flag), Trunc: flag&os.O_TRUNC != 0, Create: &vfs.CreateHow{
+		Type: vfs.TypeReg,
+		Mode: vfs.CreateUnchecked,
+		Set:  vfs.SetAttr{Valid: vfs.MaskMode, Mode: modeBits(perm)},
+	}}
+	if flag&os.O_EXCL != 0 {
+		return f.createExclusive(name, at, flag, how)
+	}
+	file, opened, err := f.fs.Open(f.ctx, vfs.At{Dir: at.dir, Name: at.name}, how)
+	if err != nil {
+		return nil, err
+	}
+	return f.newFile(name, file, &opened, flag), nil
+}
+
+// createExclusive makes a file that was not there. A server may keep the verifier
+// in the new file's times, so that they are to be set with the mode, after it.
+func (f *FS) createExclusive(name string, at place, flag int, how *vfs.OpenHow) (*File, error) {
+	exclusive := vfs.CreateHow{Type: vfs.TypeReg, Mode: vfs.CreateExclusive}
+	rand.Read(exclusive.Verf[:])
+	how.Trunc = false
+	set := how.Create.Set
+	set.Valid |= vfs.MaskAtime | vfs.MaskMtime
+	set.AtimeNow, set.MtimeNow = true, true
+
+	guarded := how.Create
+	how.Create = &exclusive
+	where := vfs.At{Dir: at.dir, Name: at.name}
+	file, opened, err := f.fs.Open(f.ctx, where, how)
+	if errors.Is(err, vfs.ErrNotSupp) {
+		guarded.Mode = vfs.CreateGuarded
+		how.Create = guarded
+		if file, opened, err = f.fs.Open(f.ctx, where, how); err == nil {
+			return f.newFile(name, file, &opened, flag), nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	wcc, err := f.fs.SetAttr(f.ctx, opened.H, &set, nil)
+	if err != nil {
+		_, rerr := f.fs.Remove(f.ctx, at.dir, at.name, false)
+		return nil, errors.Join(err, rerr, file.Close(f.ctx))
+	}
+	opened.Attr = wcc.After
+	return f.newFile(name, file, &opened, flag), nil
+}
+
+func (f *FS) newFile(name string, file vfs.File, opened *vfs.Opened, flag int) *File {
+	o := &File{
+		fs:     f,
+		file:   file,
+		handle: opened.H,
+		name:   name,
+		access: shares(flag),
+		append: flag&os.O_APPEND != 0,
+		opened: opened.Attr,
+
+		commits: make(chan struct{}, 1),
+	}
+	if flag&os.O_SYNC != 0 {
+		o.stable = vfs.FileSync
+	}
+	if opened.Attr.Has(needed) {
+		o.toldAt = time.Now()
+	}
+	return o
+}
