@@ -1,8 +1,11 @@
 package nfsbox
 
 import (
+	"errors"
+
 	"github.com/nfsbox/nfsbox/internal/nfsclient"
 	"github.com/nfsbox/nfsbox/internal/writeback"
+	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -20,36 +23,26 @@ func (c *Client) FS() vfs.FS { return c.fs }
 // exist; "" is the root itself.
 func (c *Client) Target() string { return c.conn.Target() }
 
-// Stats are counters of a client. All but InFlight only grow.
-type Stats struct {
-	RPCs        uint64 // calls made
-	Retransmits uint64 // calls sent again
-	Timeouts    uint64 // tries that got no reply in time
-	Cancelled   uint64 // calls given up by their caller
-	Reconnects  uint64
-	BytesIn     uint64 // received
-	BytesOut    uint64 // sent
-	InFlight    int    // calls under way
-	Dirty       int64  // memory, in bytes, of what was written and is not yet known to be stable
+// Raw is the way to the server below the file system, for a program that calls
+// procedures of the protocol itself: those of package proto/nfs3, and of other
+// programs that the server has at the same port. Calls go over the client's own
+// connections, and are neither limited nor judged.
+type Raw struct {
+	RPC  *oncrpc.Client // the Client's, which closes it
+	Auth oncrpc.Auth    // the credential of the client's caller
+	Root vfs.Handle     // of the directory that FS is rooted at
 }
 
-// Stats returns the counters since Dial.
-func (c *Client) Stats() Stats {
-	s := c.conn.Stats()
-	return Stats{
-		RPCs:        s.Calls,
-		Retransmits: s.Retransmits,
-		Timeouts:    s.Timeouts,
-		Cancelled:   s.Cancelled,
-		Reconnects:  s.Reconnects,
-		BytesIn:     s.BytesIn,
-		BytesOut:    s.BytesOut,
-		InFlight:    s.InFlight,
-		Dirty:       c.fs.Dirty(),
-	}
+// Raw returns the way to the server. It is valid until Close.
+func (c *Client) Raw() Raw {
+	rpc, auth := c.conn.Raw()
+	return Raw{RPC: rpc, Auth: auth, Root: c.conn.Root()}
 }
 
 // Close ends the client. Files are to be closed before: what they have not made
-// stable is lost, as it would be in a crash. The server is told, if it answers
-// within two seconds.
-func (c *Client) Close() error { return c.conn.Close() }
+// stable is lost, as it would be in a crash, and the error says how much that is.
+// The server is told, if it answers within two seconds.
+func (c *Client) Close() error {
+	err := c.fs.Close()
+	return errors.Join(err, c.conn.Close())
+}

@@ -3,7 +3,6 @@ package nfsbox
 import (
 	"context"
 	"math"
-	"net"
 	"os"
 
 	"github.com/nfsbox/nfsbox/internal/nfsclient"
@@ -15,42 +14,6 @@ import (
 // nobody is who is asking where the system has no user numbers, as in libnfs.
 const nobody = 65534
 
-// Option changes how Dial works. Where a URL says the same, the Option holds.
-type Option func(*config)
-
-// config is what Dial goes by.
-type config struct{ nfsclient.Options }
-
-// WithCaller says who is asking. Of the caller's groups the first 16 are sent.
-func WithCaller(c vfs.Caller) Option {
-	return func(o *config) { o.FS.Caller = c }
-}
-
-// WithDialer makes connections with dial, which has the type of
-// net.Dialer.DialContext and is called with "tcp" and "host:port". The arguments
-// of the URL that are about sockets then have no effect.
-func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
-	return func(o *config) { o.Dial = dial }
-}
-
-// WithMachineName says what this host is called in credentials; the default is
-// its host name. More than 255 bytes are an error of Dial.
-func WithMachineName(name string) Option {
-	return func(o *config) { o.FS.Machine = name }
-}
-
-// WithRand takes random bytes (call numbers, hidden names, pauses) from fill
-// instead of crypto/rand. It is called concurrently.
-func WithRand(fill func(p []byte)) Option {
-	return func(o *config) { o.Rand = fill }
-}
-
-// WithReadOnly makes whatever changes something vfs.ErrROFS, as readonly in the
-// URL does.
-func WithReadOnly() Option {
-	return func(o *config) { o.FS.ReadOnly = true }
-}
-
 // Dial mounts what the URL names, a directory or something in one, and returns
 // the client. The directory must exist. ctx bounds Dial itself, not the client.
 func Dial(ctx context.Context, rawURL string, opts ...Option) (*Client, error) {
@@ -58,11 +21,11 @@ func Dial(ctx context.Context, rawURL string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := nfsclient.Mount(ctx, o)
+	conn, err := nfsclient.Mount(ctx, o.Options)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{conn: conn, fs: writeback.New(conn.FS(), writeback.Options{})}, nil
+	return &Client{conn: conn, fs: writeback.New(conn.FS(), o.buffers)}, nil
 }
 
 // Export is a directory that a server offers to its clients.
@@ -77,7 +40,7 @@ func Exports(ctx context.Context, rawURL string, opts ...Option) ([]Export, erro
 	if err != nil {
 		return nil, err
 	}
-	list, err := nfsclient.Exports(ctx, o)
+	list, err := nfsclient.Exports(ctx, o.Options)
 	exports := make([]Export, len(list))
 	for i, e := range list {
 		exports[i] = Export(e)
@@ -86,12 +49,12 @@ func Exports(ctx context.Context, rawURL string, opts ...Option) ([]Export, erro
 }
 
 // options is what the URL and the Options ask for together.
-func options(rawURL string, opts []Option) (nfsclient.Options, error) {
+func options(rawURL string, opts []Option) (*config, error) {
 	u, err := ParseURL(rawURL)
 	if err != nil {
-		return nfsclient.Options{}, err
+		return nil, err
 	}
-	o := config{nfsclient.Options{
+	o := &config{maxLoad: u.MaxLoad, debug: u.Debug > 0, buffers: buffers(u), Options: nfsclient.Options{
 		Host:       u.Host,
 		Path:       u.Path,
 		Version:    u.Version,
@@ -102,20 +65,24 @@ func options(rawURL string, opts []Option) (nfsclient.Options, error) {
 		Interface:  u.Interface,
 		SynCount:   u.SynCount,
 		Timeout:    u.Timeout,
+		Conns:      u.Connections,
 		FS: v3.Options{
 			Caller:   caller(u),
 			ReadMax:  u.ReadSize,
 			WriteMax: u.WriteSize,
 			DirCount: u.DirCount,
 			MaxCount: u.MaxCount,
+			NoPlus:   u.NoReaddirplus,
+			Hard:     u.Patience == PatienceHard,
+			SoftErr:  u.Patience == PatienceSoftErr,
 			ReadOnly: u.ReadOnly,
 		},
 	}}
 	o.patience(u)
 	for _, opt := range opts {
-		opt(&o)
+		opt(o)
 	}
-	return o.Options, nil
+	return o, o.complete()
 }
 
 // patience takes over how often is tried what failed. In the options 0 is the
@@ -134,6 +101,17 @@ func (o *config) patience(u *URL) {
 			o.DialTries, o.DialOnce = 1, true
 		}
 	}
+}
+
+// buffers is what the URL says of write-behind and read-ahead, where 0 is none.
+func buffers(u *URL) (o writeback.Options) {
+	if u.ReadAhead != nil {
+		if o.ReadAhead = int64(*u.ReadAhead); o.ReadAhead == 0 {
+			o.ReadAhead = -1
+		}
+		o.ReadAheadTotal = max(o.ReadAhead, writeback.DefaultReadAheadTotal)
+	}
+	return o
 }
 
 // caller is who is asking: the process, but for what the URL says. Groups are

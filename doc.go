@@ -41,10 +41,53 @@
 // come from FS().As and share the connection. Kerberos and TLS are not built
 // yet, and a URL that asks for them is refused rather than opened without.
 //
+// # How long a call goes on
+//
+// Calls end with their context, at once; the connection lives on. Beyond that
+// they are soft, as nfs(5) has it: one that has got no reply after timeo times
+// retrans+1, which is three minutes unless the URL or [WithTimeout] says
+// otherwise, fails with an error that Is os.ErrDeadlineExceeded if there was a
+// connection, and syscall.EIO in any case (syscall.ETIMEDOUT with softerr). A
+// server that restarts within that time goes unnoticed: lost connections are made
+// anew, the name being resolved again. With hard in the URL, or [WithHard], a
+// call goes on until its context ends. Soft is the default because a library's
+// caller has a context and can be told, where a mount has programs that expect
+// files never to fail; what was written is kept, and its error is told, either
+// way.
+//
 // # Errors
 //
 // What a server answers is a vfs.Status; errors.Is(err, fs.ErrNotExist) and the
-// like hold. Calls end with their context. A connection that is lost is made
-// anew, and what is safe to repeat is repeated; what is not (a rename, say) comes
-// back as an error that Is vfs.ErrUnknownOutcome, if it may have been executed.
+// like hold. A call whose reply was lost is sent again under the same number. If
+// it changes something, and the server, which ought to recognize the number, may
+// have executed it twice, then success is success; but an error such as "file
+// exists" may be about what the first execution has made. Where something that
+// was known before decides, it does (a renamed object is found at its new name, a
+// link leads to its file, an exclusive create has its verifier). Elsewhere the
+// error Is vfs.ErrUnknownOutcome as well as the status: neither success nor
+// failure is claimed that nobody knows. Package documentation of
+// internal/nfsclient/v3 has the table.
+//
+// # How much at once
+//
+// One Client serves any number of goroutines. It begins with one connection and
+// makes more as it needs them, four at most (nconnect, [WithConnections]), so
+// that small calls do not queue behind large ones. How many calls of each class
+// (metadata, reads, writes) are under way is limited by what has proved best for
+// the server, which is found out all the time; max-load, or [WithMaxLoad], sets a
+// number instead. A server that says that it is busy is asked again, at growing
+// intervals.
+//
+// # What can be seen
+//
+// [Client.Stats] counts calls, errors and times by procedure, the state of the
+// limits, and what is buffered; it is made for JSON. [WithLogger] tells of a
+// server that does not respond, and when it does again. [Diagnose] goes the way
+// of Dial step by step, for those who want to know why it fails.
+//
+// # Below the file system
+//
+// [Client.Raw] gives the connection and the credential to programs that call
+// procedures themselves, with package proto/nfs3. What only some servers can do
+// is found with vfs.As: [ACLer].
 package nfsbox

@@ -26,6 +26,18 @@ const (
 	SourcePortAny
 )
 
+// Patience says what becomes of a call that the server does not answer (nfs(5)).
+type Patience uint8
+
+// A soft call fails after timeo times retrans+1, with an error that Is
+// syscall.EIO, or syscall.ETIMEDOUT with softerr. A hard call goes on until its
+// context ends.
+const (
+	PatienceSoft Patience = iota
+	PatienceSoftErr
+	PatienceHard
+)
+
 // URL is a parsed NFS URL. The zero value of an argument is that it was not
 // given.
 type URL struct {
@@ -46,6 +58,12 @@ type URL struct {
 	Interface          string        // if
 	ReadOnly           bool          // readonly
 	SourcePort         SourcePort    // resvport, noresvport
+	Patience           Patience      // soft, softerr, hard
+	Connections        int           // nconnect
+	MaxLoad            int           // max-load; 0: auto
+	NoReaddirplus      bool          // nordirplus
+	ReadAhead          *uint32       // readahead, bytes
+	Debug              int           // debug
 
 	args string // as given
 }
@@ -80,19 +98,29 @@ func badURL(format string, args ...any) error {
 //	nfsport=N mountport=N      where NFS and MOUNT are (default: :port, or ask the portmapper)
 //	rsize=N wsize=N            bytes of one READ and WRITE, from 8192 (default: 1 MiB, or what the server takes)
 //	readdir-buffer=N[,N]       bytes of a page of a listing: all, or names and all
-//	timeo=N                    tenths of a second until a call is sent again (default: 600)
-//	retrans=N                  how often it is (default: 2)
-//	autoreconnect=-1|0|N       attempts to connect again (default: 3); -1: until the call's context ends
+//	timeo=N retrans=N          tenths of a second until a call is sent again (default: 600), how often it is
+//	                           (default: 2); after both together a soft call has failed
+//	autoreconnect=-1|0|N       attempts to connect again (default: as long as the call's patience lasts); -1:
+//	                           without end
 //	tcp-syncnt=N if=NAME       Linux: TCP_SYNCNT of sockets, network interface they are bound to
 //	readonly                   whatever changes something is vfs.ErrROFS
+//	debug=N                    more than 0: what is logged at debug level, if there is a logger, is logged as information
 //	sec=sys xprtsec=none       krb5, krb5i, krb5p, tls and mtls are not built yet
-//	auto-traverse-mounts=0 dircache=0 debug=0
-//	                           as nfsbox always does; other values are not built yet
+//	dircache=0|1               taken as a hint, and not needed: names are not cached
+//	auto-traverse-mounts=0|1   both mean 0: where the server does not cross over to an export below another by
+//	                           itself (Linux: crossmnt), what it holds is reached by a URL of its own
 //
-// and further:
+// and further, as in nfs(5) where it has them:
 //
+//	soft softerr hard          what becomes of calls that are not answered (default: soft)
+//	nconnect=N                 most connections at once, 1 to 16 (default: 4), made when needed
+//	max-load=auto|N            calls under way of each class, metadata, reads and writes; auto finds out what is
+//	                           best for the server, and goes on doing so (default: auto)
+//	nordirplus                 list by READDIR alone
+//	readahead=N                most bytes that are read ahead in an open file; 0: none (default: as many as pay, up
+//	                           to 16 MiB)
 //	resvport noresvport        connect from a reserved port, or from any (default: reserved if root)
-//	soft noac nconnect=1       as nfsbox always does
+//	noac                       as nfsbox always does: attributes are not cached
 //
 // An argument that is unknown, that is given twice, that has a value which makes
 // no sense or that asks for what is not built yet is a [*URLError] that names

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
 const (
@@ -19,6 +21,8 @@ const (
 	// IFNAMSIZ).
 	maxSynCount  = 127
 	maxInterface = 15
+	// maxLoad bounds max-load: one connection has no more calls under way.
+	maxLoad = 512
 )
 
 // arg is an argument of a URL: how to take over its value.
@@ -34,13 +38,13 @@ var args = [...]arg{
 	{"tcp-syncnt", false, func(u *URL, v string) error { return setInt(&u.SynCount, v, 1, maxSynCount) }},
 	{"uid", false, func(u *URL, v string) error { return setID(&u.UID, v) }},
 	{"gid", false, func(u *URL, v string) error { return setID(&u.GID, v) }},
-	{"debug", false, only("0", "use a log of the server's, or a packet capture", isNumber)},
+	{"debug", false, func(u *URL, v string) error { return setInt(&u.Debug, v, 0, math.MaxInt32) }},
 	{"timeo", false, setTimeo},
 	{"retrans", false, func(u *URL, v string) error { return setInt(ptr(&u.Retries), v, 0, maxRetrans) }},
 	{"sec", false, only("sys", "say sec=sys if the server takes it", oneOf("krb5", "krb5i", "krb5p"))},
 	{"xprtsec", false, only("none", "use a tunnel if the network is not to be trusted", oneOf("tls", "mtls"))},
-	{"auto-traverse-mounts", false, only("0", "open what is mounted below an export by a URL of its own", oneOf("1"))},
-	{"dircache", false, only("0", "leave it out", oneOf("1"))},
+	{"auto-traverse-mounts", false, zeroOrOne},
+	{"dircache", false, zeroOrOne},
 	{"readonly", true, setReadOnly},
 	{"autoreconnect", false, setReconnect},
 	{"if", false, setInterface},
@@ -53,12 +57,15 @@ var args = [...]arg{
 	// Ours.
 	{"resvport", true, func(u *URL, v string) error { u.SourcePort = SourcePortReserved; return noValue(v) }},
 	{"noresvport", true, func(u *URL, v string) error { u.SourcePort = SourcePortAny; return noValue(v) }},
-	{"soft", true, func(_ *URL, v string) error { return noValue(v) }},
+	{"soft", true, patience(PatienceSoft)},
+	{"softerr", true, patience(PatienceSoftErr)},
+	{"hard", true, patience(PatienceHard)},
 	{"noac", true, func(_ *URL, v string) error { return noValue(v) }},
-	{"nconnect", false, only("1", "one connection carries many calls at once", isNumber)},
+	{"nconnect", false, func(u *URL, v string) error { return setInt(&u.Connections, v, 1, oncrpc.MaxConns) }},
+	{"max-load", false, setMaxLoad},
+	{"nordirplus", true, func(u *URL, v string) error { u.NoReaddirplus = true; return noValue(v) }},
+	{"readahead", false, func(u *URL, v string) error { return setUint32(ptr(&u.ReadAhead), v, 0) }},
 	// Reserved for what is to come.
-	{"hard", true, unbuilt("give retrans= a large value")},
-	{"softerr", true, unbuilt("leave it out; calls fail after retrans= tries")},
 	{"localio", true, unbuilt("leave it out")},
 	{"cache", true, unbuilt("leave it out; nothing is cached")},
 	{"fsc", true, unbuilt("leave it out; nothing is cached")},
@@ -83,6 +90,23 @@ func (u *URL) setArgs(s string) error {
 			return &URLError{Arg: name, Err: err}
 		}
 	}
+	return conflict(seen)
+}
+
+// conflict is an error if arguments were given that contradict each other.
+func conflict(seen map[string]bool) error {
+	for _, group := range [...][]string{{"soft", "softerr", "hard"}, {"resvport", "noresvport"}} {
+		first := ""
+		for _, name := range group {
+			switch {
+			case !seen[name]:
+			case first == "":
+				first = name
+			default:
+				return &URLError{Arg: name, Err: fmt.Errorf("contradicts %s", first)}
+			}
+		}
+	}
 	return nil
 }
 
@@ -98,6 +122,31 @@ func (u *URL) setArg(name, val string, has bool) error {
 		return a.set(u, val)
 	}
 	return errors.New("unknown; see the documentation of ParseURL for those that there are")
+}
+
+// patience makes the flags of what becomes of calls that are not answered.
+func patience(p Patience) func(*URL, string) error {
+	return func(u *URL, v string) error {
+		u.Patience = p
+		return noValue(v)
+	}
+}
+
+// zeroOrOne takes what needs nothing done either way.
+func zeroOrOne(_ *URL, v string) error {
+	_, err := parseUint(v, 0, 1)
+	return err
+}
+
+func setMaxLoad(u *URL, v string) error {
+	if v == "auto" {
+		u.MaxLoad = 0
+		return nil
+	}
+	if err := setInt(&u.MaxLoad, v, 1, maxLoad); err != nil {
+		return badValue(v, fmt.Sprintf("auto or a number from 1 to %d", maxLoad))
+	}
+	return nil
 }
 
 // only takes one value, which asks for nothing. Values that known reports are
@@ -133,11 +182,6 @@ func oneOf(values ...string) func(string) bool {
 		}
 		return false
 	}
-}
-
-func isNumber(v string) bool {
-	_, err := strconv.ParseUint(v, 10, 31)
-	return err == nil
 }
 
 func badValue(v, want string) error { return fmt.Errorf("value %q; %s is wanted", v, want) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/mount3"
@@ -22,6 +23,7 @@ type service struct {
 	port     func(o *Options) uint16 // the one that is meant, or 0
 	arg      string                  // of the URL, that names the port
 	maxReply int                     // 0: the default of package oncrpc
+	lasting  bool                    // used for more than a question
 	fallback bool                    // Options.Port may turn out to be NFS's alone
 }
 
@@ -41,7 +43,11 @@ var nfsService = service{
 	null: nfs3.NFSPROC3_NULL,
 	port: func(o *Options) uint16 { return o.NFSPort },
 	arg:  "nfsport",
+
+	lasting: true,
 }
+
+var portmapService = service{name: "portmapper", maxReply: maxMountReply}
 
 // connect finds the service's port and returns a client that has reached it. The
 // order in which ports are tried is in the package's documentation.
@@ -75,11 +81,11 @@ func (o *Options) connect(ctx context.Context, s *service) (*oncrpc.Client, erro
 
 // ask asks the portmapper for the service's port.
 func (o *Options) ask(ctx context.Context, s *service) (uint16, error) {
-	rpc, r, err := o.client(ctx, rpcbind.PMAP_PORT, maxMountReply)
+	rpc, r, err := o.client(ctx, rpcbind.PMAP_PORT, &portmapService)
 	if err != nil {
 		return 0, fmt.Errorf("nfs: %s: portmapper: %w", o.Host, err)
 	}
-	p := &portmapper{rpc: rpc, remote: r.first.RemoteAddr()}
+	p := &portmapper{rpc: rpc, remote: r.remote}
 	port, err := p.port(ctx, s.prog)
 	if err = errors.Join(err, rpc.Close(), r.drop()); err != nil {
 		return 0, fmt.Errorf("nfs: %s: port of %s: %w", o.Host, s.name, err)
@@ -89,13 +95,14 @@ func (o *Options) ask(ctx context.Context, s *service) (uint16, error) {
 
 // try finds out whether the service is at port.
 func (o *Options) try(ctx context.Context, s *service, port uint16) (*oncrpc.Client, error) {
-	rpc, r, err := o.client(ctx, port, s.maxReply)
+	rpc, r, err := o.client(ctx, port, s)
 	if err != nil {
 		return nil, fmt.Errorf("nfs: %s: %s: %w", o.Host, s.name, err)
 	}
 	reply, err := rpc.Call(ctx, s.null, oncrpc.Auth{}, xdr.Void{}, xdr.Void{})
 	reply.Release()
 	if err == nil {
+		o.Log.Debug("nfs: found", "server", o.Host, "service", s.name, "port", port)
 		return rpc, nil
 	}
 	err = fmt.Errorf("nfs: %s: %s at port %d: %w", o.Host, s.name, port, err)
@@ -104,48 +111,53 @@ func (o *Options) try(ctx context.Context, s *service, port uint16) (*oncrpc.Cli
 
 // client connects to a port of the server, so that a port where nobody listens
 // is told at once, and makes an RPC client that begins with that connection.
-func (o *Options) client(ctx context.Context, port uint16, maxReply int) (*oncrpc.Client, *redial, error) {
+func (o *Options) client(ctx context.Context, port uint16, s *service) (*oncrpc.Client, *redial, error) {
 	first, err := o.dial(ctx, port)
 	if err != nil {
 		return nil, nil, err
 	}
 	var xid [4]byte
 	o.Rand(xid[:])
-	r := &redial{o: o, port: port, first: first}
-	return oncrpc.NewClient(oncrpc.ClientOptions{
+	r := &redial{o: o, port: port, remote: first.RemoteAddr()}
+	r.first.Store(&first)
+	opt := oncrpc.ClientOptions{
 		Dial:      r.dial,
 		FirstXID:  binary.BigEndian.Uint32(xid[:]),
 		Timeout:   o.Timeout,
 		Retries:   o.Retries,
 		DialTries: o.DialTries,
-		MaxReply:  maxReply,
-	}), r, nil
+		MaxReply:  s.maxReply,
+	}
+	if s.lasting {
+		opt.Conns, opt.Hard, opt.Resend, opt.Log = o.Conns, o.FS.Hard, true, o.Log
+	}
+	return oncrpc.NewClient(opt), r, nil
 }
 
-// redial hands out the first connection, and then makes new ones. The RPC client
-// dials once at a time.
+// redial hands out the first connection, and then makes new ones. The name is
+// resolved again each time: a server that moves to another address is found.
 type redial struct {
-	o     *Options
-	port  uint16
-	first net.Conn
+	o      *Options
+	port   uint16
+	remote net.Addr // that the first connection has reached
+	first  atomic.Pointer[net.Conn]
 }
 
 // drop closes the first connection if it was not handed out, after the RPC
 // client was closed.
 func (r *redial) drop() error {
-	if r.first == nil {
-		return nil
+	if c := r.first.Swap(nil); c != nil {
+		return (*c).Close()
 	}
-	return r.first.Close()
+	return nil
 }
 
 // errLost is why a call fails under Options.DialOnce.
 var errLost = errors.New("the connection was lost, and is not to be made again")
 
 func (r *redial) dial(ctx context.Context) (net.Conn, error) {
-	if c := r.first; c != nil {
-		r.first = nil
-		return c, nil
+	if c := r.first.Swap(nil); c != nil {
+		return *c, nil
 	}
 	if r.o.DialOnce {
 		return nil, errLost

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/internal/nfsclient/v3"
 	"github.com/nfsbox/nfsbox/internal/sim"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/mount3"
@@ -287,6 +289,95 @@ func TestDialOnce(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestMoved finds a server again that has come back at another address: the name
+// is resolved with every connection.
+func TestMoved(t *testing.T) {
+	h := newHost(t, "10.0.0.1")
+	h.at("7000", nfs(), h.mountd(nil, "/export/a/b"))
+	o := h.options(Options{Port: 7000})
+	var moved atomic.Bool
+	o.Host = "filer"
+	o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		name, port, err := net.SplitHostPort(address)
+		if err != nil || name != "filer" || network != "tcp" {
+			t.Errorf("dial %s %s: %v", network, address, err)
+		}
+		ip := "10.0.0.1"
+		if moved.Load() {
+			ip = "10.0.0.2"
+		}
+		return h.net.DialContext(ctx, network, net.JoinHostPort(ip, port))
+	}
+	c, err := Mount(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conns, err := h.net.Conns("10.0.0.1:7000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.ip = "10.0.0.2"
+	h.at("7000", nfs(), h.mountd(nil, "/export/a/b"))
+	moved.Store(true)
+	for _, conn := range conns {
+		conn.Reset()
+	}
+	if _, _, err := c.FS().Root(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if n, err := h.net.Conns("10.0.0.2:7000"); err != nil || len(n) > 0 {
+		t.Errorf("%d connections are left, %v", len(n), err)
+	}
+}
+
+// TestStalePath walks a path once more if a directory on it was replaced.
+func TestStalePath(t *testing.T) {
+	for stale, want := range map[int]error{1: nil, 99: vfs.ErrStale} {
+		calls := 0
+		h := newHost(t, "10.0.0.1")
+		h.at("7000", h.mountd(nil, "/export/a"), serve(&nfs3.NFS_V3, map[*xdr.Proc]func(*oncrpc.Call) xdr.Appender{
+			nfs3.NFSPROC3_GETATTR: func(*oncrpc.Call) xdr.Appender {
+				return &nfs3.GETATTR3res{Resok: nfs3.GETATTR3resok{ObjAttributes: nfs3.Fattr3{Type: nfs3.NF3DIR}}}
+			},
+			nfs3.NFSPROC3_LOOKUP: func(*oncrpc.Call) xdr.Appender {
+				if calls++; calls <= stale {
+					return &nfs3.LOOKUP3res{Status: nfs3.NFS3ERR_STALE}
+				}
+				return &nfs3.LOOKUP3res{Resok: nfs3.LOOKUP3resok{Object: nfs3.NfsFh3{Data: []byte("b")}}}
+			},
+		}))
+		c, err := Mount(t.Context(), h.options(Options{Port: 7000}))
+		if !errors.Is(err, want) {
+			t.Errorf("%d times stale: %v", stale, err)
+		}
+		if calls != 2 {
+			t.Errorf("%d times stale: %d LOOKUPs", stale, calls)
+		}
+		if err == nil {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestConnections(t *testing.T) {
+	for n, want := range map[int]int{0: DefaultConns, 1: 1, oncrpc.MaxConns: oncrpc.MaxConns, -1: 0, oncrpc.MaxConns + 1: 0} {
+		o := Options{Host: "h", Conns: n, FS: v3.Options{Machine: "m"}}
+		err := o.fill()
+		if (err == nil) != (want > 0) || err == nil && o.Conns != want {
+			t.Errorf("%d: %d, %v", n, o.Conns, err)
+		}
+	}
+	o := Options{Host: "h", Conns: 8, DialOnce: true, FS: v3.Options{Machine: "m"}}
+	if err := o.fill(); err != nil || o.Conns != 1 {
+		t.Errorf("%d, %v: a lost connection is to stay lost", o.Conns, err)
 	}
 }
 

@@ -20,4 +20,18 @@
 // names, or at the directory that holds what it names, and nothing leads out of
 // it but symbolic links that the path itself contains. [Conn.Target] is the
 // name that is left, if any.
+//
+// A directory below the export that the server has mounted from elsewhere is
+// entered if the server lets LOOKUP cross over. If it does not, what is in it is
+// another export, and another Mount.
+//
+// # Which connections
+//
+// MOUNT and the portmapper get a connection each, which ends with the answer. The
+// first connection to NFS stays, and up to
+// Options.Conns-1 come beside it. Each is dialled by the server's name, from a
+// reserved port if that is wanted and allowed.
+//
+// [Diagnose] makes the same calls one by one, and says of each that fails what
+// would help.
 package nfsclient

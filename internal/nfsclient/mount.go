@@ -28,8 +28,13 @@ func (c *Conn) FS() vfs.FS { return c.fs }
 // It need not exist.
 func (c *Conn) Target() string { return c.target }
 
-// Stats returns the counters of the connection to NFS.
-func (c *Conn) Stats() Stats { return statsOf(c.rpc.Stats()) }
+// Raw is what the file system calls procedures through: a client of the
+// connection to NFS, and the credential of Options.FS.Caller. It is the Conn's,
+// which closes it.
+func (c *Conn) Raw() (*oncrpc.Client, oncrpc.Auth) { return c.rpc, c.fs.Auth }
+
+// Root is the handle of the directory that FS is rooted at.
+func (c *Conn) Root() vfs.Handle { return c.fs.Top() }
 
 // Close tells the server, if it listens, and ends the connection. Calls under
 // way fail.
@@ -71,6 +76,7 @@ func Mount(ctx context.Context, o Options) (*Conn, error) {
 		}
 		return nil, err
 	}
+	o.Log.Debug("nfs: mounted", "server", o.Host, "path", c.mounted, "target", c.target)
 	return c, nil
 }
 
@@ -181,15 +187,26 @@ func (c *Conn) descend(ctx context.Context, root vfs.Handle, rest []string, isDi
 	if isDir {
 		dir, last = rest, ""
 	}
-	at, err := c.resolve(ctx, root, dir)
-	if err == nil && last != "" {
-		at, err = c.enter(ctx, at, last)
+	at, err := c.lookup(ctx, root, dir, last)
+	if errors.Is(err, vfs.ErrStale) {
+		// A directory on the way was replaced between two steps. The path is
+		// what was asked for, so it is walked once more.
+		at, err = c.lookup(ctx, root, dir, last)
 	}
 	if err != nil {
 		return fmt.Errorf("nfs: %q in the mounted %q: %w", strings.Join(rest, "/"), c.mounted, err)
 	}
 	c.fs, err = v3.New(c.rpc, at, c.opt.FS)
 	return err
+}
+
+// lookup finds the directory dir below root and, in it, last.
+func (c *Conn) lookup(ctx context.Context, root vfs.Handle, dir []string, last string) (vfs.Handle, error) {
+	at, err := c.resolve(ctx, root, dir)
+	if err == nil && last != "" {
+		at, err = c.enter(ctx, at, last)
+	}
+	return at, err
 }
 
 // resolve finds a directory below the mounted one.

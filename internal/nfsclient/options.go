@@ -1,10 +1,12 @@
 package nfsclient
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"time"
@@ -20,6 +22,13 @@ const (
 	// maxMountReply bounds the replies of MOUNT and the portmapper. A list of
 	// exports that is longer is an error.
 	maxMountReply = 4 << 20
+
+	// DefaultConns is the most connections where nobody says: one for calls that
+	// shall not queue behind bulk, and three for bulk, which is as much as one
+	// fast link needs. They are made when those there are do not suffice, so that
+	// a client with little to do has one. More is no better by itself: some
+	// servers do worse with 16 of one client, and reserved ports are scarce.
+	DefaultConns = 4
 
 	// maxClimb bounds how many parents of a path are tried. A path that is
 	// longer than that below its export does not mount; the deeper directory
@@ -61,10 +70,19 @@ type Options struct {
 	Interface  string // bind to this network interface (Linux)
 	SynCount   int    // attempts of the kernel to connect (Linux, TCP_SYNCNT); 0: its own choice
 
+	// A call goes on for Timeout times Retries+1, whether it waits for a reply or
+	// for a connection; if FS.Hard, until its context ends.
 	Timeout   time.Duration // of one try of a call; 0: that of package oncrpc
-	Retries   int           // of a call that is safe to repeat; 0: that of package oncrpc; negative: none
-	DialTries int           // of a call that needs a new connection; 0: that of package oncrpc
+	Retries   int           // 0: that of package oncrpc; negative: none
+	DialTries int           // of a call that needs a new connection; 0: as long as it has patience
 	DialOnce  bool          // a connection to NFS that is lost stays lost
+
+	// Conns is the most connections to NFS, up to oncrpc.MaxConns; 0 is
+	// [DefaultConns]. DialOnce allows one.
+	Conns int
+	// Log is told what a user would want to know of a server that does not
+	// answer, and at debug level what else happens; nil is silence.
+	Log *slog.Logger
 
 	// Rand fills p with random bytes; nil is crypto/rand.
 	Rand func(p []byte)
@@ -85,7 +103,16 @@ func (o *Options) fill() error {
 		}
 		o.FS.Machine = name[:min(len(name), oncrpc.MaxMachineName)]
 	}
+	o.Conns = cmp.Or(o.Conns, DefaultConns)
+	if o.DialOnce {
+		o.Conns = 1
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	switch {
+	case o.Conns < 0 || o.Conns > oncrpc.MaxConns:
+		return fmt.Errorf("nfs: %d connections, at most %d allowed", o.Conns, oncrpc.MaxConns)
 	case o.Host == "":
 		return errors.New("nfs: no host")
 	case o.Version != 0 && o.Version != 3:
@@ -99,29 +126,4 @@ func (o *Options) fill() error {
 func (o *Options) auth() (oncrpc.Auth, error) {
 	a := oncrpc.AuthSys{Machine: o.FS.Machine, UID: o.FS.Caller.UID, GID: o.FS.Caller.GID}
 	return a.Auth()
-}
-
-// Stats are counters of a connection to a server, since it was made.
-type Stats struct {
-	Calls       uint64 // RPCs made
-	Retransmits uint64 // RPCs sent again
-	Timeouts    uint64 // tries that got no reply in time
-	Cancelled   uint64 // RPCs that their caller gave up
-	Reconnects  uint64
-	BytesIn     uint64 // received
-	BytesOut    uint64 // sent
-	InFlight    int    // RPCs under way
-}
-
-func statsOf(s oncrpc.Stats) Stats {
-	return Stats{
-		Calls:       s.Calls,
-		Retransmits: s.Retransmits,
-		Timeouts:    s.Timeouts,
-		Cancelled:   s.Cancelled,
-		Reconnects:  s.Reconnects,
-		BytesIn:     s.BytesIn,
-		BytesOut:    s.BytesOut,
-		InFlight:    s.InFlight,
-	}
 }

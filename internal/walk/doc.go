@@ -5,7 +5,7 @@
 //
 // A directory costs the pages of its listing and nothing else: attributes and
 // handles come with the entries (READDIRPLUS). Only for an entry that came
-// without them is the peer asked again. Entries are handed on as they arrive,
+// without them is the peer asked again, and once for the attributes of the root. Entries are handed on as they arrive,
 // so that a visitor which is slow holds up the listing, and a directory of ten
 // million files is never held in memory.
 //
@@ -30,10 +30,13 @@
 //     [ErrStuck]. It is found with two positions and a counter (Brent's cycle
 //     search), so that entries of the cycle may have been visited again by then.
 //   - A listing whose position the server no longer knows ([vfs.ErrBadCookie])
-//     begins again, at most [maxRestarts] times. Entries that were visited
-//     before are recognised by 64-bit hashes of their names under a random key
-//     and not visited again. The hashes of [maxRemembered] names are kept; if
-//     the listing had got further than that, it ends with [ErrRestart].
+//     begins again, at most [maxRestarts] times. The client of NFSv3 does so by
+//     itself, for directories of any size; what is left to the walk are listings
+//     that it had suspended, of which no client can know what was visited, and
+//     file systems without that art. Entries that were visited before are
+//     recognised by 64-bit hashes of their names under a random key and not
+//     visited again. The hashes of [maxRemembered] names are kept; if the listing
+//     had got further than that, it ends with [ErrRestart].
 //
 // All of these are reported to the visitor, who decides whether the walk goes on.
 package walk

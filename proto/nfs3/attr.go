@@ -46,23 +46,19 @@ func (t Ftype3) VFS() vfs.Type {
 
 // SetVFS fills a with f. All of vfs.MaskV3 becomes valid.
 func (f *Fattr3) SetVFS(a *vfs.Attr) {
-	*a = vfs.Attr{
-		Valid:  vfs.MaskV3,
-		Type:   f.Type.VFS(),
-		Mode:   f.Mode & modeBits,
-		Nlink:  f.Nlink,
-		UID:    f.Uid,
-		GID:    f.Gid,
-		Size:   f.Size,
-		Used:   f.Used,
-		FileID: f.Fileid,
-		Rdev:   uint64(f.Rdev.Specdata1)<<32 | uint64(f.Rdev.Specdata2),
-		Change: change(f.Ctime),
-		FSID:   [2]uint64{f.Fsid},
-		Atime:  f.Atime.Time(),
-		Mtime:  f.Mtime.Time(),
-		Ctime:  f.Ctime.Time(),
-	}
+	// Field by field: a literal would be built beside a and then copied, which
+	// costs as much again, and this is done for every entry of a listing.
+	a.Valid = vfs.MaskV3
+	a.Type = f.Type.VFS()
+	a.Mode = f.Mode & modeBits
+	a.Nlink, a.UID, a.GID = f.Nlink, f.Uid, f.Gid
+	a.Size, a.Used = f.Size, f.Used
+	a.FileID = f.Fileid
+	a.Rdev = uint64(f.Rdev.Specdata1)<<32 | uint64(f.Rdev.Specdata2)
+	a.Change = change(f.Ctime)
+	a.FSID = [2]uint64{f.Fsid}
+	a.Atime, a.Mtime, a.Ctime = f.Atime.Time(), f.Mtime.Time(), f.Ctime.Time()
+	a.Btime = time.Time{}
 }
 
 // SetAttr fills f with a, which Has [Sent]. What else is not valid in a goes out

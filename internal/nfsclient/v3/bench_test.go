@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/nfsclient/v3"
+	"github.com/nfsbox/nfsbox/internal/pace"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -56,7 +57,7 @@ func canned(tb testing.TB, proc *xdr.Proc, res xdr.Appender) *v3.FS {
 		_ = l.Close() // for an Accept that still waits
 		<-done
 	})
-	fs, err := v3.New(rpc, handle(tb, "root"), v3.Options{})
+	fs, err := v3.New(rpc, handle(tb, "root"), v3.Options{Pace: pace.New(pace.Options{})})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -82,10 +83,11 @@ func answer(c net.Conn, replies map[uint32][]byte) error {
 	}
 }
 
-var ctx = context.Background()
-
-// cases are the frequent calls, each with the bytes that it moves.
+// cases are the frequent calls, each with the bytes that it moves: with a context
+// that can be cancelled, a limiter and counters, as programs make them.
 func cases(tb testing.TB) map[string]func() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	tb.Cleanup(cancel)
 	h, data := handle(tb, "file"), make([]byte, bulk)
 	read := &nfs3.READ3res{Resok: nfs3.READ3resok{Count: bulk, Data: make([]byte, bulk)}}
 	written := &nfs3.WRITE3res{Resok: nfs3.WRITE3resok{Count: bulk, Committed: nfs3.FILE_SYNC}}

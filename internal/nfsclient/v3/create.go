@@ -2,6 +2,7 @@ package v3
 
 import (
 	"context"
+	"errors"
 
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
@@ -43,6 +44,9 @@ func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	if err == nil && m.h.IsZero() {
 		m.h, m.attr, _, err = f.Lookup(ctx, dir, name)
 	}
+	if err == nil {
+		f.names.note(&dir, name, &m.h)
+	}
 	return m.h, m.attr, m.dir, err
 }
 
@@ -80,8 +84,18 @@ func (f *FS) create(ctx context.Context, where nfs3.Diropargs3, how *vfs.CreateH
 	defer reply.Release()
 	if err != nil {
 		m.dir = res.Resfail.DirWcc.VFS()
-		return m, err
+		return m, decided(err, how.Mode)
 	}
 	ok := &res.Resok
 	return m, m.set(nfs3.NFSPROC3_CREATE, &ok.Obj, &ok.ObjAttributes, &ok.DirWcc)
+}
+
+// decided is err without a doubt that the verifier of an exclusive CREATE has
+// removed: a server that had made the file would have known its own again.
+func decided(err error, mode vfs.CreateMode) error {
+	s, ok := errors.AsType[*StatusError](err)
+	if ok && mode == vfs.CreateExclusive && s.Status == vfs.ErrExist {
+		s.Resent = false
+	}
+	return err
 }

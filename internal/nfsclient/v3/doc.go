@@ -19,9 +19,58 @@
 // # What cannot be known
 //
 // A call that changes something and whose reply never came may have been
-// executed. Its error Is vfs.ErrUnknownOutcome, whichever procedure it was: the
-// RPC layer repeats those that are safe to repeat, but in the end it may give up
-// on them, too.
+// executed. Its error Is vfs.ErrUnknownOutcome, whichever procedure it was,
+// unless the RPC layer knows that the call was never sent.
+//
+// A call whose reply was lost is sent again under the same number, and a server
+// that remembers the number (its duplicate request cache) answers what it has
+// answered before. Not every server does, and none does after a restart: then
+// the call is executed a second time, and an error may be the work of the first.
+// REMOVE meets no name, MKDIR meets its own directory. Whether it was our first
+// call or another client that did it, no procedure of NFSv3 tells, and to guess
+// would be wrong for somebody: for whom a file that is removed or made is a lock,
+// success is a claim. So success is success, and after a repetition:
+//
+//	procedure          status       judged by                                         result
+//	REMOVE, RMDIR      NOENT        nothing: another client's removal looks the same  unknown
+//	RENAME             NOENT        the target, if a LOOKUP or CREATE of ours knew    success if the target is now
+//	                                what the source was                               that object; else unknown
+//	LINK               EXIST MLINK  what the new name stands for                      success if it is the linked
+//	                                                                                  object; else unknown
+//	CREATE exclusive   EXIST        its verifier, which the server has compared       EXIST, as a fact
+//	CREATE guarded     EXIST        nothing: the file is too new to be known          unknown
+//	MKDIR, MKNOD       EXIST        nothing, as before                                unknown
+//	SYMLINK            EXIST        nothing: others link to the same target, too      unknown
+//	SETATTR, guarded   NOT_SYNC     nothing: the first may have moved the ctime       unknown
+//	all that change    INVAL NAMETOOLONG BADHANDLE NOTSUPP BADTYPE: the call's fault  the status, as a fact
+//	all that change    any other    nothing: rights, space and names change           unknown
+//
+// "Unknown" is a [*StatusError] that Is vfs.ErrUnknownOutcome and the status. The
+// two judgements are right for those who contend for an object by RENAME, each
+// with a target of its own, or for a name by LINK, each with a file of its own.
+// They cost calls only when there is something to judge. An unchecked CREATE and
+// an unguarded SETATTR, WRITE or COMMIT do the same however often they are
+// executed, and need no judgement when they succeed; vfs.CreateUnchecked stays
+// unchecked on the wire for that reason. (Open with it asks guarded, to tell
+// whether it has made the file. If that was repeated and the file is there, it
+// counts as found.)
+//
+// # How long a call goes on
+//
+// While a server answers NFS3ERR_JUKEBOX the call is made again, at growing
+// intervals, for about 20 seconds; with Options.Hard until the context ends. A
+// server that does not answer at all is the RPC layer's to wait for. When its
+// patience ends, the error is a [*PatienceError].
+//
+// Options.Pace admits each try of a call, and learns from it: READ, WRITE with
+// COMMIT, and all others are limited apart. No admission is held between tries.
+//
+// # Handles that have died
+//
+// vfs.ErrStale comes out at once: a handle is the caller's, and only the caller
+// knows by which path to find its object again. The one exception is Open by
+// name, which begins anew once if what the name stood for is gone before it
+// could be truncated.
 //
 // # What NFSv3 does not have
 //

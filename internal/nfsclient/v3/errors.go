@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
+	"github.com/nfsbox/nfsbox/proto/nfsacl3"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/xdr"
 )
@@ -16,10 +18,33 @@ import (
 type StatusError struct {
 	Proc   *xdr.Proc
 	Status vfs.Status
+	// Resent says that the call changes something and was sent more than once:
+	// the status is what the last execution met, which may be what an earlier
+	// one has made. The error then Is vfs.ErrUnknownOutcome.
+	Resent bool
 }
 
-func (e *StatusError) Error() string { return name(e.Proc) + ": " + e.Status.Error() }
+func (e *StatusError) Error() string {
+	text := name(e.Proc) + ": " + e.Status.Error()
+	if e.Resent {
+		text += "; the call was sent more than once, and may have been executed before"
+	}
+	return text
+}
 func (e *StatusError) Unwrap() error { return e.Status }
+
+// Is makes a status after a repetition what it is: no proof.
+func (e *StatusError) Is(target error) bool { return e.Resent && target == vfs.ErrUnknownOutcome }
+
+// settled reports whether a status depends on the call alone, and not on what is
+// on the server's disk: then no execution of it can have come to another.
+func settled(s nfs3.Nfsstat3) bool {
+	switch s {
+	case nfs3.NFS3ERR_INVAL, nfs3.NFS3ERR_NAMETOOLONG, nfs3.NFS3ERR_BADHANDLE, nfs3.NFS3ERR_NOTSUPP, nfs3.NFS3ERR_BADTYPE:
+		return true
+	}
+	return false
+}
 
 // ReplyError is a reply that cannot be true.
 type ReplyError struct {
@@ -33,7 +58,10 @@ func (e *ReplyError) Error() string {
 func (e *ReplyError) Unwrap() error { return e.Err }
 
 // name is what RFC 1813 calls the procedure in its text: "READ".
-func name(p *xdr.Proc) string { return strings.TrimPrefix(p.Name, "NFSPROC3_") }
+func name(p *xdr.Proc) string {
+	_, name, _ := strings.Cut(p.Name, "_")
+	return name
+}
 
 // untrue makes a ReplyError.
 func untrue(p *xdr.Proc, format string, args ...any) error {
@@ -63,28 +91,69 @@ func (e *unknown) Is(target error) bool {
 // changes are the procedures with an effect.
 func changes(p *xdr.Proc) bool {
 	switch p {
-	case nfs3.NFSPROC3_SETATTR, nfs3.NFSPROC3_WRITE, nfs3.NFSPROC3_CREATE, nfs3.NFSPROC3_MKDIR, nfs3.NFSPROC3_SYMLINK,
-		nfs3.NFSPROC3_MKNOD, nfs3.NFSPROC3_REMOVE, nfs3.NFSPROC3_RMDIR, nfs3.NFSPROC3_RENAME, nfs3.NFSPROC3_LINK:
+	case nfs3.NFSPROC3_SETATTR, nfs3.NFSPROC3_WRITE, nfs3.NFSPROC3_COMMIT, nfs3.NFSPROC3_CREATE, nfs3.NFSPROC3_MKDIR, nfs3.NFSPROC3_SYMLINK,
+		nfs3.NFSPROC3_MKNOD, nfs3.NFSPROC3_REMOVE, nfs3.NFSPROC3_RMDIR, nfs3.NFSPROC3_RENAME, nfs3.NFSPROC3_LINK,
+		nfsacl3.ACLPROC3_SETACL:
 		return true
 	}
 	return false
 }
 
-// lost makes err, with which the call of p ended, an error of the contract. Of
-// procedures that are safe to repeat oncrpc does not tell whether any try was
-// sent, so each of their errors but an answer leaves the outcome unknown.
-func lost(p *xdr.Proc, err error) error {
-	if errors.Is(err, oncrpc.ErrUnknownOutcome) {
+// uncertain is err, which ended a call before it got its last answer, for a call
+// that has been sent more than once if resent.
+func uncertain(p *xdr.Proc, resent bool, err error) error {
+	if resent && changes(p) {
 		return &unknown{err}
 	}
-	if !p.Repeatable || !changes(p) {
+	return err
+}
+
+// lost makes err, with which a try of p ended, an error of the contract. resent
+// says that an earlier try may have been executed.
+func (f *FS) lost(p *xdr.Proc, resent bool, err error) error {
+	err = f.patience(err)
+	switch {
+	case errors.Is(err, oncrpc.ErrUnknownOutcome):
+		return &unknown{err}
+	case !changes(p):
 		return err
-	}
-	if _, ok := errors.AsType[*oncrpc.AcceptError](err); ok {
-		return err
-	}
-	if _, ok := errors.AsType[*oncrpc.DeniedError](err); ok {
+	case resent:
+		return &unknown{err}
+	case errors.Is(err, oncrpc.ErrNotSent), refused(err):
 		return err
 	}
 	return &unknown{err}
+}
+
+// refused reports whether the server has answered that it did not execute a
+// call. One that failed in executing it says something else.
+func refused(err error) bool {
+	if a, ok := errors.AsType[*oncrpc.AcceptError](err); ok {
+		return a.Stat != oncrpc.SystemErr
+	}
+	_, ok := errors.AsType[*oncrpc.DeniedError](err)
+	return ok
+}
+
+// PatienceError says that a server has not answered for as long as a soft mount
+// waits. It is what happened, and the errno with which nfs(5) lets such a call
+// fail.
+type PatienceError struct {
+	Errno syscall.Errno // EIO, or ETIMEDOUT if Options.SoftErr
+	Err   error
+}
+
+func (e *PatienceError) Error() string   { return e.Err.Error() }
+func (e *PatienceError) Unwrap() []error { return []error{e.Errno, e.Err} }
+
+// patience marks an error that says that the patience has ended.
+func (f *FS) patience(err error) error {
+	if !errors.Is(err, oncrpc.ErrTimeout) && !errors.Is(err, oncrpc.ErrNoConnection) {
+		return err
+	}
+	errno := syscall.EIO
+	if f.opt.SoftErr {
+		errno = syscall.ETIMEDOUT
+	}
+	return &PatienceError{Errno: errno, Err: err}
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 
+	"github.com/nfsbox/nfsbox/internal/pace"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -29,6 +31,16 @@ type Options struct {
 	// and cookies in a page, and of all of it. 0: as large as MaxCount; and
 	// [DefaultPage].
 	DirCount, MaxCount uint32
+	// NoPlus lists by READDIR alone, without handles and attributes.
+	NoPlus bool
+	// Hard makes calls go on while the server answers NFS3ERR_JUKEBOX, until
+	// their context ends.
+	Hard bool
+	// SoftErr makes a call that the server did not answer in time an ETIMEDOUT
+	// instead of an EIO.
+	SoftErr bool
+	// Pace limits how many calls are under way; nil: nothing does.
+	Pace *pace.Limiter
 	// ReadOnly makes all that changes something vfs.ErrROFS, before it is sent.
 	ReadOnly bool
 	// Rand fills p with random bytes; nil is crypto/rand. Names of files that are
@@ -51,7 +63,10 @@ type shared struct {
 	base   *FS
 	limits atomic.Pointer[vfs.Info] // what FSINFO said
 	noPlus atomic.Bool              // the server has no READDIRPLUS
+	noACL  atomic.Bool              // the server has no NFS_ACL program
 	open   openFiles
+	names  nameMemory
+	counts counts
 
 	viewsMu sync.RWMutex
 	views   map[string]*FS // by credential
@@ -73,7 +88,8 @@ func New(rpc *oncrpc.Client, root vfs.Handle, o Options) (*FS, error) {
 	if o.Rand == nil {
 		o.Rand = func(p []byte) { _, _ = rand.Read(p) } // which never fails
 	}
-	s := &shared{opt: o, root: root, views: make(map[string]*FS)}
+	s := &shared{opt: o, root: root, views: make(map[string]*FS), names: nameMemory{seed: maphash.MakeSeed()}}
+	s.noPlus.Store(o.NoPlus)
 	auth, err := s.auth(&o.Caller)
 	if err != nil {
 		return nil, fmt.Errorf("nfs: credential: %w", err)
@@ -124,6 +140,9 @@ func (f *FS) As(c *vfs.Caller) vfs.FS {
 	return v
 }
 
+// Top is the handle of the top directory.
+func (f *FS) Top() vfs.Handle { return f.root }
+
 // Root returns the handle of the top directory, and its attributes by GETATTR.
 func (f *FS) Root(ctx context.Context) (vfs.Handle, vfs.Attr, error) {
 	a, err := f.GetAttr(ctx, f.root, vfs.MaskV3)
@@ -136,32 +155,6 @@ func (f *FS) mayChange(ctx context.Context) error {
 		return vfs.ErrROFS
 	}
 	return ctx.Err()
-}
-
-// do makes a call, again while the server answers NFS3ERR_JUKEBOX, and returns
-// an error for every status but NFS3_OK. The Reply is to be released in any
-// case; what the result borrows is only there if it is NFS3_OK.
-func (f *FS) do(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Result) (oncrpc.Reply, error) {
-	for try := 1; ; try++ {
-		if err := ctx.Err(); err != nil {
-			return oncrpc.Reply{}, err // nothing was sent: the outcome is known
-		}
-		reply, err := f.call(ctx, p, args, res)
-		if err != nil {
-			return oncrpc.Reply{}, lost(p, err)
-		}
-		status := *res.Stat()
-		if status == nfs3.NFS3_OK {
-			return reply, nil
-		}
-		if status != nfs3.NFS3ERR_JUKEBOX || try == maxBusyTries {
-			return reply, &StatusError{Proc: p, Status: vfs.Status(status)}
-		}
-		reply.Release()
-		if err := f.pause(ctx, try); err != nil {
-			return oncrpc.Reply{}, err
-		}
-	}
 }
 
 // handleOf takes over a handle from the wire.

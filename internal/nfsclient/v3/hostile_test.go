@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/nfsbox/nfsbox/internal/nfsclient/v3"
 	"github.com/nfsbox/nfsbox/oncrpc"
@@ -246,6 +247,11 @@ type raw []byte
 
 func (r raw) AppendXDR(b []byte) ([]byte, error) { return append(b, r...), nil }
 
+// inBubble runs a test in which patience costs no time.
+func inBubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
 // TestUnknownOutcome loses replies, by cutting the connection and by cancelling.
 func TestUnknownOutcome(t *testing.T) {
 	dir := handle(t, "dir")
@@ -269,7 +275,7 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 	for name, op := range ops {
 		for _, how := range []string{"cut", "cancelled"} {
-			t.Run(name+" "+how, func(t *testing.T) {
+			inBubble(t, name+" "+how, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var st *stage

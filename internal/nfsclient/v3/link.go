@@ -2,6 +2,7 @@ package v3
 
 import (
 	"context"
+	"errors"
 
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
@@ -13,7 +14,8 @@ func (p *Procs) Link(ctx context.Context, args *nfs3.LINK3args, res *nfs3.LINK3r
 	return p.call(ctx, nfs3.NFSPROC3_LINK, args, res)
 }
 
-// Link is one LINK.
+// Link is one LINK. If the call had to be repeated and the name is there, a
+// LOOKUP, and perhaps a GETATTR, find out whose it is.
 func (f *FS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Attr, vfs.WCC, error) {
 	if err := f.mayChange(ctx); err != nil {
 		return vfs.Attr{}, vfs.WCC{}, err
@@ -29,7 +31,35 @@ func (f *FS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Attr
 	reply, err := f.do(ctx, nfs3.NFSPROC3_LINK, &args, &res)
 	defer reply.Release()
 	if err != nil {
-		return res.Resfail.FileAttributes.VFS(), res.Resfail.LinkdirWcc.VFS(), err
+		attr := res.Resfail.FileAttributes.VFS()
+		if f.linked(ctx, h, &attr, dir, name, err) {
+			err = nil
+		}
+		return attr, res.Resfail.LinkdirWcc.VFS(), err
 	}
+	f.names.note(&dir, name, &h)
 	return res.Resok.FileAttributes.VFS(), res.Resok.LinkdirWcc.VFS(), nil
+}
+
+// linked reports whether the LINK that err is about has been done after all: it
+// was sent twice, and the name stands for h. A link that was there before looks
+// the same, and is what was wanted; who takes a lock by linking a file of his own
+// is told the truth. attr is what is known of h.
+func (f *FS) linked(ctx context.Context, h vfs.Handle, attr *vfs.Attr, dir vfs.Handle, name string, err error) bool {
+	s, ok := errors.AsType[*StatusError](err)
+	if !ok || !s.Resent || (s.Status != vfs.ErrExist && s.Status != vfs.ErrMLink) {
+		return false
+	}
+	found, a, _, err := f.Lookup(ctx, dir, name)
+	if err != nil || found == h {
+		return err == nil
+	}
+	// Two handles may be of one object (RFC 1813, section 2.6); its number tells.
+	const identity = vfs.MaskFSID | vfs.MaskFileID
+	if !attr.Has(identity) {
+		if *attr, err = f.GetAttr(ctx, h, identity); err != nil {
+			return false
+		}
+	}
+	return a.Has(identity) && attr.Has(identity) && a.FSID == attr.FSID && a.FileID == attr.FileID
 }

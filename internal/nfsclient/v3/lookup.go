@@ -50,6 +50,8 @@ func (f *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.Han
 		return h, attr, c.res.Resfail.DirAttributes.VFS(), err
 	}
 	ok := &c.res.Resok
-	h, err = handleOf(nfs3.NFSPROC3_LOOKUP, &ok.Object)
+	if h, err = handleOf(nfs3.NFSPROC3_LOOKUP, &ok.Object); err == nil {
+		f.names.note(&dir, name, &h)
+	}
 	return h, ok.ObjAttributes.VFS(), ok.DirAttributes.VFS(), err
 }

@@ -9,7 +9,8 @@ import (
 
 // Open opens a regular file. By handle alone it makes no call, so that what is
 // wrong with it shows with the first READ or WRITE; by name it is a LOOKUP, or a
-// CREATE. Rights are not checked here but by the server, each time. With
+// CREATE, and once more if what it found is gone before it can be truncated.
+// Rights are not checked here but by the server, each time. With
 // CreateExclusive, attributes in Set are set by the SETATTR that RFC 1813,
 // section 3.3.8 wants to follow.
 func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
@@ -19,18 +20,30 @@ func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, v
 	if err := ctx.Err(); err != nil {
 		return nil, vfs.Opened{}, err
 	}
-	opened, err := f.locate(ctx, at, how)
-	if err == nil {
-		err = regular(&opened.Attr)
-	}
-	if err == nil && how.Trunc && !(opened.Created && how.Create.Set.Valid&vfs.MaskSize == 0) {
-		err = f.setOpened(ctx, &opened, &vfs.SetAttr{Valid: vfs.MaskSize})
+	opened, err := f.prepare(ctx, at, how)
+	if errors.Is(err, vfs.ErrStale) && opened.H != at.H && at.Name != "" {
+		// The name was found, and given to another object before that one was
+		// touched. What the caller means is the name.
+		opened, err = f.prepare(ctx, at, how)
 	}
 	if err != nil {
 		return nil, vfs.Opened{}, err
 	}
 	f.open.add(opened.H)
 	return &file{fs: f, h: opened.H, access: how.Access}, opened, nil
+}
+
+// prepare finds, or makes, what at names, and truncates it if that is wanted. If
+// it fails behind the first step, o says what was found.
+func (f *FS) prepare(ctx context.Context, at vfs.At, how *vfs.OpenHow) (o vfs.Opened, err error) {
+	o, err = f.locate(ctx, at, how)
+	if err == nil {
+		err = regular(&o.Attr)
+	}
+	if err == nil && how.Trunc && !(o.Created && how.Create.Set.Valid&vfs.MaskSize == 0) {
+		err = f.setOpened(ctx, &o, &vfs.SetAttr{Valid: vfs.MaskSize})
+	}
+	return o, err
 }
 
 func (f *FS) checkOpen(at vfs.At, how *vfs.OpenHow) error {

@@ -1,43 +1,91 @@
 package v3
 
 import (
+	"errors"
 	"testing"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// FuzzPage decodes pages of listings: each ends, in an error or not, and yields
-// no more entries than its bytes can hold.
+// FuzzPage goes over pages of listings. What scan lets pass, and nothing else, is
+// what the generated decoders find well formed, and it is delivered without an
+// error.
 func FuzzPage(f *testing.F) {
 	res := nfs3.READDIRPLUS3res{}
-	res.Resok.Reply.Entries = []nfs3.Entryplus3{{Name: []byte("a"), Cookie: 1}, {Name: []byte(".."), Cookie: 2}}
-	seed, err := res.AppendXDR(nil)
+	res.Resok.Reply.Entries = []nfs3.Entryplus3{
+		{Name: []byte("a"), Cookie: 1, NameAttributes: nfs3.PostOpAttr{AttributesFollow: true}},
+		{Name: []byte(".."), Cookie: 2, NameHandle: nfs3.PostOpFh3{HandleFollows: true, Handle: nfs3.NfsFh3{Data: []byte("12345")}}},
+	}
+	plus, err := res.AppendXDR(nil)
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(seed, true)
-	f.Add(seed[:40], false)
+	plain, err := (&nfs3.READDIR3res{Resok: nfs3.READDIR3resok{Reply: nfs3.Dirlist3{
+		Entries: []nfs3.Entry3{{Name: []byte("abcde"), Cookie: 7}}, Eof: true,
+	}}}).AppendXDR(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(plus, true)
+	f.Add(plain, false)
+	f.Add(plus[:40], false)
 	f.Fuzz(func(t *testing.T, b []byte, plus bool) {
-		l := &listing{plus: plus, want: vfs.MaskV3 | vfs.MaskHandle, fs: &FS{shared: &shared{}}}
+		p := &page{plus: plus}
 		d := xdr.NewDecoder(b)
-		if l.page.DecodeXDR(&d) != nil || l.page.status != nfs3.NFS3_OK {
+		if p.DecodeXDR(&d) != nil || p.status != nfs3.NFS3_OK {
 			return
 		}
-		n := 0
-		_, _ = l.deliver(oncrpc.Reply{}, func(e *vfs.Entry, err error) bool {
-			if err != nil || string(e.Name) == "." || string(e.Name) == ".." {
+		names, last, eof, err := decodePage(b, plus)
+		if scanned := p.scan(); (scanned == nil) != (err == nil) {
+			t.Fatalf("scan says %v, the decoders say %v", scanned, err)
+		}
+		if err != nil {
+			return
+		}
+		if p.entries != len(names) || p.eof != eof || p.entries > 0 && p.last != last {
+			t.Fatalf("%d entries up to %d, eof %v; want %d, %d, %v", p.entries, p.last, p.eof, len(names), last, eof)
+		}
+		p.eof = true // nobody is there who could be asked for more
+		l := &listing{want: vfs.MaskV3 | vfs.MaskHandle, yield: func(e *vfs.Entry, err error) bool {
+			for len(names) > 0 && (names[0] == "." || names[0] == "..") {
+				names = names[1:]
+			}
+			if err != nil || len(names) == 0 || string(e.Name) != names[0] {
 				t.Fatalf("%q, %v", e.Name, err)
 			}
-			n++
+			names = names[1:]
 			return true
-		})
-		if n > len(b)/20 {
-			t.Fatalf("%d entries from %d bytes", n, len(b))
+		}}
+		if !l.page(p) {
+			t.Fatal(l.err)
+		}
+		for _, name := range names {
+			if name != "." && name != ".." {
+				t.Fatalf("%q was not delivered", name)
+			}
 		}
 	})
+}
+
+// decodePage is what the generated decoders find in a page.
+func decodePage(b []byte, plus bool) (names []string, last uint64, eof bool, err error) {
+	d := xdr.NewDecoder(b)
+	if !plus {
+		var res nfs3.READDIR3res
+		err = errors.Join(res.DecodeXDR(&d), d.Finish())
+		for _, e := range res.Resok.Reply.Entries {
+			names, last = append(names, string(e.Name)), e.Cookie
+		}
+		return names, last, res.Resok.Reply.Eof, err
+	}
+	var res nfs3.READDIRPLUS3res
+	err = errors.Join(res.DecodeXDR(&d), d.Finish())
+	for _, e := range res.Resok.Reply.Entries {
+		names, last = append(names, string(e.Name)), e.Cookie
+	}
+	return names, last, res.Resok.Reply.Eof, err
 }
 
 // TestLoopGuard finds circles of every size, wherever they begin, and none where

@@ -1,15 +1,12 @@
 package v3
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
-	"github.com/nfsbox/nfsbox/xdr"
 )
 
 // Readdir is procedure 16: a page of names (RFC 1813, section 3.3.16). The
@@ -18,221 +15,199 @@ func (p *Procs) Readdir(ctx context.Context, args *nfs3.READDIR3args, res *nfs3.
 	return p.call(ctx, nfs3.NFSPROC3_READDIR, args, res)
 }
 
-// ReadDir asks for one page at a time, by READDIRPLUS if handles or attributes
-// are wanted, else by READDIR, and decodes it in place: an Entry is part of the
-// reply, and a listing of any size costs the memory of one page. maxBytes is the
-// size of a page, but a page is never so small that it could hold no entry at
-// all.
+// ReadDir lists by READDIRPLUS if handles or attributes are wanted, else by
+// READDIR, page by page, and decodes each page where it is: an Entry is part of
+// the reply. From the moment that the consumer asks for a page's second entry,
+// the next page is on its way. So a listing of any size costs the memory of two
+// pages and of some names (see below), a directory of one page costs one call,
+// and whoever only wants to know whether there is an entry pays for one page. No
+// page is on its way any more when the iteration has ended, however it ended.
+//
+// A page is never so small that it could hold no entry at all, whatever maxBytes
+// is, and otherwise as large as the server is quick, up to maxBytes. A page that
+// is not what it should be is a ReplyError before any entry of it is delivered.
 //
 // Names come as the server sent them. One that vfs.CheckName refuses, such as
 // "../x", is delivered like any other, so that it hides nothing that stands
 // behind it; whoever uses names asks CheckName first. Only "." and ".." are left
-// out. A server without READDIRPLUS gives names and file numbers alone.
+// out. A server without READDIRPLUS gives names and file numbers alone, and so
+// does one that cannot make a READDIRPLUS of this directory (TOOSMALL, JUKEBOX
+// or SERVERFAULT in the end).
+//
+// # Refused cookies
+//
+// A server may forget what its cookies mean (NFS3ERR_BAD_COOKIE). If it does so
+// before the first entry, the error is vfs.ErrBadCookie: only the caller knows
+// what it has had before. Later the listing helps itself:
+//
+//   - The last entry is asked for again, by the cookie before it and the
+//     verifier that a new listing has now. If it comes, as first entry and with
+//     the cookie that it had, only the verifier had changed, and the listing
+//     goes on. (To try the last cookie itself would not do: a server that counts
+//     entries takes every number, and means another place by it.)
+//   - Otherwise it begins again, and leaves out what has been delivered. Up to
+//     about a million names (2^20) it knows each of them by a 64-bit hash; the
+//     order in which the server lists is of no concern then, and the odds are
+//     better than a million to one that no entry is left out by mistake.
+//   - Of more names, and in an iteration that did not begin at the zero Pos, it
+//     knows some landmarks, and the last 4096. It leaves out everything up to
+//     the last of them, and what it knows of them. This needs a server that keeps
+//     its order, as servers do that list by hash or by place on disk, and that
+//     is not believed: unless 16 landmarks and more are met, every one of them
+//     in the old order, the iteration ends with vfs.ErrBadCookie.
+//
+// So entries that are there throughout are delivered exactly once, or there is
+// an error. Who goes on from an Entry's Next in another iteration has this only
+// as far as the server keeps its order. A server that refuses its own cookies
+// again and again, without letting the listing get any further, is ErrBadCookie
+// in the end. What is remembered takes 8 bytes a name, of all pages but the
+// last, up to 8 MiB (twice that in a listing that had to begin again), and of
+// more than 2^20 names 64 KiB.
 func (f *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs.Mask, maxBytes uint32) iter.Seq2[*vfs.Entry, error] {
 	return func(yield func(*vfs.Entry, error) bool) {
 		if err := checkHandle(&dir); err != nil {
 			yield(nil, err)
 			return
 		}
-		l := &listing{fs: f, dir: dir, pos: from, want: want, fixed: maxBytes != 0}
-		l.plus = want&^vfs.MaskFileID != 0
-		l.size = min(max(cmp.Or(maxBytes, f.opt.MaxCount, DefaultPage), minPage), maxPage)
-		l.loop.mark = from.Cookie
-		for more := true; more; {
-			reply, err := l.fetch(ctx)
-			if err == nil {
-				more, err = l.deliver(reply, yield)
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
+		l := &listing{
+			pager: newPager(f, dir, want, maxBytes), ctx: ctx, want: want, yield: yield,
+			pos: from, before: from.Cookie, whole: from == vfs.Pos{}, loop: loopGuard{mark: from.Cookie},
+		}
+		defer l.stop()
+		if err := l.run(); err != nil {
+			yield(nil, err)
 		}
 	}
 }
 
-// listing is a ReadDir under way.
+// listing is a ReadDir under way. It belongs to the goroutine of the iteration;
+// pager and the page that is being fetched belong to the other one, which looks
+// ahead, while it runs.
 type listing struct {
-	fs    *FS
-	dir   vfs.Handle
-	pos   vfs.Pos // behind the last entry
+	pager
+	ahead ahead
+	pages [2]page
+
+	ctx   context.Context
 	want  vfs.Mask
-	plus  bool   // by READDIRPLUS
-	size  uint32 // of a page
-	fixed bool   // size is the caller's
-	empty int    // pages in a row without an entry
-	loop  loopGuard
-	page  page
+	yield func(*vfs.Entry, error) bool
 	entry vfs.Entry
+	err   error // found in the midst of a page
+
+	pos    vfs.Pos // behind the entry at hand
+	before uint64  // the cookie before it
+	whole  bool    // the listing began at the beginning
+	empty  int     // pages in a row without an entry
+	loop   loopGuard
+
+	names   memory  // what has been delivered
+	hash    uint64  // of the name of the entry at hand, but for the last page
+	replay  *replay // not nil: the listing began again
+	retried bool    // the last entry was asked for again, and none came behind it
+	barren  int     // restarts since the last entry that was delivered
 }
 
-func (l *listing) proc() *xdr.Proc {
-	if l.plus {
-		return nfs3.NFSPROC3_READDIRPLUS
-	}
-	return nfs3.NFSPROC3_READDIR
-}
-
-// page is the result of READDIR and READDIRPLUS, up to where they differ: the
-// entries, which are decoded one by one.
-type page struct {
-	status nfs3.Nfsstat3
-	verf   vfs.Verifier
-	list   xdr.Decoder
-}
-
-// Stat is the status of the result.
-func (p *page) Stat() *nfs3.Nfsstat3 { return &p.status }
-
-// DecodeXDR takes the whole rest of the record for the entries; deliver finds
-// out whether it is.
-func (p *page) DecodeXDR(d *xdr.Decoder) error {
-	p.status = nfs3.Nfsstat3(d.Int32())
-	var dirAttr nfs3.PostOpAttr
-	if err := dirAttr.DecodeXDR(d); err != nil || p.status != nfs3.NFS3_OK {
-		return err
-	}
-	copy(p.verf[:], d.Fixed(len(p.verf)))
-	p.list.Reset(d.Block(d.Len()))
-	return d.Err()
-}
-
-// fetch gets the page behind pos.
-func (l *listing) fetch(ctx context.Context) (oncrpc.Reply, error) {
+// run delivers page by page until the directory or the consumer's interest ends.
+func (l *listing) run() error {
 	for {
-		if l.plus && l.fs.noPlus.Load() {
-			l.plus = false
+		p, err := l.next()
+		if err != nil {
+			return err
 		}
-		reply, err := l.request(ctx)
-		if err == nil {
-			return reply, nil
+		if err := l.progress(p); err != nil {
+			p.release()
+			return err
 		}
-		reply.Release()
-		switch {
-		case l.plus && lacking(err):
-			l.fs.noPlus.Store(true)
-		case errors.Is(err, vfs.ErrTooSmall) && l.grow():
-		default:
-			return oncrpc.Reply{}, err
+		eof := p.eof // of a page that will be gone
+		if more := l.page(p); !more || l.err != nil {
+			return l.err
+		}
+		if eof {
+			return l.replay.end()
 		}
 	}
 }
 
-func (l *listing) request(ctx context.Context) (oncrpc.Reply, error) {
-	if l.plus {
-		return l.readdirplus(ctx)
-	}
-	args := nfs3.READDIR3args{
-		Dir:        fh(&l.dir),
-		Cookie:     l.pos.Cookie,
-		Cookieverf: nfs3.Cookieverf3(l.pos.Verf),
-		Count:      l.size,
-	}
-	return l.fs.do(ctx, nfs3.NFSPROC3_READDIR, &args, &l.page)
-}
-
-// lacking reports whether err says that the server does not have a procedure.
-func lacking(err error) bool {
-	if a, ok := errors.AsType[*oncrpc.AcceptError](err); ok {
-		return a.Stat == oncrpc.ProcUnavail
-	}
-	return errors.Is(err, vfs.ErrNotSupp)
-}
-
-// grow makes the next page larger, if that is allowed.
-func (l *listing) grow() bool {
-	if l.fixed || l.size >= maxPage {
-		return false
-	}
-	l.size = min(2*l.size, maxPage)
-	return true
-}
-
-// deliver yields the entries of the page and gives the reply back. more says
-// that another page follows.
-func (l *listing) deliver(reply oncrpc.Reply, yield func(*vfs.Entry, error) bool) (more bool, err error) {
-	defer reply.Release()
-	n, done := 0, false
-	if l.plus {
-		n, done = l.entriesPlus(yield)
-	} else {
-		n, done = l.entries(yield)
-	}
-	if done {
-		return false, nil
-	}
-	eof := l.page.list.Bool()
-	if err := l.page.list.Finish(); err != nil {
-		return false, &ReplyError{Proc: l.proc(), Err: err}
-	}
-	if eof {
-		return false, nil
-	}
-	return true, l.progress(n)
-}
-
-// progress is an error if the listing, after a page of n entries, is where it
-// was before.
-func (l *listing) progress(n int) error {
-	if n > 0 {
-		l.empty = 0
-		if l.loop.back(l.pos.Cookie) {
-			return &ReplyError{Proc: l.proc(), Err: errLoop}
+// progress is an error if the listing will be, after p, where it was before.
+func (l *listing) progress(p *page) error {
+	switch {
+	case p.eof:
+	case p.entries > 0:
+		if l.empty = 0; l.loop.back(p.last) {
+			return &ReplyError{Proc: p.proc(), Err: errLoop}
 		}
-		return nil
+	default:
+		if l.empty++; l.empty > maxEmptyPages {
+			return &ReplyError{Proc: p.proc(), Err: errEmpty}
+		}
+		l.grow()
 	}
-	if l.empty++; l.empty > maxEmptyPages {
-		return &ReplyError{Proc: l.proc(), Err: errEmpty}
-	}
-	l.grow()
 	return nil
 }
 
-// entries yields the entries of a READDIR; done says that the consumer has
-// enough.
-func (l *listing) entries(yield func(*vfs.Entry, error) bool) (n int, done bool) {
-	var w nfs3.Entry3
-	for w.Next(&l.page.list) {
-		n++
-		l.entry.Attr, l.entry.Handle = vfs.Attr{}, vfs.Handle{}
-		if !l.yield(w.Name, w.Fileid, w.Cookie, yield) {
-			return n, true
-		}
+// page delivers the entries of p and gives it back. It is false if the consumer
+// has enough, or at an error, which is l.err.
+func (l *listing) page(p *page) bool {
+	defer p.release()
+	if p.entries > 0 {
+		l.pos.Verf = p.verf
 	}
-	return n, false
+	if p.plus {
+		return l.entriesPlus(p)
+	}
+	return l.entries(p)
 }
 
-// yield completes and delivers the entry.
-func (l *listing) yield(name []byte, fileid, cookie uint64, yield func(*vfs.Entry, error) bool) bool {
-	l.pos = vfs.Pos{Cookie: cookie, Verf: l.page.verf}
-	if string(name) == "." || string(name) == ".." {
-		return true
+// entries delivers the entries of a READDIR.
+func (l *listing) entries(p *page) bool {
+	var w nfs3.Entry3
+	for i := 0; w.Next(&p.list); i++ {
+		if !l.reached(p, i, w.Name, w.Cookie) {
+			continue
+		}
+		l.entry.Attr, l.entry.Handle = vfs.Attr{}, vfs.Handle{}
+		if !l.deliver(w.Name, w.Fileid) {
+			return false
+		}
 	}
+	return l.err == nil
+}
+
+// reached moves the listing behind the i'th entry of p and reports whether the
+// entry is to be delivered.
+func (l *listing) reached(p *page, i int, name []byte, cookie uint64) bool {
+	if i < p.passed || l.err != nil {
+		return false
+	}
+	if i == p.passed+1 {
+		l.lookAhead(p)
+	}
+	l.before, l.pos.Cookie = l.pos.Cookie, cookie
+	l.retried = false
+	if !p.eof || l.replay != nil {
+		l.hash = l.names.hash(name)
+	}
+	if string(name) == "." || string(name) == ".." {
+		return false
+	}
+	if l.replay != nil {
+		var known bool
+		if known, l.err = l.replay.known(l.hash); known || l.err != nil {
+			return false
+		}
+	}
+	if l.barren = 0; !p.eof {
+		l.names.add(l.hash)
+	}
+	return true
+}
+
+// deliver yields the entry, whose attributes and handle are set.
+func (l *listing) deliver(name []byte, fileid uint64) bool {
 	e := &l.entry
 	e.Name, e.FileID, e.Next = name, fileid, l.pos
 	if e.Attr.Valid == 0 && l.want&vfs.MaskFileID != 0 {
 		e.Attr.Valid, e.Attr.FileID = vfs.MaskFileID, fileid
 	}
-	return yield(e, nil)
-}
-
-// loopGuard notices that a listing runs in circles, of whatever size, in
-// constant memory: it remembers one place, and a later one after twice as many
-// steps each time (R. P. Brent, "An improved Monte Carlo factorization
-// algorithm", 1980).
-type loopGuard struct {
-	mark         uint64
-	steps, limit uint64
-}
-
-// back reports whether the cookie, that of a page's last entry, is the one
-// remembered.
-func (g *loopGuard) back(cookie uint64) bool {
-	if cookie == g.mark {
-		return true
-	}
-	if g.steps++; g.steps > g.limit {
-		g.mark, g.steps, g.limit = cookie, 0, 2*g.limit+1
-	}
-	return false
+	return l.yield(e, nil)
 }

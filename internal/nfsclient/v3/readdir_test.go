@@ -199,7 +199,7 @@ func TestReadDirWithoutPlus(t *testing.T) {
 	}
 }
 
-// TestReadDirCut delivers what can be read of a page, and then an error.
+// TestReadDirCut delivers nothing of a page that was cut.
 func TestReadDirCut(t *testing.T) {
 	full, err := pageOf(true, 1, 2).AppendXDR(nil)
 	if err != nil {
@@ -207,7 +207,7 @@ func TestReadDirCut(t *testing.T) {
 	}
 	for n := 4; n < len(full); n += 4 {
 		st := play(t, script{nfs3.NFSPROC3_READDIR: always(raw(full[:n]))}, v3.Options{})
-		if names, _, err := st.list(t, vfs.Pos{}, 0, 0); err == nil || len(names) > 2 {
+		if names, _, err := st.list(t, vfs.Pos{}, 0, 0); err == nil || len(names) > 0 {
 			t.Errorf("cut at %d: %q, %v", n, names, err)
 		}
 	}

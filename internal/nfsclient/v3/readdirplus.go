@@ -15,38 +15,54 @@ func (p *Procs) Readdirplus(ctx context.Context, args *nfs3.READDIRPLUS3args, re
 	return p.call(ctx, nfs3.NFSPROC3_READDIRPLUS, args, res)
 }
 
-func (l *listing) readdirplus(ctx context.Context) (oncrpc.Reply, error) {
+func (g *pager) readdirplus(ctx context.Context, pos vfs.Pos, p *page) (oncrpc.Reply, error) {
 	args := nfs3.READDIRPLUS3args{
-		Dir:        fh(&l.dir),
-		Cookie:     l.pos.Cookie,
-		Cookieverf: nfs3.Cookieverf3(l.pos.Verf),
-		Dircount:   l.size,
-		Maxcount:   l.size,
+		Dir:        fh(&g.dir),
+		Cookie:     pos.Cookie,
+		Cookieverf: nfs3.Cookieverf3(pos.Verf),
+		Dircount:   g.size,
+		Maxcount:   g.size,
 	}
-	if l.fs.opt.DirCount != 0 {
-		args.Dircount = min(args.Dircount, l.fs.opt.DirCount)
+	if g.fs.opt.DirCount != 0 {
+		args.Dircount = min(args.Dircount, g.fs.opt.DirCount)
 	}
-	return l.fs.do(ctx, nfs3.NFSPROC3_READDIRPLUS, &args, &l.page)
+	return g.fs.do(ctx, nfs3.NFSPROC3_READDIRPLUS, &args, p)
 }
 
-// entriesPlus yields the entries of a READDIRPLUS; done says that the consumer
-// has enough. A handle of a size that none has counts as not sent.
-func (l *listing) entriesPlus(yield func(*vfs.Entry, error) bool) (n int, done bool) {
+// entriesPlus delivers the entries of a READDIRPLUS, as entries does. A handle
+// of a size that none has counts as not sent.
+func (l *listing) entriesPlus(p *page) bool {
+	attrs, handles := l.want&^vfs.MaskHandle != 0, l.want&vfs.MaskHandle != 0
 	var w nfs3.Entryplus3
-	for w.Next(&l.page.list) {
-		n++
-		l.entry.Attr, l.entry.Handle = vfs.Attr{}, vfs.Handle{}
-		if l.want&^vfs.MaskHandle != 0 && w.NameAttributes.AttributesFollow {
-			w.NameAttributes.Attributes.SetVFS(&l.entry.Attr)
+	for i := 0; w.Next(&p.list); i++ {
+		if !l.reached(p, i, w.Name, w.Cookie) {
+			continue
 		}
-		if l.want&vfs.MaskHandle != 0 {
-			if h, err := w.NameHandle.VFS(); err == nil {
-				l.entry.Handle = h
-			}
+		e := &l.entry
+		if attrs && w.NameAttributes.AttributesFollow {
+			w.NameAttributes.Attributes.SetVFS(&e.Attr)
+		} else {
+			e.Attr = vfs.Attr{}
 		}
-		if !l.yield(w.Name, w.Fileid, w.Cookie, yield) {
-			return n, true
+		if handles && w.NameHandle.HandleFollows {
+			setHandle(&e.Handle, w.NameHandle.Handle.Data)
+		} else {
+			e.Handle = vfs.Handle{}
+		}
+		if !l.deliver(w.Name, w.Fileid) {
+			return false
 		}
 	}
-	return n, false
+	return l.err == nil
+}
+
+// setHandle makes h the handle of these bytes, or zero if there is none of so
+// many. The handles of a directory's objects mostly have one length; then only
+// that much is copied.
+func setHandle(h *vfs.Handle, b []byte) {
+	if old := h.Bytes(); len(b) > 0 && len(old) == len(b) {
+		copy(old, b)
+		return
+	}
+	*h, _ = vfs.MakeHandle(b) // zero beside its error
 }

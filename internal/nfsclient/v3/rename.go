@@ -2,6 +2,7 @@ package v3
 
 import (
 	"context"
+	"errors"
 
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
@@ -15,7 +16,8 @@ func (p *Procs) Rename(ctx context.Context, args *nfs3.RENAME3args, res *nfs3.RE
 
 // Rename is one RENAME. While this FS has files open, a LOOKUP of the target
 // comes before, and if it is one of them it is kept under another name, which
-// the last Close removes.
+// the last Close removes. If the call had to be repeated and the source is gone,
+// a LOOKUP of the target finds out whether it went there.
 func (f *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, toDir vfs.Handle, toName string) (from, to vfs.WCC, err error) {
 	if err := f.mayChange(ctx); err != nil {
 		return from, to, err
@@ -36,10 +38,34 @@ func (f *FS) rename(ctx context.Context, m *move) (from, to vfs.WCC, err error) 
 	if args.To, err = dirop(&m.toDir, m.toName); err != nil {
 		return from, to, err
 	}
+	if m.object == 0 { // before the call: what the name stands for afterwards proves nothing
+		m.object = f.names.recall(&m.fromDir, m.fromName)
+	}
 	reply, err := f.do(ctx, nfs3.NFSPROC3_RENAME, &args, &res)
 	defer reply.Release()
 	if err != nil {
-		return res.Resfail.FromdirWcc.VFS(), res.Resfail.TodirWcc.VFS(), err
+		from, to = res.Resfail.FromdirWcc.VFS(), res.Resfail.TodirWcc.VFS()
+		if !f.renamed(ctx, m, err) {
+			return from, to, err
+		}
+		return from, to, nil
+	}
+	if m.object != 0 {
+		f.names.set(f.names.key(&m.toDir, m.toName), m.object)
 	}
 	return res.Resok.FromdirWcc.VFS(), res.Resok.TodirWcc.VFS(), nil
+}
+
+// renamed reports whether the RENAME that err is about has been done after all:
+// it was sent twice, the source is gone, and the target is the very object that
+// the source was before. Who else has moved that object to that name has done
+// what was wanted; where several contend for an object, each has a target of its
+// own.
+func (f *FS) renamed(ctx context.Context, m *move, err error) bool {
+	s, ok := errors.AsType[*StatusError](err)
+	if !ok || !s.Resent || s.Status != vfs.ErrNoEnt || m.object == 0 {
+		return false
+	}
+	h, _, _, err := f.Lookup(ctx, m.toDir, m.toName)
+	return err == nil && f.names.object(&h) == m.object
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/sim"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
+	"github.com/nfsbox/nfsbox/proto/nfsacl3"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/xdr"
 )
@@ -36,7 +37,11 @@ const address = "10.0.0.1:2049"
 func play(t testing.TB, s script, o v3.Options) *stage {
 	t.Helper()
 	st := &stage{net: sim.NewNetwork(1), calls: make(map[*xdr.Proc]int)}
-	srv, err := oncrpc.NewServer([]oncrpc.Service{{Program: &nfs3.NFS_V3, Handlers: st.handlers(s)}}, oncrpc.ServerOptions{})
+	services := []oncrpc.Service{{Program: &nfs3.NFS_V3, Handlers: st.handlers(&nfs3.NFS_V3, s)}}
+	if s[nfsacl3.ACLPROC3_GETACL] != nil {
+		services = append(services, oncrpc.Service{Program: &nfsacl3.NFS_ACL_V3, Handlers: st.handlers(&nfsacl3.NFS_ACL_V3, s)})
+	}
+	srv, err := oncrpc.NewServer(services, oncrpc.ServerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +52,8 @@ func play(t testing.TB, s script, o v3.Options) *stage {
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 	st.rpc = oncrpc.NewClient(oncrpc.ClientOptions{
-		Dial: func(ctx context.Context) (net.Conn, error) { return st.net.DialContext(ctx, "tcp", address) },
+		Dial:   func(ctx context.Context) (net.Conn, error) { return st.net.DialContext(ctx, "tcp", address) },
+		Resend: true,
 	})
 	st.fs, err = v3.New(st.rpc, handle(t, "root"), o)
 	if err != nil {
@@ -73,10 +79,10 @@ func play(t testing.TB, s script, o v3.Options) *stage {
 	return st
 }
 
-func (st *stage) handlers(s script) []oncrpc.Handler {
-	all := make([]oncrpc.Handler, len(nfs3.NFS_V3.Procs))
+func (st *stage) handlers(prog *xdr.Program, s script) []oncrpc.Handler {
+	all := make([]oncrpc.Handler, len(prog.Procs))
 	for i := range all {
-		p := &nfs3.NFS_V3.Procs[i]
+		p := &prog.Procs[i]
 		answer := s[p]
 		if answer == nil && p == nfs3.NFSPROC3_FSINFO {
 			answer = func(int, *oncrpc.Call) xdr.Appender {

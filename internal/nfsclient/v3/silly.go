@@ -29,9 +29,19 @@ type openFile struct {
 
 // hidden is the name that keeps a file alive, to be removed by whom it was made.
 type hidden struct {
-	fs   *FS
-	dir  vfs.Handle
-	name string
+	fs    *FS
+	dir   vfs.Handle
+	name  string
+	doubt bool // nobody knows whether it has been made
+}
+
+// keeps reports whether h has the hidden name, as far as anybody knows.
+func (d *hidden) keeps(ctx context.Context, h vfs.Handle) bool {
+	if d.doubt {
+		found, _, _, err := d.fs.Lookup(ctx, d.dir, d.name)
+		d.doubt = err != nil || found != h
+	}
+	return !d.doubt
 }
 
 func (t *openFiles) add(h vfs.Handle) {
@@ -109,7 +119,7 @@ func (f *FS) hideRemoved(ctx context.Context, dir vfs.Handle, name string) (wcc 
 		wcc, err = f.remove(ctx, dir, name)
 		return wcc, true, err
 	}
-	wcc, err = f.hide(ctx, e, dir, name)
+	wcc, err = f.hide(ctx, e, h, dir, name)
 	return wcc, true, err
 }
 
@@ -117,21 +127,28 @@ func (f *FS) hideRemoved(ctx context.Context, dir vfs.Handle, name string) (wcc 
 // about to lose. e.mu is held, so that two names do not go at once for the sake
 // of each other.
 func (f *FS) survives(ctx context.Context, e *openFile, h vfs.Handle) bool {
-	if e.hidden != nil {
+	if e.hidden != nil && e.hidden.keeps(ctx, h) {
 		return true
 	}
 	a, err := f.GetAttr(ctx, h, vfs.MaskNlink)
 	return err == nil && a.Nlink > 1
 }
 
-// hide renames an open file. e.mu is held.
-func (f *FS) hide(ctx context.Context, e *openFile, dir vfs.Handle, name string) (vfs.WCC, error) {
+// hide renames the open file h. e.mu is held.
+func (f *FS) hide(ctx context.Context, e *openFile, h, dir vfs.Handle, name string) (vfs.WCC, error) {
 	hid := f.newHidden(dir)
-	wcc, _, err := f.rename(ctx, &move{fromDir: dir, toDir: dir, fromName: name, toName: hid.name})
-	if err == nil || errors.Is(err, vfs.ErrUnknownOutcome) {
-		e.hidden = hid // to remove a name that is not there does no harm
-	}
+	wcc, _, err := f.rename(ctx, &move{fromDir: dir, toDir: dir, fromName: name, toName: hid.name, object: f.names.object(&h)})
+	e.keep(hid, err)
 	return wcc, err
+}
+
+// keep takes over a hidden name, if there may be one: to remove a name that is
+// not there does no harm. err is what came of making it. e.mu is held.
+func (e *openFile) keep(hid *hidden, err error) {
+	hid.doubt = errors.Is(err, vfs.ErrUnknownOutcome)
+	if err == nil || hid.doubt {
+		e.hidden = hid
+	}
 }
 
 func (f *FS) newHidden(dir vfs.Handle) *hidden {
@@ -144,6 +161,7 @@ func (f *FS) newHidden(dir vfs.Handle) *hidden {
 type move struct {
 	fromDir, toDir   vfs.Handle
 	fromName, toName string
+	object           uint64 // what the source was before, as nameMemory.object has it; 0: not known
 }
 
 // openTarget returns the open file that m would replace, held, or nil.
@@ -173,14 +191,14 @@ func (f *FS) keep(ctx context.Context, e *openFile, h vfs.Handle, m *move) (undo
 	}
 	hid := f.newHidden(m.toDir)
 	_, _, err = f.Link(ctx, h, m.toDir, hid.name)
-	if err == nil {
-		e.hidden = hid
-		return undo, nil
+	e.keep(hid, err)
+	if err == nil || hid.doubt {
+		return undo, err
 	}
 	if _, ok := errors.AsType[*StatusError](err); !ok {
 		return undo, err
 	}
-	if _, err = f.hide(ctx, e, m.toDir, m.toName); err != nil {
+	if _, err = f.hide(ctx, e, h, m.toDir, m.toName); err != nil {
 		return undo, err
 	}
 	return func() error {

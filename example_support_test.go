@@ -1,0 +1,62 @@
+package nfsbox_test
+
+import (
+	"context"
+	"errors"
+	"log"
+	"net"
+
+	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/nfsserver"
+	"github.com/nfsbox/nfsbox/vfs/iofs"
+)
+
+// filer stands for a server: it starts one that has an empty, writable directory,
+// and returns its URL.
+func filer() (url string, stop func()) {
+	table, err := export.NewTable(export.Key{1}, export.Export{Path: "/", FS: memfs.New(memfs.Options{Mode: 0o777})})
+	if err != nil {
+		log.Fatal(err)
+	}
+	srv, err := nfsserver.New(nfsserver.Options{Exports: table})
+	if err != nil {
+		log.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	go func() { _ = srv.Serve(l) }() // it returns when stop is called
+	return "nfs://" + l.Addr().String() + "/", func() { _ = srv.Close() }
+}
+
+// mount stands for how a program begins, which the first example shows: Dial, and
+// iofs.Root. The tree has a few files.
+func mount() (tree *iofs.FS, unmount func()) {
+	url, stop := filer()
+	ctx := context.Background()
+	c, err := nfsbox.Dial(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	tree, err = iofs.Root(ctx, c.FS())
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = errors.Join(
+		tree.MkdirAll("www/pages", 0o755),
+		tree.WriteFile("www/hello.txt", []byte("Hello, filer.\n"), 0o644),
+		tree.WriteFile("www/pages/list.tmpl", []byte("{{range .}}- {{.}}\n{{end}}"), 0o644),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return tree, func() {
+		if err := c.Close(); err != nil {
+			log.Fatal(err)
+		}
+		stop()
+	}
+}

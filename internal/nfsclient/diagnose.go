@@ -1,0 +1,133 @@
+package nfsclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+const (
+	// stepTime bounds each step of a diagnosis. One that takes longer has failed.
+	stepTime = 15 * time.Second
+
+	// tryTime is how long a diagnosis waits for one reply.
+	tryTime = 5 * time.Second
+
+	// maxAddresses bounds how many addresses of a host are connected to. The
+	// others are named, and left out.
+	maxAddresses = 8
+
+	// nullCalls is how many NULL calls are made to tell how far the server is.
+	nullCalls = 10
+
+	// maxListed bounds the exports that are named in a message.
+	maxListed = 20
+)
+
+// Step is one thing that Diagnose has tried.
+type Step struct {
+	Name, Detail, Advice string
+	Err                  error
+	Took                 time.Duration
+	Skipped              bool
+}
+
+// DiagnoseOptions say what Diagnose tries besides looking.
+type DiagnoseOptions struct{ Read, Write bool }
+
+// Diagnose goes the way of Mount, and of a file's first calls, one step at a
+// time, and reports each. It goes on where that makes sense; the error is that
+// of the first step without which nothing works.
+func Diagnose(ctx context.Context, o Options, what DiagnoseOptions, report func(Step)) error {
+	if err := checkPath(o.Path); err != nil {
+		return err
+	}
+	if err := o.fill(); err != nil {
+		return err
+	}
+	o.Timeout, o.Retries, o.DialTries, o.DialOnce = tryTime, -1, 1, false
+	o.FS.Hard = false
+	d := &diagnosis{o: o, what: what, report: report, conn: &Conn{opt: o}}
+	err := d.run(ctx)
+	if d.conn.rpc != nil {
+		err = errors.Join(err, d.conn.rpc.Close())
+	}
+	if d.mountd != nil {
+		err = errors.Join(err, d.mountd.rpc.Close())
+	}
+	return err
+}
+
+// diagnosis is a Diagnose under way.
+type diagnosis struct {
+	o      Options
+	what   DiagnoseOptions
+	report func(Step)
+
+	addresses []string // of the host; the host itself if a dialer of the caller's resolves it
+	local     net.Addr // where a connection came from
+	exports   []Export // nil: not known
+	mountd    *mountd
+	conn      *Conn
+	file      string // a regular file in the root, to be read
+}
+
+// run makes the steps in the order in which each needs those before.
+func (d *diagnosis) run(ctx context.Context) error {
+	needed := []struct {
+		name string
+		do   func(context.Context, *Step) error
+	}{
+		{"resolve", d.resolve},
+		{"connect", d.connect},
+		{"mount", d.mount},
+		{"nfs", d.null},
+		{"mount", d.mnt},
+		{"fsinfo", d.fsinfo},
+		{"getattr", d.getattr},
+		{"list", d.list},
+	}
+	for i, s := range needed {
+		if err := d.step(ctx, s.name, s.do); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		if i == 0 {
+			d.portmap(ctx)
+		}
+	}
+	return errors.Join(d.optional(ctx, "read", d.what.Read, d.read), d.optional(ctx, "write", d.what.Write, d.write))
+}
+
+// step makes one step and reports it.
+func (d *diagnosis) step(ctx context.Context, name string, do func(context.Context, *Step) error) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTime)
+	defer cancel()
+	s := Step{Name: name}
+	start := time.Now()
+	s.Err = do(ctx, &s)
+	s.Took = time.Since(start)
+	if s.Err != nil && s.Advice == "" {
+		s.Advice = d.advise(s.Err)
+	}
+	d.report(s)
+	return s.Err
+}
+
+// optional makes a step if it is wanted.
+func (d *diagnosis) optional(ctx context.Context, name string, wanted bool, do func(context.Context, *Step) error) error {
+	if !wanted {
+		d.report(Step{Name: name, Skipped: true, Detail: "not asked for"})
+		return nil
+	}
+	if err := d.step(ctx, name, do); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// root is the directory that the mount has led to.
+func (d *diagnosis) root() vfs.Handle { return d.conn.Root() }

@@ -1,0 +1,191 @@
+package v3
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
+	"github.com/nfsbox/nfsbox/proto/nfsacl3"
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// ACLer is an FS whose objects have POSIX access control lists. Where neither
+// the server nor its file system has them, both methods are vfs.ErrNotSupp.
+type ACLer interface {
+	// ACL returns the lists of an object. Where it has none of its own, Access
+	// says what its mode says.
+	ACL(ctx context.Context, h vfs.Handle) (ACL, error)
+	// SetACL replaces both lists, and the mode with them. An access list without
+	// a mask gets the one that leaves it unchanged.
+	SetACL(ctx context.Context, h vfs.Handle, acl ACL) error
+}
+
+// ACL are the lists of an object (POSIX.1e, draft 17; acl(5)).
+type ACL struct {
+	Access  []ACLEntry
+	Default []ACLEntry // of a directory: what is made in it begins with this
+}
+
+// ACLEntry gives rights to someone.
+type ACLEntry struct {
+	Tag  ACLTag
+	ID   uint32 // of ACLUser and ACLGroup
+	Perm uint32 // 4 read, 2 write, 1 execute
+}
+
+// ACLTag says to whom an entry gives rights.
+type ACLTag uint8
+
+// The tags, with their numbers on the wire.
+const (
+	ACLUserObj  ACLTag = nfsacl3.NA_USER_OBJ  // the owner
+	ACLUser     ACLTag = nfsacl3.NA_USER      // the user ID
+	ACLGroupObj ACLTag = nfsacl3.NA_GROUP_OBJ // the group of the object
+	ACLGroup    ACLTag = nfsacl3.NA_GROUP     // the group ID
+	ACLMask     ACLTag = nfsacl3.NA_CLASS_OBJ // the most that all but the owner and others have
+	ACLOther    ACLTag = nfsacl3.NA_OTHER_OBJ // everybody else
+)
+
+// bothLists is the mask that asks for, and sets, both lists: a server that is
+// sent one alone may take the other away.
+const bothLists = nfsacl3.NA_ACL | nfsacl3.NA_DFACL
+
+var _ ACLer = (*FS)(nil)
+
+// getacl and setacl are results as do treats them.
+type getacl struct {
+	nfsacl3.GETACL3res
+	status nfs3.Nfsstat3
+}
+
+// DecodeXDR decodes the result.
+func (r *getacl) DecodeXDR(d *xdr.Decoder) error {
+	err := r.GETACL3res.DecodeXDR(d)
+	r.status = nfs3.Nfsstat3(r.Status)
+	return err
+}
+
+// Stat is the status of the result.
+func (r *getacl) Stat() *nfs3.Nfsstat3 { return &r.status }
+
+type setacl struct {
+	nfsacl3.SETACL3res
+	status nfs3.Nfsstat3
+}
+
+// DecodeXDR decodes the result.
+func (r *setacl) DecodeXDR(d *xdr.Decoder) error {
+	err := r.SETACL3res.DecodeXDR(d)
+	r.status = nfs3.Nfsstat3(r.Status)
+	return err
+}
+
+// Stat is the status of the result.
+func (r *setacl) Stat() *nfs3.Nfsstat3 { return &r.status }
+
+// ACL is one GETACL of the NFS_ACL program, which servers have beside NFS on the
+// same port, if at all. One that has not is asked once.
+func (f *FS) ACL(ctx context.Context, h vfs.Handle) (acl ACL, err error) {
+	if err := checkHandle(&h); err != nil {
+		return acl, err
+	}
+	args, res := nfsacl3.GETACL3args{Fh: nfsacl3.NfsFh3{Data: h.Bytes()}, Mask: bothLists}, getacl{}
+	reply, err := f.doACL(ctx, nfsacl3.ACLPROC3_GETACL, &args, &res)
+	defer reply.Release()
+	if err != nil {
+		return acl, err
+	}
+	lists := &res.Resok.Acl
+	if acl.Access, err = fromWire(lists.Aclent, 0); err == nil {
+		acl.Default, err = fromWire(lists.Dfaclent, nfsacl3.NA_ACL_DEFAULT)
+	}
+	return acl, err
+}
+
+// SetACL is one SETACL. More entries than the protocol carries are vfs.ErrInval.
+func (f *FS) SetACL(ctx context.Context, h vfs.Handle, acl ACL) error {
+	if err := f.mayChange(ctx); err != nil {
+		return err
+	}
+	if err := checkHandle(&h); err != nil {
+		return err
+	}
+	args, res := nfsacl3.SETACL3args{Fh: nfsacl3.NfsFh3{Data: h.Bytes()}}, setacl{}
+	lists := &args.Acl
+	lists.Mask = bothLists
+	lists.Aclent = toWire(acl.Access, 0)
+	lists.Dfaclent = toWire(acl.Default, nfsacl3.NA_ACL_DEFAULT)
+	if max(len(lists.Aclent), len(lists.Dfaclent)) > nfsacl3.NFS_ACL_MAX_ENTRIES {
+		return vfs.ErrInval
+	}
+	lists.Aclcnt, lists.Dfaclcnt = int32(len(lists.Aclent)), int32(len(lists.Dfaclent))
+	reply, err := f.doACL(ctx, nfsacl3.ACLPROC3_SETACL, &args, &res)
+	reply.Release()
+	return err
+}
+
+// doACL is do for a program that the server may not have.
+func (f *FS) doACL(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Result) (oncrpc.Reply, error) {
+	if f.noACL.Load() {
+		return oncrpc.Reply{}, vfs.ErrNotSupp
+	}
+	reply, err := f.do(ctx, p, args, res)
+	if a, ok := errors.AsType[*oncrpc.AcceptError](err); ok && (a.Stat == oncrpc.ProgUnavail || a.Stat == oncrpc.ProgMismatch || a.Stat == oncrpc.ProcUnavail) {
+		f.noACL.Store(true)
+		return reply, vfs.ErrNotSupp
+	}
+	return reply, err
+}
+
+// fromWire takes over a list whose entries all have flag set.
+func fromWire(list []nfsacl3.Aclent, flag int32) ([]ACLEntry, error) {
+	entries := make([]ACLEntry, 0, len(list))
+	for _, w := range list {
+		e := ACLEntry{Tag: ACLTag(w.Type &^ flag), ID: w.Id, Perm: w.Perm}
+		switch {
+		case w.Type&flag != flag || !e.Tag.known() || int32(e.Tag) != w.Type&^flag:
+			return nil, untrue(nfsacl3.ACLPROC3_GETACL, "an entry of type %#x", w.Type)
+		case w.Perm&^7 != 0:
+			return nil, untrue(nfsacl3.ACLPROC3_GETACL, "an entry of rights %#x", w.Perm)
+		case e.Tag != ACLUser && e.Tag != ACLGroup:
+			e.ID = 0 // some servers send the owner's
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+func (t ACLTag) known() bool {
+	switch t {
+	case ACLUserObj, ACLUser, ACLGroupObj, ACLGroup, ACLMask, ACLOther:
+		return true
+	}
+	return false
+}
+
+// toWire is a list on the wire: in the order of the tags, as servers want it,
+// and with a mask, without which Solaris takes none.
+func toWire(entries []ACLEntry, flag int32) []nfsacl3.Aclent {
+	if len(entries) == 0 {
+		return nil
+	}
+	class, masked := uint32(0), false // what the group class has
+	list := make([]nfsacl3.Aclent, 0, len(entries)+1)
+	for _, e := range entries {
+		list = append(list, nfsacl3.Aclent{Type: int32(e.Tag) | flag, Id: e.ID, Perm: e.Perm & 7})
+		switch e.Tag {
+		case ACLUser, ACLGroupObj, ACLGroup:
+			class |= e.Perm & 7
+		case ACLMask:
+			masked = true
+		}
+	}
+	if !masked {
+		list = append(list, nfsacl3.Aclent{Type: int32(ACLMask) | flag, Perm: class})
+	}
+	slices.SortStableFunc(list, func(a, b nfsacl3.Aclent) int { return int(a.Type) - int(b.Type) })
+	return list
+}

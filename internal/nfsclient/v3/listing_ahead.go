@@ -1,0 +1,90 @@
+package v3
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// ahead is the fetching of a page while the one before it is delivered, by a
+// goroutine that is there from the first time to the end of the listing. There
+// is at most one page on its way, and none that nobody waits for: next takes it,
+// or stop does.
+type ahead struct {
+	ask    chan order // nil: it has not begun
+	done   chan error // what became of the order
+	cancel context.CancelFunc
+	busy   bool // an order was given and its page not taken
+	at     int  // which of l.pages is delivered; the other is that on its way
+}
+
+// order is a page that is to be fetched.
+type order struct {
+	pos vfs.Pos
+	p   *page
+}
+
+// lookAhead begins to fetch the page behind p, if there is one.
+func (l *listing) lookAhead(p *page) {
+	a := &l.ahead
+	if p.eof || a.busy {
+		return
+	}
+	if a.ask == nil {
+		var ctx context.Context
+		ctx, a.cancel = context.WithCancel(l.ctx)
+		a.ask, a.done = make(chan order, 1), make(chan error, 1)
+		go l.work(ctx)
+	}
+	a.busy = true
+	a.ask <- order{vfs.Pos{Cookie: p.last, Verf: p.verf}, &l.pages[1-a.at]}
+}
+
+// work fetches what is ordered. Between an order and what is done the pager and
+// the page ordered are its own.
+func (l *listing) work(ctx context.Context) {
+	defer close(l.ahead.done)
+	for o := range l.ahead.ask {
+		l.ahead.done <- l.fetch(ctx, o.pos, o.p)
+	}
+}
+
+// next returns the next page: the one on its way, or one that is fetched now.
+func (l *listing) next() (*page, error) {
+	a := &l.ahead
+	p := &l.pages[1-a.at]
+	var err error
+	if a.busy {
+		err, a.busy = <-a.done, false
+	} else {
+		err = l.fetch(l.ctx, l.pos, p)
+	}
+	if errors.Is(err, vfs.ErrBadCookie) {
+		err = l.recover(p, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := l.ctx.Err(); err != nil {
+		p.release()
+		return nil, err
+	}
+	a.at = 1 - a.at
+	return p, nil
+}
+
+// stop ends the fetching, waits until it has ended, and gives back what came.
+func (l *listing) stop() {
+	a := &l.ahead
+	if a.ask == nil {
+		return
+	}
+	a.cancel()
+	close(a.ask)
+	for err := range a.done {
+		if err == nil {
+			l.pages[1-a.at].release()
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package nfsbox
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/nfsclient"
+	"github.com/nfsbox/nfsbox/internal/pace"
+	"github.com/nfsbox/nfsbox/internal/writeback"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Option changes how Dial works. Where a URL says the same, the Option holds.
+type Option func(*config)
+
+// config is what Dial goes by.
+type config struct {
+	nfsclient.Options
+	maxLoad int  // of each class; 0: auto
+	debug   bool // what is logged at debug level is information
+	buffers writeback.Options
+}
+
+// WithCaller says who is asking. Of the caller's groups the first 16 are sent.
+func WithCaller(c vfs.Caller) Option {
+	return func(o *config) { o.FS.Caller = c }
+}
+
+// WithDialer makes connections with dial, which has the type of
+// net.Dialer.DialContext and is called with "tcp" and "host:port". The arguments
+// of the URL that are about sockets then have no effect.
+func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
+	return func(o *config) { o.Dial = dial }
+}
+
+// WithMachineName says what this host is called in credentials; the default is
+// its host name. More than 255 bytes are an error of Dial.
+func WithMachineName(name string) Option {
+	return func(o *config) { o.FS.Machine = name }
+}
+
+// WithRand takes random bytes (call numbers, hidden names, pauses) from fill
+// instead of crypto/rand. It is called concurrently.
+func WithRand(fill func(p []byte)) Option {
+	return func(o *config) { o.Rand = fill }
+}
+
+// WithReadOnly makes whatever changes something vfs.ErrROFS, as readonly in the
+// URL does.
+func WithReadOnly() Option {
+	return func(o *config) { o.FS.ReadOnly = true }
+}
+
+// WithHard makes calls go on until their context ends, as hard in the URL does,
+// however long the server does not answer. What a call without an end waits for
+// tells the logger.
+func WithHard() Option {
+	return func(o *config) { o.FS.Hard, o.FS.SoftErr = true, false }
+}
+
+// WithTimeout makes a call that is not answered be sent again after try, and
+// again as often as retries says; after that a soft call has failed. They are
+// timeo and retrans of the URL.
+func WithTimeout(try time.Duration, retries int) Option {
+	return func(o *config) {
+		if o.Timeout, o.Retries = try, retries; retries <= 0 {
+			o.Retries = -1
+		}
+	}
+}
+
+// WithConnections makes as many connections as n at most, from 1 to 16, as
+// nconnect in the URL does.
+func WithConnections(n int) Option {
+	return func(o *config) {
+		if o.Conns = n; n <= 0 {
+			o.Conns = -1 // which nfsclient refuses; its 0 is the default
+		}
+	}
+}
+
+// WithMaxLoad allows n calls of each class (metadata, reads, writes) under way
+// at once, from 1 to 512; 0 finds out what is best for the server. It is
+// max-load in the URL.
+func WithMaxLoad(n int) Option {
+	return func(o *config) { o.maxLoad = n }
+}
+
+// WithReadAhead bounds what is read ahead in an open file, in bytes; 0 is no
+// reading ahead. It is readahead in the URL.
+func WithReadAhead(bytes int64) Option {
+	return func(o *config) {
+		if o.buffers.ReadAhead = bytes; bytes <= 0 {
+			o.buffers.ReadAhead = -1
+		}
+		o.buffers.ReadAheadTotal = max(bytes, writeback.DefaultReadAheadTotal)
+	}
+}
+
+// WithDirty bounds the memory, in bytes, for what was written and is not yet
+// known to be stable on the server; 0 is 64 MiB. At the bound writers wait.
+func WithDirty(bytes int64) Option {
+	return func(o *config) { o.buffers.MaxDirty = bytes }
+}
+
+// WithLogger has log told of a server that does not answer, and at debug level
+// of what else happens. Without it there is silence.
+func WithLogger(log *slog.Logger) Option {
+	return func(o *config) { o.Log = log }
+}
+
+// complete makes what the parts of the client need of what was asked for.
+func (o *config) complete() error {
+	if o.maxLoad < 0 || o.maxLoad > maxLoad {
+		return fmt.Errorf("nfs: %d calls at once, from 1 to %d allowed", o.maxLoad, maxLoad)
+	}
+	o.buffers.Patience = o.behind()
+	o.FS.Pace = pace.New(pace.Options{Max: [pace.Classes]int{o.maxLoad, o.maxLoad, o.maxLoad}})
+	if o.debug && o.Log != nil {
+		o.Log = slog.New(louder{o.Log.Handler()})
+	}
+	return nil
+}
+
+// behind is how long what was written behind a program's back is tried: as long
+// as a call of its own would be.
+func (o *config) behind() time.Duration {
+	if o.FS.Hard {
+		return math.MaxInt64
+	}
+	tries := max(cmp.Or(o.Retries, oncrpc.DefaultRetries), 0) + 1
+	return time.Duration(tries) * cmp.Or(o.Timeout, oncrpc.DefaultTimeout)
+}
+
+// louder is a handler that takes records of debug level for information: what
+// debug= in a URL asks for, whose writer does not set the logger's level.
+type louder struct{ slog.Handler }
+
+func (l louder) Enabled(ctx context.Context, level slog.Level) bool {
+	return l.Handler.Enabled(ctx, max(level, slog.LevelInfo))
+}
+
+func (l louder) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = max(r.Level, slog.LevelInfo)
+	return l.Handler.Handle(ctx, r)
+}
+
+func (l louder) WithAttrs(attrs []slog.Attr) slog.Handler { return louder{l.Handler.WithAttrs(attrs)} }
+func (l louder) WithGroup(name string) slog.Handler       { return louder{l.Handler.WithGroup(name)} }

@@ -1,0 +1,99 @@
+package nfsbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/metric"
+	"github.com/nfsbox/nfsbox/internal/pace"
+)
+
+// TestOptions looks at what becomes of a URL and of the Options beside it, which
+// hold where both speak.
+func TestOptions(t *testing.T) {
+	const base = "nfs://filer/e"
+	for name, tc := range map[string]struct {
+		args string
+		opts []Option
+		ok   func(c *config) bool
+	}{
+		"nothing": {"", nil, func(c *config) bool {
+			return !c.FS.Hard && !c.FS.SoftErr && c.Conns == 0 && c.Timeout == 0 && c.Retries == 0 && c.DialTries == 0 && !c.DialOnce && c.FS.Pace != nil && c.Log == nil
+		}},
+		"hard":             {"?hard", nil, func(c *config) bool { return c.FS.Hard && !c.FS.SoftErr }},
+		"softerr":          {"?softerr", nil, func(c *config) bool { return !c.FS.Hard && c.FS.SoftErr }},
+		"hard over soft":   {"?softerr", []Option{WithHard()}, func(c *config) bool { return c.FS.Hard && !c.FS.SoftErr }},
+		"patience":         {"?timeo=10&retrans=0", nil, func(c *config) bool { return c.Timeout == time.Second && c.Retries == -1 }},
+		"other patience":   {"?timeo=10&retrans=9", []Option{WithTimeout(time.Minute, 0)}, func(c *config) bool { return c.Timeout == time.Minute && c.Retries == -1 }},
+		"more tries":       {"", []Option{WithTimeout(time.Minute, 5)}, func(c *config) bool { return c.Retries == 5 }},
+		"reconnect":        {"?autoreconnect=5", nil, func(c *config) bool { return c.DialTries == 5 && !c.DialOnce }},
+		"reconnect always": {"?autoreconnect=-1", nil, func(c *config) bool { return c.DialTries == math.MaxInt }},
+		"reconnect never":  {"?autoreconnect=0", nil, func(c *config) bool { return c.DialTries == 1 && c.DialOnce }},
+		"connections":      {"?nconnect=8", nil, func(c *config) bool { return c.Conns == 8 }},
+		"connections over": {"?nconnect=8", []Option{WithConnections(2)}, func(c *config) bool { return c.Conns == 2 }},
+		"no connection":    {"", []Option{WithConnections(0)}, func(c *config) bool { return c.Conns < 0 }},
+		"load":             {"?max-load=7", nil, func(c *config) bool { return c.FS.Pace.Snapshot()[pace.Write].Limit == 7 }},
+		"load over":        {"?max-load=7", []Option{WithMaxLoad(3)}, func(c *config) bool { return c.FS.Pace.Snapshot()[pace.Metadata].Limit == 3 }},
+		"nordirplus":       {"?nordirplus", nil, func(c *config) bool { return c.FS.NoPlus }},
+		"readahead":        {"?readahead=65536", nil, func(c *config) bool { return c.buffers.ReadAhead == 65536 }},
+		"no readahead":     {"?readahead=0", nil, func(c *config) bool { return c.buffers.ReadAhead < 0 }},
+		"WithReadAhead":    {"?readahead=0", []Option{WithReadAhead(4096)}, func(c *config) bool { return c.buffers.ReadAhead == 4096 }},
+		"WithDirty":        {"", []Option{WithDirty(1 << 30)}, func(c *config) bool { return c.buffers.MaxDirty == 1<<30 }},
+		"patience behind":  {"?timeo=20&retrans=1", nil, func(c *config) bool { return c.buffers.Patience == 4*time.Second }},
+		"none of it ends":  {"?hard", nil, func(c *config) bool { return c.buffers.Patience == math.MaxInt64 }},
+	} {
+		c, err := options(base+tc.args, tc.opts)
+		if err != nil || !tc.ok(c) {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+	}
+	for _, n := range []int{-1, maxLoad + 1} {
+		if _, err := options(base, []Option{WithMaxLoad(n)}); err == nil {
+			t.Errorf("a load of %d was taken", n)
+		}
+	}
+}
+
+// TestDebug has debug= raise what is said at debug level.
+func TestDebug(t *testing.T) {
+	for args, want := range map[string]string{"": "level=WARN msg=loud n=1\n", "?debug=0": "level=WARN msg=loud n=1\n", "?debug=1": "level=INFO msg=low n=1\nlevel=WARN msg=loud n=1\n"} {
+		var said bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		c, err := options("nfs://filer/e"+args, []Option{WithLogger(log)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Log.With("n", 1).Debug("low")
+		c.Log.With("n", 1).Warn("loud")
+		if said.String() != want {
+			t.Errorf("%q: %q, want %q", args, &said, want)
+		}
+	}
+}
+
+// TestStatsJSON has what is needed to draw a table, and no more.
+func TestStatsJSON(t *testing.T) {
+	var h metric.Histogram
+	for i := range 100 {
+		h.Duration(time.Duration(i) * time.Millisecond)
+	}
+	text, err := json.Marshal(Stats{Procs: []ProcStats{{Name: "READ", Calls: 100, Statuses: map[string]uint64{"STALE": 1}, Latency: h.Snapshot()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"name":"READ"`, `"statuses":{"STALE":1}`, `"latency":{"count":100,"mean_ns":49500000,`, `"queued":{"count":0,`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s has no %s", text, want)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package nfsbox
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/metric"
+	"github.com/nfsbox/nfsbox/internal/nfsclient"
+	"github.com/nfsbox/nfsbox/internal/pace"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Stats are counters of a client. All that are not said to be of now only grow.
+// In JSON durations are nanoseconds.
+type Stats struct {
+	RPCs        uint64 `json:"rpcs"`        // calls made
+	Retransmits uint64 `json:"retransmits"` // calls sent again
+	Timeouts    uint64 `json:"timeouts"`    // tries that got no reply in time
+	Cancelled   uint64 `json:"cancelled"`   // calls given up by their caller
+	Reconnects  uint64 `json:"reconnects"`
+	BytesIn     uint64 `json:"bytes_in"`  // received
+	BytesOut    uint64 `json:"bytes_out"` // sent
+
+	InFlight    int   `json:"in_flight"`   // of now: calls under way
+	Connections int   `json:"connections"` // of now: open ones
+	Dirty       int64 `json:"dirty"`       // of now: memory, in bytes, of what was written and is not yet known to be stable
+
+	Procs   []ProcStats `json:"procs"` // of the procedures that have been called
+	Load    []LoadStats `json:"load"`  // metadata, reads, writes
+	Buffers BufferStats `json:"buffers"`
+}
+
+// BufferStats are counters of what stands between a program's reads and writes
+// and the server's. Bytes are counted each time that they are sent.
+type BufferStats struct {
+	Dirty int64 `json:"dirty"` // of now: as in Stats
+
+	BytesWritten    uint64 `json:"bytes_written"`    // sent behind the writers' backs, and answered
+	Resent          uint64 `json:"resent"`           // bytes sent again because the server had restarted
+	Retries         uint64 `json:"retries"`          // WRITEs and COMMITs made again after a failure that might pass
+	Commits         uint64 `json:"commits"`          // COMMITs that were answered
+	VerifierChanges uint64 `json:"verifier_changes"` // restarts of the server, as files with dirty bytes have seen them
+	BytesLost       uint64 `json:"bytes_lost"`       // given up; an error has told so
+
+	ReadAhead       int64  `json:"read_ahead"`        // of now: memory, in bytes, of what is read ahead
+	ReadAheadBytes  uint64 `json:"read_ahead_bytes"`  // read ahead
+	ReadAheadHits   uint64 `json:"read_ahead_hits"`   // reads that were answered from it, or waited for it
+	ReadAheadMisses uint64 `json:"read_ahead_misses"` // reads that went to the server
+	ReadAheadWasted uint64 `json:"read_ahead_wasted"` // bytes that nobody asked for
+}
+
+// ProcStats are counters of one procedure. All only grow.
+type ProcStats struct {
+	Name        string `json:"name"`  // as RFC 1813 has it: "READ"
+	Calls       uint64 `json:"calls"` // that have ended
+	Errors      uint64 `json:"errors"`
+	Retransmits uint64 `json:"retransmits"`
+	Timeouts    uint64 `json:"timeouts"`
+	BytesIn     uint64 `json:"bytes_in"`
+	BytesOut    uint64 `json:"bytes_out"`
+	// Statuses are how often NFS answered with an error, by its name: "NOENT".
+	// Such a call is not among the Errors.
+	Statuses map[string]uint64 `json:"statuses,omitempty"`
+	Queued   *Histogram        `json:"-"` // nanoseconds from the call to its sending
+	Latency  *Histogram        `json:"-"` // nanoseconds from sending to reply
+}
+
+// Histogram counts values, and gives their number, sum, mean, maximum and
+// quantiles. It is the caller's own; nil is empty.
+type Histogram = metric.Snapshot
+
+// Distribution is what is worth telling of a histogram of durations.
+type Distribution struct {
+	Count uint64        `json:"count"`
+	Mean  time.Duration `json:"mean_ns"`
+	P50   time.Duration `json:"p50_ns"`
+	P90   time.Duration `json:"p90_ns"`
+	P99   time.Duration `json:"p99_ns"`
+	Max   time.Duration `json:"max_ns"`
+}
+
+// Distribute sums up a histogram of nanoseconds.
+func Distribute(h *Histogram) Distribution {
+	if h == nil {
+		return Distribution{}
+	}
+	return Distribution{
+		Count: h.Count,
+		Mean:  time.Duration(h.Mean()),
+		P50:   h.Duration(0.50),
+		P90:   h.Duration(0.90),
+		P99:   h.Duration(0.99),
+		Max:   time.Duration(h.Max),
+	}
+}
+
+// MarshalJSON sums the histograms up.
+func (p ProcStats) MarshalJSON() ([]byte, error) {
+	type plain ProcStats
+	return json.Marshal(struct {
+		plain
+		Queued  Distribution `json:"queued"`
+		Latency Distribution `json:"latency"`
+	}{plain(p), Distribute(p.Queued), Distribute(p.Latency)})
+}
+
+// LoadStats are the state of the limit of one class of calls.
+type LoadStats struct {
+	Class    string        `json:"class"` // "metadata", "read" or "write"
+	Limit    int           `json:"limit"` // of now: calls that may be under way
+	InFlight int           `json:"in_flight"`
+	Waiting  int           `json:"waiting"`
+	Latency  time.Duration `json:"latency_ns"` // mean of recent calls; 0 under a fixed limit
+	Waits    uint64        `json:"waits"`      // calls that had to wait
+	BackOffs uint64        `json:"back_offs"`  // times that the limit fell for a busy or silent server
+	Grown    uint64        `json:"grown"`      // times that it grew
+	Shrunk   uint64        `json:"shrunk"`     // times that it fell because less was as good
+}
+
+// Stats returns the counters since Dial.
+func (c *Client) Stats() Stats {
+	s, buffers := c.conn.Stats(), c.fs.Stats()
+	out := Stats{
+		RPCs:        s.RPC.Calls,
+		Retransmits: s.RPC.Retransmits,
+		Timeouts:    s.RPC.Timeouts,
+		Cancelled:   s.RPC.Cancelled,
+		Reconnects:  s.RPC.Reconnects,
+		BytesIn:     s.RPC.BytesIn,
+		BytesOut:    s.RPC.BytesOut,
+		InFlight:    s.RPC.InFlight,
+		Connections: s.RPC.Conns,
+		Dirty:       buffers.Dirty,
+		Buffers:     BufferStats(buffers),
+	}
+	for i := range s.Procs {
+		out.Procs = append(out.Procs, procStats(&s.Procs[i]))
+	}
+	for class, l := range s.Pace {
+		out.Load = append(out.Load, LoadStats{
+			Class:    pace.Class(class).String(),
+			Limit:    l.Limit,
+			InFlight: l.InFlight,
+			Waiting:  l.Waiting,
+			Latency:  l.Smooth,
+			Waits:    l.Waits,
+			BackOffs: l.BackOffs,
+			Grown:    l.Grown,
+			Shrunk:   l.Shrunk,
+		})
+	}
+	return out
+}
+
+func procStats(p *nfsclient.ProcStats) ProcStats {
+	_, name, _ := strings.Cut(p.Proc.Name, "_") // NFSPROC3_READ, ACLPROC3_GETACL
+	out := ProcStats{
+		Name:        name,
+		Calls:       p.Calls,
+		Errors:      p.Errors,
+		Retransmits: p.Retransmits,
+		Timeouts:    p.Timeouts,
+		BytesIn:     p.BytesIn,
+		BytesOut:    p.BytesOut,
+		Queued:      p.Queued,
+		Latency:     p.Latency,
+	}
+	for s, n := range p.Statuses {
+		if out.Statuses == nil {
+			out.Statuses = make(map[string]uint64, len(p.Statuses))
+		}
+		out.Statuses[statusName(s)] += n
+	}
+	return out
+}
+
+// statusName is what a status is counted under.
+func statusName(s vfs.Status) string {
+	if s == 0 {
+		return "UNKNOWN"
+	}
+	return s.Name()
+}
