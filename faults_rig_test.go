@@ -1,0 +1,238 @@
+package nfsbox_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/localfs"
+	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/internal/sim"
+	"github.com/nfsbox/nfsbox/internal/sim/rpcfault"
+	"github.com/nfsbox/nfsbox/nfsserver"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// These tests put a proxy between our client and our server that loses, delays,
+// repeats and forges what they say to each other. NFSBOX_SEED repeats what a
+// failing one has printed.
+
+// seeds are n of them, or the one that NFSBOX_SEED names.
+func seeds(t testing.TB, n int) []uint64 {
+	t.Helper()
+	if s := os.Getenv("NFSBOX_SEED"); s != "" {
+		seed, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatalf("NFSBOX_SEED: %v", err)
+		}
+		return []uint64{seed}
+	}
+	all := make([]uint64, n)
+	for i := range all {
+		all[i] = uint64(i + 1)
+	}
+	return all
+}
+
+// faulty is a client at one side of the proxy, and what the server at the other
+// side serves.
+type faulty struct {
+	t    *testing.T
+	s    *server // over TCP; nil in memory
+	p    *rpcfault.Proxy
+	c    *nfsbox.Client
+	fs   vfs.FS // the client's
+	at   vfs.FS // the server's: the truth
+	root vfs.Handle
+}
+
+// overTCP puts everything on loopback. query is of the client's URL.
+func overTCP(t *testing.T, at vfs.FS, seed uint64, query string) *faulty {
+	t.Helper()
+	s := start(t, export.Export{Path: "/", FS: at})
+	var d net.Dialer
+	addr := s.addr // which stays over restarts
+	p := rpcfault.New(rpcfault.Options{Seed: seed, Upstream: func(ctx context.Context) (net.Conn, error) {
+		return d.DialContext(ctx, "tcp", addr)
+	}})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- p.Serve(l) }()
+	t.Cleanup(func() {
+		closeProxy(t, p)
+		if err := <-served; !errors.Is(err, rpcfault.ErrClosed) {
+			t.Errorf("the proxy: %v", err)
+		}
+	})
+	f := mountFaulty(t, p, at, "nfs://"+l.Addr().String()+"/?"+query)
+	f.s = s
+	return f
+}
+
+// inMemory puts everything on networks in memory, for bubbles of time.
+func inMemory(t *testing.T, at vfs.FS, seed uint64, query string) *faulty {
+	t.Helper()
+	table, err := export.NewTable(export.Key{1, 2, 3}, export.Export{Path: "/", FS: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := nfsserver.New(nfsserver.Options{Exports: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := sim.NewNetwork(seed)
+	l, err := n.Listen(":2049")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	t.Cleanup(func() {
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; !errors.Is(err, nfsserver.ErrClosed) {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	p := rpcfault.New(rpcfault.Options{Seed: seed, Upstream: func(ctx context.Context) (net.Conn, error) {
+		return n.DialContext(ctx, "tcp", ":2049")
+	}})
+	t.Cleanup(func() { closeProxy(t, p) })
+	return mountFaulty(t, p, at, "nfs://127.0.0.1:2049/?"+query, nfsbox.WithDialer(p.Dial), nfsbox.WithRand(sim.NewRand(seed).Fill))
+}
+
+// closeProxy says what a proxy has done to a test that failed.
+func closeProxy(t *testing.T, p *rpcfault.Proxy) {
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if s := p.Stats(); s.Open != 0 || s.Waiting != 0 {
+		t.Errorf("the proxy left things behind: %+v", s)
+	}
+	if t.Failed() {
+		t.Log(p)
+	}
+}
+
+func mountFaulty(t *testing.T, p *rpcfault.Proxy, at vfs.FS, url string, opts ...nfsbox.Option) *faulty {
+	t.Helper()
+	c := dial(t, url, opts...)
+	root, _, err := c.FS().Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &faulty{t: t, p: p, c: c, fs: c.FS(), at: at, root: root}
+}
+
+// backends are what is served: memory, and a directory.
+var backends = []struct {
+	name string
+	make func(t *testing.T) vfs.FS
+}{
+	{"memfs", func(*testing.T) vfs.FS { return memfs.New(memfs.Options{Mode: 0o777}) }},
+	{"localfs", func(t *testing.T) vfs.FS {
+		d := disk{dir: t.TempDir(), opt: localfs.Options{Handles: localfs.HandlesMap, StateDir: t.TempDir()}}
+		d.open(t)
+		t.Cleanup(func() { d.close(t) })
+		return d.local
+	}},
+}
+
+// pattern is content that says of every 16 bytes where in which version of which
+// file they belong.
+func pattern(file, version uint64, off, n int) []byte {
+	b := make([]byte, 0, n+16)
+	for at := off &^ 15; at < off+n; at += 16 {
+		b = binary.BigEndian.AppendUint64(b, file<<32|version)
+		b = binary.BigEndian.AppendUint64(b, uint64(at)^0x5a5a5a5a5a5a5a5a)
+	}
+	return b[off&15:][:n]
+}
+
+// write makes or overwrites a file, whole, and closes it: what it holds then is
+// stable.
+func write(ctx context.Context, f vfs.FS, dir vfs.Handle, name string, data []byte) (err error) {
+	file, _, err := f.Open(ctx, vfs.At{Dir: dir, Name: name}, &vfs.OpenHow{Access: vfs.ShareWrite})
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	_, err = vfs.WriteFull(ctx, file, data, 0, vfs.Unstable, new(vfs.Written))
+	if err == nil {
+		err = file.Commit(ctx, 0, 0, new(vfs.Written))
+	}
+	return errors.Join(err, file.Close(ctx))
+}
+
+// read reads n bytes at off of a file; fewer are an error.
+func read(ctx context.Context, f vfs.FS, h vfs.Handle, off, n int) (data []byte, err error) {
+	file, _, err := f.Open(ctx, vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead})
+	if err != nil {
+		return nil, err
+	}
+	data = make([]byte, n)
+	got, _, err := vfs.ReadFull(ctx, file, data, uint64(off))
+	if err == nil && got != n {
+		err = fmt.Errorf("%d bytes of %d", got, n)
+	}
+	return data, errors.Join(err, file.Close(ctx))
+}
+
+// names lists a directory by READDIRPLUS.
+func names(ctx context.Context, f vfs.FS, dir vfs.Handle) (list []string, err error) {
+	for e, err := range f.ReadDir(ctx, dir, vfs.Pos{}, vfs.MaskV3|vfs.MaskHandle, 2048) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, string(e.Name))
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// wrong is a result that is not as it must be, and the error with it, if any.
+func wrong(err error, format string, args ...any) error {
+	return errors.Join(errWrong, fmt.Errorf(format, args...), err)
+}
+
+// errWrong is a result that was delivered as good and is not.
+var errWrong = errors.New("WRONG")
+
+// failures gathers what goes wrong in many goroutines; only the first few are
+// told.
+type failures struct {
+	mu   sync.Mutex
+	list []string
+	more int
+}
+
+func (f *failures) add(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.list) == 20 {
+		f.more++
+		return
+	}
+	f.list = append(f.list, fmt.Sprintf(format, args...))
+}
+
+func (f *failures) report(t *testing.T) {
+	for _, s := range f.list {
+		t.Error(s)
+	}
+	if f.more > 0 {
+		t.Errorf("and %d more", f.more)
+	}
+}
