@@ -10,6 +10,7 @@ import (
 
 type catCmd struct {
 	Places []string `arg:"" name:"PLACE" help:"Files to write: paths or nfs://host/export/path."`
+	clientFlags
 }
 
 func (*catCmd) Help() string {
@@ -23,8 +24,14 @@ reported and the rest goes on; what has been written of it stays written.
 const catBuffer = 1 << 20
 
 func (c *catCmd) Run(e *env) error {
+	po, err := c.place(e, true)
+	if err != nil {
+		return err
+	}
+	defer c.print(e)
 	buf := make([]byte, catBuffer)
-	return eachPlace(e, c.Places, false, place.Options{Follow: true, Rand: e.rand}, func(out *output, p *place.Place) error {
+	return eachPlace(e, c.Places, false, po, func(out *output, p *place.Place) error {
+		defer c.count(p)
 		r, err := p.Resolve(e.ctx, true)
 		if err != nil {
 			return err

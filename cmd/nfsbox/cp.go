@@ -23,6 +23,7 @@ type cpCmd struct {
 	Job       string   `placeholder:"NAME" help:"Keep a record under this name; the same command goes on where it was ended."`
 	Parallel  int      `help:"Files to copy at once; 0 takes what suits the destination."`
 	NoOwner   bool     `help:"Leave owners and groups as the destination makes them."`
+	clientFlags
 	show
 }
 
@@ -57,6 +58,7 @@ func (c *cpCmd) Run(e *env) (err error) {
 	if record != nil {
 		defer func() { err = errors.Join(err, record.Close()) }()
 	}
+	defer c.print(e)
 	tracker := c.tracker(e)
 	var sum cpSummary
 	for _, source := range sources {
@@ -101,16 +103,23 @@ func (s *cpSummary) add(o *job.Summary) {
 
 // one copies one source.
 func (c *cpCmd) one(e *env, source, dest string, record *os.Root, tracker *progress.Tracker, sum *cpSummary) (err error) {
-	src, err := place.Open(e.ctx, source, place.Options{Rand: e.rand})
+	po, err := c.place(e, false)
+	if err != nil {
+		return err
+	}
+	src, err := place.Open(e.ctx, source, po)
 	if err != nil {
 		return err
 	}
 	defer closePlace(src, &err, &sum.RPCs)
-	dst, err := place.Open(e.ctx, dest, place.Options{Rand: e.rand, Follow: true})
+	defer c.count(src)
+	po.Follow = true
+	dst, err := place.Open(e.ctx, dest, po)
 	if err != nil {
 		return err
 	}
 	defer closePlace(dst, &err, &sum.RPCs)
+	defer c.count(dst)
 	from, err := src.Resolve(e.ctx, false)
 	if err != nil {
 		return unreachable(err)

@@ -18,6 +18,7 @@ type lsCmd struct {
 	Long      bool     `short:"l" help:"Show mode, links, owner, size and time."`
 	Recursive bool     `short:"R" help:"List all that lies below, each with its path."`
 	JSON      bool     `help:"Print one line of JSON for each, then a summary."`
+	clientFlags
 }
 
 func (*lsCmd) Help() string {
@@ -36,7 +37,13 @@ Characters that could steer a terminal are shown as escapes; --json has the byte
 const sortLimit = 10000
 
 func (c *lsCmd) Run(e *env) error {
-	return eachPlace(e, c.Places, c.JSON, place.Options{Follow: true, Rand: e.rand}, func(out *output, p *place.Place) error {
+	po, err := c.place(e, true)
+	if err != nil {
+		return err
+	}
+	defer c.print(e)
+	return eachPlace(e, c.Places, c.JSON, po, func(out *output, p *place.Place) error {
+		defer c.count(p)
 		r, err := p.Resolve(e.ctx, true)
 		if err != nil {
 			return err

@@ -29,6 +29,8 @@ type cli struct {
 	Cat     catCmd     `cmd:"" help:"Write files to standard output."`
 	Cp      cpCmd      `cmd:"" help:"Copy files and trees."`
 	Verify  verifyCmd  `cmd:"" help:"Compare two trees, byte for byte."`
+	Bench   benchCmd   `cmd:"" help:"Measure a server."`
+	Doctor  doctorCmd  `cmd:"" help:"Say what is wrong with the way to a server, and what to do."`
 	Version versionCmd `cmd:"" help:"Show the version."`
 }
 
@@ -114,7 +116,7 @@ func usageError(parser *kong.Kong, err error) error {
 	command := parser.Model.Name
 	var pe *kong.ParseError
 	if errors.As(err, &pe) && pe.Context != nil && pe.Context.Selected() != nil {
-		command += " " + pe.Context.Selected().Name
+		command = pe.Context.Selected().FullPath()
 	}
 	return &exitError{status: exitUsage, err: fmt.Errorf("%w; see %s --help", err, command)}
 }

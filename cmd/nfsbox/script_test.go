@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,7 +30,9 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"serve": serveScript, "sparse": sparseScript},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"serve": serveScript, "sparse": sparseScript, "status": statusScript, "replace": replaceScript,
+		},
 	})
 }
 
@@ -73,4 +78,35 @@ func sparseScript(ts *testscript.TestScript, _ bool, args []string) {
 	_, err = f.WriteAt([]byte("end"), 64<<20)
 	ts.Check(err)
 	ts.Check(f.Close())
+}
+
+// statusScript runs a command that must end with this exit status:
+//
+//	status N COMMAND [ARG...]
+func statusScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N COMMAND [ARG...]")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	status := 0
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		status = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
+	}
+	if strconv.Itoa(status) != args[0] {
+		ts.Fatalf("status %d, want %s", status, args[0])
+	}
+}
+
+// replaceScript sets VAR to TEXT with OLD replaced by NEW:
+//
+//	replace OLD NEW TEXT VAR
+func replaceScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: replace OLD NEW TEXT VAR")
+	}
+	ts.Setenv(args[3], strings.ReplaceAll(args[2], args[0], args[1]))
 }

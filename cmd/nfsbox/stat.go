@@ -13,6 +13,7 @@ type statCmd struct {
 	Places []string `arg:"" name:"PLACE" help:"What to show: a path or nfs://host/export/path."`
 	JSON   bool     `help:"Print one line of JSON for each, then a summary."`
 	Deref  bool     `short:"L" name:"dereference" help:"Show what a symbolic link leads to, not the link."`
+	clientFlags
 }
 
 func (*statCmd) Help() string {
@@ -24,7 +25,13 @@ times. A symbolic link is shown itself unless -L is given.
 }
 
 func (c *statCmd) Run(e *env) error {
-	return eachPlace(e, c.Places, c.JSON, place.Options{Follow: c.Deref, Rand: e.rand}, func(out *output, p *place.Place) error {
+	po, err := c.place(e, c.Deref)
+	if err != nil {
+		return err
+	}
+	defer c.print(e)
+	return eachPlace(e, c.Places, c.JSON, po, func(out *output, p *place.Place) error {
+		defer c.count(p)
 		r, err := p.Resolve(e.ctx, c.Deref)
 		if err != nil {
 			return err

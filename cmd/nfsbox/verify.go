@@ -15,6 +15,7 @@ type verifyCmd struct {
 	Dest     string `arg:"" name:"DEST" help:"What shall be the same."`
 	Parallel int    `help:"Files to compare at once; 0 takes the default."`
 	Owner    bool   `help:"Compare owners and groups as well."`
+	clientFlags
 	show
 }
 
@@ -40,9 +41,14 @@ func (c *verifyCmd) Run(e *env) error {
 	if c.Parallel < 0 || c.Parallel > job.MaxParallel {
 		return &exitError{status: exitUsage, err: fmt.Errorf("--parallel takes 0 to %d", job.MaxParallel)}
 	}
+	po, err := c.place(e, true)
+	if err != nil {
+		return err
+	}
+	defer c.print(e)
 	tracker := c.tracker(e)
 	var sum verifySummary
-	err := c.verify(e, job.VerifyOptions{
+	err = c.verify(e, po, job.VerifyOptions{
 		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Parallel: c.Parallel, Owner: c.Owner,
 	}, &sum)
 	// What has failed as a whole must not look like a success.
@@ -55,16 +61,17 @@ func (c *verifyCmd) Run(e *env) error {
 	return err
 }
 
-func (c *verifyCmd) verify(e *env, o job.VerifyOptions, sum *verifySummary) (err error) {
+func (c *verifyCmd) verify(e *env, po place.Options, o job.VerifyOptions, sum *verifySummary) (err error) {
 	for _, side := range [...]struct {
 		arg string
 		at  *job.Place
 	}{{c.Source, &o.Source}, {c.Dest, &o.Dest}} {
-		p, oerr := place.Open(e.ctx, side.arg, place.Options{Rand: e.rand, Follow: true})
+		p, oerr := place.Open(e.ctx, side.arg, po)
 		if oerr != nil {
 			return oerr
 		}
 		defer closePlace(p, &err, &sum.RPCs)
+		defer c.count(p)
 		r, rerr := p.Resolve(e.ctx, true)
 		if rerr != nil {
 			return unreachable(rerr)

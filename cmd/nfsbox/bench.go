@@ -1,0 +1,210 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/bench"
+)
+
+// benchCmd measures servers: a command for each verb.
+type benchCmd struct {
+	Null    benchNullCmd    `cmd:"" help:"Measure NULL: what the wire and RPC cost."`
+	Getattr benchGetattrCmd `cmd:"" help:"Measure GETATTR of a file or directory."`
+	Read    benchReadCmd    `cmd:"" help:"Measure READ."`
+	Write   benchWriteCmd   `cmd:"" help:"Measure WRITE and COMMIT."`
+	List    benchListCmd    `cmd:"" help:"Measure READDIRPLUS of a directory."`
+}
+
+func (*benchCmd) Help() string {
+	return `Measures any NFS server: so many callers at once (-c), so many operations (-n) or so long
+(--duration), after a warm-up that does not count. It reports operations and bytes per second, how
+long operations took (mean, median, 90, 99 and 99.9 %, the longest), what they cost this process in
+processor time and memory, and, if the server runs on this host, what they cost it (--server-pid).
+
+As many calls are under way as there are callers: without --max-load, or max-load= in the URL, the
+client's own limit does not adapt. Connections are the client's choice unless --nconnect says more.
+
+An operation that fails is counted by what went wrong; the rest goes on, and the exit status is 2.
+Files that are made have names that begin with "nfsbox-bench-" and are removed in the end, also
+after an interruption. Nothing else on the server is changed.
+
+  nfsbox bench null -c 64 nfs://127.0.0.1:2049/
+  nfsbox bench read -c 8 -n 10000 --size 64K nfs://filer/export/big.iso
+  nfsbox bench write -c 4 --duration 30s --json nfs://filer/export/scratch | tail -n 1
+  nfsbox bench getattr --csv --server-pid "$(pidof ganesha.nfsd)" nfs://127.0.0.1/export`
+}
+
+// benchFlags are those of every verb.
+type benchFlags struct {
+	URL         string        `arg:"" name:"URL" help:"nfs://host[:port]/export/path"`
+	Concurrency int           `short:"c" default:"1" placeholder:"N" help:"Callers at once, each with one operation under way (default: 1)."`
+	Count       *uint64       `short:"n" placeholder:"COUNT" help:"Operations to measure (default: see above, and no limit with --duration)."`
+	Duration    time.Duration `placeholder:"TIME" help:"Measure for so long, such as 30s, or until COUNT operations are done if both are given."`
+	WarmUp      time.Duration `name:"warmup" default:"1s" placeholder:"TIME" help:"The longest warm-up; it is a tenth of COUNT if that is shorter. 0 leaves it out (default: 1s)."`
+	ServerPID   *int          `name:"server-pid" placeholder:"PID" help:"Report the processor time of this process as the server's (Linux)."`
+	JSON        bool          `xor:"form" help:"Print a line of JSON a second, then a summary."`
+	CSV         bool          `name:"csv" xor:"form" help:"Print a header and one line of comma-separated values."`
+	NoProgress  bool          `help:"Report the end, and nothing in between."`
+	loadFlags
+}
+
+// dataFlags are those of verbs that move bytes.
+type dataFlags struct {
+	Size     *byteSize `placeholder:"BYTES" help:"Bytes of one operation, such as 4096, 64K or 1M (default: 1M)."`
+	FileSize *byteSize `placeholder:"BYTES" help:"Bytes of each file that is made (default: what keeps all of them below 256M)."`
+	Through  bool      `help:"Measure what an application has: with our client's read-ahead and write-behind, instead of one call of the wire for each operation."`
+	Seed     uint64    `default:"1" help:"Of random places and data; the same seed, the same run (default: 1)."`
+}
+
+// options are those of bench.Run.
+func (f *benchFlags) options(e *env, verb string) (bench.Options, error) {
+	o := bench.Options{
+		Verb: verb, URL: f.URL, Concurrency: f.Concurrency, Duration: f.Duration, WarmUp: f.WarmUp, Rand: e.rand,
+	}
+	switch {
+	case f.Concurrency < 1:
+		return o, fmt.Errorf("-c %d: at least one caller is needed", f.Concurrency)
+	case f.Count != nil && *f.Count == 0:
+		return o, errors.New("-n 0: nothing to measure")
+	case f.Duration < 0 || f.WarmUp < 0:
+		return o, errors.New("a time cannot be negative")
+	case f.ServerPID != nil && *f.ServerPID <= 0:
+		return o, fmt.Errorf("--server-pid %d: a process number is positive", *f.ServerPID)
+	}
+	if f.Count != nil {
+		o.Count = *f.Count
+	}
+	if f.ServerPID != nil {
+		o.ServerPID = *f.ServerPID
+	}
+	if f.WarmUp == 0 {
+		o.WarmUp = -1
+	}
+	var err error
+	o.Dial, err = f.loadFlags.options()
+	return o, err
+}
+
+// data fills in what dataFlags say.
+func (f *dataFlags) data(o *bench.Options) {
+	if f.Size != nil {
+		o.Size = int(*f.Size)
+	}
+	if f.FileSize != nil {
+		o.FileSize = int64(*f.FileSize)
+	}
+	o.Through, o.Seed = f.Through, f.Seed
+}
+
+// byteSize is a number of bytes, at least one: "4096", "64K", "1M", "2GiB".
+type byteSize int64
+
+// UnmarshalText parses digits and a binary unit.
+func (s *byteSize) UnmarshalText(text []byte) error {
+	unit := strings.TrimLeft(string(text), "0123456789")
+	digits := string(text[:len(text)-len(unit)])
+	power, ok := map[string]int{
+		"": 0, "B": 0, "K": 10, "KB": 10, "KIB": 10, "M": 20, "MB": 20, "MIB": 20, "G": 30, "GB": 30, "GIB": 30, "T": 40, "TB": 40, "TIB": 40,
+	}[strings.ToUpper(unit)]
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if !ok || err != nil || n == 0 || bits.Len64(n)+power > 63 {
+		return fmt.Errorf("%q is no number of bytes; write one such as 4096, 64K or 1M", text)
+	}
+	*s = byteSize(n << power)
+	return nil
+}
+
+type benchNullCmd struct{ benchFlags }
+
+func (*benchNullCmd) Help() string {
+	return `Calls procedure 0, which does nothing: the result is what TCP, record marking and RPC cost, on
+both sides, without any work on files. The default is 100,000 operations.
+
+  nfsbox bench null nfs://filer/export
+  nfsbox bench null -c 64 --duration 10s nfs://filer/export`
+}
+
+func (c *benchNullCmd) Run(e *env) error { return c.measure(e, "null", nil) }
+
+type benchGetattrCmd struct{ benchFlags }
+
+func (*benchGetattrCmd) Help() string {
+	return `Asks for the attributes of what URL names, again and again: of a file, a directory, or the
+export itself. The default is 100,000 operations.
+
+  nfsbox bench getattr -c 64 nfs://filer/export/home`
+}
+
+func (c *benchGetattrCmd) Run(e *env) error { return c.measure(e, "getattr", nil) }
+
+type benchReadCmd struct {
+	benchFlags
+	dataFlags
+	Random bool `help:"Read at random places instead of one behind the other."`
+}
+
+func (*benchReadCmd) Help() string {
+	return `Reads the file that URL names. If it names a directory, a file is made there, read, and removed in
+the end; making it is not measured. All callers read one stream: each takes the next block, and at
+the end of the file begins again. The default is 4096 operations of 1 MiB.
+
+A size above what the server gives at once takes several READs an operation.
+
+  nfsbox bench read -c 8 nfs://filer/export/big.iso
+  nfsbox bench read -c 32 --size 4096 --random nfs://filer/export/scratch`
+}
+
+func (c *benchReadCmd) Run(e *env) error {
+	return c.measure(e, "read", func(o *bench.Options) { c.data(o); o.Random = c.Random })
+}
+
+type benchWriteCmd struct {
+	benchFlags
+	dataFlags
+	Stable   bool `xor:"stability" help:"Write FILE_SYNC, each operation safe on the disk, instead of UNSTABLE with a COMMIT at the end of each file."`
+	NoCommit bool `xor:"stability" help:"Write UNSTABLE and leave COMMIT out: the speed of the server's memory."`
+}
+
+func (*benchWriteCmd) Help() string {
+	return `Makes a file for each caller in the directory that URL names, writes them from beginning to end,
+again and again, and removes them. A COMMIT follows the last WRITE of a file, within the time of that
+operation, and what is written when the measurement ends is committed in its time, too. A COMMIT
+with another verifier than the WRITEs had is a failure: the server has restarted and lost data. The
+default is 1024 operations of 1 MiB.
+
+  nfsbox bench write -c 4 nfs://filer/export/scratch
+  nfsbox bench write -c 32 --size 4096 --stable nfs://filer/export/scratch`
+}
+
+func (c *benchWriteCmd) Run(e *env) error {
+	return c.measure(e, "write", func(o *bench.Options) { c.data(o); o.Stable, o.NoCommit = c.Stable, c.NoCommit })
+}
+
+type benchListCmd struct {
+	benchFlags
+	Size  *byteSize `placeholder:"BYTES" help:"Bytes of one page (default: 128K)."`
+	Names bool      `help:"List names alone, by READDIR."`
+}
+
+func (*benchListCmd) Help() string {
+	return `Lists the directory that URL names, with handles and attributes. An operation is one READDIRPLUS,
+a page of the listing; a caller that has come to the end begins again. Entries per second are
+reported as well. The default is 1000 operations.
+
+  nfsbox bench list nfs://filer/export/maildir
+  nfsbox bench list -c 4 --size 1M --duration 10s nfs://filer/export/maildir`
+}
+
+func (c *benchListCmd) Run(e *env) error {
+	return c.measure(e, "list", func(o *bench.Options) {
+		o.Names = c.Names
+		if c.Size != nil {
+			o.Size = int(*c.Size)
+		}
+	})
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/bench"
+)
+
+// TestByteSize takes numbers with binary units, and nothing else.
+func TestByteSize(t *testing.T) {
+	for text, want := range map[string]byteSize{
+		"1": 1, "4096": 4096, "64K": 64 << 10, "64kib": 64 << 10, "1m": 1 << 20, "2GiB": 2 << 30, "1T": 1 << 40, "7B": 7,
+	} {
+		var got byteSize
+		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
+			t.Errorf("%q: %d, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "0", "0K", "-1", "+1", "K", "1X", "1 K", "1KK", "1.5M", "9223372036854775808", "8388608T", "1e3"} {
+		var got byteSize
+		if err := got.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q: %d", text, got)
+		}
+	}
+}
+
+// TestBenchLine rewrites one line on a terminal, and takes it away in the end.
+func TestBenchLine(t *testing.T) {
+	var out, stderr bytes.Buffer
+	s := &benchShow{out: bufio.NewWriter(&out), stderr: &stderr, verb: "read", line: true}
+	s.each(bench.Sample{Seconds: 1, Ops: 1234, OpsPerSecond: 1234, Bytes: 1, BytesPerSecond: 3 << 20, Latency: bench.Latency{P99: 1500}})
+	s.each(bench.Sample{Seconds: 2, Ops: 2345, OpsPerSecond: 1111, Entries: 1, EntriesPerSecond: 5000, Errors: 2})
+	if err := s.result(&bench.Result{Verb: "read"}); err != nil || s.err != nil {
+		t.Fatal(err, s.err)
+	}
+	want := "\r\x1b[Kread: 1,234 operations, 1,234/s, 3.0 MiB/s, p99 1.50 ms, 0 errors, 1 s" +
+		"\r\x1b[Kread: 2,345 operations, 1,111/s, 5,000 entries/s, p99 0.0 µs, 2 errors, 2 s" + "\r\x1b[K"
+	if got := stderr.String(); got != want {
+		t.Errorf("%q", got)
+	}
+	if !strings.HasPrefix(out.String(), "bench       read, 0 at once") {
+		t.Errorf("%q", out.String())
+	}
+}
+
+// TestHostileStep shows what a server says so that it cannot steer the terminal.
+func TestHostileStep(t *testing.T) {
+	text := stepText(&doctorEvent{Step: "mount", Result: "failed", Detail: "a\x1b[2Jb\nc", Error: "d\re", Advice: "f\ng"})
+	if strings.ContainsAny(text, "\x1b\r") || strings.Count(text, "\n") != 5 || !strings.Contains(text, "-> g\n") {
+		t.Errorf("%q", text)
+	}
+	table := statsText("nfs://\x1b", &nfsbox.Stats{})
+	if strings.Contains(table, "\x1b") {
+		t.Errorf("%q", table)
+	}
+}

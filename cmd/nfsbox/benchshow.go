@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/bench"
+	"github.com/nfsbox/nfsbox/internal/progress"
+)
+
+// measure runs a verb and prints what it has measured. set, if not nil, fills in
+// the verb's own options.
+func (f *benchFlags) measure(e *env, verb string, set func(*bench.Options)) error {
+	o, err := f.options(e, verb)
+	if err != nil {
+		return &exitError{status: exitUsage, err: err}
+	}
+	if set != nil {
+		set(&o)
+	}
+	show := f.shower(e, verb)
+	o.Each = show.each
+	res, err := bench.Run(e.ctx, o)
+	if show.err == nil && res != nil {
+		show.err = show.result(res)
+	}
+	show.clear()
+	if show.err != nil {
+		err = errors.Join(err, fmt.Errorf("output: %w", show.err))
+	}
+	switch {
+	case errors.Is(err, bench.ErrUsage):
+		return &exitError{status: exitUsage, err: err}
+	case errors.Is(err, bench.ErrUnreachable):
+		return &exitError{status: exitUnreachable, err: err}
+	case err != nil:
+		return err
+	case res.Errors != 0:
+		return &exitError{status: exitIncomplete, err: failures(res)}
+	}
+	return nil
+}
+
+// failures is what has failed, by kind.
+func failures(res *bench.Result) error {
+	var all []error
+	for _, x := range res.Faults {
+		all = append(all, fmt.Errorf("%s times %s: %s", progress.Count(x.Count), x.Kind, x.Example))
+	}
+	return errors.Join(all...)
+}
+
+// benchShow is how a measurement shows itself.
+type benchShow struct {
+	out    *bufio.Writer
+	stderr io.Writer
+	verb   string
+	line   bool // there is a line on the terminal that is rewritten
+	drawn  bool
+	quiet  bool
+	json   bool
+	csv    bool
+	err    error // the first of the output's
+}
+
+func (f *benchFlags) shower(e *env, verb string) *benchShow {
+	return &benchShow{
+		out: bufio.NewWriter(e.stdout), stderr: e.stderr, verb: verb,
+		line: e.tty && !f.NoProgress, quiet: f.NoProgress, json: f.JSON, csv: f.CSV,
+	}
+}
+
+// jsonLine is an event with the fields of v.
+func jsonLine(kind string, v any) ([]byte, error) {
+	fields, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	head := `{"t":"` + time.Now().UTC().Format(time.RFC3339Nano) + `","type":"` + kind + `",`
+	return append(append([]byte(head), fields[1:]...), '\n'), nil
+}
+
+// each shows one second.
+func (s *benchShow) each(x bench.Sample) {
+	switch {
+	case s.err != nil:
+	case s.json && !s.quiet:
+		s.err = s.event("progress", x)
+	case s.line:
+		s.drawn = true
+		text := fmt.Sprintf("%s: %s operations, %s/s", s.verb, progress.Count(x.Ops), progress.Count(uint64(x.OpsPerSecond)))
+		if x.Bytes != 0 {
+			text += fmt.Sprintf(", %s/s", progress.Size(uint64(x.BytesPerSecond)))
+		}
+		if x.Entries != 0 {
+			text += fmt.Sprintf(", %s entries/s", progress.Count(uint64(x.EntriesPerSecond)))
+		}
+		text += fmt.Sprintf(", p99 %s, %s errors, %.0f s", micros(x.Latency.P99), progress.Count(x.Errors), x.Seconds)
+		_, s.err = io.WriteString(s.stderr, "\r\x1b[K"+text)
+	}
+}
+
+// clear takes the line away.
+func (s *benchShow) clear() {
+	if s.drawn && s.err == nil {
+		s.drawn = false
+		_, s.err = io.WriteString(s.stderr, "\r\x1b[K")
+	}
+}
+
+func (s *benchShow) event(kind string, v any) error {
+	line, err := jsonLine(kind, v)
+	if err != nil {
+		return err
+	}
+	if _, err := s.out.Write(line); err != nil {
+		return err
+	}
+	return s.out.Flush()
+}
+
+// result shows the end.
+func (s *benchShow) result(res *bench.Result) error {
+	s.clear()
+	switch {
+	case s.json:
+		return s.event("summary", res)
+	case s.csv:
+		return s.table(res)
+	}
+	if _, err := s.out.WriteString(benchText(res)); err != nil {
+		return err
+	}
+	return s.out.Flush()
+}
+
+// table writes a header and a line.
+func (s *benchShow) table(r *bench.Result) error {
+	float := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+	count := func(x uint64) string { return strconv.FormatUint(x, 10) }
+	server := ""
+	if r.CPU.ServerPerOp != nil {
+		server = float(*r.CPU.ServerPerOp)
+	}
+	var header, line []string
+	for _, c := range [...]struct{ name, value string }{
+		{"verb", r.Verb}, {"url", r.URL}, {"concurrency", strconv.Itoa(r.Concurrency)}, {"size", strconv.Itoa(r.Size)},
+		{"ops", count(r.Ops)}, {"errors", count(r.Errors)}, {"seconds", float(r.Seconds)}, {"ops_per_second", float(r.OpsPerSecond)},
+		{"bytes_per_second", float(r.BytesPerSecond)}, {"entries_per_second", float(r.EntriesPerSecond)},
+		{"mean_us", float(r.Latency.Mean)}, {"p50_us", float(r.Latency.P50)}, {"p90_us", float(r.Latency.P90)},
+		{"p99_us", float(r.Latency.P99)}, {"p999_us", float(r.Latency.P999)}, {"max_us", float(r.Latency.Max)},
+		{"client_cpu_us_per_op", float(r.CPU.ClientPerOp)}, {"server_cpu_us_per_op", server},
+		{"allocs_per_op", float(r.AllocsPerOp)}, {"rpcs", count(r.RPCs)}, {"retransmits", count(r.Retransmits)},
+	} {
+		header, line = append(header, c.name), append(line, c.value)
+	}
+	w := csv.NewWriter(s.out)
+	if err := w.WriteAll([][]string{header, line}); err != nil {
+		return err
+	}
+	return s.out.Flush()
+}
+
+// benchText is a result for people.
+func benchText(r *bench.Result) string {
+	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-11s "+format+"\n", append([]any{name}, args...)...)
+	}
+	size := ""
+	if r.Size != 0 {
+		size = " of " + progress.Size(uint64(r.Size))
+	}
+	row("bench", "%s%s, %s at once, %s", r.Verb, size, progress.Count(uint64(r.Concurrency)), progress.Clean(r.URL))
+	row("operations", "%s in %.3f s, after %s for warm-up; %s failed", progress.Count(r.Ops), r.Seconds, progress.Count(r.WarmUpOps), progress.Count(r.Errors))
+	row("rate", "%s/s", progress.Count(uint64(r.OpsPerSecond)))
+	if r.Bytes != 0 {
+		row("data", "%s, %s/s", progress.Size(r.Bytes), progress.Size(uint64(r.BytesPerSecond)))
+	}
+	if r.Entries != 0 {
+		row("entries", "%s, %s/s", progress.Count(r.Entries), progress.Count(uint64(r.EntriesPerSecond)))
+	}
+	l := &r.Latency
+	row("latency", "mean %s, 50%% %s, 90%% %s, 99%% %s, 99.9%% %s, longest %s",
+		micros(l.Mean), micros(l.P50), micros(l.P90), micros(l.P99), micros(l.P999), micros(l.Max))
+	row("client", "%s of processor time, %.1f allocations and %s an operation",
+		micros(r.CPU.ClientPerOp), r.AllocsPerOp, progress.Size(uint64(r.AllocBytesPerOp)))
+	if r.CPU.ServerPerOp != nil {
+		row("server", "%s of processor time an operation", micros(*r.CPU.ServerPerOp))
+	}
+	commits := ""
+	if r.Commits != 0 {
+		commits = fmt.Sprintf(" (%s COMMIT)", progress.Count(r.Commits))
+	}
+	row("RPCs", "%s%s, %s sent again, %s timed out, %s reconnects; %s sent, %s received",
+		progress.Count(r.RPCs), commits, progress.Count(r.Retransmits), progress.Count(r.Timeouts), progress.Count(r.Reconnects),
+		progress.Size(r.BytesOut), progress.Size(r.BytesIn))
+	return b.String()
+}
+
+// micros writes microseconds in a unit that suits them.
+func micros(us float64) string {
+	switch {
+	case us < 1000:
+		return fmt.Sprintf("%.1f µs", us)
+	case us < 1e6:
+		return fmt.Sprintf("%.2f ms", us/1e3)
+	}
+	return fmt.Sprintf("%.2f s", us/1e6)
+}

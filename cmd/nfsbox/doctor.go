@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/place"
+	"github.com/nfsbox/nfsbox/internal/progress"
+)
+
+type doctorCmd struct {
+	URL   string `arg:"" name:"URL" help:"nfs://host[:port]/export/path"`
+	Read  bool   `help:"Read the beginning of a file as well."`
+	Write bool   `help:"Make a small file as well: write, commit, read back, remove."`
+	JSON  bool   `help:"Print one line of JSON for each step, then a summary."`
+}
+
+func (*doctorCmd) Help() string {
+	return `Goes the way to what URL names step by step: the name, the connection, the portmapper, MOUNT, NFS,
+and what the server says of itself. Each step is shown with how long it took and what was found; one
+that fails with what to do about it.
+
+Nothing is changed, unless --write asks for it: then a file with a random name is made in the
+directory that URL names, and removed again.
+
+The exit status is 0 if all is well, 4 if the server or the path cannot be reached, 2 if something
+else has failed.
+
+  nfsbox doctor nfs://filer/export/home
+  nfsbox doctor --read --write nfs://filer/export/scratch`
+}
+
+// doctorEvent is a step in JSON.
+type doctorEvent struct {
+	Type    string  `json:"type"` // "step"
+	Step    string  `json:"step"`
+	Result  string  `json:"result"` // "ok", "failed", "skipped"
+	Seconds float64 `json:"seconds"`
+	Detail  string  `json:"detail,omitempty"`
+	Error   string  `json:"error,omitempty"`
+	Advice  string  `json:"advice,omitempty"`
+}
+
+// doctorSummary is the last event.
+type doctorSummary struct {
+	Type    string  `json:"type"` // "summary"
+	OK      int     `json:"ok"`
+	Failed  int     `json:"failed"`
+	Skipped int     `json:"skipped"`
+	Reached bool    `json:"reached"` // the server, and what the URL names on it
+	Seconds float64 `json:"seconds"`
+}
+
+func (c *doctorCmd) Run(e *env) error {
+	if !place.IsURL(c.URL) {
+		return &exitError{status: exitUsage, err: fmt.Errorf("%q is no URL; write nfs://host/export/path", c.URL)}
+	}
+	if _, err := nfsbox.ParseURL(c.URL); err != nil {
+		return &exitError{status: exitUsage, err: err}
+	}
+	d := &doctor{out: &output{w: bufio.NewWriter(e.stdout), json: c.JSON, stderr: e.stderr}, sum: doctorSummary{Type: "summary"}}
+	start := time.Now()
+	err := nfsbox.Diagnose(e.ctx, c.URL, nfsbox.DiagnoseOptions{Read: c.Read, Write: c.Write}, d.step)
+	d.sum.Seconds = time.Since(start).Seconds()
+	return d.end(err)
+}
+
+// doctor shows a diagnosis.
+type doctor struct {
+	out *output
+	sum doctorSummary
+	err error // the first of the output's
+}
+
+// step shows one step, at once.
+func (d *doctor) step(s nfsbox.Step) {
+	x := doctorEvent{Type: "step", Step: s.Name, Result: "ok", Seconds: s.Took.Seconds(), Detail: s.Detail, Advice: s.Advice}
+	switch {
+	case s.Err != nil:
+		x.Result, x.Error = "failed", s.Err.Error()
+		d.sum.Failed++
+	case s.Skipped:
+		x.Result = "skipped"
+		d.sum.Skipped++
+	default:
+		d.sum.OK++
+		// It was asked there for what the URL names, and has answered.
+		d.sum.Reached = d.sum.Reached || s.Name == "getattr"
+	}
+	if d.err == nil {
+		d.err = d.show(&x)
+	}
+}
+
+func (d *doctor) show(x *doctorEvent) error {
+	if d.out.json {
+		if err := d.out.event(x); err != nil {
+			return err
+		}
+		return d.out.w.Flush()
+	}
+	if err := d.out.text(stepText(x)); err != nil {
+		return err
+	}
+	return d.out.w.Flush()
+}
+
+// Columns of the table: the step, the result, how long it took.
+const (
+	stepColumn   = 9
+	resultColumn = 8
+	tookColumn   = 10
+)
+
+// stepText is a row of the table, with the lines that belong to it below. What a
+// server says is cleaned.
+func stepText(x *doctorEvent) string {
+	result, took := x.Result, ""
+	switch x.Result {
+	case "failed":
+		result, took = "FAILED", micros(x.Seconds*1e6)
+	case "ok":
+		took = micros(x.Seconds * 1e6)
+	}
+	lines := cleanLines(x.Detail, "")
+	if !strings.Contains(x.Detail, x.Error) {
+		lines = append(lines, cleanLines(x.Error, "")...)
+	}
+	lines = append(lines, cleanLines(x.Advice, "-> ")...)
+	first := ""
+	if len(lines) > 0 {
+		first, lines = lines[0], lines[1:]
+	}
+	row := fmt.Sprintf("%-*s %-*s %*s  %s", stepColumn, x.Step, resultColumn, result, tookColumn, took, first)
+	text := strings.TrimRight(row, " ") + "\n"
+	for _, line := range lines {
+		text += strings.Repeat(" ", stepColumn+resultColumn+tookColumn+4) + line + "\n"
+	}
+	return text
+}
+
+// cleanLines are the lines of text, each behind a prefix.
+func cleanLines(text, prefix string) (lines []string) {
+	for line := range strings.Lines(text) {
+		lines = append(lines, prefix+progress.Clean(strings.TrimRight(line, "\n")))
+	}
+	return lines
+}
+
+// end shows the summary and finds the exit status. err is what Diagnose has
+// returned: of a step that failed nothing is left to say.
+func (d *doctor) end(err error) error {
+	if d.out.json && d.err == nil {
+		if d.err = d.out.event(d.sum); d.err == nil {
+			d.err = d.out.w.Flush()
+		}
+	}
+	if d.err != nil {
+		return errors.Join(err, d.err)
+	}
+	switch {
+	case err == nil && d.sum.Failed == 0:
+		return nil
+	case !d.sum.Reached:
+		return &exitError{status: exitUnreachable}
+	case d.sum.Failed == 0:
+		return err
+	}
+	return &exitError{status: exitIncomplete}
+}

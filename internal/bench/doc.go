@@ -1,0 +1,42 @@
+// Package bench measures an NFS server: so many callers at once, so many
+// operations, how long each took, and what it cost on either side.
+//
+// # What is counted
+//
+// A run has three parts. In the first everything that is needed is made: the
+// connection, and files for verbs that need some. In the second, the warm-up,
+// callers work as they will, and nothing is counted. The third is measured, from
+// the start of the first operation to the end of the last, and its figures are
+// those of the [Result]; Result.WarmUpOps says how many operations the server has
+// seen besides. An operation is one procedure call of the size that was asked
+// for, unless the server takes less at once, and then it is as many as that
+// needs: Result.RPCs has the number.
+//
+// An operation that fails is counted by what went wrong, is not among
+// Result.Ops, and does not stop the run. A server that answers nothing any more
+// does ([maxFailures]).
+//
+// # What is measured
+//
+// Verbs use the file system below write-behind and read-ahead, so that the wire
+// and the server are measured; with [Options.Through] what an application would
+// have is. Latencies are those of an operation as its caller sees it, with the
+// wait in the client and in the socket: with more callers than the server can
+// serve at once, they are mostly that wait.
+//
+// The harness takes one clock reading and a few atomic additions an operation,
+// together some 50 ns of processor time, and no allocation (BenchmarkHarness).
+// Client and server on one host share its processors: then the time of the
+// server's process ([Options.ServerPID]) says more than the rate.
+//
+// # What is left behind
+//
+// Nothing. Files have names that begin with [Prefix] and a random number; they
+// are created anew or not at all, and removed in the end, also after an error
+// and after the context has ended. What has another handle by then is left
+// alone.
+//
+// # A new verb
+//
+// A verb is a file: a function that prepares its [work], and a line in verbs.
+package bench

@@ -1,0 +1,16 @@
+package bench
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// Places are the blocks that the i-th caller reads at random.
+func Places(seed uint64, i, n int, blocks uint64) string {
+	c := readCaller{places: rand.NewPCG(seed, uint64(i)), w: &readWork{mount: &mount{o: &Options{Random: true}}, blocks: blocks}}
+	var list []uint64
+	for range n {
+		list = append(list, c.place())
+	}
+	return fmt.Sprint(list)
+}

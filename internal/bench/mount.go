@@ -1,0 +1,96 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// mount is a connection to the server under test, which the verbs of NFS share.
+type mount struct {
+	o       *Options
+	client  *nfsbox.Client
+	fs      vfs.FS       // what is measured
+	root    vfs.Handle   // of the directory that the URL names, or that holds what it names
+	target  vfs.Resolved // what the URL names
+	commits atomic.Uint64
+}
+
+// dial connects and finds what the URL names.
+func dial(ctx context.Context, o *Options) (*mount, error) {
+	client, err := nfsbox.Dial(ctx, o.URL, o.dial()...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", o.URL, ErrUnreachable, err)
+	}
+	m := &mount{o: o, client: client, fs: client.FS()}
+	if !o.Through {
+		m.fs = raw(m.fs)
+	}
+	if err := m.resolve(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w: %w", o.URL, ErrUnreachable, err), client.Close())
+	}
+	return m, nil
+}
+
+// maxLoad is the highest limit that a client has; callers beyond it wait in the
+// client, but for those of NULL and READDIRPLUS.
+const maxLoad = 512
+
+// dial are the options of the connection. A limit that adapts would answer
+// another question than how the server does with so many callers.
+func (o *Options) dial() []nfsbox.Option {
+	_, args, _ := strings.Cut(o.URL, "?")
+	for arg := range strings.SplitSeq(args, "&") {
+		if strings.HasPrefix(arg, "max-load=") {
+			return o.Dial
+		}
+	}
+	return append([]nfsbox.Option{nfsbox.WithMaxLoad(min(o.Concurrency, maxLoad))}, o.Dial...)
+}
+
+func (m *mount) resolve(ctx context.Context) (err error) {
+	if m.root, _, err = m.fs.Root(ctx); err != nil {
+		return err
+	}
+	if m.target, err = vfs.Resolve(ctx, m.fs, m.root, m.client.Target(), true); err != nil {
+		return err
+	}
+	if m.target.Attr, err = m.fs.GetAttr(ctx, m.target.Handle, vfs.MaskV3); err != nil {
+		return err
+	}
+	// The client asks for the limits once; not in measured time.
+	_, err = m.fs.Info(ctx, m.root, vfs.InfoLimits)
+	return err
+}
+
+// raw is the file system below all wrappers: one call of it is one procedure.
+func raw(f vfs.FS) vfs.FS {
+	for {
+		w, ok := f.(vfs.Unwrapper)
+		if !ok {
+			return f
+		}
+		inner, ok := w.Unwrap().(vfs.FS)
+		if !ok {
+			return f
+		}
+		f = inner
+	}
+}
+
+// counters are those of the connection.
+func (m *mount) counters() counters {
+	s := m.client.Stats()
+	return counters{
+		rpcs: s.RPCs, retransmits: s.Retransmits, timeouts: s.Timeouts, reconnects: s.Reconnects,
+		bytesIn: s.BytesIn, bytesOut: s.BytesOut, commits: m.commits.Load(), connections: s.Connections, load: s.Load,
+	}
+}
+
+// end closes the connection.
+func (m *mount) end(context.Context) error { return m.client.Close() }

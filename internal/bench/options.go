@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/nfsbox/nfsbox"
+)
+
+// Bounds. What is above one is an error of Run, before anything is sent.
+const (
+	// MaxConcurrency bounds the callers: a goroutine each, and a buffer for
+	// verbs that read.
+	MaxConcurrency = 16384
+
+	// MaxSize bounds one operation, in bytes.
+	MaxSize = 64 << 20
+
+	// maxBuffers bounds the buffers of all callers together, in bytes.
+	maxBuffers = 4 << 30
+
+	// MaxFileSize bounds a file that a verb makes, in bytes.
+	MaxFileSize = 1 << 40
+
+	// MaxDuration bounds the measured part.
+	MaxDuration = 24 * time.Hour
+)
+
+const (
+	// DefaultSize is how much one READ or WRITE moves, in bytes.
+	DefaultSize = 1 << 20
+
+	// defaultFiles is how much space the files that a verb makes take together,
+	// in bytes, if Options.FileSize says nothing.
+	defaultFiles = 256 << 20
+
+	// warmUpShare of Options.Count is warm-up, if it is over before
+	// DefaultWarmUp is.
+	warmUpShare = 10
+
+	// DefaultWarmUp is the longest warm-up.
+	DefaultWarmUp = time.Second
+)
+
+// ErrUsage marks the error of Options that make no sense.
+var ErrUsage = errors.New("wrong use")
+
+// ErrUnreachable marks the error of a server, or of a place on it, that cannot be
+// reached.
+var ErrUnreachable = errors.New("cannot be reached")
+
+// usageError is an ErrUsage that says itself what is wrong.
+type usageError struct{ error }
+
+func (e usageError) Is(target error) bool { return target == ErrUsage }
+func (e usageError) Unwrap() error        { return e.error }
+
+func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// Options say what to measure. Verb and URL are required; the zero value of
+// anything else is a good one.
+type Options struct {
+	Verb string // one of Verbs
+	URL  string // nfs://host[:port]/export/path
+	// Dial are further options of the connection. Without one of them, or an
+	// argument of the URL, that limits the load, Concurrency is the limit.
+	Dial []nfsbox.Option
+
+	Concurrency int           // callers at once; 0: 1
+	Count       uint64        // operations; 0: the verb's default, or no limit if there is a Duration
+	Duration    time.Duration // of the measured part; 0: as long as Count takes
+	WarmUp      time.Duration // the longest; 0: DefaultWarmUp; negative: none
+
+	Size     int    // bytes of one READ or WRITE, or of a page of a listing; 0: the verb's default
+	FileSize int64  // bytes of each file that the verb makes; 0: what keeps all below 256 MiB
+	Random   bool   // read: at random places instead of one behind the other
+	Stable   bool   // write: FILE_SYNC instead of UNSTABLE and COMMIT
+	NoCommit bool   // write: leave COMMIT out
+	Names    bool   // list: by READDIR instead of READDIRPLUS
+	Through  bool   // read, write: with read-ahead and write-behind, as applications have it
+	Seed     uint64 // of random places and data; the same seed, the same run
+
+	// ServerPID is the process whose processor time counts as the server's, on
+	// Linux; 0: none.
+	ServerPID int
+
+	// Each, if set, is called every second of the measured part, by one
+	// goroutine.
+	Each func(Sample)
+	// Clock is a monotonic clock; nil is the system's. It is called
+	// concurrently.
+	Clock func() time.Duration
+	// Rand fills p with random bytes, for names; nil is crypto/rand.
+	Rand func(p []byte)
+}
+
+// complete checks o and fills it in for v.
+func (o *Options) complete(v *verb) error {
+	o.Concurrency = cmp.Or(o.Concurrency, 1)
+	o.Size = cmp.Or(o.Size, v.size)
+	o.WarmUp = cmp.Or(o.WarmUp, DefaultWarmUp)
+	if o.Count == 0 && o.Duration == 0 {
+		o.Count = v.count
+	}
+	if o.Clock == nil {
+		start := time.Now()
+		o.Clock = func() time.Duration { return time.Since(start) }
+	}
+	return o.check()
+}
+
+func (o *Options) check() error {
+	switch {
+	case o.Concurrency < 1 || o.Concurrency > MaxConcurrency:
+		return usage("%d callers at once; 1 to %d are possible", o.Concurrency, MaxConcurrency)
+	case o.Count > math.MaxInt64:
+		return usage("%d operations; at most %d are possible", o.Count, int64(math.MaxInt64))
+	case o.Duration < 0 || o.Duration > MaxDuration:
+		return usage("a duration of %v; up to %v are possible", o.Duration, MaxDuration)
+	case o.WarmUp > MaxDuration:
+		return usage("a warm-up of %v; up to %v are possible", o.WarmUp, MaxDuration)
+	case o.Size < 0 || o.Size > MaxSize:
+		return usage("a size of %d bytes; 1 to %d are possible", o.Size, MaxSize)
+	case int64(o.Size)*int64(o.Concurrency) > maxBuffers:
+		return usage("%d callers with %d bytes each need %d bytes of memory; up to %d are possible",
+			o.Concurrency, o.Size, int64(o.Size)*int64(o.Concurrency), int64(maxBuffers))
+	case o.FileSize < 0 || o.FileSize > MaxFileSize:
+		return usage("files of %d bytes; up to %d are possible", o.FileSize, int64(MaxFileSize))
+	case o.FileSize != 0 && o.FileSize < int64(o.Size):
+		return usage("files of %d bytes are too small for operations of %d bytes", o.FileSize, o.Size)
+	case o.ServerPID < 0:
+		return usage("process %d; a process number is positive", o.ServerPID)
+	}
+	if _, err := nfsbox.ParseURL(o.URL); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// fileSize is the size of each of n files that a verb makes: a multiple of the
+// size of an operation, and no more than the operations of one caller fill.
+func (o *Options) fileSize(n int) int64 {
+	if o.FileSize != 0 {
+		return o.FileSize
+	}
+	blocks := max(defaultFiles/int64(n)/int64(o.Size), 1)
+	if o.Count != 0 {
+		blocks = min(blocks, int64((o.Count-1)/uint64(n)+1))
+	}
+	return blocks * int64(o.Size)
+}

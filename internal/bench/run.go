@@ -1,0 +1,125 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+)
+
+// cleanUpTime bounds what the removal of files may take, and with it how long
+// Run goes on after its context has ended. Files that are not gone by then stay,
+// and the error says so.
+const cleanUpTime = 30 * time.Second
+
+// Run measures what o says. If operations have failed, or the context has ended,
+// the Result holds what was counted until then. Errors Is ErrUsage or
+// ErrUnreachable, or are what went wrong besides operations; the Result is nil
+// if nothing was measured.
+func Run(ctx context.Context, o Options) (res *Result, err error) {
+	v, err := verbOf(o.Verb)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.complete(v); err != nil {
+		return nil, err
+	}
+	if o.ServerPID != 0 {
+		if _, err := processTime(o.ServerPID); err != nil {
+			return nil, usage("the server's process: %w", err)
+		}
+	}
+	w, err := v.start(ctx, &o)
+	if err != nil {
+		return nil, fmt.Errorf("bench %s: %w", o.Verb, err)
+	}
+	r := &run{o: &o, work: w}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+		defer cancel()
+		for _, c := range r.callers {
+			err = errors.Join(err, c.close(ctx))
+		}
+		err = errors.Join(err, w.end(ctx))
+	}()
+	return r.all(ctx)
+}
+
+// run is a Run under way.
+type run struct {
+	o       *Options
+	work    work
+	callers []caller
+}
+
+// all runs the warm-up and the measured part.
+func (r *run) all(ctx context.Context) (*Result, error) {
+	for i := range r.o.Concurrency {
+		c, err := r.work.caller(ctx, i)
+		if err != nil {
+			return nil, fmt.Errorf("bench %s: %w", r.o.Verb, err)
+		}
+		r.callers = append(r.callers, c)
+	}
+	warm := newPart(r.o, r.callers)
+	if r.o.WarmUp > 0 {
+		if r.o.Count != 0 {
+			warm.limit(max(r.o.Count/warmUpShare, 1))
+		}
+		warm.until = r.o.WarmUp
+		if r.o.Duration != 0 {
+			warm.until = min(warm.until, r.o.Duration)
+		}
+		warm.run(ctx, nil)
+		if err := warm.ended(ctx); err != nil {
+			return nil, fmt.Errorf("bench %s: warm-up: %w", r.o.Verb, err)
+		}
+	}
+	// Garbage of the preparations is not to be collected in measured time.
+	runtime.GC()
+	p := newPart(r.o, r.callers)
+	p.limit(r.o.Count)
+	p.until = r.o.Duration
+	return r.measure(ctx, p, warm)
+}
+
+// measure runs p and reads all counters before and after.
+func (r *run) measure(ctx context.Context, p, warm *part) (*Result, error) {
+	before, err := r.read()
+	if err != nil {
+		return nil, err
+	}
+	p.run(ctx, r.o.Each)
+	after, err := r.read()
+	res := r.result(p, warm)
+	res.cost(r.o, before, after)
+	gone := p.ended(ctx)
+	if res.Complete = gone == nil; !res.Complete {
+		err = errors.Join(fmt.Errorf("bench %s: %w", r.o.Verb, gone), err)
+	}
+	return res, err
+}
+
+// reading is what all counters besides the operations' stand at.
+type reading struct {
+	client  cpuTime
+	server  time.Duration
+	allocs  uint64 // objects
+	bytes   uint64 // allocated
+	counted counters
+}
+
+func (r *run) read() (reading, error) {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	x := reading{allocs: m.Mallocs, bytes: m.TotalAlloc, counted: r.work.counters()}
+	var err error
+	if x.client, err = ownTime(); err != nil {
+		return x, err
+	}
+	if r.o.ServerPID != 0 {
+		x.server, err = processTime(r.o.ServerPID)
+	}
+	return x, err
+}

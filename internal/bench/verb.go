@@ -1,0 +1,62 @@
+package bench
+
+import "context"
+
+// verb is something that can be measured.
+type verb struct {
+	name  string
+	size  int    // the default of Options.Size; 0: the verb has no sizes
+	count uint64 // the default of Options.Count
+	start func(ctx context.Context, o *Options) (work, error)
+}
+
+// verbs are all verbs. Each has a file of its own.
+var verbs = [...]*verb{&nullVerb, &getattrVerb, &readVerb, &writeVerb, &listVerb}
+
+// Verbs are the names of what can be measured.
+func Verbs() []string {
+	names := make([]string, len(verbs))
+	for i, v := range verbs {
+		names[i] = v.name
+	}
+	return names
+}
+
+func verbOf(name string) (*verb, error) {
+	for _, v := range verbs {
+		if v.name == name {
+			return v, nil
+		}
+	}
+	return nil, usage("%q is not a verb of bench: %q are", name, Verbs())
+}
+
+// work is a verb that is prepared: what callers share.
+type work interface {
+	// caller returns the i-th of the callers.
+	caller(ctx context.Context, i int) (caller, error)
+	// counters are what the client counts.
+	counters() counters
+	// end gives back what there is, and removes what was made. It is called
+	// once, after the last use of a caller.
+	end(ctx context.Context) error
+}
+
+// caller makes operations, one after the other.
+type caller interface {
+	// op makes one operation and says what it has moved.
+	op(ctx context.Context) (moved, error)
+	// flush ends a part of the run, within its time.
+	flush(ctx context.Context) error
+	// close gives back what the caller holds.
+	close(ctx context.Context) error
+}
+
+// moved is what operations have moved.
+type moved struct{ bytes, entries uint64 }
+
+// plain is a caller that has nothing to flush or close.
+type plain struct{}
+
+func (plain) flush(context.Context) error { return nil }
+func (plain) close(context.Context) error { return nil }
