@@ -131,6 +131,12 @@ const (
 	clientReadBuffer = 64 << 10
 	bulkReadAhead    = 4 << 10
 
+	// bulkWake is how much of a reply's bulk has to be outstanding for its
+	// reader to sleep until all of it has come, or maxWake of it, which the
+	// kernel keeps room for. What is shorter wakes him at once.
+	bulkWake = 128 << 10
+	maxWake  = 1 << 20
+
 	// replyHead is how much of a reply is read before looking at it, and
 	// maxReplyHead how much may stand before its bulk. A reply with a longer
 	// head fails its call.

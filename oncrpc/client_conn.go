@@ -57,11 +57,14 @@ type clientConn struct {
 	over  bool          // the reader has no reason to read on
 	heard time.Duration // when something was read last
 	stray int           // replies in a row to calls never made
+
+	wakes    int           // how many bytes wake the reader, if wakeAt has said so
+	setWakes func(uintptr) // tells the socket
 }
 
 // attach begins to use nc. Client.mu is held.
 func (c *Client) attach(nc net.Conn, l lane) {
-	cc := &clientConn{c: c, nc: nc, lane: l, inline: vectored(nc), heard: c.moment(), idle: c.moment()}
+	cc := &clientConn{c: c, nc: nc, lane: l, inline: vectored(nc), heard: c.moment(), idle: c.moment(), wakes: 1}
 	if s, ok := nc.(syscall.Conn); ok && cc.inline && canPeek {
 		raw, err := s.SyscallConn()
 		cc.raw, cc.led = raw, err == nil

@@ -271,15 +271,19 @@ func (cc *clientConn) refuse(err error) error {
 }
 
 func (cc *clientConn) readBulk() error {
-	n, err := cc.r.full(cc.dst[cc.filled:])
-	cc.filled += n
-	switch {
-	case errors.Is(err, errRecordEnd):
-		cc.sink.answer = xdr.ErrShort
-		cc.phase = inSkip
-		return nil
-	case err != nil:
-		return err
+	defer cc.wakeAt(1) // whatever is read next may be short
+	for cc.filled < len(cc.dst) {
+		cc.wakeAt(min(len(cc.dst)-cc.filled, cc.r.left))
+		n, err := cc.r.Read(cc.dst[cc.filled:])
+		cc.filled += n
+		switch {
+		case errors.Is(err, errRecordEnd):
+			cc.sink.answer = xdr.ErrShort
+			cc.phase = inSkip
+			return nil
+		case err != nil:
+			return err
+		}
 	}
 	cc.phase = inTail
 	return nil

@@ -2,7 +2,10 @@
 // usual one in Go, against one server, in one run, one after the other in every
 // round. It prints medians of what an operation costs the client's process.
 //
-//	cd compare && go run ./clients [-rounds 5] [-seconds 1] [-only NAME] [-json]
+//	cd compare && go run ./clients [-rounds 5] [-seconds 1] [-only NAME] [-server nfsbox] [-json]
+//
+// The server is the responder beside this command, which makes its answers up, so
+// that clients are measured and not a disk; or nfsbox, serving a directory.
 //
 // libnfs is that of the system (Debian: libnfs-dev); LIBNFS=/prefix adds another
 // one that is installed there. System calls are counted by strace, if it is here,
@@ -65,16 +68,17 @@ func main() {
 	seconds := flag.Float64("seconds", 1, "seconds of one measurement")
 	asJSON := flag.Bool("json", false, "print a line of JSON for each client and test")
 	only := flag.String("only", "", "run only tests whose names contain this")
+	against := flag.String("server", "responder", "responder, or nfsbox")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := compare(ctx, *only, max(*rounds, 1), *seconds, *asJSON); err != nil {
+	if err := compare(ctx, *only, *against, max(*rounds, 1), *seconds, *asJSON); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func compare(ctx context.Context, only string, rounds int, seconds float64, asJSON bool) (err error) {
+func compare(ctx context.Context, only, against string, rounds int, seconds float64, asJSON bool) (err error) {
 	dir, err := os.MkdirTemp("", "nfsbox-compare-")
 	if err != nil {
 		return err
@@ -84,8 +88,8 @@ func compare(ctx context.Context, only string, rounds int, seconds float64, asJS
 	if err := errors.Join(os.Mkdir(export, 0o755), os.Mkdir(bin, 0o755)); err != nil {
 		return err
 	}
-	binary := filepath.Join(bin, "nfsbox")
-	if err := errors.Join(tree(export), command(ctx, "go", "build", "-C", "..", "-o", binary, "./cmd/nfsbox")); err != nil {
+	server, err := prepare(ctx, against, export, bin)
+	if err != nil {
 		return err
 	}
 	peers, err := build(ctx, bin)
@@ -96,7 +100,7 @@ func compare(ctx context.Context, only string, rounds int, seconds float64, asJS
 		if !strings.Contains(c.name, only) {
 			continue
 		}
-		lines, err := c.run(ctx, binary, export, dir, peers, rounds, seconds)
+		lines, err := c.run(ctx, server, dir, peers, rounds, seconds)
 		if err != nil {
 			return err
 		}
@@ -107,9 +111,25 @@ func compare(ctx context.Context, only string, rounds int, seconds float64, asJS
 	return nil
 }
 
+// prepare builds the server, with something to serve, and returns how to start
+// it.
+func prepare(ctx context.Context, against, export, bin string) ([]string, error) {
+	binary := filepath.Join(bin, against)
+	switch against {
+	case "responder":
+		return []string{binary}, command(ctx, "go", "build", "-o", binary, "./clients/responder")
+	case "nfsbox":
+		if err := tree(export); err != nil {
+			return nil, err
+		}
+		return []string{binary, "serve", "--listen", "127.0.0.1:0", export}, command(ctx, "go", "build", "-C", "..", "-o", binary, "./cmd/nfsbox")
+	}
+	return nil, fmt.Errorf("no server is called %q", against)
+}
+
 // run drives all peers against one server, interleaved.
-func (c *test) run(ctx context.Context, binary, export, dir string, peers []peer, rounds int, seconds float64) ([]line, error) {
-	s, err := serve(ctx, binary, export, c.pin)
+func (c *test) run(ctx context.Context, server []string, dir string, peers []peer, rounds int, seconds float64) ([]line, error) {
+	s, err := serve(ctx, server, c.pin)
 	if err != nil {
 		return nil, err
 	}

@@ -31,19 +31,21 @@ const (
 	dirName  = "entries"
 )
 
-// server is an nfsbox serve, a child.
+// server is a child that serves: the responder, or nfsbox.
 type server struct {
 	cmd *exec.Cmd
 	url string // with nfsport and mountport, which every client understands
 }
 
-// serve starts the server on dir; with a pin it runs on that core alone.
-func serve(ctx context.Context, binary, dir, pin string) (*server, error) {
-	args := []string{binary, "serve", "--listen", "127.0.0.1:0", dir}
+// serve starts the server; with a pin it runs on that core alone.
+func serve(ctx context.Context, args []string, pin string) (*server, error) {
 	if pin != "" {
 		args = append([]string{"taskset", "-c", pin}, args...)
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	if _, err := cmd.StdinPipe(); err != nil { // whose end is the responder's
+		return nil, err
+	}
 	out, err := cmd.StdoutPipe() // stderr goes nowhere: it has a line for each mount
 	if err != nil {
 		return nil, err
@@ -68,7 +70,8 @@ func (s *server) stop() error {
 	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
 		return err
 	}
-	return s.cmd.Wait()
+	_ = s.cmd.Wait() // the responder knows no other end than to be ended
+	return nil
 }
 
 // tree makes what is served.
