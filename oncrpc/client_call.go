@@ -193,7 +193,7 @@ func (pc *call) result() (Reply, error) {
 	}
 	r.Release()
 	if isAnswer(err) {
-		return Reply{}, fmt.Errorf("oncrpc: %v: %w", pc.proc, err)
+		return Reply{Took: pc.took(), Resent: pc.resent}, fmt.Errorf("oncrpc: %v: %w", pc.proc, err)
 	}
 	return Reply{}, pc.failure(fmt.Errorf("reply of no use: %w", err))
 }

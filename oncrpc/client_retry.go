@@ -14,11 +14,11 @@ import (
 
 // patience is how long a call goes on.
 func (o *ClientOptions) patience() time.Duration {
-	tries := int64(max(o.Retries, 0)) + 1
-	if o.Hard || tries > int64(maxPatience/o.Timeout) {
+	again := int64(max(o.Retries, 0))
+	if o.Hard || again >= int64(maxPatience/o.Timeout) {
 		return maxPatience
 	}
-	return o.Timeout * time.Duration(tries)
+	return o.Timeout * time.Duration(again+1)
 }
 
 // dialTries is how many failed dials a call waits for; 0 is no bound but its

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -181,6 +182,32 @@ func TestResend(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		}
+	})
+}
+
+// TestResentRefusal: a refusal of a call that was sent before says so, since the
+// server that refuses may not be the one that was asked first.
+func TestResentRefusal(t *testing.T) {
+	inBubble(t, ClientOptions{Resend: true, Retries: math.MaxInt}, 0, func(b *bubble) {
+		var reply Reply
+		done := begin(func() (err error) {
+			reply, err = b.c.Call(b.t.Context(), proc(procOnce), Auth{}, &opaque{b: []byte("x")}, &opaque{})
+			return err
+		})
+		r := b.accept()
+		r.call()
+		r.hangUp()
+		r = b.accept()
+		xid, _, _ := r.call()
+		r.send(record(words(xid, msgReply, 0, 0, 0, uint32(ProgUnavail))))
+		err := <-done
+		var refused *AcceptError
+		if !errors.As(err, &refused) || refused.Stat != ProgUnavail || !reply.Resent {
+			t.Errorf("%+v, error %v", reply, err)
+		}
+		reply.Release()
+		r.hangUp()
+		time.Sleep(time.Millisecond)
 	})
 }
 
