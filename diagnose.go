@@ -9,10 +9,12 @@ import (
 
 // Step is one thing that Diagnose has tried.
 type Step struct {
-	// Name is "resolve", "portmap", "connect", "mount" (the service, then the
-	// directory), "nfs", "fsinfo", "getattr", "list", "read", "clock" or "write".
+	// Name is "resolve", "portmap", "connect", "mount" (the service, then, behind
+	// "nfs", the directory), "nfs", "fsinfo", "getattr" (of the directory, with
+	// what the caller may do there), "lookup" (of what the URL names in it),
+	// "list", "read", "clock" (which "write" finds out on its way) or "write".
 	Name    string
-	Detail  string        // what was found, in one line or several
+	Detail  string        // what was found, in one line or several; what Err says is not in it
 	Advice  string        // what to do about Err, or about something odd; else ""
 	Err     error         // why the step failed
 	Took    time.Duration // of the step
@@ -26,10 +28,12 @@ type DiagnoseOptions struct {
 }
 
 // Diagnose goes the way that Dial goes, and the first steps of a program behind
-// it, one by one: name, ports, MOUNT, NFS, limits, rights, a listing, and what o
-// asks for. It calls report after each step, from the calling goroutine. Every
-// step that fails carries advice. It goes on as long as there is sense in it;
-// the error is that of the first step without which nothing works, or nil.
+// it, one by one: name, ports, MOUNT, NFS, limits, rights, what the URL names, a
+// listing, and what o asks for. It calls report after each step, from the calling
+// goroutine. Every step that fails carries advice. It goes on as long as there is
+// sense in it; the error is that of the step without which nothing works, or
+// those of the steps that failed behind it. That what the URL names does not
+// exist in its directory, which Dial does not mind, is such a failure.
 //
 // Each step takes 15 seconds at most. Text from the server (names, paths, lists
 // of hosts) is in Detail and Advice as it came.

@@ -43,7 +43,7 @@ func TestDiagnose(t *testing.T) {
 		"nfs":     "version 3 answers in ",
 		"fsinfo":  "reads of up to 1048576 bytes",
 		"getattr": "may list enter add remove",
-		"list":    "1 entries",
+		"list":    "1 entry",
 		"read":    `4 bytes of "file"`,
 		"write":   "1048576 bytes written",
 		"clock":   "the server's clock ",
@@ -52,8 +52,10 @@ func TestDiagnose(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", name, s, want)
 		}
 	}
-	if s := steps["portmap"]; !s.Skipped || s.Detail == "" {
-		t.Errorf("portmap: %+v", s)
+	for _, name := range []string{"portmap", "lookup"} {
+		if s := steps[name]; !s.Skipped || s.Detail == "" {
+			t.Errorf("%s: %+v", name, s)
+		}
 	}
 	dir, err := vfs.Resolve(t.Context(), mem, rootOf(t, mem), "a", true)
 	if err != nil {
@@ -96,6 +98,7 @@ func TestDiagnoseFails(t *testing.T) {
 	}{
 		"no right to write": {"/", stranger, "write", vfs.ErrAccess, "uid="},
 		"read-only export":  {"/ro", nfsbox.WithCaller(vfs.Caller{}), "write", vfs.ErrROFS, "rw"},
+		"no such name":      {"/nosuch", nfsbox.WithCaller(vfs.Caller{}), "lookup", vfs.ErrNoEnt, `the directory exists, and "nosuch" in it does not`},
 		"no such directory": {"/none/x/", nfsbox.WithCaller(vfs.Caller{}), "mount", vfs.ErrNoEnt, "written"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +109,7 @@ func TestDiagnoseFails(t *testing.T) {
 		})
 	}
 	steps, err := diagnose(t, "nfs://127.0.0.1:"+port+"/file?readonly", all, nfsbox.WithCaller(vfs.Caller{}))
-	if err != nil || !steps["write"].Skipped || steps["read"].Skipped {
+	if err != nil || !steps["write"].Skipped || steps["read"].Skipped || !strings.Contains(steps["lookup"].Detail, "4 bytes") {
 		t.Errorf("%+v, %v", steps, err)
 	}
 	steps, err = diagnose(t, "nfs://127.0.0.1:"+port+"/", nfsbox.DiagnoseOptions{}, nfsbox.WithCaller(vfs.Caller{}))

@@ -6,17 +6,18 @@
 //		return err
 //	}
 //	defer c.Close()
-//	root, _, err := c.FS().Root(ctx)
+//	tree, err := iofs.Root(ctx, c.FS())
 //	if err != nil {
 //		return err
 //	}
-//	data, err := fs.ReadFile(iofs.New(ctx, c.FS(), root), "plan/budget.csv")
+//	data, err := fs.ReadFile(tree, "plan/budget.csv")
 //
 // [Dial] understands the URLs of libnfs, whose users need to change nothing
 // ([ParseURL] lists the arguments), and returns a [Client]. [Client.FS] is a
 // [vfs.FS]: handles, attributes, reads and writes at offsets, listings that
-// stream and can be taken up again. Package vfs/iofs makes an io/fs.FS of it, for
-// everything that Go's library does with those.
+// stream and can be taken up again. iofs.Root makes an io/fs.FS of it, for
+// everything that Go's library does with those, and adds what package os has to
+// write and change files.
 //
 // # Where the root is
 //
@@ -27,12 +28,22 @@
 //
 // # What is between the program and the server
 //
-// Reads go to the server, straight into the caller's buffer. Writes that need
-// not be stable at once are gathered, sent behind the caller's back, and kept
-// until the server has promised that they are on its disk: Commit and Close of
-// a File return that promise, and an error of any write comes out there at the
-// latest. A server that restarts in between is sent what it has lost. Nothing
-// else is cached; what another client has changed is seen by the next call.
+// Writes that need not be stable at once are gathered, sent behind the caller's
+// back, and kept until the server has promised that they are on its disk: Commit
+// and Close of a File return that promise, and an error of any write comes out
+// there at the latest. A server that restarts in between is sent what it has
+// lost.
+//
+// Reads go to the server, straight into the caller's buffer. Of an open file that
+// is read from one end to the other the next bytes are asked for ahead, as far as
+// that is measured to pay (readahead in the URL, [WithReadAhead]). They are kept
+// for that open file alone, and dropped when the server's attributes say that the
+// file has changed, or when they are half a minute old. So who opens a file sees
+// what was written before another closed it, as with any NFS client.
+//
+// Attributes and listings are not cached. A tree of package iofs remembers for
+// three seconds where directories are, and looks the last name of a path up each
+// time; FS itself looks up what it is asked to.
 //
 // # Who is asking
 //
@@ -66,7 +77,8 @@
 // link leads to its file, an exclusive create has its verifier). Elsewhere the
 // error Is vfs.ErrUnknownOutcome as well as the status: neither success nor
 // failure is claimed that nobody knows. Package documentation of
-// internal/nfsclient/v3 has the table.
+// internal/nfsclient/v3 has the table. A handle whose object is gone is
+// vfs.ErrStale, at once; a path is looked up again by package iofs.
 //
 // # How much at once
 //

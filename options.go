@@ -66,10 +66,11 @@ func WithHard() Option {
 
 // WithTimeout makes a call that is not answered be sent again after try, and
 // again as often as retries says; after that a soft call has failed. They are
-// timeo and retrans of the URL.
+// timeo and retrans of the URL. A try of 0 is the default.
 func WithTimeout(try time.Duration, retries int) Option {
 	return func(o *config) {
-		if o.Timeout, o.Retries = try, retries; retries <= 0 {
+		// So many retries are for ever, and do not overflow where they are added to.
+		if o.Timeout, o.Retries = try, min(retries, math.MaxInt32); retries <= 0 {
 			o.Retries = -1
 		}
 	}
@@ -117,8 +118,11 @@ func WithLogger(log *slog.Logger) Option {
 
 // complete makes what the parts of the client need of what was asked for.
 func (o *config) complete() error {
-	if o.maxLoad < 0 || o.maxLoad > maxLoad {
+	switch {
+	case o.maxLoad < 0 || o.maxLoad > maxLoad:
 		return fmt.Errorf("nfs: %d calls at once, from 1 to %d allowed", o.maxLoad, maxLoad)
+	case o.Timeout < 0:
+		return fmt.Errorf("nfs: a time-out of %v; a positive one is wanted", o.Timeout)
 	}
 	o.buffers.Patience = o.behind()
 	o.FS.Pace = pace.New(pace.Options{Max: [pace.Classes]int{o.maxLoad, o.maxLoad, o.maxLoad}})
@@ -134,8 +138,12 @@ func (o *config) behind() time.Duration {
 	if o.FS.Hard {
 		return math.MaxInt64
 	}
-	tries := max(cmp.Or(o.Retries, oncrpc.DefaultRetries), 0) + 1
-	return time.Duration(tries) * cmp.Or(o.Timeout, oncrpc.DefaultTimeout)
+	tries := int64(max(cmp.Or(o.Retries, oncrpc.DefaultRetries), 0)) + 1
+	try := cmp.Or(o.Timeout, oncrpc.DefaultTimeout)
+	if tries > int64(math.MaxInt64/try) {
+		return math.MaxInt64
+	}
+	return time.Duration(tries) * try
 }
 
 // louder is a handler that takes records of debug level for information: what

@@ -31,6 +31,7 @@ func TestOptions(t *testing.T) {
 		"patience":         {"?timeo=10&retrans=0", nil, func(c *config) bool { return c.Timeout == time.Second && c.Retries == -1 }},
 		"other patience":   {"?timeo=10&retrans=9", []Option{WithTimeout(time.Minute, 0)}, func(c *config) bool { return c.Timeout == time.Minute && c.Retries == -1 }},
 		"more tries":       {"", []Option{WithTimeout(time.Minute, 5)}, func(c *config) bool { return c.Retries == 5 }},
+		"endless patience": {"", []Option{WithTimeout(time.Hour, math.MaxInt)}, func(c *config) bool { return c.buffers.Patience == math.MaxInt64 }},
 		"reconnect":        {"?autoreconnect=5", nil, func(c *config) bool { return c.DialTries == 5 && !c.DialOnce }},
 		"reconnect always": {"?autoreconnect=-1", nil, func(c *config) bool { return c.DialTries == math.MaxInt }},
 		"reconnect never":  {"?autoreconnect=0", nil, func(c *config) bool { return c.DialTries == 1 && c.DialOnce }},
@@ -56,6 +57,9 @@ func TestOptions(t *testing.T) {
 		if _, err := options(base, []Option{WithMaxLoad(n)}); err == nil {
 			t.Errorf("a load of %d was taken", n)
 		}
+	}
+	if _, err := options(base, []Option{WithTimeout(-time.Second, 1)}); err == nil {
+		t.Error("a negative time-out was taken")
 	}
 }
 

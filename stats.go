@@ -132,6 +132,7 @@ func (c *Client) Stats() Stats {
 		InFlight:    s.RPC.InFlight,
 		Connections: s.RPC.Conns,
 		Dirty:       buffers.Dirty,
+		Procs:       make([]ProcStats, 0, len(s.Procs)), // not nil: JSON has a list
 		Buffers:     BufferStats(buffers),
 	}
 	for i := range s.Procs {

@@ -14,6 +14,9 @@ import (
 
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/localfs"
+	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/internal/sim/rpcfault"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -112,6 +115,81 @@ func dial(t testing.TB, url string, opts ...nfsbox.Option) *nfsbox.Client {
 		}
 	})
 	return c
+}
+
+// faulty is a client at one side of the proxy, and what the server at the other
+// side serves.
+type faulty struct {
+	t    *testing.T
+	s    *server // over TCP; nil in memory
+	p    *rpcfault.Proxy
+	c    *nfsbox.Client
+	fs   vfs.FS // the client's
+	at   vfs.FS // the server's: the truth
+	root vfs.Handle
+}
+
+// overTCP puts everything on loopback. query is of the client's URL.
+func overTCP(t *testing.T, at vfs.FS, seed uint64, query string) *faulty {
+	t.Helper()
+	s := start(t, export.Export{Path: "/", FS: at})
+	var d net.Dialer
+	addr := s.addr // which stays over restarts
+	p := rpcfault.New(rpcfault.Options{Seed: seed, Upstream: func(ctx context.Context) (net.Conn, error) {
+		return d.DialContext(ctx, "tcp", addr)
+	}})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- p.Serve(l) }()
+	t.Cleanup(func() {
+		closeProxy(t, p)
+		if err := <-served; !errors.Is(err, rpcfault.ErrClosed) {
+			t.Errorf("the proxy: %v", err)
+		}
+	})
+	f := mountFaulty(t, p, at, "nfs://"+l.Addr().String()+"/?"+query)
+	f.s = s
+	return f
+}
+
+// closeProxy says what a proxy has done to a test that failed.
+func closeProxy(t *testing.T, p *rpcfault.Proxy) {
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if s := p.Stats(); s.Open != 0 || s.Waiting != 0 {
+		t.Errorf("the proxy left things behind: %+v", s)
+	}
+	if t.Failed() {
+		t.Log(p)
+	}
+}
+
+func mountFaulty(t *testing.T, p *rpcfault.Proxy, at vfs.FS, url string, opts ...nfsbox.Option) *faulty {
+	t.Helper()
+	c := dial(t, url, opts...)
+	root, _, err := c.FS().Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &faulty{t: t, p: p, c: c, fs: c.FS(), at: at, root: root}
+}
+
+// backends are what is served: memory, and a directory.
+var backends = []struct {
+	name string
+	make func(t *testing.T) vfs.FS
+}{
+	{"memfs", func(*testing.T) vfs.FS { return memfs.New(memfs.Options{Mode: 0o777}) }},
+	{"localfs", func(t *testing.T) vfs.FS {
+		d := disk{dir: t.TempDir(), opt: localfs.Options{Handles: localfs.HandlesMap, StateDir: t.TempDir()}}
+		d.open(t)
+		t.Cleanup(func() { d.close(t) })
+		return d.local
+	}},
 }
 
 // TestMain looks for goroutines of ours when all tests have cleaned up.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -31,7 +32,20 @@ client's own limit does not adapt. Connections are the client's choice unless --
 
 An operation that fails is counted by what went wrong; the rest goes on, and the exit status is 2.
 Files that are made have names that begin with "nfsbox-bench-" and are removed in the end, also
-after an interruption. Nothing else on the server is changed.
+after an interruption. Nothing else on the server is changed. The exit status is 1 for wrong usage,
+and 4 if the server or what URL names cannot be reached.
+
+With --json the line of a second has "type":"progress", and since the start of the measurement
+seconds, ops, errors, bytes and entries; of this second ops_per_second, bytes_per_second,
+entries_per_second and latency, which has unit ("us"), mean, p50, p90, p99, p999 and max (of all time).
+The last line has "type":"summary": verb, url, concurrency, size; complete (false if the run was cut
+short), ops, errors, faults (kind, count and an example of each), warmup_ops, the same figures of the
+whole, commits; cpu with client_us_per_op, client_user_seconds, client_system_seconds and, with
+--server-pid, server_us_per_op and server_seconds; allocs_per_op, alloc_bytes_per_op; rpcs,
+retransmits, timeouts, reconnects, wire_bytes_in, wire_bytes_out; and of the end connections and load,
+the client's limits of metadata, reads and writes. Without a measurement there is no summary.
+
+With --csv the header names the columns: seconds, rates by the second, and times in microseconds (_us).
 
   nfsbox bench null -c 64 nfs://127.0.0.1:2049/
   nfsbox bench read -c 8 -n 10000 --size 64K nfs://filer/export/big.iso
@@ -47,7 +61,7 @@ type benchFlags struct {
 	Duration    time.Duration `placeholder:"TIME" help:"Measure for so long, such as 30s, or until COUNT operations are done if both are given."`
 	WarmUp      time.Duration `name:"warmup" default:"1s" placeholder:"TIME" help:"The longest warm-up; it is a tenth of COUNT if that is shorter. 0 leaves it out (default: 1s)."`
 	ServerPID   *int          `name:"server-pid" placeholder:"PID" help:"Report the processor time of this process as the server's (Linux)."`
-	JSON        bool          `xor:"form" help:"Print a line of JSON a second, then a summary."`
+	JSON        bool          `xor:"form" help:"Print a line of JSON a second, then a summary; nfsbox bench --help has the fields."`
 	CSV         bool          `name:"csv" xor:"form" help:"Print a header and one line of comma-separated values."`
 	NoProgress  bool          `help:"Report the end, and nothing in between."`
 	loadFlags
@@ -93,7 +107,7 @@ func (f *benchFlags) options(e *env, verb string) (bench.Options, error) {
 // data fills in what dataFlags say.
 func (f *dataFlags) data(o *bench.Options) {
 	if f.Size != nil {
-		o.Size = int(*f.Size)
+		o.Size = f.Size.int()
 	}
 	if f.FileSize != nil {
 		o.FileSize = int64(*f.FileSize)
@@ -118,6 +132,9 @@ func (s *byteSize) UnmarshalText(text []byte) error {
 	*s = byteSize(n << power)
 	return nil
 }
+
+// int is the number, or the largest that there is, which is too many for anyone.
+func (s byteSize) int() int { return int(min(int64(s), math.MaxInt)) }
 
 type benchNullCmd struct{ benchFlags }
 
@@ -204,7 +221,7 @@ func (c *benchListCmd) Run(e *env) error {
 	return c.measure(e, "list", func(o *bench.Options) {
 		o.Names = c.Names
 		if c.Size != nil {
-			o.Size = int(*c.Size)
+			o.Size = c.Size.int()
 		}
 	})
 }

@@ -40,21 +40,10 @@ func (f *benchFlags) measure(e *env, verb string, set func(*bench.Options)) erro
 		return &exitError{status: exitUsage, err: err}
 	case errors.Is(err, bench.ErrUnreachable):
 		return &exitError{status: exitUnreachable, err: err}
-	case err != nil:
+	case res == nil:
 		return err
-	case res.Errors != 0:
-		return &exitError{status: exitIncomplete, err: failures(res)}
 	}
-	return nil
-}
-
-// failures is what has failed, by kind.
-func failures(res *bench.Result) error {
-	var all []error
-	for _, x := range res.Faults {
-		all = append(all, fmt.Errorf("%s times %s: %s", progress.Count(x.Count), x.Kind, x.Example))
-	}
-	return errors.Join(all...)
+	return errors.Join(err, res.Failures())
 }
 
 // benchShow is how a measurement shows itself.

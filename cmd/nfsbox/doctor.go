@@ -20,15 +20,21 @@ type doctorCmd struct {
 }
 
 func (*doctorCmd) Help() string {
-	return `Goes the way to what URL names step by step: the name, the connection, the portmapper, MOUNT, NFS,
-and what the server says of itself. Each step is shown with how long it took and what was found; one
-that fails with what to do about it.
+	return `Goes the way to what URL names step by step: the host's name, the portmapper, the connection, MOUNT,
+NFS, limits, rights, the name itself, a listing. Each step is shown with how long it took and what was
+found; one that fails, or is odd, with what to do about it. A step takes 15 seconds at most.
 
-Nothing is changed, unless --write asks for it: then a file with a random name is made in the
-directory that URL names, and removed again.
+Nothing is changed, unless --write asks for it: then a file whose name begins with ".nfsbox-doctor-" is
+made in the directory that URL names, or that holds what it names, and removed again. Its times tell how
+the clocks of server and client differ.
 
-The exit status is 0 if all is well, 4 if the server or the path cannot be reached, 2 if something
-else has failed.
+With --json each step is a line with "type":"step", step (its name), result ("ok", "failed" or "skipped"),
+seconds, and, where there is something to say, detail, error and advice. The last line has
+"type":"summary", ok, failed and skipped (numbers of steps), reached (whether what URL names is there) and
+seconds.
+
+The exit status is 0 if all is well, 1 if the URL is wrong, 4 if the server cannot be reached or what URL
+names is not there, 2 if something else has failed.
 
   nfsbox doctor nfs://filer/export/home
   nfsbox doctor --read --write nfs://filer/export/scratch`
@@ -88,9 +94,9 @@ func (d *doctor) step(s nfsbox.Step) {
 		d.sum.Skipped++
 	default:
 		d.sum.OK++
-		// It was asked there for what the URL names, and has answered.
-		d.sum.Reached = d.sum.Reached || s.Name == "getattr"
 	}
+	// It was asked there for what the URL names, and has answered.
+	d.sum.Reached = d.sum.Reached || s.Name == "lookup" && s.Err == nil
 	if d.err == nil {
 		d.err = d.show(&x)
 	}
@@ -126,10 +132,7 @@ func stepText(x *doctorEvent) string {
 	case "ok":
 		took = micros(x.Seconds * 1e6)
 	}
-	lines := cleanLines(x.Detail, "")
-	if !strings.Contains(x.Detail, x.Error) {
-		lines = append(lines, cleanLines(x.Error, "")...)
-	}
+	lines := append(cleanLines(x.Detail, ""), cleanLines(x.Error, "")...)
 	lines = append(lines, cleanLines(x.Advice, "-> ")...)
 	first := ""
 	if len(lines) > 0 {
@@ -163,12 +166,12 @@ func (d *doctor) end(err error) error {
 		return errors.Join(err, d.err)
 	}
 	switch {
-	case err == nil && d.sum.Failed == 0:
-		return nil
-	case !d.sum.Reached:
-		return &exitError{status: exitUnreachable}
+	case d.sum.Failed == 0 && d.sum.OK == 0 && err != nil:
+		return &exitError{status: exitUsage, err: err} // no step was made
 	case d.sum.Failed == 0:
 		return err
+	case !d.sum.Reached:
+		return &exitError{status: exitUnreachable}
 	}
 	return &exitError{status: exitIncomplete}
 }

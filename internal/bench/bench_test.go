@@ -3,12 +3,15 @@ package bench_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"net"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -210,6 +213,28 @@ func TestGivesUp(t *testing.T) {
 	}
 	if names := s.names(); len(names) != 0 {
 		t.Errorf("left behind: %q", names)
+	}
+	// Given up in the warm-up, there is no result, and so the error says it all.
+	o.WarmUp = bench.DefaultWarmUp
+	res, err = bench.Run(t.Context(), o)
+	if res != nil || err == nil || !strings.Contains(err.Error(), "warm-up") || !strings.Contains(err.Error(), vfs.ErrNoSpace.Name()) {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// TestKinds tells what a server has answered from what it has not.
+func TestKinds(t *testing.T) {
+	for want, err := range map[string]error{
+		"timeout":             fmt.Errorf("%w: %w", syscall.EIO, os.ErrDeadlineExceeded), // of a soft client
+		"connection":          fmt.Errorf("%w: %w", syscall.EIO, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}),
+		vfs.ErrNoSpace.Name(): fmt.Errorf("WRITE: %w", vfs.ErrNoSpace),
+		vfs.ErrIO.Name():      vfs.ErrIO,
+		"unknown outcome":     vfs.ErrUnknownOutcome,
+		"other":               errors.New("other"),
+	} {
+		if got := bench.KindOf(err); got != want {
+			t.Errorf("%v is %q, want %q", err, got, want)
+		}
 	}
 }
 

@@ -14,7 +14,8 @@
 //
 // An operation that fails is counted by what went wrong, is not among
 // Result.Ops, and does not stop the run. A server that answers nothing any more
-// does ([maxFailures]).
+// does ([maxFailures]). A time-out counts as one, whatever errno the client
+// gives it.
 //
 // # What is measured
 //

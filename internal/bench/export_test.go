@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 )
 
+// KindOf is what a failure is counted under.
+var KindOf = kindOf
+
 // Places are the blocks that the i-th caller reads at random.
 func Places(seed uint64, i, n int, blocks uint64) string {
 	c := readCaller{places: rand.NewPCG(seed, uint64(i)), w: &readWork{mount: &mount{o: &Options{Random: true}}, blocks: blocks}}

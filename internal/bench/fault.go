@@ -2,6 +2,7 @@ package bench
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -84,11 +85,19 @@ var errVerifier = errors.New("COMMIT answered with another verifier than WRITE: 
 // errShort is a file that ended before it should have.
 var errShort = errors.New("the file ends early: somebody has changed it")
 
-// kindOf says in a word or two what went wrong.
-func kindOf(err error) string {
-	if s, ok := vfs.StatusOf(err); ok {
-		return s.Name()
+// asError is the faults as errors, one each; nil if there are none.
+func asError(list []Fault) error {
+	var all []error
+	for _, f := range list {
+		all = append(all, fmt.Errorf("%d times %s: %s", f.Count, f.Kind, f.Example))
 	}
+	return errors.Join(all...)
+}
+
+// kindOf says in a word or two what went wrong. What the server has answered
+// comes last but one: a client whose patience has ended may call that an I/O
+// error, as nfs(5) does, and no server has said so.
+func kindOf(err error) string {
 	var network *net.OpError
 	switch {
 	case errors.Is(err, errVerifier):
@@ -100,7 +109,11 @@ func kindOf(err error) string {
 	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
 		return kindConnection
-	case errors.Is(err, vfs.ErrUnknownOutcome):
+	}
+	if s, ok := vfs.StatusOf(err); ok {
+		return s.Name()
+	}
+	if errors.Is(err, vfs.ErrUnknownOutcome) {
 		return kindUnknown
 	}
 	return kindOther

@@ -87,7 +87,8 @@ func TestThrough(t *testing.T) {
 	o := s.options("write", "")
 	o.Through, o.Count, o.Size, o.FileSize, o.Concurrency = true, 256, 1024, 128<<10, 2
 	res := run(t, o)
-	if res.Ops != 256 || res.Bytes != 256<<10 || s.calls("WRITE") >= 256 || s.calls("COMMIT") < 2 || res.Commits != 2 {
+	// If one of the two is quicker it begins its file again, which is one more.
+	if res.Ops != 256 || res.Bytes != 256<<10 || s.calls("WRITE") >= 256 || s.calls("COMMIT") < 2 || res.Commits < 2 || res.Commits > 3 {
 		t.Errorf("%d operations, %d commits; the server has counted %d WRITEs and %d COMMITs", res.Ops, res.Commits, s.calls("WRITE"), s.calls("COMMIT"))
 	}
 	if names := s.names(); len(names) != 0 {

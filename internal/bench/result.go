@@ -90,6 +90,9 @@ type Result struct {
 	Load        []nfsbox.LoadStats `json:"load"`
 }
 
+// Failures says what has failed, an error for each kind; nil if nothing has.
+func (res *Result) Failures() error { return asError(res.Faults) }
+
 // counters are what a client counts. All but connections and load only grow.
 type counters struct {
 	rpcs, retransmits, timeouts, reconnects uint64

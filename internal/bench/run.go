@@ -73,7 +73,7 @@ func (r *run) all(ctx context.Context) (*Result, error) {
 		}
 		warm.run(ctx, nil)
 		if err := warm.ended(ctx); err != nil {
-			return nil, fmt.Errorf("bench %s: warm-up: %w", r.o.Verb, err)
+			return nil, errors.Join(fmt.Errorf("bench %s: warm-up: %w", r.o.Verb, err), asError(warm.faults.all()))
 		}
 	}
 	// Garbage of the preparations is not to be collected in measured time.

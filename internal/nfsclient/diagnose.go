@@ -28,7 +28,7 @@ const (
 	maxListed = 20
 )
 
-// Step is one thing that Diagnose has tried.
+// Step is one thing that Diagnose has tried; nfsbox.Step says more.
 type Step struct {
 	Name, Detail, Advice string
 	Err                  error
@@ -41,7 +41,8 @@ type DiagnoseOptions struct{ Read, Write bool }
 
 // Diagnose goes the way of Mount, and of a file's first calls, one step at a
 // time, and reports each. It goes on where that makes sense; the error is that
-// of the first step without which nothing works.
+// of the step without which nothing works, or those of the steps that failed
+// behind it.
 func Diagnose(ctx context.Context, o Options, what DiagnoseOptions, report func(Step)) error {
 	if err := checkPath(o.Path); err != nil {
 		return err
@@ -73,7 +74,8 @@ type diagnosis struct {
 	exports   []Export // nil: not known
 	mountd    *mountd
 	conn      *Conn
-	file      string // a regular file in the root, to be read
+	file      string        // a regular file in the root, to be read
+	grain     time.Duration // of the server's times
 }
 
 // run makes the steps in the order in which each needs those before.
@@ -89,7 +91,6 @@ func (d *diagnosis) run(ctx context.Context) error {
 		{"mount", d.mnt},
 		{"fsinfo", d.fsinfo},
 		{"getattr", d.getattr},
-		{"list", d.list},
 	}
 	for i, s := range needed {
 		if err := d.step(ctx, s.name, s.do); err != nil {
@@ -99,7 +100,12 @@ func (d *diagnosis) run(ctx context.Context) error {
 			d.portmap(ctx)
 		}
 	}
-	return errors.Join(d.optional(ctx, "read", d.what.Read, d.read), d.optional(ctx, "write", d.what.Write, d.write))
+	return errors.Join(
+		d.optional(ctx, "lookup", true, d.lookup),
+		d.optional(ctx, "list", true, d.list),
+		d.optional(ctx, "read", d.what.Read, d.read),
+		d.optional(ctx, "write", d.what.Write, d.write),
+	)
 }
 
 // step makes one step and reports it.
@@ -117,7 +123,7 @@ func (d *diagnosis) step(ctx context.Context, name string, do func(context.Conte
 	return s.Err
 }
 
-// optional makes a step if it is wanted.
+// optional makes a step, on which no other depends, if it is wanted.
 func (d *diagnosis) optional(ctx context.Context, name string, wanted bool, do func(context.Context, *Step) error) error {
 	if !wanted {
 		d.report(Step{Name: name, Skipped: true, Detail: "not asked for"})

@@ -19,7 +19,8 @@ const (
 	// enough to confuse programs that compare times of files, such as make.
 	skewWorthTelling = time.Second
 
-	// timeGrain is how coarse the times of files may be: a tick of the kernel.
+	// timeGrain is how coarse the times of files may be, whatever the server says
+	// of them: a tick of the kernel.
 	timeGrain = 10 * time.Millisecond
 
 	// maxEntries bounds how many entries of the directory are looked at.
@@ -32,6 +33,7 @@ func (d *diagnosis) fsinfo(ctx context.Context, s *Step) error {
 	if err != nil {
 		return err
 	}
+	d.grain = i.TimeDelta
 	s.Detail = fmt.Sprintf("reads of up to %d bytes, writes of up to %d, files of up to %d; times are exact to %v",
 		i.ReadMax, i.WriteMax, i.MaxFileSize, i.TimeDelta)
 	if min(i.ReadMax, i.WriteMax) < 64<<10 {
@@ -68,6 +70,33 @@ func (d *diagnosis) getattr(ctx context.Context, s *Step) error {
 	return nil
 }
 
+// lookup finds what the URL names in the directory. That there is nothing yet is
+// no error to a program which is to create it, but to all others.
+func (d *diagnosis) lookup(ctx context.Context, s *Step) error {
+	name := d.conn.target
+	if name == "" {
+		s.Skipped, s.Detail = true, "the URL names the directory itself"
+		return nil
+	}
+	found, err := vfs.Resolve(ctx, d.conn.fs, d.root(), name, true)
+	if errors.Is(err, vfs.ErrNoEnt) {
+		s.Advice = fmt.Sprintf("the directory exists, and %q in it does not, or is a link that leads nowhere: "+
+			"see that it is written as it is on the server; what creates it may go ahead", name)
+	}
+	if err != nil {
+		return err
+	}
+	a, err := d.conn.fs.GetAttr(ctx, found.Handle, vfs.MaskV3)
+	if err != nil {
+		return err
+	}
+	if a.Type == vfs.TypeReg {
+		d.file = name
+	}
+	s.Detail = fmt.Sprintf("%q is a %v of mode %04o and %d bytes, owned by %d:%d", name, a.Type, a.Mode, a.Size, a.UID, a.GID)
+	return nil
+}
+
 // list reads the beginning of the directory, and finds a file to be read.
 func (d *diagnosis) list(ctx context.Context, s *Step) error {
 	fs, n, more := d.conn.fs, 0, false
@@ -79,13 +108,17 @@ func (d *diagnosis) list(ctx context.Context, s *Step) error {
 			n, more = maxEntries, true
 			break
 		}
-		if d.file == "" && e.Attr.Has(vfs.MaskType|vfs.MaskSize) && e.Attr.Type == vfs.TypeReg && e.Attr.Size > 0 && vfs.CheckName(string(e.Name)) == nil {
+		if d.conn.target == "" && d.file == "" && e.Attr.Has(vfs.MaskType|vfs.MaskSize) && e.Attr.Type == vfs.TypeReg && e.Attr.Size > 0 && vfs.CheckName(string(e.Name)) == nil {
 			d.file = string(e.Name)
 		}
 	}
-	s.Detail = fmt.Sprintf("%d entries", n)
-	if more {
+	switch {
+	case more:
 		s.Detail = fmt.Sprintf("more than %d entries", n)
+	case n == 1:
+		s.Detail = "1 entry"
+	default:
+		s.Detail = fmt.Sprintf("%d entries", n)
 	}
 	return nil
 }
@@ -93,11 +126,12 @@ func (d *diagnosis) list(ctx context.Context, s *Step) error {
 // read reads the beginning of the URL's file, or of one in its directory.
 func (d *diagnosis) read(ctx context.Context, s *Step) error {
 	name := d.file
-	if d.conn.target != "" {
-		name = d.conn.target
-	}
-	if name == "" {
+	switch {
+	case name == "" && d.conn.target == "":
 		s.Skipped, s.Detail = true, "there is no file with bytes in it"
+		return nil
+	case name == "":
+		s.Skipped, s.Detail = true, "what the URL names is no file"
 		return nil
 	}
 	r, err := vfs.Resolve(ctx, d.conn.fs, d.root(), name, true)
@@ -183,7 +217,7 @@ func (d *diagnosis) clock(a *vfs.Attr, before, after time.Time) {
 		return
 	}
 	half := after.Sub(before) / 2
-	skew, doubt := a.Mtime.Sub(before.Add(half)), half+timeGrain
+	skew, doubt := a.Mtime.Sub(before.Add(half)), half+max(timeGrain, d.grain)
 	switch {
 	case skew.Abs() <= doubt:
 		s.Detail = fmt.Sprintf("the server's clock agrees with this host's to within %v", round(doubt))
@@ -192,7 +226,7 @@ func (d *diagnosis) clock(a *vfs.Attr, before, after time.Time) {
 	default:
 		s.Detail = fmt.Sprintf("the server's clock is %v behind this host's, give or take %v", round(-skew), round(doubt))
 	}
-	if skew.Abs() > skewWorthTelling {
+	if skew.Abs() > max(skewWorthTelling, doubt) {
 		s.Advice = "set both clocks by NTP: times of files are the server's, and programs compare them with this host's"
 	}
 	d.report(s)

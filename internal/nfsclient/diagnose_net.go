@@ -37,30 +37,38 @@ func (d *diagnosis) resolve(ctx context.Context, s *Step) error {
 	return nil
 }
 
-// portmap asks the portmapper for both services. That it does not answer is bad
-// only if there is no port to try instead, which the steps behind tell.
+// portmap asks the portmapper for both services.
 func (d *diagnosis) portmap(ctx context.Context) {
 	if d.nfsPort() != 0 && cmp.Or(d.o.MountPort, d.o.Port) != 0 {
 		d.report(Step{Name: "portmap", Skipped: true, Detail: "the ports are given"})
 		return
 	}
-	_ = d.step(ctx, "portmap", func(ctx context.Context, s *Step) error {
-		var found []string
-		for _, service := range []*service{&nfsService, &mountService} {
-			port, err := d.o.ask(ctx, service)
-			if err != nil {
-				s.Advice = fmt.Sprintf("port %d is tried instead; if that does not do, let port 111 of the server through, "+
-					"or give the ports in the URL: nfsport= and mountport=", nfsPort)
-				return err
-			}
-			found = append(found, fmt.Sprintf("%s at port %d", service.name, port))
-			if service == &nfsService {
-				d.o.NFSPort = port
-			}
+	_ = d.step(ctx, "portmap", d.ports) // what it costs those behind it, they tell
+}
+
+// ports finds the ports of both services. That nobody answers is no error, for
+// Mount goes on without; that the portmapper does not know them is.
+func (d *diagnosis) ports(ctx context.Context, s *Step) error {
+	var found []string
+	for _, service := range []*service{&nfsService, &mountService} {
+		port, err := d.o.ask(ctx, service)
+		switch {
+		case errors.Is(err, errNotRegistered):
+			s.Advice = fmt.Sprintf("start the service on the server; if it runs there, give its port in the URL: %s=", service.arg)
+			return err
+		case err != nil:
+			s.Detail = err.Error()
+			s.Advice = fmt.Sprintf("port %d is tried instead; if that does not do, or takes long, let port 111 of the server through, "+
+				"or give the ports in the URL: nfsport= and mountport=", nfsPort)
+			return nil
 		}
-		s.Detail = strings.Join(found, ", ")
-		return nil
-	})
+		found = append(found, fmt.Sprintf("%s at port %d", service.name, port))
+		if service == &nfsService {
+			d.o.NFSPort = port
+		}
+	}
+	s.Detail = strings.Join(found, ", ")
+	return nil
 }
 
 // nfsPort is where NFS is said to be; 0 if nobody has said.
@@ -68,14 +76,11 @@ func (d *diagnosis) nfsPort() uint16 { return cmp.Or(d.o.NFSPort, d.o.Port) }
 
 // connect tries every address of the host. One that works is enough.
 func (d *diagnosis) connect(ctx context.Context, s *Step) error {
+	tried := d.addresses[:min(len(d.addresses), maxAddresses)]
+	port := cmp.Or(d.nfsPort(), nfsPort)
 	var failed []error
 	var lines []string
-	port := cmp.Or(d.nfsPort(), nfsPort)
-	for i, a := range d.addresses {
-		if i == maxAddresses {
-			lines = append(lines, fmt.Sprintf("%d further addresses were not tried", len(d.addresses)-i))
-			break
-		}
+	for _, a := range tried {
 		line, err := d.dialOne(ctx, a, port)
 		if err != nil {
 			failed = append(failed, err)
@@ -83,10 +88,13 @@ func (d *diagnosis) connect(ctx context.Context, s *Step) error {
 		}
 		lines = append(lines, line)
 	}
-	s.Detail = strings.Join(lines, "\n")
-	if len(failed) == min(len(d.addresses), maxAddresses) {
-		return errors.Join(failed...)
+	if len(failed) == len(tried) {
+		return errors.Join(failed...) // which says it all
 	}
+	if n := len(d.addresses) - len(tried); n > 0 {
+		lines = append(lines, fmt.Sprintf("%d further addresses were not tried", n))
+	}
+	s.Detail = strings.Join(lines, "\n")
 	if len(failed) > 0 {
 		s.Advice = "not all addresses of the host can be reached: each connection may begin with one that cannot, which takes time; " +
 			"use an address instead of the name, or correct the name server"
@@ -134,7 +142,7 @@ func (d *diagnosis) mount(ctx context.Context, s *Step) error {
 		s.Detail = "the MOUNT service answers, but does not list its exports: " + err.Error()
 		return nil // which some servers hide; the path may be right all the same
 	}
-	s.Detail = fmt.Sprintf("%d exports: %s", len(d.exports), listExports(d.exports))
+	s.Detail = "the server exports " + listExports(d.exports)
 	if len(d.exports) == 0 {
 		s.Detail, s.Advice = "the server exports nothing", exportIt
 	}

@@ -64,6 +64,40 @@ func TestDiagnose(t *testing.T) {
 				if s.Err != nil && s.Advice == "" {
 					t.Errorf("no advice with %+v", s)
 				}
+				if s.Err != nil && strings.Contains(s.Detail, s.Err.Error()) {
+					t.Errorf("%+v says it twice", s)
+				}
+			}
+		})
+	}
+}
+
+// TestPortmapStep: a portmapper that is not there is no failure, since Mount does
+// without; one that knows no NFS is.
+func TestPortmapStep(t *testing.T) {
+	for name, tc := range map[string]struct {
+		setup  func(h *host)
+		failed bool
+		advice string
+	}{
+		"nobody": {func(*host) {}, false, "port 2049 is tried instead"},
+		"no NFS": {func(h *host) { h.at("111", portmap(map[uint32]uint32{mount3.MOUNT_V3.Number: 7001})) }, true, "nfsport="},
+		"no MNT": {func(h *host) { h.at("111", portmap(map[uint32]uint32{nfs3.NFS_V3.Number: 7000})) }, true, "mountport="},
+		"at work": {func(h *host) {
+			h.at("111", portmap(map[uint32]uint32{nfs3.NFS_V3.Number: 7000, mount3.MOUNT_V3.Number: 7001}))
+		}, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, "10.0.0.1")
+			tc.setup(h)
+			var got Step
+			err := Diagnose(t.Context(), h.options(Options{}), DiagnoseOptions{}, func(s Step) {
+				if s.Name == "portmap" {
+					got = s
+				}
+			})
+			if err == nil || (got.Err != nil) != tc.failed || !strings.Contains(got.Advice, tc.advice) || got.Advice != "" && tc.advice == "" || got.Detail == "" && !tc.failed {
+				t.Errorf("%+v, %v", got, err)
 			}
 		})
 	}
@@ -103,10 +137,14 @@ func TestClock(t *testing.T) {
 	}{
 		"the same": {5 * time.Millisecond, "agrees with this host's to within 60ms", false},
 		"ahead":    {550 * time.Millisecond, "500ms ahead of this host's, give or take 60ms", false},
+		"coarse":   {-1800 * time.Millisecond, "agrees with this host's to within 2.05s", false},
 		"behind":   {-time.Hour + 50*time.Millisecond, "1h0m0s behind this host's", true},
 	} {
 		var got Step
 		d := &diagnosis{report: func(s Step) { got = s }}
+		if name == "coarse" {
+			d.grain = 2 * time.Second
+		}
 		d.clock(&vfs.Attr{Valid: vfs.MaskMtime, Mtime: before.Add(tc.mtime)}, before, before.Add(100*time.Millisecond))
 		if !strings.Contains(got.Detail, tc.say) || (got.Advice != "") != tc.advice || got.Err != nil {
 			t.Errorf("%s: %+v", name, got)

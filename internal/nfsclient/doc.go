@@ -28,9 +28,9 @@
 // # Which connections
 //
 // MOUNT and the portmapper get a connection each, which ends with the answer. The
-// first connection to NFS stays, and up to
-// Options.Conns-1 come beside it. Each is dialled by the server's name, from a
-// reserved port if that is wanted and allowed.
+// first connection to NFS stays, and up to Options.Conns-1 come beside it. Each is
+// dialled by the server's name, from a reserved port if that is wanted and
+// allowed.
 //
 // [Diagnose] makes the same calls one by one, and says of each that fails what
 // would help.

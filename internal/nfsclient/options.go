@@ -80,6 +80,7 @@ type Options struct {
 	// Conns is the most connections to NFS, up to oncrpc.MaxConns; 0 is
 	// [DefaultConns]. DialOnce allows one.
 	Conns int
+
 	// Log is told what a user would want to know of a server that does not
 	// answer, and at debug level what else happens; nil is silence.
 	Log *slog.Logger

@@ -5,9 +5,9 @@
 //
 // A directory costs the pages of its listing and nothing else: attributes and
 // handles come with the entries (READDIRPLUS). Only for an entry that came
-// without them is the peer asked again, and once for the attributes of the root. Entries are handed on as they arrive,
-// so that a visitor which is slow holds up the listing, and a directory of ten
-// million files is never held in memory.
+// without them is the peer asked again, and once for the attributes of the root.
+// Entries are handed on as they arrive, so that a visitor which is slow holds up
+// the listing, and a directory of ten million files is never held in memory.
 //
 // # Order, and what is kept
 //

@@ -1,8 +1,10 @@
 package iofs
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -149,11 +151,24 @@ func (f *FS) createExclusive(name string, at place, flag int, how *vfs.OpenHow) 
 	}
 	wcc, err := f.fs.SetAttr(f.ctx, opened.H, &set, nil)
 	if err != nil {
-		_, rerr := f.fs.Remove(f.ctx, at.dir, at.name, false)
-		return nil, errors.Join(err, rerr, file.Close(f.ctx))
+		return nil, errors.Join(err, file.Close(f.ctx), f.undoCreate(at))
 	}
 	opened.Attr = wcc.After
 	return f.newFile(name, file, &opened, flag), nil
+}
+
+// undoTime bounds the removal of a file that was made and cannot be used.
+const undoTime = 10 * time.Second
+
+// undoCreate removes a file that was just made, also if the context has ended:
+// left behind, it would keep everybody from making it.
+func (f *FS) undoCreate(at place) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), undoTime)
+	defer cancel()
+	if _, err := f.fs.Remove(ctx, at.dir, at.name, false); err != nil && !errors.Is(err, vfs.ErrNoEnt) {
+		return fmt.Errorf("the new file is left behind: %w", err)
+	}
+	return nil
 }
 
 func (f *FS) newFile(name string, file vfs.File, opened *vfs.Opened, flag int) *File {

@@ -127,10 +127,14 @@ type refusing struct {
 	vfs.FS
 	exclusive, setAttr bool
 	set                vfs.SetAttr // the last
+	asked              func()      // called by SetAttr
 }
 
 func (r *refusing) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (vfs.WCC, error) {
 	r.set = *set
+	if r.asked != nil {
+		r.asked()
+	}
 	return r.FS.SetAttr(ctx, h, set, guard)
 }
 
@@ -181,6 +185,16 @@ func TestExclusiveRefused(t *testing.T) {
 		t.Errorf("what was to be set: %+v", r.set)
 	}
 	if _, err := f.Lstat("other"); !errors.Is(err, fs.ErrNotExist) || mem.OpenFiles() != 0 {
+		t.Errorf("left behind: %v, %d open", err, mem.OpenFiles())
+	}
+
+	// Nor if the reason is that the caller's time is over.
+	ctx, cancel := context.WithCancel(t.Context())
+	r.asked = cancel
+	if _, err := f.WithContext(ctx).OpenFile("late", flag, 0o640); err == nil {
+		t.Error("a file with a context that has ended")
+	}
+	if _, err := f.Lstat("late"); !errors.Is(err, fs.ErrNotExist) || mem.OpenFiles() != 0 {
 		t.Errorf("left behind: %v, %d open", err, mem.OpenFiles())
 	}
 }

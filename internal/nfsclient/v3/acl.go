@@ -135,7 +135,6 @@ func (f *FS) doACL(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3
 	reply, err := f.do(ctx, p, args, res)
 	if a, ok := errors.AsType[*oncrpc.AcceptError](err); ok && (a.Stat == oncrpc.ProgUnavail || a.Stat == oncrpc.ProgMismatch || a.Stat == oncrpc.ProcUnavail) {
 		f.noACL.Store(true)
-		return reply, vfs.ErrNotSupp
 	}
 	return reply, err
 }

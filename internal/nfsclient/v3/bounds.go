@@ -77,7 +77,7 @@ const (
 	minOrder = 16
 
 	// maxBusyTries is how often a call is made while the server answers
-	// NFS3ERR_JUKEBOX. Then the error is vfs.ErrBusy; that is after about 20 s.
+	// NFS3ERR_JUKEBOX. Then the error is vfs.ErrBusy; that is after 10 to 20 s.
 	maxBusyTries = 10
 
 	// busyMin is the pause after the first NFS3ERR_JUKEBOX. It doubles up to

@@ -44,7 +44,10 @@ func (f *FS) do(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Re
 
 // try makes a call once, when the limiter admits it, and tells the limiter how
 // it went. Nothing is held afterwards: who waits for a busy server to recover
-// does not stand in the way of others.
+// does not stand in the way of others. Nor does who waits for a server that has
+// answered nobody since a call was given up. There is no load on such a server,
+// and calls that waited for their turn would otherwise be given up one after the
+// other, each after a patience of its own.
 func (f *FS) try(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Result) (oncrpc.Reply, error) {
 	limiter := f.opt.Pace
 	if limiter == nil {
@@ -54,8 +57,20 @@ func (f *FS) try(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.R
 	if err := limiter.Enter(ctx, class); err != nil {
 		return oncrpc.Reply{}, fmt.Errorf("nfs: %s: waiting for its turn: %w: %w", name(p), oncrpc.ErrNotSent, err)
 	}
+	silent := f.silent.Load()
+	if silent {
+		limiter.Leave(class, 0, 0, pace.Gone)
+	}
 	reply, err := f.call(ctx, p, args, res)
-	limiter.Leave(class, reply.Took, moved(res, err), outcome(&reply, res, err))
+	switch {
+	case err == nil && silent:
+		f.silent.Store(false)
+	case patienceEnded(err):
+		f.silent.Store(true)
+	}
+	if !silent {
+		limiter.Leave(class, reply.Took, moved(res, err), outcome(res, err))
+	}
 	return reply, err
 }
 
@@ -71,7 +86,8 @@ func classOf(p *xdr.Proc) pace.Class {
 	return pace.Metadata
 }
 
-// moved is how many bytes of a file a call has read or written.
+// moved is how many bytes a call has read or written of a file, or listed of a
+// directory: a page is not as light as a GETATTR.
 func moved(res nfs3.Result, err error) int {
 	if err != nil || *res.Stat() != nfs3.NFS3_OK {
 		return 0
@@ -81,22 +97,27 @@ func moved(res nfs3.Result, err error) int {
 		return len(r.Resok.Data)
 	case *nfs3.WRITE3res:
 		return int(r.Resok.Count)
+	case *page:
+		return len(r.list.Rest())
 	}
 	return 0
 }
 
 // outcome is what a call says about the server's load. An error that came from
-// the server itself says nothing: no work was done for it.
-func outcome(reply *oncrpc.Reply, res nfs3.Result, err error) pace.Outcome {
+// the server itself says nothing, since no work was done for it, and neither
+// does want of a connection, over which nothing was sent. A reply to a call that
+// was sent again counts like any other, by the time of its last try: more often
+// than of load it tells of a connection that was lost, with all the calls on it,
+// when a server restarted that has nothing else to do now. A server that is too
+// slow is found out by its other replies, and by the calls that end in a time-out.
+func outcome(res nfs3.Result, err error) pace.Outcome {
 	switch {
-	case errors.Is(err, oncrpc.ErrTimeout):
+	case errors.Is(err, oncrpc.ErrTimeout) && !errors.Is(err, oncrpc.ErrNotSent):
 		return pace.Timeout
 	case err != nil:
 		return pace.Gone
 	case *res.Stat() == nfs3.NFS3ERR_JUKEBOX:
 		return pace.Busy
-	case reply.Resent:
-		return pace.Timeout
 	}
 	return pace.OK
 }

@@ -34,7 +34,8 @@
 //	procedure          status       judged by                                         result
 //	REMOVE, RMDIR      NOENT        nothing: another client's removal looks the same  unknown
 //	RENAME             NOENT        the target, if a LOOKUP or CREATE of ours knew    success if the target is now
-//	                                what the source was                               that object; else unknown
+//	                                what the source was, and not that the target      that object; else unknown
+//	                                was the same before
 //	LINK               EXIST MLINK  what the new name stands for                      success if it is the linked
 //	                                                                                  object; else unknown
 //	CREATE exclusive   EXIST        its verifier, which the server has compared       EXIST, as a fact
@@ -58,12 +59,22 @@
 // # How long a call goes on
 //
 // While a server answers NFS3ERR_JUKEBOX the call is made again, at growing
-// intervals, for about 20 seconds; with Options.Hard until the context ends. A
+// intervals, for 10 to 20 seconds; with Options.Hard until the context ends. A
 // server that does not answer at all is the RPC layer's to wait for. When its
 // patience ends, the error is a [*PatienceError].
 //
 // Options.Pace admits each try of a call, and learns from it: READ, WRITE with
-// COMMIT, and all others are limited apart. No admission is held between tries.
+// COMMIT, and all others are limited apart. No admission is held between tries,
+// nor for a server that does not answer at all: a call is given up after twice
+// its patience at the latest, however many wait with it.
+//
+// # What is refused below NFS
+//
+// What a server answers in RPC is an answer, with the Status that says the same
+// and the oncrpc error within: vfs.ErrNotSupp if it lacks the procedure, the
+// program or this version of it, vfs.ErrAccess if it does not take the
+// credential, vfs.ErrInval for GARBAGE_ARGS, and vfs.ErrServerFault for
+// SYSTEM_ERR, after which a change is of unknown outcome as well.
 //
 // # Handles that have died
 //

@@ -111,7 +111,7 @@ func uncertain(p *xdr.Proc, resent bool, err error) error {
 // lost makes err, with which a try of p ended, an error of the contract. resent
 // says that an earlier try may have been executed.
 func (f *FS) lost(p *xdr.Proc, resent bool, err error) error {
-	err = f.patience(err)
+	err = withStatus(f.patience(err))
 	switch {
 	case errors.Is(err, oncrpc.ErrUnknownOutcome):
 		return &unknown{err}
@@ -135,6 +135,42 @@ func refused(err error) bool {
 	return ok
 }
 
+// answered is an error that a server has answered below NFS, in RPC, and the
+// Status that says the same: it is an answer like any other, and no reason to
+// try again.
+type answered struct {
+	status vfs.Status
+	err    error
+}
+
+func (e *answered) Error() string   { return e.err.Error() }
+func (e *answered) Unwrap() []error { return []error{e.status, e.err} }
+
+// withStatus gives an error its Status if the server has answered it in RPC.
+func withStatus(err error) error {
+	if a, ok := errors.AsType[*oncrpc.AcceptError](err); ok {
+		return &answered{acceptStatus(a.Stat), err}
+	}
+	if d, ok := errors.AsType[*oncrpc.DeniedError](err); ok {
+		if d.Stat == oncrpc.AuthRejected {
+			return &answered{vfs.ErrAccess, err}
+		}
+		return &answered{vfs.ErrServerFault, err}
+	}
+	return err
+}
+
+// acceptStatus is the Status that says what an accept_stat does.
+func acceptStatus(s oncrpc.AcceptStat) vfs.Status {
+	switch s {
+	case oncrpc.ProgUnavail, oncrpc.ProgMismatch, oncrpc.ProcUnavail:
+		return vfs.ErrNotSupp
+	case oncrpc.GarbageArgs:
+		return vfs.ErrInval
+	}
+	return vfs.ErrServerFault
+}
+
 // PatienceError says that a server has not answered for as long as a soft mount
 // waits. It is what happened, and the errno with which nfs(5) lets such a call
 // fail.
@@ -146,9 +182,14 @@ type PatienceError struct {
 func (e *PatienceError) Error() string   { return e.Err.Error() }
 func (e *PatienceError) Unwrap() []error { return []error{e.Errno, e.Err} }
 
+// patienceEnded reports whether a call was given up for want of an answer.
+func patienceEnded(err error) bool {
+	return errors.Is(err, oncrpc.ErrTimeout) || errors.Is(err, oncrpc.ErrNoConnection)
+}
+
 // patience marks an error that says that the patience has ended.
 func (f *FS) patience(err error) error {
-	if !errors.Is(err, oncrpc.ErrTimeout) && !errors.Is(err, oncrpc.ErrNoConnection) {
+	if !patienceEnded(err) {
 		return err
 	}
 	errno := syscall.EIO

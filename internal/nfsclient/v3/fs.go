@@ -64,6 +64,7 @@ type shared struct {
 	limits atomic.Pointer[vfs.Info] // what FSINFO said
 	noPlus atomic.Bool              // the server has no READDIRPLUS
 	noACL  atomic.Bool              // the server has no NFS_ACL program
+	silent atomic.Bool              // a call was given up, and none was answered since
 	open   openFiles
 	names  nameMemory
 	counts counts

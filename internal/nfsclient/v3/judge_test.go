@@ -180,6 +180,51 @@ func TestJudgeOnce(t *testing.T) {
 	}
 }
 
+// TestJudgeOld does not judge a RENAME by what is known of its names no more:
+// each case leads the client to know of "x", or of where it goes, something that
+// would prove the wrong thing.
+func TestJudgeOld(t *testing.T) {
+	lookup := func(name string) func(context.Context, *v3.FS, vfs.Handle) error {
+		return func(ctx context.Context, fs *v3.FS, dir vfs.Handle) error {
+			_, _, _, err := fs.Lookup(ctx, dir, name)
+			return err
+		}
+	}
+	for name, tc := range map[string]struct {
+		before  []func(context.Context, *v3.FS, vfs.Handle) error
+		renames int // of before
+	}{
+		"renamed before":                 {before: []func(context.Context, *v3.FS, vfs.Handle) error{lookup("x"), judgedRename}, renames: 1},
+		"removed":                        {before: []func(context.Context, *v3.FS, vfs.Handle) error{lookup("x"), judgedRemove}},
+		"removed as a directory":         {before: []func(context.Context, *v3.FS, vfs.Handle) error{lookup("x"), judgedRmdir}},
+		"the target was that very thing": {before: []func(context.Context, *v3.FS, vfs.Handle) error{lookup("x"), lookup("y")}},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			var st *stage
+			again := twice(t, &st, &nfs3.RENAME3res{Status: nfs3.NFS3ERR_NOENT})
+			st = play(t, script{
+				nfs3.NFSPROC3_LOOKUP: always(found("object", 1)),
+				nfs3.NFSPROC3_REMOVE: always(&nfs3.REMOVE3res{}),
+				nfs3.NFSPROC3_RMDIR:  always(&nfs3.RMDIR3res{}),
+				nfs3.NFSPROC3_RENAME: func(n int, c *oncrpc.Call) xdr.Appender {
+					if n <= tc.renames {
+						return &nfs3.RENAME3res{}
+					}
+					return again(n-tc.renames, c)
+				},
+			}, v3.Options{})
+			for _, do := range tc.before {
+				if err := do(t.Context(), st.fs, handle(t, "dir")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := judgedRename(t.Context(), st.fs, handle(t, "dir")); !errors.Is(err, vfs.ErrNoEnt) || !errors.Is(err, vfs.ErrUnknownOutcome) {
+				t.Errorf("%v; want ErrNoEnt of unknown outcome", err)
+			}
+		})
+	}
+}
+
 // TestJudgeBusy does not forget, over an answer of JUKEBOX, that an earlier call
 // may have been executed.
 func TestJudgeBusy(t *testing.T) {
@@ -256,29 +301,66 @@ func TestSillyDoubt(t *testing.T) {
 	}
 }
 
-// fails is a result that does not encode: the server answers SYSTEM_ERR.
-type fails struct{}
+// fails is a result that does not encode: the server answers in RPC, as err says.
+type fails struct{ err error }
 
-func (fails) AppendXDR([]byte) ([]byte, error) { return nil, errors.New("broken") }
+func (f fails) AppendXDR([]byte) ([]byte, error) { return nil, f.err }
 
-// TestServerFails does not take a server's failure for the promise that nothing
-// was done; that a procedure does not exist is one.
-func TestServerFails(t *testing.T) {
-	st := play(t, script{nfs3.NFSPROC3_REMOVE: always(fails{}), nfs3.NFSPROC3_GETATTR: always(fails{})}, v3.Options{})
-	_, read := st.fs.GetAttr(t.Context(), handle(t, "dir"), vfs.MaskV3)
-	for _, tc := range []struct {
-		name    string
-		err     error
-		stat    oncrpc.AcceptStat
-		unknown bool
+// TestRefused gives what a server answers below NFS a status, and keeps what it
+// was. A server's failure is no promise that nothing was done; that it has no
+// such procedure, or does not take the call, is one.
+func TestRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer  xdr.Appender // nil: the procedure does not exist
+		status  vfs.Status
+		unknown bool // of a change
+		is      func(error) bool
 	}{
-		{"remove", judgedRemove(t.Context(), st.fs, handle(t, "dir")), oncrpc.SystemErr, true},
-		{"rmdir", judgedRmdir(t.Context(), st.fs, handle(t, "dir")), oncrpc.ProcUnavail, false},
-		{"getattr", read, oncrpc.SystemErr, false},
+		"SYSTEM_ERR":   {fails{errors.New("broken")}, vfs.ErrServerFault, true, accepted(oncrpc.SystemErr)},
+		"GARBAGE_ARGS": {fails{oncrpc.ErrGarbageArgs}, vfs.ErrInval, false, accepted(oncrpc.GarbageArgs)},
+		"PROC_UNAVAIL": {nil, vfs.ErrNotSupp, false, accepted(oncrpc.ProcUnavail)},
+		"AUTH_ERROR": {fails{&oncrpc.AuthError{Stat: oncrpc.AuthTooWeak}}, vfs.ErrAccess, false, func(err error) bool {
+			d, ok := errors.AsType[*oncrpc.DeniedError](err)
+			return ok && d.Auth == oncrpc.AuthTooWeak
+		}},
 	} {
-		a, ok := errors.AsType[*oncrpc.AcceptError](tc.err)
-		if !ok || a.Stat != tc.stat || errors.Is(tc.err, vfs.ErrUnknownOutcome) != tc.unknown {
-			t.Errorf("%s: %v; want %v, unknown outcome %v", tc.name, tc.err, tc.stat, tc.unknown)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := script{}
+			if tc.answer != nil {
+				s[nfs3.NFSPROC3_REMOVE], s[nfs3.NFSPROC3_GETATTR] = always(tc.answer), always(tc.answer)
+			}
+			st := play(t, s, v3.Options{})
+			_, read := st.fs.GetAttr(t.Context(), handle(t, "dir"), vfs.MaskV3)
+			change := judgedRemove(t.Context(), st.fs, handle(t, "dir"))
+			for _, err := range []error{read, change} {
+				if status, ok := vfs.StatusOf(err); !ok || status != tc.status || !tc.is(err) {
+					t.Errorf("%v has status %v, %v; want %v", err, status, ok, tc.status)
+				}
+			}
+			if errors.Is(read, vfs.ErrUnknownOutcome) || errors.Is(change, vfs.ErrUnknownOutcome) != tc.unknown {
+				t.Errorf("%v, %v; want unknown outcome %v of the second", read, change, tc.unknown)
+			}
+		})
 	}
+}
+
+// accepted finds an AcceptError.
+func accepted(stat oncrpc.AcceptStat) func(error) bool {
+	return func(err error) bool {
+		a, ok := errors.AsType[*oncrpc.AcceptError](err)
+		return ok && a.Stat == stat
+	}
+}
+
+// TestRefusedAfterBusy does not take a refusal for a promise if the call may have
+// been executed in a try before.
+func TestRefusedAfterBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var st *stage
+		st = play(t, script{nfs3.NFSPROC3_REMOVE: twice(t, &st, &nfs3.REMOVE3res{Status: nfs3.NFS3ERR_JUKEBOX}, fails{oncrpc.ErrGarbageArgs})}, v3.Options{})
+		err := judgedRemove(t.Context(), st.fs, handle(t, "dir"))
+		if !errors.Is(err, vfs.ErrInval) || !errors.Is(err, vfs.ErrUnknownOutcome) {
+			t.Errorf("%v; want ErrInval of unknown outcome", err)
+		}
+	})
 }

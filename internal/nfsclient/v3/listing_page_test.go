@@ -70,3 +70,24 @@ func BenchmarkEntry(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*entries), "ns/entry")
 }
+
+// TestMoved weighs a page by its bytes, of which nothing is decoded yet.
+func TestMoved(t *testing.T) {
+	res := nfs3.READDIR3res{}
+	for range 10 {
+		res.Resok.Reply.Entries = append(res.Resok.Reply.Entries, nfs3.Entry3{Name: []byte("name")})
+	}
+	b, err := res.AppendXDR(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := new(page)
+	d := xdr.NewDecoder(b)
+	if err := p.DecodeXDR(&d); err != nil {
+		t.Fatal(err)
+	}
+	const entry, end = 4 + 8 + 4 + 4 + 8, 8
+	if n := moved(p, nil); n != 10*entry+end {
+		t.Errorf("%d bytes", n)
+	}
+}

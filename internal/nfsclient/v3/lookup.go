@@ -45,6 +45,7 @@ func (f *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.Han
 	defer reply.Release()
 	if err != nil {
 		if c.res.Status == nfs3.NFS3ERR_NOENT {
+			f.names.forget(&dir, name)
 			err = vfs.ErrNoEnt
 		}
 		return h, attr, c.res.Resfail.DirAttributes.VFS(), err

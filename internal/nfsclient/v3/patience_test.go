@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -83,6 +84,80 @@ func TestPaceBusy(t *testing.T) {
 		}
 		if n := st.fs.Statuses(nfs3.NFSPROC3_GETATTR)[vfs.ErrBusy]; n != 5 {
 			t.Errorf("%d times busy were counted", n)
+		}
+	})
+}
+
+// TestPaceResent does not take a lost connection for load: the limit stays.
+func TestPaceResent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := pace.New(pace.Options{})
+		before := limiter.Snapshot()[pace.Metadata].Limit
+		var st *stage
+		st = play(t, script{nfs3.NFSPROC3_GETATTR: twice(t, &st, &nfs3.GETATTR3res{})}, v3.Options{Pace: limiter})
+		if _, err := st.fs.GetAttr(t.Context(), handle(t, "file"), vfs.MaskV3); err != nil {
+			t.Fatal(err)
+		}
+		if n := st.rpc.Stats().Retransmits; n != 1 {
+			t.Fatalf("sent again %d times", n)
+		}
+		if s := limiter.Snapshot()[pace.Metadata]; s.BackOffs != 0 || s.Limit < before {
+			t.Errorf("was %d: %+v", before, s)
+		}
+	})
+}
+
+// TestPaceTimeout takes a call that was not answered at all for load, and one for
+// which there was no connection for nothing.
+func TestPaceTimeout(t *testing.T) {
+	for name, backOffs := range map[string]uint64{"silent": 1, "not there": 0} {
+		inBubble(t, name, func(t *testing.T) {
+			limiter := pace.New(pace.Options{})
+			st := play(t, script{nfs3.NFSPROC3_GETATTR: func(int, *oncrpc.Call) xdr.Appender { return nil }}, v3.Options{Pace: limiter})
+			if err := st.net.Refuse(address, backOffs == 0); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := st.fs.GetAttr(t.Context(), handle(t, "file"), vfs.MaskV3); err == nil {
+				t.Fatal("no error")
+			}
+			if s := limiter.Snapshot()[pace.Metadata]; s.BackOffs != backOffs {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// TestPaceSilent has many calls wait for their turn at a server that does not
+// answer: none is given up later than twice the patience of one, and all is
+// as before when the server is back.
+func TestPaceSilent(t *testing.T) {
+	const patience = oncrpc.DefaultTimeout * (oncrpc.DefaultRetries + 1)
+	synctest.Test(t, func(t *testing.T) {
+		limiter := pace.New(pace.Options{Max: [pace.Classes]int{1, 1, 1}})
+		st := play(t, script{
+			nfs3.NFSPROC3_GETATTR: func(int, *oncrpc.Call) xdr.Appender { return nil },
+			nfs3.NFSPROC3_ACCESS:  always(&nfs3.ACCESS3res{}),
+		}, v3.Options{Pace: limiter})
+		start := time.Now()
+		var calls sync.WaitGroup
+		for range 10 {
+			calls.Go(func() {
+				if _, err := st.fs.GetAttr(t.Context(), handle(t, "file"), vfs.MaskV3); !errors.Is(err, oncrpc.ErrTimeout) {
+					t.Errorf("%v", err)
+				}
+				if took := time.Since(start); took > 2*patience+time.Second {
+					t.Errorf("given up after %v", took)
+				}
+			})
+		}
+		calls.Wait()
+		for range 2 { // the second is limited again
+			if _, _, err := st.fs.Access(t.Context(), handle(t, "file"), vfs.AccessRead); err != nil {
+				t.Error(err)
+			}
+		}
+		if s := limiter.Snapshot()[pace.Metadata]; s.InFlight != 0 || s.Waiting != 0 {
+			t.Errorf("%+v", s)
 		}
 	})
 }

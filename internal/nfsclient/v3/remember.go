@@ -35,13 +35,17 @@ func (m *nameMemory) object(h *vfs.Handle) uint64 {
 	if h.IsZero() {
 		return 0
 	}
-	return max(maphash.Bytes(m.seed, h.Bytes()), 1)
+	return max(maphash.Bytes(m.seed, h.Bytes()), 1) // 0 is not known
 }
 
 // note remembers that name in dir stands for h.
 func (m *nameMemory) note(dir *vfs.Handle, name string, h *vfs.Handle) {
 	m.set(m.key(dir, name), m.object(h))
 }
+
+// forget is called when name in dir stands for something else from now on, or
+// may do so: what it has stood for would prove nothing about the next RENAME.
+func (m *nameMemory) forget(dir *vfs.Handle, name string) { m.set(m.key(dir, name), 0) }
 
 func (m *nameMemory) set(key, object uint64) {
 	s := &m.slots[key%rememberedNames]

@@ -39,6 +39,7 @@ func (f *FS) remove(ctx context.Context, dir vfs.Handle, name string) (vfs.WCC, 
 	args, res := nfs3.REMOVE3args{Object: object}, nfs3.REMOVE3res{}
 	reply, err := f.do(ctx, nfs3.NFSPROC3_REMOVE, &args, &res)
 	defer reply.Release()
+	f.names.forget(&dir, name)
 	if err != nil {
 		return res.Resfail.DirWcc.VFS(), err
 	}

@@ -38,11 +38,11 @@ func (f *FS) rename(ctx context.Context, m *move) (from, to vfs.WCC, err error) 
 	if args.To, err = dirop(&m.toDir, m.toName); err != nil {
 		return from, to, err
 	}
-	if m.object == 0 { // before the call: what the name stands for afterwards proves nothing
-		m.object = f.names.recall(&m.fromDir, m.fromName)
-	}
+	f.names.beforeRename(m)
 	reply, err := f.do(ctx, nfs3.NFSPROC3_RENAME, &args, &res)
 	defer reply.Release()
+	f.names.forget(&m.fromDir, m.fromName)
+	f.names.forget(&m.toDir, m.toName)
 	if err != nil {
 		from, to = res.Resfail.FromdirWcc.VFS(), res.Resfail.TodirWcc.VFS()
 		if !f.renamed(ctx, m, err) {
@@ -50,10 +50,21 @@ func (f *FS) rename(ctx context.Context, m *move) (from, to vfs.WCC, err error) 
 		}
 		return from, to, nil
 	}
-	if m.object != 0 {
-		f.names.set(f.names.key(&m.toDir, m.toName), m.object)
-	}
+	f.names.set(f.names.key(&m.toDir, m.toName), m.object)
 	return res.Resok.FromdirWcc.VFS(), res.Resok.TodirWcc.VFS(), nil
+}
+
+// beforeRename finds out what m moves, as far as that is known: what the name
+// stands for afterwards proves nothing. If the target is known to be that very
+// object already, finding it there afterwards would prove nothing either: the
+// source must be another one by now.
+func (n *nameMemory) beforeRename(m *move) {
+	if m.object == 0 {
+		m.object = n.recall(&m.fromDir, m.fromName)
+	}
+	if m.object == n.recall(&m.toDir, m.toName) {
+		m.object = 0
+	}
 }
 
 // renamed reports whether the RENAME that err is about has been done after all:

@@ -21,6 +21,7 @@ func (f *FS) rmdir(ctx context.Context, dir vfs.Handle, name string) (vfs.WCC, e
 	args, res := nfs3.RMDIR3args{Object: object}, nfs3.RMDIR3res{}
 	reply, err := f.do(ctx, nfs3.NFSPROC3_RMDIR, &args, &res)
 	defer reply.Release()
+	f.names.forget(&dir, name)
 	if err != nil {
 		return res.Resfail.DirWcc.VFS(), err
 	}

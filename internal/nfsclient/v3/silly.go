@@ -195,7 +195,7 @@ func (f *FS) keep(ctx context.Context, e *openFile, h vfs.Handle, m *move) (undo
 	if err == nil || hid.doubt {
 		return undo, err
 	}
-	if _, ok := errors.AsType[*StatusError](err); !ok {
+	if _, ok := errors.AsType[*StatusError](err); !ok && !errors.Is(err, vfs.ErrNotSupp) {
 		return undo, err
 	}
 	if _, err = f.hide(ctx, e, h, m.toDir, m.toName); err != nil {
