@@ -1,6 +1,7 @@
 package writeback
 
 import (
+	"context"
 	"math"
 	"time"
 
@@ -8,8 +9,15 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// chunk is what one READ ahead has brought, or will bring.
+// chunk is what one READ ahead has brought, or will bring. Chunks are used again,
+// so that reading ahead allocates nothing: nobody may touch one that is gone,
+// unless he has pinned it.
 type chunk struct {
+	run    func()        // readAhead, of this chunk
+	landed chan struct{} // holds a token once the READ has been answered
+
+	f      *file
+	s      *stream
 	off    uint64
 	buf    *bufpool.Buffer // buf.B are the bytes, once they are there
 	size   int             // how many they are
@@ -19,22 +27,36 @@ type chunk struct {
 	sure   bool      // nothing was dirty when it was sent: an end is the end
 	gen    uint64    // ahead.gen then
 	came   time.Time // when it was answered
-	pins   int       // readers that copy from it
+	post   vfs.Attr  // that came with it
+	pins   int       // readers that copy from it, or wait for it
 	used   int       // bytes that were copied
 }
 
 func (c *chunk) end() uint64 { return c.off + uint64(c.size) }
 
+func (s *shared) newChunk() *chunk {
+	c, _ := s.chunks.Get().(*chunk)
+	if c == nil {
+		c = &chunk{landed: make(chan struct{}, 1)}
+		c.run = c.readAhead
+	}
+	return c
+}
+
 // readAhead fills c. Its errors are nobody's: whoever wants the bytes asks below,
 // and hears his own.
-func (f *file) readAhead(s *stream, c *chunk) {
-	var post vfs.Attr
-	k, eof, err := f.fill(f.ctx, c.buf.B, c.off, &post)
+func (c *chunk) readAhead() {
+	f := c.f
 	n, a := f.n, &f.ahead
+	k, eof, err := f.fill(f.ctx, c.buf.B, c.off, &c.post)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if err == nil {
+		f.learn(&c.post, c.off, k, eof)
+	}
 	a.reading--
 	c.flying, c.came, c.eof = false, time.Now(), eof
+	c.landed <- struct{}{}
 	short := k < c.size
 	c.size, c.buf.B = k, c.buf.B[:k]
 	n.s.count.read.Add(uint64(k))
@@ -43,12 +65,32 @@ func (f *file) readAhead(s *stream, c *chunk) {
 		n.s.count.wasted.Add(uint64(k))
 		f.release(c)
 	case err != nil || k == 0 || (short || eof) && (!c.sure || c.gen != a.gen):
-		f.drop(s, c)
-	}
-	if err == nil {
-		f.learn(&post, c.off, k, eof)
+		f.drop(c.s, c)
 	}
 	n.cond.Broadcast()
+}
+
+// awaitChunk waits until c has been answered, or ctx ends. n.mu is held before and
+// after; c may be gone then.
+func (f *file) awaitChunk(ctx context.Context, c *chunk) (err error) {
+	c.pins++
+	f.n.mu.Unlock()
+	select {
+	case <-c.landed:
+		c.landed <- struct{}{} // for the next who waits
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	f.n.mu.Lock()
+	f.unpin(c)
+	return err
+}
+
+func (f *file) unpin(c *chunk) {
+	c.pins--
+	if c.gone {
+		f.release(c)
+	}
 }
 
 // passed drops what the stream has left behind that is now at off. n.mu is held.
@@ -82,7 +124,8 @@ func (f *file) drop(s *stream, c *chunk) {
 	f.release(c)
 }
 
-// release gives the buffer back, unless somebody copies from it. n.mu is held.
+// release gives c, which is gone, and its buffer back, unless somebody still needs
+// them. n.mu is held.
 func (f *file) release(c *chunk) {
 	if c.pins > 0 || c.flying {
 		return
@@ -92,6 +135,12 @@ func (f *file) release(c *chunk) {
 	f.n.s.returnAhead(room)
 	f.n.chunks--
 	c.buf.Release()
+	select {
+	case <-c.landed:
+	default:
+	}
+	*c = chunk{run: c.run, landed: c.landed}
+	f.n.s.chunks.Put(c)
 }
 
 // learn compares what a reply says about the file with what was known. If the

@@ -29,8 +29,12 @@ func (n *node) commit(ctx context.Context) error {
 		if err != nil || through == nil {
 			return err
 		}
-		if err := n.commitOnce(ctx, through); err != nil {
+		c := n.startCommit(through)
+		if err := n.await(ctx, func() bool { return c.done }); err != nil {
 			return err
+		}
+		if c.err != nil {
+			return c.err
 		}
 	}
 }
@@ -51,31 +55,48 @@ func (n *node) committer(born uint64) (through *file, left bool) {
 	return nil, left
 }
 
-// commitOnce sends a COMMIT and compares its verifier with that of every WRITE
-// that was answered before. What was lost is queued. n.mu is held, but not
-// during the call; no other COMMIT is in flight.
-func (n *node) commitOnce(ctx context.Context, f *file) error {
+// attempt is a COMMIT. The node's mutex guards it.
+type attempt struct {
+	done bool
+	err  error // why it was of no use
+}
+
+// startCommit sends a COMMIT through f for what has been written so far. No other
+// one is in flight. It goes on when nobody waits for it any more, until f is given
+// up: if the server could not store something it may tell that once, and with the
+// next COMMIT all would seem well. n.mu is held.
+func (n *node) startCommit(f *file) *attempt {
+	c := new(attempt)
 	mark := n.next()
 	n.committing, n.uncommitted = true, 0
 	f.users++
-	n.mu.Unlock()
-	w, err := f.commitBelow(ctx)
-	n.mu.Lock()
-	n.committing = false
-	f.users--
-	defer n.changed()
+	go func() {
+		var w vfs.Written
+		err := n.persist(f.ctx, func(ctx context.Context) error { return f.inner.Commit(ctx, 0, 0, &w) })
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.committing = false
+		f.users--
+		c.done, c.err = true, n.settle(f, &w, err, mark)
+		n.changed()
+	}()
+	return c
+}
+
+// settle ends the COMMIT that was sent at mark through f: it compares the verifier
+// with that of every WRITE that was answered before, and tells the files if there
+// is none. n.mu is held.
+func (n *node) settle(f *file, w *vfs.Written, err error, mark uint64) error {
 	switch {
 	case err == nil:
-		n.committed(&w, mark)
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case f.ctx.Err() != nil: // f was closed meanwhile: another file may do it
-	default:
-		err = fmt.Errorf("commit: %w", err)
-		n.fail(err)
-		return err
+		n.committed(w, mark)
+		return nil
+	case f.ctx.Err() != nil && passing(err):
+		return nil // f was given up meanwhile: another file may do it
 	}
-	return nil
+	err = fmt.Errorf("commit: %w", err)
+	n.fail(err)
+	return err
 }
 
 // committed settles what was written before mark, when a COMMIT was sent that
@@ -94,32 +115,13 @@ func (n *node) committed(w *vfs.Written, mark uint64) {
 	n.pump()
 }
 
-// commitBelow sends a COMMIT, again if need be, until ctx or the patience ends,
-// or f is given up.
-func (f *file) commitBelow(ctx context.Context) (w vfs.Written, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(f.ctx, cancel)()
-	err = f.n.persist(ctx, func(ctx context.Context) error { return f.inner.Commit(ctx, 0, 0, &w) })
-	return w, err
-}
-
 // commitBehind sends a COMMIT in the background for what has been written so
 // far, while further WRITEs are sent. That it failed is told by the files; what
 // it was for stays dirty. n.mu is held.
 func (n *node) commitBehind() {
-	f, _ := n.committer(math.MaxUint64)
-	if f == nil {
-		return
+	if f, _ := n.committer(math.MaxUint64); f != nil {
+		n.startCommit(f)
 	}
-	n.committing = true
-	f.users++
-	go func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		f.users--
-		_ = n.commitOnce(f.ctx, f) // the files have been told
-	}()
 }
 
 // flushNow makes what is dirty stable, in the background. There is one such

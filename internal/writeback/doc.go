@@ -31,8 +31,9 @@
 // cannot be reached, what became of the call is not known) is made again, with
 // pauses, for as long as Options.Patience; the bytes are kept meanwhile. A
 // context bounds the wait of its caller, and nothing else: what Commit has not
-// waited for is still sent. But Close ends the file, and with it what is not
-// stable by then.
+// waited for is still sent, and a COMMIT goes on. But Close, which waits for the
+// calls in progress, ends the file, and with it what is not stable by then, and
+// all such calls but the reads that are below.
 //
 // Any other error is an answer. The first one stays with every File that was open
 // on the object then: each further WriteAt, Commit, Sync and Close of it returns
@@ -50,7 +51,11 @@
 // sent ahead; from then on as many as pay, which is measured (gauge): until more
 // in flight bring no more bytes a second, and never more than the reader has
 // read. That is little on a near server and much on a far one. Random reads, and
-// sequences that stop after a few, cause none. Reads that are larger than a READ
+// sequences that stop after a few, cause none. Nor do reads that are so large that
+// the delay of the server is little of what they take, of a reader who does
+// nothing in between: what is read ahead is copied once more. The delay is
+// measured as well (toll): now and then a READ is made in two, a small one first,
+// while reading ahead pauses. Reads that are larger than a READ
 // are split into several at once, by the same measure, and go straight into the
 // caller's buffer, as do all reads of which nothing was read ahead.
 //

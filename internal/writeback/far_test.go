@@ -163,6 +163,12 @@ const (
 // left of what it has read ahead.
 func newFar(t *testing.T, size uint64, delay time.Duration, bandwidth float64, opt Options) (*rig, *farFS) {
 	t.Helper()
+	return newFarOf(t, unit, size, delay, bandwidth, opt)
+}
+
+// newFarOf is newFar with a size of READs and WRITEs.
+func newFarOf(t *testing.T, unit uint32, size uint64, delay time.Duration, bandwidth float64, opt Options) (*rig, *farFS) {
+	t.Helper()
 	far := &farFS{line: &line{delay: delay, bandwidth: bandwidth}, size: size, mtime: time.Unix(1000, 0)}
 	r := newRig(t, memfs.Options{ReadMax: unit, WriteMax: unit}, opt)
 	far.FS = r.below

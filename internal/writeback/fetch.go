@@ -16,7 +16,7 @@ func (f *file) fetch(ctx context.Context, p []byte, off uint64, post *vfs.Attr) 
 	if len(p) == 0 || f.n.s.opt.ReadAhead <= 0 || off > math.MaxInt64 {
 		return f.direct(ctx, p, off, post)
 	}
-	s, curious := f.expect(off, len(p))
+	s, curious, look := f.expect(off, len(p))
 	waited := false
 	if s != nil {
 		n, eof, waited, err = f.take(ctx, s, p, off)
@@ -33,7 +33,12 @@ func (f *file) fetch(ctx context.Context, p []byte, off uint64, post *vfs.Attr) 
 		came = f.n.s.attr()
 		defer f.n.s.attrs.Put(came)
 	}
-	k, eof, err := f.direct(ctx, p[n:], off+uint64(n), came)
+	var k int
+	if look && n == 0 {
+		k, eof, err = f.look(ctx, p, off, came)
+	} else {
+		k, eof, err = f.direct(ctx, p[n:], off+uint64(n), came)
+	}
 	if err == nil {
 		f.landedBelow(s, n, came, off+uint64(n), k, eof)
 	} else {
@@ -63,7 +68,7 @@ func (f *file) take(ctx context.Context, s *stream, p []byte, off uint64) (n int
 		}
 		if c.flying {
 			waited = true
-			if err := f.n.await(ctx, func() bool { return !c.flying }); err != nil {
+			if err := f.awaitChunk(ctx, c); err != nil {
 				return n, false, true, err
 			}
 			continue // it may have brought less, or nothing
@@ -72,9 +77,9 @@ func (f *file) take(ctx context.Context, s *stream, p []byte, off uint64) (n int
 			f.drop(s, c)
 			break
 		}
-		k := f.copyFrom(s, c, p[n:], at)
+		var k int
+		k, eof = f.copyFrom(s, c, p[n:], at)
 		n += k
-		eof = c.eof && at+uint64(k) == c.off+uint64(c.size)
 	}
 	if n > 0 {
 		f.n.s.count.hits.Add(1)
@@ -92,22 +97,21 @@ func (s *stream) covering(at uint64) *chunk {
 	return nil
 }
 
-// copyFrom copies from c, without the lock, which is held before and after.
-func (f *file) copyFrom(s *stream, c *chunk, p []byte, at uint64) int {
+// copyFrom copies from c, without the lock, which is held before and after; eof
+// says that the file ends with that. c may be gone then.
+func (f *file) copyFrom(s *stream, c *chunk, p []byte, at uint64) (k int, eof bool) {
 	data := c.buf.B[at-c.off:]
 	c.pins++
 	f.n.mu.Unlock()
-	k := copy(p, data)
+	k = copy(p, data)
 	f.n.mu.Lock()
-	c.pins--
 	c.used += k
-	switch {
-	case c.gone:
-		f.release(c)
-	case c.used >= c.size:
+	eof = c.eof && at+uint64(k) == c.end()
+	if !c.gone && c.used >= c.size {
 		f.drop(s, c)
 	}
-	return k
+	f.unpin(c)
+	return k, eof
 }
 
 // landed ends a read that s took part in, of which n bytes came from what was
@@ -136,10 +140,8 @@ func (f *file) moved(s *stream, n int, waited bool) {
 		return
 	}
 	s.busy--
-	if s.last.IsZero() {
-		return
-	}
-	if s.narrow {
+	s.ended = time.Now()
+	if s.narrow || !s.ahead {
 		s.window.restart()
 		return
 	}
@@ -160,7 +162,7 @@ func (f *file) mostAhead() int { return max(1, int(f.n.s.opt.ReadAhead/int64(f.n
 // direct reads below into p. What is more than a READ carries is split.
 func (f *file) direct(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (int, bool, error) {
 	if len(p) <= f.n.rsize {
-		return f.inner.ReadAt(ctx, p, off, post)
+		return f.once(ctx, p, off, post)
 	}
 	r := split{f: f, p: p, off: off, post: post}
 	return r.read(ctx)
@@ -169,7 +171,7 @@ func (f *file) direct(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 // fill reads below until p is full or the file ends.
 func (f *file) fill(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
 	for n < len(p) {
-		k, eof, err := f.inner.ReadAt(ctx, p[n:], off+uint64(n), post)
+		k, eof, err := f.once(ctx, p[n:], off+uint64(n), post)
 		if k < 0 || k > len(p)-n {
 			return n, false, fmt.Errorf("read of %d bytes answered %d: %w", len(p)-n, k, vfs.ErrServerFault)
 		}

@@ -35,6 +35,9 @@ func (s *shared) open(ctx context.Context, inner vfs.File, opened *vfs.Opened, a
 	f.n.mu.Lock()
 	f.learn(&opened.Attr, 0, 0, false)
 	f.n.files[f] = struct{}{}
+	if f.err = f.n.over; f.err != nil {
+		f.cancel()
+	}
 	f.n.mu.Unlock()
 	if below, ok := vfs.As[vfs.HoleSeeker](inner); ok {
 		return &holeFile{file: f, below: below}
@@ -54,6 +57,7 @@ func (s *shared) enter(h vfs.Handle, limits *vfs.Info) *node {
 			rsize:  transferSize(limits.ReadPref, limits.ReadMax, maxTransfer),
 			files:  make(map[*file]struct{}),
 			window: gauge{level: firstWrites},
+			over:   s.over,
 		}
 		n.cond = sync.NewCond(&n.mu)
 		s.nodes[h] = n
@@ -93,6 +97,14 @@ func (f *file) end() {
 	f.n.cond.Broadcast()
 }
 
+// within bounds a call that may wait for others: it ends with ctx, and when f is
+// given up, since Close waits for it.
+func (f *file) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(f.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
 // failed returns the first error.
 func (f *file) failed() error {
 	f.n.mu.Lock()
@@ -110,7 +122,9 @@ func (f *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 	// With nothing dirty there is nobody who would notice that ctx has ended.
 	err := ctx.Err()
 	if err == nil {
-		err = f.n.commit(ctx)
+		within, done := f.within(ctx)
+		err = f.n.commit(within)
+		done()
 	}
 	if first := f.failed(); first != nil {
 		return first
@@ -128,6 +142,8 @@ func (f *file) Truncate(ctx context.Context, size uint64) (wcc vfs.WCC, err erro
 		return wcc, err
 	}
 	defer f.end()
+	ctx, done := f.within(ctx)
+	defer done()
 	err = f.n.fence(ctx, 0, math.MaxUint64, func() (uint64, uint64, error) {
 		if wcc, err = f.inner.Truncate(ctx, size); err != nil {
 			return 0, 0, err
@@ -147,10 +163,13 @@ func (f *file) Close(ctx context.Context) error {
 		return vfs.ErrInval
 	}
 	f.closed = true
+	err := n.await(ctx, f.idle) // calls in progress may still write
 	mine := n.owns(f)
 	n.mu.Unlock()
-	var err error
-	if mine {
+	switch {
+	case !mine:
+		err = nil
+	case err == nil:
 		err = n.commit(ctx)
 	}
 	err = f.giveUp(ctx, err)
@@ -166,18 +185,21 @@ func (f *file) Close(ctx context.Context) error {
 	return err
 }
 
+// idle reports whether no call is in progress. f.n.mu is held.
+func (f *file) idle() bool { return f.users == 0 }
+
 // giveUp takes f off its node when the last call has ended, with the pieces that
 // could not be made stable, for the reason err, and what it has read ahead.
 func (f *file) giveUp(ctx context.Context, err error) error {
 	n := f.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	idle := func() bool { return f.users == 0 }
 	if err == nil {
-		_ = n.await(ctx, idle) // if ctx ends first, what goes on behind is ended
+		_ = n.await(ctx, f.idle) // if ctx ends first, what goes on behind is ended
 	}
 	f.cancel()
-	for !idle() {
+	n.cond.Broadcast()
+	for !f.idle() {
 		n.cond.Wait()
 	}
 	f.stopAhead()
@@ -226,6 +248,8 @@ func (h *holeFile) seek(ctx context.Context, off uint64, below func(context.Cont
 		return 0, err
 	}
 	defer h.end()
+	ctx, done := h.within(ctx)
+	defer done()
 	if err := h.n.commit(ctx); err != nil {
 		return 0, err
 	}

@@ -3,7 +3,6 @@ package writeback
 import (
 	"container/list"
 	"context"
-	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -33,6 +32,7 @@ type node struct {
 	window   gauge    // of WRITEs
 	seq      uint64   // counts what happens to pieces
 	chunks   int      // of what is read ahead
+	over     error    // that the FS is closed
 
 	verf     vfs.Verifier // the last one
 	verified bool         // there was one
@@ -119,13 +119,16 @@ func (n *node) closeTails() {
 
 // blocked reports whether a barrier, or a piece in flight, has bytes in
 // [from, to). n.mu is held.
-func (n *node) blocked(from, to uint64) bool {
+func (n *node) blocked(from, to uint64) bool { return n.sending(from, to) || n.barred(from, to) }
+
+// sending reports whether a piece in flight has bytes in [from, to). n.mu is held.
+func (n *node) sending(from, to uint64) bool {
 	for _, p := range n.overlapping(from, to) {
 		if p.state == inFlight {
 			return true
 		}
 	}
-	return n.barred(from, to)
+	return false
 }
 
 func (n *node) barred(from, to uint64) bool {
@@ -169,15 +172,21 @@ func (n *node) fence(ctx context.Context, from, to uint64, call func() (uint64, 
 	if err := n.awaitSent(ctx, from, to, n.seq); err != nil {
 		return err
 	}
-	if err := n.await(ctx, func() bool { return !n.blocked(from, to) }); err != nil {
+	if err := n.await(ctx, func() bool { return !n.barred(from, to) }); err != nil {
 		return err
 	}
+	// The barrier comes before the wait, or who goes on writing could keep it from
+	// ever being put up.
 	barrier := &span{from, to}
 	n.barriers = append(n.barriers, barrier)
-	n.invalidate(from, to)
-	n.mu.Unlock()
-	lo, hi, err := call()
-	n.mu.Lock()
+	var lo, hi uint64
+	err := n.await(ctx, func() bool { return !n.sending(from, to) })
+	if err == nil {
+		n.invalidate(from, to)
+		n.mu.Unlock()
+		lo, hi, err = call()
+		n.mu.Lock()
+	}
 	n.lift(barrier)
 	if lo < hi {
 		n.cut(lo, hi)
@@ -220,17 +229,19 @@ func (n *node) firstError() error {
 	return nil
 }
 
-// abandon ends what goes on behind the node's open files, and returns how many
-// dirty bytes are lost with that.
-func (n *node) abandon() (lost int) {
+// abandon ends what goes on behind the node's open files, with err as the error of
+// all that have none, and returns how many dirty bytes are lost with that.
+func (n *node) abandon(err error) (lost int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.fail(fmt.Errorf("the file system is closed: %w", vfs.ErrInval))
+	n.over = err
+	n.fail(err)
 	for f := range n.files {
 		f.cancel()
 		f.stopAhead()
 	}
-	for n.flying > 0 || n.chunks > 0 {
+	n.cond.Broadcast()
+	for n.flying > 0 || n.chunks > 0 || n.committing {
 		n.cond.Wait()
 	}
 	lost = n.giveUp(func(*piece) bool { return true })

@@ -12,6 +12,10 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 		return 0, false, err
 	}
 	defer f.end()
+	// For what is in memory nobody would notice that ctx has ended.
+	if err := ctx.Err(); err != nil {
+		return 0, false, err
+	}
 	dirty, end := f.n.copyDirty(p, off)
 	if len(dirty) == 0 && end <= off {
 		return f.fetch(ctx, p, off, post)

@@ -54,12 +54,13 @@ func (n *node) send(p *piece) {
 // unsent settles a piece whose WRITE failed for good. If its file is being
 // closed, and that is the reason, Close gives it up and tells. n.mu is held.
 func (n *node) unsent(p *piece, err error) {
-	if p.file.ctx.Err() != nil {
+	if p.file.ctx.Err() != nil && passing(err) {
 		p.state = queued // and not ready
 		return
 	}
 	n.fail(fmt.Errorf("writing %d bytes at %d behind: %w", len(p.buf.B), p.off, err))
-	n.giveUp(func(q *piece) bool { return q == p })
+	n.s.count.lost.Add(uint64(len(p.buf.B)))
+	n.drop(p)
 }
 
 // answered settles a piece whose WRITE was answered with w. n.mu is held.

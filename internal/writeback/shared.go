@@ -18,13 +18,19 @@ type shared struct {
 
 	mu     sync.Mutex
 	nodes  map[vfs.Handle]*node // objects with open files
+	over   error                // that the FS is closed
 	limits *vfs.Info            // as first asked for
 	dirty  int64                // bytes of buffers
 	ahead  int64                // bytes of buffers for what is read ahead
 	swept  time.Time            // when idle streams were last looked for
 
-	attrs sync.Pool    // of *vfs.Attr
-	found atomic.Int32 // the level that suited the last stream
+	attrs   sync.Pool            // of *vfs.Attr
+	chunks  sync.Pool            // of *chunk
+	found   atomic.Int32         // the level that suited the last stream
+	toll    atomic.Pointer[toll] // nil until somebody has looked
+	judged  atomic.Uint64        // reads of which was asked whether reading ahead pays
+	begun   atomic.Uint64        // READs
+	reading atomic.Int32         // READs in flight
 
 	queue list.List  // of *node: those with dirty bytes, that longest so first
 	room  *sync.Cond // there may be less dirty than before

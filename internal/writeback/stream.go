@@ -35,6 +35,11 @@ type stream struct {
 	wasted uint64   // and that were not
 	window gauge
 	narrow bool // less is read ahead than window says
+
+	ahead bool          // it pays, as far as is known
+	due   bool          // one of its reads is to look whether it does
+	ended time.Time     // the last read
+	think time.Duration // what usually passes until the next one
 }
 
 // match returns the stream that a read at off belongs to, or nil: one that is
@@ -79,8 +84,8 @@ func (s *stream) lessThan(o *stream) bool {
 
 // expect takes note of a read of size bytes at off, starts to read ahead if that
 // promises something, and returns the read's stream, or nil. curious says that
-// the file's attributes are of interest.
-func (f *file) expect(off uint64, size int) (s *stream, curious bool) {
+// the file's attributes are of interest, look that this read is one to look by.
+func (f *file) expect(off uint64, size int) (s *stream, curious, look bool) {
 	n, a := f.n, &f.ahead
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,7 +96,7 @@ func (f *file) expect(off uint64, size int) (s *stream, curious bool) {
 	s = a.match(off)
 	if s == nil {
 		if s = a.place(); s == nil {
-			return nil, a.held > 0
+			return nil, a.held > 0, false
 		}
 		f.retire(s)
 		*s = stream{chunks: s.chunks[:0], window: f.n.s.newWindow()}
@@ -99,18 +104,23 @@ func (f *file) expect(off uint64, size int) (s *stream, curious bool) {
 	// Who has several large reads under way reads ahead by himself, and without
 	// a copy.
 	self := size >= n.rsize && s.busy > 0 && len(s.chunks) == 0
+	now := time.Now()
+	s.thought(n.s.toll.Load(), size, now)
 	s.pos = max(s.pos, off+uint64(size))
 	s.reads++
 	s.run += uint64(size)
 	s.used = a.tick
 	s.busy++
 	if s.reads < a.need || self {
-		return s, a.held > 0 || s.reads > 1
+		return s, a.held > 0 || s.reads > 1, false
 	}
-	s.last = time.Now()
+	s.last = now
 	f.passed(s, off)
-	f.topUp(s, size)
-	return s, true
+	look = f.judge(s, size, now)
+	if s.ahead && f.ctx.Err() == nil {
+		f.topUp(s, size)
+	}
+	return s, true, look
 }
 
 // topUp reads ahead as far as the stream's window goes: what pays, and the rest
@@ -142,14 +152,16 @@ func (f *file) topUp(s *stream, read int) {
 			s.narrow = true
 			return
 		}
-		c := &chunk{off: s.next, size: int(size), buf: n.s.opt.Pool.Get(int(size)), flying: true, gen: a.gen}
+		c := n.s.newChunk()
+		c.f, c.s, c.off, c.size = f, s, s.next, int(size)
+		c.buf, c.flying, c.gen = n.s.opt.Pool.Get(int(size)), true, a.gen
 		c.sure = len(n.pieces) == 0 && len(n.barriers) == 0
 		s.chunks = append(s.chunks, c)
 		s.next += size
 		a.held += room
 		a.reading++
 		n.chunks++
-		go f.readAhead(s, c)
+		go c.run()
 	}
 }
 

@@ -35,6 +35,8 @@ func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 
 // writeThrough writes p below at once; it waits for what is dirty there.
 func (f *file) writeThrough(ctx context.Context, p []byte, off uint64, how vfs.Stability, w *vfs.Written) (n int, err error) {
+	ctx, done := f.within(ctx)
+	defer done()
 	err = f.n.fence(ctx, off, off+uint64(len(p)), func() (uint64, uint64, error) {
 		if err := f.failed(); err != nil {
 			return 0, 0, err // while it waited
@@ -53,7 +55,10 @@ func (f *file) accept(ctx context.Context, p []byte, off uint64) (int, error) {
 		if n > 0 || err != nil {
 			return n, err
 		}
-		if err := f.n.s.awaitRoom(ctx, room); err != nil {
+		within, done := f.within(ctx)
+		err = f.n.s.awaitRoom(within, room)
+		done()
+		if err != nil && ctx.Err() != nil {
 			return 0, err
 		}
 	}
@@ -68,7 +73,8 @@ func (f *file) tryAccept(ctx context.Context, p []byte, off uint64) (took, room 
 	defer n.mu.Unlock()
 	p = p[:min(len(p), n.left(off))]
 	end := off + uint64(len(p))
-	if err := n.await(ctx, func() bool { return f.err != nil || !n.blocked(off, end) }); err != nil {
+	free := func() bool { return f.err != nil || f.ctx.Err() != nil || !n.blocked(off, end) }
+	if err := n.await(ctx, free); err != nil {
 		return 0, 0, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -76,6 +82,9 @@ func (f *file) tryAccept(ctx context.Context, p []byte, off uint64) (took, room 
 	}
 	if f.err != nil {
 		return 0, 0, f.err
+	}
+	if f.ctx.Err() != nil {
+		return 0, 0, vfs.ErrInval // closed, by a Close that gave up
 	}
 	t := n.tailAt(f, off)
 	room = lent(len(p))

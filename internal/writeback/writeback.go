@@ -120,7 +120,11 @@ func (f *FS) grow(h vfs.Handle, attr *vfs.Attr) {
 func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (wcc vfs.WCC, err error) {
 	n := f.s.node(h)
 	if n == nil {
-		return f.inner.SetAttr(ctx, h, set, guard)
+		wcc, err = f.inner.SetAttr(ctx, h, set, guard)
+		if set.Valid&vfs.MaskSize != 0 {
+			f.resized(h) // somebody may have opened it meanwhile
+		}
+		return wcc, err
 	}
 	if set.Valid&^vfs.MaskSize != 0 {
 		if err := n.commit(ctx); err != nil && ctx.Err() != nil {
@@ -164,9 +168,9 @@ func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 		f.grow(h, &attr)
 		return h, attr, wcc, err
 	}
-	err = f.resizing(ctx, vfs.At{Dir: dir, Name: name}, how.Set.Size, func() error {
+	err = f.resizing(ctx, vfs.At{Dir: dir, Name: name}, how.Set.Size, func() (vfs.Handle, error) {
 		h, attr, wcc, err = f.inner.Create(ctx, dir, name, how)
-		return err
+		return h, err
 	})
 	if err == nil {
 		f.resized(h)
@@ -175,8 +179,10 @@ func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	return h, attr, wcc, err
 }
 
-// resizing runs call, which sets the size of what at names, if that exists.
-func (f *FS) resizing(ctx context.Context, at vfs.At, size uint64, call func() error) error {
+// resizing runs call, which sets the size of what at names, if that exists, and
+// returns its handle. If that is another one than at named before (somebody has
+// renamed it meanwhile), what is dirty in that stays: it has not been cut.
+func (f *FS) resizing(ctx context.Context, at vfs.At, size uint64, call func() (vfs.Handle, error)) error {
 	h := at.H
 	if at.Name != "" && f.Dirty() > 0 {
 		// What there is to be cut is found by handle. If the look-up fails, so
@@ -185,10 +191,11 @@ func (f *FS) resizing(ctx context.Context, at vfs.At, size uint64, call func() e
 	}
 	n := f.s.node(h)
 	if n == nil {
-		return call()
+		_, err := call()
+		return err
 	}
 	return n.fence(ctx, 0, math.MaxUint64, func() (uint64, uint64, error) {
-		if err := call(); err != nil {
+		if got, err := call(); err != nil || got != h {
 			return 0, 0, err
 		}
 		return size, math.MaxUint64, nil
@@ -263,9 +270,9 @@ func (f *FS) Sync(ctx context.Context, h vfs.Handle) error {
 // Open opens a file. It costs a round trip more once, for the limits.
 func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (file vfs.File, opened vfs.Opened, err error) {
 	var inner vfs.File
-	open := func() error {
+	open := func() (vfs.Handle, error) {
 		inner, opened, err = f.inner.Open(ctx, at, how)
-		return err
+		return opened.H, err
 	}
 	var size uint64
 	resizes := how.Trunc
@@ -275,7 +282,7 @@ func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (file vfs.Fi
 	if resizes {
 		err = f.resizing(ctx, at, size, open)
 	} else {
-		err = open()
+		_, err = open()
 	}
 	if err != nil {
 		return nil, opened, err
@@ -317,9 +324,13 @@ func (f *FS) limits(ctx context.Context, h vfs.Handle) (*vfs.Info, error) {
 // are still open are of no further use. What they have not made stable is given
 // up, and the error says how much that is. Then the FS below is closed.
 func (f *FS) Close() error {
+	over := fmt.Errorf("the file system is closed: %w", vfs.ErrInval)
+	f.s.mu.Lock()
+	f.s.over = over
+	f.s.mu.Unlock()
 	var lost int
 	for _, n := range f.s.all() {
-		lost += n.abandon()
+		lost += n.abandon(over)
 	}
 	err := vfs.CloseFS(f.inner)
 	if lost > 0 {

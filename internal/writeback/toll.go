@@ -1,0 +1,185 @@
+package writeback
+
+import (
+	"context"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+const (
+	// lookSize is the smallest read that may be used to look what a READ takes, and
+	// lookFirst the part of it that is asked for alone.
+	lookSize  = 4 * lookFirst
+	lookFirst = minTransfer
+
+	// lookPause is how many times the length of a look passes before the next, and
+	// how many reads are judged: so little is spent on them. The delay of a near server changes as well, when
+	// its disk is asked and not its cache.
+	// After a look that took more than twice as long as expected lookSoon will do:
+	// it was chance, or much has changed. The very first is followed by another one
+	// with the next read, as all was cold.
+	lookPause = 64
+	lookSoon  = 8
+
+	// Chance, and others, only ever make READs slower: a time that is shorter than expected
+	// counts at once, of a longer one no more than riseOf8 eighths of what was
+	// expected, and riseLeast, so that what was too short to measure may grow.
+	riseOf8   = 9
+	riseLeast = time.Microsecond
+
+	// A stream begins to be read ahead of if that makes it at least a third
+	// faster (startOf12 twelfths of the speed), and this ends if it would be less
+	// than a quarter (stayOf12). What is read ahead is copied once more, which
+	// costs about as much as the smaller gain is worth.
+	startOf12 = 16
+	stayOf12  = 15
+
+	// thinkShare is the part of a new measurement, one divided by it, in what is
+	// known of how long a reader thinks.
+	thinkShare = 8
+)
+
+// toll is what a READ takes that is alone: a delay, and a time for each byte. The
+// FS keeps one, since all its files are at the same server. A toll does not
+// change; a look makes a new one.
+type toll struct {
+	delay   time.Duration
+	perByte float64 // nanoseconds
+	looked  time.Time
+	look    time.Duration // what the look took
+	judged  uint64        // reads, when it ended
+	pause   int           // lookPause or lookSoon, or 0 after the first look
+}
+
+// bytes is what n bytes take, without the delay.
+func (t *toll) bytes(n int) time.Duration { return time.Duration(t.perByte * float64(n)) }
+
+func (t *toll) read(n int) time.Duration { return t.delay + t.bytes(n) }
+
+// after is the toll after a look, which is t from before, or nil: a READ of small
+// bytes took first, and one of large bytes second. If they were not alone, times
+// that are longer than expected say nothing.
+func (t *toll) after(small, large int, first, second time.Duration, alone bool) *toll {
+	next := &toll{look: first + second}
+	if t != nil {
+		next.pause = lookPause
+		if alone && (first > 2*t.read(small) || second > 2*t.read(large)) {
+			next.pause = lookSoon
+		}
+		first = min(first, t.most(small, alone))
+		second = min(second, t.most(large, alone))
+	}
+	var per float64
+	if large > small {
+		per = max(0, float64(second-first)/float64(large-small))
+	}
+	next.delay, next.perByte = max(0, first-time.Duration(per*float64(small))), per
+	return next
+}
+
+// most is the longest time that a READ of n bytes is believed to have taken.
+func (t *toll) most(n int, alone bool) time.Duration {
+	if !alone {
+		return t.read(n)
+	}
+	return t.read(n)*riseOf8/8 + riseLeast
+}
+
+// due reports whether it is time for a look, when so many reads have been judged.
+func (t *toll) due(now time.Time, judged uint64) bool {
+	return judged-t.judged >= uint64(t.pause) && now.Sub(t.looked) >= time.Duration(t.pause)*t.look
+}
+
+// pays reports whether it pays to read ahead of a stream with reads of so many
+// bytes. One after another, each takes the time in which its reader thinks, the
+// delay, and that of its bytes. If read ahead it takes the longest of these: the
+// delay is gone, since there are several in flight, and what is left overlaps
+// with the thinking. So whole READs of a near server go straight into the buffer
+// of a reader who does nothing else, small reads, those of a far server, and
+// those of a reader who works on what he gets do not. While nothing is known, all
+// is read ahead.
+func (s *stream) pays(t *toll, size int) bool {
+	if t == nil {
+		return true
+	}
+	least := time.Duration(startOf12)
+	if s.ahead {
+		least = stayOf12
+	}
+	return 12*(s.think+t.read(size)) >= least*max(s.think, t.bytes(size))
+}
+
+// thought takes note of how long the reader has been thinking before a read of so
+// many bytes. More than a read takes makes no difference, and so one long pause
+// does not look like many short ones.
+func (s *stream) thought(t *toll, size int, now time.Time) {
+	if t == nil || s.busy > 0 || s.ended.IsZero() {
+		return
+	}
+	think := min(now.Sub(s.ended), t.read(size))
+	s.think += (think - s.think) / thinkShare
+}
+
+// judge decides whether to read ahead of s, of which a read of so many bytes has
+// just begun, and whether that read is one to look by. A look needs that nothing
+// else is under way: reading ahead pauses for it. n.mu is held.
+func (f *file) judge(s *stream, size int, now time.Time) (look bool) {
+	tolls := &f.n.s.toll
+	t, judged := tolls.Load(), f.n.s.judged.Add(1)
+	switch {
+	case s.busy > 1 || min(size, f.n.rsize) < lookSize:
+		s.due = false
+	case t == nil:
+		s.due = true
+	case !s.due && t.due(now, judged): // who changes looked first is the one to look
+		claimed := *t
+		claimed.looked, claimed.judged = now, judged
+		s.due = tolls.CompareAndSwap(t, &claimed)
+	}
+	if !s.due {
+		s.ahead = s.pays(t, size)
+		return false
+	}
+	s.ahead, s.due = false, len(s.chunks) > 0
+	return !s.due
+}
+
+// look reads like direct, the first bytes alone, and learns from what that takes
+// and the rest of the first READ. A server whose replies are short is taken for
+// one that is all delay: large READs do not pay there.
+func (f *file) look(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
+	s := f.n.s
+	alone, began, start := s.reading.Load() == 0, s.begun.Load(), time.Now()
+	n, eof, err = f.once(ctx, p[:lookFirst], off, post)
+	if eof || err != nil {
+		return n, eof, err
+	}
+	first := time.Since(start)
+	var k int
+	if n == lookFirst {
+		k, eof, err = f.once(ctx, p[n:min(len(p), f.n.rsize)], off+lookFirst, post)
+		if err != nil {
+			return n + k, eof, err
+		}
+	}
+	if k > lookFirst || !eof {
+		alone = alone && s.begun.Load() == began+2
+		t := s.toll.Load().after(lookFirst, k, first, time.Since(start)-first, alone)
+		t.looked, t.judged = time.Now(), s.judged.Load()
+		s.toll.Store(t)
+	}
+	if n += k; eof || n != f.n.rsize || n == len(p) {
+		return n, eof, nil
+	}
+	k, eof, err = f.direct(ctx, p[n:], off+uint64(n), post)
+	return n + k, eof, err
+}
+
+// once is one READ, which is counted.
+func (f *file) once(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (int, bool, error) {
+	f.n.s.begun.Add(1)
+	f.n.s.reading.Add(1)
+	defer f.n.s.reading.Add(-1)
+	return f.inner.ReadAt(ctx, p, off, post)
+}
