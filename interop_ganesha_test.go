@@ -144,6 +144,7 @@ var ganeshaDifferences = map[string]string{
 	"create/unchecked-over-others":     badType,
 	"link/of-directory":                badType,
 	"create/unchecked-sets-other-size": "ganesha obeys the size of an unchecked CREATE over a file only if it is 0",
+	"concurrent/create-and-list":       "ganesha 4.3 at times lists a file twice, or answers NOENT, if names come and go meanwhile",
 }
 
 // TestInteropGanesha runs the suite against nfs-ganesha.
