@@ -101,7 +101,9 @@ func list(out []byte, cookie uint64, most uint32) ([]byte, error) {
 	const size = 200 // of an entry, and a little more
 	for n := cookie + 1; n <= dirEntries && uint32(len(res.Resok.Reply.Entries)+2)*size < most; n++ {
 		entry.Fileid, entry.Cookie = n, n
-		entry.Name = fmt.Appendf(nil, "a-file-of-the-usual-length-%06d", n)
+		if entry.Name = fmt.Appendf(nil, "a-file-of-the-usual-length-%06d", n); n == 1 {
+			entry.Name = []byte(".") // without which willscott's client asks for ever
+		}
 		res.Resok.Reply.Entries = append(res.Resok.Reply.Entries, entry)
 	}
 	res.Resok.Reply.Eof = cookie+uint64(len(res.Resok.Reply.Entries)) >= dirEntries
