@@ -273,7 +273,9 @@ func (cc *clientConn) refuse(err error) error {
 func (cc *clientConn) readBulk() error {
 	defer cc.wakeAt(1) // whatever is read next may be short
 	for cc.filled < len(cc.dst) {
-		cc.wakeAt(min(len(cc.dst)-cc.filled, cc.r.left))
+		if cc.r.r == cc.r.w { // else there is something to copy first
+			cc.wakeAt(min(len(cc.dst)-cc.filled, cc.r.left))
+		}
 		n, err := cc.r.Read(cc.dst[cc.filled:])
 		cc.filled += n
 		switch {

@@ -177,8 +177,8 @@ func (cc *clientConn) append(pc *call) (err error) {
 	return endRecord(b.head, at, int(b.bytes()-before)-(len(b.head)-at))
 }
 
-// push writes the batch, which take ends. It answers false if the writer's duty has passed to
-// somebody else, or the connection is over.
+// push writes the batch, which take ends. It answers false if the writer's duty
+// has passed to somebody else, or the connection is over.
 func (cc *clientConn) push(self *call) bool {
 	if !cc.inline {
 		if copied := cc.coalesce(); copied != nil {

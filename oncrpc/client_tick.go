@@ -17,8 +17,9 @@ func (c *Client) tickOn() {
 }
 
 // tick ends the tries that are overdue and those whose callers want to leave, and
-// urges whoever holds on to calls that are over. It runs again as long as there are calls, and after that when
-// it is time to close connections that nobody uses: before the server does.
+// urges whoever holds on to calls that are over. It runs again as long as there
+// are calls, and after that when it is time to close connections that nobody
+// uses: before the server does.
 func (c *Client) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
