@@ -54,7 +54,7 @@ func options(rawURL string, opts []Option) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &config{maxLoad: u.MaxLoad, debug: u.Debug > 0, buffers: buffers(u), Options: nfsclient.Options{
+	o := &config{maxLoad: u.MaxLoad, debug: u.Debug > 0, Options: nfsclient.Options{
 		Host:       u.Host,
 		Path:       u.Path,
 		Version:    u.Version,
@@ -79,6 +79,9 @@ func options(rawURL string, opts []Option) (*config, error) {
 		},
 	}}
 	o.patience(u)
+	if u.ReadAhead != nil {
+		WithReadAhead(int64(*u.ReadAhead))(o)
+	}
 	for _, opt := range opts {
 		opt(o)
 	}
@@ -101,17 +104,6 @@ func (o *config) patience(u *URL) {
 			o.DialTries, o.DialOnce = 1, true
 		}
 	}
-}
-
-// buffers is what the URL says of write-behind and read-ahead, where 0 is none.
-func buffers(u *URL) (o writeback.Options) {
-	if u.ReadAhead != nil {
-		if o.ReadAhead = int64(*u.ReadAhead); o.ReadAhead == 0 {
-			o.ReadAhead = -1
-		}
-		o.ReadAheadTotal = max(o.ReadAhead, writeback.DefaultReadAheadTotal)
-	}
-	return o
 }
 
 // caller is who is asking: the process, but for what the URL says. Groups are

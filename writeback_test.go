@@ -3,11 +3,14 @@ package nfsbox_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/memfs"
 	"github.com/nfsbox/nfsbox/internal/writeback"
@@ -22,6 +25,35 @@ func statsOf(t testing.TB, fs vfs.FS) writeback.Stats {
 		t.Fatal("the client has no write-behind")
 	}
 	return s.Stats()
+}
+
+// TestClosedTooEarly closes a client under a file that is open: what the file
+// had not made stable is not lost in silence.
+func TestClosedTooEarly(t *testing.T) {
+	c, err := nfsbox.Dial(t.Context(), "nfs://127.0.0.1:"+serve(t, export.Export{Path: "/", FS: memfs.New(memfs.Options{})})+"/",
+		nfsbox.WithCaller(vfs.Caller{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, _, err := c.FS().Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	how := vfs.OpenHow{Access: vfs.ShareWrite, Create: &vfs.CreateHow{Type: vfs.TypeReg, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600}}}
+	file, _, err := c.FS().Open(t.Context(), vfs.At{Dir: root, Name: "open"}, &how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w vfs.Written
+	if _, err := file.WriteAt(t.Context(), []byte("not yet stable"), 0, vfs.Unstable, &w); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); !errors.Is(err, vfs.ErrIO) || !strings.Contains(err.Error(), "14 bytes") {
+		t.Errorf("closing with 14 bytes that are not stable: %v", err)
+	}
+	if s := c.Stats(); s.Dirty != 0 || s.Buffers.BytesLost != 14 {
+		t.Errorf("dirty %d, lost %d", s.Dirty, s.Buffers.BytesLost)
+	}
 }
 
 // TestServerForgets writes over the wire while the file system below the server

@@ -104,7 +104,7 @@ func compare(ctx context.Context, only, against string, rounds int, seconds floa
 		if err != nil {
 			return err
 		}
-		if err := print(&c, lines, asJSON); err != nil {
+		if err := show(&c, lines, asJSON); err != nil {
 			return err
 		}
 	}
@@ -151,7 +151,7 @@ func (c *test) run(ctx context.Context, server []string, dir string, peers []pee
 	lines := make([]line, len(peers))
 	for i, p := range peers {
 		if lines[i] = summary(c, p, results[i]); failed[i] == nil {
-			lines[i].Syscalls, failed[i] = c.count1(ctx, p, s.url, dir)
+			lines[i].Syscalls, failed[i] = c.callsOf(ctx, p, s.url, dir)
 		}
 		if failed[i] != nil {
 			lines[i].Error = failed[i].Error()
@@ -161,8 +161,8 @@ func (c *test) run(ctx context.Context, server []string, dir string, peers []pee
 	return lines, s.stop()
 }
 
-// count1 counts system calls where that can be done.
-func (c *test) count1(ctx context.Context, p peer, url, dir string) (float64, error) {
+// callsOf counts the system calls of one operation where that can be done.
+func (c *test) callsOf(ctx context.Context, p peer, url, dir string) (float64, error) {
 	if _, err := exec.LookPath("strace"); err != nil {
 		return -1, nil //nolint:nilerror // the column says that it was not counted
 	}
@@ -192,7 +192,7 @@ func median(r []drive.Result, of func(drive.Result) float64) float64 {
 	return values[len(values)/2]
 }
 
-func print(c *test, lines []line, asJSON bool) error {
+func show(c *test, lines []line, asJSON bool) error {
 	if asJSON {
 		out := json.NewEncoder(os.Stdout)
 		for i := range lines {
