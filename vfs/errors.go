@@ -45,6 +45,7 @@ const (
 	ErrServerFault Status = 10006 // an error that has no number
 	ErrBadType     Status = 10007 // objects of that type cannot be made
 	ErrBusy        Status = 10008 // not now, try again: JUKEBOX, DELAY, a full queue
+	ErrLocked      Status = 10012 // another owner's lock stands in the way (NFSv4's number; NFSv3 has none)
 )
 
 // ErrUnknownOutcome marks a mutation that was cut off in flight: it may or may
@@ -88,6 +89,7 @@ var statusTexts = [...]statusText{
 	{ErrServerFault, syscall.EIO, "SERVERFAULT", "server fault"},
 	{ErrBadType, 0, "BADTYPE", "type not supported"},
 	{ErrBusy, syscall.EAGAIN, "JUKEBOX", "busy, try again later"},
+	{ErrLocked, syscall.EAGAIN, "LOCKED", "locked by another owner"},
 }
 
 func (s Status) row() *statusText {

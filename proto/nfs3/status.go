@@ -25,5 +25,8 @@ func (s Nfsstat3) Err() error {
 // its own and became NFS3ERR_SERVERFAULT: the server reports it in its log.
 func StatusOf(err error) (s Nfsstat3, ok bool) {
 	v, ok := vfs.StatusOf(err)
+	if v == vfs.ErrLocked {
+		v = vfs.ErrBusy // NFSv3 has no locks, and nothing nearer
+	}
 	return Nfsstat3(v), ok
 }

@@ -12,48 +12,11 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// ACLer is an FS whose objects have POSIX access control lists. Where neither
-// the server nor its file system has them, both methods are vfs.ErrNotSupp.
-type ACLer interface {
-	// ACL returns the lists of an object. Where it has none of its own, Access
-	// says what its mode says.
-	ACL(ctx context.Context, h vfs.Handle) (ACL, error)
-	// SetACL replaces both lists, and the mode with them. An access list without
-	// a mask gets the one that leaves it unchanged.
-	SetACL(ctx context.Context, h vfs.Handle, acl ACL) error
-}
-
-// ACL are the lists of an object (POSIX.1e, draft 17; acl(5)).
-type ACL struct {
-	Access  []ACLEntry
-	Default []ACLEntry // of a directory: what is made in it begins with this
-}
-
-// ACLEntry gives rights to someone.
-type ACLEntry struct {
-	Tag  ACLTag
-	ID   uint32 // of ACLUser and ACLGroup
-	Perm uint32 // 4 read, 2 write, 1 execute
-}
-
-// ACLTag says to whom an entry gives rights.
-type ACLTag uint8
-
-// The tags, with their numbers on the wire.
-const (
-	ACLUserObj  ACLTag = nfsacl3.NA_USER_OBJ  // the owner
-	ACLUser     ACLTag = nfsacl3.NA_USER      // the user ID
-	ACLGroupObj ACLTag = nfsacl3.NA_GROUP_OBJ // the group of the object
-	ACLGroup    ACLTag = nfsacl3.NA_GROUP     // the group ID
-	ACLMask     ACLTag = nfsacl3.NA_CLASS_OBJ // the most that all but the owner and others have
-	ACLOther    ACLTag = nfsacl3.NA_OTHER_OBJ // everybody else
-)
-
 // bothLists is the mask that asks for, and sets, both lists: a server that is
 // sent one alone may take the other away.
 const bothLists = nfsacl3.NA_ACL | nfsacl3.NA_DFACL
 
-var _ ACLer = (*FS)(nil)
+var _ vfs.ACLer = (*FS)(nil)
 
 // getacl and setacl are results as do treats them.
 type getacl struct {
@@ -88,7 +51,7 @@ func (r *setacl) Stat() *nfs3.Nfsstat3 { return &r.status }
 
 // ACL is one GETACL of the NFS_ACL program, which servers have beside NFS on the
 // same port, if at all. One that has not is asked once.
-func (f *FS) ACL(ctx context.Context, h vfs.Handle) (acl ACL, err error) {
+func (f *FS) ACL(ctx context.Context, h vfs.Handle) (acl vfs.ACL, err error) {
 	if err := checkHandle(&h); err != nil {
 		return acl, err
 	}
@@ -106,7 +69,7 @@ func (f *FS) ACL(ctx context.Context, h vfs.Handle) (acl ACL, err error) {
 }
 
 // SetACL is one SETACL. More entries than the protocol carries are vfs.ErrInval.
-func (f *FS) SetACL(ctx context.Context, h vfs.Handle, acl ACL) error {
+func (f *FS) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
 	if err := f.mayChange(ctx); err != nil {
 		return err
 	}
@@ -140,16 +103,16 @@ func (f *FS) doACL(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3
 }
 
 // fromWire takes over a list whose entries all have flag set.
-func fromWire(list []nfsacl3.Aclent, flag int32) ([]ACLEntry, error) {
-	entries := make([]ACLEntry, 0, len(list))
+func fromWire(list []nfsacl3.Aclent, flag int32) ([]vfs.ACLEntry, error) {
+	entries := make([]vfs.ACLEntry, 0, len(list))
 	for _, w := range list {
-		e := ACLEntry{Tag: ACLTag(w.Type &^ flag), ID: w.Id, Perm: w.Perm}
+		e := vfs.ACLEntry{Tag: vfs.ACLTag(w.Type &^ flag), ID: w.Id, Perm: w.Perm}
 		switch {
-		case w.Type&flag != flag || !e.Tag.known() || int32(e.Tag) != w.Type&^flag:
+		case w.Type&flag != flag || !known(e.Tag) || int32(e.Tag) != w.Type&^flag:
 			return nil, untrue(nfsacl3.ACLPROC3_GETACL, "an entry of type %#x", w.Type)
 		case w.Perm&^7 != 0:
 			return nil, untrue(nfsacl3.ACLPROC3_GETACL, "an entry of rights %#x", w.Perm)
-		case e.Tag != ACLUser && e.Tag != ACLGroup:
+		case e.Tag != vfs.ACLUser && e.Tag != vfs.ACLGroup:
 			e.ID = 0 // some servers send the owner's
 		}
 		entries = append(entries, e)
@@ -157,9 +120,9 @@ func fromWire(list []nfsacl3.Aclent, flag int32) ([]ACLEntry, error) {
 	return entries, nil
 }
 
-func (t ACLTag) known() bool {
+func known(t vfs.ACLTag) bool {
 	switch t {
-	case ACLUserObj, ACLUser, ACLGroupObj, ACLGroup, ACLMask, ACLOther:
+	case vfs.ACLUserObj, vfs.ACLUser, vfs.ACLGroupObj, vfs.ACLGroup, vfs.ACLMask, vfs.ACLOther:
 		return true
 	}
 	return false
@@ -167,7 +130,7 @@ func (t ACLTag) known() bool {
 
 // toWire is a list on the wire: in the order of the tags, as servers want it,
 // and with a mask, without which Solaris takes none.
-func toWire(entries []ACLEntry, flag int32) []nfsacl3.Aclent {
+func toWire(entries []vfs.ACLEntry, flag int32) []nfsacl3.Aclent {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -176,14 +139,14 @@ func toWire(entries []ACLEntry, flag int32) []nfsacl3.Aclent {
 	for _, e := range entries {
 		list = append(list, nfsacl3.Aclent{Type: int32(e.Tag) | flag, Id: e.ID, Perm: e.Perm & 7})
 		switch e.Tag {
-		case ACLUser, ACLGroupObj, ACLGroup:
+		case vfs.ACLUser, vfs.ACLGroupObj, vfs.ACLGroup:
 			class |= e.Perm & 7
-		case ACLMask:
+		case vfs.ACLMask:
 			masked = true
 		}
 	}
 	if !masked {
-		list = append(list, nfsacl3.Aclent{Type: int32(ACLMask) | flag, Perm: class})
+		list = append(list, nfsacl3.Aclent{Type: int32(vfs.ACLMask) | flag, Perm: class})
 	}
 	slices.SortStableFunc(list, func(a, b nfsacl3.Aclent) int { return int(a.Type) - int(b.Type) })
 	return list

@@ -33,16 +33,16 @@ func TestACL(t *testing.T) {
 			return &nfsacl3.SETACL3res{}
 		},
 	}, v3.Options{})
-	want := v3.ACL{
-		Access: []v3.ACLEntry{
-			{Tag: v3.ACLOther, Perm: 0}, {Tag: v3.ACLUserObj, Perm: 7}, {Tag: v3.ACLGroupObj, Perm: 1},
-			{Tag: v3.ACLUser, ID: 42, Perm: 4},
+	want := vfs.ACL{
+		Access: []vfs.ACLEntry{
+			{Tag: vfs.ACLOther, Perm: 0}, {Tag: vfs.ACLUserObj, Perm: 7}, {Tag: vfs.ACLGroupObj, Perm: 1},
+			{Tag: vfs.ACLUser, ID: 42, Perm: 4},
 		},
-		Default: []v3.ACLEntry{
-			{Tag: v3.ACLUserObj, Perm: 6}, {Tag: v3.ACLGroupObj, Perm: 6}, {Tag: v3.ACLMask, Perm: 4}, {Tag: v3.ACLOther, Perm: 4},
+		Default: []vfs.ACLEntry{
+			{Tag: vfs.ACLUserObj, Perm: 6}, {Tag: vfs.ACLGroupObj, Perm: 6}, {Tag: vfs.ACLMask, Perm: 4}, {Tag: vfs.ACLOther, Perm: 4},
 		},
 	}
-	power, ok := vfs.As[v3.ACLer](st.fs)
+	power, ok := vfs.As[vfs.ACLer](st.fs)
 	if !ok {
 		t.Fatal("no power")
 	}
@@ -53,13 +53,13 @@ func TestACL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(got.Access, []v3.ACLEntry{
-		{Tag: v3.ACLUserObj, Perm: 7}, {Tag: v3.ACLUser, ID: 42, Perm: 4}, {Tag: v3.ACLGroupObj, Perm: 1},
-		{Tag: v3.ACLMask, Perm: 5}, {Tag: v3.ACLOther, Perm: 0},
+	if !slices.Equal(got.Access, []vfs.ACLEntry{
+		{Tag: vfs.ACLUserObj, Perm: 7}, {Tag: vfs.ACLUser, ID: 42, Perm: 4}, {Tag: vfs.ACLGroupObj, Perm: 1},
+		{Tag: vfs.ACLMask, Perm: 5}, {Tag: vfs.ACLOther, Perm: 0},
 	}) || !slices.Equal(got.Default, want.Default) {
 		t.Errorf("%+v", got)
 	}
-	many := v3.ACL{Access: make([]v3.ACLEntry, nfsacl3.NFS_ACL_MAX_ENTRIES+1)}
+	many := vfs.ACL{Access: make([]vfs.ACLEntry, nfsacl3.NFS_ACL_MAX_ENTRIES+1)}
 	if err := power.SetACL(t.Context(), handle(t, "dir"), many); !errors.Is(err, vfs.ErrInval) {
 		t.Errorf("too many entries: %v", err)
 	}
@@ -91,7 +91,7 @@ func TestNoACL(t *testing.T) {
 		if _, err := st.fs.ACL(t.Context(), handle(t, "file")); !errors.Is(err, vfs.ErrNotSupp) {
 			t.Errorf("%v", err)
 		}
-		if err := st.fs.SetACL(t.Context(), handle(t, "file"), v3.ACL{}); !errors.Is(err, vfs.ErrNotSupp) || errors.Is(err, vfs.ErrUnknownOutcome) {
+		if err := st.fs.SetACL(t.Context(), handle(t, "file"), vfs.ACL{}); !errors.Is(err, vfs.ErrNotSupp) || errors.Is(err, vfs.ErrUnknownOutcome) {
 			t.Errorf("%v", err)
 		}
 	}

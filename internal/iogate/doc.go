@@ -1,0 +1,2 @@
+// Package iogate bounds how many threads the disk may hold.
+package iogate
