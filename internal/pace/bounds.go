@@ -70,6 +70,16 @@ const (
 	maxRunDown = 6
 	maxMove    = 0.25
 
+	// restMove is a move of the centre, as a share, that is nothing: the limiter
+	// then stays at the centre for minRest windows, and after each further such
+	// trial for twice as many, up to maxRest. A server that changes is noticed all
+	// the same. peakGain is how much more the centre must let through than both
+	// sides of it to be the best there is.
+	restMove = 0.03
+	minRest  = 4
+	maxRest  = 16
+	peakGain = 1.03
+
 	// steep is the elasticity from which on goodput grows like the limit, if the
 	// price is exceeded by steepAbove as well; steepRun such trials in a row begin
 	// a search upwards. At steepest no queue is to be seen, and the base is taken

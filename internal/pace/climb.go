@@ -40,6 +40,9 @@ type climber struct {
 
 	// Hovering.
 	centre float64 // what the trials are about
+	rest   int     // windows to come at the centre, before the next trial
+	stay   int     // what rest was set to last
+	mid    float64 // the best goodput at the centre since the last trial; 0: not measured
 	trial  trial
 	usual  float64 // the cost of late
 	odd    int     // windows in a row above the usual (> 0) or below (< 0)
@@ -92,6 +95,7 @@ func (c *climber) settle(centre float64) {
 	c.state = hovering
 	c.centre = centre
 	c.usual, c.odd, c.run, c.steep = 0, 0, 0, 0
+	c.rest, c.stay = 0, 0
 	c.begin()
 }
 

@@ -30,6 +30,7 @@ func servers() []server {
 	return []server{
 		{"memory", 95, false, []service{{slots: 2, spent: about(60*time.Microsecond, 0.5)}}},
 		{"16 slots of 1 ms", 95, true, []service{{slots: 16, spent: about(ms, 0.2)}}},
+		{"16 slots of 1 ms, worse with a queue", 95, true, []service{{slots: 16, spent: about(ms, 0.2), worse: 0.1}}},
 		{"4 slots of 10 ms", 95, true, []service{{slots: 4, spent: about(10*ms, 0.05)}}},
 		{"4 slots of 10 ms, exactly", 95, true, []service{{slots: 4, spent: about(10*ms, 0)}}},
 		{"128 slots of 5 ms", 95, false, []service{{slots: 128, spent: about(5*ms, 0.05)}}},

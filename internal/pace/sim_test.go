@@ -12,7 +12,8 @@ type service struct {
 	from  time.Duration
 	slots int // calls served at once; the others queue, first come first
 	spent func(r *rand.Rand, bytes int) time.Duration
-	own   bool // each slot has a queue of its own, as disks have: a call may wait while another slot is free
+	worse float64 // a call takes by this share longer while another one waits
+	own   bool    // each slot has a queue of its own, as disks have: a call may wait while another slot is free
 }
 
 // about is a service time with a share of jitter, and never less than d.
@@ -219,7 +220,11 @@ func (w *world) serve(q int) {
 		k := w.queues[q][0]
 		w.queues[q] = w.queues[q][1:]
 		w.busy[q]++
-		w.after(s.spent(w.rnd, k.bytes), func() {
+		spent := s.spent(w.rnd, k.bytes)
+		if len(w.queues[q]) > 0 {
+			spent += time.Duration(s.worse * float64(spent))
+		}
+		w.after(spent, func() {
 			w.busy[q]--
 			w.calls--
 			w.serve(q)

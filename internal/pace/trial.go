@@ -33,7 +33,23 @@ func (c *climber) begin() {
 	low := min(clamp(c.centre*(1-spread)), MaxLimit-1)
 	high := max(clamp(c.centre*(1+spread)), low+1)
 	c.trial = trial{low: low, high: high, swapped: c.random&1 != 0}
-	c.limit = c.trial.limit()
+	c.mid = 0
+	if c.limit = c.trial.limit(); c.rest > 0 {
+		c.limit = clamp(c.centre)
+	}
+}
+
+// repose takes a window at the centre.
+func (c *climber) repose(s sample) {
+	if !s.used {
+		c.rest, c.stay = 0, 0
+		c.begin()
+		return
+	}
+	c.mid = max(c.mid, s.rate)
+	if c.rest--; c.rest == 0 {
+		c.limit = c.trial.limit()
+	}
 }
 
 // hover goes on with the trial, unless the server has changed.
@@ -48,6 +64,9 @@ func (c *climber) hover(s sample) {
 		return
 	case c.odd != 0:
 		return // this window does not count, and is measured again
+	case c.rest > 0:
+		c.repose(s)
+		return
 	}
 	t := &c.trial
 	if !s.used {
@@ -117,6 +136,9 @@ func (c *climber) judge(s sample) {
 		c.base *= 1 + baseCreep // no queue to be seen
 	}
 	price := c.price(s)
+	if c.mid > peakGain*max(t.rates[0], t.rates[1]) {
+		gain = price * width // both sides are worse
+	}
 	if c.calm > 0 || t.slack {
 		c.calm = max(c.calm-1, 0)
 		gain = min(gain, price*width)
@@ -155,6 +177,14 @@ func (c *climber) move(by float64) {
 	default:
 		c.run = 0
 	}
+	// Where a trial has changed little the next one would, too: it can wait, and
+	// longer each time.
+	if math.Abs(by) < restMove {
+		c.stay = min(max(2*c.stay, minRest), maxRest)
+	} else {
+		c.stay = 0
+	}
+	c.rest = c.stay
 	c.centre *= math.Exp(min(max(by, -maxMove), maxMove))
 	c.begin()
 }
