@@ -91,10 +91,21 @@ func (c *Client) try(pc *call) error {
 			return err
 		}
 	}
-	cc := pc.conn
+	pc.write()
+	return c.await(pc)
+}
+
+// write writes what stands in the queue, if that is the caller's duty.
+func (pc *call) write() {
 	if pc.writes {
-		cc.flushInCompany(pc)
+		pc.writes = false
+		pc.conn.flushInCompany(pc)
 	}
+}
+
+// await waits for the end of a try.
+func (c *Client) await(pc *call) error {
+	cc := pc.conn
 	for {
 		switch c.look(pc) {
 		case isOver:

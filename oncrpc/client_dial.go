@@ -33,11 +33,16 @@ func (c *Client) join(pc *call) (ok bool, doubtful *clientConn) {
 	return true, nil
 }
 
+// anew forgets the try before.
+func (pc *call) anew() {
+	pc.wrote, pc.finished, pc.claimed, pc.err = false, false, false, nil
+	pc.sentAt, pc.resent, pc.unheard = 0, pc.sent, false
+}
+
 // enlist begins a try: it puts pc in the queue of a connection, and waits until
 // there is one.
 func (c *Client) enlist(pc *call) error {
-	pc.wrote, pc.finished, pc.claimed, pc.err = false, false, false, nil
-	pc.sentAt, pc.resent, pc.unheard = 0, pc.sent, false
+	pc.anew()
 	var last error
 	for tries := 0; ; {
 		if err := pc.ctx.Err(); err != nil {

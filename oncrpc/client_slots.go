@@ -2,6 +2,7 @@ package oncrpc
 
 import (
 	"context"
+	"time"
 
 	"github.com/nfsbox/nfsbox/xdr"
 )
@@ -13,8 +14,6 @@ func (c *Client) open(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appe
 		return nil, err
 	}
 	began := c.moment()
-	bulkArgs, _ := args.(xdr.BulkArgs)
-	bulkRes, _ := res.(xdr.BulkResult)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.inFlight+c.promised >= maxInFlight {
@@ -22,15 +21,21 @@ func (c *Client) open(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appe
 			return nil, err
 		}
 	}
+	return c.issue(ctx, began, p, auth, args, res), nil
+}
+
+// issue is open where a slot is free. Client.mu is held.
+func (c *Client) issue(ctx context.Context, began time.Duration, p *xdr.Proc, auth Auth, args xdr.Appender, res xdr.Unmarshaler) *call {
 	pc := c.takeSlot()
 	pc.counters = c.counters(p)
 	pc.ctx, pc.proc, pc.auth, pc.args, pc.res = ctx, p, auth, args, res
-	pc.bulkArgs, pc.bulkRes = bulkArgs, bulkRes
-	pc.bulky = bulkRes != nil || (bulkArgs != nil && len(bulkArgs.Bulk()) > inlineBulk)
+	pc.bulkArgs, _ = args.(xdr.BulkArgs)
+	pc.bulkRes, _ = res.(xdr.BulkResult)
+	pc.bulky = pc.bulkRes != nil || (pc.bulkArgs != nil && len(pc.bulkArgs.Bulk()) > inlineBulk)
 	pc.began, pc.deadline, pc.wait = began, began+c.patience, c.o.Timeout
 	c.stats.Calls++
 	c.join(pc)
-	return pc, nil
+	return pc
 }
 
 // takeSlot takes the next number whose slot is free. Client.mu is held.
@@ -87,15 +92,19 @@ func (c *Client) promise() {
 	}
 }
 
-// done gives the slot back. Its number will not come again before all others
-// have, so that a late reply finds nobody.
+// done ends a call.
 func (c *Client) done(pc *call, err error) {
-	if pc.counters != nil {
-		pc.counters.observe(pc)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.forget(pc, err)
+}
+
+// forget counts a call that has ended, and gives its slot back. Its number will
+// not come again before all others have, so that a late reply finds nobody.
+// Client.mu is held.
+func (c *Client) forget(pc *call, err error) {
 	if pc.counters != nil {
+		pc.counters.observe(pc)
 		pc.counters.count(pc, err)
 	}
 	c.slots[pc.xid%slotCount] = nil

@@ -17,7 +17,8 @@ type gate struct {
 	queue    queue
 	window   window
 	climb    climber
-	deaf     int // replies to come that are of calls from before the last cut
+	short    bool // who joined with many calls last was not let in with all of them
+	deaf     int  // replies to come that are of calls from before the last cut
 	smooth   time.Duration
 	waits    uint64
 	backOffs uint64
@@ -43,6 +44,19 @@ func (g *gate) join() *waiter {
 	}
 	g.waits++
 	return g.queue.push()
+}
+
+// joinMany admits as many as n more calls that need not wait.
+func (g *gate) joinMany(n int) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.queue.head != nil {
+		return 0
+	}
+	room := max(g.limit-g.inFlight, 0)
+	g.short = n > room
+	g.inFlight += min(n, room)
+	return min(n, room)
 }
 
 // admitted takes back the waiter of a call that has taken its token.
@@ -81,6 +95,25 @@ func (g *gate) leave(took time.Duration, bytes int, o Outcome) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inFlight--
+	g.learn(took, bytes, o)
+	g.admit()
+}
+
+// leaveMany is leave for calls that were under way together. They end one by one
+// as far as is seen from here, but none of them made room for others.
+func (g *gate) leaveMany(ends []End) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inFlight--
+	for _, e := range ends {
+		g.learn(e.Took, e.Bytes, e.Outcome)
+	}
+	g.inFlight -= len(ends) - 1
+	g.admit()
+}
+
+// learn takes in how a call has ended.
+func (g *gate) learn(took time.Duration, bytes int, o Outcome) {
 	old, deaf := g.window.skip > 0, g.deaf > 0
 	if old {
 		g.window.skip--
@@ -96,7 +129,6 @@ func (g *gate) leave(took time.Duration, bytes int, o Outcome) {
 	case o == Timeout && !deaf && !g.fixed:
 		g.cut(timeoutCut)
 	}
-	g.admit()
 }
 
 // measure adds a reply to the window, and sets the next limit if the window is
@@ -107,7 +139,7 @@ func (g *gate) measure(took time.Duration, bytes int) {
 		w.start(g.now(), g.limit)
 		return
 	}
-	if !w.add(load{g.limit, g.inFlight, g.queue.head != nil}, took, bytes) {
+	if !w.add(load{g.limit, g.inFlight, g.queue.head != nil || g.short}, took, bytes) {
 		return
 	}
 	now := g.now()

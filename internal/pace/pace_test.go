@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -256,5 +257,45 @@ func BenchmarkEnterLeave(b *testing.B) {
 			b.Fatal(err)
 		}
 		l.Leave(Read, time.Millisecond, 4096, OK)
+	}
+}
+
+// TestEnterMany: many calls enter as far as there is room, wait for one place if
+// there is none, and leave together.
+func TestEnterMany(t *testing.T) {
+	l := New(Options{Max: [Classes]int{8, 8, 8}})
+	enter := func(n, want int) {
+		t.Helper()
+		if got, err := l.EnterMany(t.Context(), Metadata, n); got != want || err != nil {
+			t.Errorf("%d of %d let in, %v; want %d", got, n, err, want)
+		}
+	}
+	enter(5, 5)
+	enter(5, 3)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n, err := l.EnterMany(ctx, Metadata, 5); n != 0 || err == nil {
+		t.Errorf("%d let in, %v, with a context that has ended", n, err)
+	}
+	done := make(chan int)
+	go func() {
+		n, err := l.EnterMany(t.Context(), Metadata, 4)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- n
+	}()
+	for l.Snapshot()[Metadata].Waiting == 0 {
+		runtime.Gosched()
+	}
+	l.LeaveMany(Metadata, make([]End, 5))
+	if n := <-done; n < 1 || n > 4 {
+		t.Errorf("%d let in after a wait", n)
+	} else {
+		l.LeaveMany(Metadata, make([]End, n))
+	}
+	l.LeaveMany(Metadata, make([]End, 3))
+	if s := l.Snapshot()[Metadata]; s.InFlight != 0 || s.Waiting != 0 {
+		t.Errorf("left behind: %+v", s)
 	}
 }

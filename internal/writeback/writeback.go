@@ -95,6 +95,23 @@ func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr
 	return attr, err
 }
 
+// GetAttrs is GetAttr of many.
+func (f *FS) GetAttrs(ctx context.Context, hs []vfs.Handle, want vfs.Mask, attrs []vfs.Attr, errs []error) {
+	for _, h := range hs {
+		if err := f.drain(ctx, h); err != nil {
+			// Whose error it is comes out one by one.
+			for i, h := range hs {
+				attrs[i], errs[i] = f.GetAttr(ctx, h, want)
+			}
+			return
+		}
+	}
+	vfs.GetAttrs(ctx, f.inner, hs, want, attrs, errs)
+	for i, h := range hs {
+		f.grow(h, &attrs[i])
+	}
+}
+
 // drain sends what is dirty in h.
 func (f *FS) drain(ctx context.Context, h vfs.Handle) error {
 	if n := f.s.node(h); n != nil {

@@ -73,6 +73,7 @@ type shared struct {
 	views   map[string]*FS // by credential
 
 	getattrs pool[getattrCall]
+	manies   pool[getattrsCall]
 	lookups  pool[lookupCall]
 	accesses pool[accessCall]
 	reads    pool[readCall]

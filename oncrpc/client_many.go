@@ -1,0 +1,153 @@
+package oncrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// Exchange is one of the calls of [Client.CallMany]: what goes out, and what
+// came of it.
+type Exchange struct {
+	Proc *xdr.Proc
+	Auth Auth
+	Args xdr.Appender
+	Res  xdr.Unmarshaler
+
+	Reply Reply // as Call returns it
+	Err   error
+
+	pc   *call
+	over bool // Reply and Err are what they will be
+}
+
+// CallMany makes all calls at once and returns when the last is over. Each is
+// what [Client.Call] would have made of it, with a Reply of its own to release;
+// they may be answered, and executed, in any order.
+//
+// One goroutine that has many calls to make is served best by this: they leave
+// in one write, and no other goroutine is woken for a reply. When fewer slots are
+// free than there are calls, those that have one go first.
+func (c *Client) CallMany(ctx context.Context, xs []Exchange) {
+	for len(xs) > 0 {
+		n := c.openMany(ctx, xs)
+		c.exchangeMany(xs[:n])
+		xs = xs[n:]
+	}
+}
+
+// openMany opens the first of xs, as many as there are slots for, and returns how
+// many; at least one, for which it waits. What cannot be opened has its Err.
+func (c *Client) openMany(ctx context.Context, xs []Exchange) int {
+	first := &xs[0]
+	if first.pc, first.Err = c.openFirst(ctx, first); first.Err != nil {
+		return 1
+	}
+	began := c.moment()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 1
+	for ; n < len(xs) && n < maxBatch && c.inFlight+c.promised < maxInFlight; n++ {
+		x := &xs[n]
+		if x.Err = x.Auth.check(); x.Err != nil {
+			x.Err = fmt.Errorf("oncrpc: %v: %w: %w", x.Proc, ErrNotSent, x.Err)
+			continue
+		}
+		x.pc = c.issue(ctx, began, x.Proc, x.Auth, x.Args, x.Res)
+	}
+	return n
+}
+
+func (c *Client) openFirst(ctx context.Context, x *Exchange) (*call, error) {
+	err := x.Auth.check()
+	var pc *call
+	if err == nil {
+		pc, err = c.open(ctx, x.Proc, x.Auth, x.Args, x.Res)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("oncrpc: %v: %w: %w", x.Proc, ErrNotSent, err)
+	}
+	return pc, nil
+}
+
+// exchangeMany is exchange for all that were opened: it sends them, and then waits
+// for one after the other. While the first waits it reads, and so the replies of
+// all others come in. Those that are to be tried again are so together.
+func (c *Client) exchangeMany(xs []Exchange) {
+	for again := true; again; {
+		c.sendMany(xs)
+		again = false
+		for i := range xs {
+			x := &xs[i]
+			if x.pc == nil || x.pc.conn == nil {
+				continue
+			}
+			err := c.await(x.pc)
+			switch {
+			case err == nil:
+				x.Reply, x.Err = x.pc.result()
+				x.over = true
+			case c.again(x.pc, err):
+				again = true
+			default:
+				x.fail(err)
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range xs {
+		if x := &xs[i]; x.pc != nil {
+			c.forget(x.pc, x.Err)
+			x.pc, x.over = nil, false
+		}
+	}
+}
+
+// fail ends a call that has got no reply.
+func (x *Exchange) fail(err error) { x.Err, x.over = x.pc.failure(err), true }
+
+// sendMany begins a try of each call that is not over, in as few writes as it can.
+// Afterwards those that stand on no connection are over.
+func (c *Client) sendMany(xs []Exchange) {
+	var away error // there is no connection to be had
+	for i := range xs {
+		x := &xs[i]
+		if x.pc == nil || x.over || x.pc.conn != nil || c.joinNow(x.pc) {
+			continue
+		}
+		writeMany(xs[:i]) // nobody is to wait for them while this one waits
+		for x.pc.conn == nil && !x.over {
+			err := away
+			if err == nil {
+				err = c.enlist(x.pc)
+			}
+			if errors.Is(err, ErrNoConnection) {
+				away = err
+			}
+			if err != nil && !c.again(x.pc, err) {
+				x.fail(err)
+			}
+		}
+	}
+	writeMany(xs)
+}
+
+// joinNow begins a try if there is a connection for it.
+func (c *Client) joinNow(pc *call) bool {
+	pc.anew()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ok, _ := c.join(pc)
+	return ok
+}
+
+func writeMany(xs []Exchange) {
+	for i := range xs {
+		if pc := xs[i].pc; pc != nil && pc.conn != nil {
+			pc.write()
+		}
+	}
+}
