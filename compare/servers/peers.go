@@ -92,13 +92,19 @@ LOG { Default_Log_Level = EVENT; }
 `
 
 // ganeshaScript gives nfs-ganesha the rpcbind that it wants, in a network of its
-// own, and becomes it.
+// own, and ends both when it is told to.
 const ganeshaScript = `
 mount -t tmpfs tmpfs /run && mkdir -p /run/ganesha /run/rpcbind || exit 1
 mount -t tmpfs tmpfs /var/lib/nfs && mkdir -p /var/lib/nfs/ganesha || exit 1
-unshare -n sh -c 'ip link set lo up; exec setpriv --pdeathsig KILL rpcbind -f -w' &
+unshare -n sh -c 'ip link set lo up; exec rpcbind -f -w' &
+rpcbind=$!
+trap 'kill $ganesha $rpcbind; wait' TERM
 for i in $(seq 100); do [ -S /run/rpcbind.sock ] && break; sleep 0.1; done
-exec ganesha.nfsd -F -L "$1/log" -f "$1/conf" -p "$1/pid"`
+ganesha.nfsd -F -L "$1/log" -f "$1/conf" -p "$1/pid" &
+ganesha=$!
+echo $ganesha >"$1/ganesha"
+wait $ganesha
+kill $rpcbind; wait`
 
 func ganesha(ctx context.Context, home, export string) (*server, error) {
 	dir, err := os.MkdirTemp(home, "ganesha")
@@ -113,10 +119,21 @@ func ganesha(ctx context.Context, home, export string) (*server, error) {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, "unshare", "-m", "sh", "-c", ganeshaScript, "ganesha", dir)
-	return begin(cmd, nfs, mount, export, func() bool {
+	s, err := begin(cmd, nfs, mount, export, func() bool {
 		log, err := os.ReadFile(filepath.Join(dir, "log"))
 		return err == nil && strings.Contains(string(log), "NFS SERVER INITIALIZED")
 	})
+	if err != nil {
+		return nil, err
+	}
+	pid, err := os.ReadFile(filepath.Join(dir, "ganesha"))
+	if err == nil {
+		s.pid, err = strconv.Atoi(strings.TrimSpace(string(pid)))
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
 }
 
 func unfs3(ctx context.Context, home, export, unfsd string) (*server, error) {
@@ -141,7 +158,7 @@ func unfs3(ctx context.Context, home, export, unfsd string) (*server, error) {
 
 // begin starts a server whose process is the command's.
 func begin(cmd *exec.Cmd, nfs, mount int, export string, up func() bool) (*server, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
