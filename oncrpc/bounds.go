@@ -169,10 +169,10 @@ const (
 
 	// DefaultMaxRequestBytes is how much memory requests may take, all
 	// connections together and requests up to smallRecord left out. At the
-	// bound connections with large requests are not read, but for one, which
-	// may take what its record needs. Buffers come in powers of two, so that
-	// what the process holds can be twice as much.
-	DefaultMaxRequestBytes = 256 << 20
+	// bound connections with large requests are not read; those of a client
+	// that has its share, 1/clientShare of it all, are not either.
+	DefaultMaxRequestBytes = 192 << 20
+	clientShare            = 2
 
 	// DefaultIdleTimeout closes a connection that has neither sent a request
 	// nor waited for a reply for so long. Six minutes is what Linux nfsd does.
@@ -198,6 +198,10 @@ const (
 	// on to theirs, so it is small.
 	serverReadBuffer = 8 << 10
 
+	// holdReplies is how long a call may take for its reply to wait until the
+	// worker has nothing left to do.
+	holdReplies = 50 * time.Microsecond
+
 	// inlineReply is the size up to which an encoded reply is copied into the
 	// write; a longer one is written from its own buffer.
 	inlineReply = 4096
@@ -211,4 +215,57 @@ const (
 	// accept: out of descriptors, most likely, and some may come back.
 	acceptPauseMin = 5 * time.Millisecond
 	acceptPauseMax = time.Second
+)
+
+// Bounds of the reply cache: the defaults of [ReplyCacheOptions] and what has
+// none.
+const (
+	// DefaultRepliesPerClient and DefaultKeepReplies are what is remembered of
+	// one client: its last replies, and all that are so young. Beyond both the
+	// oldest go. A client in trouble asks again for minutes, but after a minute
+	// of silence it has connected anew and asked again many times.
+	DefaultRepliesPerClient = 4096
+	DefaultKeepReplies      = 60 * time.Second
+
+	// DefaultReplyBytes is the memory of all replies together. Above it the
+	// clients with most lose their oldest ones, however young; and a share of
+	// 1/trimShare more than needed, so that it does not happen at each call.
+	DefaultReplyBytes = 64 << 20
+	trimShare         = 256
+
+	// maxRememberedReply is the longest reply that is remembered. A longer one
+	// is not, and its call executed anew when it is repeated: what must not be
+	// executed twice has short answers.
+	maxRememberedReply = 64 << 10
+
+	// maxReplyClients is how many clients are known. Above it the one that has
+	// left longest ago is forgotten; those with connections are not.
+	maxReplyClients = 4096
+	maxClientName   = 255
+
+	// replyOverhead is what a remembered reply takes beside its bytes, and
+	// replySlack how much longer than twice the reply a buffer may be that is
+	// used again for it. slabSize is how many are allocated at once, maxSpare how
+	// many of a client's are kept to be used again, and evictAtOnce how many one
+	// new reply may drive out: a client that comes back after its replies have
+	// aged does not wait for all of them to go.
+	replyOverhead = 192
+	replySlack    = 64
+	slabSize      = 32
+	maxSpare      = 2 * slabSize
+	evictAtOnce   = 4
+)
+
+// Bounds of RPC over datagrams.
+const (
+	// maxDatagram is the longest datagram taken; what is longer is cut by the
+	// system, and no call. maxDatagramReply is the longest reply: a longer one
+	// becomes SYSTEM_ERR.
+	maxDatagram      = 64 << 10
+	maxDatagramReply = 65507 // what UDP over IPv4 carries
+
+	// maxDatagramCalls is how many calls of one packet connection may be under
+	// way. At the bound it is not read, and the system drops what it has no
+	// room for; clients of datagrams ask again.
+	maxDatagramCalls = 64
 )

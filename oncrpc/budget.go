@@ -1,46 +1,93 @@
 package oncrpc
 
-import "sync"
+import (
+	"math/bits"
+	"slices"
+	"sync"
+)
 
 // budget bounds the memory of requests that are being received or held, over
 // all connections.
 //
-// A request takes from it as it arrives, so that a sender who announces much
-// and sends nothing holds nothing. But then requests half received could hold
-// everything and all wait for more. So one of them at a time may overdraw the
-// budget, up to the longest record: it can always be completed, executed and
-// given back. Those that hold something already come before those that begin.
+// A request takes what it may come to need all at once, before it grows beyond
+// smallRecord: nobody waits who holds something, so that whatever has begun can
+// be completed, executed and given back. Where requests wait, clients take
+// turns; and no client, on however many connections, holds more than its share.
+// One who begins many requests and completes none keeps out himself.
 type budget struct {
-	mu        sync.Mutex
-	free      int64 // below zero while overdrawn
-	overdrawn *allowance
-	started   []*allowance // who wait, in order, holding something already
-	fresh     []*allowance // who wait, in order, holding nothing
+	limit   int64
+	mu      sync.Mutex
+	free    int64
+	clients map[string]*debtor
+	turn    []*debtor // those with requests that wait
+}
+
+// debtor is one client at a budget; guarded by budget.mu.
+type debtor struct {
+	name  string
+	users int // connections, and datagrams
+	held  int64
+	queue []*allowance // who wait
 }
 
 // allowance is what one request holds of a budget.
 type allowance struct {
+	by    *debtor
 	held  int64
 	want  int64         // with ready: what it waits for
 	ready chan struct{} // closed when that was given
 }
 
-// take raises what a holds to n bytes, and waits until that is possible. It
-// answers false if stop is closed before.
-func (b *budget) take(a *allowance, n int64, stop <-chan struct{}) bool {
+// newBudget returns a budget of limit bytes, or of more if a client's share of it
+// were less than the longest record needs.
+func newBudget(limit int64, longest int) *budget {
+	limit = max(limit, clientShare*room(longest))
+	return &budget{limit: limit, free: limit, clients: make(map[string]*debtor)}
+}
+
+// room is the memory that a record of n bytes takes: buffers come in powers of
+// two.
+func room(n int) int64 { return 1 << bits.Len(uint(max(n, 1)-1)) }
+
+// join returns the client of that name, who is known until leave.
+func (b *budget) join(name string) *debtor {
 	b.mu.Lock()
-	more := n - a.held
-	if more <= 0 || b.fits(a, more) {
-		b.give(a, max(more, 0))
+	defer b.mu.Unlock()
+	d := b.clients[name]
+	if d == nil {
+		d = &debtor{name: name}
+		b.clients[name] = d
+	}
+	d.users++
+	return d
+}
+
+func (b *budget) leave(d *debtor) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if d.users--; d.users == 0 {
+		delete(b.clients, d.name)
+	}
+}
+
+// take gives n bytes to a, which holds none, or so many already, and waits until
+// that is possible. It answers false if stop is closed before.
+func (b *budget) take(d *debtor, a *allowance, n int64, stop <-chan struct{}) bool {
+	if a.held >= n {
+		return true
+	}
+	b.mu.Lock()
+	a.by, a.want = d, n
+	if len(b.turn) == 0 && b.fits(d, n) {
+		b.give(a)
 		b.mu.Unlock()
 		return true
 	}
-	a.want, a.ready = more, make(chan struct{})
-	if a.held > 0 {
-		b.started = append(b.started, a)
-	} else {
-		b.fresh = append(b.fresh, a)
+	a.ready = make(chan struct{})
+	if d.queue = append(d.queue, a); len(d.queue) == 1 {
+		b.turn = append(b.turn, d)
 	}
+	b.serve()
 	b.mu.Unlock()
 	select {
 	case <-a.ready:
@@ -49,8 +96,11 @@ func (b *budget) take(a *allowance, n int64, stop <-chan struct{}) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.started = without(b.started, a)
-	b.fresh = without(b.fresh, a)
+	if i := slices.Index(d.queue, a); i >= 0 {
+		d.queue = slices.Delete(d.queue, i, i+1)
+		b.settle(d)
+		b.serve() // it may have stood in somebody's way
+	}
 	return false
 }
 
@@ -62,66 +112,61 @@ func (b *budget) put(a *allowance) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.free += a.held
+	a.by.held -= a.held
 	a.held = 0
-	if b.overdrawn == a {
-		b.overdrawn = nil
-	}
-	b.started = b.serve(b.started)
-	if len(b.started) == 0 {
-		b.fresh = b.serve(b.fresh)
-	}
+	b.serve()
 }
 
-// fits reports whether a may have more bytes now; whoever waits already goes
-// first. b.mu is held.
-func (b *budget) fits(a *allowance, more int64) bool {
-	if a == b.overdrawn {
-		return true
-	}
-	if a.held == 0 {
-		return more <= b.free && len(b.started) == 0 && len(b.fresh) == 0
-	}
-	return len(b.started) == 0 && b.affords(a, more)
+// fits reports whether d may have n bytes more. b.mu is held.
+func (b *budget) fits(d *debtor, n int64) bool {
+	return n <= b.free && d.held+n <= b.limit/clientShare
 }
 
-// affords is fits without the queue: b.mu is held.
-func (b *budget) affords(a *allowance, more int64) bool {
-	return more <= b.free || (a.held > 0 && b.overdrawn == nil)
+// give moves to a what it wants. b.mu is held.
+func (b *budget) give(a *allowance) {
+	b.free -= a.want
+	a.by.held += a.want
+	a.held = a.want
 }
 
-// give moves more bytes to a. b.mu is held.
-func (b *budget) give(a *allowance, more int64) {
-	if more > b.free {
-		b.overdrawn = a
-	}
-	b.free -= more
-	a.held += more
-}
-
-// serve gives to the first of queue what they wait for, and answers the rest.
-func (b *budget) serve(queue []*allowance) []*allowance {
-	for len(queue) > 0 && b.affords(queue[0], queue[0].want) {
-		a := queue[0]
-		b.give(a, a.want)
-		close(a.ready)
-		queue[0] = nil
-		queue = queue[1:]
-	}
-	return queue
-}
-
-func without(queue []*allowance, a *allowance) []*allowance {
-	for i, o := range queue {
-		if o == a {
-			return append(queue[:i], queue[i+1:]...)
+// serve gives to those who wait, in turn. A client at the end of its share lets
+// the next one pass; one for whom too little is free does not, or the small ones
+// would keep out the large for ever. b.mu is held.
+func (b *budget) serve() {
+	for i := 0; i < len(b.turn); {
+		d := b.turn[i]
+		a := d.queue[0]
+		if a.want > b.free {
+			return
 		}
+		if !b.fits(d, a.want) {
+			i++
+			continue
+		}
+		b.give(a)
+		close(a.ready)
+		d.queue[0] = nil
+		d.queue = d.queue[1:]
+		b.turn = append(slices.Delete(b.turn, i, i+1), d)
+		b.settle(d)
+		i = 0
 	}
-	return queue
 }
 
-// held is how many bytes are out.
-func (b *budget) outstanding(limit int64) int64 {
+// settle takes d out of the turn if none of its requests waits. b.mu is held.
+func (b *budget) settle(d *debtor) {
+	if len(d.queue) > 0 {
+		return
+	}
+	d.queue = nil
+	if i := slices.Index(b.turn, d); i >= 0 {
+		b.turn = slices.Delete(b.turn, i, i+1)
+	}
+}
+
+// outstanding is how many bytes are out.
+func (b *budget) outstanding() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return limit - b.free
+	return b.limit - b.free
 }

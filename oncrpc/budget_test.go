@@ -1,96 +1,168 @@
 package oncrpc
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 )
 
-// TestBudget has many requests grow in steps at once. All get what they need,
-// and never hold more together than the budget and one longest record.
+// idle checks that a budget has everything back.
+func (b *budget) idle(t *testing.T) {
+	t.Helper()
+	if b.outstanding() != 0 || len(b.turn) != 0 || len(b.clients) != 0 {
+		t.Errorf("left over: %+v", b)
+	}
+}
+
+// TestBudget has many requests of some clients at once, some of which give up.
+// All others get what they need; never is more out than there is, nor more than
+// its share with one client.
 func TestBudget(t *testing.T) {
-	const limit, longest, workers = 100, 60, 40
-	b := budget{free: limit}
+	const limit, longest, workers, clients = 100, 32, 40, 3
+	b := newBudget(limit, longest)
 	var out, most atomic.Int64
+	var per [clients]atomic.Int64
+	gone := make(chan struct{})
+	close(gone)
 	var wg sync.WaitGroup
 	for g := range workers {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(2, uint64(g)))
 			for range 300 {
+				d := b.join(fmt.Sprint(g % clients))
 				var a allowance
-				for n := int64(0); n < longest && rnd.IntN(4) > 0; {
-					n = min(n+1+rnd.Int64N(longest/2), longest)
-					before := a.held
-					if !b.take(&a, n, nil) || a.held != n {
-						t.Errorf("asked for %d, holds %d", n, a.held)
-						return
+				var stop chan struct{}
+				if rnd.IntN(4) == 0 {
+					stop = gone
+				}
+				n := 1 + rnd.Int64N(longest)
+				if b.take(d, &a, n, stop) {
+					if now := per[g%clients].Add(n); now > limit/clientShare {
+						t.Errorf("a client holds %d", now)
 					}
-					now := out.Add(n - before)
+					now := out.Add(n)
 					for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
 					}
+					if !b.take(d, &a, n/2, nil) || a.held != n {
+						t.Errorf("holds %d of %d", a.held, n)
+					}
+					out.Add(-n)
+					per[g%clients].Add(-n)
+				} else if stop == nil {
+					t.Error("nothing was given to one who waits")
 				}
-				out.Add(-a.held)
 				b.put(&a)
+				b.leave(d)
 			}
 		})
 	}
 	wg.Wait()
-	if most.Load() > limit+longest {
+	if most.Load() > limit {
 		t.Errorf("%d bytes were out at once", most.Load())
 	}
-	if b.outstanding(limit) != 0 || b.overdrawn != nil || len(b.started)+len(b.fresh) != 0 {
-		t.Errorf("left over: %+v", &b)
-	}
+	b.idle(t)
 }
 
 // TestBudgetOrder looks at who waits for whom, and at who stops waiting.
 func TestBudgetOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := budget{free: 100}
-		var first, second, third, small allowance
-		if !b.take(&first, 60, nil) || !b.take(&second, 40, nil) {
-			t.Fatal("no room in an empty budget")
-		}
+		b := newBudget(100, 1)
 		var got []string
 		var mu sync.Mutex
-		take := func(name string, a *allowance, n int64, stop chan struct{}) {
+		all := make(map[string]*allowance)
+		take := func(name string, n int64, stop chan struct{}) {
+			a := &allowance{}
+			all[name] = a
+			d := b.join(name[:1])
 			go func() {
-				ok := b.take(a, n, stop)
+				if !b.take(d, a, n, stop) {
+					name += " left"
+					b.leave(d)
+				}
 				mu.Lock()
 				defer mu.Unlock()
-				if !ok {
-					name += " left"
-				}
 				got = append(got, name)
 			}()
 			synctest.Wait()
 		}
-		stop := make(chan struct{})
-		take("small", &small, 1, stop)        // waits: nothing is free
-		take("first", &first, 100, nil)       // overdraws
-		take("third", &third, 10, nil)        // waits behind small
-		take("second", &second, 50, nil)      // waits: one may overdraw
-		take("first again", &first, 110, nil) // goes on overdrawing
-		close(stop)
-		synctest.Wait()
-		b.put(&first) // second holds something and comes before third
-		synctest.Wait()
-		b.put(&second)
-		b.put(&third)
-		b.put(&small)
-		want := []string{"first", "first again", "small left", "second", "third"}
-		if len(got) != len(want) {
-			t.Fatalf("order %q", got)
+		put := func(name string) {
+			d := all[name].by
+			b.put(all[name])
+			b.leave(d)
 		}
-		for i := range want {
-			if got[i] != want[i] && i != 3 && i != 4 { // these two are served together
-				t.Errorf("order %q, want %q", got, want)
+		expect := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("%q were served, want %q", got, want)
+			}
+			got = nil
+		}
+		stop := make(chan struct{})
+		take("a1", 50, nil)
+		take("a2", 10, nil) // waits: a has its share
+		take("a3", 1, stop) // waits behind a2
+		take("b1", 40, nil) // passes by
+		expect("a1", "b1")
+		take("c1", 20, nil) // waits: 10 are free
+		take("d1", 5, nil)  // waits behind c1
+		take("c2", 5, nil)
+		expect()
+		close(stop)
+		expect("a3 left")
+		put("b1")
+		expect("c1", "c2", "d1") // a2 still has to wait
+		put("a1")
+		expect("a2")
+		take("b2", 45, nil)
+		take("b3", 10, nil) // waits, at the end of b's share
+		take("e1", 30, nil) // waits: 15 are free
+		expect("b2")
+		put("c1") // 35 are free
+		expect("e1")
+		for _, name := range []string{"b2", "a2", "c2", "d1", "e1"} {
+			put(name)
+		}
+		expect("b3")
+		put("b3")
+		b.idle(t)
+	})
+}
+
+// TestBudgetTurns: who begins many requests delays the others by one of them.
+func TestBudgetTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(2, 1)
+		greedy, modest := b.join("greedy"), b.join("modest")
+		var held [20]allowance
+		done := 0
+		for i := range held {
+			go func() {
+				b.take(greedy, &held[i], 1, nil)
+				done++
+			}()
+		}
+		synctest.Wait()
+		for i := range 5 {
+			var a allowance
+			if !b.take(modest, &a, 1, nil) || done != 1 {
+				t.Fatalf("turn %d: %d of the others are served", i, done)
+			}
+			b.put(&a)
+		}
+		for range held {
+			for i := range held {
+				synctest.Wait()
+				b.put(&held[i])
 			}
 		}
-		if b.outstanding(100) != 0 {
-			t.Errorf("%d bytes lost", b.outstanding(100))
-		}
+		b.leave(greedy)
+		b.leave(modest)
+		b.idle(t)
 	})
 }

@@ -84,12 +84,29 @@
 //
 // # The server
 //
-// Each connection has a goroutine that reads, each call one that runs its
-// handler. Back pressure is not reading: a connection with too many calls under
-// way, or whose request finds no room in the server's budget of bytes, is left
-// alone until there is room. A buffer grows with what has arrived, not with what
-// was announced. A client that sends a request too slowly, or does not take its
-// replies, loses its connection, and nobody else loses anything.
+// Each connection has a goroutine that reads, and workers that run its handlers:
+// one as long as no handler blocks, and always another on its way while there is
+// something left to do (see server_work.go). What was read at once is thus
+// answered at once, in one write, and a handler that blocks holds up nobody.
+// Back pressure is not reading: a connection with too many calls under way, or
+// whose request finds no room in the server's budget of bytes, is left alone
+// until there is room. A request takes what it may need all at once, clients
+// take turns, and none has more than its share. A buffer grows with what has
+// arrived, not with what was announced. A client that sends a request too slowly,
+// or does not take its replies, loses its connection, and nobody else loses
+// anything.
+//
+// Datagrams ([Server.ServePacket]) are served by the same handlers, a call each.
+//
+// # Once
+//
+// A [ReplyCache] remembers the replies of the procedures that [Service].Once
+// names. Such a call, once begun, is finished even if its connection is lost; a
+// retransmission joins it, or gets the reply that was remembered, on the newest
+// connection that has asked. A call whose connection is lost before it has begun
+// is not executed at all. This is at most once in the life of the cache, which
+// [ReplyCache.Save] prolongs over a planned restart; after a crash a
+// retransmission is a new call.
 //
 // # Locks
 //
@@ -97,9 +114,11 @@
 // connections. It is held for a few instructions and never while reading,
 // writing, dialing, encoding or logging. What only the reader or the writer of a
 // connection touches needs no lock: there is one of each at a time, and the duty
-// passes from one to the next under Client.mu. At the server, the order is Server.mu before
-// serverConn.mu; budget.mu stands alone. No lock is held while a handler, an
-// option's function or a Releaser runs.
+// passes from one to the next under Client.mu. At the server, the order is
+// Server.mu before serverConn.mu; budget.mu stands alone. In the reply cache it
+// is ReplyCache.mu before replyClient.mu; neither is held while a reply is put in
+// a queue. No lock is held while a handler, an option's function or a Releaser
+// runs.
 //
 // # Neighbours
 //

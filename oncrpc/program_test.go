@@ -206,7 +206,7 @@ func newService() *service {
 func (s *service) service() Service {
 	return Service{Program: testDescriptor(), Handlers: []Handler{
 		nil, s.echo, s.read, s.write, s.onceOnly, s.wait, s.fail,
-	}}
+	}, Once: []bool{procWrite: true, procOnce: true, procFail: true}}
 }
 
 func (s *service) echo(_ context.Context, c *Call) error {

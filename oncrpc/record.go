@@ -124,6 +124,15 @@ func (r *recordReader) bytes() int {
 	return r.size + r.frags*markBytes
 }
 
+// most is how long the record may become: the sum of its fragments, unless more
+// are to follow.
+func (r *recordReader) most() int {
+	if r.last {
+		return r.size
+	}
+	return r.max
+}
+
 // fill makes n bytes stand in buf.
 func (r *recordReader) fill(n int) error {
 	for r.w-r.r < n {
@@ -214,7 +223,8 @@ func (r *recordReader) skip() error {
 	}
 }
 
-// admitter is asked before a buffer grows by n bytes.
+// admitter is asked before a buffer grows beyond smallRecord, for a record that
+// may become n bytes long.
 type admitter interface{ admit(n int) error }
 
 // rest reads what is left of the record behind the bytes in b, closes the
@@ -230,8 +240,8 @@ func (r *recordReader) rest(pool *bufpool.Pool, b *bufpool.Buffer, a admitter) (
 		have := len(b.B)
 		if have == cap(b.B) {
 			want := min(have+r.left, max(have*growFactor, smallRecord))
-			if a != nil {
-				if err := a.admit(want); err != nil {
+			if a != nil && want > smallRecord {
+				if err := a.admit(r.most()); err != nil {
 					return b, err
 				}
 			}

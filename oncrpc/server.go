@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/bufpool"
@@ -18,17 +17,23 @@ import (
 // Service is one version of a program and what serves it: Handlers[i] serves
 // Program.Procs[i]. A procedure with a nil handler, or beyond the end of
 // Handlers, is answered PROC_UNAVAIL; procedure 0 always answers.
+//
+// Once[i] says that a second execution of Program.Procs[i] could do harm: with a
+// [ReplyCache] it is executed once, and a retransmission gets the same reply.
 type Service struct {
 	Program  *xdr.Program
 	Handlers []Handler
+	Once     []bool // may be shorter than Handlers
 }
 
-// Handler serves one call. It runs in a goroutine of its own, replies at most
-// once, and returns nil if it has, or if the answer is void. Otherwise it
+// Handler serves one call. It may block without holding up others, replies at
+// most once, and returns nil if it has, or if the answer is void. Otherwise it
 // returns an error: what says that the arguments were no good (see
 // [ErrGarbageArgs]) is answered GARBAGE_ARGS, an [*AuthError] is a denial,
 // [ErrDrop] is no reply at all, and anything else, or a panic, is SYSTEM_ERR and
-// goes to the log. ctx ends when the connection is lost or the server closed.
+// goes to the log. ctx ends when the server is closed, or the connection is lost;
+// but for the procedures that a [ReplyCache] covers the connection does not
+// matter, and what has begun is finished.
 type Handler func(ctx context.Context, c *Call) error
 
 // ServerOptions bounds a server. Zero values are the defaults of the constants
@@ -37,7 +42,7 @@ type ServerOptions struct {
 	MaxConns        int   // connections at once
 	MaxRecord       int   // bytes of a request
 	MaxCallsPerConn int   // calls of one connection under way
-	MaxRequestBytes int64 // bytes of requests of all connections; at least MaxRecord
+	MaxRequestBytes int64 // memory of the requests of all connections; enough for two of MaxRecord at least
 	IdleTimeout     time.Duration
 	HeadTimeout     time.Duration
 	WriteTimeout    time.Duration
@@ -53,6 +58,14 @@ type ServerOptions struct {
 	// one that is protected. Without it such probes are denied, and clients go
 	// on in the clear if they may.
 	Secure func(net.Conn) (net.Conn, error)
+	// Replies remembers the replies of the procedures that are Once. nil: they
+	// are executed as often as they are asked for. Servers that follow each
+	// other may share one.
+	Replies *ReplyCache
+	// Observe, if set, is called for each call that took Slow or longer, from
+	// the goroutine that served it, when its reply is on its way.
+	Observe func(Slow)
+	Slow    time.Duration
 	// Log receives what no client can be told: panics of handlers, their
 	// errors that became SYSTEM_ERR, failing listeners. nil discards.
 	Log *slog.Logger
@@ -64,7 +77,7 @@ func (o *ServerOptions) defaults() {
 	o.MaxConns = cmp.Or(o.MaxConns, DefaultMaxConns)
 	o.MaxRecord = cmp.Or(o.MaxRecord, DefaultMaxRecord)
 	o.MaxCallsPerConn = cmp.Or(o.MaxCallsPerConn, DefaultMaxCallsPerConn)
-	o.MaxRequestBytes = max(cmp.Or(o.MaxRequestBytes, DefaultMaxRequestBytes), int64(o.MaxRecord))
+	o.MaxRequestBytes = cmp.Or(o.MaxRequestBytes, DefaultMaxRequestBytes)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
 	o.HeadTimeout = cmp.Or(o.HeadTimeout, DefaultHeadTimeout)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
@@ -79,8 +92,9 @@ type Server struct {
 	o        ServerOptions
 	services []binding
 	pool     bufpool.Pool
-	budget   budget
+	budget   *budget
 	calls    sync.Pool // of *Call
+	epoch    time.Time // when its clock began
 	ctx      context.Context
 	stop     context.CancelFunc
 	wg       sync.WaitGroup // a count for each connection; added to under mu, before ending
@@ -90,29 +104,7 @@ type Server struct {
 	ending    bool
 	listeners map[net.Listener]struct{}
 	conns     map[*serverConn]struct{}
-}
-
-type serverCounters struct {
-	accepted, evicted, refused, calls, denied, failed, dropped, panics atomic.Uint64
-	bytesIn, bytesOut                                                  atomic.Uint64
-}
-
-// ServerStats are counters of a server. All but Conns, RequestBytes and Buffers
-// only grow.
-type ServerStats struct {
-	Accepted     uint64 // connections
-	Evicted      uint64 // connections closed to make room for others
-	Refused      uint64 // connections closed at once, for want of room or by NewConn
-	Calls        uint64 // calls read, answered in whatever way
-	Denied       uint64 // calls answered MSG_DENIED
-	Failed       uint64 // calls answered with an accept_stat other than SUCCESS
-	Dropped      uint64 // calls whose handler wanted no reply
-	Panics       uint64 // handlers that panicked
-	BytesIn      uint64
-	BytesOut     uint64
-	Conns        int   // open now
-	RequestBytes int64 // of MaxRequestBytes, taken now
-	Buffers      int   // lent out: the connections' read buffers, requests, replies
+	packets   map[*packetConn]struct{}
 }
 
 // NewServer returns a server of services. It is an error if two of them are the
@@ -123,8 +115,8 @@ func NewServer(services []Service, o ServerOptions) (*Server, error) {
 		if s.Program == nil {
 			return nil, fmt.Errorf("oncrpc: service %d has no program", i)
 		}
-		if len(s.Handlers) > len(s.Program.Procs) {
-			return nil, fmt.Errorf("oncrpc: %s has %d procedures and %d handlers", s.Program.Name, len(s.Program.Procs), len(s.Handlers))
+		if n := max(len(s.Handlers), len(s.Once)); n > len(s.Program.Procs) {
+			return nil, fmt.Errorf("oncrpc: %s has %d procedures and %d handlers", s.Program.Name, len(s.Program.Procs), n)
 		}
 		for _, t := range services[:i] {
 			if s.Program.Number == t.Program.Number && s.Program.Version == t.Program.Version {
@@ -134,12 +126,14 @@ func NewServer(services []Service, o ServerOptions) (*Server, error) {
 	}
 	s := &Server{
 		o:         o,
-		budget:    budget{free: o.MaxRequestBytes},
+		epoch:     time.Now(),
+		budget:    newBudget(o.MaxRequestBytes, o.MaxRecord),
 		listeners: make(map[net.Listener]struct{}),
 		conns:     make(map[*serverConn]struct{}),
+		packets:   make(map[*packetConn]struct{}),
 	}
 	for _, svc := range services {
-		s.services = append(s.services, binding{svc, make([]atomic.Int32, len(svc.Program.Procs))})
+		s.services = append(s.services, binding{svc, make([]meter, len(svc.Program.Procs))})
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s, nil
@@ -286,28 +280,16 @@ func (s *Server) end(how func(*serverConn)) error {
 	for sc := range s.conns {
 		how(sc)
 	}
-	return errors.Join(errs...)
-}
-
-// Stats returns the server's counters.
-func (s *Server) Stats() ServerStats {
-	s.mu.Lock()
-	conns := len(s.conns)
-	s.mu.Unlock()
-	n := &s.stats
-	return ServerStats{
-		Accepted: n.accepted.Load(), Evicted: n.evicted.Load(), Refused: n.refused.Load(),
-		Calls: n.calls.Load(), Denied: n.denied.Load(), Failed: n.failed.Load(),
-		Dropped: n.dropped.Load(), Panics: n.panics.Load(),
-		BytesIn: n.bytesIn.Load(), BytesOut: n.bytesOut.Load(),
-		Conns: conns, RequestBytes: s.budget.outstanding(s.o.MaxRequestBytes), Buffers: s.pool.Outstanding(),
+	for p := range s.packets {
+		p.halt()
 	}
+	return errors.Join(errs...)
 }
 
 // binding is a service at work.
 type binding struct {
 	Service
-	hints []atomic.Int32 // by procedure: how long its replies get
+	meters []meter // by procedure
 }
 
 // find returns the service and the index of the procedure that a call asks for,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/bufpool"
@@ -25,26 +24,40 @@ type Call struct {
 	Local  net.Addr
 	State  any // of the connection, from NewConn
 
-	sc        *serverConn
+	s         *Server
+	to        route           // where the call came from
 	rec       *bufpool.Buffer // the request
+	arrived   time.Duration   // on the server's clock
 	allowance allowance
 	handler   Handler
-	hint      *atomic.Int32 // of the procedure; nil: it has none
+	meter     *meter // of the procedure; nil: it has none
+	once      once
 	reply     answered
 }
 
-func (s *Server) newCall(sc *serverConn) *Call {
+// route leads back to where a call came from: a connection, or a datagram.
+type route interface {
+	// context is that of handlers. It ends when no reply can get there any more.
+	context() context.Context
+	// enqueue takes a call's reply, or none, and with it the call is over.
+	enqueue(answered)
+	// flush sends what was enqueued, or sees to it that somebody does.
+	flush()
+}
+
+// newCall returns a call that came by to, and still needs its request.
+func (s *Server) newCall(to route) *Call {
 	c, _ := s.calls.Get().(*Call)
 	if c == nil {
 		c = &Call{}
 	}
-	c.sc, c.Remote, c.Local, c.State = sc, sc.remote, sc.local, sc.state
+	c.s, c.to = s, to
 	return c
 }
 
 // free gives back the request and what it held.
 func (c *Call) free() {
-	s := c.sc.s
+	s := c.s
 	c.rec.Release()
 	s.budget.put(&c.allowance)
 	*c = Call{}
@@ -54,65 +67,106 @@ func (c *Call) free() {
 // start looks at the head of a request and has it answered. An error means that
 // the connection cannot go on; c is used up in any case.
 func (sc *serverConn) start(c *Call) error {
-	s := sc.s
-	s.stats.calls.Add(1)
-	c.Args.Reset(c.rec.B)
-	var h callHead
-	err := h.decode(&c.Args)
-	if err != nil && !isDenial(err) {
+	c.arrived = sc.arrived
+	proc, err := c.decode()
+	if err != nil && !isAnswer(err) {
 		c.free()
 		return err
 	}
-	c.XID, c.Auth, c.Verf = h.xid, h.cred, h.verf
-	if err == nil && h.cred.Flavor == AuthTLS {
-		return sc.startTLS(c, h.proc)
+	if err == nil && c.Auth.Flavor == AuthTLS {
+		return sc.startTLS(c, proc)
 	}
-	if err == nil {
-		err = c.bind(h.prog, h.vers, h.proc)
-	}
-	sc.begun()
 	if err != nil || c.handler == nil {
+		sc.begun()
 		c.conclude(err)
 		return nil
 	}
-	go c.run()
+	if c.once.is {
+		c.once.client, c.once.serial = sc.client, sc.serial
+	}
+	sc.begin(c)
 	return nil
+}
+
+// decode consumes the head of the request and finds the procedure. An error that
+// is no answer is a message that is no call.
+func (c *Call) decode() (proc uint32, err error) {
+	c.s.stats.calls.Add(1)
+	c.Args.Reset(c.rec.B)
+	var h callHead
+	err = h.decode(&c.Args)
+	if err != nil && !isDenial(err) {
+		return 0, err
+	}
+	c.XID, c.Auth, c.Verf = h.xid, h.cred, h.verf
+	if err == nil && h.cred.Flavor != AuthTLS {
+		err = c.bind(h.prog, h.vers, h.proc)
+	}
+	return h.proc, err
 }
 
 // bind finds the procedure's handler. Procedure 0 needs none.
 func (c *Call) bind(prog, vers, proc uint32) error {
-	svc, i, err := c.sc.s.find(prog, vers, proc)
+	svc, i, err := c.s.find(prog, vers, proc)
 	if err != nil {
 		return err
 	}
 	if i >= 0 {
-		c.Proc, c.hint = &svc.Program.Procs[i], &svc.hints[i]
+		c.Proc, c.meter = &svc.Program.Procs[i], &svc.meters[i]
 	}
 	if i >= 0 && i < len(svc.Handlers) {
 		c.handler = svc.Handlers[i]
 	}
+	c.once.is = i >= 0 && i < len(svc.Once) && svc.Once[i]
 	if c.handler == nil && proc != 0 {
 		return &AcceptError{Stat: ProcUnavail}
 	}
 	return nil
 }
 
-// run is the goroutine of one call. A handler may end it (runtime.Goexit), as
-// one does whose thread has become unusable.
-func (c *Call) run() {
-	sc, err := c.sc, errExited
+// run executes a call. It answers by which route the reply will leave once that
+// is flushed, and how long the call took. A handler may end the goroutine
+// (runtime.Goexit), as one does whose thread has become unusable.
+func (c *Call) run() (to route, took time.Duration) {
+	s, ctx, err := c.s, c.to.context(), errExited
+	to = c.to
+	var began time.Duration
+	if s.o.Observe != nil {
+		began = s.clock()
+	}
+	if ctx.Err() != nil {
+		c.late()
+		return to, 0
+	}
+	if c.once.client != nil {
+		if !c.claim() {
+			return to, 0
+		}
+		// What has begun is finished, and remembered, whether or not the
+		// client is still there.
+		ctx = s.ctx
+	}
 	defer func() {
-		c.conclude(err)
-		sc.flush()
+		slow := Slow{Proc: c.Proc, Client: c.Remote, XID: c.XID, Waited: began - c.arrived}
+		exited := errors.Is(err, errExited)
+		to, took = c.conclude(err)
+		if slow.Took = took; s.o.Observe != nil && took >= s.o.Slow {
+			to.flush()
+			s.o.Observe(slow)
+		}
+		if exited {
+			to.flush()
+		}
 	}()
-	err = c.handle(sc.ctx)
+	err = c.handle(ctx)
+	return to, took
 }
 
 // handle runs the handler; a panic is an error like others.
 func (c *Call) handle(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.sc.s.stats.panics.Add(1)
+			c.s.stats.panics.Add(1)
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
@@ -120,12 +174,12 @@ func (c *Call) handle(ctx context.Context) (err error) {
 }
 
 // conclude turns what the handler has returned into the reply, frees the call
-// and puts the reply in the queue.
-func (c *Call) conclude(err error) {
-	sc := c.sc
+// and puts the reply in the queue. It answers by which route that will leave, and
+// how long the call took.
+func (c *Call) conclude(err error) (to route, took time.Duration) {
 	switch {
 	case errors.Is(err, ErrDrop):
-		sc.s.stats.dropped.Add(1)
+		c.s.stats.dropped.Add(1)
 		c.reply.drop()
 	case err != nil:
 		c.reply.drop()
@@ -133,17 +187,28 @@ func (c *Call) conclude(err error) {
 	case c.reply.buf == nil:
 		c.replyVoid()
 	}
+	took = c.measure(err)
+	to = c.to
+	var newer route
+	if c.once.memory != nil {
+		newer = c.settle(err)
+	}
 	// The request goes first: with the reply's leaving the call is over, and
 	// may have been the last that Close waits for.
 	reply := c.reply
 	c.free()
-	sc.enqueue(reply)
+	if newer != nil {
+		to.enqueue(answered{})
+		to = newer
+	}
+	to.enqueue(reply)
+	return to, took
 }
 
 // statusOf maps a handler's error, or the server's own, to what the client is
 // told.
 func (c *Call) statusOf(err error) error {
-	s := c.sc.s
+	s := c.s
 	if isAnswer(err) {
 		if isDenial(err) {
 			s.stats.denied.Add(1)

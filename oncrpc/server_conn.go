@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// serverConn is one connection of a server. Its goroutine reads calls and
-// starts a goroutine for each; replies gather in out, and whoever finds no
-// writer at work writes all that is there in one write.
+// serverConn is one connection of a server. Its goroutine reads calls, workers
+// execute them (see work); replies gather in out, and whoever finds no writer at
+// work writes all that is there in one write.
 type serverConn struct {
 	s             *Server
 	remote, local net.Addr
@@ -20,9 +20,13 @@ type serverConn struct {
 	ctx           context.Context // of the handlers
 	cancel        context.CancelFunc
 	stop          chan struct{} // closed when reading has to end
+	client        *replyClient  // nil: the server has no reply cache
+	serial        uint64        // rises from one connection to the next
+	debtor        *debtor       // the client at the server's budget
 
 	// The reader's.
 	r        recordReader
+	arrived  time.Duration // when the last bytes did, on the server's clock
 	secured  bool
 	deadline time.Time // of the record that is arriving; zero: none has begun
 
@@ -36,6 +40,10 @@ type serverConn struct {
 	out      *batch    // replies that wait
 	waiting  int       // how many
 	flushing bool
+	ready    []*Call // read, and not yet begun, from taken on
+	taken    int
+	pending  bool   // a worker is on its way
+	worker   func() // work; bound once, so that starting one does not allocate
 	spare    *batch // for out, while out is written
 }
 
@@ -43,7 +51,11 @@ func newServerConn(s *Server, nc net.Conn) *serverConn {
 	sc := &serverConn{s: s, nc: nc, remote: nc.RemoteAddr(), local: nc.LocalAddr(),
 		stop: make(chan struct{}), active: time.Now(), out: &batch{}, spare: &batch{}}
 	sc.fewer.L = &sc.mu
+	sc.worker = sc.work
 	sc.ctx, sc.cancel = context.WithCancel(s.ctx)
+	if s.o.Replies != nil {
+		sc.serial = s.o.Replies.serial.Add(1)
+	}
 	return sc
 }
 
@@ -52,6 +64,12 @@ func (sc *serverConn) serve() {
 	s := sc.s
 	defer s.wg.Done()
 	defer sc.cancel()
+	sc.debtor = s.budget.join(clientName(sc.remote))
+	defer s.budget.leave(sc.debtor)
+	if r := s.o.Replies; r != nil {
+		sc.client = r.client(sc.remote)
+		defer r.release(sc.client)
+	}
 	err := sc.open()
 	if err == nil {
 		window := s.pool.Get(serverReadBuffer)
@@ -134,6 +152,8 @@ func (sc *serverConn) await(n int) bool {
 	return sc.err == nil
 }
 
+func (sc *serverConn) context() context.Context { return sc.ctx }
+
 // over reports whether the connection has ended.
 func (sc *serverConn) over() bool {
 	sc.mu.Lock()
@@ -199,7 +219,7 @@ type serverSource serverConn
 // the reader itself has given.
 func (s *serverSource) Read(p []byte) (int, error) {
 	sc := (*serverConn)(s)
-	sc.flush()
+	sc.flushOwn()
 	for again := false; ; again = true {
 		nc, err := sc.setDeadline(again)
 		if err != nil {
@@ -208,6 +228,7 @@ func (s *serverSource) Read(p []byte) (int, error) {
 		n, err := nc.Read(p)
 		if n > 0 {
 			sc.s.stats.bytesIn.Add(uint64(n))
+			sc.arrived = sc.s.clock()
 			return n, nil
 		}
 		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -272,6 +293,7 @@ func (sc *serverConn) readCalls() error {
 			return ifEnd(err, errCutMessage)
 		}
 		c := sc.s.newCall(sc)
+		c.Remote, c.Local, c.State = sc.remote, sc.local, sc.state
 		rec := sc.s.pool.Get(min(sc.r.left, smallRecord))
 		rec.B = rec.B[:0]
 		var err error
@@ -286,17 +308,15 @@ func (sc *serverConn) readCalls() error {
 	}
 }
 
-// admit takes what a growing request needs from the server's budget, and gives
+// admit takes what a growing request may need from the server's budget, and gives
 // it new time: for what it waits here the sender is not to blame.
 func (c *Call) admit(n int) error {
-	if n <= smallRecord {
-		return nil
-	}
-	c.sc.flush()
-	if !c.sc.s.budget.take(&c.allowance, int64(n), c.sc.stop) {
+	sc := c.to.(*serverConn)
+	sc.flush()
+	if !sc.s.budget.take(sc.debtor, &c.allowance, room(n), sc.stop) {
 		return errDraining
 	}
-	c.sc.deadline = time.Time{}
+	sc.deadline = time.Time{}
 	return nil
 }
 

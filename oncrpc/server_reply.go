@@ -19,6 +19,14 @@ type answered struct {
 	owner Releaser        // of bulk
 }
 
+// length is how long the reply is, its record mark left out; 0: there is none.
+func (a *answered) length() int {
+	if a.buf == nil {
+		return 0
+	}
+	return len(a.buf.B) - markBytes + len(a.bulk)
+}
+
 // Reply encodes res as the call's results. It leaves when the handler has
 // returned. An error, of res or because there is a reply already, is what the
 // handler should return.
@@ -26,14 +34,14 @@ func (c *Call) Reply(res xdr.Appender) error {
 	if c.reply.buf != nil {
 		return errReplyTwice
 	}
-	b := c.begin(int(c.hint.Load()))
+	b := c.begin(int(c.meter.hint.Load()))
 	var err error
 	if b, err = res.AppendXDR(b); err == nil {
 		err = endRecord(b, 0, 0)
 	}
 	c.reply.buf.B = b
-	if n := int32(min(len(b), maxReplyHint)); n > c.hint.Load() {
-		c.hint.Store(n)
+	if n := int32(min(len(b), maxReplyHint)); n > c.meter.hint.Load() {
+		c.meter.hint.Store(n)
 	}
 	if err != nil {
 		c.reply.drop()
@@ -77,7 +85,7 @@ func (c *Call) replyBulk(res xdr.BulkArgs, bulk []byte, owner Releaser) error {
 // begin lends a buffer for a reply of about n bytes and fills in the head of an
 // accepted one.
 func (c *Call) begin(n int) []byte {
-	c.reply.buf = c.sc.s.pool.Get(n)
+	c.reply.buf = c.s.pool.Get(n)
 	return appendAccepted(beginRecord(c.reply.buf.B[:0]), c.XID, nil, Success)
 }
 
@@ -85,12 +93,12 @@ func (c *Call) begin(n int) []byte {
 func (c *Call) replyVoid() { c.short(c.begin(0)) }
 
 func (c *Call) replyError(err error) {
-	c.reply.buf = c.sc.s.pool.Get(0)
+	c.reply.buf = c.s.pool.Get(0)
 	c.short(appendError(beginRecord(c.reply.buf.B), c.XID, err))
 }
 
 func (c *Call) replyStartTLS() {
-	c.reply.buf = c.sc.s.pool.Get(0)
+	c.reply.buf = c.s.pool.Get(0)
 	c.short(appendAccepted(beginRecord(c.reply.buf.B), c.XID, startTLS[:], Success))
 }
 

@@ -1,0 +1,205 @@
+package oncrpc
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/bufpool"
+)
+
+// callKey is what makes two calls of one client the same.
+type callKey struct {
+	program, version, number uint32
+	xid                      uint32
+	hash                     uint64 // of arguments and credential
+}
+
+// asker is who gets the reply of a call under way: of those who have asked, the
+// one with the highest serial, which is the newest connection.
+type asker struct {
+	to     route
+	serial uint64
+}
+
+// remembered is a call under way, and then its reply.
+type remembered struct {
+	key    callKey
+	asker  asker       // under way: who gets the reply
+	joined bool        // under way: that is not who had it executed
+	reply  []byte      // the message; its room is used again
+	at     int64       // of the reply, in nanoseconds of Unix time
+	next   *remembered // the reply after this one, or the next free one
+}
+
+// replyClient is what a cache knows of one client. Clients share nothing that is
+// locked for each call.
+type replyClient struct {
+	cache *ReplyCache
+	name  string
+	size  atomic.Int64 // bytes of the replies; written under mu
+
+	users int       // guarded by ReplyCache.mu: connections, and calls in datagrams
+	left  time.Time // guarded by ReplyCache.mu: when the last of them did
+
+	mu            sync.Mutex // after ReplyCache.mu, before serverConn.mu
+	calls         map[callKey]*remembered
+	replies       int         // how many of them have been answered
+	oldest, newer *remembered // the replies in the order in which they were given
+	free          *remembered // to be used again
+	spare         int         // how many are free
+}
+
+func newReplyClient(r *ReplyCache, name string) *replyClient {
+	return &replyClient{cache: r, name: name, calls: make(map[callKey]*remembered)}
+}
+
+// verdict says what is to become of a call.
+type verdict int
+
+const (
+	execute verdict = iota
+	replay          // the reply is known
+	joined          // who executes the call will answer the asker
+	outrun          // so it is, but a newer connection gets the answer
+)
+
+// claim looks for a call. With execute comes its memory, which must be settled;
+// with replay the reply, a record in a buffer of pool; with joined the asker
+// before this one, if there is one, who will get no answer.
+func (m *replyClient) claim(k callKey, a asker, pool *bufpool.Pool) (verdict, *remembered, *bufpool.Buffer, route) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.calls[k]
+	switch {
+	case e == nil:
+		e = m.take()
+		e.key, e.asker = k, a
+		m.calls[k] = e
+		return execute, e, nil, nil
+	case e.asker.to == nil:
+		b := pool.Get(markBytes + len(e.reply))
+		b.B = append(beginRecord(b.B[:0]), e.reply...)
+		_ = endRecord(b.B, 0, 0) // fails above 2 GiB
+		return replay, nil, b, nil
+	case a.serial < e.asker.serial:
+		return outrun, nil, nil, nil
+	}
+	var before route
+	if e.joined {
+		before = e.asker.to
+	}
+	e.asker, e.joined = a, true
+	return joined, nil, nil, before
+}
+
+// settle ends a call that was claimed. What was answered, in these parts, is
+// remembered; without parts the call is forgotten. It returns who gets the
+// reply, if that is not who had the call executed.
+func (m *replyClient) settle(e *remembered, parts ...[]byte) route {
+	now := m.cache.o.Now().UnixNano()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var to route
+	if e.joined {
+		to = e.asker.to
+	}
+	e.asker, e.joined = asker{}, false
+	if len(parts) == 0 {
+		delete(m.calls, e.key)
+		m.give(e)
+		return to
+	}
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	if cap(e.reply) < n || cap(e.reply) > 2*n+replySlack {
+		e.reply = make([]byte, 0, n)
+	}
+	e.reply = e.reply[:0]
+	for _, p := range parts {
+		e.reply = append(e.reply, p...)
+	}
+	e.at = now
+	m.append(e)
+	for range evictAtOnce {
+		if m.replies <= m.cache.o.PerClient || time.Duration(now-m.oldest.at) <= m.cache.o.Keep {
+			break
+		}
+		m.pop(now)
+	}
+	return to
+}
+
+// append makes e the newest reply. m.mu is held.
+func (m *replyClient) append(e *remembered) {
+	if m.oldest == nil {
+		m.oldest = e
+	} else {
+		m.newer.next = e
+	}
+	m.newer = e
+	m.replies++
+	m.grow(e.cost())
+}
+
+// pop forgets the oldest reply. m.mu is held.
+func (m *replyClient) pop(now int64) {
+	e := m.oldest
+	r := m.cache
+	r.evicted.Add(1)
+	if m.replies <= r.o.PerClient || time.Duration(now-e.at) <= r.o.Keep {
+		r.evictedYoung.Add(1)
+	}
+	m.oldest = e.next
+	m.replies--
+	m.grow(-e.cost())
+	delete(m.calls, e.key)
+	m.give(e)
+}
+
+// evict forgets the oldest replies, to make room for n bytes; one at least.
+func (m *replyClient) evict(n int64, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for until := m.size.Load() - max(n, 1); m.replies > 0 && m.size.Load() > until; {
+		m.pop(now.UnixNano())
+	}
+}
+
+// grow counts n bytes more. m.mu is held.
+func (m *replyClient) grow(n int64) {
+	m.size.Add(n)
+	m.cache.bytes.Add(n)
+}
+
+// take returns a remembered for a new call; they are allocated in slabs. m.mu is
+// held.
+func (m *replyClient) take() *remembered {
+	if m.free == nil {
+		slab := make([]remembered, slabSize)
+		for i := range slab[1:] {
+			slab[i].next = &slab[i+1]
+		}
+		m.free, m.spare = &slab[0], slabSize
+	}
+	e := m.free
+	m.free, e.next = e.next, nil
+	m.spare--
+	return e
+}
+
+// give takes e back, to be used again. m.mu is held.
+func (m *replyClient) give(e *remembered) {
+	*e = remembered{reply: e.reply[:0]}
+	if m.spare >= maxSpare {
+		e.reply = nil
+		return
+	}
+	e.next, m.free = m.free, e
+	m.spare++
+}
+
+// cost is what a reply counts for.
+func (e *remembered) cost() int64 { return int64(cap(e.reply)) + replyOverhead }

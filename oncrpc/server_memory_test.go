@@ -1,0 +1,123 @@
+package oncrpc
+
+import (
+	"errors"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+)
+
+// resident is the memory that the process has taken from the system and not
+// given back.
+func resident() int64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.Sys - m.HeapReleased)
+}
+
+// trickle begins a WRITE of 1 MiB and goes on with a byte now and then until
+// stop is closed.
+func trickle(nc net.Conn, begun []byte, stop <-chan struct{}) {
+	_, err := nc.Write(begun) // blocks while the server does not read
+	for tick := time.NewTicker(100 * time.Millisecond); err == nil; {
+		select {
+		case <-stop:
+			tick.Stop()
+			return
+		case <-tick.C:
+			_, err = nc.Write([]byte{0})
+		}
+	}
+}
+
+// TestServerTrickle has 2,000 connections send 1 MiB each, as slowly as they can,
+// and another client that works. It is served in time, and memory stays where it
+// belongs. Where the slow ones are one client, that holds for large calls, too.
+func TestServerTrickle(t *testing.T) {
+	const limit = 512 << 20
+	conns := 2000
+	if raceEnabled {
+		conns = 400 // the detector takes its own time and memory
+	}
+	for _, k := range []struct {
+		name    string
+		clients int
+		room    int64
+		calls   func(*testing.T, *Client) error
+	}{
+		{"one client", 1, DefaultMaxRequestBytes / clientShare, func(t *testing.T, c *Client) error {
+			return errors.Join(callEcho(t.Context(), c, procEcho, "prompt"), writeBulk(t, c, 1<<20-100))
+		}},
+		{"eight clients", 8, DefaultMaxRequestBytes, func(t *testing.T, c *Client) error {
+			return callEcho(t.Context(), c, procEcho, "prompt")
+		}},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			_, srv, c := pair(t, ServerOptions{HeadTimeout: time.Minute}, ClientOptions{})
+			defer trickles(t, c.addr(t), conns, k.clients)()
+			waitFor(t, "the requests", func() bool {
+				st := srv.Stats()
+				return st.Conns == conns && st.RequestBytes > k.room-room(1<<20)
+			})
+			var most, slowest = int64(0), time.Duration(0)
+			for range 20 {
+				start := time.Now()
+				if err := k.calls(t, c); err != nil {
+					t.Fatal(err)
+				}
+				slowest = max(slowest, time.Since(start))
+				most = max(most, resident())
+				if n := srv.Stats().RequestBytes; n > DefaultMaxRequestBytes {
+					t.Fatalf("%d bytes of requests", n)
+				}
+			}
+			t.Logf("%d MiB at most, %v a call", most>>20, slowest)
+			if most > limit && !raceEnabled {
+				t.Errorf("%d MiB in use", most>>20)
+			}
+			if slowest > 2*time.Second {
+				t.Errorf("another client waited %v", slowest)
+			}
+		})
+	}
+}
+
+// trickles has so many connections of so many clients begin and not end. It
+// returns what ends them.
+func trickles(t *testing.T, to string, conns, clients int) func() {
+	begun := append(words(lastFragment|1<<20), message(1, procWrite, words(0, 1<<20-60))...)
+	begun = append(begun, make([]byte, 100<<10)...)
+	stop := make(chan struct{})
+	var all []net.Conn
+	var wg sync.WaitGroup
+	end := func() {
+		close(stop)
+		for _, nc := range all {
+			_ = nc.Close() // nothing hangs on it
+		}
+		wg.Wait()
+	}
+	for i := range conns {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(i%clients))}}
+		nc, err := d.DialContext(t.Context(), "tcp", to)
+		if err != nil {
+			end()
+			t.Skipf("no %d connections of %d clients on this system: %v", conns, clients, err)
+		}
+		all = append(all, nc)
+		wg.Go(func() { trickle(nc, begun, stop) })
+	}
+	return end
+}
+
+// addr is where c's server is.
+func (c *Client) addr(t *testing.T) string {
+	nc, err := c.o.Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = nc.Close() }() // nothing hangs on it
+	return nc.RemoteAddr().String()
+}

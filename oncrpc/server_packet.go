@@ -1,0 +1,205 @@
+package oncrpc
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// packetConn is a socket of datagrams: each is one call, or one reply (RFC 5531,
+// section 5 leaves it to the caller to ask again).
+type packetConn struct {
+	s       *Server
+	pc      net.PacketConn
+	stop    chan struct{} // closed when reading has to end
+	running chan struct{} // holds a token for each call under way
+}
+
+// datagram leads back to where a call in a datagram came from.
+type datagram struct {
+	p      *packetConn
+	remote net.Addr
+	client *replyClient // released with the call, as is the debtor
+	debtor *debtor      // nil: the call is small
+	state  any
+	opened bool // state is for EndConn
+}
+
+// ServePacket answers calls that come in datagrams to pc, as UDP clients send
+// them, until Shutdown or Close, which close pc; it then returns ErrServerClosed.
+// A pc that fails for good ends it, too. The services are those of connections,
+// and so is the reply cache. NewConn and EndConn are called for each call, since
+// no datagram says that it was the last. What is no call gets no answer.
+func (s *Server) ServePacket(pc net.PacketConn) error {
+	p := &packetConn{s: s, pc: pc, stop: make(chan struct{}), running: make(chan struct{}, maxDatagramCalls)}
+	if !s.trackPackets(p) {
+		return errors.Join(ErrServerClosed, pc.Close())
+	}
+	defer s.wg.Done()
+	err := p.serve()
+	for range cap(p.running) {
+		p.running <- struct{}{} // replies of calls under way still leave
+	}
+	s.mu.Lock()
+	delete(s.packets, p)
+	s.mu.Unlock()
+	if closing := pc.Close(); closing != nil && !errors.Is(closing, net.ErrClosed) {
+		err = errors.Join(err, closing)
+	}
+	return err
+}
+
+func (s *Server) trackPackets(p *packetConn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ending {
+		s.packets[p] = struct{}{}
+		s.wg.Add(1)
+	}
+	return !s.ending
+}
+
+// halt ends reading; Server.mu is held. It may be called more than once.
+func (p *packetConn) halt() {
+	select {
+	case <-p.stop:
+	default:
+		close(p.stop)
+	}
+	_ = p.pc.SetReadDeadline(past) // a socket that is closed is not read any more either
+}
+
+// serve reads calls and starts them.
+func (p *packetConn) serve() error {
+	s := p.s
+	window := s.pool.Get(maxDatagram)
+	defer window.Release()
+	for pause := time.Duration(0); ; {
+		select {
+		case p.running <- struct{}{}:
+		case <-p.stop:
+			return ErrServerClosed
+		}
+		n, from, err := p.pc.ReadFrom(window.B)
+		if err == nil {
+			pause = 0
+			s.stats.bytesIn.Add(uint64(n))
+			p.take(window.B[:n], from)
+			continue
+		}
+		<-p.running
+		switch {
+		case s.closing():
+			return ErrServerClosed
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("oncrpc: socket %v: %w", p.pc.LocalAddr(), err)
+		}
+		pause = min(max(2*pause, acceptPauseMin), acceptPauseMax)
+		s.o.Log.Error("reading a datagram failed, trying again", "socket", p.pc.LocalAddr(), "err", err, "pause", pause)
+		if !s.sleep(pause) {
+			return ErrServerClosed
+		}
+	}
+}
+
+// take begins to serve one datagram. It holds a token, which its call gives back.
+func (p *packetConn) take(msg []byte, from net.Addr) {
+	s := p.s
+	d := &datagram{p: p, remote: from}
+	c := s.newCall(d)
+	c.arrived = s.clock()
+	if len(msg) > smallRecord {
+		d.debtor = s.budget.join(clientName(from))
+		if !s.budget.take(d.debtor, &c.allowance, room(len(msg)), p.stop) {
+			msg = nil // too late to begin
+		}
+	}
+	c.rec = s.pool.Get(len(msg))
+	copy(c.rec.B, msg)
+	_, err := c.decode()
+	if err != nil && !isAnswer(err) || msg == nil {
+		c.free()
+		d.enqueue(answered{})
+		return
+	}
+	if err == nil && c.Auth.Flavor == AuthTLS {
+		// RFC 9289 has TLS on streams alone.
+		err = &DeniedError{Stat: AuthRejected, Auth: AuthRejectedCred}
+	}
+	if err != nil || c.handler == nil {
+		c.conclude(err)
+		return
+	}
+	if s.o.NewConn != nil {
+		if d.state, err = s.o.NewConn(from, p.pc.LocalAddr()); err != nil {
+			s.stats.refused.Add(1)
+			c.conclude(ErrDrop)
+			return
+		}
+		d.opened = true
+	}
+	c.Remote, c.Local, c.State = from, p.pc.LocalAddr(), d.state
+	if r := s.o.Replies; r != nil && c.once.is {
+		d.client = r.client(from)
+		c.once.client, c.once.serial = d.client, r.serial.Add(1)
+	}
+	go func() {
+		to, _ := c.run()
+		to.flush()
+	}()
+}
+
+func (d *datagram) context() context.Context { return d.p.s.ctx }
+
+// flush has nothing to do: each reply leaves by itself.
+func (d *datagram) flush() {}
+
+// enqueue sends the reply, if there is one. That it could not be sent is counted,
+// and no more: it may have been made to fail by whoever forged the datagram.
+func (d *datagram) enqueue(a answered) {
+	s := d.p.s
+	if a.buf != nil {
+		if err := d.send(&a); err != nil {
+			s.stats.unsent.Add(1)
+		}
+	}
+	a.drop()
+	if d.opened && s.o.EndConn != nil {
+		s.o.EndConn(d.state)
+	}
+	if d.client != nil {
+		s.o.Replies.release(d.client)
+	}
+	if d.debtor != nil {
+		s.budget.leave(d.debtor)
+	}
+	<-d.p.running
+}
+
+// send writes the reply as one datagram. The client is told of one that is too
+// long.
+func (d *datagram) send(a *answered) error {
+	s := d.p.s
+	if a.length() > maxDatagramReply {
+		xid := binary.BigEndian.Uint32(a.buf.B[markBytes:])
+		a.drop()
+		a.buf = s.pool.Get(0)
+		a.buf.B = appendError(beginRecord(a.buf.B[:0]), xid, &AcceptError{Stat: SystemErr})
+		s.stats.failed.Add(1)
+	}
+	msg := a.buf.B[markBytes:]
+	if a.bulk != nil {
+		whole := s.pool.Get(a.length())
+		defer whole.Release()
+		msg = append(append(append(whole.B[:0], a.buf.B[markBytes:a.at]...), a.bulk...), a.buf.B[a.at:]...)
+	}
+	if err := d.p.pc.SetWriteDeadline(time.Now().Add(s.o.WriteTimeout)); err != nil {
+		return err
+	}
+	n, err := d.p.pc.WriteTo(msg, d.remote)
+	s.stats.bytesOut.Add(uint64(n))
+	return err
+}

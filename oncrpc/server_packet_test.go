@@ -1,0 +1,311 @@
+package oncrpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"reflect"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// startPackets serves s in datagrams, and answers where.
+func startPackets(t *testing.T, s *service, o ServerOptions) (*Server, net.Addr) {
+	t.Helper()
+	noLeaks(t)
+	checkPool(t, s)
+	later := &xdr.Program{Name: "TEST_V7", Number: testProgram, Version: 7}
+	srv, err := NewServer([]Service{s.service(), {Program: later}}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- srv.ServePacket(pc) }()
+	t.Cleanup(func() {
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; !errors.Is(err, ErrServerClosed) {
+			t.Errorf("ServePacket returned %v", err)
+		}
+		if st := srv.Stats(); st.Buffers != 0 || st.RequestBytes != 0 {
+			t.Errorf("server left things behind: %+v", st)
+		}
+		if _, err := pc.WriteTo(nil, pc.LocalAddr()); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("the socket is not closed: %v", err)
+		}
+	})
+	return srv, pc.LocalAddr()
+}
+
+// packetClient is a socket on which a test speaks for itself.
+type packetClient struct {
+	t  *testing.T
+	nc net.Conn
+}
+
+func dialPacket(t *testing.T, to net.Addr) *packetClient {
+	t.Helper()
+	nc, err := net.Dial("udp", to.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = nc.Close() }) // nothing hangs on it
+	if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return &packetClient{t, nc}
+}
+
+func (p *packetClient) send(msg []byte) {
+	p.t.Helper()
+	if _, err := p.nc.Write(msg); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// reply is what the next datagram says.
+func (p *packetClient) reply() (uint32, []byte, error) {
+	p.t.Helper()
+	buf := make([]byte, 64<<10)
+	n, err := p.nc.Read(buf)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	d := xdr.NewDecoder(buf[:n])
+	xid := d.Uint32()
+	_, err = decodeReply(&d)
+	return xid, d.Rest(), err
+}
+
+// TestPacketAnswers sends what the streams are sent: each is answered likewise,
+// or not at all.
+func TestPacketAnswers(t *testing.T) {
+	_, addr := startPackets(t, newService(), ServerOptions{})
+	p := dialPacket(t, addr)
+	for _, c := range hostileCalls {
+		p.send(c.msg)
+		if !errors.Is(c.want, errCloses) {
+			xid, _, err := p.reply()
+			if xid != 1 || !reflect.DeepEqual(err, c.want) {
+				t.Errorf("%s: answer to %d is %v, want %v", c.name, xid, err, c.want)
+			}
+		}
+		p.send(message(2, procEcho, str("still there")))
+		if xid, got, err := p.reply(); xid != 2 || err != nil || !bytes.Equal(got, str("still there")) {
+			t.Fatalf("%s: then the answer to %d is %q, %v", c.name, xid, got, err)
+		}
+	}
+}
+
+// TestPacketSizes: what fits into a datagram is served, with bulk and without;
+// what does not is an error.
+func TestPacketSizes(t *testing.T) {
+	srv, addr := startPackets(t, newService(), ServerOptions{})
+	p := dialPacket(t, addr)
+	for _, n := range []int{0, 100, inlineBulk + 1, 9000, 60000} {
+		text := make([]byte, n)
+		pattern(text, uint32(n))
+		p.send(message(1, procEcho, xdr.AppendOpaque(nil, text)))
+		if _, got, err := p.reply(); err != nil || !bytes.Equal(got, xdr.AppendOpaque(nil, text)) {
+			t.Errorf("echo of %d: %d bytes, %v", n, len(got), err)
+		}
+		p.send(message(1, procRead, words(uint32(n), uint32(n))))
+		if _, got, err := p.reply(); err != nil || !bytes.Contains(got, text) {
+			t.Errorf("read of %d: %d bytes, %v", n, len(got), err)
+		}
+	}
+	for _, n := range []uint32{maxDatagramReply - 100, maxDatagramReply, 1 << 20} {
+		p.send(message(1, procRead, words(n, n)))
+		_, _, err := p.reply()
+		a, tooLong := errors.AsType[*AcceptError](err)
+		if tooLong != (n >= maxDatagramReply) || tooLong && a.Stat != SystemErr {
+			t.Errorf("read of %d: %v", n, err)
+		}
+	}
+	if st := srv.Stats(); st.Unsent != 0 || st.Failed != 2 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestPacketOnce: a datagram that comes twice is executed once, and so is a call
+// that comes once in a datagram and once on a connection.
+func TestPacketOnce(t *testing.T) {
+	s := newService()
+	srv, addr := startPackets(t, s, ServerOptions{Replies: NewReplyCache(ReplyCacheOptions{})})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = srv.Serve(l) }() // ends with Close
+	msg := message(7, procOnce, str("x"))
+	for range 3 {
+		p := dialPacket(t, addr)
+		p.send(msg)
+		if xid, got, err := p.reply(); xid != 7 || err != nil || !bytes.Equal(got, str("x")) {
+			t.Errorf("answer to %d: %q, %v", xid, got, err)
+		}
+	}
+	r := dialRaw(t, l.Addr().String())
+	r.send(record(msg))
+	if got := r.mustReply(7); !bytes.Equal(got, str("x")) || s.executed() != 1 {
+		t.Errorf("%q, executed %d times", got, s.executed())
+	}
+}
+
+// TestPacketState: each call has a state of its own, which is ended.
+func TestPacketState(t *testing.T) {
+	var begun, ended atomic.Int32
+	var closed atomic.Bool
+	srv, addr := startPackets(t, newService(), ServerOptions{
+		Replies: NewReplyCache(ReplyCacheOptions{}),
+		NewConn: func(remote, local net.Addr) (any, error) {
+			if remote == nil || local == nil || closed.Load() {
+				return nil, errTest
+			}
+			return begun.Add(1), nil
+		},
+		EndConn: func(state any) {
+			if state != ended.Add(1) {
+				t.Errorf("state %v ends", state)
+			}
+		},
+	})
+	p := dialPacket(t, addr)
+	for i := range uint32(5) {
+		p.send(message(i, procOnce, str("x")))
+		if xid, _, err := p.reply(); err != nil || xid != i {
+			t.Fatal(err)
+		}
+		waitFor(t, "its end", func() bool { return ended.Load() == begun.Load() })
+	}
+	closed.Store(true)
+	p.send(message(5, procEcho, str("x")))
+	waitFor(t, "the refusal", func() bool { return srv.Stats().Refused == 1 })
+}
+
+// TestPacketBound has more calls than may be under way: the rest waits in the
+// socket. Shutdown then lets those that were read finish, and answers them.
+func TestPacketBound(t *testing.T) {
+	s := newService()
+	srv, addr := startPackets(t, s, ServerOptions{})
+	p := dialPacket(t, addr)
+	for i := range uint32(maxDatagramCalls + 10) {
+		p.send(message(i, procWait, nil))
+	}
+	for range maxDatagramCalls {
+		s.begun(t)
+	}
+	if n := srv.Stats().Calls; n != maxDatagramCalls {
+		t.Errorf("%d calls were read", n)
+	}
+	done := make(chan error, 1)
+	go func() { done <- srv.Shutdown(t.Context()) }()
+	waitFor(t, "the shutdown", srv.closing)
+	close(s.gate)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	seen := make(map[uint32]bool)
+	for range maxDatagramCalls {
+		xid, _, err := p.reply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[xid] = true
+	}
+	if len(seen) != maxDatagramCalls || srv.Stats().Calls != maxDatagramCalls {
+		t.Errorf("%d calls were answered, %d read", len(seen), srv.Stats().Calls)
+	}
+	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.ServePacket(pc); !errors.Is(err, ErrServerClosed) {
+		t.Errorf("after Shutdown: %v", err)
+	}
+}
+
+// TestPacketFails has a socket that is closed by somebody else, and one whose
+// reads fail for a while.
+func TestPacketFails(t *testing.T) {
+	srv, err := NewServer([]Service{newService().service()}, ServerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := pc.LocalAddr()
+	sick := &sickPackets{PacketConn: pc}
+	sick.left.Store(2)
+	done := make(chan error, 1)
+	go func() { done <- srv.ServePacket(sick) }()
+	p := dialPacket(t, addr)
+	p.send(message(1, procNull, nil))
+	if xid, _, err := p.reply(); xid != 1 || err != nil {
+		t.Error(err)
+	}
+	if err := pc.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; !errors.Is(err, net.ErrClosed) || errors.Is(err, ErrServerClosed) {
+		t.Errorf("ServePacket returned %v", err)
+	}
+	if err := srv.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// sickPackets fails to read a few times.
+type sickPackets struct {
+	net.PacketConn
+	left atomic.Int32
+}
+
+func (s *sickPackets) ReadFrom(p []byte) (int, net.Addr, error) {
+	if s.left.Add(-1) >= 0 {
+		return 0, nil, errTest
+	}
+	return s.PacketConn.ReadFrom(p)
+}
+
+// FuzzPacket sends datagrams with any content: the server lives, and answers a
+// call that follows.
+func FuzzPacket(f *testing.F) {
+	svc := newService().service()
+	svc.Handlers[procWait] = nil
+	srv, err := NewServer([]Service{svc}, ServerOptions{Replies: NewReplyCache(ReplyCacheOptions{})})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, c := range hostileCalls {
+		f.Add(c.msg)
+	}
+	p := &packetConn{s: srv, pc: noPackets{}, stop: make(chan struct{}), running: make(chan struct{}, 1)}
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		p.running <- struct{}{}
+		p.take(msg, addr("192.0.2.1", 1))
+		p.running <- struct{}{} // when the call is over
+		<-p.running
+		if st := srv.Stats(); st.Buffers != 0 || st.RequestBytes != 0 {
+			t.Fatalf("%+v", st)
+		}
+	})
+}
+
+// noPackets takes what is written to it.
+type noPackets struct{ net.PacketConn }
+
+func (noPackets) LocalAddr() net.Addr                             { return addr("192.0.2.2", 1) }
+func (noPackets) SetWriteDeadline(time.Time) error                { return nil }
+func (noPackets) WriteTo(p []byte, _ net.Addr) (n int, err error) { return len(p), nil }
