@@ -1,11 +1,25 @@
 // Package export says who may do what: it turns file systems into exports, and
 // a caller into a view of them.
 //
-// A [Table] holds the exports of a server. [Table.Mount] finds the directory
-// that a path names; [Table.As] is a [vfs.FS] over all exports at once, as one
-// caller may see them. The server's procedures, the file API and LOCALIO all
-// work on that view, so that one set of rules holds whichever way a caller came
-// in.
+// A [Table] holds the exports of a server. [Table.For] is a [View]: a [vfs.FS]
+// over all exports at once, as one caller of one client may see them;
+// [View.Mount] finds the directory that a path names. The server's procedures,
+// the file API and LOCALIO all work on that view, so that one set of rules holds
+// whichever way a caller came in. [Table.As] is the view of the program itself,
+// whom no rule concerns.
+//
+// # Rules
+//
+// An [Export] has a list of rules, and the first that matches a client decides
+// whether it may use the export, whether it may change anything, and who its
+// callers are: [Rule] has the details. The terms are those of exports(5), with
+// two differences: the order is the one written, not the most specific first,
+// and a rule that another keeps from ever being reached is an error.
+//
+// Rules are applied on every call, and cost next to nothing: what they make of a
+// caller is worked out at its first call and remembered by its view, until the
+// exports are replaced or a name that was looked up grows old. Look-ups are
+// bounded in number and time, and a call waits for them two seconds at most.
 //
 // # Handles
 //
@@ -20,10 +34,18 @@
 // The seal is no access control by itself: what a caller may do is decided on
 // every call.
 //
+// # Reload
+//
+// [Table.Replace] puts other exports in force while calls are made. Every call
+// sees the exports of one moment; those that are under way end as they would
+// have, and the next call of each view is judged anew. A file system that is no
+// longer exported is still used by the former: [Table.Drain] waits for them, and
+// then it can be closed.
+//
 // # Safe names
 //
 // The view keeps the promise that NFS makes: when a change of names or
 // attributes returns, it is on the disk. A file system that leaves this to its
 // caller (it has the power [vfs.Syncer]) is synced by the view before the view
-// answers.
+// answers, unless the export is async.
 package export

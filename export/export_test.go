@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/internal/memfs"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -31,6 +32,11 @@ func TestSipHash(t *testing.T) {
 
 func testTable(t *testing.T, key Key, exports ...Export) *Table {
 	t.Helper()
+	for i := range exports {
+		if exports[i].FS == nil {
+			exports[i].FS = memfs.New(memfs.Options{})
+		}
+	}
 	table, err := NewTable(key, exports...)
 	if err != nil {
 		t.Fatal(err)
@@ -42,11 +48,11 @@ func TestSeal(t *testing.T) {
 	table := testTable(t, testKey(), Export{Path: "/a"}, Export{Path: "/b"})
 	for n := 1; n <= MaxInner; n++ {
 		inner, _ := vfs.MakeHandle(bytes.Repeat([]byte{byte(n)}, n))
-		sealed, err := table.seal(table.exports[1].ID, &inner)
+		sealed, err := table.seal(table.Exports()[1].ID, &inner)
 		if err != nil || sealed.Len() > vfs.MaxHandleV3 {
 			t.Fatalf("%d bytes: %v, %d bytes sealed", n, err, sealed.Len())
 		}
-		e, h, err := table.open(&sealed)
+		e, h, err := table.open(table.state.Load(), &sealed)
 		if err != nil || e.Path != "/b" || h != inner {
 			t.Fatalf("%d bytes: opened %v, %v", n, h, err)
 		}
@@ -62,7 +68,7 @@ func TestSeal(t *testing.T) {
 func TestForgedHandles(t *testing.T) {
 	table := testTable(t, testKey(), Export{Path: "/a"})
 	inner, _ := vfs.MakeHandle([]byte("inner handle"))
-	sealed, err := table.seal(table.exports[0].ID, &inner)
+	sealed, err := table.seal(table.Exports()[0].ID, &inner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +79,7 @@ func TestForgedHandles(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if _, _, err := table.open(&h); !errors.Is(err, vfs.ErrStale) && !errors.Is(err, vfs.ErrBadHandle) {
+		if _, _, err := table.open(table.state.Load(), &h); !errors.Is(err, vfs.ErrStale) && !errors.Is(err, vfs.ErrBadHandle) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -87,30 +93,130 @@ func TestForgedHandles(t *testing.T) {
 	}
 	try("grown", append(bytes.Clone(b), 0))
 	other := testTable(t, Key{1}, Export{Path: "/a"})
-	if _, _, err := other.open(&sealed); !errors.Is(err, vfs.ErrStale) {
+	if _, _, err := other.open(other.state.Load(), &sealed); !errors.Is(err, vfs.ErrStale) {
 		t.Errorf("another key: %v", err)
 	}
 	elsewhere := testTable(t, testKey(), Export{Path: "/b"})
-	if _, _, err := elsewhere.open(&sealed); !errors.Is(err, vfs.ErrStale) {
+	if _, _, err := elsewhere.open(elsewhere.state.Load(), &sealed); !errors.Is(err, vfs.ErrStale) {
 		t.Errorf("an export that is gone: %v", err)
 	}
 }
 
-func FuzzOpen(f *testing.F) {
-	table, err := NewTable(testKey(), Export{Path: "/a"})
+// TestHandlesOfOthers opens handles that are sealed well, or nearly, and not for
+// this table: what has no structure of ours is ErrBadHandle, all else ErrStale.
+func TestHandlesOfOthers(t *testing.T) {
+	exports := []Export{{Path: "/a", ID: 1}, {Path: "/b", ID: 2, ReadOnly: true}}
+	table := testTable(t, testKey(), exports...)
+	restarted := testTable(t, testKey(), exports...)
+	foreign := testTable(t, Key{9}, exports...)
+	more := testTable(t, testKey(), Export{Path: "/c", ID: 3})
+	inner, _ := vfs.MakeHandle([]byte("inner handle"))
+	good, err := table.seal(1, &inner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, h, err := restarted.open(restarted.state.Load(), &good); err != nil || e.Path != "/a" || h != inner {
+		t.Errorf("after a restart: %v", err)
+	}
+	sealed := func(t *Table, id uint32) []byte {
+		h, _ := t.seal(id, &inner)
+		return h.Bytes()
+	}
+	swapped := sealed(table, 1)
+	swapped[4] = 2 // into the other export
+	long := make([]byte, vfs.MaxHandle)
+	long[0] = sealVersion
+	for _, x := range []struct {
+		what string
+		h    []byte
+		want error
+	}{
+		{"another server's", sealed(foreign, 1), vfs.ErrStale},
+		{"of an export that is not there", sealed(more, 3), vfs.ErrStale},
+		{"moved into another export", swapped, vfs.ErrStale},
+		{"cut by a byte", good.Bytes()[:good.Len()-1], vfs.ErrStale},
+		{"grown by a byte", append(good.Bytes(), 0), vfs.ErrStale},
+		{"all zeros but the version", append([]byte{sealVersion}, make([]byte, 40)...), vfs.ErrStale},
+		{"of the smallest size", append([]byte{sealVersion}, make([]byte, sealHead+sealSum)...), vfs.ErrStale},
+		{"smaller", append([]byte{sealVersion}, make([]byte, sealHead+sealSum-1)...), vfs.ErrBadHandle},
+		{"one byte", []byte{sealVersion}, vfs.ErrBadHandle},
+		{"larger than NFSv3's", long[:vfs.MaxHandleV3+1], vfs.ErrBadHandle},
+		{"of the largest size", long, vfs.ErrBadHandle},
+		{"of another version", append([]byte{sealVersion + 1}, good.Bytes()[1:]...), vfs.ErrBadHandle},
+		{"the file system's own", inner.Bytes(), vfs.ErrBadHandle},
+		{"none", nil, vfs.ErrBadHandle},
+	} {
+		var h vfs.Handle
+		if x.h != nil {
+			if h, err = vfs.MakeHandle(x.h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := table.As(nil).GetAttr(t.Context(), h, vfs.MaskV3); !errors.Is(err, x.want) {
+			t.Errorf("%s: %v, want %v", x.what, err, x.want)
+		}
+		if _, _, err := table.As(nil).Rename(t.Context(), good, "x", h, "y"); !errors.Is(err, x.want) {
+			t.Errorf("%s, as the second of two: %v, want %v", x.what, err, x.want)
+		}
+	}
+}
+
+func fuzzTable(f *testing.F) *Table {
+	table, err := NewTable(testKey(), Export{Path: "/a", FS: memory()})
 	if err != nil {
 		f.Fatal(err)
 	}
+	return table
+}
+
+// FuzzOpen opens anything: nothing but what was sealed opens.
+func FuzzOpen(f *testing.F) {
+	table := fuzzTable(f)
 	inner, _ := vfs.MakeHandle([]byte("inner"))
-	sealed, _ := table.seal(table.exports[0].ID, &inner)
+	sealed, _ := table.seal(table.Exports()[0].ID, &inner)
 	f.Add(sealed.Bytes())
 	f.Fuzz(func(t *testing.T, p []byte) {
 		h, err := vfs.MakeHandle(p)
 		if err != nil {
 			return
 		}
-		if _, got, err := table.open(&h); err == nil && got != inner {
+		_, got, err := table.open(table.state.Load(), &h)
+		if err == nil && got != inner {
 			t.Errorf("a forged handle was opened: %x", p)
+		}
+		if err != nil && !errors.Is(err, vfs.ErrStale) && !errors.Is(err, vfs.ErrBadHandle) {
+			t.Errorf("%x: %v", p, err)
+		}
+	})
+}
+
+// FuzzSeal seals anything that fits, finds it again, and finds nothing once a bit
+// is turned.
+func FuzzSeal(f *testing.F) {
+	table := fuzzTable(f)
+	f.Add([]byte("inner"), uint16(3))
+	f.Add(make([]byte, MaxInner), uint16(500))
+	f.Fuzz(func(t *testing.T, p []byte, bit uint16) {
+		inner, err := vfs.MakeHandle(p)
+		if err != nil {
+			return
+		}
+		e := table.Exports()[0]
+		sealed, err := table.seal(e.ID, &inner)
+		if len(p) > MaxInner {
+			if !errors.Is(err, vfs.ErrBadHandle) {
+				t.Errorf("%d bytes: %v", len(p), err)
+			}
+			return
+		}
+		got, h, err := table.open(table.state.Load(), &sealed)
+		if err != nil || got.ID != e.ID || h != inner {
+			t.Fatalf("%x comes back as %v, %v", p, h, err)
+		}
+		b := sealed.Bytes()
+		b[int(bit/8)%len(b)] ^= 1 << (bit % 8)
+		if _, _, err := table.open(table.state.Load(), &sealed); err == nil {
+			t.Errorf("%x with bit %d turned is opened", p, bit)
 		}
 	})
 }
@@ -146,16 +252,16 @@ func TestFind(t *testing.T) {
 		"/home/../home/ann/": {"/home/ann", ""},
 		"/../../etc":         {"/", "etc"},
 	} {
-		e, rest, err := table.find(in)
+		e, rest, err := table.state.Load().find(in)
 		if err != nil || e.Path != want[0] || (rest != want[1] && in != "" && in != "/") {
 			t.Errorf("find(%q): %v, %q, %v; want %q", in, e, rest, err, want)
 		}
 	}
 	one := testTable(t, Key{}, Export{Path: "/srv"})
-	if e, _, err := one.find("/"); err != nil || e.Path != "/srv" {
+	if e, _, err := one.state.Load().find("/"); err != nil || e.Path != "/srv" {
 		t.Errorf("the only export is not found under /: %v", err)
 	}
-	if _, _, err := one.find("/srv2"); !errors.Is(err, vfs.ErrNoEnt) {
+	if _, _, err := one.state.Load().find("/srv2"); !errors.Is(err, vfs.ErrNoEnt) {
 		t.Errorf("a path under no export: %v", err)
 	}
 }

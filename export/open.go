@@ -2,21 +2,32 @@ package export
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-func (v *view) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+// Open implements vfs.FS. The file uses the export's file system until Close.
+func (v *View) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
 	sealed := &at.H
 	if at.Name != "" {
 		sealed = &at.Dir
 	}
-	r, err := v.ref(sealed)
+	r, err := v.ref(ctx, sealed)
 	if err != nil {
 		return nil, vfs.Opened{}, err
 	}
+	f, opened, err := r.open(ctx, at, how)
+	if err != nil {
+		r.leave()
+		return nil, opened, err
+	}
+	return f, opened, nil
+}
+
+func (r *ref) open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
 	changes := how.Create != nil || how.Trunc
-	if r.e.ReadOnly && (changes || how.Access&vfs.ShareWrite != 0) {
+	if r.readOnly && (changes || how.Access&vfs.ShareWrite != 0) {
 		return nil, vfs.Opened{}, vfs.ErrROFS
 	}
 	if at.Name != "" {
@@ -28,16 +39,18 @@ func (v *view) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File,
 	if err != nil {
 		return nil, opened, err
 	}
-	if opened, err = v.opened(ctx, &r, opened, changes); err != nil {
+	out := &file{below: f, ref: *r, writes: how.Access&vfs.ShareWrite != 0}
+	out.ref.h = opened.H
+	if opened, err = r.opened(ctx, opened, changes); err != nil {
 		// The open's own error says more than that of giving it up.
 		_ = f.Close(ctx)
 		return nil, opened, err
 	}
-	return &file{File: f, ref: r}, opened, nil
+	return out, opened, nil
 }
 
 // opened makes stable what the open created and seals what it found.
-func (v *view) opened(ctx context.Context, r *ref, o vfs.Opened, changes bool) (vfs.Opened, error) {
+func (r *ref) opened(ctx context.Context, o vfs.Opened, changes bool) (vfs.Opened, error) {
 	if changes {
 		objects := []vfs.Handle{o.H}
 		if o.Created {
@@ -48,25 +61,87 @@ func (v *view) opened(ctx context.Context, r *ref, o vfs.Opened, changes bool) (
 		}
 	}
 	var err error
-	r.h = o.H
-	o.H, err = v.t.seal(r.e.ID, &o.H)
+	o.H, err = r.seal(&o.H)
 	return o, err
 }
 
-// file is an open file of an export. It adds stability to Truncate; reads and
-// writes go straight through, since Open has decided which of them there may be.
+// file is an open file of an export. What may be done with it was decided by
+// Open, and is decided again when the exports have been replaced since.
 type file struct {
-	vfs.File
-	ref ref
+	below  vfs.File
+	ref    ref  // of the file itself
+	writes bool // it was opened to be written
+	closed atomic.Bool
 }
 
-// Unwrap gives optional powers of the file below, which were granted by Open.
-func (f *file) Unwrap() any { return f.File }
+// may is nil if the rules as they are now still give the caller the file, to be
+// written if write is true.
+func (f *file) may(ctx context.Context, write bool) error {
+	r := &f.ref
+	st := r.v.t.state.Load()
+	if st == r.st {
+		return nil
+	}
+	e := st.byID[r.e.ID]
+	if e == nil || e.users != r.e.users {
+		return vfs.ErrStale
+	}
+	s := r.v.see(ctx, st, e)
+	if s.err == nil && write && s.readOnly {
+		return vfs.ErrROFS
+	}
+	return s.err
+}
+
+func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
+	if err := f.may(ctx, false); err != nil {
+		return 0, false, err
+	}
+	return f.below.ReadAt(ctx, p, off, post)
+}
+
+func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stability, w *vfs.Written) (n int, err error) {
+	if err := f.may(ctx, true); err != nil {
+		return 0, err
+	}
+	if !f.ref.e.Async || how > vfs.FileSync {
+		return f.below.WriteAt(ctx, p, off, how, w)
+	}
+	n, err = f.below.WriteAt(ctx, p, off, vfs.Unstable, w)
+	w.Committed, w.Verf = vfs.FileSync, f.ref.e.verf
+	return n, err
+}
+
+func (f *file) Commit(ctx context.Context, off, n uint64, w *vfs.Written) error {
+	if err := f.may(ctx, true); err != nil {
+		return err
+	}
+	if !f.ref.e.Async {
+		return f.below.Commit(ctx, off, n, w)
+	}
+	attr, err := f.ref.fs.GetAttr(ctx, f.ref.h, vfs.MaskV3)
+	if err != nil {
+		return err
+	}
+	*w = vfs.Written{Committed: vfs.FileSync, Verf: f.ref.e.verf, WCC: vfs.WCC{After: attr}}
+	return nil
+}
 
 func (f *file) Truncate(ctx context.Context, size uint64) (vfs.WCC, error) {
-	wcc, err := f.File.Truncate(ctx, size)
+	if err := f.may(ctx, true); err != nil {
+		return vfs.WCC{}, err
+	}
+	wcc, err := f.below.Truncate(ctx, size)
 	if err != nil {
 		return wcc, err
 	}
 	return wcc, f.ref.stable(ctx, f.ref.h)
+}
+
+func (f *file) Close(ctx context.Context) error {
+	err := f.below.Close(ctx)
+	if f.closed.CompareAndSwap(false, true) {
+		f.ref.leave()
+	}
+	return err
 }

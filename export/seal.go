@@ -40,7 +40,7 @@ func (t *Table) seal(id uint32, h *vfs.Handle) (vfs.Handle, error) {
 }
 
 // open finds the export and the file system's handle in a sealed one.
-func (t *Table) open(sealed *vfs.Handle) (*Export, vfs.Handle, error) {
+func (t *Table) open(st *state, sealed *vfs.Handle) (*entry, vfs.Handle, error) {
 	b := sealed.Bytes()
 	if len(b) <= sealHead+sealSum || len(b) > vfs.MaxHandleV3 || b[0] != sealVersion {
 		return nil, vfs.Handle{}, vfs.ErrBadHandle
@@ -49,10 +49,18 @@ func (t *Table) open(sealed *vfs.Handle) (*Export, vfs.Handle, error) {
 	if t.key.sum(body) != binary.LittleEndian.Uint64(b[len(body):]) {
 		return nil, vfs.Handle{}, vfs.ErrStale
 	}
-	e := t.byID[binary.BigEndian.Uint32(b[1:])]
+	e := st.byID[binary.BigEndian.Uint32(b[1:])]
 	if e == nil {
 		return nil, vfs.Handle{}, vfs.ErrStale
 	}
 	h, err := vfs.MakeHandle(body[sealHead:])
 	return e, h, err
+}
+
+// asyncVerifier is the write verifier of an export that is async. It differs
+// from every sealed handle's sum by its input, which is shorter than any, and
+// from a file system's verifier by chance alone.
+func (t *Table) asyncVerifier(id uint32) (v vfs.Verifier) {
+	binary.LittleEndian.PutUint64(v[:], t.key.sum(binary.BigEndian.AppendUint32([]byte("async"), id)))
+	return v
 }

@@ -4,62 +4,177 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"net"
 	"path"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// MaxExports bounds a table. It fits the answer to MOUNT's EXPORT into one
-// record; more is an error of NewTable.
+// MaxExports bounds a table, and [MaxRules] the rules of all its exports. They
+// fit the answer to MOUNT's EXPORT into one record; more is an error of New and
+// Replace.
 const MaxExports = 4096
 
 // Export is one file system under one path.
 type Export struct {
 	// Path is what clients mount, absolute and clean: "/", "/home".
 	Path string
-	// FS is what they get. Its root is the export's.
+	// FS is what they get. Its root is the export's. It must be comparable, as
+	// pointers are: that tells whether a reload has kept it.
 	FS vfs.FS
 	// ID tells this export's handles from others'. It is part of every handle
 	// and must be the same after a restart. 0 derives it from Path.
 	ID uint32
-	// ReadOnly refuses every change with vfs.ErrROFS.
+	// ReadOnly refuses every change with vfs.ErrROFS, whatever Clients say.
 	ReadOnly bool
+	// Clients are who may use the export, and how. The first rule that matches
+	// a client is its rule; a client that none matches gets vfs.ErrAccess. No
+	// rules at all: everybody may, by the zero Rule.
+	Clients []Rule
+	// Async calls every change stable without making it so: writes are answered
+	// as FileSync, Commit and changes of names as done, and nothing is synced.
+	// DANGEROUS: a crash of the host loses what clients believe to be safe, and
+	// an error of the disk reaches nobody. As exports(5) has it.
+	Async bool
 }
 
-// Table is the exports of a server. It is not changed after NewTable; all
-// methods may be called concurrently.
+// Options are what a table needs beside its exports. The zero value of all but
+// Key is a good one.
+type Options struct {
+	// Key seals the handles.
+	Key Key
+	// Resolver finds the names of clients and the addresses of names, if rules
+	// ask for names. nil: net.DefaultResolver.
+	Resolver Resolver
+	// Groups returns all groups of a user of this host, for rules with
+	// ManyGroups; a user who does not exist has none, without an error. nil:
+	// HostGroups.
+	Groups func(ctx context.Context, uid uint32) ([]uint32, error)
+	// Report receives the errors of both, which no caller sees: a name that
+	// cannot be looked up matches nothing, and groups that cannot be looked up
+	// are those of the credential. nil discards.
+	Report func(error)
+	// Now is the clock. nil: time.Now.
+	Now func() time.Time
+}
+
+// Table is the exports of a server. All methods may be called concurrently.
 type Table struct {
 	key     Key
-	exports []Export
-	byID    map[uint32]*Export
+	now     func() time.Time
+	clients clients
+
+	// state is what is exported now. It is replaced as a whole, never changed.
+	state atomic.Pointer[state]
+	views atomic.Uint32 // made so far: deals them out to the shards of users
+
+	mu    sync.Mutex
+	users map[vfs.FS]*users // guarded by mu; of all file systems that are exported or still in use
 }
 
-// NewTable checks the exports and makes a table of them. key seals the handles.
+// NewTable is New with no options but the key.
 func NewTable(key Key, exports ...Export) (*Table, error) {
-	if len(exports) == 0 || len(exports) > MaxExports {
-		return nil, fmt.Errorf("export: %d exports; a table has 1 to %d", len(exports), MaxExports)
+	return New(Options{Key: key}, exports...)
+}
+
+// New checks the exports and makes a table of them.
+func New(o Options, exports ...Export) (*Table, error) {
+	if o.Resolver == nil {
+		o.Resolver = net.DefaultResolver
 	}
-	t := &Table{key: key, exports: exports, byID: make(map[uint32]*Export, len(exports))}
-	for i := range t.exports {
-		e := &t.exports[i]
-		if !strings.HasPrefix(e.Path, "/") || path.Clean(e.Path) != e.Path || strings.ContainsRune(e.Path, 0) ||
-			len(e.Path) > maxExportPath {
-			return nil, fmt.Errorf("export: %q: the path must be absolute, without \".\", \"..\" and double slashes, and at most %d bytes", e.Path, maxExportPath)
-		}
-		if e.ID == 0 {
-			e.ID = idOf(e.Path)
-		}
-		if o := t.byID[e.ID]; o != nil {
-			return nil, fmt.Errorf("export: %q and %q have the same number %d", o.Path, e.Path, e.ID)
-		}
-		t.byID[e.ID] = e
+	if o.Groups == nil {
+		o.Groups = HostGroups
+	}
+	if o.Report == nil {
+		o.Report = func(error) {}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	t := &Table{key: o.Key, now: o.Now, users: make(map[vfs.FS]*users)}
+	t.clients.init(&o)
+	if err := t.Replace(exports...); err != nil {
+		return nil, err
 	}
 	return t, nil
 }
 
+// Exports returns the exports in the order given. The slice is the table's.
+func (t *Table) Exports() []Export { return t.state.Load().exports }
+
 // maxExportPath bounds an export's path: MNTPATHLEN of RFC 1813, appendix I.
 const maxExportPath = 1024
+
+// state is what a table exports from one Replace to the next.
+type state struct {
+	exports []Export
+	entries []entry // of exports, in their order
+	byID    map[uint32]*entry
+}
+
+// entry is an export with what is worked out from it once.
+type entry struct {
+	*Export
+	index int
+	rules []rule
+	users *users
+	// verf is the write verifier of an export that is async: no other export's,
+	// so that what was unstable before a reload is written again.
+	verf vfs.Verifier
+}
+
+// newState checks the exports and works out what calls need of them. users of
+// the entries are left to Replace.
+func (t *Table) newState(exports []Export) (*state, error) {
+	if len(exports) == 0 || len(exports) > MaxExports {
+		return nil, fmt.Errorf("export: %d exports; a table has 1 to %d", len(exports), MaxExports)
+	}
+	// The caller's slice stays the caller's.
+	exports = append([]Export(nil), exports...)
+	s := &state{exports: exports, entries: make([]entry, len(exports)), byID: make(map[uint32]*entry, len(exports))}
+	paths := make(map[string]bool, len(exports))
+	rules := 0
+	for i := range s.exports {
+		e := &s.entries[i]
+		e.Export, e.index = &s.exports[i], i
+		if err := e.check(); err != nil {
+			return nil, err
+		}
+		if paths[e.Path] {
+			return nil, fmt.Errorf("export: %q is there twice", e.Path)
+		}
+		paths[e.Path] = true
+		if e.ID == 0 {
+			e.ID = idOf(e.Path)
+		}
+		if o := s.byID[e.ID]; o != nil {
+			return nil, fmt.Errorf("export: %q and %q have the same number %d", o.Path, e.Path, e.ID)
+		}
+		s.byID[e.ID] = e
+		if rules += len(e.Clients); rules > MaxRules {
+			return nil, fmt.Errorf("export: more than %d rules for clients", MaxRules)
+		}
+		var err error
+		if e.rules, err = parseRules(e.Clients); err != nil {
+			return nil, fmt.Errorf("export: %q: %w", e.Path, err)
+		}
+		e.verf = t.asyncVerifier(e.ID)
+	}
+	return s, nil
+}
+
+func (e *entry) check() error {
+	if !strings.HasPrefix(e.Path, "/") || path.Clean(e.Path) != e.Path || strings.ContainsRune(e.Path, 0) ||
+		len(e.Path) > maxExportPath {
+		return fmt.Errorf("export: %.100q: the path must be absolute, without \".\", \"..\" and double slashes, and at most %d bytes",
+			e.Path, maxExportPath)
+	}
+	return checkFS(e.Path, e.FS)
+}
 
 // idOf derives a number from a path that stays the same as long as the path.
 func idOf(p string) uint32 {
@@ -67,73 +182,4 @@ func idOf(p string) uint32 {
 	// A hash.Hash never fails to write.
 	_, _ = h.Write([]byte(p))
 	return max(h.Sum32(), 1)
-}
-
-// Exports returns the exports in the order given. The slice is the table's.
-func (t *Table) Exports() []Export { return t.exports }
-
-// Mount returns the handle and attributes of the directory that p names, seen
-// by c: an export, or a directory below one. The empty path is "/", and "/"
-// stands for the only export where there is one alone that has another path.
-// No such path is vfs.ErrNoEnt; what is not a directory is vfs.ErrNotDir.
-// Symbolic links within p are not followed: they are the client's to resolve.
-func (t *Table) Mount(ctx context.Context, c *vfs.Caller, p string) (vfs.Handle, vfs.Attr, error) {
-	e, rest, err := t.find(p)
-	if err != nil {
-		return vfs.Handle{}, vfs.Attr{}, err
-	}
-	fs := e.FS.As(c)
-	h, attr, err := fs.Root(ctx)
-	if err != nil {
-		return vfs.Handle{}, vfs.Attr{}, err
-	}
-	for part := range strings.SplitSeq(rest, "/") {
-		if part == "" {
-			continue
-		}
-		if h, attr, _, err = fs.Lookup(ctx, h, part); err != nil {
-			return vfs.Handle{}, vfs.Attr{}, err
-		}
-		if !attr.Has(vfs.MaskType) {
-			if attr, err = fs.GetAttr(ctx, h, vfs.MaskV3); err != nil {
-				return vfs.Handle{}, vfs.Attr{}, err
-			}
-		}
-		if attr.Type != vfs.TypeDir {
-			return vfs.Handle{}, vfs.Attr{}, vfs.ErrNotDir
-		}
-	}
-	sealed, err := t.seal(e.ID, &h)
-	return sealed, attr, err
-}
-
-// find returns the export with the longest path that p lies under, and what of
-// p is below it.
-func (t *Table) find(p string) (*Export, string, error) {
-	if len(p) > maxExportPath {
-		return nil, "", vfs.ErrNameTooLong
-	}
-	if strings.ContainsRune(p, 0) {
-		return nil, "", vfs.ErrInval
-	}
-	p = path.Clean("/" + p)
-	var best *Export
-	for i := range t.exports {
-		e := &t.exports[i]
-		if (best == nil || len(e.Path) > len(best.Path)) && under(p, e.Path) {
-			best = e
-		}
-	}
-	switch {
-	case best != nil:
-		return best, strings.TrimPrefix(p, best.Path), nil
-	case p == "/" && len(t.exports) == 1:
-		return &t.exports[0], "", nil
-	}
-	return nil, "", vfs.ErrNoEnt
-}
-
-// under reports whether the clean path p is dir or below it.
-func under(p, dir string) bool {
-	return dir == "/" || p == dir || strings.HasPrefix(p, dir) && p[len(dir)] == '/'
 }

@@ -2,76 +2,223 @@ package export
 
 import (
 	"context"
-	"iter"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// view is all exports of a table as one caller may see them.
-type view struct {
+// View is all exports of a table as one caller of one client may see them: a
+// [vfs.FS] whose handles are sealed. It has the powers [vfs.Locker] and
+// [vfs.ACLer], as far as the file systems have them, and no other.
+//
+// Every call is judged by the exports and rules as they are when it begins. What
+// the rules say of this caller is worked out once and remembered until the next
+// Replace, or until a name has to be looked up again.
+type View struct {
 	t      *Table
 	caller *vfs.Caller
-	// last is the export that was used last, as the caller sees it: most callers
-	// use one, and looking their rights up again would cost every operation.
-	last atomic.Pointer[exportView]
+	origin origin
+	shard  uint32 // of users
+	// seen are the exports that were used, each in the place of its index. Most
+	// callers use one or two; with more exports than places, some share one and
+	// are judged again when they take turns.
+	seen [seenExports]atomic.Pointer[seen]
 }
 
-// exportView is an export as a caller sees it.
-type exportView struct {
-	e  *Export
-	fs vfs.FS
+// seenExports is in how many exports at once a view is judged but once.
+const seenExports = 16
+
+// origin is where a call comes from.
+type origin struct {
+	// local calls are the program's own. No rule concerns them.
+	local bool
+	addr  netip.Addr // invalid: a connection without one
+	port  uint16     // 0: not known
 }
 
-// As returns the view that c has of all exports: a vfs.FS whose handles are
-// sealed. Renames and links between exports are vfs.ErrXDev. Root is that of
-// the export that Mount finds under "/".
-func (t *Table) As(c *vfs.Caller) vfs.FS { return &view{t: t, caller: c} }
+// seen is an export as a caller sees it.
+type seen struct {
+	st       *state
+	e        *entry
+	fs       vfs.FS
+	caller   *vfs.Caller // squashed
+	readOnly bool
+	err      error     // why the caller may not use it; nil: it may
+	until    time.Time // judge again; zero: never
+}
 
-// As returns the view of another caller.
-func (v *view) As(c *vfs.Caller) vfs.FS { return v.t.As(c) }
+// As returns the view that c has of all exports. Without a client (c.Client is
+// ""), or as nil, c is the program's own: no rule concerns it. If c.Client is an
+// address, its rules are those of a client of that address whose port is not
+// known, and not secure; if it is something else, those of a client without one.
+//
+// Renames and links between exports are vfs.ErrXDev. Root is that of the export
+// that Mount finds under "/".
+func (t *Table) As(c *vfs.Caller) vfs.FS {
+	if c == nil || c.Client == "" {
+		return t.view(origin{local: true}, c)
+	}
+	// What is no address is the zero Addr, which is none.
+	addr, _ := netip.ParseAddr(c.Client)
+	return t.view(origin{addr: plain(addr)}, c)
+}
 
-// ref is an opened handle: the export, the file system as the caller sees it,
-// and the object in it.
+// For returns the view that c has of all exports from the address and port of a
+// connection. An invalid remote is a connection that has none, such as one over
+// a Unix socket. A nil c is nobody's identity, but the file systems' own: rules
+// decide whether and how the client may use an export, and squash nothing.
+func (t *Table) For(remote netip.AddrPort, c *vfs.Caller) *View {
+	return t.view(origin{addr: plain(remote.Addr()), port: remote.Port()}, c)
+}
+
+func (t *Table) view(o origin, c *vfs.Caller) *View {
+	return &View{t: t, caller: c, origin: o, shard: t.views.Add(1)}
+}
+
+// As returns the view of another caller from the same place.
+func (v *View) As(c *vfs.Caller) vfs.FS { return v.t.view(v.origin, c) }
+
+// ref is an opened handle: the export as the caller sees it, and the object in
+// it. Who has one uses the export's file system until leave.
 type ref struct {
-	e  *Export
-	fs vfs.FS
-	h  vfs.Handle
+	*seen
+	v *View
+	h vfs.Handle
 }
 
-// ref opens a sealed handle.
-func (v *view) ref(sealed *vfs.Handle) (ref, error) {
-	e, h, err := v.t.open(sealed)
-	if err != nil {
-		return ref{}, err
+// maxReloads bounds how often a call begins anew because the exports have just
+// been replaced. At the bound it is vfs.ErrBusy.
+const maxReloads = 16
+
+// ref opens a sealed handle. The caller leaves it if err is nil.
+func (v *View) ref(ctx context.Context, sealed *vfs.Handle) (ref, error) {
+	for range maxReloads {
+		st := v.t.state.Load()
+		e, h, err := v.t.open(st, sealed)
+		if err != nil {
+			return ref{}, err
+		}
+		s, ok, err := v.enter(ctx, st, e)
+		if err != nil {
+			return ref{}, err
+		}
+		if ok {
+			return ref{seen: s, v: v, h: h}, nil
+		}
 	}
-	return ref{e: e, fs: v.of(e), h: h}, nil
+	return ref{}, vfs.ErrBusy
 }
 
-// of is e as the caller sees it.
-func (v *view) of(e *Export) vfs.FS {
-	if last := v.last.Load(); last != nil && last.e == e {
-		return last.fs
+// enter judges the caller and counts it among the users of the export's file
+// system. ok is false if st is no longer in force.
+func (v *View) enter(ctx context.Context, st *state, e *entry) (s *seen, ok bool, err error) {
+	s = v.see(ctx, st, e)
+	if s.err != nil {
+		return nil, false, s.err
 	}
-	seen := &exportView{e: e, fs: e.FS.As(v.caller)}
-	v.last.Store(seen)
-	return seen.fs
+	e.users.enter(v.shard)
+	if v.t.state.Load() != st {
+		e.users.leave(v.t, v.shard)
+		return nil, false, nil
+	}
+	return s, true, nil
 }
+
+// leave ends the use of the export's file system.
+func (r *ref) leave() { r.e.users.leave(r.v.t, r.v.shard) }
+
+// see is e as the caller sees it.
+func (v *View) see(ctx context.Context, st *state, e *entry) *seen {
+	// An entry is of one state: what was seen of an export before a reload is of
+	// another entry.
+	place := &v.seen[e.index%seenExports]
+	if s := place.Load(); s != nil && s.e == e && (s.until.IsZero() || v.t.now().Before(s.until)) {
+		return s
+	}
+	s := v.judge(ctx, st, e)
+	if ctx.Err() == nil { // else it did not wait for every answer
+		place.Store(s)
+	}
+	return s
+}
+
+// judge applies the rules of e to the caller.
+func (v *View) judge(ctx context.Context, st *state, e *entry) *seen {
+	s := &seen{st: st, e: e, readOnly: e.ReadOnly}
+	r := &believed
+	if !v.origin.local && len(e.rules) > 0 {
+		r, s.until = v.t.clients.match(ctx, e.rules, v.origin.addr)
+		if r == nil || r.Secure && (v.origin.port == 0 || v.origin.port >= securePorts) {
+			s.err = vfs.ErrAccess
+			return s
+		}
+		s.readOnly = s.readOnly || r.ReadOnly
+	}
+	var until time.Time
+	s.caller, until = v.t.clients.identity(ctx, r, v.caller)
+	if s.until.IsZero() || !until.IsZero() && until.Before(s.until) {
+		s.until = until
+	}
+	s.fs = e.FS.As(s.caller)
+	return s
+}
+
+// securePorts is the first source port that a program without privileges gets.
+const securePorts = 1024
 
 // change opens a sealed handle for an operation that changes something.
-func (v *view) change(sealed *vfs.Handle) (ref, error) {
-	r, err := v.ref(sealed)
-	if err == nil && r.e.ReadOnly {
-		return r, vfs.ErrROFS
+func (v *View) change(ctx context.Context, sealed *vfs.Handle) (ref, error) {
+	r, err := v.ref(ctx, sealed)
+	if err == nil && r.readOnly {
+		r.leave()
+		return ref{}, vfs.ErrROFS
 	}
 	return r, err
 }
 
+// pair opens two handles, which must both lie in one export, to change both.
+// The caller leaves the first.
+func (v *View) pair(ctx context.Context, a, b *vfs.Handle) (ref, vfs.Handle, error) {
+	r, err := v.change(ctx, a)
+	if err != nil {
+		return ref{}, vfs.Handle{}, err
+	}
+	h, err := r.second(ctx, b)
+	if err != nil {
+		r.leave()
+		return ref{}, vfs.Handle{}, err
+	}
+	return r, h, nil
+}
+
+// second opens a further handle by the same state as the first.
+func (r *ref) second(ctx context.Context, sealed *vfs.Handle) (vfs.Handle, error) {
+	e, h, err := r.v.t.open(r.st, sealed)
+	if err != nil || e == r.e {
+		return h, err
+	}
+	s := r.v.see(ctx, r.st, e)
+	switch {
+	case s.err != nil:
+		return h, s.err
+	case s.readOnly:
+		return h, vfs.ErrROFS
+	}
+	return h, vfs.ErrXDev
+}
+
+// seal makes the handle that clients hold of an object in the same export.
+func (r *ref) seal(h *vfs.Handle) (vfs.Handle, error) { return r.v.t.seal(r.e.ID, h) }
+
 // stable makes the changes of the objects hs stable, if the file system leaves
-// that to its caller. Its error is the operation's: what is not on the disk has
-// not been done as far as the client may believe.
+// that to its caller and the export is not async. Its error is the operation's:
+// what is not on the disk has not been done as far as the client may believe.
 func (r *ref) stable(ctx context.Context, hs ...vfs.Handle) error {
+	if r.e.Async {
+		return nil
+	}
 	s, ok := vfs.As[vfs.Syncer](r.fs)
 	if !ok {
 		return nil
@@ -87,162 +234,13 @@ func (r *ref) stable(ctx context.Context, hs ...vfs.Handle) error {
 	return nil
 }
 
-func (v *view) Root(ctx context.Context) (vfs.Handle, vfs.Attr, error) {
-	return v.t.Mount(ctx, v.caller, "/")
-}
-
-func (v *view) Info(ctx context.Context, h vfs.Handle, want vfs.InfoMask) (vfs.Info, error) {
-	r, err := v.ref(&h)
+// Owns reports whether uid, the owner of an object in the export of h, is the
+// caller: whom the rules make of it, not whom it says it is.
+func (v *View) Owns(ctx context.Context, h vfs.Handle, uid uint32) bool {
+	r, err := v.ref(ctx, &h)
 	if err != nil {
-		return vfs.Info{}, err
+		return false
 	}
-	return r.fs.Info(ctx, r.h, want)
-}
-
-func (v *view) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr, error) {
-	r, err := v.ref(&h)
-	if err != nil {
-		return vfs.Attr{}, err
-	}
-	return r.fs.GetAttr(ctx, r.h, want)
-}
-
-func (v *view) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (vfs.WCC, error) {
-	r, err := v.change(&h)
-	if err != nil {
-		return vfs.WCC{}, err
-	}
-	wcc, err := r.fs.SetAttr(ctx, r.h, set, guard)
-	if err != nil {
-		return wcc, err
-	}
-	return wcc, r.stable(ctx, r.h)
-}
-
-// writing are the rights that a read-only export does not give.
-const writing = vfs.AccessModify | vfs.AccessExtend | vfs.AccessDelete
-
-func (v *view) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Access, vfs.Attr, error) {
-	r, err := v.ref(&h)
-	if err != nil {
-		return 0, vfs.Attr{}, err
-	}
-	if r.e.ReadOnly {
-		want &^= writing
-	}
-	return r.fs.Access(ctx, r.h, want)
-}
-
-func (v *view) Lookup(ctx context.Context, dir vfs.Handle, name string) (vfs.Handle, vfs.Attr, vfs.Attr, error) {
-	r, err := v.ref(&dir)
-	if err != nil {
-		return vfs.Handle{}, vfs.Attr{}, vfs.Attr{}, err
-	}
-	h, attr, dirAttr, err := r.fs.Lookup(ctx, r.h, name)
-	if err != nil {
-		return vfs.Handle{}, attr, dirAttr, err
-	}
-	h, err = v.t.seal(r.e.ID, &h)
-	return h, attr, dirAttr, err
-}
-
-func (v *view) Readlink(ctx context.Context, h vfs.Handle) (string, vfs.Attr, error) {
-	r, err := v.ref(&h)
-	if err != nil {
-		return "", vfs.Attr{}, err
-	}
-	return r.fs.Readlink(ctx, r.h)
-}
-
-func (v *view) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (vfs.Handle, vfs.Attr, vfs.WCC, error) {
-	r, err := v.change(&dir)
-	if err != nil {
-		return vfs.Handle{}, vfs.Attr{}, vfs.WCC{}, err
-	}
-	h, attr, wcc, err := r.fs.Create(ctx, r.h, name, how)
-	if err != nil {
-		return vfs.Handle{}, attr, wcc, err
-	}
-	if err := r.stable(ctx, h, r.h); err != nil {
-		return vfs.Handle{}, attr, wcc, err
-	}
-	h, err = v.t.seal(r.e.ID, &h)
-	return h, attr, wcc, err
-}
-
-// pair opens two handles of which both must lie in one export.
-func (v *view) pair(a, b *vfs.Handle) (ra, rb ref, err error) {
-	if ra, err = v.change(a); err != nil {
-		return ra, rb, err
-	}
-	if rb, err = v.change(b); err != nil {
-		return ra, rb, err
-	}
-	if ra.e != rb.e {
-		return ra, rb, vfs.ErrXDev
-	}
-	return ra, rb, nil
-}
-
-func (v *view) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Attr, vfs.WCC, error) {
-	r, d, err := v.pair(&h, &dir)
-	if err != nil {
-		return vfs.Attr{}, vfs.WCC{}, err
-	}
-	attr, wcc, err := r.fs.Link(ctx, r.h, d.h, name)
-	if err != nil {
-		return attr, wcc, err
-	}
-	return attr, wcc, r.stable(ctx, r.h, d.h)
-}
-
-func (v *view) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool) (vfs.WCC, error) {
-	r, err := v.change(&dir)
-	if err != nil {
-		return vfs.WCC{}, err
-	}
-	wcc, err := r.fs.Remove(ctx, r.h, name, isDir)
-	if err != nil {
-		return wcc, err
-	}
-	return wcc, r.stable(ctx, r.h)
-}
-
-func (v *view) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, toDir vfs.Handle, toName string) (from, to vfs.WCC, err error) {
-	r, d, err := v.pair(&fromDir, &toDir)
-	if err != nil {
-		return from, to, err
-	}
-	if from, to, err = r.fs.Rename(ctx, r.h, fromName, d.h, toName); err != nil {
-		return from, to, err
-	}
-	// The new name first: a crash in between leaves two names, never none.
-	if r.h == d.h {
-		return from, to, r.stable(ctx, r.h)
-	}
-	return from, to, r.stable(ctx, d.h, r.h)
-}
-
-func (v *view) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs.Mask, maxBytes uint32) iter.Seq2[*vfs.Entry, error] {
-	return func(yield func(*vfs.Entry, error) bool) {
-		r, err := v.ref(&dir)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for entry, err := range r.fs.ReadDir(ctx, r.h, from, want, maxBytes) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			// A handle too long to be sealed is left out, and whoever looks the
-			// name up learns why: one object must not end the listing of others.
-			if entry.Handle, err = v.t.seal(r.e.ID, &entry.Handle); err != nil {
-				entry.Handle = vfs.Handle{}
-			}
-			if !yield(entry, nil) {
-				return
-			}
-		}
-	}
+	defer r.leave()
+	return r.caller != nil && r.caller.UID == uid
 }

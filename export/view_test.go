@@ -230,6 +230,16 @@ func TestExportsAreApart(t *testing.T) {
 	if _, _, err := s.view.Rename(ctx, s.root, "file", there, "x"); !errors.Is(err, vfs.ErrXDev) {
 		t.Errorf("rename: %v", err)
 	}
+	table, err = export.NewTable(export.Key{1}, export.Export{Path: "/ro", FS: other})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if there, _, err = table.As(nil).Root(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.view.Link(ctx, file, there, "x"); !errors.Is(err, vfs.ErrROFS) {
+		t.Errorf("link into what is read-only: %v", err)
+	}
 	if h, _, _, err := s.view.Lookup(ctx, there, ".."); err != nil || h != there {
 		t.Errorf("the root's parent is %v, %v", h, err)
 	}

@@ -62,7 +62,7 @@ func (s *Service) mnt(ctx context.Context, c *oncrpc.Call) error {
 	if err != nil {
 		return err
 	}
-	h, _, err := s.table.Mount(ctx, view.Caller, path)
+	h, _, err := view.FS.Mount(ctx, path)
 	if err != nil && ctx.Err() != nil {
 		return oncrpc.ErrDrop
 	}
@@ -139,15 +139,19 @@ func (s *Service) umntall(_ context.Context, c *oncrpc.Call) error {
 	return c.Reply(xdr.Void{})
 }
 
-// exports is procedure 5 (section 5.2.5). No groups are named: every export is
-// everybody's to mount.
+// exports is procedure 5 (section 5.2.5), open to everybody as it is anywhere.
+// The groups are the clients that rules match; none means everybody.
 func (s *Service) exports(_ context.Context, c *oncrpc.Call) error {
 	if err := c.Args.Finish(); err != nil {
 		return err
 	}
 	var list mount3.Exports
 	for _, e := range s.table.Exports() {
-		list = append(list, mount3.Exportnode{ExDir: []byte(e.Path)})
+		node := mount3.Exportnode{ExDir: []byte(e.Path)}
+		for _, r := range e.Clients {
+			node.ExGroups = append(node.ExGroups, mount3.Groupnode{GrName: []byte(r.Match)})
+		}
+		list = append(list, node)
 	}
 	return c.Reply(&list)
 }

@@ -5,6 +5,7 @@ package peer
 import (
 	"bytes"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 
@@ -13,18 +14,15 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Nobody is the user and the group of callers who do not say who they are:
-// 65534, as on Linux.
-const Nobody = 65534
-
 // maxViews bounds how many identities one connection remembers: a client with
 // that many users at once is rare. At the bound all are forgotten and made
 // anew as they call.
 const maxViews = 256
 
-// View is what one caller sees of the exports.
+// View is what one caller sees of the exports. Caller is who it says it is; who
+// that makes it in an export is for the export's rules to say, and FS knows.
 type View struct {
-	FS     vfs.FS
+	FS     *export.View
 	Caller *vfs.Caller
 	cred   []byte // the credential, without its stamp; nil: AUTH_NONE
 }
@@ -34,6 +32,7 @@ type View struct {
 type Conn struct {
 	// Client is the address of the client, without the port.
 	Client string
+	remote netip.AddrPort // invalid: not over IP
 	table  *export.Table
 
 	// last is the view used last: nearly every call comes from the same user as
@@ -47,7 +46,15 @@ type Conn struct {
 
 // NewConn starts with what is known of a connection from remote.
 func NewConn(table *export.Table, remote net.Addr) *Conn {
-	return &Conn{Client: host(remote), table: table}
+	return &Conn{Client: host(remote), remote: addrPort(remote), table: table}
+}
+
+// addrPort is the address and port by which exports know a client.
+func addrPort(a net.Addr) netip.AddrPort {
+	if a, ok := a.(interface{ AddrPort() netip.AddrPort }); ok {
+		return a.AddrPort()
+	}
+	return netip.AddrPort{}
 }
 
 // host is an address without its port: a client that connects again is the same
@@ -68,7 +75,7 @@ func host(a net.Addr) string {
 const stampSize = 4
 
 // View returns the view that belongs to a credential. AUTH_SYS is believed;
-// AUTH_NONE is [Nobody]. What is malformed or of another flavor is an
+// AUTH_NONE is [export.Anonymous]. What is malformed or of another flavor is an
 // [*oncrpc.AuthError].
 func (c *Conn) View(a oncrpc.Auth) (*View, error) {
 	switch a.Flavor {
@@ -94,7 +101,7 @@ func (c *Conn) anonymous() *View {
 	if v := c.none.Load(); v != nil {
 		return v
 	}
-	v := c.view(&vfs.Caller{UID: Nobody, GID: Nobody, Client: c.Client}, nil)
+	v := c.view(&vfs.Caller{UID: export.Anonymous, GID: export.Anonymous, Client: c.Client}, nil)
 	c.none.Store(v)
 	return v
 }
@@ -123,5 +130,5 @@ func (c *Conn) find(body []byte) (*View, error) {
 }
 
 func (c *Conn) view(caller *vfs.Caller, cred []byte) *View {
-	return &View{FS: c.table.As(caller), Caller: caller, cred: cred}
+	return &View{FS: c.table.For(c.remote, caller), Caller: caller, cred: cred}
 }

@@ -1,12 +1,14 @@
 package peer
 
 import (
+	"errors"
 	"net"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/memfs"
 	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
 func testConn(t *testing.T) *Conn {
@@ -47,7 +49,7 @@ func TestSameView(t *testing.T) {
 	if again, err := c.View(ann); err != nil || again != first {
 		t.Errorf("the first caller is forgotten (%v)", err)
 	}
-	if none, err := c.View(oncrpc.Auth{}); err != nil || none.Caller.UID != Nobody || none.Caller.GID != Nobody {
+	if none, err := c.View(oncrpc.Auth{}); err != nil || none.Caller.UID != export.Anonymous || none.Caller.GID != export.Anonymous {
 		t.Errorf("AUTH_NONE is %+v (%v)", none, err)
 	}
 }
@@ -77,6 +79,43 @@ func TestViewAllocs(t *testing.T) {
 	})
 	if n != 0 {
 		t.Errorf("%v allocations for callers that are known, want 0", n)
+	}
+}
+
+// TestRules judges callers by the address of their connection, and by where
+// their port is, whatever they claim.
+func TestRules(t *testing.T) {
+	table, err := export.NewTable(export.Key{}, export.Export{
+		Path: "/", FS: memfs.New(memfs.Options{}), Clients: []export.Rule{{Match: "192.0.2.0/24", Secure: true}, {Match: "2001:db8::1"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		remote net.Addr
+		want   error
+	}{
+		{&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, nil},
+		{&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1).To4(), Port: 700}, nil},
+		{&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 40000}, vfs.ErrAccess},
+		{&net.UDPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, nil},
+		{&net.TCPAddr{IP: net.ParseIP("2001:db8::1"), Port: 40000, Zone: "eth0"}, nil},
+		{&net.TCPAddr{IP: net.IPv4(192, 0, 3, 1), Port: 700}, vfs.ErrAccess},
+		{&net.TCPAddr{Port: 700}, vfs.ErrAccess},
+		{&net.UnixAddr{Name: "192.0.2.1", Net: "unix"}, vfs.ErrAccess},
+		{pipeAddr(), vfs.ErrAccess},
+		{nil, vfs.ErrAccess},
+	} {
+		c := NewConn(table, x.remote)
+		for _, cred := range []oncrpc.Auth{{}, auth(t, oncrpc.AuthSys{Machine: "192.0.2.1"})} {
+			v, err := c.View(cred)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := v.FS.Root(t.Context()); !errors.Is(err, x.want) {
+				t.Errorf("%v: %v, want %v", x.remote, err, x.want)
+			}
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ func closeFile(ctx context.Context, f vfs.File) error {
 // owns reports whether the caller is the owner of h.
 func (q *request) owns(ctx context.Context, h vfs.Handle) bool {
 	attr, err := q.fs.GetAttr(ctx, h, vfs.MaskV3)
-	return err == nil && attr.Has(vfs.MaskUID) && attr.UID == q.view.Caller.UID
+	return err == nil && attr.Has(vfs.MaskUID) && q.view.FS.Owns(ctx, h, attr.UID)
 }
 
 func (q *request) mayExecute(ctx context.Context, h vfs.Handle) bool {

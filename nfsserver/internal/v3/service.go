@@ -78,7 +78,21 @@ func (s *Service) RPC() oncrpc.Service {
 	h[nfs3.NFSPROC3_FSINFO.Number] = handler(s, fsinfo)
 	h[nfs3.NFSPROC3_PATHCONF.Number] = handler(s, pathconf)
 	h[nfs3.NFSPROC3_COMMIT.Number] = handler(s, commit)
-	return oncrpc.Service{Program: &nfs3.NFS_V3, Handlers: h}
+	return oncrpc.Service{Program: &nfs3.NFS_V3, Handlers: h, Once: once()}
+}
+
+// once are the procedures that change something, each of which is executed once
+// however often it is sent. That goes for WRITE and SETATTR as well, though their
+// repetition looks harmless: one that comes late would undo what was done since.
+func once() []bool {
+	o := make([]bool, len(nfs3.NFS_V3.Procs))
+	for _, p := range []*xdr.Proc{
+		nfs3.NFSPROC3_SETATTR, nfs3.NFSPROC3_WRITE, nfs3.NFSPROC3_CREATE, nfs3.NFSPROC3_MKDIR, nfs3.NFSPROC3_SYMLINK,
+		nfs3.NFSPROC3_MKNOD, nfs3.NFSPROC3_REMOVE, nfs3.NFSPROC3_RMDIR, nfs3.NFSPROC3_RENAME, nfs3.NFSPROC3_LINK,
+	} {
+		o[p.Number] = true
+	}
+	return o
 }
 
 // null is procedure 0: is anybody there? It asks for no credential (RFC 1813,

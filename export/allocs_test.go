@@ -1,0 +1,85 @@
+package export
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// idleFS answers without allocating, so that what a view allocates is seen.
+type idleFS struct{ probeFS }
+
+func (f *idleFS) As(*vfs.Caller) vfs.FS { return f }
+
+func (f *idleFS) GetAttr(context.Context, vfs.Handle, vfs.Mask) (vfs.Attr, error) {
+	return vfs.Attr{}, nil
+}
+
+func (f *idleFS) Lookup(_ context.Context, dir vfs.Handle, _ string) (vfs.Handle, vfs.Attr, vfs.Attr, error) {
+	return dir, vfs.Attr{}, vfs.Attr{}, nil
+}
+
+// TestViewAllocs counts what the rules cost a call: nothing, whatever they are,
+// and with as many exports in turn as a view remembers.
+func TestViewAllocs(t *testing.T) {
+	r := &resolver{
+		names: map[string][]string{"192.0.2.7": {"h.example.org."}},
+		addrs: map[string][]string{"h.example.org.": {"192.0.2.7"}},
+	}
+	rules := []Rule{{Match: "10.0.0.0/8"}, {Match: "*.example.org", Squash: SquashRoot, ManyGroups: true}}
+	for what, clients := range map[string][]Rule{"no rules": nil, "names and groups": rules} {
+		var exports []Export
+		for i := range seenExports {
+			exports = append(exports, Export{Path: fmt.Sprintf("/%d", i), FS: &idleFS{}, Clients: clients})
+		}
+		table, err := New(Options{Resolver: r, Groups: func(context.Context, uint32) ([]uint32, error) {
+			return []uint32{1, 2, 3}, nil
+		}}, exports...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := table.For(remote("192.0.2.7:700"), &vfs.Caller{UID: 1})
+		var roots []vfs.Handle
+		for _, e := range exports {
+			h, _, err := v.Mount(t.Context(), e.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			roots = append(roots, h)
+		}
+		ctx := t.Context()
+		n := testing.AllocsPerRun(100, func() {
+			for _, h := range roots {
+				if _, err := v.GetAttr(ctx, h, vfs.MaskV3); err != nil {
+					t.Fatal(err)
+				}
+				if _, _, _, err := v.Lookup(ctx, h, "x"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		if n != 0 {
+			t.Errorf("%s: %v allocations, want 0", what, n)
+		}
+	}
+}
+
+func BenchmarkGetAttr(b *testing.B) {
+	table, err := NewTable(testKey(), Export{Path: "/", FS: &idleFS{}, Clients: []Rule{{Match: "192.0.2.0/24", Squash: SquashRoot}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	v := table.For(remote("192.0.2.7:700"), &vfs.Caller{UID: 1})
+	root, _, err := v.Root(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := v.GetAttr(b.Context(), root, vfs.MaskV3); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Resolver is the name service: what is used of a [net.Resolver].
+type Resolver interface {
+	// LookupAddr returns names of an address. They prove nothing.
+	LookupAddr(ctx context.Context, addr string) ([]string, error)
+	// LookupNetIP returns the addresses of a name; network is "ip".
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// maxNames is how many names of a client are looked at. An address that has more
+// is a client without those.
+const maxNames = 8
+
+// clients knows the names of addresses, the addresses of names and the groups of
+// users, as far as the rules of exports need them.
+type clients struct {
+	addrs  memo[string, netip.Addr] // of a name
+	names  memo[netip.Addr, string] // of an address, confirmed
+	groups memo[uint32, uint32]     // of a user
+}
+
+func (c *clients) init(o *Options) {
+	c.addrs = newMemo(o, func(ctx context.Context, host string) ([]netip.Addr, error) {
+		return addrsOf(ctx, o.Resolver, host)
+	})
+	c.names = newMemo(o, func(ctx context.Context, a netip.Addr) ([]string, error) {
+		return namesOf(ctx, o.Resolver, a)
+	})
+	c.groups = newMemo(o, func(ctx context.Context, uid uint32) ([]uint32, error) {
+		groups, err := o.Groups(ctx, uid)
+		if err != nil {
+			return nil, fmt.Errorf("export: groups of uid %d: %w", uid, err)
+		}
+		return groups, nil
+	})
+}
+
+// addrsOf is the addresses of a name; of one that does not exist, none.
+func addrsOf(ctx context.Context, r Resolver, host string) ([]netip.Addr, error) {
+	// The dot at the end keeps the resolver from trying domains of its own.
+	addrs, err := r.LookupNetIP(ctx, "ip", host+".")
+	if err != nil {
+		return nil, found(err, "addresses of "+host)
+	}
+	for i, a := range addrs {
+		addrs[i] = plain(a)
+	}
+	return addrs, nil
+}
+
+// namesOf is the names of an address that have that address themselves: whoever
+// owns an address can give it any name.
+func namesOf(ctx context.Context, r Resolver, a netip.Addr) ([]string, error) {
+	names, err := r.LookupAddr(ctx, a.String())
+	if err != nil {
+		return nil, found(err, "names of "+a.String())
+	}
+	var confirmed []string
+	for _, name := range names[:min(len(names), maxNames)] {
+		name = strings.ToLower(strings.TrimSuffix(name, "."))
+		if checkHost(name) != nil {
+			continue
+		}
+		addrs, err := addrsOf(ctx, r, name)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(addrs, a) {
+			confirmed = append(confirmed, name)
+		}
+	}
+	return confirmed, nil
+}
+
+// found is nil if err says that there is nothing to be found.
+func found(err error, what string) error {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
+		return nil
+	}
+	return fmt.Errorf("export: %s: %w", what, err)
+}
+
+// plain is an address as rules have it.
+func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+
+// match finds the first rule that matches the address. until, if not zero, is
+// when to look again, since names were looked at.
+func (c *clients) match(ctx context.Context, rules []rule, a netip.Addr) (r *rule, until time.Time) {
+	if a.IsValid() && slices.ContainsFunc(rules, func(r rule) bool { return r.host != "" || r.domain != "" }) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, lookupWait)
+		defer cancel()
+		c.prepare(rules, a)
+	}
+	for i := range rules {
+		ok, good := c.matches(ctx, &rules[i], a)
+		if !good.IsZero() && (until.IsZero() || good.Before(until)) {
+			until = good
+		}
+		if ok {
+			return &rules[i], until
+		}
+	}
+	return nil, until
+}
+
+// prepare starts all look-ups that may be needed, so that they are waited for
+// together.
+func (c *clients) prepare(rules []rule, a netip.Addr) {
+	for i := range rules {
+		switch r := &rules[i]; {
+		case r.prefix.IsValid() && r.prefix.Contains(a):
+			return // no later rule is looked at
+		case r.host != "":
+			c.addrs.prepare(r.host)
+		case r.domain != "":
+			c.names.prepare(a)
+		}
+	}
+}
+
+func (c *clients) matches(ctx context.Context, r *rule, a netip.Addr) (bool, time.Time) {
+	switch {
+	case r.all:
+		return true, time.Time{}
+	case !a.IsValid():
+		return false, time.Time{}
+	case r.prefix.IsValid():
+		return r.prefix.Contains(a), time.Time{}
+	case r.host != "":
+		addrs, until, _ := c.addrs.get(ctx, r.host)
+		return slices.Contains(addrs, a), until
+	}
+	names, until, _ := c.names.get(ctx, a)
+	return slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, r.domain) }), until
+}

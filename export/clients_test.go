@@ -1,0 +1,230 @@
+package export
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// TestFirstRuleWins finds the rule of clients by address.
+func TestFirstRuleWins(t *testing.T) {
+	table := testTable(t, Key{}, Export{Path: "/", FS: memory(), Clients: []Rule{
+		{Match: "10.0.0.1", ReadOnly: true},
+		{Match: "10.0.0.0/8"},
+		{Match: "2001:db8::/32", Secure: true},
+		{Match: "::ffff:192.0.2.0/120"},
+		{Match: "fe80::/10"},
+	}})
+	for _, x := range []struct {
+		remote string
+		want   error // of changing something
+	}{
+		{"10.0.0.1:700", vfs.ErrROFS},
+		{"[::ffff:10.0.0.1]:700", vfs.ErrROFS},
+		{"10.0.0.2:40000", nil},
+		{"[::ffff:10.255.0.2]:40000", nil},
+		{"11.0.0.1:700", vfs.ErrAccess},
+		{"[2001:db8::7]:1023", nil},
+		{"[2001:db8::7]:1024", vfs.ErrAccess},
+		{"[2001:db8::7]:0", vfs.ErrAccess},
+		{"[2001:db9::7]:700", vfs.ErrAccess},
+		{"192.0.2.200:700", nil},
+		{"[fe80::1%eth0]:700", nil},
+		{"[::1]:700", vfs.ErrAccess},
+		{"[::10.0.0.2]:700", vfs.ErrAccess}, // not the mapped form
+	} {
+		v := table.For(remote(x.remote), nil)
+		root, _, err := v.Root(t.Context())
+		if err == nil {
+			_, err = v.SetAttr(t.Context(), root, &vfs.SetAttr{}, nil)
+		}
+		if !errors.Is(err, x.want) {
+			t.Errorf("%s: %v, want %v", x.remote, err, x.want)
+		}
+	}
+}
+
+// named is a table whose rules are names, and its name service.
+func named(t *testing.T, rules ...string) (*Table, *resolver, func() error) {
+	t.Helper()
+	r := &resolver{names: make(map[string][]string), addrs: make(map[string][]string)}
+	e := Export{Path: "/", FS: memory()}
+	for _, m := range rules {
+		e.Clients = append(e.Clients, Rule{Match: m})
+	}
+	table, err := New(Options{Resolver: r, Report: func(error) {}}, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := table.For(remote("192.0.2.7:700"), nil)
+	return table, r, func() error {
+		_, _, err := v.Root(t.Context())
+		return err
+	}
+}
+
+// TestNames matches clients by what the name service says of them, and believes
+// no name that does not lead back.
+func TestNames(t *testing.T) {
+	const addr = "192.0.2.7"
+	for _, x := range []struct {
+		what, rule string
+		names      []string            // of the client's address
+		addrs      map[string][]string // of names
+		ok         bool
+	}{
+		{"a name with the address", "h.example.org", nil, map[string][]string{"h.example.org.": {"192.0.2.6", addr}}, true},
+		{"a name with the address, mapped", "h.example.org", nil, map[string][]string{"h.example.org.": {"::ffff:" + addr}}, true},
+		{"a name with another address", "h.example.org", []string{"h.example.org."}, map[string][]string{"h.example.org.": {"192.0.2.6"}}, false},
+		{"a name that does not exist", "h.example.org", []string{"h.example.org."}, nil, false},
+		{"a host in the domain", "*.example.org", []string{"H.Example.org."}, map[string][]string{"h.example.org.": {addr}}, true},
+		{"a host far below the domain", "*.example.org", []string{"a.b.example.org"}, map[string][]string{"a.b.example.org.": {addr}}, true},
+		{"the second of its names", "*.example.org", []string{"h.example.com.", "h.example.org."},
+			map[string][]string{"h.example.org.": {addr}, "h.example.com.": {"192.0.2.1"}}, true},
+		{"a name that lies", "*.example.org", []string{"h.example.org."}, map[string][]string{"h.example.org.": {"192.0.2.6"}}, false},
+		{"a name that leads nowhere", "*.example.org", []string{"h.example.org."}, nil, false},
+		{"the domain itself", "*.example.org", []string{"example.org."}, map[string][]string{"example.org.": {addr}}, false},
+		{"another domain", "*.example.org", []string{"h.badexample.org."}, map[string][]string{"h.badexample.org.": {addr}}, false},
+		{"a domain above", "*.example.org", []string{"example.org.evil.com."}, map[string][]string{"example.org.evil.com.": {addr}}, false},
+		{"no name", "*.example.org", nil, nil, false},
+		{"a name that is none", "*.example.org", []string{"a b.example.org.", "\x00.example.org.", "*.example.org.", ""},
+			map[string][]string{"a b.example.org.": {addr}, "*.example.org.": {addr}}, false},
+		{"a name beyond the bound", "*.example.org", append(strings.Split(strings.Repeat("x.example.com.,", maxNames), ",")[:maxNames], "h.example.org."),
+			map[string][]string{"h.example.org.": {addr}, "x.example.com.": {addr}}, false},
+	} {
+		_, r, mount := named(t, x.rule)
+		r.names[addr], r.addrs = x.names, x.addrs
+		err := mount()
+		if x.ok && err != nil || !x.ok && !errors.Is(err, vfs.ErrAccess) {
+			t.Errorf("%s: %v", x.what, err)
+		}
+	}
+}
+
+// TestNamesAreRemembered asks again when an answer is old, and lives with the
+// old one until then, and if the service fails.
+func TestNamesAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, r, mount := named(t, "*.example.org")
+		r.names["192.0.2.7"] = []string{"h.example.org."}
+		r.addrs["h.example.org."] = []string{"192.0.2.7"}
+		want := func(what string, asked int, err error) {
+			t.Helper()
+			if got := mount(); !errors.Is(got, err) {
+				t.Errorf("%s: %v, want %v", what, got, err)
+			}
+			synctest.Wait()
+			r.set(func(r *resolver) {
+				if n := r.asked["192.0.2.7"]; n != asked {
+					t.Errorf("%s: asked %d times, want %d", what, n, asked)
+				}
+			})
+		}
+		for range 100 {
+			want("at first", 1, nil)
+		}
+		time.Sleep(freshFor - time.Second)
+		want("while it is fresh", 1, nil)
+		r.set(func(r *resolver) { r.err = errBroken })
+		time.Sleep(2 * time.Second)
+		want("old, and the service fails", 2, nil)
+		time.Sleep(retryAfter + time.Second)
+		want("old, and the service still fails", 3, nil)
+		r.set(func(r *resolver) { r.err = nil; r.names = nil })
+		time.Sleep(2 * retryAfter)
+		want("the first to ask after the name is gone", 4, nil)
+		time.Sleep(retryAfter)
+		want("the name is gone", 4, vfs.ErrAccess)
+		time.Sleep(missingFor - 2*retryAfter)
+		want("nothing is remembered, too", 4, vfs.ErrAccess)
+		r.set(func(r *resolver) { r.names = map[string][]string{"192.0.2.7": {"h.example.org."}} })
+		time.Sleep(2 * retryAfter)
+		want("the first to ask after it is back", 5, vfs.ErrAccess)
+		time.Sleep(retryAfter)
+		want("it is back", 5, nil)
+		r.set(func(r *resolver) { r.err = errBroken })
+		for range keepFor / (10 * time.Minute) {
+			time.Sleep(10 * time.Minute)
+			if err := mount(); err != nil {
+				t.Fatalf("forgotten before %v: %v", keepFor, err)
+			}
+		}
+		time.Sleep(2 * freshFor)
+		_ = mount() // the answer that is too old is noticed by the next look-up
+		time.Sleep(retryAfter)
+		if err := mount(); !errors.Is(err, vfs.ErrAccess) {
+			t.Errorf("believed after more than %v without the service: %v", keepFor, err)
+		}
+	})
+}
+
+// TestSlowNames keeps no call waiting for long, whatever the number of rules.
+func TestSlowNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rules := []string{"10.0.0.0/8", "*.example.org"}
+		for i := range 100 {
+			rules = append(rules, fmt.Sprintf("h%d.example.com", i))
+		}
+		table, r, mount := named(t, rules...)
+		r.block = make(chan struct{})
+		began := time.Now()
+		if err := mount(); !errors.Is(err, vfs.ErrAccess) {
+			t.Errorf("a name that is not known matches: %v", err)
+		}
+		if took := time.Since(began); took > lookupWait {
+			t.Errorf("the call took %v, want at most %v", took, lookupWait)
+		}
+		began = time.Now()
+		if _, _, err := table.For(remote("10.0.0.1:700"), nil).Root(t.Context()); err != nil || time.Since(began) != 0 {
+			t.Errorf("an address that is matched first waits for names: %v, %v", err, time.Since(began))
+		}
+		r.set(func(r *resolver) {
+			if r.most > 2*maxLookups {
+				t.Errorf("%d look-ups at once, want at most %d of each kind", r.most, maxLookups)
+			}
+		})
+		// The answer comes late, and is there for the next call.
+		r.set(func(r *resolver) { r.addrs["h7.example.com."] = []string{"192.0.2.7"} })
+		close(r.block)
+		time.Sleep(retryAfter)
+		if err := mount(); err != nil {
+			t.Errorf("the late answer is not used: %v", err)
+		}
+	})
+}
+
+// TestAnswersAreBounded has more clients than answers are kept, quick ones and
+// such as take for ever.
+func TestAnswersAreBounded(t *testing.T) {
+	for _, slow := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			table, r, _ := named(t, "*.example.org")
+			if slow {
+				r.block = make(chan struct{})
+			}
+			done := make(chan error, maxAnswers+100)
+			for i := range maxAnswers + 100 {
+				go func() {
+					_, _, err := table.For(remote(fmt.Sprintf("10.1.%d.%d:700", i/256, i%256)), nil).Root(t.Context())
+					done <- err
+				}()
+			}
+			for range cap(done) {
+				if err := <-done; !errors.Is(err, vfs.ErrAccess) {
+					t.Fatal(err)
+				}
+			}
+			table.clients.names.mu.Lock()
+			if n := len(table.clients.names.answers); n > maxAnswers {
+				t.Errorf("%d answers are kept", n)
+			}
+			table.clients.names.mu.Unlock()
+			time.Sleep(2 * lookupTime) // the last look-up has ended by then
+		})
+	}
+}

@@ -1,0 +1,160 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"strings"
+)
+
+// maxGroups bounds the groups of a user: NGROUPS_MAX of Linux. More is an error.
+const maxGroups = 65536
+
+// HostGroups returns all groups of a user of this host, the primary one first,
+// and none if there is no such user. It asks getent(1), which knows every source
+// that the host's name service switch names, LDAP and the like included; where
+// there is none, or it does not know initgroups, package os/user answers, which
+// in a static binary sees /etc/passwd and /etc/group alone.
+func HostGroups(ctx context.Context, uid uint32) ([]uint32, error) {
+	getent, err := exec.LookPath("getent")
+	if err != nil {
+		return fileGroups(uid)
+	}
+	line, err := ask(ctx, getent, "passwd", strconv.FormatUint(uint64(uid), 10))
+	if err != nil || line == "" {
+		return nil, err
+	}
+	name, gid, err := parsePasswd(line, uid)
+	if err != nil {
+		return nil, err
+	}
+	line, err = ask(ctx, getent, "initgroups", name)
+	if err != nil {
+		if ctx.Err() == nil {
+			return fileGroups(uid)
+		}
+		return nil, err
+	}
+	further, err := parseInitgroups(line, name)
+	return unique(append([]uint32{gid}, further...)), err
+}
+
+// maxAnswer bounds what is read of getent: maxGroups numbers of ten digits.
+const maxAnswer = maxGroups*11 + 4096
+
+// ask asks getent for one key of a database and returns its line; "" if there is
+// no such key.
+func ask(ctx context.Context, getent, database, key string) (string, error) {
+	out := &bounded{most: maxAnswer}
+	cmd := exec.CommandContext(ctx, getent, "--", database, key)
+	cmd.Stdout = out
+	if err := cmd.Run(); err != nil {
+		// Its manual: 2 is a key that was not found.
+		const notFound = 2
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == notFound {
+			return "", nil
+		}
+		return "", fmt.Errorf("getent %s %q: %w", database, key, err)
+	}
+	line, _, _ := strings.Cut(string(out.held), "\n")
+	return line, nil
+}
+
+// bounded is a writer that takes no more than most bytes.
+type bounded struct {
+	held []byte
+	most int
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if len(p) > b.most-len(b.held) {
+		return 0, fmt.Errorf("an answer of more than %d bytes", b.most)
+	}
+	b.held = append(b.held, p...)
+	return len(p), nil
+}
+
+// parsePasswd is the name and the primary group in a line of passwd(5), which
+// must be uid's.
+func parsePasswd(line string, uid uint32) (name string, gid uint32, err error) {
+	f := strings.Split(line, ":")
+	const fields = 7
+	if len(f) != fields || f[0] == "" {
+		return "", 0, fmt.Errorf("getent passwd %d: %.100q is no line of passwd(5)", uid, line)
+	}
+	id, err := parseID(f[2])
+	if err == nil {
+		gid, err = parseID(f[3])
+	}
+	if err != nil || id != uid {
+		return "", 0, fmt.Errorf("getent passwd %d: %.100q is not this user", uid, line)
+	}
+	return f[0], gid, nil
+}
+
+// parseInitgroups is the groups in what getent answers: the name, which may hold
+// spaces, and their numbers.
+func parseInitgroups(line, name string) ([]uint32, error) {
+	numbers, ok := strings.CutPrefix(line, name)
+	if !ok {
+		return nil, fmt.Errorf("getent initgroups: %.100q is not about %q", line, name)
+	}
+	var groups []uint32
+	for f := range strings.FieldsSeq(numbers) {
+		g, err := parseID(f)
+		if err != nil || len(groups) >= maxGroups-1 {
+			return nil, fmt.Errorf("getent initgroups %q: group %d, %.20q: not a number, or one too many", name, len(groups)+1, f)
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
+func parseID(s string) (uint32, error) {
+	id, err := strconv.ParseUint(s, 10, 32)
+	return uint32(id), err
+}
+
+// fileGroups asks package os/user.
+func fileGroups(uid uint32) ([]uint32, error) {
+	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if _, ok := errors.AsType[user.UnknownUserIdError](err); ok {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	gid, err := parseID(u.Gid)
+	if err != nil {
+		return nil, fmt.Errorf("primary group of uid %d: %w", uid, err)
+	}
+	ids, err := u.GroupIds()
+	if err != nil {
+		return nil, err
+	}
+	groups := []uint32{gid}
+	for _, s := range ids[:min(len(ids), maxGroups-1)] {
+		g, err := parseID(s)
+		if err != nil {
+			return nil, fmt.Errorf("groups of uid %d: %w", uid, err)
+		}
+		groups = append(groups, g)
+	}
+	return unique(groups), nil
+}
+
+// unique takes repetitions out of groups and leaves the first in its place.
+func unique(groups []uint32) []uint32 {
+	out := groups[:0]
+	seen := make(map[uint32]bool, len(groups))
+	for _, g := range groups {
+		if !seen[g] {
+			seen[g] = true
+			out = append(out, g)
+		}
+	}
+	return out
+}

@@ -1,0 +1,153 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+var (
+	_ vfs.FS     = (*View)(nil)
+	_ vfs.Locker = (*View)(nil)
+	_ vfs.ACLer  = (*View)(nil)
+)
+
+// ACL implements vfs.ACLer.
+func (v *View) ACL(ctx context.Context, h vfs.Handle) (vfs.ACL, error) {
+	r, err := v.ref(ctx, &h)
+	if err != nil {
+		return vfs.ACL{}, err
+	}
+	defer r.leave()
+	power, ok := vfs.As[vfs.ACLer](r.fs)
+	if !ok {
+		return vfs.ACL{}, vfs.ErrNotSupp
+	}
+	return power.ACL(ctx, r.h)
+}
+
+// SetACL implements vfs.ACLer.
+func (v *View) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
+	r, err := v.change(ctx, &h)
+	if err != nil {
+		return err
+	}
+	defer r.leave()
+	power, ok := vfs.As[vfs.ACLer](r.fs)
+	if !ok {
+		return vfs.ErrNotSupp
+	}
+	if err := power.SetACL(ctx, r.h, acl); err != nil {
+		return err
+	}
+	return r.stable(ctx, r.h)
+}
+
+// Lock implements vfs.Locker. A read-only export gives locks: they change
+// nothing on the disk.
+func (v *View) Lock(ctx context.Context, h vfs.Handle, l *vfs.Lock) error {
+	return v.locker(ctx, &h, func(power vfs.Locker, h vfs.Handle) error { return power.Lock(ctx, h, l) })
+}
+
+// Unlock implements vfs.Locker.
+func (v *View) Unlock(ctx context.Context, h vfs.Handle, l *vfs.Lock) error {
+	return v.locker(ctx, &h, func(power vfs.Locker, h vfs.Handle) error { return power.Unlock(ctx, h, l) })
+}
+
+// TestLock implements vfs.Locker.
+func (v *View) TestLock(ctx context.Context, h vfs.Handle, l *vfs.Lock) (holder vfs.Lock, free bool, err error) {
+	err = v.locker(ctx, &h, func(power vfs.Locker, h vfs.Handle) (err error) {
+		holder, free, err = power.TestLock(ctx, h, l)
+		return err
+	})
+	return holder, free, err
+}
+
+func (v *View) locker(ctx context.Context, sealed *vfs.Handle, do func(vfs.Locker, vfs.Handle) error) error {
+	r, err := v.ref(ctx, sealed)
+	if err != nil {
+		return err
+	}
+	defer r.leave()
+	power, ok := vfs.As[vfs.Locker](r.fs)
+	if !ok {
+		return vfs.ErrNotSupp
+	}
+	return do(power, r.h)
+}
+
+// ReleaseLocks implements vfs.Locker, in the file systems of all exports: also
+// of those that this caller may not use any more, whose locks are to go as well.
+func (v *View) ReleaseLocks(ctx context.Context, whom func(*vfs.Owner) bool) error {
+	var errs []error
+	for _, u := range v.t.enterAll(v.shard) {
+		if power, ok := vfs.As[vfs.Locker](u.fs); ok {
+			errs = append(errs, power.ReleaseLocks(ctx, whom))
+		}
+		u.leave(v.t, v.shard)
+	}
+	return errors.Join(errs...)
+}
+
+// enterAll counts a user in every file system that is exported or still in use.
+func (t *Table) enterAll(shard uint32) []*users {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]*users, 0, len(t.users))
+	for _, u := range t.users {
+		u.enter(shard)
+		all = append(all, u)
+	}
+	return all
+}
+
+// Unwrap gives the powers of the file below that Open has granted, one behind
+// another, and nothing else of it.
+func (f *file) Unwrap() any {
+	var next any
+	if power, ok := vfs.As[vfs.HostFiler](f.below); ok {
+		next = &hostFile{f: f, below: power}
+	}
+	if power, ok := vfs.As[vfs.HoleSeeker](f.below); ok {
+		next = &holeFile{f: f, below: power, next: next}
+	}
+	return next
+}
+
+// holeFile is the power vfs.HoleSeeker of a file.
+type holeFile struct {
+	f     *file
+	below vfs.HoleSeeker
+	next  any
+}
+
+func (h *holeFile) Unwrap() any { return h.next }
+
+func (h *holeFile) NextData(ctx context.Context, off uint64) (uint64, error) {
+	if err := h.f.may(ctx, false); err != nil {
+		return 0, err
+	}
+	return h.below.NextData(ctx, off)
+}
+
+func (h *holeFile) NextHole(ctx context.Context, off uint64) (uint64, error) {
+	if err := h.f.may(ctx, false); err != nil {
+		return 0, err
+	}
+	return h.below.NextHole(ctx, off)
+}
+
+// hostFile is the power vfs.HostFiler of a file.
+type hostFile struct {
+	f     *file
+	below vfs.HostFiler
+}
+
+func (h *hostFile) HostFile() (*os.File, func(), bool) {
+	if h.f.may(context.Background(), h.f.writes) != nil {
+		return nil, nil, false
+	}
+	return h.below.HostFile()
+}

@@ -1,0 +1,243 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// mighty is a file system with every power, and files with every power. It
+// notes the handles that its powers are used with.
+type mighty struct {
+	*memfs.FS
+	used     *[]vfs.Handle
+	released *int
+}
+
+func newMighty() *mighty { return &mighty{FS: memory(), used: new([]vfs.Handle), released: new(int)} }
+
+func (m *mighty) As(*vfs.Caller) vfs.FS { return m }
+func (m *mighty) Unwrap() any           { return m.FS }
+func (m *mighty) Close() error          { return errBroken }
+
+func (m *mighty) use(h vfs.Handle) error {
+	*m.used = append(*m.used, h)
+	return nil
+}
+
+func (m *mighty) Sync(context.Context, vfs.Handle) error { return nil }
+func (m *mighty) ACL(_ context.Context, h vfs.Handle) (vfs.ACL, error) {
+	return vfs.ACL{}, m.use(h)
+}
+func (m *mighty) SetACL(_ context.Context, h vfs.Handle, _ vfs.ACL) error   { return m.use(h) }
+func (m *mighty) Lock(_ context.Context, h vfs.Handle, _ *vfs.Lock) error   { return m.use(h) }
+func (m *mighty) Unlock(_ context.Context, h vfs.Handle, _ *vfs.Lock) error { return m.use(h) }
+func (m *mighty) TestLock(_ context.Context, h vfs.Handle, l *vfs.Lock) (vfs.Lock, bool, error) {
+	return *l, false, m.use(h)
+}
+
+func (m *mighty) ReleaseLocks(context.Context, func(*vfs.Owner) bool) error {
+	*m.released++
+	return nil
+}
+
+func (m *mighty) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	f, o, err := m.FS.Open(ctx, at, how)
+	if err != nil {
+		return nil, o, err
+	}
+	return &mightyFile{File: f}, o, nil
+}
+
+type mightyFile struct{ vfs.File }
+
+func (f *mightyFile) Unwrap() any                                      { return f.File }
+func (f *mightyFile) HostFile() (*os.File, func(), bool)               { return nil, nil, true }
+func (f *mightyFile) Sync(context.Context, vfs.Handle) error           { return errBroken }
+func (f *mightyFile) ACL(context.Context, vfs.Handle) (vfs.ACL, error) { return vfs.ACL{}, errBroken }
+
+// has reports whether vfs.As finds T in v.
+func has[T any](v any) bool {
+	_, ok := vfs.As[T](v)
+	return ok
+}
+
+// powers are all interfaces of package vfs, and whether a view and an open file
+// of a view have them.
+var powers = map[string]struct {
+	has        func(any) bool
+	view, file bool
+}{
+	"FS":         {has[vfs.FS], true, false},
+	"File":       {has[vfs.File], false, true},
+	"Unwrapper":  {func(v any) bool { _, ok := v.(vfs.Unwrapper); return ok }, false, true},
+	"HoleSeeker": {has[vfs.HoleSeeker], false, true},
+	"HostFiler":  {has[vfs.HostFiler], false, true},
+	"Syncer":     {has[vfs.Syncer], false, false},
+	"Closer":     {has[vfs.Closer], false, false},
+	"Locker":     {has[vfs.Locker], true, false},
+	"ACLer":      {has[vfs.ACLer], true, false},
+	"ManyAttrer": {has[vfs.ManyAttrer], false, false}, // of a server far away; a view is near
+}
+
+// interfaces are the names of the interfaces that package vfs declares.
+func interfaces(t *testing.T) []string {
+	t.Helper()
+	files, err := fs.Glob(os.DirFS("../vfs"), "*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	var names []string
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), "../vfs/"+name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if d, ok := n.(*ast.TypeSpec); ok && d.Name.IsExported() {
+				if _, ok := d.Type.(*ast.InterfaceType); ok {
+					names = append(names, d.Name.Name)
+				}
+			}
+			return true
+		})
+	}
+	return names
+}
+
+// TestPowers looks for every power that package vfs knows in a view, and in a
+// file of a view, of a file system that has them all: what is there is there
+// because somebody has decided so.
+func TestPowers(t *testing.T) {
+	for _, name := range interfaces(t) {
+		if _, ok := powers[name]; !ok {
+			t.Errorf("vfs.%s: may a view have it? Say so in this test, and seal its handles if so", name)
+		}
+	}
+	table := testTable(t, Key{}, Export{Path: "/", FS: newMighty()})
+	v := table.As(nil)
+	_, h := put(t, v, "f")
+	f, _, err := v.Open(t.Context(), vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, x := range powers {
+		if got := x.has(v); got != x.view {
+			t.Errorf("a view has the power %s: %t", name, got)
+		}
+		if got := x.has(f); got != x.file {
+			t.Errorf("a file has the power %s: %t", name, got)
+		}
+	}
+	if has[*mighty](v) || has[*memfs.FS](v) || has[*mightyFile](f) {
+		t.Error("what is below can be reached")
+	}
+	if err := f.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFilePowersAreTheirs gives a file no power that the file below has not.
+func TestFilePowersAreTheirs(t *testing.T) {
+	table := testTable(t, Key{}, Export{Path: "/", FS: memory()})
+	_, h := put(t, table.As(nil), "f")
+	f, _, err := table.As(nil).Open(t.Context(), vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !has[vfs.HoleSeeker](f) || has[vfs.HostFiler](f) {
+		t.Error("the powers are not those of a file in memory")
+	}
+	if err := f.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// usePowers calls every power of a view with a handle.
+func usePowers(t *testing.T, v *View, h vfs.Handle) map[string]error {
+	ctx := t.Context()
+	l := &vfs.Lock{Exclusive: true, Len: 7}
+	_, acl := v.ACL(ctx, h)
+	got, free, test := v.TestLock(ctx, h, l)
+	if test == nil && (free || got != *l) {
+		t.Errorf("TestLock: %+v, %t", got, free)
+	}
+	return map[string]error{
+		"acl": acl, "setacl": v.SetACL(ctx, h, vfs.ACL{}), "lock": v.Lock(ctx, h, l), "unlock": v.Unlock(ctx, h, l), "testlock": test,
+	}
+}
+
+// TestPowersAreGuarded opens the handles that powers are used with, and lets
+// rules hold for them as for everything.
+func TestPowersAreGuarded(t *testing.T) {
+	below := newMighty()
+	inner, _, err := below.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := testTable(t, Key{}, Export{Path: "/", FS: below})
+	v := table.For(remote("192.0.2.7:700"), nil)
+	root, _, err := v.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		what        string
+		export      Export
+		h           vfs.Handle
+		want, write error
+	}{
+		{"allowed", Export{Path: "/", FS: below}, root, nil, nil},
+		{"read-only", Export{Path: "/", FS: below, ReadOnly: true}, root, nil, vfs.ErrROFS},
+		{"read-only by the rule", Export{Path: "/", FS: below, Clients: []Rule{{Match: "*", ReadOnly: true}}}, root, nil, vfs.ErrROFS},
+		{"refused", Export{Path: "/", FS: below, Clients: []Rule{{Match: "10.0.0.1"}}}, root, vfs.ErrAccess, vfs.ErrAccess},
+		{"unsealed", Export{Path: "/", FS: below}, inner, vfs.ErrBadHandle, vfs.ErrBadHandle},
+		{"powerless", Export{Path: "/", FS: struct{ vfs.FS }{&probeFS{}}}, root, vfs.ErrNotSupp, vfs.ErrNotSupp},
+	} {
+		if err := table.Replace(x.export); err != nil {
+			t.Fatal(err)
+		}
+		*below.used = nil
+		for name, err := range usePowers(t, v, x.h) {
+			want := x.want
+			if name == "setacl" {
+				want = x.write
+			}
+			if !errors.Is(err, want) {
+				t.Errorf("%s: %s is %v, want %v", x.what, name, err, want)
+			}
+		}
+		if slices.ContainsFunc(*below.used, func(h vfs.Handle) bool { return h != inner }) {
+			t.Errorf("%s: a sealed handle has reached the file system", x.what)
+		}
+	}
+}
+
+// TestReleaseLocks frees the locks in all file systems, once in each.
+func TestReleaseLocks(t *testing.T) {
+	a, b := newMighty(), newMighty()
+	table := testTable(t, Key{}, Export{Path: "/a", FS: a}, Export{Path: "/a2", FS: a},
+		Export{Path: "/b", FS: b, Clients: []Rule{{Match: "10.0.0.1"}}}, Export{Path: "/c", FS: memory()})
+	err := table.For(remote("192.0.2.7:700"), nil).ReleaseLocks(t.Context(), func(*vfs.Owner) bool { return true })
+	if err != nil || *a.released != 1 || *b.released != 1 {
+		t.Errorf("%d and %d, %v; want once in each", *a.released, *b.released, err)
+	}
+	for fs, u := range table.users {
+		if u.busy() {
+			t.Errorf("%T is still in use", fs)
+		}
+	}
+}
