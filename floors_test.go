@@ -23,28 +23,31 @@ type room struct {
 
 // rooms are the floors of docs/architecture.md, from the ground up.
 var rooms = []room{
-	{"vfs", 1, nil},
+	{"vfs", 0, nil},
 	{"xdr", 1, nil},
 	{"internal/bufpool", 1, nil},
 	{"internal/progress", 1, nil},
 	{"internal/metric", 1, nil},
 	{"internal/pace", 1, nil},
 	{"internal/iogate", 1, nil},
+	{"internal/byterange", 1, nil},
+	{"internal/posixacl", 1, []string{"vfs"}},
 
 	{"oncrpc", 2, []string{"xdr", "internal/bufpool", "internal/metric"}},
 	{"export", 2, []string{"vfs"}},
+	{"export/exporttest", 3, []string{"export", "vfs"}},
 	{"vfs/vfstest", 3, []string{"vfs", "internal/memfs"}},
 	{"vfs/iofs", 2, []string{"vfs"}},
 	{"proto/nfs3", 2, []string{"xdr", "vfs"}},
 	{"proto/", 2, []string{"xdr"}},
-	{"internal/localfs", 2, []string{"vfs", "internal/bufpool", "internal/iogate"}},
-	{"internal/memfs", 2, []string{"vfs"}},
+	{"internal/localfs", 2, []string{"vfs", "internal/bufpool", "internal/iogate", "internal/byterange", "internal/posixacl"}},
+	{"internal/memfs", 2, []string{"vfs", "internal/byterange", "internal/posixacl"}},
 	{"internal/writeback", 2, []string{"vfs", "internal/bufpool"}},
 	{"internal/walk", 2, []string{"vfs", "internal/bufpool"}},
 	{"internal/transfer", 2, []string{"vfs", "internal/bufpool"}},
 	{"internal/sim", 2, []string{"vfs"}},
 
-	{"nfsserver/", 3, []string{"oncrpc", "xdr", "vfs", "export", "proto/", "internal/bufpool", "internal/metric", "nfsserver/"}},
+	{"nfsserver/", 3, []string{"oncrpc", "xdr", "vfs", "export", "proto/", "internal/bufpool", "internal/metric", "internal/byterange", "nfsserver/"}},
 	{"internal/nfsclient/", 3, []string{"oncrpc", "xdr", "vfs", "proto/", "internal/bufpool", "internal/metric", "internal/pace", "internal/nfsclient/"}},
 	{"internal/sim/rpcfault", 3, []string{"oncrpc", "xdr", "proto/", "internal/sim"}},
 	{"internal/v3suite", 3, []string{"oncrpc", "xdr", "proto/"}},
@@ -55,6 +58,7 @@ var rooms = []room{
 	{"internal/bench", 7, []string{"", "internal/metric", "internal/progress", "proto/", "xdr", "vfs"}},
 	{"internal/daemon", 7, []string{"internal/place", "nfsserver/", "export", "internal/localfs", "internal/iogate", "internal/metric", "oncrpc", "vfs"}},
 	{"cmd/nfsbox", 8, []string{"internal/place", "internal/daemon", "internal/bench", "internal/job", "internal/progress", "internal/walk", "internal/bufpool", "internal/metric", "vfs", ""}},
+	{"conformance/", 8, []string{"conformance/"}},
 	{"cmd/xdrgen/", 8, []string{"cmd/xdrgen/"}},
 }
 

@@ -54,12 +54,12 @@ func TestOtherPrograms(t *testing.T) {
 		{100005, 3, 6, oncrpc.AcceptError{Stat: oncrpc.ProcUnavail}},
 		{100005, 1, 1, oncrpc.AcceptError{Stat: oncrpc.ProcUnavail}},
 		{100000, 1, 0, oncrpc.AcceptError{Stat: oncrpc.ProgMismatch, Low: 2, High: 4}},
-		{100000, 2, 5, oncrpc.AcceptError{Stat: oncrpc.ProcUnavail}},  // CALLIT
-		{100000, 3, 5, oncrpc.AcceptError{Stat: oncrpc.ProcUnavail}},  // CALLIT
-		{100000, 4, 5, oncrpc.AcceptError{Stat: oncrpc.ProcUnavail}},  // BCAST
-		{100000, 4, 10, oncrpc.AcceptError{Stat: oncrpc.ProcUnavail}}, // INDIRECT
-		{100227, 3, 0, oncrpc.AcceptError{Stat: oncrpc.ProgUnavail}},  // NFSACL, which Linux tries
-		{100021, 4, 0, oncrpc.AcceptError{Stat: oncrpc.ProgUnavail}},  // NLM
+		{100000, 2, 5, oncrpc.AcceptError{Stat: oncrpc.ProcUnavail}},                   // CALLIT
+		{100000, 3, 5, oncrpc.AcceptError{Stat: oncrpc.ProcUnavail}},                   // CALLIT
+		{100000, 4, 5, oncrpc.AcceptError{Stat: oncrpc.ProcUnavail}},                   // BCAST
+		{100000, 4, 10, oncrpc.AcceptError{Stat: oncrpc.ProcUnavail}},                  // INDIRECT
+		{100227, 2, 0, oncrpc.AcceptError{Stat: oncrpc.ProgMismatch, Low: 3, High: 3}}, // NFSACL
+		{100021, 4, 0, oncrpc.AcceptError{Stat: oncrpc.ProgUnavail}},                   // NLM
 		{0, 0, 0, oncrpc.AcceptError{Stat: oncrpc.ProgUnavail}},
 	} {
 		r.accept(&xdr.Proc{Program: x.prog, Version: x.vers, Number: x.proc, Repeatable: true}, xdr.Void{}, x.want)

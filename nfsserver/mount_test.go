@@ -203,8 +203,8 @@ func TestPortmapListsAndRefuses(t *testing.T) {
 	var v3, v4 rpcbind.RpcblistPtr
 	r.call(rpcbind.RPCBVERS_RPCBPROC_DUMP, xdr.Void{}, &v3)
 	r.call(rpcbind.RPCBVERS4_RPCBPROC_DUMP, xdr.Void{}, &v4)
-	if len(v2) != 6 || len(v3) != 6 || len(v4) != 6 {
-		t.Errorf("%d, %d and %d programs, want 6", len(v2), len(v3), len(v4))
+	if len(v2) != 7 || len(v3) != 7 || len(v4) != 7 {
+		t.Errorf("%d, %d and %d programs, want 7", len(v2), len(v3), len(v4))
 	}
 	for _, p := range []*xdr.Proc{rpcbind.PMAPPROC_SET, rpcbind.PMAPPROC_UNSET} {
 		res := rpcbind.PMAPPROC_SETres{Value: true}

@@ -3,20 +3,22 @@ package nfsserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
-	"slices"
+	"sync"
 	"time"
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/nfsserver/internal/acl"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/mountd"
+	"github.com/nfsbox/nfsbox/nfsserver/internal/nlm"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/peer"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/portmap"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/v3"
 	"github.com/nfsbox/nfsbox/oncrpc"
-	"github.com/nfsbox/nfsbox/proto/mount3"
-	"github.com/nfsbox/nfsbox/proto/nfs3"
+	"github.com/nfsbox/nfsbox/xdr"
 )
 
 // Options say what a Server serves and within which bounds. Exports is
@@ -38,6 +40,30 @@ type Options struct {
 	// be sent, all connections together; 0 is DefaultMaxReplyBytes. At the
 	// bound READ and READDIR wait, and answer JUKEBOX after two seconds.
 	MaxReplyBytes int64
+
+	// Replies remembers the replies of calls that must not be executed twice;
+	// nil is a cache of the default size. A planned restart saves it and hands
+	// it, loaded, to the next server.
+	Replies *oncrpc.ReplyCache
+
+	// SlowOp, if it is not 0, has Observe told of calls that take so long. It is
+	// called by the goroutine that served the call.
+	SlowOp  time.Duration
+	Observe func(oncrpc.Slow)
+
+	// Locks serves NLM and the status monitor: locks on ranges of bytes, of file
+	// systems that have them (vfs.Locker).
+	Locks bool
+	// LockStateDir keeps who holds locks over a restart; it must exist. "": after
+	// a restart nobody is told.
+	LockStateDir string
+	// Grace is how long after a start only clients from before it may lock.
+	Grace time.Duration
+	// Hostname is what the server calls itself to clients that hold locks.
+	Hostname string
+	// Cookie is a random number, with which grants of locks are told from those
+	// before a restart.
+	Cookie uint64
 }
 
 // DefaultMaxReplyBytes is Options.MaxReplyBytes if that is 0.
@@ -50,8 +76,15 @@ var ErrClosed = oncrpc.ErrServerClosed
 // concurrently.
 type Server struct {
 	rpc     *oncrpc.Server
+	udp     *oncrpc.Server // all but NFS and its lists
 	nfs     *v3.Service
+	ports   *portmap.Service
+	locks   *nlm.Service // nil: none
+	replies *oncrpc.ReplyCache
 	buffers bufpool.Pool
+
+	mu    sync.Mutex
+	addrs []net.Addr // guarded by mu; where the programs are served
 }
 
 // New makes a server. It does nothing until Serve.
@@ -62,23 +95,58 @@ func New(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{}
+	if o.Replies == nil {
+		o.Replies = oncrpc.NewReplyCache(oncrpc.ReplyCacheOptions{})
+	}
+	s := &Server{replies: o.Replies}
 	s.nfs = v3.New(v3.Options{Log: o.Log, Buffers: &s.buffers, MaxBulk: o.MaxReplyBytes})
-	mount := mountd.New(o.Exports, o.Log)
-	ports := portmap.New(&nfs3.NFS_V3, &mount3.MOUNT_V3, &mount3.MOUNT_V1)
+	files := []oncrpc.Service{s.nfs.RPC(), acl.New(o.Log).RPC()}
+	beside := mountd.New(o.Exports, o.Log).RPC()
+	if o.Locks {
+		var err error
+		if s.locks, err = nlm.New(nlm.Options{
+			Table: o.Exports, Log: o.Log, Grace: o.Grace, StateDir: o.LockStateDir, Hostname: o.Hostname, Cookie: o.Cookie,
+		}); err != nil {
+			return nil, fmt.Errorf("nfsserver: locks: %w", err)
+		}
+		beside = append(beside, s.locks.RPC()...)
+	}
+	s.ports = portmap.New(append(programs(files), programs(beside)...)...)
+	s.ports.OverUDP(programs(beside)...)
+	beside = append(beside, s.ports.RPC()...)
 	var err error
-	s.rpc, err = oncrpc.NewServer(slices.Concat([]oncrpc.Service{s.nfs.RPC()}, mount.RPC(), ports.RPC()), oncrpc.ServerOptions{
+	if s.rpc, err = oncrpc.NewServer(append(files, beside...), s.options(&o)); err == nil {
+		s.udp, err = oncrpc.NewServer(beside, s.options(&o))
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.endLocks())
+	}
+	return s, nil
+}
+
+func programs(services []oncrpc.Service) []*xdr.Program {
+	all := make([]*xdr.Program, len(services))
+	for i := range services {
+		all[i] = services[i].Program
+	}
+	return all
+}
+
+func (s *Server) options(o *Options) oncrpc.ServerOptions {
+	return oncrpc.ServerOptions{
 		MaxConns:        o.MaxConns,
 		MaxRecord:       v3.MaxTransfer + recordRoom,
 		MaxCallsPerConn: o.MaxCallsPerConn,
 		MaxRequestBytes: o.MaxRequestBytes,
 		IdleTimeout:     o.IdleTimeout,
+		Replies:         s.replies,
+		Slow:            o.SlowOp,
+		Observe:         o.Observe,
 		Log:             o.Log,
 		NewConn: func(remote, _ net.Addr) (any, error) {
 			return peer.NewConn(o.Exports, remote), nil
 		},
-	})
-	return s, err
+	}
 }
 
 // recordRoom is what a request may have beside the data of a WRITE: the head of
@@ -87,13 +155,94 @@ const recordRoom = 64 << 10
 
 // Serve answers connections to l, which it closes in the end, until Shutdown or
 // Close; it then returns [ErrClosed]. It may be called for several listeners.
-func (s *Server) Serve(l net.Listener) error { return s.rpc.Serve(l) }
+func (s *Server) Serve(l net.Listener) error {
+	s.begin(l.Addr())
+	return s.rpc.Serve(l)
+}
+
+// ServePacket is Serve over UDP, for all programs but NFS and its access control
+// lists, whose clients have TCP.
+func (s *Server) ServePacket(pc net.PacketConn) error {
+	s.begin(pc.LocalAddr())
+	return s.udp.ServePacket(pc)
+}
+
+// ServePortmap is Serve on an address of which nobody is told, since it is where
+// they ask: port 111.
+func (s *Server) ServePortmap(l net.Listener) error { return s.rpc.Serve(l) }
+
+// ServePortmapPacket is ServePortmap over UDP.
+func (s *Server) ServePortmapPacket(pc net.PacketConn) error { return s.udp.ServePacket(pc) }
+
+// begin notes that the programs are served at a, and has the lock manager begin
+// its work with the first address.
+func (s *Server) begin(a net.Addr) {
+	s.ports.Listening(a)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.addrs = append(s.addrs, a)
+	if len(s.addrs) == 1 && s.locks != nil {
+		s.locks.Start()
+	}
+}
 
 // Shutdown ends the server without losing a reply: listeners are closed, calls
 // under way are finished and answered, and clients are given two seconds to
 // take their leave. When ctx ends before, it is a Close and returns ctx's error.
 // The exports' file systems stay open; they are the caller's.
-func (s *Server) Shutdown(ctx context.Context) error { return s.rpc.Shutdown(ctx) }
+func (s *Server) Shutdown(ctx context.Context) error {
+	return errors.Join(s.rpc.Shutdown(ctx), s.udp.Shutdown(ctx), s.endLocks())
+}
 
 // Close ends the server at once: calls under way are cancelled, and waited for.
-func (s *Server) Close() error { return s.rpc.Close() }
+func (s *Server) Close() error { return errors.Join(s.rpc.Close(), s.udp.Close(), s.endLocks()) }
+
+func (s *Server) lockService() *nlm.Service {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.locks
+}
+
+func (s *Server) endLocks() error {
+	s.mu.Lock()
+	locks := s.locks
+	s.locks = nil
+	s.mu.Unlock()
+	if locks == nil {
+		return nil
+	}
+	return locks.Close()
+}
+
+// Registered is what Register has entered with the registry of this host.
+type Registered struct{ r *portmap.Registration }
+
+// Register enters the server's programs with the rpcbind of this host, at the
+// addresses at which they are served by then. What others have entered stays
+// theirs; Left says what that was.
+func (s *Server) Register(ctx context.Context) (*Registered, error) {
+	tcp, udp := s.ports.Programs()
+	var entries []portmap.Entry
+	s.mu.Lock()
+	for _, a := range s.addrs {
+		programs := tcp
+		if a.Network() == "udp" {
+			programs = udp
+		}
+		for _, p := range programs {
+			entries = append(entries, portmap.Entry{Program: p, Addr: a})
+		}
+	}
+	s.mu.Unlock()
+	r, err := portmap.Register(ctx, portmap.DialRegistry, entries...)
+	if err != nil {
+		return nil, fmt.Errorf("nfsserver: rpcbind: %w", err)
+	}
+	return &Registered{r}, nil
+}
+
+// Left are the programs that others had entered before, in words.
+func (r *Registered) Left() []string { return r.r.Left }
+
+// Close takes out what Register has entered.
+func (r *Registered) Close(ctx context.Context) error { return r.r.Close(ctx) }

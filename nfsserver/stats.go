@@ -1,13 +1,15 @@
 package nfsserver
 
 import (
+	"github.com/nfsbox/nfsbox/nfsserver/internal/nlm"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
 
 // Stats are counters of a server.
 type Stats struct {
-	RPC oncrpc.ServerStats
+	RPC oncrpc.ServerStats // over TCP
+	UDP oncrpc.ServerStats
 	// Calls counts the calls of each procedure of NFS, under its name in RFC
 	// 1813 without the prefix: "READ". Errors are those of them that were
 	// answered with a status other than NFS3_OK.
@@ -17,7 +19,17 @@ type Stats struct {
 	// now, and ReplyBuffers in how many buffers.
 	ReplyBytes   int64
 	ReplyBuffers int
+	// Procs are the counters of all procedures of all programs that were called,
+	// those over UDP behind those over TCP.
+	Procs []oncrpc.ProcServerStats
+	// Replies is the cache of replies.
+	Replies oncrpc.ReplyCacheStats
+	// Locks are those of NLM; nil without it.
+	Locks *LockStats
 }
+
+// LockStats are counters of the lock manager.
+type LockStats = nlm.Stats
 
 // Stats returns the server's counters.
 func (s *Server) Stats() Stats {
@@ -26,6 +38,12 @@ func (s *Server) Stats() Stats {
 	out := Stats{
 		RPC: s.rpc.Stats(), Calls: make(map[string]uint64, len(calls)), Errors: failed,
 		ReplyBytes: s.buffers.Bytes(), ReplyBuffers: s.buffers.Outstanding(),
+	}
+	out.UDP, out.Replies = s.udp.Stats(), s.replies.Stats()
+	out.Procs = append(s.rpc.Procs(), s.udp.Procs()...)
+	if locks := s.lockService(); locks != nil {
+		st := locks.Stats()
+		out.Locks = &st
 	}
 	for i, n := range calls {
 		out.Calls[nfs3.NFS_V3.Procs[i].Name[prefix:]] = n

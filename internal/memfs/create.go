@@ -145,6 +145,7 @@ func (f *FS) build(d *inode, how *vfs.CreateHow) (*inode, error) {
 	case vfs.TypeReg:
 		n.exclusive, n.verf = how.Mode == vfs.CreateExclusive, how.Verf
 	}
+	n.inherit(d)
 	return n, nil
 }
 

@@ -6,7 +6,8 @@
 // and listings that can be resumed while the directory changes. What differs
 // between file systems follows Linux: access times move as under relatime, a
 // write by anyone but the superuser takes set-uid and set-gid away, and a
-// directory that is moved to another parent must itself be writable.
+// directory that is moved to another parent must itself be writable. Files can be
+// locked and have access control lists ([vfs.Locker], [vfs.ACLer]).
 //
 // # What a test can do to it
 //

@@ -3,6 +3,7 @@ package memfs
 import (
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/byterange"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -29,6 +30,9 @@ type inode struct {
 
 	exclusive bool // made by CreateExclusive, under verf
 	verf      vfs.Verifier
+
+	locks map[vfs.Owner]byterange.Set // never an empty set
+	acl   vfs.ACL                     // canonical; no access list where the mode says it all
 }
 
 // newInode makes an object without a name or owner, all its times now.

@@ -1,6 +1,9 @@
 package memfs
 
-import "github.com/nfsbox/nfsbox/vfs"
+import (
+	"github.com/nfsbox/nfsbox/internal/posixacl"
+	"github.com/nfsbox/nfsbox/vfs"
+)
 
 // The rights of a mode, as in its last three bits.
 const (
@@ -38,9 +41,16 @@ func (f *FS) owns(n *inode) bool { return f.super() || f.who.UID == n.uid }
 
 // may is nil if the caller has the rights in want on n. One class counts and no
 // other: an owner whom the mode denies is not helped by what others may. The
-// superuser may all, but run a file that nobody may run.
+// superuser may all, but run a file that nobody may run. Where there is an access
+// control list it decides instead of the mode.
 func (f *FS) may(n *inode, want uint32) error {
 	have := n.mode & 7
+	if n.acl.Access != nil && !f.super() {
+		if !posixacl.Permits(n.acl.Access, f.who, n.uid, n.gid, want) {
+			return vfs.ErrAccess
+		}
+		return nil
+	}
 	switch {
 	case f.super():
 		have = mayRead | mayWrite | mayExec

@@ -3,8 +3,8 @@ package memfs
 import "encoding/binary"
 
 // Restart is a power cut and what follows: unstable bytes that were not
-// committed are forgotten, files that had no name are gone, and the write
-// verifier is another. Files that are open go on, as NFSv3 knows no opens.
+// committed are forgotten, files that had no name are gone, nothing is locked,
+// and the write verifier is another. Files that are open go on, as NFSv3 knows no opens.
 func (f *FS) Restart() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -13,6 +13,7 @@ func (f *FS) Restart() {
 			f.drop(n)
 			continue
 		}
+		n.locks = nil
 		f.pages -= uint64(len(n.content.pages))
 		if n.content.restart() {
 			f.modified(n, f.now()) // no cache shall take it for what it was

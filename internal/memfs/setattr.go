@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/posixacl"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -116,6 +117,9 @@ func (f *FS) set(n *inode, set *vfs.SetAttr) {
 		n.mode = set.Mode & 0o7777
 		if !f.inGroup(n.gid) {
 			n.mode &^= setGID
+		}
+		if n.acl.Access != nil {
+			n.acl.Access = posixacl.Chmod(n.acl.Access, n.mode)
 		}
 	}
 	if set.Valid&vfs.MaskAtime != 0 {

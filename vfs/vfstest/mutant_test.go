@@ -6,6 +6,7 @@ import (
 	"iter"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,11 @@ var mutants = map[string]func(vfs.FS) vfs.FS{
 	"write-says-stable-too-little": func(f vfs.FS) vfs.FS { return opens{f, func(g vfs.File) vfs.File { return unstable{g} }} },
 	"names-are-cut":                func(f vfs.FS) vfs.FS { return cuts{f} },
 	"cancel-is-ignored":            func(f vfs.FS) vfs.FS { return deaf{f} },
+	"unlock-frees-too-much":        func(f vfs.FS) vfs.FS { return unlocks{f, f.(vfs.Locker)} },
+	"locks-do-not-exclude":         func(f vfs.FS) vfs.FS { return shares{f, f.(vfs.Locker)} },
+	"lock-holder-is-someone-else":  func(f vfs.FS) vfs.FS { return blames{f, f.(vfs.Locker)} },
+	"acl-default-is-forgotten":     func(f vfs.FS) vfs.FS { return forgets{f, f.(vfs.ACLer)} },
+	"acl-mask-is-left-out":         func(f vfs.FS) vfs.FS { return unmasks{f, f.(vfs.ACLer)} },
 }
 
 // TestMutants runs the suite on each mutant, in a process of its own, and wants
@@ -219,4 +225,58 @@ type unstable struct{ vfs.File }
 
 func (f unstable) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stability, w *vfs.Written) (int, error) {
 	return f.File.WriteAt(ctx, p, off, vfs.Unstable, w)
+}
+
+// unlocks frees all that an owner has.
+type unlocks struct {
+	vfs.FS
+	vfs.Locker
+}
+
+func (f unlocks) Unlock(ctx context.Context, h vfs.Handle, l *vfs.Lock) error {
+	return f.Locker.Unlock(ctx, h, &vfs.Lock{Owner: l.Owner})
+}
+
+// shares has no locks that are one's alone.
+type shares struct {
+	vfs.FS
+	vfs.Locker
+}
+
+func (f shares) Lock(ctx context.Context, h vfs.Handle, l *vfs.Lock) error {
+	s := *l
+	s.Exclusive = false
+	return f.Locker.Lock(ctx, h, &s)
+}
+
+type blames struct {
+	vfs.FS
+	vfs.Locker
+}
+
+func (f blames) TestLock(ctx context.Context, h vfs.Handle, l *vfs.Lock) (vfs.Lock, bool, error) {
+	holder, free, err := f.Locker.TestLock(ctx, h, l)
+	holder.Owner.N ^= 1
+	return holder, free, err
+}
+
+type forgets struct {
+	vfs.FS
+	vfs.ACLer
+}
+
+func (f forgets) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
+	acl.Default = nil
+	return f.ACLer.SetACL(ctx, h, acl)
+}
+
+type unmasks struct {
+	vfs.FS
+	vfs.ACLer
+}
+
+func (f unmasks) ACL(ctx context.Context, h vfs.Handle) (vfs.ACL, error) {
+	acl, err := f.ACLer.ACL(ctx, h)
+	acl.Access = slices.DeleteFunc(acl.Access, func(e vfs.ACLEntry) bool { return e.Tag == vfs.ACLMask })
+	return acl, err
 }

@@ -22,6 +22,9 @@ type Config struct {
 	// view that New returns is then the superuser's.
 	Callers bool
 
+	// Groups are the groups to run ("lock"), and nothing else is; nil is all.
+	Groups []string
+
 	// Differences are subtests ("rename/over-open-file") that do not hold, each
 	// with the reason. They are skipped.
 	Differences map[string]string
@@ -65,6 +68,8 @@ var groups = []group{
 	{name: "names", tests: namesTests},
 	{name: "identity", tests: identityTests, callers: true},
 	{name: "holes", tests: holesTests},
+	{name: "lock", tests: lockTests},
+	{name: "acl", tests: aclTests},
 	{name: "concurrent", tests: concurrentTests},
 	{name: "cancel", tests: cancelTests},
 	{name: "large", tests: largeTests},
@@ -83,7 +88,12 @@ const (
 func Run(t *testing.T, c Config) {
 	checkDifferences(t, c.Differences)
 	for _, g := range groups {
-		t.Run(g.name, func(t *testing.T) { g.run(t, c) })
+		if c.Groups == nil || slices.Contains(c.Groups, g.name) {
+			t.Run(g.name, func(t *testing.T) { g.run(t, c) })
+		}
+	}
+	if c.Groups != nil {
+		return
 	}
 	t.Run(modelName, func(t *testing.T) {
 		c.skipDifference(t, modelName)

@@ -2,10 +2,8 @@ package portmap
 
 import (
 	"context"
-	"net"
 	"slices"
-	"strconv"
-	"strings"
+	"sync"
 
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/rpcbind"
@@ -15,14 +13,32 @@ import (
 // owner is whom version 3 and 4 name as the owner of every entry.
 const owner = "nfsbox"
 
-// Service knows the programs of one server.
+// Service knows the programs of one server. All methods may be called
+// concurrently.
 type Service struct {
 	programs []*xdr.Program
+	udp      []*xdr.Program // of them, those that are served over UDP as well
+
+	mu        sync.Mutex
+	listeners []endpoint // guarded by mu
 }
 
-// New returns the service for a server of these programs and of its own.
+// New returns the service for a server of these programs and of its own, over
+// TCP.
 func New(programs ...*xdr.Program) *Service {
-	return &Service{programs: append(programs, &rpcbind.PMAPVERS, &rpcbind.RPCBVERS, &rpcbind.RPCBVERS4)}
+	own := []*xdr.Program{&rpcbind.PMAPVERS, &rpcbind.RPCBVERS, &rpcbind.RPCBVERS4}
+	return &Service{programs: slices.Concat(programs, own), udp: own}
+}
+
+// OverUDP says which of the programs are served over UDP as well, beside its own.
+// It is called before there are clients.
+func (s *Service) OverUDP(programs ...*xdr.Program) { s.udp = append(s.udp, programs...) }
+
+// Programs are those of the server, without its own, and whether each is served
+// over UDP as well: what [Register] enters.
+func (s *Service) Programs() (tcp, udp []*xdr.Program) {
+	own := func(p *xdr.Program) bool { return p.Number == rpcbind.RPCBPROG }
+	return slices.DeleteFunc(slices.Clone(s.programs), own), slices.DeleteFunc(slices.Clone(s.udp), own)
 }
 
 // RPC binds the procedures of all three versions to their numbers.
@@ -76,15 +92,14 @@ func refuse[A any, PA decoded[A]](_ context.Context, c *oncrpc.Call) error {
 	return c.Reply(&rpcbind.PMAPPROC_SETres{Value: false})
 }
 
-// serves reports whether the server has the program, in any version or in that
-// one. As other port mappers do, we lead a client whose version is missing to
-// the program itself, which says which versions it has.
-func (s *Service) serves(prog uint32) bool {
-	return slices.ContainsFunc(s.programs, func(p *xdr.Program) bool { return p.Number == prog })
-}
-
-func (s *Service) servesVersion(prog, vers uint32) bool {
-	return slices.ContainsFunc(s.programs, func(p *xdr.Program) bool { return p.Number == prog && p.Version == vers })
+// serves reports whether the server has the program over that transport, in any
+// version or, if vers is not 0, in that one. As other port mappers do, GETPORT and
+// GETADDR lead a client whose version is missing to the program itself, which says
+// which versions it has.
+func (s *Service) serves(network string, prog, vers uint32) bool {
+	return slices.ContainsFunc(s.programs, func(p *xdr.Program) bool {
+		return p.Number == prog && (vers == 0 || p.Version == vers) && s.over(p, network)
+	})
 }
 
 // getport is procedure 3 of version 2.
@@ -94,8 +109,10 @@ func (s *Service) getport(_ context.Context, c *oncrpc.Call) error {
 		return err
 	}
 	var res rpcbind.PMAPPROC_GETPORTres
-	if l := local(c); l != nil && a.Prot == rpcbind.IPPROTO_TCP && s.serves(a.Prog) {
-		res.Value = uint32(l.Port)
+	for _, n := range networks {
+		if l, ok := local(c); ok && a.Prot == n.number && s.serves(n.name, a.Prog, 0) {
+			res.Value = uint32(s.port(l, n.name))
+		}
 	}
 	return c.Reply(&res)
 }
@@ -106,35 +123,43 @@ func (s *Service) dump(_ context.Context, c *oncrpc.Call) error {
 		return err
 	}
 	var list rpcbind.Pmaplist
-	if l := local(c); l != nil {
-		for _, p := range s.programs {
-			list = append(list, rpcbind.PmaplistNode{Map: rpcbind.Mapping{
-				Prog: p.Number, Vers: p.Version, Prot: rpcbind.IPPROTO_TCP, Port: uint32(l.Port),
-			}})
+	l, ok := local(c)
+	for _, p := range s.programs {
+		for _, n := range networks {
+			if port := s.port(l, n.name); ok && port != 0 && s.over(p, n.name) {
+				list = append(list, rpcbind.PmaplistNode{Map: rpcbind.Mapping{
+					Prog: p.Number, Vers: p.Version, Prot: n.number, Port: uint32(port),
+				}})
+			}
 		}
 	}
 	return c.Reply(&list)
 }
 
 // getaddr is procedure 3 of versions 3 and 4.
-func (s *Service) getaddr(_ context.Context, c *oncrpc.Call) error {
-	return s.address(c, func(a *rpcbind.Rpcb) bool { return s.serves(a.RProg) })
-}
+func (s *Service) getaddr(_ context.Context, c *oncrpc.Call) error { return s.address(c, false) }
 
 // getversaddr is procedure 9 of version 4: getaddr for this version only.
-func (s *Service) getversaddr(_ context.Context, c *oncrpc.Call) error {
-	return s.address(c, func(a *rpcbind.Rpcb) bool { return s.servesVersion(a.RProg, a.RVers) })
-}
+func (s *Service) getversaddr(_ context.Context, c *oncrpc.Call) error { return s.address(c, true) }
 
-func (s *Service) address(c *oncrpc.Call, have func(*rpcbind.Rpcb) bool) error {
+func (s *Service) address(c *oncrpc.Call, exact bool) error {
 	var a rpcbind.Rpcb
 	if err := args(c, &a); err != nil {
 		return err
 	}
+	vers := a.RVers
+	if !exact {
+		vers = 0
+	}
 	var res rpcbind.RPCBVERS_RPCBPROC_GETADDRres
-	netid, addr := universal(local(c))
-	if asked := string(a.RNetid); (asked == "" || asked == netid) && have(&a) {
-		res.Value = []byte(addr)
+	l, ok := local(c)
+	for _, n := range networks {
+		port := s.port(l, n.name)
+		netid, addr := universal(n.name, l.addr.Addr(), port)
+		asked := string(a.RNetid) == netid || len(a.RNetid) == 0 && n.name == l.network
+		if ok && asked && port != 0 && s.serves(n.name, a.RProg, vers) {
+			res.Value = []byte(addr)
+		}
 	}
 	return c.Reply(&res)
 }
@@ -145,32 +170,18 @@ func (s *Service) dumpAddrs(_ context.Context, c *oncrpc.Call) error {
 		return err
 	}
 	var list rpcbind.RpcblistPtr
-	if netid, addr := universal(local(c)); addr != "" {
-		for _, p := range s.programs {
+	l, ok := local(c)
+	for _, p := range s.programs {
+		for _, n := range networks {
+			port := s.port(l, n.name)
+			if !ok || port == 0 || !s.over(p, n.name) {
+				continue
+			}
+			netid, addr := universal(n.name, l.addr.Addr(), port)
 			list = append(list, rpcbind.RpList{RpcbMap: rpcbind.Rpcb{
 				RProg: p.Number, RVers: p.Version, RNetid: []byte(netid), RAddr: []byte(addr), ROwner: []byte(owner),
 			}})
 		}
 	}
 	return c.Reply(&list)
-}
-
-// local is the address at which the client has reached the server, or nil if
-// the connection has none.
-func local(c *oncrpc.Call) *net.TCPAddr {
-	a, _ := c.Local.(*net.TCPAddr)
-	return a
-}
-
-// universal is an address as RFC 5665 writes it, section 5.2.3: the IP address,
-// and the port's two bytes in decimal. netid says which kind of address it is.
-func universal(a *net.TCPAddr) (netid, addr string) {
-	if a == nil {
-		return "", ""
-	}
-	netid, ip := "tcp6", a.IP
-	if v4 := ip.To4(); v4 != nil {
-		netid, ip = "tcp", v4
-	}
-	return netid, strings.Join([]string{ip.String(), strconv.Itoa(a.Port >> 8), strconv.Itoa(a.Port & 0xff)}, ".")
 }

@@ -1,0 +1,57 @@
+package nlm
+
+import "time"
+
+const (
+	// maxClients bounds the clients that are known, and maxNames those of one
+	// address, which can call itself what it likes, or hide a network. At the bound
+	// one that holds nothing is forgotten; if that makes no room, a newcomer is told
+	// NLM4_DENIED_NOLOCKS.
+	maxClients = 4096
+	maxNames   = 1024
+
+	// maxLocks bounds the ranges that are locked, of all clients, and maxClientLocks
+	// those of one. At the bound the answer is NLM4_DENIED_NOLOCKS. (A file system
+	// has bounds of its own: one that opens a file for each owner will be first.)
+	maxLocks       = 1 << 18
+	maxClientLocks = 1 << 16
+
+	// maxQueue bounds the locks that wait for one file, and maxClientWaits those of
+	// one client for all files: NLM4_DENIED_NOLOCKS.
+	maxQueue       = 1024
+	maxClientWaits = 8192
+
+	// maxShares bounds the share reservations of one file, and maxClientShares
+	// those of one client: NLM4_DENIED_NOLOCKS.
+	maxShares       = 1024
+	maxClientShares = 1 << 14
+
+	// maxResults bounds the answers of the asynchronous procedures that wait to be
+	// sent to one client. At the bound an answer is dropped, and the client will
+	// ask again.
+	maxResults = 256
+)
+
+const (
+	// pollPause is how often files with a queue are looked at, whose lock a local
+	// program may hold. Looking takes at most one part in pollShare of the time.
+	pollPause = 100 * time.Millisecond
+	pollShare = 20
+
+	// idleEvery is how often clients are looked at, and idleAfter how long one
+	// that holds nothing is still monitored: a client that locks and unlocks all
+	// day shall not cost a write to the disk each time.
+	idleEvery = time.Minute
+	idleAfter = 5 * time.Minute
+
+	// grantFor is how long a grant is sent that the client does not answer.
+	grantFor = 90 * time.Second
+
+	// Between two tries there is a pause, which grows. Clients ask again by
+	// themselves, Linux every 30 s.
+	grantPause    = time.Second
+	maxGrantPause = 10 * time.Second
+
+	// callTimeout is how long a client has for one answer.
+	callTimeout = 2 * time.Second
+)

@@ -1,0 +1,170 @@
+package nlm
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nfsbox/nfsbox/nfsserver/internal/callback"
+	"github.com/nfsbox/nfsbox/nfsserver/internal/nsm"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+var errFull = errors.New("nlm: too many clients")
+
+// client is a host that locks.
+type client struct {
+	key clientKey
+	id  string // Client of its owners
+
+	// gate is held for reading while a lock of the client's is taken or freed, and
+	// for writing while all of them are freed because it has restarted.
+	gate sync.RWMutex
+
+	// Guarded by Service.mu.
+	host    callback.Host // how it is called: as its last call came
+	uses    int           // handlers that are at work for it
+	files   map[*file]int // in which it has locks, waits or shares, and how many
+	locks   int           // ranges
+	waits   int
+	shares  int
+	seen    time.Time
+	watched nsm.Host // as the monitor knows it; the zero Host: it does not
+	state   int32    // of its last restart that we have heard of
+	out     outbox
+}
+
+// ownerPrefix begins the Client of all our owners.
+const ownerPrefix = "nlm "
+
+// enter finds the client of a call, or makes it. leave gives it back.
+func (s *Service) enter(call *oncrpc.Call, name string) (*client, error) {
+	key := clientKey{callback.From(call.Remote).Addr(), name}
+	c, ok := s.find(call, key)
+	if !ok {
+		s.forgetIdle(0, 1)
+		if c, ok = s.find(call, key); !ok {
+			return nil, errFull
+		}
+	}
+	return c, nil
+}
+
+// find is enter; ok is false if there is no room for another client.
+func (s *Service) find(call *oncrpc.Call, key clientKey) (c *client, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c = s.clients[key]; c == nil {
+		if len(s.clients) >= maxClients || s.names[key.addr] >= maxNames {
+			return nil, false
+		}
+		addr := "local"
+		if key.addr.IsValid() {
+			addr = key.addr.String()
+		}
+		c = &client{key: key, id: ownerPrefix + addr + " " + key.name, files: make(map[*file]int)}
+		s.clients[key] = c
+		s.names[key.addr]++
+	}
+	c.uses++
+	c.seen = time.Now()
+	c.host = callback.Host{Name: key.addr.String(), Local: callback.From(call.Local).Addr(), Network: "tcp"}
+	if call.Remote.Network() == "udp" {
+		c.host.Network = "udp"
+	}
+	if c.host.Local.IsUnspecified() {
+		c.host.Local = netip.Addr{} // a socket of datagrams does not know at which it was reached
+	}
+	return c, true
+}
+
+func (s *Service) leave(c *client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.uses--
+}
+
+// idle reports whether nothing is known of c that matters. s.mu is held.
+func (c *client) idle() bool { return c.uses == 0 && len(c.files) == 0 && c.out.empty() }
+
+// forgetIdle forgets clients that have held nothing for so long, as many as most,
+// and has them monitored no longer.
+func (s *Service) forgetIdle(age time.Duration, most int) {
+	s.watching.Lock()
+	defer s.watching.Unlock()
+	for _, h := range s.takeIdle(age, most) {
+		if err := s.nsm.Unwatch(h); err != nil {
+			s.o.Log.Warn("a client stays in the list of those that hold locks", "client", h.Name, "error", err)
+		}
+	}
+}
+
+func (s *Service) takeIdle(age time.Duration, most int) (hosts []nsm.Host) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, c := range s.clients {
+		if most == 0 {
+			break
+		}
+		if !c.idle() || time.Since(c.seen) < age {
+			continue
+		}
+		most--
+		delete(s.clients, key)
+		if s.names[key.addr]--; s.names[key.addr] == 0 {
+			delete(s.names, key.addr)
+		}
+		if c.watched != (nsm.Host{}) {
+			hosts = append(hosts, c.watched)
+		}
+	}
+	return hosts
+}
+
+// watch has c monitored, durably. c is in use.
+func (s *Service) watch(c *client) error {
+	s.mu.Lock()
+	done := c.watched != (nsm.Host{})
+	h := nsm.Host{Name: c.key.name, Addr: c.key.addr, Local: c.host.Local}
+	s.mu.Unlock()
+	if done {
+		return nil
+	}
+	s.watching.Lock()
+	defer s.watching.Unlock()
+	if err := s.nsm.Watch(h); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.watched = h
+	return nil
+}
+
+// svidBytes is what an owner's ID begins with; oh follows, or its hash if it is
+// longer than there is room for.
+const svidBytes = 4
+
+func ownerOf(c *client, oh []byte, svid int32) vfs.Owner {
+	o := vfs.Owner{Client: c.id}
+	binary.BigEndian.PutUint32(o.ID[:], uint32(svid))
+	if len(oh) > len(o.ID)-svidBytes {
+		sum := sha256.Sum256(oh)
+		oh = sum[:]
+	}
+	o.N = uint8(svidBytes + copy(o.ID[svidBytes:], oh))
+	return o
+}
+
+// holder is what TEST tells of an owner: nothing if it is none of ours.
+func holder(o *vfs.Owner) (oh []byte, svid int32) {
+	if !strings.HasPrefix(o.Client, ownerPrefix) || o.N < svidBytes {
+		return nil, 0
+	}
+	return o.ID[svidBytes:o.N], int32(binary.BigEndian.Uint32(o.ID[:]))
+}

@@ -1,0 +1,244 @@
+package nlm
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/byterange"
+	"github.com/nfsbox/nfsbox/nfsserver/internal/callback"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/nlm4"
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// What becomes of a lock whose grant a client
+//
+//   - accepts: it is the client's.
+//   - refuses, because the process has gone meanwhile: it is freed. But if an
+//     earlier try may have arrived, the client may have had its lock by that one,
+//     and refuses only to be told twice; then it keeps it.
+//   - does not answer, for grantFor: if no try can have arrived, nobody knows of
+//     the lock, and it is freed. Otherwise the client may believe that it holds it,
+//     and keeps it until it restarts. To let two clients write is worse than to let
+//     one wait.
+//   - asks for again, cancels or unlocks: that counts, and the grant is not sent any
+//     more.
+//
+// outbox is what waits to be sent to a client. One goroutine at a time sends it,
+// so that a client that is away holds up no other. It is guarded by Service.mu.
+type outbox struct {
+	grants  []*waiter
+	results []result
+	sending bool
+}
+
+// result is the answer to an asynchronous call.
+type result struct {
+	proc *xdr.Proc
+	args xdr.Appender
+}
+
+func (o *outbox) empty() bool { return len(o.grants) == 0 && len(o.results) == 0 && !o.sending }
+
+func cookieBytes(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+// sendGrant has w told that it has its lock. The caller has f's turn.
+func (s *Service) sendGrant(f *file, w *waiter) {
+	s.n.wakened.Add(1)
+	f.sent = append(f.sent, w)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.since = time.Now()
+	s.grants[w.cookie] = w
+	w.c.out.grants = append(w.c.out.grants, w)
+	s.startSending(w.c)
+}
+
+// sendResult has the answer to an asynchronous call sent.
+func (s *Service) sendResult(c *client, p *xdr.Proc, res xdr.Appender) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(c.out.results) >= maxResults {
+		return nil // the client asks again
+	}
+	c.out.results = append(c.out.results, result{p, res})
+	s.startSending(c)
+	return nil
+}
+
+// startSending makes sure that c's outbox is sent. s.mu is held.
+func (s *Service) startSending(c *client) {
+	if c.out.sending || s.closed {
+		return
+	}
+	c.out.sending = true
+	s.wg.Go(func() { s.send(c) })
+}
+
+// send empties c's outbox.
+func (s *Service) send(c *client) {
+	for pause := grantPause; ; {
+		host, res, grants, ok := s.next(c)
+		if !ok {
+			return
+		}
+		for _, r := range res {
+			// It is said once: who has missed it asks again.
+			if err := s.call.Call(s.ctx, host, r.proc, r.args, &xdr.Void{}); err != nil {
+				s.o.Log.Debug("an answer was not taken", "client", c.key.name, "procedure", r.proc.Name, "error", err)
+			}
+		}
+		failed := false
+		for _, w := range grants {
+			failed = s.tell(host, w) || failed
+		}
+		if !failed {
+			pause = grantPause
+			continue
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-s.ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+		pause = min(2*pause, maxGrantPause)
+	}
+}
+
+// next is what there is to be sent now. Without anything, sending has ended.
+func (s *Service) next(c *client) (host callback.Host, res []result, grants []*waiter, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil || len(c.out.results) == 0 && len(c.out.grants) == 0 {
+		c.out.sending = false
+		return host, nil, nil, false
+	}
+	res, c.out.results = c.out.results, nil
+	return c.host, res, slices.Clone(c.out.grants), true
+}
+
+// tell sends one grant. It answers whether to try it again after a pause.
+func (s *Service) tell(host callback.Host, w *waiter) (again bool) {
+	if !s.pending(w) {
+		return false
+	}
+	if time.Since(w.since) > grantFor {
+		s.abandon(w)
+		return false
+	}
+	if w.async {
+		// The answer is a call of its own: see grantedRes.
+		s.count(w)
+		if err := s.call.Call(s.ctx, host, nlm4.NLMPROC4_GRANTED_MSG, &w.args, &xdr.Void{}); err == nil || callback.MayHaveArrived(err) {
+			w.arrived = true
+		}
+		return s.pending(w)
+	}
+	var res nlm4.Nlm4Res
+	err := s.call.Call(s.ctx, host, nlm4.NLMPROC4_GRANTED, &w.args, &res)
+	if err != nil {
+		w.arrived = w.arrived || callback.MayHaveArrived(err)
+		s.o.Log.Debug("a lock is granted, but the client does not hear it", "client", w.c.key.name, "error", err)
+		return true
+	}
+	return s.answered(s.ctx, w, res.Stat.Stat, w.arrived)
+}
+
+// answered ends w's grant by what the client has said. again is true if it wants
+// to be asked later.
+func (s *Service) answered(ctx context.Context, w *waiter, st nlm4.Nlm4Stats, before bool) (again bool) {
+	switch {
+	case st == nlm4.NLM4_DENIED_GRACE_PERIOD:
+		return true // it reclaims from others, and is not ready
+	case st == nlm4.NLM4_GRANTED, before:
+		s.finish(ctx, w, false)
+	default:
+		s.finish(ctx, w, true)
+	}
+	return false
+}
+
+// abandon ends a grant that nobody answers.
+func (s *Service) abandon(w *waiter) {
+	s.n.abandoned.Add(1)
+	s.o.Log.Warn("a client does not answer when it is granted a lock", "client", w.c.key.name, "address", w.c.key.addr,
+		"for", grantFor, "kept", w.arrived)
+	s.finish(s.ctx, w, !w.arrived)
+}
+
+// finish ends w's grant, and frees its lock if that is not the client's.
+func (s *Service) finish(ctx context.Context, w *waiter, free bool) {
+	w.c.gate.RLock()
+	defer w.c.gate.RUnlock()
+	f, err := s.open(ctx, w.f.h)
+	if err != nil {
+		return
+	}
+	defer s.end(f)
+	if !s.settle(f, w.lock.Owner, w.span) || !free {
+		return
+	}
+	if err := s.unlockSpan(ctx, f, w.c, w.lock.Owner, w.span); err != nil {
+		s.o.Log.Warn("a lock that nobody wants is not freed", "client", w.c.key.name, "error", err)
+	}
+	s.wake(ctx, f)
+}
+
+// settle ends the sending of a grant, if there is one of this lock. The caller has
+// f's turn.
+func (s *Service) settle(f *file, owner vfs.Owner, span byterange.Span) bool {
+	w := findWaiter(f.sent, owner, span)
+	if w == nil {
+		return false
+	}
+	f.sent = slices.DeleteFunc(f.sent, func(o *waiter) bool { return o == w })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.grants, w.cookie)
+	w.c.out.grants = slices.DeleteFunc(w.c.out.grants, func(o *waiter) bool { return o == w })
+	return true
+}
+
+// pending reports whether w's grant is still to be sent.
+func (s *Service) pending(w *waiter) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.grants[w.cookie] == w
+}
+
+// count counts a try whose answer comes by itself.
+func (s *Service) count(w *waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.tries++
+}
+
+// grantedRes is procedure 15: the answer to a grant that was sent as a message.
+func (s *Service) grantedRes(ctx context.Context, c *oncrpc.Call) error {
+	a, err := args[nlm4.Nlm4Res](c)
+	if err != nil {
+		return err
+	}
+	from := callback.From(c.Remote).Addr()
+	s.mu.Lock()
+	var w *waiter
+	var before bool
+	if len(a.Cookie) == 8 {
+		if w = s.grants[binary.BigEndian.Uint64(a.Cookie)]; w != nil && (w.c.key.addr != from || !w.async) {
+			w = nil // somebody else's
+		}
+	}
+	if w != nil {
+		before = w.tries > 1
+		w.tries-- // this one is answered
+	}
+	s.mu.Unlock()
+	if w != nil {
+		s.answered(context.WithoutCancel(ctx), w, a.Stat.Stat, before)
+	}
+	return c.Reply(xdr.Void{})
+}

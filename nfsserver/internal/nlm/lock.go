@@ -1,0 +1,233 @@
+package nlm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/nfsbox/nfsbox/internal/byterange"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/nlm4"
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+var errGrace = errStatus(nlm4.NLM4_DENIED_GRACE_PERIOD)
+
+// admit says whether the grace lets a lock, or a question for one, pass.
+func (s *Service) admit(reclaim bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// A reclaim that comes too late must not take what others may have had and
+	// changed meanwhile. Without a grace there is nobody to tell it from.
+	if s.inGrace == reclaim || !s.inGrace && s.o.Grace == 0 {
+		return nil
+	}
+	s.n.graceDenied.Add(1)
+	return errGrace
+}
+
+// test is procedure 1: is there a lock in the way?
+func (s *Service) test(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Testargs) (xdr.Appender, error) {
+	res := &nlm4.Nlm4Testres{Cookie: bytes.Clone(a.Cookie)}
+	err := s.begin(q, c, &a.Alock, a.Exclusive)
+	if err == nil {
+		err = s.admit(false)
+	}
+	if err == nil {
+		var l vfs.Lock
+		var free bool
+		if l, free, err = q.locker.TestLock(ctx, q.h, &q.lock); err == nil && !free {
+			err = vfs.ErrLocked
+			oh, svid := holder(&l.Owner)
+			res.TestStat.Holder = nlm4.Nlm4Holder{Exclusive: l.Exclusive, Svid: svid, Oh: oh, LOffset: l.Off, LLen: l.Len}
+		}
+	}
+	res.TestStat.Stat, err = s.refusal(ctx, c, err)
+	return res, err
+}
+
+// lock is procedure 2: take a lock, or wait for it.
+func (s *Service) lock(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Lockargs) (xdr.Appender, error) {
+	return s.lockAs(ctx, q, c, a, true)
+}
+
+// nmLock is procedure 22: a lock of a client that is not monitored, and will not
+// be told of a restart.
+func (s *Service) nmLock(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Lockargs) (xdr.Appender, error) {
+	return s.lockAs(ctx, q, c, a, false)
+}
+
+func (s *Service) lockAs(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Lockargs, monitored bool) (xdr.Appender, error) {
+	res := &nlm4.Nlm4Res{Cookie: bytes.Clone(a.Cookie)}
+	err := s.begin(q, c, &a.Alock, a.Exclusive)
+	if err == nil {
+		err = s.admit(a.Reclaim)
+	}
+	if err == nil && monitored {
+		if err = s.watch(q.c); err != nil {
+			s.o.Log.Warn("a lock is refused, since the client cannot be remembered", "client", q.c.key.name, "error", err)
+			err = errStatus(nlm4.NLM4_DENIED_NOLOCKS)
+		}
+	}
+	if err == nil {
+		err = s.take(ctx, q, a)
+	}
+	res.Stat.Stat, err = s.refusal(ctx, c, err)
+	switch res.Stat.Stat {
+	case nlm4.NLM4_GRANTED:
+		s.n.granted.Add(1)
+	case nlm4.NLM4_BLOCKED:
+		s.n.blocked.Add(1)
+	case nlm4.NLM4_DENIED:
+		s.n.denied.Add(1)
+	}
+	return res, err
+}
+
+var errBlocked = errStatus(nlm4.NLM4_BLOCKED)
+
+// take locks q's range, or puts it into the queue.
+func (s *Service) take(ctx context.Context, q *request, a *nlm4.Nlm4Lockargs) error {
+	q.c.gate.RLock()
+	defer q.c.gate.RUnlock()
+	f, err := s.open(ctx, q.h)
+	if err != nil {
+		return err
+	}
+	defer s.end(f)
+	owner := q.lock.Owner
+	if have := f.held[owner]; have != nil && a.State != 0 && have.state != 0 && have.state != a.State {
+		// The same process, but of another life of the client: what it held died
+		// with the one before, and the news of it are still under way.
+		s.releaseHolding(ctx, f, owner)
+	}
+	s.settle(f, owner, q.span) // the client speaks of this lock: it knows, or will by our answer
+	w := f.waiting(owner, q.span)
+	if a.Block && !f.covers(owner, q.span) && !f.touches(owner, q.span) && f.behind(owner, q.span, w) {
+		return s.enqueue(f, w, q, a)
+	}
+	if !s.room(q.c) && !f.covers(owner, q.span) {
+		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
+	}
+	err = q.locker.Lock(ctx, q.h, &q.lock)
+	switch {
+	case err == nil:
+		s.hold(f, q.c, owner, f.spans(owner).Put(q.span)).state = a.State
+		if w != nil {
+			s.dequeue(f, w)
+		}
+		if !q.span.Exclusive {
+			s.wake(ctx, f) // an exclusive lock may have become one to be shared
+		}
+		return nil
+	case errors.Is(err, vfs.ErrLocked) && a.Block:
+		return s.enqueue(f, w, q, a)
+	}
+	return err
+}
+
+// room reports whether one more lock is within the bounds.
+func (s *Service) room(c *client) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.locks < maxLocks && c.locks < maxClientLocks
+}
+
+// unlock is procedure 4. It is heard in the grace as well: what a client has got
+// back it may give up.
+func (s *Service) unlock(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Unlockargs) (xdr.Appender, error) {
+	res := &nlm4.Nlm4Res{Cookie: bytes.Clone(a.Cookie)}
+	err := s.begin(q, c, &a.Alock, false)
+	if err == nil {
+		err = s.free(ctx, q)
+	}
+	res.Stat.Stat, err = s.refusal(ctx, c, err)
+	return res, err
+}
+
+// free unlocks q's range.
+func (s *Service) free(ctx context.Context, q *request) error {
+	q.c.gate.RLock()
+	defer q.c.gate.RUnlock()
+	f, err := s.open(ctx, q.h)
+	if err != nil {
+		return err
+	}
+	defer s.end(f)
+	owner := q.lock.Owner
+	for _, w := range slices.Clone(f.queue) {
+		if w.lock.Owner == owner && w.span.First == q.span.First && w.span.Last == q.span.Last {
+			s.dequeue(f, w) // who unlocks does not wait any more
+		}
+	}
+	for _, w := range slices.Clone(f.sent) {
+		if w.lock.Owner == owner && w.span.Overlaps(q.span) {
+			s.settle(f, owner, w.span)
+		}
+	}
+	if err := s.unlockSpan(ctx, f, q.c, owner, q.span); err != nil {
+		return err
+	}
+	s.wake(ctx, f)
+	return nil
+}
+
+// unlockSpan has the file system free span, and notes it.
+func (s *Service) unlockSpan(ctx context.Context, f *file, c *client, owner vfs.Owner, span byterange.Span) error {
+	err := s.all.Unlock(ctx, f.h, &vfs.Lock{Owner: owner, Off: span.First, Len: span.Len()})
+	if err != nil && !errors.Is(err, vfs.ErrStale) && !errors.Is(err, vfs.ErrBadHandle) {
+		return err
+	}
+	s.hold(f, c, owner, f.spans(owner).Take(span))
+	return err
+}
+
+// cancel is procedure 3: a lock that waits is not wanted any more.
+func (s *Service) cancel(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Cancargs) (xdr.Appender, error) {
+	res := &nlm4.Nlm4Res{Cookie: bytes.Clone(a.Cookie)}
+	err := s.begin(q, c, &a.Alock, a.Exclusive)
+	if err == nil {
+		err = s.withdraw(ctx, q)
+	}
+	res.Stat.Stat, err = s.refusal(ctx, c, err)
+	return res, err
+}
+
+// withdraw takes a waiter out of the queue. One that has been granted, but does
+// not know it yet, loses its lock; one that knows must unlock it, and is told
+// ErrLocked.
+func (s *Service) withdraw(ctx context.Context, q *request) error {
+	q.c.gate.RLock()
+	defer q.c.gate.RUnlock()
+	f, err := s.open(ctx, q.h)
+	if err != nil {
+		return err
+	}
+	defer s.end(f)
+	if w := f.waiting(q.lock.Owner, q.span); w != nil {
+		s.dequeue(f, w)
+		s.wake(ctx, f) // it may have stood in the way of those behind it
+		return nil
+	}
+	if !s.settle(f, q.lock.Owner, q.span) {
+		return vfs.ErrLocked
+	}
+	if err := s.unlockSpan(ctx, f, q.c, q.lock.Owner, q.span); err != nil {
+		return err
+	}
+	s.wake(ctx, f)
+	return nil
+}
+
+// granted is procedure 5, which servers call: we wait for nobody.
+func (s *Service) granted(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Testargs) (xdr.Appender, error) {
+	res := &nlm4.Nlm4Res{Cookie: bytes.Clone(a.Cookie)}
+	err := s.begin(q, c, &a.Alock, a.Exclusive)
+	if err == nil {
+		err = vfs.ErrLocked
+	}
+	res.Stat.Stat, err = s.refusal(ctx, c, err)
+	return res, err
+}

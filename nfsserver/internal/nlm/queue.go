@@ -1,0 +1,194 @@
+package nlm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/byterange"
+	"github.com/nfsbox/nfsbox/proto/nlm4"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// waiter is a lock that waits, and then its grant.
+type waiter struct {
+	c      *client
+	f      *file
+	locker vfs.Locker
+	lock   vfs.Lock
+	span   byterange.Span
+	state  int32
+	async  bool
+	args   nlm4.Nlm4Testargs // of GRANTED; its own copy
+	cookie uint64            // of GRANTED
+
+	// Of a grant.
+	since   time.Time
+	tries   int  // guarded by Service.mu: messages that are not answered
+	arrived bool // a try without an answer may have; the sender's
+}
+
+// waiting is the place of this lock in the queue, if it has one.
+func (f *file) waiting(owner vfs.Owner, span byterange.Span) *waiter {
+	return findWaiter(f.queue, owner, span)
+}
+
+func findWaiter(list []*waiter, owner vfs.Owner, span byterange.Span) *waiter {
+	i := slices.IndexFunc(list, func(w *waiter) bool { return w.lock.Owner == owner && w.span == span })
+	if i < 0 {
+		return nil
+	}
+	return list[i]
+}
+
+// behind reports whether someone waits, in front of w or anywhere if w is nil, who
+// could not have his lock together with span.
+func (f *file) behind(owner vfs.Owner, span byterange.Span, w *waiter) bool {
+	for _, o := range f.queue {
+		if o == w {
+			return false
+		}
+		if o.lock.Owner != owner && o.span.Conflicts(span) {
+			return true
+		}
+	}
+	return false
+}
+
+// enqueue puts q into the queue, unless it is there as w. The answer is that it
+// waits.
+func (s *Service) enqueue(f *file, w *waiter, q *request, a *nlm4.Nlm4Lockargs) error {
+	if w != nil {
+		// Asked again: the place stays, and the rights of now count.
+		w.locker, w.async = q.locker, q.async
+		return errBlocked
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(f.queue) >= maxQueue || q.c.waits >= maxClientWaits || s.closed {
+		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
+	}
+	s.cookie++
+	w = &waiter{c: q.c, f: f, locker: q.locker, lock: q.lock, span: q.span, state: a.State, async: q.async, cookie: s.cookie}
+	w.args = nlm4.Nlm4Testargs{Cookie: cookieBytes(s.cookie), Exclusive: a.Exclusive, Alock: *q.alock}
+	for _, p := range []*[]byte{&w.args.Alock.CallerName, &w.args.Alock.Fh, &w.args.Alock.Oh} {
+		*p = bytes.Clone(*p)
+	}
+	f.queue = append(f.queue, w)
+	q.c.waits++
+	f.refer(q.c, 1)
+	if len(s.queued) == 0 {
+		select {
+		case s.poke <- struct{}{}:
+		default:
+		}
+	}
+	s.queued[f] = struct{}{}
+	return errBlocked
+}
+
+// dequeue takes w out of the queue.
+func (s *Service) dequeue(f *file, w *waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.queue = slices.DeleteFunc(f.queue, func(o *waiter) bool { return o == w })
+	w.c.waits--
+	f.refer(w.c, -1)
+	if len(f.queue) == 0 {
+		delete(s.queued, f)
+	}
+}
+
+// wake grants what can be granted of the queue, in its order. The caller has f's
+// turn.
+func (s *Service) wake(ctx context.Context, f *file) {
+	if len(f.queue) == 0 {
+		return
+	}
+	// The grants are nobody's in particular: they do not end with the call that
+	// has made them possible.
+	ctx = context.WithoutCancel(ctx)
+	for _, w := range slices.Clone(f.queue) {
+		if f.taken(w.lock.Owner, w.span) || !f.touches(w.lock.Owner, w.span) && f.behind(w.lock.Owner, w.span, w) {
+			continue
+		}
+		if !s.room(w.c) {
+			continue
+		}
+		switch err := w.locker.Lock(ctx, f.h, &w.lock); {
+		case err == nil:
+			s.hold(f, w.c, w.lock.Owner, f.spans(w.lock.Owner).Put(w.span)).state = w.state
+			s.dequeue(f, w)
+			s.sendGrant(f, w)
+		case errors.Is(err, vfs.ErrLocked), errors.Is(err, vfs.ErrBusy):
+		default:
+			// It cannot be had any more, by waiting or otherwise. The client learns
+			// why when it asks again.
+			s.o.Log.Info("a lock does not wait any more", "client", w.c.key.name, "error", err)
+			s.dequeue(f, w)
+		}
+	}
+}
+
+// tend looks after queues whose locks local programs may hold, and after clients
+// that have gone, until the service is closed.
+func (s *Service) tend() {
+	idle := time.NewTicker(idleEvery)
+	defer idle.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-idle.C:
+			s.forgetIdle(idleAfter, maxClients)
+		case <-s.poke:
+			s.poll()
+		}
+	}
+}
+
+// poll looks at the files that have a queue, until there is none.
+func (s *Service) poll() {
+	pause := pollPause
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	tidied := time.Now()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-timer.C:
+		}
+		began := time.Now()
+		files := s.withQueue()
+		for _, h := range files {
+			f, err := s.open(s.ctx, h)
+			if err != nil {
+				return
+			}
+			s.wake(s.ctx, f)
+			s.end(f)
+		}
+		if len(files) == 0 {
+			return
+		}
+		if time.Since(tidied) >= idleEvery {
+			tidied = time.Now()
+			s.forgetIdle(idleAfter, maxClients)
+		}
+		timer.Reset(max(pollPause, pollShare*time.Since(began)))
+	}
+}
+
+func (s *Service) withQueue() []vfs.Handle {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]vfs.Handle, 0, len(s.queued))
+	for f := range maps.Keys(s.queued) {
+		all = append(all, f.h)
+	}
+	return all
+}

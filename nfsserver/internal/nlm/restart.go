@@ -1,0 +1,140 @@
+package nlm
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/nfsbox/nfsbox/internal/byterange"
+	"github.com/nfsbox/nfsbox/nfsserver/internal/callback"
+	"github.com/nfsbox/nfsbox/nfsserver/internal/nsm"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/nlm4"
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// restarted frees what the clients held that a notice is about: those of its
+// address that go by its name. What was locked under the state that the notice
+// brings was locked since.
+func (s *Service) restarted(ctx context.Context, n nsm.Notice) {
+	for _, c := range s.atAddress(n) {
+		s.mu.Lock()
+		news := n.State == 0 || c.state != n.State
+		c.state = n.State
+		s.mu.Unlock()
+		s.release(ctx, c, func(state int32) bool {
+			if state == 0 {
+				return news // it does not say; at least it is not freed twice
+			}
+			return state != n.State
+		})
+	}
+}
+
+// atAddress are the clients that a notice is about, in use. leave gives them back.
+func (s *Service) atAddress(n nsm.Notice) (all []*client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.clients {
+		if c.key.addr == n.Addr && nsm.SameName(c.key.name, n.Name) {
+			c.uses++
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// freeAll is procedure 23: a client gives up all that it holds, without having
+// restarted.
+func (s *Service) freeAll(ctx context.Context, c *oncrpc.Call) error {
+	a, err := args[nlm4.Nlm4Notify](c)
+	if err != nil {
+		return err
+	}
+	n := nsm.Notice{Name: string(a.Name), Addr: callback.From(c.Remote).Addr()}
+	for _, client := range s.atAddress(n) {
+		s.release(ctx, client, func(int32) bool { return true })
+	}
+	return c.Reply(xdr.Void{})
+}
+
+// crashed makes all clients believe that the server has restarted.
+func (s *Service) crashed(ctx context.Context) {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.clients))
+	for _, c := range all {
+		c.uses++
+	}
+	s.beginGrace(s.o.Grace > 0 && !s.closed && s.nsm.Owed() > 0)
+	s.mu.Unlock()
+	for _, c := range all {
+		s.release(ctx, c, func(int32) bool { return true })
+	}
+}
+
+// release frees what c holds under the states of which is true, and gives c back,
+// which is in use. Nothing that c locks meanwhile is lost: it comes before or after.
+func (s *Service) release(ctx context.Context, c *client, which func(state int32) bool) {
+	ctx = context.WithoutCancel(ctx)
+	defer s.leave(c)
+	freed := s.strip(ctx, c, which)
+	for _, h := range freed {
+		f, err := s.open(ctx, h)
+		if err != nil {
+			return
+		}
+		s.wake(ctx, f)
+		s.end(f)
+	}
+	if len(freed) > 0 {
+		s.n.restarts.Add(1)
+		s.o.Log.Info("the locks of a client are freed", "client", c.key.name, "address", c.key.addr, "files", len(freed))
+	}
+}
+
+// strip takes everything from c, and answers in which files.
+func (s *Service) strip(ctx context.Context, c *client, which func(state int32) bool) (freed []vfs.Handle) {
+	c.gate.Lock()
+	defer c.gate.Unlock()
+	s.mu.Lock()
+	for f := range c.files {
+		freed = append(freed, f.h)
+	}
+	s.mu.Unlock()
+	for _, h := range freed {
+		f, err := s.open(ctx, h)
+		if err != nil {
+			return freed
+		}
+		for _, w := range slices.Clone(f.queue) {
+			if w.c == c && which(w.state) {
+				s.dequeue(f, w)
+			}
+		}
+		// A reservation does not say under which state it was made: it stays if
+		// nothing of before the restart can.
+		if which(0) {
+			s.dropShares(f, func(o share) bool { return o.c == c })
+		}
+		for _, owner := range f.ofClient(c, func(have *holding) bool { return which(have.state) }) {
+			s.releaseHolding(ctx, f, owner)
+		}
+		s.end(f)
+	}
+	return freed
+}
+
+// releaseHolding frees all that owner has locked of f. The caller has f's turn.
+func (s *Service) releaseHolding(ctx context.Context, f *file, owner vfs.Owner) {
+	have := f.held[owner]
+	for _, w := range slices.Clone(f.sent) {
+		if w.lock.Owner == owner {
+			s.settle(f, owner, w.span)
+		}
+	}
+	all := byterange.Span{Last: byterange.Max}
+	if err := s.unlockSpan(ctx, f, have.c, owner, all); err != nil {
+		s.o.Log.Warn("the locks of a client that has restarted are not freed", "client", have.c.key.name, "error", err)
+	}
+}

@@ -1,0 +1,226 @@
+package nlm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/nfsserver/internal/callback"
+	"github.com/nfsbox/nfsbox/nfsserver/internal/nsm"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/nlm4"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Options say what a Service locks. Table is required.
+type Options struct {
+	Table *export.Table
+	Log   *slog.Logger
+	// Grace is how long after a start only those who held locks before may lock,
+	// so that they get theirs back. It is held only if somebody did. 0: nobody
+	// waits, and a lock that is to be reclaimed is taken as any other.
+	Grace time.Duration
+	// StateDir keeps the clients that hold locks and the state number. It must
+	// exist. "": nothing survives a restart, and no client is told of one.
+	StateDir string
+	// Hostname is what the server calls itself to clients.
+	Hostname string
+	// Now dates a state number when there is none; nil is time.Now.
+	Now func() time.Time
+	// Cookie is where the numbers of grants begin. It ought to be random: answers
+	// to grants of before a restart may still be under way.
+	Cookie uint64
+	// Dial reaches clients; nil is [callback.DialNet].
+	Dial callback.Dial
+}
+
+// Service is the lock manager and the status monitor of one server. The state of
+// each connection is a *peer.Conn. All methods may be called concurrently.
+type Service struct {
+	o    Options
+	nsm  *nsm.Monitor
+	call *callback.Caller // each call once: grants, results
+	n    counters
+
+	// all unlocks in all exports: what a client holds it may give up, whatever
+	// else it may or may not do by now.
+	all vfs.Locker
+
+	poke chan struct{} // wakes the one who looks after queues
+	ctx  context.Context
+	stop context.CancelFunc
+	wg   sync.WaitGroup // all goroutines; added to under mu, before closed
+
+	// watching is held while the monitor is told whom to watch and whom no more,
+	// so that nobody is forgotten who is just coming back. Before mu.
+	watching sync.Mutex
+
+	mu      sync.Mutex // guards what follows, and what is marked so in client and file
+	closed  bool
+	clients map[clientKey]*client
+	names   map[netip.Addr]int // clients by address
+	files   map[vfs.Handle]*file
+	queued  map[*file]struct{} // those with a queue
+	grants  map[uint64]*waiter // sent, and not yet answered
+	cookie  uint64
+	locks   int // ranges
+	graceBy *time.Timer
+	inGrace bool
+}
+
+type counters struct {
+	granted, denied, blocked, graceDenied atomic.Uint64
+	wakened, abandoned, restarts          atomic.Uint64
+}
+
+// Stats are counters of a Service. Those up to Queued are of now, the others only
+// grow.
+type Stats struct {
+	Clients int  // known; they hold something, or did lately
+	Watched int  // of them, those that stand in the state directory
+	Owed    int  // clients that have yet to be told of the server's restart
+	Locks   int  // ranges locked
+	Queued  int  // locks that wait
+	Grace   bool // only reclaims are granted
+
+	Granted     uint64 // locks given at once
+	Denied      uint64 // locks refused because of another's
+	Blocked     uint64 // locks put into a queue
+	Wakened     uint64 // locks granted out of a queue
+	Abandoned   uint64 // grants that no client has answered
+	GraceDenied uint64 // locks refused because of the grace
+	Restarts    uint64 // of clients that held locks
+}
+
+// New reads the state directory; see [nsm.New]. The grace begins, but its end is
+// counted from Start.
+func New(o Options) (*Service, error) {
+	if o.Table == nil {
+		return nil, errors.New("nlm: no exports")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Dial == nil {
+		o.Dial = callback.DialNet
+	}
+	all, ok := vfs.As[vfs.Locker](o.Table.As(nil))
+	if !ok {
+		return nil, errors.New("nlm: exports that cannot be locked")
+	}
+	s := &Service{o: o, all: all, cookie: o.Cookie, poke: make(chan struct{}, 1),
+		call:    &callback.Caller{Dial: o.Dial, Machine: o.Hostname, Timeout: callTimeout, Once: true},
+		clients: make(map[clientKey]*client), names: make(map[netip.Addr]int), files: make(map[vfs.Handle]*file),
+		queued: make(map[*file]struct{}), grants: make(map[uint64]*waiter),
+	}
+	var err error
+	s.nsm, err = nsm.New(nsm.Options{
+		Dir: o.StateDir, Hostname: o.Hostname, Log: o.Log, Now: o.Now,
+		Call:      &callback.Caller{Dial: o.Dial, Machine: o.Hostname, Timeout: callTimeout},
+		Restarted: s.restarted, Crashed: s.crashed,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("nlm: %w", err)
+	}
+	s.inGrace = o.Grace > 0 && s.nsm.Owed() > 0
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Start tells the clients of before the restart, and looks after queues, until
+// Close.
+func (s *Service) Start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.wg.Go(s.tend)
+	s.beginGrace(s.inGrace)
+	s.nsm.Start()
+}
+
+// beginGrace begins a grace, or leaves it. s.mu is held.
+func (s *Service) beginGrace(held bool) {
+	if s.graceBy != nil {
+		s.graceBy.Stop()
+	}
+	s.inGrace = held
+	if !held {
+		return
+	}
+	s.o.Log.Info("only locks of before the restart are granted", "for", s.o.Grace, "clients", s.nsm.Owed())
+	s.graceBy = time.AfterFunc(s.o.Grace, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.inGrace = false
+	})
+}
+
+// Close ends all work, and frees the locks of all clients. The clients stay in
+// the state directory, to be told when the server is back. Call it when the
+// server answers no more calls.
+func (s *Service) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	if s.graceBy != nil {
+		s.graceBy.Stop()
+	}
+	s.stop()
+	s.mu.Unlock()
+	s.nsm.Close()
+	s.wg.Wait()
+	err := s.all.ReleaseLocks(context.Background(), func(o *vfs.Owner) bool { return strings.HasPrefix(o.Client, ownerPrefix) })
+	if err != nil {
+		return fmt.Errorf("nlm: freeing the locks: %w", err)
+	}
+	return nil
+}
+
+// Stats returns the service's counters.
+func (s *Service) Stats() Stats {
+	st := Stats{
+		Watched: s.nsm.Watched(), Owed: s.nsm.Owed(),
+		Granted: s.n.granted.Load(), Denied: s.n.denied.Load(), Blocked: s.n.blocked.Load(),
+		Wakened: s.n.wakened.Load(), Abandoned: s.n.abandoned.Load(),
+		GraceDenied: s.n.graceDenied.Load(), Restarts: s.n.restarts.Load(),
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.Clients, st.Locks, st.Grace = len(s.clients), s.locks, s.inGrace
+	for _, c := range s.clients {
+		st.Queued += c.waits
+	}
+	return st
+}
+
+// RPC is NLM 4 and NSM 1 for a server.
+func (s *Service) RPC() []oncrpc.Service {
+	h := make([]oncrpc.Handler, len(nlm4.NLM_V4.Procs))
+	once := make([]bool, len(h))
+	for _, b := range s.bindings() {
+		for i := range nlm4.NLM_V4.Procs {
+			if &nlm4.NLM_V4.Procs[i] == b.proc {
+				h[i], once[i] = b.handler, b.once
+			}
+		}
+	}
+	return []oncrpc.Service{{Program: &nlm4.NLM_V4, Handlers: h, Once: once}, s.nsm.RPC()}
+}
+
+// clientKey is what makes two clients the same.
+type clientKey struct {
+	addr netip.Addr
+	name string
+}

@@ -1,0 +1,117 @@
+package nsm
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/nfsbox/nfsbox/proto/nsm"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+const (
+	// notifyFor is how long a host that does not answer is told of the restart.
+	// Then it is forgotten: it is down, and has no locks, or beyond help. It is
+	// what sm-notify(8) does.
+	notifyFor = 15 * time.Minute
+
+	// Between two rounds of telling there is a pause, which grows.
+	notifyPause    = 5 * time.Second
+	maxNotifyPause = time.Minute
+
+	// notifyWorkers is how many hosts are told at once. A dead host holds one of
+	// them up for notifyTimeout.
+	notifyWorkers = 64
+	notifyTimeout = 10 * time.Second
+)
+
+// notifyAll tells every host that is owed the news, until all have answered or
+// it is too late. There is one of it at most.
+func (m *Monitor) notifyAll() {
+	ctx, cancel := context.WithTimeout(m.ctx, notifyFor)
+	defer cancel()
+	for pause := notifyPause; ctx.Err() == nil; pause = min(2*pause, maxNotifyPause) {
+		if m.done() {
+			return
+		}
+		m.round(ctx, m.owing())
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	if m.ctx.Err() != nil {
+		return // the next life takes over: the hosts are still on disk
+	}
+	for _, h := range m.owing() {
+		m.o.Log.Warn("a client did not answer when it was told that the server has restarted; its locks are lost to it",
+			"client", h.Name, "address", h.Addr, "for", notifyFor)
+		m.told(h)
+	}
+	m.mu.Lock()
+	m.running = false
+	m.mu.Unlock()
+}
+
+// done reports that nobody is owed anything. There is then no notifyAll any more.
+func (m *Monitor) done() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.hosts {
+		if e.owed {
+			return false
+		}
+	}
+	m.running = false
+	return true
+}
+
+func (m *Monitor) owing() (all []Host) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.hosts {
+		if e.owed {
+			all = append(all, e.host)
+		}
+	}
+	return all
+}
+
+// round tells each of the hosts once.
+func (m *Monitor) round(ctx context.Context, hosts []Host) {
+	work := make(chan Host)
+	var wg sync.WaitGroup
+	for range min(notifyWorkers, len(hosts)) {
+		wg.Go(func() {
+			for h := range work {
+				if err := m.notify(ctx, &h); err != nil {
+					m.o.Log.Debug("telling a client of the restart", "client", h.Name, "address", h.Addr, "error", err)
+					continue
+				}
+				m.told(h)
+			}
+		})
+	}
+	for _, h := range hosts {
+		work <- h
+	}
+	close(work)
+	wg.Wait()
+}
+
+// notify tells one host.
+func (m *Monitor) notify(ctx context.Context, h *Host) error {
+	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
+	defer cancel()
+	args := &nsm.StatChge{MonName: []byte(m.o.Hostname), State: m.State()}
+	return m.o.Call.Call(ctx, h.callback(), nsm.SM_NOTIFY, args, &xdr.Void{})
+}
+
+// told says that h needs to hear no more.
+func (m *Monitor) told(h Host) {
+	if err := m.forget(h.key(), func(e *entry) { e.owed = false }); err != nil {
+		m.o.Log.Warn("a client stays in the list of those to be told", "client", h.Name, "error", err)
+	}
+}
