@@ -1,11 +1,11 @@
 package iogate
 
 import (
-	"context"
 	"errors"
 	"fmt"
-
-	"golang.org/x/sys/unix"
+	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // Kind says how work reaches the disk.
@@ -22,7 +22,12 @@ const (
 
 var kindNames = [...]string{Auto: "auto", None: "none", Go: "go", C: "c", URing: "uring"}
 
-func (k Kind) String() string { return kindNames[k] }
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("Kind(%d)", uint8(k))
+}
 
 // ParseKind is the kind called s.
 func ParseKind(s string) (Kind, error) {
@@ -46,58 +51,126 @@ const (
 	Classes // how many there are
 )
 
-// ErrFull is returned by Enter when the queue is full, or when the wait has
-// lasted longer than Options.Patience.
-var ErrFull = errors.New("iogate: too much waits for the disk already")
+var classNames = [...]string{Meta: "meta", Read: "read", Write: "write", Sync: "sync"}
+
+func (c Class) String() string {
+	if int(c) < len(classNames) {
+		return classNames[c]
+	}
+	return fmt.Sprintf("Class(%d)", uint8(c))
+}
+
+var (
+	// ErrFull is returned by Enter when the queue is full, or when the wait has
+	// lasted longer than Options.Patience.
+	ErrFull = errors.New("iogate: too much waits for the disk already")
+
+	// ErrClosed is returned by Enter when the gate is closed, or closing.
+	ErrClosed = errors.New("iogate: the gate is closed")
+)
 
 // Options configure a gate; zero values are good ones.
 type Options struct {
 	Kind     Kind
-	Threads  int  // I/O threads, of all exports and classes together
-	Priority int  // of them, for kind C: with real-time priority, where the process may
-	Affinity bool // for kind C: thread i on processor i modulo their number
-	Queue    int  // who may wait, in all
+	Threads  int           // I/O threads, of all exports and classes together; DefaultThreads if 0
+	Priority int           // of them, for kind C: with real-time priority, where the process may
+	Affinity bool          // for kind C: thread i on processor i modulo their number
+	Queue    int           // who may wait, in all; DefaultQueue if 0
+	Patience time.Duration // how long one may wait; DefaultPatience if 0
+}
+
+func (o *Options) fill() error {
+	if o.Threads == 0 {
+		o.Threads = DefaultThreads
+	}
+	if o.Queue == 0 {
+		o.Queue = DefaultQueue
+	}
+	if o.Patience == 0 {
+		o.Patience = DefaultPatience
+	}
+	switch {
+	case int(o.Kind) >= len(kindNames):
+		return fmt.Errorf("iogate: no kind has the number %d", o.Kind)
+	case o.Threads < MinThreads || o.Threads > MaxThreads:
+		return fmt.Errorf("iogate: %d threads: between %d and %d are possible", o.Threads, MinThreads, MaxThreads)
+	case o.Priority < 0 || o.Priority > o.Threads:
+		return fmt.Errorf("iogate: %d of %d threads with priority", o.Priority, o.Threads)
+	case o.Queue < 0 || o.Patience < 0:
+		return fmt.Errorf("iogate: a queue of %d and a patience of %v: neither may be negative", o.Queue, o.Patience)
+	}
+	return nil
 }
 
 // Gate is one process' door to its disks.
-type Gate struct{ o Options }
+type Gate struct {
+	o      Options
+	kind   Kind   // in force
+	reason string // why it is not Options.Kind
+	pool   *pool  // whom data calls are handed to; nil: the caller makes them
+	nowait nowait
 
-// New makes a gate.
-func New(o Options) (*Gate, error) { return &Gate{o: o}, nil }
+	// What the fast path looks at. It is open while nobody waits and fewer than
+	// fast are inside: whoever enters then takes nothing that is kept for others.
+	inside  atomic.Int64
+	fast    atomic.Int64
+	waiting atomic.Int64 // in the queue, and 1 more while Close waits
 
-// Close ends the gate's threads. Nothing may be in progress.
-func (g *Gate) Close() error { return nil }
+	mu      sync.Mutex
+	exports map[string]*Lanes // guarded by mu, as all below
+	cells   []*cell
+	turn    []*lane // lanes in which someone waits, next in turn first
+	queued  int
+	spare   []*waiter
+	closing chan struct{} // closed with the last one inside, once Close is called
+}
 
-// Export returns the lanes of one export.
-func (g *Gate) Export(name string) *Lanes { return &Lanes{g: g} }
+// New makes a gate. A kind that is not to be had here is replaced by Auto, and
+// Snapshot says why; an error means that the options make no sense.
+func New(o Options) (*Gate, error) {
+	if err := o.fill(); err != nil {
+		return nil, err
+	}
+	g := &Gate{o: o, exports: make(map[string]*Lanes)}
+	g.kind, g.reason, g.pool = choose(&g.o)
+	g.nowait.init(g.kind)
+	g.keep()
+	return g, nil
+}
 
-// Lanes are the way of one export's work through the gate. A nil *Lanes lets
-// everything pass, as Kind None does.
-type Lanes struct{ g *Gate }
+// Kind is the kind in force.
+func (g *Gate) Kind() Kind { return g.kind }
 
-// Enter waits for a place in the lane of class c; Leave gives it back. client
-// is whom the place is for: who has many waiting does not hold up who has few.
-// The error is ErrFull, or that of ctx.
-func (l *Lanes) Enter(ctx context.Context, c Class, client string) error { return ctx.Err() }
+// Close lets nobody in any more, sends away with ErrClosed who waits, waits for
+// those inside to leave, and ends the gate's threads.
+func (g *Gate) Close() error {
+	g.mu.Lock()
+	if g.closing != nil {
+		g.mu.Unlock()
+		return ErrClosed
+	}
+	g.closing = make(chan struct{})
+	g.fast.Store(0)
+	g.waiting.Add(1) // so that everybody who leaves looks in
+	g.dismiss()
+	g.mu.Unlock()
+	<-g.closing
+	if g.pool == nil {
+		return nil
+	}
+	return g.pool.b.close()
+}
 
-// Leave gives back the place that Enter gave.
-func (l *Lanes) Leave(c Class) {}
-
-// TryRead reads what is in memory without a place in any lane, and without
-// blocking. ok is false if that cannot be done, and Enter and Pread are the way.
-func (l *Lanes) TryRead(fd int, p []byte, off int64) (n int, ok bool) { return 0, false }
-
-// Pread, Pwrite, Fsync and Fdatasync are the system calls, made by whom the kind
-// says, for a caller who has a place. Theirs are the errors of the system calls.
-// The calling thread's identity does not go along: work that needs it is done by
-// the caller itself, between Enter and Leave.
-func (l *Lanes) Pread(fd int, p []byte, off int64) (int, error) { return unix.Pread(fd, p, off) }
-
-// Pwrite is described at Pread.
-func (l *Lanes) Pwrite(fd int, p []byte, off int64) (int, error) { return unix.Pwrite(fd, p, off) }
-
-// Fsync is described at Pread.
-func (l *Lanes) Fsync(fd int) error { return unix.Fsync(fd) }
-
-// Fdatasync is described at Pread.
-func (l *Lanes) Fdatasync(fd int) error { return unix.Fdatasync(fd) }
+// Export returns the lanes of the export called name: the same ones each time,
+// so that a reload of the configuration keeps what is counted and under way.
+func (g *Gate) Export(name string) *Lanes {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if l := g.exports[name]; l != nil {
+		return l
+	}
+	l := &Lanes{g: g, name: name}
+	g.exports[name] = l
+	g.settleIn(l)
+	return l
+}

@@ -1,0 +1,47 @@
+package iogate
+
+import "golang.org/x/sys/unix"
+
+// Pread, Pwrite, Fsync and Fdatasync are the system calls, made by whom the kind
+// says, for a caller who has a place. Theirs are the errors of the system calls,
+// and short counts are passed on.
+// The calling thread's identity does not go along: work that needs it is done by
+// the caller itself, between Enter and Leave.
+func (l *Lanes) Pread(fd int, p []byte, off int64) (int, error) { return l.run(opRead, fd, p, off) }
+
+// Pwrite is described at Pread.
+func (l *Lanes) Pwrite(fd int, p []byte, off int64) (int, error) { return l.run(opWrite, fd, p, off) }
+
+// Fsync is described at Pread.
+func (l *Lanes) Fsync(fd int) error {
+	_, err := l.run(opFsync, fd, nil, 0)
+	return err
+}
+
+// Fdatasync is described at Pread.
+func (l *Lanes) Fdatasync(fd int) error {
+	_, err := l.run(opFdatasync, fd, nil, 0)
+	return err
+}
+
+func (l *Lanes) run(op op, fd int, p []byte, off int64) (int, error) {
+	if l == nil || l.g.pool == nil {
+		return op.do(fd, p, off)
+	}
+	return l.g.pool.run(op, fd, p, off)
+}
+
+// do makes the call on the calling thread.
+func (o op) do(fd int, p []byte, off int64) (n int, err error) {
+	switch o {
+	case opRead:
+		n, err = unix.Pread(fd, p, off)
+	case opWrite:
+		n, err = unix.Pwrite(fd, p, off)
+	case opFsync:
+		err = unix.Fsync(fd)
+	case opFdatasync:
+		err = unix.Fdatasync(fd)
+	}
+	return max(n, 0), err // -1 is none
+}

@@ -1,0 +1,68 @@
+package iogate
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// Lanes are the way of one export's work through the gate. A nil *Lanes lets
+// everything pass, as Kind None does.
+type Lanes struct {
+	g     *Gate
+	name  string
+	mute  atomic.Int32 // reads not to be tried without blocking
+	lanes [Classes]lane
+}
+
+// lane is one class of work of one export.
+type lane struct {
+	unit    *unit
+	inside  atomic.Int64
+	entered atomic.Uint64
+	queue   queue // guarded by Gate.mu
+}
+
+// Enter waits for a place in the lane of class c; Leave gives it back. client
+// is whom the place is for: who has many waiting does not hold up who has few.
+// The error is ErrFull, ErrClosed, or that of ctx.
+func (l *Lanes) Enter(ctx context.Context, c Class, client string) error {
+	if err := ctx.Err(); err != nil || l == nil {
+		return err
+	}
+	g, n := l.g, &l.lanes[c]
+	if g.waiting.Load() != 0 || !g.take(g.fast.Load()) {
+		return g.enter(ctx, n, client)
+	}
+	n.enter()
+	// Whoever has come meanwhile saw the place taken, and not by whom; and Close
+	// may not have seen it at all.
+	if g.waiting.Load() != 0 && g.look() {
+		g.leave(n)
+		return ErrClosed
+	}
+	return nil
+}
+
+// Leave gives back the place that Enter gave.
+func (l *Lanes) Leave(c Class) {
+	if l == nil {
+		return
+	}
+	l.g.leave(&l.lanes[c])
+}
+
+func (n *lane) enter() {
+	n.unit.inside.Add(1)
+	n.inside.Add(1)
+	n.entered.Add(1)
+}
+
+// leave gives back a place. The order matters: see cell.
+func (g *Gate) leave(n *lane) {
+	n.inside.Add(-1)
+	n.unit.inside.Add(-1)
+	g.inside.Add(-1)
+	if g.waiting.Load() != 0 {
+		g.look()
+	}
+}

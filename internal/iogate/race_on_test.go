@@ -1,0 +1,5 @@
+//go:build race
+
+package iogate
+
+const raceEnabled = true

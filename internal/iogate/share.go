@@ -1,0 +1,100 @@
+package iogate
+
+import (
+	"math"
+	"sync/atomic"
+)
+
+// cell is what is kept for the lanes of one export; or of several, if there are
+// more exports than can have something kept for each.
+//
+// A place is free for a unit if more are free than the other units lack of what
+// is kept for them. Then, always, as many are free as all units lack together,
+// and whoever has not used up what is kept finds a place, whatever the others
+// hold. The numbers are read one by one while others come and go without a lock.
+// It is sound because each of them errs to the same side: who enters counts in
+// the gate before it counts in its unit, and who leaves the other way round, so
+// that a unit never seems to lack less than it does; and who might have been
+// refused for that is found by the look at the queue that follows.
+type cell [Classes]unit
+
+type unit struct {
+	kept   int64 // guarded by Gate.mu
+	inside atomic.Int64
+}
+
+// lacks is what the unit has not used of what is kept for it.
+func (u *unit) lacks() int64 { return max(0, u.kept-u.inside.Load()) }
+
+// settleIn gives l's lanes their units. Called with mu held.
+func (g *Gate) settleIn(l *Lanes) {
+	most := min(maxCells, max(1, g.o.Threads/keptShare/int(Classes)))
+	if len(g.cells) < most {
+		g.cells = append(g.cells, new(cell))
+		g.keep()
+	}
+	c := g.cells[(len(g.exports)-1)%len(g.cells)]
+	for i := range l.lanes {
+		l.lanes[i].unit = &c[i]
+	}
+}
+
+// keep shares out anew what is kept. Who is inside stays, so that what is kept
+// may be lacking until some have left. Called with mu held.
+func (g *Gate) keep() {
+	if g.closing != nil {
+		return
+	}
+	if g.kind == None {
+		g.fast.Store(math.MaxInt64)
+		return
+	}
+	units := len(g.cells) * int(Classes)
+	each := max(1, g.o.Threads/keptShare/max(1, units))
+	for _, c := range g.cells {
+		for i := range c {
+			c[i].kept = int64(each)
+		}
+	}
+	g.fast.Store(int64(g.o.Threads - units*each))
+}
+
+// take takes one of limit places, if one is free.
+func (g *Gate) take(limit int64) bool {
+	for {
+		n := g.inside.Load()
+		if n >= limit {
+			return false
+		}
+		if g.inside.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// takeFor takes a place for u, if one is free for it. Called with mu held.
+func (g *Gate) takeFor(u *unit) bool {
+	for {
+		n := g.inside.Load()
+		if int64(g.o.Threads)-n <= g.lacking(u) {
+			return false
+		}
+		// Should the number be the same again after others came and went, then
+		// those who came found less than fast inside, where any may enter.
+		if g.inside.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// lacking is what all units but u lack.
+func (g *Gate) lacking(u *unit) (n int64) {
+	for _, c := range g.cells {
+		for i := range c {
+			if &c[i] != u {
+				n += c[i].lacks()
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,98 @@
+package iogate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Snapshot is what a gate does and has done, at one time.
+type Snapshot struct {
+	Kind   Kind   // in force
+	Asked  Kind   // by Options
+	Reason string // why Kind is not Asked; empty if it is
+
+	Bound   int // Options.Threads
+	Threads int // of the kind's own, as far as they are known
+	Inside  int // who has a place
+	Waiting int // who waits for one
+
+	// Priority is how many threads have real-time priority, Pinned how many are
+	// bound to a processor, and Note says why they are less than was asked.
+	Priority, Pinned int
+	Note             string
+
+	// Reads without blocking: those that found all in memory, those that did
+	// not, and those not tried, because the file system cannot do it or too many
+	// were at it.
+	Hits, Misses, Untried uint64
+
+	Exports []Export
+}
+
+// Export is the part of one export in a Snapshot.
+type Export struct {
+	Name  string
+	Lanes [Classes]Lane
+}
+
+// Lane is the part of one class of one export in a Snapshot.
+type Lane struct {
+	Inside, Waiting int
+	Entered         uint64 // places given, with waiting or without
+	Full            uint64 // ErrFull because the queue was
+	Late            uint64 // ErrFull because the wait was too long
+	Cancelled       uint64 // whose context ended while they waited
+
+	// Waits counts those who waited and got a place: Waits[i] those who waited
+	// for less than WaitBound(i), and not less than WaitBound(i-1). Waited is the
+	// sum of their waits.
+	Waits  [WaitBuckets]uint64
+	Waited time.Duration
+}
+
+// WaitBound is the upper bound of Lane.Waits[i]: a microsecond, doubled i times.
+// What is above the bound of the last one is counted there as well.
+func WaitBound(i int) time.Duration { return time.Microsecond << i }
+
+// Refused is how many got ErrFull.
+func (l *Lane) Refused() uint64 { return l.Full + l.Late }
+
+// threads are what a kind has of its own.
+type threads struct {
+	n                int
+	priority, pinned int
+	note             string
+}
+
+// Snapshot is the gate's.
+func (g *Gate) Snapshot() Snapshot {
+	s := Snapshot{Kind: g.kind, Asked: g.o.Kind, Reason: g.reason, Bound: g.o.Threads, Inside: int(g.inside.Load())}
+	if g.pool != nil {
+		t := g.pool.b.threads()
+		s.Threads, s.Priority, s.Pinned, s.Note = t.n, t.priority, t.pinned, t.note
+	}
+	s.Hits, s.Misses, s.Untried = g.nowait.counts()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s.Waiting = g.queued
+	s.Exports = make([]Export, 0, len(g.exports))
+	for _, l := range g.exports {
+		e := Export{Name: l.name}
+		for i := range l.lanes {
+			e.Lanes[i] = l.lanes[i].snapshot()
+		}
+		s.Exports = append(s.Exports, e)
+	}
+	slices.SortFunc(s.Exports, func(a, b Export) int { return cmp.Compare(a.Name, b.Name) })
+	return s
+}
+
+// snapshot is the lane's. Called with mu held.
+func (n *lane) snapshot() Lane {
+	c := &n.queue.counts
+	return Lane{
+		Inside: int(n.inside.Load()), Waiting: n.queue.n, Entered: n.entered.Load(),
+		Full: c.full, Late: c.late, Cancelled: c.cancelled, Waits: c.waits, Waited: c.waited,
+	}
+}
