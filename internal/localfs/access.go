@@ -131,18 +131,24 @@ func (v *FS) ask(d *desc, want uint32) error {
 }
 
 // hasACL reports whether d has a POSIX access control list beyond its mode. The
-// answer holds as long as the ctime, which every change of the list moves.
+// answer holds as long as the ctime, which every change of the list moves. Where
+// inodes are stamped by the kernel's coarse clock (before Linux 6.13), two changes
+// within one of its ticks have one ctime: while that is young, nothing is kept.
 func hasACL(d *desc, st *stat) bool {
 	now := int64(st.change()) << 1
 	if was := d.acl.Load(); was != 0 && was&^1 == now {
 		return was&1 != 0
 	}
-	_, err := unix.Getxattr(procPath(d.fd), "system.posix_acl_access", nil)
+	var tick unix.Timespec
+	settled := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &tick) == nil && int64(st.change()) < tick.Nano()
+	_, err := unix.Getxattr(procPath(d.fd), xattrAccess, nil)
 	has := int64(1)
 	if err == unix.ENODATA || err == unix.EOPNOTSUPP {
 		has = 0
 	}
-	d.acl.Store(now | has)
+	if settled {
+		d.acl.Store(now | has)
+	}
 	return has != 0
 }
 

@@ -5,6 +5,8 @@ package localfs
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -113,32 +115,40 @@ func BenchmarkWrite(b *testing.B) {
 	})
 }
 
-// BenchmarkCreate makes, syncs and removes, alone and together with others.
+// BenchmarkCreate makes files and has their names stable, or the files as well,
+// as the server does; alone and together with others.
 func BenchmarkCreate(b *testing.B) {
-	for _, workers := range []int{1, 32} {
-		b.Run(fmt.Sprint(workers), func(b *testing.B) {
-			f, err := New(b.TempDir(), Options{Handles: HandlesMap, StateDir: b.TempDir()})
-			if err != nil {
-				b.Fatal(err)
+	benchModes(b, func(b *testing.B, f *FS) {
+		r := root(b, f)
+		var made atomic.Int64
+		for _, workers := range []int{1, 64} {
+			for _, both := range []bool{false, true} {
+				b.Run(fmt.Sprintf("workers=%d/both=%v", workers, both), func(b *testing.B) {
+					before := f.Snapshot().Syncs
+					b.SetParallelism(max(workers/runtime.GOMAXPROCS(0), 1))
+					b.RunParallel(func(pb *testing.PB) {
+						for pb.Next() {
+							if err := createStable(b, f, r, fmt.Sprint(made.Add(1)), both); err != nil {
+								b.Error(err)
+							}
+						}
+					})
+					b.ReportMetric(float64(f.Snapshot().Syncs-before)/float64(b.N), "syncs/op")
+				})
 			}
-			r := root(b, f)
-			b.SetParallelism(workers)
-			b.RunParallel(func(pb *testing.PB) {
-				for i := 0; pb.Next(); i++ {
-					name := fmt.Sprintf("%p %d", pb, i)
-					if _, _, _, err := f.Create(b.Context(), r, name, &vfs.CreateHow{Type: vfs.TypeReg}); err != nil {
-						b.Error(err)
-					}
-					if err := f.Sync(b.Context(), r); err != nil {
-						b.Error(err)
-					}
-				}
-			})
-			if err := f.Close(); err != nil {
-				b.Error(err)
-			}
-		})
+		}
+	})
+}
+
+func createStable(b *testing.B, f *FS, dir vfs.Handle, name string, both bool) error {
+	x, _, _, err := f.Create(b.Context(), dir, name, &vfs.CreateHow{Type: vfs.TypeReg})
+	if err == nil && both {
+		err = f.Sync(b.Context(), x)
 	}
+	if err == nil {
+		err = f.Sync(b.Context(), dir)
+	}
+	return err
 }
 
 func BenchmarkList(b *testing.B) {

@@ -9,6 +9,18 @@ const (
 	// DefaultMaxOpen is the default of Options.MaxOpen.
 	DefaultMaxOpen = 1024
 
+	// fdShards is the number of parts of the cache of descriptors, each with a
+	// lock of its own.
+	fdShards = 16
+
+	// dirtyShare is the part of the descriptors, one in so many, that may be
+	// dirty at a time. A write that would make it more syncs the one first that
+	// has been dirty for longest.
+	dirtyShare = 2
+	// maxTidy is how many it syncs at most. Beyond, others make descriptors dirty
+	// as fast; the bound is then exceeded by as many as are written to at once.
+	maxTidy = 4
+
 	// MaxMapEntries bounds the objects in a map of handles, which takes about
 	// 80 bytes of memory for each. At the bound, objects that have no handle yet
 	// get none: the call fails with vfs.ErrServerFault.

@@ -17,67 +17,76 @@ import (
 // the metadata as well (RFC 1813, section 3.3.21): a file that was written in
 // place has a new mtime, by which clients and backups judge what they know.
 func (f *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
-	if err := f.begin(ctx, classSync); err != nil {
+	if err := f.ready(ctx); err != nil {
 		return err
 	}
-	defer f.end(classSync)
+	defer f.leave()
 	v := f.fs
 	d := f.any()
 	if f.w == nil {
 		// Errors are told to the descriptor that wrote.
-		if wd := v.fds.get(f.x, useWrite); wd != nil {
-			defer v.fds.unpin(wd)
+		if wd := v.fds.get(d.key.h, useWrite); wd != nil {
+			defer v.release(wd)
 			d = wd
 		}
 	}
 	*w = vfs.Written{Committed: vfs.FileSync}
 	var st stat
-	if err := st.statFD(d.fd); err == nil {
-		w.WCC.Before = v.before(&st)
+	if err := v.glance(ctx, d, &st); err != nil {
+		return err
 	}
+	if err := f.check(&st, false, false); err != nil {
+		return err
+	}
+	w.WCC.Before = v.before(&st)
 	if err := v.syncDesc(ctx, d, true); err != nil {
 		return err
 	}
 	// Read after the sync: had it failed, for us or for the one that we
 	// joined, this would be the new one.
 	w.Verf = v.verifier()
-	v.after(d, &w.WCC.After)
+	if v.glance(ctx, d, &st) == nil {
+		v.attr(&st, &w.WCC.After)
+	}
 	return nil
 }
 
 // Sync implements vfs.Syncer. What cannot be opened (a symbolic link, a device)
 // cannot be synced on its own either: there the whole file system is.
 func (v *FS) Sync(ctx context.Context, x vfs.Handle) error {
-	if err := v.begin(ctx, classSync); err != nil {
+	if err := v.ready(ctx); err != nil {
 		return err
 	}
-	defer v.end(classSync)
-	o, err := v.object(x)
+	d, err := v.syncable(ctx, x)
 	if err != nil {
 		return err
 	}
-	defer v.fds.unpin(o)
-	switch o.kind {
+	defer v.release(d)
+	switch d.kind {
 	case unix.S_IFREG:
-		return v.syncFile(ctx, x)
+		return v.syncDesc(ctx, d, true)
 	case unix.S_IFDIR:
-		return v.flights.join(ctx, x, true, func(bool) error { return v.syncDir(o) })
+		return v.syncIn(ctx, x, true, func(bool) error { return v.syncDir(d) })
 	}
-	return v.flights.join(ctx, vfs.Handle{}, true, func(bool) error { return v.syncAll() })
+	return v.syncIn(ctx, vfs.Handle{}, true, func(bool) error { return v.syncAll() })
 }
 
-// syncFile syncs the regular file x through the descriptor that has written to
-// it, if there is one.
-func (v *FS) syncFile(ctx context.Context, x vfs.Handle) error {
-	d := v.fds.get(x, useWrite)
-	if d == nil {
-		var err error
-		if d, err = v.data(x, useRead); err != nil {
-			return err
-		}
+// syncable returns the pinned descriptor through which x is synced: of a regular
+// file the one that has written to it, if there is one.
+func (v *FS) syncable(ctx context.Context, x vfs.Handle) (*desc, error) {
+	if d := v.fds.get(x, useWrite); d != nil {
+		return d, nil
 	}
-	defer v.fds.unpin(d)
-	return v.syncDesc(ctx, d, true)
+	if err := v.enter(ctx, classMeta); err != nil {
+		return nil, err
+	}
+	defer v.end(classMeta)
+	o, err := v.object(x)
+	if err != nil || o.kind != unix.S_IFREG {
+		return o, err
+	}
+	defer v.fds.unpin(o)
+	return v.data(x, useRead)
 }
 
 // syncDir makes the names in the directory d stable.
@@ -86,7 +95,7 @@ func (v *FS) syncDir(d *desc) error {
 	if err != nil {
 		return fail("open", err)
 	}
-	return closing(fd, fail("fsync", v.sys.Fsync(fd)))
+	return closing(fd, v.fsync(fd))
 }
 
 // syncAll makes the whole file system stable.
@@ -95,31 +104,57 @@ func (v *FS) syncAll() error {
 	if err != nil {
 		return fail("open", err)
 	}
-	return closing(fd, fail("syncfs", v.sys.Syncfs(fd)))
+	return closing(fd, fail("syncfs", v.disk.Syncfs(fd)))
 }
-
-// syncDirty syncs d's data before d is closed.
-func (h *host) syncDirty(d *desc) error { return h.syncDesc(context.Background(), d, false) }
 
 // syncDesc makes stable what was written to d before the call; all of the
 // metadata too, if full. An error has changed the write verifier before anyone
 // else can have been told that a later sync went well: the kernel reports each
 // failure once, and has thrown the data away by then.
-func (h *host) syncDesc(ctx context.Context, d *desc, full bool) error {
-	return h.flights.join(ctx, d.key.h, full, func(full bool) error {
-		d.dirty.Store(false)
+func (v *FS) syncDesc(ctx context.Context, d *desc, full bool) error {
+	return v.syncIn(ctx, d.key.h, full, func(full bool) error {
+		v.fds.dirt.clean(d)
 		var err error
 		if full {
-			err = fail("fsync", h.sys.Fsync(d.fd))
+			err = v.fsync(d.fd)
 		} else {
-			err = fail("fdatasync", h.sys.Fdatasync(d.fd))
+			err = v.fdatasync(d.fd)
 		}
 		if err != nil {
-			h.newVerifier()
-			h.o.Report(fmt.Errorf("%w; the write verifier has been changed, so that clients send again what was not committed", err))
+			v.diskFailed(err)
 		}
 		return err
 	})
+}
+
+// syncIn runs sync, with a place in the lane for syncs, or joins somebody's who
+// does. Those who wait for him need no place. His own end is not theirs: he does
+// not give up with his context.
+func (v *FS) syncIn(ctx context.Context, x vfs.Handle, full bool, sync func(full bool) error) error {
+	led := false
+	err := v.flights.join(ctx, x, full, func(full bool) error {
+		led = true
+		if err := v.enter(context.WithoutCancel(ctx), classSync); err != nil {
+			return err
+		}
+		defer v.end(classSync)
+		v.counts.syncs.Add(1)
+		return sync(full)
+	})
+	if !led {
+		v.counts.shared.Add(1)
+	}
+	return err
+}
+
+// syncLast syncs a descriptor that is about to be closed with the cache. Nothing
+// else is in flight by then, and nothing to be held up.
+func (h *host) syncLast(d *desc) error {
+	err := h.fdatasync(d.fd)
+	if err != nil {
+		h.diskFailed(err)
+	}
+	return err
 }
 
 // flights let concurrent syncs of one object share the work. A sync covers all

@@ -283,7 +283,7 @@ func (m *maker) modeDiffers(mode uint32) bool {
 	if m.st.perm() == mode && m.how.Set.Valid&(vfs.MaskUID|vfs.MaskGID|vfs.MaskSize) == 0 {
 		return false
 	}
-	n, err := unix.Getxattr(procPath(m.dir.fd), "system.posix_acl_default", nil)
+	n, err := unix.Getxattr(procPath(m.dir.fd), xattrDefault, nil)
 	return err != nil || n == 0
 }
 

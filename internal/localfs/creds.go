@@ -150,7 +150,9 @@ type extent uint8
 const (
 	// wholly: names are looked up and made.
 	wholly extent = iota
-	// forData: a descriptor is written to. Groups do not matter to that.
+	// forData: a descriptor is written to. Groups matter to that in one case
+	// only: the set-gid bit of a file that its group may not run, which once
+	// meant mandatory locking, falls when a member of the group writes, too.
 	forData
 )
 

@@ -7,12 +7,19 @@
 // component that is not followed if it is a symbolic link, so that no race of
 // renames and links leads out of the tree. ".." is answered here and ends at the
 // root. A directory that is named by handle is compared with the root's place
-// each time: one that was moved out of the tree is vfs.ErrStale. What is mounted
-// below the root is hidden and reported (Options.CrossMounts).
+// each time: one that was moved out of the tree is vfs.ErrStale, and so is all
+// that lies below it.
 //
 // A kernel handle of anything but a directory does not tell where the object
-// lies. That such a handle was handed out for this tree, and not guessed, is
-// for the seal of the layer above to show.
+// lies, which may be in several places. That such a handle was handed out for
+// this tree, and not guessed, is for the seal of the layer above to show; a file
+// that is moved out by a local program can still be read by those who had its
+// handle, as if they had it open.
+//
+// What is mounted below the root is hidden and reported, or part of the tree
+// (Options.CrossMounts): then each mount has an fsid of its own, in handles too
+// (mounts.go), ".." of its root is the directory that it is mounted in, and
+// nothing is renamed or linked across.
 //
 // # Handles
 //
@@ -23,15 +30,16 @@
 //
 // # Whose rights
 //
-// With root, what makes, changes or removes a name, sets attributes or writes
-// runs under the credentials of the caller, on the thread of the call
-// (creds.go); the kernel judges. Looking names up, listing and reading go through
+// With root, what makes, changes or removes a name and what sets attributes runs
+// under the credentials of the caller, on the thread of the call (creds.go); the
+// kernel judges. Looking names up, listing, reading and writing go through
 // descriptors that the server opened once for all callers, and are judged by the
 // mode that the call's own statx has brought; where an access control list says
-// more than the mode, the kernel is asked. As in Linux nfsd the owner of a file
-// may read and write it whatever its mode, and who may execute it may read it.
-// A process with CAP_SYS_RESOURCE has to lay that down and take it up again on
-// each such call; a server that gives it up at its start saves the time.
+// more than the mode, the kernel is asked. A write is made as the caller where
+// that could make a difference: see writer.go. As in Linux nfsd the owner of a
+// file may read and write it whatever its mode, and who may execute it may read
+// it. A process with CAP_SYS_RESOURCE has to lay that down and take it up again on
+// each call for another; a server that gives it up at its start saves the time.
 //
 // Without root there is one user, and all callers are squashed to him: what they
 // make is his, and what they may is judged by mode bits, and not at all where a
@@ -47,19 +55,39 @@
 // verifier, and clients send their data again. A handle from the map is stable
 // before it is returned, and a rename is noted in the map before it is made.
 //
+// # Locks of clients
+//
+// Locks on ranges of files are the kernel's as well, of the kind that belongs to
+// an open description (flock.go), so that they hold against the programs of this
+// host, and theirs against clients. They outlive renames and removals, and end
+// with Close.
+//
+// # Descriptors
+//
+// What is asked for is kept open (fdcache.go), by handle and by what it is open
+// for, up to Options.MaxOpen. Among the longest unused, what holds uncommitted data
+// is not closed. There may be so much of that: the write that would make it more
+// first syncs another file.
+//
 // # Waiting
 //
-// A context is looked at when a call begins. A system call in progress cannot
-// be interrupted, so a call may outlast its context by as long as the disk takes.
+// Every call that may have to wait for a disk has a place in the gate meanwhile
+// (door.go), and nobody who has one waits for another. Bytes and attributes that
+// are in memory are had without. A context is looked at when a call begins, and
+// while it waits for a place or for another's sync. A system call in progress
+// cannot be interrupted, so a call may outlast its context by as long as the
+// disk takes.
 //
-// # Locks
+// # Locks within
 //
 // Objects share lockStripes locks, which order the changes of one object for the
 // sake of its attributes before and after. They are taken before all others; two
 // of them in ascending order. Then, each under the one before:
-// mapHandles.moving, mapHandles.mu, mapLog.mu. The locks of the descriptor cache
-// and of the flights are held for a few instructions only, and none is taken
-// under them.
+// mapHandles.moving, mapHandles.mu, mapLog.mu. Under any of them mounts.mu may be
+// taken. lockedFile.mu is taken by who holds none of these. The locks of the
+// descriptor cache, of what is dirty, of the flights and of the table of locked
+// files are held for a few instructions only, and none is taken under them. Who
+// waits for any of the others has a place in the gate already.
 //
 // Everything that changes the disk goes through [Sys].
 package localfs

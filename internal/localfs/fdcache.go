@@ -3,8 +3,8 @@
 package localfs
 
 import (
-	"container/list"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 
@@ -35,6 +35,12 @@ type desc struct {
 	fd   int
 	kind uint16 // S_IFMT bits
 
+	// pins counts who uses fd, and has deadBit once the cache has let go of it.
+	// Whoever brings it to deadBit alone closes fd.
+	pins atomic.Int64
+	// used says that d was pinned since the hand of its shard last passed.
+	used atomic.Bool
+
 	// acl remembers whether the object has an access control list, and under
 	// which ctime that was true: see hasACL.
 	acl atomic.Int64
@@ -42,49 +48,73 @@ type desc struct {
 	// not known. See beneath.
 	depth atomic.Int32
 	// dirty says that data was written through fd and not synced since. Such a
-	// descriptor is synced before it is closed: an error of the disk is told to
-	// the descriptors that are open, and a later one may never hear of it.
+	// descriptor stays open: an error of the disk is told to the descriptors
+	// that are open, and a later one may never hear of it. See dirt.
 	dirty atomic.Bool
 
-	// Guarded by fdCache.mu.
-	refs   int
-	idle   *list.Element // in fdCache.idle while refs is 0
-	cached bool          // in fdCache.m
+	at int // in fdShard.ring; guarded by fdShard.mu
+
+	newer, older *desc // in dirt's list while dirty; guarded by dirt.mu
 }
+
+const deadBit = 1 << 62
 
 // fdCache keeps descriptors open between calls. All methods may be called
-// concurrently.
+// concurrently. Who finds a descriptor takes the lock of one shard for a map's
+// look-up; who gives it back takes none.
 type fdCache struct {
-	max  int
-	sync func(*desc) error // makes a dirty desc clean
+	max    int
+	seed   maphash.Seed
+	open   atomic.Int64 // descriptors that are open, forgotten ones included
+	turn   atomic.Uint32
+	dirt   dirt
+	shards [fdShards]fdShard
 
-	mu   sync.Mutex
-	m    map[descKey]*desc
-	idle *list.List // of *desc, the longest unused in front
-	open int        // descriptors that are open, forgotten ones included
+	// orphaned is told of a dirty descriptor that is closed because its object
+	// seemed to have lost its last name.
+	orphaned func(*desc)
+	evicted  atomic.Uint64
 }
 
-func newFDCache(max int, sync func(*desc) error) *fdCache {
-	return &fdCache{max: max, sync: sync, m: make(map[descKey]*desc), idle: list.New()}
+// fdShard is a part of the cache. Its ring is walked by a hand that passes once
+// over what was used since the last time (the clock algorithm), and takes the
+// next that nobody pins.
+type fdShard struct {
+	mu   sync.Mutex
+	m    map[descKey]*desc
+	ring []*desc
+	hand int
+
+	hits, misses uint64
+	_            [64]byte // shards share no line of the processor's cache
+}
+
+func newFDCache(max int, orphaned func(*desc)) *fdCache {
+	c := &fdCache{max: max, seed: maphash.MakeSeed(), orphaned: orphaned}
+	for i := range c.shards {
+		c.shards[i].m = make(map[descKey]*desc)
+	}
+	return c
+}
+
+func (c *fdCache) shard(h vfs.Handle) *fdShard {
+	return &c.shards[maphash.Bytes(c.seed, h.Bytes())%fdShards]
 }
 
 // get returns the descriptor of h, pinned, or nil.
 func (c *fdCache) get(h vfs.Handle, u use) *desc {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	d := c.m[descKey{h, u}]
-	if d != nil {
-		c.pin(d)
+	s := c.shard(h)
+	s.mu.Lock()
+	d := s.m[descKey{h, u}]
+	if d == nil {
+		s.misses++
+	} else {
+		s.hits++
+		d.pins.Add(1)
+		d.used.Store(true)
 	}
+	s.mu.Unlock()
 	return d
-}
-
-func (c *fdCache) pin(d *desc) {
-	d.refs++
-	if d.idle != nil {
-		c.idle.Remove(d.idle)
-		d.idle = nil
-	}
 }
 
 // put adds fd, which now belongs to the cache, also when put fails, and returns
@@ -93,120 +123,141 @@ func (c *fdCache) put(h vfs.Handle, u use, fd int, kind uint16) (*desc, error) {
 	if err := c.room(); err != nil {
 		return nil, closing(fd, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k := descKey{h, u}
-	if d := c.m[k]; d != nil {
-		c.pin(d)
-		c.open--
-		return d, closing(fd, nil)
+	d := &desc{key: descKey{h, u}, fd: fd, kind: kind}
+	d.pins.Store(1)
+	s := c.shard(h)
+	s.mu.Lock()
+	if first := s.m[d.key]; first != nil {
+		first.pins.Add(1)
+		s.mu.Unlock()
+		c.open.Add(-1)
+		return first, closing(fd, nil)
 	}
-	d := &desc{key: k, fd: fd, kind: kind, refs: 1, cached: true}
-	c.m[k] = d
+	s.m[d.key] = d
+	d.at = len(s.ring)
+	s.ring = append(s.ring, d)
+	s.mu.Unlock()
 	return d, nil
 }
 
-// room takes a place for one more descriptor, closing another if need be.
+// room takes a place for one more descriptor, closing another if need be. What
+// is dirty is not closed; dirt sees to it that this leaves enough.
 func (c *fdCache) room() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for range c.max + 1 {
-		if c.open < c.max {
-			c.open++
-			return nil
-		}
-		front := c.idle.Front()
-		if front == nil {
-			return fmt.Errorf("localfs: all %d descriptors are in use: %w", c.max, vfs.ErrBusy)
-		}
-		d := front.Value.(*desc)
-		if !d.dirty.Load() {
-			c.drop(d)
+	for {
+		n := c.open.Load()
+		if n < int64(c.max) {
+			if c.open.CompareAndSwap(n, n+1) {
+				return nil
+			}
 			continue
 		}
-		// Whatever becomes of the sync, the descriptor need not wait for it any
-		// longer: an error has changed the write verifier.
-		c.pin(d)
-		c.mu.Unlock()
-		_ = c.sync(d)
-		c.mu.Lock()
-		c.unpinLocked(d)
+		if !c.evict() {
+			return fmt.Errorf("localfs: all %d descriptors are in use: %w", c.max, vfs.ErrBusy)
+		}
 	}
-	return fmt.Errorf("localfs: descriptors become dirty faster than the disk syncs them: %w", vfs.ErrBusy)
+}
+
+// evict closes one descriptor that nobody uses.
+func (c *fdCache) evict() bool {
+	first := c.turn.Add(1)
+	for i := range uint32(fdShards) {
+		if d := c.shards[(first+i)%fdShards].take(); d != nil {
+			c.evicted.Add(1)
+			c.shut(d)
+			return true
+		}
+	}
+	return false
+}
+
+// take moves the hand on to a descriptor that is idle and clean, and lets go of
+// it. After two rounds there is none.
+func (s *fdShard) take() *desc {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range 2 * len(s.ring) {
+		s.hand = (s.hand + 1) % len(s.ring)
+		d := s.ring[s.hand]
+		if d.pins.Load() != 0 || d.dirty.Load() || d.used.Swap(false) {
+			continue
+		}
+		// What is clean and idle becomes dirty only after it was pinned, and
+		// that takes the shard's lock, but for who cleans it.
+		if d.pins.CompareAndSwap(0, deadBit) {
+			s.remove(d)
+			return d
+		}
+	}
+	return nil
+}
+
+// remove takes d out of the shard. mu is held.
+func (s *fdShard) remove(d *desc) {
+	delete(s.m, d.key)
+	last := len(s.ring) - 1
+	s.ring[d.at] = s.ring[last]
+	s.ring[d.at].at = d.at
+	s.ring[last] = nil
+	s.ring = s.ring[:last]
 }
 
 // lend counts n more descriptors that are open for others, or fewer.
-func (c *fdCache) lend(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open += n
-}
+func (c *fdCache) lend(n int) { c.open.Add(int64(n)) }
 
-// drop takes an idle desc out and closes it.
-func (c *fdCache) drop(d *desc) {
-	c.idle.Remove(d.idle)
-	d.idle = nil
-	if d.cached {
-		delete(c.m, d.key)
-		d.cached = false
-	}
-	c.open--
-	_ = unix.Close(d.fd) // it is clean: there is nothing left to fail
-}
-
-// unpin gives back what get or put returned.
+// unpin gives back what get or put returned. Who is the last to use what was
+// forgotten closes it, and may wait for the disk to free the blocks of a file
+// without a name: that takes a place of the gate (see FS.release).
 func (c *fdCache) unpin(d *desc) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.unpinLocked(d)
+	if d.pins.Add(-1) == deadBit {
+		c.shut(d)
+	}
 }
 
-func (c *fdCache) unpinLocked(d *desc) {
-	d.refs--
-	if d.refs > 0 {
-		return
+// shut closes d, which nobody can reach any more.
+func (c *fdCache) shut(d *desc) {
+	if d.dirty.Load() {
+		c.orphaned(d)
+		c.dirt.clean(d)
 	}
-	d.idle = c.idle.PushBack(d)
-	if !d.cached {
-		c.drop(d)
-	}
+	c.open.Add(-1)
+	_ = unix.Close(d.fd) // nothing is left that could fail
 }
 
 // forget makes the cache let go of h, so that a deleted object's blocks become
 // free: idle descriptors are closed, pinned ones as soon as they are given back.
 func (c *fdCache) forget(h vfs.Handle) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, u := range []use{usePath, useRead, useWrite} {
-		d := c.m[descKey{h, u}]
-		if d == nil {
-			continue
+	s := c.shard(h)
+	for _, u := range [...]use{usePath, useRead, useWrite} {
+		s.mu.Lock()
+		d := s.m[descKey{h, u}]
+		if d != nil {
+			s.remove(d)
 		}
-		delete(c.m, d.key)
-		d.cached = false
-		if d.refs == 0 {
-			c.drop(d)
+		s.mu.Unlock()
+		if d != nil && d.pins.Add(deadBit) == deadBit {
+			c.shut(d)
 		}
 	}
 }
 
-// close syncs what is dirty and closes what is idle. Nothing may be pinned.
-func (c *fdCache) close() (err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for front := c.idle.Front(); front != nil; front = c.idle.Front() {
-		d := front.Value.(*desc)
-		if d.dirty.Load() {
-			c.mu.Unlock()
-			if e := c.sync(d); e != nil {
-				err = e
-			}
-			c.mu.Lock()
+// close closes what is idle, after sync has made it clean. Nothing may be
+// pinned.
+func (c *fdCache) close(sync func(*desc) error) (err error) {
+	for d := c.dirt.pinOldest(); d != nil; d = c.dirt.pinOldest() {
+		if e := sync(d); e != nil {
+			err = e
 		}
-		c.drop(d)
+		c.dirt.clean(d)
+		c.unpin(d)
 	}
-	if c.open > 0 {
-		return fmt.Errorf("localfs: closed with %d descriptors in use", c.open)
+	for i := range c.shards {
+		s := &c.shards[i]
+		for d := s.take(); d != nil; d = s.take() {
+			c.shut(d)
+		}
+	}
+	if n := c.open.Load(); n > 0 {
+		return fmt.Errorf("localfs: closed with %d descriptors in use", n)
 	}
 	return err
 }

@@ -3,6 +3,7 @@
 package localfs
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,7 +18,8 @@ import (
 // kernelHandles are those of name_to_handle_at(2). A handle is
 //
 //	byte    version: handleKernel
-//	byte    file system: 0, that of the root
+//	byte    file system: 0, that of the root; 1, that of the key that follows
+//	uint64  the key of a mount below the root, big endian; not of the root's
 //	uint32  the kernel's handle type, big endian
 //	bytes   the kernel's handle
 //
@@ -29,8 +31,13 @@ type kernelHandles struct {
 	mount int // open for reading: open_by_handle_at(2) refuses O_PATH here
 }
 
-// kernelHead is the size of what precedes the kernel's part.
-const kernelHead = 6
+// kernelHead is the size of what precedes the kernel's part on the root's file
+// system, and keySize what more there is on others. There, handles of maxKernelHandle
+// bytes are too large; overlayfs' still fit.
+const (
+	kernelHead = 6
+	keySize    = 8
+)
 
 // rawHandle is struct file_handle.
 type rawHandle struct {
@@ -42,19 +49,19 @@ type rawHandle struct {
 // errNoHandles says why a handle was too large for us.
 var errNoHandles = errors.New("the handles of this file system are too large")
 
-// nameToHandle is name_to_handle_at(2). name ends in a NUL.
-func (r *rawHandle) nameToHandle(dirfd int, name *byte, flags int) error {
+// nameToHandle is name_to_handle_at(2), and tells the mount. name ends in a NUL.
+func (r *rawHandle) nameToHandle(dirfd int, name *byte, flags int) (mountID uint64, err error) {
 	var mount int32
 	r.bytes = maxKernelHandle
 	_, _, e := unix.Syscall6(unix.SYS_NAME_TO_HANDLE_AT, uintptr(dirfd), uintptr(unsafe.Pointer(name)),
 		uintptr(unsafe.Pointer(r)), uintptr(unsafe.Pointer(&mount)), uintptr(flags), 0)
 	switch e {
 	case 0:
-		return nil
+		return uint64(mount), nil
 	case unix.EOVERFLOW:
-		return errNoHandles
+		return 0, errNoHandles
 	}
-	return e
+	return 0, e
 }
 
 // While an inode number is being given to a new object, an old handle with that
@@ -94,24 +101,40 @@ func (r *rawHandle) openOnce(mount int) (int, error) {
 	}
 }
 
-// pack makes a vfs.Handle of r.
-func (r *rawHandle) pack() (vfs.Handle, error) {
-	var b [kernelHead + maxKernelHandle]byte
-	b[0] = handleKernel
-	binary.BigEndian.PutUint32(b[2:], uint32(r.typ))
-	n := copy(b[kernelHead:], r.f[:min(r.bytes, maxKernelHandle)])
-	return vfs.MakeHandle(b[:kernelHead+n])
+// pack makes a vfs.Handle of r, on the mount of that key.
+func (r *rawHandle) pack(key uint64) (vfs.Handle, error) {
+	var buf [kernelHead + maxKernelHandle]byte
+	b := append(buf[:0], handleKernel, 0)
+	if key != 0 {
+		b[1] = 1
+		b = binary.BigEndian.AppendUint64(b, key)
+	}
+	b = binary.BigEndian.AppendUint32(b, uint32(r.typ))
+	if len(b)+int(r.bytes) > len(buf) {
+		return vfs.Handle{}, errNoHandles
+	}
+	return vfs.MakeHandle(append(b, r.f[:r.bytes]...))
 }
 
 // unpack is the reverse of pack, for bytes of unknown origin.
-func (r *rawHandle) unpack(x vfs.Handle) error {
+func (r *rawHandle) unpack(x vfs.Handle) (key uint64, err error) {
 	b := x.Bytes()
-	if len(b) <= kernelHead || len(b) > kernelHead+maxKernelHandle || b[0] != handleKernel || b[1] != 0 {
-		return vfs.ErrBadHandle
+	if len(b) > kernelHead+maxKernelHandle || len(b) < kernelHead || b[0] != handleKernel || b[1] > 1 {
+		return 0, vfs.ErrBadHandle
 	}
-	r.typ = int32(binary.BigEndian.Uint32(b[2:]))
-	r.bytes = uint32(copy(r.f[:], b[kernelHead:]))
-	return nil
+	crossed := b[1] == 1
+	if b = b[2:]; crossed {
+		if len(b) <= keySize {
+			return 0, vfs.ErrBadHandle
+		}
+		key, b = binary.BigEndian.Uint64(b), b[keySize:]
+	}
+	if len(b) <= kernelHead-2 || crossed && key == 0 {
+		return 0, vfs.ErrBadHandle
+	}
+	r.typ = int32(binary.BigEndian.Uint32(b))
+	r.bytes = uint32(copy(r.f[:], b[kernelHead-2:]))
+	return key, nil
 }
 
 // newKernelHandles tries whether the kernel's handles work here: containers
@@ -138,20 +161,36 @@ func (k *kernelHandles) root() (vfs.Handle, error) {
 	return k.of(k.h.rootFD, &emptyName[0], unix.AT_EMPTY_PATH)
 }
 
+// of is the handle of what name is in fd. What is mounted there and not served is
+// ErrNoEnt.
 func (k *kernelHandles) of(fd int, name *byte, flags int) (vfs.Handle, error) {
 	var r rawHandle
-	if err := r.nameToHandle(fd, name, flags); err != nil {
+	id, err := r.nameToHandle(fd, name, flags)
+	if err != nil {
 		return vfs.Handle{}, fail("name_to_handle_at", err)
 	}
-	return r.pack()
+	key, ok := k.h.mountKey(id)
+	if !ok && k.h.rootMount != 0 {
+		return vfs.Handle{}, vfs.ErrNoEnt
+	}
+	return r.pack(key)
 }
 
 func (k *kernelHandles) open(x vfs.Handle, st *stat) (int, error) {
 	var r rawHandle
-	if err := r.unpack(x); err != nil {
+	key, err := r.unpack(x)
+	if err != nil {
 		return -1, err
 	}
-	fd, err := r.open(k.mount)
+	fd := -1
+	switch {
+	case key == 0:
+		fd, err = r.open(k.mount)
+	case k.h.mounts == nil:
+		err = vfs.ErrStale // mounts are no longer crossed
+	default:
+		fd, err = k.h.mounts.open(key, &r)
+	}
 	switch {
 	case err == nil:
 	case errors.Is(err, unix.ESTALE), errors.Is(err, unix.ENOENT):
@@ -193,7 +232,21 @@ func (k *kernelHandles) bind(dir *desc, name []byte, fd int, _ *stat) (vfs.Handl
 		name = append(name[:len(name):len(name)], 0)
 	}
 	x, err := k.of(dir.fd, &name[:1][0], 0)
+	if err != nil && k.hides(dir, name) {
+		err = vfs.ErrNoEnt // also if there are no handles on what is mounted there
+	}
 	return x, 0, err
+}
+
+// hides reports whether name in dir is a mount point that is not served.
+func (k *kernelHandles) hides(dir *desc, name []byte) bool {
+	var st stat
+	name = bytes.TrimSuffix(name, emptyName[:])
+	if st.statAt(dir.fd, string(name)) != nil || !k.h.foreign(&st) {
+		return false
+	}
+	k.h.hide(string(name), &st)
+	return true
 }
 
 func (k *kernelHandles) find(dir *desc, name string, fd int, _ *stat) (vfs.Handle, bool) {

@@ -140,11 +140,15 @@ func (m *mapHandles) begin(hd *header, root ident) error {
 	return nil
 }
 
-// ident is what tells st's object from others.
+// ident is what tells st's object from others. Inode numbers are those of one file
+// system: of other mounts than the root's, the key goes in as well.
 func (m *mapHandles) ident(st *stat) ident {
 	id := st.ident()
 	if m.byIno {
 		id.btime = 0
+	}
+	if key, _ := m.h.mountKey(st.Mnt_id); key != 0 {
+		id.btime ^= int64(key)
 	}
 	return id
 }

@@ -4,6 +4,7 @@ package localfs
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sys/unix"
 
@@ -30,10 +31,39 @@ func (v *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (x vfs.Han
 	v.attr(&st, &dirAttr)
 	if name == ".." {
 		x, attr, err = v.parent(d, dirAttr)
-	} else {
+	} else if x, err = v.childAtHand(d, name, &st); err == nil {
+		v.attr(&st, &attr)
+	} else if errors.Is(err, errNotOpen) {
 		x, attr, err = v.child(d, name)
 	}
 	return x, attr, dirAttr, err
+}
+
+// errNotOpen says that what a name stands for has no descriptor yet.
+var errNotOpen = errors.New("localfs: not open")
+
+// childAtHand looks name up in d, if it leads to what is open already, and fills
+// st with the attributes. The most that anybody looks up is looked up again and
+// again; that takes neither an open nor a close.
+func (v *FS) childAtHand(d *desc, name string, st *stat) (x vfs.Handle, err error) {
+	var buf [vfs.MaxName + 1]byte
+	n := copy(buf[:], name)
+	k, ok := v.handles.(*kernelHandles)
+	if !ok || n > vfs.MaxName {
+		return x, errNotOpen
+	}
+	if x, err = k.of(d.fd, &buf[0], 0); err != nil {
+		return x, errNotOpen // which has another look, and a better word for it
+	}
+	o := v.fds.get(x, usePath)
+	if o == nil {
+		return x, errNotOpen
+	}
+	defer v.fds.unpin(o)
+	if st.statFD(o.fd) != nil || st.Nlink == 0 || v.foreign(st) {
+		return x, errNotOpen
+	}
+	return x, nil
 }
 
 // child looks name up in d and keeps the object open for the calls to come.

@@ -3,7 +3,6 @@
 package localfs
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -33,13 +32,19 @@ type host struct {
 	sys     Sys
 	handles handler
 	mode    Mode
+	disk    Sys // sys, but for its syncs not gated: see gatedSys
 	fds     *fdCache
 	creds   *creds
 	flights flights
 	locks   [lockStripes]sync.Mutex
+	flocks  lockTable
 	bufs    bufpool.Pool
+	listers sync.Pool // of *lister
 	verf    atomic.Uint64
 	closed  atomic.Bool
+	owed    atomic.Int32 // places in the lane for metadata that end need not give back
+	reserve reserve
+	counts  counts
 
 	rootFD    int // O_PATH; never closed before the end
 	root      vfs.Handle
@@ -48,8 +53,10 @@ type host struct {
 	rootDev   uint64
 	rootMount uint64
 	fsid      uint64 // the same after a restart, on most file systems
+	prompt    bool   // attributes of what is open come without waiting for a disk
 
 	hidden hidden
+	mounts *mounts // nil: not crossed
 }
 
 // New serves the directory dir. A symbolic link in dir is followed, here and
@@ -59,6 +66,10 @@ func New(dir string, o Options) (*FS, error) {
 	h := &host{o: o, sys: o.Sys, rootFD: -1}
 	if h.sys == nil {
 		h.sys = osSys{}
+	}
+	h.disk = h.sys
+	if o.Gate != nil {
+		h.sys = gatedSys{h.disk, o.Gate}
 	}
 	if err := h.open(dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("localfs: %s: %w", dir, err), h.shut())
@@ -73,7 +84,7 @@ func (h *host) open(dir string) (err error) {
 		// Half of what the process may have: the other half is for connections.
 		h.o.MaxOpen = int(min(uint64(h.o.MaxOpen), limit.Cur/2))
 	}
-	h.fds = newFDCache(h.o.MaxOpen, h.syncDirty)
+	h.fds = newFDCache(h.o.MaxOpen, h.orphaned)
 	h.flights.init()
 	h.newVerifier()
 	if h.creds, err = newCreds(osThreadIDs()); err != nil {
@@ -84,6 +95,11 @@ func (h *host) open(dir string) (err error) {
 	}
 	if err := h.openHandles(); err != nil {
 		return err
+	}
+	if h.o.CrossMounts {
+		if h.mounts, err = openMounts(h); err != nil {
+			return err
+		}
 	}
 	h.root, err = h.handles.root()
 	return err
@@ -118,12 +134,13 @@ func (h *host) openRoot(dir string) (err error) {
 		return fail("fstatfs", err)
 	}
 	h.fsid = uint64(uint32(sfs.Fsid.Val[0])) | uint64(uint32(sfs.Fsid.Val[1]))<<32
+	h.prompt = !h.o.CrossMounts && isLocal(int64(sfs.Type))
 	return nil
 }
 
 // openHandles chooses what handles are made of.
 func (h *host) openHandles() error {
-	if h.o.Handles != HandlesMap && !h.o.CrossMounts {
+	if h.o.Handles != HandlesMap {
 		k, err := newKernelHandles(h)
 		if err == nil {
 			h.handles, h.mode = k, HandlesKernel
@@ -133,14 +150,14 @@ func (h *host) openHandles() error {
 			return fmt.Errorf("handles of the kernel do not work here: %w", err)
 		}
 	}
-	if h.o.Handles == HandlesKernel {
-		return fmt.Errorf("handles of the kernel do not cross mounts: %w", vfs.ErrInval)
-	}
 	m, err := newMapHandles(h)
 	if err != nil {
 		return err
 	}
 	h.handles, h.mode = m, HandlesMap
+	if h.o.Gate != nil {
+		h.handles = settling{m, h, m.(*mapHandles).log}
+	}
 	return nil
 }
 
@@ -170,7 +187,9 @@ func (h *host) Close() error {
 }
 
 func (h *host) shut() error {
-	err := h.fds.close()
+	h.releaseLocks(func(*vfs.Owner) bool { return true })
+	err := h.mounts.close()
+	err = errors.Join(err, h.fds.close(h.syncLast))
 	if h.handles != nil {
 		err = errors.Join(err, h.handles.close())
 	}
@@ -181,53 +200,12 @@ func (h *host) shut() error {
 	return err
 }
 
-// class is what kind of work a call is.
-type class uint8
-
-const (
-	classMeta class = iota
-	classRead
-	classWrite
-	classSync
-)
-
-// begin is the door that every call comes through before it blocks, and end the
-// one that it leaves by: between the two it may hold a thread. A system call in
-// progress cannot be interrupted, so the context is looked at here only.
-func (v *FS) begin(ctx context.Context, _ class) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("localfs: %w", err)
-	}
-	if v.closed.Load() {
-		return fmt.Errorf("localfs: closed: %w", vfs.ErrInval)
-	}
-	return v.creds.check()
-}
-
-func (v *FS) end(class) {}
-
-// change is begin for what a read-only tree refuses.
-func (v *FS) beginChange(ctx context.Context, c class) error {
-	if v.o.ReadOnly {
-		return vfs.ErrROFS
-	}
-	return v.begin(ctx, c)
-}
-
 // as runs f, which looks up or changes names, as the caller.
 func (v *FS) as(f func() error) error {
 	if !v.who.switched {
 		return f()
 	}
 	return v.creds.as(v.who, wholly, f)
-}
-
-// asWriter runs f, which writes to a descriptor, as the caller.
-func (v *FS) asWriter(f func() error) error {
-	if !v.who.switched || v.who.uid == v.creds.uid {
-		return f()
-	}
-	return v.creds.as(v.who, forData, f)
 }
 
 // newVerifier takes another write verifier than the one in force.

@@ -16,19 +16,23 @@ import (
 // file is an open regular file. It pins the shared descriptors that it needs.
 type file struct {
 	fs   *FS
-	x    vfs.Handle
 	r, w *desc
 	// granted says that the rights were given at the open and are not asked for
 	// again: who has just created a file may write it, whatever its mode.
 	granted bool
+	// seen says that the file had a name when it was looked at first. From then
+	// on it stays readable without one.
+	seen atomic.Bool
 
 	// calls counts the calls in flight, and has closedBit once Close was called.
 	// Who leaves last gives the descriptors back.
 	calls atomic.Int64
-	last  sync.Once
 }
 
-const closedBit = 1 << 62
+const (
+	closedBit = 1 << 62
+	goneBit   = 1 << 61
+)
 
 var (
 	_ vfs.HoleSeeker = (*file)(nil)
@@ -38,6 +42,10 @@ var (
 // Open implements vfs.FS. There is no state to deny others anything
 // (How.Deny), to reclaim or to delegate: that is ErrNotSupp, but for delegations,
 // which are just not given.
+//
+// An open by handle alone is what every READ and WRITE of NFSv3 begins with. If
+// the file is open already it costs no system call: the caller's rights are
+// checked by each use, which has to do so anyway.
 func (v *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
 	var o vfs.Opened
 	switch {
@@ -63,38 +71,63 @@ func (v *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, v
 	if err != nil {
 		return nil, o, err
 	}
-	f := &file{fs: v, x: o.H, granted: o.Created}
+	f := &file{fs: v, granted: o.Created}
+	if at.Name == "" && !how.Trunc && f.pinCached(at.H, how.Access) {
+		if err := v.ready(ctx); err != nil {
+			f.unpin()
+			return nil, o, err
+		}
+		return f, o, nil
+	}
 	if err := f.open(ctx, how, &o); err != nil {
 		return nil, o, err
 	}
 	return f, o, nil
 }
 
-// open pins what f needs and checks the caller's rights.
+// pinCached pins what f needs if all of it is open.
+func (f *file) pinCached(x vfs.Handle, access vfs.Share) bool {
+	c := f.fs.fds
+	if access&vfs.ShareRead != 0 {
+		if f.r = c.get(x, useRead); f.r == nil {
+			return false
+		}
+	}
+	if access&vfs.ShareWrite != 0 {
+		if f.w = c.get(x, useWrite); f.w == nil {
+			f.unpin()
+			f.r = nil
+			return false
+		}
+	}
+	return true
+}
+
+// open pins what f needs, opening it if need be, and checks the caller's rights.
 func (f *file) open(ctx context.Context, how *vfs.OpenHow, o *vfs.Opened) (err error) {
 	v := f.fs
-	if err := v.begin(ctx, classMeta); err != nil {
-		return err
-	}
-	defer v.end(classMeta)
 	defer func() {
 		if err != nil {
 			f.unpin()
 		}
 	}()
+	if err := v.begin(ctx, classMeta); err != nil {
+		return err
+	}
+	defer v.end(classMeta)
 	if how.Access&vfs.ShareRead != 0 {
-		if f.r, err = v.data(f.x, useRead); err != nil {
+		if f.r, err = v.data(o.H, useRead); err != nil {
 			return err
 		}
 	}
 	if how.Access&vfs.ShareWrite != 0 {
-		if f.w, err = v.data(f.x, useWrite); err != nil {
+		if f.w, err = v.data(o.H, useWrite); err != nil {
 			return err
 		}
 	}
 	var st stat
-	if err := v.stat(f.any(), &st); err != nil {
-		return err
+	if err := st.statFD(f.any().fd); err != nil {
+		return fail("statx", err)
 	}
 	if err := f.check(&st, f.r != nil, f.w != nil); err != nil {
 		return err
@@ -122,6 +155,13 @@ func (f *file) any() *desc {
 // check is the check of rights that every read and write makes, since NFSv3 has
 // no open and the rights may have changed.
 func (f *file) check(st *stat, read, write bool) error {
+	if !f.seen.Load() {
+		if st.Nlink == 0 {
+			f.fs.fds.forget(f.any().key.h)
+			return vfs.ErrStale
+		}
+		f.seen.Store(true)
+	}
 	if f.granted {
 		return nil
 	}
@@ -136,13 +176,12 @@ func (f *file) check(st *stat, read, write bool) error {
 	return nil
 }
 
-// begin is the door of every method: it fails after Close.
+// begin is the door of every method that may block: it fails after Close.
 func (f *file) begin(ctx context.Context, c class) error {
-	if f.calls.Add(1)&closedBit != 0 {
-		f.leave()
-		return vfs.ErrInval
+	if err := f.ready(ctx); err != nil {
+		return err
 	}
-	if err := f.fs.begin(ctx, c); err != nil {
+	if err := f.fs.enter(ctx, c); err != nil {
 		f.leave()
 		return err
 	}
@@ -154,17 +193,35 @@ func (f *file) end(c class) {
 	f.leave()
 }
 
+// ready is begin for a method that takes its place later, if at all; leave ends
+// it.
+func (f *file) ready(ctx context.Context) error {
+	if f.calls.Add(1)&closedBit != 0 {
+		f.leave()
+		return vfs.ErrInval
+	}
+	if err := f.fs.ready(ctx); err != nil {
+		f.leave()
+		return err
+	}
+	return nil
+}
+
+// leave ends a call. The last one to leave after Close gives the descriptors
+// back, and makes sure by goneBit that nobody does so again.
 func (f *file) leave() {
-	if f.calls.Add(-1) == closedBit {
-		f.last.Do(f.unpin)
+	if f.calls.Add(-1) == closedBit && f.calls.CompareAndSwap(closedBit, closedBit|goneBit) {
+		f.unpin()
 	}
 }
 
+// unpin gives the descriptors back. The caller has no place.
 func (f *file) unpin() {
-	for _, d := range []*desc{f.r, f.w} {
-		if d != nil {
-			f.fs.fds.unpin(d)
-		}
+	if f.r != nil {
+		f.fs.release(f.r)
+	}
+	if f.w != nil {
+		f.fs.release(f.w)
 	}
 }
 
@@ -186,21 +243,25 @@ func (f *file) Close(context.Context) error {
 // HostFile implements vfs.HostFiler with a descriptor of its own, so that its
 // reader need not know of ours.
 func (f *file) HostFile() (*os.File, func(), bool) {
-	if f.calls.Add(1)&closedBit != 0 || f.fs.fds.room() != nil {
-		f.leave()
+	if f.begin(context.Background(), classMeta) != nil {
 		return nil, nil, false
 	}
-	defer f.leave()
+	defer f.end(classMeta)
 	d := f.r
 	if d == nil {
 		d = f.w
 	}
+	var st stat
+	c := f.fs.fds
+	if st.statFD(d.fd) != nil || f.check(&st, f.r != nil, f.w != nil) != nil || c.room() != nil {
+		return nil, nil, false
+	}
 	fd, err := unix.FcntlInt(uintptr(d.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		f.fs.fds.lend(-1)
+		c.lend(-1)
 		return nil, nil, false
 	}
 	host := os.NewFile(uintptr(fd), "nfsbox file")
 	var once sync.Once
-	return host, func() { once.Do(func() { _ = host.Close(); f.fs.fds.lend(-1) }) }, true
+	return host, func() { once.Do(func() { _ = host.Close(); c.lend(-1) }) }, true
 }

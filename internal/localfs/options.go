@@ -3,6 +3,8 @@ package localfs
 import (
 	"crypto/rand"
 	"fmt"
+
+	"github.com/nfsbox/nfsbox/internal/iogate"
 )
 
 // Mode says what handles are made of.
@@ -48,9 +50,10 @@ type Options struct {
 	// ReadOnly refuses every change with vfs.ErrROFS.
 	ReadOnly bool
 
-	// CrossMounts makes what is mounted below the root part of the tree. It
-	// needs the map: kernel handles are those of one file system. Without it a
-	// mount point is hidden: not listed, not found, and reported.
+	// CrossMounts makes what is mounted below the root part of the tree, each
+	// mount with an fsid of its own. What has no handles of the kernel, where
+	// those are used, stays hidden, and so does every mount point without this
+	// option: not listed, not found, and reported.
 	CrossMounts bool
 
 	// LocalWriters says that programs of this host change the tree too.
@@ -65,6 +68,10 @@ type Options struct {
 	// all are in use at once, calls get vfs.ErrBusy. A file that a local program
 	// deletes keeps its space while a descriptor of it is open here.
 	MaxOpen int
+
+	// Gate bounds how many calls may hold a thread, each in the lane of its
+	// class. A call that it turns away is vfs.ErrBusy. nil lets all pass.
+	Gate *iogate.Lanes
 
 	// Rand fills its argument with randomness, of which the write verifier and
 	// the map's identity are made; crypto/rand if nil.

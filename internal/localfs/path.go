@@ -86,6 +86,9 @@ func (h *host) walkUp(fd int) (int, error) {
 			return n, nil
 		}
 		next, err := openPath(at, "..", unix.O_DIRECTORY)
+		if errors.Is(err, unix.ENOENT) {
+			return notBeneath, nil // moved out of what is bound into the tree
+		}
 		if err != nil {
 			return notBeneath, fail("open ..", err)
 		}
@@ -130,11 +133,9 @@ func (h *host) pathBeneath(fd int) (bool, error) {
 // served. The mount tells more than the device: bind mounts share a device, and
 // the layers of an overlay or the subvolumes of btrfs have several in one mount.
 func (h *host) foreign(st *stat) bool {
-	if h.o.CrossMounts {
-		return false
+	if st.Mask&unix.STATX_MNT_ID == 0 || h.rootMount == 0 {
+		return !h.o.CrossMounts && st.dev() != h.rootDev
 	}
-	if st.Mask&unix.STATX_MNT_ID != 0 && h.rootMount != 0 {
-		return st.Mnt_id != h.rootMount
-	}
-	return st.dev() != h.rootDev
+	_, ok := h.mountKey(st.Mnt_id)
+	return !ok
 }

@@ -14,30 +14,26 @@ import (
 )
 
 // ReadAt implements vfs.File: a pread and one statx, which says whether the
-// caller may have what was read, where the file ends, and what post wants.
+// caller may have what was read, where the file ends, and what post wants. What
+// is in memory is read without a place in the gate.
 func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
 	if f.r == nil {
 		return 0, false, vfs.ErrAccess
 	}
-	if err := f.begin(ctx, classRead); err != nil {
+	if err := f.ready(ctx); err != nil {
 		return 0, false, err
 	}
-	defer f.end(classRead)
+	defer f.leave()
 	p = p[:min(len(p), MaxIO)]
-	if off <= math.MaxInt64-MaxIO && len(p) > 0 {
-		err = again(func() (err error) {
-			n, err = unix.Pread(f.r.fd, p, int64(off))
-			return err
-		})
-		if err != nil {
-			return 0, false, fail("pread", err)
-		}
+	if off > math.MaxInt64-MaxIO {
+		p = p[:0]
 	}
 	var st stat
-	if err := st.statFD(f.r.fd); err != nil {
-		return 0, false, fail("statx", err)
+	n, done, err := f.tryRead(p, off, &st)
+	if err == nil && !done {
+		n, err = f.readOn(ctx, p, n, off, &st)
 	}
-	if err := f.check(&st, true, false); err != nil {
+	if err != nil {
 		return 0, false, err
 	}
 	if post != nil {
@@ -46,6 +42,58 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 	// Nothing was read where the end was, though the file may have grown since.
 	eof = off+uint64(n) >= st.Size || n == 0 && len(p) > 0
 	return n, eof, nil
+}
+
+// tryRead reads without waiting, and fills st. Where that cannot be done, or the
+// rights cannot be told by the mode alone, done is false: the first n bytes are
+// there, and readOn goes on behind them.
+func (f *file) tryRead(p []byte, off uint64, st *stat) (n int, done bool, err error) {
+	v := f.fs
+	if !v.prompt {
+		return 0, false, nil
+	}
+	n, ok := v.o.Gate.TryRead(f.r.fd, p, int64(off))
+	if !ok && n == 0 {
+		return 0, false, nil
+	}
+	if err := st.statFD(f.r.fd); err != nil {
+		return 0, false, fail("statx", err)
+	}
+	if !ok && off+uint64(n) < st.Size || !v.byMode(f.r, st) {
+		return n, false, nil
+	}
+	if err := f.check(st, true, false); err != nil {
+		return 0, false, err
+	}
+	v.counts.nowaitHits.Add(1)
+	return n, true, nil
+}
+
+// readOn reads what is missing behind the first n bytes of p, and fills st.
+func (f *file) readOn(ctx context.Context, p []byte, n int, off uint64, st *stat) (int, error) {
+	v := f.fs
+	if err := v.enter(ctx, classRead); err != nil {
+		return 0, err
+	}
+	defer v.end(classRead)
+	v.counts.nowaitMisses.Add(1)
+	if n < len(p) {
+		more, err := v.pread(f.r.fd, p[n:], int64(off)+int64(n))
+		if err != nil {
+			return 0, err
+		}
+		n += more
+	}
+	if err := st.statFD(f.r.fd); err != nil {
+		return 0, fail("statx", err)
+	}
+	return n, f.check(st, true, false)
+}
+
+// byMode reports whether the mode alone says what the caller may, or what was
+// found out about the rest the last time: nothing need be asked of the disk.
+func (v *FS) byMode(d *desc, st *stat) bool {
+	return v.owns(st) || d.acl.Load() == int64(st.change())<<1
 }
 
 // NextData implements vfs.HoleSeeker.

@@ -24,7 +24,7 @@ var cookieVerf = vfs.Verifier{'d', '_', 'o', 'f', 'f', 0, 0, 1}
 // objects, and so shows the name of a mount point that is otherwise hidden.
 func (v *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs.Mask, maxBytes uint32) iter.Seq2[*vfs.Entry, error] {
 	return func(yield func(*vfs.Entry, error) bool) {
-		l := lister{v: v, fd: -1, want: want}
+		l := v.newLister(want)
 		err := l.open(ctx, dir, from, maxBytes)
 		for err == nil {
 			var n int
@@ -54,15 +54,29 @@ type lister struct {
 	want  vfs.Mask
 	buf   *bufpool.Buffer
 	rest  []byte      // of buf: not looked at yet
-	batch []vfs.Entry // whose handles wait for the disk together
-	one   [1]vfs.Entry
+	batch []vfs.Entry // of space: looked at with one place, and settled together
+	space [mapBatch]vfs.Entry
 	st    stat
 }
 
-// Sizes of a page and of what an entry takes of it, by a rough guess.
+// newLister takes a lister of the pool: most of it is room for entries.
+func (v *FS) newLister(want vfs.Mask) *lister {
+	l, _ := v.listers.Get().(*lister)
+	if l == nil {
+		l = &lister{}
+	}
+	l.v, l.fd, l.want = v, -1, want
+	return l
+}
+
+// Sizes of a page, of what an entry takes of it and how many times as much that
+// is, with attributes and handle, as the directory's own entry, by rough guesses.
+// What is read or looked at beyond the page was in vain.
 const (
 	minDirent  = 4 << 10
 	guessEntry = 200
+	guessTimes = 8
+	pageBatch  = 8
 )
 
 // open gets everything ready to list from the place after from.
@@ -97,13 +111,18 @@ func (l *lister) open(ctx context.Context, dir vfs.Handle, from vfs.Pos, maxByte
 	}
 	size := direntBuffer
 	if maxBytes != 0 {
-		size = min(max(int(maxBytes), minDirent), direntBuffer)
+		size = int(min(maxBytes, direntBuffer))
 	}
-	l.buf = v.bufs.Get(size)
-	l.batch = l.one[:]
-	if l.want&vfs.MaskHandle != 0 && v.mode == HandlesMap {
-		l.batch = make([]vfs.Entry, max(min(mapBatch, size/guessEntry), 1))
+	l.batch = l.space[:pageBatch]
+	if l.want&vfs.MaskHandle != 0 {
+		if v.mode == HandlesMap {
+			l.batch = l.space[:max(min(mapBatch, size/guessEntry), 1)]
+		}
+		if maxBytes != 0 {
+			size = int(min(maxBytes/guessTimes, direntBuffer))
+		}
 	}
+	l.buf = v.bufs.Get(max(size, minDirent))
 	return nil
 }
 
@@ -114,9 +133,12 @@ func (l *lister) close() {
 	if l.buf != nil {
 		l.buf.Release()
 	}
+	v := l.v
 	if l.d != nil {
-		l.v.fds.unpin(l.d)
+		v.release(l.d)
 	}
+	l.v, l.d, l.fd, l.buf, l.rest, l.batch = nil, nil, -1, nil, nil, nil
+	v.listers.Put(l)
 }
 
 // fill makes the next batch and returns how many entries it has; 0 is the end.

@@ -4,6 +4,7 @@ package localfs
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sys/unix"
 
@@ -54,12 +55,21 @@ func (v *FS) unlink(d *desc, dirStat *stat, name string, isDir bool) error {
 		if isDir {
 			flags = unix.AT_REMOVEDIR
 		}
-		return fail("unlink", v.sys.Unlinkat(d.fd, name, flags))
+		return failName("unlink", v.sys.Unlinkat(d.fd, name, flags))
 	})
 	if err == nil {
 		v.lostName(d, name, &e)
 	}
 	return err
+}
+
+// failName is fail for a change of names. What is busy there is a mount point,
+// perhaps of another mount namespace, and remains one however long one waits.
+func failName(op string, err error) error {
+	if errors.Is(err, unix.EBUSY) {
+		return vfs.ErrAccess
+	}
+	return fail(op, err)
 }
 
 // entry is what a name meant before it changed.

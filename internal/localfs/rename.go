@@ -130,6 +130,6 @@ func (v *FS) renameat(r *renaming) error {
 		if errors.Is(err, unix.EEXIST) {
 			return vfs.ErrNotEmpty // what some file systems call it
 		}
-		return fail("rename", err)
+		return failName("rename", err)
 	})
 }

@@ -103,7 +103,9 @@ func (h *host) attr(st *stat, a *vfs.Attr) {
 		FSID:   [2]uint64{h.fsid, 0},
 		Atime:  timeOf(st.Atime), Mtime: timeOf(st.Mtime), Ctime: timeOf(st.Ctime),
 	}
-	if st.dev() != h.rootDev {
+	if st.Mnt_id != h.rootMount {
+		a.FSID[1], _ = h.mountKey(st.Mnt_id)
+	} else if st.dev() != h.rootDev {
 		a.FSID[1] = st.dev()
 	}
 	if st.Mask&unix.STATX_BTIME != 0 {

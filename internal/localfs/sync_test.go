@@ -127,8 +127,8 @@ func TestDescriptorsAreBounded(t *testing.T) {
 				t.Errorf("%d reads %q", i, got)
 			}
 		}
-		if f.fds.open > 8 {
-			t.Errorf("%d descriptors are open", f.fds.open)
+		if n := f.Snapshot().Open; n > 8 {
+			t.Errorf("%d descriptors are open", n)
 		}
 		var files []vfs.File
 		var busy error

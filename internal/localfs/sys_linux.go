@@ -86,9 +86,20 @@ func (osSys) Fchown(fd int, uid, gid int) error {
 	return again(func() error { return unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH) })
 }
 
+// Futimens refuses times that the kernel's type cannot hold on 32-bit machines.
 func (osSys) Futimens(fd int, atimeSec, atimeNsec, mtimeSec, mtimeNsec int64) error {
-	ts := []unix.Timespec{{Sec: atimeSec, Nsec: atimeNsec}, {Sec: mtimeSec, Nsec: mtimeNsec}}
-	return again(func() error { return unix.UtimesNanoAt(fd, "", ts, unix.AT_EMPTY_PATH) })
+	var ts [2]unix.Timespec
+	if !setInt(&ts[0].Sec, atimeSec) || !setInt(&ts[0].Nsec, atimeNsec) ||
+		!setInt(&ts[1].Sec, mtimeSec) || !setInt(&ts[1].Nsec, mtimeNsec) {
+		return unix.EINVAL
+	}
+	return again(func() error { return unix.UtimesNanoAt(fd, "", ts[:], unix.AT_EMPTY_PATH) })
+}
+
+// setInt sets *p to v and reports whether it fits.
+func setInt[T int32 | int64](p *T, v int64) bool {
+	*p = T(v)
+	return int64(*p) == v
 }
 
 func (osSys) Fdatasync(fd int) error { return again(func() error { return unix.Fdatasync(fd) }) }

@@ -18,8 +18,10 @@ type tree struct {
 	now *FS
 }
 
+// TestSuite runs behind the narrowest gate that there is.
 func TestSuite(t *testing.T) {
 	bothModes(t, func(t *testing.T, o Options) {
+		o.Gate = narrow(t).Export("suite")
 		trees := make(map[vfs.FS]*tree)
 		vfstest.Run(t, vfstest.Config{
 			Callers: isRoot(),

@@ -4,13 +4,16 @@ package localfs
 
 import (
 	"context"
+	"errors"
 	"math"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// WriteAt implements vfs.File. The write itself is done as the caller, so that
-// set-uid bits fall, quotas count and root's reserve of space stays untouched.
+// WriteAt implements vfs.File. The write is made as the caller where that makes
+// a difference: see identityMatters.
 func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stability, w *vfs.Written) (n int, err error) {
 	switch {
 	case f.w == nil:
@@ -20,18 +23,20 @@ func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 	case off > math.MaxInt64-MaxIO:
 		return 0, vfs.ErrFBig
 	}
-	if err := f.begin(ctx, classWrite); err != nil {
+	if err := f.ready(ctx); err != nil {
 		return 0, err
 	}
-	defer f.end(classWrite)
+	defer f.leave()
+	if err := f.fs.tidy(ctx, f.w); err != nil {
+		return 0, err
+	}
 	// The verifier is read first: should a sync fail between here and the
 	// reply, and take these bytes with it, the reply carries the old one, and
 	// the writer learns of it at COMMIT.
 	*w = vfs.Written{Committed: how, Verf: f.fs.verifier()}
-	if n, err = f.write(p[:min(len(p), MaxIO)], int64(off), w); err != nil || n == 0 {
+	if n, err = f.write(ctx, p[:min(len(p), MaxIO)], int64(off), w); err != nil || n == 0 {
 		return 0, err
 	}
-	f.w.dirty.Store(true)
 	if how == vfs.Unstable {
 		return n, nil
 	}
@@ -42,9 +47,14 @@ func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 }
 
 // write checks and writes, and tells the attributes before and after.
-func (f *file) write(p []byte, off int64, w *vfs.Written) (n int, err error) {
+func (f *file) write(ctx context.Context, p []byte, off int64, w *vfs.Written) (n int, err error) {
 	v := f.fs
-	defer v.unlock(v.lock(f.x))
+	if err := v.enter(ctx, classWrite); err != nil {
+		return 0, err
+	}
+	defer v.end(classWrite)
+	i := v.lock(f.w.key.h)
+	defer v.unlock(i)
 	var st stat
 	if err := st.statFD(f.w.fd); err != nil {
 		return 0, fail("statx", err)
@@ -54,13 +64,55 @@ func (f *file) write(p []byte, off int64, w *vfs.Written) (n int, err error) {
 	}
 	w.WCC.Before = v.before(&st)
 	if len(p) > 0 {
-		err = v.asWriter(func() (err error) {
-			n, err = v.sys.Pwrite(f.w.fd, p, off)
-			return fail("pwrite", err)
-		})
+		n, err = v.writeAs(f.w, &st, p, off)
+		v.fds.dirt.add(f.w)
 	}
 	v.after(f.w, &w.WCC.After)
 	return n, err
+}
+
+// writeAs writes p to d, which has the attributes st.
+func (v *FS) writeAs(d *desc, st *stat, p []byte, off int64) (n int, err error) {
+	if v.identityMatters(st) {
+		return v.writeSwitched(d, st, p, off)
+	}
+	return v.pwrite(d.fd, p, off)
+}
+
+func (v *FS) writeSwitched(d *desc, st *stat, p []byte, off int64) (n int, err error) {
+	v.counts.asCaller.Add(1)
+	x := forData
+	if st.Mode&unix.S_ISGID != 0 {
+		x = wholly
+	}
+	err = v.creds.as(v.who, x, func() (err error) {
+		n, err = v.disk.Pwrite(d.fd, p, off)
+		return fail("pwrite", err)
+	})
+	return n, err
+}
+
+// tidy makes room for one more dirty descriptor, if d is to become one. What
+// becomes of the syncs is not d's writer's concern: an error has changed the
+// write verifier.
+func (v *FS) tidy(ctx context.Context, d *desc) error {
+	l := &v.fds.dirt
+	for range maxTidy {
+		if d.dirty.Load() || l.n.Load() < int64(v.fds.max/dirtyShare) {
+			return nil
+		}
+		other := l.pinOldest()
+		if other == nil {
+			return nil
+		}
+		v.counts.cleaned.Add(1)
+		err := v.syncDesc(ctx, other, false)
+		v.release(other)
+		if errors.Is(err, vfs.ErrBusy) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Truncate implements vfs.File.
@@ -73,7 +125,7 @@ func (f *file) Truncate(ctx context.Context, size uint64) (wcc vfs.WCC, err erro
 	}
 	defer f.end(classWrite)
 	v := f.fs
-	defer v.unlock(v.lock(f.x))
+	defer v.unlock(v.lock(f.w.key.h))
 	var st stat
 	if err := st.statFD(f.w.fd); err != nil {
 		return wcc, fail("statx", err)

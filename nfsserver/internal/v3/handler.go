@@ -72,7 +72,12 @@ func handler[A, R any, PA decoded[A], PR result[R]](s *Service, do func(context.
 			// status that would be true.
 			return oncrpc.ErrDrop
 		}
-		*PR(&f.res).Stat() = s.status(c, err)
+		st := s.status(c, err)
+		if st == nfs3.NFS3ERR_JUKEBOX {
+			// The client is told to try again, and is to be tried again.
+			c.Forget()
+		}
+		*PR(&f.res).Stat() = st
 		if res, ok := any(&f.res).(xdr.BulkArgs); ok && err == nil && f.bulk != nil {
 			owner := f.bulk
 			f.bulk = nil

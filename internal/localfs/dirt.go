@@ -1,0 +1,91 @@
+//go:build linux
+
+package localfs
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// dirt knows the descriptors through which something was written that has not
+// been synced since, the oldest first. They stay open until it is: so they have
+// a bound of their own, below that of the cache, and who is about to exceed it
+// cleans another first (FS.tidy).
+type dirt struct {
+	n  atomic.Int64
+	mu sync.Mutex
+
+	oldest, newest *desc
+}
+
+// add says that d, which the caller has pinned, was written to. If it is dirty
+// already, whoever cleans it from now on syncs these bytes as well.
+func (l *dirt) add(d *desc) {
+	if d.dirty.Load() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if d.dirty.Swap(true) {
+		return
+	}
+	l.n.Add(1)
+	d.older = l.newest
+	if l.newest != nil {
+		l.newest.newer = d
+	} else {
+		l.oldest = d
+	}
+	l.newest = d
+}
+
+// clean says that d is about to be synced, or that it does not matter any more.
+func (l *dirt) clean(d *desc) {
+	if !d.dirty.Load() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !d.dirty.Swap(false) {
+		return
+	}
+	l.n.Add(-1)
+	if d.older != nil {
+		d.older.newer = d.newer
+	} else {
+		l.oldest = d.newer
+	}
+	if d.newer != nil {
+		d.newer.older = d.older
+	} else {
+		l.newest = d.older
+	}
+	d.newer, d.older = nil, nil
+}
+
+// pinOldest returns the descriptor that has been dirty for longest, pinned, or
+// nil.
+func (l *dirt) pinOldest() *desc {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for d := l.oldest; d != nil; d = d.newer {
+		if d.pinAgain() {
+			return d
+		}
+	}
+	return nil
+}
+
+// pinAgain pins d for who did not get it from the cache. It answers false if d
+// is being closed.
+func (d *desc) pinAgain() bool {
+	for {
+		n := d.pins.Load()
+		if n == deadBit {
+			return false
+		}
+		if d.pins.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}

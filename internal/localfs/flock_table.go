@@ -1,0 +1,114 @@
+//go:build linux
+
+package localfs
+
+import (
+	"sync"
+
+	"github.com/nfsbox/nfsbox/internal/byterange"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// What locks may hold; one more is vfs.ErrBusy.
+const (
+	// lockShare is the part, one in so many, of Options.MaxOpen that may be
+	// descriptions of owners of locks: a client that locks all that it finds must
+	// not leave others without descriptors.
+	lockShare = 2
+
+	// maxLockRanges bounds the ranges of one file that one owner holds apart.
+	maxLockRanges = 1024
+)
+
+// lockTable is who has locked which files. The zero table is empty.
+type lockTable struct {
+	mu    sync.Mutex
+	files map[vfs.Handle]*lockedFile
+	open  int // descriptions of owners, of all files
+}
+
+// lockedFile is a file on which there are locks, or on which a call looks for
+// some.
+type lockedFile struct {
+	calls int // guarded by lockTable.mu
+
+	// mu is held while the kernel is asked, so that what it knows and what is
+	// noted here are the same.
+	mu     sync.Mutex
+	owners map[vfs.Owner]*lockOwner
+}
+
+// lockOwner is the locks of one owner on one file. It is guarded by
+// lockedFile.mu.
+type lockOwner struct {
+	fd  int
+	set byterange.Set // what the kernel holds for fd
+}
+
+// pin returns the file x, for unpin to give back.
+func (t *lockTable) pin(x vfs.Handle) *lockedFile {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.files[x]
+	if f == nil {
+		f = &lockedFile{owners: make(map[vfs.Owner]*lockOwner)}
+		if t.files == nil {
+			t.files = make(map[vfs.Handle]*lockedFile)
+		}
+		t.files[x] = f
+	}
+	f.calls++
+	return f
+}
+
+// find is pin for a file that is known already; else it returns nil.
+func (t *lockTable) find(x vfs.Handle) *lockedFile {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.files[x]
+	if f != nil {
+		f.calls++
+	}
+	return f
+}
+
+// pinAll is find for all files.
+func (t *lockTable) pinAll() map[vfs.Handle]*lockedFile {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make(map[vfs.Handle]*lockedFile, len(t.files))
+	for x, f := range t.files {
+		f.calls++
+		all[x] = f
+	}
+	return all
+}
+
+// unpin gives back what the others returned. A file without locks is forgotten
+// with its last call.
+func (t *lockTable) unpin(x vfs.Handle, f *lockedFile) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f.calls--
+	if f.calls == 0 && len(f.owners) == 0 {
+		delete(t.files, x)
+	}
+}
+
+// room takes the place of one more description, if there are fewer than most.
+func (t *lockTable) room(most int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open >= most {
+		return false
+	}
+	t.open++
+	return true
+}
+
+// left gives back what room took.
+func (t *lockTable) left() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open--
+}

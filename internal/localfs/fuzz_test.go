@@ -1,0 +1,66 @@
+//go:build linux
+
+package localfs
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/posixacl"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// FuzzACL reads the kernel's form of lists, and writes what it has read again.
+func FuzzACL(f *testing.F) {
+	f.Add(appendACL(nil, posixacl.FromMode(0o640)))
+	f.Add([]byte{2, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		list, err := parseACL(b)
+		if err != nil || len(list) == 0 {
+			return
+		}
+		if len(list)*aclEntrySize+aclHead != len(b) {
+			t.Fatalf("%d entries of %d bytes", len(list), len(b))
+		}
+		canonical, err := posixacl.Canonical(list)
+		if err != nil {
+			return
+		}
+		again, err := parseACL(appendACL(nil, canonical))
+		if err != nil || len(again) != len(canonical) {
+			t.Errorf("%v is read back as %v, %v", canonical, again, err)
+		}
+	})
+}
+
+// FuzzKernelHandle takes handles apart and makes them again.
+func FuzzKernelHandle(f *testing.F) {
+	f.Add([]byte{handleKernel, 0, 0, 0, 0, 1, 1, 2, 3, 4})
+	f.Add([]byte{handleKernel, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 1, 1, 2, 3, 4})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		x, err := vfs.MakeHandle(b)
+		if err != nil {
+			return
+		}
+		var r rawHandle
+		key, err := r.unpack(x)
+		if err != nil {
+			return
+		}
+		if y, err := r.pack(key); err != nil || x != y {
+			t.Errorf("%v becomes %v, %v", x, y, err)
+		}
+	})
+}
+
+// FuzzMountInfo reads lines of the kernel's table of mounts. A mount point can be
+// called anything.
+func FuzzMountInfo(f *testing.F) {
+	f.Add([]byte(`36 35 98:0 / /with\040blank rw - x y z`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		_, point, ok := parseMount(line)
+		if len(point) > len(line) || ok && len(bytes.Fields(line)) < 6 {
+			t.Errorf("%q: %q", line, point)
+		}
+	})
+}
