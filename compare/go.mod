@@ -8,6 +8,6 @@ require (
 	github.com/stellar/go-xdr v0.0.0-20260828180817-2b1309f8a5a6
 )
 
-require github.com/willscott/go-nfs-client v0.0.0-20251022144359-801f10d98886 // indirect
+require github.com/willscott/go-nfs-client v0.0.0-20251022144359-801f10d98886
 
 replace github.com/nfsbox/nfsbox => ../

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -123,9 +122,8 @@ func (d *demo) served(dir string, do func(url string) error) error {
 	ready := make(chan string, 1)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- daemon.Serve(ctx, daemon.Config{
-			Dir: dir, Listen: "127.0.0.1:0", Export: "/", ReadOnly: true, StateDir: filepath.Join(d.scratch, "state"),
-			Rand: d.e.rand, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		ended <- daemon.Serve(ctx, privately(dir, filepath.Join(d.scratch, "state")), daemon.World{
+			Rand: d.e.rand,
 		}, func(r daemon.Running) error {
 			ready <- r.URL
 			return nil
@@ -139,6 +137,15 @@ func (d *demo) served(dir string, do func(url string) error) error {
 	err := do(d.sum.URL)
 	stop()
 	return errors.Join(err, <-ended)
+}
+
+// privately is a configuration that lets this host, and nobody else, read dir.
+func privately(dir, state string) daemon.Config {
+	c, x, yes := daemon.Default(), daemon.DefaultExport(), true
+	c.Listen, c.StateDir = []string{"127.0.0.1:0"}, state
+	x.Dir, x.ReadOnly = dir, &yes
+	c.Exports = []daemon.Export{x}
+	return c
 }
 
 func (d *demo) copy(url, target string) (err error) {

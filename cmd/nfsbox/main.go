@@ -57,6 +57,7 @@ type env struct {
 	stderr io.Writer
 	tty    bool // stderr is a terminal
 	rand   func([]byte)
+	alone  bool // the process is this command's: its limits are ours to set
 }
 
 func main() {
@@ -70,6 +71,7 @@ func main() {
 		stderr: os.Stderr,
 		tty:    isTerminal(os.Stderr),
 		rand:   func(p []byte) { _, _ = rand.Read(p) }, // crypto/rand.Read never fails
+		alone:  true,
 	}, os.Args[1:])
 	os.Exit(status)
 }

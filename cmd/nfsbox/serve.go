@@ -2,41 +2,100 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/nfsbox/nfsbox/internal/daemon"
 )
 
 type serveCmd struct {
-	Dir      string `arg:"" name:"DIR" help:"The directory to serve." type:"existingdir"`
-	Listen   string `default:"127.0.0.1:2049" help:"Address and port, of NFS, MOUNT and portmap alike; port 0 takes a free one."`
-	Export   string `default:"/" help:"The path under which clients find it."`
-	RO       bool   `name:"ro" help:"Refuse every change."`
-	StateDir string `help:"Where the key of the handles, and the map of handles if one is needed, live." type:"path"`
-	Handles  string `default:"auto" enum:"auto,kernel,map" help:"What file handles are made of: ${enum}."`
+	Dir   string `arg:"" optional:"" name:"DIR" help:"The directory to serve." type:"existingdir"`
+	File  string `name:"config" short:"c" placeholder:"FILE" help:"Read nfsbox.toml, whose keys are these flags; flags replace what it says." type:"existingfile"`
+	Check bool   `help:"Check the configuration, print it with all that was left out, and end."`
+
+	daemon.Export `group:"Exports:"`
+	daemon.Config `group:"Server:"`
 }
 
 func (*serveCmd) Help() string {
-	return `Serves DIR over NFSv3 until it is interrupted. NFS, MOUNT and a portmapper answer on one port; the
-first line on stdout is the URL. A first SIGINT or SIGTERM lets calls in flight finish, a second one
-ends at once.
+	return `Serves DIR, or what a configuration lists, over NFSv3 until it is interrupted. NFS, MOUNT, the lock
+manager and a port mapper answer on one port; the first line on stdout is the URL.
 
   nfsbox serve ./photos
   mount -t nfs -o vers=3,nolock,port=2049,mountport=2049 127.0.0.1:/ /mnt
 
-Handles stay valid over renames and restarts. They are the kernel's where its file systems and the
-process' rights allow, which takes root; elsewhere a map of them is kept in the state directory
-(/var/lib/nfsbox for root, else $XDG_STATE_HOME/nfsbox or ~/.local/state/nfsbox).
+  nfsbox serve /srv --listen :2049 --portmap-listen :111 --allow 10.0.0.0/8 --squash root
+  mount -t nfs -o vers=3 HOST:/ /mnt
 
-Run as root, files are opened and made with the rights of the calling user, as the client states them.
-Run as anyone else, everything belongs to that one. Whoever can reach the port can mount: listen on
-loopback, or behind a firewall.`
+  nfsbox serve -c /etc/nfsbox.toml --check
+
+Whom it serves. By default it listens on loopback, and believes everybody there to be who they say.
+With an address that others can reach, root of a client becomes nobody (--squash root), and --allow
+says who may mount at all; anybody may without it. AUTH_SYS proves nothing: let it in from networks
+that you trust. With --secure only ports that take root on the client are believed.
+
+As whom. Run as root, files are opened and made with the rights of the calling user. Run as anyone
+else, everything is done, and belongs to, that one, and the log says so.
+
+What is promised. What is acknowledged as stable has been synced, names included, unless --async gives
+that up. Handles stay valid over renames and restarts: they are the kernel's where its file systems
+and the process' rights allow, which takes root; elsewhere a map of them is kept in the state
+directory (/var/lib/nfsbox for root, else $XDG_STATE_HOME/nfsbox or ~/.local/state/nfsbox). It must not
+lie within what is served.
+
+The configuration (-c) is TOML. Its keys are the flags below, by the same names; each directory is a
+table [[export]] with path, dir and any of the flags for exports, and with rules for single clients
+where they differ: clients = [{match = "10.0.0.7", ro = true}]. A key that does not exist, or a value
+that will not do, is an error with its line. On the command line the flags for exports hold for every
+export. packaging/nfsbox.toml has them all.
+
+Signals. SIGHUP reads the configuration again and goes over to its exports, rules, log level and
+threshold for slow calls, without losing a client; what takes a restart is named in the log, and a
+configuration with an error changes nothing. A first SIGINT or SIGTERM lets calls under way finish
+(--drain-timeout), and leaves what must be remembered to the next start; a second one ends at once.
+
+Service managers. The sockets of socket activation (LISTEN_FDS) take the place of --listen and
+--portmap-listen, and stay open over a restart: clients notice a pause, and no error. Readiness,
+reloads and the watchdog are told to NOTIFY_SOCKET. See packaging/nfsbox.service and nfsbox.socket.
+
+Metrics. --metrics 127.0.0.1:9464 serves /metrics for Prometheus, and /healthz, which is 200 while
+clients are served and 503 from the first signal on.
+
+Exit status: 0 all ended in good order; 1 the configuration will not do, the server could not begin,
+or calls had to be cut off.`
 }
 
-func (c *serveCmd) Run(e *env) error {
-	err := daemon.Serve(e.ctx, daemon.Config{
-		Dir: c.Dir, Listen: c.Listen, Export: c.Export, ReadOnly: c.RO, StateDir: c.StateDir, Handles: c.Handles,
-		Rand: e.rand, Log: slog.New(slog.NewTextHandler(e.stderr, nil)),
+// flags are what the command line has said.
+func (c *serveCmd) flags(k *kong.Context) daemon.Flags {
+	f := daemon.Flags{Config: c.Config, Export: c.Export, Given: make(map[string]bool), Dir: c.Dir, File: c.File}
+	for _, part := range k.Path {
+		if part.Flag != nil {
+			f.Given[part.Flag.Name] = true
+		}
+	}
+	return f
+}
+
+func (c *serveCmd) Run(e *env, k *kong.Context) error {
+	flags := c.flags(k)
+	conf, err := daemon.Load(flags)
+	if err != nil {
+		return &exitError{status: exitUsage, err: err}
+	}
+	if c.Check {
+		return printConfig(e.stdout, conf)
+	}
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	err = daemon.Serve(e.ctx, *conf, daemon.World{
+		Rand: e.rand, Log: e.stderr, File: c.File,
+		Reload: hangup, Reread: func() (*daemon.Config, error) { return daemon.Load(flags) },
+		Manager: daemon.Manager{Getenv: os.Getenv, PID: os.Getpid()}, Alone: e.alone,
 	}, func(r daemon.Running) error {
 		_, err := fmt.Fprintln(e.stdout, r.URL)
 		return err
@@ -45,4 +104,13 @@ func (c *serveCmd) Run(e *env) error {
 		return &exitError{status: exitUsage, err: err}
 	}
 	return nil
+}
+
+// printConfig prints a configuration.
+func printConfig(w io.Writer, c *daemon.Config) error {
+	text, err := c.TOML()
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	return err
 }

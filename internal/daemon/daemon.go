@@ -4,125 +4,187 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/nfsbox/nfsbox/export"
-	"github.com/nfsbox/nfsbox/internal/localfs"
+	"github.com/nfsbox/nfsbox/internal/iogate"
 	"github.com/nfsbox/nfsbox/nfsserver"
+	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
-// drainTime is how long calls under way may take to finish once the daemon is
-// told to end. What takes longer is cut off, and Serve says so.
-const drainTime = 10 * time.Second
+// World is what a server gets from its surroundings. Only Rand is required.
+type World struct {
+	Rand func([]byte)     // fills its argument with randomness
+	Now  func() time.Time // time.Now if nil
+	Log  io.Writer        // nil discards
 
-// Config says what to serve, and how.
-type Config struct {
-	Dir      string // the directory
-	Listen   string // address and port; port 0 takes a free one
-	Export   string // the path under which clients find it; "" is "/"
-	ReadOnly bool   // refuse every change
+	// File is the configuration's path, by which the server's own folder in
+	// the state directory is named; "" names it by the directory served.
+	File string
 
-	// StateDir is where the key of the handles and their map live; "" is the
-	// user's own: see DefaultStateDir.
-	StateDir string
-	// Handles says what handles are made of: "auto" or "", "kernel", "map".
-	Handles string
-	// LocalWriters leaves out the attributes from before a change, for a
-	// directory that programs of this host change as well.
-	LocalWriters bool
+	// Reload makes the server call Reread and change what can be changed under
+	// way; see [Serve]. Both nil: it never does.
+	Reload <-chan os.Signal
+	Reread func() (*Config, error)
 
-	Rand func([]byte) // fills its argument with randomness; required
-	Log  *slog.Logger // nil discards
+	// Manager is who started the process, and may have opened its listeners.
+	Manager Manager
+
+	// Alone says that the process is this server's: limits and capabilities
+	// that are the process' are then set as the configuration needs them.
+	Alone bool
 }
 
 // Running is what can be known of a server that has begun to listen.
 type Running struct {
 	URL  string   // for a client on this host: "nfs://127.0.0.1:2049/"
-	Addr net.Addr // of the listener
+	Addr net.Addr // of the first listener
 }
 
 // Serve serves until ctx ends, and then lets calls that are under way finish,
-// for at most ten seconds. ready is called once, when clients can connect; its
+// for at most DrainTimeout. ready is called once, when clients can connect; its
 // error ends the server. The result is nil if all ended as it should.
-func Serve(ctx context.Context, c Config, ready func(Running) error) (err error) {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
+//
+// A reload replaces exports and their rules, the log's level and the threshold
+// for slow calls; connections stay. What else has changed is named in the log
+// and waits for the next start. If anything is wrong with the new configuration,
+// all stays as it was.
+func Serve(ctx context.Context, c Config, w World, ready func(Running) error) (err error) {
+	d := &daemon{w: w}
+	d.sites.ended, d.sites.end = context.WithCancel(context.WithoutCancel(ctx))
+	if d.w.Now == nil {
+		d.w.Now = time.Now
 	}
-	if c.Export == "" {
-		c.Export = "/"
+	if d.w.Log == nil {
+		d.w.Log = io.Discard
 	}
-	fs, table, err := c.open()
+	c.fill()
+	for _, p := range c.check() {
+		err = errors.Join(err, p.at(Flags{}, nil))
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, fs.Close()) }()
-	srv, err := nfsserver.New(nfsserver.Options{Exports: table, Log: c.Log})
-	if err != nil {
+	d.c = &c
+	d.log = d.newLog()
+	defer func() { err = errors.Join(err, d.close()) }()
+	if err := d.open(ctx); err != nil {
 		return err
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", c.Listen)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	c.warn(fs, l.Addr())
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	err = ready(Running{URL: address(l.Addr(), c.Export), Addr: l.Addr()})
-	if err == nil {
-		select {
-		case <-ctx.Done():
-		case err = <-served:
-			return errors.Join(err, srv.Close())
-		}
-	}
-	return errors.Join(err, drain(context.WithoutCancel(ctx), srv), unlessClosed(<-served))
+	return d.run(ctx, ready)
 }
 
-// open opens the directory and makes the table that exports it.
-func (c *Config) open() (*localfs.FS, *export.Table, error) {
-	mode, err := handleMode(c.Handles)
-	if err != nil {
-		return nil, nil, err
+// daemon is a server and all that belongs to it.
+type daemon struct {
+	w     World
+	c     *Config // in force
+	log   *slog.Logger
+	level slog.LevelVar
+
+	own     string // the server's own folder in the state directory
+	key     export.Key
+	gate    *iogate.Gate
+	sites   sites
+	table   *export.Table
+	replies *oncrpc.ReplyCache
+	slow    *slowLog
+	srv     *nfsserver.Server
+	doors   []door
+	web     web
+	entered *nfsserver.Registered // with rpcbind; nil: nothing is
+
+	served  chan error // what each door's Serve returned
+	serving int        // how many of them have not
+}
+
+// newLog makes the log as the configuration wants it.
+func (d *daemon) newLog() *slog.Logger {
+	d.level.Set(d.c.level())
+	o := &slog.HandlerOptions{Level: &d.level}
+	if d.c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(d.w.Log, o))
 	}
-	state, key, err := c.state()
-	if err != nil {
-		return nil, nil, err
+	return slog.New(slog.NewTextHandler(d.w.Log, o))
+}
+
+// level is LogLevel, which check has seen.
+func (c *Config) level() (l slog.Level) {
+	if err := l.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return slog.LevelInfo
 	}
-	fs, err := localfs.New(c.Dir, localfs.Options{
-		Handles: mode, StateDir: state, ReadOnly: c.ReadOnly, LocalWriters: c.LocalWriters, Rand: c.Rand,
-		Report: func(err error) { c.Log.Warn("the directory", slog.String("dir", c.Dir), slog.Any("error", err)) },
+	return l
+}
+
+// open does all that must succeed before clients can be let in. What it has
+// opened, close closes.
+func (d *daemon) open(ctx context.Context) (err error) {
+	if d.w.Alone {
+		d.prepareProcess()
+	}
+	if d.own, d.key, err = d.state(); err != nil {
+		return err
+	}
+	kind, err := iogate.ParseKind(d.c.IOPool)
+	if err != nil {
+		return err
+	}
+	d.gate, err = iogate.New(iogate.Options{
+		Kind: kind, Threads: d.c.IOThreads, Priority: d.c.IOPriorityThreads, Affinity: d.c.IOAffinity, Queue: d.c.IOQueue,
 	})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	table, err := export.NewTable(key, export.Export{Path: c.Export, FS: fs, ReadOnly: c.ReadOnly})
-	if err != nil {
-		return nil, nil, errors.Join(err, fs.Close())
+	if err := d.openTable(); err != nil {
+		return err
 	}
-	return fs, table, nil
+	if err := d.newServer(); err != nil {
+		return err
+	}
+	if err := d.listen(ctx); err != nil {
+		return err
+	}
+	return d.openWeb(ctx)
 }
 
-func handleMode(s string) (localfs.Mode, error) {
-	for _, m := range []localfs.Mode{localfs.HandlesAuto, localfs.HandlesKernel, localfs.HandlesMap} {
-		if s == m.String() || s == "" {
-			return m, nil
+// run serves from the moment that clients may come until all are gone.
+func (d *daemon) run(ctx context.Context, ready func(Running) error) error {
+	d.warn()
+	d.serve()
+	if err := d.register(ctx); err != nil {
+		return errors.Join(err, d.drain(context.WithoutCancel(ctx)))
+	}
+	r := d.running()
+	if err := ready(r); err != nil {
+		return errors.Join(err, d.drain(context.WithoutCancel(ctx)))
+	}
+	d.notify("READY=1\nSTATUS=Serving " + r.URL)
+	ping, stop := d.w.Manager.watchdog()
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return d.drain(context.WithoutCancel(ctx))
+		case err := <-d.served: // a door that ended by itself
+			d.serving--
+			return errors.Join(err, d.drain(context.WithoutCancel(ctx)))
+		case <-d.w.Reload:
+			d.reload()
+		case <-ping:
+			d.notify("WATCHDOG=1")
 		}
 	}
-	return 0, fmt.Errorf("handles %q: not one of auto, kernel and map", s)
 }
 
-// warn says what an operator may not expect.
-func (c *Config) warn(fs *localfs.FS, addr net.Addr) {
-	if fs.Squashed() {
-		c.Log.Warn("not running as root: whatever callers do is done, and owned, by this user; what they may is judged by the mode bits")
-	}
-	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() {
-		c.Log.Warn("everybody who can reach the address may mount the export", slog.Any("address", addr))
-	}
+// running is what ready is told.
+func (d *daemon) running() Running {
+	addr := d.doors[0].addr()
+	return Running{URL: address(addr, d.c.Exports[0].Path), Addr: addr}
 }
 
 // address is the URL at which a client on this host finds the export.
@@ -135,14 +197,36 @@ func address(addr net.Addr, path string) string {
 	return u.String()
 }
 
-// drain ends the server, at first in good order.
-func drain(ctx context.Context, srv *nfsserver.Server) error {
-	ctx, cancel := context.WithTimeout(ctx, drainTime)
+// drain ends the server, at first in good order, and leaves its replies to the
+// next one.
+func (d *daemon) drain(ctx context.Context) error {
+	d.notify("STOPPING=1\nSTATUS=Finishing calls")
+	d.web.draining.Store(true)
+	limit := time.Duration(d.c.DrainTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if err := srv.Shutdown(ctx); err != nil {
-		return fmt.Errorf("calls were cut off after %v: %w", drainTime, err)
+	err := d.unregister(ctx)
+	if e := d.srv.Shutdown(ctx); e != nil {
+		err = errors.Join(err, fmt.Errorf("calls were cut off after %v: %w", limit, e))
 	}
-	return nil
+	for ; d.serving > 0; d.serving-- {
+		err = errors.Join(err, unlessClosed(<-d.served))
+	}
+	return errors.Join(err, d.saveReplies())
+}
+
+// close gives back what open has taken, the last first. The server has ended, or
+// never begun.
+func (d *daemon) close() (err error) {
+	err = errors.Join(d.web.close(), d.closeDoors())
+	if d.slow != nil {
+		d.slow.close()
+	}
+	err = errors.Join(err, d.sites.close())
+	if d.gate != nil {
+		err = errors.Join(err, d.gate.Close())
+	}
+	return err
 }
 
 // unlessClosed is err, unless it is the ordinary end of a server.
@@ -151,4 +235,12 @@ func unlessClosed(err error) error {
 		return nil
 	}
 	return err
+}
+
+// identity is what the server's own folder in the state directory is named by.
+func (d *daemon) identity() (string, error) {
+	if d.w.File != "" {
+		return filepath.Abs(d.w.File)
+	}
+	return realDir(d.c.Exports[0].Dir)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -36,15 +35,32 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
+// config serves dir on loopback, at a port of its own.
+func config(dir, state string) Config {
+	c, x := Default(), DefaultExport()
+	c.Listen, c.StateDir = []string{"127.0.0.1:0"}, state
+	x.Dir = dir
+	c.Exports = []Export{x}
+	return c
+}
+
 // run serves until stop is called, which returns what Serve returned.
 func run(t *testing.T, c Config) (url string, log *logBuffer, stop func() error) {
 	t.Helper()
+	return runIn(t, c, World{})
+}
+
+func runIn(t *testing.T, c Config, w World) (url string, log *logBuffer, stop func() error) {
+	t.Helper()
 	log = &logBuffer{}
-	c.Log = slog.New(slog.NewTextHandler(log, nil))
+	w.Log = log
+	if w.Rand == nil {
+		w.Rand = counter()
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan string, 1), make(chan error, 1)
 	go func() {
-		ended <- Serve(ctx, c, func(r Running) error {
+		ended <- Serve(ctx, c, w, func(r Running) error {
 			ready <- r.URL
 			return nil
 		})
@@ -158,8 +174,9 @@ func TestHandlesSurvive(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(tree, "dir", "file"), []byte("still here"), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			conf := Config{Dir: tree, Listen: "127.0.0.1:0", StateDir: t.TempDir(), Handles: handles, Rand: counter()}
-			u, log, stop := run(t, conf)
+			conf, random := config(tree, t.TempDir()), counter()
+			conf.Exports[0].Handles = handles
+			u, log, stop := runIn(t, conf, World{Rand: random})
 			c := client(t, u)
 			root := mount(t, c, "/")
 			dir := lookup(t, c, root, "dir")
@@ -171,7 +188,7 @@ func TestHandlesSurvive(t *testing.T) {
 			if !strings.Contains(log.String(), "mounted") {
 				t.Errorf("the log says nothing of the mount:\n%s", log)
 			}
-			u, _, _ = run(t, conf)
+			u, _, _ = runIn(t, conf, World{Rand: random})
 			c = client(t, u)
 			if got := mount(t, c, "/"); !bytes.Equal(got, root) {
 				t.Errorf("the root's handle was %x and is %x", root, got)
@@ -187,8 +204,8 @@ func TestHandlesSurvive(t *testing.T) {
 // so in good order.
 func TestKeyLost(t *testing.T) {
 	tree, state := t.TempDir(), t.TempDir()
-	conf := Config{Dir: tree, Listen: "127.0.0.1:0", StateDir: state, Rand: counter()}
-	u, _, stop := run(t, conf)
+	conf, random := config(tree, state), counter()
+	u, _, stop := runIn(t, conf, World{Rand: random})
 	root := mount(t, client(t, u), "/")
 	if err := stop(); err != nil {
 		t.Fatal(err)
@@ -200,7 +217,7 @@ func TestKeyLost(t *testing.T) {
 	if err := os.Remove(keys[0]); err != nil {
 		t.Fatal(err)
 	}
-	u, _, _ = run(t, conf)
+	u, _, _ = runIn(t, conf, World{Rand: random})
 	if _, st := read(t, client(t, u), root); st != nfs3.NFS3ERR_STALE {
 		t.Errorf("READ by a handle of another key: %v", st)
 	}
@@ -220,19 +237,19 @@ func TestServeFails(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	good := Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", StateDir: t.TempDir(), Rand: counter()}
+	dir, state := t.TempDir(), t.TempDir()
 	for what, change := range map[string]func(*Config){
-		"no directory":           func(c *Config) { c.Dir = filepath.Join(c.Dir, "none") },
-		"a file":                 func(c *Config) { c.Dir = file },
-		"an address in use":      func(c *Config) { c.Listen = taken.Addr().String() },
-		"no address":             func(c *Config) { c.Listen = "nowhere" },
-		"a relative export":      func(c *Config) { c.Export = "photos" },
-		"unknown handles":        func(c *Config) { c.Handles = "magic" },
+		"no directory":           func(c *Config) { c.Exports[0].Dir = filepath.Join(dir, "none") },
+		"a file":                 func(c *Config) { c.Exports[0].Dir = file },
+		"an address in use":      func(c *Config) { c.Listen = []string{taken.Addr().String()} },
+		"no address":             func(c *Config) { c.Listen = []string{"nowhere"} },
+		"a relative export":      func(c *Config) { c.Exports[0].Path = "photos" },
+		"unknown handles":        func(c *Config) { c.Exports[0].Handles = "magic" },
 		"a state that is a file": func(c *Config) { c.StateDir = file },
 	} {
-		c := good
+		c := config(dir, state)
 		change(&c)
-		err := Serve(t.Context(), c, func(Running) error {
+		err := Serve(t.Context(), c, World{Rand: counter()}, func(Running) error {
 			t.Errorf("%s: it serves", what)
 			return errors.New("stop")
 		})
@@ -245,16 +262,20 @@ func TestServeFails(t *testing.T) {
 // TestReadyFails ends the server if its caller cannot go on.
 func TestReadyFails(t *testing.T) {
 	want := errors.New("stdout is closed")
-	c := Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", StateDir: t.TempDir(), Rand: counter()}
-	if err := Serve(t.Context(), c, func(Running) error { return want }); !errors.Is(err, want) {
+	if err := Serve(t.Context(), config(t.TempDir(), t.TempDir()), World{Rand: counter()}, func(Running) error { return want }); !errors.Is(err, want) {
 		t.Errorf("%v, want %v", err, want)
 	}
 }
 
 func TestWarnings(t *testing.T) {
-	_, log, _ := run(t, Config{Dir: t.TempDir(), Listen: "0.0.0.0:0", StateDir: t.TempDir(), Rand: counter()})
+	c := config(t.TempDir(), t.TempDir())
+	c.Listen, c.Exports[0].Async = []string{"0.0.0.0:0"}, true
+	_, log, _ := run(t, c)
 	if !strings.Contains(log.String(), "may mount") {
 		t.Errorf("nothing is said about an open address:\n%s", log)
+	}
+	if !strings.Contains(log.String(), "async: clients are told") || !strings.Contains(log.String(), "squash=root") {
+		t.Errorf("nothing is said about async, or squash:\n%s", log)
 	}
 	if squashed := strings.Contains(log.String(), "not running as root"); squashed != (os.Geteuid() != 0) {
 		t.Errorf("about not being root:\n%s", log)

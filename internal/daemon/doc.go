@@ -1,14 +1,56 @@
-// Package daemon is `nfsbox serve`: it puts a directory, the table of exports
-// and the server together, listens, and ends them in good order.
+// Package daemon is `nfsbox serve`: it puts directories, the table of exports,
+// the gate to the disk and the server together, listens, and ends them in good
+// order.
+//
+// # Configuration
+//
+// [Config] is one list of keys: those of nfsbox.toml, and the names of the flags.
+// [Load] reads the file, lays over it what the command line has said, and finds
+// what is wrong with the result, each fault with its line or its flag. Nothing is
+// taken on trust or left out in silence: an unknown key is an error.
+//
+// # Life
+//
+// [Serve] goes through four stages. It opens all that must succeed before
+// clients can be let in: state, directories, server, listeners. It tells whoever
+// started it that it is ready. It serves, and a hangup makes it go over to another
+// configuration: new directories are opened, the table is replaced at once, and a
+// directory that is exported no longer is closed when its last call has ended; if
+// any of this fails, all stays as it was. In the end it drains: it stops reading,
+// answers what it has read, waits for clients to take their leave, syncs, and
+// leaves what was answered lately to the next server.
+//
+// For what comes between an end and the next start there are sockets that the
+// service manager holds (socket activation). Clients that find theirs closed
+// connect again, wait in the listener's queue, and send again what was not
+// answered; remembered replies keep that from being done twice.
 //
 // # State
 //
-// What must outlive a restart lies in the state directory, in a folder of its
-// own for each directory that is served, named by a hash of its path: the key
-// under which handles are sealed, and localfs' map of handles where it needs
-// one. Without the key every handle that clients hold would be stale.
+// What must outlive a restart lies in the state directory, in a folder of the
+// server's own, named by a hash of the path of its configuration, or of the
+// directory if there is none:
 //
-// The state directory must not lie within the tree that is served. A client that
-// can read the key can forge handles, and one that can write the map can lead
-// handles astray.
+//	handles.key   the key under which handles are sealed
+//	replies       remembered replies, from a clean end to the next start
+//	locks/        which clients hold locks
+//	<hash>/       localfs' map of handles of one directory, where one is needed;
+//	              without a configuration it lies beside the key
+//
+// Without the key every handle that clients hold would be stale. The state
+// directory must not lie within the tree that is served: a client that can read
+// the key can forge handles, and one that can write the map can lead handles
+// astray.
+//
+// # The process
+//
+// Where the process is the server's alone ([World].Alone), the limit of
+// descriptors is raised to what is configured, and then CAP_SYS_RESOURCE is laid
+// down in all threads: with it, quotas and reserved blocks would not bind clients.
+//
+// # Metrics
+//
+// The rooms below count; nothing here counts again. A scrape asks them for
+// snapshots and writes them down in Prometheus' words. What could grow with the
+// clients has no label of its own.
 package daemon

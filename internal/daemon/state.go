@@ -30,45 +30,74 @@ func DefaultStateDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "nfsbox"), nil
 }
 
-// state makes sure of the directory's own folder in the state directory, and of
-// the key in it.
-func (c *Config) state() (string, export.Key, error) {
-	dir, err := filepath.Abs(c.Dir)
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
+// state makes sure of the server's own folder in the state directory, and of the
+// key in it.
+func (d *daemon) state() (string, export.Key, error) {
+	name, err := d.identity()
 	if err != nil {
-		return "", export.Key{}, fmt.Errorf("serve %s: %w", c.Dir, err)
-	}
-	base := c.StateDir
-	if base == "" {
-		if base, err = DefaultStateDir(); err != nil {
-			return "", export.Key{}, err
-		}
-	}
-	if base, err = filepath.Abs(base); err != nil {
-		return "", export.Key{}, fmt.Errorf("state directory: %w", err)
-	}
-	if err := c.outside(base, dir); err != nil {
 		return "", export.Key{}, err
 	}
-	own := filepath.Join(base, folder(dir))
+	base, err := d.stateBase()
+	if err != nil {
+		return "", export.Key{}, err
+	}
+	own := filepath.Join(base, folder(name))
+	if err := d.stateOutside(base, d.c); err != nil {
+		return "", export.Key{}, err
+	}
 	if err := makePrivate(own); err != nil {
 		return "", export.Key{}, fmt.Errorf("state directory: %w", err)
 	}
-	key, err := loadKey(filepath.Join(own, keyName), c.Rand)
+	key, err := loadKey(filepath.Join(own, keyName), d.w.Rand)
 	return own, key, err
 }
 
-// folder names a directory's own folder.
-func folder(dir string) string {
-	sum := sha256.Sum256([]byte(dir))
+// stateBase is the state directory, which several servers may share.
+func (d *daemon) stateBase() (base string, err error) {
+	base = d.c.StateDir
+	if base == "" {
+		if base, err = DefaultStateDir(); err != nil {
+			return "", err
+		}
+	}
+	if base, err = filepath.Abs(base); err != nil {
+		return "", fmt.Errorf("state directory: %w", err)
+	}
+	return base, nil
+}
+
+// siteState makes sure of the folder of one directory that is served. It is the
+// server's own if that is named by the directory, too.
+func (d *daemon) siteState(dir string) (string, error) {
+	if filepath.Base(d.own) == folder(dir) {
+		return d.own, nil
+	}
+	own := filepath.Join(d.own, folder(dir))
+	if err := makePrivate(own); err != nil {
+		return "", fmt.Errorf("state directory: %w", err)
+	}
+	return own, nil
+}
+
+// folder is the name of the folder of what has that path.
+func folder(path string) string {
+	sum := sha256.Sum256([]byte(path))
 	return hex.EncodeToString(sum[:16])
+}
+
+// stateOutside refuses a state directory that clients could reach.
+func (d *daemon) stateOutside(base string, c *Config) error {
+	for i := range c.Exports {
+		if err := d.outside(base, c.Exports[i].Dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // outside refuses a state directory within the tree that is served. If the tree
 // is all there is, no place lies outside of it: the key's mode must do then.
-func (c *Config) outside(base, dir string) error {
+func (d *daemon) outside(base, dir string) error {
 	tree, err := os.Stat(dir)
 	if err != nil {
 		return err
@@ -89,7 +118,7 @@ func (c *Config) outside(base, dir string) error {
 		case !os.SameFile(info, tree):
 			at = up
 		case up == at:
-			c.Log.Warn("the state directory lies within the tree that is served", slog.String("state", base))
+			d.log.Warn("the state directory lies within the tree that is served", slog.String("state", base))
 			return nil
 		default:
 			return fmt.Errorf("the state directory %s lies within %s: clients could read the key of the handles; name another state directory", base, dir)

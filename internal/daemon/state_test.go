@@ -161,16 +161,16 @@ func TestStateDirectory(t *testing.T) {
 	if err := os.Symlink(tree, link); err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Dir: tree, StateDir: base, Rand: counter(), Log: slog.New(slog.DiscardHandler)}
+	c := stateOf(tree, base)
 	dir, key, err := c.state()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Dir = link
+	c.c.Exports[0].Dir = link
 	if d, k, err := c.state(); err != nil || d != dir || k != key {
 		t.Errorf("by way of a link: %s, %v; want %s", d, err, dir)
 	}
-	c.Dir = t.TempDir()
+	c.c.Exports[0].Dir = t.TempDir()
 	if d, k, err := c.state(); err != nil || d == dir || k == key {
 		t.Errorf("another tree has the same state (%v)", err)
 	}
@@ -194,7 +194,7 @@ func TestStateWithinTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, base := range []string{tree, inside, filepath.Join(tree, "new", "folder"), link, filepath.Join(link, "new")} {
-		c := Config{Dir: tree, StateDir: base, Rand: counter(), Log: slog.New(slog.DiscardHandler)}
+		c := stateOf(tree, base)
 		if _, _, err := c.state(); err == nil || !strings.Contains(err.Error(), "lies within") {
 			t.Errorf("%s: %v", base, err)
 		}
@@ -207,7 +207,7 @@ func TestStateWithinTree(t *testing.T) {
 
 // TestStateOpenToOthers refuses a folder that others may have written to.
 func TestStateOpenToOthers(t *testing.T) {
-	c := Config{Dir: t.TempDir(), StateDir: t.TempDir(), Rand: counter(), Log: slog.New(slog.DiscardHandler)}
+	c := stateOf(t.TempDir(), t.TempDir())
 	dir, _, err := c.state()
 	if err != nil {
 		t.Fatal(err)
@@ -230,4 +230,10 @@ func TestDefaultStateDir(t *testing.T) {
 	if err != nil || dir != want {
 		t.Errorf("%s, %v; want %s", dir, err, want)
 	}
+}
+
+// stateOf is a server of dir that has not begun.
+func stateOf(dir, base string) *daemon {
+	c := config(dir, base)
+	return &daemon{c: &c, w: World{Rand: counter()}, log: slog.New(slog.DiscardHandler)}
 }

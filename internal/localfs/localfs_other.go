@@ -29,3 +29,6 @@ func (*FS) Squashed() bool { return false }
 
 // HandleMode is HandlesAuto.
 func (*FS) HandleMode() Mode { return HandlesAuto }
+
+// Snapshot is empty.
+func (*FS) Snapshot() Snapshot { return Snapshot{} }

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/nfsbox/nfsbox/internal/daemon"
+)
+
+// TestServeFlags holds the flags against the keys of the configuration, and what
+// help calls the default against what is.
+func TestServeFlags(t *testing.T) {
+	var c serveCmd
+	parser, err := kong.New(&c, kong.Writers(io.Discard, io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := make(map[string]bool)
+	for _, f := range parser.Model.Flags {
+		flags[f.Name] = true
+	}
+	for _, struc := range []reflect.Type{reflect.TypeFor[daemon.Config](), reflect.TypeFor[daemon.Export]()} {
+		for _, field := range reflect.VisibleFields(struc) {
+			key, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+			if key == "" || field.Tag.Get("kong") == "-" {
+				continue
+			}
+			if key == "path" {
+				key = "export"
+			}
+			if !flags[key] {
+				t.Errorf("the key %s has no flag", key)
+			}
+		}
+	}
+	if _, err := parser.Parse([]string{t.TempDir()}); err != nil {
+		t.Fatal(err)
+	}
+	if want := daemon.Default(); !reflect.DeepEqual(c.Config, want) {
+		t.Errorf("help says %+v, and the default is %+v", c.Config, want)
+	}
+	if want := daemon.DefaultExport(); !reflect.DeepEqual(c.Export, want) {
+		t.Errorf("help says %+v, and the default is %+v", c.Export, want)
+	}
+}

@@ -1,0 +1,71 @@
+package daemon
+
+import "time"
+
+// The bounds of this package, and what happens at each. Those that a Config sets
+// are described there; these are their defaults.
+const (
+	defaultGrace            = 45 * time.Second // a client of Linux notices a restart within 30 s
+	defaultDrain            = 10 * time.Second
+	defaultMaxOpenFiles     = 4096
+	defaultMaxRequestBytes  = 128 << 20
+	defaultMaxReplyBytes    = 128 << 20
+	defaultRepliesPerClient = 4096
+	defaultRepliesKeep      = time.Minute
+	defaultRepliesBytes     = 64 << 20
+
+	// maxConfig is the longest configuration file, in bytes; a longer one is
+	// refused. 4096 exports with a few clients each fit.
+	maxConfig = 4 << 20
+
+	// maxListen is how many addresses a Config may name, and maxRules how many
+	// clients an export may tell apart. More is refused.
+	maxListen = 64
+	maxRules  = 4096
+
+	// maxNumber bounds the numbers of a Config: connections, threads, files.
+	// More is refused, as a slip of the keyboard.
+	maxNumber = 1 << 24
+
+	// maxTime bounds the times of a Config.
+	maxTime = 100 * 24 * time.Hour
+
+	// otherFiles is how many descriptors the process needs beside those of
+	// clients and files: listeners, the log, state, what the runtime opens.
+	otherFiles = 256
+
+	// maxRetired is how many directories that reloads have taken out of service
+	// may still be open, because calls are at work in them. At the bound a
+	// reload that retires one more is refused.
+	maxRetired = 256
+
+	// slowFloor is the least threshold for slow calls: what is faster is not even
+	// looked at.
+	slowFloor = time.Millisecond
+
+	// slowLines is how many slow calls the log tells of in one slowWindow; the
+	// others are counted. slowQueue is how many wait for the log to take them;
+	// what does not fit is counted, too.
+	slowLines  = 20
+	slowWindow = 10 * time.Second
+	slowQueue  = 64
+
+	// httpTime bounds how long a request for metrics may take to arrive, and
+	// the end of their server. maxHead is the longest head of one.
+	httpTime = 10 * time.Second
+	maxHead  = 16 << 10
+
+	// maxScrapes is how many may read metrics at once; others are told 503.
+	maxScrapes = 4
+
+	// maxLabels is how many exports, and directories, have metrics of their
+	// own. The others are counted together, as "others".
+	maxLabels = 64
+
+	// notifyTime bounds a message to the service manager.
+	notifyTime = 2 * time.Second
+
+	// maxInherited is how many listeners a service manager may hand over; more
+	// is refused.
+	maxInherited = 64
+)

@@ -1,0 +1,228 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/localfs"
+)
+
+// site is all that makes one open directory differ from another. Exports with
+// the same site share it, and a reload that leaves the site alone leaves its
+// descriptors, and what it knows, alone.
+type site struct {
+	dir                       string // without symbolic links
+	handles                   string
+	crossMounts, localWriters bool
+}
+
+// directories are those that are open.
+type directories map[site]*localfs.FS
+
+// sites are the directories that are open, and those that reloads have taken out
+// of service and that calls of before may still be at work in.
+type sites struct {
+	open    atomic.Pointer[directories] // replaced as a whole, by run's goroutine alone
+	leaving sync.WaitGroup
+	left    atomic.Int32 // how many are leaving
+	end     context.CancelFunc
+	ended   context.Context
+}
+
+// now is what is open.
+func (s *sites) now() directories {
+	if p := s.open.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// retire closes a directory as soon as nobody uses it any more, or when the
+// server has ended.
+func (d *daemon) retire(s site, fs *localfs.FS) {
+	d.sites.left.Add(1)
+	d.sites.leaving.Go(func() {
+		defer d.sites.left.Add(-1)
+		// The error is the end of the server, after which nobody is left.
+		_ = d.table.Drain(d.sites.ended, fs)
+		if err := fs.Close(); err != nil {
+			d.log.Error("a directory that is served no longer", slog.String("dir", s.dir), slog.Any("error", err))
+		}
+	})
+}
+
+// close makes stable what was written, and closes all. The server has ended.
+func (s *sites) close() (err error) {
+	s.end()
+	s.leaving.Wait()
+	for _, fs := range s.now() {
+		err = errors.Join(err, fs.Close())
+	}
+	return err
+}
+
+// openTable opens the directories and makes the table that exports them.
+func (d *daemon) openTable() error {
+	open, exports, err := d.openSites(d.c)
+	if err != nil {
+		return err
+	}
+	d.sites.open.Store(&open)
+	d.table, err = export.New(export.Options{
+		Key: d.key, Now: d.w.Now,
+		Report: func(err error) { d.log.Warn("clients", slog.Any("error", err)) },
+	}, exports...)
+	return err
+}
+
+// openSites opens the directories of c that are not open yet. After an error none
+// of them is.
+func (d *daemon) openSites(c *Config) (open directories, exports []export.Export, err error) {
+	now := d.sites.now()
+	open = make(directories)
+	defer func() {
+		if err == nil {
+			return
+		}
+		for s, fs := range open {
+			if now[s] == nil {
+				err = errors.Join(err, fs.Close())
+			}
+		}
+	}()
+	for i := range c.Exports {
+		e := &c.Exports[i]
+		s, err := siteOf(e)
+		if err != nil {
+			return open, nil, err
+		}
+		if open[s] == nil {
+			open[s] = now[s]
+		}
+		if open[s] == nil {
+			if open[s], err = d.openSite(c, e, s); err != nil {
+				delete(open, s)
+				return open, nil, err
+			}
+		}
+		exports = append(exports, e.table(open[s]))
+	}
+	return open, exports, nil
+}
+
+func siteOf(e *Export) (site, error) {
+	dir, err := realDir(e.Dir)
+	return site{dir: dir, handles: e.Handles, crossMounts: e.CrossMounts, localWriters: e.LocalWriters}, err
+}
+
+// realDir is the absolute path of dir, without symbolic links.
+func realDir(dir string) (string, error) {
+	real, err := filepath.Abs(dir)
+	if err == nil {
+		real, err = filepath.EvalSymlinks(real)
+	}
+	if err != nil {
+		return "", fmt.Errorf("serve %s: %w", dir, err)
+	}
+	return real, nil
+}
+
+// openSite opens one directory, whose map of handles lies in the server's folder.
+func (d *daemon) openSite(c *Config, e *Export, s site) (*localfs.FS, error) {
+	mode, err := handleMode(s.handles)
+	if err != nil {
+		return nil, err
+	}
+	state, err := d.siteState(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	return localfs.New(s.dir, localfs.Options{
+		Handles: mode, StateDir: state, CrossMounts: s.crossMounts, LocalWriters: s.localWriters, MaxOpen: c.MaxOpenFiles,
+		Gate: d.gate.Export(e.Path), Rand: d.w.Rand,
+		Report: func(err error) { d.log.Warn("the directory", slog.String("dir", s.dir), slog.Any("error", err)) },
+	})
+}
+
+func handleMode(s string) (localfs.Mode, error) {
+	for _, m := range []localfs.Mode{localfs.HandlesAuto, localfs.HandlesKernel, localfs.HandlesMap} {
+		if s == m.String() {
+			return m, nil
+		}
+	}
+	return 0, fmt.Errorf("handles %q: not one of auto, kernel and map", s)
+}
+
+// table is the export as package export wants it.
+func (e *Export) table(fs *localfs.FS) export.Export {
+	x := export.Export{Path: e.Path, FS: fs, ID: e.FSID, ReadOnly: e.readOnly(), Async: e.Async}
+	for _, client := range e.rules() {
+		x.Clients = append(x.Clients, client.table())
+	}
+	if everybody := (export.Rule{Match: "*", ReadOnly: x.ReadOnly}); len(x.Clients) == 1 && x.Clients[0] == everybody {
+		x.Clients = nil // which says the same, to clients as well
+	}
+	return x
+}
+
+// rules are the clients that may come, and how.
+func (e *Export) rules() []Client {
+	all := e.Clients
+	for _, match := range e.Allow {
+		all = append(all[:len(all):len(all)], Client{Match: match, Rule: e.Rule})
+	}
+	if len(all) == 0 {
+		all = []Client{{Match: "*", Rule: e.Rule}}
+	}
+	return all
+}
+
+// readOnly reports whether nobody may change anything.
+func (e *Export) readOnly() bool {
+	for _, client := range e.rules() {
+		if !is(client.ReadOnly) {
+			return false
+		}
+	}
+	return true
+}
+
+func is(b *bool) bool { return b != nil && *b }
+
+func (c *Client) table() export.Rule {
+	squash, err := export.ParseSquash(c.Squash)
+	if err != nil { // check has seen it
+		squash = export.SquashAll
+	}
+	return export.Rule{
+		Match: c.Match, ReadOnly: is(c.ReadOnly), Squash: squash, AnonUID: c.AnonUID, AnonGID: c.AnonGID,
+		Secure: is(c.Secure), ManyGroups: is(c.ManageGroups),
+	}
+}
+
+// warn says what an operator may not expect.
+func (d *daemon) warn() {
+	for s, fs := range d.sites.now() {
+		if fs.Squashed() {
+			d.log.Warn("not running as root: whatever callers do is done, and owned, by this user; what they may is judged by the mode bits",
+				slog.String("dir", s.dir))
+		}
+	}
+	for i := range d.c.Exports {
+		e := &d.c.Exports[i]
+		if e.Async {
+			d.log.Warn("async: clients are told that their data is safe before it is; a crash of this host loses it, and no client will know",
+				slog.String("export", e.Path))
+		}
+		if open := len(e.Clients)+len(e.Allow) == 0 && !d.onLoopback(); open {
+			d.log.Warn("everybody who can reach the address may mount the export", slog.String("export", e.Path))
+		}
+		d.log.Info("export", slog.String("path", e.Path), slog.String("dir", e.Dir), slog.String("squash", e.Squash), slog.Bool("ro", e.readOnly()))
+	}
+}

@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// maxProcesses and maxSockets bound the search for who has a port. What is
+// beyond is not looked at.
+const (
+	maxProcesses = 1 << 16
+	maxSockets   = 1 << 16
+)
+
+// holder says which process listens at an address, as far as /proc shows.
+func holder(address string) string {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "another process has it"
+	}
+	inode := ""
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6", "/proc/net/udp", "/proc/net/udp6"} {
+		if inode == "" {
+			inode = listening(table, port)
+		}
+	}
+	if inode == "" {
+		return "another process has it"
+	}
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return "another process has it"
+	}
+	for _, dir := range dirs[:min(len(dirs), maxProcesses)] {
+		if holds(dir, "socket:["+inode+"]") {
+			name, _ := os.ReadFile(filepath.Join(dir, "comm")) // without it, its number must do
+			return fmt.Sprintf("process %s (%s) has it", filepath.Base(dir), bytes.TrimSpace(name))
+		}
+	}
+	return "no process that this user can see has it: one of another user, or the kernel's own NFS server (rpc.nfsd)"
+}
+
+// listening finds the socket that listens at the port in one of the kernel's
+// tables (proc(5)), and returns its inode.
+func listening(table, port string) string {
+	const listen, unconnected = "0A", "07"
+	want, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return ""
+	}
+	f, err := os.Open(table)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }() // only read
+	lines := bufio.NewScanner(f)
+	for n := 0; lines.Scan() && n < maxSockets; n++ {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 10 || fields[3] != listen && fields[3] != unconnected {
+			continue
+		}
+		_, at, _ := strings.Cut(fields[1], ":")
+		b, err := hex.DecodeString(at)
+		if err == nil && len(b) == 2 && uint64(b[0])<<8|uint64(b[1]) == want {
+			return fields[9]
+		}
+	}
+	return ""
+}
+
+// holds reports whether the process has a descriptor of that kind open.
+func holds(dir, link string) bool {
+	fds, err := os.ReadDir(filepath.Join(dir, "fd"))
+	if err != nil {
+		return false // gone, or another user's
+	}
+	for _, fd := range fds {
+		if to, err := os.Readlink(filepath.Join(dir, "fd", fd.Name())); err == nil && to == link {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,111 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"syscall"
+)
+
+// door is where clients come in: a listener, or a socket of datagrams.
+type door struct {
+	l       net.Listener
+	pc      net.PacketConn
+	portmap bool   // clients ask for the port mapper there, and go to others
+	open    func() // called when the server has begun to let clients in
+}
+
+func (x *door) addr() net.Addr {
+	if x.l != nil {
+		return x.l.Addr()
+	}
+	return x.pc.LocalAddr()
+}
+
+func (x *door) close() error {
+	if x.l != nil {
+		return x.l.Close()
+	}
+	return x.pc.Close()
+}
+
+// closeAll closes doors, also those that the server has closed.
+func closeAll(doors []door) (err error) {
+	for i := range doors {
+		if e := doors[i].close(); !errors.Is(e, net.ErrClosed) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+func (d *daemon) closeDoors() error { return closeAll(d.doors) }
+
+// listen opens the doors: those that the service manager hands over, and else
+// those of the configuration. The first one is for all programs.
+func (d *daemon) listen(ctx context.Context) (err error) {
+	if d.doors, err = d.w.Manager.inherited(); err != nil {
+		return err
+	}
+	if len(d.doors) > 0 {
+		d.log.Info("the service manager has opened the listeners", slog.Int("sockets", len(d.doors)))
+		// The first one is a listener for all programs: its URL is printed.
+		i := slices.IndexFunc(d.doors, func(x door) bool { return x.l != nil && !x.portmap })
+		if i < 0 {
+			return errors.New("the service manager has opened no socket of TCP, other than the port mapper's")
+		}
+		d.doors[0], d.doors[i] = d.doors[i], d.doors[0]
+		return nil
+	}
+	for _, a := range d.c.Listen {
+		if err := d.bind(ctx, a, d.c.UDP, false); err != nil {
+			return err
+		}
+	}
+	for _, a := range d.c.PortmapListen {
+		if err := d.bind(ctx, a, true, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bind opens one address, and the same port for datagrams if udp.
+func (d *daemon) bind(ctx context.Context, address string, udp, portmap bool) error {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return listenError(address, err)
+	}
+	d.doors = append(d.doors, door{l: l, portmap: portmap})
+	if !udp {
+		return nil
+	}
+	pc, err := lc.ListenPacket(ctx, "udp", l.Addr().String())
+	if err != nil {
+		return listenError(l.Addr().String(), err)
+	}
+	d.doors = append(d.doors, door{pc: pc, portmap: portmap})
+	return nil
+}
+
+// listenError says what can be done about an address that cannot be had.
+func listenError(address string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("listen: %w: %s; end it, or name another port with --listen", err, holder(address))
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("listen: %w: ports below 1024 take root or CAP_NET_BIND_SERVICE; name a higher one with --listen, or let the service manager open it", err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("listen: %w: this host has no such address", err)
+	}
+	return fmt.Errorf("listen: %w", err)
+}
+
+// onLoopback reports whether only this host can reach the doors.
+func (d *daemon) onLoopback() bool {
+	return !slices.ContainsFunc(d.doors, func(x door) bool { return !onLoopback(x.addr().String()) })
+}

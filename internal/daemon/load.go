@@ -1,0 +1,143 @@
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Flags are what the command line has said: the values, and by their keys which
+// of them were given. What was given replaces what the file says; the flags of
+// Export replace it in every export.
+type Flags struct {
+	Config Config
+	Export Export
+	Given  map[string]bool
+	Dir    string // an export of its own; the file then has none
+	File   string // nfsbox.toml; "" is none
+}
+
+// Load reads the file, if there is one, lays the flags over it, and checks the
+// result. Its errors name the key, and the file's line or the flag.
+func Load(f Flags) (*Config, error) {
+	c, lines := Default(), positions(nil)
+	if f.File != "" {
+		text, err := readConfig(f.File)
+		if err != nil {
+			return nil, err
+		}
+		if err := decode(text, &c); err != nil {
+			return nil, inFile(f.File, err)
+		}
+		lines = findPositions(text)
+	}
+	if err := f.overlay(&c); err != nil {
+		return nil, err
+	}
+	c.fill()
+	var all []error
+	for _, p := range c.check() {
+		all = append(all, p.at(f, lines))
+	}
+	return &c, errors.Join(all...)
+}
+
+// readConfig reads what is at most maxConfig long.
+func readConfig(path string) (text []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	text, err = io.ReadAll(io.LimitReader(f, maxConfig+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("configuration: %w", err)
+	case len(text) > maxConfig:
+		return nil, fmt.Errorf("configuration: %s is longer than %v", path, Size(maxConfig))
+	}
+	return text, nil
+}
+
+// decode lays a file's text over c. A key that is none of ours is an error.
+func decode(text []byte, c *Config) error {
+	d := toml.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(c)
+}
+
+// inFile says where in the file an error of decode is.
+func inFile(path string, err error) error {
+	var unknown *toml.StrictMissingError
+	if errors.As(err, &unknown) {
+		var all []error
+		for _, e := range unknown.Errors {
+			line, _ := e.Position()
+			all = append(all, fmt.Errorf("%s:%d: %s: no such key", path, line, strings.Join(e.Key(), ".")))
+		}
+		return errors.Join(all...)
+	}
+	var wrong *toml.DecodeError
+	if errors.As(err, &wrong) {
+		line, _ := wrong.Position()
+		text := strings.TrimPrefix(wrong.Error(), "toml: ")
+		if key := strings.Join(wrong.Key(), "."); key != "" {
+			text = key + ": " + text
+		}
+		return fmt.Errorf("%s:%d: %s", path, line, text)
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// overlay replaces what the flags have given, and adds the directory that they
+// name.
+func (f *Flags) overlay(c *Config) error {
+	copyGiven(reflect.ValueOf(c).Elem(), reflect.ValueOf(f.Config), f.Given)
+	switch {
+	case f.Dir != "" && len(c.Exports) > 0:
+		return fmt.Errorf("%s has exports of its own: name no directory beside it", f.File)
+	case f.Dir != "":
+		c.Exports = []Export{{Dir: f.Dir, Path: "/"}}
+	case f.File == "":
+		return errors.New("nothing to serve: name a directory, or a configuration with -c")
+	case f.Given["export"]:
+		return fmt.Errorf("--export is the path of a directory named on the command line; those of %s have their own", f.File)
+	}
+	for i := range c.Exports {
+		copyGiven(reflect.ValueOf(&c.Exports[i]).Elem(), reflect.ValueOf(f.Export), f.Given)
+		if f.Given["allow"] {
+			c.Exports[i].Clients = nil // whom the command line lets in, nobody else
+		}
+	}
+	return nil
+}
+
+// copyGiven copies the fields whose flags were given.
+func copyGiven(to, from reflect.Value, given map[string]bool) {
+	for field, v := range from.Fields() {
+		dst := to.FieldByIndex(field.Index)
+		switch {
+		case field.Tag.Get("kong") == "-": // no flag of that name
+		case field.Anonymous:
+			copyGiven(dst, v, given)
+		case given[flagName(field)]:
+			dst.Set(v)
+		}
+	}
+}
+
+// flagName is the flag of a field: its key in the file, but for the path of an
+// export.
+func flagName(f reflect.StructField) string {
+	if name := f.Tag.Get("name"); name != "" {
+		return name
+	}
+	key, _, _ := strings.Cut(f.Tag.Get("toml"), ",")
+	return key
+}

@@ -1,0 +1,138 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/nfsbox/nfsbox/internal/iogate"
+	"github.com/nfsbox/nfsbox/internal/localfs"
+	"github.com/nfsbox/nfsbox/internal/metric"
+	"github.com/nfsbox/nfsbox/nfsserver"
+	"github.com/nfsbox/nfsbox/oncrpc"
+)
+
+// registry has all that Prometheus may read of this server, the process and the
+// runtime.
+func (d *daemon) registry() (*prometheus.Registry, error) {
+	r := prometheus.NewRegistry()
+	for _, c := range []prometheus.Collector{
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), d.collector(),
+	} {
+		if err := r.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// scrape is what the rooms below say of themselves at one time.
+type scrape struct {
+	server  nfsserver.Stats
+	replies oncrpc.ReplyCacheStats
+	gate    iogate.Snapshot
+	dirs    map[string]localfs.Snapshot
+	slow    uint64
+	left    int
+}
+
+func (d *daemon) scrape() *scrape {
+	s := &scrape{
+		server: d.srv.Stats(), replies: d.replies.Stats(), gate: d.gate.Snapshot(),
+		dirs: make(map[string]localfs.Snapshot), slow: d.slow.count.Load(), left: int(d.sites.left.Load()),
+	}
+	for site, fs := range d.sites.now() {
+		s.dirs[site.dir] = fs.Snapshot()
+	}
+	return s
+}
+
+// collector reads the rooms' counters when it is asked, and keeps none itself:
+// nothing is counted twice, and what is not read costs nothing.
+type collector struct {
+	d      *daemon
+	limits struct{ requests, replies, connections float64 } // fixed at the start
+}
+
+func (d *daemon) collector() *collector {
+	c := &collector{d: d}
+	c.limits.requests, c.limits.replies = float64(d.c.MaxRequestBytes), float64(d.c.MaxReplyBytes)
+	c.limits.connections = float64(d.c.MaxConnections)
+	return c
+}
+
+// Describe implements prometheus.Collector. It describes nothing, which makes
+// the collector "unchecked": what there is to be said of procedures and exports
+// changes while it runs.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	s := c.d.scrape()
+	w := writer{out: out}
+	w.connections(s)
+	w.gauge("connections_limit", "Connections that may be open.", c.limits.connections)
+	w.gauge("request_bytes_limit", "Memory that requests may take.", c.limits.requests)
+	w.gauge("reply_bytes_limit", "Memory that data on its way to clients may take.", c.limits.replies)
+	w.procedures(s.server.Procs)
+	w.replyCache(&s.replies)
+	w.locks(s.server.Locks)
+	w.lanes(&s.gate)
+	w.directories(s.dirs)
+	w.count("slow_calls_total", "Calls above the threshold for slow ones.", s.slow)
+	w.gauge("directories_leaving", "Directories out of service in which calls are still at work.", float64(s.left))
+	if n, ok := threads(); ok {
+		w.gauge("process_threads", "Threads of the process.", float64(n))
+	}
+}
+
+// writer sends metrics.
+type writer struct{ out chan<- prometheus.Metric }
+
+func (w writer) send(name, help string, kind prometheus.ValueType, v float64, labels []string, values ...string) {
+	w.out <- prometheus.MustNewConstMetric(prometheus.NewDesc("nfsbox_"+name, help, labels, nil), kind, v, values...)
+}
+
+func (w writer) gauge(name, help string, v float64) {
+	w.send(name, help, prometheus.GaugeValue, v, nil)
+}
+
+func (w writer) count(name, help string, v uint64) {
+	w.send(name, help, prometheus.CounterValue, float64(v), nil)
+}
+
+func (w writer) histogram(name, help string, h histogram, labels []string, values ...string) {
+	w.out <- prometheus.MustNewConstHistogram(prometheus.NewDesc("nfsbox_"+name, help, labels, nil), h.n, h.sum, h.buckets, values...)
+}
+
+// histogram is one in Prometheus' form: how many are up to each bound, and the
+// sum, in seconds.
+type histogram struct {
+	n       uint64
+	sum     float64
+	buckets map[float64]uint64
+}
+
+// firstBound and lastBound are the bounds of a histogram, as powers of two in
+// nanoseconds: from 8 us to 17 s. At these, and at no others in between, the
+// buckets of package metric begin exactly.
+const (
+	firstBound = 13
+	lastBound  = 34
+)
+
+func secondsOf(s *metric.Snapshot) histogram {
+	h := histogram{n: s.Count, sum: float64(s.Sum) / float64(time.Second), buckets: make(map[float64]uint64)}
+	cumulative, bound := uint64(0), firstBound
+	for above, n := range s.All() {
+		for ; bound <= lastBound && above > 1<<bound; bound++ {
+			h.buckets[float64(uint64(1)<<bound)/1e9] = cumulative
+		}
+		cumulative += n
+	}
+	for ; bound <= lastBound; bound++ {
+		h.buckets[float64(uint64(1)<<bound)/1e9] = cumulative
+	}
+	return h
+}

@@ -1,0 +1,84 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func packaged(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "packaging", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestExample loads the example as it is, and with all that is commented out:
+// it shows every key there is, and what it calls the default is.
+func TestExample(t *testing.T) {
+	text := packaged(t, "nfsbox.toml")
+	if _, err := Load(Flags{File: configFile(t, text)}); err != nil {
+		t.Error(err)
+	}
+	whole := regexp.MustCompile(`(?m)^#(\S|  \{)`).ReplaceAllString(text, "$1")
+	c, err := Load(Flags{File: configFile(t, whole)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, struc := range []reflect.Type{reflect.TypeFor[Config](), reflect.TypeFor[Export]()} {
+		for _, field := range reflect.VisibleFields(struc) {
+			key, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+			if key != "" && key != "export" && !regexp.MustCompile(`(?m)^`+key+` = `).MatchString(whole) {
+				t.Errorf("the example has no %s", key)
+			}
+		}
+	}
+	want, got := reflect.ValueOf(Default()), reflect.ValueOf(*c)
+	examples := regexp.MustCompile(`(?m)^(\S+) = .*# example$`).FindAllStringSubmatch(whole, -1)
+	shown := map[string]bool{"listen": true, "metrics": true, "export": true, "state-dir": true}
+	for _, m := range examples {
+		shown[m[1]] = true
+	}
+	for field, v := range want.Fields() {
+		if key := field.Tag.Get("toml"); !shown[key] && !reflect.DeepEqual(v.Interface(), got.FieldByIndex(field.Index).Interface()) {
+			t.Errorf("the example calls %v the default of %s; it is %v", got.FieldByIndex(field.Index), key, v)
+		}
+	}
+}
+
+// TestUnit holds the unit against what the daemon lays down itself.
+func TestUnit(t *testing.T) {
+	unit := packaged(t, "nfsbox.service")
+	set := regexp.MustCompile(`(?m)^CapabilityBoundingSet=(.*)$`).FindStringSubmatch(unit)
+	if set == nil || strings.Contains(set[1], "CAP_SYS_RESOURCE") || !strings.Contains(set[1], "CAP_DAC_READ_SEARCH") {
+		t.Errorf("capabilities %q", set)
+	}
+	if !strings.Contains(unit, "Type=notify\n") || !strings.Contains(unit, "-HUP $MAINPID") {
+		t.Error("the unit neither waits until the server is ready nor reloads it")
+	}
+}
+
+// TestShownIsLoaded prints a configuration and reads it back.
+func TestShownIsLoaded(t *testing.T) {
+	c, err := Load(Flags{File: configFile(t, packaged(t, "nfsbox.toml"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := c.TOML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Load(Flags{File: configFile(t, string(text))})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	two, err := again.TOML()
+	if err != nil || string(two) != string(text) {
+		t.Errorf("%v\n%s\nbecomes\n%s", err, text, two)
+	}
+}

@@ -1,0 +1,15 @@
+//go:build !linux
+
+package daemon
+
+// prepareProcess has nothing to prepare elsewhere than on Linux.
+func (d *daemon) prepareProcess() {}
+
+// monotonic is for service managers of Linux.
+func monotonic() string { return "" }
+
+// holder cannot tell.
+func holder(string) string { return "another process has it" }
+
+// threads cannot tell.
+func threads() (int, bool) { return 0, false }

@@ -1,0 +1,122 @@
+package daemon
+
+import (
+	"bufio"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+)
+
+// The file in which a server leaves its remembered replies to the next one:
+//
+//	bytes  0-7   magic, of which the last byte is the version
+//	bytes  8-39  HMAC-SHA-256 over all that follows, under the key of the handles
+//	bytes 40-    what oncrpc.ReplyCache.Save has written
+//
+// The key ties the file to its state directory: replies of another server would
+// be answers to questions that were never asked. It is written at a clean end
+// alone, and removed before the next server answers its first call, so that no
+// server ever finds what is older than the end of the one before it.
+const (
+	repliesName  = "replies"
+	repliesMagic = "nfsboxR\x01"
+	repliesHead  = len(repliesMagic) + sha256.Size
+)
+
+func (d *daemon) repliesPath() string { return filepath.Join(d.own, repliesName) }
+
+// loadReplies takes over what the last server has left. What is damaged is
+// removed as well, and the log says so: it is a loss of memory, not of data.
+func (d *daemon) loadReplies() {
+	path := d.repliesPath()
+	err := d.readReplies(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err == nil {
+		d.log.Info("replies of before the restart are remembered", slog.Int("replies", d.replies.Stats().Replies))
+	} else {
+		d.log.Warn("replies of before the restart are lost: a change whose reply was lost may be made twice, if its client asks again", slog.Any("error", err))
+	}
+	if err := errors.Join(os.Remove(path), syncDir(d.own)); err != nil {
+		d.log.Error("replies of before the restart stay on the disk; remove them before the next start", slog.Any("error", err))
+	}
+}
+
+func (d *daemon) readReplies(path string) (err error) {
+	if info, err := os.Lstat(path); err != nil {
+		return err
+	} else if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	head := make([]byte, repliesHead)
+	if _, err := io.ReadFull(f, head); err != nil {
+		return fmt.Errorf("%s is cut short: %w", path, err)
+	}
+	if string(head[:len(repliesMagic)]) != repliesMagic {
+		return fmt.Errorf("%s is of another version, or no such file", path)
+	}
+	mac := d.mac()
+	if _, err := io.Copy(mac, f); err != nil {
+		return err
+	}
+	if !hmac.Equal(mac.Sum(nil), head[len(repliesMagic):]) {
+		return fmt.Errorf("%s is damaged, or of another server", path)
+	}
+	if _, err := f.Seek(int64(repliesHead), io.SeekStart); err != nil {
+		return err
+	}
+	return d.replies.Load(bufio.NewReader(f))
+}
+
+func (d *daemon) mac() hash.Hash { return hmac.New(sha256.New, d.key[:]) }
+
+// saveReplies leaves the replies to the next server, all of them or none.
+func (d *daemon) saveReplies() (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("remembered replies are not kept: %w", err)
+		}
+	}()
+	f, err := os.CreateTemp(d.own, repliesName+".tmp*") // mode 0600
+	if err != nil {
+		return err
+	}
+	err = errors.Join(d.writeReplies(f), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), d.repliesPath())
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncDir(d.own)
+}
+
+func (d *daemon) writeReplies(f *os.File) error {
+	if _, err := f.Write(append([]byte(repliesMagic), make([]byte, sha256.Size)...)); err != nil {
+		return err
+	}
+	mac, out := d.mac(), bufio.NewWriter(f)
+	if err := d.replies.Save(io.MultiWriter(out, mac)); err != nil {
+		return err
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(mac.Sum(nil), int64(len(repliesMagic))); err != nil {
+		return err
+	}
+	return f.Sync()
+}

@@ -1,0 +1,104 @@
+package daemon
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// removeRecord is a REMOVE as it goes over the wire.
+func removeRecord(dir []byte, name string) []byte {
+	opaque := func(b, s []byte) []byte {
+		b = append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
+		return append(b, make([]byte, -len(s)&3)...)
+	}
+	b := make([]byte, 4)
+	for _, v := range []uint32{0x1234567, 0, 2, 100003, 3, 12, 0, 0, 0, 0} { // AUTH_NONE
+		b = binary.BigEndian.AppendUint32(b, v)
+	}
+	b = opaque(opaque(b, dir), []byte(name))
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4)|1<<31)
+	return b
+}
+
+// ask sends a record on a connection of its own, and returns the reply's.
+func ask(t *testing.T, u string, record []byte) []byte {
+	t.Helper()
+	parsed, err := url.Parse(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp", parsed.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	head := make([]byte, 4)
+	err = c.SetDeadline(time.Now().Add(time.Minute))
+	if _, e := c.Write(record); err == nil {
+		err = e
+	}
+	if _, e := io.ReadFull(c, head); err == nil {
+		err = e
+	}
+	reply := make([]byte, binary.BigEndian.Uint32(head)&(1<<16-1))
+	if _, e := io.ReadFull(c, reply); err != nil || e != nil {
+		t.Fatal(err, e)
+	}
+	return reply
+}
+
+// TestRepliesOutliveRestart asks for the same change again after a restart: the
+// answer is the one that was given, and what has come in between stays.
+func TestRepliesOutliveRestart(t *testing.T) {
+	tree, state, random := t.TempDir(), t.TempDir(), counter()
+	path := filepath.Join(tree, "file")
+	write := func() {
+		t.Helper()
+		if err := os.WriteFile(path, []byte("x"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(tree, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	write()
+	u, _, stop := runIn(t, config(tree, state), World{Rand: random})
+	record := removeRecord(mount(t, client(t, u), "/"), "file")
+	first := ask(t, u, record)
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("REMOVE was not made: %v, %x", err, first)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	write()
+	u, log, stop := runIn(t, config(tree, state), World{Rand: random})
+	if got := ask(t, u, record); !bytes.Equal(got, first) {
+		t.Errorf("the answer is %x, and was %x", got, first)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("the change was made twice: %v", err)
+	}
+	if !strings.Contains(log.String(), "replies=1") {
+		t.Errorf("the log does not tell of the reply:\n%s", log)
+	}
+	if left, err := filepath.Glob(filepath.Join(state, "*", repliesName)); err != nil || len(left) != 0 {
+		t.Errorf("the file is still there: %q, %v", left, err)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}

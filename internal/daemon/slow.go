@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfsbox/nfsbox/oncrpc"
+)
+
+// slowLog tells the log of slow calls, without ever making them slower: what the
+// log does not take at once is counted and left out.
+type slowLog struct {
+	log       *slog.Logger
+	now       func() time.Time
+	threshold atomic.Int64 // nanoseconds; 0: none
+	queue     chan oncrpc.Slow
+	lost      atomic.Uint64 // not in the queue, for want of room
+	count     atomic.Uint64 // all of them
+	end       sync.WaitGroup
+
+	// The goroutine's own.
+	window time.Time // when this window began
+	lines  int       // in it
+	silent uint64    // calls that were left out since the last line
+}
+
+func newSlowLog(log *slog.Logger, now func() time.Time, threshold time.Duration) *slowLog {
+	s := &slowLog{log: log, now: now, queue: make(chan oncrpc.Slow, slowQueue)}
+	s.set(threshold)
+	s.end.Go(func() {
+		for c := range s.queue {
+			s.write(c)
+		}
+	})
+	return s
+}
+
+// set changes the threshold; 0 is for none.
+func (s *slowLog) set(d time.Duration) { s.threshold.Store(int64(d)) }
+
+// observe is told of calls that took long. It never waits.
+func (s *slowLog) observe(c oncrpc.Slow) {
+	if t := s.threshold.Load(); t == 0 || int64(c.Took) < t {
+		return
+	}
+	s.count.Add(1)
+	select {
+	case s.queue <- c:
+	default:
+		s.lost.Add(1)
+	}
+}
+
+// write tells of one call, if the window has room.
+func (s *slowLog) write(c oncrpc.Slow) {
+	now := s.now()
+	if now.Sub(s.window) >= slowWindow || now.Before(s.window) {
+		s.window, s.lines = now, 0
+	}
+	s.silent += s.lost.Swap(0)
+	if s.lines >= slowLines {
+		s.silent++
+		return
+	}
+	s.lines++
+	args := []any{
+		slog.String("procedure", c.Proc.Name), slog.Any("client", c.Client), slog.Uint64("xid", uint64(c.XID)),
+		slog.Duration("took", c.Took), slog.Duration("waited", c.Waited),
+	}
+	if s.silent > 0 {
+		args = append(args, slog.Uint64("left_out", s.silent))
+		s.silent = 0
+	}
+	s.log.Warn("slow call", args...)
+}
+
+// close ends the log; nothing may be observed any more.
+func (s *slowLog) close() {
+	close(s.queue)
+	s.end.Wait()
+}

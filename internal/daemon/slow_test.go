@@ -1,0 +1,86 @@
+package daemon
+
+import (
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
+)
+
+// TestSlowLog tells of calls above the threshold, of so many in a window, and of
+// how many were left out.
+func TestSlowLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &logBuffer{}
+		s := newSlowLog(slog.New(slog.NewTextHandler(log, nil)), time.Now, time.Second)
+		call := oncrpc.Slow{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, Took: 2 * time.Second}
+		fast := call
+		fast.Took = 999 * time.Millisecond
+		s.observe(fast)
+		synctest.Wait()
+		if log.String() != "" {
+			t.Errorf("a fast call is told of:\n%s", log)
+		}
+		for range 3 * slowLines {
+			s.observe(call)
+			synctest.Wait()
+		}
+		if n := strings.Count(log.String(), "slow call"); n != slowLines {
+			t.Errorf("%d lines in a window, of at most %d", n, slowLines)
+		}
+		for _, want := range []string{"NFSPROC3_READ", "192.0.2.1", "took=2s"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("no %s in\n%s", want, log)
+			}
+		}
+		time.Sleep(slowWindow) // of the bubble's clock
+		s.observe(call)
+		synctest.Wait()
+		if !strings.Contains(log.String(), "left_out=40") {
+			t.Errorf("nothing is said of what was left out:\n%s", log)
+		}
+		s.set(0)
+		s.observe(call)
+		s.close()
+		if n := s.count.Load(); n != 3*slowLines+1 {
+			t.Errorf("%d calls are counted", n)
+		}
+	})
+}
+
+// stuck is a log that takes nothing until it is let go.
+type stuck chan struct{}
+
+func (s stuck) Write(p []byte) (int, error) {
+	<-s
+	return len(p), nil
+}
+
+// TestSlowLogNeverWaits goes on while the log does not.
+func TestSlowLogNeverWaits(t *testing.T) {
+	log := make(stuck)
+	s := newSlowLog(slog.New(slog.NewTextHandler(log, nil)), time.Now, time.Second)
+	call := oncrpc.Slow{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Minute}
+	for range 10 * slowQueue {
+		s.observe(call)
+	}
+	if s.lost.Load() == 0 {
+		t.Error("nothing is lost")
+	}
+	close(log)
+	s.close()
+}
+
+func TestSlowLogAllocates(t *testing.T) {
+	s := newSlowLog(slog.New(slog.DiscardHandler), time.Now, time.Second)
+	call := oncrpc.Slow{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Millisecond}
+	if n := testing.AllocsPerRun(100, func() { s.observe(call) }); n != 0 {
+		t.Errorf("a call that is not slow costs %v allocations", n)
+	}
+	s.close()
+}

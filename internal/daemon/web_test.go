@@ -1,0 +1,104 @@
+package daemon
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/metric"
+)
+
+// get fetches a page.
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := res.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+// TestMetrics asks a server at work how it does.
+func TestMetrics(t *testing.T) {
+	tree := t.TempDir()
+	if err := os.WriteFile(filepath.Join(tree, "file"), []byte("still here"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := config(tree, t.TempDir())
+	c.Metrics, c.Pprof = "127.0.0.1:0", "localhost:0"
+	u, log, _ := run(t, c)
+	cl := client(t, u)
+	if got, _ := read(t, cl, lookup(t, cl, mount(t, cl, "/"), "file")); got != "still here" {
+		t.Fatal(got)
+	}
+	urls := regexp.MustCompile(`msg=(metrics|pprof) url=(\S+)`).FindAllStringSubmatch(log.String(), -1)
+	if len(urls) != 2 {
+		t.Fatalf("the log does not say where:\n%s", log)
+	}
+	status, text := get(t, urls[0][2]+"/metrics")
+	if status != http.StatusOK {
+		t.Fatal(status, text)
+	}
+	for _, want := range []string{
+		`nfsbox_rpc_calls_total{procedure="NFSPROC3_READ",version="3"} 1`,
+		`nfsbox_rpc_duration_seconds_count{procedure="NFSPROC3_LOOKUP",version="3"} 1`,
+		`nfsbox_rpc_duration_seconds_bucket{procedure="NFSPROC3_READ",version="3",le="+Inf"} 1`,
+		`nfsbox_connections 1`, `nfsbox_clients 1`, `nfsbox_request_bytes_limit 1.34217728e+08`,
+		`nfsbox_gate_waiting{export="/",lane="read"} 0`, `nfsbox_gate_wait_seconds_count{lane="sync"}`,
+		`nfsbox_descriptors{dir="` + tree + `"}`, `nfsbox_replies_evicted_young_total 0`, `nfsbox_locks 0`,
+		`nfsbox_process_threads`, `go_goroutines`, `process_open_fds`, `nfsbox_slow_calls_total 0`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+	if status, text := get(t, urls[0][2]+"/healthz"); status != http.StatusOK || text != "ok\n" {
+		t.Error(status, text)
+	}
+	if status, _ := get(t, urls[0][2]+"/debug/pprof/"); status != http.StatusNotFound {
+		t.Error("profiles beside metrics:", status)
+	}
+	if status, _ := get(t, urls[1][2]+"/debug/pprof/cmdline"); status != http.StatusOK {
+		t.Error("profiles:", status)
+	}
+}
+
+// TestSecondsOf puts values into Prometheus' buckets exactly.
+func TestSecondsOf(t *testing.T) {
+	var h metric.Histogram
+	for _, d := range []time.Duration{0, 1<<13 - 1, 1 << 13, 1<<14 - 1, 1 << 14, time.Hour} {
+		h.Duration(d)
+	}
+	got := secondsOf(h.Snapshot())
+	for bound, want := range map[int]uint64{13: 2, 14: 4, 15: 5, 34: 5} {
+		if n := got.buckets[float64(uint64(1)<<bound)/1e9]; n != want {
+			t.Errorf("up to 2^%d: %d, want %d", bound, n, want)
+		}
+	}
+	if got.n != 6 || len(got.buckets) != lastBound-firstBound+1 || got.sum < 3600 {
+		t.Errorf("%+v", got)
+	}
+}
