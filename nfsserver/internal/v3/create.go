@@ -2,6 +2,7 @@ package v3
 
 import (
 	"context"
+	"errors"
 
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -33,6 +34,11 @@ func (q *request) make(ctx context.Context, where *nfs3.Diropargs3, r *nfs3.CREA
 	h, attr, wcc, err := q.fs.Create(ctx, dir, name, &q.create)
 	if err != nil {
 		q.wcc(ctx, dir, &wcc, fail)
+		if errors.Is(err, vfs.ErrInval) && (name == "." || name == "..") {
+			// RFC 1813 has no INVAL for these procedures, and such names are
+			// there indeed.
+			err = vfs.ErrExist
+		}
 		return err
 	}
 	q.h = h
