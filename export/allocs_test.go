@@ -21,6 +21,50 @@ func (f *idleFS) Lookup(_ context.Context, dir vfs.Handle, _ string) (vfs.Handle
 	return dir, vfs.Attr{}, vfs.Attr{}, nil
 }
 
+func (f *idleFS) Open(context.Context, vfs.At, *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	return idleFile{}, vfs.Opened{}, nil
+}
+
+// idleFile is an open file of an idleFS.
+type idleFile struct{ vfs.File }
+
+func (idleFile) Close(context.Context) error { return nil }
+
+// TestOpenInAllocs opens a file again and again in memory of the caller's, which
+// takes none beside it, and is an open file of the export each time.
+func TestOpenInAllocs(t *testing.T) {
+	fs := &idleFS{}
+	table, err := NewTable(testKey(), Export{Path: "/", FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := table.For(remote("192.0.2.7:700"), &vfs.Caller{UID: 1})
+	root, _, err := v.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f File
+	at, how := vfs.At{H: root}, &vfs.OpenHow{Access: vfs.ShareRead}
+	ctx, users := t.Context(), table.users[fs]
+	n := testing.AllocsPerRun(100, func() {
+		if _, err := v.OpenIn(ctx, &f, at, how); err != nil {
+			t.Fatal(err)
+		}
+		if !users.busy() {
+			t.Fatal("an open file does not hold its file system")
+		}
+		if err := f.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if users.busy() {
+			t.Fatal("a closed file holds its file system")
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+}
+
 // TestViewAllocs counts what the rules cost a call: nothing, whatever they are,
 // and with as many exports in turn as a view remembers.
 func TestViewAllocs(t *testing.T) {

@@ -9,44 +9,54 @@ import (
 
 // Open implements vfs.FS. The file uses the export's file system until Close.
 func (v *View) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	f := &File{}
+	opened, err := v.OpenIn(ctx, f, at, how)
+	if err != nil {
+		return nil, opened, err
+	}
+	return f, opened, nil
+}
+
+// OpenIn is Open in memory of the caller's. A server of NFSv3 opens a file for
+// each READ and each WRITE, and has that memory at hand. f is a file until Close;
+// after it, or after an error, f may be opened again.
+func (v *View) OpenIn(ctx context.Context, f *File, at vfs.At, how *vfs.OpenHow) (vfs.Opened, error) {
 	sealed := &at.H
 	if at.Name != "" {
 		sealed = &at.Dir
 	}
 	r, err := v.ref(ctx, sealed)
 	if err != nil {
-		return nil, vfs.Opened{}, err
+		return vfs.Opened{}, err
 	}
-	f, opened, err := r.open(ctx, at, how)
+	opened, err := f.open(ctx, &r, at, how)
 	if err != nil {
 		r.leave()
-		return nil, opened, err
 	}
-	return f, opened, nil
+	return opened, err
 }
 
-func (r *ref) open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+func (f *File) open(ctx context.Context, r *ref, at vfs.At, how *vfs.OpenHow) (vfs.Opened, error) {
 	changes := how.Create != nil || how.Trunc
 	if r.readOnly && (changes || how.Access&vfs.ShareWrite != 0) {
-		return nil, vfs.Opened{}, vfs.ErrROFS
+		return vfs.Opened{}, vfs.ErrROFS
 	}
 	if at.Name != "" {
 		at.Dir = r.h
 	} else {
 		at.H = r.h
 	}
-	f, opened, err := r.fs.Open(ctx, at, how)
+	below, opened, err := r.fs.Open(ctx, at, how)
 	if err != nil {
-		return nil, opened, err
+		return opened, err
 	}
-	out := &file{below: f, ref: *r, writes: how.Access&vfs.ShareWrite != 0}
-	out.ref.h = opened.H
+	*f = File{below: below, ref: *r, writes: how.Access&vfs.ShareWrite != 0}
+	f.ref.h = opened.H
 	if opened, err = r.opened(ctx, opened, changes); err != nil {
 		// The open's own error says more than that of giving it up.
-		_ = f.Close(ctx)
-		return nil, opened, err
+		_ = below.Close(ctx)
 	}
-	return out, opened, nil
+	return opened, err
 }
 
 // opened makes stable what the open created and seals what it found.
@@ -65,18 +75,21 @@ func (r *ref) opened(ctx context.Context, o vfs.Opened, changes bool) (vfs.Opene
 	return o, err
 }
 
-// file is an open file of an export. What may be done with it was decided by
-// Open, and is decided again when the exports have been replaced since.
-type file struct {
+// File is an open file of an export: the [vfs.File] of [View.Open]. What may be
+// done with it was decided by Open, and is decided again when the exports have
+// been replaced since.
+type File struct {
 	below  vfs.File
 	ref    ref  // of the file itself
 	writes bool // it was opened to be written
 	closed atomic.Bool
 }
 
+var _ vfs.File = (*File)(nil)
+
 // may is nil if the rules as they are now still give the caller the file, to be
 // written if write is true.
-func (f *file) may(ctx context.Context, write bool) error {
+func (f *File) may(ctx context.Context, write bool) error {
 	r := &f.ref
 	st := r.v.t.state.Load()
 	if st == r.st {
@@ -93,14 +106,17 @@ func (f *file) may(ctx context.Context, write bool) error {
 	return s.err
 }
 
-func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
+// ReadAt implements vfs.File.
+func (f *File) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
 	if err := f.may(ctx, false); err != nil {
 		return 0, false, err
 	}
 	return f.below.ReadAt(ctx, p, off, post)
 }
 
-func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stability, w *vfs.Written) (n int, err error) {
+// WriteAt implements vfs.File. Of an async export the server has what is written, and
+// says that the disk has.
+func (f *File) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stability, w *vfs.Written) (n int, err error) {
 	if err := f.may(ctx, true); err != nil {
 		return 0, err
 	}
@@ -112,7 +128,8 @@ func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 	return n, err
 }
 
-func (f *file) Commit(ctx context.Context, off, n uint64, w *vfs.Written) error {
+// Commit implements vfs.File.
+func (f *File) Commit(ctx context.Context, off, n uint64, w *vfs.Written) error {
 	if err := f.may(ctx, true); err != nil {
 		return err
 	}
@@ -127,7 +144,8 @@ func (f *file) Commit(ctx context.Context, off, n uint64, w *vfs.Written) error 
 	return nil
 }
 
-func (f *file) Truncate(ctx context.Context, size uint64) (vfs.WCC, error) {
+// Truncate implements vfs.File.
+func (f *File) Truncate(ctx context.Context, size uint64) (vfs.WCC, error) {
 	if err := f.may(ctx, true); err != nil {
 		return vfs.WCC{}, err
 	}
@@ -138,7 +156,8 @@ func (f *file) Truncate(ctx context.Context, size uint64) (vfs.WCC, error) {
 	return wcc, f.ref.stable(ctx, f.ref.h)
 }
 
-func (f *file) Close(ctx context.Context) error {
+// Close implements vfs.File.
+func (f *File) Close(ctx context.Context) error {
 	err := f.below.Close(ctx)
 	if f.closed.CompareAndSwap(false, true) {
 		f.ref.leave()

@@ -45,27 +45,32 @@ func (v *View) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
 	return r.stable(ctx, r.h)
 }
 
-// Lock implements vfs.Locker. A read-only export gives locks: they change
-// nothing on the disk.
+// Lock implements vfs.Locker. On a read-only export an exclusive lock is
+// vfs.ErrROFS, as it is with nfsd: those are for who writes.
 func (v *View) Lock(ctx context.Context, h vfs.Handle, l *vfs.Lock) error {
-	return v.locker(ctx, &h, func(power vfs.Locker, h vfs.Handle) error { return power.Lock(ctx, h, l) })
+	return v.locker(ctx, &h, func(r *ref, power vfs.Locker) error {
+		if r.readOnly && l.Exclusive {
+			return vfs.ErrROFS
+		}
+		return power.Lock(ctx, r.h, l)
+	})
 }
 
 // Unlock implements vfs.Locker.
 func (v *View) Unlock(ctx context.Context, h vfs.Handle, l *vfs.Lock) error {
-	return v.locker(ctx, &h, func(power vfs.Locker, h vfs.Handle) error { return power.Unlock(ctx, h, l) })
+	return v.locker(ctx, &h, func(r *ref, power vfs.Locker) error { return power.Unlock(ctx, r.h, l) })
 }
 
 // TestLock implements vfs.Locker.
 func (v *View) TestLock(ctx context.Context, h vfs.Handle, l *vfs.Lock) (holder vfs.Lock, free bool, err error) {
-	err = v.locker(ctx, &h, func(power vfs.Locker, h vfs.Handle) (err error) {
-		holder, free, err = power.TestLock(ctx, h, l)
+	err = v.locker(ctx, &h, func(r *ref, power vfs.Locker) (err error) {
+		holder, free, err = power.TestLock(ctx, r.h, l)
 		return err
 	})
 	return holder, free, err
 }
 
-func (v *View) locker(ctx context.Context, sealed *vfs.Handle, do func(vfs.Locker, vfs.Handle) error) error {
+func (v *View) locker(ctx context.Context, sealed *vfs.Handle, do func(*ref, vfs.Locker) error) error {
 	r, err := v.ref(ctx, sealed)
 	if err != nil {
 		return err
@@ -75,7 +80,7 @@ func (v *View) locker(ctx context.Context, sealed *vfs.Handle, do func(vfs.Locke
 	if !ok {
 		return vfs.ErrNotSupp
 	}
-	return do(power, r.h)
+	return do(&r, power)
 }
 
 // ReleaseLocks implements vfs.Locker, in the file systems of all exports: also
@@ -105,7 +110,7 @@ func (t *Table) enterAll(shard uint32) []*users {
 
 // Unwrap gives the powers of the file below that Open has granted, one behind
 // another, and nothing else of it.
-func (f *file) Unwrap() any {
+func (f *File) Unwrap() any {
 	var next any
 	if power, ok := vfs.As[vfs.HostFiler](f.below); ok {
 		next = &hostFile{f: f, below: power}
@@ -118,7 +123,7 @@ func (f *file) Unwrap() any {
 
 // holeFile is the power vfs.HoleSeeker of a file.
 type holeFile struct {
-	f     *file
+	f     *File
 	below vfs.HoleSeeker
 	next  any
 }
@@ -141,7 +146,7 @@ func (h *holeFile) NextHole(ctx context.Context, off uint64) (uint64, error) {
 
 // hostFile is the power vfs.HostFiler of a file.
 type hostFile struct {
-	f     *file
+	f     *File
 	below vfs.HostFiler
 }
 

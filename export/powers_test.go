@@ -176,7 +176,8 @@ func usePowers(t *testing.T, v *View, h vfs.Handle) map[string]error {
 		t.Errorf("TestLock: %+v, %t", got, free)
 	}
 	return map[string]error{
-		"acl": acl, "setacl": v.SetACL(ctx, h, vfs.ACL{}), "lock": v.Lock(ctx, h, l), "unlock": v.Unlock(ctx, h, l), "testlock": test,
+		"acl": acl, "setacl": v.SetACL(ctx, h, vfs.ACL{}), "testlock": test,
+		"lock": v.Lock(ctx, h, l), "shared lock": v.Lock(ctx, h, &vfs.Lock{Len: 7}), "unlock": v.Unlock(ctx, h, l),
 	}
 }
 
@@ -213,7 +214,7 @@ func TestPowersAreGuarded(t *testing.T) {
 		*below.used = nil
 		for name, err := range usePowers(t, v, x.h) {
 			want := x.want
-			if name == "setacl" {
+			if name == "setacl" || name == "lock" {
 				want = x.write
 			}
 			if !errors.Is(err, want) {

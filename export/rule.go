@@ -34,7 +34,8 @@ type Rule struct {
 	ReadOnly bool
 	// Squash says who is not believed to be who they say.
 	Squash Squash
-	// AnonUID and AnonGID are who they are instead. nil: Nobody.
+	// AnonUID and AnonGID are who they are instead. nil: Nobody. [Anonymous] is
+	// an error.
 	AnonUID, AnonGID *uint32
 	// Secure refuses calls from source ports of 1024 and above, which everybody
 	// on the client may use.
@@ -125,6 +126,9 @@ func parseRule(r Rule) (rule, error) {
 	p := rule{Rule: r}
 	if int(r.Squash) >= len(squashNames) {
 		return p, errors.New(r.Squash.String() + ": there is none")
+	}
+	if anon(r.AnonUID) == Anonymous || anon(r.AnonGID) == Anonymous {
+		return p, fmt.Errorf("%d is nobody's id: the anonymous user and group need one of their own", uint32(Anonymous))
 	}
 	m := r.Match
 	switch {

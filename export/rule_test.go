@@ -69,6 +69,12 @@ func TestHostileRules(t *testing.T) {
 	if _, err := NewTable(Key{}, Export{Path: "/", FS: memory(), Clients: []Rule{{Match: "*", Squash: 3}}}); err == nil {
 		t.Error("an unknown squash was accepted")
 	}
+	nobody := uint32(Anonymous)
+	for _, r := range []Rule{{Match: "*", AnonUID: &nobody}, {Match: "*", AnonGID: &nobody}} {
+		if _, err := parseRules([]Rule{r}); err == nil {
+			t.Errorf("%+v: an id that is none was accepted", r)
+		}
+	}
 	many := make([]Rule, MaxRules+1)
 	if _, err := NewTable(Key{}, Export{Path: "/", FS: memory(), Clients: many}); err == nil || !strings.Contains(err.Error(), "more than 4096 rules") {
 		t.Errorf("too many rules: %v", err)

@@ -38,15 +38,12 @@ func (c *clients) identity(ctx context.Context, r *rule, who *vfs.Caller) (is *v
 	if r.Squash == SquashRoot {
 		out.UID = swap(out.UID, 0, anonUID)
 		out.GID = swap(out.GID, 0, anonGID)
-		if slices.Contains(out.Groups, 0) {
-			out.Groups = slices.Clone(out.Groups)
-			for i := range out.Groups {
-				out.Groups[i] = swap(out.Groups[i], 0, anonGID)
-			}
-		}
+		out.Groups = swapAll(out.Groups, 0, anonGID)
 	}
 	out.UID = swap(out.UID, Anonymous, anonUID)
 	out.GID = swap(out.GID, Anonymous, anonGID)
+	// No kernel takes this one for a group: every call would fail.
+	out.Groups = swapAll(out.Groups, Anonymous, anonGID)
 	return &out, until
 }
 
@@ -63,4 +60,16 @@ func swap(id, from, to uint32) uint32 {
 		return to
 	}
 	return id
+}
+
+// swapAll is swap for groups, which stay as they are: views share them.
+func swapAll(groups []uint32, from, to uint32) []uint32 {
+	if !slices.Contains(groups, from) {
+		return groups
+	}
+	groups = slices.Clone(groups)
+	for i := range groups {
+		groups[i] = swap(groups[i], from, to)
+	}
+	return groups
 }

@@ -140,3 +140,13 @@ func TestManyGroups(t *testing.T) {
 		t.Error("the remembered groups were changed")
 	}
 }
+
+// TestGroupOfNobody keeps from the file system an id that no kernel takes.
+func TestGroupOfNobody(t *testing.T) {
+	var c clients
+	groups := []uint32{50, Anonymous}
+	is, _ := c.identity(t.Context(), &rule{Rule: Rule{AnonGID: id(9)}}, &vfs.Caller{UID: 1000, GID: 1000, Groups: groups})
+	if !slices.Equal(is.Groups, []uint32{50, 9}) || groups[1] != Anonymous {
+		t.Errorf("groups are %v, and were %v", is.Groups, groups)
+	}
+}

@@ -143,8 +143,8 @@ func TestCreateFails(t *testing.T) {
 	}{
 		{closed, "x", nfs3.NFS3ERR_ACCES},
 		{f, "x", nfs3.NFS3ERR_NOTDIR},
-		{r.root, ".", nfs3.NFS3ERR_INVAL},
-		{r.root, "..", nfs3.NFS3ERR_INVAL},
+		{r.root, ".", nfs3.NFS3ERR_EXIST},
+		{r.root, "..", nfs3.NFS3ERR_EXIST},
 		{r.root, "a/b", nfs3.NFS3ERR_INVAL},
 		{r.root, strings.Repeat("x", 256), nfs3.NFS3ERR_NAMETOOLONG},
 	} {

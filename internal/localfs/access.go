@@ -4,6 +4,7 @@ package localfs
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sys/unix"
 
@@ -46,6 +47,9 @@ func (v *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Acc
 		bits := r.bits & want & meaningful(&st)
 		if bits == 0 || r.may == mayWrite && v.o.ReadOnly {
 			continue
+		}
+		if r.may == mayWrite && st.is(unix.S_IFDIR) {
+			r.may |= mayExec // no name can be changed where none can be reached
 		}
 		err := v.reaches(d, &st, r.may)
 		if err == nil {
@@ -141,15 +145,26 @@ func hasACL(d *desc, st *stat) bool {
 	}
 	var tick unix.Timespec
 	settled := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &tick) == nil && int64(st.change()) < tick.Nano()
-	_, err := unix.Getxattr(procPath(d.fd), xattrAccess, nil)
+	err := d.getxattr(xattrAccess)
 	has := int64(1)
-	if err == unix.ENODATA || err == unix.EOPNOTSUPP {
+	if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.EOPNOTSUPP) {
 		has = 0
 	}
 	if settled {
 		d.acl.Store(now | has)
 	}
 	return has != 0
+}
+
+// getxattr asks for an attribute by its name alone. What is O_PATH has to be asked
+// by way of /proc.
+func (d *desc) getxattr(name string) (err error) {
+	if d.key.use == usePath {
+		_, err = unix.Getxattr(procPath(d.fd), name, nil)
+	} else {
+		_, err = unix.Fgetxattr(d.fd, name, nil)
+	}
+	return err
 }
 
 // owns reports whether the caller owns the object, or stands above owners.

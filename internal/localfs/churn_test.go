@@ -21,7 +21,7 @@ import (
 // and go: each one that stays appears exactly once. With NFSBOX_SOAK=1 there are
 // a million of them.
 func TestListingWhileOthersChange(t *testing.T) {
-	stay, come := 1_500, 300
+	stay, come := 700, 150
 	if os.Getenv("NFSBOX_SOAK") == "1" {
 		stay, come = 1_000_000, 10_000
 	}

@@ -51,7 +51,7 @@ func (v *FS) Lock(ctx context.Context, x vfs.Handle, l *vfs.Lock) error {
 	defer f.mu.Unlock()
 	w := f.owners[l.Owner]
 	if w == nil {
-		if w, err = v.newLockOwner(o); err != nil {
+		if w, err = v.newLockOwner(o, l.Exclusive || v.mayLock(o, true) == nil); err != nil {
 			return err
 		}
 		f.owners[l.Owner] = w
@@ -190,9 +190,11 @@ func (v *FS) mayLock(o *desc, exclusive bool) error {
 }
 
 // newLockOwner opens a description for an owner's locks, with the rights of the
-// server. It is good for both kinds, unless the server may not write to the file:
-// a lock that is to be alone is then ErrAccess.
-func (v *FS) newLockOwner(o *desc) (*lockOwner, error) {
+// server. It is good for both kinds if the caller may write to the file. If not,
+// or if the server may not, an exclusive lock is ErrAccess until the owner has none
+// left: a program that is open to be written cannot be executed (ETXTBSY), and who
+// may only read it must not bring that about.
+func (v *FS) newLockOwner(o *desc, write bool) (*lockOwner, error) {
 	if !v.flocks.room(v.fds.max / lockShare) {
 		return nil, fmt.Errorf("localfs: locks hold %d files open: %w", v.fds.max/lockShare, vfs.ErrBusy)
 	}
@@ -201,7 +203,7 @@ func (v *FS) newLockOwner(o *desc) (*lockOwner, error) {
 		return nil, err
 	}
 	fd, err := -1, error(unix.EROFS)
-	if !v.o.ReadOnly {
+	if write && !v.o.ReadOnly {
 		fd, err = reopen(o.fd, unix.O_RDWR)
 	}
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EROFS) || errors.Is(err, unix.ETXTBSY) || errors.Is(err, unix.EPERM) {

@@ -206,3 +206,34 @@ func TestReadOnlyLocks(t *testing.T) {
 		t.Errorf("free: %t, %v", free, err)
 	}
 }
+
+// TestLockedProgramRuns has one who may read a program, and not write to it, lock
+// it: this host must be able to execute it all the same.
+func TestLockedProgramRuns(t *testing.T) {
+	needRoot(t)
+	f := open(t, t.TempDir(), mapOptions(t))
+	x := mkfile(t, f, f.root, "program", "")
+	if _, err := f.SetAttr(t.Context(), x, &vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o755}, nil); err != nil {
+		t.Fatal(err)
+	}
+	user := f.As(&vfs.Caller{UID: 4711, GID: 4711}).(vfs.Locker)
+	opened := func(o vfs.Owner) int {
+		t.Helper()
+		flags, err := unix.FcntlInt(uintptr(f.flocks.files[x].owners[o].fd), unix.F_GETFL, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return flags & unix.O_ACCMODE
+	}
+	a, b := lockOwnerNamed("a", 1), lockOwnerNamed("b", 1)
+	if err := user.Lock(t.Context(), x, &vfs.Lock{Owner: a, Len: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Lock(t.Context(), x, &vfs.Lock{Owner: b, Len: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if opened(a) != unix.O_RDONLY || opened(b) != unix.O_RDWR {
+		t.Errorf("who may read has it open as %#o, who may write as %#o", opened(a), opened(b))
+	}
+	wantErr(t, user.Lock(t.Context(), x, &vfs.Lock{Owner: a, Len: 1, Exclusive: true}), vfs.ErrAccess)
+}

@@ -67,7 +67,7 @@ func TestListingAllocatesNothingPerEntry(t *testing.T) {
 
 func TestListingGoesOn(t *testing.T) {
 	bothModes(t, func(t *testing.T, o Options) {
-		dir := t.TempDir()
+		dir := inMemory(t)
 		f, err := New(dir, o)
 		if err != nil {
 			t.Fatal(err)

@@ -106,6 +106,9 @@ func (v *FS) parent(d *desc, own vfs.Attr) (x vfs.Handle, attr vfs.Attr, err err
 		return v.root, own, nil
 	}
 	fd, err := openPath(d.fd, "..", unix.O_DIRECTORY)
+	if errors.Is(err, unix.ENOENT) {
+		return x, attr, vfs.ErrStale // moved out of what is bound into the tree
+	}
 	if err != nil {
 		return x, attr, fail("lookup ..", err)
 	}

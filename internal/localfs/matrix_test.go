@@ -33,7 +33,7 @@ type matrixCase struct {
 	Dir  string
 	Op   string
 	mode uint32
-	kind string // "file" or "dir"
+	Kind string // "file" or "dir"
 }
 
 const (
@@ -88,7 +88,7 @@ func (c *matrixCase) lay(t *testing.T, base string, caller *vfs.Caller) {
 		steps = append(steps, func() error { return os.WriteFile(path, []byte("content"), 0o600) },
 			func() error { return os.Chown(path, uid, gid) }, func() error { return unix.Chmod(path, mode) })
 	}
-	if c.kind == "file" {
+	if c.Kind == "file" {
 		file(obj, matrixUID, matrixGID, c.mode)
 	} else {
 		steps = append(steps, func() error { return os.Mkdir(obj, 0o755) })
@@ -143,6 +143,9 @@ func (c *matrixCase) judged() error {
 	case "access-r":
 		return unix.Access(obj, unix.R_OK)
 	case "access-w":
+		if c.Kind == "dir" {
+			return unix.Access(obj, unix.W_OK|unix.X_OK) // to change what it holds
+		}
 		return unix.Access(obj, unix.W_OK)
 	case "access-x":
 		return unix.Access(obj, unix.X_OK)
@@ -253,7 +256,7 @@ func (c *matrixCase) served(t *testing.T, f vfs.FS, who *vfs.Caller, dir, obj, f
 	case "access-w":
 		return access(vfs.AccessModify | vfs.AccessExtend)
 	case "access-x":
-		if c.kind == "dir" {
+		if c.Kind == "dir" {
 			return access(vfs.AccessLookup)
 		}
 		return access(vfs.AccessExecute)
@@ -300,7 +303,7 @@ func (c *matrixCase) served(t *testing.T, f vfs.FS, who *vfs.Caller, dir, obj, f
 // nfsRule reports whether NFSv3 grants what the kernel refuses: the owner reads
 // and writes whatever the mode says, and who may run a file may read it.
 func (c *matrixCase) nfsRule(who *vfs.Caller) bool {
-	if c.kind != "file" {
+	if c.Kind != "file" {
 		return false
 	}
 	switch c.Op {
@@ -429,7 +432,7 @@ func runMatrix(t *testing.T, o Options, who *vfs.Caller) {
 				if !soak() && (i*len(ops)+j)%matrixSample != 0 {
 					continue
 				}
-				c := matrixCase{Dir: fmt.Sprint(len(cases)), Op: op, mode: mode, kind: kind}
+				c := matrixCase{Dir: fmt.Sprint(len(cases)), Op: op, mode: mode, Kind: kind}
 				c.lay(t, kernels, who)
 				c.lay(t, ours, who)
 				cases = append(cases, c)
@@ -455,14 +458,14 @@ func runMatrix(t *testing.T, o Options, who *vfs.Caller) {
 			t.Fatal(err)
 		}
 		var free vfs.Handle
-		if c.kind == "dir" {
+		if c.Kind == "dir" {
 			if free, _, _, err = f.Lookup(t.Context(), dir, "free"); err != nil {
 				t.Fatal(err)
 			}
 		}
 		got, _ := vfs.StatusOf(c.served(t, view, who, dir, obj, free))
 		if want := vfs.Status(said[i]); got != want && !(got == 0 && c.nfsRule(who)) {
-			t.Errorf("%s of a %s of mode %o: %v, the kernel says %v", c.Op, c.kind, c.mode, name(got), name(want))
+			t.Errorf("%s of a %s of mode %o: %v, the kernel says %v", c.Op, c.Kind, c.mode, name(got), name(want))
 			continue
 		} else if got != want {
 			continue // a rule of NFS: there is nothing to compare with
@@ -471,7 +474,7 @@ func runMatrix(t *testing.T, o Options, who *vfs.Caller) {
 			continue
 		}
 		if a, b := state(t, filepath.Join(ours, c.Dir)), state(t, filepath.Join(kernels, c.Dir)); a != b {
-			t.Errorf("%s of a %s of mode %o (%v) leaves\n%sand the kernel\n%s", c.Op, c.kind, c.mode, name(got), a, b)
+			t.Errorf("%s of a %s of mode %o (%v) leaves\n%sand the kernel\n%s", c.Op, c.Kind, c.mode, name(got), a, b)
 		}
 	}
 }

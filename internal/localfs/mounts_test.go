@@ -197,6 +197,14 @@ func testHidden(t *testing.T, r *mountRig, o Options) {
 	for _, err := range got {
 		wantErr(t, err, vfs.ErrXDev)
 	}
+	// Nor does a listing leave them out in silence.
+	f = r.open(o, false)
+	if all := r.list(f, f.root); len(all) != 1 {
+		t.Errorf("listed: %v", all)
+	}
+	if again := r.reports()[len(got):]; len(again) != 2 {
+		t.Errorf("a listing reports %v, want each mount once", again)
+	}
 }
 
 func testCrossed(t *testing.T, r *mountRig, o Options) {
@@ -335,7 +343,11 @@ func testCrossedParents(t *testing.T, r *mountRig, o Options) {
 	if err := os.Rename(filepath.Join(r.outside, "sub"), filepath.Join(r.outside, "..", "moved")); err != nil {
 		t.Fatal(err)
 	}
-	_, err := f.GetAttr(t.Context(), x, vfs.MaskV3)
+	d := f.fds.get(x, usePath)
+	defer f.fds.unpin(d)
+	_, _, err := f.parent(d, vfs.Attr{}) // as if it had gone after it was looked at
+	wantErr(t, err, vfs.ErrStale)
+	_, err = f.GetAttr(t.Context(), x, vfs.MaskV3)
 	wantErr(t, err, vfs.ErrStale)
 	_, _, _, err = f.Lookup(t.Context(), x, "file")
 	wantErr(t, err, vfs.ErrStale)

@@ -69,13 +69,14 @@ func (v *FS) newLister(want vfs.Mask) *lister {
 	return l
 }
 
-// Sizes of a page, of what an entry takes of it and how many times as much that
-// is, with attributes and handle, as the directory's own entry, by rough guesses.
-// What is read or looked at beyond the page was in vain.
+// Sizes, by rough guesses: what an entry with attributes and handle takes of a
+// page, and the part of the page's size, one in so many, that is read of the
+// directory at a time. Its own entries are a third as long, so a page takes a few
+// reads; what is read or looked at beyond the page was in vain.
 const (
 	minDirent  = 4 << 10
 	guessEntry = 200
-	guessTimes = 8
+	guessTimes = 16
 	pageBatch  = 8
 )
 

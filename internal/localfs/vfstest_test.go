@@ -26,9 +26,9 @@ func TestSuite(t *testing.T) {
 		vfstest.Run(t, vfstest.Config{
 			Callers: isRoot(),
 			New: func(t *testing.T) vfs.FS {
-				x := &tree{dir: t.TempDir(), o: o}
-				if o.Handles == HandlesMap {
-					x.dir = inMemory(t)
+				x := &tree{dir: inMemory(t), o: o}
+				if o.Handles == HandlesKernel && soak() {
+					x.dir = t.TempDir()
 				}
 				if o.StateDir != "" {
 					x.o.StateDir = t.TempDir()

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/peer"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
@@ -26,6 +27,7 @@ type request struct {
 	h       vfs.Handle
 	attr    vfs.Attr
 	open    vfs.OpenHow
+	file    export.File // of reopen
 	written vfs.Written
 	create  vfs.CreateHow
 }

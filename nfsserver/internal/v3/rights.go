@@ -7,24 +7,24 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// reopen opens h, as READ, WRITE and COMMIT do on every call. Two rights that a
-// client's kernel has checked when its program opened the file are granted here
-// although the mode now says no, as every NFSv3 server does (RFC 1813, section
-// 4.4):
+// reopen opens h, as READ, WRITE and COMMIT do on every call, once; the file is
+// closed before the call ends. Two rights that a client's kernel has checked when
+// its program opened the file are granted here although the mode now says no, as
+// every NFSv3 server does (RFC 1813, section 4.4):
 //
 //   - the owner may read and write: it may have opened the file before it took
 //     its own right away, or have created it read-only with open(2);
 //   - who may execute may read, since the client loads a program by reading it.
 func (q *request) reopen(ctx context.Context, h vfs.Handle, access vfs.Share) (vfs.File, error) {
 	q.open.Access = access
-	f, _, err := q.fs.Open(ctx, vfs.At{H: h}, &q.open)
-	if err == nil || !errors.Is(err, vfs.ErrAccess) {
-		return f, err
+	_, err := q.view.FS.OpenIn(ctx, &q.file, vfs.At{H: h}, &q.open)
+	if err == nil {
+		return &q.file, nil
 	}
-	if !q.owns(ctx, h) && !(access == vfs.ShareRead && q.mayExecute(ctx, h)) {
+	if !errors.Is(err, vfs.ErrAccess) || !q.owns(ctx, h) && !(access == vfs.ShareRead && q.mayExecute(ctx, h)) {
 		return nil, err
 	}
-	f, _, err = q.fs.As(nil).Open(ctx, vfs.At{H: h}, &q.open)
+	f, _, err := q.fs.As(nil).Open(ctx, vfs.At{H: h}, &q.open)
 	return f, err
 }
 
