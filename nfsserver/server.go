@@ -116,7 +116,7 @@ func New(o Options) (*Server, error) {
 	beside = append(beside, s.ports.RPC()...)
 	var err error
 	if s.rpc, err = oncrpc.NewServer(append(files, beside...), s.options(&o)); err == nil {
-		s.udp, err = oncrpc.NewServer(beside, s.options(&o))
+		s.udp, err = oncrpc.NewServer(overUDP(beside), s.options(&o))
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.endLocks())
@@ -161,7 +161,8 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // ServePacket is Serve over UDP, for all programs but NFS and its access control
-// lists, whose clients have TCP.
+// lists, whose clients have TCP. The procedures that answer by a list (MOUNT's DUMP
+// and EXPORT, the port mapper's DUMP) are there over TCP alone.
 func (s *Server) ServePacket(pc net.PacketConn) error {
 	s.begin(pc.LocalAddr())
 	return s.udp.ServePacket(pc)

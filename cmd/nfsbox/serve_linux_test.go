@@ -304,14 +304,14 @@ func TestRollingRestart(t *testing.T) {
 			s := serveProcess(t, sockets, args...)
 			l := startLoad(t, s.url, 2, 4)
 			for range 2 {
-				l.await(t, 50)
+				l.await(t, 20)
 				start := time.Now()
 				s.stop(t)
 				s = serveProcess(t, sockets, args...)
 				l.await(t, 1)
 				t.Logf("a pause of %v", time.Since(start))
 			}
-			l.await(t, 50)
+			l.await(t, 20)
 			l.finish(t)
 			s.stop(t)
 		})

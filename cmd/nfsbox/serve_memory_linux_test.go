@@ -25,7 +25,7 @@ func TestTrickle(t *testing.T) {
 	const (
 		connections = 2000
 		maxRSS      = 512 << 20
-		rounds      = 100
+		rounds      = 40
 	)
 	length := time.Second
 	if os.Getenv("NFSBOX_SOAK") != "" {

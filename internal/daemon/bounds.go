@@ -34,6 +34,12 @@ const (
 	// clients and files: listeners, the log, state, what the runtime opens.
 	otherFiles = 256
 
+	// handoverTime is how much longer than DrainTimeout a server waits, when it
+	// begins, for another one to give up the state; handoverTick is how often it
+	// looks. Then it does not begin.
+	handoverTime = 5 * time.Second
+	handoverTick = 20 * time.Millisecond
+
 	// maxRetired is how many directories that reloads have taken out of service
 	// may still be open, because calls are at work in them. At the bound a
 	// reload that retires one more is refused.
@@ -50,10 +56,16 @@ const (
 	slowWindow = 10 * time.Second
 	slowQueue  = 64
 
-	// httpTime bounds how long a request for metrics may take to arrive, and
-	// the end of their server. maxHead is the longest head of one.
+	// httpTime bounds how long a request for metrics may take to arrive.
+	// httpEnd bounds what is under way at the end; then it is cut off. maxHead is
+	// the longest head of a request.
 	httpTime = 10 * time.Second
+	httpEnd  = time.Second
 	maxHead  = 16 << 10
+
+	// maxHTTP is how many connections each of the servers for operators has;
+	// more are closed at once.
+	maxHTTP = 64
 
 	// maxScrapes is how many may read metrics at once; others are told 503.
 	maxScrapes = 4

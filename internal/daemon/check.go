@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -52,6 +53,13 @@ func (p *problems) within(key string, v, low, high int64) {
 	}
 }
 
+// positive refuses 0, where the rooms below would take it for "as you like".
+func (p *problems) positive(key string, d Duration) {
+	if d <= 0 {
+		p.add(key, "%v is no time to wait", d)
+	}
+}
+
 func (p *problems) oneOf(key, v string, of ...string) {
 	if !slices.Contains(of, v) {
 		p.add(key, "%q is not one of %s", v, strings.Join(of, ", "))
@@ -88,8 +96,12 @@ func (c *Config) check() problems {
 	if _, err := iogate.ParseKind(c.IOPool); err != nil {
 		p.oneOf("io-pool", c.IOPool, "auto", "none", "go", "c", "uring")
 	}
-	p.within("io-threads", int64(c.IOThreads), 0, maxNumber)
-	p.within("io-priority-threads", int64(c.IOPriorityThreads), 0, maxNumber)
+	threads := int64(iogate.DefaultThreads)
+	if c.IOThreads != 0 {
+		threads = int64(c.IOThreads)
+		p.within("io-threads", threads, int64(iogate.MinThreads), iogate.MaxThreads)
+	}
+	p.within("io-priority-threads", int64(c.IOPriorityThreads), 0, threads)
 	p.within("io-queue", int64(c.IOQueue), 0, maxNumber)
 	if c.IOPool != "c" && (c.IOPriorityThreads != 0 || c.IOAffinity) {
 		p.add("io-pool", "io-priority-threads and io-affinity are for the threads of kind c, and this is %s", c.IOPool)
@@ -98,6 +110,8 @@ func (c *Config) check() problems {
 	p.within("max-calls-per-connection", int64(c.MaxCalls), 1, maxNumber)
 	p.within("max-request-bytes", int64(c.MaxRequestBytes), 2<<20, maxSize)
 	p.within("max-reply-bytes", int64(c.MaxReplyBytes), 2<<20, maxSize)
+	p.positive("idle-timeout", c.IdleTimeout)
+	p.positive("replies-keep", c.RepliesKeep)
 	p.within("max-open-files", int64(c.MaxOpenFiles), 16, maxNumber)
 	p.within("replies-per-client", int64(c.RepliesPerClient), 1, maxNumber)
 	p.within("replies-bytes", int64(c.RepliesBytes), 1<<20, maxSize)
@@ -167,7 +181,9 @@ func (e *Export) check(key string, p *problems) {
 }
 
 func (r *Rule) check(key string, p *problems) {
-	p.oneOf(key+".squash", r.Squash, "none", "root", "all")
+	if r.Squash != "" {
+		p.oneOf(key+".squash", r.Squash, "none", "root", "all")
+	}
 }
 
 // match holds whom a rule is for against what package export understands.
@@ -198,12 +214,9 @@ func onLoopback(address string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// fill completes what was left out and follows from the rest.
+// fill completes what was left out and follows from the rest, but for whom to
+// squash, which follows from who can reach the server.
 func (c *Config) fill() {
-	squash := "root"
-	if !slices.ContainsFunc(slices.Concat(c.Listen, c.PortmapListen), func(a string) bool { return !onLoopback(a) }) {
-		squash = "none"
-	}
 	for i := range c.Exports {
 		e := &c.Exports[i]
 		if e.Path == "" {
@@ -215,20 +228,32 @@ func (c *Config) fill() {
 		if e.Dir != "" {
 			e.Dir = filepath.Clean(e.Dir)
 		}
-		if e.Squash == "" {
-			e.Squash = squash
-		}
 		for j := range e.Clients {
 			e.Clients[j].Rule.fill(&e.Rule)
 		}
 	}
 }
 
+// squash says whom to squash where nobody has: root, unless only this host can
+// reach the server. That is told by the sockets and not by Listen: those of a
+// service manager may be others, and a reload keeps them.
+func (c *Config) squash(loopback bool) {
+	whom := "root"
+	if loopback {
+		whom = "none"
+	}
+	for i := range c.Exports {
+		e := &c.Exports[i]
+		e.Squash = cmp.Or(e.Squash, whom)
+		for j := range e.Clients {
+			e.Clients[j].Squash = cmp.Or(e.Clients[j].Squash, e.Squash)
+		}
+	}
+}
+
 // fill takes from the export's rule what a client's does not say.
 func (r *Rule) fill(of *Rule) {
-	if r.Squash == "" {
-		r.Squash = of.Squash
-	}
+	r.Squash = cmp.Or(r.Squash, of.Squash)
 	for _, x := range []struct{ to, from **bool }{
 		{&r.ReadOnly, &of.ReadOnly}, {&r.Secure, &of.Secure}, {&r.ManageGroups, &of.ManageGroups},
 	} {

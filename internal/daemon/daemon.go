@@ -87,7 +87,8 @@ type daemon struct {
 	log   *slog.Logger
 	level slog.LevelVar
 
-	own     string // the server's own folder in the state directory
+	own     string   // the server's own folder in the state directory
+	held    *os.File // the lock of that folder, while it is open
 	key     export.Key
 	gate    *iogate.Gate
 	sites   sites
@@ -130,6 +131,9 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if d.own, d.key, err = d.state(); err != nil {
 		return err
 	}
+	if err := d.holdState(ctx); err != nil {
+		return err
+	}
 	kind, err := iogate.ParseKind(d.c.IOPool)
 	if err != nil {
 		return err
@@ -140,21 +144,28 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := d.listen(ctx); err != nil {
+		return err
+	}
+	d.c.squash(d.onLoopback())
 	if err := d.openTable(); err != nil {
 		return err
 	}
 	if err := d.newServer(); err != nil {
 		return err
 	}
-	if err := d.listen(ctx); err != nil {
-		return err
+	if err := d.openWeb(ctx); err != nil {
+		return errors.Join(err, d.srv.Close())
 	}
-	return d.openWeb(ctx)
+	return nil
 }
 
 // run serves from the moment that clients may come until all are gone.
 func (d *daemon) run(ctx context.Context, ready func(Running) error) error {
 	d.warn()
+	if err := d.dropReplies(); err != nil {
+		return errors.Join(err, d.srv.Close())
+	}
 	d.serve()
 	if err := d.register(ctx); err != nil {
 		return errors.Join(err, d.drain(context.WithoutCancel(ctx)))
@@ -225,6 +236,9 @@ func (d *daemon) close() (err error) {
 	err = errors.Join(err, d.sites.close())
 	if d.gate != nil {
 		err = errors.Join(err, d.gate.Close())
+	}
+	if d.held != nil {
+		err = errors.Join(err, d.held.Close())
 	}
 	return err
 }

@@ -165,8 +165,10 @@ func read(t *testing.T, c *oncrpc.Client, h []byte) (string, nfs3.Nfsstat3) {
 // TestHandlesSurvive renames a file and restarts the server: the handle that a
 // client holds is as good as before, in both kinds of handles.
 func TestHandlesSurvive(t *testing.T) {
+	t.Parallel()
 	for _, handles := range []string{"auto", "map"} {
 		t.Run(handles, func(t *testing.T) {
+			t.Parallel()
 			tree := t.TempDir()
 			if err := os.MkdirAll(filepath.Join(tree, "dir"), 0o755); err != nil {
 				t.Fatal(err)
@@ -203,6 +205,7 @@ func TestHandlesSurvive(t *testing.T) {
 // TestKeyLost makes all handles stale when the key is gone, and the server says
 // so in good order.
 func TestKeyLost(t *testing.T) {
+	t.Parallel()
 	tree, state := t.TempDir(), t.TempDir()
 	conf, random := config(tree, state), counter()
 	u, _, stop := runIn(t, conf, World{Rand: random})

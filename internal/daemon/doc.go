@@ -32,6 +32,7 @@
 // directory if there is none:
 //
 //	handles.key   the key under which handles are sealed
+//	lock          locked while a server runs with this folder
 //	replies       remembered replies, from a clean end to the next start
 //	locks/        which clients hold locks
 //	<hash>/       localfs' map of handles of one directory, where one is needed;

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/iogate"
 	"github.com/nfsbox/nfsbox/internal/localfs"
 )
 
@@ -23,7 +24,18 @@ type site struct {
 }
 
 // directories are those that are open.
-type directories map[site]*localfs.FS
+type directories map[site]*directory
+
+// directory is one that is open, and its way through the gate.
+type directory struct {
+	fs    *localfs.FS
+	lanes *iogate.Lanes
+}
+
+func (x *directory) close() error {
+	defer x.lanes.Close()
+	return x.fs.Close()
+}
 
 // sites are the directories that are open, and those that reloads have taken out
 // of service and that calls of before may still be at work in.
@@ -45,13 +57,13 @@ func (s *sites) now() directories {
 
 // retire closes a directory as soon as nobody uses it any more, or when the
 // server has ended.
-func (d *daemon) retire(s site, fs *localfs.FS) {
+func (d *daemon) retire(s site, x *directory) {
 	d.sites.left.Add(1)
 	d.sites.leaving.Go(func() {
 		defer d.sites.left.Add(-1)
 		// The error is the end of the server, after which nobody is left.
-		_ = d.table.Drain(d.sites.ended, fs)
-		if err := fs.Close(); err != nil {
+		_ = d.table.Drain(d.sites.ended, x.fs)
+		if err := x.close(); err != nil {
 			d.log.Error("a directory that is served no longer", slog.String("dir", s.dir), slog.Any("error", err))
 		}
 	})
@@ -61,8 +73,8 @@ func (d *daemon) retire(s site, fs *localfs.FS) {
 func (s *sites) close() (err error) {
 	s.end()
 	s.leaving.Wait()
-	for _, fs := range s.now() {
-		err = errors.Join(err, fs.Close())
+	for _, x := range s.now() {
+		err = errors.Join(err, x.close())
 	}
 	return err
 }
@@ -90,9 +102,9 @@ func (d *daemon) openSites(c *Config) (open directories, exports []export.Export
 		if err == nil {
 			return
 		}
-		for s, fs := range open {
+		for s, x := range open {
 			if now[s] == nil {
-				err = errors.Join(err, fs.Close())
+				err = errors.Join(err, x.close())
 			}
 		}
 	}()
@@ -111,7 +123,7 @@ func (d *daemon) openSites(c *Config) (open directories, exports []export.Export
 				return open, nil, err
 			}
 		}
-		exports = append(exports, e.table(open[s]))
+		exports = append(exports, e.table(open[s].fs))
 	}
 	return open, exports, nil
 }
@@ -134,7 +146,7 @@ func realDir(dir string) (string, error) {
 }
 
 // openSite opens one directory, whose map of handles lies in the server's folder.
-func (d *daemon) openSite(c *Config, e *Export, s site) (*localfs.FS, error) {
+func (d *daemon) openSite(c *Config, e *Export, s site) (*directory, error) {
 	mode, err := handleMode(s.handles)
 	if err != nil {
 		return nil, err
@@ -143,11 +155,17 @@ func (d *daemon) openSite(c *Config, e *Export, s site) (*localfs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return localfs.New(s.dir, localfs.Options{
+	x := &directory{lanes: d.gate.Export(e.Path)}
+	x.fs, err = localfs.New(s.dir, localfs.Options{
 		Handles: mode, StateDir: state, CrossMounts: s.crossMounts, LocalWriters: s.localWriters, MaxOpen: c.MaxOpenFiles,
-		Gate: d.gate.Export(e.Path), Rand: d.w.Rand,
+		Gate: x.lanes, Rand: d.w.Rand,
 		Report: func(err error) { d.log.Warn("the directory", slog.String("dir", s.dir), slog.Any("error", err)) },
 	})
+	if err != nil {
+		x.lanes.Close()
+		return nil, err
+	}
+	return x, nil
 }
 
 func handleMode(s string) (localfs.Mode, error) {
@@ -208,8 +226,8 @@ func (c *Client) table() export.Rule {
 
 // warn says what an operator may not expect.
 func (d *daemon) warn() {
-	for s, fs := range d.sites.now() {
-		if fs.Squashed() {
+	for s, x := range d.sites.now() {
+		if x.fs.Squashed() {
 			d.log.Warn("not running as root: whatever callers do is done, and owned, by this user; what they may is judged by the mode bits",
 				slog.String("dir", s.dir))
 		}

@@ -61,24 +61,25 @@ func (d *daemon) listen(ctx context.Context) (err error) {
 		return nil
 	}
 	for _, a := range d.c.Listen {
-		if err := d.bind(ctx, a, d.c.UDP, false); err != nil {
+		if err := d.bind(ctx, "listen", a, d.c.UDP); err != nil {
 			return err
 		}
 	}
 	for _, a := range d.c.PortmapListen {
-		if err := d.bind(ctx, a, true, true); err != nil {
+		if err := d.bind(ctx, "portmap-listen", a, true); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bind opens one address, and the same port for datagrams if udp.
-func (d *daemon) bind(ctx context.Context, address string, udp, portmap bool) error {
+// bind opens one address of those of key, and the same port for datagrams if udp.
+func (d *daemon) bind(ctx context.Context, key, address string, udp bool) error {
+	portmap := key == "portmap-listen"
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
-		return listenError(address, err)
+		return listenError(key, address, err)
 	}
 	d.doors = append(d.doors, door{l: l, portmap: portmap})
 	if !udp {
@@ -86,19 +87,19 @@ func (d *daemon) bind(ctx context.Context, address string, udp, portmap bool) er
 	}
 	pc, err := lc.ListenPacket(ctx, "udp", l.Addr().String())
 	if err != nil {
-		return listenError(l.Addr().String(), err)
+		return listenError(key, l.Addr().String(), err)
 	}
 	d.doors = append(d.doors, door{pc: pc, portmap: portmap})
 	return nil
 }
 
-// listenError says what can be done about an address that cannot be had.
-func listenError(address string, err error) error {
+// listenError says what can be done about an address of key that cannot be had.
+func listenError(key, address string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("listen: %w: %s; end it, or name another port with --listen", err, holder(address))
+		return fmt.Errorf("listen: %w: %s; end it, or name another port with --%s", err, holder(address), key)
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("listen: %w: ports below 1024 take root or CAP_NET_BIND_SERVICE; name a higher one with --listen, or let the service manager open it", err)
+		return fmt.Errorf("listen: %w: ports below 1024 take root or CAP_NET_BIND_SERVICE; name a higher one with --%s, or let the service manager open it", err, key)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return fmt.Errorf("listen: %w: this host has no such address", err)
 	}

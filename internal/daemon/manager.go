@@ -102,10 +102,12 @@ const portmapPort = "111"
 
 // inherit takes over one descriptor.
 func inherit(fd uintptr) (x door, err error) {
-	f := os.NewFile(fd, "inherited")
-	if f == nil {
-		return door{}, os.ErrInvalid
+	// What is no socket may be a descriptor of the runtime's own, where fewer were
+	// handed over than was said: it must not be closed.
+	if !isSocket(fd) {
+		return door{}, fmt.Errorf("descriptor %d is no socket: %w", fd, os.ErrInvalid)
 	}
+	f := os.NewFile(fd, "inherited")
 	// What is made of f has a descriptor of its own, not handed on to children.
 	defer func() { err = errors.Join(err, f.Close()) }()
 	x.l, err = net.FileListener(f)
@@ -116,6 +118,9 @@ func inherit(fd uintptr) (x door, err error) {
 		}
 	}
 	_, port, err := net.SplitHostPort(x.addr().String())
+	if err != nil {
+		return door{}, errors.Join(err, x.close())
+	}
 	x.portmap = port == portmapPort
-	return x, err
+	return x, nil
 }

@@ -165,7 +165,12 @@ func TestInherit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := inherit(dup(t, f)); err == nil {
+	defer func() {
+		if err := f.Close(); err != nil {
+			t.Errorf("what is no socket is closed: %v", err)
+		}
+	}()
+	if _, err := inherit(f.Fd()); err == nil {
 		t.Error("a file is taken for a socket")
 	}
 }

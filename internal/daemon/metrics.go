@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -42,8 +44,8 @@ func (d *daemon) scrape() *scrape {
 		server: d.srv.Stats(), replies: d.replies.Stats(), gate: d.gate.Snapshot(),
 		dirs: make(map[string]localfs.Snapshot), slow: d.slow.count.Load(), left: int(d.sites.left.Load()),
 	}
-	for site, fs := range d.sites.now() {
-		s.dirs[site.dir] = fs.Snapshot()
+	for site, x := range d.sites.now() {
+		s.dirs[site.dir] = x.fs.Snapshot()
 	}
 	return s
 }
@@ -91,7 +93,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 type writer struct{ out chan<- prometheus.Metric }
 
 func (w writer) send(name, help string, kind prometheus.ValueType, v float64, labels []string, values ...string) {
-	w.out <- prometheus.MustNewConstMetric(prometheus.NewDesc("nfsbox_"+name, help, labels, nil), kind, v, values...)
+	w.out <- prometheus.MustNewConstMetric(prometheus.NewDesc("nfsbox_"+name, help, labels, nil), kind, v, printable(values)...)
 }
 
 func (w writer) gauge(name, help string, v float64) {
@@ -104,6 +106,17 @@ func (w writer) count(name, help string, v uint64) {
 
 func (w writer) histogram(name, help string, h histogram, labels []string, values ...string) {
 	w.out <- prometheus.MustNewConstHistogram(prometheus.NewDesc("nfsbox_"+name, help, labels, nil), h.n, h.sum, h.buckets, values...)
+}
+
+// printable are values as labels can have them: names of directories are bytes,
+// and one that is no text must not end the process.
+func printable(values []string) []string {
+	for i, v := range values {
+		if !utf8.ValidString(v) {
+			values[i] = strconv.Quote(v)
+		}
+	}
+	return values
 }
 
 // histogram is one in Prometheus' form: how many are up to each bound, and the

@@ -114,6 +114,12 @@ func dropAndStartAnew(n uint, head *unix.CapUserHeader, caps *capabilities) erro
 	return fmt.Errorf("exec: %w", syscall.Exec("/proc/self/exe", os.Args, os.Environ()))
 }
 
+// isSocket reports whether a descriptor is open, and a socket.
+func isSocket(fd uintptr) bool {
+	_, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TYPE)
+	return err == nil
+}
+
 // monotonic is the time of a reload as sd_notify(3) wants it.
 func monotonic() string {
 	var now unix.Timespec

@@ -84,7 +84,7 @@ func TestListenErrors(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no such address") {
 		t.Errorf("no address of ours: %v", err)
 	}
-	if err := listenError(":111", &net.OpError{Err: os.NewSyscallError("bind", syscall.EACCES)}); !strings.Contains(err.Error(), "CAP_NET_BIND_SERVICE") {
+	if err := listenError("portmap-listen", ":111", &net.OpError{Err: os.NewSyscallError("bind", syscall.EACCES)}); !strings.Contains(err.Error(), "CAP_NET_BIND_SERVICE") {
 		t.Errorf("below 1024: %v", err)
 	}
 }

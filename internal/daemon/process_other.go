@@ -5,6 +5,9 @@ package daemon
 // prepareProcess has nothing to prepare elsewhere than on Linux.
 func (d *daemon) prepareProcess() {}
 
+// isSocket cannot tell: net will.
+func isSocket(uintptr) bool { return true }
+
 // monotonic is for service managers of Linux.
 func monotonic() string { return "" }
 

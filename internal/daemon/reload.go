@@ -34,6 +34,7 @@ func (d *daemon) replace() error {
 		return err
 	}
 	later := d.c.keep(c)
+	c.squash(d.onLoopback())
 	if err := d.replaceExports(c); err != nil {
 		return err
 	}
@@ -84,14 +85,14 @@ func (d *daemon) replaceExports(c *Config) error {
 		err = d.table.Replace(exports...)
 	}
 	if err != nil {
-		for _, fs := range fresh {
-			err = errors.Join(err, fs.Close())
+		for _, x := range fresh {
+			err = errors.Join(err, x.close())
 		}
 		return err
 	}
 	d.sites.open.Store(&open)
-	for s, fs := range gone {
-		d.retire(s, fs)
+	for s, x := range gone {
+		d.retire(s, x)
 	}
 	return nil
 }
@@ -99,9 +100,9 @@ func (d *daemon) replaceExports(c *Config) error {
 // without are the directories of a that are not in b.
 func (a directories) without(b directories) directories {
 	out := make(directories)
-	for s, fs := range a {
+	for s, x := range a {
 		if b[s] == nil {
-			out[s] = fs
+			out[s] = x
 		}
 	}
 	return out

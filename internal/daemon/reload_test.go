@@ -109,3 +109,17 @@ func changed(c Config, change func(*Config)) *Config {
 	change(&c)
 	return &c
 }
+
+// TestReloadSquash reloads a configuration whose addresses are all of loopback,
+// while the server goes on to listen where others can reach it.
+func TestReloadSquash(t *testing.T) {
+	c := config(t.TempDir(), t.TempDir())
+	c.Listen = []string{"0.0.0.0:0"}
+	r := runReloader(t, c)
+	next := config(c.Exports[0].Dir, c.StateDir)
+	next.fill()
+	r.reload(&next, nil)
+	if log := r.log.String(); strings.Count(log, "squash=root") != 2 || strings.Contains(log, "squash=none") {
+		t.Errorf("root of everybody is believed:\n%s", log)
+	}
+}

@@ -22,8 +22,10 @@ import (
 //
 // The key ties the file to its state directory: replies of another server would
 // be answers to questions that were never asked. It is written at a clean end
-// alone, and removed before the next server answers its first call, so that no
-// server ever finds what is older than the end of the one before it.
+// alone, and removed when all is ready for the first call of the next server:
+// one that fails to begin leaves it alone, and no server ever finds what is older
+// than the end of the one before it. The server's folder is held meanwhile (see
+// hold), so that nobody reads while another has yet to write.
 const (
 	repliesName  = "replies"
 	repliesMagic = "nfsboxR\x01"
@@ -32,11 +34,10 @@ const (
 
 func (d *daemon) repliesPath() string { return filepath.Join(d.own, repliesName) }
 
-// loadReplies takes over what the last server has left. What is damaged is
-// removed as well, and the log says so: it is a loss of memory, not of data.
+// loadReplies takes over what the last server has left. Of what is damaged the log
+// tells: it is a loss of memory, not of data.
 func (d *daemon) loadReplies() {
-	path := d.repliesPath()
-	err := d.readReplies(path)
+	err := d.readReplies(d.repliesPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -45,9 +46,19 @@ func (d *daemon) loadReplies() {
 	} else {
 		d.log.Warn("replies of before the restart are lost: a change whose reply was lost may be made twice, if its client asks again", slog.Any("error", err))
 	}
-	if err := errors.Join(os.Remove(path), syncDir(d.own)); err != nil {
-		d.log.Error("replies of before the restart stay on the disk; remove them before the next start", slog.Any("error", err))
+}
+
+// dropReplies removes what loadReplies has read. If that fails, nobody may be
+// served: after a crash these would be answers to what was never asked.
+func (d *daemon) dropReplies() error {
+	err := os.Remove(d.repliesPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
+	if err = errors.Join(err, syncDir(d.own)); err != nil {
+		return fmt.Errorf("replies of before the restart stay on the disk: %w", err)
+	}
+	return nil
 }
 
 func (d *daemon) readReplies(path string) (err error) {
@@ -90,7 +101,12 @@ func (d *daemon) saveReplies() (err error) {
 			err = fmt.Errorf("remembered replies are not kept: %w", err)
 		}
 	}()
-	f, err := os.CreateTemp(d.own, repliesName+".tmp*") // mode 0600
+	// One that a crash has left is in the way of nobody but us.
+	fresh := d.repliesPath() + ".new"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

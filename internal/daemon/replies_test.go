@@ -57,6 +57,9 @@ func TestRepliesDamaged(t *testing.T) {
 	d.w.Log = log
 	d.log = d.newLog()
 	d.loadReplies()
+	if err := d.dropReplies(); err != nil {
+		t.Error(err)
+	}
 	if !strings.Contains(log.String(), "are lost") {
 		t.Errorf("nothing is said of the loss:\n%s", log)
 	}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -63,6 +64,7 @@ func ask(t *testing.T, u string, record []byte) []byte {
 // TestRepliesOutliveRestart asks for the same change again after a restart: the
 // answer is the one that was given, and what has come in between stays.
 func TestRepliesOutliveRestart(t *testing.T) {
+	t.Parallel()
 	tree, state, random := t.TempDir(), t.TempDir(), counter()
 	path := filepath.Join(tree, "file")
 	write := func() {
@@ -101,4 +103,74 @@ func TestRepliesOutliveRestart(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestHandover begins a server while the one before it still runs, and one that
+// cannot listen in between: neither loses what the first has yet to leave.
+func TestHandover(t *testing.T) {
+	t.Parallel()
+	tree, state, random := t.TempDir(), t.TempDir(), counter()
+	for _, err := range []error{os.Chmod(tree, 0o777), os.WriteFile(filepath.Join(tree, "file"), nil, 0o666)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	u, _, stop := runIn(t, config(tree, state), World{Rand: random})
+	c := client(t, u)
+	record := removeRecord(mount(t, c, "/"), "file")
+	first := ask(t, u, record)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := taken.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	bad := config(tree, state)
+	bad.Metrics = taken.Addr().String()
+	log, ended := &signalLog{said: make(chan string, 1), want: "waiting for its end"}, make(chan error, 1)
+	go func() {
+		ended <- Serve(t.Context(), bad, World{Rand: random, Log: log}, func(Running) error { return errors.New("it serves") })
+	}()
+	<-log.said
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "metrics: ") || !strings.Contains(err.Error(), "--metrics") {
+		t.Fatalf("the second one ended with %v", err)
+	}
+	u, _, stop = runIn(t, config(tree, state), World{Rand: random})
+	if got := ask(t, u, record); !bytes.Equal(got, first) {
+		t.Errorf("the answer is %x, and was %x", got, first)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStateHeld does not begin while another server has the state.
+func TestStateHeld(t *testing.T) {
+	tree, state := t.TempDir(), t.TempDir()
+	_, _, _ = run(t, config(tree, state))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := Serve(ctx, config(tree, state), World{Rand: counter()}, func(Running) error { return errors.New("it serves") })
+	if err == nil || !strings.Contains(err.Error(), "another server runs with") {
+		t.Error(err)
+	}
+}
+
+// signalLog tells when it has been told what it waits for.
+type signalLog struct {
+	said chan string
+	want string
+}
+
+func (l *signalLog) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), l.want) {
+		l.said <- l.want
+	}
+	return len(p), nil
 }

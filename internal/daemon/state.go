@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/nfsbox/nfsbox/export"
 )
@@ -50,6 +52,38 @@ func (d *daemon) state() (string, export.Key, error) {
 	}
 	key, err := loadKey(filepath.Join(own, keyName), d.w.Rand)
 	return own, key, err
+}
+
+// lockName is the file whose lock says that a server runs with the folder.
+const lockName = "lock"
+
+// holdState makes the server's folder its own for as long as it runs. One that is
+// at its end already is waited for: it has yet to leave what it remembers.
+func (d *daemon) holdState(ctx context.Context) (err error) {
+	if d.held, err = os.OpenFile(filepath.Join(d.own, lockName), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	limit, stop := context.WithTimeout(ctx, time.Duration(d.c.DrainTimeout)+handoverTime)
+	defer stop()
+	tick := time.NewTicker(handoverTick)
+	defer tick.Stop()
+	for told := false; ; told = true {
+		free, err := hold(d.held)
+		if err != nil {
+			return fmt.Errorf("state directory: lock %s: %w", d.own, err)
+		}
+		if free {
+			return nil
+		}
+		if !told {
+			d.log.Warn("another server has this state; waiting for its end", slog.String("state", d.own))
+		}
+		select {
+		case <-tick.C:
+		case <-limit.Done():
+			return fmt.Errorf("state directory: another server runs with %s: end it, or name another one with --state-dir", d.own)
+		}
+	}
 }
 
 // stateBase is the state directory, which several servers may share.

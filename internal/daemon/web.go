@@ -62,11 +62,12 @@ func (d *daemon) openHTTP(ctx context.Context, what, address string, h http.Hand
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, listenError(address, err))
+		return fmt.Errorf("%s: %w", what, listenError(what, address, err))
 	}
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: httpTime, ReadTimeout: httpTime, MaxHeaderBytes: maxHead,
-		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelWarn),
+		ConnState: atMost(maxHTTP),
+		ErrorLog:  slog.NewLogLogger(d.log.Handler(), slog.LevelWarn),
 	}
 	d.web.servers = append(d.web.servers, s)
 	d.web.ended.Go(func() {
@@ -78,13 +79,29 @@ func (d *daemon) openHTTP(ctx context.Context, what, address string, h http.Hand
 	return nil
 }
 
-// close ends the servers, within httpTime.
+// atMost closes connections beyond n.
+func atMost(n int64) func(net.Conn, http.ConnState) {
+	var open atomic.Int64
+	return func(c net.Conn, s http.ConnState) {
+		switch s {
+		case http.StateNew:
+			if open.Add(1) > n {
+				_ = c.Close() // the server finds it closed, and says StateClosed
+			}
+		case http.StateClosed, http.StateHijacked:
+			open.Add(-1)
+		}
+	}
+}
+
+// close ends the servers. What takes longer than httpEnd, such as a profile, is
+// cut off.
 func (w *web) close() (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), httpTime)
+	ctx, cancel := context.WithTimeout(context.Background(), httpEnd)
 	defer cancel()
 	for _, s := range w.servers {
-		if e := s.Shutdown(ctx); e != nil {
-			err = errors.Join(err, e, s.Close())
+		if s.Shutdown(ctx) != nil {
+			err = errors.Join(err, s.Close())
 		}
 	}
 	w.ended.Wait()

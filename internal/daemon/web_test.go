@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -41,10 +42,15 @@ func get(t *testing.T, url string) (int, string) {
 // TestMetrics asks a server at work how it does.
 func TestMetrics(t *testing.T) {
 	tree := t.TempDir()
+	bytes := filepath.Join(t.TempDir(), "no text \xff")
+	if err := os.Mkdir(bytes, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(tree, "file"), []byte("still here"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	c := config(tree, t.TempDir())
+	c.Exports = append(c.Exports, Export{Path: "/bytes", Dir: bytes})
 	c.Metrics, c.Pprof = "127.0.0.1:0", "localhost:0"
 	u, log, _ := run(t, c)
 	cl := client(t, u)
@@ -66,7 +72,7 @@ func TestMetrics(t *testing.T) {
 		`nfsbox_connections 1`, `nfsbox_clients 1`, `nfsbox_request_bytes_limit 1.34217728e+08`,
 		`nfsbox_gate_waiting{export="/",lane="read"} 0`, `nfsbox_gate_wait_seconds_count{lane="sync"}`,
 		`nfsbox_descriptors{dir="` + tree + `"}`, `nfsbox_replies_evicted_young_total 0`, `nfsbox_locks 0`,
-		`nfsbox_process_threads`, `go_goroutines`, `process_open_fds`, `nfsbox_slow_calls_total 0`,
+		`no text \\xff`, `nfsbox_process_threads`, `go_goroutines`, `process_open_fds`, `nfsbox_slow_calls_total 0`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s", want)
@@ -100,5 +106,37 @@ func TestSecondsOf(t *testing.T) {
 	}
 	if got.n != 6 || len(got.buckets) != lastBound-firstBound+1 || got.sum < 3600 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestManyScrapers keeps connections that ask nothing from taking descriptors
+// without end.
+func TestManyScrapers(t *testing.T) {
+	c := config(t.TempDir(), t.TempDir())
+	c.Metrics = "127.0.0.1:0"
+	_, log, _ := run(t, c)
+	url := regexp.MustCompile(`msg=metrics url=http://(\S+)`).FindStringSubmatch(log.String())
+	if url == nil {
+		t.Fatal(log)
+	}
+	for i := range maxHTTP + 1 {
+		conn, err := net.Dial("tcp", url[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := conn.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		if i < maxHTTP {
+			continue
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
+			t.Errorf("one more than %d is let in: %v", maxHTTP, err)
+		}
 	}
 }

@@ -162,15 +162,17 @@ func (g *Gate) Close() error {
 }
 
 // Export returns the lanes of the export called name: the same ones each time,
-// so that a reload of the configuration keeps what is counted and under way.
+// until all who have asked have closed them, so that a reload of the configuration
+// keeps what is counted and under way.
 func (g *Gate) Export(name string) *Lanes {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if l := g.exports[name]; l != nil {
-		return l
+	l := g.exports[name]
+	if l == nil {
+		l = &Lanes{g: g, name: name}
+		g.exports[name] = l
+		g.settleIn(l)
 	}
-	l := &Lanes{g: g, name: name}
-	g.exports[name] = l
-	g.settleIn(l)
+	l.users++
 	return l
 }

@@ -210,6 +210,27 @@ func TestLanesByTurns(t *testing.T) {
 	})
 }
 
+// TestExportsComeAndGo has exports of ever other names, as reloads may: what is
+// gone leaves nothing behind, and what was kept for it is kept for others.
+func TestExportsComeAndGo(t *testing.T) {
+	g := gate(t, Options{Threads: 16})
+	stays := g.Export("stays")
+	for i := range 1000 {
+		l := g.Export(fmt.Sprint(i))
+		if l.cell == stays.cell || g.Export(fmt.Sprint(i)) != l {
+			t.Fatal("an export has its places with another, or twice")
+		}
+		l.Close()
+		if n := len(g.Snapshot().Exports); n != 2 {
+			t.Fatalf("%d exports while one of two still uses the second", n)
+		}
+		l.Close()
+	}
+	if n, cells := len(g.Snapshot().Exports), len(g.cells); n != 1 || cells != 2 {
+		t.Errorf("%d exports, and places kept for %d", n, cells)
+	}
+}
+
 // TestShares holds what is kept, for any number of threads and exports, against
 // what there is: something for each class, and never more than half, or one each.
 func TestShares(t *testing.T) {
@@ -219,11 +240,11 @@ func TestShares(t *testing.T) {
 			g.Export(fmt.Sprint(exports))
 			kept := 0
 			for _, c := range g.cells {
-				for i := range c {
-					if c[i].kept < 1 {
+				for i := range c.units {
+					if c.units[i].kept < 1 {
 						t.Fatalf("%d threads, %d exports: nothing kept for %v", threads, exports+1, Class(i))
 					}
-					kept += int(c[i].kept)
+					kept += int(c.units[i].kept)
 				}
 			}
 			if kept > max(MinThreads, threads/keptShare) || g.fast.Load() != int64(threads-kept) {

@@ -12,6 +12,8 @@ type Lanes struct {
 	name  string
 	mute  atomic.Int32 // reads not to be tried without blocking
 	lanes [Classes]lane
+	users int   // who have asked Export for them, and not called Close; guarded by Gate.mu, as is cell
+	cell  *cell // of the lanes' units
 }
 
 // lane is one class of work of one export.
@@ -49,6 +51,22 @@ func (l *Lanes) Leave(c Class) {
 		return
 	}
 	l.g.leave(&l.lanes[c])
+}
+
+// Close says that one who has asked Export for the lanes needs them no more, and
+// has nothing under way there. When all have, the gate forgets the name and what
+// was counted, and what was kept for it is for the next export. It is called once
+// for each Export.
+func (l *Lanes) Close() {
+	if l == nil {
+		return
+	}
+	l.g.mu.Lock()
+	defer l.g.mu.Unlock()
+	if l.users--; l.users == 0 {
+		delete(l.g.exports, l.name)
+		l.cell.exports--
+	}
 }
 
 func (n *lane) enter() {

@@ -16,7 +16,10 @@ import (
 // the gate before it counts in its unit, and who leaves the other way round, so
 // that a unit never seems to lack less than it does; and who might have been
 // refused for that is found by the look at the queue that follows.
-type cell [Classes]unit
+type cell struct {
+	units   [Classes]unit
+	exports int // whose lanes they are; guarded by Gate.mu
+}
 
 type unit struct {
 	kept   int64 // guarded by Gate.mu
@@ -26,16 +29,25 @@ type unit struct {
 // lacks is what the unit has not used of what is kept for it.
 func (u *unit) lacks() int64 { return max(0, u.kept-u.inside.Load()) }
 
-// settleIn gives l's lanes their units. Called with mu held.
+// settleIn gives l's lanes the units of the cell with the fewest exports. Called
+// with mu held.
 func (g *Gate) settleIn(l *Lanes) {
 	most := min(maxCells, max(1, g.o.Threads/keptShare/int(Classes)))
-	if len(g.cells) < most {
-		g.cells = append(g.cells, new(cell))
+	var least *cell
+	for _, c := range g.cells {
+		if least == nil || c.exports < least.exports {
+			least = c
+		}
+	}
+	if least == nil || least.exports > 0 && len(g.cells) < most {
+		least = new(cell)
+		g.cells = append(g.cells, least)
 		g.keep()
 	}
-	c := g.cells[(len(g.exports)-1)%len(g.cells)]
+	least.exports++
+	l.cell = least
 	for i := range l.lanes {
-		l.lanes[i].unit = &c[i]
+		l.lanes[i].unit = &least.units[i]
 	}
 }
 
@@ -52,8 +64,8 @@ func (g *Gate) keep() {
 	units := len(g.cells) * int(Classes)
 	each := max(1, g.o.Threads/keptShare/max(1, units))
 	for _, c := range g.cells {
-		for i := range c {
-			c[i].kept = int64(each)
+		for i := range c.units {
+			c.units[i].kept = int64(each)
 		}
 	}
 	g.fast.Store(int64(g.o.Threads - units*each))
@@ -90,9 +102,9 @@ func (g *Gate) takeFor(u *unit) bool {
 // lacking is what all units but u lack.
 func (g *Gate) lacking(u *unit) (n int64) {
 	for _, c := range g.cells {
-		for i := range c {
-			if &c[i] != u {
-				n += c[i].lacks()
+		for i := range c.units {
+			if &c.units[i] != u {
+				n += c.units[i].lacks()
 			}
 		}
 	}

@@ -205,13 +205,22 @@ func (r *ring) reap() {
 		if _, err := r.event.Read(count[:]); err != nil {
 			return
 		}
-		head := atomic.LoadUint32(r.cqHead)
-		for ; head != atomic.LoadUint32(r.cqTail); head++ {
-			e := r.cqes[head&r.cqMask]
-			r.sent.Load()
-			r.calls[e.user].result(e.res)
-		}
+		r.results()
+	}
+}
+
+// results takes in those that are there. Each entry goes back to the kernel
+// before its caller goes on, so that no more are taken than there are calls. Were
+// they given back at the end, callers who come again meanwhile could fill the
+// ring; the kernel would then keep results back until it is asked for them.
+func (r *ring) results() {
+	head := atomic.LoadUint32(r.cqHead)
+	for head != atomic.LoadUint32(r.cqTail) {
+		e := r.cqes[head&r.cqMask]
+		head++
 		atomic.StoreUint32(r.cqHead, head)
+		r.sent.Load()
+		r.calls[e.user].result(e.res)
 	}
 }
 
