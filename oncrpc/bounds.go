@@ -167,6 +167,12 @@ const (
 	// way, up to the reply's leaving. At the bound that connection is not read.
 	DefaultMaxCallsPerConn = 128
 
+	// DefaultMaxCalls is how many calls of all connections together may be
+	// under way. At the bound a connection is read when none of its own is: each
+	// has its turn, and the goroutines and small requests of those that wait for
+	// a slow disk are no more than these and one of each connection.
+	DefaultMaxCalls = 16384
+
 	// DefaultMaxRequestBytes is how much memory requests may take, all
 	// connections together and requests up to smallRecord left out. At the
 	// bound connections with large requests are not read; those of a client
@@ -248,12 +254,19 @@ const (
 	// used again for it. slabSize is how many are allocated at once, maxSpare how
 	// many of a client's are kept to be used again, and evictAtOnce how many one
 	// new reply may drive out: a client that comes back after its replies have
-	// aged does not wait for all of them to go.
+	// aged does not wait for all of them to go. Replies up to shortReply are cut
+	// from chunks of replyChunk bytes; longer ones are allocated one by one, and
+	// not used again. A client's map is made anew when it holds less than
+	// 1/mapShrink of what it did, and counts for minShrunk at least.
 	replyOverhead = 192
 	replySlack    = 64
 	slabSize      = 32
 	maxSpare      = 2 * slabSize
 	evictAtOnce   = 4
+	mapShrink     = 2
+	minShrunk     = 32
+	shortReply    = 256
+	replyChunk    = 2 << 10
 )
 
 // Bounds of RPC over datagrams.
@@ -266,6 +279,8 @@ const (
 
 	// maxDatagramCalls is how many calls of one packet connection may be under
 	// way. At the bound it is not read, and the system drops what it has no
-	// room for; clients of datagrams ask again.
+	// room for; clients of datagrams ask again. It bounds their memory, too:
+	// datagrams take none of MaxRequestBytes, for which one client's could make
+	// those of all others wait.
 	maxDatagramCalls = 64
 )

@@ -25,7 +25,7 @@ type budget struct {
 // debtor is one client at a budget; guarded by budget.mu.
 type debtor struct {
 	name  string
-	users int // connections, and datagrams
+	users int // connections
 	held  int64
 	queue []*allowance // who wait
 }
@@ -136,12 +136,12 @@ func (b *budget) serve() {
 	for i := 0; i < len(b.turn); {
 		d := b.turn[i]
 		a := d.queue[0]
-		if a.want > b.free {
-			return
-		}
-		if !b.fits(d, a.want) {
+		if d.held+a.want > b.limit/clientShare {
 			i++
 			continue
+		}
+		if a.want > b.free {
+			return
 		}
 		b.give(a)
 		close(a.ready)

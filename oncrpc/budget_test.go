@@ -166,3 +166,40 @@ func TestBudgetTurns(t *testing.T) {
 		b.idle(t)
 	})
 }
+
+// TestBudgetBehindShare: one who has his share and wants more than is free does
+// not keep others from what is.
+func TestBudgetBehindShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100, 32)
+		var wg sync.WaitGroup
+		given := make(map[string]*allowance)
+		take := func(who string, n int64) {
+			d, a := b.join(who), &allowance{}
+			given[who+fmt.Sprint(n)] = a
+			wg.Go(func() {
+				if !b.take(d, a, n, nil) {
+					t.Errorf("%s was given nothing", who)
+				}
+			})
+			synctest.Wait()
+		}
+		take("greedy", 30)
+		take("greedy", 25) // waits: it is more than half
+		take("other", 32)
+		take("third", 20)
+		take("small", 8) // 18 are free
+		if a := given["small8"]; a.held != 8 {
+			t.Error("the small one waits for what is not the greedy one's to have")
+		}
+		for _, who := range []string{"greedy30", "other32", "third20", "small8"} {
+			b.put(given[who])
+		}
+		wg.Wait()
+		for _, a := range given {
+			b.put(a)
+			b.leave(a.by)
+		}
+		b.idle(t)
+	})
+}

@@ -87,14 +87,14 @@
 // Each connection has a goroutine that reads, and workers that run its handlers:
 // one as long as no handler blocks, and always another on its way while there is
 // something left to do (see server_work.go). What was read at once is thus
-// answered at once, in one write, and a handler that blocks holds up nobody.
-// Back pressure is not reading: a connection with too many calls under way, or
-// whose request finds no room in the server's budget of bytes, is left alone
-// until there is room. A request takes what it may need all at once, clients
-// take turns, and none has more than its share. A buffer grows with what has
-// arrived, not with what was announced. A client that sends a request too slowly,
-// or does not take its replies, loses its connection, and nobody else loses
-// anything.
+// answered at once, in one write, and a handler that blocks holds up nobody. Back
+// pressure is not reading: a connection with too many calls under way, or whose
+// request finds no room in the server's budget of bytes, is left alone until
+// there is room; with too many in all, each connection has one at a time. A
+// request takes what it may need all at once, clients take turns, and none has
+// more than its share. A buffer grows with what has arrived, not with what was
+// announced. A client that sends a request too slowly, or does not take its
+// replies, loses its connection, and nobody else loses anything.
 //
 // Datagrams ([Server.ServePacket]) are served by the same handlers, a call each.
 //
@@ -103,10 +103,10 @@
 // A [ReplyCache] remembers the replies of the procedures that [Service].Once
 // names. Such a call, once begun, is finished even if its connection is lost; a
 // retransmission joins it, or gets the reply that was remembered, on the newest
-// connection that has asked. A call whose connection is lost before it has begun
-// is not executed at all. This is at most once in the life of the cache, which
-// [ReplyCache.Save] prolongs over a planned restart; after a crash a
-// retransmission is a new call.
+// connection that has asked and is still there. A call whose connection is lost
+// before it has begun is not executed at all. This is at most once in the life of
+// the cache, which [ReplyCache.Save] prolongs over a planned restart; after a
+// crash a retransmission is a new call.
 //
 // # Locks
 //
@@ -115,10 +115,10 @@
 // writing, dialing, encoding or logging. What only the reader or the writer of a
 // connection touches needs no lock: there is one of each at a time, and the duty
 // passes from one to the next under Client.mu. At the server, the order is
-// Server.mu before serverConn.mu; budget.mu stands alone. In the reply cache it
-// is ReplyCache.mu before replyClient.mu; neither is held while a reply is put in
-// a queue. No lock is held while a handler, an option's function or a Releaser
-// runs.
+// Server.mu before serverConn.mu, with those of the reply cache between;
+// budget.mu stands alone. In the reply cache it is ReplyCache.mu before
+// replyClient.mu; neither is held while a reply is put in a queue. No lock is
+// held while a handler, an option's function or a Releaser runs.
 //
 // # Neighbours
 //

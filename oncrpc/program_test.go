@@ -361,7 +361,7 @@ func startServer(t testing.TB, s *service, o ServerOptions) (*Server, string) {
 		if err := <-done; !errors.Is(err, ErrServerClosed) {
 			t.Errorf("Serve returned %v", err)
 		}
-		if st := srv.Stats(); st.Buffers != 0 || st.RequestBytes != 0 || st.Conns != 0 {
+		if st := srv.Stats(); st.Buffers != 0 || st.RequestBytes != 0 || st.Conns != 0 || srv.underWay.Load() != 0 {
 			t.Errorf("server left things behind: %+v", st)
 		}
 	})

@@ -204,7 +204,7 @@ func startPipeServer(t testing.TB, s *service, o ServerOptions) (srv *Server, l 
 		if err := <-done; !errors.Is(err, ErrServerClosed) {
 			t.Errorf("Serve returned %v", err)
 		}
-		if st := srv.Stats(); st.Buffers != 0 || st.RequestBytes != 0 || st.Conns != 0 {
+		if st := srv.Stats(); st.Buffers != 0 || st.RequestBytes != 0 || st.Conns != 0 || srv.underWay.Load() != 0 {
 			t.Errorf("server left things behind: %+v", st)
 		}
 		if n := s.pool.Outstanding(); n != 0 {

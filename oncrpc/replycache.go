@@ -178,5 +178,8 @@ func (r *ReplyCache) trim() {
 			return
 		}
 		most.evict(min(r.bytes.Load()-target, most.size.Load()/2), now)
+		if most.users == 0 && most.size.Load() == 0 {
+			delete(r.clients, most.name)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package oncrpc
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,8 +16,8 @@ type callKey struct {
 	hash                     uint64 // of arguments and credential
 }
 
-// asker is who gets the reply of a call under way: of those who have asked, the
-// one with the highest serial, which is the newest connection.
+// asker is who gets the reply of a call under way: of those who have asked and
+// are not gone, the one with the highest serial, which is the newest connection.
 type asker struct {
 	to     route
 	serial uint64
@@ -44,10 +45,13 @@ type replyClient struct {
 
 	mu            sync.Mutex // after ReplyCache.mu, before serverConn.mu
 	calls         map[callKey]*remembered
-	replies       int         // how many of them have been answered
-	oldest, newer *remembered // the replies in the order in which they were given
-	free          *remembered // to be used again
-	spare         int         // how many are free
+	most          int                      // how many there were since calls was made: a map does not shrink
+	joins         map[*remembered]struct{} // of them, those that are joined; nil: none ever was
+	replies       int                      // how many of them have been answered
+	oldest, newer *remembered              // the replies in the order in which they were given
+	free          *remembered              // to be used again
+	spare         int                      // how many are free
+	chunk         []byte                   // of which the next short replies are cut
 }
 
 func newReplyClient(r *ReplyCache, name string) *replyClient {
@@ -76,13 +80,14 @@ func (m *replyClient) claim(k callKey, a asker, pool *bufpool.Pool) (verdict, *r
 		e = m.take()
 		e.key, e.asker = k, a
 		m.calls[k] = e
+		m.most = max(m.most, len(m.calls))
 		return execute, e, nil, nil
 	case e.asker.to == nil:
 		b := pool.Get(markBytes + len(e.reply))
 		b.B = append(beginRecord(b.B[:0]), e.reply...)
 		_ = endRecord(b.B, 0, 0) // fails above 2 GiB
 		return replay, nil, b, nil
-	case a.serial < e.asker.serial:
+	case a.serial < e.asker.serial && !e.asker.to.gone():
 		return outrun, nil, nil, nil
 	}
 	var before route
@@ -90,7 +95,29 @@ func (m *replyClient) claim(k callKey, a asker, pool *bufpool.Pool) (verdict, *r
 		before = e.asker.to
 	}
 	e.asker, e.joined = a, true
+	if m.joins == nil {
+		m.joins = make(map[*remembered]struct{})
+	}
+	m.joins[e] = struct{}{}
 	return joined, nil, nil, before
+}
+
+// leave ends the calls that to has joined: it is gone, and must not wait for
+// what others execute.
+func (m *replyClient) leave(to route) {
+	n := 0
+	m.mu.Lock()
+	for e := range m.joins {
+		if e.asker.to == to {
+			e.joined = false
+			delete(m.joins, e)
+			n++
+		}
+	}
+	m.mu.Unlock()
+	for range n {
+		to.enqueue(answered{})
+	}
 }
 
 // settle ends a call that was claimed. What was answered, in these parts, is
@@ -103,6 +130,7 @@ func (m *replyClient) settle(e *remembered, parts ...[]byte) route {
 	var to route
 	if e.joined {
 		to = e.asker.to
+		delete(m.joins, e)
 	}
 	e.asker, e.joined = asker{}, false
 	if len(parts) == 0 {
@@ -115,7 +143,7 @@ func (m *replyClient) settle(e *remembered, parts ...[]byte) route {
 		n += len(p)
 	}
 	if cap(e.reply) < n || cap(e.reply) > 2*n+replySlack {
-		e.reply = make([]byte, 0, n)
+		e.reply = m.room(n)
 	}
 	e.reply = e.reply[:0]
 	for _, p := range parts {
@@ -130,6 +158,20 @@ func (m *replyClient) settle(e *remembered, parts ...[]byte) route {
 		m.pop(now)
 	}
 	return to
+}
+
+// room is memory for a reply of n bytes. Short ones lie side by side: what is
+// answered together is mostly forgotten together. m.mu is held.
+func (m *replyClient) room(n int) []byte {
+	if n > shortReply {
+		return make([]byte, 0, n)
+	}
+	if len(m.chunk) < n {
+		m.chunk = make([]byte, replyChunk)
+	}
+	p := m.chunk[:0:n]
+	m.chunk = m.chunk[n:]
+	return p
 }
 
 // append makes e the newest reply. m.mu is held.
@@ -157,15 +199,28 @@ func (m *replyClient) pop(now int64) {
 	m.grow(-e.cost())
 	delete(m.calls, e.key)
 	m.give(e)
+	if m.most > mapShrink*max(len(m.calls), minShrunk) {
+		smaller := make(map[callKey]*remembered, len(m.calls))
+		maps.Copy(smaller, m.calls)
+		m.calls, m.most = smaller, len(smaller)
+	}
 }
 
-// evict forgets the oldest replies, to make room for n bytes; one at least.
+// evict forgets the oldest replies, to make room for n bytes; one at least. It
+// keeps nothing to be used again: there is too little memory.
 func (m *replyClient) evict(n int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for until := m.size.Load() - max(n, 1); m.replies > 0 && m.size.Load() > until; {
 		m.pop(now.UnixNano())
 	}
+	for m.free != nil {
+		// Beside it in its slab there may be one that is in use.
+		e := m.free
+		m.free = e.next
+		*e = remembered{}
+	}
+	m.spare, m.chunk = 0, nil
 }
 
 // grow counts n bytes more. m.mu is held.
@@ -193,6 +248,9 @@ func (m *replyClient) take() *remembered {
 // give takes e back, to be used again. m.mu is held.
 func (m *replyClient) give(e *remembered) {
 	*e = remembered{reply: e.reply[:0]}
+	if cap(e.reply) > shortReply {
+		e.reply = nil
+	}
 	if m.spare >= maxSpare {
 		e.reply = nil
 		return

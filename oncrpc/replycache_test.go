@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ type nowhere struct{ ctx context.Context }
 func (n *nowhere) context() context.Context { return n.ctx }
 func (n *nowhere) enqueue(a answered)       { a.drop() }
 func (n *nowhere) flush()                   {}
+func (n *nowhere) gone() bool               { return false }
 
 // cacheRig is a cache whose clock the test moves.
 type cacheRig struct {
@@ -351,6 +353,48 @@ func BenchmarkReplyCache(b *testing.B) {
 				_, e, _, _ := m.claim(k, asker{to, 1}, &pool)
 				m.settle(e, reply)
 				r.trim()
+			}
+		})
+	}
+}
+
+// heapNow is the memory in use, and not in pools.
+func heapNow() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what was in pools goes with the second
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestReplyMemory has clients that write much, one after another: what is
+// counted is what is there, and what was forgotten is given back.
+func TestReplyMemory(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("it measures memory")
+	}
+	for _, c := range []struct {
+		clients, calls, size int
+	}{{1, 40_000, 160}, {40, 12_000, 160}, {100, 100, maxRememberedReply}} {
+		t.Run(fmt.Sprintf("%d clients, %d bytes", c.clients, c.size), func(t *testing.T) {
+			const limit, perClient = 4 << 20, 10 << 10
+			before := heapNow()
+			r := NewReplyCache(ReplyCacheOptions{MaxBytes: limit})
+			to, reply := &nowhere{}, make([]byte, c.size)
+			var pool bufpool.Pool // of nothing: no reply is asked for twice
+			for i := range c.clients {
+				m := r.client(addr(fmt.Sprintf("192.0.2.%d", i), 1))
+				for j := range c.calls {
+					_, e, _, _ := m.claim(callKey{1, 2, 3, uint32(j), 4}, asker{to, 1}, &pool)
+					m.settle(e, reply)
+					r.trim()
+				}
+				r.release(m)
+			}
+			took := heapNow() - before
+			st := r.Stats()
+			if took > limit*5/4+int64(c.clients)*perClient || st.Bytes > limit {
+				t.Errorf("%d bytes are counted, and %d are in use, of at most %d", st.Bytes, took, limit)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/bufpool"
@@ -42,6 +43,7 @@ type ServerOptions struct {
 	MaxConns        int   // connections at once
 	MaxRecord       int   // bytes of a request
 	MaxCallsPerConn int   // calls of one connection under way
+	MaxCalls        int   // calls of all connections under way, beyond one of each
 	MaxRequestBytes int64 // memory of the requests of all connections; enough for two of MaxRecord at least
 	IdleTimeout     time.Duration
 	HeadTimeout     time.Duration
@@ -70,17 +72,20 @@ type ServerOptions struct {
 	// errors that became SYSTEM_ERR, failing listeners. nil discards.
 	Log *slog.Logger
 
-	nagle bool // leave TCP_NODELAY off, to prove that it is not what saves us
+	nagle  bool          // leave TCP_NODELAY off, to prove that it is not what saves us
+	linger time.Duration // lingerTime
 }
 
 func (o *ServerOptions) defaults() {
 	o.MaxConns = cmp.Or(o.MaxConns, DefaultMaxConns)
 	o.MaxRecord = cmp.Or(o.MaxRecord, DefaultMaxRecord)
 	o.MaxCallsPerConn = cmp.Or(o.MaxCallsPerConn, DefaultMaxCallsPerConn)
+	o.MaxCalls = cmp.Or(o.MaxCalls, DefaultMaxCalls)
 	o.MaxRequestBytes = cmp.Or(o.MaxRequestBytes, DefaultMaxRequestBytes)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
 	o.HeadTimeout = cmp.Or(o.HeadTimeout, DefaultHeadTimeout)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
+	o.linger = cmp.Or(o.linger, lingerTime)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -99,10 +104,11 @@ type Server struct {
 	stop     context.CancelFunc
 	wg       sync.WaitGroup // a count for each connection; added to under mu, before ending
 	stats    serverCounters
+	underWay atomic.Int64 // calls of connections, read and not yet answered
 
 	mu        sync.Mutex
 	ending    bool
-	listeners map[net.Listener]struct{}
+	listeners map[*net.Listener]struct{} // some types of listeners cannot be keys
 	conns     map[*serverConn]struct{}
 	packets   map[*packetConn]struct{}
 }
@@ -128,7 +134,7 @@ func NewServer(services []Service, o ServerOptions) (*Server, error) {
 		o:         o,
 		epoch:     time.Now(),
 		budget:    newBudget(o.MaxRequestBytes, o.MaxRecord),
-		listeners: make(map[net.Listener]struct{}),
+		listeners: make(map[*net.Listener]struct{}),
 		conns:     make(map[*serverConn]struct{}),
 		packets:   make(map[*packetConn]struct{}),
 	}
@@ -142,10 +148,10 @@ func NewServer(services []Service, o ServerOptions) (*Server, error) {
 // Serve accepts connections on l until Shutdown or Close, which close l; it then
 // returns ErrServerClosed. A listener that fails for good ends it, too.
 func (s *Server) Serve(l net.Listener) error {
-	if !s.track(l) {
+	if !s.track(&l) {
 		return errors.Join(ErrServerClosed, l.Close())
 	}
-	defer s.untrack(l)
+	defer s.untrack(&l)
 	pause := time.Duration(0)
 	for {
 		nc, err := l.Accept()
@@ -168,7 +174,7 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-func (s *Server) track(l net.Listener) bool {
+func (s *Server) track(l *net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ending {
@@ -177,7 +183,7 @@ func (s *Server) track(l net.Listener) bool {
 	return !s.ending
 }
 
-func (s *Server) untrack(l net.Listener) {
+func (s *Server) untrack(l *net.Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.listeners, l)
@@ -274,7 +280,7 @@ func (s *Server) end(how func(*serverConn)) error {
 	s.ending = true
 	var errs []error
 	for l := range s.listeners {
-		errs = append(errs, l.Close())
+		errs = append(errs, (*l).Close())
 	}
 	clear(s.listeners)
 	for sc := range s.conns {

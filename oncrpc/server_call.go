@@ -39,6 +39,9 @@ type Call struct {
 type route interface {
 	// context is that of handlers. It ends when no reply can get there any more.
 	context() context.Context
+	// gone reports whether that has ended, or is about to: the client has
+	// closed its side.
+	gone() bool
 	// enqueue takes a call's reply, or none, and with it the call is over.
 	enqueue(answered)
 	// flush sends what was enqueued, or sees to it that somebody does.

@@ -20,7 +20,7 @@ type serverConn struct {
 	ctx           context.Context // of the handlers
 	cancel        context.CancelFunc
 	stop          chan struct{} // closed when reading has to end
-	client        *replyClient  // nil: the server has no reply cache
+	client        *replyClient  // nil: the server has no reply cache; set by serve, under mu
 	serial        uint64        // rises from one connection to the next
 	debtor        *debtor       // the client at the server's budget
 
@@ -35,6 +35,7 @@ type serverConn struct {
 	nc       net.Conn
 	err      error // why the connection is over
 	draining bool
+	eof      bool      // the client has closed its side
 	calls    int       // read, and the reply not yet written
 	active   time.Time // when something was last read or answered
 	out      *batch    // replies that wait
@@ -67,8 +68,11 @@ func (sc *serverConn) serve() {
 	sc.debtor = s.budget.join(clientName(sc.remote))
 	defer s.budget.leave(sc.debtor)
 	if r := s.o.Replies; r != nil {
-		sc.client = r.client(sc.remote)
-		defer r.release(sc.client)
+		m := r.client(sc.remote)
+		defer r.release(m)
+		sc.mu.Lock()
+		sc.client = m
+		sc.mu.Unlock()
 	}
 	err := sc.open()
 	if err == nil {
@@ -112,7 +116,10 @@ func (sc *serverConn) finish(err error) {
 	case errors.Is(err, io.EOF):
 		// It may be gone altogether. Handlers that wait for something must not
 		// wait for its sake for ever.
-		defer time.AfterFunc(lingerTime, func() { sc.fail(err) }).Stop()
+		sc.mu.Lock()
+		sc.eof = true
+		sc.mu.Unlock()
+		defer time.AfterFunc(sc.s.o.linger, func() { sc.fail(err) }).Stop()
 	case !errors.Is(err, errDraining):
 		sc.fail(err)
 	}
@@ -126,7 +133,7 @@ func (sc *serverConn) finish(err error) {
 // linger says that nothing more comes, and reads until the client says so, too.
 func (sc *serverConn) linger() {
 	half, ok := sc.nc.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || sc.nc.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+	if !ok || half.CloseWrite() != nil || sc.nc.SetReadDeadline(time.Now().Add(sc.s.o.linger)) != nil {
 		return
 	}
 	if sc.over() {
@@ -154,6 +161,12 @@ func (sc *serverConn) await(n int) bool {
 
 func (sc *serverConn) context() context.Context { return sc.ctx }
 
+func (sc *serverConn) gone() bool {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return sc.err != nil || sc.eof
+}
+
 // over reports whether the connection has ended.
 func (sc *serverConn) over() bool {
 	sc.mu.Lock()
@@ -162,13 +175,22 @@ func (sc *serverConn) over() bool {
 }
 
 // fail ends the connection; only the first reason counts. Replies that wait are
-// dropped by who would have written them.
+// dropped by who would have written them; calls that other connections have
+// executed are not waited for.
 func (sc *serverConn) fail(err error) {
 	sc.mu.Lock()
-	defer sc.mu.Unlock()
-	if sc.err != nil {
-		return
+	m := sc.client
+	if sc.err == nil {
+		sc.cut(err)
 	}
+	sc.mu.Unlock()
+	if m != nil {
+		m.leave(sc)
+	}
+}
+
+// cut closes the connection. sc.mu is held.
+func (sc *serverConn) cut(err error) {
 	sc.err = err
 	sc.halt()
 	sc.cancel()
@@ -285,7 +307,7 @@ func (sc *serverConn) expired() error {
 // readCalls reads calls and starts them until the connection is over.
 func (sc *serverConn) readCalls() error {
 	for {
-		if !sc.await(sc.s.o.MaxCallsPerConn - 1) {
+		if !sc.await(sc.window()) {
 			return errConnGone
 		}
 		sc.deadline = time.Time{}
@@ -308,6 +330,14 @@ func (sc *serverConn) readCalls() error {
 	}
 }
 
+// window is how many calls may be under way when one more is read.
+func (sc *serverConn) window() int {
+	if sc.s.underWay.Load() >= int64(sc.s.o.MaxCalls) {
+		return 0
+	}
+	return sc.s.o.MaxCallsPerConn - 1
+}
+
 // admit takes what a growing request may need from the server's budget, and gives
 // it new time: for what it waits here the sender is not to blame.
 func (c *Call) admit(n int) error {
@@ -324,6 +354,7 @@ var _ admitter = (*Call)(nil)
 
 // begun counts a call as under way.
 func (sc *serverConn) begun() {
+	sc.s.underWay.Add(1)
 	sc.mu.Lock()
 	sc.calls++
 	sc.mu.Unlock()
@@ -331,6 +362,7 @@ func (sc *serverConn) begun() {
 
 // ended counts n calls as over. sc.mu is held.
 func (sc *serverConn) ended(n int) {
+	sc.s.underWay.Add(-int64(n))
 	sc.calls -= n
 	sc.fewer.Signal()
 }

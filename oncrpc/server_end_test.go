@@ -89,7 +89,8 @@ func TestShutdownGivesUp(t *testing.T) {
 
 // TestShutdownLingers has a client that never closes: two seconds are enough.
 func TestShutdownLingers(t *testing.T) {
-	srv, addr := startServer(t, newService(), ServerOptions{})
+	const linger = 200 * time.Millisecond
+	srv, addr := startServer(t, newService(), ServerOptions{linger: linger})
 	r := dialRaw(t, addr)
 	r.send(record(message(1, procNull, nil)))
 	r.mustReply(1)
@@ -97,7 +98,7 @@ func TestShutdownLingers(t *testing.T) {
 	if err := srv.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if d := time.Since(start); d < lingerTime || d > lingerTime+patience {
+	if d := time.Since(start); d < linger || d > linger+patience {
 		t.Errorf("Shutdown took %v", d)
 	}
 }
@@ -106,7 +107,7 @@ func TestShutdownLingers(t *testing.T) {
 // that come soon, and the handlers that take longer are told to stop.
 func TestServerClientCloses(t *testing.T) {
 	s := newService()
-	srv, addr := startServer(t, s, ServerOptions{})
+	srv, addr := startServer(t, s, ServerOptions{linger: 200 * time.Millisecond})
 	r := dialRaw(t, addr)
 	r.send(record(message(1, procWait, nil)))
 	s.begun(t)
@@ -186,4 +187,35 @@ func TestStartTLS(t *testing.T) {
 			t.Errorf("call: %v", err)
 		}
 	})
+}
+
+// list is a listener that cannot be a key of a map.
+type list []net.Listener
+
+func (l list) Accept() (net.Conn, error) { return l[0].Accept() }
+func (l list) Close() error              { return l[0].Close() }
+func (l list) Addr() net.Addr            { return l[0].Addr() }
+
+// TestServeAnyListener serves on one of a type that cannot be compared.
+func TestServeAnyListener(t *testing.T) {
+	s, err := NewServer(nil, ServerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(list{l}) }()
+	waitFor(t, "a connection", func() bool {
+		c, err := net.Dial("tcp", l.Addr().String())
+		return err == nil && c.Close() == nil && s.Stats().Accepted > 0
+	})
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; !errors.Is(err, ErrServerClosed) {
+		t.Error(err)
+	}
 }

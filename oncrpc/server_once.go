@@ -39,6 +39,9 @@ func (c *Call) claim() bool {
 	if before != nil {
 		before.enqueue(answered{})
 	}
+	if v == joined && to.context().Err() != nil {
+		m.leave(to) // its connection was lost meanwhile, and has left before
+	}
 	return false
 }
 

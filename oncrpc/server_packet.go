@@ -22,8 +22,7 @@ type packetConn struct {
 type datagram struct {
 	p      *packetConn
 	remote net.Addr
-	client *replyClient // released with the call, as is the debtor
-	debtor *debtor      // nil: the call is small
+	client *replyClient // released with the call
 	state  any
 	opened bool // state is for EndConn
 }
@@ -111,16 +110,10 @@ func (p *packetConn) take(msg []byte, from net.Addr) {
 	d := &datagram{p: p, remote: from}
 	c := s.newCall(d)
 	c.arrived = s.clock()
-	if len(msg) > smallRecord {
-		d.debtor = s.budget.join(clientName(from))
-		if !s.budget.take(d.debtor, &c.allowance, room(len(msg)), p.stop) {
-			msg = nil // too late to begin
-		}
-	}
 	c.rec = s.pool.Get(len(msg))
 	copy(c.rec.B, msg)
 	_, err := c.decode()
-	if err != nil && !isAnswer(err) || msg == nil {
+	if err != nil && !isAnswer(err) {
 		c.free()
 		d.enqueue(answered{})
 		return
@@ -154,6 +147,8 @@ func (p *packetConn) take(msg []byte, from net.Addr) {
 
 func (d *datagram) context() context.Context { return d.p.s.ctx }
 
+func (d *datagram) gone() bool { return false }
+
 // flush has nothing to do: each reply leaves by itself.
 func (d *datagram) flush() {}
 
@@ -172,9 +167,6 @@ func (d *datagram) enqueue(a answered) {
 	}
 	if d.client != nil {
 		s.o.Replies.release(d.client)
-	}
-	if d.debtor != nil {
-		s.budget.leave(d.debtor)
 	}
 	<-d.p.running
 }

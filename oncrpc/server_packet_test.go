@@ -309,3 +309,21 @@ type noPackets struct{ net.PacketConn }
 func (noPackets) LocalAddr() net.Addr                             { return addr("192.0.2.2", 1) }
 func (noPackets) SetWriteDeadline(time.Time) error                { return nil }
 func (noPackets) WriteTo(p []byte, _ net.Addr) (n int, err error) { return len(p), nil }
+
+// TestPacketBesideStreams: what a client's connections take of the budget does
+// not stop the datagrams of others, nor its own.
+func TestPacketBesideStreams(t *testing.T) {
+	s := newService()
+	srv, to := startPackets(t, s, ServerOptions{MaxRequestBytes: 1})
+	d, a := srv.budget.join("127.0.0.1"), &allowance{}
+	if !srv.budget.take(d, a, srv.budget.limit/clientShare, nil) {
+		t.Fatal("nothing was given")
+	}
+	defer srv.budget.leave(d)
+	defer srv.budget.put(a)
+	p := dialPacket(t, to)
+	p.send(message(1, procEcho, str(string(make([]byte, 2*smallRecord)))))
+	if xid, _, err := p.reply(); xid != 1 || err != nil {
+		t.Errorf("reply to %d, %v", xid, err)
+	}
+}

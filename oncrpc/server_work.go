@@ -9,6 +9,7 @@ package oncrpc
 
 // begin counts a call as under way and hands it to a worker.
 func (sc *serverConn) begin(c *Call) {
+	sc.s.underWay.Add(1)
 	sc.mu.Lock()
 	sc.calls++
 	if sc.taken > 0 && len(sc.ready) == cap(sc.ready) {

@@ -67,7 +67,7 @@ func manyCalls(t *testing.T, procs int) {
 // TestServerQueue: what waits for a worker takes no more room than there are
 // calls, in the order in which they came.
 func TestServerQueue(t *testing.T) {
-	sc := &serverConn{pending: true}
+	sc := &serverConn{s: &Server{}, pending: true}
 	sc.worker = func() {}
 	var next, last uint32
 	for round := range 1000 {
