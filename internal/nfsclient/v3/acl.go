@@ -68,7 +68,8 @@ func (f *FS) ACL(ctx context.Context, h vfs.Handle) (acl vfs.ACL, err error) {
 	return acl, err
 }
 
-// SetACL is one SETACL. More entries than the protocol carries are vfs.ErrInval.
+// SetACL is one SETACL. More entries than the protocol carries, and rights that
+// there are none of, are vfs.ErrInval.
 func (f *FS) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
 	if err := f.mayChange(ctx); err != nil {
 		return err
@@ -79,8 +80,13 @@ func (f *FS) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
 	args, res := nfsacl3.SETACL3args{Fh: nfsacl3.NfsFh3{Data: h.Bytes()}}, setacl{}
 	lists := &args.Acl
 	lists.Mask = bothLists
-	lists.Aclent = toWire(acl.Access, 0)
-	lists.Dfaclent = toWire(acl.Default, nfsacl3.NA_ACL_DEFAULT)
+	var err error
+	if lists.Aclent, err = toWire(acl.Access, 0); err != nil {
+		return err
+	}
+	if lists.Dfaclent, err = toWire(acl.Default, nfsacl3.NA_ACL_DEFAULT); err != nil {
+		return err
+	}
 	if max(len(lists.Aclent), len(lists.Dfaclent)) > nfsacl3.NFS_ACL_MAX_ENTRIES {
 		return vfs.ErrInval
 	}
@@ -130,17 +136,20 @@ func known(t vfs.ACLTag) bool {
 
 // toWire is a list on the wire: in the order of the tags, as servers want it,
 // and with a mask, without which Solaris takes none.
-func toWire(entries []vfs.ACLEntry, flag int32) []nfsacl3.Aclent {
+func toWire(entries []vfs.ACLEntry, flag int32) ([]nfsacl3.Aclent, error) {
 	if len(entries) == 0 {
-		return nil
+		return nil, nil
 	}
 	class, masked := uint32(0), false // what the group class has
 	list := make([]nfsacl3.Aclent, 0, len(entries)+1)
 	for _, e := range entries {
-		list = append(list, nfsacl3.Aclent{Type: int32(e.Tag) | flag, Id: e.ID, Perm: e.Perm & 7})
+		if e.Perm&^7 != 0 {
+			return nil, vfs.ErrInval
+		}
+		list = append(list, nfsacl3.Aclent{Type: int32(e.Tag) | flag, Id: e.ID, Perm: e.Perm})
 		switch e.Tag {
 		case vfs.ACLUser, vfs.ACLGroupObj, vfs.ACLGroup:
-			class |= e.Perm & 7
+			class |= e.Perm
 		case vfs.ACLMask:
 			masked = true
 		}
@@ -149,5 +158,5 @@ func toWire(entries []vfs.ACLEntry, flag int32) []nfsacl3.Aclent {
 		list = append(list, nfsacl3.Aclent{Type: int32(vfs.ACLMask) | flag, Perm: class})
 	}
 	slices.SortStableFunc(list, func(a, b nfsacl3.Aclent) int { return int(a.Type) - int(b.Type) })
-	return list
+	return list, nil
 }

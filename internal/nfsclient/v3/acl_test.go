@@ -63,6 +63,12 @@ func TestACL(t *testing.T) {
 	if err := power.SetACL(t.Context(), handle(t, "dir"), many); !errors.Is(err, vfs.ErrInval) {
 		t.Errorf("too many entries: %v", err)
 	}
+	strange := []vfs.ACLEntry{{Tag: vfs.ACLUserObj, Perm: 0o17}}
+	for _, acl := range []vfs.ACL{{Access: strange}, {Access: want.Access, Default: strange}} {
+		if err := power.SetACL(t.Context(), handle(t, "dir"), acl); !errors.Is(err, vfs.ErrInval) {
+			t.Errorf("rights that do not exist: %v", err)
+		}
+	}
 }
 
 // TestACLReplies believes no entry that cannot be.

@@ -27,9 +27,10 @@ const (
 	// comes back later.
 	retries = 1
 
-	// maxReply is the longest answer. Those of the procedures called here are
-	// far shorter, but for DUMP of a host that has registered hundreds.
-	maxReply = 64 << 10
+	// maxReply is the longest answer, in bytes; a longer one is as good as none.
+	// Those of the procedures called here are far shorter, and thousands of hosts
+	// may be called at once.
+	maxReply = 4 << 10
 )
 
 // Dial connects to address, "host:port", over network, "tcp" or "udp". If local

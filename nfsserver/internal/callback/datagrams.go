@@ -49,11 +49,12 @@ func (d *datagrams) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Read receives a datagram when the one before has been read.
+// Read receives a datagram when the one before has been read. What one has beyond
+// maxReply is lost.
 func (d *datagrams) Read(p []byte) (int, error) {
 	if d.head == len(d.in) {
 		if cap(d.in) == 0 {
-			d.in = make([]byte, markBytes+maxDatagram)
+			d.in = make([]byte, markBytes+maxReply)
 		}
 		full := d.in[:cap(d.in)]
 		n, err := d.Conn.Read(full[markBytes:])

@@ -5,31 +5,35 @@ import "time"
 const (
 	// maxClients bounds the clients that are known, and maxNames those of one
 	// address, which can call itself what it likes, or hide a network. At the bound
-	// one that holds nothing is forgotten; if that makes no room, a newcomer is told
-	// NLM4_DENIED_NOLOCKS.
+	// one that holds nothing is forgotten, of that address if it is the address'
+	// bound; if that makes no room, a newcomer is told NLM4_DENIED_NOLOCKS.
 	maxClients = 4096
 	maxNames   = 1024
 
 	// maxLocks bounds the ranges that are locked, of all clients, and maxClientLocks
-	// those of one. At the bound the answer is NLM4_DENIED_NOLOCKS. (A file system
+	// those of one. At the bound the answer is NLM4_DENIED_NOLOCKS, also to an UNLOCK
+	// that would leave more ranges than there were. (A file system
 	// has bounds of its own: one that opens a file for each owner will be first.)
 	maxLocks       = 1 << 18
 	maxClientLocks = 1 << 16
 
-	// maxQueue bounds the locks that wait for one file, and maxClientWaits those of
-	// one client for all files: NLM4_DENIED_NOLOCKS.
+	// maxWaits bounds the locks that wait, of all clients, maxQueue those for one
+	// file, and maxClientWaits those of one client: NLM4_DENIED_NOLOCKS.
+	maxWaits       = 1 << 15
 	maxQueue       = 1024
 	maxClientWaits = 8192
 
-	// maxShares bounds the share reservations of one file, and maxClientShares
-	// those of one client: NLM4_DENIED_NOLOCKS.
-	maxShares       = 1024
+	// maxShares bounds the share reservations of all clients, maxFileShares those of
+	// one file, and maxClientShares those of one client: NLM4_DENIED_NOLOCKS.
+	maxShares       = 1 << 16
+	maxFileShares   = 1024
 	maxClientShares = 1 << 14
 
 	// maxResults bounds the answers of the asynchronous procedures that wait to be
-	// sent to one client. At the bound an answer is dropped, and the client will
-	// ask again.
-	maxResults = 256
+	// sent, and maxClientResults those to one client. At the bound an answer is
+	// dropped, and the client will ask again.
+	maxResults       = 4096
+	maxClientResults = 256
 )
 
 const (

@@ -47,7 +47,7 @@ func (s *Service) enter(call *oncrpc.Call, name string) (*client, error) {
 	key := clientKey{callback.From(call.Remote).Addr(), name}
 	c, ok := s.find(call, key)
 	if !ok {
-		s.forgetIdle(0, 1)
+		s.makeRoom(key.addr)
 		if c, ok = s.find(call, key); !ok {
 			return nil, errFull
 		}
@@ -92,26 +92,38 @@ func (s *Service) leave(c *client) {
 // idle reports whether nothing is known of c that matters. s.mu is held.
 func (c *client) idle() bool { return c.uses == 0 && len(c.files) == 0 && c.out.empty() }
 
-// forgetIdle forgets clients that have held nothing for so long, as many as most,
-// and has them monitored no longer.
-func (s *Service) forgetIdle(age time.Duration, most int) {
+// gone reports whether c has not been heard of for long. s.mu is held.
+func (c *client) gone() bool { return time.Since(c.seen) >= idleAfter }
+
+// makeRoom forgets a client that holds nothing: of this address, if that has as
+// many as one may have, for those of others have done nothing to be forgotten.
+func (s *Service) makeRoom(addr netip.Addr) {
+	s.mu.Lock()
+	full := s.names[addr] >= maxNames
+	s.mu.Unlock()
+	s.forgetIdle(1, func(c *client) bool { return !full || c.key.addr == addr })
+}
+
+// forgetIdle forgets clients that hold nothing and of whom which is true, as many
+// as most, and has them monitored no longer.
+func (s *Service) forgetIdle(most int, which func(*client) bool) {
 	s.watching.Lock()
 	defer s.watching.Unlock()
-	for _, h := range s.takeIdle(age, most) {
+	for _, h := range s.takeIdle(most, which) {
 		if err := s.nsm.Unwatch(h); err != nil {
 			s.o.Log.Warn("a client stays in the list of those that hold locks", "client", h.Name, "error", err)
 		}
 	}
 }
 
-func (s *Service) takeIdle(age time.Duration, most int) (hosts []nsm.Host) {
+func (s *Service) takeIdle(most int, which func(*client) bool) (hosts []nsm.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, c := range s.clients {
 		if most == 0 {
 			break
 		}
-		if !c.idle() || time.Since(c.seen) < age {
+		if !c.idle() || !which(c) {
 			continue
 		}
 		most--
@@ -126,15 +138,18 @@ func (s *Service) takeIdle(age time.Duration, most int) (hosts []nsm.Host) {
 	return hosts
 }
 
+// watches reports whether c is monitored.
+func (s *Service) watches(c *client) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return c.watched != (nsm.Host{})
+}
+
 // watch has c monitored, durably. c is in use.
 func (s *Service) watch(c *client) error {
 	s.mu.Lock()
-	done := c.watched != (nsm.Host{})
 	h := nsm.Host{Name: c.key.name, Addr: c.key.addr, Local: c.host.Local}
 	s.mu.Unlock()
-	if done {
-		return nil
-	}
 	s.watching.Lock()
 	defer s.watching.Unlock()
 	if err := s.nsm.Watch(h); err != nil {

@@ -58,15 +58,15 @@ func (s *Service) sendGrant(f *file, w *waiter) {
 }
 
 // sendResult has the answer to an asynchronous call sent.
-func (s *Service) sendResult(c *client, p *xdr.Proc, res xdr.Appender) error {
+func (s *Service) sendResult(c *client, p *xdr.Proc, res xdr.Appender) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(c.out.results) >= maxResults {
-		return nil // the client asks again
+	if s.results >= maxResults || len(c.out.results) >= maxClientResults {
+		return // the client asks again
 	}
+	s.results++
 	c.out.results = append(c.out.results, result{p, res})
 	s.startSending(c)
-	return nil
 }
 
 // startSending makes sure that c's outbox is sent. s.mu is held.
@@ -118,6 +118,7 @@ func (s *Service) next(c *client) (host callback.Host, res []result, grants []*w
 		return host, nil, nil, false
 	}
 	res, c.out.results = c.out.results, nil
+	s.results -= len(res)
 	return c.host, res, slices.Clone(c.out.grants), true
 }
 

@@ -184,7 +184,7 @@ func (l *lab) audit() {
 	s := l.svc
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	locks := 0
+	locks, waits, shares := 0, 0, 0
 	files := make(map[*client]map[*file]int)
 	add := func(c *client, f *file, n int) {
 		if files[c] == nil {
@@ -200,6 +200,7 @@ func (l *lab) audit() {
 			locks += len(have.set)
 			add(have.c, f, len(have.set))
 		}
+		waits, shares = waits+len(f.queue), shares+len(f.shares)
 		for _, w := range f.queue {
 			add(w.c, f, 1)
 		}
@@ -215,10 +216,10 @@ func (l *lab) audit() {
 			}
 		}
 	}
-	if locks != s.locks {
-		l.t.Errorf("%d locks, counted as %d", locks, s.locks)
+	if locks != s.locks || waits != s.waits || shares != s.shares {
+		l.t.Errorf("%d locks, %d waits, %d shares; counted as %d, %d, %d", locks, waits, shares, s.locks, s.waits, s.shares)
 	}
-	names := 0
+	names, results := 0, 0
 	for _, n := range s.names {
 		names += n
 	}
@@ -226,6 +227,7 @@ func (l *lab) audit() {
 		l.t.Errorf("%d clients, %d by address", len(s.clients), names)
 	}
 	for _, c := range s.clients {
+		results += len(c.out.results)
 		if len(c.files) != len(files[c]) || c.uses != 0 {
 			l.t.Errorf("%s: %d files, counted as %d; %d uses", c.key.name, len(files[c]), len(c.files), c.uses)
 		}
@@ -234,6 +236,9 @@ func (l *lab) audit() {
 				l.t.Errorf("%s: %d things in a file, counted as %d", c.key.name, files[c][f], n)
 			}
 		}
+	}
+	if results != s.results {
+		l.t.Errorf("%d results wait, counted as %d", results, s.results)
 	}
 }
 

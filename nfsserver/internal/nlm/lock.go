@@ -66,10 +66,7 @@ func (s *Service) lockAs(ctx context.Context, q *request, c *oncrpc.Call, a *nlm
 		err = s.admit(a.Reclaim)
 	}
 	if err == nil && monitored {
-		if err = s.watch(q.c); err != nil {
-			s.o.Log.Warn("a lock is refused, since the client cannot be remembered", "client", q.c.key.name, "error", err)
-			err = errStatus(nlm4.NLM4_DENIED_NOLOCKS)
-		}
+		err = s.remember(ctx, q)
 	}
 	if err == nil {
 		err = s.take(ctx, q, a)
@@ -84,6 +81,29 @@ func (s *Service) lockAs(ctx context.Context, q *request, c *oncrpc.Call, a *nlm
 		s.n.denied.Add(1)
 	}
 	return res, err
+}
+
+// may is nil if the caller has the right to lock the file in one kind at least.
+func (s *Service) may(ctx context.Context, q *request) error {
+	_, _, err := q.locker.TestLock(ctx, q.h, &q.lock)
+	return err
+}
+
+// remember has q's client monitored. Only one that may lock something is: the
+// others shall cost no write to the disk, and have no place in a list that clients
+// need.
+func (s *Service) remember(ctx context.Context, q *request) error {
+	if s.watches(q.c) {
+		return nil
+	}
+	if err := s.may(ctx, q); err != nil {
+		return err
+	}
+	if err := s.watch(q.c); err != nil {
+		s.o.Log.Warn("a lock is refused, since the client cannot be remembered", "client", q.c.key.name, "error", err)
+		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
+	}
+	return nil
 }
 
 var errBlocked = errStatus(nlm4.NLM4_BLOCKED)
@@ -106,6 +126,9 @@ func (s *Service) take(ctx context.Context, q *request, a *nlm4.Nlm4Lockargs) er
 	s.settle(f, owner, q.span) // the client speaks of this lock: it knows, or will by our answer
 	w := f.waiting(owner, q.span)
 	if a.Block && !f.covers(owner, q.span) && !f.touches(owner, q.span) && f.behind(owner, q.span, w) {
+		if err := s.may(ctx, q); err != nil {
+			return err
+		}
 		return s.enqueue(f, w, q, a)
 	}
 	if !s.room(q.c) && !f.covers(owner, q.span) {
@@ -166,6 +189,9 @@ func (s *Service) free(ctx context.Context, q *request) error {
 		if w.lock.Owner == owner && w.span.Overlaps(q.span) {
 			s.settle(f, owner, w.span)
 		}
+	}
+	if len(f.spans(owner).Take(q.span)) > len(f.spans(owner)) && !s.room(q.c) {
+		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
 	}
 	if err := s.unlockSpan(ctx, f, q.c, owner, q.span); err != nil {
 		return err

@@ -318,6 +318,7 @@ func TestShares(t *testing.T) {
 		expect(t, "b denies reading", share(b, nlm4.NLMPROC4_SHARE, fh, nlm4.FsmDR, nlm4.FsaR), nlm4.NLM4_DENIED)
 		expect(t, "b reads", share(b, nlm4.NLMPROC4_SHARE, fh, nlm4.FsmDN, nlm4.FsaR), nlm4.NLM4_GRANTED)
 		expect(t, "b has no right", share(b, nlm4.NLMPROC4_SHARE, secret, nlm4.FsmDN, nlm4.FsaR), nlm4.NLM4_FAILED)
+		expect(t, "b has no right, and wants none", share(b, nlm4.NLMPROC4_SHARE, secret, nlm4.FsmDRW, nlm4.FsaNONE), nlm4.NLM4_FAILED)
 		expect(t, "a gives it up", share(a, nlm4.NLMPROC4_UNSHARE, fh, nlm4.FsmDW, nlm4.FsaR), nlm4.NLM4_GRANTED)
 		expect(t, "b writes", share(b, nlm4.NLMPROC4_SHARE, fh, nlm4.FsmDN, nlm4.FsaRW), nlm4.NLM4_GRANTED)
 		b.call(nlm4.NLMPROC4_FREE_ALL, &nlm4.Nlm4Notify{Name: []byte("b")}, &xdr.Void{})

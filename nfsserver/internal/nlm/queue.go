@@ -68,7 +68,7 @@ func (s *Service) enqueue(f *file, w *waiter, q *request, a *nlm4.Nlm4Lockargs) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(f.queue) >= maxQueue || q.c.waits >= maxClientWaits || s.closed {
+	if s.waits >= maxWaits || len(f.queue) >= maxQueue || q.c.waits >= maxClientWaits || s.closed {
 		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
 	}
 	s.cookie++
@@ -78,6 +78,7 @@ func (s *Service) enqueue(f *file, w *waiter, q *request, a *nlm4.Nlm4Lockargs) 
 		*p = bytes.Clone(*p)
 	}
 	f.queue = append(f.queue, w)
+	s.waits++
 	q.c.waits++
 	f.refer(q.c, 1)
 	if len(s.queued) == 0 {
@@ -95,6 +96,7 @@ func (s *Service) dequeue(f *file, w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.queue = slices.DeleteFunc(f.queue, func(o *waiter) bool { return o == w })
+	s.waits--
 	w.c.waits--
 	f.refer(w.c, -1)
 	if len(f.queue) == 0 {
@@ -143,7 +145,7 @@ func (s *Service) tend() {
 		case <-s.ctx.Done():
 			return
 		case <-idle.C:
-			s.forgetIdle(idleAfter, maxClients)
+			s.forgetIdle(maxClients, (*client).gone)
 		case <-s.poke:
 			s.poll()
 		}
@@ -177,7 +179,7 @@ func (s *Service) poll() {
 		}
 		if time.Since(tidied) >= idleEvery {
 			tidied = time.Now()
-			s.forgetIdle(idleAfter, maxClients)
+			s.forgetIdle(maxClients, (*client).gone)
 		}
 		timer.Reset(max(pollPause, pollShare*time.Since(began)))
 	}

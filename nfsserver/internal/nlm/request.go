@@ -166,7 +166,7 @@ func message[A any, PA decoded[A]](s *Service, do procedure[A], back *xdr.Proc) 
 		_, err = s.serve(ctx, &q, c, func() (xdr.Appender, error) {
 			res, err := do(s, ctx, &q, c, a)
 			if err == nil && q.c != nil {
-				err = s.sendResult(q.c, back, res)
+				s.sendResult(q.c, back, res)
 			}
 			return nil, err
 		})

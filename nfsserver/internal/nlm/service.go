@@ -70,7 +70,10 @@ type Service struct {
 	queued  map[*file]struct{} // those with a queue
 	grants  map[uint64]*waiter // sent, and not yet answered
 	cookie  uint64
-	locks   int // ranges
+	locks   int // ranges, of all clients; so are
+	waits   int
+	shares  int
+	results int // that wait to be sent
 	graceBy *time.Timer
 	inGrace bool
 }
@@ -198,10 +201,7 @@ func (s *Service) Stats() Stats {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st.Clients, st.Locks, st.Grace = len(s.clients), s.locks, s.inGrace
-	for _, c := range s.clients {
-		st.Queued += c.waits
-	}
+	st.Clients, st.Locks, st.Queued, st.Grace = len(s.clients), s.locks, s.waits, s.inGrace
 	return st
 }
 

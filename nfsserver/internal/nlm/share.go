@@ -34,7 +34,8 @@ func (s *Service) beginShare(q *request, c *oncrpc.Call, a *nlm4.Nlm4Share) erro
 	return s.begin(q, c, &nlm4.Nlm4Lock{CallerName: a.CallerName, Fh: a.Fh, Oh: a.Oh}, false)
 }
 
-// mayShare asks whether the caller may do what it reserves.
+// mayShare asks whether the caller may do what it reserves. Who will do nothing,
+// and only keeps others out, must at least be let in to read.
 func (s *Service) mayShare(ctx context.Context, q *request, access nlm4.Fsh4Access) error {
 	var want vfs.Access
 	if access&nlm4.FsaR != 0 {
@@ -42,6 +43,9 @@ func (s *Service) mayShare(ctx context.Context, q *request, access nlm4.Fsh4Acce
 	}
 	if access&nlm4.FsaW != 0 {
 		want |= vfs.AccessModify
+	}
+	if want == 0 {
+		want = vfs.AccessRead
 	}
 	got, _, err := q.view.FS.Access(ctx, q.h, want)
 	if err == nil && got&want != want {
@@ -70,10 +74,11 @@ func (s *Service) reserve(ctx context.Context, q *request, a *nlm4.Nlm4Share) er
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(f.shares) >= maxShares || q.c.shares >= maxClientShares {
+	if s.shares >= maxShares || len(f.shares) >= maxFileShares || q.c.shares >= maxClientShares {
 		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
 	}
 	f.shares = append(f.shares, mine)
+	s.shares++
 	q.c.shares++
 	f.refer(q.c, 1)
 	return nil
@@ -105,6 +110,7 @@ func (s *Service) dropShares(f *file, which func(share) bool) {
 		if !which(o) {
 			return false
 		}
+		s.shares--
 		o.c.shares--
 		f.refer(o.c, -1)
 		return true

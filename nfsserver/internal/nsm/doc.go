@@ -19,7 +19,9 @@
 // SM_NOTIFY comes without proof. It is taken to be about the host that sent it:
 // the locks that fall are those that were taken from the same address under the
 // same name. Someone who can forge the address of a client can free that
-// client's locks, as with every monitor of this protocol.
+// client's locks, as with every monitor of this protocol. Programs of this host
+// that have asked by SM_MON know hosts by name alone: they are told of whoever says
+// to be of that name.
 //
 // Everything else is for programs of this host, and answered to the privileged
 // among them alone: the loopback address and a reserved port.

@@ -3,7 +3,6 @@
 package peer
 
 import (
-	"bytes"
 	"net"
 	"net/netip"
 	"sync"
@@ -15,8 +14,8 @@ import (
 )
 
 // maxViews bounds how many identities one connection remembers: a client with
-// that many users at once is rare. At the bound all are forgotten and made
-// anew as they call.
+// that many users at once is rare. At the bound a newcomer takes the place of one,
+// of whichever chance has it, who is made anew when it calls.
 const maxViews = 256
 
 // View is what one caller sees of the exports. Caller is who it says it is; who
@@ -24,7 +23,7 @@ const maxViews = 256
 type View struct {
 	FS     *export.View
 	Caller *vfs.Caller
-	cred   []byte // the credential, without its stamp; nil: AUTH_NONE
+	cred   string // the credential, without its stamp; "": AUTH_NONE
 }
 
 // Conn is what the server keeps of one connection. All methods may be called
@@ -85,7 +84,7 @@ func (c *Conn) View(a oncrpc.Auth) (*View, error) {
 		if len(a.Body) < stampSize {
 			return nil, &oncrpc.AuthError{Stat: oncrpc.AuthBadCred}
 		}
-		if v := c.last.Load(); v != nil && bytes.Equal(v.cred, a.Body[stampSize:]) {
+		if v := c.last.Load(); v != nil && v.cred == string(a.Body[stampSize:]) {
 			return v, nil
 		}
 		return c.find(a.Body)
@@ -101,7 +100,7 @@ func (c *Conn) anonymous() *View {
 	if v := c.none.Load(); v != nil {
 		return v
 	}
-	v := c.view(&vfs.Caller{UID: export.Anonymous, GID: export.Anonymous, Client: c.Client}, nil)
+	v := c.view(&vfs.Caller{UID: export.Anonymous, GID: export.Anonymous, Client: c.Client}, "")
 	c.none.Store(v)
 	return v
 }
@@ -120,15 +119,21 @@ func (c *Conn) find(body []byte) (*View, error) {
 		return nil, &oncrpc.AuthError{Stat: oncrpc.AuthBadCred}
 	}
 	caller := &vfs.Caller{UID: cred.UID, GID: cred.GID, Groups: cred.GIDs, Client: c.Client}
-	v := c.view(caller, bytes.Clone(body[stampSize:]))
-	if c.views == nil || len(c.views) >= maxViews {
+	v := c.view(caller, string(body[stampSize:]))
+	if c.views == nil {
 		c.views = make(map[string]*View)
 	}
-	c.views[string(v.cred)] = v
+	for other := range c.views {
+		if len(c.views) < maxViews {
+			break
+		}
+		delete(c.views, other)
+	}
+	c.views[v.cred] = v
 	c.last.Store(v)
 	return v, nil
 }
 
-func (c *Conn) view(caller *vfs.Caller, cred []byte) *View {
+func (c *Conn) view(caller *vfs.Caller, cred string) *View {
 	return &View{FS: c.table.For(c.remote, caller), Caller: caller, cred: cred}
 }

@@ -56,7 +56,7 @@ func TestSameView(t *testing.T) {
 
 func TestViewsAreBounded(t *testing.T) {
 	c := testConn(t)
-	for uid := range uint32(3 * maxViews) {
+	for uid := range uint32(3*maxViews + 1) {
 		v, err := c.View(auth(t, oncrpc.AuthSys{UID: uid}))
 		if err != nil || v.Caller.UID != uid {
 			t.Fatalf("uid %d is %+v, %v", uid, v, err)
@@ -64,6 +64,9 @@ func TestViewsAreBounded(t *testing.T) {
 		if len(c.views) > maxViews {
 			t.Fatalf("%d views", len(c.views))
 		}
+	}
+	if len(c.views) != maxViews {
+		t.Errorf("%d views: a newcomer costs more than one", len(c.views))
 	}
 }
 
