@@ -125,7 +125,7 @@ func (d *Disk) turnBack(i *inode, loss Loss) error {
 	if a := i.attr; a != nil && !d.survives(loss) {
 		errs = append(errs, unix.Fchownat(i.fd, "", a.uid, a.gid, unix.AT_EMPTY_PATH))
 		if i.mode&unix.S_IFMT != unix.S_IFLNK {
-			errs = append(errs, unix.Chmod(procPath(i.fd), a.mode))
+			errs = append(errs, unix.Chmod(procPath(i.fd), a.mode), a.turnBackLists(i.fd))
 		}
 		errs = append(errs, setTimes(i.fd, a.atime, a.mtime))
 	}
@@ -151,7 +151,7 @@ func (d *Disk) turnBackData(i *inode, loss Loss) error {
 	}
 	err = errors.Join(
 		f.Truncate(size),
-		d.turnBackPages(i.data, f, size, loss),
+		d.turnBackPages(i.data, f, min(size, st.Size), size, loss),
 		d.zeroPages(f, i.data.size, min(size, st.Size), loss),
 	)
 	// The chosen pages carry no time of their own: the old one comes back.
@@ -159,11 +159,15 @@ func (d *Disk) turnBackData(i *inode, loss Loss) error {
 	return errors.Join(err, f.Close())
 }
 
-// turnBackPages writes the kept pages back, as far as they are lost.
-func (d *Disk) turnBackPages(s *savedData, f *os.File, size int64, loss Loss) error {
+// turnBackPages writes the kept pages back, as far as they are lost. What lies
+// behind now, where the file was cut, is: the cut is lost with all that it took.
+func (d *Disk) turnBackPages(s *savedData, f *os.File, now, size int64, loss Loss) error {
 	for page := int64(0); page*pageSize < s.size; page++ {
 		b := s.pages[page]
-		if b == nil || d.survives(loss) || page*pageSize >= size {
+		if b == nil || page*pageSize >= size {
+			continue
+		}
+		if whole := page*pageSize+int64(len(b)) <= now || now == size; whole && d.survives(loss) {
 			continue
 		}
 		if _, err := f.WriteAt(b[:min(int64(len(b)), size-page*pageSize)], page*pageSize); err != nil {

@@ -55,6 +55,7 @@ type savedAttr struct {
 	mode         uint32
 	uid, gid     int
 	atime, mtime unix.Timespec
+	lists        [len(listNames)][]byte // access control lists; nil: none
 }
 
 // savedData is the stable content, as far as it differs from the present one.
@@ -180,6 +181,7 @@ func (d *Disk) saveAttr(fd int) error {
 			mode: st.Mode & 0o7777, uid: int(st.Uid), gid: int(st.Gid),
 			atime: st.Atim, mtime: st.Mtim,
 		}
+		return i.attr.saveLists(i.fd)
 	}
 	return nil
 }

@@ -1,0 +1,38 @@
+package nfsserver_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/localfs"
+)
+
+const crashLives = 5
+
+// TestCrash: a server's disk loses its power, or its process is killed, again and
+// again while clients change things of every kind. What they were told is there
+// afterwards.
+func TestCrash(t *testing.T) {
+	seeds := 15
+	if os.Getenv("NFSBOX_SOAK") != "" {
+		seeds = 500
+	}
+	for _, mode := range []localfs.Mode{localfs.HandlesKernel, localfs.HandlesMap} {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			if mode == localfs.HandlesKernel && os.Geteuid() != 0 {
+				t.Skip("the kernel's handles are root's")
+			}
+			acked := 0
+			for seed := range seeds {
+				c, lost := lossesOf(t, mode, uint64(seed+1), []int{1, 4}[seed%2], crashLives, "")
+				acked += c.l.acked
+				if len(lost) > 0 {
+					t.Errorf("seed %d, %d workers: %s", seed+1, c.workers, strings.Join(lost, "\n"))
+				}
+			}
+			t.Logf("%d seeds, %d calls acknowledged", seeds, acked)
+		})
+	}
+}
