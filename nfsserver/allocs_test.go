@@ -1,6 +1,7 @@
 package nfsserver_test
 
 import (
+	"os"
 	"runtime"
 	"testing"
 
@@ -24,13 +25,17 @@ func TestAllocs(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	t.Run("memory", func(t *testing.T) {
-		countAllocs(t, newRig(t, memfs.Options{}))
+		countAllocs(t, newRig(t, memfs.Options{}), maxAllocs)
 	})
 	t.Run("disk", func(t *testing.T) {
 		if runtime.GOOS != "linux" {
 			t.Skip("directories of this host are served on Linux")
 		}
-		countAllocs(t, serveDir(t))
+		most := float64(maxAllocs)
+		if os.Geteuid() != 0 {
+			most = 4 // names go through the map of handles
+		}
+		countAllocs(t, serveDir(t), most)
 	})
 }
 
@@ -58,7 +63,7 @@ func serveDir(t *testing.T) *rig {
 	return serve(t, disk, nfsserver.Options{})
 }
 
-func countAllocs(t *testing.T, r *rig) {
+func countAllocs(t *testing.T, r *rig, most float64) {
 	h := r.file(r.root, "f", 0o666, string(noise(64<<10)))
 	data := noise(32 << 10)
 	into := make([]byte, 32<<10)
@@ -89,8 +94,8 @@ func countAllocs(t *testing.T, r *rig) {
 			reply.Release()
 		})
 		t.Logf("%v: %v allocations", x.proc, n)
-		if n > maxAllocs {
-			t.Errorf("%v: %v allocations, want at most %v", x.proc, n, maxAllocs)
+		if n > most {
+			t.Errorf("%v: %v allocations, want at most %v", x.proc, n, most)
 		}
 	}
 }

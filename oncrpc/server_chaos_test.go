@@ -127,7 +127,7 @@ func TestServerChaos(t *testing.T) {
 			t.Errorf("left behind: %+v, %d calls", st, srv.underWay.Load())
 		}
 		cached := o.Replies.Stats()
-		if cached.UnderWay != 0 || cached.Joined == 0 || cached.Hits == 0 {
+		if cached.UnderWay != 0 || cached.Hits == 0 { // joins may not happen here: server_join_test.go
 			t.Errorf("%+v", cached)
 		}
 		for _, m := range o.Replies.clients {

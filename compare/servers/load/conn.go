@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"time"
 
@@ -42,7 +43,8 @@ func dial(addr string) (*conn, error) {
 	if err != nil {
 		return nil, errors.Join(err, nc.Close())
 	}
-	return &conn{nc: nc, r: bufio.NewReaderSize(nc, readBuffer), auth: oncrpc.Auth{Flavor: oncrpc.AuthSysFlavor, Body: body}, xid: 1 << 20}, nil
+	// Numbers that came before would be answered from the server's memory.
+	return &conn{nc: nc, r: bufio.NewReaderSize(nc, readBuffer), auth: oncrpc.Auth{Flavor: oncrpc.AuthSysFlavor, Body: body}, xid: rand.Uint32()}, nil
 }
 
 // call appends a call to what is written next, and returns its XID.
