@@ -166,7 +166,7 @@ func (l *listing) entries(p *page) bool {
 			continue
 		}
 		l.entry.Attr, l.entry.Handle = vfs.Attr{}, vfs.Handle{}
-		if !l.deliver(w.Name, w.Fileid) {
+		if !l.deliver(p, w.Name, w.Fileid) {
 			return false
 		}
 	}
@@ -179,8 +179,8 @@ func (l *listing) reached(p *page, i int, name []byte, cookie uint64) bool {
 	if i < p.passed || l.err != nil {
 		return false
 	}
-	if i == p.passed+1 {
-		l.lookAhead(p)
+	if i == p.passed && l.replay != nil {
+		l.lookAhead(p) // most of it will not be delivered
 	}
 	l.before, l.pos.Cookie = l.pos.Cookie, cookie
 	l.retried = false
@@ -202,12 +202,18 @@ func (l *listing) reached(p *page, i int, name []byte, cookie uint64) bool {
 	return true
 }
 
-// deliver yields the entry, whose attributes and handle are set.
-func (l *listing) deliver(name []byte, fileid uint64) bool {
+// deliver yields the entry, whose attributes and handle are set, and looks ahead.
+func (l *listing) deliver(p *page, name []byte, fileid uint64) bool {
 	e := &l.entry
 	e.Name, e.FileID, e.Next = name, fileid, l.pos
 	if e.Attr.Valid == 0 && l.want&vfs.MaskFileID != 0 {
 		e.Attr.Valid, e.Attr.FileID = vfs.MaskFileID, fileid
 	}
-	return l.yield(e, nil)
+	if !l.yield(e, nil) {
+		return false
+	}
+	// Whoever takes one entry (not "." or "..", which he never sees) and comes
+	// back for more will want the next page.
+	l.lookAhead(p)
+	return true
 }

@@ -49,7 +49,7 @@ func (l *listing) entriesPlus(p *page) bool {
 		} else {
 			e.Handle = vfs.Handle{}
 		}
-		if !l.deliver(w.Name, w.Fileid) {
+		if !l.deliver(p, w.Name, w.Fileid) {
 			return false
 		}
 	}
