@@ -50,6 +50,71 @@ type HostFiler interface {
 	HostFile() (f *os.File, release func(), ok bool)
 }
 
+// HostOpener is an FS whose files are files of this host, and which opens one for
+// another process of the host, to be read and written without any FS: LOCALIO.
+// What is handed out cannot be taken back. The rights are those of the view; what
+// more the other process could make of a descriptor, by what it is itself, is
+// for HostOpen to say and for the FS to prevent.
+type HostOpener interface {
+	// OpenHost opens the regular file h anew: the description is the caller's
+	// alone, who closes it. Anything but a regular file is ErrInval (a directory
+	// ErrIsDir). What the view's caller may not do is the error that ReadAt or
+	// WriteAt would have been; what it may do through this FS and not by a
+	// descriptor is [ErrNotSupp]. a are the attributes of what was opened.
+	OpenHost(ctx context.Context, h Handle, how *HostOpen) (f *os.File, a Attr, err error)
+}
+
+// HostOpen says how to open a file for another process.
+type HostOpen struct {
+	Access Share // ShareRead, ShareWrite or both
+	// Sealed wants a descriptor by which nobody can change anything, whoever he
+	// is: not the file's times or mode, and not its bytes by opening it again
+	// through /proc. It excludes ShareWrite.
+	Sealed bool
+	// Peer is who the other process is, as the kernel says: UID, GID and Groups.
+	// An FS whose callers are all the same (a directory) does not look at it.
+	Peer Caller
+	// Trusted hands out descriptors also to processes that could do more by them
+	// than the view's caller may.
+	Trusted bool
+}
+
+// Near is a File that may have its bytes at hand, in the page cache of this host: to
+// read ahead of it, or to divide a read, costs more than it could save.
+type Near interface {
+	// Near reports whether it is so now. It is asked before each read, and costs
+	// next to nothing.
+	Near() bool
+}
+
+// Change says what has happened to a watched object.
+type Change uint8
+
+// The changes. More than one may come at once, and each more often than it
+// happened; whoever is told looks for himself.
+const (
+	// ChangeGone: a name of it was removed, or given to another object.
+	ChangeGone Change = 1 << iota
+	// ChangeRights: its mode, owner, group or access control list is another, or
+	// the rules by which callers are judged.
+	ChangeRights
+)
+
+// Watcher is an FS that tells of changes to an object that end what others were
+// granted on it: the one road for the revocation of LOCALIO's descriptors, for
+// the recall of delegations, and for whoever caches.
+type Watcher interface {
+	// Watch has changed called from now on, until stop is called. Of a change
+	// made through this FS, by any view, it is called before the change is
+	// answered to whoever made it, so that nobody who knows of the change meets
+	// what it ended; of others, as soon as the FS hears of them, if it does.
+	//
+	// changed must not block, nor call the FS; it may be called by several
+	// goroutines at once, and once more while stop is called, but not after stop
+	// has returned. An FS that can watch no more is [ErrBusy].
+	Watch(h Handle, changed func(Change)) (stop func(), err error)
+}
+
 // Syncer is an FS whose changes of names and attributes are not stable when they
 // return, because the caller may have better means to group them. Sync makes
 // them so: of a directory, what was created, renamed and removed in it before

@@ -13,7 +13,11 @@
 // A call tells them apart by the length of its arguments, 16 bytes or none,
 // which is for whoever serves the program to look at: one number has one
 // meaning in RFC 5531, and the specifications keep to it.
+//
+// Both only begin the talk. What two processes of nfsbox on one host say to each
+// other once they have met is in session.x: messages of a Unix socket, no program.
 package localio
 
 //go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg localio localio.x
 //go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg localio getuuid.x
+//go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg localio session.x
