@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// ReplyCacheOptions bounds a reply cache. Zero values are defaults.
+// ReplyCacheOptions bounds a reply cache. Zero values are defaults, and so is a
+// negative PerClient.
 type ReplyCacheOptions struct {
 	PerClient int              // replies kept of one client at least; DefaultRepliesPerClient
 	Keep      time.Duration    // or this young: what is younger is evicted only for MaxBytes, and counted; DefaultKeepReplies
@@ -62,7 +63,9 @@ type ReplyCacheStats struct {
 
 // NewReplyCache returns an empty cache.
 func NewReplyCache(o ReplyCacheOptions) *ReplyCache {
-	o.PerClient = cmp.Or(o.PerClient, DefaultRepliesPerClient)
+	if o.PerClient <= 0 {
+		o.PerClient = DefaultRepliesPerClient
+	}
 	o.Keep = cmp.Or(o.Keep, DefaultKeepReplies)
 	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultReplyBytes)
 	if o.Now == nil {
