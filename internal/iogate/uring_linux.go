@@ -245,8 +245,8 @@ func (r *ring) threads() threads { return threads{n: 1, note: r.note} }
 func (r *ring) close() error {
 	close(r.bell)
 	err := r.event.Close()
+	r.all.Wait() // reap reads r.event until then
 	r.event = nil
-	r.all.Wait()
 	return errors.Join(err, r.free())
 }
 
