@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -23,6 +24,22 @@ func (f *idleFS) Lookup(_ context.Context, dir vfs.Handle, _ string) (vfs.Handle
 
 func (f *idleFS) Open(context.Context, vfs.At, *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
 	return idleFile{}, vfs.Opened{}, nil
+}
+
+func (f *idleFS) SetAttr(context.Context, vfs.Handle, *vfs.SetAttr, *time.Time) (vfs.WCC, error) {
+	return vfs.WCC{}, nil
+}
+
+func (f *idleFS) Create(_ context.Context, dir vfs.Handle, _ string, _ *vfs.CreateHow) (vfs.Handle, vfs.Attr, vfs.WCC, error) {
+	return dir, vfs.Attr{}, vfs.WCC{}, nil
+}
+
+func (f *idleFS) Remove(context.Context, vfs.Handle, string, bool) (vfs.WCC, error) {
+	return vfs.WCC{}, nil
+}
+
+func (f *idleFS) Rename(context.Context, vfs.Handle, string, vfs.Handle, string) (from, to vfs.WCC, err error) {
+	return from, to, nil
 }
 
 // idleFile is an open file of an idleFS.
@@ -110,6 +127,43 @@ func TestViewAllocs(t *testing.T) {
 	}
 }
 
+// TestChangeAllocs makes changes of which somebody may have to be told: nobody, or who
+// watches. Neither takes memory.
+func TestChangeAllocs(t *testing.T) {
+	table, err := NewTable(testKey(), Export{Path: "/", FS: &idleFS{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := table.For(remote("192.0.2.7:700"), &vfs.Caller{UID: 1})
+	root, _, err := v.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, set, how := t.Context(), &vfs.SetAttr{Valid: vfs.MaskMode}, &vfs.CreateHow{Type: vfs.TypeReg}
+	change := func() {
+		_, err := v.SetAttr(ctx, root, set, nil)
+		if err == nil {
+			_, _, _, err = v.Create(ctx, root, "x", how)
+		}
+		if err == nil {
+			_, _, err = v.Rename(ctx, root, "x", root, "y")
+		}
+		if err == nil {
+			_, err = v.Remove(ctx, root, "y", false)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := testing.AllocsPerRun(100, change); n != 0 {
+		t.Errorf("%v allocations while nobody watches, want 0", n)
+	}
+	w, _ := watching(t, v, root)
+	if n := testing.AllocsPerRun(100, change); n != 0 || w.take() == 0 {
+		t.Errorf("%v allocations while somebody watches, want 0", n)
+	}
+}
+
 func BenchmarkGetAttr(b *testing.B) {
 	table, err := NewTable(testKey(), Export{Path: "/", FS: &idleFS{}, Clients: []Rule{{Match: "192.0.2.0/24", Squash: SquashRoot}}})
 	if err != nil {
@@ -126,4 +180,32 @@ func BenchmarkGetAttr(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkRemove is what a change of names costs beside the file system, while
+// nobody watches and while somebody does.
+func BenchmarkRemove(b *testing.B) {
+	table, err := NewTable(testKey(), Export{Path: "/", FS: &idleFS{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	v := table.For(remote("192.0.2.7:700"), &vfs.Caller{UID: 1})
+	root, _, err := v.Root(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	remove := func(b *testing.B) {
+		for b.Loop() {
+			if _, err := v.Remove(b.Context(), root, "x", false); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.Run("unwatched", remove)
+	stop, err := v.Watch(root, func(vfs.Change) {})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("watched", remove)
+	stop()
 }

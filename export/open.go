@@ -46,7 +46,7 @@ func (f *File) open(ctx context.Context, r *ref, at vfs.At, how *vfs.OpenHow) (v
 	} else {
 		at.H = r.h
 	}
-	below, opened, err := r.fs.Open(ctx, at, how)
+	below, opened, err := r.openBelow(ctx, at, how)
 	if err != nil {
 		return opened, err
 	}
@@ -57,6 +57,20 @@ func (f *File) open(ctx context.Context, r *ref, at vfs.At, how *vfs.OpenHow) (v
 		_ = below.Close(ctx)
 	}
 	return opened, err
+}
+
+// openBelow opens a file of the file system's.
+func (r *ref) openBelow(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	if how.Create == nil {
+		return r.fs.Open(ctx, at, how)
+	}
+	naming := r.giving(&at.Dir)
+	f, opened, err := r.fs.Open(ctx, at, how)
+	naming.end()
+	if err == nil && !opened.Created {
+		r.rejudged(&opened.H, how.Create.Set.Valid, nil)
+	}
+	return f, opened, err
 }
 
 // opened makes stable what the open created and seals what it found.

@@ -39,6 +39,7 @@ func (v *View) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guar
 	}
 	defer r.leave()
 	wcc, err := r.fs.SetAttr(ctx, r.h, set, guard)
+	r.rejudged(&r.h, set.Valid, err)
 	if err != nil {
 		return wcc, err
 	}
@@ -93,10 +94,13 @@ func (v *View) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs
 		return vfs.Handle{}, vfs.Attr{}, vfs.WCC{}, err
 	}
 	defer r.leave()
+	naming := r.giving(&r.h)
 	h, attr, wcc, err := r.fs.Create(ctx, r.h, name, how)
+	naming.end()
 	if err != nil {
 		return vfs.Handle{}, attr, wcc, err
 	}
+	r.rejudged(&h, how.Set.Valid, nil) // it may have been there
 	if err := r.stable(ctx, h, r.h); err != nil {
 		return vfs.Handle{}, attr, wcc, err
 	}
@@ -111,7 +115,9 @@ func (v *View) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.At
 		return vfs.Attr{}, vfs.WCC{}, err
 	}
 	defer r.leave()
+	naming := r.giving(&d)
 	attr, wcc, err := r.fs.Link(ctx, r.h, d, name)
+	naming.end()
 	if err != nil {
 		return attr, wcc, err
 	}
@@ -125,7 +131,11 @@ func (v *View) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bo
 		return vfs.WCC{}, err
 	}
 	defer r.leave()
-	wcc, err := r.fs.Remove(ctx, r.h, name, isDir)
+	var wcc vfs.WCC
+	err = r.taking(ctx, r.h, name, vfs.Handle{}, func() (err error) {
+		wcc, err = r.fs.Remove(ctx, r.h, name, isDir)
+		return err
+	})
 	if err != nil {
 		return wcc, err
 	}
@@ -139,7 +149,11 @@ func (v *View) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, 
 		return from, to, err
 	}
 	defer r.leave()
-	if from, to, err = r.fs.Rename(ctx, r.h, fromName, d, toName); err != nil {
+	err = r.taking(ctx, d, toName, r.h, func() (err error) {
+		from, to, err = r.fs.Rename(ctx, r.h, fromName, d, toName)
+		return err
+	})
+	if err != nil {
 		return from, to, err
 	}
 	// The new name first: a crash in between leaves two names, never none.

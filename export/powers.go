@@ -39,7 +39,9 @@ func (v *View) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
 	if !ok {
 		return vfs.ErrNotSupp
 	}
-	if err := power.SetACL(ctx, r.h, acl); err != nil {
+	err = power.SetACL(ctx, r.h, acl)
+	r.rejudged(&r.h, rights, err)
+	if err != nil {
 		return err
 	}
 	return r.stable(ctx, r.h)

@@ -87,6 +87,9 @@ var powers = map[string]struct {
 	"Closer":     {has[vfs.Closer], false, false},
 	"Locker":     {has[vfs.Locker], true, false},
 	"ACLer":      {has[vfs.ACLer], true, false},
+	"HostOpener": {has[vfs.HostOpener], true, false},
+	"Watcher":    {has[vfs.Watcher], true, false},
+	"Near":       {has[vfs.Near], false, false},       // of a client's files; a view is read by the server alone
 	"ManyAttrer": {has[vfs.ManyAttrer], false, false}, // of a server far away; a view is near
 }
 

@@ -3,6 +3,7 @@ package export
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"reflect"
 	"sync/atomic"
 
@@ -14,7 +15,8 @@ import (
 // the next call of every view is judged by the new exports. Handles keep their
 // meaning as long as an export has their ID. Files that are open go on if their
 // export still has the file system, and the caller the right; else their next
-// use is vfs.ErrStale, vfs.ErrAccess or vfs.ErrROFS.
+// use is vfs.ErrStale, vfs.ErrAccess or vfs.ErrROFS. Whoever watches an object
+// through an export that judges otherwise now has been told when Replace returns.
 //
 // File systems that are exported no longer may still be in use: see Drain.
 func (t *Table) Replace(exports ...Export) error {
@@ -30,7 +32,7 @@ func (t *Table) Replace(exports ...Export) error {
 		exported[e.FS] = true
 		u := t.users[e.FS]
 		if u == nil {
-			u = &users{fs: e.FS}
+			u = &users{fs: e.FS, watches: watches{seed: maphash.MakeSeed()}}
 			t.users[e.FS] = u
 		}
 		u.stay()
@@ -41,8 +43,10 @@ func (t *Table) Replace(exports ...Export) error {
 	t.state.Store(next)
 	for fs, u := range t.users {
 		if exported[fs] {
+			u.watches.replaced(next)
 			continue
 		}
+		u.watches.end()
 		u.leaving.Store(true)
 		t.settle(u)
 	}
@@ -121,6 +125,7 @@ type users struct {
 		n atomic.Int64
 		_ [56]byte // a cache line each
 	}
+	watches watches // of its objects, by those who use it
 }
 
 // stay takes leaving back. The caller holds Table.mu.

@@ -37,6 +37,8 @@ type Rule struct {
 	// AnonUID and AnonGID are who they are instead. nil: Nobody. [Anonymous] is
 	// an error.
 	AnonUID, AnonGID *uint32
+	// Remote hands no file to another process of this host: see Export.Remote.
+	Remote bool
 	// Secure refuses calls from source ports of 1024 and above, which everybody
 	// on the client may use.
 	Secure bool

@@ -31,6 +31,11 @@ type Export struct {
 	ID uint32
 	// ReadOnly refuses every change with vfs.ErrROFS, whatever Clients say.
 	ReadOnly bool
+	// Remote keeps every read and write with the server: View.OpenHost gives no
+	// file of this export to another process, whoever it is. For exports that
+	// demand TLS or Kerberos, whose promises a descriptor knows nothing of, and
+	// where all access is to be counted, limited or logged.
+	Remote bool
 	// Clients are who may use the export, and how. The first rule that matches
 	// a client is its rule; a client that none matches gets vfs.ErrAccess. No
 	// rules at all: everybody may, by the zero Rule.

@@ -10,8 +10,9 @@ import (
 )
 
 // View is all exports of a table as one caller of one client may see them: a
-// [vfs.FS] whose handles are sealed. It has the powers [vfs.Locker] and
-// [vfs.ACLer], as far as the file systems have them, and no other.
+// [vfs.FS] whose handles are sealed. It has the powers [vfs.Locker], [vfs.ACLer]
+// and [vfs.HostOpener], as far as the file systems have them, that of a
+// [vfs.Watcher], and no other.
 //
 // Every call is judged by the exports and rules as they are when it begins. What
 // the rules say of this caller is worked out once and remembered until the next
@@ -43,6 +44,7 @@ type seen struct {
 	st       *state
 	e        *entry
 	fs       vfs.FS
+	rule     *rule       // that matches
 	caller   *vfs.Caller // squashed
 	readOnly bool
 	err      error     // why the caller may not use it; nil: it may
@@ -157,6 +159,7 @@ func (v *View) judge(ctx context.Context, st *state, e *entry) *seen {
 		s.readOnly = s.readOnly || r.ReadOnly
 	}
 	var until time.Time
+	s.rule = r
 	s.caller, until = v.t.clients.identity(ctx, r, v.caller)
 	if s.until.IsZero() || !until.IsZero() && until.Before(s.until) {
 		s.until = until

@@ -30,6 +30,8 @@ type Place struct {
 	Below vfs.FS
 	// As is the export as a caller at the client sees it.
 	As func(*vfs.Caller) vfs.FS
+	// Dir is the directory of this host that Below serves, for Descriptors.
+	Dir string
 }
 
 // callers try every operation. To an object of 1000:2000 they are root, the
@@ -80,11 +82,7 @@ type matrix struct {
 }
 
 func (m *matrix) run() {
-	var err error
-	if m.root, _, err = m.place.Below.Root(m.Context()); err != nil {
-		m.Fatal(err)
-	}
-	m.set(m.root, object{mode: 0o755})
+	m.begin()
 	m.other = m.make(m.root, object{mode: 0o666})
 	for _, owner := range owners {
 		for _, mode := range modes {
@@ -94,6 +92,15 @@ func (m *matrix) run() {
 			}
 		}
 	}
+}
+
+// begin finds the root, and lets everybody through it.
+func (m *matrix) begin() {
+	var err error
+	if m.root, _, err = m.place.Below.Root(m.Context()); err != nil {
+		m.Fatal(err)
+	}
+	m.set(m.root, object{mode: 0o755})
 }
 
 // tryAll tries every operation as one caller, each on an object of its own.
@@ -184,6 +191,9 @@ func (m *matrix) find(fs vfs.FS, name string) (at target) {
 	}
 	if at.object, _, _, err = fs.Lookup(m.Context(), root, name); err != nil {
 		m.Fatal(err)
+	}
+	if m.other == "" {
+		return at
 	}
 	if at.other, _, _, err = fs.Lookup(m.Context(), root, m.other); err != nil {
 		m.Fatal(err)

@@ -108,7 +108,9 @@ func (v *FS) SetACL(ctx context.Context, x vfs.Handle, acl vfs.ACL) error {
 	case len(dflt) > 0 && d.kind != unix.S_IFDIR:
 		return vfs.ErrInval
 	}
-	return v.setLists(d, access, dflt)
+	err = v.setLists(d, access, dflt)
+	v.notifier.changed(x, vfs.ChangeRights, err)
+	return err
 }
 
 // setLists sets both lists, which are two attributes to the kernel: the default

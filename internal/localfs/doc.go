@@ -55,6 +55,28 @@
 // verifier, and clients send their data again. A handle from the map is stable
 // before it is returned, and a rename is noted in the map before it is made.
 //
+// # Files of other processes
+//
+// A file can be opened for another process of this host ([FS.OpenHost]), which then
+// reads and writes it by itself. What it writes is its own to sync, and no write
+// verifier of ours speaks of it. Nor do its syncs get in the way of ours: the
+// kernel tells each open description of a failed write-back once, whoever else was
+// told (errseq_t), and our descriptor has been open since before what was written
+// through us, so Commit hears of the failure, and changes the verifier, also if the
+// other process' fsync has met it first and the kernel takes the pages for clean
+// since. The other way round our sync makes stable what the other process has
+// written until then, which does no harm. And the process that writes by both roads
+// has to sync on the one before it goes over to the other, as its own client does,
+// because each road has a verifier of its own. From the first file on that goes out
+// to be written, attributes from before a change are left out for all files, as with
+// Options.LocalWriters.
+//
+// Who wants to know when the rights to a file change, or its names, by whomever, is
+// told ([FS.Watch], notify.go).
+//
+// Sealed files are opened through a read-only double of their mount (seal.go). They
+// leave no trace in the time of the last access.
+//
 // # Locks of clients
 //
 // Locks on ranges of files are the kernel's as well, of the kind that belongs to
@@ -84,7 +106,8 @@
 // sake of its attributes before and after. They are taken before all others; two
 // of them in ascending order. Then, each under the one before:
 // mapHandles.moving, mapHandles.mu, mapLog.mu. Under any of them mounts.mu may be
-// taken. lockedFile.mu is taken by who holds none of these. The locks of the
+// taken, and under that a seal.mu; and notifier.mu, under which others are told what
+// has changed. lockedFile.mu is taken by who holds none of these. The locks of the
 // descriptor cache, of what is dirty, of the flights and of the table of locked
 // files are held for a few instructions only, and none is taken under them. Who
 // waits for any of the others has a place in the gate already.

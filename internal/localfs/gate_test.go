@@ -88,6 +88,13 @@ func TestGateIsPassed(t *testing.T) {
 			{"sync of a directory", []iogate.Class{iogate.Meta, iogate.Sync}, func() error { return f.Sync(ctx, r) }},
 			{"remove", []iogate.Class{iogate.Meta}, func() error { _, err := f.Remove(ctx, r, "y", true); return err }},
 			{"seek", []iogate.Class{iogate.Read}, func() error { _, err := file.(vfs.HoleSeeker).NextHole(ctx, 0); return err }},
+			{"open for a process", []iogate.Class{iogate.Meta}, func() error {
+				other, _, err := f.OpenHost(ctx, x, &vfs.HostOpen{Access: vfs.ShareRead | vfs.ShareWrite})
+				if err != nil {
+					return err
+				}
+				return other.Close()
+			}},
 			{"attributes", nil, func() error { _, err := f.GetAttr(ctx, x, vfs.MaskV3); return err }},
 			{"open", nil, func() error {
 				again, _, err := f.Open(ctx, vfs.At{H: x}, &vfs.OpenHow{Access: vfs.ShareRead | vfs.ShareWrite})

@@ -151,24 +151,35 @@ func (h *host) stat(d *desc, st *stat) error {
 	return nil
 }
 
+// regular returns the pinned O_PATH descriptor of x if that is a regular file.
+func (h *host) regular(x vfs.Handle) (*desc, error) {
+	d, err := h.object(x)
+	if err != nil {
+		return nil, err
+	}
+	switch d.kind {
+	case unix.S_IFREG:
+		return d, nil
+	case unix.S_IFDIR:
+		err = vfs.ErrIsDir
+	default:
+		err = vfs.ErrInval
+	}
+	h.fds.unpin(d)
+	return nil, err
+}
+
 // data returns the pinned descriptor of the regular file x, for reading or for
 // writing. Whether the caller may is for the caller to check.
 func (v *FS) data(x vfs.Handle, u use) (*desc, error) {
 	if d := v.fds.get(x, u); d != nil {
 		return d, nil
 	}
-	o, err := v.object(x)
+	o, err := v.regular(x)
 	if err != nil {
 		return nil, err
 	}
 	defer v.fds.unpin(o)
-	switch o.kind {
-	case unix.S_IFREG:
-	case unix.S_IFDIR:
-		return nil, vfs.ErrIsDir
-	default:
-		return nil, vfs.ErrInval
-	}
 	flags := unix.O_RDONLY
 	if u == useWrite {
 		flags = unix.O_WRONLY

@@ -77,9 +77,9 @@ const (
 )
 
 // open is open_by_handle_at(2).
-func (r *rawHandle) open(mount int) (fd int, err error) {
+func (r *rawHandle) open(mount, flags int) (fd int, err error) {
 	for range maxUnborn {
-		if fd, err = r.openOnce(mount); !errors.Is(err, unix.ENOMEM) {
+		if fd, err = r.openOnce(mount, flags); !errors.Is(err, unix.ENOMEM) {
 			break
 		}
 		time.Sleep(unbornPause)
@@ -87,10 +87,10 @@ func (r *rawHandle) open(mount int) (fd int, err error) {
 	return fd, err
 }
 
-func (r *rawHandle) openOnce(mount int) (int, error) {
+func (r *rawHandle) openOnce(mount, flags int) (int, error) {
 	for {
 		fd, _, e := unix.Syscall(unix.SYS_OPEN_BY_HANDLE_AT, uintptr(mount), uintptr(unsafe.Pointer(r)),
-			unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+			uintptr(flags|unix.O_NOFOLLOW|unix.O_CLOEXEC))
 		switch e {
 		case 0:
 			return int(fd), nil
@@ -185,7 +185,7 @@ func (k *kernelHandles) open(x vfs.Handle, st *stat) (int, error) {
 	fd := -1
 	switch {
 	case key == 0:
-		fd, err = r.open(k.mount)
+		fd, err = r.open(k.mount, unix.O_PATH)
 	case k.h.mounts == nil:
 		err = vfs.ErrStale // mounts are no longer crossed
 	default:

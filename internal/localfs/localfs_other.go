@@ -5,6 +5,7 @@ package localfs
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -23,6 +24,11 @@ func (*FS) Close() error { return nil }
 
 // Sync fails.
 func (*FS) Sync(context.Context, vfs.Handle) error { return vfs.ErrNotSupp }
+
+// OpenHost fails.
+func (*FS) OpenHost(context.Context, vfs.Handle, *vfs.HostOpen) (*os.File, vfs.Attr, error) {
+	return nil, vfs.Attr{}, vfs.ErrNotSupp
+}
 
 // Squashed is false.
 func (*FS) Squashed() bool { return false }

@@ -2,7 +2,11 @@
 
 package localfs
 
-import "github.com/nfsbox/nfsbox/vfs"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
 
 // noLock is the stripe of who has locked nothing.
 const noLock = -1
@@ -45,9 +49,10 @@ func (h *host) unlock2(i, j int) {
 }
 
 // before is what wcc data tells of the time before an operation. Without the
-// lock it could be the work of others, and is nothing.
+// lock it could be the work of others, and is nothing: of files as soon as
+// another process may write to one (OpenHost), which knows no lock of ours.
 func (h *host) before(st *stat) vfs.PreAttr {
-	if h.o.LocalWriters {
+	if h.o.LocalWriters || h.lent.Load() && st.is(unix.S_IFREG) {
 		return vfs.PreAttr{}
 	}
 	return preAttr(st)

@@ -51,6 +51,7 @@ type mounts struct {
 type mount struct {
 	id, key uint64
 	fd      int // of its root
+	seal    seal
 }
 
 // openMounts reads the table, for a host that has its root and its handler.
@@ -105,7 +106,7 @@ func (m *mounts) open(key uint64, r *rawHandle) (int, error) {
 	if p == nil {
 		return -1, unix.ESTALE
 	}
-	return r.open(p.fd)
+	return r.open(p.fd, unix.O_PATH)
 }
 
 // follow reads the table again if the kernel's has changed.
@@ -186,6 +187,7 @@ func (m *mounts) table() ([]byte, error) {
 // replace puts other mounts into the place of those that are known.
 func (m *mounts) replace(all []*mount) {
 	for _, p := range m.byID {
+		p.seal.close(m.h)
 		_ = unix.Close(p.fd) // it was read only: nothing can be lost
 		m.h.fds.lend(-1)
 	}

@@ -28,23 +28,24 @@ var (
 
 // host is what all views of a tree share.
 type host struct {
-	o       Options
-	sys     Sys
-	handles handler
-	mode    Mode
-	disk    Sys // sys, but for its syncs not gated: see gatedSys
-	fds     *fdCache
-	creds   *creds
-	flights flights
-	locks   [lockStripes]sync.Mutex
-	flocks  lockTable
-	bufs    bufpool.Pool
-	listers sync.Pool // of *lister
-	verf    atomic.Uint64
-	closed  atomic.Bool
-	owed    atomic.Int32 // places in the lane for metadata that end need not give back
-	reserve reserve
-	counts  counts
+	o        Options
+	sys      Sys
+	handles  handler
+	mode     Mode
+	disk     Sys // sys, but for its syncs not gated: see gatedSys
+	fds      *fdCache
+	creds    *creds
+	flights  flights
+	locks    [lockStripes]sync.Mutex
+	flocks   lockTable
+	bufs     bufpool.Pool
+	listers  sync.Pool // of *lister
+	verf     atomic.Uint64
+	closed   atomic.Bool
+	owed     atomic.Int32 // places in the lane for metadata that end need not give back
+	reserve  reserve
+	notifier notifier
+	counts   counts
 
 	rootFD    int // O_PATH; never closed before the end
 	root      vfs.Handle
@@ -52,8 +53,10 @@ type host struct {
 	rootIno   uint64
 	rootDev   uint64
 	rootMount uint64
-	fsid      uint64 // the same after a restart, on most file systems
-	prompt    bool   // attributes of what is open come without waiting for a disk
+	fsid      uint64      // the same after a restart, on most file systems
+	prompt    bool        // attributes of what is open come without waiting for a disk
+	seal      seal        // of the root's mount
+	lent      atomic.Bool // a file was handed out to be written: see before
 
 	hidden hidden
 	mounts *mounts // nil: not crossed
@@ -64,6 +67,7 @@ type host struct {
 func New(dir string, o Options) (*FS, error) {
 	o.fill()
 	h := &host{o: o, sys: o.Sys, rootFD: -1}
+	h.notifier.h = h
 	if h.sys == nil {
 		h.sys = osSys{}
 	}
@@ -188,7 +192,8 @@ func (h *host) Close() error {
 
 func (h *host) shut() error {
 	h.releaseLocks(func(*vfs.Owner) bool { return true })
-	err := h.mounts.close()
+	err := errors.Join(h.notifier.close(), h.mounts.close())
+	h.seal.close(h)
 	err = errors.Join(err, h.fds.close(h.syncLast))
 	if h.handles != nil {
 		err = errors.Join(err, h.handles.close())

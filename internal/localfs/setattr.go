@@ -32,7 +32,11 @@ func (v *FS) SetAttr(ctx context.Context, x vfs.Handle, set *vfs.SetAttr, guard 
 	if guard != nil && !guard.Equal(timeOf(st.Ctime)) {
 		return wcc, vfs.ErrNotSync
 	}
-	return wcc, v.setAttrs(d, &st, set)
+	err = v.setAttrs(d, &st, set)
+	if set.Valid&(vfs.MaskMode|vfs.MaskUID|vfs.MaskGID) != 0 {
+		v.notifier.changed(x, vfs.ChangeRights, err)
+	}
+	return wcc, err
 }
 
 // setAttrs changes what set names. What is most likely to be refused comes

@@ -1,0 +1,111 @@
+//go:build linux
+
+package localfs
+
+import (
+	"context"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+var _ vfs.HostOpener = (*FS)(nil)
+
+// OpenHost implements vfs.HostOpener. The checks are those of every ReadAt and
+// WriteAt. What the kernel makes of a writer's identity (writer.go) it makes of the
+// other process from here on:
+//
+//   - Set-uid and set-gid bits stay if that is root, so a file with such is not
+//     opened to be written.
+//   - Quotas and reserved blocks need no thought: blocks are charged to the owner
+//     of the file whoever writes, and who may exceed them may do so anyway.
+//
+// What is stable of what it writes, see the package.
+func (v *FS) OpenHost(ctx context.Context, x vfs.Handle, how *vfs.HostOpen) (*os.File, vfs.Attr, error) {
+	var a vfs.Attr
+	writes := how.Access&vfs.ShareWrite != 0
+	switch {
+	case how.Access == 0 || how.Access&^(vfs.ShareRead|vfs.ShareWrite) != 0 || how.Sealed && writes:
+		return nil, a, vfs.ErrInval
+	case writes && v.o.ReadOnly:
+		return nil, a, vfs.ErrROFS
+	case v.o.ReadOnly && !how.Sealed:
+		return nil, a, vfs.ErrNotSupp // its owner could make more of it
+	}
+	if err := v.begin(ctx, classMeta); err != nil {
+		return nil, a, err
+	}
+	defer v.end(classMeta)
+	d, err := v.regular(x)
+	if err != nil {
+		return nil, a, err
+	}
+	defer v.fds.unpin(d)
+	var st stat
+	if err := v.stat(d, &st); err != nil {
+		return nil, a, err
+	}
+	mount := st.Mnt_id
+	fd, err := v.openAnew(d, &st, how)
+	if err != nil {
+		return nil, a, err
+	}
+	if err := v.mayPass(d, fd, how.Access, &st); err != nil {
+		return nil, a, closing(fd, err)
+	}
+	if writes {
+		v.lent.Store(true)
+		v.unlock(v.lock(x)) // and whoever has looked at x before that has ended
+	}
+	st.Mnt_id = mount // and not the sealed one's
+	v.attr(&st, &a)
+	return os.NewFile(uintptr(fd), "nfsbox file"), a, nil
+}
+
+// mayPass is the check of what fd, which was opened of d, may be used for, and
+// fills st. It also makes calls by fd wait, as those who get it expect.
+func (v *FS) mayPass(d *desc, fd int, access vfs.Share, st *stat) error {
+	if err := st.statFD(fd); err != nil {
+		return fail("statx", err)
+	}
+	if st.Nlink == 0 {
+		v.fds.forget(d.key.h)
+		return vfs.ErrStale
+	}
+	if access&vfs.ShareRead != 0 {
+		if err := v.mayReadData(d, st); err != nil {
+			return err
+		}
+	}
+	if access&vfs.ShareWrite != 0 {
+		if err := v.mayWriteData(d, st); err != nil {
+			return err
+		}
+		if st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
+			return vfs.ErrNotSupp
+		}
+	}
+	return fail("fcntl", unix.SetNonblock(fd, false))
+}
+
+// openAnew opens what d refers to and st describes: with a description of its own, since offset,
+// flags, locks and the errors of syncs belong to the description.
+func (v *FS) openAnew(d *desc, st *stat, how *vfs.HostOpen) (int, error) {
+	if how.Sealed {
+		return v.openSealed(d, st)
+	}
+	flags := unix.O_RDONLY
+	switch how.Access {
+	case vfs.ShareWrite:
+		flags = unix.O_WRONLY
+	case vfs.ShareRead | vfs.ShareWrite:
+		flags = unix.O_RDWR
+	}
+	fd, err := reopen(d.fd, flags)
+	if err != nil {
+		return -1, fail("open", err)
+	}
+	return fd, nil
+}

@@ -1,0 +1,200 @@
+//go:build linux
+
+package localfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// A descriptor that was opened for reading is not one that can only be read: who
+// has it opens it again through /proc for whatever the mode of the file gives him,
+// and root for anything; or sets the file's times, mode and attributes by it, or
+// makes a link of it. All that fails if the file was opened through a mount that
+// is read-only, since the mount goes with the descriptor. So a mount of which
+// files are to be handed out sealed gets a double: a clone of the mount that is
+// read-only and attached nowhere (open_tree(2), mount_setattr(2)). Attached to
+// nothing and held by no descriptor of open_tree's, the double cannot be cloned in
+// turn, by whoever holds a file of it, to become writable.
+//
+// The double refers to the file system, not to the mount that it is a clone of: that
+// can be unmounted, and the file system then lives as long as the files that
+// were handed out are open.
+
+// seal is the double of one mount. It is made when it is first asked for.
+type seal struct {
+	mu    sync.Mutex
+	fd    int  // of its root, if made
+	made  bool // and not closed
+	never bool // it cannot be made here
+}
+
+// maxSealTries is how often a file is looked for in the double of a mount while
+// it or a directory above it is being renamed. Beyond, it is ErrNotSupp.
+const maxSealTries = 4
+
+// root returns the root of the double of mount. It is good until close.
+func (s *seal) root(h *host, mount int) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.made:
+		return s.fd, nil
+	case s.never:
+		return -1, vfs.ErrNotSupp
+	}
+	fd, err := double(mount)
+	switch {
+	case err == nil:
+	case errors.Is(err, vfs.ErrBusy): // short of descriptors or memory
+		return -1, err
+	default:
+		s.never = true
+		h.o.Report(fmt.Errorf("localfs: %s: no read-only double of the mount can be made, so files are not handed out sealed: %w", h.rootPath, err))
+		return -1, vfs.ErrNotSupp
+	}
+	s.fd, s.made = fd, true
+	h.fds.lend(1)
+	return fd, nil
+}
+
+func (s *seal) close(h *host) {
+	if s.made {
+		s.made = false
+		_ = unix.Close(s.fd) // it was read only: nothing can be lost
+		h.fds.lend(-1)
+	}
+}
+
+// double makes a read-only clone of the mount whose root, or a directory in which,
+// is open as fd, and opens the same in it.
+func double(fd int) (int, error) {
+	tree, err := unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return -1, fmt.Errorf("open_tree: %w", fail("open_tree", err))
+	}
+	err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &unix.MountAttr{
+		Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC,
+	})
+	if err != nil {
+		return -1, closing(tree, fmt.Errorf("mount_setattr: %w", fail("mount_setattr", err)))
+	}
+	// O_PATH would do for openat2(2), but not for open_by_handle_at(2).
+	in, err := reopen(tree, unix.O_RDONLY)
+	if err != nil {
+		return -1, closing(tree, fail("open", err))
+	}
+	if err := closing(tree, nil); err != nil {
+		return -1, closing(in, err)
+	}
+	return in, nil
+}
+
+// openSealed opens the regular file d, which st describes, for reading, through the
+// double of its mount.
+func (v *FS) openSealed(d *desc, st *stat) (int, error) {
+	if st.Mnt_id == v.rootMount {
+		in, err := v.seal.root(v.host, v.rootFD)
+		if err != nil {
+			return -1, err
+		}
+		return v.sealedIn(in, v.rootFD, d, st)
+	}
+	if v.mounts == nil {
+		return -1, vfs.ErrNotSupp
+	}
+	m := v.mounts
+	m.follow()
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	p := m.byID[st.Mnt_id]
+	if p == nil {
+		return -1, vfs.ErrStale
+	}
+	in, err := p.seal.root(v.host, p.fd)
+	if err != nil {
+		return -1, err
+	}
+	return v.sealedIn(in, p.fd, d, st)
+}
+
+// sealedIn is openSealed in the double whose root is in.
+// mount is the root that it is a double of.
+func (v *FS) sealedIn(in, mount int, d *desc, st *stat) (int, error) {
+	if v.mode == HandlesKernel {
+		var r rawHandle
+		if _, err := r.unpack(d.key.h); err != nil {
+			return -1, err
+		}
+		fd, err := r.open(in, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+		if err != nil {
+			return -1, fail("open_by_handle_at", err)
+		}
+		return same(fd, st)
+	}
+	for range maxSealTries {
+		fd, err := sealedByPath(in, mount, d, st)
+		if !isGone(err) {
+			return fd, err
+		}
+	}
+	return -1, vfs.ErrNotSupp
+}
+
+// sealedByPath finds the file d by the path that the kernel knows it by, without a
+// symbolic link or a way out, and takes it only if it is the very file. isGone of
+// its error: it was not there.
+func sealedByPath(in, mount int, d *desc, st *stat) (int, error) {
+	var path, top [unix.PathMax]byte
+	n, err := unix.Readlink(procPath(d.fd), path[:])
+	if err != nil {
+		return -1, fail("readlink", err)
+	}
+	m, err := unix.Readlink(procPath(mount), top[:])
+	if err != nil {
+		return -1, fail("readlink", err)
+	}
+	var ref int
+	if bytes.Equal(path[:n], top[:m]) { // a file is mounted
+		ref, err = reopen(in, unix.O_PATH)
+	} else if rest, ok := bytes.CutPrefix(path[:n], bytes.TrimSuffix(top[:m], []byte("/"))); ok && rest[0] == '/' {
+		ref, err = unix.Openat2(in, string(rest[1:]), &unix.OpenHow{
+			Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
+		})
+	} else {
+		return -1, vfs.ErrNotSupp
+	}
+	if err != nil {
+		return -1, fail("openat2", err)
+	}
+	if ref, err = same(ref, st); err != nil {
+		return -1, err
+	}
+	fd, err := reopen(ref, unix.O_RDONLY)
+	if err != nil {
+		return -1, closing(ref, fail("open", err))
+	}
+	if err := closing(ref, nil); err != nil {
+		return -1, closing(fd, err)
+	}
+	return fd, nil
+}
+
+// same returns fd if it is the object that st describes, else ErrStale.
+func same(fd int, st *stat) (int, error) {
+	var is stat
+	if err := is.statFD(fd); err != nil {
+		return -1, closing(fd, fail("statx", err))
+	}
+	if is.ident() != st.ident() || is.dev() != st.dev() {
+		return -1, closing(fd, vfs.ErrStale)
+	}
+	return fd, nil
+}
