@@ -1,0 +1,198 @@
+package localio
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// claim is a caller as a call over the network names it: the credential of
+// AUTH_SYS, with its bound on groups.
+type claim struct {
+	uid, gid uint32
+	n        uint8
+	groups   [16]uint32
+}
+
+func claimOf(c *vfs.Caller) (who claim) {
+	who.uid, who.gid = c.UID, c.GID
+	who.n = uint8(copy(who.groups[:], c.Groups))
+	return who
+}
+
+// ask is a descriptor that was asked for. All who want it wait for it together.
+type ask struct {
+	l    *link
+	n    *node
+	key  key
+	id   uint32 // in the session
+	done chan struct{}
+	late atomic.Bool // it has been waited for too long: nobody does any more
+}
+
+// refusal is why there is no descriptor.
+type refusal struct {
+	l      *link
+	why    string
+	status vfs.Status // what the server would have said over the network, or 0
+	until  time.Time  // zero: while the file is open
+}
+
+func crowded(l *link, why string) *refusal {
+	return &refusal{l: l, why: why, until: time.Now().Add(crowdedTime)}
+}
+
+// holds reports whether r, which may be nil, is still to be heeded.
+func (r *refusal) holds(l *link) bool {
+	return r != nil && r.l == l && (r.until.IsZero() || time.Now().Before(r.until))
+}
+
+// way is how a file is read, or written: by a descriptor, or not.
+type way struct {
+	grant   atomic.Pointer[grant]
+	refusal atomic.Pointer[refusal]
+}
+
+// obtain finds a grant, or asks for one and waits. The caller is its user then.
+// nil: there is none now, for the reason that f.whyNot gives.
+func (f *file) obtain(ctx context.Context, access vfs.Share) *grant {
+	s, w := f.fs.s, f.way(access)
+	l := s.link.Load()
+	if l == nil || w.refusal.Load().holds(l) {
+		return nil
+	}
+	k := key{f.fs.who, access}
+	for range 2 {
+		g, a := f.find(l, k, w)
+		if g != nil || a == nil {
+			return g
+		}
+		if !a.wait(ctx, s.wait()) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// find returns the grant that there is, of which the caller is a user then, or
+// what there is to wait for, or neither.
+func (f *file) find(l *link, k key, w *way) (*grant, *ask) {
+	n := f.n
+	n.mu.Lock()
+	old := n.grants[k]
+	if old != nil && old.admits() {
+		f.attach(old, w)
+		n.mu.Unlock()
+		return old, nil
+	}
+	a, r, ours := n.await(l, k)
+	n.mu.Unlock()
+	if old != nil {
+		old.retire()
+	}
+	if r != nil {
+		w.refusal.Store(r)
+		n.s.refused(r)
+	}
+	if ours && !l.ask(a) {
+		a.refused(crowded(l, "too many files are being opened"))
+	}
+	return nil, a
+}
+
+// await returns the descriptor to wait for, which is ours to ask for if nobody
+// has, or why there is none. mu is held.
+func (n *node) await(l *link, k key) (a *ask, r *refusal, ours bool) {
+	if r := n.refusals[k]; r.holds(l) {
+		return nil, r, false
+	}
+	if a := n.asks[k]; a != nil {
+		return a, nil, false
+	}
+	if !l.known(&k.who) {
+		return nil, l.stranger(&k.who), false
+	}
+	if !n.s.reserve(l) {
+		return nil, crowded(l, "as many files as are allowed are in use"), false
+	}
+	n.s.hold(n)
+	a = &ask{l: l, n: n, key: k, done: make(chan struct{})}
+	n.asks[k] = a
+	return a, nil, true
+}
+
+// attach makes g the way that f goes from now on. The caller is a user of g.
+// n.mu is held.
+func (f *file) attach(g *grant, w *way) {
+	old := w.grant.Load()
+	if f.closed.Load() || old == g {
+		return
+	}
+	if g.files++; g.files == 1 {
+		g.n.s.unpark(g)
+	}
+	w.grant.Store(g)
+	if old != nil {
+		old.release()
+	}
+}
+
+// release is called when a file uses g no more. n.mu is held.
+func (g *grant) release() {
+	if g.files--; g.files == 0 {
+		g.n.s.park(g)
+	}
+}
+
+// wait reports whether a has been answered, in time and before ctx ends.
+func (a *ask) wait(ctx context.Context, patience time.Duration) bool {
+	select {
+	case <-a.done:
+		return true
+	default:
+	}
+	if a.late.Load() {
+		return false
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-a.done:
+		return true
+	case <-timer.C:
+		a.late.Store(true)
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// granted ends a, for which g was handed out.
+func (a *ask) granted(g *grant) {
+	n, s := a.n, a.n.s
+	s.admit(g)
+	n.mu.Lock()
+	n.grants[a.key] = g
+	delete(n.asks, a.key)
+	close(a.done)
+	if g.files == 0 {
+		s.park(g)
+	}
+	n.mu.Unlock()
+}
+
+// refused ends a, for which there is nothing.
+func (a *ask) refused(r *refusal) {
+	n, s := a.n, a.n.s
+	n.mu.Lock()
+	delete(n.asks, a.key)
+	if n.files > 0 {
+		n.refusals[a.key] = r
+	}
+	close(a.done)
+	n.mu.Unlock()
+	s.refused(r)
+	s.unreserve()
+	s.drop(n)
+}

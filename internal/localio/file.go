@@ -1,0 +1,155 @@
+package localio
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// file is an open file: one of the FS below, and the ways past it. What that one
+// can do and this cannot is found through Unwrap: it is the same file.
+type file struct {
+	fs     *FS
+	below  vfs.File
+	n      *node
+	access vfs.Share
+	closed atomic.Bool
+	read   way
+	write  way
+}
+
+// trustedFile is a file whose descriptor others may have.
+type trustedFile struct{ *file }
+
+var (
+	_ vfs.File      = (*file)(nil)
+	_ vfs.Near      = (*file)(nil)
+	_ vfs.Unwrapper = (*file)(nil)
+	_ vfs.HostFiler = (*trustedFile)(nil)
+)
+
+// Unwrap returns the file below.
+func (f *file) Unwrap() any { return f.below }
+
+func (f *file) way(access vfs.Share) *way {
+	if access == vfs.ShareRead {
+		return &f.read
+	}
+	return &f.write
+}
+
+// use is nil if f can be used in that way.
+func (f *file) use(ctx context.Context, access vfs.Share) error {
+	switch {
+	case f.closed.Load():
+		return vfs.ErrInval
+	case f.access&access != access:
+		return vfs.ErrAccess
+	}
+	return ctx.Err()
+}
+
+// grant returns a descriptor of which the caller is a user then, or nil: there is
+// none.
+func (f *file) grant(ctx context.Context, access vfs.Share) *grant {
+	w := f.way(access)
+	if g := w.grant.Load(); g != nil {
+		if g.enter() {
+			return g
+		}
+		f.detach(g, w)
+	}
+	return f.obtain(ctx, access)
+}
+
+// detach has f not go the way of g any more, which leads nowhere.
+func (f *file) detach(g *grant, w *way) {
+	f.n.mu.Lock()
+	defer f.n.mu.Unlock()
+	if w.grant.CompareAndSwap(g, nil) {
+		g.release()
+	}
+}
+
+// remote is asked before data goes over the network.
+func (f *file) remote(ctx context.Context, access vfs.Share) error {
+	s := f.fs.s
+	if s.o.Mode != Require {
+		s.count.fallbacks.Add(1)
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if r := f.way(access).refusal.Load(); r != nil && r.holds(s.link.Load()) {
+		if r.status != 0 {
+			return &notLocal{r.why, r.status}
+		}
+		return &notLocal{why: r.why}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link.Load() == nil {
+		return &notLocal{why: s.why}
+	}
+	return &notLocal{why: "the server has not opened the file in time, or bytes of it are still to be committed over the network"}
+}
+
+// Near reports whether reads are local, or likely to be.
+func (f *file) Near() bool {
+	if g := f.read.grant.Load(); g != nil && g.valid() {
+		return true
+	}
+	l := f.fs.s.link.Load()
+	return l != nil && f.access&vfs.ShareRead != 0 && !f.read.refusal.Load().holds(l)
+}
+
+// Truncate goes below. Its order among writes is the caller's business.
+func (f *file) Truncate(ctx context.Context, size uint64) (vfs.WCC, error) {
+	wcc, err := f.below.Truncate(ctx, size)
+	if err == nil {
+		f.n.size.Store(size)
+	}
+	return wcc, err
+}
+
+// Close closes below. Descriptors are kept for a while, for who opens the file
+// again.
+func (f *file) Close(ctx context.Context) error {
+	if !f.closed.CompareAndSwap(false, true) {
+		return vfs.ErrInval
+	}
+	n := f.n
+	n.mu.Lock()
+	for _, w := range [...]*way{&f.read, &f.write} {
+		if g := w.grant.Swap(nil); g != nil {
+			g.release()
+		}
+	}
+	if n.files--; n.files == 0 {
+		clear(n.refusals)
+	}
+	n.mu.Unlock()
+	err := f.below.Close(ctx)
+	n.s.drop(n)
+	return err
+}
+
+// HostFile implements vfs.HostFiler.
+func (f *trustedFile) HostFile() (*os.File, func(), bool) {
+	if f.use(context.Background(), vfs.ShareRead) != nil {
+		return nil, nil, false
+	}
+	g := f.grant(context.Background(), vfs.ShareRead)
+	if g == nil {
+		return nil, nil, false
+	}
+	var given atomic.Bool
+	return g.file(), func() {
+		if !given.Swap(true) {
+			g.leave()
+		}
+	}, true
+}

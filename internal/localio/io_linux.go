@@ -1,0 +1,161 @@
+package localio
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// supported says that files can be had from a server of this host here.
+const supported = true
+
+// openLimit is how many descriptors the process may have.
+func openLimit() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return int(min(limit.Cur, math.MaxInt32))
+}
+
+func closeFD(fd int) error { return unix.Close(fd) }
+
+// checkFD is an error unless fd is what was asked for: a regular file, open as
+// it is to be used, and read and written where pread and pwrite say. (To a
+// descriptor that appends, pwrite(2) does so as well.)
+func checkFD(fd int, access vfs.Share) error {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	if err != nil {
+		return fmt.Errorf("fcntl: %w", err)
+	}
+	var st stat
+	if err := st.statFD(fd); err != nil {
+		return err
+	}
+	mode := flags & unix.O_ACCMODE
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return fmt.Errorf("no regular file, but mode %o", st.Mode)
+	case flags&(unix.O_PATH|unix.O_APPEND) != 0:
+		return fmt.Errorf("open with flags %#x", flags)
+	case access == vfs.ShareRead && mode == unix.O_WRONLY, access == vfs.ShareWrite && mode == unix.O_RDONLY:
+		return fmt.Errorf("open with mode %d", mode)
+	}
+	return nil
+}
+
+// preadNowait reads what is in memory, without a thread (preadv2(2), RWF_NOWAIT).
+// p is not empty.
+func preadNowait(fd int, p []byte, off uint64) (int, syscall.Errno) {
+	v := unix.Iovec{Base: &p[0]}
+	v.SetLen(len(p))
+	n, _, errno := unix.RawSyscall6(unix.SYS_PREADV2, uintptr(fd), uintptr(unsafe.Pointer(&v)), 1,
+		uintptr(off), uintptr(off>>32), unix.RWF_NOWAIT)
+	runtime.KeepAlive(p)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), 0
+}
+
+// cannotNowait reports whether errno means that this file system never reads
+// without waiting, or this kernel (before Linux 4.14) does not.
+func cannotNowait(errno syscall.Errno) bool {
+	return errno == unix.EOPNOTSUPP || errno == unix.ENOSYS || errno == unix.EINVAL
+}
+
+func pread(fd int, p []byte, off uint64) (n int, err error) {
+	err = uninterrupted(func() error {
+		n, err = unix.Pread(fd, p, int64(off))
+		return err
+	})
+	return max(n, 0), err
+}
+
+func pwrite(fd int, p []byte, off uint64) (n int, err error) {
+	err = uninterrupted(func() error {
+		n, err = unix.Pwrite(fd, p, int64(off))
+		return err
+	})
+	return max(n, 0), err
+}
+
+// syncFD is fsync(2), or fdatasync(2) if the times and such do not matter.
+func syncFD(fd int, full bool) error {
+	call := unix.Fdatasync
+	if full {
+		call = unix.Fsync
+	}
+	return uninterrupted(func() error { return call(fd) })
+}
+
+func uninterrupted(call func() error) (err error) {
+	for range maxInterrupts {
+		if err = call(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+	return err
+}
+
+// decided reports whether the error of a local read or write is an answer. With
+// any other, the server has the last word: it knows of limits that are not ours
+// (EFBIG, by RLIMIT_FSIZE), or it is we who have used the descriptor wrongly.
+func decided(err error) bool {
+	return errors.Is(err, unix.EIO) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// fail turns an error of the kernel into one of the contract.
+func fail(op string, err error) error {
+	e, ok := errors.AsType[syscall.Errno](err)
+	if !ok {
+		return err
+	}
+	s, known := vfs.FromErrno(e)
+	if !known || s == vfs.ErrIO {
+		return fmt.Errorf("localio: %s: %w: %s", op, s, e.Error())
+	}
+	return s
+}
+
+// statMask asks statx(2) for all that an NFSv3 server tells.
+const statMask = unix.STATX_BASIC_STATS
+
+// stat is what statx says about an open file.
+type stat struct{ unix.Statx_t }
+
+// emptyName is the name that, with AT_EMPTY_PATH, stands for the descriptor.
+var emptyName = [1]byte{}
+
+// statFD fills st, without the copy of a name that unix.Statx makes.
+func (st *stat) statFD(fd int) error {
+	_, _, e := unix.Syscall6(unix.SYS_STATX, uintptr(fd), uintptr(unsafe.Pointer(&emptyName[0])),
+		unix.AT_EMPTY_PATH|unix.AT_STATX_SYNC_AS_STAT, statMask, uintptr(unsafe.Pointer(&st.Statx_t)), 0)
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+func timeOf(t unix.StatxTimestamp) time.Time { return time.Unix(t.Sec, int64(t.Nsec)) }
+
+// attr turns st into the attributes that GETATTR would tell, Change being derived
+// from the ctime as everywhere here.
+func (st *stat) attr(id *identity, a *vfs.Attr) {
+	*a = vfs.Attr{
+		Valid: vfs.MaskV3,
+		Type:  vfs.TypeReg, Mode: uint32(st.Mode) & 07777, Nlink: st.Nlink, UID: st.Uid, GID: st.Gid,
+		Size: st.Size, Used: st.Blocks * 512, FileID: id.fileID,
+		Change: uint64(st.Ctime.Sec)*1e9 + uint64(st.Ctime.Nsec),
+		FSID:   id.fsid,
+		Atime:  timeOf(st.Atime), Mtime: timeOf(st.Mtime), Ctime: timeOf(st.Ctime),
+	}
+}

@@ -1,0 +1,145 @@
+package localio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// below is the FS below, of which everything is taken that is not here.
+type below = vfs.FS
+
+// FS is one caller's view. It is a vfs.FS and a [vfs.Closer].
+type FS struct {
+	below
+	s   *shared
+	who claim
+}
+
+var (
+	_ vfs.FS        = (*FS)(nil)
+	_ vfs.Closer    = (*FS)(nil)
+	_ vfs.Unwrapper = (*FS)(nil)
+)
+
+// New returns fs, which is the view of o.Caller, with the data of its files read
+// and written past the network while its server, which p asks, is on this host.
+// The first handshake begins at once, in the background.
+func New(fs vfs.FS, p Prober, o Options) *FS {
+	o.fill()
+	s := &shared{
+		o: o, p: p, gate: newGate(),
+		hint: make(chan struct{}, 1), met: make(chan struct{}),
+		nodes: make(map[vfs.Handle]*node), open: make(map[*grant]struct{}),
+	}
+	s.verf.Store(s.random())
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	switch {
+	case !supported:
+		s.remote("LOCALIO is for Linux, and this is " + runtime.GOOS)
+	case o.Mode == Off:
+		s.remote("it is switched off")
+	default:
+		s.work.Go(s.run)
+	}
+	return &FS{below: fs, s: s, who: claimOf(&o.Caller)}
+}
+
+// Ready waits for the outcome of the first handshake, and returns why files are
+// not local, as an error that is ErrNotLocal, or nil if they are. Only in mode
+// Require this keeps them from being used.
+func (f *FS) Ready(ctx context.Context) error {
+	select {
+	case <-f.s.met:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if f.s.link.Load() != nil {
+		return nil
+	}
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	return &notLocal{why: f.s.why}
+}
+
+// As returns the view of another caller.
+func (f *FS) As(c *vfs.Caller) vfs.FS {
+	who := &f.s.o.Caller
+	if c != nil {
+		who = c
+	}
+	return &FS{below: f.below.As(c), s: f.s, who: claimOf(who)}
+}
+
+// Unwrap returns the FS below.
+func (f *FS) Unwrap() any { return f.below }
+
+// Open opens below. A descriptor is asked for when the file is first used.
+func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	inner, opened, err := f.below.Open(ctx, at, how)
+	if err != nil {
+		return nil, opened, err
+	}
+	n := f.s.enter(opened.H)
+	n.learn(&opened.Attr)
+	n.mu.Lock()
+	n.files++
+	n.mu.Unlock()
+	file := &file{fs: f, below: inner, n: n, access: how.Access}
+	if f.s.o.Mode == Trusted {
+		return &trustedFile{file}, opened, nil
+	}
+	return file, opened, nil
+}
+
+// SetAttr passes through.
+func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (vfs.WCC, error) {
+	wcc, err := f.below.SetAttr(ctx, h, set, guard)
+	if err == nil && set.Valid&vfs.MaskSize != 0 {
+		if n := f.s.find(h); n != nil {
+			n.size.Store(set.Size)
+			f.s.drop(n)
+		}
+	}
+	return wcc, err
+}
+
+// Close ends the session, syncs what was written by descriptors and not
+// committed, closes them, and then the FS below. Files that are still open are of
+// no further use.
+func (f *FS) Close() error {
+	s := f.s
+	s.mu.Lock()
+	if s.over {
+		s.mu.Unlock()
+		return vfs.ErrInval
+	}
+	s.over = true
+	if s.sweeper != nil {
+		s.sweeper.Stop()
+	}
+	all := make([]*grant, 0, len(s.open))
+	for g := range s.open {
+		all = append(all, g)
+	}
+	s.mu.Unlock()
+	for _, g := range all {
+		g.retire() // while the server can still be told
+	}
+	s.cancel()
+	if l := s.link.Load(); l != nil {
+		_ = l.conn.Close() // so that the session ends, and run with it
+	}
+	s.work.Wait()
+	s.mu.Lock()
+	err := s.unsynced
+	s.mu.Unlock()
+	if err != nil {
+		err = fmt.Errorf("closed with bytes that may not be stable: %w", err)
+	}
+	return errors.Join(err, vfs.CloseFS(f.below))
+}

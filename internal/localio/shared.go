@@ -1,0 +1,280 @@
+package localio
+
+import (
+	"context"
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// shared is what all views of an FS have in common.
+type shared struct {
+	o     Options
+	p     Prober
+	gate  gate
+	count counters
+	link  atomic.Pointer[link] // nil: none
+	verf  atomic.Uint64        // of all objects that have none of their own
+
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	work    sync.WaitGroup // goroutines
+	hint    chan struct{}  // the server may be there again
+	hints   atomic.Int32   // how many more of these are heeded
+	met     chan struct{}  // closed, by meeting, when the outcome of the first handshake is known
+	meeting sync.Once
+
+	mu       sync.Mutex
+	over     bool                 // closed; mu guards this and what follows
+	unsynced error                // of the syncs since
+	why      string               // not local
+	some     string               // why the last file was not that is not, though others are
+	nodes    map[vfs.Handle]*node // those with refs, and those to remember
+	kept     int                  // of the latter
+	held     int                  // valid grants, and asks
+	open     map[*grant]struct{}  // not closed yet
+	idles    int                  // in the list from oldest to newest
+	oldest   *grant               // idle for longest
+	newest   *grant               // idle for shortest
+	sweeper  *time.Timer          // nil: nothing is idle
+}
+
+// random is a random number other than 0.
+func (s *shared) random() uint64 {
+	var b [8]byte
+	for range 8 {
+		s.o.Rand(b[:])
+		if u := binary.LittleEndian.Uint64(b[:]); u != 0 {
+			return u
+		}
+	}
+	return 1
+}
+
+// wait is how long to wait for a descriptor.
+func (s *shared) wait() time.Duration {
+	if s.o.Mode == Require {
+		return requireWait
+	}
+	return openWait
+}
+
+// enter returns the node of h, for one more user, who drops it.
+func (s *shared) enter(h vfs.Handle) *node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.nodes[h]
+	if n == nil {
+		n = &node{
+			s: s, h: h,
+			grants: make(map[key]*grant), asks: make(map[key]*ask),
+			refusals: make(map[key]*refusal), dirty: make(map[*grant]dirtiness),
+		}
+		s.nodes[h] = n
+	}
+	if n.kept {
+		n.kept = false
+		s.kept--
+	}
+	n.refs++
+	return n
+}
+
+// find returns the node of h if there is one in use, or nil.
+func (s *shared) find(h vfs.Handle) *node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.nodes[h]; n != nil && !n.kept {
+		n.refs++
+		return n
+	}
+	return nil
+}
+
+// hold makes one more user of n, which has one.
+func (s *shared) hold(n *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.refs++
+}
+
+// drop gives n back. Without users it is forgotten, unless its verifier is not
+// that of others, or the server has bytes of it that are not committed: who
+// opens it again and commits shall hear of it. If there is too much to remember,
+// all are as if they had lost their bytes.
+func (s *shared) drop(n *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n.refs--; n.refs > 0 {
+		return
+	}
+	if n.verf.Load() == 0 && !n.below.Load() {
+		delete(s.nodes, n.h)
+		return
+	}
+	n.kept = true
+	if s.kept++; s.kept <= maxRemembered {
+		return
+	}
+	s.verf.Store(s.random())
+	s.count.verifiers.Add(1)
+	for h, n := range s.nodes {
+		if n.kept {
+			delete(s.nodes, h)
+		}
+	}
+	s.kept = 0
+}
+
+// limit is how many descriptors may be held of l.
+func (s *shared) limit(l *link) int { return max(1, min(s.o.MaxFiles, l.slots)) }
+
+// reserve makes room for one more descriptor, unless all are in use.
+func (s *shared) reserve(l *link) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return false
+	}
+	if s.held >= s.limit(l) {
+		if s.oldest == nil {
+			return false
+		}
+		s.expel(s.oldest)
+	}
+	s.held++
+	return true
+}
+
+func (s *shared) unreserve() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held--
+}
+
+// admit takes g over, for which room was reserved.
+func (s *shared) admit(g *grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[g] = struct{}{}
+	s.count.opens.Add(1)
+}
+
+// gone is called once, when g is retired: it does not count any more.
+func (s *shared) gone(g *grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held--
+	s.unlink(g)
+}
+
+// closed is called once, when g has been closed, whose node it drops.
+func (s *shared) closed(g *grant) {
+	s.mu.Lock()
+	delete(s.open, g)
+	s.count.add(g)
+	s.mu.Unlock()
+	s.drop(g.n)
+}
+
+// park keeps g, which no file uses, for a while.
+func (s *shared) park(g *grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g.idle || g.users.Load() < 0 {
+		return
+	}
+	g.idle, g.since = true, time.Now()
+	g.older, g.newer = s.newest, nil
+	if s.newest != nil {
+		s.newest.newer = g
+	} else {
+		s.oldest = g
+	}
+	s.newest = g
+	if s.idles++; s.idles > max(1, s.o.MaxFiles/idleShare) {
+		s.expel(s.oldest)
+	}
+	if s.sweeper == nil && !s.over {
+		s.sweeper = time.AfterFunc(idleTime, s.sweep)
+	}
+}
+
+// unpark is called when a file uses g.
+func (s *shared) unpark(g *grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unlink(g)
+}
+
+// unlink takes g out of the list of those that are idle, if it is there. mu is
+// held.
+func (s *shared) unlink(g *grant) {
+	if !g.idle {
+		return
+	}
+	g.idle = false
+	s.idles--
+	if g.older != nil {
+		g.older.newer = g.newer
+	} else {
+		s.oldest = g.newer
+	}
+	if g.newer != nil {
+		g.newer.older = g.older
+	} else {
+		s.newest = g.older
+	}
+	g.older, g.newer = nil, nil
+}
+
+// expel gives g back, which is idle. mu is held, under which nothing is retired.
+func (s *shared) expel(g *grant) {
+	s.unlink(g)
+	s.work.Go(g.retire)
+}
+
+// sweep gives back what has been idle for long.
+func (s *shared) sweep() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweeper = nil
+	if s.over {
+		return
+	}
+	for s.oldest != nil && time.Since(s.oldest.since) >= idleTime {
+		s.expel(s.oldest)
+	}
+	if s.oldest != nil {
+		s.sweeper = time.AfterFunc(idleTime-time.Since(s.oldest.since), s.sweep)
+	}
+}
+
+// shrink gives back all that is idle, for want of descriptors.
+func (s *shared) shrink() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.oldest != nil {
+		s.expel(s.oldest)
+	}
+}
+
+// notSynced takes note of a sync that has failed when nobody had the object open.
+// The verifier tells those who open it again; when the FS is closed, nobody can.
+func (s *shared) notSynced(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over && s.unsynced == nil {
+		s.unsynced = err
+	}
+}
+
+// refused takes note of why some file is not local.
+func (s *shared) refused(r *refusal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.some = r.why
+}
