@@ -26,10 +26,17 @@
 // A call that changes something is executed once, however often a client sends
 // it: its reply is remembered, and sent again. See oncrpc's ReplyCache.
 //
+// # Clients on this host
+//
+// With [Options.LocalIO] clients on the same host, which find out by themselves, are
+// handed descriptors of files, and read and write them without the network. The
+// rights are those of the same calls over the network; what a descriptor would
+// give beyond them stays remote.
+//
 // # Layout
 //
-// internal/v3, internal/acl, internal/mountd, internal/nlm, internal/nsm and
-// internal/portmap are the programs; internal/peer knows the callers of a
-// connection, and internal/callback calls clients back. They are bound to their
-// numbers by the descriptors of proto, in tables that oncrpc indexes.
+// internal/v3, internal/acl, internal/mountd, internal/nlm, internal/nsm,
+// internal/localio and internal/portmap are the programs; internal/peer knows the
+// callers of a connection, and internal/callback calls clients back. They are bound
+// to their numbers by the descriptors of proto, in tables that oncrpc indexes.
 package nfsserver

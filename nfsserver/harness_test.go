@@ -202,3 +202,13 @@ func (r *rig) mount(path string) []byte {
 	}
 	return bytes.Clone(res.Mountinfo.Fhandle)
 }
+
+// exportsOf is a table of one export, which nobody uses.
+func exportsOf(t testing.TB) *export.Table {
+	t.Helper()
+	table, err := export.NewTable(export.Key{}, export.Export{Path: "/", FS: memfs.New(memfs.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/bufpool"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/acl"
+	"github.com/nfsbox/nfsbox/nfsserver/internal/localio"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/mountd"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/nlm"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/peer"
@@ -64,6 +66,30 @@ type Options struct {
 	// Cookie is a random number, with which grants of locks are told from those
 	// before a restart.
 	Cookie uint64
+
+	// LocalIO, if set, hands files to clients on this host, who read and write
+	// them without the network. It is for Linux; elsewhere it is an error.
+	LocalIO *LocalIO
+}
+
+// LocalIO says where clients on the same host find the server, and what they may
+// have. UUID is required; the zero value of anything else is a good one.
+type LocalIO struct {
+	// Dir is the directory of the server's socket, which is made if its parent is
+	// there. It must be where clients look for it, and writable by nobody but its
+	// owner. Client and server in containers of one host share it as a volume.
+	// "": /run/nfsbox for root, $XDG_RUNTIME_DIR/nfsbox for others.
+	Dir string
+	// UUID is this server's from start to end, and no other's: random bytes.
+	UUID [16]byte
+	// Trusted hands files also to processes that could do more by them on this
+	// host than they may over the network: to root although it is squashed, to be
+	// written, say. Rules still hold when a file is opened.
+	Trusted bool
+	// MaxFiles is how many files one client has at once (0: 1024, at most 16384),
+	// and MaxSessions how many clients there are (0: 256). Beyond them the network
+	// is used.
+	MaxFiles, MaxSessions int
 }
 
 // DefaultMaxReplyBytes is Options.MaxReplyBytes if that is 0.
@@ -79,7 +105,8 @@ type Server struct {
 	udp     *oncrpc.Server // all but NFS and its lists
 	nfs     *v3.Service
 	ports   *portmap.Service
-	locks   *nlm.Service // nil: none
+	locks   *nlm.Service     // nil: none
+	local   *localio.Service // nil: none
 	replies *oncrpc.ReplyCache
 	buffers bufpool.Pool
 
@@ -87,7 +114,8 @@ type Server struct {
 	addrs []net.Addr // guarded by mu; where the programs are served
 }
 
-// New makes a server. It does nothing until Serve.
+// New makes a server. It does nothing until Serve, but for LocalIO, whose socket is
+// there until Shutdown or Close.
 func New(o Options) (*Server, error) {
 	if o.Exports == nil {
 		return nil, errors.New("nfsserver: no exports")
@@ -114,14 +142,42 @@ func New(o Options) (*Server, error) {
 	s.ports = portmap.New(append(programs(files), programs(beside)...)...)
 	s.ports.OverUDP(programs(beside)...)
 	beside = append(beside, s.ports.RPC()...)
-	var err error
-	if s.rpc, err = oncrpc.NewServer(append(files, beside...), s.options(&o)); err == nil {
+	hidden, err := s.listenLocally(&o)
+	if err == nil {
+		s.rpc, err = oncrpc.NewServer(slices.Concat(files, beside, hidden), s.options(&o))
+	}
+	if err == nil {
 		s.udp, err = oncrpc.NewServer(overUDP(beside), s.options(&o))
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.endLocks())
+		return nil, errors.Join(err, s.endLocally(), s.endLocks())
 	}
 	return s, nil
+}
+
+// listenLocally begins LOCALIO, if it is wanted, and returns its program, which no
+// port mapper knows.
+func (s *Server) listenLocally(o *Options) ([]oncrpc.Service, error) {
+	if o.LocalIO == nil {
+		return nil, nil
+	}
+	var err error
+	s.local, err = localio.New(localio.Options{
+		Dir: o.LocalIO.Dir, UUID: o.LocalIO.UUID, Trusted: o.LocalIO.Trusted,
+		MaxFiles: o.LocalIO.MaxFiles, MaxSessions: o.LocalIO.MaxSessions, Log: o.Log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("nfsserver: LOCALIO: %w", err)
+	}
+	return []oncrpc.Service{s.local.RPC()}, nil
+}
+
+// endLocally takes back all that local clients have, and ends their sessions.
+func (s *Server) endLocally() error {
+	if s.local == nil {
+		return nil
+	}
+	return s.local.Close()
 }
 
 func programs(services []oncrpc.Service) []*xdr.Program {
@@ -187,16 +243,19 @@ func (s *Server) begin(a net.Addr) {
 	}
 }
 
-// Shutdown ends the server without losing a reply: listeners are closed, calls
-// under way are finished and answered, and clients are given two seconds to
-// take their leave. When ctx ends before, it is a Close and returns ctx's error.
+// Shutdown ends the server without losing a reply: files are taken back from local
+// clients, listeners are closed, calls under way are finished and answered, and
+// clients are given two seconds to take their leave. When ctx ends before, it is a
+// Close and returns ctx's error.
 // The exports' file systems stay open; they are the caller's.
 func (s *Server) Shutdown(ctx context.Context) error {
-	return errors.Join(s.rpc.Shutdown(ctx), s.udp.Shutdown(ctx), s.endLocks())
+	return errors.Join(s.endLocally(), s.rpc.Shutdown(ctx), s.udp.Shutdown(ctx), s.endLocks())
 }
 
 // Close ends the server at once: calls under way are cancelled, and waited for.
-func (s *Server) Close() error { return errors.Join(s.rpc.Close(), s.udp.Close(), s.endLocks()) }
+func (s *Server) Close() error {
+	return errors.Join(s.endLocally(), s.rpc.Close(), s.udp.Close(), s.endLocks())
+}
 
 func (s *Server) lockService() *nlm.Service {
 	s.mu.Lock()

@@ -1,6 +1,7 @@
 package nfsserver
 
 import (
+	"github.com/nfsbox/nfsbox/nfsserver/internal/localio"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/nlm"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
@@ -26,10 +27,15 @@ type Stats struct {
 	Replies oncrpc.ReplyCacheStats
 	// Locks are those of NLM; nil without it.
 	Locks *LockStats
+	// LocalIO are those of LOCALIO; nil without it.
+	LocalIO *LocalIOStats
 }
 
 // LockStats are counters of the lock manager.
 type LockStats = nlm.Stats
+
+// LocalIOStats are counters of LOCALIO.
+type LocalIOStats = localio.Stats
 
 // Stats returns the server's counters.
 func (s *Server) Stats() Stats {
@@ -44,6 +50,10 @@ func (s *Server) Stats() Stats {
 	if locks := s.lockService(); locks != nil {
 		st := locks.Stats()
 		out.Locks = &st
+	}
+	if s.local != nil {
+		st := s.local.Stats()
+		out.LocalIO = &st
 	}
 	for i, n := range calls {
 		out.Calls[nfs3.NFS_V3.Procs[i].Name[prefix:]] = n

@@ -1,0 +1,51 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/proto/localio"
+)
+
+// network is SOCK_SEQPACKET to package net: a connection that keeps messages
+// apart, and says when it ends.
+const network = "unixpacket"
+
+// Connect connects to the server that has this UUID and its socket in a
+// directory. Where there is no such socket the error is fs.ErrNotExist; where
+// there is one that is not to be used, a [*Refused].
+func Connect(ctx context.Context, path string, uuid [localio.UUID_SIZE]byte) (*Conn, error) {
+	d, err := openDir(path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.connect(ctx, path, FormatUUID(uuid)+suffix)
+	return c, errors.Join(err, d.close())
+}
+
+func (d *dir) connect(ctx context.Context, path, name string) (*Conn, error) {
+	var dialer net.Dialer
+	nc, err := dialer.DialContext(ctx, network, d.path(name))
+	switch {
+	case errors.Is(err, unix.ECONNREFUSED):
+		return nil, refused("nobody listens at %s/%s", path, name)
+	case errors.Is(err, unix.EACCES):
+		return nil, refused("%s/%s is not for this user", path, name)
+	case errors.Is(err, unix.EAGAIN):
+		return nil, refused("%s/%s has too many clients who wait", path, name)
+	case err != nil:
+		return nil, fmt.Errorf("localio: %s/%s: %w", path, name, err)
+	}
+	c, err := newConn(nc.(*net.UnixConn), false)
+	if err != nil {
+		return nil, err
+	}
+	if !d.trusts(c.peer.UID, true) {
+		return nil, errors.Join(refused("%s/%s is served by uid %d", path, name, c.peer.UID), c.Close())
+	}
+	return c, nil
+}

@@ -1,0 +1,236 @@
+package localio
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/localio/session"
+	"github.com/nfsbox/nfsbox/proto/localio"
+)
+
+// Options say where a Service listens, and within which bounds. UUID is required.
+type Options struct {
+	// Dir is the directory of the socket; "" is session.DefaultDir.
+	Dir string
+	// UUID is this server's, and no other's: random, made at each start.
+	UUID [localio.UUID_SIZE]byte
+	// Trusted hands out descriptors also to processes that could do more by them
+	// than their callers may: see [vfs.HostOpen].
+	Trusted     bool
+	MaxFiles    int // of one client; 0 is DefaultMaxFiles
+	MaxSessions int // 0 is DefaultMaxSessions
+	// Log receives who has come. nil discards.
+	Log *slog.Logger
+}
+
+func (o *Options) check() error {
+	o.Dir = cmp.Or(o.Dir, session.DefaultDir())
+	o.MaxFiles = cmp.Or(o.MaxFiles, DefaultMaxFiles)
+	o.MaxSessions = cmp.Or(o.MaxSessions, DefaultMaxSessions)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case o.Dir == "":
+		return errors.New("localio: no directory for the socket, since XDG_RUNTIME_DIR is not set")
+	case o.UUID == [localio.UUID_SIZE]byte{}:
+		return errors.New("localio: the server has no UUID")
+	case o.MaxFiles < 1 || o.MaxFiles > MaxFiles:
+		return fmt.Errorf("localio: %d files of a client; it may have 1 to %d", o.MaxFiles, MaxFiles)
+	case o.MaxSessions < 1:
+		return fmt.Errorf("localio: %d clients; there must be room for one", o.MaxSessions)
+	}
+	return nil
+}
+
+// Service is the server's half of LOCALIO. The state of each RPC connection is a
+// *peer.Conn. All methods may be called concurrently.
+type Service struct {
+	o  Options
+	l  *session.Listener
+	ns uint64 // our user namespace; 0: not known
+	n  counters
+
+	ctx  context.Context
+	stop context.CancelFunc
+	wg   sync.WaitGroup // all goroutines; added to under mu before closed, or by one of them
+
+	mu        sync.Mutex
+	closed    bool
+	strangers []*client                        // guarded by mu; not bound, the oldest first
+	pending   map[[commitmentSize]byte]*client // guarded by mu; of them, those who said HELLO
+	bound     map[*client]struct{}             // guarded by mu
+}
+
+const commitmentSize = 32
+
+// New begins to listen for clients; nobody is told of it before [Service.RPC] is
+// served. Where there is no LOCALIO the error is errors.ErrUnsupported.
+func New(o Options) (*Service, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	s := &Service{
+		o: o, ns: session.UserNS(),
+		pending: make(map[[commitmentSize]byte]*client), bound: make(map[*client]struct{}),
+	}
+	var err error
+	if s.l, err = session.Listen(o.Dir, o.UUID); err != nil {
+		return nil, err
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.wg.Add(1)
+	go s.accept()
+	return s, nil
+}
+
+// Close ends all sessions, their pages first, and removes the socket. It may be
+// called several times.
+func (s *Service) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	all := append([]*client(nil), s.strangers...)
+	for c := range s.bound {
+		all = append(all, c)
+	}
+	s.mu.Unlock()
+	s.stop()
+	for _, c := range all {
+		c.end(errClosed)
+	}
+	err := s.l.Close()
+	s.wg.Wait()
+	return err
+}
+
+var errClosed = errors.New("the server is closed")
+
+// accept takes clients until the service is closed.
+func (s *Service) accept() {
+	defer s.wg.Done()
+	pause := time.Duration(0)
+	for {
+		conn, err := s.l.Accept()
+		if err == nil {
+			pause = 0
+			s.admit(conn)
+			continue
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		pause = min(max(2*pause, acceptPauseMin), acceptPauseMax)
+		s.o.Log.Error("accepting a local client failed, trying again", slog.String("socket", s.l.Path()),
+			slog.Any("error", err), slog.Duration("pause", pause))
+		select {
+		case <-time.After(pause):
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// admit begins to serve a connection, as a stranger.
+func (s *Service) admit(conn *session.Conn) {
+	s.mu.Lock()
+	c := newClient(s, conn)
+	if s.closed {
+		s.mu.Unlock()
+		c.end(errClosed)
+		return
+	}
+	s.strangers = append(s.strangers, c)
+	victim := s.crowd()
+	s.wg.Add(1)
+	s.mu.Unlock()
+	if victim != nil {
+		s.n.crowded.Add(1)
+		victim.end(errors.New("too many who are not known yet"))
+	}
+	go c.serve()
+}
+
+// crowd is the stranger who has to go, if there are too many: the oldest of the
+// user who has most of them. s.mu is held.
+func (s *Service) crowd() *client {
+	if len(s.strangers) <= maxStrangers {
+		return nil
+	}
+	of := make(map[uint32]int)
+	var most *client
+	for _, c := range s.strangers {
+		of[c.peer.UID]++
+	}
+	for _, c := range s.strangers {
+		if most == nil || of[c.peer.UID] > of[most.peer.UID] {
+			most = c
+		}
+	}
+	return most
+}
+
+// counters only grow, but for files.
+type counters struct {
+	files                                 atomic.Int64
+	bound, full, crowded, unknown, broken atomic.Uint64
+	opened, revoked                       atomic.Uint64
+	why                                   [localio.SESSION_CROWDED + 1]atomic.Uint64
+}
+
+// Stats are counters of a Service. Those up to Files are of now, the others only
+// grow.
+type Stats struct {
+	UUID      string // of the server, as it is written
+	Socket    string // its path
+	Strangers int    // connections of which no RPC connection has told yet
+	Sessions  int    // clients that are local
+	Files     int    // that they have
+
+	Bound   uint64 // clients that became local
+	Full    uint64 // clients that did not, since there were MaxSessions
+	Crowded uint64 // strangers who had to make room for others
+	Unknown uint64 // nonces that belong to nobody here: clients elsewhere, of other kinds, or too late
+	Broken  uint64 // sessions ended for what a client sent, or did not
+	Opened  uint64 // files handed out
+	// Refused counts the files that were not, by the reason as session.x names
+	// it, without the prefix and in lower case: "identity".
+	Refused map[string]uint64
+	Revoked uint64 // files taken back
+}
+
+// reasons are the names of session_why in Stats.Refused.
+var reasons = [...]string{
+	localio.SESSION_REFUSED:     "refused",
+	localio.SESSION_IDENTITY:    "identity",
+	localio.SESSION_NOT_TO_PASS: "not_to_pass",
+	localio.SESSION_NO_FILE:     "no_file",
+	localio.SESSION_CROWDED:     "crowded",
+}
+
+// Stats returns the counters.
+func (s *Service) Stats() Stats {
+	s.mu.Lock()
+	strangers, sessions := len(s.strangers), len(s.bound)
+	s.mu.Unlock()
+	st := Stats{
+		UUID: session.FormatUUID(s.o.UUID), Socket: s.l.Path(),
+		Strangers: strangers, Sessions: sessions, Files: int(s.n.files.Load()),
+		Bound: s.n.bound.Load(), Full: s.n.full.Load(), Crowded: s.n.crowded.Load(),
+		Unknown: s.n.unknown.Load(), Broken: s.n.broken.Load(),
+		Opened: s.n.opened.Load(), Revoked: s.n.revoked.Load(),
+		Refused: make(map[string]uint64, len(reasons)),
+	}
+	for why, name := range reasons {
+		if name != "" {
+			st.Refused[name] = s.n.why[why].Load()
+		}
+	}
+	return st
+}
