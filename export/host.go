@@ -27,7 +27,7 @@ var _ vfs.HostOpener = (*View)(nil)
 // for such.
 //
 // Whatever is not handed out, and might be read or written through the view, is
-// vfs.ErrNotSupp.
+// vfs.ErrNotSupp; vfs.ErrNoDev if the export has no files of this host at all.
 func (v *View) OpenHost(ctx context.Context, h vfs.Handle, how *vfs.HostOpen) (*os.File, vfs.Attr, error) {
 	for range maxReloads {
 		r, err := v.ref(ctx, &h)
@@ -64,7 +64,7 @@ func (r *ref) openHost(ctx context.Context, how *vfs.HostOpen) (*os.File, vfs.At
 	}
 	power, ok := vfs.As[vfs.HostOpener](r.fs)
 	if !ok {
-		return nil, vfs.Attr{}, vfs.ErrNotSupp
+		return nil, vfs.Attr{}, vfs.ErrNoDev
 	}
 	below := *how
 	if !writes {

@@ -209,7 +209,7 @@ func TestOpenHostBelow(t *testing.T) {
 		e    Export
 		want error
 	}{
-		{"of a file system in memory", Export{Path: "/", FS: memory()}, vfs.ErrNotSupp},
+		{"of a file system in memory", Export{Path: "/", FS: memory()}, vfs.ErrNoDev},
 		{"of an export that is remote", Export{Path: "/", FS: fs, Remote: true}, vfs.ErrNotSupp},
 		{"of what is for others", Export{Path: "/", FS: fs, Clients: []Rule{{Match: "10.0.0.1"}}}, vfs.ErrAccess},
 		{"of what is read-only and cannot be sealed", Export{Path: "/", FS: fs, ReadOnly: true}, vfs.ErrNotSupp},
