@@ -37,7 +37,13 @@ type Step struct {
 }
 
 // DiagnoseOptions say what Diagnose tries besides looking.
-type DiagnoseOptions struct{ Read, Write bool }
+type DiagnoseOptions struct {
+	Read, Write bool
+	// LocalIO tries to leave the network out, which is not for this package to do.
+	// It has 15 seconds; file, which it may read, is the zero Handle if there is
+	// none, or if Read is false. nil: it is left out.
+	LocalIO func(ctx context.Context, c *Conn, file vfs.Handle, s *Step) error
+}
 
 // Diagnose goes the way of Mount, and of a file's first calls, one step at a
 // time, and reports each. It goes on where that makes sense; the error is that
@@ -103,6 +109,7 @@ func (d *diagnosis) run(ctx context.Context) error {
 	return errors.Join(
 		d.optional(ctx, "lookup", true, d.lookup),
 		d.optional(ctx, "list", true, d.list),
+		d.localIO(ctx),
 		d.optional(ctx, "read", d.what.Read, d.read),
 		d.optional(ctx, "write", d.what.Write, d.write),
 	)
@@ -133,6 +140,24 @@ func (d *diagnosis) optional(ctx context.Context, name string, wanted bool, do f
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
+}
+
+// localIO makes the step that is its caller's.
+func (d *diagnosis) localIO(ctx context.Context) error {
+	if d.what.LocalIO == nil {
+		return nil
+	}
+	return d.optional(ctx, "local I/O", true, func(ctx context.Context, s *Step) error {
+		var file vfs.Handle
+		if d.what.Read && d.file != "" {
+			r, err := vfs.Resolve(ctx, d.conn.fs, d.root(), d.file, true)
+			if err != nil {
+				return err
+			}
+			file = r.Handle
+		}
+		return d.what.LocalIO(ctx, d.conn, file, s)
+	})
 }
 
 // root is the directory that the mount has led to.
