@@ -3,6 +3,7 @@ package nfsbox
 import (
 	"errors"
 
+	"github.com/nfsbox/nfsbox/internal/localio"
 	"github.com/nfsbox/nfsbox/internal/nfsclient"
 	"github.com/nfsbox/nfsbox/internal/writeback"
 	"github.com/nfsbox/nfsbox/oncrpc"
@@ -12,8 +13,9 @@ import (
 // Client is an open connection to a server. All methods but Close may be called
 // concurrently.
 type Client struct {
-	conn *nfsclient.Conn
-	fs   *writeback.FS
+	conn  *nfsclient.Conn
+	local *localio.FS // nil: switched off
+	fs    *writeback.FS
 }
 
 // FS is the file system below the URL's directory. It is valid until Close.
@@ -43,6 +45,6 @@ func (c *Client) Raw() Raw {
 // stable is lost, as it would be in a crash, and the error says how much that is.
 // The server is told, if it answers within two seconds.
 func (c *Client) Close() error {
-	err := c.fs.Close()
+	err := c.fs.Close() // and with it what is below
 	return errors.Join(err, c.conn.Close())
 }

@@ -12,7 +12,8 @@ type Step struct {
 	// Name is "resolve", "portmap", "connect", "mount" (the service, then, behind
 	// "nfs", the directory), "nfs", "fsinfo", "getattr" (of the directory, with
 	// what the caller may do there), "lookup" (of what the URL names in it),
-	// "list", "read", "clock" (which "write" finds out on its way) or "write".
+	// "list", "local I/O" (whether the network can be left out), "read", "clock"
+	// (which "write" finds out on its way) or "write".
 	Name    string
 	Detail  string        // what was found, in one line or several; what Err says is not in it
 	Advice  string        // what to do about Err, or about something odd; else ""
@@ -29,7 +30,7 @@ type DiagnoseOptions struct {
 
 // Diagnose goes the way that Dial goes, and the first steps of a program behind
 // it, one by one: name, ports, MOUNT, NFS, limits, rights, what the URL names, a
-// listing, and what o asks for. It calls report after each step, from the calling
+// listing, local I/O, and what o asks for. It calls report after each step, from the calling
 // goroutine. Every step that fails carries advice. It goes on as long as there is
 // sense in it; the error is that of the step without which nothing works, or
 // those of the steps that failed behind it. That what the URL names does not
@@ -42,5 +43,5 @@ func Diagnose(ctx context.Context, rawURL string, o DiagnoseOptions, report func
 	if err != nil {
 		return err
 	}
-	return nfsclient.Diagnose(ctx, c.Options, nfsclient.DiagnoseOptions(o), func(s nfsclient.Step) { report(Step(s)) })
+	return nfsclient.Diagnose(ctx, c.Options, nfsclient.DiagnoseOptions{Read: o.Read, Write: o.Write, LocalIO: c.diagnose}, func(s nfsclient.Step) { report(Step(s)) })
 }

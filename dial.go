@@ -2,6 +2,7 @@ package nfsbox
 
 import (
 	"context"
+	"errors"
 	"math"
 	"os"
 
@@ -25,7 +26,18 @@ func Dial(ctx context.Context, rawURL string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{conn: conn, fs: writeback.New(conn.FS(), o.buffers)}, nil
+	c := &Client{conn: conn, local: o.local(conn)}
+	below := conn.FS()
+	if c.local != nil {
+		below = c.local
+	}
+	c.fs = writeback.New(below, o.buffers)
+	if o.localIO == LocalIORequire {
+		if err := c.local.Ready(ctx); err != nil {
+			return nil, errors.Join(requireLocal(ctx, conn, err), c.Close())
+		}
+	}
+	return c, nil
 }
 
 // Export is a directory that a server offers to its clients.
@@ -54,7 +66,7 @@ func options(rawURL string, opts []Option) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &config{maxLoad: u.MaxLoad, debug: u.Debug > 0, Options: nfsclient.Options{
+	o := &config{maxLoad: u.MaxLoad, debug: u.Debug > 0, localIO: u.LocalIO, localIODir: u.LocalIODir, Options: nfsclient.Options{
 		Host:       u.Host,
 		Path:       u.Path,
 		Version:    u.Version,

@@ -45,6 +45,18 @@
 // three seconds where directories are, and looks the last name of a path up each
 // time; FS itself looks up what it is asked to.
 //
+// # Where the server is on this host
+//
+// If the server is an nfsbox on this host, it hands out the files themselves, as
+// descriptors, and they are read, written and made stable without the network
+// (localio in the URL, [WithLocalIO]). Both find out in the background, by a socket
+// in a directory that both see and by a number that goes over the network; no
+// address is looked at, so that it works between containers which share the
+// directory, and not through a forwarded port to another host. The server judges
+// as ever, and takes files back when they are removed or their rights change. What
+// cannot be had so, and all else, goes over the network, in the middle of a file if
+// need be, and nobody notices but [Client.Stats], which says why.
+//
 // # Who is asking
 //
 // The server takes our word for the user (AUTH_SYS): that of the process, or of

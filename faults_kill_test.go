@@ -126,7 +126,7 @@ type child struct {
 // begin starts the process and waits until it listens.
 func (s *child) begin() error {
 	s.stderr.Reset()
-	s.cmd = exec.Command(s.bin, "serve", s.dir, "--listen", s.listen, "--state-dir", s.state, "--handles", s.handles)
+	s.cmd = exec.Command(s.bin, "serve", s.dir, "--listen", s.listen, "--state-dir", s.state, "--handles", s.handles, "--localio", "off")
 	s.cmd.Stderr = &s.stderr
 	var err error
 	if s.out, err = s.cmd.StdoutPipe(); err != nil {

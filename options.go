@@ -25,6 +25,9 @@ type config struct {
 	maxLoad int  // of each class; 0: auto
 	debug   bool // what is logged at debug level is information
 	buffers writeback.Options
+
+	localIO    LocalIO
+	localIODir string // "": those of this host
 }
 
 // WithCaller says who is asking. Of the caller's groups the first 16 are sent.
@@ -123,6 +126,12 @@ func (o *config) complete() error {
 		return fmt.Errorf("nfs: %d calls at once, from 1 to %d allowed", o.maxLoad, maxLoad)
 	case o.Timeout < 0:
 		return fmt.Errorf("nfs: a time-out of %v; a positive one is wanted", o.Timeout)
+	case int(o.localIO) >= len(localIOModes):
+		return fmt.Errorf("nfs: there is no %v", o.localIO)
+	case o.localIODir != "":
+		if err := checkLocalIODir(o.localIODir); err != nil {
+			return fmt.Errorf("nfs: directory of local I/O: %w", err)
+		}
 	}
 	o.buffers.Patience = o.behind()
 	o.FS.Pace = pace.New(pace.Options{Max: [pace.Classes]int{o.maxLoad, o.maxLoad, o.maxLoad}})

@@ -40,17 +40,26 @@ func TestOptions(t *testing.T) {
 		"no connection":    {"", []Option{WithConnections(0)}, func(c *config) bool { return c.Conns < 0 }},
 		"load":             {"?max-load=7", nil, func(c *config) bool { return c.FS.Pace.Snapshot()[pace.Write].Limit == 7 }},
 		"load over":        {"?max-load=7", []Option{WithMaxLoad(3)}, func(c *config) bool { return c.FS.Pace.Snapshot()[pace.Metadata].Limit == 3 }},
-		"nordirplus":       {"?nordirplus", nil, func(c *config) bool { return c.FS.NoPlus }},
-		"readahead":        {"?readahead=65536", nil, func(c *config) bool { return c.buffers.ReadAhead == 65536 }},
-		"no readahead":     {"?readahead=0", nil, func(c *config) bool { return c.buffers.ReadAhead < 0 }},
-		"WithReadAhead":    {"?readahead=0", []Option{WithReadAhead(4096)}, func(c *config) bool { return c.buffers.ReadAhead == 4096 }},
-		"WithDirty":        {"", []Option{WithDirty(1 << 30)}, func(c *config) bool { return c.buffers.MaxDirty == 1<<30 }},
-		"patience behind":  {"?timeo=20&retrans=1", nil, func(c *config) bool { return c.buffers.Patience == 4*time.Second }},
-		"none of it ends":  {"?hard", nil, func(c *config) bool { return c.buffers.Patience == math.MaxInt64 }},
+		"localio":          {"?localio=require&localio-dir=/run/x", nil, func(c *config) bool { return c.localIO == LocalIORequire && c.localIODir == "/run/x" }},
+		"localio over": {"?localio=require&localio-dir=/run/x", []Option{WithLocalIO(LocalIOOff), WithLocalIODir("/y")}, func(c *config) bool {
+			return c.localIO == LocalIOOff && c.localIODir == "/y"
+		}},
+		"nordirplus":      {"?nordirplus", nil, func(c *config) bool { return c.FS.NoPlus }},
+		"readahead":       {"?readahead=65536", nil, func(c *config) bool { return c.buffers.ReadAhead == 65536 }},
+		"no readahead":    {"?readahead=0", nil, func(c *config) bool { return c.buffers.ReadAhead < 0 }},
+		"WithReadAhead":   {"?readahead=0", []Option{WithReadAhead(4096)}, func(c *config) bool { return c.buffers.ReadAhead == 4096 }},
+		"WithDirty":       {"", []Option{WithDirty(1 << 30)}, func(c *config) bool { return c.buffers.MaxDirty == 1<<30 }},
+		"patience behind": {"?timeo=20&retrans=1", nil, func(c *config) bool { return c.buffers.Patience == 4*time.Second }},
+		"none of it ends": {"?hard", nil, func(c *config) bool { return c.buffers.Patience == math.MaxInt64 }},
 	} {
 		c, err := options(base+tc.args, tc.opts)
 		if err != nil || !tc.ok(c) {
 			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+	}
+	for _, opt := range []Option{WithLocalIO(LocalIOTrusted + 1), WithLocalIODir("relative")} {
+		if c, err := options(base, []Option{opt}); err == nil {
+			t.Errorf("%v in %q was taken", c.localIO, c.localIODir)
 		}
 	}
 	for _, n := range []int{-1, maxLoad + 1} {

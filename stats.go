@@ -26,9 +26,10 @@ type Stats struct {
 	Connections int   `json:"connections"` // of now: open ones
 	Dirty       int64 `json:"dirty"`       // of now: memory, in bytes, of what was written and is not yet known to be stable
 
-	Procs   []ProcStats `json:"procs"` // of the procedures that have been called
-	Load    []LoadStats `json:"load"`  // metadata, reads, writes
-	Buffers BufferStats `json:"buffers"`
+	Procs   []ProcStats  `json:"procs"` // of the procedures that have been called
+	Load    []LoadStats  `json:"load"`  // metadata, reads, writes
+	Buffers BufferStats  `json:"buffers"`
+	LocalIO LocalIOStats `json:"local_io"`
 }
 
 // BufferStats are counters of what stands between a program's reads and writes
@@ -134,6 +135,7 @@ func (c *Client) Stats() Stats {
 		Dirty:       buffers.Dirty,
 		Procs:       make([]ProcStats, 0, len(s.Procs)), // not nil: JSON has a list
 		Buffers:     BufferStats(buffers),
+		LocalIO:     c.localStats(),
 	}
 	for i := range s.Procs {
 		out.Procs = append(out.Procs, procStats(&s.Procs[i]))

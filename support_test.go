@@ -95,10 +95,11 @@ func (s *server) end() {
 	}
 }
 
-// dial opens a URL until the test ends, as the superuser.
+// dial opens a URL until the test ends, as the superuser, and over the network alone
+// unless opts say otherwise: nothing else goes on beside what a test does.
 func dial(t testing.TB, url string, opts ...nfsbox.Option) *nfsbox.Client {
 	t.Helper()
-	opts = append([]nfsbox.Option{nfsbox.WithCaller(vfs.Caller{})}, opts...)
+	opts = append([]nfsbox.Option{nfsbox.WithCaller(vfs.Caller{}), nfsbox.WithLocalIO(nfsbox.LocalIOOff)}, opts...)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	c, err := nfsbox.Dial(ctx, url, opts...)

@@ -63,6 +63,8 @@ type URL struct {
 	MaxLoad            int           // max-load; 0: auto
 	NoReaddirplus      bool          // nordirplus
 	ReadAhead          *uint32       // readahead, bytes
+	LocalIO            LocalIO       // localio
+	LocalIODir         string        // localio-dir, unescaped
 	Debug              int           // debug
 
 	args string // as given
@@ -119,6 +121,12 @@ func badURL(format string, args ...any) error {
 //	nordirplus                 list by READDIR alone
 //	readahead=N                most bytes that are read ahead in an open file; 0: none (default: as many as pay, up
 //	                           to 16 MiB)
+//	localio=auto|off|require|trusted
+//	                           whether files are read and written without the network where the server is on this
+//	                           host: if it can be done, never, or else fail; trusted is auto for programs that use
+//	                           the files past nfsbox, too (default: auto)
+//	localio-dir=PATH           where the socket of a server on this host is looked for; %XX-escaped, absolute
+//	                           (default: /run/nfsbox and $XDG_RUNTIME_DIR/nfsbox)
 //	resvport noresvport        connect from a reserved port, or from any (default: reserved if root)
 //	noac                       as nfsbox always does: attributes are not cached
 //

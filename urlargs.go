@@ -65,8 +65,9 @@ var args = [...]arg{
 	{"max-load", false, setMaxLoad},
 	{"nordirplus", true, func(u *URL, v string) error { u.NoReaddirplus = true; return noValue(v) }},
 	{"readahead", false, func(u *URL, v string) error { return setUint32(ptr(&u.ReadAhead), v, 0) }},
+	{"localio", false, setLocalIO},
+	{"localio-dir", false, setLocalIODir},
 	// Reserved for what is to come.
-	{"localio", true, unbuilt("leave it out")},
 	{"cache", true, unbuilt("leave it out; nothing is cached")},
 	{"fsc", true, unbuilt("leave it out; nothing is cached")},
 	{"actimeo", false, unbuilt("leave it out; attributes are not cached")},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/bench"
 )
 
@@ -29,6 +30,10 @@ processor time and memory, and, if the server runs on this host, what they cost 
 
 As many calls are under way as there are callers: without --max-load, or max-load= in the URL, the
 client's own limit does not adapt. Connections are the client's choice unless --nconnect says more.
+
+What is measured is the network. The verbs read and write use local I/O, on the host of an nfsbox, if
+--localio=auto, require or trusted says so, an operation being one read or write of a file; and with
+--through, as applications do. All other verbs call procedures, and have no use for it.
 
 An operation that fails is counted by what went wrong; the rest goes on, and the exit status is 2.
 Files that are made have names that begin with "nfsbox-bench-" and are removed in the end, also
@@ -101,6 +106,7 @@ func (f *benchFlags) options(e *env, verb string) (bench.Options, error) {
 	}
 	var err error
 	o.Dial, err = f.loadFlags.options()
+	o.LocalIO = f.loadFlags.LocalIO != "" && f.loadFlags.LocalIO != nfsbox.LocalIOOff.String()
 	return o, err
 }
 

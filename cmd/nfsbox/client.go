@@ -20,23 +20,47 @@ import (
 type loadFlags struct {
 	MaxLoad  string `placeholder:"auto|N" help:"Calls under way at once, of each of metadata, reads and writes; auto finds out what is best for the server."`
 	NConnect string `name:"nconnect" placeholder:"N" help:"The most connections to a server, 1 to 16; they are made when needed."`
+	localFlags
+}
+
+// localFlags say whether the network is left out where a server is on this host.
+type localFlags struct {
+	LocalIO    string `name:"localio" placeholder:"auto|off|require|trusted" help:"Whether files of a server on this host are read and written without the network: if it can be done (auto), never, or else fail; trusted hands them to other programs, too."`
+	LocalIODir string `name:"localio-dir" placeholder:"DIR" type:"path" help:"Where the socket of a server on this host is looked for (default: /run/nfsbox and $XDG_RUNTIME_DIR/nfsbox)."`
+}
+
+// clientFlag is a flag that means what it means in a URL.
+type clientFlag struct {
+	name, value string
+	option      func(u *nfsbox.URL) nfsbox.Option
 }
 
 // options are what the flags, as they stand, ask of a client.
 func (f *loadFlags) options() ([]nfsbox.Option, error) {
-	var opts []nfsbox.Option
-	for _, flag := range [...]struct {
-		name, value string
-		option      func(u *nfsbox.URL) nfsbox.Option
-	}{
-		{"max-load", f.MaxLoad, func(u *nfsbox.URL) nfsbox.Option { return nfsbox.WithMaxLoad(u.MaxLoad) }},
-		{"nconnect", f.NConnect, func(u *nfsbox.URL) nfsbox.Option { return nfsbox.WithConnections(u.Connections) }},
-	} {
+	local, err := f.localFlags.options()
+	if err != nil {
+		return nil, err
+	}
+	load, err := clientOptions(
+		clientFlag{"max-load", f.MaxLoad, func(u *nfsbox.URL) nfsbox.Option { return nfsbox.WithMaxLoad(u.MaxLoad) }},
+		clientFlag{"nconnect", f.NConnect, func(u *nfsbox.URL) nfsbox.Option { return nfsbox.WithConnections(u.Connections) }},
+	)
+	return append(load, local...), err
+}
+
+func (f *localFlags) options() ([]nfsbox.Option, error) {
+	return clientOptions(
+		clientFlag{"localio", f.LocalIO, func(u *nfsbox.URL) nfsbox.Option { return nfsbox.WithLocalIO(u.LocalIO) }},
+		clientFlag{"localio-dir", f.LocalIODir, func(u *nfsbox.URL) nfsbox.Option { return nfsbox.WithLocalIODir(u.LocalIODir) }},
+	)
+}
+
+func clientOptions(flags ...clientFlag) (opts []nfsbox.Option, err error) {
+	for _, flag := range flags {
 		if flag.value == "" {
 			continue
 		}
-		// They mean what they mean in a URL.
-		u, err := nfsbox.ParseURL("nfs://host/?" + flag.name + "=" + url.QueryEscape(flag.value))
+		u, err := nfsbox.ParseURL("nfs://host/?" + flag.name + "=" + escapeArg(flag.value))
 		if err != nil {
 			return nil, &exitError{status: exitUsage, err: fmt.Errorf("--%s: %w", flag.name, err)}
 		}
@@ -44,6 +68,9 @@ func (f *loadFlags) options() ([]nfsbox.Option, error) {
 	}
 	return opts, nil
 }
+
+// escapeArg writes a value as an argument of a URL has it, where '+' is a plus.
+func escapeArg(v string) string { return strings.ReplaceAll(url.QueryEscape(v), "+", "%20") }
 
 // clientFlags are those of commands that use servers.
 type clientFlags struct {
@@ -89,7 +116,22 @@ func statsText(name string, s *nfsbox.Stats) string {
 		fmt.Fprintf(&b, "%11s: in the end at most %d calls at once; %s had to wait; the server was too busy or silent %s times\n",
 			l.Class, l.Limit, progress.Count(l.Waits), progress.Count(l.BackOffs))
 	}
+	b.WriteString(localText(&s.LocalIO))
 	return b.String()
+}
+
+// localText says what has left the network out, or why nothing has.
+func localText(s *nfsbox.LocalIOStats) string {
+	text := fmt.Sprintf("%11s: %s", "local I/O", s.State)
+	if s.Why != "" {
+		text += " (" + progress.Clean(s.Why) + ")"
+	}
+	if s.Handshakes > 0 {
+		text += fmt.Sprintf("; %s reads of %s, %s writes of %s, %s commits by %s descriptors; %s calls over the network; %s descriptors taken back",
+			progress.Count(s.Reads), progress.Size(s.BytesRead), progress.Count(s.Writes), progress.Size(s.BytesWritten), progress.Count(s.Commits),
+			progress.Count(s.Opens), progress.Count(s.Fallbacks), progress.Count(s.Revoked))
+	}
+	return text + "\n"
 }
 
 // procText is a procedure's row.

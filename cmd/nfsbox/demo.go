@@ -142,7 +142,7 @@ func (d *demo) served(dir string, do func(url string) error) error {
 // privately is a configuration that lets this host, and nobody else, read dir.
 func privately(dir, state string) daemon.Config {
 	c, x, yes := daemon.Default(), daemon.DefaultExport(), true
-	c.Listen, c.StateDir = []string{"127.0.0.1:0"}, state
+	c.Listen, c.StateDir, c.LocalIO = []string{"127.0.0.1:0"}, state, "off" // the network is what it is to show
 	x.Dir, x.ReadOnly = dir, &yes
 	c.Exports = []daemon.Export{x}
 	return c

@@ -17,11 +17,13 @@ type doctorCmd struct {
 	Read  bool   `help:"Read the beginning of a file as well."`
 	Write bool   `help:"Make a small file as well: write, commit, read back, remove."`
 	JSON  bool   `help:"Print one line of JSON for each step, then a summary."`
+	localFlags
 }
 
 func (*doctorCmd) Help() string {
 	return `Goes the way to what URL names step by step: the host's name, the portmapper, the connection, MOUNT,
-NFS, limits, rights, the name itself, a listing. Each step is shown with how long it took and what was
+NFS, limits, rights, the name itself, a listing, and, where the server is an nfsbox on this host, local
+I/O, which leaves the network out. Each step is shown with how long it took and what was
 found; one that fails, or is odd, with what to do about it. A step takes 15 seconds at most.
 
 Nothing is changed, unless --write asks for it: then a file whose name begins with ".nfsbox-doctor-" is
@@ -68,9 +70,13 @@ func (c *doctorCmd) Run(e *env) error {
 	if _, err := nfsbox.ParseURL(c.URL); err != nil {
 		return &exitError{status: exitUsage, err: err}
 	}
+	opts, err := c.localFlags.options()
+	if err != nil {
+		return err
+	}
 	d := &doctor{out: &output{w: bufio.NewWriter(e.stdout), json: c.JSON, stderr: e.stderr}, sum: doctorSummary{Type: "summary"}}
 	start := time.Now()
-	err := nfsbox.Diagnose(e.ctx, c.URL, nfsbox.DiagnoseOptions{Read: c.Read, Write: c.Write}, d.step)
+	err = nfsbox.Diagnose(e.ctx, c.URL, nfsbox.DiagnoseOptions{Read: c.Read, Write: c.Write}, d.step, opts...)
 	d.sum.Seconds = time.Since(start).Seconds()
 	return d.end(err)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,7 +41,7 @@ func TestScripts(t *testing.T) {
 //
 //	serve VAR DIR [FLAG...]
 //
-// VAR becomes the URL.
+// VAR becomes the URL. Everything goes over the network unless a FLAG says more.
 func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: serve VAR DIR [FLAG...]")
@@ -49,6 +50,9 @@ func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	r, w := io.Pipe()
 	ended := make(chan int, 1)
 	argv := append([]string{"serve", ts.MkAbs(args[1]), "--listen", "127.0.0.1:0", "--state-dir", ts.MkAbs(".served-" + args[0])}, args[2:]...)
+	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--localio") }) {
+		argv = append(argv, "--localio", "off")
+	}
 	go func() {
 		ended <- run(&env{
 			ctx: ctx, stdout: w, stderr: io.Discard,

@@ -31,7 +31,7 @@ manager and a port mapper answer on one port; the first line on stdout is the UR
   nfsbox serve /srv --listen :2049 --portmap-listen :111 --allow 10.0.0.0/8 --squash root
   mount -t nfs -o vers=3 HOST:/ /mnt
 
-  nfsbox serve -c /etc/nfsbox.toml --check
+  nfsbox serve -c /etc/nfsbox.toml --check     # squash is shown as it follows from listen
 
 Whom it serves. By default it listens on loopback, and believes everybody there to be who they say.
 With an address that others can reach, root of a client becomes nobody (--squash root), and --allow
@@ -46,6 +46,16 @@ that up. Handles stay valid over renames and restarts: they are the kernel's whe
 and the process' rights allow, which takes root; elsewhere a map of them is kept in the state
 directory (/var/lib/nfsbox for root, else $XDG_STATE_HOME/nfsbox or ~/.local/state/nfsbox). It must not
 lie within what is served.
+
+Clients on this host. An nfsbox on this host finds out that it is (LOCALIO), and reads, writes and
+commits by descriptors that it gets through a socket in --localio-dir (/run/nfsbox for root, else
+$XDG_RUNTIME_DIR/nfsbox; containers share the directory as a volume), after the same rules and squash,
+as the user whom the kernel knows it to be. What is read-only cannot be changed by them. A file that is
+removed or replaced, and rights that change, take descriptors back, which is a promise of our client's:
+a process that has one and is not ours may keep it. An export keeps its files to itself with localio =
+false in the configuration; --localio=off does for all; --localio=trusted hands descriptors also to
+processes that could do more by them than their caller may over the network, such as a root that is
+squashed. Without the directory there is no local I/O, and the log says so at level info.
 
 The configuration (-c) is TOML. Its keys are the flags below, by the same names; each directory is a
 table [[export]] with path, dir and any of the flags for exports, and with rules for single clients

@@ -21,7 +21,8 @@
 //
 // Verbs use the file system below write-behind and read-ahead, so that the wire
 // and the server are measured; with [Options.Through] what an application would
-// have is. Latencies are those of an operation as its caller sees it, with the
+// have is. What reads and writes by local I/O is measured with
+// [Options.LocalIO] alone, or through all wrappers. Latencies are those of an operation as its caller sees it, with the
 // wait in the client and in the socket: with more callers than the server can
 // serve at once, they are mostly that wait.
 //

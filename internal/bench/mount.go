@@ -28,7 +28,11 @@ func dial(ctx context.Context, o *Options) (*mount, error) {
 		return nil, fmt.Errorf("%s: %w: %w", o.URL, ErrUnreachable, err)
 	}
 	m := &mount{o: o, client: client, fs: client.FS()}
-	if !o.Through {
+	switch {
+	case o.Through:
+	case o.LocalIO:
+		m.fs = below(m.fs)
+	default:
 		m.fs = raw(m.fs)
 	}
 	if err := m.resolve(ctx); err != nil {
@@ -42,15 +46,38 @@ func dial(ctx context.Context, o *Options) (*mount, error) {
 const maxLoad = 512
 
 // dial are the options of the connection. A limit that adapts would answer
-// another question than how the server does with so many callers.
-func (o *Options) dial() []nfsbox.Option {
+// another question than how the server does with so many callers; and what is to
+// be measured over the network has nothing else going on beside it.
+func (o *Options) dial() (opts []nfsbox.Option) {
+	if !o.given("max-load") {
+		opts = append(opts, nfsbox.WithMaxLoad(min(o.Concurrency, maxLoad)))
+	}
+	opts = append(opts, o.Dial...)
+	if !o.Through && !o.LocalIO {
+		opts = append(opts, nfsbox.WithLocalIO(nfsbox.LocalIOOff))
+	}
+	return opts
+}
+
+// given reports whether the URL has an argument.
+func (o *Options) given(name string) bool {
 	_, args, _ := strings.Cut(o.URL, "?")
 	for arg := range strings.SplitSeq(args, "&") {
-		if strings.HasPrefix(arg, "max-load=") {
-			return o.Dial
+		if strings.HasPrefix(arg, name+"=") {
+			return true
 		}
 	}
-	return append([]nfsbox.Option{nfsbox.WithMaxLoad(min(o.Concurrency, maxLoad))}, o.Dial...)
+	return false
+}
+
+// below is the file system below write-behind and read-ahead.
+func below(f vfs.FS) vfs.FS {
+	if w, ok := f.(vfs.Unwrapper); ok {
+		if inner, ok := w.Unwrap().(vfs.FS); ok {
+			return inner
+		}
+	}
+	return f
 }
 
 func (m *mount) resolve(ctx context.Context) (err error) {
@@ -71,12 +98,8 @@ func (m *mount) resolve(ctx context.Context) (err error) {
 // raw is the file system below all wrappers: one call of it is one procedure.
 func raw(f vfs.FS) vfs.FS {
 	for {
-		w, ok := f.(vfs.Unwrapper)
-		if !ok {
-			return f
-		}
-		inner, ok := w.Unwrap().(vfs.FS)
-		if !ok {
+		inner := below(f)
+		if inner == f {
 			return f
 		}
 		f = inner

@@ -81,6 +81,7 @@ type Options struct {
 	NoCommit bool   // write: leave COMMIT out
 	Names    bool   // list: by READDIR instead of READDIRPLUS
 	Through  bool   // read, write: with read-ahead and write-behind, as applications have it
+	LocalIO  bool   // read, write: by the files of this host, where the server hands them out, instead of by calls
 	Seed     uint64 // of random places and data; the same seed, the same run
 
 	// ServerPID is the process whose processor time counts as the server's, on

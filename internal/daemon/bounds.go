@@ -34,6 +34,10 @@ const (
 	// clients and files: listeners, the log, state, what the runtime opens.
 	otherFiles = 256
 
+	// localFiles is how many local I/O takes beyond those: two for each client of
+	// this host, and what is on its way to them.
+	localFiles = 1024
+
 	// handoverTime is how much longer than DrainTimeout a server waits, when it
 	// begins, for another one to give up the state; handoverTick is how often it
 	// looks. Then it does not begin.
@@ -44,6 +48,10 @@ const (
 	// may still be open, because calls are at work in them. At the bound a
 	// reload that retires one more is refused.
 	maxRetired = 256
+
+	// reloadEnd is how long the end waits for a reload that is under way. Beyond it
+	// the process ends without it.
+	reloadEnd = time.Second
 
 	// slowFloor is the least threshold for slow calls: what is faster is not even
 	// looked at.

@@ -93,6 +93,7 @@ func (c *Config) check() problems {
 	if len(c.Listen) == 0 {
 		p.add("listen", "no address")
 	}
+	p.oneOf("localio", c.LocalIO, localIOOn, localIOOff, localIOTrusted)
 	if _, err := iogate.ParseKind(c.IOPool); err != nil {
 		p.oneOf("io-pool", c.IOPool, "auto", "none", "go", "c", "uring")
 	}

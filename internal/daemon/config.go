@@ -15,6 +15,9 @@ type Config struct {
 	Locks         bool     `toml:"locks" default:"true" negatable:"" help:"Serve byte-range locks (NLM, NSM)."`
 	Grace         Duration `toml:"grace" default:"45s" help:"How long after a start locks can only be claimed back by who had them."`
 
+	LocalIO    string `toml:"localio" name:"localio" default:"on" help:"Let clients of this host read and write files without the network: on, off, trusted."`
+	LocalIODir string `toml:"localio-dir" name:"localio-dir" placeholder:"DIR" help:"Where the socket for that is made; by default /run/nfsbox for root, else nfsbox in $XDG_RUNTIME_DIR."`
+
 	IOPool            string `toml:"io-pool" default:"auto" help:"How work reaches the disk: auto, none, go, c, uring."`
 	IOThreads         int    `toml:"io-threads" placeholder:"N" help:"Threads that the disk may hold, of all exports together; 0 takes the gate's own."`
 	IOPriorityThreads int    `toml:"io-priority-threads" placeholder:"N" help:"Of them, with real-time priority (c only)."`
@@ -55,6 +58,7 @@ type Export struct {
 	Async        bool   `toml:"async" help:"Answer before the disk has it. A crash of this host then loses what clients take for safe."`
 	CrossMounts  bool   `toml:"crossmnt" name:"crossmnt" help:"Serve file systems mounted below, too; otherwise they are hidden."`
 	LocalWriters bool   `toml:"local-writers" help:"Programs of this host change the directory as well: leave out attributes from before a change."`
+	LocalIO      *bool  `toml:"localio,omitempty" kong:"-"` // false: every read and write goes over the network
 	Handles      string `toml:"handles" default:"auto" help:"What file handles are made of: auto, kernel, map."`
 	FSID         uint32 `toml:"fsid" placeholder:"N" help:"The export's number in handles; 0 makes one of its path."`
 
@@ -84,7 +88,7 @@ type Rule struct {
 func Default() Config {
 	return Config{
 		Listen: []string{"127.0.0.1:2049"}, Locks: true, Grace: Duration(defaultGrace),
-		IOPool:         "auto",
+		LocalIO: localIOOn, IOPool: "auto",
 		MaxConnections: oncrpc.DefaultMaxConns, MaxCalls: oncrpc.DefaultMaxCallsPerConn,
 		MaxRequestBytes: defaultMaxRequestBytes, MaxReplyBytes: defaultMaxReplyBytes,
 		IdleTimeout: Duration(oncrpc.DefaultIdleTimeout), MaxOpenFiles: defaultMaxOpenFiles,

@@ -102,6 +102,8 @@ type daemon struct {
 
 	served  chan error // what each door's Serve returned
 	serving int        // how many of them have not
+
+	reloading chan struct{} // closed when the last reload has been prepared; nil: there was none
 }
 
 // newLog makes the log as the configuration wants it.
@@ -177,6 +179,10 @@ func (d *daemon) run(ctx context.Context, ready func(Running) error) error {
 	d.notify("READY=1\nSTATUS=Serving " + r.URL)
 	ping, stop := d.w.Manager.watchdog()
 	defer stop()
+	hangup, prepared := d.w.Reload, (<-chan *preparation)(nil)
+	if d.w.Reread == nil {
+		hangup = nil
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -184,8 +190,11 @@ func (d *daemon) run(ctx context.Context, ready func(Running) error) error {
 		case err := <-d.served: // a door that ended by itself
 			d.serving--
 			return errors.Join(err, d.drain(context.WithoutCancel(ctx)))
-		case <-d.w.Reload:
-			d.reload()
+		case <-hangup: // the next one is taken when this one is over
+			hangup, prepared = nil, d.reload()
+		case p := <-prepared:
+			d.reloaded(p)
+			hangup, prepared = d.w.Reload, nil
 		case <-ping:
 			d.notify("WATCHDOG=1")
 		}
@@ -233,6 +242,8 @@ func (d *daemon) close() (err error) {
 	if d.slow != nil {
 		d.slow.close()
 	}
+	d.sites.end()
+	d.abandonReload()
 	err = errors.Join(err, d.sites.close())
 	if d.gate != nil {
 		err = errors.Join(err, d.gate.Close())

@@ -35,9 +35,10 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// config serves dir on loopback, at a port of its own.
+// config serves dir on loopback, at a port of its own, and over it alone.
 func config(dir, state string) Config {
 	c, x := Default(), DefaultExport()
+	c.LocalIO = localIOOff
 	c.Listen, c.StateDir = []string{"127.0.0.1:0"}, state
 	x.Dir = dir
 	c.Exports = []Export{x}

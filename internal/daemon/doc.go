@@ -25,6 +25,16 @@
 // connect again, wait in the listener's queue, and send again what was not
 // answered; remembered replies keep that from being done twice.
 //
+// A reload is prepared beside the server, which goes on meanwhile and does not wait
+// for it in the end: a directory that is dead may never answer.
+//
+// # Clients on this host
+//
+// LOCALIO is on where the directory for its socket can be had, and nowhere else; one
+// that somebody has named must be had. The server ends its sessions before it ends
+// its listeners, and a reload leaves them alone: what it changes is told to those who
+// watch, file by file.
+//
 // # State
 //
 // What must outlive a restart lies in the state directory, in a folder of the

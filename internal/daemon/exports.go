@@ -69,9 +69,9 @@ func (d *daemon) retire(s site, x *directory) {
 	})
 }
 
-// close makes stable what was written, and closes all. The server has ended.
+// close makes stable what was written, and closes all. The server has ended, and
+// end was called.
 func (s *sites) close() (err error) {
-	s.end()
 	s.leaving.Wait()
 	for _, x := range s.now() {
 		err = errors.Join(err, x.close())
@@ -179,7 +179,8 @@ func handleMode(s string) (localfs.Mode, error) {
 
 // table is the export as package export wants it.
 func (e *Export) table(fs *localfs.FS) export.Export {
-	x := export.Export{Path: e.Path, FS: fs, ID: e.FSID, ReadOnly: e.readOnly(), Async: e.Async}
+	x := export.Export{Path: e.Path, FS: fs, ID: e.FSID, ReadOnly: e.readOnly(), Async: e.Async,
+		Remote: e.LocalIO != nil && !*e.LocalIO}
 	for _, client := range e.rules() {
 		x.Clients = append(x.Clients, client.table())
 	}

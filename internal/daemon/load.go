@@ -114,6 +114,11 @@ func (f *Flags) overlay(c *Config) error {
 		if f.Given["allow"] {
 			c.Exports[i].Clients = nil // whom the command line lets in, nobody else
 		}
+		if f.Given["ro"] && is(f.Export.ReadOnly) {
+			for j := range c.Exports[i].Clients {
+				c.Exports[i].Clients[j].ReadOnly = nil // as the export now is
+			}
+		}
 	}
 	return nil
 }

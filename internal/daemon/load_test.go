@@ -193,3 +193,31 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// TestReadOnlyFlag makes everything read-only, whatever the rules for single
+// clients say in the file.
+func TestReadOnlyFlag(t *testing.T) {
+	path := configFile(t, `
+[[export]]
+path = "/"
+dir = "/srv"
+clients = [{match = "*", ro = false}, {match = "10.0.0.1"}, {match = "10.0.0.2", ro = true}]
+`)
+	yes, no := true, false
+	for _, x := range []struct {
+		flag *bool
+		want []bool
+	}{{nil, []bool{false, false, true}}, {&yes, []bool{true, true, true}}, {&no, []bool{false, false, true}}} {
+		flags := Flags{File: path, Given: map[string]bool{"ro": x.flag != nil}}
+		flags.Export.ReadOnly = x.flag
+		c, err := Load(flags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, client := range c.Exports[0].Clients {
+			if is(client.ReadOnly) != x.want[i] {
+				t.Errorf("--ro=%v: %+v", x.flag, client)
+			}
+		}
+	}
+}

@@ -80,6 +80,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	w.procedures(s.server.Procs)
 	w.replyCache(&s.replies)
 	w.locks(s.server.Locks)
+	w.localIO(s.server.LocalIO)
 	w.lanes(&s.gate)
 	w.directories(s.dirs)
 	w.count("slow_calls_total", "Calls above the threshold for slow ones.", s.slow)

@@ -58,6 +58,9 @@ func TestUnit(t *testing.T) {
 	if set == nil || strings.Contains(set[1], "CAP_SYS_RESOURCE") || !strings.Contains(set[1], "CAP_DAC_READ_SEARCH") {
 		t.Errorf("capabilities %q", set)
 	}
+	if !strings.Contains(unit, "RuntimeDirectory=nfsbox\nRuntimeDirectoryMode=0755\n") {
+		t.Error("the unit has no directory for the socket of local I/O, or one that clients cannot enter")
+	}
 	if !strings.Contains(unit, "Type=notify\n") || !strings.Contains(unit, "-HUP $MAINPID") {
 		t.Error("the unit neither waits until the server is ready nor reloads it")
 	}
@@ -80,5 +83,24 @@ func TestShownIsLoaded(t *testing.T) {
 	two, err := again.TOML()
 	if err != nil || string(two) != string(text) {
 		t.Errorf("%v\n%s\nbecomes\n%s", err, text, two)
+	}
+}
+
+// TestShownSquash says in what is printed whom to squash where nobody has, which
+// follows from who can reach the server.
+func TestShownSquash(t *testing.T) {
+	for listen, want := range map[string]string{"127.0.0.1:2049": "none", "[::]:2049": "root"} {
+		c, err := Load(Flags{File: configFile(t, "listen = [\""+listen+"\"]\n[[export]]\npath = \"/\"\ndir = \"/srv\"\n"+
+			"clients = [{match = \"*\"}]\n")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := c.TOML()
+		if err != nil || strings.Count(string(text), "squash = '"+want+"'") != 2 {
+			t.Errorf("%s: %v\n%s", listen, err, text)
+		}
+		if c.Exports[0].Squash != "" || c.Exports[0].Clients[0].Squash != "" {
+			t.Error("to show a configuration changes it")
+		}
 	}
 }

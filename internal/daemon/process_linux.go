@@ -34,7 +34,11 @@ func (d *daemon) prepareProcess() {
 // files of each directory, of which localfs takes at most half, and others.
 func (d *daemon) descriptors() uint64 {
 	files := uint64(d.c.MaxOpenFiles) * uint64(max(len(d.c.Exports), 1))
-	return uint64(d.c.MaxConnections) + max(files, 2*uint64(d.c.MaxOpenFiles)) + otherFiles
+	files = max(files, 2*uint64(d.c.MaxOpenFiles)) + otherFiles
+	if d.c.LocalIO != localIOOff {
+		files += localFiles
+	}
+	return uint64(d.c.MaxConnections) + files
 }
 
 // raiseFiles makes sure of n descriptors, and returns how many there are.

@@ -7,46 +7,116 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/nfsbox/nfsbox/export"
 )
 
 // onTheFly are the keys that a reload changes.
 var onTheFly = map[string]bool{"export": true, "slow": true, "log-level": true}
 
-// reload reads the configuration anew and goes over to it, or says why not.
-func (d *daemon) reload() {
-	if d.w.Reread == nil {
-		return
-	}
+// preparation is a reload of which all is done that may take long: for ever, where
+// a directory does not answer. It is made beside run, which goes on meanwhile.
+type preparation struct {
+	c       *Config
+	later   []string // keys that wait for the next start
+	open    directories
+	exports []export.Export
+	err     error // nothing else is there then
+}
+
+// reload begins to go over to the configuration as it is now, and returns the way
+// by which run hears what has come of it. There is one at a time.
+func (d *daemon) reload() <-chan *preparation {
 	d.notify("RELOADING=1\n" + monotonic())
+	out, idle := make(chan *preparation), make(chan struct{})
+	d.reloading = idle
+	go func() {
+		defer close(idle)
+		p := d.prepare()
+		select {
+		case out <- p:
+		case <-d.sites.ended.Done():
+			if err := d.discard(p); err != nil {
+				d.log.Error("reload: at the end", slog.Any("error", err))
+			}
+		}
+	}()
+	return out
+}
+
+// prepare reads the configuration and opens what is new in it.
+func (d *daemon) prepare() *preparation {
+	c, err := d.w.Reread()
+	if err != nil {
+		return &preparation{err: err}
+	}
+	p := &preparation{c: c, later: d.c.keep(c)}
+	c.squash(d.onLoopback())
+	base, err := d.stateBase()
+	if err == nil {
+		err = d.stateOutside(base, c)
+	}
+	if err == nil {
+		p.open, p.exports, err = d.openSites(c)
+	}
+	if err != nil {
+		return &preparation{err: err}
+	}
+	return p
+}
+
+// discard closes what was opened in vain.
+func (d *daemon) discard(p *preparation) (err error) {
+	for _, x := range p.open.without(d.sites.now()) {
+		err = errors.Join(err, x.close())
+	}
+	return err
+}
+
+// reloaded goes over to what was prepared, or says why not.
+func (d *daemon) reloaded(p *preparation) {
 	status := "Serving; reloaded"
-	if err := d.replace(); err != nil {
+	if err := d.replace(p); err != nil {
 		status = "Serving; the last reload failed"
 		d.log.Error("reload: nothing has changed", slog.Any("error", err))
 	}
 	d.notify("READY=1\nSTATUS=" + status)
 }
 
-// replace goes over to the configuration as it is now. After an error nothing
-// has changed.
-func (d *daemon) replace() error {
-	c, err := d.w.Reread()
-	if err != nil {
-		return err
+// replace puts what was prepared in force. After an error nothing has changed.
+func (d *daemon) replace(p *preparation) error {
+	if p.err != nil {
+		return p.err
 	}
-	later := d.c.keep(c)
-	c.squash(d.onLoopback())
-	if err := d.replaceExports(c); err != nil {
-		return err
+	if err := d.replaceExports(p); err != nil {
+		return errors.Join(err, d.discard(p))
 	}
+	c := p.c
 	d.level.Set(c.level())
 	d.slow.set(time.Duration(c.Slow))
 	d.c = c
-	if len(later) > 0 {
-		d.log.Warn("reload: changes that wait for the next start", slog.String("keys", strings.Join(later, " ")))
+	if len(p.later) > 0 {
+		d.log.Warn("reload: changes that wait for the next start", slog.String("keys", strings.Join(p.later, " ")))
 	}
 	d.log.Info("reload: done", slog.Int("exports", len(c.Exports)))
 	d.warn()
 	return nil
+}
+
+// abandonReload waits a moment for a reload under way, which nobody takes any
+// more, to close what it has opened. One that hangs is left to the end of the
+// process.
+func (d *daemon) abandonReload() {
+	if d.reloading == nil {
+		return
+	}
+	limit := time.NewTimer(reloadEnd)
+	defer limit.Stop()
+	select {
+	case <-d.reloading:
+	case <-limit.C:
+		d.log.Warn("a reload is still at work, perhaps in a directory that does not answer; the end does not wait for it")
+	}
 }
 
 // keep puts the values in force into n where they cannot be changed under way,
@@ -64,33 +134,16 @@ func (c *Config) keep(n *Config) (differ []string) {
 	return differ
 }
 
-// replaceExports opens what is new, goes over to it, and retires what is old.
-func (d *daemon) replaceExports(c *Config) error {
-	base, err := d.stateBase()
-	if err == nil {
-		err = d.stateOutside(base, c)
-	}
-	if err != nil {
-		return err
-	}
-	now := d.sites.now()
-	open, exports, err := d.openSites(c)
-	if err != nil {
-		return err
-	}
-	gone, fresh := now.without(open), open.without(now)
+// replaceExports goes over to other exports, and retires what is old.
+func (d *daemon) replaceExports(p *preparation) error {
+	gone := d.sites.now().without(p.open)
 	if left := int(d.sites.left.Load()); left+len(gone) > maxRetired {
-		err = fmt.Errorf("calls are still at work in %d directories that are served no longer: try again later", left)
-	} else {
-		err = d.table.Replace(exports...)
+		return fmt.Errorf("calls are still at work in %d directories that are served no longer: try again later", left)
 	}
-	if err != nil {
-		for _, x := range fresh {
-			err = errors.Join(err, x.close())
-		}
+	if err := d.table.Replace(p.exports...); err != nil {
 		return err
 	}
-	d.sites.open.Store(&open)
+	d.sites.open.Store(&p.open)
 	for s, x := range gone {
 		d.retire(s, x)
 	}

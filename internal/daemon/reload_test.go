@@ -123,3 +123,70 @@ func TestReloadSquash(t *testing.T) {
 		t.Errorf("root of everybody is believed:\n%s", log)
 	}
 }
+
+// TestReloadHangs ends a server of which a reload does not come back, as from a
+// directory whose server is dead.
+func TestReloadHangs(t *testing.T) {
+	dead, hangs := make(chan struct{}), make(chan struct{})
+	hangup := make(chan os.Signal)
+	conf := config(t.TempDir(), t.TempDir())
+	u, log, stop := runIn(t, conf, World{Reload: hangup, Reread: func() (*Config, error) {
+		close(hangs)
+		<-dead
+		return nil, errors.New("too late")
+	}})
+	c := client(t, u)
+	hangup <- os.Interrupt
+	<-hangs
+	mount(t, c, "/") // it serves on
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "a reload is still at work") {
+		t.Errorf("the log does not tell why it ended without the reload:\n%s", log)
+	}
+	close(dead)
+}
+
+// TestReloadAtTheEnd has a reload ready when nobody takes it any more: what it has
+// opened is closed.
+func TestReloadAtTheEnd(t *testing.T) {
+	ends, hangs := make(chan struct{}), make(chan struct{})
+	hangup := make(chan os.Signal)
+	conf := config(t.TempDir(), t.TempDir())
+	next := config(t.TempDir(), conf.StateDir)
+	next.fill()
+	before := openIn(t, next.Exports[0].Dir)
+	_, _, stop := runIn(t, conf, World{Reload: hangup, File: "/etc/nfsbox.toml", Reread: func() (*Config, error) {
+		close(hangs)
+		<-ends
+		return &next, nil
+	}})
+	hangup <- os.Interrupt
+	<-hangs
+	ended := make(chan error, 1)
+	go func() { ended <- stop() }()
+	close(ends)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if after := openIn(t, next.Exports[0].Dir); after != before {
+		t.Errorf("%d descriptors in the directory of the reload are open, %d were", after, before)
+	}
+}
+
+// openIn is how many descriptors of the process lead to dir or below; 0 where the
+// system does not tell.
+func openIn(t *testing.T, dir string) (n int) {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0
+	}
+	for _, fd := range fds {
+		if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(to, dir) {
+			n++
+		}
+	}
+	return n
+}

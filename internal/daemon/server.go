@@ -33,16 +33,23 @@ func (d *daemon) newServer() (err error) {
 	if err != nil {
 		return err
 	}
+	local, err := d.localIO()
+	if err != nil {
+		return err
+	}
 	var cookie [8]byte
 	d.w.Rand(cookie[:])
-	d.srv, err = nfsserver.New(nfsserver.Options{
+	o := nfsserver.Options{
 		Exports: d.table, Log: d.log,
 		MaxConns: d.c.MaxConnections, MaxCallsPerConn: d.c.MaxCalls, MaxRequestBytes: int64(d.c.MaxRequestBytes),
 		MaxReplyBytes: int64(d.c.MaxReplyBytes), IdleTimeout: time.Duration(d.c.IdleTimeout),
 		Replies: d.replies, SlowOp: slowFloor, Observe: d.slow.observe,
 		Locks: d.c.Locks, LockStateDir: locks, Grace: time.Duration(d.c.Grace),
-		Hostname: host, Cookie: binary.LittleEndian.Uint64(cookie[:]),
-	})
+		Hostname: host, Cookie: binary.LittleEndian.Uint64(cookie[:]), LocalIO: local,
+	}
+	if d.srv, err = nfsserver.New(o); err != nil && local != nil {
+		return d.withoutLocalIO(o, err)
+	}
 	return err
 }
 

@@ -1,0 +1,216 @@
+package nfsbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/nfsbox/nfsbox/internal/localio"
+	"github.com/nfsbox/nfsbox/internal/nfsclient"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// LocalIO says whether files are read, written and made stable without the
+// network where the server is on this host, and is an nfsbox.
+type LocalIO uint8
+
+// Whatever is said here, it is the server that decides what it hands out, and to
+// whom; and all but reading, writing and committing goes over the network.
+const (
+	LocalIOAuto    LocalIO = iota // where it can be had, and over the network elsewhere
+	LocalIOOff                    // never
+	LocalIORequire                // Dial fails where it cannot be had
+	// LocalIOTrusted is as auto, and what is handed out may be used past this package:
+	// a file of what FS wraps (vfs.Unwrapper) is a vfs.HostFiler.
+	LocalIOTrusted
+)
+
+// localIOModes are the names of the modes in URLs and on the command line.
+var localIOModes = [...]string{LocalIOAuto: "auto", LocalIOOff: "off", LocalIORequire: "require", LocalIOTrusted: "trusted"}
+
+// String is the mode's name in a URL.
+func (m LocalIO) String() string {
+	if int(m) < len(localIOModes) {
+		return localIOModes[m]
+	}
+	return fmt.Sprintf("LocalIO(%d)", uint8(m))
+}
+
+// WithLocalIO says whether the network is left out where the server is on this
+// host. It is localio in the URL.
+func WithLocalIO(m LocalIO) Option {
+	return func(o *config) { o.localIO = m }
+}
+
+// WithLocalIODir looks for the server's socket in dir, an absolute path, and
+// nowhere else: that of a directory which containers share, say. The directory
+// belongs to root, to the user of this process or to the one whom the server runs
+// as, and nobody else may write to it. It is localio-dir in the URL; "" is where
+// servers of this host are looked for by default, /run/nfsbox and nfsbox in
+// $XDG_RUNTIME_DIR.
+func WithLocalIODir(dir string) Option {
+	return func(o *config) { o.localIODir = dir }
+}
+
+func setLocalIO(u *URL, v string) error {
+	for m, name := range localIOModes {
+		if v == name {
+			u.LocalIO = LocalIO(m)
+			return nil
+		}
+	}
+	return badValue(v, "auto, off, require or trusted")
+}
+
+func setLocalIODir(u *URL, v string) error {
+	dir, err := url.PathUnescape(v)
+	if err != nil {
+		return badValue(v, "a path, with %XX for what cannot stand in a URL,")
+	}
+	u.LocalIODir = dir
+	return checkLocalIODir(dir)
+}
+
+// checkLocalIODir refuses what would be another directory in another process.
+func checkLocalIODir(dir string) error {
+	switch {
+	case !filepath.IsAbs(dir):
+		return badValue(dir, "an absolute path")
+	case strings.ContainsRune(dir, 0):
+		return errors.New("a NUL in the path")
+	case len(dir) > vfs.MaxPath:
+		return fmt.Errorf("a path of %d bytes, at most %d allowed", len(dir), vfs.MaxPath)
+	}
+	return nil
+}
+
+// local is the layer that leaves the network out; nil if that is switched off.
+func (o *config) local(conn *nfsclient.Conn) *localio.FS {
+	mode := localio.Auto
+	switch o.localIO {
+	case LocalIOOff:
+		return nil
+	case LocalIORequire:
+		mode = localio.Require
+	case LocalIOTrusted:
+		mode = localio.Trusted
+	}
+	l := localio.Options{Mode: mode, Caller: o.FS.Caller, Log: o.Log, Rand: o.Rand}
+	if o.localIODir != "" {
+		l.Dirs = []string{o.localIODir}
+	}
+	return localio.New(conn.FS(), conn, l)
+}
+
+// requireLocal says why there is no local I/O, err, and what to do about it.
+func requireLocal(ctx context.Context, conn *nfsclient.Conn, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("nfs: local I/O is required: %w", err)
+	}
+	return fmt.Errorf("nfs: local I/O is required: %w; %s", err, adviseLocal(ctx, conn))
+}
+
+// What to do where files are used over the network, and need not be.
+const (
+	adviseNoLocalIO = "if the server is an nfsbox on this host, it has local I/O switched off (nfsbox serve --localio)"
+	adviseNoSession = "if the server is on this host, or in a container of it, have both use one directory, which its owner alone can write to: " +
+		"nfsbox serve --localio-dir=DIR, and localio-dir=DIR in the URL"
+	adviseNoFile = "run as the user in whose name is asked (uid= and gid= in the URL), or as root; the export must neither squash that user nor say localio = false"
+)
+
+// adviseLocal is what to do where there is no session with the server.
+func adviseLocal(ctx context.Context, conn *nfsclient.Conn) string {
+	if _, err := conn.ServerUUID(ctx); unknownToServer(err) {
+		return adviseNoLocalIO
+	}
+	return adviseNoSession
+}
+
+// unknownToServer reports whether the server has answered that it does not know
+// the question for its UUID.
+func unknownToServer(err error) bool {
+	_, ok := errors.AsType[*oncrpc.AcceptError](err)
+	return ok
+}
+
+// LocalIOStats say how many reads and writes have left the network out.
+type LocalIOStats struct {
+	State  string `json:"state"`            // of now: "local", "remote" or "off"
+	Why    string `json:"why,omitempty"`    // remote: why; local: why the last file is not that is not
+	Socket string `json:"socket,omitempty"` // local: of the server
+	Files  int    `json:"files"`            // of now: descriptors that are open
+
+	Opens        uint64 `json:"opens"` // descriptors that the server has handed out
+	Reads        uint64 `json:"reads"`
+	Writes       uint64 `json:"writes"`
+	Commits      uint64 `json:"commits"`
+	BytesRead    uint64 `json:"bytes_read"`
+	BytesWritten uint64 `json:"bytes_written"`
+	Fallbacks    uint64 `json:"fallbacks"`  // reads, writes and commits that went over the network
+	Revoked      uint64 `json:"revoked"`    // descriptors that the server has taken back
+	Handshakes   uint64 `json:"handshakes"` // that have begun a session; more than one: it was lost and is there again
+}
+
+// localStats are the counters of local I/O.
+func (c *Client) localStats() LocalIOStats {
+	if c.local == nil {
+		return LocalIOStats{State: "off", Why: "switched off"}
+	}
+	s := c.local.Stats()
+	return LocalIOStats{
+		State: s.State, Why: s.Why, Socket: s.Socket, Files: s.Files,
+		Opens: s.Opens, Reads: s.Reads, Writes: s.Writes, Commits: s.Commits, BytesRead: s.BytesRead, BytesWritten: s.BytesWritten,
+		Fallbacks: s.Fallbacks, Revoked: s.Revoked, Handshakes: s.Handshakes,
+	}
+}
+
+// diagnose tries local I/O as a step of a diagnosis, and reads a byte of file if
+// there is one. That there is none is an error only where it is required.
+func (o *config) diagnose(ctx context.Context, conn *nfsclient.Conn, file vfs.Handle, s *nfsclient.Step) (err error) {
+	l := o.local(conn)
+	if l == nil {
+		s.Skipped, s.Detail = true, "switched off (localio=off)"
+		return nil
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	_, asked := conn.ServerUUID(ctx)
+	ready := l.Ready(ctx)
+	st := l.Stats()
+	switch {
+	case ready != nil && o.localIO == LocalIORequire:
+		s.Advice = adviseLocal(ctx, conn)
+		return ready
+	case unknownToServer(asked):
+		s.Skipped, s.Detail = true, "over the network: "+st.Why
+		return nil
+	case st.State != "local":
+		s.Detail, s.Advice = "over the network: "+st.Why, adviseNoSession
+		return nil
+	}
+	s.Detail = "local, through " + st.Socket
+	if file == (vfs.Handle{}) {
+		return nil
+	}
+	if err := readByte(ctx, l, file); err != nil {
+		return err
+	}
+	if st = l.Stats(); st.Reads == 0 {
+		s.Detail += "; but files are read over the network: " + st.Why
+		s.Advice = adviseNoFile
+	}
+	return nil
+}
+
+// readByte reads the first byte of a file.
+func readByte(ctx context.Context, fs vfs.FS, file vfs.Handle) error {
+	f, _, err := fs.Open(ctx, vfs.At{H: file}, &vfs.OpenHow{Access: vfs.ShareRead})
+	if err != nil {
+		return err
+	}
+	_, _, err = f.ReadAt(ctx, make([]byte, 1), 0, nil)
+	return errors.Join(err, f.Close(ctx))
+}
