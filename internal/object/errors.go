@@ -1,0 +1,77 @@
+package object
+
+import (
+	"errors"
+	"io/fs"
+)
+
+// kind is an error of the contract. It may have a wider meaning in io/fs, under
+// which errors.Is finds it as well.
+type kind struct {
+	text string
+	is   error
+}
+
+func (k *kind) Error() string { return "object: " + k.text }
+
+// Is reports whether target is the wider meaning.
+func (k *kind) Is(target error) bool { return k.is != nil && target == k.is }
+
+// The errors of the contract. A driver wraps what it met in one of them wherever
+// one fits, and errors.Is is how to ask. [ErrNotExist], [ErrExist], [ErrKey] and
+// [ErrClosed] are found under their namesakes of io/fs too (ErrKey under
+// fs.ErrInvalid). A context that ended is reported as that context's error.
+var (
+	// ErrNotExist: there is no object of that key.
+	ErrNotExist error = &kind{"no such object", fs.ErrNotExist}
+	// ErrExist: there is one, and it was asked for that there be none. That
+	// answer, as every sight of an object, survives a crash.
+	ErrExist error = &kind{"the object exists", fs.ErrExist}
+	// ErrKey: the key, or the prefix, is none that a store takes.
+	ErrKey error = &kind{"not a key", fs.ErrInvalid}
+	// ErrRange: the range begins behind the object's end, or before its start.
+	ErrRange error = &kind{"the range is not in the object", nil}
+	// ErrTooLarge: the object is larger than the store takes.
+	ErrTooLarge error = &kind{"the object is too large", nil}
+	// ErrMismatch: the reader gave other bytes, or more or fewer, than the
+	// caller had announced. Nothing was stored.
+	ErrMismatch error = &kind{"the content is not the one announced", nil}
+	// ErrCorrupted: what is stored is not what was put there.
+	ErrCorrupted error = &kind{"the object is corrupted", nil}
+	// ErrNoSpace: the store, or the caller's share of it, is full.
+	ErrNoSpace error = &kind{"no space is left", nil}
+	// ErrBusy: not now; the same call may well succeed later.
+	ErrBusy error = &kind{"the store is busy", nil}
+	// ErrUnknownOutcome: the change was cut off when it had been made, or
+	// perhaps not, or not so that a crash could not undo it. To do it again is
+	// safe and settles it.
+	ErrUnknownOutcome error = &kind{"the outcome is unknown", nil}
+	// ErrClosed: the store is closed.
+	ErrClosed error = &kind{"the store is closed", fs.ErrClosed}
+)
+
+// Error is what every call of a store returns when it fails: what was tried, on
+// which key (of List, which prefix), and why.
+type Error struct {
+	Op  string // in lower case: "put", "get", "stat", "list", "delete"
+	Key string // as it was given, perhaps no key at all
+	Err error
+}
+
+// Error shows the key quoted, since it may be anything.
+func (e *Error) Error() string { return e.Op + " " + quote(e.Key) + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Fail returns err as an [Error], or nil if it is nil. Drivers end every call
+// with it.
+func Fail(op, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if already, ok := errors.AsType[*Error](err); ok && already.Op == op && already.Key == key {
+		return err
+	}
+	return &Error{Op: op, Key: key, Err: err}
+}
