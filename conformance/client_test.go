@@ -83,7 +83,7 @@ func (l *lab) serve(flags ...string) int {
 			l.t.Fatal(err)
 		}
 	}
-	args := append([]string{"serve", dir, "--listen", "127.0.0.1:0", "--state-dir", filepath.Join(l.home, "state")}, flags...)
+	args := append([]string{"serve", dir, "--listen", "127.0.0.1:0", "--localio", "off", "--state-dir", filepath.Join(l.home, "state")}, flags...)
 	cmd := exec.Command(l.build("../cmd/nfsbox"), args...)
 	var diag tail
 	cmd.Stderr = &diag

@@ -35,7 +35,7 @@ type killedServer struct {
 func (k *killedServer) begin() error {
 	k.stderr.Reset()
 	k.dead.Store(false)
-	k.cmd = exec.Command(k.bin, "serve", filepath.Join(k.rig.dir, "root"), "--listen", "127.0.0.1:0",
+	k.cmd = exec.Command(k.bin, "serve", filepath.Join(k.rig.dir, "root"), "--localio", "off", "--listen", "127.0.0.1:0",
 		"--state-dir", filepath.Join(k.rig.dir, "state"), "--handles", k.rig.mode.String())
 	k.cmd.Stderr = &k.stderr
 	var err error
