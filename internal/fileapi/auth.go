@@ -1,0 +1,88 @@
+package fileapi
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// loopbackName is the name of the caller without a proof, in counts and logs.
+const loopbackName = "loopback"
+
+// authenticate says who a request is of, or is an error.
+//
+// A token has precedence over a certificate: a proxy may have one certificate and
+// many users. Whoever shows a wrong one is refused, not taken for somebody else.
+func (s *Server) authenticate(r *http.Request, remote netip.AddrPort) (*identity, error) {
+	if shown, ok := r.Header["Authorization"]; ok {
+		return s.byToken(r, remote, shown)
+	}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		if who := s.callers.Load().subjects[r.TLS.PeerCertificates[0].Subject.String()]; who != nil {
+			return who, nil
+		}
+		return nil, unauthenticated("no caller has this certificate's subject")
+	}
+	if s.loopback == nil || !remote.Addr().IsLoopback() {
+		return nil, unauthenticated("a bearer token or a client certificate is needed")
+	}
+	if !fromThisHost(r) {
+		return nil, unauthenticated("without a token, requests must be made to a loopback address, and not by a web page")
+	}
+	return s.loopback, nil
+}
+
+func (s *Server) byToken(r *http.Request, remote netip.AddrPort, shown []string) (*identity, error) {
+	if r.TLS == nil && !remote.Addr().IsLoopback() && !s.o.Cleartext {
+		return nil, unauthenticated("a token that came in clear over a network is not taken, and should be replaced")
+	}
+	scheme, token, ok := strings.Cut(shown[0], " ")
+	if !ok || len(shown) != 1 || !strings.EqualFold(scheme, "Bearer") {
+		return nil, unauthenticated("Authorization must be one bearer token")
+	}
+	if who := s.callers.Load().byToken(strings.TrimSpace(token)); who != nil {
+		return who, nil
+	}
+	return nil, unauthenticated("not a token of any caller")
+}
+
+// fromThisHost keeps web pages out that a browser of this host shows: one that is
+// loaded from elsewhere has an Origin, and one whose name was pointed at 127.0.0.1
+// (DNS rebinding) has that name in Host.
+func fromThisHost(r *http.Request) bool {
+	if r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
+		return false
+	}
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = strings.Trim(r.Host, "[]")
+	}
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// view is all exports as the identity may see them from remote. A vfs.Caller is
+// always given: without one the view would be the program's own.
+func (s *Server) view(who *identity, remote netip.AddrPort) *export.View {
+	as := who.as
+	as.Client = remote.Addr().Unmap().String()
+	return s.o.Table.For(remote, &as)
+}
+
+func unauthenticated(text string) error {
+	return connect.NewError(connect.CodeUnauthenticated, plainError(text))
+}
+
+// loopbackOf is the identity of callers without a proof, or nil.
+func loopbackOf(c *vfs.Caller) *identity {
+	if c == nil {
+		return nil
+	}
+	return &identity{name: loopbackName, as: *c}
+}

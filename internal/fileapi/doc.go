@@ -1,0 +1,44 @@
+// Package fileapi is the server of the file API: files of a server's exports over
+// HTTP, as protobuf or JSON, by Connect, gRPC or gRPC-Web. The protocol is
+// proto/fileapi, the client for Go is package fileapi at the module's root, and
+// docs/file-api.md is for those who use either.
+//
+// # Whose rights
+//
+// A request is a caller's: by a bearer token, by a client certificate, or, on loopback
+// and only if so configured, by nothing ([Callers], Options.Loopback). Everything that
+// it does it does on the export.View of that caller and of the address that it calls
+// from, as NFS does: one set of rules holds whichever way a caller came in. Paths are
+// resolved within one export, whose root is as far up as "..", and links to "/", lead.
+//
+// # Whole or not at all
+//
+// An upload is written under a temporary name in the file's own directory, where a
+// rename is one step whatever is mounted, held against the size and checksum that its
+// client has sent, synced if asked, and renamed. Whatever ends it before that has it
+// removed, by the program's own view, since its caller may have lost the right. What a
+// crash leaves is swept at the next start: the ledger knows the directories in which
+// uploads were under way, and temporaries bear the number of their run.
+//
+// A range is written in place, and therefore comes in one message, whole and checked
+// before the first byte is written.
+//
+// # What clients can make the server hold
+//
+// [Limits] bounds calls and their memory, of all clients and of each, so that one
+// client has no way to use up what the others need. Nothing waits for room: what is
+// one too many is refused. A client that sends or takes too slowly is cut off; the
+// time of the disk is not held against it (pace.go).
+//
+// # Locks
+//
+// admission.mu and ledger.mu guard counters and maps, and are never held together.
+// The ledger's is held over a write and a sync of its file, when a directory gets its
+// first upload.
+//
+// # Layout
+//
+// procedures.go has the calls. incoming.go and outgoing.go are the bytes of a file on
+// their way, store.go and content.go where they go, temporary.go and ledger.go what
+// makes that atomic; path.go leads a path to a view, auth.go a request to a caller.
+package fileapi

@@ -1,0 +1,81 @@
+package fileapi
+
+import "time"
+
+// The bounds of the API. Those that Limits has too are its defaults.
+const (
+	// MaxData bounds the bytes of a file in one message: all that Get and Put move,
+	// and a part of an upload. A longer part or Put is resource_exhausted, and so is
+	// a Get of more, which says that Download is what is wanted.
+	MaxData = 1 << 20
+	// maxMessage bounds a message as it comes in: MaxData in base64, and a path.
+	// What is longer is resource_exhausted.
+	maxMessage = MaxData/3*4 + 64<<10
+	// chunk is how much of a file one message of a download carries.
+	chunk = 128 << 10
+	// maxPage bounds the entries of one page of a listing, and pageBytes the bytes of
+	// the page of the file system's that they are read from. A page that is asked to
+	// be larger is cut.
+	maxPage   = 1000
+	pageBytes = 64 << 10
+	// maxEcho bounds what Echo echoes; more is resource_exhausted.
+	maxEcho = 64 << 10
+	// maxHeader bounds the header of a request; more is answered with HTTP's 431.
+	maxHeader = 16 << 10
+	// headerTime is within how long a header has to come, and keepAlive for how long
+	// a connection without a request is kept. Then it is closed.
+	headerTime = 10 * time.Second
+	keepAlive  = 2 * time.Minute
+	// streamsPerConn bounds the calls of one connection over HTTP/2. At the bound the
+	// client waits, as HTTP/2 has it do.
+	streamsPerConn = 1000
+	// streamWindow and connWindow bound what HTTP/2 receives before a handler takes
+	// it. At the bound the client waits.
+	streamWindow = 256 << 10
+	connWindow   = 1 << 20
+	// cleanupTime bounds how long a temporary's removal is tried after its upload
+	// has failed. A temporary that outlives it is swept at the next start.
+	cleanupTime = 10 * time.Second
+	// maxTries bounds how many names are tried for a temporary. All of them being
+	// taken is vfs.ErrExist; one being taken is unheard of.
+	maxTries = 8
+)
+
+// Limits bound what clients can make the server hold. The zero value of each is
+// its default.
+type Limits struct {
+	// Calls bounds the calls in progress, and CallsPerClient those of one identity,
+	// wherever it calls from. One more is resource_exhausted at once: a client does
+	// not queue here. 8192 and 4096.
+	Calls, CallsPerClient int
+	// Memory bounds the bytes of messages that calls in progress hold, and
+	// MemoryPerClient those of one identity. A call that needs more then is
+	// resource_exhausted. 512 MiB and 256 MiB.
+	Memory, MemoryPerClient int64
+	// Conns bounds the connections. One more is closed unheard. 16384.
+	Conns int
+	// FileSize bounds what one upload may carry; more is out_of_range. 1 TiB.
+	FileSize uint64
+	// Idle is how long a call waits for its client to send the next 4 KiB (progress),
+	// or to take the next 64 (piece). Then it is deadline_exceeded. 30 s.
+	Idle time.Duration
+	// Total is how long a call may take in all. Then it is deadline_exceeded. 24 h.
+	Total time.Duration
+}
+
+func (l *Limits) fill() {
+	orDefault(&l.Calls, 8192)
+	orDefault(&l.CallsPerClient, 4096)
+	orDefault(&l.Memory, 512<<20)
+	orDefault(&l.MemoryPerClient, 256<<20)
+	orDefault(&l.Conns, 16384)
+	orDefault(&l.FileSize, 1<<40)
+	orDefault(&l.Idle, 30*time.Second)
+	orDefault(&l.Total, 24*time.Hour)
+}
+
+func orDefault[T int | int64 | uint64 | time.Duration](v *T, otherwise T) {
+	if *v <= 0 {
+		*v = otherwise
+	}
+}

@@ -1,0 +1,122 @@
+package fileapi
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"unicode/utf8"
+
+	"connectrpc.com/connect"
+
+	pb "github.com/nfsbox/nfsbox/proto/fileapi"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// A page token is a place in a directory, in base64:
+//
+//	byte  0     tokenVersion
+//	bytes 1-8   the file system's cookie, big-endian
+//	bytes 9-16  its verifier
+const (
+	tokenVersion = 1
+	tokenSize    = 1 + 8 + len(vfs.Verifier{})
+)
+
+func tokenOfPos(pos vfs.Pos) string {
+	b := append(make([]byte, 0, tokenSize), tokenVersion)
+	b = binary.BigEndian.AppendUint64(b, pos.Cookie)
+	return base64.RawURLEncoding.EncodeToString(append(b, pos.Verf[:]...))
+}
+
+func posOfToken(token string) (pos vfs.Pos, err error) {
+	if token == "" {
+		return pos, nil
+	}
+	if len(token) == base64.RawURLEncoding.EncodedLen(tokenSize) {
+		b, err := base64.RawURLEncoding.DecodeString(token)
+		if err == nil && b[0] == tokenVersion {
+			pos.Cookie = binary.BigEndian.Uint64(b[1:])
+			copy(pos.Verf[:], b[9:])
+			return pos, nil
+		}
+	}
+	return pos, refuse(connect.CodeInvalidArgument, "the page token is none of this server's")
+}
+
+// List implements pb.FileServiceHandler.
+func (s service) List(ctx context.Context, q *pb.ListRequest) (*pb.ListResponse, error) {
+	pos, err := posOfToken(q.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.find(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	dir, attr, err := p.resolve(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	if attr.Type != vfs.TypeDir {
+		return nil, vfs.ErrNotDir
+	}
+	return p.page(ctx, dir, pos, q)
+}
+
+// page reads one page of a directory. A page without entries is the last: one that
+// holds the server's own names alone is read on.
+func (p *place) page(ctx context.Context, dir vfs.Handle, pos vfs.Pos, q *pb.ListRequest) (*pb.ListResponse, error) {
+	size := int(min(q.GetPageSize(), maxPage))
+	if size == 0 {
+		size = maxPage
+	}
+	want := vfs.Mask(0)
+	if q.GetWithInfo() {
+		want = vfs.MaskV3 | vfs.MaskHandle
+	}
+	r := &pb.ListResponse{}
+	for entry, err := range p.ReadDir(ctx, dir, pos, want, pageBytes) {
+		if err != nil {
+			return nil, err
+		}
+		if len(r.Entries) == size {
+			// There is another one: the page is not the last.
+			r.NextPageToken = tokenOfPos(pos)
+			break
+		}
+		pos = entry.Next
+		if reserved(string(entry.Name)) {
+			continue
+		}
+		r.Entries = append(r.Entries, p.entry(ctx, dir, entry, q.GetWithInfo()))
+	}
+	return r, nil
+}
+
+// entry is what a page says of a name. What has gone meanwhile, or may not be looked
+// at, is there without attributes, as a listing that is older would have it.
+func (p *place) entry(ctx context.Context, dir vfs.Handle, entry *vfs.Entry, withInfo bool) *pb.Entry {
+	e := &pb.Entry{}
+	if utf8.Valid(entry.Name) {
+		e.Name = string(entry.Name)
+	} else {
+		e.RawName = append([]byte(nil), entry.Name...)
+	}
+	if !withInfo {
+		return e
+	}
+	attr, err := entry.Attr, error(nil)
+	if attr.Valid&vfs.MaskV3 != vfs.MaskV3 {
+		h := entry.Handle
+		if h.IsZero() {
+			h, attr, _, err = p.Lookup(ctx, dir, string(entry.Name))
+		}
+		if err == nil && attr.Valid&vfs.MaskV3 != vfs.MaskV3 {
+			attr, err = p.GetAttr(ctx, h, vfs.MaskV3)
+		}
+	}
+	if err == nil {
+		e.Info = infoOf(&attr)
+	}
+	return e
+}

@@ -1,0 +1,136 @@
+package fileapi
+
+import (
+	"context"
+	"io"
+
+	"connectrpc.com/connect"
+
+	pb "github.com/nfsbox/nfsbox/proto/fileapi"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// outgoing is a range of a file on its way out.
+type outgoing struct {
+	info *pb.FileInfo
+	size uint64 // of the range
+
+	object io.ReadCloser // by content
+	whole  bool          // and all of it: the store then checks it at its end
+
+	file   vfs.File // by path
+	off    uint64   // of the next byte
+	before vfs.Attr
+	after  vfs.Attr
+}
+
+// downloading is a request for the bytes of a file.
+type downloading interface {
+	named
+	GetContent() string
+}
+
+// open opens n bytes from off on of what the request names, or all the rest. The
+// caller closes it.
+func (s *Server) open(ctx context.Context, q downloading, off uint64, n *uint64) (*outgoing, error) {
+	if content := q.GetContent(); content != "" {
+		r, info, err := s.openContent(ctx, content, off, n)
+		if err != nil {
+			return nil, err
+		}
+		out := &outgoing{info: info, object: r, whole: off == 0 && (n == nil || *n >= info.GetSize())}
+		out.size = rangeOf(info.GetSize(), off, n)
+		return out, nil
+	}
+	p, err := s.find(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	h, f, err := p.open(ctx, vfs.ShareRead)
+	if err != nil {
+		return nil, err
+	}
+	out := &outgoing{file: f, off: off}
+	if out.before, err = p.GetAttr(ctx, h, vfs.MaskV3); err == nil && off > out.before.Size {
+		err = refuse(connect.CodeOutOfRange, "the file has %d bytes", out.before.Size)
+	}
+	if err != nil {
+		out.close(ctx)
+		return nil, err
+	}
+	out.after = out.before
+	out.info, out.size = infoOf(&out.before), rangeOf(out.before.Size, off, n)
+	return out, nil
+}
+
+// rangeOf is how many bytes there are from off on, of at most *n.
+func rangeOf(size, off uint64, n *uint64) uint64 {
+	left := size - min(off, size)
+	if n != nil {
+		return min(left, *n)
+	}
+	return left
+}
+
+// read fills p, unless the file ends before.
+func (o *outgoing) read(ctx context.Context, p []byte) (n int, err error) {
+	if o.object != nil {
+		n, err = io.ReadFull(o.object, p)
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			err = nil
+		}
+		return n, err
+	}
+	for n < len(p) {
+		// ReadFull has no room for the attributes, which come for nothing.
+		m, eof, err := o.file.ReadAt(ctx, p[n:], o.off, &o.after)
+		if err != nil {
+			return n, err
+		}
+		n += m
+		o.off += uint64(m)
+		if eof || m == 0 {
+			break
+		}
+	}
+	return n, nil
+}
+
+// end says whether the n bytes that were read are those of one version of the file,
+// as far as its time and size tell.
+func (o *outgoing) end(ctx context.Context, n int) error {
+	if uint64(n) != o.size {
+		return errChanged
+	}
+	if o.object != nil {
+		if !o.whole {
+			return nil
+		}
+		var beyond [1]byte
+		if m, err := o.object.Read(beyond[:]); err != io.EOF || m != 0 {
+			return errOr(err, errChanged)
+		}
+		return nil
+	}
+	if o.after.Has(vfs.MaskMtime|vfs.MaskSize) && (o.after.Size != o.before.Size || !o.after.Mtime.Equal(o.before.Mtime)) {
+		return errChanged
+	}
+	return nil
+}
+
+func errOr(err, otherwise error) error {
+	if err == nil {
+		return otherwise
+	}
+	return err
+}
+
+// close ends the reading. Nothing was written: its errors lose nothing.
+func (o *outgoing) close(ctx context.Context) {
+	if o.object != nil {
+		_ = o.object.Close()
+	}
+	if o.file != nil {
+		_ = o.file.Close(context.WithoutCancel(ctx))
+	}
+}

@@ -1,0 +1,136 @@
+package fileapi
+
+import (
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"time"
+
+	"connectrpc.com/connect"
+)
+
+// progress is how much a client has to send for its call to be waited for another
+// Limits.Idle, and piece how much it has to take, in bytes.
+const (
+	progress = 4 << 10
+	piece    = 64 << 10
+)
+
+// pacer watches over one request: that its client neither sends nor takes too
+// slowly, and how much memory what it sends takes up. net/http itself has bounds of
+// time for whole requests only, which a file of a terabyte has no use for.
+//
+// Only the time counts in which the client is waited for, and not the disk. A
+// deadline of HTTP/2 ends its stream also between a read and the next: there it is
+// taken back after each.
+type pacer struct {
+	c      *http.ResponseController
+	idle   time.Duration
+	now    func() time.Time
+	call   *call
+	http2  bool
+	in     int           // bytes that have come since the last progress
+	waited time.Duration // for them
+	broken error         // of the memory's bound
+}
+
+func newPacer(w http.ResponseWriter, r *http.Request, l *Limits, now func() time.Time, c *call) *pacer {
+	return &pacer{c: http.NewResponseController(w), idle: l.Idle, now: now, call: c, http2: r.ProtoMajor > 1}
+}
+
+// end leaves deadlines behind for what net/http does after the handler: reading what
+// is left of the request, and writing what is left of the answer. It sets its own, or
+// we ours, before the next request's bytes.
+func (p *pacer) end() {
+	until := p.now().Add(p.idle)
+	// A connection that cannot have deadlines is a test's, or has gone.
+	_ = p.c.SetReadDeadline(until)
+	_ = p.c.SetWriteDeadline(until)
+}
+
+// pacedBody is a request's body.
+type pacedBody struct {
+	body io.ReadCloser
+	p    *pacer
+}
+
+func (b *pacedBody) Read(q []byte) (int, error) {
+	p := b.p
+	if p.broken != nil {
+		return 0, p.broken
+	}
+	start := p.now()
+	_ = p.c.SetReadDeadline(start.Add(p.idle - p.waited))
+	n, err := b.body.Read(q)
+	if p.waited += p.now().Sub(start); p.in+n >= progress {
+		p.in, p.waited = 0, 0
+	} else {
+		p.in += n
+	}
+	// At the end net/http goes on to read, to learn of the client's leaving: that it
+	// sends nothing more is not to be taken for that.
+	if err != nil || p.http2 {
+		_ = p.c.SetReadDeadline(time.Time{})
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, tooSlow("send")
+	}
+	if held := p.call.hold(n); held != nil {
+		p.broken = held
+		return n, held
+	}
+	return n, err
+}
+
+func (b *pacedBody) Close() error { return b.body.Close() }
+
+// pacedWriter writes the answer.
+type pacedWriter struct {
+	http.ResponseWriter
+	p *pacer
+}
+
+func (w *pacedWriter) Write(q []byte) (int, error) {
+	defer w.wait()()
+	done := 0
+	for {
+		n, err := w.ResponseWriter.Write(q[:min(len(q), piece)])
+		done += n
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return done, tooSlow("take")
+		}
+		if q = q[n:]; err != nil || len(q) == 0 {
+			return done, err
+		}
+		w.wait()
+	}
+}
+
+// Flush implements http.Flusher, which streams need.
+func (w *pacedWriter) Flush() {
+	defer w.wait()()
+	// Its error is that of the next Write.
+	_ = w.p.c.Flush()
+}
+
+// Unwrap is for http.ResponseController.
+func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// wait gives the client its time to take what follows; the function that it returns
+// ends it.
+func (w *pacedWriter) wait() (end func()) {
+	_ = w.p.c.SetWriteDeadline(w.p.now().Add(w.p.idle))
+	if !w.p.http2 {
+		return func() {}
+	}
+	return func() { _ = w.p.c.SetWriteDeadline(time.Time{}) }
+}
+
+func tooSlow(what string) error {
+	return connect.NewError(connect.CodeDeadlineExceeded, plainError("the client took too long to "+what+" the next bytes"))
+}
+
+// quiet is a log that goes nowhere.
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

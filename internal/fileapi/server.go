@@ -1,0 +1,218 @@
+package fileapi
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/internal/object"
+	pb "github.com/nfsbox/nfsbox/proto/fileapi"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Options are what a Server serves, to whom, and how much of it.
+type Options struct {
+	// Table is what is served by path.
+	Table *export.Table
+	// Store is what is served by content; nil: nothing, which is unimplemented.
+	// Every caller may read and add to it, and nobody may delete from it.
+	Store object.Store
+	// Callers are who may call, with a token or a client certificate; nil: nobody.
+	Callers *Callers
+	// Loopback is who calls from this host without either; nil: nobody may.
+	Loopback *vfs.Caller
+	// TLS, if not nil, is what Serve speaks. For client certificates it has ClientCAs
+	// and, as ClientAuth, tls.VerifyClientCertIfGiven or tls.RequireAndVerifyClientCert.
+	TLS *tls.Config
+	// Cleartext takes tokens without TLS from other hosts too. For a server behind
+	// a proxy on another host that ends TLS, on a network that nobody can listen to.
+	Cleartext bool
+	Limits    Limits
+	// Ledger is the file that remembers where uploads are under way, so that what a
+	// crash leaves of them is swept at the next start; "": nothing is.
+	Ledger string
+	// Report is told what an operator should know and no client does. It must not
+	// block. nil discards.
+	Report func(error)
+	// Now is the clock. nil: time.Now.
+	Now func() time.Time
+}
+
+// Server is the file API's side with the files. All methods may be called
+// concurrently.
+type Server struct {
+	o        Options
+	admit    admission
+	callers  atomic.Pointer[Callers]
+	loopback *identity
+	temps    *temporaries
+	counts   counts
+	buffers  bufpool.Pool
+	handler  http.Handler // of the calls
+	errors   *connect.ErrorWriter
+	http     http.Server
+	conns    atomic.Int64
+}
+
+// New makes a server. With a Ledger, it first sweeps what uploads that a crash
+// has ended have left; what it cannot sweep it reports, and goes on.
+func New(ctx context.Context, o Options) (*Server, error) {
+	if o.Table == nil {
+		return nil, errors.New("file API: there is nothing to serve: no exports")
+	}
+	if o.Report == nil {
+		o.Report = func(error) {}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	o.Limits.fill()
+	s := &Server{o: o, loopback: loopbackOf(o.Loopback)}
+	s.admit = admission{limits: &s.o.Limits, clients: make(map[string]*client)}
+	s.SetCallers(o.Callers)
+	var err error
+	if s.temps, err = newTemporaries(ctx, &s.o); err != nil {
+		return nil, err
+	}
+	options := []connect.HandlerOption{
+		connect.WithReadMaxBytes(maxMessage),
+		// Compressed requests cost whoever decompresses them far more than whoever
+		// sends them, and files that are worth it are compressed already.
+		connect.WithCompression("gzip", nil, nil),
+		connect.WithInterceptors(&interceptor{s}),
+	}
+	_, s.handler = pb.NewFileServiceHandler(service{s}, options...)
+	s.errors = connect.NewErrorWriter(options...)
+	s.configure()
+	return s, nil
+}
+
+// SetCallers puts others in the place of those who may call. Calls in progress
+// go on.
+func (s *Server) SetCallers(c *Callers) {
+	if c == nil {
+		c = &Callers{}
+	}
+	s.callers.Store(c)
+}
+
+// configure sets up what stands between the connections and ServeHTTP.
+func (s *Server) configure() {
+	s.http = http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       keepAlive,
+		MaxHeaderBytes:    maxHeader,
+		Protocols:         new(http.Protocols),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          streamsPerConn,
+			MaxReceiveBufferPerStream:     streamWindow,
+			MaxReceiveBufferPerConnection: connWindow,
+		},
+		// What clients get wrong on the way to a request is not worth a line each.
+		ErrorLog:  quiet(),
+		ConnState: s.count,
+		TLSConfig: s.o.TLS,
+	}
+	s.http.Protocols.SetHTTP1(true)
+	s.http.Protocols.SetHTTP2(s.o.TLS != nil)
+	s.http.Protocols.SetUnencryptedHTTP2(s.o.TLS == nil)
+}
+
+// count closes a connection that is one too many.
+func (s *Server) count(c net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if s.conns.Add(1) > int64(s.o.Limits.Conns) {
+			s.counts.refused.Add(1)
+			// Nobody has been promised anything on it.
+			_ = c.Close()
+		}
+	case http.StateClosed, http.StateHijacked:
+		s.conns.Add(-1)
+	}
+}
+
+// Serve answers on the connections that l accepts, until Shutdown or Close, which
+// it returns as http.ErrServerClosed. It closes l.
+func (s *Server) Serve(l net.Listener) error {
+	if s.o.TLS != nil {
+		return s.http.ServeTLS(l, "", "")
+	}
+	return s.http.Serve(l)
+}
+
+// Shutdown closes the listeners, lets calls in progress end, and returns when they
+// have or when ctx ends; then Close ends them.
+func (s *Server) Shutdown(ctx context.Context) error {
+	return errors.Join(s.http.Shutdown(ctx), s.temps.close())
+}
+
+// Close closes the listeners and all connections. Uploads in progress fail, and
+// their temporaries are removed as their calls end, shortly after.
+func (s *Server) Close() error {
+	return errors.Join(s.http.Close(), s.temps.close())
+}
+
+// ServeHTTP answers one request. It is for a server of somebody else's, which then
+// has to bound connections and headers as Serve does.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// An address that cannot be read is the zero AddrPort: a Unix socket's.
+	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
+	who, err := s.authenticate(r, remote)
+	if err != nil {
+		s.counts.refused.Add(1)
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		s.fail(w, r, err)
+		return
+	}
+	c, err := s.admit.enter(who.name)
+	if err != nil {
+		s.counts.refused.Add(1)
+		s.fail(w, r, err)
+		return
+	}
+	defer c.leave()
+	ctx, cancel := context.WithTimeout(r.Context(), s.o.Limits.Total)
+	defer cancel()
+	ctx = context.WithValue(ctx, requestKey{}, &request{who: who, remote: remote, call: c})
+	p := newPacer(w, r, &s.o.Limits, s.o.Now, c)
+	defer p.end()
+	r = r.WithContext(ctx)
+	r.Body = &pacedBody{body: r.Body, p: p}
+	s.handler.ServeHTTP(&pacedWriter{ResponseWriter: w, p: p}, r)
+}
+
+// fail answers a request that gets no further. The connection is not used again:
+// what follows on it need not be read.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
+	// Whoever does not take the answer has gone.
+	_ = s.errors.Write(w, r, err)
+}
+
+// requestKey is under which a call's context has its request.
+type requestKey struct{}
+
+// request is what the procedures need of a request beside its message.
+type request struct {
+	who    *identity
+	remote netip.AddrPort
+	call   *call
+}
+
+func requestOf(ctx context.Context) *request { return ctx.Value(requestKey{}).(*request) }
+
+// service holds the procedures, out of sight of those who use a Server.
+type service struct{ *Server }

@@ -1,0 +1,190 @@
+package fileapi
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"connectrpc.com/connect"
+
+	pb "github.com/nfsbox/nfsbox/proto/fileapi"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// defaultMode is that of a file for which no mode was asked, and none was before.
+const defaultMode = 0o644
+
+// stored is what an upload has come to.
+type stored struct {
+	info     *pb.FileInfo
+	checksum string
+	existed  bool
+}
+
+// store stores a file whole: by content, or by its path.
+func (s *Server) store(ctx context.Context, in *incoming) (*stored, error) {
+	if in.head.GetContent() != "" {
+		return s.storeContent(ctx, in)
+	}
+	p, err := s.find(ctx, in.head)
+	if err != nil {
+		return nil, err
+	}
+	dir, name, err := p.parent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mode, err := p.modeFor(ctx, dir, name, in.head.Mode)
+	if err != nil {
+		return nil, err
+	}
+	tmp, err := s.temps.create(ctx, p.View, dir, mode)
+	if err != nil {
+		return nil, err
+	}
+	info, err := p.fill(ctx, tmp, in, name)
+	// That a temporary is left behind is the operator's to know. It never has the
+	// file's name.
+	if left := tmp.discard(ctx); err == nil {
+		err = left
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &stored{info: info, checksum: in.checksum}, nil
+}
+
+// modeFor is the mode of a new file: the one asked for, else that of the file which it
+// replaces, whom nobody new shall get to read.
+func (p *place) modeFor(ctx context.Context, dir vfs.Handle, name string, asked *uint32) (uint32, error) {
+	if asked != nil && *asked&^0o7777 != 0 {
+		return 0, refuse(connect.CodeInvalidArgument, "%#o is no mode", *asked)
+	}
+	h, attr, _, err := p.Lookup(ctx, dir, name)
+	if err == nil && !attr.Has(vfs.MaskType|vfs.MaskMode) {
+		attr, err = p.GetAttr(ctx, h, vfs.MaskType|vfs.MaskMode)
+	}
+	switch {
+	case errors.Is(err, vfs.ErrNoEnt), errors.Is(err, vfs.ErrAccess):
+		// Who may not look into the directory may not make a file in it, and is told
+		// what a file system tells such a one.
+		attr = vfs.Attr{Mode: defaultMode}
+	case err != nil:
+		return 0, err
+	case attr.Type == vfs.TypeDir:
+		return 0, vfs.ErrIsDir
+	case attr.Type != vfs.TypeReg:
+		attr.Mode = defaultMode
+	}
+	if asked != nil {
+		return *asked, nil
+	}
+	// What ran with its owner's rights does not do so with another's content.
+	return attr.Mode & 0o777, nil
+}
+
+// fill writes the bytes, and gives the file its name when all are there.
+func (p *place) fill(ctx context.Context, tmp *temporary, in *incoming, name string) (*pb.FileInfo, error) {
+	var written vfs.Written // the first write's verifier, which the others must share
+	changed := false
+	for off := uint64(0); ; off = in.size {
+		data, err := in.next()
+		if in.complete {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		var w vfs.Written
+		if _, err := vfs.WriteFull(ctx, tmp.file, data, off, vfs.Unstable, &w); err != nil {
+			return nil, err
+		}
+		changed = changed || off > 0 && w.Verf != written.Verf
+		if off == 0 {
+			written = w
+		}
+	}
+	if in.head.GetSync() && in.size > 0 {
+		var w vfs.Written
+		if err := tmp.file.Commit(ctx, 0, 0, &w); err != nil {
+			return nil, err
+		}
+		changed = changed || w.Verf != written.Verf
+	}
+	if changed {
+		return nil, errRestarted
+	}
+	h, err := tmp.rename(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	attr, err := p.GetAttr(ctx, h, vfs.MaskV3)
+	if err != nil {
+		// The file is stored; that somebody else has replaced it already, or that it
+		// cannot be looked at, is not for this upload to say.
+		return &pb.FileInfo{Type: pb.FileType_FILE_TYPE_REGULAR, Size: in.size}, nil
+	}
+	return infoOf(&attr), nil
+}
+
+// errRestarted says that the file system below may have lost bytes that were written
+// and not yet stable.
+var errRestarted = connect.NewError(connect.CodeUnavailable, plainError("the server's disk has restarted during the upload: send it again"))
+
+// change writes into a file that is there, in place. data has come whole and is what
+// was sent; a crash may leave part of it written.
+func (s *Server) change(ctx context.Context, in *incoming, off uint64) (*stored, error) {
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case in.head.GetContent() != "":
+		return nil, refuse(connect.CodeInvalidArgument, "content is stored whole, and does not change")
+	case in.head.Mode != nil:
+		return nil, refuse(connect.CodeInvalidArgument, "a range has no mode")
+	case off > s.o.Limits.FileSize || uint64(len(data)) > s.o.Limits.FileSize-off:
+		return nil, tooLarge()
+	}
+	p, err := s.find(ctx, in.head)
+	if err != nil {
+		return nil, err
+	}
+	h, f, err := p.open(ctx, vfs.ShareWrite)
+	if err != nil {
+		return nil, err
+	}
+	how := vfs.Unstable
+	if in.head.GetSync() {
+		how = vfs.FileSync
+	}
+	var w vfs.Written
+	if _, err = vfs.WriteFull(ctx, f, data, off, how, &w); err == nil && in.head.GetSync() && w.Committed < vfs.FileSync {
+		err = errRestarted
+	}
+	if err = errors.Join(err, f.Close(ctx)); err != nil {
+		return nil, err
+	}
+	attr, err := p.GetAttr(ctx, h, vfs.MaskV3)
+	if err != nil {
+		return nil, err
+	}
+	return &stored{info: infoOf(&attr), checksum: in.checksum}, nil
+}
+
+// open opens the regular file that the path names.
+func (p *place) open(ctx context.Context, access vfs.Share) (vfs.Handle, vfs.File, error) {
+	h, attr, err := p.resolve(ctx, true)
+	if err != nil {
+		return h, nil, err
+	}
+	switch attr.Type {
+	case vfs.TypeReg:
+	case vfs.TypeDir:
+		return h, nil, vfs.ErrIsDir
+	default:
+		return h, nil, refuse(connect.CodeFailedPrecondition, "not a regular file")
+	}
+	f, _, err := p.Open(ctx, vfs.At{H: h}, &vfs.OpenHow{Access: access})
+	return h, f, err
+}

@@ -1,0 +1,155 @@
+package fileapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// tempPrefix begins the names of temporaries. Behind it are the number of the
+// server's run, random, in 16 hexadecimal digits, a hyphen, and a count. Names that
+// begin so are the server's: no request may use one, and no listing shows one.
+const tempPrefix = ".nfsbox-upload-"
+
+// temporaries makes the names under which uploads wait for their ends, and takes
+// away what did not come to one.
+type temporaries struct {
+	own    vfs.FS // the program's own view: a caller's may have lost the right
+	run    string
+	last   atomic.Uint64
+	ledger *ledger // nil: none is kept
+	left   atomic.Uint64
+	report func(error)
+}
+
+// temporary is a file that has not yet got its name.
+type temporary struct {
+	t    *temporaries
+	view *export.View
+	dir  vfs.Handle
+	name string
+	h    vfs.Handle
+	file vfs.File // nil: closed
+	done bool     // it has its name, or was removed
+}
+
+// newTemporaries sweeps what former runs have left and begins a run of its own.
+func newTemporaries(ctx context.Context, o *Options) (*temporaries, error) {
+	t := &temporaries{own: o.Table.As(nil), run: newRun(), report: o.Report}
+	if o.Ledger == "" {
+		return t, nil
+	}
+	var err error
+	t.ledger, err = openLedger(ctx, o.Ledger, t)
+	return t, err
+}
+
+func (t *temporaries) close() error {
+	if t.ledger == nil {
+		return nil
+	}
+	return t.ledger.close()
+}
+
+// reserved reports whether a name is one that only the server may use.
+func reserved(name string) bool { return strings.HasPrefix(name, tempPrefix) }
+
+// create makes a temporary in dir, for what will have the mode. The caller discards it
+// in the end, also when it has been renamed.
+func (t *temporaries) create(ctx context.Context, view *export.View, dir vfs.Handle, mode uint32) (*temporary, error) {
+	if t.ledger != nil {
+		if err := t.ledger.enter(dir); err != nil {
+			return nil, err
+		}
+	}
+	how := vfs.OpenHow{Access: vfs.ShareWrite, Create: &vfs.CreateHow{
+		Type: vfs.TypeReg, Mode: vfs.CreateGuarded, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode},
+	}}
+	tmp := &temporary{t: t, view: view, dir: dir}
+	var err error
+	for range maxTries {
+		tmp.name = tempPrefix + t.run + "-" + strconv.FormatUint(t.last.Add(1), 16)
+		var o vfs.Opened
+		tmp.file, o, err = view.Open(ctx, vfs.At{Dir: dir, Name: tmp.name}, &how)
+		if tmp.h = o.H; !errors.Is(err, vfs.ErrExist) {
+			break
+		}
+	}
+	if err != nil {
+		// The file may have been made, if only what followed has failed.
+		tmp.file, tmp.done = nil, !mayExist(err)
+		return nil, errors.Join(err, tmp.discard(ctx))
+	}
+	return tmp, nil
+}
+
+// mayExist reports whether a create that failed with err may have made the file: any
+// error but those that a file system gives before it begins.
+func mayExist(err error) bool {
+	status, ok := vfs.StatusOf(err)
+	if !ok || errors.Is(err, vfs.ErrUnknownOutcome) {
+		return true
+	}
+	switch status {
+	case vfs.ErrPerm, vfs.ErrNoEnt, vfs.ErrAccess, vfs.ErrExist, vfs.ErrNotDir, vfs.ErrInval, vfs.ErrROFS,
+		vfs.ErrNameTooLong, vfs.ErrStale, vfs.ErrBadHandle:
+		return false
+	}
+	return true
+}
+
+// rename closes the file and gives it its name, in place of whatever but a directory
+// has it. It returns the file's handle.
+func (tmp *temporary) rename(ctx context.Context, name string) (vfs.Handle, error) {
+	if err := tmp.close(ctx); err != nil {
+		return tmp.h, err
+	}
+	if _, _, err := tmp.view.Rename(ctx, tmp.dir, tmp.name, tmp.dir, name); err != nil {
+		return tmp.h, err
+	}
+	tmp.done = true
+	return tmp.h, nil
+}
+
+func (tmp *temporary) close(ctx context.Context) error {
+	f := tmp.file
+	tmp.file = nil
+	if f == nil {
+		return nil
+	}
+	return f.Close(ctx)
+}
+
+// discard takes a temporary away that has not got its name, whether or not ctx has
+// ended; one that has is left alone. An error says that it is left behind.
+func (tmp *temporary) discard(ctx context.Context) error {
+	if tmp.done && tmp.file == nil {
+		tmp.leave()
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	err := tmp.close(ctx)
+	if _, removed := tmp.t.own.Remove(ctx, tmp.dir, tmp.name, false); removed != nil && !errors.Is(removed, vfs.ErrNoEnt) {
+		// The directory stays in the ledger, and the next start tries again.
+		tmp.t.left.Add(1)
+		err = errors.Join(err, fmt.Errorf("the temporary %s is left behind: %w", tmp.name, removed))
+		tmp.t.report(fmt.Errorf("file API: %w", err))
+		return err
+	}
+	tmp.done = true
+	tmp.leave()
+	return err
+}
+
+func (tmp *temporary) leave() {
+	if tmp.t.ledger != nil {
+		tmp.t.ledger.leave(tmp.dir)
+	}
+}
