@@ -131,7 +131,7 @@ func (f *file) release(c *chunk) {
 		return
 	}
 	room := cap(c.buf.B)
-	f.ahead.held -= room
+	f.ahead.held.Add(-int64(room))
 	f.n.s.returnAhead(room)
 	f.n.chunks--
 	c.buf.Release()

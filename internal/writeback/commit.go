@@ -69,14 +69,14 @@ func (n *node) startCommit(f *file) *attempt {
 	c := new(attempt)
 	mark := n.next()
 	n.committing, n.uncommitted = true, 0
-	f.users++
+	f.users.enter() // of a file that is being closed as well
 	go func() {
 		var w vfs.Written
 		err := n.persist(f.ctx, func(ctx context.Context) error { return f.inner.Commit(ctx, 0, 0, &w) })
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.committing = false
-		f.users--
+		f.users.leave() // and changed tells
 		c.done, c.err = true, n.settle(f, &w, err, mark)
 		n.changed()
 	}()
@@ -147,7 +147,7 @@ func (n *node) flush(start time.Time, born uint64) {
 	}
 	n.flushing = false
 	n.changed()
-	if n.dirty {
+	if n.dirty.Load() {
 		n.s.enlist(n, true) // behind all others
 		n.wind(max(0, maxAge-time.Since(start)))
 	}

@@ -59,6 +59,10 @@
 // are split into several at once, by the same measure, and go straight into the
 // caller's buffer, as do all reads of which nothing was read ahead.
 //
+// Where the file below is [vfs.Near] nothing of this is done: a read that meets no
+// dirty bytes is one read below, of the whole buffer. What was read ahead before is
+// dropped. Writes are gathered all the same.
+//
 // What was read ahead belongs to one open file: opening never hands out what
 // another open has read, so that close-to-open holds. It is dropped where
 // something is written or cut through any view, when the attributes that come
@@ -89,5 +93,6 @@
 // [vfs.HoleSeeker] of the file below is offered, and commits first.
 //
 // Locks: node.mu before shared.mu. Neither is held over a call to the FS below,
-// nor while bytes that were read ahead are copied out.
+// nor while bytes that were read ahead are copied out. A read of a near file with
+// no dirty bytes takes none: users and node.dirty say why that is safe.
 package writeback

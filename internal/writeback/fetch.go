@@ -13,6 +13,9 @@ import (
 // fetch reads what is below, from what was read ahead if it is there. The
 // attributes that came with that are of then, and not handed out.
 func (f *file) fetch(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
+	if f.isNear() {
+		return f.inner.ReadAt(ctx, p, off, post)
+	}
 	if len(p) == 0 || f.n.s.opt.ReadAhead <= 0 || off > math.MaxInt64 {
 		return f.direct(ctx, p, off, post)
 	}
@@ -45,6 +48,21 @@ func (f *file) fetch(ctx context.Context, p []byte, off uint64, post *vfs.Attr) 
 		f.landed(s, 0, true)
 	}
 	return n + k, eof, err
+}
+
+// isNear reports whether there is nothing to gain by reading ahead, by dividing
+// reads, or by looking what they take. What was read ahead while it was not so is
+// given up: it is older than what the reader gets from now on.
+func (f *file) isNear() bool {
+	if f.near == nil || !f.near.Near() {
+		return false
+	}
+	if f.ahead.held.Load() > 0 {
+		f.n.mu.Lock()
+		defer f.n.mu.Unlock()
+		f.dropAll()
+	}
+	return true
 }
 
 func (s *shared) attr() *vfs.Attr {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -13,20 +14,45 @@ import (
 type file struct {
 	n      *node
 	inner  vfs.File
+	near   vfs.Near // nil if the file below is not one
 	access vfs.Share
 	max    uint64 // the largest size of a file
 	ctx    context.Context
 	cancel context.CancelFunc // ends what is in flight
 
-	err    error // the first, for good
-	users  int   // calls in progress; Close waits for them
-	closed bool
-	ahead  ahead
+	users users
+	err   error // the first, for good
+	ahead ahead
 }
+
+// users counts the calls in progress of a file, for which Close waits, and has the
+// bit closing once Close has begun. It needs no lock, so that a call costs two
+// additions. A call adds itself before it looks at the bit, and Close sets the bit
+// before it looks at the number: either the call sees the bit and does nothing, or
+// Close sees the call and waits. Whoever is the last to go, with the bit set, takes
+// the node's mutex and tells: Close, which looks under that mutex and gives it up
+// only to wait, has not looked yet, and finds nobody, or waits and is woken.
+type users struct{ n atomic.Int64 }
+
+// closing is far from any number of calls, and makes the sum negative.
+const closing = math.MinInt64
+
+// enter reports whether a call may go on. It is one of the users in any case.
+func (u *users) enter() bool { return u.n.Add(1) > 0 }
+
+// leave reports whether somebody is to be told that the last one has gone.
+func (u *users) leave() bool { return u.n.Add(-1) == closing }
+
+// shut lets no further call enter; it is false if that has been done before.
+func (u *users) shut() bool { return u.n.Or(closing) >= 0 }
+
+// gone reports whether none is left. It is asked after shut.
+func (u *users) gone() bool { return u.n.Load() == closing }
 
 // open makes a file, and its node if it is the first one there.
 func (s *shared) open(ctx context.Context, inner vfs.File, opened *vfs.Opened, access vfs.Share, limits *vfs.Info) vfs.File {
 	f := &file{n: s.enter(opened.H, limits), inner: inner, access: access, max: limits.MaxFileSize}
+	f.near, _ = vfs.As[vfs.Near](inner)
 	if f.max == 0 {
 		f.max = math.MaxInt64
 	}
@@ -75,26 +101,27 @@ func (s *shared) leave(n *node) {
 }
 
 // begin admits a call that needs access; end ends it.
-func (f *file) begin(access vfs.Share) error {
-	f.n.mu.Lock()
-	defer f.n.mu.Unlock()
+func (f *file) begin(access vfs.Share) (err error) {
 	switch {
-	case f.closed:
-		return vfs.ErrInval
+	case !f.users.enter():
+		err = vfs.ErrInval
 	case f.access&access != access:
-		return vfs.ErrAccess
-	case access == vfs.ShareWrite && f.err != nil:
-		return f.err
+		err = vfs.ErrAccess
+	case access == vfs.ShareWrite:
+		err = f.failed()
 	}
-	f.users++
-	return nil
+	if err != nil {
+		f.end()
+	}
+	return err
 }
 
 func (f *file) end() {
-	f.n.mu.Lock()
-	defer f.n.mu.Unlock()
-	f.users--
-	f.n.cond.Broadcast()
+	if f.users.leave() {
+		f.n.mu.Lock()
+		defer f.n.mu.Unlock()
+		f.n.cond.Broadcast()
+	}
 }
 
 // within bounds a call that may wait for others: it ends with ctx, and when f is
@@ -157,13 +184,11 @@ func (f *file) Truncate(ctx context.Context, size uint64) (wcc vfs.WCC, err erro
 // before everything is stable, what is not is given up, and the error says so.
 func (f *file) Close(ctx context.Context) error {
 	n := f.n
-	n.mu.Lock()
-	if f.closed {
-		n.mu.Unlock()
+	if !f.users.shut() {
 		return vfs.ErrInval
 	}
-	f.closed = true
-	err := n.await(ctx, f.idle) // calls in progress may still write
+	n.mu.Lock()
+	err := n.await(ctx, f.users.gone) // calls in progress may still write
 	mine := n.owns(f)
 	n.mu.Unlock()
 	switch {
@@ -185,9 +210,6 @@ func (f *file) Close(ctx context.Context) error {
 	return err
 }
 
-// idle reports whether no call is in progress. f.n.mu is held.
-func (f *file) idle() bool { return f.users == 0 }
-
 // giveUp takes f off its node when the last call has ended, with the pieces that
 // could not be made stable, for the reason err, and what it has read ahead.
 func (f *file) giveUp(ctx context.Context, err error) error {
@@ -195,11 +217,11 @@ func (f *file) giveUp(ctx context.Context, err error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err == nil {
-		_ = n.await(ctx, f.idle) // if ctx ends first, what goes on behind is ended
+		_ = n.await(ctx, f.users.gone) // if ctx ends first, what goes on behind is ended
 	}
 	f.cancel()
 	n.cond.Broadcast()
-	for !f.idle() {
+	for !f.users.gone() {
 		n.cond.Wait()
 	}
 	f.stopAhead()

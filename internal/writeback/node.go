@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -43,8 +44,13 @@ type node struct {
 	uncommitted int64 // bytes written since the last COMMIT was sent
 	committing  bool  // a COMMIT is in flight
 	flushing    bool  // a flush is under way
-	dirty       bool  // as shared.queue knows it
 	timer       *time.Timer
+
+	// dirty says that there are pieces, as shared.queue knows as well. Whoever holds
+	// mu keeps it so: see changed. Read without mu it is of use as it is: a write is
+	// accepted under mu, and so nobody who can know of it finds false before its
+	// bytes are below, or given up. Who finds true takes mu.
+	dirty atomic.Bool
 }
 
 // await waits until ready holds, or ctx ends. n.mu is held before and after.
@@ -70,8 +76,8 @@ func (n *node) await(ctx context.Context, ready func() bool) error {
 // changed tells everyone who waits, and has the timer run while there is
 // something dirty. n.mu is held.
 func (n *node) changed() {
-	if dirty := len(n.pieces) > 0; dirty != n.dirty {
-		n.dirty = dirty
+	if dirty := len(n.pieces) > 0; dirty != n.dirty.Load() {
+		n.dirty.Store(dirty)
 		n.s.enlist(n, dirty)
 		if dirty {
 			n.wind(maxAge)

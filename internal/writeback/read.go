@@ -44,6 +44,9 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 // and returns where they are, and where the dirty bytes of the file end. What is
 // copied now cannot be missed if it becomes stable while the rest is read.
 func (n *node) copyDirty(p []byte, off uint64) (dirty []span, end uint64) {
+	if !n.dirty.Load() {
+		return nil, 0
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	to := off + uint64(len(p))

@@ -17,7 +17,7 @@ type Stats struct {
 	ReadAhead       int64  // memory, in bytes, of what has been or is being read ahead
 	ReadAheadBytes  uint64 // read ahead
 	ReadAheadHits   uint64 // reads that found, or came to wait for, what was read ahead
-	ReadAheadMisses uint64 // reads that went below
+	ReadAheadMisses uint64 // reads that went below, but those of near files
 	ReadAheadWasted uint64 // bytes of ReadAheadBytes that nobody asked for
 }
 

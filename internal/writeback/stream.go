@@ -1,16 +1,19 @@
 package writeback
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // ahead is what an open file knows about its readers. The node's mutex guards
 // it.
 type ahead struct {
-	streams []stream // nil before the first read
-	tick    uint64   // counts reads
-	need    int      // reads in a row before anything is read ahead
-	held    int      // bytes of buffers
-	reading int      // READs ahead that are in flight
-	gen     uint64   // counts what may have moved the end of the file
+	streams []stream     // nil before the first read
+	tick    uint64       // counts reads
+	need    int          // reads in a row before anything is read ahead
+	reading int          // READs ahead that are in flight
+	gen     uint64       // counts what may have moved the end of the file
+	held    atomic.Int64 // bytes of buffers; isNear reads it without the mutex
 
 	end   uint64    // where the file ends below, as far as is known; else math.MaxUint64
 	mtime time.Time // of what has been read; zero if not known
@@ -96,7 +99,7 @@ func (f *file) expect(off uint64, size int) (s *stream, curious, look bool) {
 	s = a.match(off)
 	if s == nil {
 		if s = a.place(); s == nil {
-			return nil, a.held > 0, false
+			return nil, a.held.Load() > 0, false
 		}
 		f.retire(s)
 		*s = stream{chunks: s.chunks[:0], window: f.n.s.newWindow()}
@@ -112,7 +115,7 @@ func (f *file) expect(off uint64, size int) (s *stream, curious, look bool) {
 	s.used = a.tick
 	s.busy++
 	if s.reads < a.need || self {
-		return s, a.held > 0 || s.reads > 1, false
+		return s, a.held.Load() > 0 || s.reads > 1, false
 	}
 	s.last = now
 	f.passed(s, off)
@@ -141,7 +144,7 @@ func (f *file) topUp(s *stream, read int) {
 			return
 		}
 		room := lent(int(size))
-		if int64(a.held+room) > n.s.opt.ReadAhead {
+		if a.held.Load()+int64(room) > n.s.opt.ReadAhead {
 			return
 		}
 		ok, crowded := n.s.reserveAhead(room)
@@ -158,7 +161,7 @@ func (f *file) topUp(s *stream, read int) {
 		c.sure = len(n.pieces) == 0 && len(n.barriers) == 0
 		s.chunks = append(s.chunks, c)
 		s.next += size
-		a.held += room
+		a.held.Add(int64(room))
 		a.reading++
 		n.chunks++
 		go c.run()

@@ -21,3 +21,16 @@ func TestAheadAllocs(t *testing.T) {
 	}
 	r.ok(f.Close(t.Context()))
 }
+
+// TestNearAllocs: nor does a read of a near file.
+func TestNearAllocs(t *testing.T) {
+	f, p, ctx := idleFile(t, true), make([]byte, 4<<10), t.Context()
+	got := testing.AllocsPerRun(1000, func() {
+		if _, _, err := f.ReadAt(ctx, p, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got != 0 {
+		t.Errorf("%v allocations a read", got)
+	}
+}
