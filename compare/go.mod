@@ -10,4 +10,6 @@ require (
 
 require github.com/willscott/go-nfs-client v0.0.0-20251022144359-801f10d98886
 
+require golang.org/x/sys v0.49.0 // indirect
+
 replace github.com/nfsbox/nfsbox => ../
