@@ -1,0 +1,100 @@
+package manual
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Bash is a completion script for bash 3.2 and later. Where it has nothing to
+// offer, the shell's own completion of file names holds.
+func Bash(c *Command) string {
+	var b strings.Builder
+	fn := "_" + identifier(c.name())
+	fmt.Fprintf(&b, "# Completion of %s for bash, made from its own definitions.\n%s() {\n%s", c.name(), fn, bashStart)
+	fmt.Fprintf(&b, "\tpath=%s\n\tfor ((i = 1; i < at; i++)); do\n\t\tcase \"$path ${COMP_WORDS[i]}\" in\n", word(c.name()))
+	for _, x := range c.all()[1:] {
+		fmt.Fprintf(&b, "\t\t%s) path=%[1]s ;;\n", word(x.line()))
+	}
+	b.WriteString("\t\tesac\n\tdone\n\tcase \"$path $prev\" in\n")
+	for _, x := range c.all() {
+		for i := range x.Flags {
+			f := &x.Flags[i]
+			if f.Value == None {
+				continue
+			}
+			names := []string{word(x.line() + " --" + f.Name)}
+			if f.Short != "" {
+				names = append(names, word(x.line()+" -"+f.Short))
+			}
+			fmt.Fprintf(&b, "\t%s) %s ;;\n", strings.Join(names, " | "), offer(f.Choices))
+		}
+	}
+	b.WriteString("\t*)\n\t\tcase $path in\n")
+	for _, x := range c.all() {
+		fmt.Fprintf(&b, "\t\t%s)\n\t\t\tcase $cur in\n\t\t\t-*) %s ;;\n\t\t\t*) %s ;;\n\t\t\tesac\n\t\t\t;;\n",
+			word(x.line()), offer(x.flagWords()), offer(x.argWords()))
+	}
+	b.WriteString("\t\tesac\n\t\t;;\n\tesac\n" + bashEnd + "}\n")
+	fmt.Fprintf(&b, "complete -o bashdefault -o default -F %s %s\n", fn, word(c.name()))
+	return b.String()
+}
+
+// bashStart finds the word that is being typed, and the one before it: bash
+// divides --flag=value into three.
+const bashStart = `	local at=$COMP_CWORD cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path words= line i
+	if [[ $cur == = ]]; then
+		cur=
+	elif [[ $prev == = ]] && ((at > 1)); then
+		prev=${COMP_WORDS[COMP_CWORD-2]}
+	fi
+`
+
+const bashEnd = `	COMPREPLY=()
+	while IFS= read -r line; do
+		[[ -n $line ]] && COMPREPLY+=("$line")
+	done < <(compgen -W "$words" -- "$cur")
+`
+
+// offer sets the words that are offered.
+func offer(words []string) string {
+	if len(words) == 0 {
+		return ":" // the default: files
+	}
+	return "words=" + word(strings.Join(words, " "))
+}
+
+// flagWords are all flags, as they are typed.
+func (c *Command) flagWords() (words []string) {
+	for i := range c.Flags {
+		f := &c.Flags[i]
+		words = append(words, "--"+f.Name)
+		if f.Negatable {
+			words = append(words, "--no-"+f.Name)
+		}
+	}
+	return words
+}
+
+// argWords are the commands, or what the first argument can be.
+func (c *Command) argWords() (words []string) {
+	for i := range c.Commands {
+		words = append(words, c.Commands[i].name())
+	}
+	for i := range c.Args {
+		words = append(words, c.Args[i].Choices...)
+	}
+	return words
+}
+
+// identifier makes the name of a function.
+func identifier(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == ' ' || r == '.' {
+			return '_'
+		}
+		return r
+	}, s)
+}
+
+// word is s as one word for any POSIX shell.
+func word(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

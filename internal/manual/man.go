@@ -1,0 +1,187 @@
+package manual
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Page is a manual page of section 1.
+type Page struct {
+	File string // "nfsbox-serve.1"
+	Text string // roff
+}
+
+// Pages are those of a program, its own first, and of each of its commands.
+func Pages(c *Command, version string) []Page {
+	all := c.all()
+	pages := make([]Page, len(all))
+	for i, x := range all {
+		pages[i] = Page{File: x.page() + ".1", Text: x.man(c, version)}
+	}
+	return pages
+}
+
+// page is the name of a command's page.
+func (c *Command) page() string { return strings.Join(c.Path, "-") }
+
+// man is the page of a command of a program.
+func (c *Command) man(program *Command, version string) string {
+	var b roff
+	b.printf(".TH %s 1 \"\" %s %s\n", quote(strings.ToUpper(c.page())), quote(program.name()+" "+version), quote(program.name()+" manual"))
+	b.printf(".SH NAME\n%s \\- %s\n", escape(c.page()), escape(c.summary()))
+	b.WriteString(".SH SYNOPSIS\n")
+	b.synopsis(c)
+	b.WriteString(".SH DESCRIPTION\n")
+	b.paragraphs(c.Help, c.Detail)
+	if len(c.Args) > 0 {
+		b.WriteString(".SH ARGUMENTS\n")
+		for i := range c.Args {
+			b.printf(".TP\n.I %s\n%s\n", escape(c.Args[i].Name), escape(c.Args[i].Help))
+		}
+	}
+	if len(c.Commands) > 0 {
+		b.WriteString(".SH COMMANDS\n")
+		for i := range c.Commands {
+			x := &c.Commands[i]
+			b.printf(".TP\n.BR %s (1)\n%s\n", escape(x.page()), escape(x.summary()+"."))
+		}
+	}
+	b.options(c.Flags)
+	b.seeAlso(c, program)
+	return b.String()
+}
+
+// roff is a page that is being written.
+type roff struct{ strings.Builder }
+
+func (b *roff) printf(format string, args ...any) { fmt.Fprintf(&b.Builder, format, args...) }
+
+// synopsis shows how a command is called.
+func (b *roff) synopsis(c *Command) {
+	b.printf(".B %s\n", escape(c.line()))
+	if len(c.Flags) > 0 {
+		b.WriteString("[\\fIoptions\\fR]\n")
+	}
+	if len(c.Commands) > 0 {
+		b.WriteString("\\fIcommand\\fR ...\n")
+	}
+	for i := range c.Args {
+		a := &c.Args[i]
+		s := `\fI` + escape(a.Name) + `\fR`
+		if a.Repeated {
+			s += " ..."
+		}
+		if a.Optional {
+			s = "[" + s + "]"
+		}
+		b.WriteString(s + "\n")
+	}
+}
+
+// paragraphs writes texts. What is indented keeps its lines.
+func (b *roff) paragraphs(texts ...string) {
+	literal, gap := false, false // gap: a paragraph has ended, and another may come
+	for line := range strings.Lines(strings.TrimSpace(strings.Join(texts, "\n\n"))) {
+		line = strings.TrimRight(line, " \n")
+		indented := strings.HasPrefix(line, "  ")
+		if literal && !indented {
+			b.WriteString(".fi\n.RE\n")
+			literal, gap = false, true
+		}
+		if line == "" {
+			gap = true
+			continue
+		}
+		if gap || indented && !literal {
+			b.WriteString(".PP\n")
+		}
+		if indented && !literal {
+			b.WriteString(".RS 4\n.nf\n")
+		}
+		literal, gap = indented, false
+		b.WriteString(escape(strings.TrimPrefix(line, "  ")) + "\n")
+	}
+	if literal {
+		b.WriteString(".fi\n.RE\n")
+	}
+}
+
+// options writes the flags, by groups.
+func (b *roff) options(flags []Flag) {
+	if len(flags) == 0 {
+		return
+	}
+	b.WriteString(".SH OPTIONS\n")
+	var groups []string
+	for i := range flags {
+		if !slices.Contains(groups, flags[i].Group) {
+			groups = append(groups, flags[i].Group)
+		}
+	}
+	for i, g := range groups {
+		switch {
+		case g != "":
+			b.printf(".SS %s\n", quote(g))
+		case i > 0:
+			b.WriteString(".SS Others\n")
+		}
+		for j := range flags {
+			if flags[j].Group == g {
+				b.option(&flags[j])
+			}
+		}
+	}
+}
+
+func (b *roff) option(f *Flag) {
+	b.WriteString(".TP\n")
+	if f.Short != "" {
+		b.printf("\\fB\\-%s\\fR, ", escape(f.Short))
+	}
+	name := escape(f.Name)
+	if f.Negatable {
+		name = `[no\-]` + name
+	}
+	b.WriteString(`\fB\-\-` + name + `\fR`)
+	if f.Value != None {
+		b.WriteString(`=\fI` + escape(f.Holder) + `\fR`)
+	}
+	b.WriteString("\n" + escape(f.Help) + "\n")
+}
+
+// seeAlso names the pages above and below a command.
+func (b *roff) seeAlso(c, program *Command) {
+	var pages []string
+	if c != program {
+		pages = append(pages, program.page())
+		if len(c.Path) > 2 {
+			pages = append(pages, strings.Join(c.Path[:len(c.Path)-1], "-"))
+		}
+	}
+	if len(pages) == 0 {
+		return
+	}
+	b.WriteString(".SH SEE ALSO\n")
+	for i, p := range pages {
+		comma := ","
+		if i == len(pages)-1 {
+			comma = ""
+		}
+		b.printf(".BR %s (1)%s\n", escape(p), comma)
+	}
+}
+
+// escape makes text of a line that roff could take for its own: backslashes,
+// hyphens, which are to be typed as they stand, and a control character at the
+// beginning.
+func escape(s string) string {
+	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n", " ").Replace(s)
+	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
+		s = `\&` + s
+	}
+	return s
+}
+
+// quote makes one argument of a macro.
+func quote(s string) string { return `"` + strings.ReplaceAll(escape(s), `"`, `\(dq`) + `"` }

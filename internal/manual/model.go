@@ -1,0 +1,158 @@
+package manual
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Command is a command, or the program itself, and what stands below it.
+type Command struct {
+	Path     []string // "nfsbox", "bench", "read"
+	Help     string   // one sentence; the program's has paragraphs
+	Detail   string   // paragraphs; lines that are indented stay as they are
+	Flags    []Flag   // those of the commands above come last
+	Args     []Arg
+	Commands []Command
+}
+
+// Value says what a flag or an argument takes.
+type Value int
+
+// The values.
+const (
+	None    Value = iota // of a flag that is there or not
+	Text                 // nothing that could be offered
+	File                 // a file's name
+	Dir                  // a directory's name
+	Choices              // one of a list
+)
+
+// Flag is an option.
+type Flag struct {
+	Name      string // "squash"
+	Short     string // "s"; "" is none
+	Help      string
+	Holder    string // what stands for the value: "WHOM"
+	Group     string // the heading under which it stands; "" is the first
+	Value     Value
+	Choices   []string
+	Negatable bool // there is --no-NAME
+	Repeated  bool
+}
+
+// Arg is an argument.
+type Arg struct {
+	Name     string
+	Help     string
+	Optional bool
+	Repeated bool
+	Value    Value
+	Choices  []string
+}
+
+// Of is what the model of a parser defines. What is hidden is left out.
+func Of(app *kong.Application) Command { return command(app.Node, nil, nil) }
+
+func command(n *kong.Node, path []string, above []Flag) Command {
+	c := Command{Path: append(path[:len(path):len(path)], n.Name), Help: n.Help, Detail: n.Detail}
+	for _, f := range n.Flags {
+		if !f.Hidden {
+			c.Flags = append(c.Flags, flagOf(f))
+		}
+	}
+	c.Flags = append(c.Flags, above...)
+	for _, p := range n.Positional {
+		a := Arg{Name: p.Name, Help: p.Help, Optional: !p.Required, Repeated: p.IsSlice()}
+		a.Value, a.Choices = valueOf(p, "")
+		if a.Value == Text {
+			a.Value = File // a place: a path, or a URL that no shell can complete
+		}
+		c.Args = append(c.Args, a)
+	}
+	for _, child := range n.Children {
+		if !child.Hidden {
+			c.Commands = append(c.Commands, command(child, c.Path, c.Flags))
+		}
+	}
+	return c
+}
+
+func flagOf(f *kong.Flag) Flag {
+	x := Flag{Name: f.Name, Help: f.Help, Repeated: f.IsSlice() || f.IsCounter()}
+	if f.Short != 0 {
+		x.Short = string(f.Short)
+	}
+	if f.Group != nil {
+		x.Group = strings.TrimSuffix(f.Group.Title, ":")
+	}
+	if f.IsBool() || f.IsCounter() {
+		x.Negatable = f.Tag.Negatable != ""
+		return x
+	}
+	x.Value, x.Choices = valueOf(f.Value, f.PlaceHolder)
+	if x.Holder = strings.ReplaceAll(f.FormatPlaceHolder(), `"`, ""); f.PlaceHolder == "" && x.Value == Choices {
+		x.Holder = strings.Join(x.Choices, "|")
+	}
+	return x
+}
+
+// listed is a placeholder that lists what can be given; a word in capitals stands
+// for something else.
+var listed = regexp.MustCompile(`^[A-Za-z0-9-]+(\|[A-Za-z0-9-]+)+$`)
+
+// valueOf is what a value can be, as far as its definition tells.
+func valueOf(v *kong.Value, holder string) (Value, []string) {
+	var choices []string
+	switch {
+	case v.Enum != "":
+		for c := range strings.SplitSeq(v.Enum, ",") {
+			if c = strings.TrimSpace(c); c != "" {
+				choices = append(choices, c)
+			}
+		}
+	case listed.MatchString(holder):
+		for c := range strings.SplitSeq(holder, "|") {
+			if c != strings.ToUpper(c) {
+				choices = append(choices, c)
+			}
+		}
+	}
+	if len(choices) > 0 {
+		return Choices, choices
+	}
+	switch v.Tag.Type {
+	case "existingdir":
+		return Dir, nil
+	case "existingfile", "path", "filecontent":
+		return File, nil
+	}
+	switch holder {
+	case "DIR":
+		return Dir, nil
+	case "FILE":
+		return File, nil
+	}
+	return Text, nil
+}
+
+// summary is the help of a command in one sentence, without the full stop.
+func (c *Command) summary() string {
+	line, _, _ := strings.Cut(c.Help, "\n")
+	return strings.TrimSuffix(strings.TrimSpace(line), ".")
+}
+
+// all are the command and those below it, each before its own.
+func (c *Command) all() []*Command {
+	out := []*Command{c}
+	for i := range c.Commands {
+		out = append(out, c.Commands[i].all()...)
+	}
+	return out
+}
+
+func (c *Command) name() string { return c.Path[len(c.Path)-1] }
+
+// line is the command as it is typed.
+func (c *Command) line() string { return strings.Join(c.Path, " ") }

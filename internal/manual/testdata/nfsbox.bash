@@ -1,0 +1,74 @@
+# Completion of nfsbox for bash, made from its own definitions.
+_nfsbox() {
+	local at=$COMP_CWORD cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path words= line i
+	if [[ $cur == = ]]; then
+		cur=
+	elif [[ $prev == = ]] && ((at > 1)); then
+		prev=${COMP_WORDS[COMP_CWORD-2]}
+	fi
+	path='nfsbox'
+	for ((i = 1; i < at; i++)); do
+		case "$path ${COMP_WORDS[i]}" in
+		'nfsbox serve') path='nfsbox serve' ;;
+		'nfsbox bench') path='nfsbox bench' ;;
+		'nfsbox bench read') path='nfsbox bench read' ;;
+		'nfsbox bench null') path='nfsbox bench null' ;;
+		'nfsbox completion') path='nfsbox completion' ;;
+		esac
+	done
+	case "$path $prev" in
+	'nfsbox serve --config' | 'nfsbox serve -c') : ;;
+	'nfsbox serve --allow') : ;;
+	'nfsbox serve --squash') words='none root all' ;;
+	'nfsbox serve --grace') : ;;
+	'nfsbox bench --size') : ;;
+	'nfsbox bench read --load') words='auto off' ;;
+	'nfsbox bench read --size') : ;;
+	'nfsbox bench null --size') : ;;
+	*)
+		case $path in
+		'nfsbox')
+			case $cur in
+			-*) words='--help' ;;
+			*) words='serve bench completion' ;;
+			esac
+			;;
+		'nfsbox serve')
+			case $cur in
+			-*) words='--config --locks --no-locks --allow --squash --grace --help' ;;
+			*) : ;;
+			esac
+			;;
+		'nfsbox bench')
+			case $cur in
+			-*) words='--size --help' ;;
+			*) words='read null' ;;
+			esac
+			;;
+		'nfsbox bench read')
+			case $cur in
+			-*) words='--load --size --help' ;;
+			*) : ;;
+			esac
+			;;
+		'nfsbox bench null')
+			case $cur in
+			-*) words='--size --help' ;;
+			*) : ;;
+			esac
+			;;
+		'nfsbox completion')
+			case $cur in
+			-*) words='--help' ;;
+			*) words='bash zsh fish' ;;
+			esac
+			;;
+		esac
+		;;
+	esac
+	COMPREPLY=()
+	while IFS= read -r line; do
+		[[ -n $line ]] && COMPREPLY+=("$line")
+	done < <(compgen -W "$words" -- "$cur")
+}
+complete -o bashdefault -o default -F _nfsbox 'nfsbox'

@@ -1,0 +1,130 @@
+package reqlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"gopkg.in/natefinch/lumberjack.v2"
+)
+
+const (
+	// MaxSize bounds FileOptions.Size, MaxKeep FileOptions.Keep, MaxDays
+	// FileOptions.Days. More is refused.
+	MaxSize = 1 << 40
+	MaxKeep = 10_000
+	MaxDays = 3650
+
+	// megabyte is the unit of a file's size: what is asked is rounded up to it.
+	megabyte = 1 << 20
+
+	// rotateAfter is how old a file gets where Days bounds the age of old ones:
+	// a log that has little to say would else never grow old.
+	rotateAfter = 24 * time.Hour
+)
+
+// FileOptions say where a log is and what is kept of it. Path and Size are
+// required.
+type FileOptions struct {
+	Path     string
+	Size     int64 // bytes, in whole MiB, after which the file is put aside
+	Keep     int   // files put aside to keep; 0: all
+	Days     int   // for how many days; 0: for ever
+	Compress bool  // those put aside, with gzip
+	Now      func() time.Time
+}
+
+// File is a file that is put aside when it has its size or, if Days is set, a day's
+// age: as "name-TIME.ext", from which the oldest are removed beyond Keep and Days.
+// All methods may be called concurrently.
+//
+// Removing, and compressing, is done by a goroutine that the library starts with
+// the first line and never ends: a process has a few Files, and keeps them.
+type File struct {
+	now  func() time.Time
+	days bool
+
+	mu    sync.Mutex
+	out   lumberjack.Logger // guarded by mu, like all below
+	began time.Time
+}
+
+var _ io.WriteCloser = (*File)(nil)
+
+// OpenFile makes a File. It fails at once where a line could not be written
+// later: the folder must be there, and nothing but a regular file may have the
+// name. A file that is there is continued; a new one is its owner's alone to read.
+func OpenFile(o FileOptions) (*File, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	f, err := os.OpenFile(o.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("log: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return nil, fmt.Errorf("log: %w", err)
+	}
+	return &File{now: o.Now, days: o.Days > 0, began: o.Now(), out: lumberjack.Logger{
+		Filename: o.Path, MaxSize: int((o.Size + megabyte - 1) / megabyte), MaxAge: o.Days, MaxBackups: o.Keep, Compress: o.Compress,
+	}}, nil
+}
+
+func (o *FileOptions) check() error {
+	switch {
+	case !filepath.IsAbs(o.Path):
+		return fmt.Errorf("log: %q is not an absolute path", o.Path) // a server changes its folder
+	case o.Size <= 0 || o.Size > MaxSize:
+		return fmt.Errorf("log: a size of %d bytes is not between 1 and %d", o.Size, int64(MaxSize))
+	case o.Keep < 0 || o.Keep > MaxKeep:
+		return fmt.Errorf("log: %d files to keep are not between 0 and %d", o.Keep, MaxKeep)
+	case o.Days < 0 || o.Days > MaxDays:
+		return fmt.Errorf("log: %d days are not between 0 and %d", o.Days, MaxDays)
+	}
+	info, err := os.Stat(o.Path)
+	if err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("log: %s is not a regular file", o.Path)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("log: %w", err)
+	}
+	return nil
+}
+
+// Write writes p, whole lines, to one file. p must not be longer than Size.
+func (f *File) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := f.now(); f.days && now.Sub(f.began) >= rotateAfter {
+		if err := f.rotate(now); err != nil {
+			return 0, err
+		}
+	}
+	return f.out.Write(p)
+}
+
+// Rotate puts the file aside now.
+func (f *File) Rotate() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.rotate(f.now())
+}
+
+func (f *File) rotate(now time.Time) error {
+	f.began = now
+	return f.out.Rotate()
+}
+
+// Close closes the file. A later Write opens it again.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.out.Close()
+}

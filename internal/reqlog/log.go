@@ -1,0 +1,197 @@
+package reqlog
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+const (
+	// DefaultQueue is how many calls wait to be written where Options do not
+	// say. What does not fit is left out, and counted.
+	DefaultQueue = 1024
+
+	// DefaultLines is how many lines a second are written at most where Options
+	// do not say: a thousandth of them is still enough to see what goes on, and
+	// writing them takes a few hundredths of a processor. More are left out, and
+	// counted.
+	DefaultLines = 10_000
+)
+
+// Call is one call that was served.
+type Call struct {
+	Proc     *xdr.Proc // nil: unknown to the server
+	Client   net.Addr
+	XID      uint32
+	Took     time.Duration // from the request's arrival to its reply
+	Waited   time.Duration // of it, until work on it began
+	BytesIn  int           // of the request
+	BytesOut int           // of the reply
+	Failed   bool          // it was answered with an error of RPC
+}
+
+// Options configure a Log. Handler is required.
+type Options struct {
+	// Handler gets a record of each call, from one goroutine: slog's text or
+	// JSON handler, over a [File] or whatever else takes lines.
+	Handler slog.Handler
+	// Every: one call in so many is wanted; 0 and 1 want all.
+	Every int
+	Queue int // calls that may wait to be written; DefaultQueue if 0
+	Lines int // a second, at most; DefaultLines if 0
+	// Failed is told of the first error of Handler, and of the first after it
+	// has worked again. It is called by the goroutine that writes.
+	Failed func(error)
+	Now    func() time.Time // time.Now if nil
+	Rand   func() uint64    // a uniform random number, concurrently; math/rand's if nil
+}
+
+// Stats are counters of a Log. They only grow.
+type Stats struct {
+	Written uint64
+	LeftOut uint64 // for want of room, or beyond Options.Lines
+	Failed  uint64 // that the Handler could not write
+}
+
+// Log is a sampled log of calls. All methods may be called concurrently.
+type Log struct {
+	o     Options
+	below uint64 // wanted are the random numbers up to this
+	queue chan entry
+	stop  chan struct{}
+	end   sync.WaitGroup
+	once  sync.Once
+
+	written, leftOut, failed atomic.Uint64
+
+	// The goroutine's own.
+	told   uint64    // of leftOut, what lines have told of
+	window time.Time // when this second began
+	lines  int       // in it
+	ill    bool      // the last write failed
+	record []slog.Attr
+}
+
+// entry is a call and when it was put.
+type entry struct {
+	Call
+	at time.Time
+}
+
+// New makes a Log and starts its goroutine, which Close ends.
+func New(o Options) *Log {
+	o.Queue, o.Lines = cmp.Or(max(o.Queue, 0), DefaultQueue), cmp.Or(max(o.Lines, 0), DefaultLines)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Uint64
+	}
+	if o.Failed == nil {
+		o.Failed = func(error) {}
+	}
+	l := &Log{o: o, below: math.MaxUint64 / uint64(max(o.Every, 1)), queue: make(chan entry, o.Queue), stop: make(chan struct{})}
+	l.end.Go(l.run)
+	return l
+}
+
+// Wants says whether a call is to be Put. It is asked once for each call, and
+// allocates nothing. A nil Log wants none.
+func (l *Log) Wants() bool { return l != nil && l.o.Rand() <= l.below }
+
+// Put has a call written, or counts it as left out. It neither waits nor
+// allocates. After Close, nothing is written.
+func (l *Log) Put(c Call) {
+	select {
+	case l.queue <- entry{c, l.o.Now()}:
+	default:
+		l.leftOut.Add(1)
+	}
+}
+
+// Stats returns the counters.
+func (l *Log) Stats() Stats {
+	return Stats{Written: l.written.Load(), LeftOut: l.leftOut.Load(), Failed: l.failed.Load()}
+}
+
+// Close writes what is in the queue and ends the goroutine. The Handler, and what
+// is below it, are the caller's to close.
+func (l *Log) Close() {
+	l.once.Do(func() { close(l.stop) })
+	l.end.Wait()
+}
+
+func (l *Log) run() {
+	for {
+		select {
+		case e := <-l.queue:
+			l.take(&e)
+		case <-l.stop:
+			for range len(l.queue) { // what comes later is nobody's any more
+				e := <-l.queue
+				l.take(&e)
+			}
+			if n := l.leftOut.Load() - l.told; n > 0 {
+				l.handle(l.o.Now(), "calls left out", slog.Uint64("left_out", n))
+			}
+			return
+		}
+	}
+}
+
+// take writes a call, if this second has room.
+func (l *Log) take(e *entry) {
+	if age := e.at.Sub(l.window); age >= time.Second || age < -time.Second {
+		l.window, l.lines = e.at, 0
+	}
+	if l.lines >= l.o.Lines {
+		l.leftOut.Add(1)
+		return
+	}
+	l.lines++
+	procedure, client := "unknown", ""
+	if e.Proc != nil {
+		procedure = e.Proc.String()
+	}
+	if e.Client != nil {
+		client = e.Client.String()
+	}
+	l.record = append(l.record[:0],
+		slog.String("procedure", procedure), slog.String("client", client), slog.Uint64("xid", uint64(e.XID)),
+		slog.Duration("took", e.Took), slog.Duration("waited", e.Waited),
+		slog.Int("in", e.BytesIn), slog.Int("out", e.BytesOut))
+	if e.Failed {
+		l.record = append(l.record, slog.Bool("failed", true))
+	}
+	leftOut := l.leftOut.Load()
+	if leftOut > l.told {
+		l.record = append(l.record, slog.Uint64("left_out", leftOut-l.told))
+	}
+	if l.handle(e.at, "call", l.record...) {
+		l.written.Add(1)
+		l.told = leftOut
+	}
+}
+
+// handle writes a line, and says whether it could.
+func (l *Log) handle(at time.Time, what string, attrs ...slog.Attr) bool {
+	r := slog.NewRecord(at, slog.LevelInfo, what, 0)
+	r.AddAttrs(attrs...)
+	err := l.o.Handler.Handle(context.Background(), r)
+	if err != nil {
+		l.failed.Add(1)
+		if !l.ill {
+			l.o.Failed(err)
+		}
+	}
+	l.ill = err != nil
+	return err == nil
+}

@@ -1,0 +1,85 @@
+package top
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// column is a column of a table: its heading, and what each row has there.
+type column struct {
+	head  string
+	cells []string
+	left  bool // to the left; numbers stand to the right
+	spare bool // goes first where the screen is narrow, the last one first
+}
+
+// table is a heading and rows.
+type table struct{ columns []column }
+
+// add adds a row, of a cell for each column.
+func (t *table) add(cells ...string) {
+	for i := range t.columns {
+		t.columns[i].cells = append(t.columns[i].cells, cells[i])
+	}
+}
+
+func (t *table) rows() int { return len(t.columns[0].cells) }
+
+const gap = 2 // between columns
+
+// lines draws n rows within a width.
+func (t *table) lines(width, n int) []string {
+	columns := append([]column(nil), t.columns...)
+	widths := fit(&columns, width, n)
+	out := make([]string, 0, n+1)
+	for row := -1; row < n; row++ {
+		var b strings.Builder
+		for i := range columns {
+			c := &columns[i]
+			cell := c.head
+			if row >= 0 {
+				cell = c.cells[row]
+			}
+			cell = cut(cell, widths[i])
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i > 0 {
+				b.WriteString(strings.Repeat(" ", gap))
+			}
+			if c.left {
+				b.WriteString(cell + pad)
+			} else {
+				b.WriteString(pad + cell)
+			}
+		}
+		out = append(out, strings.TrimRight(cut(b.String(), width), " "))
+	}
+	return out
+}
+
+// fit finds each column's width. Where all are too wide together, spare ones go,
+// and then the first is cut.
+func fit(columns *[]column, width, n int) []int {
+	for {
+		total, spare := -gap, -1
+		widths := make([]int, len(*columns))
+		for i := range *columns {
+			c := &(*columns)[i]
+			widths[i] = utf8.RuneCountInString(c.head)
+			for _, cell := range c.cells[:n] {
+				widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			}
+			total += widths[i] + gap
+			if c.spare {
+				spare = i
+			}
+		}
+		if total <= width {
+			return widths
+		}
+		if spare < 0 {
+			widths[0] = max(widths[0]-(total-width), 1)
+			return widths
+		}
+		*columns = append((*columns)[:spare:spare], (*columns)[spare+1:]...)
+	}
+}

@@ -1,0 +1,37 @@
+'use strict';
+// The test's eyes in the page: what it finds, it leaves in an attribute of the
+// outermost document, which is what the browser prints in the end.
+{
+  const errors = [];
+  addEventListener('error', e => errors.push('error: ' + e.message));
+  addEventListener('unhandledrejection', e => errors.push('rejection: ' + e.reason));
+  document.addEventListener('securitypolicyviolation', e => errors.push('policy: ' + e.violatedDirective + ' ' + e.blockedURI));
+  const shown = e => !e.closest('[hidden]');
+  const luminance = colour => {
+    const [r, g, b] = colour.match(/[\d.]+/g).map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (a, b) => {
+    const [x, y] = [luminance(a), luminance(b)].sort((m, n) => n - m);
+    return (x + 0.05) / (y + 0.05);
+  };
+  const style = selector => getComputedStyle(document.querySelector(selector));
+  const look = () => {
+    if (!document.body || !document.querySelector('#tiles div')) return;
+    const root = document.documentElement, back = style('body').backgroundColor, card = style('#tiles div').backgroundColor;
+    const found = {
+      errors, width: innerWidth, overflow: root.scrollWidth - root.clientWidth, state: root.dataset.state || '',
+      says: document.getElementById('state').textContent, server: document.getElementById('server').textContent,
+      tiles: Object.fromEntries([...document.querySelectorAll('#tiles dd')].map(e => [e.id.slice(5), e.textContent])),
+      tables: Object.fromEntries([...document.querySelectorAll('.table')].filter(shown).map(e => [e.id.slice(6),
+        [...e.querySelectorAll('tbody tr')].map(row => [...row.cells].map(c => c.textContent))])),
+      charts: Object.fromEntries([...document.querySelectorAll('figure')].filter(shown).map(e => [e.id.slice(6),
+        {paths: [...e.querySelectorAll('path')].map(p => p.getAttribute('d')), key: [...e.querySelectorAll('.key li')].map(l => l.textContent)}])),
+      dark: luminance(back) < 0.5,
+      contrast: Math.min(contrast(style('body').color, back), contrast(style('dt').color, card), contrast(style('#state').color, back)),
+      scripts: document.scripts.length, images: document.images.length, pwned: Boolean(top.pwned),
+    };
+    top.document.documentElement.dataset.found = JSON.stringify(found);
+  };
+  setInterval(look, 100);
+}

@@ -1,0 +1,201 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Options say what a View shows. Source is required.
+type Options struct {
+	// Source is asked for the counters once in every interval, by one goroutine
+	// at a time.
+	Source func() Snapshot
+	// Health says why the server is not well, or nil; nil: it always is. It is
+	// asked by many goroutines.
+	Health func() error
+	Every  time.Duration    // from one Frame to the next; DefaultEvery if 0
+	Now    func() time.Time // time.Now if nil
+}
+
+// View is the live view of a server: an http.Handler, to be mounted at the root
+// of an address, or below a path if that is stripped. All methods may be called
+// concurrently.
+type View struct {
+	o    Options
+	mux  http.ServeMux
+	slow slowCalls
+
+	mu     sync.Mutex
+	last   sample  // guarded by mu, like all below
+	frame  *Frame  // not changed any more; its points are those below
+	points []Point // the oldest first, maxPoints at most
+	seq    uint64  // of the last point
+}
+
+// New makes a View and takes its first snapshot. Rates and charts need Run.
+func New(o Options) *View {
+	o.Every = cmp.Or(o.Every, DefaultEvery)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	v := &View{o: o}
+	v.mux.HandleFunc("GET /{$}", asset("page/index.html", "text/html; charset=utf-8"))
+	v.mux.HandleFunc("GET /page.css", asset("page/page.css", "text/css; charset=utf-8"))
+	v.mux.HandleFunc("GET /page.js", asset("page/page.js", "text/javascript; charset=utf-8"))
+	v.mux.HandleFunc("GET /icon.svg", asset("page/icon.svg", "image/svg+xml"))
+	v.mux.HandleFunc("GET /view.json", v.serveFrame)
+	v.mux.HandleFunc("GET /healthz", v.serveHealth)
+	v.last = v.take()
+	v.publish(between(&v.last, &v.last))
+	return v
+}
+
+// Run takes a snapshot in every interval until ctx ends.
+func (v *View) Run(ctx context.Context) {
+	tick := time.NewTicker(v.o.Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			v.step()
+		}
+	}
+}
+
+// take takes a snapshot.
+func (v *View) take() sample {
+	s := sample{v.o.Source(), v.o.Now()}
+	s.Procs = together(s.Procs)
+	return s
+}
+
+// step takes a snapshot, and makes a Frame of it and the one before.
+func (v *View) step() {
+	now := v.take()
+	v.mu.Lock()
+	was := v.last
+	v.last = now
+	v.mu.Unlock()
+	v.publish(between(&was, &now))
+}
+
+// publish makes a Frame of an interval, and a point if it has rates.
+func (v *View) publish(iv interval) {
+	f := iv.frame()
+	f.Every = v.o.Every.Seconds()
+	f.Slow = v.slow.list(iv.now.at)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if iv.seconds > 0 {
+		p := f.point()
+		v.seq++
+		p.Seq = v.seq
+		if len(v.points) == maxPoints {
+			v.points = slices.Delete(v.points, 0, 1)
+		}
+		v.points = append(v.points, p)
+	}
+	v.frame = f
+}
+
+// Slow tells of a call that took long; the slowest are shown. It may be called
+// for every call: most cost an atomic load, and none waits for a reader.
+func (v *View) Slow(c SlowCall) { v.slow.add(c) }
+
+// AmongSlowest reports whether a call that took so long may be among those that
+// Slow keeps, and saves telling of the others: it costs an atomic load.
+func (v *View) AmongSlowest(took time.Duration) bool { return v.slow.counts(took) }
+
+// Frame is the last one, with the points behind after. A reader that has seen
+// more than there is has seen another life of the server, and gets them all.
+func (v *View) Frame(after uint64) *Frame {
+	v.mu.Lock()
+	f := *v.frame
+	first := v.seq - uint64(len(v.points)) // the point before the first
+	skip := uint64(0)
+	if after > first && after <= v.seq {
+		skip = after - first
+	}
+	f.Points = append([]Point{}, v.points[skip:]...)
+	v.mu.Unlock()
+	if err := v.health(); err != nil {
+		f.Health = short(err.Error())
+	}
+	f.Healthy = f.Health == ""
+	return &f
+}
+
+func (v *View) health() error {
+	if v.o.Health == nil {
+		return nil
+	}
+	return v.o.Health()
+}
+
+//go:embed page
+var pages embed.FS
+
+// policy allows the page what it is made of, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// ServeHTTP implements http.Handler. How many are served at once is bounded by
+// whoever has the listener.
+func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	// Who cannot set a deadline has none: a recorder in a test.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
+	v.mux.ServeHTTP(w, r)
+}
+
+func asset(name, kind string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		http.ServeFileFS(w, r, pages, name)
+	}
+}
+
+// serveFrame answers with a Frame.
+func (v *View) serveFrame(w http.ResponseWriter, r *http.Request) {
+	after := uint64(0)
+	if s := r.URL.Query().Get("after"); s != "" {
+		var err error
+		if after, err = strconv.ParseUint(s, 10, 64); err != nil {
+			http.Error(w, "after: the number of a point, as in ?after=17", http.StatusBadRequest)
+			return
+		}
+	}
+	text, err := json.Marshal(v.Frame(after))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(text, '\n')) // who asks may have gone
+}
+
+// serveHealth answers those who ask whether clients are served.
+func (v *View) serveHealth(w http.ResponseWriter, _ *http.Request) {
+	if err := v.health(); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("ok\n")) // who asks may have gone
+}
