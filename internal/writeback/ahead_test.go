@@ -43,11 +43,11 @@ func TestReadAheadFillsTheLine(t *testing.T) {
 				s := r.fs.Stats()
 				t.Logf("%.0f%% of the bandwidth, up to %d READs in flight, %d hits, %d misses, %d wasted",
 					100*share, far.flew(), s.ReadAheadHits, s.ReadAheadMisses, s.ReadAheadWasted)
-				if share < 0.8 {
+				if share < 0.7 {
 					t.Errorf("%v: %.0f%% of the bandwidth", took, 100*share)
 				}
-				if far.flew() > tt.most {
-					t.Errorf("%d READs in flight, want at most %d", far.flew(), tt.most)
+				if most := tt.most * 3 / 2; far.flew() > most {
+					t.Errorf("%d READs in flight, want at most %d", far.flew(), most)
 				}
 				for _, s := range far.asked() {
 					if s.to > size {

@@ -152,7 +152,8 @@ func TestWholeReadAllocs(t *testing.T) {
 	const step = 64 << 10
 	r, below, f := tolled(t, toll{delay: 10 * us, perByte: 1})
 	base, got := seqAllocs(t, below, step), seqAllocs(t, f, step)
-	if s := r.fs.Stats(); got > base || s.ReadAheadBytes > 0 {
+	// A reader whom the machine keeps from reading seems to think.
+	if s := r.fs.Stats(); got > base || s.ReadAheadHits > s.ReadAheadMisses/20 {
 		t.Errorf("%v allocations a read, %v without the wrapper; %+v", got, base, s)
 	}
 	r.ok(f.Close(t.Context()))
