@@ -7,7 +7,8 @@ const (
 	// Options.MaxFiles nor the server says less, and fileShare is the part of what
 	// the process may open (RLIMIT_NOFILE), one divided by it, that they may be. At
 	// the bound an idle one is given back; if all are in use, further files are read
-	// and written over the network.
+	// and written over the network, as they are when more than as many again are
+	// still to be synced and closed.
 	maxFiles  = 1024
 	fileShare = 4
 

@@ -102,7 +102,11 @@ type chaos struct {
 // TestChaos checks every byte that is read, and that nothing that was lost ever
 // looks committed.
 func TestChaos(t *testing.T) {
-	for seed := range uint64(4) {
+	seeds := uint64(3)
+	if soak() {
+		seeds = 20
+	}
+	for seed := range seeds {
 		dir, steps := inMemory(t), chaosSteps
 		if seed == 0 {
 			dir, steps = t.TempDir(), chaosSteps/30 // which waits for the disk

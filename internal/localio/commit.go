@@ -15,15 +15,12 @@ func (f *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 		return err
 	}
 	*w = vfs.Written{}
-	if f.access&vfs.ShareWrite == 0 {
-		return f.commitBelow(ctx, w) // which may not want it at all
-	}
-	did, err := f.n.sync(ctx, true)
+	did, err := f.n.sync(ctx, true) // what others wrote, if f cannot
 	if err != nil {
 		return err
 	}
-	if f.n.below.Load() {
-		return f.commitBelow(ctx, w)
+	if f.n.below.Load() || f.access&vfs.ShareWrite == 0 {
+		return f.commitBelow(ctx, w) // which may not want it at all
 	}
 	g := f.grant(ctx, vfs.ShareWrite)
 	if g != nil {
@@ -47,9 +44,10 @@ func (f *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 	return nil
 }
 
-// commitBelow commits over the network.
+// commitBelow commits over the network: in mode Require as well if something is
+// in doubt there, since nothing else ends that, and it carries no data.
 func (f *file) commitBelow(ctx context.Context, w *vfs.Written) error {
-	if err := f.remote(ctx, vfs.ShareWrite); err != nil {
+	if err := f.remote(ctx, vfs.ShareWrite); err != nil && !f.n.below.Load() {
 		return err
 	}
 	seq := f.n.draining()

@@ -78,7 +78,9 @@
 //     descriptor that is marked, and a failure has changed the verifier before the
 //     next can begin and succeed. For the same reason stable writes are a pwrite
 //     and a sync, and not RWF_DSYNC: of two of these by one descriptor, only one
-//     would hear of a failure. Concurrent ones share a sync instead.
+//     would hear of a failure. Concurrent ones share a sync instead. Their callers
+//     compare no verifier, so that one of them fails if any sync of the object has
+//     failed since it began: that may be the one that took its bytes.
 //   - A descriptor that was taken back is closed behind its last user, and behind
 //     a sync by the same road if it is marked; a commit meanwhile joins that sync
 //     or finds it done.
@@ -97,9 +99,9 @@
 // unstable there is on its way (or has been made: there may be nothing). So
 // bytes that are dirty on the server are drained, and a writer who never stops
 // becomes local nevertheless. A write that was cut off over the network may still
-// be carried out, and must not come behind one that was made later by descriptor:
-// until a commit that was sent behind it has been answered, all of the object's
-// writes stay on the network.
+// be carried out, and so may a change of size; neither must come behind a write
+// that was made later by descriptor: until a commit that was sent behind it has
+// been answered, all of the object's writes stay on the network.
 //
 // Two writes to the same bytes at the same time have no order here, nor has a
 // change of size beside them: that is for whoever makes them, as for any vfs.FS.

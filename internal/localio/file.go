@@ -106,11 +106,15 @@ func (f *file) Near() bool {
 	return l != nil && f.access&vfs.ShareRead != 0 && !f.read.refusal.Load().holds(l)
 }
 
-// Truncate goes below. Its order among writes is the caller's business.
+// Truncate goes below. Its order among writes is the caller's business, unless it
+// was cut off: see SetAttr.
 func (f *file) Truncate(ctx context.Context, size uint64) (vfs.WCC, error) {
 	wcc, err := f.below.Truncate(ctx, size)
-	if err == nil {
+	switch {
+	case err == nil:
 		f.n.size.Store(size)
+	case undecided(err):
+		f.fs.s.unanswered(f.n.h)
 	}
 	return wcc, err
 }

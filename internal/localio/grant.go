@@ -36,6 +36,7 @@ type grant struct {
 
 	files int // open ones that use it; n.mu
 
+	parted       bool // shared.mu: not held any more
 	idle         bool // shared.mu: in its list, between these two
 	older, newer *grant
 	since        time.Time
@@ -89,6 +90,9 @@ func (g *grant) retire() {
 			return
 		}
 		if g.users.CompareAndSwap(users, users+retired) {
+			if !g.stands() && g.l.page.Load(0) == localio.PAGE_LIVE {
+				s.count.revoked.Add(1)
+			}
 			s.gone(g)
 			if users == 0 {
 				g.finish()

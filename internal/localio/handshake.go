@@ -26,7 +26,9 @@ func (s *shared) run() {
 		}
 		began := time.Now()
 		s.local(l)
+		stop := context.AfterFunc(s.ctx, func() { _ = l.conn.Close() })
 		err = l.receive()
+		stop()
 		s.link.CompareAndSwap(l, nil)
 		s.remote("the session with the server has ended: " + err.Error())
 		l.end()
@@ -36,6 +38,7 @@ func (s *shared) run() {
 		}
 		pause = flap
 	}
+	s.remote("it is closed")
 }
 
 // pause waits, for between half of d and d, or until there is a hint and retryMin

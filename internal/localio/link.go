@@ -201,7 +201,6 @@ func (l *link) revoked(files []localio.SessionFile) {
 		g := l.bySlot[f.Slot]
 		l.mu.Unlock()
 		if g != nil && !g.valid() {
-			l.s.count.revoked.Add(1)
 			g.retire()
 		}
 	}

@@ -82,6 +82,9 @@ func (f *FS) Unwrap() any { return f.below }
 func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
 	inner, opened, err := f.below.Open(ctx, at, how)
 	if err != nil {
+		if how.Trunc && at.Name == "" && undecided(err) {
+			f.s.unanswered(at.H)
+		}
 		return nil, opened, err
 	}
 	n := f.s.enter(opened.H)
@@ -96,14 +99,19 @@ func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, v
 	return file, opened, nil
 }
 
-// SetAttr passes through.
+// SetAttr passes through. A change of size that was cut off must not come behind
+// what is written later, as a write must not; nor one that comes with Open.
 func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (vfs.WCC, error) {
 	wcc, err := f.below.SetAttr(ctx, h, set, guard)
-	if err == nil && set.Valid&vfs.MaskSize != 0 {
+	switch {
+	case set.Valid&vfs.MaskSize == 0:
+	case err == nil:
 		if n := f.s.find(h); n != nil {
 			n.size.Store(set.Size)
 			f.s.drop(n)
 		}
+	case undecided(err):
+		f.s.unanswered(h)
 	}
 	return wcc, err
 }
@@ -130,10 +138,7 @@ func (f *FS) Close() error {
 	for _, g := range all {
 		g.retire() // while the server can still be told
 	}
-	s.cancel()
-	if l := s.link.Load(); l != nil {
-		_ = l.conn.Close() // so that the session ends, and run with it
-	}
+	s.cancel() // and with it the session
 	s.work.Wait()
 	s.mu.Lock()
 	err := s.unsynced

@@ -135,7 +135,7 @@ func TestLarge(t *testing.T) {
 	r := newRig(t, inMemory(t))
 	f := r.ready(Options{})
 	file, _ := open(t, f, "file", readWrite)
-	p := make([]byte, 2*maxIO+5)
+	p := make([]byte, maxIO+5)
 	for i := range p {
 		p[i] = byte(i * 7 >> 3)
 	}
@@ -203,6 +203,32 @@ func TestIdle(t *testing.T) {
 	}
 }
 
+// TestClosing has a disk that does not sync: files that wait for it to be closed are
+// not more than as many again as may be held.
+func TestClosing(t *testing.T) {
+	r := newRig(t, inMemory(t))
+	f := r.ready(Options{MaxFiles: 4})
+	for range maxSyncs {
+		f.s.gate.syncs <- struct{}{}
+	}
+	most := 0
+	for i := range 50 {
+		file, _ := open(t, f, fmt.Sprint("file", i), vfs.ShareWrite)
+		write(t, file, "content", 0, vfs.Unstable)
+		if err := file.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, f.Stats().Files)
+	}
+	if most > 2*4+1 {
+		t.Errorf("%d descriptors were open at once", most)
+	}
+	for range maxSyncs {
+		<-f.s.gate.syncs
+	}
+	eventually(t, "few files", func() bool { return f.Stats().Files <= 4/idleShare })
+}
+
 // TestSweep gives back what nobody has used for a while.
 func TestSweep(t *testing.T) {
 	r := newRig(t, inMemory(t))
@@ -237,7 +263,7 @@ func TestRevoked(t *testing.T) {
 	}
 	r.wantTraffic(0, 0, 0)
 	eventually(t, "the closes", func() bool { return r.closes.Load() == 2 })
-	if st := f.Stats(); st.Opens != 4 {
+	if st := f.Stats(); st.Opens != 4 || st.Revoked != 2 {
 		t.Errorf("stats %+v", st)
 	}
 
@@ -318,16 +344,23 @@ func TestCrowdedAgain(t *testing.T) {
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w := &b.(*file).read
-	early := *w.refusal.Load()
-	early.until = time.Now()
-	w.refusal.Store(&early)
 	eventually(t, "room", func() bool {
+		b.(*file).expire()
 		wantBytes(t, b, 0, "")
-		early.until = time.Now()
-		w.refusal.Store(&early)
-		return w.grant.Load() != nil
+		return b.(*file).read.grant.Load() != nil
 	})
+}
+
+// expire has the time end for which f's refusal to be read holds.
+func (f *file) expire() {
+	f.n.mu.Lock()
+	defer f.n.mu.Unlock()
+	if r := f.read.refusal.Load(); r != nil {
+		early := *r
+		early.until = time.Now()
+		f.read.refusal.Store(&early)
+		f.n.refusals[key{f.fs.who, vfs.ShareRead}] = &early
+	}
 }
 
 // TestSlow has the server take its time to open.

@@ -24,8 +24,8 @@ type networkState struct {
 	r                      *rig
 	reads, writes, commits atomic.Int64
 	verf                   atomic.Uint64
-	// fault is asked before each write and commit, and may make it fail, or do
-	// something meanwhile.
+	// fault is asked before each open, write, commit and change of attributes, and
+	// may make it fail, or do something meanwhile.
 	fault atomic.Pointer[func(op string) error]
 }
 
@@ -43,6 +43,9 @@ func (n *network) Close() error { return nil }
 func (n *network) As(c *vfs.Caller) vfs.FS { return &network{n.FS.As(c), n.s} }
 
 func (n *network) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	if err := n.s.fails("open"); err != nil {
+		return nil, vfs.Opened{}, err
+	}
 	f, o, err := n.FS.Open(ctx, at, how)
 	if err != nil {
 		return nil, o, err
@@ -51,6 +54,9 @@ func (n *network) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.Fi
 }
 
 func (n *network) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (vfs.WCC, error) {
+	if err := n.s.fails("setattr"); err != nil {
+		return vfs.WCC{}, err
+	}
 	wcc, err := n.FS.SetAttr(ctx, h, set, guard)
 	if set.Valid&(vfs.MaskMode|vfs.MaskUID|vfs.MaskGID) != 0 {
 		n.s.r.revoke(func(o vfs.Handle) bool { return o == h })
@@ -117,6 +123,13 @@ func (f *networkFile) WriteAt(ctx context.Context, p []byte, off uint64, how vfs
 	n, err := f.File.WriteAt(ctx, p, off, how, w)
 	w.Verf = f.s.verifier()
 	return n, err
+}
+
+func (f *networkFile) Truncate(ctx context.Context, size uint64) (vfs.WCC, error) {
+	if err := f.s.fails("truncate"); err != nil {
+		return vfs.WCC{}, err
+	}
+	return f.File.Truncate(ctx, size)
 }
 
 func (f *networkFile) Commit(ctx context.Context, off, n uint64, w *vfs.Written) error {

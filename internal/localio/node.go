@@ -17,6 +17,8 @@ type node struct {
 	verf atomic.Uint64 // what its writes carry; 0: what those of all others do
 	id   atomic.Pointer[identity]
 
+	failed atomic.Pointer[flight] // the last that has, or nil
+
 	// below is true while there may be unstable bytes with the server that went
 	// there over the network; drains, if writes may become local nevertheless.
 	below, drains atomic.Bool
@@ -102,8 +104,8 @@ func (n *node) answered(verf vfs.Verifier) {
 	n.below.Store(true)
 }
 
-// unanswered takes note of a write over the network that may still be carried
-// out: no other byte of the object shall overtake it by a descriptor.
+// unanswered takes note of a write over the network, or a change of size, that may
+// still be carried out: no other byte of the object shall overtake it by a descriptor.
 func (n *node) unanswered() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

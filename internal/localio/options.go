@@ -87,7 +87,8 @@ type Options struct {
 	MaxFiles int
 	// Log is told when files become local, or remote, and why; nil: nobody is.
 	Log *slog.Logger
-	// Rand fills p with random bytes; nil is crypto/rand.
+	// Rand fills p with random bytes, and may be called by several goroutines at
+	// once; nil is crypto/rand.
 	Rand func(p []byte)
 }
 

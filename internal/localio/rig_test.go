@@ -418,7 +418,7 @@ func (r *rig) fs(o Options) *FS {
 		}
 		f.s.mu.Lock()
 		defer f.s.mu.Unlock()
-		if f.s.held != 0 || f.s.idles != 0 || f.s.oldest != nil || f.s.newest != nil {
+		if f.s.held != 0 || f.s.closing != 0 || f.s.idles != 0 || f.s.oldest != nil || f.s.newest != nil {
 			r.t.Errorf("%d descriptors held, %d idle behind Close", f.s.held, f.s.idles)
 		}
 	})

@@ -5,10 +5,12 @@ package localio
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/localio/session"
@@ -88,13 +90,68 @@ func TestReadyCancelled(t *testing.T) {
 	write(t, file, "content", 0, vfs.Unstable)
 }
 
+// stall is a slog.Handler that has who becomes local wait until ctx ends.
+type stall struct {
+	slog.Handler
+	ctx     context.Context
+	reached chan struct{}
+}
+
+func (s *stall) Enabled(context.Context, slog.Level) bool { return true }
+
+func (s *stall) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "past the network") {
+		close(s.reached)
+		<-s.ctx.Done()
+	}
+	return nil
+}
+
+// TestCloseWhileMeeting closes what is about to become local.
+func TestCloseWhileMeeting(t *testing.T) {
+	r := newRig(t, inMemory(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	log := &stall{slog.DiscardHandler, ctx, make(chan struct{})}
+	f := New(r.below, r, Options{Mode: Auto, Dirs: []string{r.dir}, Log: slog.New(log)})
+	<-log.reached
+	context.AfterFunc(f.s.ctx, func() { time.AfterFunc(20*time.Millisecond, cancel) })
+	late := time.AfterFunc(5*time.Second, func() {
+		t.Error("Close waits for the server")
+		r.kill()
+	})
+	defer late.Stop()
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCloseAtOnce closes what has hardly begun: who waits for it is told.
+func TestCloseAtOnce(t *testing.T) {
+	r := newRig(t, inMemory(t))
+	for range 50 {
+		f := r.fs(Options{})
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		if err := f.Ready(ctx); !errors.Is(err, ErrNotLocal) {
+			t.Fatalf("ready: %v", err)
+		}
+		cancel()
+	}
+}
+
 // TestServerRestarts ends sessions and sockets under files in use.
 func TestServerRestarts(t *testing.T) {
 	r := newRig(t, inMemory(t))
 	f := r.ready(Options{})
 	file, _ := open(t, f, "file", readWrite)
 	first := write(t, file, "0", 0, vfs.Unstable)
-	for i := range 5 {
+	rounds := 3 // each pause is longer than the one before
+	if soak() {
+		rounds = 7
+	}
+	for i := range rounds {
 		n := f.Stats().Handshakes
 		if i%2 == 0 {
 			r.kill()
@@ -114,7 +171,7 @@ func TestServerRestarts(t *testing.T) {
 	before := r.traffic()
 	write(t, file, "y", 0, vfs.Unstable)
 	commit(t, file)
-	wantBytes(t, file, 0, "yxxxxx")
+	wantBytes(t, file, 0, "y"+strings.Repeat("x", rounds))
 	if got := r.traffic(); got != before {
 		t.Errorf("over the network %v, then %v", before, got)
 	}
@@ -123,6 +180,9 @@ func TestServerRestarts(t *testing.T) {
 // TestHint is the quick way back: handshakes have failed, the pause is long, and a
 // call is answered over the network.
 func TestHint(t *testing.T) {
+	if !soak() {
+		t.Skip("takes its time (NFSBOX_SOAK=1); TestPause is about the same")
+	}
 	r := newRig(t, inMemory(t))
 	f := r.ready(Options{})
 	file, _ := open(t, f, "file", readWrite)
@@ -141,6 +201,50 @@ func TestHint(t *testing.T) {
 	if d := time.Since(start); d > retryMin+time.Second/2 {
 		t.Errorf("it took %v", d)
 	}
+}
+
+// TestPause has nobody wait, hints come, and the end.
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shared{hint: make(chan struct{}, 1)}
+		s.o.fill()
+		s.ctx = t.Context()
+		paused := func(d time.Duration) (time.Duration, bool) {
+			start := time.Now()
+			goes := s.pause(d)
+			return time.Since(start), goes
+		}
+		for _, d := range []time.Duration{0, flapPause, retryMin, retryMax} {
+			s.hear() // of no session that was lost
+			if took, goes := paused(d); took < d/2 || took > d || !goes {
+				t.Errorf("a pause of %v took %v (%t)", d, took, goes)
+			}
+		}
+		s.hints.Store(2)
+		for i := range 3 {
+			s.hear()
+			if took, _ := paused(retryMax); (took == retryMin) != (i < 2) || took > retryMax {
+				t.Errorf("pause %d took %v", i, took)
+			}
+		}
+		s.link.Store(new(link))
+		s.hints.Store(1)
+		s.hear()
+		if took, _ := paused(retryMax); took < retryMax/2 {
+			t.Errorf("with a session, calls shorten a pause to %v", took)
+		}
+		for _, after := range []time.Duration{retryMin / 2, 2 * retryMin} {
+			ctx, cancel := context.WithCancel(t.Context())
+			s.ctx = ctx
+			time.AfterFunc(after, cancel)
+			if took, goes := paused(retryMax); took != after || goes {
+				t.Errorf("closed after %v, a pause took %v (%t)", after, took, goes)
+			}
+		}
+		if _, goes := paused(0); goes {
+			t.Error("closed, it goes on")
+		}
+	})
 }
 
 // TestHostileServer has the server send what it must not.

@@ -35,6 +35,7 @@ type shared struct {
 	nodes    map[vfs.Handle]*node // those with refs, and those to remember
 	kept     int                  // of the latter
 	held     int                  // valid grants, and asks
+	closing  int                  // grants that were given back, or taken, and are not closed yet
 	open     map[*grant]struct{}  // not closed yet
 	idles    int                  // in the list from oldest to newest
 	oldest   *grant               // idle for longest
@@ -94,6 +95,14 @@ func (s *shared) find(h vfs.Handle) *node {
 	return nil
 }
 
+// unanswered takes note of a change of h's bytes over the network that may still
+// be carried out.
+func (s *shared) unanswered(h vfs.Handle) {
+	n := s.enter(h)
+	n.unanswered()
+	s.drop(n)
+}
+
 // hold makes one more user of n, which has one.
 func (s *shared) hold(n *node) {
 	s.mu.Lock()
@@ -132,14 +141,16 @@ func (s *shared) drop(n *node) {
 // limit is how many descriptors may be held of l.
 func (s *shared) limit(l *link) int { return max(1, min(s.o.MaxFiles, l.slots)) }
 
-// reserve makes room for one more descriptor, unless all are in use.
+// reserve makes room for one more descriptor, unless all are in use, or more than
+// as many again wait for their last user, or a disk, to be closed.
 func (s *shared) reserve(l *link) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	limit := s.limit(l)
+	if s.over || s.closing > limit {
 		return false
 	}
-	if s.held >= s.limit(l) {
+	if s.held >= limit {
 		if s.oldest == nil {
 			return false
 		}
@@ -163,18 +174,28 @@ func (s *shared) admit(g *grant) {
 	s.count.opens.Add(1)
 }
 
-// gone is called once, when g is retired: it does not count any more.
+// gone is called once, when g is retired: it is not held any more.
 func (s *shared) gone(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held--
+	s.part(g)
+}
+
+// part counts g among those that are still to be closed. mu is held.
+func (s *shared) part(g *grant) {
 	s.unlink(g)
+	if !g.parted {
+		g.parted = true
+		s.held--
+		s.closing++
+	}
 }
 
 // closed is called once, when g has been closed, whose node it drops.
 func (s *shared) closed(g *grant) {
 	s.mu.Lock()
 	delete(s.open, g)
+	s.closing--
 	s.count.add(g)
 	s.mu.Unlock()
 	s.drop(g.n)
@@ -184,7 +205,7 @@ func (s *shared) closed(g *grant) {
 func (s *shared) park(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if g.idle || g.users.Load() < 0 {
+	if g.idle || g.parted || g.users.Load() < 0 {
 		return
 	}
 	g.idle, g.since = true, time.Now()
@@ -233,7 +254,7 @@ func (s *shared) unlink(g *grant) {
 
 // expel gives g back, which is idle. mu is held, under which nothing is retired.
 func (s *shared) expel(g *grant) {
-	s.unlink(g)
+	s.part(g)
 	s.work.Go(g.retire)
 }
 

@@ -92,6 +92,7 @@ func (n *node) sync(ctx context.Context, full bool) (did bool, err error) {
 	}
 	n.s.gate.leaveSync()
 	if own.err != nil {
+		n.failed.Store(own)
 		n.lost()
 	}
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -145,6 +146,41 @@ func TestStableWriteFails(t *testing.T) {
 	}
 }
 
+// TestStableWritesFail where the sync does, whoever of several makes it.
+func TestStableWritesFail(t *testing.T) {
+	r := newRig(t, inMemory(t))
+	f := r.ready(Options{})
+	file, _ := open(t, f, "file", readWrite)
+	write(t, file, "content", 0, vfs.Unstable)
+	replaceFD(t, file, "/dev/null")
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 2000 {
+				if _, err := file.WriteAt(t.Context(), []byte("CON"), 0, vfs.DataSync, new(vfs.Written)); err == nil {
+					t.Error("a stable write succeeds, and the sync that took it has failed")
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestLostByReader has who can only read commit what another has written.
+func TestLostByReader(t *testing.T) {
+	r := newRig(t, inMemory(t))
+	f := r.ready(Options{})
+	file, _ := open(t, f, "file", readWrite)
+	reader, _ := open(t, f, "file", vfs.ShareRead)
+	w := write(t, file, "content", 0, vfs.Unstable)
+	replaceFD(t, file, "/dev/null")
+	var c vfs.Written
+	if err := reader.Commit(t.Context(), 0, 0, &c); err == nil && c.Verf == w.Verf {
+		t.Error("what cannot be synced looks committed")
+	}
+}
+
 // TestServerForgets changes the verifier of the server, before and after another
 // write tells of it.
 func TestServerForgets(t *testing.T) {
@@ -247,6 +283,57 @@ func TestWriteInDoubt(t *testing.T) {
 	commit(t, file)
 	write(t, file, "local", 0, vfs.Unstable)
 	r.wantTraffic(0, 3, 2)
+}
+
+// TestCutInDoubt cuts a change of size off that may still be carried out: what is
+// written from then on must not come before it.
+func TestCutInDoubt(t *testing.T) {
+	for op, cut := range map[string]func(f *FS, file vfs.File, h vfs.Handle) error{
+		"truncate": func(_ *FS, file vfs.File, _ vfs.Handle) error {
+			_, err := file.Truncate(t.Context(), 0)
+			return err
+		},
+		"setattr": func(f *FS, _ vfs.File, h vfs.Handle) error {
+			_, err := f.SetAttr(t.Context(), h, &vfs.SetAttr{Valid: vfs.MaskSize}, nil)
+			return err
+		},
+		"open": func(f *FS, _ vfs.File, h vfs.Handle) error {
+			_, _, err := f.Open(t.Context(), vfs.At{H: h}, &vfs.OpenHow{Access: readWrite, Trunc: true})
+			return err
+		},
+	} {
+		for _, mode := range []Mode{Auto, Require} {
+			t.Run(op+" "+mode.String(), func(t *testing.T) {
+				r := newRig(t, inMemory(t))
+				f := r.ready(Options{Mode: mode})
+				file, h := open(t, f, "file", readWrite)
+				write(t, file, "content", 0, vfs.Unstable)
+				commit(t, file)
+				fault := func(what string) error {
+					if what == op {
+						return fmt.Errorf("%s: %w", op, vfs.ErrUnknownOutcome)
+					}
+					return nil
+				}
+				r.below.s.fault.Store(&fault)
+				if err := cut(f, file, h); !errors.Is(err, vfs.ErrUnknownOutcome) {
+					t.Fatal(err)
+				}
+				wrote := int64(1)
+				_, err := file.WriteAt(t.Context(), []byte("behind"), 0, vfs.Unstable, new(vfs.Written))
+				if mode == Require {
+					wrote = 0
+				}
+				if (mode == Require) != errors.Is(err, ErrNotLocal) {
+					t.Errorf("write: %v", err)
+				}
+				commit(t, file)
+				r.wantTraffic(0, wrote, 1)
+				write(t, file, "local", 0, vfs.Unstable)
+				r.wantTraffic(0, wrote, 1)
+			})
+		}
+	}
 }
 
 // TestRemembered closes files with what is to be remembered of them, and more of

@@ -41,6 +41,7 @@ func (g *grant) write(ctx context.Context, p []byte, off uint64, how vfs.Stabili
 	if err := n.s.gate.enter(ctx); err != nil {
 		return 0, true, err
 	}
+	failed := n.failed.Load()
 	k, err = pwrite(g.fd, p, off)
 	if k > 0 {
 		n.wrote(g)
@@ -62,6 +63,10 @@ func (g *grant) write(ctx context.Context, p []byte, off uint64, how vfs.Stabili
 	}
 	if _, err := n.sync(ctx, how == vfs.FileSync); err != nil {
 		return 0, true, err
+	}
+	// The flight that took these bytes may have ended before they were looked for.
+	if fl := n.failed.Load(); fl != failed {
+		return 0, true, fl.err
 	}
 	g.after(&w.WCC.After)
 	return k, true, nil
