@@ -18,20 +18,23 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// cli is the command line: one struct from which parsing, help and, later, man
-// pages and completion are made.
+// cli is the command line: one struct from which parsing, help, manual pages and
+// completion are made.
 type cli struct {
-	Demo    demoCmd    `cmd:"" help:"Serve a tree on loopback, copy it out over NFS, verify every byte, report."`
-	Serve   serveCmd   `cmd:"" help:"Serve a directory over NFSv3."`
-	Exports exportsCmd `cmd:"" help:"List what a server exports."`
-	Ls      lsCmd      `cmd:"" help:"List directories."`
-	Stat    statCmd    `cmd:"" help:"Show the attributes of files."`
-	Cat     catCmd     `cmd:"" help:"Write files to standard output."`
-	Cp      cpCmd      `cmd:"" help:"Copy files and trees."`
-	Verify  verifyCmd  `cmd:"" help:"Compare two trees, byte for byte."`
-	Bench   benchCmd   `cmd:"" help:"Measure a server."`
-	Doctor  doctorCmd  `cmd:"" help:"Say what is wrong with the way to a server, and what to do."`
-	Version versionCmd `cmd:"" help:"Show the version."`
+	Demo       demoCmd       `cmd:"" help:"Serve a tree on loopback, copy it out over NFS, verify every byte, report."`
+	Serve      serveCmd      `cmd:"" help:"Serve a directory over NFSv3."`
+	Exports    exportsCmd    `cmd:"" help:"List what a server exports."`
+	Ls         lsCmd         `cmd:"" help:"List directories."`
+	Stat       statCmd       `cmd:"" help:"Show the attributes of files."`
+	Cat        catCmd        `cmd:"" help:"Write files to standard output."`
+	Cp         cpCmd         `cmd:"" help:"Copy files and trees."`
+	Verify     verifyCmd     `cmd:"" help:"Compare two trees, byte for byte."`
+	Bench      benchCmd      `cmd:"" help:"Measure a server."`
+	Doctor     doctorCmd     `cmd:"" help:"Say what is wrong with the way to a server, and what to do."`
+	Top        topCmd        `cmd:"" help:"Show what a server does, in this terminal."`
+	Man        manCmd        `cmd:"" help:"Make the manual pages."`
+	Completion completionCmd `cmd:"" help:"Print a script for completion in a shell."`
+	Version    versionCmd    `cmd:"" help:"Show the version."`
 }
 
 const description = `NFS without a mount and without root: look at, copy and verify trees, and serve a directory.
@@ -55,7 +58,9 @@ type env struct {
 	ctx    context.Context
 	stdout io.Writer
 	stderr io.Writer
-	tty    bool // stderr is a terminal
+	tty    bool                       // stderr is a terminal
+	size   func() (width, height int) // of the terminal that stdout is; nil: it is none
+	colour bool                       // a terminal may be written to in colours
 	rand   func([]byte)
 	alone  bool // the process is this command's: its limits are ours to set
 }
@@ -70,6 +75,8 @@ func main() {
 		stdout: os.Stdout,
 		stderr: os.Stderr,
 		tty:    isTerminal(os.Stderr),
+		size:   terminal(os.Stdout),
+		colour: os.Getenv("NO_COLOR") == "",
 		rand:   func(p []byte) { _, _ = rand.Read(p) }, // crypto/rand.Read never fails
 		alone:  true,
 	}, os.Args[1:])

@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -41,7 +43,7 @@ func TestScripts(t *testing.T) {
 //
 //	serve VAR DIR [FLAG...]
 //
-// VAR becomes the URL. Everything goes over the network unless a FLAG says more.
+// VAR becomes the URL, and with --http VAR_HTTP that of the live view. Everything goes over the network unless a FLAG says more.
 func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: serve VAR DIR [FLAG...]")
@@ -49,13 +51,14 @@ func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, stop := context.WithCancel(context.Background())
 	r, w := io.Pipe()
 	ended := make(chan int, 1)
+	log := new(scriptLog)
 	argv := append([]string{"serve", ts.MkAbs(args[1]), "--listen", "127.0.0.1:0", "--state-dir", ts.MkAbs(".served-" + args[0])}, args[2:]...)
 	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--localio") }) {
 		argv = append(argv, "--localio", "off")
 	}
 	go func() {
 		ended <- run(&env{
-			ctx: ctx, stdout: w, stderr: io.Discard,
+			ctx: ctx, stdout: w, stderr: log,
 			rand: func(p []byte) { _, _ = rand.Read(p) }, // never fails
 		}, argv)
 		_ = w.Close() // an io.Pipe's never fails
@@ -69,6 +72,27 @@ func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	line, err := bufio.NewReader(r).ReadString('\n')
 	ts.Check(err)
 	ts.Setenv(args[0], strings.TrimSpace(line))
+	if at := regexp.MustCompile(`msg=http url=(\S+)`).FindStringSubmatch(log.String()); at != nil {
+		ts.Setenv(args[0]+"_HTTP", at[1])
+	}
+}
+
+// scriptLog is the log of a server, which is read while it is written.
+type scriptLog struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *scriptLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *scriptLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 // sparseScript makes a file of 64 MiB with data at both ends and a hole between:

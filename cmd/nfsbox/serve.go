@@ -72,8 +72,16 @@ Service managers. The sockets of socket activation (LISTEN_FDS) take the place o
 --portmap-listen, and stay open over a restart: clients notice a pause, and no error. Readiness,
 reloads and the watchdog are told to NOTIFY_SOCKET. See packaging/nfsbox.service and nfsbox.socket.
 
-Metrics. --metrics 127.0.0.1:9464 serves /metrics for Prometheus, and /healthz, which is 200 while
-clients are served and 503 from the first signal on.
+The live view. --http 127.0.0.1:9465 serves a page of charts, of what the server does now and has done
+in the last minutes: calls and their latency, threads, the way to the disk, bounds, LOCALIO, and the
+slowest calls of all that took a millisecond or more. nfsbox top shows the same in a terminal. The page
+changes nothing, asks nobody who he is, and tells names of exports and addresses of clients: at an
+address that others can reach, the log warns of it.
+
+Metrics. --metrics 127.0.0.1:9464 serves /metrics for Prometheus.
+
+Health. Both addresses have /healthz, which is 200 while clients are served and 503 from the first
+signal on.
 
 Exit status: 0 all ended in good order; 1 the configuration will not do, the server could not begin,
 or calls had to be cut off.`
@@ -103,7 +111,7 @@ func (c *serveCmd) Run(e *env, k *kong.Context) error {
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	err = daemon.Serve(e.ctx, *conf, daemon.World{
-		Rand: e.rand, Log: e.stderr, File: c.File,
+		Rand: e.rand, Log: e.stderr, File: c.File, Version: version(),
 		Reload: hangup, Reread: func() (*daemon.Config, error) { return daemon.Load(flags) },
 		Manager: daemon.Manager{Getenv: os.Getenv, PID: os.Getpid()}, Alone: e.alone,
 	}, func(r daemon.Running) error {

@@ -85,6 +85,14 @@ func (p *problems) address(key, a string) {
 	}
 }
 
+// another refuses an address that is taken already, but for one whose port is
+// free to be chosen.
+func (p *problems) another(key, a, by, taken string) {
+	if a == taken && !strings.HasSuffix(a, ":0") {
+		p.add(key, "%s is the address of %s already", a, by)
+	}
+}
+
 // check finds all that is wrong with a Config that fill has completed.
 func (c *Config) check() problems {
 	var p problems
@@ -124,10 +132,13 @@ func (c *Config) check() problems {
 	if c.Metrics != "" {
 		p.address("metrics", c.Metrics)
 	}
+	if c.HTTP != "" {
+		p.address("http", c.HTTP)
+		p.another("http", c.HTTP, "metrics", c.Metrics)
+	}
 	if c.Pprof != "" {
-		if c.Pprof == c.Metrics {
-			p.add("pprof", "%s is the address of the metrics already", c.Pprof)
-		}
+		p.another("pprof", c.Pprof, "metrics", c.Metrics)
+		p.another("pprof", c.Pprof, "http", c.HTTP)
 		p.address("pprof", c.Pprof)
 		if !c.PprofPublic && !onLoopback(c.Pprof) {
 			p.add("pprof", "%s is not on loopback, and profiles tell what is in memory; pprof-public allows it", c.Pprof)

@@ -38,6 +38,7 @@ type Config struct {
 	LogLevel    string   `toml:"log-level" default:"info" help:"What is logged: debug, info, warn, error."`
 	LogFormat   string   `toml:"log-format" default:"text" help:"How: text, json."`
 	Metrics     string   `toml:"metrics" placeholder:"ADDRESS" help:"Serve /metrics (Prometheus) and /healthz there."`
+	HTTP        string   `toml:"http" name:"http" placeholder:"ADDRESS" help:"Serve the live view there, a page of charts and what nfsbox top shows, and /healthz."`
 	Pprof       string   `toml:"pprof" placeholder:"ADDRESS" help:"Serve Go's profiles there; an address of loopback."`
 	PprofPublic bool     `toml:"pprof-public" help:"Let the profiles' address be another. They tell what is in memory."`
 

@@ -33,6 +33,8 @@ type World struct {
 	Reload <-chan os.Signal
 	Reread func() (*Config, error)
 
+	Version string // of the program, as the live view shows it
+
 	// Manager is who started the process, and may have opened its listeners.
 	Manager Manager
 

@@ -59,9 +59,15 @@
 // descriptors is raised to what is configured, and then CAP_SYS_RESOURCE is laid
 // down in all threads: with it, quotas and reserved blocks would not bind clients.
 //
-// # Metrics
+// # Metrics and the live view
 //
 // The rooms below count; nothing here counts again. A scrape asks them for
 // snapshots and writes them down in Prometheus' words. What could grow with the
-// clients has no label of its own.
+// clients has no label of its own. What the rooms count once for each transport is
+// added up.
+//
+// The live view is drawn from the same scrapes, one every few seconds, whoever
+// watches. It shows the slowest calls of all that took a millisecond or more,
+// whatever the log tells of. Who reads it needs no right but to reach the address:
+// it shows names of exports and addresses of clients, and changes nothing.
 package daemon

@@ -37,17 +37,55 @@ type scrape struct {
 	dirs    map[string]localfs.Snapshot
 	slow    uint64
 	left    int
+	process process
+}
+
+// process is what the server takes of its host; 0 is not known.
+type process struct {
+	threads int
+	cpu     time.Duration // total, of all processors
+	memory  uint64        // resident bytes
 }
 
 func (d *daemon) scrape() *scrape {
 	s := &scrape{
 		server: d.srv.Stats(), replies: d.replies.Stats(), gate: d.gate.Snapshot(),
-		dirs: make(map[string]localfs.Snapshot), slow: d.slow.count.Load(), left: int(d.sites.left.Load()),
+		dirs: make(map[string]localfs.Snapshot), slow: d.slow.count.Load(), left: int(d.sites.left.Load()), process: ourProcess(),
 	}
+	s.server.Procs = together(s.server.Procs)
 	for site, x := range d.sites.now() {
 		s.dirs[site.dir] = x.fs.Snapshot()
 	}
 	return s
+}
+
+// together adds up what has one name: the server counts a procedure once for each
+// transport. Calls over UDP are few (MOUNT, the lock manager, the port mapper), and
+// which transport they took is a label that nobody asks for.
+func together(procs []oncrpc.ProcServerStats) []oncrpc.ProcServerStats {
+	type name struct {
+		proc    string
+		version uint32
+	}
+	rows := make(map[name]int, len(procs))
+	out := procs[:0]
+	for i := range procs {
+		p := &procs[i]
+		n := name{p.Proc.Name, p.Proc.Version}
+		at, ok := rows[n]
+		if !ok {
+			rows[n] = len(out)
+			out = append(out, *p)
+			continue
+		}
+		sum := &out[at]
+		sum.Calls += p.Calls
+		sum.Errors += p.Errors
+		sum.BytesIn += p.BytesIn
+		sum.BytesOut += p.BytesOut
+		sum.Latency.Add(p.Latency)
+	}
+	return out
 }
 
 // collector reads the rooms' counters when it is asked, and keeps none itself:
@@ -85,7 +123,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	w.directories(s.dirs)
 	w.count("slow_calls_total", "Calls above the threshold for slow ones.", s.slow)
 	w.gauge("directories_leaving", "Directories out of service in which calls are still at work.", float64(s.left))
-	if n, ok := threads(); ok {
+	if n := s.process.threads; n > 0 {
 		w.gauge("process_threads", "Threads of the process.", float64(n))
 	}
 }

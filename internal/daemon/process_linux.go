@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -133,17 +134,26 @@ func monotonic() string {
 	return fmt.Sprintf("MONOTONIC_USEC=%d", now.Nano()/1000)
 }
 
-// threads is how many threads the process has (proc_pid_status(5)).
-func threads() (int, bool) {
+// ourProcess is what this process takes (proc_pid_status(5), getrusage(2)).
+func ourProcess() (p process) {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) == nil {
+		p.cpu = time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		return 0, false
+		return p
 	}
 	for line := range strings.Lines(string(text)) {
-		if v, ok := strings.CutPrefix(line, "Threads:"); ok {
-			n, err := strconv.Atoi(strings.TrimSpace(v))
-			return n, err == nil
+		name, value, _ := strings.Cut(line, ":")
+		n, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 32)
+		switch {
+		case err != nil:
+		case name == "Threads":
+			p.threads = int(n)
+		case name == "VmRSS":
+			p.memory = n << 10
 		}
 	}
-	return 0, false
+	return p
 }

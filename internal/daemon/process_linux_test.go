@@ -56,9 +56,9 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-func TestThreads(t *testing.T) {
-	if n, ok := threads(); !ok || n < 1 {
-		t.Errorf("%d threads, %v", n, ok)
+func TestOurProcess(t *testing.T) {
+	if p := ourProcess(); p.threads < 1 || p.threads > 1<<16 || p.cpu <= 0 || p.memory < 1<<20 || p.memory > 1<<40 {
+		t.Errorf("%+v", p)
 	}
 }
 

@@ -6,11 +6,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/view"
 	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
-// slowLog tells the log of slow calls, without ever making them slower: what the
-// log does not take at once is counted and left out.
+// slowLog tells the log and the live view of slow calls, without ever making them
+// slower: what the log does not take at once is counted and left out.
 type slowLog struct {
 	log       *slog.Logger
 	now       func() time.Time
@@ -19,6 +20,7 @@ type slowLog struct {
 	lost      atomic.Uint64 // not in the queue, for want of room
 	count     atomic.Uint64 // all of them
 	end       sync.WaitGroup
+	view      *view.View // nil: there is none; set before there are calls
 
 	// The goroutine's own.
 	window time.Time // when this window began
@@ -40,8 +42,12 @@ func newSlowLog(log *slog.Logger, now func() time.Time, threshold time.Duration)
 // set changes the threshold; 0 is for none.
 func (s *slowLog) set(d time.Duration) { s.threshold.Store(int64(d)) }
 
-// observe is told of calls that took long. It never waits.
+// observe is told of calls that took slowFloor or longer. It never waits. The view
+// shows the slowest of all of them, whatever the threshold.
 func (s *slowLog) observe(c oncrpc.Slow) {
+	if s.view != nil && s.view.AmongSlowest(c.Took) {
+		s.view.Slow(slowCall(s.now(), &c))
+	}
 	if t := s.threshold.Load(); t == 0 || int64(c.Took) < t {
 		return
 	}
@@ -66,7 +72,7 @@ func (s *slowLog) write(c oncrpc.Slow) {
 	}
 	s.lines++
 	args := []any{
-		slog.String("procedure", c.Proc.Name), slog.Any("client", c.Client), slog.Uint64("xid", uint64(c.XID)),
+		slog.String("procedure", c.Proc.Name), slog.String("client", clientOf(&c)), slog.Uint64("xid", uint64(c.XID)),
 		slog.Duration("took", c.Took), slog.Duration("waited", c.Waited),
 	}
 	if s.silent > 0 {
@@ -74,6 +80,15 @@ func (s *slowLog) write(c oncrpc.Slow) {
 		s.silent = 0
 	}
 	s.log.Warn("slow call", args...)
+}
+
+// clientOf is who called, as text: a log in JSON would show the bytes of an
+// address.
+func clientOf(c *oncrpc.Slow) string {
+	if c.Client == nil {
+		return ""
+	}
+	return c.Client.String()
 }
 
 // close ends the log; nothing may be observed any more.

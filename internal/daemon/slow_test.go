@@ -1,13 +1,16 @@
 package daemon
 
 import (
+	"context"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/view"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
@@ -33,7 +36,7 @@ func TestSlowLog(t *testing.T) {
 		if n := strings.Count(log.String(), "slow call"); n != slowLines {
 			t.Errorf("%d lines in a window, of at most %d", n, slowLines)
 		}
-		for _, want := range []string{"NFSPROC3_READ", "192.0.2.1", "took=2s"} {
+		for _, want := range []string{"NFSPROC3_READ", "client=192.0.2.1:700", "took=2s"} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("no %s in\n%s", want, log)
 			}
@@ -73,6 +76,64 @@ func TestSlowLogNeverWaits(t *testing.T) {
 		t.Error("nothing is lost")
 	}
 	close(log)
+	s.close()
+}
+
+// TestSlowClient names clients as text, in JSON too, and where there is none.
+func TestSlowClient(t *testing.T) {
+	log := &logBuffer{}
+	s := newSlowLog(slog.New(slog.NewJSONHandler(log, nil)), time.Now, time.Second)
+	s.observe(oncrpc.Slow{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, Took: time.Minute})
+	s.observe(oncrpc.Slow{Proc: nfs3.NFSPROC3_READ, Took: time.Minute})
+	s.close()
+	for _, want := range []string{`"client":"192.0.2.1:700"`, `"client":""`} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %s in\n%s", want, log)
+		}
+	}
+}
+
+// TestSlowView tells the view of what the log does not.
+func TestSlowView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := newSlowLog(slog.New(slog.DiscardHandler), time.Now, 0)
+		s.view = view.New(view.Options{Source: func() view.Snapshot { return view.Snapshot{} }})
+		go s.view.Run(ctx)
+		s.observe(oncrpc.Slow{
+			Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, XID: 7,
+			Took: time.Minute, Waited: time.Second,
+		})
+		s.observe(oncrpc.Slow{Proc: nfs3.NFSPROC3_READ, Took: time.Second})
+		told := time.Now()
+		time.Sleep(2 * view.DefaultEvery) // of the bubble's clock
+		want := []view.SlowFrame{
+			{At: told.UTC(), Proc: "READ", Client: "192.0.2.1:700", XID: 7, Took: 60, Waited: 1},
+			{At: told.UTC(), Proc: "READ", Took: 1},
+		}
+		if got := s.view.Frame(0).Slow; !slices.Equal(got, want) {
+			t.Errorf("%+v", got)
+		}
+		if n := s.count.Load(); n != 0 {
+			t.Errorf("%d calls are counted, and there is no threshold", n)
+		}
+		cancel()
+		s.close()
+	})
+}
+
+// TestSlowViewAllocates spends nothing on calls that are not among the slowest.
+func TestSlowViewAllocates(t *testing.T) {
+	s := newSlowLog(slog.New(slog.DiscardHandler), time.Now, 0)
+	s.view = view.New(view.Options{Source: func() view.Snapshot { return view.Snapshot{} }})
+	call := oncrpc.Slow{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Second}
+	for range 100 { // until there is no room
+		s.observe(call)
+	}
+	call.Took = time.Millisecond
+	if n := testing.AllocsPerRun(100, func() { s.observe(call) }); n != 0 {
+		t.Errorf("a call that is not shown costs %v allocations", n)
+	}
 	s.close()
 }
 

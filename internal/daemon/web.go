@@ -14,28 +14,41 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// web are the HTTP servers for operators: metrics and health at one address,
-// profiles at another.
+// web are the HTTP servers for operators: metrics at one address, the live view at
+// another, profiles at a third. The first two say whether clients are served.
 type web struct {
 	draining atomic.Bool
 	servers  []*http.Server
+	stops    []context.CancelFunc // what else runs until the end
 	ended    sync.WaitGroup
 }
 
 // openWeb opens what the configuration asks for.
 func (d *daemon) openWeb(ctx context.Context) error {
-	if d.c.Metrics != "" {
-		mux := http.NewServeMux()
-		registry, err := d.registry()
-		if err != nil {
-			return fmt.Errorf("metrics: %w", err)
-		}
-		mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
-		mux.HandleFunc("GET /healthz", d.web.health)
-		if err := d.openHTTP(ctx, "metrics", d.c.Metrics, mux); err != nil {
+	for _, open := range []func(context.Context) error{d.openMetrics, d.openView, d.openPprof} {
+		if err := open(ctx); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+func (d *daemon) openMetrics(ctx context.Context) error {
+	if d.c.Metrics == "" {
+		return nil
+	}
+	registry, err := d.registry()
+	if err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
+	mux.HandleFunc("GET /healthz", d.web.serveHealth)
+	_, err = d.openHTTP(ctx, "metrics", d.c.Metrics, mux)
+	return err
+}
+
+func (d *daemon) openPprof(ctx context.Context) error {
 	if d.c.Pprof == "" {
 		return nil
 	}
@@ -45,24 +58,40 @@ func (d *daemon) openWeb(ctx context.Context) error {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return d.openHTTP(ctx, "pprof", d.c.Pprof, mux)
+	_, err := d.openHTTP(ctx, "pprof", d.c.Pprof, mux)
+	return err
 }
 
-// health answers those who ask whether clients are served.
-func (w *web) health(out http.ResponseWriter, _ *http.Request) {
+// errDraining is why a server that ends is not well.
+var errDraining = errors.New("draining")
+
+// health says why clients are not served, or nil.
+func (w *web) health() error {
 	if w.draining.Load() {
-		http.Error(out, "draining", http.StatusServiceUnavailable)
+		return errDraining
+	}
+	return nil
+}
+
+// serveHealth answers those who ask whether clients are served.
+func (w *web) serveHealth(out http.ResponseWriter, _ *http.Request) {
+	if err := w.health(); err != nil {
+		http.Error(out, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	_, _ = out.Write([]byte("ok\n")) // who asks may have gone
 }
 
-// openHTTP serves at one address.
-func (d *daemon) openHTTP(ctx context.Context, what, address string, h http.Handler) error {
+// openHTTP serves at one address, and says which it has become.
+func (d *daemon) openHTTP(ctx context.Context, what, address string, h http.Handler) (*net.TCPAddr, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, listenError(what, address, err))
+		return nil, fmt.Errorf("%s: %w", what, listenError(what, address, err))
+	}
+	at, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("%s: %v is no address of TCP", what, l.Addr()), l.Close())
 	}
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: httpTime, ReadTimeout: httpTime, MaxHeaderBytes: maxHead,
@@ -75,8 +104,8 @@ func (d *daemon) openHTTP(ctx context.Context, what, address string, h http.Hand
 			d.log.Error(what+" has ended", slog.Any("error", err))
 		}
 	})
-	d.log.Info(what, slog.String("url", "http://"+l.Addr().String()))
-	return nil
+	d.log.Info(what, slog.String("url", "http://"+at.String()))
+	return at, nil
 }
 
 // atMost closes connections beyond n.
@@ -99,6 +128,9 @@ func atMost(n int64) func(net.Conn, http.ConnState) {
 func (w *web) close() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), httpEnd)
 	defer cancel()
+	for _, stop := range w.stops {
+		stop()
+	}
 	for _, s := range w.servers {
 		if s.Shutdown(ctx) != nil {
 			err = errors.Join(err, s.Close())

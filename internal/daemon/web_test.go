@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/binary"
 	"io"
 	"net"
 	"net/http"
@@ -89,6 +90,54 @@ func TestMetrics(t *testing.T) {
 	}
 	if status, _ := get(t, urls[1][2]+"/debug/pprof/cmdline"); status != http.StatusOK {
 		t.Error("profiles:", status)
+	}
+}
+
+// nullCall is a call of MOUNT's NULL with AUTH_NONE.
+func nullCall(xid uint32) (b []byte) {
+	for _, v := range []uint32{xid, 0, 2, 100005, 3, 0, 0, 0, 0, 0} {
+		b = binary.BigEndian.AppendUint32(b, v)
+	}
+	return b
+}
+
+// TestMetricsOfBothTransports reads metrics when one procedure has been called
+// over TCP and over UDP.
+func TestMetricsOfBothTransports(t *testing.T) {
+	c := config(t.TempDir(), t.TempDir())
+	c.UDP, c.Metrics = true, "127.0.0.1:0"
+	u, log, _ := run(t, c)
+	for _, network := range []string{"tcp", "udp"} {
+		conn, err := net.Dial(network, regexp.MustCompile(`//([^/]+)/`).FindStringSubmatch(u)[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := nullCall(7)
+		if network == "tcp" {
+			call = append(binary.BigEndian.AppendUint32(nil, 1<<31|uint32(len(call))), call...)
+		}
+		if _, err := conn.Write(call); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAtLeast(conn, make([]byte, 100), 24); err != nil {
+			t.Fatal(network, err)
+		}
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	url := regexp.MustCompile(`msg=metrics url=(\S+)`).FindStringSubmatch(log.String())[1]
+	code, body := get(t, url+"/metrics")
+	for _, want := range []string{
+		`nfsbox_rpc_calls_total{procedure="MOUNTPROC3_NULL",version="3"} 2`,
+		`nfsbox_rpc_duration_seconds_count{procedure="MOUNTPROC3_NULL",version="3"} 2`,
+	} {
+		if code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%d, no %s in\n%s", code, want, body)
+		}
 	}
 }
 

@@ -65,7 +65,7 @@ func command(n *kong.Node, path []string, above []Flag) Command {
 	c.Flags = append(c.Flags, above...)
 	for _, p := range n.Positional {
 		a := Arg{Name: p.Name, Help: p.Help, Optional: !p.Required, Repeated: p.IsSlice()}
-		a.Value, a.Choices = valueOf(p, "")
+		a.Value, a.Choices = valueOf(p, p.Name)
 		if a.Value == Text {
 			a.Value = File // a place: a path, or a URL that no shell can complete
 		}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/nfsbox/nfsbox/internal/manual"
+)
+
+type manCmd struct {
+	Dir string `arg:"" optional:"" name:"DIR" help:"Where to write a file for each page; it is made if it is not there. Without it all pages are printed."`
+}
+
+func (*manCmd) Help() string {
+	return `Makes the manual: nfsbox(1), and a page for each command, such as nfsbox-serve(1). Their text is what
+--help prints, so that they fit this very program.
+
+  nfsbox man | man -l -
+  nfsbox man ~/.local/share/man/man1 && man nfsbox-serve
+  nfsbox man /usr/local/share/man/man1
+
+Pages are roff, in the macros of man(7), for man-db (groff) and mandoc. They bear the version and no
+date: the same program makes the same pages. Files of these names in DIR are replaced.
+
+Exit status: 0 done; 2 a file could not be written.`
+}
+
+func (c *manCmd) Run(e *env, k *kong.Context) error {
+	program := manual.Of(k.Model)
+	pages := manual.Pages(&program, version())
+	if c.Dir == "" {
+		return printPages(e.stdout, pages)
+	}
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return err
+	}
+	for i := range pages {
+		if err := os.WriteFile(filepath.Join(c.Dir, pages[i].File), []byte(pages[i].Text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printPages prints pages one after the other, which man takes for one.
+func printPages(w io.Writer, pages []manual.Page) error {
+	for i := range pages {
+		if _, err := io.WriteString(w, pages[i].Text); err != nil {
+			return fmt.Errorf("standard output: %w", err)
+		}
+	}
+	return nil
+}
+
+type completionCmd struct {
+	Shell string `arg:"" name:"SHELL" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+func (*completionCmd) Help() string {
+	return `Prints a script by which a shell completes commands, flags, and those of their values that can be
+listed. It needs nothing of nfsbox when it runs, and is made from what this very program understands.
+
+  nfsbox completion bash >~/.local/share/bash-completion/completions/nfsbox
+  nfsbox completion fish >~/.config/fish/completions/nfsbox.fish
+  nfsbox completion zsh >~/.zfunc/_nfsbox     # a folder of $fpath, before compinit
+
+For all users they belong in /usr/share/bash-completion/completions/nfsbox,
+/usr/share/fish/vendor_completions.d/nfsbox.fish and /usr/share/zsh/vendor-completions/_nfsbox.
+
+For this shell alone, in bash: eval "$(nfsbox completion bash)"`
+}
+
+func (c *completionCmd) Run(e *env, k *kong.Context) error {
+	program := manual.Of(k.Model)
+	scripts := map[string]func(*manual.Command) string{"bash": manual.Bash, "zsh": manual.Zsh, "fish": manual.Fish}
+	if _, err := io.WriteString(e.stdout, scripts[c.Shell](&program)); err != nil {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	return nil
+}
