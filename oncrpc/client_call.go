@@ -43,6 +43,7 @@ type call struct {
 	claimed   bool          // its reply, with bulk, has begun to arrive
 	finished  bool          // err or the reply is there; a reply now would be late
 	wrote     bool          // it was written whole, or may have been: the server may execute it
+	begun     bool          // a part of it was written, and not all
 	waiting   bool          // the caller needs a signal to look again
 	following bool          // it is among conn's followers
 	writes    bool          // its caller is to write what stands in the queue
@@ -55,7 +56,7 @@ type call struct {
 	sent        bool // in any try so far
 	resent      bool // in a try before this one
 	resends     int  // tries that count
-	unsent      int  // tries of which nothing left
+	unsent      int  // tries of which only a part left
 	retransmits int
 	timeouts    int    // guarded by Client.mu
 	bytesOut    uint64 // guarded by Client.mu

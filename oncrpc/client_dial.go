@@ -35,7 +35,7 @@ func (c *Client) join(pc *call) (ok bool, doubtful *clientConn) {
 
 // anew forgets the try before.
 func (pc *call) anew() {
-	pc.wrote, pc.finished, pc.claimed, pc.err = false, false, false, nil
+	pc.wrote, pc.begun, pc.finished, pc.claimed, pc.err = false, false, false, false, nil
 	pc.sentAt, pc.resent, pc.unheard = 0, pc.sent, false
 }
 

@@ -242,10 +242,13 @@ func (cc *clientConn) broken(err error) {
 	c := cc.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	start := int64(0)
 	for i := range cc.sending {
-		if s := &cc.sending[i]; s.end > cc.pushed && s.current(cc) {
-			s.pc.wrote = false
+		s := &cc.sending[i]
+		if s.end > cc.pushed && s.current(cc) {
+			s.pc.wrote, s.pc.begun = false, cc.pushed > start
 		}
+		start = s.end
 	}
 	if cc.stalled {
 		err = errNotReading
