@@ -56,6 +56,15 @@ func WithLocalIODir(dir string) Option {
 	return func(o *config) { o.localIODir = dir }
 }
 
+// WithEagerLocalIO asks for a descriptor at the first use of every file. Without it
+// the first read or write of one of up to 256 KiB goes over the network: most small
+// files are used once, which costs one call in this way and a descriptor as well in
+// the other. It is for programs that come back to their small files;
+// [LocalIORequire] implies it.
+func WithEagerLocalIO() Option {
+	return func(o *config) { o.localIOEager = true }
+}
+
 func setLocalIO(u *URL, v string) error {
 	for m, name := range localIOModes {
 		if v == name {
@@ -99,7 +108,7 @@ func (o *config) local(conn *nfsclient.Conn) *localio.FS {
 	case LocalIOTrusted:
 		mode = localio.Trusted
 	}
-	l := localio.Options{Mode: mode, Caller: o.FS.Caller, Log: o.Log, Rand: o.Rand}
+	l := localio.Options{Mode: mode, Eager: o.localIOEager, Caller: o.FS.Caller, Log: o.Log, Rand: o.Rand}
 	if o.localIODir != "" {
 		l.Dirs = []string{o.localIODir}
 	}
@@ -150,7 +159,7 @@ type LocalIOStats struct {
 	Commits      uint64 `json:"commits"`
 	BytesRead    uint64 `json:"bytes_read"`
 	BytesWritten uint64 `json:"bytes_written"`
-	Fallbacks    uint64 `json:"fallbacks"`  // reads, writes and commits that went over the network
+	Fallbacks    uint64 `json:"fallbacks"`  // reads, writes and commits that went over the network, the first ones of small files too
 	Revoked      uint64 `json:"revoked"`    // descriptors that the server has taken back
 	Handshakes   uint64 `json:"handshakes"` // that have begun a session; more than one: it was lost and is there again
 }
@@ -171,7 +180,9 @@ func (c *Client) localStats() LocalIOStats {
 // diagnose tries local I/O as a step of a diagnosis, and reads a byte of file if
 // there is one. That there is none is an error only where it is required.
 func (o *config) diagnose(ctx context.Context, conn *nfsclient.Conn, file vfs.Handle, s *nfsclient.Step) (err error) {
-	l := o.local(conn)
+	eager := *o // or a small file would say nothing
+	eager.localIOEager = true
+	l := eager.local(conn)
 	if l == nil {
 		s.Skipped, s.Detail = true, "switched off (localio=off)"
 		return nil

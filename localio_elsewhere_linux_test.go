@@ -140,7 +140,7 @@ func TestLocalIOElsewhere(t *testing.T) {
 		defer mu.Unlock()
 		return fromDoor()
 	}
-	c := dial(t, what.URL, nfsbox.WithCaller(here()), nfsbox.WithLocalIO(nfsbox.LocalIOAuto), nfsbox.WithLocalIODir(what.Run), nfsbox.WithDialer(ask))
+	c := dial(t, what.URL, nfsbox.WithCaller(here()), nfsbox.WithLocalIO(nfsbox.LocalIOAuto), nfsbox.WithEagerLocalIO(), nfsbox.WithLocalIODir(what.Run), nfsbox.WithDialer(ask))
 	eventually(t, func() bool { s := c.Stats().LocalIO; return s.State == "local" || s.Why != "" },
 		func() string { return "no word of local I/O" })
 	found := finding{Content: string(get(t, c.FS(), "file"))}

@@ -118,7 +118,7 @@ func (s *hostServer) kill() error {
 func (s *hostServer) dial() *nfsbox.Client {
 	s.t.Helper()
 	me := vfs.Caller{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
-	c := dial(s.t, s.url+"?hard", nfsbox.WithCaller(me), nfsbox.WithLocalIO(nfsbox.LocalIOAuto), nfsbox.WithLocalIODir(filepath.Join(s.base, "run")))
+	c := dial(s.t, s.url+"?hard", nfsbox.WithCaller(me), nfsbox.WithLocalIO(nfsbox.LocalIOAuto), nfsbox.WithEagerLocalIO(), nfsbox.WithLocalIODir(filepath.Join(s.base, "run")))
 	eventually(s.t, func() bool { return c.Stats().LocalIO.State == "local" }, func() string { return fmt.Sprintf("not local: %+v", c.Stats().LocalIO) })
 	return c
 }

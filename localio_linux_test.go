@@ -87,7 +87,7 @@ func (n *neighbour) restart() {
 func (n *neighbour) dial(opts ...nfsbox.Option) *nfsbox.Client {
 	n.t.Helper()
 	return dial(n.t, "nfs://"+n.addr+"/", append([]nfsbox.Option{
-		nfsbox.WithCaller(here()), nfsbox.WithLocalIO(nfsbox.LocalIOAuto), nfsbox.WithLocalIODir(n.run)}, opts...)...)
+		nfsbox.WithCaller(here()), nfsbox.WithLocalIO(nfsbox.LocalIOAuto), nfsbox.WithEagerLocalIO(), nfsbox.WithLocalIODir(n.run)}, opts...)...)
 }
 
 // local is a client that has met its server.
@@ -142,7 +142,7 @@ func TestLocalIO(t *testing.T) {
 		"another server":   {without.addr, "remote", "PROG_UNAVAIL", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			opts := []nfsbox.Option{nfsbox.WithCaller(here()), nfsbox.WithLocalIO(nfsbox.LocalIOAuto), nfsbox.WithLocalIODir(n.run)}
+			opts := []nfsbox.Option{nfsbox.WithCaller(here()), nfsbox.WithLocalIO(nfsbox.LocalIOAuto), nfsbox.WithEagerLocalIO(), nfsbox.WithLocalIODir(n.run)}
 			c := dial(t, "nfs://"+tc.addr+"/", append(opts, tc.opts...)...)
 			if tc.state == "local" {
 				wantLocal(t, c)

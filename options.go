@@ -26,8 +26,9 @@ type config struct {
 	debug   bool // what is logged at debug level is information
 	buffers writeback.Options
 
-	localIO    LocalIO
-	localIODir string // "": those of this host
+	localIO      LocalIO
+	localIOEager bool
+	localIODir   string // "": those of this host
 }
 
 // WithCaller says who is asking. Of the caller's groups the first 16 are sent.

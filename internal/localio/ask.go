@@ -51,13 +51,14 @@ func (r *refusal) holds(l *link) bool {
 
 // way is how a file is read, or written: by a descriptor, or not.
 type way struct {
+	used    atomic.Bool // over the network, so that a further use pays for a descriptor
 	grant   atomic.Pointer[grant]
 	refusal atomic.Pointer[refusal]
 }
 
 // obtain finds a grant, or asks for one and waits. The caller is its user then.
 // nil: there is none now, for the reason that f.whyNot gives.
-func (f *file) obtain(ctx context.Context, access vfs.Share) *grant {
+func (f *file) obtain(ctx context.Context, access vfs.Share, small bool) *grant {
 	s, w := f.fs.s, f.way(access)
 	l := s.link.Load()
 	if l == nil || w.refusal.Load().holds(l) {
@@ -65,7 +66,7 @@ func (f *file) obtain(ctx context.Context, access vfs.Share) *grant {
 	}
 	k := key{f.fs.who, access}
 	for range 2 {
-		g, a := f.find(l, k, w)
+		g, a := f.find(l, k, w, small)
 		if g != nil || a == nil {
 			return g
 		}
@@ -77,8 +78,8 @@ func (f *file) obtain(ctx context.Context, access vfs.Share) *grant {
 }
 
 // find returns the grant that there is, of which the caller is a user then, or
-// what there is to wait for, or neither.
-func (f *file) find(l *link, k key, w *way) (*grant, *ask) {
+// what there is to wait for, or neither. For a small use nothing is waited for.
+func (f *file) find(l *link, k key, w *way, small bool) (*grant, *ask) {
 	n := f.n
 	n.mu.Lock()
 	old := n.grants[k]
@@ -87,7 +88,12 @@ func (f *file) find(l *link, k key, w *way) (*grant, *ask) {
 		n.mu.Unlock()
 		return old, nil
 	}
-	a, r, ours := n.await(l, k)
+	var a *ask
+	var r *refusal
+	var ours bool
+	if !small {
+		a, r, ours = n.await(l, k)
+	}
 	n.mu.Unlock()
 	if old != nil {
 		old.retire()

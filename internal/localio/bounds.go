@@ -65,6 +65,10 @@ const (
 	promptMax = 64 << 10
 	maxIO     = 16 << 20
 
+	// smallFile is up to which size the first use of a file goes over the network if
+	// there is no descriptor yet: see file.small.
+	smallFile = 256 << 10
+
 	// maxInterrupts bounds how often a call that a signal has interrupted is made
 	// again. Go restarts calls by itself, so that it takes strange file systems to
 	// need even one.

@@ -118,7 +118,7 @@ func TestChaos(t *testing.T) {
 func runChaos(t *testing.T, seed uint64, dir string, steps int) {
 	r := newRig(t, dir)
 	c := &chaos{t: t, r: r, l: &ledger{unstable: make(map[uint64]bool), lost: make(map[uint64]bool)}}
-	c.f = New(&ledgered{r.below, c.l}, r, Options{Mode: Auto, Dirs: []string{r.dir}, MaxFiles: 6})
+	c.f = New(&ledgered{r.below, c.l}, r, Options{Mode: Auto, Dirs: []string{r.dir}, MaxFiles: 6, Eager: true})
 	if err := c.f.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func (f *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 	if f.n.below.Load() || f.access&vfs.ShareWrite == 0 {
 		return f.commitBelow(ctx, w) // which may not want it at all
 	}
-	g := f.grant(ctx, vfs.ShareWrite)
+	g := f.grant(ctx, vfs.ShareWrite, f.small(vfs.ShareWrite, 0, 0))
 	if g != nil {
 		defer g.leave()
 	}

@@ -19,7 +19,8 @@
 //
 // # Descriptors
 //
-// A file that is opened is opened below. At its first read, write or commit a
+// A file that is opened is opened below. At its first read, write or commit (at the
+// second, if the file is small: most small files are used once) a
 // descriptor is asked for, one to read and one to write (ask): all who want the
 // same wait for it together, for openWait at most, and then go below until it has
 // come. What the server has handed out (grant) belongs to the object, the caller

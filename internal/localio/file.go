@@ -51,9 +51,23 @@ func (f *file) use(ctx context.Context, access vfs.Share) error {
 	return ctx.Err()
 }
 
+// small reports whether a read or write of n bytes at off may well be all that f
+// is opened for: the first one, of a file that is not large. That costs one call
+// over the network, and a descriptor would cost one as well, and more at both ends.
+// Who reads on, or writes what fills a WRITE, gets one.
+func (f *file) small(access vfs.Share, n int, off uint64) bool {
+	if f.fs.s.o.Mode == Require || f.fs.s.o.Eager || f.way(access).used.Load() {
+		return false
+	}
+	if access == vfs.ShareRead {
+		return f.n.size.Load() <= smallFile
+	}
+	return off == 0 && n <= smallFile
+}
+
 // grant returns a descriptor of which the caller is a user then, or nil: there is
-// none.
-func (f *file) grant(ctx context.Context, access vfs.Share) *grant {
+// none. One that is not there yet is asked for unless the use is small.
+func (f *file) grant(ctx context.Context, access vfs.Share, small bool) *grant {
 	w := f.way(access)
 	if g := w.grant.Load(); g != nil {
 		if g.enter() {
@@ -61,7 +75,7 @@ func (f *file) grant(ctx context.Context, access vfs.Share) *grant {
 		}
 		f.detach(g, w)
 	}
-	return f.obtain(ctx, access)
+	return f.obtain(ctx, access, small)
 }
 
 // detach has f not go the way of g any more, which leads nowhere.
@@ -146,7 +160,7 @@ func (f *trustedFile) HostFile() (*os.File, func(), bool) {
 	if f.use(context.Background(), vfs.ShareRead) != nil {
 		return nil, nil, false
 	}
-	g := f.grant(context.Background(), vfs.ShareRead)
+	g := f.grant(context.Background(), vfs.ShareRead, false)
 	if g == nil {
 		return nil, nil, false
 	}

@@ -219,3 +219,31 @@ func BenchmarkWrite(b *testing.B) {
 		}
 	}
 }
+
+// TestSmall: a small file that is used once goes over the network, and one that is
+// used on, or is large, does not.
+func TestSmall(t *testing.T) {
+	r := newRig(t, inMemory(t))
+	r.patient = true
+	f := r.ready(Options{})
+	file, _ := open(t, f, "small", readWrite)
+	if w := write(t, file, "content", 0, vfs.Unstable); w.Committed != vfs.Unstable {
+		t.Errorf("%+v", w)
+	}
+	commit(t, file)
+	r.wantTraffic(0, 1, 1)
+	again, _ := open(t, f, "small", vfs.ShareRead)
+	wantBytes(t, again, 0, "content")
+	r.wantTraffic(1, 1, 1)
+	wantBytes(t, again, 0, "content")
+	write(t, file, "CONTENT", 0, vfs.Unstable)
+	commit(t, file)
+	r.wantTraffic(1, 1, 1)
+	third, _ := open(t, f, "small", vfs.ShareRead) // for which there is a descriptor
+	wantBytes(t, third, 0, "CONTENT")
+	large, _ := open(t, f, "large", readWrite)
+	write(t, large, strings.Repeat("x", smallFile+1), 0, vfs.Unstable)
+	commit(t, large)
+	wantBytes(t, large, smallFile, "x")
+	r.wantTraffic(1, 1, 1)
+}

@@ -85,6 +85,9 @@ type Options struct {
 	// of what the process may open, and at most 1024. The server has a bound as
 	// well.
 	MaxFiles int
+	// Eager asks for a descriptor at the first use of a file, even if that may well
+	// be the only one and the file is small.
+	Eager bool
 	// Log is told when files become local, or remote, and why; nil: nobody is.
 	Log *slog.Logger
 	// Rand fills p with random bytes, and may be called by several goroutines at

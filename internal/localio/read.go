@@ -15,7 +15,7 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 	if off > math.MaxInt64-maxIO || len(p) == 0 {
 		return f.below.ReadAt(ctx, p, off, post)
 	}
-	if g := f.grant(ctx, vfs.ShareRead); g != nil {
+	if g := f.grant(ctx, vfs.ShareRead, f.small(vfs.ShareRead, len(p), off)); g != nil {
 		n, eof, err := g.read(ctx, p[:min(len(p), maxIO)], off, post)
 		g.leave()
 		switch {
@@ -30,6 +30,7 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 	if err := f.remote(ctx, vfs.ShareRead); err != nil {
 		return 0, false, err
 	}
+	f.read.used.Store(true)
 	n, eof, err = f.below.ReadAt(ctx, p, off, post)
 	if err == nil {
 		f.fs.s.hear()

@@ -32,6 +32,8 @@ type rig struct {
 	below *network
 	dir   string // of sockets
 
+	patient bool // clients use small files once over the network
+
 	refuse atomic.Pointer[refuser]                                                 // asked before each open
 	hook   atomic.Pointer[func(*peer, uint32) (*localio.SessionMessage, *os.File)] // answers the next OPEN instead
 	mute   atomic.Bool                                                             // ServerUUID fails
@@ -405,6 +407,7 @@ func (r *rig) fs(o Options) *FS {
 	if o.Dirs == nil {
 		o.Dirs = []string{r.dir}
 	}
+	o.Eager = !r.patient
 	f := New(r.below, r, o)
 	r.t.Cleanup(func() {
 		if f.s.over {

@@ -39,6 +39,7 @@ func TestNotLocal(t *testing.T) {
 			r := newRig(t, inMemory(t))
 			o := Options{Mode: c.mode, Dirs: []string{r.dir}}
 			c.set(r, &o)
+			o.Eager = true
 			f := New(r.below, r, o)
 			err := f.Ready(t.Context())
 			if !errors.Is(err, ErrNotLocal) || !strings.Contains(err.Error(), c.why) {
@@ -112,7 +113,7 @@ func TestCloseWhileMeeting(t *testing.T) {
 	r := newRig(t, inMemory(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	log := &stall{slog.DiscardHandler, ctx, make(chan struct{})}
-	f := New(r.below, r, Options{Mode: Auto, Dirs: []string{r.dir}, Log: slog.New(log)})
+	f := New(r.below, r, Options{Mode: Auto, Eager: true, Dirs: []string{r.dir}, Log: slog.New(log)})
 	<-log.reached
 	context.AfterFunc(f.s.ctx, func() { time.AfterFunc(20*time.Millisecond, cancel) })
 	late := time.AfterFunc(5*time.Second, func() {

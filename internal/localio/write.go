@@ -19,7 +19,7 @@ func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 		return f.writeBelow(ctx, p, off, how, w)
 	}
 	if !f.n.remote() {
-		if g := f.grant(ctx, vfs.ShareWrite); g != nil {
+		if g := f.grant(ctx, vfs.ShareWrite, f.small(vfs.ShareWrite, len(p), off)); g != nil {
 			n, done, err := g.write(ctx, p[:min(len(p), maxIO)], off, how, w)
 			g.leave()
 			if done {
@@ -30,6 +30,7 @@ func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 	if err := f.remote(ctx, vfs.ShareWrite); err != nil {
 		return 0, err
 	}
+	f.write.used.Store(true)
 	return f.writeBelow(ctx, p, off, how, w)
 }
 

@@ -24,7 +24,10 @@ func Connect(ctx context.Context, path string, uuid [localio.UUID_SIZE]byte) (*C
 		return nil, err
 	}
 	c, err := d.connect(ctx, path, FormatUUID(uuid)+suffix)
-	return c, errors.Join(err, d.close())
+	if closed := d.close(); closed != nil && c != nil {
+		return nil, errors.Join(closed, c.Close())
+	}
+	return c, err
 }
 
 func (d *dir) connect(ctx context.Context, path, name string) (*Conn, error) {
