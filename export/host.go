@@ -26,6 +26,12 @@ var _ vfs.HostOpener = (*View)(nil)
 // could use as the one what was opened for the other. how.Trusted lets all pass
 // for such.
 //
+// What no seal keeps in: a descriptor also names its file system, and a process with
+// CAP_DAC_READ_SEARCH in the host's own user namespace opens by it whatever else is
+// there (open_by_handle_at(2)), to be read if it was sealed. Such a process, which
+// would be a container's root that was left that capability, is not to be told from
+// others here; an export that must be kept from it is Remote.
+//
 // Whatever is not handed out, and might be read or written through the view, is
 // vfs.ErrNotSupp; vfs.ErrNoDev if the export has no files of this host at all.
 func (v *View) OpenHost(ctx context.Context, h vfs.Handle, how *vfs.HostOpen) (*os.File, vfs.Attr, error) {

@@ -18,7 +18,8 @@ var _ vfs.HostOpener = (*FS)(nil)
 // other process from here on:
 //
 //   - Set-uid and set-gid bits stay if that is root, so a file with such is not
-//     opened to be written.
+//     opened to be written. Nor is it, or one with capabilities, opened unsealed:
+//     it could be run by the descriptor, also where no path leads to it.
 //   - Quotas and reserved blocks need no thought: blocks are charged to the owner
 //     of the file whoever writes, and who may exceed them may do so anyway.
 //
@@ -52,13 +53,14 @@ func (v *FS) OpenHost(ctx context.Context, x vfs.Handle, how *vfs.HostOpen) (*os
 	if err != nil {
 		return nil, a, err
 	}
-	if err := v.mayPass(d, fd, how.Access, &st); err != nil {
+	if err := v.mayPass(d, fd, how, &st); err != nil {
 		return nil, a, closing(fd, err)
 	}
 	if writes {
 		v.lent.Store(true)
 		v.unlock(v.lock(x)) // and whoever has looked at x before that has ended
 	}
+	v.notifier.judged(d, &st)
 	st.Mnt_id = mount // and not the sealed one's
 	v.attr(&st, &a)
 	return os.NewFile(uintptr(fd), "nfsbox file"), a, nil
@@ -66,7 +68,7 @@ func (v *FS) OpenHost(ctx context.Context, x vfs.Handle, how *vfs.HostOpen) (*os
 
 // mayPass is the check of what fd, which was opened of d, may be used for, and
 // fills st. It also makes calls by fd wait, as those who get it expect.
-func (v *FS) mayPass(d *desc, fd int, access vfs.Share, st *stat) error {
+func (v *FS) mayPass(d *desc, fd int, how *vfs.HostOpen, st *stat) error {
 	if err := st.statFD(fd); err != nil {
 		return fail("statx", err)
 	}
@@ -74,20 +76,28 @@ func (v *FS) mayPass(d *desc, fd int, access vfs.Share, st *stat) error {
 		v.fds.forget(d.key.h)
 		return vfs.ErrStale
 	}
-	if access&vfs.ShareRead != 0 {
+	if how.Access&vfs.ShareRead != 0 {
 		if err := v.mayReadData(d, st); err != nil {
 			return err
 		}
 	}
-	if access&vfs.ShareWrite != 0 {
+	if how.Access&vfs.ShareWrite != 0 {
 		if err := v.mayWriteData(d, st); err != nil {
 			return err
 		}
-		if st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
-			return vfs.ErrNotSupp
-		}
+	}
+	if !how.Sealed && raises(d, st) {
+		return vfs.ErrNotSupp
 	}
 	return fail("fcntl", unix.SetNonblock(fd, false))
+}
+
+// xattrCapability are the capabilities that a file gives to who runs it.
+const xattrCapability = "security.capability"
+
+// raises reports whether d, which st describes, gives who runs it more than he has.
+func raises(d *desc, st *stat) bool {
+	return st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 || d.getxattr(xattrCapability) == nil
 }
 
 // openAnew opens what d refers to and st describes: with a description of its own, since offset,

@@ -56,6 +56,27 @@ func testMountsSealed(t *testing.T, r *mountRig, o Options) {
 	}
 }
 
+// testMountsWatched watches a file by one mount and changes it by another, by which it
+// has another handle.
+func testMountsWatched(t *testing.T, r *mountRig, o Options) {
+	r.put(filepath.Join(r.dir, "plain", "file"), "plain")
+	r.mount(filepath.Join(r.dir, "plain"), "", "twin", unix.MS_BIND, "")
+	usePoller(t)
+	f := r.open(o, true)
+	x, _ := r.walk(f, "plain/file")
+	y, _ := r.walk(f, "twin/file")
+	if x == y {
+		t.Fatal("one handle")
+	}
+	w, _ := hear(t, f, x)
+	if err := chmod(t, f, y, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.take(); got&vfs.ChangeRights == 0 {
+		t.Errorf("told %b when the change is answered", got)
+	}
+}
+
 // testOverlaySealed serves what the root of a container is made of.
 func testOverlaySealed(t *testing.T, r *mountRig, o Options) {
 	mem := r.tmpfs("mem")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -134,7 +135,8 @@ func TestOpenHostRefuses(t *testing.T) {
 			{"sealed and to be written", x, vfs.HostOpen{Access: shareBoth, Sealed: true}, vfs.ErrInval},
 			{"set-uid, to be written", uid, vfs.HostOpen{Access: vfs.ShareWrite}, vfs.ErrNotSupp},
 			{"set-gid, to be written", gid, vfs.HostOpen{Access: shareBoth}, vfs.ErrNotSupp},
-			{"set-uid, to be read", uid, vfs.HostOpen{Access: vfs.ShareRead}, nil},
+			{"set-uid, to be read and run", uid, vfs.HostOpen{Access: vfs.ShareRead}, vfs.ErrNotSupp},
+			{"set-gid, to be read and run", gid, vfs.HostOpen{Access: vfs.ShareRead}, vfs.ErrNotSupp},
 		} {
 			file, _, err := f.OpenHost(t.Context(), c.x, &c.how)
 			if !errors.Is(err, c.want) {
@@ -147,6 +149,23 @@ func TestOpenHostRefuses(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOpenHostCapabilities hands a file that raises who runs it out sealed alone.
+func TestOpenHostCapabilities(t *testing.T) {
+	dir := t.TempDir()
+	f := open(t, dir, mapOptions(t))
+	x := mkfile(t, f, root(t, f), "x", "")
+	raw := make([]byte, 20) // VFS_CAP_REVISION_2, effective: CAP_NET_RAW
+	raw[0], raw[3], raw[5] = 1, 2, 1<<5
+	if err := unix.Setxattr(filepath.Join(dir, "x"), xattrCapability, raw, 0); err != nil {
+		withoutRoot(t, "a file cannot be given capabilities: "+err.Error())
+	}
+	for _, access := range []vfs.Share{vfs.ShareRead, vfs.ShareWrite, shareBoth} {
+		_, _, err := f.OpenHost(t.Context(), x, &vfs.HostOpen{Access: access})
+		wantErr(t, err, vfs.ErrNotSupp)
+	}
+	sealable(t, f, x)
 }
 
 // TestOpenHostOfReadOnly hands nothing out to be written, nor what could be opened
@@ -190,6 +209,10 @@ func TestSealed(t *testing.T) {
 		if got := string(must[[]byte](t)(io.ReadAll(file))); got != "hello" {
 			t.Errorf("%q", got)
 		}
+		if err := os.Chmod(filepath.Join(dir, "sub", "y"), os.ModeSetuid|0o755); err != nil {
+			t.Fatal(err)
+		}
+		hostOpen(t, f, x, vfs.HostOpen{Access: vfs.ShareRead, Sealed: true}) // from a mount that is nosuid
 		fd := int(file.Fd())
 		for what, attack := range map[string]struct {
 			want error
@@ -216,6 +239,26 @@ func TestSealed(t *testing.T) {
 			if got >= 0 {
 				_ = unix.Close(got)
 			}
+		}
+	})
+}
+
+// TestSealedDeep has a file lie deeper than a path can be long: READ reaches it, so
+// that it may not be called impossible to read.
+func TestSealedDeep(t *testing.T) {
+	bothModes(t, func(t *testing.T, o Options) {
+		f := open(t, t.TempDir(), o)
+		at := root(t, f)
+		sealable(t, f, mkfile(t, f, at, "x", "hello"))
+		for range unix.PathMax/200 + 1 {
+			at = mkdir(t, f, at, strings.Repeat("d", 200))
+		}
+		x := mkfile(t, f, at, "x", "hello")
+		file, _, err := f.OpenHost(t.Context(), x, &vfs.HostOpen{Access: vfs.ShareRead, Sealed: true})
+		if err != nil {
+			wantErr(t, err, vfs.ErrNotSupp)
+		} else if err := file.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -67,6 +67,7 @@ var mountTests = []struct {
 	{"uncrossed-again", testUncrossedAgain},
 	{"no-handles", testMountedWithoutHandles},
 	{"sealed", testMountsSealed},
+	{"watched", testMountsWatched},
 	{"sealed-overlay", testOverlaySealed},
 }
 

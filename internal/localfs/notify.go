@@ -40,10 +40,11 @@ type notifier struct {
 	mu      sync.Mutex // held while those who watch are told
 	file    *os.File   // the inotify instance; nil: none yet, or closed
 	fd      int        // of file
-	never   bool       // none can be had
+	silent  bool       // that none can be had was reported
 	closed  bool
 	noted   map[int32]*noted      // by the kernel's number of the inode's watch
 	byName  map[vfs.Handle]*noted // the same
+	byInode map[inode]*noted      // the same: an inode has a handle by each mount
 	running sync.WaitGroup        // the goroutine that reads
 }
 
@@ -51,9 +52,19 @@ type notifier struct {
 type noted struct {
 	wd       int32
 	x        vfs.Handle // if it has two, by two mounts, the one that was watched first
+	inode    inode
 	was      grounds
 	watchers map[*func(vfs.Change)]struct{}
 }
+
+// inode tells an inode from others by whatever mount it is seen, unless it is
+// copied to another layer (overlayfs), which leaves it its handle.
+type inode struct {
+	ident
+	dev uint64
+}
+
+func (st *stat) inode() inode { return inode{st.ident(), st.dev()} }
 
 // grounds are what rights rest on.
 type grounds struct {
@@ -101,12 +112,19 @@ func (n *notifier) add(d *desc, changed *func(vfs.Change)) (*noted, error) {
 	o := n.noted[int32(wd)]
 	if o == nil {
 		o = &noted{wd: int32(wd), x: d.key.h, watchers: make(map[*func(vfs.Change)]struct{})}
-		n.noted[o.wd], n.byName[o.x] = o, o
 		// What has changed up to here is the caller's to see, who looks afterwards.
-		if o.was, err = groundsOf(d); err != nil {
-			n.drop(o)
-			return nil, err
+		var st stat
+		err = st.statFD(d.fd)
+		o.inode = st.inode()
+		n.noted[o.wd], n.byName[o.x], n.byInode[o.inode] = o, o, o
+		if err == nil && st.Nlink == 0 {
+			err = vfs.ErrStale
 		}
+		if err != nil {
+			n.drop(o)
+			return nil, fail("statx", err)
+		}
+		o.was = groundsBy(d, &st)
 	}
 	o.watchers[changed] = struct{}{}
 	n.n.Add(1)
@@ -118,21 +136,31 @@ func (n *notifier) start() error {
 	switch {
 	case n.file != nil:
 		return nil
-	case n.never || n.closed:
+	case n.closed:
 		return vfs.ErrNotSupp
 	}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		n.never = true
-		n.h.o.Report(fmt.Errorf("localfs: %s: what local programs change is not heard of: inotify: %w", n.h.rootPath, err))
+	if err != nil { // the next watch tries again: descriptors may be short, or instances
+		if !n.silent {
+			n.silent = true
+			n.h.o.Report(fmt.Errorf("localfs: %s: what local programs change is not heard of: inotify: %w", n.h.rootPath, err))
+		}
 		return vfs.ErrNotSupp
 	}
 	n.file, n.fd = os.NewFile(uintptr(fd), "inotify"), fd
-	n.noted, n.byName = make(map[int32]*noted), make(map[vfs.Handle]*noted)
+	n.noted, n.byName, n.byInode = make(map[int32]*noted), make(map[vfs.Handle]*noted), make(map[inode]*noted)
 	n.h.fds.lend(1)
 	file := n.file
 	n.running.Go(func() { n.listen(file) })
 	return nil
+}
+
+// find is the inode x, of which st was told, if it is watched. n.mu is held.
+func (n *notifier) find(x vfs.Handle, st *stat) *noted {
+	if o := n.byName[x]; o != nil {
+		return o
+	}
+	return n.byInode[st.inode()]
 }
 
 func (n *notifier) remove(o *noted, changed *func(vfs.Change)) {
@@ -161,13 +189,16 @@ func (n *notifier) forget(o *noted) {
 	if n.byName[o.x] == o {
 		delete(n.byName, o.x)
 	}
+	if n.byInode[o.inode] == o {
+		delete(n.byInode, o.inode)
+	}
 }
 
 // close ends all watches, and the goroutine that reads.
 func (n *notifier) close() (err error) {
 	n.mu.Lock()
 	file := n.file
-	n.file, n.noted, n.byName, n.closed = nil, nil, nil, true
+	n.file, n.noted, n.byName, n.byInode, n.closed = nil, nil, nil, nil, true
 	n.mu.Unlock()
 	if file == nil {
 		return nil
@@ -261,7 +292,12 @@ func groundsOf(d *desc) (g grounds, err error) {
 	if st.Nlink == 0 {
 		return g, vfs.ErrStale
 	}
-	g = grounds{mode: uint32(st.Mode), nlink: st.Nlink, uid: st.Uid, gid: st.Gid}
+	return groundsBy(d, &st), nil
+}
+
+// groundsBy is groundsOf when st is known.
+func groundsBy(d *desc, st *stat) grounds {
+	g := grounds{mode: uint32(st.Mode), nlink: st.Nlink, uid: st.Uid, gid: st.Gid}
 	var list [unix.PathMax]byte
 	size, err := unix.Getxattr(procPath(d.fd), xattrAccess, list[:])
 	switch {
@@ -270,7 +306,24 @@ func groundsOf(d *desc) (g grounds, err error) {
 	case errors.Is(err, unix.ERANGE):
 		g.acl = strconv.FormatUint(st.change(), 10) // any change counts, then
 	}
-	return g, nil
+	return g
+}
+
+// judged notes that somebody who watches d is granted something on the ground of
+// what st says. It may not be what the watch began with, and be the same again
+// before the events are read, which then would tell of no change.
+func (n *notifier) judged(d *desc, st *stat) {
+	if n.n.Load() == 0 {
+		return
+	}
+	now := groundsBy(d, st)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if o := n.find(d.key.h, st); o != nil {
+		change := o.was.changed(now)
+		o.was = now
+		o.tell(change)
+	}
 }
 
 // changed says what is another in now.
@@ -294,15 +347,15 @@ func (o *noted) tell(c vfs.Change) {
 	}
 }
 
-// changed tells those who watch x of a change that was made through this FS, or
-// may have been, since it ended with err.
-func (n *notifier) changed(x vfs.Handle, c vfs.Change, err error) {
+// changed tells those who watch x, of which st was told before, of a change that was
+// made through this FS, or may have been, since it ended with err.
+func (n *notifier) changed(x vfs.Handle, st *stat, c vfs.Change, err error) {
 	if n.n.Load() == 0 || errors.Is(err, vfs.ErrPerm) || errors.Is(err, vfs.ErrAccess) {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if o := n.byName[x]; o != nil {
+	if o := n.find(x, st); o != nil {
 		o.tell(c)
 	}
 }

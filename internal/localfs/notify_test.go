@@ -130,7 +130,7 @@ func TestWatchLocal(t *testing.T) {
 			stop()
 			stopEnd()
 		}
-		if n := f.notifier.n.Load(); n != 0 || len(f.notifier.noted) != 0 || len(f.notifier.byName) != 0 {
+		if n := f.notifier.n.Load(); n != 0 || len(f.notifier.noted) != 0 || len(f.notifier.byName) != 0 || len(f.notifier.byInode) != 0 {
 			t.Errorf("%d watches are left, of %d inodes", n, len(f.notifier.noted))
 		}
 	})
@@ -221,4 +221,69 @@ func TestWatchEnds(t *testing.T) {
 		t.Error(err)
 	}
 	late()
+}
+
+// TestWatchBetween has a local program give rights and take them back before the
+// events are read: who was granted something in between is told, whether he is the
+// first to watch the file or not.
+func TestWatchBetween(t *testing.T) {
+	usePoller(t)
+	for _, watched := range []bool{false, true} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "x")
+		f := open(t, dir, mapOptions(t))
+		x := mkfile(t, f, root(t, f), "x", "hello")
+		chmod := func(mode os.FileMode) {
+			t.Helper()
+			if err := os.Chmod(path, mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		chmod(0o600)
+		// An instance that nobody reads yet.
+		n := &f.notifier
+		fd := must[int](t)(unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK))
+		n.file, n.fd = os.NewFile(uintptr(fd), "inotify"), fd
+		n.noted, n.byName, n.byInode = make(map[int32]*noted), make(map[vfs.Handle]*noted), make(map[inode]*noted)
+		n.h.fds.lend(1)
+		if watched {
+			hear(t, f, x)
+		}
+		w, _ := hear(t, f, x)
+		chmod(0o604)
+		hostOpen(t, f.As(bob()).(*FS), x, vfs.HostOpen{Access: vfs.ShareRead})
+		chmod(0o600)
+		for _, o := range n.noted {
+			n.event(o.wd, unix.IN_ATTRIB)
+		}
+		if got := w.take(); got&vfs.ChangeRights == 0 {
+			t.Errorf("watched before %t: told %b", watched, got)
+		}
+	}
+}
+
+// TestWatchWithoutDescriptors watches without inotify while this process can have no
+// descriptors, and with it afterwards.
+func TestWatchWithoutDescriptors(t *testing.T) {
+	usePoller(t)
+	f := open(t, t.TempDir(), mapOptions(t))
+	x := mkfile(t, f, root(t, f), "x", "")
+	if _, err := f.GetAttr(t.Context(), x, vfs.MaskV3); err != nil { // which keeps it open
+		t.Fatal(err)
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: limit.Max}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := f.Watch(x, func(vfs.Change) {})
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, err, vfs.ErrNotSupp)
+	if _, err := f.Watch(x, func(vfs.Change) {}); err != nil {
+		t.Errorf("there is no inotify any more: %v", err)
+	}
 }

@@ -102,5 +102,5 @@ func (v *FS) lostName(d *desc, name string, e *entry) {
 		v.fds.forget(e.x)
 	}
 	v.handles.unbind(d, name, e.x, gone)
-	v.notifier.changed(e.x, vfs.ChangeGone, nil)
+	v.notifier.changed(e.x, &e.st, vfs.ChangeGone, nil)
 }

@@ -140,8 +140,11 @@ func (v *FS) sealedIn(in, mount int, d *desc, st *stat) (int, error) {
 	}
 	for range maxSealTries {
 		fd, err := sealedByPath(in, mount, d, st)
-		if !isGone(err) {
+		switch {
+		case err == nil, errors.Is(err, vfs.ErrBusy):
 			return fd, err
+		case !isGone(err):
+			return -1, vfs.ErrNotSupp // too deep, or behind what this process may not search
 		}
 	}
 	return -1, vfs.ErrNotSupp

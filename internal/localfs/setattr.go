@@ -34,7 +34,7 @@ func (v *FS) SetAttr(ctx context.Context, x vfs.Handle, set *vfs.SetAttr, guard 
 	}
 	err = v.setAttrs(d, &st, set)
 	if set.Valid&(vfs.MaskMode|vfs.MaskUID|vfs.MaskGID) != 0 {
-		v.notifier.changed(x, vfs.ChangeRights, err)
+		v.notifier.changed(x, &st, vfs.ChangeRights, err)
 	}
 	return wcc, err
 }

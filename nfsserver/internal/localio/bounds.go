@@ -14,7 +14,8 @@ const (
 
 	// DefaultMaxSessions is how many clients are served at once, each of which
 	// has a descriptor for its socket and one for its page. At the bound a
-	// client that hands in its nonce loses its socket, and stays remote.
+	// client that hands in its nonce loses its socket, and stays remote, unless
+	// another user has more of them: then that one loses one.
 	DefaultMaxSessions = 256
 
 	// maxStrangers is how many connections may be there of whom no RPC

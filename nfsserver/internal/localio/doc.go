@@ -11,6 +11,11 @@
 // anybody; others are themselves. What the caller may do is then for the same
 // view to say that the calls of that RPC connection have ([export.View.OpenHost]).
 //
+// Where the client is, it has shown once. The session keeps that address and port
+// when the connection is closed, which a client that reads by descriptors lets fall
+// idle, and ends with the process: who wants an address to mean nothing any more
+// says so in the rules.
+//
 // # Taking back
 //
 // What was handed out cannot be taken back from a client that means harm, only

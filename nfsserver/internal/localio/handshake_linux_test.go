@@ -244,6 +244,47 @@ func TestSessionsAreBounded(t *testing.T) {
 	r.local()
 }
 
+// TestDisplaced has one user take all the sessions that there are, which keeps out
+// nobody else, and another not take more than those who are there have.
+func TestDisplaced(t *testing.T) {
+	of := func(uid uint32) *client { return &client{peer: session.Peer{UID: uid}} }
+	s := &Service{o: Options{MaxSessions: 4}, bound: make(map[*client]struct{})}
+	for i, c := range []struct {
+		uid, loses uint32
+	}{{1, 0}, {1, 0}, {1, 0}, {1, 0}, {1, 1}, {2, 1}, {2, 1}, {2, 2}, {1, 1}, {3, 1 | 2}, {4, 2 | 1}, {3, 3}} {
+		k := of(c.uid)
+		victim := s.displaced(k)
+		switch {
+		case victim == nil && c.loses != 0, victim != nil && victim.peer.UID&^c.loses != 0:
+			t.Errorf("%d: for user %d goes %+v, want one of user %d", i, c.uid, victim, c.loses)
+		case victim == nil || victim != k:
+			delete(s.bound, victim)
+			s.bound[k] = struct{}{}
+		}
+		if victim != nil && victim.peer.UID == c.uid && victim != k {
+			t.Errorf("%d: user %d loses an old session for a new one", i, c.uid)
+		}
+	}
+}
+
+// TestDisplacedEnds ends the session that makes room.
+func TestDisplacedEnds(t *testing.T) {
+	r := newRig(t, Options{MaxSessions: 2})
+	first, second := r.local(), r.local()
+	r.s.mu.Lock()
+	for c := range r.s.bound {
+		c.peer.UID++ // another user's
+	}
+	r.s.mu.Unlock()
+	n := r.local()
+	eventually(t, "one has gone", func() bool {
+		return (first.page.Load(0) == localio.PAGE_LIVE) != (second.page.Load(0) == localio.PAGE_LIVE)
+	})
+	if st := r.s.Stats(); st.Sessions != 2 || st.Full != 1 || st.Bound != 3 || n.page.Load(0) != localio.PAGE_LIVE {
+		t.Errorf("%+v", st)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	dir := sharedDir(t)
 	for name, o := range map[string]Options{

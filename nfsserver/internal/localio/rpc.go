@@ -57,15 +57,18 @@ func (s *Service) bind(nonce [localio.UUID_SIZE]byte, conn *peer.Conn) {
 		return
 	}
 	s.estrange(c)
-	full := len(s.bound) >= s.o.MaxSessions
-	if !full {
+	victim := s.displaced(c)
+	if victim != c {
+		delete(s.bound, victim) // if there is one
 		s.bound[c] = struct{}{}
 		c.conn.Store(conn)
 	}
 	s.mu.Unlock()
-	if full {
+	if victim != nil {
 		s.n.full.Add(1)
-		c.end(errors.New("too many local clients"))
+		victim.end(errors.New("too many local clients"))
+	}
+	if victim == c {
 		return
 	}
 	c.timer.Stop()

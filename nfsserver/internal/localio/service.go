@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -163,17 +166,41 @@ func (s *Service) crowd() *client {
 	if len(s.strangers) <= maxStrangers {
 		return nil
 	}
-	of := make(map[uint32]int)
-	var most *client
-	for _, c := range s.strangers {
-		of[c.peer.UID]++
+	victim, _ := ofMost(slices.Values(s.strangers))
+	return victim
+}
+
+// displaced is whose session ends to make room for that of c: one of the user who
+// has most of them, if that is more than c's user would have with this one; else
+// c's own. It is nil while there is room. s.mu is held.
+func (s *Service) displaced(c *client) *client {
+	if len(s.bound) < s.o.MaxSessions {
+		return nil
 	}
-	for _, c := range s.strangers {
-		if most == nil || of[c.peer.UID] > of[most.peer.UID] {
-			most = c
+	has := 1
+	for o := range s.bound {
+		if o.peer.UID == c.peer.UID {
+			has++
 		}
 	}
-	return most
+	if victim, most := ofMost(maps.Keys(s.bound)); most > has {
+		return victim
+	}
+	return c
+}
+
+// ofMost is the first client of the user who has most of them, and how many.
+func ofMost(clients iter.Seq[*client]) (first *client, most int) {
+	of := make(map[uint32]int)
+	for c := range clients {
+		of[c.peer.UID]++
+	}
+	for c := range clients {
+		if n := of[c.peer.UID]; n > most {
+			first, most = c, n
+		}
+	}
+	return first, most
 }
 
 // counters only grow, but for files.
@@ -194,7 +221,7 @@ type Stats struct {
 	Files     int    // that they have
 
 	Bound   uint64 // clients that became local
-	Full    uint64 // clients that did not, since there were MaxSessions
+	Full    uint64 // clients that did not, or not any longer, since there were MaxSessions
 	Crowded uint64 // strangers who had to make room for others
 	Unknown uint64 // nonces that belong to nobody here: clients elsewhere, of other kinds, or too late
 	Broken  uint64 // sessions ended for what a client sent, or did not
