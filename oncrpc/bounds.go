@@ -88,10 +88,11 @@ const (
 	growPause = 10 * time.Second
 	laneIdle  = time.Minute
 
-	// maxUnsentTries is how often a call may see its connection die when a part
+	// maxUnsentTries is how often a call may see its connection die before all
 	// of the call was written. Such a call cannot have been executed, and is sent
 	// again whatever it is; above the bound it fails, since it may be what the
-	// server will not read.
+	// server will not read. If nothing of it was written it is not, and counts
+	// only while the server has never answered anybody.
 	maxUnsentTries = 4
 
 	// maxProcs is how many procedures have counters of their own. The calls of

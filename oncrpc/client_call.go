@@ -56,7 +56,7 @@ type call struct {
 	sent        bool // in any try so far
 	resent      bool // in a try before this one
 	resends     int  // tries that count
-	unsent      int  // tries of which only a part left
+	unsent      int  // tries that did not leave whole, and count
 	retransmits int
 	timeouts    int    // guarded by Client.mu
 	bytesOut    uint64 // guarded by Client.mu

@@ -96,7 +96,7 @@ func (c *Client) mayGoOn(pc *call, err error) bool {
 	case pc.unheard && c.dialTries() == 0 && (!pc.wrote || c.o.Retries > 0):
 		// The server is away; it is not about this call.
 		return true
-	case !pc.wrote && !pc.begun && !errors.Is(err, ErrTimeout):
+	case !pc.wrote && !pc.begun && c.dialTries() == 0 && !errors.Is(err, ErrTimeout):
 		// It met connections that were dead, of which a restarted server leaves
 		// as many as there were.
 		return true

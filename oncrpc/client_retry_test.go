@@ -298,6 +298,7 @@ func TestUselessReplies(t *testing.T) {
 // goes on; one of which a part was written each time has a bound.
 func TestDeadConnections(t *testing.T) {
 	inBubble(t, ClientOptions{}, 0, func(b *bubble) {
+		b.met()
 		pc := &call{deadline: time.Hour}
 		b.c.mu.Lock()
 		defer b.c.mu.Unlock()
