@@ -289,16 +289,12 @@ func TestFakeServer(t *testing.T) {
 		t.Errorf("a fake server: %v", err)
 	}
 	// The user's own directory must be the user's own.
-	t.Setenv("XDG_RUNTIME_DIR", filepath.Dir(dir))
-	own := filepath.Join(filepath.Dir(dir), "nfsbox")
+	run := sharedDir(t)
+	t.Setenv("XDG_RUNTIME_DIR", run)
+	own := filepath.Join(run, "nfsbox")
 	if err := os.Symlink(dir, own); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := os.Remove(own); err != nil {
-			t.Error(err)
-		}
-	})
 	if err := os.Chown(dir, other, other); err != nil {
 		t.Fatal(err)
 	}
