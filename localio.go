@@ -149,7 +149,7 @@ func unknownToServer(err error) bool {
 // LocalIOStats say how many reads and writes have left the network out.
 type LocalIOStats struct {
 	State  string `json:"state"`            // of now: "local", "remote" or "off"
-	Why    string `json:"why,omitempty"`    // remote: why; local: why the last file is not that is not
+	Why    string `json:"why,omitempty"`    // remote: why, once that is known; local: why the last file is not that is not
 	Socket string `json:"socket,omitempty"` // local: of the server
 	Files  int    `json:"files"`            // of now: descriptors that are open
 

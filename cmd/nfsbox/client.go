@@ -123,7 +123,10 @@ func statsText(name string, s *nfsbox.Stats) string {
 // localText says what has left the network out, or why nothing has.
 func localText(s *nfsbox.LocalIOStats) string {
 	text := fmt.Sprintf("%11s: %s", "local I/O", s.State)
-	if s.Why != "" {
+	switch {
+	case s.State == "remote" && s.Why == "": // it ended before that
+		text += " (not found out yet)"
+	case s.Why != "":
 		text += " (" + progress.Clean(s.Why) + ")"
 	}
 	if s.Handshakes > 0 {

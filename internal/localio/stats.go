@@ -1,7 +1,6 @@
 package localio
 
 import (
-	"cmp"
 	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -44,16 +43,13 @@ func (c *counters) add(g *grant) {
 	}
 }
 
-// unknownYet is why nothing is local while the server has not been heard about it.
-const unknownYet = "not found out yet"
-
 // Stats returns what has been counted since New. It may be called at any time.
 func (f *FS) Stats() Stats {
 	s := f.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := Stats{
-		State: "remote", Why: cmp.Or(s.why, unknownYet), Files: len(s.open),
+		State: "remote", Why: s.why, Files: len(s.open),
 		Opens: s.count.opens.Load(), Commits: s.count.commits.Load(), Fallbacks: s.count.fallbacks.Load(),
 		Revoked: s.count.revoked.Load(), Handshakes: s.count.handshakes.Load(), Verifiers: s.count.verifiers.Load(),
 	}
