@@ -48,10 +48,11 @@ type Options struct {
 	// it, loaded, to the next server.
 	Replies *oncrpc.ReplyCache
 
-	// SlowOp, if it is not 0, has Observe told of calls that take so long. It is
-	// called by the goroutine that served the call.
+	// SlowOp, if it is not 0, has Observe told of calls that take so long; Sample,
+	// if it is not nil, picks others that it is told of. See oncrpc.ServerOptions.
 	SlowOp  time.Duration
-	Observe func(oncrpc.Slow)
+	Sample  func() bool
+	Observe func(oncrpc.Served)
 
 	// Locks serves NLM and the status monitor: locks on ranges of bytes, of file
 	// systems that have them (vfs.Locker).
@@ -197,6 +198,7 @@ func (s *Server) options(o *Options) oncrpc.ServerOptions {
 		IdleTimeout:     o.IdleTimeout,
 		Replies:         s.replies,
 		Slow:            o.SlowOp,
+		Sample:          o.Sample,
 		Observe:         o.Observe,
 		Log:             o.Log,
 		NewConn: func(remote, _ net.Addr) (any, error) {

@@ -78,6 +78,15 @@ func (a *AuthSys) Decode(body []byte) error {
 	return nil
 }
 
+// sysUID is the user of a credential's body. It allocates nothing.
+func sysUID(body []byte) (uid uint32, ok bool) {
+	d := xdr.NewDecoder(body)
+	d.Uint32()
+	d.Opaque("authsys_parms.machinename", MaxMachineName)
+	uid = d.Uint32()
+	return uid, d.Err() == nil
+}
+
 // ParseAuthSys decodes the body of an AUTH_SYS credential. The result borrows
 // nothing. See [AuthSys.Decode] for a form that does not allocate.
 func ParseAuthSys(body []byte) (AuthSys, error) {

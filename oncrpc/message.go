@@ -56,6 +56,9 @@ func appendAccepted(b []byte, xid uint32, verf []byte, stat AcceptStat) []byte {
 	return xdr.AppendUint32(b, uint32(stat))
 }
 
+// acceptedBytes is how long the head of an accepted reply is whose verifier is empty.
+const acceptedBytes = 24
+
 // appendError appends the whole reply that err, an [*AcceptError] or a
 // [*DeniedError], stands for.
 func appendError(b []byte, xid uint32, err error) []byte {

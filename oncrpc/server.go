@@ -64,10 +64,17 @@ type ServerOptions struct {
 	// are executed as often as they are asked for. Servers that follow each
 	// other may share one.
 	Replies *ReplyCache
-	// Observe, if set, is called for each call that took Slow or longer, from
-	// the goroutine that served it, when its reply is on its way.
-	Observe func(Slow)
-	Slow    time.Duration
+	// Observe, if set, is told of each call that took Slow or longer, and of those
+	// that Sample picks, from the goroutine that served it. The reply leaves when
+	// it has returned: it must not wait. After the server's end it is not called
+	// any more.
+	Observe func(Served)
+	// Slow: 0 is for no call.
+	Slow time.Duration
+	// Sample, if set, is asked once for each call that Observe could be told of,
+	// whether to, by many goroutines at once. It must be fast, and allocate
+	// nothing.
+	Sample func() bool
 	// Log receives what no client can be told: panics of handlers, their
 	// errors that became SYSTEM_ERR, failing listeners. nil discards.
 	Log *slog.Logger

@@ -3,9 +3,11 @@ package oncrpc
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // BenchmarkServer is the server under a client that does nothing but write calls
@@ -13,6 +15,7 @@ import (
 func BenchmarkServer(b *testing.B) {
 	var xid uint32 // never the same again
 	once := ServerOptions{Replies: NewReplyCache(ReplyCacheOptions{})}
+	sampled := ServerOptions{Slow: time.Hour, Observe: func(Served) {}, Sample: func() bool { return rand.Uint64() < 1<<57 }}
 	for _, k := range []struct {
 		name string
 		o    ServerOptions
@@ -20,6 +23,7 @@ func BenchmarkServer(b *testing.B) {
 		args []byte
 	}{
 		{"null", ServerOptions{}, procNull, nil},
+		{"null-sampled", sampled, procNull, nil},
 		{"echo", ServerOptions{}, procEcho, str("sixteen bytes or so, and then some more")},
 		{"write4k", ServerOptions{}, procWrite, append(words(0, 4096), make([]byte, 4100)...)},
 		{"write4k-once", once, procWrite, append(words(0, 4096), make([]byte, 4100)...)},

@@ -28,6 +28,7 @@ type Call struct {
 	to        route           // where the call came from
 	rec       *bufpool.Buffer // the request
 	arrived   time.Duration   // on the server's clock
+	began     time.Duration   // the handler; 0: nobody wants to know, or it has not
 	allowance allowance
 	handler   Handler
 	meter     *meter // of the procedure; nil: it has none
@@ -133,9 +134,8 @@ func (c *Call) bind(prog, vers, proc uint32) error {
 func (c *Call) run() (to route, took time.Duration) {
 	s, ctx, err := c.s, c.to.context(), errExited
 	to = c.to
-	var began time.Duration
 	if s.o.Observe != nil {
-		began = s.clock()
+		c.began = s.clock()
 	}
 	if ctx.Err() != nil {
 		c.late()
@@ -150,14 +150,8 @@ func (c *Call) run() (to route, took time.Duration) {
 		ctx = s.ctx
 	}
 	defer func() {
-		slow := Slow{Proc: c.Proc, Client: c.Remote, XID: c.XID, Waited: began - c.arrived}
-		exited := errors.Is(err, errExited)
 		to, took = c.conclude(err)
-		if slow.Took = took; s.o.Observe != nil && took >= s.o.Slow {
-			to.flush()
-			s.o.Observe(slow)
-		}
-		if exited {
+		if errors.Is(err, errExited) {
 			to.flush()
 		}
 	}()
@@ -191,6 +185,7 @@ func (c *Call) conclude(err error) (to route, took time.Duration) {
 		c.replyVoid()
 	}
 	took = c.measure(err)
+	c.observe(err, took)
 	to = c.to
 	var newer route
 	if c.once.memory != nil {

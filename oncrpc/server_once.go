@@ -27,7 +27,7 @@ func (c *Call) claim() bool {
 	case replay:
 		r.hits.Add(1)
 		c.reply.buf = reply
-		c.measure(nil)
+		c.observe(nil, c.measure(nil))
 		c.free()
 		to.enqueue(answered{buf: reply})
 		return false

@@ -109,6 +109,7 @@ func (p *packetConn) take(msg []byte, from net.Addr) {
 	s := p.s
 	d := &datagram{p: p, remote: from}
 	c := s.newCall(d)
+	c.Remote, c.Local = from, p.pc.LocalAddr()
 	c.arrived = s.clock()
 	c.rec = s.pool.Get(len(msg))
 	copy(c.rec.B, msg)
@@ -127,14 +128,14 @@ func (p *packetConn) take(msg []byte, from net.Addr) {
 		return
 	}
 	if s.o.NewConn != nil {
-		if d.state, err = s.o.NewConn(from, p.pc.LocalAddr()); err != nil {
+		if d.state, err = s.o.NewConn(from, c.Local); err != nil {
 			s.stats.refused.Add(1)
 			c.conclude(ErrDrop)
 			return
 		}
 		d.opened = true
 	}
-	c.Remote, c.Local, c.State = from, p.pc.LocalAddr(), d.state
+	c.State = d.state
 	if r := s.o.Replies; r != nil && c.once.is {
 		d.client = r.client(from)
 		c.once.client, c.once.serial = d.client, r.serial.Add(1)

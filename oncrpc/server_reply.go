@@ -1,6 +1,7 @@
 package oncrpc
 
 import (
+	"encoding/binary"
 	"errors"
 	"net"
 	"os"
@@ -25,6 +26,17 @@ func (a *answered) length() int {
 		return 0
 	}
 	return len(a.buf.B) - markBytes + len(a.bulk)
+}
+
+// result is the first word of the results of a call that has succeeded; 0: they
+// have none, or begin with bulk.
+func (a *answered) result() uint32 {
+	const at = markBytes + acceptedBytes
+	switch {
+	case a.buf == nil, len(a.buf.B) < at+4, a.bulk != nil && a.at < at+4:
+		return 0
+	}
+	return binary.BigEndian.Uint32(a.buf.B[at:])
 }
 
 // Reply encodes res as the call's results. It leaves when the handler has

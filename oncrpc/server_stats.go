@@ -59,13 +59,20 @@ type ProcServerStats struct {
 	Latency  *Histogram // nanoseconds from the record's arrival to the queueing of its reply
 }
 
-// Slow is a call that took [ServerOptions].Slow or longer.
-type Slow struct {
-	Proc   *xdr.Proc
-	Client net.Addr
-	XID    uint32
-	Took   time.Duration // from the record's arrival to the queueing of its reply
-	Waited time.Duration // of it, until the handler began
+// Served is a call that was answered, or whose handler wanted no reply.
+type Served struct {
+	Proc     *xdr.Proc // nil: unknown
+	Client   net.Addr
+	XID      uint32
+	UID      uint32        // who calls, as an AUTH_SYS credential says
+	HasUID   bool          // there was one
+	Took     time.Duration // from the record's arrival to its reply, which is about to be queued
+	Waited   time.Duration // of it, until the handler began; 0 if it was not called
+	BytesIn  int           // of the request, without record marks
+	BytesOut int           // of the reply, bulk included; 0: there is none
+	Result   uint32        // the first word of the results, which in NFS and its like is the status; 0: there is none
+	Failed   bool          // answered with an error of RPC, or with silence
+	Sampled  bool          // [ServerOptions].Sample picked it
 }
 
 // meter counts the calls of one procedure at a server.
@@ -82,11 +89,10 @@ func (s *Server) clock() time.Duration { return time.Since(s.epoch) }
 // measure counts c, whose reply is ready to be queued: err is what the handler
 // has returned. It answers how long c took.
 func (c *Call) measure(err error) time.Duration {
-	m := c.meter
+	took, m := c.s.clock()-c.arrived, c.meter
 	if m == nil {
-		return 0
+		return took
 	}
-	took := c.s.clock() - c.arrived
 	m.latency.Duration(took)
 	m.bytesIn.Add(uint64(len(c.rec.B)))
 	if n := c.reply.length(); n > 0 {
@@ -96,6 +102,32 @@ func (c *Call) measure(err error) time.Duration {
 		m.errors.Add(1)
 	}
 	return took
+}
+
+// observe tells of c, which took so long, if somebody wants to know.
+func (c *Call) observe(err error, took time.Duration) {
+	o := &c.s.o
+	if o.Observe == nil {
+		return
+	}
+	sampled := o.Sample != nil && o.Sample()
+	if !sampled && (o.Slow == 0 || took < o.Slow) {
+		return
+	}
+	served := Served{
+		Proc: c.Proc, Client: c.Remote, XID: c.XID, Took: took, BytesIn: len(c.rec.B), BytesOut: c.reply.length(),
+		Failed: err != nil, Sampled: sampled,
+	}
+	if err == nil {
+		served.Result = c.reply.result()
+	}
+	if c.began != 0 {
+		served.Waited = c.began - c.arrived
+	}
+	if c.Auth.Flavor == AuthSysFlavor {
+		served.UID, served.HasUID = sysUID(c.Auth.Body)
+	}
+	o.Observe(served)
 }
 
 // Procs returns the counters of the procedures that have been called, in the

@@ -55,9 +55,9 @@ func TestServerProcs(t *testing.T) {
 func TestServerSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
-		slow := make(chan Slow, 10)
+		slow := make(chan Served, 10)
 		srv, l, stop := startPipeServer(t, s, ServerOptions{
-			IdleTimeout: time.Hour, Slow: time.Second, Observe: func(s Slow) { slow <- s },
+			IdleTimeout: time.Hour, Slow: time.Second, Observe: func(s Served) { slow <- s },
 		})
 		defer stop()
 		nc, err := l.dial()
