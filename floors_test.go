@@ -45,7 +45,7 @@ var rooms = []room{
 	{"proto/nfs3", 2, []string{"xdr", "vfs"}},
 	{"proto/fileapi", 2, nil},
 	{"proto/", 2, []string{"xdr"}},
-	{"internal/reqlog", 2, []string{"xdr"}},
+	{"internal/reqlog", 2, nil},
 	{"internal/view", 2, []string{"internal/metric"}},
 	{"internal/top", 3, []string{"internal/view", "internal/progress"}},
 	{"fileapi", 3, []string{"proto/fileapi", "vfs"}},
@@ -67,11 +67,12 @@ var rooms = []room{
 
 	{"", 5, []string{"internal/nfsclient/", "internal/localio", "internal/writeback", "internal/metric", "internal/pace", "oncrpc", "vfs", "vfs/iofs"}},
 	{"internal/place", 6, []string{"", "internal/localfs", "vfs"}},
-	{"internal/bench", 7, []string{"", "internal/metric", "internal/progress", "proto/", "xdr", "vfs"}},
+	{"internal/bench", 7, []string{"", "fileapi", "oncrpc", "internal/metric", "internal/progress", "proto/", "xdr", "vfs"}},
 	{"internal/daemon", 7, []string{"internal/place", "nfsserver/", "export", "internal/localfs", "internal/iogate", "internal/metric", "internal/view", "internal/reqlog", "internal/fileapi", "internal/object", "internal/object/dir", "oncrpc", "vfs"}},
 	{"cmd/nfsbox", 8, []string{"internal/top", "internal/view", "internal/manual", "internal/place", "internal/daemon", "internal/bench", "internal/job", "internal/progress", "internal/walk", "internal/bufpool", "internal/metric", "vfs", ""}},
 	{"conformance/", 8, []string{"conformance/"}},
 	{"cmd/xdrgen/", 8, []string{"cmd/xdrgen/"}},
+	{"packaging", 8, nil},
 }
 
 // budget are the rooms that link the standard library and x/sys, and nothing

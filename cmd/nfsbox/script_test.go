@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,10 +33,12 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("IDS", fmt.Sprintf("%d:%d", max(os.Geteuid(), 0), max(os.Getegid(), 0)))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve": serveScript, "sparse": sparseScript, "status": statusScript, "replace": replaceScript,
+			"post": postScript,
 		},
 	})
 }
@@ -43,7 +47,9 @@ func TestScripts(t *testing.T) {
 //
 //	serve VAR DIR [FLAG...]
 //
-// VAR becomes the URL, and with --http VAR_HTTP that of the live view. Everything goes over the network unless a FLAG says more.
+// VAR becomes the URL, with --http VAR_HTTP that of the live view, and with --api
+// VAR_API that of the file API. Everything goes over the network unless a FLAG says
+// more.
 func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: serve VAR DIR [FLAG...]")
@@ -72,8 +78,8 @@ func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	line, err := bufio.NewReader(r).ReadString('\n')
 	ts.Check(err)
 	ts.Setenv(args[0], strings.TrimSpace(line))
-	if at := regexp.MustCompile(`msg=http url=(\S+)`).FindStringSubmatch(log.String()); at != nil {
-		ts.Setenv(args[0]+"_HTTP", at[1])
+	for _, at := range regexp.MustCompile(`msg=(http|api) url=(\S+)`).FindAllStringSubmatch(log.String(), -1) {
+		ts.Setenv(args[0]+"_"+strings.ToUpper(at[1]), at[2])
 	}
 }
 
@@ -126,6 +132,30 @@ func statusScript(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if strconv.Itoa(status) != args[0] {
 		ts.Fatalf("status %d, want %s", status, args[0])
+	}
+}
+
+// postScript makes a call of the file API as curl would, and prints the answer. It
+// fails if that is an error:
+//
+//	post URL PROCEDURE JSON [TOKEN]
+func postScript(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 3 || len(args) > 4 {
+		ts.Fatalf("usage: post URL PROCEDURE JSON [TOKEN]")
+	}
+	req, err := http.NewRequest(http.MethodPost, args[0]+"/nfsbox.fileapi.v1.FileService/"+args[1], strings.NewReader(args[2]))
+	ts.Check(err)
+	req.Header.Set("Content-Type", "application/json")
+	if len(args) == 4 {
+		req.Header.Set("Authorization", "Bearer "+args[3])
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(req)
+	ts.Check(err)
+	_, err = io.Copy(ts.Stdout(), res.Body)
+	ts.Check(errors.Join(err, res.Body.Close()))
+	if failed := res.StatusCode != http.StatusOK; failed != neg {
+		ts.Fatalf("%s: %s", args[1], res.Status)
 	}
 }
 

@@ -21,8 +21,9 @@ type serveCmd struct {
 	daemon.Config `group:"Server:"`
 }
 
-func (*serveCmd) Help() string {
-	return `Serves DIR, or what a configuration lists, over NFSv3 until it is interrupted. NFS, MOUNT, the lock
+func (*serveCmd) Help() string { return serveHelp }
+
+const serveHelp = `Serves DIR, or what a configuration lists, over NFSv3 until it is interrupted. NFS, MOUNT, the lock
 manager and a port mapper answer on one port; the first line on stdout is the URL.
 
   nfsbox serve ./photos
@@ -57,26 +58,50 @@ false in the configuration; --localio=off does for all; --localio=trusted hands 
 processes that could do more by them than their caller may over the network, such as a root that is
 squashed. Without the directory there is no local I/O, and the log says so at level info.
 
-The configuration (-c) is TOML. Its keys are the flags below, by the same names; each directory is a
-table [[export]] with path, dir and any of the flags for exports, and with rules for single clients
-where they differ: clients = [{match = "10.0.0.7", ro = true}]. A key that does not exist, or a value
-that will not do, is an error with its line. On the command line the flags for exports hold for every
-export. packaging/nfsbox.toml has them all.
+The configuration (-c) is TOML. Its keys are the flags below, by the same names, but that those of
+[log] and [api] leave these names out; each directory is a table [[export]] with path, dir and any of
+the flags for exports, and with rules for single clients where they differ:
+clients = [{match = "10.0.0.7", ro = true}]. A key that does not exist, or a value that will not do,
+is an error with its line. On the command line the flags for exports hold for every export.
+packaging/nfsbox.toml has them all.
 
 Signals. SIGHUP reads the configuration again and goes over to its exports, rules, log level and
 threshold for slow calls, without losing a client; what takes a restart is named in the log, and a
-configuration with an error changes nothing. A first SIGINT or SIGTERM lets calls under way finish
-(--drain-timeout), and leaves what must be remembered to the next start; a second one ends at once.
+configuration with an error changes nothing. It also opens the files of the logs anew. A first SIGINT
+or SIGTERM lets calls under way finish (--drain-timeout), and leaves what must be remembered to the
+next start; a second one ends at once.
 
 Service managers. The sockets of socket activation (LISTEN_FDS) take the place of --listen and
---portmap-listen, and stay open over a restart: clients notice a pause, and no error. Readiness,
-reloads and the watchdog are told to NOTIFY_SOCKET. See packaging/nfsbox.service and nfsbox.socket.
+--portmap-listen, and one with a port of --api that of it, and stay open over a restart: clients notice
+a pause, and no error. Readiness, reloads and the watchdog are told to NOTIFY_SOCKET. See
+packaging/nfsbox.service and nfsbox.socket.
+
+The file API. --api 127.0.0.1:9999 serves the exports over HTTP, too, as protobuf and JSON: by the same
+rules, through the same gate. --api-callers FILE says who may call, by token or certificate, and as
+whom; --api-loopback UID:GID lets every program of this host call as that user. One of them it takes,
+but where a user who is not root serves a directory by hand, on loopback: then programs of this host
+call as that user. SIGHUP reads the files of callers and certificates again. Its calls count as the
+server's, in metrics and in the live view. See docs/file-api.md.
+
+  nfsbox serve ./photos --api 127.0.0.1:9999
+  curl -d '{"path": "/"}' -H 'Content-Type: application/json' \
+    http://127.0.0.1:9999/nfsbox.fileapi.v1.FileService/List
 
 The live view. --http 127.0.0.1:9465 serves a page of charts, of what the server does now and has done
 in the last minutes: calls and their latency, threads, the way to the disk, bounds, LOCALIO, and the
 slowest calls of all that took a millisecond or more. nfsbox top shows the same in a terminal. The page
 changes nothing, asks nobody who he is, and tells names of exports and addresses of clients: at an
 address that others can reach, the log warns of it.
+
+Logs. The log goes to stderr, or to --log-file. --log-requests FILE is a log of clients' calls: of
+--log-sample of them one, picked by chance, on a line with its procedure, client, uid (as AUTH_SYS
+says), XID, time in all (took) and until work on it began (waited), bytes in and out, and the status of
+its answer; failed=true says that RPC itself refused it. --slow adds to the log, not to that one, what
+took longer. In JSON times are nanoseconds. Files are put aside as name-TIME.ext when they reach
+--log-max-size, and with --log-max-age when they are a day old; with --log-max-size 0 another program
+does that, and sends SIGHUP. A full disk holds up nobody: what cannot be written, or is more than the
+log of requests takes, is lost, and counted (nfsbox_log_dropped_total; left_out in the next line of the
+log of requests).
 
 Metrics. --metrics 127.0.0.1:9464 serves /metrics for Prometheus.
 
@@ -85,7 +110,6 @@ signal on.
 
 Exit status: 0 all ended in good order; 1 the configuration will not do, the server could not begin,
 or calls had to be cut off.`
-}
 
 // flags are what the command line has said.
 func (c *serveCmd) flags(k *kong.Context) daemon.Flags {

@@ -24,16 +24,9 @@ func TestServeFlags(t *testing.T) {
 		flags[f.Name] = true
 	}
 	for _, struc := range []reflect.Type{reflect.TypeFor[daemon.Config](), reflect.TypeFor[daemon.Export]()} {
-		for _, field := range reflect.VisibleFields(struc) {
-			key, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
-			if key == "" || field.Tag.Get("kong") == "-" {
-				continue
-			}
-			if key == "path" {
-				key = "export"
-			}
-			if !flags[key] {
-				t.Errorf("the key %s has no flag", key)
+		for _, name := range flagsOf(struc, "") {
+			if !flags[name] {
+				t.Errorf("there is a key, and no flag --%s", name)
 			}
 		}
 	}
@@ -46,4 +39,22 @@ func TestServeFlags(t *testing.T) {
 	if want := daemon.DefaultExport(); !reflect.DeepEqual(c.Export, want) {
 		t.Errorf("help says %+v, and the default is %+v", c.Export, want)
 	}
+}
+
+// flagsOf are the flags that the keys of a struct should have: those in a table
+// begin with its name.
+func flagsOf(struc reflect.Type, prefix string) (names []string) {
+	for _, field := range reflect.VisibleFields(struc) {
+		key, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+		switch _, table := field.Tag.Lookup("embed"); {
+		case key == "" || field.Tag.Get("kong") == "-":
+		case table:
+			names = append(names, flagsOf(field.Type, prefix+key+"-")...)
+		case key == "path":
+			names = append(names, "export")
+		default:
+			names = append(names, prefix+key)
+		}
+	}
+	return names
 }

@@ -14,6 +14,16 @@ const (
 	defaultRepliesKeep      = time.Minute
 	defaultRepliesBytes     = 64 << 20
 
+	defaultAPIIdle = 30 * time.Second
+	defaultAPICall = 24 * time.Hour
+
+	// minAPIMemory is the least memory for the file API's messages: one of the
+	// largest costs about three times its bytes. Less is refused.
+	minAPIMemory = 8 << 20
+
+	// maxGroups is how many further groups a User may have; more is refused.
+	maxGroups = 1024
+
 	// maxConfig is the longest configuration file, in bytes; a longer one is
 	// refused. 4096 exports with a few clients each fit.
 	maxConfig = 4 << 20
@@ -28,7 +38,7 @@ const (
 	maxNumber = 1 << 24
 
 	// maxTime bounds the times of a Config.
-	maxTime = 100 * 24 * time.Hour
+	maxTime = 3650 * day
 
 	// otherFiles is how many descriptors the process needs beside those of
 	// clients and files: listeners, the log, state, what the runtime opens.
@@ -37,6 +47,10 @@ const (
 	// localFiles is how many local I/O takes beyond those: two for each client of
 	// this host, and what is on its way to them.
 	localFiles = 1024
+
+	// storeFiles is how many the store of content keeps open of its directories, and
+	// what it has under way beside calls.
+	storeFiles = 1024
 
 	// handoverTime is how much longer than DrainTimeout a server waits, when it
 	// begins, for another one to give up the state; handoverTick is how often it
@@ -53,6 +67,12 @@ const (
 	// the process ends without it.
 	reloadEnd = time.Second
 
+	// apiEnd is how long calls of the file API that were cut off have to take away
+	// what they have begun; apiTick is how often it is looked whether they have. What
+	// they leave is swept at the next start.
+	apiEnd  = 5 * time.Second
+	apiTick = 20 * time.Millisecond
+
 	// slowFloor is the least threshold for slow calls: what is faster is not even
 	// looked at.
 	slowFloor = time.Millisecond
@@ -63,6 +83,20 @@ const (
 	slowLines  = 20
 	slowWindow = 10 * time.Second
 	slowQueue  = 64
+
+	// defaultSample, defaultLogSize and defaultLogFiles are what [Log] begins with:
+	// a busy server then writes some hundred lines a second, and keeps a gigabyte.
+	defaultSample   = 100
+	defaultLogSize  = 100 << 20
+	defaultLogFiles = 10
+
+	// maxSample bounds how rarely a request is logged. More is refused, as a slip
+	// of the keyboard.
+	maxSample = 1_000_000_000
+
+	// logUnit is the unit of a log file's size, and day that of its age.
+	logUnit = 1 << 20
+	day     = 24 * time.Hour
 
 	// httpTime bounds how long a request for metrics may take to arrive.
 	// httpEnd bounds what is under way at the end; then it is cut off. maxHead is

@@ -23,8 +23,7 @@ type problem struct {
 
 // at says where the value came from: a flag, a line of the file, or neither.
 func (p problem) at(f Flags, lines positions) error {
-	name := p.key[strings.LastIndexByte(p.key, '.')+1:]
-	name, _, _ = strings.Cut(name, "[")
+	name := flagOf(p.key)
 	if name == "path" && f.Dir != "" {
 		name = "export"
 	}
@@ -38,6 +37,20 @@ func (p problem) at(f Flags, lines positions) error {
 		return fmt.Errorf("%s: %s: %s", f.File, p.key, p.text)
 	}
 	return fmt.Errorf("%s: %s", name, p.text)
+}
+
+// flagOf is the flag of a key: "io-pool", "log-level" of log.level, "dir" of
+// export[1].dir, and "listen" of listen[0].
+func flagOf(key string) string {
+	tables, last := "", key
+	if i := strings.LastIndexByte(key, '.'); i >= 0 {
+		tables, last = key[:i], key[i+1:]
+	}
+	name, _, _ := strings.Cut(last, "[")
+	if tables == "" || strings.HasSuffix(tables, "]") {
+		return name
+	}
+	return tables + "-" + name
 }
 
 // problems gathers them.
@@ -127,8 +140,7 @@ func (c *Config) check() problems {
 	if c.Slow != 0 && c.Slow < Duration(slowFloor) {
 		p.add("slow", "%v is below %v", c.Slow, slowFloor)
 	}
-	p.oneOf("log-level", c.LogLevel, "debug", "info", "warn", "error")
-	p.oneOf("log-format", c.LogFormat, "text", "json")
+	c.Log.check(&p)
 	if c.Metrics != "" {
 		p.address("metrics", c.Metrics)
 	}
@@ -144,6 +156,7 @@ func (c *Config) check() problems {
 			p.add("pprof", "%s is not on loopback, and profiles tell what is in memory; pprof-public allows it", c.Pprof)
 		}
 	}
+	c.API.check(c, &p)
 	c.checkExports(&p)
 	return p
 }
@@ -225,6 +238,9 @@ func onLoopback(address string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
+
+// elsewhere reports whether other hosts may reach an address.
+func elsewhere(address string) bool { return !onLoopback(address) }
 
 // fill completes what was left out and follows from the rest, but for whom to
 // squash, which follows from who can reach the server.

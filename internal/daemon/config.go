@@ -4,7 +4,9 @@ import "github.com/nfsbox/nfsbox/oncrpc"
 
 // Config says what to serve, and how. Its keys are those of nfsbox.toml and the
 // names of the flags of `nfsbox serve` at once: one list, from which the file is
-// read, the command line parsed and its help printed. Default is a good one.
+// read, the command line parsed and its help printed. Default is a good one. What
+// is a table of the file, such as log, is the prefix of its flags: log.level is
+// --log-level.
 //
 // The tag "default" is what help shows; a test holds it against Default.
 type Config struct {
@@ -35,8 +37,6 @@ type Config struct {
 	RepliesBytes     Size     `toml:"replies-bytes" default:"64MiB" help:"Memory of remembered replies, of all clients."`
 
 	Slow        Duration `toml:"slow" placeholder:"TIME" help:"Log calls that take longer; 0 logs none."`
-	LogLevel    string   `toml:"log-level" default:"info" help:"What is logged: debug, info, warn, error."`
-	LogFormat   string   `toml:"log-format" default:"text" help:"How: text, json."`
 	Metrics     string   `toml:"metrics" placeholder:"ADDRESS" help:"Serve /metrics (Prometheus) and /healthz there."`
 	HTTP        string   `toml:"http" name:"http" placeholder:"ADDRESS" help:"Serve the live view there, a page of charts and what nfsbox top shows, and /healthz."`
 	Pprof       string   `toml:"pprof" placeholder:"ADDRESS" help:"Serve Go's profiles there; an address of loopback."`
@@ -44,6 +44,9 @@ type Config struct {
 
 	StateDir     string   `toml:"state-dir" placeholder:"DIR" help:"Where the key of the handles, their map if one is needed, locks and remembered replies live."`
 	DrainTimeout Duration `toml:"drain-timeout" default:"10s" help:"How long calls under way may take to finish at the end. What takes longer is cut off."`
+
+	Log Log `toml:"log" embed:"" prefix:"log-" group:"Log:"`
+	API API `toml:"api" embed:"" prefix:"api-" group:"File API:"`
 
 	Exports []Export `toml:"export" kong:"-"`
 }
@@ -94,7 +97,7 @@ func Default() Config {
 		MaxRequestBytes: defaultMaxRequestBytes, MaxReplyBytes: defaultMaxReplyBytes,
 		IdleTimeout: Duration(oncrpc.DefaultIdleTimeout), MaxOpenFiles: defaultMaxOpenFiles,
 		RepliesPerClient: defaultRepliesPerClient, RepliesKeep: Duration(defaultRepliesKeep), RepliesBytes: defaultRepliesBytes,
-		LogLevel: "info", LogFormat: "text", DrainTimeout: Duration(defaultDrain),
+		DrainTimeout: Duration(defaultDrain), Log: defaultLog(), API: defaultAPI(),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -54,7 +55,7 @@ type Running struct {
 // error ends the server. The result is nil if all ended as it should.
 //
 // A reload replaces exports and their rules, the log's level and the threshold
-// for slow calls; connections stay. What else has changed is named in the log
+// for slow calls, and who may use the file API; connections stay. What else has changed is named in the log
 // and waits for the next start. If anything is wrong with the new configuration,
 // all stays as it was.
 func Serve(ctx context.Context, c Config, w World, ready func(Running) error) (err error) {
@@ -74,8 +75,10 @@ func Serve(ctx context.Context, c Config, w World, ready func(Running) error) (e
 		return err
 	}
 	d.c = &c
-	d.log = d.newLog()
 	defer func() { err = errors.Join(err, d.close()) }()
+	if err := d.openLogs(); err != nil {
+		return err
+	}
 	if err := d.open(ctx); err != nil {
 		return err
 	}
@@ -84,10 +87,10 @@ func Serve(ctx context.Context, c Config, w World, ready func(Running) error) (e
 
 // daemon is a server and all that belongs to it.
 type daemon struct {
-	w     World
-	c     *Config // in force
-	log   *slog.Logger
-	level slog.LevelVar
+	w    World
+	c    *Config // in force
+	log  *slog.Logger
+	logs logs
 
 	own     string   // the server's own folder in the state directory
 	held    *os.File // the lock of that folder, while it is open
@@ -99,6 +102,7 @@ type daemon struct {
 	slow    *slowLog
 	srv     *nfsserver.Server
 	doors   []door
+	api     api
 	web     web
 	entered *nfsserver.Registered // with rpcbind; nil: nothing is
 
@@ -106,24 +110,6 @@ type daemon struct {
 	serving int        // how many of them have not
 
 	reloading chan struct{} // closed when the last reload has been prepared; nil: there was none
-}
-
-// newLog makes the log as the configuration wants it.
-func (d *daemon) newLog() *slog.Logger {
-	d.level.Set(d.c.level())
-	o := &slog.HandlerOptions{Level: &d.level}
-	if d.c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(d.w.Log, o))
-	}
-	return slog.New(slog.NewTextHandler(d.w.Log, o))
-}
-
-// level is LogLevel, which check has seen.
-func (c *Config) level() (l slog.Level) {
-	if err := l.UnmarshalText([]byte(c.LogLevel)); err != nil {
-		return slog.LevelInfo
-	}
-	return l
 }
 
 // open does all that must succeed before clients can be let in. What it has
@@ -158,7 +144,11 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if err := d.newServer(); err != nil {
 		return err
 	}
-	if err := d.openWeb(ctx); err != nil {
+	err = d.openAPI(ctx)
+	if err == nil {
+		err = d.openWeb(ctx)
+	}
+	if err != nil {
 		return errors.Join(err, d.srv.Close())
 	}
 	return nil
@@ -228,8 +218,12 @@ func (d *daemon) drain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := d.unregister(ctx)
-	if e := d.srv.Shutdown(ctx); e != nil {
-		err = errors.Join(err, fmt.Errorf("calls were cut off after %v: %w", limit, e))
+	api := make(chan error, 1)
+	go func() { api <- d.api.shutdown(ctx) }()
+	for _, e := range []error{d.srv.Shutdown(ctx), <-api} {
+		if e != nil {
+			err = errors.Join(err, fmt.Errorf("calls were cut off after %v: %w", limit, e))
+		}
 	}
 	for ; d.serving > 0; d.serving-- {
 		err = errors.Join(err, unlessClosed(<-d.served))
@@ -240,7 +234,7 @@ func (d *daemon) drain(ctx context.Context) error {
 // close gives back what open has taken, the last first. The server has ended, or
 // never begun.
 func (d *daemon) close() (err error) {
-	err = errors.Join(d.web.close(), d.closeDoors())
+	err = errors.Join(d.web.close(), d.api.close(), d.closeDoors())
 	if d.slow != nil {
 		d.slow.close()
 	}
@@ -253,12 +247,12 @@ func (d *daemon) close() (err error) {
 	if d.held != nil {
 		err = errors.Join(err, d.held.Close())
 	}
-	return err
+	return errors.Join(err, d.logs.close())
 }
 
 // unlessClosed is err, unless it is the ordinary end of a server.
 func unlessClosed(err error) error {
-	if errors.Is(err, nfsserver.ErrClosed) {
+	if errors.Is(err, nfsserver.ErrClosed) || errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return err

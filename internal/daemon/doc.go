@@ -35,6 +35,15 @@
 // its listeners, and a reload leaves them alone: what it changes is told to those who
 // watch, file by file.
 //
+// # The file API
+//
+// The file API is a second way to the same table of exports, and so to the same views
+// and through the same gate; its store of content has a lane of its own there. It
+// begins after NFS' server and ends beside it. What it knows callers by, and is known
+// by, are files that a reload reads again. Who has no proof is nobody, unless it is
+// said as whom programs of this host call; root, who could do most harm, is never
+// supposed to have meant it.
+//
 // # State
 //
 // What must outlive a restart lies in the state directory, in a folder of the
@@ -45,6 +54,7 @@
 //	lock          locked while a server runs with this folder
 //	replies       remembered replies, from a clean end to the next start
 //	locks/        which clients hold locks
+//	uploads       in which directories uploads by the file API are under way
 //	<hash>/       localfs' map of handles of one directory, where one is needed;
 //	              without a configuration it lies beside the key
 //
@@ -58,6 +68,14 @@
 // Where the process is the server's alone ([World].Alone), the limit of
 // descriptors is raised to what is configured, and then CAP_SYS_RESOURCE is laid
 // down in all threads: with it, quotas and reserved blocks would not bind clients.
+//
+// # Logs
+//
+// The server's own log is slog's, and goes where the configuration says; what its file
+// does not take is lost and counted, and no call fails for it. Slow calls are told of
+// there, by a goroutine of their own. The log of requests, of which package reqlog is
+// the most part, has a file to itself: package oncrpc asks of each call whether it is
+// wanted, and describes only those that are.
 //
 // # Metrics and the live view
 //

@@ -244,4 +244,5 @@ func (d *daemon) warn() {
 		}
 		d.log.Info("export", slog.String("path", e.Path), slog.String("dir", e.Dir), slog.String("squash", e.Squash), slog.Bool("ro", e.readOnly()))
 	}
+	d.warnAPI()
 }

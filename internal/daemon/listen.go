@@ -50,6 +50,7 @@ func (d *daemon) listen(ctx context.Context) (err error) {
 	if d.doors, err = d.w.Manager.inherited(); err != nil {
 		return err
 	}
+	d.inheritAPI()
 	if len(d.doors) > 0 {
 		d.log.Info("the service manager has opened the listeners", slog.Int("sockets", len(d.doors)))
 		// The first one is a listener for all programs: its URL is printed.

@@ -40,6 +40,9 @@ func Load(f Flags) (*Config, error) {
 	if err := f.overlay(&c); err != nil {
 		return nil, err
 	}
+	if f.File == "" {
+		c.API.byHand(thisUser())
+	}
 	c.fill()
 	var all []error
 	for _, p := range c.check() {
@@ -98,7 +101,7 @@ func inFile(path string, err error) error {
 // overlay replaces what the flags have given, and adds the directory that they
 // name.
 func (f *Flags) overlay(c *Config) error {
-	copyGiven(reflect.ValueOf(c).Elem(), reflect.ValueOf(f.Config), f.Given)
+	copyGiven(reflect.ValueOf(c).Elem(), reflect.ValueOf(f.Config), f.Given, "")
 	switch {
 	case f.Dir != "" && len(c.Exports) > 0:
 		return fmt.Errorf("%s has exports of its own: name no directory beside it", f.File)
@@ -110,7 +113,7 @@ func (f *Flags) overlay(c *Config) error {
 		return fmt.Errorf("--export is the path of a directory named on the command line; those of %s have their own", f.File)
 	}
 	for i := range c.Exports {
-		copyGiven(reflect.ValueOf(&c.Exports[i]).Elem(), reflect.ValueOf(f.Export), f.Given)
+		copyGiven(reflect.ValueOf(&c.Exports[i]).Elem(), reflect.ValueOf(f.Export), f.Given, "")
 		if f.Given["allow"] {
 			c.Exports[i].Clients = nil // whom the command line lets in, nobody else
 		}
@@ -123,19 +126,25 @@ func (f *Flags) overlay(c *Config) error {
 	return nil
 }
 
-// copyGiven copies the fields whose flags were given.
-func copyGiven(to, from reflect.Value, given map[string]bool) {
+// copyGiven copies the fields whose flags, which begin with prefix, were given.
+func copyGiven(to, from reflect.Value, given map[string]bool, prefix string) {
 	for field, v := range from.Fields() {
 		dst := to.FieldByIndex(field.Index)
 		switch {
 		case field.Tag.Get("kong") == "-": // no flag of that name
 		case field.Anonymous:
-			copyGiven(dst, v, given)
-		case given[flagName(field)]:
+			copyGiven(dst, v, given, prefix)
+		case isTable(field):
+			copyGiven(dst, v, given, prefix+field.Tag.Get("prefix"))
+		case given[prefix+flagName(field)]:
 			dst.Set(v)
 		}
 	}
 }
+
+// isTable reports whether a field is a table of the file, whose name is the prefix
+// of its flags.
+func isTable(f reflect.StructField) bool { return f.Tag.Get("prefix") != "" }
 
 // flagName is the flag of a field: its key in the file, but for the path of an
 // export.

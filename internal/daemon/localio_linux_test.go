@@ -89,7 +89,7 @@ func TestLocalIO(t *testing.T) {
 	}
 
 	other := changed(conf, func(c *Config) {
-		c.LogLevel = "debug"
+		c.Log.Level = "debug"
 		c.Exports = append(c.Exports, Export{Path: "/other", Dir: t.TempDir(), Handles: "auto"})
 	})
 	r.reload(other, nil)

@@ -8,9 +8,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/nfsbox/nfsbox/internal/fileapi"
 	"github.com/nfsbox/nfsbox/internal/iogate"
 	"github.com/nfsbox/nfsbox/internal/localfs"
 	"github.com/nfsbox/nfsbox/internal/metric"
+	"github.com/nfsbox/nfsbox/internal/object/dir"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc"
 )
@@ -37,7 +39,10 @@ type scrape struct {
 	dirs    map[string]localfs.Snapshot
 	slow    uint64
 	left    int
+	lost    logLosses
 	process process
+	api     *fileapi.Snapshot // nil: there is none
+	store   *dir.Snapshot     // nil: there is none
 }
 
 // process is what the server takes of its host; 0 is not known.
@@ -50,12 +55,16 @@ type process struct {
 func (d *daemon) scrape() *scrape {
 	s := &scrape{
 		server: d.srv.Stats(), replies: d.replies.Stats(), gate: d.gate.Snapshot(),
-		dirs: make(map[string]localfs.Snapshot), slow: d.slow.count.Load(), left: int(d.sites.left.Load()), process: ourProcess(),
+		dirs: make(map[string]localfs.Snapshot), slow: d.slow.count.Load(), left: int(d.sites.left.Load()), lost: d.logs.losses(), process: ourProcess(),
 	}
 	s.server.Procs = together(s.server.Procs)
 	for site, x := range d.sites.now() {
-		s.dirs[site.dir] = x.fs.Snapshot()
+		// One directory may be open more than once, with other handles.
+		sum, more := s.dirs[site.dir], x.fs.Snapshot()
+		addDirectory(&sum, &more)
+		s.dirs[site.dir] = sum
 	}
+	s.api, s.store = d.api.snapshots()
 	return s
 }
 
@@ -119,9 +128,12 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	w.replyCache(&s.replies)
 	w.locks(s.server.Locks)
 	w.localIO(s.server.LocalIO)
+	w.api(s.api)
+	w.store(s.store)
 	w.lanes(&s.gate)
 	w.directories(s.dirs)
 	w.count("slow_calls_total", "Calls above the threshold for slow ones.", s.slow)
+	w.logs(s.lost)
 	w.gauge("directories_leaving", "Directories out of service in which calls are still at work.", float64(s.left))
 	if n := s.process.threads; n > 0 {
 		w.gauge("process_threads", "Threads of the process.", float64(n))

@@ -161,20 +161,29 @@ func (w writer) directories(dirs map[string]localfs.Snapshot) {
 			w.directory(dir, &s)
 			continue
 		}
-		rest.Open += s.Open
-		rest.MaxOpen += s.MaxOpen
-		rest.Dirty += s.Dirty
-		rest.Hits += s.Hits
-		rest.Misses += s.Misses
-		rest.Evicted += s.Evicted
-		rest.Syncs += s.Syncs
-		rest.Shared += s.Shared
-		rest.Verifiers += s.Verifiers
-		rest.Busy += s.Busy
+		addDirectory(&rest, &s)
 	}
 	if len(dirs) > maxLabels {
 		w.directory(others, &rest)
 	}
+}
+
+// addDirectory adds up what is told of directories.
+func addDirectory(sum, s *localfs.Snapshot) {
+	sum.Open += s.Open
+	sum.MaxOpen += s.MaxOpen
+	sum.Dirty += s.Dirty
+	sum.Hits += s.Hits
+	sum.Misses += s.Misses
+	sum.Evicted += s.Evicted
+	sum.Syncs += s.Syncs
+	sum.Shared += s.Shared
+	sum.Cleaned += s.Cleaned
+	sum.Verifiers += s.Verifiers
+	sum.NowaitHits += s.NowaitHits
+	sum.NowaitMisses += s.NowaitMisses
+	sum.AsCaller += s.AsCaller
+	sum.Busy += s.Busy
 }
 
 func (w writer) directory(dir string, s *localfs.Snapshot) {

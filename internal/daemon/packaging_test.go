@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,23 +31,45 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, struc := range []reflect.Type{reflect.TypeFor[Config](), reflect.TypeFor[Export]()} {
-		for _, field := range reflect.VisibleFields(struc) {
-			key, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
-			if key != "" && key != "export" && !regexp.MustCompile(`(?m)^`+key+` = `).MatchString(whole) {
-				t.Errorf("the example has no %s", key)
-			}
+	lines := findPositions([]byte(whole))
+	for _, key := range slices.Concat(keysOf(reflect.TypeFor[Config](), ""), keysOf(reflect.TypeFor[Export](), "export[0].")) {
+		if lines[key] == 0 {
+			t.Errorf("the example has no %s", key)
 		}
 	}
-	want, got := reflect.ValueOf(Default()), reflect.ValueOf(*c)
-	examples := regexp.MustCompile(`(?m)^(\S+) = .*# example$`).FindAllStringSubmatch(whole, -1)
-	shown := map[string]bool{"listen": true, "metrics": true, "export": true, "state-dir": true}
-	for _, m := range examples {
-		shown[m[1]] = true
+	shown, text := map[string]bool{"listen": true, "metrics": true, "export": true, "state-dir": true}, "\n"+whole
+	for key, n := range lines {
+		shown[key] = shown[key] || strings.HasSuffix(strings.Split(text, "\n")[n], "# example")
 	}
+	sameAsDefault(t, reflect.ValueOf(Default()), reflect.ValueOf(*c), "", shown)
+}
+
+// keysOf are the keys of a struct and of the tables in it.
+func keysOf(struc reflect.Type, prefix string) (keys []string) {
+	for _, field := range reflect.VisibleFields(struc) {
+		key, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+		switch {
+		case isTable(field):
+			keys = append(keys, keysOf(field.Type, prefix+key+".")...)
+		case key != "" && key != "export":
+			keys = append(keys, prefix+key)
+		}
+	}
+	return keys
+}
+
+// sameAsDefault holds what the example calls defaults against those, but for what
+// is shown as it could be.
+func sameAsDefault(t *testing.T, want, got reflect.Value, prefix string, shown map[string]bool) {
+	t.Helper()
 	for field, v := range want.Fields() {
-		if key := field.Tag.Get("toml"); !shown[key] && !reflect.DeepEqual(v.Interface(), got.FieldByIndex(field.Index).Interface()) {
-			t.Errorf("the example calls %v the default of %s; it is %v", got.FieldByIndex(field.Index), key, v)
+		key, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+		key = prefix + key
+		switch is := got.FieldByIndex(field.Index); {
+		case isTable(field):
+			sameAsDefault(t, v, is, key+".", shown)
+		case !shown[key] && !reflect.DeepEqual(v.Interface(), is.Interface()):
+			t.Errorf("the example calls %v the default of %s; it is %v", is, key, v)
 		}
 	}
 }

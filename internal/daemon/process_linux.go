@@ -22,7 +22,7 @@ import (
 func (d *daemon) prepareProcess() {
 	need := d.descriptors()
 	if have, err := raiseFiles(need); err != nil {
-		d.log.Warn("too few descriptors for what is configured: connections or open files will be refused; raise the limit (LimitNOFILE=, ulimit -n) or lower max-connections and max-open-files",
+		d.log.Warn("too few descriptors for what is configured: connections or open files will be refused; raise the limit (LimitNOFILE=, ulimit -n) or lower max-connections, max-open-files and api-max-connections",
 			slog.Uint64("needed", need), slog.Uint64("limit", have), slog.Any("error", err))
 	}
 	if err := dropCapability(unix.CAP_SYS_RESOURCE); err != nil {
@@ -38,6 +38,12 @@ func (d *daemon) descriptors() uint64 {
 	files = max(files, 2*uint64(d.c.MaxOpenFiles)) + otherFiles
 	if d.c.LocalIO != localIOOff {
 		files += localFiles
+	}
+	if a := &d.c.API; a.on() {
+		files += uint64(a.MaxConnections)
+		if a.Store != "" {
+			files += uint64(a.MaxCalls) + storeFiles
+		}
 	}
 	return uint64(d.c.MaxConnections) + files
 }

@@ -16,16 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dup is a descriptor of f that nothing else will close; f is closed.
-func dup(t *testing.T, f *os.File) uintptr {
-	t.Helper()
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, firstInherited)
-	if err = errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return uintptr(fd)
-}
-
 func TestRaiseFiles(t *testing.T) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // onTheFly are the keys that a reload changes.
-var onTheFly = map[string]bool{"export": true, "slow": true, "log-level": true}
+var onTheFly = map[string]bool{"export": true, "slow": true, "log.level": true}
 
 // preparation is a reload of which all is done that may take long: for ever, where
 // a directory does not answer. It is made beside run, which goes on meanwhile.
@@ -21,6 +21,7 @@ type preparation struct {
 	later   []string // keys that wait for the next start
 	open    directories
 	exports []export.Export
+	secrets apiSecrets
 	err     error // nothing else is there then
 }
 
@@ -32,6 +33,9 @@ func (d *daemon) reload() <-chan *preparation {
 	d.reloading = idle
 	go func() {
 		defer close(idle)
+		if err := d.logs.reopen(); err != nil {
+			d.log.Error("reload: the files of the log", slog.Any("error", err))
+		}
 		p := d.prepare()
 		select {
 		case out <- p:
@@ -54,7 +58,10 @@ func (d *daemon) prepare() *preparation {
 	c.squash(d.onLoopback())
 	base, err := d.stateBase()
 	if err == nil {
-		err = d.stateOutside(base, c)
+		err = d.privateOutside(base, c)
+	}
+	if err == nil {
+		p.secrets, err = c.API.read()
 	}
 	if err == nil {
 		p.open, p.exports, err = d.openSites(c)
@@ -92,8 +99,9 @@ func (d *daemon) replace(p *preparation) error {
 		return errors.Join(err, d.discard(p))
 	}
 	c := p.c
-	d.level.Set(c.level())
+	d.logs.level.Set(c.Log.level())
 	d.slow.set(time.Duration(c.Slow))
+	d.api.renew(p.secrets)
 	d.c = c
 	if len(p.later) > 0 {
 		d.log.Warn("reload: changes that wait for the next start", slog.String("keys", strings.Join(p.later, " ")))
@@ -122,14 +130,21 @@ func (d *daemon) abandonReload() {
 // keep puts the values in force into n where they cannot be changed under way,
 // and names those that differ.
 func (c *Config) keep(n *Config) (differ []string) {
-	now, next := reflect.ValueOf(c).Elem(), reflect.ValueOf(n).Elem()
+	return keepFields(reflect.ValueOf(c).Elem(), reflect.ValueOf(n).Elem(), "")
+}
+
+func keepFields(now, next reflect.Value, prefix string) (differ []string) {
 	for field, v := range next.Fields() {
-		key, old := field.Tag.Get("toml"), now.FieldByIndex(field.Index)
-		if onTheFly[key] || reflect.DeepEqual(v.Interface(), old.Interface()) {
-			continue
+		key, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+		key, old := prefix+key, now.FieldByIndex(field.Index)
+		switch {
+		case onTheFly[key] || reflect.DeepEqual(v.Interface(), old.Interface()):
+		case isTable(field):
+			differ = append(differ, keepFields(old, v, key+".")...)
+		default:
+			differ = append(differ, key)
+			v.Set(old)
 		}
-		differ = append(differ, key)
-		v.Set(old)
 	}
 	return differ
 }

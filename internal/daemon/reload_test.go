@@ -63,14 +63,14 @@ func TestReload(t *testing.T) {
 	}
 
 	second := first
-	second.MaxConnections, second.LogLevel, second.Slow = 7, "warn", Duration(slowFloor)
+	second.MaxConnections, second.Log.Level, second.Slow = 7, "warn", Duration(slowFloor)
 	second.Exports = append(second.Exports[:1:1], Export{Path: "/two", Dir: two, Handles: "auto", Rule: Rule{Squash: "root"}})
 	r.reload(&second, nil)
 	mount(t, c, "/two")
 	if got, _ := read(t, c, file); got != "still here" {
 		t.Errorf("READ of a file of before: %q", got)
 	}
-	if !strings.Contains(r.log.String(), "keys=max-connections") || strings.Contains(r.log.String(), "slow log-level") {
+	if !strings.Contains(r.log.String(), "keys=max-connections") || strings.Contains(r.log.String(), "slow log.level") {
 		t.Errorf("the log does not say what waits for a restart:\n%s", r.log)
 	}
 

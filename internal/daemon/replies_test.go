@@ -55,7 +55,9 @@ func TestRepliesDamaged(t *testing.T) {
 	log := &logBuffer{}
 	d := withReplies(t, dir, 1)
 	d.w.Log = log
-	d.log = d.newLog()
+	if err := d.openLogs(); err != nil {
+		t.Fatal(err)
+	}
 	d.loadReplies()
 	if err := d.dropReplies(); err != nil {
 		t.Error(err)

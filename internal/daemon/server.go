@@ -43,7 +43,7 @@ func (d *daemon) newServer() (err error) {
 		Exports: d.table, Log: d.log,
 		MaxConns: d.c.MaxConnections, MaxCallsPerConn: d.c.MaxCalls, MaxRequestBytes: int64(d.c.MaxRequestBytes),
 		MaxReplyBytes: int64(d.c.MaxReplyBytes), IdleTimeout: time.Duration(d.c.IdleTimeout),
-		Replies: d.replies, SlowOp: slowFloor, Observe: d.slow.observe,
+		Replies: d.replies, SlowOp: slowFloor, Sample: d.logs.sample(), Observe: d.observe,
 		Locks: d.c.Locks, LockStateDir: locks, Grace: time.Duration(d.c.Grace),
 		Hostname: host, Cookie: binary.LittleEndian.Uint64(cookie[:]), LocalIO: local,
 	}
@@ -55,7 +55,7 @@ func (d *daemon) newServer() (err error) {
 
 // serve opens the doors to clients, and returns when all are open.
 func (d *daemon) serve() {
-	d.served = make(chan error, len(d.doors))
+	d.served = make(chan error, len(d.doors)+len(d.api.doors))
 	var open sync.WaitGroup
 	for i := range d.doors {
 		x := &d.doors[i]
@@ -68,6 +68,7 @@ func (d *daemon) serve() {
 		}()
 	}
 	open.Wait()
+	d.serveAPI()
 }
 
 // serve answers those who come in by a door.

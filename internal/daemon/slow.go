@@ -16,7 +16,7 @@ type slowLog struct {
 	log       *slog.Logger
 	now       func() time.Time
 	threshold atomic.Int64 // nanoseconds; 0: none
-	queue     chan oncrpc.Slow
+	queue     chan oncrpc.Served
 	lost      atomic.Uint64 // not in the queue, for want of room
 	count     atomic.Uint64 // all of them
 	end       sync.WaitGroup
@@ -29,7 +29,7 @@ type slowLog struct {
 }
 
 func newSlowLog(log *slog.Logger, now func() time.Time, threshold time.Duration) *slowLog {
-	s := &slowLog{log: log, now: now, queue: make(chan oncrpc.Slow, slowQueue)}
+	s := &slowLog{log: log, now: now, queue: make(chan oncrpc.Served, slowQueue)}
 	s.set(threshold)
 	s.end.Go(func() {
 		for c := range s.queue {
@@ -44,7 +44,7 @@ func (s *slowLog) set(d time.Duration) { s.threshold.Store(int64(d)) }
 
 // observe is told of calls that took slowFloor or longer. It never waits. The view
 // shows the slowest of all of them, whatever the threshold.
-func (s *slowLog) observe(c oncrpc.Slow) {
+func (s *slowLog) observe(c oncrpc.Served) {
 	if s.view != nil && s.view.AmongSlowest(c.Took) {
 		s.view.Slow(slowCall(s.now(), &c))
 	}
@@ -60,7 +60,7 @@ func (s *slowLog) observe(c oncrpc.Slow) {
 }
 
 // write tells of one call, if the window has room.
-func (s *slowLog) write(c oncrpc.Slow) {
+func (s *slowLog) write(c oncrpc.Served) {
 	now := s.now()
 	if now.Sub(s.window) >= slowWindow || now.Before(s.window) {
 		s.window, s.lines = now, 0
@@ -71,10 +71,11 @@ func (s *slowLog) write(c oncrpc.Slow) {
 		return
 	}
 	s.lines++
-	args := []any{
-		slog.String("procedure", c.Proc.Name), slog.String("client", clientOf(&c)), slog.Uint64("xid", uint64(c.XID)),
-		slog.Duration("took", c.Took), slog.Duration("waited", c.Waited),
+	args := []any{slog.String("procedure", procedureOf(&c)), slog.String("client", clientOf(&c))}
+	if c.HasUID {
+		args = append(args, slog.Uint64("uid", uint64(c.UID)))
 	}
+	args = append(args, slog.Uint64("xid", uint64(c.XID)), slog.Duration("took", c.Took), slog.Duration("waited", c.Waited))
 	if s.silent > 0 {
 		args = append(args, slog.Uint64("left_out", s.silent))
 		s.silent = 0
@@ -82,9 +83,17 @@ func (s *slowLog) write(c oncrpc.Slow) {
 	s.log.Warn("slow call", args...)
 }
 
+// procedureOf is what was called.
+func procedureOf(c *oncrpc.Served) string {
+	if c.Proc == nil {
+		return "unknown"
+	}
+	return c.Proc.String()
+}
+
 // clientOf is who called, as text: a log in JSON would show the bytes of an
 // address.
-func clientOf(c *oncrpc.Slow) string {
+func clientOf(c *oncrpc.Served) string {
 	if c.Client == nil {
 		return ""
 	}

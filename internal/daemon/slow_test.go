@@ -21,7 +21,7 @@ func TestSlowLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &logBuffer{}
 		s := newSlowLog(slog.New(slog.NewTextHandler(log, nil)), time.Now, time.Second)
-		call := oncrpc.Slow{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, Took: 2 * time.Second}
+		call := oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, Took: 2 * time.Second}
 		fast := call
 		fast.Took = 999 * time.Millisecond
 		s.observe(fast)
@@ -68,7 +68,7 @@ func (s stuck) Write(p []byte) (int, error) {
 func TestSlowLogNeverWaits(t *testing.T) {
 	log := make(stuck)
 	s := newSlowLog(slog.New(slog.NewTextHandler(log, nil)), time.Now, time.Second)
-	call := oncrpc.Slow{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Minute}
+	call := oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Minute}
 	for range 10 * slowQueue {
 		s.observe(call)
 	}
@@ -79,14 +79,19 @@ func TestSlowLogNeverWaits(t *testing.T) {
 	s.close()
 }
 
-// TestSlowClient names clients as text, in JSON too, and where there is none.
+// TestSlowClient names clients as text, in JSON too, and where there is none; their
+// user where one is known, root included; and what nobody knows.
 func TestSlowClient(t *testing.T) {
 	log := &logBuffer{}
 	s := newSlowLog(slog.New(slog.NewJSONHandler(log, nil)), time.Now, time.Second)
-	s.observe(oncrpc.Slow{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, Took: time.Minute})
-	s.observe(oncrpc.Slow{Proc: nfs3.NFSPROC3_READ, Took: time.Minute})
+	s.observe(oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, Took: time.Minute})
+	s.observe(oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Took: time.Minute, HasUID: true})
+	s.observe(oncrpc.Served{Took: time.Minute, UID: 1000, HasUID: true})
 	s.close()
-	for _, want := range []string{`"client":"192.0.2.1:700"`, `"client":""`} {
+	if n := strings.Count(log.String(), `"uid"`); n != 2 {
+		t.Errorf("%d users in\n%s", n, log)
+	}
+	for _, want := range []string{`"client":"192.0.2.1:700","xid"`, `"client":"","uid":0,`, `"procedure":"unknown","client":"","uid":1000,`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no %s in\n%s", want, log)
 		}
@@ -100,11 +105,11 @@ func TestSlowView(t *testing.T) {
 		s := newSlowLog(slog.New(slog.DiscardHandler), time.Now, 0)
 		s.view = view.New(view.Options{Source: func() view.Snapshot { return view.Snapshot{} }})
 		go s.view.Run(ctx)
-		s.observe(oncrpc.Slow{
+		s.observe(oncrpc.Served{
 			Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, XID: 7,
 			Took: time.Minute, Waited: time.Second,
 		})
-		s.observe(oncrpc.Slow{Proc: nfs3.NFSPROC3_READ, Took: time.Second})
+		s.observe(oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Took: time.Second})
 		told := time.Now()
 		time.Sleep(2 * view.DefaultEvery) // of the bubble's clock
 		want := []view.SlowFrame{
@@ -126,7 +131,7 @@ func TestSlowView(t *testing.T) {
 func TestSlowViewAllocates(t *testing.T) {
 	s := newSlowLog(slog.New(slog.DiscardHandler), time.Now, 0)
 	s.view = view.New(view.Options{Source: func() view.Snapshot { return view.Snapshot{} }})
-	call := oncrpc.Slow{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Second}
+	call := oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Second}
 	for range 100 { // until there is no room
 		s.observe(call)
 	}
@@ -139,7 +144,7 @@ func TestSlowViewAllocates(t *testing.T) {
 
 func TestSlowLogAllocates(t *testing.T) {
 	s := newSlowLog(slog.New(slog.DiscardHandler), time.Now, time.Second)
-	call := oncrpc.Slow{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Millisecond}
+	call := oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Millisecond}
 	if n := testing.AllocsPerRun(100, func() { s.observe(call) }); n != 0 {
 		t.Errorf("a call that is not slow costs %v allocations", n)
 	}

@@ -44,7 +44,7 @@ func (d *daemon) state() (string, export.Key, error) {
 		return "", export.Key{}, err
 	}
 	own := filepath.Join(base, folder(name))
-	if err := d.stateOutside(base, d.c); err != nil {
+	if err := d.privateOutside(base, d.c); err != nil {
 		return "", export.Key{}, err
 	}
 	if err := makePrivate(own); err != nil {
@@ -119,31 +119,52 @@ func folder(path string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// stateOutside refuses a state directory that clients could reach.
-func (d *daemon) stateOutside(base string, c *Config) error {
-	for i := range c.Exports {
-		if err := d.outside(base, c.Exports[i].Dir); err != nil {
-			return err
+// mine is a file or directory that clients must not reach.
+type mine struct{ path, what, why string }
+
+// privateOutside refuses a state directory that clients could reach, and what else
+// is none of theirs.
+func (d *daemon) privateOutside(base string, c *Config) error {
+	all := []mine{
+		{base, "state directory", "clients could read the key of the handles"},
+		{c.API.Callers, "file of the API's callers", "clients could read its tokens"},
+		{c.API.TLSKey, "key of the API's certificate", "clients could read it"},
+		{c.API.Store, "store of content", "clients could change what is in it"},
+		{c.Log.File, "file of the log", "clients could put a link in its place"},
+		{c.Log.Requests, "file of the log of requests", "clients could put a link in its place"},
+	}
+	for i := range all {
+		for j := range c.Exports {
+			if all[i].path == "" {
+				continue
+			}
+			if err := d.outside(&all[i], c.Exports[j].Dir); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// outside refuses a state directory within the tree that is served. If the tree
-// is all there is, no place lies outside of it: the key's mode must do then.
-func (d *daemon) outside(base, dir string) error {
+// outside refuses what lies within the tree that is served. If the tree is all there
+// is, no place lies outside of it: the modes of the files must do then.
+func (d *daemon) outside(m *mine, dir string) error {
 	tree, err := os.Stat(dir)
 	if err != nil {
 		return err
 	}
-	at, err := existing(base)
+	path, err := filepath.Abs(m.path)
 	if err != nil {
-		return fmt.Errorf("state directory: %w", err)
+		return fmt.Errorf("%s: %w", m.what, err)
+	}
+	at, err := existing(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.what, err)
 	}
 	for {
 		info, err := os.Stat(at)
 		if err != nil {
-			return fmt.Errorf("state directory: %w", err)
+			return fmt.Errorf("%s: %w", m.what, err)
 		}
 		up := filepath.Dir(at)
 		switch {
@@ -152,10 +173,10 @@ func (d *daemon) outside(base, dir string) error {
 		case !os.SameFile(info, tree):
 			at = up
 		case up == at:
-			d.log.Warn("the state directory lies within the tree that is served", slog.String("state", base))
+			d.log.Warn("the "+m.what+" lies within the tree that is served", slog.String("path", m.path))
 			return nil
 		default:
-			return fmt.Errorf("the state directory %s lies within %s: clients could read the key of the handles; name another state directory", base, dir)
+			return fmt.Errorf("the %s %s lies within %s: %s; name another %[1]s", m.what, m.path, dir, m.why)
 		}
 	}
 }

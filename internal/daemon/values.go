@@ -7,17 +7,23 @@ import (
 	"time"
 )
 
-// Duration is a time.Duration as people write it: "90s", "1h30m", "0".
+// Duration is a time.Duration as people write it: "90s", "1h30m", "7d", "0". A day
+// has 24 hours, and stands alone.
 type Duration time.Duration
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
+	if days, ok := strings.CutSuffix(string(b), "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16) // so that the product does not overflow
+		v = time.Duration(n) * day
+	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("%q is no time; write it as 500ms, 90s, 10m or 1h30m", b)
+		return fmt.Errorf("%q is no time; write it as 500ms, 90s, 10m, 1h30m or 7d", b)
 	case v < 0 || v > maxTime:
-		return fmt.Errorf("%q is not within 0 and %v", b, maxTime)
+		return fmt.Errorf("%q is not within 0 and %v", b, Duration(maxTime))
 	}
 	*d = Duration(v)
 	return nil
@@ -28,6 +34,9 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 
 // String leaves out the units that are zero: "1h", not "1h0m0s".
 func (d Duration) String() string {
+	if n := time.Duration(d) / day; n > 0 && time.Duration(d)%day == 0 {
+		return strconv.FormatInt(int64(n), 10) + "d"
+	}
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {
 		s = s[:len(s)-2]

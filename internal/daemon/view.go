@@ -70,6 +70,7 @@ func (s *scrape) view(c *Config, url, version string, started time.Time) view.Sn
 			Calls: p.Calls, Errors: p.Errors, BytesIn: p.BytesIn, BytesOut: p.BytesOut, Latency: p.Latency,
 		})
 	}
+	s.viewAPI(&out, &c.API)
 	for i := range s.gate.Exports {
 		out.Gate.Lanes = append(out.Gate.Lanes, lanesOf(&s.gate.Exports[i])...)
 	}
@@ -84,6 +85,21 @@ func (s *scrape) view(c *Config, url, version string, started time.Time) view.Sn
 		}
 	}
 	return out
+}
+
+// viewAPI adds the file API to the view, if there is one.
+func (s *scrape) viewAPI(out *view.Snapshot, a *API) {
+	if s.api == nil {
+		return
+	}
+	for name, c := range s.api.Calls {
+		out.Procs = append(out.Procs, view.Proc{Name: name, Program: "API", Version: 1, Calls: c.Time.Count, Errors: c.Errors, Latency: c.Time})
+	}
+	out.Limits = append(out.Limits,
+		view.Limit{Name: "calls of the API", Used: uint64(s.api.InProgress), Max: uint64(a.MaxCalls)},
+		view.Limit{Name: "memory of the API's messages", Bytes: true, Used: uint64(max(s.api.Memory, 0)), Max: uint64(a.MaxMemory)},
+		view.Limit{Name: "connections of the API", Used: uint64(max(s.api.Conns, 0)), Max: uint64(a.MaxConnections)},
+	)
 }
 
 func lanesOf(x *iogate.Export) (out []view.Lane) {
@@ -110,7 +126,7 @@ func spoken(proc string) (program, name string) {
 }
 
 // slowCall is a slow call in the words of the view.
-func slowCall(at time.Time, c *oncrpc.Slow) view.SlowCall {
-	_, name := spoken(c.Proc.String())
+func slowCall(at time.Time, c *oncrpc.Served) view.SlowCall {
+	_, name := spoken(procedureOf(c))
 	return view.SlowCall{At: at, Proc: name, Client: clientOf(c), XID: c.XID, Took: c.Took, Waited: c.Waited}
 }

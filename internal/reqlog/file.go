@@ -51,6 +51,7 @@ type File struct {
 	mu    sync.Mutex
 	out   lumberjack.Logger // guarded by mu, like all below
 	began time.Time
+	torn  bool // the last write has left a part of a line
 }
 
 var _ io.WriteCloser = (*File)(nil)
@@ -98,8 +99,9 @@ func (o *FileOptions) check() error {
 	return nil
 }
 
-// Write writes p, whole lines, to one file. p must not be longer than Size.
-func (f *File) Write(p []byte) (int, error) {
+// Write writes p, whole lines, to one file. p must not be longer than Size. If only
+// a part of it could be written, the next Write begins on a line of its own.
+func (f *File) Write(p []byte) (n int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now := f.now(); f.days && now.Sub(f.began) >= rotateAfter {
@@ -107,7 +109,14 @@ func (f *File) Write(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	return f.out.Write(p)
+	if f.torn {
+		if _, err := f.out.Write([]byte{'\n'}); err != nil {
+			return 0, err
+		}
+	}
+	n, err = f.out.Write(p)
+	f.torn = n > 0 && err != nil
+	return n, err
 }
 
 // Rotate puts the file aside now.
@@ -122,7 +131,8 @@ func (f *File) rotate(now time.Time) error {
 	return f.out.Rotate()
 }
 
-// Close closes the file. A later Write opens it again.
+// Close closes the file. A later Write opens it again, and makes it if somebody else
+// has put it aside.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

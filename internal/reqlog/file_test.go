@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -136,6 +138,34 @@ func TestContinue(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := names(t, dir); len(got) != 2 {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestOneGoroutine opens a file anew many times, as others put it aside: it costs no
+// more than the goroutine that the library does not end.
+func TestOneGoroutine(t *testing.T) {
+	count := func() int {
+		stacks := make([]byte, 1<<20)
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "created by gopkg.in/natefinch/lumberjack")
+	}
+	f, dir := open(t, FileOptions{Size: megabyte})
+	before := count()
+	for i := range 10 {
+		if _, err := f.Write([]byte("line\n")); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "calls.log"), filepath.Join(dir, strconv.Itoa(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := count() - before; n != 1 {
+		t.Errorf("%d goroutines", n)
+	}
+	if got := names(t, dir); len(got) != 10 {
 		t.Errorf("%q", got)
 	}
 }

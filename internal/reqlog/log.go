@@ -3,15 +3,13 @@ package reqlog
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/nfsbox/nfsbox/xdr"
 )
 
 const (
@@ -26,16 +24,22 @@ const (
 	DefaultLines = 10_000
 )
 
-// Call is one call that was served.
+// Call is one call that was served, of whatever protocol. What is empty, or false,
+// is left out of its line, but for the times and the bytes.
 type Call struct {
-	Proc     *xdr.Proc // nil: unknown to the server
-	Client   net.Addr
-	XID      uint32
-	Took     time.Duration // from the request's arrival to its reply
-	Waited   time.Duration // of it, until work on it began
-	BytesIn  int           // of the request
-	BytesOut int           // of the reply
-	Failed   bool          // it was answered with an error of RPC
+	Procedure fmt.Stringer  // what was called; nil: it is unknown to the server
+	Client    fmt.Stringer  // from where, such as a net.Addr
+	User      string        // who called, where users have names
+	UID       uint32        // or are numbers
+	HasUID    bool          // UID is known
+	XID       uint32        // the call's number
+	HasXID    bool          // it has one
+	Took      time.Duration // from the request's arrival to its reply
+	Waited    time.Duration // of it, until work on it began
+	BytesIn   int64         // of the request
+	BytesOut  int64         // of the reply
+	Status    fmt.Stringer  // what the answer says; nil: it says nothing
+	Failed    bool          // the protocol itself had to say that it failed
 }
 
 // Options configure a Log. Handler is required.
@@ -54,7 +58,7 @@ type Options struct {
 	Rand   func() uint64    // a uniform random number, concurrently; math/rand's if nil
 }
 
-// Stats are counters of a Log. They only grow.
+// Stats are counters of calls that a Log was given. They only grow.
 type Stats struct {
 	Written uint64
 	LeftOut uint64 // for want of room, or beyond Options.Lines
@@ -157,20 +161,7 @@ func (l *Log) take(e *entry) {
 		return
 	}
 	l.lines++
-	procedure, client := "unknown", ""
-	if e.Proc != nil {
-		procedure = e.Proc.String()
-	}
-	if e.Client != nil {
-		client = e.Client.String()
-	}
-	l.record = append(l.record[:0],
-		slog.String("procedure", procedure), slog.String("client", client), slog.Uint64("xid", uint64(e.XID)),
-		slog.Duration("took", e.Took), slog.Duration("waited", e.Waited),
-		slog.Int("in", e.BytesIn), slog.Int("out", e.BytesOut))
-	if e.Failed {
-		l.record = append(l.record, slog.Bool("failed", true))
-	}
+	l.record = e.append(l.record[:0])
 	leftOut := l.leftOut.Load()
 	if leftOut > l.told {
 		l.record = append(l.record, slog.Uint64("left_out", leftOut-l.told))
@@ -179,6 +170,36 @@ func (l *Log) take(e *entry) {
 		l.written.Add(1)
 		l.told = leftOut
 	}
+}
+
+// append appends what the line of c says.
+func (c *Call) append(to []slog.Attr) []slog.Attr {
+	procedure := "unknown"
+	if c.Procedure != nil {
+		procedure = c.Procedure.String()
+	}
+	to = append(to, slog.String("procedure", procedure))
+	if c.Client != nil {
+		to = append(to, slog.String("client", c.Client.String()))
+	}
+	if c.User != "" {
+		to = append(to, slog.String("user", c.User))
+	}
+	if c.HasUID {
+		to = append(to, slog.Uint64("uid", uint64(c.UID)))
+	}
+	if c.HasXID {
+		to = append(to, slog.Uint64("xid", uint64(c.XID)))
+	}
+	to = append(to, slog.Duration("took", c.Took), slog.Duration("waited", c.Waited),
+		slog.Int64("in", c.BytesIn), slog.Int64("out", c.BytesOut))
+	if c.Status != nil {
+		to = append(to, slog.String("status", c.Status.String()))
+	}
+	if c.Failed {
+		to = append(to, slog.Bool("failed", true))
+	}
+	return to
 }
 
 // handle writes a line, and says whether it could.

@@ -22,8 +22,13 @@ import (
 var (
 	read   = &xdr.Proc{Name: "NFSPROC3_READ", Program: 100003, Version: 3, Number: 6}
 	client = &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 999}
-	call   = Call{Proc: read, Client: client, XID: 7, Took: 2 * time.Millisecond, Waited: time.Millisecond, BytesIn: 100, BytesOut: 4096}
+	call   = Call{Procedure: read, Client: client, XID: 7, HasXID: true, Took: 2 * time.Millisecond, Waited: time.Millisecond, BytesIn: 100, BytesOut: 4096}
 )
+
+// name is a name of a protocol without numbers.
+type name string
+
+func (n name) String() string { return string(n) }
 
 // keep is a handler that keeps lines.
 type keep struct {
@@ -67,8 +72,11 @@ func TestLines(t *testing.T) {
 	l := New(Options{Handler: k})
 	failed := call
 	failed.Failed = true
-	hostile := Call{Proc: &xdr.Proc{Name: "a b\n\x1b"}}
-	for _, c := range []Call{call, failed, hostile, {}} {
+	hostile := Call{Procedure: &xdr.Proc{Name: "a b\n\x1b"}}
+	known := call
+	known.HasUID, known.Status, known.BytesOut = true, name("NOT FOUND"), 1<<40
+	named := Call{Procedure: name("Upload"), Client: name("192.0.2.7"), User: "ann"}
+	for _, c := range []Call{call, failed, hostile, {}, known, named} {
 		if !l.Wants() {
 			t.Fatal("not wanted")
 		}
@@ -80,13 +88,15 @@ func TestLines(t *testing.T) {
 	want := []string{
 		`msg=call procedure=NFSPROC3_READ client=192.0.2.7:999 xid=7 took=2ms waited=1ms in=100 out=4096`,
 		`msg=call procedure=NFSPROC3_READ client=192.0.2.7:999 xid=7 took=2ms waited=1ms in=100 out=4096 failed=true`,
-		`msg=call procedure="a b\n\x1b" client="" xid=0 took=0s waited=0s in=0 out=0`,
-		`msg=call procedure=unknown client="" xid=0 took=0s waited=0s in=0 out=0`,
+		`msg=call procedure="a b\n\x1b" took=0s waited=0s in=0 out=0`,
+		`msg=call procedure=unknown took=0s waited=0s in=0 out=0`,
+		`msg=call procedure=NFSPROC3_READ client=192.0.2.7:999 uid=0 xid=7 took=2ms waited=1ms in=100 out=1099511627776 status="NOT FOUND"`,
+		`msg=call procedure=Upload client=192.0.2.7 user=ann took=0s waited=0s in=0 out=0`,
 	}
 	if !slices.Equal(k.lines, want) {
 		t.Errorf("%s", strings.Join(k.lines, "\n"))
 	}
-	if got := l.Stats(); got != (Stats{Written: 4}) {
+	if got := l.Stats(); got != (Stats{Written: 6}) {
 		t.Errorf("%+v", got)
 	}
 	if (*Log)(nil).Wants() {
