@@ -120,6 +120,24 @@ func TestSyncIsSync(t *testing.T) {
 	}
 }
 
+// TestUnstable leaves out the syncs of names and attributes, for the one view; bytes
+// are as stable as they are asked to be.
+func TestUnstable(t *testing.T) {
+	fs := newLazyFS()
+	table := testTable(t, Key{1}, Export{Path: "/", FS: fs})
+	v := table.view(origin{local: true}, nil)
+	writes, commit := useAll(t, v.Unstable())
+	if *fs.commits != 1 || *fs.stableWrites != 2 || *fs.syncs != 0 {
+		t.Errorf("%d syncs, %d commits, %d stable writes", *fs.syncs, *fs.commits, *fs.stableWrites)
+	}
+	if writes[0].Committed != vfs.Unstable || writes[0].Verf != commit.Verf {
+		t.Errorf("%+v, %+v", writes[0], commit)
+	}
+	if useAll(t, v); *fs.syncs < 7 {
+		t.Errorf("the view itself: %d syncs", *fs.syncs)
+	}
+}
+
 // TestIntoAsync has a client write again what it wrote, unstable, before the
 // export became async: the verifier is another one.
 func TestIntoAsync(t *testing.T) {

@@ -22,6 +22,7 @@ type View struct {
 	caller *vfs.Caller
 	origin origin
 	shard  uint32 // of users
+	hasty  bool   // changes are answered before they are stable
 	// seen are the exports that were used, each in the place of its index. Most
 	// callers use one or two; with more exports than places, some share one and
 	// are judged again when they take turns.
@@ -81,6 +82,17 @@ func (t *Table) view(o origin, c *vfs.Caller) *View {
 
 // As returns the view of another caller from the same place.
 func (v *View) As(c *vfs.Caller) vfs.FS { return v.t.view(v.origin, c) }
+
+// Unstable returns the view of the same caller from the same place whose changes of
+// names and attributes are not made stable before they are answered, as if each
+// export were async. It is for steps of which only the last one is promised to
+// anybody, who makes that one, and Commit, by v: a file that is made and written
+// under a name of its own, and renamed.
+func (v *View) Unstable() *View {
+	u := v.t.view(v.origin, v.caller)
+	u.hasty = true
+	return u
+}
 
 // ref is an opened handle: the export as the caller sees it, and the object in
 // it. Who has one uses the export's file system until leave.
@@ -219,7 +231,7 @@ func (r *ref) seal(h *vfs.Handle) (vfs.Handle, error) { return r.v.t.seal(r.e.ID
 // that to its caller and the export is not async. Its error is the operation's:
 // what is not on the disk has not been done as far as the client may believe.
 func (r *ref) stable(ctx context.Context, hs ...vfs.Handle) error {
-	if r.e.Async {
+	if r.e.Async || r.v.hasty {
 		return nil
 	}
 	s, ok := vfs.As[vfs.Syncer](r.fs)
