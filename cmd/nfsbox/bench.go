@@ -20,24 +20,38 @@ type benchCmd struct {
 	Read    benchReadCmd    `cmd:"" help:"Measure READ."`
 	Write   benchWriteCmd   `cmd:"" help:"Measure WRITE and COMMIT."`
 	List    benchListCmd    `cmd:"" help:"Measure READDIRPLUS of a directory."`
+
+	Upload   benchUploadCmd   `cmd:"" help:"Measure the storing of files, which stay."`
+	Download benchDownloadCmd `cmd:"" help:"Measure the reading of files that upload has stored, and compare every byte."`
+	Exist    benchExistCmd    `cmd:"" help:"Measure the looking for files that upload has stored."`
+	Delete   benchDeleteCmd   `cmd:"" help:"Measure the removing of files that upload has stored."`
+	Clean    benchCleanCmd    `cmd:"" help:"Remove what upload has left."`
+	Echo     benchEchoCmd     `cmd:"" help:"Measure what the protocol alone costs."`
+	Compare  benchCompareCmd  `cmd:"" help:"Measure two targets in turns, and print ratios."`
 }
 
 func (*benchCmd) Help() string {
-	return `Measures any NFS server: so many callers at once (-c), so many operations (-n) or so long
+	return `Measures any NFS server, and nfsbox's file API: so many callers at once (-c), so many operations (-n) or so long
 (--duration), after a warm-up that does not count. It reports operations and bytes per second, how
 long operations took (mean, median, 90, 99 and 99.9 %, the longest), what they cost this process in
-processor time and memory, and, if the server runs on this host, what they cost it (--server-pid).
+processor time and memory, and, if the server runs on this host or is an nfsbox, what they cost it
+(--server-pid, --server-metrics).
 
 As many calls are under way as there are callers: without --max-load, or max-load= in the URL, the
 client's own limit does not adapt. Connections are the client's choice unless --nconnect says more.
 
 What is measured is the network. The verbs read and write use local I/O, on the host of an nfsbox, if
 --localio=auto, require or trusted says so, an operation being one read or write of a file; and with
---through, as applications do. All other verbs call procedures, and have no use for it.
+--through, as applications do. Uploads and downloads use it in the same way. All other verbs call
+procedures, and have no use for it.
+
+The verbs upload, download, exist, delete, clean and echo have the same meaning whatever URL is: of
+NFS, or http://host:port/export/dir of a file API (https:// with --ca), in protobuf or JSON (--encoding).
+The others call procedures of NFS. bench compare measures two targets in turns.
 
 An operation that fails is counted by what went wrong; the rest goes on, and the exit status is 2.
 Files that are made have names that begin with "nfsbox-bench-" and are removed in the end, also
-after an interruption. Nothing else on the server is changed. The exit status is 1 for wrong usage,
+after an interruption, but for those of upload, which are for delete or clean. Nothing else on the server is changed. The exit status is 1 for wrong usage,
 and 4 if the server or what URL names cannot be reached.
 
 With --json the line of a second has "type":"progress", and since the start of the measurement
@@ -47,8 +61,11 @@ The last line has "type":"summary": verb, url, concurrency, size; complete (fals
 short), ops, errors, faults (kind, count and an example of each), warmup_ops, the same figures of the
 whole, commits; cpu with client_us_per_op, client_user_seconds, client_system_seconds and, with
 --server-pid, server_us_per_op and server_seconds; allocs_per_op, alloc_bytes_per_op; rpcs,
-retransmits, timeouts, reconnects, wire_bytes_in, wire_bytes_out; and of the end connections and load,
-the client's limits of metadata, reads and writes. Without a measurement there is no summary.
+retransmits, timeouts, reconnects, wire_bytes_in, wire_bytes_out; client_calls, by procedure; and of
+the end connections and load, the client's limits of metadata, reads and writes. Where the server's
+process is seen, server_threads; with --server-metrics also server_ops, server_calls and counts_match:
+the server has counted each of our calls, as many operations as ops and errors say, and nobody else's.
+Without a measurement there is no summary. docs/bench.md says more.
 
 With --csv the header names the columns: seconds, rates by the second, and times in microseconds (_us).
 
@@ -60,15 +77,22 @@ With --csv the header names the columns: seconds, rates by the second, and times
 
 // benchFlags are those of every verb.
 type benchFlags struct {
-	URL         string        `arg:"" name:"URL" help:"nfs://host[:port]/export/path"`
-	Concurrency int           `short:"c" default:"1" placeholder:"N" help:"Callers at once, each with one operation under way (default: 1)."`
-	Count       *uint64       `short:"n" placeholder:"COUNT" help:"Operations to measure (default: see above, and no limit with --duration)."`
-	Duration    time.Duration `placeholder:"TIME" help:"Measure for so long, such as 30s, or until COUNT operations are done if both are given."`
-	WarmUp      time.Duration `name:"warmup" default:"1s" placeholder:"TIME" help:"The longest warm-up; it is a tenth of COUNT if that is shorter. 0 leaves it out (default: 1s)."`
-	ServerPID   *int          `name:"server-pid" placeholder:"PID" help:"Report the processor time of this process as the server's (Linux)."`
-	JSON        bool          `xor:"form" help:"Print a line of JSON a second, then a summary; nfsbox bench --help has the fields."`
-	CSV         bool          `name:"csv" xor:"form" help:"Print a header and one line of comma-separated values."`
-	NoProgress  bool          `help:"Report the end, and nothing in between."`
+	URL string `arg:"" name:"URL" help:"nfs://host[:port]/export/path, or http://host:port/export/path for verbs that the file API has."`
+	benchCommon
+}
+
+// benchCommon are those of a comparison, too.
+type benchCommon struct {
+	Concurrency   int           `short:"c" default:"1" placeholder:"N" help:"Callers at once, each with one operation under way (default: 1)."`
+	Count         *uint64       `short:"n" placeholder:"COUNT" help:"Operations to measure (default: see above, and no limit with --duration)."`
+	Duration      time.Duration `placeholder:"TIME" help:"Measure for so long, such as 30s, or until COUNT operations are done if both are given."`
+	WarmUp        time.Duration `name:"warmup" default:"1s" placeholder:"TIME" help:"The longest warm-up; it is a tenth of COUNT if that is shorter. 0 leaves it out (default: 1s)."`
+	ServerPID     *int          `name:"server-pid" placeholder:"PID" help:"Report processor time and threads of this process as the server's (Linux)."`
+	ServerMetrics string        `name:"server-metrics" placeholder:"URL" help:"Read an nfsbox server's processor time, threads and counts there (its --metrics), and hold its counts against those of this run."`
+	HTML          string        `name:"html" placeholder:"FILE" type:"path" help:"Write a page of charts into FILE as well."`
+	JSON          bool          `xor:"form" help:"Print a line of JSON a second, then a summary; nfsbox bench --help has the fields."`
+	CSV           bool          `name:"csv" xor:"form" help:"Print a header and one line of comma-separated values."`
+	NoProgress    bool          `help:"Report the end, and nothing in between."`
 	loadFlags
 }
 
@@ -81,9 +105,9 @@ type dataFlags struct {
 }
 
 // options are those of bench.Run.
-func (f *benchFlags) options(e *env, verb string) (bench.Options, error) {
+func (f *benchCommon) options(e *env, verb, url string) (bench.Options, error) {
 	o := bench.Options{
-		Verb: verb, URL: f.URL, Concurrency: f.Concurrency, Duration: f.Duration, WarmUp: f.WarmUp, Rand: e.rand,
+		Verb: verb, URL: url, ServerMetrics: f.ServerMetrics, Concurrency: f.Concurrency, Duration: f.Duration, WarmUp: f.WarmUp, Rand: e.rand,
 	}
 	switch {
 	case f.Concurrency < 1:
@@ -142,28 +166,51 @@ func (s *byteSize) UnmarshalText(text []byte) error {
 // int is the number, or the largest that there is, which is too many for anyone.
 func (s byteSize) int() int { return int(min(int64(s), math.MaxInt)) }
 
-type benchNullCmd struct{ benchFlags }
+// batchFlags are those of verbs that make many calls together.
+type batchFlags struct {
+	Batch int `default:"1" placeholder:"N" help:"Calls that each caller makes together and waits for. Each is an operation, and took as long as all of them; COUNT is rounded up to whole batches (default: 1)."`
+}
+
+func (f *batchFlags) set(o *bench.Options) error {
+	if f.Batch < 1 {
+		return fmt.Errorf("--batch %d: at least one call is needed", f.Batch)
+	}
+	o.Batch = f.Batch
+	return nil
+}
+
+type benchNullCmd struct {
+	benchFlags
+	batchFlags
+}
 
 func (*benchNullCmd) Help() string {
 	return `Calls procedure 0, which does nothing: the result is what TCP, record marking and RPC cost, on
 both sides, without any work on files. The default is 100,000 operations.
 
+With --batch each caller has so many calls under way, as C libraries with an event loop do.
+
   nfsbox bench null nfs://filer/export
+  nfsbox bench null --batch 64 nfs://filer/export
   nfsbox bench null -c 64 --duration 10s nfs://filer/export`
 }
 
-func (c *benchNullCmd) Run(e *env) error { return c.measure(e, "null", nil) }
+func (c *benchNullCmd) Run(e *env) error { return c.measure(e, "null", c.batchFlags.set) }
 
-type benchGetattrCmd struct{ benchFlags }
+type benchGetattrCmd struct {
+	benchFlags
+	batchFlags
+}
 
 func (*benchGetattrCmd) Help() string {
 	return `Asks for the attributes of what URL names, again and again: of a file, a directory, or the
-export itself. The default is 100,000 operations.
+export itself. The default is 100,000 operations. With --batch each caller has so many calls under
+way, as C libraries with an event loop do.
 
   nfsbox bench getattr -c 64 nfs://filer/export/home`
 }
 
-func (c *benchGetattrCmd) Run(e *env) error { return c.measure(e, "getattr", nil) }
+func (c *benchGetattrCmd) Run(e *env) error { return c.measure(e, "getattr", c.batchFlags.set) }
 
 type benchReadCmd struct {
 	benchFlags
@@ -183,7 +230,7 @@ A size above what the server gives at once takes several READs an operation.
 }
 
 func (c *benchReadCmd) Run(e *env) error {
-	return c.measure(e, "read", func(o *bench.Options) { c.data(o); o.Random = c.Random })
+	return c.measure(e, "read", func(o *bench.Options) error { c.data(o); o.Random = c.Random; return nil })
 }
 
 type benchWriteCmd struct {
@@ -205,7 +252,11 @@ default is 1024 operations of 1 MiB.
 }
 
 func (c *benchWriteCmd) Run(e *env) error {
-	return c.measure(e, "write", func(o *bench.Options) { c.data(o); o.Stable, o.NoCommit = c.Stable, c.NoCommit })
+	return c.measure(e, "write", func(o *bench.Options) error {
+		c.data(o)
+		o.Stable, o.NoCommit = c.Stable, c.NoCommit
+		return nil
+	})
 }
 
 type benchListCmd struct {
@@ -224,10 +275,11 @@ reported as well. The default is 1000 operations.
 }
 
 func (c *benchListCmd) Run(e *env) error {
-	return c.measure(e, "list", func(o *bench.Options) {
+	return c.measure(e, "list", func(o *bench.Options) error {
 		o.Names = c.Names
 		if c.Size != nil {
 			o.Size = c.Size.int()
 		}
+		return nil
 	})
 }

@@ -17,34 +17,36 @@ import (
 
 // measure runs a verb and prints what it has measured. set, if not nil, fills in
 // the verb's own options.
-func (f *benchFlags) measure(e *env, verb string, set func(*bench.Options)) error {
-	o, err := f.options(e, verb)
+func (f *benchFlags) measure(e *env, verb string, set func(*bench.Options) error) error {
+	o, err := f.options(e, verb, f.URL)
+	if err == nil && set != nil {
+		err = set(&o)
+	}
 	if err != nil {
 		return &exitError{status: exitUsage, err: err}
-	}
-	if set != nil {
-		set(&o)
 	}
 	show := f.shower(e, verb)
 	o.Each = show.each
 	res, err := bench.Run(e.ctx, o)
-	if show.err == nil && res != nil {
+	show.clear()
+	if res == nil {
+		return benchError(err)
+	}
+	if show.err == nil {
 		show.err = show.result(res)
 	}
-	show.clear()
+	if f.HTML != "" {
+		err = errors.Join(err, writePage(f.HTML, func(w io.Writer) error { return res.WriteHTML(w, show.samples) }))
+	}
 	if show.err != nil {
 		err = errors.Join(err, fmt.Errorf("output: %w", show.err))
 	}
-	switch {
-	case errors.Is(err, bench.ErrUsage):
-		return &exitError{status: exitUsage, err: err}
-	case errors.Is(err, bench.ErrUnreachable):
-		return &exitError{status: exitUnreachable, err: err}
-	case res == nil:
-		return err
-	}
-	return errors.Join(err, res.Failures())
+	return errors.Join(benchError(err), res.Failures())
 }
+
+// maxSamples bounds the seconds that a page of charts shows; what comes behind is
+// in its figures, and not in its curve.
+const maxSamples = int(bench.MaxDuration / time.Second)
 
 // benchShow is how a measurement shows itself.
 type benchShow struct {
@@ -57,12 +59,15 @@ type benchShow struct {
 	json   bool
 	csv    bool
 	err    error // the first of the output's
+
+	chart   bool // the samples are for a page
+	samples []bench.Sample
 }
 
-func (f *benchFlags) shower(e *env, verb string) *benchShow {
+func (f *benchCommon) shower(e *env, verb string) *benchShow {
 	return &benchShow{
 		out: bufio.NewWriter(e.stdout), stderr: e.stderr, verb: verb,
-		line: e.tty && !f.NoProgress, quiet: f.NoProgress, json: f.JSON, csv: f.CSV,
+		line: e.tty && !f.NoProgress, quiet: f.NoProgress, json: f.JSON, csv: f.CSV, chart: f.HTML != "",
 	}
 }
 
@@ -78,6 +83,9 @@ func jsonLine(kind string, v any) ([]byte, error) {
 
 // each shows one second.
 func (s *benchShow) each(x bench.Sample) {
+	if s.chart && len(s.samples) < maxSamples {
+		s.samples = append(s.samples, x)
+	}
 	switch {
 	case s.err != nil:
 	case s.json && !s.quiet:
@@ -134,9 +142,12 @@ func (s *benchShow) result(res *bench.Result) error {
 func (s *benchShow) table(r *bench.Result) error {
 	float := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 	count := func(x uint64) string { return strconv.FormatUint(x, 10) }
-	server := ""
+	server, threads := "", ""
 	if r.CPU.ServerPerOp != nil {
 		server = float(*r.CPU.ServerPerOp)
+	}
+	if r.ServerThreads != nil {
+		threads = strconv.Itoa(*r.ServerThreads)
 	}
 	var header, line []string
 	for _, c := range [...]struct{ name, value string }{
@@ -147,6 +158,7 @@ func (s *benchShow) table(r *bench.Result) error {
 		{"p99_us", float(r.Latency.P99)}, {"p999_us", float(r.Latency.P999)}, {"max_us", float(r.Latency.Max)},
 		{"client_cpu_us_per_op", float(r.CPU.ClientPerOp)}, {"server_cpu_us_per_op", server},
 		{"allocs_per_op", float(r.AllocsPerOp)}, {"rpcs", count(r.RPCs)}, {"retransmits", count(r.Retransmits)},
+		{"server_threads", threads},
 	} {
 		header, line = append(header, c.name), append(line, c.value)
 	}
@@ -167,6 +179,9 @@ func benchText(r *bench.Result) string {
 	if r.Size != 0 {
 		size = " of " + progress.Size(uint64(r.Size))
 	}
+	if r.Batch != 0 {
+		size = " in batches of " + progress.Count(uint64(r.Batch))
+	}
 	row("bench", "%s%s, %s at once, %s", r.Verb, size, progress.Count(uint64(r.Concurrency)), progress.Clean(r.URL))
 	row("operations", "%s in %.3f s, after %s for warm-up; %s failed", progress.Count(r.Ops), r.Seconds, progress.Count(r.WarmUpOps), progress.Count(r.Errors))
 	row("rate", "%s/s", progress.Count(uint64(r.OpsPerSecond)))
@@ -181,17 +196,64 @@ func benchText(r *bench.Result) string {
 		micros(l.Mean), micros(l.P50), micros(l.P90), micros(l.P99), micros(l.P999), micros(l.Max))
 	row("client", "%s of processor time, %.1f allocations and %s an operation",
 		micros(r.CPU.ClientPerOp), r.AllocsPerOp, progress.Size(uint64(r.AllocBytesPerOp)))
-	if r.CPU.ServerPerOp != nil {
-		row("server", "%s of processor time an operation", micros(*r.CPU.ServerPerOp))
+	for _, line := range serverLines(r) {
+		row("server", "%s", line)
 	}
 	commits := ""
 	if r.Commits != 0 {
 		commits = fmt.Sprintf(" (%s COMMIT)", progress.Count(r.Commits))
 	}
+	if r.Dataset != nil {
+		row("files", "%s", datasetLine(r))
+	}
+	if r.Connections == 0 && r.BytesOut == 0 {
+		row("calls", "%s", progress.Count(r.RPCs))
+		return b.String()
+	}
 	row("RPCs", "%s%s, %s sent again, %s timed out, %s reconnects; %s sent, %s received",
 		progress.Count(r.RPCs), commits, progress.Count(r.Retransmits), progress.Count(r.Timeouts), progress.Count(r.Reconnects),
 		progress.Size(r.BytesOut), progress.Size(r.BytesIn))
 	return b.String()
+}
+
+// serverLines are what is known of the server's process.
+func serverLines(r *bench.Result) (lines []string) {
+	if r.CPU.ServerPerOp != nil {
+		line := micros(*r.CPU.ServerPerOp) + " of processor time an operation"
+		if r.ServerThreads != nil {
+			line += fmt.Sprintf(", %s threads at most", progress.Count(uint64(*r.ServerThreads)))
+		}
+		lines = append(lines, line)
+	}
+	if r.ServerOps == nil {
+		return lines
+	}
+	line := progress.Count(*r.ServerOps) + " calls counted there"
+	switch {
+	case r.CountsMatch == nil:
+	case *r.CountsMatch:
+		line += ", the same as here"
+	default:
+		line += ", NOT the same as here: others use it, or these figures are wrong"
+	}
+	return append(lines, line)
+}
+
+// datasetLine says which files there were.
+func datasetLine(r *bench.Result) string {
+	line := fmt.Sprintf("%s in %s, seed %d", progress.Count(r.Dataset.Files), r.Dataset.Directory, r.Dataset.Seed)
+	if r.Verb != "upload" {
+		return line
+	}
+	if r.Dataset.Sync {
+		line += "; each on the disk when its operation ended"
+	} else {
+		line += "; not synced"
+	}
+	if !r.Dataset.Atomic {
+		line += "; written in place"
+	}
+	return line
 }
 
 // micros writes microseconds in a unit that suits them.

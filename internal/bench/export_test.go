@@ -17,3 +17,6 @@ func Places(seed uint64, i, n int, blocks uint64) string {
 	}
 	return fmt.Sprint(list)
 }
+
+// Compared is what runs say.
+func Compared(o CompareOptions, runs []*Round) *Comparison { return compared(&o, runs) }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/nfsbox/nfsbox/fileapi"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -77,6 +79,7 @@ const (
 	kindUnknown    = "unknown outcome"
 	kindVerifier   = "write verifier changed"
 	kindData       = "wrong data"
+	kindAbsent     = "not there"
 )
 
 // errVerifier is what a server has done that restarted between WRITE and COMMIT.
@@ -102,9 +105,11 @@ func kindOf(err error) string {
 	switch {
 	case errors.Is(err, errVerifier):
 		return kindVerifier
-	case errors.Is(err, errShort):
+	case errors.Is(err, errShort), errors.Is(err, errContent), errors.Is(err, fileapi.ErrCorrupted):
 		return kindData
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, errAbsent):
+		return kindAbsent
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return kindTimeout
 	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
@@ -115,6 +120,9 @@ func kindOf(err error) string {
 	}
 	if errors.Is(err, vfs.ErrUnknownOutcome) {
 		return kindUnknown
+	}
+	if e, ok := errors.AsType[*fileapi.Error](err); ok {
+		return e.Code.String()
 	}
 	return kindOther
 }

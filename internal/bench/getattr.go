@@ -7,7 +7,7 @@ import (
 )
 
 // getattrVerb asks for the attributes of what the URL names.
-var getattrVerb = verb{name: "getattr", count: 100_000, start: startGetattr}
+var getattrVerb = verb{name: "getattr", count: 100_000, batch: true, start: startGetattr, calls: [2][]string{{"GETATTR"}}}
 
 type getattrWork struct{ *mount }
 
@@ -20,6 +20,9 @@ func startGetattr(ctx context.Context, o *Options) (work, error) {
 }
 
 func (w *getattrWork) caller(context.Context, int) (caller, error) {
+	if w.o.Batch > 1 {
+		return newGetattrBatch(w.fs, w.target.Handle, w.o.Batch), nil
+	}
 	return &getattrCaller{fs: w.fs, h: w.target.Handle}, nil
 }
 

@@ -12,7 +12,7 @@ import (
 
 // listVerb lists the directory that the URL names, a page an operation. It is
 // measured below the file system, which would hide where a page ends.
-var listVerb = verb{name: "list", size: 128 << 10, count: 1000, start: startList}
+var listVerb = verb{name: "list", size: 128 << 10, count: 1000, start: startList, calls: [2][]string{{"READDIR", "READDIRPLUS"}}}
 
 type listWork struct{ *mount }
 

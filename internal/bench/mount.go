@@ -50,7 +50,7 @@ const maxLoad = 512
 // be measured over the network has nothing else going on beside it.
 func (o *Options) dial() (opts []nfsbox.Option) {
 	if !o.given("max-load") {
-		opts = append(opts, nfsbox.WithMaxLoad(min(o.Concurrency, maxLoad)))
+		opts = append(opts, nfsbox.WithMaxLoad(min(o.Concurrency*o.Batch, maxLoad)))
 	}
 	opts = append(opts, o.Dial...)
 	if !o.Through && !o.LocalIO {
@@ -109,8 +109,13 @@ func raw(f vfs.FS) vfs.FS {
 // counters are those of the connection.
 func (m *mount) counters() counters {
 	s := m.client.Stats()
+	calls := make(map[string]uint64, len(s.Procs))
+	for i := range s.Procs {
+		calls[s.Procs[i].Name] = s.Procs[i].Calls
+	}
 	return counters{
-		rpcs: s.RPCs, retransmits: s.Retransmits, timeouts: s.Timeouts, reconnects: s.Reconnects,
+		calls: calls,
+		rpcs:  s.RPCs, retransmits: s.Retransmits, timeouts: s.Timeouts, reconnects: s.Reconnects,
 		bytesIn: s.BytesIn, bytesOut: s.BytesOut, commits: m.commits.Load(), connections: s.Connections, load: s.Load,
 	}
 }

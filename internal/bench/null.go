@@ -9,7 +9,7 @@ import (
 )
 
 // nullVerb is the procedure that does nothing: what the wire and RPC cost.
-var nullVerb = verb{name: "null", count: 100_000, start: startNull}
+var nullVerb = verb{name: "null", count: 100_000, batch: true, start: startNull, calls: [2][]string{{"NULL"}}}
 
 type nullWork struct{ *mount }
 
@@ -22,6 +22,9 @@ func startNull(ctx context.Context, o *Options) (work, error) {
 }
 
 func (w *nullWork) caller(context.Context, int) (caller, error) {
+	if w.o.Batch > 1 {
+		return newNullBatch(w.client.Raw(), w.o.Batch), nil
+	}
 	return &nullCaller{raw: w.client.Raw()}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/fileapi"
 )
 
 // Bounds. What is above one is an error of Run, before anything is sent.
@@ -27,6 +28,9 @@ const (
 
 	// MaxDuration bounds the measured part.
 	MaxDuration = 24 * time.Hour
+
+	// MaxBatch bounds the calls that one caller makes together.
+	MaxBatch = 4096
 )
 
 const (
@@ -74,19 +78,33 @@ type Options struct {
 	Duration    time.Duration // of the measured part; 0: as long as Count takes
 	WarmUp      time.Duration // the longest; 0: DefaultWarmUp; negative: none
 
-	Size     int    // bytes of one READ or WRITE, or of a page of a listing; 0: the verb's default
-	FileSize int64  // bytes of each file that the verb makes; 0: what keeps all below 256 MiB
-	Random   bool   // read: at random places instead of one behind the other
-	Stable   bool   // write: FILE_SYNC instead of UNSTABLE and COMMIT
-	NoCommit bool   // write: leave COMMIT out
-	Names    bool   // list: by READDIR instead of READDIRPLUS
-	Through  bool   // read, write: with read-ahead and write-behind, as applications have it
-	LocalIO  bool   // read, write: by the files of this host, where the server hands them out, instead of by calls
-	Seed     uint64 // of random places and data; the same seed, the same run
+	Size     int   // bytes of one READ or WRITE, or of a page of a listing; 0: the verb's default
+	FileSize int64 // bytes of each file that the verb makes; 0: what keeps all below 256 MiB
+	Random   bool  // read: at random places instead of one behind the other
+	Stable   bool  // write: FILE_SYNC instead of UNSTABLE and COMMIT
+	NoCommit bool  // write: leave COMMIT out
+	Names    bool  // list: by READDIR instead of READDIRPLUS
+	Through  bool  // read, write: with read-ahead and write-behind, as applications have it
+	// LocalIO is for read, write, upload and download: by the files of this host,
+	// where the server hands them out, instead of by calls. localio= in the URL
+	// asks for it as well.
+	LocalIO bool
+	Seed    uint64 // of random places, data and names; the same seed, the same run
+	Batch   int    // null, getattr: calls that a caller makes together, each an operation; 0: 1
+
+	Files   uint64 // of a dataset; 0: as many as operations
+	Tag     string // of a dataset, part of its directory's name; "": DefaultTag, and for clean all
+	NoSync  bool   // upload: do not wait until a file is on the disk
+	InPlace bool   // upload, over NFS: write under the file's name, without a temporary one and RENAME
+	API     API    // of URLs with http or https
 
 	// ServerPID is the process whose processor time counts as the server's, on
 	// Linux; 0: none.
 	ServerPID int
+	// ServerMetrics is the URL of an nfsbox server's metrics. They give the
+	// processor time and the threads of its process, and its counts, against
+	// which those of the run are held; "": none.
+	ServerMetrics string
 
 	// Each, if set, is called every second of the measured part, by one
 	// goroutine.
@@ -101,19 +119,68 @@ type Options struct {
 // complete checks o and fills it in for v.
 func (o *Options) complete(v *verb) error {
 	o.Concurrency = cmp.Or(o.Concurrency, 1)
-	o.Size = cmp.Or(o.Size, v.size)
+	o.Batch = cmp.Or(o.Batch, 1)
 	o.WarmUp = cmp.Or(o.WarmUp, DefaultWarmUp)
-	if o.Count == 0 && o.Duration == 0 {
-		o.Count = v.count
+	if v.cold {
+		o.WarmUp = -1
+	}
+	if u, err := nfsbox.ParseURL(o.URL); err == nil && o.given("localio") {
+		o.LocalIO = o.LocalIO || u.LocalIO != nfsbox.LocalIOOff
 	}
 	if o.Clock == nil {
 		start := time.Now()
 		o.Clock = func() time.Duration { return time.Since(start) }
 	}
-	return o.check()
+	if err := o.checkVerb(v); err != nil {
+		return err
+	}
+	o.Size = cmp.Or(o.Size, v.size)
+	if v == &echoVerb && !isAPI(o.URL) {
+		o.Size = 0
+	}
+	o.count(v)
+	return o.check(v)
 }
 
-func (o *Options) check() error {
+// count settles how many operations there are, and of how many files.
+func (o *Options) count(v *verb) {
+	if v.files {
+		o.Files = cmp.Or(o.Files, o.Count, v.count)
+		o.Tag = cmp.Or(o.Tag, DefaultTag)
+	}
+	if o.Count == 0 && o.Duration == 0 {
+		o.Count = v.count
+		if v.files {
+			o.Count = o.Files
+		}
+	}
+	if v.once {
+		o.Count = min(cmp.Or(o.Count, o.Files), o.Files)
+	}
+}
+
+// checkVerb refuses what v has no use for.
+func (o *Options) checkVerb(v *verb) error {
+	switch {
+	case !v.batch && o.Batch != 1:
+		return usage("%s makes one call at a time: null and getattr have batches", v.name)
+	case !v.files && o.Files != 0:
+		return usage("%s has no files of a dataset", v.name)
+	case !v.files && v != &cleanVerb && o.Tag != "":
+		return usage("%s has no dataset, and so no tag", v.name)
+	case v != &uploadVerb && (o.NoSync || o.InPlace):
+		return usage("%s stores no files: how they are stored is upload's", v.name)
+	case v == &cleanVerb && (o.Count != 0 || o.Duration != 0 || o.Size != 0):
+		return usage("clean removes all there is: leave count, duration and size out")
+	case v == &echoVerb && !isAPI(o.URL) && o.Size != 0:
+		return usageError{errEcho}
+	case v == &echoVerb && o.Size > fileapi.MaxMessage:
+		return usage("an echo of %d bytes; up to %d are possible", o.Size, fileapi.MaxMessage)
+	}
+	return nil
+}
+
+func (o *Options) check(v *verb) error {
 	switch {
 	case o.Concurrency < 1 || o.Concurrency > MaxConcurrency:
 		return usage("%d callers at once; 1 to %d are possible", o.Concurrency, MaxConcurrency)
@@ -123,6 +190,18 @@ func (o *Options) check() error {
 		return usage("a duration of %v; up to %v are possible", o.Duration, MaxDuration)
 	case o.WarmUp > MaxDuration:
 		return usage("a warm-up of %v; up to %v are possible", o.WarmUp, MaxDuration)
+	case o.Batch < 1 || o.Batch > MaxBatch:
+		return usage("%d calls together; 1 to %d are possible", o.Batch, MaxBatch)
+	case o.Files > MaxFiles:
+		return usage("%d files; at most %d are possible", o.Files, int64(MaxFiles))
+	case o.ServerPID < 0:
+		return usage("process %d; a process number is positive", o.ServerPID)
+	}
+	return cmp.Or(o.checkSizes(), checkTag(o.Tag), checkURL(o, v), checkMetrics(o.ServerMetrics))
+}
+
+func (o *Options) checkSizes() error {
+	switch {
 	case o.Size < 0 || o.Size > MaxSize:
 		return usage("a size of %d bytes; 1 to %d are possible", o.Size, MaxSize)
 	case int64(o.Size)*int64(o.Concurrency) > maxBuffers:
@@ -132,11 +211,6 @@ func (o *Options) check() error {
 		return usage("files of %d bytes; up to %d are possible", o.FileSize, int64(MaxFileSize))
 	case o.FileSize != 0 && o.FileSize < int64(o.Size):
 		return usage("files of %d bytes are too small for operations of %d bytes", o.FileSize, o.Size)
-	case o.ServerPID < 0:
-		return usage("process %d; a process number is positive", o.ServerPID)
-	}
-	if _, err := nfsbox.ParseURL(o.URL); err != nil {
-		return usageError{err}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -63,9 +64,10 @@ func newPart(o *Options, callers []caller) *part {
 	}
 }
 
-// limit bounds the operations of the part; 0 is no bound.
-func (p *part) limit(n uint64) {
+// limit bounds the operations of the part, in whole batches; 0 is no bound.
+func (p *part) limit(n uint64, batch int) {
 	p.bounded = n != 0
+	n = (n + uint64(batch) - 1) / uint64(batch)
 	p.left.Store(int64(n))
 	p.batch = min(max(int64(n)/int64(len(p.callers)*batches), 1), maxBatch)
 }
@@ -100,27 +102,47 @@ func (p *part) loop(ctx context.Context, c caller, s *shard) {
 	for p.next(last, &taken) {
 		m, err := c.op(ctx)
 		now := p.clock()
-		switch {
-		case err == nil:
-			s.latency.Record(uint64(max(now-last, 0)))
-			if m.bytes != 0 {
-				s.bytes.Add(m.bytes)
-			}
-			if m.entries != 0 {
-				s.entries.Add(m.entries)
-			}
-			if p.inRow.Load() != 0 {
-				p.inRow.Store(0)
-			}
-		case ctx.Err() != nil:
-			return // it was cut off, and says nothing about the server
-		default:
-			p.faults.add(err)
-			if p.inRow.Add(1) >= p.mostRow {
-				p.stopping.Store(true)
-			}
+		if errors.Is(err, errDone) || err != nil && ctx.Err() != nil {
+			return // what was cut off says nothing about the server
+		}
+		if err != nil {
+			p.failed(err)
+		}
+		if err == nil || m.calls != 0 {
+			p.succeeded(s, m, now-last)
 		}
 		last = now
+	}
+}
+
+// succeeded counts an operation, or the calls of a batch, each of which took as
+// long as all of them.
+func (p *part) succeeded(s *shard, m moved, took time.Duration) {
+	for range max(m.calls, 1) {
+		s.latency.Record(uint64(max(took, 0)))
+	}
+	if m.bytes != 0 {
+		s.bytes.Add(m.bytes)
+	}
+	if m.entries != 0 {
+		s.entries.Add(m.entries)
+	}
+	if p.inRow.Load() != 0 {
+		p.inRow.Store(0)
+	}
+}
+
+// failed counts an operation that has failed, or those calls of a batch that have.
+func (p *part) failed(err error) {
+	var batch batchError
+	if !errors.As(err, &batch) {
+		batch = batchError{err}
+	}
+	for _, err := range batch {
+		p.faults.add(err)
+	}
+	if p.inRow.Add(1) >= p.mostRow {
+		p.stopping.Store(true)
 	}
 }
 

@@ -33,7 +33,7 @@ func BenchmarkHarness(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			start := time.Now()
 			p := newPart(&Options{Clock: func() time.Duration { return time.Since(start) }}, idlers(n))
-			p.limit(uint64(b.N))
+			p.limit(uint64(b.N), 1)
 			b.ReportAllocs()
 			b.ResetTimer()
 			p.run(b.Context(), nil)
@@ -49,7 +49,7 @@ func TestShares(t *testing.T) {
 		for _, n := range []uint64{1, 2, 63, 64, 65, 4095, 100_000} {
 			all := idlers(callers)
 			p := newPart(&Options{Clock: clock}, all)
-			p.limit(n)
+			p.limit(n, 1)
 			p.run(t.Context(), nil)
 			sum := uint64(0)
 			for _, c := range all {
@@ -66,7 +66,7 @@ func TestShares(t *testing.T) {
 func TestNoAllocation(t *testing.T) {
 	p := newPart(&Options{Clock: func() time.Duration { return 0 }}, idlers(1))
 	n := testing.AllocsPerRun(10, func() {
-		p.limit(10_000)
+		p.limit(10_000, 1)
 		p.loop(t.Context(), p.callers[0], &p.shards[0])
 	})
 	if n != 0 {

@@ -46,7 +46,7 @@ type CPU struct {
 	ClientPerOp  float64 `json:"client_us_per_op"` // microseconds
 	ClientUser   float64 `json:"client_user_seconds"`
 	ClientSystem float64 `json:"client_system_seconds"`
-	// Of Options.ServerPID, in steps of 10 ms; nil without one.
+	// Of the server's process, in steps of 10 ms; nil where it cannot be seen.
 	ServerPerOp *float64 `json:"server_us_per_op,omitempty"`
 	Server      *float64 `json:"server_seconds,omitempty"`
 }
@@ -57,7 +57,8 @@ type Result struct {
 	Verb        string `json:"verb"`
 	URL         string `json:"url"`
 	Concurrency int    `json:"concurrency"`
-	Size        int    `json:"size"` // of an operation, in bytes; 0 for verbs without
+	Size        int    `json:"size"`            // of an operation, in bytes; 0 for verbs without
+	Batch       int    `json:"batch,omitempty"` // calls that a caller makes together, if they are more than one
 
 	Complete  bool    `json:"complete"` // the run was not cut short
 	Ops       uint64  `json:"ops"`      // that succeeded
@@ -85,9 +86,36 @@ type Result struct {
 	BytesIn     uint64 `json:"wire_bytes_in"` // headers and all
 	BytesOut    uint64 `json:"wire_bytes_out"`
 
+	// ServerThreads is the most threads that the server's process was seen to
+	// have; nil where it cannot be seen.
+	ServerThreads *int `json:"server_threads,omitempty"`
+	// What the server's metrics and the client count in the measured time, by
+	// procedure ("READ", "Put"); ServerOps is the sum of the server's.
+	ServerOps   *uint64           `json:"server_ops,omitempty"`
+	ServerCalls map[string]uint64 `json:"server_calls,omitempty"`
+	ClientCalls map[string]uint64 `json:"client_calls,omitempty"`
+	// CountsMatch says that the server has counted each of the client's calls and
+	// nobody else's of the same procedures, and as many operations as Ops and
+	// Errors say. nil where it cannot be known: without metrics, of a run that
+	// was cut short, or one in which calls were sent again.
+	CountsMatch *bool `json:"counts_match,omitempty"`
+
+	// What there is to be known of how files were stored, for the verbs that
+	// work on a dataset.
+	Dataset *Dataset `json:"dataset,omitempty"`
+
 	// Of the end of the run.
 	Connections int                `json:"connections"`
 	Load        []nfsbox.LoadStats `json:"load"`
+}
+
+// Dataset is what files a run was about.
+type Dataset struct {
+	Directory string `json:"directory"` // its name, below the URL
+	Files     uint64 `json:"files"`
+	Seed      uint64 `json:"seed"`
+	Sync      bool   `json:"sync"`   // upload: a file is on the disk when its operation ends
+	Atomic    bool   `json:"atomic"` // upload: it has its name when it is whole, and not before
 }
 
 // Failures says what has failed, an error for each kind; nil if nothing has.
@@ -98,6 +126,8 @@ type counters struct {
 	rpcs, retransmits, timeouts, reconnects uint64
 	bytesIn, bytesOut                       uint64
 	commits                                 uint64
+
+	calls map[string]uint64 // by procedure, as the server names them
 
 	connections int
 	load        []nfsbox.LoadStats
@@ -112,6 +142,12 @@ func (r *run) result(p, warm *part) *Result {
 		Ops: latency.Count, Errors: p.faults.total(), Faults: p.faults.all(), WarmUpOps: before.Count + warm.faults.total(),
 		Seconds: p.took.Seconds(), Bytes: m.bytes, Entries: m.entries, Latency: latencyOf(latency),
 	}
+	if r.o.Batch > 1 {
+		res.Batch = r.o.Batch
+	}
+	if r.verb.files {
+		res.Dataset = &Dataset{Directory: Prefix + r.o.Tag, Files: r.o.Files, Seed: r.o.Seed, Sync: !r.o.NoSync, Atomic: !r.o.InPlace}
+	}
 	res.OpsPerSecond = per(float64(res.Ops), res.Seconds)
 	res.BytesPerSecond = per(float64(res.Bytes), res.Seconds)
 	res.EntriesPerSecond = per(float64(res.Entries), res.Seconds)
@@ -119,21 +155,17 @@ func (r *run) result(p, warm *part) *Result {
 }
 
 // cost fills in what lies between two readings.
-func (res *Result) cost(o *Options, from, to reading) {
+func (res *Result) cost(from, to reading) {
 	user, system := to.client.user-from.client.user, to.client.system-from.client.system
 	ops := float64(res.Ops)
 	res.CPU = CPU{ClientPerOp: per(micros(user+system), ops), ClientUser: user.Seconds(), ClientSystem: system.Seconds()}
-	if o.ServerPID != 0 && to.server >= from.server {
-		server := to.server - from.server
-		perOp, seconds := per(micros(server), ops), server.Seconds()
-		res.CPU.ServerPerOp, res.CPU.Server = &perOp, &seconds
-	}
 	res.AllocsPerOp = per(float64(to.allocs-from.allocs), ops)
 	res.AllocBytesPerOp = per(float64(to.bytes-from.bytes), ops)
 	a, b := from.counted, to.counted
 	res.RPCs, res.Retransmits, res.Timeouts = b.rpcs-a.rpcs, b.retransmits-a.retransmits, b.timeouts-a.timeouts
 	res.Reconnects, res.Commits = b.reconnects-a.reconnects, b.commits-a.commits
 	res.BytesIn, res.BytesOut = b.bytesIn-a.bytesIn, b.bytesOut-a.bytesOut
+	res.ClientCalls = since(a.calls, b.calls)
 	res.Connections, res.Load = b.connections, b.load
 }
 

@@ -25,16 +25,16 @@ func Run(ctx context.Context, o Options) (res *Result, err error) {
 	if err := o.complete(v); err != nil {
 		return nil, err
 	}
-	if o.ServerPID != 0 {
-		if _, err := processTime(o.ServerPID); err != nil {
-			return nil, usage("the server's process: %w", err)
-		}
+	server, err := observe(ctx, &o)
+	if err != nil {
+		return nil, fmt.Errorf("bench %s: %w", o.Verb, err)
 	}
+	defer server.close()
 	w, err := v.start(ctx, &o)
 	if err != nil {
 		return nil, fmt.Errorf("bench %s: %w", o.Verb, err)
 	}
-	r := &run{o: &o, work: w}
+	r := &run{o: &o, verb: v, work: w, server: server}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 		defer cancel()
@@ -49,8 +49,10 @@ func Run(ctx context.Context, o Options) (res *Result, err error) {
 // run is a Run under way.
 type run struct {
 	o       *Options
+	verb    *verb
 	work    work
 	callers []caller
+	server  *observer // nil: the server's process is not seen
 }
 
 // all runs the warm-up and the measured part.
@@ -65,7 +67,7 @@ func (r *run) all(ctx context.Context) (*Result, error) {
 	warm := newPart(r.o, r.callers)
 	if r.o.WarmUp > 0 {
 		if r.o.Count != 0 {
-			warm.limit(max(r.o.Count/warmUpShare, 1))
+			warm.limit(max(r.o.Count/warmUpShare, 1), r.o.Batch)
 		}
 		warm.until = r.o.WarmUp
 		if r.o.Duration != 0 {
@@ -76,35 +78,59 @@ func (r *run) all(ctx context.Context) (*Result, error) {
 			return nil, errors.Join(fmt.Errorf("bench %s: warm-up: %w", r.o.Verb, err), asError(warm.faults.all()))
 		}
 	}
+	if w, ok := r.work.(measurer); ok {
+		w.measure()
+	}
 	// Garbage of the preparations is not to be collected in measured time.
 	runtime.GC()
 	p := newPart(r.o, r.callers)
-	p.limit(r.o.Count)
+	p.limit(r.o.Count, r.o.Batch)
 	p.until = r.o.Duration
 	return r.measure(ctx, p, warm)
 }
 
 // measure runs p and reads all counters before and after.
 func (r *run) measure(ctx context.Context, p, warm *part) (*Result, error) {
+	var first *page
+	if r.server != nil {
+		var err error
+		if first, err = r.server.look(ctx); err != nil {
+			return nil, err
+		}
+	}
 	before, err := r.read()
 	if err != nil {
 		return nil, err
 	}
+	stop := r.server.watch(ctx)
 	p.run(ctx, r.o.Each)
+	stop()
 	after, err := r.read()
 	res := r.result(p, warm)
-	res.cost(r.o, before, after)
+	res.cost(before, after)
 	gone := p.ended(ctx)
 	if res.Complete = gone == nil; !res.Complete {
 		err = errors.Join(fmt.Errorf("bench %s: %w", r.o.Verb, gone), err)
 	}
-	return res, err
+	if r.server == nil {
+		return res, err
+	}
+	return res, errors.Join(err, r.seen(ctx, res, first))
+}
+
+// seen fills in what the server has done since the first look.
+func (r *run) seen(ctx context.Context, res *Result, first *page) error {
+	last, err := r.server.look(ctx)
+	if err != nil {
+		return fmt.Errorf("the server's process: %w", err)
+	}
+	res.serverCost(r.verb, r.server, first, last)
+	return nil
 }
 
 // reading is what all counters besides the operations' stand at.
 type reading struct {
 	client  cpuTime
-	server  time.Duration
 	allocs  uint64 // objects
 	bytes   uint64 // allocated
 	counted counters
@@ -115,11 +141,6 @@ func (r *run) read() (reading, error) {
 	runtime.ReadMemStats(&m)
 	x := reading{allocs: m.Mallocs, bytes: m.TotalAlloc, counted: r.work.counters()}
 	var err error
-	if x.client, err = ownTime(); err != nil {
-		return x, err
-	}
-	if r.o.ServerPID != 0 {
-		x.server, err = processTime(r.o.ServerPID)
-	}
+	x.client, err = ownTime()
 	return x, err
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// processTime needs /proc.
-func processTime(int) (time.Duration, error) {
-	return 0, fmt.Errorf("processor time of another process: %w", errors.ErrUnsupported)
+// process needs /proc.
+func process(int) (cpu time.Duration, threads int, err error) {
+	return 0, 0, fmt.Errorf("processor time of another process: %w", errors.ErrUnsupported)
 }

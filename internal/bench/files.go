@@ -1,0 +1,133 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync/atomic"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// fileWork is what the verbs share that work on the files of a dataset.
+type fileWork struct {
+	o        *Options
+	t        target
+	data     *dataset
+	set      folder   // the dataset's directory
+	dirs     []folder // in it
+	one      func(ctx context.Context, c *fileCaller) (moved, error)
+	last     func(ctx context.Context, w *fileWork) error // tidies up; nil: nothing to do
+	measured bool                                         // the warm-up is over
+	next     atomic.Uint64                                // the number of the next operation
+	warmed   uint64                                       // operations of the warm-up, once it is over
+}
+
+// startFiles connects, and finds the directories of the dataset or, with create,
+// makes them.
+func startFiles(ctx context.Context, o *Options, create bool) (*fileWork, error) {
+	t, err := reach(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	w := &fileWork{o: o, t: t, data: newDataset(o)}
+	w.dirs = make([]folder, w.data.dirs)
+	if err := w.enter(ctx, create); err != nil {
+		if create && w.set != nil {
+			w.last = removeEmpty
+		}
+		return nil, errors.Join(err, cleanUp(ctx, w))
+	}
+	return w, nil
+}
+
+func (w *fileWork) enter(ctx context.Context, create bool) error {
+	name := Prefix + w.o.Tag
+	set, err := w.t.top().enter(ctx, name, create)
+	if err == nil {
+		w.set = set
+	}
+	for i := range w.dirs {
+		if err != nil {
+			break
+		}
+		name = Prefix + w.o.Tag + "/" + dirName(i)
+		w.dirs[i], err = w.set.enter(ctx, dirName(i), create)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case !create && errors.Is(err, fs.ErrNotExist):
+		return w.missing(err)
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// missing says what to do about a dataset that is not there.
+func (w *fileWork) missing(err error) error {
+	return fmt.Errorf("%s: %w: the files of %s%s with --seed %d are not there; make them with upload and the same flags: %w",
+		redacted(w.o.URL), ErrUnreachable, Prefix, w.o.Tag, w.o.Seed, err)
+}
+
+// look fails unless the first file is there.
+func (w *fileWork) look(ctx context.Context) error {
+	first := w.data.item(0)
+	there, err := w.dirs[first.dir].exist(ctx, first.name)
+	if err == nil && !there {
+		err = w.missing(fs.ErrNotExist)
+	}
+	return err
+}
+
+// item is the file of the next operation: each in its turn.
+func (w *fileWork) item() item { return w.data.item((w.next.Add(1) - 1) % w.o.Files) }
+
+// measure tells w that the warm-up is over.
+func (w *fileWork) measure() {
+	w.measured, w.warmed = true, w.next.Load()
+	w.next.Store(0)
+}
+
+func (w *fileWork) counters() counters { return w.t.counters() }
+
+func (w *fileWork) caller(context.Context, int) (caller, error) {
+	return &fileCaller{w: w}, nil
+}
+
+func (w *fileWork) end(ctx context.Context) error {
+	var err error
+	if w.last != nil {
+		err = w.last(ctx, w)
+	}
+	return errors.Join(err, w.t.close())
+}
+
+// fileCaller makes the operations of a fileWork.
+type fileCaller struct {
+	plain
+	w   *fileWork
+	buf []byte // of verbs that read
+}
+
+func (c *fileCaller) op(ctx context.Context) (moved, error) { return c.w.one(ctx, c) }
+
+// removeEmpty removes the directories of the dataset that are empty.
+func removeEmpty(ctx context.Context, w *fileWork) error {
+	for i := range w.dirs {
+		if err := unlessFull(w.set.remove(ctx, dirName(i), true)); err != nil {
+			return err
+		}
+	}
+	return unlessFull(w.t.top().remove(ctx, Prefix+w.o.Tag, true))
+}
+
+// unlessFull is the error of removing a directory, unless that is that it is not
+// empty, or that it has gone already.
+func unlessFull(err error) error {
+	// Some servers say that there is something: EXIST.
+	if errors.Is(err, vfs.ErrNotEmpty) || errors.Is(err, vfs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
