@@ -32,7 +32,7 @@ manager and a port mapper answer on one port; the first line on stdout is the UR
   nfsbox serve /srv --listen :2049 --portmap-listen :111 --allow 10.0.0.0/8 --squash root
   mount -t nfs -o vers=3 HOST:/ /mnt
 
-  nfsbox serve -c /etc/nfsbox.toml --check     # squash is shown as it follows from listen
+  nfsbox serve -c /etc/nfsbox/nfsbox.toml --check     # squash is shown as it follows from listen
 
 Whom it serves. By default it listens on loopback, and believes everybody there to be who they say.
 With an address that others can reach, root of a client becomes nobody (--squash root), and --allow

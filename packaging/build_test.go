@@ -1,0 +1,168 @@
+// Package packaging is what brings nfsbox onto a machine: the deb and the rpm
+// that the script build makes, the units of systemd, the example of a
+// configuration, and a Containerfile. There is no code in it; its tests take the
+// packages apart, install one into a root of its own and look at what came out.
+package packaging
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// required skips a test for want of something, loudly; if NFSBOX_REQUIRE, a list
+// divided by commas, names it, the test fails instead.
+func required(t *testing.T, what, why string) {
+	t.Helper()
+	if demanded(what) {
+		t.Fatalf("NFSBOX_REQUIRE names %s: %s", what, why)
+	}
+	t.Skipf("NOT TESTED with %s: %s", what, why)
+}
+
+func demanded(what string) bool {
+	return slices.Contains(strings.Split(os.Getenv("NFSBOX_REQUIRE"), ","), what)
+}
+
+// need finds a tool.
+func need(t *testing.T, tool string) string {
+	t.Helper()
+	path, err := exec.LookPath(tool)
+	if err != nil {
+		required(t, tool, err.Error())
+	}
+	return path
+}
+
+// output is what a command prints; it must not fail.
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	return string(out)
+}
+
+func read(t *testing.T, name ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(name...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// version and epoch are those of the packages that are built here.
+const (
+	version = "v1.2.3-rc.1"
+	sorts   = "1.2.3~rc.1-1" // as dpkg sorts it: before 1.2.3
+	epoch   = "1750000000"
+)
+
+// built is what the script build has made.
+type built struct{ binary, deb, rpm string }
+
+func build(t *testing.T) built {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command("./build", dir)
+	cmd.Env = append(os.Environ(), "VERSION="+version, "SOURCE_DATE_EPOCH="+epoch)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	one := func(pattern string) string {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("%s: %q, %v", pattern, files, err)
+		}
+		return files[0]
+	}
+	return built{binary: one("nfsbox"), deb: one("*.deb"), rpm: one("*.rpm")}
+}
+
+// TestPackages builds the packages, and looks at them from all sides. The tool that
+// makes them is downloaded, so that this is done only where it is asked for.
+func TestPackages(t *testing.T) {
+	if !demanded("package") {
+		t.Skip("NOT TESTED: the packages: NFSBOX_REQUIRE does not name package; their tool is downloaded")
+	}
+	for _, tool := range []string{"bash", "dpkg-deb", "gzip"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Fatalf("NFSBOX_REQUIRE names package: %v", err)
+		}
+	}
+	b := build(t)
+	root := t.TempDir()
+	output(t, "dpkg-deb", "-x", b.deb, root)
+	t.Run("the same again", func(t *testing.T) {
+		again := build(t)
+		if read(t, b.deb) != read(t, again.deb) || read(t, b.rpm) != read(t, again.rpm) {
+			t.Error("two builds of the same differ")
+		}
+	})
+	t.Run("deb", func(t *testing.T) { b.control(t) })
+	t.Run("files", func(t *testing.T) { b.files(t) })
+	t.Run("lintian", func(t *testing.T) {
+		tool := need(t, "lintian")
+		output(t, tool, "--allow-root", "--fail-on", "error,warning", b.deb)
+	})
+	t.Run("rpm", func(t *testing.T) { b.rpmFiles(t) })
+	t.Run("life", func(t *testing.T) { b.life(t) })
+	t.Run("binary", func(t *testing.T) { binary(t, root) })
+	t.Run("pages", func(t *testing.T) { pages(t, root) })
+	t.Run("completion", func(t *testing.T) { completion(t, root) })
+	t.Run("units", func(t *testing.T) { units(t, root) })
+	t.Run("container", func(t *testing.T) { b.container(t) })
+}
+
+// binary runs what is in the package, with the configuration beside it.
+func binary(t *testing.T, root string) {
+	nfsbox := filepath.Join(root, "usr/bin/nfsbox")
+	if got := output(t, nfsbox, "version"); !strings.HasPrefix(got, "nfsbox ") || !strings.HasSuffix(got, " "+runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH+"\n") {
+		t.Errorf("version: %q", got)
+	}
+	config := filepath.Join(root, "etc/nfsbox/nfsbox.toml")
+	if got := output(t, nfsbox, "serve", "--check", "--config", config); !strings.Contains(got, "[[export]]\npath = '/srv'") {
+		t.Errorf("the configuration becomes\n%s", got)
+	}
+}
+
+// container runs the command of the Containerfile as far as --check goes: its
+// flags are known, and its Go is that of go.mod.
+func (b built) container(t *testing.T) {
+	text := read(t, "Containerfile")
+	m := regexp.MustCompile(`(?m)^CMD (\[.*\])$`).FindStringSubmatch(text)
+	if m == nil {
+		t.Fatal("the Containerfile has no CMD")
+	}
+	var args []string
+	if err := json.Unmarshal([]byte(m[1]), &args); err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.Index(args, "/data"); i >= 0 {
+		args[i] = t.TempDir()
+	}
+	got := output(t, b.binary, append(args, "--check")...)
+	for _, want := range []string{"listen = ['[::]:2049']", "state-dir = '/state'", "localio-dir = '/run/nfsbox'"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the container serves without %s:\n%s", want, got)
+		}
+	}
+}
+
+// TestContainerfile builds with the Go that go.mod asks for.
+func TestContainerfile(t *testing.T) {
+	want := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, "..", "go.mod"))
+	got := regexp.MustCompile(`(?m)^FROM \S+/golang:(\d+\.\d+)`).FindStringSubmatch(read(t, "Containerfile"))
+	if want == nil || got == nil || want[1] != got[1] {
+		t.Errorf("go.mod has Go %q, the Containerfile %q", want, got)
+	}
+}
