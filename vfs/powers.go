@@ -72,7 +72,8 @@ type HostOpen struct {
 	// through /proc. It excludes ShareWrite.
 	Sealed bool
 	// Peer is who the other process is, as the kernel says: UID, GID and Groups.
-	// An FS whose callers are all the same (a directory) does not look at it.
+	// An FS that cannot act for its callers hands out unsealed only to a process of its
+	// own user.
 	Peer Caller
 	// Trusted hands out descriptors also to processes that could do more by them
 	// than the view's caller may.

@@ -136,6 +136,15 @@ func (c *creds) identityOf(caller *vfs.Caller) *identity {
 	return id
 }
 
+// speakFor reports whether what the process peer may do on this host by itself, as
+// far as its user goes, is what callers may do here: they are given their own
+// identity or, where they all have that of this process, so has peer.
+func (c *creds) speakFor(peer *vfs.Caller) bool {
+	in := func(gid uint32) bool { return int(gid) == c.gid || slices.Contains(c.groups, int(gid)) }
+	return c.able || int(peer.UID) == c.uid && in(peer.GID) &&
+		!slices.ContainsFunc(peer.Groups, func(gid uint32) bool { return !in(gid) })
+}
+
 // sameGroups reports whether a and b are the same groups beside the primary one.
 func sameGroups(a, b []int, primary int) bool {
 	in := func(all []int) func(int) bool {

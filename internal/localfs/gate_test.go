@@ -89,7 +89,7 @@ func TestGateIsPassed(t *testing.T) {
 			{"remove", []iogate.Class{iogate.Meta}, func() error { _, err := f.Remove(ctx, r, "y", true); return err }},
 			{"seek", []iogate.Class{iogate.Read}, func() error { _, err := file.(vfs.HoleSeeker).NextHole(ctx, 0); return err }},
 			{"open for a process", []iogate.Class{iogate.Meta}, func() error {
-				other, _, err := f.OpenHost(ctx, x, &vfs.HostOpen{Access: vfs.ShareRead | vfs.ShareWrite})
+				other, _, err := f.OpenHost(ctx, x, &vfs.HostOpen{Access: vfs.ShareRead | vfs.ShareWrite, Peer: self(t)})
 				if err != nil {
 					return err
 				}

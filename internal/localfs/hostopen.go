@@ -20,6 +20,8 @@ var _ vfs.HostOpener = (*FS)(nil)
 //   - Set-uid and set-gid bits stay if that is root, so a file with such is not
 //     opened to be written. Nor is it, or one with capabilities, opened unsealed:
 //     it could be run by the descriptor, also where no path leads to it.
+//   - Where all callers are the one user that this process is, others cannot be
+//     held to what that one may: nothing is opened for them unsealed.
 //   - Quotas and reserved blocks need no thought: blocks are charged to the owner
 //     of the file whoever writes, and who may exceed them may do so anyway.
 //
@@ -32,8 +34,8 @@ func (v *FS) OpenHost(ctx context.Context, x vfs.Handle, how *vfs.HostOpen) (*os
 		return nil, a, vfs.ErrInval
 	case writes && v.o.ReadOnly:
 		return nil, a, vfs.ErrROFS
-	case v.o.ReadOnly && !how.Sealed:
-		return nil, a, vfs.ErrNotSupp // its owner could make more of it
+	case !how.Sealed && (v.o.ReadOnly || !how.Trusted && !v.creds.speakFor(&how.Peer)):
+		return nil, a, vfs.ErrNotSupp // the file's owner, if not more of them, could make more of it
 	}
 	if err := v.begin(ctx, classMeta); err != nil {
 		return nil, a, err

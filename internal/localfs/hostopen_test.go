@@ -20,6 +20,7 @@ const shareBoth = vfs.ShareRead | vfs.ShareWrite
 // hostOpen opens x for another process, and closes it with the test.
 func hostOpen(t testing.TB, f *FS, x vfs.Handle, how vfs.HostOpen) (*os.File, vfs.Attr) {
 	t.Helper()
+	how.Peer = self(t)
 	file, a, err := f.OpenHost(t.Context(), x, &how)
 	if err != nil {
 		t.Fatalf("OpenHost %+v: %v", how, err)
@@ -30,6 +31,16 @@ func hostOpen(t testing.TB, f *FS, x vfs.Handle, how vfs.HostOpen) (*os.File, vf
 		}
 	})
 	return file, a
+}
+
+// self is the process of the test, as the peer of a session.
+func self(t testing.TB) vfs.Caller {
+	t.Helper()
+	who := vfs.Caller{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+	for _, g := range must[[]int](t)(os.Getgroups()) {
+		who.Groups = append(who.Groups, uint32(g))
+	}
+	return who
 }
 
 // sealable skips a test where files cannot be sealed.
@@ -138,6 +149,7 @@ func TestOpenHostRefuses(t *testing.T) {
 			{"set-uid, to be read and run", uid, vfs.HostOpen{Access: vfs.ShareRead}, vfs.ErrNotSupp},
 			{"set-gid, to be read and run", gid, vfs.HostOpen{Access: vfs.ShareRead}, vfs.ErrNotSupp},
 		} {
+			c.how.Peer = self(t)
 			file, _, err := f.OpenHost(t.Context(), c.x, &c.how)
 			if !errors.Is(err, c.want) {
 				t.Errorf("%s: %v, want %v", c.what, err, c.want)
@@ -285,9 +297,49 @@ func TestOpenHostRights(t *testing.T) {
 		for access, want := range map[vfs.Share]error{
 			vfs.ShareRead: c.read, vfs.ShareWrite: c.write, shareBoth: errors.Join(c.read, c.write),
 		} {
-			file, _, err := f.As(c.who).(*FS).OpenHost(t.Context(), x, &vfs.HostOpen{Access: access})
+			file, _, err := f.As(c.who).(*FS).OpenHost(t.Context(), x, &vfs.HostOpen{Access: access, Peer: self(t)})
 			if (err == nil) != (want == nil) || want != nil && !errors.Is(err, vfs.ErrAccess) {
 				t.Errorf("%+v, mode %o, access %d: %v, want %v", c.who, c.mode, access, err, want)
+			}
+			if err == nil {
+				if err := file.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
+
+// TestOpenHostSquashed does as one user what all callers ask for: another user, root
+// among them, could make more of what is not sealed than that one may.
+func TestOpenHostSquashed(t *testing.T) {
+	if isRoot() {
+		t.Skip("root acts for anyone; TestUnprivileged comes here")
+	}
+	dir := t.TempDir()
+	f := open(t, dir, mapOptions(t))
+	x := mkfile(t, f, root(t, f), "x", "hello")
+	if err := os.Chmod(filepath.Join(dir, "x"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	more := self(t)
+	more.Groups = append(more.Groups, 1)
+	for _, c := range []struct {
+		what    string
+		peer    vfs.Caller
+		trusted bool
+		want    error
+	}{
+		{"the same user", self(t), false, nil},
+		{"root", vfs.Caller{}, false, vfs.ErrNotSupp},
+		{"another", *bob(), false, vfs.ErrNotSupp},
+		{"the same with another group", more, false, vfs.ErrNotSupp},
+		{"whoever is trusted", *bob(), true, nil},
+	} {
+		for _, access := range []vfs.Share{vfs.ShareRead, vfs.ShareWrite, shareBoth} {
+			file, _, err := f.As(&c.peer).(*FS).OpenHost(t.Context(), x, &vfs.HostOpen{Access: access, Peer: c.peer, Trusted: c.trusted})
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s, access %d: %v, want %v", c.what, access, err, c.want)
 			}
 			if err == nil {
 				if err := file.Close(); err != nil {

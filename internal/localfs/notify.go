@@ -3,6 +3,7 @@
 package localfs
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -18,9 +19,14 @@ import (
 )
 
 const (
-	// maxNotified bounds the watches of an FS. At the bound, and at the kernel's own
-	// (fs.inotify.max_user_watches), Watch is ErrBusy.
+	// maxNotified bounds the watches of an FS. At the bound, and at the kernel's own,
+	// Watch is ErrBusy.
 	maxNotified = 64 << 10
+	// watchesShare is how much of what the kernel lets a user watch, one in so many,
+	// is an FS's: the user's other programs need some, too. It is at least one
+	// inode; beyond, Watch is ErrBusy.
+	watchesShare = 4
+	watchesLimit = "/proc/sys/fs/inotify/max_user_watches"
 	// notifyBuffer is how many bytes of events are read at once, some 4000 of them.
 	notifyBuffer = 64 << 10
 	// notifyMask is what may end what somebody was granted: a change of rights or
@@ -40,6 +46,7 @@ type notifier struct {
 	mu      sync.Mutex // held while those who watch are told
 	file    *os.File   // the inotify instance; nil: none yet, or closed
 	fd      int        // of file
+	most    int        // inodes that may be watched
 	silent  bool       // that none can be had was reported
 	closed  bool
 	noted   map[int32]*noted      // by the kernel's number of the inode's watch
@@ -117,8 +124,11 @@ func (n *notifier) add(d *desc, changed *func(vfs.Change)) (*noted, error) {
 		err = st.statFD(d.fd)
 		o.inode = st.inode()
 		n.noted[o.wd], n.byName[o.x], n.byInode[o.inode] = o, o, o
-		if err == nil && st.Nlink == 0 {
+		switch {
+		case err == nil && st.Nlink == 0:
 			err = vfs.ErrStale
+		case err == nil && len(n.noted) > n.most:
+			err = vfs.ErrBusy
 		}
 		if err != nil {
 			n.drop(o)
@@ -147,12 +157,25 @@ func (n *notifier) start() error {
 		}
 		return vfs.ErrNotSupp
 	}
-	n.file, n.fd = os.NewFile(uintptr(fd), "inotify"), fd
+	n.file, n.fd, n.most = os.NewFile(uintptr(fd), "inotify"), fd, mostNotified()
 	n.noted, n.byName, n.byInode = make(map[int32]*noted), make(map[vfs.Handle]*noted), make(map[inode]*noted)
 	n.h.fds.lend(1)
 	file := n.file
 	n.running.Go(func() { n.listen(file) })
 	return nil
+}
+
+// mostNotified is how many inodes an FS watches at most.
+func mostNotified() int {
+	raw, err := os.ReadFile(watchesLimit)
+	if err != nil {
+		return maxNotified
+	}
+	limit, err := strconv.Atoi(string(bytes.TrimSpace(raw)))
+	if err != nil {
+		return maxNotified
+	}
+	return max(1, min(maxNotified, limit/watchesShare))
 }
 
 // find is the inode x, of which st was told, if it is watched. n.mu is held.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -223,6 +225,36 @@ func TestWatchEnds(t *testing.T) {
 	late()
 }
 
+// TestWatchShare leaves most of the kernel's watches to other programs of the user.
+func TestWatchShare(t *testing.T) {
+	usePoller(t)
+	f := volatileFS(t, Options{})
+	x, y := mkfile(t, f, f.root, "x", ""), mkfile(t, f, f.root, "y", "")
+	_, stop := hear(t, f, x)
+	n := &f.notifier
+	raw, err := os.ReadFile(watchesLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.most < 1 || n.most > maxNotified || n.most > max(limit/watchesShare, 1) {
+		t.Errorf("%d inodes may be watched, the kernel's limit being %d", n.most, limit)
+	}
+	n.most = 1
+	_, err = f.Watch(y, nil)
+	wantErr(t, err, vfs.ErrBusy)
+	hear(t, f, x) // the same inode
+	if len(n.noted) != 1 || len(n.byName) != 1 || len(n.byInode) != 1 {
+		t.Errorf("%d inodes are watched", len(n.noted))
+	}
+	n.most = 2
+	hear(t, f, y)
+	stop()
+}
+
 // TestWatchBetween has a local program give rights and take them back before the
 // events are read: who was granted something in between is told, whether he is the
 // first to watch the file or not.
@@ -243,7 +275,7 @@ func TestWatchBetween(t *testing.T) {
 		// An instance that nobody reads yet.
 		n := &f.notifier
 		fd := must[int](t)(unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK))
-		n.file, n.fd = os.NewFile(uintptr(fd), "inotify"), fd
+		n.file, n.fd, n.most = os.NewFile(uintptr(fd), "inotify"), fd, maxNotified
 		n.noted, n.byName, n.byInode = make(map[int32]*noted), make(map[vfs.Handle]*noted), make(map[inode]*noted)
 		n.h.fds.lend(1)
 		if watched {

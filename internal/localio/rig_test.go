@@ -356,7 +356,7 @@ func (p *peer) open(f *localio.SessionOpenFile) (o localio.SessionOpenedFile, fi
 	p.mu.Unlock()
 	caller := &vfs.Caller{UID: f.Uid, GID: f.Gid, Groups: append([]uint32(nil), f.Groups...)}
 	opener := p.r.tree.As(caller).(vfs.HostOpener)
-	file, a, err := opener.OpenHost(context.Background(), h, &vfs.HostOpen{Access: vfs.Share(f.Access), Peer: vfs.Caller{UID: uint32(os.Geteuid())}})
+	file, a, err := opener.OpenHost(context.Background(), h, &vfs.HostOpen{Access: vfs.Share(f.Access), Peer: vfs.Caller{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}})
 	if err != nil {
 		p.mu.Lock()
 		w.used = false

@@ -63,9 +63,37 @@ func (c *Conn) Close() error {
 	return c.closeErr
 }
 
+// Shutdown ends the session as Close does, but leaves it to Close to wait for the one
+// who receives, and to give up what was not received, which may take as long as the
+// peer likes.
+func (c *Conn) Shutdown() error {
+	err := c.shut()
+	c.mu.Lock() // and nobody sends
+	defer c.mu.Unlock()
+	if c.failed == nil {
+		c.failed = fmt.Errorf("localio: %w", net.ErrClosed)
+	}
+	return err
+}
+
+// shut has both ends see the end.
+func (c *Conn) shut() error {
+	raw, err := c.c.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("localio: %w", err)
+	}
+	var shut error
+	if err := raw.Control(func(fd uintptr) { shut = unix.Shutdown(int(fd), unix.SHUT_RDWR) }); errors.Is(err, net.ErrClosed) {
+		return nil
+	} else if err = errors.Join(err, shut); err != nil && !errors.Is(err, unix.ENOTCONN) {
+		return fmt.Errorf("localio: ending the session: %w", err)
+	}
+	return nil
+}
+
 // Send sends m and, beside it, duplicates of fds, which stay the caller's. It may
 // be called concurrently. It waits [SendTimeout] at most; an error other than
-// [ErrNoDescriptors], or of encoding m, closes the connection.
+// [ErrNoDescriptors], or of encoding m, ends the session as Shutdown does.
 func (c *Conn) Send(m *localio.SessionMessage, fds ...int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +118,7 @@ func (c *Conn) Send(m *localio.SessionMessage, fds ...int) error {
 	case errors.Is(err, unix.ETOOMANYREFS):
 		return ErrNoDescriptors
 	}
-	c.failed = errors.Join(fmt.Errorf("localio: sending %v: %w", m.Type, err), c.Close())
+	c.failed = errors.Join(fmt.Errorf("localio: sending %v: %w", m.Type, err), c.shut())
 	return c.failed
 }
 

@@ -141,6 +141,61 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestNoRights has the kernel refuse who sends a server descriptors, whose last close
+// could take forever.
+func TestNoRights(t *testing.T) {
+	noneLeft(t)
+	dir := runtimeDir(t)
+	l := listen(t, dir, testUUID)
+	c := connect(t, dir, testUUID)
+	raw, err := l.l.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			if _, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSRIGHTS); errors.Is(err, unix.ENOPROTOOPT) {
+				t.Skip("NOT TESTED: before Linux 6.16 nobody can refuse descriptors")
+			}
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Send(hello(), temps(t, 1)...); !errors.Is(err, unix.EPERM) {
+		t.Errorf("a descriptor is sent to the server: %v", err)
+	}
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	closes(t, server)
+	var m localio.SessionMessage
+	if fds, err := server.Receive(&m); !errors.Is(err, io.EOF) {
+		t.Errorf("the server receives %v, %d descriptors, %v", m.Type, len(fds), err)
+	}
+}
+
+// TestShutdown ends a session at both ends, and does not wait for who receives.
+func TestShutdown(t *testing.T) {
+	noneLeft(t)
+	client, server := ends(t)
+	for range 2 {
+		if err := server.Shutdown(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := server.Send(bound(1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Send: %v", err)
+	}
+	var m localio.SessionMessage
+	for _, c := range []*Conn{client, server} {
+		if _, err := c.Receive(&m); !errors.Is(err, io.EOF) {
+			t.Errorf("Receive: %v", err)
+		}
+		if err := c.Shutdown(); err != nil { // it is closed
+			t.Error(err)
+		}
+	}
+}
+
 // sendRaw sends a packet past package net, which would put a byte into one that is
 // empty and has descriptors beside it.
 func sendRaw(t *testing.T, c *net.UnixConn, packet []byte, fds []int) {

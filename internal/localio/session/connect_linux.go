@@ -19,7 +19,7 @@ const network = "unixpacket"
 // directory. Where there is no such socket the error is fs.ErrNotExist; where
 // there is one that is not to be used, a [*Refused].
 func Connect(ctx context.Context, path string, uuid [localio.UUID_SIZE]byte) (*Conn, error) {
-	d, err := openDir(path)
+	d, err := openDir(path, 0)
 	if err != nil {
 		return nil, err
 	}

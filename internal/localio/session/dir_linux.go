@@ -49,9 +49,9 @@ type dir struct {
 }
 
 // openDir opens a directory, which has to be one that only its owner can put
-// sockets into.
-func openDir(path string) (*dir, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+// sockets into. flags are further ones of open(2).
+func openDir(path string, flags int) (*dir, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|flags, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "localio: open", Path: path, Err: err}
 	}
@@ -69,7 +69,7 @@ func (d *dir) check(path string) error {
 	}
 	d.owner = st.Uid
 	if st.Mode&0o022 != 0 {
-		return refused("%s can be written by others (mode %#o)", path, st.Mode&0o7777)
+		return refused("%s can be written by others (mode %#o): take that from them (chmod go-w), or name another directory", path, st.Mode&0o7777)
 	}
 	// The environment may have come along from another user (su, sudo).
 	if path == userDir() && !d.trusts(st.Uid, false) {

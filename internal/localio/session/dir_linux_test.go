@@ -79,6 +79,38 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
+// TestSwapped has somebody put something else in the place of a directory that was
+// just made: it keeps its mode.
+func TestSwapped(t *testing.T) {
+	noneLeft(t)
+	dir := runtimeDir(t)
+	secret := filepath.Join(dir, "secret")
+	if err := os.Mkdir(secret, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "made")
+	if err := os.Symlink(secret, path); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := openMade(path); err == nil {
+		t.Errorf("a symbolic link is taken for what was made: %v", d.close())
+	}
+	if os.Geteuid() == 0 {
+		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700), os.Chown(path, other, other)); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := openMade(path); err == nil {
+			t.Errorf("another's directory is taken for what was made: %v", d.close())
+		}
+		if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o700 {
+			t.Errorf("another's directory is %v, %v", st.Mode(), err)
+		}
+	}
+	if st, err := os.Stat(secret); err != nil || st.Mode().Perm() != 0o700 {
+		t.Errorf("the directory is %v, %v", st.Mode(), err)
+	}
+}
+
 // TestConnectRefused has nothing, or something wrong, where a socket should be.
 func TestConnectRefused(t *testing.T) {
 	noneLeft(t)

@@ -24,9 +24,15 @@
 // A [Conn] takes its peer for hostile. A message that is too long, is not whole,
 // has something behind its end, is not for this end to receive, or comes with
 // another number of descriptors than its content says, closes the connection; the
-// descriptors that came with it are closed. A server lets the kernel drop what a
-// client sends of them. A peer that does not take its messages for
-// [SendTimeout] loses the connection.
+// descriptors that came with it are closed. A peer that does not take its messages
+// for [SendTimeout] loses the connection.
+//
+// Whoever gives up a descriptor waits for what its last close waits for: with a
+// socket that lingers (SO_LINGER), for years. A server is therefore sent none: the
+// kernel refuses them to the sender (SO_PASSRIGHTS). Before Linux 6.16 it cannot, and
+// drops them where they are received, or where a socket is closed that has
+// some unread: there it is [Conn.Receive] and [Conn.Close] of a server that may
+// not return, and who must not wait ends a session by [Conn.Shutdown].
 //
 // # The page
 //

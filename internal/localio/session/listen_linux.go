@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -36,10 +38,7 @@ type Listener struct {
 // there. Every user may connect. The UUID is random, for no two servers to have
 // the same.
 func Listen(path string, uuid [localio.UUID_SIZE]byte) (*Listener, error) {
-	if err := makeDir(path); err != nil {
-		return nil, err
-	}
-	d, err := openDir(path)
+	d, err := makeDir(path)
 	if err != nil {
 		return nil, err
 	}
@@ -53,29 +52,46 @@ func Listen(path string, uuid [localio.UUID_SIZE]byte) (*Listener, error) {
 	return l, nil
 }
 
-// makeDir makes a directory that all may enter, whatever the umask.
-func makeDir(path string) error {
+// makeDir opens a directory, which it makes if it is not there.
+func makeDir(path string) (*dir, error) {
 	err := os.Mkdir(path, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
+	switch {
+	case err == nil:
+		return openMade(path)
+	case errors.Is(err, fs.ErrExist):
+		return openDir(path, 0)
 	}
-	if err == nil {
-		err = os.Chmod(path, 0o755)
-	}
+	return nil, fmt.Errorf("localio: %w", err)
+}
+
+// openMade opens a directory that was just made, and lets all enter it, whatever the
+// umask. If somebody who may change its parent has put another in its place since,
+// that one stays as it is: he could have it be any directory of ours.
+func openMade(path string) (*dir, error) {
+	d, err := openDir(path, unix.O_NOFOLLOW)
 	if err != nil {
-		return fmt.Errorf("localio: %w", err)
+		return nil, err
 	}
-	return nil
+	if d.owner != uint32(unix.Geteuid()) {
+		return nil, errors.Join(refused("%s is another's as soon as it is made (uid %d)", path, d.owner), d.close())
+	}
+	if err := unix.Fchmod(d.fd, 0o755); err != nil {
+		return nil, errors.Join(&fs.PathError{Op: "localio: chmod", Path: path, Err: err}, d.close())
+	}
+	return d, nil
 }
 
 // listen binds the socket under another name, which it changes when there is
 // somebody listening: a socket at which nobody listens is a dead one.
 func (l *Listener) listen() error {
 	bound := l.name + ".new"
-	ul, err := net.ListenUnix(network, &net.UnixAddr{Name: l.dir.path(bound), Net: network})
+	var how net.ListenConfig
+	how.Control = func(_, _ string, c syscall.RawConn) error { return takeNoRights(c) }
+	nl, err := how.Listen(context.Background(), network, l.dir.path(bound)) // never waits
 	if err != nil {
 		return fmt.Errorf("localio: %s/%s: %w", l.path, bound, err)
 	}
+	ul := nl.(*net.UnixListener)
 	ul.SetUnlinkOnClose(false)
 	var st unix.Stat_t
 	err = unix.Fchmodat(l.dir.fd, bound, 0o666, 0)
@@ -90,6 +106,18 @@ func (l *Listener) listen() error {
 	}
 	l.l, l.ino = ul, st.Ino
 	return nil
+}
+
+// takeNoRights has the kernel refuse whoever sends descriptors to a socket, or to one
+// that comes of it. Kernels before Linux 6.16 cannot, and drop them when they are
+// received: see the package.
+func takeNoRights(c syscall.RawConn) error {
+	var set error
+	err := c.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) })
+	if err == nil && !errors.Is(set, unix.ENOPROTOOPT) {
+		err = set
+	}
+	return err
 }
 
 // sweep removes the sockets of our own user at which nobody listens.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -12,8 +13,11 @@ import (
 )
 
 // words is a mapping of a page. It stays in place until nobody can reach it any
-// more, so that no access ever faults, however late.
-type words struct{ w []uint32 }
+// more, so that no access ever faults, however late; or until unmap.
+type words struct {
+	w       []uint32
+	cleanup runtime.Cleanup
+}
 
 // mapWords maps the page of fd.
 func mapWords(fd, slots, prot int) (*words, error) {
@@ -24,8 +28,15 @@ func mapWords(fd, slots, prot int) (*words, error) {
 	}
 	m := &words{w: unsafe.Slice((*uint32)(p), slots+1)}
 	// An address that was mapped cannot fail to be unmapped.
-	runtime.AddCleanup(m, func(p unsafe.Pointer) { _ = unix.MunmapPtr(p, size) }, p)
+	m.cleanup = runtime.AddCleanup(m, func(p unsafe.Pointer) { _ = unix.MunmapPtr(p, size) }, p)
 	return m, nil
+}
+
+// unmap ends the mapping, which nobody uses any more.
+func (m *words) unmap() {
+	m.cleanup.Stop()
+	_ = unix.MunmapPtr(unsafe.Pointer(&m.w[0]), uintptr(len(m.w))*wordSize) // as above
+	runtime.KeepAlive(m)
 }
 
 func (m *words) load(i int) uint32 {
@@ -37,10 +48,11 @@ func (m *words) load(i int) uint32 {
 	return v
 }
 
-// Page is the server's side of the page: it alone writes. Load and Store may be
-// called concurrently, and after Close, when nobody sees them.
+// Page is the server's side of the page: it alone writes. All methods may be called
+// concurrently, and after Close, when nobody sees what is stored.
 type Page struct {
-	*words
+	mu sync.RWMutex // held to be read while m is used
+	m  *words       // guarded by mu; empty: closed
 	fd atomic.Int64 // -1: closed
 }
 
@@ -85,7 +97,7 @@ func newPage(fd, slots int) (*Page, error) {
 	if err != nil {
 		return nil, fmt.Errorf("localio: opening the page for reading: %w", err)
 	}
-	p := &Page{words: m}
+	p := &Page{m: m}
 	p.fd.Store(int64(ro))
 	return p, nil
 }
@@ -94,16 +106,32 @@ func newPage(fd, slots int) (*Page, error) {
 func (p *Page) FD() int { return int(p.fd.Load()) }
 
 // Load returns word i; there are none but the first and the slots'.
-func (p *Page) Load(i int) uint32 { return p.load(i) }
+func (p *Page) Load(i int) uint32 {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.m.load(i)
+}
 
 // Store sets word i, for the client to see at its next load.
 func (p *Page) Store(i int, v uint32) {
-	atomic.StoreUint32(&p.w[i], v)
-	runtime.KeepAlive(p.words)
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if i < len(p.m.w) {
+		atomic.StoreUint32(&p.m.w[i], v)
+	}
 }
 
-// Close gives the descriptor back. The client's view is its own.
+// Close gives the descriptor and the mapping back, at once: clients may come and go
+// faster than garbage is collected, and the kernel bounds the mappings of a process.
+// The client's view is its own.
 func (p *Page) Close() {
+	p.mu.Lock()
+	m := p.m
+	p.m = &words{}
+	p.mu.Unlock()
+	if len(m.w) > 0 {
+		m.unmap()
+	}
 	if fd := p.fd.Swap(-1); fd >= 0 {
 		// It was only read; nothing can be lost.
 		_ = unix.Close(int(fd))

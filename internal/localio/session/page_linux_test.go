@@ -1,9 +1,11 @@
 package session
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,6 +63,38 @@ func TestPage(t *testing.T) {
 		if p.FD() != -1 {
 			t.Error("a closed page has a descriptor")
 		}
+	}
+}
+
+// TestPageUnmapped gives the memory of a page back at once: clients come and go
+// faster than garbage is collected, and the kernel lets a process have so many
+// mappings.
+func TestPageUnmapped(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	mapped := func() int {
+		t.Helper()
+		maps, err := os.ReadFile("/proc/self/maps")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Count(maps, []byte("/memfd:localio"))
+	}
+	before := mapped()
+	for range 100 {
+		p, err := NewPage(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Store(1, 7)
+		p.Close()
+		p.Close()
+		p.Store(1, 8)
+		if got := p.Load(1); got != 0 {
+			t.Fatalf("a page that is closed has %d", got)
+		}
+	}
+	if got := mapped(); got > before {
+		t.Errorf("%d pages are mapped, %d before", got, before)
 	}
 }
 

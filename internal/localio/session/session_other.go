@@ -36,6 +36,9 @@ func (c *Conn) Receive(*localio.SessionMessage) ([]int, error) { return nil, err
 // Peer is nobody.
 func (c *Conn) Peer() Peer { return Peer{} }
 
+// Shutdown does nothing.
+func (c *Conn) Shutdown() error { return nil }
+
 // Close does nothing.
 func (c *Conn) Close() error { return nil }
 

@@ -28,12 +28,32 @@ const (
 	helloTime = 2 * time.Second
 	nonceTime = 5 * time.Second
 
+	// maxStuck is how many clients whose session has ended may hold up who receives
+	// from them all the same, on a thread of his own: before Linux 6.16 they can,
+	// with a descriptor that does not close (see package session). At the bound no
+	// more clients are accepted.
+	// readersTime is how long Close waits for them.
+	maxStuck    = 256
+	readersTime = 2 * time.Second
+
 	// maxOpening is how many files of one client are opened at once, or wait to be
 	// sent: so many descriptors, and goroutines, it costs at most. At the bound
 	// others wait, maxAsked at most. Then the client is not read, and its end is
 	// not seen until one of them is opened.
 	maxOpening = 16
 	maxAsked   = 512
+
+	// maxAloft is how many files of all clients together are being opened, or are
+	// open and not yet sent, and maxAloftOfUser how many of them those of one user: who takes
+	// nothing has them for session.SendTimeout. At either bound a file is
+	// SESSION_CROWDED.
+	maxAloft       = 384
+	maxAloftOfUser = 192
+
+	// maxFilesOfUser is how many files the clients of one user have at once, each
+	// of which is watched, of which file systems do not bear any number. At the
+	// bound a file is SESSION_CROWDED.
+	maxFilesOfUser = 16 << 10
 
 	// acceptPauseMin and acceptPauseMax bound the pause after an accept that
 	// failed, which doubles each time.

@@ -68,13 +68,15 @@ func (s *Service) expire(c *client) {
 	}
 }
 
-// end ends the session: the page is dead, the socket closed, and nothing watched
-// any more. When it returns, that is done, whoever has done it.
+// end ends the session: the page is dead, the socket shut down, and nothing watched
+// any more. When it returns, that is done, whoever has done it. It waits for nobody
+// who receives: see maxStuck.
 func (c *client) end(why error) {
 	c.ended.Do(func() {
 		c.mu.Lock()
 		c.gone = true
 		page, slots, answers := c.page, c.slots, c.answers
+		held := len(slots) - len(c.free)
 		c.slots, c.free, c.asked, c.answers, c.revoked, c.greetings = nil, nil, nil, nil, nil, nil
 		if page != nil {
 			page.Store(0, 0)
@@ -88,12 +90,13 @@ func (c *client) end(why error) {
 		s.mu.Unlock()
 		c.timer.Stop()
 		c.cancel()
-		err := c.c.Close()
+		err := c.c.Shutdown()
+		s.held.give(c.peer.UID, held)
 		for i := range slots {
 			slots[i].end(&s.n)
 		}
 		for _, a := range answers {
-			err = errors.Join(err, a.close())
+			err = errors.Join(err, c.land(a))
 		}
 		if page != nil {
 			page.Close()
@@ -103,9 +106,14 @@ func (c *client) end(why error) {
 	})
 }
 
-// serve receives until the session ends.
+// serve receives until the session ends, and closes the socket.
 func (c *client) serve() {
-	defer c.s.wg.Done()
+	defer func() { <-c.s.places }()
+	defer func() {
+		if err := c.c.Close(); err != nil {
+			c.s.o.Log.Warn("closing a socket failed", slog.Any("error", err))
+		}
+	}()
 	var m localio.SessionMessage
 	for {
 		_, err := c.c.Receive(&m) // the kernel drops what a client sends beside it

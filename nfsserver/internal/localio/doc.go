@@ -30,10 +30,15 @@
 // # What a process of this host may cost
 //
 // The socket is open to everybody, and bounds.go says how much anybody gets of
-// it. A session is one goroutine that reads, and some more while files are being
-// opened. Back pressure is not reading: a client with enough files on their way
-// is left alone until it has taken them. Descriptors are closed as soon as they
-// were sent.
+// it: of what one user could take from others, connections, sessions, files and
+// descriptors on their way, he has a part. A session is one goroutine that reads, and
+// some more while files are being opened. Back pressure is not reading: a client with
+// enough files on their way is left alone until it has taken them. Descriptors are
+// closed as soon as they were sent.
+//
+// A client can hold up whoever reads from it, on kernels that let it send us
+// descriptors. So nobody waits for a reader: a session ends when its page is dead
+// and its socket shut down, and the socket is the reader's to close.
 //
 // # Locks
 //

@@ -13,6 +13,7 @@ import (
 // it had. Others are not concerned.
 func TestHostile(t *testing.T) {
 	r := newRig(t, Options{})
+	takeRights(t)
 	good := r.local()
 	h := r.file("f", 0o644)
 	kept := good.open(want(h))[0]

@@ -31,12 +31,13 @@ type answer struct {
 	file *os.File // SESSION_OK: to be sent
 }
 
-// close gives back the file, of which the client has got a duplicate or nothing.
-// What was never written cannot be lost.
-func (a *answer) close() error {
+// land gives back the file of an answer, of which the client has got a duplicate or
+// nothing. What was never written cannot be lost.
+func (c *client) land(a *answer) error {
 	if a.file == nil {
 		return nil
 	}
+	c.s.aloft.give(c.peer.UID, 1)
 	return a.file.Close()
 }
 
@@ -73,8 +74,8 @@ func (c *client) line(all []request) bool {
 	return true
 }
 
-// begin opens the first of those that wait, each by a goroutine of its own. c.mu
-// is held, and the caller is one of those whom wg counts.
+// begin opens the first of those that wait, each by a goroutine of its own, unless
+// the client is gone: then wg may be waited for. c.mu is held.
 func (c *client) begin() {
 	if c.gone {
 		c.asked = nil
@@ -95,8 +96,7 @@ func (c *client) begin() {
 	}
 }
 
-// open opens a file: it takes a slot, begins to watch the file, and only then
-// looks whether it may be opened, so that no change is missed in between.
+// open opens a file, which is then aloft.
 func (c *client) open(r *request) *answer {
 	a := &answer{SessionOpenedFile: localio.SessionOpenedFile{Id: r.id}}
 	if c.foreign.Load() || !mayClaim(&c.peer, &r.caller) {
@@ -112,10 +112,23 @@ func (c *client) open(r *request) *answer {
 		c.refuse(a, err)
 		return a
 	}
+	if !c.s.aloft.take(c.peer.UID) {
+		a.Why = localio.SESSION_CROWDED
+		return a
+	}
+	if c.openBy(view, r, a); a.file == nil {
+		c.s.aloft.give(c.peer.UID, 1)
+	}
+	return a
+}
+
+// openBy takes a slot, begins to watch the file, and only then looks whether it may
+// be opened, so that no change is missed in between.
+func (c *client) openBy(view *export.View, r *request, a *answer) {
 	number, generation, ok := c.reserve()
 	if !ok {
 		a.Why = localio.SESSION_CROWDED
-		return a
+		return
 	}
 	var attr vfs.Attr
 	stop, err := view.Watch(r.handle, func(ch vfs.Change) { c.revoke(number, generation, ch) })
@@ -126,10 +139,9 @@ func (c *client) open(r *request) *answer {
 	if err != nil {
 		c.release(number, generation, stateOpening, stateLost)
 		c.refuse(a, err)
-		return a
+		return
 	}
 	a.Slot, a.Generation, a.Fsid, a.Fileid = number, generation, attr.FSID, attr.FileID
-	return a
 }
 
 func (c *client) how(r *request) *vfs.HostOpen {
@@ -201,7 +213,7 @@ func (c *client) answer(a *answer) {
 
 // discard closes the file of an answer that is not sent.
 func (c *client) discard(a *answer) {
-	if err := a.close(); err != nil {
+	if err := c.land(a); err != nil {
 		c.s.o.Log.Warn("closing a file failed", slog.Any("error", err))
 	}
 }

@@ -19,7 +19,7 @@ func (c *client) queue(put func()) {
 }
 
 // wake finds somebody to send, if nobody does. c.mu is held, and the client is not
-// gone: so serve has not returned, and wg not been waited for in vain.
+// gone: so end is still to come, and wg not waited for yet.
 func (c *client) wake() {
 	if c.sending {
 		return

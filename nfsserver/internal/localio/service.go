@@ -8,6 +8,7 @@ import (
 	"iter"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"slices"
 	"sync"
@@ -61,9 +62,16 @@ type Service struct {
 	ns uint64 // our user namespace; 0: not known
 	n  counters
 
+	aloft *tally // files that are being opened, or open and not yet sent
+	held  *tally // slots that are not free
+
 	ctx  context.Context
 	stop context.CancelFunc
-	wg   sync.WaitGroup // all goroutines; added to under mu before closed, or by one of them
+	wg   sync.WaitGroup // all other goroutines; added to for clients that are not gone
+
+	accepted chan struct{}  // closed when no more clients are accepted
+	places   chan struct{}  // of those who receive: see maxStuck
+	readers  sync.WaitGroup // they; added to until accepted is closed
 
 	mu        sync.Mutex
 	closed    bool
@@ -81,7 +89,8 @@ func New(o Options) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{
-		o: o, ns: session.UserNS(),
+		o: o, ns: session.UserNS(), aloft: newTally(maxAloft, maxAloftOfUser), held: newTally(math.MaxInt, maxFilesOfUser),
+		accepted: make(chan struct{}), places: make(chan struct{}, maxStrangers+1+o.MaxSessions+maxStuck),
 		pending: make(map[[commitmentSize]byte]*client), bound: make(map[*client]struct{}),
 	}
 	var err error
@@ -89,7 +98,6 @@ func New(o Options) (*Service, error) {
 		return nil, err
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.wg.Add(1)
 	go s.accept()
 	return s, nil
 }
@@ -109,23 +117,46 @@ func (s *Service) Close() error {
 		c.end(errClosed)
 	}
 	err := s.l.Close()
+	<-s.accepted
+	err = errors.Join(err, s.awaitReaders())
 	s.wg.Wait()
 	return err
 }
 
 var errClosed = errors.New("the server is closed")
 
+// awaitReaders waits until nobody receives any more, who may be held up there.
+func (s *Service) awaitReaders() error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.readers.Wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-time.After(readersTime):
+		return errors.New("localio: a client has sent a descriptor that does not close, and so holds up a thread until this process ends")
+	}
+}
+
 // accept takes clients until the service is closed.
 func (s *Service) accept() {
-	defer s.wg.Done()
+	defer close(s.accepted)
 	pause := time.Duration(0)
 	for {
+		select {
+		case s.places <- struct{}{}:
+		case <-s.ctx.Done():
+			return
+		}
 		conn, err := s.l.Accept()
 		if err == nil {
 			pause = 0
 			s.admit(conn)
 			continue
 		}
+		<-s.places
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -140,24 +171,25 @@ func (s *Service) accept() {
 	}
 }
 
-// admit begins to serve a connection, as a stranger.
+// admit begins to serve a connection, as a stranger. The caller has a place for it.
 func (s *Service) admit(conn *session.Conn) {
 	s.mu.Lock()
 	c := newClient(s, conn)
-	if s.closed {
-		s.mu.Unlock()
-		c.end(errClosed)
-		return
+	closed := s.closed
+	var victim *client
+	if !closed {
+		s.strangers = append(s.strangers, c)
+		victim = s.crowd()
 	}
-	s.strangers = append(s.strangers, c)
-	victim := s.crowd()
-	s.wg.Add(1)
 	s.mu.Unlock()
 	if victim != nil {
 		s.n.crowded.Add(1)
 		victim.end(errors.New("too many who are not known yet"))
 	}
-	go c.serve()
+	if closed {
+		c.end(errClosed)
+	}
+	s.readers.Go(c.serve)
 }
 
 // crowd is the stranger who has to go, if there are too many: the oldest of the

@@ -41,16 +41,15 @@ func (sl *slot) end(n *counters) {
 func (c *client) reserve() (i, generation uint32, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch n := len(c.free); {
-	case c.gone:
+	n := len(c.free)
+	if c.gone || n == 0 && len(c.slots) == c.s.o.MaxFiles || !c.s.held.take(c.peer.UID) {
 		return 0, 0, false
-	case n > 0:
+	}
+	if n > 0 {
 		i, c.free = c.free[n-1], c.free[:n-1]
-	case len(c.slots) < c.s.o.MaxFiles:
+	} else {
 		c.slots = append(c.slots, slot{})
 		i = uint32(len(c.slots)) - 1
-	default:
-		return 0, 0, false
 	}
 	sl := &c.slots[i]
 	if sl.generation++; sl.generation == 0 {
@@ -134,4 +133,5 @@ func (c *client) release(number, generation uint32, states ...slotState) {
 	}
 	c.slots[number-1].state = stateFree
 	c.free = append(c.free, number-1)
+	c.s.held.give(c.peer.UID, 1)
 }

@@ -135,6 +135,9 @@ func newRig(t *testing.T, o Options, rules ...export.Rule) *rig {
 		if st := r.s.Stats(); st.Sessions != 0 || st.Strangers != 0 || st.Files != 0 || r.host.watches.Load() != 0 {
 			t.Errorf("%d files are watched, and left are %+v", r.host.watches.Load(), st)
 		}
+		if aloft, held := r.s.aloft.count(), r.s.held.count(); aloft != 0 || held != 0 {
+			t.Errorf("%d descriptors and %d files are still counted", aloft, held)
+		}
 	})
 	r.rpc = dial(t, r.serve())
 	return r

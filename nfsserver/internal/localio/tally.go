@@ -1,0 +1,46 @@
+package localio
+
+import "sync"
+
+// tally counts what there is, and what of it each user has. Its lock is taken last,
+// whatever others are held.
+type tally struct {
+	most, mostOfUser int // bounds
+
+	mu  sync.Mutex
+	all int            // guarded by mu
+	of  map[uint32]int // guarded by mu; by uid, of users who have any
+}
+
+func newTally(most, mostOfUser int) *tally {
+	return &tally{most: most, mostOfUser: mostOfUser, of: make(map[uint32]int)}
+}
+
+// take counts one more of a user. It is false, and nothing is counted, at a bound.
+func (t *tally) take(uid uint32) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all >= t.most || t.of[uid] >= t.mostOfUser {
+		return false
+	}
+	t.all++
+	t.of[uid]++
+	return true
+}
+
+// give takes back n that were counted.
+func (t *tally) give(uid uint32, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all -= n
+	if t.of[uid] -= n; t.of[uid] == 0 {
+		delete(t.of, uid)
+	}
+}
+
+// count is how many there are.
+func (t *tally) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all
+}
