@@ -32,8 +32,10 @@ const (
 	// maxChanges is how often a file is copied again because it changed
 	// meanwhile. Then it is ErrChanged.
 	maxChanges = 1
-	// maxTempNames is how many names are tried for a temporary.
-	maxTempNames = 3
+	// maxTempNames is how many names are tried for a temporary: a server that is
+	// killed between a CREATE and its answer costs one, each time. Then the file
+	// has failed.
+	maxTempNames = 16
 	// cleanupTime bounds the removal of a temporary after an error.
 	cleanupTime = 10 * time.Second
 )
