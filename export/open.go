@@ -61,6 +61,11 @@ func (f *File) open(ctx context.Context, r *ref, at vfs.At, how *vfs.OpenHow) (v
 
 // openBelow opens a file of the file system's.
 func (r *ref) openBelow(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	if r.e.Async && !how.NoCommit {
+		loose := *how
+		loose.NoCommit = true
+		how = &loose
+	}
 	if how.Create == nil {
 		return r.fs.Open(ctx, at, how)
 	}

@@ -270,6 +270,10 @@ type OpenHow struct {
 	Want    Deleg
 	Reclaim bool // take up again an open of before the server's restart
 	Trunc   bool // set the size to zero
+	// NoCommit says that nobody will ask whether what is written has reached the
+	// disk: there will be no Commit, and no look at the verifier. The file system need
+	// not keep what it takes to answer.
+	NoCommit bool
 }
 
 // At names what to open: Name in Dir, or H itself if Name is empty.

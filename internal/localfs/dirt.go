@@ -64,16 +64,33 @@ func (l *dirt) clean(d *desc) {
 }
 
 // pinOldest returns the descriptor that has been dirty for longest, pinned, or
-// nil.
+// nil. It becomes the newest, so that all who clean at a time clean different ones.
 func (l *dirt) pinOldest() *desc {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for d := l.oldest; d != nil; d = d.newer {
 		if d.pinAgain() {
+			l.toBack(d)
 			return d
 		}
 	}
 	return nil
+}
+
+// toBack makes d, which is in the list, the newest. mu is held.
+func (l *dirt) toBack(d *desc) {
+	if d == l.newest {
+		return
+	}
+	if d.older != nil {
+		d.older.newer = d.newer
+	} else {
+		l.oldest = d.newer
+	}
+	d.newer.older = d.older
+	d.older, d.newer = l.newest, nil
+	l.newest.newer = d
+	l.newest = d
 }
 
 // pinAgain pins d for who did not get it from the cache. It answers false if d

@@ -20,6 +20,8 @@ type file struct {
 	// granted says that the rights were given at the open and are not asked for
 	// again: who has just created a file may write it, whatever its mode.
 	granted bool
+	// forgetful says that no Commit will follow what is written.
+	forgetful bool
 	// seen says that the file had a name when it was looked at first. From then
 	// on it stays readable without one.
 	seen atomic.Bool
@@ -71,7 +73,7 @@ func (v *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, v
 	if err != nil {
 		return nil, o, err
 	}
-	f := &file{fs: v, granted: o.Created}
+	f := &file{fs: v, granted: o.Created, forgetful: how.NoCommit}
 	if at.Name == "" && !how.Trunc && f.pinCached(at.H, how.Access) {
 		if err := v.ready(ctx); err != nil {
 			f.unpin()

@@ -27,8 +27,10 @@ func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 		return 0, err
 	}
 	defer f.leave()
-	if err := f.fs.tidy(ctx, f.w); err != nil {
-		return 0, err
+	if !f.forgetful {
+		if err := f.fs.tidy(ctx, f.w); err != nil {
+			return 0, err
+		}
 	}
 	// The verifier is read first: should a sync fail between here and the
 	// reply, and take these bytes with it, the reply carries the old one, and
@@ -65,7 +67,9 @@ func (f *file) write(ctx context.Context, p []byte, off int64, w *vfs.Written) (
 	w.WCC.Before = v.before(&st)
 	if len(p) > 0 {
 		n, err = v.writeAs(f.w, &st, p, off)
-		v.fds.dirt.add(f.w)
+		if !f.forgetful {
+			v.fds.dirt.add(f.w)
+		}
 	}
 	v.after(f.w, &w.WCC.After)
 	return n, err
