@@ -10,6 +10,12 @@ require (
 
 require github.com/willscott/go-nfs-client v0.0.0-20251022144359-801f10d98886
 
-require golang.org/x/sys v0.49.0 // indirect
+require (
+	connectrpc.com/connect v1.21.1 // indirect
+	github.com/klauspost/cpuid/v2 v2.0.12 // indirect
+	github.com/zeebo/blake3 v0.2.4 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+)
 
 replace github.com/nfsbox/nfsbox => ../

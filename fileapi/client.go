@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -39,8 +40,12 @@ const defaultMaxConns = 512
 
 // Client speaks to one server. All methods may be called concurrently.
 type Client struct {
-	rpc  pb.FileServiceClient
-	http *http.Transport
+	rpc    pb.FileServiceClient
+	http   *http.Transport
+	client *http.Client        // over it
+	urls   map[string]*url.URL // of calls that are made without package connect
+	token  string              // the header's value; "": none
+	json   bool
 }
 
 // New makes a client of the server at base, such as "http://127.0.0.1:9999". It does
@@ -81,10 +86,18 @@ func New(base string, o Options) (*Client, error) {
 	if o.JSON {
 		options = append(options, connect.WithProtoJSON())
 	}
-	if o.Token != "" {
-		options = append(options, connect.WithInterceptors(bearer("Bearer "+o.Token)))
+	c := &Client{http: t, client: &http.Client{Transport: t}, json: o.JSON, urls: make(map[string]*url.URL)}
+	for _, name := range []string{"Get", "Put"} {
+		if c.urls[name], err = url.Parse(strings.TrimRight(u.String(), "/") + "/" + pb.FileServiceName + "/" + name); err != nil {
+			return nil, fmt.Errorf("file API: %w", err)
+		}
 	}
-	return &Client{rpc: pb.NewFileServiceClient(&http.Client{Transport: t}, u.String(), options...), http: t}, nil
+	if o.Token != "" {
+		c.token = "Bearer " + o.Token
+		options = append(options, connect.WithInterceptors(bearer(c.token)))
+	}
+	c.rpc = pb.NewFileServiceClient(c.client, u.String(), options...)
+	return c, nil
 }
 
 // Close closes the connections that no call uses. Those of calls in progress are

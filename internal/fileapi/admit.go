@@ -5,20 +5,27 @@ import (
 	"sync/atomic"
 
 	"connectrpc.com/connect"
+
+	"github.com/nfsbox/nfsbox/internal/bufpool"
 )
 
 const (
 	// portion is what a call takes of the memory at once, in bytes.
 	portion = 16 << 10
-	// costPerByte is the memory that one byte of a message costs: the buffer that it
-	// comes in, which doubles as it grows, and the message that is made of it.
+	// costPerByte is the memory that one byte of a message costs where package connect
+	// reads it: the buffer that it comes in, which doubles as it grows, and the message
+	// that is made of it.
 	costPerByte = 3
+	// maxLent bounds the buffers that are lent to a call: the beginning of a message,
+	// the whole of it, and an answer.
+	maxLent = 3
 )
 
 // admission counts what calls hold, of all clients and of each.
 type admission struct {
-	limits *Limits
-	memory atomic.Int64
+	limits  *Limits
+	buffers *bufpool.Pool
+	memory  atomic.Int64
 
 	mu      sync.Mutex
 	calls   int                // guarded by mu
@@ -36,8 +43,10 @@ type call struct {
 	a      *admission
 	client *client
 	who    string
-	held   int64 // bytes of messages
+	held   int64 // memory that it needs
 	taken  int64 // memory, a multiple of portion
+	lent   [maxLent]*bufpool.Buffer
+	loans  int
 }
 
 // enter admits a call of the identity who, or is an error. The call leaves.
@@ -63,6 +72,9 @@ func (a *admission) enter(who string) (*call, error) {
 // leave gives back all that the call has.
 func (c *call) leave() {
 	c.letGo()
+	for _, b := range c.lent[:c.loans] {
+		b.Release()
+	}
 	c.a.mu.Lock()
 	defer c.a.mu.Unlock()
 	c.a.calls--
@@ -71,9 +83,9 @@ func (c *call) leave() {
 	}
 }
 
-// hold takes memory for n more bytes of messages.
+// hold takes n more bytes of memory.
 func (c *call) hold(n int) error {
-	c.held += int64(n) * costPerByte
+	c.held += int64(n)
 	if c.held <= c.taken {
 		return nil
 	}
@@ -89,6 +101,15 @@ func (c *call) hold(n int) error {
 		return exhausted("the calls in progress hold as much memory as they may")
 	}
 	return nil
+}
+
+// lend lends the call n bytes until it leaves, at most maxLent times. That they are
+// counted is for hold to see to.
+func (c *call) lend(n int) []byte {
+	b := c.a.buffers.Get(n)
+	c.lent[c.loans] = b
+	c.loans++
+	return b.B
 }
 
 // letGo gives the memory back.

@@ -180,17 +180,24 @@ func (u *unsynced) Sync(context.Context, vfs.Handle) error {
 	return nil
 }
 
-// TestFailedSync makes a temporary that is there although its creation has failed.
+// TestFailedSync makes a name that is not on the disk: an error, and no temporary is
+// left. Who does not ask for it to be there has nothing synced.
 func TestFailedSync(t *testing.T) {
 	var armed atomic.Bool
 	r := newRig(t, &unsynced{newMemory(t), &armed}, func(o *Options) { o.Report = func(error) {} })
-	before := r.tree()
-	armed.Store(true)
-	if _, err := r.client["protobuf"].Put(t.Context(), &pb.PutRequest{File: &pb.PutRequest_Path{Path: "/f"}}); err == nil {
+	put := func(sync bool) error {
+		armed.Store(true)
+		_, err := r.client["protobuf"].Put(t.Context(), &pb.PutRequest{File: &pb.PutRequest_Path{Path: "/f"}, Data: []byte("x"), Sync: sync})
+		return err
+	}
+	if err := put(true); err == nil || armed.Load() {
 		t.Error("nothing has failed")
 	}
-	if after := r.tree(); after != before || armed.Load() {
-		t.Errorf("there is now\n%s\nand was\n%s", after, before)
+	if err := put(false); err != nil || !armed.Load() {
+		t.Errorf("it was synced, or failed: %v", err)
+	}
+	if tree := r.tree(); strings.Contains(tree, tempPrefix) {
+		t.Errorf("a temporary is left: %s", tree)
 	}
 }
 
@@ -218,7 +225,7 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			tmp, err := first.temps.create(t.Context(), view, dir, 0o600)
+			tmp, err := first.temps.create(t.Context(), view, dir, 0o600, false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -63,9 +63,13 @@ func (s *Server) Snapshot() Snapshot {
 	return r
 }
 
+// nameOf is the name of a call by that which it has on the wire.
+func nameOf(procedure string) string {
+	return strings.TrimPrefix(procedure, "/"+pb.FileServiceName+"/")
+}
+
 // ended counts a call.
-func (s *Server) ended(procedure string, start time.Time, err error) {
-	name := strings.TrimPrefix(procedure, "/"+pb.FileServiceName+"/")
+func (s *Server) ended(name string, start time.Time, err error) {
 	if i := slices.Index(procedures[:], name); i >= 0 {
 		c := &s.counts.calls[i]
 		c.time.Since(start, s.o.Now())
@@ -83,7 +87,7 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, q connect.AnyRequest) (connect.AnyResponse, error) {
 		start := i.s.o.Now()
 		r, err := next(ctx, q)
-		i.s.ended(q.Spec().Procedure, start, err)
+		i.s.ended(nameOf(q.Spec().Procedure), start, err)
 		if err != nil {
 			return nil, i.s.wire(err)
 		}
@@ -96,7 +100,7 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		start := i.s.o.Now()
 		err := next(ctx, conn)
-		i.s.ended(conn.Spec().Procedure, start, err)
+		i.s.ended(nameOf(conn.Spec().Procedure), start, err)
 		return i.s.wire(err)
 	}
 }

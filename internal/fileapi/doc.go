@@ -27,7 +27,8 @@
 //
 // [Limits] bounds calls and their memory, of all clients and of each, so that one
 // client has no way to use up what the others need. Nothing waits for room: what is
-// one too many is refused. A client that sends or takes too slowly is cut off; the
+// one too many is refused. What a client only announces is not held for it, but for the
+// first 64 KiB of a message. A client that sends or takes too slowly is cut off; the
 // time of the disk is not held against it (pace.go).
 //
 // # Locks
@@ -38,7 +39,9 @@
 //
 // # Layout
 //
-// procedures.go has the calls. incoming.go and outgoing.go are the bytes of a file on
-// their way, store.go and content.go where they go, temporary.go and ledger.go what
-// makes that atomic; path.go leads a path to a view, auth.go a request to a caller.
+// procedures.go has the calls. unary.go answers those that most are, one message of
+// protobuf each way, by itself, without the copies that package connect would make;
+// both ways lead to the same procedures. incoming.go and outgoing.go are the bytes of a
+// file on their way, store.go and content.go where they go, temporary.go and ledger.go
+// what makes that atomic; path.go leads a path to a view, auth.go a request to a caller.
 package fileapi

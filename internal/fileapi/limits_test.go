@@ -220,7 +220,7 @@ func TestBounds(t *testing.T) {
 		if err := put(90 << 10); err != nil {
 			t.Errorf("what fits: %v", err)
 		}
-		if err := put(110 << 10); connect.CodeOf(err) != connect.CodeResourceExhausted {
+		if err := put(250 << 10); connect.CodeOf(err) != connect.CodeResourceExhausted {
 			t.Errorf("what does not fit: %v", err)
 		}
 		if _, err := upload(t.Context(), r.client["grpc"], &pb.UploadHeader{File: &pb.UploadHeader_Path{Path: "/f"}}, large, 50_000, &pb.UploadTrailer{Size: uint64(len(large))}); err != nil {

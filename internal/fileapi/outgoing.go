@@ -46,19 +46,15 @@ func (s *Server) open(ctx context.Context, q downloading, off uint64, n *uint64)
 	if err != nil {
 		return nil, err
 	}
-	h, f, err := p.open(ctx, vfs.ShareRead)
+	_, f, attr, err := p.open(ctx, vfs.ShareRead)
 	if err != nil {
 		return nil, err
 	}
-	out := &outgoing{file: f, off: off}
-	if out.before, err = p.GetAttr(ctx, h, vfs.MaskV3); err == nil && off > out.before.Size {
-		err = refuse(connect.CodeOutOfRange, "the file has %d bytes", out.before.Size)
-	}
-	if err != nil {
+	out := &outgoing{file: f, off: off, before: attr, after: attr}
+	if off > attr.Size {
 		out.close(ctx)
-		return nil, err
+		return nil, refuse(connect.CodeOutOfRange, "the file has %d bytes", attr.Size)
 	}
-	out.after = out.before
 	out.info, out.size = infoOf(&out.before), rangeOf(out.before.Size, off, n)
 	return out, nil
 }

@@ -29,7 +29,7 @@ type pacer struct {
 	c      *http.ResponseController
 	idle   time.Duration
 	now    func() time.Time
-	call   *call
+	call   *call // whose memory is what comes in; nil: the reader sees to that
 	http2  bool
 	in     int           // bytes that have come since the last progress
 	waited time.Duration // for them
@@ -77,7 +77,10 @@ func (b *pacedBody) Read(q []byte) (int, error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, tooSlow("send")
 	}
-	if held := p.call.hold(n); held != nil {
+	if p.call == nil {
+		return n, err
+	}
+	if held := p.call.hold(n * costPerByte); held != nil {
 		p.broken = held
 		return n, held
 	}

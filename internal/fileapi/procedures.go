@@ -97,31 +97,40 @@ func (s service) Delete(ctx context.Context, q *pb.DeleteRequest) (*pb.DeleteRes
 
 // Get implements pb.FileServiceHandler.
 func (s service) Get(ctx context.Context, q *pb.GetRequest) (*pb.GetResponse, error) {
+	r, _, err := s.get(ctx, q)
+	return r, err
+}
+
+// get also returns the buffer that holds the bytes, behind headRoom, and that is lent
+// to the call.
+func (s service) get(ctx context.Context, q *pb.GetRequest) (*pb.GetResponse, []byte, error) {
 	sum, err := algorithmOf(q.GetChecksum())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	out, err := s.open(ctx, q, q.GetOffset(), q.Length)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer out.close(ctx)
 	if out.size > MaxData {
-		return nil, refuse(connect.CodeResourceExhausted, "%d bytes do not fit a message of %d: Download them, or Get them in ranges", out.size, MaxData)
+		return nil, nil, refuse(connect.CodeResourceExhausted, "%d bytes do not fit a message of %d: Download them, or Get them in ranges", out.size, MaxData)
 	}
-	if err := requestOf(ctx).call.hold(int(out.size)); err != nil {
-		return nil, err
+	c := requestOf(ctx).call
+	if err := c.hold(int(out.size) * costPerByte); err != nil {
+		return nil, nil, err
 	}
-	data := make([]byte, out.size)
+	buf := c.lend(headRoom + int(out.size))
+	data := buf[headRoom:]
 	n, err := out.read(ctx, data)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := out.end(ctx, n); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	_, _ = sum.Write(data) // a hash.Hash never fails to write
-	return &pb.GetResponse{Info: out.info, Data: data, Checksum: sum.String()}, nil
+	return &pb.GetResponse{Info: out.info, Data: data, Checksum: sum.String()}, buf, nil
 }
 
 // Download implements pb.FileServiceHandler.
@@ -140,7 +149,7 @@ func (s service) Download(ctx context.Context, q *pb.DownloadRequest, stream *co
 	}
 	buf := s.buffers.Get(int(min(out.size, chunk)))
 	defer buf.Release()
-	if err := requestOf(ctx).call.hold(len(buf.B)); err != nil {
+	if err := requestOf(ctx).call.hold(len(buf.B) * costPerByte); err != nil {
 		return err
 	}
 	part := &pb.DownloadResponse_Data{}

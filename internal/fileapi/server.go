@@ -77,7 +77,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	}
 	o.Limits.fill()
 	s := &Server{o: o, loopback: loopbackOf(o.Loopback)}
-	s.admit = admission{limits: &s.o.Limits, clients: make(map[string]*client)}
+	s.admit = admission{limits: &s.o.Limits, buffers: &s.buffers, clients: make(map[string]*client)}
 	s.SetCallers(o.Callers)
 	var err error
 	if s.temps, err = newTemporaries(ctx, &s.o); err != nil {
@@ -187,9 +187,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx = context.WithValue(ctx, requestKey{}, &request{who: who, remote: remote, call: c})
 	p := newPacer(w, r, &s.o.Limits, s.o.Now, c)
 	defer p.end()
+	body, paced := &pacedBody{body: r.Body, p: p}, &pacedWriter{ResponseWriter: w, p: p}
+	if do, name := unaryOf(r); do != nil {
+		p.call = nil
+		s.unary(ctx, paced, r, body, do, name)
+		return
+	}
 	r = r.WithContext(ctx)
-	r.Body = &pacedBody{body: r.Body, p: p}
-	s.handler.ServeHTTP(&pacedWriter{ResponseWriter: w, p: p}, r)
+	r.Body = body
+	s.handler.ServeHTTP(paced, r)
 }
 
 // fail answers a request that gets no further. The connection is not used again:

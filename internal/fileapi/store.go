@@ -38,7 +38,7 @@ func (s *Server) store(ctx context.Context, in *incoming) (*stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	tmp, err := s.temps.create(ctx, p.View, dir, mode)
+	tmp, err := s.temps.create(ctx, p.View, dir, mode, in.head.GetSync())
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +57,11 @@ func (s *Server) store(ctx context.Context, in *incoming) (*stored, error) {
 // modeFor is the mode of a new file: the one asked for, else that of the file which it
 // replaces, whom nobody new shall get to read.
 func (p *place) modeFor(ctx context.Context, dir vfs.Handle, name string, asked *uint32) (uint32, error) {
-	if asked != nil && *asked&^0o7777 != 0 {
-		return 0, refuse(connect.CodeInvalidArgument, "%#o is no mode", *asked)
+	if asked != nil {
+		if *asked&^0o7777 != 0 {
+			return 0, refuse(connect.CodeInvalidArgument, "%#o is no mode", *asked)
+		}
+		return *asked, nil // what has the name is for the rename to see
 	}
 	h, attr, _, err := p.Lookup(ctx, dir, name)
 	if err == nil && !attr.Has(vfs.MaskType|vfs.MaskMode) {
@@ -76,16 +79,13 @@ func (p *place) modeFor(ctx context.Context, dir vfs.Handle, name string, asked 
 	case attr.Type != vfs.TypeReg:
 		attr.Mode = defaultMode
 	}
-	if asked != nil {
-		return *asked, nil
-	}
 	// What ran with its owner's rights does not do so with another's content.
 	return attr.Mode & 0o777, nil
 }
 
 // fill writes the bytes, and gives the file its name when all are there.
 func (p *place) fill(ctx context.Context, tmp *temporary, in *incoming, name string) (*pb.FileInfo, error) {
-	var written vfs.Written // the first write's verifier, which the others must share
+	var written, last vfs.Written // the first write's verifier is what the others must share
 	changed := false
 	for off := uint64(0); ; off = in.size {
 		data, err := in.next()
@@ -99,17 +99,18 @@ func (p *place) fill(ctx context.Context, tmp *temporary, in *incoming, name str
 		if _, err := vfs.WriteFull(ctx, tmp.file, data, off, vfs.Unstable, &w); err != nil {
 			return nil, err
 		}
+		last = w
 		changed = changed || off > 0 && w.Verf != written.Verf
 		if off == 0 {
 			written = w
 		}
 	}
-	if in.head.GetSync() && in.size > 0 {
+	if in.head.GetSync() { // also if there are no bytes: it was not made stable
 		var w vfs.Written
 		if err := tmp.file.Commit(ctx, 0, 0, &w); err != nil {
 			return nil, err
 		}
-		changed = changed || w.Verf != written.Verf
+		changed = changed || in.size > 0 && w.Verf != written.Verf
 	}
 	if changed {
 		return nil, errRestarted
@@ -118,13 +119,24 @@ func (p *place) fill(ctx context.Context, tmp *temporary, in *incoming, name str
 	if err != nil {
 		return nil, err
 	}
+	return p.infoAfter(ctx, h, &last.WCC.After, in.size), nil
+}
+
+// infoAfter is what is known of a file of so many bytes that has just got its name,
+// from the attributes that its last write has brought, if it has brought all.
+func (p *place) infoAfter(ctx context.Context, h vfs.Handle, written *vfs.Attr, size uint64) *pb.FileInfo {
+	if written.Has(vfs.MaskV3) && written.Size == size {
+		a := *written
+		a.Valid &^= vfs.MaskCtime // which the rename has changed since
+		return infoOf(&a)
+	}
 	attr, err := p.GetAttr(ctx, h, vfs.MaskV3)
 	if err != nil {
 		// The file is stored; that somebody else has replaced it already, or that it
 		// cannot be looked at, is not for this upload to say.
-		return &pb.FileInfo{Type: pb.FileType_FILE_TYPE_REGULAR, Size: in.size}, nil
+		return &pb.FileInfo{Type: pb.FileType_FILE_TYPE_REGULAR, Size: size}
 	}
-	return infoOf(&attr), nil
+	return infoOf(&attr)
 }
 
 // errRestarted says that the file system below may have lost bytes that were written
@@ -150,7 +162,7 @@ func (s *Server) change(ctx context.Context, in *incoming, off uint64) (*stored,
 	if err != nil {
 		return nil, err
 	}
-	h, f, err := p.open(ctx, vfs.ShareWrite)
+	h, f, _, err := p.open(ctx, vfs.ShareWrite)
 	if err != nil {
 		return nil, err
 	}
@@ -172,19 +184,20 @@ func (s *Server) change(ctx context.Context, in *incoming, off uint64) (*stored,
 	return &stored{info: infoOf(&attr), checksum: in.checksum}, nil
 }
 
-// open opens the regular file that the path names.
-func (p *place) open(ctx context.Context, access vfs.Share) (vfs.Handle, vfs.File, error) {
+// open opens the regular file that the path names. Its attributes are those from
+// before it was opened.
+func (p *place) open(ctx context.Context, access vfs.Share) (vfs.Handle, vfs.File, vfs.Attr, error) {
 	h, attr, err := p.resolve(ctx, true)
 	if err != nil {
-		return h, nil, err
+		return h, nil, attr, err
 	}
 	switch attr.Type {
 	case vfs.TypeReg:
 	case vfs.TypeDir:
-		return h, nil, vfs.ErrIsDir
+		return h, nil, attr, vfs.ErrIsDir
 	default:
-		return h, nil, refuse(connect.CodeFailedPrecondition, "not a regular file")
+		return h, nil, attr, refuse(connect.CodeFailedPrecondition, "not a regular file")
 	}
 	f, _, err := p.Open(ctx, vfs.At{H: h}, &vfs.OpenHow{Access: access})
-	return h, f, err
+	return h, f, attr, err
 }

@@ -61,22 +61,27 @@ func (t *temporaries) close() error {
 func reserved(name string) bool { return strings.HasPrefix(name, tempPrefix) }
 
 // create makes a temporary in dir, for what will have the mode. The caller discards it
-// in the end, also when it has been renamed.
-func (t *temporaries) create(ctx context.Context, view *export.View, dir vfs.Handle, mode uint32) (*temporary, error) {
+// in the end, also when it has been renamed. Only what shall be on the disk in the end
+// is made stable, once: its bytes by a commit, and its name by the rename.
+func (t *temporaries) create(ctx context.Context, view *export.View, dir vfs.Handle, mode uint32, sync bool) (*temporary, error) {
 	if t.ledger != nil {
 		if err := t.ledger.enter(dir); err != nil {
 			return nil, err
 		}
 	}
-	how := vfs.OpenHow{Access: vfs.ShareWrite, Create: &vfs.CreateHow{
+	how := vfs.OpenHow{Access: vfs.ShareWrite, NoCommit: !sync, Create: &vfs.CreateHow{
 		Type: vfs.TypeReg, Mode: vfs.CreateGuarded, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode},
 	}}
+	hasty := view.Unstable() // its name is promised to nobody
 	tmp := &temporary{t: t, view: view, dir: dir}
+	if !sync {
+		tmp.view = hasty
+	}
 	var err error
 	for range maxTries {
 		tmp.name = tempPrefix + t.run + "-" + strconv.FormatUint(t.last.Add(1), 16)
 		var o vfs.Opened
-		tmp.file, o, err = view.Open(ctx, vfs.At{Dir: dir, Name: tmp.name}, &how)
+		tmp.file, o, err = hasty.Open(ctx, vfs.At{Dir: dir, Name: tmp.name}, &how)
 		if tmp.h = o.H; !errors.Is(err, vfs.ErrExist) {
 			break
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/object"
 )
 
-// Delete implements [object.Store]. Directories remain, even empty ones.
+// Delete implements [object.Store]. Directories remain, even empty ones: see the package.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	return object.Fail("delete", key, s.delete(ctx, key))
 }

@@ -47,6 +47,25 @@
 // will not say it again. The store then refuses every change, and every look at
 // what that sync was for, until it is opened anew.
 //
+// # What is checked
+//
+// A Get of a whole object is held against the CRC of its content at its end. One of a
+// part is held against nothing but the object's length: the trailer has one sum for
+// all of the content, which a part does not tell anything about. Whoever reads parts
+// and must know keeps sums of them himself, as a store of backups does of its
+// packs, or has [Store.Check] read the object. A sum for each block belongs into a
+// trailer of the next version, should one be needed.
+//
+// # Empty directories stay
+//
+// A Delete leaves the directory in which the object was, also if it was the last. To
+// remove it costs an rmdir(2), which fails as long as there is another object, and a
+// sync of the directory above, on every Delete; and the next Put makes it again, with a
+// sync of its own, since names of checksums come back to every bucket. It would also
+// have to be kept from those who have just opened it to put an object there. What
+// stays is bounded: a bucket for each beginning of a name that there ever was, in each
+// directory that keys ever named, 4 KiB of disk each.
+//
 // # Nothing leaves the directory
 //
 // Every step below the root is made relative to an open directory, by one name

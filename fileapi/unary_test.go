@@ -1,0 +1,137 @@
+package fileapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/nfsbox/nfsbox/proto/fileapi"
+)
+
+// TestForeignAnswers gets answers that no server of the file API gives.
+func TestForeignAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		kind   string
+		body   string
+		want   connect.Code
+	}{
+		"a proxy's error":           {http.StatusBadGateway, "text/html", "<html>", connect.CodeUnavailable},
+		"another server's":          {http.StatusNotFound, "text/plain", "no such page", connect.CodeUnimplemented},
+		"a redirection":             {http.StatusFound, "text/plain", "", connect.CodeUnknown},
+		"a page":                    {http.StatusOK, "text/html", "<html>", connect.CodeInternal},
+		"no message":                {http.StatusOK, "application/proto", "\xff\xff", connect.CodeInternal},
+		"too much":                  {http.StatusOK, "application/proto", strings.Repeat("x", maxAnswer+1), connect.CodeResourceExhausted},
+		"an error without a code":   {http.StatusForbidden, "application/json", `{"message": "no"}`, connect.CodePermissionDenied},
+		"a code that is none":       {http.StatusTooManyRequests, "application/json", `{"code": "tired"}`, connect.CodeUnavailable},
+		"an error":                  {http.StatusTeapot, "application/json", `{"code": "aborted", "message": "no"}`, connect.CodeAborted},
+		"details that are not read": {http.StatusTeapot, "application/json", `{"code": "aborted", "details": [{"type": "x", "value": "*"}, {"type": "y", "value": ""}]}`, connect.CodeAborted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				w.Header().Set("Content-Type", c.kind)
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, c.body)
+			}))
+			defer s.Close()
+			client, err := New(s.URL+"/", Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			_, _, err = client.Get(t.Context(), "/f", Range{})
+			if e, ok := errors.AsType[*Error](err); !ok || e.Code != c.want {
+				t.Errorf("get: %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+// TestGivenUp has a server that does not answer.
+func TestGivenUp(t *testing.T) {
+	asked := make(chan string, 2)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- r.Header.Get("Connect-Timeout-Ms")
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	defer s.Close()
+	client, err := New(s.URL, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, _, err = client.Get(ctx, "/f", Range{})
+	if e, ok := errors.AsType[*Error](err); !ok || e.Code != connect.CodeDeadlineExceeded {
+		t.Errorf("when the time is over: %v", err)
+	}
+	if <-asked == "" {
+		t.Error("the server is not told how long it has")
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	go func() { <-asked; cancel() }()
+	_, _, err = client.Get(ctx, "/f", Range{})
+	if e, ok := errors.AsType[*Error](err); !ok || e.Code != connect.CodeCanceled {
+		t.Errorf("when nobody waits any more: %v", err)
+	}
+}
+
+// TestMessage reads a body of two pieces in every way that net/http may.
+func TestMessage(t *testing.T) {
+	for _, c := range []struct{ head, data string }{{"head", "data"}, {"head", ""}, {"", "data"}, {"", ""}} {
+		body := func() *message {
+			m := &message{then: []byte(c.data)}
+			m.Reset([]byte(c.head))
+			return m
+		}
+		if err := iotest.TestReader(struct{ io.Reader }{body()}, []byte(c.head+c.data)); err != nil {
+			t.Errorf("%q: %v", c, err)
+		}
+		var b bytes.Buffer
+		if n, err := body().WriteTo(&b); b.String() != c.head+c.data || n != int64(b.Len()) || err != nil {
+			t.Errorf("%q: WriteTo gives %q, %d, %v", c, &b, n, err)
+		}
+	}
+}
+
+// FuzzCut holds cut against the decoder of package proto.
+func FuzzCut(f *testing.F) {
+	whole, err := proto.Marshal(&pb.GetResponse{Info: &pb.FileInfo{Size: 3}, Data: []byte("abc"), Checksum: "crc32c:364b3fb7"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add(append(bytes.Clone(whole), whole...))
+	f.Add(protowire.AppendVarint(protowire.AppendTag(nil, getData, protowire.BytesType), 1<<40))
+	f.Add(protowire.AppendVarint(protowire.AppendTag(nil, getData, protowire.VarintType), 7))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		want, got := &pb.GetResponse{}, &pb.GetResponse{}
+		refused := proto.Unmarshal(b, want)
+		rest, data, err := cut(b, getData)
+		if err == nil {
+			err = proto.Unmarshal(rest, got)
+		}
+		if (err == nil) != (refused == nil) {
+			t.Fatalf("%v, and package proto says %v", err, refused)
+		}
+		if err == nil {
+			if !bytes.Equal(data, want.GetData()) || got.GetChecksum() != want.GetChecksum() || !proto.Equal(got.GetInfo(), want.GetInfo()) {
+				t.Fatalf("%v, and package proto says %v", got, want)
+			}
+		}
+	})
+}
