@@ -15,7 +15,7 @@ import (
 type serveCmd struct {
 	Dir   string `arg:"" optional:"" name:"DIR" help:"The directory to serve." type:"existingdir"`
 	File  string `name:"config" short:"c" placeholder:"FILE" help:"Read nfsbox.toml, whose keys are these flags; flags replace what it says." type:"existingfile"`
-	Check bool   `help:"Check the configuration, print it with all that was left out, and end."`
+	Check bool   `help:"Check the configuration and the files that it names, print it with all that was left out, and end."`
 
 	daemon.Export `group:"Exports:"`
 	daemon.Config `group:"Server:"`
@@ -58,8 +58,8 @@ false in the configuration; --localio=off does for all; --localio=trusted hands 
 processes that could do more by them than their caller may over the network, such as a root that is
 squashed. Without the directory there is no local I/O, and the log says so at level info.
 
-The configuration (-c) is TOML. Its keys are the flags below, by the same names, but that those of
-[log] and [api] leave these names out; each directory is a table [[export]] with path, dir and any of
+The configuration (-c) is TOML. Its keys are the flags below, by the same names, but that in the
+tables log and api they leave these names out; each directory is a table [[export]] with path, dir and any of
 the flags for exports, and with rules for single clients where they differ:
 clients = [{match = "10.0.0.7", ro = true}]. A key that does not exist, or a value that will not do,
 is an error with its line. On the command line the flags for exports hold for every export.
@@ -93,8 +93,8 @@ slowest calls of all that took a millisecond or more. nfsbox top shows the same 
 changes nothing, asks nobody who he is, and tells names of exports and addresses of clients: at an
 address that others can reach, the log warns of it.
 
-Logs. The log goes to stderr, or to --log-file. --log-requests FILE is a log of clients' calls: of
---log-sample of them one, picked by chance, on a line with its procedure, client, uid (as AUTH_SYS
+Logs. The log goes to stderr, or to --log-file. --log-requests FILE is a log of clients' calls, but
+for those of the file API: of --log-sample of them one, picked by chance, on a line with its procedure, client, uid (as AUTH_SYS
 says), XID, time in all (took) and until work on it began (waited), bytes in and out, and the status of
 its answer; failed=true says that RPC itself refused it. --slow adds to the log, not to that one, what
 took longer. In JSON times are nanoseconds. Files are put aside as name-TIME.ext when they reach
@@ -128,17 +128,22 @@ func (c *serveCmd) Run(e *env, k *kong.Context) error {
 	if err != nil {
 		return &exitError{status: exitUsage, err: err}
 	}
+	world := daemon.World{
+		Rand: e.rand, Log: e.stderr, File: c.File, Version: version(),
+		Reread:  func() (*daemon.Config, error) { return daemon.Load(flags) },
+		Manager: daemon.Manager{Getenv: os.Getenv, PID: os.Getpid()}, Alone: e.alone,
+	}
 	if c.Check {
+		if err := daemon.Check(*conf, world); err != nil {
+			return &exitError{status: exitUsage, err: err}
+		}
 		return printConfig(e.stdout, conf)
 	}
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	err = daemon.Serve(e.ctx, *conf, daemon.World{
-		Rand: e.rand, Log: e.stderr, File: c.File, Version: version(),
-		Reload: hangup, Reread: func() (*daemon.Config, error) { return daemon.Load(flags) },
-		Manager: daemon.Manager{Getenv: os.Getenv, PID: os.Getpid()}, Alone: e.alone,
-	}, func(r daemon.Running) error {
+	world.Reload = hangup
+	err = daemon.Serve(e.ctx, *conf, world, func(r daemon.Running) error {
 		_, err := fmt.Fprintln(e.stdout, r.URL)
 		return err
 	})

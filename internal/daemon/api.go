@@ -105,10 +105,10 @@ func (g storeGate) Enter(ctx context.Context, c dir.Class) error {
 func (g storeGate) Leave(c dir.Class) { g.lanes.Leave(iogate.Class(c)) }
 
 // inheritAPI takes those sockets of the service manager's for the file API that have
-// the port of one of its addresses.
+// the port of one of its addresses, and are not NFS' by their whole address.
 func (d *daemon) inheritAPI() {
 	d.doors = slices.DeleteFunc(d.doors, func(x door) bool {
-		if x.l == nil || !slices.ContainsFunc(d.c.API.Listen, func(a string) bool { return samePort(a, x.addr()) }) {
+		if x.l == nil || slices.Contains(d.c.Listen, x.addr().String()) || !slices.ContainsFunc(d.c.API.Listen, func(a string) bool { return samePort(a, x.addr()) }) {
 			return false
 		}
 		d.api.doors = append(d.api.doors, x.l)

@@ -21,7 +21,7 @@ type API struct {
 	Loopback *User    `toml:"loopback,omitempty" placeholder:"UID:GID[,GROUP...]" help:"As whom programs of this host call that show neither. By default nobody; this user where a user who is not root serves DIR on loopback, without --config and --api-callers."`
 
 	TLSCert     string `toml:"tls-cert" name:"tls-cert" placeholder:"FILE" help:"Speak TLS, with this certificate and what it depends on (PEM). SIGHUP reads it again."`
-	TLSKey      string `toml:"tls-key" name:"tls-key" placeholder:"FILE" help:"The certificate's key (PEM)."`
+	TLSKey      string `toml:"tls-key" name:"tls-key" placeholder:"FILE" help:"The certificate's key (PEM), closed to everybody else (mode 0600, or 0640)."`
 	TLSClientCA string `toml:"tls-client-ca" name:"tls-client-ca" placeholder:"FILE" help:"Whose certificates of clients are believed (PEM)."`
 	Cleartext   bool   `toml:"cleartext" help:"Take tokens from other hosts without TLS: behind a proxy that has it."`
 
@@ -74,7 +74,7 @@ func thisUser() *User {
 }
 
 // check finds what is wrong with the file API's part of a configuration.
-func (a *API) check(c *Config, p *problems) {
+func (a *API) check(p *problems) {
 	if !a.on() {
 		blank := *a
 		if blank.Listen = nil; !reflect.DeepEqual(blank, defaultAPI()) {
@@ -83,22 +83,13 @@ func (a *API) check(c *Config, p *problems) {
 		return
 	}
 	p.addresses("api.listen", a.Listen)
-	for i, at := range a.Listen {
-		key := fmt.Sprintf("api.listen[%d]", i)
-		p.another(key, at, "metrics", c.Metrics)
-		p.another(key, at, "http", c.HTTP)
-		p.another(key, at, "pprof", c.Pprof)
-		for _, other := range append(c.Listen[:len(c.Listen):len(c.Listen)], c.PortmapListen...) {
-			p.another(key, at, "NFS", other)
-		}
-	}
 	a.checkCallers(p)
 	p.within("api.max-calls", int64(a.MaxCalls), 1, maxNumber)
 	p.within("api.max-calls-per-caller", int64(a.MaxCallsPerCaller), 1, int64(max(a.MaxCalls, 1)))
-	p.within("api.max-memory", int64(a.MaxMemory), minAPIMemory, maxSize)
-	p.within("api.max-memory-per-caller", int64(a.MaxMemoryPerCaller), minAPIMemory, int64(max(a.MaxMemory, minAPIMemory)))
+	p.size("api.max-memory", a.MaxMemory, minAPIMemory, maxSize)
+	p.size("api.max-memory-per-caller", a.MaxMemoryPerCaller, minAPIMemory, max(a.MaxMemory, minAPIMemory))
 	p.within("api.max-connections", int64(a.MaxConnections), 1, maxNumber)
-	p.within("api.max-file-size", int64(a.MaxFileSize), 1, maxSize)
+	p.size("api.max-file-size", a.MaxFileSize, 1, maxSize)
 	p.positive("api.idle-timeout", a.IdleTimeout)
 	p.positive("api.call-timeout", a.CallTimeout)
 }

@@ -27,7 +27,7 @@ func TestLoadRefusesAPI(t *testing.T) {
 		{"certificates of nobody", listen + who + "tls-cert = \"/a\"\ntls-key = \"/a\"\ntls-client-ca = \"/a\"\n", ":6: api.tls-client-ca: it is not said who"},
 		{"no calls", listen + who + "max-calls = 0\n", ":4: api.max-calls: 0 is not within 1"},
 		{"more for one than for all", listen + who + "max-calls = 10\n", "api.max-calls-per-caller: 4096 is not within 1 and 10"},
-		{"no memory", listen + who + "max-memory = \"1MiB\"\n", ":4: api.max-memory: 1048576 is not within"},
+		{"no memory", listen + who + "max-memory = \"1MiB\"\n", ":4: api.max-memory: 1MiB is not within 8MiB and"},
 		{"no patience", listen + who + "idle-timeout = \"0s\"\n", ":4: api.idle-timeout: 0s is no time"},
 		{"no size", listen + who + "max-file-size = \"0\"\n", ":4: api.max-file-size: 0 is not within"},
 	} {

@@ -49,7 +49,7 @@ func beginUpload(t *testing.T, log *logBuffer) *slowUpload {
 	if _, err := w.Write(u.first); err != nil {
 		t.Fatal(err)
 	}
-	askUntil(t, metricsURL(log)+"/metrics", func(_ int, text string) bool { return strings.Contains(text, "nfsbox_api_calls 1\n") })
+	askUntil(t, metricsURL(log)+"/metrics", func(_ int, text string) bool { return strings.Contains(text, "nfsbox_api_calls_in_progress 1\n") })
 	return u
 }
 

@@ -121,7 +121,7 @@ func checkAPIMetrics(t *testing.T, log *logBuffer) {
 	for _, want := range []string{
 		`nfsbox_api_calls_total{procedure="Upload"} 2`, `nfsbox_api_calls_total{procedure="Get"} 2`,
 		`nfsbox_api_errors_total{procedure="Upload"} 0`, `nfsbox_api_duration_seconds_count{procedure="Upload"} 2`,
-		`nfsbox_api_refused_total 0`, `nfsbox_api_calls 0`, `nfsbox_api_temporaries_left 0`,
+		`nfsbox_api_refused_total 0`, `nfsbox_api_calls_in_progress 0`, `nfsbox_api_temporaries_left 0`,
 		`nfsbox_store_puts_total 1`, `nfsbox_store_failed 0`, `nfsbox_gate_threads_limit 4`,
 	} {
 		if !strings.Contains(text, want+"\n") {
@@ -215,7 +215,7 @@ func TestAPIStarts(t *testing.T) {
 		change func(*API)
 		want   string
 	}{
-		"no callers":             {func(a *API) { a.Callers = filepath.Join(dir, "none") }, "callers: open " + dir},
+		"no callers":             {func(a *API) { a.Callers = filepath.Join(dir, "none") }, "callers: stat " + dir},
 		"callers open to others": {func(a *API) { a.Callers = open }, "chmod 600"},
 		"callers in the tree":    {func(a *API) { a.Callers = inside }, "lies within " + tree},
 		"a store in the tree":    {func(a *API) { a.Store = tree }, "lies within " + tree},

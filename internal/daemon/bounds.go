@@ -21,6 +21,10 @@ const (
 	// largest costs about three times its bytes. Less is refused.
 	minAPIMemory = 8 << 20
 
+	// maxPEM is the longest file of certificates, or of a key, in bytes; a longer one is
+	// refused. All authorities that a distribution knows fit.
+	maxPEM = 1 << 20
+
 	// maxGroups is how many further groups a User may have; more is refused.
 	maxGroups = 1024
 

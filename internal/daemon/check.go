@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -66,6 +67,13 @@ func (p *problems) within(key string, v, low, high int64) {
 	}
 }
 
+// size is within for sizes.
+func (p *problems) size(key string, v, low, high Size) {
+	if v < low || v > high {
+		p.add(key, "%v is not within %v and %v", v, low, high)
+	}
+}
+
 // positive refuses 0, where the rooms below would take it for "as you like".
 func (p *problems) positive(key string, d Duration) {
 	if d <= 0 {
@@ -98,11 +106,30 @@ func (p *problems) address(key, a string) {
 	}
 }
 
-// another refuses an address that is taken already, but for one whose port is
-// free to be chosen.
-func (p *problems) another(key, a, by, taken string) {
-	if a == taken && !strings.HasSuffix(a, ":0") {
-		p.add(key, "%s is the address of %s already", a, by)
+// apart refuses an address that is taken already, but for those whose port is free
+// to be chosen.
+func (p *problems) apart(c *Config) {
+	by := make(map[string]string)
+	for _, x := range []struct {
+		what, key string
+		all       []string
+	}{
+		{"NFS", "listen", c.Listen}, {"the port mapper", "portmap-listen", c.PortmapListen}, {"metrics", "metrics", []string{c.Metrics}},
+		{"http", "http", []string{c.HTTP}}, {"pprof", "pprof", []string{c.Pprof}}, {"the file API", "api.listen", c.API.Listen},
+	} {
+		for i, a := range x.all {
+			key := x.key
+			if strings.HasSuffix(key, "listen") { // which are lists
+				key = fmt.Sprintf("%s[%d]", x.key, i)
+			}
+			switch other, taken := by[a]; {
+			case a == "" || strings.HasSuffix(a, ":0"):
+			case taken:
+				p.add(key, "%s is the address of %s already", a, other)
+			default:
+				by[a] = x.what
+			}
+		}
 	}
 }
 
@@ -130,13 +157,13 @@ func (c *Config) check() problems {
 	}
 	p.within("max-connections", int64(c.MaxConnections), 1, maxNumber)
 	p.within("max-calls-per-connection", int64(c.MaxCalls), 1, maxNumber)
-	p.within("max-request-bytes", int64(c.MaxRequestBytes), 2<<20, maxSize)
-	p.within("max-reply-bytes", int64(c.MaxReplyBytes), 2<<20, maxSize)
+	p.size("max-request-bytes", c.MaxRequestBytes, 2<<20, maxSize)
+	p.size("max-reply-bytes", c.MaxReplyBytes, 2<<20, maxSize)
 	p.positive("idle-timeout", c.IdleTimeout)
 	p.positive("replies-keep", c.RepliesKeep)
 	p.within("max-open-files", int64(c.MaxOpenFiles), 16, maxNumber)
 	p.within("replies-per-client", int64(c.RepliesPerClient), 1, maxNumber)
-	p.within("replies-bytes", int64(c.RepliesBytes), 1<<20, maxSize)
+	p.size("replies-bytes", c.RepliesBytes, 1<<20, maxSize)
 	if c.Slow != 0 && c.Slow < Duration(slowFloor) {
 		p.add("slow", "%v is below %v", c.Slow, slowFloor)
 	}
@@ -146,19 +173,27 @@ func (c *Config) check() problems {
 	}
 	if c.HTTP != "" {
 		p.address("http", c.HTTP)
-		p.another("http", c.HTTP, "metrics", c.Metrics)
 	}
 	if c.Pprof != "" {
-		p.another("pprof", c.Pprof, "metrics", c.Metrics)
-		p.another("pprof", c.Pprof, "http", c.HTTP)
 		p.address("pprof", c.Pprof)
 		if !c.PprofPublic && !onLoopback(c.Pprof) {
 			p.add("pprof", "%s is not on loopback, and profiles tell what is in memory; pprof-public allows it", c.Pprof)
 		}
 	}
-	c.API.check(c, &p)
+	c.API.check(&p)
+	p.apart(c)
 	c.checkExports(&p)
 	return p
+}
+
+// complete fills in what was left out of a Config that Load has not seen, and checks
+// it.
+func (c *Config) complete() (err error) {
+	c.fill()
+	for _, p := range c.check() {
+		err = errors.Join(err, p.at(Flags{}, nil))
+	}
+	return err
 }
 
 // checkExports looks at each export, and at all of them side by side.

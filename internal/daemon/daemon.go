@@ -55,9 +55,9 @@ type Running struct {
 // error ends the server. The result is nil if all ended as it should.
 //
 // A reload replaces exports and their rules, the log's level and the threshold
-// for slow calls, and who may use the file API; connections stay. What else has changed is named in the log
-// and waits for the next start. If anything is wrong with the new configuration,
-// all stays as it was.
+// for slow calls, and who may use the file API; connections stay. What else has
+// changed is named in the log and waits for the next start. If anything is wrong
+// with the new configuration, all stays as it was.
 func Serve(ctx context.Context, c Config, w World, ready func(Running) error) (err error) {
 	d := &daemon{w: w}
 	d.sites.ended, d.sites.end = context.WithCancel(context.WithoutCancel(ctx))
@@ -67,15 +67,15 @@ func Serve(ctx context.Context, c Config, w World, ready func(Running) error) (e
 	if d.w.Log == nil {
 		d.w.Log = io.Discard
 	}
-	c.fill()
-	for _, p := range c.check() {
-		err = errors.Join(err, p.at(Flags{}, nil))
-	}
-	if err != nil {
+	if err := c.complete(); err != nil {
 		return err
 	}
 	d.c = &c
 	defer func() { err = errors.Join(err, d.close()) }()
+	d.startLog()
+	if err := d.privateOutside(d.c); err != nil {
+		return err // before anything is made in a tree that clients can write to
+	}
 	if err := d.openLogs(); err != nil {
 		return err
 	}
@@ -164,6 +164,7 @@ func (d *daemon) run(ctx context.Context, ready func(Running) error) error {
 	if err := d.register(ctx); err != nil {
 		return errors.Join(err, d.drain(context.WithoutCancel(ctx)))
 	}
+	d.web.serving.Store(true)
 	r := d.running()
 	if err := ready(r); err != nil {
 		return errors.Join(err, d.drain(context.WithoutCancel(ctx)))
@@ -217,9 +218,11 @@ func (d *daemon) drain(ctx context.Context) error {
 	limit := time.Duration(d.c.DrainTimeout)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := d.unregister(ctx)
-	api := make(chan error, 1)
+	// Side by side: a port mapper that does not answer takes no time from calls.
+	api, left := make(chan error, 1), make(chan error, 1)
 	go func() { api <- d.api.shutdown(ctx) }()
+	go func() { left <- d.unregister(ctx) }()
+	var err error
 	for _, e := range []error{d.srv.Shutdown(ctx), <-api} {
 		if e != nil {
 			err = errors.Join(err, fmt.Errorf("calls were cut off after %v: %w", limit, e))
@@ -228,7 +231,7 @@ func (d *daemon) drain(ctx context.Context) error {
 	for ; d.serving > 0; d.serving-- {
 		err = errors.Join(err, unlessClosed(<-d.served))
 	}
-	return errors.Join(err, d.saveReplies())
+	return errors.Join(err, <-left, d.saveReplies())
 }
 
 // close gives back what open has taken, the last first. The server has ended, or

@@ -61,7 +61,10 @@
 // Without the key every handle that clients hold would be stale. The state
 // directory must not lie within the tree that is served: a client that can read
 // the key can forge handles, and one that can write the map can lead handles
-// astray.
+// astray. For like reasons neither may the configuration, the logs, and the files of
+// the file API, nor any symbolic link by which one of them is found: who can replace
+// the link says what is read at the next reload. What is mounted elsewhere a second
+// time (bind mounts) is known again by its root alone.
 //
 // # The process
 //
@@ -87,5 +90,7 @@
 // The live view is drawn from the same scrapes, one every few seconds, whoever
 // watches. It shows the slowest calls of all that took a millisecond or more,
 // whatever the log tells of. Who reads it needs no right but to reach the address:
-// it shows names of exports and addresses of clients, and changes nothing.
+// it shows names of exports and addresses of clients, and changes nothing. On
+// loopback, pages of other sites that had their names pointed there are refused, by
+// the name that they ask for, at all addresses for operators.
 package daemon

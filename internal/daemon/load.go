@@ -53,6 +53,9 @@ func Load(f Flags) (*Config, error) {
 
 // readConfig reads what is at most maxConfig long.
 func readConfig(path string) (text []byte, err error) {
+	if err := regular(path); err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)

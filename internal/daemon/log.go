@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -72,15 +73,33 @@ func (l *Log) handler(out io.Writer, from slog.Leveler) slog.Handler {
 	return slog.NewTextHandler(out, o)
 }
 
-// open opens a file of log.
-func (l *Log) open(path string, now func() time.Time) (*reqlog.File, error) {
+// at says how a file of log is kept.
+func (l *Log) at(path string, now func() time.Time) reqlog.FileOptions {
 	size := int64(l.MaxSize)
 	if size == 0 {
 		size = reqlog.MaxSize // put aside by others long before
 	}
-	return reqlog.OpenFile(reqlog.FileOptions{
+	return reqlog.FileOptions{
 		Path: path, Size: size, Keep: l.MaxFiles, Days: int(time.Duration(l.MaxAge) / day), Compress: l.Compress, Now: now,
-	})
+	}
+}
+
+// checkFiles finds what is wrong with the places of the files, and makes none.
+func (l *Log) checkFiles() (err error) {
+	for key, path := range map[string]string{"log.file": l.File, "log.requests": l.Requests} {
+		if path == "" {
+			continue
+		}
+		if e := l.at(path, nil).Check(); e != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", key, e))
+		}
+	}
+	own, e := os.Stat(l.File)
+	requests, e2 := os.Stat(l.Requests)
+	if e == nil && e2 == nil && os.SameFile(own, requests) {
+		err = errors.Join(err, fmt.Errorf("log.requests: %s and %s are one file", l.File, l.Requests))
+	}
+	return err
 }
 
 // logs are where the server writes what it has to say. The files are opened once:
@@ -114,14 +133,21 @@ func (l *lossy) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// openLogs opens the server's own log, and that of requests if there is to be one.
+// startLog has the log written to World.Log.
+func (d *daemon) startLog() {
+	d.logs.level.Set(d.c.Log.level())
+	d.log = slog.New(d.c.Log.handler(d.w.Log, &d.logs.level))
+}
+
+// openLogs goes over to the file of the server's own log, if it has one, and opens
+// that of requests if there is to be one.
 func (d *daemon) openLogs() error {
-	c, l := &d.c.Log, &d.logs
-	l.level.Set(c.level())
-	stderr := slog.New(c.handler(d.w.Log, &l.level))
-	d.log = stderr
+	c, l, stderr := &d.c.Log, &d.logs, d.log
+	if err := c.checkFiles(); err != nil {
+		return err
+	}
 	if c.File != "" {
-		f, err := c.open(c.File, d.w.Now)
+		f, err := reqlog.OpenFile(c.at(c.File, d.w.Now))
 		if err != nil {
 			return fmt.Errorf("log.file: %w", err)
 		}
@@ -134,7 +160,7 @@ func (d *daemon) openLogs() error {
 		return nil
 	}
 	var err error
-	if l.calls, err = c.open(c.Requests, d.w.Now); err != nil {
+	if l.calls, err = reqlog.OpenFile(c.at(c.Requests, d.w.Now)); err != nil {
 		return fmt.Errorf("log.requests: %w", err)
 	}
 	l.requests = reqlog.New(reqlog.Options{

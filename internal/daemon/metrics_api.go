@@ -35,7 +35,7 @@ func (w writer) api(s *fileapi.Snapshot) {
 		w.histogram("api_duration_seconds", "Time that they took, the transfer of their bytes included.", secondsOf(c.Time), label, name)
 	}
 	w.count("api_refused_total", "Connections and requests turned away unheard: too many, or without a right to be heard.", s.Refused)
-	w.gauge("api_calls", "Calls of the file API under way.", float64(s.InProgress))
+	w.gauge("api_calls_in_progress", "Calls of the file API under way.", float64(s.InProgress))
 	w.gauge("api_message_bytes", "Memory that their messages take.", float64(s.Memory))
 	w.gauge("api_connections", "Connections to the file API.", float64(s.Conns))
 	w.gauge("api_temporaries_left", "Temporaries of uploads that could not be removed, and wait for the next start.", float64(s.Left))

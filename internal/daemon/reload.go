@@ -56,11 +56,7 @@ func (d *daemon) prepare() *preparation {
 	}
 	p := &preparation{c: c, later: d.c.keep(c)}
 	c.squash(d.onLoopback())
-	base, err := d.stateBase()
-	if err == nil {
-		err = d.privateOutside(base, c)
-	}
-	if err == nil {
+	if err = d.privateOutside(c); err == nil {
 		p.secrets, err = c.API.read()
 	}
 	if err == nil {

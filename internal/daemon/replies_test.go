@@ -55,9 +55,7 @@ func TestRepliesDamaged(t *testing.T) {
 	log := &logBuffer{}
 	d := withReplies(t, dir, 1)
 	d.w.Log = log
-	if err := d.openLogs(); err != nil {
-		t.Fatal(err)
-	}
+	d.startLog()
 	d.loadReplies()
 	if err := d.dropReplies(); err != nil {
 		t.Error(err)

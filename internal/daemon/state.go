@@ -44,9 +44,6 @@ func (d *daemon) state() (string, export.Key, error) {
 		return "", export.Key{}, err
 	}
 	own := filepath.Join(base, folder(name))
-	if err := d.privateOutside(base, d.c); err != nil {
-		return "", export.Key{}, err
-	}
 	if err := makePrivate(own); err != nil {
 		return "", export.Key{}, fmt.Errorf("state directory: %w", err)
 	}
@@ -117,68 +114,6 @@ func (d *daemon) siteState(dir string) (string, error) {
 func folder(path string) string {
 	sum := sha256.Sum256([]byte(path))
 	return hex.EncodeToString(sum[:16])
-}
-
-// mine is a file or directory that clients must not reach.
-type mine struct{ path, what, why string }
-
-// privateOutside refuses a state directory that clients could reach, and what else
-// is none of theirs.
-func (d *daemon) privateOutside(base string, c *Config) error {
-	all := []mine{
-		{base, "state directory", "clients could read the key of the handles"},
-		{c.API.Callers, "file of the API's callers", "clients could read its tokens"},
-		{c.API.TLSKey, "key of the API's certificate", "clients could read it"},
-		{c.API.Store, "store of content", "clients could change what is in it"},
-		{c.Log.File, "file of the log", "clients could put a link in its place"},
-		{c.Log.Requests, "file of the log of requests", "clients could put a link in its place"},
-	}
-	for i := range all {
-		for j := range c.Exports {
-			if all[i].path == "" {
-				continue
-			}
-			if err := d.outside(&all[i], c.Exports[j].Dir); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// outside refuses what lies within the tree that is served. If the tree is all there
-// is, no place lies outside of it: the modes of the files must do then.
-func (d *daemon) outside(m *mine, dir string) error {
-	tree, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	path, err := filepath.Abs(m.path)
-	if err != nil {
-		return fmt.Errorf("%s: %w", m.what, err)
-	}
-	at, err := existing(path)
-	if err != nil {
-		return fmt.Errorf("%s: %w", m.what, err)
-	}
-	for {
-		info, err := os.Stat(at)
-		if err != nil {
-			return fmt.Errorf("%s: %w", m.what, err)
-		}
-		up := filepath.Dir(at)
-		switch {
-		case !os.SameFile(info, tree) && up == at:
-			return nil
-		case !os.SameFile(info, tree):
-			at = up
-		case up == at:
-			d.log.Warn("the "+m.what+" lies within the tree that is served", slog.String("path", m.path))
-			return nil
-		default:
-			return fmt.Errorf("the %s %s lies within %s: %s; name another %[1]s", m.what, m.path, dir, m.why)
-		}
-	}
 }
 
 // existing is the part of path that is there, without symbolic links.

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -17,6 +19,7 @@ import (
 // web are the HTTP servers for operators: metrics at one address, the live view at
 // another, profiles at a third. The first two say whether clients are served.
 type web struct {
+	serving  atomic.Bool // clients have been let in
 	draining atomic.Bool
 	servers  []*http.Server
 	stops    []context.CancelFunc // what else runs until the end
@@ -62,13 +65,19 @@ func (d *daemon) openPprof(ctx context.Context) error {
 	return err
 }
 
-// errDraining is why a server that ends is not well.
-var errDraining = errors.New("draining")
+// errStarting and errDraining are why a server that begins, or ends, is not well.
+var (
+	errStarting = errors.New("starting")
+	errDraining = errors.New("draining")
+)
 
 // health says why clients are not served, or nil.
 func (w *web) health() error {
-	if w.draining.Load() {
+	switch {
+	case w.draining.Load():
 		return errDraining
+	case !w.serving.Load():
+		return errStarting
 	}
 	return nil
 }
@@ -93,6 +102,9 @@ func (d *daemon) openHTTP(ctx context.Context, what, address string, h http.Hand
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("%s: %v is no address of TCP", what, l.Addr()), l.Close())
 	}
+	if at.IP.IsLoopback() {
+		h = forThisHost(h)
+	}
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: httpTime, ReadTimeout: httpTime, MaxHeaderBytes: maxHead,
 		ConnState: atMost(maxHTTP),
@@ -106,6 +118,24 @@ func (d *daemon) openHTTP(ctx context.Context, what, address string, h http.Hand
 	})
 	d.log.Info(what, slog.String("url", "http://"+at.String()))
 	return at, nil
+}
+
+// forThisHost answers requests to an address of loopback alone, as they are asked by
+// programs of this host. A web page that a browser here shows, and whose name was
+// pointed at that address (DNS rebinding), asks by this name, and is refused: it
+// could read what it is told.
+func forThisHost(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = strings.Trim(r.Host, "[]") // there is no port
+		}
+		if _, err := netip.ParseAddr(host); err != nil && !strings.EqualFold(host, "localhost") {
+			http.Error(out, "ask for this by an address or as localhost: it is for this host", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(out, r)
+	})
 }
 
 // atMost closes connections beyond n.

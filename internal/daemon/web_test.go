@@ -189,3 +189,68 @@ func TestManyScrapers(t *testing.T) {
 		}
 	}
 }
+
+// TestRebinding tells nothing to a page whose name was pointed at this host, on
+// loopback; at other addresses names are how servers are found.
+func TestRebinding(t *testing.T) {
+	c := config(t.TempDir(), t.TempDir())
+	c.Metrics, c.HTTP, c.Pprof = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	_, log, _ := run(t, c)
+	paths := map[string]string{"metrics": "/metrics", "http": "/view.json", "pprof": "/debug/pprof/cmdline"}
+	urls := regexp.MustCompile(`msg=(metrics|http|pprof) url=(\S+)`).FindAllStringSubmatch(log.String(), -1)
+	if len(urls) != len(paths) {
+		t.Fatal(log)
+	}
+	for _, u := range urls {
+		for host, want := range map[string]int{
+			"": http.StatusOK, "localhost:1": http.StatusOK, "[::1]": http.StatusOK, "LOCALHOST": http.StatusOK,
+			"evil.example": http.StatusForbidden, "evil.example:9465": http.StatusForbidden, "127.0.0.1.evil.example": http.StatusForbidden,
+			"localhost.": http.StatusForbidden, ":80": http.StatusForbidden,
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, u[2]+paths[u[1]], nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = host
+			res, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := res.Body.Close(); err != nil {
+				t.Error(err)
+			}
+			if res.StatusCode != want {
+				t.Errorf("%s as %q: %s", u[1], host, res.Status)
+			}
+		}
+	}
+}
+
+// asker asks for health as soon as the log says where.
+type asker struct {
+	logBuffer
+	t      *testing.T
+	status int
+}
+
+func (a *asker) Write(p []byte) (int, error) {
+	if at := regexp.MustCompile(`msg=metrics url=(\S+)`).FindSubmatch(p); at != nil {
+		a.status, _ = get(a.t, string(at[1])+"/healthz")
+	}
+	return a.logBuffer.Write(p)
+}
+
+// TestHealthAtTheStart does not say that clients are served before they are.
+func TestHealthAtTheStart(t *testing.T) {
+	c, log, after := config(t.TempDir(), t.TempDir()), &asker{t: t}, 0
+	c.Metrics = "127.0.0.1:0"
+	ctx, cancel := context.WithCancel(t.Context())
+	err := Serve(ctx, c, World{Rand: counter(), Log: log}, func(Running) error {
+		after, _ = get(t, metricsURL(&log.logBuffer)+"/healthz")
+		cancel()
+		return nil
+	})
+	if err != nil || log.status != http.StatusServiceUnavailable || after != http.StatusOK {
+		t.Errorf("%d before, %d after, %v", log.status, after, err)
+	}
+}

@@ -1,0 +1,46 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Check finds what Serve would find wrong with c, and with the files and directories
+// that it names, before it listens. It changes nothing.
+func Check(c Config, w World) error {
+	if err := c.complete(); err != nil {
+		return err
+	}
+	d := &daemon{w: w, c: &c, log: slog.New(slog.DiscardHandler)}
+	err := errors.Join(d.privateOutside(&c), c.tryExports(), c.Log.checkFiles())
+	if c.API.on() {
+		_, e := c.API.read()
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// unopened stands for a directory that is not opened.
+type unopened struct{ vfs.FS }
+
+// tryExports makes a table of exports, as far as that goes without opening them.
+func (c *Config) tryExports() (err error) {
+	var all []export.Export
+	for i := range c.Exports {
+		e := &c.Exports[i]
+		// One that is not there has been told of.
+		if info, missing := os.Stat(e.Dir); missing == nil && !info.IsDir() {
+			err = errors.Join(err, fmt.Errorf("serve %s: it is no directory", e.Dir))
+		}
+		one := e.table(nil)
+		one.FS = &unopened{}
+		all = append(all, one)
+	}
+	_, wrong := export.New(export.Options{}, all...)
+	return errors.Join(err, wrong)
+}

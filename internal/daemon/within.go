@@ -1,0 +1,125 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// mine is a file or directory that clients must not reach.
+type mine struct{ path, what, why string }
+
+// privateOutside refuses a state directory that clients could reach, and what else
+// is none of theirs.
+func (d *daemon) privateOutside(c *Config) error {
+	base, err := d.stateBase()
+	if err != nil {
+		return err
+	}
+	for _, m := range []mine{
+		{base, "state directory", "clients could read the key of the handles"},
+		{d.w.File, "configuration", "clients could change what is served"},
+		{c.LocalIODir, "directory of local I/O", "clients could put a link in the socket's place"},
+		{c.API.Callers, "file of the API's callers", "clients could read its tokens"},
+		{c.API.TLSKey, "key of the API's certificate", "clients could read it"},
+		{c.API.TLSCert, "certificate of the API", "clients could put another in its place"},
+		{c.API.TLSClientCA, "file of the API's authorities", "clients could add one that signs certificates for them"},
+		{c.API.Store, "store of content", "clients could change what is in it"},
+		{c.Log.File, "file of the log", "clients could put a link in its place"},
+		{c.Log.Requests, "file of the log of requests", "clients could put a link in its place"},
+	} {
+		if m.path == "" {
+			continue
+		}
+		if err := d.outside(&m, c.Exports); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outside refuses what lies within a tree that is served, or is found by a link that
+// does. If the tree is all there is, no place lies outside of it: the modes of the
+// files must do then.
+func (d *daemon) outside(m *mine, exports []Export) error {
+	way, err := wayTo(m.path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.what, err)
+	}
+	for i := range exports {
+		dir := exports[i].Dir
+		tree, err := os.Stat(dir)
+		if err != nil {
+			return fmt.Errorf("serve %s: %w", dir, err)
+		}
+		switch slices.IndexFunc(way, func(x fs.FileInfo) bool { return os.SameFile(x, tree) }) {
+		case -1:
+		case 0:
+			d.log.Warn("the "+m.what+" lies within the tree that is served", slog.String("path", m.path))
+		default:
+			return fmt.Errorf("the %s %s lies within %s: %s; name another %[1]s", m.what, m.path, dir, m.why)
+		}
+	}
+	return nil
+}
+
+// maxLinks is how many symbolic links a way may have, as many as Linux follows
+// (path_resolution(7)); one with more leads nowhere.
+const maxLinks = 40
+
+// wayTo is what a path is found by, the root first: the directories that its names,
+// and those of the symbolic links on the way, are looked up in, and what it leads to
+// in the end. It ends where nothing is there.
+func wayTo(path string) (way []fs.FileInfo, err error) {
+	if !filepath.IsAbs(path) {
+		here, err := os.Getwd()
+		if err != nil {
+			return nil, err
+		}
+		path = here + string(filepath.Separator) + path
+	}
+	at, rest := rootOf(path)
+	top, err := os.Lstat(at)
+	if err != nil {
+		return nil, err
+	}
+	way = append(way, top)
+	for links := 0; rest != ""; {
+		var name string
+		name, rest, _ = strings.Cut(rest, string(filepath.Separator))
+		next := filepath.Join(at, name) // for "..", too: at has no links
+		info, err := os.Lstat(next)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return way, nil
+		case err != nil:
+			return nil, err
+		case info.Mode()&fs.ModeSymlink == 0:
+			at, way = next, append(way, info)
+			continue
+		}
+		if links++; links > maxLinks {
+			return nil, fmt.Errorf("%s: too many symbolic links", path)
+		}
+		to, err := os.Readlink(next)
+		if err != nil {
+			return nil, err
+		}
+		if filepath.IsAbs(to) {
+			at, to = rootOf(to)
+		}
+		rest = to + string(filepath.Separator) + rest
+	}
+	return way, nil
+}
+
+// rootOf divides an absolute path into its root and the rest.
+func rootOf(path string) (root, rest string) {
+	n := len(filepath.VolumeName(path)) + 1
+	return path[:n], path[n:]
+}
