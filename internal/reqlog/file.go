@@ -48,8 +48,12 @@ type File struct {
 	now  func() time.Time
 	days bool
 
+	max int64 // bytes
+
 	mu    sync.Mutex
 	out   lumberjack.Logger // guarded by mu, like all below
+	open  bool              // out has the file open
+	size  int64             // of the file, then
 	began time.Time
 	torn  bool // the last write has left a part of a line
 }
@@ -60,25 +64,25 @@ var _ io.WriteCloser = (*File)(nil)
 // later: the folder must be there, and nothing but a regular file may have the
 // name. A file that is there is continued; a new one is its owner's alone to read.
 func OpenFile(o FileOptions) (*File, error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	f, err := os.OpenFile(o.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
+	units := int((o.Size + megabyte - 1) / megabyte)
+	f := &File{now: o.Now, days: o.Days > 0, max: int64(units) * megabyte, began: o.Now(), out: lumberjack.Logger{
+		Filename: o.Path, MaxSize: units, MaxAge: o.Days, MaxBackups: o.Keep, Compress: o.Compress,
+	}}
+	if err := f.find(); err != nil {
 		return nil, fmt.Errorf("log: %w", err)
 	}
-	if err := f.Close(); err != nil {
-		return nil, fmt.Errorf("log: %w", err)
-	}
-	return &File{now: o.Now, days: o.Days > 0, began: o.Now(), out: lumberjack.Logger{
-		Filename: o.Path, MaxSize: int((o.Size + megabyte - 1) / megabyte), MaxAge: o.Days, MaxBackups: o.Keep, Compress: o.Compress,
-	}}, nil
+	return f, nil
 }
 
-func (o *FileOptions) check() error {
+// Check finds what is wrong with o and with the place of the file, as far as that
+// can be known without making it.
+func (o FileOptions) Check() error {
 	switch {
 	case !filepath.IsAbs(o.Path):
 		return fmt.Errorf("log: %q is not an absolute path", o.Path) // a server changes its folder
@@ -93,9 +97,30 @@ func (o *FileOptions) check() error {
 	if err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("log: %s is not a regular file", o.Path)
 	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) {
+		_, err = os.Stat(filepath.Dir(o.Path))
+	}
+	if err != nil {
 		return fmt.Errorf("log: %w", err)
 	}
+	return nil
+}
+
+// find makes the file where there is none, and notes its size. The library opens
+// what is there at its end for every write, which it does not do with what it has
+// made itself: there, lines would leave a hole after somebody has cut the file short,
+// and lie over those of another process.
+func (f *File) find() (err error) {
+	file, err := os.OpenFile(f.out.Filename, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	f.size = info.Size()
 	return nil
 }
 
@@ -110,12 +135,32 @@ func (f *File) Write(p []byte) (n int, err error) {
 		}
 	}
 	if f.torn {
-		if _, err := f.out.Write([]byte{'\n'}); err != nil {
+		if _, err := f.write([]byte{'\n'}); err != nil {
+			return 0, err
+		}
+	}
+	n, err = f.write(p)
+	f.torn = n > 0 && err != nil
+	return n, err
+}
+
+// write writes p at the end of the file, which it puts aside first if it would get
+// too large.
+func (f *File) write(p []byte) (n int, err error) {
+	if !f.open {
+		if err := f.find(); err != nil {
+			return 0, err
+		}
+	}
+	after := f.size + int64(len(p))
+	if f.size > 0 && (after > f.max || after == f.max && !f.open) { // as the library would, when it opens it
+		if err := f.rotate(f.now()); err != nil {
 			return 0, err
 		}
 	}
 	n, err = f.out.Write(p)
-	f.torn = n > 0 && err != nil
+	f.open = err == nil
+	f.size += int64(n)
 	return n, err
 }
 
@@ -126,9 +171,10 @@ func (f *File) Rotate() error {
 	return f.rotate(f.now())
 }
 
+// rotate leaves a new file, which is not open.
 func (f *File) rotate(now time.Time) error {
-	f.began = now
-	return f.out.Rotate()
+	f.began, f.open, f.size = now, false, 0
+	return errors.Join(f.out.Rotate(), f.out.Close())
 }
 
 // Close closes the file. A later Write opens it again, and makes it if somebody else
@@ -136,5 +182,6 @@ func (f *File) rotate(now time.Time) error {
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.open = false
 	return f.out.Close()
 }

@@ -2,6 +2,7 @@ package reqlog
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -185,5 +186,51 @@ func TestRefused(t *testing.T) {
 	}
 	if got := names(t, dir); len(got) != 0 {
 		t.Errorf("%q are left", got)
+	}
+}
+
+// TestCutShort has others cut the file short, and write to it, after it was put aside
+// by its size, by hand and by others: every line begins where the file ends.
+func TestCutShort(t *testing.T) {
+	f, dir := open(t, FileOptions{Size: megabyte})
+	path := filepath.Join(dir, "calls.log")
+	write := func(line string) {
+		t.Helper()
+		if _, err := f.Write([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, aside := range map[string]func() error{
+		"by size": func() error {
+			write(strings.Repeat("x", megabyte-2) + "\n")
+			return nil
+		},
+		"by hand":   f.Rotate,
+		"by others": func() error { return errors.Join(os.Rename(path, path+".1"), f.Close()) },
+	} {
+		write("before\n")
+		if err := aside(); err != nil {
+			t.Fatal(err)
+		}
+		write("first\n")
+		if err := os.Truncate(path, 0); err != nil {
+			t.Fatal(err)
+		}
+		write("second\n")
+		other, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = other.WriteString("of another\n")
+		if err = errors.Join(err, other.Close()); err != nil {
+			t.Fatal(err)
+		}
+		write("third\n")
+		if text, err := os.ReadFile(path); err != nil || string(text) != "second\nof another\nthird\n" {
+			t.Errorf("%s: %.100q, %v", what, text, err)
+		}
+		if err := os.Truncate(path, 0); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
