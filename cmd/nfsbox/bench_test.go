@@ -3,6 +3,10 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -56,5 +60,39 @@ func TestHostileStep(t *testing.T) {
 	table := statsText("nfs://\x1b", &nfsbox.Stats{})
 	if strings.Contains(table, "\x1b") {
 		t.Errorf("%q", table)
+	}
+}
+
+// TestWritePage harms nothing that was there when a page cannot be drawn, or not
+// written: neither a page of before, nor a device.
+func TestWritePage(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "page.html")
+	write := func(text string, err error) func(io.Writer) error {
+		return func(w io.Writer) error {
+			_, written := io.WriteString(w, text)
+			return errors.Join(err, written)
+		}
+	}
+	if err := writePage(name, write("old", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := writePage(name, write("new", errors.New("cannot be drawn"))); err == nil || !strings.Contains(err.Error(), "--html: cannot be drawn") {
+		t.Errorf("%v", err)
+	}
+	if b, err := os.ReadFile(name); err != nil || string(b) != "old" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("NOT TESTED: no full device")
+	}
+	full := filepath.Join(t.TempDir(), "full.html")
+	if err := os.Symlink("/dev/full", full); err != nil {
+		t.Fatal(err)
+	}
+	if err := writePage(full, write("new", nil)); err == nil {
+		t.Error("written to a full device")
+	}
+	if _, err := os.Lstat(full); err != nil {
+		t.Errorf("what stood there is gone: %v", err)
 	}
 }

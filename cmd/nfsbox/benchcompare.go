@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -45,12 +45,13 @@ greatest lie on both sides of 1 says nothing.
 
 What differs between the targets stands in their URLs: of NFS any argument, such as localio=require or
 nconnect=4; of the file API encoding=json and http2=true. The files that verbs need are made before,
-in nfsbox-bench-compare-a and -b (--tag NAME: nfsbox-bench-NAME-a), and all are removed in the end;
-before each round of upload the directory is emptied.
+in directories of its own, nfsbox-bench-compare-a-... and -b-... (--tag NAME: nfsbox-bench-NAME-a-...), and
+all are removed in the end; before each round of upload the directory is emptied. Flags that the verb has
+no use for are refused.
 
 With --json each run has a line of "type":"round": round, side ("a" or "b"), and the fields of a summary;
 the last line, of "type":"summary", has verb, concurrency, size, rounds, complete, a and b (url, ops, errors,
-faults) and figures: name, better ("more" or "less"), a, b, and ratio with median, min and max.
+faults, failed_rounds, counts_match) and figures: name, better ("more" or "less"), a, b, and ratio with median, min and max.
 
   nfsbox bench compare --verb getattr -c 64 nfs://old/export nfs://new/export
   nfsbox bench compare --verb upload -c 500 -n 20000 nfs://h/e http://h:9999/e
@@ -117,20 +118,15 @@ func benchError(err error) error {
 	return err
 }
 
-// writePage writes a page of charts. A page that could not be written whole is
-// removed.
-func writePage(name string, write func(io.Writer) error) error {
-	f, err := os.Create(name)
+// writePage writes a page of charts. It is drawn whole before the file is touched.
+func writePage(name string, draw func(io.Writer) error) error {
+	var page bytes.Buffer
+	err := draw(&page)
+	if err == nil {
+		err = os.WriteFile(name, page.Bytes(), 0o666)
+	}
 	if err != nil {
 		return fmt.Errorf("--html: %w", err)
-	}
-	w := bufio.NewWriter(f)
-	err = write(w)
-	if err == nil {
-		err = w.Flush()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("--html: %w", errors.Join(err, os.Remove(name)))
 	}
 	return nil
 }
@@ -165,11 +161,11 @@ func (s *benchShow) comparison(c *bench.Comparison) error {
 // compareTable writes a header and a line for each figure.
 func (s *benchShow) compareTable(c *bench.Comparison) error {
 	float := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
-	lines := [][]string{{"verb", "figure", "better", "a", "b", "ratio_median", "ratio_min", "ratio_max", "rounds", "a_url", "b_url"}}
+	lines := [][]string{{"verb", "figure", "better", "a", "b", "ratio_median", "ratio_min", "ratio_max", "rounds", "a_url", "b_url", "a_errors", "b_errors"}}
 	for _, f := range c.Figures {
 		lines = append(lines, []string{
 			c.Verb, f.Name, f.Better, float(f.A), float(f.B), float(f.Ratio.Median), float(f.Ratio.Min), float(f.Ratio.Max),
-			strconv.Itoa(c.Rounds), c.A.URL, c.B.URL,
+			strconv.Itoa(c.Rounds), c.A.URL, c.B.URL, strconv.FormatUint(c.A.Errors, 10), strconv.FormatUint(c.B.Errors, 10),
 		})
 	}
 	if err := csv.NewWriter(s.out).WriteAll(lines); err != nil {
@@ -188,6 +184,9 @@ func compareText(c *bench.Comparison) string {
 	fmt.Fprintf(&b, "compare     %s, %s at once, %d rounds%s\n", c.Verb, progress.Count(uint64(c.Concurrency)), c.Rounds, cut)
 	fmt.Fprintf(&b, "A           %s: %s operations, %s failed\n", progress.Clean(c.A.URL), progress.Count(c.A.Ops), progress.Count(c.A.Errors))
 	fmt.Fprintf(&b, "B           %s: %s operations, %s failed\n", progress.Clean(c.B.URL), progress.Count(c.B.Ops), progress.Count(c.B.Errors))
+	for _, line := range append(c.A.Warnings("A", c.Rounds), c.B.Warnings("B", c.Rounds)...) {
+		fmt.Fprintln(&b, line)
+	}
 	// Errors of a strings.Builder do not exist.
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintln(w, "figure\tA\tB\tB/A\tleast\tgreatest\tbetter\t")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -167,20 +166,11 @@ stores files of its own and removes them.
 }
 
 func (c *benchUploadCmd) Run(e *env) error {
-	err := c.measure(e, "upload", func(o *bench.Options) error {
+	return c.measure(e, "upload", func(o *bench.Options) error {
 		o.Tag = c.Tag
 		c.storeFlags.set(o)
 		return c.filesFlags.set(o, true)
 	})
-	// What was refused, or could not be reached, has left nothing.
-	var exit *exitError
-	if errors.As(err, &exit) || c.NoProgress {
-		return err
-	}
-	tag := cmp.Or(c.Tag, bench.DefaultTag)
-	_, printed := fmt.Fprintf(e.stderr,
-		"nfsbox: the files stay in %s%s; nfsbox bench delete with the same flags, or nfsbox bench clean, removes them\n", bench.Prefix, tag)
-	return errors.Join(err, printed)
 }
 
 type benchDownloadCmd struct {
@@ -248,21 +238,27 @@ func (c *benchDeleteCmd) Run(e *env) error {
 
 type benchCleanCmd struct {
 	benchFlags
-	Tag string `placeholder:"NAME" help:"Remove nfsbox-bench-NAME alone (default: all that there are)."`
+	Tag *string `placeholder:"NAME" help:"Remove nfsbox-bench-NAME alone (default: all that there are)."`
 	apiFlags
 }
 
 func (*benchCleanCmd) Help() string {
 	return `Removes all that upload has left in the directory that URL names, with whatever flags it was started,
-also if it was killed, and nothing else: what is in the way is left, and named. An operation is the
-removal of one file; the directories follow. There is no warm-up.
+also if it was killed, and nothing else: only files with upload's names in directories with upload's
+names. Where others are among them they are left, and the directory is named. A directory
+nfsbox-bench-NAME without any of upload's in it may be somebody's own: with --tag it is removed if it is
+empty. An operation is the removal of one file; the directories follow. There is no warm-up.
 
   nfsbox bench clean -c 16 nfs://filer/export/scratch`
 }
 
 func (c *benchCleanCmd) Run(e *env) error {
 	return c.measure(e, "clean", func(o *bench.Options) error {
-		o.Tag = c.Tag
+		if c.Tag != nil {
+			if o.Tag = *c.Tag; o.Tag == "" {
+				return errors.New("--tag is empty: name one, or leave the flag out to remove all datasets")
+			}
+		}
 		return c.apiFlags.set(o)
 	})
 }

@@ -33,7 +33,7 @@ func (f *benchFlags) measure(e *env, verb string, set func(*bench.Options) error
 		return benchError(err)
 	}
 	if show.err == nil {
-		show.err = show.result(res)
+		show.err = errors.Join(show.result(res), show.stays(res))
 	}
 	if f.HTML != "" {
 		err = errors.Join(err, writePage(f.HTML, func(w io.Writer) error { return res.WriteHTML(w, show.samples) }))
@@ -136,6 +136,16 @@ func (s *benchShow) result(res *bench.Result) error {
 		return err
 	}
 	return s.out.Flush()
+}
+
+// stays says what upload has left, and how it goes.
+func (s *benchShow) stays(res *bench.Result) error {
+	if res.Verb != "upload" || res.Ops == 0 || s.quiet {
+		return nil
+	}
+	_, err := fmt.Fprintf(s.stderr,
+		"nfsbox: the files stay in %s; nfsbox bench delete with the same flags, or nfsbox bench clean, removes them\n", res.Dataset.Directory)
+	return err
 }
 
 // table writes a header and a line.
@@ -257,12 +267,4 @@ func datasetLine(r *bench.Result) string {
 }
 
 // micros writes microseconds in a unit that suits them.
-func micros(us float64) string {
-	switch {
-	case us < 1000:
-		return fmt.Sprintf("%.1f µs", us)
-	case us < 1e6:
-		return fmt.Sprintf("%.2f ms", us/1e3)
-	}
-	return fmt.Sprintf("%.2f s", us/1e6)
-}
+func micros(us float64) string { return bench.Micros(us) }

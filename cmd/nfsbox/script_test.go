@@ -47,9 +47,9 @@ func TestScripts(t *testing.T) {
 //
 //	serve VAR DIR [FLAG...]
 //
-// VAR becomes the URL, with --http VAR_HTTP that of the live view, and with --api
-// VAR_API that of the file API. Everything goes over the network unless a FLAG says
-// more.
+// VAR becomes the URL, with --http VAR_HTTP that of the live view, with --api VAR_API
+// that of the file API, and with --metrics VAR_METRICS that of the metrics.
+// Everything goes over the network unless a FLAG says more.
 func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: serve VAR DIR [FLAG...]")
@@ -78,7 +78,7 @@ func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	line, err := bufio.NewReader(r).ReadString('\n')
 	ts.Check(err)
 	ts.Setenv(args[0], strings.TrimSpace(line))
-	for _, at := range regexp.MustCompile(`msg=(http|api) url=(\S+)`).FindAllStringSubmatch(log.String(), -1) {
+	for _, at := range regexp.MustCompile(`msg=(http|api|metrics) url=(\S+)`).FindAllStringSubmatch(log.String(), -1) {
 		ts.Setenv(args[0]+"_"+strings.ToUpper(at[1]), at[2])
 	}
 }

@@ -72,7 +72,7 @@ func latencies(l *Latency) *chart {
 		if r.us > 0 {
 			c.Bars = append(c.Bars, bar{"a", labelWidth, y + 5, round(scale(r.us) - labelWidth), 16})
 		}
-		c.text("value", "end", chartWidth, y+17, duration(r.us))
+		c.text("value", "end", chartWidth, y+17, Micros(r.us))
 	}
 	return c
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"strings"
 	"sync"
 )
 
@@ -43,7 +41,8 @@ type found struct {
 // the end the directories go.
 type cleanWork struct {
 	t    target
-	sets []string // names of datasets
+	sets []string     // names of datasets
+	cut  func() error // says whether the run was cut short
 	stop context.CancelFunc
 
 	files chan found
@@ -56,7 +55,7 @@ func startClean(ctx context.Context, o *Options) (work, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &cleanWork{t: t, files: make(chan found, foundFiles)}
+	w := &cleanWork{t: t, cut: ctx.Err, files: make(chan found, foundFiles)}
 	if w.sets, err = datasets(ctx, t.top(), o.Tag); err != nil {
 		return nil, errors.Join(err, t.close())
 	}
@@ -74,8 +73,17 @@ func datasets(ctx context.Context, f folder, tag string) (names []string, err er
 		if err != nil {
 			return nil, err
 		}
-		if !e.isDir || !strings.HasPrefix(e.name, Prefix) || tag != "" && e.name != Prefix+tag {
+		if !e.isDir || !ourSet(e.name) || tag != "" && e.name != Prefix+tag {
 			continue
+		}
+		if tag == "" {
+			is, err := isDataset(ctx, f, e.name)
+			if err != nil {
+				return nil, err
+			}
+			if !is {
+				continue
+			}
 		}
 		if len(names) == maxDatasets {
 			return nil, fmt.Errorf("there are more than %d datasets: remove some of them by their tags", maxDatasets)
@@ -83,6 +91,21 @@ func datasets(ctx context.Context, f folder, tag string) (names []string, err er
 		names = append(names, e.name)
 	}
 	return names, nil
+}
+
+// isDataset reports whether a directory holds a directory of a dataset. Another's may
+// have a name like that, also an empty one: that has to be named to be removed.
+func isDataset(ctx context.Context, f folder, name string) (bool, error) {
+	set, err := f.enter(ctx, name, false)
+	if err != nil {
+		return false, unlessFull(err)
+	}
+	for e, err := range set.list(ctx) {
+		if err != nil || e.isDir && ourDir(e.name) {
+			return err == nil, unlessFull(err)
+		}
+	}
+	return false, nil
 }
 
 // find lists the files of all datasets. What upload does not make is left alone.
@@ -99,27 +122,36 @@ func (w *cleanWork) find(ctx context.Context) error {
 	})
 }
 
-// each calls do with all directories of all datasets.
+// each calls do with all directories of all datasets. What has gone meanwhile needs
+// no removing.
 func (w *cleanWork) each(ctx context.Context, do func(dir folder) error) error {
 	for _, name := range w.sets {
 		set, err := w.t.top().enter(ctx, name, false)
-		if err != nil {
-			return unlessFull(err)
+		if err == nil {
+			err = eachDir(ctx, set, do)
 		}
-		for e, err := range set.list(ctx) {
-			if err != nil {
-				return err
-			}
-			if !e.isDir || !ourDir(e.name) {
-				continue
-			}
-			dir, err := set.enter(ctx, e.name, false)
-			if err == nil {
-				err = do(dir)
-			}
-			if unlessFull(err) != nil {
-				return err
-			}
+		if unlessFull(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachDir calls do with the directories of a dataset.
+func eachDir(ctx context.Context, set folder, do func(dir folder) error) error {
+	for e, err := range set.list(ctx) {
+		if err != nil {
+			return err
+		}
+		if !e.isDir || !ourDir(e.name) {
+			continue
+		}
+		dir, err := set.enter(ctx, e.name, false)
+		if err == nil {
+			err = do(dir)
+		}
+		if unlessFull(err) != nil {
+			return err
 		}
 	}
 	return nil
@@ -131,7 +163,7 @@ func ours(ctx context.Context, dir folder, do func(name string) error) error {
 		if err != nil {
 			return err
 		}
-		if e.isDir || !ourFile(e.name) {
+		if !e.isFile || !ourFile(e.name) {
 			continue
 		}
 		if err := do(e.name); err != nil {
@@ -167,7 +199,7 @@ func (w *cleanWork) end(ctx context.Context) error {
 	w.stop()
 	w.done.Wait()
 	err := w.err
-	if err == nil {
+	if err == nil && w.cut() == nil {
 		for _, name := range w.sets {
 			err = errors.Join(err, w.removeSet(ctx, name))
 		}
@@ -192,7 +224,7 @@ func (w *cleanWork) removeSet(ctx context.Context, name string) error {
 			err = nil
 		}
 	}
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
+	if err == nil || gone(err) {
 		return nil
 	}
 	if unlessFull(err) == nil {
@@ -203,34 +235,37 @@ func (w *cleanWork) removeSet(ctx context.Context, name string) error {
 
 // sweep removes what is left of a dataset, file by file, and its directories.
 func (w *cleanWork) sweep(ctx context.Context, set folder) error {
-	var dirs []string
+	dirs := make(map[string]bool) // of which there are 256 names
 	for e, err := range set.list(ctx) {
 		if err != nil {
 			return err
 		}
 		if e.isDir && ourDir(e.name) {
-			dirs = append(dirs, e.name)
+			dirs[e.name] = true
 		}
 	}
-	for _, name := range dirs {
-		err := unlessFull(set.remove(ctx, name, true))
-		if err != nil {
-			return err
-		}
-		dir, err := set.enter(ctx, name, false)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		err = ours(ctx, dir, func(name string) error { return unlessFull(dir.remove(ctx, name, false)) })
-		if err == nil {
-			err = unlessFull(set.remove(ctx, name, true))
-		}
-		if err != nil {
+	for name := range dirs {
+		if err := sweepDir(ctx, set, name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sweepDir removes a directory of a dataset if it is empty, or can be emptied.
+func sweepDir(ctx context.Context, set folder, name string) error {
+	if err := unlessFull(set.remove(ctx, name, true)); err != nil {
+		return err
+	}
+	dir, err := set.enter(ctx, name, false)
+	if gone(err) {
+		return nil
+	}
+	if err == nil {
+		err = ours(ctx, dir, func(name string) error { return unlessFull(dir.remove(ctx, name, false)) })
+	}
+	if err == nil {
+		err = unlessFull(set.remove(ctx, name, true))
+	}
+	return err
 }

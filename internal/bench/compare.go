@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -18,6 +17,10 @@ const (
 
 	// compareTag begins the tags of a comparison's own datasets.
 	compareTag = "compare"
+
+	// compareBytes is how much of such a tag is random, in bytes: no comparison
+	// finds, or removes, the files of another run.
+	compareBytes = 4
 )
 
 // CompareOptions say what to compare. A and B have the same verb.
@@ -55,22 +58,12 @@ type Side struct {
 	Ops    uint64  `json:"ops"`
 	Errors uint64  `json:"errors"`
 	Faults []Fault `json:"faults"`
-}
-
-// Figure is one figure of both targets.
-type Figure struct {
-	Name   string  `json:"name"`   // as in Result, those of latency with their unit: "p99_us"
-	Better string  `json:"better"` // "more" or "less"
-	A      float64 `json:"a"`      // the median of the rounds
-	B      float64 `json:"b"`
-	Ratio  Spread  `json:"ratio"` // B to A, of the two runs of each round
-}
-
-// Spread is what values are like.
-type Spread struct {
-	Median float64 `json:"median"`
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
+	// FailedRounds are those in which operations have failed. They are among the
+	// figures: what is quick to fail, or slow, is in them.
+	FailedRounds int `json:"failed_rounds"`
+	// CountsMatch is Result.CountsMatch of all rounds; nil if that is not known of
+	// all, and of none that it is false.
+	CountsMatch *bool `json:"counts_match,omitempty"`
 }
 
 // Failures says what has failed; nil if nothing has.
@@ -142,7 +135,7 @@ func newContender(o *Options, side string) (*contender, error) {
 	}
 	x := &contender{o: *o, v: v, side: side}
 	if v.files {
-		x.o.Tag = cmp.Or(o.Tag, compareTag) + "-" + side
+		x.o.Tag = cmp.Or(o.Tag, compareTag) + "-" + side + "-" + o.random(compareBytes)
 	}
 	check := x.o
 	return x, check.complete(v)
@@ -239,10 +232,13 @@ func sorted(runs []*Round) (a, b []*Result) {
 
 // side adds up the runs of one.
 func side(runs []*Result) Side {
-	s := Side{URL: redacted(runs[0].URL), Faults: []Fault{}}
+	s := Side{URL: redacted(runs[0].URL), Faults: []Fault{}, CountsMatch: allMatch(runs)}
 	for _, r := range runs {
 		s.Ops += r.Ops
 		s.Errors += r.Errors
+		if r.Errors != 0 {
+			s.FailedRounds++
+		}
 		for _, f := range r.Faults {
 			i := slices.IndexFunc(s.Faults, func(x Fault) bool { return x.Kind == f.Kind })
 			if i < 0 {
@@ -255,55 +251,27 @@ func side(runs []*Result) Side {
 	return s
 }
 
-// figure is something that both sides have.
-type figure struct {
-	name   string
-	better string
-	of     func(*Result) float64 // 0: it has none
-}
-
-// figures are what is compared.
-var figures = [...]figure{
-	{"ops_per_second", "more", func(r *Result) float64 { return r.OpsPerSecond }},
-	{"bytes_per_second", "more", func(r *Result) float64 { return r.BytesPerSecond }},
-	{"entries_per_second", "more", func(r *Result) float64 { return r.EntriesPerSecond }},
-	{"mean_us", "less", func(r *Result) float64 { return r.Latency.Mean }},
-	{"p50_us", "less", func(r *Result) float64 { return r.Latency.P50 }},
-	{"p90_us", "less", func(r *Result) float64 { return r.Latency.P90 }},
-	{"p99_us", "less", func(r *Result) float64 { return r.Latency.P99 }},
-	{"p999_us", "less", func(r *Result) float64 { return r.Latency.P999 }},
-	{"max_us", "less", func(r *Result) float64 { return r.Latency.Max }},
-	{"client_us_per_op", "less", func(r *Result) float64 { return r.CPU.ClientPerOp }},
-	{"server_us_per_op", "less", func(r *Result) float64 { return value(r.CPU.ServerPerOp) }},
-	{"server_threads", "less", func(r *Result) float64 { return float64(value(r.ServerThreads)) }},
-	{"allocs_per_op", "less", func(r *Result) float64 { return r.AllocsPerOp }},
-}
-
-// value is what p points to, or zero.
-func value[T any](p *T) (x T) {
-	if p != nil {
-		x = *p
+// allMatch reports whether the server has counted all runs as they were; nil if that
+// is not known.
+func allMatch(runs []*Result) *bool {
+	known, match := true, true
+	for _, r := range runs {
+		known = known && r.CountsMatch != nil
+		match = match && (r.CountsMatch == nil || *r.CountsMatch)
 	}
-	return x
-}
-
-// compare compares a figure, round by round. A figure that is missing in a round
-// is none.
-func (f *figure) compare(a, b []*Result) (x Figure, ok bool) {
-	var as, bs, ratios []float64
-	for i := range a {
-		va, vb := f.of(a[i]), f.of(b[i])
-		if !(va > 0) || !(vb > 0) || math.IsInf(va, 0) || math.IsInf(vb, 0) {
-			return x, false
-		}
-		as, bs, ratios = append(as, va), append(bs, vb), append(ratios, vb/va)
+	if known || !match {
+		return &match
 	}
-	return Figure{Name: f.name, Better: f.better, A: spread(as).Median, B: spread(bs).Median, Ratio: spread(ratios)}, true
+	return nil
 }
 
-// spread sorts xs, which has at least one, and says what they are like.
-func spread(xs []float64) Spread {
-	slices.Sort(xs)
-	n := len(xs)
-	return Spread{Median: (xs[(n-1)/2] + xs[n/2]) / 2, Min: xs[0], Max: xs[n-1]}
+// Warnings say what is not right with n rounds of the side that is called name.
+func (s *Side) Warnings(name string, n int) (lines []string) {
+	if s.CountsMatch != nil && !*s.CountsMatch {
+		lines = append(lines, name+": the server has counted something else: others use it, or these figures are wrong.")
+	}
+	if s.FailedRounds != 0 {
+		lines = append(lines, fmt.Sprintf("%s: operations have failed in %d of %d rounds, which are among these figures.", name, s.FailedRounds, n))
+	}
+	return lines
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -130,6 +131,96 @@ func TestCompareRefused(t *testing.T) {
 		set(&o)
 		if c, err := bench.Compare(t.Context(), o); c != nil || !errors.Is(err, bench.ErrUsage) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestCompareApart has files of its own, whatever there is: other datasets, also
+// those of a comparison that was killed, and those of one that is under way.
+func TestCompareApart(t *testing.T) {
+	s := serve(t, memfs.Options{})
+	for _, tag := range []string{"compare-a", "x-a"} {
+		o := s.options("upload", "")
+		o.Count, o.Tag, o.Seed = 10, tag, 7
+		run(t, o)
+	}
+	before := s.tree()
+	var all sync.WaitGroup
+	for _, tag := range []string{"", "x", "x"} {
+		for _, verb := range []string{"upload", "delete"} {
+			all.Go(func() {
+				o := s.options(verb, "")
+				o.Count, o.Tag = 20, tag
+				c, err := bench.Compare(t.Context(), bench.CompareOptions{A: o, B: o, Rounds: 2})
+				if err != nil || c.Failures() != nil || c.A.Ops != 40 || c.B.Ops != 40 {
+					t.Errorf("%s %q: %v, %+v", verb, tag, err, c)
+				}
+			})
+		}
+	}
+	all.Wait()
+	if after := s.tree(); !slices.Equal(after, before) {
+		t.Errorf("left are %q of %q", after, before)
+	}
+}
+
+// TestCompareSays what is not right with its rounds.
+func TestCompareSays(t *testing.T) {
+	yes, no := true, false
+	well := func(side string, match *bool) *bench.Round {
+		r := round(side, 1, 1, 0)
+		r.Errors, r.Faults, r.CountsMatch = 0, nil, match
+		return r
+	}
+	c := bench.Compared(bench.CompareOptions{Rounds: 2}, []*bench.Round{well("a", &yes), well("b", &yes), round("b", 1, 1, 0), well("a", &no)})
+	if c.A.FailedRounds != 0 || c.B.FailedRounds != 1 || c.A.CountsMatch == nil || *c.A.CountsMatch || c.B.CountsMatch != nil {
+		t.Errorf("%+v, %+v", c.A, c.B)
+	}
+	c = bench.Compared(bench.CompareOptions{Rounds: 1}, []*bench.Round{well("a", &yes), well("b", nil)})
+	if c.A.CountsMatch == nil || !*c.A.CountsMatch || c.B.CountsMatch != nil {
+		t.Errorf("%+v, %+v", c.A, c.B)
+	}
+	var page strings.Builder
+	if err := bench.Compared(bench.CompareOptions{Rounds: 1}, []*bench.Round{well("a", &no), round("b", 1, 1, 0)}).WriteHTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"A: the server has counted something else", "B: operations have failed in 1 of 1 rounds"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
+// TestMeaningless refuses options that the verb has no use for, instead of measuring
+// something else than was asked for.
+func TestMeaningless(t *testing.T) {
+	s := serve(t, memfs.Options{})
+	s.put("file", 100)
+	for name, tc := range map[string]struct {
+		set   func(o *bench.Options)
+		verbs []string // that have it
+	}{
+		"random":    {func(o *bench.Options) { o.Random = true }, []string{"read"}},
+		"stable":    {func(o *bench.Options) { o.Stable = true }, []string{"write"}},
+		"no commit": {func(o *bench.Options) { o.NoCommit = true }, []string{"write"}},
+		"names":     {func(o *bench.Options) { o.Names = true }, []string{"list"}},
+		"through":   {func(o *bench.Options) { o.Through = true }, []string{"read", "write"}},
+		"file size": {func(o *bench.Options) { o.FileSize = 1 << 20 }, []string{"read", "write"}},
+		"size":      {func(o *bench.Options) { o.Size = 1000 }, []string{"read", "write", "list", "upload", "download", "exist", "delete"}},
+	} {
+		for _, verb := range bench.Verbs() {
+			o := s.options(verb, "")
+			tc.set(&o)
+			if !slices.Contains(tc.verbs, verb) {
+				if res, err := bench.Run(t.Context(), o); res != nil || !errors.Is(err, bench.ErrUsage) {
+					t.Errorf("%s with %s: %v", verb, name, err)
+				}
+				continue
+			}
+			o.URL += "nowhere"
+			if _, err := bench.Run(t.Context(), o); errors.Is(err, bench.ErrUsage) {
+				t.Errorf("%s with %s: %v", verb, name, err)
+			}
 		}
 	}
 }

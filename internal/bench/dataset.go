@@ -71,7 +71,7 @@ func (d *dataset) item(i uint64) item {
 	var raw [8]byte
 	binary.BigEndian.PutUint64(raw[:], number)
 	from := number % windows * windowStep
-	return item{dir: int(i % d.dirs), name: hex.EncodeToString(raw[:]), data: d.data[from : from+uint64(d.size)]}
+	return item{dir: int(i % d.dirs), name: Prefix + hex.EncodeToString(raw[:]), data: d.data[from : from+uint64(d.size)]}
 }
 
 // mix is the finalizer of SplitMix64 (Steele, Lea and Flood, 2014), a bijection.
@@ -93,15 +93,26 @@ func checkTag(tag string) error {
 	return nil
 }
 
-// ourFile reports whether upload gives a file of a dataset such a name: 16 digits
-// and, while it is under way over NFS, what temporary puts behind them.
+// ourSet reports whether upload gives a dataset's directory such a name.
+func ourSet(name string) bool {
+	tag, ok := strings.CutPrefix(name, Prefix)
+	return ok && tag != "" && checkTag(tag) == nil
+}
+
+// ourFile reports whether upload gives a file of a dataset such a name: the prefix,
+// 16 digits and, while it is under way over NFS, what upload puts behind them.
+// Somebody's own files that are named by a hash have no such prefix.
 func ourFile(name string) bool {
+	name, ok := strings.CutPrefix(name, Prefix)
 	name, rest, temporary := strings.Cut(name, ".")
+	if !ok || !digits(name, 16, 16) {
+		return false
+	}
 	if !temporary {
-		return digits(name, 16, 16)
+		return true
 	}
 	run, number, ok := strings.Cut(rest, ".")
-	return ok && digits(name, 16, 16) && digits(run, 2*runBytes, 2*runBytes) && digits(number, 1, 16)
+	return ok && digits(run, 2*runBytes, 2*runBytes) && digits(number, 1, 16)
 }
 
 // ourDir reports whether a dataset has a directory of such a name.

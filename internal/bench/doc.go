@@ -37,9 +37,9 @@
 // # What is left behind
 //
 // Nothing, but for the datasets of upload, which other verbs work on: delete
-// removes one that it knows the flags of, clean all that there are. The other
-// verbs' files have names that begin with [Prefix] and a random number; they
-// are created anew or not at all, and removed in the end, also after an error
+// removes one that it knows the flags of, clean all that there are. All
+// files have names that begin with [Prefix]; the other verbs' have a random number
+// behind it, are created anew or not at all, and removed in the end, also after an error
 // and after the context has ended. What has another handle by then is left
 // alone.
 //
@@ -48,6 +48,6 @@
 // A verb is a file: a function that prepares its [work], and a line in verbs.
 // What the verbs about files need of a protocol is a [target]: target_nfs.go and
 // target_api.go. run.go and part.go make the operations, server.go and metrics.go
-// look at the server, compare.go takes turns with two targets, and page.go and
-// chart.go draw.
+// look at the server, compare.go takes turns with two targets, figure.go says
+// what came of them, and page.go and chart.go draw.
 package bench

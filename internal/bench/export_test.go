@@ -20,3 +20,13 @@ func Places(seed uint64, i, n int, blocks uint64) string {
 
 // Compared is what runs say.
 func Compared(o CompareOptions, runs []*Round) *Comparison { return compared(&o, runs) }
+
+// Matches says whether res, of a verb, has the counts of the server; nil if that is
+// not known.
+func Matches(verb string, res *Result) *bool {
+	v, err := verbOf(verb)
+	if err != nil {
+		panic(err)
+	}
+	return countsMatch(v, res)
+}

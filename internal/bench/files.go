@@ -34,7 +34,7 @@ func startFiles(ctx context.Context, o *Options, create bool) (*fileWork, error)
 	w := &fileWork{o: o, t: t, data: newDataset(o)}
 	w.dirs = make([]folder, w.data.dirs)
 	if err := w.enter(ctx, create); err != nil {
-		if create && w.set != nil {
+		if create && (w.set != nil || ctx.Err() != nil) { // what was cut off may have been done
 			w.last = removeEmpty
 		}
 		return nil, errors.Join(err, cleanUp(ctx, w))
@@ -115,6 +115,9 @@ func (c *fileCaller) op(ctx context.Context) (moved, error) { return c.w.one(ctx
 // removeEmpty removes the directories of the dataset that are empty.
 func removeEmpty(ctx context.Context, w *fileWork) error {
 	for i := range w.dirs {
+		if w.set == nil {
+			break
+		}
 		if err := unlessFull(w.set.remove(ctx, dirName(i), true)); err != nil {
 			return err
 		}
@@ -123,11 +126,14 @@ func removeEmpty(ctx context.Context, w *fileWork) error {
 }
 
 // unlessFull is the error of removing a directory, unless that is that it is not
-// empty, or that it has gone already.
+// empty, or that it, or what it is in, has gone already.
 func unlessFull(err error) error {
 	// Some servers say that there is something: EXIST.
-	if errors.Is(err, vfs.ErrNotEmpty) || errors.Is(err, vfs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, vfs.ErrNotEmpty) || errors.Is(err, vfs.ErrExist) || gone(err) {
 		return nil
 	}
 	return err
 }
+
+// gone reports whether an error says that something is not there any more.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, vfs.ErrStale) }

@@ -221,13 +221,13 @@ func TestCleanSpares(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"0123456789abcdef.x", "0123456789abcdeg", "notes"} {
+	for _, name := range []string{bench.Prefix + "0123456789abcdef.x", bench.Prefix + "0123456789abcdeg", "notes"} {
 		if _, _, _, err := s.fs.Create(t.Context(), sub, name, &vfs.CreateHow{Type: vfs.TypeReg}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// What a crash leaves is upload's.
-	if _, _, _, err := s.fs.Create(t.Context(), sub, "0123456789abcdef.89abcdef.1f", &vfs.CreateHow{Type: vfs.TypeReg}); err != nil {
+	if _, _, _, err := s.fs.Create(t.Context(), sub, bench.Prefix+"0123456789abcdef.89abcdef.1f", &vfs.CreateHow{Type: vfs.TypeReg}); err != nil {
 		t.Fatal(err)
 	}
 	res, err := bench.Run(t.Context(), s.options("clean", ""))

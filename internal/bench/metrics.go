@@ -32,14 +32,18 @@ const (
 	settleTime  = 20 * time.Millisecond
 )
 
-// checkMetrics refuses what is no URL of metrics.
-func checkMetrics(raw string) error {
-	if raw == "" {
+// checkMetrics refuses what is no URL of metrics, and completes one that has no path.
+func (o *Options) checkMetrics() error {
+	if o.ServerMetrics == "" {
 		return nil
 	}
-	u, err := url.Parse(raw)
-	if err != nil || !isAPI(raw) || u.Host == "" {
-		return usage("%s: want the URL of a server's metrics, such as http://127.0.0.1:9465/metrics", redacted(raw))
+	u, err := url.Parse(o.ServerMetrics)
+	if err != nil || !isAPI(o.ServerMetrics) || u.Host == "" {
+		return usage("%s: want the URL of a server's metrics, such as http://127.0.0.1:9464/metrics", redacted(o.ServerMetrics))
+	}
+	if u.Path == "" {
+		u.Path = "/metrics"
+		o.ServerMetrics = u.String()
 	}
 	return nil
 }

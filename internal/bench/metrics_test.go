@@ -82,7 +82,7 @@ func TestOurNames(t *testing.T) {
 		"0123456789abcdef.01234567": false, "0123456789abcdef.01234567.": false, "0123456789abcdef.0123456.1": false,
 		"0123456789abcdef.01234567.1.1": false, "0123456789abcdef.01234567.g": false, "notes": false, "..": false,
 	} {
-		if ourFile(name) != ours {
+		if ourFile(Prefix+name) != ours || ourFile(name) {
 			t.Errorf("%q: %t", name, !ours)
 		}
 	}

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync/atomic"
 
@@ -25,7 +24,7 @@ type mount struct {
 func dial(ctx context.Context, o *Options) (*mount, error) {
 	client, err := nfsbox.Dial(ctx, o.URL, o.dial()...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", o.URL, ErrUnreachable, err)
+		return nil, unreachable(ctx, o.URL, err)
 	}
 	m := &mount{o: o, client: client, fs: client.FS()}
 	switch {
@@ -36,7 +35,7 @@ func dial(ctx context.Context, o *Options) (*mount, error) {
 		m.fs = raw(m.fs)
 	}
 	if err := m.resolve(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w: %w", o.URL, ErrUnreachable, err), client.Close())
+		return nil, errors.Join(unreachable(ctx, o.URL, err), client.Close())
 	}
 	return m, nil
 }

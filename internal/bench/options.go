@@ -2,6 +2,9 @@ package bench
 
 import (
 	"cmp"
+	"context"
+	crand "crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -55,6 +58,14 @@ var ErrUsage = errors.New("wrong use")
 // ErrUnreachable marks the error of a server, or of a place on it, that cannot be
 // reached.
 var ErrUnreachable = errors.New("cannot be reached")
+
+// unreachable is the error of what cannot be reached; an interruption is no such thing.
+func unreachable(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return fmt.Errorf("%s: %w: %w", what, ErrUnreachable, err)
+}
 
 // usageError is an ErrUsage that says itself what is wrong.
 type usageError struct{ error }
@@ -177,7 +188,36 @@ func (o *Options) checkVerb(v *verb) error {
 	case v == &echoVerb && o.Size > fileapi.MaxMessage:
 		return usage("an echo of %d bytes; up to %d are possible", o.Size, fileapi.MaxMessage)
 	}
+	return o.checkMeaning(v)
+}
+
+// checkMeaning refuses what would be left out of account without a word.
+func (o *Options) checkMeaning(v *verb) error {
+	data := v == &readVerb || v == &writeVerb
+	switch {
+	case o.Size != 0 && v.size == 0 && !v.files:
+		return usage("%s has no sizes", v.name)
+	case !data && (o.FileSize != 0 || o.Through):
+		return usage("the size of files that are made, and reading and writing as applications do, are of read and write, not of %s", v.name)
+	case v != &readVerb && o.Random:
+		return usage("random places are read's: %s has none", v.name)
+	case v != &writeVerb && (o.Stable || o.NoCommit):
+		return usage("what is stable, and when, is write's: not %s's", v.name)
+	case v != &listVerb && o.Names:
+		return usage("listing names alone is list's: %s has none", v.name)
+	}
 	return nil
+}
+
+// random is n random bytes, in hexadecimal, for names.
+func (o *Options) random(n int) string {
+	p := make([]byte, n)
+	if o.Rand != nil {
+		o.Rand(p)
+	} else {
+		_, _ = crand.Read(p) // which never fails
+	}
+	return hex.EncodeToString(p)
 }
 
 func (o *Options) check(v *verb) error {
@@ -197,7 +237,7 @@ func (o *Options) check(v *verb) error {
 	case o.ServerPID < 0:
 		return usage("process %d; a process number is positive", o.ServerPID)
 	}
-	return cmp.Or(o.checkSizes(), checkTag(o.Tag), checkURL(o, v), checkMetrics(o.ServerMetrics))
+	return cmp.Or(o.checkSizes(), checkTag(o.Tag), checkURL(o, v), o.checkMetrics())
 }
 
 func (o *Options) checkSizes() error {

@@ -78,14 +78,14 @@ func (res *Result) rows() [][]string {
 	rows := [][]string{
 		{"operations/s", number(res.OpsPerSecond)},
 		{"bytes/s", progress.Size(uint64(res.BytesPerSecond))},
-		{"mean", duration(l.Mean)}, {"50 %", duration(l.P50)}, {"90 %", duration(l.P90)},
-		{"99 %", duration(l.P99)}, {"99.9 %", duration(l.P999)}, {"longest", duration(l.Max)},
-		{"client's processor time per operation", duration(res.CPU.ClientPerOp)},
+		{"mean", Micros(l.Mean)}, {"50 %", Micros(l.P50)}, {"90 %", Micros(l.P90)},
+		{"99 %", Micros(l.P99)}, {"99.9 %", Micros(l.P999)}, {"longest", Micros(l.Max)},
+		{"client's processor time per operation", Micros(res.CPU.ClientPerOp)},
 		{"client's allocations per operation", number(res.AllocsPerOp)},
 		{"calls", progress.Count(res.RPCs)},
 	}
 	if res.CPU.ServerPerOp != nil {
-		rows = append(rows, []string{"server's processor time per operation", duration(*res.CPU.ServerPerOp)})
+		rows = append(rows, []string{"server's processor time per operation", Micros(*res.CPU.ServerPerOp)})
 	}
 	if res.ServerThreads != nil {
 		rows = append(rows, []string{"server's threads, at most", progress.Count(uint64(*res.ServerThreads))})
@@ -110,7 +110,13 @@ func (c *Comparison) WriteHTML(w io.Writer) error {
 	if !c.Complete {
 		s.Warnings = append(s.Warnings, "The comparison was cut short.")
 	}
-	s.Warnings = append(append(s.Warnings, complaints(c.A.Faults)...), complaints(c.B.Faults)...)
+	for _, side := range [...]struct {
+		name string
+		*Side
+	}{{"A", &c.A}, {"B", &c.B}} {
+		s.Warnings = append(s.Warnings, side.Warnings(side.name, c.Rounds)...)
+		s.Warnings = append(s.Warnings, complaints(side.Faults)...)
+	}
 	for _, f := range c.Figures {
 		s.Rows = append(s.Rows, []string{
 			f.Name, number(f.A), number(f.B), number(f.Ratio.Median), number(f.Ratio.Min), number(f.Ratio.Max), f.Better,
@@ -131,15 +137,4 @@ func number(x float64) string {
 		return fmt.Sprintf("%.1f", x)
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%.3f", x), "0")
-}
-
-// duration writes microseconds in a unit that suits them.
-func duration(us float64) string {
-	switch {
-	case us < 1000:
-		return fmt.Sprintf("%.1f µs", us)
-	case us < 1e6:
-		return fmt.Sprintf("%.2f ms", us/1e3)
-	}
-	return fmt.Sprintf("%.2f s", us/1e6)
 }

@@ -8,10 +8,17 @@ import (
 	"time"
 )
 
-// cleanUpTime bounds what the removal of files may take, and with it how long
-// Run goes on after its context has ended. Files that are not gone by then stay,
-// and the error says so.
-const cleanUpTime = 30 * time.Second
+const (
+	// cleanUpTime bounds what the removal of files may take. Files that are not
+	// gone by then stay, and the error says so.
+	cleanUpTime = 30 * time.Second
+
+	// dropTime bounds the removal of one temporary whose upload has failed; at the
+	// bound it stays for clean. So long, too, calls that make something outlast the
+	// run's context. Twice this and cleanUpTime bound how long Run goes on after its
+	// context has ended.
+	dropTime = 5 * time.Second
+)
 
 // Run measures what o says. If operations have failed, or the context has ended,
 // the Result holds what was counted until then. Errors Is ErrUsage or
@@ -94,8 +101,8 @@ func (r *run) measure(ctx context.Context, p, warm *part) (*Result, error) {
 	var first *page
 	if r.server != nil {
 		var err error
-		if first, err = r.server.look(ctx); err != nil {
-			return nil, err
+		if _, first, err = r.server.look(ctx); err != nil {
+			return nil, fmt.Errorf("the server's process: %w", err)
 		}
 	}
 	before, err := r.read()
@@ -120,10 +127,11 @@ func (r *run) measure(ctx context.Context, p, warm *part) (*Result, error) {
 
 // seen fills in what the server has done since the first look.
 func (r *run) seen(ctx context.Context, res *Result, first *page) error {
-	last, err := r.server.look(ctx)
+	now, last, err := r.server.look(ctx)
 	if err != nil {
 		return fmt.Errorf("the server's process: %w", err)
 	}
+	last.cpu = now.cpu // without what was spent since the run has ended
 	res.serverCost(r.verb, r.server, first, last)
 	return nil
 }

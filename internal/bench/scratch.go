@@ -2,8 +2,6 @@ package bench
 
 import (
 	"context"
-	crand "crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -20,9 +18,9 @@ const randomName = 12
 
 // scratch makes files in a directory, and removes those and no others.
 type scratch struct {
-	fs   vfs.FS
-	dir  vfs.Handle
-	rand func([]byte)
+	fs  vfs.FS
+	dir vfs.Handle
+	o   *Options
 
 	mu   sync.Mutex
 	made []made
@@ -36,19 +34,15 @@ type made struct {
 }
 
 func newScratch(m *mount) *scratch {
-	s := &scratch{fs: m.fs, dir: m.target.Handle, rand: m.o.Rand}
-	if s.rand == nil {
-		s.rand = func(p []byte) { _, _ = crand.Read(p) } // which never fails
-	}
-	return s
+	return &scratch{fs: m.fs, dir: m.target.Handle, o: m.o}
 }
 
 // create makes an empty file that did not exist before, and opens it.
 func (s *scratch) create(ctx context.Context) (vfs.File, vfs.Handle, error) {
-	var r [randomName]byte
-	s.rand(r[:])
-	name := Prefix + hex.EncodeToString(r[:])
-	h, _, _, err := s.fs.Create(ctx, s.dir, name, &vfs.CreateHow{
+	name := Prefix + s.o.random(randomName)
+	whole, end := outlast(ctx)
+	defer end()
+	h, _, _, err := s.fs.Create(whole, s.dir, name, &vfs.CreateHow{
 		Type: vfs.TypeReg, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600},
 	})
 	if err == nil || errors.Is(err, vfs.ErrUnknownOutcome) {

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"net/http"
 	"sync"
@@ -42,7 +41,7 @@ func observe(ctx context.Context, o *Options) (*observer, error) {
 	w.http = &http.Client{Transport: &http.Transport{}}
 	if _, err := fetch(ctx, w.http, w.metrics); err != nil {
 		w.close()
-		return nil, fmt.Errorf("the server's metrics: %w: %w", ErrUnreachable, err)
+		return nil, unreachable(ctx, "the server's metrics", err)
 	}
 	return w, nil
 }
@@ -54,43 +53,55 @@ func (w *observer) close() {
 	}
 }
 
-// look says what the server has taken and done so far.
-func (w *observer) look(ctx context.Context) (p *page, err error) {
-	p = &page{}
-	if w.metrics != "" {
-		if p, err = w.settled(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if w.pid != 0 {
-		if p.cpu, p.threads, err = process(w.pid); err != nil {
-			return nil, err
-		}
-	}
-	w.peak = max(w.peak, p.threads)
-	return p, nil
-}
-
-// settled is the page when its counts stand still.
-func (w *observer) settled(ctx context.Context) (*page, error) {
+// look says what the server has taken so far, at once, and then what it has taken
+// and done when its counts stand still: looking costs it something, too.
+func (w *observer) look(ctx context.Context) (now, still *page, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), metricsTime)
 	defer cancel()
-	p, err := fetch(ctx, w.http, w.metrics)
+	if now, err = w.read(ctx); err != nil {
+		return nil, nil, err
+	}
+	still = now
 	for range settleTries {
-		if err != nil {
-			return nil, err
+		if w.metrics == "" {
+			break
 		}
 		select {
 		case <-time.After(settleTime):
 		case <-ctx.Done():
-			return p, nil
+			return now, still, nil
 		}
-		before := p.calls
-		if p, err = fetch(ctx, w.http, w.metrics); err == nil && maps.Equal(p.calls, before) {
+		before := still.calls
+		if still, err = w.read(ctx); err != nil {
+			return nil, nil, err
+		}
+		if maps.Equal(still.calls, before) {
 			break
 		}
 	}
-	return p, err
+	return now, still, nil
+}
+
+// read is what can be seen of the server.
+func (w *observer) read(ctx context.Context) (p *page, err error) {
+	var cpu time.Duration
+	var threads int
+	if w.pid != 0 {
+		if cpu, threads, err = process(w.pid); err != nil {
+			return nil, err
+		}
+	}
+	p = &page{}
+	if w.metrics != "" {
+		if p, err = fetch(ctx, w.http, w.metrics); err != nil {
+			return nil, err
+		}
+	}
+	if w.pid != 0 {
+		p.cpu, p.threads = cpu, threads
+	}
+	w.peak = max(w.peak, p.threads)
+	return p, nil
 }
 
 // watch notes how many threads the server has until stop is called. What cannot be
@@ -138,14 +149,17 @@ func (w *observer) threads(ctx context.Context) int {
 // serverCost fills in what the server took between two looks, and holds its counts
 // against those of the client.
 func (res *Result) serverCost(v *verb, w *observer, before, after *page) {
-	if after.cpu >= before.cpu {
-		took := after.cpu - before.cpu
-		perOp, seconds := per(micros(took), float64(res.Ops)), took.Seconds()
-		res.CPU.ServerPerOp, res.CPU.Server = &perOp, &seconds
-	}
 	if w.peak != 0 {
 		threads := w.peak
 		res.ServerThreads = &threads
+	}
+	if after.restarted(before) {
+		return // these are figures of two processes
+	}
+	if after.cpu != 0 {
+		took := after.cpu - before.cpu
+		perOp, seconds := per(micros(took), float64(res.Ops)), took.Seconds()
+		res.CPU.ServerPerOp, res.CPU.Server = &perOp, &seconds
 	}
 	if w.metrics == "" {
 		return
@@ -156,36 +170,45 @@ func (res *Result) serverCost(v *verb, w *observer, before, after *page) {
 		sum += n
 	}
 	res.ServerOps = &sum
-	if !res.Complete || res.Retransmits != 0 {
-		return // what was cut off, or sent twice, the server may have counted or not
+	if res.Complete && res.Retransmits == 0 {
+		// What was cut off, or sent twice, the server may have counted or not.
+		res.CountsMatch = countsMatch(v, res)
 	}
-	match := countsMatch(v, res)
-	res.CountsMatch = &match
+}
+
+// restarted reports whether p is of another process than before: what only grows
+// has become less.
+func (p *page) restarted(before *page) bool {
+	for name, n := range before.calls {
+		if p.calls[name] < n {
+			return true
+		}
+	}
+	return p.cpu < before.cpu
 }
 
 // countsMatch reports whether the server has counted what the client has, and as
-// many operations as were counted here.
-func countsMatch(v *verb, res *Result) bool {
+// many operations as were counted here; nil if there was nothing to count.
+func countsMatch(v *verb, res *Result) *bool {
 	var keys uint64
-	side := v.calls[0]
+	side, compared := v.calls[0], v.calls[0] != nil && res.Ops+res.Errors != 0
 	if isAPI(res.URL) {
 		side = v.calls[1]
 	}
 	for _, name := range side {
 		keys += res.ServerCalls[name]
 	}
-	if len(side) != 0 && keys != res.Ops+res.Errors {
-		return false
-	}
-	if v.cold {
-		return true // its listing is under way when it begins
-	}
-	for name, n := range res.ClientCalls {
-		if res.ServerCalls[name] != n {
-			return false
+	match := len(side) == 0 || keys == res.Ops+res.Errors
+	if !v.cold { // the listing of such a verb is under way when it begins
+		for name, n := range res.ClientCalls {
+			compared = true
+			match = match && res.ServerCalls[name] == n
 		}
 	}
-	return true
+	if match && !compared {
+		return nil
+	}
+	return &match
 }
 
 // since is what was counted between two readings.

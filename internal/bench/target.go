@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/nfsbox/nfsbox"
 )
@@ -39,8 +40,8 @@ type folder interface {
 
 // entry is what a folder holds.
 type entry struct {
-	name  string
-	isDir bool
+	name          string
+	isDir, isFile bool // a link is neither
 }
 
 // errContent is a file with other bytes than upload has written.
@@ -52,6 +53,14 @@ func same(got, want []byte) error {
 		return errContent
 	}
 	return nil
+}
+
+// outlast is a context that ends dropTime after ctx does, for calls that make what
+// has to be removed: one that was cut off may be carried out behind the removal.
+func outlast(ctx context.Context) (longer context.Context, end func()) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(dropTime, cancel) })
+	return longer, func() { stop(); cancel() }
 }
 
 // isAPI reports whether a URL names a file API.

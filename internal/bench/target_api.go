@@ -120,11 +120,11 @@ func reachAPI(ctx context.Context, o *Options) (target, error) {
 		c: c, dir: p.dir,
 		o: fileapi.UploadOptions{Checksum: p.api.Checksum, NoSync: o.NoSync},
 	}
-	ctx, end := t.begin(ctx, callStat)
+	bounded, end := t.begin(ctx, callStat)
 	defer end()
-	if _, err := c.Stat(ctx, t.dir); err != nil {
+	if _, err := c.Stat(bounded, t.dir); err != nil {
 		c.Close()
-		return nil, fmt.Errorf("%s: %w: %w", o.URL, ErrUnreachable, err)
+		return nil, unreachable(ctx, o.URL, err)
 	}
 	return t, nil
 }
@@ -171,9 +171,14 @@ func (f *apiFolder) at(name string) string { return strings.TrimSuffix(f.dir, "/
 func (f *apiFolder) enter(ctx context.Context, name string, create bool) (folder, error) {
 	at := f.at(name)
 	if create {
-		ctx, end := f.t.begin(ctx, callMakeDirectory)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		whole, cancel := outlast(ctx)
+		defer cancel()
+		whole, end := f.t.begin(whole, callMakeDirectory)
 		defer end()
-		if err := f.t.c.MakeDirectory(ctx, at, dirMode); err == nil || !errors.Is(err, fs.ErrExist) {
+		if err := f.t.c.MakeDirectory(whole, at, dirMode); err == nil || !errors.Is(err, fs.ErrExist) {
 			return &apiFolder{f.t, at}, err
 		}
 	}
@@ -249,7 +254,9 @@ func (f *apiFolder) remove(ctx context.Context, name string, isDir bool) error {
 func (f *apiFolder) list(ctx context.Context) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		for e, err := range f.t.c.List(ctx, f.dir, true) {
-			if !yield(entry{e.Name, e.Info.GetType() == pb.FileType_FILE_TYPE_DIRECTORY}, err) || err != nil {
+			kind := e.Info.GetType()
+			x := entry{e.Name, kind == pb.FileType_FILE_TYPE_DIRECTORY, kind == pb.FileType_FILE_TYPE_REGULAR}
+			if !yield(x, err) || err != nil {
 				return
 			}
 		}

@@ -2,8 +2,6 @@ package bench
 
 import (
 	"context"
-	crand "crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
@@ -30,6 +28,9 @@ type nfsTarget struct {
 	wsize int
 	run   string        // tells this run's temporaries from another's
 	temps atomic.Uint64 // made so far
+
+	making context.Context // of calls that make something: it outlasts the run's
+	made   func()          // ends it
 }
 
 func reachNFS(ctx context.Context, o *Options) (target, error) {
@@ -42,15 +43,11 @@ func reachNFS(ctx context.Context, o *Options) (target, error) {
 	}
 	info, err := m.fs.Info(ctx, m.root, vfs.InfoLimits)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w: %w", o.URL, ErrUnreachable, err), m.client.Close())
+		return nil, errors.Join(unreachable(ctx, o.URL, err), m.client.Close())
 	}
-	var run [runBytes]byte
-	if o.Rand != nil {
-		o.Rand(run[:])
-	} else {
-		_, _ = crand.Read(run[:]) // it never fails
-	}
-	return &nfsTarget{mount: m, wsize: int(info.WriteMax), run: hex.EncodeToString(run[:])}, nil
+	t := &nfsTarget{mount: m, wsize: int(info.WriteMax), run: o.random(runBytes)}
+	t.making, t.made = outlast(ctx)
+	return t, nil
 }
 
 func (t *nfsTarget) top() folder { return &nfsFolder{t, t.target.Handle} }
@@ -63,7 +60,20 @@ func (t *nfsTarget) echo(ctx context.Context, _ []byte) error {
 	return err
 }
 
-func (t *nfsTarget) close() error { return t.client.Close() }
+func (t *nfsTarget) close() error {
+	t.made()
+	return t.client.Close()
+}
+
+// create makes a file or directory, unless ctx has ended; once it is sent, the call
+// is not cut off.
+func (f *nfsFolder) create(ctx context.Context, name string, how *vfs.CreateHow) (vfs.Handle, error) {
+	if err := ctx.Err(); err != nil {
+		return vfs.Handle{}, err
+	}
+	h, _, _, err := f.t.fs.Create(f.t.making, f.h, name, how)
+	return h, err
+}
 
 // nfsFolder is a directory below one.
 type nfsFolder struct {
@@ -73,19 +83,16 @@ type nfsFolder struct {
 
 func (f *nfsFolder) enter(ctx context.Context, name string, create bool) (folder, error) {
 	if create {
-		h, _, _, err := f.t.fs.Create(ctx, f.h, name, &vfs.CreateHow{
+		h, err := f.create(ctx, name, &vfs.CreateHow{
 			Type: vfs.TypeDir, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: dirMode},
 		})
 		if err == nil || !errors.Is(err, vfs.ErrExist) {
 			return &nfsFolder{f.t, h}, err
 		}
 	}
-	h, attr, _, err := f.t.fs.Lookup(ctx, f.h, name)
-	if err == nil && !attr.Has(vfs.MaskType) {
-		attr, err = f.t.fs.GetAttr(ctx, h, vfs.MaskType)
-	}
-	if err == nil && attr.Type != vfs.TypeDir {
-		err = fmt.Errorf("%s is a %s: %w", name, attr.Type, vfs.ErrNotDir)
+	h, kind, err := f.look(ctx, name)
+	if err == nil && kind != vfs.TypeDir {
+		err = fmt.Errorf("%s is a %s: %w", name, kind, vfs.ErrNotDir)
 	}
 	return &nfsFolder{f.t, h}, err
 }
@@ -115,13 +122,13 @@ func (f *nfsFolder) upload(ctx context.Context, name string, data []byte) error 
 
 // drop removes a temporary, also if ctx has ended. One that stays is for clean.
 func (f *nfsFolder) drop(ctx context.Context, name string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTime)
 	defer cancel()
 	_, _ = f.t.fs.Remove(ctx, f.h, name, false) // the upload has failed already
 }
 
 func (f *nfsFolder) write(ctx context.Context, name string, how *vfs.CreateHow, data []byte) error {
-	h, _, _, err := f.t.fs.Create(ctx, f.h, name, how)
+	h, err := f.create(ctx, name, how)
 	if err != nil {
 		return err
 	}
@@ -192,27 +199,29 @@ func (f *nfsFolder) list(ctx context.Context) iter.Seq2[entry, error] {
 				yield(entry{}, err)
 				return
 			}
-			x := entry{name: string(e.Name), isDir: e.Attr.Type == vfs.TypeDir}
+			name, kind := string(e.Name), e.Attr.Type
 			if !e.Attr.Has(vfs.MaskType) {
-				attr, err := f.typeOf(ctx, x.name)
-				if err != nil {
-					yield(x, err)
-					return
-				}
-				x.isDir = attr.Type == vfs.TypeDir
+				_, kind, err = f.look(ctx, name)
 			}
-			if !yield(x, nil) {
+			if errors.Is(err, vfs.ErrNoEnt) {
+				continue // it has gone since it was listed
+			}
+			if err != nil {
+				yield(entry{}, err)
+				return
+			}
+			if !yield(entry{name, kind == vfs.TypeDir, kind == vfs.TypeReg}, nil) {
 				return
 			}
 		}
 	}
 }
 
-// typeOf is for servers that list names alone.
-func (f *nfsFolder) typeOf(ctx context.Context, name string) (vfs.Attr, error) {
+// look finds what has a name, without following a link.
+func (f *nfsFolder) look(ctx context.Context, name string) (vfs.Handle, vfs.Type, error) {
 	h, attr, _, err := f.t.fs.Lookup(ctx, f.h, name)
 	if err == nil && !attr.Has(vfs.MaskType) {
 		attr, err = f.t.fs.GetAttr(ctx, h, vfs.MaskType)
 	}
-	return attr, err
+	return h, attr.Type, err
 }

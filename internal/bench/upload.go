@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 )
 
 // uploadVerb stores the files of a dataset, which stay.
@@ -48,12 +47,20 @@ func removeWarmUp(ctx context.Context, w *fileWork) error {
 	if !w.measured {
 		made = w.next.Load()
 	}
-	var all error
+	var first error
+	left := 0
 	for i := range min(made, warmUpFiles) {
 		x := w.data.item(firstWarmUp + i)
-		if err := w.dirs[x.dir].remove(ctx, x.name, false); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			all = errors.Join(all, fmt.Errorf("%s/%s is left behind: %w", dirName(x.dir), x.name, err))
+		err := w.dirs[x.dir].remove(ctx, x.name, false)
+		if err == nil || gone(err) {
+			continue
+		}
+		if left++; first == nil {
+			first = err
 		}
 	}
-	return errors.Join(all, removeEmpty(ctx, w))
+	if first != nil {
+		first = fmt.Errorf("%d files of the warm-up are left behind, for nfsbox bench clean: %w", left, first)
+	}
+	return errors.Join(first, removeEmpty(ctx, w))
 }
