@@ -34,28 +34,30 @@ const maxRaces = 16
 // mode that is asked for is set exactly, whatever the umask of this process;
 // but in a directory with a default access control list the list decides.
 func (v *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (vfs.Handle, vfs.Attr, vfs.WCC, error) {
-	x, a, wcc, _, err := v.create(ctx, dir, name, how)
-	return x, a, wcc, err
+	o, w, err := v.create(ctx, dir, name, how)
+	if w != nil {
+		v.release(w)
+	}
+	return o.H, o.Attr, o.Dir, err
 }
 
-// create also reports whether something was made.
-func (v *FS) create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (
-	x vfs.Handle, a vfs.Attr, wcc vfs.WCC, made bool, err error) {
+// create also reports whether something was made. If that is a regular file, w is
+// the descriptor that made it, pinned, unless there was no room to keep it.
+func (v *FS) create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (o vfs.Opened, w *desc, err error) {
 	if err := checkCreate(name, how); err != nil {
-		return x, a, wcc, false, err
+		return o, nil, err
 	}
 	if err := v.beginChange(ctx, classMeta); err != nil {
-		return x, a, wcc, false, err
+		return o, nil, err
 	}
 	defer v.end(classMeta)
-	var st stat
-	d, err := v.dirToChange(dir, &st, mayExec)
+	d, err := v.dir(dir)
 	if err != nil {
-		return x, a, wcc, false, err
+		return o, nil, err
 	}
 	defer v.fds.unpin(d)
-	m := maker{v: v, dir: d, dirStat: &st, name: name, how: how}
-	x, made, err = m.locked(&wcc)
+	m := maker{v: v, dir: d, name: name, how: how}
+	x, made, err := m.locked(&o.Dir)
 	if err == nil {
 		err = v.handles.settle(m.mark)
 		if err != nil && made {
@@ -63,10 +65,14 @@ func (v *FS) create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 		}
 	}
 	if err != nil {
-		return vfs.Handle{}, a, wcc, false, err
+		if m.w != nil {
+			v.fds.unpin(m.w)
+		}
+		return o, nil, err
 	}
-	v.attr(&m.st, &a)
-	return x, a, wcc, made, nil
+	o.H, o.Created = x, made
+	v.attr(&m.st, &o.Attr)
+	return o, m.w, nil
 }
 
 func checkCreate(name string, how *vfs.CreateHow) error {
@@ -100,11 +106,12 @@ func checkCreate(name string, how *vfs.CreateHow) error {
 type maker struct {
 	v       *FS
 	dir     *desc
-	dirStat *stat
+	dirStat stat
 	name    string
 	how     *vfs.CreateHow
-	st      stat // of the object
-	mark    mark // when its handle is good
+	st      stat  // of the object
+	mark    mark  // when its handle is good
+	w       *desc // of the file that was made, if there is room for it
 }
 
 // locked makes or takes the object under the directory's lock. Its handle is
@@ -112,16 +119,16 @@ type maker struct {
 func (m *maker) locked(wcc *vfs.WCC) (x vfs.Handle, made bool, err error) {
 	v := m.v
 	defer v.unlock(v.lock(m.dir.key.h))
-	defer v.after(m.dir, &wcc.After)
-	if err := v.stat(m.dir, m.dirStat); err != nil {
+	if err := v.mayChange(m.dir, &m.dirStat, mayExec); err != nil {
 		return x, false, err
 	}
-	wcc.Before = v.before(m.dirStat)
+	wcc.Before = v.before(&m.dirStat)
+	defer v.after(m.dir, &wcc.After)
 	for range maxRaces {
 		if x, made, err = m.try(); !errors.Is(err, vfs.ErrNoEnt) {
 			return x, made, err
 		}
-		if err := v.stat(m.dir, m.dirStat); err != nil {
+		if err := v.stat(m.dir, &m.dirStat); err != nil {
 			return x, false, err
 		}
 	}
@@ -132,7 +139,7 @@ func (m *maker) locked(wcc *vfs.WCC) (x vfs.Handle, made bool, err error) {
 // says that it was there and is no longer.
 func (m *maker) try() (x vfs.Handle, made bool, err error) {
 	if !m.v.who.switched {
-		err = m.v.permits(m.dir, m.dirStat, mayWrite|mayExec)
+		err = m.v.permits(m.dir, &m.dirStat, mayWrite|mayExec)
 	}
 	if err == nil {
 		var fd int
@@ -220,7 +227,8 @@ func (m *maker) finish(fd int) (x vfs.Handle, err error) {
 	if typeOf(m.st.Mode) != m.how.Type {
 		return x, closing(fd, vfs.ErrStale)
 	}
-	if err = m.dress(fd); err == nil {
+	dressed, err := m.dress(fd)
+	if err == nil && dressed {
 		err = fail("statx", m.st.statFD(fd))
 	}
 	if err == nil {
@@ -236,36 +244,40 @@ func (m *maker) finish(fd int) (x vfs.Handle, err error) {
 	}
 	// The descriptor is kept for the call to come. If there is no room, that
 	// one will open its own: this one has succeeded.
-	if d, err := v.fds.put(x, u, fd, m.st.Mode&unix.S_IFMT); err == nil {
+	if d, err := v.fds.put(x, u, fd, m.st.Mode&unix.S_IFMT); err == nil && u == useWrite {
+		m.w = d
+	} else if err == nil {
 		v.fds.unpin(d)
 	}
 	return x, nil
 }
 
 // dress sets the initial attributes that the system call that made the object
-// has not.
-func (m *maker) dress(fd int) error {
+// has not, if there are such.
+func (m *maker) dress(fd int) (dressed bool, err error) {
 	v := m.v
 	d := &desc{fd: fd, kind: m.st.Mode & unix.S_IFMT}
 	if m.how.Mode == vfs.CreateExclusive {
 		asec, msec := exclusiveTimes(m.how.Verf)
-		return v.as(func() error { return fail("utimensat", v.sys.Futimens(fd, asec, 0, msec, 0)) })
+		return true, v.as(func() error { return fail("utimensat", v.sys.Futimens(fd, asec, 0, msec, 0)) })
 	}
 	set := m.how.Set
 	if err := v.setOwner(d, &m.st, &set); err != nil {
-		return err
+		return true, err
 	}
 	if set.Valid&vfs.MaskSize != 0 && set.Size != 0 && d.kind == unix.S_IFREG {
 		if err := v.truncate(d, set.Size); err != nil {
-			return err
+			return true, err
 		}
 	}
+	dressed = set.Valid&^vfs.MaskMode != 0
 	if mode := m.mode() | m.inherited(); d.kind != unix.S_IFLNK && m.modeDiffers(mode) {
+		dressed = true
 		if err := v.as(func() error { return fail("chmod", v.sys.Fchmod(fd, mode)) }); err != nil {
-			return err
+			return true, err
 		}
 	}
-	return v.setTimes(d, &m.st, &set)
+	return dressed, v.setTimes(d, &m.st, &set)
 }
 
 // inherited is the set-gid bit that a directory has from the one it is in.
@@ -305,7 +317,7 @@ func (m *maker) undo() {
 // existing takes the file that has the name already.
 func (m *maker) existing() (x vfs.Handle, err error) {
 	v := m.v
-	if err := v.permits(m.dir, m.dirStat, mayExec); err != nil {
+	if err := v.permits(m.dir, &m.dirStat, mayExec); err != nil {
 		return x, err
 	}
 	fd, err := openPath(m.dir.fd, m.name, 0)

@@ -128,7 +128,7 @@ func (c *creds) identityOf(caller *vfs.Caller) *identity {
 		id.groups = append(id.groups, int(g))
 	}
 	own := id.uid == c.uid && id.gid == c.gid
-	id.regroup = !sameGroups(id.groups, c.groups, c.gid)
+	id.regroup = !sameGroups(id.groups, c.groups, id.gid)
 	id.switched = c.able && (!own || id.regroup)
 	if own && !c.able {
 		id.super = true // the kernel checks the process itself
@@ -145,7 +145,8 @@ func (c *creds) speakFor(peer *vfs.Caller) bool {
 		!slices.ContainsFunc(peer.Groups, func(gid uint32) bool { return !in(gid) })
 }
 
-// sameGroups reports whether a and b are the same groups beside the primary one.
+// sameGroups reports whether a and b make the same groups beside the primary one of
+// who has them. (Root's often has itself among the others, and that one is no caller's.)
 func sameGroups(a, b []int, primary int) bool {
 	in := func(all []int) func(int) bool {
 		return func(g int) bool { return g != primary && !slices.Contains(all, g) }

@@ -87,7 +87,8 @@
 // # Descriptors
 //
 // What is asked for is kept open (fdcache.go), by handle and by what it is open
-// for, up to Options.MaxOpen. Among the longest unused, what holds uncommitted data
+// for, up to Options.MaxOpen. Who needs a mere reference takes whatever is open: a file
+// that was just made is not opened once more to be looked at. Among the longest unused, what holds uncommitted data
 // is not closed. There may be so much of that: the write that would make it more
 // first syncs another file.
 //

@@ -117,6 +117,23 @@ func (c *fdCache) get(h vfs.Handle, u use) *desc {
 	return d
 }
 
+// getAny is get for who needs a reference to h only, for which any use will do.
+func (c *fdCache) getAny(h vfs.Handle) (d *desc) {
+	s := c.shard(h)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range [...]use{usePath, useWrite, useRead} {
+		if d = s.m[descKey{h, u}]; d != nil {
+			s.hits++
+			d.pins.Add(1)
+			d.used.Store(true)
+			return d
+		}
+	}
+	s.misses++
+	return nil
+}
+
 // put adds fd, which now belongs to the cache, also when put fails, and returns
 // it pinned. If another came first, that one is returned and fd closed.
 func (c *fdCache) put(h vfs.Handle, u use, fd int, kind uint16) (*desc, error) {

@@ -37,7 +37,7 @@ func (v *FS) atHand(x vfs.Handle, st *stat) bool {
 	if !v.prompt {
 		return false
 	}
-	d := v.fds.get(x, usePath)
+	d := v.fds.getAny(x)
 	if d == nil {
 		return false
 	}

@@ -61,9 +61,10 @@ type handler interface {
 	close() error
 }
 
-// object returns the pinned O_PATH descriptor of x. A directory lies in the tree.
+// object returns a pinned descriptor of x, which is good for a reference: an O_PATH
+// one if nothing more is open. A directory lies in the tree.
 func (h *host) object(x vfs.Handle) (*desc, error) {
-	d := h.fds.get(x, usePath)
+	d := h.fds.getAny(x)
 	if d == nil {
 		var st stat
 		fd, err := h.handles.open(x, &st)
@@ -98,44 +99,38 @@ func (h *host) inTree(d *desc) error {
 // dirFor returns the pinned descriptor of the directory x, and its attributes, if
 // the caller has all the rights in want.
 func (v *FS) dirFor(x vfs.Handle, st *stat, want uint32) (*desc, error) {
-	d, err := v.dir(x, st)
+	d, err := v.dir(x)
 	if err != nil {
 		return nil, err
 	}
-	if err := v.permits(d, st, want); err != nil {
-		v.fds.unpin(d)
-		return nil, err
-	}
-	return d, nil
-}
-
-// dirToChange returns the pinned descriptor of the directory x, and its
-// attributes. The rights in want are checked only where the kernel will not: for
-// callers whom the process cannot become.
-func (v *FS) dirToChange(x vfs.Handle, st *stat, want uint32) (*desc, error) {
-	if v.who.switched {
-		return v.dir(x, st)
-	}
-	return v.dirFor(x, st, want)
-}
-
-// dir returns the pinned descriptor of the directory x, and its attributes.
-func (v *FS) dir(x vfs.Handle, st *stat) (*desc, error) {
-	d, err := v.object(x)
-	if err != nil {
-		return nil, err
-	}
-	if d.kind != unix.S_IFDIR {
-		err = vfs.ErrNotDir
-	}
-	if err == nil {
-		err = v.stat(d, st)
+	if err = v.stat(d, st); err == nil {
+		err = v.permits(d, st, want)
 	}
 	if err != nil {
 		v.fds.unpin(d)
 		return nil, err
 	}
 	return d, nil
+}
+
+// mayChange fills st with the attributes of the directory d, in which the caller is
+// about to change a name. The rights in want are checked only where the kernel will
+// not: for callers whom the process cannot become.
+func (v *FS) mayChange(d *desc, st *stat, want uint32) error {
+	if err := v.stat(d, st); err != nil || v.who.switched {
+		return err
+	}
+	return v.permits(d, st, want)
+}
+
+// dir returns the pinned descriptor of the directory x.
+func (h *host) dir(x vfs.Handle) (*desc, error) {
+	d, err := h.object(x)
+	if err == nil && d.kind != unix.S_IFDIR {
+		h.fds.unpin(d)
+		return nil, vfs.ErrNotDir
+	}
+	return d, err
 }
 
 // stat fills st. An object that has lost its last name is stale, though the
@@ -151,7 +146,7 @@ func (h *host) stat(d *desc, st *stat) error {
 	return nil
 }
 
-// regular returns the pinned O_PATH descriptor of x if that is a regular file.
+// regular returns a pinned descriptor of x if that is a regular file.
 func (h *host) regular(x vfs.Handle) (*desc, error) {
 	d, err := h.object(x)
 	if err != nil {
@@ -184,7 +179,12 @@ func (v *FS) data(x vfs.Handle, u use) (*desc, error) {
 	if u == useWrite {
 		flags = unix.O_WRONLY
 	}
-	fd, err := reopen(o.fd, flags)
+	var fd int
+	if k, ok := v.handles.(*kernelHandles); ok {
+		fd, err = k.reopen(o, flags)
+	} else {
+		fd, err = reopen(o.fd, flags)
+	}
 	if err != nil {
 		return nil, fail("open", err)
 	}

@@ -177,6 +177,18 @@ func (k *kernelHandles) of(fd int, name *byte, flags int) (vfs.Handle, error) {
 }
 
 func (k *kernelHandles) open(x vfs.Handle, st *stat) (int, error) {
+	fd, err := k.reach(x, st)
+	if err != nil {
+		return -1, err
+	}
+	if err := k.confirm(x, fd); err != nil {
+		return -1, closing(fd, err)
+	}
+	return fd, nil
+}
+
+// reach is open for a handle that was made by of, and not by a stranger.
+func (k *kernelHandles) reach(x vfs.Handle, st *stat) (int, error) {
 	var r rawHandle
 	key, err := r.unpack(x)
 	if err != nil {
@@ -203,13 +215,20 @@ func (k *kernelHandles) open(x vfs.Handle, st *stat) (int, error) {
 	if err = fail("statx", st.statFD(fd)); err == nil && st.Nlink == 0 {
 		err = vfs.ErrStale
 	}
-	if err == nil {
-		err = k.confirm(x, fd)
-	}
 	if err != nil {
 		return -1, closing(fd, err)
 	}
 	return fd, nil
+}
+
+// reopen is reopen of what is in the cache, so that its handle is confirmed. Where it
+// can, it goes by the handle, which spares the kernel the way through /proc.
+func (k *kernelHandles) reopen(d *desc, flags int) (int, error) {
+	var r rawHandle
+	if key, err := r.unpack(d.key.h); err != nil || key != 0 {
+		return reopen(d.fd, flags)
+	}
+	return r.open(k.mount, flags|unix.O_NONBLOCK|unix.O_NOCTTY)
 }
 
 // confirm checks that x is the handle that the kernel gives fd, and not just one

@@ -27,12 +27,15 @@ func (v *FS) Link(ctx context.Context, x, dir vfs.Handle, name string) (a vfs.At
 	if o.kind == unix.S_IFDIR {
 		return a, wcc, vfs.ErrIsDir
 	}
-	var st stat
-	d, err := v.dirToChange(dir, &st, mayWrite|mayExec)
+	d, err := v.dir(dir)
 	if err != nil {
 		return a, wcc, err
 	}
 	defer v.fds.unpin(d)
+	var st stat
+	if err := v.mayChange(d, &st, mayWrite|mayExec); err != nil {
+		return a, wcc, err
+	}
 	news, err := v.tell(d, name, x)
 	if err != nil {
 		return a, wcc, err

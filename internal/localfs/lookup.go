@@ -31,39 +31,50 @@ func (v *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (x vfs.Han
 	v.attr(&st, &dirAttr)
 	if name == ".." {
 		x, attr, err = v.parent(d, dirAttr)
-	} else if x, err = v.childAtHand(d, name, &st); err == nil {
+	} else if o := v.childByHandle(d, name, &st); o != nil {
+		x = o.key.h
 		v.attr(&st, &attr)
-	} else if errors.Is(err, errNotOpen) {
+		v.fds.unpin(o)
+	} else {
 		x, attr, err = v.child(d, name)
 	}
 	return x, attr, dirAttr, err
 }
 
-// errNotOpen says that what a name stands for has no descriptor yet.
-var errNotOpen = errors.New("localfs: not open")
-
-// childAtHand looks name up in d, if it leads to what is open already, and fills
-// st with the attributes. The most that anybody looks up is looked up again and
-// again; that takes neither an open nor a close.
-func (v *FS) childAtHand(d *desc, name string, st *stat) (x vfs.Handle, err error) {
+// childByHandle looks name up in d by way of the kernel's handle, fills st with the
+// attributes and returns the pinned descriptor. The most that anybody looks up is
+// looked up again and again, and open then; that takes neither an open nor a close.
+// Where this is no way, or leads to nothing, it returns nil: child has another
+// look, and a better word for it.
+func (v *FS) childByHandle(d *desc, name string, st *stat) *desc {
 	var buf [vfs.MaxName + 1]byte
 	n := copy(buf[:], name)
 	k, ok := v.handles.(*kernelHandles)
 	if !ok || n > vfs.MaxName {
-		return x, errNotOpen
+		return nil
 	}
-	if x, err = k.of(d.fd, &buf[0], 0); err != nil {
-		return x, errNotOpen // which has another look, and a better word for it
+	x, err := k.of(d.fd, &buf[0], 0)
+	if err != nil {
+		return nil
 	}
-	o := v.fds.get(x, usePath)
+	o := v.fds.getAny(x)
 	if o == nil {
-		return x, errNotOpen
+		// The handle comes from the kernel: there is nothing to confirm.
+		fd, err := k.reach(x, st)
+		if err != nil {
+			return nil
+		}
+		if o, err = v.fds.put(x, usePath, fd, st.Mode&unix.S_IFMT); err != nil {
+			return nil
+		}
+	} else if st.statFD(o.fd) != nil {
+		st.Nlink = 0
 	}
-	defer v.fds.unpin(o)
-	if st.statFD(o.fd) != nil || st.Nlink == 0 || v.foreign(st) {
-		return x, errNotOpen
+	if st.Nlink == 0 || v.foreign(st) {
+		v.fds.unpin(o)
+		return nil
 	}
-	return x, nil
+	return o
 }
 
 // child looks name up in d and keeps the object open for the calls to come.

@@ -62,23 +62,46 @@ func (v *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, v
 	case how.Create != nil && (at.Name == "" || how.Create.Type != vfs.TypeReg):
 		return nil, o, vfs.ErrInval
 	}
+	if how.Create != nil {
+		return v.openNew(ctx, at, how)
+	}
 	o.H = at.H
-	var err error
-	switch {
-	case how.Create != nil:
-		o.H, o.Attr, o.Dir, o.Created, err = v.create(ctx, at.Dir, at.Name, how.Create)
-	case at.Name != "":
-		o.H, o.Attr, _, err = v.Lookup(ctx, at.Dir, at.Name)
+	if at.Name != "" {
+		var err error
+		if o.H, o.Attr, _, err = v.Lookup(ctx, at.Dir, at.Name); err != nil {
+			return nil, o, err
+		}
 	}
-	if err != nil {
-		return nil, o, err
-	}
-	f := &file{fs: v, granted: o.Created, forgetful: how.NoCommit}
+	f := &file{fs: v, forgetful: how.NoCommit}
 	if at.Name == "" && !how.Trunc && f.pinCached(at.H, how.Access) {
 		if err := v.ready(ctx); err != nil {
 			f.unpin()
 			return nil, o, err
 		}
+		return f, o, nil
+	}
+	if err := f.open(ctx, how, &o); err != nil {
+		return nil, o, err
+	}
+	return f, o, nil
+}
+
+// openNew is Open of what may have to be made first. Of what was, there is nothing
+// to look at any more.
+func (v *FS) openNew(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	o, w, err := v.create(ctx, at.Dir, at.Name, how.Create)
+	if err != nil {
+		return nil, o, err
+	}
+	f := &file{fs: v, granted: o.Created, forgetful: how.NoCommit}
+	switch {
+	case w != nil && how.Access&vfs.ShareWrite != 0:
+		f.w = w
+	case w != nil:
+		v.release(w)
+	}
+	if f.w != nil && how.Access == vfs.ShareWrite && !how.Trunc {
+		f.seen.Store(o.Attr.Nlink > 0)
 		return f, o, nil
 	}
 	if err := f.open(ctx, how, &o); err != nil {
@@ -122,7 +145,7 @@ func (f *file) open(ctx context.Context, how *vfs.OpenHow, o *vfs.Opened) (err e
 			return err
 		}
 	}
-	if how.Access&vfs.ShareWrite != 0 {
+	if how.Access&vfs.ShareWrite != 0 && f.w == nil {
 		if f.w, err = v.data(o.H, useWrite); err != nil {
 			return err
 		}

@@ -20,14 +20,14 @@ func (v *FS) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool
 		return wcc, err
 	}
 	defer v.end(classMeta)
-	var st stat
-	d, err := v.dirToChange(dir, &st, mayWrite|mayExec)
+	d, err := v.dir(dir)
 	if err != nil {
 		return wcc, err
 	}
 	defer v.fds.unpin(d)
 	defer v.unlock(v.lock(dir))
-	if err := v.stat(d, &st); err != nil {
+	var st stat
+	if err := v.mayChange(d, &st, mayWrite|mayExec); err != nil {
 		return wcc, err
 	}
 	wcc.Before = v.before(&st)
@@ -82,13 +82,21 @@ type entry struct {
 // look fills e with what name in d is now. It runs as the caller, who is not to
 // learn of names that he may not look up.
 func (v *FS) look(d *desc, name string, e *entry) error {
+	if err := v.glimpse(d, name, e); err != nil {
+		return err
+	}
+	e.x, e.known = v.handles.find(d, name, -1, &e.st)
+	return nil
+}
+
+// glimpse is look for who does not need the handle.
+func (v *FS) glimpse(d *desc, name string, e *entry) error {
 	if err := e.st.statAt(d.fd, name); err != nil {
 		return fail("statx", err)
 	}
 	if v.foreign(&e.st) {
 		return vfs.ErrNoEnt
 	}
-	e.x, e.known = v.handles.find(d, name, -1, &e.st)
 	return nil
 }
 

@@ -5,6 +5,7 @@ package localfs
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 
@@ -24,63 +25,95 @@ func (v *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, to
 	}
 	defer v.end(classMeta)
 	var r renaming
-	if r.from, err = v.dirToChange(fromDir, &r.fromStat, mayWrite|mayExec); err != nil {
+	if r.from, err = v.dir(fromDir); err != nil {
 		return from, to, err
 	}
 	defer v.fds.unpin(r.from)
-	if r.to, err = v.dirToChange(toDir, &r.toStat, mayWrite|mayExec); err != nil {
-		return from, to, err
+	if r.to = r.from; toDir != fromDir {
+		if r.to, err = v.dir(toDir); err != nil {
+			return from, to, err
+		}
+		defer v.fds.unpin(r.to)
 	}
-	defer v.fds.unpin(r.to)
 	r.fromName, r.toName = fromName, toName
 	if err := v.announce(&r); err != nil {
 		return from, to, err
 	}
 	defer v.unlock2(v.lock2(fromDir, toDir))
-	if err := v.stat(r.from, &r.fromStat); err != nil {
-		return from, to, err
-	}
-	if err := v.stat(r.to, &r.toStat); err != nil {
+	if err := v.mayRename(&r); err != nil {
+		v.untell(r.to, toName, r.told)
 		return from, to, err
 	}
 	from.Before, to.Before = v.before(&r.fromStat), v.before(&r.toStat)
-	defer v.after(r.from, &from.After)
-	defer v.after(r.to, &to.After)
-	return from, to, v.rename(&r)
+	err = v.rename(&r)
+	v.after(r.from, &from.After)
+	if to.After = from.After; r.to != r.from {
+		v.after(r.to, &to.After)
+	}
+	return from, to, err
 }
 
 // renaming is one move of a name.
 type renaming struct {
-	from, to         *desc
+	from, to         *desc // one and the same if the name stays in its directory
 	fromStat, toStat stat
 	fromName, toName string
 	src, dst         entry
+	looked           bool // src was looked at
 	replaces         bool // dst is there
 	told             told
 }
 
-// announce gives word of the move.
+// mayRename is mayChange for both directories.
+func (v *FS) mayRename(r *renaming) error {
+	if err := v.mayChange(r.from, &r.fromStat, mayWrite|mayExec); err != nil {
+		return err
+	}
+	if r.to == r.from {
+		r.toStat = r.fromStat
+		return nil
+	}
+	return v.mayChange(r.to, &r.toStat, mayWrite|mayExec)
+}
+
+// announce gives word of the move. What stands against the move is for the move itself
+// to say; only who may not change names is turned away before anything is noted.
 func (v *FS) announce(r *renaming) (err error) {
 	if v.mode == HandlesKernel {
 		return nil // whom nobody need tell
 	}
-	if err := v.as(func() error { return v.look(r.from, r.fromName, &r.src) }); err != nil {
-		return err
+	if !v.who.switched {
+		if err := v.mayRename(r); err != nil {
+			return err
+		}
 	}
-	if r.src.known {
+	var found error
+	err = v.as(func() error {
+		found = v.look(r.from, r.fromName, &r.src)
+		return nil
+	})
+	if err == nil && found == nil && r.src.known {
 		r.told, err = v.tell(r.to, r.toName, r.src.x)
 	}
 	return err
 }
 
+// errUntold says that another object has come to the name since the move of the one
+// that it stood for was announced.
+var errUntold = fmt.Errorf("localfs: rename: what has the name changes: %w", vfs.ErrBusy)
+
 func (v *FS) rename(r *renaming) (err error) {
-	if err = v.as(func() error { return v.inspect(r) }); err == nil && r.src.known && r.src.x != r.told.x {
-		// Another object has come to the name since.
-		v.untell(r.to, r.toName, r.told)
-		r.told, err = v.tell(r.to, r.toName, r.src.x)
-	}
-	if err == nil {
+	for range maxRaces {
 		err = v.handles.whileMoving(func() error { return v.move(r) })
+		if !errors.Is(err, errUntold) || errors.Is(err, errIdentity) {
+			break
+		}
+		v.untell(r.to, r.toName, r.told)
+		var e error
+		if r.told, e = v.tell(r.to, r.toName, r.src.x); e != nil {
+			err = e
+			break
+		}
 	}
 	if err != nil {
 		v.untell(r.to, r.toName, r.told)
@@ -90,7 +123,7 @@ func (v *FS) rename(r *renaming) (err error) {
 
 // move renames and tells what was lost by it.
 func (v *FS) move(r *renaming) error {
-	if err := v.renameat(r); err != nil {
+	if err := v.as(func() error { return v.renameAs(r) }); err != nil {
 		return err
 	}
 	if r.replaces {
@@ -105,31 +138,67 @@ func (v *FS) move(r *renaming) error {
 	return nil
 }
 
-// inspect looks at what is to be moved, and at what is in its way.
-func (v *FS) inspect(r *renaming) error {
-	if err := v.look(r.from, r.fromName, &r.src); err != nil {
+// noReplaceSys is a [Sys] that can move a name to where none is. With one that
+// cannot, what is in the way is looked for each time.
+type noReplaceSys interface {
+	// RenameatNoReplace is Renameat where nothing is replaced: EEXIST.
+	RenameatNoReplace(fromfd int, from string, tofd int, to string) error
+}
+
+// renameAs renames, as the caller. Where nothing is replaced, nothing need be looked at
+// beforehand, but for the sake of the map and where the kernel does not judge. What is
+// refused then is looked at, and tried again.
+func (v *FS) renameAs(r *renaming) error {
+	r.looked, r.replaces = false, false
+	if v.mode == HandlesMap || v.rootMount == 0 || !v.who.switched && r.fromStat.Mode&unix.S_ISVTX != 0 {
+		if err := v.inspect(r); err != nil {
+			return err
+		}
+	}
+	s, ok := v.disk.(noReplaceSys)
+	if ok && s.RenameatNoReplace(r.from.fd, r.fromName, r.to.fd, r.toName) == nil {
+		return nil
+	}
+	if !r.looked {
+		if err := v.inspect(r); err != nil {
+			return err
+		}
+	}
+	return v.replace(r)
+}
+
+// inspect looks at what is to be moved. Its handle need not be known if it is the
+// kernel's, which the move does not touch.
+func (v *FS) inspect(r *renaming) (err error) {
+	if v.mode == HandlesKernel {
+		err = v.glimpse(r.from, r.fromName, &r.src)
+	} else {
+		err = v.look(r.from, r.fromName, &r.src)
+	}
+	if err != nil {
 		return err
 	}
-	if err := v.sticky(&r.fromStat, &r.src.st); err != nil {
-		return err
+	if r.src.known && r.src.x != r.told.x {
+		return errUntold
 	}
+	r.looked = true
+	return v.sticky(&r.fromStat, &r.src.st)
+}
+
+// replace renames, and looks at what is in the way.
+func (v *FS) replace(r *renaming) error {
 	switch err := v.look(r.to, r.toName, &r.dst); {
 	case err == nil:
 		r.replaces = true
-		return v.sticky(&r.toStat, &r.dst.st)
-	case errors.Is(err, vfs.ErrNoEnt):
-		return nil
-	default:
+		if err := v.sticky(&r.toStat, &r.dst.st); err != nil {
+			return err
+		}
+	case !errors.Is(err, vfs.ErrNoEnt):
 		return err
 	}
-}
-
-func (v *FS) renameat(r *renaming) error {
-	return v.as(func() error {
-		err := v.sys.Renameat(r.from.fd, r.fromName, r.to.fd, r.toName)
-		if errors.Is(err, unix.EEXIST) {
-			return vfs.ErrNotEmpty // what some file systems call it
-		}
-		return failName("rename", err)
-	})
+	err := v.sys.Renameat(r.from.fd, r.fromName, r.to.fd, r.toName)
+	if errors.Is(err, unix.EEXIST) {
+		return vfs.ErrNotEmpty // what some file systems call it
+	}
+	return failName("rename", err)
 }

@@ -61,6 +61,11 @@ func (osSys) Renameat(fromfd int, from string, tofd int, to string) error {
 	return again(func() error { return unix.Renameat(fromfd, from, tofd, to) })
 }
 
+// RenameatNoReplace fails with EINVAL on file systems that cannot do that.
+func (osSys) RenameatNoReplace(fromfd int, from string, tofd int, to string) error {
+	return again(func() error { return unix.Renameat2(fromfd, from, tofd, to, unix.RENAME_NOREPLACE) })
+}
+
 func (osSys) Pwrite(fd int, p []byte, off int64) (n int, err error) {
 	err = again(func() (err error) {
 		n, err = unix.Pwrite(fd, p, off)
