@@ -20,8 +20,8 @@ type UploadOptions struct {
 	// Checksum is an algorithm (sha256, blake3, crc32c), or the checksum that the bytes
 	// must have, as "sha256:...". "": sha256.
 	Checksum string
-	// NoSync does not wait for the disk: after a crash of the server's host the file
-	// may be there empty.
+	// NoSync does not wait for the disk: after a crash of the server's host the old file
+	// may be there, or the new one with some or all of its bytes missing.
 	NoSync bool
 	// Mode is the file's, where Chmod is true. Otherwise it is that of the file that is
 	// replaced, or 0644.

@@ -1,7 +1,6 @@
 package fileapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -10,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -110,37 +110,48 @@ func cut(message []byte, field protowire.Number) (rest, data []byte, err error) 
 	return rest, data, nil
 }
 
-// message is a request's body: two pieces, the second of which may be empty.
+// loan is for how long a call may read bytes that are its caller's.
+type loan struct {
+	mu   sync.Mutex
+	over bool // guarded by mu
+}
+
+func (l *loan) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+}
+
+// message is a request's body: two pieces, on loan. Package net/http may still read one
+// when its answer has come.
 type message struct {
-	bytes.Reader
-	then []byte
+	loan *loan
+	rest [2][]byte // what was not read
 }
 
 // Read implements io.Reader.
-func (m *message) Read(p []byte) (int, error) {
-	if m.Len() == 0 && m.then != nil {
-		m.Reset(m.then)
-		m.then = nil
+func (m *message) Read(p []byte) (n int, err error) {
+	m.loan.mu.Lock()
+	defer m.loan.mu.Unlock()
+	if m.loan.over {
+		return 0, http.ErrBodyReadAfterClose
 	}
-	return m.Reader.Read(p)
-}
-
-// WriteTo implements io.WriterTo, which saves net/http a buffer.
-func (m *message) WriteTo(w io.Writer) (int64, error) {
-	n, err := m.Reader.WriteTo(w)
-	if err != nil || m.then == nil {
-		return n, err
+	for i := range m.rest {
+		k := copy(p[n:], m.rest[i])
+		m.rest[i] = m.rest[i][k:]
+		n += k
 	}
-	m.Reset(m.then)
-	m.then = nil
-	k, err := m.Reader.WriteTo(w)
-	return n + k, err
+	if n == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
 }
 
 // Close implements io.Closer.
 func (*message) Close() error { return nil }
 
-// post makes a call with a message in two pieces, and returns the answer.
+// post makes a call with a message in two pieces, which nobody reads any more when it
+// returns the answer.
 func (c *Client) post(ctx context.Context, name string, head, data []byte) ([]byte, error) {
 	r := (&http.Request{
 		Method: http.MethodPost, URL: c.urls[name], Host: c.urls[name].Host,
@@ -154,11 +165,9 @@ func (c *Client) post(ctx context.Context, name string, head, data []byte) ([]by
 		r.Header["Connect-Timeout-Ms"] = []string{strconv.FormatInt(min(max(time.Until(until).Milliseconds(), 0), 9_999_999_999), 10)}
 	}
 	r.ContentLength = int64(len(head) + len(data))
-	r.GetBody = func() (io.ReadCloser, error) {
-		m := &message{then: data}
-		m.Reset(head)
-		return m, nil
-	}
+	l := &loan{}
+	defer l.end()
+	r.GetBody = func() (io.ReadCloser, error) { return &message{loan: l, rest: [2][]byte{head, data}}, nil }
 	// It has no errors.
 	r.Body, _ = r.GetBody()
 	answer, err := c.client.Do(r)

@@ -93,11 +93,11 @@ slowest calls of all that took a millisecond or more. nfsbox top shows the same 
 changes nothing, asks nobody who he is, and tells names of exports and addresses of clients: at an
 address that others can reach, the log warns of it.
 
-Logs. The log goes to stderr, or to --log-file. --log-requests FILE is a log of clients' calls, but
-for those of the file API: of --log-sample of them one, picked by chance, on a line with its procedure, client, uid (as AUTH_SYS
+Logs. The log goes to stderr, or to --log-file. --log-requests FILE is a log of clients' calls: of
+--log-sample of them one, picked by chance, on a line with its procedure, client, uid (as AUTH_SYS
 says), XID, time in all (took) and until work on it began (waited), bytes in and out, and the status of
-its answer; failed=true says that RPC itself refused it. --slow adds to the log, not to that one, what
-took longer. In JSON times are nanoseconds. Files are put aside as name-TIME.ext when they reach
+its answer; failed=true says that RPC itself refused it. A call of the file API has its caller's name,
+and no XID. --slow adds to the log, not to that one, what NFS calls took longer. In JSON times are nanoseconds. Files are put aside as name-TIME.ext when they reach
 --log-max-size, and with --log-max-age when they are a day old; with --log-max-size 0 another program
 does that, and sends SIGHUP. A full disk holds up nobody: what cannot be written, or is more than the
 log of requests takes, is lost, and counted (nfsbox_log_dropped_total; left_out in the next line of the

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/nfsbox/nfsbox/internal/fileapi"
 	"github.com/nfsbox/nfsbox/internal/iogate"
@@ -49,7 +48,8 @@ func (d *daemon) openAPI(ctx context.Context) (err error) {
 	o := fileapi.Options{
 		Table: d.table, Callers: secrets.callers, Loopback: a.Loopback.caller(), Cleartext: a.Cleartext, Limits: a.limits(),
 		Ledger: filepath.Join(d.own, uploadsName), Now: d.w.Now,
-		Report: func(err error) { d.log.Warn("api", slog.Any("error", err)) },
+		Report:  func(err error) { d.log.Warn("api", slog.Any("error", err)) },
+		Observe: d.observeAPI, Sample: d.logs.sample(),
 	}
 	if secrets.tls != nil {
 		x.tls = newCertificates(secrets.tls)
@@ -192,8 +192,7 @@ var errCutOff = errors.New("calls of the file API were cut off")
 // notice, so that they take their temporaries away while the file systems are open.
 func (x *api) close() (err error) {
 	if x.srv != nil {
-		err = x.srv.Close()
-		x.wait()
+		err = errors.Join(x.srv.Close(), x.wait())
 	}
 	for _, l := range x.doors {
 		if e := l.Close(); !errors.Is(e, net.ErrClosed) {
@@ -212,13 +211,11 @@ func (x *api) close() (err error) {
 }
 
 // wait waits until no call is in progress, for apiEnd at most.
-func (x *api) wait() {
-	tick := time.NewTicker(apiTick)
-	defer tick.Stop()
-	for range apiEnd / apiTick {
-		if x.srv.Snapshot().InProgress == 0 {
-			return
-		}
-		<-tick.C
+func (x *api) wait() error {
+	ctx, cancel := context.WithTimeout(context.Background(), apiEnd)
+	defer cancel()
+	if err := x.srv.Wait(ctx); err != nil {
+		return fmt.Errorf("calls of the file API are still at work after %v: %w", apiEnd, err)
 	}
+	return nil
 }

@@ -5,8 +5,6 @@ import (
 	"os"
 	"reflect"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/fileapi"
@@ -127,20 +125,11 @@ type User struct {
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (u *User) UnmarshalText(b []byte) error {
-	uid, gids, ok := strings.Cut(string(b), ":")
-	ids := append([]string{uid}, strings.Split(gids, ",")...)
-	if !ok || len(ids) > 2+maxGroups {
-		return fmt.Errorf("%.40q is no user; write it as 1000:1000, or 1000:1000,27,44 with further groups", b)
+	c, err := fileapi.ParseIDs(string(b))
+	if err != nil {
+		return err
 	}
-	n := make([]uint32, len(ids))
-	for i := range ids {
-		v, err := strconv.ParseUint(ids[i], 10, 32)
-		if err != nil || v == 1<<32-1 { // which stands for nobody at all
-			return fmt.Errorf("%.40q: %.20q is not the number of a user or group", b, ids[i])
-		}
-		n[i] = uint32(v)
-	}
-	*u = User{UID: n[0], GID: n[1], Groups: n[2:]}
+	*u = User{UID: c.UID, GID: c.GID, Groups: c.Groups}
 	return nil
 }
 

@@ -20,7 +20,7 @@ func TestLoadRefusesAPI(t *testing.T) {
 		{"a user without a group", listen + "loopback = \"1000\"\n", ":3: api.loopback: \"1000\" is no user"},
 		{"a name", listen + "loopback = \"backup:backup\"\n", ":3: api.loopback: \"backup:backup\": \"backup\" is not the number"},
 		{"nobody at all", listen + "loopback = \"4294967295:1\"\n", ":3: api.loopback: "},
-		{"too many groups", listen + "loopback = \"1:1" + strings.Repeat(",1", maxGroups+1) + "\"\n", ":3: api.loopback: "},
+		{"too many groups", listen + "loopback = \"1:1" + strings.Repeat(",1", 1025) + "\"\n", ":3: api.loopback: "},
 		{"half of a certificate", listen + who + "tls-cert = \"/a\"\n", ":4: api.tls-cert: a certificate without its key"},
 		{"the other half", listen + who + "tls-key = \"/a\"\n", ":4: api.tls-key: a key without a certificate"},
 		{"client certificates in clear", listen + "callers = \"/c\"\ntls-client-ca = \"/a\"\n", ":4: api.tls-client-ca: certificates of clients take TLS"},

@@ -113,6 +113,34 @@ func TestAPI(t *testing.T) {
 	checkAPIMetrics(t, log)
 }
 
+// TestAPILog has calls of the file API in the log of requests.
+func TestAPILog(t *testing.T) {
+	c := apiConfig(t.TempDir(), t.TempDir())
+	c.Log.Requests, c.Log.Format, c.Log.Sample = filepath.Join(t.TempDir(), "requests.log"), "json", 1
+	_, log, stop := run(t, c)
+	// The log itself is JSON, too.
+	at := regexp.MustCompile(`"msg":"api","url":"([^"]+)"`).FindStringSubmatch(log.String())
+	if at == nil {
+		t.Fatalf("the log does not say where the file API is:\n%s", log)
+	}
+	if _, err := apiClient(t, at[1], fileapi.Options{}).Stat(t.Context(), "/x"); codeOf(err) != connect.CodeNotFound {
+		t.Fatal(err)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	lines := logged(t, c.Log.Requests)
+	if len(lines) != 1 {
+		t.Fatalf("%v", lines)
+	}
+	l := lines[0]
+	from, _ := l["client"].(string)
+	if l["procedure"] != "Stat" || l["status"] != "not_found" || l["user"] != "loopback" || l["uid"] != float64(os.Geteuid()) ||
+		!strings.HasPrefix(from, "127.0.0.1:") || l["in"].(float64) <= 0 || l["out"].(float64) <= 0 || l["took"].(float64) <= 0 {
+		t.Errorf("%v", l)
+	}
+}
+
 // checkAPIMetrics looks at what TestAPI has been counted as.
 func checkAPIMetrics(t *testing.T, log *logBuffer) {
 	t.Helper()
@@ -120,8 +148,8 @@ func checkAPIMetrics(t *testing.T, log *logBuffer) {
 	_, text := get(t, urls[0][1]+"/metrics")
 	for _, want := range []string{
 		`nfsbox_api_calls_total{procedure="Upload"} 2`, `nfsbox_api_calls_total{procedure="Get"} 2`,
-		`nfsbox_api_errors_total{procedure="Upload"} 0`, `nfsbox_api_duration_seconds_count{procedure="Upload"} 2`,
-		`nfsbox_api_refused_total 0`, `nfsbox_api_calls_in_progress 0`, `nfsbox_api_temporaries_left 0`,
+		`nfsbox_api_errors_total{code="not_found",procedure="Stat"} 1`, `nfsbox_api_duration_seconds_count{procedure="Upload"} 2`,
+		`nfsbox_api_refused_total{reason="too_many"} 0`, `nfsbox_api_slow_clients_total 0`, `nfsbox_api_uploads_in_progress 0`, `nfsbox_api_calls_in_progress 0`, `nfsbox_api_temporaries_left 0`,
 		`nfsbox_store_puts_total 1`, `nfsbox_store_failed 0`, `nfsbox_gate_threads_limit 4`,
 	} {
 		if !strings.Contains(text, want+"\n") {

@@ -25,9 +25,6 @@ const (
 	// refused. All authorities that a distribution knows fit.
 	maxPEM = 1 << 20
 
-	// maxGroups is how many further groups a User may have; more is refused.
-	maxGroups = 1024
-
 	// maxConfig is the longest configuration file, in bytes; a longer one is
 	// refused. 4096 exports with a few clients each fit.
 	maxConfig = 4 << 20
@@ -72,10 +69,8 @@ const (
 	reloadEnd = time.Second
 
 	// apiEnd is how long calls of the file API that were cut off have to take away
-	// what they have begun; apiTick is how often it is looked whether they have. What
-	// they leave is swept at the next start.
-	apiEnd  = 5 * time.Second
-	apiTick = 20 * time.Millisecond
+	// what they have begun. What they leave is swept at the next start.
+	apiEnd = 5 * time.Second
 
 	// slowFloor is the least threshold for slow calls: what is faster is not even
 	// looked at.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/nfsbox/nfsbox/internal/fileapi"
 	"github.com/nfsbox/nfsbox/internal/reqlog"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc"
@@ -200,6 +201,22 @@ func requestOf(c *oncrpc.Served) reqlog.Call {
 	}
 	if c.Proc != nil {
 		r.Procedure = c.Proc
+	}
+	return r
+}
+
+// observeAPI is told of those calls of the file API that the log of requests has
+// picked. It never waits.
+func (d *daemon) observeAPI(c fileapi.Served) { d.logs.requests.Put(requestOfAPI(&c)) }
+
+// requestOfAPI is a call of the file API in the words of the log of requests.
+func requestOfAPI(c *fileapi.Served) reqlog.Call {
+	r := reqlog.Call{
+		Procedure: c.Procedure, User: c.Name, UID: c.UID, HasUID: c.HasUID, Took: c.Took,
+		BytesIn: int64(c.BytesIn), BytesOut: int64(c.BytesOut), Status: c.Code,
+	}
+	if c.Client.IsValid() {
+		r.Client = c.Client
 	}
 	return r
 }

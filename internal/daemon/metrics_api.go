@@ -25,16 +25,26 @@ func (w writer) api(s *fileapi.Snapshot) {
 	if s == nil {
 		return
 	}
-	label := []string{"procedure"}
+	label, coded := []string{"procedure"}, []string{"procedure", "code"}
 	for name, c := range s.Calls {
 		if c.Time.Count == 0 {
 			continue
 		}
 		w.send("api_calls_total", "Calls of the file API that have ended.", prometheus.CounterValue, float64(c.Time.Count), label, name)
-		w.send("api_errors_total", "Of them, those that failed.", prometheus.CounterValue, float64(c.Errors), label, name)
+		for code, n := range c.Codes {
+			if code != fileapi.Code(0).String() {
+				w.send("api_errors_total", "Of them, those that failed, by the code of their error.", prometheus.CounterValue, float64(n), coded, name, code)
+			}
+		}
+		w.send("api_received_bytes_total", "Bytes of the bodies of their requests.", prometheus.CounterValue, float64(c.BytesIn), label, name)
+		w.send("api_sent_bytes_total", "Bytes of the bodies of their answers.", prometheus.CounterValue, float64(c.BytesOut), label, name)
 		w.histogram("api_duration_seconds", "Time that they took, the transfer of their bytes included.", secondsOf(c.Time), label, name)
 	}
-	w.count("api_refused_total", "Connections and requests turned away unheard: too many, or without a right to be heard.", s.Refused)
+	for reason, n := range s.Denied {
+		w.send("api_refused_total", "Connections and requests turned away: who asks is not known, or there is too much of them.", prometheus.CounterValue, float64(n), []string{"reason"}, reason)
+	}
+	w.count("api_slow_clients_total", "Calls cut off because their clients sent or took too slowly.", s.Slow)
+	w.gauge("api_uploads_in_progress", "Files on their way in.", float64(s.Calls["Upload"].InProgress+s.Calls["Put"].InProgress))
 	w.gauge("api_calls_in_progress", "Calls of the file API under way.", float64(s.InProgress))
 	w.gauge("api_message_bytes", "Memory that their messages take.", float64(s.Memory))
 	w.gauge("api_connections", "Connections to the file API.", float64(s.Conns))

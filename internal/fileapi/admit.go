@@ -1,6 +1,8 @@
 package fileapi
 
 import (
+	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -16,9 +18,8 @@ const (
 	// reads it: the buffer that it comes in, which doubles as it grows, and the message
 	// that is made of it.
 	costPerByte = 3
-	// maxLent bounds the buffers that are lent to a call: the beginning of a message,
-	// the whole of it, and an answer.
-	maxLent = 3
+	// maxLent bounds the buffers that are lent to a call: a message, and its answer.
+	maxLent = 2
 )
 
 // admission counts what calls hold, of all clients and of each.
@@ -29,7 +30,10 @@ type admission struct {
 
 	mu      sync.Mutex
 	calls   int                // guarded by mu
+	telling int                // guarded by mu; denied requests of which Options.Observe is told
 	clients map[string]*client // guarded by mu; those with calls in progress
+	closed  bool               // guarded by mu; nobody enters any more
+	idle    chan struct{}      // guarded by mu; closed when there is neither call nor telling; nil: nobody waits
 }
 
 // client is the share of one identity.
@@ -53,6 +57,9 @@ type call struct {
 func (a *admission) enter(who string) (*call, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.closed {
+		return nil, connect.NewError(connect.CodeUnavailable, &denial{Closing, string(errClosed)})
+	}
 	if a.calls >= a.limits.Calls {
 		return nil, exhausted("the server has as many calls in progress as it takes")
 	}
@@ -80,6 +87,60 @@ func (c *call) leave() {
 	c.a.calls--
 	if c.client.calls--; c.client.calls == 0 {
 		delete(c.a.clients, c.who)
+	}
+	c.a.rest()
+}
+
+// tell calls f as long as the server is not closed; wait waits for it.
+func (a *admission) tell(f func()) {
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return
+	}
+	a.telling++
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.telling--
+		a.rest()
+	}()
+	f()
+}
+
+// rest tells those who wait if there is nothing left to wait for. The caller holds mu.
+func (a *admission) rest() {
+	if a.calls+a.telling == 0 && a.idle != nil {
+		close(a.idle)
+		a.idle = nil
+	}
+}
+
+// close lets nobody enter any more.
+func (a *admission) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+}
+
+// wait returns when no call is in progress, or when ctx ends.
+func (a *admission) wait(ctx context.Context) error {
+	a.mu.Lock()
+	if a.calls+a.telling == 0 {
+		a.mu.Unlock()
+		return nil
+	}
+	if a.idle == nil {
+		a.idle = make(chan struct{})
+	}
+	idle := a.idle
+	a.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -126,8 +187,36 @@ func (a *admission) inProgress() (calls int, memory int64) {
 	return a.calls, a.memory.Load()
 }
 
+// Reason is why a request or connection is denied what it asks for.
+type Reason uint8
+
+const (
+	_               Reason = iota
+	Unauthenticated        // nobody knows who it is
+	TooMany                // there are as many as there may be, or they hold as much memory
+	TooLarge               // the message or the file is larger than any may be
+	Closing                // the server was closed
+)
+
+var reasons = [...]string{"", "unauthenticated", "too_many", "too_large", "closing"}
+
+// String returns the name, such as "too_many".
+func (r Reason) String() string { return reasons[r] }
+
+// denial is an error that is counted by its reason.
+type denial struct {
+	why  Reason
+	text string
+}
+
+func (d *denial) Error() string { return d.text }
+
 func exhausted(text string) error {
-	return connect.NewError(connect.CodeResourceExhausted, plainError(text))
+	return connect.NewError(connect.CodeResourceExhausted, &denial{TooMany, text})
+}
+
+func oversize(format string, a ...any) error {
+	return connect.NewError(connect.CodeResourceExhausted, &denial{TooLarge, fmt.Sprintf(format, a...)})
 }
 
 // plainError is an error that is text alone.

@@ -84,7 +84,12 @@ func (r *rig) cut(rnd *rand.Rand) error {
 }
 
 // uploadBody is all messages of an upload.
-func uploadBody(data []byte) (body []byte) {
+func uploadBody(data []byte) []byte {
+	return uploadMessages(&pb.UploadHeader{File: &pb.UploadHeader_Path{Path: "/dir/file"}}, data, 50_000)
+}
+
+// uploadMessages are those of an upload in parts of size part.
+func uploadMessages(head *pb.UploadHeader, data []byte, part int) (body []byte) {
 	add := func(q *pb.UploadRequest) {
 		b, err := proto.Marshal(q)
 		if err != nil {
@@ -93,9 +98,9 @@ func uploadBody(data []byte) (body []byte) {
 		body = append(binary.BigEndian.AppendUint32(append(body, 0), uint32(len(b))), b...)
 	}
 	size := uint64(len(data))
-	add(&pb.UploadRequest{Part: &pb.UploadRequest_Header{Header: &pb.UploadHeader{File: &pb.UploadHeader_Path{Path: "/dir/file"}}}})
+	add(&pb.UploadRequest{Part: &pb.UploadRequest_Header{Header: head}})
 	for len(data) > 0 {
-		n := min(len(data), 50_000)
+		n := min(len(data), part)
 		add(&pb.UploadRequest{Part: &pb.UploadRequest_Data{Data: data[:n]}})
 		data = data[n:]
 	}
@@ -302,6 +307,40 @@ func TestLedgerBounds(t *testing.T) {
 	}
 	if err := l.enter(handleOf(t, 1)); err == nil {
 		t.Error("a closed ledger is written to")
+	}
+}
+
+// unsettled is a file system in which nothing can be made stable.
+type unsettled struct{ vfs.FS }
+
+func (unsettled) SetAttr(context.Context, vfs.Handle, *vfs.SetAttr, *time.Time) (vfs.WCC, error) {
+	return vfs.WCC{}, vfs.ErrIO
+}
+
+// TestLedgerUnsettled forgets no directory whose names a crash might change.
+func TestLedgerUnsettled(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "uploads")
+	temps := &temporaries{own: unsettled{newMemory(t)}, run: newRun(), report: func(err error) { t.Error(err) }}
+	l, err := openLedger(t.Context(), name, temps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxLedger {
+		l.dirs[handleOf(t, uint64(i)+1)] = 0
+	}
+	if err := l.enter(handleOf(t, 1)); err != nil {
+		t.Errorf("a directory that is there already: %v", err)
+	}
+	if err := l.enter(handleOf(t, 1<<40)); !errors.Is(err, errUnsettled) || len(l.dirs) != maxLedger {
+		t.Errorf("one too many: %v, and there are %d", err, len(l.dirs))
+	}
+	temps.own, l.own = newMemory(t), newMemory(t) // the disk is well again
+	l.leave(handleOf(t, 1))
+	if err := l.enter(handleOf(t, 1<<40)); err != nil || len(l.dirs) != 1 {
+		t.Errorf("%v, and there are %d directories", err, len(l.dirs))
+	}
+	if err := l.close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -76,7 +76,7 @@ func (s *Server) view(who *identity, remote netip.AddrPort) *export.View {
 }
 
 func unauthenticated(text string) error {
-	return connect.NewError(connect.CodeUnauthenticated, plainError(text))
+	return connect.NewError(connect.CodeUnauthenticated, &denial{Unauthenticated, text})
 }
 
 // loopbackOf is the identity of callers without a proof, or nil.

@@ -115,7 +115,7 @@ func (c *Callers) add(line string) error {
 	if !ok {
 		return errors.New(`want a name, "uid:gid" and "token:", "token-sha256:" or "subject:" with what follows it`)
 	}
-	as, err := parseIDs(ids)
+	as, err := ParseIDs(ids)
 	if err != nil {
 		return err
 	}
@@ -157,18 +157,19 @@ func (c *Callers) addToken(who *identity, kind, value string) error {
 	return nil
 }
 
-// parseIDs reads "uid:gid,group,...".
-func parseIDs(s string) (vfs.Caller, error) {
+// ParseIDs reads a caller's numbers, "uid:gid[,group...]", of which at most 1024 are
+// further groups. None is 1<<32-1, which stands for nobody at all.
+func ParseIDs(s string) (vfs.Caller, error) {
 	uid, gids, ok := strings.Cut(s, ":")
-	ids := append([]string{uid}, strings.Split(gids, ",")...)
+	ids := append([]string{uid}, strings.SplitN(gids, ",", 2+maxGroups)...)
 	if !ok || len(ids) > 2+maxGroups {
-		return vfs.Caller{}, fmt.Errorf("%.40q: want uid:gid and at most %d further groups, with commas", s, maxGroups)
+		return vfs.Caller{}, fmt.Errorf("%.40q is no user; write it as 1000:1000, or 1000:1000,27,44 with at most %d further groups", s, maxGroups)
 	}
 	n := make([]uint32, len(ids))
 	for i := range ids {
 		v, err := strconv.ParseUint(ids[i], 10, 32)
 		if err != nil || v == 1<<32-1 { // which stands for nobody at all, and in setfsuid(2) for no change
-			return vfs.Caller{}, fmt.Errorf("%.40q is not the number of a user or group", ids[i])
+			return vfs.Caller{}, fmt.Errorf("%.40q: %.20q is not the number of a user or group", s, ids[i])
 		}
 		n[i] = uint32(v)
 	}

@@ -41,7 +41,9 @@
 //
 // procedures.go has the calls. unary.go answers those that most are, one message of
 // protobuf each way, by itself, without the copies that package connect would make;
-// both ways lead to the same procedures. incoming.go and outgoing.go are the bytes of a
-// file on their way, store.go and content.go where they go, temporary.go and ledger.go
-// what makes that atomic; path.go leads a path to a view, auth.go a request to a caller.
+// both ways lead to the same procedures. server.go has what stands before both, and
+// served.go what comes after: what a request has come to is counted, and told, in one
+// place. incoming.go and outgoing.go are the bytes of a file on their way, store.go and
+// content.go where they go, temporary.go and ledger.go what makes that atomic; path.go
+// leads a path to a view, auth.go a request to a caller.
 package fileapi

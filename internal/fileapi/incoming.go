@@ -54,7 +54,7 @@ func (in *incoming) next() ([]byte, error) {
 		case trailer != nil:
 			in.err = in.end(trailer)
 		case len(data) > MaxData:
-			in.err = refuse(connect.CodeResourceExhausted, "%d bytes in one message, of at most %d", len(data), MaxData)
+			in.err = oversize("%d bytes in one message, of at most %d", len(data), MaxData)
 		case uint64(len(data)) > in.limit-in.size:
 			in.err = tooLarge()
 		case in.head.Size != nil && uint64(len(data)) > in.head.GetSize()-in.size:
@@ -66,6 +66,19 @@ func (in *incoming) next() ([]byte, error) {
 		}
 	}
 	return nil, in.err
+}
+
+// whole returns all bytes of an upload that has at most one part with any, when they are
+// known to be the right ones.
+func (in *incoming) whole() ([]byte, error) {
+	data, err := in.next()
+	if err == nil {
+		_, err = in.next()
+	}
+	if !in.complete {
+		return nil, errOr(err, refuse(connect.CodeInvalidArgument, "a range comes in one part"))
+	}
+	return data, nil
 }
 
 // end holds what came against what the client says that it sent.
@@ -96,5 +109,5 @@ func (in *incoming) Read(p []byte) (int, error) {
 }
 
 func tooLarge() error {
-	return detailed(connect.CodeOutOfRange, plainError("the upload is larger than this server takes"), vfs.ErrFBig, false)
+	return detailed(connect.CodeOutOfRange, &denial{TooLarge, "the upload is larger than this server takes"}, vfs.ErrFBig, false)
 }

@@ -22,7 +22,8 @@ const (
 	ledgerMagic = "nfsbox uploads 1"
 	// maxLedger bounds the directories in a ledger. At the bound it is written anew
 	// without those in which no upload is under way; the others are no more than
-	// Limits.Calls, and what a crash has left in them is one line each.
+	// Limits.Calls. If there is still no room, because directories cannot be synced,
+	// uploads to further ones fail.
 	maxLedger = 16384
 	// maxRuns bounds the runs in a ledger: as many starts in a row that could not
 	// sweep all. What the oldest has left is then no longer known.
@@ -41,8 +42,12 @@ const (
 //
 // Temporaries have the number of their run in their names, so that one server sweeps
 // nothing of another's that exports the same directory.
+//
+// A directory is left out again only when its names are stable: an upload without sync
+// has got its name, but a crash might give it back that of its temporary.
 type ledger struct {
 	name string
+	own  vfs.FS
 	mu   sync.Mutex
 	file *os.File           // guarded by mu; nil: closed
 	runs []string           // of temporaries that may exist, this run's last
@@ -60,7 +65,7 @@ func newRun() string {
 // openLedger sweeps what the ledger knows of, and begins a new one. What could not
 // be swept is taken over into it.
 func openLedger(ctx context.Context, name string, t *temporaries) (*ledger, error) {
-	l := &ledger{name: name, dirs: make(map[vfs.Handle]int)}
+	l := &ledger{name: name, own: t.own, dirs: make(map[vfs.Handle]int)}
 	old, err := os.ReadFile(name)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("ledger of uploads: %w", err)
@@ -74,6 +79,8 @@ func openLedger(ctx context.Context, name string, t *temporaries) (*ledger, erro
 			t.report(fmt.Errorf("file API: uploads that have ended in a crash: %w", err))
 			clean = false
 			l.dirs[dir] = 1 // for as long as this run
+		} else {
+			delete(l.dirs, dir)
 		}
 	}
 	if clean {
@@ -125,11 +132,8 @@ func (l *ledger) read(old []byte) error {
 func sweep(ctx context.Context, own vfs.FS, dir vfs.Handle, runs []string) error {
 	var found []string
 	for entry, err := range own.ReadDir(ctx, dir, vfs.Pos{}, 0, pageBytes) {
-		if errors.Is(err, vfs.ErrStale) || errors.Is(err, vfs.ErrBadHandle) {
-			return nil // the directory has gone, or its export
-		}
 		if err != nil {
-			return err
+			return unlessGone(err)
 		}
 		rest, ok := strings.CutPrefix(string(entry.Name), tempPrefix)
 		run, _, _ := strings.Cut(rest, "-")
@@ -140,11 +144,18 @@ func sweep(ctx context.Context, own vfs.FS, dir vfs.Handle, runs []string) error
 		}
 	}
 	for _, name := range found {
-		if _, err := own.Remove(ctx, dir, name, false); err != nil && !errors.Is(err, vfs.ErrNoEnt) {
+		if _, err := own.Remove(ctx, dir, name, false); unlessGone(err) != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return nil
+	return settle(ctx, own, dir)
+}
+
+// settle makes the names in dir stable. Nothing is changed, but that it is made stable
+// belongs to a change as anybody makes it.
+func settle(ctx context.Context, own vfs.FS, dir vfs.Handle) error {
+	_, err := own.SetAttr(ctx, dir, &vfs.SetAttr{}, nil)
+	return unlessGone(err)
 }
 
 // enter says that an upload begins in dir. It leaves, unless it cannot clean up.
@@ -162,7 +173,9 @@ func (l *ledger) enter(dir vfs.Handle) error {
 		return nil
 	}
 	if len(l.dirs) >= maxLedger {
-		l.bad = l.rewrite()
+		if l.bad = l.rewrite(); l.bad == nil && len(l.dirs) >= maxLedger {
+			return errUnsettled
+		}
 	}
 	if l.bad == nil {
 		_, l.bad = fmt.Fprintf(l.file, "dir %x\n", dir.Bytes())
@@ -186,9 +199,13 @@ func (l *ledger) leave(dir vfs.Handle) {
 }
 
 // rewrite puts a new file in the place of the old one, all of it or none, without
-// the directories in which nothing is under way.
+// the directories in which nothing is under way, as far as there is time to sync them.
 func (l *ledger) rewrite() (err error) {
-	maps.DeleteFunc(l.dirs, func(_ vfs.Handle, n int) bool { return n == 0 })
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
+	defer cancel()
+	maps.DeleteFunc(l.dirs, func(dir vfs.Handle, n int) bool {
+		return n == 0 && settle(ctx, l.own, dir) == nil // or else the next start tries again
+	})
 	var b bytes.Buffer
 	b.WriteString(ledgerMagic + "\n")
 	for _, run := range l.runs {
@@ -228,6 +245,9 @@ func syncDir(name string) error {
 	}
 	return errors.Join(d.Sync(), d.Close())
 }
+
+// errUnsettled is what uploads get to a directory that there is no room for.
+const errUnsettled = plainError("ledger of uploads: it is full of directories that cannot be synced")
 
 // errClosed is what uploads get that begin after Close.
 const errClosed = plainError("the server is closing")

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"net"
 	"net/netip"
@@ -131,6 +132,10 @@ func TestIdle(t *testing.T) {
 	if r.tree() != before {
 		t.Error("the tree has changed")
 	}
+	if n := r.s.Snapshot().Slow; n != 40 {
+		t.Errorf("%d calls count as slow, want 40", n)
+	}
+	r.denied(0, 0)
 	// Who pauses between calls is not slow: the connection is good for another one.
 	for range 3 {
 		if _, err := r.client["protobuf"].Echo(t.Context(), &pb.EchoRequest{}); err != nil {
@@ -181,6 +186,19 @@ func TestSlowDisk(t *testing.T) {
 	all.Wait()
 }
 
+// denied expects that n requests were denied for that reason, and none for another; 0 is
+// for none at all.
+func (r *rig) denied(why Reason, n uint64) {
+	r.Helper()
+	want := map[string]uint64{"unauthenticated": 0, "too_many": 0, "too_large": 0, "closing": 0}
+	if why != 0 {
+		want[why.String()] = n
+	}
+	if got := r.s.Snapshot().Denied; !maps.Equal(got, want) {
+		r.Errorf("denied were %v, want %v", got, want)
+	}
+}
+
 // TestBounds reaches every bound, and sees what is beyond it refused.
 func TestBounds(t *testing.T) {
 	t.Run("calls", func(t *testing.T) {
@@ -210,6 +228,7 @@ func TestBounds(t *testing.T) {
 		if _, err := r.client["protobuf"].Echo(t.Context(), &pb.EchoRequest{}); err != nil {
 			t.Errorf("when there is room again: %v", err)
 		}
+		r.denied(TooMany, 1)
 	})
 	t.Run("memory", func(t *testing.T) {
 		r := newRig(t, nil, func(o *Options) { o.Limits.MemoryPerClient = 300 << 10 })
@@ -226,6 +245,7 @@ func TestBounds(t *testing.T) {
 		if _, err := upload(t.Context(), r.client["grpc"], &pb.UploadHeader{File: &pb.UploadHeader_Path{Path: "/f"}}, large, 50_000, &pb.UploadTrailer{Size: uint64(len(large))}); err != nil {
 			t.Errorf("parts that fit: %v", err)
 		}
+		r.denied(TooMany, 1)
 	})
 	t.Run("size", func(t *testing.T) {
 		r := newRig(t, nil, func(o *Options) { o.Limits.FileSize = 100_000 })
@@ -237,6 +257,7 @@ func TestBounds(t *testing.T) {
 		if r.tree() != before {
 			t.Error("something of it is there")
 		}
+		r.denied(TooLarge, 1)
 	})
 	t.Run("total", func(t *testing.T) {
 		r := newRig(t, nil, func(o *Options) { o.Limits.Total = 50 * time.Millisecond; o.Limits.Idle = 200 * time.Millisecond })
@@ -258,6 +279,7 @@ func TestBounds(t *testing.T) {
 		if _, err := r.client["json"].Echo(t.Context(), &pb.EchoRequest{}); err == nil {
 			t.Error("one connection more is answered")
 		}
+		r.denied(TooMany, 1)
 		for _, c := range slow {
 			_ = c.Close()
 		}

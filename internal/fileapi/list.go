@@ -63,6 +63,13 @@ func (s service) List(ctx context.Context, q *pb.ListRequest) (*pb.ListResponse,
 	return p.page(ctx, dir, pos, q)
 }
 
+// What an entry of a page costs in memory, as itself and in the answer, in bytes: without
+// its name, and the attributes.
+const (
+	entryCost = 128
+	infoCost  = 512
+)
+
 // page reads one page of a directory. A page without entries is the last: one that
 // holds the server's own names alone is read on.
 func (p *place) page(ctx context.Context, dir vfs.Handle, pos vfs.Pos, q *pb.ListRequest) (*pb.ListResponse, error) {
@@ -74,7 +81,11 @@ func (p *place) page(ctx context.Context, dir vfs.Handle, pos vfs.Pos, q *pb.Lis
 	if q.GetWithInfo() {
 		want = vfs.MaskV3 | vfs.MaskHandle
 	}
-	r := &pb.ListResponse{}
+	each := entryCost
+	if q.GetWithInfo() {
+		each += infoCost
+	}
+	r, call := &pb.ListResponse{}, requestOf(ctx).call
 	for entry, err := range p.ReadDir(ctx, dir, pos, want, pageBytes) {
 		if err != nil {
 			return nil, err
@@ -87,6 +98,9 @@ func (p *place) page(ctx context.Context, dir vfs.Handle, pos vfs.Pos, q *pb.Lis
 		pos = entry.Next
 		if reserved(string(entry.Name)) {
 			continue
+		}
+		if err := call.hold(each + 2*len(entry.Name)); err != nil {
+			return nil, err
 		}
 		r.Entries = append(r.Entries, p.entry(ctx, dir, entry, q.GetWithInfo()))
 	}

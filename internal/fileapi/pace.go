@@ -34,10 +34,16 @@ type pacer struct {
 	in     int           // bytes that have come since the last progress
 	waited time.Duration // for them
 	broken error         // of the memory's bound
+
+	header        http.Header // of the answer
+	status        int         // of it
+	read, written uint64      // bytes of the bodies
+	failed        error       // of the first read that failed
+	slow          bool        // the client was
 }
 
 func newPacer(w http.ResponseWriter, r *http.Request, l *Limits, now func() time.Time, c *call) *pacer {
-	return &pacer{c: http.NewResponseController(w), idle: l.Idle, now: now, call: c, http2: r.ProtoMajor > 1}
+	return &pacer{c: http.NewResponseController(w), idle: l.Idle, now: now, call: c, http2: r.ProtoMajor > 1, header: w.Header(), status: http.StatusOK}
 }
 
 // end leaves deadlines behind for what net/http does after the handler: reading what
@@ -47,7 +53,8 @@ func (p *pacer) end() {
 	until := p.now().Add(p.idle)
 	// A connection that cannot have deadlines is a test's, or has gone.
 	_ = p.c.SetReadDeadline(until)
-	_ = p.c.SetWriteDeadline(until)
+	// An answer that waits for the rest of the request has its time after that.
+	_ = p.c.SetWriteDeadline(until.Add(p.idle))
 }
 
 // pacedBody is a request's body.
@@ -56,7 +63,17 @@ type pacedBody struct {
 	p    *pacer
 }
 
+// Read implements io.Reader.
 func (b *pacedBody) Read(q []byte) (int, error) {
+	n, err := b.read(q)
+	b.p.read += uint64(n)
+	if err != nil && b.p.failed == nil && !errors.Is(err, io.EOF) {
+		b.p.failed = err
+	}
+	return n, err
+}
+
+func (b *pacedBody) read(q []byte) (int, error) {
 	p := b.p
 	if p.broken != nil {
 		return 0, p.broken
@@ -70,12 +87,13 @@ func (b *pacedBody) Read(q []byte) (int, error) {
 		p.in += n
 	}
 	// At the end net/http goes on to read, to learn of the client's leaving: that it
-	// sends nothing more is not to be taken for that.
-	if err != nil || p.http2 {
+	// sends nothing more is not to be taken for that. After an error the deadline
+	// stays, for it also reads what is left of the request.
+	if errors.Is(err, io.EOF) || p.http2 {
 		_ = p.c.SetReadDeadline(time.Time{})
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return n, tooSlow("send")
+		return n, p.tooSlow("send")
 	}
 	if p.call == nil {
 		return n, err
@@ -101,14 +119,21 @@ func (w *pacedWriter) Write(q []byte) (int, error) {
 	for {
 		n, err := w.ResponseWriter.Write(q[:min(len(q), piece)])
 		done += n
+		w.p.written += uint64(n)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return done, tooSlow("take")
+			return done, w.p.tooSlow("take")
 		}
 		if q = q[n:]; err != nil || len(q) == 0 {
 			return done, err
 		}
 		w.wait()
 	}
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *pacedWriter) WriteHeader(status int) {
+	w.p.status = status
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // Flush implements http.Flusher, which streams need.
@@ -131,7 +156,9 @@ func (w *pacedWriter) wait() (end func()) {
 	return func() { _ = w.p.c.SetWriteDeadline(time.Time{}) }
 }
 
-func tooSlow(what string) error {
+// tooSlow is the error of a client that did not do what it had to.
+func (p *pacer) tooSlow(what string) error {
+	p.slow = true
 	return connect.NewError(connect.CodeDeadlineExceeded, plainError("the client took too long to "+what+" the next bytes"))
 }
 

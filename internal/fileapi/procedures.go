@@ -114,7 +114,7 @@ func (s service) get(ctx context.Context, q *pb.GetRequest) (*pb.GetResponse, []
 	}
 	defer out.close(ctx)
 	if out.size > MaxData {
-		return nil, nil, refuse(connect.CodeResourceExhausted, "%d bytes do not fit a message of %d: Download them, or Get them in ranges", out.size, MaxData)
+		return nil, nil, oversize("%d bytes do not fit a message of %d: Download them, or Get them in ranges", out.size, MaxData)
 	}
 	c := requestOf(ctx).call
 	if err := c.hold(int(out.size) * costPerByte); err != nil {
@@ -270,7 +270,7 @@ func (s service) Upload(ctx context.Context, stream *connect.ClientStream[pb.Upl
 // Echo implements pb.FileServiceHandler.
 func (s service) Echo(_ context.Context, q *pb.EchoRequest) (*pb.EchoResponse, error) {
 	if len(q.GetData()) > maxEcho {
-		return nil, refuse(connect.CodeResourceExhausted, "%d bytes to echo, of at most %d", len(q.GetData()), maxEcho)
+		return nil, oversize("%d bytes to echo, of at most %d", len(q.GetData()), maxEcho)
 	}
 	return &pb.EchoResponse{Data: q.GetData()}, nil
 }

@@ -43,6 +43,16 @@ type Options struct {
 	// Report is told what an operator should know and no client does. It must not
 	// block. nil discards.
 	Report func(error)
+	// Observe, if set, is told of each request that took Slow or longer, and of those
+	// that Sample picks, from the goroutine that serves it, which has written
+	// its answer. It must not wait. It is not called any more when Wait has returned
+	// after Close.
+	Observe func(Served)
+	// Slow: 0 is for no request.
+	Slow time.Duration
+	// Sample, if set, is asked once for each request that Observe could be told of,
+	// whether to, by many goroutines at once. It must be fast, and allocate nothing.
+	Sample func() bool
 	// Now is the clock. nil: time.Now.
 	Now func() time.Time
 }
@@ -133,7 +143,7 @@ func (s *Server) count(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		if s.conns.Add(1) > int64(s.o.Limits.Conns) {
-			s.counts.refused.Add(1)
+			s.counts.denied[TooMany].Add(1)
 			// Nobody has been promised anything on it.
 			_ = c.Close()
 		}
@@ -152,71 +162,87 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Shutdown closes the listeners, lets calls in progress end, and returns when they
-// have or when ctx ends; then Close ends them.
+// have or when ctx ends; then Close ends them. No call begins any more when it has
+// returned.
 func (s *Server) Shutdown(ctx context.Context) error {
-	return errors.Join(s.http.Shutdown(ctx), s.temps.close())
+	err := s.http.Shutdown(ctx)
+	s.admit.close()
+	return errors.Join(err, s.temps.close())
 }
 
-// Close closes the listeners and all connections. Uploads in progress fail, and
-// their temporaries are removed as their calls end, shortly after.
+// Close closes the listeners and all connections, and no call begins any more.
+// Uploads in progress fail, and their temporaries are removed as their calls end,
+// shortly after: Wait waits for that.
 func (s *Server) Close() error {
+	s.admit.close()
 	return errors.Join(s.http.Close(), s.temps.close())
 }
+
+// Wait waits until no call is in progress, or is the cause of the end of ctx. After
+// Close, or a Shutdown that has returned, it is for good: the file systems and the
+// store are not used any more, and Observe is not called.
+func (s *Server) Wait(ctx context.Context) error { return s.admit.wait(ctx) }
 
 // ServeHTTP answers one request. It is for a server of somebody else's, which then
 // has to bound connections and headers as Serve does.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// An address that cannot be read is the zero AddrPort: a Unix socket's.
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
-	who, err := s.authenticate(r, remote)
-	if err != nil {
-		s.counts.refused.Add(1)
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		s.fail(w, r, err)
+	q := &request{start: s.o.Now(), procedure: procedureOf(r.URL.Path), remote: remote}
+	if err := s.enter(q, r); err != nil {
+		s.deny(w, r, q, err)
 		return
 	}
-	c, err := s.admit.enter(who.name)
-	if err != nil {
-		s.counts.refused.Add(1)
-		s.fail(w, r, err)
-		return
-	}
-	defer c.leave()
+	defer q.call.leave()
+	s.begins(q)
+	defer s.ended(q)
 	ctx, cancel := context.WithTimeout(r.Context(), s.o.Limits.Total)
 	defer cancel()
-	ctx = context.WithValue(ctx, requestKey{}, &request{who: who, remote: remote, call: c})
-	p := newPacer(w, r, &s.o.Limits, s.o.Now, c)
+	ctx = context.WithValue(ctx, requestKey{}, q)
+	p := newPacer(w, r, &s.o.Limits, s.o.Now, q.call)
+	q.pacer = p
 	defer p.end()
 	body, paced := &pacedBody{body: r.Body, p: p}, &pacedWriter{ResponseWriter: w, p: p}
-	if do, name := unaryOf(r); do != nil {
+	if do := unaryOf(r, q.procedure); do != nil {
 		p.call = nil
-		s.unary(ctx, paced, r, body, do, name)
+		s.unary(ctx, paced, r, body, do)
 		return
 	}
 	r = r.WithContext(ctx)
 	r.Body = body
 	s.handler.ServeHTTP(paced, r)
+	if !q.known {
+		q.guess()
+	}
 }
 
-// fail answers a request that gets no further. The connection is not used again:
-// what follows on it need not be read.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+// enter finds whose request it is, and admits it.
+func (s *Server) enter(q *request, r *http.Request) (err error) {
+	if q.who, err = s.authenticate(r, q.remote); err != nil {
+		return err
+	}
+	q.call, err = s.admit.enter(q.who.name)
+	return err
+}
+
+// deny answers a request that is not heard. The connection is not used again: what
+// follows on it need not be read.
+func (s *Server) deny(w http.ResponseWriter, r *http.Request, q *request, err error) {
+	_ = q.outcome(err) // which is answered here
+	s.counts.denied[q.why].Add(1)
+	if q.why == Unauthenticated {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
 	if r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	}
 	// Whoever does not take the answer has gone.
 	_ = s.errors.Write(w, r, err)
+	s.admit.tell(func() { s.observe(q, s.o.Now().Sub(q.start)) })
 }
 
 // requestKey is under which a call's context has its request.
 type requestKey struct{}
-
-// request is what the procedures need of a request beside its message.
-type request struct {
-	who    *identity
-	remote netip.AddrPort
-	call   *call
-}
 
 func requestOf(ctx context.Context) *request { return ctx.Value(requestKey{}).(*request) }
 

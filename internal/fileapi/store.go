@@ -3,7 +3,6 @@ package fileapi
 import (
 	"context"
 	"errors"
-	"io"
 
 	"connectrpc.com/connect"
 
@@ -146,7 +145,7 @@ var errRestarted = connect.NewError(connect.CodeUnavailable, plainError("the ser
 // change writes into a file that is there, in place. data has come whole and is what
 // was sent; a crash may leave part of it written.
 func (s *Server) change(ctx context.Context, in *incoming, off uint64) (*stored, error) {
-	data, err := io.ReadAll(in)
+	data, err := in.whole()
 	if err != nil {
 		return nil, err
 	}

@@ -141,7 +141,7 @@ func (tmp *temporary) discard(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	err := tmp.close(ctx)
-	if _, removed := tmp.t.own.Remove(ctx, tmp.dir, tmp.name, false); removed != nil && !errors.Is(removed, vfs.ErrNoEnt) {
+	if _, removed := tmp.t.own.Remove(ctx, tmp.dir, tmp.name, false); unlessGone(removed) != nil {
 		// The directory stays in the ledger, and the next start tries again.
 		tmp.t.left.Add(1)
 		err = errors.Join(err, fmt.Errorf("the temporary %s is left behind: %w", tmp.name, removed))
@@ -150,6 +150,15 @@ func (tmp *temporary) discard(ctx context.Context) error {
 	}
 	tmp.done = true
 	tmp.leave()
+	return err
+}
+
+// unlessGone is err, unless it says that there is nothing to be removed: the name has
+// gone, or its directory, or the export.
+func unlessGone(err error) error {
+	if errors.Is(err, vfs.ErrNoEnt) || errors.Is(err, vfs.ErrStale) || errors.Is(err, vfs.ErrBadHandle) {
+		return nil
+	}
 	return err
 }
 

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -41,34 +40,33 @@ var unaryCalls = map[string]unaryCall{
 	"Put":           unaryPut,
 }
 
-// unaryOf returns the call that a request is for, and its name, or nil if package
-// connect has to answer it.
-func unaryOf(r *http.Request) (unaryCall, string) {
+// unaryOf returns the call that a request is for, or nil if package connect has to
+// answer it.
+func unaryOf(r *http.Request, procedure Procedure) unaryCall {
 	if r.ProtoMajor != 1 || r.Method != http.MethodPost || r.ContentLength < 0 || r.ContentLength > maxMessage {
-		return nil, ""
+		return nil
 	}
 	h := r.Header
 	if v := h["Content-Type"]; len(v) != 1 || v[0] != "application/proto" || h["Content-Encoding"] != nil {
-		return nil, ""
+		return nil
 	}
 	if v := h["Connect-Protocol-Version"]; len(v) > 0 && (len(v) > 1 || v[0] != "1") {
-		return nil, ""
+		return nil
 	}
-	name, ok := strings.CutPrefix(r.URL.Path, "/"+pb.FileServiceName+"/")
-	if !ok {
-		return nil, ""
-	}
-	return unaryCalls[name], name
+	return unaryCalls[procedure.String()]
 }
 
 // unary answers a request, whose body it is handed, paced as the writer is.
-func (s *Server) unary(ctx context.Context, w http.ResponseWriter, r *http.Request, body io.Reader, do unaryCall, name string) {
-	start := s.o.Now()
+func (s *Server) unary(ctx context.Context, w http.ResponseWriter, r *http.Request, body io.Reader, do unaryCall) {
 	answer, err := s.answer(ctx, r, body, do)
-	s.ended(name, start, err)
-	if err != nil {
+	q := requestOf(ctx)
+	if err = q.outcome(s.wire(err)); err != nil {
+		if q.pacer.slow {
+			// Or else the answer would wait for the rest of the message.
+			w.Header().Set("Connection", "close")
+		}
 		// Whoever does not take the answer has gone.
-		_ = s.errors.Write(w, r, s.wire(err))
+		_ = s.errors.Write(w, r, err)
 		return
 	}
 	h := w.Header()
@@ -81,43 +79,78 @@ var contentType = []string{"application/proto"}
 
 // answer reads the message and has the call made.
 func (s *Server) answer(ctx context.Context, r *http.Request, body io.Reader, do unaryCall) ([]byte, error) {
-	if v := r.Header["Connect-Timeout-Ms"]; len(v) > 0 {
-		// Ten digits at most, says the protocol.
-		ms, err := strconv.ParseUint(v[0], 10, 34)
-		if err != nil || len(v[0]) > 10 {
-			return nil, refuse(connect.CodeInvalidArgument, "%.20q is no timeout in milliseconds", v[0])
+	if v := r.Header.Get("Connect-Timeout-Ms"); v != "" {
+		timeout, err := parseTimeout(v)
+		if err != nil {
+			return nil, err
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(ms)*time.Millisecond)
+		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	message, err := receive(requestOf(ctx).call, body, int(r.ContentLength))
+	message, err := s.receive(requestOf(ctx).call, body, int(r.ContentLength))
 	if err != nil {
 		return nil, err
 	}
 	return do(service{s}, ctx, message)
 }
 
-// onTrust is how much memory a message gets before any of it has come, in bytes. A
-// longer one gets the rest when it has sent so much: to announce a megabyte and keep it
-// back costs the server no more than this.
-const onTrust = 64 << 10
+// parseTimeout reads a timeout in milliseconds, of ten digits at most, as the protocol
+// has it.
+func parseTimeout(v string) (time.Duration, error) {
+	if len(v) > 10 {
+		return 0, refuse(connect.CodeInvalidArgument, "parse timeout: %q has >10 digits", v)
+	}
+	ms, err := strconv.ParseInt(v, 10, 64)
+	if err != nil {
+		return 0, refuse(connect.CodeInvalidArgument, "parse timeout: %w", err)
+	}
+	if ms < 0 {
+		return 0, refuse(connect.CodeInvalidArgument, "parse timeout: %q is negative", v)
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
+// A message gets onTrust bytes of memory before any of it has come and, each time that
+// they are full, trustGrows times as many, or up to twice that if these are all. To
+// announce a megabyte and keep it back costs the server some times what was sent.
+const (
+	onTrust    = 64 << 10
+	trustGrows = 4
+)
 
 // receive reads a message of that size.
-func receive(c *call, body io.Reader, size int) ([]byte, error) {
-	first := min(size, onTrust)
-	if err := c.hold(first); err != nil {
+func (s *Server) receive(c *call, body io.Reader, size int) ([]byte, error) {
+	room := min(size, onTrust)
+	if err := c.hold(room); err != nil {
 		return nil, err
 	}
-	message := c.lend(first)
-	if err := readFull(body, message); err != nil || first == size {
-		return message, err
+	if room == size {
+		message := c.lend(size)
+		return message, readFull(body, message)
 	}
-	if err := c.hold(size); err != nil {
-		return nil, err
+	begun := s.buffers.Get(room)
+	defer func() { begun.Release() }()
+	for have := 0; ; {
+		if err := readFull(body, begun.B[have:]); err != nil {
+			return nil, err
+		}
+		have = len(begun.B)
+		if room = have * trustGrows; room >= size/2 {
+			room = size // rather than to begin anew for the rest
+		}
+		if err := c.hold(room); err != nil {
+			return nil, err
+		}
+		if room == size {
+			whole := c.lend(size)
+			return whole, readFull(body, whole[copy(whole, begun.B):])
+		}
+		more := s.buffers.Get(room)
+		copy(more.B, begun.B)
+		begun.Release()
+		begun = more
 	}
-	whole := c.lend(size)
-	return whole, readFull(body, whole[copy(whole, message):])
 }
 
 func readFull(r io.Reader, p []byte) error {
@@ -125,7 +158,7 @@ func readFull(r io.Reader, p []byte) error {
 	if err == nil || connect.CodeOf(err) != connect.CodeUnknown {
 		return err
 	}
-	return refuse(connect.CodeInvalidArgument, "reading the message: %w", err)
+	return refuse(connect.CodeInvalidArgument, "read message: %w", err)
 }
 
 // unary is a call whose messages are not worth more thought.
@@ -135,7 +168,7 @@ func unary[Q any, R proto.Message, P interface {
 }](do func(service, context.Context, P) (R, error)) unaryCall {
 	return func(s service, ctx context.Context, message []byte) ([]byte, error) {
 		q := P(new(Q))
-		if err := decode(message, q); err != nil {
+		if err := decode(ctx, message, q); err != nil {
 			return nil, err
 		}
 		r, err := do(s, ctx, q)
@@ -146,9 +179,14 @@ func unary[Q any, R proto.Message, P interface {
 	}
 }
 
-func decode(message []byte, q proto.Message) error {
-	if err := proto.Unmarshal(message, q); err != nil {
-		return refuse(connect.CodeInvalidArgument, "unmarshal message: %w", err)
+// decode adds to q what the bytes say. They are then there another time, and perhaps a
+// third in the answer.
+func decode(ctx context.Context, message []byte, q proto.Message) error {
+	if err := requestOf(ctx).call.hold((costPerByte - 1) * len(message)); err != nil {
+		return err
+	}
+	if err := (proto.UnmarshalOptions{Merge: true}).Unmarshal(message, q); err != nil {
+		return refuse(connect.CodeInvalidArgument, "unmarshal message: unmarshal into %T: %w", q, err)
 	}
 	return nil
 }
@@ -162,10 +200,7 @@ const (
 // unaryPut is Put of bytes that stay where they are.
 func unaryPut(s service, ctx context.Context, message []byte) ([]byte, error) {
 	q := &pb.PutRequest{}
-	rest, data, err := cut(message, putData)
-	if err == nil {
-		err = decode(rest, q)
-	}
+	data, err := cut(message, putData, func(rest []byte) error { return decode(ctx, rest, q) })
 	if err != nil {
 		return nil, err
 	}
@@ -177,27 +212,30 @@ func unaryPut(s service, ctx context.Context, message []byte) ([]byte, error) {
 	return proto.Marshal(r)
 }
 
-// cut takes a field of bytes out of a message, and returns the others and its bytes,
-// the last ones if it is there repeatedly, as for any decoder. The bytes are the
-// message's own.
-func cut(message []byte, field protowire.Number) (rest, data []byte, err error) {
-	for len(message) > 0 {
-		number, kind, n := protowire.ConsumeTag(message)
-		if n < 0 {
-			return nil, nil, refuse(connect.CodeInvalidArgument, "unmarshal message: %w", protowire.ParseError(n))
+// cut takes a field of bytes out of a message, and returns its bytes, the last ones if
+// it is there repeatedly, as for any decoder. They are the message's own. What stands
+// between is rest's, a piece at a time, and what is no field as well.
+func cut(message []byte, field protowire.Number, rest func([]byte) error) (data []byte, err error) {
+	begin := 0 // of the piece
+	for at := 0; ; {
+		number, kind, n := protowire.ConsumeTag(message[at:])
+		m := -1
+		if n > 0 {
+			m = protowire.ConsumeFieldValue(number, kind, message[at+n:])
 		}
-		m := protowire.ConsumeFieldValue(number, kind, message[n:])
 		if m < 0 {
-			return nil, nil, refuse(connect.CodeInvalidArgument, "unmarshal message: %w", protowire.ParseError(m))
+			return data, rest(message[begin:])
 		}
+		end := at + n + m
 		if number == field && kind == protowire.BytesType {
-			data, _ = protowire.ConsumeBytes(message[n:])
-		} else {
-			rest = append(rest, message[:n+m]...)
+			if err := rest(message[begin:at]); err != nil {
+				return nil, err
+			}
+			data, _ = protowire.ConsumeBytes(message[at+n:])
+			begin = end
 		}
-		message = message[n+m:]
+		at = end
 	}
-	return rest, data, nil
 }
 
 // headRoom is kept in front of a file's bytes for the rest of the message, in bytes.
@@ -207,7 +245,7 @@ const headRoom = 512
 // unaryGet is Get into the message that is sent.
 func unaryGet(s service, ctx context.Context, message []byte) ([]byte, error) {
 	q := &pb.GetRequest{}
-	if err := decode(message, q); err != nil {
+	if err := decode(ctx, message, q); err != nil {
 		return nil, err
 	}
 	r, buf, err := s.get(ctx, q)
