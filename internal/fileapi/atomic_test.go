@@ -46,7 +46,7 @@ func TestKilledUploads(t *testing.T) {
 					t.Fatalf("%s, %d: the upload has succeeded", name, i)
 				}
 			}
-			r.settled()
+			r.gone()
 			if after := r.tree(); after != before {
 				t.Fatalf("%s: there is now\n%.300s\nand was\n%s", name, after, before)
 			}
@@ -64,6 +64,31 @@ func (r *rig) settled() {
 		time.Sleep(time.Millisecond) // a server does not tell when it has noticed that a client is gone
 	}
 	r.Fatal("calls are in progress whose clients have gone")
+}
+
+// gone waits until the server has done with all connections that were made before.
+func (r *rig) gone() {
+	r.Helper()
+	// It accepts one after the other: when this one is answered, it has them all.
+	c := r.raw()
+	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); err != nil {
+		r.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, c); err != nil {
+		r.Fatal(err)
+	}
+	_ = c.Close()
+	for range 10_000 {
+		r.http.CloseIdleConnections()
+		r.h2.CloseIdleConnections()
+		s := r.s.Snapshot()
+		if s.Conns == 0 && s.InProgress == 0 && s.Memory == 0 && r.s.buffers.Outstanding() == 0 {
+			return
+		}
+		time.Sleep(time.Millisecond) // a server does not tell when it has noticed that a client is gone
+	}
+	s := r.s.Snapshot()
+	r.Fatalf("%d connections and %d calls are left, %d bytes are held, %d buffers lent", s.Conns, s.InProgress, s.Memory, r.s.buffers.Outstanding())
 }
 
 // cut sends the beginning of an upload and closes the connection.

@@ -89,7 +89,7 @@ func TestSlowClients(t *testing.T) {
 	for _, c := range slow {
 		_ = c.Close()
 	}
-	r.settled()
+	r.gone()
 	if tree := r.tree(); strings.Contains(tree, tempPrefix) || strings.Contains(tree, `"/dir/file"`) {
 		t.Error("something of the slow uploads is left")
 	}
@@ -128,7 +128,7 @@ func TestIdle(t *testing.T) {
 	for _, c := range slow {
 		_ = c.Close()
 	}
-	r.settled()
+	r.gone()
 	if r.tree() != before {
 		t.Error("the tree has changed")
 	}

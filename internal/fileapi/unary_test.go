@@ -58,6 +58,7 @@ func TestUnary(t *testing.T) {
 		}
 		_ = answer.Body.Close()
 	}
+	r.gone()
 	if calls := r.s.Snapshot().Calls["Get"]; calls.Time.Count != 10 || calls.Errors != 9 {
 		t.Errorf("counted are %d calls, %d of them errors; want 10 and 9", calls.Time.Count, calls.Errors)
 	}
