@@ -71,7 +71,7 @@ func newCrashRig(dir string, mode localfs.Mode, seed uint64, workers int, skip s
 		}
 	}
 	var err error
-	if c.disk, err = sim.NewDisk(kernelSys{}, filepath.Join(dir, "shadow"), seed); err != nil {
+	if c.disk, err = sim.NewDisk(sim.Kernel{}, filepath.Join(dir, "shadow"), seed); err != nil {
 		return nil, err
 	}
 	c.sys = &crashSys{disk: c.disk, sites: make(map[string]int), skip: skip, patience: c.r.IntN(4)}

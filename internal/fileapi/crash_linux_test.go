@@ -59,7 +59,7 @@ func newCrashRig(t *testing.T, mode localfs.Mode, seed uint64) *crashRig {
 		c.ok(os.Chown(dir, 1000, 1000))
 	}
 	var err error
-	c.disk, err = sim.NewDisk(kernelSys{}, filepath.Join(c.base, "shadow"), seed)
+	c.disk, err = sim.NewDisk(sim.Kernel{}, filepath.Join(c.base, "shadow"), seed)
 	c.ok(err)
 	if err := c.start(seed); err != nil {
 		c.ok(c.disk.Close())

@@ -196,8 +196,29 @@ func (d *Disk) Unlinkat(dirfd int, name string, flags int) error {
 // Renameat moves a name. Between the names of one object it does nothing, as
 // rename(2) does not.
 func (d *Disk) Renameat(fromfd int, from string, tofd int, to string) error {
+	return d.rename("renameat", fromfd, from, tofd, to, d.inner.Renameat)
+}
+
+// noReplacer is a [Sys] that can rename where nothing is replaced.
+type noReplacer interface {
+	RenameatNoReplace(fromfd int, from string, tofd int, to string) error
+}
+
+// RenameatNoReplace is Renameat where nothing is replaced: EEXIST. It is EINVAL if the
+// Sys below cannot.
+func (d *Disk) RenameatNoReplace(fromfd int, from string, tofd int, to string) error {
+	inner, ok := d.inner.(noReplacer)
+	if !ok {
+		return unix.EINVAL
+	}
+	return d.rename("renameat2", fromfd, from, tofd, to, inner.RenameatNoReplace)
+}
+
+// rename moves a name by call.
+func (d *Disk) rename(op string, fromfd int, from string, tofd int, to string,
+	call func(fromfd int, from string, tofd int, to string) error) error {
 	var source, target *edit
-	return d.change("renameat",
+	return d.change(op,
 		func() (err error) {
 			if source, err = d.begin(fromfd, from, false); err != nil {
 				return err
@@ -208,7 +229,7 @@ func (d *Disk) Renameat(fromfd int, from string, tofd int, to string) error {
 			}
 			return nil
 		},
-		func() error { return d.inner.Renameat(fromfd, from, tofd, to) },
+		func() error { return call(fromfd, from, tofd, to) },
 		func(err error) error {
 			if err != nil || source.old == target.old {
 				return errors.Join(target.cancel(), source.cancel())

@@ -16,47 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// osSys is the Sys of the running kernel, as plain as can be.
-type osSys struct{}
-
-func (osSys) Openat(dirfd int, name string, flags int, mode uint32) (int, error) {
-	return unix.Openat(dirfd, name, flags|unix.O_CLOEXEC, mode)
-}
-func (osSys) Mkdirat(dirfd int, name string, mode uint32) error {
-	return unix.Mkdirat(dirfd, name, mode)
-}
-func (osSys) Symlinkat(target string, dirfd int, name string) error {
-	return unix.Symlinkat(target, dirfd, name)
-}
-func (osSys) Mknodat(dirfd int, name string, mode uint32, dev uint64) error {
-	return unix.Mknodat(dirfd, name, mode, int(dev))
-}
-func (osSys) Linkat(fromfd, dirfd int, name string) error {
-	return unix.Linkat(unix.AT_FDCWD, procPath(fromfd), dirfd, name, unix.AT_SYMLINK_FOLLOW)
-}
-func (osSys) Unlinkat(dirfd int, name string, flags int) error {
-	return unix.Unlinkat(dirfd, name, flags)
-}
-func (osSys) Renameat(fromfd int, from string, tofd int, to string) error {
-	return unix.Renameat(fromfd, from, tofd, to)
-}
-func (osSys) Pwrite(fd int, p []byte, off int64) (int, error) { return unix.Pwrite(fd, p, off) }
-func (osSys) Ftruncate(fd int, size int64) error              { return unix.Ftruncate(fd, size) }
-func (osSys) Fallocate(fd int, mode uint32, off, n int64) error {
-	return unix.Fallocate(fd, mode, off, n)
-}
-func (osSys) Fchmod(fd int, mode uint32) error { return unix.Chmod(procPath(fd), mode) }
-func (osSys) Fchown(fd, uid, gid int) error {
-	return unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH)
-}
-func (osSys) Futimens(fd int, atimeSec, atimeNsec, mtimeSec, mtimeNsec int64) error {
-	ts := []unix.Timespec{{Sec: atimeSec, Nsec: atimeNsec}, {Sec: mtimeSec, Nsec: mtimeNsec}}
-	return unix.UtimesNanoAt(fd, "", ts, unix.AT_EMPTY_PATH)
-}
-func (osSys) Fdatasync(int) error { return errors.New("a sync reached the disk below") }
-func (osSys) Fsync(int) error     { return errors.New("a sync reached the disk below") }
-func (osSys) Syncfs(int) error    { return errors.New("a sync reached the disk below") }
-
 // rig is a tree on a Disk, used by paths below its root.
 type rig struct {
 	t    *testing.T
@@ -73,7 +32,7 @@ func newRig(t *testing.T, seed uint64) *rig {
 		t.Fatal(err)
 	}
 	var err error
-	if r.disk, err = NewDisk(osSys{}, filepath.Join(base, "shadow"), seed); err != nil {
+	if r.disk, err = NewDisk(Kernel{}, filepath.Join(base, "shadow"), seed); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -147,9 +106,15 @@ func (r *rig) rmdir(name string) error {
 	return r.in(name, func(dirfd int, base string) error { return r.disk.Unlinkat(dirfd, base, unix.AT_REMOVEDIR) })
 }
 
-func (r *rig) rename(from, to string) error {
+func (r *rig) rename(from, to string) error { return r.moved(from, to, r.disk.Renameat) }
+
+func (r *rig) renameNoReplace(from, to string) error {
+	return r.moved(from, to, r.disk.RenameatNoReplace)
+}
+
+func (r *rig) moved(from, to string, call func(fromfd int, from string, tofd int, to string) error) error {
 	return r.in(from, func(fromfd int, f string) error {
-		return r.in(to, func(tofd int, t string) error { return r.disk.Renameat(fromfd, f, tofd, t) })
+		return r.in(to, func(tofd int, t string) error { return call(fromfd, f, tofd, t) })
 	})
 }
 
@@ -300,6 +265,10 @@ func TestLoseAll(t *testing.T) {
 		{"rename with sync", func(r *rig) []error {
 			return []error{r.rename("old", "renamed"), r.fsync(".")}
 		}, without(with("renamed", "stable"), "old")},
+		{"rename to a free name without sync", func(r *rig) []error { return []error{r.renameNoReplace("old", "renamed")} }, start()},
+		{"rename to a free name with sync", func(r *rig) []error {
+			return []error{r.renameNoReplace("old", "renamed"), r.fsync(".")}
+		}, without(with("renamed", "stable"), "old")},
 		{"rename over a file", func(r *rig) []error { return []error{r.rename("old", "d/f")} }, start()},
 		{"rename, new directory synced", func(r *rig) []error {
 			return []error{r.rename("old", "d/f"), r.fsync("d")}
@@ -381,6 +350,7 @@ func TestFailedCalls(t *testing.T) {
 		{"rename nothing", r.rename("nothing", "f"), syscall.ENOENT},
 		{"rename a file over a directory", r.rename("f", "e"), syscall.EISDIR},
 		{"rename a directory over a full one", r.rename("e", "d"), syscall.ENOTEMPTY},
+		{"rename over a file that is not to be replaced", r.renameNoReplace("f", "d/x"), syscall.EEXIST},
 		{"rename into itself", r.rename("d", "d/d"), syscall.EINVAL},
 		{"a descriptor that is none", r.disk.Fsync(-1), syscall.EBADF},
 	}
@@ -429,7 +399,7 @@ func randomOps(r *rig, rnd *rand.Rand, n int) {
 	name := func() string { return names[rnd.IntN(len(names))] }
 	for range n {
 		var err error
-		switch rnd.IntN(11) {
+		switch rnd.IntN(12) {
 		case 0, 1:
 			err = r.create(name())
 		case 2, 3:
@@ -449,6 +419,8 @@ func randomOps(r *rig, rnd *rand.Rand, n int) {
 			if err = r.truncate(name(), rnd.Int64N(6*pageSize)); err == nil {
 				err = r.chmod(name(), uint32(0o700+rnd.IntN(0o100)))
 			}
+		case 11:
+			err = r.renameNoReplace(name(), name())
 		}
 		var errno syscall.Errno
 		if err != nil && !errors.As(err, &errno) {

@@ -30,7 +30,7 @@ func forModes(t *testing.T, f func(t *testing.T, s *server)) {
 			s := &server{t: t, base: t.TempDir(), mode: mode}
 			s.ok(os.Mkdir(filepath.Join(s.base, "root"), 0o755), os.Mkdir(filepath.Join(s.base, "state"), 0o700))
 			var err error
-			s.disk, err = sim.NewDisk(sim.Kernel, filepath.Join(s.base, "shadow"), 1)
+			s.disk, err = sim.NewDisk(sim.Kernel{}, filepath.Join(s.base, "shadow"), 1)
 			s.ok(err)
 			if err := s.start(); err != nil {
 				s.ok(s.disk.Close())

@@ -1,4 +1,0 @@
-package sim
-
-// Kernel is the Sys of the running kernel, for tests from outside.
-var Kernel Sys = osSys{}
