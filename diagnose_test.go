@@ -10,6 +10,7 @@ import (
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -122,7 +123,7 @@ func TestDiagnoseFails(t *testing.T) {
 func TestIPv6(t *testing.T) {
 	l, err := net.Listen("tcp6", "[::1]:0")
 	if err != nil {
-		required(t, "ipv6", err.Error())
+		need.Missing(t, "ipv6", err.Error())
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)

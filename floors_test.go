@@ -31,6 +31,7 @@ var rooms = []room{
 	{"internal/pace", 1, nil},
 	{"internal/iogate", 1, nil},
 	{"internal/byterange", 1, nil},
+	{"internal/need", 1, nil},
 	{"internal/posixacl", 1, []string{"vfs"}},
 	{"internal/object", 1, nil},
 	{"internal/object/dir", 2, []string{"internal/object"}},

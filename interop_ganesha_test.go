@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/vfs/vfstest"
 )
@@ -46,11 +47,11 @@ func ganesha(t *testing.T) (dir, url string) {
 	t.Helper()
 	for _, tool := range []string{"ganesha.nfsd", "rpcbind", "unshare", "ip"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			required(t, "ganesha", fmt.Sprintf("%v (Debian: nfs-ganesha nfs-ganesha-vfs rpcbind)", err))
+			need.Missing(t, "ganesha", fmt.Sprintf("%v (Debian: nfs-ganesha nfs-ganesha-vfs rpcbind)", err))
 		}
 	}
 	if os.Geteuid() != 0 {
-		required(t, "ganesha", "it runs as root only")
+		need.Missing(t, "ganesha", "it runs as root only")
 	}
 	home := t.TempDir()
 	dir = filepath.Join(home, "export")

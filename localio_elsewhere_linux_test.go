@@ -21,6 +21,7 @@ import (
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/localfs"
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -83,7 +84,7 @@ func elsewhere(t *testing.T, n *neighbour, what task, attr *syscall.SysProcAttr)
 	}
 	work.Wait()
 	if errors.Is(err, syscall.EPERM) {
-		required(t, "root", "namespaces are made by root: "+err.Error())
+		need.Missing(t, "root", "namespaces are made by root: "+err.Error())
 	}
 	first, _, _ := bytes.Cut(out.Bytes(), []byte("\n"))
 	if e := json.Unmarshal(first, &found); err != nil || e != nil {
@@ -235,9 +236,7 @@ func squeeze(t *testing.T, c *nfsbox.Client) (bad []string) {
 // TestLocalIONamespaces has client and server in two network namespaces: what
 // decides is the directory, which they share or do not.
 func TestLocalIONamespaces(t *testing.T) {
-	if os.Geteuid() != 0 {
-		required(t, "root", "a network namespace takes root")
-	}
+	need.Root(t, "a network namespace takes root")
 	n := newNeighbour(t, localfs.HandlesMap, export.Rule{})
 	n.onDisk("file", []byte("content"))
 	mine, err := os.Readlink("/proc/self/ns/net")

@@ -19,6 +19,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/localfs"
 	"github.com/nfsbox/nfsbox/internal/localio/session"
 	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/localio"
@@ -207,7 +208,7 @@ func TestSuiteLocalIO(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel() // it waits for the disk
 			if mode == localfs.HandlesKernel && os.Geteuid() != 0 {
-				required(t, "root", "the kernel's handles are root's")
+				need.Missing(t, "root", "the kernel's handles are root's")
 			}
 			neighbours := make(map[vfs.FS]*neighbour)
 			var mu sync.Mutex

@@ -15,15 +15,14 @@ import (
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/export/exporttest"
 	"github.com/nfsbox/nfsbox/internal/localfs"
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // TestLocalIORevoked takes descriptors back: what is read, or written, after a
 // change that somebody else knows of is what the network alone would give.
 func TestLocalIORevoked(t *testing.T) {
-	if os.Geteuid() != 0 {
-		required(t, "root", "the callers are others than this process")
-	}
+	need.Root(t, "the callers are others than this process")
 	someone := vfs.Caller{UID: 1000, GID: 1000}
 	for name, change := range map[string]func(n *neighbour, fs vfs.FS, root, h vfs.Handle) error{
 		"chmod": func(_ *neighbour, fs vfs.FS, _, h vfs.Handle) error {
@@ -122,9 +121,7 @@ func status(err error) error {
 // TestLocalIOReadOnly has root try to change a file of a read-only export by the
 // descriptor that it was handed.
 func TestLocalIOReadOnly(t *testing.T) {
-	if os.Geteuid() != 0 {
-		required(t, "root", "only root seals what it hands out")
-	}
+	need.Root(t, "only root seals what it hands out")
 	n := newNeighbour(t, localfs.HandlesKernel, export.Rule{ReadOnly: true})
 	n.onDisk("file", []byte("kept"))
 	c := n.local(t, nfsbox.WithLocalIO(nfsbox.LocalIOTrusted))
@@ -189,9 +186,7 @@ func closed(fd int, err error) error {
 
 // TestLocalIORights is the matrix of rights past the network: the same as over it.
 func TestLocalIORights(t *testing.T) {
-	if os.Geteuid() != 0 {
-		required(t, "root", "the callers are others than this process")
-	}
+	need.Root(t, "the callers are others than this process")
 	exporttest.Rights(t, exporttest.Config{Override: true, Every: 13, New: func(t *testing.T, rule export.Rule) exporttest.Place {
 		n := newNeighbour(t, localfs.HandlesKernel, rule)
 		c := n.local(t)

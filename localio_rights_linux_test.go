@@ -14,6 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/localfs"
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -102,9 +103,7 @@ func writeSome(ctx context.Context, f vfs.File, how vfs.Stability) string {
 // rule, past the network and over it: with the same outcome, to the error, the bytes
 // on the disk and the set-uid bits.
 func TestLocalIOMatrix(t *testing.T) {
-	if os.Geteuid() != 0 {
-		required(t, "root", "the callers are others than this process")
-	}
+	need.Root(t, "the callers are others than this process")
 	for _, squash := range []export.Squash{export.SquashNone, export.SquashRoot, export.SquashAll} {
 		for _, ro := range []bool{false, true} {
 			t.Run(fmt.Sprintf("squash %v, read-only %t", squash, ro), func(t *testing.T) {

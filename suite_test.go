@@ -7,6 +7,7 @@ import (
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/localfs"
 	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/vfs/vfstest"
 )
@@ -76,7 +77,7 @@ func TestSuiteLocalfs(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel() // it waits for the disk
 			if mode == localfs.HandlesKernel && os.Geteuid() != 0 {
-				required(t, "root", "the kernel's handles are root's")
+				need.Missing(t, "root", "the kernel's handles are root's")
 			}
 			suiteLocalfs(t, mode)
 		})

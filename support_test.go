@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,16 +19,6 @@ import (
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// required skips a test for want of something, loudly; if NFSBOX_REQUIRE, a list
-// divided by commas, names it, the test fails instead.
-func required(t testing.TB, what, why string) {
-	t.Helper()
-	if slices.Contains(strings.Split(os.Getenv("NFSBOX_REQUIRE"), ","), what) {
-		t.Fatalf("NFSBOX_REQUIRE names %s: %s", what, why)
-	}
-	t.Skipf("NOT TESTED against %s: %s", what, why)
-}
 
 // server serves on loopback until the test ends.
 type server struct {

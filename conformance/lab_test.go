@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nfsbox/nfsbox/internal/need"
 )
 
 const (
@@ -22,21 +24,6 @@ const (
 	runTime     = 5 * time.Minute
 	prepareTime = 3 * time.Minute
 )
-
-// demanded says that NFSBOX_REQUIRE, a list divided by commas, names vm.
-func demanded() bool {
-	return slices.Contains(strings.Split(os.Getenv("NFSBOX_REQUIRE"), ","), "vm")
-}
-
-// required skips a test for want of something, loudly, or fails it if it is
-// demanded.
-func required(t *testing.T, why string) {
-	t.Helper()
-	if demanded() {
-		t.Fatalf("NFSBOX_REQUIRE names vm: %s", why)
-	}
-	t.Skipf("NOT TESTED with the kernel's NFS: %s", why)
-}
 
 // tools are the programs that the host, and those that a guest, must have.
 var (
@@ -49,15 +36,15 @@ var (
 // tests take minutes, and go to a mirror of Debian once.
 func want(t *testing.T, tools ...string) {
 	t.Helper()
-	if os.Getenv("NFSBOX_VM") == "" && !demanded() {
-		required(t, "it takes minutes; make conformance, or NFSBOX_VM=1, asks for it")
+	if os.Getenv("NFSBOX_VM") == "" && !need.Demanded("vm") {
+		need.Missing(t, "vm", "it takes minutes; make conformance, or NFSBOX_VM=1, asks for it")
 	}
 	if runtime.GOARCH != "amd64" {
-		required(t, "the kernel is fetched for amd64")
+		need.Missing(t, "vm", "the kernel is fetched for amd64")
 	}
 	for _, tool := range slices.Concat(hostTools, tools) {
 		if _, err := exec.LookPath(tool); err != nil {
-			required(t, fmt.Sprintf("%v (Debian: qemu-system-x86 e2fsprogs git sqlite3 nfs-common rpcbind tar)", err))
+			need.Missing(t, "vm", fmt.Sprintf("%v (Debian: qemu-system-x86 e2fsprogs git sqlite3 nfs-common rpcbind tar)", err))
 		}
 	}
 }
@@ -79,7 +66,7 @@ func newLab(t *testing.T) *lab {
 	l.guest = l.build("./guest")
 	var err error
 	if l.kernel, err = findKernel(ctx); err != nil {
-		required(t, err.Error())
+		need.Missing(t, "vm", err.Error())
 	}
 	return l
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/internal/v3suite"
 )
 
@@ -86,7 +87,7 @@ func TestSuiteKnfsd(t *testing.T) {
 	l := newLab(t)
 	tools, err := unpacked(l.ctx, "nfs-kernel-server")
 	if err != nil {
-		required(t, err.Error())
+		need.Missing(t, "vm", err.Error())
 	}
 	programs := slices.Clone(serverTools)
 	for _, name := range []string{"exportfs", "rpc.mountd", "rpc.nfsd"} { //nolint:misspell // it is called so

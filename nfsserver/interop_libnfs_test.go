@@ -2,16 +2,17 @@ package nfsserver_test
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -20,14 +21,10 @@ import (
 func libnfs(t *testing.T, tool string) string {
 	t.Helper()
 	path, err := exec.LookPath(tool)
-	if err == nil {
-		return path
+	if err != nil {
+		need.Missing(t, "libnfs", fmt.Sprintf("%v (Debian: libnfs-utils)", err))
 	}
-	if slices.Contains(strings.Split(os.Getenv("NFSBOX_REQUIRE"), ","), "libnfs") {
-		t.Fatalf("NFSBOX_REQUIRE names libnfs, and there is no %s: %v", tool, err)
-	}
-	t.Skipf("NOT TESTED against libnfs: %s is not installed (Debian: libnfs-utils)", tool)
-	return ""
+	return path
 }
 
 // run runs a tool and returns what it printed.

@@ -9,12 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/internal/v3suite"
 )
 
@@ -142,12 +142,8 @@ func wantGanesha(t *testing.T) {
 	if os.Geteuid() != 0 {
 		why = "it runs as root only"
 	}
-	switch {
-	case why == "":
-	case slices.Contains(strings.Split(os.Getenv("NFSBOX_REQUIRE"), ","), "ganesha"):
-		t.Fatalf("NFSBOX_REQUIRE names ganesha: %s", why)
-	default:
-		t.Skipf("NOT TESTED against ganesha: %s", why)
+	if why != "" {
+		need.Missing(t, "ganesha", why)
 	}
 }
 

@@ -14,31 +14,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/need"
 )
-
-// required skips a test for want of something, loudly; if NFSBOX_REQUIRE, a list
-// divided by commas, names it, the test fails instead.
-func required(t *testing.T, what, why string) {
-	t.Helper()
-	if demanded(what) {
-		t.Fatalf("NFSBOX_REQUIRE names %s: %s", what, why)
-	}
-	t.Skipf("NOT TESTED with %s: %s", what, why)
-}
-
-func demanded(what string) bool {
-	return slices.Contains(strings.Split(os.Getenv("NFSBOX_REQUIRE"), ","), what)
-}
-
-// need finds a tool.
-func need(t *testing.T, tool string) string {
-	t.Helper()
-	path, err := exec.LookPath(tool)
-	if err != nil {
-		required(t, tool, err.Error())
-	}
-	return path
-}
 
 // output is what a command prints; it must not fail.
 func output(t *testing.T, name string, args ...string) string {
@@ -91,7 +69,7 @@ func build(t *testing.T) built {
 // TestPackages builds the packages, and looks at them from all sides. The tool that
 // makes them is downloaded, so that this is done only where it is asked for.
 func TestPackages(t *testing.T) {
-	if !demanded("package") {
+	if !need.Demanded("package") {
 		t.Skip("NOT TESTED: the packages: NFSBOX_REQUIRE does not name package; their tool is downloaded")
 	}
 	for _, tool := range []string{"bash", "dpkg-deb", "gzip"} {
@@ -111,7 +89,7 @@ func TestPackages(t *testing.T) {
 	t.Run("deb", func(t *testing.T) { b.control(t) })
 	t.Run("files", func(t *testing.T) { b.files(t) })
 	t.Run("lintian", func(t *testing.T) {
-		tool := need(t, "lintian")
+		tool := need.Tool(t, "lintian", "lintian")
 		output(t, tool, "--allow-root", "--fail-on", "error,warning", b.deb)
 	})
 	t.Run("rpm", func(t *testing.T) { b.rpmFiles(t) })

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/need"
 )
 
 // rpmFiles holds the rpm against what should be in it.
 func (b built) rpmFiles(t *testing.T) {
-	tool := need(t, "rpm")
+	tool := need.Tool(t, "rpm", "rpm")
 	query := func(args ...string) string {
 		t.Helper()
 		return output(t, tool, append([]string{"--dbpath", t.TempDir(), "-qp"}, append(args, b.rpm)...)...)
@@ -71,7 +73,7 @@ func pages(t *testing.T, root string) {
 		}
 	}
 	if mandoc == "" {
-		required(t, "mandoc", "it is not installed")
+		need.Missing(t, "mandoc", "it is not installed")
 	}
 }
 
@@ -83,7 +85,7 @@ func completion(t *testing.T, root string) {
 		"zsh":  "zsh/vendor-completions/_nfsbox",
 	} {
 		t.Run(shell, func(t *testing.T) {
-			output(t, need(t, shell), "-n", filepath.Join(root, "usr/share", file))
+			output(t, need.Tool(t, shell, shell), "-n", filepath.Join(root, "usr/share", file))
 		})
 	}
 }
@@ -99,7 +101,7 @@ func units(t *testing.T, root string) {
 		read(t, root, m[1])
 		read(t, root, m[2])
 	}
-	tool := need(t, "systemd-analyze")
+	tool := need.Tool(t, "systemd-analyze", "systemd-analyze")
 	// In a root of its own it would want all of systemd there: what remains is
 	// that this machine has no such binary.
 	out, _ := exec.Command(tool, "verify", "--man=no", filepath.Join(dir, "nfsbox.service"), filepath.Join(dir, "nfsbox.socket")).CombinedOutput()

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/need"
 )
 
 // control reads what the deb says of itself.
@@ -93,10 +95,8 @@ func complete(t *testing.T, want, got []string) {
 // life installs the deb into a root of its own, upgrades, removes and purges it:
 // what the administrator has written stays to the last, and state for ever.
 func (b built) life(t *testing.T) {
-	if os.Geteuid() != 0 {
-		required(t, "root", "dpkg gives what it installs to root")
-	}
-	dpkg, root := need(t, "dpkg"), t.TempDir()
+	need.Root(t, "dpkg gives what it installs to root")
+	dpkg, root := need.Tool(t, "dpkg", "dpkg"), t.TempDir()
 	for _, dir := range []string{"info", "updates", "triggers"} {
 		if err := os.MkdirAll(filepath.Join(root, "var/lib/dpkg", dir), 0o755); err != nil {
 			t.Fatal(err)

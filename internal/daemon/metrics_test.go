@@ -1,12 +1,12 @@
 package daemon
 
 import (
-	"os"
 	"reflect"
 	"regexp"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/localfs"
+	"github.com/nfsbox/nfsbox/internal/need"
 )
 
 // TestAddDirectory leaves no count out.
@@ -31,9 +31,7 @@ func TestAddDirectory(t *testing.T) {
 // TestMetricsOfOneDirectory exports a directory twice, in ways that have it open
 // twice: its counts are those of both.
 func TestMetricsOfOneDirectory(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: the map of handles, which anybody else has, serves a directory once")
-	}
+	need.Root(t, "the map of handles, which anybody else has, serves a directory once")
 	limit := regexp.MustCompile(`(?m)^nfsbox_descriptors_limit\{dir="[^"]*"\} (\d+)$`)
 	at := regexp.MustCompile(`msg=metrics url=(\S+)`)
 	var got []string

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 
 	remote "github.com/nfsbox/nfsbox/fileapi"
+	"github.com/nfsbox/nfsbox/internal/need"
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/export/exporttest"
@@ -21,9 +21,7 @@ import (
 func TestRights(t *testing.T) {
 	t.Run("memory", func(t *testing.T) { rights(t, false, 17, func(t *testing.T) vfs.FS { return newMemory(t) }) })
 	t.Run("disk", func(t *testing.T) {
-		if os.Geteuid() != 0 {
-			t.Skip("gives files away: needs root")
-		}
+		need.Root(t, "to give files away takes root")
 		rights(t, true, 97, newDisk)
 	})
 }

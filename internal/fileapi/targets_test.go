@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/internal/need"
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -19,8 +19,8 @@ import (
 // TestTargets uploads to names that something else has than a file of the caller's.
 func TestTargets(t *testing.T) {
 	onEvery(t, func(t *testing.T, fs vfs.FS) {
-		if _, memory := fs.(*memfs.FS); !memory && os.Geteuid() != 0 {
-			t.Skip("needs root: whatever somebody else makes on a disk is his own, and the kernel takes set-uid bits off")
+		if _, memory := fs.(*memfs.FS); !memory {
+			need.Root(t, "whatever somebody else makes on a disk is his own, and the kernel takes set-uid bits off")
 		}
 		r := newRig(t, fs, nil)
 		dir := r.make("/dir", aDir, "")

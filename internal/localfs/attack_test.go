@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -316,7 +317,7 @@ func TestForeignDirectories(t *testing.T) {
 	w := newFortress(t)
 	f, err := New(w.dir, Options{Handles: HandlesKernel})
 	if err != nil {
-		withoutRoot(t, err.Error())
+		need.Missing(t, "root", err.Error())
 	}
 	t.Cleanup(func() { closeFS(t, f) })
 	for _, p := range []string{w.outside, filepath.Join(w.outside, "a/b"), filepath.Dir(w.dir)} {

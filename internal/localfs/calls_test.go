@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -206,7 +207,7 @@ func traced(t *testing.T, mode Mode) []map[string]int {
 	defer func() { _ = file.Close() }()
 	child.Stdout, child.Stderr = file, file
 	if err := child.Start(); err != nil {
-		withoutRoot(t, fmt.Sprintf("no process can be traced here: %v", err))
+		need.Missing(t, "root", fmt.Sprintf("no process can be traced here: %v", err))
 	}
 	tr := tracer{group: child.Process.Pid, calls: make([]map[string]int, len(counted)+1), at: -1}
 	err = tr.follow()

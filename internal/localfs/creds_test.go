@@ -11,13 +11,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
 func needRoot(t *testing.T) {
 	t.Helper()
 	if !isRoot() {
-		withoutRoot(t, "this needs root")
+		need.Missing(t, "root", "this needs root")
 	}
 }
 
@@ -70,7 +71,7 @@ func TestCallers(t *testing.T) {
 	bothModes(t, func(t *testing.T, o Options) {
 		f := open(t, t.TempDir(), o)
 		if f.Squashed() {
-			withoutRoot(t, "root here cannot act for others")
+			need.Missing(t, "root", "root here cannot act for others")
 		}
 		home := dirOf(t, f, "home", alice(), 0o755)
 		a, b := f.As(alice()), f.As(bob())

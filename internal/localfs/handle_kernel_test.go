@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -20,7 +21,7 @@ func TestRootStaleWhileReborn(t *testing.T) {
 	dir := t.TempDir()
 	f, err := New(dir, Options{Handles: HandlesKernel})
 	if err != nil {
-		withoutRoot(t, err.Error())
+		need.Missing(t, "root", err.Error())
 	}
 	t.Cleanup(func() { closeFS(t, f) })
 	root, _, err := f.Root(t.Context())

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -48,7 +49,7 @@ func sealable(t *testing.T, f *FS, x vfs.Handle) {
 	t.Helper()
 	file, _, err := f.OpenHost(t.Context(), x, &vfs.HostOpen{Access: vfs.ShareRead, Sealed: true})
 	if errors.Is(err, vfs.ErrNotSupp) {
-		withoutRoot(t, "no read-only double of a mount can be made here")
+		need.Missing(t, "root", "no read-only double of a mount can be made here")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +172,7 @@ func TestOpenHostCapabilities(t *testing.T) {
 	raw := make([]byte, 20) // VFS_CAP_REVISION_2, effective: CAP_NET_RAW
 	raw[0], raw[3], raw[5] = 1, 2, 1<<5
 	if err := unix.Setxattr(filepath.Join(dir, "x"), xattrCapability, raw, 0); err != nil {
-		withoutRoot(t, "a file cannot be given capabilities: "+err.Error())
+		need.Missing(t, "root", "a file cannot be given capabilities: "+err.Error())
 	}
 	for _, access := range []vfs.Share{vfs.ShareRead, vfs.ShareWrite, shareBoth} {
 		_, _, err := f.OpenHost(t.Context(), x, &vfs.HostOpen{Access: access})

@@ -7,12 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -48,23 +47,13 @@ func openFDs(t testing.TB) int {
 	return len(names)
 }
 
-// withoutRoot skips a test for want of root or of its rights, loudly; it fails
-// instead if NFSBOX_REQUIRE, a list divided by commas, names root.
-func withoutRoot(t *testing.T, why string) {
-	t.Helper()
-	if slices.Contains(strings.Split(os.Getenv("NFSBOX_REQUIRE"), ","), "root") {
-		t.Fatalf("NFSBOX_REQUIRE names root: %s", why)
-	}
-	t.Skipf("NOT TESTED: %s", why)
-}
-
 // bothModes runs a test with the kernel's handles, where they work, and with
 // the map.
 func bothModes(t *testing.T, f func(t *testing.T, o Options)) {
 	t.Run("kernel", func(t *testing.T) {
 		fs, err := New(t.TempDir(), Options{Handles: HandlesKernel})
 		if err != nil {
-			withoutRoot(t, fmt.Sprintf("no handles of the kernel here: %v", err))
+			need.Missing(t, "root", fmt.Sprintf("no handles of the kernel here: %v", err))
 		}
 		if err := fs.Close(); err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -444,7 +445,7 @@ func runMatrix(t *testing.T, o Options, who *vfs.Caller) {
 	said := judge(t, kernels, who, cases)
 	f := open(t, ours, o)
 	if f.Squashed() {
-		withoutRoot(t, "root here cannot act for others")
+		need.Missing(t, "root", "root here cannot act for others")
 	}
 	view := f.As(who)
 	for i := range cases {

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -42,7 +43,7 @@ func TestMounts(t *testing.T) {
 	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	out, err := child.CombinedOutput()
 	if errors.Is(err, unix.EPERM) {
-		withoutRoot(t, "no mount namespace can be made here")
+		need.Missing(t, "root", "no mount namespace can be made here")
 	}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

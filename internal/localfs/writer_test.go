@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -25,7 +26,7 @@ func modest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !isRoot() || !own.has(unix.CAP_SETUID) || !own.has(unix.CAP_SETGID) {
-		withoutRoot(t, "writing for others takes root")
+		need.Missing(t, "root", "writing for others takes root")
 	}
 	less := own.without(unix.CAP_SYS_RESOURCE)
 	runtime.LockOSThread()
@@ -108,7 +109,7 @@ func TestWriterWithResource(t *testing.T) {
 	public(t, dir, 0o666)
 	f := open(t, dir, Options{Handles: HandlesMap, Volatile: true})
 	if f.Squashed() {
-		withoutRoot(t, "it takes root")
+		need.Missing(t, "root", "it takes root")
 	}
 	if !f.creds.own.has(unix.CAP_SYS_RESOURCE) {
 		t.Skip("NOT TESTED: this root has no CAP_SYS_RESOURCE to lay down")

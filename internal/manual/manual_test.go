@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/nfsbox/nfsbox/internal/need"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -109,7 +111,7 @@ func TestRead(t *testing.T) {
 		{"groff", []string{"-k", "-man", "-ww", "-z"}, "*.1"},
 	} {
 		t.Run(c.tool, func(t *testing.T) {
-			tool := need(t, c.tool)
+			tool := need.Tool(t, c.tool, c.tool)
 			files, err := filepath.Glob(filepath.Join("testdata", c.glob))
 			if err != nil || len(files) == 0 {
 				t.Fatal(files, err)
@@ -127,21 +129,6 @@ func TestRead(t *testing.T) {
 			}
 		})
 	}
-}
-
-// need finds a tool. Without it the test is skipped, loudly, unless NFSBOX_REQUIRE
-// names it.
-func need(t *testing.T, tool string) string {
-	t.Helper()
-	path, err := exec.LookPath(tool)
-	switch {
-	case err == nil:
-		return path
-	case slices.Contains(strings.Split(os.Getenv("NFSBOX_REQUIRE"), ","), tool):
-		t.Fatalf("NFSBOX_REQUIRE names %s: %v", tool, err)
-	}
-	t.Skipf("NOT TESTED with %s: %v", tool, err)
-	return ""
 }
 
 // completions are what is offered at the end of a command line; its words are as
@@ -170,7 +157,7 @@ var completions = []struct {
 
 // TestBash completes command lines.
 func TestBash(t *testing.T) {
-	bash := need(t, "bash")
+	bash := need.Tool(t, "bash", "bash")
 	script := Bash(program(t)) + `COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _nfsbox; echo "${COMPREPLY[*]}"`
 	for _, c := range completions {
 		out, err := exec.Command(bash, append([]string{"--norc", "-c", script, "bash"}, c.words...)...).CombinedOutput()
@@ -182,7 +169,7 @@ func TestBash(t *testing.T) {
 
 // TestFish completes command lines.
 func TestFish(t *testing.T) {
-	fish := need(t, "fish")
+	fish := need.Tool(t, "fish", "fish")
 	script := Fish(program(t)) + "\ncomplete -C $line\n"
 	for _, c := range completions {
 		line := strings.ReplaceAll(strings.Join(c.words, " "), " = ", "=")

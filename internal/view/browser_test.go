@@ -20,17 +20,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-// required skips a test for want of something, loudly; if NFSBOX_REQUIRE, a list
-// divided by commas, names it, the test fails instead.
-func required(t *testing.T, what, why string) {
-	t.Helper()
-	if slices.Contains(strings.Split(os.Getenv("NFSBOX_REQUIRE"), ","), what) {
-		t.Fatalf("NFSBOX_REQUIRE names %s: %s", what, why)
-	}
-	t.Skipf("NOT TESTED with %s: %s", what, why)
-}
+	"github.com/nfsbox/nfsbox/internal/need"
+)
 
 // looks is a browser's window. A headless one is at least 500 pixels wide;
 // narrower ones are frames in it.
@@ -67,7 +59,7 @@ func look(t *testing.T, h http.Handler, w looks) *found {
 	t.Helper()
 	browser, err := exec.LookPath("chromium")
 	if err != nil {
-		required(t, "chromium", err.Error())
+		need.Missing(t, "chromium", err.Error())
 	}
 	folder := os.Getenv("NFSBOX_SCREENSHOTS")
 	if folder == "" {

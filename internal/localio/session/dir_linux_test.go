@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/proto/localio"
 )
 
@@ -254,9 +255,7 @@ func TestAnotherUser(t *testing.T) {
 
 // TestManyGroups has more groups than the first guess has room for.
 func TestManyGroups(t *testing.T) {
-	if os.Geteuid() != 0 {
-		asOther(t, "", "") // skips
-	}
+	need.Root(t, "to have many groups takes root")
 	old, err := syscall.Getgroups()
 	if err != nil {
 		t.Fatal(err)
@@ -304,9 +303,7 @@ func TestFakeServer(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if os.Geteuid() != 0 {
-		asOther(t, "", "") // skips
-	}
+	need.Root(t, "to be another user takes root")
 	// He listens in a directory of his own, which is then somebody else's.
 	if err := errors.Join(os.Chown(dir, other, other), os.Chmod(dir, 0o755)); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/proto/localio"
 )
 
@@ -50,13 +51,7 @@ func child(do, dir string) {
 // asOther runs a child as another user, with one further group. It needs root.
 func asOther(t *testing.T, do, dir string) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		const why = "to be another user takes root"
-		if slices.Contains(strings.Split(os.Getenv("NFSBOX_REQUIRE"), ","), "root") {
-			t.Fatalf("NFSBOX_REQUIRE names root: %s", why)
-		}
-		t.Skip(why)
-	}
+	need.Root(t, "to be another user takes root")
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), "SESSION_TEST_CHILD="+do, "SESSION_TEST_DIR="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: other, Gid: other, Groups: []uint32{other + 1}}}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/localio/session"
+	"github.com/nfsbox/nfsbox/internal/need"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/localio"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -77,7 +78,7 @@ func (r *rig) runChild(h vfs.Handle, attr *syscall.SysProcAttr) []string {
 	cmd.SysProcAttr = attr
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) {
-		required(r.t, "userns", err.Error())
+		need.Missing(r.t, "userns", err.Error())
 	}
 	if err != nil {
 		r.t.Fatalf("%v\n%s", err, out)
@@ -91,21 +92,9 @@ func (r *rig) runChild(h vfs.Handle, attr *syscall.SysProcAttr) []string {
 	return nil
 }
 
-// required skips a test for want of something; if NFSBOX_REQUIRE, a list divided
-// by commas, names it, the test fails.
-func required(t *testing.T, what, why string) {
-	t.Helper()
-	if slices.Contains(strings.Split(os.Getenv("NFSBOX_REQUIRE"), ","), what) {
-		t.Fatalf("NFSBOX_REQUIRE names %s: %s", what, why)
-	}
-	t.Skip(why)
-}
-
 // TestAnotherUser may claim to be herself, and nobody else.
 func TestAnotherUser(t *testing.T) {
-	if os.Geteuid() != 0 {
-		required(t, "root", "to be another user takes root")
-	}
+	need.Root(t, "to be another user takes root")
 	r := newRig(t, Options{})
 	got := r.runChild(r.file("f", 0o644), &syscall.SysProcAttr{
 		Credential: &syscall.Credential{Uid: ann, Gid: ann, Groups: []uint32{annGroup}},

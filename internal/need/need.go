@@ -1,0 +1,46 @@
+// Package need is for tests that take what not every machine has: a peer, a tool, to
+// be root. Where it is missing they are skipped, and say so; where NFSBOX_REQUIRE, a
+// list divided by commas, names it, they fail instead, so that a run that means to
+// have everything cannot pass without it.
+package need
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Demanded reports whether NFSBOX_REQUIRE names what.
+func Demanded(what string) bool {
+	return slices.Contains(strings.Split(os.Getenv("NFSBOX_REQUIRE"), ","), what)
+}
+
+// Missing ends a test for want of what: it is skipped, or has failed if that is
+// demanded.
+func Missing(t testing.TB, what, why string) {
+	t.Helper()
+	if Demanded(what) {
+		t.Fatalf("NFSBOX_REQUIRE names %s: %s", what, why)
+	}
+	t.Skipf("NOT TESTED with %s: %s", what, why)
+}
+
+// Root ends a test as Missing does, if it is not run by root.
+func Root(t testing.TB, why string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		Missing(t, "root", why)
+	}
+}
+
+// Tool finds a program. Without it, what is missing.
+func Tool(t testing.TB, what, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		Missing(t, what, err.Error())
+	}
+	return path
+}
