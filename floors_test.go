@@ -32,6 +32,8 @@ var rooms = []room{
 	{"internal/iogate", 1, nil},
 	{"internal/byterange", 1, nil},
 	{"internal/need", 1, nil},
+	{"internal/leak", 1, nil},
+	{"internal/ganesha", 1, nil},
 	{"internal/posixacl", 1, []string{"vfs"}},
 	{"internal/object", 1, nil},
 	{"internal/object/dir", 2, []string{"internal/object"}},

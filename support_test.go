@@ -3,16 +3,13 @@ package nfsbox_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"os"
-	"runtime"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/leak"
 	"github.com/nfsbox/nfsbox/internal/localfs"
 	"github.com/nfsbox/nfsbox/internal/memfs"
 	"github.com/nfsbox/nfsbox/internal/sim/rpcfault"
@@ -187,28 +184,4 @@ var backends = []struct {
 }
 
 // TestMain looks for goroutines of ours when all tests have cleaned up.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if left := leftBehind(); len(left) > 0 {
-		fmt.Fprintf(os.Stderr, "goroutines left behind:\n%s\n", strings.Join(left, "\n\n"))
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
-
-func leftBehind() (left []string) {
-	for range 400 {
-		left = left[:0]
-		buf := make([]byte, 1<<20)
-		for g := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-			if strings.Contains(g, "nfsbox/nfsbox") && !strings.Contains(g, "TestMain") {
-				left = append(left, g)
-			}
-		}
-		if len(left) == 0 {
-			return nil
-		}
-		time.Sleep(5 * time.Millisecond) // the runtime needs a moment to bury them
-	}
-	return left
-}
+func TestMain(m *testing.M) { leak.Main(m) }

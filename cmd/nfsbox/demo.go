@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,7 +132,7 @@ func (d *demo) served(dir string, do func(url string) error) error {
 	}()
 	select {
 	case err := <-ended:
-		return fmt.Errorf("serve %s: %w", dir, err)
+		return fmt.Errorf("serve %s: %w", dir, cmp.Or(err, context.Cause(ctx))) // without an err it was interrupted
 	case d.sum.URL = <-ready:
 	}
 	err := do(d.sum.URL)

@@ -13,7 +13,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -65,11 +67,15 @@ type env struct {
 	alone  bool // the process is this command's: its limits are ours to set
 }
 
+// doubled is how long after the first signal another says nothing new: timeout(1)
+// sends one to the process, and the same to its group.
+const doubled = 500 * time.Millisecond
+
 func main() {
 	// The first signal ends the context, and whatever runs cleans up and
 	// reports. The second ends the process.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
+	context.AfterFunc(ctx, func() { time.AfterFunc(doubled, stop) })
 	status := run(&env{
 		ctx:    ctx,
 		stdout: os.Stdout,
@@ -95,10 +101,7 @@ func run(e *env, args []string) int {
 	if err != nil {
 		return report(e, err)
 	}
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
-	kctx, err := parser.Parse(args)
+	kctx, err := parser.Parse(customary(args))
 	if *exited {
 		return exitOK // --help has printed all there is
 	}
@@ -106,6 +109,20 @@ func run(e *env, args []string) int {
 		return report(e, usageError(parser, err))
 	}
 	return report(e, kctx.Run(e))
+}
+
+// customary are arguments in which what people write by habit stands as the command
+// line has it: help, as a command, and --version.
+func customary(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	case args[0] == "--version":
+		return append([]string{"version"}, args[1:]...)
+	}
+	return args
 }
 
 func newParser(e *env) (*kong.Kong, *bool, error) {

@@ -75,18 +75,23 @@ type listSummary struct {
 }
 
 // eachPlace opens the places one after the other and calls do with each. A place
-// that fails is reported and the rest goes on.
+// that fails is reported and the rest goes on, unless that is an interruption: then
+// what has been printed stays printed.
 func eachPlace(e *env, places []string, asJSON bool, po place.Options, do func(*output, *place.Place) error) error {
 	out := &output{w: bufio.NewWriter(e.stdout), json: asJSON, stderr: e.stderr}
 	var worst error
 	for _, arg := range places {
-		if err := onePlace(e, arg, po, out, do); err != nil {
-			if e.ctx.Err() != nil {
-				return err
-			}
-			out.failed(arg, err)
-			worst = worse(worst, err)
+		err := onePlace(e, arg, po, out, do)
+		if err == nil {
+			continue
 		}
+		if e.ctx.Err() != nil {
+			out.errors++
+			worst = err
+			break
+		}
+		out.failed(arg, err)
+		worst = worse(worst, err)
 	}
 	if asJSON {
 		if err := out.event(listSummary{"summary", out.entries, out.errors}); err != nil {

@@ -59,17 +59,17 @@ processes that could do more by them than their caller may over the network, suc
 squashed. Without the directory there is no local I/O, and the log says so at level info.
 
 The configuration (-c) is TOML. Its keys are the flags below, by the same names, but that in the
-tables log and api they leave these names out; each directory is a table [[export]] with path, dir and any of
-the flags for exports, and with rules for single clients where they differ:
-clients = [{match = "10.0.0.7", ro = true}]. A key that does not exist, or a value that will not do,
-is an error with its line. On the command line the flags for exports hold for every export.
-packaging/nfsbox.toml has them all.
+tables log and api they leave these names out; times stand in quotes, with their unit. Each directory is
+a table [[export]] with path, dir and any of the flags for exports, and with rules for single clients
+where they differ: clients = [{match = "10.0.0.7", ro = true}]. A key that does not exist, or a value
+that will not do, is an error with its line. On the command line the flags for exports hold for every
+export. packaging/nfsbox.toml has them all.
 
 Signals. SIGHUP reads the configuration again and goes over to its exports, rules, log level and
 threshold for slow calls, without losing a client; what takes a restart is named in the log, and a
 configuration with an error changes nothing. It also opens the files of the logs anew. A first SIGINT
 or SIGTERM lets calls under way finish (--drain-timeout), and leaves what must be remembered to the
-next start; a second one ends at once.
+next start; another one, half a second later or more, ends at once.
 
 Service managers. The sockets of socket activation (LISTEN_FDS) take the place of --listen and
 --portmap-listen, and one with a port of --api that of it, and stay open over a restart: clients notice
@@ -97,11 +97,12 @@ Logs. The log goes to stderr, or to --log-file. --log-requests FILE is a log of 
 --log-sample of them one, picked by chance, on a line with its procedure, client, uid (as AUTH_SYS
 says), XID, time in all (took) and until work on it began (waited), bytes in and out, and the status of
 its answer; failed=true says that RPC itself refused it. A call of the file API has its caller's name,
-and no XID. --slow adds to the log, not to that one, what NFS calls took longer. In JSON times are nanoseconds. Files are put aside as name-TIME.ext when they reach
---log-max-size, and with --log-max-age when they are a day old; with --log-max-size 0 another program
-does that, and sends SIGHUP. A full disk holds up nobody: what cannot be written, or is more than the
-log of requests takes, is lost, and counted (nfsbox_log_dropped_total; left_out in the next line of the
-log of requests).
+and no XID. --slow adds to the log, not to that one, the same of each call that took longer, but for
+those of the file API that moved more than 1 MiB. In JSON times are nanoseconds. Files are put aside as
+name-TIME.ext when they reach --log-max-size, and with --log-max-age when they are a day old; with
+--log-max-size 0 another program does that, and sends SIGHUP. A full disk holds up nobody: what cannot
+be written, or is more than the log of requests takes, is lost, and counted (nfsbox_log_dropped_total;
+left_out in the next line of the log of requests).
 
 Metrics. --metrics 127.0.0.1:9464 serves /metrics for Prometheus.
 

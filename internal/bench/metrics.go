@@ -41,7 +41,7 @@ func (o *Options) checkMetrics() error {
 	if err != nil || !isAPI(o.ServerMetrics) || u.Host == "" {
 		return usage("%s: want the URL of a server's metrics, such as http://127.0.0.1:9464/metrics", redacted(o.ServerMetrics))
 	}
-	if u.Path == "" {
+	if u.Path == "" || u.Path == "/" {
 		u.Path = "/metrics"
 		o.ServerMetrics = u.String()
 	}

@@ -38,6 +38,18 @@ func TestParsePage(t *testing.T) {
 	}
 }
 
+// TestMetricsPath has a server's metrics where they usually are.
+func TestMetricsPath(t *testing.T) {
+	for given, want := range map[string]string{
+		"http://h:9464": "http://h:9464/metrics", "http://h:9464/": "http://h:9464/metrics", "http://h:9464/m": "http://h:9464/m", "": "",
+	} {
+		o := Options{ServerMetrics: given}
+		if err := o.checkMetrics(); err != nil || o.ServerMetrics != want {
+			t.Errorf("%q: %q, %v", given, o.ServerMetrics, err)
+		}
+	}
+}
+
 // FuzzParsePage parses any bytes without trouble.
 func FuzzParsePage(f *testing.F) {
 	f.Add(metricsPage)

@@ -101,7 +101,7 @@ func (r *run) measure(ctx context.Context, p, warm *part) (*Result, error) {
 	var first *page
 	if r.server != nil {
 		var err error
-		if _, first, err = r.server.look(ctx); err != nil {
+		if _, first, err = r.server.look(ctx, func(*page) bool { return true }); err != nil {
 			return nil, fmt.Errorf("the server's process: %w", err)
 		}
 	}
@@ -127,7 +127,7 @@ func (r *run) measure(ctx context.Context, p, warm *part) (*Result, error) {
 
 // seen fills in what the server has done since the first look.
 func (r *run) seen(ctx context.Context, res *Result, first *page) error {
-	now, last, err := r.server.look(ctx)
+	now, last, err := r.server.look(ctx, func(p *page) bool { return p.has(res.ClientCalls, first) })
 	if err != nil {
 		return fmt.Errorf("the server's process: %w", err)
 	}

@@ -54,8 +54,9 @@ func (w *observer) close() {
 }
 
 // look says what the server has taken so far, at once, and then what it has taken
-// and done when its counts stand still: looking costs it something, too.
-func (w *observer) look(ctx context.Context) (now, still *page, err error) {
+// and done when its counts stand still and are all that is wanted, or do not come to
+// be: looking costs it something, too.
+func (w *observer) look(ctx context.Context, all func(*page) bool) (now, still *page, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), metricsTime)
 	defer cancel()
 	if now, err = w.read(ctx); err != nil {
@@ -75,7 +76,7 @@ func (w *observer) look(ctx context.Context) (now, still *page, err error) {
 		if still, err = w.read(ctx); err != nil {
 			return nil, nil, err
 		}
-		if maps.Equal(still.calls, before) {
+		if maps.Equal(still.calls, before) && all(still) {
 			break
 		}
 	}
@@ -174,6 +175,16 @@ func (res *Result) serverCost(v *verb, w *observer, before, after *page) {
 		// What was cut off, or sent twice, the server may have counted or not.
 		res.CountsMatch = countsMatch(v, res)
 	}
+}
+
+// has reports whether at least these calls were counted since before.
+func (p *page) has(calls map[string]uint64, before *page) bool {
+	for name, n := range calls {
+		if p.calls[name]-before.calls[name] < n {
+			return false
+		}
+	}
+	return true
 }
 
 // restarted reports whether p is of another process than before: what only grows

@@ -102,6 +102,28 @@ func TestCountsMatch(t *testing.T) {
 	<-done
 }
 
+// TestCountsLate has a server count its last call a while after it has answered.
+func TestCountsLate(t *testing.T) {
+	const count, late = 40, 4
+	s := serve(t, memfs.Options{})
+	looks := 0
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n := s.calls("NULL")
+		if n >= count {
+			if looks++; looks <= late {
+				n--
+			}
+		}
+		_, _ = fmt.Fprintf(w, "nfsbox_rpc_calls_total{procedure=\"NFSPROC3_NULL\",version=\"3\"} %d\n", n)
+	}))
+	t.Cleanup(h.Close)
+	o := s.options("null", "")
+	o.Count, o.ServerMetrics = count, h.URL
+	if res := run(t, o); res.CountsMatch == nil || !*res.CountsMatch {
+		t.Errorf("calls %v, and the server has counted %v", res.ClientCalls, res.ServerCalls)
+	}
+}
+
 // TestMetricsElsewhere refuses metrics that are not a server's, or not there.
 func TestMetricsElsewhere(t *testing.T) {
 	s := serve(t, memfs.Options{})

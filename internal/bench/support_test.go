@@ -3,17 +3,14 @@ package bench_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"os"
-	"runtime"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/bench"
+	"github.com/nfsbox/nfsbox/internal/leak"
 	"github.com/nfsbox/nfsbox/internal/memfs"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -110,7 +107,7 @@ func (s *server) names() (names []string) {
 // run runs o, which must succeed without a failure.
 func run(t testing.TB, o bench.Options) *bench.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	res, err := bench.Run(ctx, o)
 	if err != nil {
@@ -123,28 +120,4 @@ func run(t testing.TB, o bench.Options) *bench.Result {
 }
 
 // TestMain looks for goroutines of ours when all tests have cleaned up.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if left := leftBehind(); len(left) > 0 {
-		fmt.Fprintf(os.Stderr, "goroutines left behind:\n%s\n", strings.Join(left, "\n\n"))
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
-
-func leftBehind() (left []string) {
-	for range 400 {
-		left = left[:0]
-		buf := make([]byte, 1<<20)
-		for g := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-			if strings.Contains(g, "nfsbox/nfsbox") && !strings.Contains(g, "TestMain") {
-				left = append(left, g)
-			}
-		}
-		if len(left) == 0 {
-			return nil
-		}
-		time.Sleep(5 * time.Millisecond) // the runtime needs a moment to bury them
-	}
-	return left
-}
+func TestMain(m *testing.M) { leak.Main(m) }

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"strings"
 )
 
 // verb is something that can be measured.
@@ -43,7 +44,7 @@ func verbOf(name string) (*verb, error) {
 			return v, nil
 		}
 	}
-	return nil, usage("%q is not a verb of bench: %q are", name, Verbs())
+	return nil, usage("%q is not a verb of bench; these are: %s", name, strings.Join(Verbs(), ", "))
 }
 
 // work is a verb that is prepared: what callers share.

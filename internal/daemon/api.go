@@ -49,7 +49,7 @@ func (d *daemon) openAPI(ctx context.Context) (err error) {
 		Table: d.table, Callers: secrets.callers, Loopback: a.Loopback.caller(), Cleartext: a.Cleartext, Limits: a.limits(),
 		Ledger: filepath.Join(d.own, uploadsName), Now: d.w.Now,
 		Report:  func(err error) { d.log.Warn("api", slog.Any("error", err)) },
-		Observe: d.observeAPI, Sample: d.logs.sample(),
+		Observe: d.observeAPI, Slow: slowFloor, Sample: d.logs.sample(),
 	}
 	if secrets.tls != nil {
 		x.tls = newCertificates(secrets.tls)
@@ -126,7 +126,7 @@ func (d *daemon) bindAPI(ctx context.Context) error {
 		var lc net.ListenConfig
 		l, err := lc.Listen(ctx, "tcp", address)
 		if err != nil {
-			return fmt.Errorf("api: %w", listenError("api", address, err))
+			return fmt.Errorf("api: %w", listenError("tcp", "api", address, err))
 		}
 		x.doors = append(x.doors, l)
 	}

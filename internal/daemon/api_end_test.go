@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,12 +20,30 @@ import (
 // askUntil asks for a page until it says what is wanted.
 func askUntil(t *testing.T, url string, wanted func(status int, text string) bool) {
 	t.Helper()
-	for range 10000 {
-		if wanted(get(t, url)) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		status, text := get(t, url)
+		if wanted(status, text) {
 			return
 		}
+		if time.Now().After(end) {
+			t.Fatalf("%s does not come to say what it should: %d\n%s", url, status, text)
+		}
 	}
-	t.Fatalf("%s does not come to say what it should", url)
+}
+
+// metricsSay waits until the metrics have all that is wanted: a call is counted when
+// its answer has gone.
+func metricsSay(t *testing.T, url string, want ...string) {
+	t.Helper()
+	defer func() {
+		if len(want) > 0 {
+			t.Logf("missing: %q", want)
+		}
+	}()
+	askUntil(t, url+"/metrics", func(status int, text string) bool {
+		want = slices.DeleteFunc(want, func(s string) bool { return strings.Contains(text, s) })
+		return status == http.StatusOK && len(want) == 0
+	})
 }
 
 // slowUpload is an upload of which the first part has reached the server.
@@ -49,7 +68,7 @@ func beginUpload(t *testing.T, log *logBuffer) *slowUpload {
 	if _, err := w.Write(u.first); err != nil {
 		t.Fatal(err)
 	}
-	askUntil(t, metricsURL(log)+"/metrics", func(_ int, text string) bool { return strings.Contains(text, "nfsbox_api_calls_in_progress 1\n") })
+	metricsSay(t, metricsURL(log), "nfsbox_api_calls_in_progress 1\n")
 	return u
 }
 

@@ -23,6 +23,9 @@ func TestPipesForSecrets(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	if _, err := loadKey(pipe, counter()); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("the key of the handles: %v", err)
+	}
 	if _, err := Load(Flags{File: pipe}); err == nil || !strings.Contains(err.Error(), "no regular file") {
 		t.Errorf("a configuration: %v", err)
 	}

@@ -76,6 +76,10 @@ const (
 	// looked at.
 	slowFloor = time.Millisecond
 
+	// maxSlowBytes is how much a call of the file API may move to be counted as slow.
+	// One that moved more is not, however long it took.
+	maxSlowBytes = 1 << 20
+
 	// slowLines is how many slow calls the log tells of in one slowWindow; the
 	// others are counted. slowQueue is how many wait for the log to take them;
 	// what does not fit is counted, too.

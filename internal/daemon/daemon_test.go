@@ -12,10 +12,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/internal/leak"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/mount3"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
+
+// TestMain looks for goroutines of ours when all tests have cleaned up.
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // logBuffer is a log that tests read.
 type logBuffer struct {

@@ -76,7 +76,8 @@
 //
 // The server's own log is slog's, and goes where the configuration says; what its file
 // does not take is lost and counted, and no call fails for it. Slow calls are told of
-// there, by a goroutine of their own. The log of requests, of which package reqlog is
+// there, by a goroutine of their own, but for those of the file API that moved so much
+// that their time was the network's. The log of requests, of which package reqlog is
 // the most part, has a file to itself: package oncrpc asks of each call whether it is
 // wanted, and describes only those that are.
 //

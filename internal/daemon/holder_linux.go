@@ -19,32 +19,36 @@ const (
 	maxSockets   = 1 << 16
 )
 
-// holder says which process listens at an address, as far as /proc shows.
-func holder(address string) string {
+// holder says which process listens at an address of tcp or udp, as far as /proc
+// shows, and begins to say what to do about it.
+func holder(network, address string) string {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return "another process has it"
+		return somebody
 	}
 	inode := ""
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6", "/proc/net/udp", "/proc/net/udp6"} {
+	for _, table := range []string{"/proc/net/" + network, "/proc/net/" + network + "6"} {
 		if inode == "" {
 			inode = listening(table, port)
 		}
 	}
 	if inode == "" {
-		return "another process has it"
+		return somebody
+	}
+	if holds("/proc/self", "socket:["+inode+"]") {
+		return "this server has it already;"
 	}
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
-		return "another process has it"
+		return somebody
 	}
 	for _, dir := range dirs[:min(len(dirs), maxProcesses)] {
 		if holds(dir, "socket:["+inode+"]") {
 			name, _ := os.ReadFile(filepath.Join(dir, "comm")) // without it, its number must do
-			return fmt.Sprintf("process %s (%s) has it", filepath.Base(dir), bytes.TrimSpace(name))
+			return fmt.Sprintf("process %s (%s) has it; end it, or", filepath.Base(dir), bytes.TrimSpace(name))
 		}
 	}
-	return "no process that this user can see has it: one of another user, or the kernel's own NFS server (rpc.nfsd)"
+	return "no process that this user can see has it: one of another user, or the kernel's own NFS server (rpc.nfsd); end it, or"
 }
 
 // listening finds the socket that listens at the port in one of the kernel's

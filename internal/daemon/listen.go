@@ -80,7 +80,7 @@ func (d *daemon) bind(ctx context.Context, key, address string, udp bool) error 
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
-		return listenError(key, address, err)
+		return listenError("tcp", key, address, err)
 	}
 	d.doors = append(d.doors, door{l: l, portmap: portmap})
 	if !udp {
@@ -88,17 +88,21 @@ func (d *daemon) bind(ctx context.Context, key, address string, udp bool) error 
 	}
 	pc, err := lc.ListenPacket(ctx, "udp", l.Addr().String())
 	if err != nil {
-		return listenError(key, l.Addr().String(), err)
+		return listenError("udp", key, l.Addr().String(), err)
 	}
 	d.doors = append(d.doors, door{pc: pc, portmap: portmap})
 	return nil
 }
 
-// listenError says what can be done about an address of key that cannot be had.
-func listenError(key, address string, err error) error {
+// somebody has an address, and it is not known who.
+const somebody = "another process has it; end it, or"
+
+// listenError says what can be done about an address of key that cannot be had over
+// tcp, or udp.
+func listenError(network, key, address string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("listen: %w: %s; end it, or name another port with --%s", err, holder(address), key)
+		return fmt.Errorf("listen: %w: %s name another port with --%s", err, holder(network, address), key)
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("listen: %w: ports below 1024 take root or CAP_NET_BIND_SERVICE; name a higher one with --%s, or let the service manager open it", err, key)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):

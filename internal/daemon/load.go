@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -33,7 +35,10 @@ func Load(f Flags) (*Config, error) {
 			return nil, err
 		}
 		if err := decode(text, &c); err != nil {
-			return nil, inFile(f.File, err)
+			return nil, inFile(f.File, text, err)
+		}
+		if err := unquoted(f.File, text); err != nil {
+			return nil, err
 		}
 		lines = findPositions(text)
 	}
@@ -79,7 +84,7 @@ func decode(text []byte, c *Config) error {
 }
 
 // inFile says where in the file an error of decode is.
-func inFile(path string, err error) error {
+func inFile(path string, text []byte, err error) error {
 	var unknown *toml.StrictMissingError
 	if errors.As(err, &unknown) {
 		var all []error
@@ -92,13 +97,64 @@ func inFile(path string, err error) error {
 	var wrong *toml.DecodeError
 	if errors.As(err, &wrong) {
 		line, _ := wrong.Position()
-		text := strings.TrimPrefix(wrong.Error(), "toml: ")
+		what := plainly(strings.TrimPrefix(wrong.Error(), "toml: "))
 		if key := strings.Join(wrong.Key(), "."); key != "" {
-			text = key + ": " + text
+			what = key + ": " + what
 		}
-		return fmt.Errorf("%s:%d: %s", path, line, text)
+		return fmt.Errorf("%s:%d: %s", path, line, what)
+	}
+	if err := unquoted(path, text); err != nil { // the decoder does not say where
+		return err
 	}
 	return fmt.Errorf("%s: %w", path, err)
+}
+
+// kinds are what types of a Config are to those who write a file.
+var kinds = map[string]string{
+	"string": "a string", "[]string": "a list of strings", "bool": "true or false", "int": "a whole number", "uint32": "a whole number",
+	"daemon.Duration": "a time in quotes", "daemon.Size": "a size", "daemon.Log": "a table", "daemon.API": "a table", "[]daemon.Export": "an [[export]]",
+}
+
+// plainly says what the decoder says of a value of the wrong kind without the names
+// that fields and types have in Go.
+func plainly(text string) string {
+	found, field, ok := strings.Cut(text, " into struct field ")
+	_, name, _ := strings.Cut(field, " of type ")
+	if kind := kinds[name]; ok && kind != "" {
+		return fmt.Sprintf("%s is wanted, and there is: %s", kind, strings.TrimPrefix(found, "cannot decode TOML "))
+	}
+	return text
+}
+
+// unquoted refuses a number where a text is wanted. The decoder would take it for
+// nanoseconds. None at all, 0, needs no unit.
+func unquoted(path string, text []byte) error {
+	var all []error
+	w, examples := walkPositions(text), quoted(reflect.TypeFor[Config](), "")
+	for _, key := range slices.Sorted(maps.Keys(examples)) {
+		if value, ok := w.bare[key]; ok && value != "0" {
+			all = append(all, fmt.Errorf("%s:%d: %s: %s is not in quotes, as in %q", path, w.found[key], key, value, examples[key]))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// quoted are the keys whose values are texts that are read further, with an example
+// of each.
+func quoted(t reflect.Type, prefix string) map[string]string {
+	keys := make(map[string]string)
+	for field := range t.Fields() {
+		key, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+		switch {
+		case field.Type == reflect.TypeFor[Duration]():
+			keys[prefix+key] = "90s"
+		case field.Type == reflect.TypeFor[*User]():
+			keys[prefix+key] = "1000:1000"
+		case isTable(field):
+			maps.Copy(keys, quoted(field.Type, prefix+key+"."))
+		}
+	}
+	return keys
 }
 
 // overlay replaces what the flags have given, and adds the directory that they

@@ -29,7 +29,15 @@ func TestLoadRefuses(t *testing.T) {
 		{"an unknown key of a client", good + "clients = [\n {match = \"*\"},\n {match = \"*\", rw = true},\n]\n", ":6: export.rw: no such key"},
 		{"two unknown keys", "a = 1\nb = 2\n" + good, ":2: b: no such key"},
 		{"broken syntax", "udp = \n" + good, ":1: "},
-		{"a wrong kind", "udp = \"yes\"\n" + good, ":1: udp: "},
+		{"a wrong kind", "udp = \"yes\"\n" + good, ":1: udp: true or false is wanted, and there is: string"},
+		{"an address for a list", "listen = \"127.0.0.1:0\"\n" + good, ":1: listen: a list of strings is wanted"},
+		{"a wrong kind in an export", good + "squash = 3\n", ":4: export.squash: a string is wanted"},
+		{"an export that is none", "export = 5\n", ":1: export: an [[export]] is wanted"},
+		{"a time without a unit", "udp = true\ngrace = 90\n" + good, ":2: grace: 90 is not in quotes, as in \"90s\""},
+		{"a time in capitals", "Grace = 90\n" + good, ":1: grace: 90 is not in quotes"},
+		{"a time that is true", "\ngrace = true\n" + good, ":2: grace: true is not in quotes"},
+		{"a time in a table", good + "[api]\nidle-timeout = 30.5\n", ":5: api.idle-timeout: 30.5 is not in quotes"},
+		{"a user who is a number", good + "[api]\nloopback = 1000\n", ":5: api.loopback: 1000 is not in quotes, as in \"1000:1000\""},
 		{"no size", "\nmax-request-bytes = \"lots\"\n" + good, ":2: max-request-bytes: \"lots\" is no size"},
 		{"no time", "grace = \"soon\"\n" + good, ":1: grace: \"soon\" is no time"},
 		{"a bad address", "listen = [\n  \"127.0.0.1:2049\",\n  \"nowhere\",\n]\n" + good, ":3: listen[1]: \"nowhere\" is no address"},
@@ -59,6 +67,14 @@ func TestLoadRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), x.want) || !strings.Contains(err.Error(), path) && !strings.Contains(x.want, "kind c") {
 			t.Errorf("%s: %v; want %s", x.what, err, x.want)
 		}
+	}
+}
+
+// TestLoadZero takes a time that is none without a unit.
+func TestLoadZero(t *testing.T) {
+	c, err := Load(Flags{File: configFile(t, "grace = 0\nslow = \"0\"\n[[export]]\ndir = \"/srv\"\n")})
+	if err != nil || c.Grace != 0 || c.Slow != 0 {
+		t.Errorf("%+v, %v", c, err)
 	}
 }
 

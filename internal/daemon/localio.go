@@ -54,6 +54,8 @@ func (w writer) localIO(s *nfsserver.LocalIOStats) {
 	}
 	w.gauge("localio_sessions", "Clients on this host that read and write without the network.", float64(s.Sessions))
 	w.gauge("localio_files", "Descriptors that they have.", float64(s.Files))
+	w.gauge("localio_strangers", "Connections to the socket whose client is not known yet.", float64(s.Strangers))
+	w.count("localio_strangers_crowded_total", "Of them, those closed to make room for others.", s.Crowded)
 	w.count("localio_sessions_total", "Clients that have begun to do so.", s.Bound)
 	w.count("localio_sessions_refused_total", "Clients that could not, for there were too many.", s.Full)
 	w.count("localio_sessions_broken_total", "Of them, those cut off for what they sent, or did not.", s.Broken)

@@ -185,11 +185,12 @@ func (l *logs) sample() func() bool {
 // observe is told of calls that were slow, and of those that the log of requests
 // has picked. It never waits.
 func (d *daemon) observe(c oncrpc.Served) {
+	r := requestOf(&c)
 	if c.Took >= slowFloor {
-		d.slow.observe(c)
+		d.slow.observe(r)
 	}
 	if c.Sampled {
-		d.logs.requests.Put(requestOf(&c))
+		d.logs.requests.Put(r)
 	}
 }
 
@@ -205,9 +206,17 @@ func requestOf(c *oncrpc.Served) reqlog.Call {
 	return r
 }
 
-// observeAPI is told of those calls of the file API that the log of requests has
-// picked. It never waits.
-func (d *daemon) observeAPI(c fileapi.Served) { d.logs.requests.Put(requestOfAPI(&c)) }
+// observeAPI is observe for the file API. How long many bytes take is for the line of
+// their client to say: calls that moved more than maxSlowBytes are not slow.
+func (d *daemon) observeAPI(c fileapi.Served) {
+	r := requestOfAPI(&c)
+	if c.Took >= slowFloor && c.BytesIn+c.BytesOut <= maxSlowBytes {
+		d.slow.observe(r)
+	}
+	if c.Sampled {
+		d.logs.requests.Put(r)
+	}
+}
 
 // requestOfAPI is a call of the file API in the words of the log of requests.
 func requestOfAPI(c *fileapi.Served) reqlog.Call {

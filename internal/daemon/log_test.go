@@ -172,7 +172,7 @@ func TestLogReopen(t *testing.T) {
 // waitForLine waits until a file has a line with a text.
 func waitForLine(t *testing.T, path, text string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		got, err := os.ReadFile(path)
 		if err == nil && strings.Contains(string(got), text+`"`) && strings.HasSuffix(string(got), "\n") {
 			return
@@ -212,7 +212,7 @@ func TestLogLost(t *testing.T) {
 		mount(t, c, "/")
 	}
 	lost := regexp.MustCompile(`nfsbox_log_dropped_total\{log="(server|requests)"\} ([1-9]\d*)`)
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		_, text := get(t, at[1]+"/metrics")
 		if len(lost.FindAllString(text, -1)) == 2 {
 			break

@@ -14,8 +14,10 @@ import (
 type positions map[string]int
 
 // findPositions walks a text that has been decoded before.
-func findPositions(text []byte) positions {
-	w := positionWalk{found: make(positions), count: make(map[string]int)}
+func findPositions(text []byte) positions { return walkPositions(text).found }
+
+func walkPositions(text []byte) *positionWalk {
+	w := &positionWalk{found: make(positions), bare: make(map[string]string), count: make(map[string]int)}
 	for i, b := range text {
 		if b == '\n' {
 			w.ends = append(w.ends, uint32(i))
@@ -31,14 +33,15 @@ func findPositions(text []byte) positions {
 			w.keyValue(prefix, e)
 		}
 	}
-	return w.found
+	return w
 }
 
 type positionWalk struct {
 	p     unstable.Parser
 	ends  []uint32 // offsets of the line feeds
 	found positions
-	count map[string]int // tables of each array so far
+	bare  map[string]string // values that are neither strings nor made of others
+	count map[string]int    // tables of each array so far
 }
 
 // line is the line of a piece of the text, counted from 1.
@@ -86,15 +89,17 @@ func (w *positionWalk) value(key string, v *unstable.Node) {
 			w.value(at, child)
 			n++
 		}
+	case unstable.Integer, unstable.Float, unstable.Bool:
+		w.bare[key] = string(v.Data)
 	}
 }
 
 // key joins a dotted key, and says on which line it is. What lies in an array of
-// tables belongs to the last of them.
+// tables belongs to the last of them. The decoder takes keys in capitals, too.
 func (w *positionWalk) key(prefix string, it unstable.Iterator) (key string, line int) {
 	key = prefix
 	for it.Next() {
-		key += string(it.Node().Data)
+		key += strings.ToLower(string(it.Node().Data))
 		line = w.line(it.Node().Raw)
 		if it.IsLast() {
 			break

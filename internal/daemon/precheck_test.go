@@ -21,7 +21,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"all well":              {func(*Config) {}, ""},
 		"no directory":          {func(c *Config) { c.Exports[0].Dir = none }, "no such file"},
-		"a file to serve":       {func(c *Config) { c.Exports[0].Dir = file }, "no"},
+		"a file to serve":       {func(c *Config) { c.Exports[0].Dir = file }, file + ": it is no directory"},
 		"state in the tree":     {func(c *Config) { c.StateDir = filepath.Join(tree, "state") }, "lies within"},
 		"no callers":            {func(c *Config) { c.API.Callers = none }, "no such file"},
 		"callers for everybody": {func(c *Config) { c.API.Callers = file }, "mode 0644"},
@@ -51,8 +51,8 @@ func TestCheck(t *testing.T) {
 			continue
 		}
 		starts := Serve(t.Context(), c, World{Rand: counter()}, func(Running) error { return errors.New("it serves") })
-		if starts == nil || strings.Contains(starts.Error(), "it serves") {
-			t.Errorf("%s: a start does not mind: %v", what, starts)
+		if starts == nil || !strings.Contains(starts.Error(), x.want) {
+			t.Errorf("%s: a start says: %v", what, starts)
 		}
 		for _, made := range []string{filepath.Join(dir, "state"), filepath.Join(dir, "log"), filepath.Join(dir, "log.link")} {
 			if err := os.RemoveAll(made); err != nil {

@@ -3,6 +3,8 @@ package daemon
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -66,7 +68,7 @@ func TestListenErrors(t *testing.T) {
 	c := config(t.TempDir(), t.TempDir())
 	c.Listen = []string{l.Addr().String()}
 	err = Serve(t.Context(), c, World{Rand: counter()}, func(Running) error { return errors.New("it serves") })
-	if err == nil || !strings.Contains(err.Error(), "process ") || !strings.Contains(err.Error(), "daemon.test) has it; end it") {
+	if err == nil || !strings.Contains(err.Error(), "this server has it already; name another port with --listen") {
 		t.Errorf("in use: %v", err)
 	}
 	c.Listen = []string{"192.0.2.1:2049"} // for documentation: nobody has it
@@ -74,8 +76,49 @@ func TestListenErrors(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no such address") {
 		t.Errorf("no address of ours: %v", err)
 	}
-	if err := listenError("portmap-listen", ":111", &net.OpError{Err: os.NewSyscallError("bind", syscall.EACCES)}); !strings.Contains(err.Error(), "CAP_NET_BIND_SERVICE") {
+	if err := listenError("tcp", "portmap-listen", ":111", &net.OpError{Err: os.NewSyscallError("bind", syscall.EACCES)}); !strings.Contains(err.Error(), "CAP_NET_BIND_SERVICE") {
 		t.Errorf("below 1024: %v", err)
+	}
+}
+
+// listenVar makes the test binary the child of TestHolder.
+const listenVar = "NFSBOX_TEST_LISTEN"
+
+// TestHolder tells who has a port: another process, or nobody that is known where it
+// is one of the other protocol.
+func TestHolder(t *testing.T) {
+	if os.Getenv(listenVar) != "" {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		fmt.Println(l.Addr(), err)
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent has seen enough
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestHolder$")
+	cmd.Env = append(os.Environ(), listenVar+"=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var address string
+	if _, err := fmt.Fscan(out, &address); err != nil {
+		t.Error(err)
+	}
+	them := fmt.Sprintf("process %d (", cmd.Process.Pid)
+	if got := holder("tcp", address); !strings.HasPrefix(got, them) || !strings.HasSuffix(got, ") has it; end it, or") {
+		t.Errorf("who listens: %s", got)
+	}
+	if got := holder("udp", address); strings.HasPrefix(got, them) {
+		t.Errorf("who listens over TCP is said to do so over UDP: %s", got)
+	}
+	if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
+		t.Error(err)
 	}
 }
 

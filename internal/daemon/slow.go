@@ -1,13 +1,14 @@
 package daemon
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/reqlog"
 	"github.com/nfsbox/nfsbox/internal/view"
-	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
 // slowLog tells the log and the live view of slow calls, without ever making them
@@ -16,9 +17,10 @@ type slowLog struct {
 	log       *slog.Logger
 	now       func() time.Time
 	threshold atomic.Int64 // nanoseconds; 0: none
-	queue     chan oncrpc.Served
+	queue     chan reqlog.Call
 	lost      atomic.Uint64 // not in the queue, for want of room
 	count     atomic.Uint64 // all of them
+	stop      chan struct{}
 	end       sync.WaitGroup
 	view      *view.View // nil: there is none; set before there are calls
 
@@ -29,14 +31,24 @@ type slowLog struct {
 }
 
 func newSlowLog(log *slog.Logger, now func() time.Time, threshold time.Duration) *slowLog {
-	s := &slowLog{log: log, now: now, queue: make(chan oncrpc.Served, slowQueue)}
+	s := &slowLog{log: log, now: now, queue: make(chan reqlog.Call, slowQueue), stop: make(chan struct{})}
 	s.set(threshold)
-	s.end.Go(func() {
-		for c := range s.queue {
-			s.write(c)
-		}
-	})
+	s.end.Go(s.run)
 	return s
+}
+
+func (s *slowLog) run() {
+	for {
+		select {
+		case c := <-s.queue:
+			s.write(c)
+		case <-s.stop:
+			for range len(s.queue) { // what comes later is nobody's any more
+				s.write(<-s.queue)
+			}
+			return
+		}
+	}
 }
 
 // set changes the threshold; 0 is for none.
@@ -44,7 +56,7 @@ func (s *slowLog) set(d time.Duration) { s.threshold.Store(int64(d)) }
 
 // observe is told of calls that took slowFloor or longer. It never waits. The view
 // shows the slowest of all of them, whatever the threshold.
-func (s *slowLog) observe(c oncrpc.Served) {
+func (s *slowLog) observe(c reqlog.Call) {
 	if s.view != nil && s.view.AmongSlowest(c.Took) {
 		s.view.Slow(slowCall(s.now(), &c))
 	}
@@ -60,7 +72,7 @@ func (s *slowLog) observe(c oncrpc.Served) {
 }
 
 // write tells of one call, if the window has room.
-func (s *slowLog) write(c oncrpc.Served) {
+func (s *slowLog) write(c reqlog.Call) {
 	now := s.now()
 	if now.Sub(s.window) >= slowWindow || now.Before(s.window) {
 		s.window, s.lines = now, 0
@@ -71,37 +83,17 @@ func (s *slowLog) write(c oncrpc.Served) {
 		return
 	}
 	s.lines++
-	args := []any{slog.String("procedure", procedureOf(&c)), slog.String("client", clientOf(&c))}
-	if c.HasUID {
-		args = append(args, slog.Uint64("uid", uint64(c.UID)))
-	}
-	args = append(args, slog.Uint64("xid", uint64(c.XID)), slog.Duration("took", c.Took), slog.Duration("waited", c.Waited))
+	attrs := c.AppendAttrs(nil)
 	if s.silent > 0 {
-		args = append(args, slog.Uint64("left_out", s.silent))
+		attrs = append(attrs, slog.Uint64("left_out", s.silent))
 		s.silent = 0
 	}
-	s.log.Warn("slow call", args...)
+	s.log.LogAttrs(context.Background(), slog.LevelWarn, "slow call", attrs...)
 }
 
-// procedureOf is what was called.
-func procedureOf(c *oncrpc.Served) string {
-	if c.Proc == nil {
-		return "unknown"
-	}
-	return c.Proc.String()
-}
-
-// clientOf is who called, as text: a log in JSON would show the bytes of an
-// address.
-func clientOf(c *oncrpc.Served) string {
-	if c.Client == nil {
-		return ""
-	}
-	return c.Client.String()
-}
-
-// close ends the log; nothing may be observed any more.
+// close writes what is in the queue, and ends the log. A call that outlives the server,
+// as one in a directory that is dead may, is not told of any more.
 func (s *slowLog) close() {
-	close(s.queue)
+	close(s.stop)
 	s.end.Wait()
 }

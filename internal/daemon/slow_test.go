@@ -1,17 +1,22 @@
 package daemon
 
 import (
+	"bufio"
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/fileapi"
+	"github.com/nfsbox/nfsbox/internal/reqlog"
 	"github.com/nfsbox/nfsbox/internal/view"
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
 
@@ -21,7 +26,7 @@ func TestSlowLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &logBuffer{}
 		s := newSlowLog(slog.New(slog.NewTextHandler(log, nil)), time.Now, time.Second)
-		call := oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, Took: 2 * time.Second}
+		call := reqlog.Call{Procedure: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, Took: 2 * time.Second}
 		fast := call
 		fast.Took = 999 * time.Millisecond
 		s.observe(fast)
@@ -68,7 +73,7 @@ func (s stuck) Write(p []byte) (int, error) {
 func TestSlowLogNeverWaits(t *testing.T) {
 	log := make(stuck)
 	s := newSlowLog(slog.New(slog.NewTextHandler(log, nil)), time.Now, time.Second)
-	call := oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Minute}
+	call := reqlog.Call{Procedure: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Minute}
 	for range 10 * slowQueue {
 		s.observe(call)
 	}
@@ -79,19 +84,88 @@ func TestSlowLogNeverWaits(t *testing.T) {
 	s.close()
 }
 
+// TestSlowLogEnded is told of calls that outlive it, and minds nothing.
+func TestSlowLogEnded(t *testing.T) {
+	log := &logBuffer{}
+	s := newSlowLog(slog.New(slog.NewTextHandler(log, nil)), time.Now, time.Second)
+	call := reqlog.Call{Procedure: nfs3.NFSPROC3_READ, Took: time.Minute}
+	s.observe(call)
+	s.close()
+	for range 2 * slowQueue {
+		s.observe(call)
+	}
+	if n := strings.Count(log.String(), "slow call"); n != 1 {
+		t.Errorf("%d lines of a call before the end, and many after it", n)
+	}
+}
+
+// TestSlowAPI has calls of the file API in the log and the view, but for those that
+// moved many bytes.
+func TestSlowAPI(t *testing.T) {
+	log := &logBuffer{}
+	d := &daemon{slow: newSlowLog(slog.New(slog.NewTextHandler(log, nil)), time.Now, time.Second)}
+	d.slow.view = view.New(view.Options{Source: func() view.Snapshot { return view.Snapshot{} }})
+	call := fileapi.Served{Name: "ann", UID: 1000, HasUID: true, Took: time.Minute, BytesIn: 40, BytesOut: maxSlowBytes - 40}
+	d.observeAPI(call)
+	call.BytesIn++
+	d.observeAPI(call)
+	d.slow.close()
+	if n := strings.Count(log.String(), "slow call"); n != 1 || !strings.Contains(log.String(), "user=ann uid=1000 took=1m0s") {
+		t.Errorf("%d lines:\n%s", n, log)
+	}
+	if n := d.slow.count.Load(); n != 1 {
+		t.Errorf("%d calls are counted", n)
+	}
+}
+
+// TestSlowAPIServed has a call in the server's log whose client sends slowly.
+func TestSlowAPIServed(t *testing.T) {
+	c := apiConfig(t.TempDir(), t.TempDir())
+	c.Slow = Duration(slowFloor)
+	_, log, stop := run(t, c)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(apiURL(t, log), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewReader(conn)
+	answer := func(status int) {
+		t.Helper()
+		if res, err := http.ReadResponse(answers, nil); err != nil || res.StatusCode != status {
+			t.Fatalf("%+v, %v; want %d", res, err, status)
+		}
+	}
+	const head = "POST /nfsbox.fileapi.v1.FileService/Echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
+		"Expect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n"
+	if _, err := io.WriteString(conn, head); err != nil {
+		t.Fatal(err)
+	}
+	answer(http.StatusContinue) // now the server's time runs
+	<-time.After(2 * slowFloor)
+	if _, err := io.WriteString(conn, "{}"); err != nil {
+		t.Fatal(err)
+	}
+	answer(http.StatusOK)
+	if err := errors.Join(conn.Close(), stop()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), `msg="slow call" procedure=Echo`) {
+		t.Errorf("nothing is said of it:\n%s", log)
+	}
+}
+
 // TestSlowClient names clients as text, in JSON too, and where there is none; their
 // user where one is known, root included; and what nobody knows.
 func TestSlowClient(t *testing.T) {
 	log := &logBuffer{}
 	s := newSlowLog(slog.New(slog.NewJSONHandler(log, nil)), time.Now, time.Second)
-	s.observe(oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, Took: time.Minute})
-	s.observe(oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Took: time.Minute, HasUID: true})
-	s.observe(oncrpc.Served{Took: time.Minute, UID: 1000, HasUID: true})
+	s.observe(reqlog.Call{Procedure: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, Took: time.Minute})
+	s.observe(reqlog.Call{Procedure: nfs3.NFSPROC3_READ, Took: time.Minute, HasUID: true})
+	s.observe(reqlog.Call{Took: time.Minute, UID: 1000, HasUID: true})
 	s.close()
 	if n := strings.Count(log.String(), `"uid"`); n != 2 {
 		t.Errorf("%d users in\n%s", n, log)
 	}
-	for _, want := range []string{`"client":"192.0.2.1:700","xid"`, `"client":"","uid":0,`, `"procedure":"unknown","client":"","uid":1000,`} {
+	for _, want := range []string{`"client":"192.0.2.1:700","took"`, `"procedure":"NFSPROC3_READ","uid":0,`, `"procedure":"unknown","uid":1000,`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no %s in\n%s", want, log)
 		}
@@ -105,11 +179,11 @@ func TestSlowView(t *testing.T) {
 		s := newSlowLog(slog.New(slog.DiscardHandler), time.Now, 0)
 		s.view = view.New(view.Options{Source: func() view.Snapshot { return view.Snapshot{} }})
 		go s.view.Run(ctx)
-		s.observe(oncrpc.Served{
-			Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, XID: 7,
+		s.observe(reqlog.Call{
+			Procedure: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, XID: 7,
 			Took: time.Minute, Waited: time.Second,
 		})
-		s.observe(oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Took: time.Second})
+		s.observe(reqlog.Call{Procedure: nfs3.NFSPROC3_READ, Took: time.Second})
 		told := time.Now()
 		time.Sleep(2 * view.DefaultEvery) // of the bubble's clock
 		want := []view.SlowFrame{
@@ -131,7 +205,7 @@ func TestSlowView(t *testing.T) {
 func TestSlowViewAllocates(t *testing.T) {
 	s := newSlowLog(slog.New(slog.DiscardHandler), time.Now, 0)
 	s.view = view.New(view.Options{Source: func() view.Snapshot { return view.Snapshot{} }})
-	call := oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Second}
+	call := reqlog.Call{Procedure: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Second}
 	for range 100 { // until there is no room
 		s.observe(call)
 	}
@@ -144,7 +218,7 @@ func TestSlowViewAllocates(t *testing.T) {
 
 func TestSlowLogAllocates(t *testing.T) {
 	s := newSlowLog(slog.New(slog.DiscardHandler), time.Now, time.Second)
-	call := oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Millisecond}
+	call := reqlog.Call{Procedure: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Millisecond}
 	if n := testing.AllocsPerRun(100, func() { s.observe(call) }); n != 0 {
 		t.Errorf("a call that is not slow costs %v allocations", n)
 	}

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/export"
@@ -124,7 +123,7 @@ func TestHostileKey(t *testing.T) {
 	}
 }
 
-// TestKeyIsNoFile refuses a link, a folder and a pipe, which would never answer.
+// TestKeyIsNoFile refuses a link and a folder.
 func TestKeyIsNoFile(t *testing.T) {
 	good := keyPath(t)
 	if _, err := loadKey(good, counter()); err != nil {
@@ -133,7 +132,6 @@ func TestKeyIsNoFile(t *testing.T) {
 	for what, make := range map[string]func(string) error{
 		"link":   func(p string) error { return os.Symlink(good, p) },
 		"folder": func(p string) error { return os.Mkdir(p, 0o700) },
-		"pipe":   func(p string) error { return syscall.Mkfifo(p, 0o600) },
 	} {
 		path := keyPath(t)
 		if err := make(path); err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/iogate"
+	"github.com/nfsbox/nfsbox/internal/reqlog"
 	"github.com/nfsbox/nfsbox/internal/view"
-	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
 // openView serves the live view, if it shall.
@@ -92,8 +92,12 @@ func (s *scrape) viewAPI(out *view.Snapshot, a *API) {
 	if s.api == nil {
 		return
 	}
-	for name, c := range s.api.Calls {
-		out.Procs = append(out.Procs, view.Proc{Name: name, Program: "API", Version: 1, Calls: c.Time.Count, Errors: c.Errors, Latency: c.Time})
+	for _, name := range slices.Sorted(maps.Keys(s.api.Calls)) {
+		c := s.api.Calls[name]
+		out.Procs = append(out.Procs, view.Proc{
+			Name: name, Program: "API", Version: 1,
+			Calls: c.Time.Count, Errors: c.Errors, BytesIn: c.BytesIn, BytesOut: c.BytesOut, Latency: c.Time,
+		})
 	}
 	out.Limits = append(out.Limits,
 		view.Limit{Name: "calls of the API", Used: uint64(s.api.InProgress), Max: uint64(a.MaxCalls)},
@@ -126,7 +130,13 @@ func spoken(proc string) (program, name string) {
 }
 
 // slowCall is a slow call in the words of the view.
-func slowCall(at time.Time, c *oncrpc.Served) view.SlowCall {
-	_, name := spoken(procedureOf(c))
-	return view.SlowCall{At: at, Proc: name, Client: clientOf(c), XID: c.XID, Took: c.Took, Waited: c.Waited}
+func slowCall(at time.Time, c *reqlog.Call) view.SlowCall {
+	x := view.SlowCall{At: at, Proc: "unknown", XID: c.XID, Took: c.Took, Waited: c.Waited, Detail: c.User}
+	if c.Procedure != nil {
+		_, x.Proc = spoken(c.Procedure.String())
+	}
+	if c.Client != nil {
+		x.Client = c.Client.String()
+	}
+	return x
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/fileapi"
+	"github.com/nfsbox/nfsbox/internal/metric"
 	"github.com/nfsbox/nfsbox/internal/view"
 	"github.com/nfsbox/nfsbox/nfsserver"
 )
@@ -64,15 +66,16 @@ func TestView(t *testing.T) {
 	if got, _ := read(t, cl, lookup(t, cl, mount(t, cl, "/"), "file")); got != "still here" {
 		t.Fatal(got)
 	}
+	isRead := func(p view.ProcFrame) bool { return p.Program == "NFS" && p.Name == "READ" }
 	f := frame(t, at)
-	for end := time.Now().Add(time.Minute); len(f.Procs) == 0 && time.Now().Before(end); f = frame(t, at) {
+	for end := time.Now().Add(time.Minute); !slices.ContainsFunc(f.Procs, isRead) && time.Now().Before(end); f = frame(t, at) {
 		time.Sleep(50 * time.Millisecond) // the view has its own pace
 	}
 	if f.Version != "v1.2.3" || f.URL != u || !f.Healthy || f.Conns.Open != 1 || f.Process.Threads < 1 || f.LocalIO != nil {
 		t.Errorf("%+v", f)
 	}
 	if !slices.ContainsFunc(f.Procs, func(p view.ProcFrame) bool {
-		return p.Program == "NFS" && p.Name == "READ" && p.Version == 3 && p.Calls == 1 && p.Max > 0
+		return isRead(p) && p.Version == 3 && p.Calls == 1 && p.Max > 0
 	}) {
 		t.Errorf("%+v", f.Procs)
 	}
@@ -110,6 +113,21 @@ func TestViewOfScrape(t *testing.T) {
 		if program, name := spoken(c.proc); program != c.program || name != c.name {
 			t.Errorf("%s: %q, %q", c.proc, program, name)
 		}
+	}
+}
+
+// TestViewOfAPI has the calls of the file API, with their bytes, always in one order.
+func TestViewOfAPI(t *testing.T) {
+	s := scrape{api: &fileapi.Snapshot{Calls: map[string]fileapi.Call{
+		"Put": {BytesIn: 7, BytesOut: 8, Time: &metric.Snapshot{Count: 3}}, "Echo": {Errors: 1, Time: &metric.Snapshot{Count: 2}},
+		"Get": {Time: &metric.Snapshot{}}, "List": {Time: &metric.Snapshot{}}, "Stat": {Time: &metric.Snapshot{}},
+	}}}
+	got := s.view(&Config{}, "nfs://h/", "v1", time.Unix(1, 0)).Procs
+	if !slices.IsSortedFunc(got, func(a, b view.Proc) int { return strings.Compare(a.Name, b.Name) }) || len(got) != 5 {
+		t.Errorf("%+v", got)
+	}
+	if e, p := got[0], got[3]; e.Calls != 2 || e.Errors != 1 || p.Calls != 3 || p.BytesIn != 7 || p.BytesOut != 8 || p.Program != "API" {
+		t.Errorf("%+v", got)
 	}
 }
 

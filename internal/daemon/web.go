@@ -96,7 +96,7 @@ func (d *daemon) openHTTP(ctx context.Context, what, address string, h http.Hand
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, listenError(what, address, err))
+		return nil, fmt.Errorf("%s: %w", what, listenError("tcp", what, address, err))
 	}
 	at, ok := l.Addr().(*net.TCPAddr)
 	if !ok {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -62,26 +61,15 @@ func TestMetrics(t *testing.T) {
 	if len(urls) != 2 {
 		t.Fatalf("the log does not say where:\n%s", log)
 	}
-	status, text := get(t, urls[0][2]+"/metrics")
-	if status != http.StatusOK {
-		t.Fatal(status, text)
-	}
-	for _, want := range []string{
+	metricsSay(t, urls[0][2],
 		`nfsbox_rpc_calls_total{procedure="NFSPROC3_READ",version="3"} 1`,
 		`nfsbox_rpc_duration_seconds_count{procedure="NFSPROC3_LOOKUP",version="3"} 1`,
 		`nfsbox_rpc_duration_seconds_bucket{procedure="NFSPROC3_READ",version="3",le="+Inf"} 1`,
 		`nfsbox_connections 1`, `nfsbox_clients 1`, `nfsbox_request_bytes_limit 1.34217728e+08`,
 		`nfsbox_gate_waiting{export="/",lane="read"} 0`, `nfsbox_gate_wait_seconds_count{lane="sync"}`,
-		`nfsbox_descriptors{dir="` + tree + `"}`, `nfsbox_replies_evicted_young_total 0`, `nfsbox_locks 0`,
+		`nfsbox_descriptors{dir="`+tree+`"}`, `nfsbox_replies_evicted_young_total 0`, `nfsbox_locks 0`,
 		`no text \\xff`, `nfsbox_process_threads`, `go_goroutines`, `process_open_fds`, `nfsbox_slow_calls_total 0`,
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %s", want)
-		}
-	}
-	if t.Failed() {
-		t.Log(text)
-	}
+	)
 	if status, text := get(t, urls[0][2]+"/healthz"); status != http.StatusOK || text != "ok\n" {
 		t.Error(status, text)
 	}
@@ -119,7 +107,7 @@ func TestMetricsOfBothTransports(t *testing.T) {
 		if _, err := conn.Write(call); err != nil {
 			t.Fatal(err)
 		}
-		if err := conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.ReadAtLeast(conn, make([]byte, 100), 24); err != nil {
@@ -130,15 +118,10 @@ func TestMetricsOfBothTransports(t *testing.T) {
 		}
 	}
 	url := regexp.MustCompile(`msg=metrics url=(\S+)`).FindStringSubmatch(log.String())[1]
-	code, body := get(t, url+"/metrics")
-	for _, want := range []string{
+	metricsSay(t, url,
 		`nfsbox_rpc_calls_total{procedure="MOUNTPROC3_NULL",version="3"} 2`,
 		`nfsbox_rpc_duration_seconds_count{procedure="MOUNTPROC3_NULL",version="3"} 2`,
-	} {
-		if code != http.StatusOK || !strings.Contains(body, want) {
-			t.Errorf("%d, no %s in\n%s", code, want, body)
-		}
-	}
+	)
 }
 
 // TestSecondsOf puts values into Prometheus' buckets exactly.
@@ -181,7 +164,7 @@ func TestManyScrapers(t *testing.T) {
 		if i < maxHTTP {
 			continue
 		}
-		if err := conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := conn.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {

@@ -57,6 +57,9 @@ func (d *daemon) outside(m *mine, exports []Export) error {
 		if err != nil {
 			return fmt.Errorf("serve %s: %w", dir, err)
 		}
+		if !tree.IsDir() {
+			return fmt.Errorf("serve %s: it is no directory", dir)
+		}
 		switch slices.IndexFunc(way, func(x fs.FileInfo) bool { return os.SameFile(x, tree) }) {
 		case -1:
 		case 0:

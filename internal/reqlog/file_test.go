@@ -45,7 +45,7 @@ func names(t *testing.T, dir string) (all []string) {
 // eventually waits for what another goroutine does in its own time.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("it does not come to be that %s", what)
 		}

@@ -161,7 +161,7 @@ func (l *Log) take(e *entry) {
 		return
 	}
 	l.lines++
-	l.record = e.append(l.record[:0])
+	l.record = e.AppendAttrs(l.record[:0])
 	leftOut := l.leftOut.Load()
 	if leftOut > l.told {
 		l.record = append(l.record, slog.Uint64("left_out", leftOut-l.told))
@@ -172,8 +172,9 @@ func (l *Log) take(e *entry) {
 	}
 }
 
-// append appends what the line of c says.
-func (c *Call) append(to []slog.Attr) []slog.Attr {
+// AppendAttrs appends what the line of c says to a slice. Client and Status are there
+// as text, since a log in JSON would show the bytes of an address.
+func (c *Call) AppendAttrs(to []slog.Attr) []slog.Attr {
 	procedure := "unknown"
 	if c.Procedure != nil {
 		procedure = c.Procedure.String()

@@ -102,7 +102,11 @@ func (f *Feed) fetch(ctx context.Context, after uint64) (x *view.Frame, err erro
 		return fail(err)
 	}
 	defer func() { err = errors.Join(err, res.Body.Close()) }()
-	if res.StatusCode != http.StatusOK {
+	switch res.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound:
+		return fail(fmt.Errorf("it says %s; the live view is where nfsbox serve --http has it", progress.Clean(res.Status)))
+	default:
 		return fail(fmt.Errorf("it says %s", progress.Clean(res.Status)))
 	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxFrame+1))

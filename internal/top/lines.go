@@ -173,9 +173,11 @@ func (s *Screen) slow(f *view.Frame) table {
 		{head: "CLIENT", left: true}, {head: "XID", spare: true}, {left: true, spare: true},
 	}}
 	for i := range f.Slow {
-		c := &f.Slow[i]
-		t.add(name(c.Proc), seconds(c.Took), seconds(c.Waited), c.At.In(s.Zone).Format(time.TimeOnly), name(c.Client),
-			strconv.FormatUint(uint64(c.XID), 16), name(c.Detail))
+		c, xid := &f.Slow[i], ""
+		if c.XID != 0 {
+			xid = strconv.FormatUint(uint64(c.XID), 16)
+		}
+		t.add(name(c.Proc), seconds(c.Took), seconds(c.Waited), c.At.In(s.Zone).Format(time.TimeOnly), name(c.Client), xid, name(c.Detail))
 	}
 	return t
 }

@@ -29,6 +29,15 @@ func TestIll(t *testing.T) {
 	golden(t, "ill.txt", strings.Join(Lines(&view.Frame{Health: "draining"}, Screen{Width: 80, Height: 24, Colour: true}), "\n")+"\n")
 }
 
+// TestSlowWithoutXID draws nothing for a number that a call does not have.
+func TestSlowWithoutXID(t *testing.T) {
+	f := &view.Frame{Slow: []view.SlowFrame{{Proc: "READ", Client: "192.0.2.1:700", XID: 0xabc}, {Proc: "Put", Client: "192.0.2.1:701", Detail: "ann"}}}
+	text := strings.Join(Lines(f, Screen{Width: 80}), "\n")
+	if !strings.Contains(text, "192.0.2.1:700  abc") || !strings.Contains(text, "192.0.2.1:701       ann") {
+		t.Error(text)
+	}
+}
+
 // TestFits holds Lines to their screen, whatever its size.
 func TestFits(t *testing.T) {
 	f := frame(t)

@@ -13,8 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/leak"
 	"github.com/nfsbox/nfsbox/internal/view"
 )
+
+// TestMain looks for goroutines of ours when all tests have cleaned up.
+func TestMain(m *testing.M) { leak.Main(m) }
 
 var update = flag.Bool("update", false, "write the golden files anew")
 

@@ -143,7 +143,7 @@ type SlowFrame struct {
 	At     time.Time `json:"at"`
 	Proc   string    `json:"procedure"`
 	Client string    `json:"client"`
-	XID    uint32    `json:"xid"`
+	XID    uint32    `json:"xid"` // 0: it has none
 	Took   float64   `json:"took"`
 	Waited float64   `json:"waited"`
 	Detail string    `json:"detail"`

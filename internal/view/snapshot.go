@@ -120,7 +120,7 @@ type SlowCall struct {
 	At     time.Time // when it ended
 	Proc   string    // "READ"
 	Client string
-	XID    uint32
+	XID    uint32 // 0: it has none
 	Took   time.Duration
 	Waited time.Duration // of it, until work on it began
 	Detail string        // what else is known; may be ""

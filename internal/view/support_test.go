@@ -6,8 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/leak"
 	"github.com/nfsbox/nfsbox/internal/metric"
 )
+
+// TestMain looks for goroutines of ours when all tests have cleaned up.
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // fake is a server whose counters the test moves.
 type fake struct {

@@ -207,7 +207,7 @@ const tables = [
     ['received', r => rate(r.bytes_in_per_second), wide], ['sent', r => rate(r.bytes_out_per_second), wide], ['total', r => number(r.calls)]]},
   {id: 'slow', title: 'Slow operations', rows: f => f.slow, columns: [
     ['procedure', r => r.procedure, name], ['client', r => r.client, name], ['took', r => time(r.took)], ['waited', r => time(r.waited), wide],
-    ['at', r => new Date(r.at).toLocaleTimeString()], ['xid', r => r.xid.toString(16), wide], ['', r => r.detail, name + ' ' + wide]]},
+    ['at', r => new Date(r.at).toLocaleTimeString()], ['xid', r => r.xid ? r.xid.toString(16) : '', wide], ['', r => r.detail, name + ' ' + wide]]},
   {id: 'lanes', title: 'Lanes to the disk', rows: f => f.gate.lanes, columns: [
     ['export', r => r.export, name], ['lane', r => r.name, name], ['inside', r => number(r.inside)], ['waiting', r => number(r.waiting)],
     ['entered/s', r => number(r.entered_per_second), wide], ['had to wait/s', r => number(r.waits_per_second), wide],

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/place"
+)
+
+// TestInterrupted prints what there was until an interruption, and a summary.
+func TestInterrupted(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	stdout, stderr := new(bytes.Buffer), new(bytes.Buffer)
+	e := &env{ctx: ctx, stdout: stdout, stderr: stderr, rand: func(p []byte) { _, _ = rand.Read(p) }} // never fails
+	err := eachPlace(e, []string{t.TempDir(), t.TempDir()}, true, place.Options{Rand: e.rand}, func(out *output, _ *place.Place) error {
+		stop()
+		return errors.Join(out.event(errorEvent{Type: "first"}), ctx.Err())
+	})
+	if status := report(e, err); status != exitIncomplete || !strings.Contains(stderr.String(), "interrupted") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+	const want = `{"type":"first","path":"","error":""}` + "\n" + `{"type":"summary","entries":1,"errors":1}` + "\n"
+	if stdout.String() != want {
+		t.Errorf("%s", stdout)
+	}
+}
