@@ -144,7 +144,7 @@ func TestLocalIOElsewhere(t *testing.T) {
 	c := dial(t, what.URL, nfsbox.WithCaller(here()), nfsbox.WithLocalIO(nfsbox.LocalIOAuto), nfsbox.WithEagerLocalIO(), nfsbox.WithLocalIODir(what.Run), nfsbox.WithDialer(ask))
 	eventually(t, func() bool { s := c.Stats().LocalIO; return s.State == "local" || s.Why != "" },
 		func() string { return "no word of local I/O" })
-	found := finding{Content: string(get(t, c.FS(), "file"))}
+	found := finding{Content: string(getLocally(t, c, "file"))}
 	var err error
 	if found.Net, err = os.Readlink("/proc/self/ns/net"); err != nil {
 		t.Fatal(err)

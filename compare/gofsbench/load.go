@@ -7,9 +7,9 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
+	"github.com/nfsbox/nfsbox/compare/internal/serve"
 	"github.com/nfsbox/nfsbox/fileapi"
 )
 
@@ -45,7 +45,7 @@ func load(ctx context.Context, o *options, base string, asJSON bool, verb string
 	var wg sync.WaitGroup
 	took := make([]time.Duration, n)
 	errs := make([]error, o.clients)
-	start, used := time.Now(), cpuTime()
+	start, used := time.Now(), serve.CPU(0)
 	for i := range errs {
 		wg.Go(func() {
 			for errs[i] == nil {
@@ -64,18 +64,9 @@ func load(ctx context.Context, o *options, base string, asJSON bool, verb string
 	if err := errors.Join(ctx.Err(), errors.Join(errs...)); err != nil {
 		return figure{}, err
 	}
-	client := float64(cpuTime()-used) / float64(n) / 1e3
+	client := float64(serve.CPU(0)-used) / float64(n) / 1e3
 	slices.Sort(took)
 	return figure{PerS: float64(n) / seconds, P50: milliseconds(took[n/2]), P99: milliseconds(took[n*99/100]), Client: client, done: n}, nil
-}
-
-// cpuTime is the processor time that this process has used.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / 1e6 }

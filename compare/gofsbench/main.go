@@ -19,11 +19,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/nfsbox/nfsbox/compare/internal/serve"
 )
 
 // size is that of a file, in bytes, and echo that of a message which is echoed: as
@@ -57,12 +57,7 @@ func main() {
 	flag.BoolVar(&o.asJSON, "json", false, "print a line of JSON for each measurement instead of the table")
 	flag.Parse()
 	o.flags = flag.Args()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := compare(ctx, &o); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	serve.Main(func(ctx context.Context) error { return compare(ctx, &o) })
 }
 
 func compare(ctx context.Context, o *options) (err error) {
@@ -72,11 +67,8 @@ func compare(ctx context.Context, o *options) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(home)) }()
 	if o.server == "" {
-		o.server = filepath.Join(home, "nfsbox")
-		cmd := exec.CommandContext(ctx, "go", "build", "-C", "..", "-tags", "nfsbox_cthreads", "-o", o.server, "./cmd/nfsbox")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("building nfsbox: %w: %s", err, out)
+		if o.server, err = serve.Build(ctx, home, true); err != nil {
+			return err
 		}
 	}
 	if err := errors.Join(raiseFiles(), scatter(home)); err != nil {
@@ -116,23 +108,23 @@ func turn(ctx context.Context, o *options, home string, c *contender, add func(f
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
+	defer func() { err = errors.Join(err, s.Stop()) }()
 	for verb := range strings.SplitSeq(o.verbs, ",") {
 		n := o.files
 		if verb == "echo" {
 			n *= 5
 		}
-		before, watch := s.cpu(), s.watch()
+		before, watch := s.CPU(), s.Watch()
 		f, err := s.load(ctx, verb, n)
-		threads := watch()
+		most := watch()
 		if err == nil && f.done != n {
 			err = fmt.Errorf("%d of %d went well", f.done, n)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", verb, err)
 		}
-		f.Server, f.Verb, f.Threads = c.name, verb, threads
-		f.CPU = (s.cpu() - before) * 1e6 / float64(n)
+		f.Server, f.Verb, f.Threads = c.name, verb, most.Threads
+		f.CPU = (s.CPU() - before).Seconds() * 1e6 / float64(n)
 		add(f)
 	}
 	return nil

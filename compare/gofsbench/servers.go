@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,14 +12,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
-	"time"
 	"unsafe"
-)
 
-// patience bounds how long a server may take to start or to end.
-const patience = 20 * time.Second
+	"github.com/nfsbox/nfsbox/compare/internal/serve"
+)
 
 // contender is a server that can be started.
 type contender struct {
@@ -32,8 +27,7 @@ type contender struct {
 
 // server is one that runs.
 type server struct {
-	cmd  *exec.Cmd
-	log  bytes.Buffer // what it has said, complete once it has ended
+	*serve.Process
 	load func(ctx context.Context, verb string, n int) (figure, error)
 }
 
@@ -79,26 +73,25 @@ func nfsbox(ctx context.Context, o *options, dir, kind string, asJSON bool) (*se
 	if err := os.MkdirAll(filepath.Join(data, folder), 0o755); err != nil {
 		return nil, err
 	}
-	addr, err := freePort()
+	ports, err := serve.Ports(1)
 	if err != nil {
 		return nil, err
 	}
+	addr := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--api", addr, "--api-loopback", fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()), "--state-dir", filepath.Join(dir, "state"), "--io-pool", kind}, serveFlags(o)...)
-	s := &server{cmd: exec.CommandContext(ctx, o.server, append(args, data)...)}
-	s.load = func(ctx context.Context, verb string, n int) (figure, error) {
+	p, _, err := serve.Ours(exec.CommandContext(ctx, o.server, append(args, data)...))
+	return &server{p, func(ctx context.Context, verb string, n int) (figure, error) {
 		return load(ctx, o, "http://"+addr, asJSON, verb, n)
-	}
-	return s, s.begin(addr)
+	}}, err
 }
 
 func goFsBench(ctx context.Context, o *options, bin, dir, pool string) (*server, error) {
-	addr, err := freePort()
+	ports, err := serve.Ports(1)
 	if err != nil {
 		return nil, err
 	}
-	_, port, _ := strings.Cut(addr, ":")
 	config, err := json.Marshal(map[string]any{
-		"Port": port, "UserProtoMsg": true, "PageSize": 4096, "MaxOpenFiles": 102400, "LogCountPerFile": 2000000,
+		"Port": strconv.Itoa(ports[0]), "UserProtoMsg": true, "PageSize": 4096, "MaxOpenFiles": 102400, "LogCountPerFile": 2000000,
 		"DataDir": dir, "UserPoolIoSched": pool, "IoThreads": o.threads, "PriorIoThreads": 0, "SetCpuAffinity": false, "WaitingQueueLen": 1000000,
 	})
 	// Its programs read their configuration, and write their logs, where they are started.
@@ -109,12 +102,12 @@ func goFsBench(ctx context.Context, o *options, bin, dir, pool string) (*server,
 	if err != nil {
 		return nil, err
 	}
-	s := &server{cmd: exec.CommandContext(ctx, filepath.Join(bin, "FsServer"))}
-	s.cmd.Dir = dir
-	s.load = func(ctx context.Context, verb string, n int) (figure, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "FsServer"))
+	cmd.Dir = dir
+	p, err := serve.Peer(cmd, func() bool { return serve.Accepts(fmt.Sprintf("127.0.0.1:%d", ports[0])) })
+	return &server{p, func(ctx context.Context, verb string, n int) (figure, error) {
 		return goFsLoad(ctx, o, bin, dir, verb, n)
-	}
-	return s, s.begin(addr)
+	}}, err
 }
 
 // goFsLoad runs GoFsBench's own client, and reads what it says at its end.
@@ -139,80 +132,6 @@ func goFsLoad(ctx context.Context, o *options, bin, dir, verb string, n int) (f 
 		return f, fmt.Errorf("its client says: %s", out)
 	}
 	return f, nil
-}
-
-// begin starts the server and waits until it accepts connections.
-func (s *server) begin(addr string) error {
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
-	if err := s.cmd.Start(); err != nil {
-		return err
-	}
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("tcp", addr); err == nil {
-			return c.Close()
-		}
-	}
-	err := s.stop()
-	return errors.Join(fmt.Errorf("it does not start: %s", s.log.Bytes()), err)
-}
-
-// stop ends the server, in good order if it will.
-func (s *server) stop() error {
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	timer := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill() }) // it had its chance
-	defer timer.Stop()
-	_ = s.cmd.Wait() // GoFsBench's dies of the signal
-	return nil
-}
-
-// freePort is an address that was free a moment ago.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
-
-// cpu is the seconds of processor time that the server has used.
-func (s *server) cpu() float64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
-	_, rest, ok := strings.Cut(string(b), ") ")
-	f := strings.Fields(rest)
-	if err != nil || !ok || len(f) < 13 {
-		return 0
-	}
-	const tick = 100 // USER_HZ, on every architecture that Linux and Go share
-	user, _ := strconv.ParseFloat(f[11], 64)
-	system, _ := strconv.ParseFloat(f[12], 64)
-	return (user + system) / tick
-}
-
-// watch counts the server's threads now and then until its result is called,
-// which is the most seen.
-func (s *server) watch() func() float64 {
-	stop := make(chan struct{})
-	most := 0
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", s.cmd.Process.Pid)) // of one that is gone: none
-			most = max(most, len(tasks))
-			select {
-			case <-stop:
-				return
-			case <-time.After(10 * time.Millisecond):
-			}
-		}
-	})
-	return func() float64 {
-		close(stop)
-		wg.Wait()
-		return float64(most)
-	}
 }
 
 // scatter has ext4 put each directory in dir somewhere else on the disk (chattr +T). It

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/nfsbox/nfsbox/compare/internal/serve"
 )
 
 // figure is what one measurement says.
@@ -78,22 +79,11 @@ func known(v float64) string {
 // median is the medians of a server's runs; of threads it is the most.
 func (t *table) median(verb string, server int) (f figure) {
 	runs := t.runs[verb+" "+t.servers[server].name]
-	if len(runs) == 0 {
-		return f
-	}
-	of := func(column func(*figure) float64) float64 {
-		values := make([]float64, len(runs))
-		for i := range runs {
-			values[i] = column(&runs[i])
-		}
-		slices.Sort(values)
-		return values[len(values)/2]
-	}
-	f.PerS = of(func(f *figure) float64 { return f.PerS })
-	f.P50 = of(func(f *figure) float64 { return f.P50 })
-	f.P99 = of(func(f *figure) float64 { return f.P99 })
-	f.CPU = of(func(f *figure) float64 { return f.CPU })
-	f.Client = of(func(f *figure) float64 { return f.Client })
+	f.PerS = serve.Median(runs, func(f *figure) float64 { return f.PerS })
+	f.P50 = serve.Median(runs, func(f *figure) float64 { return f.P50 })
+	f.P99 = serve.Median(runs, func(f *figure) float64 { return f.P99 })
+	f.CPU = serve.Median(runs, func(f *figure) float64 { return f.CPU })
+	f.Client = serve.Median(runs, func(f *figure) float64 { return f.Client })
 	for i := range runs {
 		f.Threads = max(f.Threads, runs[i].Threads)
 	}

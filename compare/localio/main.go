@@ -18,12 +18,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/url"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/nfsbox/nfsbox/compare/internal/serve"
 )
 
 type options struct {
@@ -46,12 +47,7 @@ func main() {
 	flag.Parse()
 	o.flags = flag.Args()
 	o.rounds = max(o.rounds, 1)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := compare(ctx, &o, *dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	serve.Main(func(ctx context.Context) error { return compare(ctx, &o, *dir) })
 }
 
 func compare(ctx context.Context, o *options, dir string) (err error) {
@@ -63,10 +59,8 @@ func compare(ctx context.Context, o *options, dir string) (err error) {
 		return err
 	}
 	if o.server == "" {
-		o.server = filepath.Join(o.home, "nfsbox")
-		out, err := exec.CommandContext(ctx, "go", "build", "-C", "..", "-o", o.server, "./cmd/nfsbox").CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("building nfsbox: %w: %s", err, out)
+		if o.server, err = serve.Build(ctx, o.home, false); err != nil {
+			return err
 		}
 	}
 	for i := range tests {
@@ -99,11 +93,11 @@ func (t *test) run(ctx context.Context, o *options) (runs [][]figure, err error)
 		}
 		defer func() { err = errors.Join(err, unpin()) }()
 	}
-	s, err := serve(ctx, o) // bound to a core if we are
+	s, u, err := start(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
+	defer func() { err = errors.Join(err, s.Stop()) }()
 	roads := make([]*road, len(roadNames))
 	defer func() {
 		for _, r := range roads {
@@ -116,7 +110,7 @@ func (t *test) run(ctx context.Context, o *options) (runs [][]figure, err error)
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			runs[i] = append(runs[i], t.measure(ctx, o, s, roadNames[i], &roads[i]))
+			runs[i] = append(runs[i], t.measure(ctx, o, s, u, roadNames[i], &roads[i]))
 		}
 	}
 	return runs, nil
@@ -124,7 +118,7 @@ func (t *test) run(ctx context.Context, o *options) (runs [][]figure, err error)
 
 // measure has one turn on a road, which is opened first if there is none, or if
 // nothing of it may be known from before. A tenth of the time goes to warm up.
-func (t *test) measure(ctx context.Context, o *options, s *server, name string, r **road) (f figure) {
+func (t *test) measure(ctx context.Context, o *options, s *serve.Process, u *url.URL, name string, r **road) (f figure) {
 	var err error
 	defer func() {
 		f.Test, f.Road = t.name, name
@@ -136,7 +130,7 @@ func (t *test) measure(ctx context.Context, o *options, s *server, name string, 
 		if err = (*r).close(); err != nil {
 			return f
 		}
-		if *r, err = open(ctx, o, s, name); err != nil {
+		if *r, err = open(ctx, o, u, name); err != nil {
 			return f
 		}
 	}
@@ -146,9 +140,9 @@ func (t *test) measure(ctx context.Context, o *options, s *server, name string, 
 			return f
 		}
 	}
-	reads, used := (*r).calls(), cpu(0)+s.cpu()
+	reads, used := (*r).calls(), serve.CPU(0)+s.CPU()
 	took, err := l.run(ctx, time.Duration(o.seconds*1e9))
-	if used = cpu(0) + s.cpu() - used; err != nil {
+	if used = serve.CPU(0) + s.CPU() - used; err != nil {
 		return f
 	}
 	ops := float64(max(l.ops.Load(), 1))

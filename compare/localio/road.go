@@ -41,12 +41,12 @@ type file interface {
 
 // open goes to the server as a new client. LOCALIO is required where it is
 // measured: there is no falling back in silence.
-func open(ctx context.Context, o *options, s *server, name string) (*road, error) {
+func open(ctx context.Context, o *options, server *url.URL, name string) (*road, error) {
 	r := &road{name: name, dir: o.export()}
 	if name == plainRoad {
 		return r, nil
 	}
-	u := *s.url
+	u := *server
 	switch name {
 	case localRoad:
 		u.RawQuery = "localio=require&localio-dir=" + url.QueryEscape(o.sockets())

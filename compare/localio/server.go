@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math/bits"
 	"net/url"
 	"os"
@@ -13,72 +10,19 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
-	"time"
 	"unsafe"
+
+	"github.com/nfsbox/nfsbox/compare/internal/serve"
 )
 
-// patience bounds how long a server may take to end.
-const patience = 20 * time.Second
-
-// server is an nfsbox that serves.
-type server struct {
-	cmd *exec.Cmd
-	url *url.URL
-	log bytes.Buffer // its stderr, complete once it has ended
-}
-
-func serve(ctx context.Context, o *options) (*server, error) {
+// start starts nfsbox serve, which is bound to a core if we are.
+func start(ctx context.Context, o *options) (*serve.Process, *url.URL, error) {
 	if err := os.MkdirAll(o.sockets(), 0o755); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--state-dir", filepath.Join(o.home, "state"), "--localio-dir", o.sockets()}
-	s := &server{cmd: exec.CommandContext(ctx, o.server, append(append(args, o.flags...), o.export())...)}
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	s.cmd.Stderr = &s.log
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		err = errors.Join(err, s.cmd.Wait())
-		return nil, fmt.Errorf("%s serves not: %w: %s", o.server, err, s.log.Bytes())
-	}
-	if s.url, err = url.Parse(strings.TrimSpace(line)); err != nil {
-		return nil, errors.Join(err, s.stop())
-	}
-	return s, nil
-}
-
-// stop ends the server, in good order if it will.
-func (s *server) stop() error {
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	timer := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill() }) // it had its chance
-	defer timer.Stop()
-	if err := s.cmd.Wait(); err != nil {
-		return fmt.Errorf("the server ended: %w: %s", err, s.log.Bytes())
-	}
-	return nil
-}
-
-func (s *server) cpu() time.Duration { return cpu(s.cmd.Process.Pid) }
-
-// cpu is the processor time that a process has used, all its threads together; 0
-// is this one. Its clock is CPUCLOCK_SCHED of that process (clock_getcpuclockid(3)).
-func cpu(pid int) time.Duration {
-	var t syscall.Timespec
-	_, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, uintptr(^pid<<3|2), uintptr(unsafe.Pointer(&t)), 0)
-	if errno != 0 {
-		panic(errno) // the process is ours, and not waited for yet
-	}
-	return time.Duration(t.Nano())
+	return serve.Ours(exec.CommandContext(ctx, o.server, append(append(args, o.flags...), o.export())...))
 }
 
 // cores is a set of processors, as sched_setaffinity(2) has it.

@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
+
+	"github.com/nfsbox/nfsbox/compare/internal/serve"
 )
 
 type op int
@@ -76,17 +77,9 @@ type verdict struct {
 // median is the medians of all columns.
 func median(runs []figure) figure {
 	f := runs[0]
-	of := func(column func(*figure) float64) float64 {
-		values := make([]float64, len(runs))
-		for i := range runs {
-			values[i] = column(&runs[i])
-		}
-		slices.Sort(values)
-		return values[len(values)/2]
-	}
-	f.PerS = of(func(f *figure) float64 { return f.PerS })
-	f.MiB = of(func(f *figure) float64 { return f.MiB })
-	f.CPU = of(func(f *figure) float64 { return f.CPU })
+	f.PerS = serve.Median(runs, func(f *figure) float64 { return f.PerS })
+	f.MiB = serve.Median(runs, func(f *figure) float64 { return f.MiB })
+	f.CPU = serve.Median(runs, func(f *figure) float64 { return f.CPU })
 	for _, r := range runs {
 		if r.Error != "" {
 			f.Error = r.Error

@@ -16,13 +16,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/nfsbox/nfsbox/compare/internal/serve"
 	"github.com/nfsbox/nfsbox/compare/servers/load"
 )
 
@@ -56,6 +54,8 @@ type figure struct {
 	Error   string  `json:"error,omitempty"`
 }
 
+func (f *figure) held(m serve.Most) { f.Threads, f.RSS = m.Threads, m.MiB }
+
 type options struct {
 	rounds  int
 	seconds float64
@@ -76,12 +76,7 @@ func main() {
 	flag.BoolVar(&o.asJSON, "json", false, "print a line of JSON for each server and test")
 	flag.Parse()
 	o.flags = flag.Args()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := compare(ctx, &o); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	serve.Main(func(ctx context.Context) error { return compare(ctx, &o) })
 }
 
 func compare(ctx context.Context, o *options) (err error) {
@@ -97,9 +92,9 @@ func compare(ctx context.Context, o *options) (err error) {
 	if err := os.MkdirAll(export, 0o755); err != nil {
 		return err
 	}
-	binary := filepath.Join(home, "nfsbox")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-C", "..", "-o", binary, "./cmd/nfsbox").CombinedOutput(); err != nil {
-		return fmt.Errorf("building nfsbox: %w: %s", err, out)
+	binary, err := serve.Build(ctx, home, false)
+	if err != nil {
+		return err
 	}
 	kinds := kinds(home, export, binary, o.flags)
 	if o.entries > 0 {
@@ -116,7 +111,9 @@ func loads(ctx context.Context, o *options, kinds []kind) (err error) {
 	servers := make([]*server, len(kinds))
 	defer func() {
 		for _, s := range servers {
-			err = errors.Join(err, s.stop())
+			if s != nil {
+				err = errors.Join(err, s.Stop())
+			}
 		}
 	}()
 	for i, k := range kinds {
@@ -148,11 +145,11 @@ func (t *test) measure(ctx context.Context, s *server, seconds float64) figure {
 		return figure{Error: err.Error()}
 	}
 	l.For = time.Duration(seconds * 1e9)
-	before, watch := s.cpu(), s.watch()
+	before, watch := s.CPU(), s.Watch()
 	r, err := l.Run(ctx)
 	f := figure{PerS: float64(r.Ops) / r.Seconds, P50: r.P50, P99: r.P99}
-	f.Threads, f.RSS = watch()
-	f.CPU = (s.cpu() - before) * 1e6 / float64(max(r.Ops, 1))
+	f.held(watch())
+	f.CPU = (s.CPU() - before).Seconds() * 1e6 / float64(max(r.Ops, 1))
 	if err != nil {
 		f.Error = err.Error()
 	}
@@ -171,11 +168,11 @@ func listings(ctx context.Context, o *options, export string, kinds []kind) erro
 			if err != nil {
 				return fmt.Errorf("%s: %w", k.name, err)
 			}
-			before, watch := s.cpu(), s.watch()
+			before, watch := s.CPU(), s.Watch()
 			r, err := load.List(ctx, s.addr, s.url)
 			f := figure{PerS: float64(r.Ops) / r.Seconds}
-			f.Threads, f.RSS = watch()
-			f.CPU = (s.cpu() - before) * 1e6 / float64(max(r.Ops, 1))
+			f.held(watch())
+			f.CPU = (s.CPU() - before).Seconds() * 1e6 / float64(max(r.Ops, 1))
 			if err == nil && r.Ops < o.entries {
 				err = fmt.Errorf("%d entries of %d", r.Ops, o.entries)
 			}
@@ -183,7 +180,7 @@ func listings(ctx context.Context, o *options, export string, kinds []kind) erro
 				f.Error = err.Error()
 			}
 			runs[i] = append(runs[i], f)
-			if err := s.stop(); err != nil {
+			if err := s.Stop(); err != nil {
 				return err
 			}
 		}
@@ -220,18 +217,10 @@ func show(name string, asJSON bool, runs [][]figure) error {
 
 // median is the medians of all columns; threads and memory are the most.
 func median(runs []figure) (f figure) {
-	of := func(column func(*figure) float64) float64 {
-		values := make([]float64, len(runs))
-		for i := range runs {
-			values[i] = column(&runs[i])
-		}
-		slices.Sort(values)
-		return values[len(values)/2]
-	}
-	f.CPU = of(func(f *figure) float64 { return f.CPU })
-	f.PerS = of(func(f *figure) float64 { return f.PerS })
-	f.P50 = of(func(f *figure) float64 { return f.P50 })
-	f.P99 = of(func(f *figure) float64 { return f.P99 })
+	f.CPU = serve.Median(runs, func(f *figure) float64 { return f.CPU })
+	f.PerS = serve.Median(runs, func(f *figure) float64 { return f.PerS })
+	f.P50 = serve.Median(runs, func(f *figure) float64 { return f.P50 })
+	f.P99 = serve.Median(runs, func(f *figure) float64 { return f.P99 })
 	for _, r := range runs {
 		f.Threads, f.RSS = max(f.Threads, r.Threads), max(f.RSS, r.RSS)
 		if r.Error != "" {

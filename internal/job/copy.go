@@ -67,15 +67,13 @@ func (s *Summary) ExitCode(err error) int { return exitCode(err, s.Errors, 0) }
 
 // copyJob is a copy under way. It is the visitor of the walk.
 type copyJob struct {
+	crew
 	o        *CopyOptions
 	t        transfer.Options
-	progress *progress.Tracker
 	syncer   vfs.Syncer // of the destination; nil if it needs none
 	srcAttr  vfs.Attr
 	target   vfs.Handle // the directory that the tree's root becomes
 	targetID objectID
-	slots    chan struct{}
-	flying   sync.WaitGroup
 	links    linkTable
 	record   *record // nil: none
 
@@ -93,7 +91,7 @@ func Copy(ctx context.Context, o CopyOptions) (Summary, error) {
 		o.Progress = progress.New(nil, o.Now)
 	}
 	before := o.Progress.Snapshot()
-	j := &copyJob{o: &o, progress: o.Progress}
+	j := &copyJob{o: &o, crew: crew{progress: o.Progress}}
 	err := j.run(ctx)
 	if cerr := j.record.close(); err == nil {
 		err = cerr
@@ -190,23 +188,6 @@ func (j *copyJob) syncDest(ctx context.Context) error {
 		return fmt.Errorf("sync the destination: %w", err)
 	}
 	return nil
-}
-
-func (j *copyJob) found(a *vfs.Attr) {
-	j.progress.Add(progress.FoundItems, 1)
-	if a.Type == vfs.TypeReg {
-		j.progress.Add(progress.FoundBytes, a.Size)
-	}
-}
-
-// fail reports an item that failed. What fails because the job is being
-// cancelled is no news.
-func (j *copyJob) fail(ctx context.Context, path string, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	j.progress.Add(progress.Errors, 1)
-	j.progress.Report(progress.Event{Type: "error", Path: path, Message: err.Error()})
 }
 
 // lost counts what could not be kept of an item.

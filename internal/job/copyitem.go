@@ -12,26 +12,11 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Entry copies an object in the background. It waits for a free slot, and so
-// holds up the listing.
+// Entry copies an object in the background.
 func (j *copyJob) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error {
-	select {
-	case j.slots <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	j.found(&e.Attr)
-	own, name := *e, string(e.Name)
-	own.Name = nil
-	d.Hold()
-	j.flying.Go(func() {
-		defer func() { <-j.slots }()
-		defer d.Release()
-		if err := j.item(ctx, d.Data.(*dirState), name, "", &own); err != nil {
-			d.Abort(err)
-		}
+	return j.begin(ctx, d, e, func(name string, own *vfs.Entry) error {
+		return j.item(ctx, d.Data.(*dirState), name, "", own)
 	})
-	return nil
 }
 
 // item copies one object that is no directory. What fails is reported under

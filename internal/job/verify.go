@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -65,14 +64,12 @@ func (s *VerifySummary) ExitCode(err error) int { return exitCode(err, s.Errors,
 // verifyJob is a verification under way. It is the visitor of the walk through
 // the source.
 type verifyJob struct {
+	crew
 	o         *VerifyOptions
 	t         transfer.Options
-	progress  *progress.Tracker
 	srcAttr   vfs.Attr
 	dstAttr   vfs.Attr
 	timeDelta time.Duration // times that are closer than this are the same
-	slots     chan struct{}
-	flying    sync.WaitGroup
 	links     linkPairs
 
 	missing, extra atomic.Uint64
@@ -90,7 +87,8 @@ func Verify(ctx context.Context, o VerifyOptions) (VerifySummary, error) {
 		o.Progress = progress.New(nil, o.Now)
 	}
 	before := o.Progress.Snapshot()
-	j := &verifyJob{o: &o, progress: o.Progress, slots: make(chan struct{}, parallel(o.Parallel, DefaultParallel))}
+	slots := make(chan struct{}, parallel(o.Parallel, DefaultParallel))
+	j := &verifyJob{o: &o, crew: crew{progress: o.Progress, slots: slots}}
 	err := j.run(ctx)
 	after := j.progress.Snapshot()
 	n := func(c progress.Counter) uint64 { return after.Counts[c] - before.Counts[c] }
@@ -151,13 +149,6 @@ func (j *verifyJob) prepare(ctx context.Context) error {
 	return err
 }
 
-func (j *verifyJob) found(a *vfs.Attr) {
-	j.progress.Add(progress.FoundItems, 1)
-	if a.Type == vfs.TypeReg {
-		j.progress.Add(progress.FoundBytes, a.Size)
-	}
-}
-
 // differ reports a difference.
 func (j *verifyJob) differ(path, kind, format string, args ...any) {
 	j.progress.Add(progress.Differences, 1)
@@ -168,15 +159,6 @@ func (j *verifyJob) differ(path, kind, format string, args ...any) {
 		j.extra.Add(1)
 	}
 	j.progress.Report(progress.Event{Type: "difference", Kind: kind, Path: path, Message: fmt.Sprintf(format, args...)})
-}
-
-// fail reports an item that could not be compared.
-func (j *verifyJob) fail(ctx context.Context, path string, err error) {
-	if err == nil || ctx.Err() != nil {
-		return
-	}
-	j.progress.Add(progress.Errors, 1)
-	j.progress.Report(progress.Event{Type: "error", Path: path, Message: err.Error()})
 }
 
 // report reports err of a pair.

@@ -94,30 +94,18 @@ func (j *verifyJob) match(ctx context.Context, d *walk.Dir, name string) (o obje
 	return o, true, nil
 }
 
-// Entry compares an object in the background. It waits for a free slot, and so
-// holds up the listing.
+// Entry compares an object in the background.
 func (j *verifyJob) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error {
-	select {
-	case j.slots <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	j.found(&e.Attr)
-	own, name := *e, string(e.Name)
-	own.Name = nil
-	d.Hold()
-	j.flying.Go(func() {
-		defer func() { <-j.slots }()
-		defer d.Release()
-		p := pair{src: &own, path: func() string { return d.Path(name) }}
+	return j.begin(ctx, d, e, func(name string, own *vfs.Entry) error {
+		p := pair{src: own, path: func() string { return d.Path(name) }}
 		var ok bool
 		var err error
 		if p.dst, ok, err = j.match(ctx, d, name); ok {
 			err = j.compare(ctx, &p)
 		}
 		j.report(ctx, &p, err)
+		return nil
 	})
-	return nil
 }
 
 // Fault reports what the walk could not read.

@@ -70,7 +70,7 @@ func (f *file) obtain(ctx context.Context, access vfs.Share, small bool) *grant 
 		if g != nil || a == nil {
 			return g
 		}
-		if !a.wait(ctx, s.wait()) {
+		if !a.wait(ctx, s.wait) {
 			return nil
 		}
 	}

@@ -32,9 +32,12 @@ var (
 func New(fs vfs.FS, p Prober, o Options) *FS {
 	o.fill()
 	s := &shared{
-		o: o, p: p, gate: newGate(),
+		o: o, p: p, gate: newGate(), wait: openWait,
 		hint: make(chan struct{}, 1), met: make(chan struct{}),
 		nodes: make(map[vfs.Handle]*node), open: make(map[*grant]struct{}),
+	}
+	if o.Mode == Require {
+		s.wait = requireWait
 	}
 	s.verf.Store(s.random())
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -367,8 +367,9 @@ func TestSlow(t *testing.T) {
 	delay := make(chan struct{})
 	r.set(func(k *knobs) { k.delay = delay })
 	f := r.ready(Options{})
+	f.s.wait = openWait
 	file, _ := open(t, f, "file", vfs.ShareRead)
-	wantBytes(t, file, 0, "") // waits openWait
+	wantBytes(t, file, 0, "") // waits so long
 	start := time.Now()
 	for range 20 {
 		wantBytes(t, file, 0, "")

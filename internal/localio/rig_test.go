@@ -398,7 +398,9 @@ func (r *rig) revoke(which func(vfs.Handle) bool) {
 
 func all(vfs.Handle) bool { return true }
 
-// fs makes an FS over the rig, and closes it with the test.
+// fs makes an FS over the rig, and closes it with the test. It waits for descriptors
+// for longer than it would: a busy machine may take its time to open a file, and what
+// then went over the network is what most tests count.
 func (r *rig) fs(o Options) *FS {
 	r.t.Helper()
 	if o.Mode == Off {
@@ -409,6 +411,7 @@ func (r *rig) fs(o Options) *FS {
 	}
 	o.Eager = !r.patient
 	f := New(r.below, r, o)
+	f.s.wait = requireWait
 	r.t.Cleanup(func() {
 		if f.s.over {
 			return

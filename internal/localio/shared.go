@@ -18,6 +18,7 @@ type shared struct {
 	count counters
 	link  atomic.Pointer[link] // nil: none
 	verf  atomic.Uint64        // of all objects that have none of their own
+	wait  time.Duration        // for a descriptor
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
@@ -53,14 +54,6 @@ func (s *shared) random() uint64 {
 		}
 	}
 	return 1
-}
-
-// wait is how long to wait for a descriptor.
-func (s *shared) wait() time.Duration {
-	if s.o.Mode == Require {
-		return requireWait
-	}
-	return openWait
 }
 
 // enter returns the node of h, for one more user, who drops it.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -233,6 +234,28 @@ func TestConcurrent(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() { p.Add(Bytes, 1) }); n != 0 {
 		t.Errorf("%v allocations to count", n)
+	}
+}
+
+// TestFinishTogether: of several who finish, one does.
+func TestFinishTogether(t *testing.T) {
+	for range 100 {
+		p := New(Line(io.Discard, true), time.Now)
+		var wg sync.WaitGroup
+		var finished atomic.Int32
+		for range 4 {
+			wg.Go(func() {
+				if err := p.Finish(nil); err == nil {
+					finished.Add(1)
+				} else if !errors.Is(err, ErrFinished) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := finished.Load(); n != 1 {
+			t.Fatalf("%d have finished it", n)
+		}
 	}
 }
 

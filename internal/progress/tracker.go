@@ -172,16 +172,16 @@ func (t *Tracker) Finish(v any) error {
 	if t == nil {
 		return nil
 	}
+	s := t.Snapshot()
 	t.mu.Lock()
-	over := t.over
-	t.mu.Unlock()
-	if over {
+	if t.over {
+		t.mu.Unlock()
 		return ErrFinished
 	}
-	s := t.Snapshot()
-	t.render(func() error { return t.show.Summary(&s, v) })
-	t.mu.Lock()
 	t.over = true
+	if t.show != nil && t.err == nil {
+		t.err = t.show.Summary(&s, v)
+	}
 	err := t.err
 	t.mu.Unlock()
 	close(t.stop)

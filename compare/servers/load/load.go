@@ -26,6 +26,7 @@ const (
 	SmallFiles = 500
 	SmallSize  = 50 << 10
 	Entries    = "entries" // a directory to list
+	WriteSize  = 4 << 10   // of each WRITE to Scratch
 )
 
 // Name is what the n-th small file is called.
@@ -176,7 +177,7 @@ func (w *worker) run(until time.Time) error {
 }
 
 var (
-	block4K  = make([]byte, 4<<10)
+	block4K  = make([]byte, WriteSize)
 	block50K = make([]byte, SmallSize)
 )
 
@@ -195,7 +196,7 @@ func (w *worker) next() error {
 	case "read":
 		p, args = nfs3.NFSPROC3_READ, &nfs3.READ3args{File: fh, Offset: w.anywhere(), Count: 4 << 10}
 	case "write":
-		p, args = nfs3.NFSPROC3_WRITE, &nfs3.WRITE3args{File: fh, Offset: w.anywhere(), Count: 4 << 10, Data: block4K}
+		p, args = nfs3.NFSPROC3_WRITE, &nfs3.WRITE3args{File: fh, Offset: w.anywhere(), Count: WriteSize, Data: block4K}
 	case "bigread":
 		w.at = (w.at + 1<<20) % FileSize
 		p, args = nfs3.NFSPROC3_READ, &nfs3.READ3args{File: fh, Offset: w.at, Count: 1 << 20}

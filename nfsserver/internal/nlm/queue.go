@@ -154,8 +154,7 @@ func (s *Service) tend() {
 
 // poll looks at the files that have a queue, until there is none.
 func (s *Service) poll() {
-	pause := pollPause
-	timer := time.NewTimer(pause)
+	timer := time.NewTimer(pollPause)
 	defer timer.Stop()
 	tidied := time.Now()
 	for {

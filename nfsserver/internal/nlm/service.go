@@ -160,11 +160,15 @@ func (s *Service) beginGrace(held bool) {
 		return
 	}
 	s.o.Log.Info("only locks of before the restart are granted", "for", s.o.Grace, "clients", s.nsm.Owed())
-	s.graceBy = time.AfterFunc(s.o.Grace, func() {
+	var end *time.Timer
+	end = time.AfterFunc(s.o.Grace, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.inGrace = false
+		if s.graceBy == end { // else a later grace has begun, just when it was too late to stop this
+			s.inGrace = false
+		}
 	})
+	s.graceBy = end
 }
 
 // Close ends all work, and frees the locks of all clients. The clients stay in

@@ -1,0 +1,58 @@
+package job
+
+import (
+	"context"
+	"sync"
+
+	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// crew works at the objects of a job, at several at the same time, and counts them.
+type crew struct {
+	progress *progress.Tracker
+	slots    chan struct{} // one is taken for each object that is worked at
+	flying   sync.WaitGroup
+}
+
+// found counts an object that is to be worked at.
+func (c *crew) found(a *vfs.Attr) {
+	c.progress.Add(progress.FoundItems, 1)
+	if a.Type == vfs.TypeReg {
+		c.progress.Add(progress.FoundBytes, a.Size)
+	}
+}
+
+// fail reports an item that failed; nil is no failure. What fails because the job is
+// being cancelled is no news.
+func (c *crew) fail(ctx context.Context, path string, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	c.progress.Add(progress.Errors, 1)
+	c.progress.Report(progress.Event{Type: "error", Path: path, Message: err.Error()})
+}
+
+// begin has work done at an object of d in the background, of which it gets the name
+// and, for itself, the rest of e. It waits for a free slot, and so holds up the listing.
+// An error of work ends the walk.
+func (c *crew) begin(ctx context.Context, d *walk.Dir, e *vfs.Entry, work func(name string, own *vfs.Entry) error) error {
+	select {
+	case c.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c.found(&e.Attr)
+	own, name := *e, string(e.Name)
+	own.Name = nil
+	d.Hold()
+	c.flying.Go(func() {
+		defer func() { <-c.slots }()
+		defer d.Release()
+		if err := work(name, &own); err != nil {
+			d.Abort(err)
+		}
+	})
+	return nil
+}
