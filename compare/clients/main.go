@@ -20,12 +20,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/nfsbox/nfsbox/compare/clients/drive"
+	"github.com/nfsbox/nfsbox/compare/internal/serve"
 )
 
 // test is one line of the comparison.
@@ -73,12 +72,9 @@ func main() {
 	only := flag.String("only", "", "run only tests whose names contain this")
 	against := flag.String("server", "responder", "responder, or nfsbox")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := compare(ctx, *only, *against, max(*rounds, 1), *seconds, *asJSON); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	serve.Main(func(ctx context.Context) error {
+		return compare(ctx, *only, *against, max(*rounds, 1), *seconds, *asJSON)
+	})
 }
 
 func compare(ctx context.Context, only, against string, rounds int, seconds float64, asJSON bool) (err error) {
@@ -117,22 +113,23 @@ func compare(ctx context.Context, only, against string, rounds int, seconds floa
 // prepare builds the server, with something to serve, and returns how to start
 // it.
 func prepare(ctx context.Context, against, export, bin string) ([]string, error) {
-	binary := filepath.Join(bin, against)
 	switch against {
 	case "responder":
+		binary := filepath.Join(bin, against)
 		return []string{binary}, command(ctx, "go", "build", "-o", binary, "./clients/responder")
 	case "nfsbox":
 		if err := tree(export); err != nil {
 			return nil, err
 		}
-		return []string{binary, "serve", "--listen", "127.0.0.1:0", export}, command(ctx, "go", "build", "-C", "..", "-o", binary, "./cmd/nfsbox")
+		binary, err := serve.Build(ctx, bin, false)
+		return []string{binary, "serve", "--listen", "127.0.0.1:0", export}, err
 	}
 	return nil, fmt.Errorf("no server is called %q", against)
 }
 
 // run drives all peers against one server, interleaved.
 func (c *test) run(ctx context.Context, server []string, dir string, peers []peer, rounds int, seconds float64) ([]line, error) {
-	s, err := serve(ctx, server, c.pin)
+	s, url, err := start(ctx, server, c.pin)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +140,7 @@ func (c *test) run(ctx context.Context, server []string, dir string, peers []pee
 			if failed[i] != nil {
 				continue
 			}
-			r, err := c.drive(ctx, p, s.url, seconds, 0)
+			r, err := c.drive(ctx, p, url, seconds, 0)
 			if err != nil {
 				failed[i] = err
 				continue
@@ -154,14 +151,14 @@ func (c *test) run(ctx context.Context, server []string, dir string, peers []pee
 	lines := make([]line, len(peers))
 	for i, p := range peers {
 		if lines[i] = summary(c, p, results[i]); failed[i] == nil {
-			lines[i].Syscalls, failed[i] = c.callsOf(ctx, p, s.url, dir)
+			lines[i].Syscalls, failed[i] = c.callsOf(ctx, p, url, dir)
 		}
 		if failed[i] != nil {
 			lines[i].Error = failed[i].Error()
 		}
 		lines[i].Ratio = lines[0].CPU / lines[i].CPU
 	}
-	return lines, s.stop()
+	return lines, s.Stop()
 }
 
 // callsOf counts the system calls of one operation where that can be done.
@@ -175,24 +172,12 @@ func (c *test) callsOf(ctx context.Context, p peer, url, dir string) (float64, e
 func summary(c *test, p peer, r []drive.Result) line {
 	return line{
 		Test: c.name, Client: p.name,
-		CPU:    median(r, func(r drive.Result) float64 { return r.CPU }),
-		PerS:   median(r, func(r drive.Result) float64 { return float64(r.Ops) / r.Seconds }),
-		P50:    median(r, func(r drive.Result) float64 { return r.P50 }),
-		P99:    median(r, func(r drive.Result) float64 { return r.P99 }),
-		Allocs: median(r, func(r drive.Result) float64 { return r.Allocs }),
+		CPU:    serve.Median(r, func(r *drive.Result) float64 { return r.CPU }),
+		PerS:   serve.Median(r, func(r *drive.Result) float64 { return float64(r.Ops) / r.Seconds }),
+		P50:    serve.Median(r, func(r *drive.Result) float64 { return r.P50 }),
+		P99:    serve.Median(r, func(r *drive.Result) float64 { return r.P99 }),
+		Allocs: serve.Median(r, func(r *drive.Result) float64 { return r.Allocs }),
 	}
-}
-
-func median(r []drive.Result, of func(drive.Result) float64) float64 {
-	if len(r) == 0 {
-		return 0
-	}
-	values := make([]float64, len(r))
-	for i := range r {
-		values[i] = of(r[i])
-	}
-	slices.Sort(values)
-	return values[len(values)/2]
 }
 
 func show(c *test, lines []line, asJSON bool) error {

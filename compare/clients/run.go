@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/compare/clients/drive"
+	"github.com/nfsbox/nfsbox/compare/internal/serve"
 )
 
 const (
@@ -31,47 +30,23 @@ const (
 	dirName  = "entries"
 )
 
-// server is a child that serves: the responder, or nfsbox.
-type server struct {
-	cmd *exec.Cmd
-	url string // with nfsport and mountport, which every client understands
-}
-
-// serve starts the server; with a pin it runs on that core alone.
-func serve(ctx context.Context, args []string, pin string) (*server, error) {
+// start starts a server, the responder or nfsbox; with a pin it runs on that core alone.
+// What it serves is returned with nfsport and mountport, which every client understands.
+func start(ctx context.Context, args []string, pin string) (*serve.Process, string, error) {
 	if pin != "" {
 		args = append([]string{"taskset", "-c", pin}, args...)
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	if _, err := cmd.StdinPipe(); err != nil { // whose end is the responder's
-		return nil, err
+		return nil, "", err
 	}
-	out, err := cmd.StdoutPipe() // stderr goes nowhere: it has a line for each mount
+	p, u, err := serve.Ours(cmd)
 	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return nil, fmt.Errorf("the server said nothing: %w", errors.Join(err, cmd.Wait()))
-	}
-	u, err := url.Parse(strings.TrimSpace(line))
-	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	// libnfs remembers what it has listed, unless it is told not to.
 	const same = "nfs://%s%s?nfsport=%[3]s&mountport=%[3]s&dircache=0"
-	return &server{cmd, fmt.Sprintf(same, u.Hostname(), u.Path, u.Port())}, nil
-}
-
-func (s *server) stop() error {
-	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
-		return err
-	}
-	_ = s.cmd.Wait() // the responder knows no other end than to be ended
-	return nil
+	return p, fmt.Sprintf(same, u.Hostname(), u.Path, u.Port()), nil
 }
 
 // tree makes what is served.

@@ -18,12 +18,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/nfsbox/nfsbox/compare/internal/serve"
 )
 
 // kinds are those of package iogate.
@@ -63,12 +62,7 @@ func main() {
 	flag.BoolVar(&o.asJSON, "json", false, "print a line of JSON for each kind and test")
 	flag.Parse()
 	o.flags = flag.Args()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := compare(ctx, &o); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	serve.Main(func(ctx context.Context) error { return compare(ctx, &o) })
 }
 
 func compare(ctx context.Context, o *options) (err error) {
@@ -81,11 +75,8 @@ func compare(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	if o.server == "" {
-		o.server = filepath.Join(home, "nfsbox")
-		cmd := exec.CommandContext(ctx, "go", "build", "-C", "..", "-tags", "nfsbox_cthreads", "-o", o.server, "./cmd/nfsbox")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("building nfsbox: %w: %s", err, out)
+		if o.server, err = serve.Build(ctx, home, true); err != nil {
+			return err
 		}
 	}
 	export := filepath.Join(home, "export")
@@ -124,15 +115,15 @@ func (t *test) measure(ctx context.Context, o *options, home, export, kind strin
 }
 
 func (t *test) run(ctx context.Context, o *options, home, export, kind string) (f figure, err error) {
-	s, err := serve(ctx, o, home, export, kind)
+	s, u, err := start(ctx, o, home, export, kind)
 	if err != nil {
 		return f, err
 	}
 	defer func() {
-		err = errors.Join(err, s.stop(), clear(export))
-		f.Note = s.note()
+		err = errors.Join(err, s.Stop(), clear(export))
+		f.Note = note(s.Log())
 	}()
-	clients, err := dial(ctx, s.url, o.clients)
+	clients, err := dial(ctx, u, o.clients)
 	defer func() { err = errors.Join(err, hangUp(clients)) }()
 	if err != nil {
 		return f, err
@@ -144,10 +135,10 @@ func (t *test) run(ctx context.Context, o *options, home, export, kind string) (
 	} else if _, err := t.load(ctx, clients, time.Duration(o.seconds*1e8)); err != nil {
 		return f, err
 	}
-	before, watch := s.cpu(), s.watch()
+	before, watch := s.CPU(), s.Watch()
 	r, err := t.load(ctx, clients, time.Duration(o.seconds*1e9))
-	f = figure{PerS: float64(len(r.took)) / r.seconds, P50: r.quantile(50), P99: r.quantile(99), Threads: watch(), Later: float64(r.later)}
-	f.CPU = (s.cpu() - before) * 1e6 / float64(max(len(r.took), 1))
+	f = figure{PerS: float64(len(r.took)) / r.seconds, P50: r.quantile(50), P99: r.quantile(99), Threads: watch().Threads, Later: float64(r.later)}
+	f.CPU = (s.CPU() - before).Seconds() * 1e6 / float64(max(len(r.took), 1))
 	return f, err
 }
 
@@ -175,19 +166,11 @@ func show(name string, asJSON bool, runs [][]figure) error {
 // median is the medians of all columns; of threads it is the most.
 func median(runs []figure) figure {
 	f := runs[0]
-	of := func(column func(*figure) float64) float64 {
-		values := make([]float64, len(runs))
-		for i := range runs {
-			values[i] = column(&runs[i])
-		}
-		slices.Sort(values)
-		return values[len(values)/2]
-	}
-	f.PerS = of(func(f *figure) float64 { return f.PerS })
-	f.P50 = of(func(f *figure) float64 { return f.P50 })
-	f.P99 = of(func(f *figure) float64 { return f.P99 })
-	f.CPU = of(func(f *figure) float64 { return f.CPU })
-	f.Later = of(func(f *figure) float64 { return f.Later })
+	f.PerS = serve.Median(runs, func(f *figure) float64 { return f.PerS })
+	f.P50 = serve.Median(runs, func(f *figure) float64 { return f.P50 })
+	f.P99 = serve.Median(runs, func(f *figure) float64 { return f.P99 })
+	f.CPU = serve.Median(runs, func(f *figure) float64 { return f.CPU })
+	f.Later = serve.Median(runs, func(f *figure) float64 { return f.Later })
 	for _, r := range runs {
 		f.Threads = max(f.Threads, r.Threads)
 		if r.Error != "" {

@@ -31,7 +31,7 @@ func main() { drive.Main(dial) }
 func dial(t *drive.Task) (drive.Client, error) {
 	ctx, cancel := context.WithCancel(context.Background()) // as a real caller's: it can end
 	_ = cancel
-	c, err := nfsbox.Dial(ctx, t.URL)
+	c, err := nfsbox.Dial(ctx, t.URL, nfsbox.WithLocalIO(nfsbox.LocalIOOff))
 	if err != nil {
 		return nil, err
 	}

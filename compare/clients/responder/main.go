@@ -16,6 +16,7 @@ import (
 	"net"
 	"os"
 
+	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
@@ -44,15 +45,15 @@ func main() {
 			os.Exit(1)
 		}
 		go func() {
-			defer c.Close()
-			if err := serve(c); err != nil && !errors.Is(err, io.EOF) {
+			defer func() { _ = c.Close() }() // nothing is promised that it could break
+			if err := serve(c); !errors.Is(err, io.EOF) {
 				fmt.Fprintln(os.Stderr, err)
 			}
 		}()
 	}
 }
 
-// serve answers the calls of one connection.
+// serve answers the calls of one connection, up to its end, which is an error.
 func serve(c net.Conn) error {
 	in := bufio.NewReaderSize(c, inBuffer)
 	var call, out []byte
@@ -104,8 +105,12 @@ func answer(out, call []byte) ([]byte, error) {
 		0, 0, 0, 0, // accepted
 		0, 0, 0, 0, 0, 0, 0, 0, // no verifier
 		0, 0, 0, 0) // success
+	body := len(out)
 	out, err := results(out, prog, proc, &d)
-	if err != nil {
+	switch {
+	case errors.Is(err, errUnknownProgram):
+		binary.BigEndian.PutUint32(out[body-4:], uint32(oncrpc.ProgUnavail))
+	case err != nil:
 		return out, err
 	}
 	binary.BigEndian.PutUint32(out[at:], uint32(len(out)-at-4)|1<<31)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/nfsbox/nfsbox/proto/mount3"
@@ -24,6 +25,9 @@ const (
 
 var zeros [maxRead]byte // never written
 
+// errUnknownProgram is what clients are told who try what else there may be.
+var errUnknownProgram = errors.New("unknown program")
+
 // results appends what a procedure answers.
 func results(out []byte, prog, proc uint32, args *xdr.Decoder) ([]byte, error) {
 	switch {
@@ -37,7 +41,7 @@ func results(out []byte, prog, proc uint32, args *xdr.Decoder) ([]byte, error) {
 	case prog == mount3.MOUNT_PROGRAM && proc == mount3.MOUNTPROC3_EXPORT.Number:
 		return (&mount3.Exports{{ExDir: []byte("/")}}).AppendXDR(out)
 	case prog != nfs3.NFS_PROGRAM:
-		return out, fmt.Errorf("program %d", prog)
+		return out, errUnknownProgram
 	}
 	return nfs(out, proc, args)
 }
