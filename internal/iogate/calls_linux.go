@@ -25,8 +25,11 @@ func (l *Lanes) Fdatasync(fd int) error {
 }
 
 func (l *Lanes) run(op op, fd int, p []byte, off int64) (int, error) {
-	if l == nil || l.g.pool == nil {
+	switch {
+	case l == nil || l.g.kind == None:
 		return op.do(fd, p, off)
+	case l.g.pool == nil:
+		return op.block(fd, p, off)
 	}
 	return l.g.pool.run(op, fd, p, off)
 }

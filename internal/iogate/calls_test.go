@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -132,8 +133,57 @@ func TestCallErrors(t *testing.T) {
 			if _, err := c.op.do(c.fd, p, c.off); !errors.Is(err, c.want) {
 				t.Errorf("%s: the system call itself says %v", c.name, err)
 			}
+			if n, err := c.op.block(c.fd, p, c.off); n != 0 || !errors.Is(err, c.want) {
+				t.Errorf("%s: %d, %v where it is known to wait", c.name, n, err)
+			}
 		}
 	})
+}
+
+// TestBlocking has more calls wait than there are processors, and then have what
+// they wait for.
+func TestBlocking(t *testing.T) {
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	const callers = 20
+	var all sync.WaitGroup
+	var sum atomic.Int64
+	for range callers {
+		all.Go(func() {
+			p := make([]byte, 1)
+			for {
+				n, errno := Blocking(unix.SYS_READ, uintptr(pipe[0]), uintptr(unsafe.Pointer(&p[0])), 1, 0)
+				if errno == unix.EINTR {
+					continue
+				}
+				if n != 1 || errno != 0 {
+					t.Errorf("%d, %v", n, errno)
+				}
+				sum.Add(int64(p[0]))
+				return
+			}
+		})
+	}
+	for i := range callers {
+		runtime.Gosched()
+		if _, err := unix.Write(pipe[1], []byte{byte(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all.Wait()
+	if got := sum.Load(); got != callers*(callers-1)/2 {
+		t.Errorf("the bytes add up to %d", got)
+	}
+	for _, fd := range pipe {
+		if err := unix.Close(fd); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, errno := Blocking(unix.SYS_FSYNC, uintptr(pipe[0]), 0, 0, 0); errno != unix.EBADF {
+		t.Errorf("a closed descriptor: %v", errno)
+	}
 }
 
 // TestUninvited makes more calls than there are places: who has none makes the

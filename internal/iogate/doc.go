@@ -33,10 +33,12 @@
 // What is in memory can be read without all that: [Lanes.TryRead] asks the kernel
 // for what it can give without blocking, which for most reads is everything.
 //
-// Auto does that first, and then makes calls in the calling goroutine. None does
-// the latter alone, and has no bound. Go, C and URing have data calls
-// ([Lanes.Pread] and those beside it) made by goroutines, by POSIX threads and by
-// the kernel: they are there to be compared, and for disks and kernels that
+// Auto does that first, and then makes calls in the calling goroutine. What is
+// known by then to wait for the disk, a read of what is not in memory or a sync,
+// gives its processor back to the scheduler at once ([Blocking]). None makes calls
+// in the calling goroutine as they come, and has no bound. Go, C and URing have data
+// calls ([Lanes.Pread] and those beside it) made by goroutines, by POSIX threads and
+// by the kernel: they are there to be compared, and for disks and kernels that
 // differ from those they were measured on. C needs cgo and the build tag
 // nfsbox_cthreads; its threads can have real-time priority and a processor each,
 // which may keep latency low on a machine that does other work. URing tries
