@@ -12,6 +12,7 @@ var (
 	_ vfs.FS     = (*View)(nil)
 	_ vfs.Locker = (*View)(nil)
 	_ vfs.ACLer  = (*View)(nil)
+	_ vfs.Putter = (*View)(nil)
 )
 
 // ACL implements vfs.ACLer.
@@ -45,6 +46,30 @@ func (v *View) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
 		return err
 	}
 	return r.stable(ctx, r.h)
+}
+
+// Put implements vfs.Putter.
+func (v *View) Put(ctx context.Context, dir vfs.Handle, name string, mode uint32, data []byte) (vfs.Handle, vfs.Attr, error) {
+	r, err := v.change(ctx, &dir)
+	if err != nil {
+		return vfs.Handle{}, vfs.Attr{}, err
+	}
+	defer r.leave()
+	power, ok := vfs.As[vfs.Putter](r.fs)
+	if !ok {
+		return vfs.Handle{}, vfs.Attr{}, vfs.ErrNotSupp
+	}
+	naming := r.giving(&r.h)
+	h, attr, err := power.Put(ctx, r.h, name, mode, data)
+	naming.end()
+	if err == nil {
+		err = r.stable(ctx, h, r.h)
+	}
+	if err != nil {
+		return vfs.Handle{}, attr, err
+	}
+	h, err = r.seal(&h)
+	return h, attr, err
 }
 
 // Lock implements vfs.Locker. On a read-only export an exclusive lock is

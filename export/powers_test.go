@@ -35,6 +35,9 @@ func (m *mighty) use(h vfs.Handle) error {
 	return nil
 }
 
+func (m *mighty) Put(_ context.Context, dir vfs.Handle, _ string, _ uint32, _ []byte) (vfs.Handle, vfs.Attr, error) {
+	return dir, vfs.Attr{}, m.use(dir)
+}
 func (m *mighty) Sync(context.Context, vfs.Handle) error { return nil }
 func (m *mighty) ACL(_ context.Context, h vfs.Handle) (vfs.ACL, error) {
 	return vfs.ACL{}, m.use(h)
@@ -87,6 +90,7 @@ var powers = map[string]struct {
 	"Closer":     {has[vfs.Closer], false, false},
 	"Locker":     {has[vfs.Locker], true, false},
 	"ACLer":      {has[vfs.ACLer], true, false},
+	"Putter":     {has[vfs.Putter], true, false},
 	"HostOpener": {has[vfs.HostOpener], true, false},
 	"Watcher":    {has[vfs.Watcher], true, false},
 	"Near":       {has[vfs.Near], false, false},       // of a client's files; a view is read by the server alone
@@ -178,8 +182,12 @@ func usePowers(t *testing.T, v *View, h vfs.Handle) map[string]error {
 	if test == nil && (free || got != *l) {
 		t.Errorf("TestLock: %+v, %t", got, free)
 	}
+	made, _, putErr := v.Put(ctx, h, "f", 0o644, nil)
+	if putErr == nil && made != h { // the mighty one returns the directory
+		t.Error("Put returns a handle that is not sealed")
+	}
 	return map[string]error{
-		"acl": acl, "setacl": v.SetACL(ctx, h, vfs.ACL{}), "testlock": test,
+		"put": putErr, "acl": acl, "setacl": v.SetACL(ctx, h, vfs.ACL{}), "testlock": test,
 		"lock": v.Lock(ctx, h, l), "shared lock": v.Lock(ctx, h, &vfs.Lock{Len: 7}), "unlock": v.Unlock(ctx, h, l),
 	}
 }
@@ -217,7 +225,7 @@ func TestPowersAreGuarded(t *testing.T) {
 		*below.used = nil
 		for name, err := range usePowers(t, v, x.h) {
 			want := x.want
-			if name == "setacl" || name == "lock" {
+			if name == "setacl" || name == "lock" || name == "put" {
 				want = x.write
 			}
 			if !errors.Is(err, want) {

@@ -10,8 +10,8 @@ import (
 )
 
 // View is all exports of a table as one caller of one client may see them: a
-// [vfs.FS] whose handles are sealed. It has the powers [vfs.Locker], [vfs.ACLer]
-// and [vfs.HostOpener], as far as the file systems have them, that of a
+// [vfs.FS] whose handles are sealed. It has the powers [vfs.Locker], [vfs.ACLer],
+// [vfs.Putter] and [vfs.HostOpener], as far as the file systems have them, that of a
 // [vfs.Watcher], and no other.
 //
 // Every call is judged by the exports and rules as they are when it begins. What

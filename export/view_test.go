@@ -276,6 +276,7 @@ func TestReadOnly(t *testing.T) {
 			_, _, _, err := v.Create(ctx, sealed, "x", &vfs.CreateHow{Type: vfs.TypeDir})
 			return err
 		},
+		"put":    func() error { _, _, err := v.(vfs.Putter).Put(ctx, sealed, "x", 0o644, nil); return err },
 		"link":   func() error { _, _, err := v.Link(ctx, f, sealed, "x"); return err },
 		"remove": func() error { _, err := v.Remove(ctx, sealed, "f", false); return err },
 		"rename": func() error { _, _, err := v.Rename(ctx, sealed, "f", sealed, "x"); return err },

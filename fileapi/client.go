@@ -15,8 +15,7 @@ import (
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 )
 
-// MaxMessage bounds what Get and Put move at once, in bytes. More is an error of
-// Put's; Get is given less.
+// MaxMessage bounds what Get and Put move at once, in bytes. More is an error.
 const MaxMessage = 1 << 20
 
 // Options say how to speak to a server. The zero value is for one on this host that
@@ -87,7 +86,7 @@ func New(base string, o Options) (*Client, error) {
 		options = append(options, connect.WithProtoJSON())
 	}
 	c := &Client{http: t, client: &http.Client{Transport: t}, json: o.JSON, urls: make(map[string]*url.URL)}
-	for _, name := range []string{"Get", "Put"} {
+	for _, name := range []string{"Stat", "Exist", "MakeDirectory", "Delete", "Get", "Put", "Echo"} {
 		if c.urls[name], err = url.Parse(strings.TrimRight(u.String(), "/") + "/" + pb.FileServiceName + "/" + name); err != nil {
 			return nil, fmt.Errorf("file API: %w", err)
 		}
@@ -135,7 +134,7 @@ func (c *Client) Stat(ctx context.Context, name string) (*pb.FileInfo, error) {
 	if err := setName(q, name); err != nil {
 		return nil, failed("stat", name, err)
 	}
-	r, err := c.rpc.Stat(ctx, q)
+	r, err := call(ctx, c, "Stat", q, c.rpc.Stat)
 	return r.GetInfo(), failed("stat", name, err)
 }
 
@@ -145,7 +144,7 @@ func (c *Client) Lstat(ctx context.Context, name string) (*pb.FileInfo, error) {
 	if err := setName(q, name); err != nil {
 		return nil, failed("lstat", name, err)
 	}
-	r, err := c.rpc.Stat(ctx, q)
+	r, err := call(ctx, c, "Stat", q, c.rpc.Stat)
 	return r.GetInfo(), failed("lstat", name, err)
 }
 
@@ -156,7 +155,7 @@ func (c *Client) Exist(ctx context.Context, name string) (bool, error) {
 	if err := setName(q, name); err != nil {
 		return false, failed("exist", name, err)
 	}
-	r, err := c.rpc.Exist(ctx, q)
+	r, err := call(ctx, c, "Exist", q, c.rpc.Exist)
 	return r.GetExists(), failed("exist", name, err)
 }
 
@@ -166,7 +165,7 @@ func (c *Client) MakeDirectory(ctx context.Context, path string, mode uint32) er
 	if err := setName(q, path); err != nil {
 		return failed("mkdir", path, err)
 	}
-	_, err := c.rpc.MakeDirectory(ctx, q)
+	_, err := call(ctx, c, "MakeDirectory", q, c.rpc.MakeDirectory)
 	return failed("mkdir", path, err)
 }
 
@@ -183,7 +182,7 @@ func (c *Client) remove(ctx context.Context, path string, dir bool) error {
 	if err := setName(q, path); err != nil {
 		return failed("delete", path, err)
 	}
-	_, err := c.rpc.Delete(ctx, q)
+	_, err := call(ctx, c, "Delete", q, c.rpc.Delete)
 	return failed("delete", path, err)
 }
 
@@ -224,6 +223,6 @@ func (c *Client) List(ctx context.Context, path string, withInfo bool) iter.Seq2
 
 // Echo sends data to the server and back: what the protocol alone costs.
 func (c *Client) Echo(ctx context.Context, data []byte) ([]byte, error) {
-	r, err := c.rpc.Echo(ctx, &pb.EchoRequest{Data: data})
+	r, err := call(ctx, c, "Echo", &pb.EchoRequest{Data: data}, c.rpc.Echo)
 	return r.GetData(), failed("echo", "", err)
 }

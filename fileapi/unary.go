@@ -20,9 +20,9 @@ import (
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 )
 
-// Get and Put in protobuf are made here, and not by package connect, which would copy
-// the bytes of the file twice. What stands on the wire is the same
-// (https://connectrpc.com/docs/protocol, "Unary").
+// Calls of one message each way in protobuf, but for List, are made here, and not by
+// package connect, which would copy the bytes of a file twice. What stands on the wire
+// is the same (https://connectrpc.com/docs/protocol, "Unary").
 
 // The numbers in fileapi.proto of the fields that hold a file's bytes.
 const (
@@ -38,13 +38,37 @@ const (
 	maxError  = 64 << 10
 )
 
+// messageOf is a pointer to a T that is a message.
+type messageOf[T any] interface {
+	*T
+	proto.Message
+}
+
+// call is a call of small messages, in JSON by package connect.
+func call[Q, R any, PQ messageOf[Q], PR messageOf[R]](ctx context.Context, c *Client, name string, q PQ, byConnect func(context.Context, PQ) (PR, error)) (PR, error) {
+	if c.json {
+		return byConnect(ctx, q)
+	}
+	m, err := proto.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.post(ctx, name, m, nil)
+	if err != nil {
+		return nil, err
+	}
+	r := PR(new(R))
+	return r, decode(answer, r)
+}
+
 // callPut is Put. The bytes are sent from where they are.
 func (c *Client) callPut(ctx context.Context, q *pb.PutRequest) (*pb.PutResponse, error) {
 	if c.json {
 		return c.rpc.Put(ctx, q)
 	}
 	data := q.GetData()
-	head, err := proto.Marshal(&pb.PutRequest{File: q.GetFile(), Checksum: q.GetChecksum(), Sync: q.GetSync(), Mode: q.Mode, Offset: q.Offset})
+	q.Data = nil
+	head, err := proto.Marshal(q)
 	if err != nil {
 		return nil, err
 	}

@@ -116,6 +116,20 @@ type Watcher interface {
 	Watch(h Handle, changed func(Change)) (stop func(), err error)
 }
 
+// Putter is an FS that makes a file together with its bytes, at less cost than to
+// make it under a name of its own, write it and rename it.
+type Putter interface {
+	// Put makes a regular file called name in dir, of exactly that mode, that holds
+	// data. Nobody meets the name before it stands for all of them; if an error is
+	// returned it has not come to be, nor has anything else. Whoever has the name
+	// keeps it: ErrExist. ErrNotSupp says that files in dir cannot be made so.
+	//
+	// What is stable of it when Put returns is what is of a file that was created,
+	// written Unstable and renamed: with [Syncer], nothing, and without a Commit to
+	// come.
+	Put(ctx context.Context, dir Handle, name string, mode uint32, data []byte) (Handle, Attr, error)
+}
+
 // Syncer is an FS whose changes of names and attributes are not stable when they
 // return, because the caller may have better means to group them. Sync makes
 // them so: of a directory, what was created, renamed and removed in it before

@@ -270,9 +270,8 @@ type OpenHow struct {
 	Want    Deleg
 	Reclaim bool // take up again an open of before the server's restart
 	Trunc   bool // set the size to zero
-	// NoCommit says that nobody will ask whether what is written has reached the
-	// disk: there will be no Commit, and no look at the verifier. The file system need
-	// not keep what it takes to answer.
+	// NoCommit says that there will be no Commit. The file system need not keep what it
+	// takes to answer one.
 	NoCommit bool
 }
 

@@ -58,7 +58,7 @@ func (a *admission) enter(who string) (*call, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
-		return nil, connect.NewError(connect.CodeUnavailable, &denial{Closing, string(errClosed)})
+		return nil, errClosed
 	}
 	if a.calls >= a.limits.Calls {
 		return nil, exhausted("the server has as many calls in progress as it takes")
@@ -210,6 +210,9 @@ type denial struct {
 }
 
 func (d *denial) Error() string { return d.text }
+
+// errClosed is what calls get, and uploads, that begin after Close.
+var errClosed = connect.NewError(connect.CodeUnavailable, &denial{Closing, "the server is closing"})
 
 func exhausted(text string) error {
 	return connect.NewError(connect.CodeResourceExhausted, &denial{TooMany, text})

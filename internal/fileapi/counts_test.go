@@ -2,6 +2,7 @@ package fileapi
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -153,7 +154,7 @@ func TestCountsOfOdd(t *testing.T) {
 		h.Set(key, value)
 		return h
 	}
-	broken := "\x00\x00\x00\x00\x01\xff" // in an envelope
+	broken := prefixed("\xff")
 	long := strings.Repeat("x", maxMessage+1)
 	const cutOff = "\x00\x00"
 	for _, c := range []struct {
@@ -219,9 +220,8 @@ func TestCountsOfOdd(t *testing.T) {
 }
 
 // prefixed is a message in the envelope of a stream.
-func prefixed(message string) string {
-	n := len(message)
-	return string([]byte{0, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) + message
+func prefixed[T []byte | string](message T) T {
+	return T(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...))
 }
 
 // TestObserve looks at what is told of calls, and of which.

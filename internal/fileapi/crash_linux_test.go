@@ -64,7 +64,7 @@ func newCrashRig(t *testing.T, mode localfs.Mode, seed uint64) *crashRig {
 	if err := c.start(seed); err != nil {
 		c.ok(c.disk.Close())
 		if mode == localfs.HandlesKernel && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EOPNOTSUPP)) {
-			t.Skipf("no kernel handles here: %v", err)
+			t.Skipf("NOT TESTED with the kernel's handles: %v", err)
 		}
 		t.Fatal(err)
 	}

@@ -20,6 +20,10 @@
 // crash leaves is swept at the next start: the ledger knows the directories in which
 // uploads were under way, and temporaries bear the number of their run.
 //
+// A file that comes in one message, to be stored without sync under a name that nobody
+// has, needs no temporary where the file system can make it with all its bytes
+// (vfs.Putter).
+//
 // A range is written in place, and therefore comes in one message, whole and checked
 // before the first byte is written.
 //
@@ -35,7 +39,7 @@
 //
 // admission.mu and ledger.mu guard counters and maps, and are never held together.
 // The ledger's is held over a write and a sync of its file, when a directory gets its
-// first upload.
+// first upload, and over the syncs of directories besides when the file is written anew.
 //
 // # Layout
 //

@@ -1,6 +1,7 @@
 package fileapi
 
 import (
+	"cmp"
 	"io"
 
 	"connectrpc.com/connect"
@@ -17,11 +18,13 @@ type incoming struct {
 	part  func() ([]byte, *pb.UploadTrailer, error)
 	limit uint64
 	sum   *pb.Checksum
+	inOne bool // all bytes come in one part, if there are any
 
 	size     uint64 // so far
 	complete bool   // all of them have come, and are the right ones
 	checksum string // of them
 	rest     []byte // of a part, for Read
+	again    []byte // what next is to return once more, before the end
 	err      error
 }
 
@@ -46,6 +49,10 @@ func newIncoming(head *pb.UploadHeader, limit uint64, part func() ([]byte, *pb.U
 
 // next returns the next bytes, at least one, or io.EOF.
 func (in *incoming) next() ([]byte, error) {
+	if data := in.again; len(data) > 0 {
+		in.again = nil
+		return data, nil
+	}
 	for in.err == nil {
 		data, trailer, err := in.part()
 		switch {
@@ -76,7 +83,7 @@ func (in *incoming) whole() ([]byte, error) {
 		_, err = in.next()
 	}
 	if !in.complete {
-		return nil, errOr(err, refuse(connect.CodeInvalidArgument, "a range comes in one part"))
+		return nil, cmp.Or[error](err, refuse(connect.CodeInvalidArgument, "a range comes in one part"))
 	}
 	return data, nil
 }

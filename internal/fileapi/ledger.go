@@ -28,7 +28,8 @@ const (
 	// maxRuns bounds the runs in a ledger: as many starts in a row that could not
 	// sweep all. What the oldest has left is then no longer known.
 	maxRuns = 256
-	// maxLedgerBytes bounds what is read of one; more is an error.
+	// maxLedgerBytes bounds the bytes of one. A longer file is none: the server does
+	// not start with it.
 	maxLedgerBytes = 64 << 20
 )
 
@@ -248,9 +249,6 @@ func syncDir(name string) error {
 
 // errUnsettled is what uploads get to a directory that there is no room for.
 const errUnsettled = plainError("ledger of uploads: it is full of directories that cannot be synced")
-
-// errClosed is what uploads get that begin after Close.
-const errClosed = plainError("the server is closing")
 
 // close leaves those directories in the file in which uploads are still under way,
 // or have left something.

@@ -2,7 +2,7 @@ package fileapi
 
 import "time"
 
-// The bounds of the API. Those that Limits has too are its defaults.
+// The bounds of the API that are nobody's to choose. The others are in Limits.
 const (
 	// MaxData bounds the bytes of a file in one message: all that Get and Put move,
 	// and a part of an upload. A longer part or Put is resource_exhausted, and so is
@@ -34,7 +34,9 @@ const (
 	streamWindow = 256 << 10
 	connWindow   = 1 << 20
 	// cleanupTime bounds how long a temporary's removal is tried after its upload
-	// has failed. A temporary that outlives it is swept at the next start.
+	// has failed, and for how long directories are synced when the ledger is written
+	// anew. A temporary that outlives it, as what is in a directory that does, is swept
+	// at the next start.
 	cleanupTime = 10 * time.Second
 	// maxTries bounds how many names are tried for a temporary. All of them being
 	// taken is vfs.ErrExist; one being taken is unheard of.

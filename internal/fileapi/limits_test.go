@@ -108,7 +108,7 @@ func TestIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 		slow = append(slow, c)
-		q := "\x00\x00\x00\x00\x11" + `{"path":"/large"}`
+		q := prefixed(`{"path":"/large"}`)
 		if _, err := fmt.Fprintf(c, "POST /%s/Download HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/connect+json\r\nContent-Length: %d\r\n\r\n%s",
 			pb.FileServiceName, len(q), q); err != nil {
 			t.Fatal(err)
@@ -436,21 +436,13 @@ func TestTLS(t *testing.T) {
 		if err := try(client); err != nil {
 			t.Errorf("HTTP/2 %t: with a certificate: %v", http2, err)
 		}
-		if err := try(); connect.CodeOf(errors.Unwrap(wrapped{err})) != connect.CodeUnauthenticated {
+		if err := try(); connect.CodeOf(err) != connect.CodeUnauthenticated {
 			t.Errorf("HTTP/2 %t: without one: %v", http2, err)
 		}
 		if err := try(stranger); err == nil {
 			t.Errorf("HTTP/2 %t: one of another authority's is believed", http2)
 		}
 	}
-}
-
-// wrapped gives errors.Unwrap the connect.Error within.
-type wrapped struct{ error }
-
-func (w wrapped) Unwrap() error {
-	e, _ := errors.AsType[*connect.Error](w.error)
-	return e
 }
 
 // certificate is one that is its own authority.

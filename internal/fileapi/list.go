@@ -77,13 +77,9 @@ func (p *place) page(ctx context.Context, dir vfs.Handle, pos vfs.Pos, q *pb.Lis
 	if size == 0 {
 		size = maxPage
 	}
-	want := vfs.Mask(0)
+	want, each := vfs.Mask(0), entryCost
 	if q.GetWithInfo() {
-		want = vfs.MaskV3 | vfs.MaskHandle
-	}
-	each := entryCost
-	if q.GetWithInfo() {
-		each += infoCost
+		want, each = vfs.MaskV3|vfs.MaskHandle, entryCost+infoCost
 	}
 	r, call := &pb.ListResponse{}, requestOf(ctx).call
 	for entry, err := range p.ReadDir(ctx, dir, pos, want, pageBytes) {
@@ -120,12 +116,12 @@ func (p *place) entry(ctx context.Context, dir vfs.Handle, entry *vfs.Entry, wit
 		return e
 	}
 	attr, err := entry.Attr, error(nil)
-	if attr.Valid&vfs.MaskV3 != vfs.MaskV3 {
+	if !attr.Has(vfs.MaskV3) {
 		h := entry.Handle
 		if h.IsZero() {
 			h, attr, _, err = p.Lookup(ctx, dir, string(entry.Name))
 		}
-		if err == nil && attr.Valid&vfs.MaskV3 != vfs.MaskV3 {
+		if err == nil && !attr.Has(vfs.MaskV3) {
 			attr, err = p.GetAttr(ctx, h, vfs.MaskV3)
 		}
 	}

@@ -1,6 +1,7 @@
 package fileapi
 
 import (
+	"cmp"
 	"context"
 	"io"
 
@@ -104,7 +105,7 @@ func (o *outgoing) end(ctx context.Context, n int) error {
 		}
 		var beyond [1]byte
 		if m, err := o.object.Read(beyond[:]); err != io.EOF || m != 0 {
-			return errOr(err, errChanged)
+			return cmp.Or[error](err, errChanged)
 		}
 		return nil
 	}
@@ -112,13 +113,6 @@ func (o *outgoing) end(ctx context.Context, n int) error {
 		return errChanged
 	}
 	return nil
-}
-
-func errOr(err, otherwise error) error {
-	if err == nil {
-		return otherwise
-	}
-	return err
 }
 
 // close ends the reading. Nothing was written: its errors lose nothing.

@@ -3,7 +3,6 @@ package fileapi
 import (
 	"errors"
 	"io"
-	"log"
 	"net/http"
 	"os"
 	"time"
@@ -139,8 +138,9 @@ func (w *pacedWriter) WriteHeader(status int) {
 // Flush implements http.Flusher, which streams need.
 func (w *pacedWriter) Flush() {
 	defer w.wait()()
-	// Its error is that of the next Write.
-	_ = w.p.c.Flush()
+	// Its error is that of the next Write. But there may be none, since net/http ends
+	// the request's context with it.
+	w.p.slow = errors.Is(w.p.c.Flush(), os.ErrDeadlineExceeded) || w.p.slow
 }
 
 // Unwrap is for http.ResponseController.
@@ -161,6 +161,3 @@ func (p *pacer) tooSlow(what string) error {
 	p.slow = true
 	return connect.NewError(connect.CodeDeadlineExceeded, plainError("the client took too long to "+what+" the next bytes"))
 }
-
-// quiet is a log that goes nowhere.
-func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

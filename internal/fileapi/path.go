@@ -92,7 +92,7 @@ func (p *place) resolve(ctx context.Context, follow bool) (vfs.Handle, vfs.Attr,
 	last := p.rest[strings.LastIndexByte(p.rest, '/')+1:]
 	dir := p.rest != "" && (last == "" || last == ".")
 	r, err := vfs.Resolve(ctx, p, p.root, p.rest, follow || dir)
-	if err == nil && r.Attr.Valid&vfs.MaskV3 != vfs.MaskV3 {
+	if err == nil && !r.Attr.Has(vfs.MaskV3) {
 		r.Attr, err = p.GetAttr(ctx, r.Handle, vfs.MaskV3)
 	}
 	if err == nil && dir && r.Attr.Type != vfs.TypeDir {

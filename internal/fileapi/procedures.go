@@ -3,6 +3,7 @@ package fileapi
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -70,7 +71,7 @@ func (s service) MakeDirectory(ctx context.Context, q *pb.MakeDirectoryRequest) 
 		return nil, err
 	}
 	h, attr, _, err := p.Create(ctx, dir, name, &vfs.CreateHow{Type: vfs.TypeDir, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode}})
-	if err == nil && attr.Valid&vfs.MaskV3 != vfs.MaskV3 {
+	if err == nil && !attr.Has(vfs.MaskV3) {
 		attr, err = p.GetAttr(ctx, h, vfs.MaskV3)
 	}
 	if err != nil {
@@ -147,22 +148,22 @@ func (s service) Download(ctx context.Context, q *pb.DownloadRequest, stream *co
 	if err := stream.Send(&pb.DownloadResponse{Part: &pb.DownloadResponse_Info{Info: out.info}}); err != nil {
 		return err
 	}
-	buf := s.buffers.Get(int(min(out.size, chunk)))
-	defer buf.Release()
-	if err := requestOf(ctx).call.hold(len(buf.B) * costPerByte); err != nil {
+	c, room := requestOf(ctx).call, int(min(out.size, chunk))
+	if err := c.hold(room * costPerByte); err != nil {
 		return err
 	}
+	buf := c.lend(room)
 	part := &pb.DownloadResponse_Data{}
 	message := &pb.DownloadResponse{Part: part}
 	for sent := uint64(0); sent < out.size; {
-		n, err := out.read(ctx, buf.B[:min(out.size-sent, chunk)])
+		n, err := out.read(ctx, buf[:min(out.size-sent, chunk)])
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			return errChanged
 		}
-		part.Data = buf.B[:n]
+		part.Data = buf[:n]
 		_, _ = sum.Write(part.Data) // a hash.Hash never fails to write
 		// Send has encoded the message when it returns; nobody looks at the bytes then.
 		if err := stream.Send(message); err != nil {
@@ -180,11 +181,11 @@ func (s service) Download(ctx context.Context, q *pb.DownloadRequest, stream *co
 
 // algorithmOf begins a checksum by an algorithm.
 func algorithmOf(name string) (*pb.Checksum, error) {
-	switch name {
-	case "", pb.SHA256, pb.BLAKE3, pb.CRC32C:
-		return pb.NewChecksum(name)
+	sum, err := pb.NewChecksum(name)
+	if err != nil || strings.Contains(name, ":") {
+		return nil, refuse(connect.CodeInvalidArgument, "%.40q is no algorithm: want sha256, blake3 or crc32c", name)
 	}
-	return nil, refuse(connect.CodeInvalidArgument, "%.40q is no algorithm: want sha256, blake3 or crc32c", name)
+	return sum, nil
 }
 
 // Put implements pb.FileServiceHandler.
@@ -209,6 +210,7 @@ func (s service) Put(ctx context.Context, q *pb.PutRequest) (*pb.PutResponse, er
 	if err != nil {
 		return nil, err
 	}
+	in.inOne = true
 	var done *stored
 	if q.Offset != nil {
 		done, err = s.change(ctx, in, q.GetOffset())

@@ -156,8 +156,8 @@ func upload(ctx context.Context, c pb.FileServiceClient, head *pb.UploadHeader, 
 		return nil, err
 	}
 	err = stream.Send(&pb.UploadRequest{Part: &pb.UploadRequest_Header{Header: head}})
-	for size := len(data); err == nil && len(data) > 0; {
-		n := min(part, len(data), size)
+	for err == nil && len(data) > 0 {
+		n := min(part, len(data))
 		err = stream.Send(&pb.UploadRequest{Part: &pb.UploadRequest_Data{Data: data[:n]}})
 		data = data[n:]
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -129,7 +131,7 @@ func (s *Server) configure() {
 			MaxReceiveBufferPerConnection: connWindow,
 		},
 		// What clients get wrong on the way to a request is not worth a line each.
-		ErrorLog:  quiet(),
+		ErrorLog:  log.New(io.Discard, "", 0),
 		ConnState: s.count,
 		TLSConfig: s.o.TLS,
 	}

@@ -37,16 +37,23 @@ func (s *Server) store(ctx context.Context, in *incoming) (*stored, error) {
 	if err != nil {
 		return nil, err
 	}
+	if in.inOne && !in.head.GetSync() {
+		info, err := p.put(ctx, dir, name, mode, in)
+		if err != nil {
+			return nil, err
+		}
+		if info != nil {
+			return &stored{info: info, checksum: in.checksum}, nil
+		}
+	}
 	tmp, err := s.temps.create(ctx, p.View, dir, mode, in.head.GetSync())
 	if err != nil {
 		return nil, err
 	}
-	info, err := p.fill(ctx, tmp, in, name)
 	// That a temporary is left behind is the operator's to know. It never has the
 	// file's name.
-	if left := tmp.discard(ctx); err == nil {
-		err = left
-	}
+	defer func() { _ = tmp.discard(ctx) }()
+	info, err := p.fill(ctx, tmp, in, name)
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +89,34 @@ func (p *place) modeFor(ctx context.Context, dir vfs.Handle, name string, asked 
 	return attr.Mode & 0o777, nil
 }
 
+// put stores a small file of a name that nobody has in one step, where the export's
+// file system can. It returns nil if it cannot, or somebody has the name.
+func (p *place) put(ctx context.Context, dir vfs.Handle, name string, mode uint32, in *incoming) (*pb.FileInfo, error) {
+	data, err := in.whole()
+	if err != nil {
+		return nil, err
+	}
+	h, attr, err := p.Unstable().Put(ctx, dir, name, mode, data)
+	switch {
+	case errors.Is(err, vfs.ErrExist), errors.Is(err, vfs.ErrNotSupp):
+		in.again = data
+		return nil, nil
+	case err == nil && !attr.Has(vfs.MaskV3):
+		attr, err = p.GetAttr(ctx, h, vfs.MaskV3)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return infoOf(&attr), nil
+}
+
 // fill writes the bytes, and gives the file its name when all are there.
 func (p *place) fill(ctx context.Context, tmp *temporary, in *incoming, name string) (*pb.FileInfo, error) {
 	var written, last vfs.Written // the first write's verifier is what the others must share
 	changed := false
 	for off := uint64(0); ; off = in.size {
 		data, err := in.next()
-		if in.complete {
+		if err != nil && in.complete {
 			break
 		}
 		if err != nil {
@@ -173,7 +201,7 @@ func (s *Server) change(ctx context.Context, in *incoming, off uint64) (*stored,
 	if _, err = vfs.WriteFull(ctx, f, data, off, how, &w); err == nil && in.head.GetSync() && w.Committed < vfs.FileSync {
 		err = errRestarted
 	}
-	if err = errors.Join(err, f.Close(ctx)); err != nil {
+	if err = errors.Join(err, f.Close(context.WithoutCancel(ctx))); err != nil {
 		return nil, err
 	}
 	attr, err := p.GetAttr(ctx, h, vfs.MaskV3)

@@ -128,13 +128,13 @@ func (tmp *temporary) close(ctx context.Context) error {
 	if f == nil {
 		return nil
 	}
-	return f.Close(ctx)
+	return f.Close(context.WithoutCancel(ctx))
 }
 
 // discard takes a temporary away that has not got its name, whether or not ctx has
 // ended; one that has is left alone. An error says that it is left behind.
 func (tmp *temporary) discard(ctx context.Context) error {
-	if tmp.done && tmp.file == nil {
+	if tmp.done {
 		tmp.leave()
 		return nil
 	}

@@ -212,7 +212,7 @@ func TestIdlePuts(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond) // for the server's clock
 	}
-	r.settled()
+	r.wait()
 	if got := answers(c, many); got[len(got)-1] > 0 {
 		t.Errorf("all %d answers have come", len(got))
 	}

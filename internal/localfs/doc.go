@@ -95,11 +95,11 @@
 // # Waiting
 //
 // Every call that may have to wait for a disk has a place in the gate meanwhile
-// (door.go), and nobody who has one waits for another. Bytes and attributes that
-// are in memory are had without. A context is looked at when a call begins, and
-// while it waits for a place or for another's sync. A system call in progress
-// cannot be interrupted, so a call may outlast its context by as long as the
-// disk takes.
+// (door.go), and nobody who has one waits for another, or for whoever is changing
+// the same directory or file (locks.go). Bytes and attributes that are in memory are
+// had without. A context is looked at when a call begins, and while it waits for a
+// place or for another's sync. A system call in progress cannot be interrupted, so a
+// call may outlast its context by as long as the disk takes.
 //
 // # Locks within
 //
@@ -111,7 +111,8 @@
 // has changed. lockedFile.mu is taken by who holds none of these. The locks of the
 // descriptor cache, of what is dirty, of the flights and of the table of locked
 // files are held for a few instructions only, and none is taken under them. Who
-// waits for any of the others has a place in the gate already.
+// holds one of the stripes may wait for a place in the gate, which none of those who
+// wait for him has; who waits for any of the others has one already.
 //
 // Everything that changes the disk goes through [Sys].
 package localfs

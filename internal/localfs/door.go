@@ -64,16 +64,17 @@ func (v *FS) enter(ctx context.Context, c class) error {
 }
 
 func (h *host) end(c class) {
-	if c == classMeta && h.owed.Load() > 0 && h.pay() {
+	if h.owed[c].Load() > 0 && h.pay(c) {
 		return
 	}
 	h.o.Gate.Leave(c)
 }
 
 // pay takes one from what is owed, if it is still there.
-func (h *host) pay() bool {
-	for n := h.owed.Load(); n > 0; n = h.owed.Load() {
-		if h.owed.CompareAndSwap(n, n-1) {
+func (h *host) pay(c class) bool {
+	o := &h.owed[c]
+	for n := o.Load(); n > 0; n = o.Load() {
+		if o.CompareAndSwap(n, n-1) {
 			return true
 		}
 	}
@@ -141,7 +142,7 @@ func (s settling) settle(m mark) error {
 	g.Leave(classMeta)
 	err := s.handler.settle(m)
 	if g.Enter(context.Background(), classMeta, "") != nil {
-		s.h.owed.Add(1)
+		s.h.owed[classMeta].Add(1)
 	}
 	return err
 }

@@ -3,6 +3,8 @@
 package localfs
 
 import (
+	"context"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -12,29 +14,50 @@ import (
 const noLock = -1
 
 // lock takes the lock of x's stripe, for unlock to give back. Nothing is locked
-// where local programs, which know no such lock, change the tree as well.
-func (h *host) lock(x vfs.Handle) int {
-	if h.o.LocalWriters {
+// where local programs, which know no such lock, change the tree as well. The caller
+// has a place in the lane for metadata: see acquire.
+func (v *FS) lock(x vfs.Handle) int { return v.lockIn(x, classMeta) }
+
+// lockIn is lock for who has a place in the lane c.
+func (v *FS) lockIn(x vfs.Handle, c class) int {
+	if v.o.LocalWriters {
 		return noLock
 	}
 	i := stripe(x)
-	h.locks[i].Lock()
+	v.acquire(i, c)
 	return i
 }
 
 // lock2 takes the locks of two objects, in an order that all calls share.
-func (h *host) lock2(x, y vfs.Handle) (int, int) {
-	if h.o.LocalWriters {
+func (v *FS) lock2(x, y vfs.Handle) (int, int) {
+	if v.o.LocalWriters {
 		return noLock, noLock
 	}
 	i, j := stripe(x), stripe(y)
 	i, j = min(i, j), max(i, j)
-	h.locks[i].Lock()
+	v.acquire(i, classMeta)
 	if i == j {
 		return i, noLock
 	}
-	h.locks[j].Lock()
+	v.acquire(j, classMeta)
 	return i, j
+}
+
+// acquire takes a lock. Who waits for it holds no thread, and gives up the place in
+// the lane meanwhile: those who change one directory, one after the other, would fill
+// the lane, and hold up who has to do with any other; and who has the lock and comes
+// back for a place would wait for theirs. The gate may have none left for longer than
+// its patience: then one is owed, and what was begun goes on.
+func (v *FS) acquire(i int, c class) {
+	l := &v.locks[i]
+	if l.TryLock() {
+		return
+	}
+	v.end(c)
+	l.Lock()
+	if v.o.Gate.Enter(context.Background(), c, v.who.client()) != nil {
+		v.owed[c].Add(1)
+	}
 }
 
 func (h *host) unlock(i int) {

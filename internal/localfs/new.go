@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/internal/iogate"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -42,7 +43,7 @@ type host struct {
 	listers  sync.Pool // of *lister
 	verf     atomic.Uint64
 	closed   atomic.Bool
-	owed     atomic.Int32 // places in the lane for metadata that end need not give back
+	owed     [iogate.Classes]atomic.Int32 // places in the lanes that end need not give back
 	reserve  reserve
 	notifier notifier
 	counts   counts

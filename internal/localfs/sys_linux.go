@@ -53,6 +53,25 @@ func (osSys) Linkat(fromfd, dirfd int, name string) error {
 	})
 }
 
+// OpenNameless fails with EOPNOTSUPP on file systems that cannot do that.
+func (osSys) OpenNameless(dirfd int, mode uint32) (fd int, err error) {
+	err = again(func() (err error) {
+		fd, err = unix.Openat(dirfd, ".", unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, mode)
+		return err
+	})
+	return fd, err
+}
+
+// LinkNameless goes through /proc where AT_EMPTY_PATH asks for a privilege that the
+// thread has not got: that is ENOENT.
+func (s osSys) LinkNameless(fd, dirfd int, name string) error {
+	err := again(func() error { return unix.Linkat(fd, "", dirfd, name, unix.AT_EMPTY_PATH) })
+	if errors.Is(err, unix.ENOENT) {
+		return s.Linkat(fd, dirfd, name)
+	}
+	return err
+}
+
 func (osSys) Unlinkat(dirfd int, name string, flags int) error {
 	return again(func() error { return unix.Unlinkat(dirfd, name, flags) })
 }

@@ -1,6 +1,7 @@
 package vfstest
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -81,6 +82,11 @@ func (e *env) eachName(h vfs.Handle, name string, each func(what string, err err
 	if name != "" {
 		_, _, err = e.fs.Open(e.ctx, vfs.At{Dir: e.dir, Name: name}, &vfs.OpenHow{Access: vfs.ShareRead, Create: fileHow(0o644)})
 		each("open", err)
+	}
+	if p, ok := vfs.As[vfs.Putter](e.fs); ok {
+		if _, _, err = p.Put(e.ctx, e.dir, name, 0o644, nil); !errors.Is(err, vfs.ErrNotSupp) {
+			each("put", err)
+		}
 	}
 }
 

@@ -61,6 +61,7 @@ var groups = []group{
 	{name: "read", tests: readTests},
 	{name: "write", tests: writeTests},
 	{name: "commit", tests: commitTests},
+	{name: "put", tests: putTests},
 	{name: "truncate", tests: truncateTests},
 	{name: "readdir", tests: readdirTests},
 	{name: "info", tests: infoTests},

@@ -3,6 +3,7 @@ package dir
 import (
 	"context"
 	"errors"
+	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -35,7 +36,7 @@ func (s *Store) list(ctx context.Context, prefix, after string, limit int) (obje
 	defer s.leave()
 	l := &lister{s: s, ctx: ctx, prefix: prefix, after: after, want: limit + 1}
 	// What all keys that begin with prefix have in common needs no search.
-	base := prefix[:strings.LastIndexByte(prefix, '/')+1]
+	base, _ := path.Split(prefix)
 	if err := l.level(base); err != nil {
 		return object.Page{}, err
 	}

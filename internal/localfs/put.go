@@ -1,0 +1,114 @@
+//go:build linux
+
+package localfs
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+var _ vfs.Putter = (*FS)(nil)
+
+// namelessSys is a [Sys] that can make a file without a name, and give it one.
+type namelessSys interface {
+	// OpenNameless is openat(2) of the directory with O_TMPFILE and O_WRONLY.
+	OpenNameless(dirfd int, mode uint32) (fd int, err error)
+	// LinkNameless is Linkat of such a file.
+	LinkNameless(fd, dirfd int, name string) error
+}
+
+// Put implements vfs.Putter by a file that has no name before it has its bytes
+// (open(2), O_TMPFILE). Whatever fails before, the file goes with its descriptor.
+// With the map of handles it is ErrNotSupp, since a handle waits for the disk there.
+func (v *FS) Put(ctx context.Context, dir vfs.Handle, name string, mode uint32, data []byte) (x vfs.Handle, a vfs.Attr, err error) {
+	how := vfs.CreateHow{Type: vfs.TypeReg, Mode: vfs.CreateGuarded, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode}}
+	if err := checkCreate(name, &how); err != nil {
+		return x, a, err
+	}
+	s, ok := v.disk.(namelessSys)
+	if !ok || v.mode != HandlesKernel {
+		return x, a, vfs.ErrNotSupp
+	}
+	if err := v.beginChange(ctx, classWrite); err != nil {
+		return x, a, err
+	}
+	defer v.end(classWrite)
+	d, err := v.dir(dir)
+	if err != nil {
+		return x, a, err
+	}
+	defer v.fds.unpin(d)
+	m := maker{v: v, dir: d, name: name, how: &how}
+	fd, err := m.nameless(s)
+	if err != nil {
+		return x, a, notNoEnt(err)
+	}
+	if x, err = m.put(s, fd, data); err != nil {
+		return x, a, err
+	}
+	v.attr(&m.st, &a)
+	return x, a, nil
+}
+
+// nameless makes the file, if nobody has its name to be. That is for the link to find
+// out; but who has it should not cost the caller the bytes.
+func (m *maker) nameless(s namelessSys) (fd int, err error) {
+	if err := m.v.mayChange(m.dir, &m.dirStat, mayWrite|mayExec); err != nil {
+		return -1, err
+	}
+	err = m.v.as(func() (err error) {
+		if m.st.statAt(m.dir.fd, m.name) == nil {
+			return vfs.ErrExist
+		}
+		fd, err = s.OpenNameless(m.dir.fd, m.mode())
+		if errors.Is(err, unix.EISDIR) { // what a kernel says that has no O_TMPFILE
+			return vfs.ErrNotSupp
+		}
+		return fail("create", err)
+	})
+	return fd, err
+}
+
+// put gives the file fd, which is closed here, its bytes and its name.
+func (m *maker) put(s namelessSys, fd int, data []byte) (x vfs.Handle, err error) {
+	v := m.v
+	err = m.st.statFD(fd)
+	if err == nil {
+		_, err = m.dress(fd)
+	}
+	d := &desc{fd: fd, kind: unix.S_IFREG}
+	for off := 0; err == nil && off < len(data); {
+		var n int
+		if n, err = v.writeAs(d, &m.st, data[off:], int64(off)); n == 0 && err == nil {
+			err = io.ErrShortWrite
+		}
+		off += n
+	}
+	if err != nil {
+		return x, closing(fd, fail("put", err))
+	}
+	if err := m.link(s, fd); err != nil {
+		return x, closing(fd, notNoEnt(err))
+	}
+	if err = fail("statx", m.st.statFD(fd)); err == nil {
+		x, _, err = v.handles.bind(m.dir, []byte(m.name), fd, &m.st)
+	}
+	// It is not kept open: who puts whole files has no more to write.
+	if err = closing(fd, err); err != nil {
+		m.undo()
+	}
+	return x, err
+}
+
+// link gives the file its name under the directory's lock, so that the attributes
+// before and after another's change tell that one from this.
+func (m *maker) link(s namelessSys, fd int) error {
+	v := m.v
+	defer v.unlock(v.lockIn(m.dir.key.h, classWrite))
+	return v.as(func() error { return fail("link", s.LinkNameless(fd, m.dir.fd, m.name)) })
+}
