@@ -136,7 +136,8 @@ func NewClient(o ClientOptions) *Client {
 
 // Reply is what a call's results borrow from. Release gives it back; the
 // results' slices are dead from then on. Release it once; the zero Reply may be
-// released, too.
+// released, too. Replies that have come together share memory, up to 64 KiB, which
+// is free when the last of them is released.
 type Reply struct {
 	Verf      Auth          // the server's verifier, borrowed
 	Took      time.Duration // from this try's sending to its reply; without the wait before
@@ -171,6 +172,18 @@ func (r Reply) Release() {
 // to, where it is. A result whose bulk is longer than its buffer closes the
 // connection.
 func (c *Client) Call(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appender, res xdr.Unmarshaler) (Reply, error) {
+	return c.call(ctx, p, auth, args, res, false)
+}
+
+// CallOnce is Call, but what may have reached the server is not sent again, whatever
+// the options say: there are questions on which a server hangs up, and each further one
+// would take down a connection that others use. A call that was sent and not answered
+// is an [ErrUnknownOutcome].
+func (c *Client) CallOnce(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appender, res xdr.Unmarshaler) (Reply, error) {
+	return c.call(ctx, p, auth, args, res, true)
+}
+
+func (c *Client) call(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appender, res xdr.Unmarshaler, once bool) (Reply, error) {
 	if err := auth.check(); err != nil {
 		return Reply{}, fmt.Errorf("oncrpc: %v: %w: %w", p, ErrNotSent, err)
 	}
@@ -178,6 +191,7 @@ func (c *Client) Call(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appe
 	if err != nil {
 		return Reply{}, fmt.Errorf("oncrpc: %v: %w: waiting for a free slot: %w", p, ErrNotSent, err)
 	}
+	pc.once = once
 	r, err := c.exchange(pc)
 	c.done(pc, err)
 	return r, err

@@ -53,6 +53,7 @@ type call struct {
 	err       error // why there is no reply
 
 	// The caller's, between tries.
+	once        bool // never to be sent twice
 	sent        bool // in any try so far
 	resent      bool // in a try before this one
 	resends     int  // tries that count
@@ -64,6 +65,7 @@ type call struct {
 
 	// Set by the reader before finished, then the caller's.
 	rec, tail *bufpool.Buffer
+	body      []byte // of the reply, in rec: what follows the transaction number
 	verf      Auth
 	answer    error  // what the reply's head says, if that is not success
 	tailBytes []byte // with filled: what follows the bulk
@@ -140,10 +142,8 @@ func (c *Client) look(pc *call) next {
 		cc.handOver()
 	}
 	switch {
-	case pc.finished && !pc.writing && !pc.reading:
-		pc.sent = pc.sent || pc.wrote
-		pc.unheard = !cc.spoke && pc.replies == c.stats.Replies
-		cc.leave(pc)
+	case pc.idle():
+		c.depart(pc)
 		return isOver
 	case !pc.finished && cc.takesLead(pc):
 		return leads
@@ -154,6 +154,17 @@ func (c *Client) look(pc *call) next {
 		cc.followers.add(pc)
 	}
 	return waits
+}
+
+// idle reports whether the try is over and nobody borrows a part of the call.
+// Client.mu is held.
+func (pc *call) idle() bool { return pc.finished && !pc.writing && !pc.reading }
+
+// depart takes a call that is idle off its connection. Client.mu is held.
+func (c *Client) depart(pc *call) {
+	pc.sent = pc.sent || pc.wrote
+	pc.unheard = !pc.conn.spoke && pc.replies == c.stats.Replies
+	pc.conn.leave(pc)
 }
 
 // cancelled ends a try because its caller wants to leave. Client.mu is held.
@@ -227,7 +238,7 @@ func isDenial(err error) bool {
 func (pc *call) decode() error {
 	d := &pc.dec
 	if !pc.parsed {
-		d.Reset(pc.rec.B[4:])
+		d.Reset(pc.body)
 		pc.verf, pc.answer = decodeReply(d)
 	}
 	if pc.answer != nil {

@@ -1,6 +1,7 @@
 package oncrpc
 
 import (
+	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -20,6 +21,7 @@ type clientConn struct {
 	c      *Client
 	nc     net.Conn
 	raw    syscall.RawConn // of a plain socket
+	stream io.ReadWriter   // nc, or a quicker way to its socket
 	inline bool            // a plain socket: callers write themselves
 	led    bool            // and read themselves
 
@@ -58,16 +60,17 @@ type clientConn struct {
 	heard time.Duration // when something was read last
 	stray int           // replies in a row to calls never made
 
-	wakes    int           // how many bytes wake the reader, if wakeAt has said so
+	wakes    int32         // how many bytes wake the reader, if wakeAt has said so
 	setWakes func(uintptr) // tells the socket
 }
 
 // attach begins to use nc. Client.mu is held.
 func (c *Client) attach(nc net.Conn, l lane) {
-	cc := &clientConn{c: c, nc: nc, lane: l, inline: vectored(nc), heard: c.moment(), idle: c.moment(), wakes: 1}
+	cc := &clientConn{c: c, nc: nc, stream: nc, lane: l, inline: vectored(nc), heard: c.moment(), idle: c.moment(), wakes: 1}
 	if s, ok := nc.(syscall.Conn); ok && cc.inline && canPeek {
-		raw, err := s.SyscallConn()
-		cc.raw, cc.led = raw, err == nil
+		if raw, err := s.SyscallConn(); err == nil {
+			cc.raw, cc.led, cc.stream = raw, true, quick(nc, raw)
+		}
 	}
 	cc.window = c.pool.Get(clientReadBuffer)
 	cc.r = recordReader{src: (*clientSource)(cc), buf: cc.window.B, max: c.o.MaxReply}

@@ -28,7 +28,7 @@ type clientSource clientConn
 func (s *clientSource) Read(p []byte) (int, error) {
 	cc := (*clientConn)(s)
 	for {
-		n, err := cc.nc.Read(p)
+		n, err := cc.stream.Read(p)
 		if n > 0 {
 			cc.heard = cc.c.moment()
 			cc.c.bytesIn.Add(uint64(n))
@@ -89,6 +89,9 @@ func (cc *clientConn) readAlone() {
 func (cc *clientConn) read() {
 	var err error
 	for err == nil && (!cc.over || cc.r.buffered()) {
+		if cc.handTogether() {
+			continue
+		}
 		err = cc.step()
 		if errors.Is(err, errBrokenOff) && !cc.over {
 			err = nil

@@ -140,11 +140,12 @@ func TestIdleRestart(t *testing.T) {
 // the connection to those who have time.
 func TestLeaderTimesOut(t *testing.T) {
 	s := newScript(t)
-	c := newClient(t, ClientOptions{Dial: s.dial, Timeout: 300 * time.Millisecond, Retries: -1})
+	c := newClient(t, ClientOptions{Dial: s.dial, Timeout: 2 * time.Second, Retries: -1})
 	first := begin(func() error { return callEcho(t.Context(), c, procEcho, "first") })
 	r := s.accept()
 	r.call()
-	waitFor(t, "some time to pass", func() bool { return c.aged(100 * time.Millisecond) })
+	// The second has so much more time than the first, of which a busy machine may need some.
+	waitFor(t, "some time to pass", func() bool { return c.aged(1500 * time.Millisecond) })
 	second := begin(func() error { return callEcho(t.Context(), c, procEcho, "second") })
 	xid, _, args := r.call()
 	if err := await(t, first); !errors.Is(err, ErrTimeout) {

@@ -79,31 +79,58 @@ func (c *Client) exchangeMany(xs []Exchange) {
 	for again := true; again; {
 		c.sendMany(xs)
 		again = false
-		for i := range xs {
-			x := &xs[i]
-			if x.pc == nil || x.pc.conn == nil {
-				continue
+		for rest := xs; len(rest) > 0; {
+			n := c.awaitMany(rest)
+			for i := range rest[:n] {
+				again = c.settle(&rest[i]) || again
 			}
-			err := c.await(x.pc)
-			switch {
-			case err == nil:
-				x.Reply, x.Err = x.pc.result()
-				x.over = true
-			case c.again(x.pc, err):
-				again = true
-			default:
-				x.fail(err)
-			}
+			rest = rest[max(n, 1):]
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var times ended
 	for i := range xs {
 		if x := &xs[i]; x.pc != nil {
+			times.and(x.pc.end())
 			c.forget(x.pc, x.Err)
 			x.pc, x.over = nil, false
 		}
 	}
+	times.observe()
+}
+
+// awaitMany waits for the end of the first one's try, and returns how many, from
+// the first on, have come to the end of theirs; 0 if the first is not under way.
+func (c *Client) awaitMany(xs []Exchange) int {
+	if !xs[0].underway() {
+		return 0
+	}
+	_ = c.await(xs[0].pc) // settle looks at it
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 1
+	for n < len(xs) && xs[n].underway() && xs[n].pc.idle() {
+		c.depart(xs[n].pc)
+		n++
+	}
+	return n
+}
+
+func (x *Exchange) underway() bool { return x.pc != nil && x.pc.conn != nil }
+
+// settle looks at how a try has ended, and reports whether there is to be another.
+func (c *Client) settle(x *Exchange) bool {
+	switch err := x.pc.err; {
+	case err == nil:
+		x.Reply, x.Err = x.pc.result()
+		x.over = true
+	case c.again(x.pc, err):
+		return true
+	default:
+		x.fail(err)
+	}
+	return false
 }
 
 // fail ends a call that has got no reply.

@@ -157,7 +157,7 @@ func (cc *clientConn) claim() error {
 		pc.parsed, pc.filled, pc.answer = false, false, nil
 		cc.phase = inBulkHead
 	case cc.whole:
-		cc.hand(pc)
+		cc.hand(pc, cc.rec.B)
 		cc.r.end()
 	default:
 		cc.phase = inRest
@@ -192,16 +192,17 @@ func (cc *clientConn) readRest() (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if pc := cc.lookup(); pc != nil {
-		cc.hand(pc)
+		cc.hand(pc, cc.rec.B)
 		return nil
 	}
 	cc.reply.drop()
 	return cc.unclaimed()
 }
 
-// hand gives the reply at hand to pc. Client.mu is held.
-func (cc *clientConn) hand(pc *call) {
-	pc.rec, pc.tail = cc.rec, cc.tail
+// hand gives the reply at hand, or what stands in rec of it, to pc. Client.mu is
+// held.
+func (cc *clientConn) hand(pc *call, rec []byte) {
+	pc.rec, pc.tail, pc.body = cc.rec, cc.tail, rec[4:]
 	cc.rec, cc.tail = nil, nil
 	cc.c.answered()
 	pc.gotAt = cc.heard
@@ -341,7 +342,7 @@ func (cc *clientConn) handBulk() {
 		c.stats.Late++
 		cc.reply.drop()
 	} else {
-		cc.hand(pc)
+		cc.hand(pc, cc.rec.B)
 	}
 	cc.release(pc)
 }

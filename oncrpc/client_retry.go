@@ -60,7 +60,7 @@ func (e *encodeError) Unwrap() error { return e.err }
 // mayRepeat reports whether the call may be sent although the server may have
 // executed it already.
 func (c *Client) mayRepeat(pc *call) bool {
-	return !pc.wrote || pc.proc.Repeatable || c.o.Resend
+	return !pc.wrote || !pc.once && (pc.proc.Repeatable || c.o.Resend)
 }
 
 // again decides whether a call that got no reply is sent again. Version 3 of
@@ -113,7 +113,7 @@ func (pc *call) failure(err error) error {
 	switch {
 	case !pc.sent:
 		return fmt.Errorf("oncrpc: %v: %w: %w", pc.proc, ErrNotSent, err)
-	case !pc.proc.Repeatable:
+	case pc.once || !pc.proc.Repeatable:
 		return fmt.Errorf("oncrpc: %v: %w: %w", pc.proc, ErrUnknownOutcome, err)
 	}
 	return fmt.Errorf("oncrpc: %v: %w", pc.proc, err)

@@ -186,7 +186,7 @@ func (cc *clientConn) push(self *call) bool {
 		}
 	}
 	for len(cc.out.left) > 0 {
-		n, err := cc.out.write(cc.nc)
+		n, err := cc.out.write(cc.nc, cc.stream)
 		cc.pushed += n
 		cc.c.bytesOut.Add(uint64(n))
 		if err == nil {

@@ -96,6 +96,8 @@ func (c *Client) promise() {
 func (c *Client) done(pc *call, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	e := pc.end()
+	e.observe()
 	c.forget(pc, err)
 }
 
@@ -104,7 +106,6 @@ func (c *Client) done(pc *call, err error) {
 // Client.mu is held.
 func (c *Client) forget(pc *call, err error) {
 	if pc.counters != nil {
-		pc.counters.observe(pc)
 		pc.counters.count(pc, err)
 	}
 	c.slots[pc.xid%slotCount] = nil

@@ -3,6 +3,7 @@ package oncrpc
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/metric"
 	"github.com/nfsbox/nfsbox/xdr"
@@ -65,13 +66,43 @@ func (s *ProcStats) count(pc *call, err error) {
 	s.BytesIn += pc.bytesIn
 }
 
-// observe adds the times of a call that has ended.
-func (s *procCounters) observe(pc *call) {
+// ended are calls of one procedure that have ended, and took the same times: those
+// that one caller has made at once, and whose replies one read has brought.
+type ended struct {
+	counters     *procCounters
+	queued, took time.Duration // -1: it was never sent; 0: it got no reply
+	calls        uint64
+}
+
+// end is pc, which has ended.
+func (pc *call) end() ended {
+	e := ended{pc.counters, -1, pc.took(), 1}
 	if pc.firstAt > 0 {
-		s.queued.Duration(pc.firstAt - pc.began)
+		e.queued = max(pc.firstAt-pc.began, 0)
 	}
-	if took := pc.took(); took > 0 {
-		s.latency.Duration(took)
+	return e
+}
+
+// and adds o, if it took the same times, or else observes e and goes on with o.
+func (e *ended) and(o ended) {
+	if e.counters == o.counters && e.queued == o.queued && e.took == o.took {
+		e.calls += o.calls
+		return
+	}
+	e.observe()
+	*e = o
+}
+
+// observe adds the times of the calls to the histograms.
+func (e *ended) observe() {
+	if e.counters == nil {
+		return
+	}
+	if e.queued >= 0 {
+		e.counters.queued.RecordN(uint64(e.queued), e.calls)
+	}
+	if e.took > 0 {
+		e.counters.latency.RecordN(uint64(e.took), e.calls)
 	}
 }
 

@@ -30,8 +30,11 @@
 // At the client it is, on a plain socket, one of the callers who wait: the
 // leader. A lone call thus costs no goroutine and no wake-up, only a write and a
 // read; when there are many, one large read brings the replies of all, and the
-// leader wakes the others. With its own reply in hand it deals with what stands
-// in the buffer and makes another caller the leader. When nobody waits nobody
+// leader hands them over together and wakes the others. One caller who makes
+// many calls at once ([Client.CallMany]) wakes nobody. With its own reply in hand
+// the leader deals with what stands in the buffer and makes another caller the
+// leader. On Linux Go's scheduler is not told of these reads and writes, which do
+// not block (quick_linux.go has what that saves). When nobody waits nobody
 // reads, unless replies are owed to callers who have left. A connection that has
 // been silent is therefore looked at before it is used: a server that was
 // restarted meanwhile has closed it, and a call that must not be repeated had

@@ -40,11 +40,39 @@ func (r *recordReader) idle() bool { return r.frags == 0 && r.r == r.w }
 // buffered reports whether the next record stands in the buffer, whole and in
 // one fragment.
 func (r *recordReader) buffered() bool {
-	if r.frags != 0 || r.w-r.r < markBytes {
-		return false
+	return r.frags == 0 && recordBytes(r.buf[r.r:r.w]) > 0
+}
+
+// run is all such records that stand in the buffer side by side.
+func (r *recordReader) run() []byte {
+	if r.frags != 0 {
+		return nil
 	}
-	word := binary.BigEndian.Uint32(r.buf[r.r:])
-	return word&lastFragment != 0 && int64(word&^lastFragment) <= int64(r.w-r.r-markBytes)
+	end := r.r
+	for end < r.w {
+		n := recordBytes(r.buf[end:r.w])
+		if n == 0 || n-markBytes > r.max {
+			break
+		}
+		end += n
+	}
+	return r.buf[r.r:end]
+}
+
+// pass takes a record of n bytes, with the word before it, off the run.
+func (r *recordReader) pass(n int) { r.r, r.before = r.r+n, n }
+
+// recordBytes is how long the record is that b begins with, word included, if it
+// is there whole and in one fragment; else 0.
+func recordBytes(b []byte) int {
+	if len(b) < markBytes {
+		return 0
+	}
+	word := binary.BigEndian.Uint32(b)
+	if word&lastFragment == 0 || int64(word&^lastFragment) > int64(len(b)-markBytes) {
+		return 0
+	}
+	return markBytes + int(word&^lastFragment)
 }
 
 // begin waits for the next record. The one before must have been read to its

@@ -107,7 +107,7 @@ func TestShutdownLingers(t *testing.T) {
 // that come soon, and the handlers that take longer are told to stop.
 func TestServerClientCloses(t *testing.T) {
 	s := newService()
-	srv, addr := startServer(t, s, ServerOptions{linger: 200 * time.Millisecond})
+	srv, addr := startServer(t, s, ServerOptions{linger: time.Second})
 	r := dialRaw(t, addr)
 	r.send(record(message(1, procWait, nil)))
 	s.begun(t)

@@ -77,7 +77,7 @@ func TestServerTrickle(t *testing.T) {
 			if most > limit && !raceEnabled {
 				t.Errorf("%d MiB in use", most>>20)
 			}
-			if slowest > 2*time.Second {
+			if slowest > patience/4 {
 				t.Errorf("another client waited %v", slowest)
 			}
 		})

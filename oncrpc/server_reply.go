@@ -228,7 +228,7 @@ func (sc *serverConn) write(nc net.Conn, b *batch) error {
 		if err := nc.SetWriteDeadline(time.Now().Add(sc.s.o.WriteTimeout)); err != nil {
 			return err
 		}
-		n, err := b.write(nc)
+		n, err := b.write(nc, nc)
 		sc.s.stats.bytesOut.Add(uint64(n))
 		if err == nil {
 			return nil

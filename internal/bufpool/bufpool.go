@@ -1,9 +1,9 @@
 // Package bufpool lends buffers and counts them.
 //
-// A buffer has one owner at a time, who gives it back with Release, once. The
-// pool knows how many are out: tests read [Pool.Outstanding] in their cleanup,
-// and a buffer that was lost, or given back twice, is found there instead of in
-// somebody's data.
+// A buffer has one owner at a time, who gives it back with Release, once; or
+// several, by Share, of whom each does. The pool knows how many are out: tests
+// read [Pool.Outstanding] in their cleanup, and a buffer that was lost, or given
+// back twice, is found there instead of in somebody's data.
 //
 // Buffers come in sizes of powers of two. Small requests share the smallest
 // size, and requests above the largest are allocated as asked for and left to
@@ -38,7 +38,7 @@ type Buffer struct {
 	full  []byte // as it was allocated
 	class int    // of the pool; -1 if too large for one
 	pool  *Pool
-	lent  atomic.Bool
+	users atomic.Int32
 }
 
 // Get lends a buffer whose B has n bytes.
@@ -58,15 +58,25 @@ func (p *Pool) Get(n int) *Buffer {
 
 func (b *Buffer) lend(n int) *Buffer {
 	b.B = b.full[:n]
-	b.lent.Store(true)
+	b.users.Store(1)
 	b.pool.bytes.Add(int64(len(b.full)))
+	return b
+}
+
+// Share gives b one owner more, who may read it as long as he has not given it
+// back, and returns it.
+func (b *Buffer) Share() *Buffer {
+	b.users.Add(1)
 	return b
 }
 
 // Release gives b back. Its bytes must not be touched afterwards. A second
 // Release panics: two owners of one buffer are corruption in the making.
 func (b *Buffer) Release() {
-	if !b.lent.CompareAndSwap(true, false) {
+	switch n := b.users.Add(-1); {
+	case n > 0:
+		return
+	case n < 0:
 		panic("bufpool: buffer released twice")
 	}
 	b.B = nil

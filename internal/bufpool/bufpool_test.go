@@ -34,6 +34,34 @@ func TestReleaseTwicePanics(t *testing.T) {
 	b.Release()
 }
 
+// TestShare: a buffer is lent until the last of those who share it has given it back.
+func TestShare(t *testing.T) {
+	var p Pool
+	b := p.Get(10)
+	for range 2 {
+		if b.Share() != b {
+			t.Fatal("what is shared is another buffer")
+		}
+	}
+	copy(b.B, "0123456789")
+	for range 2 {
+		b.Release()
+		if p.Outstanding() != 1 || p.Bytes() == 0 || string(b.B) != "0123456789" {
+			t.Fatalf("%d out, %d bytes, %q", p.Outstanding(), p.Bytes(), b.B)
+		}
+	}
+	b.Release()
+	if p.Outstanding() != 0 || p.Bytes() != 0 {
+		t.Errorf("%d out, %d bytes", p.Outstanding(), p.Bytes())
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("one Release too many went unnoticed")
+		}
+	}()
+	b.Release()
+}
+
 // TestOneOwner lends from many goroutines and looks for a buffer with two owners.
 func TestOneOwner(t *testing.T) {
 	var p Pool

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/internal/nfsclient/v3"
 	"github.com/nfsbox/nfsbox/oncrpc"
@@ -18,7 +19,8 @@ type Conn struct {
 	rpc     *oncrpc.Client
 	fs      *v3.FS
 	target  string
-	mounted string // what the MOUNT service was asked for
+	mounted string       // what the MOUNT service was asked for
+	hangUps atomic.Int32 // in a row, on questions of LOCALIO
 }
 
 // FS is the file system, as Options.FS.Caller sees it.

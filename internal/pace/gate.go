@@ -17,7 +17,7 @@ type gate struct {
 	queue    queue
 	window   window
 	climb    climber
-	short    bool // who joined with many calls last was not let in with all of them
+	short    bool // who joined with many calls last was not let in with all of them at once, and is not back
 	deaf     int  // replies to come that are of calls from before the last cut
 	smooth   time.Duration
 	waits    uint64
@@ -46,15 +46,16 @@ func (g *gate) join() *waiter {
 	return g.queue.push()
 }
 
-// joinMany admits as many as n more calls that need not wait.
-func (g *gate) joinMany(n int) int {
+// joinMany admits as many as n more calls, beside one that was admitted, that need
+// not wait. They are of a caller who would rather make all of so many at once.
+func (g *gate) joinMany(n, all int) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.queue.head != nil {
 		return 0
 	}
 	room := max(g.limit-g.inFlight, 0)
-	g.short = n > room
+	g.short = all-1 > room
 	g.inFlight += min(n, room)
 	return min(n, room)
 }
@@ -109,6 +110,7 @@ func (g *gate) leaveMany(ends []End) {
 		g.learn(e.Took, e.Bytes, e.Outcome)
 	}
 	g.inFlight -= len(ends) - 1
+	g.short = false
 	g.admit()
 }
 

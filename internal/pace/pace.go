@@ -95,11 +95,12 @@ func (l *Limiter) Enter(ctx context.Context, c Class) error {
 
 // EnterMany is Enter for at most n calls at once, n being 1 or more: it waits
 // for one of them only, and returns how many may begin. They end with LeaveMany.
-func (l *Limiter) EnterMany(ctx context.Context, c Class, n int) (int, error) {
+// They are what is left of all, which their caller would have made at once.
+func (l *Limiter) EnterMany(ctx context.Context, c Class, n, all int) (int, error) {
 	if err := l.Enter(ctx, c); err != nil {
 		return 0, err
 	}
-	return 1 + l.gates[c].joinMany(n-1), nil
+	return 1 + l.gates[c].joinMany(n-1, all), nil
 }
 
 // Leave ends what Enter began. took is the time from sending the call to its

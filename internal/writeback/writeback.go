@@ -97,18 +97,22 @@ func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr
 
 // GetAttrs is GetAttr of many.
 func (f *FS) GetAttrs(ctx context.Context, hs []vfs.Handle, want vfs.Mask, attrs []vfs.Attr, errs []error) {
-	for _, h := range hs {
-		if err := f.drain(ctx, h); err != nil {
-			// Whose error it is comes out one by one.
-			for i, h := range hs {
-				attrs[i], errs[i] = f.GetAttr(ctx, h, want)
+	if f.s.anyOpen(hs) {
+		for _, h := range hs {
+			if err := f.drain(ctx, h); err != nil {
+				// Whose error it is comes out one by one.
+				for i, h := range hs {
+					attrs[i], errs[i] = f.GetAttr(ctx, h, want)
+				}
+				return
 			}
-			return
 		}
 	}
 	vfs.GetAttrs(ctx, f.inner, hs, want, attrs, errs)
-	for i, h := range hs {
-		f.grow(h, &attrs[i])
+	if f.s.anyOpen(hs) {
+		for i, h := range hs {
+			f.grow(h, &attrs[i])
+		}
 	}
 }
 

@@ -16,7 +16,6 @@ const manyCalls = 64
 
 // getattrsCall is the memory of manyCalls GETATTRs.
 type getattrsCall struct {
-	hs   [manyCalls]vfs.Handle
 	args [manyCalls]nfs3.GETATTR3args
 	res  [manyCalls]nfs3.GETATTR3res
 	xs   [manyCalls]oncrpc.Exchange
@@ -29,8 +28,8 @@ type getattrsCall struct {
 func (f *FS) GetAttrs(ctx context.Context, hs []vfs.Handle, want vfs.Mask, attrs []vfs.Attr, errs []error) {
 	c := f.manies.get()
 	defer f.manies.put(c)
-	for len(hs) > 0 {
-		n, err := f.enterMany(ctx, min(len(hs), manyCalls))
+	for all := min(len(hs), manyCalls); len(hs) > 0; {
+		n, err := f.enterMany(ctx, min(len(hs), manyCalls), all)
 		if err != nil {
 			for i := range hs {
 				attrs[i], errs[i] = vfs.Attr{}, err
@@ -38,21 +37,25 @@ func (f *FS) GetAttrs(ctx context.Context, hs []vfs.Handle, want vfs.Mask, attrs
 			return
 		}
 		f.getattrMany(ctx, c, hs[:n], attrs, errs)
-		for i, h := range hs[:n] {
-			if st, _ := vfs.StatusOf(errs[i]); errs[i] != nil && (st == vfs.ErrBusy || c.xs[i].Err != nil) {
-				attrs[i], errs[i] = f.GetAttr(ctx, h, want)
+		for i := range n {
+			if errs[i] == nil {
+				continue
+			}
+			if st, _ := vfs.StatusOf(errs[i]); st == vfs.ErrBusy || c.xs[i].Err != nil {
+				attrs[i], errs[i] = f.GetAttr(ctx, hs[i], want)
 			}
 		}
 		hs, attrs, errs = hs[n:], attrs[n:], errs[n:]
 	}
 }
 
-// enterMany has the limiter admit up to n calls.
-func (f *FS) enterMany(ctx context.Context, n int) (int, error) {
+// enterMany has the limiter admit up to n calls, of all that could be under way at
+// once.
+func (f *FS) enterMany(ctx context.Context, n, all int) (int, error) {
 	if f.opt.Pace == nil {
 		return n, ctx.Err()
 	}
-	n, err := f.opt.Pace.EnterMany(ctx, pace.Metadata, n)
+	n, err := f.opt.Pace.EnterMany(ctx, pace.Metadata, n, all)
 	if err != nil {
 		return 0, fmt.Errorf("nfs: GETATTR: waiting for its turn: %w: %w", oncrpc.ErrNotSent, err)
 	}
@@ -61,9 +64,8 @@ func (f *FS) enterMany(ctx context.Context, n int) (int, error) {
 
 // getattrMany makes the calls, once.
 func (f *FS) getattrMany(ctx context.Context, c *getattrsCall, hs []vfs.Handle, attrs []vfs.Attr, errs []error) {
-	for i, h := range hs {
-		c.hs[i] = h
-		c.args[i].Object = fh(&c.hs[i])
+	for i := range hs {
+		c.args[i].Object = fh(&hs[i])
 		c.xs[i] = oncrpc.Exchange{Proc: nfs3.NFSPROC3_GETATTR, Auth: f.Auth, Args: &c.args[i], Res: &c.res[i]}
 	}
 	f.RPC.CallMany(ctx, c.xs[:len(hs)])
