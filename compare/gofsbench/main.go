@@ -5,7 +5,7 @@
 // of its own that was started for it, since a process never gives its threads back. What
 // it writes is a table in Markdown, of medians; of threads, it is the most ever seen.
 //
-//	cd compare && GOFSBENCH=DIR go run ./gofsbench [-rounds 5] [-files 20000] [-clients 500] [-only REGEXP] [-dir DIR] [-json] [-- FLAGS OF nfsbox serve]
+//	cd compare && GOFSBENCH=DIR go run ./gofsbench [-rounds 5] [-files 20000] [-clients 500] [-only REGEXP] [-dir DIR] [-fresh] [-json] [-- FLAGS OF nfsbox serve]
 //
 // $GOFSBENCH names the directory in which its programs FsServer and FsClient are; it is
 // left out, and so is every ratio, if that is not set. nfsbox is built with cgo and the
@@ -19,7 +19,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -37,7 +36,7 @@ type options struct {
 	rounds, files, clients, threads int
 	only, verbs, dir, server        string
 	checksum                        string
-	sync, http2, asJSON             bool
+	sync, http2, fresh, asJSON      bool
 	flags                           []string // of nfsbox serve
 }
 
@@ -50,6 +49,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "run only servers whose names match this regular expression")
 	flag.StringVar(&o.verbs, "verbs", strings.Join(verbs, ","), "run only these, in this order; what is downloaded must have been uploaded")
 	flag.StringVar(&o.dir, "dir", "", "where the directory is made that is served; that for temporary files if empty")
+	flag.BoolVar(&o.fresh, "fresh", false, "give every turn an ext4 of its own, newly made in a file in that directory; takes root")
 	flag.StringVar(&o.server, "server", "", "the nfsbox to run; built if empty")
 	flag.StringVar(&o.checksum, "checksum", "crc32c", "of every file, on both sides: crc32c, sha256 or blake3; GoFsBench has none")
 	flag.BoolVar(&o.sync, "sync", false, "have files and names on the disk before an upload is answered, which GoFsBench never does")
@@ -71,17 +71,22 @@ func compare(ctx context.Context, o *options) (err error) {
 			return err
 		}
 	}
-	if err := errors.Join(raiseFiles(), scatter(home)); err != nil {
+	if err := raiseFiles(); err != nil {
 		return err
+	}
+	if !o.fresh {
+		if err := scatter(home); err != nil {
+			return err
+		}
 	}
 	servers, err := contenders(o)
 	if err != nil {
 		return err
 	}
 	t := table{servers: servers, runs: make(map[string][]figure)}
-	for range o.rounds {
+	for round := range o.rounds {
 		for i := range t.servers {
-			s := &t.servers[i]
+			s := &t.servers[(i+round)%len(t.servers)] // nobody is always the first
 			if err := turn(ctx, o, home, s, t.add); err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
@@ -96,12 +101,12 @@ func compare(ctx context.Context, o *options) (err error) {
 // turn starts a server on an empty directory, has every verb measured, and leaves
 // nothing for the disk to do for those who come after.
 func turn(ctx context.Context, o *options, home string, c *contender, add func(figure)) (err error) {
-	dir, err := os.MkdirTemp(home, "turn-")
+	dir, clear, err := o.ground(ctx, home)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		err = errors.Join(err, empty(dir))
+		err = errors.Join(err, clear())
 		syscall.Sync()
 	}()
 	s, err := c.start(ctx, o, dir)
@@ -128,16 +133,6 @@ func turn(ctx context.Context, o *options, home string, c *contender, add func(f
 		add(f)
 	}
 	return nil
-}
-
-// empty removes what is in dir. The directory itself stays until the end, so that the
-// next one is made elsewhere on the disk (scatter).
-func empty(dir string) error {
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
-	}
-	return err
 }
 
 // printJSON prints all measurements, a line for each.

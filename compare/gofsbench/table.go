@@ -104,6 +104,10 @@ func machine(o *options, home string) error {
 	if err != nil {
 		return err
 	}
+	disk := fileSystem(int64(fs.Type))
+	if o.fresh {
+		disk = "ext4 newly made for every turn, in a file on " + disk
+	}
 	var release strings.Builder
 	for _, c := range u.Release {
 		if c == 0 {
@@ -111,7 +115,7 @@ func machine(o *options, home string) error {
 		}
 		release.WriteByte(byte(c))
 	}
-	fmt.Printf("%s, %d processors, Linux %s, %s, %s; load at the end %s. ", processor(), runtime.NumCPU(), &release, fileSystem(int64(fs.Type)), runtime.Version(), strings.Fields(string(load))[0])
+	fmt.Printf("%s, %d processors, Linux %s, %s, %s; load at the end %s. ", processor(), runtime.NumCPU(), &release, disk, runtime.Version(), strings.Fields(string(load))[0])
 	fmt.Printf("%s: %d clients, %d files of %d KiB, medians of %d rounds; %d I/O threads; checksum %s, sync %t, HTTP/2 %t; nfsbox serve %s.\n",
 		time.Now().Format(time.DateOnly), o.clients, o.files, size>>10, o.rounds, o.threads, o.checksum, o.sync, o.http2, strings.Join(serveFlags(o), " "))
 	return nil
