@@ -106,11 +106,13 @@ func (p *process) watch() func() int {
 			}
 		}
 	})
-	return func() int {
+	end := sync.OnceValue(func() int {
 		close(stop)
 		wg.Wait()
 		return most
-	}
+	})
+	p.t.Cleanup(func() { end() }) // also if the test fails before it asks
+	return end
 }
 
 func (p *process) threads() int {

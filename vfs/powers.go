@@ -124,6 +124,9 @@ type Putter interface {
 	// returned it has not come to be, nor has anything else. Whoever has the name
 	// keeps it: ErrExist. ErrNotSupp says that files in dir cannot be made so.
 	//
+	// An error of making it stable, where an FS over another promises that, leaves it
+	// there, as it does what was created.
+	//
 	// What is stable of it when Put returns is what is of a file that was created,
 	// written Unstable and renamed: with [Syncer], nothing, and without a Commit to
 	// come.

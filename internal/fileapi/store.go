@@ -101,13 +101,12 @@ func (p *place) put(ctx context.Context, dir vfs.Handle, name string, mode uint3
 	case errors.Is(err, vfs.ErrExist), errors.Is(err, vfs.ErrNotSupp):
 		in.again = data
 		return nil, nil
-	case err == nil && !attr.Has(vfs.MaskV3):
-		attr, err = p.GetAttr(ctx, h, vfs.MaskV3)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
+	case attr.Has(vfs.MaskV3):
+		return infoOf(&attr), nil
 	}
-	return infoOf(&attr), nil
+	return p.infoAfter(ctx, h, &attr, in.size), nil
 }
 
 // fill writes the bytes, and gives the file its name when all are there.

@@ -297,6 +297,39 @@ func TestPatience(t *testing.T) {
 	})
 }
 
+// TestTryEnter takes a place that is there for the lane, and does not wait for others,
+// nor pass those who wait.
+func TestTryEnter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := gate(t, Options{Threads: MinThreads})
+		l := g.Export("e")
+		if !l.TryEnter(Meta) || l.TryEnter(Meta) || !l.TryEnter(Read) {
+			t.Error("of each lane, one has a place")
+		}
+		waits := make(chan error)
+		go func() { waits <- l.Enter(t.Context(), Meta, "b") }()
+		synctest.Wait()
+		if n := g.Snapshot(); n.Inside != 2 || n.Exports[0].Lanes[Meta].Waiting != 1 {
+			t.Errorf("%+v", n)
+		}
+		l.Leave(Meta)
+		if l.TryEnter(Meta) {
+			t.Error("who tries has passed who waits")
+		}
+		if err := <-waits; err != nil {
+			t.Error(err)
+		}
+		l.Leave(Meta)
+		l.Leave(Read)
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+		if l.TryEnter(Meta) {
+			t.Error("a place of a gate that is closed")
+		}
+	})
+}
+
 // TestQueue refuses at once who finds the queue full, and who has somebody
 // waiting already a little earlier.
 func TestQueue(t *testing.T) {

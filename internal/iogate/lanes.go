@@ -45,6 +45,22 @@ func (l *Lanes) Enter(ctx context.Context, c Class, client string) error {
 	return nil
 }
 
+// TryEnter takes a place if there is one for the lane and nobody waits for it. It does
+// not wait, and so may be called by who holds what others wait for.
+func (l *Lanes) TryEnter(c Class) bool {
+	if l == nil {
+		return true
+	}
+	g, n := l.g, &l.lanes[c]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closing != nil || n.queue.n > 0 || !g.take(g.fast.Load()) && !g.takeFor(n.unit) {
+		return false
+	}
+	n.enter()
+	return true
+}
+
 // Leave gives back the place that Enter gave.
 func (l *Lanes) Leave(c Class) {
 	if l == nil {

@@ -99,7 +99,9 @@
 // the same directory or file (locks.go). Bytes and attributes that are in memory are
 // had without. A context is looked at when a call begins, and while it waits for a
 // place or for another's sync. A system call in progress cannot be interrupted, so a
-// call may outlast its context by as long as the disk takes.
+// call may outlast its context by as long as the disk takes; and who waits for a stripe
+// does so for as long as those before him, of whom there are no more than calls in
+// progress.
 //
 // # Locks within
 //
@@ -111,8 +113,8 @@
 // has changed. lockedFile.mu is taken by who holds none of these. The locks of the
 // descriptor cache, of what is dirty, of the flights and of the table of locked
 // files are held for a few instructions only, and none is taken under them. Who
-// holds one of the stripes may wait for a place in the gate, which none of those who
-// wait for him has; who waits for any of the others has one already.
+// waits for one of the stripes has no place in the gate, and who holds one waits for
+// none; who waits for any of the others has one already.
 //
 // Everything that changes the disk goes through [Sys].
 package localfs

@@ -231,6 +231,50 @@ func TestGateLeftForLocks(t *testing.T) {
 	wg.Wait()
 }
 
+// TestGateHeldLocks has who waited for a file's lock get it when the lane for metadata
+// is taken. Writers of the file, whose lane is free, do not wait for that lane.
+func TestGateHeldLocks(t *testing.T) {
+	g := narrow(t)
+	lanes := g.Export("x")
+	f := volatileFS(t, Options{Gate: lanes})
+	x := mkfile(t, f, root(t, f), "file", "content")
+	file := openFile(t, f, x)
+	before := entered(g)[classMeta]
+	l := &f.locks[stripe(x)]
+	l.Lock()
+	done := make(chan error, 2)
+	go func() {
+		_, err := f.SetAttr(t.Context(), x, &vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600}, nil)
+		done <- err
+	}()
+	for end := time.Now().Add(20 * time.Second); entered(g)[classMeta] == before || g.Snapshot().Inside > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Error("who waits for a lock keeps his place")
+			break
+		}
+	}
+	if err := lanes.Enter(t.Context(), classMeta, "slow"); err != nil {
+		t.Fatal(err)
+	}
+	l.Unlock()
+	go func() {
+		var w vfs.Written
+		_, err := file.WriteAt(t.Context(), []byte("x"), 0, vfs.Unstable, &w)
+		done <- err
+	}()
+	for range 2 {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("who has the lock waits for a place")
+		}
+	}
+	lanes.Leave(classMeta)
+}
+
 // TestGateContext waits at the gate for no longer than the caller does.
 func TestGateContext(t *testing.T) {
 	g := newGate(t, iogate.Options{Threads: iogate.MinThreads, Patience: time.Minute})

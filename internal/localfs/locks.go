@@ -3,8 +3,6 @@
 package localfs
 
 import (
-	"context"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -45,9 +43,10 @@ func (v *FS) lock2(x, y vfs.Handle) (int, int) {
 
 // acquire takes a lock. Who waits for it holds no thread, and gives up the place in
 // the lane meanwhile: those who change one directory, one after the other, would fill
-// the lane, and hold up who has to do with any other; and who has the lock and comes
-// back for a place would wait for theirs. The gate may have none left for longer than
-// its patience: then one is owed, and what was begun goes on.
+// the lane, and hold up who has to do with any other. Who has the lock does not wait
+// for a place, since others, of other lanes too, wait for the lock: without one to be
+// had at once, one is owed. So there may be as many more inside than there are places
+// as there are locks that somebody has waited for.
 func (v *FS) acquire(i int, c class) {
 	l := &v.locks[i]
 	if l.TryLock() {
@@ -55,7 +54,7 @@ func (v *FS) acquire(i int, c class) {
 	}
 	v.end(c)
 	l.Lock()
-	if v.o.Gate.Enter(context.Background(), c, v.who.client()) != nil {
+	if !v.o.Gate.TryEnter(c) {
 		v.owed[c].Add(1)
 	}
 }

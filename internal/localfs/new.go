@@ -219,8 +219,11 @@ func (h *host) newVerifier() {
 	var b vfs.Verifier
 	for {
 		h.o.Rand(b[:])
-		n := leUint64(b[:])
-		if old := h.verf.Load(); n != old && n != 0 && h.verf.CompareAndSwap(old, n) {
+		n, old := leUint64(b[:]), h.verf.Load()
+		for n == 0 || n == old { // what is handed in need not be random
+			n++
+		}
+		if h.verf.CompareAndSwap(old, n) {
 			return
 		}
 	}

@@ -61,6 +61,7 @@ func (m *maker) nameless(s namelessSys) (fd int, err error) {
 	if err := m.v.mayChange(m.dir, &m.dirStat, mayWrite|mayExec); err != nil {
 		return -1, err
 	}
+	fd = -1
 	err = m.v.as(func() (err error) {
 		if m.st.statAt(m.dir.fd, m.name) == nil {
 			return vfs.ErrExist
@@ -71,16 +72,16 @@ func (m *maker) nameless(s namelessSys) (fd int, err error) {
 		}
 		return fail("create", err)
 	})
+	if err != nil && fd >= 0 { // the thread did not become itself again
+		err = closing(fd, err)
+	}
 	return fd, err
 }
 
 // put gives the file fd, which is closed here, its bytes and its name.
 func (m *maker) put(s namelessSys, fd int, data []byte) (x vfs.Handle, err error) {
 	v := m.v
-	err = m.st.statFD(fd)
-	if err == nil {
-		_, err = m.dress(fd)
-	}
+	err = fail("statx", m.st.statFD(fd))
 	d := &desc{fd: fd, kind: unix.S_IFREG}
 	for off := 0; err == nil && off < len(data); {
 		var n int
@@ -89,26 +90,37 @@ func (m *maker) put(s namelessSys, fd int, data []byte) (x vfs.Handle, err error
 		}
 		off += n
 	}
+	if err == nil && m.st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
+		err = fail("statx", m.st.statFD(fd)) // writing may have taken these bits
+	}
+	if err == nil {
+		_, err = m.dress(fd)
+	}
+	if err == nil { // before it has its name: what is to be undone then is less
+		x, _, err = v.handles.bind(m.dir, []byte(m.name), fd, &m.st)
+	}
 	if err != nil {
 		return x, closing(fd, fail("put", err))
 	}
-	if err := m.link(s, fd); err != nil {
-		return x, closing(fd, notNoEnt(err))
-	}
-	if err = fail("statx", m.st.statFD(fd)); err == nil {
-		x, _, err = v.handles.bind(m.dir, []byte(m.name), fd, &m.st)
-	}
-	// It is not kept open: who puts whole files has no more to write.
-	if err = closing(fd, err); err != nil {
-		m.undo()
-	}
-	return x, err
+	return x, m.link(s, fd)
 }
 
-// link gives the file its name under the directory's lock, so that the attributes
-// before and after another's change tell that one from this.
+// link gives the file its name, and closes it: who puts whole files has no more to
+// write. It does so under the directory's lock, so that the attributes before and after
+// another's change tell that one from this, and nobody else's file is taken for this
+// one, should it have to be undone.
 func (m *maker) link(s namelessSys, fd int) error {
 	v := m.v
 	defer v.unlock(v.lockIn(m.dir.key.h, classWrite))
-	return v.as(func() error { return fail("link", s.LinkNameless(fd, m.dir.fd, m.name)) })
+	if err := v.as(func() error { return fail("link", s.LinkNameless(fd, m.dir.fd, m.name)) }); err != nil {
+		if errors.Is(err, errIdentity) { // it may be there
+			m.undo()
+		}
+		return closing(fd, notNoEnt(err))
+	}
+	err := closing(fd, fail("statx", m.st.statFD(fd)))
+	if err != nil {
+		m.undo()
+	}
+	return err
 }

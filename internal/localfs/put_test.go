@@ -5,6 +5,8 @@ package localfs
 import (
 	"errors"
 	"io"
+	"os"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -75,6 +77,45 @@ func TestPutFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPutLostIdentity has a thread that does not get its own identity back, at each of
+// its changes in turn: what was made by then is given up with it.
+func TestPutLostIdentity(t *testing.T) {
+	need.Root(t, "acts for other users")
+	for lost := range int32(8) { // there are fewer
+		dir := t.TempDir()
+		if err := os.Chmod(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		f := openKernel(t, dir, Options{Volatile: true})
+		r := root(t, f)
+		set := f.creds.ids.setFSUID
+		var back atomic.Int32
+		broken := false
+		f.creds.ids.setFSUID = func(uid int) (int, error) {
+			if uid == 0 && back.Add(1) == lost+1 {
+				broken = true
+				return 0, errors.New("broken")
+			}
+			return set(uid)
+		}
+		as := f.As(&vfs.Caller{UID: 1000, GID: 1000})
+		before := openFDs(t)
+		err := make(chan error)
+		go func() { // the thread ends with it
+			_, _, e := as.(vfs.Putter).Put(t.Context(), r, "x", 0o640, []byte("content"))
+			err <- e
+		}()
+		got := <-err
+		if n := openFDs(t) - before; got != nil && n > 0 {
+			t.Errorf("at %d: %v, and %d descriptors are lost", lost, got, n)
+		}
+		if !broken {
+			return
+		}
+	}
+	t.Error("it never ends")
 }
 
 func openKernel(t *testing.T, dir string, o Options) *FS {

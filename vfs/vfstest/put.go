@@ -14,6 +14,7 @@ var putTests = []test{
 	{"goes-on", putGoesOn},
 	{"cancelled", putCancelled},
 	{"rights", putRights},
+	{"set-id-bits", putSetID},
 }
 
 // putter is the power of e.fs, or the end of the test.
@@ -136,4 +137,25 @@ func putRights(e *env) {
 		e.remove(dir, "file", false)
 		return nil
 	})
+}
+
+// putSetID asks for bits that writing takes from who may not keep them: the bytes come
+// first.
+func putSetID(e *env) {
+	if !e.config.Callers {
+		e.Skip("this file system acts for one caller only")
+	}
+	e.putter()
+	dir := e.public(0o777)
+	p, ok := vfs.As[vfs.Putter](e.fs.As(&vfs.Caller{UID: 1000, GID: 1000}))
+	if !ok {
+		e.Fatal("a caller's view has not got the power")
+	}
+	for _, data := range []string{"", "content"} {
+		h, _, err := p.Put(e.ctx, dir, "file"+data, 0o4711, []byte(data))
+		e.ok(err)
+		if a := e.attr(h); a.Mode != 0o4711 {
+			e.Errorf("%q: mode %o", data, a.Mode)
+		}
+	}
 }
