@@ -61,7 +61,9 @@ func (v *FS) create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	if err == nil {
 		err = v.handles.settle(m.mark)
 		if err != nil && made {
+			i := v.lock(m.dir.key.h)
 			m.undo()
+			v.unlock(i)
 		}
 	}
 	if err != nil {
