@@ -144,6 +144,11 @@ const (
 	bulkWake = 128 << 10
 	maxWake  = 1 << 20
 
+	// maxTogether is how many bytes of replies share one buffer: above all of a
+	// batch of small ones, and what a caller who keeps one of them keeps of its
+	// neighbours. What is more comes in the next buffer.
+	maxTogether = 16 << 10
+
 	// replyHead is how much of a reply is read before looking at it, and
 	// maxReplyHead how much may stand before its bulk. A reply with a longer
 	// head fails its call.

@@ -136,7 +136,7 @@ func NewClient(o ClientOptions) *Client {
 
 // Reply is what a call's results borrow from. Release gives it back; the
 // results' slices are dead from then on. Release it once; the zero Reply may be
-// released, too. Replies that have come together share memory, up to 64 KiB, which
+// released, too. Replies that have come together share memory, up to 16 KiB, which
 // is free when the last of them is released.
 type Reply struct {
 	Verf      Auth          // the server's verifier, borrowed

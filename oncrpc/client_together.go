@@ -7,9 +7,8 @@ import "encoding/binary"
 // first that takes bulk, or that nobody waits for, and answers false if there are
 // not two: such a reply is dealt with by itself.
 func (cc *clientConn) handTogether() bool {
-	run := cc.r.run()
-	n := recordBytes(run)
-	if n == 0 || n == len(run) || !cc.expects(run[markBytes:n]) {
+	run := cc.expected()
+	if run == nil {
 		return false
 	}
 	c := cc.c
@@ -20,26 +19,41 @@ func (cc *clientConn) handTogether() bool {
 	defer c.mu.Unlock()
 	handed := false // of a call that was cancelled just now, the reply is not
 	for rest := shared.B; len(rest) > 0; {
-		rec := rest[markBytes:recordBytes(rest)]
+		n := recordBytes(rest)
+		rec := rest[markBytes:n:n]
 		pc := cc.awaited(rec)
 		if pc == nil {
 			break
 		}
-		cc.r.pass(markBytes + len(rec))
+		cc.r.pass(n)
 		cc.rec = shared.Share()
 		cc.hand(pc, rec)
-		rest, handed = rest[markBytes+len(rec):], true
+		rest, handed = rest[n:], true
 	}
 	return handed
 }
 
-// expects reports whether a call without bulk waits for the reply in rec. It is
-// looked at before anything is copied: a server that repeats itself for ever is not
-// to cost more than what it sends.
-func (cc *clientConn) expects(rec []byte) bool {
+// expected is the replies, two at least, that the read buffer begins with and that
+// calls without bulk wait for. No more is looked at, and nothing copied: a server
+// that repeats itself for ever is not to cost more than what it sends.
+func (cc *clientConn) expected() []byte {
+	in := cc.r.standing()
+	in = in[:min(len(in), maxTogether)]
+	first := recordBytes(in)
+	if first == 0 || recordBytes(in[first:]) == 0 {
+		return nil
+	}
 	cc.c.mu.Lock()
 	defer cc.c.mu.Unlock()
-	return cc.awaited(rec) != nil
+	end := 0
+	for n := first; n > 0 && n-markBytes <= cc.r.max && cc.awaited(in[end+markBytes:end+n]) != nil; {
+		end += n
+		n = recordBytes(in[end:])
+	}
+	if end <= first {
+		return nil
+	}
+	return in[:end]
 }
 
 // awaited finds the call, without bulk, that waits for the reply in rec. Client.mu

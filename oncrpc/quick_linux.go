@@ -48,21 +48,16 @@ func quick(nc net.Conn, raw syscall.RawConn) io.ReadWriter {
 	return q
 }
 
+// move makes one system call: further ones in a loop, in which there is no call that
+// Go's scheduler could stop at, would keep the world from stopping as one long one.
 func (d *direction) move(trap, fd, flags uintptr) bool {
-	d.n, d.err = 0, 0
-	for d.n < len(d.p) {
-		p := d.p[d.n:min(d.n+quickBytes, len(d.p))]
-		n, _, err := syscall.RawSyscall6(trap, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), flags, 0, 0)
-		if err == syscall.EINTR {
-			continue
-		}
-		if err == 0 {
-			d.n += int(n)
-		} else if d.n == 0 {
-			d.err = err // an error behind bytes comes again
-		}
-		if err != 0 || int(n) < len(p) {
-			break
+	p := d.p[:min(len(d.p), quickBytes)]
+	d.n, d.err = 0, syscall.EINTR
+	for d.err == syscall.EINTR {
+		var n uintptr
+		n, _, d.err = syscall.RawSyscall6(trap, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), flags, 0, 0)
+		if d.err == 0 {
+			d.n = int(n)
 		}
 	}
 	return d.err != syscall.EAGAIN
@@ -70,8 +65,11 @@ func (d *direction) move(trap, fd, flags uintptr) bool {
 
 // Read is as that of a net.Conn.
 func (q *quickSocket) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
 	n, err := q.do(&q.in, q.raw.Read, "read", p)
-	if n == 0 && len(p) > 0 && err == nil {
+	if n == 0 && err == nil {
 		err = io.EOF
 	}
 	return n, err
@@ -82,6 +80,9 @@ func (q *quickSocket) Write(p []byte) (int, error) {
 	done := 0
 	for done < len(p) {
 		n, err := q.do(&q.out, q.raw.Write, "write", p[done:])
+		if n == 0 && err == nil {
+			err = io.ErrUnexpectedEOF // as net.Conn: better than trying for ever
+		}
 		if err != nil {
 			return done, err
 		}

@@ -40,23 +40,16 @@ func (r *recordReader) idle() bool { return r.frags == 0 && r.r == r.w }
 // buffered reports whether the next record stands in the buffer, whole and in
 // one fragment.
 func (r *recordReader) buffered() bool {
-	return r.frags == 0 && recordBytes(r.buf[r.r:r.w]) > 0
+	return recordBytes(r.standing()) > 0
 }
 
-// run is all such records that stand in the buffer side by side.
-func (r *recordReader) run() []byte {
+// standing is what stands in the buffer of the next records; nothing in the middle
+// of one.
+func (r *recordReader) standing() []byte {
 	if r.frags != 0 {
 		return nil
 	}
-	end := r.r
-	for end < r.w {
-		n := recordBytes(r.buf[end:r.w])
-		if n == 0 || n-markBytes > r.max {
-			break
-		}
-		end += n
-	}
-	return r.buf[r.r:end]
+	return r.buf[r.r:r.w]
 }
 
 // pass takes a record of n bytes, with the word before it, off the run.

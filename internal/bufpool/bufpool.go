@@ -71,7 +71,9 @@ func (b *Buffer) Share() *Buffer {
 }
 
 // Release gives b back. Its bytes must not be touched afterwards. A second
-// Release panics: two owners of one buffer are corruption in the making.
+// Release panics: two owners of one buffer are corruption in the making. Of several
+// owners (Share), one who releases it twice takes it from another, and that is found
+// when the last of them gives it back.
 func (b *Buffer) Release() {
 	switch n := b.users.Add(-1); {
 	case n > 0:

@@ -49,8 +49,9 @@ func (c *Conn) probe(ctx context.Context, p *xdr.Proc, args xdr.Appender, res xd
 	defer cancel()
 	reply, err := c.rpc.CallOnce(ctx, p, c.fs.Auth, args, res)
 	reply.Release()
+	_, answered := errors.AsType[*oncrpc.AcceptError](err)
 	switch {
-	case err == nil:
+	case err == nil || answered:
 		c.hangUps.Store(0)
 	case errors.Is(err, oncrpc.ErrUnknownOutcome) && !errors.Is(err, oncrpc.ErrTimeout) && ctx.Err() == nil:
 		c.hangUps.Add(1)

@@ -127,3 +127,16 @@ func TestProberSilence(t *testing.T) {
 		}
 	})
 }
+
+// TestHangUpsInARow: a server that has answered, if only that it does not know the
+// program, has not hung up, and what was before does not count any more.
+func TestHangUpsInARow(t *testing.T) {
+	c := probed(t, Options{}, nil)
+	c.hangUps.Store(maxHangUps - 1)
+	if _, err := c.ServerUUID(t.Context()); !answered(err) {
+		t.Fatal(err)
+	}
+	if n := c.hangUps.Load(); n != 0 {
+		t.Errorf("%d hang-ups in a row", n)
+	}
+}
