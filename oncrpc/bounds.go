@@ -20,10 +20,11 @@ const (
 	maxFragments      = 4096
 	maxEmptyFragments = 16
 
-	// quickBytes is how much one system call of a quickSocket moves. It takes some
-	// ten microseconds, by which others in the process may have to wait longer, and
-	// makes the call's own cost small. The rest takes further ones.
-	quickBytes = 256 << 10
+	// quickBytes is how much one system call of a quickSocket moves: the bulk of a
+	// READ, when a reader has slept until all of it was there (maxWake). It takes a
+	// hundred microseconds or so, by which others in the process may have to wait
+	// longer. What is more takes further ones.
+	quickBytes = 1 << 20
 
 	// directRead is the number of bytes from which on they are read straight
 	// to where they belong. Fewer go through the connection's read buffer,
