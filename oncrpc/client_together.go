@@ -7,53 +7,46 @@ import "encoding/binary"
 // first that takes bulk, or that nobody waits for, and answers false if there are
 // not two: such a reply is dealt with by itself.
 func (cc *clientConn) handTogether() bool {
-	run := cc.expected()
-	if run == nil {
+	in := cc.r.standing()
+	in = in[:min(len(in), maxTogether)]
+	first := recordBytes(in)
+	if first == 0 || recordBytes(in[first:]) == 0 {
 		return false
 	}
 	c := cc.c
-	shared := c.pool.Get(len(run))
-	defer shared.Release()
-	copy(shared.B, run)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	handed := false // of a call that was cancelled just now, the reply is not
+	end := cc.expected(in)
+	if end <= first {
+		return false
+	}
+	shared := c.pool.Get(end)
+	defer shared.Release()
+	copy(shared.B, in)
 	for rest := shared.B; len(rest) > 0; {
 		n := recordBytes(rest)
 		rec := rest[markBytes:n:n]
 		pc := cc.awaited(rec)
-		if pc == nil {
+		if pc == nil { // the second reply to one call
 			break
 		}
 		cc.r.pass(n)
 		cc.rec = shared.Share()
 		cc.hand(pc, rec)
-		rest, handed = rest[n:], true
+		rest = rest[n:]
 	}
-	return handed
+	return true
 }
 
-// expected is the replies, two at least, that the read buffer begins with and that
-// calls without bulk wait for. No more is looked at, and nothing copied: a server
-// that repeats itself for ever is not to cost more than what it sends.
-func (cc *clientConn) expected() []byte {
-	in := cc.r.standing()
-	in = in[:min(len(in), maxTogether)]
-	first := recordBytes(in)
-	if first == 0 || recordBytes(in[first:]) == 0 {
-		return nil
-	}
-	cc.c.mu.Lock()
-	defer cc.c.mu.Unlock()
-	end := 0
-	for n := first; n > 0 && n-markBytes <= cc.r.max && cc.awaited(in[end+markBytes:end+n]) != nil; {
+// expected is how many bytes of in are replies, from the first on, that calls without
+// bulk wait for. No more is looked at, and nothing copied: a server that repeats itself
+// for ever is not to cost more than what it sends. Client.mu is held.
+func (cc *clientConn) expected(in []byte) (end int) {
+	for n := recordBytes(in); n > 0 && n-markBytes <= cc.r.max && cc.awaited(in[end+markBytes:end+n]) != nil; {
 		end += n
 		n = recordBytes(in[end:])
 	}
-	if end <= first {
-		return nil
-	}
-	return in[:end]
+	return end
 }
 
 // awaited finds the call, without bulk, that waits for the reply in rec. Client.mu

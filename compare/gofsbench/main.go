@@ -101,12 +101,12 @@ func compare(ctx context.Context, o *options) (err error) {
 // turn starts a server on an empty directory, has every verb measured, and leaves
 // nothing for the disk to do for those who come after.
 func turn(ctx context.Context, o *options, home string, c *contender, add func(figure)) (err error) {
-	dir, clear, err := o.ground(ctx, home)
+	dir, clean, err := o.ground(ctx, home)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		err = errors.Join(err, clear())
+		err = errors.Join(err, clean())
 		syscall.Sync()
 	}()
 	s, err := c.start(ctx, o, dir)

@@ -37,10 +37,11 @@ func Load(f Flags) (*Config, error) {
 		if err := decode(text, &c); err != nil {
 			return nil, inFile(f.File, text, err)
 		}
-		if err := unquoted(f.File, text); err != nil {
+		w := walkPositions(text)
+		if err := unquoted(f.File, w); err != nil {
 			return nil, err
 		}
-		lines = findPositions(text)
+		lines = w.found
 	}
 	if err := f.overlay(&c); err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func inFile(path string, text []byte, err error) error {
 		}
 		return fmt.Errorf("%s:%d: %s", path, line, what)
 	}
-	if err := unquoted(path, text); err != nil { // the decoder does not say where
+	if err := unquoted(path, walkPositions(text)); err != nil { // the decoder does not say where
 		return err
 	}
 	return fmt.Errorf("%s: %w", path, err)
@@ -128,9 +129,9 @@ func plainly(text string) string {
 
 // unquoted refuses a number where a text is wanted. The decoder would take it for
 // nanoseconds. None at all, 0, needs no unit.
-func unquoted(path string, text []byte) error {
+func unquoted(path string, w *positionWalk) error {
 	var all []error
-	w, examples := walkPositions(text), quoted(reflect.TypeFor[Config](), "")
+	examples := quoted(reflect.TypeFor[Config](), "")
 	for _, key := range slices.Sorted(maps.Keys(examples)) {
 		if value, ok := w.bare[key]; ok && value != "0" {
 			all = append(all, fmt.Errorf("%s:%d: %s: %s is not in quotes, as in %q", path, w.found[key], key, value, examples[key]))

@@ -198,7 +198,7 @@ func FuzzLoad(f *testing.F) {
 			return
 		}
 		lines := strings.Count(text, "\n") + 1
-		found := findPositions([]byte(text))
+		found := walkPositions([]byte(text)).found
 		for key, n := range found {
 			if n < 1 || n > lines {
 				t.Errorf("%s is on line %d of %d", key, n, lines)

@@ -31,7 +31,7 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := findPositions([]byte(whole))
+	lines := walkPositions([]byte(whole)).found
 	for _, key := range slices.Concat(keysOf(reflect.TypeFor[Config](), ""), keysOf(reflect.TypeFor[Export](), "export[0].")) {
 		if lines[key] == 0 {
 			t.Errorf("the example has no %s", key)

@@ -13,9 +13,7 @@ import (
 // stands; these are for values that are wrong beside others.
 type positions map[string]int
 
-// findPositions walks a text that has been decoded before.
-func findPositions(text []byte) positions { return walkPositions(text).found }
-
+// walkPositions walks a text that the decoder has seen before.
 func walkPositions(text []byte) *positionWalk {
 	w := &positionWalk{found: make(positions), bare: make(map[string]string), count: make(map[string]int)}
 	for i, b := range text {

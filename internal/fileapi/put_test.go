@@ -1,11 +1,13 @@
 package fileapi
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
 
+	"github.com/nfsbox/nfsbox/internal/memfs"
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -60,4 +62,37 @@ func TestSmallPut(t *testing.T) {
 			}
 		}
 	})
+}
+
+// curtFS is a vfs.Putter that says nothing of what it has made, and whose attributes
+// are not to be had from then on.
+type curtFS struct {
+	vfs.FS
+	made *bool
+}
+
+func (f curtFS) As(c *vfs.Caller) vfs.FS { return curtFS{f.FS.As(c), f.made} }
+
+func (f curtFS) Put(ctx context.Context, dir vfs.Handle, name string, mode uint32, _ []byte) (vfs.Handle, vfs.Attr, error) {
+	h, _, _, err := f.Create(ctx, dir, name, &vfs.CreateHow{Type: vfs.TypeFIFO, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode}})
+	*f.made = err == nil
+	return h, vfs.Attr{}, err
+}
+
+func (f curtFS) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr, error) {
+	if *f.made {
+		return vfs.Attr{}, vfs.ErrBusy
+	}
+	return f.FS.GetAttr(ctx, h, want)
+}
+
+// TestPutWithoutAttributes: what is stored is no error, even if nothing more can be
+// said of it.
+func TestPutWithoutAttributes(t *testing.T) {
+	f := curtFS{memfs.New(memfs.Options{Mode: 0o777}), new(bool)}
+	r := newRig(t, f, nil)
+	_, err := r.client["protobuf"].Put(t.Context(), &pb.PutRequest{File: &pb.PutRequest_Path{Path: "/f"}, Data: []byte("content")})
+	if err != nil || !*f.made {
+		t.Errorf("%v; it is stored: %t", err, *f.made)
+	}
 }

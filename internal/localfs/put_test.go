@@ -82,7 +82,7 @@ func TestPutFaults(t *testing.T) {
 // TestPutLostIdentity has a thread that does not get its own identity back, at each of
 // its changes in turn: what was made by then is given up with it.
 func TestPutLostIdentity(t *testing.T) {
-	need.Root(t, "acts for other users")
+	need.Root(t, "to act for another user takes root")
 	for lost := range int32(8) { // there are fewer
 		dir := t.TempDir()
 		if err := os.Chmod(dir, 0o777); err != nil {
