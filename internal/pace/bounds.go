@@ -62,6 +62,11 @@ const (
 	// noise; more costs goodput below and latency above.
 	spread = 0.125
 
+	// fineSpread is how far one goes that follows a trial of which little came. It
+	// costs less, and finds a sharp peak; but noise weighs more in it, so that it is
+	// not believed when it says that goodput is steep.
+	fineSpread = 0.05
+
 	// damping is the part of the way to where a trial points that is gone. A move
 	// that follows others of its direction is up to maxRunUp or maxRunDown times
 	// as long, but never more than maxMove, a change by a quarter or so.
@@ -70,9 +75,9 @@ const (
 	maxRunDown = 6
 	maxMove    = 0.25
 
-	// restMove is a move of the centre, as a share, that is nothing: the limiter
-	// then stays at the centre for minRest windows, and after each further such
-	// trial for twice as many, up to maxRest. A server that changes is noticed all
+	// restMove is a move of the centre, as a share, that is nothing, as is one that
+	// takes back the last: the limiter then stays at the centre for minRest windows,
+	// and after each further such trial for twice as many, up to maxRest. A server that changes is noticed all
 	// the same. peakGain is how much more the centre must let through than both
 	// sides of it to be the best there is.
 	restMove = 0.03

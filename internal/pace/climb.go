@@ -42,6 +42,7 @@ type climber struct {
 	centre float64 // what the trials are about
 	rest   int     // windows to come at the centre, before the next trial
 	stay   int     // what rest was set to last
+	fine   bool    // the next trial is a fine one: the last has changed little
 	mid    float64 // the best goodput at the centre since the last trial; 0: not measured
 	trial  trial
 	usual  float64 // the cost of late
@@ -53,6 +54,10 @@ type climber struct {
 	pause  int     // what patrol is set to next
 	random uint32  // never 0
 
+	// Before the server became slower, the limit it did best with, and what a unit
+	// of work cost then; 0: it has not.
+	former, formerCost float64
+
 	grown, shrunk uint64 // moves and steps
 }
 
@@ -62,9 +67,10 @@ func (c *climber) init(seed uint32) {
 	c.random = max(seed, 1)
 }
 
-// least is the least time of the next window.
+// least is the least time of the next window. Whether a server that has become
+// faster is so still is soon seen: hiccups make it slower.
 func (c *climber) least() time.Duration {
-	if c.state == hovering {
+	if c.state == hovering && c.odd >= 0 {
 		return hoverTime
 	}
 	return searchTime
@@ -95,7 +101,7 @@ func (c *climber) settle(centre float64) {
 	c.state = hovering
 	c.centre = centre
 	c.usual, c.odd, c.run, c.steep = 0, 0, 0, 0
-	c.rest, c.stay = 0, 0
+	c.rest, c.stay, c.fine = 0, 0, false
 	c.begin()
 }
 

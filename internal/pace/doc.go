@@ -38,13 +38,16 @@
 // Hovering is staying there. A trial of four windows compares a limit an eighth below
 // the centre with one an eighth above. Goodput that grows by more than a tenth of
 // what the limit does, the price, moves the centre up; else it moves down: of limits
-// that are equally good the lowest is wanted. For a server with a sharp knee this
-// comes to rest with the centre about a tenth above.
+// that are equally good the lowest is wanted. Where a trial changes little the limiter
+// stays at the centre for a while, and the next trial goes a twentieth to either side:
+// goodput that falls on both sides of the knee is not given away for looking. For a
+// server with a sharp knee this comes to rest with the centre at it or a little above.
 //
 // Falling is what follows if two windows in a row are slower than usual by more than
 // half, or if round trips are longer than they once were and nothing else explains
 // it: the limit is halved as long as goodput does not suffer. Windows that are faster
-// than usual by as much, and goodput that grows like the limit, lead back to rising.
+// than usual by as much, and goodput that grows like the limit, lead back to rising,
+// which begins with the limit of before if the server is as fast as it was then.
 //
 // JUKEBOX takes the limit down by a fifth at once, a time-out by half, but only once
 // for all the calls that were under way; it may not grow for the next few trials.

@@ -129,17 +129,23 @@ func TestSteps(t *testing.T) {
 		best = max(best, alone(0, steps(), limit, 10*time.Second).between(2*time.Second, 10*time.Second).ops)
 	}
 	slow := alone(0, steps()[1:2], 8, 6*time.Second).between(5*time.Second, 6*time.Second).mean
-	var goodput []float64
+	whole := alone(0, steps(), 64, 8*time.Second).between(7*time.Second, 8*time.Second).ops
+	var goodput, soon []float64
 	var late []time.Duration
 	for seed := range seeds() {
 		c := alone(seed, steps(), 0, 10*time.Second)
 		goodput = append(goodput, 100*c.between(2*time.Second, 10*time.Second).ops/best)
+		soon = append(soon, 100*c.between(7*time.Second, 7200*ms).ops/whole)
 		late = append(late, c.between(5*time.Second, 7*time.Second).mean)
 	}
-	got, lat := median(goodput), median(late)
-	t.Logf("goodput %.1f%% (%.1f to %.1f); while slow a call takes %v (up to %v), at the best limit %v", got, goodput[0], goodput[len(goodput)-1], lat, late[len(late)-1], slow)
+	got, lat, again := median(goodput), median(late), median(soon)
+	t.Logf("goodput %.1f%% (%.1f to %.1f), in the first 200 ms of recovery %.1f%%; while slow a call takes %v (up to %v), at the best limit %v",
+		got, goodput[0], goodput[len(goodput)-1], again, lat, late[len(late)-1], slow)
 	if got < 95 {
 		t.Errorf("goodput is %.1f%% of the best fixed limit's", got)
+	}
+	if again < 75 {
+		t.Errorf("in the first 200 ms after the server has recovered, goodput is %.1f%% of what it can be", again)
 	}
 	if 2*lat > 3*slow {
 		t.Errorf("one second after the step a call takes %v, at the best limit %v", lat, slow)

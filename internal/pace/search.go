@@ -34,6 +34,15 @@ func (c *climber) from(s sample) {
 	}
 }
 
+// recall has a search upwards begin with the limit of before the server became
+// slower, if it is as fast again.
+func (c *climber) recall(s sample) {
+	if c.state == rising && s.cost < c.formerCost*band {
+		c.limit = max(c.limit, clamp(c.former))
+	}
+	c.former, c.formerCost = 0, 0
+}
+
 // rise doubles the limit as long as goodput grows by a fair share of that.
 func (c *climber) rise(s sample) {
 	if !s.used {

@@ -30,8 +30,12 @@ func (c *climber) begin() {
 	c.random ^= c.random << 13
 	c.random ^= c.random >> 17
 	c.random ^= c.random << 5
-	low := min(clamp(c.centre*(1-spread)), MaxLimit-1)
-	high := max(clamp(c.centre*(1+spread)), low+1)
+	far := spread
+	if c.fine {
+		far = fineSpread
+	}
+	low := min(clamp(c.centre*(1-far)), MaxLimit-1)
+	high := max(clamp(c.centre*(1+far)), low+1)
 	c.trial = trial{low: low, high: high, swapped: c.random&1 != 0}
 	c.mid = 0
 	if c.limit = c.trial.limit(); c.rest > 0 {
@@ -54,13 +58,16 @@ func (c *climber) repose(s sample) {
 
 // hover goes on with the trial, unless the server has changed.
 func (c *climber) hover(s sample) {
+	usual := c.usual
 	change := c.changed(s)
 	switch {
 	case change > 0:
+		c.former, c.formerCost = c.centre, usual
 		c.search(falling, s)
 		return
 	case change < 0 && s.used && c.calm == 0:
 		c.search(rising, s)
+		c.recall(s)
 		return
 	case c.odd != 0:
 		return // this window does not count, and is measured again
@@ -132,7 +139,7 @@ func (c *climber) judge(s sample) {
 	cost := t.cost / (trialWindows / 2)
 	s.limit, s.rate, s.cost, s.lat = t.high, t.rates[1], cost, s.lat/s.cost*cost
 	c.floor(cost)
-	if gain > steepest*width && cost > c.base {
+	if gain > steepest*width && cost > c.base && !c.fine {
 		c.base *= 1 + baseCreep // no queue to be seen
 	}
 	price := c.price(s)
@@ -143,10 +150,11 @@ func (c *climber) judge(s sample) {
 		c.calm = max(c.calm-1, 0)
 		gain = min(gain, price*width)
 	}
-	if gain > max(steep, price+steepAbove)*width {
-		c.steep++
-	} else {
+	switch {
+	case gain <= max(steep, price+steepAbove)*width:
 		c.steep = 0
+	case !c.fine:
+		c.steep++
 	}
 	c.patrol = max(c.patrol-1, 0)
 	switch queued := cost > queueSeen*c.base && s.lat > shortTrip; {
@@ -165,6 +173,7 @@ func (c *climber) judge(s sample) {
 
 // move shifts the centre's logarithm. Moves in one direction grow longer.
 func (c *climber) move(by float64) {
+	back := by*float64(c.run) < 0
 	switch {
 	case by > 0:
 		c.grown++
@@ -177,12 +186,12 @@ func (c *climber) move(by float64) {
 	default:
 		c.run = 0
 	}
-	// Where a trial has changed little the next one would, too: it can wait, and
-	// longer each time.
-	if math.Abs(by) < restMove {
-		c.stay = min(max(2*c.stay, minRest), maxRest)
+	// Where a trial has changed little, or taken back what the last one did, the
+	// next one would, too: it can wait, and longer each time.
+	if math.Abs(by) < restMove || back {
+		c.stay, c.fine = min(max(2*c.stay, minRest), maxRest), true
 	} else {
-		c.stay = 0
+		c.stay, c.fine = 0, false
 	}
 	c.rest = c.stay
 	c.centre *= math.Exp(min(max(by, -maxMove), maxMove))
