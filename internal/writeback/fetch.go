@@ -121,7 +121,7 @@ func (f *file) copyFrom(s *stream, c *chunk, p []byte, at uint64) (k int, eof bo
 	data := c.buf.B[at-c.off:]
 	c.pins++
 	f.n.mu.Unlock()
-	k = copy(p, data)
+	k = f.n.s.copyOut(p, data)
 	f.n.mu.Lock()
 	c.used += k
 	eof = c.eof && at+uint64(k) == c.end()
@@ -130,6 +130,17 @@ func (f *file) copyFrom(s *stream, c *chunk, p []byte, at uint64) (k int, eof bo
 	}
 	f.unpin(c)
 	return k, eof
+}
+
+// copyOut is copy; what a large one takes is noted.
+func (s *shared) copyOut(p, data []byte) int {
+	if min(len(p), len(data)) < copyLook {
+		return copy(p, data)
+	}
+	start := time.Now()
+	k := copy(p, data)
+	s.copied.took(k, time.Since(start))
+	return k
 }
 
 // landed ends a read that s took part in, of which n bytes came from what was

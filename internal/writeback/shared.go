@@ -29,6 +29,7 @@ type shared struct {
 	chunks  sync.Pool            // of *chunk
 	found   atomic.Int32         // the level that suited the last stream
 	toll    atomic.Pointer[toll] // nil until somebody has looked
+	copied  copied               // what it costs to copy what was read ahead
 	judged  atomic.Uint64        // reads of which was asked whether reading ahead pays
 	begun   atomic.Uint64        // READs
 	reading atomic.Int32         // READs in flight

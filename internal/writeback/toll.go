@@ -2,6 +2,7 @@ package writeback
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -30,10 +31,18 @@ const (
 
 	// A stream begins to be read ahead of if that makes it at least a third
 	// faster (startOf12 twelfths of the speed), and this ends if it would be less
-	// than a quarter (stayOf12). What is read ahead is copied once more, which
-	// costs about as much as the smaller gain is worth.
+	// than a quarter (stayOf12).
 	startOf12 = 16
 	stayOf12  = 15
+
+	// What is read ahead is copied once more, by the reader, and another goroutine
+	// wakes for it. It has to save him three times what the copy takes to begin with
+	// (startCopies), and twice as much to go on (stayCopies).
+	startCopies = 3
+	stayCopies  = 2
+
+	// copyLook is the smallest copy that is measured.
+	copyLook = 64 << 10
 
 	// thinkShare is the part of a new measurement, one divided by it, in what is
 	// known of how long a reader thinks.
@@ -91,23 +100,42 @@ func (t *toll) due(now time.Time, judged uint64) bool {
 	return judged-t.judged >= uint64(t.pause) && now.Sub(t.looked) >= time.Duration(t.pause)*t.look
 }
 
+// copied is what copying costs, as far as it has been measured: nanoseconds a MiB.
+type copied struct{ perMiB atomic.Int64 }
+
+// took notes how long a copy of n bytes has taken. As with READs, chance only ever
+// makes it slower.
+func (c *copied) took(n int, d time.Duration) {
+	per := int64(float64(max(d, 1)) / float64(n) * (1 << 20))
+	if old := c.perMiB.Load(); old > 0 {
+		per = min(per, old*riseOf8/8+int64(riseLeast))
+	}
+	c.perMiB.Store(per)
+}
+
+// bytes is what a copy of n bytes costs; nothing while that is not known.
+func (c *copied) bytes(n int) time.Duration {
+	return time.Duration(float64(c.perMiB.Load()) * float64(n) / (1 << 20))
+}
+
 // pays reports whether it pays to read ahead of a stream with reads of so many
 // bytes. One after another, each takes the time in which its reader thinks, the
 // delay, and that of its bytes. If read ahead it takes the longest of these: the
 // delay is gone, since there are several in flight, and what is left overlaps
 // with the thinking. So whole READs of a near server go straight into the buffer
 // of a reader who does nothing else, small reads, those of a far server, and
-// those of a reader who works on what he gets do not. While nothing is known, all
-// is read ahead.
-func (s *stream) pays(t *toll, size int) bool {
+// those of a reader who works on what he gets do not. What is saved must be worth
+// the copy. While nothing is known, all is read ahead.
+func (s *stream) pays(t *toll, c *copied, size int) bool {
 	if t == nil {
 		return true
 	}
-	least := time.Duration(startOf12)
+	faster, copies := time.Duration(startOf12), time.Duration(startCopies)
 	if s.ahead {
-		least = stayOf12
+		faster, copies = stayOf12, stayCopies
 	}
-	return 12*(s.think+t.read(size)) >= least*max(s.think, t.bytes(size))
+	alone, ahead := s.think+t.read(size), max(s.think, t.bytes(size))
+	return 12*alone >= faster*ahead && alone-ahead >= copies*c.bytes(size)
 }
 
 // thought takes note of how long the reader has been thinking before a read of so
@@ -138,7 +166,7 @@ func (f *file) judge(s *stream, size int, now time.Time) (look bool) {
 		s.due = tolls.CompareAndSwap(t, &claimed)
 	}
 	if !s.due {
-		s.ahead = s.pays(t, size)
+		s.ahead = s.pays(t, &f.n.s.copied, size)
 		return false
 	}
 	s.ahead, s.due = false, len(s.chunks) > 0

@@ -126,22 +126,43 @@ func TestDelayChanges(t *testing.T) {
 func TestPays(t *testing.T) {
 	for _, tt := range []struct {
 		delay, bytes, think time.Duration
+		copied              time.Duration // of as many bytes
 		begins, stays       bool
 	}{
-		{10, 100, 0, false, false},
-		{28, 100, 0, false, true},
-		{40, 100, 0, true, true},
-		{100, 10, 0, true, true},
-		{0, 100, 20, false, false},
-		{0, 100, 28, false, true},
-		{0, 100, 60, true, true},
-		{0, 100, 100, true, true},
+		{10, 100, 0, 0, false, false},
+		{28, 100, 0, 0, false, true},
+		{40, 100, 0, 0, true, true},
+		{100, 10, 0, 0, true, true},
+		{0, 100, 20, 0, false, false},
+		{0, 100, 28, 0, false, true},
+		{0, 100, 60, 0, true, true},
+		{0, 100, 100, 0, true, true},
+		{40, 100, 0, 12, true, true},
+		{40, 100, 0, 18, false, true},
+		{40, 100, 0, 22, false, false},
+		{40, 100, 100, 40, true, true},
+		{100, 10, 0, 40, false, true},
 	} {
 		toll := &toll{delay: tt.delay * us, perByte: float64(tt.bytes) * 1000 / unit}
-		begins := (&stream{think: tt.think * us}).pays(toll, unit)
-		stays := (&stream{think: tt.think * us, ahead: true}).pays(toll, unit)
+		var c copied
+		if tt.copied > 0 {
+			c.took(unit, tt.copied*us)
+		}
+		begins := (&stream{think: tt.think * us}).pays(toll, &c, unit)
+		stays := (&stream{think: tt.think * us, ahead: true}).pays(toll, &c, unit)
 		if begins != tt.begins || stays != tt.stays {
 			t.Errorf("%+v: begins %v, stays %v", tt, begins, stays)
+		}
+	}
+}
+
+// TestCopied: a copy that is quicker counts at once, a slower one a little.
+func TestCopied(t *testing.T) {
+	var c copied
+	for _, tt := range []struct{ took, want time.Duration }{{100, 100}, {1000, 113}, {50, 50}, {50, 50}, {1000, 57}} {
+		c.took(1<<20, tt.took*us)
+		if got := c.bytes(1 << 20); (got - tt.want*us).Abs() > us {
+			t.Errorf("after a copy of %v us: %v, want %v us", int(tt.took), got, int(tt.want))
 		}
 	}
 }
