@@ -64,7 +64,8 @@ const (
 
 	// fineSpread is how far one goes that follows a trial of which little came. It
 	// costs less, and finds a sharp peak; but noise weighs more in it, so that it is
-	// not believed when it says that goodput is steep.
+	// not believed when it says that goodput is steep. Of a limit so low that this is
+	// less than a call there is no fine trial.
 	fineSpread = 0.05
 
 	// damping is the part of the way to where a trial points that is gone. A move

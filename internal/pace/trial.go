@@ -31,7 +31,7 @@ func (c *climber) begin() {
 	c.random ^= c.random >> 17
 	c.random ^= c.random << 5
 	far := spread
-	if c.fine {
+	if c.fine = c.fine && c.centre*fineSpread >= 1; c.fine {
 		far = fineSpread
 	}
 	low := min(clamp(c.centre*(1-far)), MaxLimit-1)
