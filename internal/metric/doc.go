@@ -8,7 +8,7 @@
 // two below it, so that a quantile is off by at most 1/16 of itself, and by
 // half of that on average; values below 16 are exact. This is the log-linear
 // layout of HdrHistogram. Count, sum and maximum are exact. Values above the
-// last bucket's lower bound (about 39 hours, in nanoseconds) are counted there.
+// last bucket, which ends at about 39 hours in nanoseconds, are counted there.
 //
 // A [Snapshot] is taken bucket by bucket while others record: it may miss what
 // is recorded meanwhile, and what it has counted is right. Nothing here knows

@@ -13,7 +13,7 @@ const (
 	subs    = 1 << subBits
 
 	// Buckets is the number of buckets of a histogram. What is above the last
-	// one's lower bound, 2^47, is counted in it.
+	// one, which ends at 2^47, is counted in it.
 	Buckets = (48 - subBits) * subs
 )
 

@@ -45,6 +45,13 @@ const (
 	// again.
 	holdShare = 0.85
 
+	// unqueued is how much of its cost a call keeps, if it did not queue, when the
+	// limit is halved. Its base is then believed to be baseShare of that cost at
+	// least: not all of it, since it may queue behind calls of other clients, which
+	// are as many as before.
+	unqueued  = 0.9
+	baseShare = 1.0 / 6
+
 	// passedGain is the gain of a halved limit that shows that what was taken for
 	// a slower server was a moment's trouble: fewer calls do not get more done.
 	passedGain = 1.3
@@ -78,9 +85,9 @@ const (
 
 	// restMove is a move of the centre, as a share, that is nothing, as is one that
 	// takes back the last: the limiter then stays at the centre for minRest windows,
-	// and after each further such trial for twice as many, up to maxRest. A server that changes is noticed all
-	// the same. peakGain is how much more the centre must let through than both
-	// sides of it to be the best there is.
+	// and after each further such trial for twice as many, up to maxRest. A server
+	// that changes is noticed all the same. peakGain is how much more the centre must
+	// let through than both sides of it to be the best there is.
 	restMove = 0.03
 	minRest  = 4
 	maxRest  = 16

@@ -54,8 +54,8 @@ type climber struct {
 	pause  int     // what patrol is set to next
 	random uint32  // never 0
 
-	// Before the server became slower, the limit it did best with, and what a unit
-	// of work cost then; 0: it has not.
+	// The limit that was best before the server last became slower, and what a unit
+	// of work cost then; 0: it never has, or has become faster since.
 	former, formerCost float64
 
 	grown, shrunk uint64 // moves and steps

@@ -45,7 +45,9 @@
 //
 // Falling is what follows if two windows in a row are slower than usual by more than
 // half, or if round trips are longer than they once were and nothing else explains
-// it: the limit is halved as long as goodput does not suffer. Windows that are faster
+// it: the limit is halved as long as goodput does not suffer. Calls that are no quicker
+// for that were not queueing: what they take without a queue is more than was known,
+// as it is when a cache does not answer any more. Windows that are faster
 // than usual by as much, and goodput that grows like the limit, lead back to rising,
 // which begins with the limit of before if the server is as fast as it was then.
 //

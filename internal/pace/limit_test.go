@@ -152,6 +152,27 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// TestColdCache: a server whose cache has answered, and whose many disks do from then
+// on, takes a hundred times as long and has no queue. The limit grows all the same.
+func TestColdCache(t *testing.T) {
+	simulates(t)
+	for _, took := range []time.Duration{12 * ms, 20 * ms, 30 * ms} {
+		disks := service{slots: 128, spent: about(took, 0.1)}
+		best := alone(0, []service{disks}, 128, 4*time.Second).between(time.Second, 4*time.Second).ops
+		disks.from = 3 * time.Second
+		var goodput []float64
+		for seed := range seeds() {
+			c := alone(seed, []service{{slots: 16, spent: about(200*time.Microsecond, 0.2)}, disks}, 0, 12*time.Second)
+			goodput = append(goodput, 100*c.between(6*time.Second, 12*time.Second).ops/best)
+		}
+		got := median(goodput)
+		t.Logf("%v: goodput %.1f%% (%.1f to %.1f)", took, got, goodput[0], goodput[len(goodput)-1])
+		if got < 90 {
+			t.Errorf("three seconds after calls take %v, goodput is %.1f%% of the best fixed limit's", took, got)
+		}
+	}
+}
+
 // TestSharing: two clients get about the same, whoever was first, and together
 // all that there is.
 func TestSharing(t *testing.T) {

@@ -94,6 +94,9 @@ func (c *climber) fall(s sample) {
 		c.from(s)
 		return
 	}
+	if s.cost > unqueued*c.ref.cost {
+		c.base = max(c.base, baseShare*s.cost) // no queue of ours makes it slow
+	}
 	c.found(float64(s.limit), float64(c.ref.limit))
 }
 

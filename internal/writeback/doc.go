@@ -18,8 +18,9 @@
 // overlap. Reads see what was written through any view of the same wrapper, sent
 // or not, also after the server has forgotten it. Sizes include it; other
 // attributes are those of the server, after what was accepted has been sent
-// ([FS.GetAttr]) or as they come (Lookup, ReadDir). Each byte is sent under the
-// name of the caller through whose view it was written.
+// ([FS.GetAttr]) or as they come (Lookup, ReadDir): these are without a size if
+// bytes of the object have become stable since they were asked for. Each byte is
+// sent under the name of the caller through whose view it was written.
 //
 // What nobody commits is sent and committed when it is a few seconds old
 // (maxAge). Dirty bytes are bounded for all files together (Options.MaxDirty): at

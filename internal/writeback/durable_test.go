@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -324,6 +326,42 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestPatienceBeginsAnew: calls that failed for bytes which were given up since take
+// no patience from those that come later.
+func TestPatienceBeginsAnew(t *testing.T) {
+	for _, op := range []string{"write", "commit"} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, memfs.Options{}, Options{Patience: time.Minute})
+			f, h := r.open("f", vfs.OpenHow{})
+			g, _ := r.open("f", vfs.OpenHow{})
+			refuse := func(times int64) {
+				var n atomic.Int64
+				r.setFault(func(_ context.Context, o string) error {
+					if o == op && n.Add(1) <= times {
+						return vfs.ErrBusy
+					}
+					return nil
+				})
+			}
+			refuse(math.MaxInt64)
+			r.write(f, 0, []byte("abc"))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := f.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Close: %v", err)
+			}
+			time.Sleep(time.Hour)
+			refuse(1)
+			r.write(g, 0, []byte("def"))
+			if err := r.commit(g); err != nil {
+				t.Errorf("one %s that was refused for now, an hour later: %v", op, err)
+			}
+			r.ok(g.Close(t.Context()))
+			r.wantBelow(h, []byte("def"))
+		})
+	}
+}
+
 // TestNoSpace: the bytes whose WRITE is refused are given up, all others are
 // sent, and everybody is told the first error.
 func TestNoSpace(t *testing.T) {
@@ -573,7 +611,7 @@ func TestOldestFirst(t *testing.T) {
 			t.Errorf("%d COMMITs", c)
 		}
 		first := files[0].(*holeFile).n
-		if end := first.end(); end != 0 {
+		if end, _ := first.end(); end != 0 {
 			t.Error("the oldest bytes are still dirty")
 		}
 		for _, f := range append(files, f) {

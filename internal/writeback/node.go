@@ -32,6 +32,7 @@ type node struct {
 	answers  uint64   // to WRITEs
 	window   gauge    // of WRITEs
 	seq      uint64   // counts what happens to pieces
+	stored   uint64   // shared.stored when some became stable last
 	chunks   int      // of what is read ahead
 	over     error    // that the FS is closed
 
@@ -39,7 +40,7 @@ type node struct {
 	verified bool         // there was one
 	turned   uint64       // when it was seen to change, by seq
 
-	failing time.Time // since when no WRITE or COMMIT has been answered; zero if they are
+	failing time.Time // since when no WRITE or COMMIT has been answered; zero if they are, or nothing is left to be stored
 
 	uncommitted int64 // bytes written since the last COMMIT was sent
 	committing  bool  // a COMMIT is in flight
@@ -83,6 +84,7 @@ func (n *node) changed() {
 			n.wind(maxAge)
 		} else {
 			n.timer.Stop()
+			n.failing = time.Time{}
 		}
 	}
 	n.cond.Broadcast()
@@ -103,11 +105,12 @@ func (n *node) next() uint64 {
 	return n.seq
 }
 
-// end is where the dirty bytes end.
-func (n *node) end() uint64 {
+// end is where the dirty bytes end, and what shared.stored was when some became
+// stable last.
+func (n *node) end() (end, stored uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.dirtyEnd()
+	return n.dirtyEnd(), n.stored
 }
 
 func (n *node) dirtyEnd() uint64 {

@@ -25,6 +25,8 @@ type shared struct {
 	ahead  int64                // bytes of buffers for what is read ahead
 	swept  time.Time            // when idle streams were last looked for
 
+	stored atomic.Uint64 // counts how often pieces have become stable
+
 	attrs   sync.Pool            // of *vfs.Attr
 	chunks  sync.Pool            // of *chunk
 	found   atomic.Int32         // the level that suited the last stream

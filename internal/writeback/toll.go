@@ -15,17 +15,17 @@ const (
 	lookFirst = minTransfer
 
 	// lookPause is how many times the length of a look passes before the next, and
-	// how many reads are judged: so little is spent on them. The delay of a near server changes as well, when
-	// its disk is asked and not its cache.
-	// After a look that took more than twice as long as expected lookSoon will do:
-	// it was chance, or much has changed. The very first is followed by another one
-	// with the next read, as all was cold.
+	// how many reads are judged: so little is spent on them. The delay of a near
+	// server changes as well, when its disk is asked and not its cache. After a look
+	// that took more than twice as long as expected lookSoon will do: it was chance,
+	// or much has changed. The very first is followed by another one with the next
+	// read, as all was cold.
 	lookPause = 64
 	lookSoon  = 8
 
-	// Chance, and others, only ever make READs slower: a time that is shorter than expected
-	// counts at once, of a longer one no more than riseOf8 eighths of what was
-	// expected, and riseLeast, so that what was too short to measure may grow.
+	// Chance, and others, only ever make READs slower: a time that is shorter than
+	// expected counts at once, of a longer one no more than riseOf8 eighths of what
+	// was expected, and riseLeast, so that what was too short to measure may grow.
 	riseOf8   = 9
 	riseLeast = time.Microsecond
 
@@ -36,13 +36,16 @@ const (
 	stayOf12  = 15
 
 	// What is read ahead is copied once more, by the reader, and another goroutine
-	// wakes for it. It has to save him three times what the copy takes to begin with
-	// (startCopies), and twice as much to go on (stayCopies).
+	// wakes for it. To begin, it has to save him three times what the copy takes
+	// (startCopies), and to go on, twice (stayCopies).
 	startCopies = 3
 	stayCopies  = 2
 
-	// copyLook is the smallest copy that is measured.
-	copyLook = 64 << 10
+	// copyLook is the smallest copy that is measured. What one costs is known after
+	// copyFirst of them: while nothing is read ahead none is made, and so a first one
+	// that was interrupted would be believed for good.
+	copyLook  = 64 << 10
+	copyFirst = 4
 
 	// thinkShare is the part of a new measurement, one divided by it, in what is
 	// known of how long a reader thinks.
@@ -100,8 +103,11 @@ func (t *toll) due(now time.Time, judged uint64) bool {
 	return judged-t.judged >= uint64(t.pause) && now.Sub(t.looked) >= time.Duration(t.pause)*t.look
 }
 
-// copied is what copying costs, as far as it has been measured: nanoseconds a MiB.
-type copied struct{ perMiB atomic.Int64 }
+// copied is what copying costs, as far as it has been measured.
+type copied struct {
+	perMiB atomic.Int64 // nanoseconds; 0: not measured yet
+	looks  atomic.Uint64
+}
 
 // took notes how long a copy of n bytes has taken. As with READs, chance only ever
 // makes it slower.
@@ -111,10 +117,14 @@ func (c *copied) took(n int, d time.Duration) {
 		per = min(per, old*riseOf8/8+int64(riseLeast))
 	}
 	c.perMiB.Store(per)
+	c.looks.Add(1)
 }
 
 // bytes is what a copy of n bytes costs; nothing while that is not known.
 func (c *copied) bytes(n int) time.Duration {
+	if c.looks.Load() < copyFirst {
+		return 0
+	}
 	return time.Duration(float64(c.perMiB.Load()) * float64(n) / (1 << 20))
 }
 

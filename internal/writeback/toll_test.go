@@ -145,7 +145,7 @@ func TestPays(t *testing.T) {
 	} {
 		toll := &toll{delay: tt.delay * us, perByte: float64(tt.bytes) * 1000 / unit}
 		var c copied
-		if tt.copied > 0 {
+		for range copyFirst {
 			c.took(unit, tt.copied*us)
 		}
 		begins := (&stream{think: tt.think * us}).pays(toll, &c, unit)
@@ -159,11 +159,34 @@ func TestPays(t *testing.T) {
 // TestCopied: a copy that is quicker counts at once, a slower one a little.
 func TestCopied(t *testing.T) {
 	var c copied
+	for range copyFirst {
+		if got := c.bytes(1 << 20); got != 0 {
+			t.Errorf("%v before enough is known", got)
+		}
+		c.took(1<<20, 100*us)
+	}
 	for _, tt := range []struct{ took, want time.Duration }{{100, 100}, {1000, 113}, {50, 50}, {50, 50}, {1000, 57}} {
 		c.took(1<<20, tt.took*us)
 		if got := c.bytes(1 << 20); (got - tt.want*us).Abs() > us {
 			t.Errorf("after a copy of %v us: %v, want %v us", int(tt.took), got, int(tt.want))
 		}
+	}
+}
+
+// TestCopiedOnce: one copy during which the processor was taken away does not keep
+// anything from being read ahead.
+func TestCopiedOnce(t *testing.T) {
+	far := &toll{delay: ms, perByte: 1}
+	var c copied
+	c.took(copyLook, 10*ms)
+	if !new(stream).pays(far, &c, copyLook) {
+		t.Error("after one copy, that took 10 ms, nothing is read ahead of a server that is 1 ms away")
+	}
+	for range copyFirst {
+		c.took(copyLook, 10*us)
+	}
+	if got := c.bytes(copyLook); got < 10*us || got > 20*us {
+		t.Errorf("then copies took 10 us; believed are %v", got)
 	}
 }
 

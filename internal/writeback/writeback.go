@@ -124,13 +124,24 @@ func (f *FS) drain(ctx context.Context, h vfs.Handle) error {
 	return nil
 }
 
-// grow makes attr show the dirty end of h.
-func (f *FS) grow(h vfs.Handle, attr *vfs.Attr) {
+// grow makes attr show the dirty end of h, all of which has been sent before attr
+// was asked for, or is still dirty.
+func (f *FS) grow(h vfs.Handle, attr *vfs.Attr) { f.growSince(math.MaxUint64, h, attr) }
+
+// growSince is grow for a reply to a call that was made when shared.stored was
+// since. What has become stable meanwhile is no longer dirty, and may have reached
+// the server behind the call: then attr has no size, and who needs it asks.
+func (f *FS) growSince(since uint64, h vfs.Handle, attr *vfs.Attr) {
 	if !attr.Has(vfs.MaskSize) {
 		return
 	}
-	if n := f.s.node(h); n != nil {
-		attr.Size = max(attr.Size, n.end())
+	n := f.s.node(h)
+	if n == nil {
+		return
+	}
+	end, stored := n.end()
+	if attr.Size = max(attr.Size, end); stored > since {
+		attr.Valid &^= vfs.MaskSize
 	}
 }
 
@@ -165,15 +176,17 @@ func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard 
 
 // Access passes through.
 func (f *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Access, vfs.Attr, error) {
+	since := f.s.stored.Load()
 	got, attr, err := f.inner.Access(ctx, h, want)
-	f.grow(h, &attr)
+	f.growSince(since, h, &attr)
 	return got, attr, err
 }
 
 // Lookup passes through.
 func (f *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.Handle, attr, dirAttr vfs.Attr, err error) {
+	since := f.s.stored.Load()
 	h, attr, dirAttr, err = f.inner.Lookup(ctx, dir, name)
-	f.grow(h, &attr)
+	f.growSince(since, h, &attr)
 	return h, attr, dirAttr, err
 }
 
@@ -184,9 +197,10 @@ func (f *FS) Readlink(ctx context.Context, h vfs.Handle) (string, vfs.Attr, erro
 
 // Create passes through, and cuts what is dirty in an existing file.
 func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (h vfs.Handle, attr vfs.Attr, wcc vfs.WCC, err error) {
+	since := f.s.stored.Load()
 	if how.Type != vfs.TypeReg || how.Set.Valid&vfs.MaskSize == 0 {
 		h, attr, wcc, err = f.inner.Create(ctx, dir, name, how)
-		f.grow(h, &attr)
+		f.growSince(since, h, &attr)
 		return h, attr, wcc, err
 	}
 	err = f.resizing(ctx, vfs.At{Dir: dir, Name: name}, how.Set.Size, func() (vfs.Handle, error) {
@@ -196,7 +210,7 @@ func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	if err == nil {
 		f.resized(h)
 	}
-	f.grow(h, &attr)
+	f.growSince(since, h, &attr)
 	return h, attr, wcc, err
 }
 
@@ -238,8 +252,9 @@ func (f *FS) resized(h vfs.Handle) {
 
 // Link passes through.
 func (f *FS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Attr, vfs.WCC, error) {
+	since := f.s.stored.Load()
 	attr, wcc, err := f.inner.Link(ctx, h, dir, name)
-	f.grow(h, &attr)
+	f.growSince(since, h, &attr)
 	return attr, wcc, err
 }
 
@@ -256,13 +271,18 @@ func (f *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, to
 // ReadDir passes through; sizes include what is dirty if handles were asked for.
 func (f *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs.Mask, maxBytes uint32) iter.Seq2[*vfs.Entry, error] {
 	all := f.inner.ReadDir(ctx, dir, from, want, maxBytes)
-	if want&vfs.MaskSize == 0 || want&vfs.MaskHandle == 0 || f.Dirty() == 0 {
+	if want&vfs.MaskSize == 0 || want&vfs.MaskHandle == 0 {
 		return all
 	}
 	return func(yield func(*vfs.Entry, error) bool) {
+		since := f.s.stored.Load()
+		if f.Dirty() == 0 {
+			all(yield)
+			return
+		}
 		for e, err := range all {
 			if e != nil {
-				f.grow(e.Handle, &e.Attr)
+				f.growSince(since, e.Handle, &e.Attr)
 			}
 			if !yield(e, err) {
 				return
@@ -290,6 +310,7 @@ func (f *FS) Sync(ctx context.Context, h vfs.Handle) error {
 
 // Open opens a file. It costs a round trip more once, for the limits.
 func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (file vfs.File, opened vfs.Opened, err error) {
+	since := f.s.stored.Load()
 	var inner vfs.File
 	open := func() (vfs.Handle, error) {
 		inner, opened, err = f.inner.Open(ctx, at, how)
@@ -317,7 +338,7 @@ func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (file vfs.Fi
 		return nil, opened, err
 	}
 	file = f.s.open(ctx, inner, &opened, how.Access, limits)
-	f.grow(opened.H, &opened.Attr)
+	f.growSince(since, opened.H, &opened.Attr)
 	return file, opened, nil
 }
 
