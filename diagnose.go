@@ -34,7 +34,8 @@ type DiagnoseOptions struct {
 // goroutine. Every step that fails carries advice. It goes on as long as there is
 // sense in it; the error is that of the step without which nothing works, or
 // those of the steps that failed behind it. That what the URL names does not
-// exist in its directory, which Dial does not mind, is such a failure.
+// exist in its directory, which Dial does not mind, is such a failure. A step that
+// is cut off because ctx was cancelled is Skipped, and is the last.
 //
 // Each step takes 15 seconds at most. Text from the server (names, paths, lists
 // of hosts) is in Detail and Advice as it came.

@@ -37,6 +37,14 @@ func extract(tree *iofs.FS, dir string, archive io.Reader) error {
 			err = tree.Symlink(header.Linkname, name)
 		case tar.TypeReg:
 			err = extractFile(tree, name, mode, r)
+		case tar.TypeLink:
+			if !fs.ValidPath(path.Clean(header.Linkname)) {
+				return fmt.Errorf("archive with a link to %q", header.Linkname)
+			}
+			err = tree.Link(path.Join(dir, header.Linkname), name)
+		case tar.TypeXGlobalHeader: // of the archive, and no file
+		default:
+			err = fmt.Errorf("archive with %q of type %q", header.Name, header.Typeflag)
 		}
 		if err != nil {
 			return err

@@ -162,7 +162,8 @@ func ParseURL(raw string) (*URL, error) {
 // setServer parses [user@]host[:port].
 func (u *URL) setServer(s string) error {
 	if i := strings.LastIndexByte(s, '@'); i >= 0 {
-		return &URLError{Arg: s[:i] + "@", Err: unbuiltError("a user's name is for Kerberos, which is not built yet; say uid= and gid=")}
+		user, _, _ := strings.Cut(s[:i], ":") // a password is not to be seen in a log
+		return &URLError{Arg: user + "@", Err: unbuiltError("a user's name is for Kerberos, which is not built yet; say uid= and gid=")}
 	}
 	host, port := s, ""
 	switch {

@@ -71,6 +71,7 @@ func TestParseURLRefuses(t *testing.T) {
 		{"nfs:///e", "no server", false},
 		{"nfs://" + strings.Repeat("x", maxURL), "bytes", false},
 		{"nfs://user@filer/e", "argument user@: ", true},
+		{"nfs://user:hidden@filer/e", "argument user@: a user's name", true},
 		{"nfs://::1/e", "brackets", false},
 		{"nfs://[::1/e", "no ]", false},
 		{"nfs://[filer]/e", "IPv6", false},

@@ -96,3 +96,27 @@ func TestWritePage(t *testing.T) {
 		t.Errorf("what stood there is gone: %v", err)
 	}
 }
+
+// TestSecretsBounded reads no file of flags to an end that may never come.
+func TestSecretsBounded(t *testing.T) {
+	dir := t.TempDir()
+	small, large := filepath.Join(dir, "small"), filepath.Join(dir, "large")
+	if err := errors.Join(os.WriteFile(small, []byte("x"), 0o600), os.WriteFile(large, nil, 0o600), os.Truncate(large, maxSecret+1)); err != nil {
+		t.Fatal(err)
+	}
+	for want, f := range map[string]*apiFlags{
+		"--ca: ":             {CA: large},
+		"--cert: ":           {Cert: large, Key: small},
+		"--key: ":            {Cert: small, Key: large},
+		"--cert and --key: ": {Cert: small, Key: small},
+		"--token-file: ":     {TokenFile: large},
+	} {
+		_, err := f.tls()
+		if f.TokenFile != "" {
+			_, err = f.token()
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "more than 1048576 bytes") != (want != "--cert and --key: ") {
+			t.Errorf("%s%v", want, err)
+		}
+	}
+}

@@ -87,13 +87,29 @@ func (f *apiFlags) tls() (*tls.Config, error) {
 		return nil, errors.New("--cert and --key go together")
 	}
 	if f.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+		pair, err := f.pair()
 		if err != nil {
-			return nil, fmt.Errorf("--cert and --key: %w", err)
+			return nil, err
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}
 	return c, nil
+}
+
+// pair is the certificate to show.
+func (f *apiFlags) pair() (pair tls.Certificate, err error) {
+	cert, err := readSecret(f.Cert)
+	if err != nil {
+		return pair, fmt.Errorf("--cert: %w", err)
+	}
+	key, err := readSecret(f.Key)
+	if err != nil {
+		return pair, fmt.Errorf("--key: %w", err)
+	}
+	if pair, err = tls.X509KeyPair(cert, key); err != nil {
+		err = fmt.Errorf("--cert and --key: %w", err)
+	}
+	return pair, err
 }
 
 // readSecret reads a file that is not large.

@@ -172,7 +172,7 @@ func (d *doctor) end(err error) error {
 		return errors.Join(err, d.err)
 	}
 	switch {
-	case d.sum.Failed == 0 && d.sum.OK == 0 && err != nil:
+	case d.sum.Failed == 0 && d.sum.OK == 0 && d.sum.Skipped == 0 && err != nil:
 		return &exitError{status: exitUsage, err: err} // no step was made
 	case d.sum.Failed == 0:
 		return err

@@ -377,6 +377,8 @@ func TestRefused(t *testing.T) {
 		"size":        func(o *bench.Options) { o.Size = -1 },
 		"large":       func(o *bench.Options) { o.Size = bench.MaxSize + 1 },
 		"memory":      func(o *bench.Options) { o.Size, o.Concurrency = bench.MaxSize, 1000 },
+		"batch":       func(o *bench.Options) { o.Batch = bench.MaxBatch + 1 },
+		"batches":     func(o *bench.Options) { o.Batch, o.Concurrency = bench.MaxBatch, bench.MaxConcurrency },
 		"files":       func(o *bench.Options) { o.FileSize = -1 },
 		"small files": func(o *bench.Options) { o.Size, o.FileSize = 1000, 999 },
 		"pid":         func(o *bench.Options) { o.ServerPID = -1 },

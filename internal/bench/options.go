@@ -32,8 +32,10 @@ const (
 	// MaxDuration bounds the measured part.
 	MaxDuration = 24 * time.Hour
 
-	// MaxBatch bounds the calls that one caller makes together.
-	MaxBatch = 4096
+	// MaxBatch bounds the calls that one caller makes together, and maxTogether those
+	// of all callers, which have some 600 bytes each.
+	MaxBatch    = 4096
+	maxTogether = 1 << 20
 )
 
 const (
@@ -232,6 +234,8 @@ func (o *Options) check(v *verb) error {
 		return usage("a warm-up of %v; up to %v are possible", o.WarmUp, MaxDuration)
 	case o.Batch < 1 || o.Batch > MaxBatch:
 		return usage("%d calls together; 1 to %d are possible", o.Batch, MaxBatch)
+	case o.Concurrency*o.Batch > maxTogether:
+		return usage("%d callers with %d calls each; up to %d calls are possible together", o.Concurrency, o.Batch, maxTogether)
 	case o.Files > MaxFiles:
 		return usage("%d files; at most %d are possible", o.Files, int64(MaxFiles))
 	case o.ServerPID < 0:

@@ -26,6 +26,12 @@ const (
 	// without a success of any. At the bound the run ends: the server is gone.
 	maxFailures = 16
 
+	// silence is how long an operation has to have gone on for its failure to weigh as
+	// much as maxFailures: the client has tried again all the time. When those of all
+	// callers have failed so, and none has succeeded, the run ends, and what is under
+	// way is cut off, which would only wait for as long once more.
+	silence = 30 * time.Second
+
 	// sampleTime is the time between two Samples.
 	sampleTime = time.Second
 )
@@ -47,6 +53,8 @@ type part struct {
 	inRow    atomic.Int64 // failures since the last success
 	mostRow  int64
 	stopping atomic.Bool
+	silent   atomic.Int64 // not 0: the run was ended for an operation that took so long
+	cut      func()       // cuts off what is under way
 }
 
 // shard is what some callers count in.
@@ -75,6 +83,8 @@ func (p *part) limit(n uint64, batch int) {
 // run runs the callers until the part is over. each, if it is not nil, gets
 // samples.
 func (p *part) run(ctx context.Context, each func(Sample)) {
+	ctx, p.cut = context.WithCancel(ctx)
+	defer p.cut()
 	stop := make(chan struct{})
 	var sampler, callers sync.WaitGroup
 	p.start = p.clock()
@@ -106,7 +116,7 @@ func (p *part) loop(ctx context.Context, c caller, s *shard) {
 			return // what was cut off says nothing about the server
 		}
 		if err != nil {
-			p.failed(err)
+			p.failed(err, now-last)
 		}
 		if err == nil || m.calls != 0 {
 			p.succeeded(s, m, now-last)
@@ -133,7 +143,7 @@ func (p *part) succeeded(s *shard, m moved, took time.Duration) {
 }
 
 // failed counts an operation that has failed, or those calls of a batch that have.
-func (p *part) failed(err error) {
+func (p *part) failed(err error, took time.Duration) {
 	var batch batchError
 	if !errors.As(err, &batch) {
 		batch = batchError{err}
@@ -141,8 +151,17 @@ func (p *part) failed(err error) {
 	for _, err := range batch {
 		p.faults.add(err)
 	}
-	if p.inRow.Add(1) >= p.mostRow {
-		p.stopping.Store(true)
+	weight := int64(1)
+	if took >= silence {
+		weight = maxFailures
+	}
+	if p.inRow.Add(weight) < p.mostRow {
+		return
+	}
+	p.stopping.Store(true)
+	if took >= silence {
+		p.silent.Store(int64(took))
+		p.cut()
 	}
 }
 
@@ -172,6 +191,9 @@ func (p *part) next(now time.Duration, taken *int64) bool {
 func (p *part) ended(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if took := time.Duration(p.silent.Load()); took != 0 {
+		return fmt.Errorf("gave up: no operation has succeeded for %v; nfsbox doctor may say why", took.Round(time.Second))
 	}
 	if p.stopping.Load() {
 		return fmt.Errorf("gave up after %d failures in a row", p.mostRow)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/nfsbox/nfsbox/internal/nfsclient/v3"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -32,11 +33,12 @@ func (d *diagnosis) advise(err error) string {
 	if _, ok := errors.AsType[*oncrpc.DeniedError](err); ok {
 		return "the server does not take this caller's credential (AUTH_SYS); see the export's sec= option"
 	}
-	if errors.Is(err, errors.ErrUnsupported) {
-		return "allow sec=sys for this export: Kerberos is not built yet"
-	}
+	// A Status comes first: NFS3ERR_NOTSUPP is errors.ErrUnsupported as well.
 	if text := adviseStatus(err); text != "" {
 		return text + d.aboutPort(err)
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		return "allow sec=sys for this export: Kerberos is not built yet"
 	}
 	return adviseNetwork(err)
 }
@@ -79,24 +81,40 @@ func adviseStatus(err error) string {
 		return "say uid= and gid= in the URL for a user who may; root is squashed unless the export says no_root_squash"
 	case errors.Is(err, vfs.ErrNoSpace), errors.Is(err, vfs.ErrQuota):
 		return "make room on the server, or raise the user's quota"
-	case errors.Is(err, vfs.ErrNoEnt), errors.Is(err, vfs.ErrNotDir):
+	case errors.Is(err, vfs.ErrNoEnt), errors.Is(err, vfs.ErrNotDir), errors.Is(err, vfs.ErrNameTooLong):
 		return "see that the path is written as it is on the server"
-	case errors.Is(err, vfs.ErrBusy):
+	case errors.Is(err, syscall.ELOOP):
+		return fmt.Sprintf("the path leads through more than %d symbolic links, most likely in circles: mend them, or give the path without", vfs.MaxSymlinks)
+	case busy(err):
 		return "the server puts everything off (NFS3ERR_JUKEBOX): it is overloaded, in its grace period, or fetches from tape"
 	case errors.Is(err, vfs.ErrNotSupp):
 		return "the server does not do that"
 	}
+	if _, ok := errors.AsType[*v3.StatusError](err); ok {
+		return "the server, or the disk below it, has failed to do that: the server's log may say why"
+	}
 	return ""
+}
+
+// busy reports whether the server has answered that it is, also if that went on for
+// longer than the step has time.
+func busy(err error) bool {
+	_, ended := errors.AsType[*v3.BusyError](err)
+	return ended || errors.Is(err, vfs.ErrBusy)
 }
 
 // adviseNetwork is for everything on the way.
 func adviseNetwork(err error) string {
+	silent := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
 	switch {
+	case silent && errors.Is(err, syscall.ECONNREFUSED): // two ports were tried
+		return "one port does not answer (a firewall drops what is sent there, or the server hangs), and nothing listens at the other: " +
+			"see that the server runs, and give the right ports in the URL: nfsport= and mountport="
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nothing listens at this port: see that the server runs, and that the port is right"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return "no way leads to this address: see the route, and whether the host is up"
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+	case silent:
 		return "no answer: the host is down, a firewall drops what is sent to this port, or the server hangs"
 	case errors.Is(err, syscall.ECONNRESET):
 		return "the connection was cut: a firewall, or the server's host access control (hosts.allow)"

@@ -112,7 +112,9 @@ func (o *Options) try(ctx context.Context, s *service, port uint16) (*oncrpc.Cli
 // client connects to a port of the server, so that a port where nobody listens
 // is told at once, and makes an RPC client that begins with that connection.
 func (o *Options) client(ctx context.Context, port uint16, s *service) (*oncrpc.Client, *redial, error) {
-	first, err := o.dial(ctx, port)
+	bounded, cancel := context.WithTimeout(ctx, o.dialTime())
+	defer cancel()
+	first, err := o.dial(bounded, port)
 	if err != nil {
 		return nil, nil, err
 	}

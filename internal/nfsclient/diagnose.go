@@ -1,6 +1,7 @@
 package nfsclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,9 +65,21 @@ func Diagnose(ctx context.Context, o Options, what DiagnoseOptions, report func(
 		err = errors.Join(err, d.conn.rpc.Close())
 	}
 	if d.mountd != nil {
+		d.unmount(ctx)
 		err = errors.Join(err, d.mountd.rpc.Close())
 	}
 	return err
+}
+
+// unmount takes off the server's list what was mounted, also after an interruption.
+// It is the courtesy that Conn.umount is.
+func (d *diagnosis) unmount(ctx context.Context) {
+	if d.conn.mounted == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), umountTime)
+	defer cancel()
+	_ = d.mountd.umnt(ctx, d.conn.mounted)
 }
 
 // diagnosis is a Diagnose under way.
@@ -106,23 +119,41 @@ func (d *diagnosis) run(ctx context.Context) error {
 			d.portmap(ctx)
 		}
 	}
-	return errors.Join(
-		d.optional(ctx, "lookup", true, d.lookup),
-		d.optional(ctx, "list", true, d.list),
-		d.localIO(ctx),
-		d.optional(ctx, "read", d.what.Read, d.read),
-		d.optional(ctx, "write", d.what.Write, d.write),
-	)
+	var failed error
+	for _, one := range []func() error{
+		func() error { return d.optional(ctx, "lookup", true, d.lookup) },
+		func() error { return d.optional(ctx, "list", true, d.list) },
+		func() error { return d.localIO(ctx) },
+		func() error { return d.optional(ctx, "read", d.what.Read, d.read) },
+		func() error { return d.optional(ctx, "write", d.what.Write, d.write) },
+	} {
+		if interrupted(ctx) {
+			return cmp.Or(failed, ctx.Err())
+		}
+		failed = errors.Join(failed, one())
+	}
+	return failed
 }
 
-// step makes one step and reports it.
-func (d *diagnosis) step(ctx context.Context, name string, do func(context.Context, *Step) error) error {
-	ctx, cancel := context.WithTimeout(ctx, stepTime)
+// interrupted reports whether the caller wants no more.
+func interrupted(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
+
+// step makes one step and reports it. One that the caller has cut off says nothing
+// about the server: it is the last to be reported, and has not failed.
+func (d *diagnosis) step(whole context.Context, name string, do func(context.Context, *Step) error) error {
+	if interrupted(whole) {
+		return whole.Err()
+	}
+	ctx, cancel := context.WithTimeout(whole, stepTime)
 	defer cancel()
 	s := Step{Name: name}
 	start := time.Now()
 	s.Err = do(ctx, &s)
 	s.Took = time.Since(start)
+	if s.Err != nil && interrupted(whole) {
+		d.report(Step{Name: name, Detail: "interrupted: " + s.Err.Error(), Took: s.Took, Skipped: true})
+		return s.Err
+	}
 	if s.Err != nil && s.Advice == "" {
 		s.Advice = d.advise(s.Err)
 	}

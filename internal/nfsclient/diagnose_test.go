@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -118,7 +119,7 @@ func TestAdviceOnPorts(t *testing.T) {
 func TestAdviceOnErrors(t *testing.T) {
 	d := new(diagnosis)
 	var said []string
-	for _, err := range []error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, context.DeadlineExceeded, syscall.ECONNRESET, syscall.EACCES, errors.New("other")} {
+	for _, err := range []error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, context.DeadlineExceeded, errors.Join(os.ErrDeadlineExceeded, syscall.ECONNREFUSED), syscall.ECONNRESET, syscall.EACCES, errors.New("other")} {
 		text := d.advise(err)
 		if text == "" || slices.Contains(said, text) {
 			t.Errorf("%v: %q", err, text)

@@ -35,6 +35,13 @@ const (
 	// has to be exported, or a shorter path be given.
 	maxClimb = 64
 
+	// maxDial bounds the first connection to a port, as package oncrpc bounds those
+	// that follow, whatever dials: the system alone would wait for two minutes, and a
+	// dialer of the caller's perhaps for ever. At the bound there is nobody there.
+	maxDial = 30 * time.Second
+	// minDial is what it has in any case, however short the patience of a call is.
+	minDial = 5 * time.Second
+
 	// umountTime bounds what Close waits for UMNT, which is a courtesy: it takes
 	// an entry off a list that no server relies on.
 	umountTime = 2 * time.Second
@@ -120,6 +127,16 @@ func (o *Options) fill() error {
 		return fmt.Errorf("nfs: version %d: use version 3: %w", o.Version, errors.ErrUnsupported)
 	}
 	return checkControl(o)
+}
+
+// dialTime bounds the first connection to a port: a call's patience, from minDial to
+// maxDial.
+func (o *Options) dialTime() time.Duration {
+	try, tries := cmp.Or(o.Timeout, oncrpc.DefaultTimeout), max(cmp.Or(o.Retries, oncrpc.DefaultRetries), 0)+1
+	if o.FS.Hard || tries > int(maxDial/try) {
+		return maxDial
+	}
+	return max(try*time.Duration(tries), minDial)
 }
 
 // auth is the credential for MOUNT and NULL: that of the file system's own

@@ -1,6 +1,7 @@
 package iofs
 
 import (
+	"fmt"
 	"io"
 	"io/fs"
 
@@ -21,8 +22,13 @@ type dir struct {
 	ahead  []fs.DirEntry
 	pos    vfs.Pos // behind ahead
 	end    bool    // nothing is behind pos
+	stuck  error   // not nil: it is no place to go on from
 	closed bool
 }
+
+// errStuck is a server's that gives all entries one place, or no place: from there the
+// same entries would come for ever.
+var errStuck = fmt.Errorf("the place behind the entries that were listed is the one before them: %w", vfs.ErrBadCookie)
 
 // Stat describes the directory as it was when it was opened.
 func (d *dir) Stat() (fs.FileInfo, error) {
@@ -74,16 +80,20 @@ func (d *dir) ReadDir(n int) ([]fs.DirEntry, error) {
 // fetch lists until n entries are ahead, and some more, or, if n <= 0, to the
 // end.
 func (d *dir) fetch(n int) error {
-	if d.end {
-		return nil
+	if d.end || d.stuck != nil {
+		return d.stuck
 	}
+	from := d.pos.Cookie
 	for e, err := range d.fs.list(d.at.handle, d.pos) {
 		if err != nil {
 			return err
 		}
 		d.ahead, d.pos = append(d.ahead, e), e.next
 		if n > 0 && len(d.ahead) >= max(n, readAhead) {
-			return nil
+			if d.pos.Cookie == from {
+				d.stuck = errStuck
+			}
+			return d.stuck
 		}
 	}
 	d.end = true

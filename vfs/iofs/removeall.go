@@ -98,6 +98,9 @@ func (f *FS) empty(dir vfs.Handle, depth int) (first error) {
 		if err := f.ctx.Err(); err != nil {
 			return firstOf(first, err)
 		}
+		if first != nil && next.Cookie == pos.Cookie {
+			return first // from there the same entries would come again
+		}
 		pos = next
 	}
 }

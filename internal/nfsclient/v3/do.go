@@ -37,7 +37,7 @@ func (f *FS) do(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Re
 		}
 		reply.Release()
 		if err := f.pause(ctx, try); err != nil {
-			return oncrpc.Reply{}, uncertain(p, resent, err)
+			return oncrpc.Reply{}, uncertain(p, resent, &BusyError{Proc: p, Tries: try, Err: err})
 		}
 	}
 }

@@ -59,7 +59,8 @@
 // # How long a call goes on
 //
 // While a server answers NFS3ERR_JUKEBOX the call is made again, at growing
-// intervals, for 10 to 20 seconds; with Options.Hard until the context ends. A
+// intervals, for 10 to 20 seconds; with Options.Hard until the context ends. A context
+// that ends meanwhile makes the error a [*BusyError]. A
 // server that does not answer at all is the RPC layer's to wait for. When its
 // patience ends, the error is a [*PatienceError].
 //

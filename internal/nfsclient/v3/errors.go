@@ -68,6 +68,18 @@ func untrue(p *xdr.Proc, format string, args ...any) error {
 	return &ReplyError{Proc: p, Err: fmt.Errorf(format, args...)}
 }
 
+// BusyError is the end of a call's context while the server put the call off.
+type BusyError struct {
+	Proc  *xdr.Proc
+	Tries int   // all of them answered NFS3ERR_JUKEBOX
+	Err   error // of the context
+}
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("%s: the server is busy (NFS3ERR_JUKEBOX, %d times so far): %v", name(e.Proc), e.Tries, e.Err)
+}
+func (e *BusyError) Unwrap() error { return e.Err }
+
 // Why a listing was given up.
 var (
 	errLoop  = errors.New("the listing has come back to a place where it was before")

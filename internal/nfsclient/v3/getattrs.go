@@ -24,28 +24,41 @@ type getattrsCall struct {
 
 // GetAttrs implements vfs.ManyAttrer: GETATTRs that leave in one write, as many as
 // the limiter admits. Those that end in anything but attributes or an error of the
-// file's are asked again on their own, with all the patience of GetAttr.
+// file's are asked again on their own, with all the patience of GetAttr; but not what
+// the server has not answered for as long as that already. If it has answered none of
+// those that were under way, the rest is not sent any more.
 func (f *FS) GetAttrs(ctx context.Context, hs []vfs.Handle, want vfs.Mask, attrs []vfs.Attr, errs []error) {
 	c := f.manies.get()
 	defer f.manies.put(c)
 	for all := min(len(hs), manyCalls); len(hs) > 0; {
 		n, err := f.enterMany(ctx, min(len(hs), manyCalls), all)
 		if err != nil {
-			for i := range hs {
-				attrs[i], errs[i] = vfs.Attr{}, err
-			}
+			none(attrs[:len(hs)], errs, err)
 			return
 		}
 		f.getattrMany(ctx, c, hs[:n], attrs, errs)
+		unanswered := 0
 		for i := range n {
-			if errs[i] == nil {
+			if patienceEnded(c.xs[i].Err) {
+				unanswered++
 				continue
 			}
 			if st, _ := vfs.StatusOf(errs[i]); st == vfs.ErrBusy || c.xs[i].Err != nil {
 				attrs[i], errs[i] = f.GetAttr(ctx, hs[i], want)
 			}
 		}
+		if err := errs[n-1]; unanswered == n {
+			none(attrs[n:len(hs)], errs[n:], err)
+			return
+		}
 		hs, attrs, errs = hs[n:], attrs[n:], errs[n:]
+	}
+}
+
+// none makes err what became of all attrs.
+func none(attrs []vfs.Attr, errs []error, err error) {
+	for i := range attrs {
+		attrs[i], errs[i] = vfs.Attr{}, err
 	}
 }
 
@@ -71,9 +84,10 @@ func (f *FS) getattrMany(ctx context.Context, c *getattrsCall, hs []vfs.Handle, 
 	f.RPC.CallMany(ctx, c.xs[:len(hs)])
 	for i := range hs {
 		x, res := &c.xs[i], &c.res[i]
-		errs[i], attrs[i] = x.Err, vfs.Attr{}
+		errs[i], attrs[i] = nil, vfs.Attr{}
 		switch {
 		case x.Err != nil:
+			errs[i] = f.lost(x.Proc, false, x.Err)
 		case res.Status != nfs3.NFS3_OK:
 			f.counts.note(x.Proc, res.Status)
 			errs[i] = &StatusError{Proc: x.Proc, Status: vfs.Status(res.Status)}

@@ -123,7 +123,8 @@ func (f *FS) createOrTake(ctx context.Context, at vfs.At, how *vfs.CreateHow) (o
 		o.H, o.Attr, _, err = f.Lookup(ctx, at.Dir, at.Name)
 		switch {
 		case err == nil:
-			return o, f.take(ctx, &o, how)
+			err = f.take(ctx, &o, how)
+			return o, err
 		case !exists:
 			return o, refused
 		case !errors.Is(err, vfs.ErrNoEnt):
@@ -134,7 +135,13 @@ func (f *FS) createOrTake(ctx context.Context, at vfs.At, how *vfs.CreateHow) (o
 }
 
 // take makes of an existing object what an unchecked CREATE would.
-func (f *FS) take(ctx context.Context, o *vfs.Opened, how *vfs.CreateHow) error {
+func (f *FS) take(ctx context.Context, o *vfs.Opened, how *vfs.CreateHow) (err error) {
+	if !o.Attr.Has(vfs.MaskType) {
+		// The server need not send them with the name; a link is the caller's to follow.
+		if o.Attr, err = f.GetAttr(ctx, o.H, vfs.MaskV3); err != nil {
+			return err
+		}
+	}
 	switch err := regular(&o.Attr); {
 	case errors.Is(err, vfs.ErrIsDir):
 		return err
