@@ -133,6 +133,11 @@ const (
 	// goroutine takes over: nobody's own call waits for everybody's.
 	writeRounds = 4
 
+	// writePiece is how much a connection is given at a time whose writes cannot be
+	// interrupted. A server that takes longer for it than a call's first try waits
+	// loses the connection.
+	writePiece = 64 << 10
+
 	// clientReadBuffer is the connection's read buffer, for many small
 	// replies at once; while bulk is awaited one read takes no more than
 	// bulkReadAhead, because what lands in the buffer must be copied out.

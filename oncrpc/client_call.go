@@ -35,7 +35,7 @@ type call struct {
 	firstAt   time.Duration // the same of the first try
 	gotAt     time.Duration // when the reply came
 	replies   uint64        // that the client had when this try was sent
-	unheard   bool          // nobody has had one since, and this try's connection not a byte
+	unheard   bool          // nobody has had one since, and this try's connection has brought none
 	queued    bool          // stands in conn's queue; nothing is borrowed
 	batched   bool          // in the batch that conn's writer is at
 	writing   bool          // conn's writer borrows auth, args and args' bulk
@@ -48,6 +48,7 @@ type call struct {
 	following bool          // it is among conn's followers
 	writes    bool          // its caller is to write what stands in the queue
 	company   bool          // and is not alone
+	many      bool          // its caller may be waiting for another call
 	older     *call
 	newer     *call
 	err       error // why there is no reply
@@ -160,8 +161,10 @@ func (c *Client) look(pc *call) next {
 // Client.mu is held.
 func (pc *call) idle() bool { return pc.finished && !pc.writing && !pc.reading }
 
-// depart takes a call that is idle off its connection. Client.mu is held.
+// depart takes a call that is idle off its connection. The batch that it was in may
+// still be on its way; that is not the next try's. Client.mu is held.
 func (c *Client) depart(pc *call) {
+	pc.batched = false
 	pc.sent = pc.sent || pc.wrote
 	pc.unheard = !pc.conn.spoke && pc.replies == c.stats.Replies
 	pc.conn.leave(pc)

@@ -32,7 +32,7 @@ type clientConn struct {
 	calls   int           // tries that stand on it
 	bulks   atomic.Int32  // of them, those that wait for bulk; read without the lock
 	owed    int           // replies to calls that have left, roughly
-	spoke   bool          // the server has said something, a reply or not
+	spoke   bool          // it has brought a reply, be it to nobody's call
 	idle    time.Duration // since when no call has stood on it
 
 	// Writing; guarded by Client.mu.

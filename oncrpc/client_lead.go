@@ -11,8 +11,9 @@ import (
 // brings those of the others, the followers, whom he wakes. When he has his
 // reply, and no other stands in the buffer, he hands over to a follower. Without
 // one nobody reads: a goroutine does only while replies are owed to callers who
-// have left, since a server that cannot get rid of those would hang up, and while
-// a write does not move on, since it might be for want of a reader.
+// have left, since a server that cannot get rid of those would hang up; to callers
+// who wait for others of their calls on another connection, since those would time
+// out; and while a write does not move on, since it might be for want of a reader.
 //
 // A leader whose context ends, or whose try times out, is interrupted in his
 // read as others are (client_interrupt.go); what he was reading, be it the

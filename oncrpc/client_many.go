@@ -28,9 +28,14 @@ type Exchange struct {
 // they may be answered, and executed, in any order.
 //
 // One goroutine that has many calls to make is served best by this: they leave
-// in one write, and no other goroutine is woken for a reply. When fewer slots are
-// free than there are calls, those that have one go first.
+// in one write on each connection that takes some, and where that is one, no other
+// goroutine is woken for a reply. When fewer slots are free than there are calls,
+// those that have one go first. Exchanges may be used again, once their Replies are
+// released.
 func (c *Client) CallMany(ctx context.Context, xs []Exchange) {
+	for i := range xs { // which may have served before
+		xs[i].Reply, xs[i].Err = Reply{}, nil
+	}
 	for len(xs) > 0 {
 		n := c.openMany(ctx, xs)
 		c.exchangeMany(xs[:n])
@@ -48,6 +53,7 @@ func (c *Client) openMany(ctx context.Context, xs []Exchange) int {
 	began := c.moment()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	first.pc.many = true
 	n := 1
 	for ; n < len(xs) && n < maxBatch && c.inFlight+c.promised < maxInFlight; n++ {
 		x := &xs[n]
@@ -56,6 +62,7 @@ func (c *Client) openMany(ctx context.Context, xs []Exchange) int {
 			continue
 		}
 		x.pc = c.issue(ctx, began, x.Proc, x.Auth, x.Args, x.Res)
+		x.pc.many = true
 	}
 	return n
 }
@@ -73,8 +80,9 @@ func (c *Client) openFirst(ctx context.Context, x *Exchange) (*call, error) {
 }
 
 // exchangeMany is exchange for all that were opened: it sends them, and then waits
-// for one after the other. While the first waits it reads, and so the replies of
-// all others come in. Those that are to be tried again are so together.
+// for one after the other. While the first waits it reads, and so the replies of the
+// others on its connection come in; on other connections the clock has somebody read.
+// Those that are to be tried again are so together.
 func (c *Client) exchangeMany(xs []Exchange) {
 	for again := true; again; {
 		c.sendMany(xs)
@@ -145,7 +153,7 @@ func (c *Client) sendMany(xs []Exchange) {
 		if x.pc == nil || x.over || x.pc.conn != nil || c.joinNow(x.pc) {
 			continue
 		}
-		writeMany(xs[:i]) // nobody is to wait for them while this one waits
+		writeMany(xs) // nobody is to wait for them while this one waits
 		for x.pc.conn == nil && !x.over {
 			err := away
 			if err == nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,11 +73,12 @@ func TestCallManyMixed(t *testing.T) {
 		{Proc: echoProc, Auth: Auth{Body: make([]byte, 401)}, Args: &opaque{}, Res: &opaque{}},
 		{Proc: proc(procHole), Args: xdr.Void{}, Res: xdr.Void{}},
 		{Proc: echoProc, Args: panics{}, Res: &opaque{}},
+		{Proc: echoProc, Args: forgets{}, Res: &opaque{}},
 		{Proc: readProc, Args: &readArgs{Seed: 5, Count: 77_777}, Res: &read},
 		{Proc: echoProc, Args: &opaque{b: []byte("last")}, Res: &echo},
 	}
 	c.CallMany(t.Context(), xs)
-	for i, ok := range []func(error) bool{isLength, is(ErrNotSent), says(&AcceptError{Stat: ProcUnavail}), is(ErrNotSent), isNil, isNil} {
+	for i, ok := range []func(error) bool{isLength, is(ErrNotSent), says(&AcceptError{Stat: ProcUnavail}), is(ErrNotSent), is(ErrNotSent, errTest), isNil, isNil} {
 		if !ok(xs[i].Err) {
 			t.Errorf("call %d: %v", i, xs[i].Err)
 		}
@@ -122,6 +124,73 @@ func TestCallManyCancelled(t *testing.T) {
 	if err := xs[0].Err; !errors.Is(err, context.Canceled) || !errors.Is(err, ErrNotSent) {
 		t.Errorf("with a context that has ended: %v", err)
 	}
+	if xs[0].Reply.rec != nil {
+		t.Error("a call that has failed has the reply of the one before, which was released")
+	}
+}
+
+// TestCallManyApart: while the caller waits for a reply on one connection, those that
+// come on another are read all the same.
+func TestCallManyApart(t *testing.T) {
+	s := newScript(t)
+	c := newClient(t, ClientOptions{Dial: s.dial, Conns: 8}) // two of them for metadata
+	done := begin(func() error { return callEcho(t.Context(), c, procEcho, "first") })
+	here := s.accept()
+	here.answer()
+	if err := await(t, done); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	c.grow(metaLane)
+	c.mu.Unlock()
+	there := s.accept()
+	waitFor(t, "the second connection", func() bool { return c.Stats().Conns == 2 })
+	xs, res := echoes(2, "apart")
+	done = begin(func() error { c.CallMany(t.Context(), xs); return nil })
+	xid, _, args := here.call()
+	there.answer()
+	waitFor(t, "the reply on the other connection", func() bool { return c.Stats().Replies == 2 })
+	here.send(record(accepted(xid, args)))
+	if err := await(t, done); err != nil {
+		t.Fatal(err)
+	}
+	checkEchoes(t, xs, res)
+}
+
+// TestCallManyWrites: what the caller has to write is written before it waits for a
+// connection, wherever among its calls it stands.
+func TestCallManyWrites(t *testing.T) {
+	s := newScript(t)
+	var dials atomic.Int32
+	c := newClient(t, ClientOptions{Dial: func(ctx context.Context) (net.Conn, error) {
+		if dials.Add(1) == 1 {
+			return s.dial(ctx)
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}})
+	done := begin(func() error { return callEcho(t.Context(), c, procEcho, "first") })
+	r := s.accept()
+	r.answer()
+	if err := await(t, done); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	xs, _ := echoes(2, "written")
+	c.mu.Lock()
+	cc, now := c.conns[0], c.moment()
+	cc.heard = now // it needs no look
+	xs[1].pc = c.issue(ctx, now, echoProc, Auth{}, xs[1].Args, xs[1].Res)
+	cc.retire()
+	xs[0].pc = c.issue(ctx, now, echoProc, Auth{}, xs[0].Args, xs[0].Res)
+	c.mu.Unlock()
+	done = begin(func() error { c.exchangeMany(xs); return nil })
+	r.answer() // of the second call, while the first waits for its connection
+	cancel()
+	if err := await(t, done); err != nil || !errors.Is(xs[0].Err, context.Canceled) {
+		t.Errorf("%v, %v", err, xs[0].Err)
+	}
+	xs[1].Reply.Release()
 }
 
 // TestCallManyChaos: connections that are cut, and replies that are late, double

@@ -31,7 +31,6 @@ type reply struct {
 	xid    uint32
 	rec    *bufpool.Buffer
 	whole  bool   // rec has all of it
-	at     int    // where in rec the results begin
 	dst    []byte // for the bulk
 	filled int    // bytes of dst
 	ahead  []byte // what rec holds behind the bulk's beginning
@@ -212,21 +211,18 @@ func (cc *clientConn) hand(pc *call, rec []byte) {
 	cc.reply.drop()
 }
 
-// readBulkHead reads and decodes what stands before the bulk.
+// readBulkHead reads and decodes what stands before the bulk. If it takes more than
+// is here it comes again from the start, as what it has borrowed may have moved.
 func (cc *clientConn) readBulkHead() error {
 	pc := cc.sink
+	pc.parsed = true
 	d := &pc.dec
-	if !pc.parsed {
-		pc.parsed = true
-		d.Reset(cc.rec.B[4:])
-		pc.verf, pc.answer = decodeReply(d)
-		if pc.answer != nil {
-			cc.phase = inSkip
-			return nil
-		}
-		cc.at = len(cc.rec.B) - d.Len()
+	d.Reset(cc.rec.B[4:])
+	pc.verf, pc.answer = decodeReply(d)
+	if pc.answer != nil {
+		cc.phase = inSkip
+		return nil
 	}
-	d.Reset(cc.rec.B[cc.at:])
 	dst, n, err := pc.decodeHead()
 	switch {
 	case errors.Is(err, xdr.ErrShort) && !cc.whole && len(cc.rec.B) < maxReplyHead:

@@ -3,6 +3,7 @@ package oncrpc
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"slices"
@@ -151,14 +152,19 @@ func (pc *call) giveBack() {
 }
 
 // append encodes one call. An encoder that panics does so among calls of others,
-// whose goroutine this may be; the one who has passed it gets an error.
+// whose goroutine this may be; the one who has passed it gets an error. Whatever else
+// an encoder that fails does, the calls before it stay as they were.
 func (cc *clientConn) append(pc *call) (err error) {
+	b := &cc.out
+	others := b.head
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("encoding the arguments: panic: %v", p)
 		}
+		if err != nil {
+			b.head = others
+		}
 	}()
-	b := &cc.out
 	at, before := len(b.head), b.bytes()
 	b.head = appendCall(beginRecord(b.head), pc.xid, pc.proc, &pc.auth)
 	if pc.bulkArgs == nil || len(pc.bulkArgs.Bulk()) <= inlineBulk {
@@ -180,13 +186,15 @@ func (cc *clientConn) append(pc *call) (err error) {
 // push writes the batch, which take ends. It answers false if the writer's duty
 // has passed to somebody else, or the connection is over.
 func (cc *clientConn) push(self *call) bool {
+	one := io.Writer(cc.stream)
 	if !cc.inline {
+		one = (*clientSink)(cc)
 		if copied := cc.coalesce(); copied != nil {
 			defer copied.Release()
 		}
 	}
 	for len(cc.out.left) > 0 {
-		n, err := cc.out.write(cc.nc, cc.stream)
+		n, err := cc.out.write(cc.nc, one)
 		cc.pushed += n
 		cc.c.bytesOut.Add(uint64(n))
 		if err == nil {
@@ -201,6 +209,30 @@ func (cc *clientConn) push(self *call) bool {
 		}
 	}
 	return true
+}
+
+// clientSink is a clientConn whose writes cannot be interrupted, as the writer's end
+// of it. What is written in pieces is seen to move on.
+type clientSink clientConn
+
+func (s *clientSink) Write(p []byte) (int, error) {
+	cc := (*clientConn)(s)
+	done := 0
+	for done < len(p) {
+		piece := p[done:min(len(p), done+writePiece)]
+		n, err := cc.nc.Write(piece)
+		done += n
+		if err == nil && n < len(piece) {
+			err = io.ErrShortWrite
+		}
+		if err != nil {
+			return done, err
+		}
+		cc.c.mu.Lock()
+		cc.began = cc.c.moment()
+		cc.c.mu.Unlock()
+	}
+	return done, nil
 }
 
 // finishBatch gives back what the batch pointed into. Client.mu is held.

@@ -276,6 +276,31 @@ func TestBulkReplies(t *testing.T) {
 	}
 }
 
+// TestBulkVerifier: a head that takes a larger buffer than it was begun in takes the
+// server's verifier with it.
+func TestBulkVerifier(t *testing.T) {
+	s := newScript(t)
+	c := newClient(t, ClientOptions{Dial: s.dial})
+	var reply Reply
+	done := begin(func() (err error) {
+		reply, err = c.Call(t.Context(), proc(procRead), Auth{}, &readArgs{}, &readRes{Data: make([]byte, 10)})
+		return err
+	})
+	r := s.accept()
+	xid, _, _ := r.call()
+	verifier := make([]byte, MaxAuthBody)
+	pattern(verifier, 1)
+	results := join(words(0), str(strings.Repeat("n", replyHead)), words(10), make([]byte, 12), words(1))
+	r.send(record(append(appendAccepted(nil, xid, verifier, Success), results...)))
+	if err := await(t, done); err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Release()
+	if !bytes.Equal(reply.Verf.Body, verifier) || &reply.Verf.Body[0] != &reply.rec.B[5*4] {
+		t.Error("the verifier stands in memory that is somebody else's")
+	}
+}
+
 // TestCancelBulk cancels a READ of which half has arrived. It returns although
 // the server stands still; the other half goes nowhere; the connection lives.
 func TestCancelBulk(t *testing.T) {
@@ -595,3 +620,8 @@ func TestBadArguments(t *testing.T) {
 type panics struct{}
 
 func (panics) AppendXDR([]byte) ([]byte, error) { panic("no such thing") }
+
+// forgets are arguments that do not encode, and lose what stood before them.
+type forgets struct{}
+
+func (forgets) AppendXDR([]byte) ([]byte, error) { return nil, errTest }

@@ -16,10 +16,10 @@ func (c *Client) tickOn() {
 	c.timer.Reset(tickEvery)
 }
 
-// tick ends the tries that are overdue and those whose callers want to leave, and
-// urges whoever holds on to calls that are over. It runs again as long as there
-// are calls, and after that when it is time to close connections that nobody
-// uses: before the server does.
+// tick ends the tries that are overdue and those whose callers want to leave, urges
+// whoever holds on to calls that are over, and has replies read that nobody reads. It
+// runs again as long as there are calls, and after that when it is time to close
+// connections that nobody uses: before the server does.
 func (c *Client) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,6 +37,8 @@ func (c *Client) tick() {
 			c.cancelled(pc)
 		case c.now > pc.due:
 			c.overdue(pc)
+		case pc.many && pc.sentAt > 0 && c.now-pc.sentAt > tickEvery:
+			pc.conn.attend()
 		}
 		if pc.finished {
 			pc.conn.urge(pc)
@@ -71,6 +73,14 @@ func (cc *clientConn) watchReader() {
 	}
 }
 
+// attend has somebody read although no caller does: those who could are writing, or
+// wait on another connection. Client.mu is held.
+func (cc *clientConn) attend() {
+	if !cc.reading && cc.err == nil {
+		cc.readInBackground()
+	}
+}
+
 // watchWriter frees a caller from writing for others when its own call is
 // over, and looks after writes that make no headway: it has somebody read, in
 // case the server waits for that, and in the end gives up. It reports whether
@@ -82,9 +92,7 @@ func (cc *clientConn) watchWriter() bool {
 	if cc.writer != nil && cc.writer.finished {
 		cc.disturb()
 	}
-	if !cc.reading && cc.err == nil {
-		cc.readInBackground()
-	}
+	cc.attend()
 	switch {
 	case cc.c.now-cc.began <= cc.c.o.Timeout:
 	case cc.inline:

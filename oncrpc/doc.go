@@ -35,11 +35,11 @@
 // the leader deals with what stands in the buffer and makes another caller the
 // leader. On Linux Go's scheduler is not told of these reads and writes, which do
 // not block (quick_linux.go has what that saves). When nobody waits nobody
-// reads, unless replies are owed to callers who have left. A connection that has
-// been silent is therefore looked at before it is used: a server that was
-// restarted meanwhile has closed it, and a call that must not be repeated had
-// better not find out by being lost. TLS and other streams have a goroutine that
-// reads.
+// reads, unless replies are owed to callers who have left, or who wait for others of
+// their calls on another connection. A connection that has been silent is therefore
+// looked at before it is used: a server that was restarted meanwhile has closed it,
+// and a call that must not be repeated had better not find out by being lost. TLS and
+// other streams have a goroutine that reads.
 //
 // # Whose bytes
 //
