@@ -37,10 +37,10 @@ func (b *batch) bulk(p []byte, owner Releaser) {
 // bytes is the batch's length so far.
 func (b *batch) bytes() int64 { return int64(len(b.head)) + b.lent }
 
-// rewind takes back what was added since head had n bytes and there were cuts
-// cuts.
-func (b *batch) rewind(n, cuts int) {
-	b.head = b.head[:n]
+// rewind takes back what was added since there were head and cuts cuts. An encoder
+// that failed may have returned anything in head's place.
+func (b *batch) rewind(head []byte, cuts int) {
+	b.head = head
 	for i := range b.cuts[cuts:] {
 		b.lent -= int64(len(b.cuts[cuts+i].bulk))
 	}

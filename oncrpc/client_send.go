@@ -103,7 +103,7 @@ func (cc *clientConn) take(self *call, round int) bool {
 func (cc *clientConn) encode() {
 	for i := range cc.sending {
 		s := &cc.sending[i]
-		head, cuts := len(cc.out.head), len(cc.out.cuts)
+		head, cuts := cc.out.head, len(cc.out.cuts)
 		if s.err = cc.append(s.pc); s.err != nil {
 			cc.out.rewind(head, cuts)
 		} else if len(cc.out.cuts) > cuts {
@@ -152,19 +152,14 @@ func (pc *call) giveBack() {
 }
 
 // append encodes one call. An encoder that panics does so among calls of others,
-// whose goroutine this may be; the one who has passed it gets an error. Whatever else
-// an encoder that fails does, the calls before it stay as they were.
+// whose goroutine this may be; the one who has passed it gets an error.
 func (cc *clientConn) append(pc *call) (err error) {
-	b := &cc.out
-	others := b.head
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("encoding the arguments: panic: %v", p)
 		}
-		if err != nil {
-			b.head = others
-		}
 	}()
+	b := &cc.out
 	at, before := len(b.head), b.bytes()
 	b.head = appendCall(beginRecord(b.head), pc.xid, pc.proc, &pc.auth)
 	if pc.bulkArgs == nil || len(pc.bulkArgs.Bulk()) <= inlineBulk {

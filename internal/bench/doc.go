@@ -16,8 +16,8 @@
 // An operation that fails is counted by what went wrong, is not among
 // Result.Ops, and does not stop the run. A server that answers nothing any more
 // does ([maxFailures], [silence]): that is known when the patience of the client has
-// ended, which the URL sets (timeo and retrans; with hard it never ends). A time-out counts as one, whatever errno the client
-// gives it.
+// ended, which the URL sets (timeo and retrans; with hard it never ends). A time-out
+// counts as one, whatever errno the client gives it.
 //
 // # What is measured
 //

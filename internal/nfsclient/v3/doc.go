@@ -60,9 +60,9 @@
 //
 // While a server answers NFS3ERR_JUKEBOX the call is made again, at growing
 // intervals, for 10 to 20 seconds; with Options.Hard until the context ends. A context
-// that ends meanwhile makes the error a [*BusyError]. A
-// server that does not answer at all is the RPC layer's to wait for. When its
-// patience ends, the error is a [*PatienceError].
+// that ends meanwhile makes the error a [*BusyError]. A server that does not answer at
+// all is the RPC layer's to wait for. When its patience ends, the error is a
+// [*PatienceError].
 //
 // Options.Pace admits each try of a call, and learns from it: READ, WRITE with
 // COMMIT, and all others are limited apart. No admission is held between tries,
