@@ -42,6 +42,15 @@ type HoleSeeker interface {
 	NextHole(ctx context.Context, off uint64) (uint64, error)
 }
 
+// Dropper is a File whose bytes the host keeps at hand, and which can be told to
+// forget them (posix_fadvise(2), POSIX_FADV_DONTNEED).
+type Dropper interface {
+	// Drop forgets the bytes of [off, off+n), or, if n is 0, those from off on, so
+	// that they are read next from where they are stored. What is not stable is
+	// kept: commit first. It is a wish: what somebody else uses just now may stay.
+	Drop(ctx context.Context, off, n uint64) error
+}
+
 // HostFiler is a File that rests on a descriptor of this host, which may be
 // read past nfsbox: LOCALIO, passthrough.
 type HostFiler interface {

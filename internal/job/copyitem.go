@@ -24,6 +24,9 @@ func (j *copyJob) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error {
 // one that has to end the job.
 func (j *copyJob) item(ctx context.Context, s *dirState, name, path string, e *vfs.Entry) error {
 	src := transfer.Source{FS: j.o.Source.FS, Handle: e.Handle, Attr: e.Attr}
+	if path == "" {
+		src.Dir, src.Name = s.dir.Handle, name
+	}
 	dst := transfer.Target{FS: j.o.Dest.FS, Dir: s.handle, Name: name}
 	var err, fatal error
 	switch e.Attr.Type {

@@ -15,11 +15,14 @@ const (
 )
 
 // Lost says which attributes a copy does not have because the caller may not
-// set them, or the destination cannot hold them.
+// set them, the destination cannot hold them, or its server says that it has set
+// them and has not.
 type Lost struct {
 	Owner bool // owner or group
 	SetID bool // set-uid or set-gid, which would speak for another owner
+	Mode  bool // other bits of the mode
 	Times bool
+	ACL   bool // an access control list, which is never copied
 }
 
 // maxRefused bounds how many owners Owners remembers, about 50 bytes each. For

@@ -41,6 +41,8 @@ const (
 )
 
 var (
+	// ErrVanished says that the source's name is gone.
+	ErrVanished = errors.New("the file vanished before it was copied")
 	// ErrChanged says that the source changed while it was being copied.
 	ErrChanged = errors.New("the file changed while it was being copied")
 	// ErrVerifier says that the destination lost unstable writes again and again.
@@ -59,6 +61,10 @@ type Source struct {
 	// Attr are its attributes as a listing had them. What is missing is asked
 	// for.
 	Attr vfs.Attr
+	// Dir and Name are where the listing found it: another object may have the
+	// name by now. An empty Name says that Handle alone is what is meant.
+	Dir  vfs.Handle
+	Name string
 }
 
 // Target is the name that an object shall have.
@@ -115,6 +121,7 @@ type Result struct {
 	Bytes    uint64   // the size of the file
 	Sum      [32]byte // BLAKE3 of the contents, with Options.Sum or Verify
 	Verified bool
+	Grew     bool // the source grew meanwhile: the copy has what was there at first
 	Lost     Lost
 }
 
