@@ -179,7 +179,7 @@ func (c *copier) fill(ctx context.Context) (res Result, err error) {
 	if c.sum != nil {
 		c.sum.Sum(res.Sum[:0])
 	}
-	if c.syncer == nil {
+	if c.syncer == nil || c.o.Verify {
 		err = c.commit(ctx)
 	}
 	if err == nil && c.o.Verify {
@@ -265,8 +265,14 @@ func (c *copier) attributes(ctx context.Context, res *Result) error {
 	return nil
 }
 
-// verify reads the copy back.
+// verify reads the copy back. It is committed: nobody on the way has bytes of it
+// any more but the host that stores it, which forgets what it can.
 func (c *copier) verify(ctx context.Context, want *[32]byte) error {
+	if d, ok := vfs.As[vfs.Dropper](c.out); ok {
+		if err := d.Drop(ctx, 0, 0); err != nil && !errors.Is(err, vfs.ErrNotSupp) {
+			return fmt.Errorf("drop what is cached: %w", err)
+		}
+	}
 	p := pipe{in: c.out, o: c.o, sum: blake3.New(), pieces: pieces{size: c.before.Size, chunk: c.o.chunk()}}
 	p.pieces.seek(c.out, &c.before)
 	_, err := p.run(ctx)

@@ -22,6 +22,14 @@
 // directories, because it knows when it is done with one; nor are the attributes
 // of links and nodes, which cost a sync of a whole disk that many can share.
 //
+// # Read back
+//
+// With Options.Verify the copy is committed first. What is read back then comes
+// from the server, or, where the destination is a directory of this host, from
+// the disk, as far as the host can be told to forget the pages ([vfs.Dropper]).
+// Files of LOCALIO are in the page cache that the server itself reads from; there
+// that cache is what is compared.
+//
 // # The bytes that were there
 //
 // The source's size, mtime and ctime from before the first read must be those

@@ -86,7 +86,7 @@ type Options struct {
 
 	Owners *Owners // keep owner and group, as far as the caller may; nil: do not
 	Sum    bool    // compute Result.Sum
-	Verify bool    // read the copy back and compare it with what was written
+	Verify bool    // read the copy back when it is stable, and compare it with what was read
 
 	// Moved, if not nil, is told of bytes when they have been written. A
 	// negative number takes back those of an attempt that failed.
