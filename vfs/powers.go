@@ -154,6 +154,16 @@ type Syncer interface {
 	Sync(ctx context.Context, h Handle) error
 }
 
+// Forgetter is an FS that keeps something in memory for every directory that was
+// listed or looked into, for as long as handles may lead through it.
+type Forgetter interface {
+	// Forget says that the caller is done with what is in dir: handles that were
+	// found in it, or made in it, may be [ErrStale] from then on. The handle of dir
+	// itself stays what it was. Of what is forgotten and used again nothing is lost
+	// but the handles from before.
+	Forget(dir Handle)
+}
+
 // ManyAttrer is an FS that is asked for the attributes of many objects at less
 // cost than for those of each: one whose server is far away.
 type ManyAttrer interface {
