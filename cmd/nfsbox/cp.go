@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -30,8 +28,9 @@ type cpCmd struct {
 func (*cpCmd) Help() string {
 	return `Copies files, directories, symbolic links, hard links, sparse files and special files with their
 modes and times, and with their owners where that is allowed. As with cp(1), a DEST that is a directory
-receives each SOURCE under its own name, and a DEST that does not exist becomes the copy; the root of
-a server has no name of its own, and its contents go into DEST.
+receives each SOURCE under its own name, and a DEST that does not exist becomes the copy; several
+SOURCEs need a DEST that is a directory, and two of one name are refused. The root of a server has no
+name of its own, and neither has DIR/.: its contents go into DEST.
 
 A file appears under its name when it is complete and safe on the disk; until then it has a temporary
 name beside it. An item that fails is reported, the rest goes on, and the exit status is 2. Symbolic
@@ -39,7 +38,8 @@ links are copied as they are and never followed at the destination.
 
 With --job, what has been finished is recorded below $XDG_STATE_HOME/nfsbox/jobs (or
 ~/.local/state/nfsbox/jobs). The same command, run again after an interruption of whatever kind,
-passes over files that are recorded, unchanged, and still there.
+passes over files that are recorded, unchanged, and still there. If DEST was a directory that received
+the copy, and is gone, the job refuses to go on, with exit status 4.
 
   nfsbox cp -r --verify nfs://filer/export/home ./home
   nfsbox cp -r --job move-home nfs://old/export/home nfs://new/export/home
@@ -61,13 +61,34 @@ func (c *cpCmd) Run(e *env) (err error) {
 	defer c.print(e)
 	tracker := c.tracker(e)
 	var sum cpSummary
+	err = c.all(e, sources, dest, record, tracker, &sum)
+	return errors.Join(err, finish(tracker, &sum, err))
+}
+
+// all copies the sources one after the other. One that is refused does not stop the
+// others.
+func (c *cpCmd) all(e *env, sources []string, dest string, record *os.Root, tracker *progress.Tracker, sum *cpSummary) (err error) {
+	po, err := c.place(e, true)
+	if err != nil {
+		return err
+	}
+	dst, err := place.Open(e.ctx, dest, po)
+	if err != nil {
+		return err
+	}
+	defer closePlace(dst, &err, &sum.RPCs)
+	defer c.count(dst)
+	to, err := c.destine(e.ctx, dst, record)
+	if err != nil {
+		return err
+	}
 	for _, source := range sources {
-		err = errors.Join(err, c.one(e, source, dest, record, tracker, &sum))
+		err = errors.Join(err, c.one(e, source, to, record, tracker, sum))
 		if e.ctx.Err() != nil {
 			break
 		}
 	}
-	return errors.Join(err, finish(tracker, &sum, err))
+	return err
 }
 
 func (c *cpCmd) check() error {
@@ -102,7 +123,7 @@ func (s *cpSummary) add(o *job.Summary) {
 }
 
 // one copies one source.
-func (c *cpCmd) one(e *env, source, dest string, record *os.Root, tracker *progress.Tracker, sum *cpSummary) (err error) {
+func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tracker *progress.Tracker, sum *cpSummary) (err error) {
 	po, err := c.place(e, false)
 	if err != nil {
 		return err
@@ -113,13 +134,6 @@ func (c *cpCmd) one(e *env, source, dest string, record *os.Root, tracker *progr
 	}
 	defer closePlace(src, &err, &sum.RPCs)
 	defer c.count(src)
-	po.Follow = true
-	dst, err := place.Open(e.ctx, dest, po)
-	if err != nil {
-		return err
-	}
-	defer closePlace(dst, &err, &sum.RPCs)
-	defer c.count(dst)
 	from, err := src.Resolve(e.ctx, false)
 	if err != nil {
 		return unreachable(err)
@@ -127,45 +141,32 @@ func (c *cpCmd) one(e *env, source, dest string, record *os.Root, tracker *progr
 	if from.Attr.Type == vfs.TypeDir && !c.Recursive {
 		return &exitError{status: exitUsage, err: fmt.Errorf("%s is a directory; -r copies it with all that lies below it", source)}
 	}
-	to, name, err := c.target(e.ctx, src, dst, record)
+	name, skip, err := to.receive(src, &from.Attr)
 	if err != nil {
-		return err
+		return &exitError{status: exitUsage, err: err}
+	}
+	if skip {
+		tracker.Report(progress.Event{Type: "note", Path: source, Message: "given more than once, and copied once"})
+		return nil
+	}
+	if err := to.settle(); err != nil {
+		return &exitError{status: exitUsage, err: err}
 	}
 	s, err := job.Copy(e.ctx, job.CopyOptions{
-		Source: job.Place{FS: src.FS, Handle: from.Handle}, Dest: job.Place{FS: dst.FS, Handle: to}, Name: name,
+		Source: job.Place{FS: src.FS, Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
+		Dest: job.Place{FS: to.FS, Handle: to.dir}, Name: name, KeepDest: to.inside,
 		Pool: new(bufpool.Pool), Random: randReader(e.rand), Now: time.Now, Progress: tracker,
 		Parallel: c.Parallel, Owner: !c.NoOwner, Verify: c.Verify,
-		Record: record, ID: strings.Join([]string{"cp", jobPlace(source), jobPlace(dest)}, "\x00"),
+		Record: record, ID: strings.Join([]string{"cp", jobPlace(source), jobPlace(to.Text)}, "\x00"),
 	})
 	sum.add(&s)
 	if status := s.ExitCode(err); status != exitOK {
 		if err != nil {
-			err = fmt.Errorf("copy %s to %s: %w", source, dest, err)
+			err = fmt.Errorf("copy %s to %s: %w", source, to.Text, err)
 		}
 		return &exitError{status: status, err: err}
 	}
 	return nil
-}
-
-// target decides where the copy goes: into the directory that dst names, under
-// the source's own name, or to dst itself. A job that goes on keeps what was
-// decided when it began, though the copy exists by now.
-func (c *cpCmd) target(ctx context.Context, src, dst *place.Place, record *os.Root) (vfs.Handle, string, error) {
-	at, err := dst.Resolve(ctx, true)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return vfs.Handle{}, "", unreachable(err)
-	}
-	inside := err == nil && at.Attr.Type == vfs.TypeDir
-	if record != nil {
-		if inside, err = rememberInside(record, inside); err != nil {
-			return vfs.Handle{}, "", &exitError{status: exitUsage, err: err}
-		}
-	}
-	if inside {
-		return at.Handle, src.Base(), nil
-	}
-	dir, name, err := dst.Parent(ctx)
-	return dir, name, unreachable(err)
 }
 
 // unreachable makes err, if there is one, exit with status 4.

@@ -58,28 +58,36 @@ const (
 	targetItself = "nfsbox-target-1 itself\n" // DEST is the copy
 )
 
-// rememberInside returns what the job decided when it began, or, if it begins
-// now, keeps inside for the next time. The file is written before anything is
-// copied, and is whole or absent.
-func rememberInside(record *os.Root, inside bool) (bool, error) {
+// remembered returns what the job decided when it began; known is false if it begins
+// now, or is none.
+func remembered(record *os.Root) (inside, known bool, err error) {
+	if record == nil {
+		return false, false, nil
+	}
 	switch b, err := record.ReadFile(targetFile); {
 	case err == nil && string(b) == targetInside:
-		return true, nil
+		return true, true, nil
 	case err == nil && string(b) == targetItself:
-		return false, nil
+		return false, true, nil
 	case err == nil:
-		return false, fmt.Errorf("--job: %s: not a file of ours; remove the job's directory to begin anew", filepath.Join(record.Name(), targetFile))
+		return false, false, fmt.Errorf("--job: %s: not a file of ours; remove the job's directory to begin anew", filepath.Join(record.Name(), targetFile))
 	case !errors.Is(err, fs.ErrNotExist):
-		return false, fmt.Errorf("--job: %w", err)
+		return false, false, fmt.Errorf("--job: %w", err)
 	}
+	return false, false, nil
+}
+
+// remember keeps inside for the next time. The file is written before anything is
+// copied, and is whole or absent.
+func remember(record *os.Root, inside bool) error {
 	text := targetItself
 	if inside {
 		text = targetInside
 	}
 	if err := writeSynced(record, targetFile, text); err != nil {
-		return false, fmt.Errorf("--job: %w", err)
+		return fmt.Errorf("--job: %w", err)
 	}
-	return inside, nil
+	return nil
 }
 
 // writeSynced makes the file name with this text, whole or not at all.

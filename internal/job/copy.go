@@ -21,11 +21,18 @@ import (
 // CopyOptions say what to copy, and how.
 type CopyOptions struct {
 	Source Place
+	// SourceDir and SourceName are where Source was found: they tell a copy onto
+	// itself. They are zero for the root of a file system.
+	SourceDir  vfs.Handle
+	SourceName string
 	// Dest is the directory in which Name shall become a copy of Source. An
 	// empty Name means that the contents of Source, a directory, go into Dest
 	// itself.
 	Dest Place
 	Name string
+	// KeepDest says that Dest, if it receives the contents of Source, was there
+	// before the job: it keeps its own mode, owner and times.
+	KeepDest bool
 
 	Pool     *bufpool.Pool
 	Random   io.Reader // for names of temporaries; concurrent use

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -270,6 +271,9 @@ func TestCopyIntoItself(t *testing.T) {
 		for _, dst := range []*tree{same, view} {
 			o, v := options(t, same, dst, tt.name)
 			o.Source.Handle, o.Dest.Handle = same.at(tt.src), dst.at(tt.dst)
+			if dir, name := path.Split(tt.src); name != "" {
+				o.SourceDir, o.SourceName = same.at(dir), name
+			}
 			s, err := Copy(t.Context(), o)
 			if errors.Is(err, ErrIntoItself) != tt.refused || !tt.refused && s.ExitCode(err) != ExitDone {
 				t.Errorf("%q to %q in %q: %v, %+v\n%s", tt.src, tt.name, tt.dst, err, s, v)
@@ -283,6 +287,29 @@ func TestCopyIntoItself(t *testing.T) {
 	o, v := options(t, same, newTree(t, memfs.New(memfs.Options{ID: 1})), "")
 	if s, err := Copy(t.Context(), o); s.ExitCode(err) != ExitDone {
 		t.Errorf("a twin: %v, %+v\n%s", err, s, v)
+	}
+}
+
+// TestCopyKeepDest: a directory that was there keeps its mode, owner and times when it
+// receives the contents of another.
+func TestCopyKeepDest(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	src.file("d/file", 0o644, []byte("x"))
+	src.settle()
+	src.set(src.root, vfs.SetAttr{Valid: vfs.MaskMode | vfs.MaskUID, Mode: 0o777, UID: 42})
+	dst.set(dst.root, mode(0o2750))
+	before := dst.list(dst.root)
+	o, v := options(t, src, dst, "")
+	o.KeepDest = true
+	if s, err := Copy(t.Context(), o); s.ExitCode(err) != ExitDone || s.Dirs != 2 {
+		t.Errorf("%v, %+v\n%s", err, s, v)
+	}
+	mode := func(s string) string { mode, _, _ := strings.Cut(s, ":"); return mode }
+	if was, is := mode(before[""]), mode(dst.list(dst.root)[""]); was != is {
+		t.Errorf("%s was %s", is, was)
+	}
+	if d := diff(src.list(src.at("d")), dst.list(dst.at("d"))); d != "" {
+		t.Error(d)
 	}
 }
 
@@ -346,6 +373,9 @@ func TestCopyIntoItselfUnseen(t *testing.T) {
 	o.Source.Handle, o.Dest.Handle = src.at("a"), other(src.at("a/b/c"))
 	if _, err := Copy(t.Context(), o); !errors.Is(err, ErrIntoItself) {
 		t.Errorf("error %v", err)
+	}
+	if list := src.list(src.at("a/b/c")); len(list) != 1 {
+		t.Errorf("the refusal has left %q", list)
 	}
 }
 

@@ -71,7 +71,11 @@ func (j *copyJob) enterRoot(ctx context.Context) (*dirState, error) {
 		}
 	}
 	if j.o.Name == "" {
-		if err := j.reopen(ctx, state); err != nil {
+		open := j.reopen
+		if j.o.KeepDest {
+			open = func(ctx context.Context, s *dirState) error { return j.sweep(ctx, s.handle) }
+		}
+		if err := open(ctx, state); err != nil {
 			return nil, err
 		}
 	}
@@ -168,11 +172,14 @@ func (j *copyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
 			return err
 		}
 	}
-	_, lost, err := transfer.SetAttrs(ctx, j.o.Dest.FS, state.handle, &d.Attr, &state.attr, j.t.Owners)
-	if err != nil {
-		j.fail(ctx, d.Path(""), err)
+	var err error
+	if d.Parent != nil || j.o.Name != "" || !j.o.KeepDest {
+		var lost transfer.Lost
+		if _, lost, err = transfer.SetAttrs(ctx, j.o.Dest.FS, state.handle, &d.Attr, &state.attr, j.t.Owners); err != nil {
+			j.fail(ctx, d.Path(""), err)
+		}
+		j.lost(lost)
 	}
-	j.lost(lost)
 	if j.syncDir(ctx, state, closed) {
 		if err := j.flush(ctx, state, false); err != nil {
 			return err

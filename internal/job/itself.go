@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/nfsbox/nfsbox/internal/transfer"
 	"github.com/nfsbox/nfsbox/internal/walk"
@@ -32,8 +33,10 @@ func (j *copyJob) refuseOntoItself(ctx context.Context, dst *vfs.Attr) error {
 	}
 	h, attr := j.o.Dest.Handle, *dst
 	for range maxClimb {
-		if id, ok := idOf(&attr); ok && id == src {
-			return j.refuseIf(ctx, j.o.Dest.Handle, j.o.Dest.Handle)
+		if mayBe(&attr, &j.srcAttr) {
+			if err := j.refuseIf(ctx, h, j.o.Source.Handle); err != nil && !cannotMake(err) {
+				return err
+			}
 		}
 		up, _, _, err := j.o.Dest.FS.Lookup(ctx, h, "..")
 		if err != nil || up == h {
@@ -61,10 +64,23 @@ func (j *copyJob) refuseSameFile(ctx context.Context, src objectID) error {
 	if err != nil {
 		return fmt.Errorf("look at the destination: %w", err)
 	}
-	if id, ok := idOf(&attr); ok && id == src {
-		return j.refuseIf(ctx, j.o.Dest.Handle, j.o.Dest.Handle)
+	if id, ok := idOf(&attr); ok && id == src && !j.o.SourceDir.IsZero() {
+		return j.refuseIf(ctx, j.o.Dest.Handle, j.o.SourceDir)
 	}
 	return nil
+}
+
+// mayBe reports whether two file systems may be speaking of one object: each may have
+// a file system id of its own for it.
+func mayBe(a, b *vfs.Attr) bool {
+	const id = vfs.MaskFileID | vfs.MaskCtime
+	return a.Has(id) && b.Has(id) && a.FileID == b.FileID && a.Ctime.Equal(b.Ctime)
+}
+
+// cannotMake reports whether the experiment was not allowed: a directory above the
+// destination may be another's.
+func cannotMake(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, vfs.ErrROFS)
 }
 
 // refuseIntoItself refuses to go on if d, of the source, is the directory that
