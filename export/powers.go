@@ -13,7 +13,42 @@ var (
 	_ vfs.Locker = (*View)(nil)
 	_ vfs.ACLer  = (*View)(nil)
 	_ vfs.Putter = (*View)(nil)
+	_ vfs.Holder = (*View)(nil)
 )
+
+// held are the powers of a view that a file system of one state has.
+type held struct{ locker, acler, putter, hostOpener bool }
+
+// add makes those of fs part of s.
+func (s *held) add(fs vfs.FS) {
+	s.locker = s.locker || vfs.Has[vfs.Locker](fs)
+	s.acler = s.acler || vfs.Has[vfs.ACLer](fs)
+	s.putter = s.putter || vfs.Has[vfs.Putter](fs)
+	s.hostOpener = s.hostOpener || vfs.Has[vfs.HostOpener](fs)
+}
+
+// Holds implements vfs.Holder. A view passes on the powers of what is exported now:
+// it has one if at least one of the file systems has it. Used with a handle of
+// another, which lacks it, it is vfs.ErrNotSupp (OpenHost: vfs.ErrNoDev). After the
+// next Replace the answer may be another one.
+func (v *View) Holds(power any) bool {
+	now := &v.t.state.Load().held
+	switch power.(type) {
+	case *vfs.Locker:
+		return now.locker
+	case *vfs.ACLer:
+		return now.acler
+	case *vfs.Putter:
+		return now.putter
+	case *vfs.HostOpener:
+		return now.hostOpener
+	}
+	return true
+}
+
+// Locker is the power to lock in whatever is exported, now or later, and whatever
+// of it can be locked: the program's own, whom no rule concerns.
+func (t *Table) Locker() vfs.Locker { return t.view(origin{local: true}, nil) }
 
 // ACL implements vfs.ACLer.
 func (v *View) ACL(ctx context.Context, h vfs.Handle) (vfs.ACL, error) {

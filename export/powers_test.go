@@ -38,6 +38,9 @@ func (m *mighty) use(h vfs.Handle) error {
 func (m *mighty) Put(_ context.Context, dir vfs.Handle, _ string, _ uint32, _ []byte) (vfs.Handle, vfs.Attr, error) {
 	return dir, vfs.Attr{}, m.use(dir)
 }
+func (m *mighty) OpenHost(_ context.Context, h vfs.Handle, _ *vfs.HostOpen) (*os.File, vfs.Attr, error) {
+	return nil, vfs.Attr{}, m.use(h)
+}
 func (m *mighty) Sync(context.Context, vfs.Handle) error { return nil }
 func (m *mighty) ACL(_ context.Context, h vfs.Handle) (vfs.ACL, error) {
 	return vfs.ACL{}, m.use(h)
@@ -69,32 +72,29 @@ func (f *mightyFile) HostFile() (*os.File, func(), bool)               { return 
 func (f *mightyFile) Sync(context.Context, vfs.Handle) error           { return errBroken }
 func (f *mightyFile) ACL(context.Context, vfs.Handle) (vfs.ACL, error) { return vfs.ACL{}, errBroken }
 
-// has reports whether vfs.As finds T in v.
-func has[T any](v any) bool {
-	_, ok := vfs.As[T](v)
-	return ok
-}
-
 // powers are all interfaces of package vfs, and whether a view and an open file
 // of a view have them.
 var powers = map[string]struct {
 	has        func(any) bool
 	view, file bool
 }{
-	"FS":         {has[vfs.FS], true, false},
-	"File":       {has[vfs.File], false, true},
+	"FS":         {vfs.Has[vfs.FS], true, false},
+	"File":       {vfs.Has[vfs.File], false, true},
 	"Unwrapper":  {func(v any) bool { _, ok := v.(vfs.Unwrapper); return ok }, false, true},
-	"HoleSeeker": {has[vfs.HoleSeeker], false, true},
-	"HostFiler":  {has[vfs.HostFiler], false, true},
-	"Syncer":     {has[vfs.Syncer], false, false},
-	"Closer":     {has[vfs.Closer], false, false},
-	"Locker":     {has[vfs.Locker], true, false},
-	"ACLer":      {has[vfs.ACLer], true, false},
-	"Putter":     {has[vfs.Putter], true, false},
-	"HostOpener": {has[vfs.HostOpener], true, false},
-	"Watcher":    {has[vfs.Watcher], true, false},
-	"Near":       {has[vfs.Near], false, false},       // of a client's files; a view is read by the server alone
-	"ManyAttrer": {has[vfs.ManyAttrer], false, false}, // of a server far away; a view is near
+	"Holder":     {vfs.Has[vfs.Holder], true, false},
+	"HoleSeeker": {vfs.Has[vfs.HoleSeeker], false, true},
+	"HostFiler":  {vfs.Has[vfs.HostFiler], false, true},
+	"Syncer":     {vfs.Has[vfs.Syncer], false, false},
+	"Closer":     {vfs.Has[vfs.Closer], false, false},
+	"Locker":     {vfs.Has[vfs.Locker], true, false},
+	"ACLer":      {vfs.Has[vfs.ACLer], true, false},
+	"Putter":     {vfs.Has[vfs.Putter], true, false},
+	"HostOpener": {vfs.Has[vfs.HostOpener], true, false},
+	"Watcher":    {vfs.Has[vfs.Watcher], true, false},
+	"Dropper":    {vfs.Has[vfs.Dropper], false, false},    // of tools; a view's files are read by servers
+	"Forgetter":  {vfs.Has[vfs.Forgetter], false, false},  // likewise
+	"Near":       {vfs.Has[vfs.Near], false, false},       // of a client's files; a view is read by the server alone
+	"ManyAttrer": {vfs.Has[vfs.ManyAttrer], false, false}, // of a server far away; a view is near
 }
 
 // interfaces are the names of the interfaces that package vfs declares.
@@ -149,11 +149,47 @@ func TestPowers(t *testing.T) {
 			t.Errorf("a file has the power %s: %t", name, got)
 		}
 	}
-	if has[*mighty](v) || has[*memfs.FS](v) || has[*mightyFile](f) {
+	if vfs.Has[*mighty](v) || vfs.Has[*memfs.FS](v) || vfs.Has[*mightyFile](f) {
 		t.Error("what is below can be reached")
 	}
 	if err := f.Close(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestViewPowersAreTheirs gives a view a power only while a file system that is
+// exported has it.
+func TestViewPowersAreTheirs(t *testing.T) {
+	bare := struct{ vfs.FS }{&probeFS{}}
+	all := map[string]func(any) bool{
+		"Locker": vfs.Has[vfs.Locker], "ACLer": vfs.Has[vfs.ACLer], "Putter": vfs.Has[vfs.Putter], "HostOpener": vfs.Has[vfs.HostOpener],
+	}
+	table := testTable(t, Key{}, Export{Path: "/", FS: bare})
+	v := table.As(nil)
+	for _, step := range []struct {
+		what    string
+		exports []Export
+		want    func(power string) bool
+	}{
+		{"a bare one", []Export{{Path: "/", FS: bare}}, func(string) bool { return false }},
+		{"one in memory", []Export{{Path: "/", FS: memory()}}, func(p string) bool { return p == "Locker" || p == "ACLer" }},
+		{"a bare one and a mighty one", []Export{{Path: "/", FS: bare}, {Path: "/m", FS: newMighty()}}, func(string) bool { return true }},
+		{"a bare one again", []Export{{Path: "/", FS: bare}}, func(string) bool { return false }},
+	} {
+		if err := table.Replace(step.exports...); err != nil {
+			t.Fatal(err)
+		}
+		for name, has := range all {
+			if got := has(v); got != step.want(name) {
+				t.Errorf("%s is exported: %s is %t", step.what, name, got)
+			}
+			if got := has(v.As(&vfs.Caller{UID: 7})); got != step.want(name) {
+				t.Errorf("%s is exported: another caller's %s is %t", step.what, name, got)
+			}
+		}
+		if !vfs.Has[vfs.Watcher](v) {
+			t.Errorf("%s is exported: nothing can be watched", step.what)
+		}
 	}
 }
 
@@ -165,7 +201,7 @@ func TestFilePowersAreTheirs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !has[vfs.HoleSeeker](f) || has[vfs.HostFiler](f) {
+	if !vfs.Has[vfs.HoleSeeker](f) || vfs.Has[vfs.HostFiler](f) {
 		t.Error("the powers are not those of a file in memory")
 	}
 	if err := f.Close(t.Context()); err != nil {

@@ -119,6 +119,7 @@ type state struct {
 	exports []Export
 	entries []entry // of exports, in their order
 	byID    map[uint32]*entry
+	held    held
 }
 
 // entry is an export with what is worked out from it once.
@@ -168,6 +169,7 @@ func (t *Table) newState(exports []Export) (*state, error) {
 			return nil, fmt.Errorf("export: %q: %w", e.Path, err)
 		}
 		e.verf = t.asyncVerifier(e.ID)
+		s.held.add(e.FS)
 	}
 	return s, nil
 }

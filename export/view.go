@@ -11,8 +11,8 @@ import (
 
 // View is all exports of a table as one caller of one client may see them: a
 // [vfs.FS] whose handles are sealed. It has the powers [vfs.Locker], [vfs.ACLer],
-// [vfs.Putter] and [vfs.HostOpener], as far as the file systems have them, that of a
-// [vfs.Watcher], and no other.
+// [vfs.Putter] and [vfs.HostOpener], as far as the file systems have them
+// ([View.Holds]), that of a [vfs.Watcher], and no other.
 //
 // Every call is judged by the exports and rules as they are when it begins. What
 // the rules say of this caller is worked out once and remembered until the next

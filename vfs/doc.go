@@ -42,7 +42,9 @@
 //
 // What only some file systems can do is a small interface of its own
 // ([HoleSeeker], [HostFiler], ...), found with [As], which looks through
-// wrappers. There are no capability flags.
+// wrappers. What it finds is true of the whole stack: a wrapper that has a power
+// only if what it wraps has it, or that does something which a power below would
+// go around, says so ([Holder]). There are no capability flags.
 //
 // # Names
 //

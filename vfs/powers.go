@@ -9,14 +9,29 @@ import (
 // wrapped one.
 type Unwrapper interface{ Unwrap() any }
 
+// Holder is implemented by a wrapper that does not have every power for which it
+// has methods, or which what it wraps has: one that it merely passes on, and one
+// that would lead around what it does.
+type Holder interface {
+	// Holds reports whether the stack from here down has a power. power is a nil
+	// pointer to its interface: (*Syncer)(nil). Of one that it does not know it is
+	// true. It makes no call, and says the same of all views.
+	Holds(power any) bool
+}
+
 // maxWrap bounds how many wrappers As looks through. A stack has five; a
 // wrapper that wraps itself shall not hang anyone.
 const maxWrap = 32
 
-// As finds the optional power T in v or in what v wraps. Use it instead of a
-// type assertion, which a wrapper would hide the power from.
+// As finds the optional power T in v or in what v wraps. What it finds is true of
+// all that stands above: a [Holder] on the way that denies the power ends the
+// search. Use it instead of a type assertion, which a wrapper would hide the power
+// from, and which takes a wrapper's methods for its powers.
 func As[T any](v any) (T, bool) {
 	for range maxWrap {
+		if h, ok := v.(Holder); ok && !h.Holds((*T)(nil)) {
+			break
+		}
 		if t, ok := v.(T); ok {
 			return t, true
 		}
@@ -28,6 +43,12 @@ func As[T any](v any) (T, bool) {
 	}
 	var zero T
 	return zero, false
+}
+
+// Has reports whether As finds T.
+func Has[T any](v any) bool {
+	_, ok := As[T](v)
+	return ok
 }
 
 // HoleSeeker is a File that knows where its holes are (lseek(2), SEEK_DATA and

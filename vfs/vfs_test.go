@@ -69,6 +69,42 @@ type layer struct{ inner any }
 
 func (l *layer) Unwrap() any { return l.inner }
 
+// selective is a layer that has the power by its methods, and only if what it
+// wraps has it.
+type selective struct{ layer }
+
+func (s *selective) Power() int { return 8 }
+func (s *selective) Holds(p any) bool {
+	_, is := p.(*power)
+	return !is || Has[power](s.inner)
+}
+
+// TestAsAsksHolders finds a power only if every wrapper on the way holds it.
+func TestAsAsksHolders(t *testing.T) {
+	over := func(inner any) any { return &layer{&selective{layer{inner}}} }
+	if p, ok := As[power](over(powerful{})); !ok || p.Power() != 8 {
+		t.Error("a power that is passed on is not found in what passes it on")
+	}
+	if Has[power](over(nil)) || Has[power](over(over(&layer{}))) {
+		t.Error("a power is found in a wrapper of what lacks it")
+	}
+	if !Has[Unwrapper](over(nil)) {
+		t.Error("what the wrapper says nothing of is not found")
+	}
+	hides := &hider{layer{powerful{}}}
+	if Has[power](hides) || Has[power](&layer{hides}) {
+		t.Error("a power is found past a wrapper that withholds it")
+	}
+}
+
+// hider is a layer that withholds the power of what it wraps.
+type hider struct{ layer }
+
+func (h *hider) Holds(p any) bool {
+	_, is := p.(*power)
+	return !is
+}
+
 func TestAs(t *testing.T) {
 	if p, ok := As[power](&layer{&layer{powerful{}}}); !ok || p.Power() != 7 {
 		t.Error("a power under two wrappers is not found")

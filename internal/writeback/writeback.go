@@ -32,7 +32,8 @@ type Options struct {
 	Verifier vfs.Verifier
 }
 
-// FS is one caller's view. It is a vfs.FS, a [vfs.Syncer] and a [vfs.Closer].
+// FS is one caller's view. It is a vfs.FS and a [vfs.Closer], and has the powers of
+// the FS below but for a few: see [FS.Holds].
 type FS struct {
 	inner vfs.FS
 	s     *shared
@@ -40,7 +41,6 @@ type FS struct {
 
 var (
 	_ vfs.FS        = (*FS)(nil)
-	_ vfs.Syncer    = (*FS)(nil)
 	_ vfs.Closer    = (*FS)(nil)
 	_ vfs.Unwrapper = (*FS)(nil)
 )
@@ -93,27 +93,6 @@ func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr
 	attr, err := f.inner.GetAttr(ctx, h, want)
 	f.grow(h, &attr)
 	return attr, err
-}
-
-// GetAttrs is GetAttr of many.
-func (f *FS) GetAttrs(ctx context.Context, hs []vfs.Handle, want vfs.Mask, attrs []vfs.Attr, errs []error) {
-	if f.s.anyOpen(hs) {
-		for _, h := range hs {
-			if err := f.drain(ctx, h); err != nil {
-				// Whose error it is comes out one by one.
-				for i, h := range hs {
-					attrs[i], errs[i] = f.GetAttr(ctx, h, want)
-				}
-				return
-			}
-		}
-	}
-	vfs.GetAttrs(ctx, f.inner, hs, want, attrs, errs)
-	if f.s.anyOpen(hs) {
-		for i, h := range hs {
-			f.grow(h, &attrs[i])
-		}
-	}
 }
 
 // drain sends what is dirty in h.
@@ -289,23 +268,6 @@ func (f *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs
 			}
 		}
 	}
-}
-
-// Sync commits what is dirty in h, and then syncs below, if that is a power of
-// the FS below.
-func (f *FS) Sync(ctx context.Context, h vfs.Handle) error {
-	if n := f.s.node(h); n != nil {
-		if err := n.commit(ctx); err != nil {
-			return err
-		}
-		if err := n.firstError(); err != nil {
-			return err
-		}
-	}
-	if below, ok := vfs.As[vfs.Syncer](f.inner); ok {
-		return below.Sync(ctx, h)
-	}
-	return nil
 }
 
 // Open opens a file. It costs a round trip more once, for the limits.

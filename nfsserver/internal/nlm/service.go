@@ -114,11 +114,7 @@ func New(o Options) (*Service, error) {
 	if o.Dial == nil {
 		o.Dial = callback.DialNet
 	}
-	all, ok := vfs.As[vfs.Locker](o.Table.As(nil))
-	if !ok {
-		return nil, errors.New("nlm: exports that cannot be locked")
-	}
-	s := &Service{o: o, all: all, cookie: o.Cookie, poke: make(chan struct{}, 1),
+	s := &Service{o: o, all: o.Table.Locker(), cookie: o.Cookie, poke: make(chan struct{}, 1),
 		call:    &callback.Caller{Dial: o.Dial, Machine: o.Hostname, Timeout: callTimeout, Once: true},
 		clients: make(map[clientKey]*client), names: make(map[netip.Addr]int), files: make(map[vfs.Handle]*file),
 		queued: make(map[*file]struct{}), grants: make(map[uint64]*waiter),
