@@ -164,7 +164,7 @@ func (v *View) judge(ctx context.Context, st *state, e *entry) *seen {
 	r := &believed
 	if !v.origin.local && len(e.rules) > 0 {
 		r, s.until = v.t.clients.match(ctx, e.rules, v.origin.addr)
-		if r == nil || r.Secure && (v.origin.port == 0 || v.origin.port >= securePorts) {
+		if r == nil || r.keepsOut(v.origin) {
 			s.err = vfs.ErrAccess
 			return s
 		}

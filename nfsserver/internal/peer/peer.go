@@ -33,6 +33,7 @@ type Conn struct {
 	Client string
 	remote netip.AddrPort // invalid: not over IP
 	table  *export.Table
+	gate   *export.Gate
 
 	// last is the view used last: nearly every call comes from the same user as
 	// the one before it, and takes no lock.
@@ -45,8 +46,13 @@ type Conn struct {
 
 // NewConn starts with what is known of a connection from remote.
 func NewConn(table *export.Table, remote net.Addr) *Conn {
-	return &Conn{Client: host(remote), remote: addrPort(remote), table: table}
+	at := addrPort(remote)
+	return &Conn{Client: host(remote), remote: at, table: table, gate: table.Gate(at)}
 }
+
+// Admitted reports whether any rule of any export admits the client, as far as that
+// is known now. Nothing may be kept for one whom none does.
+func (c *Conn) Admitted() bool { return c.gate.Admits() }
 
 // addrPort is the address and port by which exports know a client.
 func addrPort(a net.Addr) netip.AddrPort {

@@ -1,0 +1,91 @@
+package export
+
+import (
+	"context"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Gate knows of one address and port whether any export has a rule that admits
+// it. Whoever keeps something for a client (a reply, a place in a queue, memory)
+// asks here first: for one that no rule admits nothing is kept, and nobody else's
+// is given up. It says nothing of any single export; [View] does.
+//
+// A client whose name is not known yet is not admitted: the look-up has begun, and
+// the gate answers otherwise when the name is there. All methods may be called
+// concurrently.
+type Gate struct {
+	t      *Table
+	origin origin
+	last   atomic.Pointer[admission]
+}
+
+// admission is what a gate has found.
+type admission struct {
+	st    *state
+	ok    bool
+	until time.Time // look again; zero: never
+}
+
+// Gate returns the gate of a client. An invalid remote is a connection without an
+// address, as in [Table.For].
+func (t *Table) Gate(remote netip.AddrPort) *Gate {
+	return &Gate{t: t, origin: origin{addr: plain(remote.Addr()), port: remote.Port()}}
+}
+
+// Admits reports whether a rule of some export admits the client, as far as that is
+// known now. It waits for nobody, and what it has found costs nothing until the
+// exports are replaced or a name grows old.
+func (g *Gate) Admits() bool {
+	st := g.t.state.Load()
+	if a := g.last.Load(); a != nil && a.st == st && (a.until.IsZero() || g.t.now().Before(a.until)) {
+		return a.ok
+	}
+	a := &admission{st: st}
+	a.ok, a.until = g.t.admits(st, g.origin)
+	if a.ok || a.until.IsZero() {
+		// A refusal that a name may change is not remembered: the answer may be
+		// there in a moment, and whoever was let in by it must be known here.
+		g.last.Store(a)
+	}
+	return a.ok
+}
+
+// admits looks for an export that admits o. until, if not zero, is when to look
+// again, since names were looked at.
+func (t *Table) admits(st *state, o origin) (ok bool, until time.Time) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // nobody waits for a name service here
+	for i := range st.entries {
+		e := &st.entries[i]
+		if len(e.rules) == 0 {
+			return true, time.Time{}
+		}
+		r, good := t.clients.match(ctx, e.rules, o.addr)
+		if r != nil && !r.keepsOut(o) {
+			return true, good
+		}
+		if !good.IsZero() && (until.IsZero() || good.Before(until)) {
+			until = good
+		}
+	}
+	return false, until
+}
+
+// keepsOut reports whether the rule, which matches, refuses the port.
+func (r *rule) keepsOut(o origin) bool {
+	return r.Secure && (o.port == 0 || o.port >= securePorts)
+}
+
+// Admits is nil if h is a handle of an export that admits the caller, and otherwise
+// what any call with h would end with. Names are waited for.
+func (v *View) Admits(ctx context.Context, h vfs.Handle) error {
+	r, err := v.ref(ctx, &h)
+	if err == nil {
+		r.leave()
+	}
+	return err
+}

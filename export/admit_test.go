@@ -1,0 +1,78 @@
+package export
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// TestGate lets in whom any rule of any export admits.
+func TestGate(t *testing.T) {
+	table := testTable(t, Key{},
+		Export{Path: "/a", FS: memory(), Clients: []Rule{{Match: "10.0.0.0/8"}}},
+		Export{Path: "/b", FS: memory(), Clients: []Rule{{Match: "192.0.2.1", Secure: true}, {Match: "2001:db8::/32"}}},
+	)
+	for addr, want := range map[string]bool{
+		"10.1.2.3:40000": true, "[::ffff:10.1.2.3]:40000": true, "192.0.2.1:700": true, "192.0.2.1:1024": false,
+		"[2001:db8::9]:40000": true, "192.0.2.2:700": false, "[::1]:700": false,
+	} {
+		if got := table.Gate(remote(addr)).Admits(); got != want {
+			t.Errorf("%s: %v", addr, got)
+		}
+	}
+	g := table.Gate(remote("192.0.2.2:700"))
+	if n := testing.AllocsPerRun(100, func() { g.Admits() }); g.Admits() || n != 0 {
+		t.Errorf("a gate that was asked before allocates %v times", n)
+	}
+	if err := table.Replace(Export{Path: "/a", FS: memory()}); err != nil {
+		t.Fatal(err)
+	}
+	if !g.Admits() {
+		t.Error("the gate did not see that the exports were replaced")
+	}
+}
+
+// TestGateNames admits nobody whose name is not known, does not wait for it, and
+// lets the client in as soon as it is there.
+func TestGateNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, r, _ := named(t, "h.example.org")
+		block := make(chan struct{})
+		r.set(func(r *resolver) { r.block, r.addrs["h.example.org."] = block, []string{"192.0.2.7"} })
+		known, other := table.Gate(remote("192.0.2.7:700")), table.Gate(remote("192.0.2.8:700"))
+		before := time.Now()
+		if known.Admits() || other.Admits() || time.Since(before) != 0 {
+			t.Error("somebody was let in before the name was known, or waited for it")
+		}
+		close(block)
+		synctest.Wait()
+		if !known.Admits() || other.Admits() {
+			t.Error("the name has come, and the gate does not go by it")
+		}
+	})
+}
+
+// TestViewAdmits judges by the export that the handle is of.
+func TestViewAdmits(t *testing.T) {
+	table := testTable(t, Key{},
+		Export{Path: "/a", FS: memory(), Clients: []Rule{{Match: "10.0.0.1"}}},
+		Export{Path: "/b", FS: memory(), Clients: []Rule{{Match: "10.0.0.2"}}})
+	h, _, err := table.For(remote("10.0.0.1:700"), nil).Mount(t.Context(), "/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	altered := h
+	altered.Bytes()[altered.Len()-1] ^= 1
+	for _, x := range []struct {
+		from string
+		h    vfs.Handle
+		want error
+	}{{"10.0.0.1:700", h, nil}, {"10.0.0.2:700", h, vfs.ErrAccess}, {"10.0.0.1:700", altered, vfs.ErrStale}} {
+		if err := table.For(remote(x.from), nil).Admits(t.Context(), x.h); !errors.Is(err, x.want) {
+			t.Errorf("%s: %v, want %v", x.from, err, x.want)
+		}
+	}
+}
