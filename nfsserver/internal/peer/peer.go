@@ -31,6 +31,9 @@ type View struct {
 type Conn struct {
 	// Client is the address of the client, without the port.
 	Client string
+	// Share names the client where something is divided among clients: its address,
+	// or of IPv6 the network of 64 bits, of which one host has all addresses.
+	Share  string
 	remote netip.AddrPort // invalid: not over IP
 	table  *export.Table
 	gate   *export.Gate
@@ -47,7 +50,7 @@ type Conn struct {
 // NewConn starts with what is known of a connection from remote.
 func NewConn(table *export.Table, remote net.Addr) *Conn {
 	at := addrPort(remote)
-	return &Conn{Client: host(remote), remote: at, table: table, gate: table.Gate(at)}
+	return &Conn{Client: host(remote), Share: oncrpc.ShareOf(remote), remote: at, table: table, gate: table.Gate(at)}
 }
 
 // Admitted reports whether any rule of any export admits the client, as far as that

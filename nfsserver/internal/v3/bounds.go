@@ -14,10 +14,20 @@ const (
 
 	// DefaultMaxBulk bounds the memory of data that is being read or waits to
 	// be sent, unless Options.MaxBulk says otherwise. At the bound READ and the
-	// listings wait, first come, first served, and after maxWait they answer
-	// JUKEBOX: a client of Linux then tries again in 5 seconds.
+	// listings wait, clients in turn, and after maxWait they answer JUKEBOX: a
+	// client of Linux then tries again in 5 seconds.
 	DefaultMaxBulk = 256 << 20
 	maxWait        = 2 * time.Second
+
+	// connBulk bounds what one connection has of that at once, which is what is
+	// read ahead of its socket; and it is never more than one part in connShare of
+	// all. At the bound READ and the listings of that connection wait until the
+	// client has taken some, as long as the connection lives. leaves is how many
+	// times as much as a client has it must leave to others; at that bound its calls
+	// wait for its own in the same way.
+	connBulk  = 16 << 20
+	connShare = 8
+	leaves    = 3
 
 	// maxPage bounds one page of a listing. A client that asks for more gets
 	// this much and goes on behind it.

@@ -16,6 +16,7 @@ import (
 // request is what a procedure works with, beside its arguments and result.
 type request struct {
 	srv  *Service
+	conn *peer.Conn
 	view *peer.View
 	fs   vfs.FS // view.FS
 
@@ -75,8 +76,11 @@ func handler[A, R any, PA decoded[A], PR result[R]](s *Service, do func(context.
 			return oncrpc.ErrDrop
 		}
 		st := s.status(c, err)
-		if st == nfs3.NFS3ERR_JUKEBOX {
-			// The client is told to try again, and is to be tried again.
+		switch st {
+		case nfs3.NFS3ERR_JUKEBOX, nfs3.NFS3ERR_STALE, nfs3.NFS3ERR_BADHANDLE:
+			// The client is told to try again, and is to be tried again. And a handle
+			// that opens nothing has changed nothing: whoever sends such shall not
+			// fill the memory of replies.
 			c.Forget()
 		}
 		*PR(&f.res).Stat() = st
@@ -98,11 +102,12 @@ func (q *request) begin(s *Service, c *oncrpc.Call, args xdr.Unmarshaler) error 
 	if err := c.Args.Finish(); err != nil {
 		return err
 	}
-	view, err := c.State.(*peer.Conn).View(c.Auth)
+	conn := c.State.(*peer.Conn)
+	view, err := conn.View(c.Auth)
 	if err != nil {
 		return err
 	}
-	q.srv, q.view, q.fs = s, view, view.FS
+	q.srv, q.conn, q.view, q.fs = s, conn, view, view.FS
 	return nil
 }
 

@@ -39,7 +39,7 @@ func New(o Options) *Service {
 	return &Service{
 		log:     o.Log,
 		buffers: o.Buffers,
-		budget:  budget{patience: maxWait, free: max(cmp.Or(o.MaxBulk, DefaultMaxBulk), maxPage+maxEntry)},
+		budget:  newBudget(max(cmp.Or(o.MaxBulk, DefaultMaxBulk), maxPage+maxEntry)),
 		bulks:   sync.Pool{New: func() any { return new(bulk) }},
 	}
 }

@@ -1,0 +1,87 @@
+package nfsserver_test
+
+import (
+	"encoding/binary"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/nfsserver"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// A greedy client speaks for itself: it sends what no honest one would.
+
+// rawCall is a call as a record.
+func rawCall(t testing.TB, xid uint32, p *xdr.Proc, cred oncrpc.Auth, args xdr.Appender) []byte {
+	t.Helper()
+	b := make([]byte, 4)
+	for _, w := range []uint32{xid, 0, 2, p.Program, p.Version, p.Number, uint32(cred.Flavor)} {
+		b = binary.BigEndian.AppendUint32(b, w)
+	}
+	b = xdr.AppendOpaque(b, cred.Body)
+	b = append(b, make([]byte, 8)...) // no verifier
+	b, err := args.AppendXDR(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary.BigEndian.PutUint32(b, 1<<31|uint32(len(b)-4))
+	return b
+}
+
+// dialFrom connects from an address of this host.
+func dialFrom(t testing.TB, local, to string) net.Conn {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(local)}}
+	c, err := d.DialContext(t.Context(), "tcp", to)
+	if err != nil {
+		t.Skipf("this host has no address %s to call from: %v", local, err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // there is nothing left that it could lose
+	return c
+}
+
+// until waits for something that another goroutine brings about.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for range 2000 {
+		if ok() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("it never came to pass that %s", what)
+}
+
+// TestUnreadReplies has a client ask for all the memory of replies and take none of
+// it. Others read and list all the same, also on another connection of the same
+// address, and the server does not fill its memory for it.
+func TestUnreadReplies(t *testing.T) {
+	const size, reads, memory = 1 << 20, 128, 32 << 20
+	fs := memfs.New(memfs.Options{Mode: 0o777, ReadMax: size})
+	r := serve(t, fs, nfsserver.Options{MaxReplyBytes: memory})
+	r.fs = fs
+	r.put("/large", noise(size))
+	small := r.file(r.root, "small", 0o644, "hello")
+	deaf := dialFrom(t, "127.0.0.1", r.addr)
+	large := r.find(r.root, "large")
+	before := r.srv.Stats().Calls["READ"]
+	for i := range uint32(reads) {
+		if _, err := deaf.Write(rawCall(t, i, nfs3.NFSPROC3_READ, r.auth, &nfs3.READ3args{File: fh(large), Count: size})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "all of the READs have begun", func() bool { return r.srv.Stats().Calls["READ"] == before+reads })
+	if res := r.read(small, 0, 5); res.Status != nfs3.NFS3_OK || string(res.Resok.Data) != "hello" {
+		t.Errorf("another's READ: %v", res.Status)
+	}
+	if p := r.readdir(r.root, 0, [8]byte{}, 4096); p.status != nfs3.NFS3_OK {
+		t.Errorf("another's READDIR: %v", p.status)
+	}
+	if n := r.srv.Stats().ReplyBytes; n > memory/4 {
+		t.Errorf("%d bytes wait for a client that takes none", n)
+	}
+}
