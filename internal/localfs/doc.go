@@ -26,7 +26,12 @@
 // There are two kinds, chosen by New: the kernel's own (handle_kernel.go), which
 // cost nothing and need a privilege and a file system that has them, and
 // numbers in a map on disk (handle_map.go, maplog.go), for all other places. Both
-// survive restarts and renames. Both take at most 51 bytes.
+// survive restarts and renames. Both take at most 51 bytes. No handle comes to name
+// another object: one whose inode number is used again is stale, and remains so.
+// The map goes by the handle that the kernel gives without any privilege on the
+// common file systems and, with Linux 6.6, on overlayfs, and by the time of birth.
+// A file system that keeps neither leaves it the number: there what has the number
+// at the same name is taken for the object, and nothing is searched for.
 //
 // # Whose rights
 //

@@ -51,6 +51,14 @@ type handler interface {
 	// has no other name either.
 	unbind(dir *desc, name string, x vfs.Handle, gone bool)
 
+	// touched says that o, which the caller has pinned, was opened to be written, or
+	// changed: it may look like another object to those who have only its name. Until
+	// settle(mark), a crash may make that true.
+	touched(o *desc) (mark, error)
+
+	// lost says that x has no name left, and can get none.
+	lost(x vfs.Handle)
+
 	// whileMoving runs f, in which an object leaves a name for another that was
 	// expected. Nobody takes it for lost meanwhile.
 	whileMoving(f func() error) error
@@ -140,10 +148,26 @@ func (h *host) stat(d *desc, st *stat) error {
 		return fail("statx", err)
 	}
 	if st.Nlink == 0 {
-		h.fds.forget(d.key.h)
-		return vfs.ErrStale
+		return h.gone(d.key.h)
 	}
 	return nil
+}
+
+// touched says that o was changed. What is under a lock does not wait until that is
+// stable: a crash may leave a handle that is stale.
+func (h *host) touched(o *desc) error {
+	if !h.copiesUp {
+		return nil
+	}
+	_, err := h.handles.touched(o)
+	return err
+}
+
+// gone forgets x, which has lost its last name, and is ErrStale: from now on, for ever.
+func (h *host) gone(x vfs.Handle) error {
+	h.fds.forget(x)
+	h.handles.lost(x)
+	return vfs.ErrStale
 }
 
 // regular returns a pinned descriptor of x if that is a regular file.
@@ -187,6 +211,15 @@ func (v *FS) data(x vfs.Handle, u use) (*desc, error) {
 	}
 	if err != nil {
 		return nil, fail("open", err)
+	}
+	if u == useWrite && v.copiesUp {
+		m, err := v.handles.touched(o)
+		if err == nil {
+			err = v.handles.settle(m)
+		}
+		if err != nil {
+			return nil, closing(fd, err)
+		}
 	}
 	return v.fds.put(x, u, fd, o.kind)
 }

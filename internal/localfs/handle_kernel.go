@@ -246,15 +246,19 @@ func (k *kernelHandles) bind(dir *desc, name []byte, fd int, _ *stat) (vfs.Handl
 		x, err := k.of(fd, &emptyName[0], unix.AT_EMPTY_PATH)
 		return x, 0, err
 	}
-	// Names in a listing's buffer have their NUL behind them already.
-	if cap(name) == len(name) || name[:len(name)+1][len(name)] != 0 {
-		name = append(name[:len(name):len(name)], 0)
-	}
-	x, err := k.of(dir.fd, &name[:1][0], 0)
+	x, err := k.of(dir.fd, cName(name), 0)
 	if err != nil && k.hides(dir, name) {
 		err = vfs.ErrNoEnt // also if there are no handles on what is mounted there
 	}
 	return x, 0, err
+}
+
+// cName is name with a NUL behind it. Names in a listing's buffer have theirs already.
+func cName(name []byte) *byte {
+	if cap(name) == len(name) || name[:len(name)+1][len(name)] != 0 {
+		name = append(name[:len(name):len(name)], 0)
+	}
+	return &name[:1][0]
 }
 
 // hides reports whether name in dir is a mount point that is not served.
@@ -278,6 +282,8 @@ func (k *kernelHandles) expect(*desc, string, vfs.Handle) (mark, bool, error) {
 }
 
 func (k *kernelHandles) unbind(*desc, string, vfs.Handle, bool) {}
+func (k *kernelHandles) touched(*desc) (mark, error)            { return 0, nil }
+func (k *kernelHandles) lost(vfs.Handle)                        {}
 func (k *kernelHandles) whileMoving(f func() error) error       { return f() }
 func (k *kernelHandles) settle(mark) error                      { return nil }
 func (k *kernelHandles) close() error                           { return closing(k.mount, nil) }

@@ -25,13 +25,12 @@ import (
 //
 // It survives restarts, and renames that are made through this FS. What was
 // renamed behind its back is searched for where it was; if it is not there under
-// any name, it is stale. An inode number that is used again is told from the old
-// one by the time of birth, except on overlayfs, where copying a file up gives
-// it a new one, and on file systems that keep none.
+// any name, it is stale, and remains so. An inode number that is used again is told
+// from the old one by what the file system says of its generations (map_ident.go).
 type mapHandles struct {
 	h     *host
 	dirfd int // Options.StateDir, locked; -1: volatile
-	byIno bool
+	by    numberer
 	log   *mapLog
 
 	// moving is held for reading while a rename is under way, and for writing by
@@ -100,21 +99,35 @@ func (m *mapHandles) openDir() (err error) {
 	return nil
 }
 
-// load reads the map, or begins a new one.
+// errOtherMap says that a map is of no use for the directory that is served.
+var errOtherMap = errors.New("the old one belongs to another directory")
+
+// load reads the map, or begins a new one: also if the one that is there is not of this
+// directory. A directory that was made again (a tmpfs, a layer of a container) has
+// none of the objects that the old handles named, so nothing is lost with them.
 func (m *mapHandles) load() error {
 	var sfs unix.Statfs_t
 	if err := unix.Fstatfs(m.h.rootFD, &sfs); err != nil {
 		return fail("fstatfs", err)
 	}
-	m.byIno = int64(sfs.Type) == unix.OVERLAYFS_SUPER_MAGIC
 	var st stat
 	if err := st.statFD(m.h.rootFD); err != nil {
 		return fail("statx", err)
 	}
-	root := m.ident(&st)
+	m.by = newNumberer(m.h.rootFD, &st, int64(sfs.Type), m.h.o.noHandles)
+	m.h.copiesUp = m.by.copiesUp
+	root, err := m.ident(nil, nil, m.h.rootFD, &st)
+	if err != nil {
+		return err
+	}
 	if m.dirfd >= 0 {
 		err := m.log.load(func(hd *header) error { return m.begin(hd, root) }, m.apply)
-		if !isNoMap(err) {
+		switch {
+		case isNoMap(err):
+		case errors.Is(err, errOtherMap):
+			m.h.o.Report(fmt.Errorf("localfs: %s: a new map of handles is begun; all handles that clients have are stale, and they have to mount again: %w", m.h.rootPath, err))
+			m.log.discard()
+		default:
 			m.gather()
 			return err
 		}
@@ -131,26 +144,13 @@ func (m *mapHandles) load() error {
 // begin takes the header of a file that was there.
 func (m *mapHandles) begin(hd *header, root ident) error {
 	if hd.root != root {
-		return fmt.Errorf("it belongs to another directory, of inode %d: %w", hd.root.ino, vfs.ErrInval)
+		return fmt.Errorf("%w, of inode %d", errOtherMap, hd.root.ino)
 	}
 	m.nonce, m.serial = hd.nonce, hd.serial
 	m.slots = make([]slot, max(hd.slots, 1))
 	m.slots[rootSlot] = slot{id: root, serial: rootSerial}
 	m.index[root] = rootSlot
 	return nil
-}
-
-// ident is what tells st's object from others. Inode numbers are those of one file
-// system: of other mounts than the root's, the key goes in as well.
-func (m *mapHandles) ident(st *stat) ident {
-	id := st.ident()
-	if m.byIno {
-		id.btime = 0
-	}
-	if key, _ := m.h.mountKey(st.Mnt_id); key != 0 {
-		id.btime ^= int64(key)
-	}
-	return id
 }
 
 func (m *mapHandles) pack(i uint32) vfs.Handle {
@@ -178,14 +178,17 @@ func (m *mapHandles) slotOf(x vfs.Handle) (uint32, error) {
 
 func (m *mapHandles) root() (vfs.Handle, error) { return m.pack(rootSlot), nil }
 
-func (m *mapHandles) bind(dir *desc, name []byte, _ int, st *stat) (vfs.Handle, mark, error) {
+func (m *mapHandles) bind(dir *desc, name []byte, fd int, st *stat) (vfs.Handle, mark, error) {
+	id, err := m.ident(dir, name, fd, st)
+	if err != nil {
+		return vfs.Handle{}, 0, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	parent, err := m.slotOf(dir.key.h)
 	if err != nil {
 		return vfs.Handle{}, 0, err
 	}
-	id := m.ident(st)
 	i, known := m.index[id]
 	if i == rootSlot && known {
 		return m.pack(rootSlot), 0, nil
@@ -245,10 +248,14 @@ func (m *mapHandles) place(i, parent uint32, name []byte, only bool) (int64, err
 	return off, nil
 }
 
-func (m *mapHandles) find(_ *desc, _ string, _ int, st *stat) (vfs.Handle, bool) {
+func (m *mapHandles) find(dir *desc, name string, fd int, st *stat) (vfs.Handle, bool) {
+	id, err := m.ident(dir, []byte(name), fd, st)
+	if err != nil {
+		return vfs.Handle{}, false
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i, ok := m.index[m.ident(st)]
+	i, ok := m.index[id]
 	if !ok {
 		return vfs.Handle{}, false
 	}

@@ -75,8 +75,7 @@ func (v *FS) mayPass(d *desc, fd int, how *vfs.HostOpen, st *stat) error {
 		return fail("statx", err)
 	}
 	if st.Nlink == 0 {
-		v.fds.forget(d.key.h)
-		return vfs.ErrStale
+		return v.gone(d.key.h)
 	}
 	if how.Access&vfs.ShareRead != 0 {
 		if err := v.mayReadData(d, st); err != nil {

@@ -50,6 +50,9 @@ func (v *FS) Link(ctx context.Context, x, dir vfs.Handle, name string) (a vfs.At
 	if err == nil {
 		err = v.as(func() error { return fail("link", v.sys.Linkat(o.fd, d.fd, name)) })
 	}
+	if err == nil {
+		err = v.touched(o)
+	}
 	if err != nil {
 		v.untell(d, name, news)
 		return a, wcc, err

@@ -14,14 +14,17 @@ import (
 // The file of the map is a header and records behind it, all little endian:
 //
 //	header  magic [8]byte, version uint32, slots uint32, nonce [8]byte,
-//	        root's inode uint64, root's birth int64, last serial uint64, CRC uint32
+//	        root's inode uint64, root's generation int64, last serial uint64, CRC uint32
 //	record  CRC uint32, length of the body uint16, type byte, body
 //
 // Every CRC is CRC-32C over what follows it in a record, or precedes it in the
 // header.
 const (
 	mapMagic   = "nfsboxHM"
-	mapVersion = 1
+	mapVersion = 2
+	// birthVersion knew objects by their number and birth alone. Its handles could come
+	// to name other objects, and are not taken over.
+	birthVersion = 1
 
 	headerSize  = 8 + 4 + 4 + 8 + 8 + 8 + 8 + 4
 	recordHead  = 4 + 2 + 1
@@ -79,7 +82,7 @@ func appendRecord(b []byte, r *record) []byte {
 		b = le.AppendUint32(b, r.slot)
 		b = le.AppendUint64(b, r.serial)
 		b = le.AppendUint64(b, r.id.ino)
-		b = le.AppendUint64(b, uint64(r.id.btime))
+		b = le.AppendUint64(b, uint64(r.id.gen))
 		b = le.AppendUint32(b, r.parent)
 		flags := byte(0)
 		if r.only {
@@ -115,7 +118,7 @@ func parseRecord(b []byte, r *record) (n int, err error) {
 	switch {
 	case r.typ == recBind && len(body) > bindFixed:
 		r.slot, r.serial = le.Uint32(body), le.Uint64(body[4:])
-		r.id = ident{ino: le.Uint64(body[12:]), btime: int64(le.Uint64(body[20:]))}
+		r.id = ident{ino: le.Uint64(body[12:]), gen: int64(le.Uint64(body[20:]))}
 		r.parent, r.only = le.Uint32(body[28:]), body[32]&onlyNameBit != 0
 		r.name = body[bindFixed:]
 		if vfs.CheckName(string(r.name)) != nil {
@@ -149,7 +152,7 @@ func (h *header) append(b []byte) []byte {
 	b = le.AppendUint32(b, h.slots)
 	b = append(b, h.nonce[:]...)
 	b = le.AppendUint64(b, h.root.ino)
-	b = le.AppendUint64(b, uint64(h.root.btime))
+	b = le.AppendUint64(b, uint64(h.root.gen))
 	b = le.AppendUint64(b, h.serial)
 	return le.AppendUint32(b, crc32.Checksum(b[at:], castagnoli))
 }
@@ -159,7 +162,11 @@ func parseHeader(b []byte, h *header) error {
 	if len(b) < headerSize || string(b[:8]) != mapMagic {
 		return errors.New("this is no map of handles")
 	}
-	if v := le.Uint32(b[8:]); v != mapVersion {
+	v := le.Uint32(b[8:])
+	if v == birthVersion {
+		return fmt.Errorf("%w, or is of version %d", errOtherMap, v)
+	}
+	if v != mapVersion {
 		return fmt.Errorf("the map of handles has version %d; this program knows version %d", v, mapVersion)
 	}
 	if crc32.Checksum(b[:headerSize-4], castagnoli) != le.Uint32(b[headerSize-4:]) {
@@ -167,7 +174,7 @@ func parseHeader(b []byte, h *header) error {
 	}
 	h.slots = le.Uint32(b[12:])
 	copy(h.nonce[:], b[16:])
-	h.root = ident{ino: le.Uint64(b[24:]), btime: int64(le.Uint64(b[32:]))}
+	h.root = ident{ino: le.Uint64(b[24:]), gen: int64(le.Uint64(b[32:]))}
 	h.serial = le.Uint64(b[40:])
 	if h.slots > MaxMapEntries {
 		return fmt.Errorf("the map of handles claims %d entries; %d are the most", h.slots, MaxMapEntries)

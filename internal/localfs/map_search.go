@@ -201,15 +201,22 @@ func (s *mapSearch) openAs(dir *desc, name string, id ident, st *stat) (int, err
 	if err := st.statFD(fd); err != nil {
 		return -1, closing(fd, fail("statx", err))
 	}
-	if s.m.ident(st) != id {
-		return -1, closing(fd, vfs.ErrNoEnt)
+	now, err := s.m.ident(nil, nil, fd, st)
+	if err == nil && now != id {
+		err = vfs.ErrNoEnt
+	}
+	if err != nil {
+		return -1, closing(fd, err)
 	}
 	return fd, nil
 }
 
 // rescan looks through the directories where the object was for a new name of
-// it. ErrNoEnt: it has none there.
+// it. ErrNoEnt: it has none there, or nothing but its number would tell it from others.
 func (s *mapSearch) rescan(x vfs.Handle, id ident, places []place, st *stat) (int, error) {
+	if id.gen == 0 {
+		return -1, vfs.ErrNoEnt
+	}
 	seen := make([]uint32, 0, len(places))
 	for _, p := range places {
 		if slices.Contains(seen, p.parent) {

@@ -39,6 +39,8 @@ func (m *mapHandles) apply(r *record, off int64) error {
 			*s = slot{id: r.id, serial: r.serial}
 			m.index[r.id] = r.slot
 			m.serial = max(m.serial, r.serial)
+		} else if s.id != r.id {
+			m.renumber(r.slot, r.id)
 		}
 		if r.only {
 			m.forgetNames(r.slot)

@@ -253,6 +253,14 @@ func (l *mapLog) install(fd int) error {
 	return nil
 }
 
+// discard lets go of a file that was loaded in vain.
+func (l *mapLog) discard() {
+	if l.fd >= 0 {
+		_ = unix.Close(l.fd) // nothing was written to it
+	}
+	l.fd = -1
+}
+
 func (l *mapLog) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -51,6 +51,7 @@ type mounts struct {
 type mount struct {
 	id, key uint64
 	fd      int // of its root
+	by      numberer
 	seal    seal
 }
 
@@ -95,6 +96,17 @@ func (m *mounts) key(id uint64) (key uint64, ok bool) {
 		return p.key, true
 	}
 	return 0, false
+}
+
+// numberer tells objects of the mount id apart, which has that key.
+func (m *mounts) numberer(id uint64) (*numberer, uint64) {
+	m.follow()
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if p := m.byID[id]; p != nil {
+		return &p.by, p.key
+	}
+	return &numberer{}, 0
 }
 
 // open opens r on the mount of that key.
@@ -241,7 +253,8 @@ func (h *host) mountOf(id uint64, ref int) (*mount, error) {
 	if err != nil {
 		return nil, fail("open", err)
 	}
-	return &mount{id: id, key: keyOf(&sfs, &st), fd: fd}, nil
+	by := newNumberer(ref, &st, int64(sfs.Type), h.o.noHandles)
+	return &mount{id: id, key: keyOf(&sfs, &st), fd: fd, by: by}, nil
 }
 
 // keyOf is never 0, which is the root's key.

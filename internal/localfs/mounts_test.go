@@ -70,6 +70,8 @@ var mountTests = []struct {
 	{"sealed", testMountsSealed},
 	{"watched", testMountsWatched},
 	{"sealed-overlay", testOverlaySealed},
+	{"stale-for-ever", testStaleForEver},
+	{"copied-up", testCopiedUp},
 }
 
 // mountRig is a directory to export, and the errors that were reported.

@@ -33,7 +33,8 @@ type host struct {
 	sys      Sys
 	handles  handler
 	mode     Mode
-	disk     Sys // sys, but for its syncs not gated: see gatedSys
+	copiesUp bool // see numberer
+	disk     Sys  // sys, but for its syncs not gated: see gatedSys
 	fds      *fdCache
 	creds    *creds
 	flights  flights

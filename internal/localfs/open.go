@@ -182,8 +182,7 @@ func (f *file) any() *desc {
 func (f *file) check(st *stat, read, write bool) error {
 	if !f.seen.Load() {
 		if st.Nlink == 0 {
-			f.fs.fds.forget(f.any().key.h)
-			return vfs.ErrStale
+			return f.fs.gone(f.any().key.h)
 		}
 		f.seen.Store(true)
 	}

@@ -40,7 +40,8 @@ type Options struct {
 
 	// StateDir is the directory in which the map of handles lives; it must not
 	// lie within the tree that is served, and one process at a time uses it.
-	// Needed where the map is used, unless Volatile.
+	// Needed where the map is used, unless Volatile. A map of another directory is
+	// replaced, which Report is told: all old handles are stale then.
 	StateDir string
 
 	// Volatile lets the map live in memory alone: handles then die with the
@@ -83,6 +84,9 @@ type Options struct {
 
 	// Sys is the door to the disk; the operating system's if nil.
 	Sys Sys
+
+	// noHandles is for tests: the map knows objects by their birth.
+	noHandles bool
 }
 
 func (o *Options) fill() {

@@ -39,6 +39,13 @@ func (v *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, to
 	if err := v.announce(&r); err != nil {
 		return from, to, err
 	}
+	if v.copiesUp && r.src.known {
+		if r.held, err = v.object(r.src.x); err != nil {
+			v.untell(r.to, toName, r.told)
+			return from, to, err
+		}
+		defer v.fds.unpin(r.held)
+	}
 	defer v.unlock2(v.lock2(fromDir, toDir))
 	if err := v.mayRename(&r); err != nil {
 		v.untell(r.to, toName, r.told)
@@ -62,6 +69,7 @@ type renaming struct {
 	looked           bool // src was looked at
 	replaces         bool // dst is there
 	told             told
+	held             *desc // src, where what is moved may come to look like another
 }
 
 // mayRename is mayChange for both directories.
@@ -134,6 +142,9 @@ func (v *FS) move(r *renaming) error {
 	}
 	if r.src.known {
 		v.handles.unbind(r.from, r.fromName, r.src.x, false)
+	}
+	if r.held != nil && r.held.key.h == r.src.x {
+		return v.touched(r.held)
 	}
 	return nil
 }

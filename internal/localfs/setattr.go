@@ -32,7 +32,9 @@ func (v *FS) SetAttr(ctx context.Context, x vfs.Handle, set *vfs.SetAttr, guard 
 	if guard != nil && !guard.Equal(timeOf(st.Ctime)) {
 		return wcc, vfs.ErrNotSync
 	}
-	err = v.setAttrs(d, &st, set)
+	if err = v.setAttrs(d, &st, set); err == nil {
+		err = v.touched(d)
+	}
 	if set.Valid&(vfs.MaskMode|vfs.MaskUID|vfs.MaskGID) != 0 {
 		v.notifier.changed(x, &st, vfs.ChangeRights, err)
 	}

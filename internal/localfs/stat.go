@@ -52,16 +52,12 @@ func (st *stat) is(fmtBits uint16) bool { return st.Mode&unix.S_IFMT == fmtBits 
 func (st *stat) dev() uint64            { return uint64(st.Dev_major)<<32 | uint64(st.Dev_minor) }
 func (st *stat) perm() uint32           { return uint32(st.Mode) & 07777 }
 
-// ident tells an object from the one that gets its inode number after it.
-type ident struct {
-	ino   uint64
-	btime int64 // nanoseconds; 0 where the file system keeps none
-}
-
+// ident is what st alone says of it: of the generation, the time of birth in
+// nanoseconds.
 func (st *stat) ident() ident {
 	id := ident{ino: st.Ino}
 	if st.Mask&unix.STATX_BTIME != 0 {
-		id.btime = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+		id.gen = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
 	}
 	return id
 }

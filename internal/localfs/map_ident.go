@@ -1,0 +1,170 @@
+//go:build linux
+
+package localfs
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// telling is by what the map tells an object from the one that gets its inode number
+// after it.
+type telling uint8
+
+const (
+	// byNumber: by nothing else than the number. Nothing is searched for under another
+	// name, and what has the number at the same name is taken for the object.
+	byNumber telling = iota
+	// byBirth: by the time of birth as well. Two objects that are born within one tick
+	// of the kernel's clock, a few milliseconds, have the same.
+	byBirth
+	// byHandle: by what name_to_handle_at(2) says, in which the file system's own
+	// generation is; and by the birth.
+	byHandle
+	// byLayers: by the handle alone. On overlayfs what is written to is copied up, and
+	// born again; its handle stays.
+	byLayers
+)
+
+// ident tells an object from all others, also from those that had or will have its
+// inode number.
+type ident struct {
+	ino uint64
+	gen int64 // what the generations of a number differ in; 0: the file system tells none
+}
+
+// fidOnly is AT_HANDLE_FID of name_to_handle_at(2), Linux 6.5: a handle that need not be
+// good for open_by_handle_at(2). No privilege is needed for it.
+const fidOnly = 0x200
+
+// numberer makes idents.
+type numberer struct {
+	how telling
+	fid int // the flag that name_to_handle_at(2) takes: fidOnly, or 0 before Linux 6.5
+	// copiesUp says that an object may come to look like another when it is changed
+	// (overlayfs before Linux 6.6), which whoever has it open then notes: see
+	// host.touched. What local programs copy up is stale.
+	copiesUp bool
+}
+
+// newNumberer finds out what tells objects of a file system apart. st is of fd, which
+// is a directory of it; magic is statfs' f_type. Only the handles of file systems that
+// are known to keep them are asked for: FUSE, for one, gives a file another when it is
+// looked up again.
+func newNumberer(fd int, st *stat, magic int64, noHandles bool) numberer {
+	n := numberer{how: byNumber, fid: fidOnly}
+	layers := magic == unix.OVERLAYFS_SUPER_MAGIC
+	if st.Mask&unix.STATX_BTIME != 0 {
+		n.how, n.copiesUp = byBirth, layers
+	}
+	if noHandles || !layers && !isLocal(magic) {
+		return n
+	}
+	var r rawHandle
+	_, err := r.nameToHandle(fd, &emptyName[0], unix.AT_EMPTY_PATH|n.fid)
+	if err != nil && !layers {
+		n.fid = 0
+		_, err = r.nameToHandle(fd, &emptyName[0], unix.AT_EMPTY_PATH)
+	}
+	switch {
+	case err != nil:
+	case layers:
+		n.how, n.copiesUp = byLayers, false
+	default:
+		n.how = byHandle
+	}
+	return n
+}
+
+// ident is that of the object of which st tells. It is fd, or called name, which ends
+// in a NUL, in the directory fd.
+func (n *numberer) ident(fd int, name *byte, flags int, st *stat) (ident, error) {
+	id := st.ident()
+	if n.how == byLayers {
+		id.gen = 0
+	}
+	if n.how < byHandle {
+		return id, nil
+	}
+	var r rawHandle
+	if _, err := r.nameToHandle(fd, name, flags|n.fid); err != nil {
+		return id, fail("name_to_handle_at", err)
+	}
+	id.gen ^= r.sum()
+	return id, nil
+}
+
+// sum is a checksum of r (FNV-1a).
+func (r *rawHandle) sum() int64 {
+	sum := uint64(14695981039346656037)
+	for _, b := range r.f[:r.bytes] {
+		sum = (sum ^ uint64(b)) * 1099511628211
+	}
+	return int64((sum ^ uint64(uint32(r.typ))) * 1099511628211)
+}
+
+// ident is the ident of what st tells of: fd or, if that is -1, what is called name in
+// dir. Inode numbers are those of one file system: of other mounts than the root's, the
+// key goes in as well.
+func (m *mapHandles) ident(dir *desc, name []byte, fd int, st *stat) (ident, error) {
+	by, key := &m.by, uint64(0)
+	if st.Mnt_id != m.h.rootMount && m.h.mounts != nil {
+		by, key = m.h.mounts.numberer(st.Mnt_id)
+	}
+	at, flags := &emptyName[0], unix.AT_EMPTY_PATH
+	if fd < 0 && by.how >= byHandle {
+		fd, at, flags = dir.fd, cName(name), 0
+	}
+	id, err := by.ident(fd, at, flags, st)
+	id.gen ^= int64(key)
+	return id, err
+}
+
+// touched notes what o looks like now, if it has been copied up.
+func (m *mapHandles) touched(o *desc) (mark, error) {
+	var st stat
+	if err := st.statFD(o.fd); err != nil {
+		return 0, fail("statx", err)
+	}
+	id, err := m.ident(nil, nil, o.fd, &st)
+	if err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, stale := m.slotOf(o.key.h)
+	if stale != nil || i == rootSlot || m.slots[i].id == id {
+		return 0, nil
+	}
+	m.renumber(i, id)
+	l := m.slots[i].first
+	if l.off == 0 {
+		return 0, nil
+	}
+	name, err := m.log.reader().name(l.off)
+	if err != nil {
+		return 0, err
+	}
+	off, err := m.place(i, l.parent, []byte(name), false)
+	return m.log.mark(off), err
+}
+
+// renumber gives the slot i another ident. m.mu is held.
+func (m *mapHandles) renumber(i uint32, id ident) {
+	s := &m.slots[i]
+	if m.index[s.id] == i {
+		delete(m.index, s.id)
+	}
+	s.id = id
+	m.index[id] = i
+}
+
+// lost ends the life of a handle whose object is gone for good: it has no name left.
+func (m *mapHandles) lost(x vfs.Handle) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i, err := m.slotOf(x); err == nil && i != rootSlot {
+		m.drop(i)
+	}
+}
