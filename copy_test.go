@@ -1,10 +1,12 @@
 package nfsbox_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/bufpool"
@@ -27,7 +29,12 @@ type copying struct {
 
 func newCopying(t *testing.T) *copying {
 	t.Helper()
-	c := &copying{faulty: overTCP(t, memfs.New(memfs.Options{Mode: 0o777}), 1, ""), from: memfs.New(memfs.Options{})}
+	return newCopyingTo(t, memfs.New(memfs.Options{Mode: 0o777}))
+}
+
+func newCopyingTo(t *testing.T, at vfs.FS) *copying {
+	t.Helper()
+	c := &copying{faulty: overTCP(t, at, 1, ""), from: memfs.New(memfs.Options{})}
 	var err error
 	if c.dir, _, err = c.from.Root(t.Context()); err != nil {
 		t.Fatal(err)
@@ -106,4 +113,85 @@ func TestVerifyFindsWhatTheWireChanged(t *testing.T) {
 			t.Errorf("%d bytes: the server has %q, %v", size, list, err)
 		}
 	}
+}
+
+// TestCopyToFullServer: the reason comes first, in one line.
+func TestCopyToFullServer(t *testing.T) {
+	for _, verify := range []bool{false, true} {
+		c := newCopyingTo(t, memfs.New(memfs.Options{Mode: 0o777, MaxBytes: 2 << 20}))
+		c.o.Verify = verify
+		err := c.file(c.source("f", pattern(1, 1, 0, 5<<20)))
+		if !errors.Is(err, vfs.ErrNoSpace) || errors.Is(err, vfs.ErrServerFault) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q", err)
+		}
+		if list, err := names(t.Context(), c.fs, c.root); err != nil || len(list) > 0 {
+			t.Errorf("the server has %q, %v", list, err)
+		}
+	}
+}
+
+// TestCopyOfReplacedFiles: files that are replaced by rename between their listing and
+// their copy, as on a live tree, are copied as they are now, though their handles
+// are stale; and one that is gone has vanished.
+func TestCopyOfReplacedFiles(t *testing.T) {
+	c := newCopying(t)
+	put := func(name string, data []byte) {
+		t.Helper()
+		if err := write(t.Context(), &making{c.at}, serverRoot(t, c.at), name, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move := func(from, to string) {
+		t.Helper()
+		root := serverRoot(t, c.at)
+		if _, _, err := c.at.Rename(t.Context(), root, from, root, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sizes := []int{1000, 3 << 20}
+	for i, size := range sizes {
+		put(fmt.Sprint(i), pattern(1, 0, 0, size))
+	}
+	put("gone", pattern(1, 0, 0, 1000))
+	var listed []transfer.Source
+	for e, err := range c.fs.ReadDir(t.Context(), c.root, vfs.Pos{}, vfs.MaskV3|vfs.MaskHandle, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed = append(listed, transfer.Source{FS: c.fs, Handle: e.Handle, Attr: e.Attr, Dir: c.root, Name: string(e.Name)})
+	}
+	for i, size := range sizes {
+		put("new", pattern(2, 0, 0, size+i))
+		move("new", fmt.Sprint(i))
+	}
+	move("gone", "elsewhere")
+	if _, err := c.at.Remove(t.Context(), serverRoot(t, c.at), "elsewhere", false); err != nil {
+		t.Fatal(err)
+	}
+	for _, src := range listed {
+		_, err := transfer.File(t.Context(), src, transfer.Target{FS: c.from, Dir: c.dir, Name: src.Name}, &c.o)
+		if src.Name == "gone" {
+			if !errors.Is(err, transfer.ErrVanished) {
+				t.Errorf("a name that is gone: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", src.Name, err)
+		}
+	}
+	for i, size := range sizes {
+		if !bytes.Equal(get(t, c.from, fmt.Sprint(i)), pattern(2, 0, 0, size+i)) {
+			t.Errorf("the copy of %d is not of the file that has the name", i)
+		}
+	}
+}
+
+func serverRoot(t *testing.T, at vfs.FS) vfs.Handle {
+	t.Helper()
+	h, _, err := at.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }

@@ -118,7 +118,7 @@ func (j *copyJob) file(ctx context.Context, s *dirState, src transfer.Source, ds
 			return fatal, err
 		case first:
 			copied, fatal, err := j.contents(ctx, s, src, dst)
-			j.links.settle(id, l, copied, fatal == nil && err == nil)
+			j.links.settle(id, l, copied, fatal == nil && err == nil && !copied.handle.IsZero())
 			return fatal, err
 		}
 		select {
@@ -159,7 +159,8 @@ func (j *copyJob) split() {
 }
 
 // contents copies a regular file unless the record says that it has been done,
-// and returns the copy.
+// and returns the copy; none if the name was found to be that of another file by
+// now, of whose other names nothing is known.
 func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (copied object, fatal, err error) {
 	if j.record != nil {
 		copied, done, err := j.done(ctx, s.key.child(dst.Name), &src.Attr, dst)
@@ -182,7 +183,13 @@ func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source
 			return copied, nil, fmt.Errorf("attributes of the copy: %w", err)
 		}
 	}
-	return copied, j.finished(ctx, s, dst.Name, &res.Source, &copied.attr), nil
+	fatal = j.finished(ctx, s, dst.Name, &res.Source, &copied.attr)
+	if listed, ok := idOf(&src.Attr); ok {
+		if now, ok := idOf(&res.Source); ok && now != listed {
+			copied = object{}
+		}
+	}
+	return copied, fatal, nil
 }
 
 // done reports whether the record has the file as it is now, and the

@@ -21,11 +21,13 @@ type copier struct {
 
 	in, out vfs.File
 	before  vfs.Attr // of the source
+	fresh   bool     // before is from the time of this attempt, not of a listing
 	temp    string
 	made    vfs.Opened // the temporary
 	wrote   ledger
 	sum     *blake3.Hasher // nil if nobody asked
 	syncer  vfs.Syncer     // nil if the destination needs none
+	longer  bool           // the source is longer by now
 }
 
 // copy makes the attempt and cleans up behind it.
@@ -35,7 +37,7 @@ func (c *copier) copy(ctx context.Context) (res Result, err error) {
 	}
 	defer func() {
 		if c.in != nil {
-			err = errors.Join(err, c.closeSource(ctx))
+			err = join(err, c.closeSource(ctx))
 		}
 	}()
 	if err := c.makeTemp(ctx); err != nil {
@@ -48,7 +50,18 @@ func (c *copier) copy(ctx context.Context) (res Result, err error) {
 			return res, nil
 		}
 	}
-	return res, errors.Join(err, c.discard(ctx))
+	return res, join(err, c.discard(ctx))
+}
+
+// join is err, and then what else went wrong because of it, in one line.
+func join(err, then error) error {
+	switch {
+	case then == nil:
+		return err
+	case err == nil:
+		return then
+	}
+	return fmt.Errorf("%w; then %w", err, then)
 }
 
 // publish gives the temporary its name. Of a server that was restarted meanwhile
@@ -67,26 +80,24 @@ func (c *copier) publish(ctx context.Context) error {
 	return fmt.Errorf("rename: %w", err)
 }
 
-// openSource opens the source and learns what it is before it is read.
+// openSource opens the source and learns what it is before it is read. What a
+// listing said will do for a file of one chunk: if it is wrong, that costs little.
 func (c *copier) openSource(ctx context.Context) error {
 	in, opened, err := c.src.FS.Open(ctx, vfs.At{H: c.src.Handle}, &vfs.OpenHow{Access: vfs.ShareRead})
 	if err != nil {
-		return fmt.Errorf("open the source: %w", err)
+		return &sourceError{err: fmt.Errorf("open the source: %w", err), opening: true}
 	}
 	c.in = in
-	switch {
+	switch known := c.src.Attr.Has(needed); {
 	case opened.Attr.Has(needed):
-		c.before = opened.Attr
-	case c.src.Attr.Has(needed):
+		c.before, c.fresh = opened.Attr, true
+	case known && (c.fresh || c.src.Attr.Size <= c.o.chunk()):
 		c.before = c.src.Attr
 	default:
-		c.before, err = c.src.FS.GetAttr(ctx, c.src.Handle, vfs.MaskV3)
-		if err == nil && !c.before.Has(needed) {
-			err = fmt.Errorf("the peer sent too few: %w", vfs.ErrServerFault)
+		if c.before, err = c.src.attributes(ctx); err != nil {
+			return join(err, c.closeSource(ctx))
 		}
-		if err != nil {
-			return errors.Join(fmt.Errorf("attributes of the source: %w", err), c.closeSource(ctx))
-		}
+		c.fresh = true
 	}
 	if c.first != nil && c.first.Has(vfs.MaskAtime) {
 		c.before.Atime = c.first.Atime
@@ -111,15 +122,13 @@ func (c *copier) closeSource(ctx context.Context) error {
 // makeTemp creates the temporary. A name with our random number that exists can
 // only be of a call of ours that was repeated on the way, so it is removed.
 func (c *copier) makeTemp(ctx context.Context) error {
-	how := vfs.OpenHow{Access: vfs.ShareWrite, Create: &vfs.CreateHow{
+	how := vfs.OpenHow{Access: vfs.ShareRead | vfs.ShareWrite, Create: &vfs.CreateHow{
 		Type: vfs.TypeReg,
 		Mode: vfs.CreateGuarded,
 		Set:  vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600},
 	}}
-	if c.o.Verify {
-		how.Access |= vfs.ShareRead
-	}
 	var err error
+	lost := 0
 	for range maxTempNames {
 		if c.temp, err = c.o.tempName(); err != nil {
 			return err
@@ -134,27 +143,34 @@ func (c *copier) makeTemp(ctx context.Context) error {
 			return err
 		}
 		// A name that exists may be our own: of a call that was sent again after
-		// a server's restart. Another name does, whoever made this one.
-		if derr := c.discard(ctx); derr != nil || !exists {
-			return errors.Join(err, derr)
+		// a server's restart. Another name does, whoever made this one; and also
+		// if nobody knows whether this one was made, now that it is removed.
+		if derr := c.discard(ctx); derr != nil {
+			return join(err, derr)
+		}
+		if !exists {
+			lost++
+		}
+		if lost == maxLostCreates || ctx.Err() != nil {
+			return err
 		}
 	}
 	return err
 }
 
-// discard closes the temporary and removes it.
+// discard closes the temporary and removes it. What its Close could not make
+// stable nobody misses.
 func (c *copier) discard(ctx context.Context) error {
 	ctx, cancel := cleanup(ctx)
 	defer cancel()
-	var cerr error
 	if c.out != nil {
-		cerr = c.closeOut(ctx)
+		_ = c.closeOut(ctx)
 	}
 	_, err := c.dst.FS.Remove(ctx, c.dst.Dir, c.temp, false)
 	if err != nil && !errors.Is(err, vfs.ErrNoEnt) {
-		return errors.Join(cerr, fmt.Errorf("the temporary %s is left behind: %w", c.temp, err))
+		return fmt.Errorf("the temporary %s is left behind: %w", c.temp, err)
 	}
-	return cerr
+	return nil
 }
 
 func (c *copier) closeOut(ctx context.Context) error {
@@ -175,7 +191,7 @@ func (c *copier) fill(ctx context.Context) (res Result, err error) {
 	if err := c.contents(ctx); err != nil {
 		return res, err
 	}
-	res = Result{Source: c.before, Handle: c.made.H, Attr: c.made.Attr, Bytes: c.before.Size}
+	res = Result{Source: c.before, Handle: c.made.H, Attr: c.made.Attr, Bytes: c.before.Size, Grew: c.longer}
 	if c.sum != nil {
 		c.sum.Sum(res.Sum[:0])
 	}
@@ -193,10 +209,13 @@ func (c *copier) fill(ctx context.Context) (res Result, err error) {
 	if err == nil && c.syncer != nil {
 		err = c.settle(ctx)
 	}
-	if err != nil {
-		return res, err
+	if err == nil {
+		err = c.closeOut(ctx)
 	}
-	return res, c.closeOut(ctx)
+	if err == nil && res.Attr.Has(vfs.MaskSize) && res.Attr.Size != c.before.Size {
+		err = fmt.Errorf("the copy has %d bytes instead of %d: %w", res.Attr.Size, c.before.Size, vfs.ErrServerFault)
+	}
+	return res, err
 }
 
 // contents copies the bytes and makes sure that they are those of one moment.
@@ -207,15 +226,25 @@ func (c *copier) contents(ctx context.Context) error {
 	}
 	if !after.Has(needed) {
 		var gerr error
-		if after, gerr = c.src.FS.GetAttr(ctx, c.src.Handle, vfs.MaskV3); gerr != nil {
-			return fmt.Errorf("attributes of the source: %w", gerr)
+		if after, gerr = c.attributesAfter(ctx); gerr != nil {
+			return gerr
 		}
 	}
-	if !unchanged(&c.before, &after) {
-		return ErrChanged
-	}
-	if err != nil {
+	switch same := unchanged(&c.before, &after); {
+	case same && err != nil:
 		return err
+	case !same:
+		grew := false
+		if err == nil {
+			grew, err = c.grew(ctx, &after)
+		}
+		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return err
+		}
+		if !grew {
+			return ErrChanged
+		}
+		c.longer = true
 	}
 	return c.closeSource(ctx)
 }
@@ -257,9 +286,6 @@ func (c *copier) attributes(ctx context.Context, res *Result) error {
 	after, lost, err := SetAttrs(ctx, c.dst.FS, c.made.H, &c.before, &c.made.Attr, c.o.Owners)
 	if err != nil {
 		return err
-	}
-	if after.Has(vfs.MaskSize) && after.Size != c.before.Size {
-		return fmt.Errorf("the copy has %d bytes instead of %d: %w", after.Size, c.before.Size, vfs.ErrServerFault)
 	}
 	res.Attr, res.Lost = after, lost
 	return nil

@@ -37,6 +37,15 @@
 // [ErrChanged]. A source that ends before its size, and a peer that returns
 // counts that cannot be true, are errors.
 //
+// A source that has only grown is kept as it was at first, with the mtime of then
+// (Result.Grew): a log would never be copied else. It is taken to have only grown
+// if all bytes up to its first size could be read, and its first and last ones of
+// them are the copy's still.
+//
+// Of a source that is gone the name is looked up again, and the file is copied that
+// has it now; if none has, that is [ErrVanished]. So nothing is missing that had its
+// name throughout, whatever was renamed over it.
+//
 // # Many in flight
 //
 // Each of Options.Window workers reads a chunk, waits for its turn to hash it,
@@ -47,5 +56,7 @@
 //
 // If a source uses less storage than its size, its holes are asked for
 // ([vfs.HoleSeeker]), and where nobody can tell, blocks of zeros count as holes.
-// They are not written. A file without holes is not searched for zeros.
+// They are not written. A file without holes is not searched for zeros. NFSv3 has no
+// question for holes: what comes from a server that reports all of a file's bytes
+// as used comes without holes, whatever the server's disk has.
 package transfer

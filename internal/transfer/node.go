@@ -12,9 +12,9 @@ import (
 // One that is already there with this target is kept. On a vfs.Syncer its times
 // and owner are the caller's to sync.
 func Symlink(ctx context.Context, src Source, dst Target, o *Options) (Result, error) {
-	target, attr, err := src.FS.Readlink(ctx, src.Handle)
+	target, attr, err := src.readlink(ctx)
 	if err != nil {
-		return Result{}, fmt.Errorf("read the link: %w", err)
+		return Result{}, err
 	}
 	if len(target) > vfs.MaxPath {
 		return Result{}, fmt.Errorf("the link's target has %d bytes: %w", len(target), vfs.ErrNameTooLong)
@@ -25,6 +25,23 @@ func Symlink(ctx context.Context, src Source, dst Target, o *Options) (Result, e
 	src.Attr.Type = vfs.TypeSymlink
 	n := node{dst: &dst, o: o, want: &src.Attr, how: vfs.CreateHow{Type: vfs.TypeSymlink, Target: target}}
 	return n.place(ctx)
+}
+
+// readlink reads the link that has the source's name.
+func (s *Source) readlink(ctx context.Context) (target string, attr vfs.Attr, err error) {
+	for n := 0; ; n++ {
+		target, attr, err = s.FS.Readlink(ctx, s.Handle)
+		if err == nil {
+			return target, attr, nil
+		}
+		err = &sourceError{err: fmt.Errorf("read the link: %w", err), opening: true}
+		if s.Name == "" || n == maxLookups || !movedOn(err) {
+			return "", attr, err
+		}
+		if *s, err = s.again(ctx); err != nil {
+			return "", attr, err
+		}
+	}
 }
 
 // Node copies a device, a pipe or a socket: the name, not what speaks through

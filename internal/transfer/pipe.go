@@ -124,8 +124,11 @@ func (p *pipe) take(ctx context.Context) (at piece, turn, done chan struct{}, er
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, err = p.pieces.next(ctx, p.sum != nil)
-	if err != nil || at.n == 0 || p.sum == nil {
-		return at, nil, nil, err
+	if err != nil {
+		return at, nil, nil, p.read(err)
+	}
+	if at.n == 0 || p.sum == nil {
+		return at, nil, nil, nil
 	}
 	turn, done = p.last, make(chan struct{})
 	p.last = done
@@ -150,7 +153,7 @@ func (p *pipe) move(ctx context.Context, at piece, turn, done chan struct{}, pos
 	defer buf.Release()
 	n, err := readFull(ctx, p.in, buf.B, at.off, post)
 	if err != nil {
-		return fmt.Errorf("read at %d: %w", at.off, err)
+		return p.read(fmt.Errorf("read at %d: %w", at.off, err))
 	}
 	if n < len(buf.B) {
 		return fmt.Errorf("read at %d: %w", at.off+uint64(n), io.ErrUnexpectedEOF)
@@ -168,6 +171,14 @@ func (p *pipe) move(ctx context.Context, at piece, turn, done chan struct{}, pos
 		return p.write(ctx, buf.B, at.off)
 	}
 	return p.writeData(ctx, buf.B, at.off)
+}
+
+// read is err of in, which is a source if there is something to be written.
+func (p *pipe) read(err error) error {
+	if p.out == nil {
+		return err
+	}
+	return &sourceError{err: err}
 }
 
 // hash runs f when the pieces before have been hashed.

@@ -32,10 +32,17 @@ const (
 	// maxChanges is how often a file is copied again because it changed
 	// meanwhile. Then it is ErrChanged.
 	maxChanges = 1
+	// maxLookups is how often a name is looked up again because the file that had
+	// it is gone. Then it is ErrChanged.
+	maxLookups = 8
 	// maxTempNames is how many names are tried for a temporary: a server that is
 	// killed between a CREATE and its answer costs one, each time. Then the file
 	// has failed.
 	maxTempNames = 16
+	// maxLostCreates is how many of them are tried of whose CREATE nobody knows
+	// what became: each may have taken as long as a call may. Then that is the
+	// error.
+	maxLostCreates = 3
 	// cleanupTime bounds the removal of a temporary after an error.
 	cleanupTime = 10 * time.Second
 )
@@ -149,30 +156,21 @@ func Chunk(ctx context.Context, src Source, dst Target) (int, error) {
 // whose contents are stable. When it returns an error, dst names what it named
 // before; only if the error Is vfs.ErrUnknownOutcome it may already name the
 // complete copy.
+//
+// If src has a Name, the file is the one that has the name when it is opened. If
+// none has, the error Is ErrVanished.
 func File(ctx context.Context, src Source, dst Target, o *Options) (Result, error) {
-	var changes, rewrites int
-	var first *vfs.Attr
+	t := tries{src: &src}
 	for {
-		c := copier{src: &src, dst: &dst, o: o, first: first}
+		c := copier{src: &src, dst: &dst, o: o, first: t.first, fresh: t.fresh}
 		res, err := c.copy(ctx)
 		if err == nil {
 			o.moved(int64(res.Bytes) - c.moved.Load()) // holes
 			return res, nil
 		}
 		o.moved(-c.moved.Load())
-		if first == nil {
-			first = &c.before
-		}
-		switch {
-		case errors.Is(err, ErrChanged) && changes < maxChanges:
-			changes++
-		case errors.Is(err, ErrVerifier) && rewrites < maxRewrites:
-			rewrites++
-		default:
+		if err := t.again(ctx, &c, err); err != nil {
 			return Result{}, err
-		}
-		if src.Attr, err = src.FS.GetAttr(ctx, src.Handle, vfs.MaskV3); err != nil {
-			return Result{}, fmt.Errorf("attributes of the source: %w", err)
 		}
 	}
 }

@@ -1,0 +1,188 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// tries are the attempts to copy one file.
+type tries struct {
+	src                        *Source
+	fresh                      bool      // src.Attr was asked for, after the listing
+	first                      *vfs.Attr // what the first attempt found, before its reads changed atime
+	changes, rewrites, lookups int
+}
+
+// again brings the source up to date after c has failed with err, for another
+// attempt. An error says that there is none.
+func (t *tries) again(ctx context.Context, c *copier, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	switch {
+	case movedOn(err):
+		return t.lookup(ctx, err)
+	case errors.Is(err, ErrChanged) && !c.fresh: // since the listing, it may be
+	case errors.Is(err, ErrChanged) && t.changes < maxChanges:
+		t.changes++
+	case errors.Is(err, ErrVerifier) && t.rewrites < maxRewrites:
+		t.rewrites++
+	default:
+		return err
+	}
+	if t.first == nil {
+		t.first = &c.before
+	}
+	attr, err := t.src.attributes(ctx)
+	if movedOn(err) {
+		return t.lookup(ctx, err)
+	}
+	t.src.Attr, t.fresh = attr, true
+	return err
+}
+
+// lookup finds the file that has the source's name now: err says that the one that
+// had it is gone.
+func (t *tries) lookup(ctx context.Context, err error) error {
+	for ; t.src.Name != "" && t.lookups < maxLookups; t.lookups++ {
+		next, lerr := t.src.again(ctx)
+		if movedOn(lerr) {
+			err = lerr
+			continue
+		}
+		if lerr != nil {
+			return lerr
+		}
+		t.lookups++
+		*t.src, t.fresh, t.first = next, true, nil
+		return nil
+	}
+	if t.src.Name != "" && (errors.Is(err, vfs.ErrStale) || errors.Is(err, vfs.ErrNoEnt)) {
+		return fmt.Errorf("%w: its name goes from file to file (%w)", ErrChanged, err)
+	}
+	return err
+}
+
+// again is the source as its name stands for it now. What is no longer of its type
+// has changed.
+func (s *Source) again(ctx context.Context) (Source, error) {
+	next := *s
+	var err error
+	next.Handle, next.Attr, _, err = s.FS.Lookup(ctx, s.Dir, s.Name)
+	switch {
+	case errors.Is(err, vfs.ErrNoEnt), errors.Is(err, vfs.ErrStale), errors.Is(err, vfs.ErrNotDir):
+		return next, fmt.Errorf("%w: %w", ErrVanished, err)
+	case err != nil:
+		return next, fmt.Errorf("look the source up again: %w", err)
+	}
+	if !next.Attr.Has(needed | vfs.MaskType) {
+		if next.Attr, err = next.attributes(ctx); err != nil {
+			return next, err
+		}
+	}
+	if next.Attr.Has(vfs.MaskType) && s.Attr.Has(vfs.MaskType) && next.Attr.Type != s.Attr.Type {
+		return next, fmt.Errorf("%w: its name is that of a %v now", ErrChanged, next.Attr.Type)
+	}
+	return next, nil
+}
+
+// attributes are the source's, of which none is missing that a copy needs.
+func (s *Source) attributes(ctx context.Context) (vfs.Attr, error) {
+	a, err := s.FS.GetAttr(ctx, s.Handle, vfs.MaskV3)
+	if err == nil && !a.Has(needed) {
+		err = fmt.Errorf("the peer sent too few: %w", vfs.ErrServerFault)
+	}
+	if err != nil {
+		return a, &sourceError{err: fmt.Errorf("attributes of the source: %w", err)}
+	}
+	return a, nil
+}
+
+// sourceError is an error of the source. The same status of the destination means
+// something else.
+type sourceError struct {
+	err     error
+	opening bool // that is what failed, or, of a link, to read it
+}
+
+func (e *sourceError) Error() string { return e.err.Error() }
+func (e *sourceError) Unwrap() error { return e.err }
+
+// movedOn reports whether err says that the source is not there any more, or that
+// what is opened is of another type, as its name may be another object's by now.
+func movedOn(err error) bool {
+	e, ok := errors.AsType[*sourceError](err)
+	if !ok {
+		return false
+	}
+	for _, s := range [...]vfs.Status{vfs.ErrInval, vfs.ErrIsDir, vfs.ErrNotDir} {
+		if e.opening && errors.Is(e, s) {
+			return true
+		}
+	}
+	return errors.Is(e, vfs.ErrStale) || errors.Is(e, vfs.ErrNoEnt)
+}
+
+// attributesAfter are those of the source when all has been read. Where handles go
+// by names the name may be another file's by now; of the one that was read its File
+// may still tell.
+func (c *copier) attributesAfter(ctx context.Context) (vfs.Attr, error) {
+	after, err := c.src.attributes(ctx)
+	if err == nil && sameFile(&c.before, &after) || err != nil && !movedOn(err) {
+		return after, err
+	}
+	var post vfs.Attr
+	if _, _, rerr := c.in.ReadAt(ctx, make([]byte, 1), c.before.Size, &post); rerr == nil && post.Has(needed) {
+		return post, nil
+	}
+	return after, err
+}
+
+// sameFile reports whether a and b may be attributes of one file.
+func sameFile(a, b *vfs.Attr) bool {
+	return !a.Has(vfs.MaskFileID) || !b.Has(vfs.MaskFileID) || a.FileID == b.FileID
+}
+
+// edge is how much of the start and of the end of a copy is compared with a source
+// that has grown.
+const edge = 64 << 10
+
+// grew reports whether the source, of which all bytes up to its first size have
+// been read, has only been appended to, as far as can be told at little cost: it is
+// longer, and starts and goes on as the copy does. One that was cut and written
+// anew does not.
+func (c *copier) grew(ctx context.Context, after *vfs.Attr) (bool, error) {
+	if !c.fresh || !sameFile(&c.before, after) || after.Size <= c.before.Size {
+		return false, nil
+	}
+	n := min(edge, c.before.Size)
+	for _, off := range [...]uint64{0, c.before.Size - n} {
+		if same, err := c.sameAt(ctx, off, int(n)); !same || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// sameAt compares n bytes of the copy with those of the source.
+func (c *copier) sameAt(ctx context.Context, off uint64, n int) (bool, error) {
+	if n == 0 {
+		return true, nil
+	}
+	a, b := c.o.Pool.Get(n), c.o.Pool.Get(n)
+	defer a.Release()
+	defer b.Release()
+	na, err := readFull(ctx, c.in, a.B, off, nil)
+	if err != nil {
+		return false, &sourceError{err: fmt.Errorf("read at %d again: %w", off, err)}
+	}
+	nb, err := readFull(ctx, c.out, b.B, off, nil)
+	if err != nil {
+		return false, fmt.Errorf("read the copy at %d: %w", off, err)
+	}
+	return na == n && nb == n && bytes.Equal(a.B, b.B), nil
+}
