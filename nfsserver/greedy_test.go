@@ -2,14 +2,19 @@ package nfsserver_test
 
 import (
 	"encoding/binary"
+	"fmt"
+	"io"
 	"net"
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/memfs"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
+	"github.com/nfsbox/nfsbox/proto/nlm4"
+	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
@@ -83,5 +88,61 @@ func TestUnreadReplies(t *testing.T) {
 	}
 	if n := r.srv.Stats().ReplyBytes; n > memory/4 {
 		t.Errorf("%d bytes wait for a client that takes none", n)
+	}
+}
+
+// admitting is a table that exports fs as "/" to these clients.
+func admitting(t testing.TB, fs vfs.FS, rules ...string) *export.Table {
+	t.Helper()
+	e := export.Export{Path: "/", FS: fs}
+	for _, m := range rules {
+		e.Clients = append(e.Clients, export.Rule{Match: m})
+	}
+	table, err := export.NewTable(export.Key{1, 2, 3}, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// answered reads a reply and drops it.
+func answered(t testing.TB, c net.Conn) {
+	t.Helper()
+	var mark [4]byte
+	if _, err := io.ReadFull(c, mark[:]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.CopyN(io.Discard, c, int64(binary.BigEndian.Uint32(mark[:])&^(1<<31))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStrangersLocks has addresses that no rule admits ask for locks by messages,
+// whose answers would be calls of the server's: it keeps and sends nothing, and who
+// is admitted gets his lock.
+func TestStrangersLocks(t *testing.T) {
+	fs := memfs.New(memfs.Options{Mode: 0o777})
+	r := serve(t, fs, nfsserver.Options{Exports: admitting(t, fs, "127.0.0.1"), Locks: true})
+	h := r.file(r.root, "f", 0o666, "")
+	alock := func(name string) nlm4.Nlm4Lock {
+		return nlm4.Nlm4Lock{CallerName: []byte(name), Fh: h, Oh: []byte(name), LLen: 1}
+	}
+	for n := range 5 {
+		c := dialFrom(t, fmt.Sprint("127.0.0.", 2+n), r.addr)
+		for i := range uint32(200) {
+			args := &nlm4.Nlm4Testargs{Alock: alock(fmt.Sprint("stranger", i))}
+			if _, err := c.Write(rawCall(t, i, nlm4.NLMPROC4_TEST_MSG, r.auth, args)); err != nil {
+				t.Fatal(err)
+			}
+			answered(t, c)
+		}
+	}
+	if st := r.srv.Stats().Locks; st.Clients != 0 {
+		t.Errorf("%d clients that no rule admits are known", st.Clients)
+	}
+	var res nlm4.Nlm4Res
+	r.call(nlm4.NLMPROC4_LOCK, &nlm4.Nlm4Lockargs{Exclusive: true, Alock: alock("honest")}, &res)
+	if res.Stat.Stat != nlm4.NLM4_GRANTED {
+		t.Errorf("an honest lock: %v", res.Stat.Stat)
 	}
 }

@@ -139,7 +139,7 @@ const (
 	writePiece = 64 << 10
 
 	// clientReadBuffer is the connection's read buffer, for many small
-	// replies at once; while bulk is awaited one read takes no more than
+	// replies at once; of a client whose MaxReply is less, as much as that. While bulk is awaited one read takes no more than
 	// bulkReadAhead, because what lands in the buffer must be copied out.
 	clientReadBuffer = 64 << 10
 	bulkReadAhead    = 4 << 10

@@ -72,7 +72,7 @@ func (c *Client) attach(nc net.Conn, l lane) {
 			cc.raw, cc.led, cc.stream = raw, true, quick(nc, raw)
 		}
 	}
-	cc.window = c.pool.Get(clientReadBuffer)
+	cc.window = c.pool.Get(min(clientReadBuffer, max(c.o.MaxReply, smallRecord)))
 	cc.r = recordReader{src: (*clientSource)(cc), buf: cc.window.B, max: c.o.MaxReply}
 	c.conns = append(c.conns, cc)
 	if !cc.led {

@@ -3,37 +3,49 @@ package nlm
 import "time"
 
 const (
-	// maxClients bounds the clients that are known, and maxNames those of one
-	// address, which can call itself what it likes, or hide a network. At the bound
-	// one that holds nothing is forgotten, of that address if it is the address'
-	// bound; if that makes no room, a newcomer is told NLM4_DENIED_NOLOCKS.
+	// maxClients bounds the clients that are known, and maxNames those of one home,
+	// which can call itself what it likes, or hide a network. At the bound one that
+	// holds nothing is forgotten, of that home if it is the home's bound; if that
+	// makes no room, a newcomer is told NLM4_DENIED_NOLOCKS. Whom no rule admits has
+	// no place among them.
 	maxClients = 4096
 	maxNames   = 1024
 
 	// maxLocks bounds the ranges that are locked, of all clients, and maxClientLocks
-	// those of one. At the bound the answer is NLM4_DENIED_NOLOCKS, also to an UNLOCK
-	// that would leave more ranges than there were. (A file system
-	// has bounds of its own: one that opens a file for each owner will be first.)
+	// those of one home. At the bound the answer is NLM4_DENIED_NOLOCKS, also to an
+	// UNLOCK that would leave more ranges than there were.
 	maxLocks       = 1 << 18
 	maxClientLocks = 1 << 16
 
+	// DefaultMaxHoldings is how many owners of locks one home has, each counted once
+	// for each file: NLM4_DENIED_NOLOCKS. It is a quarter of the files that a
+	// directory is served with by default, for its file system opens one for each,
+	// and lets locks have half of all.
+	DefaultMaxHoldings = 1024
+
 	// maxWaits bounds the locks that wait, of all clients, maxQueue those for one
-	// file, and maxClientWaits those of one client: NLM4_DENIED_NOLOCKS.
+	// file, and maxClientWaits those of one home: NLM4_DENIED_NOLOCKS.
 	maxWaits       = 1 << 15
 	maxQueue       = 1024
 	maxClientWaits = 8192
 
 	// maxShares bounds the share reservations of all clients, maxFileShares those of
-	// one file, and maxClientShares those of one client: NLM4_DENIED_NOLOCKS.
+	// one file, and maxClientShares those of one home: NLM4_DENIED_NOLOCKS.
 	maxShares       = 1 << 16
 	maxFileShares   = 1024
 	maxClientShares = 1 << 14
 
 	// maxResults bounds the answers of the asynchronous procedures that wait to be
-	// sent, and maxClientResults those to one client. At the bound an answer is
+	// sent, and maxClientResults those to one home. At the bound an answer is
 	// dropped, and the client will ask again.
 	maxResults       = 4096
 	maxClientResults = 256
+
+	// maxCalling bounds the calls to clients that are under way, each with a socket
+	// and its buffers, and maxClientCalling those to one home. What is more waits for
+	// its turn; a home that does not answer holds up no other.
+	maxCalling       = 64
+	maxClientCalling = 8
 )
 
 const (

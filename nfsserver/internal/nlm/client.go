@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"net"
 	"net/netip"
 	"strings"
 	"sync"
@@ -19,20 +20,19 @@ var errFull = errors.New("nlm: too many clients")
 
 // client is a host that locks.
 type client struct {
-	key clientKey
-	id  string // Client of its owners
+	key  clientKey
+	id   string // Client of its owners
+	home *home
 
 	// gate is held for reading while a lock of the client's is taken or freed, and
 	// for writing while all of them are freed because it has restarted.
 	gate sync.RWMutex
 
 	// Guarded by Service.mu.
+	from    net.Addr      // a call that it has made
 	host    callback.Host // how it is called: as its last call came
 	uses    int           // handlers that are at work for it
 	files   map[*file]int // in which it has locks, waits or shares, and how many
-	locks   int           // ranges
-	waits   int
-	shares  int
 	seen    time.Time
 	watched nsm.Host // as the monitor knows it; the zero Host: it does not
 	state   int32    // of its last restart that we have heard of
@@ -42,45 +42,58 @@ type client struct {
 // ownerPrefix begins the Client of all our owners.
 const ownerPrefix = "nlm "
 
-// enter finds the client of a call, or makes it. leave gives it back.
+// enter makes the client of a call, or finds it. leave gives it back. It is for
+// those alone whom a rule admits.
 func (s *Service) enter(call *oncrpc.Call, name string) (*client, error) {
-	key := clientKey{callback.From(call.Remote).Addr(), name}
-	c, ok := s.find(call, key)
-	if !ok {
-		s.makeRoom(key.addr)
-		if c, ok = s.find(call, key); !ok {
-			return nil, errFull
-		}
+	if c := s.find(call, name); c != nil {
+		return c, nil
 	}
-	return c, nil
-}
-
-// find is enter; ok is false if there is no room for another client.
-func (s *Service) find(call *oncrpc.Call, key clientKey) (c *client, ok bool) {
+	s.makeRoom(call)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c = s.clients[key]; c == nil {
-		if len(s.clients) >= maxClients || s.names[key.addr] >= maxNames {
-			return nil, false
+	home, key := s.homeOf(call.Remote), keyOf(call, name)
+	if s.clients[key] == nil {
+		if len(s.clients) >= maxClients || home.clients >= maxNames {
+			s.endHome(call.Remote)
+			return nil, errFull
 		}
 		addr := "local"
 		if key.addr.IsValid() {
 			addr = key.addr.String()
 		}
-		c = &client{key: key, id: ownerPrefix + addr + " " + key.name, files: make(map[*file]int)}
-		s.clients[key] = c
-		s.names[key.addr]++
+		s.clients[key] = &client{key: key, id: ownerPrefix + addr + " " + name, home: home, from: call.Remote, files: make(map[*file]int)}
+		home.clients++
+	}
+	return s.use(call, name), nil
+}
+
+func keyOf(call *oncrpc.Call, name string) clientKey {
+	return clientKey{callback.From(call.Remote).Addr(), name}
+}
+
+// find is the client of a call, if it is known; leave gives it back.
+func (s *Service) find(call *oncrpc.Call, name string) *client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.use(call, name)
+}
+
+// use is find. s.mu is held.
+func (s *Service) use(call *oncrpc.Call, name string) *client {
+	c := s.clients[keyOf(call, name)]
+	if c == nil {
+		return nil
 	}
 	c.uses++
 	c.seen = time.Now()
-	c.host = callback.Host{Name: key.addr.String(), Local: callback.From(call.Local).Addr(), Network: "tcp"}
+	c.host = callback.Host{Name: c.key.addr.String(), Local: callback.From(call.Local).Addr(), Network: "tcp"}
 	if call.Remote.Network() == "udp" {
 		c.host.Network = "udp"
 	}
 	if c.host.Local.IsUnspecified() {
 		c.host.Local = netip.Addr{} // a socket of datagrams does not know at which it was reached
 	}
-	return c, true
+	return c
 }
 
 func (s *Service) leave(c *client) {
@@ -95,13 +108,18 @@ func (c *client) idle() bool { return c.uses == 0 && len(c.files) == 0 && c.out.
 // gone reports whether c has not been heard of for long. s.mu is held.
 func (c *client) gone() bool { return time.Since(c.seen) >= idleAfter }
 
-// makeRoom forgets a client that holds nothing: of this address, if that has as
-// many as one may have, for those of others have done nothing to be forgotten.
-func (s *Service) makeRoom(addr netip.Addr) {
+// makeRoom forgets a client that holds nothing, if there is no room for another: of
+// this home, if that has as many as one may have, for those of others have done
+// nothing to be forgotten.
+func (s *Service) makeRoom(call *oncrpc.Call) {
 	s.mu.Lock()
-	full := s.names[addr] >= maxNames
+	home := s.homes[oncrpc.ShareOf(call.Remote)]
+	own := home != nil && home.clients >= maxNames
+	full := own || len(s.clients) >= maxClients
 	s.mu.Unlock()
-	s.forgetIdle(1, func(c *client) bool { return !full || c.key.addr == addr })
+	if full {
+		s.forgetIdle(1, func(c *client) bool { return !own || c.home == home })
+	}
 }
 
 // forgetIdle forgets clients that hold nothing and of whom which is true, as many
@@ -128,9 +146,8 @@ func (s *Service) takeIdle(most int, which func(*client) bool) (hosts []nsm.Host
 		}
 		most--
 		delete(s.clients, key)
-		if s.names[key.addr]--; s.names[key.addr] == 0 {
-			delete(s.names, key.addr)
-		}
+		c.home.clients--
+		s.endHome(c.from)
 		if c.watched != (nsm.Host{}) {
 			hosts = append(hosts, c.watched)
 		}

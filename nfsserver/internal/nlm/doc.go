@@ -14,6 +14,10 @@
 // itself (caller_name), oh and svid. The name alone would let any client free the
 // locks of any other.
 //
+// Whom no rule admits is not known here: nothing is kept of it, and nothing sent to
+// it. Bounds are divided among homes, which are addresses (see home.go). Calls to
+// clients are bounded, too, and made in turn.
+//
 // # Restarts
 //
 // Before a client gets its first lock, package nsm has written down who it is.

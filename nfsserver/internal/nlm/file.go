@@ -88,9 +88,15 @@ func (s *Service) hold(f *file, c *client, owner vfs.Owner, set byterange.Set) *
 	if have == nil {
 		have = &holding{c: c}
 	}
-	more := len(set) - len(have.set)
+	more, home := len(set)-len(have.set), have.c.home
 	s.locks += more
-	have.c.locks += more
+	home.locks += more
+	switch {
+	case len(have.set) == 0 && len(set) > 0:
+		home.holdings++
+	case len(have.set) > 0 && len(set) == 0:
+		home.holdings--
+	}
 	f.refer(have.c, more)
 	have.set = set
 	if len(set) == 0 {

@@ -27,12 +27,15 @@ import (
 //   - asks for again, cancels or unlocks: that counts, and the grant is not sent any
 //     more.
 //
-// outbox is what waits to be sent to a client. One goroutine at a time sends it,
-// so that a client that is away holds up no other. It is guarded by Service.mu.
+// outbox is what waits to be sent to a client: one call at a time, in turn with other
+// clients. It is guarded by Service.mu.
 type outbox struct {
 	grants  []*waiter
 	results []result
-	sending bool
+	round   []*waiter     // the grants that are still to be sent before the next pause
+	failed  bool          // one of this round was
+	pause   time.Duration // before the next round
+	sending bool          // it is in turn, is called, or pauses
 }
 
 // result is the answer to an asynchronous call.
@@ -61,10 +64,11 @@ func (s *Service) sendGrant(f *file, w *waiter) {
 func (s *Service) sendResult(c *client, p *xdr.Proc, res xdr.Appender) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.results >= maxResults || len(c.out.results) >= maxClientResults {
+	if s.results >= maxResults || c.home.results >= maxClientResults {
 		return // the client asks again
 	}
 	s.results++
+	c.home.results++
 	c.out.results = append(c.out.results, result{p, res})
 	s.startSending(c)
 }
@@ -74,52 +78,96 @@ func (s *Service) startSending(c *client) {
 	if c.out.sending || s.closed {
 		return
 	}
-	c.out.sending = true
-	s.wg.Go(func() { s.send(c) })
+	c.out.sending, c.out.pause = true, grantPause
+	s.turn = append(s.turn, c)
+	s.dispatch()
 }
 
-// send empties c's outbox.
-func (s *Service) send(c *client) {
-	for pause := grantPause; ; {
-		host, res, grants, ok := s.next(c)
-		if !ok {
-			return
-		}
-		for _, r := range res {
-			// It is said once: who has missed it asks again.
-			if err := s.call.Call(s.ctx, host, r.proc, r.args, &xdr.Void{}); err != nil {
-				s.o.Log.Debug("an answer was not taken", "client", c.key.name, "procedure", r.proc.Name, "error", err)
+// dispatch begins the calls that may begin now: of the clients in turn, the first one
+// of a home that has the fewest under way. s.mu is held.
+func (s *Service) dispatch() {
+	for s.calling < maxCalling && len(s.turn) > 0 && !s.closed {
+		least := 0
+		for i, c := range s.turn {
+			if c.home.calling < s.turn[least].home.calling {
+				least = i
 			}
 		}
-		failed := false
-		for _, w := range grants {
-			failed = s.tell(host, w) || failed
+		c := s.turn[least]
+		if c.home.calling >= maxClientCalling {
+			return
 		}
-		if !failed {
-			pause = grantPause
-			continue
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-s.ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
-		pause = min(2*pause, maxGrantPause)
+		s.turn = slices.Delete(s.turn, least, least+1)
+		s.calling++
+		c.home.calling++
+		s.wg.Go(func() { s.send(c) })
 	}
 }
 
-// next is what there is to be sent now. Without anything, sending has ended.
-func (s *Service) next(c *client) (host callback.Host, res []result, grants []*waiter, ok bool) {
+// send makes one call of those that c's outbox asks for.
+func (s *Service) send(c *client) {
+	host, r, w := s.next(c)
+	failed := false
+	switch {
+	case r != nil:
+		// It is said once: who has missed it asks again.
+		if err := s.call.Call(s.ctx, host, r.proc, r.args, &xdr.Void{}); err != nil {
+			s.o.Log.Debug("an answer was not taken", "client", c.key.name, "procedure", r.proc.Name, "error", err)
+		}
+	case w != nil:
+		failed = s.tell(host, w)
+	}
+	s.sent(c, failed)
+}
+
+// next is what is to be sent next: a result, or a grant.
+func (s *Service) next(c *client) (callback.Host, *result, *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx.Err() != nil || len(c.out.results) == 0 && len(c.out.grants) == 0 {
-		c.out.sending = false
-		return host, nil, nil, false
+	if len(c.out.results) > 0 {
+		r := c.out.results[0]
+		c.out.results = slices.Delete(c.out.results, 0, 1)
+		s.results--
+		c.home.results--
+		return c.host, &r, nil
 	}
-	res, c.out.results = c.out.results, nil
-	s.results -= len(res)
-	return c.host, res, slices.Clone(c.out.grants), true
+	if len(c.out.round) == 0 {
+		c.out.round, c.out.failed = slices.Clone(c.out.grants), false
+	}
+	if len(c.out.round) == 0 {
+		return c.host, nil, nil
+	}
+	w := c.out.round[0]
+	c.out.round = c.out.round[1:]
+	return c.host, nil, w
+}
+
+// sent ends a call, and says when the next one to c is due.
+func (s *Service) sent(c *client, failed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calling--
+	c.home.calling--
+	out := &c.out
+	out.failed = out.failed || failed
+	switch {
+	case s.closed || len(out.results) == 0 && len(out.grants) == 0:
+		out.sending, out.round = false, nil
+	case len(out.results) > 0 || len(out.round) > 0 || !out.failed:
+		if len(out.round) == 0 && !out.failed {
+			out.pause = grantPause
+		}
+		s.turn = append(s.turn, c)
+	default:
+		time.AfterFunc(out.pause, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.turn = append(s.turn, c)
+			s.dispatch()
+		})
+		out.pause = min(2*out.pause, maxGrantPause)
+	}
+	s.dispatch()
 }
 
 // tell sends one grant. It answers whether to try it again after a pause.

@@ -220,11 +220,24 @@ func (l *lab) audit() {
 		l.t.Errorf("%d locks, %d waits, %d shares; counted as %d, %d, %d", locks, waits, shares, s.locks, s.waits, s.shares)
 	}
 	names, results := 0, 0
-	for _, n := range s.names {
-		names += n
+	var sum home
+	for _, h := range s.homes {
+		names += h.clients
+		sum.locks, sum.waits, sum.shares = sum.locks+h.locks, sum.waits+h.waits, sum.shares+h.shares
+		sum.holdings, sum.results, sum.calling = sum.holdings+h.holdings, sum.results+h.results, sum.calling+h.calling
+		if h.clients == 0 {
+			l.t.Errorf("the home of nobody: %+v", h)
+		}
 	}
-	if names != len(s.clients) {
-		l.t.Errorf("%d clients, %d by address", len(s.clients), names)
+	if names != len(s.clients) || sum.locks != locks || sum.waits != waits || sum.shares != shares || sum.results != s.results || sum.calling != s.calling {
+		l.t.Errorf("%d clients, %d at home; of the homes together %+v", len(s.clients), names, sum)
+	}
+	holdings := 0
+	for _, f := range s.files {
+		holdings += len(f.held)
+	}
+	if holdings != sum.holdings {
+		l.t.Errorf("%d owners of locks, counted as %d", holdings, sum.holdings)
 	}
 	for _, c := range s.clients {
 		results += len(c.out.results)

@@ -31,7 +31,7 @@ func (s *Service) admit(reclaim bool) error {
 // test is procedure 1: is there a lock in the way?
 func (s *Service) test(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Testargs) (xdr.Appender, error) {
 	res := &nlm4.Nlm4Testres{Cookie: bytes.Clone(a.Cookie)}
-	err := s.begin(q, c, &a.Alock, a.Exclusive)
+	err := s.begin(ctx, q, c, &a.Alock, a.Exclusive)
 	if err == nil {
 		err = s.admit(false)
 	}
@@ -61,7 +61,7 @@ func (s *Service) nmLock(ctx context.Context, q *request, c *oncrpc.Call, a *nlm
 
 func (s *Service) lockAs(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Lockargs, monitored bool) (xdr.Appender, error) {
 	res := &nlm4.Nlm4Res{Cookie: bytes.Clone(a.Cookie)}
-	err := s.begin(q, c, &a.Alock, a.Exclusive)
+	err := s.begin(ctx, q, c, &a.Alock, a.Exclusive)
 	if err == nil {
 		err = s.admit(a.Reclaim)
 	}
@@ -131,7 +131,7 @@ func (s *Service) take(ctx context.Context, q *request, a *nlm4.Nlm4Lockargs) er
 		}
 		return s.enqueue(f, w, q, a)
 	}
-	if !s.room(q.c) && !f.covers(owner, q.span) {
+	if !s.room(q.c, f.held[owner] == nil) && !f.covers(owner, q.span) {
 		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
 	}
 	err = q.locker.Lock(ctx, q.h, &q.lock)
@@ -151,18 +151,19 @@ func (s *Service) take(ctx context.Context, q *request, a *nlm4.Nlm4Lockargs) er
 	return err
 }
 
-// room reports whether one more lock is within the bounds.
-func (s *Service) room(c *client) bool {
+// room reports whether one more lock of c's is within the bounds; owner says that
+// its owner has none yet in the file.
+func (s *Service) room(c *client, owner bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.locks < maxLocks && c.locks < maxClientLocks
+	return s.roomFor(c.home, owner)
 }
 
 // unlock is procedure 4. It is heard in the grace as well: what a client has got
 // back it may give up.
 func (s *Service) unlock(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Unlockargs) (xdr.Appender, error) {
 	res := &nlm4.Nlm4Res{Cookie: bytes.Clone(a.Cookie)}
-	err := s.begin(q, c, &a.Alock, false)
+	err := s.begin(ctx, q, c, &a.Alock, false)
 	if err == nil {
 		err = s.free(ctx, q)
 	}
@@ -190,7 +191,7 @@ func (s *Service) free(ctx context.Context, q *request) error {
 			s.settle(f, owner, w.span)
 		}
 	}
-	if len(f.spans(owner).Take(q.span)) > len(f.spans(owner)) && !s.room(q.c) {
+	if len(f.spans(owner).Take(q.span)) > len(f.spans(owner)) && !s.room(q.c, false) {
 		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
 	}
 	if err := s.unlockSpan(ctx, f, q.c, owner, q.span); err != nil {
@@ -213,7 +214,7 @@ func (s *Service) unlockSpan(ctx context.Context, f *file, c *client, owner vfs.
 // cancel is procedure 3: a lock that waits is not wanted any more.
 func (s *Service) cancel(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Cancargs) (xdr.Appender, error) {
 	res := &nlm4.Nlm4Res{Cookie: bytes.Clone(a.Cookie)}
-	err := s.begin(q, c, &a.Alock, a.Exclusive)
+	err := s.begin(ctx, q, c, &a.Alock, a.Exclusive)
 	if err == nil {
 		err = s.withdraw(ctx, q)
 	}
@@ -250,7 +251,7 @@ func (s *Service) withdraw(ctx context.Context, q *request) error {
 // granted is procedure 5, which servers call: we wait for nobody.
 func (s *Service) granted(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Testargs) (xdr.Appender, error) {
 	res := &nlm4.Nlm4Res{Cookie: bytes.Clone(a.Cookie)}
-	err := s.begin(q, c, &a.Alock, a.Exclusive)
+	err := s.begin(ctx, q, c, &a.Alock, a.Exclusive)
 	if err == nil {
 		err = vfs.ErrLocked
 	}

@@ -68,7 +68,7 @@ func (s *Service) enqueue(f *file, w *waiter, q *request, a *nlm4.Nlm4Lockargs) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waits >= maxWaits || len(f.queue) >= maxQueue || q.c.waits >= maxClientWaits || s.closed {
+	if s.waits >= maxWaits || len(f.queue) >= maxQueue || q.c.home.waits >= maxClientWaits || s.closed {
 		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
 	}
 	s.cookie++
@@ -79,7 +79,7 @@ func (s *Service) enqueue(f *file, w *waiter, q *request, a *nlm4.Nlm4Lockargs) 
 	}
 	f.queue = append(f.queue, w)
 	s.waits++
-	q.c.waits++
+	q.c.home.waits++
 	f.refer(q.c, 1)
 	if len(s.queued) == 0 {
 		select {
@@ -97,7 +97,7 @@ func (s *Service) dequeue(f *file, w *waiter) {
 	defer s.mu.Unlock()
 	f.queue = slices.DeleteFunc(f.queue, func(o *waiter) bool { return o == w })
 	s.waits--
-	w.c.waits--
+	w.c.home.waits--
 	f.refer(w.c, -1)
 	if len(f.queue) == 0 {
 		delete(s.queued, f)
@@ -117,7 +117,7 @@ func (s *Service) wake(ctx context.Context, f *file) {
 		if f.taken(w.lock.Owner, w.span) || !f.touches(w.lock.Owner, w.span) && f.behind(w.lock.Owner, w.span, w) {
 			continue
 		}
-		if !s.room(w.c) {
+		if !s.room(w.c, f.held[w.lock.Owner] == nil) {
 			continue
 		}
 		switch err := w.locker.Lock(ctx, f.h, &w.lock); {

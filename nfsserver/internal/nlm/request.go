@@ -32,8 +32,10 @@ type errStatus nlm4.Nlm4Stats
 func (e errStatus) Error() string { return nlm4.Nlm4Stats(e).String() }
 
 // begin finds the client and the file of a call. Whatever the error, q.c is to be
-// given back if it is there.
-func (s *Service) begin(q *request, c *oncrpc.Call, l *nlm4.Nlm4Lock, exclusive bool) error {
+// given back if it is there. A client that is not known is entered only when the
+// rules of the file's export have admitted it; what is known may give up what it has,
+// whatever the rules say by now. One whom no rule admits gets no message of ours.
+func (s *Service) begin(ctx context.Context, q *request, c *oncrpc.Call, l *nlm4.Nlm4Lock, exclusive bool) error {
 	conn, ok := c.State.(*peer.Conn)
 	if !ok {
 		return errors.New("nlm: a connection of another kind of server")
@@ -42,14 +44,23 @@ func (s *Service) begin(q *request, c *oncrpc.Call, l *nlm4.Nlm4Lock, exclusive 
 	if q.view, err = conn.View(c.Auth); err != nil {
 		return err
 	}
-	if q.c, err = s.enter(c, string(l.CallerName)); err != nil {
-		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
+	q.c = s.find(c, string(l.CallerName))
+	if q.h, err = vfs.MakeHandle(l.Fh); err != nil {
+		err = errStatus(nlm4.NLM4_STALE_FH)
+	} else if q.c == nil {
+		err = q.view.FS.Admits(ctx, q.h)
+	}
+	if q.c == nil && (err == nil || q.async && conn.Admitted()) {
+		var full error
+		if q.c, full = s.enter(c, string(l.CallerName)); full != nil {
+			return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
+		}
+	}
+	if err != nil {
+		return err
 	}
 	if q.locker, ok = vfs.As[vfs.Locker](q.view.FS); !ok {
 		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
-	}
-	if q.h, err = vfs.MakeHandle(l.Fh); err != nil {
-		return errStatus(nlm4.NLM4_STALE_FH)
 	}
 	n := l.LLen
 	if n == math.MaxUint64 {

@@ -1,6 +1,7 @@
 package nlm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,10 @@ type Options struct {
 	// Cookie is where the numbers of grants begin. It ought to be random: answers
 	// to grants of before a restart may still be under way.
 	Cookie uint64
+	// MaxHoldings is how many owners of locks one client has, each counted once for
+	// each file; 0 is DefaultMaxHoldings. A file system may open a file for each: it
+	// ought to be a part of those.
+	MaxHoldings int
 	// Dial reaches clients; nil is [callback.DialNet].
 	Dial callback.Dial
 }
@@ -65,7 +70,7 @@ type Service struct {
 	mu      sync.Mutex // guards what follows, and what is marked so in client and file
 	closed  bool
 	clients map[clientKey]*client
-	names   map[netip.Addr]int // clients by address
+	homes   map[string]*home // of the clients, by oncrpc.ShareOf
 	files   map[vfs.Handle]*file
 	queued  map[*file]struct{} // those with a queue
 	grants  map[uint64]*waiter // sent, and not yet answered
@@ -73,7 +78,9 @@ type Service struct {
 	locks   int // ranges, of all clients; so are
 	waits   int
 	shares  int
-	results int // that wait to be sent
+	results int       // that wait to be sent
+	calling int       // calls to clients that are under way
+	turn    []*client // those to be called next
 	graceBy *time.Timer
 	inGrace bool
 }
@@ -111,12 +118,13 @@ func New(o Options) (*Service, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	o.MaxHoldings = cmp.Or(o.MaxHoldings, DefaultMaxHoldings)
 	if o.Dial == nil {
 		o.Dial = callback.DialNet
 	}
 	s := &Service{o: o, all: o.Table.Locker(), cookie: o.Cookie, poke: make(chan struct{}, 1),
 		call:    &callback.Caller{Dial: o.Dial, Machine: o.Hostname, Timeout: callTimeout, Once: true},
-		clients: make(map[clientKey]*client), names: make(map[netip.Addr]int), files: make(map[vfs.Handle]*file),
+		clients: make(map[clientKey]*client), homes: make(map[string]*home), files: make(map[vfs.Handle]*file),
 		queued: make(map[*file]struct{}), grants: make(map[uint64]*waiter),
 	}
 	var err error

@@ -15,7 +15,7 @@ import (
 // has it. A reservation that is there already is granted again.
 func (s *Service) share(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Shareargs) (xdr.Appender, error) {
 	res := &nlm4.Nlm4Shareres{Cookie: bytes.Clone(a.Cookie)}
-	err := s.beginShare(q, c, &a.Share)
+	err := s.beginShare(ctx, q, c, &a.Share)
 	if err == nil {
 		err = s.admit(a.Reclaim)
 	}
@@ -30,8 +30,8 @@ func (s *Service) share(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4
 }
 
 // beginShare is begin for a reservation, which is of the whole file.
-func (s *Service) beginShare(q *request, c *oncrpc.Call, a *nlm4.Nlm4Share) error {
-	return s.begin(q, c, &nlm4.Nlm4Lock{CallerName: a.CallerName, Fh: a.Fh, Oh: a.Oh}, false)
+func (s *Service) beginShare(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Share) error {
+	return s.begin(ctx, q, c, &nlm4.Nlm4Lock{CallerName: a.CallerName, Fh: a.Fh, Oh: a.Oh}, false)
 }
 
 // mayShare asks whether the caller may do what it reserves. Who will do nothing,
@@ -74,12 +74,12 @@ func (s *Service) reserve(ctx context.Context, q *request, a *nlm4.Nlm4Share) er
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shares >= maxShares || len(f.shares) >= maxFileShares || q.c.shares >= maxClientShares {
+	if s.shares >= maxShares || len(f.shares) >= maxFileShares || q.c.home.shares >= maxClientShares {
 		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
 	}
 	f.shares = append(f.shares, mine)
 	s.shares++
-	q.c.shares++
+	q.c.home.shares++
 	f.refer(q.c, 1)
 	return nil
 }
@@ -87,7 +87,7 @@ func (s *Service) reserve(ctx context.Context, q *request, a *nlm4.Nlm4Share) er
 // unshare is procedure 21. What is not reserved is given up, too.
 func (s *Service) unshare(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Shareargs) (xdr.Appender, error) {
 	res := &nlm4.Nlm4Shareres{Cookie: bytes.Clone(a.Cookie)}
-	err := s.beginShare(q, c, &a.Share)
+	err := s.beginShare(ctx, q, c, &a.Share)
 	if err == nil {
 		q.c.gate.RLock()
 		defer q.c.gate.RUnlock()
@@ -111,7 +111,7 @@ func (s *Service) dropShares(f *file, which func(share) bool) {
 			return false
 		}
 		s.shares--
-		o.c.shares--
+		o.c.home.shares--
 		f.refer(o.c, -1)
 		return true
 	})

@@ -1,0 +1,44 @@
+package nlm
+
+import (
+	"net"
+
+	"github.com/nfsbox/nfsbox/oncrpc"
+)
+
+// home is where clients come from, whatever they call themselves: an address, or of
+// IPv6 a network of 64 bits. What is divided among clients is divided among homes,
+// for a machine can call itself what it likes. It is guarded by Service.mu.
+type home struct {
+	clients  int
+	locks    int // ranges
+	holdings int // owners of locks, each counted once a file
+	waits    int
+	shares   int
+	results  int // that wait to be sent
+	calling  int // calls to it that are under way
+}
+
+// homeOf returns the home of an address, or makes it. s.mu is held.
+func (s *Service) homeOf(a net.Addr) *home {
+	share := oncrpc.ShareOf(a)
+	h := s.homes[share]
+	if h == nil {
+		h = &home{}
+		s.homes[share] = h
+	}
+	return h
+}
+
+// endHome forgets the home of an address if nobody is left there. s.mu is held.
+func (s *Service) endHome(a net.Addr) {
+	if share := oncrpc.ShareOf(a); s.homes[share].clients == 0 {
+		delete(s.homes, share)
+	}
+}
+
+// roomFor reports whether h may have one more lock, and for another owner or in
+// another file if owner is true. s.mu is held.
+func (s *Service) roomFor(h *home, owner bool) bool {
+	return s.locks < maxLocks && h.locks < maxClientLocks && (!owner || h.holdings < s.o.MaxHoldings)
+}
