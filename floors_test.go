@@ -39,6 +39,7 @@ var rooms = []room{
 	{"internal/object/dir", 2, []string{"internal/object"}},
 	{"internal/object/objecttest", 2, []string{"internal/object"}},
 	{"internal/manual", 1, nil},
+	{"internal/sockdiag", 1, nil},
 
 	{"oncrpc", 2, []string{"xdr", "internal/bufpool", "internal/metric"}},
 	{"export", 2, []string{"vfs"}},
@@ -71,7 +72,7 @@ var rooms = []room{
 	{"", 5, []string{"internal/nfsclient/", "internal/localio", "internal/writeback", "internal/metric", "internal/pace", "oncrpc", "vfs", "vfs/iofs"}},
 	{"internal/place", 6, []string{"", "internal/localfs", "vfs"}},
 	{"internal/bench", 7, []string{"", "fileapi", "oncrpc", "internal/metric", "internal/progress", "proto/", "xdr", "vfs"}},
-	{"internal/daemon", 7, []string{"internal/place", "nfsserver/", "export", "internal/localfs", "internal/iogate", "internal/metric", "internal/view", "internal/reqlog", "internal/fileapi", "internal/object", "internal/object/dir", "oncrpc", "vfs"}},
+	{"internal/daemon", 7, []string{"internal/place", "internal/sockdiag", "nfsserver/", "export", "internal/localfs", "internal/iogate", "internal/metric", "internal/view", "internal/reqlog", "internal/fileapi", "internal/object", "internal/object/dir", "oncrpc", "vfs"}},
 	{"cmd/nfsbox", 8, []string{"internal/top", "internal/view", "internal/manual", "internal/place", "internal/daemon", "internal/bench", "internal/job", "internal/progress", "internal/walk", "internal/bufpool", "internal/metric", "vfs", ""}},
 	{"conformance/", 8, []string{"conformance/"}},
 	{"cmd/xdrgen/", 8, []string{"cmd/xdrgen/"}},

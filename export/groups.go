@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os/exec"
 	"os/user"
 	"strconv"
@@ -121,8 +122,8 @@ func parseID(s string) (uint32, error) {
 // fileGroups asks package os/user.
 func fileGroups(uid uint32) ([]uint32, error) {
 	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
-	if _, ok := errors.AsType[user.UnknownUserIdError](err); ok {
-		return nil, nil
+	if _, ok := errors.AsType[user.UnknownUserIdError](err); ok || errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // a container may have no /etc/passwd, and so no users
 	}
 	if err != nil {
 		return nil, err

@@ -92,8 +92,10 @@ func (r *ref) openHost(ctx context.Context, how *vfs.HostOpen) (*os.File, vfs.At
 // all its groups included, and the view's caller is the same user, or peer is
 // root, who could have said so of anybody.
 func (r *ref) speaksFor(ctx context.Context, peer *vfs.Caller) bool {
-	is, _ := r.v.t.clients.identity(ctx, r.rule, peer)
+	is, _, err := r.v.t.clients.identity(ctx, r.rule, peer)
 	switch {
+	case err != nil:
+		return false
 	case is.UID != peer.UID:
 		return false
 	case peer.UID == 0:

@@ -44,8 +44,13 @@ type Rule struct {
 	Secure bool
 	// ManyGroups looks up the further groups of the caller's uid on this host,
 	// and does not believe those of the credential, of which there is room for
-	// 16. The primary group is still the credential's, as it is with nfsd.
+	// 16. The primary group is still the credential's, as it is with nfsd. A user
+	// who does not exist here has no further ones. While the look-up fails, or
+	// takes long, calls are vfs.ErrBusy.
 	ManyGroups bool
+	// TrustLocal believes programs on this host to be who they say, although the
+	// kernel knows who they are: see [Origin].
+	TrustLocal bool
 }
 
 // Squash says which callers become anonymous. Whatever it is, a caller that

@@ -16,23 +16,57 @@ const Anonymous = math.MaxUint32
 // believed is the rule for callers whom no rule concerns.
 var believed rule
 
+// claimed is who a caller may say that it is: user, if that is known (see
+// [Origin]), and else who it says. until, if not zero, is when to look again. The
+// groups of a user are this host's; while they are not known it is vfs.ErrBusy.
+func (c *clients) claimed(ctx context.Context, r *rule, user *uint32, says *vfs.Caller) (who *vfs.Caller, until time.Time, err error) {
+	if r.TrustLocal || says == nil || user == nil || *user == 0 {
+		return says, until, nil
+	}
+	is := vfs.Caller{UID: *user, GID: Anonymous, Client: says.Client}
+	if is.UID == Anonymous || says.UID == Anonymous {
+		is.UID = Anonymous
+		return &is, until, nil
+	}
+	is.Groups, until, err = c.groupsOf(ctx, is.UID)
+	switch {
+	case err != nil:
+		return nil, until, err
+	case says.UID == is.UID && slices.Contains(is.Groups, says.GID):
+		is.GID = says.GID // as newgrp(1) has made it
+	case len(is.Groups) > 0:
+		is.GID = is.Groups[0]
+	}
+	return &is, until, nil
+}
+
+// groupsOf is the groups of a user on this host; of one that there is not, none.
+// It is vfs.ErrBusy if the look-up has failed, or takes long: to guess would give
+// rights away, or take them from one who has them. until is when to look again.
+func (c *clients) groupsOf(ctx context.Context, uid uint32) ([]uint32, time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupWait)
+	defer cancel()
+	groups, until, ok := c.groups.get(ctx, uid)
+	if !ok {
+		return nil, until, vfs.ErrBusy
+	}
+	return groups, until, nil
+}
+
 // identity is who c is by the rule: as nfsd_setuser() of Linux has it. until, if
-// not zero, is when to look again.
-func (c *clients) identity(ctx context.Context, r *rule, who *vfs.Caller) (is *vfs.Caller, until time.Time) {
+// not zero, is when to look again. It is vfs.ErrBusy while it is not known.
+func (c *clients) identity(ctx context.Context, r *rule, who *vfs.Caller) (is *vfs.Caller, until time.Time, err error) {
 	if who == nil {
-		return nil, until
+		return nil, until, nil
 	}
 	anonUID, anonGID := anon(r.AnonUID), anon(r.AnonGID)
 	if r.Squash == SquashAll {
-		return &vfs.Caller{UID: anonUID, GID: anonGID, Client: who.Client}, until
+		return &vfs.Caller{UID: anonUID, GID: anonGID, Client: who.Client}, until, nil
 	}
 	out := *who
 	if r.ManyGroups && who.UID != Anonymous {
-		ctx, cancel := context.WithTimeout(ctx, lookupWait)
-		defer cancel()
-		groups, good, ok := c.groups.get(ctx, who.UID)
-		if until = good; ok && len(groups) > 0 {
-			out.Groups = groups
+		if out.Groups, until, err = c.groupsOf(ctx, who.UID); err != nil {
+			return nil, until, err
 		}
 	}
 	if r.Squash == SquashRoot {
@@ -44,7 +78,7 @@ func (c *clients) identity(ctx context.Context, r *rule, who *vfs.Caller) (is *v
 	out.GID = swap(out.GID, Anonymous, anonGID)
 	// No kernel takes this one for a group: every call would fail.
 	out.Groups = swapAll(out.Groups, Anonymous, anonGID)
-	return &out, until
+	return &out, until, nil
 }
 
 func anon(id *uint32) uint32 {

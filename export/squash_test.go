@@ -88,8 +88,8 @@ func TestLocalIdentity(t *testing.T) {
 	}
 }
 
-// TestManyGroups believes this host about a user's groups, and the credential if
-// the host does not know.
+// TestManyGroups believes this host about a user's groups, and nobody else: a user
+// that it does not know has none, and what it cannot say yet is asked again.
 func TestManyGroups(t *testing.T) {
 	var many []uint32
 	for g := range uint32(40) {
@@ -119,13 +119,14 @@ func TestManyGroups(t *testing.T) {
 	for _, x := range []struct {
 		uid  uint32
 		want []uint32
-	}{{1000, squashed}, {0, squashed}, {1001, []uint32{5}}, {1002, []uint32{5}}, {Anonymous, []uint32{5}}} {
+		err  error
+	}{{1000, squashed, nil}, {0, squashed, nil}, {1001, nil, vfs.ErrBusy}, {1002, nil, nil}, {Anonymous, []uint32{5}, nil}} {
 		v := table.For(remote("192.0.2.1:700"), &vfs.Caller{UID: x.uid, GID: 7, Groups: []uint32{5}})
 		for range 3 {
-			if _, _, err := v.Root(t.Context()); err != nil {
-				t.Fatal(err)
+			if _, _, err := v.Root(t.Context()); !errors.Is(err, x.err) {
+				t.Fatalf("uid %d: %v, want %v", x.uid, err, x.err)
 			}
-			if !slices.Equal(fs.last.Groups, x.want) || fs.last.GID != 7 {
+			if x.err == nil && !slices.Equal(fs.last.Groups, x.want) || x.err == nil && fs.last.GID != 7 {
 				t.Errorf("uid %d: groups %v with %d, want %v with 7", x.uid, fs.last.Groups, fs.last.GID, x.want)
 			}
 		}
@@ -145,8 +146,61 @@ func TestManyGroups(t *testing.T) {
 func TestGroupOfNobody(t *testing.T) {
 	var c clients
 	groups := []uint32{50, Anonymous}
-	is, _ := c.identity(t.Context(), &rule{Rule: Rule{AnonGID: id(9)}}, &vfs.Caller{UID: 1000, GID: 1000, Groups: groups})
-	if !slices.Equal(is.Groups, []uint32{50, 9}) || groups[1] != Anonymous {
+	is, _, err := c.identity(t.Context(), &rule{Rule: Rule{AnonGID: id(9)}}, &vfs.Caller{UID: 1000, GID: 1000, Groups: groups})
+	if err != nil || !slices.Equal(is.Groups, []uint32{50, 9}) || groups[1] != Anonymous {
 		t.Errorf("groups are %v, and were %v", is.Groups, groups)
+	}
+}
+
+// TestUser takes a program on this host for whom the kernel takes it, whoever it
+// says it is, with the groups that this host gives that user.
+func TestUser(t *testing.T) {
+	fs := &probeFS{}
+	table, err := New(Options{Groups: func(_ context.Context, uid uint32) ([]uint32, error) {
+		switch uid {
+		case 1000:
+			return []uint32{100, 27}, nil
+		case 1001:
+			return nil, errBroken
+		}
+		return nil, nil
+	}}, Export{Path: "/", FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := func(uid, gid uint32) *vfs.Caller {
+		return &vfs.Caller{UID: uid, GID: gid, Groups: []uint32{0, 6}, Client: "127.0.0.1"}
+	}
+	is := func(uid, gid uint32, groups ...uint32) *vfs.Caller {
+		return &vfs.Caller{UID: uid, GID: gid, Groups: groups, Client: "127.0.0.1"}
+	}
+	for _, x := range []struct {
+		what  string
+		user  *uint32
+		says  *vfs.Caller
+		trust bool
+		want  *vfs.Caller
+		err   error
+	}{
+		{"a user who claims to be root", id(1000), claim(0, 0), false, is(1000, 100, 100, 27), nil},
+		{"a user who claims to be another", id(1000), claim(1002, 27), false, is(1000, 100, 100, 27), nil},
+		{"a user, honest, in one of his groups", id(1000), claim(1000, 27), false, is(1000, 27, 100, 27), nil},
+		{"a user, honest, in a group that is not his", id(1000), claim(1000, 0), false, is(1000, 100, 100, 27), nil},
+		{"a user whom this host does not know", id(1002), claim(1002, 0), false, is(1002, Nobody), nil},
+		{"a user whose groups are not known yet", id(1001), claim(1001, 0), false, nil, vfs.ErrBusy},
+		{"whom the kernel does not know", id(Anonymous), claim(0, 0), false, is(Nobody, Nobody), nil},
+		{"who does not say", id(1000), claim(Anonymous, Anonymous), false, is(Nobody, Nobody), nil},
+		{"root, for a user", id(0), claim(1001, 5), false, is(1001, 5, 0, 6), nil},
+		{"the network", nil, claim(0, 0), false, is(0, 0, 0, 6), nil},
+		{"a user who is trusted", id(1000), claim(0, 0), true, is(0, 0, 0, 6), nil},
+	} {
+		err := table.Replace(Export{Path: "/", FS: fs, Clients: []Rule{{Match: "127.0.0.0/8", TrustLocal: x.trust}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = table.From(Origin{Remote: remote("127.0.0.1:700"), User: x.user}, x.says).Root(t.Context())
+		if !errors.Is(err, x.err) || err == nil && !fs.last.Equal(x.want) {
+			t.Errorf("%s: %+v, %v; want %+v, %v", x.what, fs.last, err, x.want, x.err)
+		}
 	}
 }

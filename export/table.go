@@ -59,9 +59,8 @@ type Options struct {
 	// ManyGroups; a user who does not exist has none, without an error. nil:
 	// HostGroups.
 	Groups func(ctx context.Context, uid uint32) ([]uint32, error)
-	// Report receives the errors of both, which no caller sees: a name that
-	// cannot be looked up matches nothing, and groups that cannot be looked up
-	// are those of the credential. nil discards.
+	// Report receives the errors of both, which callers see as vfs.ErrBusy at
+	// most. nil discards.
 	Report func(error)
 	// Now is the clock. nil: time.Now.
 	Now func() time.Time

@@ -32,12 +32,25 @@ type View struct {
 // seenExports is in how many exports at once a view is judged but once.
 const seenExports = 16
 
+// Origin is where calls come from: a connection.
+type Origin struct {
+	// Remote is the client's address and port; invalid: a connection without one.
+	Remote netip.AddrPort
+	// User is set for a program on this host whose user the kernel has been asked
+	// for. That one it is, with all its groups on this host, whoever its
+	// credential says, unless the rule says TrustLocal. Root may speak for
+	// everybody. [Anonymous]: the kernel could not tell, and it is nobody.
+	// nil: it is who the credential says.
+	User *uint32
+}
+
 // origin is where a call comes from.
 type origin struct {
 	// local calls are the program's own. No rule concerns them.
 	local bool
 	addr  netip.Addr // invalid: a connection without one
 	port  uint16     // 0: not known
+	user  *uint32    // as Origin has it
 }
 
 // seen is an export as a caller sees it.
@@ -73,7 +86,12 @@ func (t *Table) As(c *vfs.Caller) vfs.FS {
 // a Unix socket. A nil c is nobody's identity, but the file systems' own: rules
 // decide whether and how the client may use an export, and squash nothing.
 func (t *Table) For(remote netip.AddrPort, c *vfs.Caller) *View {
-	return t.view(origin{addr: plain(remote.Addr()), port: remote.Port()}, c)
+	return t.From(Origin{Remote: remote}, c)
+}
+
+// From is For, with all that is known of where the calls come from.
+func (t *Table) From(o Origin, c *vfs.Caller) *View {
+	return t.view(origin{addr: plain(o.Remote.Addr()), port: o.Remote.Port(), user: o.User}, c)
 }
 
 func (t *Table) view(o origin, c *vfs.Caller) *View {
@@ -170,14 +188,26 @@ func (v *View) judge(ctx context.Context, st *state, e *entry) *seen {
 		}
 		s.readOnly = s.readOnly || r.ReadOnly
 	}
-	var until time.Time
 	s.rule = r
-	s.caller, until = v.t.clients.identity(ctx, r, v.caller)
-	if s.until.IsZero() || !until.IsZero() && until.Before(s.until) {
-		s.until = until
+	who, until, err := v.t.clients.claimed(ctx, r, v.origin.user, v.caller)
+	s.again(until)
+	if err == nil {
+		s.caller, until, err = v.t.clients.identity(ctx, r, who)
+		s.again(until)
+	}
+	if err != nil {
+		s.err = err
+		return s
 	}
 	s.fs = e.FS.As(s.caller)
 	return s
+}
+
+// again has the caller judged again at until at the latest, if that is not zero.
+func (s *seen) again(until time.Time) {
+	if s.until.IsZero() || !until.IsZero() && until.Before(s.until) {
+		s.until = until
+	}
 }
 
 // securePorts is the first source port that a program without privileges gets.

@@ -68,6 +68,12 @@ type Options struct {
 	// before a restart.
 	Cookie uint64
 
+	// User, if set, is asked for the user of each connection that may come from
+	// this host: nil for one that is believed, export.Anonymous for one that is not
+	// known. Over UDP nobody can be asked, and callers of this host are
+	// export.Anonymous. See export.Origin.
+	User func(net.Conn) *uint32
+
 	// LocalIO, if set, hands files to clients on this host, who read and write
 	// them without the network. It is for Linux; elsewhere it is an error.
 	LocalIO *LocalIO
@@ -145,10 +151,10 @@ func New(o Options) (*Server, error) {
 	beside = append(beside, s.ports.RPC()...)
 	hidden, err := s.listenLocally(&o)
 	if err == nil {
-		s.rpc, err = oncrpc.NewServer(slices.Concat(files, beside, hidden), s.options(&o))
+		s.rpc, err = oncrpc.NewServer(slices.Concat(files, beside, hidden), asking(o.User, s.options(&o)))
 	}
 	if err == nil {
-		s.udp, err = oncrpc.NewServer(overUDP(beside), s.options(&o))
+		s.udp, err = oncrpc.NewServer(overUDP(beside), asked(o.User, s.options(&o)))
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.endLocally(), s.endLocks())
@@ -201,10 +207,38 @@ func (s *Server) options(o *Options) oncrpc.ServerOptions {
 		Sample:          o.Sample,
 		Observe:         o.Observe,
 		Log:             o.Log,
-		NewConn: func(remote, _ net.Addr) (any, error) {
-			return peer.NewConn(o.Exports, remote), nil
-		},
+		NewConn:         func(remote, _ net.Addr) (any, error) { return peer.NewConn(o.Exports, remote), nil },
 	}
+}
+
+// asking has each new connection's user asked for.
+func asking(user func(net.Conn) *uint32, o oncrpc.ServerOptions) oncrpc.ServerOptions {
+	if user != nil {
+		o.Peer = func(nc net.Conn) net.Addr {
+			remote := nc.RemoteAddr()
+			if peer.Within(remote, nc.LocalAddr()) {
+				remote = peer.Known(remote, user(nc))
+			}
+			return remote
+		}
+	}
+	return o
+}
+
+// asked has datagrams that come from this host be nobody's: whose a socket was that
+// has sent one, nobody knows for sure when it is read.
+func asked(user func(net.Conn) *uint32, o oncrpc.ServerOptions) oncrpc.ServerOptions {
+	if user == nil {
+		return o
+	}
+	begin := o.NewConn
+	o.NewConn = func(remote, local net.Addr) (any, error) {
+		if peer.Within(remote, local) {
+			remote = peer.Known(remote, new(uint32(export.Anonymous)))
+		}
+		return begin(remote, local)
+	}
+	return o
 }
 
 // recordRoom is what a request may have beside the data of a WRITE: the head of

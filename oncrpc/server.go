@@ -49,6 +49,9 @@ type ServerOptions struct {
 	HeadTimeout     time.Duration
 	WriteTimeout    time.Duration
 
+	// Peer, if set, says what NewConn is told as remote, for who knows more of a
+	// connection's far end than its address. It may not read or write.
+	Peer func(net.Conn) net.Addr
 	// NewConn, if set, is called for each connection before it is read; what
 	// it returns is Call.State. An error closes the connection.
 	NewConn func(remote, local net.Addr) (state any, err error)

@@ -103,7 +103,11 @@ func (sc *serverConn) open() error {
 	if sc.s.o.NewConn == nil {
 		return nil
 	}
-	state, err := sc.s.o.NewConn(sc.remote, sc.local)
+	remote := sc.remote
+	if sc.s.o.Peer != nil {
+		remote = sc.s.o.Peer(sc.nc)
+	}
+	state, err := sc.s.o.NewConn(remote, sc.local)
 	sc.state = state
 	return err
 }

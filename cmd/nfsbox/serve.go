@@ -34,10 +34,16 @@ manager and a port mapper answer on one port; the first line on stdout is the UR
 
   nfsbox serve -c /etc/nfsbox/nfsbox.toml --check     # squash is shown as it follows from listen
 
-Whom it serves. By default it listens on loopback, and believes everybody there to be who they say.
+Whom it serves. By default it listens on loopback. A program of this host is taken for the user who
+runs it, as the kernel knows by its socket, with the groups that this host gives that user, whoever it
+says it is; root, the kernel's own mounts, and the user who runs the server may speak for others.
+--trust-local believes all programs of this host instead, as behind a tunnel whose far end is to be
+believed. Where the kernel cannot tell (it is no Linux, or inet_diag is missing: the log says so), they
+are believed, but for root. Over UDP they are nobody.
 With an address that others can reach, root of a client becomes nobody (--squash root), and --allow
 says who may mount at all; anybody may without it. AUTH_SYS proves nothing: let it in from networks
-that you trust. With --secure only ports that take root on the client are believed.
+that you trust. With --secure only ports that take root on the client are believed. The log warns of
+--squash none where others than root could profit by it.
 
 As whom. Run as root, files are opened and made with the rights of the calling user. Run as anyone
 else, everything is done, and belongs to, that one, and the log says so.

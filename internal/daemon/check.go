@@ -298,11 +298,11 @@ func (c *Config) fill() {
 }
 
 // squash says whom to squash where nobody has: root, unless only this host can
-// reach the server. That is told by the sockets and not by Listen: those of a
-// service manager may be others, and a reload keeps them.
-func (c *Config) squash(loopback bool) {
+// reach the server, and its users are known. That is told by the sockets and not by
+// Listen: those of a service manager may be others, and a reload keeps them.
+func (c *Config) squash(known bool) {
 	whom := "root"
-	if loopback {
+	if known {
 		whom = "none"
 	}
 	for i := range c.Exports {
@@ -319,6 +319,7 @@ func (r *Rule) fill(of *Rule) {
 	r.Squash = cmp.Or(r.Squash, of.Squash)
 	for _, x := range []struct{ to, from **bool }{
 		{&r.ReadOnly, &of.ReadOnly}, {&r.Secure, &of.Secure}, {&r.ManageGroups, &of.ManageGroups},
+		{&r.TrustLocal, &of.TrustLocal},
 	} {
 		if *x.to == nil {
 			*x.to = *x.from

@@ -81,11 +81,12 @@ type Client struct {
 // Rule says what a client may do, and as whom. nil, and "", are: not said here.
 type Rule struct {
 	ReadOnly     *bool   `toml:"ro,omitempty" name:"ro" help:"Refuse every change."`
-	Squash       string  `toml:"squash,omitempty" placeholder:"WHOM" help:"Who becomes nobody: none, root, all. By default none where all listen on loopback, else root."`
+	Squash       string  `toml:"squash,omitempty" placeholder:"WHOM" help:"Who becomes nobody: none, root, all. By default none where all listen on loopback, whose users the kernel knows, else root."`
 	AnonUID      *uint32 `toml:"anonuid,omitempty" name:"anonuid" placeholder:"N" help:"User that nobody is (65534)."`
 	AnonGID      *uint32 `toml:"anongid,omitempty" name:"anongid" placeholder:"N" help:"Group that nobody is in (65534)."`
 	Secure       *bool   `toml:"secure,omitempty" help:"Refuse clients whose port is 1024 or above: programs of users who are not root there."`
 	ManageGroups *bool   `toml:"manage-groups,omitempty" help:"Look groups up on this host, instead of believing the 16 that a client sends."`
+	TrustLocal   *bool   `toml:"trust-local,omitempty" help:"Believe programs of this host to be who they say, also where the kernel knows who runs them."`
 }
 
 // Default is what holds where nothing is said.

@@ -102,6 +102,7 @@ type daemon struct {
 	slow    *slowLog
 	srv     *nfsserver.Server
 	doors   []door
+	users   func(net.Conn) *uint32 // whose a connection from this host is; nil: nobody can tell
 	api     api
 	web     web
 	entered *nfsserver.Registered // with rpcbind; nil: nothing is
@@ -137,7 +138,8 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if err := d.listen(ctx); err != nil {
 		return err
 	}
-	d.c.squash(d.onLoopback())
+	d.findUsers()
+	d.c.squash(d.onlyKnown())
 	if err := d.openTable(); err != nil {
 		return err
 	}

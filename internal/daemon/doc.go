@@ -35,6 +35,11 @@
 // its listeners, and a reload leaves them alone: what it changes is told to those who
 // watch, file by file.
 //
+// A program of this host that comes over TCP is the user whose socket it has, as the
+// kernel tells when the connection is made (package sockdiag), and not whoever its
+// credentials name. So by default nobody is squashed on loopback, where users are
+// known; where they are not, root is.
+//
 // # The file API
 //
 // The file API is a second way to the same table of exports, and so to the same views

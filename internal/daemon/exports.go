@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -221,7 +222,22 @@ func (c *Client) table() export.Rule {
 	}
 	return export.Rule{
 		Match: c.Match, ReadOnly: is(c.ReadOnly), Squash: squash, AnonUID: c.AnonUID, AnonGID: c.AnonGID,
-		Secure: is(c.Secure), ManyGroups: is(c.ManageGroups),
+		Secure: is(c.Secure), ManyGroups: is(c.ManageGroups), TrustLocal: is(c.TrustLocal),
+	}
+}
+
+// warnRoot says so where a rule lets everybody be root who says that it is.
+func (d *daemon) warnRoot(e *Export, c *Client) {
+	if c.Squash != "none" || os.Geteuid() != 0 {
+		return
+	}
+	switch {
+	case is(c.TrustLocal) || d.users == nil && d.onLoopback():
+		d.log.Warn("squash is none: every user of this host who says that it is root is root in the export",
+			slog.String("export", e.Path), slog.String("client", c.Match))
+	case !d.onLoopback() && !is(c.Secure):
+		d.log.Warn("squash is none: every program of a client that says that it is root's is root in the export; secure asks for a port that takes root there",
+			slog.String("export", e.Path), slog.String("client", c.Match))
 	}
 }
 
@@ -241,6 +257,9 @@ func (d *daemon) warn() {
 		}
 		if open := len(e.Clients)+len(e.Allow) == 0 && !d.onLoopback(); open {
 			d.log.Warn("everybody who can reach the address may mount the export", slog.String("export", e.Path))
+		}
+		for _, client := range e.rules() {
+			d.warnRoot(e, &client)
 		}
 		d.log.Info("export", slog.String("path", e.Path), slog.String("dir", e.Dir), slog.String("squash", e.Squash), slog.Bool("ro", e.readOnly()))
 	}

@@ -111,6 +111,10 @@ func listenError(network, key, address string, err error) error {
 	return fmt.Errorf("listen: %w", err)
 }
 
+// onlyKnown reports whether clients are those of this host alone, and the kernel
+// knows who they are.
+func (d *daemon) onlyKnown() bool { return d.users != nil && d.onLoopback() }
+
 // onLoopback reports whether only this host can reach the doors.
 func (d *daemon) onLoopback() bool {
 	return !slices.ContainsFunc(d.doors, func(x door) bool { return !onLoopback(x.addr().String()) })

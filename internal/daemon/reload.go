@@ -55,7 +55,7 @@ func (d *daemon) prepare() *preparation {
 		return &preparation{err: err}
 	}
 	p := &preparation{c: c, later: d.c.keep(c)}
-	c.squash(d.onLoopback())
+	c.squash(d.onlyKnown())
 	if err = d.privateOutside(c); err == nil {
 		p.secrets, err = c.API.read()
 	}

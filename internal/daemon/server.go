@@ -45,7 +45,7 @@ func (d *daemon) newServer() (err error) {
 		MaxReplyBytes: int64(d.c.MaxReplyBytes), IdleTimeout: time.Duration(d.c.IdleTimeout),
 		Replies: d.replies, SlowOp: slowFloor, Sample: d.logs.sample(), Observe: d.observe,
 		Locks: d.c.Locks, LockStateDir: locks, Grace: time.Duration(d.c.Grace),
-		Hostname: host, Cookie: binary.LittleEndian.Uint64(cookie[:]), LocalIO: local,
+		Hostname: host, Cookie: binary.LittleEndian.Uint64(cookie[:]), LocalIO: local, User: d.users,
 	}
 	if d.srv, err = nfsserver.New(o); err != nil && local != nil {
 		return d.withoutLocalIO(o, err)

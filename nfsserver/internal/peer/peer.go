@@ -34,7 +34,7 @@ type Conn struct {
 	// Share names the client where something is divided among clients: its address,
 	// or of IPv6 the network of 64 bits, of which one host has all addresses.
 	Share  string
-	remote netip.AddrPort // invalid: not over IP
+	origin export.Origin
 	table  *export.Table
 	gate   *export.Gate
 
@@ -49,8 +49,31 @@ type Conn struct {
 
 // NewConn starts with what is known of a connection from remote.
 func NewConn(table *export.Table, remote net.Addr) *Conn {
+	var user *uint32
+	if known, ok := remote.(*known); ok {
+		remote, user = known.Addr, known.user
+	}
 	at := addrPort(remote)
-	return &Conn{Client: host(remote), Share: oncrpc.ShareOf(remote), remote: at, table: table, gate: table.Gate(at)}
+	return &Conn{
+		Client: host(remote), Share: oncrpc.ShareOf(remote), table: table, gate: table.Gate(at),
+		origin: export.Origin{Remote: at, User: user},
+	}
+}
+
+// known is an address whose user is known.
+type known struct {
+	net.Addr
+	user *uint32
+}
+
+// Known is remote for NewConn, with its user as export.Origin has it.
+func Known(remote net.Addr, user *uint32) net.Addr { return &known{remote, user} }
+
+// Within reports whether both ends of a connection may lie on this host: the far
+// end has an address of loopback, or the one of the near end.
+func Within(remote, local net.Addr) bool {
+	r, l := addrPort(remote).Addr().Unmap(), addrPort(local).Addr().Unmap()
+	return r.IsValid() && (r.IsLoopback() || r == l)
 }
 
 // Admitted reports whether any rule of any export admits the client, as far as that
@@ -144,5 +167,5 @@ func (c *Conn) find(body []byte) (*View, error) {
 }
 
 func (c *Conn) view(caller *vfs.Caller, cred string) *View {
-	return &View{FS: c.table.For(c.remote, caller), Caller: caller, cred: cred}
+	return &View{FS: c.table.From(c.origin, caller), Caller: caller, cred: cred}
 }
