@@ -420,18 +420,19 @@ func TestCopyLinks(t *testing.T) {
 
 func TestLinkTable(t *testing.T) {
 	var l linkTable
+	file := func(i uint64) linkID { return linkID{objectID: objectID{fileID: i}, nlink: 2} }
 	for i := range uint64(maxLinked) {
-		if _, first := l.claim(objectID{fileID: i}, 2); !first {
+		if _, first, _ := l.claim(file(i)); !first {
 			t.Fatalf("file %d is known", i)
 		}
 	}
-	if f, _ := l.claim(objectID{fileID: maxLinked}, 2); f != nil {
+	if f, _, _ := l.claim(file(maxLinked)); f != nil {
 		t.Error("there is no bound")
 	}
-	if f, first := l.claim(objectID{fileID: 7}, 2); f == nil || first {
+	if f, first, _ := l.claim(file(7)); f == nil || first {
 		t.Error("a file is forgotten")
 	}
-	if f, first := l.claim(objectID{fileID: maxLinked}, 2); f == nil || !first {
+	if f, first, _ := l.claim(file(maxLinked)); f == nil || !first {
 		t.Error("a file of which all names are met is not forgotten")
 	}
 }

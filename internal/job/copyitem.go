@@ -104,13 +104,16 @@ func (j *copyJob) syncNodes(ctx context.Context) error {
 // file copies a regular file, or links it to a copy made before. fatal ends the
 // job, err is the file's own.
 func (j *copyJob) file(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (fatal, err error) {
-	id, ok := idOf(&src.Attr)
+	id, ok := linkIDOf(&src.Attr)
 	if !ok || src.Attr.Nlink < 2 {
 		_, fatal, err = j.contents(ctx, s, src, dst)
 		return fatal, err
 	}
 	for {
-		l, first := j.links.claim(id, src.Attr.Nlink)
+		l, first, odd := j.links.claim(id)
+		if odd {
+			j.split()
+		}
 		switch {
 		case l == nil:
 			j.split()
@@ -118,7 +121,7 @@ func (j *copyJob) file(ctx context.Context, s *dirState, src transfer.Source, ds
 			return fatal, err
 		case first:
 			copied, fatal, err := j.contents(ctx, s, src, dst)
-			j.links.settle(id, l, copied, fatal == nil && err == nil && !copied.handle.IsZero())
+			j.links.settle(l, copied, fatal == nil && err == nil && !copied.handle.IsZero())
 			return fatal, err
 		}
 		select {
@@ -154,7 +157,7 @@ func (j *copyJob) link(ctx context.Context, s *dirState, copied object, src tran
 func (j *copyJob) split() {
 	if j.linksSplit.Add(1) == 1 {
 		j.progress.Report(progress.Event{Type: "note", Message: "some hard links are copied as files of their own: " +
-			"there are more than are kept track of, or the destination has none"})
+			"there are more than are kept track of, the destination has none, or the source does not say the same of all names"})
 	}
 }
 
