@@ -2,9 +2,11 @@ package nfsserver_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -145,4 +147,15 @@ func TestStrangersLocks(t *testing.T) {
 	if res.Stat.Stat != nlm4.NLM4_GRANTED {
 		t.Errorf("an honest lock: %v", res.Stat.Stat)
 	}
+}
+
+func isReset(err error) bool { return errors.Is(err, syscall.ECONNRESET) }
+
+func vfsHandle(t testing.TB, b []byte) vfs.Handle {
+	t.Helper()
+	h, err := vfs.MakeHandle(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }

@@ -60,6 +60,10 @@ type Options struct {
 	// LockStateDir keeps who holds locks over a restart; it must exist. "": after
 	// a restart nobody is told.
 	LockStateDir string
+	// MaxClientLocks is how many owners of locks one client may have, each counted
+	// once for each file, in which the file system may open a file for it; 0 is
+	// DefaultMaxClientLocks. Beyond it a lock is refused.
+	MaxClientLocks int
 	// Grace is how long after a start only clients from before it may lock.
 	Grace time.Duration
 	// Hostname is what the server calls itself to clients that hold locks.
@@ -102,6 +106,9 @@ type LocalIO struct {
 // DefaultMaxReplyBytes is Options.MaxReplyBytes if that is 0.
 const DefaultMaxReplyBytes = v3.DefaultMaxBulk
 
+// DefaultMaxClientLocks is Options.MaxClientLocks if that is 0.
+const DefaultMaxClientLocks = nlm.DefaultMaxHoldings
+
 // ErrClosed is returned by Serve once the server is shut down.
 var ErrClosed = oncrpc.ErrServerClosed
 
@@ -111,6 +118,7 @@ type Server struct {
 	rpc     *oncrpc.Server
 	udp     *oncrpc.Server // all but NFS and its lists
 	nfs     *v3.Service
+	mounts  *mountd.Service
 	ports   *portmap.Service
 	locks   *nlm.Service     // nil: none
 	local   *localio.Service // nil: none
@@ -136,11 +144,13 @@ func New(o Options) (*Server, error) {
 	s := &Server{replies: o.Replies}
 	s.nfs = v3.New(v3.Options{Log: o.Log, Buffers: &s.buffers, MaxBulk: o.MaxReplyBytes})
 	files := []oncrpc.Service{s.nfs.RPC(), acl.New(o.Log).RPC()}
-	beside := mountd.New(o.Exports, o.Log).RPC()
+	s.mounts = mountd.New(o.Exports, o.Log)
+	beside := s.mounts.RPC()
 	if o.Locks {
 		var err error
 		if s.locks, err = nlm.New(nlm.Options{
 			Table: o.Exports, Log: o.Log, Grace: o.Grace, StateDir: o.LockStateDir, Hostname: o.Hostname, Cookie: o.Cookie,
+			MaxHoldings: o.MaxClientLocks,
 		}); err != nil {
 			return nil, fmt.Errorf("nfsserver: locks: %w", err)
 		}

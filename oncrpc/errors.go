@@ -63,6 +63,7 @@ var (
 	errSlow        = errors.New("request takes too long to arrive")
 	errDraining    = errors.New("server is shutting down")
 	errEvicted     = errors.New("idle connection closed to make room")
+	errDropped     = errors.New("connection closed by the administrator")
 	errEarlyData   = errors.New("data sent between STARTTLS and the handshake")
 	errExited      = errors.New("handler ended its goroutine")
 	errReplyTwice  = errors.New("handler replied twice")

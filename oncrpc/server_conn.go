@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,6 +24,9 @@ type serverConn struct {
 	client        *replyClient  // nil: the server has no reply cache; set by serve, under mu
 	serial        uint64        // rises from one connection to the next
 	debtor        *debtor       // the client at the server's budget
+	opened        time.Time
+
+	bytesIn, bytesOut atomic.Uint64
 
 	// The reader's.
 	r        recordReader
@@ -37,6 +41,7 @@ type serverConn struct {
 	draining bool
 	eof      bool      // the client has closed its side
 	calls    int       // read, and the reply not yet written
+	total    uint64    // read
 	active   time.Time // when something was last read or answered
 	out      *batch    // replies that wait
 	waiting  int       // how many
@@ -50,7 +55,8 @@ type serverConn struct {
 
 func newServerConn(s *Server, nc net.Conn) *serverConn {
 	sc := &serverConn{s: s, nc: nc, remote: nc.RemoteAddr(), local: nc.LocalAddr(),
-		stop: make(chan struct{}), active: time.Now(), out: &batch{}, spare: &batch{}}
+		stop: make(chan struct{}), opened: time.Now(), out: &batch{}, spare: &batch{}}
+	sc.active = sc.opened
 	sc.fewer.L = &sc.mu
 	sc.worker = sc.work
 	sc.ctx, sc.cancel = context.WithCancel(s.ctx)
@@ -254,6 +260,7 @@ func (s *serverSource) Read(p []byte) (int, error) {
 		n, err := nc.Read(p)
 		if n > 0 {
 			sc.s.stats.bytesIn.Add(uint64(n))
+			sc.bytesIn.Add(uint64(n))
 			sc.arrived = sc.s.clock()
 			return n, nil
 		}
@@ -361,6 +368,7 @@ func (sc *serverConn) begun() {
 	sc.s.underWay.Add(1)
 	sc.mu.Lock()
 	sc.calls++
+	sc.total++
 	sc.mu.Unlock()
 }
 

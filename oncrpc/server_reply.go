@@ -230,6 +230,7 @@ func (sc *serverConn) write(nc net.Conn, b *batch) error {
 		}
 		n, err := b.write(nc, nc)
 		sc.s.stats.bytesOut.Add(uint64(n))
+		sc.bytesOut.Add(uint64(n))
 		if err == nil {
 			return nil
 		}

@@ -12,6 +12,7 @@ func (sc *serverConn) begin(c *Call) {
 	sc.s.underWay.Add(1)
 	sc.mu.Lock()
 	sc.calls++
+	sc.total++
 	if sc.taken > 0 && len(sc.ready) == cap(sc.ready) {
 		sc.ready = sc.ready[:copy(sc.ready, sc.ready[sc.taken:])]
 		sc.taken = 0

@@ -105,6 +105,18 @@ func status(err error) (mount3.Mountstat3, bool) {
 	return mount3.MNT3ERR_SERVERFAULT, false
 }
 
+// Forget forgets what a client has mounted, and answers how much that was.
+func (s *Service) Forget(client string) (n int) {
+	s.mounts.remove(func(m mount) bool {
+		if m.client != client {
+			return false
+		}
+		n++
+		return true
+	})
+	return n
+}
+
 // dump is procedure 2 (section 5.2.2): who has mounted what, as far as anybody
 // knows.
 func (s *Service) dump(_ context.Context, c *oncrpc.Call) error {

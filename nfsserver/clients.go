@@ -1,0 +1,172 @@
+package nfsserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// ClientInfo is a client as it is now: an address, and all that is there of it.
+// What it has done on connections that are closed is not in it.
+type ClientInfo struct {
+	Client   string   // its address, without port: what Drop takes; "local": none over IP
+	Names    []string // as it calls itself where it locks
+	Conns    int
+	UnderWay int       // calls read, and not yet answered
+	Calls    uint64    // of the connections that are open
+	BytesIn  uint64    // of them: read from the client
+	BytesOut uint64    // written to it
+	Locks    int       // ranges locked by NLM
+	Waits    int       // locks that it waits for
+	Shares   int       // share reservations
+	Files    int       // open files that LOCALIO has handed to it
+	Since    time.Time // its oldest connection was opened; zero: it has none
+	Active   time.Time // it was last heard of, or answered
+}
+
+// LockInfo is a range of a file that a client has locked, or waits for.
+type LockInfo struct {
+	Client    string     // as in ClientInfo
+	Name      string     // as the client calls itself
+	Process   int32      // a number by which it knows its process
+	File      vfs.Handle // as clients have it
+	Off, Len  uint64     // in bytes; Len 0: to the end of the file
+	Exclusive bool
+	Waits     bool
+}
+
+// ErrNoClient says that nothing is known of a client.
+var ErrNoClient = errors.New("nfsserver: no such client")
+
+// noAddress is the name of clients that are not there over IP.
+const noAddress = "local"
+
+// Clients returns all who have a connection, locks or files, in the order of their
+// addresses.
+func (s *Server) Clients() []ClientInfo {
+	all := make(map[string]*ClientInfo)
+	of := func(name string, active time.Time) *ClientInfo {
+		c := all[name]
+		if c == nil {
+			c = &ClientInfo{Client: name}
+			all[name] = c
+		}
+		if active.After(c.Active) {
+			c.Active = active
+		}
+		return c
+	}
+	for _, conn := range s.rpc.Conns() {
+		c := of(clientAt(conn.Remote), conn.Active)
+		c.Conns++
+		c.UnderWay += conn.UnderWay
+		c.Calls += conn.Calls
+		c.BytesIn += conn.BytesIn
+		c.BytesOut += conn.BytesOut
+		if c.Since.IsZero() || conn.Opened.Before(c.Since) {
+			c.Since = conn.Opened
+		}
+	}
+	if locks := s.lockService(); locks != nil {
+		for _, h := range locks.Holders() {
+			c := of(nameOf(h.Addr), h.Seen)
+			c.Names = append(c.Names, h.Name)
+			c.Locks, c.Waits, c.Shares = c.Locks+h.Locks, c.Waits+h.Waits, c.Shares+h.Shares
+		}
+	}
+	if s.local != nil {
+		for _, l := range s.local.Sessions() {
+			of(canonical(l.Client), time.Time{}).Files += l.Files
+		}
+	}
+	out := make([]ClientInfo, 0, len(all))
+	for _, name := range slices.SortedFunc(maps.Keys(all), byAddress) {
+		slices.Sort(all[name].Names)
+		out = append(out, *all[name])
+	}
+	return out
+}
+
+// Locks returns all locks and all that is waited for, of all clients or, if client is
+// not "", of that one, ordered by client, file and place.
+func (s *Server) Locks(client string) []LockInfo {
+	locks := s.lockService()
+	if locks == nil {
+		return nil
+	}
+	client = canonical(client)
+	var all []LockInfo
+	for _, h := range locks.Held() {
+		l := LockInfo{Client: nameOf(h.Addr), Name: h.Name, Process: h.Process, File: h.File,
+			Off: h.Off, Len: h.Len, Exclusive: h.Exclusive, Waits: h.Waits}
+		if client == "" || l.Client == client {
+			all = append(all, l)
+		}
+	}
+	slices.SortFunc(all, func(a, b LockInfo) int {
+		return cmp.Or(byAddress(a.Client, b.Client), slices.Compare(a.File.Bytes(), b.File.Bytes()),
+			cmp.Compare(a.Off, b.Off), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Process, b.Process))
+	})
+	return all
+}
+
+// Drop takes from a client, by its address, all that it has here: its connections are
+// closed, its locks freed for others, its open files taken back, its mounts
+// forgotten. The client is not told of its locks: it is for clients that are gone, or
+// that must go. One that is alive comes back at once, unless the exports keep it out.
+// It is [ErrNoClient] if there was nothing.
+func (s *Server) Drop(ctx context.Context, client string) error {
+	client = canonical(client)
+	n := s.rpc.Drop(func(remote net.Addr) bool { return clientAt(remote) == client })
+	if s.local != nil {
+		n += s.local.Drop(client)
+	}
+	// The zero Addr is that of clients that are not there over IP.
+	addr, err := netip.ParseAddr(client)
+	if locks := s.lockService(); locks != nil && (err == nil || client == noAddress) {
+		n += locks.Drop(ctx, addr)
+	}
+	n += s.mounts.Forget(client)
+	if n == 0 {
+		return fmt.Errorf("%w: %.64q", ErrNoClient, client)
+	}
+	return nil
+}
+
+// clientAt names the client at the far end of a connection.
+func clientAt(a net.Addr) string {
+	if a, ok := a.(interface{ AddrPort() netip.AddrPort }); ok {
+		return nameOf(a.AddrPort().Addr())
+	}
+	return noAddress
+}
+
+func nameOf(a netip.Addr) string {
+	if !a.IsValid() {
+		return noAddress
+	}
+	return a.Unmap().String()
+}
+
+// canonical is an address as nameOf writes it; what is none stays as it is.
+func canonical(name string) string {
+	if a, err := netip.ParseAddr(name); err == nil {
+		return nameOf(a)
+	}
+	return name
+}
+
+// byAddress orders names of clients by their addresses.
+func byAddress(a, b string) int {
+	x, _ := netip.ParseAddr(a)
+	y, _ := netip.ParseAddr(b)
+	return cmp.Or(x.Compare(y), cmp.Compare(a, b))
+}
