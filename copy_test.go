@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/bufpool"
 	"github.com/nfsbox/nfsbox/internal/memfs"
@@ -194,4 +195,40 @@ func serverRoot(t *testing.T, at vfs.FS) vfs.Handle {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// TestCopyTellsTimesThatNFSLacks: times before 1970 and after 2106 become the nearest
+// one that NFSv3 can carry, and are counted. All others are kept, and no loss is told.
+func TestCopyTellsTimesThatNFSLacks(t *testing.T) {
+	at := time.Date(2001, 2, 3, 4, 5, 6, 789_012_345, time.UTC)
+	for _, backend := range backends {
+		c := newCopyingTo(t, backend.make(t))
+		for i, x := range []struct {
+			mode         uint32
+			mtime, atime time.Time
+			lost         bool
+		}{
+			{0o644, at, at, false},
+			{0o6711, at, at, false},
+			{0, at, at, false},
+			{0o644, time.Unix(0, 1), time.Unix(1<<32-1, 999_999_999), false},
+			{0o644, time.Unix(-1, 0), at, true},
+			{0o644, time.Unix(1<<32, 0), at, true},
+			{0o644, at, time.Unix(-1, 0), true},
+		} {
+			src := c.source(fmt.Sprint(i), pattern(1, 1, 0, 1000))
+			set := vfs.SetAttr{Valid: vfs.MaskMode | vfs.MaskMtime | vfs.MaskAtime, Mode: x.mode, Mtime: x.mtime, Atime: x.atime}
+			if _, err := c.from.SetAttr(t.Context(), src.Handle, &set, nil); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			if src.Attr, err = c.from.GetAttr(t.Context(), src.Handle, vfs.MaskV3); err != nil {
+				t.Fatal(err)
+			}
+			res, err := transfer.File(t.Context(), src, transfer.Target{FS: c.fs, Dir: c.root, Name: src.Name}, &c.o)
+			if err != nil || res.Lost != (transfer.Lost{Times: x.lost}) {
+				t.Errorf("%s: mode %o, mtime %v, atime %v: lost %+v, %v", backend.name, x.mode, x.mtime, x.atime, res.Lost, err)
+			}
+		}
+	}
 }

@@ -80,6 +80,8 @@ func (o *Owners) learn(k ownerKey, most vfs.Mask) {
 // whose owner is not the one that want has does not get set-id bits: they would
 // run it in another's name. Where they are kept, the owner is set before them,
 // as changing it takes them away.
+//
+// What the peer answers to have set, and shows that it has not, is lost as well.
 func SetAttrs(ctx context.Context, f vfs.FS, h vfs.Handle, want, have *vfs.Attr, owners *Owners) (after vfs.Attr, lost Lost, err error) {
 	differs := ownersDiffer(want, have)
 	key := ownerKey{uid: want.UID, gid: want.GID}
@@ -96,10 +98,14 @@ func SetAttrs(ctx context.Context, f vfs.FS, h vfs.Handle, want, have *vfs.Attr,
 			continue
 		}
 		if err == nil {
+			m &^= notSet(want, &after, m)
 			owners.learn(key, m)
 		}
 		lost.Owner = key.give&^m != 0
 		lost.SetID = want.Has(vfs.MaskMode) && want.Type != vfs.TypeSymlink && set.Mode != want.Mode&0o7777
+		if err == nil {
+			lost.heeded(ctx, f, h, &set, &after)
+		}
 		break
 	}
 	if err != nil && want.Type == vfs.TypeSymlink && refused(err) {
@@ -153,7 +159,14 @@ func setBoth(ctx context.Context, f vfs.FS, h vfs.Handle, want *vfs.Attr, m vfs.
 	both := *set
 	if m != 0 && set.Mode&(setUID|setGID) != 0 {
 		only := vfs.SetAttr{Valid: m, UID: want.UID, GID: want.GID}
-		if _, err := f.SetAttr(ctx, h, &only, nil); err != nil {
+		wcc, err := f.SetAttr(ctx, h, &only, nil)
+		if err == nil && !wcc.After.Has(m) {
+			wcc.After, err = f.GetAttr(ctx, h, vfs.MaskV3) // nobody is to be believed here
+		}
+		if err == nil && notSet(want, &wcc.After, m) != 0 {
+			err = vfs.ErrPerm
+		}
+		if err != nil {
 			return err
 		}
 	} else {

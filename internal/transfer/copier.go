@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -28,6 +29,8 @@ type copier struct {
 	sum     *blake3.Hasher // nil if nobody asked
 	syncer  vfs.Syncer     // nil if the destination needs none
 	longer  bool           // the source is longer by now
+	want    vfs.Attr       // of the copy: before, but for an access control list
+	acl     bool           // which is lost
 }
 
 // copy makes the attempt and cleans up behind it.
@@ -188,7 +191,7 @@ func (c *copier) fill(ctx context.Context) (res Result, err error) {
 		c.sum = blake3.New()
 	}
 	c.syncer, _ = vfs.As[vfs.Syncer](c.dst.FS)
-	if err := c.contents(ctx); err != nil {
+	if err := c.contentsAndMode(ctx); err != nil {
 		return res, err
 	}
 	res = Result{Source: c.before, Handle: c.made.H, Attr: c.made.Attr, Bytes: c.before.Size, Grew: c.longer}
@@ -216,6 +219,24 @@ func (c *copier) fill(ctx context.Context) (res Result, err error) {
 		err = fmt.Errorf("the copy has %d bytes instead of %d: %w", res.Attr.Size, c.before.Size, vfs.ErrServerFault)
 	}
 	return res, err
+}
+
+// contentsAndMode copies the bytes, and asks for the access control list meanwhile, if
+// there may be one.
+func (c *copier) contentsAndMode(ctx context.Context) error {
+	c.want = c.before
+	if _, ok := c.o.acls(c.src, &c.before); !ok {
+		return c.contents(ctx)
+	}
+	var wg sync.WaitGroup
+	var aclErr error
+	wg.Go(func() { c.want.Mode, c.acl, aclErr = c.o.PlainMode(ctx, c.src, &c.before) })
+	err := c.contents(ctx)
+	wg.Wait()
+	if err == nil {
+		err = aclErr
+	}
+	return err
 }
 
 // contents copies the bytes and makes sure that they are those of one moment.
@@ -283,11 +304,12 @@ func (c *copier) settle(ctx context.Context) error {
 
 // attributes gives the copy those of the source.
 func (c *copier) attributes(ctx context.Context, res *Result) error {
-	after, lost, err := SetAttrs(ctx, c.dst.FS, c.made.H, &c.before, &c.made.Attr, c.o.Owners)
+	after, lost, err := SetAttrs(ctx, c.dst.FS, c.made.H, &c.want, &c.made.Attr, c.o.Owners)
 	if err != nil {
 		return err
 	}
 	res.Attr, res.Lost = after, lost
+	res.Lost.ACL = c.acl
 	return nil
 }
 

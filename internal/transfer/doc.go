@@ -46,6 +46,18 @@
 // has it now; if none has, that is [ErrVanished]. So nothing is missing that had its
 // name throughout, whatever was renamed over it.
 //
+// # What does not come along
+//
+// Access control lists are not copied. Under one, the group's bits of a mode are
+// those of the list's mask; the copy gets what the list gives to the group itself, so
+// that nobody has more rights than before ([Options.PlainMode]). A list costs a call,
+// which is made while the contents are read, where the mode gives the group rights
+// and until the file system is found to have no lists.
+//
+// A server may say that it has set attributes and not have set them: the attributes
+// that come with the answer are compared with what was asked for. [Lost] says what is
+// missing, for whatever reason.
+//
 // # Many in flight
 //
 // Each of Options.Window workers reads a chunk, waits for its turn to hash it,

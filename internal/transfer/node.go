@@ -60,6 +60,13 @@ func Node(ctx context.Context, src Source, dst Target, o *Options) (Result, erro
 		return Result{}, vfs.ErrBadType
 	}
 	n := node{dst: &dst, o: o, want: &src.Attr, how: how}
+	if src.Attr.Has(vfs.MaskMode) {
+		mode, lost, err := o.PlainMode(ctx, &src, &src.Attr)
+		if err != nil {
+			return Result{}, err
+		}
+		src.Attr.Mode, n.acl = mode, lost
+	}
 	return n.place(ctx)
 }
 
@@ -69,6 +76,7 @@ type node struct {
 	o    *Options
 	want *vfs.Attr
 	how  vfs.CreateHow
+	acl  bool // the source has an access control list, which is lost
 }
 
 // place makes the object under its name, or, if that is taken by something
@@ -146,6 +154,7 @@ func (n *node) finish(ctx context.Context, h vfs.Handle, have *vfs.Attr) (Result
 	if err != nil {
 		return Result{}, err
 	}
+	lost.ACL = n.acl
 	return Result{Source: *n.want, Handle: h, Attr: after, Lost: lost}, nil
 }
 

@@ -98,6 +98,8 @@ type Options struct {
 	// Moved, if not nil, is told of bytes when they have been written. A
 	// negative number takes back those of an attempt that failed.
 	Moved func(n int64)
+
+	without withoutACLs
 }
 
 func (o *Options) chunk() uint64 {

@@ -1,0 +1,60 @@
+package transfer
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// A server may answer that attributes are set, and not set them. The attributes that
+// come with the answer tell. Where none come, it is believed.
+
+// notSet is which of the owners in m a is known not to have as want has them.
+func notSet(want, a *vfs.Attr, m vfs.Mask) vfs.Mask {
+	return m & a.Valid & ownersDiffer(want, a)
+}
+
+// heeded notes in l what of set, but the owners, h is known not to have, after it was
+// set and a came back.
+func (l *Lost) heeded(ctx context.Context, f vfs.FS, h vfs.Handle, set *vfs.SetAttr, a *vfs.Attr) {
+	if set.Valid&a.Valid&vfs.MaskMode != 0 {
+		l.SetID = l.SetID || set.Mode&^a.Mode&(setUID|setGID) != 0
+		l.Mode = (set.Mode^a.Mode)&0o1777 != 0 || a.Mode&^set.Mode&(setUID|setGID) != 0
+	}
+	if set.Valid&a.Valid&vfs.MaskMtime != 0 {
+		l.Times = l.Times || !near(ctx, f, h, set.Mtime, a.Mtime)
+	}
+	// Many file systems keep no atime, or a rough one. But one that no server of NFSv3
+	// can be told is lost.
+	if set.Valid&a.Valid&vfs.MaskAtime != 0 && !fitsNFS(set.Atime) {
+		l.Times = l.Times || !near(ctx, f, h, set.Atime, a.Atime)
+	}
+}
+
+// fitsNFS reports whether NFSv3 has the time: its seconds have 32 bits, without a
+// sign (RFC 1813, section 2.5, nfstime3).
+func fitsNFS(t time.Time) bool { return t.Unix() >= 0 && t.Unix() <= math.MaxUint32 }
+
+// units are the resolutions that file systems have: NTFS, databases and older
+// protocols, ext3, FAT. Few servers say so.
+var units = [...]time.Duration{100, time.Microsecond, time.Millisecond, time.Second, 2 * time.Second}
+
+// near reports whether got is want as a file system of coarser times keeps it.
+func near(ctx context.Context, f vfs.FS, h vfs.Handle, want, got time.Time) bool {
+	apart := want.Sub(got).Abs()
+	if apart == 0 {
+		return true
+	}
+	if apart >= units[len(units)-1] {
+		return false
+	}
+	for _, u := range units {
+		if got.Equal(want.Truncate(u)) {
+			return true
+		}
+	}
+	info, err := f.Info(ctx, h, vfs.InfoLimits)
+	return err == nil && info.Valid&vfs.InfoLimits != 0 && apart < info.TimeDelta
+}
