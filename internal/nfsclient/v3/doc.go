@@ -90,6 +90,8 @@
 // for the caller of the view. A file that is removed while a File of the same FS
 // has it open is renamed to ".nfs" and a random number instead, and removed with
 // its last Close ("silly rename"); one that somebody else removes is vfs.ErrStale.
+// Whether a name is that of an open file a LOOKUP tells, which is spared where no
+// open file can have it (openNames).
 // There are no share reservations and no delegations, and times lie between 1970
 // and 2106.
 //

@@ -12,6 +12,7 @@ import (
 type file struct {
 	fs     *FS
 	h      vfs.Handle
+	name   *openName
 	access vfs.Share
 	closed atomic.Bool
 }
@@ -43,5 +44,6 @@ func (o *file) Close(ctx context.Context) error {
 	if !o.closed.CompareAndSwap(false, true) {
 		return vfs.ErrInval
 	}
+	defer o.fs.open.drop(o.name)
 	return o.fs.open.release(ctx, o.h)
 }

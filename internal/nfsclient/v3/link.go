@@ -28,8 +28,10 @@ func (f *FS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Attr
 		return vfs.Attr{}, vfs.WCC{}, err
 	}
 	args, res := nfs3.LINK3args{File: fh(&h), Link: link}, nfs3.LINK3res{}
+	f.open.linked(h)
 	reply, err := f.do(ctx, nfs3.NFSPROC3_LINK, &args, &res)
 	defer reply.Release()
+	f.open.linked(h)
 	if err != nil {
 		attr := res.Resfail.FileAttributes.VFS()
 		if f.linked(ctx, h, &attr, dir, name, err) {

@@ -20,6 +20,7 @@ func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, v
 	if err := ctx.Err(); err != nil {
 		return nil, vfs.Opened{}, err
 	}
+	name := f.openName(at)
 	opened, err := f.prepare(ctx, at, how)
 	if errors.Is(err, vfs.ErrStale) && opened.H != at.H && at.Name != "" {
 		// The name was found, and given to another object before that one was
@@ -27,10 +28,20 @@ func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, v
 		opened, err = f.prepare(ctx, at, how)
 	}
 	if err != nil {
+		f.open.drop(name)
 		return nil, vfs.Opened{}, err
 	}
 	f.open.add(opened.H)
-	return &file{fs: f, h: opened.H, access: how.Access}, opened, nil
+	f.open.opened(name, opened.H, opened.Created || opened.Attr.Has(vfs.MaskNlink) && opened.Attr.Nlink == 1)
+	return &file{fs: f, h: opened.H, name: name, access: how.Access}, opened, nil
+}
+
+// openName is the name by which at is about to be opened.
+func (f *FS) openName(at vfs.At) *openName {
+	if at.Name == "" {
+		return f.open.nameless()
+	}
+	return f.open.expect(f.names.folded(&at.Dir, at.Name))
 }
 
 // prepare finds, or makes, what at names, and truncates it if that is wanted. If

@@ -14,9 +14,9 @@ func (p *Procs) Remove(ctx context.Context, args *nfs3.REMOVE3args, res *nfs3.RE
 	return p.call(ctx, nfs3.NFSPROC3_REMOVE, args, res)
 }
 
-// Remove is one REMOVE or RMDIR. While this FS has files open, a LOOKUP comes
-// before, and if name is one of them it is renamed instead, so that it stays
-// readable; the last Close removes it.
+// Remove is one REMOVE or RMDIR. If the name may be that of a file that this FS has
+// open (openNames), a LOOKUP comes before, and if it is one of them it is renamed
+// instead, so that it stays readable; the last Close removes it.
 func (f *FS) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool) (vfs.WCC, error) {
 	if err := f.mayChange(ctx); err != nil {
 		return vfs.WCC{}, err

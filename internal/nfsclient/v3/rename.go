@@ -14,9 +14,9 @@ func (p *Procs) Rename(ctx context.Context, args *nfs3.RENAME3args, res *nfs3.RE
 	return p.call(ctx, nfs3.NFSPROC3_RENAME, args, res)
 }
 
-// Rename is one RENAME. While this FS has files open, a LOOKUP of the target
-// comes before, and if it is one of them it is kept under another name, which
-// the last Close removes. If the call had to be repeated and the source is gone,
+// Rename is one RENAME. If the target may be the name of a file that this FS has open
+// (openNames), a LOOKUP of it comes before, and if it is one of them it is kept under
+// another name, which the last Close removes. If the call had to be repeated and the source is gone,
 // a LOOKUP of the target finds out whether it went there.
 func (f *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, toDir vfs.Handle, toName string) (from, to vfs.WCC, err error) {
 	if err := f.mayChange(ctx); err != nil {
@@ -39,8 +39,11 @@ func (f *FS) rename(ctx context.Context, m *move) (from, to vfs.WCC, err error) 
 		return from, to, err
 	}
 	f.names.beforeRename(m)
+	taken := f.names.folded(&m.fromDir, m.fromName)
+	f.open.moved(taken)
 	reply, err := f.do(ctx, nfs3.NFSPROC3_RENAME, &args, &res)
 	defer reply.Release()
+	f.open.moved(taken)
 	f.names.forget(&m.fromDir, m.fromName)
 	f.names.forget(&m.toDir, m.toName)
 	if err != nil {

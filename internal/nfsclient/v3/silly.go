@@ -14,8 +14,9 @@ import (
 // nothing of them; so that they stay readable when their last name goes, they
 // are kept alive under a hidden name, as every NFS client has done since 1985.
 type openFiles struct {
-	mu sync.Mutex
-	m  map[vfs.Handle]*openFile
+	mu    sync.Mutex
+	m     map[vfs.Handle]*openFile
+	names openNames // guarded by mu
 }
 
 // openFile is one file of the table, held by n Files and by who is about to
@@ -69,13 +70,6 @@ func (t *openFiles) hold(h vfs.Handle) *openFile {
 	return e
 }
 
-// none reports whether nothing is open: then nothing needs to be looked up.
-func (t *openFiles) none() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.m) == 0
-}
-
 // release undoes an add or a hold. The last one removes the hidden name.
 func (t *openFiles) release(ctx context.Context, h vfs.Handle) error {
 	t.mu.Lock()
@@ -101,7 +95,7 @@ func (t *openFiles) release(ctx context.Context, h vfs.Handle) error {
 // hideRemoved takes name out of dir if it is an open file; done is false if it
 // is not, and a plain REMOVE will do.
 func (f *FS) hideRemoved(ctx context.Context, dir vfs.Handle, name string) (wcc vfs.WCC, done bool, err error) {
-	if f.open.none() {
+	if !f.open.mayBe(f.names.folded(&dir, name)) {
 		return wcc, false, nil
 	}
 	h, _, _, err := f.Lookup(ctx, dir, name)
@@ -116,6 +110,7 @@ func (f *FS) hideRemoved(ctx context.Context, dir vfs.Handle, name string) (wcc 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if f.survives(ctx, e, h) {
+		f.open.moved(f.names.folded(&dir, name))
 		wcc, err = f.remove(ctx, dir, name)
 		return wcc, true, err
 	}
@@ -166,7 +161,7 @@ type move struct {
 
 // openTarget returns the open file that m would replace, held, or nil.
 func (f *FS) openTarget(ctx context.Context, m *move) (*openFile, vfs.Handle) {
-	if f.open.none() || (m.fromDir == m.toDir && m.fromName == m.toName) {
+	if m.fromDir == m.toDir && m.fromName == m.toName || !f.open.mayBe(f.names.folded(&m.toDir, m.toName)) {
 		return nil, vfs.Handle{}
 	}
 	// What is wrong with either name RENAME will tell.
@@ -213,6 +208,7 @@ func (f *FS) keep(ctx context.Context, e *openFile, h vfs.Handle, m *move) (undo
 // renameOver renames over the open file h. It gives e back.
 func (f *FS) renameOver(ctx context.Context, e *openFile, h vfs.Handle, m *move) (from, to vfs.WCC, err error) {
 	defer func() { err = errors.Join(err, f.open.release(ctx, h)) }()
+	f.open.moved(f.names.folded(&m.toDir, m.toName))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	undo, err := f.keep(ctx, e, h, m)
