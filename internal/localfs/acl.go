@@ -4,7 +4,6 @@ package localfs
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -134,19 +133,10 @@ func (v *FS) setLists(d *desc, access, dflt []vfs.ACLEntry) error {
 	return nil
 }
 
-// The kernel's format of a list, all little endian (linux/posix_acl_xattr.h): a
-// version, and for each entry tag uint16, rights uint16, id uint32.
-const (
-	aclVersion   = 2
-	aclHead      = 4
-	aclEntrySize = 8
-	aclNoID      = 1<<32 - 1 // the id of an entry that has none
-)
-
 // readACL returns one list of d, nil if it has none of its own. On a file system
 // without lists it is ErrNotSupp.
 func readACL(d *desc, name string) ([]vfs.ACLEntry, error) {
-	buf := make([]byte, aclHead+aclEntrySize*posixacl.MaxEntries)
+	buf := make([]byte, posixacl.XattrMax)
 	n, err := unix.Getxattr(procPath(d.fd), name, buf)
 	switch {
 	case errors.Is(err, unix.ENODATA):
@@ -156,46 +146,11 @@ func readACL(d *desc, name string) ([]vfs.ACLEntry, error) {
 	case err != nil:
 		return nil, fail("getxattr", err)
 	}
-	return parseACL(buf[:n])
-}
-
-// parseACL reads the kernel's format.
-func parseACL(b []byte) ([]vfs.ACLEntry, error) {
-	le := binary.LittleEndian
-	if len(b) == 0 {
-		return nil, nil
-	}
-	if len(b) < aclHead || (len(b)-aclHead)%aclEntrySize != 0 || le.Uint32(b) != aclVersion {
-		return nil, fmt.Errorf("localfs: a malformed access control list of %d bytes: %w", len(b), vfs.ErrIO)
-	}
-	var list []vfs.ACLEntry
-	for b = b[aclHead:]; len(b) > 0; b = b[aclEntrySize:] {
-		e := vfs.ACLEntry{Tag: vfs.ACLTag(le.Uint16(b)), Perm: uint32(le.Uint16(b[2:]))}
-		if e.Tag == vfs.ACLUser || e.Tag == vfs.ACLGroup {
-			e.ID = le.Uint32(b[4:])
-		}
-		list = append(list, e)
+	list, err := posixacl.Parse(buf[:n])
+	if err != nil {
+		return nil, fmt.Errorf("localfs: %w", err)
 	}
 	return list, nil
-}
-
-// appendACL is the reverse of parseACL. No entries are no bytes.
-func appendACL(b []byte, list []vfs.ACLEntry) []byte {
-	le := binary.LittleEndian
-	if len(list) == 0 {
-		return b
-	}
-	b = le.AppendUint32(b, aclVersion)
-	for _, e := range list {
-		id := uint32(aclNoID)
-		if e.Tag == vfs.ACLUser || e.Tag == vfs.ACLGroup {
-			id = e.ID
-		}
-		b = le.AppendUint16(b, uint16(e.Tag))
-		b = le.AppendUint16(b, uint16(e.Perm))
-		b = le.AppendUint32(b, id)
-	}
-	return b
 }
 
 // writeACL sets one list of d, or takes it away.
@@ -204,5 +159,5 @@ func (v *FS) writeACL(d *desc, name string, list []vfs.ACLEntry) error {
 	if !ok {
 		return vfs.ErrNotSupp
 	}
-	return v.as(func() error { return fail("setxattr", sys.Setxattr(d.fd, name, appendACL(nil, list))) })
+	return v.as(func() error { return fail("setxattr", sys.Setxattr(d.fd, name, posixacl.Append(nil, list))) })
 }

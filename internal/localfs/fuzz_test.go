@@ -6,32 +6,8 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/nfsbox/nfsbox/internal/posixacl"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// FuzzACL reads the kernel's form of lists, and writes what it has read again.
-func FuzzACL(f *testing.F) {
-	f.Add(appendACL(nil, posixacl.FromMode(0o640)))
-	f.Add([]byte{2, 0, 0, 0})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		list, err := parseACL(b)
-		if err != nil || len(list) == 0 {
-			return
-		}
-		if len(list)*aclEntrySize+aclHead != len(b) {
-			t.Fatalf("%d entries of %d bytes", len(list), len(b))
-		}
-		canonical, err := posixacl.Canonical(list)
-		if err != nil {
-			return
-		}
-		again, err := parseACL(appendACL(nil, canonical))
-		if err != nil || len(again) != len(canonical) {
-			t.Errorf("%v is read back as %v, %v", canonical, again, err)
-		}
-	})
-}
 
 // FuzzKernelHandle takes handles apart and makes them again.
 func FuzzKernelHandle(f *testing.F) {

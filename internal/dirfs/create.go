@@ -1,0 +1,313 @@
+package dirfs
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// The modes of what is made without one.
+const (
+	defaultFileMode = 0o644
+	defaultDirMode  = 0o755
+	// exclusiveMode is that of a file made by an exclusive create, until the SETATTR
+	// that follows.
+	exclusiveMode = 0o600
+)
+
+const (
+	// maxRaces bounds how often a create goes back because the name came and went in
+	// between, and how often an object is made again because it cannot be told from
+	// one that was removed just now. Beyond, it is ErrBusy.
+	maxRaces = 16
+	// tick is longer than the kernel's clock for times of files takes to move on.
+	tick = 5 * time.Millisecond
+)
+
+// Create implements vfs.FS.
+//
+// The verifier of an exclusive create is kept in the seconds of atime and mtime,
+// where Linux nfsd keeps it. A mode that is asked for is set exactly, whatever the
+// umask; but in a directory with a default access control list the list decides.
+func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (vfs.Handle, vfs.Attr, vfs.WCC, error) {
+	var o vfs.Opened
+	if err := f.begin(ctx); err != nil {
+		return o.H, o.Attr, o.Dir, err
+	}
+	defer f.end()
+	m := maker{f: f, name: name, how: how, flags: os.O_WRONLY}
+	file, err := m.run(ctx, dir, &o)
+	if file != nil {
+		if cerr := file.Close(); err == nil {
+			err = fail("close", cerr)
+		}
+	}
+	return o.H, o.Attr, o.Dir, err
+}
+
+// openNew is Open of what may have to be made first.
+func (f *FS) openNew(ctx context.Context, at vfs.At, how *vfs.OpenHow, o *vfs.Opened, st *stat) (*os.File, error) {
+	m := maker{f: f, name: at.Name, how: how.Create, flags: flags(how.Access)}
+	file, err := m.run(ctx, at.Dir, o)
+	if err != nil {
+		return nil, err
+	}
+	*st = m.st
+	if file != nil {
+		return file, nil
+	}
+	s, d, err := f.enter(at.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.leave(s)
+	p := place{s: s, dir: d, name: at.Name, st: m.st}
+	file, *st, err = p.openFile(flags(how.Access))
+	return file, err
+}
+
+// checkCreate checks what can be checked beforehand.
+func checkCreate(name string, how *vfs.CreateHow) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	switch how.Type {
+	case vfs.TypeReg:
+		if how.Mode > vfs.CreateExclusive || how.Set.Valid&vfs.MaskSize != 0 && how.Set.Size > math.MaxInt64 {
+			return vfs.ErrInval
+		}
+		return nil
+	case vfs.TypeSymlink:
+		switch {
+		case len(how.Target) > vfs.MaxPath:
+			return vfs.ErrNameTooLong
+		case how.Target == "":
+			return vfs.ErrInval
+		}
+	case vfs.TypeDir, vfs.TypeBlock, vfs.TypeChar, vfs.TypeSocket, vfs.TypeFIFO:
+	default:
+		return vfs.ErrBadType
+	}
+	if how.Mode != vfs.CreateGuarded {
+		return vfs.ErrInval
+	}
+	return nil
+}
+
+// maker makes one object.
+type maker struct {
+	f     *FS
+	s     *slot
+	dir   *hostDir
+	name  string
+	how   *vfs.CreateHow
+	flags int // to open a regular file with
+	st    stat
+}
+
+// run makes the object, or takes the one that is there as how allows. A regular file
+// that was made is returned open.
+func (m *maker) run(ctx context.Context, dir vfs.Handle, o *vfs.Opened) (file *os.File, err error) {
+	if err := checkCreate(m.name, m.how); err != nil {
+		return nil, err
+	}
+	if m.s, m.dir, err = m.f.enter(dir); err != nil {
+		return nil, err
+	}
+	defer m.f.leave(m.s)
+	if m.s.empty {
+		return nil, vfs.ErrXDev
+	}
+	for range maxRaces {
+		file, err = m.try(o)
+		if !errors.Is(err, vfs.ErrNoEnt) && !errors.Is(err, errTwin) {
+			if err == nil {
+				o.H, o.Attr = m.f.handleOf(m.s, m.name, &m.st), m.st.Attr
+			}
+			return file, err
+		}
+		if err := m.wait(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("dirfs: create: the name comes and goes: %w", vfs.ErrBusy)
+}
+
+// errTwin says that what was made cannot be told from what was removed just now.
+var errTwin = errors.New("made within the same tick as what was removed")
+
+// wait waits until the kernel's clock has moved on.
+func (m *maker) wait(ctx context.Context, why error) error {
+	if errors.Is(why, vfs.ErrNoEnt) {
+		return nil
+	}
+	select {
+	case <-time.After(tick):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// try makes the object or takes the one that is there. ErrNoEnt says that it was
+// there and is no longer.
+func (m *maker) try(o *vfs.Opened) (*os.File, error) {
+	file, err := m.make()
+	if err == nil {
+		o.Created = true
+		return file, nil
+	}
+	if errors.Is(err, vfs.ErrNoEnt) {
+		return nil, vfs.ErrStale // the directory is gone
+	}
+	if m.how.Mode == vfs.CreateGuarded || !errors.Is(err, vfs.ErrExist) {
+		return nil, err
+	}
+	return nil, m.existing()
+}
+
+// mode is the mode that was asked for.
+func (m *maker) mode() uint32 {
+	switch {
+	case m.how.Mode == vfs.CreateExclusive:
+		return exclusiveMode
+	case m.how.Set.Valid&vfs.MaskMode != 0:
+		return m.how.Set.Mode & 0o7777
+	case m.how.Type == vfs.TypeDir:
+		return defaultDirMode
+	}
+	return defaultFileMode
+}
+
+// make makes the object with its attributes. If that fails it is removed again.
+func (m *maker) make() (file *os.File, err error) {
+	switch m.how.Type {
+	case vfs.TypeReg:
+		file, err = m.dir.open(m.name, m.flags|os.O_CREATE|os.O_EXCL, m.mode())
+	case vfs.TypeDir:
+		err = m.dir.mkdir(m.name, m.mode())
+	case vfs.TypeSymlink:
+		err = m.dir.symlink(m.how.Target, m.name)
+	default:
+		err = m.dir.mknod(m.name, m.how.Type, m.mode(), m.how.Rdev)
+	}
+	if err != nil {
+		return nil, fail("create", err)
+	}
+	if err = m.finish(file); err != nil {
+		if file != nil {
+			err = errors.Join(err, fail("close", file.Close()))
+		}
+		return nil, err
+	}
+	return file, nil
+}
+
+// finish gives what was made its attributes.
+func (m *maker) finish(file *os.File) error {
+	err := fail("stat", m.stat(file))
+	if err == nil && m.st.Type != m.how.Type {
+		return vfs.ErrStale // somebody else has put it there
+	}
+	if err != nil {
+		return err
+	}
+	if m.f.gone.has(m.st.id()) {
+		m.undo()
+		return errTwin
+	}
+	err = m.dress(file)
+	if err == nil {
+		err = fail("stat", m.stat(file))
+	}
+	if err != nil {
+		m.undo()
+	}
+	return err
+}
+
+func (m *maker) stat(file *os.File) error {
+	if file != nil {
+		return statFile(file, &m.st)
+	}
+	return m.dir.stat(m.name, &m.st)
+}
+
+// dress sets the attributes that the call that made the object has not, if there are
+// such.
+func (m *maker) dress(file *os.File) error {
+	set := m.how.Set
+	if m.how.Mode == vfs.CreateExclusive {
+		asec, msec := exclusiveTimes(m.how.Verf)
+		set = vfs.SetAttr{Valid: vfs.MaskAtime | vfs.MaskMtime, Atime: time.Unix(asec, 0), Mtime: time.Unix(msec, 0)}
+	}
+	if file != nil && set.Valid&vfs.MaskSize != 0 && set.Size != 0 {
+		if err := fail("truncate", file.Truncate(int64(set.Size))); err != nil {
+			return err
+		}
+	}
+	set.Mode = m.mode()
+	if m.how.Type == vfs.TypeDir {
+		set.Mode |= m.st.Mode & 0o2000 // from the directory that it is in
+	}
+	set.Valid &= vfs.MaskUID | vfs.MaskGID | vfs.MaskAtime | vfs.MaskMtime
+	if m.how.Type != vfs.TypeSymlink && (m.st.Mode != set.Mode || set.Valid&(vfs.MaskUID|vfs.MaskGID) != 0) && !m.dir.decides() {
+		set.Valid |= vfs.MaskMode
+	}
+	if set.Valid == 0 {
+		return nil
+	}
+	x, err := m.dir.object(m.name, &m.st)
+	if err != nil {
+		return fail("open", err)
+	}
+	defer x.close()
+	return x.set(&set, &m.st)
+}
+
+// undo removes what was made, if it is still what the name means. What cannot be
+// removed stays.
+func (m *maker) undo() {
+	var now stat
+	if m.dir.stat(m.name, &now) == nil && now.id() == m.st.id() {
+		_ = m.dir.unlink(m.name, m.how.Type == vfs.TypeDir) // the first error is the one to tell
+	}
+}
+
+// existing takes the file that has the name already.
+func (m *maker) existing() error {
+	if err := fail("stat", m.dir.stat(m.name, &m.st)); err != nil {
+		return err
+	}
+	if m.st.Type != vfs.TypeReg || m.how.Mode == vfs.CreateExclusive && !m.repeated() {
+		return vfs.ErrExist
+	}
+	if m.how.Mode != vfs.CreateUnchecked || m.how.Set.Valid&vfs.MaskSize == 0 {
+		return nil
+	}
+	p := place{s: m.s, dir: m.dir, name: m.name, st: m.st}
+	if err := m.f.setSize(&p, m.how.Set.Size); err != nil {
+		return err
+	}
+	return fail("stat", m.dir.stat(m.name, &m.st))
+}
+
+// repeated reports whether the file that is there was made by an exclusive create
+// with the same verifier.
+func (m *maker) repeated() bool {
+	asec, msec := exclusiveTimes(m.how.Verf)
+	return m.st.Size == 0 && m.st.Atime.Equal(time.Unix(asec, 0)) && m.st.Mtime.Equal(time.Unix(msec, 0))
+}
+
+// exclusiveTimes are the atime and mtime that stand for a verifier. The highest bits
+// are left out, as some file systems have no times before 1970.
+func exclusiveTimes(verf vfs.Verifier) (asec, msec int64) {
+	const mask = 0x7fffffff
+	return int64(binary.BigEndian.Uint32(verf[:4]) & mask), int64(binary.BigEndian.Uint32(verf[4:]) & mask)
+}

@@ -1,0 +1,27 @@
+package dirfs
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// fail turns an error of the host into one of the contract: the everyday ones into
+// their Status and nothing else, those that somebody will want to understand with
+// what was tried.
+func fail(op string, err error) error {
+	var s vfs.Status
+	if err == nil || errors.As(err, &s) {
+		return err
+	}
+	s, known := vfs.StatusOf(err)
+	if errors.Is(err, syscall.EBADF) {
+		s, known = vfs.ErrServerFault, false // ours: what should have been open
+	}
+	if !known || s == vfs.ErrIO || s == vfs.ErrBusy || s == vfs.ErrServerFault {
+		return fmt.Errorf("dirfs: %s: %w: %s", op, s, err.Error())
+	}
+	return s
+}

@@ -1,0 +1,78 @@
+//go:build linux || darwin
+
+package dirfs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+var _ vfs.HoleSeeker = (*file)(nil)
+
+func (f *FS) newFile(x *os.File, access vfs.Share) vfs.File { return &file{f, x, access} }
+
+// control calls do with the descriptor of f, which stays open meanwhile.
+func control(f *os.File, do func(fd int) error) error {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var did error
+	err = c.Control(func(fd uintptr) { did = again(func() error { return do(int(fd)) }) })
+	if err != nil {
+		return err
+	}
+	return did
+}
+
+// statFile fills st with the attributes of an open file.
+func statFile(f *os.File, st *stat) error {
+	return control(f, func(fd int) error { return statFD(fd, st) })
+}
+
+// NextData implements vfs.HoleSeeker.
+func (x *file) NextData(ctx context.Context, off uint64) (uint64, error) {
+	n, err := x.seek(ctx, off, unix.SEEK_DATA)
+	if errors.Is(err, vfs.ErrNXIO) {
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+// NextHole implements vfs.HoleSeeker. Behind the end all is hole.
+func (x *file) NextHole(ctx context.Context, off uint64) (uint64, error) {
+	n, err := x.seek(ctx, off, unix.SEEK_HOLE)
+	if errors.Is(err, vfs.ErrNXIO) {
+		return off, nil
+	}
+	return n, err
+}
+
+// seek moves the offset of a descriptor that is read and written at offsets only.
+func (x *file) seek(ctx context.Context, off uint64, whence int) (n uint64, err error) {
+	if err := x.ready(ctx, 0); err != nil {
+		return 0, err
+	}
+	if off > math.MaxInt64 {
+		return 0, vfs.ErrNXIO
+	}
+	err = control(x.f, func(fd int) error {
+		at, err := unix.Seek(fd, int64(off), whence)
+		n = uint64(at)
+		return err
+	})
+	if errors.Is(err, unix.EINVAL) {
+		return 0, vfs.ErrNotSupp // a file system that knows no holes
+	}
+	if err != nil {
+		return 0, closedOr("lseek", err)
+	}
+	return n, nil
+}

@@ -1,0 +1,161 @@
+package dirfs
+
+import (
+	"errors"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// place is an object that was found: in a directory that is held and pinned, and by
+// its name there, "." for the root itself.
+type place struct {
+	s    *slot
+	dir  *hostDir
+	name string
+	st   stat
+}
+
+// object finds the object that r says. The caller leaves o.s.
+func (f *FS) object(r *ref) (o place, err error) {
+	if r.slot == 0 {
+		return f.rootPlace(r)
+	}
+	s, name := f.slots.whereIs(r)
+	if s == nil {
+		if s, err = f.slots.of(r); err != nil {
+			return o, err
+		}
+		if name = r.name; name == "" {
+			name = f.long.find(r.hash)
+		}
+	}
+	if o, err = f.at(s, name, r.id); !errors.Is(err, vfs.ErrStale) {
+		return o, err
+	}
+	// Not there, or another: where else has this FS put it?
+	if m, ok := f.moved.find(r.id); ok {
+		if s, err := f.slots.of(&ref{slot: m.slot}); err == nil {
+			if o, err = f.at(s, m.name, r.id); err == nil {
+				return o, nil
+			}
+		}
+	}
+	return f.search(r)
+}
+
+func (f *FS) rootPlace(r *ref) (o place, err error) {
+	s := f.slots.find(r)
+	if s == nil {
+		return o, vfs.ErrBadHandle
+	}
+	return f.at(s, ".", r.id)
+}
+
+// whereIs is the place of a directory that is known, held.
+func (t *slots) whereIs(r *ref) (*slot, string) {
+	if r.kind != vfs.TypeDir {
+		return nil, ""
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.byID[r.id]
+	if s == nil || s.parent == nil {
+		return nil, ""
+	}
+	t.holdLocked(s.parent)
+	return s.parent, s.name
+}
+
+// at looks at name in s, which is held, and must find the object id there; whatever
+// else there is, or nothing, is ErrStale. After an error s is no longer held.
+func (f *FS) at(s *slot, name string, id ident) (o place, err error) {
+	if name == "" {
+		f.slots.drop(s)
+		return o, vfs.ErrStale
+	}
+	o = place{s: s, name: name}
+	if o.dir, err = f.pin(s); err != nil {
+		f.slots.drop(s)
+		return o, err
+	}
+	if name == "." {
+		err = o.dir.self(&o.st)
+	} else {
+		err = o.dir.stat(name, &o.st)
+	}
+	if err = notNoEnt(fail("stat", err)); err == nil && o.st.id() != id {
+		err = vfs.ErrStale
+	}
+	if err != nil {
+		f.leave(s)
+	}
+	return o, err
+}
+
+// search looks for an object in the whole of the directory that its handle names:
+// this FS has renamed something there, or the name was too long for the handle.
+func (f *FS) search(r *ref) (o place, err error) {
+	s, err := f.slots.of(r)
+	if err != nil {
+		return o, err
+	}
+	if !s.hasMoves(&f.slots) && r.name != "" {
+		f.slots.drop(s)
+		return o, vfs.ErrStale
+	}
+	dir, err := f.pin(s)
+	if err != nil {
+		f.slots.drop(s)
+		return o, err
+	}
+	name, err := searchDir(dir, func(name []byte, ino uint64) bool {
+		var st stat
+		return (ino == 0 || ino == r.id.ino || r.id.mount != s.id.mount) && dir.stat(string(name), &st) == nil && st.id() == r.id
+	})
+	f.slots.unpin(s)
+	if err != nil || name == "" {
+		f.slots.drop(s)
+		return o, staleOr(err)
+	}
+	f.moved.note(r.id, s.serial, name)
+	return f.at(s, name, r.id)
+}
+
+func staleOr(err error) error {
+	if err == nil {
+		return vfs.ErrStale
+	}
+	return notNoEnt(err)
+}
+
+func (s *slot) hasMoves(t *slots) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return s.moves
+}
+
+// find finds the object that h says.
+func (f *FS) find(h vfs.Handle) (r ref, o place, err error) {
+	if r, err = parse(h); err == nil {
+		o, err = f.object(&r)
+	}
+	return r, o, err
+}
+
+// take opens the object that h says, so that what is done by it is done to that very
+// object. The caller closes it and leaves o.s.
+func (f *FS) take(h vfs.Handle) (x hostObject, o place, err error) {
+	r, o, err := f.find(h)
+	if err != nil {
+		return x, o, err
+	}
+	if x, err = o.dir.object(o.name, &o.st); err == nil {
+		if o.st.id() == r.id {
+			return x, o, nil
+		}
+		x.close()
+		err = vfs.ErrStale
+	}
+	f.leave(o.s)
+	return x, o, notNoEnt(fail("open", err))
+}

@@ -1,0 +1,40 @@
+//go:build !linux
+
+package dirfs
+
+import (
+	"errors"
+	"hash/maphash"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// listings is what all listings of an FS share.
+type listings struct{ seed maphash.Seed }
+
+func newListings() listings { return listings{maphash.MakeSeed()} }
+
+// pages are a directory, page by page.
+type pages struct{ hashPages }
+
+func (l *listings) from(at vfs.Pos, _ uint32) *pages {
+	return &pages{hashPages{seed: l.seed, most: pageNames, at: at}}
+}
+
+func (p *pages) close() {}
+
+func (p *pages) next(d *hostDir) (over bool, err error) { return p.hashPages.next(d.list) }
+
+// searchDir is the name in d for which is is true, "" if there is none.
+func searchDir(d *hostDir, is func(name []byte, ino uint64) bool) (found string, err error) {
+	dir, err := d.list()
+	if err != nil {
+		return "", fail("list", err)
+	}
+	err = eachName(dir, func(name string) {
+		if found == "" && is([]byte(name), 0) {
+			found = name
+		}
+	})
+	return found, fail("list", errors.Join(err, dir.Close()))
+}

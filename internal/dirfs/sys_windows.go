@@ -1,0 +1,243 @@
+package dirfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// hostDir is a directory: the root, and the path below it. os.Root opens every part of
+// the path on the way, and holds none open.
+type hostDir struct {
+	root *os.Root
+	path string
+}
+
+func openTop(path string) (*hostDir, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	return &hostDir{root, "."}, nil
+}
+
+// checkName is vfs.CheckName, and refuses what would be more than a name here.
+func checkName(name string) error {
+	if err := vfs.CheckName(name); err != nil {
+		return err
+	}
+	if strings.ContainsAny(name, `\:`) || !filepath.IsLocal(name) {
+		return vfs.ErrInval
+	}
+	return nil
+}
+
+func (d *hostDir) at(name string) string { return filepath.Join(d.path, name) }
+
+// sub is the directory called name in d. A link there is an error.
+func (d *hostDir) sub(name string) (*hostDir, error) {
+	info, err := d.root.Lstat(d.at(name))
+	if err == nil && !info.IsDir() {
+		err = vfs.ErrNotDir
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &hostDir{d.root, d.at(name)}, nil
+}
+
+func (d *hostDir) up() (*hostDir, error) { return nil, vfs.ErrNotSupp }
+
+func (d *hostDir) close() {
+	if d.path == "." {
+		_ = d.root.Close() // nothing was written by it
+	}
+}
+
+func (d *hostDir) self(st *stat) error { return d.stat(".", st) }
+
+// stat fills st with what is called name in d, a link's being its own.
+func (d *hostDir) stat(name string, st *stat) error {
+	info, err := d.root.Lstat(d.at(name))
+	if err != nil {
+		return err
+	}
+	st.of(info)
+	if st.Type != vfs.TypeReg && st.Type != vfs.TypeDir {
+		return nil
+	}
+	f, err := d.root.Open(d.at(name))
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // what cannot be opened has no number
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(statFile(f, st), f.Close())
+}
+
+// of fills st with what a name tells.
+func (st *stat) of(info fs.FileInfo) {
+	m := info.ModTime()
+	st.mount = 0
+	st.Attr = vfs.Attr{
+		Valid: vfs.MaskV3, Type: typeOf(info.Mode()), Mode: uint32(info.Mode().Perm()), Nlink: 1,
+		Size: uint64(info.Size()), Used: uint64(info.Size()), Change: uint64(m.UnixNano()), Atime: m, Mtime: m, Ctime: m,
+	}
+	if x, ok := info.Sys().(*syscall.Win32FileAttributeData); ok {
+		st.Atime, st.Btime = time.Unix(0, x.LastAccessTime.Nanoseconds()), time.Unix(0, x.CreationTime.Nanoseconds())
+		st.Valid |= vfs.MaskBtime
+	}
+}
+
+func typeOf(mode fs.FileMode) vfs.Type {
+	switch {
+	case mode.IsRegular():
+		return vfs.TypeReg
+	case mode.IsDir():
+		return vfs.TypeDir
+	case mode&fs.ModeSymlink != 0:
+		return vfs.TypeSymlink
+	case mode&fs.ModeCharDevice != 0:
+		return vfs.TypeChar
+	case mode&fs.ModeNamedPipe != 0:
+		return vfs.TypeFIFO
+	}
+	return vfs.TypeSocket
+}
+
+// statFile fills st with the attributes of an open file or directory.
+func statFile(f *os.File, st *stat) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	st.of(info)
+	var x windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &x); err != nil {
+		return err
+	}
+	st.FileID = uint64(x.FileIndexHigh)<<32 | uint64(x.FileIndexLow)
+	st.FSID[0], st.mount, st.Nlink = uint64(x.VolumeSerialNumber), uint64(x.VolumeSerialNumber), x.NumberOfLinks
+	return nil
+}
+
+func (d *hostDir) open(name string, flags int, mode uint32) (*os.File, error) {
+	if flags&os.O_CREATE == 0 {
+		info, err := d.root.Lstat(d.at(name))
+		if err == nil && !info.Mode().IsRegular() {
+			err = vfs.ErrInval
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return d.root.OpenFile(d.at(name), flags, fs.FileMode(mode&0o777))
+}
+
+func (d *hostDir) mkdir(name string, mode uint32) error {
+	return d.root.Mkdir(d.at(name), fs.FileMode(mode&0o777))
+}
+
+func (d *hostDir) symlink(target, name string) error { return d.root.Symlink(target, d.at(name)) }
+
+func (d *hostDir) rename(name string, to *hostDir, toName string) error {
+	return d.root.Rename(d.at(name), to.at(toName))
+}
+
+func (d *hostDir) unlink(name string, _ bool) error { return d.root.Remove(d.at(name)) }
+
+func (d *hostDir) mknod(string, vfs.Type, uint32, uint64) error { return vfs.ErrNotSupp }
+
+func (d *hostDir) decides() bool { return false }
+
+// sync has nothing to do: NTFS keeps a journal of names.
+func (d *hostDir) sync() error    { return nil }
+func (d *hostDir) syncAll() error { return nil }
+
+func (d *hostDir) folds() bool { return true }
+
+func (d *hostDir) list() (*os.File, error) { return d.root.Open(d.path) }
+
+// hostObject is an object by its name: in between somebody else's may be put there.
+type hostObject struct {
+	dir  *hostDir
+	name string
+}
+
+func (d *hostDir) object(name string, st *stat) (hostObject, error) {
+	return hostObject{d, name}, d.stat(name, st)
+}
+
+func (x *hostObject) close()              {}
+func (x *hostObject) stat(st *stat) error { return x.dir.stat(x.name, st) }
+
+func (x *hostObject) readlink() (string, error) { return x.dir.root.Readlink(x.dir.at(x.name)) }
+
+func (x *hostObject) chmod(mode uint32) error {
+	return x.dir.root.Chmod(x.dir.at(x.name), fs.FileMode(mode&0o777))
+}
+
+func (x *hostObject) chown(int, int) error { return vfs.ErrNotSupp }
+
+func (x *hostObject) utimes(set *vfs.SetAttr) error {
+	var st stat
+	if err := x.stat(&st); err != nil {
+		return err
+	}
+	if st.Type == vfs.TypeSymlink {
+		return vfs.ErrNotSupp // os.Root would set its target's
+	}
+	times := [2]time.Time{st.Atime, st.Mtime}
+	for i, t := range [...]struct {
+		valid, now bool
+		to         time.Time
+	}{{set.Valid&vfs.MaskAtime != 0, set.AtimeNow, set.Atime}, {set.Valid&vfs.MaskMtime != 0, set.MtimeNow, set.Mtime}} {
+		if t.valid && t.now {
+			times[i] = time.Now()
+		} else if t.valid {
+			times[i] = t.to
+		}
+	}
+	return x.dir.root.Chtimes(x.dir.at(x.name), times[0], times[1])
+}
+
+func (x *hostObject) link(dir *hostDir, name string) error {
+	return x.dir.root.Link(x.dir.at(x.name), dir.at(name))
+}
+
+// may goes by the one bit of a mode that Windows knows.
+func (x *hostObject) may(rights uint32) error {
+	var st stat
+	if err := x.stat(&st); err != nil {
+		return err
+	}
+	if rights&mayWrite != 0 && st.Type == vfs.TypeReg && st.Mode&0o200 == 0 {
+		return vfs.ErrAccess
+	}
+	return nil
+}
+
+func (x *hostObject) info(i *vfs.Info) error {
+	path, err := windows.UTF16PtrFromString(x.dir.root.Name())
+	if err != nil {
+		return err
+	}
+	i.CaseInsensitive, i.LinkMax, i.TimeDelta = true, 1023, 100
+	return windows.GetDiskFreeSpaceEx(path, &i.AvailBytes, &i.TotalBytes, &i.FreeBytes)
+}
+
+func (f *FS) newFile(x *os.File, access vfs.Share) vfs.File { return &file{f, x, access} }
+
+func syncData(f *os.File) error { return f.Sync() }
+
+// descriptorsLeft is more than an FS takes: Windows has no limit of that kind.
+func descriptorsLeft() int { return 2*maxShare + reserved }
