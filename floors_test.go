@@ -54,6 +54,7 @@ var rooms = []room{
 	{"internal/top", 3, []string{"internal/view", "internal/progress"}},
 	{"fileapi", 3, []string{"proto/fileapi", "vfs"}},
 	{"internal/fileapi", 3, []string{"proto/fileapi", "export", "vfs", "internal/object", "internal/metric", "internal/bufpool"}},
+	{"internal/dirfs", 2, []string{"vfs", "internal/posixacl"}},
 	{"internal/localfs", 2, []string{"vfs", "internal/bufpool", "internal/iogate", "internal/byterange", "internal/posixacl"}},
 	{"internal/memfs", 2, []string{"vfs", "internal/byterange", "internal/posixacl"}},
 	{"internal/writeback", 2, []string{"vfs", "internal/bufpool"}},

@@ -14,6 +14,15 @@ func (f *FS) pin(s *slot) (*hostDir, error) {
 	}
 	t.tree.RLock()
 	defer t.tree.RUnlock()
+	return f.pinIn(s)
+}
+
+// pinIn is pin for a caller that has locked tree for reading.
+func (f *FS) pinIn(s *slot) (*hostDir, error) {
+	t := &f.slots
+	if d := t.pinOpen(s); d != nil {
+		return d, nil
+	}
 	if d := t.fromBelow(s); d != nil {
 		return d, nil
 	}
@@ -112,6 +121,7 @@ func (t *slots) chain(s *slot) []*slot {
 func (t *slots) install(s *slot, d *hostDir) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.opens++
 	if s.dir != nil { // somebody else was first
 		d.close()
 	} else {

@@ -20,6 +20,31 @@ func (f *FS) object(r *ref) (o place, err error) {
 	if r.slot == 0 {
 		return f.rootPlace(r)
 	}
+	if o, err = f.named(f.pin, r); !errors.Is(err, vfs.ErrStale) {
+		return o, err
+	}
+	// Not there, or another: where else has this FS put it? It moves no directory
+	// meanwhile.
+	f.slots.tree.RLock()
+	defer f.slots.tree.RUnlock()
+	if r.kind == vfs.TypeDir {
+		if o, err = f.named(f.pinIn, r); !errors.Is(err, vfs.ErrStale) {
+			return o, err
+		}
+	}
+	if m, ok := f.moved.find(r.id); ok {
+		if s, err := f.slots.of(&ref{slot: m.slot}); err == nil {
+			if o, err = f.at(f.pinIn, s, m.name, r.id); err == nil {
+				return o, nil
+			}
+		}
+	}
+	return f.search(r)
+}
+
+// named finds the object where its handle says, or, if it is a directory that is
+// known, where that is.
+func (f *FS) named(pin pinner, r *ref) (o place, err error) {
 	s, name := f.slots.whereIs(r)
 	if s == nil {
 		if s, err = f.slots.of(r); err != nil {
@@ -29,26 +54,18 @@ func (f *FS) object(r *ref) (o place, err error) {
 			name = f.long.find(r.hash)
 		}
 	}
-	if o, err = f.at(s, name, r.id); !errors.Is(err, vfs.ErrStale) {
-		return o, err
-	}
-	// Not there, or another: where else has this FS put it?
-	if m, ok := f.moved.find(r.id); ok {
-		if s, err := f.slots.of(&ref{slot: m.slot}); err == nil {
-			if o, err = f.at(s, m.name, r.id); err == nil {
-				return o, nil
-			}
-		}
-	}
-	return f.search(r)
+	return f.at(pin, s, name, r.id)
 }
+
+// pinner is FS.pin or FS.pinIn.
+type pinner func(*slot) (*hostDir, error)
 
 func (f *FS) rootPlace(r *ref) (o place, err error) {
 	s := f.slots.find(r)
 	if s == nil {
 		return o, vfs.ErrBadHandle
 	}
-	return f.at(s, ".", r.id)
+	return f.at(f.pin, s, ".", r.id)
 }
 
 // whereIs is the place of a directory that is known, held.
@@ -68,13 +85,13 @@ func (t *slots) whereIs(r *ref) (*slot, string) {
 
 // at looks at name in s, which is held, and must find the object id there; whatever
 // else there is, or nothing, is ErrStale. After an error s is no longer held.
-func (f *FS) at(s *slot, name string, id ident) (o place, err error) {
+func (f *FS) at(pin pinner, s *slot, name string, id ident) (o place, err error) {
 	if name == "" {
 		f.slots.drop(s)
 		return o, vfs.ErrStale
 	}
 	o = place{s: s, name: name}
-	if o.dir, err = f.pin(s); err != nil {
+	if o.dir, err = pin(s); err != nil {
 		f.slots.drop(s)
 		return o, err
 	}
@@ -93,7 +110,8 @@ func (f *FS) at(s *slot, name string, id ident) (o place, err error) {
 }
 
 // search looks for an object in the whole of the directory that its handle names:
-// this FS has renamed something there, or the name was too long for the handle.
+// this FS has renamed something there, or the name was too long for the handle. The
+// caller has locked tree for reading.
 func (f *FS) search(r *ref) (o place, err error) {
 	s, err := f.slots.of(r)
 	if err != nil {
@@ -103,7 +121,7 @@ func (f *FS) search(r *ref) (o place, err error) {
 		f.slots.drop(s)
 		return o, vfs.ErrStale
 	}
-	dir, err := f.pin(s)
+	dir, err := f.pinIn(s)
 	if err != nil {
 		f.slots.drop(s)
 		return o, err
@@ -118,7 +136,7 @@ func (f *FS) search(r *ref) (o place, err error) {
 		return o, staleOr(err)
 	}
 	f.moved.note(r.id, s.serial, name)
-	return f.at(s, name, r.id)
+	return f.at(f.pinIn, s, name, r.id)
 }
 
 func staleOr(err error) error {

@@ -45,7 +45,12 @@ func (f *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, to
 	if replaced && over.id() == st.id() && over.Type != vfs.TypeDir {
 		return from, to, nil // two names of one object are left as they are
 	}
+	// Whoever has its handle shall find it at any time.
+	f.slots.changed(s)
+	f.slots.changed(t)
+	f.moved.note(st.id(), t.serial, toName)
 	if err := d.rename(fromName, e, toName); err != nil {
+		f.moved.note(st.id(), s.serial, fromName)
 		return from, to, orStale(e, fail("rename", err))
 	}
 	if replaced && over.id() != st.id() {
@@ -54,8 +59,5 @@ func (f *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, to
 	if st.Type == vfs.TypeDir {
 		f.slots.renamed(st.id(), t, toName)
 	}
-	f.slots.changed(s)
-	f.slots.changed(t)
-	f.moved.note(st.id(), t.serial, toName)
 	return from, to, nil
 }

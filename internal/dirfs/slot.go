@@ -57,6 +57,7 @@ type slots struct {
 	forgotten list.List // forgotten first, first
 	open      list.List // idle and open, least recently used first
 	maxIdle   int
+	opens     int // directories that were opened, ever
 }
 
 func (t *slots) start(top *hostDir, id ident, idle int) {
