@@ -48,7 +48,7 @@ func TestSeal(t *testing.T) {
 	table := testTable(t, testKey(), Export{Path: "/a"}, Export{Path: "/b"})
 	for n := 1; n <= MaxInner; n++ {
 		inner, _ := vfs.MakeHandle(bytes.Repeat([]byte{byte(n)}, n))
-		sealed, err := table.seal(table.Exports()[1].ID, &inner)
+		sealed, err := table.seal(numbered(table.Exports()[1].ID), &inner)
 		if err != nil || sealed.Len() > vfs.MaxHandleV3 {
 			t.Fatalf("%d bytes: %v, %d bytes sealed", n, err, sealed.Len())
 		}
@@ -58,7 +58,7 @@ func TestSeal(t *testing.T) {
 		}
 	}
 	long, _ := vfs.MakeHandle(make([]byte, MaxInner+1))
-	if _, err := table.seal(1, &long); !errors.Is(err, vfs.ErrBadHandle) {
+	if _, err := table.seal(numbered(1), &long); !errors.Is(err, vfs.ErrBadHandle) {
 		t.Errorf("a handle that does not fit: %v", err)
 	}
 }
@@ -68,7 +68,7 @@ func TestSeal(t *testing.T) {
 func TestForgedHandles(t *testing.T) {
 	table := testTable(t, testKey(), Export{Path: "/a"})
 	inner, _ := vfs.MakeHandle([]byte("inner handle"))
-	sealed, err := table.seal(table.Exports()[0].ID, &inner)
+	sealed, err := table.seal(numbered(table.Exports()[0].ID), &inner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestHandlesOfOthers(t *testing.T) {
 	foreign := testTable(t, Key{9}, exports...)
 	more := testTable(t, testKey(), Export{Path: "/c", ID: 3})
 	inner, _ := vfs.MakeHandle([]byte("inner handle"))
-	good, err := table.seal(1, &inner)
+	good, err := table.seal(numbered(1), &inner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,13 +119,13 @@ func TestHandlesOfOthers(t *testing.T) {
 		t.Errorf("after a restart: %v", err)
 	}
 	sealed := func(t *Table, id uint32) []byte {
-		h, _ := t.seal(id, &inner)
+		h, _ := t.seal(numbered(id), &inner)
 		return h.Bytes()
 	}
 	swapped := sealed(table, 1)
 	swapped[4] = 2 // into the other export
 	long := make([]byte, vfs.MaxHandle)
-	long[0] = sealVersion
+	long[0] = sealPlain
 	for _, x := range []struct {
 		what string
 		h    []byte
@@ -136,13 +136,13 @@ func TestHandlesOfOthers(t *testing.T) {
 		{"moved into another export", swapped, vfs.ErrStale},
 		{"cut by a byte", good.Bytes()[:good.Len()-1], vfs.ErrStale},
 		{"grown by a byte", append(good.Bytes(), 0), vfs.ErrStale},
-		{"all zeros but the version", append([]byte{sealVersion}, make([]byte, 40)...), vfs.ErrStale},
-		{"of the smallest size", append([]byte{sealVersion}, make([]byte, sealHead+sealSum)...), vfs.ErrStale},
-		{"smaller", append([]byte{sealVersion}, make([]byte, sealHead+sealSum-1)...), vfs.ErrBadHandle},
-		{"one byte", []byte{sealVersion}, vfs.ErrBadHandle},
+		{"all zeros but the version", append([]byte{sealPlain}, make([]byte, 40)...), vfs.ErrStale},
+		{"of the smallest size", append([]byte{sealPlain}, make([]byte, sealHead+sealSum)...), vfs.ErrStale},
+		{"smaller", append([]byte{sealPlain}, make([]byte, sealHead+sealSum-1)...), vfs.ErrBadHandle},
+		{"one byte", []byte{sealPlain}, vfs.ErrBadHandle},
 		{"larger than NFSv3's", long[:vfs.MaxHandleV3+1], vfs.ErrBadHandle},
 		{"of the largest size", long, vfs.ErrBadHandle},
-		{"of another version", append([]byte{sealVersion + 1}, good.Bytes()[1:]...), vfs.ErrBadHandle},
+		{"of another version", append([]byte{sealTree + 1}, good.Bytes()[1:]...), vfs.ErrBadHandle},
 		{"the file system's own", inner.Bytes(), vfs.ErrBadHandle},
 		{"none", nil, vfs.ErrBadHandle},
 	} {
@@ -173,7 +173,7 @@ func fuzzTable(f *testing.F) *Table {
 func FuzzOpen(f *testing.F) {
 	table := fuzzTable(f)
 	inner, _ := vfs.MakeHandle([]byte("inner"))
-	sealed, _ := table.seal(table.Exports()[0].ID, &inner)
+	sealed, _ := table.seal(numbered(table.Exports()[0].ID), &inner)
 	f.Add(sealed.Bytes())
 	f.Fuzz(func(t *testing.T, p []byte) {
 		h, err := vfs.MakeHandle(p)
@@ -202,7 +202,7 @@ func FuzzSeal(f *testing.F) {
 			return
 		}
 		e := table.Exports()[0]
-		sealed, err := table.seal(e.ID, &inner)
+		sealed, err := table.seal(numbered(e.ID), &inner)
 		if len(p) > MaxInner {
 			if !errors.Is(err, vfs.ErrBadHandle) {
 				t.Errorf("%d bytes: %v", len(p), err)
@@ -263,5 +263,42 @@ func TestFind(t *testing.T) {
 	}
 	if _, _, err := one.state.Load().find("/srv2"); !errors.Is(err, vfs.ErrNoEnt) {
 		t.Errorf("a path under no export: %v", err)
+	}
+}
+
+// numbered is an export of which nothing matters but its number.
+func numbered(id uint32) *entry { return &entry{Export: &Export{ID: id}} }
+
+// TestOtherTree has handles of the tree that was exported before, under the same path
+// and number and by a file system that knows them all, be stale; with the first tree
+// they are as good as before.
+func TestOtherTree(t *testing.T) {
+	fs := memory()
+	one, two := Export{Path: "/", FS: fs, Tree: []byte("one")}, Export{Path: "/", FS: fs, Tree: []byte("two")}
+	table := testTable(t, Key{1}, one)
+	v := table.For(remote("192.0.2.1:700"), nil)
+	root, _, err := v.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, _, _, err := v.Create(t.Context(), root, "dir", &vfs.CreateHow{Type: vfs.TypeDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		what string
+		now  Export
+		want error
+	}{{"another tree", two, vfs.ErrStale}, {"no tree named", Export{Path: "/", FS: fs}, vfs.ErrStale}, {"the first tree", one, nil}} {
+		if err := table.Replace(x.now); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := v.GetAttr(t.Context(), dir, vfs.MaskV3); !errors.Is(err, x.want) {
+			t.Errorf("%s: %v, want %v", x.what, err, x.want)
+		}
+		again, _, err := table.For(remote("192.0.2.2:700"), nil).Root(t.Context())
+		if err != nil || (again == root) != (x.want == nil) || again.Len() != root.Len() {
+			t.Errorf("%s: the root is %v, was %v, %v", x.what, again, root, err)
+		}
 	}
 }

@@ -8,14 +8,20 @@ import (
 
 // A sealed handle:
 //
-//	byte   0      sealVersion
+//	byte   0      sealPlain, or sealTree for an export that says what its tree is
 //	bytes  1-4    the export's ID, big-endian
 //	bytes  5-     the file system's handle, 1 to MaxInner bytes
-//	last 8 bytes  SipHash-2-4 of all before, little-endian
+//	last 8 bytes  SipHash-2-4 of all before, and of the tree's sum if it is
+//	              sealTree; little-endian
+//
+// So a handle of a tree that was exported before under the same number is stale, and
+// no handle is longer for it.
 const (
-	sealVersion = 1
-	sealHead    = 1 + 4
-	sealSum     = 8
+	sealPlain = 1
+	sealTree  = 2
+
+	sealHead = 1 + 4
+	sealSum  = 8
 )
 
 // MaxInner is the size of the largest handle, in bytes, that a file system may
@@ -24,7 +30,7 @@ const (
 const MaxInner = vfs.MaxHandleV3 - sealHead - sealSum
 
 // seal makes the handle that clients hold of the file system's h.
-func (t *Table) seal(id uint32, h *vfs.Handle) (vfs.Handle, error) {
+func (t *Table) seal(e *entry, h *vfs.Handle) (vfs.Handle, error) {
 	if h.IsZero() {
 		return vfs.Handle{}, nil
 	}
@@ -32,25 +38,42 @@ func (t *Table) seal(id uint32, h *vfs.Handle) (vfs.Handle, error) {
 		return vfs.Handle{}, vfs.ErrBadHandle
 	}
 	var buf [vfs.MaxHandleV3]byte
-	b := append(buf[:0], sealVersion)
-	b = binary.BigEndian.AppendUint32(b, id)
+	b := append(buf[:0], e.version())
+	b = binary.BigEndian.AppendUint32(b, e.ID)
 	b = append(b, h.Bytes()...)
-	b = binary.LittleEndian.AppendUint64(b, t.key.sum(b))
+	b = binary.LittleEndian.AppendUint64(b, t.sum(e, b))
 	return vfs.MakeHandle(b)
 }
 
+// version is the first byte of the export's handles.
+func (e *entry) version() byte {
+	if len(e.Tree) > 0 {
+		return sealTree
+	}
+	return sealPlain
+}
+
+// sum is the checksum of a handle of e without its sum.
+func (t *Table) sum(e *entry, body []byte) uint64 {
+	if len(e.Tree) == 0 {
+		return t.key.sum(body)
+	}
+	var buf [vfs.MaxHandleV3]byte
+	return t.key.sum(binary.LittleEndian.AppendUint64(append(buf[:0], body...), e.tree))
+}
+
 // open finds the export and the file system's handle in a sealed one.
-func (t *Table) open(st *state, sealed *vfs.Handle) (*entry, vfs.Handle, error) {
-	b := sealed.Bytes()
-	if len(b) <= sealHead+sealSum || len(b) > vfs.MaxHandleV3 || b[0] != sealVersion {
+func (t *Table) open(st *state, from *vfs.Handle) (*entry, vfs.Handle, error) {
+	b := from.Bytes()
+	if len(b) <= sealHead+sealSum || len(b) > vfs.MaxHandleV3 || b[0] != sealPlain && b[0] != sealTree {
 		return nil, vfs.Handle{}, vfs.ErrBadHandle
 	}
-	body := b[:len(b)-sealSum]
-	if t.key.sum(body) != binary.LittleEndian.Uint64(b[len(body):]) {
+	e := st.byID[binary.BigEndian.Uint32(b[1:])]
+	if e == nil || b[0] != e.version() {
 		return nil, vfs.Handle{}, vfs.ErrStale
 	}
-	e := st.byID[binary.BigEndian.Uint32(b[1:])]
-	if e == nil {
+	body := b[:len(b)-sealSum]
+	if t.sum(e, body) != binary.LittleEndian.Uint64(b[len(body):]) {
 		return nil, vfs.Handle{}, vfs.ErrStale
 	}
 	h, err := vfs.MakeHandle(body[sealHead:])
@@ -58,7 +81,7 @@ func (t *Table) open(st *state, sealed *vfs.Handle) (*entry, vfs.Handle, error) 
 }
 
 // asyncVerifier is the write verifier of an export that is async. It differs
-// from every sealed handle's sum by its input, which is shorter than any, and
+// from every sum of a handle and of a tree by its input, whose first byte is its own, and
 // from a file system's verifier by chance alone.
 func (t *Table) asyncVerifier(id uint32) (v vfs.Verifier) {
 	binary.LittleEndian.PutUint64(v[:], t.key.sum(binary.BigEndian.AppendUint32([]byte("async"), id)))

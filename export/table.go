@@ -29,6 +29,11 @@ type Export struct {
 	// ID tells this export's handles from others'. It is part of every handle
 	// and must be the same after a restart. 0 derives it from Path.
 	ID uint32
+	// Tree tells the tree from others that were, or may be, exported by the same ID:
+	// the same bytes after a restart, and other ones for another root. Handles of
+	// another tree are vfs.ErrStale then, of whatever use they would be to FS.
+	// Empty: only FS can tell.
+	Tree []byte
 	// ReadOnly refuses every change with vfs.ErrROFS, whatever Clients say.
 	ReadOnly bool
 	// Remote keeps every read and write with the server: View.OpenHost gives no
@@ -130,6 +135,7 @@ type entry struct {
 	// verf is the write verifier of an export that is async: no other export's,
 	// so that what was unstable before a reload is written again.
 	verf vfs.Verifier
+	tree uint64 // the sum of Tree, if there is one
 }
 
 // newState checks the exports and works out what calls need of them. users of
@@ -168,6 +174,7 @@ func (t *Table) newState(exports []Export) (*state, error) {
 			return nil, fmt.Errorf("export: %q: %w", e.Path, err)
 		}
 		e.verf = t.asyncVerifier(e.ID)
+		e.tree = t.key.sum(append([]byte("tree"), e.Tree...))
 		s.held.add(e.FS)
 	}
 	return s, nil

@@ -255,7 +255,7 @@ func (r *ref) second(ctx context.Context, sealed *vfs.Handle) (vfs.Handle, error
 }
 
 // seal makes the handle that clients hold of an object in the same export.
-func (r *ref) seal(h *vfs.Handle) (vfs.Handle, error) { return r.v.t.seal(r.e.ID, h) }
+func (r *ref) seal(h *vfs.Handle) (vfs.Handle, error) { return r.v.t.seal(r.e, h) }
 
 // stable makes the changes of the objects hs stable, if the file system leaves
 // that to its caller and the export is not async. Its error is the operation's:

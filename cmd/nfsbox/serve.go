@@ -73,7 +73,9 @@ export. packaging/nfsbox.toml has them all.
 
 Signals. SIGHUP reads the configuration again and goes over to its exports, rules, log level and
 threshold for slow calls, without losing a client; what takes a restart is named in the log, and a
-configuration with an error changes nothing. It also opens the files of the logs anew. A first SIGINT
+configuration with an error changes nothing. A directory that was replaced, or mounted over, is served
+as it is then, and handles of the old one are stale; with mountpoint an export is left out while
+nothing is mounted there. It also opens the files of the logs anew. A first SIGINT
 or SIGTERM lets calls under way finish (--drain-timeout), and leaves what must be remembered to the
 next start; another one, half a second later or more, ends at once.
 

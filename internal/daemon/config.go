@@ -60,6 +60,7 @@ type Export struct {
 	Allow []string `toml:"allow,omitempty" sep:"none" placeholder:"CLIENT" help:"Who may mount: an address, a network (10.0.0.0/8), a host name, *.example.org, *. May be repeated; without any, everybody."`
 
 	Async        bool   `toml:"async" help:"Answer before the disk has it. A crash of this host then loses what clients take for safe."`
+	MountPoint   bool   `toml:"mountpoint" name:"mountpoint" help:"Leave the export out while nothing is mounted on the directory, so that nobody writes beneath a mount that is missing."`
 	CrossMounts  bool   `toml:"crossmnt" name:"crossmnt" help:"Serve file systems mounted below, too; otherwise they are hidden."`
 	LocalWriters bool   `toml:"local-writers" help:"Programs of this host change the directory as well: leave out attributes from before a change."`
 	LocalIO      *bool  `toml:"localio,omitempty" kong:"-"` // false: every read and write goes over the network

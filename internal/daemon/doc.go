@@ -25,6 +25,10 @@
 // connect again, wait in the listener's queue, and send again what was not
 // answered; remembered replies keep that from being done twice.
 //
+// A directory is known by where its path leads to, and not by its path alone: at a
+// reload, one that was replaced or mounted over is another, and handles of the former
+// are stale, as they are when the path is another.
+//
 // A reload is prepared beside the server, which goes on meanwhile and does not wait
 // for it in the end: a directory that is dead may never answer.
 //

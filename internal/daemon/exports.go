@@ -20,6 +20,7 @@ import (
 // descriptors, and what it knows, alone.
 type site struct {
 	dir                       string // without symbolic links
+	at                        place  // where that has led to
 	handles                   string
 	crossMounts, localWriters bool
 }
@@ -31,9 +32,12 @@ type directories map[site]*directory
 type directory struct {
 	fs    *localfs.FS
 	lanes *iogate.Lanes
+	tree  []byte // see export.Export
+	ended func() // called when it is closed
 }
 
 func (x *directory) close() error {
+	defer x.ended()
 	defer x.lanes.Close()
 	return x.fs.Close()
 }
@@ -44,6 +48,7 @@ type sites struct {
 	open    atomic.Pointer[directories] // replaced as a whole, by run's goroutine alone
 	leaving sync.WaitGroup
 	left    atomic.Int32 // how many are leaving
+	states  sync.Map     // the place of each that is open or leaving, by its folder
 	end     context.CancelFunc
 	ended   context.Context
 }
@@ -54,6 +59,12 @@ func (s *sites) now() directories {
 		return *p
 	}
 	return nil
+}
+
+// taken reports whether the folder is that of another directory, not closed yet.
+func (s *sites) taken(state string, by place) bool {
+	at, ok := s.states.Load(state)
+	return ok && at != by
 }
 
 // retire closes a directory as soon as nobody uses it any more, or when the
@@ -111,6 +122,12 @@ func (d *daemon) openSites(c *Config) (open directories, exports []export.Export
 	}()
 	for i := range c.Exports {
 		e := &c.Exports[i]
+		if out, err := d.unmounted(e); err != nil || out {
+			if err != nil {
+				return open, nil, err
+			}
+			continue
+		}
 		s, err := siteOf(e)
 		if err != nil {
 			return open, nil, err
@@ -124,14 +141,20 @@ func (d *daemon) openSites(c *Config) (open directories, exports []export.Export
 				return open, nil, err
 			}
 		}
-		exports = append(exports, e.table(open[s].fs))
+		exports = append(exports, e.table(open[s]))
+	}
+	if len(exports) == 0 {
+		return open, nil, errors.New("nothing can be exported: no directory that must be a mount point (mountpoint) is one")
 	}
 	return open, exports, nil
 }
 
-func siteOf(e *Export) (site, error) {
-	dir, err := realDir(e.Dir)
-	return site{dir: dir, handles: e.Handles, crossMounts: e.CrossMounts, localWriters: e.LocalWriters}, err
+func siteOf(e *Export) (s site, err error) {
+	s = site{handles: e.Handles, crossMounts: e.CrossMounts, localWriters: e.LocalWriters}
+	if s.dir, err = realDir(e.Dir); err == nil {
+		s.at, _, err = placeOf(s.dir)
+	}
+	return s, err
 }
 
 // realDir is the absolute path of dir, without symbolic links.
@@ -152,7 +175,7 @@ func (d *daemon) openSite(c *Config, e *Export, s site) (*directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := d.siteState(s.dir)
+	state, err := d.siteState(&s)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +188,11 @@ func (d *daemon) openSite(c *Config, e *Export, s site) (*directory, error) {
 	if err != nil {
 		x.lanes.Close()
 		return nil, err
+	}
+	d.sites.states.Store(state, s.at)
+	x.ended = func() { d.sites.states.Delete(state) }
+	if x.tree, err = s.tree(x.fs); err != nil {
+		return nil, errors.Join(err, x.close())
 	}
 	return x, nil
 }
@@ -179,8 +207,8 @@ func handleMode(s string) (localfs.Mode, error) {
 }
 
 // table is the export as package export wants it.
-func (e *Export) table(fs *localfs.FS) export.Export {
-	x := export.Export{Path: e.Path, FS: fs, ID: e.FSID, ReadOnly: e.readOnly(), Async: e.Async,
+func (e *Export) table(of *directory) export.Export {
+	x := export.Export{Path: e.Path, FS: of.fs, Tree: of.tree, ID: e.FSID, ReadOnly: e.readOnly(), Async: e.Async,
 		Remote: e.LocalIO != nil && !*e.LocalIO}
 	for _, client := range e.rules() {
 		x.Clients = append(x.Clients, client.table())

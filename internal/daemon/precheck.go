@@ -30,7 +30,7 @@ type unopened struct{ vfs.FS }
 func (c *Config) tryExports() error {
 	var all []export.Export
 	for i := range c.Exports {
-		one := c.Exports[i].table(nil)
+		one := c.Exports[i].table(&directory{})
 		one.FS = &unopened{}
 		all = append(all, one)
 	}

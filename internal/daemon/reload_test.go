@@ -17,11 +17,16 @@ type reloader struct {
 	next   chan func() (*Config, error)
 	log    *logBuffer
 	url    string
+	stop   func() error
 }
 
-func runReloader(t *testing.T, c Config) *reloader {
+func runReloader(t *testing.T, c Config) *reloader { return runReloaderIn(t, c, nil) }
+
+func runReloaderIn(t *testing.T, c Config, random func([]byte)) *reloader {
 	r := &reloader{hangup: make(chan os.Signal), next: make(chan func() (*Config, error), 1)}
-	r.url, r.log, _ = runIn(t, c, World{File: "/etc/nfsbox.toml", Reload: r.hangup, Reread: func() (*Config, error) { return (<-r.next)() }})
+	r.url, r.log, r.stop = runIn(t, c, World{
+		File: "/etc/nfsbox.toml", Reload: r.hangup, Reread: func() (*Config, error) { return (<-r.next)() }, Rand: random,
+	})
 	return r
 }
 

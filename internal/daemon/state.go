@@ -97,19 +97,6 @@ func (d *daemon) stateBase() (base string, err error) {
 	return base, nil
 }
 
-// siteState makes sure of the folder of one directory that is served. It is the
-// server's own if that is named by the directory, too.
-func (d *daemon) siteState(dir string) (string, error) {
-	if filepath.Base(d.own) == folder(dir) {
-		return d.own, nil
-	}
-	own := filepath.Join(d.own, folder(dir))
-	if err := makePrivate(own); err != nil {
-		return "", fmt.Errorf("state directory: %w", err)
-	}
-	return own, nil
-}
-
 // folder is the name of the folder of what has that path.
 func folder(path string) string {
 	sum := sha256.Sum256([]byte(path))

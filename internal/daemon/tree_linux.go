@@ -1,0 +1,44 @@
+package daemon
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// place is which directory a path leads to, and by which mount: another one, if
+// something was mounted over it, or it was moved away and made again. The time of
+// birth is there because the numbers of inodes come again.
+type place struct {
+	dev, ino, mount, born uint64
+}
+
+// placeOf is where dir leads now; isMount is whether something is mounted there.
+func placeOf(dir string) (p place, isMount bool, err error) {
+	var st unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, dir, 0, unix.STATX_BASIC_STATS|unix.STATX_BTIME|unix.STATX_MNT_ID, &st); err != nil {
+		return p, false, fmt.Errorf("serve %s: %w", dir, os.NewSyscallError("statx", err))
+	}
+	p = place{dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino, mount: st.Mnt_id}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		p.born = uint64(st.Btime.Sec)*1e9 + uint64(st.Btime.Nsec)
+	}
+	return p, st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
+}
+
+// volumeOf names the file system of dir, where it has a name that stays the same
+// over restarts of the host: nothing where that is made of the device's number.
+func volumeOf(dir string) ([]byte, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return nil, fmt.Errorf("serve %s: %w", dir, os.NewSyscallError("statfs", err))
+	}
+	switch st.Type {
+	case unix.EXT4_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC:
+		id := binary.LittleEndian.AppendUint32(nil, uint32(st.Fsid.Val[0]))
+		return binary.LittleEndian.AppendUint32(id, uint32(st.Fsid.Val[1])), nil
+	}
+	return nil, nil
+}
