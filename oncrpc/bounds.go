@@ -13,12 +13,12 @@ const (
 	MaxMachineName = 255
 	MaxGIDs        = 16
 
-	// maxFragments is how many fragments one record may have, and
-	// maxEmptyFragments how many of them may be empty. Servers exist that send
-	// 4000 bytes a fragment; nobody needs more than these. Above either the
-	// connection is closed.
-	maxFragments      = 4096
-	maxEmptyFragments = 16
+	// maxEmptyFragments is how many empty fragments may follow each other. One
+	// more closes the connection. Fragments that hold bytes have no bound but the
+	// record's: each costs its sender a word besides, so that a megabyte in pieces
+	// of one byte is five on the wire, and no dearer to take than so many bytes of
+	// small calls.
+	maxEmptyFragments = 256
 
 	// quickBytes is how much one system call of a quickSocket moves: the bulk of a
 	// READ, when a reader has slept until all of it was there (maxWake). It takes a
@@ -68,7 +68,7 @@ const (
 	// nfs(5) gives TCP mounts.
 	DefaultTimeout = 60 * time.Second
 
-	// DefaultRetries is how often a repeatable call is sent again.
+	// DefaultRetries makes a call's patience three times DefaultTimeout.
 	DefaultRetries = 2
 
 	// maxTimeout bounds what the time-out of one try grows to, unless it was
@@ -94,12 +94,18 @@ const (
 	growPause = 10 * time.Second
 	laneIdle  = time.Minute
 
-	// maxUnsentTries is how often a call may see its connection die before all
-	// of the call was written. Such a call cannot have been executed, and is sent
-	// again whatever it is; above the bound it fails, since it may be what the
-	// server will not read. If nothing of it was written it is not, and counts
-	// only while the server has never answered anybody.
-	maxUnsentTries = 4
+	// maxFirstTries is how many connections a call may lose before the server has
+	// ever answered anybody. At the bound it fails: what takes connections and
+	// closes them without a word is, more likely than not, a tunnel or a proxy with
+	// nothing behind it. With the pauses between them that is after some seconds.
+	maxFirstTries = 8
+
+	// maxBreaches is how often a call's connection may end because what came
+	// instead of its reply breaks the protocol in the same way, and maxNearBreaches
+	// how often if it may have been another call's reply each time. At either bound
+	// the call fails.
+	maxBreaches     = 2
+	maxNearBreaches = 8
 
 	// maxProcs is how many procedures have counters of their own. The calls of
 	// what is called later are not counted by procedure.
@@ -116,9 +122,12 @@ const (
 
 	// backoffMin is the pause after a first failed dial; it doubles up to
 	// backoffMax. A connection that was lost before it gave one reply counts
-	// as a failed dial.
+	// as a failed dial. So long, and up to
+	// twice that, waits a call that has lost a second connection on which others
+	// were answered; spread is how many such waits there are.
 	backoffMin = 20 * time.Millisecond
 	backoffMax = 2 * time.Second
+	spread     = 16
 
 	// tickEvery is how often the client looks for calls that are overdue and
 	// for writers that ought to be interrupted. It rests while no call is

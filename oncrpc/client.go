@@ -31,14 +31,16 @@ type ClientOptions struct {
 	// timed out adds as much to the next, as nfs(5) has it. 0 is
 	// [DefaultTimeout].
 	Timeout time.Duration
-	// Retries is how often a repeatable call is sent again, with the same
-	// number and on another connection, after a time-out or a lost connection.
-	// 0 is [DefaultRetries], a negative number is none. Timeout x (Retries+1)
-	// is the patience of a call, waiting for connections included.
+	// Retries says with Timeout how long a call goes on: Timeout x (Retries+1) is
+	// its patience, waiting for connections included. 0 is [DefaultRetries]. Until
+	// then a repeatable call is sent again, with the same number and on another
+	// connection, after each time-out and each lost connection, however many there
+	// are. With a negative number nothing is sent again that has been sent.
 	Retries int
 	// Hard makes a call go on, however often it takes, until its context ends:
 	// neither Retries nor its patience count, nor, once the server has
-	// answered, DialTries. What must not be repeated is not repeated for it.
+	// answered, DialTries. What must not be repeated is not repeated for it, and
+	// an [ErrBadReply] ends it as it ends others.
 	Hard bool
 	// Resend has calls that are not repeatable sent again as well, with the
 	// same number, as a server's duplicate request cache wants it. The caller
@@ -163,8 +165,8 @@ func (r Reply) Release() {
 // may be to a second execution.
 //
 // Errors are an [*AcceptError] or a [*DeniedError] if the server answered so;
-// ErrTimeout, ErrClosed, ErrNoConnection, what ended the connection, or ctx's;
-// an error of package xdr if something did not encode or decode. See
+// ErrTimeout, ErrClosed, ErrNoConnection, ErrBadReply, what ended the last
+// connection, or ctx's; an error of package xdr if something did not encode or decode. See
 // [ErrNotSent] and [ErrUnknownOutcome] for what they mean for a call that is not
 // repeatable.
 //

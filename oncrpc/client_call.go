@@ -52,13 +52,19 @@ type call struct {
 	older     *call
 	newer     *call
 	err       error // why there is no reply
+	breach    error // the kind of what broke the protocol on this try's connection; nil: nothing did
+	mine      bool  // and it was surely this call's reply
 
 	// The caller's, between tries.
-	once        bool // never to be sent twice
-	sent        bool // in any try so far
-	resent      bool // in a try before this one
-	resends     int  // tries that count
-	unsent      int  // tries that did not leave whole, and count
+	once        bool          // never to be sent twice
+	sent        bool          // in any try so far
+	resent      bool          // in a try before this one
+	broken      error         // the kind of the breaches so far
+	breaches    int           // of that kind in a row that were surely this call's
+	near        int           // and those that may have been another's
+	first       int           // tries that ended before the server had ever answered anybody
+	lost        int           // tries that lost a connection on which others were answered
+	notBefore   time.Duration // when the next try may begin; a moment
 	retransmits int
 	timeouts    int    // guarded by Client.mu
 	bytesOut    uint64 // guarded by Client.mu
@@ -83,7 +89,7 @@ func (c *Client) exchange(pc *call) (Reply, error) {
 			return pc.result()
 		}
 		if !c.again(pc, err) {
-			return Reply{}, pc.failure(err)
+			return Reply{}, pc.failure(c.gaveUp(pc, err))
 		}
 	}
 }

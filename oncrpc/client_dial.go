@@ -36,13 +36,16 @@ func (c *Client) join(pc *call) (ok bool, doubtful *clientConn) {
 // anew forgets the try before.
 func (pc *call) anew() {
 	pc.wrote, pc.begun, pc.finished, pc.claimed, pc.err = false, false, false, false, nil
-	pc.sentAt, pc.resent, pc.unheard = 0, pc.sent, false
+	pc.sentAt, pc.resent, pc.unheard, pc.breach, pc.mine = 0, pc.sent, false, nil, false
 }
 
 // enlist begins a try: it puts pc in the queue of a connection, and waits until
 // there is one.
 func (c *Client) enlist(pc *call) error {
 	pc.anew()
+	if err := c.pause(pc); err != nil {
+		return err
+	}
 	var last error
 	for tries := 0; ; {
 		if err := pc.ctx.Err(); err != nil {
@@ -54,6 +57,9 @@ func (c *Client) enlist(pc *call) error {
 			return ErrClosed
 		}
 		ok, doubtful := c.join(pc)
+		if hungUp := !ok && tries > 0 && last == nil && !c.reached; hungUp { // before the call could join
+			pc.first++
+		}
 		if !ok && doubtful == nil && c.attempt == nil {
 			c.begin(metaLane)
 		}
@@ -62,6 +68,8 @@ func (c *Client) enlist(pc *call) error {
 		switch {
 		case ok:
 			return nil
+		case pc.first >= maxFirstTries:
+			return noConnection(tries, io.EOF)
 		case doubtful != nil:
 			doubtful.examine()
 			continue
@@ -108,16 +116,16 @@ func (cc *clientConn) examine() {
 func (c *Client) begin(l lane) {
 	c.attempt = &attempt{lane: l, done: make(chan struct{})}
 	c.wg.Add(1)
-	go c.dial(c.attempt, c.pause())
+	go c.dial(c.attempt, backoff(c.failures))
 }
 
-// pause is how long to wait before the next dial. Client.mu is held.
-func (c *Client) pause() time.Duration {
-	if c.failures == 0 {
+// backoff is the pause after so many failures in a row.
+func backoff(failures int) time.Duration {
+	if failures == 0 {
 		return 0
 	}
 	d := backoffMin
-	for i := 1; i < c.failures && d < backoffMax; i++ {
+	for i := 1; i < failures && d < backoffMax; i++ {
 		d *= 2
 	}
 	return min(d, backoffMax)

@@ -105,6 +105,7 @@ func (cc *clientConn) read() {
 		cc.handOver()
 		return
 	}
+	cc.blame(err)
 	cc.fail(lost(err))
 	if cc.sink != nil {
 		cc.release(cc.sink)

@@ -136,7 +136,7 @@ func (c *Client) settle(x *Exchange) bool {
 	case c.again(x.pc, err):
 		return true
 	default:
-		x.fail(err)
+		x.fail(c.gaveUp(x.pc, err))
 	}
 	return false
 }
@@ -163,15 +163,18 @@ func (c *Client) sendMany(xs []Exchange) {
 				away = err
 			}
 			if err != nil && !c.again(x.pc, err) {
-				x.fail(err)
+				x.fail(c.gaveUp(x.pc, err))
 			}
 		}
 	}
 	writeMany(xs)
 }
 
-// joinNow begins a try if there is a connection for it.
+// joinNow begins a try if there is a connection for it, and it need not wait.
 func (c *Client) joinNow(pc *call) bool {
+	if pc.notBefore > 0 && c.moment() < pc.notBefore {
+		return false
+	}
 	pc.anew()
 	c.mu.Lock()
 	defer c.mu.Unlock()

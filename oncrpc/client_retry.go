@@ -7,10 +7,12 @@ import (
 )
 
 // This file decides how long a call goes on. A soft call has a patience, counted
-// from its beginning, which bounds everything it waits for. Within it, a try
-// that got no reply is repeated up to Retries times. What happens while the
-// server is away altogether does not count: connections refused, or taken and
-// closed again without a word, are no reason to give up a call that may wait.
+// from its beginning, which bounds everything it waits for. Nothing but time ends
+// it: within its patience a try that got no reply is repeated however often
+// connections are lost. Two things are no matter of patience. A server that has
+// never answered anybody, and hangs up, is perhaps no server (maxFirstTries). And
+// what came instead of the reply may break the protocol; if it does so again in the
+// same way, it will for ever, for a hard call, too (client_breach.go).
 
 // patience is how long a call goes on.
 func (o *ClientOptions) patience() time.Duration {
@@ -85,27 +87,54 @@ func (c *Client) again(pc *call, err error) bool {
 	return true
 }
 
-// mayGoOn reports whether the call's patience and its tries last for one more.
-// Client.mu is held.
+// mayGoOn reports whether the call's patience lasts for one more try, and says when
+// that may begin. Client.mu is held.
 func (c *Client) mayGoOn(pc *call, err error) bool {
-	switch {
-	case c.o.Hard:
-		return true
-	case c.moment() >= pc.deadline:
+	now := c.moment()
+	switch pc.count(); {
+	case pc.breached():
 		return false
-	case pc.unheard && c.dialTries() == 0 && (!pc.wrote || c.o.Retries > 0):
-		// The server is away; it is not about this call.
-		return true
-	case !pc.wrote && !pc.begun && c.dialTries() == 0 && !errors.Is(err, ErrTimeout):
-		// It met connections that were dead, of which a restarted server leaves
-		// as many as there were.
-		return true
-	case !pc.wrote && !errors.Is(err, ErrTimeout):
-		pc.unsent++
-		return pc.unsent < maxUnsentTries
+	case c.o.Hard:
+	case now >= pc.deadline, pc.wrote && c.o.Retries < 0:
+		return false
+	case !c.reached && !errors.Is(err, ErrTimeout):
+		if pc.first++; pc.first >= maxFirstTries {
+			return false
+		}
 	}
-	pc.resends++
-	return pc.resends <= c.o.Retries
+	pc.notBefore = now + c.rest(pc, err, pc.deadline-now)
+	return true
+}
+
+// rest is how long a call that has lost its connection waits for its next try. It
+// waits for nothing the first time, nor if the server is away, which dials wait for.
+// A call that loses one connection after the other, on which others are answered, may
+// be what the server hangs up on: it must not take down theirs in a tight loop. Calls
+// that were lost together come back one after the other, spread by their numbers, so
+// that it turns out which it is. None waits for more than half of what is left of its
+// patience. Client.mu is held.
+func (c *Client) rest(pc *call, err error, left time.Duration) time.Duration {
+	if pc.unheard && pc.near == 0 || errors.Is(err, ErrTimeout) {
+		return 0
+	}
+	pc.lost++
+	d := backoff(pc.lost - 1)
+	d += d / spread * time.Duration(pc.xid%spread)
+	return min(d, left/2)
+}
+
+// gaveUp is err, with which the last try of a call ended, with the reason for which
+// there is no further one, if err is not that.
+func (c *Client) gaveUp(pc *call, err error) error {
+	switch {
+	case pc.breached():
+		return fmt.Errorf("%w, %d times in the same way: %w", ErrBadReply, pc.breaches+pc.near, err)
+	case c.o.Hard || c.moment() < pc.deadline || errors.Is(err, ErrTimeout) || errors.Is(err, ErrNoConnection):
+		return err
+	case pc.ctx.Err() != nil || !c.mayRepeat(pc):
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrTimeout, err)
 }
 
 // failure dresses err as what Call returns.
@@ -117,6 +146,24 @@ func (pc *call) failure(err error) error {
 		return fmt.Errorf("oncrpc: %v: %w: %w", pc.proc, ErrUnknownOutcome, err)
 	}
 	return fmt.Errorf("oncrpc: %v: %w", pc.proc, err)
+}
+
+// pause waits until the call's next try may begin.
+func (c *Client) pause(pc *call) error {
+	left := pc.notBefore - c.moment()
+	if left <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-pc.ctx.Done():
+		return pc.ctx.Err()
+	case <-c.ctx.Done():
+		return ErrClosed
+	}
 }
 
 // waitFor waits for a dial, as long as the call's context and patience last.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"math"
 	"strings"
@@ -292,27 +291,4 @@ func TestUselessReplies(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestDeadConnections: a call that none of a restarted server's old connections took
-// goes on; one of which a part was written each time has a bound.
-func TestDeadConnections(t *testing.T) {
-	inBubble(t, ClientOptions{}, 0, func(b *bubble) {
-		b.met()
-		pc := &call{deadline: time.Hour}
-		b.c.mu.Lock()
-		defer b.c.mu.Unlock()
-		for range 10 * maxUnsentTries {
-			if !b.c.mayGoOn(pc, lost(io.EOF)) {
-				t.Fatal("nothing of it was written, and it is given up")
-			}
-		}
-		pc.begun = true
-		tries := 1
-		for ; b.c.mayGoOn(pc, lost(io.EOF)); tries++ {
-		}
-		if tries != maxUnsentTries {
-			t.Errorf("%d tries to write it", tries)
-		}
-	})
 }

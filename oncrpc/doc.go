@@ -80,10 +80,19 @@
 //
 // A soft call has a patience, Timeout x (Retries+1), which bounds all that it
 // waits for; a hard one has its context. Within the patience each try waits
-// longer than the one before. A server that is away altogether (connections
-// refused, or taken and closed without a word) uses up patience, but no retries:
-// who can wait does not fail because a server restarts. Dials that follow each
-// other have growing pauses between them, until there is a reply.
+// longer than the one before. Nothing but time ends a call: however many
+// connections it loses, be it to a server that restarts or to a network that
+// cuts them. Dials that follow each other have growing pauses between them, until
+// there is a reply, and so have the tries of a call that loses a connection on
+// which others are answered. Only a server that has never answered anybody is
+// given up sooner, when it has closed maxFirstTries connections.
+//
+// What came instead of a reply may break the protocol: a record without end, a
+// message that is none. That connection is closed, and the call whose reply it
+// was has one more try; if that ends in the same way it is an [ErrBadReply], hard
+// or soft. Where nobody can say whose reply it was, since others were under way,
+// a call has maxNearBreaches such tries. A reply that came whole and does not
+// decode is an error at once.
 //
 // # The server
 //

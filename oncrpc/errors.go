@@ -37,6 +37,11 @@ var ErrNotSent = errors.New("the call was not sent")
 // ErrNoConnection says that no connection could be had.
 var ErrNoConnection = errors.New("no connection")
 
+// ErrBadReply says that what came instead of a reply breaks the RPC protocol, in the
+// same way each time that the call was sent. Errors that are ErrBadReply are what is
+// wrong with it, too.
+var ErrBadReply = errors.New("the server's reply breaks the RPC protocol")
+
 // ErrGarbageArgs is a handler's answer to arguments that it cannot decode, or
 // cannot make sense of; the client receives GARBAGE_ARGS. The errors of package
 // xdr mean the same.
@@ -48,8 +53,7 @@ var ErrDrop = errors.New("oncrpc: drop the call")
 // Errors for which a connection is given up.
 var (
 	errRecordEnd   = errors.New("end of record")
-	errFragments   = fmt.Errorf("record has more than %d fragments", maxFragments)
-	errEmpties     = fmt.Errorf("record has more than %d empty fragments", maxEmptyFragments)
+	errEmpties     = fmt.Errorf("record with more than %d empty fragments in a row", maxEmptyFragments)
 	errNotCall     = errors.New("message to a server is no call")
 	errNotReply    = errors.New("message to a client is no reply")
 	errCutMessage  = errors.New("record too short for an RPC message")

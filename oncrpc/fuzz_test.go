@@ -77,20 +77,20 @@ func FuzzRecord(f *testing.F) {
 // wholeRecords is the record reader in its simplest form.
 func wholeRecords(stream []byte, limit int) (all [][]byte) {
 	rec := []byte{}
-	for frags, empty := 1, 0; len(stream) >= markBytes; frags++ {
+	for empty := 0; len(stream) >= markBytes; {
 		word := binary.BigEndian.Uint32(stream)
 		n := int(word &^ lastFragment)
-		if n == 0 && word == 0 {
-			empty++
+		if empty++; word != 0 {
+			empty = 0
 		}
 		stream = stream[markBytes:]
-		if n > len(stream) || len(rec)+n > limit || frags > maxFragments || empty > maxEmptyFragments {
+		if n > len(stream) || len(rec)+n > limit || empty > maxEmptyFragments {
 			break
 		}
 		rec, stream = append(rec, stream[:n]...), stream[n:]
 		if word&lastFragment != 0 {
 			all = append(all, rec)
-			rec, frags, empty = []byte{}, 0, 0
+			rec = []byte{}
 		}
 	}
 	return all

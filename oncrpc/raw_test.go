@@ -39,6 +39,14 @@ func pieces(p []byte, n int) (f [][]byte) {
 	return append(f, p)
 }
 
+// strewn puts n empty fragments before each of f.
+func strewn(f [][]byte, n int) (all [][]byte) {
+	for _, p := range f {
+		all = append(append(all, make([][]byte, n)...), p)
+	}
+	return all
+}
+
 // words is their encoding.
 func words(v ...uint32) (b []byte) {
 	for _, w := range v {

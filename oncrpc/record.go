@@ -29,7 +29,7 @@ type recordReader struct {
 	last   bool // the current fragment is the record's last
 	size   int  // of the record's fragments so far
 	frags  int  // fragments of this record so far; 0: between records
-	empty  int  // how many of them were empty
+	empty  int  // how many of the last ones were empty
 	silent int  // reads in a row that gave nothing
 	before int  // bytes of the record before
 }
@@ -108,13 +108,12 @@ func (r *recordReader) header() error {
 	r.left = int(n)
 	r.size += int(n)
 	r.frags++
-	if r.frags > maxFragments {
-		return errFragments
+	if n > 0 || r.last {
+		r.empty = 0
+		return nil
 	}
-	if n == 0 && !r.last {
-		if r.empty++; r.empty > maxEmptyFragments {
-			return errEmpties
-		}
+	if r.empty++; r.empty > maxEmptyFragments {
+		return errEmpties
 	}
 	return nil
 }
@@ -260,7 +259,11 @@ func (r *recordReader) rest(pool *bufpool.Pool, b *bufpool.Buffer, a admitter) (
 		}
 		have := len(b.B)
 		if have == cap(b.B) {
-			want := min(have+r.left, max(have*growFactor, smallRecord))
+			want := r.max // have times growFactor may be more than an int holds
+			if have <= r.max/growFactor {
+				want = max(have*growFactor, smallRecord)
+			}
+			want = min(have+r.left, want)
 			if a != nil && want > smallRecord {
 				if err := a.admit(r.most()); err != nil {
 					return b, err

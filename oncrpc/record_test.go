@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/xdr"
 )
 
 // moody is a source that gives a byte or some at a time, and, before each, an
@@ -100,5 +101,68 @@ func TestRecordSilence(t *testing.T) {
 	r := recordReader{src: silence{}, buf: make([]byte, 16), ahead: 16, max: 16}
 	if err := r.begin(); !errors.Is(err, errNoProgress) {
 		t.Errorf("begin: %v", err)
+	}
+}
+
+// fragmented are whatever pieces a record of a megabyte may legally come in.
+var fragmented = map[string]func(rec []byte) []byte{
+	"in one":         func(rec []byte) []byte { return record(rec) },
+	"of a byte":      func(rec []byte) []byte { return record(pieces(rec, 1)...) },
+	"of up to 50":    func(rec []byte) []byte { return record(uneven(rec, 50)...) },
+	"with empty":     func(rec []byte) []byte { return record(strewn(uneven(rec, 50), 3)...) },
+	"with 200 empty": func(rec []byte) []byte { return record(strewn(pieces(rec, len(rec)/199), 1)...) },
+	"empty in a row": func(rec []byte) []byte { return record(strewn(pieces(rec, len(rec)/2), maxEmptyFragments)...) },
+	"empty at the end": func(rec []byte) []byte {
+		return record(append([][]byte{rec}, make([][]byte, maxEmptyFragments+1)...)...)
+	},
+}
+
+// uneven cuts p into fragments of up to n bytes.
+func uneven(p []byte, n int) (f [][]byte) {
+	for len(p) > 0 {
+		k := min(1+len(p)*7%n, len(p))
+		f, p = append(f, p[:k]), p[k:]
+	}
+	return f
+}
+
+// TestManyFragments has a megabyte come in many pieces, to a client that reads it where
+// it belongs.
+func TestManyFragments(t *testing.T) {
+	data := make([]byte, 1<<20)
+	pattern(data, 3)
+	for name, cut := range fragmented {
+		t.Run(name, func(t *testing.T) {
+			s := newScript(t)
+			c := newClient(t, ClientOptions{Dial: s.dial})
+			buf := make([]byte, len(data))
+			done := begin(func() error {
+				r, err := c.Call(t.Context(), proc(procRead), Auth{}, &readArgs{}, &readRes{Data: buf})
+				r.Release()
+				return err
+			})
+			r := s.accept()
+			xid, _, _ := r.call()
+			r.send(cut(accepted(xid, join(words(0, 0, uint32(len(data))), data, words(1)))))
+			if err := await(t, done); err != nil || !bytes.Equal(buf, data) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestServerManyFragments is TestManyFragments with a server.
+func TestServerManyFragments(t *testing.T) {
+	_, addr := startServer(t, newService(), ServerOptions{})
+	data := make([]byte, 1<<20)
+	pattern(data, 3)
+	for name, cut := range fragmented {
+		t.Run(name, func(t *testing.T) {
+			r := dialRaw(t, addr)
+			r.send(cut(message(1, procEcho, xdr.AppendOpaque(nil, data))))
+			if got := r.mustReply(1); !bytes.Equal(got[4:], data) {
+				t.Error("not what was sent")
+			}
+		})
 	}
 }

@@ -137,7 +137,7 @@ func checkAnswer(t *testing.T, r *rawConn, rec []byte, want error) {
 func TestServerBadRecords(t *testing.T) {
 	const limit = 100 << 10
 	_, addr := startServer(t, newService(), ServerOptions{MaxRecord: limit})
-	echo := message(1, procEcho, xdr.AppendOpaque(nil, make([]byte, maxFragments-44)))
+	echo := message(1, procEcho, xdr.AppendOpaque(nil, make([]byte, limit-44)))
 	empties := func(n int) []byte { return bytes.Repeat(words(0), n) }
 	for _, c := range []struct {
 		name     string
@@ -150,7 +150,8 @@ func TestServerBadRecords(t *testing.T) {
 		{"2 GiB announced in two", append(record(make([]byte, 100))[4:], words(100, 0x7fffffff)...), false},
 		{"fragments that add up", append(append(words(limit-10), make([]byte, limit-10)...), words(lastFragment|11)...), false},
 		{"one-byte fragments", record(pieces(echo, 1)...), true},
-		{"one-byte fragments, too many", record(pieces(append(echo, 0), 1)...), false},
+		{"one-byte fragments, too long", record(pieces(append(echo, 0), 1)...), false},
+		{"empty fragments among others", record(strewn(pieces(echo, 50), 2)...), true},
 		{"empty fragments", append(empties(maxEmptyFragments), record(message(1, procNull, nil))...), true},
 		{"empty fragments, too many", append(empties(maxEmptyFragments+1), record(message(1, procNull, nil))...), false},
 		{"flood of empty fragments", empties(100000), false},
