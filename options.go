@@ -68,9 +68,10 @@ func WithHard() Option {
 	return func(o *config) { o.FS.Hard, o.FS.SoftErr = true, false }
 }
 
-// WithTimeout makes a call that is not answered be sent again after try, and
-// again as often as retries says; after that a soft call has failed. They are
-// timeo and retrans of the URL. A try of 0 is the default.
+// WithTimeout makes a call that is not answered be sent again after try. After try
+// times retries+1 a soft call has failed, however often it was sent and connections
+// were lost; with retries of 0 nothing is sent again. They are timeo and retrans of
+// the URL. A try of 0 is the default.
 func WithTimeout(try time.Duration, retries int) Option {
 	return func(o *config) {
 		// So many retries are for ever, and do not overflow where they are added to.

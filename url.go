@@ -31,7 +31,8 @@ type Patience uint8
 
 // A soft call fails after timeo times retrans+1, with an error that Is
 // syscall.EIO, or syscall.ETIMEDOUT with softerr. A hard call goes on until its
-// context ends.
+// context ends. One whose reply breaks the RPC protocol in the same way twice fails
+// at once, hard or soft.
 const (
 	PatienceSoft Patience = iota
 	PatienceSoftErr
@@ -100,10 +101,12 @@ func badURL(format string, args ...any) error {
 //	nfsport=N mountport=N      where NFS and MOUNT are (default: :port, or ask the portmapper)
 //	rsize=N wsize=N            bytes of one READ and WRITE, from 8192 (default: 1 MiB, or what the server takes)
 //	readdir-buffer=N[,N]       bytes of a page of a listing: all, or names and all
-//	timeo=N retrans=N          tenths of a second until a call is sent again (default: 600), how often it is
-//	                           (default: 2); after both together a soft call has failed
-//	autoreconnect=-1|0|N       attempts to connect again (default: as long as the call's patience lasts); -1:
-//	                           without end
+//	timeo=N retrans=N          tenths of a second until a call is sent again (default: 600); timeo times retrans+1
+//	                           (default of retrans: 2) is a soft call's patience: until then it is sent again
+//	                           after each time-out and each connection that is lost; retrans=0: never
+//	autoreconnect=-1|0|N       attempts in a row to connect again (default and -1: as many as the call's patience
+//	                           allows; but by default no more than 3 as long as the server has never answered);
+//	                           0: what is lost stays lost
 //	tcp-syncnt=N if=NAME       Linux: TCP_SYNCNT of sockets, network interface they are bound to
 //	readonly                   whatever changes something is vfs.ErrROFS
 //	debug=N                    more than 0: what is logged at debug level, if there is a logger, is logged as information

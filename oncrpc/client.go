@@ -199,6 +199,9 @@ func (c *Client) call(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appe
 	return r, err
 }
 
+// Patience is how long a soft call goes on; a hundred years if calls are hard.
+func (c *Client) Patience() time.Duration { return c.patience }
+
 // moment is the present, as the client measures it.
 func (c *Client) moment() time.Duration { return time.Since(c.born) }
 

@@ -1,6 +1,9 @@
 package oncrpc
 
-import "errors"
+import (
+	"encoding/binary"
+	"errors"
+)
 
 // This file knows connections that end because of what came on them, in contrast to
 // those that only end. Another connection mends the latter. Of the former a call
@@ -26,20 +29,37 @@ func breachOf(err error) error {
 }
 
 // blame notes that the connection ends because of what came on it, and whose reply
-// that was: that of the call whose number it had, if it came so far; else that of
-// the only call, or perhaps of any. Client.mu is held.
+// that was: that of the call whose number stands there; else that of the only call,
+// or perhaps of any. Client.mu is held.
 func (cc *clientConn) blame(err error) {
 	kind := breachOf(err)
 	if kind == nil {
 		return
 	}
 	numbered := cc.phase > inHead
-	owner := cc.lookup()
+	owner := cc.suspect()
 	for _, pc := range cc.c.slots {
-		if pc != nil && pc.conn == cc && !pc.finished && (!numbered || pc == owner) {
-			pc.breach, pc.mine = kind, numbered || cc.calls == 1
+		if pc != nil && pc.conn == cc && !pc.finished && (owner == pc || owner == nil && !numbered) {
+			pc.breach, pc.mine = kind, owner == pc || cc.calls == 1
 		}
 	}
+}
+
+// suspect is the call whose reply is being read, as far as that can be told from its
+// number or, where it has not come so far, from what stands in a number's place.
+// Client.mu is held.
+func (cc *clientConn) suspect() *call {
+	if cc.phase <= inHead {
+		first := cc.r.buf[cc.r.r:cc.r.w]
+		if cc.rec != nil && len(cc.rec.B) > 0 {
+			first = cc.rec.B
+		}
+		if len(first) < 4 {
+			return nil
+		}
+		cc.xid = binary.BigEndian.Uint32(first)
+	}
+	return cc.lookup()
 }
 
 // count adds the breach with which a try ended, if it ended so, to those before it.

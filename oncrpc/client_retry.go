@@ -107,12 +107,12 @@ func (c *Client) mayGoOn(pc *call, err error) bool {
 }
 
 // rest is how long a call that has lost its connection waits for its next try. It
-// waits for nothing the first time, nor if the server is away, which dials wait for.
-// A call that loses one connection after the other, on which others are answered, may
-// be what the server hangs up on: it must not take down theirs in a tight loop. Calls
-// that were lost together come back one after the other, spread by their numbers, so
-// that it turns out which it is. None waits for more than half of what is left of its
-// patience. Client.mu is held.
+// waits for nothing the first time, nor if nobody is answered: then dials have their
+// pauses. A call that loses one connection after the other, on which others are
+// answered, may be what the server hangs up on, and must not take down theirs in a tight
+// loop. Calls that were lost together come back one after the other, spread by their
+// numbers, so that those which are not to blame get through. None waits for more than
+// half of what is left of its patience. Client.mu is held.
 func (c *Client) rest(pc *call, err error, left time.Duration) time.Duration {
 	if pc.unheard && pc.near == 0 || errors.Is(err, ErrTimeout) {
 		return 0

@@ -83,8 +83,8 @@
 // longer than the one before. Nothing but time ends a call: however many
 // connections it loses, be it to a server that restarts or to a network that
 // cuts them. Dials that follow each other have growing pauses between them, until
-// there is a reply, and so have the tries of a call that loses a connection on
-// which others are answered. Only a server that has never answered anybody is
+// there is a reply, and so have the tries of a call that loses one connection after
+// the other on which others are answered. Only a server that has never answered anybody is
 // given up sooner, when it has closed maxFirstTries connections.
 //
 // What came instead of a reply may break the protocol: a record without end, a

@@ -76,13 +76,14 @@ const (
 	// server has kept its order. By accident they come so once in 16! = 2e13.
 	minOrder = 16
 
-	// maxBusyTries is how often a call is made while the server answers
-	// NFS3ERR_JUKEBOX. Then the error is vfs.ErrBusy; that is after 10 to 20 s.
-	maxBusyTries = 10
+	// plusBusy is how long a READDIRPLUS is made while the server answers
+	// NFS3ERR_JUKEBOX, hard or soft. Then READDIR lists the directory.
+	plusBusy = 15 * time.Second
 
 	// busyMin is the pause after the first NFS3ERR_JUKEBOX. It doubles up to
-	// busyMax, and each pause is shortened by up to half, at random, so that
-	// many clients do not come back at once.
+	// busyMax, which is Linux' only one, and each pause is shortened by up to half,
+	// at random, so that many clients do not come back at once. A soft call that is
+	// still answered so when its patience has passed is vfs.ErrBusy.
 	busyMin = 100 * time.Millisecond
 	busyMax = 5 * time.Second
 

@@ -41,7 +41,8 @@ func TestBusy(t *testing.T) {
 		{"at once", 0, zeros, nil, 1, 0},
 		{"three times", 3, zeros, nil, 4, 700 * time.Millisecond},
 		{"three times, jittered", 3, ones, nil, 4, 350 * time.Millisecond},
-		{"for ever", 1000, zeros, vfs.ErrBusy, 10, 21300 * time.Millisecond},
+		{"while a tape is fetched", 36, zeros, nil, 37, 156300 * time.Millisecond},
+		{"for ever", 1000, zeros, vfs.ErrBusy, 42, 180 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -12,12 +12,17 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// do makes a call, again while the server answers NFS3ERR_JUKEBOX, and returns
-// an error for every status but NFS3_OK. The Reply is to be released in any
-// case; what the result borrows is only there if it is NFS3_OK.
+// do makes a call, again while the server answers NFS3ERR_JUKEBOX and its patience
+// lasts, and returns an error for every status but NFS3_OK. The Reply is to be
+// released in any case; what the result borrows is only there if it is NFS3_OK.
 func (f *FS) do(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Result) (oncrpc.Reply, error) {
+	return f.doWaiting(ctx, p, args, res, wait{})
+}
+
+// doWaiting is do with a wait of the caller's.
+func (f *FS) doWaiting(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Result, w wait) (oncrpc.Reply, error) {
 	resent := false // in any try: each is a call of its own, and may have been executed
-	for try := 1; ; try++ {
+	for {
 		if err := ctx.Err(); err != nil {
 			return oncrpc.Reply{}, uncertain(p, resent, err)
 		}
@@ -32,12 +37,12 @@ func (f *FS) do(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Re
 			return reply, nil
 		}
 		f.counts.note(p, status)
-		if status != nfs3.NFS3ERR_JUKEBOX || try >= maxBusyTries && !f.opt.Hard {
+		if status != nfs3.NFS3ERR_JUKEBOX || w.over(f) {
 			return reply, &StatusError{Proc: p, Status: vfs.Status(status), Resent: resent && changes(p) && !settled(status)}
 		}
 		reply.Release()
-		if err := f.pause(ctx, try); err != nil {
-			return oncrpc.Reply{}, uncertain(p, resent, &BusyError{Proc: p, Tries: try, Err: err})
+		if err := w.pause(ctx, f); err != nil {
+			return oncrpc.Reply{}, uncertain(p, resent, &BusyError{Proc: p, Tries: w.tries, Err: err})
 		}
 	}
 }

@@ -58,11 +58,12 @@
 //
 // # How long a call goes on
 //
-// While a server answers NFS3ERR_JUKEBOX the call is made again, at growing
-// intervals, for 10 to 20 seconds; with Options.Hard until the context ends. A context
-// that ends meanwhile makes the error a [*BusyError]. A server that does not answer at
-// all is the RPC layer's to wait for. When its patience ends, the error is a
-// [*PatienceError].
+// While a server answers NFS3ERR_JUKEBOX the call is made again, at intervals that
+// grow to five seconds, until the RPC client's patience has passed since the first of
+// these answers, and then once more: the error is vfs.ErrBusy. With Options.Hard it
+// goes on until the context ends. A context that ends meanwhile makes the error a
+// [*BusyError]. A server that does not answer at all is the RPC layer's to wait for.
+// When its patience ends, the error is a [*PatienceError].
 //
 // Options.Pace admits each try of a call, and learns from it: READ, WRITE with
 // COMMIT, and all others are limited apart. No admission is held between tries,

@@ -108,3 +108,43 @@ func TestOpenWithoutAttributes(t *testing.T) {
 		}
 	}
 }
+
+// TestGetAttrsBusy has many objects on tapes: they are asked for again together, and take
+// no longer than one would. One of them is asked for in vain.
+func TestGetAttrsBusy(t *testing.T) {
+	const patience = oncrpc.DefaultTimeout * (oncrpc.DefaultRetries + 1)
+	for lost, took := range map[string]time.Duration{"": 35 * time.Second, "lost": patience} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			st := play(t, script{nfs3.NFSPROC3_GETATTR: func(_ int, c *oncrpc.Call) xdr.Appender {
+				var args nfs3.GETATTR3args
+				if args.DecodeXDR(&c.Args) != nil {
+					return nil
+				}
+				tape := string(args.Object.Data) == "tape" && time.Since(start) < 30*time.Second
+				if tape || string(args.Object.Data) == "lost" {
+					return &nfs3.GETATTR3res{Status: nfs3.NFS3ERR_JUKEBOX}
+				}
+				return &nfs3.GETATTR3res{}
+			}}, v3.Options{})
+			hs := make([]vfs.Handle, 60)
+			for i := range hs {
+				hs[i] = handle(t, [...]string{"disk", "tape"}[i%2])
+			}
+			if lost != "" {
+				hs[7] = handle(t, lost)
+			}
+			attrs, errs := make([]vfs.Attr, len(hs)), make([]error, len(hs))
+			st.fs.GetAttrs(t.Context(), hs, vfs.MaskV3, attrs, errs)
+			if d := time.Since(start); d < 30*time.Second || d > took+time.Second {
+				t.Errorf("took %v, want %v", d, took)
+			}
+			for i, err := range errs {
+				bad := lost != "" && i == 7
+				if errors.Is(err, vfs.ErrBusy) != bad || (err != nil) != bad || !bad && !attrs[i].Has(vfs.MaskType) {
+					t.Errorf("object %d: %+v, %v", i, attrs[i], err)
+				}
+			}
+		})
+	}
+}

@@ -26,7 +26,7 @@ func (g *pager) readdirplus(ctx context.Context, pos vfs.Pos, p *page) (oncrpc.R
 	if g.fs.opt.DirCount != 0 {
 		args.Dircount = min(args.Dircount, g.fs.opt.DirCount)
 	}
-	return g.fs.do(ctx, nfs3.NFSPROC3_READDIRPLUS, &args, p)
+	return g.fs.doWaiting(ctx, nfs3.NFSPROC3_READDIRPLUS, &args, p, wait{most: plusBusy})
 }
 
 // entriesPlus delivers the entries of a READDIRPLUS, as entries does. A handle

@@ -7,9 +7,9 @@ const (
 	// closes the connection; it is counted in Stats.Malformed.
 	MaxRecord = 16 << 20
 
-	// maxFragments is how many fragments a record may have. More close the
+	// maxEmpty is how many empty fragments may follow each other. More close the
 	// connection, as a record that is too long does.
-	maxFragments = 4096
+	maxEmpty = 1024
 
 	// growStep bounds how much memory an announced length costs before its
 	// bytes have come.

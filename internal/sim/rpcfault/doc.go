@@ -23,7 +23,7 @@
 // same connection. Arguments and results mean nothing to it; an [Edit] that
 // lies about a count is told where the count is. What does not parse, in either
 // direction, is passed on as it came and counted. Records are sent on as one
-// fragment each, unless [Fragment] wants it otherwise.
+// fragment each, unless [Fragment] or [FragmentCall] want it otherwise.
 //
 // # Rules and chance
 //

@@ -76,14 +76,14 @@ func (d *lane) rest(p *parcel, w *parked) bool {
 // to see.
 func (d *lane) pack(m *Message, faults []firing) parcel {
 	p := parcel{copies: 1}
-	size := 0
+	size, empty := 0, 0
 	for i := range faults {
 		f := &faults[i]
 		switch f.Kind {
 		case EditCall, EditReply:
 			f.Edit(m, f.rand)
-		case Fragment:
-			size = max(f.Count, 1)
+		case Fragment, FragmentCall:
+			size, empty = max(f.Count, 1), min(f.Empty, maxEmpty)
 		case DelayCall, DelayReply:
 			p.wait += f.Wait + time.Duration(f.rand.IntN(max(int(f.Jitter), 1)))
 		case Reorder:
@@ -97,7 +97,7 @@ func (d *lane) pack(m *Message, faults []firing) parcel {
 		}
 		d.link.p.injected(f.Kind)
 	}
-	p.bytes = appendRecord(make([]byte, 0, len(m.Record)+markBytes), m.Record, size, m.Claim)
+	p.bytes = appendRecord(make([]byte, 0, len(m.Record)+markBytes), m.Record, size, empty, m.Claim)
 	if p.cut != nil {
 		if p.at = min(p.cut.At, len(p.bytes)); p.at < 0 {
 			p.at = p.cut.rand.IntN(len(p.bytes))

@@ -66,7 +66,7 @@ func (s *server) serve(c net.Conn) {
 			return
 		}
 		h, _ := parseHead(rec)
-		if _, err := c.Write(appendRecord(nil, replyRecord(h.XID, rec[h.Body:]), 0, -1)); err != nil {
+		if _, err := c.Write(appendRecord(nil, replyRecord(h.XID, rec[h.Body:]), 0, 0, -1)); err != nil {
 			_ = c.Close()
 			return
 		}
@@ -144,7 +144,7 @@ func (r *rig) dial() {
 func (r *rig) call(xids ...uint32) {
 	r.t.Helper()
 	for _, x := range xids {
-		if _, err := r.c.Write(appendRecord(nil, callRecord(x, 1, argsOf(x)), 0, -1)); err != nil {
+		if _, err := r.c.Write(appendRecord(nil, callRecord(x, 1, argsOf(x)), 0, 0, -1)); err != nil {
 			r.t.Fatalf("call %d: %v", x, err)
 		}
 		synctest.Wait()
@@ -199,6 +199,8 @@ func TestFaults(t *testing.T) {
 		{"reorder", Fault{Kind: Reorder, Count: 2, Wait: time.Hour}, []uint32{1, 2, 3}, []uint32{2, 3, 1}, nil},
 		{"reorder, too few", Fault{Kind: Reorder, Count: 3, Wait: s}, []uint32{1, 2, 3}, []uint32{2, 3}, []uint32{1}},
 		{"fragment", Fault{Kind: Fragment, Count: 7}, []uint32{1, 2, 3}, []uint32{1, 2, 3}, nil},
+		{"fragment, and empty ones", Fault{Kind: Fragment, Count: 7, Empty: 20}, []uint32{1, 2, 3}, []uint32{1, 2, 3}, nil},
+		{"fragment the call", Fault{Kind: FragmentCall, Count: 1, Empty: 2}, []uint32{1, 2, 3}, []uint32{1, 2, 3}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bubble(t, one(tc.fault), func(r *rig) {
@@ -228,7 +230,7 @@ func TestFaults(t *testing.T) {
 
 // TestCuts ends connections, and looks at how far each side got.
 func TestCuts(t *testing.T) {
-	whole := len(appendRecord(nil, replyRecord(1, argsOf(1)), 0, -1))
+	whole := len(appendRecord(nil, replyRecord(1, argsOf(1)), 0, 0, -1))
 	for _, tc := range []struct {
 		name  string
 		fault Fault
@@ -294,7 +296,7 @@ func TestRefuse(t *testing.T) {
 
 // TestEdits are about what a lie looks like on the wire.
 func TestEdits(t *testing.T) {
-	honest := appendRecord(nil, replyRecord(1, argsOf(1)), 0, -1)
+	honest := appendRecord(nil, replyRecord(1, argsOf(1)), 0, 0, -1)
 	differ := func(b []byte) (bits, first int) {
 		first = -1
 		for i := range min(len(b), len(honest)) {
@@ -443,7 +445,7 @@ func TestTCP(t *testing.T) {
 	}
 	defer func() { _ = c.Close() }()
 	for x := range uint32(8) {
-		if _, err := c.Write(appendRecord(nil, callRecord(x, 1, argsOf(x)), 0, -1)); err != nil {
+		if _, err := c.Write(appendRecord(nil, callRecord(x, 1, argsOf(x)), 0, 0, -1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -454,7 +456,7 @@ func TestTCP(t *testing.T) {
 		}
 	}
 	// The last call is held, and the end of the stream passed on.
-	if _, err := c.Write(appendRecord(nil, callRecord(8, 1, nil), 0, -1)); err != nil {
+	if _, err := c.Write(appendRecord(nil, callRecord(8, 1, nil), 0, 0, -1)); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
@@ -523,7 +525,7 @@ func TestCloseWithMessagesWaiting(t *testing.T) {
 // TestPassesOnWhatItDoesNotKnow: messages without a head, and replies to nobody.
 func TestPassesOnWhatItDoesNotKnow(t *testing.T) {
 	bubble(t, []Rule{{Fault: Fault{Kind: CutBefore}}}, func(r *rig) {
-		if _, err := r.c.Write(appendRecord(nil, []byte("no RPC at all"), 0, -1)); err != nil {
+		if _, err := r.c.Write(appendRecord(nil, []byte("no RPC at all"), 0, 0, -1)); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -28,10 +28,10 @@ var errRecord = errors.New("rpcfault: not a record")
 // ended between two records.
 func readRecord(r io.Reader) ([]byte, error) {
 	var rec []byte
-	for n := 1; ; n++ {
+	for first, empty := true, 0; ; first = false {
 		var mark [markBytes]byte
 		if _, err := io.ReadFull(r, mark[:]); err != nil {
-			if n > 1 && errors.Is(err, io.EOF) {
+			if !first && errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
 			return nil, err
@@ -41,8 +41,11 @@ func readRecord(r io.Reader) ([]byte, error) {
 		if size+int64(len(rec)) > MaxRecord {
 			return nil, fmt.Errorf("%w: %d bytes or more", errRecord, size+int64(len(rec)))
 		}
-		if n > maxFragments {
-			return nil, fmt.Errorf("%w: more than %d fragments", errRecord, maxFragments)
+		if empty++; word != 0 {
+			empty = 0
+		}
+		if empty > maxEmpty {
+			return nil, fmt.Errorf("%w: more than %d empty fragments in a row", errRecord, maxEmpty)
 		}
 		var err error
 		if rec, err = readFragment(r, rec, int(size)); err != nil {
@@ -72,13 +75,11 @@ func readFragment(r io.Reader, rec []byte, size int) ([]byte, error) {
 }
 
 // appendRecord appends rec in fragments of at most size bytes, or as one if size
-// is 0. claim, if it is not negative, is what the last fragment's mark says of
+// is 0, with so many empty ones before each. claim, if it is not negative, is what the last fragment's mark says of
 // its length, true or not.
-func appendRecord(b, rec []byte, size, claim int) []byte {
-	if size > 0 && len(rec)/size >= maxFragments {
-		size = len(rec)/(maxFragments-1) + 1
-	}
+func appendRecord(b, rec []byte, size, empty, claim int) []byte {
 	for size > 0 && len(rec) > size {
+		b = append(b, make([]byte, markBytes*empty)...)
 		b = xdr.AppendUint32(b, uint32(size))
 		b = append(b, rec[:size]...)
 		rec = rec[size:]
@@ -86,6 +87,7 @@ func appendRecord(b, rec []byte, size, claim int) []byte {
 	if claim < 0 {
 		claim = len(rec)
 	}
+	b = append(b, make([]byte, markBytes*empty)...)
 	b = xdr.AppendUint32(b, lastFragment|uint32(claim)&^lastFragment)
 	return append(b, rec...)
 }

@@ -13,14 +13,14 @@ import (
 func TestFragments(t *testing.T) {
 	rec := bytes.Repeat([]byte("0123456789"), 1000)
 	for _, size := range []int{0, 1, 3, 4, 9999, 10000, 10001} {
-		b := appendRecord(nil, rec, size, -1)
+		b := appendRecord(nil, rec, size, 2, -1)
 		got, err := readRecord(bytes.NewReader(b))
 		if err != nil || !bytes.Equal(got, rec) {
 			t.Errorf("fragments of %d: %d bytes, %v", size, len(got), err)
 		}
 	}
 	for cut := 1; cut < 20; cut++ {
-		b := appendRecord(nil, rec[:12], 5, -1)
+		b := appendRecord(nil, rec[:12], 5, 0, -1)
 		if _, err := readRecord(bytes.NewReader(b[:cut])); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("cut after %d bytes: %v", cut, err)
 		}
@@ -54,9 +54,9 @@ func TestRecordBounds(t *testing.T) {
 // FuzzRecord: whatever comes, reading it ends, takes no more memory than has
 // come (and a step), and what is read says what was sent.
 func FuzzRecord(f *testing.F) {
-	f.Add(appendRecord(nil, callRecord(1, 2, []byte("args")), 0, -1))
-	f.Add(appendRecord(nil, replyRecord(1, []byte("results!")), 7, -1))
-	f.Add(appendRecord(nil, replyRecord(1, nil), 0, 1<<30))
+	f.Add(appendRecord(nil, callRecord(1, 2, []byte("args")), 0, 0, -1))
+	f.Add(appendRecord(nil, replyRecord(1, []byte("results!")), 7, 2, -1))
+	f.Add(appendRecord(nil, replyRecord(1, nil), 0, 0, 1<<30))
 	f.Add(xdr.AppendUint32(nil, 3<<30))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := bytes.NewReader(b)
@@ -68,7 +68,7 @@ func FuzzRecord(f *testing.F) {
 			if len(rec) > len(b) || cap(rec) > 4*(len(b)+growStep) {
 				t.Fatalf("%d bytes, in %d, of %d", len(rec), cap(rec), len(b))
 			}
-			again, err := readRecord(bytes.NewReader(appendRecord(nil, rec, len(b)%9, -1)))
+			again, err := readRecord(bytes.NewReader(appendRecord(nil, rec, len(b)%9, len(b)%3, -1)))
 			if err != nil || !bytes.Equal(rec, again) {
 				t.Fatalf("%x became %x, %v", rec, again, err)
 			}

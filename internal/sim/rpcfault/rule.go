@@ -38,6 +38,8 @@ type Fault struct {
 	// Count is how many replies a Reorder lets pass, how many copies more a
 	// Duplicate sends, and how many bytes a fragment has; 0 is 1.
 	Count int
+	// Empty is how many empty fragments stand before each one, at most 1024.
+	Empty int
 	// At is how many bytes of the message, the mark before it included, pass
 	// before a CutInCall or CutInReply; Anywhere leaves it to chance. 0 is
 	// none; what the message does not have is all of it.
@@ -72,12 +74,13 @@ const (
 	EditCall                   // the call is not what the client sent
 	EditReply                  // the reply is not what the server sent
 	Fragment                   // the reply comes in fragments of Count bytes
+	FragmentCall               // the call comes in fragments of Count bytes
 	Refuse                     // the connection ends before the call, and new ones are refused for Wait
 	kinds
 )
 
 var kindNames = [kinds]string{"DropCall", "DropReply", "Hold", "DelayCall", "DelayReply", "DuplicateCall", "DuplicateReply",
-	"Reorder", "CutBefore", "CutInCall", "CutInReply", "EditCall", "EditReply", "Fragment", "Refuse"}
+	"Reorder", "CutBefore", "CutInCall", "CutInReply", "EditCall", "EditReply", "Fragment", "FragmentCall", "Refuse"}
 
 func (k Kind) String() string {
 	if k < kinds {
