@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -230,5 +231,39 @@ func TestCopyTellsTimesThatNFSLacks(t *testing.T) {
 				t.Errorf("%s: mode %o, mtime %v, atime %v: lost %+v, %v", backend.name, x.mode, x.mtime, x.atime, res.Lost, err)
 			}
 		}
+	}
+}
+
+// TestSmallCopyCalls: a file that fits one WRITE costs the server four calls: its
+// name appears when all of it is stable, and so it is made, written, given its
+// times, and renamed.
+func TestSmallCopyCalls(t *testing.T) {
+	const files = 50
+	c := newCopying(t)
+	var sources []transfer.Source
+	for i := range files {
+		sources = append(sources, c.source(fmt.Sprint(i), pattern(uint64(i), 1, 0, 2048)))
+	}
+	if err := c.file(c.source("first", pattern(1, 1, 0, 2048))); err != nil { // asks for limits
+		t.Fatal(err)
+	}
+	before := c.s.srv.Stats().Calls
+	var wg sync.WaitGroup
+	for _, src := range sources { // at once: others' files are open while one is renamed
+		wg.Go(func() {
+			if err := c.file(src); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	total := uint64(0)
+	calls := c.s.srv.Stats().Calls
+	for name := range calls {
+		calls[name] -= before[name]
+		total += calls[name]
+	}
+	if total > 4*files {
+		t.Errorf("%d calls for %d files: %v", total, files, calls)
 	}
 }

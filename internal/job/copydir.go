@@ -175,7 +175,8 @@ func (j *copyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
 	var err error
 	if d.Parent != nil || j.o.Name != "" || !j.o.KeepDest {
 		var lost transfer.Lost
-		if _, lost, err = transfer.SetAttrs(ctx, j.o.Dest.FS, state.handle, &d.Attr, &state.attr, j.t.Owners); err != nil {
+		src := transfer.Source{FS: j.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
+		if _, lost, err = transfer.Dir(ctx, src, j.o.Dest.FS, state.handle, &state.attr, &j.t); err != nil {
 			j.fail(ctx, d.Path(""), err)
 		}
 		j.lost(lost)

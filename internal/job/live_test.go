@@ -44,3 +44,25 @@ func TestCopyReplacedLinks(t *testing.T) {
 		}
 	}
 }
+
+// TestCopyDirWithACL: the group of a directory does not get what its access control
+// list gives to others.
+func TestCopyDirWithACL(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	acl := vfs.ACL{Access: []vfs.ACLEntry{
+		{Tag: vfs.ACLUserObj, Perm: 7}, {Tag: vfs.ACLUser, ID: 1000, Perm: 7}, {Tag: vfs.ACLGroupObj, Perm: 5},
+		{Tag: vfs.ACLMask, Perm: 7}, {Tag: vfs.ACLOther, Perm: 0},
+	}}
+	if err := src.fs.(vfs.ACLer).SetACL(t.Context(), src.dir("d"), acl); err != nil {
+		t.Fatal(err)
+	}
+	o, v := options(t, src, dst, "copy")
+	s, err := Copy(t.Context(), o)
+	if err != nil || s.ExitCode(err) != ExitDone {
+		t.Fatalf("%v, %+v\n%s", err, s, v)
+	}
+	a, err := dst.fs.GetAttr(t.Context(), dst.at("copy/d"), vfs.MaskMode)
+	if err != nil || a.Mode != 0o750 {
+		t.Errorf("mode %o, %v", a.Mode, err)
+	}
+}

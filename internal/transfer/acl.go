@@ -101,7 +101,11 @@ func Dir(ctx context.Context, src Source, f vfs.FS, h vfs.Handle, have *vfs.Attr
 	want := src.Attr
 	var acl bool
 	if want.Has(vfs.MaskMode) {
-		if want.Mode, acl, err = o.PlainMode(ctx, &src, &want); err != nil {
+		want.Mode, acl, err = o.PlainMode(ctx, &src, &want)
+		if movedOn(err) {
+			err = fmt.Errorf("%w: %w", ErrVanished, err)
+		}
+		if err != nil {
 			return after, lost, err
 		}
 	}
