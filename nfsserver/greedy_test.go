@@ -1,6 +1,7 @@
 package nfsserver_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -146,6 +147,54 @@ func TestStrangersLocks(t *testing.T) {
 	r.call(nlm4.NLMPROC4_LOCK, &nlm4.Nlm4Lockargs{Exclusive: true, Alock: alock("honest")}, &res)
 	if res.Stat.Stat != nlm4.NLM4_GRANTED {
 		t.Errorf("an honest lock: %v", res.Stat.Stat)
+	}
+}
+
+// TestStrangersReplies has thousands of addresses that no rule admits, and one that a
+// rule admits with handles of nobody's, send calls to be executed once: what is
+// remembered of a client stays.
+func TestStrangersReplies(t *testing.T) {
+	fs := memfs.New(memfs.Options{Mode: 0o777})
+	r := serve(t, fs, nfsserver.Options{Exports: admitting(t, fs, "127.0.0.0/24")})
+	mkdir := func(xid uint32, dir []byte) []byte {
+		return rawCall(t, xid, nfs3.NFSPROC3_MKDIR, r.auth, &nfs3.MKDIR3args{Where: nfs3.Diropargs3{Dir: fh(dir), Name: []byte("d")}})
+	}
+	// ask sends a call from an address and answers the status.
+	ask := func(from string, call []byte) nfs3.Nfsstat3 {
+		c := dialFrom(t, from, r.addr)
+		defer c.Close()
+		if err := c.(*net.TCPConn).SetLinger(0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write(call); err != nil {
+			t.Fatal(err)
+		}
+		var head [4 + 24 + 4]byte
+		if _, err := io.ReadFull(c, head[:]); err != nil {
+			t.Fatal(err)
+		}
+		return nfs3.Nfsstat3(binary.BigEndian.Uint32(head[28:]))
+	}
+	if st := ask("127.0.0.3", mkdir(1, r.root)); st != nfs3.NFS3_OK {
+		t.Fatal(st)
+	}
+	for i := range 4200 {
+		if st := ask(fmt.Sprintf("127.1.%d.%d", i/250, i%250+1), mkdir(7, r.root)); st != nfs3.NFS3ERR_ACCES {
+			t.Fatal(st)
+		}
+	}
+	altered := bytes.Clone(r.root)
+	altered[len(altered)-1] ^= 1
+	for i := range uint32(5) { // of one who is admitted
+		if st := ask("127.0.0.2", mkdir(100+i, altered)); st != nfs3.NFS3ERR_STALE {
+			t.Fatal(st)
+		}
+	}
+	if st := ask("127.0.0.3", mkdir(1, r.root)); st != nfs3.NFS3_OK {
+		t.Errorf("a retransmission is executed again: %v", st)
+	}
+	if st := r.srv.Stats().Replies; st.Replies != 1 {
+		t.Errorf("%d replies are remembered, of one call", st.Replies)
 	}
 }
 

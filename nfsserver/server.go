@@ -218,6 +218,7 @@ func (s *Server) options(o *Options) oncrpc.ServerOptions {
 		Observe:         o.Observe,
 		Log:             o.Log,
 		NewConn:         func(remote, _ net.Addr) (any, error) { return peer.NewConn(o.Exports, remote), nil },
+		Admit:           func(state any) bool { return state.(*peer.Conn).Admitted() },
 	}
 }
 

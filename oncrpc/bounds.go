@@ -257,12 +257,16 @@ const (
 	// one client: its last replies, and all that are so young. Beyond both the
 	// oldest go. A client in trouble asks again for minutes, but after a minute
 	// of silence it has connected anew and asked again many times.
+	// DefaultReplyAge is how old a reply may be: an older one is never sent again,
+	// for its number may be another call's by now. It is what knfsd has.
 	DefaultRepliesPerClient = 4096
 	DefaultKeepReplies      = 60 * time.Second
+	DefaultReplyAge         = 120 * time.Second
 
-	// DefaultReplyBytes is the memory of all replies together. Above it the
-	// clients with most lose their oldest ones, however young; and a share of
-	// 1/trimShare more than needed, so that it does not happen at each call.
+	// DefaultReplyBytes is the memory of all replies together. Above it those
+	// lose their oldest ones, however young, who have most, all of a ShareOf
+	// together; and a share of 1/trimShare more than needed, so that it does not
+	// happen at each call.
 	DefaultReplyBytes = 64 << 20
 	trimShare         = 256
 
@@ -271,8 +275,9 @@ const (
 	// executed twice has short answers.
 	maxRememberedReply = 64 << 10
 
-	// maxReplyClients is how many clients are known. Above it the one that has
-	// left longest ago is forgotten; those with connections are not.
+	// maxReplyClients is how many clients are known that have left. Above it one
+	// is forgotten: of the ShareOf that has most of them, the one that has left
+	// longest ago. Those with connections are as many as those are.
 	maxReplyClients = 4096
 	maxClientName   = 255
 

@@ -13,6 +13,7 @@ import (
 // negative PerClient.
 type ReplyCacheOptions struct {
 	PerClient int              // replies kept of one client at least; DefaultRepliesPerClient
+	MaxAge    time.Duration    // of a reply; what is older is forgotten; DefaultReplyAge
 	Keep      time.Duration    // or this young: what is younger is evicted only for MaxBytes, and counted; DefaultKeepReplies
 	MaxBytes  int64            // of all clients; DefaultReplyBytes
 	Now       func() time.Time // time.Now
@@ -27,7 +28,7 @@ type ReplyCacheOptions struct {
 //
 // A retransmission of a call that is under way joins it: the reply leaves on the
 // newest connection that has asked. One of a call that was answered is answered
-// from memory. A call that was begun is finished even if its connection is lost;
+// from memory, if its reply is not older than MaxAge. A call that was begun is finished even if its connection is lost;
 // one that was not is dropped with its connection.
 //
 // All methods may be called concurrently. Servers that follow each other in one
@@ -43,6 +44,17 @@ type ReplyCache struct {
 
 	mu      sync.Mutex
 	clients map[string]*replyClient // by address without port
+	shares  map[string]*replyShare  // of them, by ShareOf
+	left    int                     // how many clients have left
+	swept   time.Time               // when all were last looked at
+}
+
+// replyShare is who has to make room together where something is divided.
+type replyShare struct {
+	name    string
+	members map[*replyClient]struct{} // guarded by ReplyCache.mu
+	left    int                       // guarded by ReplyCache.mu: of them, those that have left
+	size    atomic.Int64              // bytes of their replies
 }
 
 // ReplyCacheStats are counters of a reply cache. Replies, Bytes, Clients and
@@ -66,12 +78,13 @@ func NewReplyCache(o ReplyCacheOptions) *ReplyCache {
 	if o.PerClient <= 0 {
 		o.PerClient = DefaultRepliesPerClient
 	}
+	o.MaxAge = cmp.Or(o.MaxAge, DefaultReplyAge)
 	o.Keep = cmp.Or(o.Keep, DefaultKeepReplies)
 	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultReplyBytes)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	r := &ReplyCache{o: o, clients: make(map[string]*replyClient)}
+	r := &ReplyCache{o: o, clients: make(map[string]*replyClient), shares: make(map[string]*replyShare)}
 	var seed [hashKeyBytes]byte
 	_, _ = rand.Read(seed[:]) // never fails (crypto/rand)
 	r.key.decode(seed[:])
@@ -116,20 +129,33 @@ func clientName(a net.Addr) string {
 }
 
 // client returns what is known of the client at a, who is not forgotten before
-// release.
+// release. That keeps nothing: release forgets who has no replies.
 func (r *ReplyCache) client(a net.Addr) *replyClient {
 	name, now := clientName(a), r.o.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.sweep(now)
 	m := r.clients[name]
 	if m == nil {
-		if len(r.clients) >= maxReplyClients {
-			r.forgetOne(now)
-		}
-		m = newReplyClient(r, name)
-		r.clients[name] = m
+		m = r.enter(name, ShareOf(a))
+	} else if m.users == 0 {
+		r.left--
+		m.share.left--
 	}
 	m.users++
+	return m
+}
+
+// enter makes a client, who is here. r.mu is held.
+func (r *ReplyCache) enter(name, share string) *replyClient {
+	s := r.shares[share]
+	if s == nil {
+		s = &replyShare{name: share, members: make(map[*replyClient]struct{})}
+		r.shares[share] = s
+	}
+	m := newReplyClient(r, name, s)
+	s.members[m] = struct{}{}
+	r.clients[name] = m
 	return m
 }
 
@@ -138,31 +164,70 @@ func (r *ReplyCache) release(m *replyClient) {
 	now := r.o.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m.users--
-	m.left = now
-	if m.users == 0 && m.size.Load() == 0 {
-		delete(r.clients, m.name)
+	if m.users--; m.users == 0 {
+		r.leave(m, now)
 	}
 }
 
-// forgetOne forgets the client that has left longest ago. Those who are here are
-// as many as the servers have connections. r.mu is held.
+// leave says that m has left, and forgets it if it has no replies, or another if too
+// many have left. r.mu is held.
+func (r *ReplyCache) leave(m *replyClient, now time.Time) {
+	m.left = now
+	m.share.left++
+	if r.left++; m.size.Load() == 0 {
+		r.forget(m)
+	} else if r.left > maxReplyClients {
+		r.forgetOne(now)
+	}
+}
+
+// forget forgets a client that has left, and has no replies. r.mu is held.
+func (r *ReplyCache) forget(m *replyClient) {
+	delete(r.clients, m.name)
+	r.left--
+	m.share.left--
+	if delete(m.share.members, m); len(m.share.members) == 0 {
+		delete(r.shares, m.share.name)
+	}
+}
+
+// forgetOne forgets, of the share of which most have left, the client that did so
+// longest ago. r.mu is held.
 func (r *ReplyCache) forgetOne(now time.Time) {
+	most := 0
+	for _, s := range r.shares {
+		most = max(most, s.left)
+	}
 	var oldest *replyClient
 	for _, m := range r.clients {
-		if m.users == 0 && (oldest == nil || m.left.Before(oldest.left)) {
+		if m.users == 0 && m.share.left == most && (oldest == nil || m.left.Before(oldest.left)) {
 			oldest = m
 		}
 	}
 	if oldest != nil {
 		oldest.evict(oldest.size.Load(), now)
-		delete(r.clients, oldest.name)
+		r.forget(oldest)
 	}
 }
 
-// trim makes room when all replies together take too much: the clients that hold
-// most give back their oldest ones, half of what they have at a time, so that
-// one who writes without end does not cost others their memory.
+// sweep forgets what is too old, once in MaxAge. r.mu is held.
+func (r *ReplyCache) sweep(now time.Time) {
+	if age := now.Sub(r.swept); age >= 0 && age < r.o.MaxAge {
+		return
+	}
+	r.swept = now
+	for _, m := range r.clients {
+		m.expire(now)
+		if m.users == 0 && m.size.Load() == 0 {
+			r.forget(m)
+		}
+	}
+}
+
+// trim makes room when all replies together take too much: in the share that holds
+// most, each client gives back its oldest ones, half of what it has at a time, so that
+// one who writes without end, from however many addresses, does not cost others their
+// memory.
 func (r *ReplyCache) trim() {
 	if r.bytes.Load() <= r.o.MaxBytes {
 		return
@@ -171,18 +236,24 @@ func (r *ReplyCache) trim() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for target := r.o.MaxBytes - r.o.MaxBytes/trimShare; r.bytes.Load() > target; {
-		var most *replyClient
-		for _, m := range r.clients {
-			if most == nil || m.size.Load() > most.size.Load() {
-				most = m
+		var most *replyShare
+		for _, s := range r.shares {
+			if most == nil || s.size.Load() > most.size.Load() {
+				most = s
 			}
 		}
 		if most == nil || most.size.Load() == 0 {
 			return
 		}
-		most.evict(min(r.bytes.Load()-target, most.size.Load()/2), now)
-		if most.users == 0 && most.size.Load() == 0 {
-			delete(r.clients, most.name)
+		for m := range most.members {
+			over := r.bytes.Load() - target
+			if over <= 0 {
+				return
+			}
+			m.evict(min(over, m.size.Load()/2), now)
+			if m.users == 0 && m.size.Load() == 0 {
+				r.forget(m)
+			}
 		}
 	}
 }

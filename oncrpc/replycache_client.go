@@ -38,6 +38,7 @@ type remembered struct {
 type replyClient struct {
 	cache *ReplyCache
 	name  string
+	share *replyShare
 	size  atomic.Int64 // bytes of the replies; written under mu
 
 	users int       // guarded by ReplyCache.mu: connections, and calls in datagrams
@@ -54,8 +55,8 @@ type replyClient struct {
 	chunk         []byte                   // of which the next short replies are cut
 }
 
-func newReplyClient(r *ReplyCache, name string) *replyClient {
-	return &replyClient{cache: r, name: name, calls: make(map[callKey]*remembered)}
+func newReplyClient(r *ReplyCache, name string, s *replyShare) *replyClient {
+	return &replyClient{cache: r, name: name, share: s, calls: make(map[callKey]*remembered)}
 }
 
 // verdict says what is to become of a call.
@@ -75,6 +76,14 @@ func (m *replyClient) claim(k callKey, a asker, pool *bufpool.Pool) (verdict, *r
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.calls[k]
+	if e != nil && e.asker.to == nil {
+		if now := m.cache.o.Now().UnixNano(); m.old(e, now) {
+			for m.calls[k] != nil {
+				m.pop(now) // what is older is too old as well
+			}
+			e = nil
+		}
+	}
 	switch {
 	case e == nil:
 		e = m.take()
@@ -152,7 +161,7 @@ func (m *replyClient) settle(e *remembered, parts ...[]byte) route {
 	e.at = now
 	m.append(e)
 	for range evictAtOnce {
-		if m.replies <= m.cache.o.PerClient || time.Duration(now-m.oldest.at) <= m.cache.o.Keep {
+		if m.keeps(m.oldest, now) {
 			break
 		}
 		m.pop(now)
@@ -186,12 +195,32 @@ func (m *replyClient) append(e *remembered) {
 	m.grow(e.cost())
 }
 
+// old reports whether a reply may not be sent again any more, or a clock that was put
+// back hides its age. m.mu is held.
+func (m *replyClient) old(e *remembered, now int64) bool {
+	return time.Duration(max(now-e.at, e.at-now)) > m.cache.o.MaxAge
+}
+
+// keeps reports whether e, which is the oldest reply, is to be kept. m.mu is held.
+func (m *replyClient) keeps(e *remembered, now int64) bool {
+	return !m.old(e, now) && (m.replies <= m.cache.o.PerClient || time.Duration(now-e.at) <= m.cache.o.Keep)
+}
+
+// expire forgets the replies that are too old.
+func (m *replyClient) expire(now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for m.oldest != nil && m.old(m.oldest, now.UnixNano()) {
+		m.pop(now.UnixNano())
+	}
+}
+
 // pop forgets the oldest reply. m.mu is held.
 func (m *replyClient) pop(now int64) {
 	e := m.oldest
 	r := m.cache
 	r.evicted.Add(1)
-	if m.replies <= r.o.PerClient || time.Duration(now-e.at) <= r.o.Keep {
+	if m.keeps(e, now) {
 		r.evictedYoung.Add(1)
 	}
 	m.oldest = e.next
@@ -226,6 +255,7 @@ func (m *replyClient) evict(n int64, now time.Time) {
 // grow counts n bytes more. m.mu is held.
 func (m *replyClient) grow(n int64) {
 	m.size.Add(n)
+	m.share.size.Add(n)
 	m.cache.bytes.Add(n)
 }
 

@@ -10,6 +10,8 @@ import (
 	"hash"
 	"io"
 	"maps"
+	"net"
+	"net/netip"
 	"slices"
 	"time"
 )
@@ -91,7 +93,7 @@ func (m *replyClient) appendSaved(b []byte) []byte {
 }
 
 // Load takes in what Save has written, as far as there is room for it; the
-// oldest replies go first. It must come before the cache's first connection. On
+// oldest replies go first, and none is older than MaxAge. It must come before the cache's first connection. On
 // an error nothing has changed: [ErrNotSaved] is a file that is no saved cache,
 // is not whole or has been changed, [ErrCacheInUse] is that it comes too late,
 // and any other one is in's.
@@ -108,7 +110,7 @@ func (r *ReplyCache) Load(in io.Reader) error {
 	for _, m := range fresh.clients {
 		m.cache = r
 	}
-	r.key, r.clients = fresh.key, fresh.clients
+	r.key, r.clients, r.shares, r.left = fresh.key, fresh.clients, fresh.shares, fresh.left
 	r.bytes.Store(fresh.bytes.Load())
 	r.evicted.Add(fresh.evicted.Load())
 	r.evictedYoung.Add(fresh.evictedYoung.Load())
@@ -157,16 +159,23 @@ func (r *ReplyCache) readClient(s *savedReader, now time.Time) {
 	if s.err != nil {
 		return
 	}
-	if len(r.clients) >= maxReplyClients {
-		r.forgetOne(now)
-	}
-	m := newReplyClient(r, name)
-	m.left = now
-	r.clients[name] = m
+	m := r.enter(name, shareNamed(name))
+	m.users++
 	for n := s.uint32(); n > 0 && s.err == nil; n-- {
 		m.read(s, now.UnixNano())
 		r.trim()
 	}
+	m.expire(now)
+	m.users--
+	r.leave(m, now)
+}
+
+// shareNamed is ShareOf of the client of that name.
+func shareNamed(name string) string {
+	if a, err := netip.ParseAddr(name); err == nil {
+		return ShareOf(net.TCPAddrFromAddrPort(netip.AddrPortFrom(a, 0)))
+	}
+	return name
 }
 
 // read reads one reply.

@@ -67,6 +67,24 @@ func TestReplyCacheSave(t *testing.T) {
 	}
 }
 
+// TestReplyCacheLoadOld: replies keep their age over a restart.
+func TestReplyCacheLoadOld(t *testing.T) {
+	r, file := saved(t, 2, 50)
+	for _, x := range []struct {
+		pause time.Duration
+		want  string
+	}{{70 * time.Second, "0 to 49"}, {DefaultReplyAge - 19*time.Second, "31 to 49"}, {time.Hour, "-1 to -1"}} {
+		l := newCacheRig(t, ReplyCacheOptions{})
+		l.now = r.now.Add(x.pause)
+		if err := l.Load(bytes.NewReader(file)); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.known(l.client(addr("192.0.2.2", 1)), 50); got != x.want {
+			t.Errorf("after %v are known %s, want %s", x.pause, got, x.want)
+		}
+	}
+}
+
 // TestReplyCacheLoadLess: a cache with less room takes what is newest.
 func TestReplyCacheLoadLess(t *testing.T) {
 	r, file := saved(t, 1, 100)

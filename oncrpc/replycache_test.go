@@ -121,11 +121,12 @@ func TestReplyCacheEviction(t *testing.T) {
 		young uint64
 	}{
 		{"few", ReplyCacheOptions{PerClient: 10, Keep: time.Second}, 10, 0, 0, "0 to 9", 0},
-		{"few and old", ReplyCacheOptions{PerClient: 10, Keep: time.Second}, 9, time.Hour, 1, "0 to 9", 0},
+		{"few and old", ReplyCacheOptions{PerClient: 10, Keep: time.Second, MaxAge: 3 * time.Hour}, 9, time.Hour, 1, "0 to 9", 0},
 		{"many and young", ReplyCacheOptions{PerClient: 10, Keep: time.Hour}, 100, 0, 0, "0 to 99", 0},
 		{"many and old", ReplyCacheOptions{PerClient: 10, Keep: 20 * time.Second}, 100, 0, 0, "79 to 99", 0},
-		{"many, then a pause", ReplyCacheOptions{PerClient: 10, Keep: time.Hour}, 100, 2 * time.Hour, 1, "4 to 100", 0},
-		{"and all are gone", ReplyCacheOptions{PerClient: 10, Keep: time.Hour}, 100, 2 * time.Hour, 23, "92 to 122", 0},
+		{"few and too old", ReplyCacheOptions{PerClient: 10, Keep: time.Second}, 9, 110 * time.Second, 3, "2 to 11", 0},
+		{"many, then a pause", ReplyCacheOptions{PerClient: 10, Keep: time.Hour, MaxAge: 3 * time.Hour}, 100, 2 * time.Hour, 1, "4 to 100", 0},
+		{"and all are gone", ReplyCacheOptions{PerClient: 10, Keep: time.Hour, MaxAge: 3 * time.Hour}, 100, 2 * time.Hour, 23, "92 to 122", 0},
 		{"too much", ReplyCacheOptions{PerClient: 10, Keep: time.Hour, MaxBytes: 50 * each}, 51, 0, 0, "2 to 50", 2},
 		{"too much of a few", ReplyCacheOptions{PerClient: 1000, Keep: time.Second, MaxBytes: 50 * each}, 51, time.Hour, 0, "2 to 50", 2},
 	} {
@@ -221,12 +222,12 @@ func TestReplyCacheClients(t *testing.T) {
 		r.now = r.now.Add(time.Millisecond)
 		r.release(m)
 	}
-	if st := r.Stats(); st.Clients != maxReplyClients || st.EvictedYoung != 11 || !r.knows(stays, 1) {
+	if st := r.Stats(); st.Clients != maxReplyClients+1 || st.EvictedYoung != 10 || !r.knows(stays, 1) {
 		t.Errorf("%+v", st)
 	}
-	for _, i := range []int{maxReplyClients + 9, 11, 10} { // to ask for one that is not known makes it known
+	for _, i := range []int{maxReplyClients + 9, 10, 9} { // to ask for one that is not known makes it known
 		m := r.client(at(i))
-		if want := i > 10; r.knows(m, 1) != want {
+		if want := i > 9; r.knows(m, 1) != want {
 			t.Errorf("client %d is known: %v", i, !want)
 		}
 		r.release(m)
@@ -397,5 +398,60 @@ func TestReplyMemory(t *testing.T) {
 				t.Errorf("%d bytes are counted, and %d are in use, of at most %d", st.Bytes, took, limit)
 			}
 		})
+	}
+}
+
+// TestReplyCacheAge: what is too old is not sent again, and a sweep forgets it.
+func TestReplyCacheAge(t *testing.T) {
+	r := newCacheRig(t, ReplyCacheOptions{})
+	m := r.client(addr("192.0.2.1", 1))
+	r.answer(m, 1, []byte("x"))
+	r.now = r.now.Add(DefaultReplyAge)
+	if !r.knows(m, 1) {
+		t.Error("a reply of two minutes is not known")
+	}
+	r.now = r.now.Add(time.Second)
+	if r.knows(m, 1) {
+		t.Error("a reply of more than two minutes is sent again")
+	}
+	r.answer(m, 1, []byte("y"))
+	r.release(m)
+	r.now = r.now.Add(2 * DefaultReplyAge)
+	r.release(r.client(addr("192.0.2.2", 1)))
+	if st := r.Stats(); st.Clients != 0 || st.Bytes != 0 {
+		t.Errorf("%+v", st)
+	}
+	r.now = r.now.Add(-time.Hour)
+	m = r.client(addr("192.0.2.1", 1))
+	r.answer(m, 2, []byte("z"))
+	r.now = r.now.Add(-time.Hour)
+	if r.knows(m, 2) {
+		t.Error("the clock was put back by an hour, and a reply may be two hours old")
+	}
+}
+
+// TestReplyCacheNetworks has one IPv6 network of 64 bits come under thousands of
+// addresses: it makes room by itself.
+func TestReplyCacheNetworks(t *testing.T) {
+	const each = replyOverhead + 100
+	r := newCacheRig(t, ReplyCacheOptions{MaxBytes: 6000 * each})
+	m := r.client(addr("192.0.2.1", 1))
+	for i := range 100 {
+		r.answer(m, i, make([]byte, 100))
+	}
+	r.release(m)
+	for i := range 3 * maxReplyClients {
+		r.now = r.now.Add(time.Microsecond)
+		m := r.client(addr(fmt.Sprintf("2001:db8::%x", i+1), 1))
+		r.answer(m, 1, make([]byte, 100))
+		if i%2 == 0 {
+			r.release(m)
+		}
+	}
+	if st := r.Stats(); st.Bytes > r.o.MaxBytes || st.EvictedYoung == 0 {
+		t.Errorf("%+v", st)
+	}
+	if got := r.known(r.client(addr("192.0.2.1", 1)), 100); got != "0 to 99" {
+		t.Errorf("of the other client's calls are known %s", got)
 	}
 }

@@ -55,6 +55,11 @@ type ServerOptions struct {
 	// NewConn, if set, is called for each connection before it is read; what
 	// it returns is Call.State. An error closes the connection.
 	NewConn func(remote, local net.Addr) (state any, err error)
+	// Admit, if set, says of what NewConn has returned whether anything may be kept
+	// for that client: a reply to be sent again, the memory of a large request. For
+	// others the server has a small share (see strangerBytes), and keeps nothing. It
+	// is asked again and again, and must wait for nothing. nil admits everybody.
+	Admit func(state any) bool
 	// EndConn, if set, is called when a connection that NewConn had admitted
 	// is over and its last handler has returned.
 	EndConn func(state any)
@@ -154,6 +159,9 @@ func NewServer(services []Service, o ServerOptions) (*Server, error) {
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s, nil
 }
+
+// admits reports whether anything may be kept for a client.
+func (s *Server) admits(state any) bool { return s.o.Admit == nil || s.o.Admit(state) }
 
 // Serve accepts connections on l until Shutdown or Close, which close l; it then
 // returns ErrServerClosed. A listener that fails for good ends it, too.

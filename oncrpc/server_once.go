@@ -65,7 +65,7 @@ func (c *Call) late() {
 // It returns who gets the reply, if that is not who had the call executed.
 func (c *Call) settle(err error) route {
 	m, a := c.once.client, &c.reply
-	if err != nil || c.once.forget {
+	if err != nil || c.once.forget || !c.s.admits(c.State) {
 		m.cache.forgotten.Add(1)
 		return m.settle(c.once.memory)
 	}

@@ -209,8 +209,11 @@ func (s *Service) refusal(ctx context.Context, c *oncrpc.Call, err error) (nlm4.
 		return 0, err
 	}
 	st := s.status(c, err)
-	if st == nlm4.NLM4_DENIED_GRACE_PERIOD || st == nlm4.NLM4_DENIED_NOLOCKS {
+	switch st {
+	case nlm4.NLM4_DENIED_GRACE_PERIOD, nlm4.NLM4_DENIED_NOLOCKS:
 		c.Forget() // it may be another answer in a moment
+	case nlm4.NLM4_STALE_FH:
+		c.Forget() // nothing was changed, and anybody can fill the memory of replies with it
 	}
 	return st, nil
 }
