@@ -13,15 +13,10 @@ import (
 
 // Where there is no place in a directory that outlives what is made and removed in it,
 // a listing goes by the hashes of the names, in ascending order: a page are the
-// pageNames lowest ones behind the place. Each page reads the whole directory.
+// lowest ones behind the place. Each page reads the whole directory.
 
-const (
-	// pageNames bounds the names of a page, about 100 bytes each. A directory of n
-	// names is read n/pageNames times, and once more.
-	pageNames = 1 << 16
-	// readNames is how many names are read at a time.
-	readNames = 1024
-)
+// readNames is how many names are read at a time.
+const readNames = 1024
 
 // hashPages are a directory, page by page.
 type hashPages struct {

@@ -9,6 +9,10 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
+// pageNames bounds the names of a page, about 100 bytes each. A directory of n names is
+// read n/pageNames times, and once more.
+const pageNames = 1 << 16
+
 // listings is what all listings of an FS share.
 type listings struct{ seed maphash.Seed }
 
