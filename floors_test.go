@@ -71,7 +71,7 @@ var rooms = []room{
 	{"internal/job", 3, []string{"internal/walk", "internal/transfer", "internal/progress", "internal/bufpool", "vfs"}},
 
 	{"", 5, []string{"internal/nfsclient/", "internal/localio", "internal/writeback", "internal/metric", "internal/pace", "oncrpc", "vfs", "vfs/iofs"}},
-	{"internal/place", 6, []string{"", "internal/localfs", "vfs"}},
+	{"internal/place", 6, []string{"", "internal/dirfs", "vfs"}},
 	{"internal/bench", 7, []string{"", "fileapi", "oncrpc", "internal/metric", "internal/progress", "proto/", "xdr", "vfs"}},
 	{"internal/daemon", 7, []string{"internal/place", "internal/sockdiag", "nfsserver/", "export", "internal/localfs", "internal/iogate", "internal/metric", "internal/view", "internal/reqlog", "internal/fileapi", "internal/object", "internal/object/dir", "oncrpc", "vfs"}},
 	{"cmd/nfsbox", 8, []string{"internal/top", "internal/view", "internal/manual", "internal/place", "internal/daemon", "internal/bench", "internal/job", "internal/progress", "internal/walk", "internal/bufpool", "internal/metric", "vfs", ""}},

@@ -24,7 +24,7 @@ reported and the rest goes on; what has been written of it stays written.
 const catBuffer = 1 << 20
 
 func (c *catCmd) Run(e *env) error {
-	po, err := c.place(e, true)
+	po, err := c.place(true)
 	if err != nil {
 		return err
 	}

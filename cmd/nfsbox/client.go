@@ -80,9 +80,29 @@ type clientFlags struct {
 }
 
 // place is how such a command opens its places.
-func (f *clientFlags) place(e *env, follow bool) (place.Options, error) {
+func (f *clientFlags) place(follow bool) (place.Options, error) {
 	opts, err := f.options()
-	return place.Options{Rand: e.rand, Follow: follow, Dial: opts}, err
+	return place.Options{Follow: follow, Dial: opts}, err
+}
+
+// mountFlags are those of commands that go down into trees.
+type mountFlags struct {
+	OneFileSystem bool `name:"one-file-system" short:"x" help:"Leave directories of this host empty that something is mounted on, and count them."`
+}
+
+// mountsSkipped is the part of a summary that belongs to mountFlags.
+type mountsSkipped struct {
+	MountsSkipped uint64 `json:"mounts_skipped"` // directories left empty
+}
+
+// note counts what a place has left out, before it is closed.
+func (m *mountsSkipped) note(p *place.Place) { m.MountsSkipped += p.Mounts() }
+
+// tell says so to people.
+func (m *mountsSkipped) tell(t *progress.Tracker) {
+	if m.MountsSkipped > 0 {
+		t.Report(progress.Event{Type: "note", Message: fmt.Sprintf("%d directories are left empty: something is mounted on them", m.MountsSkipped)})
+	}
 }
 
 // count takes over what a place has counted, before it is closed.

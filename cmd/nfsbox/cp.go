@@ -21,6 +21,7 @@ type cpCmd struct {
 	Job       string   `placeholder:"NAME" help:"Keep a record under this name; the same command goes on where it was ended."`
 	Parallel  int      `help:"Files to copy at once; 0 takes what suits the destination."`
 	NoOwner   bool     `help:"Leave owners and groups as the destination makes them."`
+	mountFlags
 	clientFlags
 	show
 }
@@ -62,13 +63,14 @@ func (c *cpCmd) Run(e *env) (err error) {
 	tracker := c.tracker(e)
 	var sum cpSummary
 	err = c.all(e, sources, dest, record, tracker, &sum)
+	sum.tell(tracker)
 	return errors.Join(err, finish(tracker, &sum, err))
 }
 
 // all copies the sources one after the other. One that is refused does not stop the
 // others.
 func (c *cpCmd) all(e *env, sources []string, dest string, record *os.Root, tracker *progress.Tracker, sum *cpSummary) (err error) {
-	po, err := c.place(e, true)
+	po, err := c.place(true)
 	if err != nil {
 		return err
 	}
@@ -106,6 +108,7 @@ func (c *cpCmd) check() error {
 // cpSummary is the last event of cp.
 type cpSummary struct {
 	job.Summary
+	mountsSkipped
 	RPCs uint64 `json:"rpcs"`
 }
 
@@ -124,16 +127,18 @@ func (s *cpSummary) add(o *job.Summary) {
 
 // one copies one source.
 func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tracker *progress.Tracker, sum *cpSummary) (err error) {
-	po, err := c.place(e, false)
+	po, err := c.place(false)
 	if err != nil {
 		return err
 	}
+	po.OneFileSystem = c.OneFileSystem
 	src, err := place.Open(e.ctx, source, po)
 	if err != nil {
 		return err
 	}
 	defer closePlace(src, &err, &sum.RPCs)
 	defer c.count(src)
+	defer sum.note(src)
 	from, err := src.Resolve(e.ctx, false)
 	if err != nil {
 		return unreachable(err)

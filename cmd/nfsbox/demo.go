@@ -188,7 +188,7 @@ func (d *demo) verify(source, target string) (err error) {
 
 // open opens a place and its root.
 func (d *demo) open(arg string) (*place.Place, job.Place, error) {
-	p, err := place.Open(d.e.ctx, arg, place.Options{Rand: d.e.rand, Follow: true})
+	p, err := place.Open(d.e.ctx, arg, place.Options{Follow: true})
 	if err != nil {
 		return nil, job.Place{}, err
 	}

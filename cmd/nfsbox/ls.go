@@ -37,7 +37,7 @@ Characters that could steer a terminal are shown as escapes; --json has the byte
 const sortLimit = 10000
 
 func (c *lsCmd) Run(e *env) error {
-	po, err := c.place(e, true)
+	po, err := c.place(true)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func TestInterrupted(t *testing.T) {
 	defer stop()
 	stdout, stderr := new(bytes.Buffer), new(bytes.Buffer)
 	e := &env{ctx: ctx, stdout: stdout, stderr: stderr, rand: func(p []byte) { _, _ = rand.Read(p) }} // never fails
-	err := eachPlace(e, []string{t.TempDir(), t.TempDir()}, true, place.Options{Rand: e.rand}, func(out *output, _ *place.Place) error {
+	err := eachPlace(e, []string{t.TempDir(), t.TempDir()}, true, place.Options{}, func(out *output, _ *place.Place) error {
 		stop()
 		return errors.Join(out.event(errorEvent{Type: "first"}), ctx.Err())
 	})

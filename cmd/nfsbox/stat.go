@@ -25,7 +25,7 @@ times. A symbolic link is shown itself unless -L is given.
 }
 
 func (c *statCmd) Run(e *env) error {
-	po, err := c.place(e, c.Deref)
+	po, err := c.place(c.Deref)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ type verifyCmd struct {
 	Dest     string `arg:"" name:"DEST" help:"What shall be the same."`
 	Parallel int    `help:"Files to compare at once; 0 takes the default."`
 	Owner    bool   `help:"Compare owners and groups as well."`
+	mountFlags
 	clientFlags
 	show
 }
@@ -34,6 +35,7 @@ compared.
 // verifySummary is the last event of verify.
 type verifySummary struct {
 	job.VerifySummary
+	mountsSkipped
 	RPCs uint64 `json:"rpcs"`
 }
 
@@ -41,16 +43,18 @@ func (c *verifyCmd) Run(e *env) error {
 	if c.Parallel < 0 || c.Parallel > job.MaxParallel {
 		return &exitError{status: exitUsage, err: fmt.Errorf("--parallel takes 0 to %d", job.MaxParallel)}
 	}
-	po, err := c.place(e, true)
+	po, err := c.place(true)
 	if err != nil {
 		return err
 	}
+	po.OneFileSystem = c.OneFileSystem
 	defer c.print(e)
 	tracker := c.tracker(e)
 	var sum verifySummary
 	err = c.verify(e, po, job.VerifyOptions{
 		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Parallel: c.Parallel, Owner: c.Owner,
 	}, &sum)
+	sum.tell(tracker)
 	// What has failed as a whole must not look like a success.
 	if err != nil && sum.Errors == 0 && sum.Differences == 0 {
 		sum.Errors = 1
@@ -72,6 +76,7 @@ func (c *verifyCmd) verify(e *env, po place.Options, o job.VerifyOptions, sum *v
 		}
 		defer closePlace(p, &err, &sum.RPCs)
 		defer c.count(p)
+		defer sum.note(p)
 		r, rerr := p.Resolve(e.ctx, true)
 		if rerr != nil {
 			return unreachable(rerr)

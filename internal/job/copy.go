@@ -84,6 +84,8 @@ type copyJob struct {
 	links    linkTable
 	record   *record // nil: none
 
+	forgotten atomic.Uint64 // directories of the destination
+
 	nodesMu sync.Mutex
 	nodes   []vfs.Handle // links and nodes that have to be synced
 

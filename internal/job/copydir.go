@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/internal/progress"
 	"github.com/nfsbox/nfsbox/internal/transfer"
@@ -23,6 +24,9 @@ type dirState struct {
 	attr   vfs.Attr
 	key    pathKey
 	dir    *walk.Dir // of the source; nil if the job copies a single object
+
+	// linked says that a file in it may get further names, by its handle.
+	linked atomic.Bool
 
 	mu       sync.Mutex
 	unsynced []recorded // finished, but their names may not be stable yet
@@ -188,6 +192,9 @@ func (j *copyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
 	}
 	if err == nil {
 		j.progress.Add(progress.Dirs, 1)
+	}
+	if err := j.letGo(ctx, state); err != nil {
+		return err
 	}
 	return ctx.Err()
 }

@@ -120,6 +120,7 @@ func (j *copyJob) file(ctx context.Context, s *dirState, src transfer.Source, ds
 			_, fatal, err = j.contents(ctx, s, src, dst)
 			return fatal, err
 		case first:
+			s.linked.Store(true)
 			copied, fatal, err := j.contents(ctx, s, src, dst)
 			j.links.settle(l, copied, fatal == nil && err == nil && !copied.handle.IsZero())
 			return fatal, err

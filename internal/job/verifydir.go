@@ -125,6 +125,7 @@ func (j *verifyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
 	} else {
 		err = j.count(ctx, d, s)
 	}
+	forget(j.o.Dest.FS, s.handle)
 	j.fail(ctx, d.Path(""), err)
 	j.progress.Add(progress.Dirs, 1)
 	return ctx.Err()

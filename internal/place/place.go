@@ -18,7 +18,7 @@ import (
 	"strings"
 
 	"github.com/nfsbox/nfsbox"
-	"github.com/nfsbox/nfsbox/internal/localfs"
+	"github.com/nfsbox/nfsbox/internal/dirfs"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -40,8 +40,9 @@ type Options struct {
 	// Follow makes a symbolic link that the argument itself names stand for its
 	// target, as ls and cat want it and cp -r does not.
 	Follow bool
-	// Rand is where local places take randomness from; see localfs.Options.
-	Rand func([]byte)
+	// OneFileSystem leaves directories of a local place empty that something is
+	// mounted on; see Place.Mounts.
+	OneFileSystem bool
 	// Dial are further options for nfs:// places.
 	Dial []nfsbox.Option
 }
@@ -91,9 +92,7 @@ func openLocal(arg string, o Options) (*Place, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	// The map of handles, where the file system has none of its own, need not
-	// outlive the command.
-	fsys, err := localfs.New(root, localfs.Options{Volatile: true, Rand: o.Rand})
+	fsys, err := dirfs.New(root, dirfs.Options{OneFileSystem: o.OneFileSystem})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", arg, ErrUnreachable, err)
 	}
@@ -184,6 +183,14 @@ func (p *Place) Stats() (s nfsbox.Stats, ok bool) {
 		return s, false
 	}
 	return p.nfs.Stats(), true
+}
+
+// Mounts is how many directories Options.OneFileSystem has left empty so far.
+func (p *Place) Mounts() uint64 {
+	if f, ok := p.FS.(*dirfs.FS); ok {
+		return uint64(f.Mounts())
+	}
+	return 0
 }
 
 // Close gives back what the place holds.

@@ -87,6 +87,7 @@ type walker struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	seed   maphash.Seed
+	forget vfs.Forgetter // nil: the tree keeps nothing for directories
 
 	mu    sync.Mutex
 	wake  sync.Cond
@@ -116,6 +117,7 @@ func Tree(ctx context.Context, f vfs.FS, root vfs.Handle, o Options, v Visitor) 
 	}
 	w := &walker{fs: f, v: v, o: o, seed: maphash.MakeSeed(), open: newOpenSet()}
 	w.wake.L = &w.mu
+	w.forget, _ = vfs.As[vfs.Forgetter](f)
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	defer w.cancel()
 	defer context.AfterFunc(ctx, func() { w.abort(ctx.Err()) })()
@@ -277,6 +279,9 @@ func (w *walker) leave(d *Dir) (bool, error) {
 		if err := w.v.Leave(w.ctx, d, d.incomplete); err != nil {
 			return false, err
 		}
+	}
+	if w.forget != nil {
+		w.forget.Forget(d.Handle)
 	}
 	if d.Parent == nil {
 		w.mu.Lock()
