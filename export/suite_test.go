@@ -28,3 +28,14 @@ func TestSuite(t *testing.T) {
 		Callers: true,
 	})
 }
+
+// TestPowersOfViews proves that the powers of a view are those of what is exported.
+func TestPowersOfViews(t *testing.T) {
+	vfstest.RunPowers(t, vfstest.PowersConfig{New: func(t *testing.T, over vfs.FS) vfs.FS {
+		table, err := export.NewTable(export.Key{4, 2}, export.Export{Path: "/", FS: over})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return table.As(nil)
+	}})
+}

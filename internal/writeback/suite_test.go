@@ -37,3 +37,10 @@ func TestSuiteModel(t *testing.T) {
 		vfstest.RunModel(t, vfstest.Config{New: small, Callers: true}, seed, 1000)
 	}
 }
+
+// TestSuitePowers proves the powers that the wrapper passes on.
+func TestSuitePowers(t *testing.T) {
+	vfstest.RunPowers(t, vfstest.PowersConfig{New: func(_ *testing.T, over vfs.FS) vfs.FS {
+		return writeback.New(over, writeback.Options{})
+	}})
+}

@@ -19,6 +19,14 @@
 // Behind the tables [RunModel] applies random operations to the FS and to
 // internal/memfs, and compares every status and the trees that result.
 //
+// # Powers
+//
+// What [vfs.As] finds is proved by its effect, and each power that is passed on by
+// what comes of it below the wrapper: a stack that makes an FS over another is
+// handed one that knows what a crash would take of it.
+//
+//	vfstest.RunPowers(t, vfstest.PowersConfig{New: func(t *testing.T, over vfs.FS) vfs.FS { ... }})
+//
 // # Exceptions
 //
 // What an FS cannot do, because of the server behind it or the disk below it,

@@ -24,6 +24,7 @@ type fixture struct {
 	config Config
 	fs     vfs.FS
 	root   vfs.Handle
+	below  *bottom // of fs; nil: it is not known
 }
 
 func newFixture(t *testing.T, c Config) *fixture {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -47,14 +48,22 @@ func TestMutants(t *testing.T) {
 		runMutant(t, name)
 		return
 	}
+	finds := make(map[string]string) // and which test must fail
 	for name := range mutants {
+		finds[name] = ""
+	}
+	for name, lie := range lies {
+		finds[name] = ".*/" + lie.test + " "
+	}
+	for name, test := range finds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMutants$", "-test.failfast", "-test.timeout=60s")
 			child.Env = append(os.Environ(), mutantEnv+"="+name)
 			out, err := child.CombinedOutput()
 			var exit *exec.ExitError
-			if !errors.As(err, &exit) || !strings.Contains(string(out), "--- FAIL: TestMutants/") {
+			failed := regexp.MustCompile(`--- FAIL: TestMutants/` + test)
+			if !errors.As(err, &exit) || !failed.Match(out) {
 				t.Fatalf("the suite does not find it: %v\n%s", err, out)
 			}
 			if strings.Contains(string(out), "panic:") {
@@ -65,6 +74,10 @@ func TestMutants(t *testing.T) {
 }
 
 func runMutant(t *testing.T, name string) {
+	if lie, ok := lies[name]; ok {
+		RunPowers(t, PowersConfig{New: func(_ *testing.T, over vfs.FS) vfs.FS { return lie.make(over) }})
+		return
+	}
 	mutate, ok := mutants[name]
 	if !ok {
 		t.Skipf("there is no mutant %q", name) // which the parent takes for a failure

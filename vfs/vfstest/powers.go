@@ -1,0 +1,396 @@
+package vfstest
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// PowersConfig says of which stack the powers are proved.
+type PowersConfig struct {
+	// New makes the stack over a file system, and returns the view of its superuser,
+	// or of whoever the process is. It is cleaned up by t.Cleanup. Its top directory
+	// is that of the file system.
+	New func(t *testing.T, over vfs.FS) vfs.FS
+	// Bottom makes what is at the end, which the suite watches; nil: files in memory.
+	Bottom func(t *testing.T) vfs.FS
+}
+
+// RunPowers proves, as subtests of t, every power that vfs.As finds in a stack and in
+// its open files, by what comes of it at the other end: once over a file system with
+// all powers, of which no change is stable before it is synced, and once over one with
+// none, of which every change is. The group "powers" of [Run] proves as much of them
+// as shows from above.
+func RunPowers(t *testing.T, c PowersConfig) {
+	for _, able := range []bool{true, false} {
+		name := map[bool]string{true: "over-all-powers", false: "over-none"}[able]
+		t.Run(name, func(t *testing.T) {
+			var inner vfs.FS = memfs.New(memfs.Options{Mode: 0o755})
+			if c.Bottom != nil {
+				inner = c.Bottom(t)
+			}
+			b := newBottom(inner, able, func() (*os.File, error) { return os.CreateTemp(t.TempDir(), "") })
+			x := &fixture{group: t, fs: c.New(t, b), below: b}
+			var err error
+			if x.root, _, err = x.fs.Root(t.Context()); err != nil {
+				t.Fatalf("root: %v", err)
+			}
+			for _, test := range powersTests {
+				t.Run(test.name, func(t *testing.T) { test.run(newEnv(t, x, test.name)) })
+			}
+		})
+	}
+}
+
+// powersTests prove one power each, and are skipped where there is none.
+var powersTests = []test{
+	{"syncer", powersSyncer},
+	{"many-attrer", powersManyAttrer},
+	{"putter", powersPutter},
+	{"locker", powersLocker},
+	{"acler", powersACLer},
+	{"host-opener", powersHostOpener},
+	{"watcher", powersWatcher},
+	{"forgetter", powersForgetter},
+	{"hole-seeker", powersHoleSeeker},
+	{"host-filer", powersHostFiler},
+	{"dropper", powersDropper},
+}
+
+// unproved are the powers without a test of their own, each with the reason.
+var unproved = map[string]string{
+	"Closer": "whoever has made a stack closes it, and everything with it",
+	"Near":   "a wish about time: nothing else comes of it",
+}
+
+// power is a power of v, or the end of the test: there is none.
+func power[T any](e *env, v any) T {
+	e.Helper()
+	p, ok := vfs.As[T](v)
+	if !ok {
+		e.Skipf("there is no %T", &p)
+	}
+	return p
+}
+
+// can ends the test if err says that a power does nothing here: as a failure if the
+// file system at the bottom is known to have it.
+func (e *env) can(err error) {
+	e.Helper()
+	switch s, _ := vfs.StatusOf(err); {
+	case err == nil:
+	case s == vfs.ErrNotSupp && (e.below == nil || !e.below.able):
+		e.Skip("what lies below cannot do it")
+	default:
+		e.Fatalf("the power is there, and fails: %v", err)
+	}
+}
+
+// under is what has these names at the bottom.
+func (e *env) under(names ...string) vfs.Handle {
+	e.Helper()
+	h, _, err := e.below.all.Root(e.ctx)
+	e.ok(err)
+	for _, name := range append([]string{path.Base(e.Name())}, names...) {
+		h, _, _, err = e.below.all.Lookup(e.ctx, h, name)
+		e.ok(err)
+	}
+	return h
+}
+
+// contentBelow is what a file at the bottom holds.
+func (e *env) contentBelow(names ...string) string {
+	e.Helper()
+	below := *e
+	below.fixture = &fixture{fs: e.below.all}
+	return below.content(e.under(names...))
+}
+
+// dirty makes a file and leaves it open, with content that nobody has committed.
+func (e *env) dirty(name, content string) (vfs.Handle, vfs.File) {
+	e.Helper()
+	h := e.create(e.dir, name, fileHow(0o644))
+	f := e.open(h, vfs.ShareRead|vfs.ShareWrite)
+	e.unstable(f, content)
+	return h, f
+}
+
+// powersSyncer: what is changed is stable when the call returns, or the stack is a
+// Syncer, and it is stable when Sync has returned. What is written is stable behind
+// Commit in any case.
+func powersSyncer(e *env) {
+	h, f := e.dirty("committed", "content")
+	var w vfs.Written
+	e.ok(f.Commit(e.ctx, 0, 0, &w))
+	s, ok := vfs.As[vfs.Syncer](e.fs)
+	if e.below == nil {
+		if !ok {
+			e.Skip("every change is stable by itself, as far as can be seen from above")
+		}
+		e.ok(s.Sync(e.ctx, h))
+		e.ok(s.Sync(e.ctx, e.dir))
+		return
+	}
+	if _, data := e.below.owes(e.under("committed")); data {
+		e.Error("what was written is not stable behind Commit")
+	}
+	for what, change := range map[string]func() (vfs.Handle, string){
+		"create": func() (vfs.Handle, string) { return e.mkdir(e.dir, "a"), "a" },
+		"setattr": func() (vfs.Handle, string) {
+			e.set(h, vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600})
+			return h, "committed"
+		},
+		"link": func() (vfs.Handle, string) {
+			e.link(h, e.dir, "link")
+			return h, "link"
+		},
+	} {
+		h, name := change()
+		e.syncs(s, what, h, name)
+	}
+	if !ok {
+		return
+	}
+	h, _ = e.dirty("synced", "content")
+	e.syncs(s, "write", h, "synced")
+	if _, data := e.below.owes(e.under("synced")); data || e.contentBelow("synced") != "content" {
+		e.Error("what was written is not stable behind Sync")
+	}
+}
+
+// syncs ends the test unless a change of h, by that name in the test's directory, is
+// stable, if need be by Sync.
+func (e *env) syncs(s vfs.Syncer, what string, h vfs.Handle, name string) {
+	e.Helper()
+	at, dir := e.under(name), e.under()
+	owes := func() bool {
+		object, _ := e.below.owes(at)
+		names, _ := e.below.owes(dir)
+		return object || names
+	}
+	switch owed := owes(); {
+	case s == nil && owed:
+		e.Fatalf("%s: it is not stable when it returns, and there is no power to make it so", what)
+	case s == nil:
+		return
+	case !owed:
+		e.Fatalf("%s: a Syncer of what is stable by itself", what)
+	}
+	e.ok(s.Sync(e.ctx, h))
+	e.ok(s.Sync(e.ctx, e.dir))
+	if owes() {
+		e.Fatalf("%s: it is not stable behind Sync", what)
+	}
+}
+
+// powersManyAttrer: what is said of many is what is said of each, with the sizes that
+// dirty bytes give.
+func powersManyAttrer(e *env) {
+	m := power[vfs.ManyAttrer](e, e.fs)
+	hs := []vfs.Handle{e.dir, e.symlink(e.dir, "link", "target")}
+	sizes := make(map[vfs.Handle]uint64)
+	for i := range 5 {
+		h, _ := e.dirty(fmt.Sprint(i), pattern(100+i))
+		sizes[h] = uint64(100 + i)
+		hs = append(hs, h)
+	}
+	gone := e.mkfile(e.dir, "gone", "")
+	e.remove(e.dir, "gone", false)
+	hs = slices.Insert(hs, 3, gone)
+	attrs, errs := make([]vfs.Attr, len(hs)), make([]error, len(hs))
+	m.GetAttrs(e.ctx, hs, vfs.MaskV3, attrs, errs)
+	for i, h := range hs {
+		if h == gone {
+			e.wantStatus(errs[i], vfs.ErrStale)
+			continue
+		}
+		e.ok(errs[i])
+		want, got := e.attr(h), &attrs[i]
+		if !got.Has(vfs.MaskV3) || got.Type != want.Type || got.FileID != want.FileID || got.Size != want.Size || got.Mode != want.Mode {
+			e.Errorf("object %d: %+v, and by itself %+v", i, got, want)
+		}
+		if size, ok := sizes[h]; ok && got.Size != size {
+			e.Errorf("object %d: size %d, want %d with what is dirty", i, got.Size, size)
+		}
+	}
+}
+
+// powersPutter: the file is there, with all its bytes.
+func powersPutter(e *env) {
+	p := power[vfs.Putter](e, e.fs)
+	h, _, err := p.Put(e.ctx, e.dir, "file", 0o640, []byte("content"))
+	e.can(err)
+	e.same(e.mustLookup(e.dir, "file"), h)
+	e.wantContent(h, "content")
+	if e.below != nil && e.contentBelow("file") != "content" {
+		e.Error("the bytes have not come to the bottom")
+	}
+	_, _, err = p.Put(e.ctx, e.dir, "file", 0o640, nil)
+	e.wantStatus(err, vfs.ErrExist)
+}
+
+// powersLocker: a lock excludes others, at the bottom too; and what was written under
+// it is there when it has gone, for who takes it next.
+func powersLocker(e *env) {
+	l := power[vfs.Locker](e, e.fs)
+	h, f := e.dirty("file", "before")
+	e.can(l.Lock(e.ctx, h, alone(ann, 0, 0)))
+	e.locked(h, alone(ben, 0, 1))
+	if e.below != nil && e.below.able {
+		_, free, err := power[vfs.Locker](e, e.below).TestLock(e.ctx, e.under("file"), alone(ben, 0, 1))
+		if e.ok(err); free {
+			e.Error("the file is not locked at the bottom")
+		}
+	}
+	e.unstable(f, "behind")
+	e.unlock(h, ann, 0, 0)
+	e.wantFree(h, alone(ben, 0, 1))
+	if e.below != nil && e.contentBelow("file") != "behind" {
+		e.Error("what was written under the lock is not seen by who takes it next")
+	}
+}
+
+// powersACLer: a list is what was set, at the bottom too, and the mode follows.
+func powersACLer(e *env) {
+	p := power[vfs.ACLer](e, e.fs)
+	h, _ := e.dirty("file", "content")
+	if e.below != nil {
+		if _, err := e.below.ACL(e.ctx, e.under("file")); err != nil {
+			e.Skip("what lies at the bottom has no access control lists")
+		}
+	}
+	_, err := p.ACL(e.ctx, h)
+	e.can(err)
+	want := vfs.ACL{Access: aclOf(6, 4, 0, aclUser(1000, 4), aclMasked(6))}
+	e.can(p.SetACL(e.ctx, h, want))
+	if e.below != nil && e.contentBelow("file") != "content" {
+		e.Error("what was written before may be refused behind it")
+	}
+	e.wantACL(h, want)
+	if mode := e.attr(h).Mode; mode != 0o660 {
+		e.Errorf("mode %o, want 660", mode)
+	}
+	if e.below == nil {
+		return
+	}
+	got, err := e.below.ACL(e.ctx, e.under("file"))
+	if e.ok(err); !sameList(got.Access, want.Access) {
+		e.Errorf("at the bottom: %+v, want %+v", got, want)
+	}
+}
+
+// powersHostOpener: what a descriptor reads is what the file holds.
+func powersHostOpener(e *env) {
+	p := power[vfs.HostOpener](e, e.fs)
+	h, _ := e.dirty("file", "content")
+	self := vfs.Caller{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+	host, a, err := p.OpenHost(e.ctx, h, &vfs.HostOpen{Access: vfs.ShareRead, Trusted: true, Peer: self})
+	e.can(err)
+	e.wantHost(host, "content")
+	e.ok(host.Close())
+	if a.FileID != e.attr(h).FileID {
+		e.Error("the attributes are those of another file")
+	}
+}
+
+// wantHost ends the test unless a file of this host holds that.
+func (e *env) wantHost(host *os.File, want string) {
+	e.Helper()
+	p := make([]byte, len(want)+1)
+	if n, _ := host.ReadAt(p, 0); string(p[:n]) != want {
+		e.Fatalf("the descriptor reads %q, want %q", p[:n], want)
+	}
+}
+
+// powersWatcher: who watches knows of a change before whoever made it has the answer.
+func powersWatcher(e *env) {
+	p := power[vfs.Watcher](e, e.fs)
+	h := e.mkfile(e.dir, "file", "content")
+	var told atomic.Uint32
+	stop, err := p.Watch(h, func(c vfs.Change) { told.Or(uint32(c)) })
+	e.can(err)
+	defer func() { stop() }()
+	e.set(h, vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600})
+	if vfs.Change(told.Load())&vfs.ChangeRights == 0 {
+		e.Error("the mode is another, and nobody was told")
+	}
+	e.link(h, e.dir, "link")
+	e.remove(e.dir, "link", false)
+	if vfs.Change(told.Load())&vfs.ChangeGone == 0 {
+		e.Error("a name is gone, and nobody was told")
+	}
+	stop()
+	stop = func() {}
+	told.Store(0)
+	e.set(h, vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o640})
+	if told.Load() != 0 {
+		e.Error("told behind the end of the watch")
+	}
+}
+
+// powersForgetter: what was forgotten is found again.
+func powersForgetter(e *env) {
+	p := power[vfs.Forgetter](e, e.fs)
+	e.mkfile(e.dir, "file", "content")
+	p.Forget(e.dir)
+	e.wantNames(e.dir, "file")
+	e.wantContent(e.mustLookup(e.dir, "file"), "content")
+}
+
+// powersHoleSeeker: bytes that nobody has committed are no hole.
+func powersHoleSeeker(e *env) {
+	h := e.create(e.dir, "file", fileHow(0o644))
+	f := e.open(h, vfs.ShareRead|vfs.ShareWrite)
+	p := power[vfs.HoleSeeker](e, f)
+	const at = 1 << 20
+	var w vfs.Written
+	_, err := vfs.WriteFull(e.ctx, f, []byte("content"), at, vfs.Unstable, &w)
+	e.ok(err)
+	data, err := p.NextData(e.ctx, at)
+	e.can(err)
+	if data != at {
+		e.Errorf("the next data behind %d is at %d", at, data)
+	}
+	hole, err := p.NextHole(e.ctx, at)
+	if e.ok(err); hole < at+uint64(len("content")) {
+		e.Errorf("a hole at %d, in what was written", hole)
+	}
+}
+
+// powersHostFiler: what the descriptor reads is what the file holds.
+func powersHostFiler(e *env) {
+	_, f := e.dirty("file", "content")
+	host, release, ok := power[vfs.HostFiler](e, f).HostFile()
+	if !ok {
+		if e.below != nil && e.below.able {
+			e.Fatal("the power is there, and gives nothing")
+		}
+		e.Skip("there is no descriptor just now")
+	}
+	e.wantHost(host, "content")
+	release()
+}
+
+// powersDropper: the wish gets through, and takes no bytes that are not stable.
+func powersDropper(e *env) {
+	_, f := e.dirty("file", "content")
+	p := power[vfs.Dropper](e, f)
+	e.can(p.Drop(e.ctx, 0, 0))
+	if got := e.contentOf(f); got != "content" {
+		e.Fatalf("the file holds %q", got)
+	}
+	e.commit(f)
+	e.ok(p.Drop(e.ctx, 0, 0))
+	if got := e.contentOf(f); got != "content" {
+		e.Fatalf("the file holds %q", got)
+	}
+	if e.below != nil && e.below.able && e.below.dropped.Load() == 0 {
+		e.Error("nobody at the bottom has heard of it")
+	}
+}
