@@ -198,6 +198,29 @@ func TestStrangersReplies(t *testing.T) {
 	}
 }
 
+// TestStrangersRequests has addresses that no rule admits begin large requests and not
+// end them: they have a small share, and a large WRITE of one who is admitted has room.
+func TestStrangersRequests(t *testing.T) {
+	const size, conns, share = 1 << 20, 60, 4 << 20
+	fs := memfs.New(memfs.Options{Mode: 0o777})
+	r := serve(t, fs, nfsserver.Options{Exports: admitting(t, fs, "127.0.0.1"), MaxRequestBytes: 32 << 20})
+	h := r.file(r.root, "f", 0o644, "")
+	begun := rawCall(t, 1, nfs3.NFSPROC3_WRITE, r.auth, &nfs3.WRITE3args{File: fh(h), Count: size, Data: make([]byte, size)})[:8<<10]
+	before := r.srv.Stats().RPC.BytesIn
+	for i := range conns {
+		if _, err := dialFrom(t, fmt.Sprint("127.0.0.", 2+i%2), r.addr).Write(begun); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "all of them have begun", func() bool { return r.srv.Stats().RPC.BytesIn >= before+conns*4096 })
+	if n := r.srv.Stats().RPC.RequestBytes; n > share {
+		t.Errorf("strangers have %d bytes of memory for requests", n)
+	}
+	if res := r.write(h, 0, noise(size), nfs3.UNSTABLE); res.Status != nfs3.NFS3_OK || res.Resok.Count != size {
+		t.Errorf("another's WRITE: %v", res.Status)
+	}
+}
+
 func isReset(err error) bool { return errors.Is(err, syscall.ECONNRESET) }
 
 func vfsHandle(t testing.TB, b []byte) vfs.Handle {

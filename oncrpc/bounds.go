@@ -181,10 +181,16 @@ const (
 
 // Bounds of the server: the defaults of [ServerOptions] and what has none.
 const (
-	// DefaultMaxConns is how many connections are served at once. Above it
-	// the one that has been silent longest, without a call under way, makes
-	// room; if there is none, the new one is closed.
+	// DefaultMaxConns is how many connections are served at once. Above it one
+	// without a call under way makes room: of a client that is not admitted, of
+	// the client that has most, the one that has been silent longest; if there is
+	// none, the new one is closed. One client (ShareOf) has a part in connShare of
+	// them, but minShareConns if that is more; many machines may hide behind one
+	// address, with some connections each. Those that are not admitted have as
+	// many together. At these bounds their own make room in the same way.
 	DefaultMaxConns = 4096
+	connShare       = 4
+	minShareConns   = 64
 
 	// DefaultMaxRecord is the longest request: 1 MiB of data and ample space
 	// around it. A longer one closes the connection.
@@ -207,13 +213,27 @@ const (
 	DefaultMaxRequestBytes = 192 << 20
 	clientShare            = 2
 
+	// strangerBytes is what those have of that together who are not admitted; it
+	// is not taken from the others. A client whose name is not known yet may need
+	// it for its first requests.
+	strangerBytes = 4 << 20
+
+	// Where a request waits for memory, the slowest one goes that is still
+	// arriving, and has been for slowAfter, if less than crowdedRate bytes of it
+	// have come a second: its connection is closed. One that waits for its own
+	// client looks at that client's alone. It looks again after each slowAfter.
+	slowAfter   = time.Second
+	crowdedRate = 256 << 10
+
 	// DefaultIdleTimeout closes a connection that has neither sent a request
 	// nor waited for a reply for so long. Six minutes is what Linux nfsd does.
 	DefaultIdleTimeout = 6 * time.Minute
 
-	// DefaultHeadTimeout is how long a request that has begun may take to
-	// reach the next size of its buffer (see growFactor), and so to arrive.
+	// DefaultHeadTimeout is how long a request that has begun may take to arrive,
+	// beside a second for each leastRate bytes of it that have, and the time that
+	// it waits for memory. What is slower loses its connection.
 	DefaultHeadTimeout = 10 * time.Second
+	leastRate          = 64 << 10
 
 	// DefaultWriteTimeout is how long a client may go on without taking
 	// minWriteProgress bytes of the replies that wait for it. Then its

@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // budget bounds the memory of requests that are being received or held, over
@@ -19,11 +21,13 @@ type budget struct {
 	mu      sync.Mutex
 	free    int64
 	clients map[string]*debtor
-	turn    []*debtor // those with requests that wait
+	turn    []*debtor               // those with requests that wait
+	out     map[*allowance]struct{} // that hold something
 }
 
 // debtor is one client at a budget; guarded by budget.mu.
 type debtor struct {
+	of    *budget
 	name  string
 	users int // connections
 	held  int64
@@ -36,13 +40,18 @@ type allowance struct {
 	held  int64
 	want  int64         // with ready: what it waits for
 	ready chan struct{} // closed when that was given
+
+	conn  *serverConn  // whose request it is; nil: nobody's who could be too slow
+	since time.Time    // guarded by budget.mu: when it was given
+	got   atomic.Int64 // bytes of the request that have come since
+	whole atomic.Bool  // all of it has
 }
 
 // newBudget returns a budget of limit bytes, or of more if a client's share of it
 // were less than the longest record needs.
 func newBudget(limit int64, longest int) *budget {
 	limit = max(limit, clientShare*room(longest))
-	return &budget{limit: limit, free: limit, clients: make(map[string]*debtor)}
+	return &budget{limit: limit, free: limit, clients: make(map[string]*debtor), out: make(map[*allowance]struct{})}
 }
 
 // room is the memory that a record of n bytes takes: buffers come in powers of
@@ -55,7 +64,7 @@ func (b *budget) join(name string) *debtor {
 	defer b.mu.Unlock()
 	d := b.clients[name]
 	if d == nil {
-		d = &debtor{name: name}
+		d = &debtor{of: b, name: name}
 		b.clients[name] = d
 	}
 	d.users++
@@ -89,10 +98,8 @@ func (b *budget) take(d *debtor, a *allowance, n int64, stop <-chan struct{}) bo
 	}
 	b.serve()
 	b.mu.Unlock()
-	select {
-	case <-a.ready:
+	if b.await(d, a, stop) {
 		return true
-	case <-stop:
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,13 +111,57 @@ func (b *budget) take(d *debtor, a *allowance, n int64, stop <-chan struct{}) bo
 	return false
 }
 
+// await waits until a has what it wants, and has the slowest go meanwhile. It answers
+// false if stop is closed before.
+func (b *budget) await(d *debtor, a *allowance, stop <-chan struct{}) bool {
+	again := time.NewTicker(slowAfter)
+	defer again.Stop()
+	for {
+		if slow := b.slowest(d, a); slow != nil {
+			slow.tooSlow()
+		}
+		select {
+		case <-a.ready:
+			return true
+		case <-stop:
+			return false
+		case <-again.C:
+		}
+	}
+}
+
+// slowest is the connection whose request arrives too slowly for a, of d, to wait for
+// it; nil: none does. If d has its share, it is one of d's own.
+func (b *budget) slowest(d *debtor, a *allowance) *serverConn {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !slices.Contains(d.queue, a) {
+		return nil // it has what it wants
+	}
+	own := d.held+a.want > b.limit/clientShare
+	now, least := time.Now(), int64(crowdedRate)
+	var slow *serverConn
+	for o := range b.out {
+		age := now.Sub(o.since)
+		if o.conn == nil || o.whole.Load() || age < slowAfter || own && o.by != d {
+			continue
+		}
+		if rate := o.got.Load() * int64(time.Second) / int64(age); rate < least {
+			slow, least = o.conn, rate
+		}
+	}
+	return slow
+}
+
 // put gives back all that a holds.
-func (b *budget) put(a *allowance) {
+func (a *allowance) put() {
 	if a.held == 0 {
 		return
 	}
+	b := a.by.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	delete(b.out, a)
 	b.free += a.held
 	a.by.held -= a.held
 	a.held = 0
@@ -127,6 +178,8 @@ func (b *budget) give(a *allowance) {
 	b.free -= a.want
 	a.by.held += a.want
 	a.held = a.want
+	a.since = time.Now()
+	b.out[a] = struct{}{}
 }
 
 // serve gives to those who wait, in turn. A client at the end of its share lets

@@ -8,12 +8,13 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // idle checks that a budget has everything back.
 func (b *budget) idle(t *testing.T) {
 	t.Helper()
-	if b.outstanding() != 0 || len(b.turn) != 0 || len(b.clients) != 0 {
+	if b.outstanding() != 0 || len(b.turn) != 0 || len(b.clients) != 0 || len(b.out) != 0 {
 		t.Errorf("left over: %+v", b)
 	}
 }
@@ -55,7 +56,7 @@ func TestBudget(t *testing.T) {
 				} else if stop == nil {
 					t.Error("nothing was given to one who waits")
 				}
-				b.put(&a)
+				a.put()
 				b.leave(d)
 			}
 		})
@@ -91,7 +92,7 @@ func TestBudgetOrder(t *testing.T) {
 		}
 		put := func(name string) {
 			d := all[name].by
-			b.put(all[name])
+			all[name].put()
 			b.leave(d)
 		}
 		expect := func(want ...string) {
@@ -153,16 +154,62 @@ func TestBudgetTurns(t *testing.T) {
 			if !b.take(modest, &a, 1, nil) || done != 1 {
 				t.Fatalf("turn %d: %d of the others are served", i, done)
 			}
-			b.put(&a)
+			a.put()
 		}
 		for range held {
 			for i := range held {
 				synctest.Wait()
-				b.put(&held[i])
+				held[i].put()
 			}
 		}
 		b.leave(greedy)
 		b.leave(modest)
+		b.idle(t)
+	})
+}
+
+// TestBudgetSlowest: who waits has the slowest of those go that are still arriving;
+// of its own client, if that has its share.
+func TestBudgetSlowest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100, 1)
+		type sender struct {
+			d *debtor
+			a *allowance
+		}
+		begin := func(name string, n int64, came int64) sender {
+			s := sender{b.join(name), &allowance{conn: &serverConn{}}}
+			if !b.take(s.d, s.a, n, nil) {
+				t.Fatal("no room")
+			}
+			s.a.got.Store(came)
+			return s
+		}
+		slow := begin("a", 30, 10)
+		slower := begin("a", 20, 5)
+		done := begin("b", 25, 0)
+		done.a.whole.Store(true)
+		fast := begin("b", 25, 100*crowdedRate)
+		c, want := b.join("c"), &allowance{want: 10}
+		c.queue = append(c.queue, want)
+		if got := b.slowest(c, want); got != nil {
+			t.Error("one that has just begun has to go")
+		}
+		time.Sleep(slowAfter)
+		if got := b.slowest(c, want); got != slower.a.conn {
+			t.Errorf("%p has to go, want %p", got, slower.a.conn)
+		}
+		own := &allowance{want: 10}
+		done.d.queue = append(done.d.queue, own)
+		if got := b.slowest(done.d, own); got != nil {
+			t.Error("one of another client has to go, or one that is whole, or fast enough")
+		}
+		c.queue, done.d.queue = nil, nil
+		for _, s := range []sender{slow, slower, done, fast} {
+			s.a.put()
+			b.leave(s.d)
+		}
+		b.leave(c)
 		b.idle(t)
 	})
 }
@@ -193,11 +240,11 @@ func TestBudgetBehindShare(t *testing.T) {
 			t.Error("the small one waits for what is not the greedy one's to have")
 		}
 		for _, who := range []string{"greedy30", "other32", "third20", "small8"} {
-			b.put(given[who])
+			given[who].put()
 		}
 		wg.Wait()
 		for _, a := range given {
-			b.put(a)
+			a.put()
 			b.leave(a.by)
 		}
 		b.idle(t)

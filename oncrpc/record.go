@@ -153,6 +153,9 @@ func (r *recordReader) most() int {
 	return r.max
 }
 
+// have is how much of the record has come, what stands in the buffer included.
+func (r *recordReader) have() int { return r.size - r.left + r.w - r.r }
+
 // fill makes n bytes stand in buf.
 func (r *recordReader) fill(n int) error {
 	for r.w-r.r < n {

@@ -40,7 +40,7 @@ type Handler func(ctx context.Context, c *Call) error
 // ServerOptions bounds a server. Zero values are the defaults of the constants
 // that are named like the fields.
 type ServerOptions struct {
-	MaxConns        int   // connections at once
+	MaxConns        int   // connections at once; a client has a quarter of them
 	MaxRecord       int   // bytes of a request
 	MaxCallsPerConn int   // calls of one connection under way
 	MaxCalls        int   // calls of all connections under way, beyond one of each
@@ -113,6 +113,7 @@ type Server struct {
 	services []binding
 	pool     bufpool.Pool
 	budget   *budget
+	aside    *budget   // for those who are not admitted
 	calls    sync.Pool // of *Call
 	epoch    time.Time // when its clock began
 	ctx      context.Context
@@ -125,6 +126,8 @@ type Server struct {
 	ending    bool
 	listeners map[*net.Listener]struct{} // some types of listeners cannot be keys
 	conns     map[*serverConn]struct{}
+	shares    map[string]int // conns by ShareOf
+	strangers int            // how many of conns were not admitted when they came
 	packets   map[*packetConn]struct{}
 }
 
@@ -149,6 +152,8 @@ func NewServer(services []Service, o ServerOptions) (*Server, error) {
 		o:         o,
 		epoch:     time.Now(),
 		budget:    newBudget(o.MaxRequestBytes, o.MaxRecord),
+		aside:     newBudget(strangerBytes, o.MaxRecord),
+		shares:    make(map[string]int),
 		listeners: make(map[*net.Listener]struct{}),
 		conns:     make(map[*serverConn]struct{}),
 		packets:   make(map[*packetConn]struct{}),
@@ -230,34 +235,17 @@ func (s *Server) accept(nc net.Conn) {
 	s.stats.accepted.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ending || (len(s.conns) >= s.o.MaxConns && !s.evict()) {
+	share := ShareOf(nc.RemoteAddr())
+	if s.ending || !s.roomFor(share) {
 		s.stats.refused.Add(1)
 		_ = nc.Close() // nothing was promised
 		return
 	}
-	sc := newServerConn(s, nc)
+	sc := newServerConn(s, nc, share)
 	s.conns[sc] = struct{}{}
+	s.shares[share]++
 	s.wg.Add(1)
 	go sc.serve()
-}
-
-// evict ends the connection that has been silent longest, of those without a
-// call under way. s.mu is held.
-func (s *Server) evict() bool {
-	var oldest *serverConn
-	var since time.Time
-	for sc := range s.conns {
-		if t, ok := sc.silentSince(); ok && (oldest == nil || t.Before(since)) {
-			oldest, since = sc, t
-		}
-	}
-	if oldest == nil {
-		return false
-	}
-	s.stats.evicted.Add(1)
-	delete(s.conns, oldest)
-	oldest.fail(errEvicted)
-	return true
 }
 
 // Shutdown ends the server without losing a reply: it closes the listeners,

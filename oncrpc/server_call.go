@@ -63,7 +63,7 @@ func (s *Server) newCall(to route) *Call {
 func (c *Call) free() {
 	s := c.s
 	c.rec.Release()
-	s.budget.put(&c.allowance)
+	c.allowance.put()
 	*c = Call{}
 	s.calls.Put(c)
 }

@@ -23,16 +23,20 @@ type serverConn struct {
 	stop          chan struct{} // closed when reading has to end
 	client        *replyClient  // nil: the server has no reply cache; set by serve, under mu
 	serial        uint64        // rises from one connection to the next
+	share         string        // ShareOf remote
+	stranger      bool          // not admitted when it came; guarded by Server.mu
 	debtor        *debtor       // the client at the server's budget
+	aside         *debtor       // and at that of those who are not admitted
 	opened        time.Time
 
 	bytesIn, bytesOut atomic.Uint64
 
 	// The reader's.
-	r        recordReader
-	arrived  time.Duration // when the last bytes did, on the server's clock
-	secured  bool
-	deadline time.Time // of the record that is arriving; zero: none has begun
+	r         recordReader
+	arrived   time.Duration // when the last bytes did, on the server's clock
+	secured   bool
+	began     time.Time  // when the record that is arriving did; without what it has waited; zero: none has
+	receiving *allowance // of that record; nil: it has none
 
 	mu       sync.Mutex
 	fewer    sync.Cond // calls has fallen, or the connection is over
@@ -53,8 +57,8 @@ type serverConn struct {
 	spare    *batch // for out, while out is written
 }
 
-func newServerConn(s *Server, nc net.Conn) *serverConn {
-	sc := &serverConn{s: s, nc: nc, remote: nc.RemoteAddr(), local: nc.LocalAddr(),
+func newServerConn(s *Server, nc net.Conn, share string) *serverConn {
+	sc := &serverConn{s: s, nc: nc, share: share, remote: nc.RemoteAddr(), local: nc.LocalAddr(),
 		stop: make(chan struct{}), opened: time.Now(), out: &batch{}, spare: &batch{}}
 	sc.active = sc.opened
 	sc.fewer.L = &sc.mu
@@ -71,8 +75,9 @@ func (sc *serverConn) serve() {
 	s := sc.s
 	defer s.wg.Done()
 	defer sc.cancel()
-	sc.debtor = s.budget.join(clientName(sc.remote))
+	sc.debtor, sc.aside = s.budget.join(sc.share), s.aside.join(sc.share)
 	defer s.budget.leave(sc.debtor)
+	defer s.aside.leave(sc.aside)
 	if r := s.o.Replies; r != nil {
 		m := r.client(sc.remote)
 		defer r.release(m)
@@ -81,6 +86,9 @@ func (sc *serverConn) serve() {
 		sc.mu.Unlock()
 	}
 	err := sc.open()
+	if err == nil && !s.join(sc) {
+		err = errEvicted
+	}
 	if err == nil {
 		window := s.pool.Get(serverReadBuffer)
 		sc.r = recordReader{src: (*serverSource)(sc), buf: window.B, ahead: serverReadBuffer, max: s.o.MaxRecord}
@@ -95,7 +103,7 @@ func (sc *serverConn) serve() {
 		sc.fail(err)
 	}
 	s.mu.Lock()
-	delete(s.conns, sc)
+	s.remove(sc)
 	s.mu.Unlock()
 }
 
@@ -261,6 +269,9 @@ func (s *serverSource) Read(p []byte) (int, error) {
 		if n > 0 {
 			sc.s.stats.bytesIn.Add(uint64(n))
 			sc.bytesIn.Add(uint64(n))
+			if sc.receiving != nil {
+				sc.receiving.got.Add(int64(n))
+			}
 			sc.arrived = sc.s.clock()
 			return n, nil
 		}
@@ -278,10 +289,10 @@ func (sc *serverConn) setDeadline(again bool) (net.Conn, error) {
 	now := time.Now()
 	until := now.Add(sc.s.o.IdleTimeout)
 	if !sc.r.idle() {
-		if sc.deadline.IsZero() {
-			sc.deadline = now.Add(sc.s.o.HeadTimeout)
+		if sc.began.IsZero() {
+			sc.began = now
 		}
-		until = sc.deadline
+		until = sc.began.Add(sc.s.o.HeadTimeout + time.Duration(sc.r.have()/leastRate)*time.Second)
 	}
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -321,7 +332,7 @@ func (sc *serverConn) readCalls() error {
 		if !sc.await(sc.window()) {
 			return errConnGone
 		}
-		sc.deadline = time.Time{}
+		sc.began, sc.receiving = time.Time{}, nil
 		if err := sc.r.begin(); err != nil {
 			return ifEnd(err, errCutMessage)
 		}
@@ -331,6 +342,7 @@ func (sc *serverConn) readCalls() error {
 		rec.B = rec.B[:0]
 		var err error
 		if c.rec, err = sc.r.rest(&sc.s.pool, rec, c); err == nil {
+			c.allowance.whole.Store(true)
 			err = sc.start(c)
 		} else {
 			c.free()
@@ -349,17 +361,33 @@ func (sc *serverConn) window() int {
 	return sc.s.o.MaxCallsPerConn - 1
 }
 
-// admit takes what a growing request may need from the server's budget, and gives
-// it new time: for what it waits here the sender is not to blame.
+// admit takes what a growing request may need from the server's budget, or of one
+// whom the server does not admit from what there is for those. For what it waits here
+// the sender is not to blame.
 func (c *Call) admit(n int) error {
 	sc := c.to.(*serverConn)
+	if c.allowance.held > 0 {
+		return nil // all that it may come to need
+	}
 	sc.flush()
-	if !sc.s.budget.take(sc.debtor, &c.allowance, room(n), sc.stop) {
+	by := sc.debtor
+	if !sc.s.admits(sc.state) {
+		by = sc.aside
+	}
+	c.allowance.conn = sc
+	waits := time.Now()
+	if !by.of.take(by, &c.allowance, room(n), sc.stop) {
 		return errDraining
 	}
-	sc.deadline = time.Time{}
+	if !sc.began.IsZero() { // else it stood in the buffer, and no read has been waited for
+		sc.began = sc.began.Add(time.Since(waits))
+	}
+	sc.receiving = &c.allowance
 	return nil
 }
+
+// tooSlow closes the connection: others wait for the memory of what it sends.
+func (sc *serverConn) tooSlow() { sc.fail(errSlow) }
 
 var _ admitter = (*Call)(nil)
 

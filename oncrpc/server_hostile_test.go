@@ -266,6 +266,8 @@ func TestServerTimeouts(t *testing.T) {
 		{"talks, then silent", []step{{50 * time.Second, record(message(1, procNull, nil))}}, 50*time.Second + time.Minute},
 		{"half a mark", []step{{30 * time.Second, []byte{0x80, 0}}}, 40 * time.Second},
 		{"half a record", []step{{time.Second, words(announced, 1, 2, 3)}}, 11 * time.Second},
+		{"trickles, and grows", []step{{0, words(lastFragment | 1<<20)}, {9 * time.Second, make([]byte, 5000)}}, 10 * time.Second},
+		{"the least rate, and then nothing", []step{{0, words(lastFragment | 1<<20)}, {time.Second, make([]byte, 3*leastRate)}}, 13 * time.Second},
 		{"trickles", []step{{0, words(announced)}, {9 * time.Second, []byte{0}}, {time.Second / 2, []byte{0}}}, 10 * time.Second},
 		{"waits for its reply", []step{{0, record(message(1, procWait, nil))}}, 10 * time.Minute},
 	} {
@@ -397,6 +399,65 @@ func TestServerMaxConns(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 }
+
+// TestServerShares bounds the connections of one client, and those together that are
+// not admitted, who make room by themselves. Others come in.
+func TestServerShares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 4 * minShareConns
+		srv, err := NewServer(nil, ServerOptions{MaxConns: most, Admit: func(state any) bool { return state.(bool) },
+			NewConn: func(remote, _ net.Addr) (any, error) { return ShareOf(remote) != "192.0.2.9", nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		come := func(ip string) net.Conn {
+			near, far := net.Pipe()
+			srv.accept(connFrom{far, addr(ip, 1)})
+			synctest.Wait()
+			time.Sleep(time.Millisecond)
+			return near
+		}
+		count := func(ip string) (n int) {
+			for _, c := range srv.Conns() {
+				if ShareOf(c.Remote) == ip {
+					n++
+				}
+			}
+			return n
+		}
+		first := come("192.0.2.1")
+		for range 2 * most {
+			come("192.0.2.9")
+			come("192.0.2.2")
+		}
+		if a, b := count("192.0.2.2"), count("192.0.2.9"); a != minShareConns || b != minShareConns {
+			t.Errorf("%d connections of a client, %d of one that is not admitted, want %d", a, b, minShareConns)
+		}
+		for i := range 2 * most {
+			come(fmt.Sprintf("198.51.100.%d", i%100))
+		}
+		if n := count("192.0.2.9"); n != 0 || srv.Stats().Conns != most {
+			t.Errorf("%d connections of those who are not admitted beside %d of others", n, srv.Stats().Conns)
+		}
+		if count("192.0.2.1") != 1 || first.SetDeadline(time.Now()) != nil {
+			t.Error("one who has a single connection had to make room")
+		}
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+		if len(srv.shares) != 0 || srv.strangers != 0 {
+			t.Errorf("left over: %v, %d", srv.shares, srv.strangers)
+		}
+	})
+}
+
+// connFrom is a connection from an address.
+type connFrom struct {
+	net.Conn
+	from net.Addr
+}
+
+func (c connFrom) RemoteAddr() net.Addr { return c.from }
 
 // silent is how many connections might make room.
 func (s *Server) silent() (n int) {

@@ -320,7 +320,7 @@ func TestPacketBesideStreams(t *testing.T) {
 		t.Fatal("nothing was given")
 	}
 	defer srv.budget.leave(d)
-	defer srv.budget.put(a)
+	defer a.put()
 	p := dialPacket(t, to)
 	p.send(message(1, procEcho, str(string(make([]byte, 2*smallRecord)))))
 	if xid, _, err := p.reply(); xid != 1 || err != nil {

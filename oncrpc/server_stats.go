@@ -30,7 +30,7 @@ type ServerStats struct {
 	BytesIn      uint64
 	BytesOut     uint64
 	Conns        int   // open now
-	RequestBytes int64 // of MaxRequestBytes, taken now
+	RequestBytes int64 // of MaxRequestBytes, taken now, and of what those have who are not admitted
 	Buffers      int   // lent out: the connections' read buffers, requests, replies
 }
 
@@ -45,7 +45,7 @@ func (s *Server) Stats() ServerStats {
 		Calls: n.calls.Load(), Denied: n.denied.Load(), Failed: n.failed.Load(),
 		Dropped: n.dropped.Load(), Late: n.late.Load(), Unsent: n.unsent.Load(), Panics: n.panics.Load(),
 		BytesIn: n.bytesIn.Load(), BytesOut: n.bytesOut.Load(),
-		Conns: conns, RequestBytes: s.budget.outstanding(), Buffers: s.pool.Outstanding(),
+		Conns: conns, RequestBytes: s.budget.outstanding() + s.aside.outstanding(), Buffers: s.pool.Outstanding(),
 	}
 }
 

@@ -1,0 +1,90 @@
+package oncrpc
+
+import "time"
+
+// Connections are divided among clients: see DefaultMaxConns.
+
+// perShare is how many connections one client may have, and those together who are
+// not admitted.
+func (s *Server) perShare() int {
+	return min(s.o.MaxConns, max(s.o.MaxConns/connShare, minShareConns))
+}
+
+// roomFor reports whether there is room for one more connection of a client, and
+// makes it if need be. s.mu is held.
+func (s *Server) roomFor(share string) bool {
+	switch {
+	case s.shares[share] >= s.perShare():
+		return s.evict(func(sc *serverConn) bool { return sc.share == share })
+	case len(s.conns) >= s.o.MaxConns:
+		return s.evict(func(*serverConn) bool { return true })
+	}
+	return true
+}
+
+// join counts sc among those who are not admitted, if it is one of them. It answers
+// false if there are too many.
+func (s *Server) join(sc *serverConn) bool {
+	if s.admits(sc.state) {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.strangers >= s.perShare() && !s.evict(func(o *serverConn) bool { return o.stranger }) {
+		return false
+	}
+	if _, here := s.conns[sc]; here {
+		sc.stranger = true
+		s.strangers++
+	}
+	return true
+}
+
+// remove takes sc out of the connections, if it is among them. s.mu is held.
+func (s *Server) remove(sc *serverConn) {
+	if _, here := s.conns[sc]; !here {
+		return
+	}
+	delete(s.conns, sc)
+	if s.shares[sc.share]--; s.shares[sc.share] == 0 {
+		delete(s.shares, sc.share)
+	}
+	if sc.stranger {
+		s.strangers--
+	}
+}
+
+// evict ends one of the connections of which is true, that have no call under way: of
+// those not admitted, then of the client that has most, the one that has been silent
+// longest. s.mu is held.
+func (s *Server) evict(which func(*serverConn) bool) bool {
+	var victim *serverConn
+	var since time.Time
+	for sc := range s.conns {
+		t, ok := sc.silentSince()
+		if !ok || !which(sc) {
+			continue
+		}
+		if victim == nil || s.before(sc, t, victim, since) {
+			victim, since = sc, t
+		}
+	}
+	if victim == nil {
+		return false
+	}
+	s.stats.evicted.Add(1)
+	s.remove(victim)
+	victim.fail(errEvicted)
+	return true
+}
+
+// before reports whether sc, silent since t, makes room before o. s.mu is held.
+func (s *Server) before(sc *serverConn, t time.Time, o *serverConn, since time.Time) bool {
+	switch {
+	case sc.stranger != o.stranger:
+		return sc.stranger
+	case s.shares[sc.share] != s.shares[o.share]:
+		return s.shares[sc.share] > s.shares[o.share]
+	}
+	return t.Before(since)
+}
