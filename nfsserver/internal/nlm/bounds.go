@@ -68,6 +68,10 @@ const (
 	grantPause    = time.Second
 	maxGrantPause = 10 * time.Second
 
+	// askPause is how often one host is asked for its state number, at most, on the
+	// ground of what others say.
+	askPause = 10 * time.Second
+
 	// callTimeout is how long a client has for one answer.
 	callTimeout = 2 * time.Second
 )

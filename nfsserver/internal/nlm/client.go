@@ -34,8 +34,9 @@ type client struct {
 	uses    int           // handlers that are at work for it
 	files   map[*file]int // in which it has locks, waits or shares, and how many
 	seen    time.Time
-	watched nsm.Host // as the monitor knows it; the zero Host: it does not
-	state   int32    // of its last restart that we have heard of
+	watched nsm.Host  // as the monitor knows it; the zero Host: it does not
+	asked   time.Time // when its host was asked for its state number
+	state   int32     // of its last restart that we have heard of
 	out     outbox
 }
 

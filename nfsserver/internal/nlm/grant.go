@@ -30,12 +30,13 @@ import (
 // outbox is what waits to be sent to a client: one call at a time, in turn with other
 // clients. It is guarded by Service.mu.
 type outbox struct {
-	grants  []*waiter
-	results []result
-	round   []*waiter     // the grants that are still to be sent before the next pause
-	failed  bool          // one of this round was
-	pause   time.Duration // before the next round
-	sending bool          // it is in turn, is called, or pauses
+	grants   []*waiter
+	results  []result
+	question bool          // its host is to be asked for its state number
+	round    []*waiter     // the grants that are still to be sent before the next pause
+	failed   bool          // one of this round was
+	pause    time.Duration // before the next round
+	sending  bool          // it is in turn, is called, or pauses
 }
 
 // result is the answer to an asynchronous call.
@@ -106,9 +107,11 @@ func (s *Service) dispatch() {
 
 // send makes one call of those that c's outbox asks for.
 func (s *Service) send(c *client) {
-	host, r, w := s.next(c)
+	host, r, w, question := s.next(c)
 	failed := false
 	switch {
+	case question:
+		s.ask(host, c)
 	case r != nil:
 		// It is said once: who has missed it asks again.
 		if err := s.call.Call(s.ctx, host, r.proc, r.args, &xdr.Void{}); err != nil {
@@ -120,26 +123,29 @@ func (s *Service) send(c *client) {
 	s.sent(c, failed)
 }
 
-// next is what is to be sent next: a result, or a grant.
-func (s *Service) next(c *client) (callback.Host, *result, *waiter) {
+// next is what is to be sent next: a question, a result, or a grant.
+func (s *Service) next(c *client) (host callback.Host, r *result, w *waiter, question bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if c.out.question {
+		c.out.question = false
+		return c.host, nil, nil, true
+	}
 	if len(c.out.results) > 0 {
-		r := c.out.results[0]
+		first := c.out.results[0]
 		c.out.results = slices.Delete(c.out.results, 0, 1)
 		s.results--
 		c.home.results--
-		return c.host, &r, nil
+		return c.host, &first, nil, false
 	}
 	if len(c.out.round) == 0 {
 		c.out.round, c.out.failed = slices.Clone(c.out.grants), false
 	}
 	if len(c.out.round) == 0 {
-		return c.host, nil, nil
+		return c.host, nil, nil, false
 	}
-	w := c.out.round[0]
-	c.out.round = c.out.round[1:]
-	return c.host, nil, w
+	w, c.out.round = c.out.round[0], c.out.round[1:]
+	return c.host, nil, w, false
 }
 
 // sent ends a call, and says when the next one to c is due.
@@ -151,9 +157,9 @@ func (s *Service) sent(c *client, failed bool) {
 	out := &c.out
 	out.failed = out.failed || failed
 	switch {
-	case s.closed || len(out.results) == 0 && len(out.grants) == 0:
+	case s.closed || len(out.results) == 0 && len(out.grants) == 0 && !out.question:
 		out.sending, out.round = false, nil
-	case len(out.results) > 0 || len(out.round) > 0 || !out.failed:
+	case out.question || len(out.results) > 0 || len(out.round) > 0 || !out.failed:
 		if len(out.round) == 0 && !out.failed {
 			out.pause = grantPause
 		}

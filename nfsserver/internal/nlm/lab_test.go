@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -323,6 +324,7 @@ type guest struct {
 	state   int32
 	client  *oncrpc.Client
 	serves  *oncrpc.Server
+	asked   atomic.Int32           // for its state
 	grants  chan nlm4.Nlm4Testargs // received
 	results chan nlm4.Nlm4Res      // of messages
 	news    chan nsm.StatChge
@@ -356,6 +358,10 @@ func (g *guest) up() {
 	}
 	sm := make([]oncrpc.Handler, len(nsm.SM_VERS.Procs))
 	sm[nsm.SM_NOTIFY.Number] = g.notified
+	sm[nsm.SM_STAT.Number] = func(_ context.Context, c *oncrpc.Call) error {
+		g.asked.Add(1)
+		return c.Reply(&nsm.SmStatRes{ResStat: nsm.StatFail, State: g.state}) // as those do that cannot find the name
+	}
 	pm := make([]oncrpc.Handler, len(rpcbind.PMAPVERS.Procs))
 	pm[rpcbind.PMAPPROC_GETPORT.Number] = func(_ context.Context, c *oncrpc.Call) error {
 		return c.Reply(&rpcbind.PMAPPROC_GETPORTres{Value: rpcbind.PMAP_PORT})

@@ -4,12 +4,14 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/byterange"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/callback"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/nsm"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nlm4"
+	protonsm "github.com/nfsbox/nfsbox/proto/nsm"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/xdr"
 )
@@ -30,6 +32,49 @@ func (s *Service) restarted(ctx context.Context, n nsm.Notice) {
 			return state != n.State
 		})
 	}
+	s.askElsewhere(n)
+}
+
+// askElsewhere has the clients of the notice's name asked that are known at another
+// address than the one it came from: a host with several may tell of its restart from
+// any. Anybody else can use its name, too, so it counts for nothing but the question,
+// which goes to where the client has locked from; see renewed. Whom no rule admits has
+// nothing asked.
+func (s *Service) askElsewhere(n nsm.Notice) {
+	if !s.o.Table.Gate(n.From).Admits() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.clients {
+		if c.key.addr != n.From.Addr() && len(c.files) > 0 && nsm.SameName(c.key.name, n.Name) && time.Since(c.asked) >= askPause {
+			c.asked = time.Now()
+			c.out.question = true
+			s.startSending(c)
+		}
+	}
+}
+
+// ask asks a client's status monitor for the state number of its host (SM_STAT: all
+// monitors answer their own). Who does not answer keeps its locks.
+func (s *Service) ask(host callback.Host, c *client) {
+	var res protonsm.SmStatRes
+	err := s.call.Call(s.ctx, host, protonsm.SM_STAT, &protonsm.SmName{MonName: []byte(host.Name)}, &res)
+	if err != nil || res.State <= 0 {
+		s.o.Log.Info("a client is said to have restarted, from another address, and does not confirm it: its locks stay",
+			"client", c.key.name, "address", c.key.addr, "error", err)
+		return
+	}
+	s.renewed(c, res.State)
+}
+
+// renewed frees what c has locked under another state number than the one that its
+// host has now. What bears no number stays.
+func (s *Service) renewed(c *client, now int32) {
+	s.mu.Lock()
+	c.uses++
+	s.mu.Unlock()
+	s.release(s.ctx, c, func(state int32) bool { return state != 0 && state != now })
 }
 
 // atAddress are the clients that a notice is about, in use. leave gives them back.
@@ -37,7 +82,7 @@ func (s *Service) atAddress(n nsm.Notice) (all []*client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.clients {
-		if c.key.addr == n.Addr && nsm.SameName(c.key.name, n.Name) {
+		if c.key.addr == n.From.Addr() && nsm.SameName(c.key.name, n.Name) {
 			c.uses++
 			all = append(all, c)
 		}
@@ -52,7 +97,7 @@ func (s *Service) freeAll(ctx context.Context, c *oncrpc.Call) error {
 	if err != nil {
 		return err
 	}
-	n := nsm.Notice{Name: string(a.Name), Addr: callback.From(c.Remote).Addr()}
+	n := nsm.Notice{Name: string(a.Name), From: callback.From(c.Remote)}
 	for _, client := range s.atAddress(n) {
 		s.release(ctx, client, func(int32) bool { return true })
 	}

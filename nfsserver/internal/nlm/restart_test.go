@@ -217,3 +217,48 @@ func TestStateCannotBeKept(t *testing.T) {
 		expect(t, "lock", a.lock(want{fh: fh, svid: 1}), nlm4.NLM4_GRANTED)
 	})
 }
+
+// TestRestartFromElsewhere: who tells of a restart from another address is not
+// believed, but the host is asked where it has locked from.
+func TestRestartFromElsewhere(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stranger bool  // no rule admits the other address
+		down     bool  // the host does not answer
+		state    int32 // of the host; it has locked under 1
+		asked    int32
+		free     bool
+	}{
+		"its other address": {state: 3, asked: 1, free: true},
+		"a lie":             {state: 1, asked: 1},
+		"no answer":         {state: 3, down: true},
+		"of a stranger":     {state: 3, stranger: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t, Options{})
+				fh := l.file("f", 0o666)
+				a, b := l.guest("a.example.org", "192.0.2.11"), l.guest("b", "192.0.2.12")
+				mine := want{fh: fh, svid: 1, exclusive: true, block: true}
+				expect(t, "a", a.lock(mine), nlm4.NLM4_GRANTED)
+				expect(t, "b waits", b.lock(mine), nlm4.NLM4_BLOCKED)
+				if tc.stranger {
+					l.admit("192.0.2.11")
+				}
+				a.state, b.state = tc.state, 3
+				if tc.down {
+					a.down()
+				}
+				for range 5 {
+					b.notify("a")
+					time.Sleep(time.Second)
+				}
+				if got := a.asked.Load(); got != tc.asked {
+					t.Errorf("asked %d times, want %d", got, tc.asked)
+				}
+				if got := len(b.grants) == 1; got != tc.free {
+					t.Errorf("b is granted the lock: %t\n%s", got, l.log)
+				}
+			})
+		})
+	}
+}

@@ -70,7 +70,7 @@ func SameName(a, b string) bool {
 // Notice is what a host says of itself when it has restarted.
 type Notice struct {
 	Name  string
-	Addr  netip.Addr // from which the news came
+	From  netip.AddrPort // from which the news came
 	State int32
 }
 

@@ -207,8 +207,8 @@ func (m *Monitor) notified(ctx context.Context, c *oncrpc.Call) error {
 	if err := args(c, &a); err != nil {
 		return err
 	}
-	n := Notice{Name: string(a.MonName), Addr: callback.From(c.Remote).Addr(), State: a.State}
-	m.o.Log.Info("a client has restarted", "client", n.Name, "address", n.Addr, "state", n.State)
+	n := Notice{Name: string(a.MonName), From: callback.From(c.Remote), State: a.State}
+	m.o.Log.Debug("a host says that it has restarted", "host", n.Name, "address", n.From, "state", n.State)
 	if m.o.Restarted != nil {
 		m.o.Restarted(ctx, n)
 	}
@@ -228,7 +228,7 @@ func (m *Monitor) concerned(n Notice) (all []watcher) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, w := range m.watchers {
-		if SameName(w.host, n.Name) || w.host == n.Addr.String() {
+		if SameName(w.host, n.Name) || w.host == n.From.Addr().String() {
 			all = append(all, w)
 		}
 	}

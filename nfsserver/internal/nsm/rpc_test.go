@@ -143,7 +143,7 @@ func TestLocalPrograms(t *testing.T) {
 	if s := <-told; string(s.MonName) != "192.0.2.11" || s.State != 5 || s.Priv != [16]byte{42} || len(told) != 0 {
 		t.Errorf("told %+v, and %d more", s, len(told))
 	}
-	if len(news) != 2 || news[1] != (Notice{"whatever", netip.MustParseAddr("192.0.2.11"), 5}) {
+	if len(news) != 2 || news[1].Name != "whatever" || news[1].From.Addr() != netip.MustParseAddr("192.0.2.11") || news[1].State != 5 {
 		t.Errorf("%+v", news)
 	}
 
