@@ -18,13 +18,13 @@ import (
 // [*peer.Conn].
 type Service struct {
 	table  *export.Table
-	log    *slog.Logger
+	log    ledger
 	mounts mounts
 }
 
 // New returns the service; [Service.RPC] is what a server runs of it.
 func New(table *export.Table, log *slog.Logger) *Service {
-	return &Service{table: table, log: log}
+	return &Service{table: table, log: ledger{log: log}}
 }
 
 // RPC binds the procedures to their numbers, in version 3 and in version 1.
@@ -74,12 +74,12 @@ func (s *Service) mnt(ctx context.Context, c *oncrpc.Call) error {
 		if !known {
 			level = slog.LevelWarn
 		}
-		s.log.Log(ctx, level, "mount refused", slog.String("client", conn.Client), slog.String("path", path),
+		s.log.tell(level, "mount refused", conn.Client, path,
 			slog.Uint64("uid", uint64(view.Caller.UID)), slog.Any("error", err))
 		return c.Reply(&res)
 	}
 	s.mounts.add(mount{client: conn.Client, path: path})
-	s.log.Info("mounted", slog.String("client", conn.Client), slog.String("path", path),
+	s.log.tell(slog.LevelInfo, "mounted", conn.Client, path,
 		slog.Uint64("uid", uint64(view.Caller.UID)))
 	res.Mountinfo.Fhandle = h.Bytes()
 	res.Mountinfo.AuthFlavors = []int32{int32(oncrpc.AuthSysFlavor)}
