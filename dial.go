@@ -69,6 +69,7 @@ func options(rawURL string, opts []Option) (*config, error) {
 	o := &config{maxLoad: u.MaxLoad, debug: u.Debug > 0, localIO: u.LocalIO, localIODir: u.LocalIODir, Options: nfsclient.Options{
 		Host:       u.Host,
 		Path:       u.Path,
+		Export:     u.Export,
 		Version:    u.Version,
 		Port:       u.Port,
 		NFSPort:    u.NFSPort,

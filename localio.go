@@ -10,7 +10,6 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/localio"
 	"github.com/nfsbox/nfsbox/internal/nfsclient"
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -133,17 +132,10 @@ const (
 
 // adviseLocal is what to do where there is no session with the server.
 func adviseLocal(ctx context.Context, conn *nfsclient.Conn) string {
-	if _, err := conn.ServerUUID(ctx); unknownToServer(err) {
+	if _, err := conn.ServerUUID(ctx); err != nil {
 		return adviseNoLocalIO
 	}
 	return adviseNoSession
-}
-
-// unknownToServer reports whether the server has answered that it does not know
-// the question for its UUID.
-func unknownToServer(err error) bool {
-	_, ok := errors.AsType[*oncrpc.AcceptError](err)
-	return ok
 }
 
 // LocalIOStats say how many reads and writes have left the network out.
@@ -195,7 +187,7 @@ func (o *config) diagnose(ctx context.Context, conn *nfsclient.Conn, file vfs.Ha
 	case ready != nil && o.localIO == LocalIORequire:
 		s.Advice = adviseLocal(ctx, conn)
 		return ready
-	case unknownToServer(asked):
+	case asked != nil: // it may be any server
 		s.Skipped, s.Detail = true, "over the network: "+st.Why
 		return nil
 	case st.State != "local":

@@ -46,6 +46,7 @@ type URL struct {
 	Port uint16 // serves NFS and MOUNT alike
 	Path string // absolute, unescaped, as it was written otherwise; "/" if there was none
 
+	Export             string        // export, unescaped
 	UID, GID           *uint32       // uid, gid
 	NFSPort, MountPort uint16        // nfsport, mountport
 	Version            int           // version
@@ -121,6 +122,8 @@ func badURL(format string, args ...any) error {
 //	nconnect=N                 most connections at once, 1 to 16 (default: 4), made when needed
 //	max-load=auto|N            calls under way of each class, metadata, reads and writes; auto finds out what is
 //	                           best for the server, and goes on doing so (default: auto)
+//	export=PATH                where the export ends, %XX-escaped, a beginning of the path: this is asked of MOUNT,
+//	                           the rest is looked up (default: as much of the path as the server mounts)
 //	nordirplus                 list by READDIR alone
 //	readahead=N                most bytes that are read ahead in an open file; 0: none (default: as many as pay, up
 //	                           to 16 MiB)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -61,6 +62,7 @@ var args = [...]arg{
 	{"softerr", true, patience(PatienceSoftErr)},
 	{"hard", true, patience(PatienceHard)},
 	{"noac", true, func(_ *URL, v string) error { return noValue(v) }},
+	{"export", false, setExport},
 	{"nconnect", false, func(u *URL, v string) error { return setInt(&u.Connections, v, 1, oncrpc.MaxConns) }},
 	{"max-load", false, setMaxLoad},
 	{"nordirplus", true, func(u *URL, v string) error { u.NoReaddirplus = true; return noValue(v) }},
@@ -222,6 +224,20 @@ func setID(to **uint32, v string) error { return setUint32(ptr(to), v, 0) }
 func ptr[T any](to **T) *T {
 	*to = new(T)
 	return *to
+}
+
+// setExport takes over where the export ends, which has to be in the path.
+func setExport(u *URL, v string) error {
+	path, err := url.PathUnescape(v)
+	if err != nil {
+		return fmt.Errorf("value %q: %w", v, err)
+	}
+	inside := strings.HasPrefix(u.Path+"/", strings.TrimSuffix(path, "/")+"/")
+	if !strings.HasPrefix(path, "/") || !inside {
+		return badValue(v, "a beginning of the URL's path")
+	}
+	u.Export = path
+	return nil
 }
 
 func setTimeo(u *URL, v string) error {

@@ -160,9 +160,10 @@ func (r Reply) Release() {
 // Call calls p with args as auth and decodes the results into res. When it
 // returns, nothing touches args, res or the bulk buffers of either any more,
 // whatever happened. What res has borrowed is good until the Reply is released.
-// With an error nothing is borrowed; a Reply beside an [*AcceptError] or a
-// [*DeniedError] says whether the call had been sent before, so that the answer
-// may be to a second execution.
+// With an error nothing is borrowed; a Reply beside an [*AcceptError], a
+// [*DeniedError] or results that did not decode says whether the call had been sent
+// before, so that the answer may be to a second execution. Results that end too soon
+// are an [xdr.ErrShort], and res holds what came of them.
 //
 // Errors are an [*AcceptError] or a [*DeniedError] if the server answered so;
 // ErrTimeout, ErrClosed, ErrNoConnection, ErrBadReply, what ended the last

@@ -68,7 +68,7 @@ func (pc *call) count() {
 	switch {
 	case pc.breach == nil || !pc.wrote:
 		return
-	case pc.breach != pc.broken:
+	case !errors.Is(pc.breach, pc.broken):
 		pc.broken, pc.breaches, pc.near = pc.breach, 0, 0
 	}
 	if pc.mine {

@@ -227,7 +227,7 @@ func (pc *call) result() (Reply, error) {
 	if isAnswer(err) {
 		return Reply{Took: pc.took(), Resent: pc.resent}, fmt.Errorf("oncrpc: %v: %w", pc.proc, err)
 	}
-	return Reply{}, pc.failure(fmt.Errorf("reply of no use: %w", err))
+	return Reply{Took: pc.took(), Resent: pc.resent}, pc.failure(fmt.Errorf("reply of no use: %w", err))
 }
 
 // isAnswer reports whether err is what the server said about the call.

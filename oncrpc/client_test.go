@@ -164,6 +164,8 @@ var hostileReplies = []struct {
 	{"system error", join(verf(0, 0), words(5)), says(&AcceptError{Stat: SystemErr}), false},
 	{"system error, and more", join(verf(0, 0), words(5, 1, 2, 3)), says(&AcceptError{Stat: SystemErr}), false},
 	{"unknown accept_stat", join(verf(0, 0), words(6)), isValue, false},
+	{"program mismatch without a range", join(verf(0, 0), words(2)), says(&AcceptError{Stat: ProgMismatch}), false},
+	{"RPC mismatch without a range", words(7, 1, 1, 0), says(&DeniedError{Stat: RPCMismatch}), false},
 	{"RPC mismatch", words(7, 1, 1, 0, 5, 9), says(&DeniedError{Stat: RPCMismatch, Low: 5, High: 9}), false},
 	{"credential refused", words(7, 1, 1, 1, 5), says(&DeniedError{Stat: AuthRejected, Auth: AuthTooWeak}), false},
 	{"credential refused, unknown why", words(7, 1, 1, 1, 999), says(&DeniedError{Stat: AuthRejected, Auth: 999}), false},

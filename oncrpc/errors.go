@@ -117,11 +117,11 @@ func (s AcceptStat) String() string {
 // it, or failed in doing so.
 type AcceptError struct {
 	Stat      AcceptStat
-	Low, High uint32 // with ProgMismatch: the versions that the server has
+	Low, High uint32 // with ProgMismatch: the versions that the server has; 0 and 0 if it does not say
 }
 
 func (e *AcceptError) Error() string {
-	if e.Stat == ProgMismatch {
+	if e.Stat == ProgMismatch && e.High != 0 {
 		return fmt.Sprintf("%v, but %d to %d", e.Stat, e.Low, e.High)
 	}
 	return e.Stat.String()
@@ -163,13 +163,16 @@ func (s AuthStat) String() string {
 // DeniedError is the answer of a server that did not take a call.
 type DeniedError struct {
 	Stat      RejectStat
-	Low, High uint32   // with RPCMismatch: the RPC versions that the server speaks
+	Low, High uint32   // with RPCMismatch: the RPC versions that the server speaks; 0 and 0 if it does not say
 	Auth      AuthStat // with AuthRejected
 }
 
 func (e *DeniedError) Error() string {
 	switch e.Stat {
 	case RPCMismatch:
+		if e.High == 0 {
+			return "denied: RPC_MISMATCH: the server does not speak RPC version 2"
+		}
 		return fmt.Sprintf("denied: RPC_MISMATCH: the server speaks RPC versions %d to %d", e.Low, e.High)
 	case AuthRejected:
 		return fmt.Sprintf("denied: AUTH_ERROR: %v", e.Auth)

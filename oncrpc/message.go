@@ -114,7 +114,9 @@ func decodeAcceptStat(d *xdr.Decoder) error {
 	case d.Err() != nil || stat == Success:
 		return nil
 	case stat == ProgMismatch:
-		return &AcceptError{Stat: stat, Low: d.Uint32(), High: d.Uint32()}
+		e := &AcceptError{Stat: stat}
+		e.Low, e.High = decodeRange(d)
+		return e
 	case stat > SystemErr:
 		d.Fail(&xdr.ValueError{What: "accept_stat", Value: int64(stat)})
 		return nil
@@ -122,11 +124,22 @@ func decodeAcceptStat(d *xdr.Decoder) error {
 	return &AcceptError{Stat: stat}
 }
 
+// decodeRange consumes the versions that a server has. Some servers leave them out:
+// the refusal is as good without, and the range then 0 to 0.
+func decodeRange(d *xdr.Decoder) (low, high uint32) {
+	if d.Len() == 0 {
+		return 0, 0
+	}
+	return d.Uint32(), d.Uint32()
+}
+
 func decodeDenied(d *xdr.Decoder) error {
 	stat := RejectStat(d.Uint32())
 	switch stat {
 	case RPCMismatch:
-		return &DeniedError{Stat: stat, Low: d.Uint32(), High: d.Uint32()}
+		e := &DeniedError{Stat: stat}
+		e.Low, e.High = decodeRange(d)
+		return e
 	case AuthRejected:
 		return &DeniedError{Stat: stat, Auth: AuthStat(d.Uint32())}
 	}

@@ -24,6 +24,9 @@ func (d *diagnosis) advise(err error) string {
 	if a, ok := errors.AsType[*oncrpc.AcceptError](err); ok {
 		switch a.Stat {
 		case oncrpc.ProgMismatch:
+			if a.High == 0 {
+				return "the server has other versions of this program: switch NFS version 3 on there"
+			}
 			return fmt.Sprintf("the server has versions %d to %d of this program: switch NFS version 3 on there (Linux: vers3=y in /etc/nfs.conf)", a.Low, a.High)
 		case oncrpc.ProgUnavail:
 			return "another service is at this port: give the right one with nfsport= or mountport=, or none to ask the portmapper"

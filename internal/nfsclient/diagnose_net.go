@@ -151,12 +151,7 @@ func (d *diagnosis) mount(ctx context.Context, s *Step) error {
 
 // mnt asks for the handle of the URL's directory, and looks the rest up.
 func (d *diagnosis) mnt(ctx context.Context, s *Step) error {
-	parts := split(d.o.Path)
-	root, n, err := d.conn.climb(ctx, d.mountd, parts)
-	if err != nil {
-		return err
-	}
-	if err := d.conn.descend(ctx, root, parts[n:], strings.HasSuffix(d.o.Path, "/")); err != nil {
+	if err := d.conn.open(ctx, d.mountd); err != nil {
 		return err
 	}
 	s.Detail = fmt.Sprintf("mounted %s", d.conn.mounted)

@@ -102,12 +102,7 @@ func (c *Conn) connect(ctx context.Context, m *mountd) (err error) {
 	if c.rpc, err = c.opt.connect(ctx, &nfsService); err != nil {
 		return err
 	}
-	parts := split(c.opt.Path)
-	root, n, err := c.climb(ctx, m, parts)
-	if err != nil {
-		return err
-	}
-	return c.descend(ctx, root, parts[n:], strings.HasSuffix(c.opt.Path, "/"))
+	return c.open(ctx, m)
 }
 
 // split is the parts of a path that stand for something.
@@ -121,11 +116,11 @@ func split(path string) (parts []string) {
 }
 
 // climb mounts the longest prefix of the path that the server mounts and that is
-// a directory, and returns how many parts that are. If there is none, the error
-// is that of the whole path.
-func (c *Conn) climb(ctx context.Context, m *mountd, parts []string) (root vfs.Handle, n int, err error) {
+// a directory, and returns how many parts that are. It tries most of them. If there is
+// none, the error is that of the whole path.
+func (c *Conn) climb(ctx context.Context, m *mountd, parts []string, most int) (root vfs.Handle, n int, err error) {
 	var first error
-	for range min(len(parts)+1, maxClimb) {
+	for range min(len(parts)+1, most) {
 		n = len(parts)
 		path := "/" + strings.Join(parts, "/")
 		root, err = c.directory(ctx, m, path)

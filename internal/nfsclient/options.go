@@ -42,6 +42,10 @@ const (
 	// minDial is what it has in any case, however short the patience of a call is.
 	minDial = 5 * time.Second
 
+	// seenTime bounds the question whether the server looks at the path. One that
+	// does not answer it is taken to do so.
+	seenTime = 5 * time.Second
+
 	// umountTime bounds what Close waits for UMNT, which is a courtesy: it takes
 	// an entry off a list that no server relies on.
 	umountTime = 2 * time.Second
@@ -62,6 +66,9 @@ const (
 type Options struct {
 	Host string // a name or an address; IPv6 without brackets
 	Path string // absolute, '/' between its parts, no ".."
+	// Export is the beginning of Path that is asked of MOUNT; the rest is looked up
+	// in it. "": as much of Path as the server mounts.
+	Export string
 
 	Version   int    // of NFS: 3, or 0 for the best that there is
 	Port      uint16 // of NFS and MOUNT; 0: ask the portmapper
@@ -125,6 +132,9 @@ func (o *Options) fill() error {
 		return errors.New("nfs: no host")
 	case o.Version != 0 && o.Version != 3:
 		return fmt.Errorf("nfs: version %d: use version 3: %w", o.Version, errors.ErrUnsupported)
+	}
+	if err := o.checkExport(); err != nil {
+		return err
 	}
 	return checkControl(o)
 }

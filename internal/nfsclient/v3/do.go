@@ -28,7 +28,7 @@ func (f *FS) doWaiting(ctx context.Context, p *xdr.Proc, args xdr.Appender, res 
 		}
 		reply, err := f.try(ctx, p, args, res)
 		resent = resent || reply.Resent
-		if err != nil {
+		if err != nil && !refusedBriefly(err, res) {
 			reply.Release()
 			return oncrpc.Reply{}, f.lost(p, resent, err)
 		}
@@ -41,10 +41,24 @@ func (f *FS) doWaiting(ctx context.Context, p *xdr.Proc, args xdr.Appender, res 
 			return reply, &StatusError{Proc: p, Status: vfs.Status(status), Resent: resent && changes(p) && !settled(status)}
 		}
 		reply.Release()
+		*res.Stat() = nfs3.NFS3_OK // until the next reply says otherwise
 		if err := w.pause(ctx, f); err != nil {
 			return oncrpc.Reply{}, uncertain(p, resent, &BusyError{Proc: p, Tries: w.tries, Err: err})
 		}
 	}
+}
+
+// refusedBriefly reports whether the results of a call that failed with err are an error
+// status without all that should follow it. Some servers leave the attributes out. What
+// the status says is true all the same; res is then what it would be with none.
+func refusedBriefly(err error, res nfs3.Result) bool {
+	if !errors.Is(err, xdr.ErrShort) || *res.Stat() == nfs3.NFS3_OK {
+		return false
+	}
+	const longest = 64 // what follows an error status if it is all zeros: a LINK's or RENAME's
+	b := xdr.AppendInt32(make([]byte, 0, longest), int32(*res.Stat()))
+	d := xdr.NewDecoder(b[:longest])
+	return res.DecodeXDR(&d) == nil
 }
 
 // try makes a call once, when the limiter admits it, and tells the limiter how

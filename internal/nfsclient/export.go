@@ -1,0 +1,90 @@
+package nfsclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// checkExport is nil for an export that the path lies in, or none.
+func (o *Options) checkExport() error {
+	end := split(o.Export)
+	switch parts := split(o.Path); {
+	case o.Export == "":
+		return nil
+	case len(end) > len(parts) || !slices.Equal(end, parts[:len(end)]):
+		return fmt.Errorf("nfs: path %q does not lie in the export %q", o.Path, o.Export)
+	}
+	return checkPath(o.Export)
+}
+
+// open mounts o.Path and goes to where it leads: as far as the server mounts it, or as
+// the options say that the export goes, by MOUNT, and the rest by LOOKUP.
+func (c *Conn) open(ctx context.Context, m *mountd) error {
+	parts := split(c.opt.Path)
+	var root vfs.Handle
+	var n int
+	var err error
+	if c.opt.Export != "" {
+		end := split(c.opt.Export)
+		root, _, err = c.climb(ctx, m, end, 1)
+		n = len(end)
+	} else if root, n, err = c.climb(ctx, m, parts, maxClimb); err == nil && n > 0 && n == len(parts) {
+		n, err = c.seen(ctx, m, root, parts)
+	}
+	if err != nil {
+		return err
+	}
+	return c.descend(ctx, root, parts[n:], strings.HasSuffix(c.opt.Path, "/"))
+}
+
+// seen is how many of the parts the server has gone down when it mounted all of them.
+// Some servers do not look at the path: they have one file system, and give its root
+// for whatever is asked, which is not what the path names. Such a server gives the same
+// handle for "/". Then the list of exports says where the export ends, which is what is
+// meant for their one file system; or else the path is one within it, if it is there.
+func (c *Conn) seen(ctx context.Context, m *mountd, root vfs.Handle, parts []string) (int, error) {
+	brief, cancel := context.WithTimeout(ctx, seenTime)
+	defer cancel()
+	top, err := m.mnt(brief, "/")
+	if err != nil {
+		return len(parts), ctx.Err() // it looks at the path: most servers do not export "/"
+	}
+	_ = m.umnt(brief, "/") // a courtesy, as that of Conn.umount is
+	if top != root {
+		return len(parts), nil
+	}
+	exports, err := m.exports(ctx)
+	if err == nil {
+		if n := within(exports, parts); n > 0 {
+			return n, nil
+		}
+	}
+	path := "/" + strings.Join(parts, "/")
+	_, err = vfs.Resolve(ctx, c.fs, root, path[1:], true)
+	if errors.Is(err, vfs.ErrNoEnt) || errors.Is(err, vfs.ErrNotDir) {
+		return 0, fmt.Errorf("nfs: mount %q: the server gives the same directory for this path as for \"/\", and the path is not there: "+
+			"say with export= where the export ends, such as export=/%s: %w", path, parts[0], err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("nfs: mount %q: %w", path, err)
+	}
+	c.mounted = "/"
+	return 0, nil
+}
+
+// within is how many of the parts are the longest export that they lie in; 0 if they
+// lie in none, or in "/".
+func within(exports []Export, parts []string) (n int) {
+	for i := range exports {
+		end := split(exports[i].Path)
+		if len(end) <= len(parts) && slices.Equal(end, parts[:len(end)]) {
+			n = max(n, len(end))
+		}
+	}
+	return n
+}
