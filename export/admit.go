@@ -64,8 +64,8 @@ func (t *Table) admits(st *state, o origin) (ok bool, until time.Time) {
 		if len(e.rules) == 0 {
 			return true, time.Time{}
 		}
-		r, good := t.clients.match(ctx, e.rules, o.addr)
-		if r != nil && !r.keepsOut(o) {
+		r, good, err := t.clients.match(ctx, e.rules, o.addr)
+		if err == nil && r != nil && !r.keepsOut(o) {
 			return true, good
 		}
 		if !good.IsZero() && (until.IsZero() || good.Before(until)) {

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // Resolver is the name service: what is used of a [net.Resolver].
@@ -96,24 +99,41 @@ func found(err error, what string) error {
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
 // match finds the first rule that matches the address. until, if not zero, is
-// when to look again, since names were looked at.
-func (c *clients) match(ctx context.Context, rules []rule, a netip.Addr) (r *rule, until time.Time) {
+// when to look again, since names were looked at. It is vfs.ErrBusy if that rule may
+// be one of a name that is not known, and gives other rights than the one found: to be
+// refused for want of an answer would cost a client what it has yet to write.
+func (c *clients) match(ctx context.Context, rules []rule, a netip.Addr) (r *rule, until time.Time, err error) {
 	if a.IsValid() && slices.ContainsFunc(rules, func(r rule) bool { return r.host != "" || r.domain != "" }) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, lookupWait)
 		defer cancel()
 		c.prepare(rules, a)
 	}
+	var unknown []*rule
 	for i := range rules {
-		ok, good := c.matches(ctx, &rules[i], a)
+		ok, known, good := c.matches(ctx, &rules[i], a)
 		if !good.IsZero() && (until.IsZero() || good.Before(until)) {
 			until = good
 		}
+		if !known {
+			unknown = append(unknown, &rules[i])
+		}
 		if ok {
-			return &rules[i], until
+			r = &rules[i]
+			break
 		}
 	}
-	return nil, until
+	if slices.ContainsFunc(unknown, func(u *rule) bool { return r == nil || !u.gives(r) }) {
+		return nil, until, vfs.ErrBusy
+	}
+	return r, until, nil
+}
+
+// gives reports whether r gives what o gives, to whomever it matches.
+func (r *rule) gives(o *rule) bool {
+	a, b := r.Rule, o.Rule
+	a.Match, b.Match = "", ""
+	return reflect.DeepEqual(a, b)
 }
 
 // prepare starts all look-ups that may be needed, so that they are waited for
@@ -131,18 +151,23 @@ func (c *clients) prepare(rules []rule, a netip.Addr) {
 	}
 }
 
-func (c *clients) matches(ctx context.Context, r *rule, a netip.Addr) (bool, time.Time) {
+// matches reports whether r matches a, and whether that is known.
+func (c *clients) matches(ctx context.Context, r *rule, a netip.Addr) (ok, known bool, until time.Time) {
 	switch {
 	case r.all:
-		return true, time.Time{}
+		return true, true, time.Time{}
 	case !a.IsValid():
-		return false, time.Time{}
+		return false, true, time.Time{}
 	case r.prefix.IsValid():
-		return r.prefix.Contains(a), time.Time{}
+		return r.prefix.Contains(a), true, time.Time{}
 	case r.host != "":
-		addrs, until, _ := c.addrs.get(ctx, r.host)
-		return slices.Contains(addrs, a), until
+		addrs, until, known := c.addrs.get(ctx, r.host)
+		return slices.Contains(addrs, a), known, until
 	}
-	names, until, _ := c.names.get(ctx, a)
-	return slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, r.domain) }), until
+	names, until, known := c.names.get(ctx, a)
+	ok = slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, r.domain) })
+	if ok {
+		c.names.hold(a)
+	}
+	return ok, known, until
 }

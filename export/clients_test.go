@@ -144,8 +144,6 @@ func TestNamesAreRemembered(t *testing.T) {
 		want("nothing is remembered, too", 4, vfs.ErrAccess)
 		r.set(func(r *resolver) { r.names = map[string][]string{"192.0.2.7": {"h.example.org."}} })
 		time.Sleep(2 * retryAfter)
-		want("the first to ask after it is back", 5, vfs.ErrAccess)
-		time.Sleep(retryAfter)
 		want("it is back", 5, nil)
 		r.set(func(r *resolver) { r.err = errBroken })
 		for range keepFor / (10 * time.Minute) {
@@ -157,7 +155,7 @@ func TestNamesAreRemembered(t *testing.T) {
 		time.Sleep(2 * freshFor)
 		_ = mount() // the answer that is too old is noticed by the next look-up
 		time.Sleep(retryAfter)
-		if err := mount(); !errors.Is(err, vfs.ErrAccess) {
+		if err := mount(); !errors.Is(err, vfs.ErrBusy) {
 			t.Errorf("believed after more than %v without the service: %v", keepFor, err)
 		}
 	})
@@ -173,8 +171,8 @@ func TestSlowNames(t *testing.T) {
 		table, r, mount := named(t, rules...)
 		r.block = make(chan struct{})
 		began := time.Now()
-		if err := mount(); !errors.Is(err, vfs.ErrAccess) {
-			t.Errorf("a name that is not known matches: %v", err)
+		if err := mount(); !errors.Is(err, vfs.ErrBusy) {
+			t.Errorf("a name that is not known: %v", err)
 		}
 		if took := time.Since(began); took > lookupWait {
 			t.Errorf("the call took %v, want at most %v", took, lookupWait)
@@ -215,7 +213,7 @@ func TestAnswersAreBounded(t *testing.T) {
 				}()
 			}
 			for range cap(done) {
-				if err := <-done; !errors.Is(err, vfs.ErrAccess) {
+				if err := <-done; !errors.Is(err, vfs.ErrAccess) && !(slow && errors.Is(err, vfs.ErrBusy)) {
 					t.Fatal(err)
 				}
 			}
@@ -227,4 +225,96 @@ func TestAnswersAreBounded(t *testing.T) {
 			time.Sleep(2 * lookupTime) // the last look-up has ended by then
 		})
 	}
+}
+
+// TestStrangersByName has more strangers than there is room for, whose addresses the
+// name service never answers for, come beside a client that a rule has let in by its
+// name. It stays in, for as long as they come, and is renewed; they are put off.
+func TestStrangersByName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, r, mount := named(t, "*.example.org")
+		r.names["192.0.2.7"] = []string{"h.example.org."}
+		r.addrs["h.example.org."] = []string{"192.0.2.7"}
+		if err := mount(); err != nil {
+			t.Fatal(err)
+		}
+		block := make(chan struct{})
+		r.set(func(r *resolver) {
+			r.blocks = func(what string) bool { return strings.HasPrefix(what, "10.") }
+			r.block = block
+		})
+		end, n := time.Now().Add(2*keepFor), 0
+		for many := maxAnswers + 100; time.Now().Before(end); many = 100 {
+			done := make(chan error, many)
+			for range many {
+				n++
+				go func(n int) {
+					_, _, err := table.For(remote(fmt.Sprintf("10.%d.%d.%d:700", n>>16&0xff, n>>8&0xff, n&0xff)), nil).Root(t.Context())
+					done <- err
+				}(n)
+			}
+			for range cap(done) {
+				if err := <-done; !errors.Is(err, vfs.ErrBusy) {
+					t.Fatalf("a stranger: %v", err)
+				}
+			}
+			// A view of its own, as a new connection has it.
+			if _, _, err := table.For(remote("192.0.2.7:701"), nil).Root(t.Context()); err != nil {
+				t.Fatalf("the client, after %d strangers: %v", n, err)
+			}
+			time.Sleep(freshFor / 2)
+		}
+		r.set(func(r *resolver) {
+			if n := r.asked["192.0.2.7"]; n < int(2*keepFor/freshFor)-2 {
+				t.Errorf("the client's name was renewed %d times in %v", n, 2*keepFor)
+			}
+		})
+		close(block)
+		time.Sleep(2 * lookupTime)
+	})
+}
+
+// TestUnknownNames puts a client off while it is not known whether a rule is for it,
+// unless that makes no difference.
+func TestUnknownNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &resolver{err: errBroken}
+		for _, x := range []struct {
+			what  string
+			rules []Rule
+			want  error
+		}{
+			{"no other rule", []Rule{{Match: "*.example.org"}}, vfs.ErrBusy},
+			{"another rule that gives less", []Rule{{Match: "*.example.org"}, {Match: "*", ReadOnly: true}}, vfs.ErrBusy},
+			{"another rule that gives the same", []Rule{{Match: "*.example.org"}, {Match: "h.example.com"}, {Match: "192.0.2.0/24"}}, nil},
+			{"one of two gives something else", []Rule{{Match: "*.example.org"}, {Match: "h.example.com", ReadOnly: true}, {Match: "*"}}, vfs.ErrBusy},
+			{"a rule before", []Rule{{Match: "192.0.2.0/24"}, {Match: "*.example.org", ReadOnly: true}}, nil},
+		} {
+			table, err := New(Options{Resolver: r}, Export{Path: "/", FS: memory(), Clients: x.rules})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := table.For(remote("192.0.2.7:700"), nil).Root(t.Context()); !errors.Is(err, x.want) {
+				t.Errorf("%s: %v, want %v", x.what, err, x.want)
+			}
+		}
+		// That there is nothing is taken so for a while only.
+		table, err := New(Options{Resolver: r}, Export{Path: "/", FS: memory(), Clients: []Rule{{Match: "*.example.org"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mount := func() error {
+			_, _, err := table.For(remote("192.0.2.7:700"), nil).Root(t.Context())
+			return err
+		}
+		r.set(func(r *resolver) { r.err = nil })
+		if err := mount(); !errors.Is(err, vfs.ErrAccess) {
+			t.Errorf("no name: %v", err)
+		}
+		r.set(func(r *resolver) { r.err = errBroken })
+		time.Sleep(missingFor + time.Second)
+		if err := mount(); !errors.Is(err, vfs.ErrBusy) {
+			t.Errorf("no name a while ago, and the service fails: %v", err)
+		}
+	})
 }

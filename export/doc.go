@@ -19,7 +19,10 @@
 // Rules are applied on every call, and cost next to nothing: what they make of a
 // caller is worked out at its first call and remembered by its view, until the
 // exports are replaced or a name that was looked up grows old. Look-ups are
-// bounded in number and time, and a call waits for them two seconds at most.
+// bounded in number and time, and a call waits for them two seconds at most. What is
+// not known then is [vfs.ErrBusy], which clients ask again for, and no refusal.
+// Clients that a rule lets in by name have a share of the look-ups, and of what is
+// remembered, that no stranger has a part of.
 //
 // # Handles
 //

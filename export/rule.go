@@ -27,8 +27,10 @@ type Rule struct {
 	//
 	// IPv4 addresses that came mapped into IPv6 are IPv4. A client whose
 	// connection has no IP address is matched by "*" alone. Addresses are sure
-	// and cost nothing; names are as good as the name service, and one that it
-	// does not answer for matches nothing. So do not take rights away by name.
+	// and cost nothing; names are as good as the name service. While it does not
+	// say whether a rule matches, and a later one would give other rights or
+	// there is none, calls are vfs.ErrBusy. What it has said of a client that was
+	// let in serves for an hour in which it fails.
 	Match string
 	// ReadOnly refuses every change with vfs.ErrROFS.
 	ReadOnly bool

@@ -42,8 +42,10 @@ type resolver struct {
 	err   error               // of every look-up
 	block chan struct{}       // if set, look-ups end when it is closed, or with their context
 	asked map[string]int
-	most  int // look-ups at once
-	now   int
+
+	blocks func(what string) bool // which look-ups block blocks; nil: all
+	most   int                    // look-ups at once
+	now    int
 }
 
 func (r *resolver) set(f func(r *resolver)) {
@@ -61,6 +63,9 @@ func (r *resolver) look(ctx context.Context, what string, in func() map[string][
 	r.now++
 	r.most = max(r.most, r.now)
 	block := r.block
+	if r.blocks != nil && !r.blocks(what) {
+		block = nil
+	}
 	r.mu.Unlock()
 	var err error
 	if block != nil {

@@ -181,7 +181,12 @@ func (v *View) judge(ctx context.Context, st *state, e *entry) *seen {
 	s := &seen{st: st, e: e, readOnly: e.ReadOnly}
 	r := &believed
 	if !v.origin.local && len(e.rules) > 0 {
-		r, s.until = v.t.clients.match(ctx, e.rules, v.origin.addr)
+		var err error
+		r, s.until, err = v.t.clients.match(ctx, e.rules, v.origin.addr)
+		if err != nil {
+			s.err = err
+			return s
+		}
 		if r == nil || r.keepsOut(v.origin) {
 			s.err = vfs.ErrAccess
 			return s

@@ -63,8 +63,8 @@ func (s *Service) mnt(ctx context.Context, c *oncrpc.Call) error {
 		return err
 	}
 	h, _, err := view.FS.Mount(ctx, path)
-	if err != nil && ctx.Err() != nil {
-		return oncrpc.ErrDrop
+	if err != nil && ctx.Err() != nil || errors.Is(err, vfs.ErrBusy) {
+		return oncrpc.ErrDrop // MOUNT has no word for later: the client asks again
 	}
 	var res mount3.Mountres3
 	if err != nil {
