@@ -52,7 +52,7 @@ var spare = []string{
 	"(*View).Create (*FS).syncAll",
 	// Of an object that gets a further name, nothing but the number of its names
 	// has changed, which the kernel counts.
-	"(*View).Link (*FS).syncAll", "(*View).Link (*FS).syncDesc",
+	"(*View).Link (*FS).syncAll", "(*View).Link (*host).syncNow",
 }
 
 // missing runs the suite without the syncs of one place until it fails.

@@ -176,6 +176,7 @@ func addDirectory(sum, s *localfs.Snapshot) {
 	sum.Hits += s.Hits
 	sum.Misses += s.Misses
 	sum.Evicted += s.Evicted
+	sum.Idle += s.Idle
 	sum.Syncs += s.Syncs
 	sum.Shared += s.Shared
 	sum.Cleaned += s.Cleaned
@@ -198,6 +199,7 @@ func (w writer) directory(dir string, s *localfs.Snapshot) {
 		{"descriptor_hits_total", "Files found open.", prometheus.CounterValue, float64(s.Hits)},
 		{"descriptor_misses_total", "Files that had to be opened.", prometheus.CounterValue, float64(s.Misses)},
 		{"descriptors_evicted_total", "Descriptors closed to make room for others.", prometheus.CounterValue, float64(s.Evicted)},
+		{"descriptors_idle_total", "Descriptors closed because nobody used them.", prometheus.CounterValue, float64(s.Idle)},
 		{"syncs_total", "Syncs of files and directories.", prometheus.CounterValue, float64(s.Syncs)},
 		{"syncs_shared_total", "Calls content with a sync that others had asked for.", prometheus.CounterValue, float64(s.Shared)},
 		{"verifier_changes_total", "Failed syncs, after which clients send their data again.", prometheus.CounterValue, float64(s.Verifiers)},

@@ -15,8 +15,8 @@ const (
 
 	// dirtyShare is the part of the descriptors, one in so many, that may be
 	// dirty at a time. A write that would make it more syncs the one first that
-	// has been dirty for longest.
-	dirtyShare = 2
+	// has been dirty for longest. With lockShare it leaves a quarter to all others.
+	dirtyShare = 4
 	// maxTidy is how many it syncs at most. Beyond, others make descriptors dirty
 	// as fast; the bound is then exceeded by as many as are written to at once.
 	maxTidy = 4

@@ -113,18 +113,22 @@ func (v *FS) syncAll() error {
 // failure once, and has thrown the data away by then.
 func (v *FS) syncDesc(ctx context.Context, d *desc, full bool) error {
 	return v.syncIn(ctx, d.key.h, full, func(full bool) error {
-		v.fds.dirt.clean(d)
-		var err error
-		if full {
-			err = v.fsync(d.fd)
-		} else {
-			err = v.fdatasync(d.fd)
-		}
-		if err != nil {
-			v.diskFailed(err)
-		}
-		return err
+		return v.syncNow(d, full)
 	})
+}
+
+// syncNow is the sync of syncDesc, for who flies alone.
+func (h *host) syncNow(d *desc, full bool) (err error) {
+	h.fds.dirt.clean(d)
+	if full {
+		err = h.fsync(d.fd)
+	} else {
+		err = h.fdatasync(d.fd)
+	}
+	if err != nil {
+		h.diskFailed(err)
+	}
+	return err
 }
 
 // syncIn runs sync, with a place in the lane for syncs, or joins somebody's who

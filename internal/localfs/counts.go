@@ -16,8 +16,8 @@ func (h *host) Snapshot() Snapshot {
 	n := &h.counts
 	s := Snapshot{
 		Open: int(h.fds.open.Load()), MaxOpen: h.fds.max, Dirty: int(h.fds.dirt.n.Load()),
-		Evicted: h.fds.evicted.Load(),
-		Syncs:   n.syncs.Load(), Shared: n.shared.Load(), Cleaned: n.cleaned.Load(), Verifiers: n.verifiers.Load(),
+		Evicted: h.fds.evicted.Load(), Idle: h.fds.idled.Load(),
+		Syncs: n.syncs.Load(), Shared: n.shared.Load(), Cleaned: n.cleaned.Load(), Verifiers: n.verifiers.Load(),
 		NowaitHits: n.nowaitHits.Load(), NowaitMisses: n.nowaitMisses.Load(), AsCaller: n.asCaller.Load(),
 		Busy: n.busy.Load(),
 	}

@@ -93,15 +93,20 @@
 //
 // What is asked for is kept open (fdcache.go), by handle and by what it is open
 // for, up to Options.MaxOpen. Who needs a mere reference takes whatever is open: a file
-// that was just made is not opened once more to be looked at. Among the longest unused, what holds uncommitted data
-// is not closed. There may be so much of that: the write that would make it more
-// first syncs another file.
+// that was just made is not opened once more to be looked at. What nobody uses is closed
+// after some seconds, what can write first (sweep.go), so that a program can be executed
+// after its upload, those who wait for the close of a file hear of it, and a file that a
+// local program removes gives its blocks back. What holds uncommitted data is synced
+// before, then or when room is short. There may be so much of that: the write that would
+// make it more first syncs another file. Locks, too, have a share, and both together
+// leave a quarter to all others.
 //
 // # Waiting
 //
 // Every call that may have to wait for a disk has a place in the gate meanwhile
 // (door.go), and nobody who has one waits for another, or for whoever is changing
-// the same directory or file (locks.go). Bytes and attributes that are in memory are
+// the same directory or file (locks.go). There is one exception: who finds all
+// descriptors dirty syncs one in the place that it has (cleanOldest). Bytes and attributes that are in memory are
 // had without. A context is looked at when a call begins, and while it waits for a
 // place or for another's sync. A system call in progress cannot be interrupted, so a
 // call may outlast its context by as long as the disk takes; and who waits for a stripe

@@ -38,8 +38,11 @@ type desc struct {
 	// pins counts who uses fd, and has deadBit once the cache has let go of it.
 	// Whoever brings it to deadBit alone closes fd.
 	pins atomic.Int64
-	// used says that d was pinned since the hand of its shard last passed.
+	// used says that d was pinned since the hand of its shard last passed, or the
+	// sweeper looked.
 	used atomic.Bool
+	// idle counts the sweeper's looks since.
+	idle atomic.Int32
 
 	// acl remembers whether the object has an access control list, and under
 	// which ctime that was true: see hasACL.
@@ -73,7 +76,12 @@ type fdCache struct {
 	// orphaned is told of a dirty descriptor that is closed because its object
 	// seemed to have lost its last name.
 	orphaned func(*desc)
-	evicted  atomic.Uint64
+	// clean makes what is dirty clean, one at least, and reports whether it has.
+	clean func() bool
+	// filled is told that there is something in the cache.
+	filled  func()
+	evicted atomic.Uint64 // closed to make room
+	idled   atomic.Uint64 // closed because nobody used them
 }
 
 // fdShard is a part of the cache. Its ring is walked by a hand that passes once
@@ -90,7 +98,7 @@ type fdShard struct {
 }
 
 func newFDCache(max int, orphaned func(*desc)) *fdCache {
-	c := &fdCache{max: max, seed: maphash.MakeSeed(), orphaned: orphaned}
+	c := &fdCache{max: max, seed: maphash.MakeSeed(), orphaned: orphaned, clean: func() bool { return false }, filled: func() {}}
 	for i := range c.shards {
 		c.shards[i].m = make(map[descKey]*desc)
 	}
@@ -154,13 +162,15 @@ func (c *fdCache) put(h vfs.Handle, u use, fd int, kind uint16) (*desc, error) {
 	d.at = len(s.ring)
 	s.ring = append(s.ring, d)
 	s.mu.Unlock()
+	c.filled()
 	return d, nil
 }
 
 // room takes a place for one more descriptor, closing another if need be. What
-// is dirty is not closed; dirt sees to it that this leaves enough.
+// is dirty is synced before, if nothing else is left: dirt sees to it that this is
+// rare.
 func (c *fdCache) room() error {
-	for {
+	for cleaned := 0; ; {
 		n := c.open.Load()
 		if n < int64(c.max) {
 			if c.open.CompareAndSwap(n, n+1) {
@@ -168,7 +178,10 @@ func (c *fdCache) room() error {
 			}
 			continue
 		}
-		if !c.evict() {
+		if c.evict() {
+			continue
+		}
+		if cleaned++; cleaned > maxTidy || !c.clean() {
 			return fmt.Errorf("localfs: all %d descriptors are in use: %w", c.max, vfs.ErrBusy)
 		}
 	}

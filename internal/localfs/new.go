@@ -47,6 +47,7 @@ type host struct {
 	owed     [iogate.Classes]atomic.Int32 // places in the lanes that end need not give back
 	reserve  reserve
 	notifier notifier
+	sweeper  sweeper
 	counts   counts
 
 	rootFD    int // O_PATH; never closed before the end
@@ -91,6 +92,8 @@ func (h *host) open(dir string) (err error) {
 		h.o.MaxOpen = int(min(uint64(h.o.MaxOpen), limit.Cur/2))
 	}
 	h.fds = newFDCache(h.o.MaxOpen, h.orphaned)
+	h.sweeper.h = h
+	h.fds.clean, h.fds.filled = h.cleanOldest, h.sweeper.wake
 	h.flights.init()
 	h.newVerifier()
 	if h.creds, err = newCreds(osThreadIDs()); err != nil {
@@ -193,6 +196,7 @@ func (h *host) Close() error {
 }
 
 func (h *host) shut() error {
+	h.sweeper.close()
 	h.releaseLocks(func(*vfs.Owner) bool { return true })
 	err := errors.Join(h.notifier.close(), h.mounts.close())
 	h.seal.close(h)

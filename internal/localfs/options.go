@@ -67,7 +67,8 @@ type Options struct {
 	// and in any case half of what the process may open (RLIMIT_NOFILE).
 	// At the bound the one that was not used for the longest time is closed; if
 	// all are in use at once, calls get vfs.ErrBusy. A file that a local program
-	// deletes keeps its space while a descriptor of it is open here.
+	// deletes keeps its space for some seconds, while a descriptor of it is open
+	// here.
 	MaxOpen int
 
 	// Gate bounds how many calls may hold a thread, each in the lane of its

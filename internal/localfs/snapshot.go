@@ -9,10 +9,11 @@ type Snapshot struct {
 
 	Hits, Misses uint64 // of look-ups in the cache of descriptors
 	Evicted      uint64 // descriptors closed to make room for others
+	Idle         uint64 // descriptors closed because nobody used them
 
 	Syncs     uint64 // of files, directories and file systems
 	Shared    uint64 // calls that were content with a sync that others had asked for
-	Cleaned   uint64 // syncs only because too many descriptors were dirty
+	Cleaned   uint64 // syncs only because too many descriptors were dirty, or one for too long
 	Verifiers uint64 // how often a failed sync has changed the write verifier
 
 	NowaitHits   uint64 // reads found in memory, without a place in the gate
