@@ -63,6 +63,16 @@ type HoleSeeker interface {
 	NextHole(ctx context.Context, off uint64) (uint64, error)
 }
 
+// Appender is a File that knows where it ends while nobody else appends to it.
+type Appender interface {
+	// Append writes p at the end of the file, wherever that is by then: of all that
+	// is appended through one FS, by whatever File and view, nothing is written over
+	// anything else. What another host appends meanwhile may be. It is stable as
+	// WriteAt has it, and w is filled as by [WriteFull]. Of p, n bytes were written
+	// from off on: all of them unless err says why not.
+	Append(ctx context.Context, p []byte, how Stability, w *Written) (off uint64, n int, err error)
+}
+
 // Dropper is a File whose bytes the host keeps at hand, and which can be told to
 // forget them (posix_fadvise(2), POSIX_FADV_DONTNEED).
 type Dropper interface {

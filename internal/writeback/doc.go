@@ -22,6 +22,9 @@
 // bytes of the object have become stable since they were asked for. Each byte is
 // sent under the name of the caller through whose view it was written.
 //
+// Those who append (vfs.Appender) to an object, through whatever view, take turns: each
+// asks the server for the size, with what was accepted before him, and writes there.
+//
 // What nobody commits is sent and committed when it is a few seconds old
 // (maxAge). Dirty bytes are bounded for all files together (Options.MaxDirty): at
 // the bound WriteAt waits for the oldest to become stable; it does not fail.

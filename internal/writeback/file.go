@@ -13,6 +13,7 @@ import (
 // file is an open file. Its node's mutex guards what changes.
 type file struct {
 	n      *node
+	view   *FS // that opened it
 	inner  vfs.File
 	near   vfs.Near // nil if the file below is not one
 	access vfs.Share
@@ -50,8 +51,8 @@ func (u *users) shut() bool { return u.n.Or(closing) >= 0 }
 func (u *users) gone() bool { return u.n.Load() == closing }
 
 // open makes a file, and its node if it is the first one there.
-func (s *shared) open(ctx context.Context, inner vfs.File, opened *vfs.Opened, access vfs.Share, limits *vfs.Info) vfs.File {
-	f := &file{n: s.enter(opened.H, limits), inner: inner, access: access, max: limits.MaxFileSize}
+func (v *FS) open(ctx context.Context, inner vfs.File, opened *vfs.Opened, access vfs.Share, limits *vfs.Info) vfs.File {
+	f := &file{n: v.s.enter(opened.H, limits), view: v, inner: inner, access: access, max: limits.MaxFileSize}
 	f.near, _ = vfs.As[vfs.Near](inner)
 	if f.max == 0 {
 		f.max = math.MaxInt64
@@ -84,6 +85,7 @@ func (s *shared) enter(h vfs.Handle, limits *vfs.Info) *node {
 			files:  make(map[*file]struct{}),
 			window: gauge{level: firstWrites},
 			over:   s.over,
+			turn:   make(chan struct{}, 1),
 		}
 		n.cond = sync.NewCond(&n.mu)
 		s.nodes[h] = n

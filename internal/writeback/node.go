@@ -18,6 +18,8 @@ type node struct {
 	wsize int // of a WRITE, a power of two
 	rsize int // of a READ, likewise
 
+	turn chan struct{} // full while somebody appends
+
 	opens int           // guarded by shared.mu
 	place *list.Element // in shared.queue; guarded by shared.mu
 

@@ -299,7 +299,7 @@ func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (file vfs.Fi
 		_ = inner.Close(context.WithoutCancel(ctx)) // the first error is the one to tell
 		return nil, opened, err
 	}
-	file = f.s.open(ctx, inner, &opened, how.Access, limits)
+	file = f.open(ctx, inner, &opened, how.Access, limits)
 	f.growSince(since, opened.H, &opened.Attr)
 	return file, opened, nil
 }

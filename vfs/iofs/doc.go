@@ -31,7 +31,7 @@
 //
 //   - O_APPEND asks for the size and writes there: two steps, between which
 //     another client can do the same. Programs on several hosts that append to one
-//     file need a lock, or a file each.
+//     file need a lock, or a file each; Files of one client take turns.
 //   - An NFSv3 server is not told that a file is opened. Rights are checked with
 //     each READ and WRITE, and their want shows there, not in OpenFile.
 //   - There is no umask: modes are as they are given.

@@ -27,7 +27,8 @@ const knownFlags = os.O_RDONLY | os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CR
 //   - O_TRUNC empties it.
 //   - O_APPEND makes each Write begin at the end of the file, for which it asks
 //     the server. NFS cannot do both in one step: what two clients append at the
-//     same moment can be written one over the other.
+//     same moment can be written one over the other. What Files of one client of
+//     nfsbox.Dial append cannot ([vfs.Appender]).
 //   - O_SYNC makes each Write return when it is on the server's disk.
 //
 // Any other flag, and O_TRUNC without the right to write, is vfs.ErrInval. An

@@ -35,18 +35,38 @@ func (o *File) Write(p []byte) (int, error) {
 	o.offset.Lock()
 	defer o.offset.Unlock()
 	if o.append {
-		if err := o.use(vfs.ShareWrite); err != nil {
-			return 0, o.fail("write", err)
-		}
-		end, err := o.size()
-		if err != nil {
-			return 0, o.fail("write", err)
-		}
-		o.off = end
+		return o.appendNext(p)
 	}
 	n, err := o.writeAt(p, o.off)
 	o.off += int64(n)
 	return n, err
+}
+
+// appendNext is Write at the end: in one step as far as this client is concerned, if
+// the file below can. The caller holds offset.
+func (o *File) appendNext(p []byte) (int, error) {
+	if err := o.use(vfs.ShareWrite); err != nil {
+		return 0, o.fail("write", err)
+	}
+	below, ok := vfs.As[vfs.Appender](o.file)
+	if !ok {
+		end, err := o.size()
+		if err != nil {
+			return 0, o.fail("write", err)
+		}
+		n, err := o.writeAt(p, end)
+		o.off = end + int64(n)
+		return n, err
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	var w vfs.Written
+	off, n, err := below.Append(o.fs.ctx, p, o.stable, &w)
+	if n > 0 {
+		o.off = int64(off) + int64(n)
+	}
+	return o.wrote(n, &w, err)
 }
 
 // WriteString is Write.
@@ -75,11 +95,16 @@ func (o *File) writeAt(p []byte, off int64) (int, error) {
 	}
 	var w vfs.Written
 	n, err := vfs.WriteFull(o.fs.ctx, o.file, p, uint64(off), o.stable, &w)
+	return o.wrote(n, &w, err)
+}
+
+// wrote takes over what came of writing: n bytes, and perhaps an error.
+func (o *File) wrote(n int, w *vfs.Written, err error) (int, error) {
 	o.state.Lock()
 	defer o.state.Unlock()
 	o.toldAt = time.Time{}
 	if n > 0 {
-		o.unstable.add(&w)
+		o.unstable.add(w)
 	}
 	if err == nil {
 		return n, nil

@@ -1,10 +1,14 @@
 package vfstest
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -61,6 +65,7 @@ var powersTests = []test{
 	{"hole-seeker", powersHoleSeeker},
 	{"host-filer", powersHostFiler},
 	{"dropper", powersDropper},
+	{"appender", powersAppender},
 }
 
 // unproved are the powers without a test of their own, each with the reason.
@@ -392,5 +397,40 @@ func powersDropper(e *env) {
 	}
 	if e.below != nil && e.below.able && e.below.dropped.Load() == 0 {
 		e.Error("nobody at the bottom has heard of it")
+	}
+}
+
+// powersAppender: what several append at once is all there, each piece in one piece.
+func powersAppender(e *env) {
+	const pieces, size = 20, 1000
+	h := e.mkfile(e.dir, "file", "begins")
+	power[vfs.Appender](e, e.open(h, vfs.ShareWrite))
+	views := []vfs.FS{e.fs, e.fs.As(nil)}
+	e.together(func(worker int) (err error) {
+		f, _, err := views[worker%2].Open(e.ctx, vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareWrite})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, f.Close(context.Background())) }()
+		a, ok := vfs.As[vfs.Appender](f)
+		if !ok {
+			return errors.New("another File of the object has not the power")
+		}
+		p := bytes.Repeat([]byte{'a' + byte(worker)}, size)
+		for range pieces {
+			if _, n, err := a.Append(e.ctx, p, vfs.Unstable, new(vfs.Written)); err != nil || n != size {
+				return fmt.Errorf("%d bytes: %w", n, err)
+			}
+		}
+		return nil
+	})
+	got := e.content(h)
+	if len(got) != len("begins")+workers*pieces*size || got[:6] != "begins" {
+		e.Fatalf("%d bytes, which begin with %.6q", len(got), got)
+	}
+	for at := len("begins"); at < len(got); at += size {
+		if piece := got[at : at+size]; piece != strings.Repeat(piece[:1], size) {
+			e.Fatalf("what was appended at %d is in pieces", at)
+		}
 	}
 }

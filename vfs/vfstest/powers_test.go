@@ -75,7 +75,10 @@ var lies = map[string]struct {
 	"loses-what-it-forgets":   {"forgetter", func(f vfs.FS) vfs.FS { return forgetsAll{passes{f}} }},
 	"sees-only-holes":         {"hole-seeker", func(f vfs.FS) vfs.FS { return wraps{passes{f}, func(g vfs.File) vfs.File { return seesHoles{g} }} }},
 	"hands-out-another":       {"host-filer", func(f vfs.FS) vfs.FS { return wraps{passes{f}, func(g vfs.File) vfs.File { return handsOut{g} }} }},
-	"drops-nothing":           {"dropper", func(f vfs.FS) vfs.FS { return wraps{passes{f}, func(g vfs.File) vfs.File { return dropsNothing{g} }} }},
+	"appends-over": {"appender", func(f vfs.FS) vfs.FS {
+		return wraps{passes{f}, func(g vfs.File) vfs.File { return &appendsOver{File: g} }}
+	}},
+	"drops-nothing": {"dropper", func(f vfs.FS) vfs.FS { return wraps{passes{f}, func(g vfs.File) vfs.File { return dropsNothing{g} }} }},
 	// Powers of what they wrap lead around the bytes that they keep.
 	"syncs-around": {"syncer", func(f vfs.FS) vfs.FS { return keeps(f, (*vfs.Syncer)(nil)) }},
 	"asks-around":  {"many-attrer", func(f vfs.FS) vfs.FS { return keeps(f, (*vfs.ManyAttrer)(nil)) }},
@@ -183,6 +186,19 @@ type seesHoles struct{ vfs.File }
 
 func (seesHoles) NextData(context.Context, uint64) (uint64, error)       { return 0, vfs.ErrNXIO }
 func (seesHoles) NextHole(_ context.Context, off uint64) (uint64, error) { return off, nil }
+
+// appendsOver believes that nobody else does.
+type appendsOver struct {
+	vfs.File
+	end uint64
+}
+
+func (a *appendsOver) Append(ctx context.Context, p []byte, how vfs.Stability, w *vfs.Written) (uint64, int, error) {
+	off := a.end
+	a.end += uint64(len(p))
+	n, err := vfs.WriteFull(ctx, a.File, p, off, how, w)
+	return off, n, err
+}
 
 type dropsNothing struct{ vfs.File }
 
