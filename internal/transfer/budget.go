@@ -31,3 +31,7 @@ func (b *Budget) release() {
 		<-b.slots
 	}
 }
+
+// ample reports whether a file may have more chunks in flight than it began with:
+// a quarter of the slots is left to others.
+func (b *Budget) ample() bool { return b == nil || 4*len(b.slots) < 3*cap(b.slots) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -52,6 +53,7 @@ func closeAfter(ctx context.Context, f vfs.File, err error) error {
 type comparer struct {
 	a, b vfs.File
 	o    *Options
+	crew *crew // nil if there is but one chunk
 
 	mu     sync.Mutex
 	next   uint64
@@ -73,15 +75,12 @@ func (c *comparer) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var wg sync.WaitGroup
-	for range min(uint64(c.o.window()), chunks) {
-		wg.Go(func() {
-			if !c.work(ctx) {
-				cancel()
-			}
-		})
-	}
-	wg.Wait()
+	c.crew = &crew{o: c.o, chunks: chunks, work: func() {
+		if !c.work(ctx) {
+			cancel()
+		}
+	}}
+	c.crew.run()
 	return c.err
 }
 
@@ -117,7 +116,12 @@ func (c *comparer) step(ctx context.Context) (more bool, err error) {
 	if n == 0 {
 		return false, nil
 	}
-	return true, c.chunk(ctx, off, int(n))
+	start := time.Now()
+	err = c.chunk(ctx, off, int(n))
+	if err == nil && c.crew != nil {
+		c.crew.moved(n, start)
+	}
+	return true, err
 }
 
 // chunk compares n bytes at off.

@@ -60,9 +60,10 @@
 //
 // # Many in flight
 //
-// Each of Options.Window workers reads a chunk, waits for its turn to hash it,
-// and writes it: reads run ahead of writes, and a file takes Window chunks of
-// memory at most. There is no second queue. A [Budget] bounds all files together.
+// Each of a few workers reads a chunk, waits for its turn to hash it, and writes it:
+// reads run ahead of writes, and a file takes a chunk of memory for each worker at
+// most. There is no second queue. Where chunks come from afar the workers become more
+// (crew). A [Budget] bounds all files together.
 //
 // # Holes
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/zeebo/blake3"
@@ -58,6 +59,7 @@ type pipe struct {
 	zeros   bool // do not write blocks of zeros
 	wrote   *ledger
 	moved   func(n int)
+	crew    *crew // nil if there is but one piece
 
 	mu     sync.Mutex
 	pieces pieces
@@ -79,15 +81,12 @@ func (p *pipe) run(ctx context.Context) (after vfs.Attr, err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var wg sync.WaitGroup
-	for range min(uint64(p.o.window()), n+1) {
-		wg.Go(func() {
-			if !p.work(ctx, nil) {
-				cancel()
-			}
-		})
-	}
-	wg.Wait()
+	p.crew = &crew{o: p.o, chunks: n + 1, work: func() {
+		if !p.work(ctx, nil) {
+			cancel()
+		}
+	}}
+	p.crew.run()
 	return after, p.err
 }
 
@@ -115,7 +114,12 @@ func (p *pipe) step(ctx context.Context, post *vfs.Attr) (more bool, err error) 
 	if err != nil || at.n == 0 {
 		return false, err
 	}
-	return true, p.move(ctx, at, turn, done, post)
+	start := time.Now()
+	err = p.move(ctx, at, turn, done, post)
+	if err == nil && p.crew != nil && !at.hole {
+		p.crew.moved(at.n, start)
+	}
+	return true, err
 }
 
 // take returns the next piece, the channel that is closed when it is its turn to
