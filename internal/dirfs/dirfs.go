@@ -3,6 +3,7 @@ package dirfs
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -23,19 +24,20 @@ type Options struct {
 // FS is a file system over a directory. It implements vfs.FS, vfs.Syncer,
 // vfs.Forgetter and vfs.Closer and, on Linux, vfs.ACLer.
 type FS struct {
-	o        Options
-	slots    slots
-	moved    moved
-	long     longNames
-	gone     gone
-	share    share
-	listings listings
-	files    chan struct{} // has an element for each open File
-	calls    chan struct{} // has an element for each call at work
-	lists    chan struct{} // has an element for each listing that keeps its descriptor
-	verf     atomic.Uint64
-	mounts   atomic.Int64
-	closed   atomic.Bool
+	o       Options
+	slots   slots
+	moved   moved
+	long    longNames
+	gone    gone
+	share   share
+	order   order
+	listers sync.Pool     // of *lister
+	files   chan struct{} // has an element for each open File
+	calls   chan struct{} // has an element for each call at work
+	lists   chan struct{} // has an element for each listing that keeps its descriptor
+	verf    atomic.Uint64
+	mounts  atomic.Int64
+	closed  atomic.Bool
 }
 
 var (
@@ -51,7 +53,7 @@ func New(path string, o Options) (*FS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dirfs: open %s: %w", path, fail("open", err))
 	}
-	f := &FS{o: o, listings: newListings()}
+	f := &FS{o: o, order: newOrder()}
 	var st stat
 	if err := top.self(&st); err != nil {
 		top.close()

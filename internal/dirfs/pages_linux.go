@@ -21,6 +21,11 @@ const (
 	minPage = 4 << 10
 )
 
+// order is what all listings of an FS share.
+type order struct{}
+
+func newOrder() order { return order{} }
+
 // pages are a directory, read by getdents64(2), page by page.
 type pages struct {
 	fd   int // -1: not open
@@ -30,18 +35,13 @@ type pages struct {
 	size int
 }
 
-// listings is what all listings of an FS share.
-type listings struct{}
-
-func newListings() listings { return listings{} }
-
-// from is a listing from the place at.
-func (*listings) from(at vfs.Pos, maxBytes uint32) *pages {
+// from begins a listing at a place. The buffer is that of the listing before.
+func (p *pages) from(_ *FS, at vfs.Pos, maxBytes uint32) {
 	size := maxPage
 	if maxBytes != 0 {
 		size = int(min(max(maxBytes, minPage), maxPage))
 	}
-	return &pages{fd: -1, at: at, size: size}
+	*p = pages{fd: -1, at: at, size: size, buf: p.buf}
 }
 
 func (p *pages) more() bool { return len(p.rest) > 0 }
@@ -59,7 +59,7 @@ func (p *pages) next(d *hostDir) (over bool, err error) {
 		return false, vfs.ErrBadCookie
 	}
 	if p.buf == nil {
-		p.buf = make([]byte, p.size)
+		p.buf = make([]byte, maxPage)
 	}
 	if p.fd < 0 {
 		if p.fd, err = d.readable(); err != nil {
@@ -73,7 +73,7 @@ func (p *pages) next(d *hostDir) (over bool, err error) {
 	}
 	var n int
 	err = again(func() (err error) {
-		n, err = unix.Getdents(p.fd, p.buf)
+		n, err = unix.Getdents(p.fd, p.buf[:p.size])
 		return err
 	})
 	if errors.Is(err, unix.ENOENT) {
@@ -124,7 +124,8 @@ func parseDirent(b []byte) (name []byte, ino, off uint64, n int) {
 
 // searchDir is the name in d for which is is true, "" if there is none.
 func searchDir(d *hostDir, is func(name []byte, ino uint64) bool) (string, error) {
-	p := new(listings).from(vfs.Pos{}, 0)
+	var p pages
+	p.from(nil, vfs.Pos{}, 0)
 	defer p.close()
 	for {
 		if over, err := p.next(d); over || err != nil {

@@ -13,16 +13,17 @@ import (
 // read n/pageNames times, and once more.
 const pageNames = 1 << 16
 
-// listings is what all listings of an FS share.
-type listings struct{ seed maphash.Seed }
+// order is what all listings of an FS share.
+type order struct{ seed maphash.Seed }
 
-func newListings() listings { return listings{maphash.MakeSeed()} }
+func newOrder() order { return order{maphash.MakeSeed()} }
 
 // pages are a directory, page by page.
 type pages struct{ hashPages }
 
-func (l *listings) from(at vfs.Pos, _ uint32) *pages {
-	return &pages{hashPages{seed: l.seed, most: pageNames, at: at}}
+// from begins a listing at a place.
+func (p *pages) from(f *FS, at vfs.Pos, _ uint32) {
+	p.hashPages = hashPages{seed: f.order.seed, most: pageNames, at: at}
 }
 
 func (p *pages) close() {}

@@ -15,7 +15,8 @@ const pageBatch = 64
 // No call is at work while an entry is handed out.
 func (f *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs.Mask, maxBytes uint32) iter.Seq2[*vfs.Entry, error] {
 	return func(yield func(*vfs.Entry, error) bool) {
-		l := lister{f: f, want: want, pages: f.listings.from(from, maxBytes)}
+		l := f.newLister(want)
+		l.pages.from(f, from, maxBytes)
 		err := l.start(ctx, dir)
 		for err == nil {
 			if err = l.fill(ctx); err != nil || len(l.batch) == 0 {
@@ -40,10 +41,20 @@ type lister struct {
 	f     *FS
 	s     *slot // held
 	want  vfs.Mask
-	pages *pages
+	pages pages
 	keep  bool // the descriptor, from page to page
 	batch []vfs.Entry
 	over  bool
+}
+
+// newLister takes a lister of the pool: most of it is room for entries.
+func (f *FS) newLister(want vfs.Mask) *lister {
+	l, _ := f.listers.Get().(*lister)
+	if l == nil {
+		l = &lister{batch: make([]vfs.Entry, 0, pageBatch)}
+	}
+	l.f, l.want, l.over = f, want, false
+	return l
 }
 
 // start finds the directory.
@@ -70,6 +81,7 @@ func (l *lister) start(ctx context.Context, dir vfs.Handle) error {
 
 func (l *lister) close() {
 	l.pages.close()
+	l.pages.rest, l.batch = nil, l.batch[:0]
 	if l.keep {
 		<-l.f.lists
 		l.keep = false
@@ -78,6 +90,7 @@ func (l *lister) close() {
 		l.f.slots.drop(l.s)
 		l.s = nil
 	}
+	l.f.listers.Put(l)
 }
 
 // fill makes the next batch; none is the end.
