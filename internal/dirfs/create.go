@@ -218,7 +218,7 @@ func (m *maker) finish(file *os.File) error {
 	if err != nil {
 		return err
 	}
-	if m.f.gone.has(m.st.id()) {
+	if id := m.st.id(); id.born != 0 && m.f.gone.has(id) {
 		m.undo()
 		return errTwin
 	}

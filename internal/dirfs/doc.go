@@ -7,8 +7,9 @@
 // object was found in (a [slot]), the object's name there, and what it was: device,
 // inode number, time of birth and, on Linux, the mount. Whatever is done by a handle
 // looks the name up, and what it finds must be that object: if not it is
-// vfs.ErrStale, and never another object. Where a file system keeps no time of birth
-// an inode number that is used again under the same name cannot be told apart.
+// vfs.ErrStale, and never another object. Where the time of birth is not kept, or may
+// change (Linux' file systems without a device), an inode number that is used again
+// under the same name cannot be told apart.
 //
 // A handle outlives what this FS itself renames, links and removes: the last
 // [maxMoved] places that objects were given are known, and behind that the

@@ -11,7 +11,7 @@ import (
 // after it.
 type ident struct {
 	dev, ino uint64
-	born     int64  // nanoseconds since 1970; 0 where that is not kept
+	born     int64  // nanoseconds since 1970; 0 where that is not kept, or may change
 	mount    uint64 // Linux: the mount it was found on; elsewhere the device
 }
 
@@ -94,11 +94,14 @@ func hashName(name string) uint64 {
 type stat struct {
 	vfs.Attr
 	mount uint64
+	// changes says that the time of birth may become another, as with overlayfs, when
+	// it copies an object to its upper layer.
+	changes bool
 }
 
 func (st *stat) id() ident {
 	id := ident{dev: st.FSID[0], ino: st.FileID, mount: st.mount}
-	if st.Has(vfs.MaskBtime) {
+	if st.Has(vfs.MaskBtime) && !st.changes {
 		id.born = st.Btime.UnixNano()
 	}
 	return id

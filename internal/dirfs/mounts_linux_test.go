@@ -80,6 +80,45 @@ func TestRootOneFileSystem(t *testing.T) {
 	}
 }
 
+// TestRootOverlay changes what lies in the lower layer of an overlay, which is thereby
+// copied to the upper one: it stays the same object.
+func TestRootOverlay(t *testing.T) {
+	need.Root(t, "mounts")
+	top := t.TempDir()
+	for _, dir := range []string{"lower/dir/sub", "upper", "work", "merged"} {
+		must(t, os.MkdirAll(filepath.Join(top, dir), 0o700))
+	}
+	must(t, os.WriteFile(filepath.Join(top, "lower/dir/file"), []byte("lower"), 0o600))
+	merged := filepath.Join(top, "merged")
+	layers := "lowerdir=" + filepath.Join(top, "lower") + ",upperdir=" + filepath.Join(top, "upper") + ",workdir=" + filepath.Join(top, "work")
+	if err := unix.Mount("overlay", merged, "overlay", 0, layers); err != nil {
+		need.Missing(t, "overlay", "mount: "+err.Error())
+	}
+	t.Cleanup(func() { must(t, unix.Unmount(merged, unix.MNT_DETACH)) })
+	f := open(t, merged, Options{Descriptors: 9})
+	var all []vfs.Handle
+	for _, path := range []string{"dir", "dir/sub", "dir/file"} {
+		root, _, err := f.Root(t.Context())
+		must(t, err)
+		r, err := vfs.Resolve(t.Context(), f, root, path, false)
+		must(t, err)
+		all = append(all, r.Handle)
+	}
+	for range 2 {
+		for i, h := range all {
+			if _, err := f.SetAttr(t.Context(), h, &vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o755}, nil); err != nil {
+				t.Errorf("setattr of %d: %v", i, err)
+			}
+		}
+		_, _, _, err := f.Create(t.Context(), all[1], "new", &vfs.CreateHow{Type: vfs.TypeReg, Mode: vfs.CreateUnchecked})
+		must(t, err)
+		if got := content(t, f, all[2]); got != "lower" {
+			t.Errorf("%q", got)
+		}
+		must(t, f.Sync(t.Context(), all[1]))
+	}
+}
+
 func content(t *testing.T, f *FS, h vfs.Handle) string {
 	t.Helper()
 	file, _, err := f.Open(t.Context(), vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead})

@@ -258,6 +258,9 @@ func (t *slots) renamed(id ident, to *slot, name string) {
 		t.dropLocked(from)
 	}
 	s.name = name
+	for dirsArePaths && t.open.Len() > 0 {
+		t.closeIdle(t.open.Front().Value.(*slot))
+	}
 }
 
 // changed says that this FS has taken away or given names in s.

@@ -35,6 +35,9 @@ func statx(fd int, name string, flags int, st *stat) error {
 	if err := again(func() error { return unix.Statx(fd, name, flags|unix.AT_STATX_SYNC_AS_STAT, statMask, &x) }); err != nil {
 		return err
 	}
+	// File systems without a device of their own are overlayfs, those that never use an
+	// inode number again soon (tmpfs, btrfs), and those that keep no time of birth.
+	st.changes = x.Dev_major == 0
 	dev := unix.Mkdev(x.Dev_major, x.Dev_minor)
 	st.mount = dev
 	if x.Mask&unix.STATX_MNT_ID != 0 {
@@ -91,7 +94,7 @@ func (d *hostDir) folds() bool {
 	if err != nil {
 		return false
 	}
-	flags, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS)
+	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
 	_ = unix.Close(fd) // it was read only
 	return err == nil && flags&casefold != 0
 }

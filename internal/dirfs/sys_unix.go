@@ -11,6 +11,9 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
+// dirsArePaths says whether a directory that is open goes by its path: not here.
+const dirsArePaths = false
+
 // hostDir is an open directory.
 type hostDir struct{ fd int }
 

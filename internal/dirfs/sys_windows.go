@@ -14,6 +14,10 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
+// dirsArePaths says that what is kept of a directory has to be found again when one
+// above it has been renamed.
+const dirsArePaths = true
+
 // hostDir is a directory: the root, and the path below it. os.Root opens every part of
 // the path on the way, and holds none open.
 type hostDir struct {
