@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -13,32 +14,37 @@ import (
 // list, the mask's.
 const groupBits = 0o070
 
-// maxWithout bounds how many file systems withoutACLs remembers. Objects of further
-// ones are asked about each time.
-const maxWithout = 64
+// maxListed bounds how many file systems knownACLs remembers. Objects of further ones
+// are asked about each time.
+const maxListed = 64
 
-// withoutACLs are the file systems of a source that are known to have no access
-// control lists.
-type withoutACLs struct {
+// firstList bounds how long a file system has for the first answer about a list. A
+// server that knows no lists may leave the question without an answer; then it has
+// none. Once it has answered, a list takes as long as any call.
+const firstList = 10 * time.Second
+
+// knownACLs are the file systems of a source that are known to have access control
+// lists, or to have none.
+type knownACLs struct {
 	mu  sync.Mutex
-	ids map[[2]uint64]struct{}
+	ids map[[2]uint64]bool
 }
 
-func (w *withoutACLs) know(a *vfs.Attr) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, ok := w.ids[a.FSID]
-	return ok && a.Has(vfs.MaskFSID)
+func (k *knownACLs) ask(a *vfs.Attr) (have, known bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	have, known = k.ids[a.FSID]
+	return have, known && a.Has(vfs.MaskFSID)
 }
 
-func (w *withoutACLs) learn(a *vfs.Attr) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ids == nil {
-		w.ids = make(map[[2]uint64]struct{})
+func (k *knownACLs) learn(a *vfs.Attr, have bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ids == nil {
+		k.ids = make(map[[2]uint64]bool)
 	}
-	if a.Has(vfs.MaskFSID) && len(w.ids) < maxWithout {
-		w.ids[a.FSID] = struct{}{}
+	if a.Has(vfs.MaskFSID) && len(k.ids) < maxListed && !k.ids[a.FSID] {
+		k.ids[a.FSID] = have
 	}
 }
 
@@ -57,15 +63,9 @@ func (o *Options) PlainMode(ctx context.Context, src *Source, a *vfs.Attr) (mode
 	if !ok {
 		return mode, false, nil
 	}
-	acl, err := f.ACL(ctx, src.Handle)
-	switch {
-	case errors.Is(err, vfs.ErrNotSupp):
-		o.without.learn(a)
-		return mode, false, nil
-	case err != nil && refused(err):
-		return mode, false, nil
-	case err != nil:
-		return mode, false, &sourceError{err: fmt.Errorf("access control list of the source: %w", err)}
+	acl, err := o.list(ctx, f, src, a)
+	if err != nil {
+		return mode, false, err
 	}
 	var group uint32
 	mask, masked := uint32(7), false
@@ -79,16 +79,41 @@ func (o *Options) PlainMode(ctx context.Context, src *Source, a *vfs.Attr) (mode
 			lost = true
 		}
 	}
-	if masked || lost {
+	if masked || lost { // there is none without a mask, but a peer may say so
 		mode &^= groupBits &^ ((group & mask & 7) << 3)
 	}
 	return mode, lost || len(acl.Default) > 0, nil
 }
 
+// list asks f for the lists of the source. Where there are none, they are empty.
+func (o *Options) list(ctx context.Context, f vfs.ACLer, src *Source, a *vfs.Attr) (vfs.ACL, error) {
+	have, _ := o.listed.ask(a)
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if !have {
+		limited, cancel = context.WithTimeout(ctx, firstList)
+	}
+	defer cancel()
+	acl, err := f.ACL(limited, src.Handle)
+	silent := limited.Err() != nil && ctx.Err() == nil
+	switch {
+	case err == nil:
+		o.listed.learn(a, true)
+		return acl, nil
+	case errors.Is(err, vfs.ErrNotSupp), silent:
+		o.listed.learn(a, false)
+		return vfs.ACL{}, nil
+	case !have && (refused(err) || errors.Is(err, vfs.ErrServerFault)):
+		return vfs.ACL{}, nil // as servers say that do not know the question
+	}
+	return vfs.ACL{}, &sourceError{err: fmt.Errorf("access control list of the source: %w", err)}
+}
+
 // acls is what knows the lists of the source, if it is worth asking.
 func (o *Options) acls(src *Source, a *vfs.Attr) (vfs.ACLer, bool) {
-	isDir := a.Type == vfs.TypeDir
-	if a.Type == vfs.TypeSymlink || a.Mode&groupBits == 0 && !isDir || o.without.know(a) {
+	if a.Type == vfs.TypeSymlink || a.Mode&groupBits == 0 && a.Type != vfs.TypeDir {
+		return nil, false
+	}
+	if have, known := o.listed.ask(a); known && !have {
 		return nil, false
 	}
 	return vfs.As[vfs.ACLer](src.FS)

@@ -2,8 +2,11 @@ package transfer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/memfs"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -105,3 +108,57 @@ func (f *listless) ACL(ctx context.Context, h vfs.Handle) (vfs.ACL, error) {
 }
 
 func (f *listless) SetACL(context.Context, vfs.Handle, vfs.ACL) error { return vfs.ErrNotSupp }
+
+// TestACLFromForeignServers: a server that does not know the question, and says so in
+// its own way or not at all, has no lists; it is waited for once.
+func TestACLFromForeignServers(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		err   error // nil: no answer
+		asked int   // about five files
+		want  error
+	}{
+		{"silent", nil, 1, nil},
+		{"not supported", vfs.ErrNotSupp, 1, nil},
+		{"server fault", vfs.ErrServerFault, 5, nil},
+		{"no right to ask", vfs.ErrAccess, 5, nil},
+		{"a disk that fails", vfs.ErrIO, 1, vfs.ErrIO},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+			o, asked, begun := options(t), 0, time.Now()
+			for i := range 5 {
+				from := src.file(fmt.Sprint(i), pattern(10))
+				from.FS = &foreign{from.FS, c.err, &asked}
+				_, err := File(t.Context(), from, dst.target(fmt.Sprint(i)), o)
+				if !errors.Is(err, c.want) {
+					t.Errorf("%s: %v", c.name, err)
+				}
+				if err != nil {
+					break
+				}
+			}
+			if took := time.Since(begun); asked != c.asked || took > firstList {
+				t.Errorf("%s: asked %d times in %v, want %d times", c.name, asked, took, c.asked)
+			}
+		})
+	}
+}
+
+// foreign answers questions for lists with an error, or not.
+type foreign struct {
+	vfs.FS
+	err   error
+	asked *int
+}
+
+func (f *foreign) ACL(ctx context.Context, _ vfs.Handle) (vfs.ACL, error) {
+	*f.asked++
+	if f.err == nil {
+		<-ctx.Done()
+		return vfs.ACL{}, ctx.Err()
+	}
+	return vfs.ACL{}, f.err
+}
+
+func (f *foreign) SetACL(context.Context, vfs.Handle, vfs.ACL) error { return vfs.ErrNotSupp }

@@ -100,7 +100,7 @@ type Options struct {
 	// negative number takes back those of an attempt that failed.
 	Moved func(n int64)
 
-	without withoutACLs
+	listed knownACLs
 }
 
 func (o *Options) chunk() uint64 {
