@@ -35,7 +35,7 @@ func RunPowers(t *testing.T, c PowersConfig) {
 	for _, able := range []bool{true, false} {
 		name := map[bool]string{true: "over-all-powers", false: "over-none"}[able]
 		t.Run(name, func(t *testing.T) {
-			var inner vfs.FS = memfs.New(memfs.Options{Mode: 0o755})
+			var inner vfs.FS = memfs.New(memfs.Options{Mode: 0o777}) // whoever the process is
 			if c.Bottom != nil {
 				inner = c.Bottom(t)
 			}
