@@ -23,7 +23,8 @@ const (
 
 	// MaxMapEntries bounds the objects in a map of handles, which takes about
 	// 80 bytes of memory for each. At the bound, objects that have no handle yet
-	// get none: the call fails with vfs.ErrServerFault.
+	// get none: a listing goes without, any other call fails with
+	// vfs.ErrServerFault, and those that are gone are looked for (map_sweep.go).
 	MaxMapEntries = 16 << 20
 
 	// maxKernelHandle bounds the kernel's part of a handle, so that the whole

@@ -27,6 +27,7 @@ import (
 // renamed behind its back is searched for where it was; if it is not there under
 // any name, it is stale, and remains so. An inode number that is used again is told
 // from the old one by what the file system says of its generations (map_ident.go).
+// What local programs have removed is found out now and then (map_sweep.go).
 type mapHandles struct {
 	h     *host
 	dirfd int // Options.StateDir, locked; -1: volatile
@@ -47,6 +48,8 @@ type mapHandles struct {
 	names   int              // known names
 	records int              // in the file, dead or alive
 	patient int              // records at which a compaction is worth a try
+	most    int              // objects: MaxMapEntries
+	sweep   mapSweep
 }
 
 const (
@@ -61,8 +64,8 @@ const (
 func hashName[T string | []byte](name T) uint32 { return crc32.Checksum([]byte(name), castagnoli) }
 
 // newMapHandles opens the map in the state directory, or begins one.
-func newMapHandles(h *host) (_ handler, err error) {
-	m := &mapHandles{h: h, dirfd: -1, index: make(map[ident]uint32), more: make(map[uint32][]loc)}
+func newMapHandles(h *host) (_ *mapHandles, err error) {
+	m := &mapHandles{h: h, dirfd: -1, index: make(map[ident]uint32), more: make(map[uint32][]loc), most: MaxMapEntries, sweep: mapSweep{at: sweepSlack}}
 	if err := m.openDir(); err != nil {
 		return nil, err
 	}
@@ -220,11 +223,11 @@ func (m *mapHandles) alloc(id ident) (i uint32, err error) {
 	case len(m.free) > 0:
 		i = m.free[len(m.free)-1]
 		m.free = m.free[:len(m.free)-1]
-	case len(m.slots) < MaxMapEntries:
+	case len(m.slots) < m.most:
 		i = uint32(len(m.slots))
 		m.slots = append(m.slots, slot{})
 	default:
-		return 0, fmt.Errorf("localfs: the map of handles is full, with %d objects: %w", MaxMapEntries, vfs.ErrServerFault)
+		return 0, m.overflow()
 	}
 	m.serial++
 	m.slots[i] = slot{id: id, serial: m.serial}

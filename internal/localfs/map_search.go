@@ -247,35 +247,51 @@ func (s *mapSearch) rescan(x vfs.Handle, id ident, places []place, st *stat) (in
 
 // scan reads dir until it meets the object id.
 func (s *mapSearch) scan(dir *desc, id ident, st *stat) (fd int, name string, err error) {
+	fd = -1
+	err = s.each(dir, func(d *dirent) (done bool, err error) {
+		if d.ino != id.ino {
+			return false, nil
+		}
+		fd, err = s.openAs(dir, string(d.name), id, st)
+		if isGone(err) {
+			return false, nil
+		}
+		name = string(d.name)
+		return true, err
+	})
+	if err == nil && fd < 0 {
+		err = vfs.ErrNoEnt
+	}
+	return fd, name, err
+}
+
+// each has f look at the entries of dir until it is done. ErrStale: there are too many.
+func (s *mapSearch) each(dir *desc, f func(*dirent) (done bool, err error)) error {
 	list, err := reopen(dir.fd, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return -1, "", fail("open", err)
+		return fail("open", err)
 	}
 	l := lister{v: &FS{host: s.m.h}, fd: list}
 	l.buf = l.v.bufs.Get(direntBuffer)
 	defer l.close()
 	for range maxRescan {
 		if len(l.rest) == 0 {
-			if err := l.read(); err != nil {
-				return -1, "", err
-			}
-			if len(l.rest) == 0 {
-				return -1, "", vfs.ErrNoEnt
+			if err := l.read(); err != nil || len(l.rest) == 0 {
+				return err
 			}
 		}
 		d, err := l.next()
 		if err != nil {
-			return -1, "", err
+			return err
 		}
-		if d.ino != id.ino || string(d.name) == "." || string(d.name) == ".." {
+		if string(d.name) == "." || string(d.name) == ".." {
 			continue
 		}
-		fd, err := s.openAs(dir, string(d.name), id, st)
-		if err == nil || !isGone(err) {
-			return fd, string(d.name), err
+		if done, err := f(&d); done || err != nil {
+			return err
 		}
 	}
-	return -1, "", vfs.ErrStale
+	return vfs.ErrStale
 }
 
 // moved notes that x was found as name in dir.

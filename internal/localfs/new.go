@@ -32,6 +32,7 @@ type host struct {
 	o        Options
 	sys      Sys
 	handles  handler
+	mapped   *mapHandles // nil: the kernel's handles
 	mode     Mode
 	copiesUp bool // see numberer
 	disk     Sys  // sys, but for its syncs not gated: see gatedSys
@@ -163,9 +164,9 @@ func (h *host) openHandles() error {
 	if err != nil {
 		return err
 	}
-	h.handles, h.mode = m, HandlesMap
+	h.handles, h.mode, h.mapped = m, HandlesMap, m
 	if h.o.Gate != nil {
-		h.handles = settling{m, h, m.(*mapHandles).log}
+		h.handles = settling{m, h, m.log}
 	}
 	return nil
 }

@@ -280,6 +280,9 @@ func (l *lister) look(d *dirent, e *vfs.Entry) (m mark, err error) {
 	}
 	if l.v.mode == HandlesMap {
 		e.Handle, m, err = h.bind(l.d, d.name, -1, &l.st)
+		if errors.Is(err, errMapFull) {
+			err = nil // the name and the attributes are there: a client looks up what it wants to open
+		}
 		return m, err
 	}
 	if l.st.Ino == d.ino {

@@ -76,9 +76,14 @@ func (s *sweeper) tick() {
 	defer s.mu.Unlock()
 	// Who puts something into the cache does so before it asks whether anybody looks.
 	s.on.Store(false)
-	if !s.closed && !s.h.fds.empty() && !s.on.Swap(true) {
+	if !s.closed && s.more() && !s.on.Swap(true) {
 		s.timer.Reset(sweepEvery)
 	}
+}
+
+// more reports whether there is something to look at.
+func (s *sweeper) more() bool {
+	return !s.h.fds.empty() || s.h.mapped != nil && s.h.mapped.waits()
 }
 
 // close ends the looking, and waits until it has ended.
@@ -118,6 +123,10 @@ func (s *sweeper) look() {
 		if entered {
 			v.end(classMeta)
 		}
+	}
+	if m := s.h.mapped; m != nil && m.waits() && v.enter(s.ctx, classMeta) == nil {
+		m.sweepOn()
+		v.end(classMeta)
 	}
 	if aged && !s.cleaning.Swap(true) {
 		s.running.Go(func() {

@@ -1,0 +1,192 @@
+//go:build linux
+
+package localfs
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// What a map holds of objects that are gone. Local programs remove files without a word;
+// so now and then the map is looked through, a part at each look of the sweeper.
+const (
+	// sweepSlack is by how many objects, or by which part of them, one in sweepShare, a
+	// map has to have grown for that.
+	sweepSlack = 4096
+	sweepShare = 4
+	// sweepBatch is how many objects are looked for at a time, or a part of all, one in
+	// sweepParts: so it takes as many looks, some minutes.
+	sweepBatch = 1024
+	sweepParts = 256
+	// sweepPause is after how many looks a full map is looked through again.
+	sweepPause = 1800
+	// sweepDrops is how many objects are given up while renames wait.
+	sweepDrops = 64
+)
+
+// mapSweep is where a sweep of the map stands. It is guarded by mapHandles.mu.
+type mapSweep struct {
+	next  uint32 // slot; 0: no sweep is under way
+	at    int    // objects at which the next begins
+	pause int    // looks before it may
+	full  bool   // an object had to do without a handle: as if at were reached
+}
+
+// missed is an object that was not found where it should be.
+type missed struct {
+	x      vfs.Handle
+	id     ident
+	places []place
+	found  bool // or not to be judged
+}
+
+// waits reports whether there is a sweep under way, or to come.
+func (m *mapHandles) waits() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sweep.next != 0 || m.sweep.full || len(m.index) >= m.sweep.at
+}
+
+// sweepOn looks for the next objects of the map, and gives up those that are gone. The
+// caller has a place in the lane for metadata.
+func (m *mapHandles) sweepOn() {
+	var gone []missed
+	for _, x := range m.nextBatch() {
+		id, places, err := m.places(x)
+		if err != nil || places == nil {
+			continue
+		}
+		var st stat
+		fd, err := (&mapSearch{m: m}).try(id, places, &st)
+		if err == nil {
+			_ = unix.Close(fd) // a mere reference
+		} else if errors.Is(err, vfs.ErrNoEnt) {
+			gone = append(gone, missed{x: x, id: id, places: places})
+		}
+	}
+	m.searchAll(gone)
+	for part := range slices.Chunk(gone, sweepDrops) {
+		m.dropAll(part)
+	}
+}
+
+// nextBatch takes the handles that are next, if a sweep is due.
+func (m *mapHandles) nextBatch() (batch []vfs.Handle) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := &m.sweep
+	if s.next == 0 {
+		if s.pause > 0 {
+			s.pause--
+			return nil
+		}
+		if !s.full && len(m.index) < s.at {
+			return nil
+		}
+		s.next = rootSlot + 1
+	}
+	for end := len(m.slots); int(s.next) < end && len(batch) < max(sweepBatch, end/sweepParts); s.next++ {
+		if m.slots[s.next].serial != 0 {
+			batch = append(batch, m.pack(s.next))
+		}
+	}
+	if int(s.next) >= len(m.slots) {
+		s.next, s.at = 0, len(m.index)+max(sweepSlack, len(m.index)/sweepShare)
+		if s.full {
+			s.full, s.pause = false, sweepPause
+		}
+	}
+	return batch
+}
+
+// searchAll looks for other names of the objects in gone, in the directories where they
+// were, each of which is read once.
+func (m *mapHandles) searchAll(gone []missed) {
+	in := make(map[uint32][]*missed)
+	for i := range gone {
+		g := &gone[i]
+		if g.id.gen == 0 {
+			continue // see rescan
+		}
+		for _, p := range g.places {
+			if all := in[p.parent]; len(all) == 0 || all[len(all)-1] != g {
+				in[p.parent] = append(all, g)
+			}
+		}
+	}
+	for parent, all := range in {
+		s := mapSearch{m: m}
+		dir, err := s.dir(parent)
+		if isGone(err) {
+			continue
+		}
+		if err == nil {
+			err = s.searchIn(dir, all)
+			m.h.fds.unpin(dir)
+		}
+		for _, g := range all {
+			g.found = g.found || err != nil // nobody knows
+		}
+	}
+}
+
+// searchIn looks for all in dir, and notes the names of those that are found.
+func (s *mapSearch) searchIn(dir *desc, all []*missed) error {
+	byNumber := make(map[uint64][]*missed, len(all))
+	for _, g := range all {
+		byNumber[g.id.ino] = append(byNumber[g.id.ino], g)
+	}
+	return s.each(dir, func(d *dirent) (done bool, err error) {
+		for _, g := range byNumber[d.ino] {
+			var st stat
+			fd, err := s.openAs(dir, string(d.name), g.id, &st)
+			if isGone(err) {
+				continue
+			}
+			if err == nil {
+				g.found = true
+				err = closing(fd, s.m.moved(g.x, dir, string(d.name), &st))
+			}
+			if err != nil {
+				return false, err
+			}
+		}
+		return false, nil
+	})
+}
+
+// dropAll gives up those of gone that are still nowhere, while nothing is renamed.
+func (m *mapHandles) dropAll(gone []missed) {
+	m.moving.Lock()
+	defer m.moving.Unlock()
+	for i := range gone {
+		g := &gone[i]
+		if g.found {
+			continue
+		}
+		var st stat
+		fd, err := (&mapSearch{m: m}).try(g.id, g.places, &st)
+		if err == nil {
+			_ = unix.Close(fd) // a mere reference
+		} else if errors.Is(err, vfs.ErrNoEnt) && m.giveUp(g.x, g.places) {
+			m.h.fds.forget(g.x)
+		}
+	}
+}
+
+// errMapFull says that an object gets no handle.
+var errMapFull = fmt.Errorf("localfs: the map of handles is full: %w", vfs.ErrServerFault)
+
+// overflow is errMapFull, which is reported once for each sweep that it brings about.
+func (m *mapHandles) overflow() error {
+	if !m.sweep.full && m.sweep.next == 0 && m.sweep.pause == 0 {
+		m.h.o.Report(fmt.Errorf("%w: with %d objects; others cannot be opened until some of these are gone", errMapFull, m.most))
+	}
+	m.sweep.full = true
+	return errMapFull
+}
