@@ -4,6 +4,7 @@ package localfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -35,7 +36,7 @@ func (f *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 	if err := v.glance(ctx, d, &st); err != nil {
 		return err
 	}
-	if err := f.check(&st, false, false); err != nil {
+	if err := f.check(&st, f.w == nil, f.w != nil); err != nil {
 		return err
 	}
 	w.WCC.Before = v.before(&st)
@@ -89,9 +90,13 @@ func (v *FS) syncable(ctx context.Context, x vfs.Handle) (*desc, error) {
 	return v.data(x, useRead)
 }
 
-// syncDir makes the names in the directory d stable.
+// syncDir makes the names in the directory d stable. One that this process may change and
+// not read, which is not root then, is synced with all the file system.
 func (v *FS) syncDir(d *desc) error {
 	fd, err := reopen(d.fd, unix.O_RDONLY|unix.O_DIRECTORY)
+	if errors.Is(err, unix.EACCES) {
+		return v.syncAll()
+	}
 	if err != nil {
 		return fail("open", err)
 	}

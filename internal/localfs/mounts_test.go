@@ -72,6 +72,7 @@ var mountTests = []struct {
 	{"sealed-overlay", testOverlaySealed},
 	{"stale-for-ever", testStaleForEver},
 	{"copied-up", testCopiedUp},
+	{"info", testInfo},
 }
 
 // mountRig is a directory to export, and the errors that were reported.

@@ -15,8 +15,27 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
+func (r *mountRig) mkdir(dir, name string) string {
+	r.Helper()
+	p := filepath.Join(dir, name)
+	if err := os.MkdirAll(p, 0o755); err != nil {
+		r.Fatal(err)
+	}
+	return p
+}
+
 // ext4 mounts a new file system of that kind on name.
-func (r *mountRig) ext4(name string) string {
+func (r *mountRig) ext4(name string, options ...string) string {
+	r.Helper()
+	p, err := r.tryExt4(name, options...)
+	if err != nil {
+		need.Missing(r, "root", fmt.Sprintf("no loop device here: %v", err))
+	}
+	return p
+}
+
+// tryExt4 is ext4 for what not every kernel can mount.
+func (r *mountRig) tryExt4(name string, options ...string) (string, error) {
 	r.Helper()
 	mkfs := need.Tool(r, "root", "mkfs.ext4")
 	image := filepath.Join(r.outside, "..", name+".img")
@@ -24,22 +43,19 @@ func (r *mountRig) ext4(name string) string {
 	if err := os.Truncate(image, 16<<20); err != nil {
 		r.Fatal(err)
 	}
-	if out, err := exec.CommandContext(r.Context(), mkfs, "-q", "-F", image).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(r.Context(), mkfs, append(options, "-q", "-F", image)...).CombinedOutput(); err != nil {
 		r.Fatalf("mkfs.ext4: %v\n%s", err, out)
 	}
-	p := filepath.Join(r.dir, name)
-	if err := os.MkdirAll(p, 0o755); err != nil {
-		r.Fatal(err)
-	}
+	p := r.mkdir(r.dir, name)
 	if out, err := exec.CommandContext(r.Context(), "mount", "-o", "loop", image, p).CombinedOutput(); err != nil {
-		need.Missing(r, "root", fmt.Sprintf("no loop device here: %v: %s", err, out))
+		return "", fmt.Errorf("mount: %w: %s", err, out)
 	}
 	r.Cleanup(func() {
 		if err := unix.Unmount(p, unix.MNT_DETACH); err != nil {
 			r.Errorf("umount %s: %v", name, err)
 		}
 	})
-	return p
+	return p, nil
 }
 
 // overlay mounts one on name, with its layers in base.
