@@ -15,6 +15,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/iogate"
+	"github.com/nfsbox/nfsbox/internal/localfs"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc"
 )
@@ -96,6 +97,7 @@ type daemon struct {
 	held    *os.File // the lock of that folder, while it is open
 	key     export.Key
 	gate    *iogate.Gate
+	locks   localfs.Locks // of all directories, which may overlap
 	sites   sites
 	table   *export.Table
 	replies *oncrpc.ReplyCache

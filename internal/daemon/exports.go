@@ -182,7 +182,7 @@ func (d *daemon) openSite(c *Config, e *Export, s site) (*directory, error) {
 	x := &directory{lanes: d.gate.Export(e.Path)}
 	x.fs, err = localfs.New(s.dir, localfs.Options{
 		Handles: mode, StateDir: state, CrossMounts: s.crossMounts, LocalWriters: s.localWriters, MaxOpen: c.MaxOpenFiles,
-		Gate: x.lanes, Rand: d.w.Rand,
+		Locks: &d.locks, Gate: x.lanes, Rand: d.w.Rand,
 		Report: func(err error) { d.log.Warn("the directory", slog.String("dir", s.dir), slog.Any("error", err)) },
 	})
 	if err != nil {

@@ -94,7 +94,7 @@ func (v *FS) SetACL(ctx context.Context, x vfs.Handle, acl vfs.ACL) error {
 		return err
 	}
 	defer v.fds.unpin(d)
-	defer v.unlock(v.lock(x))
+	defer v.unlock(v.lock(d))
 	var st stat
 	if err := v.stat(d, &st); err != nil {
 		return err

@@ -61,7 +61,7 @@ func (v *FS) create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	if err == nil {
 		err = v.handles.settle(m.mark)
 		if err != nil && made {
-			i := v.lock(m.dir.key.h)
+			i := v.lock(m.dir)
 			m.undo()
 			v.unlock(i)
 		}
@@ -120,7 +120,7 @@ type maker struct {
 // settled after that, so that those who wait for the disk wait together.
 func (m *maker) locked(wcc *vfs.WCC) (x vfs.Handle, made bool, err error) {
 	v := m.v
-	defer v.unlock(v.lock(m.dir.key.h))
+	defer v.unlock(v.lock(m.dir))
 	if err := v.mayChange(m.dir, &m.dirStat, mayExec); err != nil {
 		return x, false, err
 	}
@@ -246,9 +246,13 @@ func (m *maker) finish(fd int) (x vfs.Handle, err error) {
 	}
 	// The descriptor is kept for the call to come. If there is no room, that
 	// one will open its own: this one has succeeded.
-	if d, err := v.fds.put(x, u, fd, m.st.Mode&unix.S_IFMT); err == nil && u == useWrite {
+	d, err := v.fds.put(x, u, fd, m.st.Mode&unix.S_IFMT)
+	if err != nil {
+		return x, nil
+	}
+	if d.inStripe(&m.st); u == useWrite {
 		m.w = d
-	} else if err == nil {
+	} else {
 		v.fds.unpin(d)
 	}
 	return x, nil

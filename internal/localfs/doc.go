@@ -115,7 +115,8 @@
 //
 // # Locks within
 //
-// Objects share lockStripes locks, which order the changes of one object for the
+// Objects share lockStripes locks, and FS of one process may (Options.Locks), which
+// order the changes of one object for the
 // sake of its attributes before and after. They are taken before all others; two
 // of them in ascending order. Then, each under the one before:
 // mapHandles.moving, mapHandles.mu, mapLog.mu. Under any of them mounts.mu may be

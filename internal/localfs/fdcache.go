@@ -50,6 +50,8 @@ type desc struct {
 	// depth is how far below the root a directory was found the last time; 0:
 	// not known. See beneath.
 	depth atomic.Int32
+	// stripe is 1 + the number of the object's lock; 0: not known. See stripe.
+	stripe atomic.Int32
 	// dirty says that data was written through fd and not synced since. Such a
 	// descriptor stays open: an error of the disk is told to the descriptors
 	// that are open, and a later one may never hear of it. See dirt.

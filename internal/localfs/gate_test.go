@@ -196,13 +196,13 @@ func TestGateLeftForLocks(t *testing.T) {
 	busy, idle := mkdir(t, f, r, "busy"), mkdir(t, f, r, "idle")
 	x := mkfile(t, f, busy, "file", "content")
 	file := openFile(t, f, x)
-	if a, b, c := stripe(busy), stripe(idle), stripe(x); a == b || a == c || b == c {
+	if a, b, c := stripeOf(t, f, busy), stripeOf(t, f, idle), stripeOf(t, f, x); a == b || a == c || b == c {
 		t.Skip("LEFT OUT: two of three objects share a lock")
 	}
 	before := entered(g)
-	locked := []int{stripe(busy), stripe(x)}
+	locked := []int{stripeOf(t, f, busy), stripeOf(t, f, x)}
 	for _, i := range locked {
-		f.locks[i].Lock()
+		f.locks.stripes[i].Lock()
 	}
 	var wg sync.WaitGroup
 	for i := range callers {
@@ -226,7 +226,7 @@ func TestGateLeftForLocks(t *testing.T) {
 	}
 	mkdir(t, f, idle, "another")
 	for _, i := range locked {
-		f.locks[i].Unlock()
+		f.locks.stripes[i].Unlock()
 	}
 	wg.Wait()
 }
@@ -240,7 +240,7 @@ func TestGateHeldLocks(t *testing.T) {
 	x := mkfile(t, f, root(t, f), "file", "content")
 	file := openFile(t, f, x)
 	before := entered(g)[classMeta]
-	l := &f.locks[stripe(x)]
+	l := &f.locks.stripes[stripeOf(t, f, x)]
 	l.Lock()
 	done := make(chan error, 2)
 	go func() {
@@ -322,4 +322,12 @@ func TestReadsInMemory(t *testing.T) {
 			t.Logf("%d of %d reads without a place", s.NowaitHits, s.NowaitHits+s.NowaitMisses)
 		})
 	}
+}
+
+// stripeOf is the number of x's lock.
+func stripeOf(t *testing.T, f *FS, x vfs.Handle) int {
+	t.Helper()
+	d := must[*desc](t)(f.object(x))
+	defer f.fds.unpin(d)
+	return stripe(d)
 }

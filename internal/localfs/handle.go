@@ -82,6 +82,7 @@ func (h *host) object(x vfs.Handle) (*desc, error) {
 		if d, err = h.fds.put(x, usePath, fd, st.Mode&unix.S_IFMT); err != nil {
 			return nil, err
 		}
+		d.inStripe(&st)
 	}
 	if err := h.inTree(d); err != nil {
 		h.fds.unpin(d)
@@ -221,7 +222,11 @@ func (v *FS) data(x vfs.Handle, u use) (*desc, error) {
 			return nil, closing(fd, err)
 		}
 	}
-	return v.fds.put(x, u, fd, o.kind)
+	d, err := v.fds.put(x, u, fd, o.kind)
+	if err == nil {
+		d.stripe.Store(o.stripe.Load())
+	}
+	return d, err
 }
 
 // told is word of a place where an object is about to be, beside those that it

@@ -59,8 +59,8 @@ func (v *FS) OpenHost(ctx context.Context, x vfs.Handle, how *vfs.HostOpen) (*os
 		return nil, a, closing(fd, err)
 	}
 	if writes {
-		v.lent.Store(true)
-		v.unlock(v.lock(x)) // and whoever has looked at x before that has ended
+		v.locks.lent.Store(true)
+		v.unlock(v.lock(d)) // and whoever has looked at x before that has ended
 	}
 	v.notifier.judged(d, &st)
 	st.Mnt_id = mount // and not the sealed one's

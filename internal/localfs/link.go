@@ -40,7 +40,7 @@ func (v *FS) Link(ctx context.Context, x, dir vfs.Handle, name string) (a vfs.At
 	if err != nil {
 		return a, wcc, err
 	}
-	defer v.unlock2(v.lock2(x, dir))
+	defer v.unlock2(v.lock2(o, d))
 	defer v.after(d, &wcc.After)
 	err = v.stat(d, &st)
 	if err == nil {

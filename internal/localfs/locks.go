@@ -11,24 +11,27 @@ import (
 // noLock is the stripe of who has locked nothing.
 const noLock = -1
 
-// lock takes the lock of x's stripe, for unlock to give back. Nothing is locked
-// where local programs, which know no such lock, change the tree as well. The caller
-// has a place in the lane for metadata: see acquire.
-func (v *FS) lock(x vfs.Handle) int { return v.lockIn(x, classMeta) }
+// lock takes the lock of d's stripe, for unlock to give back. Nothing is locked
+// where local programs, which know no such lock, change the tree as well, and no other
+// FS relies on it. The caller has a place in the lane for metadata: see acquire.
+func (v *FS) lock(d *desc) int { return v.lockIn(d, classMeta) }
 
 // lockIn is lock for who has a place in the lane c.
-func (v *FS) lockIn(x vfs.Handle, c class) int {
-	if v.o.LocalWriters {
+func (v *FS) lockIn(d *desc, c class) int {
+	if v.unlocked() {
 		return noLock
 	}
-	i := stripe(x)
+	i := stripe(d)
 	v.acquire(i, c)
 	return i
 }
 
+// unlocked says that nobody locks.
+func (h *host) unlocked() bool { return h.o.LocalWriters && h.o.Locks == nil }
+
 // lock2 takes the locks of two objects, in an order that all calls share.
-func (v *FS) lock2(x, y vfs.Handle) (int, int) {
-	if v.o.LocalWriters {
+func (v *FS) lock2(x, y *desc) (int, int) {
+	if v.unlocked() {
 		return noLock, noLock
 	}
 	i, j := stripe(x), stripe(y)
@@ -48,7 +51,7 @@ func (v *FS) lock2(x, y vfs.Handle) (int, int) {
 // had at once, one is owed. So there may be as many more inside than there are places
 // as there are locks that somebody has waited for.
 func (v *FS) acquire(i int, c class) {
-	l := &v.locks[i]
+	l := &v.locks.stripes[i]
 	if l.TryLock() {
 		return
 	}
@@ -61,7 +64,7 @@ func (v *FS) acquire(i int, c class) {
 
 func (h *host) unlock(i int) {
 	if i != noLock {
-		h.locks[i].Unlock()
+		h.locks.stripes[i].Unlock()
 	}
 }
 
@@ -74,7 +77,7 @@ func (h *host) unlock2(i, j int) {
 // lock it could be the work of others, and is nothing: of files as soon as
 // another process may write to one (OpenHost), which knows no lock of ours.
 func (h *host) before(st *stat) vfs.PreAttr {
-	if h.o.LocalWriters || h.lent.Load() && st.is(unix.S_IFREG) {
+	if h.o.LocalWriters || h.locks.lent.Load() && st.is(unix.S_IFREG) {
 		return vfs.PreAttr{}
 	}
 	return preAttr(st)
@@ -88,11 +91,21 @@ func (h *host) after(d *desc, a *vfs.Attr) {
 	}
 }
 
-// stripe spreads handles over the locks (FNV-1a).
-func stripe(x vfs.Handle) int {
-	sum := uint32(2166136261)
-	for _, b := range x.Bytes() {
-		sum = (sum ^ uint32(b)) * 16777619
+// stripe spreads objects over the locks, by the inode number: an object has the same by
+// whatever mount and export it is reached, and keeps it when it is copied to another
+// layer. Others with that number share the lock, which does no harm; so does what
+// cannot be looked at any more.
+func stripe(d *desc) int {
+	if i := d.stripe.Load(); i != 0 {
+		return int(i - 1)
 	}
-	return int(sum % lockStripes)
+	var st stat
+	_ = st.statFD(d.fd)
+	d.inStripe(&st)
+	return int(d.stripe.Load() - 1)
+}
+
+// inStripe notes in which stripe d is, which st describes.
+func (d *desc) inStripe(st *stat) {
+	d.stripe.Store(1 + int32(st.Ino*0x9e3779b97f4a7c15>>32%lockStripes)) // Fibonacci's hash
 }

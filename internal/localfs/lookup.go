@@ -67,6 +67,7 @@ func (v *FS) childByHandle(d *desc, name string, st *stat) *desc {
 		if o, err = v.fds.put(x, usePath, fd, st.Mode&unix.S_IFMT); err != nil {
 			return nil
 		}
+		o.inStripe(st)
 	} else if st.statFD(o.fd) != nil {
 		st.Nlink = 0
 	}
@@ -92,6 +93,7 @@ func (v *FS) child(d *desc, name string) (x vfs.Handle, attr vfs.Attr, err error
 		return x, attr, closing(fd, err)
 	}
 	if o, err := v.fds.put(x, usePath, fd, st.Mode&unix.S_IFMT); err == nil {
+		o.inStripe(&st)
 		v.fds.unpin(o)
 	}
 	v.attr(&st, &attr)

@@ -39,7 +39,7 @@ type host struct {
 	fds      *fdCache
 	creds    *creds
 	flights  flights
-	locks    [lockStripes]sync.Mutex
+	locks    *Locks // Options.Locks, or its own
 	flocks   lockTable
 	bufs     bufpool.Pool
 	listers  sync.Pool // of *lister
@@ -57,10 +57,9 @@ type host struct {
 	rootIno   uint64
 	rootDev   uint64
 	rootMount uint64
-	fsid      uint64      // the same after a restart, on most file systems
-	prompt    bool        // attributes of what is open come without waiting for a disk
-	seal      seal        // of the root's mount
-	lent      atomic.Bool // a file was handed out to be written: see before
+	fsid      uint64 // the same after a restart, on most file systems
+	prompt    bool   // attributes of what is open come without waiting for a disk
+	seal      seal   // of the root's mount
 
 	hidden hidden
 	mounts *mounts // nil: not crossed
@@ -70,7 +69,10 @@ type host struct {
 // never again. Close ends the FS.
 func New(dir string, o Options) (*FS, error) {
 	o.fill()
-	h := &host{o: o, sys: o.Sys, rootFD: -1}
+	h := &host{o: o, sys: o.Sys, rootFD: -1, locks: o.Locks}
+	if h.locks == nil {
+		h.locks = &Locks{}
+	}
 	h.notifier.h = h
 	if h.sys == nil {
 		h.sys = osSys{}

@@ -3,6 +3,8 @@ package localfs
 import (
 	"crypto/rand"
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/internal/iogate"
 )
@@ -33,6 +35,15 @@ func (m Mode) String() string {
 	return fmt.Sprintf("Mode(%d)", uint8(m))
 }
 
+// Locks are what orders changes of one object, so that attributes before and after one
+// are of it alone. The zero Locks are ready for use, and must not be copied.
+type Locks struct {
+	stripes [lockStripes]sync.Mutex
+	// lent says that a file was handed out to be written by another process, which knows
+	// no lock.
+	lent atomic.Bool
+}
+
 // Options configure New. The zero Options serve a tree for reading and writing
 // with the kernel's handles.
 type Options struct {
@@ -59,9 +70,20 @@ type Options struct {
 
 	// LocalWriters says that programs of this host change the tree too.
 	// Attributes from before an operation (vfs.WCC.Before) are then left out,
-	// since they could pass for those of the operation alone, and no operation
-	// waits for another on the same object.
+	// since they could pass for those of the operation alone, and, without Locks, no
+	// operation waits for another on the same object.
+	//
+	// Without it they are given though programs of this host may change the tree, as by
+	// Linux nfsd. They are true for all that is changed through FS that share their
+	// Locks. What a local program changes in the same instant as an operation, between
+	// the two looks at the object, passes for that operation's, and a client keeps what
+	// it has cached until the next change (RFC 1813, section 2.6, calls this weak).
 	LocalWriters bool
+
+	// Locks orders what is changed through this FS, and through all others that have the
+	// same: those of one process, in which one file system may be served in several
+	// places. nil: locks of its own.
+	Locks *Locks
 
 	// MaxOpen bounds the descriptors that are kept open, DefaultMaxOpen if 0,
 	// and in any case half of what the process may open (RLIMIT_NOFILE).

@@ -111,7 +111,7 @@ func (m *maker) put(s namelessSys, fd int, data []byte) (x vfs.Handle, err error
 // one, should it have to be undone.
 func (m *maker) link(s namelessSys, fd int) error {
 	v := m.v
-	defer v.unlock(v.lockIn(m.dir.key.h, classWrite))
+	defer v.unlock(v.lockIn(m.dir, classWrite))
 	if err := v.as(func() error { return fail("link", s.LinkNameless(fd, m.dir.fd, m.name)) }); err != nil {
 		if errors.Is(err, errIdentity) { // it may be there
 			m.undo()

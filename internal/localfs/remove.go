@@ -25,7 +25,7 @@ func (v *FS) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool
 		return wcc, err
 	}
 	defer v.fds.unpin(d)
-	defer v.unlock(v.lock(dir))
+	defer v.unlock(v.lock(d))
 	var st stat
 	if err := v.mayChange(d, &st, mayWrite|mayExec); err != nil {
 		return wcc, err

@@ -46,7 +46,7 @@ func (v *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, to
 		}
 		defer v.fds.unpin(r.held)
 	}
-	defer v.unlock2(v.lock2(fromDir, toDir))
+	defer v.unlock2(v.lock2(r.from, r.to))
 	if err := v.mayRename(&r); err != nil {
 		v.untell(r.to, toName, r.told)
 		return from, to, err

@@ -22,7 +22,7 @@ func (v *FS) SetAttr(ctx context.Context, x vfs.Handle, set *vfs.SetAttr, guard 
 		return wcc, err
 	}
 	defer v.fds.unpin(d)
-	defer v.unlock(v.lock(x))
+	defer v.unlock(v.lock(d))
 	var st stat
 	if err := v.stat(d, &st); err != nil {
 		return wcc, err

@@ -55,7 +55,7 @@ func (f *file) write(ctx context.Context, p []byte, off int64, w *vfs.Written) (
 		return 0, err
 	}
 	defer v.end(classWrite)
-	i := v.lockIn(f.w.key.h, classWrite)
+	i := v.lockIn(f.w, classWrite)
 	defer v.unlock(i)
 	var st stat
 	if err := st.statFD(f.w.fd); err != nil {
@@ -129,7 +129,7 @@ func (f *file) Truncate(ctx context.Context, size uint64) (wcc vfs.WCC, err erro
 	}
 	defer f.end(classWrite)
 	v := f.fs
-	defer v.unlock(v.lockIn(f.w.key.h, classWrite))
+	defer v.unlock(v.lockIn(f.w, classWrite))
 	var st stat
 	if err := st.statFD(f.w.fd); err != nil {
 		return wcc, fail("statx", err)
