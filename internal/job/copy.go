@@ -45,7 +45,9 @@ type CopyOptions struct {
 	Verify   bool // read every file back
 
 	// Record is the directory in which the job keeps its record; nil: none. ID
-	// says what the job is: the record of a job with another ID is refused.
+	// says what the job is: the record of a job with another ID is refused. What was
+	// copied without Owner is copied again with it, and what was not verified when it
+	// was copied, is with Verify.
 	Record *os.Root
 	ID     string
 }
@@ -175,8 +177,11 @@ func (j *copyJob) single(ctx context.Context) error {
 	j.found(&j.srcAttr)
 	j.progress.CloseTotals()
 	e := vfs.Entry{Handle: j.o.Source.Handle, Attr: j.srcAttr}
-	state := &dirState{handle: j.o.Dest.Handle}
-	if err := errors.Join(j.item(ctx, state, j.o.Name, j.o.Name, &e), ctx.Err()); err != nil {
+	state := &dirState{handle: j.o.Dest.Handle, key: rootKey(j.o.Owner)}
+	if err := j.sweep(ctx, state.handle); err != nil {
+		return err
+	}
+	if err := errors.Join(j.item(ctx, state, j.o.Name, &e), ctx.Err()); err != nil {
 		return err
 	}
 	if err := j.syncDest(ctx); err != nil {

@@ -67,7 +67,7 @@ func (j *copyJob) enterRoot(ctx context.Context) (*dirState, error) {
 			return nil, err
 		}
 	}
-	state.key = rootKey
+	state.key = rootKey(j.o.Owner)
 	if _, ok := idOf(&state.attr); !ok {
 		var err error
 		if state.attr, err = j.o.Dest.FS.GetAttr(ctx, state.handle, vfs.MaskV3); err != nil {
@@ -232,7 +232,7 @@ func (j *copyJob) finished(ctx context.Context, s *dirState, name string, src, d
 	if j.record == nil {
 		return nil
 	}
-	r := note(s.key.child(name), src, dst)
+	r := note(s.key.child(name), src, dst, j.o.Verify)
 	if j.syncer == nil {
 		return j.record.append(r)
 	}

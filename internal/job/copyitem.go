@@ -15,17 +15,18 @@ import (
 // Entry copies an object in the background.
 func (j *copyJob) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error {
 	return j.begin(ctx, d, e, func(name string, own *vfs.Entry) error {
-		return j.item(ctx, d.Data.(*dirState), name, "", own)
+		return j.item(ctx, d.Data.(*dirState), name, own)
 	})
 }
 
-// item copies one object that is no directory. What fails is reported under
-// path, or, if that is empty, under name in the directory's path. An error is
-// one that has to end the job.
-func (j *copyJob) item(ctx context.Context, s *dirState, name, path string, e *vfs.Entry) error {
+// item copies one object that is no directory, and reports what fails. An error is one
+// that has to end the job.
+func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Entry) error {
 	src := transfer.Source{FS: j.o.Source.FS, Handle: e.Handle, Attr: e.Attr}
-	if path == "" {
+	if s.dir != nil {
 		src.Dir, src.Name = s.dir.Handle, name
+	} else {
+		src.Dir, src.Name = j.o.SourceDir, j.o.SourceName
 	}
 	dst := transfer.Target{FS: j.o.Dest.FS, Dir: s.handle, Name: name}
 	var err, fatal error
@@ -38,10 +39,7 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name, path string, e *v
 		err = j.other(ctx, progress.Nodes, transfer.Node, src, dst)
 	}
 	if err != nil {
-		if path == "" {
-			path = s.dir.Path(name)
-		}
-		j.fail(ctx, path, err)
+		j.fail(ctx, s.path(name), err)
 	}
 	return fatal
 }
@@ -167,9 +165,9 @@ func (j *copyJob) split() {
 // now, of whose other names nothing is known.
 func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (copied object, fatal, err error) {
 	if j.record != nil {
-		copied, done, err := j.done(ctx, s.key.child(dst.Name), &src.Attr, dst)
+		copied, done, fatal, err := j.done(ctx, s, &src, &dst)
 		if done || err != nil {
-			return copied, nil, err
+			return copied, fatal, err
 		}
 	}
 	res, err := transfer.File(ctx, src, dst, &j.t)
@@ -194,23 +192,4 @@ func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source
 		}
 	}
 	return copied, fatal, nil
-}
-
-// done reports whether the record has the file as it is now, and the
-// destination still has the copy that was made of it.
-func (j *copyJob) done(ctx context.Context, key pathKey, src *vfs.Attr, dst transfer.Target) (copied object, done bool, err error) {
-	was, ok, err := j.record.find(key)
-	if !ok || err != nil || !was.isSource(src) {
-		return copied, false, err
-	}
-	copied, ok, err = lookup(ctx, dst.FS, dst.Dir, dst.Name)
-	if err != nil {
-		return copied, false, fmt.Errorf("destination: %w", err)
-	}
-	if !ok || !was.isCopy(&copied.attr) {
-		return copied, false, nil
-	}
-	j.progress.Add(progress.Skipped, 1)
-	j.progress.Add(progress.FoundBytes, -src.Size)
-	return copied, true, nil
 }

@@ -22,7 +22,7 @@
 // With a record (CopyOptions.Record) every finished file is noted once its name
 // is stable. The same job, started again after whatever ended it, lists the
 // source again and passes over files that are noted, unchanged since, and still
-// there. The record is append-only: entries carry checksums, and a torn tail is
+// there. A run that verifies compares those of them that no run has verified. The record is append-only: entries carry checksums, and a torn tail is
 // cut off.
 //
 // # Memory

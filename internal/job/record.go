@@ -20,11 +20,12 @@ import (
 // big endian.
 //
 //	header: magic (8), version (4), zero (4), SHA-256 of the job's ID (32), CRC (4)
-//	entry:  path key (16), source's size (8), mtime (12), ctime (12), file id (8),
+//	entry:  key (16), source's size (8), mtime (12), ctime (12), file id (8),
 //	        copy's mtime (12), CRC (4)
 //
 // A CRC is CRC-32C over the bytes before it. Times are seconds (8) and
-// nanoseconds (4).
+// nanoseconds (4). The key is the path's; its lowest bit says that the copy was read
+// back.
 const (
 	recordName    = "copied"
 	recordMagic   = "NFSBOXCP"
@@ -43,15 +44,28 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // pathKey stands for a path below the copy's root: the hash of the parent's key
-// and the name, so that the depth of a tree costs nothing.
+// and the name, so that the depth of a tree costs nothing. Its lowest bit is zero.
 type pathKey [16]byte
 
-var rootKey = pathKey{}
+// verifiedBit is where an entry says that its copy was read back.
+const verifiedBit = 1
+
+// rootKey is the root's. What was copied by another rule is not found under it: a file
+// that has not got its owner, because nobody asked for it, is copied again for a run
+// that does.
+func rootKey(owner bool) pathKey {
+	if owner {
+		return pathKey{}.child("with owners")
+	}
+	return pathKey{}.child("without owners")
+}
 
 func (k pathKey) child(name string) pathKey {
 	b := append(append(make([]byte, 0, len(k)+vfs.MaxName), k[:]...), name...)
 	sum := sha256.Sum256(b)
-	return pathKey(sum[:len(k)])
+	key := pathKey(sum[:len(k)])
+	key[len(key)-1] &^= verifiedBit
+	return key
 }
 
 // recorded is an entry: a file that was copied.
@@ -61,10 +75,14 @@ type recorded struct {
 	mtime, ctime time.Time
 	fileID       uint64
 	copied       time.Time // mtime of the copy
+	verified     bool      // the copy was compared with the source
 }
 
-func note(key pathKey, src, dst *vfs.Attr) recorded {
-	return recorded{key: key, size: src.Size, mtime: src.Mtime, ctime: src.Ctime, fileID: src.FileID, copied: dst.Mtime}
+func note(key pathKey, src, dst *vfs.Attr, verified bool) recorded {
+	return recorded{
+		key: key, size: src.Size, mtime: src.Mtime, ctime: src.Ctime, fileID: src.FileID,
+		copied: dst.Mtime, verified: verified,
+	}
 }
 
 func (r *recorded) isSource(a *vfs.Attr) bool {
@@ -77,7 +95,11 @@ func (r *recorded) isCopy(a *vfs.Attr) bool {
 
 func (r *recorded) append(b []byte) []byte {
 	start := len(b)
-	b = append(b, r.key[:]...)
+	key := r.key
+	if r.verified {
+		key[len(key)-1] |= verifiedBit
+	}
+	b = append(b, key[:]...)
 	b = binary.BigEndian.AppendUint64(b, r.size)
 	b = appendTime(b, r.mtime)
 	b = appendTime(b, r.ctime)
@@ -98,6 +120,9 @@ func parseEntry(b []byte) (r recorded, ok bool) {
 		return r, false
 	}
 	r.key = pathKey(b)
+	last := len(r.key) - 1
+	r.verified = r.key[last]&verifiedBit != 0
+	r.key[last] &^= verifiedBit
 	r.size = binary.BigEndian.Uint64(b[16:])
 	r.mtime = parseTime(b[24:])
 	r.ctime = parseTime(b[36:])

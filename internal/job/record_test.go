@@ -152,7 +152,7 @@ func TestResumeSweeps(t *testing.T) {
 
 func sample(i int) recorded {
 	return recorded{
-		key: rootKey.child(fmt.Sprint(i)), size: uint64(i) << 40, mtime: epoch.Add(time.Duration(i)),
+		key: rootKey(true).child(fmt.Sprint(i)), size: uint64(i) << 40, mtime: epoch.Add(time.Duration(i)),
 		ctime: time.Unix(-5, 7), fileID: uint64(i), copied: time.Time{},
 	}
 }
@@ -385,4 +385,102 @@ func FuzzRecord(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestResumeOptions: a job that goes on with other options does what they ask of what
+// was copied before, too.
+func TestResumeOptions(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	few(src)
+	for _, path := range []string{"a", "d/c", "e/f1"} {
+		src.set(src.at(path), vfs.SetAttr{Valid: vfs.MaskUID, UID: 1000})
+	}
+	dir := recordDir(t)
+	run := func(owner, verify bool) Summary {
+		t.Helper()
+		o, v := options(t, src, dst, "copy")
+		o.Record, o.ID, o.Owner, o.Verify = dir, "this job", owner, verify
+		s, err := Copy(t.Context(), o)
+		if s.ExitCode(err) != ExitDone {
+			t.Fatalf("%v, %+v\n%s", err, s, v)
+		}
+		return s
+	}
+	all := run(false, false).Files
+	if s := run(false, false); s.Files != 0 || s.Skipped != all {
+		t.Errorf("the same again: %+v", s)
+	}
+	if s := run(true, false); s.Files != all {
+		t.Errorf("with owners: %+v", s)
+	}
+	if d := diff(src.list(src.root), dst.list(dst.at("copy"))); d != "" {
+		t.Error(d)
+	}
+	if s := run(true, true); s.Skipped != all || s.Verified != all {
+		t.Errorf("verified: %+v", s)
+	}
+	if s := run(true, true); s.Skipped != all || s.Verified != 0 {
+		t.Errorf("verified before: %+v", s)
+	}
+	if s := run(true, false); s.Skipped != all || s.Files != 0 {
+		t.Errorf("not verified again: %+v", s)
+	}
+}
+
+// TestResumeVerifyDiffers: a copy of an earlier run that is not what it should be is made
+// again, though its size and times say nothing.
+func TestResumeVerifyDiffers(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	few(src)
+	dir := recordDir(t)
+	run := func(verify bool) (Summary, *events) {
+		t.Helper()
+		o, v := options(t, src, dst, "copy")
+		o.Record, o.ID, o.Verify = dir, "this job", verify
+		s, err := Copy(t.Context(), o)
+		if s.ExitCode(err) != ExitDone {
+			t.Fatalf("%v, %+v\n%s", err, s, v)
+		}
+		return s, v
+	}
+	run(false)
+	was, err := dst.fs.GetAttr(t.Context(), dst.at("copy/d/c"), vfs.MaskV3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dst.write(dst.at("copy/d/c"), 3, []byte("rot"))
+	dst.set(dst.at("copy/d/c"), vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: was.Mtime})
+	s, v := run(true)
+	if s.Files != 1 || !strings.Contains(v.String(), `note  "d/c": the copy of an earlier run differs at byte 3`) {
+		t.Errorf("%+v\n%s", s, v)
+	}
+	if got := dst.read(dst.at("copy/d/c"), 10); !bytes.Equal(got, pattern(10, 2)) {
+		t.Errorf("the copy holds %q", got)
+	}
+}
+
+// TestResumeSingleSweeps: a job of one file removes what a run that was killed has left.
+func TestResumeSingleSweeps(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	src.file("file", 0o644, pattern(100, 1))
+	dir := recordDir(t)
+	for range 2 {
+		r, err := openRecord(dir, "this job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tag := fmt.Sprintf("%x-", r.identity[:4])
+		if err := r.close(); err != nil {
+			t.Fatal(err)
+		}
+		dst.file(".nfsbox-"+tag+"0123456789abcdef.tmp", 0o600, nil)
+		o, v := options(t, src, dst, "copy")
+		o.Source.Handle, o.Record, o.ID = src.at("file"), dir, "this job"
+		if s, err := Copy(t.Context(), o); s.ExitCode(err) != ExitDone {
+			t.Fatalf("%v, %+v\n%s", err, s, v)
+		}
+		if temps := dst.temps(); len(temps) > 0 {
+			t.Errorf("left behind: %q", temps)
+		}
+	}
 }
