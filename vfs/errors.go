@@ -52,6 +52,10 @@ const (
 // not have happened, and only a look at the result can tell.
 var ErrUnknownOutcome = errors.New("the outcome is unknown")
 
+// ErrNoAnswer marks an error that says that the other side has not answered for as long
+// as the caller has the patience to wait. Nothing is known of the object.
+var ErrNoAnswer = errors.New("no answer")
+
 type statusText struct {
 	status Status
 	errno  syscall.Errno // what the same meaning is called here; 0: nothing

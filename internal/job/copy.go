@@ -14,7 +14,6 @@ import (
 	"github.com/nfsbox/nfsbox/internal/bufpool"
 	"github.com/nfsbox/nfsbox/internal/progress"
 	"github.com/nfsbox/nfsbox/internal/transfer"
-	"github.com/nfsbox/nfsbox/internal/walk"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -62,11 +61,16 @@ type Summary struct {
 	Bytes     uint64 `json:"bytes"`     // of the files
 	Skipped   uint64 `json:"skipped"`   // files that an earlier run had done
 	Verified  uint64 `json:"verified"`
-	Errors    uint64 `json:"errors"`
+	Errors    uint64 `json:"errors"`   // items that failed
+	Changed   uint64 `json:"changed"`  // of those, files that changed each time they were copied
+	Vanished  uint64 `json:"vanished"` // items that were gone when their turn came: no failures
+	Grew      uint64 `json:"grew"`     // of Files, those that were appended to and are kept as they were at first
 
 	OwnersLost uint64  `json:"owners_lost"` // items whose owner could not be kept
 	SetIDsLost uint64  `json:"setids_lost"` // files whose set-id bits were therefore left out
-	TimesLost  uint64  `json:"times_lost"`  // links whose times could not be kept
+	ModesLost  uint64  `json:"modes_lost"`  // items whose other permissions could not be kept
+	TimesLost  uint64  `json:"times_lost"`  // items whose times could not be kept
+	ACLsLost   uint64  `json:"acls_lost"`   // items with an access control list, which is not copied
 	LinksSplit uint64  `json:"links_split"` // hard links that became files of their own
 	Seconds    float64 `json:"seconds"`
 }
@@ -91,7 +95,7 @@ type copyJob struct {
 	nodesMu sync.Mutex
 	nodes   []vfs.Handle // links and nodes that have to be synced
 
-	ownersLost, setIDsLost, timesLost, linksSplit atomic.Uint64
+	ownersLost, setIDsLost, modesLost, timesLost, aclsLost, linksSplit atomic.Uint64
 }
 
 // Copy copies a tree, or a single object. Items that fail are reported to
@@ -102,7 +106,7 @@ func Copy(ctx context.Context, o CopyOptions) (Summary, error) {
 		o.Progress = progress.New(nil, o.Now)
 	}
 	before := o.Progress.Snapshot()
-	j := &copyJob{o: &o, crew: crew{progress: o.Progress}}
+	j := &copyJob{o: &o, crew: crew{outcomes: outcomes{progress: o.Progress}}}
 	err := j.run(ctx)
 	if cerr := j.record.close(); err == nil {
 		err = cerr
@@ -117,9 +121,7 @@ func (j *copyJob) run(ctx context.Context) error {
 	if j.srcAttr.Type != vfs.TypeDir {
 		return j.single(ctx)
 	}
-	err := walk.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, walk.Options{}, j)
-	j.flying.Wait()
-	if err != nil {
+	if err := j.tree(ctx, j.o.Source, j); err != nil {
 		return err
 	}
 	j.progress.CloseTotals()
@@ -181,7 +183,8 @@ func (j *copyJob) single(ctx context.Context) error {
 	if err := j.sweep(ctx, state.handle); err != nil {
 		return err
 	}
-	if err := errors.Join(j.item(ctx, state, j.o.Name, &e), ctx.Err()); err != nil {
+	watched, end := j.watch(ctx, func() int { return 1 })
+	if err := errors.Join(end(j.item(watched, state, j.o.Name, &e)), ctx.Err()); err != nil {
 		return err
 	}
 	if err := j.syncDest(ctx); err != nil {
@@ -209,7 +212,7 @@ func (j *copyJob) lost(l transfer.Lost) {
 	for _, c := range [...]struct {
 		lost  bool
 		count *atomic.Uint64
-	}{{l.Owner, &j.ownersLost}, {l.SetID, &j.setIDsLost}, {l.Times, &j.timesLost}} {
+	}{{l.Owner, &j.ownersLost}, {l.SetID, &j.setIDsLost}, {l.Mode, &j.modesLost}, {l.Times, &j.timesLost}, {l.ACL, &j.aclsLost}} {
 		if c.lost {
 			c.count.Add(1)
 		}
@@ -223,8 +226,9 @@ func (j *copyJob) summary(before *progress.Snapshot) Summary {
 		Files: n(progress.Files), Dirs: n(progress.Dirs), Symlinks: n(progress.Symlinks),
 		Hardlinks: n(progress.Hardlinks), Nodes: n(progress.Nodes), Bytes: n(progress.Bytes),
 		Skipped: n(progress.Skipped), Verified: n(progress.Verified), Errors: n(progress.Errors),
-		OwnersLost: j.ownersLost.Load(), SetIDsLost: j.setIDsLost.Load(),
-		TimesLost: j.timesLost.Load(), LinksSplit: j.linksSplit.Load(),
+		Changed: j.changed.Load(), Vanished: n(progress.Vanished), Grew: j.grew.Load(),
+		OwnersLost: j.ownersLost.Load(), SetIDsLost: j.setIDsLost.Load(), ModesLost: j.modesLost.Load(),
+		TimesLost: j.timesLost.Load(), ACLsLost: j.aclsLost.Load(), LinksSplit: j.linksSplit.Load(),
 		Seconds: after.Time.Sub(before.Time).Seconds(),
 	}
 }

@@ -40,6 +40,8 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 	}
 	if err != nil {
 		j.fail(ctx, s.path(name), err)
+	} else {
+		j.done(e.Attr.Type == vfs.TypeReg && e.Attr.Size > 0)
 	}
 	return fatal
 }
@@ -165,8 +167,8 @@ func (j *copyJob) split() {
 // now, of whose other names nothing is known.
 func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (copied object, fatal, err error) {
 	if j.record != nil {
-		copied, done, fatal, err := j.done(ctx, s, &src, &dst)
-		if done || err != nil {
+		copied, known, fatal, err := j.before(ctx, s, &src, &dst)
+		if known || err != nil {
 			return copied, fatal, err
 		}
 	}
@@ -177,6 +179,9 @@ func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source
 	j.progress.Add(progress.Files, 1)
 	if res.Verified {
 		j.progress.Add(progress.Verified, 1)
+	}
+	if res.Grew {
+		j.grewMeanwhile(s.path(dst.Name), res.Bytes)
 	}
 	j.lost(res.Lost)
 	copied = object{res.Handle, res.Attr}

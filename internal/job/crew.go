@@ -11,9 +11,9 @@ import (
 
 // crew works at the objects of a job, at several at the same time, and counts them.
 type crew struct {
-	progress *progress.Tracker
-	slots    chan struct{} // one is taken for each object that is worked at
-	flying   sync.WaitGroup
+	outcomes
+	slots  chan struct{} // one is taken for each object that is worked at
+	flying sync.WaitGroup
 }
 
 // found counts an object that is to be worked at.
@@ -22,16 +22,6 @@ func (c *crew) found(a *vfs.Attr) {
 	if a.Type == vfs.TypeReg {
 		c.progress.Add(progress.FoundBytes, a.Size)
 	}
-}
-
-// fail reports an item that failed; nil is no failure. What fails because the job is
-// being cancelled is no news.
-func (c *crew) fail(ctx context.Context, path string, err error) {
-	if err == nil || ctx.Err() != nil {
-		return
-	}
-	c.progress.Add(progress.Errors, 1)
-	c.progress.Report(progress.Event{Type: "error", Path: path, Message: err.Error()})
 }
 
 // begin has work done at an object of d in the background, of which it gets the name
@@ -55,4 +45,13 @@ func (c *crew) begin(ctx context.Context, d *walk.Dir, e *vfs.Entry, work func(n
 		}
 	})
 	return nil
+}
+
+// tree walks the tree under root and waits for all that was begun. What has broken the
+// job off is its error.
+func (c *crew) tree(ctx context.Context, root Place, v walk.Visitor) error {
+	ctx, end := c.watch(ctx, func() int { return len(c.slots) })
+	err := walk.Tree(ctx, root.FS, root.Handle, walk.Options{}, v)
+	c.flying.Wait()
+	return end(err)
 }

@@ -27,7 +27,7 @@ const (
 	ExitRefused     = 1 // the job makes no sense as it was given
 	ExitIncomplete  = 2 // some items failed; they have been reported
 	ExitDifferent   = 3 // a verification found differences
-	ExitUnreachable = 4 // the source or the destination cannot be reached
+	ExitUnreachable = 4 // the source or the destination cannot be reached, or no longer
 )
 
 var (
@@ -50,7 +50,7 @@ type Place struct {
 // exitCode is what err, and the numbers of failures and differences, amount to.
 func exitCode(err error, failed, different uint64) int {
 	switch {
-	case errors.Is(err, ErrUnreachable):
+	case errors.Is(err, ErrUnreachable), errors.Is(err, vfs.ErrNoAnswer):
 		return ExitUnreachable
 	case errors.Is(err, ErrIntoItself), errors.Is(err, ErrRecord), errors.Is(err, vfs.ErrInval):
 		return ExitRefused

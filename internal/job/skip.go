@@ -8,10 +8,10 @@ import (
 	"github.com/nfsbox/nfsbox/internal/transfer"
 )
 
-// done reports whether the record has the file as it is now, and the destination
+// before reports whether an earlier run has done a file: whether the record has the file as it is now, and the destination
 // still has the copy that was made of it. A copy that shall be verified and was not,
 // when it was made, is compared now; if it differs, it is not done. fatal ends the job.
-func (j *copyJob) done(ctx context.Context, s *dirState, src *transfer.Source, dst *transfer.Target) (copied object, done bool, fatal, err error) {
+func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source, dst *transfer.Target) (copied object, known bool, fatal, err error) {
 	was, ok, err := j.record.find(s.key.child(dst.Name))
 	if !ok || err != nil || !was.isSource(&src.Attr) {
 		return copied, false, nil, err

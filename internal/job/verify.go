@@ -10,7 +10,6 @@ import (
 	"github.com/nfsbox/nfsbox/internal/bufpool"
 	"github.com/nfsbox/nfsbox/internal/progress"
 	"github.com/nfsbox/nfsbox/internal/transfer"
-	"github.com/nfsbox/nfsbox/internal/walk"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -54,7 +53,8 @@ type VerifySummary struct {
 	Differences uint64  `json:"differences"` // of all kinds
 	Missing     uint64  `json:"missing"`
 	Extra       uint64  `json:"extra"`
-	Errors      uint64  `json:"errors"` // items that could not be compared
+	Errors      uint64  `json:"errors"`   // items that could not be compared
+	Vanished    uint64  `json:"vanished"` // items that were gone when their turn came: no failures
 	Seconds     float64 `json:"seconds"`
 }
 
@@ -88,7 +88,7 @@ func Verify(ctx context.Context, o VerifyOptions) (VerifySummary, error) {
 	}
 	before := o.Progress.Snapshot()
 	slots := make(chan struct{}, parallel(o.Parallel, DefaultParallel))
-	j := &verifyJob{o: &o, crew: crew{progress: o.Progress, slots: slots}}
+	j := &verifyJob{o: &o, crew: crew{outcomes: outcomes{progress: o.Progress}, slots: slots}}
 	err := j.run(ctx)
 	after := j.progress.Snapshot()
 	n := func(c progress.Counter) uint64 { return after.Counts[c] - before.Counts[c] }
@@ -96,7 +96,7 @@ func Verify(ctx context.Context, o VerifyOptions) (VerifySummary, error) {
 		Files: n(progress.Files), Dirs: n(progress.Dirs), Symlinks: n(progress.Symlinks),
 		Hardlinks: n(progress.Hardlinks), Nodes: n(progress.Nodes), Bytes: n(progress.Bytes),
 		Differences: n(progress.Differences), Missing: j.missing.Load(), Extra: j.extra.Load(),
-		Errors: n(progress.Errors), Seconds: after.Time.Sub(before.Time).Seconds(),
+		Errors: n(progress.Errors), Vanished: n(progress.Vanished), Seconds: after.Time.Sub(before.Time).Seconds(),
 	}, err
 }
 
@@ -108,12 +108,15 @@ func (j *verifyJob) run(ctx context.Context) error {
 		j.found(&j.srcAttr)
 		e := vfs.Entry{Handle: j.o.Source.Handle, Attr: j.srcAttr}
 		p := pair{src: &e, dst: object{j.o.Dest.Handle, j.dstAttr}, path: func() string { return "." }}
-		j.report(ctx, &p, j.compare(ctx, &p))
+		watched, end := j.watch(ctx, func() int { return 1 })
+		j.fail(watched, p.path(), j.compare(watched, &p))
+		if err := end(ctx.Err()); err != nil {
+			return err
+		}
 		j.progress.CloseTotals()
-		return ctx.Err()
+		return nil
 	}
-	err := walk.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, walk.Options{}, j)
-	j.flying.Wait()
+	err := j.tree(ctx, j.o.Source, j)
 	if err == nil {
 		j.progress.CloseTotals()
 	}
@@ -159,13 +162,6 @@ func (j *verifyJob) differ(path, kind, format string, args ...any) {
 		j.extra.Add(1)
 	}
 	j.progress.Report(progress.Event{Type: "difference", Kind: kind, Path: path, Message: fmt.Sprintf(format, args...)})
-}
-
-// report reports err of a pair.
-func (j *verifyJob) report(ctx context.Context, p *pair, err error) {
-	if err != nil {
-		j.fail(ctx, p.path(), err)
-	}
 }
 
 // object is an object of the destination.

@@ -43,7 +43,9 @@ func (j *verifyJob) Enter(ctx context.Context, d *walk.Dir) error {
 			err = j.list(ctx, s)
 		}
 	}
-	j.report(ctx, &p, err)
+	if err != nil {
+		j.fail(ctx, p.path(), err)
+	}
 	if cerr := ctx.Err(); cerr != nil {
 		return cerr
 	}
@@ -103,7 +105,7 @@ func (j *verifyJob) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error 
 		if p.dst, ok, err = j.match(ctx, d, name); ok {
 			err = j.compare(ctx, &p)
 		}
-		j.report(ctx, &p, err)
+		j.fail(ctx, p.path(), err)
 		return nil
 	})
 }

@@ -22,6 +22,7 @@ const (
 	Verified                   // files that were read back and compared
 	Differences                // found by a verification
 	Errors                     // items that failed
+	Vanished                   // items that were gone when their turn came
 	FoundItems                 // items of any kind that the walk has met
 	FoundBytes                 // the sizes of files among them
 	numCounters
@@ -29,6 +30,7 @@ const (
 
 var counterNames = [numCounters]string{
 	"files", "dirs", "symlinks", "hardlinks", "nodes", "bytes", "skipped", "verified", "differences", "errors",
+	"vanished",
 	"found_items", "found_bytes",
 }
 
@@ -45,7 +47,7 @@ type Snapshot struct {
 // Items is the number of items that have been dealt with, failures included.
 func (s *Snapshot) Items() uint64 {
 	var n uint64
-	for _, c := range [...]Counter{Files, Dirs, Symlinks, Hardlinks, Nodes, Skipped, Errors} {
+	for _, c := range [...]Counter{Files, Dirs, Symlinks, Hardlinks, Nodes, Skipped, Errors, Vanished} {
 		n += s.Counts[c]
 	}
 	return n

@@ -42,6 +42,9 @@ var (
 	// be taken up again without visiting entries twice.
 	ErrRestart = errors.New("the directory's listing broke off and cannot be resumed")
 
+	// ErrVanished says that something that was listed is not there any more.
+	ErrVanished = errors.New("it vanished before its turn came")
+
 	// ErrSkipDir is returned by Enter to leave a directory out. It is then not
 	// listed, and Leave is not called for it.
 	ErrSkipDir = errors.New("skip this directory")

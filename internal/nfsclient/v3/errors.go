@@ -194,6 +194,9 @@ type PatienceError struct {
 func (e *PatienceError) Error() string   { return e.Err.Error() }
 func (e *PatienceError) Unwrap() []error { return []error{e.Errno, e.Err} }
 
+// Is makes it what it is to every consumer of a vfs.FS.
+func (e *PatienceError) Is(target error) bool { return target == vfs.ErrNoAnswer }
+
 // patienceEnded reports whether a call was given up for want of an answer.
 func patienceEnded(err error) bool {
 	return errors.Is(err, oncrpc.ErrTimeout) || errors.Is(err, oncrpc.ErrNoConnection)

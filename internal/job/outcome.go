@@ -1,0 +1,150 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/transfer"
+	"github.com/nfsbox/nfsbox/internal/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+const (
+	// maxSilent is how many items in a row may fail because a server has not answered
+	// for its whole patience, while nothing else gets done. Then the job ends. If fewer
+	// are being worked at, all of them are enough.
+	maxSilent = 3
+	// maxFull is how many items in a row may fail for want of space in the destination,
+	// while no file gets done that has contents. Then the job ends.
+	maxFull = 16
+)
+
+var (
+	// ErrSilent says that the job has ended because a server gave no answer any more.
+	ErrSilent = errors.New("a server has stopped answering")
+	// ErrFull says that the job has ended because the destination is full.
+	ErrFull = errors.New("the destination is full")
+)
+
+// The kinds of events of items that were not copied as they stood, or not at all.
+const (
+	KindVanished = "vanished" // a note: the name was gone when its turn came
+	KindChanged  = "changed"  // an error: the file changed each time it was copied
+	KindGrew     = "grew"     // a note: appended to meanwhile, and kept as it was at first
+)
+
+// outcomes counts and reports what became of items. Its methods may be called
+// concurrently.
+type outcomes struct {
+	progress      *progress.Tracker
+	changed, grew atomic.Uint64
+
+	mu           sync.Mutex
+	silent, full streak
+	breakOff     context.CancelCauseFunc
+	busy         func() int // items that are being worked at
+}
+
+// streak are failures of one kind, without a success between them. They are held back:
+// if they end the job, it says so once.
+type streak struct{ held []progress.Event }
+
+// watch is the context of a job that a streak can break off. end is called when all
+// work has ended, with its error, and returns the job's.
+func (c *outcomes) watch(ctx context.Context, busy func() int) (watched context.Context, end func(error) error) {
+	watched, breakOff := context.WithCancelCause(ctx)
+	c.mu.Lock()
+	c.breakOff, c.busy = breakOff, busy
+	c.mu.Unlock()
+	return watched, func(err error) error {
+		defer breakOff(nil)
+		cause := context.Cause(watched)
+		if errors.Is(cause, ErrSilent) || errors.Is(cause, ErrFull) {
+			return cause
+		}
+		c.tell(&c.silent)
+		c.tell(&c.full)
+		return err
+	}
+}
+
+// done takes note of an item that was dealt with. Whether it had contents matters to a
+// disk that is full.
+func (c *outcomes) done(contents bool) {
+	c.tell(&c.silent)
+	if contents {
+		c.tell(&c.full)
+	}
+}
+
+// tell ends a streak: what it has held back are failures like others.
+func (c *outcomes) tell(s *streak) {
+	c.mu.Lock()
+	held := s.held
+	s.held = nil
+	c.mu.Unlock()
+	for _, e := range held {
+		c.report(e)
+	}
+}
+
+func (c *outcomes) report(e progress.Event) {
+	c.progress.Add(progress.Errors, 1)
+	c.progress.Report(e)
+}
+
+// fail reports an item that failed; nil is no failure. What fails because the job is
+// being cancelled is no news.
+func (c *outcomes) fail(ctx context.Context, path string, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	e := progress.Event{Type: "error", Path: path, Message: err.Error()}
+	switch {
+	case errors.Is(err, transfer.ErrVanished), errors.Is(err, walk.ErrVanished):
+		c.progress.Add(progress.Vanished, 1)
+		e.Type, e.Kind = "note", KindVanished
+		c.progress.Report(e)
+	case errors.Is(err, vfs.ErrNoAnswer):
+		c.hold(&c.silent, e, min(maxSilent, max(c.inFlight(), 1)), fmt.Errorf("%w: %w", ErrSilent, err))
+	case errors.Is(err, vfs.ErrNoSpace), errors.Is(err, vfs.ErrQuota):
+		c.hold(&c.full, e, maxFull, fmt.Errorf("%w: %w", ErrFull, err))
+	case errors.Is(err, transfer.ErrChanged):
+		c.changed.Add(1)
+		e.Kind = KindChanged
+		c.report(e)
+	default:
+		c.report(e)
+	}
+}
+
+// hold adds a failure to a streak, and ends the job with why if there are as many as
+// limit.
+func (c *outcomes) hold(s *streak, e progress.Event, limit int, why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.held = append(s.held, e); len(s.held) >= limit && c.breakOff != nil {
+		c.breakOff(why)
+	}
+}
+
+func (c *outcomes) inFlight() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.busy == nil {
+		return 0
+	}
+	return c.busy()
+}
+
+// grewMeanwhile notes a file that was appended to while it was copied.
+func (c *outcomes) grewMeanwhile(path string, size uint64) {
+	c.grew.Add(1)
+	c.progress.Report(progress.Event{
+		Type: "note", Kind: KindGrew, Path: path, Message: fmt.Sprintf("it grew while it was copied; the copy has its first %d bytes", size),
+	})
+}
