@@ -37,9 +37,16 @@ A file appears under its name when it is complete and safe on the disk; until th
 name beside it. An item that fails is reported, the rest goes on, and the exit status is 2. Symbolic
 links are copied as they are and never followed at the destination.
 
+The source may be in use. What vanishes before its turn is noted and counted, and no failure; a file
+that only grows is copied as it was at first, and counted; one that changes each time it is copied has
+failed. What cannot be preserved (owners, set-id bits, modes, times, access control lists) is counted,
+and no failure either. If a server stops answering, or the destination is full, the whole copy ends,
+once, with status 4 or 2, and says how to go on.
+
 With --job, what has been finished is recorded below $XDG_STATE_HOME/nfsbox/jobs (or
 ~/.local/state/nfsbox/jobs). The same command, run again after an interruption of whatever kind,
-passes over files that are recorded, unchanged, and still there. If DEST was a directory that received
+passes over files that are recorded, unchanged, and still there; with --verify it compares those that
+no run has verified, and without --no-owner it copies those again that were copied with it. If DEST was a directory that received
 the copy, and is gone, the job refuses to go on, with exit status 4.
 
   nfsbox cp -r --verify nfs://filer/export/home ./home
@@ -64,7 +71,12 @@ func (c *cpCmd) Run(e *env) (err error) {
 	var sum cpSummary
 	err = c.all(e, sources, dest, record, tracker, &sum)
 	sum.tell(tracker)
-	return errors.Join(err, finish(tracker, &sum, err))
+	ferr := finish(tracker, &sum, err)
+	if !c.JSON {
+		sum.print(e.stderr)
+	}
+	c.goOn(e, err)
+	return errors.Join(err, ferr)
 }
 
 // all copies the sources one after the other. One that is refused does not stop the
@@ -86,7 +98,7 @@ func (c *cpCmd) all(e *env, sources []string, dest string, record *os.Root, trac
 	}
 	for _, source := range sources {
 		err = errors.Join(err, c.one(e, source, to, record, tracker, sum))
-		if e.ctx.Err() != nil {
+		if e.ctx.Err() != nil || errors.Is(err, job.ErrSilent) || errors.Is(err, job.ErrFull) {
 			break
 		}
 	}
@@ -117,8 +129,9 @@ func (s *cpSummary) add(o *job.Summary) {
 	for _, p := range [...]struct{ to, from *uint64 }{
 		{&s.Files, &o.Files}, {&s.Dirs, &o.Dirs}, {&s.Symlinks, &o.Symlinks}, {&s.Hardlinks, &o.Hardlinks},
 		{&s.Nodes, &o.Nodes}, {&s.Bytes, &o.Bytes}, {&s.Skipped, &o.Skipped}, {&s.Verified, &o.Verified},
-		{&s.Errors, &o.Errors}, {&s.OwnersLost, &o.OwnersLost}, {&s.SetIDsLost, &o.SetIDsLost},
-		{&s.TimesLost, &o.TimesLost}, {&s.LinksSplit, &o.LinksSplit},
+		{&s.Errors, &o.Errors}, {&s.Changed, &o.Changed}, {&s.Vanished, &o.Vanished}, {&s.Grew, &o.Grew},
+		{&s.OwnersLost, &o.OwnersLost}, {&s.SetIDsLost, &o.SetIDsLost}, {&s.ModesLost, &o.ModesLost},
+		{&s.TimesLost, &o.TimesLost}, {&s.ACLsLost, &o.ACLsLost}, {&s.LinksSplit, &o.LinksSplit},
 	} {
 		*p.to += *p.from
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/nfsbox/nfsbox/internal/job"
 	"github.com/nfsbox/nfsbox/internal/place"
@@ -41,6 +42,9 @@ func report(e *env, err error) int {
 	if err == nil {
 		return exitOK
 	}
+	if errors.Is(context.Cause(e.ctx), errPipe) {
+		return exitPipe // there is nobody to tell
+	}
 	var exit *exitError
 	if errors.As(err, &exit) {
 		if exit.err != nil {
@@ -71,5 +75,5 @@ func complain(e *env, err error) {
 		err = fmt.Errorf("interrupted: %w", err)
 	}
 	// A message that cannot be written has nowhere else to go.
-	_, _ = fmt.Fprintf(e.stderr, "nfsbox: %s\n", progress.Clean(err.Error()))
+	_, _ = fmt.Fprintf(e.stderr, "nfsbox: %s\n", progress.Clean(strings.ReplaceAll(err.Error(), "\n", "; "))) // of errors.Join, further down
 }

@@ -65,6 +65,7 @@ type env struct {
 	colour bool                       // a terminal may be written to in colours
 	rand   func([]byte)
 	alone  bool // the process is this command's: its limits are ours to set
+	args   []string
 }
 
 // doubled is how long after the first signal another says nothing new: timeout(1)
@@ -74,12 +75,17 @@ const doubled = 500 * time.Millisecond
 func main() {
 	// The first signal ends the context, and whatever runs cleans up and
 	// reports. The second ends the process.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	base, cancel := context.WithCancelCause(context.Background())
+	ctx, stop := signal.NotifyContext(base, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() { time.AfterFunc(doubled, stop) })
+	// A reader that goes ends the context, too: without this its signal would end the
+	// process where it stands.
+	signal.Ignore(syscall.SIGPIPE)
+	gone := func() { cancel(errPipe) }
 	status := run(&env{
 		ctx:    ctx,
-		stdout: os.Stdout,
-		stderr: os.Stderr,
+		stdout: pipe{os.Stdout, gone},
+		stderr: pipe{os.Stderr, gone},
 		tty:    isTerminal(os.Stderr),
 		size:   terminal(os.Stdout),
 		colour: os.Getenv("NO_COLOR") == "",
@@ -97,6 +103,7 @@ func isTerminal(f *os.File) bool {
 
 // run is the whole command: it returns the exit status.
 func run(e *env, args []string) int {
+	e.args = args
 	parser, exited, err := newParser(e)
 	if err != nil {
 		return report(e, err)

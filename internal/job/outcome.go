@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -103,7 +104,7 @@ func (c *outcomes) fail(ctx context.Context, path string, err error) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	e := progress.Event{Type: "error", Path: path, Message: err.Error()}
+	e := progress.Event{Type: "error", Path: path, Message: strings.ReplaceAll(err.Error(), "\n", "; ")} // of errors.Join
 	switch {
 	case errors.Is(err, transfer.ErrVanished), errors.Is(err, walk.ErrVanished):
 		c.progress.Add(progress.Vanished, 1)

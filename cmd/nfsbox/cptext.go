@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/nfsbox/nfsbox/internal/job"
+	"github.com/nfsbox/nfsbox/internal/progress"
+)
+
+// counted is a number and what it counts.
+type counted struct {
+	n    uint64
+	what string
+}
+
+// text says what the numbers are that are not zero.
+func text(all ...counted) string {
+	var parts []string
+	for _, c := range all {
+		if c.n > 0 {
+			parts = append(parts, progress.Count(c.n)+" "+c.what)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// print says, for people, what the line with the totals does not: what was passed over
+// and verified, what was not copied as it stood, and what could not be preserved.
+func (s *cpSummary) print(w io.Writer) {
+	for _, line := range [...]struct{ head, text string }{
+		{"", text(
+			counted{s.Skipped, "skipped, as an earlier run had copied them"}, counted{s.Verified, "verified"},
+			counted{s.Vanished, "vanished meanwhile"}, counted{s.Changed, "changed each time they were copied"},
+			counted{s.Grew, "grew, and are copied as they were at first"}, counted{s.LinksSplit, "hard links copied as files of their own"},
+		)},
+		{"not preserved: ", text(
+			counted{s.OwnersLost, "owners"}, counted{s.SetIDsLost, "set-id bits"}, counted{s.ModesLost, "modes"},
+			counted{s.TimesLost, "times"}, counted{s.ACLsLost, "access control lists"},
+		)},
+	} {
+		if line.text != "" {
+			// What cannot be written has nowhere else to go.
+			_, _ = io.WriteString(w, line.head+line.text+"\n")
+		}
+	}
+}
+
+// goOn says how a job goes on that has been broken off.
+func (c *cpCmd) goOn(e *env, err error) {
+	switch {
+	case !errors.Is(err, job.ErrSilent) && !errors.Is(err, job.ErrFull):
+	case c.Job == "":
+		_, _ = fmt.Fprintln(e.stderr, "nfsbox: what has been copied is whole and stays; with --job NAME the same command would go on from here")
+	default:
+		args := make([]string, len(e.args))
+		for i, a := range e.args {
+			args[i] = quoteArg(progress.Clean(a))
+		}
+		_, _ = fmt.Fprintf(e.stderr, "nfsbox: to go on from here: nfsbox %s\n", strings.Join(args, " "))
+	}
+}
