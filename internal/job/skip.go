@@ -38,8 +38,7 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 // sameAgain compares a copy of an earlier run with its source. One that cannot be
 // compared is made again, which meets the same error or none.
 func (j *copyJob) sameAgain(ctx context.Context, s *dirState, src *transfer.Source, copied *object) bool {
-	t := j.t
-	t.Moved = nil
+	t := transfer.Options{Pool: j.t.Pool, Chunk: j.t.Chunk, Window: j.t.Window, Budget: j.t.Budget}
 	cmp, err := transfer.Compare(ctx, *src, transfer.Source{FS: j.o.Dest.FS, Handle: copied.handle, Attr: copied.attr}, src.Attr.Size, &t)
 	if err != nil {
 		return false
