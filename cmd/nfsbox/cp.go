@@ -37,7 +37,8 @@ A file appears under its name when it is complete and safe on the disk; until th
 name beside it. An item that fails is reported, the rest goes on, and the exit status is 2. Symbolic
 links are copied as they are and never followed at the destination.
 
-The source may be in use. What vanishes before its turn is noted and counted, and no failure; a file
+Where DEST takes two names of the source for one (Makefile and makefile), the first is copied and the
+others have failed. The source may be in use. What vanishes before its turn is noted and counted, and no failure; a file
 that only grows is copied as it was at first, and counted; one that changes each time it is copied has
 failed. What cannot be preserved (owners, set-id bits, modes, times, access control lists) is counted,
 and no failure either. If a server stops answering, or the destination is full, the whole copy ends,
@@ -172,7 +173,7 @@ func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tra
 	}
 	s, err := job.Copy(e.ctx, job.CopyOptions{
 		Source: job.Place{FS: src.FS, Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
-		Dest: job.Place{FS: to.FS, Handle: to.dir}, Name: name, KeepDest: to.inside,
+		Dest: job.Place{FS: to.FS, Handle: to.dir}, Name: name, KeepDest: to.inside, Made: to.made,
 		Pool: new(bufpool.Pool), Random: randReader(e.rand), Now: time.Now, Progress: tracker,
 		Parallel: c.Parallel, Owner: !c.NoOwner, Verify: c.Verify,
 		Record: record, ID: strings.Join([]string{"cp", jobPlace(source), jobPlace(to.Text)}, "\x00"),

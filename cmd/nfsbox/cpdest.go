@@ -20,9 +20,10 @@ type destination struct {
 	*place.Place
 	inside bool // DEST is a directory, and receives each SOURCE under its own name
 	dir    vfs.Handle
-	name   string   // what DEST becomes in dir, if not inside; "" if it is a root
-	absent bool     // nothing has the name DEST
-	record *os.Root // that has yet to be told of inside; else nil
+	name   string    // what DEST becomes in dir, if not inside; "" if it is a root
+	absent bool      // nothing has the name DEST
+	record *os.Root  // that has yet to be told of inside; else nil
+	made   *job.Made // if several sources go into one directory
 	// taken are the names that sources of this command have got in DEST, and who has
 	// them.
 	taken map[string]string
@@ -52,6 +53,9 @@ func (c *cpCmd) destine(ctx context.Context, dst *place.Place, record *os.Root) 
 	}
 	if d.inside {
 		d.dir = at.Handle
+		if len(c.Places) > 2 {
+			d.made = new(job.Made)
+		}
 		return d, nil
 	}
 	d.dir, d.name, err = dst.Parent(ctx)

@@ -32,6 +32,9 @@ type CopyOptions struct {
 	// KeepDest says that Dest, if it receives the contents of Source, was there
 	// before the job: it keeps its own mode, owner and times.
 	KeepDest bool
+	// Made, if not nil, is shared by copies into the same Dest, one after the other:
+	// where that takes several names for one, none replaces what another has made.
+	Made *Made
 
 	Pool     *bufpool.Pool
 	Random   io.Reader // for names of temporaries; concurrent use
@@ -179,7 +182,10 @@ func (j *copyJob) single(ctx context.Context) error {
 	j.found(&j.srcAttr)
 	j.progress.CloseTotals()
 	e := vfs.Entry{Handle: j.o.Source.Handle, Attr: j.srcAttr}
-	state := &dirState{handle: j.o.Dest.Handle, key: rootKey(j.o.Owner)}
+	state, err := j.top(ctx)
+	if err != nil {
+		return err
+	}
 	if err := j.sweep(ctx, state.handle); err != nil {
 		return err
 	}

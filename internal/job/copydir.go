@@ -25,6 +25,8 @@ type dirState struct {
 	key    pathKey
 	dir    *walk.Dir // of the source; nil if the job copies a single object
 
+	made *Made // nil: nothing is to be feared, as nothing else is made in it
+
 	// linked says that a file in it may get further names, by its handle.
 	linked atomic.Bool
 
@@ -59,17 +61,21 @@ func (j *copyJob) Enter(ctx context.Context, d *walk.Dir) error {
 
 // enterRoot makes or takes the directory that the tree's root becomes.
 func (j *copyJob) enterRoot(ctx context.Context) (*dirState, error) {
-	top := &dirState{handle: j.o.Dest.Handle}
+	top, err := j.top(ctx)
+	if err != nil {
+		return nil, err
+	}
 	state := top
 	if j.o.Name != "" {
-		var err error
 		if state, err = j.makeDir(ctx, top, j.o.Name); err != nil {
 			return nil, err
 		}
 	}
+	if state.made, err = j.tryOut(ctx, state.made, state.handle); err != nil {
+		return nil, err
+	}
 	state.key = rootKey(j.o.Owner)
 	if _, ok := idOf(&state.attr); !ok {
-		var err error
 		if state.attr, err = j.o.Dest.FS.GetAttr(ctx, state.handle, vfs.MaskV3); err != nil {
 			return nil, err
 		}
@@ -88,12 +94,35 @@ func (j *copyJob) enterRoot(ctx context.Context) (*dirState, error) {
 	return state, nil
 }
 
-// makeDir makes the directory name in parent, or takes the one that is there.
-// Nothing but a directory is taken, and in particular no link to one.
+// top is the directory that receives the copy. What other copies have made there counts.
+func (j *copyJob) top(ctx context.Context) (*dirState, error) {
+	s := &dirState{handle: j.o.Dest.Handle, key: rootKey(j.o.Owner)}
+	if j.o.Made == nil {
+		return s, nil
+	}
+	var err error
+	s.made, err = j.tryOut(ctx, j.o.Made, s.handle)
+	return s, err
+}
+
+// makeDir makes the directory name in parent, or takes the one that is there, unless
+// that was made for another name.
 func (j *copyJob) makeDir(ctx context.Context, parent *dirState, name string) (*dirState, error) {
+	end, err := j.beginName(ctx, parent, name)
+	if err != nil {
+		return nil, err
+	}
+	state, err := j.takeDir(ctx, parent, name)
+	end(err == nil)
+	return state, err
+}
+
+// takeDir makes a directory, or takes the one that is there. Nothing but a directory is
+// taken, and in particular no link to one.
+func (j *copyJob) takeDir(ctx context.Context, parent *dirState, name string) (*dirState, error) {
 	f := j.o.Dest.FS
 	how := vfs.CreateHow{Type: vfs.TypeDir, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o700}}
-	state := &dirState{}
+	state := &dirState{made: parent.made.madeIn()}
 	if j.record != nil {
 		state.key = parent.key.child(name)
 	}
@@ -116,7 +145,13 @@ func (j *copyJob) makeDir(ctx context.Context, parent *dirState, name string) (*
 	if state.attr.Type != vfs.TypeDir {
 		return nil, fmt.Errorf("a %v is in the way: %w", state.attr.Type, vfs.ErrNotDir)
 	}
-	return state, j.reopen(ctx, state)
+	if err := j.reopen(ctx, state); err != nil {
+		return nil, err
+	}
+	if j.record == nil || !j.record.resumed { // else it was most likely made by the job
+		state.made, err = j.tryOut(ctx, nil, state.handle)
+	}
+	return state, err
 }
 
 // reopen makes a directory that is there usable: a run before may have closed it
@@ -142,7 +177,7 @@ func (j *copyJob) sweep(ctx context.Context, dir vfs.Handle) error {
 			return fmt.Errorf("look for temporaries: %w", err)
 		}
 		name := string(e.Name)
-		if !transfer.IsTemp(name, j.t.Tag) {
+		if !isOurTemp(name, j.t.Tag) {
 			continue
 		}
 		if _, err := j.o.Dest.FS.Remove(ctx, dir, name, false); err != nil && !errors.Is(err, vfs.ErrNoEnt) {

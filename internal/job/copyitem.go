@@ -29,14 +29,11 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 		src.Dir, src.Name = j.o.SourceDir, j.o.SourceName
 	}
 	dst := transfer.Target{FS: j.o.Dest.FS, Dir: s.handle, Name: name}
-	var err, fatal error
-	switch e.Attr.Type {
-	case vfs.TypeReg:
-		fatal, err = j.file(ctx, s, src, dst)
-	case vfs.TypeSymlink:
-		err = j.other(ctx, progress.Symlinks, transfer.Symlink, src, dst)
-	default:
-		err = j.other(ctx, progress.Nodes, transfer.Node, src, dst)
+	var fatal error
+	end, err := j.beginName(ctx, s, name)
+	if err == nil {
+		fatal, err = j.copy(ctx, s, src, dst)
+		end(fatal == nil && err == nil)
 	}
 	if err != nil {
 		j.fail(ctx, s.path(name), err)
@@ -44,6 +41,19 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 		j.done(e.Attr.Type == vfs.TypeReg && e.Attr.Size > 0)
 	}
 	return fatal
+}
+
+// copy copies one object by its type. fatal ends the job, err is the object's own.
+func (j *copyJob) copy(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (fatal, err error) {
+	switch src.Attr.Type {
+	case vfs.TypeReg:
+		fatal, err = j.file(ctx, s, src, dst)
+	case vfs.TypeSymlink:
+		err = j.other(ctx, progress.Symlinks, transfer.Symlink, src, dst)
+	default:
+		err = j.other(ctx, progress.Nodes, transfer.Node, src, dst)
+	}
+	return fatal, err
 }
 
 // other copies something without contents.

@@ -196,8 +196,12 @@ func (f *syncing) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs
 }
 
 func (f *syncing) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool) (vfs.WCC, error) {
+	h, _, _, _ := f.FS.Lookup(ctx, dir, name)
 	w, err := f.FS.Remove(ctx, dir, name, isDir)
 	if err == nil {
+		f.mu.Lock()
+		delete(f.dirty, h) // what is gone cannot be lost
+		f.mu.Unlock()
 		f.mark(dir, "remove "+name)
 	}
 	return w, err
