@@ -127,7 +127,8 @@ func TestCopyFull(t *testing.T) {
 	}}
 	o, v := options(t, src, newTree(t, full), "copy")
 	s, err := Copy(t.Context(), o)
-	if !errors.Is(err, ErrFull) || s.ExitCode(err) != ExitIncomplete || len(v.list) > 0 {
+	// At the edge some files still got done beside those that did not.
+	if !errors.Is(err, ErrFull) || s.ExitCode(err) != ExitIncomplete || len(v.list) > 2*DefaultParallel {
 		t.Errorf("%v, %+v\n%s", err, s, v)
 	}
 	if n := opens.Load(); n > 500+maxFull+2*syncParallel {
