@@ -335,4 +335,8 @@ const (
 	// datagrams take none of MaxRequestBytes, for which one client's could make
 	// those of all others wait.
 	maxDatagramCalls = 64
+
+	// maxDatagramShare is how many of them one client has (ShareOf), and how many
+	// those together who are not admitted. What is more is dropped.
+	maxDatagramShare = maxDatagramCalls / 2
 )

@@ -21,8 +21,9 @@ type budget struct {
 	mu      sync.Mutex
 	free    int64
 	clients map[string]*debtor
-	turn    []*debtor               // those with requests that wait
-	out     map[*allowance]struct{} // that hold something
+	turn    []*debtor  // those with requests that wait
+	out     *allowance // the first of those that hold something, which form a list
+	epoch   time.Time  // of its clock
 }
 
 // debtor is one client at a budget; guarded by budget.mu.
@@ -41,17 +42,18 @@ type allowance struct {
 	want  int64         // with ready: what it waits for
 	ready chan struct{} // closed when that was given
 
-	conn  *serverConn  // whose request it is; nil: nobody's who could be too slow
-	since time.Time    // guarded by budget.mu: when it was given
-	got   atomic.Int64 // bytes of the request that have come since
-	whole atomic.Bool  // all of it has
+	conn          *serverConn   // whose request it is; nil: nobody's who could be too slow
+	since         time.Duration // when it was given, or soon before; guarded by budget.mu once it is
+	got           atomic.Int64  // bytes of the request that have come since
+	whole         atomic.Bool   // all of it has
+	before, after *allowance    // in budget.out; guarded by budget.mu
 }
 
 // newBudget returns a budget of limit bytes, or of more if a client's share of it
 // were less than the longest record needs.
 func newBudget(limit int64, longest int) *budget {
 	limit = max(limit, clientShare*room(longest))
-	return &budget{limit: limit, free: limit, clients: make(map[string]*debtor), out: make(map[*allowance]struct{})}
+	return &budget{limit: limit, free: limit, clients: make(map[string]*debtor), epoch: time.Now()}
 }
 
 // room is the memory that a record of n bytes takes: buffers come in powers of
@@ -80,17 +82,17 @@ func (b *budget) leave(d *debtor) {
 }
 
 // take gives n bytes to a, which holds none, or so many already, and waits until
-// that is possible. It answers false if stop is closed before.
-func (b *budget) take(d *debtor, a *allowance, n int64, stop <-chan struct{}) bool {
+// that is possible. ok is false if stop is closed before.
+func (b *budget) take(d *debtor, a *allowance, n int64, stop <-chan struct{}) (waited, ok bool) {
 	if a.held >= n {
-		return true
+		return false, true
 	}
 	b.mu.Lock()
 	a.by, a.want = d, n
 	if len(b.turn) == 0 && b.fits(d, n) {
 		b.give(a)
 		b.mu.Unlock()
-		return true
+		return false, true
 	}
 	a.ready = make(chan struct{})
 	if d.queue = append(d.queue, a); len(d.queue) == 1 {
@@ -99,7 +101,7 @@ func (b *budget) take(d *debtor, a *allowance, n int64, stop <-chan struct{}) bo
 	b.serve()
 	b.mu.Unlock()
 	if b.await(d, a, stop) {
-		return true
+		return true, true
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,7 +110,7 @@ func (b *budget) take(d *debtor, a *allowance, n int64, stop <-chan struct{}) bo
 		b.settle(d)
 		b.serve() // it may have stood in somebody's way
 	}
-	return false
+	return true, false
 }
 
 // await waits until a has what it wants, and has the slowest go meanwhile. It answers
@@ -139,10 +141,10 @@ func (b *budget) slowest(d *debtor, a *allowance) *serverConn {
 		return nil // it has what it wants
 	}
 	own := d.held+a.want > b.limit/clientShare
-	now, least := time.Now(), int64(crowdedRate)
+	now, least := time.Since(b.epoch), int64(crowdedRate)
 	var slow *serverConn
-	for o := range b.out {
-		age := now.Sub(o.since)
+	for o := b.out; o != nil; o = o.after {
+		age := now - o.since
 		if o.conn == nil || o.whole.Load() || age < slowAfter || own && o.by != d {
 			continue
 		}
@@ -161,7 +163,15 @@ func (a *allowance) put() {
 	b := a.by.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.out, a)
+	if a.before != nil {
+		a.before.after = a.after
+	} else {
+		b.out = a.after
+	}
+	if a.after != nil {
+		a.after.before = a.before
+	}
+	a.before, a.after = nil, nil
 	b.free += a.held
 	a.by.held -= a.held
 	a.held = 0
@@ -178,8 +188,10 @@ func (b *budget) give(a *allowance) {
 	b.free -= a.want
 	a.by.held += a.want
 	a.held = a.want
-	a.since = time.Now()
-	b.out[a] = struct{}{}
+	if a.after = b.out; a.after != nil {
+		a.after.before = a
+	}
+	b.out = a
 }
 
 // serve gives to those who wait, in turn. A client at the end of its share lets
@@ -197,6 +209,7 @@ func (b *budget) serve() {
 			return
 		}
 		b.give(a)
+		a.since = time.Since(b.epoch)
 		close(a.ready)
 		d.queue[0] = nil
 		d.queue = d.queue[1:]

@@ -14,7 +14,7 @@ import (
 // idle checks that a budget has everything back.
 func (b *budget) idle(t *testing.T) {
 	t.Helper()
-	if b.outstanding() != 0 || len(b.turn) != 0 || len(b.clients) != 0 || len(b.out) != 0 {
+	if b.outstanding() != 0 || len(b.turn) != 0 || len(b.clients) != 0 || b.out != nil {
 		t.Errorf("left over: %+v", b)
 	}
 }
@@ -41,14 +41,14 @@ func TestBudget(t *testing.T) {
 					stop = gone
 				}
 				n := 1 + rnd.Int64N(longest)
-				if b.take(d, &a, n, stop) {
+				if _, ok := b.take(d, &a, n, stop); ok {
 					if now := per[g%clients].Add(n); now > limit/clientShare {
 						t.Errorf("a client holds %d", now)
 					}
 					now := out.Add(n)
 					for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
 					}
-					if !b.take(d, &a, n/2, nil) || a.held != n {
+					if _, ok := b.take(d, &a, n/2, nil); !ok || a.held != n {
 						t.Errorf("holds %d of %d", a.held, n)
 					}
 					out.Add(-n)
@@ -80,7 +80,7 @@ func TestBudgetOrder(t *testing.T) {
 			all[name] = a
 			d := b.join(name[:1])
 			go func() {
-				if !b.take(d, a, n, stop) {
+				if _, ok := b.take(d, a, n, stop); !ok {
 					name += " left"
 					b.leave(d)
 				}
@@ -151,7 +151,7 @@ func TestBudgetTurns(t *testing.T) {
 		synctest.Wait()
 		for i := range 5 {
 			var a allowance
-			if !b.take(modest, &a, 1, nil) || done != 1 {
+			if _, ok := b.take(modest, &a, 1, nil); !ok || done != 1 {
 				t.Fatalf("turn %d: %d of the others are served", i, done)
 			}
 			a.put()
@@ -179,7 +179,7 @@ func TestBudgetSlowest(t *testing.T) {
 		}
 		begin := func(name string, n int64, came int64) sender {
 			s := sender{b.join(name), &allowance{conn: &serverConn{}}}
-			if !b.take(s.d, s.a, n, nil) {
+			if _, ok := b.take(s.d, s.a, n, nil); !ok {
 				t.Fatal("no room")
 			}
 			s.a.got.Store(came)
@@ -225,7 +225,7 @@ func TestBudgetBehindShare(t *testing.T) {
 			d, a := b.join(who), &allowance{}
 			given[who+fmt.Sprint(n)] = a
 			wg.Go(func() {
-				if !b.take(d, a, n, nil) {
+				if _, ok := b.take(d, a, n, nil); !ok {
 					t.Errorf("%s was given nothing", who)
 				}
 			})

@@ -106,7 +106,12 @@
 // request takes what it may need all at once, clients take turns, and none has
 // more than its share. A buffer grows with what has arrived, not with what was
 // announced. A client that sends a request too slowly, or does not take its
-// replies, loses its connection, and nobody else loses anything.
+// replies, loses its connection, and nobody else loses anything; where others wait
+// for memory, the request goes that gets on least.
+//
+// Where something is divided among clients, one is an address, or of IPv6 a network
+// of 64 bits ([ShareOf]). Whom [ServerOptions].Admit does not admit has a small share
+// of its own of memory and connections, and nothing of it is remembered.
 //
 // Datagrams ([Server.ServePacket]) are served by the same handlers, a call each.
 //
@@ -115,7 +120,8 @@
 // A [ReplyCache] remembers the replies of the procedures that [Service].Once
 // names. Such a call, once begun, is finished even if its connection is lost; a
 // retransmission joins it, or gets the reply that was remembered, on the newest
-// connection that has asked and is still there. A call whose connection is lost
+// connection that has asked and is still there, for two minutes
+// ([ReplyCacheOptions].MaxAge) at most. A call whose connection is lost
 // before it has begun is not executed at all. This is at most once in the life of
 // the cache, which [ReplyCache.Save] prolongs over a planned restart; after a
 // crash a retransmission is a new call.

@@ -158,6 +158,7 @@ func NewServer(services []Service, o ServerOptions) (*Server, error) {
 		conns:     make(map[*serverConn]struct{}),
 		packets:   make(map[*packetConn]struct{}),
 	}
+	s.budget.epoch, s.aside.epoch = s.epoch, s.epoch
 	for _, svc := range services {
 		s.services = append(s.services, binding{svc, make([]meter, len(svc.Program.Procs))})
 	}

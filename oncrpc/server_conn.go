@@ -374,13 +374,13 @@ func (c *Call) admit(n int) error {
 	if !sc.s.admits(sc.state) {
 		by = sc.aside
 	}
-	c.allowance.conn = sc
-	waits := time.Now()
-	if !by.of.take(by, &c.allowance, room(n), sc.stop) {
+	c.allowance.conn, c.allowance.since = sc, sc.arrived
+	waited, ok := by.of.take(by, &c.allowance, room(n), sc.stop)
+	if !ok {
 		return errDraining
 	}
-	if !sc.began.IsZero() { // else it stood in the buffer, and no read has been waited for
-		sc.began = sc.began.Add(time.Since(waits))
+	if waited && !sc.began.IsZero() { // else it stood in the buffer, and no read has been waited for
+		sc.began = sc.began.Add(sc.s.clock() - sc.arrived)
 	}
 	sc.receiving = &c.allowance
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 )
 
@@ -16,6 +17,9 @@ type packetConn struct {
 	pc      net.PacketConn
 	stop    chan struct{} // closed when reading has to end
 	running chan struct{} // holds a token for each call under way
+
+	mu     sync.Mutex
+	shares map[string]int // guarded by mu; calls under way by client; "": of those not admitted
 }
 
 // datagram leads back to where a call in a datagram came from.
@@ -25,6 +29,8 @@ type datagram struct {
 	client *replyClient // released with the call
 	state  any
 	opened bool // state is for EndConn
+	share  string
+	shares bool // it is counted in packetConn.shares
 }
 
 // ServePacket answers calls that come in datagrams to pc, as UDP clients send
@@ -33,7 +39,7 @@ type datagram struct {
 // and so is the reply cache. NewConn and EndConn are called for each call, since
 // no datagram says that it was the last. What is no call gets no answer.
 func (s *Server) ServePacket(pc net.PacketConn) error {
-	p := &packetConn{s: s, pc: pc, stop: make(chan struct{}), running: make(chan struct{}, maxDatagramCalls)}
+	p := &packetConn{s: s, pc: pc, stop: make(chan struct{}), running: make(chan struct{}, maxDatagramCalls), shares: make(map[string]int)}
 	if !s.trackPackets(p) {
 		return errors.Join(ErrServerClosed, pc.Close())
 	}
@@ -136,6 +142,10 @@ func (p *packetConn) take(msg []byte, from net.Addr) {
 		d.opened = true
 	}
 	c.State = d.state
+	if !d.join() {
+		c.conclude(ErrDrop)
+		return
+	}
 	if r := s.o.Replies; r != nil && c.once.is {
 		d.client = r.client(from)
 		c.once.client, c.once.serial = d.client, r.serial.Add(1)
@@ -144,6 +154,35 @@ func (p *packetConn) take(msg []byte, from net.Addr) {
 		to, _ := c.run()
 		to.flush()
 	}()
+}
+
+// join counts a call as its client's. It answers false if that has its share.
+func (d *datagram) join() bool {
+	p := d.p
+	if p.s.admits(d.state) {
+		d.share = ShareOf(d.remote)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shares[d.share] >= maxDatagramShare {
+		return false
+	}
+	p.shares[d.share]++
+	d.shares = true
+	return true
+}
+
+// leave ends what join began.
+func (d *datagram) leave() {
+	p := d.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !d.shares {
+		return
+	}
+	if p.shares[d.share]--; p.shares[d.share] == 0 {
+		delete(p.shares, d.share)
+	}
 }
 
 func (d *datagram) context() context.Context { return d.p.s.ctx }
@@ -169,6 +208,7 @@ func (d *datagram) enqueue(a answered) {
 	if d.client != nil {
 		s.o.Replies.release(d.client)
 	}
+	d.leave()
 	<-d.p.running
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"reflect"
 	"sync/atomic"
@@ -54,9 +55,15 @@ type packetClient struct {
 
 func dialPacket(t *testing.T, to net.Addr) *packetClient {
 	t.Helper()
-	nc, err := net.Dial("udp", to.String())
+	return dialPacketFrom(t, "127.0.0.1", to)
+}
+
+func dialPacketFrom(t *testing.T, local string, to net.Addr) *packetClient {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(local)}}
+	nc, err := d.DialContext(t.Context(), "udp", to.String())
 	if err != nil {
-		t.Fatal(err)
+		t.Skipf("this host has no address %s to call from: %v", local, err)
 	}
 	t.Cleanup(func() { _ = nc.Close() }) // nothing hangs on it
 	if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
@@ -197,9 +204,13 @@ func TestPacketState(t *testing.T) {
 func TestPacketBound(t *testing.T) {
 	s := newService()
 	srv, addr := startPackets(t, s, ServerOptions{})
-	p := dialPacket(t, addr)
+	p, q := dialPacket(t, addr), dialPacketFrom(t, "127.0.0.2", addr)
 	for i := range uint32(maxDatagramCalls + 10) {
-		p.send(message(i, procWait, nil))
+		if i < maxDatagramShare {
+			p.send(message(i, procWait, nil))
+		} else {
+			q.send(message(i, procWait, nil))
+		}
 	}
 	for range maxDatagramCalls {
 		s.begun(t)
@@ -215,8 +226,12 @@ func TestPacketBound(t *testing.T) {
 		t.Error(err)
 	}
 	seen := make(map[uint32]bool)
-	for range maxDatagramCalls {
-		xid, _, err := p.reply()
+	for i := range maxDatagramCalls {
+		from := p
+		if i >= maxDatagramShare {
+			from = q
+		}
+		xid, _, err := from.reply()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,6 +247,29 @@ func TestPacketBound(t *testing.T) {
 	if err := srv.ServePacket(pc); !errors.Is(err, ErrServerClosed) {
 		t.Errorf("after Shutdown: %v", err)
 	}
+}
+
+// TestPacketShares: clients that are not admitted, however many, leave room to one
+// that is, and so does another that is.
+func TestPacketShares(t *testing.T) {
+	s := newService()
+	srv, addr := startPackets(t, s, ServerOptions{
+		NewConn: func(remote, _ net.Addr) (any, error) { return remote, nil },
+		Admit:   func(state any) bool { return ShareOf(state.(net.Addr)) == "127.0.0.1" },
+	})
+	for n := range uint32(2) {
+		stranger := dialPacketFrom(t, fmt.Sprint("127.0.0.", 2+n), addr)
+		for i := range uint32(maxDatagramCalls) {
+			stranger.send(message(n<<8|i, procWait, nil))
+		}
+	}
+	waitFor(t, "all of theirs", func() bool { return srv.Stats().Dropped == 2*maxDatagramCalls-maxDatagramShare })
+	p := dialPacket(t, addr)
+	p.send(message(1, procEcho, str("hello")))
+	if xid, _, err := p.reply(); xid != 1 || err != nil {
+		t.Errorf("reply to %d, %v", xid, err)
+	}
+	close(s.gate)
 }
 
 // TestPacketFails has a socket that is closed by somebody else, and one whose
@@ -291,7 +329,7 @@ func FuzzPacket(f *testing.F) {
 	for _, c := range hostileCalls {
 		f.Add(c.msg)
 	}
-	p := &packetConn{s: srv, pc: noPackets{}, stop: make(chan struct{}), running: make(chan struct{}, 1)}
+	p := &packetConn{s: srv, pc: noPackets{}, stop: make(chan struct{}), running: make(chan struct{}, 1), shares: make(map[string]int)}
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		p.running <- struct{}{}
 		p.take(msg, addr("192.0.2.1", 1))
@@ -316,7 +354,7 @@ func TestPacketBesideStreams(t *testing.T) {
 	s := newService()
 	srv, to := startPackets(t, s, ServerOptions{MaxRequestBytes: 1})
 	d, a := srv.budget.join("127.0.0.1"), &allowance{}
-	if !srv.budget.take(d, a, srv.budget.limit/clientShare, nil) {
+	if _, ok := srv.budget.take(d, a, srv.budget.limit/clientShare, nil); !ok {
 		t.Fatal("nothing was given")
 	}
 	defer srv.budget.leave(d)

@@ -97,6 +97,8 @@ type Monitor struct {
 	o     Options
 	store store
 
+	telling chan struct{} // a token for each notice that programs of this host are told
+
 	disk sync.Mutex // held while a host's file is written or removed
 
 	mu       sync.Mutex // guards what follows
@@ -127,7 +129,7 @@ func New(o Options) (*Monitor, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	m := &Monitor{o: o, store: store{o.Dir}, hosts: make(map[key]*entry)}
+	m := &Monitor{o: o, store: store{o.Dir}, hosts: make(map[key]*entry), telling: make(chan struct{}, maxTelling)}
 	hosts, err := m.store.hosts(func(name string, err error) {
 		o.Log.Warn("a monitored client is lost: it will not hear of this restart", "file", name, "error", err)
 	})

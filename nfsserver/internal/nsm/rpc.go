@@ -16,6 +16,10 @@ const (
 	// At the bound they are told stat_fail.
 	maxWatchers = 1024
 
+	// maxTelling bounds the hosts of which such programs are being told at once.
+	// What is more gets no answer: who has news tells them again.
+	maxTelling = 16
+
 	// unknown is the state in a result that failed.
 	unknown = -1
 
@@ -212,7 +216,16 @@ func (m *Monitor) notified(ctx context.Context, c *oncrpc.Call) error {
 	if m.o.Restarted != nil {
 		m.o.Restarted(ctx, n)
 	}
-	for _, w := range m.concerned(n) {
+	concerned := m.concerned(n)
+	if len(concerned) > 0 {
+		select {
+		case m.telling <- struct{}{}:
+			defer func() { <-m.telling }()
+		default:
+			return oncrpc.ErrDrop
+		}
+	}
+	for _, w := range concerned {
 		status := &nsm.Status{MonName: []byte(w.host), State: n.State, Priv: w.priv}
 		proc := &xdr.Proc{Name: "SM_MON's", Program: w.prog, Version: w.vers, Number: w.proc, Repeatable: true}
 		host := callback.Host{Name: loopback, Network: "udp"}
