@@ -35,7 +35,10 @@ func TestClients(t *testing.T) {
 	if res.Stat.Stat != nlm4.NLM4_DENIED {
 		t.Fatalf("the other's lock: %v", res.Stat.Stat)
 	}
-	until(t, "all connections are known", func() bool { return r.srv.Stats().RPC.Conns == 3 })
+	until(t, "all connections are known, and what was answered is counted", func() bool {
+		all := r.srv.Clients()
+		return r.srv.Stats().RPC.Conns == 3 && len(all) == 2 && all[1].UnderWay == 0 && all[1].BytesOut > 0
+	})
 
 	all := r.srv.Clients()
 	if len(all) != 2 || all[0].Client != "127.0.0.1" || all[1].Client != "127.0.0.9" {

@@ -77,7 +77,9 @@ func TestCompanyServer(t *testing.T) {
 	fmt.Println("company at", l.Addr())
 	_, _ = io.Copy(io.Discard, os.Stdin) // its end is all that counts
 	err = srv.Close()
-	<-done
+	if ended := <-done; !errors.Is(ended, nfsserver.ErrClosed) {
+		t.Error(ended)
+	}
 	if err = errors.Join(err, vfs.CloseFS(disk), gate.Close()); err != nil {
 		t.Error(err)
 	}

@@ -222,8 +222,8 @@ const (
 	// arriving, and has been for slowAfter, if less than crowdedRate bytes of it
 	// have come a second: its connection is closed. One that waits for its own
 	// client looks at that client's alone. It looks again after each slowAfter.
-	slowAfter   = time.Second
-	crowdedRate = 256 << 10
+	slowAfter   = 500 * time.Millisecond
+	crowdedRate = 128 << 10
 
 	// DefaultIdleTimeout closes a connection that has neither sent a request
 	// nor waited for a reply for so long. Six minutes is what Linux nfsd does.
