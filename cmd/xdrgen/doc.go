@@ -2,7 +2,7 @@
 // of RFC 4506 with encoders and decoders that neither reflect nor allocate, and
 // the programs of RFC 5531. It is to Go what rpcgen is to C.
 //
-//	xdrgen [-pkg name] [-o file] [-bulk type.field,...] [-once PROC,...] spec.x
+//	xdrgen [-pkg name] [-o file] [-bulk type.field,...] [-once PROC,...] [-open enum,...] spec.x
 //
 // Two files come out, beside the specification unless -o says otherwise:
 // spec_xdr.go and spec_xdr_test.go. Both are the same for the same input,
@@ -35,8 +35,10 @@
 //
 // Every struct, union and named array has AppendXDR and DecodeXDR; see package
 // github.com/nfsbox/nfsbox/xdr for what they promise. Lengths are checked in
-// both directions. Enums are not: a peer that is newer than the specification
-// has values that it lacks.
+// both directions. A value that an enum lacks is refused when it is decoded (RFC
+// 4506, section 4.3), unless -open names the enum: a status, of which a peer that is
+// newer than the specification has others, or what a program answers with a status
+// of its own.
 //
 // # Programs
 //

@@ -28,6 +28,7 @@ func run(args []string, stderr io.Writer) int {
 	out := flags.String("o", "", "`file` to write (default: <spec>_xdr.go beside spec.x); the tests go beside it, to ..._test.go")
 	bulk := flags.String("bulk", "", "comma-separated opaques that travel outside the codec, as `type.field`")
 	once := flags.String("once", "", "comma-separated `procedures` that are not safe to repeat")
+	open := flags.String("open", "", "comma-separated `enums` that are decoded whatever their value is")
 	if err := flags.Parse(args); err != nil {
 		return 1
 	}
@@ -35,7 +36,7 @@ func run(args []string, stderr io.Writer) int {
 		flags.Usage()
 		return 1
 	}
-	opt := emit.Options{Package: *pkg, Bulk: list(*bulk), Once: list(*once)}
+	opt := emit.Options{Package: *pkg, Bulk: list(*bulk), Once: list(*once), Open: list(*open)}
 	if err := compile(flags.Arg(0), *out, opt); err != nil {
 		_, _ = fmt.Fprintln(stderr, err)
 		return 1

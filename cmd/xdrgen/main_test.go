@@ -19,7 +19,7 @@ var specs = []struct {
 	args []string
 }{
 	{"scalars", nil},
-	{"unions", nil},
+	{"unions", []string{"-open", "kind"}},
 	{"nested", nil},
 	{"arrays", nil},
 	{"pointers", nil},

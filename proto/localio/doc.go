@@ -20,4 +20,4 @@ package localio
 
 //go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg localio localio.x
 //go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg localio getuuid.x
-//go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg localio session.x
+//go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg localio -open session_why session.x

@@ -5,6 +5,7 @@ package localio
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/xdr"
@@ -137,8 +138,55 @@ func TestGetuuidNoArm(t *testing.T) {
 	}
 }
 
+// genGetuuidUnassigned is what v holds of values that their enum lacks; 0 may be that of
+// an arm that was not selected.
+func genGetuuidUnassigned(v reflect.Value) (list []any) {
+	switch v.Kind() {
+	case reflect.Int32:
+		if !v.CanInterface() {
+			return nil // memory for lists
+		}
+		if e, ok := v.Interface().(interface{ assigned() bool }); ok && v.Int() != 0 && !e.assigned() {
+			return []any{e}
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return genGetuuidUnassigned(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			list = append(list, genGetuuidUnassigned(v.Field(i))...)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			list = append(list, genGetuuidUnassigned(v.Index(i))...)
+		}
+	}
+	return list
+}
+
+// TestGetuuidEnums: what an enum lacks is decoded nowhere.
+func TestGetuuidEnums(t *testing.T) {
+	for _, typ := range genGetuuidTypes() {
+		for _, v := range typ.values {
+			b := genGetuuidEncode(t, v)
+			for at := 0; at < len(b); at += 4 {
+				other := append(xdr.AppendUint32(b[:at:at], 0x7ffffffe), b[at+4:]...)
+				into := typ.fresh()
+				d := xdr.NewDecoder(other)
+				if into.DecodeXDR(&d) == nil {
+					if bad := genGetuuidUnassigned(reflect.ValueOf(into)); len(bad) > 0 {
+						t.Fatalf("%s: %x is decoded to %v", typ.name, other, bad)
+					}
+				}
+			}
+		}
+	}
+}
+
 // FuzzGetuuidDecode: no record makes a decoder panic, and what is decoded whole can
-// be encoded and then comes back the same. The first byte selects the type.
+// be encoded and then comes back the same, with no value that an enum lacks. The first
+// byte selects the type.
 func FuzzGetuuidDecode(f *testing.F) {
 	types := genGetuuidTypes()
 	for i, typ := range types {
@@ -159,6 +207,9 @@ func FuzzGetuuidDecode(f *testing.F) {
 		d := xdr.NewDecoder(b[1:])
 		if first.DecodeXDR(&d) != nil || d.Finish() != nil {
 			return
+		}
+		if bad := genGetuuidUnassigned(reflect.ValueOf(first)); len(bad) > 0 {
+			t.Fatalf("%s %x is decoded to %v", typ.name, b[1:], bad)
 		}
 		once := genGetuuidEncode(t, first)
 		d.Reset(once)

@@ -63,6 +63,21 @@ func (v SessionType) String() string {
 	return "session_type(" + strconv.Itoa(int(v)) + ")"
 }
 
+// assigned reports whether v is a value that the specification has.
+func (v SessionType) assigned() bool {
+	switch v {
+	case SESSION_HELLO,
+		SESSION_WELCOME,
+		SESSION_BOUND,
+		SESSION_OPEN,
+		SESSION_OPENED,
+		SESSION_CLOSE,
+		SESSION_REVOKED:
+		return true
+	}
+	return false
+}
+
 // SessionHello is the struct session_hello of session.x.
 type SessionHello struct {
 	// SESSION_VERSION
@@ -684,6 +699,9 @@ func (v *SessionMessage) AppendXDR(b []byte) ([]byte, error) {
 // DecodeXDR consumes the encoding of v from d; see [xdr.Unmarshaler].
 func (v *SessionMessage) DecodeXDR(d *xdr.Decoder) error {
 	v.Type = SessionType(d.Int32())
+	if !v.Type.assigned() {
+		d.Fail(&xdr.ValueError{What: "session_type", Value: int64(v.Type)})
+	}
 	switch v.Type {
 	case SESSION_HELLO:
 		p := d.Block(44)

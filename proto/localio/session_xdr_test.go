@@ -5,6 +5,7 @@ package localio
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/xdr"
@@ -265,8 +266,55 @@ func TestSessionNoArm(t *testing.T) {
 	}
 }
 
+// genSessionUnassigned is what v holds of values that their enum lacks; 0 may be that of
+// an arm that was not selected.
+func genSessionUnassigned(v reflect.Value) (list []any) {
+	switch v.Kind() {
+	case reflect.Int32:
+		if !v.CanInterface() {
+			return nil // memory for lists
+		}
+		if e, ok := v.Interface().(interface{ assigned() bool }); ok && v.Int() != 0 && !e.assigned() {
+			return []any{e}
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return genSessionUnassigned(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			list = append(list, genSessionUnassigned(v.Field(i))...)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			list = append(list, genSessionUnassigned(v.Index(i))...)
+		}
+	}
+	return list
+}
+
+// TestSessionEnums: what an enum lacks is decoded nowhere.
+func TestSessionEnums(t *testing.T) {
+	for _, typ := range genSessionTypes() {
+		for _, v := range typ.values {
+			b := genSessionEncode(t, v)
+			for at := 0; at < len(b); at += 4 {
+				other := append(xdr.AppendUint32(b[:at:at], 0x7ffffffe), b[at+4:]...)
+				into := typ.fresh()
+				d := xdr.NewDecoder(other)
+				if into.DecodeXDR(&d) == nil {
+					if bad := genSessionUnassigned(reflect.ValueOf(into)); len(bad) > 0 {
+						t.Fatalf("%s: %x is decoded to %v", typ.name, other, bad)
+					}
+				}
+			}
+		}
+	}
+}
+
 // FuzzSessionDecode: no record makes a decoder panic, and what is decoded whole can
-// be encoded and then comes back the same. The first byte selects the type.
+// be encoded and then comes back the same, with no value that an enum lacks. The first
+// byte selects the type.
 func FuzzSessionDecode(f *testing.F) {
 	types := genSessionTypes()
 	for i, typ := range types {
@@ -287,6 +335,9 @@ func FuzzSessionDecode(f *testing.F) {
 		d := xdr.NewDecoder(b[1:])
 		if first.DecodeXDR(&d) != nil || d.Finish() != nil {
 			return
+		}
+		if bad := genSessionUnassigned(reflect.ValueOf(first)); len(bad) > 0 {
+			t.Fatalf("%s %x is decoded to %v", typ.name, b[1:], bad)
 		}
 		once := genSessionEncode(t, first)
 		d.Reset(once)

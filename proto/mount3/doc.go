@@ -11,4 +11,4 @@
 // in Go slices: [Mountlist], [Exports].
 package mount3
 
-//go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg mount3 mount3.x
+//go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg mount3 -open mountstat3 mount3.x

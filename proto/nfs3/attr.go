@@ -1,6 +1,7 @@
 package nfs3
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -131,7 +132,18 @@ func (w *WccData) SetWCC(v *vfs.WCC) {
 	w.After.SetAttr(&v.After)
 }
 
-// VFS is what s asks to set.
+// Check is vfs.ErrInval if s asks for a time with a second or more of nanoseconds (RFC
+// 1813, section 2.5: they are a part of a second).
+func (s *Sattr3) Check() error {
+	const second = uint32(time.Second)
+	if s.Atime.SetIt == SET_TO_CLIENT_TIME && s.Atime.Atime.Nseconds >= second ||
+		s.Mtime.SetIt == SET_TO_CLIENT_TIME && s.Mtime.Mtime.Nseconds >= second {
+		return fmt.Errorf("nfs3: a time with more than 999999999 nanoseconds: %w", vfs.ErrInval)
+	}
+	return nil
+}
+
+// VFS is what s asks to set. A time that Check refuses is carried over into its seconds.
 func (s *Sattr3) VFS() (v vfs.SetAttr) {
 	if s.Mode.SetIt {
 		v.Valid |= vfs.MaskMode

@@ -26,4 +26,4 @@
 // descriptor speaks of procedures, not of calls.)
 package nfs3
 
-//go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg nfs3 -bulk READ3resok.data,WRITE3args.data -once NFSPROC3_SETATTR,NFSPROC3_CREATE,NFSPROC3_MKDIR,NFSPROC3_SYMLINK,NFSPROC3_MKNOD,NFSPROC3_REMOVE,NFSPROC3_RMDIR,NFSPROC3_RENAME,NFSPROC3_LINK nfs3.x
+//go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg nfs3 -open nfsstat3,ftype3,stable_how -bulk READ3resok.data,WRITE3args.data -once NFSPROC3_SETATTR,NFSPROC3_CREATE,NFSPROC3_MKDIR,NFSPROC3_SYMLINK,NFSPROC3_MKNOD,NFSPROC3_REMOVE,NFSPROC3_RMDIR,NFSPROC3_RENAME,NFSPROC3_LINK nfs3.x

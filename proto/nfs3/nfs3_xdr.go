@@ -556,6 +556,17 @@ func (v TimeHow) String() string {
 	return "time_how(" + strconv.Itoa(int(v)) + ")"
 }
 
+// assigned reports whether v is a value that the specification has.
+func (v TimeHow) assigned() bool {
+	switch v {
+	case DONT_CHANGE,
+		SET_TO_SERVER_TIME,
+		SET_TO_CLIENT_TIME:
+		return true
+	}
+	return false
+}
+
 // SetMode3 is the union set_mode3 of nfs3.x. SetIt selects
 // which of the other fields travels; decoding leaves the others as they are.
 type SetMode3 struct {
@@ -698,6 +709,9 @@ func (v *SetAtime) AppendXDR(b []byte) ([]byte, error) {
 // DecodeXDR consumes the encoding of v from d; see [xdr.Unmarshaler].
 func (v *SetAtime) DecodeXDR(d *xdr.Decoder) error {
 	v.SetIt = TimeHow(d.Int32())
+	if !v.SetIt.assigned() {
+		d.Fail(&xdr.ValueError{What: "time_how", Value: int64(v.SetIt)})
+	}
 	switch v.SetIt {
 	case SET_TO_CLIENT_TIME:
 		p := d.Block(8)
@@ -737,6 +751,9 @@ func (v *SetMtime) AppendXDR(b []byte) ([]byte, error) {
 // DecodeXDR consumes the encoding of v from d; see [xdr.Unmarshaler].
 func (v *SetMtime) DecodeXDR(d *xdr.Decoder) error {
 	v.SetIt = TimeHow(d.Int32())
+	if !v.SetIt.assigned() {
+		d.Fail(&xdr.ValueError{What: "time_how", Value: int64(v.SetIt)})
+	}
 	switch v.SetIt {
 	case SET_TO_CLIENT_TIME:
 		p := d.Block(8)
@@ -2154,6 +2171,17 @@ func (v Createmode3) String() string {
 	return "createmode3(" + strconv.Itoa(int(v)) + ")"
 }
 
+// assigned reports whether v is a value that the specification has.
+func (v Createmode3) assigned() bool {
+	switch v {
+	case UNCHECKED,
+		GUARDED,
+		EXCLUSIVE:
+		return true
+	}
+	return false
+}
+
 // Createhow3 is the union createhow3 of nfs3.x. Mode selects
 // which of the other fields travels; decoding leaves the others as they are.
 type Createhow3 struct {
@@ -2187,6 +2215,9 @@ func (v *Createhow3) AppendXDR(b []byte) ([]byte, error) {
 // DecodeXDR consumes the encoding of v from d; see [xdr.Unmarshaler].
 func (v *Createhow3) DecodeXDR(d *xdr.Decoder) error {
 	v.Mode = Createmode3(d.Int32())
+	if !v.Mode.assigned() {
+		d.Fail(&xdr.ValueError{What: "createmode3", Value: int64(v.Mode)})
+	}
 	switch v.Mode {
 	case UNCHECKED, GUARDED:
 		if err := v.ObjAttributes.DecodeXDR(d); err != nil {

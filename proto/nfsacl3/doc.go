@@ -12,4 +12,4 @@
 // written out again: rooms of protocols do not import each other.
 package nfsacl3
 
-//go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg nfsacl3 nfsacl3.x
+//go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg nfsacl3 -open nfsstat3,ftype3 nfsacl3.x

@@ -5,6 +5,7 @@ package nfsacl3
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/xdr"
@@ -318,8 +319,55 @@ func TestNfsacl3NoArm(t *testing.T) {
 	}
 }
 
+// genNfsacl3Unassigned is what v holds of values that their enum lacks; 0 may be that of
+// an arm that was not selected.
+func genNfsacl3Unassigned(v reflect.Value) (list []any) {
+	switch v.Kind() {
+	case reflect.Int32:
+		if !v.CanInterface() {
+			return nil // memory for lists
+		}
+		if e, ok := v.Interface().(interface{ assigned() bool }); ok && v.Int() != 0 && !e.assigned() {
+			return []any{e}
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return genNfsacl3Unassigned(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			list = append(list, genNfsacl3Unassigned(v.Field(i))...)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			list = append(list, genNfsacl3Unassigned(v.Index(i))...)
+		}
+	}
+	return list
+}
+
+// TestNfsacl3Enums: what an enum lacks is decoded nowhere.
+func TestNfsacl3Enums(t *testing.T) {
+	for _, typ := range genNfsacl3Types() {
+		for _, v := range typ.values {
+			b := genNfsacl3Encode(t, v)
+			for at := 0; at < len(b); at += 4 {
+				other := append(xdr.AppendUint32(b[:at:at], 0x7ffffffe), b[at+4:]...)
+				into := typ.fresh()
+				d := xdr.NewDecoder(other)
+				if into.DecodeXDR(&d) == nil {
+					if bad := genNfsacl3Unassigned(reflect.ValueOf(into)); len(bad) > 0 {
+						t.Fatalf("%s: %x is decoded to %v", typ.name, other, bad)
+					}
+				}
+			}
+		}
+	}
+}
+
 // FuzzNfsacl3Decode: no record makes a decoder panic, and what is decoded whole can
-// be encoded and then comes back the same. The first byte selects the type.
+// be encoded and then comes back the same, with no value that an enum lacks. The first
+// byte selects the type.
 func FuzzNfsacl3Decode(f *testing.F) {
 	types := genNfsacl3Types()
 	for i, typ := range types {
@@ -340,6 +388,9 @@ func FuzzNfsacl3Decode(f *testing.F) {
 		d := xdr.NewDecoder(b[1:])
 		if first.DecodeXDR(&d) != nil || d.Finish() != nil {
 			return
+		}
+		if bad := genNfsacl3Unassigned(reflect.ValueOf(first)); len(bad) > 0 {
+			t.Fatalf("%s %x is decoded to %v", typ.name, b[1:], bad)
 		}
 		once := genNfsacl3Encode(t, first)
 		d.Reset(once)

@@ -12,4 +12,4 @@
 // is held already is granted again.
 package nlm4
 
-//go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg nlm4 nlm4.x
+//go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg nlm4 -open nlm4_stats nlm4.x

@@ -542,6 +542,18 @@ func (v Fsh4Mode) String() string {
 	return "fsh4_mode(" + strconv.Itoa(int(v)) + ")"
 }
 
+// assigned reports whether v is a value that the specification has.
+func (v Fsh4Mode) assigned() bool {
+	switch v {
+	case FsmDN,
+		FsmDR,
+		FsmDW,
+		FsmDRW:
+		return true
+	}
+	return false
+}
+
 // Fsh4Access is the enum fsh4_access of nlm4.x.
 type Fsh4Access int32
 
@@ -566,6 +578,18 @@ func (v Fsh4Access) String() string {
 		return "fsa_RW"
 	}
 	return "fsh4_access(" + strconv.Itoa(int(v)) + ")"
+}
+
+// assigned reports whether v is a value that the specification has.
+func (v Fsh4Access) assigned() bool {
+	switch v {
+	case FsaNONE,
+		FsaR,
+		FsaW,
+		FsaRW:
+		return true
+	}
+	return false
 }
 
 // Nlm4Share is the struct nlm4_share of nlm4.x.
@@ -608,7 +632,13 @@ func (v *Nlm4Share) DecodeXDR(d *xdr.Decoder) error {
 		return d.Err()
 	}
 	v.Mode = Fsh4Mode(binary.BigEndian.Uint32(p[0:4]))
+	if !v.Mode.assigned() {
+		d.Fail(&xdr.ValueError{What: "fsh4_mode", Value: int64(v.Mode)})
+	}
 	v.Access = Fsh4Access(binary.BigEndian.Uint32(p[4:8]))
+	if !v.Access.assigned() {
+		d.Fail(&xdr.ValueError{What: "fsh4_access", Value: int64(v.Access)})
+	}
 	return d.Err()
 }
 
@@ -656,7 +686,13 @@ func (v *Nlm4Shareargs) DecodeXDR(d *xdr.Decoder) error {
 		return d.Err()
 	}
 	v.Share.Mode = Fsh4Mode(binary.BigEndian.Uint32(p[0:4]))
+	if !v.Share.Mode.assigned() {
+		d.Fail(&xdr.ValueError{What: "fsh4_mode", Value: int64(v.Share.Mode)})
+	}
 	v.Share.Access = Fsh4Access(binary.BigEndian.Uint32(p[4:8]))
+	if !v.Share.Access.assigned() {
+		d.Fail(&xdr.ValueError{What: "fsh4_access", Value: int64(v.Share.Access)})
+	}
 	v.Reclaim = d.BoolOf(binary.BigEndian.Uint32(p[8:12]))
 	return d.Err()
 }

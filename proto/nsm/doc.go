@@ -9,4 +9,4 @@
 // claim their own again.
 package nsm
 
-//go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg nsm sm_inter.x
+//go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg nsm -open res sm_inter.x

@@ -5,6 +5,7 @@ package nsm
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/xdr"
@@ -236,8 +237,55 @@ func TestSmInterNoArm(t *testing.T) {
 	}
 }
 
+// genSmInterUnassigned is what v holds of values that their enum lacks; 0 may be that of
+// an arm that was not selected.
+func genSmInterUnassigned(v reflect.Value) (list []any) {
+	switch v.Kind() {
+	case reflect.Int32:
+		if !v.CanInterface() {
+			return nil // memory for lists
+		}
+		if e, ok := v.Interface().(interface{ assigned() bool }); ok && v.Int() != 0 && !e.assigned() {
+			return []any{e}
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return genSmInterUnassigned(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			list = append(list, genSmInterUnassigned(v.Field(i))...)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			list = append(list, genSmInterUnassigned(v.Index(i))...)
+		}
+	}
+	return list
+}
+
+// TestSmInterEnums: what an enum lacks is decoded nowhere.
+func TestSmInterEnums(t *testing.T) {
+	for _, typ := range genSmInterTypes() {
+		for _, v := range typ.values {
+			b := genSmInterEncode(t, v)
+			for at := 0; at < len(b); at += 4 {
+				other := append(xdr.AppendUint32(b[:at:at], 0x7ffffffe), b[at+4:]...)
+				into := typ.fresh()
+				d := xdr.NewDecoder(other)
+				if into.DecodeXDR(&d) == nil {
+					if bad := genSmInterUnassigned(reflect.ValueOf(into)); len(bad) > 0 {
+						t.Fatalf("%s: %x is decoded to %v", typ.name, other, bad)
+					}
+				}
+			}
+		}
+	}
+}
+
 // FuzzSmInterDecode: no record makes a decoder panic, and what is decoded whole can
-// be encoded and then comes back the same. The first byte selects the type.
+// be encoded and then comes back the same, with no value that an enum lacks. The first
+// byte selects the type.
 func FuzzSmInterDecode(f *testing.F) {
 	types := genSmInterTypes()
 	for i, typ := range types {
@@ -258,6 +306,9 @@ func FuzzSmInterDecode(f *testing.F) {
 		d := xdr.NewDecoder(b[1:])
 		if first.DecodeXDR(&d) != nil || d.Finish() != nil {
 			return
+		}
+		if bad := genSmInterUnassigned(reflect.ValueOf(first)); len(bad) > 0 {
+			t.Fatalf("%s %x is decoded to %v", typ.name, b[1:], bad)
 		}
 		once := genSmInterEncode(t, first)
 		d.Reset(once)

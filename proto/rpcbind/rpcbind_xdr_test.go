@@ -5,6 +5,7 @@ package rpcbind
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/xdr"
@@ -569,8 +570,55 @@ func TestRpcbindNoArm(t *testing.T) {
 	}
 }
 
+// genRpcbindUnassigned is what v holds of values that their enum lacks; 0 may be that of
+// an arm that was not selected.
+func genRpcbindUnassigned(v reflect.Value) (list []any) {
+	switch v.Kind() {
+	case reflect.Int32:
+		if !v.CanInterface() {
+			return nil // memory for lists
+		}
+		if e, ok := v.Interface().(interface{ assigned() bool }); ok && v.Int() != 0 && !e.assigned() {
+			return []any{e}
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return genRpcbindUnassigned(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			list = append(list, genRpcbindUnassigned(v.Field(i))...)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			list = append(list, genRpcbindUnassigned(v.Index(i))...)
+		}
+	}
+	return list
+}
+
+// TestRpcbindEnums: what an enum lacks is decoded nowhere.
+func TestRpcbindEnums(t *testing.T) {
+	for _, typ := range genRpcbindTypes() {
+		for _, v := range typ.values {
+			b := genRpcbindEncode(t, v)
+			for at := 0; at < len(b); at += 4 {
+				other := append(xdr.AppendUint32(b[:at:at], 0x7ffffffe), b[at+4:]...)
+				into := typ.fresh()
+				d := xdr.NewDecoder(other)
+				if into.DecodeXDR(&d) == nil {
+					if bad := genRpcbindUnassigned(reflect.ValueOf(into)); len(bad) > 0 {
+						t.Fatalf("%s: %x is decoded to %v", typ.name, other, bad)
+					}
+				}
+			}
+		}
+	}
+}
+
 // FuzzRpcbindDecode: no record makes a decoder panic, and what is decoded whole can
-// be encoded and then comes back the same. The first byte selects the type.
+// be encoded and then comes back the same, with no value that an enum lacks. The first
+// byte selects the type.
 func FuzzRpcbindDecode(f *testing.F) {
 	types := genRpcbindTypes()
 	for i, typ := range types {
@@ -591,6 +639,9 @@ func FuzzRpcbindDecode(f *testing.F) {
 		d := xdr.NewDecoder(b[1:])
 		if first.DecodeXDR(&d) != nil || d.Finish() != nil {
 			return
+		}
+		if bad := genRpcbindUnassigned(reflect.ValueOf(first)); len(bad) > 0 {
+			t.Fatalf("%s %x is decoded to %v", typ.name, b[1:], bad)
 		}
 		once := genRpcbindEncode(t, first)
 		d.Reset(once)

@@ -11,15 +11,19 @@ import (
 // create is procedure 8 (RFC 1813, section 3.3.8).
 func create(ctx context.Context, q *request, a *nfs3.CREATE3args, r *nfs3.CREATE3res) error {
 	q.create.Type = vfs.TypeReg
+	var err error
 	switch a.How.Mode {
 	case nfs3.UNCHECKED:
-		q.create.Mode, q.create.Set = vfs.CreateUnchecked, a.How.ObjAttributes.VFS()
+		q.create.Mode, err = vfs.CreateUnchecked, q.set(&a.How.ObjAttributes)
 	case nfs3.GUARDED:
-		q.create.Mode, q.create.Set = vfs.CreateGuarded, a.How.ObjAttributes.VFS()
+		q.create.Mode, err = vfs.CreateGuarded, q.set(&a.How.ObjAttributes)
 	case nfs3.EXCLUSIVE:
 		q.create.Mode, q.create.Verf = vfs.CreateExclusive, vfs.Verifier(a.How.Verf)
 	default:
 		return vfs.ErrInval
+	}
+	if err != nil {
+		return err
 	}
 	return q.make(ctx, &a.Where, &r.Resok, &r.Resfail.DirWcc)
 }

@@ -15,7 +15,10 @@ func setattr(ctx context.Context, q *request, a *nfs3.SETATTR3args, r *nfs3.SETA
 	if err != nil {
 		return err
 	}
-	q.create.Set = a.NewAttributes.VFS()
+	if err := q.set(&a.NewAttributes); err != nil {
+		q.post(ctx, h, &q.attr, &r.Resfail.ObjWcc.After)
+		return err
+	}
 	var guard *time.Time
 	if a.Guard.Check {
 		ctime := a.Guard.ObjCtime.Time()
@@ -28,6 +31,12 @@ func setattr(ctx context.Context, q *request, a *nfs3.SETATTR3args, r *nfs3.SETA
 	}
 	q.wcc(ctx, h, &wcc, &r.Resok.ObjWcc)
 	return nil
+}
+
+// set takes over what a caller wants to set, here and where objects are made.
+func (q *request) set(s *nfs3.Sattr3) error {
+	q.create.Set = s.VFS()
+	return s.Check()
 }
 
 func (q *request) setAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (vfs.WCC, error) {

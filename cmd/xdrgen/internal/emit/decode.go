@@ -99,10 +99,18 @@ func (g *gen) takeScalar(it item) bool {
 	}
 	if it.t.kind == kEnum {
 		g.p("%s = %s(d.Int32())", it.expr, it.t)
+		g.checkEnum(it)
 	} else {
 		g.p("%s = d.%s()", it.expr, s.method)
 	}
 	return true
+}
+
+// checkEnum prints the refusal of a value that the enum does not have.
+func (g *gen) checkEnum(it item) {
+	if it.t.closed() {
+		g.p("if !%s.assigned() {\nd.Fail(&xdr.ValueError{What: %q, Value: int64(%s)})\n}", it.expr, it.t.def.spec, it.expr)
+	}
 }
 
 // decodeOne prints the decoding of a value whose size varies.

@@ -21,6 +21,7 @@ type Options struct {
 	Package string   // of the generated files
 	Bulk    []string // "READ3resok.data": opaques that travel outside the codec
 	Once    []string // "NFSPROC3_REMOVE": procedures that are not safe to repeat
+	Open    []string // "nfsstat3": enums that are decoded whatever their value is
 }
 
 // Files are the two generated files, formatted.
@@ -61,7 +62,7 @@ func identifier(s string) string {
 
 // imports are the packages that generated code may use.
 var imports = []string{
-	"bytes", "encoding/binary", "errors", "math", "strconv", "testing",
+	"bytes", "encoding/binary", "errors", "math", "reflect", "strconv", "testing",
 	"github.com/nfsbox/nfsbox/xdr",
 }
 

@@ -72,6 +72,7 @@ func TestErrors(t *testing.T) {
 			"f.x:2:49: t holds bulk data twice"},
 		{"no procedure", "program P { version V { void N(void) = 0; } = 1; } = 1;", Options{Once: []string{"M"}},
 			"f.x:1:1: -once M: there is no such procedure"},
+		{"no enum", "struct s { int e; };", Options{Open: []string{"s"}}, "f.x:1:1: -open s: there is no such enum"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			spec, err := xdrlang.Parse("f.x", tt.src)

@@ -1,6 +1,10 @@
 package emit
 
-import "github.com/nfsbox/nfsbox/cmd/xdrgen/internal/xdrlang"
+import (
+	"slices"
+
+	"github.com/nfsbox/nfsbox/cmd/xdrgen/internal/xdrlang"
+)
 
 // build lowers a specification.
 func build(spec *xdrlang.Spec, opt Options) (*model, error) {
@@ -12,6 +16,7 @@ func build(spec *xdrlang.Spec, opt Options) (*model, error) {
 	for _, t := range spec.Types {
 		m.typeDef(t)
 	}
+	m.open(opt.Open)
 	m.programs(opt)
 	m.markRecursive()
 	m.markBulk(opt.Bulk)
@@ -24,6 +29,18 @@ func build(spec *xdrlang.Spec, opt Options) (*model, error) {
 		return nil, m.errs
 	}
 	return m, nil
+}
+
+// open marks the enums that are decoded whatever their value is.
+func (m *model) open(names []string) {
+	for _, name := range names {
+		i := slices.IndexFunc(m.defs, func(d *def) bool { return d.spec == name && d.typ.kind == kEnum && !d.alias })
+		if i < 0 {
+			m.fail(xdrlang.Errorf(m.start(), "-open %s: there is no such enum", name))
+			continue
+		}
+		m.defs[i].open = true
+	}
 }
 
 // typeDef lowers a definition once. Its type is known before what it refers to

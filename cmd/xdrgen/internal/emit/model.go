@@ -71,6 +71,7 @@ type def struct {
 	source *xdrlang.TypeDef // nil for a body in place
 
 	members []*xdrlang.Member // kEnum
+	open    bool              // kEnum: values that the specification lacks are decoded, too
 	fields  []*field          // kStruct; a kUnion has its discriminant first, then the arms with a value
 	arms    []*arm            // kUnion, the default arm last
 
@@ -188,17 +189,23 @@ func (d *def) leastArm() int {
 	return least
 }
 
-// hasBool reports whether a type of fixed size holds a bool: the one such type
-// whose every value is not fine.
-func (t *typ) hasBool() bool {
+// closed reports whether t is an enum that has no values but those of the
+// specification.
+func (t *typ) closed() bool { return t.kind == kEnum && !t.def.open }
+
+// mayFail reports whether a type of fixed size holds a bool or an enum: the two such
+// types whose every value is not fine.
+func (t *typ) mayFail() bool {
 	switch t.kind {
 	case kBool:
 		return true
+	case kEnum:
+		return t.closed()
 	case kArray:
-		return t.elem.hasBool()
+		return t.elem.mayFail()
 	case kStruct:
 		for _, f := range t.def.fields {
-			if f.typ.hasBool() {
+			if f.typ.mayFail() {
 				return true
 			}
 		}

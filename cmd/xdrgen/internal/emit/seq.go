@@ -124,7 +124,7 @@ func (g *gen) blockMethods(d *def) {
 		return
 	}
 	dec := ""
-	if d.typ.hasBool() {
+	if d.typ.mayFail() {
 		dec = "d *xdr.Decoder, "
 	}
 	g.p("// getBlock decodes the %d bytes that %s always takes.", size, d.spec)
@@ -158,6 +158,7 @@ func (g *gen) load(it item, p string, off int) {
 		g.p("%s = int32(binary.BigEndian.Uint32(%s))", it.expr, s)
 	case kEnum:
 		g.p("%s = %s(binary.BigEndian.Uint32(%s))", it.expr, it.t, s)
+		g.checkEnum(it)
 	case kUint32:
 		g.p("%s = binary.BigEndian.Uint32(%s)", it.expr, s)
 	case kInt64:
@@ -174,7 +175,7 @@ func (g *gen) load(it item, p string, off int) {
 		g.p("%s = [%d]byte(%s)", it.expr, it.t.n, span(p, off, it.t.n))
 	case kStruct:
 		dec := ""
-		if it.t.hasBool() {
+		if it.t.mayFail() {
 			dec = "d, "
 		}
 		g.p("%s.getBlock(%s(*[%d]byte)(%s))", it.expr, dec, n, s)

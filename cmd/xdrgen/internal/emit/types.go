@@ -80,6 +80,15 @@ func (g *gen) enum(d *def) {
 		g.p("case %s:\nreturn %q", goName(e.Name), e.Name)
 	}
 	g.p("}\nreturn \"%s(\" + strconv.Itoa(int(v)) + \")\"\n}\n", d.spec)
+	if d.open {
+		return
+	}
+	var names []string
+	for _, e := range d.members {
+		names = append(names, goName(e.Name))
+	}
+	g.p("// assigned reports whether v is a value that the specification has.")
+	g.p("func (v %s) assigned() bool {\nswitch v {\ncase %s:\nreturn true\n}\nreturn false\n}\n", d.name, strings.Join(names, ",\n"))
 }
 
 // title is the first sentence of a type's comment.

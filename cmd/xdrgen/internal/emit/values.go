@@ -2,7 +2,11 @@ package emit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
+
+	"github.com/nfsbox/nfsbox/cmd/xdrgen/internal/xdrlang"
 )
 
 // Bounds on the values in generated tests: what is larger is tested by smaller
@@ -87,6 +91,8 @@ func (g *testGen) several(t *typ) string {
 // zeroValid reports whether the zero value of t can be encoded.
 func zeroValid(t *typ) bool {
 	switch t.kind {
+	case kEnum:
+		return !t.closed() || t.def.has(0)
 	case kStruct:
 		for _, f := range t.def.fields {
 			if !zeroValid(f.typ) {
@@ -95,11 +101,16 @@ func zeroValid(t *typ) bool {
 		}
 	case kUnion:
 		a := t.def.zeroArm()
-		return a != nil && (a.field == nil || zeroValid(a.field.typ))
+		return a != nil && zeroValid(t.def.fields[0].typ) && (a.field == nil || zeroValid(a.field.typ))
 	case kArray:
 		return zeroValid(t.elem)
 	}
 	return true
+}
+
+// has reports whether v is a value of the enum d.
+func (d *def) has(v uint64) bool {
+	return slices.ContainsFunc(d.members, func(e *xdrlang.Member) bool { return !e.Val.Neg && e.Val.Abs == v })
 }
 
 // zeroArm is the arm that the discriminant 0 selects, or nil.
@@ -130,10 +141,11 @@ func (g *testGen) row(d *def) {
 	for _, a := range d.arms {
 		labels := a.cases
 		if len(labels) == 0 {
-			if d.unused() == "" { // a default that nothing can select
-				continue
+			label := d.unused()
+			if label == "" || d.fields[0].typ.closed() && unicode.IsDigit(rune(label[0])) {
+				continue // a default that nothing can select
 			}
-			labels = []string{d.unused()}
+			labels = []string{label}
 		}
 		for _, label := range labels {
 			g.p("&%s,", g.unionLiteral(d, a, label))
