@@ -1,6 +1,7 @@
 package nfsbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,15 +199,25 @@ func (o *config) diagnose(ctx context.Context, conn *nfsclient.Conn, file vfs.Ha
 	if file == (vfs.Handle{}) {
 		return nil
 	}
-	if err := readByte(ctx, l, file); err != nil {
-		return err
+	// A descriptor that does not come soon is no reason to say that none will.
+	for range diagnoseReads {
+		if err := readByte(ctx, l, file); err != nil {
+			return err
+		}
+		if st = l.Stats(); st.Reads > 0 || st.Why != "" {
+			break
+		}
 	}
-	if st = l.Stats(); st.Reads == 0 {
-		s.Detail += "; but files are read over the network: " + st.Why
+	if st.Reads == 0 {
+		s.Detail += "; but files are read over the network: " + cmp.Or(st.Why, "the server hands them out too slowly")
 		s.Advice = adviseNoFile
 	}
 	return nil
 }
+
+// diagnoseReads is how often a diagnosis reads a file until it has done so locally. Each
+// time it waits a tenth of a second for the descriptor.
+const diagnoseReads = 20
 
 // readByte reads the first byte of a file.
 func readByte(ctx context.Context, fs vfs.FS, file vfs.Handle) error {

@@ -31,6 +31,7 @@ import (
 // what the promise says.
 const (
 	hostKillPause = 200 * time.Millisecond
+	hostLife      = 3 * time.Second
 	hostFileSize  = 16 << 20 // of the larger files that are copied
 
 	hostTreeSize, hostKills         = 64 << 20, 3
@@ -123,19 +124,20 @@ func (s *hostServer) dial() *nfsbox.Client {
 	return c
 }
 
-// killing runs during while the server is killed and begun anew, again and again.
+// killing runs during while the server is killed and begun anew, again and again. It
+// lives for pause, each time a quarter longer, up to hostLife: a client tries again after
+// a second or more, and has to meet it alive, on a busy machine too.
 func (s *hostServer) killing(pause time.Duration, during func()) {
 	end, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		tick := time.NewTicker(pause)
-		defer tick.Stop()
 		for {
 			select {
 			case <-end:
 				ended <- nil
 				return
-			case <-tick.C:
+			case <-time.After(pause):
 			}
+			pause = min(pause+pause/4, hostLife)
 			if err := errors.Join(s.kill(), s.begin()); err != nil {
 				ended <- err
 				return
