@@ -3,7 +3,9 @@ package transfer
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -17,8 +19,9 @@ type Comparison struct {
 	Bytes  uint64 // compared
 }
 
-// Compare reads the first size bytes of two files and compares them. Of o it
-// uses Pool, Chunk, Window, Budget and Moved.
+// Compare reads the first size bytes of two files and compares them. What is a hole in
+// both, as both can tell ([vfs.HoleSeeker]), is the same and is not read; the last byte
+// always is. Of o it uses Pool, Chunk, Window, Budget and Moved.
 func Compare(ctx context.Context, a, b Source, size uint64, o *Options) (cmp Comparison, err error) {
 	if size == 0 {
 		return cmp, nil
@@ -34,7 +37,9 @@ func Compare(ctx context.Context, a, b Source, size uint64, o *Options) (cmp Com
 		return cmp, fmt.Errorf("open the destination: %w", err)
 	}
 	defer func() { err = closeAfter(ctx, fb, err) }()
-	c := comparer{a: fa, b: fb, o: o, stop: size}
+	c := comparer{a: fa, b: fb, o: o, size: size, stop: size}
+	c.seekA, _ = vfs.As[vfs.HoleSeeker](fa)
+	c.seekB, _ = vfs.As[vfs.HoleSeeker](fb)
 	err = c.run(ctx)
 	return Comparison{Differ: c.differ, Offset: c.at, Bytes: c.done}, err
 }
@@ -54,6 +59,9 @@ type comparer struct {
 	a, b vfs.File
 	o    *Options
 	crew *crew // nil if there is but one chunk
+	size uint64
+	// Both tell where their files have data, or one does not.
+	seekA, seekB vfs.HoleSeeker
 
 	mu     sync.Mutex
 	next   uint64
@@ -109,10 +117,16 @@ func (c *comparer) step(ctx context.Context) (more bool, err error) {
 	}
 	defer c.o.Budget.release()
 	c.mu.Lock()
+	skipped, err := c.skip(ctx)
+	if err != nil {
+		c.mu.Unlock()
+		return false, err
+	}
 	off := c.next
 	n := min(c.o.chunk(), c.stop-min(off, c.stop))
 	c.next += n
 	c.mu.Unlock()
+	c.o.moved(int64(skipped))
 	if n == 0 {
 		return false, nil
 	}
@@ -122,6 +136,35 @@ func (c *comparer) step(ctx context.Context) (more bool, err error) {
 		c.crew.moved(n, start)
 	}
 	return true, err
+}
+
+// skip passes over what is a hole in both files, and returns its length. The last byte
+// is left: it tells whether both files are as long as they should be.
+func (c *comparer) skip(ctx context.Context) (uint64, error) {
+	if c.seekA == nil || c.seekB == nil || c.next >= c.stop {
+		return 0, nil
+	}
+	data := c.size - 1
+	for _, s := range [...]vfs.HoleSeeker{c.seekA, c.seekB} {
+		at, err := s.NextData(ctx, c.next)
+		switch {
+		case errors.Is(err, io.EOF):
+		case errors.Is(err, vfs.ErrNotSupp):
+			c.seekA = nil
+			return 0, nil
+		case err != nil:
+			return 0, fmt.Errorf("look for holes at %d: %w", c.next, err)
+		default:
+			data = min(data, at)
+		}
+	}
+	if data <= c.next {
+		return 0, nil
+	}
+	n := data - c.next
+	c.next = data
+	c.done += n
+	return n, nil
 }
 
 // chunk compares n bytes at off.
