@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/nfsbox/nfsbox/internal/place"
 	"github.com/nfsbox/nfsbox/internal/progress"
@@ -51,7 +52,7 @@ func (c *lsCmd) Run(e *env) error {
 		l := &lister{cmd: c, out: out, fs: p.FS, ctx: e.ctx}
 		switch {
 		case r.Attr.Type != vfs.TypeDir:
-			return l.print(p.Text, r.Handle, r.Attr)
+			return l.single(p.Text, r.Handle, r.Attr)
 		case c.Recursive:
 			if err := walk.Tree(e.ctx, p.FS, r.Handle, walk.Options{Parallel: 1}, l); err != nil {
 				return fmt.Errorf("%s: %w", p.Text, err)
@@ -85,6 +86,9 @@ type listed struct {
 	name string
 	h    vfs.Handle
 	attr vfs.Attr
+
+	target string // of a link
+	err    error  // of reading it
 }
 
 // directory prints the entries of dir.
@@ -99,7 +103,7 @@ func (l *lister) directory(dir vfs.Handle) error {
 		if err != nil {
 			return errors.Join(l.flush(), err)
 		}
-		x := listed{string(entry.Name), entry.Handle, entry.Attr}
+		x := listed{name: string(entry.Name), h: entry.Handle, attr: entry.Attr}
 		if err := l.complete(dir, &x, want); err != nil {
 			l.out.failed(x.name, fmt.Errorf("%s: %w", x.name, err))
 			continue
@@ -135,8 +139,9 @@ func (l *lister) complete(dir vfs.Handle, x *listed, want vfs.Mask) (err error) 
 
 // flush prints what has been collected.
 func (l *lister) flush() error {
-	for _, x := range l.sort {
-		if err := l.print(x.name, x.h, x.attr); err != nil {
+	l.readLinks()
+	for i := range l.sort {
+		if err := l.print(&l.sort[i]); err != nil {
 			return err
 		}
 	}
@@ -144,21 +149,51 @@ func (l *lister) flush() error {
 	return nil
 }
 
+// linksAtOnce is how many links of a directory are read together.
+const linksAtOnce = 64
+
+// readLinks reads the links among what has been collected.
+func (l *lister) readLinks() {
+	if !l.cmd.Long && !l.cmd.JSON {
+		return
+	}
+	var all sync.WaitGroup
+	slots := make(chan struct{}, linksAtOnce)
+	for i := range l.sort {
+		x := &l.sort[i]
+		if x.attr.Type != vfs.TypeSymlink {
+			continue
+		}
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			x.target, _, x.err = l.fs.Readlink(l.ctx, x.h)
+		})
+	}
+	all.Wait()
+}
+
+// single prints one object whose link, if it is one, has not been read.
+func (l *lister) single(path string, h vfs.Handle, a vfs.Attr) error {
+	x := listed{name: path, h: h, attr: a}
+	if a.Type == vfs.TypeSymlink && (l.cmd.Long || l.cmd.JSON) {
+		x.target, _, x.err = l.fs.Readlink(l.ctx, h)
+	}
+	return l.print(&x)
+}
+
 // print prints one line.
-func (l *lister) print(path string, h vfs.Handle, a vfs.Attr) error {
+func (l *lister) print(x *listed) error {
+	path, a, target := x.name, x.attr, x.target
 	if !l.cmd.Long && !l.cmd.JSON {
 		return l.out.text(progress.Clean(path) + "\n")
 	}
-	target := ""
-	if a.Type == vfs.TypeSymlink {
-		var err error
-		if target, _, err = l.fs.Readlink(l.ctx, h); err != nil {
-			l.out.failed(path, fmt.Errorf("%s: readlink: %w", path, err))
-		}
+	if x.err != nil {
+		l.out.failed(path, fmt.Errorf("%s: readlink: %w", path, x.err))
 	}
 	if l.cmd.JSON {
 		row := newRow(path, a)
-		row.Target = target
+		row.Target, row.TargetBytes = target, notUTF8(target)
 		return l.out.event(row)
 	}
 	line := fmt.Appendf(nil, "%s %3d %5d %5d %12d %s %s", modeString(&a), a.Nlink, a.UID, a.GID, a.Size,
@@ -174,12 +209,12 @@ func (l *lister) Enter(_ context.Context, d *walk.Dir) error {
 	if d.Parent == nil {
 		return nil
 	}
-	return l.print(d.Path(""), d.Handle, d.Attr)
+	return l.single(d.Path(""), d.Handle, d.Attr)
 }
 
 // Entry prints an entry.
 func (l *lister) Entry(_ context.Context, d *walk.Dir, e *vfs.Entry) error {
-	return l.print(d.Path(string(e.Name)), e.Handle, e.Attr)
+	return l.single(d.Path(string(e.Name)), e.Handle, e.Attr)
 }
 
 // Fault reports what could not be listed.

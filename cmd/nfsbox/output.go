@@ -48,16 +48,17 @@ func (o *output) text(s string) error {
 
 // errorEvent is an item that failed.
 type errorEvent struct {
-	Type  string `json:"type"` // "error"
-	Path  string `json:"path"`
-	Error string `json:"error"`
+	Type      string `json:"type"` // "error"
+	Path      string `json:"path"`
+	PathBytes string `json:"path_base64,omitempty"` // if the path is not UTF-8
+	Error     string `json:"error"`
 }
 
 // failed reports an item that failed; the command goes on.
 func (o *output) failed(path string, err error) {
 	o.errors++
 	if o.json {
-		line, merr := json.Marshal(errorEvent{"error", path, err.Error()})
+		line, merr := json.Marshal(errorEvent{"error", path, notUTF8(path), err.Error()})
 		if merr == nil {
 			// A broken stdout is found when it is flushed.
 			_, _ = o.w.Write(append(line, '\n'))
@@ -150,15 +151,22 @@ type row struct {
 	Atime     string `json:"atime,omitempty"`
 	Ctime     string `json:"ctime,omitempty"`
 	Target    string `json:"target,omitempty"`
+
+	TargetBytes string `json:"target_base64,omitempty"` // if the target is not UTF-8
+}
+
+// notUTF8 is s in base64 if JSON cannot hold its bytes, else "".
+func notUTF8(s string) string {
+	if utf8.ValidString(s) {
+		return ""
+	}
+	return base64.StdEncoding.EncodeToString([]byte(s))
 }
 
 func newRow(path string, a vfs.Attr) *row {
 	r := &row{
-		Type: "entry", Path: path, Kind: a.Type.String(), Mode: fmt.Sprintf("%04o", a.Mode), Nlink: a.Nlink,
+		Type: "entry", Path: path, PathBytes: notUTF8(path), Kind: a.Type.String(), Mode: fmt.Sprintf("%04o", a.Mode), Nlink: a.Nlink,
 		UID: a.UID, GID: a.GID, Size: a.Size, Used: a.Used, FileID: a.FileID,
-	}
-	if !utf8.ValidString(path) {
-		r.PathBytes = base64.StdEncoding.EncodeToString([]byte(path))
 	}
 	for _, t := range []struct {
 		to   *string

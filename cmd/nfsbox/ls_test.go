@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// TestLsReadsLinksTogether: the links of a directory cost the round trips of a few, not of
+// each.
+func TestLsReadsLinksTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const trip, links = 40 * time.Millisecond, 300
+		var far atomic.Bool
+		f := memfs.New(memfs.Options{Fault: func(_ context.Context, op string, _ vfs.Handle) error {
+			if far.Load() && op == "readlink" {
+				time.Sleep(trip)
+			}
+			return nil
+		}})
+		root, _, err := f.Root(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range links {
+			how := vfs.CreateHow{Type: vfs.TypeSymlink, Target: fmt.Sprintf("to-%d", i)}
+			if _, _, _, err := f.Create(t.Context(), root, fmt.Sprintf("l%03d", i), &how); err != nil {
+				t.Fatal(err)
+			}
+		}
+		far.Store(true)
+		var out bytes.Buffer
+		l := &lister{cmd: &lsCmd{Long: true}, out: &output{w: bufio.NewWriter(&out), stderr: &out}, fs: f, ctx: t.Context()}
+		start := time.Now()
+		if err := l.directory(root); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.out.w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took < trip || took > trip*(links/linksAtOnce+1) {
+			t.Errorf("%d links took %v", links, took)
+		}
+		if n := strings.Count(out.String(), " -> to-"); n != links {
+			t.Errorf("%d targets are shown", n)
+		}
+	})
+}
+
+// TestLsTargetBytes: a target that is not UTF-8 keeps its bytes in JSON.
+func TestLsTargetBytes(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems refuse such targets")
+	}
+	dir := t.TempDir()
+	if err := os.Symlink("\xff\xfe", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	status, out, stderr := command(t, "ls", "--json", dir)
+	line, _, _ := strings.Cut(out, "\n")
+	var r row
+	if err := json.Unmarshal([]byte(line), &r); err != nil || status != exitOK || r.TargetBytes != "//4=" {
+		t.Errorf("status %d, %v, %q: %s%s", status, err, r.TargetBytes, out, stderr)
+	}
+}
