@@ -3,6 +3,8 @@
 package localfs
 
 import (
+	"errors"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -88,7 +90,10 @@ func (n *numberer) ident(fd int, name *byte, flags int, st *stat) (ident, error)
 		return id, nil
 	}
 	var r rawHandle
-	if _, err := r.nameToHandle(fd, name, flags|n.fid); err != nil {
+	switch _, err := r.nameToHandle(fd, name, flags|n.fid); {
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, errNoHandles):
+		return st.ident(), nil // a layer may be of another kind than the top
+	case err != nil:
 		return id, fail("name_to_handle_at", err)
 	}
 	id.gen ^= r.sum()

@@ -3,6 +3,7 @@
 package localfs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -189,4 +190,22 @@ func inodeOf(t *testing.T, name string) uint64 {
 		t.Fatal(err)
 	}
 	return st.Ino
+}
+
+// TestIdentWithoutHandle tells an object by its birth that has no handle, where others
+// have one.
+func TestIdentWithoutHandle(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { must[bool](t)(true, errors.Join(r.Close(), w.Close())) }()
+	var st stat
+	if err := st.statFD(int(r.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	n := numberer{how: byLayers} // which before Linux 6.5 pipes have not
+	if id, err := n.ident(int(r.Fd()), &emptyName[0], unix.AT_EMPTY_PATH, &st); err != nil || id != st.ident() {
+		t.Errorf("%+v, %v; want %+v", id, err, st.ident())
+	}
 }
