@@ -188,7 +188,7 @@ func TestReboots(t *testing.T) {
 					at.lose()
 				}
 			})
-			f.p.SetRules(rpcfault.Rule{Procs: []*xdr.Proc{nfs3.NFSPROC3_WRITE, nfs3.NFSPROC3_COMMIT}, Every: 3, Budget: 40,
+			f.p.SetRules(rpcfault.Rule{Procs: []*xdr.Proc{nfs3.NFSPROC3_WRITE, nfs3.NFSPROC3_COMMIT}, Every: 9, Budget: 15,
 				Fault: rpcfault.Fault{Kind: rpcfault.CutInReply, At: rpcfault.Anywhere}})
 			const size = 3 << 20
 			if _, err := mkfile(t.Context(), f.fs, f.root, "file", pattern(1, seed, 0, size)); err != nil {
