@@ -34,6 +34,7 @@ type cli struct {
 	Bench      benchCmd      `cmd:"" help:"Measure a server."`
 	Doctor     doctorCmd     `cmd:"" help:"Say what is wrong with the way to a server, and what to do."`
 	Top        topCmd        `cmd:"" help:"Show what a server does, in this terminal."`
+	Ctl        ctlCmd        `cmd:"" help:"List the clients of a server on this host, and their locks, or drop one."`
 	Man        manCmd        `cmd:"" help:"Make the manual pages."`
 	Completion completionCmd `cmd:"" help:"Print a script for completion in a shell."`
 	Version    versionCmd    `cmd:"" help:"Show the version."`

@@ -107,6 +107,7 @@ type daemon struct {
 	users   func(net.Conn) *uint32 // whose a connection from this host is; nil: nobody can tell
 	api     api
 	web     web
+	control *control               // nil: it is not there
 	entered *nfsserver.Registered // with rpcbind; nil: nothing is
 
 	served  chan error // what each door's Serve returned
@@ -155,6 +156,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if err != nil {
 		return errors.Join(err, d.srv.Close())
 	}
+	d.openControl()
 	return nil
 }
 
@@ -241,7 +243,7 @@ func (d *daemon) drain(ctx context.Context) error {
 // close gives back what open has taken, the last first. The server has ended, or
 // never begun.
 func (d *daemon) close() (err error) {
-	err = errors.Join(d.web.close(), d.api.close(), d.closeDoors())
+	err = errors.Join(d.control.close(), d.web.close(), d.api.close(), d.closeDoors())
 	if d.slow != nil {
 		d.slow.close()
 	}

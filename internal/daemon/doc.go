@@ -61,6 +61,7 @@
 //
 //	handles.key   the key under which handles are sealed
 //	lock          locked while a server runs with this folder
+//	control       the socket by which the operator lists clients and drops them
 //	replies       remembered replies, from a clean end to the next start
 //	locks/        which clients hold locks
 //	uploads       in which directories uploads by the file API are under way

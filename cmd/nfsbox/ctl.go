@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/daemon"
+	"github.com/nfsbox/nfsbox/internal/progress"
+)
+
+type ctlCmd struct {
+	Do       string `arg:"" name:"ACTION" enum:"clients,locks,drop" help:"clients, locks or drop."`
+	Client   string `arg:"" optional:"" name:"CLIENT" help:"The client's address: whose locks, or whom to drop."`
+	StateDir string `placeholder:"DIR" help:"The server's state directory, or its folder in there, as serve has it."`
+	JSON     bool   `help:"Print one line of JSON for each client or lock, then a summary."`
+}
+
+func (*ctlCmd) Help() string {
+	return `Asks a server that runs on this host who its clients are and what they have locked, and sends one away.
+
+  nfsbox ctl clients
+  nfsbox ctl locks 192.0.2.7
+  nfsbox ctl drop 192.0.2.7
+
+clients lists who has a connection, locks, or files open by LOCALIO: the address, connections and calls
+under way; calls and bytes of the connections that are open, in (received) and out (sent); ranges locked,
+and those waited for; open files; since when, and how long ago it was last heard of. What is not over IP
+is called local. NFSv3 has no open files but those of LOCALIO.
+
+locks lists the ranges that are locked, and those that are waited for, of all clients or of CLIENT: its
+address and the name that it calls itself, the number by which it knows its process, the file's inode
+number (find DIR -inum N finds its name), the range in bytes (END is left out if it is the end of the
+file), whether it is shared or exclusive, and held or waited for.
+
+drop takes from CLIENT all that it has: its connections are closed, its locks go to those who wait for
+them, its open files are taken back, its mounts forgotten. It is not told of its locks, and believes that
+it still has them: drop is for clients that are gone, or that must go. One that is alive connects again
+at once; take it out of the export's rules, and reload, to keep it out. What it had sent and was not
+answered it sends again.
+
+The server is reached through a socket in its folder of the state directory, which its own user and
+root can open. The state directory is that of this user (/var/lib/nfsbox for root, else
+$XDG_STATE_HOME/nfsbox or ~/.local/state/nfsbox); --state-dir names another one. Where several servers
+share it, the error names their folders, one of which --state-dir takes as well. In a container it is
+asked by its own nfsbox:
+
+  podman exec files nfsbox ctl clients --state-dir /state
+
+With --json each line is an object, of "type":"client" (client, names, connections, under_way, calls,
+bytes_in, bytes_out, locks, waits, shares, files, since, active), "lock" (client, name, process, handle,
+fileid, offset, length, which is 0 to the end of the file, exclusive, waits) or "dropped" (client); the
+last one of "type":"summary" with entries and errors. Fields may be added, and none goes.
+
+Exit status: 0 done; 1 usage; 2 there is no such client, or the server refused; 4 no server to ask, or
+several.`
+}
+
+// The lines of JSON.
+type (
+	clientRow struct {
+		Type string `json:"type"` // "client"
+		daemon.ControlClient
+	}
+	lockRow struct {
+		Type string `json:"type"` // "lock"
+		daemon.ControlLock
+	}
+	droppedRow struct {
+		Type   string `json:"type"` // "dropped"
+		Client string `json:"client"`
+	}
+)
+
+func (c *ctlCmd) Run(e *env) error {
+	switch {
+	case c.Do == daemon.ControlDrop && c.Client == "":
+		return &exitError{status: exitUsage, err: errors.New("drop whom? nfsbox ctl clients lists the addresses")}
+	case c.Do == daemon.ControlClients && c.Client != "":
+		return &exitError{status: exitUsage, err: fmt.Errorf("clients lists them all: %q is too much", c.Client)}
+	}
+	answer, err := daemon.Control(e.ctx, c.StateDir, c.Do, c.Client)
+	switch {
+	case errors.Is(err, daemon.ErrNoServer):
+		return &exitError{status: exitUnreachable, err: err}
+	case err != nil:
+		return err
+	}
+	out := &output{w: bufio.NewWriter(e.stdout), json: c.JSON, stderr: e.stderr}
+	if c.JSON {
+		err = c.events(out, answer)
+	} else {
+		err = c.table(out, answer)
+	}
+	if err != nil {
+		return err
+	}
+	if err := out.w.Flush(); err != nil {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	return nil
+}
+
+// events prints an answer as JSON.
+func (c *ctlCmd) events(out *output, a *daemon.ControlAnswer) error {
+	for i := range a.Clients {
+		if err := out.event(clientRow{"client", a.Clients[i]}); err != nil {
+			return err
+		}
+	}
+	for i := range a.Locks {
+		if err := out.event(lockRow{"lock", a.Locks[i]}); err != nil {
+			return err
+		}
+	}
+	if c.Do == daemon.ControlDrop {
+		if err := out.event(droppedRow{"dropped", c.Client}); err != nil {
+			return err
+		}
+	}
+	return out.event(listSummary{"summary", out.entries, 0})
+}
+
+// table prints an answer as text. Names are the clients' own, and cleaned.
+func (c *ctlCmd) table(out *output, a *daemon.ControlAnswer) error {
+	const gap = 2
+	w := tabwriter.NewWriter(out.w, 0, 0, gap, ' ', 0)
+	line := func(cells ...any) {
+		for i, cell := range cells {
+			if i > 0 {
+				_, _ = fmt.Fprint(w, "\t") // errors are found when all is flushed
+			}
+			_, _ = fmt.Fprint(w, cell)
+		}
+		_, _ = fmt.Fprintln(w)
+	}
+	switch c.Do {
+	case daemon.ControlClients:
+		line("CLIENT", "CONNS", "UNDERWAY", "CALLS", "IN", "OUT", "LOCKS", "WAITS", "FILES", "SINCE", "HEARD", "NAMES")
+		for i := range a.Clients {
+			x := &a.Clients[i]
+			line(x.Client, x.Connections, x.UnderWay, x.Calls, x.BytesIn, x.BytesOut, x.Locks, x.Waits, x.Files,
+				stamp(x.Since), ago(x.Active), dash(progress.Clean(strings.Join(x.Names, ","))))
+		}
+	case daemon.ControlLocks:
+		line("CLIENT", "NAME", "PROCESS", "INODE", "FROM", "END", "KIND", "STATE")
+		for i := range a.Locks {
+			x := &a.Locks[i]
+			line(x.Client, dash(progress.Clean(x.Name)), x.Process, x.FileID, x.Offset, end(x), kind(x), state(x))
+		}
+	default:
+		line("dropped", c.Client)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	return nil
+}
+
+// dash stands for what is empty.
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func stamp(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.Format(time.RFC3339)
+}
+
+func ago(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return max(time.Since(*t), 0).Truncate(time.Second).String()
+}
+
+// end is the first byte behind a lock.
+func end(l *daemon.ControlLock) string {
+	if l.Length == 0 {
+		return "-"
+	}
+	return strconv.FormatUint(l.Offset+l.Length, 10)
+}
+
+func kind(l *daemon.ControlLock) string {
+	if l.Exclusive {
+		return "exclusive"
+	}
+	return "shared"
+}
+
+func state(l *daemon.ControlLock) string {
+	if l.Waits {
+		return "waits"
+	}
+	return "held"
+}

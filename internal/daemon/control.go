@@ -1,0 +1,303 @@
+package daemon
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/nfsbox/nfsbox/nfsserver"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// controlName is the socket in the server's own folder by which its operator asks who
+// its clients are, and sends one away. Whoever can open it may: it has mode 0600, in a
+// folder that nobody else may enter.
+const controlName = "control"
+
+// Of a connection to it there is one request, an object of JSON on a line, and one
+// answer, an object of JSON. Both have the number of their form.
+const controlVersion = 1
+
+const (
+	// maxControlRequest is the longest request, in bytes; a longer one is an error.
+	maxControlRequest = 4 << 10
+	// maxControlAnswer is the longest answer that is read; a longer one is an error.
+	maxControlAnswer = 256 << 20
+	// maxControls is how many connections there are at once; more wait.
+	maxControls = 8
+	// controlTime is how long a connection may last. Then it is cut off.
+	controlTime = 10 * time.Second
+)
+
+// What can be asked for.
+const (
+	ControlServer  = "server"
+	ControlClients = "clients"
+	ControlLocks   = "locks"
+	ControlDrop    = "drop"
+)
+
+// controlRequest is what is asked: Do, about Client, or about all if that is "".
+type controlRequest struct {
+	Version int    `json:"version"`
+	Do      string `json:"do"`
+	Client  string `json:"client,omitempty"`
+}
+
+// ControlAnswer is what a server says of itself.
+type ControlAnswer struct {
+	Version int             `json:"version"`
+	Error   string          `json:"error,omitempty"`
+	NoSuch  bool            `json:"no_such,omitempty"` // the error: there is no such client
+	Server  *ControlledBy   `json:"server,omitempty"`
+	Clients []ControlClient `json:"clients,omitempty"`
+	Locks   []ControlLock   `json:"locks,omitempty"`
+}
+
+// ControlledBy is the server that answers.
+type ControlledBy struct {
+	PID     int    `json:"pid"`
+	URL     string `json:"url"`
+	Version string `json:"version"`
+}
+
+// ControlClient is a client, as nfsserver.ClientInfo has it. Times are of RFC 3339.
+type ControlClient struct {
+	Client      string     `json:"client"`
+	Names       []string   `json:"names,omitempty"`
+	Connections int        `json:"connections"`
+	UnderWay    int        `json:"under_way"`
+	Calls       uint64     `json:"calls"`
+	BytesIn     uint64     `json:"bytes_in"`
+	BytesOut    uint64     `json:"bytes_out"`
+	Locks       int        `json:"locks"`
+	Waits       int        `json:"waits"`
+	Shares      int        `json:"shares"`
+	Files       int        `json:"files"`
+	Since       *time.Time `json:"since,omitempty"`
+	Active      *time.Time `json:"active,omitempty"`
+}
+
+// ControlLock is a lock, as nfsserver.LockInfo has it. FileID is the number of the
+// file's inode, 0 if it is not there any more.
+type ControlLock struct {
+	Client    string `json:"client"`
+	Name      string `json:"name"`
+	Process   int32  `json:"process"`
+	Handle    string `json:"handle"` // in hexadecimal digits
+	FileID    uint64 `json:"fileid,omitempty"`
+	Offset    uint64 `json:"offset"`
+	Length    uint64 `json:"length"` // 0: to the end of the file
+	Exclusive bool   `json:"exclusive"`
+	Waits     bool   `json:"waits"`
+}
+
+// controlled is what is asked of a server.
+type controlled interface {
+	Clients() []nfsserver.ClientInfo
+	Locks(client string) []nfsserver.LockInfo
+	Drop(ctx context.Context, client string) error
+}
+
+// control answers the operator.
+type control struct {
+	srv   controlled
+	of    ControlledBy
+	files vfs.FS // the program's own view of all exports
+	log   *slog.Logger
+
+	l     net.Listener // nil: it is not there
+	path  string
+	ended context.Context
+	end   context.CancelFunc
+	busy  sync.WaitGroup
+}
+
+// openControl makes the socket. A server that cannot have it serves without.
+func (d *daemon) openControl() {
+	c := &control{
+		srv: d.srv, log: d.log, files: d.table.As(nil), path: filepath.Join(d.own, controlName),
+		of: ControlledBy{PID: os.Getpid(), URL: d.running().URL, Version: d.w.Version},
+	}
+	if err := c.open(); err != nil {
+		d.log.Warn("nfsbox ctl cannot reach this server", slog.Any("error", err))
+		return
+	}
+	d.control = c
+}
+
+// open listens. What is left of a server that has ended is removed: the folder is
+// locked, so that no other one is alive.
+func (c *control) open() error {
+	switch info, err := os.Lstat(c.path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case info.Mode()&fs.ModeSocket == 0:
+		return fmt.Errorf("%s is there, and no socket", c.path)
+	default:
+		if err := os.Remove(c.path); err != nil {
+			return err
+		}
+	}
+	err := shortPath(c.path, func(short string) (err error) {
+		c.l, err = net.Listen("unix", short)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if u, ok := c.l.(*net.UnixListener); ok {
+		u.SetUnlinkOnClose(false) // the short path leads nowhere by then
+	}
+	if err := os.Chmod(c.path, 0o600); err != nil {
+		return errors.Join(err, c.l.Close(), os.Remove(c.path))
+	}
+	c.ended, c.end = context.WithCancel(context.Background())
+	c.busy.Go(c.serve)
+	return nil
+}
+
+// close ends all that is under way and removes the socket.
+func (c *control) close() error {
+	if c == nil {
+		return nil
+	}
+	c.end()
+	err := errors.Join(c.l.Close(), os.Remove(c.path))
+	c.busy.Wait()
+	return err
+}
+
+// serve answers those who come.
+func (c *control) serve() {
+	places := make(chan struct{}, maxControls)
+	for {
+		places <- struct{}{}
+		nc, err := c.l.Accept()
+		if err != nil {
+			if c.ended.Err() == nil {
+				c.log.Error("nfsbox ctl cannot reach this server any more", slog.Any("error", err))
+			}
+			return
+		}
+		c.busy.Go(func() {
+			defer func() { <-places }()
+			if err := c.talk(nc); err != nil {
+				c.log.Debug("control", slog.Any("error", err))
+			}
+		})
+	}
+}
+
+// talk is one connection.
+func (c *control) talk(nc net.Conn) (err error) {
+	ctx, cancel := context.WithTimeout(c.ended, controlTime)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = nc.Close() }) // cut off; what it says is said already
+	defer func() {
+		if stop() {
+			err = errors.Join(err, nc.Close())
+		}
+	}()
+	line, err := bufio.NewReader(io.LimitReader(nc, maxControlRequest)).ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("a request that does not end, or has more than %d bytes: %w", maxControlRequest, err)
+	}
+	out := bufio.NewWriter(nc)
+	if err := json.NewEncoder(out).Encode(c.answer(ctx, line)); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// answer does what a request asks for.
+func (c *control) answer(ctx context.Context, line []byte) *ControlAnswer {
+	a := &ControlAnswer{Version: controlVersion}
+	var q controlRequest
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&q); err != nil {
+		a.Error = fmt.Sprintf("not a request: %v", err)
+		return a
+	}
+	switch {
+	case q.Version != controlVersion:
+		a.Error = fmt.Sprintf("the request has form %d, and this server understands %d: use its own nfsbox", q.Version, controlVersion)
+	case q.Do == ControlServer:
+		a.Server = &c.of
+	case q.Do == ControlClients:
+		a.Clients = c.clients(q.Client)
+	case q.Do == ControlLocks:
+		a.Locks = c.locks(ctx, q.Client)
+	case q.Do == ControlDrop:
+		c.drop(ctx, q.Client, a)
+	default:
+		a.Error = fmt.Sprintf("%.40q: no such request", q.Do)
+	}
+	return a
+}
+
+// drop sends a client away.
+func (c *control) drop(ctx context.Context, client string, a *ControlAnswer) {
+	if client == "" {
+		a.Error = "whom?"
+		return
+	}
+	if err := c.srv.Drop(ctx, client); err != nil {
+		a.Error, a.NoSuch = err.Error(), errors.Is(err, nfsserver.ErrNoClient)
+		return
+	}
+	c.log.Info("a client was dropped by the operator", slog.String("client", client))
+}
+
+func (c *control) clients(only string) []ControlClient {
+	var out []ControlClient
+	for _, x := range c.srv.Clients() {
+		if only != "" && x.Client != only {
+			continue
+		}
+		out = append(out, ControlClient{
+			Client: x.Client, Names: x.Names, Connections: x.Conns, UnderWay: x.UnderWay, Calls: x.Calls,
+			BytesIn: x.BytesIn, BytesOut: x.BytesOut, Locks: x.Locks, Waits: x.Waits, Shares: x.Shares, Files: x.Files,
+			Since: known(x.Since), Active: known(x.Active),
+		})
+	}
+	return out
+}
+
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+func (c *control) locks(ctx context.Context, client string) []ControlLock {
+	var out []ControlLock
+	for _, l := range c.srv.Locks(client) {
+		x := ControlLock{
+			Client: l.Client, Name: l.Name, Process: l.Process, Handle: hex.EncodeToString(l.File.Bytes()),
+			Offset: l.Off, Length: l.Len, Exclusive: l.Exclusive, Waits: l.Waits,
+		}
+		// Without its number a lock is still one.
+		if attr, err := c.files.GetAttr(ctx, l.File, vfs.MaskV3); err == nil {
+			x.FileID = attr.FileID
+		}
+		out = append(out, x)
+	}
+	return out
+}
