@@ -18,8 +18,10 @@ func (t *Table) Mount(ctx context.Context, c *vfs.Caller, p string) (vfs.Handle,
 // the only export where there is one alone that has another path. No such path
 // is vfs.ErrNoEnt; what is not a directory is vfs.ErrNotDir; an export that the
 // client may not use is vfs.ErrAccess, whatever there is below it. "." and ".."
-// are taken out of p before it is looked up, and symbolic links within it are
-// not followed: they are the client's to resolve.
+// are taken out of p before it is looked up. Symbolic links are followed as mountd of
+// Linux does it, but never out of the export: an absolute one is a path that clients
+// mount, and one that leads elsewhere is vfs.ErrAccess. More than
+// 40 of them are vfs.ErrInval.
 func (v *View) Mount(ctx context.Context, p string) (vfs.Handle, vfs.Attr, error) {
 	for range maxReloads {
 		st := v.t.state.Load()
@@ -40,30 +42,90 @@ func (v *View) Mount(ctx context.Context, p string) (vfs.Handle, vfs.Attr, error
 	return vfs.Handle{}, vfs.Attr{}, vfs.ErrBusy
 }
 
-// walk finds the directory that the clean path rest names below the root.
+// maxMountLinks is how many symbolic links a path may have, as path_resolution(7) has
+// it for Linux.
+const maxMountLinks = 40
+
+// step is a directory on the way, from the root.
+type step struct {
+	h    vfs.Handle
+	attr vfs.Attr
+}
+
+// walk finds the directory that the path rest names below the root.
 func (r *ref) walk(ctx context.Context, rest string) (vfs.Handle, vfs.Attr, error) {
-	h, attr, err := r.fs.Root(ctx)
+	root, attr, err := r.fs.Root(ctx)
 	if err != nil {
 		return vfs.Handle{}, vfs.Attr{}, err
 	}
-	for part := range strings.SplitSeq(rest, "/") {
-		if part == "" {
+	way := []step{{root, attr}}
+	for links := 0; rest != ""; {
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			if way = way[:len(way)-1]; len(way) == 0 {
+				return vfs.Handle{}, vfs.Attr{}, vfs.ErrAccess
+			}
 			continue
 		}
-		if h, attr, _, err = r.fs.Lookup(ctx, h, part); err != nil {
+		next, target, err := r.step(ctx, way[len(way)-1].h, name)
+		switch {
+		case err != nil:
+			return vfs.Handle{}, vfs.Attr{}, err
+		case target == "":
+			way = append(way, next)
+			continue
+		}
+		if links++; links > maxMountLinks {
+			return vfs.Handle{}, vfs.Attr{}, vfs.ErrInval
+		}
+		if target, err = r.inside(target, &way); err != nil {
 			return vfs.Handle{}, vfs.Attr{}, err
 		}
-		if !attr.Has(vfs.MaskType) {
-			if attr, err = r.fs.GetAttr(ctx, h, vfs.MaskV3); err != nil {
-				return vfs.Handle{}, vfs.Attr{}, err
-			}
-		}
-		if attr.Type != vfs.TypeDir {
-			return vfs.Handle{}, vfs.Attr{}, vfs.ErrNotDir
+		rest = target + "/" + rest
+	}
+	at := &way[len(way)-1]
+	sealed, err := r.seal(&at.h)
+	return sealed, at.attr, err
+}
+
+// step looks name up in dir. It is a directory, or the target of a symbolic link.
+func (r *ref) step(ctx context.Context, dir vfs.Handle, name string) (next step, target string, err error) {
+	if next.h, next.attr, _, err = r.fs.Lookup(ctx, dir, name); err != nil {
+		return step{}, "", err
+	}
+	if !next.attr.Has(vfs.MaskType) {
+		if next.attr, err = r.fs.GetAttr(ctx, next.h, vfs.MaskV3); err != nil {
+			return step{}, "", err
 		}
 	}
-	sealed, err := r.seal(&h)
-	return sealed, attr, err
+	switch next.attr.Type {
+	case vfs.TypeDir:
+		return next, "", nil
+	case vfs.TypeSymlink:
+		target, _, err = r.fs.Readlink(ctx, next.h)
+		if err == nil && (target == "" || len(target) > maxExportPath || strings.ContainsRune(target, 0)) {
+			err = vfs.ErrInval
+		}
+		return step{}, target, err
+	}
+	return step{}, "", vfs.ErrNotDir
+}
+
+// inside is a link's target as a path from the end of way, which is cut to the root
+// for one that is absolute. That is a path that clients mount.
+func (r *ref) inside(target string, way *[]step) (string, error) {
+	if !strings.HasPrefix(target, "/") {
+		return target, nil
+	}
+	if target = path.Clean(target); !under(target, r.e.Path) {
+		return "", vfs.ErrAccess
+	}
+	*way = (*way)[:1]
+	return strings.TrimPrefix(target, r.e.Path), nil
 }
 
 // find returns the export with the longest path that p lies under, and what of

@@ -271,12 +271,18 @@ func (s *Server) ServePacket(pc net.PacketConn) error {
 	return s.udp.ServePacket(pc)
 }
 
-// ServePortmap is Serve on an address of which nobody is told, since it is where
-// they ask: port 111.
-func (s *Server) ServePortmap(l net.Listener) error { return s.rpc.Serve(l) }
+// ServePortmap is Serve on an address that is told of the port mapper alone, since it
+// is where clients ask: port 111.
+func (s *Server) ServePortmap(l net.Listener) error {
+	s.ports.Mapping(l.Addr())
+	return s.rpc.Serve(l)
+}
 
 // ServePortmapPacket is ServePortmap over UDP.
-func (s *Server) ServePortmapPacket(pc net.PacketConn) error { return s.udp.ServePacket(pc) }
+func (s *Server) ServePortmapPacket(pc net.PacketConn) error {
+	s.ports.Mapping(pc.LocalAddr())
+	return s.udp.ServePacket(pc)
+}
 
 // begin notes that the programs are served at a, and has the lock manager begin
 // its work with the first address.

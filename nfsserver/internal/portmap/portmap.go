@@ -19,8 +19,9 @@ type Service struct {
 	programs []*xdr.Program
 	udp      []*xdr.Program // of them, those that are served over UDP as well
 
-	mu        sync.Mutex
-	listeners []endpoint // guarded by mu
+	mu        sync.Mutex // guards what follows
+	listeners []endpoint // where the programs are
+	mappers   []endpoint // where this package is alone
 }
 
 // New returns the service for a server of these programs and of its own, over
@@ -111,7 +112,7 @@ func (s *Service) getport(_ context.Context, c *oncrpc.Call) error {
 	var res rpcbind.PMAPPROC_GETPORTres
 	for _, n := range networks {
 		if l, ok := local(c); ok && a.Prot == n.number && s.serves(n.name, a.Prog, 0) {
-			res.Value = uint32(s.port(l, n.name))
+			res.Value = uint32(s.port(l, n.name, a.Prog))
 		}
 	}
 	return c.Reply(&res)
@@ -126,7 +127,7 @@ func (s *Service) dump(_ context.Context, c *oncrpc.Call) error {
 	l, ok := local(c)
 	for _, p := range s.programs {
 		for _, n := range networks {
-			if port := s.port(l, n.name); ok && port != 0 && s.over(p, n.name) {
+			if port := s.port(l, n.name, p.Number); ok && port != 0 && s.over(p, n.name) {
 				list = append(list, rpcbind.PmaplistNode{Map: rpcbind.Mapping{
 					Prog: p.Number, Vers: p.Version, Prot: n.number, Port: uint32(port),
 				}})
@@ -154,7 +155,7 @@ func (s *Service) address(c *oncrpc.Call, exact bool) error {
 	var res rpcbind.RPCBVERS_RPCBPROC_GETADDRres
 	l, ok := local(c)
 	for _, n := range networks {
-		port := s.port(l, n.name)
+		port := s.port(l, n.name, a.RProg)
 		netid, addr := universal(n.name, l.addr.Addr(), port)
 		asked := string(a.RNetid) == netid || len(a.RNetid) == 0 && n.name == l.network
 		if ok && asked && port != 0 && s.serves(n.name, a.RProg, vers) {
@@ -173,7 +174,7 @@ func (s *Service) dumpAddrs(_ context.Context, c *oncrpc.Call) error {
 	l, ok := local(c)
 	for _, p := range s.programs {
 		for _, n := range networks {
-			port := s.port(l, n.name)
+			port := s.port(l, n.name, p.Number)
 			if !ok || port == 0 || !s.over(p, n.name) {
 				continue
 			}

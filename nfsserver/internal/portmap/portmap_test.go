@@ -77,6 +77,35 @@ func port(a net.Addr) uint32 {
 	return uint32(netip.MustParseAddrPort("0.0.0.0:" + p).Port())
 }
 
+// TestItself is where clients ask it, and not where the other programs are.
+func TestItself(t *testing.T) {
+	s := New(&nfs3.NFS_V3)
+	tcp, _ := serve(t, s.RPC())
+	mapperTCP, mapperUDP := serve(t, s.RPC())
+	s.Listening(tcp)
+	s.Mapping(mapperTCP)
+	s.Mapping(mapperUDP)
+	for _, c := range []*oncrpc.Client{client(t, mapperTCP), client(t, tcp)} {
+		var list rpcbind.Pmaplist
+		call(t, c, rpcbind.PMAPPROC_DUMP, xdr.Void{}, &list)
+		for _, x := range list {
+			want := port(tcp)
+			switch {
+			case x.Map.Prog == rpcbind.RPCBPROG && x.Map.Prot == rpcbind.IPPROTO_TCP:
+				want = port(mapperTCP)
+			case x.Map.Prog == rpcbind.RPCBPROG:
+				want = port(mapperUDP)
+			}
+			if x.Map.Port != want {
+				t.Errorf("program %d over %d is at %d, want %d", x.Map.Prog, x.Map.Prot, x.Map.Port, want)
+			}
+		}
+		if len(list) != 1+3+3 {
+			t.Errorf("DUMP: %+v", list)
+		}
+	}
+}
+
 // TestAnswers asks on the port of the programs, and on one where nothing else is.
 func TestAnswers(t *testing.T) {
 	s := New(&nfs3.NFS_V3, &mount3.MOUNT_V3, &mount3.MOUNT_V1)

@@ -38,12 +38,18 @@ func at(a net.Addr) (e endpoint, ok bool) {
 
 // Listening says that the server's programs are served at a. It may be called at
 // any time. A listener that serves nothing but this package is not named.
-func (s *Service) Listening(a net.Addr) {
+func (s *Service) Listening(a net.Addr) { s.note(&s.listeners, a) }
+
+// Mapping says that clients ask at a, where no other program is served: the port
+// mapper itself is there, and they go elsewhere for the others.
+func (s *Service) Mapping(a net.Addr) { s.note(&s.mappers, a) }
+
+func (s *Service) note(all *[]endpoint, a net.Addr) {
 	e, ok := at(a)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ok && len(s.listeners) < maxListeners && !slices.Contains(s.listeners, e) {
-		s.listeners = append(s.listeners, e)
+	if ok && len(*all) < maxListeners && !slices.Contains(*all, e) {
+		*all = append(*all, e)
 	}
 }
 
@@ -52,13 +58,28 @@ func (s *Service) over(p *xdr.Program, network string) bool {
 	return network == "tcp" || slices.Contains(s.udp, p)
 }
 
-// port is where the programs of a transport are, for a client that has asked at
-// local; 0: nowhere.
-func (s *Service) port(local endpoint, network string) uint16 {
+// port is where a program is over a transport, for a client that has asked at local;
+// 0: nowhere. The port mapper is where others are not, if there is such a place.
+func (s *Service) port(local endpoint, network string, program uint32) uint16 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if program == rpcbind.RPCBPROG {
+		if p := nearest(s.mappers, local, network); p != 0 {
+			return p
+		}
+	}
+	best := nearest(s.listeners, local, network)
+	if best == 0 && len(s.listeners) == 0 && local.network == network {
+		return local.addr.Port() // nobody has named any: it is all one
+	}
+	return best
+}
+
+// nearest is the port of a transport among all that is best for a client that has
+// asked at local; 0: none.
+func nearest(all []endpoint, local endpoint, network string) uint16 {
 	best, found := uint16(0), 0
-	for _, l := range s.listeners {
+	for _, l := range all {
 		rank := 0
 		switch {
 		case l.network != network:
@@ -73,9 +94,6 @@ func (s *Service) port(local endpoint, network string) uint16 {
 		if rank > found {
 			best, found = l.addr.Port(), rank
 		}
-	}
-	if found == 0 && len(s.listeners) == 0 && local.network == network {
-		return local.addr.Port() // nobody has named any: it is all one
 	}
 	return best
 }
