@@ -24,7 +24,7 @@ func (s *Server) authenticate(r *http.Request, remote netip.AddrPort) (*identity
 		return s.byToken(r, remote, shown)
 	}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		if who := s.callers.Load().subjects[r.TLS.PeerCertificates[0].Subject.String()]; who != nil {
+		if who := s.callers.Load().bySubject(r.TLS.PeerCertificates[0]); who != nil {
 			return who, nil
 		}
 		return nil, unauthenticated("no caller has this certificate's subject")

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/hex"
 	"net/http"
 	"net/http/httptest"
@@ -47,8 +48,17 @@ hashed  1002:1002      token-sha256:`+hashed(other)+`
 cert    1003:1003      subject:CN=laptop,O=Example Ltd
 `)
 	local, far := "127.0.0.1:700", "192.0.2.7:700"
-	withCert := func(name string) *tls.ConnectionState {
-		leaf := &x509.Certificate{Subject: pkix.Name{CommonName: name, Organization: []string{"Example Ltd"}}}
+	withCert := func(names ...string) *tls.ConnectionState { // several common names, if need be
+		subject := (pkix.Name{Organization: []string{"Example Ltd"}}).ToRDNSequence()
+		for _, name := range names {
+			subject = append(subject, pkix.Name{CommonName: name}.ToRDNSequence()...)
+		}
+		leaf := &x509.Certificate{}
+		leaf.Subject.FillFromRDNSequence(&subject)
+		var err error
+		if leaf.RawSubject, err = asn1.Marshal(subject); err != nil {
+			t.Fatal(err)
+		}
 		return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}, VerifiedChains: [][]*x509.Certificate{{leaf}}}
 	}
 	for _, c := range []struct {
@@ -80,6 +90,9 @@ cert    1003:1003      subject:CN=laptop,O=Example Ltd
 		{name: "token in TLS", remote: far, header: map[string]string{"Authorization": "Bearer " + token}, tls: &tls.ConnectionState{}, want: "plain"},
 		{name: "certificate", remote: far, tls: withCert("laptop"), want: "cert"},
 		{name: "certificate of somebody else", remote: far, tls: withCert("laptop2")},
+		{name: "certificate of two names", remote: far, tls: withCert("phone", "laptop")},
+		{name: "certificate of two names, the other way round", remote: far, tls: withCert("laptop", "phone")},
+		{name: "certificate of no name", remote: far, tls: withCert()},
 		{name: "certificate of somebody else, loopback", remote: local, host: "127.0.0.1", tls: withCert("laptop2")},
 		{name: "certificate and token", remote: far, tls: withCert("laptop"), header: map[string]string{"Authorization": "Bearer " + token}, want: "plain"},
 		{name: "certificate and wrong token", remote: far, tls: withCert("laptop"), header: map[string]string{"Authorization": "Bearer x"}},

@@ -4,6 +4,9 @@ import (
 	"bufio"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -174,6 +177,16 @@ func ParseIDs(s string) (vfs.Caller, error) {
 		n[i] = uint32(v)
 	}
 	return vfs.Caller{UID: n[0], GID: n[1], Groups: n[2:]}, nil
+}
+
+// bySubject finds whose certificate it is, by all of its subject as it was signed. A
+// pkix.Name keeps one common name of several, and so makes different subjects equal.
+func (c *Callers) bySubject(cert *x509.Certificate) *identity {
+	var subject pkix.RDNSequence
+	if rest, err := asn1.Unmarshal(cert.RawSubject, &subject); err != nil || len(rest) != 0 || len(subject) == 0 {
+		return nil
+	}
+	return c.subjects[subject.String()]
 }
 
 // byToken finds whose token it is. It takes as long for every token of its length,
