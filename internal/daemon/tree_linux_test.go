@@ -153,3 +153,36 @@ func TestMountPoint(t *testing.T) {
 		}
 	}
 }
+
+// TestMadeAgain starts with the state that was kept of a directory that was made again,
+// as a tmpfs or the layer of a container is: it says so, and old handles are stale.
+func TestMadeAgain(t *testing.T) {
+	for _, handles := range []string{"auto", "map"} {
+		t.Run(handles, func(t *testing.T) {
+			dir, state := treeWith(t, filepath.Join(t.TempDir(), "tree"), "old"), t.TempDir()
+			conf, random := config(dir, state), counter()
+			conf.Exports[0].Handles = handles
+			u, _, stop := runIn(t, conf, World{Rand: random})
+			c := client(t, u)
+			old := lookup(t, c, mount(t, c, "/"), "file")
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(dir, dir+".away"); err != nil { // so that its inode is not used again
+				t.Fatal(err)
+			}
+			treeWith(t, dir, "new")
+			u, log, _ := runIn(t, conf, World{Rand: random})
+			c = client(t, u)
+			if got, st := read(t, c, lookup(t, c, mount(t, c, "/"), "file")); got != "new" {
+				t.Errorf("READ: %q, %v", got, st)
+			}
+			if _, st := read(t, c, old); st != nfs3.NFS3ERR_STALE {
+				t.Errorf("READ of what was there before: %v", st)
+			}
+			if handles == "map" && !strings.Contains(log.String(), "a new map of handles is begun") {
+				t.Errorf("nothing is said of the new map:\n%s", log)
+			}
+		})
+	}
+}
