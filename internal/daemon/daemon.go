@@ -107,7 +107,7 @@ type daemon struct {
 	users   func(net.Conn) *uint32 // whose a connection from this host is; nil: nobody can tell
 	api     api
 	web     web
-	control *control               // nil: it is not there
+	control *control              // nil: it is not there
 	entered *nfsserver.Registered // with rpcbind; nil: nothing is
 
 	served  chan error // what each door's Serve returned
