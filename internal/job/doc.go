@@ -17,6 +17,16 @@
 // object that is in the way, never one that is followed. A copy into its own
 // source is refused ([ErrIntoItself]).
 //
+// Where the destination takes two names for one, no name replaces what the run has made
+// under another ([Made]): it fails, and is told.
+//
+// # What is in use, dead or full
+//
+// What vanished before its turn is a note and no failure ([KindVanished]); what only grew
+// is kept as it was at first ([KindGrew]); what changed each time has failed
+// ([KindChanged]). A server that gives no answer any more ends the job once
+// ([ErrSilent]), and so does a destination that is full ([ErrFull]).
+//
 // # Doing it again
 //
 // With a record (CopyOptions.Record) every finished file is noted once its name
