@@ -151,12 +151,39 @@ func sameFile(a, b *vfs.Attr) bool {
 // that has grown.
 const edge = 64 << 10
 
+// kept reports whether the copy is one of the source although that has changed while
+// it was read: it has only been appended to, or none of its bytes has changed.
+func (c *copier) kept(ctx context.Context, after *vfs.Attr) (bool, error) {
+	switch {
+	case !c.fresh || !sameFile(&c.before, after):
+		return false, nil
+	case after.Size == c.before.Size && after.Mtime.Equal(c.before.Mtime):
+		return c.sameBytes(ctx)
+	}
+	grew, err := c.grew(ctx, after)
+	c.longer = grew
+	return grew, err
+}
+
+// sameBytes compares the whole copy with the source, of which the ctime alone has
+// changed: it was linked, unlinked or given rights, or written to and dated back. It
+// costs a READ more, where another attempt costs a copy and meets the next link.
+func (c *copier) sameBytes(ctx context.Context) (bool, error) {
+	for off := uint64(0); off < c.before.Size; off += c.o.chunk() {
+		same, err := c.sameAt(ctx, off, int(min(c.o.chunk(), c.before.Size-off)))
+		if !same || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // grew reports whether the source, of which all bytes up to its first size have
 // been read, has only been appended to, as far as can be told at little cost: it is
 // longer, and starts and goes on as the copy does. One that was cut and written
 // anew does not.
 func (c *copier) grew(ctx context.Context, after *vfs.Attr) (bool, error) {
-	if !c.fresh || !sameFile(&c.before, after) || after.Size <= c.before.Size {
+	if after.Size <= c.before.Size {
 		return false, nil
 	}
 	n := min(edge, c.before.Size)

@@ -255,17 +255,16 @@ func (c *copier) contents(ctx context.Context) error {
 	case same && err != nil:
 		return err
 	case !same:
-		grew := false
+		kept := false
 		if err == nil {
-			grew, err = c.grew(ctx, &after)
+			kept, err = c.kept(ctx, &after)
 		}
 		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return err
 		}
-		if !grew {
+		if !kept {
 			return ErrChanged
 		}
-		c.longer = true
 	}
 	return c.closeSource(ctx)
 }

@@ -42,6 +42,10 @@
 // if all bytes up to its first size could be read, and its first and last ones of
 // them are the copy's still.
 //
+// A source whose ctime alone has changed, since somebody has linked it or changed its
+// rights, is compared with the copy once more, byte for byte, and kept if it is the
+// same.
+//
 // Of a source that is gone the name is looked up again, and the file is copied that
 // has it now; if none has, that is [ErrVanished]. So nothing is missing that had its
 // name throughout, whatever was renamed over it.

@@ -288,3 +288,48 @@ func TestSourceIsWrittenAnew(t *testing.T) {
 		dst.noTemps()
 	}
 }
+
+// TestSourceIsRelabelled: a file whose ctime alone changes at each read, since others
+// link it and change its rights, is copied; one that is written to and dated back
+// meanwhile is not kept as it was half before and half after.
+func TestSourceIsRelabelled(t *testing.T) {
+	for _, size := range []int{1000, 300_000} {
+		var in hooks
+		src, dst := mem(t, memfs.Options{Fault: in.fault}), mem(t, memfs.Options{})
+		want := pattern(size)
+		src.file("f", want)
+		from, mode := src.named("f"), uint32(0)
+		onRead(&in, func() {
+			mode++
+			src.set(from.Handle, vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode & 0o777})
+		})
+		if _, err := File(t.Context(), from, dst.target("f"), options(t)); err != nil {
+			t.Errorf("%d bytes: %v", size, err)
+		} else if !bytes.Equal(dst.contents("f"), want) {
+			t.Errorf("%d bytes: the copy is another", size)
+		}
+		dst.noTemps()
+	}
+	var in hooks
+	src, dst := mem(t, memfs.Options{Fault: in.fault}), mem(t, memfs.Options{})
+	want := pattern(300_000)
+	src.file("f", want)
+	from := src.named("f")
+	times := from.Attr.Mtime
+	reads := 0
+	onRead(&in, func() {
+		if reads++; reads == 3 {
+			copy(want, "written to and dated back")
+			src.write(from.Handle, want[:100], 0)
+			src.set(from.Handle, vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: times})
+		}
+	})
+	o := options(t)
+	o.Window = 1
+	if _, err := File(t.Context(), from, dst.target("f"), o); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(dst.contents("f"), want) {
+		t.Error("the copy has the beginning of before and the end of after")
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/memfs"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -358,7 +359,7 @@ func TestSourceChanges(t *testing.T) {
 				}
 				in.mu.Unlock()
 				if change { // which is no read, and so comes here once
-					src.set(from.Handle, vfs.SetAttr{Valid: vfs.MaskMode, Mode: uint32(0o600 + n%8)})
+					src.set(from.Handle, vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: time.Unix(int64(n), 0)})
 				}
 			}
 			_, err := File(t.Context(), from, dst.target("f"), options(t))
