@@ -75,6 +75,7 @@ var rooms = []room{
 	{"internal/bench", 7, []string{"", "fileapi", "oncrpc", "internal/metric", "internal/progress", "proto/", "xdr", "vfs"}},
 	{"internal/daemon", 7, []string{"internal/place", "internal/sockdiag", "nfsserver/", "export", "internal/localfs", "internal/iogate", "internal/metric", "internal/view", "internal/reqlog", "internal/fileapi", "internal/object", "internal/object/dir", "oncrpc", "vfs"}},
 	{"cmd/nfsbox", 8, []string{"internal/top", "internal/view", "internal/manual", "internal/place", "internal/daemon", "internal/bench", "internal/job", "internal/progress", "internal/walk", "internal/bufpool", "internal/metric", "vfs", ""}},
+	{"conformance/outsider", 8, nil},
 	{"conformance/", 8, []string{"conformance/"}},
 	{"cmd/xdrgen/", 8, []string{"cmd/xdrgen/"}},
 	{"packaging", 8, nil},

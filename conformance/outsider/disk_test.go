@@ -1,0 +1,211 @@
+//go:build linux
+
+package outsider
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestMountsBelow: what is mounted below a source is copied with it, as cp(1) and tar
+// do, and compared; a source is not the same as a copy without it.
+func TestMountsBelow(t *testing.T) {
+	root(t, "to mount")
+	b := newBox(t)
+	b.write(b.path("src", "plain"), "text")
+	b.mount("tmpfs", b.path("src", "mounted"), "tmpfs", "size=1m")
+	b.write(b.path("src", "mounted", "deep", "f"), "on tmpfs")
+	b.write(b.path("elsewhere"), "bound")
+	b.mount(b.path("elsewhere"), b.path("src", "bound"), "bind", "")
+	b.must(0, "cp", "-r", b.path("src"), b.path("dst"))
+	b.same(b.path("src"), b.path("dst"))
+	b.must(0, "verify", b.path("src"), b.path("dst"))
+	b.no(os.RemoveAll(b.path("dst", "mounted", "deep")))
+	b.must(3, "verify", b.path("src"), b.path("dst"))
+
+	b.must(0, "cp", "-r", "--one-file-system", b.path("src"), b.path("one"))
+	if got, err := os.ReadDir(b.path("one", "mounted")); err != nil || len(got) != 0 {
+		t.Errorf("--one-file-system: the mount point's copy holds %v, %v", got, err)
+	}
+}
+
+// TestDestinationThatFoldsCase: two names become one at the destination. One of them
+// is there, with its contents, and the other is an error.
+func TestDestinationThatFoldsCase(t *testing.T) {
+	t.Run("nfs", func(t *testing.T) {
+		b := newBox(t)
+		b.no(os.Mkdir(b.path("srv"), 0o755))
+		p := b.proxy(b.serve(b.path("srv")), func(p *proxy) { p.towards = smallLetters })
+		b.folds(b.path("srv", "dst"), p.url()+"dst")
+	})
+	t.Run("local", func(t *testing.T) {
+		root(t, "to mount")
+		b := newBox(t)
+		b.folds(filepath.Join(b.foldingDisk(), "dst"), "")
+	})
+}
+
+// folds copies to dest, which is at in the end, and folds case. Without dest, it is at.
+func (b *box) folds(at, dest string) {
+	b.Helper()
+	if dest == "" {
+		dest = at
+	}
+	b.write(b.path("src", "Makefile"), "large")
+	b.write(b.path("src", "makefile"), "small")
+	b.write(b.path("src", "Directory", "of large"), "1")
+	b.write(b.path("src", "directory", "of small"), "2")
+	b.write(b.path("src", "other"), "3")
+	r := b.run("cp", "-r", "--json", b.path("src"), dest)
+	if r.status != 2 || r.count(b, "errors") != 2 {
+		b.Errorf("exit status %d, though two files and two directories have become one each: %s\n%s", r.status, r.stdout, r.stderr)
+	}
+	if got := b.text(filepath.Join(at, "other")); got != "3" {
+		b.Errorf("what has its name alone holds %q", got)
+	}
+	if r := b.run("verify", b.path("src"), dest); r.status != 3 {
+		b.Errorf("verify: exit status %d, want 3\n%s", r.status, r.stderr)
+	}
+}
+
+// foldingDisk is a directory of a disk image that folds case, if the kernel has such.
+func (b *box) foldingDisk() string {
+	b.Helper()
+	image, disk := b.path("image"), b.path("disk")
+	b.no(os.WriteFile(image, nil, 0o600))
+	b.no(os.Truncate(image, 32<<20))
+	b.no(os.Mkdir(disk, 0o755))
+	for _, step := range [][]string{{"mkfs.ext4", "-q", "-O", "casefold", image}, {"mount", "-o", "loop", image, disk}} {
+		if out, err := exec.Command(step[0], step[1:]...).CombinedOutput(); err != nil {
+			b.Skipf("NOT TESTED: this machine has no disk that folds case: %v\n%s", err, out)
+		}
+	}
+	b.Cleanup(func() { b.no(syscall.Unmount(disk, 0)) })
+	folded := filepath.Join(disk, "folded")
+	b.no(os.Mkdir(folded, 0o755))
+	if out, err := exec.Command("chattr", "+F", folded).CombinedOutput(); err != nil {
+		b.Skipf("NOT TESTED: %v\n%s", err, out)
+	}
+	return folded
+}
+
+// TestFullDisk: the destination is full. The job ends, once, and goes on when there
+// is room.
+func TestFullDisk(t *testing.T) {
+	root(t, "to mount")
+	for _, over := range []string{"local", "nfs"} {
+		t.Run(over, func(t *testing.T) {
+			b := newBox(t)
+			const files = 2000
+			for i := range files {
+				b.write(b.path("src", fmt.Sprint(i%10), fmt.Sprint(i)), string(pattern(4096, byte(i))))
+			}
+			disk := b.path("disk")
+			b.mount("tmpfs", disk, "tmpfs", "size=4m")
+			dest := filepath.Join(disk, "dst")
+			if over == "nfs" {
+				dest = b.serve(disk).url + "dst"
+			}
+			args := []string{"cp", "-r", "--json", "--job", "j", b.path("src"), dest}
+			r := b.run(args...)
+			if r.status != 2 && r.status != 4 {
+				t.Errorf("exit status %d\n%s", r.status, r.stderr)
+			}
+			if !strings.Contains(r.stderr, "no space left") || strings.Contains(r.stderr, "server fault") {
+				t.Errorf("the error does not speak of the full disk first:\n%.1000s", r.stderr)
+			}
+			if n := strings.Count(r.stdout, `"type":"error"`); n > 70 {
+				t.Errorf("%d errors for one disk", n)
+			}
+			for _, name := range b.names(disk) {
+				if strings.Contains(name, ".nfsbox-") {
+					t.Errorf("left behind: %s", name)
+				}
+			}
+			b.no(syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT, "size=64m"))
+			r = b.must(0, args...)
+			if r.count(b, "skipped") == 0 {
+				t.Errorf("the job began anew: %s", r.stdout)
+			}
+			b.same(b.path("src"), filepath.Join(disk, "dst"))
+		})
+	}
+}
+
+// TestFewDescriptors copies a tree with more files than the process may open.
+func TestFewDescriptors(t *testing.T) {
+	b := newBox(t)
+	for i := range 2000 {
+		b.write(b.path("src", fmt.Sprint(i%50), fmt.Sprint(i)), "text")
+	}
+	cmd := b.command("cp", "-r", b.path("src"), b.path("dst"))
+	cmd.Args = append([]string{"sh", "-c", `ulimit -n 64 && exec "$@"`, "sh"}, cmd.Args...)
+	sh, err := exec.LookPath("sh")
+	b.no(err)
+	cmd.Path = sh
+	if r := b.finish(cmd); r.status != 0 {
+		t.Errorf("with 64 descriptors: exit status %d\n%.1000s", r.status, r.stderr)
+	}
+	b.same(b.path("src"), b.path("dst"))
+}
+
+// TestAccessListsWidenNothing: the mode of a file with an access list shows the
+// list's mask where a group's rights are expected. A copy without the list does not
+// make the mask the group's.
+func TestAccessListsWidenNothing(t *testing.T) {
+	b := newBox(t)
+	file := b.path("srv", "src", "f")
+	b.write(file, "text")
+	b.no(os.Chmod(file, 0o640))
+	// u::rw, u:12345:rw, g::r, m::rw, o::- as acl(5) keeps them.
+	list := []byte{2, 0, 0, 0}
+	for _, entry := range [][3]uint32{{0x01, 6, 1<<32 - 1}, {0x02, 6, 12345}, {0x04, 4, 1<<32 - 1}, {0x10, 6, 1<<32 - 1}, {0x20, 0, 1<<32 - 1}} {
+		list = binary.LittleEndian.AppendUint16(list, uint16(entry[0]))
+		list = binary.LittleEndian.AppendUint16(list, uint16(entry[1]))
+		list = binary.LittleEndian.AppendUint32(list, entry[2])
+	}
+	if err := syscall.Setxattr(file, "system.posix_acl_access", list, 0); err != nil {
+		t.Skipf("NOT TESTED: no access lists here: %v", err)
+	}
+	s := b.serve(b.path("srv"))
+	for name, from := range map[string]string{"local": b.path("srv", "src"), "nfs": s.url + "src"} {
+		r := b.must(0, "cp", "-r", "--json", from, b.path(name))
+		info, err := os.Stat(b.path(name, "f"))
+		b.no(err)
+		if got := info.Mode().Perm(); got&0o020 != 0 {
+			t.Errorf("%s: the owning group, which may read, may now write: %o", name, got)
+		}
+		if r.count(b, "acls_lost") != 1 {
+			t.Errorf("%s: the list that was not copied is not counted: %s", name, r.stdout)
+		}
+	}
+}
+
+// TestInterruptedOutput: the reader of the events goes away. Nothing is left behind.
+func TestInterruptedOutput(t *testing.T) {
+	b := newBox(t)
+	for i := range 20 {
+		b.write(b.path("src", fmt.Sprint(i)), string(pattern(4<<20, byte(i))))
+	}
+	cmd := b.command("cp", "-r", "--json", b.path("src"), b.path("dst"))
+	r, w, err := os.Pipe()
+	b.no(err)
+	b.no(r.Close())
+	cmd.Stdout = w
+	err = cmd.Run()
+	b.no(w.Close())
+	if err == nil {
+		t.Log("the copy ended well before it had to say anything")
+	}
+	for _, name := range b.names(b.path("dst")) {
+		if strings.Contains(name, ".nfsbox-") {
+			t.Errorf("left behind: %s", name)
+		}
+	}
+}
