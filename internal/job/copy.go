@@ -95,6 +95,8 @@ type copyJob struct {
 
 	forgotten atomic.Uint64 // directories of the destination
 
+	unsettled sync.Map // of *dirState that have files to be entered into the record
+
 	nodesMu sync.Mutex
 	nodes   []vfs.Handle // links and nodes that have to be synced
 
@@ -125,7 +127,7 @@ func (j *copyJob) run(ctx context.Context) error {
 		return j.single(ctx)
 	}
 	if err := j.tree(ctx, j.o.Source, j); err != nil {
-		return err
+		return errors.Join(err, j.settle(ctx))
 	}
 	j.progress.CloseTotals()
 	return j.syncDest(ctx)

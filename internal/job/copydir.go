@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/progress"
 	"github.com/nfsbox/nfsbox/internal/transfer"
@@ -255,11 +256,27 @@ func (j *copyJob) flush(ctx context.Context, s *dirState, sync bool) error {
 	s.mu.Lock()
 	done := s.unsynced
 	s.unsynced = nil
+	j.unsettled.Delete(s)
 	s.mu.Unlock()
 	if sync && !j.syncDir(ctx, s, false) {
 		return ctx.Err()
 	}
 	return j.record.append(done...)
+}
+
+// settleTime bounds what a job that was broken off spends on its last syncs. What is
+// not stable by then is copied again.
+const settleTime = 10 * time.Second
+
+// settle enters what got done before the job was broken off into the record, so that
+// nothing of it is done again: files of directories that nobody leaves any more.
+func (j *copyJob) settle(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	for s := range j.unsettled.Range {
+		err = errors.Join(err, j.flush(ctx, s.(*dirState), true))
+	}
+	return err
 }
 
 // finished enters a file into the record, now or when its directory is synced.
@@ -274,6 +291,7 @@ func (j *copyJob) finished(ctx context.Context, s *dirState, name string, src, d
 	s.mu.Lock()
 	s.unsynced = append(s.unsynced, r)
 	full := len(s.unsynced) >= maxUnsynced
+	j.unsettled.Store(s, nil)
 	s.mu.Unlock()
 	if full && s.dir != nil {
 		return j.flush(ctx, s, true)

@@ -2,12 +2,14 @@ package job
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -481,6 +483,40 @@ func TestResumeSingleSweeps(t *testing.T) {
 		}
 		if temps := dst.temps(); len(temps) > 0 {
 			t.Errorf("left behind: %q", temps)
+		}
+	}
+}
+
+// TestResumeAfterInterruption: what got done before an interruption is not done again,
+// though no directory was finished: it is made stable in the end, and noted.
+func TestResumeAfterInterruption(t *testing.T) {
+	var out hooks
+	src, dst := mem(t, memfs.Options{}), newTree(t, memfs.New(memfs.Options{Fault: out.fault}))
+	manyFiles(src, 200) // too few in each directory for it to be synced on the way
+	dir := recordDir(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var opens atomic.Int64
+	out.set(func(_ int, op string) error {
+		if op == "open" && opens.Add(1) == 150 {
+			cancel()
+		}
+		return nil
+	})
+	var done uint64
+	for run := range 2 {
+		o, v := options(t, src, dst, "copy")
+		o.Record, o.ID, o.Dest.FS = dir, "this job", newSyncing(dst.fs)
+		s, err := Copy(ctx, o)
+		if run == 0 {
+			if done = s.Files; !errors.Is(err, context.Canceled) || done == 0 {
+				t.Fatalf("%v, %+v\n%s", err, s, v)
+			}
+			ctx = t.Context()
+			continue
+		}
+		if err != nil || s.Skipped != done || s.Files != 200-done {
+			t.Errorf("%d files were done, and then: %v, %+v\n%s", done, err, s, v)
 		}
 	}
 }
