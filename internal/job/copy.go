@@ -41,7 +41,7 @@ type CopyOptions struct {
 	Now      func() time.Time
 	Progress *progress.Tracker // nil: nobody looks
 
-	Parallel int  // files at once; 0: DefaultParallel, or more where every file is synced
+	Parallel int  // files at once; 0: as many as suit most destinations, 64
 	Window   int  // chunks of a file in flight; 0: transfer.DefaultWindow
 	Owner    bool // keep owners and groups, as far as the caller may
 	Verify   bool // read every file back
@@ -152,11 +152,8 @@ func (j *copyJob) prepare(ctx context.Context) error {
 	if dst.Type != vfs.TypeDir || o.Name == "" && j.srcAttr.Type != vfs.TypeDir {
 		return fmt.Errorf("the destination is no directory: %w", vfs.ErrInval)
 	}
-	atOnce := parallel(o.Parallel, DefaultParallel)
-	if s, ok := vfs.As[vfs.Syncer](o.Dest.FS); ok {
-		j.syncer = s
-		atOnce = parallel(o.Parallel, syncParallel)
-	}
+	atOnce := parallel(o.Parallel, copyParallel)
+	j.syncer, _ = vfs.As[vfs.Syncer](o.Dest.FS)
 	j.slots = make(chan struct{}, atOnce)
 	j.t = transfer.Options{
 		Pool: o.Pool, Random: o.Random, Window: o.Window, Budget: transfer.NewBudget(max(maxChunks, atOnce)), Verify: o.Verify,

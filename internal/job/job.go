@@ -7,14 +7,15 @@ import (
 )
 
 const (
-	// DefaultParallel is how many files are worked on at once if the options do
-	// not say; MaxParallel is the most.
+	// DefaultParallel is how many files are compared at once if the options do not
+	// say; MaxParallel is the most.
 	DefaultParallel = 16
 	MaxParallel     = 1024
 
-	// syncParallel is the default of copies to a destination that has to be
-	// synced for every file: a journal commits all files of a moment together.
-	syncParallel = 64
+	// copyParallel is how many files are copied at once if the options do not say.
+	// Each of them is made stable, here or by a server, and a journal commits all
+	// files of a moment together.
+	copyParallel = 64
 
 	// maxChunks bounds the chunks in flight, of up to transfer.MaxChunk bytes
 	// each: 64 MiB in all. More files at once than this get a chunk each.

@@ -128,10 +128,10 @@ func TestCopyFull(t *testing.T) {
 	o, v := options(t, src, newTree(t, full), "copy")
 	s, err := Copy(t.Context(), o)
 	// At the edge some files still got done beside those that did not.
-	if !errors.Is(err, ErrFull) || s.ExitCode(err) != ExitIncomplete || len(v.list) > 2*DefaultParallel {
+	if !errors.Is(err, ErrFull) || s.ExitCode(err) != ExitIncomplete || len(v.list) > copyParallel {
 		t.Errorf("%v, %+v\n%s", err, s, v)
 	}
-	if n := opens.Load(); n > 500+maxFull+2*syncParallel {
+	if n := opens.Load(); n > 500+maxFull+2*copyParallel {
 		t.Errorf("%d files were tried", n)
 	}
 }
