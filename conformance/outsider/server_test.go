@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -392,4 +393,44 @@ func TestHandleOfWhatIsGone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOperatorDropsClient: who operates the server sees the clients and their locks,
+// and frees what one that is gone has left. Other users of the host may not.
+func TestOperatorDropsClient(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("srv", "f"), "text")
+	b.no(os.Chmod(b.path("srv", "f"), 0o666))
+	s := b.serve(b.path("srv"), "--grace=0s")
+	gone, err := s.from("127.0.0.9")
+	b.no(err)
+	defer func() { _ = gone.conn.Close() }()
+	gone.uid = uint32(os.Getuid())
+	file, _, err := gone.lookup(gone.root(b), "f")
+	b.no(err)
+	if status, err := gone.lock("gone", file, "a", 0); err != nil || status != 0 {
+		t.Fatalf("LOCK: status %d, %v", status, err)
+	}
+	next := s.dial(uint32(os.Getuid()))
+	if status, err := next.lock("next", file, "b", 0); err != nil || status != 1 {
+		t.Fatalf("LOCK of what is locked: status %d, %v; want denied", status, err)
+	}
+	if r := b.must(0, "ctl", "clients", "--json", "--state-dir", s.state); !strings.Contains(r.stdout, `"127.0.0.9"`) {
+		t.Errorf("the client is not listed: %s", r.stdout)
+	}
+	if r := b.must(0, "ctl", "locks", "127.0.0.9", "--json", "--state-dir", s.state); !strings.Contains(r.stdout, `"type":"lock"`) {
+		t.Errorf("its lock is not listed: %s", r.stdout)
+	}
+	if os.Geteuid() == 0 {
+		if r := b.finish(b.asNobody("ctl", "drop", "127.0.0.9", "--state-dir", s.state)); r.status == 0 {
+			t.Error("nobody has dropped a client")
+		}
+	}
+	b.must(0, "ctl", "drop", "127.0.0.9", "--state-dir", s.state)
+	if status, err := next.lock("next", file, "b", 0); err != nil || status != 0 {
+		t.Errorf("LOCK after the drop: status %d, %v", status, err)
+	}
+	b.must(2, "ctl", "drop", "127.0.0.77", "--state-dir", s.state)
+	s.stop()
+	b.must(4, "ctl", "clients", "--state-dir", s.state)
 }
