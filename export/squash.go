@@ -42,7 +42,7 @@ func (c *clients) claimed(ctx context.Context, r *rule, user *uint32, says *vfs.
 
 // groupsOf is the groups of a user on this host; of one that there is not, none.
 // It is vfs.ErrBusy if the look-up has failed, or takes long: to guess would give
-// rights away, or take them from one who has them. until is when to look again.
+// rights away, or take them from a user that has them. until is when to look again.
 func (c *clients) groupsOf(ctx context.Context, uid uint32) ([]uint32, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupWait)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/proto/nlm4"
 )
 
-// TestClients lists who is there and what they have, and drops one, whose locks are
+// TestClients lists the clients and what they have, and drops one, whose locks are
 // then free for the other.
 func TestClients(t *testing.T) {
 	fs := memfs.New(memfs.Options{Mode: 0o777})

@@ -185,7 +185,7 @@ func TestStrangersReplies(t *testing.T) {
 	}
 	altered := bytes.Clone(r.root)
 	altered[len(altered)-1] ^= 1
-	for i := range uint32(5) { // of one who is admitted
+	for i := range uint32(5) { // of an admitted client
 		if st := ask("127.0.0.2", mkdir(100+i, altered)); st != nfs3.NFS3ERR_STALE {
 			t.Fatal(st)
 		}
@@ -199,7 +199,7 @@ func TestStrangersReplies(t *testing.T) {
 }
 
 // TestStrangersRequests has addresses that no rule admits begin large requests and not
-// end them: they have a small share, and a large WRITE of one who is admitted has room.
+// end them: they have a small share, and a large WRITE of an admitted client has room.
 func TestStrangersRequests(t *testing.T) {
 	const size, conns, share = 1 << 20, 60, 4 << 20
 	fs := memfs.New(memfs.Options{Mode: 0o777})

@@ -168,7 +168,7 @@ func TestBudgetTurns(t *testing.T) {
 	})
 }
 
-// TestBudgetSlowest: who waits has the slowest of those go that are still arriving;
+// TestBudgetSlowest: a request that waits has the slowest of those go that still arrive;
 // of its own client, if that has its share.
 func TestBudgetSlowest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

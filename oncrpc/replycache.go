@@ -49,7 +49,7 @@ type ReplyCache struct {
 	swept   time.Time               // when all were last looked at
 }
 
-// replyShare is who has to make room together where something is divided.
+// replyShare are the clients that make room together where something is divided.
 type replyShare struct {
 	name    string
 	members map[*replyClient]struct{} // guarded by ReplyCache.mu
@@ -128,8 +128,8 @@ func clientName(a net.Addr) string {
 	return s[:min(len(s), maxClientName)]
 }
 
-// client returns what is known of the client at a, who is not forgotten before
-// release. That keeps nothing: release forgets who has no replies.
+// client returns what is known of the client at a, which is not forgotten before
+// release. That keeps nothing: release forgets a client that has no replies.
 func (r *ReplyCache) client(a net.Addr) *replyClient {
 	name, now := clientName(a), r.o.Now()
 	r.mu.Lock()
@@ -146,7 +146,7 @@ func (r *ReplyCache) client(a net.Addr) *replyClient {
 	return m
 }
 
-// enter makes a client, who is here. r.mu is held.
+// enter makes a client, which is connected. r.mu is held.
 func (r *ReplyCache) enter(name, share string) *replyClient {
 	s := r.shares[share]
 	if s == nil {

@@ -24,8 +24,8 @@ type destination struct {
 	absent bool      // nothing has the name DEST
 	record *os.Root  // that has yet to be told of inside; else nil
 	made   *job.Made // if several sources go into one directory
-	// taken are the names that sources of this command have got in DEST, and who has
-	// them.
+	// taken are the names in DEST that sources of this command have got, each with
+	// its source.
 	taken map[string]string
 }
 

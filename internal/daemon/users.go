@@ -21,8 +21,8 @@ func (d *daemon) findUsers() {
 }
 
 // user is whose a connection from this host is, for nfsserver.Options. Root is
-// believed, who may be everybody, and so is the server's own user, who has all that
-// the server has.
+// believed, since it may be everybody, and so is the server's own user, since it has all
+// that the server has.
 func (d *daemon) user(nc net.Conn) *uint32 {
 	uid, err := sockdiag.Owner(nc)
 	switch {

@@ -95,8 +95,8 @@ func (x *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 	return x.fs.synced(x.f.Sync())
 }
 
-// synced notes that the disk has not taken what was written: who has not committed
-// yet shall write again.
+// synced notes that the disk has not taken what was written: a writer that has not
+// committed yet shall write again.
 func (f *FS) synced(err error) error {
 	if err != nil && !errors.Is(err, os.ErrClosed) {
 		f.verf.Add(1)

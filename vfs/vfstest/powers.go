@@ -241,7 +241,7 @@ func powersPutter(e *env) {
 }
 
 // powersLocker: a lock excludes others, at the bottom too; and what was written under
-// it is there when it has gone, for who takes it next.
+// it is there when the lock has gone, for the next holder.
 func powersLocker(e *env) {
 	l := power[vfs.Locker](e, e.fs)
 	h, f := e.dirty("file", "before")

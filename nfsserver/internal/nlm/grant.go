@@ -113,7 +113,7 @@ func (s *Service) send(c *client) {
 	case question:
 		s.ask(host, c)
 	case r != nil:
-		// It is said once: who has missed it asks again.
+		// It is said once: a client that has missed it asks again.
 		if err := s.call.Call(s.ctx, host, r.proc, r.args, &xdr.Void{}); err != nil {
 			s.o.Log.Debug("an answer was not taken", "client", c.key.name, "procedure", r.proc.Name, "error", err)
 		}

@@ -17,7 +17,7 @@ const (
 	maxWatchers = 1024
 
 	// maxTelling bounds the hosts of which such programs are being told at once.
-	// What is more gets no answer: who has news tells them again.
+	// What is more gets no answer: a host that has news tells it again.
 	maxTelling = 16
 
 	// unknown is the state in a result that failed.
