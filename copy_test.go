@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -217,6 +218,9 @@ func TestCopyTellsTimesThatNFSLacks(t *testing.T) {
 			{0o644, time.Unix(1<<32, 0), at, true},
 			{0o644, at, time.Unix(-1, 0), true},
 		} {
+			if os.Geteuid() != 0 {
+				x.mode &= 0o777 // set-id bits of another's file, as root's is, are lost to a user
+			}
 			src := c.source(fmt.Sprint(i), pattern(1, 1, 0, 1000))
 			set := vfs.SetAttr{Valid: vfs.MaskMode | vfs.MaskMtime | vfs.MaskAtime, Mode: x.mode, Mtime: x.mtime, Atime: x.atime}
 			if _, err := c.from.SetAttr(t.Context(), src.Handle, &set, nil); err != nil {
