@@ -120,7 +120,8 @@ func TestFullDisk(t *testing.T) {
 			if !strings.Contains(r.stderr, "no space left") || strings.Contains(r.stderr, "server fault") {
 				t.Errorf("the error does not speak of the full disk first:\n%.1000s", r.stderr)
 			}
-			if n := strings.Count(r.stdout, `"type":"error"`); n > 70 {
+			// At the edge small files still find room beside those that do not.
+			if n := strings.Count(r.stdout, `"type":"error"`); n > files/10 {
 				t.Errorf("%d errors for one disk", n)
 			}
 			for _, name := range b.names(disk) {

@@ -135,7 +135,8 @@ func TestDeadServerEndsOnce(t *testing.T) {
 				}
 			})
 			var seen atomic.Int64
-			p = b.proxy(s, func(p *proxy) {
+			b.proxy(s, func(begun *proxy) {
+				p = begun
 				p.back = func() change {
 					return func(data []byte) []byte {
 						if seen.Add(int64(len(data))) > 6_000_000 {
