@@ -189,7 +189,7 @@ const (
 	// address, with some connections each. Those that are not admitted have as
 	// many together. At these bounds their own make room in the same way.
 	DefaultMaxConns = 4096
-	connShare       = 4
+	connShare       = 2
 	minShareConns   = 64
 
 	// DefaultMaxRecord is the longest request: 1 MiB of data and ample space
@@ -220,8 +220,8 @@ const (
 
 	// Where a request waits for memory, the slowest one goes that is still
 	// arriving, and has been for slowAfter, if less than crowdedRate bytes of it
-	// have come a second: its connection is closed. One that waits for its own
-	// client looks at that client's alone. It looks again after each slowAfter.
+	// have come a second: its connection is closed. One whose client has its share
+	// waits for that client's own. It looks again after each slowAfter.
 	slowAfter   = 500 * time.Millisecond
 	crowdedRate = 128 << 10
 

@@ -133,19 +133,19 @@ func (b *budget) await(d *debtor, a *allowance, stop <-chan struct{}) bool {
 }
 
 // slowest is the connection whose request arrives too slowly for a, of d, to wait for
-// it; nil: none does. If d has its share, it is one of d's own.
+// it; nil: none does. If d has its share, a waits for d's own: to cut those off would
+// have them sent again and again, and the least rate ends them in time.
 func (b *budget) slowest(d *debtor, a *allowance) *serverConn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !slices.Contains(d.queue, a) {
-		return nil // it has what it wants
+	if !slices.Contains(d.queue, a) || d.held+a.want > b.limit/clientShare {
+		return nil // it has what it wants, or its client has
 	}
-	own := d.held+a.want > b.limit/clientShare
 	now, least := time.Since(b.epoch), int64(crowdedRate)
 	var slow *serverConn
 	for o := b.out; o != nil; o = o.after {
 		age := now - o.since
-		if o.conn == nil || o.whole.Load() || age < slowAfter || own && o.by != d {
+		if o.conn == nil || o.whole.Load() || age < slowAfter {
 			continue
 		}
 		if rate := o.got.Load() * int64(time.Second) / int64(age); rate < least {

@@ -168,8 +168,8 @@ func TestBudgetTurns(t *testing.T) {
 	})
 }
 
-// TestBudgetSlowest: a request that waits has the slowest of those go that still arrive;
-// of its own client, if that has its share.
+// TestBudgetSlowest: a request that waits has the slowest of those go that still arrive,
+// unless its client has its share.
 func TestBudgetSlowest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(100, 1)
@@ -204,7 +204,11 @@ func TestBudgetSlowest(t *testing.T) {
 		if got := b.slowest(done.d, own); got != nil {
 			t.Error("one of another client has to go, or one that is whole, or fast enough")
 		}
-		c.queue, done.d.queue = nil, nil
+		slow.d.queue = append(slow.d.queue, own)
+		if got := b.slowest(slow.d, own); got != nil {
+			t.Error("one has to go for another of its client, which has its share")
+		}
+		c.queue, done.d.queue, slow.d.queue = nil, nil, nil
 		for _, s := range []sender{slow, slower, done, fast} {
 			s.a.put()
 			b.leave(s.d)
