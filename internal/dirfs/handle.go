@@ -71,7 +71,9 @@ func parse(h vfs.Handle) (r ref, err error) {
 		if len(rest) != 8 {
 			return r, vfs.ErrBadHandle
 		}
-		r.hash = le.Uint64(rest)
+		if r.hash = le.Uint64(rest); r.hash == 0 {
+			return r, vfs.ErrBadHandle
+		}
 		return r, nil
 	case n != len(rest) || vfs.CheckName(string(rest)) != nil:
 		return r, vfs.ErrBadHandle
@@ -80,14 +82,14 @@ func parse(h vfs.Handle) (r ref, err error) {
 	return r, nil
 }
 
-// hashName is FNV-1a. Names that somebody has made to collide are told apart by what
-// they name.
+// hashName is FNV-1a, and never 0. Names that somebody has made to collide are told
+// apart by what they name.
 func hashName(name string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(name) {
 		h = (h ^ uint64(name[i])) * 1099511628211
 	}
-	return h
+	return max(h, 1)
 }
 
 // stat is what the host says of an object.
