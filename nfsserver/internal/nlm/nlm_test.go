@@ -95,6 +95,7 @@ func TestBlockedIsGranted(t *testing.T) {
 		if g.Alock.Svid != 7 || string(g.Alock.Fh) != string(fh) || g.Alock.LOffset != 3 || g.Alock.LLen != 4 || !g.Exclusive || string(g.Alock.Oh) != "\x07" {
 			t.Errorf("granted %+v", g)
 		}
+		synctest.Wait() // the server has b's word that it took the lock: from now on a cancel is too late
 		expect(t, "it is b's", a.lock(want{fh: fh, svid: 1, off: 6, len: 1}), nlm4.NLM4_DENIED)
 		expect(t, "cancelled too late", b.cancel(wait), nlm4.NLM4_DENIED)
 		expect(t, "unlock", b.unlock(wait), nlm4.NLM4_GRANTED)
