@@ -142,7 +142,11 @@ func (d *destination) refuseItself(src *place.Place, isDir bool, to string) erro
 		return unreachable(err)
 	}
 	if !isDir {
-		if there, err := os.Lstat(to); err == nil && os.SameFile(from, there) {
+		look := os.Lstat
+		if !d.inside { // a link that is DEST stands for its target
+			look = os.Stat
+		}
+		if there, err := look(to); err == nil && os.SameFile(from, there) {
 			return fmt.Errorf("copy %s to %s: %w", src.Text, to, job.ErrIntoItself)
 		}
 		return nil

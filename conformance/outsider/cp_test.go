@@ -44,6 +44,10 @@ func TestCopyMeansWhatCpMeans(t *testing.T) {
 		{"-r", "a", "a/sub"},
 		{"-r", "a", "a"},
 		{"-r", "link", "new"},
+		{"f2", "link"},
+		{"f1", "link"},
+		{"f2", "far"},
+		{"f2", "far/"},
 		{"-r", "f1", "a", "dir"},
 		{"-r", "clash/a", "a", "dir"},
 	} {
@@ -83,6 +87,7 @@ func (b *box) cpTree(dir string) {
 	}
 	b.no(os.Mkdir(filepath.Join(dir, "dir"), 0o755))
 	b.no(os.Symlink("f1", filepath.Join(dir, "link")))
+	b.no(os.Symlink(filepath.Join(dir, "b", "x"), filepath.Join(dir, "far")))
 }
 
 // sameText compares names and contents of two trees, and no more: plain cp(1)

@@ -113,6 +113,11 @@ func splitLocal(arg string, follow bool) (root, name string, err error) {
 	switch info, err := stat(abs); {
 	case err == nil && info.IsDir():
 		return abs, "", nil
+	case err == nil && follow:
+		// A link may lead to where no path from its own directory does.
+		if abs, err = filepath.EvalSymlinks(abs); err != nil {
+			return "", "", err
+		}
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return "", "", err
 	}
