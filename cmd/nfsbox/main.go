@@ -116,6 +116,13 @@ func run(e *env, args []string) int {
 	if err != nil {
 		return report(e, usageError(parser, err))
 	}
+	// A terminal that goes ends what runs in it as an interruption does, unless
+	// nohup(1) has it go on. To serve it means something else.
+	if e.alone && kctx.Selected().Name != "serve" && !signal.Ignored(syscall.SIGHUP) {
+		var stop context.CancelFunc
+		e.ctx, stop = signal.NotifyContext(e.ctx, syscall.SIGHUP)
+		defer stop()
+	}
 	return report(e, kctx.Run(e))
 }
 

@@ -210,3 +210,43 @@ func TestInterruptedOutput(t *testing.T) {
 		}
 	}
 }
+
+// TestInterrupted: whatever ends a copy, but for SIGKILL, leaves nothing half done. One
+// that nohup(1) has started goes on when its terminal goes.
+func TestInterrupted(t *testing.T) {
+	b := newBox(t)
+	for i := range 20 {
+		b.write(b.path("src", fmt.Sprint(i)), string(pattern(4<<20, byte(i))))
+	}
+	for _, x := range []struct {
+		name   string
+		signal syscall.Signal
+		nohup  bool
+	}{{"INT", syscall.SIGINT, false}, {"TERM", syscall.SIGTERM, false}, {"HUP", syscall.SIGHUP, false}, {"nohup", syscall.SIGHUP, true}} {
+		dst := b.path("dst-" + x.name)
+		cmd := b.command("cp", "-r", "--verify", b.path("src"), dst)
+		if x.nohup {
+			cmd.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$@"`, "sh"}, cmd.Args...)
+			sh, err := exec.LookPath("sh")
+			b.no(err)
+			cmd.Path = sh
+		}
+		b.no(cmd.Start())
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		b.until("the copy begins", func() bool { _, err := os.Stat(dst); return err == nil || len(ended) > 0 })
+		_ = cmd.Process.Signal(x.signal) // it may have ended
+		err := <-ended
+		if status := cmd.ProcessState.ExitCode(); status < 0 || x.nohup && err != nil {
+			t.Errorf("%s: %v", x.name, err)
+		}
+		if x.nohup {
+			b.same(b.path("src"), dst)
+		}
+		for _, name := range b.names(dst) {
+			if strings.Contains(name, ".nfsbox-") {
+				t.Errorf("%s: left behind: %s", x.name, name)
+			}
+		}
+	}
+}
