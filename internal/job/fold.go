@@ -2,11 +2,9 @@ package job
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -103,12 +101,11 @@ const (
 
 // probe makes a name in dir and looks for two others.
 func (j *copyJob) probe(ctx context.Context, dir vfs.Handle) (found folds, err error) {
-	var b [8]byte
-	if _, err := io.ReadFull(j.o.Random, b[:]); err != nil {
-		return found, fmt.Errorf("name of a temporary: %w", err)
+	temp, err := j.t.TempName()
+	if err != nil {
+		return found, err
 	}
 	f := j.o.Dest.FS
-	temp := ".nfsbox-" + j.t.Tag + hex.EncodeToString(b[:]) + ".tmp"
 	how := vfs.CreateHow{Type: vfs.TypeReg, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600}}
 	end := composed
 	_, _, _, err = f.Create(ctx, dir, temp+end, &how)

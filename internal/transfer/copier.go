@@ -133,7 +133,7 @@ func (c *copier) makeTemp(ctx context.Context) error {
 	var err error
 	lost := 0
 	for range maxTempNames {
-		if c.temp, err = c.o.tempName(); err != nil {
+		if c.temp, err = c.o.TempName(); err != nil {
 			return err
 		}
 		c.out, c.made, err = c.dst.FS.Open(ctx, vfs.At{Dir: c.dst.Dir, Name: c.temp}, &how)

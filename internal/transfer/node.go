@@ -128,7 +128,7 @@ func (n *node) replace(ctx context.Context, there vfs.Type) (Result, error) {
 	if there == vfs.TypeDir {
 		return Result{}, fmt.Errorf("a directory has the name: %w", vfs.ErrIsDir)
 	}
-	temp, err := n.o.tempName()
+	temp, err := n.o.TempName()
 	if err != nil {
 		return Result{}, err
 	}
@@ -188,7 +188,7 @@ func Link(ctx context.Context, h vfs.Handle, dst Target, o *Options) error {
 	if attr.Type == vfs.TypeDir {
 		return fmt.Errorf("a directory has the name: %w", vfs.ErrIsDir)
 	}
-	temp, err := o.tempName()
+	temp, err := o.TempName()
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 // Probe reports whether dst.Dir is the directory that h is in f. It makes a
 // temporary in dst.Dir, looks for it there, and removes it.
 func Probe(ctx context.Context, dst Target, f vfs.FS, h vfs.Handle, o *Options) (same bool, err error) {
-	name, err := o.tempName()
+	name, err := o.TempName()
 	if err != nil {
 		return false, err
 	}

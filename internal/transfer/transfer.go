@@ -184,8 +184,8 @@ const (
 	tempRandom = 8 // bytes
 )
 
-// tempName makes the name of a temporary.
-func (o *Options) tempName() (string, error) {
+// TempName makes the name of a temporary, which IsTemp knows by o.Tag.
+func (o *Options) TempName() (string, error) {
 	var b [tempRandom]byte
 	if _, err := io.ReadFull(o.Random, b[:]); err != nil {
 		return "", fmt.Errorf("name of a temporary: %w", err)

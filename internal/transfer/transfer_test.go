@@ -524,7 +524,7 @@ func TestTempNames(t *testing.T) {
 	for _, tag := range []string{"", "0a1b2c3d-"} {
 		o := options(t)
 		o.Tag = tag
-		name, err := o.tempName()
+		name, err := o.TempName()
 		if err != nil || !IsTemp(name, tag) || IsTemp(name, tag+"x") || vfs.CheckName(name) != nil {
 			t.Errorf("%q, %v", name, err)
 		}
@@ -536,7 +536,7 @@ func TestTempNames(t *testing.T) {
 	}
 	o := options(t)
 	o.Random = strings.NewReader("short")
-	if _, err := o.tempName(); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := o.TempName(); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("error %v", err)
 	}
 }
