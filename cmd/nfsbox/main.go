@@ -121,6 +121,7 @@ func run(e *env, args []string) int {
 	if e.alone && kctx.Selected().Name != "serve" && !signal.Ignored(syscall.SIGHUP) {
 		var stop context.CancelFunc
 		e.ctx, stop = signal.NotifyContext(e.ctx, syscall.SIGHUP)
+		context.AfterFunc(e.ctx, func() { time.AfterFunc(doubled, stop) }) // a second one ends the process
 		defer stop()
 	}
 	return report(e, kctx.Run(e))
