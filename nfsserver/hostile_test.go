@@ -183,7 +183,7 @@ func TestHugeRecord(t *testing.T) {
 // TestConnectionLost cancels what a dead connection has under way, and leaves
 // neither files nor buffers behind (the rig looks for them).
 func TestConnectionLost(t *testing.T) {
-	entered := make(chan struct{}, 64)
+	entered, cancelled := make(chan struct{}, 64), make(chan struct{}, 64)
 	blocking := make(chan bool, 1)
 	blocking <- false
 	r := newRig(t, memfs.Options{Fault: func(ctx context.Context, op string, _ vfs.Handle) error {
@@ -194,6 +194,7 @@ func TestConnectionLost(t *testing.T) {
 		}
 		entered <- struct{}{}
 		<-ctx.Done()
+		cancelled <- struct{}{}
 		return ctx.Err()
 	}})
 	h := r.file(r.root, "f", 0o644, "hello")
@@ -222,6 +223,10 @@ func TestConnectionLost(t *testing.T) {
 		if err := <-done; err == nil {
 			t.Error("a READ was answered")
 		}
+	}
+	// A server that shuts down reads no more, and would not see the connection end.
+	for range calls {
+		<-cancelled
 	}
 	r.attr(r.root)
 	if err := r.client.Close(); err != nil {

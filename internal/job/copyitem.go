@@ -30,6 +30,7 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 	}
 	dst := transfer.Target{FS: j.o.Dest.FS, Dir: s.handle, Name: name}
 	var fatal error
+	item := j.start()
 	end, err := j.beginName(ctx, s, name)
 	if err == nil {
 		fatal, err = j.copy(ctx, s, src, dst)
@@ -38,7 +39,7 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 	if err != nil {
 		j.fail(ctx, s.path(name), err)
 	} else {
-		j.done(e.Attr.Type == vfs.TypeReg && e.Attr.Size > 0)
+		j.done(item, e.Attr.Type == vfs.TypeReg && e.Attr.Size > 0)
 	}
 	return fatal
 }

@@ -43,6 +43,7 @@ const (
 type outcomes struct {
 	progress      *progress.Tracker
 	changed, grew atomic.Uint64
+	begun         atomic.Uint64 // items that have begun
 
 	mu           sync.Mutex
 	silent, full streak
@@ -52,7 +53,10 @@ type outcomes struct {
 
 // streak are failures of one kind, without a success between them. They are held back:
 // if they end the job, it says so once.
-type streak struct{ held []progress.Event }
+type streak struct {
+	held  []progress.Event
+	since uint64 // how many items had begun at the first
+}
 
 // watch is the context of a job that a streak can break off. end is called when all
 // work has ended, with its error, and returns the job's.
@@ -73,11 +77,17 @@ func (c *outcomes) watch(ctx context.Context, busy func() int) (watched context.
 	}
 }
 
-// done takes note of an item that was dealt with. Whether it had contents matters to a
-// disk that is full.
-func (c *outcomes) done(contents bool) {
+// start counts an item that begins. done takes the number.
+func (c *outcomes) start() uint64 { return c.begun.Add(1) }
+
+// done takes note of an item that was dealt with. That it had contents shows that the
+// disk is not full, unless it had its space before the disk was.
+func (c *outcomes) done(item uint64, contents bool) {
 	c.tell(&c.silent)
-	if contents {
+	c.mu.Lock()
+	room := contents && item > c.full.since
+	c.mu.Unlock()
+	if room {
 		c.tell(&c.full)
 	}
 }
@@ -128,6 +138,9 @@ func (c *outcomes) fail(ctx context.Context, path string, err error) {
 func (c *outcomes) hold(s *streak, e progress.Event, limit int, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(s.held) == 0 {
+		s.since = c.begun.Load()
+	}
 	if s.held = append(s.held, e); len(s.held) >= limit && c.breakOff != nil {
 		c.breakOff(why)
 	}
