@@ -7,6 +7,9 @@
 // The server is the responder beside this command, which makes its answers up, so
 // that clients are measured and not a disk; or nfsbox, serving a directory.
 //
+// $OURS_BEFORE names the driver ./clients/ours of an earlier commit, built there, which
+// then is a peer as well.
+//
 // libnfs is that of the system (Debian: libnfs-dev); LIBNFS=/prefix adds another
 // one that is installed there. System calls are counted by strace, if it is here,
 // in runs of their own.

@@ -90,6 +90,9 @@ func build(ctx context.Context, dir string) ([]peer, error) {
 			return nil, err
 		}
 	}
+	if before := os.Getenv("OURS_BEFORE"); before != "" {
+		peers = append(peers, peer{"ours before", before})
+	}
 	cc := []string{"cc", "-O2", "-Wall", "-o", filepath.Join(dir, "libnfs"), "clients/libnfs/driver.c"}
 	if err := command(ctx, cc[0], append(cc[1:], "-lnfs")...); err != nil {
 		fmt.Fprintln(os.Stderr, "LEFT OUT: libnfs (Debian: libnfs-dev and gcc):", err)
@@ -121,7 +124,7 @@ func (c *test) drive(ctx context.Context, p peer, url string, seconds float64, c
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
 	op, depth := c.op, c.depth
-	if c.many && p.name == "ours" {
+	if c.many && strings.HasPrefix(p.name, "ours") {
 		op, depth = op+"s", 1
 	}
 	args := append(before, p.driver, url, op, strconv.Itoa(depth), fmt.Sprint(seconds), strconv.Itoa(count), c.file)

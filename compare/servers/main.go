@@ -5,6 +5,7 @@
 //
 //	cd compare && go run ./servers [-rounds 5] [-seconds 1] [-only NAME] [-entries 0] [-dir DIR] [-json] [-- FLAGS OF nfsbox serve]
 //
+// $NFSBOX_BEFORE names an earlier build of ours, which then is a peer as well.
 // It wants root, and the Debian packages nfs-ganesha, nfs-ganesha-vfs and rpcbind.
 // With -entries N, servers are started afresh and list a directory of N files.
 package main

@@ -31,6 +31,11 @@ type server struct {
 // kinds are the servers that can be had here; the first is ours.
 func kinds(home, export, binary string, flags []string) []kind {
 	all := []kind{{"ours", func(ctx context.Context) (*server, error) { return nfsbox(ctx, home, export, binary, flags) }}}
+	if before := os.Getenv("NFSBOX_BEFORE"); before != "" {
+		all = append(all, kind{"ours before", func(ctx context.Context) (*server, error) {
+			return nfsbox(ctx, filepath.Join(home, "before"), export, before, flags)
+		}})
+	}
 	if err := ganesha.Missing(); err != nil {
 		fmt.Fprintln(os.Stderr, "LEFT OUT: nfs-ganesha:", err)
 	} else {
