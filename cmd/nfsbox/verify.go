@@ -22,7 +22,7 @@ type verifyCmd struct {
 
 func (*verifyCmd) Help() string {
 	return `Compares two trees: names, types, sizes, every byte of every file, the targets of links, modes,
-times and which names belong to one file. What is missing, extra or different is listed. Nothing is
+times and which names belong to one object. What is missing, extra or different is listed. Nothing is
 changed.
 
 The exit status is 0 if all is the same, 3 if there are differences, 2 if something could not be

@@ -98,3 +98,11 @@ func (b *box) inode(path string) uint64 {
 
 // before is a time that no file has by chance.
 func (b *box) before() time.Time { return time.Date(1999, 12, 31, 23, 59, 58, 123456789, time.UTC) }
+
+// mtime is when an object was changed last.
+func (b *box) mtime(path string) time.Time {
+	b.Helper()
+	info, err := os.Lstat(path)
+	b.no(err)
+	return info.ModTime()
+}

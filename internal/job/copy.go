@@ -59,7 +59,7 @@ type Summary struct {
 	Files     uint64 `json:"files"`
 	Dirs      uint64 `json:"dirs"`
 	Symlinks  uint64 `json:"symlinks"`
-	Hardlinks uint64 `json:"hardlinks"` // further names of files
+	Hardlinks uint64 `json:"hardlinks"` // further names of objects
 	Nodes     uint64 `json:"nodes"`     // devices, pipes, sockets
 	Bytes     uint64 `json:"bytes"`     // of the files
 	Skipped   uint64 `json:"skipped"`   // files that an earlier run had done
@@ -74,7 +74,7 @@ type Summary struct {
 	ModesLost  uint64  `json:"modes_lost"`  // items whose other permissions could not be kept
 	TimesLost  uint64  `json:"times_lost"`  // items whose times could not be kept
 	ACLsLost   uint64  `json:"acls_lost"`   // items with an access control list, which is not copied
-	LinksSplit uint64  `json:"links_split"` // hard links that became files of their own
+	LinksSplit uint64  `json:"links_split"` // hard links that became objects of their own
 	Seconds    float64 `json:"seconds"`
 }
 

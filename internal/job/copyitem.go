@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 
 	"github.com/nfsbox/nfsbox/internal/progress"
@@ -44,17 +45,19 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 	return fatal
 }
 
-// copy copies one object by its type. fatal ends the job, err is the object's own.
-func (j *copyJob) copy(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (fatal, err error) {
+// object copies one object by its type, and returns the copy; none if the name was found
+// to be that of another object by now, of whose other names nothing is known. fatal ends
+// the job, err is the object's own.
+func (j *copyJob) object(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (copied object, fatal, err error) {
 	switch src.Attr.Type {
 	case vfs.TypeReg:
-		fatal, err = j.file(ctx, s, src, dst)
+		return j.contents(ctx, s, src, dst)
 	case vfs.TypeSymlink:
-		err = j.other(ctx, progress.Symlinks, transfer.Symlink, src, dst)
+		copied, err = j.other(ctx, progress.Symlinks, transfer.Symlink, src, dst)
 	default:
-		err = j.other(ctx, progress.Nodes, transfer.Node, src, dst)
+		copied, err = j.other(ctx, progress.Nodes, transfer.Node, src, dst)
 	}
-	return fatal, err
+	return copied, nil, err
 }
 
 // other copies something without contents.
@@ -62,14 +65,25 @@ func (j *copyJob) other(
 	ctx context.Context, c progress.Counter,
 	copy func(context.Context, transfer.Source, transfer.Target, *transfer.Options) (transfer.Result, error),
 	src transfer.Source, dst transfer.Target,
-) error {
+) (object, error) {
 	res, err := copy(ctx, src, dst, &j.t)
 	if err != nil {
-		return err
+		return object{}, err
 	}
 	j.lost(res.Lost)
 	j.progress.Add(c, 1)
-	return j.syncLater(ctx, res.Handle)
+	copied := object{res.Handle, res.Attr}
+	if another(&src.Attr, &res.Source) {
+		copied = object{}
+	}
+	return copied, j.syncLater(ctx, res.Handle)
+}
+
+// another reports whether what was copied is not the object that was listed.
+func another(listed, now *vfs.Attr) bool {
+	a, aok := idOf(listed)
+	b, bok := idOf(now)
+	return aok && bok && a != b
 }
 
 // maxUnsyncedNodes is how many links and nodes wait to be synced together. At
@@ -112,12 +126,12 @@ func (j *copyJob) syncNodes(ctx context.Context) error {
 	return nil
 }
 
-// file copies a regular file, or links it to a copy made before. fatal ends the
-// job, err is the file's own.
-func (j *copyJob) file(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (fatal, err error) {
+// copy copies one object that is no directory, or links it to a copy made before, if it
+// is a further name. fatal ends the job, err is the object's own.
+func (j *copyJob) copy(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (fatal, err error) {
 	id, ok := linkIDOf(&src.Attr)
 	if !ok || src.Attr.Nlink < 2 {
-		_, fatal, err = j.contents(ctx, s, src, dst)
+		_, fatal, err = j.object(ctx, s, src, dst)
 		return fatal, err
 	}
 	for {
@@ -128,11 +142,11 @@ func (j *copyJob) file(ctx context.Context, s *dirState, src transfer.Source, ds
 		switch {
 		case l == nil:
 			j.split()
-			_, fatal, err = j.contents(ctx, s, src, dst)
+			_, fatal, err = j.object(ctx, s, src, dst)
 			return fatal, err
 		case first:
 			s.linked.Store(true)
-			copied, fatal, err := j.contents(ctx, s, src, dst)
+			copied, fatal, err := j.object(ctx, s, src, dst)
 			j.links.settle(l, copied, fatal == nil && err == nil && !copied.handle.IsZero())
 			return fatal, err
 		}
@@ -148,21 +162,33 @@ func (j *copyJob) file(ctx context.Context, s *dirState, src transfer.Source, ds
 	}
 }
 
-// link makes a further name of a copy. It goes into the record like the first
+// link makes a further name of a copy. That of a file goes into the record like the first
 // one, as another run may meet the names in another order.
 func (j *copyJob) link(ctx context.Context, s *dirState, copied object, src transfer.Source, dst transfer.Target) (fatal, err error) {
 	err = transfer.Link(ctx, copied.handle, dst, &j.t)
 	if err == nil {
 		j.progress.Add(progress.Hardlinks, 1)
+		if src.Attr.Type != vfs.TypeReg {
+			return nil, nil
+		}
 		j.progress.Add(progress.FoundBytes, -src.Attr.Size)
 		return j.finished(ctx, s, dst.Name, &src.Attr, &copied.attr), nil
 	}
-	if errors.Is(err, vfs.ErrMLink) || errors.Is(err, vfs.ErrNotSupp) || errors.Is(err, vfs.ErrXDev) {
+	if cannotLink(err, src.Attr.Type) {
 		j.split()
-		_, fatal, err = j.contents(ctx, s, src, dst)
+		_, fatal, err = j.object(ctx, s, src, dst)
 		return fatal, err
 	}
 	return nil, fmt.Errorf("hard link: %w", err)
+}
+
+// cannotLink reports whether err says that the destination makes no further names of
+// such an object. Many have them of files alone, and each says so in its own way.
+func cannotLink(err error, t vfs.Type) bool {
+	if errors.Is(err, vfs.ErrMLink) || errors.Is(err, vfs.ErrNotSupp) || errors.Is(err, vfs.ErrXDev) {
+		return true
+	}
+	return t != vfs.TypeReg && (errors.Is(err, fs.ErrPermission) || errors.Is(err, vfs.ErrInval) || errors.Is(err, vfs.ErrBadType))
 }
 
 // split notes that a hard link becomes a file of its own.
@@ -202,10 +228,8 @@ func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source
 		}
 	}
 	fatal = j.finished(ctx, s, dst.Name, &res.Source, &copied.attr)
-	if listed, ok := idOf(&src.Attr); ok {
-		if now, ok := idOf(&res.Source); ok && now != listed {
-			copied = object{}
-		}
+	if another(&src.Attr, &res.Source) {
+		copied = object{}
 	}
 	return copied, fatal, nil
 }

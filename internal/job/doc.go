@@ -6,8 +6,8 @@
 // permissions and times, or it is among the reported errors: a failing item does
 // not stop the others. Files appear under their names when they are complete and
 // stable (package transfer). A directory is made with mode 0700 and gets its own
-// mode and times when everything in it is done. Hard links stay hard links, as
-// far as the table of them reaches ([maxLinked]).
+// mode and times when everything in it is done. Hard links stay hard links,
+// whatever they are names of, as far as the table of them reaches ([maxLinked]).
 //
 // # Nothing leaves the destination
 //

@@ -25,7 +25,7 @@ const (
 	DiffMode    = "mode"
 	DiffMtime   = "mtime"
 	DiffOwner   = "owner"
-	DiffLinks   = "links" // names that are one file on one side only
+	DiffLinks   = "links" // names that are one object on one side only
 )
 
 // VerifyOptions say what to compare.
@@ -46,7 +46,7 @@ type VerifySummary struct {
 	Files     uint64 `json:"files"` // whose bytes were compared
 	Dirs      uint64 `json:"dirs"`
 	Symlinks  uint64 `json:"symlinks"`
-	Hardlinks uint64 `json:"hardlinks"` // further names of files
+	Hardlinks uint64 `json:"hardlinks"` // further names of objects
 	Nodes     uint64 `json:"nodes"`
 	Bytes     uint64 `json:"bytes"`
 
@@ -77,7 +77,7 @@ type verifyJob struct {
 
 // Verify compares two trees, or two single objects: names, types, sizes, every
 // byte of every file, targets of links, device numbers, modes, mtimes, which
-// names are hard links of one file, and, if o says so, owners. What differs is
+// names are hard links of one object, and, if o says so, owners. What differs is
 // reported to o.Progress and counted; the error is nil then. An error says that
 // the job as a whole has ended early.
 //
@@ -185,6 +185,9 @@ func (j *verifyJob) compare(ctx context.Context, p *pair) error {
 		return nil
 	}
 	j.compareAttrs(p)
+	if src.Type != vfs.TypeDir && j.metBefore(p) {
+		return nil
+	}
 	switch src.Type {
 	case vfs.TypeReg:
 		return j.compareFiles(ctx, p)
@@ -216,18 +219,26 @@ func (j *verifyJob) compareAttrs(p *pair) {
 	}
 }
 
-// compareFiles compares the contents of two files, once for all their names.
-func (j *verifyJob) compareFiles(ctx context.Context, p *pair) error {
-	src, dst := &p.src.Attr, &p.dst.attr
-	again, why := j.links.meet(src, dst)
+// metBefore reports whether the two objects have been compared under other names. Names
+// that are one object on one side only are a difference.
+func (j *verifyJob) metBefore(p *pair) bool {
+	again, why := j.links.meet(&p.src.Attr, &p.dst.attr, p.path)
 	if why != "" {
 		j.differ(p.path(), DiffLinks, "%s", why)
 	}
-	if again {
-		j.progress.Add(progress.Hardlinks, 1)
-		j.progress.Add(progress.FoundBytes, -src.Size)
-		return nil
+	if !again {
+		return false
 	}
+	j.progress.Add(progress.Hardlinks, 1)
+	if p.src.Attr.Type == vfs.TypeReg {
+		j.progress.Add(progress.FoundBytes, -p.src.Attr.Size)
+	}
+	return true
+}
+
+// compareFiles compares the contents of two files.
+func (j *verifyJob) compareFiles(ctx context.Context, p *pair) error {
+	src, dst := &p.src.Attr, &p.dst.attr
 	if src.Size != dst.Size {
 		j.differ(p.path(), DiffSize, "%d bytes, and in the destination %d", src.Size, dst.Size)
 		return nil

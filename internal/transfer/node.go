@@ -93,7 +93,7 @@ func (n *node) place(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("lookup: %w", err)
 	}
-	if !attr.Has(vfs.MaskType | vfs.MaskRdev) {
+	if !attr.Has(vfs.MaskType | vfs.MaskRdev | vfs.MaskNlink) {
 		if attr, err = n.dst.FS.GetAttr(ctx, h, vfs.MaskV3); err != nil {
 			return Result{}, fmt.Errorf("getattr: %w", err)
 		}
@@ -108,9 +108,10 @@ func (n *node) place(ctx context.Context) (Result, error) {
 	return n.replace(ctx, attr.Type)
 }
 
-// same reports whether h, found under our name, is what we would make.
+// same reports whether h, found under our name, is what we would make. What has other
+// names is not: they would get our attributes, and may stand for other objects.
 func (n *node) same(ctx context.Context, h vfs.Handle, attr *vfs.Attr) (bool, error) {
-	if attr.Type != n.how.Type {
+	if attr.Type != n.how.Type || attr.Nlink > 1 {
 		return false, nil
 	}
 	if n.how.Type == vfs.TypeSymlink {
@@ -169,9 +170,9 @@ func removeTemp(ctx context.Context, dst *Target, temp string) error {
 	return nil
 }
 
-// Link gives h, a file of dst.FS, the name that dst says, in place of whatever
+// Link gives h, an object of dst.FS, the name that dst says, in place of whatever
 // but a directory has it. An error that Is vfs.ErrMLink, vfs.ErrNotSupp or
-// vfs.ErrXDev says that the file has to be copied instead.
+// vfs.ErrXDev says that it has to be copied instead.
 func Link(ctx context.Context, h vfs.Handle, dst Target, o *Options) error {
 	_, _, err := dst.FS.Link(ctx, h, dst.Dir, dst.Name)
 	if !errors.Is(err, vfs.ErrExist) {
