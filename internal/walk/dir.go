@@ -24,8 +24,10 @@ type Dir struct {
 	refs atomic.Int64
 
 	// By the worker that visits it; several may one after the other.
-	entered    bool
+	visited    bool // its listing was begun
+	entered    bool // the visitor knows it
 	skipped    bool
+	replaced   bool // it is what has the name now, after what was listed had gone
 	opened     bool
 	listing    listing
 	incomplete error

@@ -20,6 +20,13 @@
 // children of each; above [maxQueued] in all, a directory queues one child at a
 // time.
 //
+// # Trees that change meanwhile
+//
+// A directory whose handle is dead when its turn comes is looked up once more by
+// its name. If nothing has the name, that is [ErrVanished]; if another directory
+// has, that one is walked. One that is replaced after some of its entries have
+// been visited is an error: they and the others are not of one directory.
+//
 // # Peers that are broken or hostile
 //
 //   - A name that [vfs.CheckName] refuses is a fault, and is never descended.

@@ -113,27 +113,58 @@ func (w *walker) list(d *Dir) (suspended bool, err error) {
 				continue
 			}
 		}
-		d.listing = listing{}
 		if f, ok := errors.AsType[fatal](err); ok {
 			return false, f.error
 		}
 		if cerr := w.ctx.Err(); cerr != nil {
 			return false, cerr
 		}
-		if err != nil {
-			err = fmt.Errorf("list: %w", err)
-			d.note(err)
-			err = w.v.Fault(w.ctx, d, "", err)
+		if err != nil && movedOn(err) && d.Parent != nil {
+			if err = w.lookAgain(d, err); err == nil && !d.skipped {
+				continue
+			}
 		}
-		return false, err
+		d.listing = listing{}
+		if err == nil {
+			return false, nil
+		}
+		return false, w.listFault(d, err)
 	}
 }
 
-// read iterates over d until the listing ends, fails or is to be suspended.
+// listFault reports that the listing of d ended with err. What has vanished was
+// not announced, and is not any more. An error ends the walk.
+func (w *walker) listFault(d *Dir, err error) error {
+	if f, ok := errors.AsType[fatal](err); ok {
+		return f.error
+	}
+	if cerr := w.ctx.Err(); cerr != nil {
+		return cerr
+	}
+	err = fmt.Errorf("list: %w", err)
+	if !d.entered && errors.Is(err, ErrVanished) {
+		d.skipped = true
+		return w.v.Fault(w.ctx, d.Parent, d.Name, err)
+	}
+	if err := w.enter(d); err != nil || d.skipped {
+		return err
+	}
+	d.note(err)
+	return w.v.Fault(w.ctx, d, "", err)
+}
+
+// read iterates over d until the listing ends, fails or is to be suspended. It
+// announces d once the listing has begun.
 func (w *walker) read(d *Dir) error {
 	for e, err := range w.fs.ReadDir(w.ctx, d.Handle, d.listing.pos, vfs.MaskV3|vfs.MaskHandle, w.o.PageBytes) {
 		if err != nil {
 			return err
+		}
+		if err := w.enter(d); err != nil {
+			return fatal{err}
+		}
+		if d.skipped {
+			return nil
 		}
 		if err := d.listing.advance(e.Next); err != nil {
 			return err
@@ -149,7 +180,13 @@ func (w *walker) read(d *Dir) error {
 			return errFull
 		}
 	}
-	return w.ctx.Err()
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	if err := w.enter(d); err != nil {
+		return fatal{err}
+	}
+	return nil
 }
 
 // entry visits one entry of d and reports whether d's queue is full. An error
@@ -165,7 +202,7 @@ func (w *walker) entry(d *Dir, e *vfs.Entry) (full bool, err error) {
 			if cerr := w.ctx.Err(); cerr != nil {
 				return false, cerr
 			}
-			if !errors.Is(err, vfs.ErrNoEnt) { // removed meanwhile: nothing is missing
+			if !errors.Is(err, ErrVanished) { // then nothing is missing
 				d.note(err)
 			}
 			return false, w.v.Fault(w.ctx, d, string(e.Name), err)
@@ -192,15 +229,28 @@ func checkName(name []byte) error {
 	return nil
 }
 
-// complete asks for what the peer left out of e.
+// complete asks for what the peer left out of e. If the handle that came is dead,
+// it is that of what has the name now.
 func (w *walker) complete(d *Dir, e *vfs.Entry) error {
-	if e.Handle.IsZero() {
-		h, attr, _, err := w.fs.Lookup(w.ctx, d.Handle, string(e.Name))
-		if err != nil {
-			return fmt.Errorf("lookup: %w", err)
+	if !e.Handle.IsZero() {
+		err := w.attributes(e)
+		if err == nil || !movedOn(err) {
+			return err
 		}
-		e.Handle, e.Attr = h, attr
 	}
+	h, attr, _, err := w.fs.Lookup(w.ctx, d.Handle, string(e.Name))
+	if errors.Is(err, vfs.ErrNoEnt) {
+		return fmt.Errorf("%w: %w", ErrVanished, err)
+	}
+	if err != nil {
+		return fmt.Errorf("lookup: %w", err)
+	}
+	e.Handle, e.Attr = h, attr
+	return w.attributes(e)
+}
+
+// attributes asks for those of e unless they came.
+func (w *walker) attributes(e *vfs.Entry) error {
 	if e.Attr.Has(needed) {
 		return nil
 	}

@@ -70,6 +70,9 @@ func TestMissingAttributes(t *testing.T) {
 		if name == "gone" {
 			return vfs.Handle{}, vfs.Attr{}, vfs.ErrNoEnt
 		}
+		if name == "stale" {
+			return handle(40), vfs.Attr{}, nil
+		}
 		return handle(10), attrs(10, vfs.TypeDir), nil
 	}
 	f.getAttr = func(h vfs.Handle) (vfs.Attr, error) {
@@ -88,14 +91,15 @@ func TestMissingAttributes(t *testing.T) {
 	if err := l.walk(f, Options{Parallel: 1}); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"getattr 1", "lookup bare", "getattr 20", "lookup gone", "getattr 40", "getattr 50"}
+	want := []string{"getattr 1", "lookup bare", "getattr 20", "lookup gone",
+		"getattr 40", "lookup stale", "getattr 40", "getattr 50"}
 	if !slices.Equal(asked, want) {
 		t.Errorf("asked for %q, want %q", asked, want)
 	}
 	if !slices.Equal(l.entries, []string{"no attributes"}) || !slices.Equal(sorted(l.left), []string{".", "bare"}) {
 		t.Errorf("entries %q, directories %q", l.entries, l.left)
 	}
-	if len(l.faults) != 3 || !errors.Is(l.faults[0].err, vfs.ErrNoEnt) || !errors.Is(l.incomplete["."], vfs.ErrStale) {
+	if len(l.faults) != 3 || !errors.Is(l.faults[0].err, ErrVanished) || !errors.Is(l.incomplete["."], vfs.ErrStale) {
 		t.Errorf("faults %v, incomplete %v", l.faults, l.incomplete)
 	}
 }

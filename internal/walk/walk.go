@@ -42,7 +42,8 @@ var (
 	// be taken up again without visiting entries twice.
 	ErrRestart = errors.New("the directory's listing broke off and cannot be resumed")
 
-	// ErrVanished says that something that was listed is not there any more.
+	// ErrVanished says that something that was listed is not there any more: its
+	// handle is dead, and nothing has its name.
 	ErrVanished = errors.New("it vanished before its turn came")
 
 	// ErrSkipDir is returned by Enter to leave a directory out. It is then not
@@ -62,7 +63,8 @@ type Options struct {
 // same time from several goroutines. A directory is entered after its parent and
 // left before it. An error that a method returns ends the walk.
 type Visitor interface {
-	// Enter is called before d is listed. It may return ErrSkipDir.
+	// Enter is called when d's listing has begun, and before anything in d is
+	// handed on. It may return ErrSkipDir.
 	Enter(ctx context.Context, d *Dir) error
 
 	// Entry is called for everything in d that is no directory. e is borrowed.
@@ -70,7 +72,8 @@ type Visitor interface {
 	Entry(ctx context.Context, d *Dir, e *vfs.Entry) error
 
 	// Fault is called for what could not be visited: name in d, or the rest of
-	// d's listing if name is empty.
+	// d's listing if name is empty. A directory that vanished before its listing
+	// began is a name in its parent, and is not entered.
 	Fault(ctx context.Context, d *Dir, name string, err error) error
 
 	// Leave is called when all that lies below d has been visited and left, and
@@ -144,12 +147,11 @@ func (w *walker) work() {
 	}
 }
 
-// visit enters d if that has not been done, and lists it as far as its queue
-// allows.
+// visit lists d as far as its queue allows.
 func (w *walker) visit(d *Dir) error {
-	if !d.entered {
-		d.entered = true
-		if err := w.enter(d); err != nil {
+	if !d.visited {
+		d.visited = true
+		if err := w.admit(d); err != nil {
 			return err
 		}
 	}
@@ -162,19 +164,29 @@ func (w *walker) visit(d *Dir) error {
 	return d.drop()
 }
 
-// enter announces d to the visitor unless it lies too deep or in itself.
-func (w *walker) enter(d *Dir) error {
+// admit puts d among the open directories, unless it lies too deep or in itself:
+// then it is skipped. An error ends the walk.
+func (w *walker) admit(d *Dir) error {
 	var fault error
 	if d.depth > w.o.MaxDepth {
 		fault = ErrTooDeep
 	} else if !w.enterOpen(d) {
 		fault = ErrLoop
 	}
-	if fault != nil {
-		d.skipped = true
-		d.Parent.note(fault)
-		return w.v.Fault(w.ctx, d.Parent, d.Name, fault)
+	if fault == nil {
+		return nil
 	}
+	d.skipped = true
+	d.Parent.note(fault)
+	return w.v.Fault(w.ctx, d.Parent, d.Name, fault)
+}
+
+// enter announces d to the visitor, once. An error ends the walk.
+func (w *walker) enter(d *Dir) error {
+	if d.entered {
+		return nil
+	}
+	d.entered = true
 	err := w.v.Enter(w.ctx, d)
 	if err == ErrSkipDir { //nolint:errorlint // ErrSkipDir is returned as it is, like fs.SkipDir
 		d.skipped = true
@@ -209,7 +221,7 @@ func (w *walker) next() *Dir {
 	d := w.stack[len(w.stack)-1]
 	w.stack[len(w.stack)-1] = nil
 	w.stack = w.stack[:len(w.stack)-1]
-	if p := d.Parent; p != nil && !d.entered {
+	if p := d.Parent; p != nil && !d.visited {
 		p.queued--
 		if p.queued == 0 && p.suspended {
 			p.suspended = false

@@ -1,0 +1,57 @@
+package walk
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// movedOn reports whether err says that a handle leads to nothing any more.
+func movedOn(err error) bool { return errors.Is(err, vfs.ErrNoEnt) || errors.Is(err, vfs.ErrStale) }
+
+// lookAgain deals with a directory whose listing failed with err because there is
+// no such object any more. It looks the name up again: if nothing has it, the
+// error is ErrVanished; if another directory has it and the visitor has not seen
+// the first one, d is that directory from now on, and the error is nil. Once only,
+// so that a name that goes from directory to directory does not hold up the walk.
+func (w *walker) lookAgain(d *Dir, err error) error {
+	now := vfs.Entry{Name: []byte(d.Name)}
+	lerr := w.complete(d.Parent, &now)
+	switch {
+	case errors.Is(lerr, ErrVanished):
+		return fmt.Errorf("%w: %w", ErrVanished, err)
+	case errors.Is(lerr, vfs.ErrStale) && w.vanished(d.Parent):
+		return fmt.Errorf("%w, with the directory that it was in: %w", ErrVanished, err)
+	case lerr != nil:
+		return fmt.Errorf("%w (and to look it up again: %w)", err, lerr)
+	case now.Attr.Type != vfs.TypeDir:
+		return fmt.Errorf("its name is that of a %v now: %w", now.Attr.Type, err)
+	case now.Handle == d.Handle || d.replaced:
+		return err
+	case d.entered:
+		return fmt.Errorf("another directory took its name while it was listed: %w", err)
+	}
+	w.mu.Lock()
+	w.open.remove(d)
+	d.opened = false
+	d.replaced, d.Handle, d.Attr = true, now.Handle, now.Attr
+	w.mu.Unlock()
+	d.listing = listing{}
+	if err := w.admit(d); err != nil {
+		return fatal{err}
+	}
+	return nil
+}
+
+// vanished reports whether d or one of its ancestors is gone, and nothing has its
+// name. A dead handle alone does not say so: another directory may have the name.
+func (w *walker) vanished(d *Dir) bool {
+	for ; d.Parent != nil; d = d.Parent {
+		_, _, _, err := w.fs.Lookup(w.ctx, d.Parent.Handle, d.Name)
+		if !errors.Is(err, vfs.ErrStale) {
+			return errors.Is(err, vfs.ErrNoEnt)
+		}
+	}
+	return false
+}
