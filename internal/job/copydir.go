@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/progress"
-	"github.com/nfsbox/nfsbox/internal/transfer"
 	"github.com/nfsbox/nfsbox/internal/walk"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -28,6 +26,10 @@ type dirState struct {
 
 	made *Made // nil: nothing is to be feared, as nothing else is made in it
 
+	created bool        // by this run
+	plain   *plainMode  // nil if the job copies a single object
+	missing atomic.Bool // something that was listed in the source's directory is gone
+
 	// linked says that a file in it may get further names, by its handle.
 	linked atomic.Bool
 
@@ -44,6 +46,10 @@ func (j *copyJob) Enter(ctx context.Context, d *walk.Dir) error {
 			return fmt.Errorf("the copy's root: %w", err)
 		}
 		d.Data = state
+		state.plain = j.ask(ctx, d)
+		if state.created {
+			j.open(ctx, d, state)
+		}
 	} else {
 		parent := d.Parent.Data.(*dirState)
 		state, err := j.makeDir(ctx, parent, d.Name)
@@ -55,6 +61,7 @@ func (j *copyJob) Enter(ctx context.Context, d *walk.Dir) error {
 			return walk.ErrSkipDir
 		}
 		d.Data = state
+		state.plain = j.ask(ctx, d)
 	}
 	d.Data.(*dirState).dir = d
 	return j.refuseIntoItself(ctx, d)
@@ -130,6 +137,7 @@ func (j *copyJob) takeDir(ctx context.Context, parent *dirState, name string) (*
 	var err error
 	state.handle, state.attr, _, err = f.Create(ctx, parent.handle, name, &how)
 	if err == nil {
+		state.created = true
 		return state, nil
 	}
 	if !errors.Is(err, vfs.ErrExist) {
@@ -190,11 +198,16 @@ func (j *copyJob) sweep(ctx context.Context, dir vfs.Handle) error {
 
 // Fault reports what the walk could not read.
 func (j *copyJob) Fault(ctx context.Context, d *walk.Dir, name string, err error) error {
+	if errors.Is(err, walk.ErrVanished) {
+		d.Data.(*dirState).missing.Store(true)
+	}
 	j.fail(ctx, d.Path(name), err)
 	return ctx.Err()
 }
 
 const (
+	// groupMayAll are the permissions of a group.
+	groupMayAll = 0o070
 	// ownerMayAll is what a directory needs while it is being filled.
 	ownerMayAll = 0o700
 	// ownerMayList are the permissions without which a directory is closed to
@@ -203,7 +216,7 @@ const (
 )
 
 // Leave gives the directory its attributes and makes its names stable.
-func (j *copyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
+func (j *copyJob) Leave(ctx context.Context, d *walk.Dir, incomplete error) error {
 	state := d.Data.(*dirState)
 	closed := d.Attr.Mode&ownerMayList != ownerMayList
 	if closed && j.syncer != nil {
@@ -212,22 +225,10 @@ func (j *copyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
 			return err
 		}
 	}
-	var err error
-	if d.Parent != nil || j.o.Name != "" || !j.o.KeepDest {
-		var lost transfer.Lost
-		src := transfer.Source{FS: j.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
-		if _, lost, err = transfer.Dir(ctx, src, j.o.Dest.FS, state.handle, &state.attr, &j.t); err != nil {
-			j.fail(ctx, d.Path(""), err)
-		}
-		j.lost(lost)
-	}
-	if j.syncDir(ctx, state, closed) {
+	if j.leave(ctx, d, state, incomplete) && j.syncDir(ctx, state, closed) {
 		if err := j.flush(ctx, state, false); err != nil {
 			return err
 		}
-	}
-	if err == nil {
-		j.progress.Add(progress.Dirs, 1)
 	}
 	if err := j.letGo(ctx, state); err != nil {
 		return err

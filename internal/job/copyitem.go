@@ -38,6 +38,7 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 		end(fatal == nil && err == nil)
 	}
 	if err != nil {
+		s.missing.CompareAndSwap(false, errors.Is(err, transfer.ErrVanished))
 		j.fail(ctx, s.path(name), err)
 	} else {
 		j.done(item, e.Attr.Type == vfs.TypeReg && e.Attr.Size > 0)

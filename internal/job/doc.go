@@ -6,7 +6,8 @@
 // permissions and times, or it is among the reported errors: a failing item does
 // not stop the others. Files appear under their names when they are complete and
 // stable (package transfer). A directory is made with mode 0700 and gets its own
-// mode and times when everything in it is done. Hard links stay hard links,
+// mode and times when everything in it is done; the one that the copy becomes has its
+// mode at once, so that a job that is broken off leaves none that others cannot enter. Hard links stay hard links,
 // whatever they are names of, as far as the table of them reaches ([maxLinked]).
 //
 // # Nothing leaves the destination
@@ -22,7 +23,8 @@
 //
 // # What is in use, dead or full
 //
-// What vanished before its turn is a note and no failure ([KindVanished]); what only grew
+// What vanished before its turn is a note and no failure ([KindVanished]), and of a
+// directory nothing is left that is empty; what only grew
 // is kept as it was at first ([KindGrew]); what changed each time has failed
 // ([KindChanged]). A server that gives no answer any more ends the job once
 // ([ErrSilent]), and so does a destination that is full ([ErrFull]).

@@ -119,22 +119,24 @@ func (o *Options) acls(src *Source, a *vfs.Attr) (vfs.ACLer, bool) {
 	return vfs.As[vfs.ACLer](src.FS)
 }
 
-// Dir gives the directory h of f the attributes of src, which src.Attr are. have are
-// h's, as far as they are known. It returns h's attributes afterwards, as far as the
-// peer sent them.
-func Dir(ctx context.Context, src Source, f vfs.FS, h vfs.Handle, have *vfs.Attr, o *Options) (after vfs.Attr, lost Lost, err error) {
-	want := src.Attr
-	var acl bool
-	if want.Has(vfs.MaskMode) {
-		want.Mode, acl, err = o.PlainMode(ctx, &src, &want)
-		if movedOn(err) {
-			err = fmt.Errorf("%w: %w", ErrVanished, err)
+// DirMode is PlainMode of a directory. If that is gone, the error Is ErrVanished.
+func (o *Options) DirMode(ctx context.Context, src *Source) (mode uint32, lost bool, err error) {
+	mode, lost, err = o.PlainMode(ctx, src, &src.Attr)
+	if movedOn(err) {
+		err = fmt.Errorf("the %v %w: %w", src.Attr.Type, ErrVanished, err)
+	}
+	return mode, lost, err
+}
+
+// plainMode is PlainMode of what has the source's name.
+func (s *Source) plainMode(ctx context.Context, o *Options) (mode uint32, lost bool, err error) {
+	for n := 0; ; n++ {
+		mode, lost, err = o.PlainMode(ctx, s, &s.Attr)
+		if err == nil || s.Name == "" || n == maxLookups || !movedOn(err) {
+			return mode, lost, err
 		}
-		if err != nil {
-			return after, lost, err
+		if *s, err = s.again(ctx); err != nil {
+			return mode, lost, err
 		}
 	}
-	after, lost, err = SetAttrs(ctx, f, h, &want, have, o.Owners)
-	lost.ACL = acl
-	return after, lost, err
 }

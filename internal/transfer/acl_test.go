@@ -52,7 +52,11 @@ func TestACL(t *testing.T) {
 		switch c.typ {
 		case vfs.TypeDir:
 			made := dst.make("x", vfs.CreateHow{Type: vfs.TypeDir})
-			_, lost, err = Dir(t.Context(), from, dst.fs, made.Handle, &made.Attr, options(t))
+			o, want, acl := options(t), from.Attr, false
+			if want.Mode, acl, err = o.DirMode(t.Context(), &from); err == nil {
+				_, lost, err = SetAttrs(t.Context(), dst.fs, made.Handle, &want, &made.Attr, o.Owners)
+			}
+			lost.ACL = acl
 		case vfs.TypeReg:
 			var res Result
 			res, err = File(t.Context(), from, dst.target("x"), options(t))

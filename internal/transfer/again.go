@@ -75,7 +75,7 @@ func (s *Source) again(ctx context.Context) (Source, error) {
 	next.Handle, next.Attr, _, err = s.FS.Lookup(ctx, s.Dir, s.Name)
 	switch {
 	case errors.Is(err, vfs.ErrNoEnt), errors.Is(err, vfs.ErrStale), errors.Is(err, vfs.ErrNotDir):
-		return next, fmt.Errorf("%w: %w", ErrVanished, err)
+		return next, fmt.Errorf("the %v %w: %w", s.Attr.Type, ErrVanished, err)
 	case err != nil:
 		return next, fmt.Errorf("look the source up again: %w", err)
 	}

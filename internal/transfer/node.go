@@ -48,24 +48,24 @@ func (s *Source) readlink(ctx context.Context) (target string, attr vfs.Attr, er
 // it. Devices are for the privileged; others get vfs.ErrPerm. Syncing is as for
 // Symlink.
 func Node(ctx context.Context, src Source, dst Target, o *Options) (Result, error) {
-	how := vfs.CreateHow{Type: src.Attr.Type, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600}}
+	n := node{dst: &dst, o: o, want: &src.Attr}
+	if src.Attr.Has(vfs.MaskMode) {
+		mode, lost, err := src.plainMode(ctx, o)
+		if err != nil {
+			return Result{}, err
+		}
+		src.Attr.Mode, n.acl = mode, lost
+	}
+	n.how = vfs.CreateHow{Type: src.Attr.Type, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600}}
 	switch src.Attr.Type {
 	case vfs.TypeBlock, vfs.TypeChar:
 		if !src.Attr.Has(vfs.MaskRdev) {
 			return Result{}, fmt.Errorf("device number: %w", vfs.ErrServerFault)
 		}
-		how.Rdev = src.Attr.Rdev
+		n.how.Rdev = src.Attr.Rdev
 	case vfs.TypeFIFO, vfs.TypeSocket:
 	default:
 		return Result{}, vfs.ErrBadType
-	}
-	n := node{dst: &dst, o: o, want: &src.Attr, how: how}
-	if src.Attr.Has(vfs.MaskMode) {
-		mode, lost, err := o.PlainMode(ctx, &src, &src.Attr)
-		if err != nil {
-			return Result{}, err
-		}
-		src.Attr.Mode, n.acl = mode, lost
 	}
 	return n.place(ctx)
 }

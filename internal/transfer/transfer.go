@@ -50,7 +50,7 @@ const (
 
 var (
 	// ErrVanished says that the source's name is gone.
-	ErrVanished = errors.New("the file vanished before it was copied")
+	ErrVanished = errors.New("vanished before it was copied")
 	// ErrChanged says that the source changed while it was being copied.
 	ErrChanged = errors.New("the file changed while it was being copied")
 	// ErrVerifier says that the destination lost unstable writes again and again.
