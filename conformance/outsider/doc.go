@@ -26,5 +26,6 @@
 // its own; each test ends what it began, by its process.
 //
 // Times in these tests are bounds beyond which something hangs, ten times what it
-// takes or more. How fast things are is measured in compare, not here.
+// takes or more. How fast things are is measured in compare, not here, but for one
+// large file over a long way: TestFarFile, with NFSBOX_SOAK=1.
 package outsider
