@@ -16,6 +16,10 @@ const (
 	// firstLimit is where the search begins. A single disk takes this many, and
 	// doubling it six times is MaxLimit.
 	firstLimit = 8
+
+	// openQueued is how many times as long as the quickest reply one takes that tells
+	// of a queue, while the limit grows with each reply.
+	openQueued = 2
 )
 
 // Bounds of a window.

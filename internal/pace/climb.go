@@ -31,6 +31,12 @@ type climber struct {
 	limit int     // of the next window
 	base  float64 // the cost without a queue, as far as it is known; 0 is not
 
+	// Before the first search.
+	opening  bool
+	quickest time.Duration // reply so far
+	replies  int
+	work     uint64 // of them
+
 	// Searching.
 	ref   sample  // of the limit before
 	knee  float64 // rising: no knee is below
@@ -62,7 +68,7 @@ type climber struct {
 }
 
 func (c *climber) init(seed uint32) {
-	c.limit = firstLimit
+	c.limit, c.opening = firstLimit, true
 	c.pause = minPatrol
 	c.random = max(seed, 1)
 }
@@ -89,8 +95,34 @@ func (c *climber) next(s sample) int {
 	return c.limit
 }
 
+// open takes a reply before the first search, and whether the limit keeps anybody
+// waiting, and returns the limit from now on. Calls of which one waits for others are
+// found out a round trip late, when there are twice as many: that is taken back, and
+// the search begins, which knows from here what a call takes without a queue.
+func (c *climber) open(took time.Duration, work uint64, waiting bool) int {
+	c.replies++
+	c.work += work
+	if c.quickest == 0 || took < c.quickest {
+		c.quickest = took
+	}
+	switch {
+	case took < searchTime:
+		c.opening = false // windows are as quick
+	case took > openQueued*c.quickest:
+		c.opening = false
+		c.limit = max(c.limit/2, firstLimit)
+		c.quiet = c.quickest.Seconds() * float64(c.replies) / float64(c.work)
+	case waiting:
+		c.limit++
+		c.opening = c.limit < MaxLimit
+		c.grown++
+	}
+	return c.limit
+}
+
 // cut lowers the limit at once: the server has refused a call, or lost one.
 func (c *climber) cut(factor float64) int {
+	c.opening = false
 	c.calm = calmTrials
 	c.settle(float64(c.limit) * factor)
 	return c.limit

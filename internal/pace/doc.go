@@ -31,6 +31,14 @@
 //
 // # States
 //
+// Windows are slow over a long way: four round trips for each doubling. So a limiter
+// whose first replies take longer than the shortest window lets in one more call with
+// each reply at first, as TCP does in its slow start: the limit doubles with each round
+// trip, until a reply takes twice as long as the quickest. That is known a round trip
+// late, and so half of it is where the first search begins. This is the one thing that
+// believes in the shortest round trip; a nearer server never gets there, and what
+// was wrong about it the search puts right.
+//
 // Rising is where a limiter begins, at 8: the limit doubles as long as goodput
 // grows by a fair share of that. Where it stops, Little's law gives the knee: the
 // highest goodput times the round trip that was seen without a queue.

@@ -124,6 +124,7 @@ func (g *gate) learn(took time.Duration, bytes int, o Outcome) {
 		g.deaf--
 	}
 	switch {
+	case o == OK && g.climb.opening && g.open(took, bytes):
 	case o == OK && !old:
 		g.measure(took, bytes)
 	case o == Busy && !deaf && !g.fixed:
@@ -131,6 +132,19 @@ func (g *gate) learn(took time.Duration, bytes int, o Outcome) {
 	case o == Timeout && !deaf && !g.fixed:
 		g.cut(timeoutCut)
 	}
+}
+
+// open is what a reply from afar does before anything has been measured: it lets one
+// more call in if others wait, and has taken no longer for all that were under way. So
+// the limit doubles with each round trip, as TCP's does in slow start. It is false if
+// the reply is for the window.
+func (g *gate) open(took time.Duration, bytes int) bool {
+	limit := g.climb.open(took, workOf(bytes), g.kept())
+	if limit == g.limit {
+		return false
+	}
+	g.set(limit)
+	return true
 }
 
 // measure adds a reply to the window, and sets the next limit if the window is
@@ -141,7 +155,7 @@ func (g *gate) measure(took time.Duration, bytes int) {
 		w.start(g.now(), g.limit)
 		return
 	}
-	if !w.add(load{g.limit, g.inFlight, g.queue.head != nil || g.short}, took, bytes) {
+	if !w.add(load{g.limit, g.inFlight, g.kept()}, took, bytes) {
 		return
 	}
 	now := g.now()
@@ -155,6 +169,9 @@ func (g *gate) measure(took time.Duration, bytes int) {
 	}
 	g.set(g.climb.next(w.sample(now, g.limit)))
 }
+
+// kept reports whether the limit keeps somebody waiting.
+func (g *gate) kept() bool { return g.queue.head != nil || g.short }
 
 // alarm ends a window early that is far off the usual, so that a change of the
 // server's is followed soon. The window after it is a full one.

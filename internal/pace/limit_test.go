@@ -36,6 +36,7 @@ func servers() []server {
 		{"128 slots of 5 ms", 95, false, []service{{slots: 128, spent: about(5*ms, 0.05)}}},
 		{"16 slots of 0.2 or 8 ms", 95, true, []service{{slots: 16, spent: either(200*time.Microsecond, 8*ms, 0.5)}}},
 		{"16 slots, one call in ten 8 ms", 95, true, []service{{slots: 16, spent: either(200*time.Microsecond, 8*ms, 0.9)}}},
+		{"64 slots of 100 ms", 95, false, []service{{slots: 64, spent: about(100*ms, 0.2)}}},
 		{"10 slots of 100 ms", 95, true, []service{{slots: 10, spent: about(100*ms, 0.2)}}},
 		// Goodput of disks with a queue each grows on and on with the limit, and
 		// latency with it: the last of it is not worth its price.
@@ -205,6 +206,48 @@ func TestSharing(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestOpening: over a long way the limit doubles with each round trip, until calls wait
+// for each other. A server that is near is searched as ever, and one with a queue is
+// not flooded.
+func TestOpening(t *testing.T) {
+	const trip = 100 * ms
+	for _, tc := range []struct {
+		name        string
+		service     service
+		wire        time.Duration
+		trips       int
+		least, most int // of the limit then
+	}{
+		{"far", service{slots: 512, spent: about(ms, 0)}, trip, 4, 64, 128},
+		{"far, three round trips", service{slots: 512, spent: about(ms, 0)}, trip, 3, 32, 64},
+		{"a link that takes 33", service{slots: 1, spent: about(3*ms, 0)}, trip, 10, 34, 128},
+		{"slots of 30 ms", service{slots: 4, spent: about(30*ms, 0)}, 0, 3, 8, 12},
+		{"near", service{slots: 512, spent: about(10*ms, 0)}, 0, 3, 8, 8},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := &world{rnd: rand.New(rand.NewPCG(1, 1)), service: []service{tc.service}, wire: tc.wire}
+			c := w.add(0, callers)
+			w.run(time.Duration(tc.trips)*(tc.wire+tc.service.spent(w.rnd, 0)) + ms)
+			if got := c.gate.limit; got < tc.least || got > tc.most {
+				t.Errorf("after %d round trips the limit is %d, and not %d to %d", tc.trips, got, tc.least, tc.most)
+			}
+		})
+	}
+}
+
+// TestOpeningFew: of callers who are fewer than the limit nothing is learnt.
+func TestOpeningFew(t *testing.T) {
+	w := &world{rnd: rand.New(rand.NewPCG(1, 1)), service: []service{{slots: 512, spent: about(ms, 0)}}, wire: 100 * ms}
+	c := w.add(0, 4)
+	w.run(10 * time.Second)
+	if c.gate.limit != firstLimit || !c.gate.climb.opening {
+		t.Errorf("with 4 callers the limit is %d, opening %v", c.gate.limit, c.gate.climb.opening)
+	}
+	if c.gate.smooth == 0 {
+		t.Error("nobody knows what calls take")
 	}
 }
 

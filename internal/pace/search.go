@@ -53,7 +53,7 @@ func (c *climber) rise(s sample) {
 	}
 	c.note(s)
 	if c.ref.limit == 0 {
-		c.knee = float64(s.limit)
+		c.knee = c.max * c.quiet // which is s.limit, unless less time has been seen before
 		c.from(s)
 		return
 	}

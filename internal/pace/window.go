@@ -28,7 +28,7 @@ type load struct {
 // costs more than all else here.
 func (w *window) add(l load, took time.Duration, bytes int) bool {
 	w.n++
-	w.work += uint64(max(bytes, 0)) + opWork
+	w.work += workOf(bytes)
 	w.took += max(took, 0)
 	w.peak = max(w.peak, l.inFlight+1)
 	if !l.waiting {
@@ -41,6 +41,9 @@ func (w *window) add(l load, took time.Duration, bytes int) bool {
 	w.look = w.n + lookEvery(l.limit)
 	return true
 }
+
+// workOf is what a call that moves so many bytes costs the server.
+func workOf(bytes int) uint64 { return uint64(max(bytes, 0)) + opWork }
 
 // start opens the window at a reply that it does not count.
 func (w *window) start(now time.Time, limit int) {
