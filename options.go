@@ -121,6 +121,19 @@ func WithLogger(log *slog.Logger) Option {
 	return func(o *config) { o.Log = log }
 }
 
+// Silence is a time in which a server has sent nothing although calls waited for it.
+// Its Server is the host, as the URL has it, and a port.
+type Silence = oncrpc.Silence
+
+// WithSilence has f told of a server that has sent nothing for five seconds while
+// calls wait for it, Dial's own included: since when, and when the first of them gives
+// up. When the server sends again, f is told so. It is told once of each time, by
+// each of the client's ports (NFS, MOUNT, the portmapper), and called concurrently. It
+// must not close the client.
+func WithSilence(f func(Silence)) Option {
+	return func(o *config) { o.Silent = f }
+}
+
 // complete makes what the parts of the client need of what was asked for.
 func (o *config) complete() error {
 	switch {

@@ -111,6 +111,10 @@ const (
 	// what is called later are not counted by procedure.
 	maxProcs = 256
 
+	// SilentAfter is how long a server may send nothing, while calls wait for it,
+	// before [ClientOptions.Silent] is told.
+	SilentAfter = 5 * time.Second
+
 	// awayQuietly is how long a server may be out of reach before the log says
 	// so, and maxNotes how many messages may wait for the log to take them;
 	// more are dropped.

@@ -57,6 +57,12 @@ type ClientOptions struct {
 	// Log receives what a user would want to know of a server that does not
 	// answer; nil is silence.
 	Log *slog.Logger
+	// Silent, if set, is told of a server that has sent nothing for [SilentAfter]
+	// while calls wait for it, and again when it sends: once each, however many
+	// calls there are. Calls to it come one at a time and hold up no call; Close
+	// waits for them, so that they must not close the client. A client that is
+	// closed tells nothing more.
+	Silent func(Silence)
 	// MaxReply is the longest reply, in bytes; 0 is [DefaultMaxReply].
 	MaxReply int
 
@@ -87,6 +93,7 @@ type Client struct {
 	reached   bool          // there has been a reply, ever
 	server    string        // the address of the latest connection
 	episode   episode
+	outage    outage
 	next      uint32 // the next transaction number
 	issued    uint64 // how many there have been
 	slots     [slotCount]*call
@@ -210,6 +217,10 @@ func (c *Client) moment() time.Duration { return time.Since(c.born) }
 // outcome. It waits for the client's own goroutines, and may be called twice.
 func (c *Client) Close() error {
 	c.mu.Lock()
+	if !c.closed {
+		c.now = c.moment()
+		c.watchSilence() // an answer since the last tick may have been the last one
+	}
 	c.closed = true
 	for len(c.conns) > 0 {
 		c.conns[0].fail(ErrClosed)

@@ -61,6 +61,7 @@ func (c *Client) enlist(pc *call) error {
 			pc.first++
 		}
 		if !ok && doubtful == nil && c.attempt == nil {
+			c.tickOn() // the dial may take its time, too
 			c.begin(metaLane)
 		}
 		a, most := c.attempt, c.dialTries()

@@ -15,11 +15,13 @@ type episode struct {
 	teller bool          // a goroutine is at it
 }
 
-// note is one message for the log.
+// note is one message for the log, or, if silent, a silence for ClientOptions.Silent.
 type note struct {
-	level slog.Level
-	text  string
-	attrs [2]slog.Attr
+	level   slog.Level
+	text    string
+	attrs   [2]slog.Attr
+	silence Silence
+	silent  bool
 }
 
 // missed notes that the server did not answer: the log hears of it at once.
@@ -59,17 +61,24 @@ func (c *Client) answered() {
 	c.episode.since, c.episode.told = 0, false
 }
 
-// tell hands a message to the log, in order and without making anybody wait.
-// Client.mu is held.
+// tell hands a message to the log. Client.mu is held.
 func (c *Client) tell(level slog.Level, text string, why error) {
-	e := &c.episode
-	if c.o.Log == nil || c.closed || len(e.notes) == maxNotes {
+	if c.o.Log == nil {
 		return
 	}
 	n := note{level: level, text: text}
 	n.attrs[0] = slog.String("server", c.server)
 	if why != nil {
 		n.attrs[1] = slog.Any("cause", why)
+	}
+	c.queue(n)
+}
+
+// queue hands a message on, in order and without making anybody wait. Client.mu is held.
+func (c *Client) queue(n note) {
+	e := &c.episode
+	if c.closed || len(e.notes) == maxNotes {
+		return
 	}
 	e.notes = append(e.notes, n)
 	if !e.teller {
@@ -79,7 +88,7 @@ func (c *Client) tell(level slog.Level, text string, why error) {
 	}
 }
 
-// tellAll hands the messages to the log, which may take its time.
+// tellAll hands the messages to those they are for, who may take their time.
 func (c *Client) tellAll() {
 	defer c.wg.Done()
 	for {
@@ -93,6 +102,10 @@ func (c *Client) tellAll() {
 		n := e.notes[0]
 		e.notes = e.notes[1:]
 		c.mu.Unlock()
+		if n.silent {
+			c.o.Silent(n.silence)
+			continue
+		}
 		attrs := n.attrs[:]
 		if n.attrs[1].Key == "" {
 			attrs = attrs[:1]

@@ -9,6 +9,7 @@ func (c *Client) tickOn() {
 	}
 	c.ticking = true
 	c.now = c.moment()
+	c.beginSilence()
 	if c.timer == nil {
 		c.timer = time.AfterFunc(tickEvery, c.tick)
 		return
@@ -27,6 +28,7 @@ func (c *Client) tick() {
 		return
 	}
 	c.now = c.moment()
+	c.watchSilence()
 	for _, pc := range c.slots {
 		if pc == nil || pc.conn == nil {
 			continue

@@ -90,6 +90,8 @@ func (c *benchCompareCmd) Run(e *env) error {
 		b.ServerMetrics = c.ServerMetricsB
 	}
 	show := c.shower(e, c.Verb)
+	told := show.onSilence()
+	a.Dial, b.Dial = append(a.Dial, told), append(b.Dial, told)
 	done, err := bench.Compare(e.ctx, bench.CompareOptions{A: a, B: b, Rounds: c.Rounds, Each: show.round})
 	show.clear()
 	if done == nil {
@@ -133,6 +135,8 @@ func writePage(name string, draw func(io.Writer) error) error {
 
 // round shows one run of a comparison.
 func (s *benchShow) round(r *bench.Round) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
 	case s.err != nil:
 	case s.json && !s.quiet:

@@ -9,8 +9,10 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/bench"
 	"github.com/nfsbox/nfsbox/internal/progress"
 )
@@ -27,6 +29,7 @@ func (f *benchFlags) measure(e *env, verb string, set func(*bench.Options) error
 	}
 	show := f.shower(e, verb)
 	o.Each = show.each
+	o.Dial = append(o.Dial, show.onSilence())
 	res, err := bench.Run(e.ctx, o)
 	show.clear()
 	if res == nil {
@@ -50,6 +53,7 @@ const maxSamples = int(bench.MaxDuration / time.Second)
 
 // benchShow is how a measurement shows itself.
 type benchShow struct {
+	mu     sync.Mutex // while it is measured: that a server is silent comes in between
 	out    *bufio.Writer
 	stderr io.Writer
 	verb   string
@@ -83,6 +87,8 @@ func jsonLine(kind string, v any) ([]byte, error) {
 
 // each shows one second.
 func (s *benchShow) each(x bench.Sample) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.chart && len(s.samples) < maxSamples {
 		s.samples = append(s.samples, x)
 	}
@@ -110,6 +116,22 @@ func (s *benchShow) clear() {
 		s.drawn = false
 		_, s.err = io.WriteString(s.stderr, "\r\x1b[K")
 	}
+}
+
+// onSilence tells of servers that do not answer.
+func (s *benchShow) onSilence() nfsbox.Option {
+	return onSilence(func(e *silenceEvent) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.clear()
+		switch {
+		case s.err != nil:
+		case s.json:
+			s.err = s.event(e.Type, e)
+		default:
+			_, s.err = io.WriteString(s.stderr, e.line())
+		}
+	})
 }
 
 func (s *benchShow) event(kind string, v any) error {

@@ -75,13 +75,17 @@ func escapeArg(v string) string { return strings.ReplaceAll(url.QueryEscape(v), 
 // clientFlags are those of commands that use servers.
 type clientFlags struct {
 	loadFlags
-	Stats bool `help:"Print in the end, to stderr, what the client has counted: calls, errors, bytes and times of each procedure."`
-	table string
+	Stats   bool `help:"Print in the end, to stderr, what the client has counted: calls, errors, bytes and times of each procedure."`
+	table   string
+	silence nfsbox.Option // tells of servers that do not answer; nil: nobody is told
 }
 
 // place is how such a command opens its places.
 func (f *clientFlags) place(follow bool) (place.Options, error) {
 	opts, err := f.options()
+	if f.silence != nil {
+		opts = append(opts, f.silence)
+	}
 	return place.Options{Follow: follow, Dial: opts}, err
 }
 

@@ -69,6 +69,7 @@ func (c *cpCmd) Run(e *env) (err error) {
 	}
 	defer c.print(e)
 	tracker := c.tracker(e)
+	c.silence = onTracker(tracker)
 	var sum cpSummary
 	err = c.all(e, sources, dest, record, tracker, &sum)
 	sum.tell(tracker)

@@ -99,10 +99,7 @@ func (c *ctlCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := out.w.Flush(); err != nil {
-		return fmt.Errorf("standard output: %w", err)
-	}
-	return nil
+	return out.flush()
 }
 
 // events prints an answer as JSON.

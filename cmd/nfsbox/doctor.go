@@ -76,7 +76,7 @@ func (c *doctorCmd) Run(e *env) error {
 	}
 	d := &doctor{out: &output{w: bufio.NewWriter(e.stdout), json: c.JSON, stderr: e.stderr}, sum: doctorSummary{Type: "summary"}}
 	start := time.Now()
-	err = nfsbox.Diagnose(e.ctx, c.URL, nfsbox.DiagnoseOptions{Read: c.Read, Write: c.Write}, d.step, opts...)
+	err = nfsbox.Diagnose(e.ctx, c.URL, nfsbox.DiagnoseOptions{Read: c.Read, Write: c.Write}, d.step, append(opts, d.out.onSilence())...)
 	d.sum.Seconds = time.Since(start).Seconds()
 	return d.end(err)
 }
@@ -113,12 +113,12 @@ func (d *doctor) show(x *doctorEvent) error {
 		if err := d.out.event(x); err != nil {
 			return err
 		}
-		return d.out.w.Flush()
+		return d.out.flush()
 	}
 	if err := d.out.text(stepText(x)); err != nil {
 		return err
 	}
-	return d.out.w.Flush()
+	return d.out.flush()
 }
 
 // Columns of the table: the step, the result, how long it took.
@@ -165,7 +165,7 @@ func cleanLines(text, prefix string) (lines []string) {
 func (d *doctor) end(err error) error {
 	if d.out.json && d.err == nil {
 		if d.err = d.out.event(d.sum); d.err == nil {
-			d.err = d.out.w.Flush()
+			d.err = d.out.flush()
 		}
 	}
 	if d.err != nil {

@@ -38,11 +38,11 @@ func (c *exportsCmd) Run(e *env) error {
 	if _, err := nfsbox.ParseURL(url); err != nil {
 		return &exitError{status: exitUsage, err: err}
 	}
-	exports, err := nfsbox.Exports(e.ctx, url)
+	out := &output{w: bufio.NewWriter(e.stdout), json: c.JSON, stderr: e.stderr}
+	exports, err := nfsbox.Exports(e.ctx, url, out.onSilence())
 	if err != nil {
 		return &exitError{status: exitUnreachable, err: fmt.Errorf("%s: %w", url, err)}
 	}
-	out := &output{w: bufio.NewWriter(e.stdout), json: c.JSON, stderr: e.stderr}
 	for _, x := range exports {
 		if err := printExport(out, x, c.JSON); err != nil {
 			return err
@@ -53,10 +53,7 @@ func (c *exportsCmd) Run(e *env) error {
 			return err
 		}
 	}
-	if err := out.w.Flush(); err != nil {
-		return fmt.Errorf("standard output: %w", err)
-	}
-	return nil
+	return out.flush()
 }
 
 func printExport(out *output, x nfsbox.Export, asJSON bool) error {

@@ -52,6 +52,11 @@ libnfs (uid, gid, version, nfsport, mountport, timeo, retrans, readonly, ...).
 Data goes to stdout, progress and messages to stderr. With --json every event is
 one line of JSON, the last of "type":"summary".
 
+A server that has not answered for 5 seconds is told of, with until when it is
+waited for, and again when it answers. With --json these are a line of
+"type":"silent" (server, since, until, message; no until if an answer alone ends the
+wait) and one of "type":"answers" (server, since, message), between the others.
+
 Exit status: 0 done; 1 usage or configuration; 2 incomplete, some items failed
 and are listed; 3 verification found differences; 4 a source or destination
 cannot be reached.`

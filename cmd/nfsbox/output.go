@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"sync"
 	"time"
 	"unicode/utf8"
 
+	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/place"
 	"github.com/nfsbox/nfsbox/internal/progress"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -17,15 +20,28 @@ import (
 
 // output is what a command prints: text, or events.
 type output struct {
+	json   bool
+	stderr io.Writer
+
+	mu      sync.Mutex // of what follows: that a server is silent comes in between
 	w       *bufio.Writer
-	json    bool
-	stderr  io.Writer
 	entries uint64
 	errors  uint64
 }
 
 // event prints v as one line of JSON.
 func (o *output) event(v any) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.line(v); err != nil {
+		return err
+	}
+	o.entries++
+	return nil
+}
+
+// line prints v as one line of JSON. output.mu is held.
+func (o *output) line(v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -33,12 +49,40 @@ func (o *output) event(v any) error {
 	if _, err = o.w.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("standard output: %w", err)
 	}
-	o.entries++
 	return nil
+}
+
+// flush writes what has been printed.
+func (o *output) flush() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.w.Flush(); err != nil {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	return nil
+}
+
+// onSilence tells of servers that do not answer, at once.
+func (o *output) onSilence() nfsbox.Option {
+	return onSilence(func(e *silenceEvent) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.json {
+			// A broken stdout is found when it is flushed again.
+			_ = errors.Join(o.line(struct {
+				Type string `json:"type"`
+				*silenceEvent
+			}{e.Type, e}), o.w.Flush())
+		}
+		// A message that cannot be written has nowhere else to go.
+		_, _ = io.WriteString(o.stderr, e.line())
+	})
 }
 
 // text prints s, in which names have been cleaned.
 func (o *output) text(s string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if _, err := o.w.WriteString(s); err != nil {
 		return fmt.Errorf("standard output: %w", err)
 	}
@@ -56,13 +100,12 @@ type errorEvent struct {
 
 // failed reports an item that failed; the command goes on.
 func (o *output) failed(path string, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.errors++
 	if o.json {
-		line, merr := json.Marshal(errorEvent{"error", path, notUTF8(path), err.Error()})
-		if merr == nil {
-			// A broken stdout is found when it is flushed.
-			_, _ = o.w.Write(append(line, '\n'))
-		}
+		// A broken stdout is found when it is flushed.
+		_ = o.line(errorEvent{"error", path, notUTF8(path), err.Error()})
 	}
 	// A message that cannot be written has nowhere else to go.
 	_, _ = fmt.Fprintf(o.stderr, "nfsbox: %s\n", progress.Clean(err.Error()))
@@ -80,6 +123,7 @@ type listSummary struct {
 // what has been printed stays printed.
 func eachPlace(e *env, places []string, asJSON bool, po place.Options, do func(*output, *place.Place) error) error {
 	out := &output{w: bufio.NewWriter(e.stdout), json: asJSON, stderr: e.stderr}
+	po.Dial = append(slices.Clip(po.Dial), out.onSilence())
 	var worst error
 	for _, arg := range places {
 		err := onePlace(e, arg, po, out, do)
@@ -99,8 +143,8 @@ func eachPlace(e *env, places []string, asJSON bool, po place.Options, do func(*
 			return err
 		}
 	}
-	if err := out.w.Flush(); err != nil {
-		return fmt.Errorf("standard output: %w", err)
+	if err := out.flush(); err != nil {
+		return err
 	}
 	if worst == nil && out.errors > 0 {
 		return &exitError{status: exitIncomplete}

@@ -43,13 +43,14 @@ func (c *verifyCmd) Run(e *env) error {
 	if c.Parallel < 0 || c.Parallel > job.MaxParallel {
 		return &exitError{status: exitUsage, err: fmt.Errorf("--parallel takes 0 to %d", job.MaxParallel)}
 	}
+	defer c.print(e)
+	tracker := c.tracker(e)
+	c.silence = onTracker(tracker)
 	po, err := c.place(true)
 	if err != nil {
 		return err
 	}
 	po.OneFileSystem = c.OneFileSystem
-	defer c.print(e)
-	tracker := c.tracker(e)
 	var sum verifySummary
 	err = c.verify(e, po, job.VerifyOptions{
 		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Parallel: c.Parallel, Owner: c.Owner,

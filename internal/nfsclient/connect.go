@@ -114,7 +114,7 @@ func (o *Options) try(ctx context.Context, s *service, port uint16) (*oncrpc.Cli
 func (o *Options) client(ctx context.Context, port uint16, s *service) (*oncrpc.Client, *redial, error) {
 	bounded, cancel := context.WithTimeout(ctx, o.dialTime())
 	defer cancel()
-	first, err := o.dial(bounded, port)
+	first, err := o.dialFirst(bounded, port)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -129,6 +129,7 @@ func (o *Options) client(ctx context.Context, port uint16, s *service) (*oncrpc.
 		Retries:   o.Retries,
 		DialTries: o.DialTries,
 		MaxReply:  s.maxReply,
+		Silent:    o.silent(port),
 	}
 	if s.lasting {
 		opt.Conns, opt.Hard, opt.Resend, opt.Log = o.Conns, o.FS.Hard, true, o.Log

@@ -108,7 +108,7 @@ func (d *diagnosis) dialOne(ctx context.Context, address string, port uint16) (s
 	o := d.o
 	o.Host = address
 	start := time.Now()
-	c, err := o.dial(ctx, port)
+	c, err := o.dialFirst(ctx, port)
 	if err != nil {
 		return "", err
 	}

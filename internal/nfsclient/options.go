@@ -99,6 +99,11 @@ type Options struct {
 	// answer, and at debug level what else happens; nil is silence.
 	Log *slog.Logger
 
+	// Silent, if set, is told of a port of the server that sends nothing, and again
+	// when it does, as oncrpc.ClientOptions has it, from the first connection on;
+	// Silence.Server is its host and port. It is called concurrently.
+	Silent func(oncrpc.Silence)
+
 	// Rand fills p with random bytes; nil is crypto/rand.
 	Rand func(p []byte)
 }

@@ -18,9 +18,10 @@ type jsonLines struct{ w io.Writer }
 
 // JSON returns a Renderer that writes one JSON object a line to w. Each has "t"
 // (RFC 3339) and "type": "progress" with the counters, "seconds" and
-// "totals_final"; an event's type with "kind", "path" and "message"; and, last
-// of all, "summary" with the fields of the task's summary. A path that is not
-// UTF-8 has "path_base64" beside it, with its bytes.
+// "totals_final"; an event's type with "kind", "path" and "message", and, of a server
+// that does not answer or does again, "server", "since" and "until"; and, last of all,
+// "summary" with the fields of the task's summary. A path that is not UTF-8 has
+// "path_base64" beside it, with its bytes.
 func JSON(w io.Writer) Renderer { return &jsonLines{w: w} }
 
 // Interval is a second.
@@ -40,6 +41,11 @@ func (j *jsonLines) Event(now time.Time, e *Event) error {
 		if f.value != "" {
 			b = appendJSON(append(b, `,"`+f.name+`":`...), f.value)
 		}
+	}
+	if e.Server != "" {
+		b = appendJSON(append(b, `,"server":`...), e.Server)
+		b = appendTime(b, "since", e.Since)
+		b = appendTime(b, "until", e.Until)
 	}
 	if !utf8.ValidString(e.Path) {
 		b = append(b, `,"path_base64":"`...)
@@ -73,6 +79,15 @@ func head(t time.Time, kind string) []byte {
 	b := append(make([]byte, 0, 512), `{"t":"`...)
 	b = t.UTC().AppendFormat(b, time.RFC3339Nano)
 	return appendJSON(append(b, `","type":`...), kind)
+}
+
+// appendTime adds a time, if there is one.
+func appendTime(b []byte, name string, t time.Time) []byte {
+	if t.IsZero() {
+		return b
+	}
+	b = append(b, `,"`+name+`":"`...)
+	return append(t.UTC().AppendFormat(b, time.RFC3339Nano), '"')
 }
 
 func appendCounts(b []byte, s *Snapshot) []byte {

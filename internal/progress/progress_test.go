@@ -13,6 +13,27 @@ import (
 	"time"
 )
 
+// TestServerEvents has the events of a server that does not answer.
+func TestServerEvents(t *testing.T) {
+	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	var b strings.Builder
+	silent := Event{Type: "silent", Server: "h:1", Since: at, Until: at.Add(time.Minute), Message: "h:1\x1b is silent"}
+	answers := Event{Type: "answers", Server: "h:1", Since: at, Message: "h:1 answers"}
+	for _, r := range []Renderer{JSON(&b), Line(&b, false)} {
+		if err := errors.Join(r.Event(at, &silent), r.Event(at, &answers)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := `{"t":"2026-03-04T05:06:07Z","type":"silent","message":"h:1\u001b is silent","server":"h:1","since":"2026-03-04T05:06:07Z","until":"2026-03-04T05:07:07Z"}
+{"t":"2026-03-04T05:06:07Z","type":"answers","message":"h:1 answers","server":"h:1","since":"2026-03-04T05:06:07Z"}
+silent: h:1\x1b is silent
+answers: h:1 answers
+`
+	if got := b.String(); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
 func TestLineOnTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

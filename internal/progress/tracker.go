@@ -55,10 +55,14 @@ func (s *Snapshot) Items() uint64 {
 
 // Event is something that people must learn.
 type Event struct {
-	Type    string // "error", "difference", "note"
+	Type    string // "error", "difference", "note"; of a server "silent", "answers"
 	Kind    string // of a difference: what differs; of an error: what failed; may be empty
 	Path    string // as the peer spells it: renderers clean it
 	Message string // may quote names too
+
+	Server string    // of one that does not answer, or does again
+	Since  time.Time // when it was last heard of
+	Until  time.Time // when the wait for it ends; zero: not before it answers
 }
 
 // Renderer shows a Tracker. Its methods are called one at a time.

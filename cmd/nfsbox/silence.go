@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/progress"
+)
+
+// silenceEvent says that a server does not answer, or that it does again.
+type silenceEvent struct {
+	Type    string     `json:"-"` // "silent", "answers"
+	Server  string     `json:"server"`
+	Since   time.Time  `json:"since"`           // it has sent nothing since
+	Until   *time.Time `json:"until,omitempty"` // when the first call gives up; nil: nothing but an answer ends the wait
+	Message string     `json:"message"`
+}
+
+// worthTelling is the shortest wait that a silent server is told of for.
+const worthTelling = time.Second
+
+// outages tell of servers that do not answer: once for each time that one does not,
+// however many connections lead to it.
+type outages struct {
+	show func(*silenceEvent) // called by one goroutine at a time
+
+	mu     sync.Mutex
+	silent map[string]bool // by server
+}
+
+// onSilence has show told of servers that do not answer.
+func onSilence(show func(*silenceEvent)) nfsbox.Option {
+	return nfsbox.WithSilence((&outages{show: show}).tell)
+}
+
+func (o *outages) tell(s nfsbox.Silence) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	ends := !s.Until.IsZero() && s.Until.Sub(now) < worthTelling
+	if o.silent[s.Server] == !s.Over || ends {
+		return // another connection has said so, or the error will
+	}
+	if o.silent == nil {
+		o.silent = make(map[string]bool)
+	}
+	o.silent[s.Server] = !s.Over
+	o.show(newSilence(s, now))
+}
+
+func newSilence(s nfsbox.Silence, now time.Time) *silenceEvent {
+	e := &silenceEvent{Type: "silent", Server: s.Server, Since: s.Since.UTC()}
+	switch {
+	case s.Over:
+		e.Type = "answers"
+		e.Message = fmt.Sprintf("%s answers again, after %v", s.Server, now.Sub(s.Since).Round(time.Second))
+	case s.Until.IsZero():
+		e.Message = fmt.Sprintf("%s has not answered since %s; waiting until it does", s.Server, clock(s.Since, now))
+	default:
+		until := s.Until.UTC()
+		e.Until = &until
+		e.Message = fmt.Sprintf("%s has not answered since %s; waiting until %s", s.Server, clock(s.Since, now), clock(s.Until, now))
+	}
+	return e
+}
+
+// clock is a time of day, with its date if that is far from now.
+func clock(t, now time.Time) string {
+	if t.Sub(now).Abs() > 12*time.Hour {
+		return t.Local().Format(time.DateTime)
+	}
+	return t.Local().Format(time.TimeOnly)
+}
+
+// line is the event for people.
+func (e *silenceEvent) line() string { return "nfsbox: " + progress.Clean(e.Message) + "\n" }
+
+// onTracker tells of silent servers among the events of a task.
+func onTracker(t *progress.Tracker) nfsbox.Option {
+	return onSilence(func(e *silenceEvent) {
+		x := progress.Event{Type: e.Type, Server: e.Server, Since: e.Since, Message: e.Message}
+		if e.Until != nil {
+			x.Until = *e.Until
+		}
+		t.Report(x)
+	})
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nfsbox/nfsbox"
+)
+
+// TestOutagesAreToldOnce has several connections tell of the same server.
+func TestOutagesAreToldOnce(t *testing.T) {
+	now := time.Now()
+	silent := nfsbox.Silence{Server: "filer:2049", Since: now.Add(-5 * time.Second), Until: now.Add(time.Minute)}
+	over := nfsbox.Silence{Server: "filer:2049", Since: silent.Since, Over: true}
+	other := nfsbox.Silence{Server: "other:2049", Since: now, Until: now.Add(time.Minute)}
+	ending := nfsbox.Silence{Server: "third:2049", Since: now, Until: now}
+	var told []string
+	tell := (&outages{show: func(e *silenceEvent) { told = append(told, e.Type+" "+e.Server) }}).tell
+	for _, s := range []nfsbox.Silence{silent, silent, other, over, over, silent, ending, over} {
+		tell(s)
+	}
+	want := "[silent filer:2049 silent other:2049 answers filer:2049 silent filer:2049 answers filer:2049]"
+	if got := fmt.Sprint(told); got != want {
+		t.Errorf("told %v\nwant %v", got, want)
+	}
+}
+
+// TestSilenceText says which server, since when, and until when it is waited for.
+func TestSilenceText(t *testing.T) {
+	at := time.Date(2026, 3, 4, 15, 4, 5, 0, time.Local)
+	for want, s := range map[string]nfsbox.Silence{
+		"nfsbox: filer:2049 has not answered since 15:04:00; waiting until 15:07:00\n":            {Since: at.Add(-5 * time.Second), Until: at.Add(175 * time.Second)},
+		"nfsbox: filer:2049 has not answered since 15:04:00; waiting until 2026-03-06 15:04:05\n": {Since: at.Add(-5 * time.Second), Until: at.Add(48 * time.Hour)},
+		"nfsbox: filer:2049 has not answered since 15:04:00; waiting until it does\n":             {Since: at.Add(-5 * time.Second)},
+		"nfsbox: filer:2049 answers again, after 5s\n":                                            {Since: at.Add(-5 * time.Second), Over: true},
+	} {
+		s.Server = "filer:2049"
+		if got := newSilence(s, at).line(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package oncrpc
+
+import "time"
+
+// Silence is a time in which a server has sent nothing although calls waited for it.
+type Silence struct {
+	Server string    // the address of the latest connection; "" if there was none yet
+	Since  time.Time // of the last that it sent, or of the first call after all were over
+	// Until is when the first of the calls that wait gives up; zero if none does.
+	Until time.Time
+	Over  bool // it sends again
+}
+
+// outage is what the clock knows of a server that sends nothing. Guarded by
+// Client.mu.
+type outage struct {
+	heard uint64        // bytes that had come at the last tick
+	since time.Duration // none have come since, or nothing was wanted before
+	told  bool
+}
+
+// watchSilence has ClientOptions.Silent told of a server that sends nothing, and
+// again when it does. Calls pay nothing for it: the clock looks at what is counted
+// anyway. Client.mu is held.
+func (c *Client) watchSilence() {
+	s := &c.outage
+	came := c.bytesIn.Load()
+	switch {
+	case c.o.Silent == nil:
+	case came != s.heard:
+		if s.told {
+			c.notify(Silence{Server: c.server, Since: c.born.Add(s.since), Over: true})
+		}
+		*s = outage{heard: came, since: c.now}
+	case !s.told && c.inFlight > 0 && c.now-s.since >= SilentAfter:
+		s.told = true
+		c.notify(Silence{Server: c.server, Since: c.born.Add(s.since), Until: c.givesUp()})
+	}
+}
+
+// beginSilence begins to count anew when the first call after a rest is made, unless
+// the server was silent before. Client.mu is held.
+func (c *Client) beginSilence() {
+	if !c.outage.told {
+		c.outage.since = c.now
+	}
+}
+
+// givesUp is when the first of the calls under way gives up; zero if none does.
+// Client.mu is held.
+func (c *Client) givesUp() (first time.Time) {
+	for _, pc := range c.slots {
+		if pc == nil || pc.finished {
+			continue
+		}
+		at, bounded := pc.ctx.Deadline()
+		if !c.o.Hard {
+			if end := c.born.Add(pc.deadline); !bounded || end.Before(at) {
+				at, bounded = end, true
+			}
+		}
+		if bounded && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// notify hands a silence on, as tell does with messages. Client.mu is held.
+func (c *Client) notify(s Silence) { c.queue(note{silence: s, silent: true}) }

@@ -1,0 +1,165 @@
+package oncrpc
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// heardOf collects what ClientOptions.Silent is told.
+type heardOf struct {
+	mu  sync.Mutex
+	all []Silence
+}
+
+func (h *heardOf) silent(s Silence) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, s)
+}
+
+func (h *heardOf) is(t *testing.T, want ...Silence) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.all) != len(want) {
+		t.Fatalf("%d silences are told, want %d: %+v", len(h.all), len(want), h.all)
+	}
+	for i, got := range h.all {
+		w := want[i]
+		if got.Over != w.Over || !near(got.Since, w.Since) || !near(got.Until, w.Until) {
+			t.Errorf("silence %d is %+v, want %+v", i, got, w)
+		}
+	}
+}
+
+// echo answers a call of ECHO.
+func (r *rawConn) echo(xid uint32, text string) {
+	r.t.Helper()
+	r.send(record(accepted(xid, str(text))))
+}
+
+// near reports whether a and b are the same, up to some ticks.
+func near(a, b time.Time) bool { return a.IsZero() == b.IsZero() && a.Sub(b).Abs() <= 8*tickEvery }
+
+// TestSilence has a server that does not answer for a while: that is told once, when
+// it has been so for SilentAfter, with how long the first call waits; and once more
+// when it answers. Calls that are answered in time are not worth a word.
+func TestSilence(t *testing.T) {
+	var h heardOf
+	inBubble(t, ClientOptions{Timeout: time.Minute, Silent: h.silent}, 0, func(b *bubble) {
+		call := func() chan error {
+			return begin(func() error { return callEcho(b.t.Context(), b.c, procEcho, "x") })
+		}
+		answered := call()
+		r := b.accept()
+		xid, _, _ := r.call()
+		time.Sleep(SilentAfter - time.Second)
+		r.echo(xid, "x")
+		if err := <-answered; err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute) // nobody calls
+		h.is(t)
+
+		since := time.Now()
+		first := call()
+		x1, _, _ := r.call()
+		time.Sleep(SilentAfter - time.Second)
+		second := call()
+		x2, _, _ := r.call()
+		h.is(t)
+		time.Sleep(2 * time.Second)
+		silent := Silence{Since: since, Until: since.Add(3 * time.Minute)}
+		h.is(t, silent)
+		time.Sleep(30 * time.Second)
+		h.is(t, silent)
+		r.echo(x1, "x")
+		r.echo(x2, "x")
+		if err := <-first; err != nil {
+			t.Fatal(err)
+		}
+		if err := <-second; err != nil {
+			t.Fatal(err)
+		}
+		last := call()
+		x3, _, _ := r.call()
+		time.Sleep(time.Second) // the clock looks
+		r.echo(x3, "x")
+		if err := <-last; err != nil {
+			t.Fatal(err)
+		}
+		h.is(t, silent, Silence{Since: since, Over: true})
+	})
+}
+
+// TestSilenceEndsWithClose has a client that is closed as soon as its call has been
+// answered, after a silence: that it is over is told all the same.
+func TestSilenceEndsWithClose(t *testing.T) {
+	var h heardOf
+	since := time.Time{}
+	inBubble(t, ClientOptions{Timeout: time.Minute, Silent: h.silent}, 0, func(b *bubble) {
+		since = time.Now()
+		done := begin(func() error { return callEcho(b.t.Context(), b.c, procEcho, "x") })
+		r := b.accept()
+		xid, _, _ := r.call()
+		time.Sleep(SilentAfter + time.Second)
+		r.echo(xid, "x")
+		if err := errors.Join(<-done, b.c.Close()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	h.is(t, Silence{Since: since, Until: since.Add(3 * time.Minute)}, Silence{Since: since, Over: true})
+}
+
+// TestSilenceOfOneCall has a call that is never answered, while others are: the
+// server is not silent.
+func TestSilenceOfOneCall(t *testing.T) {
+	var h heardOf
+	inBubble(t, ClientOptions{Timeout: time.Minute, Silent: h.silent}, 0, func(b *bubble) {
+		ctx, cancel := context.WithCancel(b.t.Context())
+		stuck := begin(func() error { return callEcho(ctx, b.c, procEcho, "stuck") })
+		r := b.accept()
+		r.call()
+		for range 10 {
+			other := begin(func() error { return callEcho(b.t.Context(), b.c, procEcho, "x") })
+			xid, _, _ := r.call()
+			time.Sleep(SilentAfter / 2)
+			r.echo(xid, "x")
+			if err := <-other; err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		<-stuck
+		h.is(t)
+	})
+}
+
+// TestSilenceOfHardCalls says that hard calls wait for ever, but for those whose
+// context has a deadline; and that a connection that cannot be had is silence, too.
+func TestSilenceOfHardCalls(t *testing.T) {
+	for _, bound := range []time.Duration{0, 20 * time.Second} {
+		var h heardOf
+		inBubble(t, ClientOptions{Timeout: time.Minute, Hard: true, Silent: h.silent}, 0, func(b *bubble) {
+			b.c.o.Dial = func(ctx context.Context) (net.Conn, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			ctx, cancel := context.WithCancel(b.t.Context())
+			want := Silence{Since: time.Now()}
+			if bound > 0 {
+				ctx, cancel = context.WithTimeout(b.t.Context(), bound)
+				want.Until = time.Now().Add(bound)
+			}
+			done := begin(func() error { return callEcho(ctx, b.c, procEcho, "x") })
+			time.Sleep(SilentAfter + time.Second)
+			h.is(t, want)
+			cancel()
+			<-done
+		})
+	}
+}
