@@ -73,9 +73,10 @@ type Options struct {
 	Cookie uint64
 
 	// User, if set, is asked for the user of each connection that may come from
-	// this host: nil for one that is believed, export.Anonymous for one that is not
-	// known. Over UDP nobody can be asked, and callers of this host are
-	// export.Anonymous. See export.Origin.
+	// this host: nil for one that is believed, oncrpc.UnknownUser for one that is not
+	// known. Over UDP nobody can be asked, and callers of this host are not known.
+	// Each user is a client of its own, beside those who are believed: it has its
+	// locks, replies and shares for itself. See export.Origin and oncrpc.UserAddr.
 	User func(net.Conn) *uint32
 
 	// LocalIO, if set, hands files to clients on this host, who read and write
@@ -225,10 +226,11 @@ func (s *Server) options(o *Options) oncrpc.ServerOptions {
 // asking has each new connection's user asked for.
 func asking(user func(net.Conn) *uint32, o oncrpc.ServerOptions) oncrpc.ServerOptions {
 	if user != nil {
-		o.Peer = func(nc net.Conn) net.Addr {
-			remote := nc.RemoteAddr()
-			if peer.Within(remote, nc.LocalAddr()) {
-				remote = peer.Known(remote, user(nc))
+		o.Peer = func(nc net.Conn, remote, local net.Addr) net.Addr {
+			if peer.Within(remote, local) {
+				if uid := user(nc); uid != nil {
+					return &oncrpc.UserAddr{Addr: remote, UID: *uid}
+				}
 			}
 			return remote
 		}
@@ -239,15 +241,13 @@ func asking(user func(net.Conn) *uint32, o oncrpc.ServerOptions) oncrpc.ServerOp
 // asked has datagrams that come from this host be nobody's: whose a socket was that
 // has sent one, nobody knows for sure when it is read.
 func asked(user func(net.Conn) *uint32, o oncrpc.ServerOptions) oncrpc.ServerOptions {
-	if user == nil {
-		return o
-	}
-	begin := o.NewConn
-	o.NewConn = func(remote, local net.Addr) (any, error) {
-		if peer.Within(remote, local) {
-			remote = peer.Known(remote, new(uint32(export.Anonymous)))
+	if user != nil {
+		o.Peer = func(_ net.Conn, remote, local net.Addr) net.Addr {
+			if peer.Within(remote, local) {
+				return &oncrpc.UserAddr{Addr: remote, UID: oncrpc.UnknownUser}
+			}
+			return remote
 		}
-		return begin(remote, local)
 	}
 	return o
 }

@@ -110,7 +110,8 @@
 // for memory, the request goes that gets on least.
 //
 // Where something is divided among clients, one is an address, or of IPv6 a network
-// of 64 bits ([ShareOf]). Whom [ServerOptions].Admit does not admit has a small share
+// of 64 bits, or, where it is known, a user of the server's own host ([ShareOf],
+// [UserAddr]). Whom [ServerOptions].Admit does not admit has a small share
 // of its own of memory and connections, and nothing of it is remembered.
 //
 // Datagrams ([Server.ServePacket]) are served by the same handlers, a call each.

@@ -22,7 +22,8 @@ type ReplyCacheOptions struct {
 // ReplyCache is a duplicate request cache: it remembers the replies of calls
 // that must not be executed twice ([Service].Once), so that a retransmission
 // gets the answer that was lost and not a second execution. It knows a call by
-// the client's address without its port, its XID, its procedure, and a keyed
+// the client's address without its port, its user if that is known ([UserAddr]; a
+// credential is no proof), its XID, its procedure, and a keyed
 // hash of its arguments and its credential; of AUTH_SYS the stamp is left out,
 // which some clients renew.
 //
@@ -43,7 +44,7 @@ type ReplyCache struct {
 	hits, joined, forgotten, tooLong, evicted, evictedYoung atomic.Uint64
 
 	mu      sync.Mutex
-	clients map[string]*replyClient // by address without port
+	clients map[string]*replyClient // by clientName
 	shares  map[string]*replyShare  // of them, by ShareOf
 	left    int                     // how many clients have left
 	swept   time.Time               // when all were last looked at
@@ -111,11 +112,15 @@ func (r *ReplyCache) Stats() ReplyCacheStats {
 }
 
 // clientName is what a cache knows the client at a by: its address without the
-// port, so that it is the same client when it connects again.
+// port, so that it is the same client when it connects again, and its user if that
+// is known.
 func clientName(a net.Addr) string {
 	switch a := a.(type) {
 	case nil:
 		return ""
+	case *UserAddr:
+		name := a.User() + userMark + clientName(a.Addr)
+		return name[:min(len(name), maxClientName)]
 	case *net.TCPAddr:
 		return a.AddrPort().Addr().Unmap().String()
 	case *net.UDPAddr:

@@ -10,8 +10,6 @@ import (
 	"hash"
 	"io"
 	"maps"
-	"net"
-	"net/netip"
 	"slices"
 	"time"
 )
@@ -168,14 +166,6 @@ func (r *ReplyCache) readClient(s *savedReader, now time.Time) {
 	m.expire(now)
 	m.users--
 	r.leave(m, now)
-}
-
-// shareNamed is ShareOf of the client of that name.
-func shareNamed(name string) string {
-	if a, err := netip.ParseAddr(name); err == nil {
-		return ShareOf(net.TCPAddrFromAddrPort(netip.AddrPortFrom(a, 0)))
-	}
-	return name
 }
 
 // read reads one reply.

@@ -49,9 +49,10 @@ type ServerOptions struct {
 	HeadTimeout     time.Duration
 	WriteTimeout    time.Duration
 
-	// Peer, if set, says what NewConn is told as remote, for who knows more of a
-	// connection's far end than its address. It may not read or write.
-	Peer func(net.Conn) net.Addr
+	// Peer, if set, answers the far end of each connection, which Call.Remote then
+	// is, for who knows more of it than its address: see UserAddr. It may not read
+	// or write, and connections wait for it to be accepted. Of a datagram nc is nil.
+	Peer func(nc net.Conn, remote, local net.Addr) net.Addr
 	// NewConn, if set, is called for each connection before it is read; what
 	// it returns is Call.State. An error closes the connection.
 	NewConn func(remote, local net.Addr) (state any, err error)
@@ -231,18 +232,27 @@ func (s *Server) sleep(d time.Duration) bool {
 	}
 }
 
+// peer is the far end of a connection, or of a datagram if nc is nil.
+func (s *Server) peer(nc net.Conn, remote, local net.Addr) net.Addr {
+	if s.o.Peer == nil {
+		return remote
+	}
+	return s.o.Peer(nc, remote, local)
+}
+
 // accept begins to serve nc, if there is room or room can be made.
 func (s *Server) accept(nc net.Conn) {
 	s.stats.accepted.Add(1)
+	remote := s.peer(nc, nc.RemoteAddr(), nc.LocalAddr())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	share := ShareOf(nc.RemoteAddr())
+	share := ShareOf(remote)
 	if s.ending || !s.roomFor(share) {
 		s.stats.refused.Add(1)
 		_ = nc.Close() // nothing was promised
 		return
 	}
-	sc := newServerConn(s, nc, share)
+	sc := newServerConn(s, nc, remote, share)
 	s.conns[sc] = struct{}{}
 	s.shares[share]++
 	s.wg.Add(1)

@@ -57,8 +57,8 @@ type serverConn struct {
 	spare    *batch // for out, while out is written
 }
 
-func newServerConn(s *Server, nc net.Conn, share string) *serverConn {
-	sc := &serverConn{s: s, nc: nc, share: share, remote: nc.RemoteAddr(), local: nc.LocalAddr(),
+func newServerConn(s *Server, nc net.Conn, remote net.Addr, share string) *serverConn {
+	sc := &serverConn{s: s, nc: nc, share: share, remote: remote, local: nc.LocalAddr(),
 		stop: make(chan struct{}), opened: time.Now(), out: &batch{}, spare: &batch{}}
 	sc.active = sc.opened
 	sc.fewer.L = &sc.mu
@@ -117,11 +117,7 @@ func (sc *serverConn) open() error {
 	if sc.s.o.NewConn == nil {
 		return nil
 	}
-	remote := sc.remote
-	if sc.s.o.Peer != nil {
-		remote = sc.s.o.Peer(sc.nc)
-	}
-	state, err := sc.s.o.NewConn(remote, sc.local)
+	state, err := sc.s.o.NewConn(sc.remote, sc.local)
 	sc.state = state
 	return err
 }

@@ -25,7 +25,8 @@ type packetConn struct {
 // datagram leads back to where a call in a datagram came from.
 type datagram struct {
 	p      *packetConn
-	remote net.Addr
+	from   net.Addr     // where the reply goes
+	remote net.Addr     // whose it is: see ServerOptions.Peer
 	client *replyClient // released with the call
 	state  any
 	opened bool // state is for EndConn
@@ -113,9 +114,9 @@ func (p *packetConn) serve() error {
 // take begins to serve one datagram. It holds a token, which its call gives back.
 func (p *packetConn) take(msg []byte, from net.Addr) {
 	s := p.s
-	d := &datagram{p: p, remote: from}
+	d := &datagram{p: p, from: from, remote: s.peer(nil, from, p.pc.LocalAddr())}
 	c := s.newCall(d)
-	c.Remote, c.Local = from, p.pc.LocalAddr()
+	c.Remote, c.Local = d.remote, p.pc.LocalAddr()
 	c.arrived = s.clock()
 	c.rec = s.pool.Get(len(msg))
 	copy(c.rec.B, msg)
@@ -134,7 +135,7 @@ func (p *packetConn) take(msg []byte, from net.Addr) {
 		return
 	}
 	if s.o.NewConn != nil {
-		if d.state, err = s.o.NewConn(from, c.Local); err != nil {
+		if d.state, err = s.o.NewConn(d.remote, c.Local); err != nil {
 			s.stats.refused.Add(1)
 			c.conclude(ErrDrop)
 			return
@@ -147,7 +148,7 @@ func (p *packetConn) take(msg []byte, from net.Addr) {
 		return
 	}
 	if r := s.o.Replies; r != nil && c.once.is {
-		d.client = r.client(from)
+		d.client = r.client(d.remote)
 		c.once.client, c.once.serial = d.client, r.serial.Add(1)
 	}
 	go func() {
@@ -232,7 +233,7 @@ func (d *datagram) send(a *answered) error {
 	if err := d.p.pc.SetWriteDeadline(time.Now().Add(s.o.WriteTimeout)); err != nil {
 		return err
 	}
-	n, err := d.p.pc.WriteTo(msg, d.remote)
+	n, err := d.p.pc.WriteTo(msg, d.from)
 	s.stats.bytesOut.Add(uint64(n))
 	return err
 }

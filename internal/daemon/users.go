@@ -5,8 +5,8 @@ import (
 	"net"
 	"os"
 
-	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/sockdiag"
+	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
 // findUsers finds out whether the kernel tells whose the connections from this host
@@ -28,7 +28,7 @@ func (d *daemon) user(nc net.Conn) *uint32 {
 	switch {
 	case err != nil:
 		d.log.Debug("a connection from this host is nobody's", slog.Any("client", nc.RemoteAddr()), slog.Any("why", err))
-		uid = export.Anonymous
+		uid = oncrpc.UnknownUser
 	case uid == 0, int64(uid) == int64(os.Geteuid()):
 		return nil
 	}

@@ -69,10 +69,7 @@ func dialFrom(ctx context.Context, network string, local netip.AddrPort, address
 // datagram. What has none, such as a pipe, is the zero AddrPort.
 func From(a net.Addr) netip.AddrPort {
 	var ap netip.AddrPort
-	switch a := a.(type) {
-	case *net.TCPAddr:
-		ap = a.AddrPort()
-	case *net.UDPAddr:
+	if a, ok := a.(interface{ AddrPort() netip.AddrPort }); ok {
 		ap = a.AddrPort()
 	}
 	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())

@@ -31,8 +31,8 @@ type View struct {
 type Conn struct {
 	// Client is the address of the client, without the port.
 	Client string
-	// Share names the client where something is divided among clients: its address,
-	// or of IPv6 the network of 64 bits, of which one host has all addresses.
+	// Share names the client where something is divided among clients, as
+	// oncrpc.ShareOf has it.
 	Share  string
 	origin export.Origin
 	table  *export.Table
@@ -47,27 +47,24 @@ type Conn struct {
 	views map[string]*View // guarded by mu; by credential without its stamp
 }
 
-// NewConn starts with what is known of a connection from remote.
+// NewConn starts with what is known of a connection from remote, which may be an
+// [*oncrpc.UserAddr].
 func NewConn(table *export.Table, remote net.Addr) *Conn {
+	share := oncrpc.ShareOf(remote)
 	var user *uint32
-	if known, ok := remote.(*known); ok {
-		remote, user = known.Addr, known.user
+	if of, ok := remote.(*oncrpc.UserAddr); ok {
+		uid := of.UID
+		if uid == oncrpc.UnknownUser {
+			uid = export.Anonymous
+		}
+		remote, user = of.Addr, &uid
 	}
 	at := addrPort(remote)
 	return &Conn{
-		Client: host(remote), Share: oncrpc.ShareOf(remote), table: table, gate: table.Gate(at),
+		Client: host(remote), Share: share, table: table, gate: table.Gate(at),
 		origin: export.Origin{Remote: at, User: user},
 	}
 }
-
-// known is an address whose user is known.
-type known struct {
-	net.Addr
-	user *uint32
-}
-
-// Known is remote for NewConn, with its user as export.Origin has it.
-func Known(remote net.Addr, user *uint32) net.Addr { return &known{remote, user} }
 
 // Within reports whether both ends of a connection may lie on this host: the far
 // end has an address of loopback, or the one of the near end.

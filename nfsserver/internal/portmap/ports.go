@@ -25,6 +25,8 @@ type endpoint struct {
 // at is the endpoint of an address; ok is false if it is none of TCP or UDP.
 func at(a net.Addr) (e endpoint, ok bool) {
 	switch a := a.(type) {
+	case *oncrpc.UserAddr:
+		return at(a.Addr)
 	case *net.TCPAddr:
 		e = endpoint{"tcp", a.AddrPort()}
 	case *net.UDPAddr:
