@@ -46,7 +46,8 @@ once, with status 4 or 2, and says how to go on.
 
 With --job, what has been finished is recorded below $XDG_STATE_HOME/nfsbox/jobs (or
 ~/.local/state/nfsbox/jobs). The same command, run again after an interruption of whatever kind,
-passes over files that are recorded, unchanged, and still there; with --verify it compares those that
+passes over files that are recorded, unchanged, and still there, whose modes and owners it sets again
+where somebody has changed them; with --verify it compares those that
 no run has verified, and without --no-owner it copies those again that were copied with it. If DEST was a directory that received
 the copy, and is gone, the job refuses to go on, with exit status 4.
 
@@ -133,7 +134,7 @@ func (s *cpSummary) add(o *job.Summary) {
 		{&s.Nodes, &o.Nodes}, {&s.Bytes, &o.Bytes}, {&s.Skipped, &o.Skipped}, {&s.Verified, &o.Verified},
 		{&s.Errors, &o.Errors}, {&s.Changed, &o.Changed}, {&s.Vanished, &o.Vanished}, {&s.Grew, &o.Grew},
 		{&s.OwnersLost, &o.OwnersLost}, {&s.SetIDsLost, &o.SetIDsLost}, {&s.ModesLost, &o.ModesLost},
-		{&s.TimesLost, &o.TimesLost}, {&s.ACLsLost, &o.ACLsLost}, {&s.LinksSplit, &o.LinksSplit},
+		{&s.TimesLost, &o.TimesLost}, {&s.ACLsLost, &o.ACLsLost}, {&s.LinksSplit, &o.LinksSplit}, {&s.AttrsSet, &o.AttrsSet},
 	} {
 		*p.to += *p.from
 	}

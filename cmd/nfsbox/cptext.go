@@ -32,7 +32,7 @@ func text(all ...counted) string {
 func (s *cpSummary) print(w io.Writer) {
 	for _, line := range [...]struct{ head, text string }{
 		{"", text(
-			counted{s.Skipped, "skipped, as an earlier run had copied them"}, counted{s.Verified, "verified"},
+			counted{s.Skipped, "skipped, as an earlier run had copied them"}, counted{s.AttrsSet, "of them given their mode or owner again"}, counted{s.Verified, "verified"},
 			counted{s.Vanished, "vanished meanwhile"}, counted{s.Changed, "changed each time they were copied"},
 			counted{s.Grew, "grew, and are copied as they were at first"}, counted{s.LinksSplit, "hard links copied as files of their own"},
 		)},

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/bufpool"
@@ -23,7 +24,8 @@ type verifyCmd struct {
 func (*verifyCmd) Help() string {
 	return `Compares two trees: names, types, sizes, every byte of every file, the targets of links, modes,
 times and which names belong to one object. What is missing, extra or different is listed. Nothing is
-changed.
+changed. A mode of the source that is but what an access control list shows, where the copy has what the
+list gives to the group itself, is no difference, and counted: cp copies no lists.
 
 The exit status is 0 if all is the same, 3 if there are differences, 2 if something could not be
 compared.
@@ -62,6 +64,9 @@ func (c *verifyCmd) Run(e *env) error {
 	}
 	if ferr := tracker.Finish(&sum); ferr != nil {
 		err = errors.Join(err, fmt.Errorf("output: %w", ferr))
+	}
+	if lost := text(counted{sum.ACLsLost, "access control lists, whose modes are as a copy has them"}); lost != "" && !c.JSON {
+		_, _ = io.WriteString(e.stderr, "not preserved: "+lost+"\n") // what cannot be written has nowhere else to go
 	}
 	return err
 }

@@ -63,6 +63,7 @@ type Summary struct {
 	Nodes     uint64 `json:"nodes"`     // devices, pipes, sockets
 	Bytes     uint64 `json:"bytes"`     // of the files
 	Skipped   uint64 `json:"skipped"`   // files that an earlier run had done
+	AttrsSet  uint64 `json:"attrs_set"` // of Skipped, those that were given their owner or mode again
 	Verified  uint64 `json:"verified"`
 	Errors    uint64 `json:"errors"`   // items that failed
 	Changed   uint64 `json:"changed"`  // of those, files that changed each time they were copied
@@ -91,6 +92,7 @@ type copyJob struct {
 	target   vfs.Handle // the directory that the tree's root becomes
 	targetID objectID
 	links    linkTable
+	kept     keptLinks
 	record   *record // nil: none
 
 	forgotten atomic.Uint64 // directories of the destination
@@ -100,7 +102,7 @@ type copyJob struct {
 	nodesMu sync.Mutex
 	nodes   []vfs.Handle // links and nodes that have to be synced
 
-	ownersLost, setIDsLost, modesLost, timesLost, aclsLost, linksSplit atomic.Uint64
+	ownersLost, setIDsLost, modesLost, timesLost, aclsLost, linksSplit, attrsSet atomic.Uint64
 }
 
 // Copy copies a tree, or a single object. Items that fail are reported to
@@ -230,7 +232,7 @@ func (j *copyJob) summary(before *progress.Snapshot) Summary {
 	return Summary{
 		Files: n(progress.Files), Dirs: n(progress.Dirs), Symlinks: n(progress.Symlinks),
 		Hardlinks: n(progress.Hardlinks), Nodes: n(progress.Nodes), Bytes: n(progress.Bytes),
-		Skipped: n(progress.Skipped), Verified: n(progress.Verified), Errors: n(progress.Errors),
+		Skipped: n(progress.Skipped), AttrsSet: j.attrsSet.Load(), Verified: n(progress.Verified), Errors: n(progress.Errors),
 		Changed: j.changed.Load(), Vanished: n(progress.Vanished), Grew: j.grew.Load(),
 		OwnersLost: j.ownersLost.Load(), SetIDsLost: j.setIDsLost.Load(), ModesLost: j.modesLost.Load(),
 		TimesLost: j.timesLost.Load(), ACLsLost: j.aclsLost.Load(), LinksSplit: j.linksSplit.Load(),

@@ -7,8 +7,9 @@
 // not stop the others. Files appear under their names when they are complete and
 // stable (package transfer). A directory is made with mode 0700 and gets its own
 // mode and times when everything in it is done; the one that the copy becomes has its
-// mode at once, so that a job that is broken off leaves none that others cannot enter. Hard links stay hard links,
-// whatever they are names of, as far as the table of them reaches ([maxLinked]).
+// mode at once, so that a job that is broken off leaves none that others cannot enter.
+// Hard links stay hard links, whatever they are names of, as far as the table of them
+// reaches ([maxLinked]).
 //
 // # Nothing leaves the destination
 //
@@ -24,9 +25,8 @@
 // # What is in use, dead or full
 //
 // What vanished before its turn is a note and no failure ([KindVanished]), and of a
-// directory nothing is left that is empty; what only grew
-// is kept as it was at first ([KindGrew]); what changed each time has failed
-// ([KindChanged]). A server that gives no answer any more ends the job once
+// directory nothing is left that is empty; what only grew is kept as it was at first
+// ([KindGrew]); what changed each time has failed ([KindChanged]). A server that gives no answer any more ends the job once
 // ([ErrSilent]), and so does a destination that is full ([ErrFull]).
 //
 // # Doing it again
@@ -34,8 +34,11 @@
 // With a record (CopyOptions.Record) every finished file is noted once its name
 // is stable. The same job, started again after whatever ended it, lists the
 // source again and passes over files that are noted, unchanged since, and still
-// there. A run that verifies compares those of them that no run has verified. The record is append-only: entries carry checksums, and a torn tail is
-// cut off.
+// there. If somebody has changed their owner or mode, they get them again; if he
+// has made two of them one, or one two, so are the links. What cannot be preserved is
+// counted as in the first run, which costs a call for an access control list. A run
+// that verifies compares those of them that no run has verified. The record is
+// append-only: entries carry checksums, and a torn tail is cut off.
 //
 // # Memory
 //

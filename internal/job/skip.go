@@ -3,14 +3,17 @@ package job
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/nfsbox/nfsbox/internal/progress"
 	"github.com/nfsbox/nfsbox/internal/transfer"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// before reports whether an earlier run has done a file: whether the record has the file as it is now, and the destination
-// still has the copy that was made of it. A copy that shall be verified and was not,
-// when it was made, is compared now; if it differs, it is not done. fatal ends the job.
+// before reports whether an earlier run has done a file: whether the record has the file as
+// it is now, and the destination still has the copy that was made of it. What is not the
+// copy's any more of owner and mode it gets again. A copy that shall be verified and was
+// not, when it was made, is compared now; if it differs, it is not done. fatal ends the job.
 func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source, dst *transfer.Target) (copied object, known bool, fatal, err error) {
 	was, ok, err := j.record.find(s.key.child(dst.Name))
 	if !ok || err != nil || !was.isSource(&src.Attr) {
@@ -20,19 +23,75 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 	if err != nil {
 		return copied, false, nil, fmt.Errorf("destination: %w", err)
 	}
-	if !ok || !was.isCopy(&copied.attr) {
+	if !ok || !was.isCopy(&copied.attr) || j.kept.another(&src.Attr, &copied.attr) {
 		return copied, false, nil, nil
 	}
-	if j.o.Verify && !was.verified {
-		if !j.sameAgain(ctx, s, src, &copied) {
-			return copied, false, nil, ctx.Err()
-		}
+	compare := j.o.Verify && !was.verified
+	if compare && !j.sameAgain(ctx, s, src, &copied) {
+		return copied, false, nil, ctx.Err()
+	}
+	if err := j.asCopied(ctx, src, &copied); err != nil {
+		return copied, false, nil, ctx.Err() // to copy it again meets the same error, or none
+	}
+	if compare {
 		j.progress.Add(progress.Verified, 1)
 		fatal = j.finished(ctx, s, dst.Name, &src.Attr, &copied.attr)
 	}
 	j.progress.Add(progress.Skipped, 1)
 	j.progress.Add(progress.FoundBytes, -src.Attr.Size)
 	return copied, true, fatal, nil
+}
+
+// asCopied gives a copy of an earlier run the owner and the mode that it was given then, if
+// somebody has changed them, and counts what could not be preserved, as that run did.
+func (j *copyJob) asCopied(ctx context.Context, src *transfer.Source, copied *object) error {
+	want := src.Attr
+	want.Valid &= vfs.MaskType | vfs.MaskMode | vfs.MaskUID | vfs.MaskGID
+	var acl bool
+	var err error
+	if want.Mode, acl, err = j.t.PlainMode(ctx, src, &src.Attr); err != nil {
+		return err
+	}
+	set, lost, err := transfer.KeepAttrs(ctx, j.o.Dest.FS, copied.handle, &want, &copied.attr, j.t.Owners)
+	if err != nil {
+		return err
+	}
+	lost.ACL = acl
+	j.lost(lost)
+	if !set {
+		return nil
+	}
+	j.attrsSet.Add(1)
+	return j.syncLater(ctx, copied.handle)
+}
+
+// keptLinks knows which file of the source the files of the destination stand for that were
+// found there with several names: maxLinked of them. Further ones are believed.
+type keptLinks struct {
+	mu sync.Mutex
+	of map[objectID]objectID
+}
+
+// another reports whether dst was met as the copy of another file than src: somebody has
+// made one of the two. Then each of them needs a copy of its own.
+func (k *keptLinks) another(src, dst *vfs.Attr) bool {
+	s, sok := idOf(src)
+	d, dok := idOf(dst)
+	if !sok || !dok || dst.Nlink < 2 {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if of, met := k.of[d]; met {
+		return of != s
+	}
+	if k.of == nil {
+		k.of = make(map[objectID]objectID)
+	}
+	if len(k.of) < maxLinked {
+		k.of[d] = s
+	}
+	return false
 }
 
 // sameAgain compares a copy of an earlier run with its source. One that cannot be

@@ -53,8 +53,9 @@ type VerifySummary struct {
 	Differences uint64  `json:"differences"` // of all kinds
 	Missing     uint64  `json:"missing"`
 	Extra       uint64  `json:"extra"`
-	Errors      uint64  `json:"errors"`   // items that could not be compared
-	Vanished    uint64  `json:"vanished"` // items that were gone when their turn came: no failures
+	Errors      uint64  `json:"errors"`    // items that could not be compared
+	Vanished    uint64  `json:"vanished"`  // items that were gone when their turn came: no failures
+	ACLsLost    uint64  `json:"acls_lost"` // items whose mode is that of the source without its access control list: no differences
 	Seconds     float64 `json:"seconds"`
 }
 
@@ -72,7 +73,7 @@ type verifyJob struct {
 	timeDelta time.Duration // times that are closer than this are the same
 	links     linkPairs
 
-	missing, extra atomic.Uint64
+	missing, extra, aclsLost atomic.Uint64
 }
 
 // Verify compares two trees, or two single objects: names, types, sizes, every
@@ -96,7 +97,7 @@ func Verify(ctx context.Context, o VerifyOptions) (VerifySummary, error) {
 		Files: n(progress.Files), Dirs: n(progress.Dirs), Symlinks: n(progress.Symlinks),
 		Hardlinks: n(progress.Hardlinks), Nodes: n(progress.Nodes), Bytes: n(progress.Bytes),
 		Differences: n(progress.Differences), Missing: j.missing.Load(), Extra: j.extra.Load(),
-		Errors: n(progress.Errors), Vanished: n(progress.Vanished), Seconds: after.Time.Sub(before.Time).Seconds(),
+		Errors: n(progress.Errors), Vanished: n(progress.Vanished), ACLsLost: j.aclsLost.Load(), Seconds: after.Time.Sub(before.Time).Seconds(),
 	}, err
 }
 
@@ -184,7 +185,9 @@ func (j *verifyJob) compare(ctx context.Context, p *pair) error {
 		j.differ(p.path(), DiffType, "a %v, and in the destination a %v", src.Type, dst.Type)
 		return nil
 	}
-	j.compareAttrs(p)
+	if err := j.compareAttrs(ctx, p); err != nil {
+		return err
+	}
 	if src.Type != vfs.TypeDir && j.metBefore(p) {
 		return nil
 	}
@@ -205,10 +208,12 @@ func (j *verifyJob) compare(ctx context.Context, p *pair) error {
 }
 
 // compareAttrs compares what everything has.
-func (j *verifyJob) compareAttrs(p *pair) {
+func (j *verifyJob) compareAttrs(ctx context.Context, p *pair) error {
 	src, dst := &p.src.Attr, &p.dst.attr
 	if src.Type != vfs.TypeSymlink && src.Mode != dst.Mode {
-		j.differ(p.path(), DiffMode, "%04o, and in the destination %04o", src.Mode, dst.Mode)
+		if err := j.compareModes(ctx, p); err != nil {
+			return err
+		}
 	}
 	if src.Mtime.Sub(dst.Mtime).Abs() >= j.timeDelta {
 		j.differ(p.path(), DiffMtime, "%s, and in the destination %s",
@@ -217,6 +222,28 @@ func (j *verifyJob) compareAttrs(p *pair) {
 	if j.o.Owner && (src.UID != dst.UID || src.GID != dst.GID) {
 		j.differ(p.path(), DiffOwner, "%d:%d, and in the destination %d:%d", src.UID, src.GID, dst.UID, dst.GID)
 	}
+	return nil
+}
+
+// compareModes says why two modes are not the same. Under an access control list, which a
+// copy does not get, the group's bits of the source's are not the group's own: a copy that
+// has the group's own is what Copy makes, and no difference but a list that is lost.
+func (j *verifyJob) compareModes(ctx context.Context, p *pair) error {
+	src, dst := &p.src.Attr, &p.dst.attr
+	from := transfer.Source{FS: j.o.Source.FS, Handle: p.src.Handle, Attr: *src}
+	plain, _, err := j.t.PlainMode(ctx, &from, src)
+	if err != nil {
+		return err
+	}
+	if plain == src.Mode&0o7777 || plain != dst.Mode&0o7777 {
+		j.differ(p.path(), DiffMode, "%04o, and in the destination %04o", src.Mode, dst.Mode)
+		return nil
+	}
+	if j.aclsLost.Add(1) == 1 {
+		j.progress.Report(progress.Event{Type: "note", Path: p.path(), Message: fmt.Sprintf(
+			"%04o is what its access control list shows as a mode, %04o is the mode without the list; so it is with others, which are counted", src.Mode, dst.Mode)})
+	}
+	return nil
 }
 
 // metBefore reports whether the two objects have been compared under other names. Names

@@ -117,6 +117,23 @@ func SetAttrs(ctx context.Context, f vfs.FS, h vfs.Handle, want, have *vfs.Attr,
 	return after, lost, err
 }
 
+// KeepAttrs is SetAttrs of what may have them already: have are h's attributes, all that
+// are wanted. If they are what SetAttrs would come to, no call is made, and set is false.
+func KeepAttrs(ctx context.Context, f vfs.FS, h vfs.Handle, want, have *vfs.Attr, owners *Owners) (set bool, lost Lost, err error) {
+	differs := ownersDiffer(want, have)
+	key := ownerKey{uid: want.UID, gid: want.GID}
+	if owners != nil {
+		key.give = differs
+	}
+	as := settings(want, differs)
+	if owners.allowed(key) == 0 && have.Has(vfs.MaskMode) && as.Mode == have.Mode&0o7777 {
+		lost.Owner, lost.SetID = key.give != 0, as.Mode != want.Mode&0o7777
+		return false, lost, nil
+	}
+	_, lost, err = SetAttrs(ctx, f, h, want, have, owners)
+	return err == nil, lost, err
+}
+
 // ownersDiffer says which of owner and group have has not as want has them, or not
 // for certain.
 func ownersDiffer(want, have *vfs.Attr) vfs.Mask {
