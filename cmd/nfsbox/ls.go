@@ -71,8 +71,8 @@ func (c *lsCmd) Run(e *env) error {
 	})
 }
 
-// lister prints what it is shown. It is a walk.Visitor, of a walk that lists
-// one directory at a time.
+// lister prints what it is shown. It is a walk.Visitor, of a walk with one worker:
+// directories are listed ahead, and shown one after the other.
 type lister struct {
 	cmd  *lsCmd
 	out  *output

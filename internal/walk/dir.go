@@ -30,6 +30,8 @@ type Dir struct {
 	replaced   bool // it is what has the name now, after what was listed had gone
 	opened     bool
 	listing    listing
+	preview    *preview // what was listed ahead of its visit
+	below      *preview // of the entry that is being visited
 	incomplete error
 
 	// Guarded by w.mu.

@@ -20,6 +20,17 @@
 // children of each; above [maxQueued] in all, a directory queues one child at a
 // time.
 //
+// # Listings ahead
+//
+// Over a network the listings of the directories that come next are begun before
+// the walk is there ([aheadListings] at a time), in the order in which it will
+// come to them; their own subdirectories take part as soon as they are known. So
+// the round trips of many directories go together, also for a walk with one
+// worker, whose order stays what it was. What is read ahead is bounded by
+// directories and by entries; at a bound the reading ahead stops, never the walk,
+// which lists itself what nobody has begun. File systems that keep something for
+// each directory ([vfs.Forgetter]) are of this host, and are not read ahead.
+//
 // # Trees that change meanwhile
 //
 // A directory whose handle is dead when its turn comes is looked up once more by

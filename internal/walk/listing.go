@@ -27,6 +27,9 @@ const (
 const needed = vfs.MaskType | vfs.MaskMode | vfs.MaskNlink | vfs.MaskUID | vfs.MaskGID | vfs.MaskSize |
 	vfs.MaskFileID | vfs.MaskFSID | vfs.MaskMtime | vfs.MaskCtime
 
+// wanted is what a listing is asked for.
+const wanted = vfs.MaskV3 | vfs.MaskHandle
+
 // listing is how far a directory has been listed. It outlasts suspensions.
 type listing struct {
 	pos      vfs.Pos
@@ -156,7 +159,7 @@ func (w *walker) listFault(d *Dir, err error) error {
 // read iterates over d until the listing ends, fails or is to be suspended. It
 // announces d once the listing has begun.
 func (w *walker) read(d *Dir) error {
-	for e, err := range w.fs.ReadDir(w.ctx, d.Handle, d.listing.pos, vfs.MaskV3|vfs.MaskHandle, w.o.PageBytes) {
+	for e, err := range w.entries(d) {
 		if err != nil {
 			return err
 		}
@@ -212,9 +215,11 @@ func (w *walker) entry(d *Dir, e *vfs.Entry) (full bool, err error) {
 	if e.Attr.Type != vfs.TypeDir {
 		return false, w.v.Entry(w.ctx, d, e)
 	}
-	return w.push(&Dir{
-		Parent: d, Name: string(e.Name), Handle: e.Handle, Attr: e.Attr, w: w, depth: d.depth + 1,
-	}), nil
+	child := &Dir{
+		Parent: d, Name: string(e.Name), Handle: e.Handle, Attr: e.Attr, w: w, depth: d.depth + 1, preview: d.below,
+	}
+	d.below = nil
+	return w.push(child), nil
 }
 
 // checkName is vfs.CheckName for a name that a peer sent, with the name bounded

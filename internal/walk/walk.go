@@ -97,6 +97,7 @@ type walker struct {
 
 	mu    sync.Mutex
 	wake  sync.Cond
+	ahead *ahead // nil: directories are listed when their turn comes
 	stack []*Dir // waiting; the last one is next
 	open  openSet
 	done  bool // the root has been left, or err is set
@@ -126,6 +127,7 @@ func Tree(ctx context.Context, f vfs.FS, root vfs.Handle, o Options, v Visitor) 
 	w.forget, _ = vfs.As[vfs.Forgetter](f)
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	defer w.cancel()
+	w.ahead = newAhead(w)
 	defer context.AfterFunc(ctx, func() { w.abort(ctx.Err()) })()
 	w.push(&Dir{Handle: root, Attr: attr, w: w})
 	var wg sync.WaitGroup
@@ -133,6 +135,9 @@ func Tree(ctx context.Context, f vfs.FS, root vfs.Handle, o Options, v Visitor) 
 		wg.Go(w.work)
 	}
 	wg.Wait()
+	if w.ahead != nil {
+		w.ahead.close()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
@@ -160,6 +165,10 @@ func (w *walker) visit(d *Dir) error {
 		if suspended || err != nil {
 			return err
 		}
+	}
+	if d.preview != nil {
+		w.ahead.drop(d.preview)
+		d.preview = nil
 	}
 	return d.drop()
 }
@@ -228,6 +237,10 @@ func (w *walker) next() *Dir {
 			w.pushLocked(p)
 		}
 	}
+	if w.ahead != nil {
+		w.ahead.take(d)
+		w.ahead.more()
+	}
 	return d
 }
 
@@ -240,6 +253,9 @@ func (w *walker) push(d *Dir) (full bool) {
 	w.pushLocked(d)
 	if d.Parent == nil {
 		return false
+	}
+	if w.ahead != nil && d.preview == nil {
+		d.preview = w.ahead.plan(d, nil)
 	}
 	d.Parent.refs.Add(1)
 	d.Parent.queued++

@@ -1,0 +1,264 @@
+package walk
+
+import (
+	"bytes"
+	"container/list"
+	"iter"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+const (
+	// aheadListings bounds the listings ahead that have not come to their end. As
+	// many calls are under way for them, and each holds what its file system holds
+	// for a listing: two pages of NFS. At the bound none is begun until one ends.
+	aheadListings = 32
+	// aheadDirs bounds the directories whose listings were begun ahead, ended or not.
+	// At the bound none is begun until the walk comes to one of them.
+	aheadDirs = 512
+	// aheadPerDir bounds the entries of one directory that are read ahead. At the
+	// bound its listing stands still until the walk comes to it.
+	aheadPerDir = 256
+	// aheadEntries bounds them for all directories together, about 400 bytes each. At
+	// the bound listings stand still, after one more entry of each, and none is begun.
+	aheadEntries = 16384
+)
+
+// ahead lists directories before the walk comes to them, nearest first, so that the
+// round trips of many go together. The walk itself waits for none of the bounds: a
+// directory that was not begun it lists itself, and of one that stands still it
+// takes over the iteration. Where reading ahead failed, it asks again: by then the
+// server may be back.
+//
+// mu of the walker guards it, but for entries.
+type ahead struct {
+	w       *walker
+	order   list.List // of *preview, as the walk will come to them
+	dirs    int       // in order and begun
+	running int       // begun, and their iterations have not ended
+	entries atomic.Int64
+	work    sync.WaitGroup
+}
+
+// preview is the beginning of a listing, and the iteration behind it. It belongs to
+// the goroutine of list until ready is closed, and then to who took or dropped it.
+type preview struct {
+	handle vfs.Handle
+	depth  int
+
+	// Guarded by the walker's mu.
+	place   *list.Element // nil: it was taken or dropped
+	begun   bool
+	done    bool // ready is closed
+	dropped bool
+
+	wanted atomic.Bool // somebody waits for ready
+	ready  chan struct{}
+	items  []item
+	next   func() (*vfs.Entry, error, bool)
+	stop   func()
+	ended  bool // the iteration
+	failed bool // it ended with an error
+}
+
+// item is an entry that was read ahead.
+type item struct {
+	vfs.Entry
+	below *preview // of a directory; nil: none was planned
+}
+
+// newAhead is nil for a file system that keeps something for every directory that
+// was listed: that one is on this host, where there are no round trips to save.
+func newAhead(w *walker) *ahead {
+	if w.forget != nil {
+		return nil
+	}
+	return &ahead{w: w}
+}
+
+// plan makes d one of those that may be listed ahead, behind another in the order,
+// or first of all. It returns nil where that would be in vain. w.mu is held.
+func (a *ahead) plan(d *Dir, behind *list.Element) *preview {
+	if d.depth > a.w.o.MaxDepth || a.w.open.has(d) {
+		return nil
+	}
+	p := &preview{handle: d.Handle, depth: d.depth}
+	if behind == nil {
+		p.place = a.order.PushFront(p)
+	} else {
+		p.place = a.order.InsertAfter(p, behind)
+	}
+	return p
+}
+
+// more begins listings as far as the bounds allow. w.mu is held.
+func (a *ahead) more() {
+	if a.w.done || len(a.w.stack) >= maxQueued {
+		return // of a queue so long, most is dropped again
+	}
+	for e := a.order.Front(); e != nil && a.room(); e = e.Next() {
+		p := e.Value.(*preview)
+		if p.begun {
+			continue
+		}
+		p.begun, p.ready = true, make(chan struct{})
+		a.running++
+		a.dirs++
+		a.work.Go(func() { a.list(p) })
+	}
+}
+
+func (a *ahead) room() bool {
+	return a.running < aheadListings && a.dirs < aheadDirs && a.entries.Load() < aheadEntries
+}
+
+// list reads entries of p until its listing ends, a bound is reached or the walk has
+// come to it.
+func (a *ahead) list(p *preview) {
+	w := a.w
+	p.next, p.stop = iter.Pull2(w.fs.ReadDir(w.ctx, p.handle, vfs.Pos{}, wanted, w.o.PageBytes))
+	for full := false; !full && !p.wanted.Load(); {
+		e, err, ok := p.next()
+		if err != nil || !ok {
+			p.ended, p.failed = true, err != nil
+			p.stop()
+			break
+		}
+		own := item{Entry: *e}
+		own.Name = bytes.Clone(e.Name)
+		p.items = append(p.items, own)
+		full = a.entries.Add(1) >= aheadEntries || len(p.items) >= aheadPerDir
+	}
+	w.mu.Lock()
+	if p.ended {
+		a.running--
+	}
+	a.planBelow(p)
+	p.done = true
+	close(p.ready)
+	dropped := p.dropped
+	a.more()
+	w.mu.Unlock()
+	if dropped {
+		a.release(p, 0)
+	}
+}
+
+// planBelow plans the directories that p has found. If the walk has come to p
+// meanwhile, it does so itself. w.mu is held.
+func (a *ahead) planBelow(p *preview) {
+	if p.place == nil {
+		return
+	}
+	for i := range p.items {
+		it := &p.items[i]
+		if it.Attr.Type != vfs.TypeDir || !it.Attr.Has(needed) || it.Handle.IsZero() {
+			continue
+		}
+		it.below = a.plan(&Dir{Handle: it.Handle, Attr: it.Attr, depth: p.depth + 1}, p.place)
+	}
+}
+
+// take hands the preview of d, if it was begun, to the worker that visits d. w.mu is
+// held.
+func (a *ahead) take(d *Dir) {
+	if d.preview != nil && !a.unplan(d.preview) {
+		d.preview = nil
+	}
+}
+
+// unplan takes p out of the order and reports whether it was begun. w.mu is held.
+func (a *ahead) unplan(p *preview) bool {
+	if p.place != nil {
+		a.order.Remove(p.place)
+		p.place = nil
+		if p.begun {
+			a.dirs--
+			p.wanted.Store(true)
+		}
+	}
+	return p.begun
+}
+
+// drop gives up p, to which the walk does not come, and all below it.
+func (a *ahead) drop(p *preview) {
+	a.w.mu.Lock()
+	begun := a.unplan(p)
+	p.dropped = true
+	done := p.done
+	a.w.mu.Unlock()
+	if begun && done { // else list releases it
+		a.release(p, 0)
+	}
+}
+
+// release gives back what p holds, of whose items the first were visited.
+func (a *ahead) release(p *preview, visited int) {
+	for _, it := range p.items[visited:] {
+		if it.below != nil {
+			a.drop(it.below)
+		}
+	}
+	a.entries.Add(int64(-len(p.items)))
+	p.items = nil
+	open := !p.ended
+	if open {
+		p.stop()
+	}
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	if open {
+		a.running--
+	}
+	a.more()
+}
+
+// close waits for the listings under way, which the walk's end has cancelled, and
+// ends those that stand still.
+func (a *ahead) close() {
+	a.work.Wait()
+	for e := a.order.Front(); e != nil; e = e.Next() {
+		if p := e.Value.(*preview); p.begun && !p.ended {
+			p.stop()
+		}
+	}
+}
+
+// entries iterates over d from where its listing stands: over what was read ahead
+// first.
+func (w *walker) entries(d *Dir) iter.Seq2[*vfs.Entry, error] {
+	p := d.preview
+	if p == nil {
+		return w.fs.ReadDir(w.ctx, d.Handle, d.listing.pos, wanted, w.o.PageBytes)
+	}
+	d.preview = nil
+	return func(yield func(*vfs.Entry, error) bool) {
+		<-p.ready
+		visited := 0
+		defer func() { w.ahead.release(p, visited) }()
+		for i := range p.items {
+			it := &p.items[i]
+			d.below = it.below
+			visited = i + 1
+			more := yield(&it.Entry, nil)
+			if d.below != nil { // it was not queued
+				w.ahead.drop(d.below)
+				d.below = nil
+			}
+			if !more {
+				return
+			}
+		}
+		if p.failed {
+			w.fs.ReadDir(w.ctx, d.Handle, d.listing.pos, wanted, w.o.PageBytes)(yield)
+		}
+		for !p.ended {
+			e, err, ok := p.next()
+			if !ok || !yield(e, err) {
+				return
+			}
+		}
+	}
+}
