@@ -64,7 +64,8 @@ func TestTrickle(t *testing.T) {
 	if most < connections*9/10 {
 		t.Errorf("only %d connections were open", most)
 	}
-	if peak > maxRSS {
+	// The race detector remembers what was last done to each word, in memory of its own.
+	if peak > maxRSS && !race {
 		t.Errorf("the server took %d MiB", peak>>20)
 	}
 	s.stop(t)
