@@ -414,6 +414,19 @@ func BenchmarkEnded(b *testing.B) {
 	})
 }
 
+// cutOff waits until a call of this name has failed.
+func (r *rig) cutOff(name string) {
+	r.Helper()
+	for range 20_000 {
+		if r.s.Snapshot().Calls[name].Errors > 0 {
+			r.wait()
+			return
+		}
+		time.Sleep(time.Millisecond) // for the server's clock
+	}
+	r.Fatalf("no %s has failed", name)
+}
+
 // TestSlowOverHTTP2 cuts off those who neither send nor take, where a stream shares its
 // connection with others.
 func TestSlowOverHTTP2(t *testing.T) {
@@ -423,7 +436,7 @@ func TestSlowOverHTTP2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.wait() // nothing is taken
+	r.cutOff("Download") // nothing is taken
 	if err := stream.Close(); err != nil {
 		t.Log(err) // it was cut off
 	}
@@ -434,8 +447,7 @@ func TestSlowOverHTTP2(t *testing.T) {
 	if err := up.Send(&pb.UploadRequest{Part: &pb.UploadRequest_Header{Header: &pb.UploadHeader{File: &pb.UploadHeader_Path{Path: "/f"}}}}); err != nil {
 		t.Fatal(err)
 	}
-	r.inProgress(1)
-	r.wait() // nothing is sent
+	r.cutOff("Upload") // nothing is sent
 	if _, err := up.CloseAndReceive(); connect.CodeOf(err) != connect.CodeDeadlineExceeded {
 		t.Errorf("an upload that stops: %v", err)
 	}

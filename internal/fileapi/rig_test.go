@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"connectrpc.com/connect"
@@ -20,6 +21,7 @@ import (
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/memfs"
 	"github.com/nfsbox/nfsbox/internal/object"
+	"github.com/nfsbox/nfsbox/internal/sim"
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -29,6 +31,7 @@ type rig struct {
 	testing.TB
 	fs     vfs.FS // below the export, as root
 	s      *Server
+	net    *sim.Network // nil: loopback
 	addr   string
 	client map[string]pb.FileServiceClient
 	http   *http.Client // HTTP/1.1
@@ -40,6 +43,18 @@ var encodings = []string{"json", "json over HTTP/2", "protobuf", "protobuf over 
 
 // newRig serves fs, or a fresh one in memory, to callers on loopback as root.
 func newRig(t testing.TB, fs vfs.FS, change func(*Options)) *rig {
+	t.Helper()
+	return newRigOn(t, nil, fs, change)
+}
+
+// timed runs f in a bubble of synctest, where only waiting takes time, over a network in
+// memory. HTTP/2 is not for it: net/http shares its channels among all connections.
+func timed(t *testing.T, change func(*Options), f func(r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(newRigOn(t, sim.NewNetwork(1), nil, change)) })
+}
+
+func newRigOn(t testing.TB, network *sim.Network, fs vfs.FS, change func(*Options)) *rig {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	descriptors := countDescriptors()
@@ -61,13 +76,17 @@ func newRig(t testing.TB, fs vfs.FS, change func(*Options)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	listen := func() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
+	if network != nil {
+		listen = func() (net.Listener, error) { return network.Listen("127.0.0.1:0") }
+	}
+	l, err := listen()
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
-	r := &rig{TB: t, fs: fs, s: s, addr: l.Addr().String()}
+	r := &rig{TB: t, fs: fs, s: s, net: network, addr: l.Addr().String()}
 	r.dial()
 	t.Cleanup(func() {
 		r.http.CloseIdleConnections()
@@ -95,12 +114,30 @@ func newMemory(t testing.TB) *memfs.FS {
 	return fs
 }
 
+func (r *rig) dialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	if r.net != nil {
+		return r.net.DialContext(ctx, network, addr)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, network, addr)
+}
+
+// conn is a connection to the server.
+func (r *rig) conn() net.Conn {
+	r.Helper()
+	c, err := r.dialContext(r.Context(), "tcp", r.addr)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return c
+}
+
 func (r *rig) dial() {
 	one, two := new(http.Protocols), new(http.Protocols)
 	one.SetHTTP1(true)
 	two.SetUnencryptedHTTP2(true)
-	r.http = &http.Client{Transport: &http.Transport{Protocols: one, MaxIdleConnsPerHost: 64}}
-	r.h2 = &http.Client{Transport: &http.Transport{Protocols: two}}
+	r.http = &http.Client{Transport: &http.Transport{Protocols: one, MaxIdleConnsPerHost: 64, DialContext: r.dialContext}}
+	r.h2 = &http.Client{Transport: &http.Transport{Protocols: two, DialContext: r.dialContext}}
 	url := "http://" + r.addr
 	plain := connect.WithAcceptCompression("gzip", nil, nil)
 	r.client = map[string]pb.FileServiceClient{

@@ -25,10 +25,7 @@ import (
 // raw is a connection past any client's library.
 func (r *rig) raw() net.Conn {
 	r.Helper()
-	c, err := net.Dial("tcp", r.addr)
-	if err != nil {
-		r.Fatal(err)
-	}
+	c := r.conn()
 	r.Cleanup(func() { _ = c.Close() })
 	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		r.Fatal(err)
@@ -187,37 +184,40 @@ func TestSlowPuts(t *testing.T) {
 // TestIdlePuts cuts off who does not send what it has announced, and who does not take
 // what it has asked for.
 func TestIdlePuts(t *testing.T) {
-	r := newRig(t, nil, func(o *Options) { o.Limits.Idle = 100 * time.Millisecond })
+	timed(t, func(o *Options) { o.Limits.Idle = 100 * time.Millisecond }, testIdlePuts)
+}
+
+func testIdlePuts(r *rig) {
 	r.make("/f", aFile, string(random(MaxData)))
 	before := r.tree()
 	put := rawRequest("POST", "Put", "", encode(&pb.PutRequest{File: &pb.PutRequest_Path{Path: "/f"}, Data: random(MaxData)}, false))
 	for _, sent := range []int{0, 1, onTrust, 5 * onTrust, MaxData} {
 		c := r.raw()
 		if _, err := io.WriteString(c, put[:strings.Index(put, "\r\n\r\n")+4+sent]); err != nil {
-			t.Fatal(err)
+			r.Fatal(err)
 		}
 		if got := answers(c, 2); !slices.Equal(got, []int{http.StatusGatewayTimeout, 0}) {
-			t.Errorf("who sends %d bytes gets %d", sent, got)
+			r.Errorf("who sends %d bytes gets %d", sent, got)
 		}
 	}
 	get := rawRequest("POST", "Get", "", encode(&pb.GetRequest{File: &pb.GetRequest_Path{Path: "/f"}}, false))
 	c := r.raw()
 	const many = 60 // of which no two sockets hold all
 	if _, err := io.WriteString(c, strings.Repeat(get, many)); err != nil {
-		t.Fatal(err)
+		r.Fatal(err)
 	}
 	for i := 0; r.s.Snapshot().Slow < 6; i++ {
 		if i == 20_000 {
-			t.Fatal("who takes nothing is not cut off")
+			r.Fatal("who takes nothing is not cut off")
 		}
 		time.Sleep(time.Millisecond) // for the server's clock
 	}
 	r.wait()
 	if got := answers(c, many); got[len(got)-1] > 0 {
-		t.Errorf("all %d answers have come", len(got))
+		r.Errorf("all %d answers have come", len(got))
 	}
 	if after := r.tree(); after != before {
-		t.Error("the tree has changed")
+		r.Error("the tree has changed")
 	}
 	_ = c.Close()
 	r.gone()
@@ -290,6 +290,7 @@ func TestKilledGigabyte(t *testing.T) {
 			pb.FileServiceName, 2*gigabyte, head)
 		for i := 0; i < m && err == nil; i++ {
 			_, err = c.Write(part)
+			err = errors.Join(err, c.SetDeadline(time.Now().Add(20*time.Second))) // of the next part
 		}
 		if err == nil {
 			_, err = c.Write(part[:rnd.IntN(len(part)-1)])
