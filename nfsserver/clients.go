@@ -9,15 +9,17 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// ClientInfo is a client as it is now: an address, and all that is there of it.
-// What it has done on connections that are closed is not in it.
+// ClientInfo is a client as it is now: an address, or a known user of this host at it,
+// and all that is there of it. What it has done on connections that are closed is not in it.
 type ClientInfo struct {
-	Client   string   // its address, without port: what Drop takes; "local": none over IP
+	Client   string   // its address, without port: what Drop takes; "local": none over IP; a user: "1000@127.0.0.1"
 	Names    []string // as it calls itself where it locks
 	Conns    int
 	UnderWay int       // calls read, and not yet answered
@@ -77,14 +79,14 @@ func (s *Server) Clients() []ClientInfo {
 	}
 	if locks := s.lockService(); locks != nil {
 		for _, h := range locks.Holders() {
-			c := of(nameOf(h.Addr), h.Seen)
+			c := of(nameOf(h.Addr, h.User), h.Seen)
 			c.Names = append(c.Names, h.Name)
 			c.Locks, c.Waits, c.Shares = c.Locks+h.Locks, c.Waits+h.Waits, c.Shares+h.Shares
 		}
 	}
 	if s.local != nil {
 		for _, l := range s.local.Sessions() {
-			of(canonical(l.Client), time.Time{}).Files += l.Files
+			of(ofUser(l.User, canonical(l.Client)), time.Time{}).Files += l.Files
 		}
 	}
 	out := make([]ClientInfo, 0, len(all))
@@ -96,7 +98,7 @@ func (s *Server) Clients() []ClientInfo {
 }
 
 // Locks returns all locks and all that is waited for, of all clients or, if client is
-// not "", of that one, ordered by client, file and place.
+// not "", of that one, or of all users at that address, ordered by client, file and place.
 func (s *Server) Locks(client string) []LockInfo {
 	locks := s.lockService()
 	if locks == nil {
@@ -105,9 +107,9 @@ func (s *Server) Locks(client string) []LockInfo {
 	client = canonical(client)
 	var all []LockInfo
 	for _, h := range locks.Held() {
-		l := LockInfo{Client: nameOf(h.Addr), Name: h.Name, Process: h.Process, File: h.File,
+		l := LockInfo{Client: nameOf(h.Addr, h.User), Name: h.Name, Process: h.Process, File: h.File,
 			Off: h.Off, Len: h.Len, Exclusive: h.Exclusive, Waits: h.Waits}
-		if client == "" || l.Client == client {
+		if client == "" || goesBy(l.Client, client) {
 			all = append(all, l)
 		}
 	}
@@ -118,23 +120,23 @@ func (s *Server) Locks(client string) []LockInfo {
 	return all
 }
 
-// Drop takes from a client, by its address, all that it has here: its connections are
+// Drop takes from a client, by its ClientInfo.Client, all that it has here, and by an
+// address from all users of this host at it, too: its connections are
 // closed, its locks freed for others, its open files taken back, its mounts
 // forgotten. The client is not told of its locks: it is for clients that are gone, or
 // that must go. One that is alive comes back at once, unless the exports keep it out.
 // It is [ErrNoClient] if there was nothing.
 func (s *Server) Drop(ctx context.Context, client string) error {
 	client = canonical(client)
-	n := s.rpc.Drop(func(remote net.Addr) bool { return clientAt(remote) == client })
+	which := func(at, user string) bool { return goesBy(ofUser(user, canonical(at)), client) }
+	n := s.rpc.Drop(func(remote net.Addr) bool { return goesBy(clientAt(remote), client) })
 	if s.local != nil {
-		n += s.local.Drop(client)
+		n += s.local.Drop(which)
 	}
-	// The zero Addr is that of clients that are not there over IP.
-	addr, err := netip.ParseAddr(client)
-	if locks := s.lockService(); locks != nil && (err == nil || client == noAddress) {
-		n += locks.Drop(ctx, addr)
+	if locks := s.lockService(); locks != nil {
+		n += locks.Drop(ctx, func(addr netip.Addr, user string) bool { return goesBy(nameOf(addr, user), client) })
 	}
-	n += s.mounts.Forget(client)
+	n += s.mounts.Forget(which)
 	if n == 0 {
 		return fmt.Errorf("%w: %.64q", ErrNoClient, client)
 	}
@@ -143,30 +145,52 @@ func (s *Server) Drop(ctx context.Context, client string) error {
 
 // clientAt names the client at the far end of a connection.
 func clientAt(a net.Addr) string {
-	if a, ok := a.(interface{ AddrPort() netip.AddrPort }); ok {
-		return nameOf(a.AddrPort().Addr())
+	if at, ok := a.(interface{ AddrPort() netip.AddrPort }); ok {
+		return nameOf(at.AddrPort().Addr(), oncrpc.UserOf(a))
 	}
 	return noAddress
 }
 
-func nameOf(a netip.Addr) string {
+// nameOf names the client at an address whose user is user, as oncrpc.UserOf has it.
+func nameOf(a netip.Addr, user string) string {
 	if !a.IsValid() {
-		return noAddress
+		return ofUser(user, noAddress)
 	}
-	return a.Unmap().String()
+	return ofUser(user, a.Unmap().String())
 }
 
-// canonical is an address as nameOf writes it; what is none stays as it is.
+// userMark stands between a user and its address.
+const userMark = "@"
+
+// ofUser names a user at an address; "" is nobody in particular.
+func ofUser(user, at string) string {
+	if user == "" {
+		return at
+	}
+	return user + userMark + at
+}
+
+// goesBy reports whether a client goes by a name: its own, or its address alone.
+func goesBy(client, name string) bool {
+	_, at, known := strings.Cut(client, userMark)
+	return client == name || known && at == name
+}
+
+// canonical is a client as nameOf writes it; what is none stays as it is.
 func canonical(name string) string {
-	if a, err := netip.ParseAddr(name); err == nil {
-		return nameOf(a)
+	user, at, known := strings.Cut(name, userMark)
+	if !known {
+		user, at = "", name
+	}
+	if a, err := netip.ParseAddr(at); err == nil {
+		return nameOf(a, user)
 	}
 	return name
 }
 
 // byAddress orders names of clients by their addresses.
 func byAddress(a, b string) int {
-	x, _ := netip.ParseAddr(a)
-	y, _ := netip.ParseAddr(b)
+	x, _ := netip.ParseAddr(a[strings.Index(a, userMark)+1:])
+	y, _ := netip.ParseAddr(b[strings.Index(b, userMark)+1:])
 	return cmp.Or(x.Compare(y), cmp.Compare(a, b))
 }

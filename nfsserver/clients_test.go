@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/memfs"
@@ -69,5 +71,59 @@ func TestClients(t *testing.T) {
 		if err := r.srv.Drop(t.Context(), nobody); !errors.Is(err, nfsserver.ErrNoClient) {
 			t.Errorf("dropping %q: %v", nobody, err)
 		}
+	}
+}
+
+// TestUsersAreClients lists each known user of this host apart, and drops it apart, or
+// with all at its address.
+func TestUsersAreClients(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	var uid atomic.Uint32
+	r := serve(t, fs, nfsserver.Options{Locks: true, User: func(net.Conn) *uint32 {
+		if n := uid.Load(); n > 0 {
+			return &n
+		}
+		return nil
+	}})
+	h := r.file(r.root, "f", 0o666, "")
+	names := func() (all []string) {
+		for _, c := range r.srv.Clients() {
+			all = append(all, c.Client)
+		}
+		return all
+	}
+	lock := func(user uint32) {
+		t.Helper()
+		uid.Store(user)
+		c := oncrpc.NewClient(oncrpc.ClientOptions{Dial: func(context.Context) (net.Conn, error) { return dialFrom(t, "127.0.0.1", r.addr), nil }})
+		t.Cleanup(func() { _ = c.Close() }) // its connection is closed by the server
+		args := &nlm4.Nlm4Lockargs{Alock: nlm4.Nlm4Lock{CallerName: []byte("host"), Fh: h, Oh: []byte("x"), Svid: 7, LLen: 10}}
+		var res nlm4.Nlm4Res
+		if reply, err := c.Call(t.Context(), nlm4.NLMPROC4_LOCK, r.auth, args, &res); err != nil || res.Stat.Stat != nlm4.NLM4_GRANTED {
+			t.Fatalf("%v, %v", res.Stat.Stat, err)
+		} else {
+			reply.Release()
+		}
+	}
+	lock(0)
+	lock(1000)
+	lock(oncrpc.UnknownUser)
+	if got := names(); !slices.Equal(got, []string{"1000@127.0.0.1", "127.0.0.1", "?@127.0.0.1"}) {
+		t.Errorf("%q", got)
+	}
+	if all, one := r.srv.Locks("127.0.0.1"), r.srv.Locks("1000@::ffff:127.0.0.1"); len(all) != 3 || len(one) != 1 || one[0].Client != "1000@127.0.0.1" {
+		t.Errorf("%+v, %+v", all, one)
+	}
+	if err := r.srv.Drop(t.Context(), "1000@127.0.0.1"); err != nil {
+		t.Error(err)
+	}
+	if all := r.srv.Locks(""); len(all) != 2 {
+		t.Errorf("%+v", all)
+	}
+	if err := r.srv.Drop(t.Context(), "127.0.0.1"); err != nil {
+		t.Error(err)
+	}
+	if all := r.srv.Locks(""); len(all) != 0 {
+		t.Errorf("%+v", all)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 type ctlCmd struct {
 	Do       string `arg:"" name:"ACTION" enum:"clients,locks,drop" help:"clients, locks or drop."`
-	Client   string `arg:"" optional:"" name:"CLIENT" help:"The client's address: whose locks, or whom to drop."`
+	Client   string `arg:"" optional:"" name:"CLIENT" help:"The client's address, or USER@ADDRESS: whose locks, or whom to drop."`
 	StateDir string `placeholder:"DIR" help:"The server's state directory, or its folder in there, as serve has it."`
 	JSON     bool   `help:"Print one line of JSON for each client or lock, then a summary."`
 }
@@ -26,19 +26,23 @@ func (*ctlCmd) Help() string {
   nfsbox ctl clients
   nfsbox ctl locks 192.0.2.7
   nfsbox ctl drop 192.0.2.7
+  nfsbox ctl drop 1000@127.0.0.1
 
 clients lists who has a connection, locks, or files open by LOCALIO: the address, connections and calls
 under way; calls and bytes of the connections that are open, in (received) and out (sent); ranges locked,
 and those waited for; open files; since when, and how long ago it was last heard of. What is not over IP
-is called local. NFSv3 has no open files but those of LOCALIO.
+is called local. NFSv3 has no open files but those of LOCALIO. Users of this host that the kernel knows
+are clients of their own: 1000@127.0.0.1 is user 1000, ?@127.0.0.1 whoever could not be told. Without a
+user an address stands for root, and for the user who runs the server, who are believed.
 
-locks lists the ranges that are locked, and those that are waited for, of all clients or of CLIENT: its
-address and the name that it calls itself, the number by which it knows its process, the file's inode
-number (find DIR -inum N finds its name), the range in bytes (END is left out if it is the end of the
-file), whether it is shared or exclusive, and held or waited for.
+locks lists the ranges that are locked, and those that are waited for, of all clients or of CLIENT, and
+of all users at it if CLIENT names none: its address and the name that it calls itself, the number by
+which it knows its process, the file's inode number (find DIR -inum N finds its name), the range in bytes
+(END is left out if it is the end of the file), whether it is shared or exclusive, and held or waited
+for.
 
-drop takes from CLIENT all that it has: its connections are closed, its locks go to those who wait for
-them, its open files are taken back, its mounts forgotten. It is not told of its locks, and believes that
+drop takes from CLIENT, and from all users at it if CLIENT names none, all that it has: its connections
+are closed, its locks go to those who wait for them, its open files are taken back, its mounts forgotten. It is not told of its locks, and believes that
 it still has them: drop is for clients that are gone, or that must go. One that is alive connects again
 at once; take it out of the export's rules, and reload, to keep it out. What it had sent and was not
 answered it sends again.

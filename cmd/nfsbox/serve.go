@@ -41,8 +41,10 @@ says it is; root, the kernel's own mounts, and the user who runs the server may 
 believed. Where the kernel cannot tell (it is no Linux, or inet_diag is missing: the log says so), they
 are believed, but for root. Over UDP they are nobody. Where the kernel can tell, each user of this host
 is a client of its own, from whatever address of it: with its own share of connections and of the
-memory of calls and replies, and with replies that nobody else gets. Those who are believed are so by
-address, as clients of other hosts are; in logs a user stands before its address (1000@127.0.0.1:700).
+memory of calls and replies, with replies that nobody else gets, and with locks that nobody else frees.
+Those who are believed are so by address, as clients of other hosts are, and free all locks of their
+address when they say that it has restarted (FREE_ALL, SM_NOTIFY); in logs and nfsbox ctl a user stands
+before its address (1000@127.0.0.1:700).
 With an address that others can reach, root of a client becomes nobody (--squash root), and --allow
 says who may mount at all; anybody may without it. AUTH_SYS proves nothing: let it in from networks
 that you trust. With --secure only ports that take root on the client are believed. The log warns of

@@ -3,10 +3,12 @@
 package outsider
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -17,7 +19,10 @@ const (
 	alice = 4711
 	bob   = 4712
 
-	nfsMKDIR = 9
+	nfsMKDIR   = 9
+	nlmFREEALL = 23
+	progNSM    = 100024
+	nsmNOTIFY  = 6
 )
 
 // as connects from an address of loopback by a socket of this user, who says so in
@@ -131,5 +136,74 @@ func TestUserReadsNothing(t *testing.T) {
 		if data, status, err := honest.read(file, 100); err != nil || status != statusOK || string(data) != "text" {
 			t.Fatalf("READ beside another user's: status %d, %q, %v", status, data, err)
 		}
+	}
+}
+
+// unlock frees a lock that lock has taken, if it is this user's.
+func (p *peer) unlock(caller string, file []byte, owner string, off uint64) error {
+	args := opaque(opaque(opaque(opaque(nil, []byte("cookie")), []byte(caller)), file), []byte(owner))
+	_, err := p.call(progNLM, 4, nlmUNLOCK, u64(u32(args, 1), off, 1))
+	return err
+}
+
+// frees says in all ways that a host of that name holds no locks any more.
+func (p *peer) frees(caller string) error {
+	args := opaque(nil, []byte(caller))
+	_, err := p.call(progNLM, 4, nlmFREEALL, u32(args, 5))
+	if err == nil {
+		_, err = p.call(progNSM, 1, nsmNOTIFY, u32(args, 7))
+	}
+	return err
+}
+
+// TestUsersLocks: a user takes all locks that it can have, and frees what it can, by
+// the name that another one has at the same address. The other keeps its lock, and has
+// room for more. Root speaks for all users, as the kernel's client does.
+func TestUsersLocks(t *testing.T) {
+	b := newBox(t)
+	s := b.shared("--grace=0s", "--udp")
+	one, greedy := s.as(alice, "127.0.0.1"), s.as(bob, "127.0.0.1")
+	file := one.file(b)
+	if status, err := one.lock("host", file, "a", 0); err != nil || status != 0 {
+		t.Fatalf("LOCK: status %d, %v", status, err)
+	}
+	b.no(greedy.unlock("host", file, "a", 0))
+	b.no(greedy.frees("host"))
+	udp, err := net.Dial("udp", fmt.Sprintf("127.0.0.1:%d", s.port)) // whose it is nobody knows
+	b.no(err)
+	defer func() { _ = udp.Close() }()
+	for _, x := range []struct{ prog, vers, proc uint32 }{{progNLM, 4, nlmFREEALL}, {progNSM, 1, nsmNOTIFY}} {
+		_, err := udp.Write(greedy.message(x.prog, x.vers, x.proc, u32(opaque(nil, []byte("host")), 9))[4:])
+		b.no(err)
+		b.no(udp.SetReadDeadline(time.Now().Add(patience / 4)))
+		_, err = udp.Read(make([]byte, 100))
+		b.no(err)
+	}
+	if status, err := greedy.lock("host", file, "a", 0); err != nil || status != 1 {
+		t.Errorf("LOCK of what another user has locked: status %d, %v; want denied", status, err)
+	}
+	last := uint32(0)
+	for i := 0; i < 5000 && last == 0; i++ {
+		last, err = greedy.lock("greedy", file, fmt.Sprint("owner", i), uint64(100+i))
+		b.no(err)
+	}
+	if last == 0 {
+		t.Error("one user has more than 5,000 locks")
+	}
+	if status, err := one.lock("host", file, "b", 1); err != nil || status != 0 {
+		t.Errorf("LOCK beside a greedy user's: status %d, %v", status, err)
+	}
+	for _, who := range []string{"4711@127.0.0.1", "4712@127.0.0.1"} {
+		if r := b.must(0, "ctl", "clients", "--json", "--state-dir", s.state); !strings.Contains(r.stdout, `"`+who+`"`) {
+			t.Errorf("%s is not listed: %s", who, r.stdout)
+		}
+	}
+	b.must(0, "ctl", "drop", "4712@127.0.0.1", "--state-dir", s.state)
+	if r := b.must(0, "ctl", "locks", "127.0.0.1", "--state-dir", s.state); strings.Contains(r.stdout, "4712@") || strings.Count(r.stdout, "4711@127.0.0.1") != 2 {
+		t.Errorf("after the greedy one was dropped:\n%s", r.stdout)
+	}
+	b.no(s.dial(0).frees("host"))
+	if r := b.must(0, "ctl", "locks", "--state-dir", s.state); strings.Contains(r.stdout, "4711@") {
+		t.Errorf("after root has freed all:\n%s", r.stdout)
 	}
 }

@@ -9,6 +9,7 @@ import (
 // Session is a client that is local.
 type Session struct {
 	Client string // as peer.Conn has it: of the connection that it is bound to
+	User   string // as peer.Conn has it
 	UID    uint32
 	PID    int32
 	Files  int // that it has, or is about to
@@ -24,20 +25,22 @@ func (s *Service) Sessions() []Session {
 		c.mu.Lock()
 		files := len(c.slots) - len(c.free)
 		c.mu.Unlock()
-		all = append(all, Session{Client: c.conn.Load().Client, UID: c.peer.UID, PID: c.peer.PID, Files: files})
+		conn := c.conn.Load()
+		all = append(all, Session{Client: conn.Client, User: conn.User, UID: c.peer.UID, PID: c.peer.PID, Files: files})
 	}
 	return all
 }
 
 var errDropped = errors.New("dropped by the administrator")
 
-// Drop ends the sessions of a client, whose files are taken back when it returns, and
-// answers how many there were.
-func (s *Service) Drop(name string) int {
+// Drop ends the sessions of whose client and user, as Session has them, which is true.
+// Their files are taken back when it returns; it answers how many there were. which is
+// called with the service locked, and must not call it.
+func (s *Service) Drop(which func(client, user string) bool) int {
 	s.mu.Lock()
 	var all []*client
 	for c := range s.bound {
-		if c.conn.Load().Client == name {
+		if conn := c.conn.Load(); which(conn.Client, conn.User) {
 			all = append(all, c)
 		}
 	}

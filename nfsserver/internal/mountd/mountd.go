@@ -78,7 +78,7 @@ func (s *Service) mnt(ctx context.Context, c *oncrpc.Call) error {
 			slog.Uint64("uid", uint64(view.Caller.UID)), slog.Any("error", err))
 		return c.Reply(&res)
 	}
-	s.mounts.add(mount{client: conn.Client, path: path})
+	s.mounts.add(mount{client: conn.Client, user: conn.User, path: path})
 	s.log.tell(slog.LevelInfo, "mounted", conn.Client, path,
 		slog.Uint64("uid", uint64(view.Caller.UID)))
 	res.Mountinfo.Fhandle = h.Bytes()
@@ -105,10 +105,11 @@ func status(err error) (mount3.Mountstat3, bool) {
 	return mount3.MNT3ERR_SERVERFAULT, false
 }
 
-// Forget forgets what a client has mounted, and answers how much that was.
-func (s *Service) Forget(client string) (n int) {
+// Forget forgets what those have mounted of whose client and user, as peer.Conn has
+// them, which is true. It answers how much that was. which must not call the service.
+func (s *Service) Forget(which func(client, user string) bool) (n int) {
 	s.mounts.remove(func(m mount) bool {
-		if m.client != client {
+		if !which(m.client, m.user) {
 			return false
 		}
 		n++
@@ -136,7 +137,8 @@ func (s *Service) umnt(_ context.Context, c *oncrpc.Call) error {
 	if err != nil {
 		return err
 	}
-	m := mount{client: c.State.(*peer.Conn).Client, path: path}
+	conn := c.State.(*peer.Conn)
+	m := mount{client: conn.Client, user: conn.User, path: path}
 	s.mounts.remove(func(o mount) bool { return o == m })
 	return c.Reply(xdr.Void{})
 }
@@ -146,8 +148,8 @@ func (s *Service) umntall(_ context.Context, c *oncrpc.Call) error {
 	if err := c.Args.Finish(); err != nil {
 		return err
 	}
-	client := c.State.(*peer.Conn).Client
-	s.mounts.remove(func(o mount) bool { return o.client == client })
+	conn := c.State.(*peer.Conn)
+	s.mounts.remove(func(o mount) bool { return o.client == conn.Client && o.user == conn.User })
 	return c.Reply(xdr.Void{})
 }
 

@@ -10,8 +10,8 @@ import (
 // forgotten.
 const maxMounts = 1024
 
-// mount is a path that a client has mounted.
-type mount struct{ client, path string }
+// mount is a path that a client has mounted: an address, or a user at it.
+type mount struct{ client, user, path string }
 
 // mounts is what DUMP answers, oldest first.
 type mounts struct {

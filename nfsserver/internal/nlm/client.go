@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,7 +19,7 @@ import (
 
 var errFull = errors.New("nlm: too many clients")
 
-// client is a host that locks.
+// client is a host that locks, or a user of this one.
 type client struct {
 	key  clientKey
 	id   string // Client of its owners
@@ -58,18 +59,14 @@ func (s *Service) enter(call *oncrpc.Call, name string) (*client, error) {
 			s.endHome(call.Remote)
 			return nil, errFull
 		}
-		addr := "local"
-		if key.addr.IsValid() {
-			addr = key.addr.String()
-		}
-		s.clients[key] = &client{key: key, id: ownerPrefix + addr + " " + name, home: home, from: call.Remote, files: make(map[*file]int)}
+		s.clients[key] = &client{key: key, id: ownerPrefix + key.from() + " " + name, home: home, from: call.Remote, files: make(map[*file]int)}
 		home.clients++
 	}
 	return s.use(call, name), nil
 }
 
 func keyOf(call *oncrpc.Call, name string) clientKey {
-	return clientKey{callback.From(call.Remote).Addr(), name}
+	return clientKey{callback.From(call.Remote).Addr(), oncrpc.UserOf(call.Remote), name}
 }
 
 // find is the client of a call, if it is known; leave gives it back.
@@ -153,7 +150,23 @@ func (s *Service) takeIdle(most int, which func(*client) bool) (hosts []nsm.Host
 			hosts = append(hosts, c.watched)
 		}
 	}
-	return hosts
+	return s.watchedByNone(hosts)
+}
+
+// watchedByNone are those of the hosts for which no client is monitored any more:
+// users of this host may call themselves the same. s.mu is held.
+func (s *Service) watchedByNone(hosts []nsm.Host) []nsm.Host {
+	if len(hosts) == 0 {
+		return nil
+	}
+	same := func(h nsm.Host) clientKey { return clientKey{addr: h.Addr, name: h.Name} }
+	still := make(map[clientKey]bool)
+	for _, c := range s.clients {
+		if c.watched != (nsm.Host{}) {
+			still[same(c.watched)] = true
+		}
+	}
+	return slices.DeleteFunc(hosts, func(h nsm.Host) bool { return still[same(h)] })
 }
 
 // watches reports whether c is monitored.

@@ -12,10 +12,15 @@
 //
 // An owner is a process of a client: the client's address, the name it calls
 // itself (caller_name), oh and svid. The name alone would let any client free the
-// locks of any other.
+// locks of any other. The users of this host share its addresses: where the kernel
+// knows whose a socket is, the user is part of the address, and nobody frees what
+// another user holds. Root is believed, for the kernel's own client is root's and
+// serves all users: it has the plain address, and its notices of restarts (FREE_ALL,
+// SM_NOTIFY) count for all users at it. Datagrams from this host are nobody's
+// (oncrpc.UnknownUser): what they lock is theirs, and they free nothing else.
 //
 // Whom no rule admits is not known here: nothing is kept of it, and nothing sent to
-// it. Bounds are divided among homes, which are addresses (see home.go). Calls to
+// it. Bounds are divided among homes, which are addresses or users (see home.go). Calls to
 // clients are bounded, too, and made in turn.
 //
 // # Restarts

@@ -220,7 +220,7 @@ func (s *Service) answered(ctx context.Context, w *waiter, st nlm4.Nlm4Stats, be
 // abandon ends a grant that nobody answers.
 func (s *Service) abandon(w *waiter) {
 	s.n.abandoned.Add(1)
-	s.o.Log.Warn("a client does not answer when it is granted a lock", "client", w.c.key.name, "address", w.c.key.addr,
+	s.o.Log.Warn("a client does not answer when it is granted a lock", "client", w.c.key.name, "address", w.c.key.from(),
 		"for", grantFor, "kept", w.arrived)
 	s.finish(s.ctx, w, !w.arrived)
 }
@@ -278,12 +278,12 @@ func (s *Service) grantedRes(ctx context.Context, c *oncrpc.Call) error {
 	if err != nil {
 		return err
 	}
-	from := callback.From(c.Remote).Addr()
+	from, user := callback.From(c.Remote).Addr(), oncrpc.UserOf(c.Remote)
 	s.mu.Lock()
 	var w *waiter
 	var before bool
 	if len(a.Cookie) == 8 {
-		if w = s.grants[binary.BigEndian.Uint64(a.Cookie)]; w != nil && (w.c.key.addr != from || !w.async) {
+		if w = s.grants[binary.BigEndian.Uint64(a.Cookie)]; w != nil && (w.c.key.addr != from || w.c.key.user != user || !w.async) {
 			w = nil // somebody else's
 		}
 	}

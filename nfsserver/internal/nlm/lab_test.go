@@ -261,7 +261,7 @@ func serveRPC(t testing.TB, services []oncrpc.Service, on net.Listener, state fu
 	t.Helper()
 	srv, err := oncrpc.NewServer(services, oncrpc.ServerOptions{
 		NewConn: func(remote, _ net.Addr) (any, error) { return state(remote), nil },
-		Replies: oncrpc.NewReplyCache(oncrpc.ReplyCacheOptions{}),
+		Replies: oncrpc.NewReplyCache(oncrpc.ReplyCacheOptions{}), Peer: userOf,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 // Holder is a client as the lock manager knows it.
 type Holder struct {
 	Addr   netip.Addr // the zero Addr: not over IP
+	User   string     // as oncrpc.UserOf has it
 	Name   string     // as it calls itself
 	Locks  int        // ranges
 	Waits  int
@@ -25,7 +26,7 @@ func (s *Service) Holders() []Holder {
 	of := make(map[*client]*Holder, len(s.clients))
 	all := make([]Holder, 0, len(s.clients))
 	for _, c := range s.clients {
-		all = append(all, Holder{Addr: c.key.addr, Name: c.key.name, Seen: c.seen})
+		all = append(all, Holder{Addr: c.key.addr, User: c.key.user, Name: c.key.name, Seen: c.seen})
 		of[c] = &all[len(all)-1]
 	}
 	for _, f := range s.files {
@@ -45,6 +46,7 @@ func (s *Service) Holders() []Holder {
 // Held is a range that a client has locked, or waits for.
 type Held struct {
 	Addr      netip.Addr
+	User      string
 	Name      string
 	File      vfs.Handle // sealed
 	Process   int32      // svid: a number that the client gives its process
@@ -63,26 +65,27 @@ func (s *Service) Held() []Held {
 		for owner, have := range f.held {
 			_, svid := holder(&owner)
 			for _, span := range have.set {
-				all = append(all, Held{Addr: have.c.key.addr, Name: have.c.key.name, File: f.h, Process: svid,
+				all = append(all, Held{Addr: have.c.key.addr, User: have.c.key.user, Name: have.c.key.name, File: f.h, Process: svid,
 					Off: span.First, Len: span.Len(), Exclusive: span.Exclusive})
 			}
 		}
 		for _, w := range f.queue {
 			_, svid := holder(&w.lock.Owner)
-			all = append(all, Held{Addr: w.c.key.addr, Name: w.c.key.name, File: f.h, Process: svid,
+			all = append(all, Held{Addr: w.c.key.addr, User: w.c.key.user, Name: w.c.key.name, File: f.h, Process: svid,
 				Off: w.span.First, Len: w.span.Len(), Exclusive: w.span.Exclusive, Waits: true})
 		}
 	}
 	return all
 }
 
-// Drop frees all that the clients of an address hold, under whatever names, and
-// answers how many of them held something. They are not told.
-func (s *Service) Drop(ctx context.Context, addr netip.Addr) (n int) {
+// Drop frees all that the clients hold of whose address and user which is true, under
+// whatever names, and answers how many of them held something. They are not told.
+// which is called with the service locked, and must not call it.
+func (s *Service) Drop(ctx context.Context, which func(netip.Addr, string) bool) (n int) {
 	s.mu.Lock()
 	var all []*client
 	for _, c := range s.clients {
-		if c.key.addr == addr {
+		if which(c.key.addr, c.key.user) {
 			c.uses++
 			all = append(all, c)
 			if len(c.files) > 0 {

@@ -17,7 +17,8 @@ import (
 )
 
 // restarted frees what the clients held that a notice is about: those of its
-// address that go by its name. What was locked under the state that the notice
+// address that go by its name, and if a user of this host has sent it, that user's
+// alone. What was locked under the state that the notice
 // brings was locked since.
 func (s *Service) restarted(ctx context.Context, n nsm.Notice) {
 	for _, c := range s.atAddress(n) {
@@ -39,7 +40,7 @@ func (s *Service) restarted(ctx context.Context, n nsm.Notice) {
 // address than the one it came from: a host with several may tell of its restart from
 // any. Anybody else can use its name, too, so it counts for nothing but the question,
 // which goes to where the client has locked from; see renewed. Whom no rule admits has
-// nothing asked.
+// nothing asked, and neither is this host, which runs as long as this server.
 func (s *Service) askElsewhere(n nsm.Notice) {
 	if !s.o.Table.Gate(n.From).Admits() {
 		return
@@ -47,7 +48,8 @@ func (s *Service) askElsewhere(n nsm.Notice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.clients {
-		if c.key.addr != n.From.Addr() && len(c.files) > 0 && nsm.SameName(c.key.name, n.Name) && time.Since(c.asked) >= askPause {
+		here := c.key.user != "" || c.key.addr.IsLoopback()
+		if !here && c.key.addr != n.From.Addr() && len(c.files) > 0 && nsm.SameName(c.key.name, n.Name) && time.Since(c.asked) >= askPause {
 			c.asked = time.Now()
 			c.out.question = true
 			s.startSending(c)
@@ -62,7 +64,7 @@ func (s *Service) ask(host callback.Host, c *client) {
 	err := s.call.Call(s.ctx, host, protonsm.SM_STAT, &protonsm.SmName{MonName: []byte(host.Name)}, &res)
 	if err != nil || res.State <= 0 {
 		s.o.Log.Info("a client is said to have restarted, from another address, and does not confirm it: its locks stay",
-			"client", c.key.name, "address", c.key.addr, "error", err)
+			"client", c.key.name, "address", c.key.from(), "error", err)
 		return
 	}
 	s.renewed(c, res.State)
@@ -82,7 +84,7 @@ func (s *Service) atAddress(n nsm.Notice) (all []*client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.clients {
-		if c.key.addr == n.From.Addr() && nsm.SameName(c.key.name, n.Name) {
+		if c.key.addr == n.From.Addr() && (n.User == "" || n.User == c.key.user) && nsm.SameName(c.key.name, n.Name) {
 			c.uses++
 			all = append(all, c)
 		}
@@ -97,7 +99,7 @@ func (s *Service) freeAll(ctx context.Context, c *oncrpc.Call) error {
 	if err != nil {
 		return err
 	}
-	n := nsm.Notice{Name: string(a.Name), From: callback.From(c.Remote)}
+	n := nsm.Notice{Name: string(a.Name), From: callback.From(c.Remote), User: oncrpc.UserOf(c.Remote)}
 	for _, client := range s.atAddress(n) {
 		s.release(ctx, client, func(int32) bool { return true })
 	}
@@ -134,7 +136,7 @@ func (s *Service) release(ctx context.Context, c *client, which func(state int32
 	}
 	if len(freed) > 0 {
 		s.n.restarts.Add(1)
-		s.o.Log.Info("the locks of a client are freed", "client", c.key.name, "address", c.key.addr, "files", len(freed))
+		s.o.Log.Info("the locks of a client are freed", "client", c.key.name, "address", c.key.from(), "files", len(freed))
 	}
 }
 

@@ -230,5 +230,18 @@ func (s *Service) RPC() []oncrpc.Service {
 // clientKey is what makes two clients the same.
 type clientKey struct {
 	addr netip.Addr
+	user string // as oncrpc.UserOf has it; "": it is no known user of this host
 	name string
+}
+
+// from is where clients of that key are: their address, and in front its user.
+func (k *clientKey) from() string {
+	from := "local"
+	if k.addr.IsValid() {
+		from = k.addr.String()
+	}
+	if k.user != "" {
+		from = k.user + "@" + from
+	}
+	return from
 }

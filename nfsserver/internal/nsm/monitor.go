@@ -71,6 +71,7 @@ func SameName(a, b string) bool {
 type Notice struct {
 	Name  string
 	From  netip.AddrPort // from which the news came
+	User  string         // whose news they are, as oncrpc.UserOf has it; "": the host's
 	State int32
 }
 

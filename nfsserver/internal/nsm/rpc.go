@@ -56,9 +56,13 @@ func args(c *oncrpc.Call, a xdr.Unmarshaler) error {
 }
 
 // privileged reports whether the call comes from a program of this host that
-// root has started.
+// root has started. Some hosts let every user have a reserved port: if it is known
+// whose it is, and that is not root's, it will not do.
 func privileged(c *oncrpc.Call) bool {
 	from := callback.From(c.Remote)
+	if of, ok := c.Remote.(*oncrpc.UserAddr); ok && of.UID != oncrpc.UnknownUser {
+		return false
+	}
 	return from.Addr().IsLoopback() && from.Port() < 1024
 }
 
@@ -211,7 +215,7 @@ func (m *Monitor) notified(ctx context.Context, c *oncrpc.Call) error {
 	if err := args(c, &a); err != nil {
 		return err
 	}
-	n := Notice{Name: string(a.MonName), From: callback.From(c.Remote), State: a.State}
+	n := Notice{Name: string(a.MonName), From: callback.From(c.Remote), User: oncrpc.UserOf(c.Remote), State: a.State}
 	m.o.Log.Debug("a host says that it has restarted", "host", n.Name, "address", n.From, "state", n.State)
 	if m.o.Restarted != nil {
 		m.o.Restarted(ctx, n)

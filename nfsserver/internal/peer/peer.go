@@ -31,6 +31,8 @@ type View struct {
 type Conn struct {
 	// Client is the address of the client, without the port.
 	Client string
+	// User is the user of this host that the client is, as oncrpc.UserOf has it.
+	User string
 	// Share names the client where something is divided among clients, as
 	// oncrpc.ShareOf has it.
 	Share  string
@@ -50,7 +52,7 @@ type Conn struct {
 // NewConn starts with what is known of a connection from remote, which may be an
 // [*oncrpc.UserAddr].
 func NewConn(table *export.Table, remote net.Addr) *Conn {
-	share := oncrpc.ShareOf(remote)
+	share, name := oncrpc.ShareOf(remote), oncrpc.UserOf(remote)
 	var user *uint32
 	if of, ok := remote.(*oncrpc.UserAddr); ok {
 		uid := of.UID
@@ -61,7 +63,7 @@ func NewConn(table *export.Table, remote net.Addr) *Conn {
 	}
 	at := addrPort(remote)
 	return &Conn{
-		Client: host(remote), Share: share, table: table, gate: table.Gate(at),
+		Client: host(remote), User: name, Share: share, table: table, gate: table.Gate(at),
 		origin: export.Origin{Remote: at, User: user},
 	}
 }
