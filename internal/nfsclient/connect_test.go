@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/nfsclient/v3"
 	"github.com/nfsbox/nfsbox/internal/sim"
@@ -208,6 +210,37 @@ func TestPorts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMountDoesNotWaitForPartings: "/", which a mount only looks at, is given back, and
+// the mount is there before the server has taken notice.
+func TestMountDoesNotWaitForPartings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, "10.0.0.1")
+		mountd := h.mountd(nil, "/", "/export/a/b")
+		umnt := &mountd.Handlers[mount3.MOUNTPROC3_UMNT.Number]
+		prompt := *umnt
+		*umnt = func(ctx context.Context, c *oncrpc.Call) error {
+			time.Sleep(time.Second)
+			return prompt(ctx, c)
+		}
+		h.at("7000", nfs(), mountd)
+		begin := time.Now()
+		c, err := Mount(t.Context(), h.options(Options{Port: 7000}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took >= time.Second {
+			t.Errorf("the mount took %v", took)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		want := []string{"MNT /export/a/b", "MNT /", "UMNT /", "UMNT /export/a/b"}
+		if !slices.Equal(h.log, want) {
+			t.Errorf("MOUNT was asked %q, want %q", h.log, want)
+		}
+	})
 }
 
 // nfs4 is a server that has version 4 alone.

@@ -80,6 +80,9 @@ func (d *diagnosis) unmount(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), umountTime)
 	defer cancel()
 	_ = d.mountd.umnt(ctx, d.conn.mounted)
+	if d.conn.looked {
+		_ = d.mountd.umnt(ctx, "/")
+	}
 }
 
 // diagnosis is a Diagnose under way.

@@ -54,7 +54,7 @@ func (c *Conn) seen(ctx context.Context, m *mountd, root vfs.Handle, parts []str
 	if err != nil {
 		return len(parts), ctx.Err() // it looks at the path: most servers do not export "/"
 	}
-	_ = m.umnt(brief, "/") // a courtesy, as that of Conn.umount is
+	c.looked = true
 	if top != root {
 		return len(parts), nil
 	}

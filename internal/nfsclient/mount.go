@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/internal/nfsclient/v3"
@@ -19,7 +20,9 @@ type Conn struct {
 	rpc     *oncrpc.Client
 	fs      *v3.FS
 	target  string
-	mounted string       // what the MOUNT service was asked for
+	mounted string // what the MOUNT service was asked for
+	looked  bool   // it was asked for "/" as well, and gave it
+	parting sync.WaitGroup
 	hangUps atomic.Int32 // in a row, on questions of LOCALIO
 }
 
@@ -43,8 +46,18 @@ func (c *Conn) Root() vfs.Handle { return c.fs.Top() }
 func (c *Conn) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), umountTime)
 	defer cancel()
+	c.parting.Wait()
 	c.umount(ctx)
 	return c.rpc.Close()
+}
+
+// part gives "/" back and ends the connection to MOUNT. Close waits for it, and nobody
+// else: it is a courtesy, as umount is.
+func (c *Conn) part(m *mountd) {
+	ctx, cancel := context.WithTimeout(context.Background(), umountTime)
+	defer cancel()
+	_ = m.umnt(ctx, "/")
+	_ = m.rpc.Close()
 }
 
 // umount sends UMNT. It is a courtesy: that it failed changes nothing for
@@ -72,7 +85,9 @@ func Mount(ctx context.Context, o Options) (*Conn, error) {
 	}
 	c := &Conn{opt: o}
 	err = c.connect(ctx, m)
-	if err = errors.Join(err, m.rpc.Close()); err != nil {
+	if c.looked && err == nil {
+		c.parting.Go(func() { c.part(m) })
+	} else if err = errors.Join(err, m.rpc.Close()); err != nil {
 		if c.rpc != nil {
 			err = errors.Join(err, c.rpc.Close())
 		}
