@@ -40,8 +40,8 @@ links are copied as they are and never followed at the destination.
 Where DEST takes two names of the source for one (Makefile and makefile), the first is copied and the
 others have failed. The source may be in use. What vanishes before its turn is noted and counted, and no failure; a file
 that only grows is copied as it was at first, and counted; one that changes each time it is copied has
-failed. What cannot be preserved (owners, set-id bits, modes, times, access control lists) is counted,
-and no failure either. If a server stops answering, or the destination is full, the whole copy ends,
+failed. What cannot be preserved (owners, set-id bits, modes, times, access control lists, extended attributes of
+a local source) is counted, and no failure either. If a server stops answering, or the destination is full, the whole copy ends,
 once, with status 4 or 2, and says how to go on.
 
 With --job, what has been finished is recorded below $XDG_STATE_HOME/nfsbox/jobs (or
@@ -135,6 +135,7 @@ func (s *cpSummary) add(o *job.Summary) {
 		{&s.Errors, &o.Errors}, {&s.Changed, &o.Changed}, {&s.Vanished, &o.Vanished}, {&s.Grew, &o.Grew},
 		{&s.OwnersLost, &o.OwnersLost}, {&s.SetIDsLost, &o.SetIDsLost}, {&s.ModesLost, &o.ModesLost},
 		{&s.TimesLost, &o.TimesLost}, {&s.ACLsLost, &o.ACLsLost}, {&s.LinksSplit, &o.LinksSplit}, {&s.AttrsSet, &o.AttrsSet},
+		{&s.XattrsLost, &o.XattrsLost},
 	} {
 		*p.to += *p.from
 	}

@@ -39,6 +39,7 @@ func (s *cpSummary) print(w io.Writer) {
 		{"not preserved: ", text(
 			counted{s.OwnersLost, "owners"}, counted{s.SetIDsLost, "set-id bits"}, counted{s.ModesLost, "modes"},
 			counted{s.TimesLost, "times"}, counted{s.ACLsLost, "access control lists"},
+			counted{s.XattrsLost, "objects' extended attributes"},
 		)},
 	} {
 		if line.text != "" {

@@ -109,3 +109,34 @@ func TestJobKeepsAttributes(t *testing.T) {
 		}
 	}
 }
+
+// TestExtendedAttributesAreCounted: those that a local source has do not come along, and
+// that is told, each time. NFSv3 has no word for them.
+func TestExtendedAttributesAreCounted(t *testing.T) {
+	b := newBox(t)
+	src := b.path("srv", "src")
+	b.write(filepath.Join(src, "dir", "one"), "1")
+	b.write(filepath.Join(src, "dir", "none"), "2")
+	b.write(filepath.Join(src, "many"), "3")
+	for i := range 20 {
+		name := "user." + strings.Repeat("n", 30) + string(rune('a'+i))
+		if err := syscall.Setxattr(filepath.Join(src, "many"), name, []byte("x"), 0); err != nil {
+			t.Skipf("NOT TESTED with extended attributes: %v", err)
+		}
+	}
+	b.no(syscall.Setxattr(filepath.Join(src, "dir", "one"), "user.comment", []byte("by hand"), 0))
+	b.no(syscall.Setxattr(filepath.Join(src, "dir"), "user.comment", []byte("by hand"), 0))
+	for range 2 {
+		r := b.must(0, "cp", "-r", "--json", "--job", "j", src, b.path("dst"))
+		if n := r.count(b, "xattrs_lost"); n != 3 {
+			t.Errorf("extended attributes of %d objects were lost, want 3: %s", n, r.stdout)
+		}
+	}
+	if r := b.must(0, "cp", "-r", src, b.path("again")); !strings.Contains(r.stderr, "not preserved: 3 objects' extended attributes") {
+		t.Errorf("that they were lost is not told:\n%s", r.stderr)
+	}
+	url := b.serve(b.path("srv")).url
+	if r := b.must(0, "cp", "-r", "--json", url+"src", b.path("from")); r.count(b, "xattrs_lost") != 0 {
+		t.Errorf("of a server nobody can know that: %s", r.stdout)
+	}
+}

@@ -75,6 +75,7 @@ type Summary struct {
 	ModesLost  uint64  `json:"modes_lost"`  // items whose other permissions could not be kept
 	TimesLost  uint64  `json:"times_lost"`  // items whose times could not be kept
 	ACLsLost   uint64  `json:"acls_lost"`   // items with an access control list, which is not copied
+	XattrsLost uint64  `json:"xattrs_lost"` // items with extended attributes, as far as the source says so, which are not copied
 	LinksSplit uint64  `json:"links_split"` // hard links that became objects of their own
 	Seconds    float64 `json:"seconds"`
 }
@@ -102,7 +103,7 @@ type copyJob struct {
 	nodesMu sync.Mutex
 	nodes   []vfs.Handle // links and nodes that have to be synced
 
-	ownersLost, setIDsLost, modesLost, timesLost, aclsLost, linksSplit, attrsSet atomic.Uint64
+	ownersLost, setIDsLost, modesLost, timesLost, aclsLost, xattrsLost, linksSplit, attrsSet atomic.Uint64
 }
 
 // Copy copies a tree, or a single object. Items that fail are reported to
@@ -219,7 +220,7 @@ func (j *copyJob) lost(l transfer.Lost) {
 	for _, c := range [...]struct {
 		lost  bool
 		count *atomic.Uint64
-	}{{l.Owner, &j.ownersLost}, {l.SetID, &j.setIDsLost}, {l.Mode, &j.modesLost}, {l.Times, &j.timesLost}, {l.ACL, &j.aclsLost}} {
+	}{{l.Owner, &j.ownersLost}, {l.SetID, &j.setIDsLost}, {l.Mode, &j.modesLost}, {l.Times, &j.timesLost}, {l.ACL, &j.aclsLost}, {l.Xattr, &j.xattrsLost}} {
 		if c.lost {
 			c.count.Add(1)
 		}
@@ -235,7 +236,7 @@ func (j *copyJob) summary(before *progress.Snapshot) Summary {
 		Skipped: n(progress.Skipped), AttrsSet: j.attrsSet.Load(), Verified: n(progress.Verified), Errors: n(progress.Errors),
 		Changed: j.changed.Load(), Vanished: n(progress.Vanished), Grew: j.grew.Load(),
 		OwnersLost: j.ownersLost.Load(), SetIDsLost: j.setIDsLost.Load(), ModesLost: j.modesLost.Load(),
-		TimesLost: j.timesLost.Load(), ACLsLost: j.aclsLost.Load(), LinksSplit: j.linksSplit.Load(),
+		TimesLost: j.timesLost.Load(), ACLsLost: j.aclsLost.Load(), XattrsLost: j.xattrsLost.Load(), LinksSplit: j.linksSplit.Load(),
 		Seconds: after.Time.Sub(before.Time).Seconds(),
 	}
 }

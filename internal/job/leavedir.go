@@ -22,6 +22,8 @@ type plainMode struct {
 	mode uint32
 	lost bool // the access control list
 	err  error
+
+	xattr bool // it has extended attributes
 }
 
 // ask begins to find out the mode of d.
@@ -35,6 +37,7 @@ func (j *copyJob) ask(ctx context.Context, d *walk.Dir) *plainMode {
 	j.flying.Go(func() {
 		defer close(p.done)
 		p.mode, p.lost, p.err = j.t.DirMode(ctx, &src)
+		p.xattr = src.HasXattrs(ctx)
 	})
 	return p
 }
@@ -127,7 +130,7 @@ func (j *copyJob) setDir(ctx context.Context, d *walk.Dir, s *dirState) error {
 		want.Mode &^= groupMayAll // what a list gave to the group itself, nobody knows any more
 	}
 	_, lost, err := transfer.SetAttrs(ctx, j.o.Dest.FS, s.handle, &want, &s.attr, j.t.Owners)
-	lost.ACL = s.plain.lost
+	lost.ACL, lost.Xattr = s.plain.lost, s.plain.xattr
 	j.lost(lost)
 	return err
 }

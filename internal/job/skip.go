@@ -56,7 +56,7 @@ func (j *copyJob) asCopied(ctx context.Context, src *transfer.Source, copied *ob
 	if err != nil {
 		return err
 	}
-	lost.ACL = acl
+	lost.ACL, lost.Xattr = acl, src.HasXattrs(ctx)
 	j.lost(lost)
 	if !set {
 		return nil

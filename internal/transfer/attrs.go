@@ -23,6 +23,7 @@ type Lost struct {
 	Mode  bool // other bits of the mode
 	Times bool
 	ACL   bool // an access control list, which is never copied
+	Xattr bool // extended attributes, which never are, as far as they are known
 }
 
 // maxRefused bounds how many owners Owners remembers, about 50 bytes each. For

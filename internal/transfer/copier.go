@@ -31,6 +31,7 @@ type copier struct {
 	longer  bool           // the source is longer by now
 	want    vfs.Attr       // of the copy: before, but for an access control list
 	acl     bool           // which is lost
+	xattr   bool           // the source has extended attributes, which are lost
 }
 
 // copy makes the attempt and cleans up behind it.
@@ -91,6 +92,7 @@ func (c *copier) openSource(ctx context.Context) error {
 		return &sourceError{err: fmt.Errorf("open the source: %w", err), opening: true}
 	}
 	c.in = in
+	c.xattr = fileHasXattrs(ctx, in)
 	switch known := c.src.Attr.Has(needed); {
 	case opened.Attr.Has(needed):
 		c.before, c.fresh = opened.Attr, true
@@ -308,7 +310,7 @@ func (c *copier) attributes(ctx context.Context, res *Result) error {
 		return err
 	}
 	res.Attr, res.Lost = after, lost
-	res.Lost.ACL = c.acl
+	res.Lost.ACL, res.Lost.Xattr = c.acl, c.xattr
 	return nil
 }
 

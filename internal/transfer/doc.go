@@ -58,6 +58,9 @@
 // which is made while the contents are read, where the mode gives the group rights
 // and until the file system is found to have no lists.
 //
+// Extended attributes are not copied either. Those of a user, and capabilities, are told
+// of a source that is a directory of a Linux host: one more system call for a file.
+//
 // A server may say that it has set attributes and not have set them: the attributes
 // that come with the answer are compared with what was asked for. [Lost] says what is
 // missing, for whatever reason.

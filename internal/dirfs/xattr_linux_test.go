@@ -1,0 +1,87 @@
+package dirfs
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// xattrs is a directory with files, of which some have extended attributes.
+func xattrs(t testing.TB) (dir string, f *FS) {
+	t.Helper()
+	dir = t.TempDir()
+	for _, name := range []string{"none", "one", "other"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Setxattr(filepath.Join(dir, "one"), "user.x", []byte("x"), 0); err != nil {
+		t.Skipf("NOT TESTED with extended attributes: %v", err)
+	}
+	return dir, open(t, dir, Options{})
+}
+
+// TestHasXattrs: an open file and its name say the same; a list is no extended attribute.
+func TestHasXattrs(t *testing.T) {
+	dir, f := xattrs(t)
+	root, _, err := f.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, _, _, err := f.Lookup(t.Context(), root, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	acl := vfs.ACL{Access: []vfs.ACLEntry{
+		{Tag: vfs.ACLUserObj, Perm: 7}, {Tag: vfs.ACLUser, ID: 12345, Perm: 7}, {Tag: vfs.ACLGroupObj, Perm: 5},
+		{Tag: vfs.ACLMask, Perm: 7}, {Tag: vfs.ACLOther, Perm: 0},
+	}}
+	if err := f.SetACL(t.Context(), h, acl); err != nil {
+		t.Logf("without a list: %v", err)
+	}
+	for name, want := range map[string]bool{"none": false, "one": true, "other": false} {
+		h, _, _, err := f.Lookup(t.Context(), root, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened, _, err := f.Open(t.Context(), vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead})
+		if err != nil {
+			t.Fatal(err)
+		}
+		byFile := opened.(*file).HasXattrs(t.Context())
+		if got := f.HasXattrs(t.Context(), h); got != want || byFile != want {
+			t.Errorf("%s in %s: %v, open %v, want %v", name, dir, got, byFile, want)
+		}
+		if err := opened.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// BenchmarkHasXattrs is what each file of a local source costs more.
+func BenchmarkHasXattrs(b *testing.B) {
+	_, f := xattrs(b)
+	root, _, err := f.Root(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	h, _, _, err := f.Lookup(b.Context(), root, "none")
+	if err != nil {
+		b.Fatal(err)
+	}
+	opened, _, err := f.Open(b.Context(), vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead})
+	if err != nil {
+		b.Fatal(err)
+	}
+	x := opened.(*file)
+	for b.Loop() {
+		x.HasXattrs(b.Context())
+	}
+	if err := opened.Close(b.Context()); err != nil {
+		b.Error(err)
+	}
+}
