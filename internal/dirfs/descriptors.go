@@ -22,6 +22,9 @@ const (
 	minShare = 8
 	// reserved are left to the rest of the process: connections, records, the output.
 	reserved = 16
+	// enough is a limit of the process (RLIMIT_NOFILE) with which two FS, for the two ends of
+	// a copy, have what they need: a command has few descriptors besides what is reserved.
+	enough = 4*minShare + 2*reserved
 )
 
 // budget is the division.

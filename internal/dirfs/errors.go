@@ -20,6 +20,9 @@ func fail(op string, err error) error {
 	if errors.Is(err, syscall.EBADF) {
 		s, known = vfs.ErrServerFault, false // ours: what should have been open
 	}
+	if errors.Is(err, syscall.EMFILE) {
+		return fmt.Errorf("dirfs: %s: %w: %s (ulimit -n is too small; %d is enough)", op, s, err.Error(), enough)
+	}
 	if !known || s == vfs.ErrIO || s == vfs.ErrBusy || s == vfs.ErrServerFault {
 		return fmt.Errorf("dirfs: %s: %w: %s", op, s, err.Error())
 	}

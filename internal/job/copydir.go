@@ -152,7 +152,7 @@ func (j *copyJob) takeDir(ctx context.Context, parent *dirState, name string) (*
 		}
 	}
 	if state.attr.Type != vfs.TypeDir {
-		return nil, fmt.Errorf("a %v is in the way: %w", state.attr.Type, vfs.ErrNotDir)
+		return nil, fmt.Errorf("a %v has the directory's name in the destination, and is not replaced; move or remove it: %w", state.attr.Type, vfs.ErrNotDir)
 	}
 	if err := j.reopen(ctx, state); err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package transfer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -113,7 +112,7 @@ func SetAttrs(ctx context.Context, f vfs.FS, h vfs.Handle, want, have *vfs.Attr,
 		lost.Times, err = true, nil
 	}
 	if err != nil {
-		err = fmt.Errorf("set attributes: %w", err)
+		err = frozen("set attributes", err)
 	}
 	return after, lost, err
 }

@@ -81,7 +81,7 @@ func (c *copier) publish(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("rename: %w", err)
+	return inTheWay("rename", err)
 }
 
 // openSource opens the source and learns what it is before it is read. What a
@@ -142,7 +142,7 @@ func (c *copier) makeTemp(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		err = fmt.Errorf("create a temporary: %w", err)
+		err = frozen("create a temporary", err)
 		unknown, exists := errors.Is(err, vfs.ErrUnknownOutcome), errors.Is(err, vfs.ErrExist)
 		if !unknown && !exists {
 			return err

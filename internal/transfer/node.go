@@ -79,15 +79,30 @@ type node struct {
 	acl  bool // the source has an access control list, which is lost
 }
 
-// place makes the object under its name, or, if that is taken by something
-// else, under a temporary one that is then renamed.
-func (n *node) place(ctx context.Context) (Result, error) {
+// maxPlaced is how often an object is placed again because what had its name was replaced
+// meanwhile, by another copy. Then that is the error.
+const maxPlaced = 8
+
+// place makes the object under its name.
+func (n *node) place(ctx context.Context) (res Result, err error) {
+	for range maxPlaced {
+		res, err = n.placeOnce(ctx)
+		if !errors.Is(err, vfs.ErrStale) && !errors.Is(err, vfs.ErrNoEnt) || ctx.Err() != nil {
+			break
+		}
+	}
+	return res, err
+}
+
+// placeOnce makes the object under its name, or, if that is taken by something else, under
+// a temporary one that is then renamed.
+func (n *node) placeOnce(ctx context.Context) (Result, error) {
 	h, attr, _, err := n.dst.FS.Create(ctx, n.dst.Dir, n.dst.Name, &n.how)
 	if err == nil {
 		return n.finish(ctx, h, &attr)
 	}
 	if !errors.Is(err, vfs.ErrExist) {
-		return Result{}, fmt.Errorf("create: %w", err)
+		return Result{}, frozen("create", err)
 	}
 	h, attr, _, err = n.dst.FS.Lookup(ctx, n.dst.Dir, n.dst.Name)
 	if err != nil {
@@ -127,7 +142,7 @@ func (n *node) same(ctx context.Context, h vfs.Handle, attr *vfs.Attr) (bool, er
 // replace makes the object under a temporary name and renames it.
 func (n *node) replace(ctx context.Context, there vfs.Type) (Result, error) {
 	if there == vfs.TypeDir {
-		return Result{}, fmt.Errorf("a directory has the name: %w", vfs.ErrIsDir)
+		return Result{}, inTheWay("create", vfs.ErrIsDir)
 	}
 	temp, err := n.o.TempName()
 	if err != nil {
@@ -146,7 +161,7 @@ func (n *node) replace(ctx context.Context, there vfs.Type) (Result, error) {
 			return res, nil
 		}
 	}
-	return Result{}, errors.Join(fmt.Errorf("replace: %w", err), removeTemp(ctx, n.dst, temp))
+	return Result{}, errors.Join(frozen("replace", err), removeTemp(ctx, n.dst, temp))
 }
 
 // finish sets the attributes.
@@ -187,7 +202,7 @@ func Link(ctx context.Context, h vfs.Handle, dst Target, o *Options) error {
 		return err
 	}
 	if attr.Type == vfs.TypeDir {
-		return fmt.Errorf("a directory has the name: %w", vfs.ErrIsDir)
+		return inTheWay("link", vfs.ErrIsDir)
 	}
 	temp, err := o.TempName()
 	if err != nil {
@@ -197,7 +212,7 @@ func Link(ctx context.Context, h vfs.Handle, dst Target, o *Options) error {
 		_, _, err = dst.FS.Rename(ctx, dst.Dir, temp, dst.Dir, dst.Name)
 	}
 	if err != nil {
-		err = fmt.Errorf("replace: %w", err)
+		err = frozen("replace", err)
 	}
 	// If someone else has made the same link meanwhile, both names are of one
 	// object, and the rename has left the temporary where it was.
