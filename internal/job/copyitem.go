@@ -148,6 +148,7 @@ func (j *copyJob) copy(ctx context.Context, s *dirState, src transfer.Source, ds
 		case first:
 			s.linked.Store(true)
 			copied, fatal, err := j.object(ctx, s, src, dst)
+			l.at = dst
 			j.links.settle(l, copied, fatal == nil && err == nil && !copied.handle.IsZero())
 			return fatal, err
 		}
@@ -157,7 +158,7 @@ func (j *copyJob) copy(ctx context.Context, s *dirState, src transfer.Source, ds
 			return nil, ctx.Err()
 		}
 		if l.ok {
-			return j.link(ctx, s, l.copy, src, dst)
+			return j.link(ctx, s, l, src, dst)
 		}
 		// The one that came first has failed; perhaps we do not.
 	}
@@ -165,8 +166,8 @@ func (j *copyJob) copy(ctx context.Context, s *dirState, src transfer.Source, ds
 
 // link makes a further name of a copy. That of a file goes into the record like the first
 // one, as another run may meet the names in another order.
-func (j *copyJob) link(ctx context.Context, s *dirState, copied object, src transfer.Source, dst transfer.Target) (fatal, err error) {
-	err = transfer.Link(ctx, copied.handle, dst, &j.t)
+func (j *copyJob) link(ctx context.Context, s *dirState, l *linked, src transfer.Source, dst transfer.Target) (fatal, err error) {
+	copied, err := j.linkTo(ctx, l, dst)
 	if err == nil {
 		j.progress.Add(progress.Hardlinks, 1)
 		if src.Attr.Type != vfs.TypeReg {
@@ -183,10 +184,47 @@ func (j *copyJob) link(ctx context.Context, s *dirState, copied object, src tran
 	return nil, fmt.Errorf("hard link: %w", err)
 }
 
+// maxRelinked is how often the name of a copy is looked up again because the copy is gone:
+// another copy into the same place has made one. Then a file of its own is made.
+const maxRelinked = 8
+
+// linkTo gives the copy the further name that dst says. Another copy may have replaced it
+// meanwhile: then it is what has its name now, if that is a copy of the same file.
+func (j *copyJob) linkTo(ctx context.Context, l *linked, dst transfer.Target) (copied object, err error) {
+	copied = l.copy
+	for range maxRelinked {
+		err = transfer.Link(ctx, copied.handle, dst, &j.t)
+		if !isGone(err) || ctx.Err() != nil {
+			return copied, err
+		}
+		now, ok, lerr := lookup(ctx, l.at.FS, l.at.Dir, l.at.Name)
+		if isGone(lerr) {
+			continue // replaced once more
+		}
+		if lerr != nil || !ok || !alike(&l.copy.attr, &now.attr) {
+			return copied, err
+		}
+		copied = now
+	}
+	return copied, err
+}
+
+// isGone reports whether err says that an object has no name any more. A host may say of
+// one that it still has open that there is none to link.
+func isGone(err error) bool { return errors.Is(err, vfs.ErrStale) || errors.Is(err, vfs.ErrNoEnt) }
+
+// alike reports whether two files are copies of one: of what has no contents nobody knows.
+func alike(a, b *vfs.Attr) bool {
+	const known = vfs.MaskType | vfs.MaskSize | vfs.MaskMtime
+	return a.Has(known) && b.Has(known) && a.Type == vfs.TypeReg && b.Type == vfs.TypeReg &&
+		a.Size == b.Size && a.Mtime.Equal(b.Mtime)
+}
+
 // cannotLink reports whether err says that the destination makes no further names of
-// such an object. Many have them of files alone, and each says so in its own way.
+// such an object, or that there is none to name. Many have them of files alone, and each
+// says so in its own way.
 func cannotLink(err error, t vfs.Type) bool {
-	if errors.Is(err, vfs.ErrMLink) || errors.Is(err, vfs.ErrNotSupp) || errors.Is(err, vfs.ErrXDev) {
+	if isGone(err) || errors.Is(err, vfs.ErrMLink) || errors.Is(err, vfs.ErrNotSupp) || errors.Is(err, vfs.ErrXDev) {
 		return true
 	}
 	return t != vfs.TypeReg && (errors.Is(err, fs.ErrPermission) || errors.Is(err, vfs.ErrInval) || errors.Is(err, vfs.ErrBadType))
@@ -196,7 +234,7 @@ func cannotLink(err error, t vfs.Type) bool {
 func (j *copyJob) split() {
 	if j.linksSplit.Add(1) == 1 {
 		j.progress.Report(progress.Event{Type: "note", Message: "some hard links are copied as files of their own: " +
-			"there are more than are kept track of, the destination has none, or the source does not say the same of all names"})
+			"there are more than are kept track of, the destination has none or is changed by others, or the source does not say the same of all names"})
 	}
 }
 

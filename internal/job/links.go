@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/transfer"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -42,8 +43,9 @@ func linkIDOf(a *vfs.Attr) (linkID, bool) {
 // linked is an object with several names.
 type linked struct {
 	id   linkID
-	done chan struct{} // closed when copy and ok are set
+	done chan struct{} // closed when copy, at and ok are set
 	copy object
+	at   transfer.Target // where it was made
 	ok   bool
 	met  uint32 // names that have been met
 }

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"iter"
+	"sync"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/memfs"
@@ -90,5 +91,49 @@ func TestVerifySameID(t *testing.T) {
 	s, err := Verify(t.Context(), VerifyOptions{Source: o.Source, Dest: o.Dest, Pool: o.Pool, Now: o.Now, Progress: o.Progress})
 	if s.ExitCode(err) != ExitDifferent || s.Differences != 2 || s.Files != 2 {
 		t.Errorf("%v, %+v\n%s", err, s, v)
+	}
+}
+
+// TestCopyLinksBesideAnother: another copy into the same place replaces the file that is to
+// get a further name. What it made of the same file gets the name; what is another file
+// does not.
+func TestCopyLinksBesideAnother(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		size         int
+		links, split uint64
+	}{{"its copy", 1000, 1, 0}, {"another file", 2000, 0, 1}} {
+		t.Run(c.name, func(t *testing.T) {
+			src := mem(t, memfs.Options{})
+			var once sync.Once
+			var replace func()
+			dst := mem(t, memfs.Options{Fault: func(_ context.Context, op string, _ vfs.Handle) error {
+				if op == "link" {
+					once.Do(replace)
+				}
+				return nil
+			}})
+			src.link(src.file("a", 0o644, pattern(1000, 1)), "b")
+			src.settle()
+			replace = func() {
+				ctx, dir := context.Background(), dst.at("copy")
+				for _, name := range []string{"a", "b"} { // one of them is there
+					_, a, _, err := dst.fs.Lookup(ctx, dir, name)
+					if err != nil {
+						continue
+					}
+					if _, err := dst.fs.Remove(ctx, dir, name, false); err != nil {
+						t.Error(err)
+					}
+					h := dst.file("copy/"+name, 0o644, pattern(c.size, 1))
+					dst.set(h, vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: a.Mtime})
+				}
+			}
+			o, v := options(t, src, dst, "copy")
+			s, err := Copy(t.Context(), o)
+			if s.ExitCode(err) != ExitDone || s.Hardlinks != c.links || s.LinksSplit != c.split {
+				t.Errorf("%v, %+v\n%s", err, s, v)
+			}
+		})
 	}
 }
