@@ -38,18 +38,20 @@ name beside it. An item that fails is reported, the rest goes on, and the exit s
 links are copied as they are and never followed at the destination.
 
 Where DEST takes two names of the source for one (Makefile and makefile), the first is copied and the
-others have failed. The source may be in use. What vanishes before its turn is noted and counted, and no failure; a file
-that only grows is copied as it was at first, and counted; one that changes each time it is copied has
-failed. What cannot be preserved (owners, set-id bits, modes, times, access control lists, extended attributes of
-a local source) is counted, and no failure either. If a server stops answering, or the destination is full, the whole copy ends,
-once, with status 4 or 2, and says how to go on.
+others have failed. The source may be in use. What vanishes before its turn is noted and counted, and no
+failure; a file that only grows is copied as it was at first, and counted; one that changes each time it
+is copied has failed. What cannot be preserved (owners, set-id bits, modes, times, access control lists,
+extended attributes of a local source) is counted, and no failure either. NFSv3 has no times before 1970
+or after 2106, and no extended attributes: of a source that is a server nobody can tell, and what it says
+is copied. If a server stops answering, or the destination is full, the whole copy ends, once, with
+status 4 or 2, and says how to go on.
 
 With --job, what has been finished is recorded below $XDG_STATE_HOME/nfsbox/jobs (or
-~/.local/state/nfsbox/jobs). The same command, run again after an interruption of whatever kind,
-passes over files that are recorded, unchanged, and still there, whose modes and owners it sets again
-where somebody has changed them; with --verify it compares those that
-no run has verified, and without --no-owner it copies those again that were copied with it. If DEST was a directory that received
-the copy, and is gone, the job refuses to go on, with exit status 4.
+~/.local/state/nfsbox/jobs). The same command, run again after an interruption of whatever kind, passes
+over files that are recorded, unchanged, and still there, whose modes and owners it sets again where
+somebody has changed them; with --verify it compares those that no run has verified, and without
+--no-owner it copies those again that were copied with it. If DEST was a directory that received the copy,
+and is gone, the job refuses to go on, with exit status 4.
 
   nfsbox cp -r --verify nfs://filer/export/home ./home
   nfsbox cp -r --job move-home nfs://old/export/home nfs://new/export/home
