@@ -11,7 +11,10 @@ const (
 
 	// commitShare is the part of MaxDirty, one divided by it, after which a file's
 	// WRITEs are followed by a COMMIT while further ones are sent: so a writer at
-	// the bound finds room again before all that is dirty has been sent.
+	// the bound finds room again before all that is dirty has been sent. It is also
+	// how many COMMITs of an object are in flight at once, behind: over a long way
+	// each is for the share that was written while the one before was under way. At
+	// that bound what has been written waits for the next.
 	commitShare = 4
 
 	// maxAge bounds how long bytes wait for more, for a Commit or a Close: then
@@ -36,11 +39,15 @@ const (
 	// is given up, with an error.
 	maxRounds = 16
 
-	// maxInFlight bounds the WRITEs of one object that are in flight, where so
-	// many pay; more pieces queue. firstWrites is with how many it begins, as a
-	// power of two.
-	maxInFlight = 64
-	firstWrites = 2
+	// maxInFlight bounds the WRITEs of one object that are given to the file below
+	// at once; more pieces queue. How many of them a server does well with is known
+	// there. They are half of DefaultMaxDirty if each carries as much as it may, and
+	// the writes of other files do not wait for more than that.
+	maxInFlight = 32
+
+	// nearInFlight is the same where the file below is [vfs.Near]: no delay is to be
+	// bridged, and the writers of one file wait for each other in the kernel.
+	nearInFlight = 4
 
 	// maxTails bounds the pieces of an object that wait for a next write to append
 	// to them. At the bound the oldest is sent as it is.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -24,19 +25,36 @@ func (n *node) commit(ctx context.Context) error {
 		err := n.await(ctx, func() bool {
 			var left bool
 			through, left = n.committer(born)
-			return !left || through != nil && !n.committing
+			return !left || through != nil && !n.asked()
 		})
-		if err != nil || through == nil {
+		switch {
+		case err != nil:
 			return err
+		case through == nil:
+			return n.awaitCommits(ctx, n.seq)
 		}
 		c := n.startCommit(through)
-		if err := n.await(ctx, func() bool { return c.done }); err != nil {
+		c.asked = true
+		if err := n.awaitCommits(ctx, c.mark); err != nil {
 			return err
 		}
 		if c.err != nil {
 			return c.err
 		}
 	}
+}
+
+// asked reports whether a COMMIT is in flight that somebody waits for. One is enough:
+// whoever comes meanwhile shares the next. n.mu is held.
+func (n *node) asked() bool {
+	return slices.ContainsFunc(n.commits, func(c *attempt) bool { return c.asked })
+}
+
+// awaitCommits waits for the COMMITs that were sent up to mark. A server may tell but
+// one of them that it could not store something, and the next may seem well. n.mu is
+// held.
+func (n *node) awaitCommits(ctx context.Context, mark uint64) error {
+	return n.await(ctx, func() bool { return len(n.commits) == 0 || n.commits[0].mark > mark })
 }
 
 // committer reports whether a piece is left that was born up to born, and
@@ -55,29 +73,29 @@ func (n *node) committer(born uint64) (through *file, left bool) {
 	return nil, left
 }
 
-// attempt is a COMMIT. The node's mutex guards it.
+// attempt is a COMMIT in flight. The node's mutex guards it.
 type attempt struct {
-	done bool
-	err  error // why it was of no use
+	mark  uint64 // when it was sent
+	asked bool   // somebody waits for it
+	err   error  // why it was of no use
 }
 
-// startCommit sends a COMMIT through f for what has been written so far. No other
-// one is in flight. It goes on when nobody waits for it any more, until f is given
-// up: if the server could not store something it may tell that once, and with the
-// next COMMIT all would seem well. n.mu is held.
+// startCommit sends a COMMIT through f for what has been written so far. It goes on
+// when nobody waits for it any more, until f is given up: if the server could not
+// store something it may tell that once, and with the next COMMIT all would seem
+// well. n.mu is held.
 func (n *node) startCommit(f *file) *attempt {
-	c := new(attempt)
-	mark := n.next()
-	n.committing, n.uncommitted = true, 0
+	c := &attempt{mark: n.next()}
+	n.commits, n.uncommitted = append(n.commits, c), 0
 	f.users.enter() // of a file that is being closed as well
 	go func() {
 		var w vfs.Written
 		err := n.persist(f.ctx, func(ctx context.Context) error { return f.inner.Commit(ctx, 0, 0, &w) })
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.committing = false
+		n.commits = slices.DeleteFunc(n.commits, func(other *attempt) bool { return other == c })
 		f.users.leave() // and changed tells
-		c.done, c.err = true, n.settle(f, &w, err, mark)
+		c.err = n.settle(f, &w, err, c.mark)
 		n.changed()
 	}()
 	return c
@@ -116,9 +134,10 @@ func (n *node) committed(w *vfs.Written, mark uint64) {
 	n.pump()
 }
 
-// commitBehind sends a COMMIT in the background for what has been written so
-// far, while further WRITEs are sent. That it failed is told by the files; what
-// it was for stays dirty. n.mu is held.
+// commitBehind sends a COMMIT in the background for what has been written so far, while
+// further WRITEs are sent, and beside COMMITs that are in flight: each is for what was
+// answered before it was sent, and compared with that alone. That it failed is told by
+// the files; what it was for stays dirty. n.mu is held.
 func (n *node) commitBehind() {
 	if f, _ := n.committer(math.MaxUint64); f != nil {
 		n.startCommit(f)

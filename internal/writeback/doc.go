@@ -87,7 +87,8 @@
 // touches is sent meanwhile, and nothing there is read ahead.
 //
 // COMMITs go out behind when a share of MaxDirty has been written, while further
-// WRITEs are in flight; of an object there is one at a time. A timer runs while
+// WRITEs and a few earlier COMMITs are in flight; of those that somebody waits for there
+// is one at a time, and who waits hears of the earlier ones as well. A timer runs while
 // an object has dirty bytes, goroutines while something is in flight.
 //
 // An open file has a few streams, each with chunks of what was read ahead of it.

@@ -581,7 +581,7 @@ func TestWriterFillsTheLine(t *testing.T) {
 				}
 				r.ok(f.Close(t.Context()))
 				share := size / bandwidth / time.Since(start).Seconds()
-				t.Logf("bound %d, %v: %.0f%% of the bandwidth, %d WRITEs, %d COMMITs, %d in flight in the end", bound, delay, 100*share, r.count("write"), r.count("commit"), f.(*file).n.window.units())
+				t.Logf("bound %d, %v: %.0f%% of the bandwidth, %d WRITEs, %d COMMITs", bound, delay, 100*share, r.count("write"), r.count("commit"))
 				if share < 0.8 {
 					t.Errorf("bound %d, %v: %.0f%% of the bandwidth", bound, delay, 100*share)
 				}
@@ -591,6 +591,57 @@ func TestWriterFillsTheLine(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestFarWriter: over a long way a writer fills the line, COMMITs and the bound
+// included, though what is dirty must wait for two round trips.
+func TestFarWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, bandwidth = 400 << 20, 200e6
+		r, _ := newFarOf(t, 1<<20, 0, 100*ms, bandwidth, Options{})
+		f, _ := r.open("f", vfs.OpenHow{})
+		p := pattern(1 << 20)
+		start := time.Now()
+		for off := uint64(0); off < size; off += uint64(len(p)) {
+			r.write(f, off, p)
+		}
+		r.ok(f.Close(t.Context()))
+		took, least := time.Since(start).Seconds(), size/bandwidth
+		t.Logf("%.2f s, %.2f s at the least, %d COMMITs", took, least, r.count("commit"))
+		if took > 1.25*least {
+			t.Errorf("%.2f s for what takes %.2f s at the least", took, least)
+		}
+	})
+}
+
+// TestCommitErrorBehind: a COMMIT behind that fails is told to who commits meanwhile,
+// though a later COMMIT has succeeded before it.
+func TestCommitErrorBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, memfs.Options{WriteMax: 4096}, Options{MaxDirty: 64 << 10})
+		f, _ := r.open("f", vfs.OpenHow{})
+		var commits atomic.Int32
+		r.setFault(func(_ context.Context, op string) error {
+			if op == "commit" && commits.Add(1) == 1 {
+				time.Sleep(time.Second)
+				return vfs.ErrIO
+			}
+			return nil
+		})
+		r.write(f, 0, pattern(16<<10))
+		synctest.Wait()
+		if n := commits.Load(); n != 1 {
+			t.Fatalf("%d COMMITs behind a share", n)
+		}
+		r.write(f, 16<<10, pattern(4096))
+		var w vfs.Written
+		if err := f.Commit(t.Context(), 0, 0, &w); !errors.Is(err, vfs.ErrIO) {
+			t.Errorf("Commit: %v, of bytes of which a COMMIT has failed", err)
+		}
+		if err := f.Close(t.Context()); !errors.Is(err, vfs.ErrIO) {
+			t.Errorf("Close: %v", err)
+		}
+	})
 }
 
 // TestOldestFirst: at the bound the oldest dirty bytes are made stable, and the

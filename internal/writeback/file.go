@@ -78,14 +78,13 @@ func (s *shared) enter(h vfs.Handle, limits *vfs.Info) *node {
 	n := s.nodes[h]
 	if n == nil {
 		n = &node{
-			s:      s,
-			h:      h,
-			wsize:  transferSize(limits.WritePref, limits.WriteMax, s.opt.MaxDirty),
-			rsize:  transferSize(limits.ReadPref, limits.ReadMax, maxTransfer),
-			files:  make(map[*file]struct{}),
-			window: gauge{level: firstWrites},
-			over:   s.over,
-			turn:   make(chan struct{}, 1),
+			s:     s,
+			h:     h,
+			wsize: transferSize(limits.WritePref, limits.WriteMax, s.opt.MaxDirty),
+			rsize: transferSize(limits.ReadPref, limits.ReadMax, maxTransfer),
+			files: make(map[*file]struct{}),
+			over:  s.over,
+			turn:  make(chan struct{}, 1),
 		}
 		n.cond = sync.NewCond(&n.mu)
 		s.nodes[h] = n

@@ -32,7 +32,6 @@ type node struct {
 	barriers []*span  // of calls below that no WRITE may overlap
 	flying   int      // WRITEs
 	answers  uint64   // to WRITEs
-	window   gauge    // of WRITEs
 	seq      uint64   // counts what happens to pieces
 	stored   uint64   // shared.stored when some became stable last
 	chunks   int      // of what is read ahead
@@ -44,9 +43,9 @@ type node struct {
 
 	failing time.Time // since when no WRITE or COMMIT has been answered; zero if they are, or nothing is left to be stored
 
-	uncommitted int64 // bytes written since the last COMMIT was sent
-	committing  bool  // a COMMIT is in flight
-	flushing    bool  // a flush is under way
+	uncommitted int64      // bytes written since the last COMMIT was sent
+	commits     []*attempt // in flight, as they were sent
+	flushing    bool       // a flush is under way
 	timer       *time.Timer
 
 	// dirty says that there are pieces, as shared.queue knows as well. Whoever holds
@@ -252,7 +251,7 @@ func (n *node) abandon(err error) (lost int) {
 		f.stopAhead()
 	}
 	n.cond.Broadcast()
-	for n.flying > 0 || n.chunks > 0 || n.committing {
+	for n.flying > 0 || n.chunks > 0 || len(n.commits) > 0 {
 		n.cond.Wait()
 	}
 	lost = n.giveUp(func(*piece) bool { return true })

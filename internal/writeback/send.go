@@ -16,8 +16,11 @@ import (
 // pump starts WRITEs as long as there may be more in flight. n.mu is held.
 func (n *node) pump() {
 	var later []*piece
-	for n.flying < min(n.window.units(), maxInFlight) && len(n.ready) > 0 {
+	for len(n.ready) > 0 {
 		p := n.ready[0]
+		if n.flying >= p.file.mostWrites() {
+			break
+		}
 		n.ready = n.ready[1:]
 		if p.state != queued {
 			continue
@@ -33,6 +36,14 @@ func (n *node) pump() {
 	if len(later) > 0 {
 		n.ready = append(later, n.ready...)
 	}
+}
+
+// mostWrites is how many WRITEs of the object may be in flight for one more through f.
+func (f *file) mostWrites() int {
+	if f.near != nil && f.near.Near() {
+		return nearInFlight
+	}
+	return maxInFlight
 }
 
 // send writes p, which does not change meanwhile.
@@ -67,7 +78,6 @@ func (n *node) unsent(p *piece, err error) {
 func (n *node) answered(p *piece, w *vfs.Written) {
 	size := len(p.buf.B)
 	n.s.count.written.Add(uint64(size))
-	n.window.moved(size, n.wsize, maxInFlight, len(n.ready) > 0)
 	p.state, p.done, p.verf = written, n.next(), w.Verf
 	current := n.saw(w.Verf, p.sent)
 	switch {
@@ -80,7 +90,7 @@ func (n *node) answered(p *piece, w *vfs.Written) {
 		return
 	}
 	n.uncommitted += int64(size)
-	if n.uncommitted >= n.s.opt.MaxDirty/commitShare && !n.committing {
+	if n.uncommitted >= n.s.opt.MaxDirty/commitShare && len(n.commits) < commitShare {
 		n.commitBehind()
 	}
 }
