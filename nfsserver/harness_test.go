@@ -148,7 +148,8 @@ func dial(t testing.TB, addr string) *oncrpc.Client {
 func noLeaks(t testing.TB) {
 	t.Cleanup(func() {
 		var left []string
-		for range 200 {
+		// The runtime needs a moment to bury them.
+		for end := time.Now().Add(onceWait); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 			left = left[:0]
 			buf := make([]byte, 1<<20)
 			for g := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
@@ -159,7 +160,6 @@ func noLeaks(t testing.TB) {
 			if len(left) == 0 {
 				return
 			}
-			time.Sleep(5 * time.Millisecond) // the runtime needs a moment to bury them
 		}
 		t.Errorf("goroutines left behind:\n%s", strings.Join(left, "\n\n"))
 	})

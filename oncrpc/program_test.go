@@ -315,11 +315,10 @@ func noLeaks(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() {
 		var stacks string
-		for range 200 {
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 			if stacks = ours(); stacks == "" {
-				return
+				return // the runtime needs a moment to bury them
 			}
-			time.Sleep(5 * time.Millisecond) // the runtime needs a moment to bury them
 		}
 		t.Errorf("goroutines left behind:\n%s", stacks)
 	})
