@@ -23,11 +23,13 @@ import (
 func TestTrickle(t *testing.T) {
 	t.Parallel()
 	const (
-		connections = 2000
-		maxRSS      = 512 << 20
-		rounds      = 40
+		maxRSS = 512 << 20
+		rounds = 40
 	)
-	length := time.Second
+	connections, length := int64(2000), time.Second
+	if race {
+		connections = 400 // which then load the machine as much
+	}
 	if os.Getenv("NFSBOX_SOAK") != "" {
 		length = time.Minute
 	}
@@ -55,15 +57,14 @@ func TestTrickle(t *testing.T) {
 	took := time.Since(start)
 	eventually(t, "end", func() bool { return time.Since(start) > length })
 	l.finish(t)
-	most := open.Load()
+	// Those that the server has cut off come back.
+	most := int64(0)
+	eventually(t, "connections at the end", func() bool { most = open.Load(); return most >= connections*9/10 })
 	stop()
 	all.Wait()
 	peak := s.status(t, "VmHWM") << 10
 	t.Logf("%d connections, %d MiB sent, %d rounds of another client in %v, peak of the server's memory %d MiB",
 		most, sent.Load()>>20, rounds, took, peak>>20)
-	if most < connections*9/10 {
-		t.Errorf("only %d connections were open", most)
-	}
 	// The race detector remembers what was last done to each word, in memory of its own.
 	if peak > maxRSS && !race {
 		t.Errorf("the server took %d MiB", peak>>20)
