@@ -119,6 +119,10 @@ func TestStrangersTakeNothing(t *testing.T) {
 		})
 	}
 	strangers.Wait()
+	// A record that does not come in this time is given up. Who waits for its memory
+	// waits as long.
+	const givenUp = 10 * time.Second
+	start := time.Now()
 	var slow []*peer
 	for i := range 130 { // records of 1 MiB, of which little comes
 		p, err := s.from(fmt.Sprintf("127.0.0.%d", 10+i%2))
@@ -128,12 +132,11 @@ func TestStrangersTakeNothing(t *testing.T) {
 		head := p.message(progNFS, 3, nfsWRITE, writeArgs(file, 0, fileSync, make([]byte, 1<<20)))
 		_, _ = p.conn.Write(head[:9000])
 	}
-	start := time.Now()
 	if status, err := honest.write(file, 0, fileSync, pattern(1<<20, 7)); err != nil || status != statusOK {
 		t.Errorf("an honest WRITE beside %d slow records: status %d, %v", len(slow), status, err)
 	}
-	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("an honest WRITE beside %d slow records took %v", len(slow), took)
+	if took := time.Since(start); took >= givenUp {
+		t.Errorf("an honest WRITE was answered %v after %d slow records had begun", took, len(slow))
 	}
 	for i := range 50 {
 		if status, err := honest.lock(fmt.Sprintf("host%d", i), file, "a", uint64(10+i)); err != nil || status != 0 {
