@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"sync/atomic"
@@ -52,6 +53,26 @@ func (g *Gate) Admits() bool {
 		g.last.Store(a)
 	}
 	return a.ok
+}
+
+// Knows reports whether any export has a rule for the client's address, from whatever
+// port. Unlike Admits it waits for names until ctx ends; an error is that a name, by
+// which the client might be known, could not be looked up.
+func (g *Gate) Knows(ctx context.Context) (bool, error) {
+	st := g.t.state.Load()
+	var failed error
+	for i := range st.entries {
+		e := &st.entries[i]
+		if len(e.rules) == 0 {
+			return true, nil
+		}
+		r, _, err := g.t.clients.match(ctx, e.rules, g.origin.addr)
+		if err == nil && r != nil {
+			return true, nil
+		}
+		failed = cmp.Or(failed, err)
+	}
+	return false, failed
 }
 
 // admits looks for an export that admits o. until, if not zero, is when to look

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -21,6 +22,10 @@ func TestGate(t *testing.T) {
 	} {
 		if got := table.Gate(remote(addr)).Admits(); got != want {
 			t.Errorf("%s: %v", addr, got)
+		}
+		want = want || addr == "192.0.2.1:1024" // a rule knows it, but not from there
+		if got, err := table.Gate(remote(addr)).Knows(t.Context()); got != want || err != nil {
+			t.Errorf("%s is known: %v, %v", addr, got, err)
 		}
 	}
 	g := table.Gate(remote("192.0.2.2:700"))
@@ -51,6 +56,26 @@ func TestGateNames(t *testing.T) {
 		synctest.Wait()
 		if !known.Admits() || other.Admits() {
 			t.Error("the name has come, and the gate does not go by it")
+		}
+	})
+}
+
+// TestGateKnowsNames waits for a name, and says so if it cannot be looked up.
+func TestGateKnowsNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, r, _ := named(t, "h.example.org")
+		block := make(chan struct{})
+		r.set(func(r *resolver) { r.block, r.addrs["h.example.org."] = block, []string{"192.0.2.7"} })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if known, err := table.Gate(remote("192.0.2.7:700")).Knows(ctx); known || err == nil {
+			t.Errorf("before the name has come: %v, %v", known, err)
+		}
+		time.AfterFunc(time.Second, func() { close(block) })
+		for addr, want := range map[string]bool{"192.0.2.7:700": true, "192.0.2.8:700": false} {
+			if known, err := table.Gate(remote(addr)).Knows(t.Context()); known != want || err != nil {
+				t.Errorf("%s: %v, %v", addr, known, err)
+			}
 		}
 	})
 }

@@ -46,9 +46,10 @@ Those who are believed are so by address, as clients of other hosts are, and fre
 address when they say that it has restarted (FREE_ALL, SM_NOTIFY); in logs and nfsbox ctl a user stands
 before its address (1000@127.0.0.1:700).
 With an address that others can reach, root of a client becomes nobody (--squash root), and --allow
-says who may mount at all; anybody may without it. AUTH_SYS proves nothing: let it in from networks
-that you trust. With --secure only ports that take root on the client are believed. The log warns of
---squash none where others than root could profit by it.
+says who may mount at all, and see what there is (showmount, rpcinfo -p); anybody may without it.
+AUTH_SYS proves nothing: let it in from networks that you trust. With --secure only ports that take
+root on the client are believed. The log warns of --squash none where others than root could profit by
+it.
 
 As whom. Run as root, files are opened and made with the rights of the calling user. Run as anyone
 else, everything is done, and belongs to, that one, and the log says so.
@@ -58,6 +59,10 @@ that up. Handles stay valid over renames and restarts: they are the kernel's whe
 and the process' rights allow, which takes root; elsewhere a map of them is kept in the state
 directory (/var/lib/nfsbox for root, else $XDG_STATE_HOME/nfsbox or ~/.local/state/nfsbox). It must not
 lie within what is served.
+A file that a program of this host moves out of DIR may stay open to clients that have its handle, as
+with the kernel's server (no_subtree_check): a handle names the file and not a path, and to look for a
+path from DIR with every call would cost more than the calls. A directory does not stay open. What must
+be out of reach is copied and removed, or given rights that keep clients out.
 
 Clients on this host. An nfsbox on this host finds out that it is (LOCALIO), and reads, writes and
 commits by descriptors that it gets through a socket in --localio-dir (/run/nfsbox for root, else

@@ -194,6 +194,35 @@ func TestStrangersForgetNothing(t *testing.T) {
 	}
 }
 
+// TestStrangersSeeNothing: addresses that no rule admits are not told what is exported,
+// to whom, who has mounted it, and which programs there are. Others are, also from a
+// port by which they could not mount.
+func TestStrangersSeeNothing(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("srv", "f"), "text")
+	lists := []struct{ prog, vers, proc uint32 }{{progMount, 3, 5}, {progMount, 1, 5}, {100000, 2, 4}, {100000, 3, 4}, {100000, 4, 4}}
+	for _, flags := range [][]string{{"--allow=127.0.0.1"}, {"--allow=127.0.0.1", "--secure"}} {
+		s, ask := b.serve(b.path("srv"), flags...), lists
+		if len(flags) == 1 {
+			s.dial(0).root(b)
+			ask = append(ask, struct{ prog, vers, proc uint32 }{progMount, 3, 2}) // who has mounted what
+		}
+		for address, told := range map[string]bool{"127.0.0.1": true, "127.0.0.9": false} {
+			for _, x := range ask {
+				p, err := s.from(address)
+				b.no(err)
+				r, err := p.call(x.prog, x.vers, x.proc, nil)
+				b.no(err)
+				b.no(p.conn.Close())
+				if something := r.u32() != 0; something != told {
+					t.Errorf("%v: %s asks for program %d, version %d, procedure %d, and is told something: %v, want %v",
+						flags, address, x.prog, x.vers, x.proc, something, told)
+				}
+			}
+		}
+	}
+}
+
 // TestUploadedProgramRuns: a file that was written and committed is no longer open
 // for writing at the server, seconds later, and one that was removed gives its space
 // back.

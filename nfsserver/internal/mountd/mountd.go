@@ -119,12 +119,19 @@ func (s *Service) Forget(which func(client, user string) bool) (n int) {
 }
 
 // dump is procedure 2 (section 5.2.2): who has mounted what, as far as anybody
-// knows.
-func (s *Service) dump(_ context.Context, c *oncrpc.Call) error {
+// knows. One whom no rule knows is told of nothing.
+func (s *Service) dump(ctx context.Context, c *oncrpc.Call) error {
 	if err := c.Args.Finish(); err != nil {
 		return err
 	}
 	var list mount3.Mountlist
+	known, err := c.State.(*peer.Conn).Known(ctx)
+	if err != nil {
+		return err
+	}
+	if !known {
+		return c.Reply(&list)
+	}
 	for _, m := range s.mounts.list() {
 		list = append(list, mount3.Mountbody{MlHostname: []byte(m.client), MlDirectory: []byte(m.path)})
 	}
@@ -153,13 +160,20 @@ func (s *Service) umntall(_ context.Context, c *oncrpc.Call) error {
 	return c.Reply(xdr.Void{})
 }
 
-// exports is procedure 5 (section 5.2.5), open to everybody as it is anywhere.
-// The groups are the clients that rules match; none means everybody.
-func (s *Service) exports(_ context.Context, c *oncrpc.Call) error {
+// exports is procedure 5 (section 5.2.5), for whom the rules of any export know; others
+// are told of none. The groups are the clients that rules match; none means everybody.
+func (s *Service) exports(ctx context.Context, c *oncrpc.Call) error {
 	if err := c.Args.Finish(); err != nil {
 		return err
 	}
 	var list mount3.Exports
+	known, err := c.State.(*peer.Conn).Known(ctx)
+	if err != nil {
+		return err
+	}
+	if !known {
+		return c.Reply(&list)
+	}
 	for _, e := range s.table.Exports() {
 		node := mount3.Exportnode{ExDir: []byte(e.Path)}
 		for _, r := range e.Clients {

@@ -3,6 +3,7 @@
 package peer
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"sync"
@@ -78,6 +79,17 @@ func Within(remote, local net.Addr) bool {
 // Admitted reports whether any rule of any export admits the client, as far as that
 // is known now. Nothing may be kept for one whom none does.
 func (c *Conn) Admitted() bool { return c.gate.Admits() }
+
+// Known reports whether any export has a rule for the client's address; others are
+// told of nothing that is here. Names are waited for. The error is [oncrpc.ErrDrop], if
+// they cannot be looked up: the client asks again.
+func (c *Conn) Known(ctx context.Context) (bool, error) {
+	known, err := c.gate.Knows(ctx)
+	if err != nil {
+		return false, oncrpc.ErrDrop
+	}
+	return known, nil
+}
 
 // addrPort is the address and port by which exports know a client.
 func addrPort(a net.Addr) netip.AddrPort {

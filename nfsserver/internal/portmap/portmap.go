@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/nfsbox/nfsbox/nfsserver/internal/peer"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/rpcbind"
 	"github.com/nfsbox/nfsbox/xdr"
@@ -118,13 +119,28 @@ func (s *Service) getport(_ context.Context, c *oncrpc.Call) error {
 	return c.Reply(&res)
 }
 
+// listed reports whether a client may be told of all programs at once: none whom the
+// rules of no export know. Those who know what they look for are answered (GETPORT).
+func listed(ctx context.Context, c *oncrpc.Call) (bool, error) {
+	conn, ok := c.State.(*peer.Conn)
+	if !ok {
+		return true, nil // a server without rules
+	}
+	return conn.Known(ctx)
+}
+
 // dump is procedure 4 of version 2.
-func (s *Service) dump(_ context.Context, c *oncrpc.Call) error {
+func (s *Service) dump(ctx context.Context, c *oncrpc.Call) error {
 	if err := c.Args.Finish(); err != nil {
+		return err
+	}
+	known, err := listed(ctx, c)
+	if err != nil {
 		return err
 	}
 	var list rpcbind.Pmaplist
 	l, ok := local(c)
+	ok = ok && known
 	for _, p := range s.programs {
 		for _, n := range networks {
 			if port := s.port(l, n.name, p.Number); ok && port != 0 && s.over(p, n.name) {
@@ -166,12 +182,17 @@ func (s *Service) address(c *oncrpc.Call, exact bool) error {
 }
 
 // dumpAddrs is procedure 4 of versions 3 and 4.
-func (s *Service) dumpAddrs(_ context.Context, c *oncrpc.Call) error {
+func (s *Service) dumpAddrs(ctx context.Context, c *oncrpc.Call) error {
 	if err := c.Args.Finish(); err != nil {
+		return err
+	}
+	known, err := listed(ctx, c)
+	if err != nil {
 		return err
 	}
 	var list rpcbind.RpcblistPtr
 	l, ok := local(c)
+	ok = ok && known
 	for _, p := range s.programs {
 		for _, n := range networks {
 			port := s.port(l, n.name, p.Number)
