@@ -8,8 +8,9 @@ import (
 
 const (
 	// DefaultParallel is how many files are compared at once if the options do not
-	// say; MaxParallel is the most.
-	DefaultParallel = 16
+	// say, as many as are copied: small ones take a round trip each. MaxParallel is
+	// the most.
+	DefaultParallel = 64
 	MaxParallel     = 1024
 
 	// copyParallel is how many files are copied at once if the options do not say.
