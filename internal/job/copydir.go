@@ -281,11 +281,12 @@ func (j *copyJob) settle(ctx context.Context) (err error) {
 }
 
 // finished enters a file into the record, now or when its directory is synced.
-func (j *copyJob) finished(ctx context.Context, s *dirState, name string, src, dst *vfs.Attr) error {
+func (j *copyJob) finished(ctx context.Context, s *dirState, name string, src *vfs.Attr, dst *object) error {
 	if j.record == nil {
 		return nil
 	}
-	r := note(s.key.child(name), src, dst, j.o.Verify)
+	r := note(s.key.child(name), src, &dst.attr, j.o.Verify)
+	r.listed, r.xattr = dst.listed, dst.xattr
 	if j.syncer == nil {
 		return j.record.append(r)
 	}

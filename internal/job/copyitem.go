@@ -73,7 +73,7 @@ func (j *copyJob) other(
 	}
 	j.lost(res.Lost)
 	j.progress.Add(c, 1)
-	copied := object{res.Handle, res.Attr}
+	copied := object{handle: res.Handle, attr: res.Attr}
 	if another(&src.Attr, &res.Source) {
 		copied = object{}
 	}
@@ -174,7 +174,7 @@ func (j *copyJob) link(ctx context.Context, s *dirState, l *linked, src transfer
 			return nil, nil
 		}
 		j.progress.Add(progress.FoundBytes, -src.Attr.Size)
-		return j.finished(ctx, s, dst.Name, &src.Attr, &copied.attr), nil
+		return j.finished(ctx, s, dst.Name, &src.Attr, &copied), nil
 	}
 	if cannotLink(err, src.Attr.Type) {
 		j.split()
@@ -204,7 +204,7 @@ func (j *copyJob) linkTo(ctx context.Context, l *linked, dst transfer.Target) (c
 		if lerr != nil || !ok || !alike(&l.copy.attr, &now.attr) {
 			return copied, err
 		}
-		copied = now
+		copied.handle, copied.attr = now.handle, now.attr
 	}
 	return copied, err
 }
@@ -260,13 +260,13 @@ func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source
 		j.grewMeanwhile(s.path(dst.Name), res.Bytes)
 	}
 	j.lost(res.Lost)
-	copied = object{res.Handle, res.Attr}
+	copied = object{handle: res.Handle, attr: res.Attr, listed: res.Lost.ACL, xattr: res.Lost.Xattr}
 	if j.record != nil && !copied.attr.Has(vfs.MaskSize|vfs.MaskMtime) {
 		if copied.attr, err = dst.FS.GetAttr(ctx, res.Handle, vfs.MaskV3); err != nil {
 			return copied, nil, fmt.Errorf("attributes of the copy: %w", err)
 		}
 	}
-	fatal = j.finished(ctx, s, dst.Name, &res.Source, &copied.attr)
+	fatal = j.finished(ctx, s, dst.Name, &res.Source, &copied)
 	if another(&src.Attr, &res.Source) {
 		copied = object{}
 	}

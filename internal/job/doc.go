@@ -35,10 +35,10 @@
 // is stable. The same job, started again after whatever ended it, lists the
 // source again and passes over files that are noted, unchanged since, and still
 // there. If somebody has changed their owner or mode, they get them again; if he
-// has made two of them one, or one two, so are the links. What cannot be preserved is
-// counted as in the first run, which costs a call for an access control list. A run
-// that verifies compares those of them that no run has verified. The record is
-// append-only: entries carry checksums, and a torn tail is cut off.
+// has made two of them one, or one two, the links are as in the source again. What cannot be preserved is
+// counted as in the first run. A run that verifies compares those of them that no run
+// has verified. The record is append-only: entries carry checksums, and a torn tail is
+// cut off.
 //
 // # Memory
 //

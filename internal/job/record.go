@@ -25,7 +25,7 @@ import (
 //
 // A CRC is CRC-32C over the bytes before it. Times are seconds (8) and
 // nanoseconds (4). The key is the path's; its lowest bit says that the copy was read
-// back.
+// back. The highest bits of the nanoseconds of the copy's mtime say what it has not got.
 const (
 	recordName    = "copied"
 	recordMagic   = "NFSBOXCP"
@@ -49,6 +49,13 @@ type pathKey [16]byte
 
 // verifiedBit is where an entry says that its copy was read back.
 const verifiedBit = 1
+
+// What the highest bits of the copy's nanoseconds say, which no time has. A program that does
+// not know them finds another time there, and copies the file again.
+const (
+	listBit  = 1 << 31 // the source has an access control list that matters
+	xattrBit = 1 << 30 // the source has extended attributes
+)
 
 // rootKey is the root's. What was copied by another rule is not found under it: a file
 // that has not got its owner, because nobody asked for it, is copied again for a run
@@ -76,6 +83,8 @@ type recorded struct {
 	fileID       uint64
 	copied       time.Time // mtime of the copy
 	verified     bool      // the copy was compared with the source
+	listed       bool      // the source has an access control list, or a mode that is one's
+	xattr        bool      // the source has extended attributes
 }
 
 func note(key pathKey, src, dst *vfs.Attr, verified bool) recorded {
@@ -105,7 +114,19 @@ func (r *recorded) append(b []byte) []byte {
 	b = appendTime(b, r.ctime)
 	b = binary.BigEndian.AppendUint64(b, r.fileID)
 	b = appendTime(b, r.copied)
+	b[len(b)-4] |= r.flags()
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+}
+
+// flags is the highest byte of listBit and xattrBit, as far as they are true.
+func (r *recorded) flags() (f byte) {
+	if r.listed {
+		f |= listBit >> 24
+	}
+	if r.xattr {
+		f |= xattrBit >> 24
+	}
+	return f
 }
 
 func appendTime(b []byte, t time.Time) []byte {
@@ -127,7 +148,9 @@ func parseEntry(b []byte) (r recorded, ok bool) {
 	r.mtime = parseTime(b[24:])
 	r.ctime = parseTime(b[36:])
 	r.fileID = binary.BigEndian.Uint64(b[48:])
-	r.copied = parseTime(b[56:])
+	flags := binary.BigEndian.Uint32(b[64:])
+	r.listed, r.xattr = flags&listBit != 0, flags&xattrBit != 0
+	r.copied = time.Unix(int64(binary.BigEndian.Uint64(b[56:])), int64(flags&^(listBit|xattrBit)))
 	return r, true
 }
 

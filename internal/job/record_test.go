@@ -520,3 +520,14 @@ func TestResumeAfterInterruption(t *testing.T) {
 		}
 	}
 }
+
+// TestRecordFlags: what a copy has not got is found again, and takes nothing from its time.
+func TestRecordFlags(t *testing.T) {
+	for _, flags := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
+		r := recorded{key: pathKey{}.child("x"), size: 1, mtime: epoch, ctime: epoch, copied: time.Unix(1, 999_999_999), listed: flags[0], xattr: flags[1]}
+		got, ok := parseEntry(r.append(nil))
+		if !ok || !got.copied.Equal(r.copied) || got.listed != r.listed || got.xattr != r.xattr {
+			t.Errorf("%+v came back as %+v, %v", r, got, ok)
+		}
+	}
+}

@@ -26,6 +26,7 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 	if !ok || !was.isCopy(&copied.attr) || j.kept.another(&src.Attr, &copied.attr) {
 		return copied, false, nil, nil
 	}
+	copied.listed, copied.xattr = was.listed, was.xattr
 	compare := j.o.Verify && !was.verified
 	if compare && !j.sameAgain(ctx, s, src, &copied) {
 		return copied, false, nil, ctx.Err()
@@ -35,7 +36,7 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 	}
 	if compare {
 		j.progress.Add(progress.Verified, 1)
-		fatal = j.finished(ctx, s, dst.Name, &src.Attr, &copied.attr)
+		fatal = j.finished(ctx, s, dst.Name, &src.Attr, &copied)
 	}
 	j.progress.Add(progress.Skipped, 1)
 	j.progress.Add(progress.FoundBytes, -src.Attr.Size)
@@ -43,20 +44,24 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 }
 
 // asCopied gives a copy of an earlier run the owner and the mode that it was given then, if
-// somebody has changed them, and counts what could not be preserved, as that run did.
+// somebody has changed them, and counts what could not be preserved, as that run did. For an
+// access control list it asks only if there was one, or if the modes are not the same.
 func (j *copyJob) asCopied(ctx context.Context, src *transfer.Source, copied *object) error {
 	want := src.Attr
 	want.Valid &= vfs.MaskType | vfs.MaskMode | vfs.MaskUID | vfs.MaskGID
-	var acl bool
-	var err error
-	if want.Mode, acl, err = j.t.PlainMode(ctx, src, &src.Attr); err != nil {
-		return err
+	want.Mode &= 0o7777
+	acl := false
+	if copied.listed || copied.attr.Mode&0o7777 != want.Mode {
+		var err error
+		if want.Mode, acl, err = j.t.PlainMode(ctx, src, &src.Attr); err != nil {
+			return err
+		}
 	}
 	set, lost, err := transfer.KeepAttrs(ctx, j.o.Dest.FS, copied.handle, &want, &copied.attr, j.t.Owners)
 	if err != nil {
 		return err
 	}
-	lost.ACL, lost.Xattr = acl, src.HasXattrs(ctx)
+	lost.ACL, lost.Xattr = acl, copied.xattr
 	j.lost(lost)
 	if !set {
 		return nil

@@ -108,7 +108,7 @@ func (j *verifyJob) run(ctx context.Context) error {
 	if j.srcAttr.Type != vfs.TypeDir {
 		j.found(&j.srcAttr)
 		e := vfs.Entry{Handle: j.o.Source.Handle, Attr: j.srcAttr}
-		p := pair{src: &e, dst: object{j.o.Dest.Handle, j.dstAttr}, path: func() string { return "." }}
+		p := pair{src: &e, dst: object{handle: j.o.Dest.Handle, attr: j.dstAttr}, path: func() string { return "." }}
 		watched, end := j.watch(ctx, func() int { return 1 })
 		j.fail(watched, p.path(), j.compare(watched, &p))
 		if err := end(ctx.Err()); err != nil {
@@ -169,6 +169,9 @@ func (j *verifyJob) differ(path, kind, format string, args ...any) {
 type object struct {
 	handle vfs.Handle
 	attr   vfs.Attr
+
+	// Of a copy: its source has an access control list, or extended attributes.
+	listed, xattr bool
 }
 
 // pair is an object and what stands for it in the destination.

@@ -33,7 +33,7 @@ func (j *verifyJob) Enter(ctx context.Context, d *walk.Dir) error {
 	ok := true
 	var err error
 	if d.Parent == nil {
-		p.dst = object{j.o.Dest.Handle, j.dstAttr}
+		p.dst = object{handle: j.o.Dest.Handle, attr: j.dstAttr}
 	} else {
 		p.dst, ok, err = j.match(ctx, d.Parent, d.Name)
 	}
@@ -67,7 +67,7 @@ func (j *verifyJob) list(ctx context.Context, s *side) error {
 			s.listed = nil
 			return nil
 		}
-		s.listed[string(e.Name)] = object{e.Handle, e.Attr}
+		s.listed[string(e.Name)] = object{handle: e.Handle, attr: e.Attr}
 	}
 	return nil
 }
