@@ -97,8 +97,8 @@ packaging/nfsbox.service and nfsbox.socket.
 The file API. --api 127.0.0.1:9999 serves the exports over HTTP, too, as protobuf and JSON: by the same
 rules, through the same gate. --api-callers FILE says who may call, by token or certificate, and as
 whom; --api-loopback UID:GID lets every program of this host call as that user. One of them it takes,
-but where a user who is not root serves a directory by hand, on loopback: then programs of this host
-call as that user. SIGHUP reads the files of callers and certificates again. Its calls count as the
+but where a user who is not root serves a directory by hand, on loopback: then that user's programs, and
+root's, call as that user, and with --trust-local those of all users of this host. SIGHUP reads the files of callers and certificates again. Its calls count as the
 server's, in metrics and in the live view. See docs/file-api.md.
 
   nfsbox serve ./photos --api 127.0.0.1:9999

@@ -46,7 +46,7 @@ func (d *daemon) openAPI(ctx context.Context) (err error) {
 		return err
 	}
 	o := fileapi.Options{
-		Table: d.table, Callers: secrets.callers, Loopback: a.Loopback.caller(), Cleartext: a.Cleartext, Limits: a.limits(),
+		Table: d.table, Callers: secrets.callers, Loopback: a.Loopback.caller(), MayLoopback: d.mayLoopback(), Cleartext: a.Cleartext, Limits: a.limits(),
 		Ledger: filepath.Join(d.own, uploadsName), Now: d.w.Now,
 		Report:  func(err error) { d.log.Warn("api", slog.Any("error", err)) },
 		Observe: d.observeAPI, Slow: slowFloor, Sample: d.logs.sample(),
@@ -60,6 +60,20 @@ func (d *daemon) openAPI(ctx context.Context) (err error) {
 	}
 	x.srv, err = fileapi.New(ctx, o)
 	return err
+}
+
+// mayLoopback is for fileapi.Options: who may call without a proof. It is nil if every
+// program of this host may, since the operator has said as whom or believes them all,
+// or nobody can tell whose they are.
+func (d *daemon) mayLoopback() func(net.Conn) bool {
+	l := d.c.API.Loopback
+	doubted := slices.ContainsFunc(d.c.Exports, func(e Export) bool {
+		return slices.ContainsFunc(e.rules(), func(c Client) bool { return !is(c.TrustLocal) })
+	})
+	if l == nil || !l.only || d.users == nil || !doubted {
+		return nil
+	}
+	return func(nc net.Conn) bool { return d.users(nc) == nil } // root, or the server's own user
 }
 
 // openStore opens the store of content, if there shall be one, and begins to sweep

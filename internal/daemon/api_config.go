@@ -16,7 +16,7 @@ import (
 type API struct {
 	Listen   []string `toml:"listen" aliases:"api" sep:"none" placeholder:"ADDRESS" help:"Or --api: serve the exports there over HTTP, too, as protobuf and JSON. May be repeated."`
 	Callers  string   `toml:"callers" placeholder:"FILE" help:"Who may call: their tokens or certificates, and as whom. The file is closed to others (mode 0600); SIGHUP reads it again."`
-	Loopback *User    `toml:"loopback,omitempty" placeholder:"UID:GID[,GROUP...]" help:"As whom programs of this host call that show neither. By default nobody; this user where a user who is not root serves DIR on loopback, without --config and --api-callers."`
+	Loopback *User    `toml:"loopback,omitempty" placeholder:"UID:GID[,GROUP...]" help:"As whom programs of this host call that show neither. By default nobody; where a user who is not root serves DIR on loopback, without --config and --api-callers, that user's own programs and root's call as that user."`
 
 	TLSCert     string `toml:"tls-cert" name:"tls-cert" placeholder:"FILE" help:"Speak TLS, with this certificate and what it depends on (PEM). SIGHUP reads it again."`
 	TLSKey      string `toml:"tls-key" name:"tls-key" placeholder:"FILE" help:"The certificate's key (PEM), closed to everybody else (mode 0600, or 0640)."`
@@ -48,7 +48,8 @@ func defaultAPI() API {
 func (a *API) on() bool { return len(a.Listen) > 0 }
 
 // byHand says whom programs of this host are where the command line is all there is
-// and names nobody: who has started the server, and can do all that it can.
+// and names nobody: who has started the server, and can do all that it can. Where the
+// kernel can tell, those of other users are refused: see daemon.mayLoopback.
 func (a *API) byHand(u *User) {
 	if a.on() && a.Loopback == nil && a.Callers == "" && !slices.ContainsFunc(a.Listen, elsewhere) {
 		a.Loopback = u
@@ -60,7 +61,7 @@ func thisUser() *User {
 	if os.Geteuid() <= 0 {
 		return nil
 	}
-	u := &User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+	u := &User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), only: true}
 	groups, err := os.Getgroups()
 	if err != nil {
 		groups = nil // the user without them may less, and not more
@@ -121,6 +122,8 @@ func (a *API) limits() fileapi.Limits {
 type User struct {
 	UID, GID uint32
 	Groups   []uint32
+	// only has nobody else be this user, but root; the text does not say so.
+	only bool
 }
 
 // UnmarshalText implements encoding.TextUnmarshaler.

@@ -1,6 +1,7 @@
 package fileapi
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/netip"
@@ -35,7 +36,25 @@ func (s *Server) authenticate(r *http.Request, remote netip.AddrPort) (*identity
 	if !fromThisHost(r) {
 		return nil, unauthenticated("without a token, requests must be made to a loopback address, and not by a web page")
 	}
+	if may, _ := r.Context().Value(mayLoopback{}).(bool); !may && s.o.MayLoopback != nil {
+		return nil, unauthenticated("without a token, only the user who runs the server may call, and root")
+	}
 	return s.loopback, nil
+}
+
+// mayLoopback is the key of what MayLoopback has said, in the context of a connection.
+type mayLoopback struct{}
+
+// asked has a connection that may come from this host judged by MayLoopback.
+func (s *Server) asked(ctx context.Context, c net.Conn) context.Context {
+	if over, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
+		c = over.NetConn()
+	}
+	from, ok := c.RemoteAddr().(*net.TCPAddr)
+	if s.o.MayLoopback == nil || s.loopback == nil || !ok || !from.IP.IsLoopback() {
+		return ctx
+	}
+	return context.WithValue(ctx, mayLoopback{}, s.o.MayLoopback(c))
 }
 
 func (s *Server) byToken(r *http.Request, remote netip.AddrPort, shown []string) (*identity, error) {

@@ -32,6 +32,10 @@ type Options struct {
 	Callers *Callers
 	// Loopback is who calls from this host without either; nil: nobody may.
 	Loopback *vfs.Caller
+	// MayLoopback, if set, says of a connection from this host whether whoever is at
+	// its far end may call as Loopback. It is asked when the connection is made, by
+	// Serve alone, and must not read or write. nil: all may.
+	MayLoopback func(net.Conn) bool
 	// TLS, if not nil, is what Serve speaks. For client certificates it has ClientCAs
 	// and, as ClientAuth, tls.VerifyClientCertIfGiven or tls.RequireAndVerifyClientCert.
 	TLS *tls.Config
@@ -131,9 +135,10 @@ func (s *Server) configure() {
 			MaxReceiveBufferPerConnection: connWindow,
 		},
 		// What clients get wrong on the way to a request is not worth a line each.
-		ErrorLog:  log.New(io.Discard, "", 0),
-		ConnState: s.count,
-		TLSConfig: s.o.TLS,
+		ErrorLog:    log.New(io.Discard, "", 0),
+		ConnState:   s.count,
+		ConnContext: s.asked,
+		TLSConfig:   s.o.TLS,
 	}
 	s.http.Protocols.SetHTTP1(true)
 	s.http.Protocols.SetHTTP2(s.o.TLS != nil)
