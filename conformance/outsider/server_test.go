@@ -296,6 +296,37 @@ func TestGreedyLocks(t *testing.T) {
 	}
 }
 
+// TestLocksForAll: one client takes as many locks as it can have, of a server that may
+// open few files. Another one has room for its own.
+func TestLocksForAll(t *testing.T) {
+	b := newBox(t)
+	dir := b.path("srv")
+	const files = 80
+	for i := range files {
+		b.write(filepath.Join(dir, fmt.Sprint(i)), "text")
+	}
+	s := b.serve(dir, "--max-open-files=64", "--grace=0s")
+	for _, address := range []string{"127.0.0.8", "127.0.0.9"} {
+		p, err := s.from(address)
+		b.no(err)
+		defer func() { _ = p.conn.Close() }()
+		p.uid = uint32(os.Getuid())
+		top, granted := p.root(b), 0
+		for i := range files {
+			file, _, err := p.lookup(top, fmt.Sprint(i))
+			b.no(err)
+			status, err := p.lock("client", file, "a", uint64(address[len(address)-1]))
+			b.no(err)
+			if status == 0 {
+				granted++
+			}
+		}
+		if granted != 16 {
+			t.Errorf("%s has got %d locks, want a quarter of the files", address, granted)
+		}
+	}
+}
+
 // TestReloadToAnotherDirectory: the directory behind an export is another after a
 // reload. Handles of the old one are stale, and nothing is written there.
 func TestReloadToAnotherDirectory(t *testing.T) {

@@ -45,6 +45,14 @@ const (
 	// clients and files: listeners, the log, state, what the runtime opens.
 	otherFiles = 256
 
+	// minOpenFiles is the least that a directory may keep open, however many there are
+	// and however few the process may: with less it could not serve.
+	minOpenFiles = 16
+
+	// lockShare is the part of a directory's open files that one client may have for
+	// locks. Beyond it a lock is refused; all clients together have half.
+	lockShare = 4
+
 	// localFiles is how many local I/O takes beyond those: two for each client of
 	// this host, and what is on its way to them.
 	localFiles = 1024

@@ -161,7 +161,7 @@ func (c *Config) check() problems {
 	p.size("max-reply-bytes", c.MaxReplyBytes, 2<<20, maxSize)
 	p.positive("idle-timeout", c.IdleTimeout)
 	p.positive("replies-keep", c.RepliesKeep)
-	p.within("max-open-files", int64(c.MaxOpenFiles), 16, maxNumber)
+	p.within("max-open-files", int64(c.MaxOpenFiles), minOpenFiles, maxNumber)
 	p.within("replies-per-client", int64(c.RepliesPerClient), 1, maxNumber)
 	p.size("replies-bytes", c.RepliesBytes, 1<<20, maxSize)
 	if c.Slow != 0 && c.Slow < Duration(slowFloor) {

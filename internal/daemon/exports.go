@@ -181,7 +181,7 @@ func (d *daemon) openSite(c *Config, e *Export, s site) (*directory, error) {
 	}
 	x := &directory{lanes: d.gate.Export(e.Path)}
 	x.fs, err = localfs.New(s.dir, localfs.Options{
-		Handles: mode, StateDir: state, CrossMounts: s.crossMounts, LocalWriters: s.localWriters, MaxOpen: c.MaxOpenFiles,
+		Handles: mode, StateDir: state, CrossMounts: s.crossMounts, LocalWriters: s.localWriters, MaxOpen: openFiles(c, fileLimit()),
 		Locks: &d.locks, Gate: x.lanes, Rand: d.w.Rand,
 		Report: func(err error) { d.log.Warn("the directory", slog.String("dir", s.dir), slog.Any("error", err)) },
 	})
@@ -195,6 +195,13 @@ func (d *daemon) openSite(c *Config, e *Export, s site) (*directory, error) {
 		return nil, errors.Join(err, x.close())
 	}
 	return x, nil
+}
+
+// openFiles is how many files a directory may keep open: as many as is configured, and
+// all directories together no more than half of what the process may, which is limit.
+func openFiles(c *Config, limit uint64) int {
+	share := limit / 2 / uint64(max(len(c.Exports), 1))
+	return int(min(uint64(c.MaxOpenFiles), max(share, minOpenFiles)))
 }
 
 func handleMode(s string) (localfs.Mode, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -46,6 +47,15 @@ func (d *daemon) descriptors() uint64 {
 		}
 	}
 	return uint64(d.c.MaxConnections) + files
+}
+
+// fileLimit is how many descriptors the process may have.
+func fileLimit() uint64 {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return math.MaxInt
+	}
+	return limit.Cur
 }
 
 // raiseFiles makes sure of n descriptors, and returns how many there are.

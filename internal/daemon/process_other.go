@@ -2,8 +2,13 @@
 
 package daemon
 
+import "math"
+
 // prepareProcess has nothing to prepare elsewhere than on Linux.
 func (d *daemon) prepareProcess() {}
+
+// fileLimit cannot tell.
+func fileLimit() uint64 { return math.MaxInt }
 
 // isSocket cannot tell: net will.
 func isSocket(uintptr) bool { return true }

@@ -44,7 +44,7 @@ func (d *daemon) newServer() (err error) {
 		MaxConns: d.c.MaxConnections, MaxCallsPerConn: d.c.MaxCalls, MaxRequestBytes: int64(d.c.MaxRequestBytes),
 		MaxReplyBytes: int64(d.c.MaxReplyBytes), IdleTimeout: time.Duration(d.c.IdleTimeout),
 		Replies: d.replies, SlowOp: slowFloor, Sample: d.logs.sample(), Observe: d.observe,
-		Locks: d.c.Locks, LockStateDir: locks, Grace: time.Duration(d.c.Grace),
+		Locks: d.c.Locks, MaxClientLocks: openFiles(d.c, fileLimit()) / lockShare, LockStateDir: locks, Grace: time.Duration(d.c.Grace),
 		Hostname: host, Cookie: binary.LittleEndian.Uint64(cookie[:]), LocalIO: local, User: d.users,
 	}
 	if d.srv, err = nfsserver.New(o); err != nil && local != nil {
