@@ -454,3 +454,26 @@ func TestReservedPort(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMountTrips counts the round trips of Mount, by time that is simulated: one for
+// both services, and one each for MNT, GETATTR of what it answers, and the question
+// whether the server looks at the path.
+func TestMountTrips(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const oneWay = 50 * time.Millisecond
+		h := newHost(t, "10.0.0.1")
+		h.at("7000", nfs(), h.mountd(nil, "/export/a/b"))
+		h.net.SetFaults(sim.Faults{Latency: oneWay}, sim.Faults{Latency: oneWay})
+		start := time.Now()
+		c, err := Mount(t.Context(), h.options(Options{Port: 7000}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if trips := time.Since(start) / (2 * oneWay); trips != 4 {
+			t.Errorf("%d round trips, want 4", trips)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

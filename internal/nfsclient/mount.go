@@ -79,15 +79,11 @@ func Mount(ctx context.Context, o Options) (*Conn, error) {
 	if err := checkPath(o.Path); err != nil {
 		return nil, err
 	}
-	m, err := connectMountd(ctx, &o)
-	if err != nil {
+	if err := o.fill(); err != nil {
 		return nil, err
 	}
 	c := &Conn{opt: o}
-	err = c.connect(ctx, m)
-	if c.looked && err == nil {
-		c.parting.Go(func() { c.part(m) })
-	} else if err = errors.Join(err, m.rpc.Close()); err != nil {
+	if err := c.connect(ctx); err != nil {
 		if c.rpc != nil {
 			err = errors.Join(err, c.rpc.Close())
 		}
@@ -113,11 +109,31 @@ func checkPath(path string) error {
 	return nil
 }
 
-func (c *Conn) connect(ctx context.Context, m *mountd) (err error) {
-	if c.rpc, err = c.opt.connect(ctx, &nfsService); err != nil {
-		return err
+// connect reaches both services, at the same time, and opens the path. That there is no
+// MOUNT ends the other attempt, and is the error.
+func (c *Conn) connect(ctx context.Context) error {
+	var nfs sync.WaitGroup
+	var err error
+	beside, stop := context.WithCancel(ctx)
+	defer stop()
+	nfs.Go(func() { c.rpc, err = c.opt.connect(beside, &nfsService) })
+	o := c.opt // connectMountd fills it
+	m, merr := connectMountd(ctx, &o)
+	if merr != nil {
+		stop()
 	}
-	return c.open(ctx, m)
+	nfs.Wait()
+	if merr != nil {
+		return merr
+	}
+	if err == nil {
+		err = c.open(ctx, m)
+	}
+	if err == nil && c.looked {
+		c.parting.Go(func() { c.part(m) })
+		return nil
+	}
+	return errors.Join(err, m.rpc.Close())
 }
 
 // split is the parts of a path that stand for something.

@@ -133,7 +133,7 @@ func splitLocal(arg string, follow bool) (root, name string, err error) {
 // link there stands for its target. If the object does not exist, the error Is
 // fs.ErrNotExist.
 func (p *Place) Resolve(ctx context.Context, follow bool) (vfs.Resolved, error) {
-	root, attr, err := p.FS.Root(ctx)
+	root, attr, err := p.root(ctx)
 	if err != nil {
 		return vfs.Resolved{}, fmt.Errorf("%s: %w", p.Text, err)
 	}
@@ -152,10 +152,19 @@ func (p *Place) Resolve(ctx context.Context, follow bool) (vfs.Resolved, error) 
 	return r, nil
 }
 
+// root is FS's root, and its attributes if the place is the root. Of a server the
+// handle is known, and who goes on from there is told soon enough if it is gone.
+func (p *Place) root(ctx context.Context) (vfs.Handle, vfs.Attr, error) {
+	if p.nfs != nil && p.Path != "" {
+		return p.nfs.Raw().Root, vfs.Attr{}, nil
+	}
+	return p.FS.Root(ctx)
+}
+
 // Parent finds the directory that holds, or will hold, the object, and the
 // object's name in it: "" if the place is the root itself.
 func (p *Place) Parent(ctx context.Context) (dir vfs.Handle, name string, err error) {
-	root, _, err := p.FS.Root(ctx)
+	root, _, err := p.root(ctx)
 	if err != nil || p.Path == "" {
 		return root, "", err
 	}
