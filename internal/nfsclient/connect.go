@@ -49,34 +49,34 @@ var nfsService = service{
 
 var portmapService = service{name: "portmapper", maxReply: maxMountReply}
 
-// connect finds the service's port and returns a client that has reached it. The
+// connect finds the service's port and returns a client that has reached it there. The
 // order in which ports are tried is in the package's documentation.
-func (o *Options) connect(ctx context.Context, s *service) (*oncrpc.Client, error) {
-	if port := s.port(o); port != 0 {
+func (o *Options) connect(ctx context.Context, s *service) (rpc *oncrpc.Client, port uint16, err error) {
+	if port = s.port(o); port != 0 {
 		return o.try(ctx, s, port)
 	}
 	var first error
 	if o.Port != 0 {
-		rpc, err := o.try(ctx, s, o.Port)
+		rpc, port, err = o.try(ctx, s, o.Port)
 		if err == nil || !s.fallback || ctx.Err() != nil {
-			return rpc, err
+			return rpc, port, err
 		}
 		first = err
 	}
-	port, err := o.ask(ctx, s)
+	port, err = o.ask(ctx, s)
 	switch {
 	case err == nil:
 		return o.try(ctx, s, port)
 	case ctx.Err() != nil || errors.Is(err, errNotRegistered):
-		return nil, errors.Join(first, err)
+		return nil, 0, errors.Join(first, err)
 	case first != nil:
-		return nil, fmt.Errorf("%w; and %w (give its port with %s=)", first, err, s.arg)
+		return nil, 0, fmt.Errorf("%w; and %w (give its port with %s=)", first, err, s.arg)
 	}
-	rpc, e := o.try(ctx, s, nfsPort)
+	rpc, port, e := o.try(ctx, s, nfsPort)
 	if e != nil {
 		e = fmt.Errorf("%w; and without the portmapper: %w (give its port with %s=)", err, e, s.arg)
 	}
-	return rpc, e
+	return rpc, port, e
 }
 
 // ask asks the portmapper for the service's port.
@@ -94,19 +94,19 @@ func (o *Options) ask(ctx context.Context, s *service) (uint16, error) {
 }
 
 // try finds out whether the service is at port.
-func (o *Options) try(ctx context.Context, s *service, port uint16) (*oncrpc.Client, error) {
+func (o *Options) try(ctx context.Context, s *service, port uint16) (*oncrpc.Client, uint16, error) {
 	rpc, r, err := o.client(ctx, port, s)
 	if err != nil {
-		return nil, fmt.Errorf("nfs: %s: %s: %w", o.Host, s.name, err)
+		return nil, 0, fmt.Errorf("nfs: %s: %s: %w", o.Host, s.name, err)
 	}
 	reply, err := rpc.Call(ctx, s.null, oncrpc.Auth{}, xdr.Void{}, xdr.Void{})
 	reply.Release()
 	if err == nil {
 		o.Log.Debug("nfs: found", "server", o.Host, "service", s.name, "port", port)
-		return rpc, nil
+		return rpc, port, nil
 	}
 	err = fmt.Errorf("nfs: %s: %s at port %d: %w", o.Host, s.name, port, err)
-	return nil, errors.Join(err, rpc.Close(), r.drop())
+	return nil, 0, errors.Join(err, rpc.Close(), r.drop())
 }
 
 // client connects to a port of the server, so that a port where nobody listens

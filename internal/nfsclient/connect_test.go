@@ -457,7 +457,7 @@ func TestReservedPort(t *testing.T) {
 
 // TestMountTrips counts the round trips of Mount, by time that is simulated: one for
 // both services, and one each for MNT, GETATTR of what it answers, and the question
-// whether the server looks at the path.
+// whether the server looks at the path. Close takes one, for UMNT.
 func TestMountTrips(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const oneWay = 50 * time.Millisecond
@@ -472,8 +472,15 @@ func TestMountTrips(t *testing.T) {
 		if trips := time.Since(start) / (2 * oneWay); trips != 4 {
 			t.Errorf("%d round trips, want 4", trips)
 		}
+		start = time.Now()
 		if err := c.Close(); err != nil {
 			t.Error(err)
+		}
+		if trips := time.Since(start) / (2 * oneWay); trips != 1 {
+			t.Errorf("%d round trips of Close, want 1", trips)
+		}
+		if want := []string{"MNT /export/a/b", "MNT /", "UMNT /export/a/b"}; !slices.Equal(h.log, want) {
+			t.Errorf("MOUNT was asked %q", h.log)
 		}
 	})
 }

@@ -163,7 +163,7 @@ func (d *diagnosis) mnt(ctx context.Context, s *Step) error {
 
 // null calls NFS, which does nothing, and tells how long that takes.
 func (d *diagnosis) null(ctx context.Context, s *Step) (err error) {
-	if d.conn.rpc, err = d.o.connect(ctx, &nfsService); err != nil {
+	if d.conn.rpc, _, err = d.o.connect(ctx, &nfsService); err != nil {
 		return err
 	}
 	best, sum := time.Duration(1<<62), time.Duration(0)

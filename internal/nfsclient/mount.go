@@ -22,6 +22,7 @@ type Conn struct {
 	target  string
 	mounted string // what the MOUNT service was asked for
 	looked  bool   // it was asked for "/" as well, and gave it
+	mountd  mountd // that was asked; its rpc is not for later
 	parting sync.WaitGroup
 	hangUps atomic.Int32 // in a row, on questions of LOCALIO
 }
@@ -60,17 +61,18 @@ func (c *Conn) part(m *mountd) {
 	_ = m.rpc.Close()
 }
 
-// umount sends UMNT. It is a courtesy: that it failed changes nothing for
-// anyone, so its errors end here.
+// umount sends UMNT, to where MOUNT was found. It is a courtesy: that it failed changes
+// nothing for anyone, so its errors end here.
 func (c *Conn) umount(ctx context.Context) {
 	o := c.opt
 	o.DialTries, o.Retries = 1, -1
-	m, err := connectMountd(ctx, &o)
+	rpc, r, err := o.client(ctx, c.mountd.port, &mountService)
 	if err != nil {
 		return
 	}
+	m := mountd{rpc: rpc, auth: c.mountd.auth}
 	_ = m.umnt(ctx, c.mounted)
-	_ = m.rpc.Close()
+	_, _ = rpc.Close(), r.drop()
 }
 
 // Mount mounts a directory, or the one that holds what o.Path names. The
@@ -116,7 +118,7 @@ func (c *Conn) connect(ctx context.Context) error {
 	var err error
 	beside, stop := context.WithCancel(ctx)
 	defer stop()
-	nfs.Go(func() { c.rpc, err = c.opt.connect(beside, &nfsService) })
+	nfs.Go(func() { c.rpc, _, err = c.opt.connect(beside, &nfsService) })
 	o := c.opt // connectMountd fills it
 	m, merr := connectMountd(ctx, &o)
 	if merr != nil {
@@ -126,6 +128,7 @@ func (c *Conn) connect(ctx context.Context) error {
 	if merr != nil {
 		return merr
 	}
+	c.mountd = *m
 	if err == nil {
 		err = c.open(ctx, m)
 	}

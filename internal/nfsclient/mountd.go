@@ -15,6 +15,7 @@ import (
 // mountd speaks to a server's MOUNT service (RFC 1813, appendix I).
 type mountd struct {
 	rpc  *oncrpc.Client
+	port uint16
 	auth oncrpc.Auth
 }
 
@@ -151,9 +152,9 @@ func connectMountd(ctx context.Context, o *Options) (*mountd, error) {
 	if err != nil {
 		return nil, err
 	}
-	rpc, err := o.connect(ctx, &mountService)
+	rpc, port, err := o.connect(ctx, &mountService)
 	if err != nil {
 		return nil, err
 	}
-	return &mountd{rpc: rpc, auth: auth}, nil
+	return &mountd{rpc: rpc, port: port, auth: auth}, nil
 }
