@@ -187,8 +187,11 @@ func (f *FS) dirSlot(r *ref) (*slot, error) {
 	if s := t.find(r); s != nil {
 		return s, nil
 	}
-	// Where it is now may not be where the handle says.
-	o, err := f.object(r)
+	// Where it is now may not be where the handle says. It stays there until it is known:
+	// who moves a directory tells those that are known of its new place.
+	t.tree.RLock()
+	defer t.tree.RUnlock()
+	o, err := f.objectIn(r)
 	if err != nil {
 		return nil, err
 	}

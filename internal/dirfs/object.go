@@ -18,15 +18,23 @@ type place struct {
 // object finds the object that r says. The caller leaves o.s.
 func (f *FS) object(r *ref) (o place, err error) {
 	if r.slot == 0 {
-		return f.rootPlace(r)
+		return f.rootPlace(f.pin, r)
 	}
 	if o, err = f.named(f.pin, r); !errors.Is(err, vfs.ErrStale) {
 		return o, err
 	}
-	// Not there, or another: where else has this FS put it? It moves no directory
-	// meanwhile.
+	// Not there, or another: where else has this FS put it?
 	f.slots.tree.RLock()
 	defer f.slots.tree.RUnlock()
+	return f.objectIn(r)
+}
+
+// objectIn is object for a caller that has locked tree for reading: this FS moves no
+// directory meanwhile.
+func (f *FS) objectIn(r *ref) (o place, err error) {
+	if r.slot == 0 {
+		return f.rootPlace(f.pinIn, r)
+	}
 	if r.kind == vfs.TypeDir {
 		if o, err = f.named(f.pinIn, r); !errors.Is(err, vfs.ErrStale) {
 			return o, err
@@ -60,12 +68,12 @@ func (f *FS) named(pin pinner, r *ref) (o place, err error) {
 // pinner is FS.pin or FS.pinIn.
 type pinner func(*slot) (*hostDir, error)
 
-func (f *FS) rootPlace(r *ref) (o place, err error) {
+func (f *FS) rootPlace(pin pinner, r *ref) (o place, err error) {
 	s := f.slots.find(r)
 	if s == nil {
 		return o, vfs.ErrBadHandle
 	}
-	return f.at(f.pin, s, ".", r.id)
+	return f.at(pin, s, ".", r.id)
 }
 
 // whereIs is the place of a directory that is known, held.

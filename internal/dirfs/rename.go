@@ -39,6 +39,9 @@ func (f *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, to
 		// Nobody goes by the names that lead through it meanwhile.
 		f.slots.tree.Lock()
 		defer f.slots.tree.Unlock()
+		if err := d.stat(fromName, &st); err != nil { // it may be another by now
+			return from, to, orStale(d, fail("stat", err))
+		}
 	}
 	var over stat
 	replaced := e.stat(toName, &over) == nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -122,11 +123,7 @@ func TestPlainStale(t *testing.T) {
 	must(t, err)
 	must(t, os.Rename(filepath.Join(top, "a"), filepath.Join(top, "c")))
 	must(t, os.MkdirAll(filepath.Join(top, "a", "b"), 0o700))
-	f.slots.mu.Lock()
-	for f.slots.open.Len() > 0 {
-		f.slots.closeIdle(f.slots.open.Front().Value.(*slot))
-	}
-	f.slots.mu.Unlock()
+	f.closeAll()
 	for _, h := range []vfs.Handle{a, b} {
 		if _, err := f.GetAttr(t.Context(), h, vfs.MaskV3); !errors.Is(err, vfs.ErrStale) {
 			t.Errorf("getattr of what was renamed: %v", err)
@@ -134,5 +131,43 @@ func TestPlainStale(t *testing.T) {
 		if _, _, _, err := f.Lookup(t.Context(), h, "b"); !errors.Is(err, vfs.ErrStale) {
 			t.Errorf("lookup in what was renamed: %v", err)
 		}
+	}
+}
+
+// TestMovedByMany moves two directories into each other, from all sides, as soon as they
+// are known: who finds one and who moves it meanwhile agree on where it is.
+func TestMovedByMany(t *testing.T) {
+	for range 200 {
+		f := open(t, t.TempDir(), Options{Descriptors: 40})
+		root, _, err := f.Root(t.Context())
+		must(t, err)
+		var h [2]vfs.Handle
+		for i := range h {
+			h[i], _, _, err = f.Create(t.Context(), root, fmt.Sprint(i), &vfs.CreateHow{Type: vfs.TypeDir})
+			must(t, err)
+		}
+		var all sync.WaitGroup
+		for i := range 8 {
+			name, into := fmt.Sprint(i%2), h[1-i%2]
+			all.Go(func() {
+				for range 10 {
+					_, _, err := f.Rename(t.Context(), root, name, into, name)
+					_, _, back := f.Rename(t.Context(), into, name, root, name)
+					if errors.Is(err, vfs.ErrStale) || errors.Is(back, vfs.ErrStale) {
+						t.Errorf("%v, %v", err, back)
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
+// closeAll closes the directories that nobody works in.
+func (f *FS) closeAll() {
+	f.slots.mu.Lock()
+	defer f.slots.mu.Unlock()
+	for f.slots.open.Len() > 0 {
+		f.slots.closeIdle(f.slots.open.Front().Value.(*slot))
 	}
 }
