@@ -1,6 +1,7 @@
 package nfsbox
 
 import (
+	"context"
 	"errors"
 
 	"github.com/nfsbox/nfsbox/internal/localio"
@@ -16,6 +17,11 @@ type Client struct {
 	conn  *nfsclient.Conn
 	local *localio.FS // nil: switched off
 	fs    *writeback.FS
+
+	stop    context.Context // of WithStop; nil: none
+	unwatch func() bool     // stops waiting for its end
+	closed  context.CancelFunc
+	closeFS func() error // once
 }
 
 // FS is the file system below the URL's directory. It is valid until Close.
@@ -45,6 +51,14 @@ func (c *Client) Raw() Raw {
 // stable is lost, as it would be in a crash, and the error says how much that is.
 // The server is told, if it answers within two seconds.
 func (c *Client) Close() error {
-	err := c.fs.Close() // and with it what is below
+	err := c.closeFS() // and with it what is below
+	if c.stop == nil {
+		return errors.Join(err, c.conn.Close())
+	}
+	c.unwatch()
+	c.closed()
+	if c.stop.Err() != nil {
+		return errors.Join(err, c.conn.Leave())
+	}
 	return errors.Join(err, c.conn.Close())
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"sync"
 
 	"github.com/nfsbox/nfsbox/internal/nfsclient"
 	"github.com/nfsbox/nfsbox/internal/nfsclient/v3"
@@ -32,6 +33,8 @@ func Dial(ctx context.Context, rawURL string, opts ...Option) (*Client, error) {
 		below = c.local
 	}
 	c.fs = writeback.New(below, o.buffers)
+	c.closeFS = sync.OnceValue(c.fs.Close)
+	c.watchStop(o.stop)
 	if o.localIO == LocalIORequire {
 		if err := c.local.Ready(ctx); err != nil {
 			return nil, errors.Join(requireLocal(ctx, conn, err), c.Close())

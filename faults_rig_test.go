@@ -42,7 +42,7 @@ func seeds(t testing.TB, n int) []uint64 {
 }
 
 // inMemory puts everything on networks in memory, for bubbles of time.
-func inMemory(t *testing.T, at vfs.FS, seed uint64, query string) *faulty {
+func inMemory(t *testing.T, at vfs.FS, seed uint64, query string, opts ...nfsbox.Option) *faulty {
 	t.Helper()
 	table, err := export.NewTable(export.Key{1, 2, 3}, export.Export{Path: "/", FS: at})
 	if err != nil {
@@ -71,7 +71,8 @@ func inMemory(t *testing.T, at vfs.FS, seed uint64, query string) *faulty {
 		return n.DialContext(ctx, "tcp", ":2049")
 	}})
 	t.Cleanup(func() { closeProxy(t, p) })
-	return mountFaulty(t, p, at, "nfs://127.0.0.1:2049/?"+query, nfsbox.WithDialer(p.Dial), nfsbox.WithRand(sim.NewRand(seed).Fill))
+	opts = append(opts, nfsbox.WithDialer(p.Dial), nfsbox.WithRand(sim.NewRand(seed).Fill))
+	return mountFaulty(t, p, at, "nfs://127.0.0.1:2049/?"+query, opts...)
 }
 
 // pattern is content that says of every 16 bytes where in which version of which

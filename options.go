@@ -26,6 +26,8 @@ type config struct {
 	debug   bool // what is logged at debug level is information
 	buffers writeback.Options
 
+	stop context.Context // of WithStop; nil: none
+
 	localIO      LocalIO
 	localIOEager bool
 	localIODir   string // "": those of this host

@@ -26,7 +26,6 @@ func (c *Client) watchSilence() {
 	s := &c.outage
 	came := c.bytesIn.Load()
 	switch {
-	case c.o.Silent == nil:
 	case came != s.heard:
 		if s.told {
 			c.notify(Silence{Server: c.server, Since: c.born.Add(s.since), Over: true})
@@ -36,6 +35,17 @@ func (c *Client) watchSilence() {
 		s.told = true
 		c.notify(Silence{Server: c.server, Since: c.born.Add(s.since), Until: c.givesUp()})
 	}
+}
+
+// Quiet is how long the server has sent nothing although calls wait for it; 0 if none
+// does. It may be 10 ms off.
+func (c *Client) Quiet() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inFlight == 0 || c.bytesIn.Load() != c.outage.heard {
+		return 0
+	}
+	return c.moment() - c.outage.since
 }
 
 // beginSilence begins to count anew when the first call after a rest is made, unless
@@ -67,4 +77,8 @@ func (c *Client) givesUp() (first time.Time) {
 }
 
 // notify hands a silence on, as tell does with messages. Client.mu is held.
-func (c *Client) notify(s Silence) { c.queue(note{silence: s, silent: true}) }
+func (c *Client) notify(s Silence) {
+	if c.o.Silent != nil {
+		c.queue(note{silence: s, silent: true})
+	}
+}

@@ -75,6 +75,9 @@ func TestSilence(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		silent := Silence{Since: since, Until: since.Add(3 * time.Minute)}
 		h.is(t, silent)
+		if more := b.c.Quiet() - SilentAfter - time.Second; more.Abs() > 8*tickEvery {
+			t.Errorf("quiet for %v more than that", more)
+		}
 		time.Sleep(30 * time.Second)
 		h.is(t, silent)
 		r.echo(x1, "x")
@@ -93,6 +96,9 @@ func TestSilence(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.is(t, silent, Silence{Since: since, Over: true})
+		if d := b.c.Quiet(); d != 0 {
+			t.Errorf("quiet for %v, and nothing is wanted", d)
+		}
 	})
 }
 

@@ -90,8 +90,8 @@ func (c *benchCompareCmd) Run(e *env) error {
 		b.ServerMetrics = c.ServerMetricsB
 	}
 	show := c.shower(e, c.Verb)
-	told := show.onSilence()
-	a.Dial, b.Dial = append(a.Dial, told), append(b.Dial, told)
+	opts := watched(e, show.onSilence())
+	a.Dial, b.Dial = append(a.Dial, opts...), append(b.Dial, opts...)
 	done, err := bench.Compare(e.ctx, bench.CompareOptions{A: a, B: b, Rounds: c.Rounds, Each: show.round})
 	show.clear()
 	if done == nil {

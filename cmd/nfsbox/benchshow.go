@@ -29,7 +29,7 @@ func (f *benchFlags) measure(e *env, verb string, set func(*bench.Options) error
 	}
 	show := f.shower(e, verb)
 	o.Each = show.each
-	o.Dial = append(o.Dial, show.onSilence())
+	o.Dial = append(o.Dial, watched(e, show.onSilence())...)
 	res, err := bench.Run(e.ctx, o)
 	show.clear()
 	if res == nil {

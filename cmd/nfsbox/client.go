@@ -77,16 +77,13 @@ type clientFlags struct {
 	loadFlags
 	Stats   bool `help:"Print in the end, to stderr, what the client has counted: calls, errors, bytes and times of each procedure."`
 	table   string
-	silence nfsbox.Option // tells of servers that do not answer; nil: nobody is told
+	watched []nfsbox.Option // of the command
 }
 
 // place is how such a command opens its places.
 func (f *clientFlags) place(follow bool) (place.Options, error) {
 	opts, err := f.options()
-	if f.silence != nil {
-		opts = append(opts, f.silence)
-	}
-	return place.Options{Follow: follow, Dial: opts}, err
+	return place.Options{Follow: follow, Dial: append(opts, f.watched...)}, err
 }
 
 // mountFlags are those of commands that go down into trees.

@@ -44,7 +44,11 @@ is copied has failed. What cannot be preserved (owners, set-id bits, modes, time
 extended attributes of a local source) is counted, and no failure either. NFSv3 has no times before 1970
 or after 2106, and no extended attributes: of a source that is a server nobody can tell, and what it says
 is copied. If a server stops answering, or the destination is full, the whole copy ends, once, with
-status 4 or 2, and says how to go on.
+status 4 or 2, and says how to go on. So does one that is interrupted: it removes what is unfinished,
+unless a server does not answer for 2 seconds; then it names the temporaries that stay (with --json notes
+of "kind":"temporary", and temporaries_left in the summary). What a copy without --job leaves when it is
+killed (kill -9, loss of power) no later one removes, as another copy may be at it: files named
+.nfsbox-*.tmp, which go by hand when nothing is copied there.
 
 With --job, what has been finished is recorded below $XDG_STATE_HOME/nfsbox/jobs (or
 ~/.local/state/nfsbox/jobs). The same command, run again after an interruption of whatever kind, passes
@@ -72,7 +76,7 @@ func (c *cpCmd) Run(e *env) (err error) {
 	}
 	defer c.print(e)
 	tracker := c.tracker(e)
-	c.silence = onTracker(tracker)
+	c.watched = watched(e, onTracker(tracker))
 	var sum cpSummary
 	err = c.all(e, sources, dest, record, tracker, &sum)
 	sum.tell(tracker)
@@ -80,6 +84,7 @@ func (c *cpCmd) Run(e *env) (err error) {
 	if !c.JSON {
 		sum.print(e.stderr)
 	}
+	c.stays(e, dest, sum.Left)
 	c.goOn(e, err)
 	return errors.Join(err, ferr)
 }
@@ -134,7 +139,7 @@ func (s *cpSummary) add(o *job.Summary) {
 	for _, p := range [...]struct{ to, from *uint64 }{
 		{&s.Files, &o.Files}, {&s.Dirs, &o.Dirs}, {&s.Symlinks, &o.Symlinks}, {&s.Hardlinks, &o.Hardlinks},
 		{&s.Nodes, &o.Nodes}, {&s.Bytes, &o.Bytes}, {&s.Skipped, &o.Skipped}, {&s.Verified, &o.Verified},
-		{&s.Errors, &o.Errors}, {&s.Changed, &o.Changed}, {&s.Vanished, &o.Vanished}, {&s.Grew, &o.Grew},
+		{&s.Errors, &o.Errors}, {&s.Changed, &o.Changed}, {&s.Vanished, &o.Vanished}, {&s.Grew, &o.Grew}, {&s.Left, &o.Left},
 		{&s.OwnersLost, &o.OwnersLost}, {&s.SetIDsLost, &o.SetIDsLost}, {&s.ModesLost, &o.ModesLost},
 		{&s.TimesLost, &o.TimesLost}, {&s.ACLsLost, &o.ACLsLost}, {&s.LinksSplit, &o.LinksSplit}, {&s.AttrsSet, &o.AttrsSet},
 		{&s.XattrsLost, &o.XattrsLost},

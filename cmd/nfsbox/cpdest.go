@@ -198,11 +198,3 @@ func ownName(src *place.Place) string {
 	}
 	return src.Base()
 }
-
-// quoteArg writes an argument as a shell reads it.
-func quoteArg(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:,@%=") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}

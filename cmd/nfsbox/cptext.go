@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -52,14 +53,31 @@ func (s *cpSummary) print(w io.Writer) {
 // goOn says how a job goes on that has been broken off.
 func (c *cpCmd) goOn(e *env, err error) {
 	switch {
-	case !errors.Is(err, job.ErrSilent) && !errors.Is(err, job.ErrFull):
+	case err == nil, !interrupted(e) && !errors.Is(err, job.ErrSilent) && !errors.Is(err, job.ErrFull):
 	case c.Job == "":
 		_, _ = fmt.Fprintln(e.stderr, "nfsbox: what has been copied is whole and stays; with --job NAME the same command would go on from here")
 	default:
-		args := make([]string, len(e.args))
-		for i, a := range e.args {
-			args[i] = quoteArg(progress.Clean(a))
-		}
-		_, _ = fmt.Fprintf(e.stderr, "nfsbox: to go on from here: nfsbox %s\n", strings.Join(args, " "))
+		_, _ = fmt.Fprintf(e.stderr, "nfsbox: to go on from here: %s\n", commandLine(e))
 	}
+}
+
+// stays says what becomes of temporaries that could not be removed.
+func (c *cpCmd) stays(e *env, dest string, n uint64) {
+	switch {
+	case n == 0:
+	case c.Job != "":
+		_, _ = fmt.Fprintf(e.stderr, "nfsbox: temporaries may have stayed in %s: %s; the job removes them when it goes on\n", progress.Clean(dest), progress.Count(n))
+	default:
+		_, _ = fmt.Fprintf(e.stderr, "nfsbox: temporaries may have stayed in %s: %s; on a host that has the directory, and when nothing is copied into it, "+
+			"find DIR -name '.nfsbox-*.tmp*' -delete removes them\n", progress.Clean(dest), progress.Count(n))
+	}
+}
+
+// commandLine is the command as it was given, for a shell.
+func commandLine(e *env) string {
+	words := []string{quoteArg(cmp.Or(e.name, "nfsbox"))}
+	for _, a := range e.args {
+		words = append(words, quoteArg(a))
+	}
+	return strings.Join(words, " ")
 }

@@ -76,7 +76,7 @@ func (c *doctorCmd) Run(e *env) error {
 	}
 	d := &doctor{out: &output{w: bufio.NewWriter(e.stdout), json: c.JSON, stderr: e.stderr}, sum: doctorSummary{Type: "summary"}}
 	start := time.Now()
-	err = nfsbox.Diagnose(e.ctx, c.URL, nfsbox.DiagnoseOptions{Read: c.Read, Write: c.Write}, d.step, append(opts, d.out.onSilence())...)
+	err = nfsbox.Diagnose(e.ctx, c.URL, nfsbox.DiagnoseOptions{Read: c.Read, Write: c.Write}, d.step, append(opts, watched(e, d.out.onSilence())...)...)
 	d.sum.Seconds = time.Since(start).Seconds()
 	return d.end(err)
 }

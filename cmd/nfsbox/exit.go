@@ -71,9 +71,27 @@ func complain(e *env, err error) {
 		}
 		return
 	}
-	if errors.Is(err, context.Canceled) {
-		err = fmt.Errorf("interrupted: %w", err)
-	}
 	// A message that cannot be written has nowhere else to go.
-	_, _ = fmt.Fprintf(e.stderr, "nfsbox: %s\n", progress.Clean(strings.ReplaceAll(err.Error(), "\n", "; "))) // of errors.Join, further down
+	_, _ = fmt.Fprintf(e.stderr, "nfsbox: %s\n", progress.Clean(strings.ReplaceAll(words(err), "\n", "; "))) // of errors.Join, further down
+}
+
+// words are what err says to people: that an interruption has cut something off comes
+// first, and not in the words of package context.
+func words(err error) string {
+	text := err.Error()
+	if !errors.Is(err, context.Canceled) {
+		return text
+	}
+	const said = "interrupted"
+	cut := context.Canceled.Error()
+	if text == cut {
+		return said
+	}
+	text = strings.ReplaceAll(text, ": "+cut, "")
+	return said + ": " + strings.ReplaceAll(text, cut, said)
+}
+
+// interrupted reports whether the command was to end before it had.
+func interrupted(e *env) bool {
+	return e.ctx.Err() != nil && !errors.Is(context.Cause(e.ctx), errPipe)
 }

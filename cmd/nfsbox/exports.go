@@ -39,7 +39,7 @@ func (c *exportsCmd) Run(e *env) error {
 		return &exitError{status: exitUsage, err: err}
 	}
 	out := &output{w: bufio.NewWriter(e.stdout), json: c.JSON, stderr: e.stderr}
-	exports, err := nfsbox.Exports(e.ctx, url, out.onSilence())
+	exports, err := nfsbox.Exports(e.ctx, url, watched(e, out.onSilence())...)
 	if err != nil {
 		return &exitError{status: exitUnreachable, err: fmt.Errorf("%s: %w", url, err)}
 	}

@@ -70,7 +70,8 @@ type env struct {
 	size   func() (width, height int) // of the terminal that stdout is; nil: it is none
 	colour bool                       // a terminal may be written to in colours
 	rand   func([]byte)
-	alone  bool // the process is this command's: its limits are ours to set
+	alone  bool   // the process is this command's: its limits are ours to set
+	name   string // by which the command was called; "" is nfsbox
 	args   []string
 }
 
@@ -97,6 +98,7 @@ func main() {
 		colour: os.Getenv("NO_COLOR") == "",
 		rand:   func(p []byte) { _, _ = rand.Read(p) }, // crypto/rand.Read never fails
 		alone:  true,
+		name:   os.Args[0],
 	}, os.Args[1:])
 	os.Exit(status)
 }

@@ -103,12 +103,13 @@ func (o *output) failed(path string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.errors++
+	text := words(err)
 	if o.json {
 		// A broken stdout is found when it is flushed.
-		_ = o.line(errorEvent{"error", path, notUTF8(path), err.Error()})
+		_ = o.line(errorEvent{"error", path, notUTF8(path), text})
 	}
 	// A message that cannot be written has nowhere else to go.
-	_, _ = fmt.Fprintf(o.stderr, "nfsbox: %s\n", progress.Clean(err.Error()))
+	_, _ = fmt.Fprintf(o.stderr, "nfsbox: %s\n", progress.Clean(text))
 }
 
 // listSummary is the last event of ls, stat and exports.
@@ -123,7 +124,7 @@ type listSummary struct {
 // what has been printed stays printed.
 func eachPlace(e *env, places []string, asJSON bool, po place.Options, do func(*output, *place.Place) error) error {
 	out := &output{w: bufio.NewWriter(e.stdout), json: asJSON, stderr: e.stderr}
-	po.Dial = append(slices.Clip(po.Dial), out.onSilence())
+	po.Dial = append(slices.Clip(po.Dial), watched(e, out.onSilence())...)
 	var worst error
 	for _, arg := range places {
 		err := onePlace(e, arg, po, out, do)

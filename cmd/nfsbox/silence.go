@@ -77,6 +77,12 @@ func clock(t, now time.Time) string {
 // line is the event for people.
 func (e *silenceEvent) line() string { return "nfsbox: " + progress.Clean(e.Message) + "\n" }
 
+// watched are the options of a client whose servers are told of when they do not
+// answer, and which ends with the command.
+func watched(e *env, onSilence nfsbox.Option) []nfsbox.Option {
+	return []nfsbox.Option{onSilence, nfsbox.WithStop(e.ctx)}
+}
+
 // onTracker tells of silent servers among the events of a task.
 func onTracker(t *progress.Tracker) nfsbox.Option {
 	return onSilence(func(e *silenceEvent) {

@@ -47,7 +47,7 @@ func (c *verifyCmd) Run(e *env) error {
 	}
 	defer c.print(e)
 	tracker := c.tracker(e)
-	c.silence = onTracker(tracker)
+	c.watched = watched(e, onTracker(tracker))
 	po, err := c.place(true)
 	if err != nil {
 		return err

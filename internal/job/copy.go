@@ -70,6 +70,8 @@ type Summary struct {
 	Vanished  uint64 `json:"vanished"` // items that were gone when their turn came: no failures
 	Grew      uint64 `json:"grew"`     // of Files, those that were appended to and are kept as they were at first
 
+	Left uint64 `json:"temporaries_left"` // that could not be removed when the job ended early
+
 	OwnersLost uint64  `json:"owners_lost"` // items whose owner could not be kept
 	SetIDsLost uint64  `json:"setids_lost"` // files whose set-id bits were therefore left out
 	ModesLost  uint64  `json:"modes_lost"`  // items whose other permissions could not be kept
@@ -119,7 +121,9 @@ func Copy(ctx context.Context, o CopyOptions) (Summary, error) {
 	if cerr := j.record.close(); err == nil {
 		err = cerr
 	}
-	return j.summary(&before), err
+	sum := j.summary(&before)
+	sum.Left = j.left.tell(o.Progress)
+	return sum, err
 }
 
 func (j *copyJob) run(ctx context.Context) error {

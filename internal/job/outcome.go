@@ -44,6 +44,7 @@ type outcomes struct {
 	progress      *progress.Tracker
 	changed, grew atomic.Uint64
 	begun         atomic.Uint64 // items that have begun
+	left          leftovers
 
 	mu           sync.Mutex
 	silent, full streak
@@ -111,7 +112,13 @@ func (c *outcomes) report(e progress.Event) {
 // fail reports an item that failed; nil is no failure. What fails because the job is
 // being cancelled is no news.
 func (c *outcomes) fail(ctx context.Context, path string, err error) {
-	if err == nil || ctx.Err() != nil {
+	if err == nil {
+		return
+	}
+	if ctx.Err() != nil || errors.Is(err, vfs.ErrNoAnswer) {
+		c.left.note(path, err)
+	}
+	if ctx.Err() != nil {
 		return
 	}
 	e := progress.Event{Type: "error", Path: path, Message: strings.ReplaceAll(err.Error(), "\n", "; ")} // of errors.Join

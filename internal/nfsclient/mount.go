@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/nfsclient/v3"
 	"github.com/nfsbox/nfsbox/oncrpc"
@@ -25,6 +26,8 @@ type Conn struct {
 	mountd  mountd // that was asked; its rpc is not for later
 	parting sync.WaitGroup
 	hangUps atomic.Int32 // in a row, on questions of LOCALIO
+
+	abandoned atomic.Bool
 }
 
 // FS is the file system, as Options.FS.Caller sees it.
@@ -44,12 +47,28 @@ func (c *Conn) Root() vfs.Handle { return c.fs.Top() }
 
 // Close tells the server, if it listens, and ends the connection. Calls under
 // way fail.
-func (c *Conn) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), umountTime)
+func (c *Conn) Close() error { return c.close(umountTime) }
+
+// Leave is Close for somebody who has to go: the server has a moment to listen.
+func (c *Conn) Leave() error { return c.close(leaveTime) }
+
+func (c *Conn) close(patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c.parting.Wait()
-	c.umount(ctx)
+	if !c.abandoned.Load() {
+		c.umount(ctx)
+	}
 	return c.rpc.Close()
+}
+
+// Quiet is how long the server has not answered although calls of NFS wait for it.
+func (c *Conn) Quiet() time.Duration { return c.rpc.Quiet() }
+
+// Abandon ends the connection without a word. Calls under way fail, and all that come.
+func (c *Conn) Abandon() {
+	c.abandoned.Store(true)
+	_ = c.rpc.Close() // Close says the same again
 }
 
 // part gives "/" back and ends the connection to MOUNT. Close waits for it, and nobody

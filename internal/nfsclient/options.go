@@ -49,6 +49,8 @@ const (
 	// umountTime bounds what Close waits for UMNT, which is a courtesy: it takes
 	// an entry off a list that no server relies on.
 	umountTime = 2 * time.Second
+	// leaveTime is the same of Leave.
+	leaveTime = 500 * time.Millisecond
 )
 
 // SourcePort says from which ports connections are made.

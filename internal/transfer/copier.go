@@ -173,7 +173,7 @@ func (c *copier) discard(ctx context.Context) error {
 	}
 	_, err := c.dst.FS.Remove(ctx, c.dst.Dir, c.temp, false)
 	if err != nil && !errors.Is(err, vfs.ErrNoEnt) {
-		return fmt.Errorf("the temporary %s is left behind: %w", c.temp, err)
+		return &LeftError{c.temp, err}
 	}
 	return nil
 }

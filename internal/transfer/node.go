@@ -180,7 +180,7 @@ func removeTemp(ctx context.Context, dst *Target, temp string) error {
 	defer cancel()
 	_, err := dst.FS.Remove(ctx, dst.Dir, temp, false)
 	if err != nil && !errors.Is(err, vfs.ErrNoEnt) {
-		return fmt.Errorf("the temporary %s is left behind: %w", temp, err)
+		return &LeftError{temp, err}
 	}
 	return nil
 }
