@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/daemon"
+)
+
+// answer is of a server with two clients and two locks. Names are the clients' own.
+func answer() *daemon.ControlAnswer {
+	since := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	return &daemon.ControlAnswer{
+		Clients: []daemon.ControlClient{
+			{Client: "192.0.2.7", Names: []string{"a\x1b[31m", "b"}, Connections: 2, UnderWay: 1, Calls: 30, BytesIn: 4, BytesOut: 5, Locks: 6, Waits: 7, Files: 8, Since: &since},
+			{Client: "local"},
+		},
+		Locks: []daemon.ControlLock{
+			{Client: "192.0.2.7", Name: "a\x1b[31m", Process: 12, Handle: "ab", FileID: 34, Offset: 100, Length: 50, Exclusive: true},
+			{Client: "192.0.2.7", Process: 13, Waits: true},
+		},
+	}
+}
+
+// TestCtlOutput has what each action prints, as a table and as JSON.
+func TestCtlOutput(t *testing.T) {
+	clients, locks := answer(), answer()
+	clients.Locks, locks.Clients = nil, nil
+	for _, c := range []struct {
+		cmd  ctlCmd
+		of   *daemon.ControlAnswer
+		want string
+	}{
+		{ctlCmd{Do: "clients"}, clients, `CLIENT     CONNS  UNDERWAY  CALLS  IN  OUT  LOCKS  WAITS  FILES  SINCE                 HEARD  NAMES
+192.0.2.7  2      1         30     4   5    6      7      8      2026-03-04T05:06:07Z  -      a\x1b[31m,b
+local      0      0         0      0   0    0      0      0      -                     -      -
+`},
+		{ctlCmd{Do: "locks"}, locks, `CLIENT     NAME       PROCESS  INODE  FROM  END  KIND       STATE
+192.0.2.7  a\x1b[31m  12       34     100   150  exclusive  held
+192.0.2.7  -          13       0      0     -    shared     waits
+`},
+		{ctlCmd{Do: "drop", Client: "192.0.2.7"}, &daemon.ControlAnswer{}, "dropped  192.0.2.7\n"},
+		{ctlCmd{Do: "clients", JSON: true}, clients, `{"type":"client","client":"192.0.2.7","names":["a\u001b[31m","b"],"connections":2,"under_way":1,"calls":30,"bytes_in":4,"bytes_out":5,"locks":6,"waits":7,"shares":0,"files":8,"since":"2026-03-04T05:06:07Z"}
+{"type":"client","client":"local","connections":0,"under_way":0,"calls":0,"bytes_in":0,"bytes_out":0,"locks":0,"waits":0,"shares":0,"files":0}
+{"type":"summary","entries":2,"errors":0}
+`},
+		{ctlCmd{Do: "locks", JSON: true}, locks, `{"type":"lock","client":"192.0.2.7","name":"a\u001b[31m","process":12,"handle":"ab","fileid":34,"offset":100,"length":50,"exclusive":true,"waits":false}
+{"type":"lock","client":"192.0.2.7","name":"","process":13,"handle":"","offset":0,"length":0,"exclusive":false,"waits":true}
+{"type":"summary","entries":2,"errors":0}
+`},
+		{ctlCmd{Do: "drop", Client: "192.0.2.7", JSON: true}, &daemon.ControlAnswer{}, `{"type":"dropped","client":"192.0.2.7"}
+{"type":"summary","entries":1,"errors":0}
+`},
+	} {
+		var b bytes.Buffer
+		out := &output{w: bufio.NewWriter(&b), json: c.cmd.JSON}
+		show := c.cmd.table
+		if c.cmd.JSON {
+			show = c.cmd.events
+		}
+		if err := errors.Join(show(out, c.of), out.flush()); err != nil {
+			t.Fatal(err)
+		}
+		if b.String() != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", c.cmd.Do, &b, c.want)
+		}
+	}
+}
+
+// TestCtlRefuses wants to know whom, asks nobody where nobody is, and says which.
+func TestCtlRefuses(t *testing.T) {
+	for _, c := range []struct {
+		cmd    ctlCmd
+		status int
+	}{
+		{ctlCmd{Do: "drop"}, exitUsage},
+		{ctlCmd{Do: "clients", Client: "192.0.2.7"}, exitUsage},
+		{ctlCmd{Do: "clients", StateDir: t.TempDir()}, exitUnreachable},
+		{ctlCmd{Do: "locks", StateDir: "/does/not/exist"}, exitUnreachable},
+	} {
+		var stdout, stderr bytes.Buffer
+		e := &env{ctx: t.Context(), stdout: &stdout, stderr: &stderr}
+		if status := report(e, c.cmd.Run(e)); status != c.status || stderr.Len() == 0 || stdout.Len() > 0 {
+			t.Errorf("%s %q: status %d, want %d\n%s%s", c.cmd.Do, c.cmd.Client, status, c.status, &stdout, &stderr)
+		}
+	}
+}
