@@ -140,7 +140,9 @@ func TestSilenceOfOneCall(t *testing.T) {
 			}
 		}
 		cancel()
-		<-stuck
+		if err := <-stuck; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 		h.is(t)
 	})
 }
@@ -165,7 +167,9 @@ func TestSilenceOfHardCalls(t *testing.T) {
 			time.Sleep(SilentAfter + time.Second)
 			h.is(t, want)
 			cancel()
-			<-done
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
 		})
 	}
 }

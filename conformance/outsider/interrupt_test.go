@@ -132,7 +132,9 @@ func TestSecondSignal(t *testing.T) {
 			_ = cmd.Process.Signal(sig) // it may have ended
 			return len(ended) > 0
 		})
-		<-ended
+		if err := <-ended; err == nil {
+			t.Errorf("%v twice: status 0", sig)
+		}
 		b.no(r.Close())
 		status := cmd.ProcessState.Sys().(syscall.WaitStatus)
 		if !status.Signaled() || status.Signal() != sig {
