@@ -171,7 +171,7 @@ func TestCopyCancel(t *testing.T) {
 		o, v := options(t, src, dst, "copy")
 		ctx, cancel := context.WithCancel(t.Context())
 		at := 1 + r.IntN(70)
-		out.set(func(n int, _ string) error {
+		out.set(func(n int, _ string, _ vfs.Handle) error {
 			if n == at {
 				cancel()
 			}
@@ -404,7 +404,7 @@ func TestCopyLinks(t *testing.T) {
 		src.link(h, "c")
 		o, v := options(t, src, dst, "copy")
 		failed := false
-		out.set(func(_ int, op string) error {
+		out.set(func(_ int, op string, _ vfs.Handle) error {
 			if op == "write" && !failed {
 				failed = true
 				return vfs.ErrNoSpace

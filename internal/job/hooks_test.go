@@ -18,16 +18,16 @@ type hooks struct {
 	mu sync.Mutex
 	n  int
 	// do is called with the operation's number, from 1.
-	do func(n int, op string) error
+	do func(n int, op string, h vfs.Handle) error
 }
 
-func (k *hooks) fault(ctx context.Context, op string, _ vfs.Handle) error {
+func (k *hooks) fault(ctx context.Context, op string, h vfs.Handle) error {
 	k.mu.Lock()
 	k.n++
 	n, do := k.n, k.do
 	k.mu.Unlock()
 	if do != nil {
-		if err := do(n, op); err != nil {
+		if err := do(n, op, h); err != nil {
 			return err
 		}
 	}
@@ -35,7 +35,7 @@ func (k *hooks) fault(ctx context.Context, op string, _ vfs.Handle) error {
 }
 
 // set begins to count anew.
-func (k *hooks) set(do func(n int, op string) error) {
+func (k *hooks) set(do func(n int, op string, h vfs.Handle) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.n, k.do = 0, do
@@ -48,9 +48,28 @@ func (k *hooks) count() int {
 }
 
 // failAt fails the n'th operation.
-func failAt(at int) func(int, string) error {
-	return func(n int, _ string) error {
+func failAt(at int) func(int, string, vfs.Handle) error {
+	return func(n int, _ string, _ vfs.Handle) error {
 		if n == at {
+			return vfs.ErrIO
+		}
+		return nil
+	}
+}
+
+// failsFrom fails the n'th operation, and the same one on the same object ever
+// after: what failed once may be asked for again.
+func failsFrom(at int) func(int, string, vfs.Handle) error {
+	var mu sync.Mutex
+	var failed string
+	return func(n int, op string, h vfs.Handle) error {
+		mu.Lock()
+		defer mu.Unlock()
+		this := op + " " + h.String()
+		if n == at {
+			failed = this
+		}
+		if this == failed {
 			return vfs.ErrIO
 		}
 		return nil
@@ -59,8 +78,8 @@ func failAt(at int) func(int, string) error {
 
 // diesAt fails the n'th operation and all behind it, as for a process that has
 // been killed: nothing is cleaned up.
-func diesAt(at int) func(int, string) error {
-	return func(n int, _ string) error {
+func diesAt(at int) func(int, string, vfs.Handle) error {
+	return func(n int, _ string, _ vfs.Handle) error {
 		if n >= at {
 			return errDead
 		}

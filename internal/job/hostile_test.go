@@ -149,7 +149,7 @@ func TestSwappedDirectory(t *testing.T) {
 	dst.dir("outside")
 	o, v := options(t, src, dst, "copy")
 	o.Parallel = 1
-	out.set(func(n int, op string) error {
+	out.set(func(n int, op string, _ vfs.Handle) error {
 		if n == 60 {
 			out.set(nil)
 			copied := dst.at("copy")
@@ -185,7 +185,7 @@ func TestVanishing(t *testing.T) {
 	everything(src)
 	o, v := options(t, src, dst, "copy")
 	gone := []string{"one byte", "empty", "read only"}
-	in.set(func(_ int, op string) error {
+	in.set(func(_ int, op string, _ vfs.Handle) error {
 		if op == "readdir" || op == "open" {
 			in.set(nil)
 			for _, name := range gone {

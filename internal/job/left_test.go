@@ -24,7 +24,7 @@ func TestLeftBehind(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var writing atomic.Int32
-	out.set(func(_ int, op string) error {
+	out.set(func(_ int, op string, _ vfs.Handle) error {
 		switch op {
 		case "remove":
 			if ctx.Err() != nil {

@@ -497,7 +497,7 @@ func TestResumeAfterInterruption(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var opens atomic.Int64
-	out.set(func(_ int, op string) error {
+	out.set(func(_ int, op string, _ vfs.Handle) error {
 		if op == "open" && opens.Add(1) == 150 {
 			cancel()
 		}

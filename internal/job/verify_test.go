@@ -242,8 +242,8 @@ func TestVerifySingle(t *testing.T) {
 	}
 }
 
-// TestVerifyEveryFault fails each operation, of either side, in turn: nothing is
-// called the same that could not be compared.
+// TestVerifyEveryFault fails each operation, of either side, in turn, and for
+// good: nothing is called the same that could not be compared.
 func TestVerifyEveryFault(t *testing.T) {
 	for _, side := range []string{"source", "destination"} {
 		for n := 1; ; n++ {
@@ -258,7 +258,7 @@ func TestVerifyEveryFault(t *testing.T) {
 			if side == "destination" {
 				k = &out
 			}
-			k.set(failAt(n))
+			k.set(failsFrom(n))
 			c, v = options(t, src, dst, "")
 			s, err := Verify(t.Context(), VerifyOptions{Source: c.Source, Dest: c.Dest, Pool: c.Pool, Now: c.Now, Progress: c.Progress})
 			done := k.count() < n
