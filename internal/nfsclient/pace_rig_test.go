@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"math/bits"
 	"net"
+	"net/netip"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,6 +19,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/nfsclient"
 	"github.com/nfsbox/nfsbox/internal/nfsclient/v3"
 	"github.com/nfsbox/nfsbox/internal/pace"
+	"github.com/nfsbox/nfsbox/internal/sim"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -51,7 +52,9 @@ type filer struct {
 	storage atomic.Pointer[storage] // nil: memory alone
 	calls   atomic.Uint64
 	took    metric.Histogram // from a call's arrival at the storage to its end
+	host    string
 	port    uint16
+	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 func (f *filer) serve(ctx context.Context, op string, _ vfs.Handle) error {
@@ -71,20 +74,39 @@ func (f *filer) serve(ctx context.Context, op string, _ vfs.Handle) error {
 	return nil
 }
 
-// newFiler serves until the test ends.
+// newFiler serves at a port of this host until the test ends.
 func newFiler(t *testing.T, s *storage) *filer {
 	t.Helper()
-	f := new(filer)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveFiler(t, s, l, nil)
+}
+
+// newFarFiler serves over a network of 100 us whose time a bubble makes: what else
+// the machine does cannot be taken for the server's slowness.
+func newFarFiler(t *testing.T, s *storage) *filer {
+	t.Helper()
+	n := sim.NewNetwork(1)
+	way := sim.Faults{Latency: 100 * time.Microsecond}
+	n.SetFaults(way, way)
+	l, err := n.Listen("10.0.0.1:2049")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveFiler(t, s, l, n.DialContext)
+}
+
+func serveFiler(t *testing.T, s *storage, l net.Listener, dial func(context.Context, string, string) (net.Conn, error)) *filer {
+	t.Helper()
+	f := &filer{dial: dial}
 	f.storage.Store(s)
 	table, err := export.NewTable(export.Key{1}, export.Export{Path: "/", FS: memfs.New(memfs.Options{Fault: f.serve})})
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv, err := nfsserver.New(nfsserver.Options{Exports: table, MaxCallsPerConn: 2 * pace.MaxLimit})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,15 +120,11 @@ func newFiler(t *testing.T, s *storage) *filer {
 			t.Errorf("Serve returned %v", err)
 		}
 	})
-	_, port, err := net.SplitHostPort(l.Addr().String())
+	at, err := netip.ParseAddrPort(l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.port = uint16(n)
+	f.host, f.port = at.Addr().String(), at.Port()
 	return f
 }
 
@@ -123,7 +141,7 @@ func newLoad(t *testing.T, f *filer, limit, callers int) *load {
 	t.Helper()
 	l := &load{pace: pace.New(pace.Options{Max: [pace.Classes]int{limit, limit, limit}})}
 	c, err := nfsclient.Mount(t.Context(), nfsclient.Options{
-		Host: "127.0.0.1", Path: "/", Port: f.port, SourcePort: nfsclient.PortAny,
+		Host: f.host, Path: "/", Port: f.port, SourcePort: nfsclient.PortAny, Dial: f.dial,
 		FS: v3.Options{Pace: l.pace},
 	})
 	if err != nil {
