@@ -76,19 +76,15 @@ func TestLocalIORevoked(t *testing.T) {
 				if _, err := f.WriteAt(t.Context(), []byte("c"), 50, vfs.FileSync, new(vfs.Written)); err != nil {
 					t.Fatal(err)
 				}
-				for range tries {
+				eventually(t, func() bool {
 					if _, _, err := f.ReadAt(t.Context(), make([]byte, 10), 0, nil); err != nil {
 						t.Fatal(err)
 					}
-					if c != local || c.Stats().LocalIO.Reads > 0 {
-						break
-					}
-				}
+					s := c.Stats().LocalIO
+					return c != local || s.Reads > 0 && s.Opens > 0
+				}, func() string { return fmt.Sprintf("nothing is local: %+v", c.Stats().LocalIO) })
 			}
 			before := local.Stats().LocalIO
-			if before.Reads == 0 || before.Opens == 0 {
-				t.Fatalf("nothing is local: %+v", before)
-			}
 			if err := change(n, other.FS(), root, h); err != nil {
 				t.Fatal(err)
 			}
