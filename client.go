@@ -31,6 +31,11 @@ func (c *Client) FS() vfs.FS { return c.fs }
 // exist; "" is the root itself.
 func (c *Client) Target() string { return c.conn.Target() }
 
+// Found is what the URL names, as the server said when it was dialled: a caller who wants
+// to know at once is spared the calls. Fields of the attributes may be missing. The error
+// Is fs.ErrNotExist if the URL names nothing.
+func (c *Client) Found() (vfs.Resolved, error) { return c.conn.Found() }
+
 // Raw is the way to the server below the file system, for a program that calls
 // procedures of the protocol itself: those of package proto/nfs3, and of other
 // programs that the server has at the same port. Calls go over the client's own

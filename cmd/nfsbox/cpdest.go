@@ -32,7 +32,11 @@ type destination struct {
 // destine settles where copies to dst go, or refuses. A job that goes on keeps what
 // was decided when it began, though the copy exists by now.
 func (c *cpCmd) destine(ctx context.Context, dst *place.Place, record *os.Root) (*destination, error) {
-	at, err := dst.Resolve(ctx, true)
+	at, err := dst.Resolve(ctx, false)
+	isLink := err == nil && at.Attr.Type == vfs.TypeSymlink
+	if isLink {
+		at, err = dst.Resolve(ctx, true)
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, unreachable(err)
 	}
@@ -48,7 +52,7 @@ func (c *cpCmd) destine(ctx context.Context, dst *place.Place, record *os.Root) 
 	if d.inside && !isDir {
 		return nil, gone(dst.Text, record)
 	}
-	if err := c.refuseDest(ctx, d, isDir); err != nil {
+	if err := c.refuseDest(d, isDir, isLink); err != nil {
 		return nil, &exitError{status: exitUsage, err: err}
 	}
 	if d.inside {
@@ -63,19 +67,16 @@ func (c *cpCmd) destine(ctx context.Context, dst *place.Place, record *os.Root) 
 }
 
 // refuseDest refuses what cp(1) refuses whatever the sources are.
-func (c *cpCmd) refuseDest(ctx context.Context, d *destination, isDir bool) error {
+func (c *cpCmd) refuseDest(d *destination, isDir, isLink bool) error {
 	switch {
 	case isDir:
 	case len(c.Places) > 2 && d.absent:
 		return fmt.Errorf("%s does not exist; several SOURCEs need a directory to go to", d.Text)
 	case len(c.Places) > 2:
 		return fmt.Errorf("%s is not a directory; several SOURCEs need one to go to", d.Text)
+	case d.absent && isLink:
+		return fmt.Errorf("%s is a symbolic link that leads nowhere; nothing is copied through it", d.Text)
 	case d.absent:
-		// A link that leads nowhere is there all the same.
-		at, err := d.Resolve(ctx, false)
-		if err == nil && at.Attr.Type == vfs.TypeSymlink {
-			return fmt.Errorf("%s is a symbolic link that leads nowhere; nothing is copied through it", d.Text)
-		}
 	case meansDir(d.Text):
 		return fmt.Errorf("%s: %w", d.Text, vfs.ErrNotDir)
 	}

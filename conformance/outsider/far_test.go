@@ -3,10 +3,12 @@
 package outsider
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 )
@@ -135,4 +137,62 @@ func (p *peer) stream(proc uint32, args func(off uint64, n int) []byte) error {
 		<-room
 	}
 	return <-failed
+}
+
+// TestAskedOnce: a command that works on one file asks the server for the name once, or
+// twice if that is to be made, and for its attributes before and after the copy alone.
+func TestAskedOnce(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("srv", "f"), string(pattern(64<<10, 1)))
+	var mu sync.Mutex
+	var asked map[uint32]int
+	p := b.proxy(b.serve(b.path("srv")), func(p *proxy) {
+		p.towards = func() change {
+			var pending []byte
+			return func(data []byte) []byte {
+				mu.Lock()
+				defer mu.Unlock()
+				pending = countCalls(append(pending, data...), asked)
+				return data
+			}
+		}
+	})
+	for _, tc := range []struct {
+		args              []string
+		lookups, getattrs int
+	}{
+		{[]string{"cat", p.url() + "f"}, 1, 0},
+		{[]string{"stat", p.url() + "f"}, 1, 0},
+		{[]string{"cp", p.url() + "f", b.path("copy")}, 1, 2},
+		{[]string{"cp", b.path("srv", "f"), p.url() + "there"}, 2, 1},
+	} {
+		mu.Lock()
+		asked = make(map[uint32]int)
+		mu.Unlock()
+		b.must(0, tc.args...)
+		mu.Lock()
+		if n, m := asked[nfsLOOKUP], asked[nfsGETATTR]; n > tc.lookups || m > tc.getattrs {
+			t.Errorf("%s: %d LOOKUPs and %d GETATTRs, want %d and %d", tc.args[0], n, m, tc.lookups, tc.getattrs)
+		}
+		mu.Unlock()
+	}
+}
+
+// countCalls counts the procedures of NFS that are called in p, by their numbers, and
+// returns what is left of a call that has not come whole.
+func countCalls(p []byte, asked map[uint32]int) []byte {
+	for len(p) >= 4 {
+		n := 4 + int(binary.BigEndian.Uint32(p)&(1<<31-1))
+		if len(p) < n {
+			break
+		}
+		call := reader(p[4:n])
+		if _, kind, _ := call.u32(), call.u32(), call.u32(); kind == 0 {
+			if program, _ := call.u32(), call.u32(); program == progNFS {
+				asked[call.u32()]++
+			}
+		}
+		p = p[n:]
+	}
+	return p
 }

@@ -148,31 +148,20 @@ func (j *copyJob) prepare(ctx context.Context) error {
 			return fmt.Errorf("the copy's name: %w", err)
 		}
 	}
-	var err error
-	if j.srcAttr, err = o.Source.FS.GetAttr(ctx, o.Source.Handle, vfs.MaskV3); err != nil {
-		return fmt.Errorf("the source %w: %w", ErrUnreachable, err)
-	}
-	dst, err := o.Dest.FS.GetAttr(ctx, o.Dest.Handle, vfs.MaskV3)
+	e, err := j.lookAtEnds(ctx)
 	if err != nil {
-		return fmt.Errorf("the destination %w: %w", ErrUnreachable, err)
-	}
-	if dst.Type != vfs.TypeDir || o.Name == "" && j.srcAttr.Type != vfs.TypeDir {
-		return fmt.Errorf("the destination is no directory: %w", vfs.ErrInval)
+		return err
 	}
 	atOnce := parallel(o.Parallel, copyParallel)
 	j.syncer, _ = vfs.As[vfs.Syncer](o.Dest.FS)
 	j.slots = make(chan struct{}, atOnce)
 	j.t = transfer.Options{
-		Pool: o.Pool, Random: o.Random, Window: o.Window, Budget: transfer.NewBudget(max(maxChunks, atOnce)), Verify: o.Verify,
+		Chunk: e.chunk, Pool: o.Pool, Random: o.Random, Window: o.Window, Budget: transfer.NewBudget(max(maxChunks, atOnce)), Verify: o.Verify,
 		// A negative number wraps, and so takes away.
 		Moved: func(n int64) { j.progress.Add(progress.Bytes, uint64(n)) },
 	}
 	if o.Owner {
 		j.t.Owners = &transfer.Owners{}
-	}
-	src := transfer.Source{FS: o.Source.FS, Handle: o.Source.Handle}
-	if j.t.Chunk, err = transfer.Chunk(ctx, src, transfer.Target{FS: o.Dest.FS, Dir: o.Dest.Handle}); err != nil {
-		return err
 	}
 	if o.Record != nil {
 		if j.record, err = openRecord(o.Record, o.ID); err != nil {
@@ -180,7 +169,42 @@ func (j *copyJob) prepare(ctx context.Context) error {
 		}
 		j.t.Tag = hex.EncodeToString(j.record.identity[:4]) + "-"
 	}
-	return j.refuseOntoItself(ctx, &dst)
+	return j.refuseOntoItself(ctx, e)
+}
+
+// ends is what is asked of both ends before anything is copied.
+type ends struct {
+	dst   vfs.Attr
+	chunk int
+	at    vfs.Handle // what has the copy's name already
+	there vfs.Attr
+	none  error // why that is not known
+}
+
+// lookAtEnds asks both ends, all at once: a server may be far.
+func (j *copyJob) lookAtEnds(ctx context.Context) (*ends, error) {
+	o, e := j.o, new(ends)
+	var all sync.WaitGroup
+	var srcErr, dstErr, chunkErr error
+	all.Go(func() { j.srcAttr, srcErr = o.Source.FS.GetAttr(ctx, o.Source.Handle, vfs.MaskV3) })
+	all.Go(func() { e.dst, dstErr = o.Dest.FS.GetAttr(ctx, o.Dest.Handle, vfs.MaskV3) })
+	all.Go(func() {
+		src := transfer.Source{FS: o.Source.FS, Handle: o.Source.Handle}
+		e.chunk, chunkErr = transfer.Chunk(ctx, src, transfer.Target{FS: o.Dest.FS, Dir: o.Dest.Handle})
+	})
+	if o.Name != "" {
+		all.Go(func() { e.at, e.there, _, e.none = o.Dest.FS.Lookup(ctx, o.Dest.Handle, o.Name) })
+	}
+	all.Wait()
+	switch {
+	case srcErr != nil:
+		return nil, fmt.Errorf("the source %w: %w", ErrUnreachable, srcErr)
+	case dstErr != nil:
+		return nil, fmt.Errorf("the destination %w: %w", ErrUnreachable, dstErr)
+	case e.dst.Type != vfs.TypeDir || o.Name == "" && j.srcAttr.Type != vfs.TypeDir:
+		return nil, fmt.Errorf("the destination is no directory: %w", vfs.ErrInval)
+	}
+	return e, chunkErr
 }
 
 // single copies what is no directory.

@@ -27,7 +27,7 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 	if s.dir != nil {
 		src.Dir, src.Name = s.dir.Handle, name
 	} else {
-		src.Dir, src.Name = j.o.SourceDir, j.o.SourceName
+		src.Dir, src.Name, src.Fresh = j.o.SourceDir, j.o.SourceName, true
 	}
 	dst := transfer.Target{FS: j.o.Dest.FS, Dir: s.handle, Name: name}
 	var fatal error

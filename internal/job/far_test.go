@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -53,4 +54,39 @@ func TestFarTree(t *testing.T) {
 			t.Errorf("%d round trips to copy and %d to verify, want at most 90 and 200", copied, verified)
 		}
 	})
+}
+
+// nameless tells nothing of what it opens by a handle, as over NFS, where that takes no time
+// and neither does to close it.
+type nameless struct{ vfs.FS }
+
+func (f nameless) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	file, opened, err := f.FS.Open(ctx, at, how)
+	return file, vfs.Opened{H: opened.H}, err
+}
+
+// TestFarFileTrips: to copy one file from afar takes one round trip before its bytes, and
+// one behind them if it is large: what is asked of both ends is asked at once, and once.
+func TestFarFileTrips(t *testing.T) {
+	const roundTrip = 40 * time.Millisecond
+	for size, want := range map[int]time.Duration{100: 2, 4 << 20: 3} {
+		synctest.Test(t, func(t *testing.T) {
+			src, dst := mem(t, memfs.Options{Fault: func(_ context.Context, op string, _ vfs.Handle) error {
+				if op != "open" && op != "close" {
+					time.Sleep(roundTrip)
+				}
+				return nil
+			}}), mem(t, memfs.Options{})
+			f := src.file("f", 0o644, bytes.Repeat([]byte("x"), size))
+			o, _ := options(t, src, dst, "f")
+			o.Source = Place{nameless{src.fs}, f}
+			begin := time.Now()
+			if s, err := Copy(t.Context(), o); s.ExitCode(err) != ExitDone {
+				t.Fatalf("%v, %+v", err, s)
+			}
+			if trips := time.Since(begin) / roundTrip; trips != want {
+				t.Errorf("%d bytes: %d round trips, want %d", size, trips, want)
+			}
+		})
+	}
 }

@@ -23,15 +23,15 @@ const maxClimb = walk.DefaultMaxDepth
 
 // refuseOntoItself refuses the job, before anything is copied, if the
 // destination is seen to be the source or to lie in it.
-func (j *copyJob) refuseOntoItself(ctx context.Context, dst *vfs.Attr) error {
+func (j *copyJob) refuseOntoItself(ctx context.Context, e *ends) error {
 	src, ok := idOf(&j.srcAttr)
 	if !ok {
 		return nil
 	}
 	if j.srcAttr.Type != vfs.TypeDir {
-		return j.refuseSameFile(ctx, src)
+		return j.refuseSameFile(ctx, src, e)
 	}
-	h, attr := j.o.Dest.Handle, *dst
+	h, attr := j.o.Dest.Handle, e.dst
 	for range maxClimb {
 		if mayBe(&attr, &j.srcAttr) {
 			if err := j.refuseIf(ctx, h, j.o.Source.Handle); err != nil && !cannotMake(err) {
@@ -53,13 +53,13 @@ func (j *copyJob) refuseOntoItself(ctx context.Context, dst *vfs.Attr) error {
 }
 
 // refuseSameFile refuses to copy a file to its own name.
-func (j *copyJob) refuseSameFile(ctx context.Context, src objectID) error {
-	h, attr, _, err := j.o.Dest.FS.Lookup(ctx, j.o.Dest.Handle, j.o.Name)
+func (j *copyJob) refuseSameFile(ctx context.Context, src objectID, e *ends) error {
+	attr, err := e.there, e.none
 	if errors.Is(err, vfs.ErrNoEnt) {
 		return nil
 	}
 	if err == nil && !attr.Has(vfs.MaskV3) {
-		attr, err = j.o.Dest.FS.GetAttr(ctx, h, vfs.MaskV3)
+		attr, err = j.o.Dest.FS.GetAttr(ctx, e.at, vfs.MaskV3)
 	}
 	if err != nil {
 		return fmt.Errorf("look at the destination: %w", err)

@@ -205,9 +205,7 @@ func TestPorts(t *testing.T) {
 			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
-			if want := []string{"MNT /export/a/b", "MNT /", "UMNT /export/a/b"}; !slices.Equal(h.log, want) {
-				t.Errorf("MOUNT was asked %q", h.log)
-			}
+			h.asked("MNT /export/a/b", "UMNT /export/a/b")
 		})
 	}
 }
@@ -237,12 +235,7 @@ func TestMountDoesNotWaitForPartings(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		want := []string{"MNT /export/a/b", "MNT /", "UMNT /", "UMNT /export/a/b"}
-		if !slices.Equal(h.log, want) {
-			t.Errorf("MOUNT was asked %q, want %q", h.log, want)
-		}
+		h.asked("MNT /export/a/b", "UMNT /", "UMNT /export/a/b")
 	})
 }
 
@@ -266,9 +259,7 @@ func TestClimb(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if want := []string{"MNT /export/a/b", "MNT /export/a", "UMNT /export/a"}; !slices.Equal(h.log, want) {
-		t.Errorf("MOUNT was asked %q", h.log)
-	}
+	h.asked("MNT /export/a/b", "MNT /export/a", "UMNT /export/a")
 	for path, want := range map[string]error{
 		"/export/a/b/c":                         fs.ErrNotExist,   // the directory that would hold it
 		"/other/x":                              fs.ErrPermission, // what the server said first
@@ -458,9 +449,21 @@ func TestReservedPort(t *testing.T) {
 	}
 }
 
+// asked checks what MOUNT was asked, but for "MNT /": that goes beside the others, and
+// need not come to it.
+func (h *host) asked(want ...string) {
+	h.t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	got := slices.DeleteFunc(slices.Clone(h.log), func(line string) bool { return line == "MNT /" })
+	if !slices.Equal(got, want) {
+		h.t.Errorf("MOUNT was asked %q, want %q", got, want)
+	}
+}
+
 // TestMountTrips counts the round trips of Mount, by time that is simulated: one for
-// both services, and one each for MNT, GETATTR of what it answers, and the question
-// whether the server looks at the path. Close takes one, for UMNT.
+// both services, one for MNT of the path and of "/", and one for GETATTR of what the
+// first has answered. Close takes one, for UMNT.
 func TestMountTrips(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const oneWay = 50 * time.Millisecond
@@ -472,8 +475,8 @@ func TestMountTrips(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if trips := time.Since(start) / (2 * oneWay); trips != 4 {
-			t.Errorf("%d round trips, want 4", trips)
+		if trips := time.Since(start) / (2 * oneWay); trips != 3 {
+			t.Errorf("%d round trips, want 3", trips)
 		}
 		start = time.Now()
 		if err := c.Close(); err != nil {
@@ -482,8 +485,38 @@ func TestMountTrips(t *testing.T) {
 		if trips := time.Since(start) / (2 * oneWay); trips != 1 {
 			t.Errorf("%d round trips of Close, want 1", trips)
 		}
-		if want := []string{"MNT /export/a/b", "MNT /", "UMNT /export/a/b"}; !slices.Equal(h.log, want) {
-			t.Errorf("MOUNT was asked %q", h.log)
+		h.asked("MNT /export/a/b", "UMNT /export/a/b")
+	})
+}
+
+// TestMountTripsOfName counts those of a file in the root of a server that mounts
+// directories alone: both services; MNT of the path and of "/"; and a LOOKUP, which is
+// what the path is found to be.
+func TestMountTripsOfName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const oneWay = 50 * time.Millisecond
+		h := newHost(t, "10.0.0.1")
+		h.at("7000", treeNFS("/f"), h.mountd(nil, "/"))
+		h.net.SetFaults(sim.Faults{Latency: oneWay}, sim.Faults{Latency: oneWay})
+		for path, missing := range map[string]bool{"/x": true, "/f": false} {
+			h.log = nil
+			o := h.options(Options{Port: 7000})
+			o.Path = path
+			start := time.Now()
+			c, err := Mount(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if trips := time.Since(start) / (2 * oneWay); trips != 3 {
+				t.Errorf("%s: %d round trips, want 3", path, trips)
+			}
+			if found, err := c.Found(); errors.Is(err, fs.ErrNotExist) != missing || !missing && found.Handle != c.Root() {
+				t.Errorf("%s: found %+v, %v", path, found, err)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			h.asked("MNT "+path, "UMNT /")
 		}
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -81,8 +80,8 @@ func TestDiagnoseInterrupted(t *testing.T) {
 			if last := steps[len(steps)-1]; last.Name != at {
 				t.Errorf("went on to %+v", last)
 			}
-			if want := []string{"MNT /export/a/b", "MNT /", "UMNT /export/a/b"}; (at == "getattr" || at == "list") && !slices.Equal(h.log, want) {
-				t.Errorf("MOUNT was asked %q", h.log)
+			if at == "getattr" || at == "list" {
+				h.asked("MNT /export/a/b", "UMNT /export/a/b")
 			}
 		})
 	}

@@ -31,10 +31,10 @@ func (c *Conn) open(ctx context.Context, m *mountd) error {
 	var err error
 	if c.opt.Export != "" {
 		end := split(c.opt.Export)
-		root, _, err = c.climb(ctx, m, end, 1)
+		root, _, err = c.climb(ctx, m.mnt, end, 1)
 		n = len(end)
-	} else if root, n, err = c.climb(ctx, m, parts, maxClimb); err == nil && n > 0 && n == len(parts) {
-		n, err = c.seen(ctx, m, root, parts)
+	} else {
+		root, n, err = c.find(ctx, m, parts)
 	}
 	if err != nil {
 		return err
@@ -42,19 +42,67 @@ func (c *Conn) open(ctx context.Context, m *mountd) error {
 	return c.descend(ctx, root, parts[n:], strings.HasSuffix(c.opt.Path, "/"))
 }
 
+// top is the question for "/", which is asked beside that for the path.
+type top struct {
+	stop context.CancelFunc
+	done chan struct{} // closed when it has been answered, or given up
+	root vfs.Handle
+	err  error
+}
+
+// askTop asks for "/".
+func (m *mountd) askTop(ctx context.Context) *top {
+	t := &top{done: make(chan struct{})}
+	ctx, t.stop = context.WithTimeout(ctx, seenTime)
+	go func() {
+		defer close(t.done)
+		t.root, t.err = m.mnt(ctx, "/")
+	}()
+	return t
+}
+
+// answer waits for the answer.
+func (t *top) answer() (vfs.Handle, error) {
+	<-t.done
+	return t.root, t.err
+}
+
+// find mounts as much of the path as the server does, and returns how many parts that
+// are. Two of its questions may be for "/", which is therefore asked at once: what holds
+// a name that cannot be mounted, and whether the server looks at a path that can.
+func (c *Conn) find(ctx context.Context, m *mountd, parts []string) (root vfs.Handle, n int, err error) {
+	if len(parts) == 0 {
+		return c.climb(ctx, m.mnt, parts, 1)
+	}
+	t := m.askTop(ctx)
+	root, n, err = c.climb(ctx, func(ctx context.Context, path string) (vfs.Handle, error) {
+		if path == "/" {
+			top, err := t.answer()
+			if _, refused := errors.AsType[*MountError](err); err == nil || refused {
+				return top, err
+			}
+		}
+		return m.mnt(ctx, path)
+	}, parts, maxClimb)
+	if err == nil && n == len(parts) {
+		n, err = c.seen(ctx, m, t, root, parts)
+	}
+	t.stop() // whoever needed the answer has it
+	_, terr := t.answer()
+	c.looked = terr == nil && c.mounted != "/"
+	return root, n, err
+}
+
 // seen is how many of the parts the server has gone down when it mounted all of them.
 // Some servers do not look at the path: they have one file system, and give its root
 // for whatever is asked, which is not what the path names. Such a server gives the same
 // handle for "/". Then the list of exports says where the export ends, which is what is
 // meant for their one file system; or else the path is one within it, if it is there.
-func (c *Conn) seen(ctx context.Context, m *mountd, root vfs.Handle, parts []string) (int, error) {
-	brief, cancel := context.WithTimeout(ctx, seenTime)
-	defer cancel()
-	top, err := m.mnt(brief, "/")
+func (c *Conn) seen(ctx context.Context, m *mountd, t *top, root vfs.Handle, parts []string) (int, error) {
+	top, err := t.answer()
 	if err != nil {
 		return len(parts), ctx.Err() // it looks at the path: most servers do not export "/"
 	}
-	c.looked = true
 	if top != root {
 		return len(parts), nil
 	}

@@ -21,9 +21,11 @@ type Conn struct {
 	rpc     *oncrpc.Client
 	fs      *v3.FS
 	target  string
-	mounted string // what the MOUNT service was asked for
-	looked  bool   // it was asked for "/" as well, and gave it
-	mountd  mountd // that was asked; its rpc is not for later
+	mounted string       // what the MOUNT service was asked for
+	looked  bool         // it gave "/" as well, which is not what is mounted
+	found   vfs.Resolved // what the path names
+	missing error        // why it names nothing; nil if it does
+	mountd  mountd       // that was asked; its rpc is not for later
 	parting sync.WaitGroup
 	hangUps atomic.Int32 // in a row, on questions of LOCALIO
 
@@ -36,6 +38,10 @@ func (c *Conn) FS() vfs.FS { return c.fs }
 // Target is the name of what the path names, in FS's root; "" is the root itself.
 // It need not exist.
 func (c *Conn) Target() string { return c.target }
+
+// Found is what the path names, as the server said while it was mounted: fields of the
+// attributes may be missing. The error Is fs.ErrNotExist if it names nothing.
+func (c *Conn) Found() (vfs.Resolved, error) { return c.found, c.missing }
 
 // Raw is what the file system calls procedures through: a client of the
 // connection to NFS, and the credential of Options.FS.Caller. It is the Conn's,
@@ -170,13 +176,15 @@ func split(path string) (parts []string) {
 
 // climb mounts the longest prefix of the path that the server mounts and that is
 // a directory, and returns how many parts that are. It tries most of them. If there is
-// none, the error is that of the whole path.
-func (c *Conn) climb(ctx context.Context, m *mountd, parts []string, most int) (root vfs.Handle, n int, err error) {
+// none, the error is that of the whole path. Of a prefix that something comes behind,
+// the LOOKUP of that tells whether it is a directory.
+func (c *Conn) climb(ctx context.Context, mnt mounter, parts []string, most int) (root vfs.Handle, n int, err error) {
 	var first error
+	whole := len(split(c.opt.Path))
 	for range min(len(parts)+1, most) {
 		n = len(parts)
 		path := "/" + strings.Join(parts, "/")
-		root, err = c.directory(ctx, m, path)
+		root, err = c.directory(ctx, mnt, path, n == whole)
 		if err == nil {
 			c.mounted = path
 			return root, n, nil
@@ -192,9 +200,12 @@ func (c *Conn) climb(ctx context.Context, m *mountd, parts []string, most int) (
 	return root, 0, first
 }
 
-// directory mounts path, and makes sure of what it is: some servers mount files.
-func (c *Conn) directory(ctx context.Context, m *mountd, path string) (vfs.Handle, error) {
-	root, err := m.mnt(ctx, path)
+// mounter is MNT of a path.
+type mounter func(ctx context.Context, path string) (vfs.Handle, error)
+
+// directory mounts path, and looks what it is: some servers mount files.
+func (c *Conn) directory(ctx context.Context, mnt mounter, path string, look bool) (vfs.Handle, error) {
+	root, err := mnt(ctx, path)
 	if err != nil {
 		return root, err
 	}
@@ -202,12 +213,14 @@ func (c *Conn) directory(ctx context.Context, m *mountd, path string) (vfs.Handl
 	if err != nil {
 		return root, fmt.Errorf("nfs: mount %q: %w", path, err)
 	}
-	_, attr, err := fsys.Root(ctx)
-	if err != nil {
-		return root, fmt.Errorf("nfs: mount %q: %w", path, err)
-	}
-	if attr.Type != vfs.TypeDir {
-		return root, &MountError{Path: path, Status: vfs.ErrNotDir}
+	c.found = vfs.Resolved{Handle: root, Dir: root}
+	if look {
+		if _, c.found.Attr, err = fsys.Root(ctx); err != nil {
+			return root, fmt.Errorf("nfs: mount %q: %w", path, err)
+		}
+		if c.found.Attr.Type != vfs.TypeDir {
+			return root, &MountError{Path: path, Status: vfs.ErrNotDir}
+		}
 	}
 	c.fs = fsys
 	return root, nil
@@ -246,7 +259,9 @@ func (c *Conn) descend(ctx context.Context, root vfs.Handle, rest []string, isDi
 	if err != nil {
 		return fmt.Errorf("nfs: %q in the mounted %q: %w", strings.Join(rest, "/"), c.mounted, err)
 	}
-	c.fs, err = v3.New(c.rpc, at, c.opt.FS)
+	if at != root { // else it is rooted there, and has counted what failed
+		c.fs, err = v3.New(c.rpc, at, c.opt.FS)
+	}
 	return err
 }
 
@@ -268,6 +283,7 @@ func (c *Conn) resolve(ctx context.Context, root vfs.Handle, dir []string) (vfs.
 	if err == nil && found.Attr.Type != vfs.TypeDir {
 		err = vfs.ErrNotDir
 	}
+	c.found = vfs.Resolved{Handle: found.Handle, Attr: found.Attr, Dir: found.Handle}
 	return found.Handle, err
 }
 
@@ -277,9 +293,10 @@ func (c *Conn) enter(ctx context.Context, dir vfs.Handle, last string) (vfs.Hand
 	found, err := vfs.Resolve(ctx, c.fs, dir, last, false)
 	switch {
 	case err == nil && found.Attr.Type == vfs.TypeDir:
+		c.found = vfs.Resolved{Handle: found.Handle, Attr: found.Attr, Dir: found.Handle}
 		return found.Handle, nil
 	case err == nil || errors.Is(err, vfs.ErrNoEnt):
-		c.target = last
+		c.target, c.found, c.missing = last, found, err
 		return dir, nil
 	}
 	return dir, err

@@ -53,6 +53,7 @@ type Place struct {
 	Path string // of the object below FS's root, clean; "" is the root itself
 	Text string // the argument, for messages
 	nfs  *nfsbox.Client
+	told bool // what was found when it was opened; from then on the server is asked
 }
 
 // IsURL reports whether arg is a URL rather than a path of this host.
@@ -131,18 +132,15 @@ func splitLocal(arg string, follow bool) (root, name string, err error) {
 
 // Resolve finds the object that the place names. follow says whether a symbolic
 // link there stands for its target. If the object does not exist, the error Is
-// fs.ErrNotExist.
+// fs.ErrNotExist. The first answer for a server is what was found when the place was
+// opened.
 func (p *Place) Resolve(ctx context.Context, follow bool) (vfs.Resolved, error) {
-	root, attr, err := p.root(ctx)
-	if err != nil {
-		return vfs.Resolved{}, fmt.Errorf("%s: %w", p.Text, err)
+	r, ok, err := p.found(follow)
+	if !ok {
+		r, err = p.look(ctx, follow)
 	}
-	r, err := vfs.Resolve(ctx, p.FS, root, p.Path, follow)
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", p.Text, err)
-	}
-	if r.Handle == root {
-		r.Attr = attr
 	}
 	if !r.Attr.Has(vfs.MaskV3) {
 		if r.Attr, err = p.FS.GetAttr(ctx, r.Handle, vfs.MaskV3); err != nil {
@@ -150,6 +148,29 @@ func (p *Place) Resolve(ctx context.Context, follow bool) (vfs.Resolved, error) 
 		}
 	}
 	return r, nil
+}
+
+// found is what opening the place has found, once; ok is false if that does not tell.
+func (p *Place) found(follow bool) (r vfs.Resolved, ok bool, err error) {
+	if p.nfs == nil || p.told {
+		return r, false, nil
+	}
+	p.told = true
+	r, err = p.nfs.Found()
+	return r, err != nil || !follow || r.Attr.Has(vfs.MaskType) && r.Attr.Type != vfs.TypeSymlink, err
+}
+
+// look follows the path from the root.
+func (p *Place) look(ctx context.Context, follow bool) (vfs.Resolved, error) {
+	root, attr, err := p.root(ctx)
+	if err != nil {
+		return vfs.Resolved{}, err
+	}
+	r, err := vfs.Resolve(ctx, p.FS, root, p.Path, follow)
+	if err == nil && r.Handle == root {
+		r.Attr = attr
+	}
+	return r, err
 }
 
 // root is FS's root, and its attributes if the place is the root. Of a server the

@@ -69,6 +69,9 @@ type Source struct {
 	// Attr are its attributes as a listing had them. What is missing is asked
 	// for.
 	Attr vfs.Attr
+	// Fresh says that Attr were asked for just now: they are not asked for again before
+	// the file is read.
+	Fresh bool
 	// Dir and Name are where the listing found it: another object may have the
 	// name by now. An empty Name says that Handle alone is what is meant.
 	Dir  vfs.Handle
@@ -163,7 +166,7 @@ func Chunk(ctx context.Context, src Source, dst Target) (int, error) {
 // If src has a Name, the file is the one that has the name when it is opened. If
 // none has, the error Is ErrVanished.
 func File(ctx context.Context, src Source, dst Target, o *Options) (Result, error) {
-	t := tries{src: &src}
+	t := tries{src: &src, fresh: src.Fresh}
 	for {
 		c := copier{src: &src, dst: &dst, o: o, first: t.first, fresh: t.fresh}
 		res, err := c.copy(ctx)
