@@ -60,8 +60,11 @@ func (l *listing) next() (*page, error) {
 	} else {
 		err = l.fetch(l.ctx, l.pos, p)
 	}
-	if errors.Is(err, vfs.ErrBadCookie) {
+	switch {
+	case errors.Is(err, vfs.ErrBadCookie):
 		err = l.recover(p, err)
+	case err == nil && l.still(p):
+		err = l.plusInstead(p)
 	}
 	if err != nil {
 		return nil, err

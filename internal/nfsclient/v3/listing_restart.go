@@ -64,6 +64,25 @@ func (l *listing) repeated(p *page) bool {
 	return w.Next(&d) && w.Cookie == l.pos.Cookie && l.names.hash(w.Name) == l.hash
 }
 
+// still reports whether p, a page of names, ends where it was to begin. So does
+// every page but the first of a server whose READDIR has no regard for the cookie.
+func (l *listing) still(p *page) bool {
+	return !p.plus && !p.eof && p.entries > 0 && p.last == l.pos.Cookie && !l.fs.noPlus.Load()
+}
+
+// plusInstead makes p a page of READDIRPLUS: a server that lists by one procedure in
+// circles may list by the other one, which its author's own client asks for.
+func (l *listing) plusInstead(p *page) error {
+	cause := &ReplyError{Proc: p.proc(), Err: errLoop}
+	p.release()
+	l.plus = true
+	if err := l.restart(p, cause); err != nil || p.plus {
+		return err
+	}
+	p.release()
+	return cause // there is no READDIRPLUS
+}
+
 // restart goes back to the beginning of the directory.
 func (l *listing) restart(p *page, cause error) error {
 	if l.barren++; l.barren > maxBarren {

@@ -123,6 +123,34 @@ func TestReadDirCircles(t *testing.T) {
 	}
 }
 
+// TestReadDirBeginsAnew lists a server whose READDIR has no regard for the cookie:
+// by READDIRPLUS, each name once.
+func TestReadDirBeginsAnew(t *testing.T) {
+	st := play(t, script{
+		nfs3.NFSPROC3_READDIR: always(pageOf(false, 1, 2)),
+		nfs3.NFSPROC3_READDIRPLUS: func(_ int, c *oncrpc.Call) xdr.Appender {
+			var args nfs3.READDIRPLUS3args
+			if args.DecodeXDR(&c.Args) != nil {
+				return nil
+			}
+			all := plusOf(true, "n1", "n2", "n3", "n4", "n5")
+			rest := &all.Resok.Reply
+			rest.Entries = rest.Entries[args.Cookie:]
+			if len(rest.Entries) > 2 {
+				rest.Entries, rest.Eof = rest.Entries[:2], false
+			}
+			return all
+		},
+	}, v3.Options{})
+	names, _, err := st.list(t, vfs.Pos{}, vfs.MaskFileID, 0)
+	if !slices.Equal(names, []string{"n1", "n2", "n3", "n4", "n5"}) || err != nil {
+		t.Errorf("%q, %v", names, err)
+	}
+	if n := st.called(nfs3.NFSPROC3_READDIR); n != 2 {
+		t.Errorf("READDIR was called %d times", n)
+	}
+}
+
 // TestReadDirTooSmall asks for larger pages, up to a bound, unless the caller
 // has said how large.
 func TestReadDirTooSmall(t *testing.T) {
