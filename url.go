@@ -126,7 +126,7 @@ func badURL(format string, args ...any) error {
 //	                           the rest is looked up (default: as much of the path as the server mounts)
 //	nordirplus                 list by READDIR alone
 //	readahead=N                most bytes that are read ahead in an open file; 0: none (default: as many as pay, up
-//	                           to 16 MiB)
+//	                           to 32 MiB)
 //	localio=auto|off|require|trusted
 //	                           whether files are read and written without the network where the server is on this
 //	                           host: if it can be done, never, or else fail; trusted is auto for programs that use

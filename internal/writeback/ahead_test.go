@@ -63,6 +63,47 @@ func TestReadAheadFillsTheLine(t *testing.T) {
 	}
 }
 
+// TestFarReader: over a long way what is read ahead doubles with each round trip, as far
+// as the reader has to wait for it, and no further.
+func TestFarReader(t *testing.T) {
+	const step = 64 << 10
+	const size, delay = 384 * step, 100 * ms
+	for _, tt := range []struct {
+		name      string
+		bandwidth float64
+		think     time.Duration // between reads
+		trips     time.Duration
+		held      int64 // reads
+	}{
+		// 8 round trips until 32 are on their way, and 32 each time from then on.
+		{"a wide way", 10e9, 0, 20, 32},
+		// 10 fill the way.
+		{"a narrow way", 100 * step, 0, 46, 32},
+		// The reader needs 5, which shows when a round trip more has passed.
+		{"a slow reader", 10e9, 20 * ms, 86, 16},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, far := newFarOf(t, step, size, delay, tt.bandwidth, Options{ReadAhead: 32 * step})
+				f, _ := r.open("f", vfs.OpenHow{})
+				p, want := make([]byte, step), make([]byte, step)
+				start, held := time.Now(), int64(0)
+				for off := uint64(0); off < size; off += step {
+					r.readOne(f, off, p, want)
+					held = max(held, r.fs.Stats().ReadAhead/step)
+					time.Sleep(tt.think)
+				}
+				trips := time.Since(start) / delay
+				t.Logf("%d round trips, %d READs in flight, %d held", trips, far.flew(), held)
+				if trips > tt.trips || held > tt.held {
+					t.Errorf("%d round trips, want at most %d; held %d, want at most %d", trips, tt.trips, held, tt.held)
+				}
+				r.ok(f.Close(t.Context()))
+			})
+		})
+	}
+}
+
 // TestRandomReads: every READ is one that was asked for.
 func TestRandomReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

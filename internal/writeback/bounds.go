@@ -67,7 +67,7 @@ const (
 	// and DefaultReadAheadTotal that in all files of an FS and its views. At the
 	// bound less is read ahead; at the latter, what files have not asked for in
 	// maxIdle is given up as well.
-	DefaultReadAhead      = 16 << 20
+	DefaultReadAhead      = 32 << 20
 	DefaultReadAheadTotal = 64 << 20
 
 	// maxIdle is how long a stream keeps what it has while others have no room,
@@ -92,6 +92,13 @@ const (
 	// firstAhead is how many READs ahead a file begins with once it has shown
 	// that they are of use, as a power of two, where no other file has found out.
 	firstAhead = 1
+
+	// farRead is how long every READ has to take until a server is far. There reading
+	// ahead is worth its copy in any case, and no look is needed to know.
+	farRead = 20 * time.Millisecond
+	// queuedAhead is how many times as long as the quickest READ one may take that does
+	// not wait for others, but for the distance.
+	queuedAhead = 2
 
 	// maxSplit bounds the READs in flight for one ReadAt, where so many pay;
 	// firstSplit is with how many it begins, as a power of two.

@@ -24,6 +24,7 @@ type chunk struct {
 	flying bool
 	gone   bool // of no use any more; the buffer goes when nobody needs it
 	eof    bool
+	level  int       // the window's when it was sent; -1: it was narrower
 	sure   bool      // nothing was dirty when it was sent: an end is the end
 	gen    uint64    // ahead.gen then
 	came   time.Time // when it was answered
@@ -48,11 +49,16 @@ func (s *shared) newChunk() *chunk {
 func (c *chunk) readAhead() {
 	f := c.f
 	n, a := f.n, &f.ahead
+	start := time.Now()
 	k, eof, err := f.fill(f.ctx, c.buf.B, c.off, &c.post)
+	took := time.Since(start)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err == nil {
 		f.learn(&c.post, c.off, k, eof)
+		if !c.gone {
+			c.s.window.opened(c.level, took, n.s.quickest(), f.mostAhead())
+		}
 	}
 	a.reading--
 	c.flying, c.came, c.eof = false, time.Now(), eof

@@ -170,8 +170,9 @@ func (f *file) moved(s *stream, n int, waited bool) {
 	}
 	s.busy--
 	s.ended = time.Now()
-	if s.narrow || !s.ahead {
+	if s.narrow || !s.ahead || s.window.opening {
 		s.window.restart()
+		s.window.waited = s.window.waited || waited
 		return
 	}
 	s.window.moved(n, f.n.rsize, f.mostAhead(), waited)
@@ -182,7 +183,8 @@ func (f *file) moved(s *stream, n int, waited bool) {
 
 // newWindow is the gauge of a new stream. It begins where others have ended.
 func (s *shared) newWindow() gauge {
-	return gauge{level: max(firstAhead, int(s.found.Load()))}
+	found := int(s.found.Load())
+	return gauge{level: max(firstAhead, found), opening: found == 0}
 }
 
 // mostAhead is how many READs ahead fit in the bound of a file.

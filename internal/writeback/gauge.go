@@ -18,11 +18,19 @@ const (
 // bandwidth times the delay, in units, without a belief in the shortest delay
 // ever seen, which on a file server is that of its cache.
 //
+// Where the way is long it would climb for seconds. There it opens first: while somebody
+// has to wait, and a unit does not take longer for all that are under way, the number
+// doubles, once in the time that one takes. That it suffices is known that much later, so
+// that it may become four times as large as is needed. From where units begin to wait for
+// each other it climbs.
+//
 // What was moved while nobody had to wait says nothing about the number, and is
 // not counted. The owner's mutex guards a gauge.
 type gauge struct {
 	level int
 	rates [levels]float64 // bytes per second at each level; 0: not known
+
+	opening bool // the rates are not looked at yet
 
 	bytes  int64     // moved in this epoch
 	start  time.Time // when the first window of this epoch had been moved
@@ -52,6 +60,18 @@ func (g *gauge) moved(n int, unit, most int, waited bool) {
 			g.rate(float64(g.bytes-window)/took.Seconds(), most)
 		}
 		g.bytes, g.waited = 0, false
+	}
+}
+
+// opened takes note of a unit that was sent at level, when as many were in flight, and
+// took so long; quickest is the shortest time that any unit has taken.
+func (g *gauge) opened(level int, took, quickest time.Duration, most int) {
+	if !g.opening || level != g.level {
+		return // sent when fewer were in flight
+	}
+	g.opening = took >= farRead && quickest >= farRead && took <= queuedAhead*quickest && level < log2(most)
+	if g.opening && g.waited {
+		g.level, g.waited = level+1, false
 	}
 }
 

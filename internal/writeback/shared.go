@@ -35,6 +35,7 @@ type shared struct {
 	judged  atomic.Uint64        // reads of which was asked whether reading ahead pays
 	begun   atomic.Uint64        // READs
 	reading atomic.Int32         // READs in flight
+	least   atomic.Int64         // that a READ has taken, in nanoseconds, while the server seems far; 0: none yet
 
 	queue list.List  // of *node: those with dirty bytes, that longest so first
 	room  *sync.Cond // there may be less dirty than before

@@ -158,6 +158,9 @@ func (f *file) topUp(s *stream, read int) {
 		c := n.s.newChunk()
 		c.f, c.s, c.off, c.size = f, s, s.next, int(size)
 		c.buf, c.flying, c.gen = n.s.opt.Pool.Get(int(size)), true, a.gen
+		if c.level = s.window.level; s.narrow {
+			c.level = -1
+		}
 		c.sure = len(n.pieces) == 0 && len(n.barriers) == 0
 		s.chunks = append(s.chunks, c)
 		s.next += size

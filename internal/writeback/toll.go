@@ -169,7 +169,7 @@ func (f *file) judge(s *stream, size int, now time.Time) (look bool) {
 	case s.busy > 1 || min(size, f.n.rsize) < lookSize:
 		s.due = false
 	case t == nil:
-		s.due = true
+		s.due = !f.n.s.far()
 	case !s.due && t.due(now, judged): // who changes looked first is the one to look
 		claimed := *t
 		claimed.looked, claimed.judged = now, judged
@@ -214,10 +214,36 @@ func (f *file) look(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (
 	return n + k, eof, err
 }
 
-// once is one READ, which is counted.
+// once is one READ, which is counted, and timed unless the server is near.
 func (f *file) once(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (int, bool, error) {
-	f.n.s.begun.Add(1)
-	f.n.s.reading.Add(1)
-	defer f.n.s.reading.Add(-1)
-	return f.inner.ReadAt(ctx, p, off, post)
+	s := f.n.s
+	s.begun.Add(1)
+	s.reading.Add(1)
+	defer s.reading.Add(-1)
+	if s.least.Load() > 0 && !s.far() {
+		return f.inner.ReadAt(ctx, p, off, post)
+	}
+	start := time.Now()
+	n, eof, err := f.inner.ReadAt(ctx, p, off, post)
+	if err == nil {
+		s.took(time.Since(start))
+	}
+	return n, eof, err
 }
+
+// took notes what a READ has taken.
+func (s *shared) took(d time.Duration) {
+	for {
+		least := s.least.Load()
+		if least > 0 && least <= int64(d) || s.least.CompareAndSwap(least, max(int64(d), 1)) {
+			return
+		}
+	}
+}
+
+// quickest is the shortest time that a READ has taken; of a server that is near, the
+// first that told so.
+func (s *shared) quickest() time.Duration { return time.Duration(s.least.Load()) }
+
+// far reports whether no READ has been answered sooner than after farRead.
+func (s *shared) far() bool { return s.quickest() >= farRead }
