@@ -338,7 +338,9 @@ func (sc *serverConn) readCalls() error {
 		rec.B = rec.B[:0]
 		var err error
 		if c.rec, err = sc.r.rest(&sc.s.pool, rec, c); err == nil {
-			c.allowance.whole.Store(true)
+			if c.allowance.held > 0 {
+				c.allowance.whole.Store(true)
+			}
 			err = sc.start(c)
 		} else {
 			c.free()
