@@ -48,17 +48,17 @@ func TestSeal(t *testing.T) {
 	table := testTable(t, testKey(), Export{Path: "/a"}, Export{Path: "/b"})
 	for n := 1; n <= MaxInner; n++ {
 		inner, _ := vfs.MakeHandle(bytes.Repeat([]byte{byte(n)}, n))
-		sealed, err := table.seal(numbered(table.Exports()[1].ID), &inner)
+		sealed, err := numbered(table, table.Exports()[1].ID).seal(&inner)
 		if err != nil || sealed.Len() > vfs.MaxHandleV3 {
 			t.Fatalf("%d bytes: %v, %d bytes sealed", n, err, sealed.Len())
 		}
-		e, h, err := table.open(table.state.Load(), &sealed)
+		e, h, err := table.state.Load().open(&sealed)
 		if err != nil || e.Path != "/b" || h != inner {
 			t.Fatalf("%d bytes: opened %v, %v", n, h, err)
 		}
 	}
 	long, _ := vfs.MakeHandle(make([]byte, MaxInner+1))
-	if _, err := table.seal(numbered(1), &long); !errors.Is(err, vfs.ErrBadHandle) {
+	if _, err := numbered(table, 1).seal(&long); !errors.Is(err, vfs.ErrBadHandle) {
 		t.Errorf("a handle that does not fit: %v", err)
 	}
 }
@@ -68,7 +68,7 @@ func TestSeal(t *testing.T) {
 func TestForgedHandles(t *testing.T) {
 	table := testTable(t, testKey(), Export{Path: "/a"})
 	inner, _ := vfs.MakeHandle([]byte("inner handle"))
-	sealed, err := table.seal(numbered(table.Exports()[0].ID), &inner)
+	sealed, err := numbered(table, table.Exports()[0].ID).seal(&inner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestForgedHandles(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if _, _, err := table.open(table.state.Load(), &h); !errors.Is(err, vfs.ErrStale) && !errors.Is(err, vfs.ErrBadHandle) {
+		if _, _, err := table.state.Load().open(&h); !errors.Is(err, vfs.ErrStale) && !errors.Is(err, vfs.ErrBadHandle) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -93,11 +93,11 @@ func TestForgedHandles(t *testing.T) {
 	}
 	try("grown", append(bytes.Clone(b), 0))
 	other := testTable(t, Key{1}, Export{Path: "/a"})
-	if _, _, err := other.open(other.state.Load(), &sealed); !errors.Is(err, vfs.ErrStale) {
+	if _, _, err := other.state.Load().open(&sealed); !errors.Is(err, vfs.ErrStale) {
 		t.Errorf("another key: %v", err)
 	}
 	elsewhere := testTable(t, testKey(), Export{Path: "/b"})
-	if _, _, err := elsewhere.open(elsewhere.state.Load(), &sealed); !errors.Is(err, vfs.ErrStale) {
+	if _, _, err := elsewhere.state.Load().open(&sealed); !errors.Is(err, vfs.ErrStale) {
 		t.Errorf("an export that is gone: %v", err)
 	}
 }
@@ -111,15 +111,15 @@ func TestHandlesOfOthers(t *testing.T) {
 	foreign := testTable(t, Key{9}, exports...)
 	more := testTable(t, testKey(), Export{Path: "/c", ID: 3})
 	inner, _ := vfs.MakeHandle([]byte("inner handle"))
-	good, err := table.seal(numbered(1), &inner)
+	good, err := numbered(table, 1).seal(&inner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e, h, err := restarted.open(restarted.state.Load(), &good); err != nil || e.Path != "/a" || h != inner {
+	if e, h, err := restarted.state.Load().open(&good); err != nil || e.Path != "/a" || h != inner {
 		t.Errorf("after a restart: %v", err)
 	}
 	sealed := func(t *Table, id uint32) []byte {
-		h, _ := t.seal(numbered(id), &inner)
+		h, _ := numbered(t, id).seal(&inner)
 		return h.Bytes()
 	}
 	swapped := sealed(table, 1)
@@ -173,14 +173,14 @@ func fuzzTable(f *testing.F) *Table {
 func FuzzOpen(f *testing.F) {
 	table := fuzzTable(f)
 	inner, _ := vfs.MakeHandle([]byte("inner"))
-	sealed, _ := table.seal(numbered(table.Exports()[0].ID), &inner)
+	sealed, _ := numbered(table, table.Exports()[0].ID).seal(&inner)
 	f.Add(sealed.Bytes())
 	f.Fuzz(func(t *testing.T, p []byte) {
 		h, err := vfs.MakeHandle(p)
 		if err != nil {
 			return
 		}
-		_, got, err := table.open(table.state.Load(), &h)
+		_, got, err := table.state.Load().open(&h)
 		if err == nil && got != inner {
 			t.Errorf("a forged handle was opened: %x", p)
 		}
@@ -202,20 +202,20 @@ func FuzzSeal(f *testing.F) {
 			return
 		}
 		e := table.Exports()[0]
-		sealed, err := table.seal(numbered(e.ID), &inner)
+		sealed, err := numbered(table, e.ID).seal(&inner)
 		if len(p) > MaxInner {
 			if !errors.Is(err, vfs.ErrBadHandle) {
 				t.Errorf("%d bytes: %v", len(p), err)
 			}
 			return
 		}
-		got, h, err := table.open(table.state.Load(), &sealed)
+		got, h, err := table.state.Load().open(&sealed)
 		if err != nil || got.ID != e.ID || h != inner {
 			t.Fatalf("%x comes back as %v, %v", p, h, err)
 		}
 		b := sealed.Bytes()
 		b[int(bit/8)%len(b)] ^= 1 << (bit % 8)
-		if _, _, err := table.open(table.state.Load(), &sealed); err == nil {
+		if _, _, err := table.state.Load().open(&sealed); err == nil {
 			t.Errorf("%x with bit %d turned is opened", p, bit)
 		}
 	})
@@ -266,8 +266,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// numbered is an export of which nothing matters but its number.
-func numbered(id uint32) *entry { return &entry{Export: &Export{ID: id}} }
+// numbered is an export of t of which nothing matters but its number.
+func numbered(t *Table, id uint32) *entry { return &entry{Export: &Export{ID: id}, key: t.key} }
 
 // TestOtherTree has handles of the tree that was exported before, under the same path
 // and number and by a file system that knows them all, be stale; with the first tree

@@ -11,8 +11,8 @@ import (
 //	byte   0      sealPlain, or sealTree for an export that says what its tree is
 //	bytes  1-4    the export's ID, big-endian
 //	bytes  5-     the file system's handle, 1 to MaxInner bytes
-//	last 8 bytes  SipHash-2-4 of all before, and of the tree's sum if it is
-//	              sealTree; little-endian
+//	last 8 bytes  SipHash-2-4 of all before, under the table's key, or if it is
+//	              sealTree under the tree's own; little-endian
 //
 // So a handle of a tree that was exported before under the same number is stale, and
 // no handle is longer for it.
@@ -30,7 +30,7 @@ const (
 const MaxInner = vfs.MaxHandleV3 - sealHead - sealSum
 
 // seal makes the handle that clients hold of the file system's h.
-func (t *Table) seal(e *entry, h *vfs.Handle) (vfs.Handle, error) {
+func (e *entry) seal(h *vfs.Handle) (vfs.Handle, error) {
 	if h.IsZero() {
 		return vfs.Handle{}, nil
 	}
@@ -41,7 +41,7 @@ func (t *Table) seal(e *entry, h *vfs.Handle) (vfs.Handle, error) {
 	b := append(buf[:0], e.version())
 	b = binary.BigEndian.AppendUint32(b, e.ID)
 	b = append(b, h.Bytes()...)
-	b = binary.LittleEndian.AppendUint64(b, t.sum(e, b))
+	b = binary.LittleEndian.AppendUint64(b, e.key.sum(b))
 	return vfs.MakeHandle(b)
 }
 
@@ -53,17 +53,18 @@ func (e *entry) version() byte {
 	return sealPlain
 }
 
-// sum is the checksum of a handle of e without its sum.
-func (t *Table) sum(e *entry, body []byte) uint64 {
-	if len(e.Tree) == 0 {
-		return t.key.sum(body)
+// of is the key of the handles of a tree, made from the table's: they cost as much
+// as those of no tree.
+func (k *Key) of(tree []byte) (own Key) {
+	for half := range byte(2) {
+		sum := k.sum(append([]byte{'t', 'r', 'e', 'e', half}, tree...))
+		binary.LittleEndian.PutUint64(own[8*half:], sum)
 	}
-	var buf [vfs.MaxHandleV3]byte
-	return t.key.sum(binary.LittleEndian.AppendUint64(append(buf[:0], body...), e.tree))
+	return own
 }
 
 // open finds the export and the file system's handle in a sealed one.
-func (t *Table) open(st *state, from *vfs.Handle) (*entry, vfs.Handle, error) {
+func (st *state) open(from *vfs.Handle) (*entry, vfs.Handle, error) {
 	b := from.Bytes()
 	if len(b) <= sealHead+sealSum || len(b) > vfs.MaxHandleV3 || b[0] != sealPlain && b[0] != sealTree {
 		return nil, vfs.Handle{}, vfs.ErrBadHandle
@@ -73,7 +74,7 @@ func (t *Table) open(st *state, from *vfs.Handle) (*entry, vfs.Handle, error) {
 		return nil, vfs.Handle{}, vfs.ErrStale
 	}
 	body := b[:len(b)-sealSum]
-	if t.sum(e, body) != binary.LittleEndian.Uint64(b[len(body):]) {
+	if e.key.sum(body) != binary.LittleEndian.Uint64(b[len(body):]) {
 		return nil, vfs.Handle{}, vfs.ErrStale
 	}
 	h, err := vfs.MakeHandle(body[sealHead:])

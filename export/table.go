@@ -135,7 +135,7 @@ type entry struct {
 	// verf is the write verifier of an export that is async: no other export's,
 	// so that what was unstable before a reload is written again.
 	verf vfs.Verifier
-	tree uint64 // the sum of Tree, if there is one
+	key  Key // of its handles
 }
 
 // newState checks the exports and works out what calls need of them. users of
@@ -174,7 +174,9 @@ func (t *Table) newState(exports []Export) (*state, error) {
 			return nil, fmt.Errorf("export: %q: %w", e.Path, err)
 		}
 		e.verf = t.asyncVerifier(e.ID)
-		e.tree = t.key.sum(append([]byte("tree"), e.Tree...))
+		if e.key = t.key; len(e.Tree) > 0 {
+			e.key = t.key.of(e.Tree)
+		}
 		s.held.add(e.FS)
 	}
 	return s, nil

@@ -128,7 +128,7 @@ const maxReloads = 16
 func (v *View) ref(ctx context.Context, sealed *vfs.Handle) (ref, error) {
 	for range maxReloads {
 		st := v.t.state.Load()
-		e, h, err := v.t.open(st, sealed)
+		e, h, err := st.open(sealed)
 		if err != nil {
 			return ref{}, err
 		}
@@ -245,7 +245,7 @@ func (v *View) pair(ctx context.Context, a, b *vfs.Handle) (ref, vfs.Handle, err
 
 // second opens a further handle by the same state as the first.
 func (r *ref) second(ctx context.Context, sealed *vfs.Handle) (vfs.Handle, error) {
-	e, h, err := r.v.t.open(r.st, sealed)
+	e, h, err := r.st.open(sealed)
 	if err != nil || e == r.e {
 		return h, err
 	}
@@ -260,7 +260,7 @@ func (r *ref) second(ctx context.Context, sealed *vfs.Handle) (vfs.Handle, error
 }
 
 // seal makes the handle that clients hold of an object in the same export.
-func (r *ref) seal(h *vfs.Handle) (vfs.Handle, error) { return r.v.t.seal(r.e, h) }
+func (r *ref) seal(h *vfs.Handle) (vfs.Handle, error) { return r.e.seal(h) }
 
 // stable makes the changes of the objects hs stable, if the file system leaves
 // that to its caller and the export is not async. Its error is the operation's:
