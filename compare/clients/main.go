@@ -138,12 +138,12 @@ func (c *test) run(ctx context.Context, server []string, dir string, peers []pee
 	}
 	results := make([][]drive.Result, len(peers))
 	failed := make([]error, len(peers))
-	for range rounds {
-		for i, p := range peers {
+	for round := range rounds {
+		for _, i := range serve.Turns(len(peers), round) {
 			if failed[i] != nil {
 				continue
 			}
-			r, err := c.drive(ctx, p, url, seconds, 0)
+			r, err := c.drive(ctx, peers[i], url, seconds, 0)
 			if err != nil {
 				failed[i] = err
 				continue

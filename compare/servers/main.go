@@ -127,9 +127,9 @@ func loads(ctx context.Context, o *options, kinds []kind) (err error) {
 			continue
 		}
 		runs := make([][]figure, len(servers))
-		for range o.rounds {
-			for i, s := range servers {
-				runs[i] = append(runs[i], t.measure(ctx, s, o.seconds))
+		for round := range o.rounds {
+			for _, i := range serve.Turns(len(servers), round) {
+				runs[i] = append(runs[i], t.measure(ctx, servers[i], o.seconds))
 			}
 		}
 		if err := show(t.name, o.asJSON, runs); err != nil {
@@ -163,11 +163,11 @@ func listings(ctx context.Context, o *options, export string, kinds []kind) erro
 		return err
 	}
 	runs := make([][]figure, len(kinds))
-	for range o.rounds {
-		for i, k := range kinds {
-			s, err := k.start(ctx)
+	for round := range o.rounds {
+		for _, i := range serve.Turns(len(kinds), round) {
+			s, err := kinds[i].start(ctx)
 			if err != nil {
-				return fmt.Errorf("%s: %w", k.name, err)
+				return fmt.Errorf("%s: %w", kinds[i].name, err)
 			}
 			before, watch := s.CPU(), s.Watch()
 			r, err := load.List(ctx, s.addr, s.url)

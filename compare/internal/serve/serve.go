@@ -157,6 +157,19 @@ func Accepts(addr string) bool {
 	return err == nil && c.Close() == nil
 }
 
+// Turns is the order of n peers in a round: every other one goes backwards, since a
+// dear peer leaves something behind that the one after it pays for.
+func Turns(n, round int) []int {
+	turns := make([]int, n)
+	for i := range turns {
+		turns[i] = i
+	}
+	if round%2 != 0 {
+		slices.Reverse(turns)
+	}
+	return turns
+}
+
 // Median is that of a column of the runs, and 0 if there are none.
 func Median[F any](runs []F, column func(*F) float64) float64 {
 	if len(runs) == 0 {
