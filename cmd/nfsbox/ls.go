@@ -23,14 +23,15 @@ type lsCmd struct {
 }
 
 func (*lsCmd) Help() string {
-	return `Lists directories as they arrive: the first names are there after one round trip, and memory
-does not grow with the directory. Up to 10,000 names are sorted first; a larger directory comes in
-the order of its server. With -R, every line is a path below PLACE.
+	return `Lists directories. Fewer than 10,000 names are sorted, and shown when all are there; a larger directory
+comes in the order of its server, what follows the first 10,000 as it arrives. With -R, every line
+is a path below PLACE, and comes as it arrives, in the order of the server. Memory does not grow with
+the directory beyond that.
 
 Characters that could steer a terminal are shown as escapes; --json has the bytes.
 
   nfsbox ls -l nfs://filer/export/home
-  nfsbox ls -R --json nfs://127.0.0.1:2049/ | jq -r .path`
+  nfsbox ls -R --json nfs://127.0.0.1:2049/ | jq -r 'select(.type=="entry").path'`
 }
 
 // sortLimit is how many entries ls collects to sort them. A larger directory is
