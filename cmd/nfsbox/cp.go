@@ -24,6 +24,8 @@ type cpCmd struct {
 	mountFlags
 	clientFlags
 	show
+
+	madeDest bool // the copy becomes DEST, a directory that was not there
 }
 
 func (*cpCmd) Help() string {
@@ -31,7 +33,8 @@ func (*cpCmd) Help() string {
 modes and times, and with their owners where that is allowed. As with cp(1), a DEST that is a directory
 receives each SOURCE under its own name, and a DEST that does not exist becomes the copy; several
 SOURCEs need a DEST that is a directory, and two of one name are refused. The root of a server has no
-name of its own, and neither has DIR/.: its contents go into DEST.
+name of its own, and neither has DIR/.: its contents go into DEST, which keeps its own mode, owner and
+times if it was there: verify lists a mode or time that differs.
 
 A file appears under its name when it is complete and safe on the disk; until then it has a temporary
 name beside it. An item that fails is reported, the rest goes on, and the exit status is 2. Symbolic
@@ -58,7 +61,7 @@ somebody has changed them; with --verify it compares those that no run has verif
 and is gone, the job refuses to go on, with exit status 4.
 
   nfsbox cp -r --verify nfs://filer/export/home ./home
-  nfsbox cp -r --job move-home nfs://old/export/home nfs://new/export/home
+  nfsbox cp -r --job move-home nfs://old/export/home/. nfs://new/export/home
   nfsbox cp notes.txt nfs://filer/export/inbox/`
 }
 
@@ -181,6 +184,7 @@ func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tra
 	if err := to.settle(); err != nil {
 		return &exitError{status: exitUsage, err: err}
 	}
+	c.madeDest = to.absent && !to.inside && from.Attr.Type == vfs.TypeDir
 	s, err := job.Copy(e.ctx, job.CopyOptions{
 		Source: job.Place{FS: src.FS, Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
 		Dest: job.Place{FS: to.FS, Handle: to.dir}, Name: name, KeepDest: to.inside, Made: to.made,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/nfsbox/nfsbox/internal/job"
@@ -54,10 +55,14 @@ func (s *cpSummary) print(w io.Writer) {
 func (c *cpCmd) goOn(e *env, err error) {
 	switch {
 	case err == nil, !interrupted(e) && !errors.Is(err, job.ErrSilent) && !errors.Is(err, job.ErrFull):
-	case c.Job == "":
-		_, _ = fmt.Fprintln(e.stderr, "nfsbox: what has been copied is whole and stays; with --job NAME the same command would go on from here")
+	case c.Job != "":
+		_, _ = fmt.Fprintf(e.stderr, "nfsbox: to go on from here: %s\n", commandLine(e.name, e.args))
+	case len(c.Places) > 2: // which --job does not take
+		_, _ = fmt.Fprintf(e.stderr, "nfsbox: what has been copied is whole and stays, without a record to go on from; "+
+			"this copies all again, to the same place: %s\n", commandLine(e.name, e.args))
 	default:
-		_, _ = fmt.Fprintf(e.stderr, "nfsbox: to go on from here: %s\n", commandLine(e))
+		_, _ = fmt.Fprintf(e.stderr, "nfsbox: what has been copied is whole and stays, without a record to go on from; "+
+			"this makes one, and copies all again, to the same place: %s\n", commandLine(e.name, c.again(e.args)))
 	}
 }
 
@@ -73,10 +78,43 @@ func (c *cpCmd) stays(e *env, dest string, n uint64) {
 	}
 }
 
-// commandLine is the command as it was given, for a shell.
-func commandLine(e *env) string {
-	words := []string{quoteArg(cmp.Or(e.name, "nfsbox"))}
-	for _, a := range e.args {
+// again are arguments that have everything copied to where args had it copied, by a job.
+// A directory that args have made by the name DEST would now receive the copy under the
+// source's name: so it is the contents that are copied.
+func (c *cpCmd) again(args []string) []string {
+	args = slices.Clone(args)
+	source, dest := c.Places[0], c.Places[1]
+	// From the end, as flags with values of the same text tend to come first.
+	to := lastIndex(args, dest)
+	if from := lastIndex(args[:max(to, 0)], source); c.madeDest && from >= 0 {
+		args[from] = contentsOf(source)
+	}
+	at := slices.Index(args, "cp") + 1
+	return slices.Insert(args, at, "--job", "NAME")
+}
+
+func lastIndex(all []string, s string) int {
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i] == s {
+			return i
+		}
+	}
+	return -1
+}
+
+// contentsOf is the argument that means what is in the directory that arg names.
+func contentsOf(arg string) string {
+	if namesContents(arg) {
+		return arg
+	}
+	dir := argPath(arg)
+	return strings.TrimSuffix(dir, "/") + "/." + arg[len(dir):]
+}
+
+// commandLine is a command and its arguments, for a shell.
+func commandLine(name string, args []string) string {
+	words := []string{quoteArg(cmp.Or(name, "nfsbox"))}
+	for _, a := range args {
 		words = append(words, quoteArg(a))
 	}
 	return strings.Join(words, " ")

@@ -167,3 +167,27 @@ func TestKilledJobOfOneFile(t *testing.T) {
 		}
 	}
 }
+
+// TestInterruptedWithoutRecord: a copy without --job is interrupted after it has made its
+// DEST. The command that it then gives copies all to the same place, and not into it.
+func TestInterruptedWithoutRecord(t *testing.T) {
+	heeds(t, os.Interrupt)
+	b := newBox(t)
+	for i := range 80 {
+		b.write(b.path("it's", fmt.Sprint(i)), string(pattern(100_000, byte(i))))
+	}
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	p := b.slowDisk(b.serve(b.path("srv")))
+	r := b.begin("cp", "-r", "--no-progress", b.path("it's"), p.url()+"dst")
+	status, _ := b.dying(r, b.path("srv", "dst"), func() {}, os.Interrupt)
+	_, line, ok := strings.Cut(r.err.String(), "to the same place: ")
+	if line, _, _ = strings.Cut(line, "\n"); !ok || status != 2 || !strings.Contains(line, " --job ") {
+		t.Fatalf("exit status %d, and it does not say how to go on\n%s", status, r.err)
+	}
+	sh := b.command()
+	sh.Path, sh.Args = "/bin/sh", []string{"sh", "-c", line}
+	if again := b.finish(sh); again.status != 0 {
+		t.Errorf("%s: exit status %d\n%s", line, again.status, again.stderr)
+	}
+	b.same(b.path("it's"), b.path("srv", "dst"))
+}
