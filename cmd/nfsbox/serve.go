@@ -15,7 +15,7 @@ import (
 type serveCmd struct {
 	Dir   string `arg:"" optional:"" name:"DIR" help:"The directory to serve." type:"existingdir"`
 	File  string `name:"config" short:"c" placeholder:"FILE" help:"Read nfsbox.toml, whose keys are these flags; flags replace what it says." type:"existingfile"`
-	Check bool   `help:"Check the configuration and the files that it names, print it with all that was left out, and end."`
+	Check bool   `help:"Check the configuration and the files that it names, print what holds, with the defaults, and end."`
 
 	daemon.Export `group:"Exports:"`
 	daemon.Config `group:"Server:"`
@@ -24,7 +24,8 @@ type serveCmd struct {
 func (*serveCmd) Help() string { return serveHelp }
 
 const serveHelp = `Serves DIR, or what a configuration lists, over NFSv3 until it is interrupted. NFS, MOUNT, the lock
-manager and a port mapper answer on one port; the first line on stdout is the URL.
+manager and a port mapper answer on one port. The only line on stdout is a URL: that of the first
+export, at the first address.
 
   nfsbox serve ./photos
   mount -t nfs -o vers=3,nolock,port=2049,mountport=2049 127.0.0.1:/ /mnt
@@ -77,9 +78,10 @@ squashed. Without the directory there is no local I/O, and the log says so at le
 The configuration (-c) is TOML. Its keys are the flags below, by the same names, but that in the
 tables log and api they leave these names out; times stand in quotes, with their unit. Each directory is
 a table [[export]] with path, dir and any of the flags for exports, and with rules for single clients
-where they differ: clients = [{match = "10.0.0.7", ro = true}]. A key that does not exist, or a value
-that will not do, is an error with its line. On the command line the flags for exports hold for every
-export. packaging/nfsbox.toml has them all.
+where they differ: clients = [{match = "10.0.0.7", ro = true}]. Without allow only those may mount, and
+allow = ["*"] beside them lets everybody else in by the export's own rule. A key that does not exist, or
+a value that will not do, is an error with its line. On the command line the flags for exports hold for
+every export. packaging/nfsbox.toml has them all.
 
 Signals. SIGHUP reads the configuration again and goes over to its exports, rules, log level and
 threshold for slow calls, without losing a client; what takes a restart is named in the log, and a

@@ -88,3 +88,14 @@ func TestByHand(t *testing.T) {
 		}
 	}
 }
+
+// TestShownByHand: who calls as the user who has started a server by hand is not shown as
+// a key, which would let all programs of this host call so.
+func TestShownByHand(t *testing.T) {
+	c := config("/srv", "/state")
+	c.API.Listen, c.API.Loopback = []string{"127.0.0.1:1"}, &User{UID: 1000, GID: 100, only: true}
+	text, err := c.TOML()
+	if err != nil || strings.Contains(string(text), "\nloopback = ") || !strings.Contains(string(text), "as 1000:100") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}

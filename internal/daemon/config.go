@@ -18,7 +18,7 @@ type Config struct {
 	Grace         Duration `toml:"grace" default:"45s" help:"How long after a start locks can only be claimed back by who had them."`
 
 	LocalIO    string `toml:"localio" name:"localio" default:"on" help:"Let clients of this host read and write files without the network: on, off, trusted."`
-	LocalIODir string `toml:"localio-dir" name:"localio-dir" placeholder:"DIR" help:"Where the socket for that is made; by default /run/nfsbox for root, else nfsbox in $XDG_RUNTIME_DIR."`
+	LocalIODir string `toml:"localio-dir,omitempty" name:"localio-dir" placeholder:"DIR" help:"Where the socket for that is made; by default /run/nfsbox for root, else nfsbox in $XDG_RUNTIME_DIR."`
 
 	IOPool            string `toml:"io-pool" default:"auto" help:"How work reaches the disk: auto, none, go, c, uring."`
 	IOThreads         int    `toml:"io-threads" placeholder:"N" help:"Threads that the disk may hold, of all exports together; 0 takes the gate's own."`
@@ -57,7 +57,7 @@ type Export struct {
 	Path string `toml:"path" name:"export" default:"/" help:"The path under which clients find DIR."`
 	Dir  string `toml:"dir" kong:"-"`
 	Rule
-	Allow []string `toml:"allow,omitempty" sep:"none" placeholder:"CLIENT" help:"Who may mount: an address, a network (10.0.0.0/8), a host name, *.example.org, *. May be repeated; without any, everybody."`
+	Allow []string `toml:"allow" sep:"none" placeholder:"CLIENT" help:"Who may mount: an address, a network (10.0.0.0/8), a host name, *.example.org, *. May be repeated; without any, everybody, but where the configuration has clients: then those alone."`
 
 	Async        bool   `toml:"async" help:"Answer before the disk has it. A crash of this host then loses what clients take for safe."`
 	MountPoint   bool   `toml:"mountpoint" name:"mountpoint" help:"Leave the export out while nothing is mounted on the directory, so that nobody writes beneath a mount that is missing."`
@@ -70,7 +70,7 @@ type Export struct {
 	// Clients are rules of their own for some clients. What one leaves out is
 	// the export's. Without Clients and Allow, everybody is let in by the
 	// export's own rule; with any, nobody else.
-	Clients []Client `toml:"clients,omitempty" kong:"-"`
+	Clients []Client `toml:"clients" kong:"-"`
 }
 
 // Client is a rule for the clients that Match.

@@ -290,6 +290,35 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// TestWarnsOfClientsAlone: an export that has rules for clients, and no allow, lets nobody
+// else in. The log says so, and so does a check; and that a client may only read does not
+// make the export read-only.
+func TestWarnsOfClientsAlone(t *testing.T) {
+	const said = "only those may mount"
+	yes := true
+	for what, x := range map[string]struct {
+		clients []Client
+		allow   []string
+		want    bool
+	}{
+		"one client":            {[]Client{{Match: "127.0.0.1", Rule: Rule{ReadOnly: &yes}}}, nil, true},
+		"one, and a network":    {[]Client{{Match: "127.0.0.1", Rule: Rule{ReadOnly: &yes}}}, []string{"10.0.0.0/8"}, false},
+		"everybody is a client": {[]Client{{Match: "*", Rule: Rule{ReadOnly: &yes}}}, nil, false},
+		"nothing is said":       {nil, nil, false},
+	} {
+		c := config(t.TempDir(), t.TempDir())
+		c.Exports[0].Clients, c.Exports[0].Allow = x.clients, x.allow
+		_, log, _ := run(t, c)
+		if strings.Contains(log.String(), said) != x.want || !strings.Contains(log.String(), "ro=false") {
+			t.Errorf("%s: the log says\n%s", what, log)
+		}
+		checked := &logBuffer{}
+		if err := Check(c, World{Log: checked}); err != nil || strings.Contains(checked.String(), said) != x.want {
+			t.Errorf("%s: %v; a check says %q", what, err, checked)
+		}
+	}
+}
+
 func TestAddress(t *testing.T) {
 	for _, x := range []struct {
 		ip, path, want string

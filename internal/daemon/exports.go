@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -276,6 +277,15 @@ func (d *daemon) warnRoot(e *Export, c *Client) {
 	}
 }
 
+// warnClients says so where rules that are there for a few clients keep out all others.
+func (d *daemon) warnClients(e *Export) {
+	everybody := slices.ContainsFunc(e.Clients, func(c Client) bool { return c.Match == "*" })
+	if len(e.Clients) > 0 && len(e.Allow) == 0 && !everybody {
+		d.log.Warn("the export has clients and no allow: only those may mount it; allow = [\"*\"] lets others in",
+			slog.String("export", e.Path))
+	}
+}
+
 // warn says what an operator may not expect.
 func (d *daemon) warn() {
 	for s, x := range d.sites.now() {
@@ -293,10 +303,12 @@ func (d *daemon) warn() {
 		if open := len(e.Clients)+len(e.Allow) == 0 && !d.onLoopback(); open {
 			d.log.Warn("everybody who can reach the address may mount the export", slog.String("export", e.Path))
 		}
+		d.warnClients(e)
 		for _, client := range e.rules() {
 			d.warnRoot(e, &client)
 		}
-		d.log.Info("export", slog.String("path", e.Path), slog.String("dir", e.Dir), slog.String("squash", e.Squash), slog.Bool("ro", e.readOnly()))
+		d.log.Info("export", slog.String("path", e.Path), slog.String("dir", e.Dir), slog.String("squash", e.Squash), slog.Bool("ro", is(e.ReadOnly)),
+			slog.Int("clients", len(e.Clients)))
 	}
 	d.warnAPI()
 }

@@ -127,3 +127,38 @@ func TestShownSquash(t *testing.T) {
 		}
 	}
 }
+
+// TestShownWhole: what is printed has every key, but for two whose absence has a meaning of
+// its own, and what holds where nothing was said.
+func TestShownWhole(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	t.Setenv("XDG_STATE_HOME", state) // where not root's
+	base, err := DefaultStateDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(Flags{File: configFile(t, "[[export]]\ndir = \"/srv\"\nclients = [{match = \"10.0.0.7\", anonuid = 7}]\n"+
+		"[[export]]\npath = \"/open\"\ndir = \"/srv\"\nro = true\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := c.TOML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := walkPositions(text).found
+	for _, key := range slices.Concat(keysOf(reflect.TypeFor[Config](), ""), keysOf(reflect.TypeFor[Export](), "export[1]."), keysOf(reflect.TypeFor[Client](), "export[0].clients[0].")) {
+		if unsaid := key == "localio-dir" || key == "api.loopback"; (lines[key] == 0) != unsaid {
+			t.Errorf("%s is in line %d of what is shown", key, lines[key])
+		}
+	}
+	for _, want := range []string{
+		"\nio-threads = 32\n", "\nio-queue = 8192\n", "\nstate-dir = '" + base + "'\n", "\nanonuid = 65534\n", "\nanonuid = 7\n", "\nanongid = 65534\n",
+		"\nsecure = false\n", "\nmanage-groups = false\n", "\ntrust-local = false\n", "\nlocalio = true\n", "\nallow = []\n", "\nallow = ['*']\n", "\nclients = []\n",
+		"\nro = true\n", "\nro = false\n", "\n# localio-dir ", "\n# api.loopback ",
+	} {
+		if !strings.Contains("\n"+string(text), want) {
+			t.Errorf("it has no %q\n%s", want, text)
+		}
+	}
+}

@@ -9,7 +9,8 @@ import (
 )
 
 // Check finds what Serve would find wrong with c, and with the files and directories
-// that it names, before it listens. It changes nothing.
+// that it names, before it listens. It changes nothing, and says to w.Log whom the rules of
+// an export keep out where that may surprise.
 func Check(c Config, w World) error {
 	if err := c.complete(); err != nil {
 		return err
@@ -19,6 +20,12 @@ func Check(c Config, w World) error {
 	if c.API.on() {
 		_, e := c.API.read()
 		err = errors.Join(err, e)
+	}
+	if w.Log != nil {
+		d.startLog()
+		for i := range c.Exports {
+			d.warnClients(&c.Exports[i])
+		}
 	}
 	return err
 }
