@@ -53,7 +53,8 @@ root on the client are believed. The log warns of --squash none where others tha
 it.
 
 As whom. Run as root, files are opened and made with the rights of the calling user. Run as anyone
-else, everything is done, and belongs to, that one, and the log says so.
+else, everything is done, and belongs to, that one, and the log says so. Others then set
+no set-uid bits, nor set-gid bits of groups that they are not in: they get the file without.
 
 What is promised. What is acknowledged as stable has been synced, names included, unless --async gives
 that up. Handles stay valid over renames and restarts: they are the kernel's where its file systems

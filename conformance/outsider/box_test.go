@@ -216,7 +216,13 @@ func (b *box) serve(dir string, flags ...string) *server {
 func (b *box) serveWith(state, listen string, args ...string) *server {
 	b.Helper()
 	argv := append([]string{"serve", "--listen", listen, "--state-dir", state}, args...)
-	s := &server{b: b, cmd: exec.Command(b.bin, argv...), log: new(log), state: state, ended: make(chan struct{})}
+	return b.start(exec.Command(b.bin, argv...), state)
+}
+
+// start starts cmd, a server with this state directory.
+func (b *box) start(cmd *exec.Cmd, state string) *server {
+	b.Helper()
+	s := &server{b: b, cmd: cmd, log: new(log), state: state, ended: make(chan struct{})}
 	s.cmd.Env = append(os.Environ(), "HOME="+b.dir, "XDG_RUNTIME_DIR="+b.dir)
 	s.cmd.Stderr = s.log
 	stdout, err := s.cmd.StdoutPipe()

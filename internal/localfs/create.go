@@ -171,7 +171,7 @@ func notNoEnt(err error) error {
 // make makes the bare object and opens it: a regular file for writing, anything
 // else as a reference.
 func (m *maker) make() (fd int, err error) {
-	s, name, mode := m.v.sys, m.name, m.mode()
+	s, name, mode := m.v.sys, m.name, m.bareMode()
 	fd = -1
 	err = m.v.as(func() (err error) {
 		switch m.how.Type {
@@ -215,6 +215,15 @@ func (m *maker) mode() uint32 {
 		return defaultDirMode
 	}
 	return defaultFileMode
+}
+
+// bareMode is the mode that the object is made with. A stranger's set-id bits wait until
+// its group is known.
+func (m *maker) bareMode() uint32 {
+	if m.v.stranger() {
+		return m.mode() &^ setIDs
+	}
+	return m.mode()
 }
 
 // finish gives the new object fd, which is closed here, its attributes and its
@@ -277,7 +286,7 @@ func (m *maker) dress(fd int) (dressed bool, err error) {
 		}
 	}
 	dressed = set.Valid&^vfs.MaskMode != 0
-	if mode := m.mode() | m.inherited(); d.kind != unix.S_IFLNK && m.modeDiffers(mode) {
+	if mode := m.v.settable(m.mode()|m.inherited(), &m.st, &set); d.kind != unix.S_IFLNK && m.modeDiffers(mode) {
 		dressed = true
 		if err := v.as(func() error { return fail("chmod", v.sys.Fchmod(fd, mode)) }); err != nil {
 			return true, err

@@ -48,7 +48,8 @@
 //
 // Without root there is one user, and all callers are squashed to him: what they
 // make is his, and what they may is judged by mode bits, and not at all where a
-// list stands behind them ([FS.Squashed]).
+// list stands behind them ([FS.Squashed]). Nobody but that user makes a program that
+// runs as him: the bits for it are left out, and fall when another writes (setid.go).
 //
 // # What is stable when
 //

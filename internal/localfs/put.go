@@ -66,7 +66,7 @@ func (m *maker) nameless(s namelessSys) (fd int, err error) {
 		if m.st.statAt(m.dir.fd, m.name) == nil {
 			return vfs.ErrExist
 		}
-		fd, err = s.OpenNameless(m.dir.fd, m.mode())
+		fd, err = s.OpenNameless(m.dir.fd, m.bareMode())
 		if errors.Is(err, unix.EISDIR) { // what a kernel says that has no O_TMPFILE
 			return vfs.ErrNotSupp
 		}

@@ -58,7 +58,8 @@ func (v *FS) setAttrs(d *desc, st *stat, set *vfs.SetAttr) error {
 		}
 	}
 	if set.Valid&vfs.MaskMode != 0 {
-		err := v.as(func() error { return fail("chmod", v.sys.Fchmod(d.fd, set.Mode&07777)) })
+		mode := v.settable(set.Mode&07777, st, set)
+		err := v.as(func() error { return fail("chmod", v.sys.Fchmod(d.fd, mode)) })
 		if err != nil {
 			return err
 		}

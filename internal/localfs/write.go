@@ -80,6 +80,9 @@ func (v *FS) writeAs(d *desc, st *stat, p []byte, off int64) (n int, err error) 
 	if v.identityMatters(st) {
 		return v.writeSwitched(d, st, p, off)
 	}
+	if err := v.dropSetIDs(d, st); err != nil {
+		return 0, err
+	}
 	return v.pwrite(d.fd, p, off)
 }
 
@@ -147,6 +150,9 @@ func (f *file) Truncate(ctx context.Context, size uint64) (wcc vfs.WCC, err erro
 func (v *FS) truncate(d *desc, size uint64) error {
 	if size > math.MaxInt64 {
 		return vfs.ErrFBig
+	}
+	if err := v.dropSetIDsOf(d); err != nil {
+		return err
 	}
 	return v.asWriter(func() error { return fail("ftruncate", v.sys.Ftruncate(d.fd, int64(size))) })
 }

@@ -1,0 +1,182 @@
+//go:build linux
+
+package outsider
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+const nfsMKNOD = 11
+
+// sattr sets the mode, and the size unless that is negative (RFC 1813, sattr3).
+func sattr(args []byte, mode uint32, size int) []byte {
+	args = u32(args, 1, mode, 0, 0)
+	if size < 0 {
+		args = u32(args, 0)
+	} else {
+		args = u64(u32(args, 1), uint64(size))
+	}
+	return u32(args, 0, 0)
+}
+
+// sized sets the size alone.
+func sized(file []byte, size uint64) []byte {
+	return u32(u64(u32(opaque(nil, file), 0, 0, 0, 1), size), 0, 0, 0)
+}
+
+// bits are a file's mode on this host, as chmod(2) takes it.
+func (b *box) bits(path string) uint32 {
+	b.Helper()
+	var st syscall.Stat_t
+	b.no(syscall.Lstat(path, &st))
+	return st.Mode & 0o7777
+}
+
+// belongs makes a directory or, with a text, a file of that user and mode.
+func (b *box) belongs(path, text string, uid int, mode uint32) {
+	b.Helper()
+	if text == "" {
+		b.no(os.Mkdir(path, 0o700))
+	} else {
+		b.write(path, text)
+	}
+	b.no(os.Chown(path, uid, uid))
+	b.no(syscall.Chmod(path, mode)) // after the owner, who takes bits away
+}
+
+// capFSETID lets who has it write to a program that runs as its owner, which stays one
+// (capabilities(7)).
+const capFSETID = 4
+
+// serveAs serves dir as a user of this host, who may have these capabilities.
+func (b *box) serveAs(uid uint32, dir string, capabilities ...uintptr) *server {
+	b.Helper()
+	state := b.path(".state-of-user")
+	b.belongs(state, "", int(uid), 0o700)
+	cmd := exec.Command(b.bin, "serve", dir, "--listen=127.0.0.1:0", "--state-dir", state, "--localio=off")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}, AmbientCaps: capabilities}
+	return b.start(cmd, state)
+}
+
+// TestUserMakesNoProgramOfServers: a server that one user runs makes everything as that
+// user. Others ask it for programs that would run as that user, and get plain ones.
+func TestUserMakesNoProgramOfServers(t *testing.T) {
+	root(t, "to be two users")
+	b := newBox(t)
+	dir := b.path("srv")
+	b.belongs(dir, "", alice, 0o1777)
+	s := b.serveAs(alice, dir)
+	for _, x := range []struct {
+		who  string
+		uid  uint32
+		mode uint32 // of what is asked for with 06777
+	}{{"another user", bob, 0o777}, {"root", 0, 0o777}, {"its own user", alice, 0o6777}} {
+		p := s.as(x.uid, "127.0.0.1")
+		top := p.root(b)
+		in := func(name string) []byte { return dirop(top, x.who+" "+name) }
+		for name, call := range map[string]struct {
+			proc uint32
+			args []byte
+		}{
+			"guarded":   {nfsCREATE, sattr(u32(in("guarded"), 1), 0o6777, -1)},
+			"with size": {nfsCREATE, sattr(u32(in("with size"), 0), 0o6777, 100)},
+			"directory": {nfsMKDIR, sattr(in("directory"), 0o6777, -1)},
+			"fifo":      {nfsMKNOD, sattr(u32(in("fifo"), 7), 0o6777, -1)},
+			"socket":    {nfsMKNOD, sattr(u32(in("socket"), 6), 0o6777, -1)},
+		} {
+			if status, _, err := p.nfs(call.proc, call.args); err != nil || status != statusOK {
+				t.Fatalf("%s of %s: status %d, %v", name, x.who, status, err)
+			}
+			want := x.mode
+			if got := b.bits(filepath.Join(dir, x.who+" "+name)); got != want {
+				t.Errorf("%s of %s has mode %#o, want %#o", name, x.who, got, want)
+			}
+		}
+		exclusive := append(u32(in("exclusive"), 2), "verifier"...)
+		status, r, err := p.nfs(nfsCREATE, exclusive)
+		if err != nil || status != statusOK || r.u32() == 0 {
+			t.Fatalf("exclusive CREATE of %s: status %d, %v", x.who, status, err)
+		}
+		if _, _, err := p.nfs(nfsSETATTR, u32(sattr(opaque(nil, r.opaque()), 0o6777, -1), 0)); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.bits(filepath.Join(dir, x.who+" exclusive")); got&0o6000 != x.mode&0o6000 {
+			t.Errorf("exclusive of %s has mode %#o after SETATTR", x.who, got)
+		}
+	}
+}
+
+// TestUserDirectoriesKeepGroup: a directory hands on its group to those that other users
+// make in it, and keeps that when root changes its mode.
+func TestUserDirectoriesKeepGroup(t *testing.T) {
+	root(t, "to be two users")
+	b := newBox(t)
+	dir := b.path("srv")
+	b.belongs(dir, "", alice, 0o2777)
+	s := b.serveAs(alice, dir)
+	p := s.as(bob, "127.0.0.1")
+	if status, _, err := p.nfs(nfsMKDIR, sattr(dirop(p.root(b), "d"), 0o2777, -1)); err != nil || status != statusOK {
+		t.Fatalf("MKDIR: status %d, %v", status, err)
+	}
+	if got := b.bits(filepath.Join(dir, "d")); got != 0o2777 {
+		t.Errorf("the directory has mode %#o, want 02777", got)
+	}
+	r := s.as(0, "127.0.0.1")
+	d, _, err := r.lookup(r.root(b), "d")
+	b.no(err)
+	if status, _, err := r.nfs(nfsSETATTR, u32(sattr(opaque(nil, d), 0o2755, -1), 0)); err != nil || status != statusOK {
+		t.Fatalf("SETATTR: status %d, %v", status, err)
+	}
+	if got := b.bits(filepath.Join(dir, "d")); got != 0o2755 {
+		t.Errorf("the directory has mode %#o after SETATTR, want 02755", got)
+	}
+}
+
+// TestUserWritesNoProgram: a program that runs as its owner, and that others may write,
+// no longer does so when another user has written to it, or cut it. So it is whoever
+// runs the server.
+func TestUserWritesNoProgram(t *testing.T) {
+	root(t, "to be two users")
+	for _, server := range []struct {
+		name         string
+		uid          uint32
+		capabilities []uintptr
+	}{{"root's", 0, nil}, {"the owner's", alice, nil}, {"one that may keep the bits", alice, []uintptr{capFSETID}}} {
+		t.Run(server.name, func(t *testing.T) {
+			b := newBox(t)
+			dir := b.path("srv")
+			b.belongs(dir, "", alice, 0o777)
+			for _, file := range []string{"written", "cut", "made again"} {
+				b.belongs(filepath.Join(dir, file), "text", alice, 0o6777)
+			}
+			s := b.serveAs(server.uid, dir, server.capabilities...)
+			p := s.as(bob, "127.0.0.1")
+			top := p.root(b)
+			handle := func(name string) []byte {
+				h, status, err := p.lookup(top, name)
+				if err != nil || status != statusOK {
+					t.Fatalf("LOOKUP: status %d, %v", status, err)
+				}
+				return h
+			}
+			if status, err := p.write(handle("written"), 0, unstable, []byte("x")); err != nil || status != statusOK {
+				t.Errorf("WRITE: status %d, %v", status, err)
+			}
+			if status, _, err := p.nfs(nfsSETATTR, sized(handle("cut"), 1)); err != nil || status != statusOK {
+				t.Errorf("SETATTR: status %d, %v", status, err)
+			}
+			if status, _, err := p.nfs(nfsCREATE, sattr(u32(dirop(top, "made again"), 0), 0o6777, 0)); err != nil || status != statusOK {
+				t.Errorf("CREATE: status %d, %v", status, err)
+			}
+			for _, file := range []string{"written", "cut", "made again"} {
+				if got := b.bits(filepath.Join(dir, file)); got != 0o777 {
+					t.Errorf("what another user has %s has mode %#o, want 0777", file, got)
+				}
+			}
+		})
+	}
+}
