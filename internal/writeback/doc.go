@@ -59,7 +59,9 @@
 // the delay of the server is little of what they take, of a reader who does
 // nothing in between: what is read ahead is copied once more. The delay is
 // measured as well (toll): now and then a READ is made in two, a small one first,
-// while reading ahead pauses. Reads that are larger than a READ
+// while reading ahead pauses. That is not done while every READ takes so long
+// (farRead) that the copy is little beside it: there reading ahead goes on, and
+// how much it is doubles with each round trip at first. Reads that are larger than a READ
 // are split into several at once, by the same measure, and go straight into the
 // caller's buffer, as do all reads of which nothing was read ahead.
 //
