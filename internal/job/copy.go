@@ -70,7 +70,7 @@ type Summary struct {
 	Vanished  uint64 `json:"vanished"` // items that were gone when their turn came: no failures
 	Grew      uint64 `json:"grew"`     // of Files, those that were appended to and are kept as they were at first
 
-	Left uint64 `json:"temporaries_left"` // that could not be removed when the job ended early
+	Left uint64 `json:"temporaries_left"` // that could not be removed when the job ended early, or may appear yet
 
 	OwnersLost uint64  `json:"owners_lost"` // items whose owner could not be kept
 	SetIDsLost uint64  `json:"setids_lost"` // files whose set-id bits were therefore left out

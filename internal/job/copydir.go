@@ -79,7 +79,7 @@ func (j *copyJob) enterRoot(ctx context.Context) (*dirState, error) {
 			return nil, err
 		}
 	}
-	if state.made, err = j.tryOut(ctx, state.made, state.handle); err != nil {
+	if state.made, err = j.tryOut(ctx, state.made, state.handle, ""); err != nil {
 		return nil, err
 	}
 	state.key = rootKey(j.o.Owner)
@@ -109,7 +109,7 @@ func (j *copyJob) top(ctx context.Context) (*dirState, error) {
 		return s, nil
 	}
 	var err error
-	s.made, err = j.tryOut(ctx, j.o.Made, s.handle)
+	s.made, err = j.tryOut(ctx, j.o.Made, s.handle, "..")
 	return s, err
 }
 
@@ -158,7 +158,7 @@ func (j *copyJob) takeDir(ctx context.Context, parent *dirState, name string) (*
 		return nil, err
 	}
 	if j.record == nil || !j.record.resumed { // else it was most likely made by the job
-		state.made, err = j.tryOut(ctx, nil, state.handle)
+		state.made, err = j.tryOut(ctx, nil, state.handle, parent.dirPath(name))
 	}
 	return state, err
 }

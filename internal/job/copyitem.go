@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"sync"
 
 	"github.com/nfsbox/nfsbox/internal/progress"
@@ -256,6 +257,7 @@ func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source
 	if res.Verified {
 		j.progress.Add(progress.Verified, 1)
 	}
+	j.left.add(path.Dir(s.path(dst.Name)), res.Left)
 	if res.Grew {
 		j.grewMeanwhile(s.path(dst.Name), res.Bytes)
 	}

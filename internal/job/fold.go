@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/nfsbox/nfsbox/internal/transfer"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -30,9 +29,6 @@ const maxMade = 1 << 20
 // foldStripes is how many names of such a directory can be worked at together, if they
 // are in ASCII; others are worked at alone.
 const foldStripes = 64
-
-// probeCleanup bounds the removal of a probe, also of a job that is being cancelled.
-const probeCleanup = 10 * time.Second
 
 // errFolded says why an object is not made.
 var errFolded = errors.New("the destination takes this name and that of another object of the source for one; it would replace that")
@@ -76,12 +72,17 @@ func newMade(f folds) *Made {
 	return m
 }
 
-// tryOut finds out whether dir folds names, unless m knows.
-func (j *copyJob) tryOut(ctx context.Context, m *Made, dir vfs.Handle) (*Made, error) {
+// tryOut finds out whether dir, which has this path, folds names, unless m knows.
+func (j *copyJob) tryOut(ctx context.Context, m *Made, dir vfs.Handle, path string) (*Made, error) {
 	if m != nil && m.tried {
 		return m, nil
 	}
 	f, err := j.probe(ctx, dir)
+	if left, ok := errors.AsType[*transfer.LeftError](err); ok {
+		// Told of here, where its directory is known, and not once more above.
+		j.left.add(path, left.Names)
+		err = fmt.Errorf("remove the temporary %s: %w", left.Names[0], left.Err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -105,13 +106,13 @@ func (j *copyJob) probe(ctx context.Context, dir vfs.Handle) (found folds, err e
 	if err != nil {
 		return found, err
 	}
-	f := j.o.Dest.FS
+	f, dst := j.o.Dest.FS, transfer.Target{FS: j.o.Dest.FS, Dir: dir}
 	how := vfs.CreateHow{Type: vfs.TypeReg, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600}}
 	end := composed
-	_, _, _, err = f.Create(ctx, dir, temp+end, &how)
+	_, _, err = transfer.CreateTemp(ctx, &dst, temp+end, &how)
 	if errors.Is(err, vfs.ErrInval) {
 		end = "" // it takes no such letter, and so there is nothing to compose
-		_, _, _, err = f.Create(ctx, dir, temp, &how)
+		_, _, err = transfer.CreateTemp(ctx, &dst, temp, &how)
 	}
 	if err != nil && !errors.Is(err, vfs.ErrUnknownOutcome) {
 		if cannotMake(err) {
@@ -122,23 +123,15 @@ func (j *copyJob) probe(ctx context.Context, dir vfs.Handle) (found folds, err e
 	_, _, _, cerr := f.Lookup(ctx, dir, strings.ToUpper(temp)+end)
 	_, _, _, ferr := f.Lookup(ctx, dir, temp+decomposed)
 	found = folds{cases: cerr == nil, forms: ferr == nil}
-	if err := j.removeProbe(ctx, dir, temp+end); err != nil {
-		return found, err
+	rerr := transfer.RemoveTemp(ctx, &dst, temp+end, err)
+	if rerr != nil {
+		// For want of nothing but this a job should not fail.
+		rerr = transfer.RemoveTemp(ctx, &dst, temp+end, err)
+	}
+	if rerr != nil {
+		return found, rerr
 	}
 	return found, ctx.Err()
-}
-
-// removeProbe tries it twice: for want of nothing but this a job should not fail.
-func (j *copyJob) removeProbe(ctx context.Context, dir vfs.Handle, name string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeCleanup)
-	defer cancel()
-	var err error
-	for range 2 {
-		if _, err = j.o.Dest.FS.Remove(ctx, dir, name, false); err == nil || errors.Is(err, vfs.ErrNoEnt) {
-			return nil
-		}
-	}
-	return fmt.Errorf("remove the temporary %s: %w", name, err)
 }
 
 // isOurTemp reports whether name is one that this job gives to temporaries, or probes

@@ -14,11 +14,12 @@ import (
 // are counted.
 const maxLeft = 5
 
-// KindTemporary is the kind of a note that a temporary could not be removed. Its path is
-// that of the temporary.
+// KindTemporary is the kind of a note that a temporary may have stayed. Its path is that
+// of the temporary.
 const KindTemporary = "temporary"
 
-// leftovers are temporaries that a job which ends early could not remove.
+// leftovers are temporaries that a job which ends early could not remove, and those of
+// calls that were never answered: they may appear yet.
 type leftovers struct {
 	mu    sync.Mutex
 	n     uint64
@@ -28,13 +29,19 @@ type leftovers struct {
 // note takes err of the item at this path, which nobody will be told of.
 func (l *leftovers) note(item string, err error) {
 	left, ok := errors.AsType[*transfer.LeftError](err)
-	if !ok {
-		return
+	if ok {
+		l.add(path.Dir(item), left.Names)
 	}
+}
+
+// add takes temporaries in dir.
+func (l *leftovers) add(dir string, names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.n++; len(l.named) < maxLeft {
-		l.named = append(l.named, path.Join(path.Dir(item), left.Name))
+	for _, name := range names {
+		if l.n++; len(l.named) < maxLeft {
+			l.named = append(l.named, path.Join(dir, name))
+		}
 	}
 }
 
@@ -43,10 +50,10 @@ func (l *leftovers) tell(t *progress.Tracker) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range l.named {
-		t.Report(progress.Event{Type: "note", Kind: KindTemporary, Path: name, Message: "could not be removed"})
+		t.Report(progress.Event{Type: "note", Kind: KindTemporary, Path: name, Message: "could not be removed, or may appear yet"})
 	}
 	if more := l.n - uint64(len(l.named)); more > 0 {
-		t.Report(progress.Event{Type: "note", Kind: KindTemporary, Message: fmt.Sprintf("%d more could not be removed", more)})
+		t.Report(progress.Event{Type: "note", Kind: KindTemporary, Message: fmt.Sprintf("%d more could not be removed, or may appear yet", more)})
 	}
 	return l.n
 }

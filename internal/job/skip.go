@@ -122,3 +122,11 @@ func (s *dirState) path(name string) string {
 	}
 	return s.dir.Path(name)
 }
+
+// dirPath is the path of the directory name. That of the copy itself is empty.
+func (s *dirState) dirPath(name string) string {
+	if s.dir == nil {
+		return ""
+	}
+	return s.dir.Path(name)
+}

@@ -24,6 +24,7 @@ type copier struct {
 	before  vfs.Attr // of the source
 	fresh   bool     // before is from the time of this attempt, not of a listing
 	temp    string
+	left    []string   // temporaries before it that may appear yet
 	made    vfs.Opened // the temporary
 	wrote   ledger
 	sum     *blake3.Hasher // nil if nobody asked
@@ -138,8 +139,7 @@ func (c *copier) makeTemp(ctx context.Context) error {
 		if c.temp, err = c.o.TempName(); err != nil {
 			return err
 		}
-		c.out, c.made, err = c.dst.FS.Open(ctx, vfs.At{Dir: c.dst.Dir, Name: c.temp}, &how)
-		if err == nil {
+		if err = c.openTemp(ctx, &how); err == nil {
 			return nil
 		}
 		err = frozen("create a temporary", err)
@@ -150,32 +150,45 @@ func (c *copier) makeTemp(ctx context.Context) error {
 		// A name that exists may be our own: of a call that was sent again after
 		// a server's restart. Another name does, whoever made this one; and also
 		// if nobody knows whether this one was made, now that it is removed.
-		if derr := c.discard(ctx); derr != nil {
-			return join(err, derr)
+		if rerr := RemoveTemp(ctx, c.dst, c.temp, err); rerr != nil {
+			c.left = append(c.left, c.temp)
+			if !errors.Is(rerr, errOvertaken) {
+				return join(err, &LeftError{c.left, errors.Unwrap(rerr)})
+			}
 		}
 		if !exists {
 			lost++
 		}
 		if lost == maxLostCreates || ctx.Err() != nil {
-			return err
+			break
 		}
 	}
+	if len(c.left) > 0 {
+		err = join(err, &LeftError{c.left, errOvertaken})
+	}
+	return err
+}
+
+// openTemp makes the temporary. Once that is asked for, the answer is waited for.
+func (c *copier) openTemp(ctx context.Context, how *vfs.OpenHow) (err error) {
+	if err = ctx.Err(); err != nil {
+		return err
+	}
+	ctx, end := whileMade(ctx)
+	defer end()
+	c.out, c.made, err = c.dst.FS.Open(ctx, vfs.At{Dir: c.dst.Dir, Name: c.temp}, how)
 	return err
 }
 
 // discard closes the temporary and removes it. What its Close could not make
 // stable nobody misses.
 func (c *copier) discard(ctx context.Context) error {
-	ctx, cancel := cleanup(ctx)
+	closing, cancel := cleanup(ctx)
 	defer cancel()
 	if c.out != nil {
-		_ = c.closeOut(ctx)
+		_ = c.closeOut(closing)
 	}
-	_, err := c.dst.FS.Remove(ctx, c.dst.Dir, c.temp, false)
-	if err != nil && !errors.Is(err, vfs.ErrNoEnt) {
-		return &LeftError{c.temp, err}
-	}
-	return nil
+	return RemoveTemp(ctx, c.dst, c.temp, nil)
 }
 
 func (c *copier) closeOut(ctx context.Context) error {
@@ -196,7 +209,7 @@ func (c *copier) fill(ctx context.Context) (res Result, err error) {
 	if err := c.contentsAndMode(ctx); err != nil {
 		return res, err
 	}
-	res = Result{Source: c.before, Handle: c.made.H, Attr: c.made.Attr, Bytes: c.before.Size, Grew: c.longer}
+	res = Result{Source: c.before, Handle: c.made.H, Attr: c.made.Attr, Bytes: c.before.Size, Grew: c.longer, Left: c.left}
 	if c.sum != nil {
 		c.sum.Sum(res.Sum[:0])
 	}

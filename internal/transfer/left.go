@@ -1,15 +1,89 @@
 package transfer
 
-import "fmt"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
 
-// LeftError says that a temporary could not be removed, so that it may still be there.
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// LeftError says that temporaries could not be removed, so that they may be there.
 type LeftError struct {
-	Name string // in the directory of the copy
-	Err  error
+	Names []string // in the directory of the copy; one at least
+	Err   error    // of the last
 }
 
 func (e *LeftError) Error() string {
-	return fmt.Sprintf("the temporary %s is left behind: %v", e.Name, e.Err)
+	return fmt.Sprintf("may be left behind: the temporary %s: %v", strings.Join(e.Names, ", and "), e.Err)
 }
 
 func (e *LeftError) Unwrap() error { return e.Err }
+
+// errOvertaken is why a temporary may be left that was not there to be removed.
+var errOvertaken = errors.New("the call that makes it was not answered, so that it may appear yet")
+
+// makeTime is how long a call that makes a temporary goes on after the copy's context
+// has ended. Its answer is wanted: a REMOVE may overtake it, over another connection or
+// in the server, and then what it makes stays. Afterwards the temporary is one that may
+// be left. A server that is silent is given up sooner (nfsbox.WithStop).
+const makeTime = 5 * time.Second
+
+// whileMade is the context in which a temporary is made: it ends makeTime after ctx, or
+// with end.
+func whileMade(ctx context.Context) (making context.Context, end func()) {
+	making, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(makeTime)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-making.Done():
+		}
+	})
+	return making, func() {
+		unhook()
+		cancel()
+	}
+}
+
+// CreateTemp makes a temporary, of a name from Options.TempName. If ctx ends meanwhile it
+// waits for the answer, for five seconds at most. Whatever the error, if it Is
+// vfs.ErrUnknownOutcome, RemoveTemp has to be given it.
+func CreateTemp(ctx context.Context, dst *Target, temp string, how *vfs.CreateHow) (vfs.Handle, vfs.Attr, error) {
+	if err := ctx.Err(); err != nil {
+		return vfs.Handle{}, vfs.Attr{}, err
+	}
+	ctx, end := whileMade(ctx)
+	defer end()
+	h, attr, _, err := dst.FS.Create(ctx, dst.Dir, temp, how)
+	return h, attr, err
+}
+
+// RemoveTemp takes a temporary away, also after ctx has ended. made is the error of the
+// call that makes it: if that was not answered, it proves nothing that the temporary is
+// not there. An error is a LeftError.
+func RemoveTemp(ctx context.Context, dst *Target, temp string, made error) error {
+	ctx, cancel := cleanup(ctx)
+	defer cancel()
+	_, err := dst.FS.Remove(ctx, dst.Dir, temp, false)
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, vfs.ErrNoEnt):
+		return &LeftError{[]string{temp}, err}
+	case unanswered(made):
+		return &LeftError{[]string{temp}, errOvertaken}
+	}
+	return nil
+}
+
+// unanswered reports whether err is of a call that may yet be executed, as no answer to
+// it has come. A Status is an answer.
+func unanswered(err error) bool {
+	_, answered := errors.AsType[vfs.Status](err)
+	return errors.Is(err, vfs.ErrUnknownOutcome) && !answered
+}

@@ -148,11 +148,11 @@ func (n *node) replace(ctx context.Context, there vfs.Type) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	h, attr, _, err := n.dst.FS.Create(ctx, n.dst.Dir, temp, &n.how)
-	if err != nil && !errors.Is(err, vfs.ErrUnknownOutcome) {
-		return Result{}, fmt.Errorf("create: %w", err)
+	h, attr, made := CreateTemp(ctx, n.dst, temp, &n.how)
+	if made != nil && !errors.Is(made, vfs.ErrUnknownOutcome) {
+		return Result{}, fmt.Errorf("create: %w", made)
 	}
-	var res Result
+	res, err := Result{}, made
 	if err == nil {
 		res, err = n.finish(ctx, h, &attr)
 	}
@@ -161,7 +161,7 @@ func (n *node) replace(ctx context.Context, there vfs.Type) (Result, error) {
 			return res, nil
 		}
 	}
-	return Result{}, errors.Join(frozen("replace", err), removeTemp(ctx, n.dst, temp))
+	return Result{}, errors.Join(frozen("replace", err), RemoveTemp(ctx, n.dst, temp, made))
 }
 
 // finish sets the attributes.
@@ -174,15 +174,15 @@ func (n *node) finish(ctx context.Context, h vfs.Handle, have *vfs.Attr) (Result
 	return Result{Source: *n.want, Handle: h, Attr: after, Lost: lost}, nil
 }
 
-// removeTemp takes a temporary away after an error.
-func removeTemp(ctx context.Context, dst *Target, temp string) error {
-	ctx, cancel := cleanup(ctx)
-	defer cancel()
-	_, err := dst.FS.Remove(ctx, dst.Dir, temp, false)
-	if err != nil && !errors.Is(err, vfs.ErrNoEnt) {
-		return &LeftError{temp, err}
+// linkTemp gives h a temporary name, and waits for the answer.
+func linkTemp(ctx context.Context, h vfs.Handle, dst *Target, temp string) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	return nil
+	ctx, end := whileMade(ctx)
+	defer end()
+	_, _, err := dst.FS.Link(ctx, h, dst.Dir, temp)
+	return err
 }
 
 // Link gives h, an object of dst.FS, the name that dst says, in place of whatever
@@ -208,7 +208,8 @@ func Link(ctx context.Context, h vfs.Handle, dst Target, o *Options) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err = dst.FS.Link(ctx, h, dst.Dir, temp); err == nil {
+	made := linkTemp(ctx, h, &dst, temp)
+	if err = made; err == nil {
 		_, _, err = dst.FS.Rename(ctx, dst.Dir, temp, dst.Dir, dst.Name)
 	}
 	if err != nil {
@@ -216,7 +217,7 @@ func Link(ctx context.Context, h vfs.Handle, dst Target, o *Options) error {
 	}
 	// If someone else has made the same link meanwhile, both names are of one
 	// object, and the rename has left the temporary where it was.
-	return errors.Join(err, removeTemp(ctx, &dst, temp))
+	return errors.Join(err, RemoveTemp(ctx, &dst, temp, made))
 }
 
 // sameObject reports whether a, whose attributes are completed, is the same

@@ -16,15 +16,15 @@ func Probe(ctx context.Context, dst Target, f vfs.FS, h vfs.Handle, o *Options) 
 		return false, err
 	}
 	how := vfs.CreateHow{Type: vfs.TypeReg, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600}}
-	_, _, _, err = dst.FS.Create(ctx, dst.Dir, name, &how)
-	if err != nil && !errors.Is(err, vfs.ErrUnknownOutcome) {
-		return false, fmt.Errorf("make a temporary in the destination: %w", err)
+	_, _, made := CreateTemp(ctx, &dst, name, &how)
+	if made != nil && !errors.Is(made, vfs.ErrUnknownOutcome) {
+		return false, fmt.Errorf("make a temporary in the destination: %w", made)
 	}
-	if err == nil {
+	if err = made; err == nil {
 		// Any error says that it is not there: a handle that is not f's, or one
 		// of something else.
 		_, _, _, lerr := f.Lookup(ctx, h, name)
 		same, err = lerr == nil, ctx.Err()
 	}
-	return same, errors.Join(err, removeTemp(ctx, &dst, name))
+	return same, errors.Join(err, RemoveTemp(ctx, &dst, name, made))
 }

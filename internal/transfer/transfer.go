@@ -136,6 +136,7 @@ type Result struct {
 	Verified bool
 	Grew     bool // the source grew meanwhile: the copy has what was there at first
 	Lost     Lost
+	Left     []string // temporaries that may appear yet: of calls that were not answered
 }
 
 // Chunk returns the size of chunk that suits reading from src and writing to
