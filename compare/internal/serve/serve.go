@@ -157,8 +157,8 @@ func Accepts(addr string) bool {
 	return err == nil && c.Close() == nil
 }
 
-// Turns is the order of n peers in a round: every other one goes backwards, since a
-// dear peer leaves something behind that the one after it pays for.
+// Turns is the order of n peers in a round: every other one goes backwards, so that
+// nobody always comes behind the same peer, or later than the others in a round.
 func Turns(n, round int) []int {
 	turns := make([]int, n)
 	for i := range turns {
