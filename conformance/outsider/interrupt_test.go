@@ -173,7 +173,7 @@ func TestKilledJobOfOneFile(t *testing.T) {
 func TestInterruptedWithoutRecord(t *testing.T) {
 	heeds(t, os.Interrupt)
 	b := newBox(t)
-	for i := range 80 {
+	for i := range 200 {
 		b.write(b.path("it's", fmt.Sprint(i)), string(pattern(100_000, byte(i))))
 	}
 	b.no(os.Mkdir(b.path("srv"), 0o755))
