@@ -3,12 +3,14 @@ package nfsbox
 import (
 	"context"
 	"errors"
+	"io/fs"
 
 	"github.com/nfsbox/nfsbox/internal/localio"
 	"github.com/nfsbox/nfsbox/internal/nfsclient"
 	"github.com/nfsbox/nfsbox/internal/writeback"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/vfs/iofs"
 )
 
 // Client is an open connection to a server. All methods but Close may be called
@@ -24,12 +26,29 @@ type Client struct {
 	closeFS func() error // once
 }
 
-// FS is the file system below the URL's directory. It is valid until Close.
+// FS is the file system below the URL's directory: of a URL that names a file, or nothing,
+// the directory that holds it. See Tree and Target. It is valid until Close.
 func (c *Client) FS() vfs.FS { return c.fs }
 
 // Target is the name of what the URL names, in FS's root, where it need not
 // exist; "" is the root itself.
 func (c *Client) Target() string { return c.conn.Target() }
+
+// Tree is the directory that the URL names, for everything in Go that reads files; ctx ends
+// every call of it. It is iofs.Root of FS where the URL names a directory. If the URL names
+// nothing, the error Is fs.ErrNotExist, and if it names anything else, symbolic links
+// included, syscall.ENOTDIR: what lies beside it is in FS, and not in a tree by mistake. A
+// slash at the end of the URL has a link followed.
+func (c *Client) Tree(ctx context.Context) (*iofs.FS, error) {
+	name := c.Target()
+	if name == "" {
+		return iofs.Root(ctx, c.FS())
+	}
+	if _, err := c.Found(); err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return nil, &fs.PathError{Op: "open", Path: name, Err: vfs.ErrNotDir}
+}
 
 // Found is what the URL names, as the server said when it was dialled: a caller who wants
 // to know at once is spared the calls. Fields of the attributes may be missing. The error

@@ -6,7 +6,7 @@
 //		return err
 //	}
 //	defer c.Close()
-//	tree, err := iofs.Root(ctx, c.FS())
+//	tree, err := c.Tree(ctx)
 //	if err != nil {
 //		return err
 //	}
@@ -15,7 +15,7 @@
 // [Dial] understands the URLs of libnfs, whose users need to change nothing
 // ([ParseURL] lists the arguments), and returns a [Client]. [Client.FS] is a
 // [vfs.FS]: handles, attributes, reads and writes at offsets, listings that
-// stream and can be taken up again. iofs.Root makes an io/fs.FS of it, for
+// stream and can be taken up again. [Client.Tree] makes an io/fs.FS of it, for
 // everything that Go's library does with those, and adds what package os has to
 // write and change files.
 //
@@ -24,7 +24,9 @@
 // A URL may name a directory anywhere below an export, or a file. FS is rooted
 // at the directory, or at the one that holds the file, whose name in it is then
 // [Client.Target]. The object itself need not exist, so that a URL can say where
-// something shall be created.
+// something shall be created. Who hands FS on should look at Target, or take
+// [Client.Tree], which is an error unless the URL names a directory: otherwise a
+// name that is missing makes the directory above public.
 //
 // # What is between the program and the server
 //
@@ -70,8 +72,9 @@
 // they are soft, as nfs(5) has it: one that has got no reply after timeo times
 // retrans+1, which is three minutes unless the URL or [WithTimeout] says
 // otherwise, fails with an error that Is os.ErrDeadlineExceeded if there was a
-// connection, and syscall.EIO in any case (syscall.ETIMEDOUT with softerr). A
-// server that restarts within that time goes unnoticed: lost connections are made
+// connection, and syscall.EIO in any case (syscall.ETIMEDOUT with softerr). Dial
+// fails with the former alone where a server takes connections and does not answer.
+// A server that restarts within that time goes unnoticed: lost connections are made
 // anew, the name being resolved again. With hard in the URL, or [WithHard], a
 // call goes on until its context ends. Soft is the default because a library's
 // caller has a context and can be told, where a mount has programs that expect

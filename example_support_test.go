@@ -41,7 +41,7 @@ func mount() (tree *iofs.FS, unmount func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	tree, err = iofs.Root(ctx, c.FS())
+	tree, err = c.Tree(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

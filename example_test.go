@@ -8,7 +8,6 @@ import (
 
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/vfs"
-	"github.com/nfsbox/nfsbox/vfs/iofs"
 )
 
 // Write a file, and read it back the way that Go reads files.
@@ -22,7 +21,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	tree, err := iofs.Root(ctx, c.FS())
+	tree, err := c.Tree(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"syscall"
 	"testing"
 	"testing/fstest"
 
@@ -113,6 +114,26 @@ func TestDialPlaces(t *testing.T) {
 		}
 		if got := get(t, c.FS(), tc.file); string(got) != "here" {
 			t.Errorf("%s: %s holds %q", tc.path, tc.file, got)
+		}
+	}
+	for path, want := range map[string]error{
+		"/export/a/b":      nil,
+		"/export/todir":    nil,
+		"/export/a/b/new":  fs.ErrNotExist,
+		"/export/a/b/file": syscall.ENOTDIR,
+		"/export/tofile":   syscall.ENOTDIR,
+		"/export/nowhere":  syscall.ENOTDIR,
+	} {
+		c := dial(t, "nfs://127.0.0.1:"+port+path)
+		tree, err := c.Tree(t.Context())
+		if !errors.Is(err, want) || (tree == nil) != (want != nil) {
+			t.Errorf("the tree of %s: %v, want %v", path, err, want)
+		}
+		if err != nil {
+			continue
+		}
+		if text, err := fs.ReadFile(tree, "file"); string(text) != "here" {
+			t.Errorf("the tree of %s: %q, %v", path, text, err)
 		}
 	}
 	for path, want := range map[string]error{
