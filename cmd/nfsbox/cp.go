@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 )
 
 type cpCmd struct {
-	Places    []string `arg:"" name:"SOURCE ... DEST" help:"What to copy, and where to: paths or nfs://host/export/path."`
+	Places    []string `arg:"" name:"PLACE" help:"SOURCE ... DEST: what to copy, and, last, where to: paths or nfs://host/export/path."`
 	Recursive bool     `short:"r" aliases:"R" help:"Copy directories with all that lies below them."`
 	Verify    bool     `help:"Read every copied file back and compare it with what was read."`
 	Job       string   `placeholder:"NAME" help:"Keep a record under this name; the same command goes on where it was ended."`
@@ -100,6 +101,11 @@ func (c *cpCmd) all(e *env, sources []string, dest string, record *os.Root, trac
 		return err
 	}
 	dst, err := place.Open(e.ctx, dest, po)
+	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, place.ErrUnreachable) {
+		if inside, _, rerr := remembered(record); rerr == nil && inside {
+			return gone(dest, record)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -202,10 +208,11 @@ func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tra
 	return nil
 }
 
-// unreachable makes err, if there is one, exit with status 4.
+// unreachable makes err, if there is one, exit with status 4. What is not there has been
+// looked for, and found missing: that is status 2.
 func unreachable(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return fmt.Errorf("%w: %w", place.ErrUnreachable, err)
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // ErrUnreachable marks the error of a place that could not be opened: its server
-// does not answer, its export does not exist, its directory is not there.
+// does not answer, or has no such export or directory.
 var ErrUnreachable = errors.New("cannot be reached")
 
 // ErrUsage marks the error of an argument that is no place at all.
@@ -63,7 +63,8 @@ func IsURL(arg string) bool {
 }
 
 // Open opens the place that arg names. The object itself need not exist, but
-// the directory that holds it must. Errors are ErrUsage or ErrUnreachable.
+// the directory that holds it must. Errors are ErrUsage or ErrUnreachable, but that
+// of a path of this host whose directory does not exist Is fs.ErrNotExist alone.
 func Open(ctx context.Context, arg string, o Options) (*Place, error) {
 	switch {
 	case arg == "":
@@ -90,6 +91,9 @@ func openNFS(ctx context.Context, arg string, o Options) (*Place, error) {
 
 func openLocal(arg string, o Options) (*Place, error) {
 	root, rest, err := splitLocal(arg, o.Follow || strings.HasSuffix(arg, "/"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
