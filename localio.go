@@ -125,7 +125,7 @@ func requireLocal(ctx context.Context, conn *nfsclient.Conn, err error) error {
 
 // What to do where files are used over the network, and need not be.
 const (
-	adviseNoLocalIO = "if the server is an nfsbox on this host, it has local I/O switched off (nfsbox serve --localio)"
+	adviseNoLocalIO = "if the server is an nfsbox on this host, it has local I/O switched off (nfsbox serve --localio), or no directory for its socket (nfsbox serve --localio-dir)"
 	adviseNoSession = "if the server is on this host, or in a container of it, have both use one directory, which its owner alone can write to: " +
 		"nfsbox serve --localio-dir=DIR, and localio-dir=DIR in the URL"
 	adviseNoFile = "run as the user in whose name is asked (uid= and gid= in the URL), or as root; the export must neither squash that user nor say localio = false"

@@ -162,6 +162,9 @@ func quoted(t reflect.Type, prefix string) map[string]string {
 // name.
 func (f *Flags) overlay(c *Config) error {
 	copyGiven(reflect.ValueOf(c).Elem(), reflect.ValueOf(f.Config), f.Given, "")
+	if err := c.Log.absolute(f.Given); err != nil {
+		return err
+	}
 	switch {
 	case f.Dir != "" && len(c.Exports) > 0:
 		return fmt.Errorf("%s has exports of its own: name no directory beside it", f.File)

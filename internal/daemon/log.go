@@ -23,8 +23,8 @@ import (
 type Log struct {
 	Level    string   `toml:"level" default:"info" help:"What is logged: debug, info, warn, error."`
 	Format   string   `toml:"format" default:"text" help:"How lines look: text, json; those of the log of requests, too."`
-	File     string   `toml:"file" placeholder:"FILE" help:"Where the log goes, by its absolute path; without it, to stderr."`
-	Requests string   `toml:"requests" placeholder:"FILE" help:"Write calls of clients to this file, a line each: who, what, how long, how much."`
+	File     string   `toml:"file" placeholder:"FILE" help:"Where the log goes, in the configuration by its absolute path; without it, to stderr."`
+	Requests string   `toml:"requests" placeholder:"FILE" help:"Write calls of clients to this file, in the configuration by its absolute path, a line each: who, what, how long, how much."`
 	Sample   int      `toml:"sample" default:"100" help:"Of so many of them, one, by chance; 1 is for all."`
 	MaxSize  Size     `toml:"max-size" default:"100MiB" help:"Put a file of log aside when it is so large, in whole MiB; 0 leaves it to others, who then send SIGHUP."`
 	MaxAge   Duration `toml:"max-age" placeholder:"TIME" help:"And when it is a day old; remove what was put aside so long ago, in whole days (7d); 0 does neither."`
@@ -55,6 +55,20 @@ func (l *Log) check(p *problems) {
 	if l.Requests != "" && filepath.Clean(l.Requests) == filepath.Clean(l.File) {
 		p.add("log.requests", "%s is the file of the server's own log already", l.Requests)
 	}
+}
+
+// absolute makes paths of the files that the command line has given, relative to where it
+// was given. Those of a configuration have to be absolute, wherever the service is started.
+func (l *Log) absolute(given map[string]bool) (err error) {
+	for flag, path := range map[string]*string{"log-file": &l.File, "log-requests": &l.Requests} {
+		if !given[flag] || *path == "" {
+			continue
+		}
+		if *path, err = filepath.Abs(*path); err != nil {
+			return fmt.Errorf("--%s: %w", flag, err)
+		}
+	}
+	return nil
 }
 
 // level is the least that is logged; check has seen it.

@@ -304,3 +304,19 @@ func BenchmarkUnlogged(b *testing.B) {
 		d.observe(call)
 	}
 }
+
+// TestLogFlagsAreRelative: what the command line names lies where the command was given.
+func TestLogFlagsAreRelative(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	f := Flags{Dir: dir, Config: config("", ""), Given: map[string]bool{"log-file": true, "log-requests": true}}
+	f.Config.Log.File, f.Config.Log.Requests = "a.log", filepath.Join("sub", "b.log")
+	c, err := Load(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.Getwd()
+	if err != nil || c.Log.File != filepath.Join(here, "a.log") || c.Log.Requests != filepath.Join(here, "sub", "b.log") {
+		t.Errorf("%v: %q, %q", err, c.Log.File, c.Log.Requests)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,10 +92,12 @@ func (d *daemon) replace(p *preparation) error {
 	if p.err != nil {
 		return p.err
 	}
+	before := d.table.Exports()
 	if err := d.replaceExports(p); err != nil {
 		return errors.Join(err, d.discard(p))
 	}
 	c := p.c
+	defer d.warnTop(before)
 	d.logs.level.Set(c.Log.level())
 	d.slow.set(time.Duration(c.Slow))
 	d.api.renew(p.secrets)
@@ -105,6 +108,16 @@ func (d *daemon) replace(p *preparation) error {
 	d.log.Info("reload: done", slog.Int("exports", len(c.Exports)))
 	d.warn()
 	return nil
+}
+
+// warnTop says so if "/" stood for the only export, and no longer does.
+func (d *daemon) warnTop(before []export.Export) {
+	now := d.table.Exports()
+	top := slices.ContainsFunc(now, func(e export.Export) bool { return e.Path == "/" })
+	if len(before) == 1 && before[0].Path != "/" && len(now) > 1 && !top {
+		d.log.Warn("reload: \"/\" stood for the only export, and cannot be mounted now that there are more: clients name the path",
+			slog.String("export", before[0].Path))
+	}
 }
 
 // abandonReload waits a moment for a reload under way, which nobody takes any

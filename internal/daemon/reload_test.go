@@ -70,8 +70,12 @@ func TestReload(t *testing.T) {
 	second := first
 	second.MaxConnections, second.Log.Level, second.Slow = 7, "warn", Duration(slowFloor)
 	second.Exports = append(second.Exports[:1:1], Export{Path: "/two", Dir: two, Handles: "auto", Rule: Rule{Squash: "root"}})
+	mount(t, c, "/")
 	r.reload(&second, nil)
 	mount(t, c, "/two")
+	if st := mountStatus(t, c, "/"); st != mount3.MNT3ERR_NOENT || strings.Count(r.log.String(), "stood for the only export") != 1 {
+		t.Errorf("MNT of /: %v; the log says\n%s", st, r.log)
+	}
 	if got, _ := read(t, c, file); got != "still here" {
 		t.Errorf("READ of a file of before: %q", got)
 	}

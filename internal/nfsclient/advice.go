@@ -14,7 +14,7 @@ import (
 )
 
 // exportIt is what to do on a server that exports nothing.
-const exportIt = "export the directory (Linux: /etc/exports, then exportfs -ra)" //nolint:misspell // the name of a program
+const exportIt = "export the directory (nfsbox: an [[export]] in nfsbox.toml, then SIGHUP; Linux: /etc/exports, then exportfs -ra)" //nolint:misspell // the name of a program
 
 // advise says what to do about an error, in a sentence or two.
 func (d *diagnosis) advise(err error) string {
@@ -57,7 +57,7 @@ func (d *diagnosis) adviseMount(refusal *MountError) string {
 	case e == nil:
 		return "the path lies in no export; there are " + listExports(d.exports)
 	case refusal.Status == vfs.ErrAccess || refusal.Status == vfs.ErrPerm:
-		return fmt.Sprintf("%s is exported %s: see that this host is among them", e.Path, whom(e)) + d.aboutPort(refusal)
+		return fmt.Sprintf("%s is exported %s: see that this host is among them (nfsbox: allow, --allow and clients; Linux: /etc/exports)", e.Path, whom(e)) + d.aboutPort(refusal)
 	}
 	return fmt.Sprintf("%s is exported, but %s cannot be mounted: see that it exists there", e.Path, refusal.Path)
 }
