@@ -66,7 +66,7 @@ func (s *Server) Clients() []ClientInfo {
 		}
 		return c
 	}
-	for _, conn := range s.rpc.Conns() {
+	for _, conn := range append(s.rpc.Conns(), s.maps[0].Conns()...) {
 		c := of(clientAt(conn.Remote), conn.Active)
 		c.Conns++
 		c.UnderWay += conn.UnderWay
@@ -129,7 +129,8 @@ func (s *Server) Locks(client string) []LockInfo {
 func (s *Server) Drop(ctx context.Context, client string) error {
 	client = canonical(client)
 	which := func(at, user string) bool { return goesBy(ofUser(user, canonical(at)), client) }
-	n := s.rpc.Drop(func(remote net.Addr) bool { return goesBy(clientAt(remote), client) })
+	far := func(remote net.Addr) bool { return goesBy(clientAt(remote), client) }
+	n := s.rpc.Drop(far) + s.maps[0].Drop(far)
 	if s.local != nil {
 		n += s.local.Drop(which)
 	}

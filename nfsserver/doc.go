@@ -4,8 +4,8 @@
 // far as it is of use, 1), access control lists (NFSACL), if it is asked to locks
 // (NLM 4, and the status monitor), and the port mapper with its successors
 // (versions 2 to 4). A client that takes a port needs nothing else; one that
-// insists on port 111 for the port mapper finds it there if the server has a
-// listener for it ([Server.ServePortmap]). Beside TCP there is UDP for all but NFS
+// insists on port 111 for the port mapper finds that, and nothing else, there if the
+// server has a listener for it ([Server.ServePortmap]). Beside TCP there is UDP for all but NFS
 // itself. NFSv4 is answered with PROG_MISMATCH, 3 to 3, from which clients learn
 // to ask for version 3.
 //

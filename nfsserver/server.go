@@ -117,7 +117,8 @@ var ErrClosed = oncrpc.ErrServerClosed
 // concurrently.
 type Server struct {
 	rpc     *oncrpc.Server
-	udp     *oncrpc.Server // all but NFS and its lists
+	udp     *oncrpc.Server    // all but NFS and its lists
+	maps    [2]*oncrpc.Server // the port mapper alone, over TCP and UDP
 	nfs     *v3.Service
 	mounts  *mountd.Service
 	ports   *portmap.Service
@@ -159,13 +160,20 @@ func New(o Options) (*Server, error) {
 	}
 	s.ports = portmap.New(append(programs(files), programs(beside)...)...)
 	s.ports.OverUDP(programs(beside)...)
-	beside = append(beside, s.ports.RPC()...)
+	mappers := s.ports.RPC()
+	beside = append(beside, mappers...)
 	hidden, err := s.listenLocally(&o)
 	if err == nil {
 		s.rpc, err = oncrpc.NewServer(slices.Concat(files, beside, hidden), asking(o.User, s.options(&o)))
 	}
 	if err == nil {
 		s.udp, err = oncrpc.NewServer(overUDP(beside), asked(o.User, s.options(&o)))
+	}
+	if err == nil {
+		s.maps[0], err = oncrpc.NewServer(mappers, asking(o.User, s.mapOptions(&o)))
+	}
+	if err == nil {
+		s.maps[1], err = oncrpc.NewServer(overUDP(mappers), asked(o.User, s.mapOptions(&o)))
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.endLocally(), s.endLocks())
@@ -223,6 +231,21 @@ func (s *Server) options(o *Options) oncrpc.ServerOptions {
 	}
 }
 
+const (
+	// maxMapConns is how many connections there are at the port mapper's own
+	// addresses. A further one takes the place of the one that was silent longest.
+	maxMapConns = 256
+	// maxMapRequests is the memory of requests there. At the bound none is read.
+	maxMapRequests = 1 << 20
+)
+
+// mapOptions are those of the port mapper's own addresses, where questions are short.
+func (s *Server) mapOptions(o *Options) oncrpc.ServerOptions {
+	m := s.options(o)
+	m.MaxConns, m.MaxRecord, m.MaxRequestBytes = maxMapConns, recordRoom, maxMapRequests
+	return m
+}
+
 // asking has each new connection's user asked for.
 func asking(user func(net.Conn) *uint32, o oncrpc.ServerOptions) oncrpc.ServerOptions {
 	if user != nil {
@@ -271,17 +294,17 @@ func (s *Server) ServePacket(pc net.PacketConn) error {
 	return s.udp.ServePacket(pc)
 }
 
-// ServePortmap is Serve on an address that is told of the port mapper alone, since it
-// is where clients ask: port 111.
+// ServePortmap is Serve for the port mapper alone, where clients ask: port 111. Nothing
+// else answers there.
 func (s *Server) ServePortmap(l net.Listener) error {
 	s.ports.Mapping(l.Addr())
-	return s.rpc.Serve(l)
+	return s.maps[0].Serve(l)
 }
 
 // ServePortmapPacket is ServePortmap over UDP.
 func (s *Server) ServePortmapPacket(pc net.PacketConn) error {
 	s.ports.Mapping(pc.LocalAddr())
-	return s.udp.ServePacket(pc)
+	return s.maps[1].ServePacket(pc)
 }
 
 // begin notes that the programs are served at a, and has the lock manager begin
@@ -302,12 +325,13 @@ func (s *Server) begin(a net.Addr) {
 // Close and returns ctx's error.
 // The exports' file systems stay open; they are the caller's.
 func (s *Server) Shutdown(ctx context.Context) error {
-	return errors.Join(s.endLocally(), s.rpc.Shutdown(ctx), s.udp.Shutdown(ctx), s.endLocks())
+	return errors.Join(s.endLocally(), s.rpc.Shutdown(ctx), s.udp.Shutdown(ctx),
+		s.maps[0].Shutdown(ctx), s.maps[1].Shutdown(ctx), s.endLocks())
 }
 
 // Close ends the server at once: calls under way are cancelled, and waited for.
 func (s *Server) Close() error {
-	return errors.Join(s.endLocally(), s.rpc.Close(), s.udp.Close(), s.endLocks())
+	return errors.Join(s.endLocally(), s.rpc.Close(), s.udp.Close(), s.maps[0].Close(), s.maps[1].Close(), s.endLocks())
 }
 
 func (s *Server) lockService() *nlm.Service {

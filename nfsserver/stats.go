@@ -1,6 +1,8 @@
 package nfsserver
 
 import (
+	"slices"
+
 	"github.com/nfsbox/nfsbox/nfsserver/internal/localio"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/nlm"
 	"github.com/nfsbox/nfsbox/oncrpc"
@@ -9,8 +11,9 @@ import (
 
 // Stats are counters of a server.
 type Stats struct {
-	RPC oncrpc.ServerStats // over TCP
-	UDP oncrpc.ServerStats
+	// RPC counts what comes over TCP, and UDP the datagrams, but for what comes to the
+	// port mapper's own addresses.
+	RPC, UDP oncrpc.ServerStats
 	// Calls counts the calls of each procedure of NFS, under its name in RFC
 	// 1813 without the prefix: "READ". Errors are those of them that were
 	// answered with a status other than NFS3_OK.
@@ -21,7 +24,7 @@ type Stats struct {
 	ReplyBytes   int64
 	ReplyBuffers int
 	// Procs are the counters of all procedures of all programs that were called,
-	// those over UDP behind those over TCP.
+	// those over UDP behind those over TCP, and the port mapper's own addresses last.
 	Procs []oncrpc.ProcServerStats
 	// Replies is the cache of replies.
 	Replies oncrpc.ReplyCacheStats
@@ -46,7 +49,7 @@ func (s *Server) Stats() Stats {
 		ReplyBytes: s.buffers.Bytes(), ReplyBuffers: s.buffers.Outstanding(),
 	}
 	out.UDP, out.Replies = s.udp.Stats(), s.replies.Stats()
-	out.Procs = append(s.rpc.Procs(), s.udp.Procs()...)
+	out.Procs = slices.Concat(s.rpc.Procs(), s.udp.Procs(), s.maps[0].Procs(), s.maps[1].Procs())
 	if locks := s.lockService(); locks != nil {
 		st := locks.Stats()
 		out.Locks = &st

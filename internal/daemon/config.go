@@ -12,7 +12,7 @@ import "github.com/nfsbox/nfsbox/oncrpc"
 type Config struct {
 	Listen        []string `toml:"listen" sep:"none" default:"127.0.0.1:2049" help:"Address and port of NFS, MOUNT, the lock manager and the port mapper alike; port 0 takes a free one. May be repeated."`
 	UDP           bool     `toml:"udp" help:"Serve all but NFS over UDP on the same ports as well."`
-	PortmapListen []string `toml:"portmap-listen" sep:"none" placeholder:"ADDRESS" help:"Answer at this address, over TCP and UDP, too: that of port mappers, \":111\", lets clients mount without port options. May be repeated."`
+	PortmapListen []string `toml:"portmap-listen" sep:"none" placeholder:"ADDRESS" help:"Answer as the port mapper alone at this address, too, over TCP and UDP: \":111\" lets clients mount without port options. May be repeated."`
 	RPCBind       bool     `toml:"rpcbind" name:"rpcbind" help:"Register with the port mapper of this host, unless an NFS server of the kernel has."`
 	Locks         bool     `toml:"locks" default:"true" negatable:"" help:"Serve byte-range locks (NLM, NSM)."`
 	Grace         Duration `toml:"grace" default:"45s" help:"How long after a start locks can only be claimed back by who had them."`
