@@ -138,7 +138,7 @@ func (d *daemon) bindAPI(ctx context.Context) error {
 			continue
 		}
 		var lc net.ListenConfig
-		l, err := lc.Listen(ctx, "tcp", address)
+		l, err := lc.Listen(ctx, family("tcp", address), address)
 		if err != nil {
 			return fmt.Errorf("api: %w", listenError("tcp", "api", address, err))
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"syscall"
 )
@@ -78,7 +79,7 @@ func (d *daemon) listen(ctx context.Context) (err error) {
 func (d *daemon) bind(ctx context.Context, key, address string, udp bool) error {
 	portmap := key == "portmap-listen"
 	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", address)
+	l, err := lc.Listen(ctx, family("tcp", address), address)
 	if err != nil {
 		return listenError("tcp", key, address, err)
 	}
@@ -86,12 +87,25 @@ func (d *daemon) bind(ctx context.Context, key, address string, udp bool) error 
 	if !udp {
 		return nil
 	}
-	pc, err := lc.ListenPacket(ctx, "udp", l.Addr().String())
+	pc, err := lc.ListenPacket(ctx, family("udp", address), l.Addr().String())
 	if err != nil {
 		return listenError("udp", key, l.Addr().String(), err)
 	}
 	d.doors = append(d.doors, door{pc: pc, portmap: portmap})
 	return nil
+}
+
+// family is network for an address that is listened at. Where that is one of IPv4, also
+// 0.0.0.0, nobody comes in over IPv6, as they do where no address is named.
+func family(network, address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return network
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
+		return network + "4"
+	}
+	return network
 }
 
 // somebody has an address, and it is not known who.

@@ -94,7 +94,7 @@ func (w *web) serveHealth(out http.ResponseWriter, _ *http.Request) {
 // openHTTP serves at one address, and says which it has become.
 func (d *daemon) openHTTP(ctx context.Context, what, address string, h http.Handler) (*net.TCPAddr, error) {
 	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", address)
+	l, err := lc.Listen(ctx, family("tcp", address), address)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, listenError("tcp", what, address, err))
 	}
