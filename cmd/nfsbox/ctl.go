@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/nfsbox/nfsbox/internal/daemon"
 	"github.com/nfsbox/nfsbox/internal/progress"
@@ -145,13 +146,13 @@ func (c *ctlCmd) table(out *output, a *daemon.ControlAnswer) error {
 		for i := range a.Clients {
 			x := &a.Clients[i]
 			line(x.Client, x.Connections, x.UnderWay, x.Calls, x.BytesIn, x.BytesOut, x.Locks, x.Waits, x.Files,
-				stamp(x.Since), ago(x.Active), dash(progress.Clean(strings.Join(x.Names, ","))))
+				stamp(x.Since), ago(x.Active), names(x))
 		}
 	case daemon.ControlLocks:
 		line("CLIENT", "NAME", "PROCESS", "INODE", "FROM", "END", "KIND", "STATE")
 		for i := range a.Locks {
 			x := &a.Locks[i]
-			line(x.Client, dash(progress.Clean(x.Name)), x.Process, x.FileID, x.Offset, end(x), kind(x), state(x))
+			line(x.Client, dash(short(x.Name)), x.Process, x.FileID, x.Offset, end(x), kind(x), state(x))
 		}
 	default:
 		line("dropped", c.Client)
@@ -160,6 +161,35 @@ func (c *ctlCmd) table(out *output, a *daemon.ControlAnswer) error {
 		return fmt.Errorf("standard output: %w", err)
 	}
 	return nil
+}
+
+const (
+	// shownNames is how many of a client's names a line has. It counts the others.
+	shownNames = 4
+	// shownName is how many characters of a name it has. Dots stand for the rest.
+	shownName = 64
+)
+
+// names are those that a client gives itself, which it may do at length.
+func names(x *daemon.ControlClient) string {
+	all := make([]string, 0, shownNames)
+	for _, name := range x.Names[:min(len(x.Names), shownNames)] {
+		all = append(all, short(name))
+	}
+	s := strings.Join(all, ",")
+	if more := len(x.Names) - len(all) + x.MoreNames; more > 0 {
+		s += fmt.Sprintf(" and %d more", more)
+	}
+	return dash(s)
+}
+
+// short is a client's own word for a terminal.
+func short(name string) string {
+	r := []rune(name[:min(len(name), shownName*utf8.UTFMax)])
+	if len(r) > shownName {
+		return progress.Clean(string(r[:shownName])) + "..."
+	}
+	return progress.Clean(name)
 }
 
 // dash stands for what is empty.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,5 +87,23 @@ func TestCtlRefuses(t *testing.T) {
 		if status := report(e, c.cmd.Run(e)); status != c.status || stderr.Len() == 0 || stdout.Len() > 0 {
 			t.Errorf("%s %q: status %d, want %d\n%s%s", c.cmd.Do, c.cmd.Client, status, c.status, &stdout, &stderr)
 		}
+	}
+}
+
+// TestCtlNamesAreBounded: the names that a client gives itself do not fill the screen.
+func TestCtlNamesAreBounded(t *testing.T) {
+	const shown = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..."
+	name := strings.Repeat("a", 200)
+	a := &daemon.ControlAnswer{Clients: []daemon.ControlClient{{Client: "x", MoreNames: 7}}}
+	for range 10 {
+		a.Clients[0].Names = append(a.Clients[0].Names, name)
+	}
+	var b bytes.Buffer
+	out := &output{w: bufio.NewWriter(&b)}
+	if err := errors.Join((&ctlCmd{Do: "clients"}).table(out, a), out.flush()); err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.Join([]string{shown, shown, shown, shown}, ",") + " and 13 more\n"; !strings.HasSuffix(b.String(), " "+want) {
+		t.Errorf("%s\nwant at its end\n%s", &b, want)
 	}
 }

@@ -207,3 +207,25 @@ func TestUsersLocks(t *testing.T) {
 		t.Errorf("after root has freed all:\n%s", r.stdout)
 	}
 }
+
+// TestManyNames: a client holds locks by many long names. Those who list the clients
+// see some of them, and how many there are.
+func TestManyNames(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("srv", "f"), "text")
+	b.no(os.Chmod(b.path("srv", "f"), 0o666))
+	s := b.serve(b.path("srv"), "--grace=0s")
+	p := s.dial(uint32(os.Getuid()))
+	file := p.file(b)
+	for i := range 100 {
+		if status, err := p.lock(fmt.Sprintf("%0200d", i), file, "a", uint64(i)); err != nil || status != 0 {
+			t.Fatalf("LOCK %d: status %d, %v", i, status, err)
+		}
+	}
+	for flag, want := range map[string]string{"--json=false": "and 96 more", "--json": `"more_names":68`} {
+		r := b.must(0, "ctl", "clients", flag, "--state-dir", s.state)
+		if len(r.stdout) > 10000 || !strings.Contains(r.stdout, want) {
+			t.Errorf("ctl clients %s: %d bytes, want few, and %s in it:\n%.300s", flag, len(r.stdout), want, r.stdout)
+		}
+	}
+}

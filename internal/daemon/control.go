@@ -73,10 +73,15 @@ type ControlledBy struct {
 	Version string `json:"version"`
 }
 
+// maxControlNames is how many names of a client an answer has. A client may hold its
+// locks under as many as it likes.
+const maxControlNames = 32
+
 // ControlClient is a client, as nfsserver.ClientInfo has it. Times are of RFC 3339.
 type ControlClient struct {
 	Client      string     `json:"client"`
-	Names       []string   `json:"names,omitempty"`
+	Names       []string   `json:"names,omitempty"`      // as many as maxControlNames
+	MoreNames   int        `json:"more_names,omitempty"` // how many are left out
 	Connections int        `json:"connections"`
 	UnderWay    int        `json:"under_way"`
 	Calls       uint64     `json:"calls"`
@@ -269,8 +274,9 @@ func (c *control) clients(only string) []ControlClient {
 		if only != "" && x.Client != only {
 			continue
 		}
+		named := min(len(x.Names), maxControlNames)
 		out = append(out, ControlClient{
-			Client: x.Client, Names: x.Names, Connections: x.Conns, UnderWay: x.UnderWay, Calls: x.Calls,
+			Client: x.Client, Names: x.Names[:named], MoreNames: len(x.Names) - named, Connections: x.Conns, UnderWay: x.UnderWay, Calls: x.Calls,
 			BytesIn: x.BytesIn, BytesOut: x.BytesOut, Locks: x.Locks, Waits: x.Waits, Shares: x.Shares, Files: x.Files,
 			Since: known(x.Since), Active: known(x.Active),
 		})
