@@ -38,10 +38,11 @@ type refusal struct {
 	why    string
 	status vfs.Status // what the server would have said over the network, or 0
 	until  time.Time  // zero: while the file is open
+	brief  bool       // there may be room soon
 }
 
 func crowded(l *link, why string) *refusal {
-	return &refusal{l: l, why: why, until: time.Now().Add(crowdedTime)}
+	return &refusal{l: l, why: why, until: time.Now().Add(crowdedTime), brief: true}
 }
 
 // holds reports whether r, which may be nil, is still to be heeded.
@@ -61,10 +62,13 @@ type way struct {
 func (f *file) obtain(ctx context.Context, access vfs.Share, small bool) *grant {
 	s, w := f.fs.s, f.way(access)
 	l := s.link.Load()
+	k := key{f.fs.who, access}
+	if s.o.Mode == Require {
+		return f.insist(ctx, k, w)
+	}
 	if l == nil || w.refusal.Load().holds(l) {
 		return nil
 	}
-	k := key{f.fs.who, access}
 	for range 2 {
 		g, a := f.find(l, k, w, small)
 		if g != nil || a == nil {
@@ -75,6 +79,50 @@ func (f *file) obtain(ctx context.Context, access vfs.Share, small bool) *grant 
 		}
 	}
 	return nil
+}
+
+// insist is obtain where the network is not allowed. It waits for a slow server and for
+// room, and asks again for what was taken back before it could be used.
+func (f *file) insist(ctx context.Context, k key, w *way) *grant {
+	s := f.fs.s
+	for end := time.Now().Add(s.wait); ; {
+		l := s.link.Load()
+		if l == nil {
+			return nil
+		}
+		var answered <-chan struct{} // never, while there is no room
+		until := end
+		if r := w.refusal.Load(); !r.holds(l) {
+			g, a := f.find(l, k, w, false)
+			if g != nil {
+				return g
+			}
+			if a == nil {
+				continue // it is refused
+			}
+			answered = a.done
+		} else if !r.brief {
+			return nil
+		} else if r.until.Before(end) {
+			until = r.until
+		}
+		if !pause(ctx, answered, until) || !time.Now().Before(end) {
+			return nil
+		}
+	}
+}
+
+// pause waits until something has come, or for a time. It is false if ctx has ended.
+func pause(ctx context.Context, come <-chan struct{}, until time.Time) bool {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-come:
+	case <-timer.C:
+	case <-ctx.Done():
+		return false
+	}
+	return true
 }
 
 // find returns the grant that there is, of which the caller is a user then, or

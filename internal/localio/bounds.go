@@ -21,9 +21,10 @@ const (
 
 	// openWait is how long a read or write waits for a descriptor that was asked
 	// for. Then it goes over the network, and those behind it until the descriptor
-	// has come. requireWait is the same where the network is not allowed.
+	// has come. requireWait is how long it waits where the network is not allowed, and
+	// asks again for what was taken back; then the call fails.
 	openWait    = 100 * time.Millisecond
-	requireWait = 5 * time.Second
+	requireWait = 30 * time.Second
 
 	// crowdedTime is how long a file stays remote that found no room for a
 	// descriptor, with the server or here.

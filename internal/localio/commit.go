@@ -47,7 +47,7 @@ func (f *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 // commitBelow commits over the network: in mode Require as well if something is
 // in doubt there, since nothing else ends that, and it carries no data.
 func (f *file) commitBelow(ctx context.Context, w *vfs.Written) error {
-	if err := f.remote(ctx, vfs.ShareWrite); err != nil && !f.n.below.Load() {
+	if err := f.remote(ctx, vfs.ShareWrite, nil); err != nil && !f.n.below.Load() {
 		return err
 	}
 	seq := f.n.draining()

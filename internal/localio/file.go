@@ -2,6 +2,7 @@ package localio
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"sync/atomic"
 
@@ -87,8 +88,9 @@ func (f *file) detach(g *grant, w *way) {
 	}
 }
 
-// remote is asked before data goes over the network.
-func (f *file) remote(ctx context.Context, access vfs.Share) error {
+// remote is asked before data goes over the network. cause is why a descriptor that there
+// is is of no use, or nil.
+func (f *file) remote(ctx context.Context, access vfs.Share, cause error) error {
 	s := f.fs.s
 	if s.o.Mode != Require {
 		s.count.fallbacks.Add(1)
@@ -96,6 +98,9 @@ func (f *file) remote(ctx context.Context, access vfs.Share) error {
 	}
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if cause != nil {
+		return &notLocal{why: "what the server has opened cannot be used: " + cause.Error()}
 	}
 	if r := f.way(access).refusal.Load(); r != nil && r.holds(s.link.Load()) {
 		if r.status != 0 {
@@ -108,7 +113,8 @@ func (f *file) remote(ctx context.Context, access vfs.Share) error {
 	if s.link.Load() == nil {
 		return &notLocal{why: s.why}
 	}
-	return &notLocal{why: "the server has not opened the file in time, or bytes of it are still to be committed over the network"}
+	return &notLocal{why: fmt.Sprintf("the server has not opened the file in %v, or has taken it back each time; "+
+		"try again when it has less to do, or allow the network (localio=auto)", s.wait)}
 }
 
 // Near reports whether reads are local, or likely to be.

@@ -145,7 +145,18 @@ func (st *stat) statFD(fd int) error {
 	return nil
 }
 
-func timeOf(t unix.StatxTimestamp) time.Time { return time.Unix(t.Sec, int64(t.Nsec)) }
+// timeOf is t as NFSv3 would say it, whose seconds are unsigned and have 32 bits (RFC 1813,
+// section 2.5): attributes by descriptor are compared with those that came over the
+// network, where what does not fit has become the nearest time.
+func timeOf(t unix.StatxTimestamp) time.Time {
+	switch {
+	case t.Sec < 0:
+		return time.Unix(0, 0)
+	case t.Sec > math.MaxUint32:
+		return time.Unix(math.MaxUint32, 999999999)
+	}
+	return time.Unix(t.Sec, int64(t.Nsec))
+}
 
 // attr turns st into the attributes that GETATTR would tell, Change being derived
 // from the ctime as everywhere here.

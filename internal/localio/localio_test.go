@@ -10,10 +10,12 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nfsbox/nfsbox/proto/localio"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -471,6 +473,71 @@ func TestRequire(t *testing.T) {
 		t.Errorf("write: %v", err)
 	}
 	r.wantTraffic(0, 0, 0)
+}
+
+// TestRequireWaits has a server take back what it hands out, or have no room for a while:
+// where the network is not allowed it is asked again.
+func TestRequireWaits(t *testing.T) {
+	r := newRig(t, inMemory(t))
+	f := r.ready(Options{Mode: Require})
+	file, _ := open(t, f, "file", readWrite)
+	r.set(func(k *knobs) { k.takes = 5 })
+	write(t, file, "content", 0, vfs.Unstable)
+	r.set(func(k *knobs) { k.takes = 5 })
+	wantBytes(t, file, 0, "content")
+
+	other, _ := open(t, f, "other", vfs.ShareRead)
+	var refused atomic.Int32
+	refuse := refuser(func(*localio.SessionOpenFile) (localio.SessionWhy, vfs.Status) {
+		if refused.Add(1) == 1 {
+			return localio.SESSION_CROWDED, 0
+		}
+		return localio.SESSION_OK, 0
+	})
+	r.refuse.Store(&refuse)
+	wantBytes(t, other, 0, "")
+	r.wantTraffic(0, 0, 0)
+}
+
+// TestRequireLate: a server that opens nothing is waited for, and the error says so.
+func TestRequireLate(t *testing.T) {
+	r := newRig(t, inMemory(t))
+	delay := make(chan struct{})
+	defer close(delay)
+	r.set(func(k *knobs) { k.delay = delay })
+	f := r.ready(Options{Mode: Require})
+	f.s.wait = openWait
+	file, _ := open(t, f, "file", readWrite)
+	_, _, err := file.ReadAt(t.Context(), make([]byte, 1), 0, nil)
+	if !errors.Is(err, ErrNotLocal) || !strings.Contains(err.Error(), "has not opened the file in 100ms") {
+		t.Errorf("read: %v", err)
+	}
+}
+
+// TestOddTimes: times that NFSv3 does not have are by descriptor what they are over the
+// network.
+func TestOddTimes(t *testing.T) {
+	r := newRig(t, inMemory(t))
+	f := r.ready(Options{})
+	file, h := open(t, f, "file", readWrite)
+	write(t, file, "content", 0, vfs.FileSync)
+	for _, at := range []time.Time{time.Unix(-315619200, 5), time.Unix(1<<32+7, 5), time.Unix(1<<32-1, 5)} {
+		if _, err := r.tree.SetAttr(t.Context(), h, &vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: at}, nil); err != nil {
+			t.Fatal(err)
+		}
+		a, err := r.tree.GetAttr(t.Context(), h, vfs.MaskV3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !a.Mtime.Equal(at) {
+			t.Skipf("the file system has %v for %v", a.Mtime, at)
+		}
+		wire, _ := nfs3.Time(a.Mtime)
+		var post vfs.Attr
+		if _, _, err := file.ReadAt(t.Context(), make([]byte, 10), 0, &post); err != nil || !post.Mtime.Equal(wire.Time()) {
+			t.Errorf("%v: %v by descriptor, %v over the network; %v", at, post.Mtime, wire.Time(), err)
+		}
+	}
 }
 
 // TestCallers have views, each with descriptors of its own.

@@ -15,6 +15,7 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 	if off > math.MaxInt64-maxIO || len(p) == 0 {
 		return f.below.ReadAt(ctx, p, off, post)
 	}
+	var cause error
 	if g := f.grant(ctx, vfs.ShareRead, f.small(vfs.ShareRead, len(p), off)); g != nil {
 		n, eof, err := g.read(ctx, p[:min(len(p), maxIO)], off, post)
 		g.leave()
@@ -26,8 +27,9 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 		case decided(err):
 			return 0, false, fail("pread", err)
 		}
+		cause = err
 	}
-	if err := f.remote(ctx, vfs.ShareRead); err != nil {
+	if err := f.remote(ctx, vfs.ShareRead, cause); err != nil {
 		return 0, false, err
 	}
 	f.read.used.Store(true)

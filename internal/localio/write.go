@@ -3,6 +3,7 @@ package localio
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -18,6 +19,10 @@ func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 	if off > math.MaxInt64-maxIO || len(p) == 0 || how > vfs.FileSync {
 		return f.writeBelow(ctx, p, off, how, w)
 	}
+	if err := f.settle(ctx); err != nil {
+		return 0, err
+	}
+	var cause error
 	if !f.n.remote() {
 		if g := f.grant(ctx, vfs.ShareWrite, f.small(vfs.ShareWrite, len(p), off)); g != nil {
 			n, done, err := g.write(ctx, p[:min(len(p), maxIO)], off, how, w)
@@ -25,13 +30,26 @@ func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 			if done {
 				return n, err
 			}
+			cause = err
 		}
 	}
-	if err := f.remote(ctx, vfs.ShareWrite); err != nil {
+	if err := f.remote(ctx, vfs.ShareWrite, cause); err != nil {
 		return 0, err
 	}
 	f.write.used.Store(true)
 	return f.writeBelow(ctx, p, off, how, w)
+}
+
+// settle has what is in doubt over the network committed, where that is not allowed: no
+// write by a descriptor may overtake it.
+func (f *file) settle(ctx context.Context) error {
+	if f.fs.s.o.Mode != Require || !f.n.remote() {
+		return nil
+	}
+	if err := f.commitBelow(ctx, new(vfs.Written)); err != nil {
+		return fmt.Errorf("localio: commit what may be under way over the network: %w", err)
+	}
+	return nil
 }
 
 // write writes what it can of p, and fills w. If it is not done, with or without
