@@ -188,12 +188,13 @@ const (
 	// DefaultMaxConns is how many connections are served at once. Above it one
 	// without a call under way makes room: of a client that is not admitted, of
 	// the client that has most, the one that has been silent longest; if there is
-	// none, the new one is closed. One client (ShareOf) has a part in connShare of
-	// them, but minShareConns if that is more; many machines may hide behind one
-	// address, with some connections each. Those that are not admitted have as
-	// many together. At these bounds their own make room in the same way.
+	// none, the new one is closed. One client (ShareOf) has no more of them than it
+	// leaves to others, but minShareConns if that is more; many machines may hide
+	// behind one address, with some connections each. Those that are not admitted
+	// count as free there, and have a part in strangerShare of all together, or also
+	// minShareConns. At these bounds their own make room in the same way.
 	DefaultMaxConns = 4096
-	connShare       = 2
+	strangerShare   = 2
 	minShareConns   = 64
 
 	// DefaultMaxRecord is the longest request: 1 MiB of data and ample space
@@ -213,18 +214,20 @@ const (
 	// DefaultMaxRequestBytes is how much memory requests may take, all
 	// connections together and requests up to smallRecord left out. At the
 	// bound connections with large requests are not read; those of a client
-	// that has its share, 1/clientShare of it all, are not either.
+	// that has its share, as much as it leaves free, are not either. It is room for
+	// leastRoom of the longest requests at least.
 	DefaultMaxRequestBytes = 192 << 20
-	clientShare            = 2
+	leastRoom              = 2
 
 	// strangerBytes is what those have of that together who are not admitted; it
 	// is not taken from the others. A client whose name is not known yet may need
 	// it for its first requests.
 	strangerBytes = 4 << 20
 
-	// Where a request waits for memory, the slowest one goes that is still
-	// arriving, and has been for slowAfter, if less than crowdedRate bytes of it
-	// have come a second: its connection is closed. One whose client has its share
+	// Where a request waits for memory, one goes that is still arriving, and has been
+	// for slowAfter, if less than crowdedRate bytes of it have come a second: its
+	// connection is closed. Of several it is the slowest of the client that holds most.
+	// One whose client has its share
 	// waits for that client's own. It looks again after each slowAfter.
 	slowAfter   = 500 * time.Millisecond
 	crowdedRate = 128 << 10

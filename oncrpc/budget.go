@@ -14,7 +14,7 @@ import (
 // A request takes what it may come to need all at once, before it grows beyond
 // smallRecord: nobody waits who holds something, so that whatever has begun can
 // be completed, executed and given back. Where requests wait, clients take
-// turns; and no client, on however many connections, holds more than its share.
+// turns; and no client, on however many connections, holds more than its share (fair).
 // One who begins many requests and completes none keeps out himself.
 type budget struct {
 	limit   int64
@@ -49,10 +49,10 @@ type allowance struct {
 	before, after *allowance    // in budget.out; guarded by budget.mu
 }
 
-// newBudget returns a budget of limit bytes, or of more if a client's share of it
-// were less than the longest record needs.
+// newBudget returns a budget of limit bytes, or of more if that is less than leastRoom
+// of the longest records need.
 func newBudget(limit int64, longest int) *budget {
-	limit = max(limit, clientShare*room(longest))
+	limit = max(limit, leastRoom*room(longest))
 	return &budget{limit: limit, free: limit, clients: make(map[string]*debtor), epoch: time.Now()}
 }
 
@@ -133,26 +133,32 @@ func (b *budget) await(d *debtor, a *allowance, stop <-chan struct{}) bool {
 }
 
 // slowest is the connection whose request arrives too slowly for a, of d, to wait for
-// it; nil: none does. If d has its share, a waits for d's own: to cut those off would
+// it: the slowest of the client that holds most of those that have any; nil: none
+// does. If d has its share, a waits for d's own: to cut those off would
 // have them sent again and again, and the least rate ends them in time.
 func (b *budget) slowest(d *debtor, a *allowance) *serverConn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !slices.Contains(d.queue, a) || d.held+a.want > b.limit/clientShare {
+	if !slices.Contains(d.queue, a) || !b.within(d, a.want) {
 		return nil // it has what it wants, or its client has
 	}
-	now, least := time.Since(b.epoch), int64(crowdedRate)
-	var slow *serverConn
+	now := time.Since(b.epoch)
+	var slow *allowance
+	var least int64
 	for o := b.out; o != nil; o = o.after {
 		age := now - o.since
 		if o.conn == nil || o.whole.Load() || age < slowAfter {
 			continue
 		}
-		if rate := o.got.Load() * int64(time.Second) / int64(age); rate < least {
-			slow, least = o.conn, rate
+		rate := o.got.Load() * int64(time.Second) / int64(age)
+		if rate < crowdedRate && (slow == nil || o.by.held > slow.by.held || o.by.held == slow.by.held && rate < least) {
+			slow, least = o, rate
 		}
 	}
-	return slow
+	if slow == nil {
+		return nil
+	}
+	return slow.conn
 }
 
 // put gives back all that a holds.
@@ -179,9 +185,10 @@ func (a *allowance) put() {
 }
 
 // fits reports whether d may have n bytes more. b.mu is held.
-func (b *budget) fits(d *debtor, n int64) bool {
-	return n <= b.free && d.held+n <= b.limit/clientShare
-}
+func (b *budget) fits(d *debtor, n int64) bool { return n <= b.free && b.within(d, n) }
+
+// within reports whether n bytes more are within d's share. b.mu is held.
+func (b *budget) within(d *debtor, n int64) bool { return fair(d.held, n, b.free) }
 
 // give moves to a what it wants. b.mu is held.
 func (b *budget) give(a *allowance) {
@@ -201,7 +208,7 @@ func (b *budget) serve() {
 	for i := 0; i < len(b.turn); {
 		d := b.turn[i]
 		a := d.queue[0]
-		if d.held+a.want > b.limit/clientShare {
+		if !b.within(d, a.want) {
 			i++
 			continue
 		}

@@ -42,7 +42,7 @@ func TestBudget(t *testing.T) {
 				}
 				n := 1 + rnd.Int64N(longest)
 				if _, ok := b.take(d, &a, n, stop); ok {
-					if now := per[g%clients].Add(n); now > limit/clientShare {
+					if now := per[g%clients].Add(n); now > limit/2 {
 						t.Errorf("a client holds %d", now)
 					}
 					now := out.Add(n)
@@ -117,16 +117,18 @@ func TestBudgetOrder(t *testing.T) {
 		close(stop)
 		expect("a3 left")
 		put("b1")
-		expect("c1", "c2", "d1") // a2 still has to wait
+		expect("c1", "d1") // 25 are free, of which c, with 20, may not have 5, nor a 10
+		put("d1")
+		expect("c2") // c has as many as are free
 		put("a1")
 		expect("a2")
 		take("b2", 45, nil)
-		take("b3", 10, nil) // waits, at the end of b's share
-		take("e1", 30, nil) // waits: 15 are free
+		take("b3", 10, nil) // waits: b has its share
+		take("e1", 30, nil) // waits: 20 are free
 		expect("b2")
-		put("c1") // 35 are free
+		put("c1") // 40 are free
 		expect("e1")
-		for _, name := range []string{"b2", "a2", "c2", "d1", "e1"} {
+		for _, name := range []string{"b2", "a2", "c2", "e1"} {
 			put(name)
 		}
 		expect("b3")
@@ -169,10 +171,10 @@ func TestBudgetTurns(t *testing.T) {
 }
 
 // TestBudgetSlowest: a request that waits has the slowest of those go that still arrive,
-// unless its client has its share.
+// of the client that holds most, unless its own client has its share.
 func TestBudgetSlowest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(100, 1)
+		b := newBudget(150, 1)
 		type sender struct {
 			d *debtor
 			a *allowance
@@ -190,6 +192,7 @@ func TestBudgetSlowest(t *testing.T) {
 		done := begin("b", 25, 0)
 		done.a.whole.Store(true)
 		fast := begin("b", 25, 100*crowdedRate)
+		small := begin("d", 1, 0)
 		c, want := b.join("c"), &allowance{want: 10}
 		c.queue = append(c.queue, want)
 		if got := b.slowest(c, want); got != nil {
@@ -209,13 +212,43 @@ func TestBudgetSlowest(t *testing.T) {
 			t.Error("one has to go for another of its client, which has its share")
 		}
 		c.queue, done.d.queue, slow.d.queue = nil, nil, nil
-		for _, s := range []sender{slow, slower, done, fast} {
+		for _, s := range []sender{slow, slower, done, fast, small} {
 			s.a.put()
 			b.leave(s.d)
 		}
 		b.leave(c)
 		b.idle(t)
 	})
+}
+
+// TestBudgetManyGreedy: whatever greedy clients take, in turn, one who comes later
+// finds as much as the greediest of them has.
+func TestBudgetManyGreedy(t *testing.T) {
+	gone := make(chan struct{})
+	close(gone)
+	for greedy := 1; greedy <= 9; greedy++ {
+		b := newBudget(1000, 1)
+		all := make(map[*allowance]*debtor)
+		for taken := true; taken; {
+			taken = false
+			for i := range greedy {
+				d, a := b.join(fmt.Sprint(i)), &allowance{}
+				if _, ok := b.take(d, a, 1, gone); !ok {
+					b.leave(d)
+					continue
+				}
+				all[a], taken = d, true
+			}
+		}
+		if b.free < 1000/int64(greedy+1) {
+			t.Errorf("%d clients have left %d of 1000", greedy, b.free)
+		}
+		for a, d := range all {
+			a.put()
+			b.leave(d)
+		}
+		b.idle(t)
+	}
 }
 
 // TestBudgetBehindShare: one who has his share and wants more than is free does

@@ -40,7 +40,7 @@ type Handler func(ctx context.Context, c *Call) error
 // ServerOptions bounds a server. Zero values are the defaults of the constants
 // that are named like the fields.
 type ServerOptions struct {
-	MaxConns        int   // connections at once; a client has half of them
+	MaxConns        int   // connections at once; a client alone has half of them
 	MaxRecord       int   // bytes of a request
 	MaxCallsPerConn int   // calls of one connection under way
 	MaxCalls        int   // calls of all connections under way, beyond one of each

@@ -47,8 +47,8 @@ func TestServerTrickle(t *testing.T) {
 		clients int
 		room    int64
 	}{
-		{"one client", 1, DefaultMaxRequestBytes / clientShare},
-		{"eight clients", 8, DefaultMaxRequestBytes},
+		{"one client", 1, DefaultMaxRequestBytes / 2},
+		{"eight clients", 8, DefaultMaxRequestBytes/9*8 - 8*room(1<<20)},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			runtime.GC() // what pools keep outlives one collection

@@ -354,7 +354,7 @@ func TestPacketBesideStreams(t *testing.T) {
 	s := newService()
 	srv, to := startPackets(t, s, ServerOptions{MaxRequestBytes: 1})
 	d, a := srv.budget.join("127.0.0.1"), &allowance{}
-	if _, ok := srv.budget.take(d, a, srv.budget.limit/clientShare, nil); !ok {
+	if _, ok := srv.budget.take(d, a, srv.budget.limit/leastRoom, nil); !ok {
 		t.Fatal("nothing was given")
 	}
 	defer srv.budget.leave(d)

@@ -4,17 +4,17 @@ import "time"
 
 // Connections are divided among clients: see DefaultMaxConns.
 
-// perShare is how many connections one client may have, and those together who are
-// not admitted.
-func (s *Server) perShare() int {
-	return min(s.o.MaxConns, max(s.o.MaxConns/connShare, minShareConns))
+// mayHave reports whether one more connection is within a client's share. s.mu is held.
+func (s *Server) mayHave(share string) bool {
+	held, free := s.shares[share], s.o.MaxConns-(len(s.conns)-s.strangers)
+	return held < minShareConns || fair(int64(held), 1, int64(free))
 }
 
 // roomFor reports whether there is room for one more connection of a client, and
 // makes it if need be. s.mu is held.
 func (s *Server) roomFor(share string) bool {
 	switch {
-	case s.shares[share] >= s.perShare():
+	case !s.mayHave(share):
 		return s.evict(func(sc *serverConn) bool { return sc.share == share })
 	case len(s.conns) >= s.o.MaxConns:
 		return s.evict(func(*serverConn) bool { return true })
@@ -30,7 +30,7 @@ func (s *Server) join(sc *serverConn) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.strangers >= s.perShare() && !s.evict(func(o *serverConn) bool { return o.stranger }) {
+	if s.strangers >= max(s.o.MaxConns/strangerShare, minShareConns) && !s.evict(func(o *serverConn) bool { return o.stranger }) {
 		return false
 	}
 	if _, here := s.conns[sc]; here {

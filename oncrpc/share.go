@@ -73,6 +73,14 @@ func ShareOf(a net.Addr) string {
 	return p.String()
 }
 
+// fair reports whether a client that holds held of something may have n more, of what
+// is free: after that it has to leave as much free as it holds. This is the dynamic
+// threshold of switches with a shared memory (Choudhury and Hahne, 1998), for which
+// nobody has to know how many clients there are. One alone has half, and several who
+// go on asking have equal parts, as large as what stays free. Whoever holds nothing
+// may have whatever is free.
+func fair(held, n, free int64) bool { return held == 0 || held+n <= free-n }
+
 // shareNamed is ShareOf of the client of that name: see clientName.
 func shareNamed(name string) string {
 	if user, addr, ok := strings.Cut(name, userMark); ok && isUser(user) && isAddr(addr) {

@@ -83,7 +83,7 @@ func TestUsersFlood(t *testing.T) {
 // has its own share of the connections, and others at the same address keep theirs.
 func TestUsersConns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const most, share = 4 * minShareConns, 4 * minShareConns / connShare
+		const most, share = 4 * minShareConns, (4*minShareConns - 10) / 2 // what the other leaves, divided
 		srv, err := NewServer(nil, ServerOptions{MaxConns: most, Peer: func(_ net.Conn, remote, _ net.Addr) net.Addr {
 			at := remote.(*net.TCPAddr)
 			return &UserAddr{at, uint32(at.Port)}
