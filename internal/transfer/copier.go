@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/vfs"
-	"github.com/zeebo/blake3"
 )
 
 // copier is one attempt to copy a file.
@@ -27,12 +26,12 @@ type copier struct {
 	left    []string   // temporaries before it that may appear yet
 	made    vfs.Opened // the temporary
 	wrote   ledger
-	sum     *blake3.Hasher // nil if nobody asked
-	syncer  vfs.Syncer     // nil if the destination needs none
-	longer  bool           // the source is longer by now
-	want    vfs.Attr       // of the copy: before, but for an access control list
-	acl     bool           // which is lost
-	xattr   bool           // the source has extended attributes, which are lost
+	sum     *digest    // nil if nobody asked
+	syncer  vfs.Syncer // nil if the destination needs none
+	longer  bool       // the source is longer by now
+	want    vfs.Attr   // of the copy: before, but for an access control list
+	acl     bool       // which is lost
+	xattr   bool       // the source has extended attributes, which are lost
 }
 
 // copy makes the attempt and cleans up behind it.
@@ -203,15 +202,19 @@ func (c *copier) closeOut(ctx context.Context) error {
 // fill makes the temporary a complete copy.
 func (c *copier) fill(ctx context.Context) (res Result, err error) {
 	if c.o.Sum || c.o.Verify {
-		c.sum = blake3.New()
+		c.sum = newDigest(c.o.Sum)
 	}
 	c.syncer, _ = vfs.As[vfs.Syncer](c.dst.FS)
 	if err := c.contentsAndMode(ctx); err != nil {
 		return res, err
 	}
 	res = Result{Source: c.before, Handle: c.made.H, Attr: c.made.Attr, Bytes: c.before.Size, Grew: c.longer, Left: c.left}
+	var sum [32]byte
 	if c.sum != nil {
-		c.sum.Sum(res.Sum[:0])
+		sum = c.sum.result()
+	}
+	if c.o.Sum {
+		res.Sum = sum
 	}
 	if c.syncer == nil || c.o.Verify {
 		err = c.commit(ctx)
@@ -219,7 +222,7 @@ func (c *copier) fill(ctx context.Context) (res Result, err error) {
 	if err == nil && c.o.Verify {
 		// Before the times are set: reading changes one of them.
 		res.Verified = true
-		err = c.verify(ctx, &res.Sum)
+		err = c.verify(ctx, &sum)
 	}
 	if err == nil {
 		err = c.attributes(ctx, &res)
@@ -335,7 +338,7 @@ func (c *copier) verify(ctx context.Context, want *[32]byte) error {
 			return fmt.Errorf("drop what is cached: %w", err)
 		}
 	}
-	p := pipe{in: c.out, o: c.o, sum: blake3.New(), pieces: pieces{size: c.before.Size, chunk: c.o.chunk()}}
+	p := pipe{in: c.out, o: c.o, sum: newDigest(c.o.Sum), pieces: pieces{size: c.before.Size, chunk: c.o.chunk()}}
 	p.pieces.seek(c.out, &c.before)
 	_, err := p.run(ctx)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -344,7 +347,7 @@ func (c *copier) verify(ctx context.Context, want *[32]byte) error {
 	if err != nil {
 		return fmt.Errorf("read back: %w", err)
 	}
-	if got := [32]byte(p.sum.Sum(nil)); got != *want {
+	if p.sum.result() != *want {
 		return ErrVerify
 	}
 	return nil

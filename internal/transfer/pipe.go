@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
-	"github.com/zeebo/blake3"
 )
 
 const (
@@ -54,7 +53,7 @@ func sparse(a *vfs.Attr) bool { return a.Has(vfs.MaskUsed) && a.Used < a.Size }
 type pipe struct {
 	in, out vfs.File
 	o       *Options
-	sum     *blake3.Hasher // nil: no hash
+	sum     *digest // nil: none
 	how     vfs.Stability
 	zeros   bool // do not write blocks of zeros
 	wrote   *ledger
@@ -151,7 +150,7 @@ func (p *pipe) fail(err error) {
 // move reads, hashes and writes one piece.
 func (p *pipe) move(ctx context.Context, at piece, turn, done chan struct{}, post *vfs.Attr) error {
 	if at.hole {
-		return p.hash(ctx, turn, done, func() error { return hashZeros(ctx, p.sum, at.n) })
+		return p.hash(ctx, turn, done, func() error { return p.sum.hole(ctx, at.n) })
 	}
 	buf := p.o.Pool.Get(int(at.n))
 	defer buf.Release()
@@ -163,7 +162,7 @@ func (p *pipe) move(ctx context.Context, at piece, turn, done chan struct{}, pos
 		return fmt.Errorf("read at %d: %w", at.off+uint64(n), io.ErrUnexpectedEOF)
 	}
 	if p.sum != nil {
-		write := func() error { _, err := p.sum.Write(buf.B); return err }
+		write := func() error { p.sum.write(buf.B); return nil }
 		if err := p.hash(ctx, turn, done, write); err != nil {
 			return err
 		}
@@ -194,21 +193,6 @@ func (p *pipe) hash(ctx context.Context, turn, done chan struct{}, f func() erro
 	}
 	defer close(done)
 	return f()
-}
-
-// hashZeros hashes n zeros. A hole may be longer than anybody wants to wait.
-func hashZeros(ctx context.Context, h *blake3.Hasher, n uint64) error {
-	for n > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		m := min(n, zeroHash)
-		if _, err := h.Write(zeros[:m]); err != nil {
-			return err
-		}
-		n -= m
-	}
-	return nil
 }
 
 // writeData writes the runs of blocks in b that are not all zeros.

@@ -132,7 +132,7 @@ type Result struct {
 	Handle   vfs.Handle
 	Attr     vfs.Attr // of the copy, as far as the peer sent them
 	Bytes    uint64   // the size of the file
-	Sum      [32]byte // BLAKE3 of the contents, with Options.Sum or Verify
+	Sum      [32]byte // BLAKE3 of the contents, with Options.Sum
 	Verified bool
 	Grew     bool // the source grew meanwhile: the copy has what was there at first
 	Lost     Lost
