@@ -294,3 +294,17 @@ func (v *View) Owns(ctx context.Context, h vfs.Handle, uid uint32) bool {
 	defer r.leave()
 	return r.caller != nil && r.caller.UID == uid
 }
+
+// User is the user that the rules of the export of h make of the caller; ok is false if
+// it may not use that export, or is the process itself.
+func (v *View) User(ctx context.Context, h vfs.Handle) (uid uint32, ok bool) {
+	r, err := v.ref(ctx, &h)
+	if err != nil {
+		return 0, false
+	}
+	defer r.leave()
+	if r.caller == nil {
+		return 0, false
+	}
+	return r.caller.UID, true
+}

@@ -73,7 +73,7 @@ func (s *Service) bind(nonce [localio.UUID_SIZE]byte, conn *peer.Conn) {
 	}
 	c.timer.Stop()
 	s.n.bound.Add(1)
-	s.o.Log.Info("local client", slog.String("client", conn.Client), slog.Uint64("uid", uint64(c.peer.UID)),
+	s.o.Log.Info("local client", slog.String("client", conn.Name), slog.Uint64("uid", uint64(c.peer.UID)),
 		slog.Int("pid", int(c.peer.PID)), slog.Bool("foreign", c.foreign.Load()))
 	c.queue(func() {
 		c.greetings = append(c.greetings, localio.SessionMessage{

@@ -74,16 +74,25 @@ func (s *Service) mnt(ctx context.Context, c *oncrpc.Call) error {
 		if !known {
 			level = slog.LevelWarn
 		}
-		s.log.tell(level, "mount refused", conn.Client, path,
-			slog.Uint64("uid", uint64(view.Caller.UID)), slog.Any("error", err))
+		s.log.tell(level, "mount refused", conn.Name, path,
+			slog.Uint64("claimed_uid", uint64(view.Caller.UID)), slog.Any("error", err))
 		return c.Reply(&res)
 	}
 	s.mounts.add(mount{client: conn.Client, user: conn.User, path: path})
-	s.log.tell(slog.LevelInfo, "mounted", conn.Client, path,
-		slog.Uint64("uid", uint64(view.Caller.UID)))
+	s.log.tell(slog.LevelInfo, "mounted", conn.Name, path, inEffect(ctx, view, h)...)
 	res.Mountinfo.Fhandle = h.Bytes()
 	res.Mountinfo.AuthFlavors = []int32{int32(oncrpc.AuthSysFlavor)}
 	return c.Reply(&res)
+}
+
+// inEffect is the user that the rules make of the caller. What it says of itself proves
+// nothing.
+func inEffect(ctx context.Context, view *peer.View, h vfs.Handle) []slog.Attr {
+	uid, ok := view.FS.User(ctx, h)
+	if !ok {
+		return nil
+	}
+	return []slog.Attr{slog.Uint64("uid", uint64(uid))}
 }
 
 // statuses are those that MNT may answer (section 5.1.2, mountstat3).

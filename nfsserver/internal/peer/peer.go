@@ -34,6 +34,8 @@ type Conn struct {
 	Client string
 	// User is the user of this host that the client is, as oncrpc.UserOf has it.
 	User string
+	// Name is both, as logs have it: USER@ADDRESS, or the address alone.
+	Name string
 	// Share names the client where something is divided among clients, as
 	// oncrpc.ShareOf has it.
 	Share  string
@@ -63,8 +65,12 @@ func NewConn(table *export.Table, remote net.Addr) *Conn {
 		remote, user = of.Addr, &uid
 	}
 	at := addrPort(remote)
+	full := host(remote)
+	if name != "" {
+		full = name + "@" + full
+	}
 	return &Conn{
-		Client: host(remote), User: name, Share: share, table: table, gate: table.Gate(at),
+		Client: host(remote), User: name, Name: full, Share: share, table: table, gate: table.Gate(at),
 		origin: export.Origin{Remote: at, User: user},
 	}
 }
