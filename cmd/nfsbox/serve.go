@@ -80,7 +80,9 @@ The configuration (-c) is TOML. Its keys are the flags below, by the same names,
 tables log and api they leave these names out; times stand in quotes, with their unit. Each directory is
 a table [[export]] with path, dir and any of the flags for exports, and with rules for single clients
 where they differ: clients = [{match = "10.0.0.7", ro = true}]. Without allow only those may mount, and
-allow = ["*"] beside them lets everybody else in by the export's own rule. A key that does not exist, or
+allow = ["*"] beside them lets everybody else in by the export's own rule.
+Rules hold for the way in: who may use /a reaches /a/sub through it, by the rules of /a, though /a/sub be
+an export with stricter ones, as with the kernel's server. Such directories are to be kept apart. A key that does not exist, or
 a value that will not do, is an error with its line. On the command line the flags for exports hold for
 every export. packaging/nfsbox.toml has them all.
 
