@@ -66,9 +66,12 @@ func (c *Caller) InGroup(gid uint32) bool { return c.GID == gid || slices.Contai
 
 // Owner identifies the holder of open and lock state within a client: the
 // name, svid and oh of NLM, the owner of NFSv4, the lock_owner of FUSE. It is a
-// value and a map key.
+// value and a map key. Share names whom a file system counts what it holds for when
+// it divides what it has: the same for all clients that have one share together. With
+// none an owner has no share to keep to.
 type Owner struct {
 	Client string
+	Share  string
 	ID     [64]byte
 	N      uint8
 }

@@ -51,7 +51,7 @@ func (v *FS) Lock(ctx context.Context, x vfs.Handle, l *vfs.Lock) error {
 	defer f.mu.Unlock()
 	w := f.owners[l.Owner]
 	if w == nil {
-		if w, err = v.newLockOwner(o, l.Exclusive || v.mayLock(o, true) == nil); err != nil {
+		if w, err = v.newLockOwner(o, l.Owner.Share, l.Exclusive || v.mayLock(o, true) == nil); err != nil {
 			return err
 		}
 		f.owners[l.Owner] = w
@@ -194,12 +194,12 @@ func (v *FS) mayLock(o *desc, exclusive bool) error {
 // or if the server may not, an exclusive lock is ErrAccess until the owner has none
 // left: a program that is open to be written cannot be executed (ETXTBSY), and who
 // may only read it must not bring that about.
-func (v *FS) newLockOwner(o *desc, write bool) (*lockOwner, error) {
-	if !v.flocks.room(v.fds.max / lockShare) {
-		return nil, fmt.Errorf("localfs: locks hold %d files open: %w", v.fds.max/lockShare, vfs.ErrBusy)
+func (v *FS) newLockOwner(o *desc, share string, write bool) (*lockOwner, error) {
+	if !v.flocks.room(v.fds.max/lockShare, share) {
+		return nil, fmt.Errorf("localfs: locks may hold %d files open, and the client has its share of them: %w", v.fds.max/lockShare, vfs.ErrBusy)
 	}
 	if err := v.fds.room(); err != nil {
-		v.flocks.left()
+		v.flocks.left(share)
 		return nil, err
 	}
 	fd, err := -1, error(unix.EROFS)
@@ -211,7 +211,7 @@ func (v *FS) newLockOwner(o *desc, write bool) (*lockOwner, error) {
 	}
 	if err != nil {
 		v.fds.lend(-1)
-		v.flocks.left()
+		v.flocks.left(share)
 		return nil, fail("open", err)
 	}
 	return &lockOwner{fd: fd}, nil
@@ -225,7 +225,7 @@ func (h *host) drop(f *lockedFile, owner vfs.Owner, w *lockOwner) {
 	delete(f.owners, owner)
 	_ = unix.Close(w.fd) // nothing was written through it
 	h.fds.lend(-1)
-	h.flocks.left()
+	h.flocks.left(owner.Share)
 }
 
 // lock takes s, for the kernel to refuse.

@@ -13,7 +13,8 @@ import (
 const (
 	// lockShare is the part, one in so many, of Options.MaxOpen that may be
 	// descriptions of owners of locks: a client that locks all that it finds must
-	// not leave others without descriptors.
+	// not leave others without descriptors. One vfs.Owner.Share has no more of them
+	// than it leaves free, and a first one as long as there is any.
 	lockShare = 2
 
 	// maxLockRanges bounds the ranges of one file that one owner holds apart.
@@ -22,9 +23,10 @@ const (
 
 // lockTable is who has locked which files. The zero table is empty.
 type lockTable struct {
-	mu    sync.Mutex
-	files map[vfs.Handle]*lockedFile
-	open  int // descriptions of owners, of all files
+	mu     sync.Mutex
+	files  map[vfs.Handle]*lockedFile
+	open   int            // descriptions of owners, of all files
+	shares map[string]int // of them, by vfs.Owner.Share
 }
 
 // lockedFile is a file on which there are locks, or on which a call looks for
@@ -95,20 +97,29 @@ func (t *lockTable) unpin(x vfs.Handle, f *lockedFile) {
 	}
 }
 
-// room takes the place of one more description, if there are fewer than most.
-func (t *lockTable) room(most int) bool {
+// room takes the place of one more description for share, if there are fewer than
+// most, and share then has no more than are left. "" is nobody's, and has no such bound.
+func (t *lockTable) room(most int, share string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.open >= most {
+	held, free := t.shares[share], most-t.open
+	if free <= 0 || share != "" && held > 0 && held+1 > free-1 {
 		return false
 	}
+	if t.shares == nil {
+		t.shares = make(map[string]int)
+	}
+	t.shares[share]++
 	t.open++
 	return true
 }
 
 // left gives back what room took.
-func (t *lockTable) left() {
+func (t *lockTable) left(share string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open--
+	if t.shares[share]--; t.shares[share] == 0 {
+		delete(t.shares, share)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -236,4 +237,30 @@ func TestLockedProgramRuns(t *testing.T) {
 		t.Errorf("who may read has it open as %#o, who may write as %#o", opened(a), opened(b))
 	}
 	wantErr(t, user.Lock(t.Context(), x, &vfs.Lock{Owner: a, Len: 1, Exclusive: true}), vfs.ErrAccess)
+}
+
+// TestLockShares: clients that take all descriptions they can have, one after the
+// other, each leave as many as they hold, whatever the files; those come back.
+func TestLockShares(t *testing.T) {
+	var table lockTable
+	const most = 64
+	for share, want := range []int{32, 16, 8, 4, 2, 1, 1, 0} {
+		n := 0
+		for table.room(most, strconv.Itoa(share)) {
+			n++
+		}
+		if n != want {
+			t.Errorf("share %d has got %d, want %d", share, n, want)
+		}
+	}
+	for range 16 {
+		table.left("1")
+	}
+	if !table.room(most, "a newcomer") || table.room(most, "0") {
+		t.Error("what has come back is not a newcomer's, or is the greediest one's")
+	}
+	table.left("a newcomer")
+	if _, here := table.shares["1"]; here || table.open != 48 {
+		t.Errorf("%d are held, %v", table.open, table.shares)
+	}
 }

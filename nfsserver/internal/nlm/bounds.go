@@ -2,6 +2,8 @@ package nlm
 
 import "time"
 
+// Of what all clients have together a home may take more only while it has less than is
+// free, and less than its own bound; a home that has nothing, as long as anything is.
 const (
 	// maxClients bounds the clients that are known, and maxNames those of one home,
 	// which can call itself what it likes, or hide a network. At the bound one that
@@ -20,7 +22,7 @@ const (
 	// DefaultMaxHoldings is how many owners of locks one home has, each counted once
 	// for each file: NLM4_DENIED_NOLOCKS. It is a quarter of the files that a
 	// directory is served with by default, for its file system opens one for each,
-	// and lets locks have half of all.
+	// lets locks have half of all, and divides those by vfs.Owner.Share.
 	DefaultMaxHoldings = 1024
 
 	// maxWaits bounds the locks that wait, of all clients, maxQueue those for one
@@ -67,6 +69,10 @@ const (
 	// themselves, Linux every 30 s.
 	grantPause    = time.Second
 	maxGrantPause = 10 * time.Second
+
+	// fullPause is how often, at most, the log is told of a lock that is refused for
+	// want of room.
+	fullPause = time.Minute
 
 	// askPause is how often one host is asked for its state number, at most, on the
 	// ground of what others say.

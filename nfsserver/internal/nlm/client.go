@@ -23,6 +23,7 @@ var errFull = errors.New("nlm: too many clients")
 type client struct {
 	key  clientKey
 	id   string // Client of its owners
+	at   string // their Share: where its home is
 	home *home
 
 	// gate is held for reading while a lock of the client's is taken or freed, and
@@ -59,7 +60,7 @@ func (s *Service) enter(call *oncrpc.Call, name string) (*client, error) {
 			s.endHome(call.Remote)
 			return nil, errFull
 		}
-		s.clients[key] = &client{key: key, id: ownerPrefix + key.from() + " " + name, home: home, from: call.Remote, files: make(map[*file]int)}
+		s.clients[key] = &client{key: key, id: ownerPrefix + key.from() + " " + name, at: oncrpc.ShareOf(call.Remote), home: home, from: call.Remote, files: make(map[*file]int)}
 		home.clients++
 	}
 	return s.use(call, name), nil
@@ -197,7 +198,7 @@ func (s *Service) watch(c *client) error {
 const svidBytes = 4
 
 func ownerOf(c *client, oh []byte, svid int32) vfs.Owner {
-	o := vfs.Owner{Client: c.id}
+	o := vfs.Owner{Client: c.id, Share: c.at}
 	binary.BigEndian.PutUint32(o.ID[:], uint32(svid))
 	if len(oh) > len(o.ID)-svidBytes {
 		sum := sha256.Sum256(oh)

@@ -1,7 +1,9 @@
 package nlm
 
 import (
+	"errors"
 	"net"
+	"time"
 
 	"github.com/nfsbox/nfsbox/oncrpc"
 )
@@ -37,8 +39,24 @@ func (s *Service) endHome(a net.Addr) {
 	}
 }
 
+var errShare = errors.New("nlm: the client has its share of locks")
+
+// sayFull tells the log why c has no more locks, at most once in a fullPause.
+func (s *Service) sayFull(c *client, why error) {
+	s.mu.Lock()
+	now := time.Now()
+	soon := now.Before(s.fullAgain)
+	if !soon {
+		s.fullAgain = now.Add(fullPause)
+	}
+	s.mu.Unlock()
+	if !soon {
+		s.o.Log.Warn("a lock is refused for want of room", "client", c.key.name, "address", c.key.from(), "why", why)
+	}
+}
+
 // roomFor reports whether h may have one more lock, and for another owner or in
 // another file if owner is true. s.mu is held.
 func (s *Service) roomFor(h *home, owner bool) bool {
-	return s.locks < maxLocks && h.locks < maxClientLocks && (!owner || h.holdings < s.o.MaxHoldings)
+	return h.locks < min(maxClientLocks, maxLocks-s.locks) && (!owner || h.holdings < s.o.MaxHoldings)
 }

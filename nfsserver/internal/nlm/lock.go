@@ -132,6 +132,7 @@ func (s *Service) take(ctx context.Context, q *request, a *nlm4.Nlm4Lockargs) er
 		return s.enqueue(f, w, q, a)
 	}
 	if !s.room(q.c, f.held[owner] == nil) && !f.covers(owner, q.span) {
+		s.sayFull(q.c, errShare)
 		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
 	}
 	err = q.locker.Lock(ctx, q.h, &q.lock)
@@ -147,6 +148,8 @@ func (s *Service) take(ctx context.Context, q *request, a *nlm4.Nlm4Lockargs) er
 		return nil
 	case errors.Is(err, vfs.ErrLocked) && a.Block:
 		return s.enqueue(f, w, q, a)
+	case errors.Is(err, vfs.ErrBusy):
+		s.sayFull(q.c, err)
 	}
 	return err
 }

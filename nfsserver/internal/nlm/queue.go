@@ -68,7 +68,7 @@ func (s *Service) enqueue(f *file, w *waiter, q *request, a *nlm4.Nlm4Lockargs) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waits >= maxWaits || len(f.queue) >= maxQueue || q.c.home.waits >= maxClientWaits || s.closed {
+	if q.c.home.waits >= min(maxClientWaits, maxWaits-s.waits) || len(f.queue) >= maxQueue || s.closed {
 		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
 	}
 	s.cookie++

@@ -83,6 +83,8 @@ type Service struct {
 	turn    []*client // those to be called next
 	graceBy *time.Timer
 	inGrace bool
+	// fullAgain is when the log may be told again that there is no room.
+	fullAgain time.Time
 }
 
 type counters struct {

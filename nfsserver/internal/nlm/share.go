@@ -74,7 +74,7 @@ func (s *Service) reserve(ctx context.Context, q *request, a *nlm4.Nlm4Share) er
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shares >= maxShares || len(f.shares) >= maxFileShares || q.c.home.shares >= maxClientShares {
+	if q.c.home.shares >= min(maxClientShares, maxShares-s.shares) || len(f.shares) >= maxFileShares {
 		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
 	}
 	f.shares = append(f.shares, mine)
