@@ -47,8 +47,9 @@ failure; a file that only grows is copied as it was at first, and counted; one t
 is copied has failed. What cannot be preserved (owners, set-id bits, modes, times, access control lists,
 extended attributes of a local source) is counted, and no failure either. NFSv3 has no times before 1970
 or after 2106, and no extended attributes: of a source that is a server nobody can tell, and what it says
-is copied. If a server stops answering, or the destination is full, the whole copy ends, once, with
-status 4 or 2, and says how to go on. So does one that is interrupted: it removes what is unfinished,
+is copied. If a server stops answering, the destination is full, or the source as a whole is not there
+any more (removed, or its server has another directory in its place), the copy ends, once, with status
+4, 2 or 4, and says how to go on. So does one that is interrupted: it removes what is unfinished,
 unless a server does not answer for 2 seconds; then it names the temporaries that stay (with --json notes
 of "kind":"temporary", and temporaries_left in the summary). What a copy without --job leaves when it is
 killed (kill -9, loss of power) no later one removes, as another copy may be at it: files named

@@ -54,7 +54,7 @@ func (s *cpSummary) print(w io.Writer) {
 // goOn says how a job goes on that has been broken off.
 func (c *cpCmd) goOn(e *env, err error) {
 	switch {
-	case err == nil, !interrupted(e) && !errors.Is(err, job.ErrSilent) && !errors.Is(err, job.ErrFull):
+	case err == nil, !interrupted(e) && !errors.Is(err, job.ErrSilent) && !errors.Is(err, job.ErrFull) && !errors.Is(err, job.ErrGone):
 	case c.Job != "":
 		_, _ = fmt.Fprintf(e.stderr, "nfsbox: to go on from here: %s\n", commandLine(e.name, e.args))
 	case len(c.Places) > 2: // which --job does not take

@@ -28,7 +28,7 @@ changed. A mode of the source that is but what an access control list shows, whe
 list gives to the group itself, is no difference, and counted: cp copies no lists.
 
 The exit status is 0 if all is the same, 3 if there are differences, 2 if something could not be
-compared, or SOURCE or DEST is not there.
+compared, or SOURCE or DEST is not there, and 4 if one cannot be reached, or SOURCE is lost meanwhile.
 
   nfsbox verify nfs://filer/export/home ./home
   nfsbox verify --json ./a ./b | jq 'select(.type=="difference")'`

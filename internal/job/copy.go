@@ -152,6 +152,7 @@ func (j *copyJob) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	j.source = source{o.Source, j.srcAttr}
 	atOnce := parallel(o.Parallel, copyParallel)
 	j.syncer, _ = vfs.As[vfs.Syncer](o.Dest.FS)
 	j.slots = make(chan struct{}, atOnce)

@@ -40,6 +40,9 @@ type dirState struct {
 // Enter makes the directory in the destination.
 func (j *copyJob) Enter(ctx context.Context, d *walk.Dir) error {
 	j.found(&d.Attr)
+	if d.Replaced() {
+		j.mistrust()
+	}
 	if d.Parent == nil {
 		state, err := j.enterRoot(ctx)
 		if err != nil {

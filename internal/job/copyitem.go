@@ -38,6 +38,9 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 		fatal, err = j.copy(ctx, s, src, dst)
 		end(fatal == nil && err == nil)
 	}
+	if s.dir == nil && errors.Is(err, transfer.ErrVanished) {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
 	if err != nil {
 		s.missing.CompareAndSwap(false, errors.Is(err, transfer.ErrVanished))
 		j.fail(ctx, s.path(name), err)
@@ -55,16 +58,16 @@ func (j *copyJob) object(ctx context.Context, s *dirState, src transfer.Source, 
 	case vfs.TypeReg:
 		return j.contents(ctx, s, src, dst)
 	case vfs.TypeSymlink:
-		copied, err = j.other(ctx, progress.Symlinks, transfer.Symlink, src, dst)
+		copied, err = j.other(ctx, s, progress.Symlinks, transfer.Symlink, src, dst)
 	default:
-		copied, err = j.other(ctx, progress.Nodes, transfer.Node, src, dst)
+		copied, err = j.other(ctx, s, progress.Nodes, transfer.Node, src, dst)
 	}
 	return copied, nil, err
 }
 
 // other copies something without contents.
 func (j *copyJob) other(
-	ctx context.Context, c progress.Counter,
+	ctx context.Context, s *dirState, c progress.Counter,
 	copy func(context.Context, transfer.Source, transfer.Target, *transfer.Options) (transfer.Result, error),
 	src transfer.Source, dst transfer.Target,
 ) (object, error) {
@@ -75,13 +78,25 @@ func (j *copyJob) other(
 	j.lost(res.Lost)
 	j.progress.Add(c, 1)
 	copied := object{handle: res.Handle, attr: res.Attr}
-	if another(&src.Attr, &res.Source) {
+	if j.replaced(s, &src.Attr, &res.Source) {
 		copied = object{}
 	}
 	return copied, j.syncLater(ctx, res.Handle)
 }
 
-// another reports whether what was copied is not the object that was listed.
+// replaced reports whether what was copied is not the object that was listed. Perhaps
+// the whole source is another.
+func (j *copyJob) replaced(s *dirState, listed, now *vfs.Attr) bool {
+	if !another(listed, now) {
+		return false
+	}
+	if s.dir != nil {
+		j.mistrust()
+	}
+	return true
+}
+
+// another reports whether two attributes are of two objects.
 func another(listed, now *vfs.Attr) bool {
 	a, aok := idOf(listed)
 	b, bok := idOf(now)
@@ -269,7 +284,7 @@ func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source
 		}
 	}
 	fatal = j.finished(ctx, s, dst.Name, &res.Source, &copied)
-	if another(&src.Attr, &res.Source) {
+	if j.replaced(s, &src.Attr, &res.Source) {
 		copied = object{}
 	}
 	return copied, fatal, nil

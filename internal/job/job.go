@@ -52,7 +52,7 @@ type Place struct {
 // exitCode is what err, and the numbers of failures and differences, amount to.
 func exitCode(err error, failed, different uint64) int {
 	switch {
-	case errors.Is(err, ErrUnreachable), errors.Is(err, vfs.ErrNoAnswer):
+	case errors.Is(err, ErrUnreachable), errors.Is(err, ErrGone), errors.Is(err, vfs.ErrNoAnswer):
 		return ExitUnreachable
 	case errors.Is(err, ErrIntoItself), errors.Is(err, ErrRecord), errors.Is(err, vfs.ErrInval):
 		return ExitRefused

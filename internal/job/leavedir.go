@@ -73,7 +73,7 @@ func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplet
 		return true
 	}
 	<-s.plain.done
-	gone, err := j.gone(ctx, d, s, incomplete)
+	gone, err := j.whetherGone(ctx, d, s, incomplete)
 	if gone {
 		s.up(d).missing.Store(true)
 		if j.removeEmpty(ctx, d, s) {
@@ -94,9 +94,9 @@ func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplet
 	return true
 }
 
-// gone reports whether d, of the source, is not there any more. An error is what has to be
-// told of it.
-func (j *copyJob) gone(ctx context.Context, d *walk.Dir, s *dirState, incomplete error) (bool, error) {
+// whetherGone reports whether d, of the source, is not there any more. An error is what
+// has to be told of it.
+func (j *copyJob) whetherGone(ctx context.Context, d *walk.Dir, s *dirState, incomplete error) (bool, error) {
 	if errors.Is(incomplete, walk.ErrVanished) {
 		return true, nil // that has been told
 	}
@@ -106,20 +106,8 @@ func (j *copyJob) gone(ctx context.Context, d *walk.Dir, s *dirState, incomplete
 	if !s.missing.Load() || d.Parent == nil {
 		return false, nil
 	}
-	// Something that was listed in it is not there any more. Perhaps it is another by now:
-	// what is in that has not been copied.
-	now, ok, err := lookup(ctx, j.o.Source.FS, d.Parent.Handle, d.Name)
-	switch {
-	case errors.Is(err, vfs.ErrStale), errors.Is(err, vfs.ErrNotDir):
-		return true, nil
-	case err != nil:
-		return false, fmt.Errorf("look the directory up again: %w", err)
-	case !ok:
-		return true, nil
-	case now.handle == d.Handle || !another(&d.Attr, &now.attr):
-		return false, nil
-	}
-	return false, fmt.Errorf("%w: its name is that of another %v now", errReplaced, now.attr.Type)
+	// Something that was listed in it is not there any more. Perhaps it is another by now.
+	return j.gone(ctx, d)
 }
 
 // setDir gives the directory its attributes.

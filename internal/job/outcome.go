@@ -22,6 +22,9 @@ const (
 	// maxFull is how many items in a row may fail for want of space in the destination,
 	// while no file gets done that has contents. Then the job ends.
 	maxFull = 16
+	// maxUnsure is how many items may have vanished before the source is asked whether it
+	// is still there. Until then they are held back.
+	maxUnsure = 64
 )
 
 var (
@@ -29,6 +32,9 @@ var (
 	ErrSilent = errors.New("a server has stopped answering")
 	// ErrFull says that the job has ended because the destination is full.
 	ErrFull = errors.New("the destination is full")
+	// ErrGone says that the job has ended because what it was to copy or compare is not
+	// there any more, as a whole.
+	ErrGone = errors.New("the source is gone")
 )
 
 // The kinds of events of items that were not copied as they stood, or not at all.
@@ -45,9 +51,12 @@ type outcomes struct {
 	changed, grew atomic.Uint64
 	begun         atomic.Uint64 // items that have begun
 	left          leftovers
+	source        source
 
 	mu           sync.Mutex
 	silent, full streak
+	unsure       []progress.Event // of what may be gone because the source is
+	doubt        bool             // the source has to be asked in the end
 	breakOff     context.CancelCauseFunc
 	busy         func() int // items that are being worked at
 }
@@ -68,10 +77,14 @@ func (c *outcomes) watch(ctx context.Context, busy func() int) (watched context.
 	c.mu.Unlock()
 	return watched, func(err error) error {
 		defer breakOff(nil)
+		if err == nil {
+			c.makeSure(watched)
+		}
 		cause := context.Cause(watched)
-		if errors.Is(cause, ErrSilent) || errors.Is(cause, ErrFull) {
+		if errors.Is(cause, ErrSilent) || errors.Is(cause, ErrFull) || errors.Is(cause, ErrGone) {
 			return cause
 		}
+		c.tellUnsure()
 		c.tell(&c.silent)
 		c.tell(&c.full)
 		return err
@@ -104,8 +117,13 @@ func (c *outcomes) tell(s *streak) {
 	}
 }
 
+// report counts and shows what became of an item.
 func (c *outcomes) report(e progress.Event) {
-	c.progress.Add(progress.Errors, 1)
+	if e.Kind == KindVanished {
+		c.progress.Add(progress.Vanished, 1)
+	} else {
+		c.progress.Add(progress.Errors, 1)
+	}
 	c.progress.Report(e)
 }
 
@@ -124,9 +142,8 @@ func (c *outcomes) fail(ctx context.Context, path string, err error) {
 	e := progress.Event{Type: "error", Path: path, Message: strings.ReplaceAll(err.Error(), "\n", "; ")} // of errors.Join
 	switch {
 	case errors.Is(err, transfer.ErrVanished), errors.Is(err, walk.ErrVanished):
-		c.progress.Add(progress.Vanished, 1)
 		e.Type, e.Kind = "note", KindVanished
-		c.progress.Report(e)
+		c.doubtful(ctx, e)
 	case errors.Is(err, vfs.ErrNoAnswer):
 		c.hold(&c.silent, e, min(maxSilent, max(c.inFlight(), 1)), fmt.Errorf("%w: %w", ErrSilent, err))
 	case errors.Is(err, vfs.ErrNoSpace), errors.Is(err, vfs.ErrQuota):
@@ -135,6 +152,8 @@ func (c *outcomes) fail(ctx context.Context, path string, err error) {
 		c.changed.Add(1)
 		e.Kind = KindChanged
 		c.report(e)
+	case errors.Is(err, vfs.ErrStale):
+		c.doubtful(ctx, e)
 	default:
 		c.report(e)
 	}

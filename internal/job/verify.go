@@ -131,6 +131,7 @@ func (j *verifyJob) prepare(ctx context.Context) error {
 	if j.srcAttr, err = o.Source.FS.GetAttr(ctx, o.Source.Handle, vfs.MaskV3); err != nil {
 		return fmt.Errorf("the source %w: %w", ErrUnreachable, err)
 	}
+	j.source = source{o.Source, j.srcAttr}
 	if j.dstAttr, err = o.Dest.FS.GetAttr(ctx, o.Dest.Handle, vfs.MaskV3); err != nil {
 		return fmt.Errorf("the destination %w: %w", ErrUnreachable, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/internal/progress"
 	"github.com/nfsbox/nfsbox/internal/walk"
@@ -23,11 +24,16 @@ type side struct {
 	mu     sync.Mutex
 	listed map[string]object // entries not matched yet; nil if there are too many
 	names  uint64            // names that were found by looking them up
+
+	missing atomic.Bool // something that was listed in the source's directory is gone
 }
 
 // Enter finds the directory in the destination, and lists it if it is small.
 func (j *verifyJob) Enter(ctx context.Context, d *walk.Dir) error {
 	j.found(&d.Attr)
+	if d.Replaced() {
+		j.mistrust()
+	}
 	e := vfs.Entry{Handle: d.Handle, Attr: d.Attr}
 	p := pair{src: &e, path: func() string { return d.Path("") }}
 	ok := true
@@ -112,6 +118,9 @@ func (j *verifyJob) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error 
 
 // Fault reports what the walk could not read.
 func (j *verifyJob) Fault(ctx context.Context, d *walk.Dir, name string, err error) error {
+	if errors.Is(err, walk.ErrVanished) {
+		d.Data.(*side).missing.Store(true)
+	}
 	j.fail(ctx, d.Path(name), err)
 	return ctx.Err()
 }
@@ -119,18 +128,34 @@ func (j *verifyJob) Fault(ctx context.Context, d *walk.Dir, name string, err err
 // Leave looks for what the destination has and the source has not.
 func (j *verifyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
 	s := d.Data.(*side)
-	var err error
-	if s.listed != nil {
+	gone, err := j.whetherGone(ctx, d, s)
+	switch {
+	case gone || err != nil: // what it has, nobody can say
+	case s.listed != nil:
 		for name := range s.listed {
 			err = errors.Join(err, j.checkExtra(ctx, d, name))
 		}
-	} else {
+	default:
 		err = j.count(ctx, d, s)
 	}
 	forget(j.o.Dest.FS, s.handle)
 	j.fail(ctx, d.Path(""), err)
 	j.progress.Add(progress.Dirs, 1)
 	return ctx.Err()
+}
+
+// whetherGone reports whether d, of the source, is not there any more, which is asked if
+// something that was listed in it is not.
+func (j *verifyJob) whetherGone(ctx context.Context, d *walk.Dir, s *side) (bool, error) {
+	if d.Parent == nil || !s.missing.Load() {
+		return false, nil
+	}
+	gone, err := j.gone(ctx, d)
+	if gone {
+		d.Parent.Data.(*side).missing.Store(true)
+		err = fmt.Errorf("the %v %w", d.Attr.Type, walk.ErrVanished)
+	}
+	return gone, err
 }
 
 // count counts the entries of a large directory of the destination. Every name

@@ -42,6 +42,10 @@ type Dir struct {
 // Depth is 0 for the root of the walk.
 func (d *Dir) Depth() int { return d.depth }
 
+// Replaced reports whether d was not there any more when its turn came, and what has its
+// name now took its place.
+func (d *Dir) Replaced() bool { return d.replaced }
+
 // Hold keeps d from being left until Release. It is called within Enter, Entry
 // or Fault of d, or by who holds d already.
 func (d *Dir) Hold() { d.refs.Add(1) }

@@ -113,6 +113,9 @@ func (w *walker) list(d *Dir) (suspended bool, err error) {
 		}
 		if errors.Is(err, vfs.ErrBadCookie) {
 			if err = d.listing.restart(); err == nil {
+				err = w.same(d)
+			}
+			if err == nil {
 				continue
 			}
 		}

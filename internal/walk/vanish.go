@@ -44,6 +44,22 @@ func (w *walker) lookAgain(d *Dir, err error) error {
 	return nil
 }
 
+// same is nil if d's handle still leads to the directory that was found: a server that
+// was begun anew may have another one there, of which what was listed says nothing.
+func (w *walker) same(d *Dir) error {
+	attr, err := w.fs.GetAttr(w.ctx, d.Handle, vfs.MaskV3)
+	if err != nil {
+		return fmt.Errorf("getattr: %w", err)
+	}
+	now := Dir{Attr: attr}
+	if a, ok := d.id(); ok {
+		if b, ok := now.id(); ok && a != b {
+			return fmt.Errorf("another directory is in its place: %w", vfs.ErrStale)
+		}
+	}
+	return nil
+}
+
 // vanished reports whether d or one of its ancestors is gone, and nothing has its
 // name. A dead handle alone does not say so: another directory may have the name.
 func (w *walker) vanished(d *Dir) bool {
