@@ -39,7 +39,8 @@ times if it was there: verify lists a mode or time that differs.
 
 A file appears under its name when it is complete and safe on the disk; until then it has a temporary
 name beside it. An item that fails is reported, the rest goes on, and the exit status is 2. Symbolic
-links are copied as they are and never followed at the destination.
+links are copied as they are and never followed at the destination; one that would replace the very
+file that it leads to has failed.
 
 Where DEST takes two names of the source for one (Makefile and makefile), the first is copied and the
 others have failed. The source may be in use. What vanishes before its turn is noted and counted, and no

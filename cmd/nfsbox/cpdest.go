@@ -143,14 +143,7 @@ func (d *destination) refuseItself(src *place.Place, isDir bool, to string) erro
 		return unreachable(err)
 	}
 	if !isDir {
-		look := os.Lstat
-		if !d.inside { // a link that is DEST stands for its target
-			look = os.Stat
-		}
-		if there, err := look(to); err == nil && os.SameFile(from, there) {
-			return fmt.Errorf("copy %s to %s: %w", src.Text, to, job.ErrIntoItself)
-		}
-		return nil
+		return d.refuseSameFile(src.Text, to, from)
 	}
 	// Symbolic links on the way lead somewhere else than their names stand.
 	at, err := filepath.Abs(to)
@@ -164,6 +157,27 @@ func (d *destination) refuseItself(src *place.Place, isDir bool, to string) erro
 		if there, err := os.Stat(at); err == nil && os.SameFile(from, there) {
 			return fmt.Errorf("copy %s to %s: %w", src.Text, to, job.ErrIntoItself)
 		}
+	}
+	return nil
+}
+
+// refuseSameFile refuses to copy what is no directory onto itself, a link to what it leads
+// to, and a file to a link that leads to it.
+func (d *destination) refuseSameFile(source, to string, from os.FileInfo) error {
+	there, err := os.Lstat(to)
+	if err == nil && there.Mode()&fs.ModeSymlink != 0 && (!d.inside || from.Mode()&fs.ModeSymlink == 0) {
+		there, err = os.Stat(to) // a link that is DEST stands for its target
+	}
+	if err != nil {
+		return nil // nothing is there, or it leads nowhere
+	}
+	same := os.SameFile(from, there)
+	if !same && from.Mode()&fs.ModeSymlink != 0 && there.Mode()&fs.ModeSymlink == 0 {
+		at, err := os.Stat(source)
+		same = err == nil && os.SameFile(at, there)
+	}
+	if same {
+		return fmt.Errorf("copy %s to %s: %w", source, to, job.ErrIntoItself)
 	}
 	return nil
 }

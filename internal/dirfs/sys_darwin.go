@@ -33,6 +33,14 @@ func statAt(fd int, name string, st *stat) error {
 	return err
 }
 
+// follow fills st with what name in d leads to.
+func (d *hostDir) follow(name string, st *stat) error {
+	var x unix.Stat_t
+	err := again(func() error { return unix.Fstatat(d.fd, name, &x, 0) })
+	st.of(&x)
+	return err
+}
+
 func (st *stat) of(x *unix.Stat_t) {
 	ctime := time.Unix(x.Ctim.Unix())
 	st.mount = uint64(x.Dev)

@@ -30,6 +30,9 @@ func statAt(fd int, name string, st *stat) error {
 	return statx(fd, name, unix.AT_SYMLINK_NOFOLLOW, st)
 }
 
+// follow fills st with what name in d leads to.
+func (d *hostDir) follow(name string, st *stat) error { return statx(d.fd, name, 0, st) }
+
 func statx(fd int, name string, flags int, st *stat) error {
 	var x unix.Statx_t
 	if err := again(func() error { return unix.Statx(fd, name, flags|unix.AT_STATX_SYNC_AS_STAT, statMask, &x) }); err != nil {

@@ -88,6 +88,15 @@ func (d *hostDir) stat(name string, st *stat) error {
 	return errors.Join(statFile(f, st), f.Close())
 }
 
+// follow fills st with what name in d leads to.
+func (d *hostDir) follow(name string, st *stat) error {
+	f, err := os.Open(filepath.Join(d.root.Name(), d.at(name)))
+	if err != nil {
+		return err
+	}
+	return errors.Join(statFile(f, st), f.Close())
+}
+
 // of fills st with what a name tells.
 func (st *stat) of(info fs.FileInfo) {
 	m := info.ModTime()

@@ -183,6 +183,9 @@ func (j *copyJob) copy(ctx context.Context, s *dirState, src transfer.Source, ds
 // link makes a further name of a copy. That of a file goes into the record like the first
 // one, as another run may meet the names in another order.
 func (j *copyJob) link(ctx context.Context, s *dirState, l *linked, src transfer.Source, dst transfer.Target) (fatal, err error) {
+	if err := j.spares(ctx, &src, &dst); err != nil {
+		return nil, err
+	}
 	copied, err := j.linkTo(ctx, l, dst)
 	if err == nil {
 		j.progress.Add(progress.Hardlinks, 1)
@@ -198,6 +201,18 @@ func (j *copyJob) link(ctx context.Context, s *dirState, l *linked, src transfer
 		return fatal, err
 	}
 	return nil, fmt.Errorf("hard link: %w", err)
+}
+
+// spares is nil unless src is a symbolic link that leads to what it would replace.
+func (j *copyJob) spares(ctx context.Context, src *transfer.Source, dst *transfer.Target) error {
+	if src.Attr.Type != vfs.TypeSymlink {
+		return nil
+	}
+	there, ok, err := lookup(ctx, dst.FS, dst.Dir, dst.Name)
+	if err != nil || !ok {
+		return err
+	}
+	return src.Spares(ctx, dst.FS, there.handle, &there.attr)
 }
 
 // maxRelinked is how often the name of a copy is looked up again because the copy is gone:

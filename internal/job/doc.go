@@ -17,7 +17,8 @@
 // looked at, and names that vfs.CheckName passes. No path is ever resolved
 // there: a symbolic link in the destination, old or slipped in meanwhile, is an
 // object that is in the way, never one that is followed. A copy into its own
-// source is refused ([ErrIntoItself]).
+// source is refused ([ErrIntoItself]). So is a link that would replace what it leads to
+// ([transfer.ErrSame]).
 //
 // Where the destination takes two names for one, no name replaces what the run has made
 // under another ([Made]): it fails, and is told.

@@ -67,7 +67,28 @@ func (j *copyJob) refuseSameFile(ctx context.Context, src objectID, e *ends) err
 	if id, ok := idOf(&attr); ok && id == src && !j.o.SourceDir.IsZero() {
 		return j.refuseIf(ctx, j.o.Dest.Handle, j.o.SourceDir)
 	}
-	return nil
+	return j.refuseByLink(ctx, &attr)
+}
+
+// refuseByLink refuses to copy a link to what it leads to, which would be lost, and a file
+// to a link that leads to it.
+func (j *copyJob) refuseByLink(ctx context.Context, there *vfs.Attr) error {
+	link := transfer.Source{FS: j.o.Source.FS, Dir: j.o.SourceDir, Name: j.o.SourceName}
+	to, isLink, wasLink := there, j.srcAttr.Type == vfs.TypeSymlink, there.Type == vfs.TypeSymlink
+	if wasLink {
+		link, to = transfer.Source{FS: j.o.Dest.FS, Dir: j.o.Dest.Handle, Name: j.o.Name}, &j.srcAttr
+	}
+	if isLink == wasLink || link.Name == "" {
+		return nil
+	}
+	same, err := link.LeadsTo(ctx, to)
+	switch {
+	case err == nil && same:
+		return ErrIntoItself
+	case isLink || ctx.Err() != nil:
+		return err
+	}
+	return nil // a link that is replaced by a file takes nothing along
 }
 
 // mayBe reports whether two file systems may be speaking of one object: each may have

@@ -23,7 +23,7 @@ func Symlink(ctx context.Context, src Source, dst Target, o *Options) (Result, e
 		src.Attr = attr
 	}
 	src.Attr.Type = vfs.TypeSymlink
-	n := node{dst: &dst, o: o, want: &src.Attr, how: vfs.CreateHow{Type: vfs.TypeSymlink, Target: target}}
+	n := node{dst: &dst, o: o, want: &src.Attr, how: vfs.CreateHow{Type: vfs.TypeSymlink, Target: target}, link: &src}
 	return n.place(ctx)
 }
 
@@ -76,7 +76,8 @@ type node struct {
 	o    *Options
 	want *vfs.Attr
 	how  vfs.CreateHow
-	acl  bool // the source has an access control list, which is lost
+	acl  bool    // the source has an access control list, which is lost
+	link *Source // of a symbolic link
 }
 
 // maxPlaced is how often an object is placed again because what had its name was replaced
@@ -119,6 +120,11 @@ func (n *node) placeOnce(ctx context.Context) (Result, error) {
 	}
 	if same {
 		return n.finish(ctx, h, &attr)
+	}
+	if n.link != nil {
+		if err := n.link.Spares(ctx, n.dst.FS, h, &attr); err != nil {
+			return Result{}, err
+		}
 	}
 	return n.replace(ctx, attr.Type)
 }

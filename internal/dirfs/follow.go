@@ -1,0 +1,34 @@
+package dirfs
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Follow returns the attributes of what name in dir leads to, as stat(2) does: that may
+// lie outside of the FS. A caller can compare them, and do nothing with the object.
+func (f *FS) Follow(ctx context.Context, dir vfs.Handle, name string) (vfs.Attr, error) {
+	if err := checkName(name); err != nil {
+		return vfs.Attr{}, err
+	}
+	if err := f.begin(ctx); err != nil {
+		return vfs.Attr{}, err
+	}
+	defer f.end()
+	s, d, err := f.enter(dir)
+	if err != nil {
+		return vfs.Attr{}, err
+	}
+	defer f.leave(s)
+	var st stat
+	if err := d.follow(name, &st); err != nil {
+		if errors.Is(err, syscall.ELOOP) {
+			return vfs.Attr{}, err
+		}
+		return vfs.Attr{}, fail("stat", err)
+	}
+	return st.Attr, nil
+}
