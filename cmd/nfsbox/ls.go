@@ -104,6 +104,12 @@ func (l *lister) directory(dir vfs.Handle) error {
 		if err != nil {
 			return errors.Join(l.flush(), err)
 		}
+		if err := walk.CheckName(entry.Name); err != nil {
+			// As with -R, a name that nobody could use is none.
+			name := string(entry.Name[:min(len(entry.Name), vfs.MaxName)])
+			l.out.failed(name, fmt.Errorf("%q: %w", name, err))
+			continue
+		}
 		x := listed{name: string(entry.Name), h: entry.Handle, attr: entry.Attr}
 		if err := l.complete(dir, &x, want); err != nil {
 			l.out.failed(x.name, fmt.Errorf("%s: %w", x.name, err))
@@ -128,9 +134,6 @@ func (l *lister) directory(dir vfs.Handle) error {
 func (l *lister) complete(dir vfs.Handle, x *listed, want vfs.Mask) (err error) {
 	if want == 0 || x.attr.Has(vfs.MaskV3) && !x.h.IsZero() {
 		return nil
-	}
-	if err := vfs.CheckName(x.name); err != nil {
-		return err
 	}
 	if x.h, _, _, err = l.fs.Lookup(l.ctx, dir, x.name); err == nil {
 		x.attr, err = l.fs.GetAttr(l.ctx, x.h, vfs.MaskV3)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -74,5 +75,45 @@ func TestLsTargetBytes(t *testing.T) {
 	var r row
 	if err := json.Unmarshal([]byte(line), &r); err != nil || status != exitOK || r.TargetBytes != "//4=" {
 		t.Errorf("status %d, %v, %q: %s%s", status, err, r.TargetBytes, out, stderr)
+	}
+}
+
+// liar lists names that no file can have.
+type liar struct {
+	vfs.FS
+	names []string
+}
+
+func (f *liar) ReadDir(context.Context, vfs.Handle, vfs.Pos, vfs.Mask, uint32) iter.Seq2[*vfs.Entry, error] {
+	return func(yield func(*vfs.Entry, error) bool) {
+		for _, name := range f.names {
+			if !yield(&vfs.Entry{Name: []byte(name)}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestLsRefusesNames: names in a listing that lead elsewhere, or are none, are not shown,
+// but have failed, as they have with -R.
+func TestLsRefusesNames(t *testing.T) {
+	f := memfs.New(memfs.Options{})
+	root, _, err := f.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := []string{"a/b", "../../../tmp/x", "/tmp/x", "", "..", "n\x00l", strings.Repeat("x", 300)}
+	for _, long := range []bool{false, true} {
+		var out, told bytes.Buffer
+		l := &lister{cmd: &lsCmd{Long: long}, out: &output{w: bufio.NewWriter(&out), stderr: &told}, fs: &liar{f, bad}, ctx: t.Context()}
+		if err := l.directory(root); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.out.w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if out.Len() > 0 || l.out.errors != uint64(len(bad)) {
+			t.Errorf("long %v: %d errors; shown: %q\n%s", long, l.out.errors, out.String(), told.String())
+		}
 	}
 }

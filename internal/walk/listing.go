@@ -198,7 +198,7 @@ func (w *walker) read(d *Dir) error {
 // entry visits one entry of d and reports whether d's queue is full. An error
 // ends the walk.
 func (w *walker) entry(d *Dir, e *vfs.Entry) (full bool, err error) {
-	if err := checkName(e.Name); err != nil {
+	if err := CheckName(e.Name); err != nil {
 		d.note(err)
 		return false, w.v.Fault(w.ctx, d, string(e.Name[:min(len(e.Name), vfs.MaxName)]), err)
 	}
@@ -225,9 +225,9 @@ func (w *walker) entry(d *Dir, e *vfs.Entry) (full bool, err error) {
 	return w.push(child), nil
 }
 
-// checkName is vfs.CheckName for a name that a peer sent, with the name bounded
-// before it becomes a string.
-func checkName(name []byte) error {
+// CheckName is vfs.CheckName for a name that a peer sent in a listing, with the name
+// bounded before it becomes a string.
+func CheckName(name []byte) error {
 	if len(name) > vfs.MaxName {
 		return fmt.Errorf("name of %d bytes in a listing: %w", len(name), vfs.ErrNameTooLong)
 	}
