@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/nfsbox/nfsbox/internal/place"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -39,28 +41,48 @@ func (c *catCmd) Run(e *env) error {
 		if r.Attr.Type != vfs.TypeReg {
 			return fmt.Errorf("%s is a %s, not a file", p.Text, r.Attr.Type)
 		}
-		if err := cat(e, out, p.FS, r.Handle, buf); err != nil {
+		if !place.IsURL(p.Text) {
+			r.Attr.Size = 0 // this host's kernel knows where a file ends; in /sys the size does not tell
+		}
+		if err := cat(e.ctx, out, p.FS, r, buf); err != nil {
 			return fmt.Errorf("%s: %w", p.Text, err)
 		}
 		return nil
 	})
 }
 
-// cat writes one file to out.
-func cat(e *env, out *output, fsys vfs.FS, h vfs.Handle, buf []byte) (err error) {
-	f, _, err := fsys.Open(e.ctx, vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead})
+// cat writes one file to out. Where it ends before its size, it is asked for what follows;
+// if nothing comes, the file has failed.
+func cat(ctx context.Context, out *output, fsys vfs.FS, r vfs.Resolved, buf []byte) (err error) {
+	f, _, err := fsys.Open(ctx, vfs.At{H: r.Handle}, &vfs.OpenHow{Access: vfs.ShareRead})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close(e.ctx)) }()
+	defer func() { err = errors.Join(err, f.Close(ctx)) }()
+	early := false // the last read met the end before the size
 	for off := uint64(0); ; {
-		n, eof, err := vfs.ReadFull(e.ctx, f, buf, off)
+		n, eof, err := vfs.ReadFull(ctx, f, buf, off)
 		if _, werr := out.w.Write(buf[:n]); werr != nil {
 			return fmt.Errorf("standard output: %w", werr)
 		}
-		if err != nil || eof {
+		off += uint64(n)
+		if err != nil || eof && off >= r.Attr.Size {
 			return err
 		}
-		off += uint64(n)
+		if !eof {
+			early = false
+			continue
+		}
+		// It was shortened meanwhile, or the server does not give all of it.
+		a, err := fsys.GetAttr(ctx, r.Handle, vfs.MaskSize)
+		switch {
+		case err != nil:
+			return err
+		case a.Size <= off:
+			return nil
+		case early && n == 0:
+			return fmt.Errorf("it ends at %d, and its size is %d: %w", off, a.Size, io.ErrUnexpectedEOF)
+		}
+		r.Attr.Size, early = a.Size, true
 	}
 }
