@@ -77,14 +77,14 @@ func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplet
 	if gone {
 		s.up(d).missing.Store(true)
 		if j.removeEmpty(ctx, d, s) {
-			if err == nil && !errors.Is(incomplete, walk.ErrVanished) {
+			if !errors.Is(incomplete, walk.ErrVanished) {
 				err = fmt.Errorf("the %v %w", d.Attr.Type, transfer.ErrVanished)
 			}
 			j.fail(ctx, d.Path(""), err)
 			return false
 		}
 	}
-	if gone || s.plain.err == nil {
+	if gone || s.plain.err == nil || errors.Is(err, errReplaced) {
 		err = errors.Join(err, j.setDir(ctx, d, s))
 	}
 	j.fail(ctx, d.Path(""), err)
@@ -100,14 +100,22 @@ func (j *copyJob) whetherGone(ctx context.Context, d *walk.Dir, s *dirState, inc
 	if errors.Is(incomplete, walk.ErrVanished) {
 		return true, nil // that has been told
 	}
-	if s.plain.err != nil {
-		return errors.Is(s.plain.err, transfer.ErrVanished), s.plain.err
+	moved := errors.Is(s.plain.err, transfer.ErrVanished)
+	if s.plain.err != nil && !moved {
+		return false, s.plain.err
 	}
-	if !s.missing.Load() || d.Parent == nil {
-		return false, nil
+	if !moved && !s.missing.Load() || d.Parent == nil {
+		return false, s.plain.err
 	}
-	// Something that was listed in it is not there any more. Perhaps it is another by now.
-	return j.gone(ctx, d)
+	// Its handle leads nowhere any more, or that of something that was listed in it. Perhaps
+	// it is another by now.
+	gone, err := j.gone(ctx, d)
+	if moved && !gone && err == nil { // it is back
+		src := transfer.Source{FS: j.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
+		s.plain.mode, s.plain.lost, s.plain.err = j.t.DirMode(ctx, &src)
+		err = s.plain.err
+	}
+	return gone, err
 }
 
 // setDir gives the directory its attributes.
@@ -119,6 +127,12 @@ func (j *copyJob) setDir(ctx context.Context, d *walk.Dir, s *dirState) error {
 	}
 	_, lost, err := transfer.SetAttrs(ctx, j.o.Dest.FS, s.handle, &want, &s.attr, j.t.Owners)
 	lost.ACL, lost.Xattr = s.plain.lost, s.plain.xattr
+	if s.plain.err != nil && d.Attr.Mode&groupMayAll != 0 {
+		lost.Mode = true
+		j.progress.Report(progress.Event{
+			Type: "note", Path: d.Path(""), Message: "the directory was moved or removed while it was being copied; its copy has no rights for the group",
+		})
+	}
 	j.lost(lost)
 	return err
 }

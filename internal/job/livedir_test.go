@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -103,6 +104,85 @@ func TestCopyDirReplaced(t *testing.T) {
 			t.Errorf("%v, %+v\n%s", err, s, v)
 		}
 	})
+}
+
+// TestCopyDirMoves: a directory that is moved away after its listing began, so that nobody
+// can say any more what its list gives to the group, is copied and counted. If another has
+// its name, that is an error; if it comes back, nothing has happened.
+func TestCopyDirMoves(t *testing.T) {
+	for _, c := range []struct {
+		then  string
+		mode  uint32
+		lost  uint64
+		dirs  uint64
+		exit  int
+		tells string
+	}{
+		{"nothing", 0o705, 1, 2, ExitDone, "was moved or removed"},
+		{"another", 0o705, 1, 1, ExitIncomplete, "its name is that of another directory now"},
+		{"back", 0o755, 0, 2, ExitDone, ""},
+	} {
+		t.Run(c.then, func(t *testing.T) {
+			src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+			src.file("d/f", 0o644, []byte("text"))
+			src.settle()
+			var once sync.Once
+			f := &moving{FS: src.fs, on: src.at("d"), back: c.then == "back"}
+			f.move = func() {
+				once.Do(func() {
+					if c.then != "back" {
+						src.rename("d", "gone")
+					}
+					if c.then == "another" {
+						src.file("d/new", 0o644, []byte("more"))
+					}
+				})
+			}
+			o, v := options(t, newTree(t, f), dst, "copy")
+			s, err := Copy(t.Context(), o)
+			if s.ExitCode(err) != c.exit || s.ModesLost != c.lost || s.Dirs != c.dirs || s.Vanished > 0 || s.Files < 1 {
+				t.Errorf("%v, %+v\n%s", err, s, v)
+			}
+			if !strings.Contains(v.String(), c.tells) || c.tells == "" && len(v.list) > 0 {
+				t.Errorf("it tells\n%s", v)
+			}
+			a, err := dst.fs.GetAttr(t.Context(), dst.at("copy/d"), vfs.MaskV3)
+			want, werr := src.fs.GetAttr(t.Context(), f.on, vfs.MaskV3)
+			if err != nil || werr != nil || a.Mode != c.mode || !a.Mtime.Equal(want.Mtime) {
+				t.Errorf("the copy has mode %o and %v, want %v; %v, %v", a.Mode, a.Mtime, want.Mtime, err, werr)
+			}
+		})
+	}
+}
+
+// moving is a source in which a directory is moved away when its list is asked for: its
+// handle goes by its name.
+type moving struct {
+	vfs.FS
+	on   vfs.Handle
+	move func()
+	back bool // and comes back
+
+	asked atomic.Bool
+}
+
+func (f *moving) ACL(ctx context.Context, h vfs.Handle) (vfs.ACL, error) {
+	if h != f.on {
+		return vfs.ACL{}, nil
+	}
+	f.move()
+	if f.asked.Swap(true) && f.back {
+		return vfs.ACL{}, nil
+	}
+	return vfs.ACL{}, vfs.ErrStale
+}
+
+func (*moving) SetACL(context.Context, vfs.Handle, vfs.ACL) error { return vfs.ErrNotSupp }
+
+func (tr *tree) rename(from, to string) {
+	if _, _, err := tr.fs.Rename(context.Background(), tr.root, from, tr.root, to); err != nil {
+		tr.t.Error(err)
+	}
 }
 
 // TestCopyRootIsOpen: the directory that the copy becomes has its mode from the start. A
