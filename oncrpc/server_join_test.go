@@ -96,9 +96,10 @@ func TestJoinEnds(t *testing.T) {
 			_, first := j.serve(ServerOptions{})
 			second, addr := j.serve(ServerOptions{linger: 20 * time.Millisecond})
 			ask := record(message(7, procOnce, nil))
-			a, b := dialRaw(t, first), dialRaw(t, addr)
+			a := dialRaw(t, first)
 			a.send(ask)
 			j.s.begun(t)
+			b := dialRaw(t, addr) // the newer one, which is to get the answer
 			b.send(ask)
 			j.joined(1)
 			over := make(chan struct{})

@@ -2,8 +2,9 @@ package nlm
 
 import "time"
 
-// Of what all clients have together a home may take more only while it has less than is
-// free, and less than its own bound; a home that has nothing, as long as anything is.
+// Of ranges, of locks that wait and of share reservations a home may take more only while
+// it has less than is free, and less than its own bound; a home that has nothing, as long
+// as anything is. The other bounds know no such part.
 const (
 	// maxClients bounds the clients that are known, and maxNames those of one home,
 	// which can call itself what it likes, or hide a network. At the bound one that
