@@ -71,8 +71,10 @@ const (
 
 // claim looks for a call. With execute comes its memory, which must be settled;
 // with replay the reply, a record in a buffer of pool; with joined the asker
-// before this one, if there is one, who will get no answer.
-func (m *replyClient) claim(k callKey, a asker, pool *bufpool.Pool) (verdict, *remembered, *bufpool.Buffer, route) {
+// before this one, if there is one, who will get no answer. The call c, if not nil,
+// is freed before that: from then on it may be over at any time, and Close no longer
+// waits for it.
+func (m *replyClient) claim(k callKey, a asker, pool *bufpool.Pool, c *Call) (verdict, *remembered, *bufpool.Buffer, route) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.calls[k]
@@ -102,6 +104,9 @@ func (m *replyClient) claim(k callKey, a asker, pool *bufpool.Pool) (verdict, *r
 	var before route
 	if e.joined {
 		before = e.asker.to
+	}
+	if c != nil {
+		c.aside()
 	}
 	e.asker, e.joined = a, true
 	if m.joins == nil {

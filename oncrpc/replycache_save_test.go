@@ -56,7 +56,7 @@ func TestReplyCacheSave(t *testing.T) {
 		t.Errorf("saved again it is another file: %v", err)
 	}
 	m := l.client(addr("192.0.2.3", 1))
-	_, _, b, _ := m.claim(callNumber(49), asker{}, &l.pool)
+	_, _, b, _ := m.claim(callNumber(49), asker{}, &l.pool, nil)
 	if b == nil || !bytes.Equal(b.B[markBytes:], []byte("reply 49 to 2")) {
 		t.Error("the last reply is not the last reply")
 	}

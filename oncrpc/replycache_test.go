@@ -73,7 +73,7 @@ func callNumber(xid int) callKey { return callKey{1, 2, 3, uint32(xid), 5} }
 // answer has a call executed that must be new.
 func (r *cacheRig) answer(m *replyClient, xid int, reply []byte) {
 	r.t.Helper()
-	v, e, _, _ := m.claim(callNumber(xid), asker{to: &nowhere{}}, &r.pool)
+	v, e, _, _ := m.claim(callNumber(xid), asker{to: &nowhere{}}, &r.pool, nil)
 	if v != execute {
 		r.t.Fatalf("call %d: verdict %d", xid, v)
 	}
@@ -85,7 +85,7 @@ func (r *cacheRig) answer(m *replyClient, xid int, reply []byte) {
 
 // knows reports whether a call is remembered.
 func (r *cacheRig) knows(m *replyClient, xid int) bool {
-	v, e, b, _ := m.claim(callNumber(xid), asker{to: &nowhere{}}, &r.pool)
+	v, e, b, _ := m.claim(callNumber(xid), asker{to: &nowhere{}}, &r.pool, nil)
 	if v == execute {
 		m.settle(e)
 		return false
@@ -177,7 +177,7 @@ func TestReplyCacheUnderWay(t *testing.T) {
 	r := newCacheRig(t, ReplyCacheOptions{PerClient: 2, Keep: 1, MaxBytes: 3 * replyOverhead})
 	m := r.client(addr("192.0.2.1", 1))
 	first, second, third := &nowhere{}, &nowhere{}, &nowhere{}
-	_, e, _, _ := m.claim(callNumber(0), asker{first, 5}, &r.pool)
+	_, e, _, _ := m.claim(callNumber(0), asker{first, 5}, &r.pool, nil)
 	for i := range 100 {
 		r.now = r.now.Add(time.Second)
 		r.answer(m, i+1, []byte("x"))
@@ -192,7 +192,7 @@ func TestReplyCacheUnderWay(t *testing.T) {
 		{asker{third, 9}, joined, second},
 		{asker{second, 8}, outrun, nil},
 	} {
-		if v, _, _, before := m.claim(callNumber(0), c.a, &r.pool); v != c.want || before != c.before {
+		if v, _, _, before := m.claim(callNumber(0), c.a, &r.pool, nil); v != c.want || before != c.before {
 			t.Errorf("serial %d: verdict %d, want %d; instead of %v", c.a.serial, v, c.want, before)
 		}
 	}
@@ -202,7 +202,7 @@ func TestReplyCacheUnderWay(t *testing.T) {
 	if to := m.settle(e, []byte("y")); to != third {
 		t.Errorf("the reply goes to %v", to)
 	}
-	v, _, b, _ := m.claim(callNumber(0), asker{first, 1}, &r.pool)
+	v, _, b, _ := m.claim(callNumber(0), asker{first, 1}, &r.pool, nil)
 	if v != replay || !bytes.Equal(b.B, record([]byte("y"))) {
 		t.Errorf("verdict %d, %q", v, b.B)
 	}
@@ -295,7 +295,7 @@ func TestReplyCacheAllocs(t *testing.T) {
 			r.now = r.now.Add(time.Second)
 			k := callNumber(i)
 			k.hash = r.key.call(Auth{Flavor: AuthSysFlavor, Body: cred}, reply)
-			_, e, _, _ := m.claim(k, asker{to, 1}, &r.pool)
+			_, e, _, _ := m.claim(k, asker{to, 1}, &r.pool, nil)
 			m.settle(e, reply)
 			r.trim()
 		})
@@ -317,7 +317,7 @@ func TestReplyCacheConcurrent(t *testing.T) {
 				other := r.client(addr(fmt.Sprintf("192.0.2.%d", g+2), 1))
 				for k, m := range []*replyClient{m, other} {
 					want := fmt.Appendf(nil, "%d of %d", i, k)
-					v, e, b, _ := m.claim(callNumber(i), asker{&nowhere{}, uint64(i)}, &r.pool)
+					v, e, b, _ := m.claim(callNumber(i), asker{&nowhere{}, uint64(i)}, &r.pool, nil)
 					switch v {
 					case execute:
 						m.settle(e, want[:2], want[2:])
@@ -351,7 +351,7 @@ func BenchmarkReplyCache(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				k := callKey{1, 2, 3, uint32(i), r.key.call(Auth{}, args)}
-				_, e, _, _ := m.claim(k, asker{to, 1}, &pool)
+				_, e, _, _ := m.claim(k, asker{to, 1}, &pool, nil)
 				m.settle(e, reply)
 				r.trim()
 			}
@@ -386,7 +386,7 @@ func TestReplyMemory(t *testing.T) {
 			for i := range c.clients {
 				m := r.client(addr(fmt.Sprintf("192.0.2.%d", i), 1))
 				for j := range c.calls {
-					_, e, _, _ := m.claim(callKey{1, 2, 3, uint32(j), 4}, asker{to, 1}, &pool)
+					_, e, _, _ := m.claim(callKey{1, 2, 3, uint32(j), 4}, asker{to, 1}, &pool, nil)
 					m.settle(e, reply)
 					r.trim()
 				}

@@ -19,7 +19,7 @@ func (c *Call) Forget() { c.once.forget = true }
 func (c *Call) claim() bool {
 	to, m, r := c.to, c.once.client, c.once.client.cache
 	k := callKey{c.Proc.Program, c.Proc.Version, c.Proc.Number, c.XID, r.key.call(c.Auth, c.Args.Rest())}
-	v, memory, reply, before := m.claim(k, asker{to, c.once.serial}, &c.s.pool)
+	v, memory, reply, before := m.claim(k, asker{to, c.once.serial}, &c.s.pool, c)
 	switch v {
 	case execute:
 		c.once.memory = memory
@@ -33,9 +33,9 @@ func (c *Call) claim() bool {
 		return false
 	case outrun:
 		before = to
+		c.aside()
 	}
 	r.joined.Add(1)
-	c.aside()
 	if before != nil {
 		before.enqueue(answered{})
 	}
