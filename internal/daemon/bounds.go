@@ -117,8 +117,9 @@ const (
 	httpEnd  = time.Second
 	maxHead  = 16 << 10
 
-	// maxHTTP is how many connections each of the servers for operators has;
-	// more are closed at once.
+	// maxHTTP is how many connections each of the servers for operators has. One
+	// more takes the place of one of the client that has most, or is closed: see
+	// crowd.
 	maxHTTP = 64
 
 	// maxScrapes is how many may read metrics at once; others are told 503.

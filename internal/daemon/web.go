@@ -107,7 +107,7 @@ func (d *daemon) openHTTP(ctx context.Context, what, address string, h http.Hand
 	}
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: httpTime, ReadTimeout: httpTime, MaxHeaderBytes: maxHead,
-		ConnState: atMost(maxHTTP),
+		ConnState: newCrowd(maxHTTP, d.client).state,
 		ErrorLog:  slog.NewLogLogger(d.log.Handler(), slog.LevelWarn),
 	}
 	d.web.servers = append(d.web.servers, s)
@@ -136,21 +136,6 @@ func forThisHost(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(out, r)
 	})
-}
-
-// atMost closes connections beyond n.
-func atMost(n int64) func(net.Conn, http.ConnState) {
-	var open atomic.Int64
-	return func(c net.Conn, s http.ConnState) {
-		switch s {
-		case http.StateNew:
-			if open.Add(1) > n {
-				_ = c.Close() // the server finds it closed, and says StateClosed
-			}
-		case http.StateClosed, http.StateHijacked:
-			open.Add(-1)
-		}
-	}
 }
 
 // close ends the servers. What takes longer than httpEnd, such as a profile, is
