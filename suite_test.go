@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/localfs"
 	"github.com/nfsbox/nfsbox/internal/memfs"
@@ -93,7 +94,8 @@ func suiteLocalfs(t *testing.T, mode localfs.Mode) {
 			d.open(t)
 			t.Cleanup(func() { d.close(t) })
 			d.s = start(t, export.Export{Path: "/", FS: d.local})
-			fs := dial(t, "nfs://"+d.s.addr+"/").FS()
+			own := vfs.Caller{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())} // who may set all modes
+			fs := dial(t, "nfs://"+d.s.addr+"/", nfsbox.WithCaller(own)).FS()
 			disks[fs] = d
 			return fs
 		},

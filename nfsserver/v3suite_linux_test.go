@@ -11,6 +11,7 @@ import (
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/localfs"
 	"github.com/nfsbox/nfsbox/internal/v3suite"
+	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -28,6 +29,9 @@ func TestV3SuiteLocalfs(t *testing.T) {
 			readOnly := localDir(t, freshDir(t, home, "ro"), mode)
 			plant(t, readOnly)
 			target := v3suite.Target{Export: "/", ReadOnly: "/ro", Identities: root}
+			if !root { // all modes are the server's own user's to set
+				target.Caller = oncrpc.AuthSys{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+			}
 			exports := []export.Export{
 				{Path: "/", FS: localDir(t, freshDir(t, home, "main"), mode)},
 				{Path: "/ro", FS: readOnly, ReadOnly: true},
