@@ -246,17 +246,22 @@ func (s *Server) mapOptions(o *Options) oncrpc.ServerOptions {
 	return m
 }
 
+// PeerOf is remote, the far end of nc, with the user whose the connection is if both ends
+// may lie on this host and user, which is asked then, names one. A nil user names nobody.
+// [Options.User] says what user does.
+func PeerOf(user func(net.Conn) *uint32, nc net.Conn, remote, local net.Addr) net.Addr {
+	if user != nil && peer.Within(remote, local) {
+		if uid := user(nc); uid != nil {
+			return &oncrpc.UserAddr{Addr: remote, UID: *uid}
+		}
+	}
+	return remote
+}
+
 // asking has each new connection's user asked for.
 func asking(user func(net.Conn) *uint32, o oncrpc.ServerOptions) oncrpc.ServerOptions {
 	if user != nil {
-		o.Peer = func(nc net.Conn, remote, local net.Addr) net.Addr {
-			if peer.Within(remote, local) {
-				if uid := user(nc); uid != nil {
-					return &oncrpc.UserAddr{Addr: remote, UID: *uid}
-				}
-			}
-			return remote
-		}
+		o.Peer = func(nc net.Conn, remote, local net.Addr) net.Addr { return PeerOf(user, nc, remote, local) }
 	}
 	return o
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
@@ -81,12 +82,5 @@ func (c *crowd) remove(nc net.Conn) {
 
 // client names whose a connection is: a user of this host, or an address.
 func (d *daemon) client(nc net.Conn) string {
-	remote := nc.RemoteAddr()
-	at, ok := remote.(*net.TCPAddr)
-	if ok && at.IP.IsLoopback() && d.users != nil {
-		if uid := d.users(nc); uid != nil {
-			remote = &oncrpc.UserAddr{Addr: remote, UID: *uid}
-		}
-	}
-	return oncrpc.ShareOf(remote)
+	return oncrpc.ShareOf(nfsserver.PeerOf(d.users, nc, nc.RemoteAddr(), nc.LocalAddr()))
 }
