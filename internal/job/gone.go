@@ -68,10 +68,7 @@ func (c *outcomes) makeSure(ctx context.Context) {
 
 // ask tells what was held back if the source is still there, and ends the job if not.
 func (c *outcomes) ask(ctx context.Context) {
-	c.mu.Lock()
-	held := c.unsure
-	c.unsure = nil
-	c.mu.Unlock()
+	held := c.take(&c.unsure)
 	if err := c.source.there(ctx); err != nil && ctx.Err() == nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -80,20 +77,7 @@ func (c *outcomes) ask(ctx context.Context) {
 		}
 		return
 	}
-	for _, e := range held {
-		c.report(e)
-	}
-}
-
-// tellUnsure tells what is still held back when the job ends for another reason.
-func (c *outcomes) tellUnsure() {
-	c.mu.Lock()
-	held := c.unsure
-	c.unsure = nil
-	c.mu.Unlock()
-	for _, e := range held {
-		c.report(e)
-	}
+	c.reportAll(held)
 }
 
 // gone reports whether d, of the source, is not there any more. That another directory

@@ -84,7 +84,7 @@ func (c *outcomes) watch(ctx context.Context, busy func() int) (watched context.
 		if errors.Is(cause, ErrSilent) || errors.Is(cause, ErrFull) || errors.Is(cause, ErrGone) {
 			return cause
 		}
-		c.tellUnsure()
+		c.reportAll(c.take(&c.unsure))
 		c.tell(&c.silent)
 		c.tell(&c.full)
 		return err
@@ -107,12 +107,19 @@ func (c *outcomes) done(item uint64, contents bool) {
 }
 
 // tell ends a streak: what it has held back are failures like others.
-func (c *outcomes) tell(s *streak) {
+func (c *outcomes) tell(s *streak) { c.reportAll(c.take(&s.held)) }
+
+// take returns what was held back, which is held back no more.
+func (c *outcomes) take(held *[]progress.Event) []progress.Event {
 	c.mu.Lock()
-	held := s.held
-	s.held = nil
-	c.mu.Unlock()
-	for _, e := range held {
+	defer c.mu.Unlock()
+	events := *held
+	*held = nil
+	return events
+}
+
+func (c *outcomes) reportAll(events []progress.Event) {
+	for _, e := range events {
 		c.report(e)
 	}
 }
