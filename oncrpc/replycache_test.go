@@ -209,6 +209,21 @@ func TestReplyCacheUnderWay(t *testing.T) {
 	b.Release()
 }
 
+// TestReplyCacheFreesFirst: a call that joins another has given its buffer back when that
+// can be answered, and the server be closed.
+func TestReplyCacheFreesFirst(t *testing.T) {
+	r := newCacheRig(t, ReplyCacheOptions{})
+	m := r.client(addr("192.0.2.1", 1))
+	to := &nowhere{}
+	_, e, _, _ := m.claim(callNumber(0), asker{to, 1}, &r.pool, nil)
+	lent := r.pool.Outstanding()
+	c := &Call{s: new(Server), meter: new(meter), rec: r.pool.Get(100)}
+	if v, _, _, _ := m.claim(callNumber(0), asker{to, 2}, &r.pool, c); v != joined || r.pool.Outstanding() != lent {
+		t.Errorf("verdict %d, and %d buffers, want %d", v, r.pool.Outstanding(), lent)
+	}
+	m.settle(e, []byte("y"))
+}
+
 // TestReplyCacheClients: those who have left longest ago are forgotten, those
 // who are there are not; and who leaves without a reply leaves nothing.
 func TestReplyCacheClients(t *testing.T) {
