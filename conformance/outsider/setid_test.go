@@ -45,14 +45,14 @@ func (b *box) belongs(path, text string, uid int, mode uint32) {
 		b.write(path, text)
 	}
 	b.no(os.Chown(path, uid, uid))
-	b.no(syscall.Chmod(path, mode)) // after the owner, who takes bits away
+	b.no(syscall.Chmod(path, mode)) // after chown(2), which takes bits away
 }
 
-// capFSETID lets who has it write to a program that runs as its owner, which stays one
+// capFSETID lets a process write to a program that runs as its owner, which stays one
 // (capabilities(7)).
 const capFSETID = 4
 
-// serveAs serves dir as a user of this host, who may have these capabilities.
+// serveAs serves dir as a user of this host, with these capabilities.
 func (b *box) serveAs(uid uint32, dir string, capabilities ...uintptr) *server {
 	b.Helper()
 	state := b.path(".state-of-user")
@@ -62,14 +62,20 @@ func (b *box) serveAs(uid uint32, dir string, capabilities ...uintptr) *server {
 	return b.start(cmd, state)
 }
 
+// alices is a server that alice runs, over a directory of hers of that mode.
+func alices(t *testing.T, mode uint32) (b *box, s *server, dir string) {
+	t.Helper()
+	root(t, "to be two users")
+	b = newBox(t)
+	dir = b.path("srv")
+	b.belongs(dir, "", alice, mode)
+	return b, b.serveAs(alice, dir), dir
+}
+
 // TestUserMakesNoProgramOfServers: a server that one user runs makes everything as that
 // user. Others ask it for programs that would run as that user, and get plain ones.
 func TestUserMakesNoProgramOfServers(t *testing.T) {
-	root(t, "to be two users")
-	b := newBox(t)
-	dir := b.path("srv")
-	b.belongs(dir, "", alice, 0o1777)
-	s := b.serveAs(alice, dir)
+	b, s, dir := alices(t, 0o1777)
 	for _, x := range []struct {
 		who  string
 		uid  uint32
@@ -113,11 +119,7 @@ func TestUserMakesNoProgramOfServers(t *testing.T) {
 // TestUserDirectoriesKeepGroup: a directory hands on its group to those that other users
 // make in it, and keeps that when root changes its mode.
 func TestUserDirectoriesKeepGroup(t *testing.T) {
-	root(t, "to be two users")
-	b := newBox(t)
-	dir := b.path("srv")
-	b.belongs(dir, "", alice, 0o2777)
-	s := b.serveAs(alice, dir)
+	b, s, dir := alices(t, 0o2777)
 	p := s.as(bob, "127.0.0.1")
 	if status, _, err := p.nfs(nfsMKDIR, sattr(dirop(p.root(b), "d"), 0o2777, -1)); err != nil || status != statusOK {
 		t.Fatalf("MKDIR: status %d, %v", status, err)
@@ -137,8 +139,8 @@ func TestUserDirectoriesKeepGroup(t *testing.T) {
 }
 
 // TestUserWritesNoProgram: a program that runs as its owner, and that others may write,
-// no longer does so when another user has written to it, or cut it. So it is whoever
-// runs the server.
+// no longer does so when another user has written to it, or cut it. It does not matter
+// which user runs the server.
 func TestUserWritesNoProgram(t *testing.T) {
 	root(t, "to be two users")
 	for _, server := range []struct {
