@@ -24,8 +24,8 @@
 // A URL may name a directory anywhere below an export, or a file. FS is rooted
 // at the directory, or at the one that holds the file, whose name in it is then
 // [Client.Target]. The object itself need not exist, so that a URL can say where
-// something shall be created. Who hands FS on should look at Target, or take
-// [Client.Tree], which is an error unless the URL names a directory: otherwise a
+// something shall be created. A program that hands FS on looks at Target, or
+// takes [Client.Tree], which is an error unless the URL names a directory: otherwise a
 // name that is missing makes the directory above public.
 //
 // # What is between the program and the server

@@ -94,7 +94,7 @@ func suiteLocalfs(t *testing.T, mode localfs.Mode) {
 			d.open(t)
 			t.Cleanup(func() { d.close(t) })
 			d.s = start(t, export.Export{Path: "/", FS: d.local})
-			own := vfs.Caller{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())} // who may set all modes
+			own := vfs.Caller{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())} // the server's user may set all modes
 			fs := dial(t, "nfs://"+d.s.addr+"/", nfsbox.WithCaller(own)).FS()
 			disks[fs] = d
 			return fs

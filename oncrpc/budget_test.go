@@ -221,8 +221,8 @@ func TestBudgetSlowest(t *testing.T) {
 	})
 }
 
-// TestBudgetManyGreedy: whatever greedy clients take, in turn, one who comes later
-// finds as much as the greediest of them has.
+// TestBudgetManyGreedy: whatever greedy clients take, in turn, a client that comes
+// later finds as much as the greediest of them has.
 func TestBudgetManyGreedy(t *testing.T) {
 	gone := make(chan struct{})
 	close(gone)

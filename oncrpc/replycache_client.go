@@ -71,7 +71,7 @@ const (
 
 // claim looks for a call. With execute comes its memory, which must be settled;
 // with replay the reply, a record in a buffer of pool; with joined the asker
-// before this one, if there is one, who will get no answer. The call c, if not nil,
+// before this one, if there is one: it will get no answer. The call c, if not nil,
 // is freed before that: from then on it may be over at any time, and Close no longer
 // waits for it.
 func (m *replyClient) claim(k callKey, a asker, pool *bufpool.Pool, c *Call) (verdict, *remembered, *bufpool.Buffer, route) {

@@ -76,9 +76,9 @@ func ShareOf(a net.Addr) string {
 // fair reports whether a client that holds held of something may have n more, of what
 // is free: after that it has to leave as much free as it holds. This is the dynamic
 // threshold of switches with a shared memory (Choudhury and Hahne, 1998), for which
-// nobody has to know how many clients there are. One alone has half, and several who
-// go on asking have equal parts, as large as what stays free. Whoever holds nothing
-// may have whatever is free.
+// nobody has to know how many clients there are. One alone has half. Several that go on
+// asking have equal parts, as large as what stays free. A client that holds nothing may
+// have all that is free.
 func fair(held, n, free int64) bool { return held == 0 || held+n <= free-n }
 
 // shareNamed is ShareOf of the client of that name: see clientName.

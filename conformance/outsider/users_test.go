@@ -208,8 +208,8 @@ func TestUsersLocks(t *testing.T) {
 	}
 }
 
-// TestManyNames: a client holds locks by many long names. Those who list the clients
-// see some of them, and how many there are.
+// TestManyNames: a client holds locks by many long names. The list of clients
+// has some of them, and how many there are.
 func TestManyNames(t *testing.T) {
 	b := newBox(t)
 	b.write(b.path("srv", "f"), "text")

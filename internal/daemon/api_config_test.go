@@ -89,8 +89,8 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// TestShownByHand: who calls as the user who has started a server by hand is not shown as
-// a key, which would let all programs of this host call so.
+// TestShownByHand: a server that was started by hand lets its own user call. That is not
+// shown as a key, which would let all programs of this host call so.
 func TestShownByHand(t *testing.T) {
 	c := config("/srv", "/state")
 	c.API.Listen, c.API.Loopback = []string{"127.0.0.1:1"}, &User{UID: 1000, GID: 100, only: true}

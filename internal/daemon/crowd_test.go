@@ -15,8 +15,8 @@ type seat struct {
 
 func (s *seat) Close() error { s.closed++; return nil }
 
-// TestCrowd: who has nothing finds a place, whoever had taken them all; nobody loses one
-// to a client that has as many.
+// TestCrowd: a client that has nothing finds a place, though another one had taken them
+// all. No client loses one to a client that has as many.
 func TestCrowd(t *testing.T) {
 	c := newCrowd(4, func(nc net.Conn) string { return nc.(*seat).who })
 	come := func(who string) *seat {

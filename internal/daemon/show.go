@@ -17,8 +17,8 @@ const unnamedDir = `# localio-dir is not named: it is /run/nfsbox for root, else
 # that there is no local I/O. A server whose file names it does not start without it.
 `
 
-// noteLoopback is what there is to say of api.loopback where it is not shown. Who may call
-// because a server was started by hand is fewer than who may by the key.
+// noteLoopback is what there is to say of api.loopback where it is not shown. A server
+// that was started by hand lets fewer call than the key would.
 func (a *API) noteLoopback() string {
 	switch {
 	case a.Loopback == nil:

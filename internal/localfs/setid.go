@@ -47,7 +47,7 @@ func (v *FS) dropSetIDs(d *desc, st *stat) error {
 	return fail("chmod", v.sys.Fchmod(d.fd, st.perm()&^setIDs))
 }
 
-// dropSetIDsOf is dropSetIDs for who has not looked at d.
+// dropSetIDsOf is dropSetIDs of a d whose attributes are not known yet.
 func (v *FS) dropSetIDsOf(d *desc) error {
 	if !v.stranger() {
 		return nil

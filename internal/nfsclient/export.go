@@ -87,7 +87,7 @@ func (c *Conn) find(ctx context.Context, m *mountd, parts []string) (root vfs.Ha
 	if err == nil && n == len(parts) {
 		n, err = c.seen(ctx, m, t, root, parts)
 	}
-	t.stop() // whoever needed the answer has it
+	t.stop() // what needed the answer has it
 	_, terr := t.answer()
 	c.looked = terr == nil && c.mounted != "/"
 	return root, n, err
