@@ -41,8 +41,9 @@ const (
 	maxRescan = 1 << 20
 
 	// maxNames bounds the names that the map remembers of one object with many
-	// hard links. Beyond, a new one takes the place of an old one; the object
-	// stays reachable by those that are remembered.
+	// hard links, or that was moved between many directories. Beyond, a new one
+	// takes the place of an old one; the object stays reachable by those that are
+	// remembered.
 	maxNames = 16
 
 	// lockStripes is the number of locks that share all objects between them.

@@ -140,7 +140,10 @@ func (v *FS) move(r *renaming) error {
 		}
 		v.lostName(r.to, r.toName, &r.dst)
 	}
-	if r.src.known {
+	// Until both directories are on disk, a power failure may bring the old name back. In
+	// its directory the object is searched for; in another one it is only found at a place
+	// that the map still knows.
+	if r.src.known && r.from == r.to {
 		v.handles.unbind(r.from, r.fromName, r.src.x, false)
 	}
 	if r.held != nil && r.held.key.h == r.src.x {

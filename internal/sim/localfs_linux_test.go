@@ -186,6 +186,35 @@ func TestLocalfsRename(t *testing.T) {
 	})
 }
 
+// TestLocalfsRenameAcross: the power brings back a name in another directory, and the
+// handle still finds what it names. The map has told its file meanwhile, for a handle
+// of somebody else, all that it had noted.
+func TestLocalfsRenameAcross(t *testing.T) {
+	forModes(t, func(t *testing.T, s *server) {
+		mkdir := func(dir vfs.Handle, name string) vfs.Handle {
+			h, _, _, err := s.fs.Create(s.ctx(), dir, name, &vfs.CreateHow{Type: vfs.TypeDir, Mode: vfs.CreateGuarded})
+			s.ok(err)
+			s.sync(dir)
+			return h
+		}
+		a, b := mkdir(s.root(), "a"), mkdir(s.root(), "b")
+		moved := mkdir(a, "moved")
+		below := mkdir(moved, "below")
+		_, _, err := s.fs.Rename(s.ctx(), a, "moved", b, "other")
+		s.ok(err)
+		s.create("somebody's", "1", vfs.FileSync)
+		s.crash()
+		for _, h := range []vfs.Handle{below, moved} {
+			if _, err := s.fs.GetAttr(s.ctx(), h, vfs.MaskV3); err != nil {
+				t.Errorf("a handle is no longer good: %v", err)
+			}
+		}
+		if h, _, _, err := s.fs.Lookup(s.ctx(), a, "moved"); err != nil || h != moved {
+			t.Errorf("the old name stands for %v, was %v: %v", h, moved, err)
+		}
+	})
+}
+
 func TestLocalfsRemove(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
 		h := s.create("f", "1", vfs.FileSync)
