@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -13,26 +14,49 @@ import (
 // user from asking how the server is.
 func TestMetricsForAll(t *testing.T) {
 	b := newBox(t)
-	s := b.shared("--metrics=127.0.0.1:0")
-	at := regexp.MustCompile(`metrics url=http://127\.0\.0\.1:(\d+)`)
+	at := b.crowded(b.shared("--metrics=127.0.0.1:0"), "metrics", 80)
+	for range 5 {
+		b.asks(func(c *http.Client) (*http.Response, error) { return c.Get(at + "/healthz") })
+	}
+}
+
+// TestFilesForAll: a user who takes every connection to the file API keeps no other user from the files.
+func TestFilesForAll(t *testing.T) {
+	b := newBox(t)
+	at := b.crowded(b.shared("--api=127.0.0.1:0", "--api-loopback=0:0", "--api-max-connections=64"), "api", 80)
+	for range 5 {
+		b.asks(func(c *http.Client) (*http.Response, error) {
+			return c.Post(at+"/nfsbox.fileapi.v1.FileService/List", "application/json", strings.NewReader(`{"path":"/"}`))
+		})
+	}
+}
+
+// crowded is the URL of a server's HTTP of that name in its log, after alice has
+// opened n connections to it.
+func (b *box) crowded(s *server, name string, n int) string {
+	b.Helper()
+	at := regexp.MustCompile(name + ` url=(http://127\.0\.0\.1:(\d+))`)
 	var found []string
-	b.until("the metrics' address in the log", func() bool {
+	b.until("the address in the log", func() bool {
 		found = at.FindStringSubmatch(s.log.String())
 		return found != nil
 	})
-	port, err := strconv.Atoi(found[1])
+	port, err := strconv.Atoi(found[2])
 	b.no(err)
-	metrics := &server{b: b, port: port}
-	for range 80 {
-		metrics.as(alice, "127.0.0.1")
+	web := &server{b: b, port: port}
+	for range n {
+		web.as(alice, "127.0.0.1")
 	}
-	for range 5 {
-		c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-		res, err := c.Get("http://127.0.0.1:" + found[1] + "/healthz")
-		b.no(err)
-		b.no(res.Body.Close())
-		if res.StatusCode != http.StatusOK {
-			t.Errorf("status %d", res.StatusCode)
-		}
+	return found[1]
+}
+
+// asks expects an answer on a connection of its own.
+func (b *box) asks(ask func(*http.Client) (*http.Response, error)) {
+	b.Helper()
+	res, err := ask(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
+	b.no(err)
+	b.no(res.Body.Close())
+	if res.StatusCode != http.StatusOK {
+		b.Errorf("status %d", res.StatusCode)
 	}
 }

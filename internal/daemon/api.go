@@ -46,7 +46,7 @@ func (d *daemon) openAPI(ctx context.Context) (err error) {
 		return err
 	}
 	o := fileapi.Options{
-		Table: d.table, Callers: secrets.callers, Loopback: a.Loopback.caller(), MayLoopback: d.mayLoopback(), Cleartext: a.Cleartext, Limits: a.limits(),
+		Table: d.table, Callers: secrets.callers, Loopback: a.Loopback.caller(), MayLoopback: d.mayLoopback(), Whose: d.client, Cleartext: a.Cleartext, Limits: a.limits(),
 		Ledger: filepath.Join(d.own, uploadsName), Now: d.w.Now,
 		Report:  func(err error) { d.log.Warn("api", slog.Any("error", err)) },
 		Observe: d.observeAPI, Slow: slowFloor, Sample: d.logs.sample(),

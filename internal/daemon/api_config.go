@@ -29,7 +29,7 @@ type API struct {
 	MaxCallsPerCaller  int      `toml:"max-calls-per-caller" default:"4096" help:"Of them, those of one caller."`
 	MaxMemory          Size     `toml:"max-memory" default:"512MiB" help:"Memory of messages of calls under way. A call that needs more is refused."`
 	MaxMemoryPerCaller Size     `toml:"max-memory-per-caller" default:"256MiB" help:"Of it, that of one caller."`
-	MaxConnections     int      `toml:"max-connections" default:"16384" help:"Connections at once. One more is closed."`
+	MaxConnections     int      `toml:"max-connections" default:"16384" help:"Connections at once. One more takes the place of one of the client that has most, or is closed."`
 	MaxFileSize        Size     `toml:"max-file-size" default:"1TiB" help:"How large a file may become by a call."`
 	IdleTimeout        Duration `toml:"idle-timeout" default:"30s" help:"How long a call waits for its client to send, or to take, a few KiB."`
 	CallTimeout        Duration `toml:"call-timeout" default:"1d" help:"How long a call may take in all."`

@@ -119,7 +119,7 @@ const (
 
 	// maxHTTP is how many connections each of the servers for operators has. One
 	// more takes the place of one of the client that has most, or is closed: see
-	// crowd.
+	// package crowd.
 	maxHTTP = 64
 
 	// maxScrapes is how many may read metrics at once; others are told 503.

@@ -14,6 +14,10 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/nfsbox/nfsbox/internal/crowd"
+	"github.com/nfsbox/nfsbox/nfsserver"
+	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
 // web are the HTTP servers for operators: metrics at one address, the live view at
@@ -91,6 +95,11 @@ func (w *web) serveHealth(out http.ResponseWriter, _ *http.Request) {
 	_, _ = out.Write([]byte("ok\n")) // who asks may have gone
 }
 
+// client names whose a connection is: a user of this host, or an address.
+func (d *daemon) client(nc net.Conn) string {
+	return oncrpc.ShareOf(nfsserver.PeerOf(d.users, nc, nc.RemoteAddr(), nc.LocalAddr()))
+}
+
 // openHTTP serves at one address, and says which it has become.
 func (d *daemon) openHTTP(ctx context.Context, what, address string, h http.Handler) (*net.TCPAddr, error) {
 	var lc net.ListenConfig
@@ -105,9 +114,10 @@ func (d *daemon) openHTTP(ctx context.Context, what, address string, h http.Hand
 	if at.IP.IsLoopback() {
 		h = forThisHost(h)
 	}
+	conns := crowd.New(maxHTTP, d.client)
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: httpTime, ReadTimeout: httpTime, MaxHeaderBytes: maxHead,
-		ConnState: newCrowd(maxHTTP, d.client).state,
+		ConnState: func(nc net.Conn, s http.ConnState) { conns.State(nc, s) },
 		ErrorLog:  slog.NewLogLogger(d.log.Handler(), slog.LevelWarn),
 	}
 	d.web.servers = append(d.web.servers, s)

@@ -78,7 +78,7 @@ type Snapshot struct {
 	// they hold, and Conns the connections.
 	InProgress int
 	Memory     int64
-	Conns      int64
+	Conns      int
 	// Left are the temporaries that could not be removed.
 	Left uint64
 }
@@ -98,7 +98,7 @@ type Call struct {
 func (s *Server) Snapshot() Snapshot {
 	r := Snapshot{
 		Calls: make(map[string]Call, len(procedures)), Denied: make(map[string]uint64, len(reasons)-1),
-		Slow: s.counts.slow.Load(), Conns: s.conns.Load(), Left: s.temps.left.Load(),
+		Slow: s.counts.slow.Load(), Conns: s.conns.Len(), Left: s.temps.left.Load(),
 	}
 	r.InProgress, r.Memory = s.admit.inProgress()
 	for i, name := range reasons {

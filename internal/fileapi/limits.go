@@ -54,7 +54,8 @@ type Limits struct {
 	// MemoryPerClient those of one identity. A call that needs more then is
 	// resource_exhausted. 512 MiB and 256 MiB.
 	Memory, MemoryPerClient int64
-	// Conns bounds the connections. One more is closed unheard. 16384.
+	// Conns bounds the connections. One more is closed unheard, or takes the place of
+	// one of the client that has most: see package crowd. 16384.
 	Conns int
 	// FileSize bounds what one upload may carry; more is out_of_range. 1 TiB.
 	FileSize uint64

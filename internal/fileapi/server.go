@@ -16,6 +16,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/internal/crowd"
 	"github.com/nfsbox/nfsbox/internal/object"
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -36,6 +37,10 @@ type Options struct {
 	// its far end may call as Loopback. It is asked when the connection is made, by
 	// Serve alone, and must not read or write. nil: all may.
 	MayLoopback func(net.Conn) bool
+	// Whose, if set, names the client of a connection, for Limits.Conns. It is asked
+	// when the connection is made, by Serve alone, and must not read or write. nil: the
+	// address.
+	Whose func(net.Conn) string
 	// TLS, if not nil, is what Serve speaks. For client certificates it has ClientCAs
 	// and, as ClientAuth, tls.VerifyClientCertIfGiven or tls.RequireAndVerifyClientCert.
 	TLS *tls.Config
@@ -76,7 +81,7 @@ type Server struct {
 	handler  http.Handler // of the calls
 	errors   *connect.ErrorWriter
 	http     http.Server
-	conns    atomic.Int64
+	conns    *crowd.Crowd
 }
 
 // New makes a server. With a Ledger, it first sweeps what uploads that a crash
@@ -91,8 +96,11 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Whose == nil {
+		o.Whose = addressOf
+	}
 	o.Limits.fill()
-	s := &Server{o: o, loopback: loopbackOf(o.Loopback)}
+	s := &Server{o: o, loopback: loopbackOf(o.Loopback), conns: crowd.New(o.Limits.Conns, o.Whose)}
 	s.admit = admission{limits: &s.o.Limits, buffers: &s.buffers, clients: make(map[string]*client)}
 	s.SetCallers(o.Callers)
 	var err error
@@ -145,18 +153,19 @@ func (s *Server) configure() {
 	s.http.Protocols.SetUnencryptedHTTP2(s.o.TLS == nil)
 }
 
-// count closes a connection that is one too many.
+// count has a connection closed if there is one too many.
 func (s *Server) count(c net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		if s.conns.Add(1) > int64(s.o.Limits.Conns) {
-			s.counts.denied[TooMany].Add(1)
-			// Nobody has been promised anything on it.
-			_ = c.Close()
-		}
-	case http.StateClosed, http.StateHijacked:
-		s.conns.Add(-1)
+	if s.conns.State(c, state) {
+		s.counts.denied[TooMany].Add(1)
 	}
+}
+
+// addressOf is the address of a connection's client, without the port.
+func addressOf(c net.Conn) string {
+	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return a.IP.String()
+	}
+	return ""
 }
 
 // Serve answers on the connections that l accepts, until Shutdown or Close, which

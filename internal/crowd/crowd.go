@@ -1,0 +1,131 @@
+// Package crowd divides the connections of an HTTP server among its clients.
+package crowd
+
+import (
+	"container/list"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// Crowd bounds connections. At the bound a newcomer takes the place of a connection of
+// the client that has most, if that has at least two more than the newcomer; else the
+// newcomer is closed. So one client's connections, however many, keep no other one
+// out. The connection that goes is the oldest without a request under way, or the
+// oldest if all have one. Its methods may be called at once.
+type Crowd struct {
+	most int
+	name func(net.Conn) string // of the client
+
+	mu   sync.Mutex
+	of   map[net.Conn]*list.Element // in held
+	held map[string]*list.List      // by client, of *seat, the oldest first
+}
+
+// seat is a connection that is counted.
+type seat struct {
+	nc   net.Conn
+	who  string
+	busy bool // it has a request under way, or one that has begun to come
+}
+
+// New returns a Crowd of most connections at once, at least one. name says whose one
+// is; it is called when the server has accepted it, and must not read or write. Of one
+// over TLS it gets the connection below.
+func New(most int, name func(net.Conn) string) *Crowd {
+	return &Crowd{most: max(most, 1), name: name, of: make(map[net.Conn]*list.Element), held: make(map[string]*list.List)}
+}
+
+// State is for the hook of an http.Server (ConnState). It reports whether it has closed
+// a connection for want of room: nc or another one. The server finds that out when it
+// next reads or writes there.
+func (c *Crowd) State(nc net.Conn, s http.ConnState) (closed bool) {
+	if s == http.StateNew {
+		out := c.add(nc)
+		if out != nil {
+			_ = below(out).Close() // its client finds out as well
+		}
+		return out != nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.of[nc]
+	switch {
+	case e == nil: // it was closed here
+	case s == http.StateActive, s == http.StateIdle:
+		e.Value.(*seat).busy = s == http.StateActive
+	default:
+		c.remove(e)
+	}
+	return false
+}
+
+// Len is how many connections are counted.
+func (c *Crowd) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.of)
+}
+
+// below is the connection that nc stands on. TLS would say goodbye before it closes,
+// and wait for a client that does not read.
+func below(nc net.Conn) net.Conn {
+	if over, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		return over.NetConn()
+	}
+	return nc
+}
+
+// add counts nc and returns the connection that has to go for it, if there is one: it
+// may be nc itself.
+func (c *Crowd) add(nc net.Conn) (out net.Conn) {
+	s := &seat{nc: nc, who: c.name(below(nc))}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	mine := c.held[s.who]
+	if mine == nil {
+		mine = list.New() // which is not held before it has something
+	}
+	if len(c.of) >= c.most {
+		greedy := c.greediest()
+		if greedy.Len() < mine.Len()+2 {
+			return nc
+		}
+		e := oldest(greedy)
+		out = e.Value.(*seat).nc
+		c.remove(e)
+	}
+	c.held[s.who] = mine
+	c.of[nc] = mine.PushBack(s)
+	return out
+}
+
+// greediest is what the client has that has most. c.mu is held, and there is one.
+func (c *Crowd) greediest() (most *list.List) {
+	for _, held := range c.held {
+		if most == nil || held.Len() > most.Len() {
+			most = held
+		}
+	}
+	return most
+}
+
+// oldest is the oldest without a request under way, or the oldest if all have one.
+func oldest(held *list.List) *list.Element {
+	for e := held.Front(); e != nil; e = e.Next() {
+		if !e.Value.(*seat).busy {
+			return e
+		}
+	}
+	return held.Front()
+}
+
+// remove forgets a connection. c.mu is held.
+func (c *Crowd) remove(e *list.Element) {
+	s := e.Value.(*seat)
+	delete(c.of, s.nc)
+	held := c.held[s.who]
+	if held.Remove(e); held.Len() == 0 {
+		delete(c.held, s.who)
+	}
+}
