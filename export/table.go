@@ -123,6 +123,7 @@ type state struct {
 	exports []Export
 	entries []entry // of exports, in their order
 	byID    map[uint32]*entry
+	byPath  map[string]*entry
 	held    held
 }
 
@@ -146,8 +147,7 @@ func (t *Table) newState(exports []Export) (*state, error) {
 	}
 	// The caller's slice stays the caller's.
 	exports = append([]Export(nil), exports...)
-	s := &state{exports: exports, entries: make([]entry, len(exports)), byID: make(map[uint32]*entry, len(exports))}
-	paths := make(map[string]bool, len(exports))
+	s := &state{exports: exports, entries: make([]entry, len(exports)), byID: make(map[uint32]*entry, len(exports)), byPath: make(map[string]*entry, len(exports))}
 	rules := 0
 	for i := range s.exports {
 		e := &s.entries[i]
@@ -155,10 +155,10 @@ func (t *Table) newState(exports []Export) (*state, error) {
 		if err := e.check(); err != nil {
 			return nil, err
 		}
-		if paths[e.Path] {
+		if s.byPath[e.Path] != nil {
 			return nil, fmt.Errorf("export: %q is there twice", e.Path)
 		}
-		paths[e.Path] = true
+		s.byPath[e.Path] = e
 		if e.ID == 0 {
 			e.ID = idOf(e.Path)
 		}

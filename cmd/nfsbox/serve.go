@@ -82,9 +82,10 @@ a table [[export]] with path, dir and any of the flags for exports, and with rul
 where they differ: clients = [{match = "10.0.0.7", ro = true}]. Without allow only those may mount, and
 allow = ["*"] beside them lets everybody else in by the export's own rule.
 Rules hold for the way in: who may use /a reaches /a/sub through it, by the rules of /a, though /a/sub be
-an export with stricter ones, as with the kernel's server. Such directories are to be kept apart. A key that does not exist, or
-a value that will not do, is an error with its line. On the command line the flags for exports hold for
-every export. packaging/nfsbox.toml has them all.
+an export with stricter ones, as with the kernel's server. Such directories are to be kept apart: the
+log names each at a start and a reload, and so does --check. A key that does not exist, or a value that
+will not do, is an error with its line. On the command line the flags for exports hold for every export.
+packaging/nfsbox.toml has them all.
 
 Signals. SIGHUP reads the configuration again and goes over to its exports, rules, log level and
 threshold for slow calls, without losing a client; what takes a restart is named in the log, and a

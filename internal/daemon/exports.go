@@ -310,5 +310,6 @@ func (d *daemon) warn() {
 		d.log.Info("export", slog.String("path", e.Path), slog.String("dir", e.Dir), slog.String("squash", e.Squash), slog.Bool("ro", is(e.ReadOnly)),
 			slog.Int("clients", len(e.Clients)))
 	}
+	d.warnWithin(d.exported(), d.table)
 	d.warnAPI()
 }

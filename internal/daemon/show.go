@@ -35,12 +35,7 @@ func (a *API) noteLoopback() string {
 // is root in any case where a service manager opens sockets that others can reach. The
 // state directory is that of the user who asks.
 func (c *Config) TOML() ([]byte, error) {
-	shown, out := *c, bytes.Buffer{}
-	shown.Exports = slices.Clone(c.Exports)
-	for i := range shown.Exports {
-		shown.Exports[i].Clients = slices.Clone(c.Exports[i].Clients)
-	}
-	shown.squash(!slices.ContainsFunc(c.Listen, func(a string) bool { return !onLoopback(a) }))
+	shown, out := c.squashed(), bytes.Buffer{}
 	for i := range shown.Exports {
 		shown.Exports[i].show()
 	}
@@ -62,6 +57,17 @@ func (c *Config) TOML() ([]byte, error) {
 		return nil, err
 	}
 	return out.Bytes(), nil
+}
+
+// squashed is a copy in which whom to squash follows from Listen, where nobody has said.
+func (c *Config) squashed() Config {
+	out := *c
+	out.Exports = slices.Clone(c.Exports)
+	for i := range out.Exports {
+		out.Exports[i].Clients = slices.Clone(c.Exports[i].Clients)
+	}
+	out.squash(!slices.ContainsFunc(c.Listen, elsewhere))
+	return out
 }
 
 // show puts in what holds where nothing was said.

@@ -1,0 +1,67 @@
+//go:build linux
+
+package outsider
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestStricterExportWithin: an export for few lies below one for all, by which everybody
+// reaches it. A check, a start and a reload say so, and only of such a one.
+func TestStricterExportWithin(t *testing.T) {
+	b := newBox(t)
+	b.no(os.MkdirAll(b.path("srv", "secret"), 0o755))
+	b.no(os.MkdirAll(b.path("srvs"), 0o755))
+	config := func(rest string) string {
+		return fmt.Sprintf("[[export]]\npath = \"/srv\"\ndir = %q\nro = true\n[[export]]\npath = \"/secret\"\ndir = %q\n%s",
+			b.path("srv"), b.path("srv", "secret"), rest)
+	}
+	file := b.path("nfsbox.toml")
+	same, few := config("ro = true\n"), config("allow = [\"10.0.0.1\"]\n")
+	const told = "export=/secret within=/srv client=* "
+
+	b.write(file, same)
+	if r := b.must(0, "serve", "-c", file, "--check"); strings.Contains(r.stderr, "within=") {
+		t.Errorf("where both let everybody read:\n%s", r.stderr)
+	}
+	state, err := os.MkdirTemp(b.dir, ".served-")
+	b.no(err)
+	s := b.serveWith(state, "127.0.0.1:0", "-c", file, "--localio=off")
+	if strings.Contains(s.log.String(), "within=") {
+		t.Errorf("a start where both let everybody read:\n%s", s.log)
+	}
+
+	b.write(file, few)
+	if r := b.must(0, "serve", "-c", file, "--check"); strings.Count(r.stderr, told) != 1 {
+		t.Errorf("--check of an export for few within one for all says:\n%s", r.stderr)
+	}
+	s.signal(syscall.SIGHUP)
+	b.until("the reload says it", func() bool { return strings.Contains(s.log.String(), told) })
+	s.stop()
+
+	again := b.serveWith(state, "127.0.0.1:0", "-c", file, "--localio=off")
+	if strings.Count(again.log.String(), told) != 1 {
+		t.Errorf("a start with an export for few within one for all says:\n%s", again.log)
+	}
+}
+
+// TestStricterExportMounted: what is mounted below an export is reached by it only where
+// it serves mounts.
+func TestStricterExportMounted(t *testing.T) {
+	root(t, "to mount")
+	b := newBox(t)
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	b.mount("none", b.path("srv", "secret"), "tmpfs", "")
+	file := b.path("nfsbox.toml")
+	for _, crosses := range []bool{false, true} {
+		b.write(file, fmt.Sprintf("[[export]]\npath = \"/srv\"\ndir = %q\ncrossmnt = %v\n[[export]]\npath = \"/secret\"\ndir = %q\nsecure = true\n",
+			b.path("srv"), crosses, b.path("srv", "secret")))
+		if r := b.must(0, "serve", "-c", file, "--check"); strings.Contains(r.stderr, "export=/secret within=/srv") != crosses {
+			t.Errorf("crossmnt = %v:\n%s", crosses, r.stderr)
+		}
+	}
+}
