@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,13 +45,13 @@ file that it leads to has failed.
 
 Where DEST takes two names of the source for one (Makefile and makefile), the first is copied and the
 others have failed. The source may be in use. What vanishes before its turn is noted and counted, and no
-failure; a file that only grows is copied as it was at first, and counted; one that changes each time it
+failure, unless it is back in the end; a file that only grows is copied as it was at first, and counted; one that changes each time it
 is copied has failed. What cannot be preserved (owners, set-id bits, modes, times, access control lists,
 extended attributes of a local source) is counted, and no failure either. NFSv3 has no times before 1970
 or after 2106, and no extended attributes: of a source that is a server nobody can tell, and what it says
 is copied. If a server stops answering, the destination is full, or the source as a whole is not there
-any more (removed, or its server has another directory in its place), the copy ends, once, with status
-4, 2 or 4, and says how to go on. So does one that is interrupted: it removes what is unfinished,
+any more (removed, or another directory is in its place), the copy ends, once, with status 4, 2 or 4,
+and says how to go on. So does one that is interrupted: it removes what is unfinished,
 unless a server does not answer for 2 seconds; then it names the temporaries that stay (with --json notes
 of "kind":"temporary", and temporaries_left in the summary). What a copy without --job leaves when it is
 killed (kill -9, loss of power) no later one removes, as another copy may be at it: files named
@@ -201,6 +202,9 @@ func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tra
 		Record: record, ID: strings.Join([]string{"cp", jobPlace(source), jobPlace(to.Text)}, "\x00"),
 	})
 	sum.add(&s)
+	if err == nil {
+		err = c.sameStill(e.ctx, src, &from, po, &sum.RPCs)
+	}
 	if status := s.ExitCode(err); status != exitOK {
 		if err != nil {
 			err = fmt.Errorf("copy %s to %s: %w", source, to.Text, err)
@@ -208,6 +212,31 @@ func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tra
 		return &exitError{status: status, err: err}
 	}
 	return nil
+}
+
+// sameStill is an error if another directory has the name of src by now, of which from was
+// found: what was copied is the one that had it. Whether that may be its ctime tells, which
+// changes with its name; then the name is asked for once more, and no answer says nothing.
+func (c *cpCmd) sameStill(ctx context.Context, src *place.Place, from *vfs.Resolved, po place.Options, rpcs *uint64) error {
+	if from.Attr.Type != vfs.TypeDir {
+		return nil // one that was replaced was copied as it was, or as it is
+	}
+	now, err := src.FS.GetAttr(ctx, from.Handle, vfs.MaskV3)
+	if err == nil && now.Ctime.Equal(from.Attr.Ctime) {
+		return nil
+	}
+	again, err := place.Open(ctx, src.Text, po)
+	if err != nil {
+		return nil
+	}
+	var ignored error // nothing was written there
+	defer closePlace(again, &ignored, rpcs)
+	r, err := again.Resolve(ctx, false)
+	const id = vfs.MaskFSID | vfs.MaskFileID
+	if err != nil || !r.Attr.Has(id) || !from.Attr.Has(id) || r.Attr.FSID == from.Attr.FSID && r.Attr.FileID == from.Attr.FileID {
+		return nil
+	}
+	return fmt.Errorf("%w: its name is that of another %v now", job.ErrGone, r.Attr.Type)
 }
 
 // unreachable makes err, if there is one, exit with status 4. What is not there has been

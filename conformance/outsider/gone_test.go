@@ -5,6 +5,7 @@ package outsider
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -98,5 +99,80 @@ func TestSourceRemoved(t *testing.T) {
 	r := b.run("cp", "-r", "--json", b.path("src"), p.url()+"copy")
 	if r.status != 4 || !strings.Contains(r.stderr, "the source is gone") {
 		t.Errorf("exit status %d\n%.3000s", r.status, r.stdout+r.stderr)
+	}
+}
+
+// TestSourceReplaced: another directory gets the name of the source while it is copied. What
+// was read is the first one, to the end, and the name does not say so any more.
+func TestSourceReplaced(t *testing.T) {
+	for _, from := range []string{"local", "nfs"} {
+		t.Run(from, func(t *testing.T) {
+			b := newBox(t)
+			for i := range 100 {
+				b.write(b.path("srv", "src", fmt.Sprint(i)), string(pattern(40_000, byte(i))))
+				b.write(b.path("srv", "other", fmt.Sprint(i)), string(pattern(40_000, byte(i+1))))
+			}
+			replace := b.whenPassed(1_000_000, func() {
+				for _, names := range [][2]string{{"src", "away"}, {"other", "src"}} {
+					if err := os.Rename(b.path("srv", names[0]), b.path("srv", names[1])); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			p := b.proxy(b.serve(b.path("srv")), func(p *proxy) { p.towards, p.back = replace, replace })
+			source, dest := p.url()+"src", b.path("copy")
+			if from == "local" {
+				source, dest = b.path("srv", "src"), p.url()+"copy"
+			}
+			r := b.run("cp", "-r", "--json", source, dest)
+			if r.status != 4 || strings.Count(r.stderr, "the source is gone") != 1 {
+				t.Errorf("exit status %d\n%.3000s", r.status, r.stdout+r.stderr)
+			}
+		})
+	}
+}
+
+// TestSourceAway: a server is killed, begun again with another directory, and then again with
+// the one that is being copied. What was not there meanwhile has not vanished.
+func TestSourceAway(t *testing.T) {
+	b := newBox(t)
+	const files = 40
+	for i := range files {
+		b.write(b.path("srv", "src", fmt.Sprint(i%4), fmt.Sprint(i)), string(pattern(400_000, byte(i))))
+		b.write(b.path("other", "src", fmt.Sprint(i%4), fmt.Sprint(i)), "another file")
+	}
+	again := func(s *server, dir string) *server {
+		return b.serveWith(s.state, fmt.Sprintf("127.0.0.1:%d", s.port), b.path(dir), "--localio=off")
+	}
+	s := b.serve(b.path("srv"))
+	lost, back := make(chan struct{}), make(chan struct{})
+	var other atomic.Pointer[server]
+	p := b.proxy(s, func(p *proxy) {
+		lose := b.whenPassed(4_000_000, func() { s.kill(); close(lost) })
+		bring := b.whenPassed(3_000, func() { other.Load().kill(); close(back) })
+		p.back = func() change {
+			first, second := lose(), bring()
+			return func(data []byte) []byte {
+				if other.Load() != nil {
+					return second(data)
+				}
+				return first(data)
+			}
+		}
+	})
+	r, ended := b.begin("cp", "-r", "--json", p.url()+"src", b.path("copy")), make(chan int, 1)
+	<-lost
+	other.Store(again(s, "other"))
+	go func() { ended <- r.status() }()
+	status := -1
+	select {
+	case status = <-ended: // it has seen that the source is gone
+	case <-back:
+		again(s, "srv")
+		status = <-ended
+	}
+	copied, err := filepath.Glob(b.path("copy", "*", "*"))
+	if text := r.out.String(); err != nil || status == 0 && len(copied) < files || strings.Contains(text, `"kind":"vanished"`) {
+		t.Errorf("exit status %d, %d of %d files, %v\n%.3000s", status, len(copied), files, err, text+r.err.String())
 	}
 }

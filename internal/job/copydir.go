@@ -40,8 +40,8 @@ type dirState struct {
 // Enter makes the directory in the destination.
 func (j *copyJob) Enter(ctx context.Context, d *walk.Dir) error {
 	j.found(&d.Attr)
-	if d.Replaced() {
-		j.mistrust()
+	if was, ok := d.Replaced(); ok {
+		j.mistrust(ctx, d.Path(""), listed{d.Parent.Handle, d.Name, was})
 	}
 	if d.Parent == nil {
 		state, err := j.enterRoot(ctx)
@@ -204,7 +204,7 @@ func (j *copyJob) Fault(ctx context.Context, d *walk.Dir, name string, err error
 	if errors.Is(err, walk.ErrVanished) {
 		d.Data.(*dirState).missing.Store(true)
 	}
-	j.fail(ctx, d.Path(name), err)
+	j.failAt(ctx, d.Path(name), err, faultAt(d, name, err))
 	return ctx.Err()
 }
 

@@ -43,7 +43,7 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 	}
 	if err != nil {
 		s.missing.CompareAndSwap(false, errors.Is(err, transfer.ErrVanished))
-		j.fail(ctx, s.path(name), err)
+		j.failAt(ctx, s.path(name), err, listed{src.Dir, src.Name, src.Handle})
 	} else {
 		j.done(item, e.Attr.Type == vfs.TypeReg && e.Attr.Size > 0)
 	}
@@ -78,7 +78,7 @@ func (j *copyJob) other(
 	j.lost(res.Lost)
 	j.progress.Add(c, 1)
 	copied := object{handle: res.Handle, attr: res.Attr}
-	if j.replaced(s, &src.Attr, &res.Source) {
+	if j.replaced(ctx, s, &src, &res.Source) {
 		copied = object{}
 	}
 	return copied, j.syncLater(ctx, res.Handle)
@@ -86,12 +86,12 @@ func (j *copyJob) other(
 
 // replaced reports whether what was copied is not the object that was listed. Perhaps
 // the whole source is another.
-func (j *copyJob) replaced(s *dirState, listed, now *vfs.Attr) bool {
-	if !another(listed, now) {
+func (j *copyJob) replaced(ctx context.Context, s *dirState, src *transfer.Source, now *vfs.Attr) bool {
+	if !another(&src.Attr, now) {
 		return false
 	}
 	if s.dir != nil {
-		j.mistrust()
+		j.mistrust(ctx, s.path(src.Name), listed{src.Dir, src.Name, src.Handle})
 	}
 	return true
 }
@@ -299,7 +299,7 @@ func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source
 		}
 	}
 	fatal = j.finished(ctx, s, dst.Name, &res.Source, &copied)
-	if j.replaced(s, &src.Attr, &res.Source) {
+	if j.replaced(ctx, s, &src, &res.Source) {
 		copied = object{}
 	}
 	return copied, fatal, nil

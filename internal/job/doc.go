@@ -28,8 +28,9 @@
 // What vanished before its turn is a note and no failure ([KindVanished]), and of a
 // directory nothing is left that is empty; what only grew is kept as it was at first
 // ([KindGrew]). If the source as a whole is gone, or another is in its place, the job ends
-// once ([ErrGone]): that is asked when something in it has vanished. What changed each time
-// has failed ([KindChanged]). A server that gives no answer any more ends the job once
+// once ([ErrGone]): that is asked when something in it has vanished. What
+// had vanished and is there again in the end has failed: somebody took the source, or a part
+// of it, away for a while. What changed each time has failed ([KindChanged]). A server that gives no answer any more ends the job once
 // ([ErrSilent]), and so does a destination that is full ([ErrFull]).
 //
 // # Doing it again

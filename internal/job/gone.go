@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/nfsbox/nfsbox/internal/progress"
 	"github.com/nfsbox/nfsbox/internal/walk"
@@ -36,24 +38,58 @@ func (s *source) there(ctx context.Context) error {
 	return nil
 }
 
-// doubtful holds back what became of an item that is gone: perhaps the source is. At the
-// bound the source is asked.
-func (c *outcomes) doubtful(ctx context.Context, e progress.Event) {
+// listed is where an object of the source was listed, and what had its name then. The zero
+// listed is nowhere.
+type listed struct {
+	dir    vfs.Handle
+	name   string
+	handle vfs.Handle
+}
+
+// listedDir is where d was listed.
+func listedDir(d *walk.Dir) listed {
+	if d.Parent == nil {
+		return listed{}
+	}
+	return listed{d.Parent.Handle, d.Name, d.Handle}
+}
+
+// faultAt is where what the walk could not visit was listed.
+func faultAt(d *walk.Dir, name string, err error) listed {
+	if name == "" {
+		return listedDir(d)
+	}
+	v, _ := errors.AsType[*walk.VanishedError](err)
+	if v == nil {
+		return listed{}
+	}
+	return listed{d.Handle, name, v.Handle}
+}
+
+// unsure is an item that was gone when its turn came.
+type unsure struct {
+	event progress.Event // to be told if it is still gone; of no type: nothing is
+	at    listed
+}
+
+// doubtful holds back what became of an item that is gone: perhaps the source is. Now and
+// then the source is asked.
+func (c *outcomes) doubtful(ctx context.Context, u unsure) {
 	c.mu.Lock()
-	c.unsure, c.doubt = append(c.unsure, e), true
-	full := len(c.unsure) >= maxUnsure
+	c.unsure, c.doubt = append(c.unsure, u), true
+	n := len(c.unsure)
 	c.mu.Unlock()
-	if full {
+	switch {
+	case n >= maxUnsureHeld:
+		c.askAll(ctx)
+	case n%maxUnsure == 0:
 		c.ask(ctx)
 	}
 }
 
-// mistrust has the source asked in the end: something in it was another object than it
-// had been.
-func (c *outcomes) mistrust() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.doubt = true
+// mistrust has the source asked in the end: at this place another object had the name.
+func (c *outcomes) mistrust(ctx context.Context, path string, at listed) {
+	c.doubtful(ctx, unsure{progress.Event{Path: path}, at})
 }
 
 // makeSure asks the source once more when all is done, if anything calls for it.
@@ -62,22 +98,78 @@ func (c *outcomes) makeSure(ctx context.Context) {
 	doubt := c.doubt
 	c.mu.Unlock()
 	if doubt {
-		c.ask(ctx)
+		c.askAll(ctx)
 	}
 }
 
-// ask tells what was held back if the source is still there, and ends the job if not.
-func (c *outcomes) ask(ctx context.Context) {
-	held := c.take(&c.unsure)
-	if err := c.source.there(ctx); err != nil && ctx.Err() == nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.breakOff != nil {
-			c.breakOff(err)
-		}
+// ask reports whether the source is still there, and ends the job if not.
+func (c *outcomes) ask(ctx context.Context) bool {
+	err := c.source.there(ctx)
+	if err == nil || ctx.Err() != nil {
+		return err == nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.breakOff != nil {
+		c.breakOff(err)
+	}
+	return false
+}
+
+// askAll tells what was held back if the source is still there. What is back by now has
+// failed: somebody took the source away for a while, or something in it.
+func (c *outcomes) askAll(ctx context.Context) {
+	c.mu.Lock()
+	held := c.unsure
+	c.unsure = nil
+	c.mu.Unlock()
+	if !c.ask(ctx) {
 		return
 	}
-	c.reportAll(held)
+	var wg sync.WaitGroup
+	for some := range slices.Chunk(held, maxUnsure) {
+		for i := range some {
+			wg.Go(func() { c.lookAgain(ctx, &some[i]) })
+		}
+		wg.Wait()
+	}
+	c.tellAll(held)
+}
+
+// lookAgain looks whether u is back.
+func (c *outcomes) lookAgain(ctx context.Context, u *unsure) {
+	if u.at.handle.IsZero() {
+		return
+	}
+	h, _, _, err := c.source.at.FS.Lookup(ctx, u.at.dir, u.at.name)
+	if err != nil || h != u.at.handle {
+		return
+	}
+	const away = "when its turn came, and it is back: somebody took it away meanwhile, or the source"
+	u.event.Kind = ""
+	if u.event.Type == "" {
+		u.event.Message = "another object had its name " + away
+	} else {
+		u.event.Message = "it was not there " + away
+	}
+	u.event.Type = "error"
+}
+
+// tellUnsure tells what was held back.
+func (c *outcomes) tellUnsure() {
+	c.mu.Lock()
+	held := c.unsure
+	c.unsure = nil
+	c.mu.Unlock()
+	c.tellAll(held)
+}
+
+func (c *outcomes) tellAll(held []unsure) {
+	for _, u := range held {
+		if u.event.Type != "" {
+			c.report(u.event)
+		}
+	}
 }
 
 // gone reports whether d, of the source, is not there any more. That another directory

@@ -80,7 +80,7 @@ func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplet
 			if !errors.Is(incomplete, walk.ErrVanished) {
 				err = fmt.Errorf("the %v %w", d.Attr.Type, transfer.ErrVanished)
 			}
-			j.fail(ctx, d.Path(""), err)
+			j.failAt(ctx, d.Path(""), err, listedDir(d))
 			return false
 		}
 	}

@@ -22,9 +22,12 @@ const (
 	// maxFull is how many items in a row may fail for want of space in the destination,
 	// while no file gets done that has contents. Then the job ends.
 	maxFull = 16
-	// maxUnsure is how many items may have vanished before the source is asked whether it
-	// is still there. Until then they are held back.
+	// maxUnsure is how many more items may have vanished before the source is asked again
+	// whether it is still there.
 	maxUnsure = 64
+	// maxUnsureHeld is how many of them are held back, about 500 bytes each, to be looked for
+	// once more when all is done. At the bound that is done at once.
+	maxUnsureHeld = 4096
 )
 
 var (
@@ -55,8 +58,8 @@ type outcomes struct {
 
 	mu           sync.Mutex
 	silent, full streak
-	unsure       []progress.Event // of what may be gone because the source is
-	doubt        bool             // the source has to be asked in the end
+	unsure       []unsure // what may be gone because the source is, or was
+	doubt        bool     // the source has to be asked in the end
 	breakOff     context.CancelCauseFunc
 	busy         func() int // items that are being worked at
 }
@@ -84,7 +87,7 @@ func (c *outcomes) watch(ctx context.Context, busy func() int) (watched context.
 		if errors.Is(cause, ErrSilent) || errors.Is(cause, ErrFull) || errors.Is(cause, ErrGone) {
 			return cause
 		}
-		c.reportAll(c.take(&c.unsure))
+		c.tellUnsure()
 		c.tell(&c.silent)
 		c.tell(&c.full)
 		return err
@@ -137,6 +140,11 @@ func (c *outcomes) report(e progress.Event) {
 // fail reports an item that failed; nil is no failure. What fails because the job is
 // being cancelled is no news.
 func (c *outcomes) fail(ctx context.Context, path string, err error) {
+	c.failAt(ctx, path, err, listed{})
+}
+
+// failAt is fail for an object of the source, which was listed there.
+func (c *outcomes) failAt(ctx context.Context, path string, err error, at listed) {
 	if err == nil {
 		return
 	}
@@ -150,7 +158,7 @@ func (c *outcomes) fail(ctx context.Context, path string, err error) {
 	switch {
 	case errors.Is(err, transfer.ErrVanished), errors.Is(err, walk.ErrVanished):
 		e.Type, e.Kind = "note", KindVanished
-		c.doubtful(ctx, e)
+		c.doubtful(ctx, unsure{e, at})
 	case errors.Is(err, vfs.ErrNoAnswer):
 		c.hold(&c.silent, e, min(maxSilent, max(c.inFlight(), 1)), fmt.Errorf("%w: %w", ErrSilent, err))
 	case errors.Is(err, vfs.ErrNoSpace), errors.Is(err, vfs.ErrQuota):
@@ -160,7 +168,7 @@ func (c *outcomes) fail(ctx context.Context, path string, err error) {
 		e.Kind = KindChanged
 		c.report(e)
 	case errors.Is(err, vfs.ErrStale):
-		c.doubtful(ctx, e)
+		c.doubtful(ctx, unsure{event: e})
 	default:
 		c.report(e)
 	}

@@ -31,8 +31,8 @@ type side struct {
 // Enter finds the directory in the destination, and lists it if it is small.
 func (j *verifyJob) Enter(ctx context.Context, d *walk.Dir) error {
 	j.found(&d.Attr)
-	if d.Replaced() {
-		j.mistrust()
+	if was, ok := d.Replaced(); ok {
+		j.mistrust(ctx, d.Path(""), listed{d.Parent.Handle, d.Name, was})
 	}
 	e := vfs.Entry{Handle: d.Handle, Attr: d.Attr}
 	p := pair{src: &e, path: func() string { return d.Path("") }}
@@ -121,7 +121,7 @@ func (j *verifyJob) Fault(ctx context.Context, d *walk.Dir, name string, err err
 	if errors.Is(err, walk.ErrVanished) {
 		d.Data.(*side).missing.Store(true)
 	}
-	j.fail(ctx, d.Path(name), err)
+	j.failAt(ctx, d.Path(name), err, faultAt(d, name, err))
 	return ctx.Err()
 }
 
@@ -139,7 +139,7 @@ func (j *verifyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
 		err = j.count(ctx, d, s)
 	}
 	forget(j.o.Dest.FS, s.handle)
-	j.fail(ctx, d.Path(""), err)
+	j.failAt(ctx, d.Path(""), err, listedDir(d))
 	j.progress.Add(progress.Dirs, 1)
 	return ctx.Err()
 }

@@ -27,7 +27,8 @@ type Dir struct {
 	visited    bool // its listing was begun
 	entered    bool // the visitor knows it
 	skipped    bool
-	replaced   bool // it is what has the name now, after what was listed had gone
+	replaced   bool       // it is what has the name now, after what was listed had gone
+	was        vfs.Handle // of what was listed, if replaced
 	opened     bool
 	listing    listing
 	preview    *preview // what was listed ahead of its visit
@@ -43,8 +44,8 @@ type Dir struct {
 func (d *Dir) Depth() int { return d.depth }
 
 // Replaced reports whether d was not there any more when its turn came, and what has its
-// name now took its place.
-func (d *Dir) Replaced() bool { return d.replaced }
+// name now took its place. was is what had been listed.
+func (d *Dir) Replaced() (was vfs.Handle, ok bool) { return d.was, d.replaced }
 
 // Hold keeps d from being left until Release. It is called within Enter, Entry
 // or Fault of d, or by who holds d already.

@@ -7,6 +7,15 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
+// VanishedError is an ErrVanished of a directory that was listed with this handle.
+type VanishedError struct {
+	Handle vfs.Handle
+	err    error
+}
+
+func (e *VanishedError) Error() string { return e.err.Error() }
+func (e *VanishedError) Unwrap() error { return e.err }
+
 // movedOn reports whether err says that a handle leads to nothing any more.
 func movedOn(err error) bool { return errors.Is(err, vfs.ErrNoEnt) || errors.Is(err, vfs.ErrStale) }
 
@@ -20,9 +29,9 @@ func (w *walker) lookAgain(d *Dir, err error) error {
 	lerr := w.complete(d.Parent, &now)
 	switch {
 	case errors.Is(lerr, ErrVanished):
-		return fmt.Errorf("%w: %w", ErrVanished, err)
+		return &VanishedError{d.Handle, fmt.Errorf("%w: %w", ErrVanished, err)}
 	case errors.Is(lerr, vfs.ErrStale) && w.vanished(d.Parent):
-		return fmt.Errorf("%w, with the directory that it was in: %w", ErrVanished, err)
+		return &VanishedError{d.Handle, fmt.Errorf("%w, with the directory that it was in: %w", ErrVanished, err)}
 	case lerr != nil:
 		return fmt.Errorf("%w (and to look it up again: %w)", err, lerr)
 	case now.Attr.Type != vfs.TypeDir:
@@ -35,6 +44,7 @@ func (w *walker) lookAgain(d *Dir, err error) error {
 	w.mu.Lock()
 	w.open.remove(d)
 	d.opened = false
+	d.was = d.Handle
 	d.replaced, d.Handle, d.Attr = true, now.Handle, now.Attr
 	w.mu.Unlock()
 	d.listing = listing{}
