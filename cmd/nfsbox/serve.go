@@ -60,7 +60,9 @@ What is promised. What is acknowledged as stable has been synced, names included
 that up. Handles stay valid over renames and restarts: they are the kernel's where its file systems
 and the process' rights allow, which takes root; elsewhere a map of them is kept in the state
 directory (/var/lib/nfsbox for root, else $XDG_STATE_HOME/nfsbox or ~/.local/state/nfsbox). It must not
-lie within what is served.
+lie within what is served, and is refused if others can write to it, or if it belongs to another user
+than the server's, or root: they could put a key that they know in its place. It is best made by the
+server, or mode 0700; one that is sticky, as /tmp, will do.
 A file that a program of this host moves out of DIR may stay open to clients that have its handle, as
 with the kernel's server (no_subtree_check): a handle names the file and not a path, and to look for a
 path from DIR with every call would cost more than the calls. A directory does not stay open. What must

@@ -65,3 +65,49 @@ func TestStricterExportMounted(t *testing.T) {
 		}
 	}
 }
+
+// TestStateDirectoryOfOthers: a server does not keep its key where others can put another
+// one in its place, and says what to do. It takes what systemd, packages and an umask of
+// a user with a group of its own make, and what is sticky.
+func TestStateDirectoryOfOthers(t *testing.T) {
+	b := newBox(t)
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	me := os.Getuid()
+	for _, x := range []struct {
+		mode     uint32
+		uid, gid int
+		want     string // "": it serves
+	}{
+		{0o777, me, me, "chmod 700"},
+		{0o702, me, me, "chmod 700"},
+		{0o770, me, me + 1, "chmod 700"},
+		{0o700, me + 1, me, "chown"},
+		{0o755, me, me + 1, ""},
+		{0o775, me, me, ""},
+		{0o1777, me, me, ""},
+		{0o1777, me + 1, me, "chown"},
+	} {
+		dir := b.path(fmt.Sprintf("state-%o-%d-%d", x.mode, x.uid, x.gid))
+		b.no(os.Mkdir(dir, 0o700))
+		if x.uid != me || x.gid != os.Getgid() {
+			if me != 0 {
+				continue // it takes root to make it
+			}
+			b.no(os.Chown(dir, x.uid, x.gid))
+		}
+		b.no(syscall.Chmod(dir, x.mode))
+		if x.want == "" {
+			b.serveWith(dir, "127.0.0.1:0", b.path("srv"), "--localio=off").stop()
+			continue
+		}
+		for _, more := range []string{"--check", "--localio=off"} {
+			r := b.must(1, "serve", b.path("srv"), "--listen=127.0.0.1:0", "--state-dir", dir, more)
+			if !strings.Contains(r.stderr, dir) || !strings.Contains(r.stderr, x.want) {
+				t.Errorf("%s with %04o of %d:%d says %q, want %q", more, x.mode, x.uid, x.gid, r.stderr, x.want)
+			}
+		}
+		if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
+			t.Errorf("made in a directory that was refused: %v, %v", made, err)
+		}
+	}
+}

@@ -17,7 +17,7 @@ func Check(c Config, w World) error {
 	}
 	d := &daemon{w: w, c: &c, log: slog.New(slog.DiscardHandler)}
 	table, e := c.tryExports()
-	err := errors.Join(d.privateOutside(&c), e, c.Log.checkFiles())
+	err := errors.Join(d.privateOutside(&c), d.unshared(), e, c.Log.checkFiles())
 	if c.API.on() {
 		_, e := c.API.read()
 		err = errors.Join(err, e)

@@ -43,9 +43,16 @@ func (d *daemon) state() (string, export.Key, error) {
 	if err != nil {
 		return "", export.Key{}, err
 	}
+	if err := d.unshared(); err != nil {
+		return "", export.Key{}, err
+	}
 	own := filepath.Join(base, folder(name))
 	if err := makePrivate(own); err != nil {
 		return "", export.Key{}, fmt.Errorf("state directory: %w", err)
+	}
+	// It may have been made by somebody else meanwhile.
+	if err := d.unshared(); err != nil {
+		return "", export.Key{}, err
 	}
 	key, err := loadKey(filepath.Join(own, keyName), d.w.Rand)
 	return own, key, err
@@ -95,6 +102,27 @@ func (d *daemon) stateBase() (base string, err error) {
 		return "", fmt.Errorf("state directory: %w", err)
 	}
 	return base, nil
+}
+
+// unshared refuses a state directory in which others could put a folder of theirs in
+// the place of the server's: with a key that they know, and links to follow. One that is
+// not there is made for the server alone. What lies above is for whoever names it.
+func (d *daemon) unshared() error {
+	base, err := d.stateBase()
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(base)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("state directory: %w", err)
+	}
+	if who := sharedWith(info); who != "" {
+		return fmt.Errorf("state directory: %s %s, or name another one with --state-dir", base, who)
+	}
+	return nil
 }
 
 // folder is the name of the folder of what has that path.
@@ -151,7 +179,7 @@ func private(dir string) error {
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("%s is open to others (mode %04o); make it 0700", dir, info.Mode().Perm())
 	case !owned(info):
-		return fmt.Errorf("%s belongs to another user", dir)
+		return fmt.Errorf("%s belongs to another user: chown it, or name another state directory with --state-dir", dir)
 	}
 	return nil
 }
