@@ -230,7 +230,8 @@ const (
 	CreateUnchecked
 	// CreateExclusive: an existing file is ErrExist unless it was created with
 	// the same Verf, in which case the call is a repetition and succeeds. Set
-	// is not looked at; the caller follows with SetAttr. Regular files only.
+	// is not looked at; the caller follows with SetAttr. ErrNotSupp is that it takes a
+	// guarded create. Regular files only.
 	CreateExclusive
 )
 

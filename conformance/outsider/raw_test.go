@@ -40,6 +40,8 @@ const (
 	statusINVAL = 22
 	statusSTALE = 70
 	statusJUKE  = 10008
+
+	statusNOTSUPP = 10004
 )
 
 // peer is a connection that speaks RPC (RFC 5531), byte by byte, as one user.

@@ -33,6 +33,10 @@ const maxRaces = 16
 // where Linux nfsd keeps it, until the SETATTR that follows replaces them. A
 // mode that is asked for is set exactly, whatever the umask of this process;
 // but in a directory with a default access control list the list decides.
+//
+// A caller who would not own the file, since this process cannot act for it, could not
+// make that SETATTR. To it an exclusive create is ErrNotSupp, and clients make a guarded
+// one (RFC 1813, section 3.3.8), which sets the mode at once.
 func (v *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (vfs.Handle, vfs.Attr, vfs.WCC, error) {
 	o, w, err := v.create(ctx, dir, name, how)
 	if w != nil {
@@ -46,6 +50,9 @@ func (v *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 func (v *FS) create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (o vfs.Opened, w *desc, err error) {
 	if err := checkCreate(name, how); err != nil {
 		return o, nil, err
+	}
+	if how.Mode == vfs.CreateExclusive && v.stranger() && !v.who.super {
+		return o, nil, vfs.ErrNotSupp
 	}
 	if err := v.beginChange(ctx, classMeta); err != nil {
 		return o, nil, err

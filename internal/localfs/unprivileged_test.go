@@ -72,6 +72,14 @@ func TestSquashed(t *testing.T) {
 	if _, _, _, err := b.Create(t.Context(), home, "y", &vfs.CreateHow{Type: vfs.TypeDir}); err != nil {
 		t.Errorf("bob in a directory for all: %v", err)
 	}
+	exclusive := &vfs.CreateHow{Type: vfs.TypeReg, Mode: vfs.CreateExclusive}
+	_, _, _, err = b.Create(t.Context(), home, "z", exclusive) // whose mode he could not set
+	wantErr(t, err, vfs.ErrNotSupp)
+	_, _, err = b.Open(t.Context(), vfs.At{Dir: home, Name: "z"}, &vfs.OpenHow{Access: vfs.ShareWrite, Create: exclusive})
+	wantErr(t, err, vfs.ErrNotSupp)
+	if _, err := os.Lstat(filepath.Join(dir, "home", "z")); err == nil {
+		t.Error("what was refused is there")
+	}
 	if err := chmod(t, f, home, 0o700); err != nil {
 		t.Fatal(err)
 	}
