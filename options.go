@@ -112,7 +112,7 @@ func WithReadAhead(bytes int64) Option {
 }
 
 // WithDirty bounds the memory, in bytes, for what was written and is not yet
-// known to be stable on the server; 0 is 64 MiB. At the bound writers wait.
+// known to be stable on the server; 0 is 96 MiB. At the bound writers wait.
 func WithDirty(bytes int64) Option {
 	return func(o *config) { o.buffers.MaxDirty = bytes }
 }

@@ -6,8 +6,11 @@ const (
 	// DefaultMaxDirty bounds the memory for bytes that are not yet known to be
 	// stable, over all files of an FS and its views. At the bound WriteAt waits
 	// until older bytes have become stable, or its context ends. What cutting a
-	// piece in two copies may exceed it by one WRITE's size a file.
-	DefaultMaxDirty = 64 << 20
+	// piece in two copies may exceed it by one WRITE's size a file. It is three times
+	// what maxInFlight WRITEs carry: over a long way as much again is being COMMITted,
+	// and some waits for the next COMMIT. With less the bound, and not the way, would
+	// say how many are in flight.
+	DefaultMaxDirty = 96 << 20
 
 	// commitShare is the part of MaxDirty, one divided by it, after which a file's
 	// WRITEs are followed by a COMMIT while further ones are sent: so a writer at
@@ -41,7 +44,7 @@ const (
 
 	// maxInFlight bounds the WRITEs of one object that are given to the file below
 	// at once; more pieces queue. How many of them a server does well with is known
-	// there. They are half of DefaultMaxDirty if each carries as much as it may, and
+	// there. They are a third of DefaultMaxDirty if each carries as much as it may, and
 	// the writes of other files do not wait for more than that.
 	maxInFlight = 32
 
