@@ -17,6 +17,13 @@ const (
 	// doubling it six times is MaxLimit.
 	firstLimit = 8
 
+	// farLimit is where it begins, in a class that has made no call yet, once farReplies
+	// calls of another class have been answered, and all of them from afar: none in less
+	// than searchTime. Doubling from firstLimit to as many takes two round trips. A
+	// server that is slow, and not far, is found out by the first replies; see openQueued.
+	farLimit   = 32
+	farReplies = 3
+
 	// openQueued is how many times as long as the quickest reply one takes that tells
 	// of a queue, while the limit grows with each reply.
 	openQueued = 2

@@ -120,6 +120,18 @@ func (c *climber) open(took time.Duration, work uint64, waiting bool) int {
 	return c.limit
 }
 
+// far reports whether the last reply is the one that shows that the server is far away:
+// none has been quicker than a window.
+func (c *climber) far() bool { return c.opening && c.replies == farReplies }
+
+// widen has the opening begin with farLimit, if it has not begun, and returns the limit.
+func (c *climber) widen() int {
+	if c.opening && c.replies == 0 {
+		c.limit = farLimit
+	}
+	return c.limit
+}
+
 // cut lowers the limit at once: the server has refused a call, or lost one.
 func (c *climber) cut(factor float64) int {
 	c.opening = false

@@ -35,9 +35,10 @@
 // whose first replies take longer than the shortest window lets in one more call with
 // each reply at first, as TCP does in its slow start: the limit doubles with each round
 // trip, until a reply takes twice as long as the quickest. That is known a round trip
-// late, and so half of it is where the first search begins. This is the one thing that
-// believes in the shortest round trip; a nearer server never gets there, and what
-// was wrong about it the search puts right.
+// late, and so half of it is where the first search begins. A class that has made no call
+// when those of another have shown that the server is far begins at 32. This is the one
+// thing that believes in the shortest round trip; a nearer server never gets there, and
+// what was wrong about it the search puts right.
 //
 // Rising is where a limiter begins, at 8: the limit doubles as long as goodput
 // grows by a fair share of that. Where it stops, Little's law gives the knee: the

@@ -91,31 +91,44 @@ func (g *gate) admit() {
 	}
 }
 
-// leave ends a call, learns from it, and lets in others.
-func (g *gate) leave(took time.Duration, bytes int, o Outcome) {
+// leave ends a call, learns from it, and lets in others. far is true once, when it is
+// known that the server is far away.
+func (g *gate) leave(took time.Duration, bytes int, o Outcome) (far bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inFlight--
-	g.learn(took, bytes, o)
+	far = g.learn(took, bytes, o)
 	g.admit()
+	return far
 }
 
 // leaveMany is leave for calls that were under way together. They end one by one
 // as far as is seen from here, but none of them made room for others.
-func (g *gate) leaveMany(ends []End) {
+func (g *gate) leaveMany(ends []End) (far bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inFlight--
 	for _, e := range ends {
-		g.learn(e.Took, e.Bytes, e.Outcome)
+		far = g.learn(e.Took, e.Bytes, e.Outcome) || far
 	}
 	g.inFlight -= len(ends) - 1
 	g.short = false
 	g.admit()
+	return far
 }
 
-// learn takes in how a call has ended.
-func (g *gate) learn(took time.Duration, bytes int, o Outcome) {
+// widen lets more calls of a class begin at once that has made none yet.
+func (g *gate) widen() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if limit := g.climb.widen(); !g.fixed && limit != g.limit {
+		g.set(limit)
+		g.admit()
+	}
+}
+
+// learn takes in how a call has ended. far is as in leave.
+func (g *gate) learn(took time.Duration, bytes int, o Outcome) (far bool) {
 	old, deaf := g.window.skip > 0, g.deaf > 0
 	if old {
 		g.window.skip--
@@ -132,6 +145,7 @@ func (g *gate) learn(took time.Duration, bytes int, o Outcome) {
 	case o == Timeout && !deaf && !g.fixed:
 		g.cut(timeoutCut)
 	}
+	return o == OK && g.climb.far()
 }
 
 // open is what a reply from afar does before anything has been measured: it lets one

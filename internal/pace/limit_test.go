@@ -1,11 +1,13 @@
 package pace
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -248,6 +250,63 @@ func TestOpeningFew(t *testing.T) {
 	}
 	if c.gate.smooth == 0 {
 		t.Error("nobody knows what calls take")
+	}
+}
+
+// TestOpeningFar: a class that has made no call begins as wide as pays over a long way,
+// once calls of another class have shown that it is long, and no wider than ever if one
+// of them was quick. It is made narrow again if its own calls queue.
+func TestOpeningFar(t *testing.T) {
+	const trip = 100 * ms
+	for _, tc := range []struct {
+		name     string
+		took     []time.Duration // by calls for metadata
+		outcome  Outcome
+		writes   []time.Duration // before them
+		replies  []time.Duration // to WRITEs after them
+		max      int
+		want     int
+		admitted int // of many WRITEs that wait meanwhile
+	}{
+		{name: "far", took: []time.Duration{trip, trip, trip}, want: farLimit, admitted: farLimit},
+		{name: "too few to tell", took: []time.Duration{trip, trip}, want: firstLimit, admitted: firstLimit},
+		{name: "one was quick", took: []time.Duration{trip, ms, trip, trip}, want: firstLimit, admitted: firstLimit},
+		{name: "refused", took: []time.Duration{trip, trip, trip}, outcome: Gone, want: firstLimit, admitted: firstLimit},
+		{name: "begun before", took: []time.Duration{trip, trip, trip}, writes: []time.Duration{trip}, want: firstLimit, admitted: firstLimit},
+		{name: "found near before", took: []time.Duration{trip, trip, trip}, writes: []time.Duration{ms}, want: firstLimit, admitted: firstLimit},
+		{name: "fixed", took: []time.Duration{trip, trip, trip}, max: 2, want: 2, admitted: 2},
+		{name: "a queue", took: []time.Duration{trip, trip, trip}, replies: []time.Duration{trip, 3 * trip}, want: farLimit / 2, admitted: farLimit},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := New(Options{Max: [Classes]int{Write: tc.max}})
+				end := func(c Class, took time.Duration, o Outcome) {
+					mustEnter(t, l, c)
+					l.Leave(c, took, 0, o)
+				}
+				for _, took := range tc.writes {
+					end(Write, took, OK)
+				}
+				for _, took := range tc.took {
+					end(Metadata, took, tc.outcome)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				for range 2 * farLimit {
+					go func() { _ = l.Enter(ctx, Write) }()
+				}
+				synctest.Wait()
+				if s := l.Snapshot()[Write]; s.InFlight != tc.admitted {
+					t.Errorf("%d in flight, want %d", s.InFlight, tc.admitted)
+				}
+				for _, took := range tc.replies {
+					l.Leave(Write, took, 0, OK)
+				}
+				if s := l.Snapshot()[Write]; s.Limit != tc.want {
+					t.Errorf("limit %d, want %d", s.Limit, tc.want)
+				}
+			})
+		})
 	}
 }
 

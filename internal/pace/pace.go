@@ -107,7 +107,16 @@ func (l *Limiter) EnterMany(ctx context.Context, c Class, n, all int) (int, erro
 // reply, without what it waited before; bytes is the file data that it moved. Both
 // count for OK alone.
 func (l *Limiter) Leave(c Class, took time.Duration, bytes int, o Outcome) {
-	l.gates[c].leave(took, bytes, o)
+	if l.gates[c].leave(took, bytes, o) {
+		l.widen()
+	}
+}
+
+// widen tells all classes that the server is far away.
+func (l *Limiter) widen() {
+	for c := range l.gates {
+		l.gates[c].widen()
+	}
 }
 
 // End is how one of many calls ended: what Leave is told.
@@ -118,7 +127,11 @@ type End struct {
 }
 
 // LeaveMany ends what EnterMany began, of all that it let in, at once.
-func (l *Limiter) LeaveMany(c Class, ends []End) { l.gates[c].leaveMany(ends) }
+func (l *Limiter) LeaveMany(c Class, ends []End) {
+	if l.gates[c].leaveMany(ends) {
+		l.widen()
+	}
+}
 
 // Snapshot is the state of one class.
 type Snapshot struct {
