@@ -20,11 +20,12 @@ type service struct {
 	name     string
 	prog     *xdr.Program
 	null     *xdr.Proc
-	port     func(o *Options) uint16 // the one that is meant, or 0
-	arg      string                  // of the URL, that names the port
-	maxReply int                     // 0: the default of package oncrpc
-	lasting  bool                    // used for more than a question
-	fallback bool                    // Options.Port may turn out to be NFS's alone
+	port     func(o *Options) uint16  // the one that is meant, or 0
+	arg      string                   // of the URL, that names the port
+	maxReply int                      // 0: the default of package oncrpc
+	lasting  bool                     // used for more than a question
+	fallback bool                     // Options.Port may turn out to be NFS's alone
+	early    func(rpc *oncrpc.Client) // if not nil: asks more, before it is known whether the service is there
 }
 
 var mountService = service{
@@ -98,6 +99,9 @@ func (o *Options) try(ctx context.Context, s *service, port uint16) (*oncrpc.Cli
 	rpc, r, err := o.client(ctx, port, s)
 	if err != nil {
 		return nil, 0, fmt.Errorf("nfs: %s: %s: %w", o.Host, s.name, err)
+	}
+	if s.early != nil {
+		s.early(rpc)
 	}
 	reply, err := rpc.Call(ctx, s.null, oncrpc.Auth{}, xdr.Void{}, xdr.Void{})
 	reply.Release()

@@ -462,8 +462,8 @@ func (h *host) asked(want ...string) {
 }
 
 // TestMountTrips counts the round trips of Mount, by time that is simulated: one for
-// both services, one for MNT of the path and of "/", and one for GETATTR of what the
-// first has answered. Close takes one, for UMNT.
+// both services, MNT of the path and of "/", and one for GETATTR of what the first has
+// answered, and its limits. Close takes one, for UMNT.
 func TestMountTrips(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const oneWay = 50 * time.Millisecond
@@ -475,8 +475,8 @@ func TestMountTrips(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if trips := time.Since(start) / (2 * oneWay); trips != 3 {
-			t.Errorf("%d round trips, want 3", trips)
+		if trips := time.Since(start) / (2 * oneWay); trips != 2 {
+			t.Errorf("%d round trips, want 2", trips)
 		}
 		start = time.Now()
 		if err := c.Close(); err != nil {
@@ -490,8 +490,8 @@ func TestMountTrips(t *testing.T) {
 }
 
 // TestMountTripsOfName counts those of a file in the root of a server that mounts
-// directories alone: both services; MNT of the path and of "/"; and a LOOKUP, which is
-// what the path is found to be.
+// directories alone: both services, MNT of the path and of "/"; and a LOOKUP, which is
+// what the path is found to be. Limits of a directory that holds it are known then.
 func TestMountTripsOfName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const oneWay = 50 * time.Millisecond
@@ -507,8 +507,12 @@ func TestMountTripsOfName(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if trips := time.Since(start) / (2 * oneWay); trips != 3 {
-				t.Errorf("%s: %d round trips, want 3", path, trips)
+			if trips := time.Since(start) / (2 * oneWay); trips != 2 {
+				t.Errorf("%s: %d round trips, want 2", path, trips)
+			}
+			start = time.Now() // "/f" is a directory of its own
+			if info, err := c.FS().Info(t.Context(), c.Root(), vfs.InfoLimits); err != nil || info.WriteMax != 4096 || missing && time.Since(start) != 0 {
+				t.Errorf("%s: WRITEs of %d after %v, %v", path, info.WriteMax, time.Since(start), err)
 			}
 			if found, err := c.Found(); errors.Is(err, fs.ErrNotExist) != missing || !missing && found.Handle != c.Root() {
 				t.Errorf("%s: found %+v, %v", path, found, err)

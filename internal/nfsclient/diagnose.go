@@ -66,7 +66,7 @@ func Diagnose(ctx context.Context, o Options, what DiagnoseOptions, report func(
 	}
 	if d.mountd != nil {
 		d.unmount(ctx)
-		err = errors.Join(err, d.mountd.rpc.Close())
+		err = errors.Join(err, d.mountd.close())
 	}
 	return err
 }

@@ -133,7 +133,7 @@ func (d *diagnosis) localPort() (int, bool) {
 // mount reaches the MOUNT service and asks it for its exports.
 func (d *diagnosis) mount(ctx context.Context, s *Step) error {
 	o := d.o // connectMountd fills it
-	m, err := connectMountd(ctx, &o)
+	m, err := connectMountd(ctx, &o, nil)
 	if err != nil {
 		return err
 	}

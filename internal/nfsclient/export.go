@@ -22,16 +22,27 @@ func (o *Options) checkExport() error {
 	return checkPath(o.Export)
 }
 
+// begin asks MOUNT for all that open will ask for in any case.
+func (c *Conn) begin(ctx context.Context, m *mountd) {
+	if c.opt.Export != "" {
+		m.ask(ctx, joined(split(c.opt.Export)), 0)
+		return
+	}
+	m.ask(ctx, joined(split(c.opt.Path)), 0)
+	m.ask(ctx, "/", seenTime)
+}
+
 // open mounts o.Path and goes to where it leads: as far as the server mounts it, or as
 // the options say that the export goes, by MOUNT, and the rest by LOOKUP.
 func (c *Conn) open(ctx context.Context, m *mountd) error {
+	defer c.asking.Wait()
 	parts := split(c.opt.Path)
 	var root vfs.Handle
 	var n int
 	var err error
 	if c.opt.Export != "" {
 		end := split(c.opt.Export)
-		root, _, err = c.climb(ctx, m.mnt, end, 1)
+		root, _, err = c.climb(ctx, m, end, 1)
 		n = len(end)
 	} else {
 		root, n, err = c.find(ctx, m, parts)
@@ -42,48 +53,15 @@ func (c *Conn) open(ctx context.Context, m *mountd) error {
 	return c.descend(ctx, root, parts[n:], strings.HasSuffix(c.opt.Path, "/"))
 }
 
-// top is the question for "/", which is asked beside that for the path.
-type top struct {
-	stop context.CancelFunc
-	done chan struct{} // closed when it has been answered, or given up
-	root vfs.Handle
-	err  error
-}
-
-// askTop asks for "/".
-func (m *mountd) askTop(ctx context.Context) *top {
-	t := &top{done: make(chan struct{})}
-	ctx, t.stop = context.WithTimeout(ctx, seenTime)
-	go func() {
-		defer close(t.done)
-		t.root, t.err = m.mnt(ctx, "/")
-	}()
-	return t
-}
-
-// answer waits for the answer.
-func (t *top) answer() (vfs.Handle, error) {
-	<-t.done
-	return t.root, t.err
-}
-
 // find mounts as much of the path as the server does, and returns how many parts that
 // are. Two of its questions may be for "/", which is therefore asked at once: what holds
 // a name that cannot be mounted, and whether the server looks at a path that can.
 func (c *Conn) find(ctx context.Context, m *mountd, parts []string) (root vfs.Handle, n int, err error) {
 	if len(parts) == 0 {
-		return c.climb(ctx, m.mnt, parts, 1)
+		return c.climb(ctx, m, parts, 1)
 	}
-	t := m.askTop(ctx)
-	root, n, err = c.climb(ctx, func(ctx context.Context, path string) (vfs.Handle, error) {
-		if path == "/" {
-			top, err := t.answer()
-			if _, refused := errors.AsType[*MountError](err); err == nil || refused {
-				return top, err
-			}
-		}
-		return m.mnt(ctx, path)
-	}, parts, maxClimb)
+	t := m.ask(ctx, "/", seenTime)
+	root, n, err = c.climb(ctx, m, parts, maxClimb)
 	if err == nil && n == len(parts) {
 		n, err = c.seen(ctx, m, t, root, parts)
 	}
@@ -98,7 +76,7 @@ func (c *Conn) find(ctx context.Context, m *mountd, parts []string) (root vfs.Ha
 // for whatever is asked, which is not what the path names. Such a server gives the same
 // handle for "/". Then the list of exports says where the export ends, which is what is
 // meant for their one file system; or else the path is one within it, if it is there.
-func (c *Conn) seen(ctx context.Context, m *mountd, t *top, root vfs.Handle, parts []string) (int, error) {
+func (c *Conn) seen(ctx context.Context, m *mountd, t *asked, root vfs.Handle, parts []string) (int, error) {
 	top, err := t.answer()
 	if err != nil {
 		return len(parts), ctx.Err() // it looks at the path: most servers do not export "/"
@@ -112,7 +90,7 @@ func (c *Conn) seen(ctx context.Context, m *mountd, t *top, root vfs.Handle, par
 			return n, nil
 		}
 	}
-	path := "/" + strings.Join(parts, "/")
+	path := joined(parts)
 	_, err = vfs.Resolve(ctx, c.fs, root, path[1:], true)
 	if errors.Is(err, vfs.ErrNoEnt) || errors.Is(err, vfs.ErrNotDir) {
 		return 0, fmt.Errorf("nfs: mount %q: the server gives the same directory for this path as for \"/\", and the path is not there: "+

@@ -61,6 +61,7 @@ func treeNFS(dirs ...string) oncrpc.Service {
 			return &nfs3.LOOKUP3res{Resok: nfs3.LOOKUP3resok{Object: nfs3.NfsFh3{Data: []byte(path)},
 				ObjAttributes: nfs3.PostOpAttr{AttributesFollow: true, Attributes: isDir}}}
 		},
+		nfs3.NFSPROC3_FSINFO: func(*oncrpc.Call) xdr.Appender { return &nfs3.FSINFO3res{Resok: nfs3.FSINFO3resok{Wtmax: 4096}} },
 	})
 }
 

@@ -27,7 +27,8 @@ type Conn struct {
 	missing error        // why it names nothing; nil if it does
 	mountd  mountd       // that was asked; its rpc is not for later
 	parting sync.WaitGroup
-	hangUps atomic.Int32 // in a row, on questions of LOCALIO
+	asking  sync.WaitGroup // for limits
+	hangUps atomic.Int32   // in a row, on questions of LOCALIO
 
 	abandoned atomic.Bool
 }
@@ -83,7 +84,7 @@ func (c *Conn) part(m *mountd) {
 	ctx, cancel := context.WithTimeout(context.Background(), umountTime)
 	defer cancel()
 	_ = m.umnt(ctx, "/")
-	_ = m.rpc.Close()
+	_ = m.close()
 }
 
 // umount sends UMNT, to where MOUNT was found. It is a courtesy: that it failed changes
@@ -136,8 +137,9 @@ func checkPath(path string) error {
 	return nil
 }
 
-// connect reaches both services, at the same time, and opens the path. That there is no
-// MOUNT ends the other attempt, and is the error.
+// connect reaches both services, at the same time, and opens the path, for which MOUNT is
+// asked before it is known to be there. That there is none ends the other attempt, and is
+// the error.
 func (c *Conn) connect(ctx context.Context) error {
 	var nfs sync.WaitGroup
 	var err error
@@ -145,7 +147,7 @@ func (c *Conn) connect(ctx context.Context) error {
 	defer stop()
 	nfs.Go(func() { c.rpc, _, err = c.opt.connect(beside, &nfsService) })
 	o := c.opt // connectMountd fills it
-	m, merr := connectMountd(ctx, &o)
+	m, merr := connectMountd(ctx, &o, c.begin)
 	if merr != nil {
 		stop()
 	}
@@ -161,7 +163,7 @@ func (c *Conn) connect(ctx context.Context) error {
 		c.parting.Go(func() { c.part(m) })
 		return nil
 	}
-	return errors.Join(err, m.rpc.Close())
+	return errors.Join(err, m.close())
 }
 
 // split is the parts of a path that stand for something.
@@ -174,17 +176,20 @@ func split(path string) (parts []string) {
 	return parts
 }
 
+// joined is the path that has these parts.
+func joined(parts []string) string { return "/" + strings.Join(parts, "/") }
+
 // climb mounts the longest prefix of the path that the server mounts and that is
 // a directory, and returns how many parts that are. It tries most of them. If there is
 // none, the error is that of the whole path. Of a prefix that something comes behind,
 // the LOOKUP of that tells whether it is a directory.
-func (c *Conn) climb(ctx context.Context, mnt mounter, parts []string, most int) (root vfs.Handle, n int, err error) {
+func (c *Conn) climb(ctx context.Context, m *mountd, parts []string, most int) (root vfs.Handle, n int, err error) {
 	var first error
 	whole := len(split(c.opt.Path))
 	for range min(len(parts)+1, most) {
 		n = len(parts)
-		path := "/" + strings.Join(parts, "/")
-		root, err = c.directory(ctx, mnt, path, n == whole)
+		path := joined(parts)
+		root, err = c.directory(ctx, m, path, n == whole)
 		if err == nil {
 			c.mounted = path
 			return root, n, nil
@@ -200,12 +205,9 @@ func (c *Conn) climb(ctx context.Context, mnt mounter, parts []string, most int)
 	return root, 0, first
 }
 
-// mounter is MNT of a path.
-type mounter func(ctx context.Context, path string) (vfs.Handle, error)
-
 // directory mounts path, and looks what it is: some servers mount files.
-func (c *Conn) directory(ctx context.Context, mnt mounter, path string, look bool) (vfs.Handle, error) {
-	root, err := mnt(ctx, path)
+func (c *Conn) directory(ctx context.Context, m *mountd, path string, look bool) (vfs.Handle, error) {
+	root, err := m.mnt(ctx, path)
 	if err != nil {
 		return root, err
 	}
@@ -214,6 +216,7 @@ func (c *Conn) directory(ctx context.Context, mnt mounter, path string, look boo
 		return root, fmt.Errorf("nfs: mount %q: %w", path, err)
 	}
 	c.found = vfs.Resolved{Handle: root, Dir: root}
+	c.asking.Go(func() { c.limits(ctx, fsys) })
 	if look {
 		if _, c.found.Attr, err = fsys.Root(ctx); err != nil {
 			return root, fmt.Errorf("nfs: mount %q: %w", path, err)
@@ -224,6 +227,14 @@ func (c *Conn) directory(ctx context.Context, mnt mounter, path string, look boo
 	}
 	c.fs = fsys
 	return root, nil
+}
+
+// limits asks for the limits of a mounted directory beside what is looked up in it: whoever
+// opens a file needs them. Without an answer they are asked for then.
+func (c *Conn) limits(ctx context.Context, fsys *v3.FS) {
+	ctx, cancel := context.WithTimeout(ctx, limitsTime)
+	defer cancel()
+	_, _ = fsys.Info(ctx, fsys.Top(), vfs.InfoLimits)
 }
 
 // climbs reports whether the parent may mount where a path did not.

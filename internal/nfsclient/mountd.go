@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/mount3"
@@ -17,6 +18,61 @@ type mountd struct {
 	rpc  *oncrpc.Client
 	port uint16
 	auth oncrpc.Auth
+
+	early map[string]*asked // by path: at most two, see Conn.begin
+}
+
+// asked is the question for a path that has been sent before the answer was needed.
+type asked struct {
+	stop context.CancelFunc
+	done chan struct{} // closed when it has been answered, or given up
+	root vfs.Handle
+	err  error
+}
+
+// ask asks for a path, once, and waits for nothing. The answer may take as long as patience
+// says; 0 is as long as a call may.
+func (m *mountd) ask(ctx context.Context, path string, patience time.Duration) *asked {
+	if a := m.early[path]; a != nil {
+		return a
+	}
+	a := &asked{done: make(chan struct{})}
+	if patience > 0 {
+		ctx, a.stop = context.WithTimeout(ctx, patience)
+	} else {
+		ctx, a.stop = context.WithCancel(ctx)
+	}
+	if m.early == nil {
+		m.early = make(map[string]*asked)
+	}
+	m.early[path] = a
+	go func() {
+		defer close(a.done)
+		defer a.stop()
+		a.root, a.err = m.call(ctx, path)
+	}()
+	return a
+}
+
+// answer waits for the answer.
+func (a *asked) answer() (vfs.Handle, error) {
+	<-a.done
+	return a.root, a.err
+}
+
+// forget ends what is still asked.
+func (m *mountd) forget() {
+	for _, a := range m.early {
+		a.stop()
+		<-a.done
+	}
+	m.early = nil
+}
+
+// close ends the connection, and what is still asked.
+func (m *mountd) close() error {
+	m.forget()
+	return m.rpc.Close()
 }
 
 // MountError is a server's refusal to mount a path. It is the vfs.Status that
@@ -38,8 +94,21 @@ func (e *MountError) Error() string {
 }
 func (e *MountError) Unwrap() error { return e.Status }
 
-// mnt asks for the handle of a directory (procedure 1).
-func (m *mountd) mnt(ctx context.Context, path string) (h vfs.Handle, err error) {
+// mnt asks for the handle of a directory. If that has been asked early, its answer will do.
+// What has not been answered is asked again: the connection may have been lost, or the
+// patience been short. But a server that had all the time of a call gets no more.
+func (m *mountd) mnt(ctx context.Context, path string) (vfs.Handle, error) {
+	if a := m.early[path]; a != nil {
+		root, err := a.answer()
+		if _, refused := errors.AsType[*MountError](err); err == nil || refused || errors.Is(err, oncrpc.ErrTimeout) {
+			return root, err
+		}
+	}
+	return m.call(ctx, path)
+}
+
+// call asks for the handle of a directory (procedure 1).
+func (m *mountd) call(ctx context.Context, path string) (h vfs.Handle, err error) {
 	if len(path) > mount3.MNTPATHLEN {
 		return h, &MountError{Path: path, Status: vfs.ErrNameTooLong}
 	}
@@ -125,26 +194,28 @@ type Mounted struct {
 
 // Exports asks a server for what it offers. Of o the path is not looked at.
 func Exports(ctx context.Context, o Options) ([]Export, error) {
-	m, err := connectMountd(ctx, &o)
+	m, err := connectMountd(ctx, &o, nil)
 	if err != nil {
 		return nil, err
 	}
 	list, err := m.exports(ctx)
-	return list, errors.Join(err, m.rpc.Close())
+	return list, errors.Join(err, m.close())
 }
 
 // Mounts asks a server for who has mounted what. Of o the path is not looked at.
 func Mounts(ctx context.Context, o Options) ([]Mounted, error) {
-	m, err := connectMountd(ctx, &o)
+	m, err := connectMountd(ctx, &o, nil)
 	if err != nil {
 		return nil, err
 	}
 	list, err := m.dump(ctx)
-	return list, errors.Join(err, m.rpc.Close())
+	return list, errors.Join(err, m.close())
 }
 
-// connectMountd finds a server's MOUNT service. Close its rpc after use.
-func connectMountd(ctx context.Context, o *Options) (*mountd, error) {
+// connectMountd finds a server's MOUNT service. Close it after use. begin, if not nil, may
+// ask before it is known whether the service is there, and is called again for each port
+// at which it may be.
+func connectMountd(ctx context.Context, o *Options, begin func(context.Context, *mountd)) (*mountd, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
@@ -152,9 +223,17 @@ func connectMountd(ctx context.Context, o *Options) (*mountd, error) {
 	if err != nil {
 		return nil, err
 	}
-	rpc, port, err := o.connect(ctx, &mountService)
-	if err != nil {
+	m, s := &mountd{auth: auth}, mountService
+	s.early = func(rpc *oncrpc.Client) {
+		m.forget() // of another port
+		m.rpc = rpc
+		if begin != nil {
+			begin(ctx, m)
+		}
+	}
+	if _, m.port, err = o.connect(ctx, &s); err != nil {
+		m.forget()
 		return nil, err
 	}
-	return &mountd{rpc: rpc, port: port, auth: auth}, nil
+	return m, nil
 }

@@ -46,6 +46,10 @@ const (
 	// does not answer it is taken to do so.
 	seenTime = 5 * time.Second
 
+	// limitsTime bounds how long Mount waits for the limits, FSINFO, which it asks for
+	// beside other things. Without an answer whoever needs them asks again.
+	limitsTime = 5 * time.Second
+
 	// umountTime bounds what Close waits for UMNT, which is a courtesy: it takes
 	// an entry off a list that no server relies on.
 	umountTime = 2 * time.Second
