@@ -196,7 +196,7 @@ func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tra
 	c.madeDest = to.absent && !to.inside && from.Attr.Type == vfs.TypeDir
 	s, err := job.Copy(e.ctx, job.CopyOptions{
 		Source: job.Place{FS: src.FS, Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
-		Dest: job.Place{FS: to.FS, Handle: to.dir}, Name: name, KeepDest: to.inside, Made: to.made,
+		Dest: job.Place{FS: to.FS, Handle: to.dir}, Name: name, There: to.known(&from.Attr), KeepDest: to.inside, Made: to.made,
 		Pool: new(bufpool.Pool), Random: randReader(e.rand), Now: time.Now, Progress: tracker,
 		Parallel: c.Parallel, Owner: !c.NoOwner, Verify: c.Verify,
 		Record: record, ID: strings.Join([]string{"cp", jobPlace(source), jobPlace(to.Text)}, "\x00"),

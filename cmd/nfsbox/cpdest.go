@@ -22,6 +22,7 @@ type destination struct {
 	dir    vfs.Handle
 	name   string    // what DEST becomes in dir, if not inside; "" if it is a root
 	absent bool      // nothing has the name DEST
+	there  job.There // what has it
 	record *os.Root  // that has yet to be told of inside; else nil
 	made   *job.Made // if several sources go into one directory
 	// taken are the names in DEST that sources of this command have got, each with
@@ -33,6 +34,10 @@ type destination struct {
 // was decided when it began, though the copy exists by now.
 func (c *cpCmd) destine(ctx context.Context, dst *place.Place, record *os.Root) (*destination, error) {
 	at, err := dst.Resolve(ctx, false)
+	var there job.There
+	if err == nil {
+		there = job.There{Handle: at.Handle, Attr: at.Attr}
+	}
 	isLink := err == nil && at.Attr.Type == vfs.TypeSymlink
 	if isLink {
 		at, err = dst.Resolve(ctx, true)
@@ -40,7 +45,7 @@ func (c *cpCmd) destine(ctx context.Context, dst *place.Place, record *os.Root) 
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, unreachable(err)
 	}
-	d := &destination{Place: dst, absent: err != nil, record: record, taken: make(map[string]string)}
+	d := &destination{Place: dst, absent: err != nil, there: there, record: record, taken: make(map[string]string)}
 	isDir := err == nil && at.Attr.Type == vfs.TypeDir
 	inside, known, err := remembered(record)
 	if err != nil {
@@ -89,6 +94,15 @@ func gone(dest string, record *os.Root) error {
 	return &exitError{status: exitUnreachable, err: fmt.Errorf(
 		"%s was a directory when this job began, and no longer is; nothing has been copied. "+
 			"Bring it back and run the same command, or begin anew: mkdir the directory, and first rm -r %s", dest, quoteArg(record.Name()))}
+}
+
+// known is what has the name of the copy of a source, if that was looked at: only DEST was,
+// and of a directory more is to be known.
+func (d *destination) known(src *vfs.Attr) *job.There {
+	if d.inside || src.Type == vfs.TypeDir {
+		return nil
+	}
+	return &d.there
 }
 
 // settle keeps, for a job, how DEST was understood. Nothing has been refused any more.

@@ -139,8 +139,9 @@ func (p *peer) stream(proc uint32, args func(off uint64, n int) []byte) error {
 	return <-failed
 }
 
-// TestAskedOnce: a command that works on one file asks the server for the name once, or
-// twice if that is to be made, and for its attributes before and after the copy alone.
+// TestAskedOnce: a command that works on one file asks the server for the name once, and
+// for its attributes, or those of the directory that receives it, before and after the
+// copy alone.
 func TestAskedOnce(t *testing.T) {
 	b := newBox(t)
 	b.write(b.path("srv", "f"), string(pattern(64<<10, 1)))
@@ -164,7 +165,9 @@ func TestAskedOnce(t *testing.T) {
 		{[]string{"cat", p.url() + "f"}, 1, 0},
 		{[]string{"stat", p.url() + "f"}, 1, 0},
 		{[]string{"cp", p.url() + "f", b.path("copy")}, 1, 2},
-		{[]string{"cp", b.path("srv", "f"), p.url() + "there"}, 2, 1},
+		{[]string{"cp", b.path("srv", "f"), p.url() + "there"}, 1, 0},
+		{[]string{"cp", b.path("srv", "f"), p.url() + "there"}, 1, 0}, // which replaces it
+		{[]string{"cp", b.path("srv", "f"), p.url()}, 1, 2},
 	} {
 		mu.Lock()
 		asked = make(map[uint32]int)

@@ -29,6 +29,9 @@ type CopyOptions struct {
 	// itself.
 	Dest Place
 	Name string
+	// There is what has Name in Dest, a directory, if that has been asked just now, and
+	// Source is no directory: it is not asked for again. nil: nobody has.
+	There *There
 	// KeepDest says that Dest, if it receives the contents of Source, was there
 	// before the job: it keeps its own mode, owner and times.
 	KeepDest bool
@@ -52,6 +55,12 @@ type CopyOptions struct {
 	// was copied, is with Verify.
 	Record *os.Root
 	ID     string
+}
+
+// There is what has the name that a copy shall have. A zero Handle is nothing.
+type There struct {
+	Handle vfs.Handle
+	Attr   vfs.Attr
 }
 
 // Summary is what a copy has done.
@@ -187,16 +196,25 @@ func (j *copyJob) lookAtEnds(ctx context.Context) (*ends, error) {
 	o, e := j.o, new(ends)
 	var all sync.WaitGroup
 	var srcErr, dstErr, chunkErr error
+	dest := func() { e.dst, dstErr = o.Dest.FS.GetAttr(ctx, o.Dest.Handle, vfs.MaskV3) }
 	all.Go(func() { j.srcAttr, srcErr = o.Source.FS.GetAttr(ctx, o.Source.Handle, vfs.MaskV3) })
-	all.Go(func() { e.dst, dstErr = o.Dest.FS.GetAttr(ctx, o.Dest.Handle, vfs.MaskV3) })
 	all.Go(func() {
 		src := transfer.Source{FS: o.Source.FS, Handle: o.Source.Handle}
 		e.chunk, chunkErr = transfer.Chunk(ctx, src, transfer.Target{FS: o.Dest.FS, Dir: o.Dest.Handle})
 	})
-	if o.Name != "" {
+	switch {
+	case o.There != nil:
+		e.known(o.There)
+	case o.Name != "":
+		all.Go(dest)
 		all.Go(func() { e.at, e.there, _, e.none = o.Dest.FS.Lookup(ctx, o.Dest.Handle, o.Name) })
+	default:
+		all.Go(dest)
 	}
 	all.Wait()
+	if o.There != nil && j.srcAttr.Type == vfs.TypeDir {
+		dest() // the source was no directory when There was asked for
+	}
 	switch {
 	case srcErr != nil:
 		return nil, fmt.Errorf("the source %w: %w", ErrUnreachable, srcErr)
@@ -206,6 +224,14 @@ func (j *copyJob) lookAtEnds(ctx context.Context) (*ends, error) {
 		return nil, fmt.Errorf("the destination is no directory: %w", vfs.ErrInval)
 	}
 	return e, chunkErr
+}
+
+// known takes over what has been asked before, in a directory.
+func (e *ends) known(t *There) {
+	e.dst.Type, e.at, e.there = vfs.TypeDir, t.Handle, t.Attr
+	if t.Handle.IsZero() {
+		e.none = vfs.ErrNoEnt
+	}
 }
 
 // single copies what is no directory.

@@ -3,6 +3,7 @@ package job
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -88,5 +89,74 @@ func TestFarFileTrips(t *testing.T) {
 				t.Errorf("%d bytes: %d round trips, want %d", size, trips, want)
 			}
 		})
+	}
+}
+
+// there is what has a name.
+func (tr *tree) there(path string) *There {
+	tr.t.Helper()
+	h := tr.at(path)
+	a, err := tr.fs.GetAttr(tr.t.Context(), h, vfs.MaskV3)
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	return &There{h, a}
+}
+
+// TestFarDestTrips: to copy one file to afar takes no round trip before its temporary is
+// made if what has its name is known. What is known is heeded as what is asked for.
+func TestFarDestTrips(t *testing.T) {
+	const roundTrip = 40 * time.Millisecond
+	for name, tc := range map[string]struct {
+		there bool // something has the name
+		known bool
+		trips time.Duration // WRITE, SETATTR, RENAME, and what is asked before
+	}{
+		"nothing there, asked": {false, false, 4},
+		"nothing there, known": {false, true, 3},
+		"replaced, asked":      {true, false, 4},
+		"replaced, known":      {true, true, 3},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			far := atomic.Bool{}
+			src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{Fault: func(_ context.Context, op string, _ vfs.Handle) error {
+				if far.Load() && op != "open" && op != "close" && op != "info" { // which a mount knows
+					time.Sleep(roundTrip)
+				}
+				return nil
+			}})
+			f := src.file("f", 0o644, []byte("contents"))
+			o, _ := options(t, src, dst, "f")
+			o.Source = Place{src.fs, f}
+			there := new(There)
+			if tc.there {
+				dst.file("f", 0o600, []byte("old"))
+				there = dst.there("f")
+			}
+			if tc.known {
+				o.There = there
+			}
+			far.Store(true)
+			begin := time.Now()
+			if s, err := Copy(t.Context(), o); s.ExitCode(err) != ExitDone {
+				t.Fatalf("%s: %v, %+v", name, err, s)
+			}
+			if trips := time.Since(begin) / roundTrip; trips != tc.trips {
+				t.Errorf("%s: %d round trips, want %d", name, trips, tc.trips)
+			}
+		})
+	}
+}
+
+// TestKnownToBeItself: a file is not copied onto itself whoever has looked at what is there.
+func TestKnownToBeItself(t *testing.T) {
+	same := mem(t, memfs.Options{})
+	f := same.file("f", 0o644, []byte("contents"))
+	o, _ := options(t, same, same, "f")
+	o.Source = Place{same.fs, f}
+	o.SourceDir, o.SourceName = o.Dest.Handle, "f"
+	o.There = same.there("f")
+	if _, err := Copy(t.Context(), o); !errors.Is(err, ErrIntoItself) {
+		t.Errorf("%v", err)
 	}
 }
