@@ -112,17 +112,24 @@ type fileCaller struct {
 
 func (c *fileCaller) op(ctx context.Context) (moved, error) { return c.w.one(ctx, c) }
 
-// removeEmpty removes the directories of the dataset that are empty.
+// removeEmpty removes the directories of the dataset that are empty. Its error names
+// the dataset, whose files may be there, too.
 func removeEmpty(ctx context.Context, w *fileWork) error {
+	var err error
 	for i := range w.dirs {
-		if w.set == nil {
+		if w.set == nil || err != nil {
 			break
 		}
-		if err := unlessFull(w.set.remove(ctx, dirName(i), true)); err != nil {
-			return err
-		}
+		err = unlessFull(w.set.remove(ctx, dirName(i), true))
 	}
-	return unlessFull(w.t.top().remove(ctx, Prefix+w.o.Tag, true))
+	name := Prefix + w.o.Tag
+	if err == nil {
+		err = unlessFull(w.t.top().remove(ctx, name, true))
+	}
+	if err != nil {
+		return fmt.Errorf("%s may be left behind with what is in it, for nfsbox bench clean: %w", name, err)
+	}
+	return nil
 }
 
 // unlessFull is the error of removing a directory, unless that is that it is not

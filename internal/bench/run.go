@@ -38,6 +38,9 @@ func Run(ctx context.Context, o Options) (res *Result, err error) {
 	}
 	defer server.close()
 	w, err := v.start(ctx, &o)
+	if cut := ctx.Err(); err != nil && cut != nil && !errors.Is(err, cut) {
+		err = fmt.Errorf("%w: %w", cut, err) // a call that outlasts ctx says what became of it alone
+	}
 	if err != nil {
 		return nil, fmt.Errorf("bench %s: %w", o.Verb, err)
 	}
