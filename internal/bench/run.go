@@ -38,11 +38,8 @@ func Run(ctx context.Context, o Options) (res *Result, err error) {
 	}
 	defer server.close()
 	w, err := v.start(ctx, &o)
-	if cut := ctx.Err(); err != nil && cut != nil && !errors.Is(err, cut) {
-		err = fmt.Errorf("%w: %w", cut, err) // a call that outlasts ctx says what became of it alone
-	}
 	if err != nil {
-		return nil, fmt.Errorf("bench %s: %w", o.Verb, err)
+		return nil, fmt.Errorf("bench %s: %w", o.Verb, cutShort(ctx, err))
 	}
 	r := &run{o: &o, verb: v, work: w, server: server}
 	defer func() {
@@ -54,6 +51,15 @@ func Run(ctx context.Context, o Options) (res *Result, err error) {
 		err = errors.Join(err, w.end(ctx))
 	}()
 	return r.all(ctx)
+}
+
+// cutShort is err of a preparation, with the end of ctx if that was the reason. A call
+// that outlasts ctx says what became of itself alone.
+func cutShort(ctx context.Context, err error) error {
+	if cut := ctx.Err(); cut != nil && !errors.Is(err, cut) {
+		return fmt.Errorf("%w: %w", cut, err)
+	}
+	return err
 }
 
 // run is a Run under way.
@@ -70,7 +76,7 @@ func (r *run) all(ctx context.Context) (*Result, error) {
 	for i := range r.o.Concurrency {
 		c, err := r.work.caller(ctx, i)
 		if err != nil {
-			return nil, fmt.Errorf("bench %s: %w", r.o.Verb, err)
+			return nil, fmt.Errorf("bench %s: %w", r.o.Verb, cutShort(ctx, err))
 		}
 		r.callers = append(r.callers, c)
 	}
