@@ -25,7 +25,8 @@ func (*verifyCmd) Help() string {
 	return `Compares two trees: names, types, sizes, every byte of every file, the targets of links, modes,
 times and which names belong to one object. What is missing, extra or different is listed. Nothing is
 changed. A mode of the source that is but what an access control list shows, where the copy has what the
-list gives to the group itself, is no difference, and counted: cp copies no lists.
+list gives to the group itself, is no difference, and counted: cp copies no lists. Nor is a time before
+1970 or after 2106, which NFSv3 does not have, where the copy has the nearest that it has.
 
 The exit status is 0 if all is the same, 3 if there are differences, 2 if something could not be
 compared, or SOURCE or DEST is not there, and 4 if one cannot be reached, or SOURCE is lost meanwhile.
@@ -65,7 +66,10 @@ func (c *verifyCmd) Run(e *env) error {
 	if ferr := tracker.Finish(&sum); ferr != nil {
 		err = errors.Join(err, fmt.Errorf("output: %w", ferr))
 	}
-	if lost := text(counted{sum.ACLsLost, "access control lists, whose modes are as a copy has them"}); lost != "" && !c.JSON {
+	if lost := text(
+		counted{sum.ACLsLost, "access control lists, whose modes are as a copy has them"},
+		counted{sum.TimesLost, "times that NFSv3 does not have"},
+	); lost != "" && !c.JSON {
 		_, _ = io.WriteString(e.stderr, "not preserved: "+lost+"\n") // what cannot be written has nowhere else to go
 	}
 	return err

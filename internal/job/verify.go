@@ -53,9 +53,10 @@ type VerifySummary struct {
 	Differences uint64  `json:"differences"` // of all kinds
 	Missing     uint64  `json:"missing"`
 	Extra       uint64  `json:"extra"`
-	Errors      uint64  `json:"errors"`    // items that could not be compared
-	Vanished    uint64  `json:"vanished"`  // items that were gone when their turn came: no failures
-	ACLsLost    uint64  `json:"acls_lost"` // items whose mode is that of the source without its access control list: no differences
+	Errors      uint64  `json:"errors"`     // items that could not be compared
+	Vanished    uint64  `json:"vanished"`   // items that were gone when their turn came: no failures
+	ACLsLost    uint64  `json:"acls_lost"`  // items whose mode is that of the source without its access control list: no differences
+	TimesLost   uint64  `json:"times_lost"` // items with a time that NFSv3 lacks, which have the nearest one: no differences
 	Seconds     float64 `json:"seconds"`
 }
 
@@ -73,7 +74,7 @@ type verifyJob struct {
 	timeDelta time.Duration // times that are closer than this are the same
 	links     linkPairs
 
-	missing, extra, aclsLost atomic.Uint64
+	missing, extra, aclsLost, timesLost atomic.Uint64
 }
 
 // Verify compares two trees, or two single objects: names, types, sizes, every
@@ -97,7 +98,7 @@ func Verify(ctx context.Context, o VerifyOptions) (VerifySummary, error) {
 		Files: n(progress.Files), Dirs: n(progress.Dirs), Symlinks: n(progress.Symlinks),
 		Hardlinks: n(progress.Hardlinks), Nodes: n(progress.Nodes), Bytes: n(progress.Bytes),
 		Differences: n(progress.Differences), Missing: j.missing.Load(), Extra: j.extra.Load(),
-		Errors: n(progress.Errors), Vanished: n(progress.Vanished), ACLsLost: j.aclsLost.Load(), Seconds: after.Time.Sub(before.Time).Seconds(),
+		Errors: n(progress.Errors), Vanished: n(progress.Vanished), ACLsLost: j.aclsLost.Load(), TimesLost: j.timesLost.Load(), Seconds: after.Time.Sub(before.Time).Seconds(),
 	}, err
 }
 
@@ -219,15 +220,30 @@ func (j *verifyJob) compareAttrs(ctx context.Context, p *pair) error {
 			return err
 		}
 	}
-	if src.Mtime.Sub(dst.Mtime).Abs() >= j.timeDelta {
-		j.differ(p.path(), DiffMtime, "%s, and in the destination %s",
-			src.Mtime.UTC().Format(time.RFC3339Nano), dst.Mtime.UTC().Format(time.RFC3339Nano))
-	}
+	j.compareTimes(p)
 	if j.o.Owner && (src.UID != dst.UID || src.GID != dst.GID) {
 		j.differ(p.path(), DiffOwner, "%d:%d, and in the destination %d:%d", src.UID, src.GID, dst.UID, dst.GID)
 	}
 	return nil
 }
+
+// compareTimes tells times that differ. Where the source's is one that NFSv3 lacks, Copy
+// to a server makes the nearest of it: that is no difference but a time that is lost.
+func (j *verifyJob) compareTimes(p *pair) {
+	was, is := p.src.Attr.Mtime, p.dst.attr.Mtime
+	switch {
+	case was.Sub(is).Abs() < j.timeDelta:
+	case transfer.NFSTime(was).Sub(is).Abs() < j.timeDelta:
+		if j.timesLost.Add(1) == 1 {
+			j.progress.Report(progress.Event{Type: "note", Path: p.path(), Message: fmt.Sprintf(
+				"%s is a time that NFSv3 does not have, %s the nearest that it has; so it is with others, which are counted", shown(was), shown(is))})
+		}
+	default:
+		j.differ(p.path(), DiffMtime, "%s, and in the destination %s", shown(was), shown(is))
+	}
+}
+
+func shown(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // compareModes says why two modes are not the same. Under an access control list, which a
 // copy does not get, the group's bits of the source's are not the group's own: a copy that

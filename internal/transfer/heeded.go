@@ -33,9 +33,20 @@ func (l *Lost) heeded(ctx context.Context, f vfs.FS, h vfs.Handle, set *vfs.SetA
 	}
 }
 
-// fitsNFS reports whether NFSv3 has the time: its seconds have 32 bits, without a
+// NFSTime is the time nearest to t that NFSv3 has: its seconds have 32 bits, without a
 // sign (RFC 1813, section 2.5, nfstime3).
-func fitsNFS(t time.Time) bool { return t.Unix() >= 0 && t.Unix() <= math.MaxUint32 }
+func NFSTime(t time.Time) time.Time {
+	switch sec := t.Unix(); {
+	case sec < 0:
+		return time.Unix(0, 0)
+	case sec > math.MaxUint32:
+		return time.Unix(math.MaxUint32, 999_999_999)
+	}
+	return t
+}
+
+// fitsNFS reports whether NFSv3 has the time.
+func fitsNFS(t time.Time) bool { return NFSTime(t).Equal(t) }
 
 // units are the resolutions that file systems have: NTFS, databases and older
 // protocols, ext3, FAT. Few servers say so.
