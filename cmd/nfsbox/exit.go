@@ -37,8 +37,19 @@ func (e *exitError) Error() string {
 func (e *exitError) Unwrap() error { return e.err }
 
 // report prints err, unless its items have been listed, and returns the exit
-// status.
+// status. What was interrupted is incomplete, whatever it was waiting for: whether that
+// could have been reached nobody knows.
 func report(e *env, err error) int {
+	status := statusOf(e, err)
+	if status == exitUnreachable && interrupted(e) {
+		return exitIncomplete
+	}
+	return status
+}
+
+// statusOf prints err, unless its items have been listed, and returns the status that it
+// leads to.
+func statusOf(e *env, err error) int {
 	if err == nil {
 		return exitOK
 	}

@@ -57,9 +57,10 @@ waited for, and again when it answers. With --json these are a line of
 "type":"silent" (server, since, until, message; no until if an answer alone ends the
 wait) and one of "type":"answers" (server, since, message), between the others.
 
-Exit status: 0 done; 1 usage or configuration; 2 incomplete, some items failed,
-or are not there, and are listed; 3 verification found differences; 4 a source or
-destination cannot be reached: its server, or the directory that a URL leads through.`
+Exit status: 0 done; 1 usage or configuration; 2 incomplete: some items failed,
+or are not there, and are listed, or it was interrupted; 3 verification found
+differences; 4 a source or destination cannot be reached: its server, or what
+that exports.`
 
 // env is what a command gets from the world.
 type env struct {

@@ -185,3 +185,28 @@ func TestSmallFilesTakeFourCalls(t *testing.T) {
 	}
 	b.same(b.path("src"), b.path("srv", "dst"))
 }
+
+// TestMissingHasOneStatus: that nothing is there is told with one status, however much of the
+// path is missing, by every command and on either side of the network.
+func TestMissingHasOneStatus(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("srv", "f"), "text")
+	s := b.serve(b.path("srv"), "--export", "/e")
+	for _, at := range []string{s.url, b.path("srv") + "/"} {
+		for _, name := range []string{"missing", "missing/x", "missing/x/y"} {
+			path := at + name
+			runs := [][]string{{"cp", path, b.path("to")}, {"cp", "-r", path, b.path("to")}, {"verify", path, b.path("srv")}, {"verify", b.path("srv"), path}}
+			if at == s.url {
+				runs = append(runs, []string{"ls", path}, []string{"stat", path}, []string{"cat", path})
+			}
+			if name != "missing" {
+				runs = append(runs, []string{"cp", b.path("srv", "f"), path})
+			}
+			for _, args := range runs {
+				if r := b.run(args...); r.status != 2 || !strings.Contains(r.stderr, "no such file") {
+					t.Errorf("%q: exit status %d\n%s", args, r.status, r.stderr)
+				}
+			}
+		}
+	}
+}

@@ -4,6 +4,7 @@ package outsider
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -190,4 +191,30 @@ func TestInterruptedWithoutRecord(t *testing.T) {
 		t.Errorf("%s: exit status %d\n%s", line, again.status, again.stderr)
 	}
 	b.same(b.path("it's"), b.path("srv", "dst"))
+}
+
+// TestInterruptedWhileConnecting: what is interrupted before its server has said a word ends
+// with the status of interruptions, and does not say that the server cannot be reached.
+func TestInterruptedWhileConnecting(t *testing.T) {
+	heeds(t, syscall.SIGINT)
+	b := newBox(t)
+	b.write(b.path("f"), "text")
+	for _, args := range [][]string{
+		{"ls", "URL"}, {"stat", "URL"}, {"cat", "URL"}, {"cp", "URL", b.path("to")}, {"cp", b.path("f"), "URL"}, {"verify", "URL", b.dir},
+		{"verify", b.dir, "URL"}, {"exports", "URL"}, {"doctor", "URL"},
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0") // where nobody says a word
+		b.no(err)
+		for i := range args {
+			args[i] = strings.Replace(args[i], "URL", fmt.Sprintf("nfs://%s/e/f", l.Addr()), 1)
+		}
+		r := b.begin(args...)
+		conn, err := l.Accept()
+		b.no(err)
+		b.no(r.Process.Signal(syscall.SIGINT))
+		if status := r.status(); status != 2 || strings.Contains(r.err.String(), "cannot be reached") {
+			t.Errorf("%q: exit status %d\n%s", args, status, r.err)
+		}
+		_, _ = conn.Close(), l.Close()
+	}
 }

@@ -64,7 +64,8 @@ func IsURL(arg string) bool {
 
 // Open opens the place that arg names. The object itself need not exist, but
 // the directory that holds it must. Errors are ErrUsage or ErrUnreachable, but that
-// of a path of this host whose directory does not exist Is fs.ErrNotExist alone.
+// of a path whose directory does not exist Is fs.ErrNotExist alone. What a server does not
+// export is ErrUnreachable.
 func Open(ctx context.Context, arg string, o Options) (*Place, error) {
 	switch {
 	case arg == "":
@@ -83,6 +84,12 @@ func openNFS(ctx context.Context, arg string, o Options) (*Place, error) {
 		return nil, usageError{err}
 	}
 	c, err := nfsbox.Dial(ctx, arg, o.Dial...)
+	if path, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(path, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", arg, err) // the server has been reached, and has said so
+	}
+	if cerr := ctx.Err(); err != nil && cerr != nil {
+		return nil, fmt.Errorf("%s: %w", arg, cerr) // whether it can be reached, nobody knows
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", arg, ErrUnreachable, err)
 	}
