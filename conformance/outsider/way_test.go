@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -171,4 +172,45 @@ func TestToldWhatToDo(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = exec.Command("chattr", "-i", b.path("src", "name")).Run() })
 	tell(b.run("cp", b.path("more", "src"), b.path("src", "name")), 2, "immutable or append-only")
+}
+
+// TestDeviceRefused: who may make no devices is told that, and not that something is
+// immutable.
+func TestDeviceRefused(t *testing.T) {
+	root(t, "to make a device")
+	b := newBox(t)
+	b.no(os.MkdirAll(b.path("src"), 0o755))
+	if err := syscall.Mknod(b.path("src", "null"), syscall.S_IFCHR|0o644, 1<<8|3); err != nil {
+		t.Skipf("NOT TESTED: this machine makes no devices: %v", err)
+	}
+	b.no(os.MkdirAll(b.path("dst"), 0o777))
+	b.no(os.Chmod(b.path("dst"), 0o777)) // whatever the umask
+	for _, there := range []bool{false, true} {
+		if there {
+			b.write(b.path("dst", "null"), "in the way")
+		}
+		r := b.finish(b.asNobody("cp", "-r", b.path("src")+"/.", b.path("dst")))
+		if r.status != 2 || !strings.Contains(r.stderr, "CAP_MKNOD") || strings.Contains(r.stderr, "immutable") {
+			t.Errorf("exit status %d\n%s", r.status, r.stderr)
+		}
+	}
+}
+
+// TestRefusedPort: where nothing listens at the port that the URL gives, no other port of the
+// server is asked for MOUNT, and none is named.
+func TestRefusedPort(t *testing.T) {
+	b := newBox(t)
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	b.no(err)
+	defer func() { _ = syscall.Close(fd) }()
+	b.no(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})) // taken, and nobody listens
+	at, err := syscall.Getsockname(fd)
+	b.no(err)
+	url := fmt.Sprintf("nfs://127.0.0.1:%d/e", at.(*syscall.SockaddrInet4).Port)
+	for _, verb := range []string{"ls", "doctor"} {
+		r := b.run(verb, url)
+		if text := r.stdout + r.stderr; r.status != 4 || !strings.Contains(text, "refused") || strings.Contains(text, "mountport") || strings.Contains(text, "portmapper:") {
+			t.Errorf("%s: exit status %d\n%s", verb, r.status, text)
+		}
+	}
 }

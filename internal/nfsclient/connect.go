@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/mount3"
@@ -59,7 +60,8 @@ func (o *Options) connect(ctx context.Context, s *service) (rpc *oncrpc.Client, 
 	var first error
 	if o.Port != 0 {
 		rpc, port, err = o.try(ctx, s, o.Port)
-		if err == nil || !s.fallback || ctx.Err() != nil {
+		if err == nil || !s.fallback || ctx.Err() != nil || errors.Is(err, syscall.ECONNREFUSED) {
+			// Where nothing listens NFS is not either: another port for MOUNT is of no use.
 			return rpc, port, err
 		}
 		first = err
@@ -75,9 +77,18 @@ func (o *Options) connect(ctx context.Context, s *service) (rpc *oncrpc.Client, 
 	}
 	rpc, port, e := o.try(ctx, s, nfsPort)
 	if e != nil {
-		e = fmt.Errorf("%w; and without the portmapper: %w (give its port with %s=)", err, e, s.arg)
+		e = fmt.Errorf("%w; and without the portmapper: %w (%s)", err, e, o.giveWhat(s, e))
 	}
 	return rpc, port, e
+}
+
+// giveWhat is what to add to the URL of a server whose portmapper does not answer, and that
+// has no s at the usual port because of err.
+func (o *Options) giveWhat(s *service, err error) string {
+	if o.NFSPort == 0 && o.MountPort == 0 && errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Sprintf("nothing listens at port %d; give the server's own in the URL, nfs://HOST:PORT/...", nfsPort)
+	}
+	return fmt.Sprintf("give its port with %s=", s.arg)
 }
 
 // ask asks the portmapper for the service's port.

@@ -59,7 +59,7 @@ func (d *diagnosis) ports(ctx context.Context, s *Step) error {
 		case err != nil:
 			s.Detail = err.Error()
 			s.Advice = fmt.Sprintf("port %d is tried instead; if that does not do, or takes long, let port 111 of the server through, "+
-				"or give the ports in the URL: nfsport= and mountport=", nfsPort)
+				"or give in the URL %s", nfsPort, d.missingPorts())
 			return nil
 		}
 		found = append(found, fmt.Sprintf("%s at port %d", service.name, port))
@@ -69,6 +69,17 @@ func (d *diagnosis) ports(ctx context.Context, s *Step) error {
 	}
 	s.Detail = strings.Join(found, ", ")
 	return nil
+}
+
+// missingPorts says which arguments of the URL would spare the portmapper.
+func (d *diagnosis) missingPorts() string {
+	switch {
+	case d.nfsPort() != 0:
+		return mountService.arg + "="
+	case d.o.MountPort != 0:
+		return nfsService.arg + "="
+	}
+	return "the port that serves both, nfs://HOST:PORT/..., or nfsport= and mountport="
 }
 
 // nfsPort is where NFS is said to be; 0 if nobody has said.
