@@ -103,7 +103,7 @@ func (n *node) placeOnce(ctx context.Context) (Result, error) {
 		return n.finish(ctx, h, &attr)
 	}
 	if !errors.Is(err, vfs.ErrExist) {
-		return Result{}, frozen("create", err)
+		return Result{}, n.notMade(err)
 	}
 	h, attr, _, err = n.dst.FS.Lookup(ctx, n.dst.Dir, n.dst.Name)
 	if err != nil {
@@ -156,7 +156,7 @@ func (n *node) replace(ctx context.Context, there vfs.Type) (Result, error) {
 	}
 	h, attr, made := CreateTemp(ctx, n.dst, temp, &n.how)
 	if made != nil && !errors.Is(made, vfs.ErrUnknownOutcome) {
-		return Result{}, fmt.Errorf("create: %w", made)
+		return Result{}, n.notMade(made)
 	}
 	res, err := Result{}, made
 	if err == nil {

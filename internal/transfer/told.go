@@ -19,6 +19,14 @@ func inTheWay(what string, err error) error {
 	return frozen(what, err)
 }
 
+// notMade is an error of making the object. Devices are refused to most.
+func (n *node) notMade(err error) error {
+	if device := n.how.Type == vfs.TypeBlock || n.how.Type == vfs.TypeChar; device && errors.Is(err, vfs.ErrPerm) {
+		return fmt.Errorf("create: %w; a device is made by root alone, or with CAP_MKNOD, on the host that has the destination", err)
+	}
+	return frozen("create", err)
+}
+
 // frozen is an error of changing the destination. What may not be changed by its owner, or
 // by root, is not told apart by a status.
 func frozen(what string, err error) error {
