@@ -338,12 +338,10 @@ const (
 
 	// maxDatagramCalls is how many calls of one packet connection may be under
 	// way. At the bound it is not read, and the system drops what it has no
-	// room for; clients of datagrams ask again. It bounds their memory, too:
+	// room for; clients of datagrams ask again. One client (ShareOf) has no more of
+	// them than it leaves to others, and neither have those together who are not
+	// admitted: what is more is dropped. It bounds their memory, too:
 	// datagrams take none of MaxRequestBytes, for which one client's could make
 	// those of all others wait.
 	maxDatagramCalls = 64
-
-	// maxDatagramShare is how many of them one client has (ShareOf), and how many
-	// those together who are not admitted. What is more is dropped.
-	maxDatagramShare = maxDatagramCalls / 2
 )

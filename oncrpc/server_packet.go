@@ -20,6 +20,7 @@ type packetConn struct {
 
 	mu     sync.Mutex
 	shares map[string]int // guarded by mu; calls under way by client; "": of those not admitted
+	calls  int            // guarded by mu; of all
 }
 
 // datagram leads back to where a call in a datagram came from.
@@ -157,7 +158,7 @@ func (p *packetConn) take(msg []byte, from net.Addr) {
 	}()
 }
 
-// join counts a call as its client's. It answers false if that has its share.
+// join counts a call as its client's. It answers false if that has its share (fair).
 func (d *datagram) join() bool {
 	p := d.p
 	if p.s.admits(d.state) {
@@ -165,10 +166,11 @@ func (d *datagram) join() bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.shares[d.share] >= maxDatagramShare {
+	if !fair(int64(p.shares[d.share]), 1, int64(maxDatagramCalls-p.calls)) {
 		return false
 	}
 	p.shares[d.share]++
+	p.calls++
 	d.shares = true
 	return true
 }
@@ -181,6 +183,7 @@ func (d *datagram) leave() {
 	if !d.shares {
 		return
 	}
+	p.calls--
 	if p.shares[d.share]--; p.shares[d.share] == 0 {
 		delete(p.shares, d.share)
 	}

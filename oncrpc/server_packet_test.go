@@ -204,13 +204,11 @@ func TestPacketState(t *testing.T) {
 func TestPacketBound(t *testing.T) {
 	s := newService()
 	srv, addr := startPackets(t, s, ServerOptions{})
-	p, q := dialPacket(t, addr), dialPacketFrom(t, "127.0.0.2", addr)
+	var all []*packetClient
 	for i := range uint32(maxDatagramCalls + 10) {
-		if i < maxDatagramShare {
-			p.send(message(i, procWait, nil))
-		} else {
-			q.send(message(i, procWait, nil))
-		}
+		p := dialPacketFrom(t, fmt.Sprint("127.0.1.", 1+i), addr)
+		p.send(message(i, procWait, nil))
+		all = append(all, p)
 	}
 	for range maxDatagramCalls {
 		s.begun(t)
@@ -225,20 +223,13 @@ func TestPacketBound(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	seen := make(map[uint32]bool)
-	for i := range maxDatagramCalls {
-		from := p
-		if i >= maxDatagramShare {
-			from = q
+	for i, p := range all[:maxDatagramCalls] {
+		if xid, _, err := p.reply(); xid != uint32(i) || err != nil {
+			t.Fatalf("reply %d to %d: %v", xid, i, err)
 		}
-		xid, _, err := from.reply()
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen[xid] = true
 	}
-	if len(seen) != maxDatagramCalls || srv.Stats().Calls != maxDatagramCalls {
-		t.Errorf("%d calls were answered, %d read", len(seen), srv.Stats().Calls)
+	if n := srv.Stats().Calls; n != maxDatagramCalls {
+		t.Errorf("%d calls were read", n)
 	}
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -250,26 +241,38 @@ func TestPacketBound(t *testing.T) {
 }
 
 // TestPacketShares: clients that are not admitted, however many, leave room to one
-// that is, and so does another that is.
+// that is, and so do others that are, who take what they can one after the other.
 func TestPacketShares(t *testing.T) {
-	s := newService()
-	srv, addr := startPackets(t, s, ServerOptions{
-		NewConn: func(remote, _ net.Addr) (any, error) { return remote, nil },
-		Admit:   func(state any) bool { return ShareOf(state.(net.Addr)) == "127.0.0.1" },
-	})
-	for n := range uint32(2) {
-		stranger := dialPacketFrom(t, fmt.Sprint("127.0.0.", 2+n), addr)
-		for i := range uint32(maxDatagramCalls) {
-			stranger.send(message(n<<8|i, procWait, nil))
-		}
+	const each = maxDatagramCalls/2 + 1
+	for _, x := range []struct {
+		what   string
+		admits bool
+		taken  []uint64 // by all up to this one
+	}{
+		{"not admitted", false, []uint64{32, 32, 32, 32}},
+		{"admitted", true, []uint64{32, 48, 56, 60}},
+	} {
+		t.Run(x.what, func(t *testing.T) {
+			s := newService()
+			srv, addr := startPackets(t, s, ServerOptions{
+				NewConn: func(remote, _ net.Addr) (any, error) { return remote, nil },
+				Admit:   func(state any) bool { return x.admits || ShareOf(state.(net.Addr)) == "127.0.0.1" },
+			})
+			for n, taken := range x.taken {
+				greedy := dialPacketFrom(t, fmt.Sprint("127.0.0.", 2+n), addr)
+				for i := range uint32(each) {
+					greedy.send(message(uint32(n)<<8|i, procWait, nil))
+				}
+				waitFor(t, "what is too much", func() bool { return srv.Stats().Dropped == uint64(each*(n+1))-taken })
+			}
+			p := dialPacket(t, addr)
+			p.send(message(1, procEcho, str("hello")))
+			if xid, _, err := p.reply(); xid != 1 || err != nil {
+				t.Errorf("reply to %d, %v", xid, err)
+			}
+			close(s.gate)
+		})
 	}
-	waitFor(t, "all of theirs", func() bool { return srv.Stats().Dropped == 2*maxDatagramCalls-maxDatagramShare })
-	p := dialPacket(t, addr)
-	p.send(message(1, procEcho, str("hello")))
-	if xid, _, err := p.reply(); xid != 1 || err != nil {
-		t.Errorf("reply to %d, %v", xid, err)
-	}
-	close(s.gate)
 }
 
 // TestPacketFails has a socket that is closed by somebody else, and one whose
