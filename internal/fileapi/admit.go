@@ -68,13 +68,18 @@ func (a *admission) enter(who string) (*call, error) {
 		c = &client{}
 		a.clients[who] = c
 	}
-	if c.calls >= a.limits.CallsPerClient {
+	if !within(int64(c.calls), int64(a.limits.CallsPerClient), int64(a.limits.Calls-a.calls)) {
 		return nil, exhausted("this client has as many calls in progress as it may")
 	}
 	a.calls++
 	c.calls++
 	return &call{a: a, client: c, who: who}, nil
 }
+
+// within reports whether a client that holds so much may have more: as long as it has
+// less than its own bound, and less than is free. The first who takes all that it can
+// leaves half, the next one a quarter.
+func within(held, own, free int64) bool { return held < own && held < free }
 
 // leave gives back all that the call has.
 func (c *call) leave() {
@@ -154,12 +159,12 @@ func (c *call) hold(n int) error {
 	c.taken += more
 	// Add first and look then: of two calls at the bound both may fail, but no two
 	// pass it together.
-	if c.client.memory.Add(more) > c.a.limits.MemoryPerClient {
-		c.a.memory.Add(more)
-		return exhausted("the calls of this client hold as much memory as they may")
-	}
-	if c.a.memory.Add(more) > c.a.limits.Memory {
+	l, mine, all := c.a.limits, c.client.memory.Add(more), c.a.memory.Add(more)
+	switch {
+	case all > l.Memory:
 		return exhausted("the calls in progress hold as much memory as they may")
+	case mine > l.MemoryPerClient, !within(mine-more, l.MemoryPerClient, l.Memory-all+more):
+		return exhausted("the calls of this client hold as much memory as they may")
 	}
 	return nil
 }

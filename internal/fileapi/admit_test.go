@@ -11,11 +11,11 @@ import (
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 )
 
-// TestAdmission takes all calls and all memory that there are, of everybody and of one
+// TestAdmission takes all calls and all memory that one may, of everybody and of one
 // client: one more is refused, and leaving gives back all, that of who was refused too.
 func TestAdmission(t *testing.T) {
 	a := &admission{
-		limits:  &Limits{Calls: 3, CallsPerClient: 2, Memory: 3 * portion, MemoryPerClient: 2 * portion},
+		limits:  &Limits{Calls: 3, CallsPerClient: 2, Memory: 4 * portion, MemoryPerClient: 2 * portion},
 		buffers: new(bufpool.Pool), clients: make(map[string]*client),
 	}
 	enter := func(who string) *call {
@@ -47,7 +47,7 @@ func TestAdmission(t *testing.T) {
 	if err := one.hold(portion); err != nil {
 		t.Error(err)
 	}
-	exhausted("more than all memory", three.hold(portion))
+	exhausted("more than is free", three.hold(portion))
 	if calls, memory := a.inProgress(); calls != 3 || memory != 4*portion { // the refused one's, until it leaves
 		t.Errorf("%d calls hold %d bytes", calls, memory)
 	}
@@ -60,6 +60,53 @@ func TestAdmission(t *testing.T) {
 	a.close()
 	if _, err := a.enter("a"); connect.CodeOf(err) != connect.CodeUnavailable {
 		t.Errorf("after close: %v", err)
+	}
+}
+
+// TestAdmissionManyGreedy: callers who take all that they can, one after the other,
+// leave a call and memory to one who comes then.
+func TestAdmissionManyGreedy(t *testing.T) {
+	const most = 64
+	a := &admission{
+		limits:  &Limits{Calls: most, CallsPerClient: most, Memory: most * portion, MemoryPerClient: most * portion},
+		buffers: new(bufpool.Pool), clients: make(map[string]*client),
+	}
+	var all []*call
+	for who, want := range []int{32, 16, 8, 4, 2} {
+		var mine []*call
+		for c, err := a.enter(fmt.Sprint(who)); err == nil; c, err = a.enter(fmt.Sprint(who)) {
+			mine = append(mine, c)
+		}
+		for i, c := range mine {
+			if err := c.hold(portion); err != nil {
+				t.Errorf("caller %d: memory of call %d: %v", who, i, err)
+			}
+		}
+		if len(mine) != want || mine[0].hold(portion) == nil {
+			t.Fatalf("caller %d has %d calls, want %d, or more memory than that", who, len(mine), want)
+		}
+		mine[0].leave() // what was refused is given back
+		again, err := a.enter(fmt.Sprint(who))
+		if err == nil {
+			err = again.hold(portion)
+		}
+		if err != nil {
+			t.Fatalf("caller %d: when there is room again: %v", who, err)
+		}
+		all = append(append(all, again), mine[1:]...)
+	}
+	honest, err := a.enter("honest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := honest.hold(portion); err != nil {
+		t.Error(err)
+	}
+	for _, c := range append(all, honest) {
+		c.leave()
+	}
+	if calls, memory := a.inProgress(); calls != 0 || memory != 0 {
+		t.Errorf("%d calls hold %d bytes, and all have left", calls, memory)
 	}
 }
 

@@ -47,12 +47,14 @@ const (
 // its default.
 type Limits struct {
 	// Calls bounds the calls in progress, and CallsPerClient those of one identity,
-	// wherever it calls from. One more is resource_exhausted at once: a client does
-	// not queue here. 8192 and 4096.
+	// wherever it calls from; one that has as many as are free gets no more either.
+	// One more is resource_exhausted at once: a client does not queue here. 8192 and
+	// 4096.
 	Calls, CallsPerClient int
 	// Memory bounds the bytes of messages that calls in progress hold, and
-	// MemoryPerClient those of one identity. A call that needs more then is
-	// resource_exhausted. 512 MiB and 256 MiB.
+	// MemoryPerClient those of one identity, which gets no more either when it has as
+	// much as is free. A call that needs more then is resource_exhausted. 512 MiB and
+	// 256 MiB.
 	Memory, MemoryPerClient int64
 	// Conns bounds the connections. One more is closed unheard, or takes the place of
 	// one of the client that has most: see package crowd. 16384.
