@@ -2,17 +2,18 @@ package nlm
 
 import "time"
 
-// Of ranges, of locks that wait and of share reservations a home may take more only while
-// it has less than is free, and less than its own bound; a home that has nothing, as long
-// as anything is. The other bounds know no such part.
+// What all clients share is divided among homes: one may take more only while it has
+// less than is free, and less than its own bound (see may).
 const (
 	// maxClients bounds the clients that are known, and maxNames those of one home,
 	// which can call itself what it likes, or hide a network. At the bound one that
 	// holds nothing is forgotten, of that home if it is the home's bound; if that
 	// makes no room, a newcomer is told NLM4_DENIED_NOLOCKS. Whom no rule admits has
-	// no place among them.
+	// no place among them. A home that has less than fewNames may have another while
+	// there is room: all clients are looked at only for one that has many.
 	maxClients = 4096
 	maxNames   = 1024
+	fewNames   = 8
 
 	// maxLocks bounds the ranges that are locked, of all clients, and maxClientLocks
 	// those of one home. At the bound the answer is NLM4_DENIED_NOLOCKS, also to an
@@ -27,15 +28,17 @@ const (
 	DefaultMaxHoldings = 1024
 
 	// maxWaits bounds the locks that wait, of all clients, maxQueue those for one
-	// file, and maxClientWaits those of one home: NLM4_DENIED_NOLOCKS.
+	// file, and maxClientWaits those of one home: NLM4_DENIED_NOLOCKS. A home that is
+	// alone has half of a file's.
 	maxWaits       = 1 << 15
-	maxQueue       = 1024
+	maxQueue       = 2048
 	maxClientWaits = 8192
 
 	// maxShares bounds the share reservations of all clients, maxFileShares those of
-	// one file, and maxClientShares those of one home: NLM4_DENIED_NOLOCKS.
+	// one file, and maxClientShares those of one home: NLM4_DENIED_NOLOCKS. A home
+	// that is alone has half of a file's.
 	maxShares       = 1 << 16
-	maxFileShares   = 1024
+	maxFileShares   = 2048
 	maxClientShares = 1 << 14
 
 	// maxResults bounds the answers of the asynchronous procedures that wait to be

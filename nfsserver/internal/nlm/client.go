@@ -56,7 +56,7 @@ func (s *Service) enter(call *oncrpc.Call, name string) (*client, error) {
 	defer s.mu.Unlock()
 	home, key := s.homeOf(call.Remote), keyOf(call, name)
 	if s.clients[key] == nil {
-		if len(s.clients) >= maxClients || home.clients >= maxNames {
+		if !s.mayEnter(home) {
 			s.endHome(call.Remote)
 			return nil, errFull
 		}

@@ -39,6 +39,8 @@ type share struct {
 	access nlm4.Fsh4Access
 }
 
+func (o share) owner() *client { return o.c }
+
 // open takes the turn of h's file. end gives it back.
 func (s *Service) open(ctx context.Context, h vfs.Handle) (*file, error) {
 	s.mu.Lock()

@@ -65,7 +65,7 @@ func (s *Service) sendGrant(f *file, w *waiter) {
 func (s *Service) sendResult(c *client, p *xdr.Proc, res xdr.Appender) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.results >= maxResults || c.home.results >= maxClientResults {
+	if !may(c.home.results, maxClientResults, s.results, maxResults) {
 		return // the client asks again
 	}
 	s.results++
@@ -95,7 +95,7 @@ func (s *Service) dispatch() {
 			}
 		}
 		c := s.turn[least]
-		if c.home.calling >= maxClientCalling {
+		if !may(c.home.calling, maxClientCalling, s.calling, maxCalling) {
 			return
 		}
 		s.turn = slices.Delete(s.turn, least, least+1)

@@ -55,8 +55,45 @@ func (s *Service) sayFull(c *client, why error) {
 	}
 }
 
+// may reports whether a home that holds so much of something may have one more, if own
+// is its own bound and all homes together have taken so much of most: while it has less
+// than is free. One alone has half. Several who take what they can, one after the other,
+// leave something to one who comes then.
+func may(held, own, taken, most int) bool { return held < min(own, most-taken) }
+
 // roomFor reports whether h may have one more lock, and for another owner or in
 // another file if owner is true. s.mu is held.
 func (s *Service) roomFor(h *home, owner bool) bool {
-	return h.locks < min(maxClientLocks, maxLocks-s.locks) && (!owner || h.holdings < s.o.MaxHoldings)
+	return may(h.locks, maxClientLocks, s.locks, maxLocks) && (!owner || h.holdings < s.o.MaxHoldings)
+}
+
+// mayEnter reports whether h may have one more client. Those that hold nothing are in
+// nobody's way, for they make room, but h has no more names than its bound. s.mu is held.
+func (s *Service) mayEnter(h *home) bool {
+	switch {
+	case h.clients >= maxNames, len(s.clients) >= maxClients:
+		return false
+	case h.clients < fewNames, may(h.clients, maxNames, len(s.clients), maxClients):
+		return true
+	}
+	held, taken := 0, 0
+	for _, c := range s.clients {
+		if c.idle() {
+			continue
+		}
+		if taken++; c.home == h {
+			held++
+		}
+	}
+	return may(held, maxNames, taken, maxClients)
+}
+
+// countOf is how many things of h's are in list.
+func countOf[T interface{ owner() *client }](list []T, h *home) (n int) {
+	for _, x := range list {
+		if x.owner().home == h {
+			n++
+		}
+	}
+	return n
 }

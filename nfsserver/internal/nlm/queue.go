@@ -31,6 +31,8 @@ type waiter struct {
 	arrived bool // a try without an answer may have; the sender's
 }
 
+func (w *waiter) owner() *client { return w.c }
+
 // waiting is the place of this lock in the queue, if it has one.
 func (f *file) waiting(owner vfs.Owner, span byterange.Span) *waiter {
 	return findWaiter(f.queue, owner, span)
@@ -68,7 +70,8 @@ func (s *Service) enqueue(f *file, w *waiter, q *request, a *nlm4.Nlm4Lockargs) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q.c.home.waits >= min(maxClientWaits, maxWaits-s.waits) || len(f.queue) >= maxQueue || s.closed {
+	h := q.c.home
+	if !may(h.waits, maxClientWaits, s.waits, maxWaits) || !may(countOf(f.queue, h), maxQueue, len(f.queue), maxQueue) || s.closed {
 		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
 	}
 	s.cookie++
@@ -79,7 +82,7 @@ func (s *Service) enqueue(f *file, w *waiter, q *request, a *nlm4.Nlm4Lockargs) 
 	}
 	f.queue = append(f.queue, w)
 	s.waits++
-	q.c.home.waits++
+	h.waits++
 	f.refer(q.c, 1)
 	if len(s.queued) == 0 {
 		select {

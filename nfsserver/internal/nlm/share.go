@@ -74,12 +74,13 @@ func (s *Service) reserve(ctx context.Context, q *request, a *nlm4.Nlm4Share) er
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q.c.home.shares >= min(maxClientShares, maxShares-s.shares) || len(f.shares) >= maxFileShares {
+	h := q.c.home
+	if !may(h.shares, maxClientShares, s.shares, maxShares) || !may(countOf(f.shares, h), maxFileShares, len(f.shares), maxFileShares) {
 		return errStatus(nlm4.NLM4_DENIED_NOLOCKS)
 	}
 	f.shares = append(f.shares, mine)
 	s.shares++
-	q.c.home.shares++
+	h.shares++
 	f.refer(q.c, 1)
 	return nil
 }

@@ -1,0 +1,133 @@
+package nlm
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/nfsbox/nfsbox/proto/nlm4"
+)
+
+// Here homes take all that they can of something, one after the other, and one that
+// comes then finds some.
+
+const greedy = 6
+
+func TestGreedyQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, Options{})
+		fh := l.file("f", 0o666)
+		expect(t, "the lock", l.guest("first", "192.0.2.11").lock(want{fh: fh, svid: -1, exclusive: true}), nlm4.NLM4_GRANTED)
+		fill := func(n, most int) (got int) {
+			g := l.guest("g", fmt.Sprint("192.0.2.", 100+n))
+			for got < most && g.lock(want{fh: fh, svid: int32(got), exclusive: true, block: true}) == nlm4.NLM4_BLOCKED {
+				got++
+			}
+			return got
+		}
+		for n := range greedy {
+			if got := fill(n, maxQueue); got > maxQueue/2 {
+				t.Errorf("%d locks of one home wait for one file", got)
+			}
+		}
+		if got := fill(greedy, 8); got < 8 {
+			t.Errorf("one who comes then may wait with %d locks", got)
+		}
+	})
+}
+
+func TestGreedyReservations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, Options{})
+		fh := l.file("f", 0o666)
+		fill := func(n, most int) (got int) {
+			g := l.guest("g", fmt.Sprint("192.0.2.", 100+n))
+			for ; got < most; got++ {
+				var res nlm4.Nlm4Shareres
+				g.call(nlm4.NLMPROC4_SHARE, &nlm4.Nlm4Shareargs{Share: nlm4.Nlm4Share{CallerName: []byte(g.name), Fh: fh,
+					Oh: binary.BigEndian.AppendUint32(nil, uint32(got)), Mode: nlm4.FsmDN, Access: nlm4.FsaR}}, &res)
+				if res.Stat != nlm4.NLM4_GRANTED {
+					break
+				}
+			}
+			return got
+		}
+		for n := range greedy {
+			if got := fill(n, maxFileShares); got > maxFileShares/2 {
+				t.Errorf("one home has %d reservations of one file", got)
+			}
+		}
+		if got := fill(greedy, 8); got < 8 {
+			t.Errorf("one who comes then has %d reservations", got)
+		}
+	})
+}
+
+func TestGreedyClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newLab(t, Options{}).svc
+		var all []*client
+		fill := func(n, most int) (got int) {
+			for ; got < most; got++ {
+				c, err := s.enter(from(n), fmt.Sprint(got))
+				if err != nil {
+					break
+				}
+				all = append(all, c)
+			}
+			return got
+		}
+		for n := range greedy {
+			fill(n, maxClients)
+		}
+		if got := fill(greedy, 8); got < 8 {
+			t.Errorf("one who comes then has %d clients", got)
+		}
+		for _, c := range all {
+			s.leave(c)
+		}
+		const more = 200 // than there were places left
+		if got := fill(greedy+1, more); got < more {
+			t.Errorf("beside those that hold nothing one home has %d clients", got)
+		}
+		for _, c := range all[len(all)-more:] {
+			s.leave(c)
+		}
+	})
+}
+
+func TestGreedyResults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newLab(t, Options{}).svc
+		s.call.Dial = func(ctx context.Context, _ string, _ netip.Addr, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, syscall.ECONNREFUSED
+		}
+		fill := func(n int) (got int) {
+			c, err := s.enter(from(n), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.leave(c)
+			for range 2 * maxClientResults {
+				s.sendResult(c, nlm4.NLMPROC4_TEST_RES, &nlm4.Nlm4Testres{})
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return c.home.results
+		}
+		for n := range maxResults/maxClientResults + 2 {
+			if got := fill(n); got > maxClientResults {
+				t.Errorf("%d answers to one home wait", got)
+			}
+		}
+		if got := fill(100); got < 8 {
+			t.Errorf("%d answers to one who comes then wait", got)
+		}
+	})
+}
