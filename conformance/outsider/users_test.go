@@ -208,6 +208,32 @@ func TestUsersLocks(t *testing.T) {
 	}
 }
 
+// TestManyUsersLocks: users take all locks that they can have, one after the other. One
+// who comes then has room for a few.
+func TestManyUsersLocks(t *testing.T) {
+	b := newBox(t)
+	s := b.shared("--grace=0s", "--max-open-files=512")
+	fill := func(uid uint32, most int) (n int) {
+		p := s.as(uid, "127.0.0.1")
+		file := p.file(b)
+		for ; n < most; n++ {
+			status, err := p.lock("host", file, fmt.Sprint("owner", n), uint64(uid)<<16+uint64(n))
+			if b.no(err); status != 0 {
+				break
+			}
+		}
+		return n
+	}
+	for n := range uint32(10) {
+		if got := fill(5000+n, 512); n == 0 && got != 128 {
+			t.Errorf("one alone has %d locks, want 128", got)
+		}
+	}
+	if got := fill(alice, 4); got != 4 {
+		t.Errorf("one who comes after ten others has %d locks", got)
+	}
+}
+
 // TestManyNames: a client holds locks by many long names. The list of clients
 // has some of them, and how many there are.
 func TestManyNames(t *testing.T) {

@@ -50,8 +50,8 @@ const (
 	minOpenFiles = 16
 
 	// lockShare is the part of a directory's open files that one client may have for
-	// locks. Beyond it a lock is refused; all clients together have half, of which each
-	// has no more than it leaves free.
+	// locks. Beyond it a lock is refused; all clients together have half, of which
+	// package localfs keeps some for those who come later.
 	lockShare = 4
 
 	// localFiles is how many local I/O takes beyond those: two for each client of

@@ -31,7 +31,7 @@ type Config struct {
 	MaxRequestBytes  Size     `toml:"max-request-bytes" default:"128MiB" help:"Memory of requests, all connections together. At the bound large ones are not read."`
 	MaxReplyBytes    Size     `toml:"max-reply-bytes" default:"128MiB" help:"Memory of data that is being read or waits to be sent, all connections together."`
 	IdleTimeout      Duration `toml:"idle-timeout" default:"6m" help:"Close a connection that is silent for so long."`
-	MaxOpenFiles     int      `toml:"max-open-files" default:"4096" help:"Descriptors of files kept open, of each directory that is served. Locks have half of them; a client has no more locks than it leaves to others, so one alone has a quarter of the files."`
+	MaxOpenFiles     int      `toml:"max-open-files" default:"4096" help:"Descriptors of files kept open, of each directory that is served. Locks have half of them, and a client that is alone a quarter; some are kept for those who have few."`
 	RepliesPerClient int      `toml:"replies-per-client" default:"4096" help:"Replies to remember of each client, so that no change is made twice."`
 	RepliesKeep      Duration `toml:"replies-keep" default:"1m" help:"How long to remember more than those."`
 	RepliesBytes     Size     `toml:"replies-bytes" default:"64MiB" help:"Memory of remembered replies, of all clients."`

@@ -13,9 +13,16 @@ import (
 const (
 	// lockShare is the part, one in so many, of Options.MaxOpen that may be
 	// descriptions of owners of locks: a client that locks all that it finds must
-	// not leave others without descriptors. One vfs.Owner.Share has no more of them
-	// than it leaves free, and a first one as long as there is any.
+	// not leave others without descriptors.
 	lockShare = 2
+
+	// One in lockKept of these is kept for each vfs.Owner.Share that has less than one in
+	// lockFew. Beyond that a share has no more than twice what is free beside those: one
+	// alone has half. Locks are held for long, and if each left only as much as it
+	// took, the seventh of those who take what they can would find hardly any. As it
+	// is, some have three quarters between them, and the next sixteen one in lockFew each.
+	lockKept = 4
+	lockFew  = 64
 
 	// maxLockRanges bounds the ranges of one file that one owner holds apart.
 	maxLockRanges = 1024
@@ -98,12 +105,14 @@ func (t *lockTable) unpin(x vfs.Handle, f *lockedFile) {
 }
 
 // room takes the place of one more description for share, if there are fewer than
-// most, and share then has no more than are left. "" is nobody's, and has no such bound.
+// most, and share has not as many as it may: see lockKept. A first one it has as long as
+// there is any. "" is nobody's, and has no such bound.
 func (t *lockTable) room(most int, share string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	held, free := t.shares[share], most-t.open
-	if free <= 0 || share != "" && held > 0 && held+1 > free-1 {
+	own := max(1, most/lockFew, 2*(free-most/lockKept))
+	if free <= 0 || share != "" && held >= own {
 		return false
 	}
 	if t.shares == nil {

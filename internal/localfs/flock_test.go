@@ -239,28 +239,66 @@ func TestLockedProgramRuns(t *testing.T) {
 	wantErr(t, user.Lock(t.Context(), x, &vfs.Lock{Owner: a, Len: 1, Exclusive: true}), vfs.ErrAccess)
 }
 
-// TestLockShares: clients that take all descriptions they can have, one after the
-// other, each leave as many as they hold, whatever the files; those come back.
+// TestLockShares: clients take all descriptions they can have, one after the other,
+// whatever the files. One alone has half, and many who come later find some, too; what
+// has come back is a newcomer's.
 func TestLockShares(t *testing.T) {
 	var table lockTable
-	const most = 64
-	for share, want := range []int{32, 16, 8, 4, 2, 1, 1, 0} {
-		n := 0
-		for table.room(most, strconv.Itoa(share)) {
+	const most = 2048
+	fill := func(share string) (n int) {
+		for table.room(most, share) {
 			n++
 		}
-		if n != want {
-			t.Errorf("share %d has got %d, want %d", share, n, want)
+		return n
+	}
+	if n := fill("0"); n != most/2 {
+		t.Errorf("one alone has got %d of %d", n, most)
+	}
+	for share := 1; share < 20; share++ {
+		if n := fill(strconv.Itoa(share)); n < most/lockFew || n > most/4 {
+			t.Errorf("share %d has got %d, want %d at least", share, n, most/lockFew)
+		}
+	}
+	for share := 20; table.open < most; share++ {
+		if fill(strconv.Itoa(share)) == 0 {
+			t.Fatalf("share %d has got none, and %d are taken", share, table.open)
 		}
 	}
 	for range 16 {
 		table.left("1")
 	}
-	if !table.room(most, "a newcomer") || table.room(most, "0") {
+	if table.room(most, "0") || !table.room(most, "a newcomer") {
 		t.Error("what has come back is not a newcomer's, or is the greediest one's")
 	}
 	table.left("a newcomer")
-	if _, here := table.shares["1"]; here || table.open != 48 {
+	for table.shares["1"] > 0 {
+		table.left("1")
+	}
+	sum := 0
+	for _, n := range table.shares {
+		sum += n
+	}
+	if _, here := table.shares["1"]; here || table.open != sum {
 		t.Errorf("%d are held, %v", table.open, table.shares)
+	}
+}
+
+// TestLockSharesSmall: with few descriptions, too, a client that has none finds one as
+// long as there is any.
+func TestLockSharesSmall(t *testing.T) {
+	for most := range 70 {
+		var table lockTable
+		for share := 0; table.open < most; share++ {
+			n := 0
+			for table.room(most, strconv.Itoa(share)) {
+				n++
+			}
+			if n == 0 || n > (most+2)/2 {
+				t.Fatalf("of %d share %d has got %d", most, share, n)
+			}
+		}
+		if table.room(most, "one more") || table.room(most, "") {
+			t.Errorf("there are more than %d", most)
+		}
 	}
 }
