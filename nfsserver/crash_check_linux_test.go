@@ -22,10 +22,12 @@ type checker struct {
 	adopt  bool // what is found is on the disk: it was the power that went
 	alone  bool // there is one worker
 	seen   map[*object]int
+	may    map[*object]bool // what may be lost: see adrift
 }
 
 // run checks all, and makes sure what was in doubt.
 func (c *checker) run() error {
+	c.may = c.l.below(c.adrift)
 	if err := c.handles(); err != nil {
 		return err
 	}
@@ -40,7 +42,7 @@ func (c *checker) run() error {
 		todo = append(todo, there...)
 	}
 	for _, o := range c.objects() {
-		if c.seen[o] == 0 && !o.mayGo && (o.handle != nil || o.found) && !c.adrift(o) {
+		if c.seen[o] == 0 && !o.mayGo && (o.handle != nil || o.found) && !c.may[o] {
 			c.fail("an object of type %v, fileid %d, has lost its last name (%s)", o.typ, o.id, c.where(o))
 		}
 	}
@@ -77,7 +79,7 @@ func (c *checker) adrift(o *object) bool {
 func (c *checker) handles() error {
 	defer c.done()
 	for _, o := range c.objects() {
-		if o.handle == nil || o.mayGo || c.adrift(o) {
+		if o.handle == nil || o.mayGo || c.may[o] {
 			continue
 		}
 		var res nfs3.GETATTR3res
@@ -259,7 +261,7 @@ func (c *checker) object(o *object) error {
 		c.fail("attributes of type %v, fileid %d (%s): mode %o, uid %d, gid %d, mtime %v; acknowledged: %o, %v, %v, %v",
 			o.typ, o.id, c.where(o), a.Mode, a.Uid, a.Gid, a.Mtime, o.mode.v, o.uid.v, o.gid.v, o.mtime.v)
 	}
-	if n, exact := c.l.links(o); exact && o.typ != nfs3.NF3DIR && int(a.Nlink) != n {
+	if n, exact := c.l.links(o, c.seen); exact && o.typ != nfs3.NF3DIR && int(a.Nlink) != n {
 		c.fail("fileid %d has %d links, and %d names", o.id, a.Nlink, n)
 	}
 	if c.adopt {

@@ -191,10 +191,14 @@ func (l *ledger) at(p place) *oneOf[*object] {
 // set says what a name stands for.
 func (l *ledger) set(p place, o *object) { l.at(p).is(o) }
 
-// links counts the names of an object; exact is false if that is in doubt.
-func (l *ledger) links(o *object) (n int, exact bool) {
+// links counts the names of an object; exact is false if that is in doubt. Names in a
+// directory that is not among those in there, if that is not nil, are gone with it.
+func (l *ledger) links(o *object, there map[*object]int) (n int, exact bool) {
 	exact = true
-	for _, names := range l.names {
+	for dir, names := range l.names {
+		if there != nil && there[dir] == 0 {
+			continue
+		}
 		for _, v := range names {
 			if v.has(o) {
 				n++
@@ -217,9 +221,27 @@ func (l *ledger) sureNames(o *object) (n int) {
 	return n
 }
 
+// below are the objects of which that is true, and all that have a name in one of them.
+func (l *ledger) below(that func(*object) bool) map[*object]bool {
+	all := make(map[*object]bool)
+	for more := true; more; {
+		more = false
+		for dir, names := range l.names {
+			for _, v := range names {
+				for _, o := range v.v {
+					if o != nil && !all[o] && (all[dir] || that(o)) {
+						all[o], more = true, true
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
 // lost is told that o has lost a name, as was acknowledged.
 func (l *ledger) lost(o *object) {
-	n, _ := l.links(o)
+	n, _ := l.links(o, nil)
 	o.mayGo = n > 0 && l.sureNames(o) == 0
 	if n == 0 {
 		l.gone = append(l.gone, o)

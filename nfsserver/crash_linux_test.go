@@ -36,3 +36,25 @@ func TestCrash(t *testing.T) {
 		})
 	}
 }
+
+// TestCrashLedger: a directory that the disk may lose takes what is in it along, and of a
+// file that has a name elsewhere one link.
+func TestCrashLedger(t *testing.T) {
+	l := newLedger()
+	dir, below, file, other := &object{}, &object{}, &object{}, &object{}
+	l.set(place{l.root, "dir"}, dir)
+	l.set(place{dir, "below"}, below)
+	l.set(place{below, "file"}, file)
+	l.set(place{l.root, "link"}, file)
+	l.set(place{l.root, "other"}, other)
+	lost := l.below(func(o *object) bool { return o == dir })
+	if !lost[dir] || !lost[below] || !lost[file] || lost[other] || lost[l.root] {
+		t.Errorf("with the directory goes %v", lost)
+	}
+	if n, exact := l.links(file, map[*object]int{l.root: 1}); n != 1 || !exact {
+		t.Errorf("%d links, exactly: %v; the directory of one is gone", n, exact)
+	}
+	if n, exact := l.links(file, nil); n != 2 || !exact {
+		t.Errorf("%d links, exactly: %v", n, exact)
+	}
+}
