@@ -20,8 +20,14 @@ const (
 	// are being worked at, all of them are enough.
 	maxSilent = 3
 	// maxFull is how many items in a row may fail for want of space in the destination,
-	// while no file gets done that has contents. Then the job ends.
+	// while no file gets done that has contents. Then the job ends. If all is done, and the
+	// last ones that had contents failed so, minFull of them are enough.
 	maxFull = 16
+	minFull = 2
+	// maxTight is how many failures for want of space are held back after which something did
+	// find room, about 300 bytes each: perhaps the job ends because of it. At the bound they
+	// are told.
+	maxTight = 4096
 	// maxUnsure is how many more items may have vanished before the source is asked again
 	// whether it is still there.
 	maxUnsure = 64
@@ -58,8 +64,9 @@ type outcomes struct {
 
 	mu           sync.Mutex
 	silent, full streak
-	unsure       []unsure // what may be gone because the source is, or was
-	doubt        bool     // the source has to be asked in the end
+	tight        []progress.Event // of streaks for want of space that a small file ended
+	unsure       []unsure         // what may be gone because the source is, or was
+	doubt        bool             // the source has to be asked in the end
 	breakOff     context.CancelCauseFunc
 	busy         func() int // items that are being worked at
 }
@@ -69,6 +76,7 @@ type outcomes struct {
 type streak struct {
 	held  []progress.Event
 	since uint64 // how many items had begun at the first
+	why   error  // of the job, if it ends it
 }
 
 // watch is the context of a job that a streak can break off. end is called when all
@@ -89,6 +97,10 @@ func (c *outcomes) watch(ctx context.Context, busy func() int) (watched context.
 		}
 		c.tellUnsure()
 		c.tell(&c.silent)
+		if full := c.fullInTheEnd(); full != nil && err == nil {
+			return full
+		}
+		c.reportAll(c.take(&c.tight))
 		c.tell(&c.full)
 		return err
 	}
@@ -105,8 +117,31 @@ func (c *outcomes) done(item uint64, contents bool) {
 	room := contents && item > c.full.since
 	c.mu.Unlock()
 	if room {
-		c.tell(&c.full)
+		c.setAside()
 	}
+}
+
+// setAside ends a streak for want of space. What has failed is told when it is known that the
+// job does not end because of it: at the edge small files find room beside those that do not.
+func (c *outcomes) setAside() {
+	c.mu.Lock()
+	c.tight = append(c.tight, c.full.held...)
+	c.full.held = nil
+	over := len(c.tight) >= maxTight
+	c.mu.Unlock()
+	if over {
+		c.reportAll(c.take(&c.tight))
+	}
+}
+
+// fullInTheEnd is the job's error if it is done, and found no room at last.
+func (c *outcomes) fullInTheEnd() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.full.held) < minFull {
+		return nil
+	}
+	return c.full.why
 }
 
 // tell ends a streak: what it has held back are failures like others.
@@ -180,7 +215,7 @@ func (c *outcomes) hold(s *streak, e progress.Event, limit int, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(s.held) == 0 {
-		s.since = c.begun.Load()
+		s.since, s.why = c.begun.Load(), why
 	}
 	if s.held = append(s.held, e); len(s.held) >= limit && c.breakOff != nil {
 		c.breakOff(why)

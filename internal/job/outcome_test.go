@@ -136,6 +136,33 @@ func TestCopyFull(t *testing.T) {
 	}
 }
 
+// TestCopyFullAtTheEdge: a file that found room after others had not, and an end of the source
+// before the job is broken off, do not make many errors of one full disk.
+func TestCopyFullAtTheEdge(t *testing.T) {
+	for name, full := range map[string]func(n int64) bool{
+		"one finds room":       func(n int64) bool { return n > 50 && n != 60 && n != 65 },
+		"the source ends":      func(n int64) bool { return n > 90 },
+		"two at last":          func(n int64) bool { return n > 98 },
+		"one finds room, ends": func(n int64) bool { return n > 80 && n != 90 },
+	} {
+		src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+		manyFiles(src, 100)
+		var opens atomic.Int64
+		disk := dying{dst.fs, func(_ context.Context, op string, _ vfs.Handle) error {
+			if op == "open" && full(opens.Add(1)) {
+				return vfs.ErrNoSpace
+			}
+			return nil
+		}}
+		o, v := options(t, src, newTree(t, disk), "copy")
+		o.Parallel = 1
+		s, err := Copy(t.Context(), o)
+		if !errors.Is(err, ErrFull) || s.ExitCode(err) != ExitIncomplete || s.Errors > 0 || len(v.list) > 0 {
+			t.Errorf("%s: %v, %+v\n%s", name, err, s, v)
+		}
+	}
+}
+
 // TestCopyNoSpaceSometimes: files for which there is no space, among others for which
 // there is, are failures like any other, and all are told.
 func TestCopyNoSpaceSometimes(t *testing.T) {
