@@ -105,3 +105,36 @@ func TestCopyPartsLinks(t *testing.T) {
 	}
 	b.same(b.path("src"), b.path("dst"))
 }
+
+// TestJobKnowsItsCopies: a hard link to another file, of the same size and time, is not what
+// the job has copied, and is replaced. A further name of the copy changes nothing.
+func TestJobKnowsItsCopies(t *testing.T) {
+	b := newBox(t)
+	for _, name := range []string{"replaced", "snapshot", "plain"} {
+		b.write(b.path("src", name), "text of the source")
+		b.no(os.Chtimes(b.path("src", name), b.before(), b.before()))
+	}
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	url := b.serve(b.path("srv")).url
+	for job, dst := range map[string]string{"local": b.path("local"), "nfs": b.path("srv", "dst")} {
+		dest := dst
+		if job == "nfs" {
+			dest = url + "dst"
+		}
+		args := []string{"cp", "-r", "--json", "--job", job, b.path("src"), dest}
+		b.must(0, args...)
+		other := filepath.Join(filepath.Dir(dst), "other "+job)
+		b.write(other, "text of another...")
+		b.no(os.Remove(filepath.Join(dst, "replaced")))
+		b.no(os.Link(other, filepath.Join(dst, "replaced")))
+		b.no(os.Chtimes(other, b.before(), b.before()))
+		b.no(os.Link(filepath.Join(dst, "snapshot"), filepath.Join(filepath.Dir(dst), "yesterday "+job)))
+		if r := b.must(0, args...); r.count(b, "files") != 1 || r.count(b, "skipped") != 2 {
+			t.Errorf("%s: one file was to be copied: %s", job, r.stdout)
+		}
+		b.same(b.path("src"), dst)
+		if got := b.text(other); got != "text of another..." {
+			t.Errorf("%s: the other file holds %q", job, got)
+		}
+	}
+}

@@ -21,7 +21,9 @@ import (
 //
 //	header: magic (8), version (4), zero (4), SHA-256 of the job's ID (32), CRC (4)
 //	entry:  key (16), source's size (8), mtime (12), ctime (12), file id (8),
-//	        copy's mtime (12), CRC (4)
+//	        copy's mtime (12), copy's file id (8), CRC (4)
+//
+// A record of version 1 has no file id of the copy. It goes on as it is.
 //
 // A CRC is CRC-32C over the bytes before it. Times are seconds (8) and
 // nanoseconds (4). The key is the path's; its lowest bit says that the copy was read
@@ -29,9 +31,10 @@ import (
 const (
 	recordName    = "copied"
 	recordMagic   = "NFSBOXCP"
-	recordVersion = 1
+	recordVersion = 2
 	headerSize    = 52
-	entrySize     = 72
+	entrySize     = 80
+	entrySizeOf1  = 72 // of version 1
 
 	// maxIndexed bounds the entries that are found again, 16 bytes of memory
 	// each. Files of later entries are copied again.
@@ -82,6 +85,7 @@ type recorded struct {
 	mtime, ctime time.Time
 	fileID       uint64
 	copied       time.Time // mtime of the copy
+	copyID       uint64    // file id of the copy; 0: not known
 	verified     bool      // the copy was compared with the source
 	listed       bool      // the source has an access control list, or a mode that is one's
 	xattr        bool      // the source has extended attributes
@@ -90,7 +94,7 @@ type recorded struct {
 func note(key pathKey, src, dst *vfs.Attr, verified bool) recorded {
 	return recorded{
 		key: key, size: src.Size, mtime: src.Mtime, ctime: src.Ctime, fileID: src.FileID,
-		copied: dst.Mtime, verified: verified,
+		copied: dst.Mtime, copyID: dst.FileID, verified: verified,
 	}
 }
 
@@ -98,11 +102,16 @@ func (r *recorded) isSource(a *vfs.Attr) bool {
 	return r.size == a.Size && r.mtime.Equal(a.Mtime) && r.ctime.Equal(a.Ctime) && r.fileID == a.FileID
 }
 
+// isCopy reports whether a may be the copy's. One that has several names now has to be the
+// same file: somebody may have linked another to its name. Else a file id does not matter,
+// as there are file systems that give it anew with each mount.
 func (r *recorded) isCopy(a *vfs.Attr) bool {
-	return a.Type == vfs.TypeReg && r.size == a.Size && r.copied.Equal(a.Mtime)
+	linked := a.Nlink > 1 && r.copyID != 0 && a.Has(vfs.MaskNlink|vfs.MaskFileID) && a.FileID != r.copyID
+	return a.Type == vfs.TypeReg && r.size == a.Size && r.copied.Equal(a.Mtime) && !linked
 }
 
-func (r *recorded) append(b []byte) []byte {
+// append appends the entry, of this size.
+func (r *recorded) append(b []byte, size int) []byte {
 	start := len(b)
 	key := r.key
 	if r.verified {
@@ -115,6 +124,9 @@ func (r *recorded) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, r.fileID)
 	b = appendTime(b, r.copied)
 	b[len(b)-4] |= r.flags()
+	if size == entrySize {
+		b = binary.BigEndian.AppendUint64(b, r.copyID)
+	}
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
 }
 
@@ -134,11 +146,14 @@ func appendTime(b []byte, t time.Time) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(t.Nanosecond()))
 }
 
-// parseEntry reads an entry; false if b, of entrySize bytes, is none.
+// parseEntry reads an entry; false if b, of the size of one, is none.
 func parseEntry(b []byte) (r recorded, ok bool) {
-	sum := binary.BigEndian.Uint32(b[entrySize-4:])
-	if sum != crc32.Checksum(b[:entrySize-4], castagnoli) {
+	sum := binary.BigEndian.Uint32(b[len(b)-4:])
+	if sum != crc32.Checksum(b[:len(b)-4], castagnoli) {
 		return r, false
+	}
+	if len(b) == entrySize {
+		r.copyID = binary.BigEndian.Uint64(b[68:])
 	}
 	r.key = pathKey(b)
 	last := len(r.key) - 1
@@ -168,6 +183,7 @@ type indexed struct {
 type record struct {
 	identity [sha256.Size]byte
 	resumed  bool // there was one before
+	version  uint32
 	index    []indexed
 
 	mu   sync.Mutex
@@ -181,7 +197,7 @@ func openRecord(dir *os.Root, id string) (*record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRecord, err)
 	}
-	r := &record{identity: sha256.Sum256([]byte(id)), file: f}
+	r := &record{identity: sha256.Sum256([]byte(id)), version: recordVersion, file: f}
 	if err = lockFile(f); err == nil {
 		err = r.load()
 	}
@@ -191,10 +207,18 @@ func openRecord(dir *os.Root, id string) (*record, error) {
 	return r, nil
 }
 
+// entry is the size of an entry.
+func (r *record) entry() int {
+	if r.version == 1 {
+		return entrySizeOf1
+	}
+	return entrySize
+}
+
 // header is what the record begins with.
 func (r *record) header() []byte {
 	b := append(make([]byte, 0, headerSize), recordMagic...)
-	b = binary.BigEndian.AppendUint32(b, recordVersion)
+	b = binary.BigEndian.AppendUint32(b, r.version)
 	b = append(b, 0, 0, 0, 0)
 	b = append(b, r.identity[:]...)
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
@@ -219,8 +243,11 @@ func (r *record) load() error {
 		return err
 	case string(head[:len(recordMagic)]) != recordMagic:
 		return errors.New("it is not the record of a job")
-	case binary.BigEndian.Uint32(head[len(recordMagic):]) != recordVersion:
-		return fmt.Errorf("it is of version %d, which this program does not know", binary.BigEndian.Uint32(head[len(recordMagic):]))
+	}
+	r.version = binary.BigEndian.Uint32(head[len(recordMagic):])
+	switch {
+	case r.version == 0 || r.version > recordVersion:
+		return fmt.Errorf("it is of version %d, which this program does not know", r.version)
 	case !bytes.Equal(head, r.header()):
 		return errors.New("it is of a job with another source, destination or options")
 	}
@@ -229,15 +256,16 @@ func (r *record) load() error {
 }
 
 func (r *record) loadEntries() error {
-	block := make([]byte, loadBlock*entrySize)
+	size := r.entry()
+	block := make([]byte, loadBlock*size)
 	for count := uint64(0); ; {
-		n, err := r.file.ReadAt(block, int64(headerSize+count*entrySize))
+		n, err := r.file.ReadAt(block, int64(headerSize)+int64(count)*int64(size))
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 		good := 0
-		for ; good+entrySize <= n; good += entrySize {
-			e, ok := parseEntry(block[good : good+entrySize])
+		for ; good+size <= n; good += size {
+			e, ok := parseEntry(block[good : good+size])
 			if !ok {
 				break
 			}
@@ -248,7 +276,7 @@ func (r *record) loadEntries() error {
 		}
 		if good < n || n < len(block) {
 			r.sort()
-			return r.file.Truncate(int64(headerSize + count*entrySize))
+			return r.file.Truncate(int64(headerSize) + int64(count)*int64(size))
 		}
 	}
 }
@@ -274,12 +302,12 @@ func (r *record) find(key pathKey) (recorded, bool, error) {
 		}
 		return 1
 	})
-	var b [entrySize]byte
+	b := make([]byte, r.entry())
 	for at--; at >= 0 && r.index[at].key == prefix; at-- {
-		if _, err := r.file.ReadAt(b[:], int64(headerSize+r.index[at].entry*entrySize)); err != nil {
+		if _, err := r.file.ReadAt(b, int64(headerSize)+int64(r.index[at].entry)*int64(len(b))); err != nil {
 			return recorded{}, false, fmt.Errorf("read the record: %w", err)
 		}
-		if e, ok := parseEntry(b[:]); ok && e.key == key {
+		if e, ok := parseEntry(b); ok && e.key == key {
 			return e, true, nil
 		}
 	}
@@ -293,9 +321,9 @@ func (r *record) append(entries ...recorded) error {
 	if r == nil || len(entries) == 0 {
 		return nil
 	}
-	b := make([]byte, 0, len(entries)*entrySize)
+	b := make([]byte, 0, len(entries)*r.entry())
 	for i := range entries {
-		b = entries[i].append(b)
+		b = entries[i].append(b, r.entry())
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

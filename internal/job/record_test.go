@@ -3,6 +3,7 @@ package job
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -112,6 +113,19 @@ func TestResumeChanges(t *testing.T) {
 			}
 			dst.make("copy/one byte", vfs.CreateHow{Type: vfs.TypeSymlink, Target: "empty"})
 		}, 1},
+		{"another file under the copy's name", func() {
+			h := dst.file("elsewhere", 0o644, []byte("z"))
+			a, err := dst.fs.GetAttr(t.Context(), dst.at("copy/one byte"), vfs.MaskV3)
+			if err == nil {
+				_, err = dst.fs.Remove(t.Context(), dst.at("copy"), "one byte", false)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			dst.link(h, "copy/one byte")
+			dst.set(h, vfs.SetAttr{Valid: vfs.MaskMtime | vfs.MaskMode, Mtime: a.Mtime, Mode: a.Mode})
+		}, 1},
+		{"another name of the copy", func() { dst.link(dst.at("copy/one byte"), "snapshot") }, 0},
 		{"a link of another name", func() { src.link(src.at("empty"), "further") }, 1}, // its ctime changes
 	} {
 		tt.change()
@@ -155,12 +169,12 @@ func TestResumeSweeps(t *testing.T) {
 func sample(i int) recorded {
 	return recorded{
 		key: rootKey(true).child(fmt.Sprint(i)), size: uint64(i) << 40, mtime: epoch.Add(time.Duration(i)),
-		ctime: time.Unix(-5, 7), fileID: uint64(i), copied: time.Time{},
+		ctime: time.Unix(-5, 7), fileID: uint64(i), copied: time.Time{}, copyID: uint64(i) << 50,
 	}
 }
 
 func same(a, b recorded) bool {
-	return a.key == b.key && a.size == b.size && a.mtime.Equal(b.mtime) && a.ctime.Equal(b.ctime) && a.fileID == b.fileID && a.copied.Equal(b.copied)
+	return a.key == b.key && a.size == b.size && a.mtime.Equal(b.mtime) && a.ctime.Equal(b.ctime) && a.fileID == b.fileID && a.copied.Equal(b.copied) && a.copyID == b.copyID
 }
 
 // filled is a directory with a record of n entries.
@@ -304,7 +318,7 @@ func TestRecordRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	version := bytes.Clone(whole)
-	version[11] = 2
+	version[11]++
 	header := bytes.Clone(whole)
 	header[20] ^= 1
 	for what, b := range map[string][]byte{
@@ -342,6 +356,45 @@ func TestRecordRefused(t *testing.T) {
 	}
 }
 
+// TestRecordOfVersion1: a record of an earlier program is read, and goes on as it is. What it
+// does not know of a copy does not matter.
+func TestRecordOfVersion1(t *testing.T) {
+	old := record{identity: sha256.Sum256([]byte("id")), version: 1}
+	b := old.header()
+	for i := range 3 {
+		e := sample(i)
+		b = e.append(b, entrySizeOf1)
+	}
+	dir := recordDir(t)
+	if err := dir.WriteFile(recordName, append(b, "torn"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for n := 3; n < 6; n++ {
+		r, err := openRecord(dir, "id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			want := sample(i)
+			want.copyID = 0
+			if e, ok, err := r.find(want.key); err != nil || !ok || !same(e, want) {
+				t.Errorf("entry %d of %d: %+v, %v, %v", i, n, e, ok, err)
+			}
+		}
+		if err := errors.Join(r.append(sample(n)), r.close()); err != nil {
+			t.Fatal(err)
+		}
+		after, err := dir.ReadFile(recordName)
+		if err != nil || len(after) != headerSize+(n+1)*entrySizeOf1 || !bytes.HasPrefix(after, b) {
+			t.Errorf("with %d entries it has %d bytes, %v", n+1, len(after), err)
+		}
+	}
+	linked := vfs.Attr{Valid: vfs.MaskV3, Type: vfs.TypeReg, Nlink: 2, FileID: 7}
+	if e := (recorded{}); !e.isCopy(&linked) {
+		t.Error("a copy of which the record has no file id is taken for another file")
+	}
+}
+
 // TestRecordWriteFails: a record that cannot be written ends the job, as it
 // would not be what was asked for.
 func TestRecordWriteFails(t *testing.T) {
@@ -363,11 +416,11 @@ func TestRecordWriteFails(t *testing.T) {
 // FuzzRecord loads any bytes behind a good header.
 func FuzzRecord(f *testing.F) {
 	good := sample(1)
-	f.Add(good.append(nil))
+	f.Add(good.append(nil, entrySize))
 	f.Add([]byte("x"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		dir := recordDir(t)
-		r := record{identity: (&record{}).identity}
+		r := record{version: recordVersion}
 		file, err := dir.Create(recordName)
 		if err != nil {
 			t.Fatal(err)
@@ -525,7 +578,7 @@ func TestResumeAfterInterruption(t *testing.T) {
 func TestRecordFlags(t *testing.T) {
 	for _, flags := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
 		r := recorded{key: pathKey{}.child("x"), size: 1, mtime: epoch, ctime: epoch, copied: time.Unix(1, 999_999_999), listed: flags[0], xattr: flags[1]}
-		got, ok := parseEntry(r.append(nil))
+		got, ok := parseEntry(r.append(nil, entrySize))
 		if !ok || !got.copied.Equal(r.copied) || got.listed != r.listed || got.xattr != r.xattr {
 			t.Errorf("%+v came back as %+v, %v", r, got, ok)
 		}
