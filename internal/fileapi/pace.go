@@ -30,6 +30,7 @@ type pacer struct {
 	now    func() time.Time
 	call   *call // whose memory is what comes in; nil: the reader sees to that
 	http2  bool
+	whole  bool          // the request has come to its end
 	in     int           // bytes that have come since the last progress
 	waited time.Duration // for them
 	broken error         // of the memory's bound
@@ -42,16 +43,20 @@ type pacer struct {
 }
 
 func newPacer(w http.ResponseWriter, r *http.Request, l *Limits, now func() time.Time, c *call) *pacer {
-	return &pacer{c: http.NewResponseController(w), idle: l.Idle, now: now, call: c, http2: r.ProtoMajor > 1, header: w.Header(), status: http.StatusOK}
+	return &pacer{c: http.NewResponseController(w), idle: l.Idle, now: now, call: c, http2: r.ProtoMajor > 1, whole: r.Body == http.NoBody, header: w.Header(), status: http.StatusOK}
 }
 
 // end leaves deadlines behind for what net/http does after the handler: reading what
 // is left of the request, and writing what is left of the answer. It sets its own, or
-// we ours, before the next request's bytes.
+// we ours, before the next request's bytes. Of a request that is whole nothing is left,
+// and a deadline would only end net/http's waiting for the client's leaving: HTTP/1 takes
+// that for its leaving, and cancels the connection's next request.
 func (p *pacer) end() {
 	until := p.now().Add(p.idle)
 	// A connection that cannot have deadlines is a test's, or has gone.
-	_ = p.c.SetReadDeadline(until)
+	if !p.whole {
+		_ = p.c.SetReadDeadline(until)
+	}
 	// An answer that waits for the rest of the request has its time after that.
 	_ = p.c.SetWriteDeadline(until.Add(p.idle))
 }
@@ -77,6 +82,9 @@ func (b *pacedBody) read(q []byte) (int, error) {
 	if p.broken != nil {
 		return 0, p.broken
 	}
+	if p.whole {
+		return b.body.Read(q) // without a deadline: see end
+	}
 	start := p.now()
 	_ = p.c.SetReadDeadline(start.Add(p.idle - p.waited))
 	n, err := b.body.Read(q)
@@ -88,7 +96,8 @@ func (b *pacedBody) read(q []byte) (int, error) {
 	// At the end net/http goes on to read, to learn of the client's leaving: that it
 	// sends nothing more is not to be taken for that. After an error the deadline
 	// stays, for it also reads what is left of the request.
-	if errors.Is(err, io.EOF) || p.http2 {
+	p.whole = errors.Is(err, io.EOF)
+	if p.whole || p.http2 {
 		_ = p.c.SetReadDeadline(time.Time{})
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
