@@ -489,6 +489,40 @@ func TestMountTrips(t *testing.T) {
 	})
 }
 
+// TestCloseConnects: UMNT goes by the connection that is there if MOUNT is at the same
+// port as NFS; far away another one takes a round trip. Else one is made.
+func TestCloseConnects(t *testing.T) {
+	for name, tc := range map[string]struct {
+		o     Options
+		dials int32 // by Close
+	}{
+		"one port":        {Options{Port: 7000}, 0},
+		"a port for each": {Options{NFSPort: 7000, MountPort: 7001}, 1},
+	} {
+		h := newHost(t, "10.0.0.1")
+		h.at("7000", nfs(), h.mountd(nil, "/export/a/b"))
+		h.at("7001", h.mountd(nil, "/export/a/b"))
+		o := h.options(tc.o)
+		var dials atomic.Int32
+		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			dials.Add(1)
+			return h.net.DialContext(ctx, network, address)
+		}
+		c, err := Mount(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := dials.Load()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := dials.Load() - before; n != tc.dials {
+			t.Errorf("%s: %d connections to close, want %d", name, n, tc.dials)
+		}
+		h.asked("MNT /export/a/b", "UMNT /export/a/b")
+	}
+}
+
 // TestMountTripsOfName counts those of a file in the root of a server that mounts
 // directories alone: both services, MNT of the path and of "/"; and a LOOKUP, which is
 // what the path is found to be. Limits of a directory that holds it are known then.

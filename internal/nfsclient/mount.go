@@ -19,6 +19,7 @@ import (
 type Conn struct {
 	opt     Options
 	rpc     *oncrpc.Client
+	port    uint16 // of rpc
 	fs      *v3.FS
 	target  string
 	mounted string       // what the MOUNT service was asked for
@@ -87,9 +88,15 @@ func (c *Conn) part(m *mountd) {
 	_ = m.close()
 }
 
-// umount sends UMNT, to where MOUNT was found. It is a courtesy: that it failed changes
-// nothing for anyone, so its errors end here.
+// umount sends UMNT, to where MOUNT was found: by the connection to NFS if that is at the
+// same port. It is a courtesy: that it failed changes nothing for anyone, so its errors
+// end here.
 func (c *Conn) umount(ctx context.Context) {
+	if c.port == c.mountd.port {
+		m := mountd{rpc: c.rpc, auth: c.mountd.auth}
+		_ = m.umnt(ctx, c.mounted)
+		return
+	}
 	o := c.opt
 	o.DialTries, o.Retries = 1, -1
 	rpc, r, err := o.client(ctx, c.mountd.port, &mountService)
@@ -145,7 +152,7 @@ func (c *Conn) connect(ctx context.Context) error {
 	var err error
 	beside, stop := context.WithCancel(ctx)
 	defer stop()
-	nfs.Go(func() { c.rpc, _, err = c.opt.connect(beside, &nfsService) })
+	nfs.Go(func() { c.rpc, c.port, err = c.opt.connect(beside, &nfsService) })
 	o := c.opt // connectMountd fills it
 	m, merr := connectMountd(ctx, &o, c.begin)
 	if merr != nil {
