@@ -19,9 +19,10 @@ const (
 
 	// farLimit is where it begins, in a class that has made no call yet, once farReplies
 	// calls of another class have been answered, and all of them from afar: none in less
-	// than searchTime. Doubling from firstLimit to as many takes two round trips. A
-	// server that is slow, and not far, is found out by the first replies; see openQueued.
-	farLimit   = 32
+	// than searchTime. That spares a round trip. With more, the first calls take long for
+	// being sent all at once, and that looks like a queue. A server that is slow, and not
+	// far, is found out by the first replies; see openQueued.
+	farLimit   = 16
 	farReplies = 3
 
 	// openQueued is how many times as long as the quickest reply one takes that tells

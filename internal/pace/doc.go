@@ -36,7 +36,7 @@
 // each reply at first, as TCP does in its slow start: the limit doubles with each round
 // trip, until a reply takes twice as long as the quickest. That is known a round trip
 // late, and so half of it is where the first search begins. A class that has made no call
-// when those of another have shown that the server is far begins at 32. This is the one
+// when those of another have shown that the server is far begins at 16. This is the one
 // thing that believes in the shortest round trip; a nearer server never gets there, and
 // what was wrong about it the search puts right.
 //
