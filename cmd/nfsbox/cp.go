@@ -53,7 +53,9 @@ is copied. If a server stops answering, the destination is full, or the source a
 any more (removed, or another directory is in its place), the copy ends, once, with status 4, 2 or 4,
 and says how to go on. So does one that is interrupted: it removes what is unfinished,
 unless a server does not answer for 2 seconds; then it names the temporaries that stay (with --json notes
-of "kind":"temporary", and temporaries_left in the summary). What a copy without --job leaves when it is
+of "kind":"temporary", and temporaries_left in the summary). Directories below DEST that it has made and
+not finished have mode 0700, so that what is half there is nobody's yet; the next run that comes through
+gives them their own. What a copy without --job leaves when it is
 killed (kill -9, loss of power) no later one removes, as another copy may be at it: files named
 .nfsbox-*.tmp, which go by hand when nothing is copied there.
 

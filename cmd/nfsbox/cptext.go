@@ -53,8 +53,13 @@ func (s *cpSummary) print(w io.Writer) {
 
 // goOn says how a job goes on that has been broken off.
 func (c *cpCmd) goOn(e *env, err error) {
+	if err == nil || !interrupted(e) && !errors.Is(err, job.ErrSilent) && !errors.Is(err, job.ErrFull) && !errors.Is(err, job.ErrGone) {
+		return
+	}
+	if c.Recursive {
+		_, _ = fmt.Fprintln(e.stderr, "nfsbox: directories that it has made and not finished are closed to others: they have mode 0700 until the copy goes on")
+	}
 	switch {
-	case err == nil, !interrupted(e) && !errors.Is(err, job.ErrSilent) && !errors.Is(err, job.ErrFull) && !errors.Is(err, job.ErrGone):
 	case c.Job != "":
 		_, _ = fmt.Fprintf(e.stderr, "nfsbox: to go on from here: %s\n", commandLine(e.name, e.args))
 	case len(c.Places) > 2: // which --job does not take

@@ -218,3 +218,26 @@ func TestInterruptedWhileConnecting(t *testing.T) {
 		_, _ = conn.Close(), l.Close()
 	}
 }
+
+// TestInterruptedDirectoryIsClosed: a copy is interrupted in a directory that it has made.
+// It says that others cannot enter it, until the copy has gone on.
+func TestInterruptedDirectoryIsClosed(t *testing.T) {
+	heeds(t, os.Interrupt)
+	b := newBox(t)
+	for i := range 200 {
+		b.write(b.path("src", "sub", fmt.Sprint(i)), string(pattern(100_000, byte(i))))
+	}
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	p := b.slowDisk(b.serve(b.path("srv")))
+	args := []string{"cp", "-r", "--job", "j", b.path("src"), p.url() + "dst"}
+	r := b.begin(args...)
+	status, _ := b.dying(r, b.path("srv", "dst", "sub"), func() {}, os.Interrupt)
+	sub := b.path("srv", "dst", "sub")
+	if text := r.err.String(); status != 2 || b.bits(sub) != 0o700 || !strings.Contains(text, "mode 0700 until ") {
+		t.Errorf("exit status %d, mode %o:\n%s", status, b.bits(sub), text)
+	}
+	b.must(0, args...)
+	if b.bits(sub) != b.bits(b.path("src", "sub")) {
+		t.Errorf("mode %o in the end", b.bits(sub))
+	}
+}
