@@ -52,7 +52,9 @@ func New(ctx context.Context, f vfs.FS, root vfs.Handle) *FS {
 	return &FS{ctx: ctx, fs: f, root: root, shared: new(shared)}
 }
 
-// Root returns the whole of f. ctx ends every call.
+// Root returns the whole of f. ctx ends every call. For what a URL names take Tree of
+// nfsbox.Client: the root of its FS is the directory that holds what the URL names, where
+// that is no directory or not there, and a mistyped name would lead there.
 func Root(ctx context.Context, f vfs.FS) (*FS, error) {
 	root, _, err := f.Root(ctx)
 	if err != nil {
