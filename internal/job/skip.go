@@ -27,7 +27,10 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 		return copied, false, nil, nil
 	}
 	copied.listed, copied.xattr = was.listed, was.xattr
-	compare := j.o.Verify && !was.verified
+	// A file of another id is believed while it has one name (isCopy). This run may give it
+	// a second one, and so the record takes its id.
+	other := src.Attr.Nlink > 1 && was.copyID != 0 && was.copyID != copied.attr.FileID
+	compare := j.o.Verify && (!was.verified || other)
 	if compare && !j.sameAgain(ctx, s, src, &copied) {
 		return copied, false, nil, ctx.Err()
 	}
@@ -36,6 +39,8 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 	}
 	if compare {
 		j.progress.Add(progress.Verified, 1)
+	}
+	if compare || other {
 		fatal = j.finished(ctx, s, dst.Name, &src.Attr, &copied)
 	}
 	j.progress.Add(progress.Skipped, 1)
