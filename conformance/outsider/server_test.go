@@ -306,7 +306,7 @@ func TestLocksForAll(t *testing.T) {
 		b.write(filepath.Join(dir, fmt.Sprint(i)), "text")
 	}
 	s := b.serve(dir, "--max-open-files=64", "--grace=0s")
-	for i, want := range []int{16, 8, 4, 2} {
+	for i, want := range []int{16, 6, 2, 1} {
 		address := fmt.Sprint("127.0.0.", 6+i)
 		p, err := s.from(address)
 		b.no(err)
@@ -323,7 +323,7 @@ func TestLocksForAll(t *testing.T) {
 			}
 		}
 		if granted != want {
-			t.Errorf("%s has got %d locks, want %d: half of what is left of half of the files", address, granted, want)
+			t.Errorf("%s has got %d locks, want %d: a quarter of half of the files is kept for those who have few", address, granted, want)
 		}
 	}
 }
