@@ -138,3 +138,30 @@ func TestJobKnowsItsCopies(t *testing.T) {
 		}
 	}
 }
+
+// TestLinkOutOfItsDirectory: a link that is named by a URL, and leads out of the directory
+// that it is in, gives nobody the contents of another file.
+func TestLinkOutOfItsDirectory(t *testing.T) {
+	b := newBox(t)
+	srv := b.path("srv")
+	b.write(filepath.Join(srv, "file"), "right")
+	b.write(filepath.Join(srv, "dir", "file"), "wrong")
+	b.no(os.Mkdir(filepath.Join(srv, "dir", "below"), 0o755))
+	for name, target := range map[string]string{"up": "../file", "root": "/file", "through": "below/../../file", "beside": "file", "back": "below/../file"} {
+		b.no(os.Symlink(target, filepath.Join(srv, "dir", name)))
+	}
+	url := b.serve(srv).url + "dir/"
+	for _, name := range []string{"up", "root", "through"} {
+		if r := b.run("cat", url+name); r.status == 0 || r.stdout != "" || !strings.Contains(r.stderr, "name what it leads to") {
+			t.Errorf("cat %s: status %d, %q\n%s", name, r.status, r.stdout, r.stderr)
+		}
+		if r := b.run("verify", url+name, filepath.Join(srv, "dir", "file")); r.status == 0 || r.status == 3 {
+			t.Errorf("verify %s: status %d\n%s%s", name, r.status, r.stdout, r.stderr)
+		}
+	}
+	for _, name := range []string{"beside", "back"} {
+		if r := b.must(0, "cat", url+name); r.stdout != "wrong" {
+			t.Errorf("cat %s: %q", name, r.stdout)
+		}
+	}
+}

@@ -171,13 +171,21 @@ func (p *Place) found(follow bool) (r vfs.Resolved, ok bool, err error) {
 	return r, err != nil || !follow || r.Attr.Has(vfs.MaskType) && r.Attr.Type != vfs.TypeSymlink, err
 }
 
-// look follows the path from the root.
+// look follows the path from the root. Of a server the root is the directory that holds
+// what the path names, and a link that leads out of that is not followed.
 func (p *Place) look(ctx context.Context, follow bool) (vfs.Resolved, error) {
 	root, attr, err := p.root(ctx)
 	if err != nil {
 		return vfs.Resolved{}, err
 	}
-	r, err := vfs.Resolve(ctx, p.FS, root, p.Path, follow)
+	from := p.FS
+	if p.nfs != nil {
+		from = vfs.Inside(from)
+	}
+	r, err := vfs.Resolve(ctx, from, root, p.Path, follow)
+	if errors.Is(err, vfs.ErrOutside) {
+		err = fmt.Errorf("%w, which is the directory that it is in: name what it leads to", err)
+	}
 	if err == nil && r.Handle == root {
 		r.Attr = attr
 	}

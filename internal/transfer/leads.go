@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"syscall"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -15,25 +14,6 @@ var ErrSame = errors.New("the link leads to the very object that it would replac
 
 // errOutside says that a link leads out of the file system, where nobody can follow it.
 var errOutside = errors.New("it leads out of what is copied from, and may lead to what has its name in the destination; move or remove that")
-
-// inside is an FS whose links are not followed out of it.
-type inside struct{ vfs.FS }
-
-func (f inside) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.Handle, a, d vfs.Attr, err error) {
-	h, a, d, err = f.FS.Lookup(ctx, dir, name)
-	if err == nil && name == ".." && h == dir {
-		err = errOutside
-	}
-	return h, a, d, err
-}
-
-func (f inside) Readlink(ctx context.Context, h vfs.Handle) (string, vfs.Attr, error) {
-	target, a, err := f.FS.Readlink(ctx, h)
-	if err == nil && strings.HasPrefix(target, "/") {
-		err = errOutside
-	}
-	return target, a, err
-}
 
 // Follower is an FS that knows where its links lead, out of its tree, too.
 type Follower interface {
@@ -83,7 +63,10 @@ func (s *Source) follow(ctx context.Context) (vfs.Attr, error) {
 	if f, ok := vfs.As[Follower](s.FS); ok {
 		return f.Follow(ctx, s.Dir, s.Name)
 	}
-	r, err := vfs.Resolve(ctx, inside{s.FS}, s.Dir, s.Name, true)
+	r, err := vfs.Resolve(ctx, vfs.Inside(s.FS), s.Dir, s.Name, true)
+	if errors.Is(err, vfs.ErrOutside) {
+		err = errOutside
+	}
 	if err != nil {
 		return vfs.Attr{}, err
 	}
