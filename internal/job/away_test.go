@@ -2,12 +2,15 @@ package job
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/transfer"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -111,5 +114,33 @@ func TestVerifySourceAway(t *testing.T) {
 		if told := strings.Contains(v.String(), "it is back"); told == c.gone || (s.Errors > 0) == c.gone || err != nil {
 			t.Errorf("%+v: %v, %+v\n%s", c, err, s, v)
 		}
+	}
+}
+
+// stopping is a source whose copy is interrupted while the source is asked for.
+type stopping struct {
+	vfs.FS
+	stop context.CancelFunc
+}
+
+func (f stopping) GetAttr(ctx context.Context, _ vfs.Handle, _ vfs.Mask) (vfs.Attr, error) {
+	f.stop()
+	return vfs.Attr{}, ctx.Err()
+}
+
+// TestInterruptedWhileAsked: a job that is interrupted when it asks for its source tells
+// what it has held back, and does not end as if the source had been there.
+func TestInterruptedWhileAsked(t *testing.T) {
+	src := mem(t, memfs.Options{})
+	o, v := options(t, src, mem(t, memfs.Options{}), "")
+	ctx, stop := context.WithCancel(t.Context())
+	c := &outcomes{progress: o.Progress, source: source{at: Place{stopping{src.fs, stop}, src.root}}}
+	watched, end := c.watch(ctx, func() int { return 0 })
+	c.fail(watched, "f", transfer.ErrVanished)
+	if err := end(nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("the job ends with %v", err)
+	}
+	if n := o.Progress.Get(progress.Vanished); n != 1 || !strings.Contains(v.String(), "f") {
+		t.Errorf("%d are told:\n%s", n, v)
 	}
 }

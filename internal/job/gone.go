@@ -92,14 +92,17 @@ func (c *outcomes) mistrust(ctx context.Context, path string, at listed) {
 	c.doubtful(ctx, unsure{progress.Event{Path: path}, at})
 }
 
-// makeSure asks the source once more when all is done, if anything calls for it.
-func (c *outcomes) makeSure(ctx context.Context) {
+// makeSure asks the source once more when all is done, if anything calls for it. An error
+// is that of ctx: nobody knows then whether the source was there.
+func (c *outcomes) makeSure(ctx context.Context) error {
 	c.mu.Lock()
 	doubt := c.doubt
 	c.mu.Unlock()
-	if doubt {
-		c.askAll(ctx)
+	if !doubt {
+		return nil
 	}
+	c.askAll(ctx)
+	return ctx.Err()
 }
 
 // ask reports whether the source is still there, and ends the job if not.
@@ -116,16 +119,14 @@ func (c *outcomes) ask(ctx context.Context) bool {
 	return false
 }
 
-// askAll tells what was held back if the source is still there. What is back by now has
-// failed: somebody took the source away for a while, or something in it.
+// askAll tells what was held back if the source is still there; else it stays held back.
+// What is back by now has failed: somebody took the source away for a while, or something
+// in it.
 func (c *outcomes) askAll(ctx context.Context) {
-	c.mu.Lock()
-	held := c.unsure
-	c.unsure = nil
-	c.mu.Unlock()
 	if !c.ask(ctx) {
 		return
 	}
+	held := take(c, &c.unsure)
 	var wg sync.WaitGroup
 	for some := range slices.Chunk(held, maxUnsure) {
 		for i := range some {
@@ -153,15 +154,6 @@ func (c *outcomes) lookAgain(ctx context.Context, u *unsure) {
 		u.event.Message = "it was not there " + away
 	}
 	u.event.Type = "error"
-}
-
-// tellUnsure tells what was held back.
-func (c *outcomes) tellUnsure() {
-	c.mu.Lock()
-	held := c.unsure
-	c.unsure = nil
-	c.mu.Unlock()
-	c.tellAll(held)
 }
 
 func (c *outcomes) tellAll(held []unsure) {

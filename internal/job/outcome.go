@@ -89,18 +89,18 @@ func (c *outcomes) watch(ctx context.Context, busy func() int) (watched context.
 	return watched, func(err error) error {
 		defer breakOff(nil)
 		if err == nil {
-			c.makeSure(watched)
+			err = c.makeSure(watched)
 		}
 		cause := context.Cause(watched)
 		if errors.Is(cause, ErrSilent) || errors.Is(cause, ErrFull) || errors.Is(cause, ErrGone) {
 			return cause
 		}
-		c.tellUnsure()
+		c.tellAll(take(c, &c.unsure))
 		c.tell(&c.silent)
 		if full := c.fullInTheEnd(); full != nil && err == nil {
 			return full
 		}
-		c.reportAll(c.take(&c.tight))
+		c.reportAll(take(c, &c.tight))
 		c.tell(&c.full)
 		return err
 	}
@@ -130,7 +130,7 @@ func (c *outcomes) setAside() {
 	over := len(c.tight) >= maxTight
 	c.mu.Unlock()
 	if over {
-		c.reportAll(c.take(&c.tight))
+		c.reportAll(take(c, &c.tight))
 	}
 }
 
@@ -145,15 +145,15 @@ func (c *outcomes) fullInTheEnd() error {
 }
 
 // tell ends a streak: what it has held back are failures like others.
-func (c *outcomes) tell(s *streak) { c.reportAll(c.take(&s.held)) }
+func (c *outcomes) tell(s *streak) { c.reportAll(take(c, &s.held)) }
 
-// take returns what was held back, which is held back no more.
-func (c *outcomes) take(held *[]progress.Event) []progress.Event {
+// take returns what c held back in held, which is held back no more.
+func take[T any](c *outcomes, held *[]T) []T {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	events := *held
+	taken := *held
 	*held = nil
-	return events
+	return taken
 }
 
 func (c *outcomes) reportAll(events []progress.Event) {
