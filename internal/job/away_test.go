@@ -20,7 +20,7 @@ type away struct {
 	vfs.FS
 	on   vfs.Handle
 	name string     // of it
-	then vfs.Handle // what has its name meanwhile; zero: nothing
+	then vfs.Handle // what has its name meanwhile; zero: nothing; its own: it has no links
 	gone bool       // it does not come back
 
 	looked atomic.Bool
@@ -56,7 +56,9 @@ func (f *away) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.H
 	if f.then.IsZero() {
 		return h, a, d, vfs.ErrNoEnt
 	}
-	a, err = f.GetAttr(ctx, f.then, vfs.MaskV3)
+	if a, err = f.GetAttr(ctx, f.then, vfs.MaskV3); f.then == f.on {
+		a.Nlink = 0
+	}
 	return f.then, a, d, err
 }
 
@@ -69,6 +71,7 @@ var awayTests = []struct {
 	{"f", "", false}, {"d/f", "", false}, {"l", "", false}, {"d", "", false},
 	{"f", "g", false}, {"d/f", "g", false}, {"l", "m", false}, {"d", "e", false},
 	{"f", "", true}, {"d", "", true}, {"f", "g", true}, {"d", "e", true},
+	{"d", "d", true},
 }
 
 // awaySource is a tree of which one object is away for a while.

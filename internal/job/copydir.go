@@ -41,7 +41,7 @@ type dirState struct {
 func (j *copyJob) Enter(ctx context.Context, d *walk.Dir) error {
 	j.found(&d.Attr)
 	if was, ok := d.Replaced(); ok {
-		j.mistrust(ctx, d.Path(""), listed{d.Parent.Handle, d.Name, was})
+		j.mistrust(ctx, d.Path(""), listed{d.Parent.Handle, d.Name, was, d.Attr.Nlink})
 	}
 	if d.Parent == nil {
 		state, err := j.enterRoot(ctx)

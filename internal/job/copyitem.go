@@ -43,7 +43,7 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 	}
 	if err != nil {
 		s.missing.CompareAndSwap(false, errors.Is(err, transfer.ErrVanished))
-		j.failAt(ctx, s.path(name), err, listed{src.Dir, src.Name, src.Handle})
+		j.failAt(ctx, s.path(name), err, listed{src.Dir, src.Name, src.Handle, src.Attr.Nlink})
 	} else {
 		j.done(item, e.Attr.Type == vfs.TypeReg && e.Attr.Size > 0)
 	}
@@ -91,7 +91,7 @@ func (j *copyJob) replaced(ctx context.Context, s *dirState, src *transfer.Sourc
 		return false
 	}
 	if s.dir != nil {
-		j.mistrust(ctx, s.path(src.Name), listed{src.Dir, src.Name, src.Handle})
+		j.mistrust(ctx, s.path(src.Name), listed{src.Dir, src.Name, src.Handle, src.Attr.Nlink})
 	}
 	return true
 }

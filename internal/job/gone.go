@@ -30,7 +30,7 @@ func (s *source) there(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrSilent, err)
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrGone, err)
-	case now.Has(vfs.MaskNlink) && now.Nlink == 0:
+	case walk.Unlinked(s.attr.Nlink, &now):
 		return fmt.Errorf("%w: its %v was removed", ErrGone, s.attr.Type)
 	case another(&s.attr, &now):
 		return fmt.Errorf("%w: another %v is in its place", ErrGone, now.Type)
@@ -38,12 +38,13 @@ func (s *source) there(ctx context.Context) error {
 	return nil
 }
 
-// listed is where an object of the source was listed, and what had its name then. The zero
-// listed is nowhere.
+// listed is where an object of the source was listed, what had its name then, and how many
+// links that had. The zero listed is nowhere.
 type listed struct {
 	dir    vfs.Handle
 	name   string
 	handle vfs.Handle
+	links  uint32
 }
 
 // listedDir is where d was listed.
@@ -51,7 +52,7 @@ func listedDir(d *walk.Dir) listed {
 	if d.Parent == nil {
 		return listed{}
 	}
-	return listed{d.Parent.Handle, d.Name, d.Handle}
+	return listed{d.Parent.Handle, d.Name, d.Handle, d.Attr.Nlink}
 }
 
 // faultAt is where what the walk could not visit was listed.
@@ -63,7 +64,7 @@ func faultAt(d *walk.Dir, name string, err error) listed {
 	if v == nil {
 		return listed{}
 	}
-	return listed{d.Handle, name, v.Handle}
+	return listed{d.Handle, name, v.Handle, v.Links}
 }
 
 // unsure is an item that was gone when its turn came.
@@ -142,8 +143,8 @@ func (c *outcomes) lookAgain(ctx context.Context, u *unsure) {
 	if u.at.handle.IsZero() {
 		return
 	}
-	h, _, _, err := c.source.at.FS.Lookup(ctx, u.at.dir, u.at.name)
-	if err != nil || h != u.at.handle {
+	h, now, _, err := c.source.at.FS.Lookup(ctx, u.at.dir, u.at.name)
+	if err != nil || h != u.at.handle || walk.Unlinked(u.at.links, &now) {
 		return
 	}
 	const away = "when its turn came, and it is back: somebody took it away meanwhile, or the source"
@@ -173,7 +174,7 @@ func (c *outcomes) gone(ctx context.Context, d *walk.Dir) (bool, error) {
 		return true, nil
 	case err != nil:
 		return false, fmt.Errorf("look the directory up again: %w", err)
-	case !ok:
+	case !ok, walk.Unlinked(d.Attr.Nlink, &now.attr):
 		return true, nil
 	case now.handle == d.Handle || !another(&d.Attr, &now.attr):
 		return false, nil

@@ -32,7 +32,7 @@ type side struct {
 func (j *verifyJob) Enter(ctx context.Context, d *walk.Dir) error {
 	j.found(&d.Attr)
 	if was, ok := d.Replaced(); ok {
-		j.mistrust(ctx, d.Path(""), listed{d.Parent.Handle, d.Name, was})
+		j.mistrust(ctx, d.Path(""), listed{d.Parent.Handle, d.Name, was, d.Attr.Nlink})
 	}
 	e := vfs.Entry{Handle: d.Handle, Attr: d.Attr}
 	p := pair{src: &e, path: func() string { return d.Path("") }}

@@ -7,9 +7,11 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// VanishedError is an ErrVanished of a directory that was listed with this handle.
+// VanishedError is an ErrVanished of a directory that was listed with this handle and so
+// many links.
 type VanishedError struct {
 	Handle vfs.Handle
+	Links  uint32
 	err    error
 }
 
@@ -18,6 +20,12 @@ func (e *VanishedError) Unwrap() error { return e.err }
 
 // movedOn reports whether err says that a handle leads to nothing any more.
 func movedOn(err error) bool { return errors.Is(err, vfs.ErrNoEnt) || errors.Is(err, vfs.ErrStale) }
+
+// Unlinked reports whether an object that had so many links has none any more, although its
+// name was found: while Linux removes a directory, a LOOKUP still finds it for a moment.
+func Unlinked(links uint32, now *vfs.Attr) bool {
+	return links > 0 && now.Has(vfs.MaskNlink) && now.Nlink == 0
+}
 
 // lookAgain deals with a directory whose listing failed with err because there is
 // no such object any more. It looks the name up again: if nothing has it, the
@@ -28,10 +36,10 @@ func (w *walker) lookAgain(d *Dir, err error) error {
 	now := vfs.Entry{Name: []byte(d.Name)}
 	lerr := w.complete(d.Parent, &now)
 	switch {
-	case errors.Is(lerr, ErrVanished):
-		return &VanishedError{d.Handle, fmt.Errorf("%w: %w", ErrVanished, err)}
+	case errors.Is(lerr, ErrVanished), lerr == nil && Unlinked(d.Attr.Nlink, &now.Attr):
+		return &VanishedError{d.Handle, d.Attr.Nlink, fmt.Errorf("%w: %w", ErrVanished, err)}
 	case errors.Is(lerr, vfs.ErrStale) && w.vanished(d.Parent):
-		return &VanishedError{d.Handle, fmt.Errorf("%w, with the directory that it was in: %w", ErrVanished, err)}
+		return &VanishedError{d.Handle, d.Attr.Nlink, fmt.Errorf("%w, with the directory that it was in: %w", ErrVanished, err)}
 	case lerr != nil:
 		return fmt.Errorf("%w (and to look it up again: %w)", err, lerr)
 	case now.Attr.Type != vfs.TypeDir:

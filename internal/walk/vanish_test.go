@@ -69,6 +69,10 @@ func TestVanished(t *testing.T) {
 	named := func(name string, n uint64, typ vfs.Type) map[string]vfs.Entry {
 		return map[string]vfs.Entry{name: *entry(name, n, typ, 1)}
 	}
+	unlinked := named("b", dirB, vfs.TypeDir)
+	b := unlinked["b"]
+	b.Attr.Nlink = 0
+	unlinked["b"] = b
 	tests := map[string]struct {
 		tree       live
 		fault      string // its path; none if empty
@@ -107,6 +111,9 @@ func TestVanished(t *testing.T) {
 		"replaced while it is listed": {
 			tree: live{midway: []uint64{dirB}, names: named("b", newB, vfs.TypeDir)}, fault: "a/b",
 			entered: []string{".", "a", "a/b"}, entries: []string{"a/b/f"}, lookups: 1, incomplete: "a/b",
+		},
+		"its name is found for a moment": {
+			tree: live{dead: []uint64{dirB}, names: unlinked}, fault: "a/b", vanished: true, entered: []string{".", "a"}, lookups: 1,
 		},
 		"dead and still there": {
 			tree: live{dead: []uint64{dirB}, names: named("b", dirB, vfs.TypeDir)}, fault: "a/b",
