@@ -28,8 +28,8 @@ type Client struct {
 
 // FS is the file system below the URL's directory: of a URL that names a file, or nothing,
 // the directory that holds it, with the name in Target. Its root is then not what the URL
-// names: whoever means a directory, to read, change or remove all that is in it, takes Tree,
-// which refuses such a URL. It is valid until Close.
+// names. A caller that means a directory, to read, change or remove all that is in it,
+// takes Tree, which refuses such a URL. It is valid until Close.
 func (c *Client) FS() vfs.FS { return c.fs }
 
 // Target is the name of what the URL names, in FS's root, where it need not

@@ -25,7 +25,7 @@ func (t *Table) Beyond(outer, inner string) (client, more string) {
 		for j := range narrow {
 			n := &narrow[j]
 			more := w.more(n)
-			// Whom an earlier rule of either has matched already is not theirs.
+			// A client that an earlier rule of either export matches is not theirs.
 			if more != "" && w.meets(n) && !anyCovers(wide[:i], n) && !anyCovers(narrow[:j], w) {
 				return w.Match, more
 			}

@@ -240,8 +240,8 @@ func TestPacketBound(t *testing.T) {
 	}
 }
 
-// TestPacketShares: clients that are not admitted, however many, leave room to one
-// that is, and so do others that are, who take what they can one after the other.
+// TestPacketShares: clients that are not admitted, however many, leave room to one that
+// is admitted. So do other admitted ones that take what they can, one after the other.
 func TestPacketShares(t *testing.T) {
 	const each = maxDatagramCalls/2 + 1
 	for _, x := range []struct {

@@ -105,10 +105,11 @@ func TestUserMakesNoProgramOfServers(t *testing.T) {
 	}
 }
 
-// TestExclusiveCreate: a server that one user runs makes a file for whoever asks for it
-// to be new, with the mode that is asked for, in the way of the kernel's client: an
-// exclusive CREATE with the SETATTR that it takes, or, where the server does not have
-// that, a guarded one (RFC 1813, section 3.3.8). A program of others it makes by neither.
+// TestExclusiveCreate: a server that one user runs makes a new file for every user, with
+// the mode that is asked for. Users ask as the kernel's client does: by an exclusive
+// CREATE and the SETATTR after it, or, where the server refuses that, by a guarded
+// CREATE (RFC 1813, section 3.3.8). By neither does another user get a program that runs
+// as the server's user.
 func TestExclusiveCreate(t *testing.T) {
 	b, s, dir := alices(t, 0o1777)
 	for _, x := range []struct {

@@ -208,8 +208,8 @@ func TestUsersLocks(t *testing.T) {
 	}
 }
 
-// TestManyUsersLocks: users take all locks that they can have, one after the other. One
-// who comes then has room for a few.
+// TestManyUsersLocks: users take all locks that they can have, one after the other. The
+// next user still finds a few.
 func TestManyUsersLocks(t *testing.T) {
 	b := newBox(t)
 	s := b.shared("--grace=0s", "--max-open-files=512")
@@ -230,7 +230,7 @@ func TestManyUsersLocks(t *testing.T) {
 		}
 	}
 	if got := fill(alice, 4); got != 4 {
-		t.Errorf("one who comes after ten others has %d locks", got)
+		t.Errorf("a user after ten others has %d locks", got)
 	}
 }
 

@@ -174,8 +174,8 @@ func TestToldWhatToDo(t *testing.T) {
 	tell(b.run("cp", b.path("more", "src"), b.path("src", "name")), 2, "immutable or append-only")
 }
 
-// TestDeviceRefused: who may make no devices is told that, and not that something is
-// immutable.
+// TestDeviceRefused: a user who may make no devices is told that, and not that something
+// is immutable.
 func TestDeviceRefused(t *testing.T) {
 	root(t, "to make a device")
 	b := newBox(t)

@@ -13,15 +13,15 @@ import (
 )
 
 // owned reports whether a file is ours. What belongs to another user is no secret
-// from that one, whoever we are.
+// from that one, whatever user we are.
 func owned(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// sharedWith says in words who else than the server's user and root could put a folder in
-// the place of one that is in this folder, and what to do; "" is nobody. Where it is
-// sticky (unlink(2), EPERM) that is its owner alone. A group of the owner's own number is
+// sharedWith names the users, beside the server's own and root, that could put a folder
+// in the place of one that is in this folder, and says what to do; "" is nobody. Where
+// it is sticky (unlink(2), EPERM) that is its owner alone. A group of the owner's own number is
 // the owner's own: umasks that let it write are for such ones (pam_umask(8), usergroups).
 func sharedWith(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)

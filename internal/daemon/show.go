@@ -31,7 +31,7 @@ func (a *API) noteLoopback() string {
 
 // TOML is the configuration as a file that means the same, with the values that hold
 // where nothing was said, as far as they are known before a start; notes at its head are
-// for keys that cannot be written so. Whom to squash is then what follows from Listen; it
+// for keys that cannot be written so. Squash is then what follows from Listen; it
 // is root in any case where a service manager opens sockets that others can reach. The
 // state directory is that of the user who asks.
 func (c *Config) TOML() ([]byte, error) {
@@ -59,7 +59,8 @@ func (c *Config) TOML() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// squashed is a copy in which whom to squash follows from Listen, where nobody has said.
+// squashed is a copy in which Squash follows from Listen, where the configuration does
+// not say it.
 func (c *Config) squashed() Config {
 	out := *c
 	out.Exports = slices.Clone(c.Exports)

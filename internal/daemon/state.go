@@ -106,7 +106,8 @@ func (d *daemon) stateBase() (base string, err error) {
 
 // unshared refuses a state directory in which others could put a folder of theirs in
 // the place of the server's: with a key that they know, and links to follow. One that is
-// not there is made for the server alone. What lies above is for whoever names it.
+// not there is made for the server alone. What lies above is not looked at: the operator
+// has chosen it.
 func (d *daemon) unshared() error {
 	base, err := d.stateBase()
 	if err != nil {

@@ -77,8 +77,8 @@ func (a *admission) enter(who string) (*call, error) {
 }
 
 // within reports whether a client that holds so much may have more: as long as it has
-// less than its own bound, and less than is free. The first who takes all that it can
-// leaves half, the next one a quarter.
+// less than its own bound, and less than is free. The first client to take all that it
+// can leaves half, the next one a quarter.
 func within(held, own, free int64) bool { return held < own && held < free }
 
 // leave gives back all that the call has.

@@ -12,7 +12,7 @@ import (
 )
 
 // TestAdmission takes all calls and all memory that one may, of everybody and of one
-// client: one more is refused, and leaving gives back all, that of who was refused too.
+// client: one more is refused, and leaving gives back all, that of the refused call too.
 func TestAdmission(t *testing.T) {
 	a := &admission{
 		limits:  &Limits{Calls: 3, CallsPerClient: 2, Memory: 4 * portion, MemoryPerClient: 2 * portion},
@@ -63,8 +63,8 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// TestAdmissionManyGreedy: callers who take all that they can, one after the other,
-// leave a call and memory to one who comes then.
+// TestAdmissionManyGreedy: callers that take all that they can, one after the other,
+// leave a call and memory to the next caller.
 func TestAdmissionManyGreedy(t *testing.T) {
 	const most = 64
 	a := &admission{

@@ -148,7 +148,8 @@ func TestFarDestTrips(t *testing.T) {
 	}
 }
 
-// TestKnownToBeItself: a file is not copied onto itself whoever has looked at what is there.
+// TestKnownToBeItself: a file is not copied onto itself, whether the job or its caller
+// has looked at what is there.
 func TestKnownToBeItself(t *testing.T) {
 	same := mem(t, memfs.Options{})
 	f := same.file("f", 0o644, []byte("contents"))

@@ -34,9 +34,9 @@ const maxRaces = 16
 // mode that is asked for is set exactly, whatever the umask of this process;
 // but in a directory with a default access control list the list decides.
 //
-// A caller who would not own the file, since this process cannot act for it, could not
-// make that SETATTR. To it an exclusive create is ErrNotSupp, and clients make a guarded
-// one (RFC 1813, section 3.3.8), which sets the mode at once.
+// A caller that would not own the file, since this process cannot act for it, could not
+// make that SETATTR. It gets ErrNotSupp for an exclusive create, and its client makes a
+// guarded one (RFC 1813, section 3.3.8), which sets the mode at once.
 func (v *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (vfs.Handle, vfs.Attr, vfs.WCC, error) {
 	o, w, err := v.create(ctx, dir, name, how)
 	if w != nil {

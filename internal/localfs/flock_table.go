@@ -18,8 +18,8 @@ const (
 
 	// One in lockKept of these is kept for each vfs.Owner.Share that has less than one in
 	// lockFew. Beyond that a share has no more than twice what is free beside those: one
-	// alone has half. Locks are held for long, and if each left only as much as it
-	// took, the seventh of those who take what they can would find hardly any. As it
+	// alone has half. Locks are held for long. If each share left only as much as it
+	// took, the seventh that takes what it can would find hardly any. As it
 	// is, some have three quarters between them, and the next sixteen one in lockFew each.
 	lockKept = 4
 	lockFew  = 64
@@ -28,7 +28,7 @@ const (
 	maxLockRanges = 1024
 )
 
-// lockTable is who has locked which files. The zero table is empty.
+// lockTable has the owners of locks, file by file. The zero table is empty.
 type lockTable struct {
 	mu     sync.Mutex
 	files  map[vfs.Handle]*lockedFile

@@ -208,8 +208,8 @@ func TestReadOnlyLocks(t *testing.T) {
 	}
 }
 
-// TestLockedProgramRuns has one who may read a program, and not write to it, lock
-// it: this host must be able to execute it all the same.
+// TestLockedProgramRuns has a user lock a program that he may read, and not write to:
+// this host must be able to execute it all the same.
 func TestLockedProgramRuns(t *testing.T) {
 	needRoot(t)
 	f := open(t, t.TempDir(), mapOptions(t))
@@ -234,14 +234,14 @@ func TestLockedProgramRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	if opened(a) != unix.O_RDONLY || opened(b) != unix.O_RDWR {
-		t.Errorf("who may read has it open as %#o, who may write as %#o", opened(a), opened(b))
+		t.Errorf("the reader has it open as %#o, the writer as %#o", opened(a), opened(b))
 	}
 	wantErr(t, user.Lock(t.Context(), x, &vfs.Lock{Owner: a, Len: 1, Exclusive: true}), vfs.ErrAccess)
 }
 
 // TestLockShares: clients take all descriptions they can have, one after the other,
-// whatever the files. One alone has half, and many who come later find some, too; what
-// has come back is a newcomer's.
+// whatever the files. One alone has half, and many that come later find some, too. A
+// newcomer gets what has come back.
 func TestLockShares(t *testing.T) {
 	var table lockTable
 	const most = 2048

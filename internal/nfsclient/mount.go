@@ -236,8 +236,8 @@ func (c *Conn) directory(ctx context.Context, m *mountd, path string, look bool)
 	return root, nil
 }
 
-// limits asks for the limits of a mounted directory beside what is looked up in it: whoever
-// opens a file needs them. Without an answer they are asked for then.
+// limits asks for the limits of a mounted directory beside what is looked up in it: the
+// first file to be opened needs them. Without an answer they are asked for then.
 func (c *Conn) limits(ctx context.Context, fsys *v3.FS) {
 	ctx, cancel := context.WithTimeout(ctx, limitsTime)
 	defer cancel()

@@ -47,7 +47,7 @@ const (
 	seenTime = 5 * time.Second
 
 	// limitsTime bounds how long Mount waits for the limits, FSINFO, which it asks for
-	// beside other things. Without an answer whoever needs them asks again.
+	// beside other things. Without an answer the first call that needs them asks again.
 	limitsTime = 5 * time.Second
 
 	// umountTime bounds what Close waits for UMNT, which is a courtesy: it takes

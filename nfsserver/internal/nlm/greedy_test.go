@@ -14,7 +14,7 @@ import (
 )
 
 // Here homes take all that they can of something, one after the other, and one that
-// comes then finds some.
+// comes after them finds some.
 
 const greedy = 6
 
@@ -36,7 +36,7 @@ func TestGreedyQueue(t *testing.T) {
 			}
 		}
 		if got := fill(greedy, 8); got < 8 {
-			t.Errorf("one who comes then may wait with %d locks", got)
+			t.Errorf("the next home may wait with %d locks", got)
 		}
 	})
 }
@@ -63,7 +63,7 @@ func TestGreedyReservations(t *testing.T) {
 			}
 		}
 		if got := fill(greedy, 8); got < 8 {
-			t.Errorf("one who comes then has %d reservations", got)
+			t.Errorf("the next home has %d reservations", got)
 		}
 	})
 }
@@ -86,7 +86,7 @@ func TestGreedyClients(t *testing.T) {
 			fill(n, maxClients)
 		}
 		if got := fill(greedy, 8); got < 8 {
-			t.Errorf("one who comes then has %d clients", got)
+			t.Errorf("the next home has %d clients", got)
 		}
 		for _, c := range all {
 			s.leave(c)
@@ -127,7 +127,7 @@ func TestGreedyResults(t *testing.T) {
 			}
 		}
 		if got := fill(100); got < 8 {
-			t.Errorf("%d answers to one who comes then wait", got)
+			t.Errorf("%d answers to the next home wait", got)
 		}
 	})
 }
