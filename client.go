@@ -33,7 +33,10 @@ type Client struct {
 func (c *Client) FS() vfs.FS { return c.fs }
 
 // Target is the name of what the URL names, in FS's root, where it need not
-// exist; "" is the root itself.
+// exist; "" is the root itself. It may be a symbolic link that leads out of the root, where
+// FS alone stays at the root and finds another object. A program that follows it gives
+// vfs.Resolve the FS that vfs.Inside returns, which makes that vfs.ErrOutside; package iofs
+// refuses such a link by itself.
 func (c *Client) Target() string { return c.conn.Target() }
 
 // Tree is the directory that the URL names, for everything in Go that reads files; ctx ends

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/memfs"
 	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/vfs/iofs"
 )
 
 // TestDialLinks follows as many symbolic links in a URL's path as a path may
@@ -40,6 +42,45 @@ func TestDialLinks(t *testing.T) {
 	}
 	if !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("%d links: %v", vfs.MaxSymlinks+1, err)
+	}
+}
+
+// TestDialLinkOut: a link that leads out of the directory a URL is rooted in is an error for
+// who asks vfs.Inside, and for package iofs, and in the middle of a path for Dial. A file
+// beside the link has the name that it leads to.
+func TestDialLinkOut(t *testing.T) {
+	mem := memfs.New(memfs.Options{Mode: 0o777})
+	put(t, mem, "file", []byte("right"))
+	put(t, mem, "a/file", []byte("wrong"))
+	put(t, mem, "a/b/file", []byte("wrong"))
+	ctx := t.Context()
+	dir, err := vfs.Resolve(ctx, mem, rootOf(t, mem), "a", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string]string{"up": "../file", "out": "../../b"} {
+		if _, _, _, err := mem.Create(ctx, dir.Handle, name, &vfs.CreateHow{Type: vfs.TypeSymlink, Target: target}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	url := "nfs://127.0.0.1:" + serve(t, export.Export{Path: "/e", FS: mem}, export.Export{Path: "/f", FS: mem}) + "/e/a/"
+	c := dial(t, url+"up")
+	if _, err := vfs.Resolve(ctx, vfs.Inside(c.FS()), rootOf(t, c.FS()), c.Target(), true); !errors.Is(err, vfs.ErrOutside) {
+		t.Errorf("what %s leads to: %v", c.Target(), err)
+	}
+	tree, err := iofs.Root(ctx, c.FS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := tree.ReadFile(c.Target()); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("read by package iofs: %q, %v", text, err)
+	}
+	c, err = nfsbox.Dial(ctx, url+"out/file", nfsbox.WithCaller(vfs.Caller{}))
+	if err == nil {
+		err = c.Close()
+	}
+	if !errors.Is(err, vfs.ErrOutside) {
+		t.Errorf("on the way: %v", err)
 	}
 }
 

@@ -46,8 +46,9 @@ type Resolved struct {
 // Resolve follows path, its parts divided by '/', from the directory at start.
 // Empty parts and "." stand for nothing; ".." is the FS's to answer, which does
 // not leave its root. Symbolic links are followed, the last part's only if
-// follow; an absolute target starts again at the FS's root. Errors are
-// *fs.PathError with the path up to the part that failed.
+// follow; an absolute target starts again at the FS's root. So a link that leads out of the
+// FS is followed to another object, or none: give [Inside] of the FS to have
+// [ErrOutside] instead. Errors are *fs.PathError with the path up to the part that failed.
 func Resolve(ctx context.Context, f FS, start Handle, path string, follow bool) (Resolved, error) {
 	r := resolver{fs: f, follow: follow, at: Resolved{Handle: start, Dir: start}}
 	if len(path) > MaxPath {

@@ -158,10 +158,39 @@ func TestLinkOutOfItsDirectory(t *testing.T) {
 		if r := b.run("verify", url+name, filepath.Join(srv, "dir", "file")); r.status == 0 || r.status == 3 {
 			t.Errorf("verify %s: status %d\n%s%s", name, r.status, r.stdout, r.stderr)
 		}
+		if r := b.run("doctor", url+name); r.status == 0 || !strings.Contains(r.stdout+r.stderr, "what the link leads to") {
+			t.Errorf("doctor %s: status %d\n%s%s", name, r.status, r.stdout, r.stderr)
+		}
+		if r := b.run("bench", "getattr", "-n", "1", url+name); r.status == 0 || !strings.Contains(r.stderr, "name what it leads to") {
+			t.Errorf("bench getattr %s: status %d\n%s%s", name, r.status, r.stdout, r.stderr)
+		}
 	}
 	for _, name := range []string{"beside", "back"} {
 		if r := b.must(0, "cat", url+name); r.stdout != "wrong" {
 			t.Errorf("cat %s: %q", name, r.stdout)
 		}
+		b.must(0, "doctor", url+name)
+		b.must(0, "bench", "getattr", "-n", "1", url+name)
+	}
+}
+
+// TestLinkOutOnTheWay: nor does a link to a directory in the middle of a URL's path,
+// which leads out of all that is served.
+func TestLinkOutOnTheWay(t *testing.T) {
+	b := newBox(t)
+	srv := b.path("srv")
+	b.write(filepath.Join(srv, "dir", "beyond", "file"), "wrong")
+	b.write(filepath.Join(srv, "beside", "file"), "right")
+	for name, target := range map[string]string{"out": "../../beyond", "up": "../beside"} {
+		b.no(os.Symlink(target, filepath.Join(srv, "dir", name)))
+	}
+	url := b.serve(srv).url + "dir/"
+	for _, args := range [][]string{{"cat", url + "out/file"}, {"ls", url + "out/"}, {"doctor", url + "out/file"}} {
+		if r := b.run(args...); r.status == 0 || !strings.Contains(r.stdout+r.stderr, "leads out of") {
+			t.Errorf("%s: status %d, %s\n%s", args, r.status, r.stdout, r.stderr)
+		}
+	}
+	if r := b.must(0, "cat", url+"up/file"); r.stdout != "right" {
+		t.Errorf("by a link within what is served: %q", r.stdout)
 	}
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 
@@ -83,7 +84,11 @@ func (m *mount) resolve(ctx context.Context) (err error) {
 	if m.root, _, err = m.fs.Root(ctx); err != nil {
 		return err
 	}
-	if m.target, err = vfs.Resolve(ctx, m.fs, m.root, m.client.Target(), true); err != nil {
+	m.target, err = vfs.Resolve(ctx, vfs.Inside(m.fs), m.root, m.client.Target(), true)
+	if errors.Is(err, vfs.ErrOutside) {
+		return fmt.Errorf("%w, which is the directory that it is in: name what it leads to", err)
+	}
+	if err != nil {
 		return err
 	}
 	if m.target.Attr, err = m.fs.GetAttr(ctx, m.target.Handle, vfs.MaskV3); err != nil {

@@ -88,6 +88,8 @@ func adviseStatus(err error) string {
 		return "see that the path is written as it is on the server"
 	case errors.Is(err, syscall.ELOOP):
 		return fmt.Sprintf("the path leads through more than %d symbolic links, most likely in circles: mend them, or give the path without", vfs.MaxSymlinks)
+	case errors.Is(err, vfs.ErrOutside):
+		return "nothing is known of the server but what lies below the directory that was mounted: give the path of what the link leads to"
 	case busy(err):
 		return "the server puts everything off (NFS3ERR_JUKEBOX): it is overloaded, in its grace period, or fetches from tape"
 	case errors.Is(err, vfs.ErrNotSupp):

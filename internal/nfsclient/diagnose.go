@@ -184,7 +184,7 @@ func (d *diagnosis) localIO(ctx context.Context) error {
 	return d.optional(ctx, "local I/O", true, func(ctx context.Context, s *Step) error {
 		var file vfs.Handle
 		if d.what.Read && d.file != "" {
-			r, err := vfs.Resolve(ctx, d.conn.fs, d.root(), d.file, true)
+			r, err := d.find(ctx, d.file)
 			if err != nil {
 				return err
 			}
@@ -192,6 +192,12 @@ func (d *diagnosis) localIO(ctx context.Context) error {
 		}
 		return d.what.LocalIO(ctx, d.conn, file, s)
 	})
+}
+
+// find follows a path from the directory that the mount has led to, and no link out of it:
+// that is [vfs.ErrOutside].
+func (d *diagnosis) find(ctx context.Context, path string) (vfs.Resolved, error) {
+	return vfs.Resolve(ctx, vfs.Inside(d.conn.fs), d.root(), path, true)
 }
 
 // root is the directory that the mount has led to.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"strings"
@@ -193,6 +194,9 @@ func TestAdviceOnStatuses(t *testing.T) {
 	}
 	if text := d.advise(syscall.ELOOP); !strings.Contains(text, "symbolic links") {
 		t.Errorf("ELOOP: %s", text)
+	}
+	if text := d.advise(&fs.PathError{Op: "resolve", Path: "a", Err: vfs.ErrOutside}); !strings.Contains(text, "what the link leads to") {
+		t.Errorf("a link that leads out: %s", text)
 	}
 	if text := d.advise(takesAuthSys([]int32{390003})); !strings.Contains(text, "Kerberos") {
 		t.Errorf("Kerberos alone: %s", text)

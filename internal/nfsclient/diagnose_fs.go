@@ -78,7 +78,7 @@ func (d *diagnosis) lookup(ctx context.Context, s *Step) error {
 		s.Skipped, s.Detail = true, "the URL names the directory itself"
 		return nil
 	}
-	found, err := vfs.Resolve(ctx, d.conn.fs, d.root(), name, true)
+	found, err := d.find(ctx, name)
 	if errors.Is(err, vfs.ErrNoEnt) {
 		s.Advice = fmt.Sprintf("the directory exists, and %q in it does not, or is a link that leads nowhere: "+
 			"see that it is written as it is on the server; what creates it may go ahead", name)
@@ -134,7 +134,7 @@ func (d *diagnosis) read(ctx context.Context, s *Step) error {
 		s.Skipped, s.Detail = true, "what the URL names is no file"
 		return nil
 	}
-	r, err := vfs.Resolve(ctx, d.conn.fs, d.root(), name, true)
+	r, err := d.find(ctx, name)
 	if err != nil {
 		return err
 	}

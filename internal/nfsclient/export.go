@@ -91,7 +91,7 @@ func (c *Conn) seen(ctx context.Context, m *mountd, t *asked, root vfs.Handle, p
 		}
 	}
 	path := joined(parts)
-	_, err = vfs.Resolve(ctx, c.fs, root, path[1:], true)
+	_, err = vfs.Resolve(ctx, vfs.Inside(c.fs), root, path[1:], true)
 	if errors.Is(err, vfs.ErrNoEnt) || errors.Is(err, vfs.ErrNotDir) {
 		return 0, fmt.Errorf("nfs: mount %q: the server gives the same directory for this path as for \"/\", and the path is not there: "+
 			"say with export= where the export ends, such as export=/%s: %w", path, parts[0], err)

@@ -258,8 +258,8 @@ func climbs(err error) bool {
 }
 
 // descend moves the root down the rest of the path: to the directory that it
-// names, or to the one that holds what it names. Links on the way are followed;
-// the last one only if the path says that it is a directory.
+// names, or to the one that holds what it names. Links on the way are followed below
+// the mounted directory; the last one only if the path says that it is a directory.
 func (c *Conn) descend(ctx context.Context, root vfs.Handle, rest []string, isDir bool) error {
 	if len(rest) == 0 {
 		return nil
@@ -292,12 +292,16 @@ func (c *Conn) lookup(ctx context.Context, root vfs.Handle, dir []string, last s
 	return at, err
 }
 
-// resolve finds a directory below the mounted one.
+// resolve finds a directory below the mounted one. A link that leads out of that is
+// [vfs.ErrOutside]: another directory may have the name that it leads to.
 func (c *Conn) resolve(ctx context.Context, root vfs.Handle, dir []string) (vfs.Handle, error) {
 	if len(dir) == 0 {
 		return root, nil
 	}
-	found, err := vfs.Resolve(ctx, c.fs, root, strings.Join(dir, "/"), true)
+	found, err := vfs.Resolve(ctx, vfs.Inside(c.fs), root, strings.Join(dir, "/"), true)
+	if errors.Is(err, vfs.ErrOutside) {
+		err = fmt.Errorf("%w: name what it leads to", err)
+	}
 	if err == nil && found.Attr.Type != vfs.TypeDir {
 		err = vfs.ErrNotDir
 	}
