@@ -72,18 +72,33 @@ func alices(t *testing.T, mode uint32) (b *box, s *server, dir string) {
 	return b, b.serveAs(alice, dir), dir
 }
 
+// userOfAlices is a user that asks alice's server for files.
+type userOfAlices struct {
+	name string
+	uid  uint32
+}
+
+func usersOfAlices() []userOfAlices {
+	return []userOfAlices{{"another user", bob}, {"root", 0}, {"its own user", alice}}
+}
+
+// gets is the mode of a file that the user asks to have this mode. Only alice gets a
+// program that runs as its owner, or its group: every file of the server is hers.
+func (u userOfAlices) gets(mode uint32) uint32 {
+	if u.uid == alice {
+		return mode
+	}
+	return mode &^ 0o6000
+}
+
 // TestUserMakesNoProgramOfServers: a server that one user runs makes everything as that
 // user. Others ask it for programs that would run as that user, and get plain ones.
 func TestUserMakesNoProgramOfServers(t *testing.T) {
 	b, s, dir := alices(t, 0o1777)
-	for _, x := range []struct {
-		who  string
-		uid  uint32
-		mode uint32 // of what is asked for with 06777
-	}{{"another user", bob, 0o777}, {"root", 0, 0o777}, {"its own user", alice, 0o6777}} {
+	for _, x := range usersOfAlices() {
 		p := s.as(x.uid, "127.0.0.1")
 		top := p.root(b)
-		in := func(name string) []byte { return dirop(top, x.who+" "+name) }
+		in := func(name string) []byte { return dirop(top, x.name+" "+name) }
 		for name, call := range map[string]struct {
 			proc uint32
 			args []byte
@@ -95,11 +110,11 @@ func TestUserMakesNoProgramOfServers(t *testing.T) {
 			"socket":    {nfsMKNOD, sattr(u32(in("socket"), 6), 0o6777, -1)},
 		} {
 			if status, _, err := p.nfs(call.proc, call.args); err != nil || status != statusOK {
-				t.Fatalf("%s of %s: status %d, %v", name, x.who, status, err)
+				t.Fatalf("%s of %s: status %d, %v", name, x.name, status, err)
 			}
-			want := x.mode
-			if got := b.bits(filepath.Join(dir, x.who+" "+name)); got != want {
-				t.Errorf("%s of %s has mode %#o, want %#o", name, x.who, got, want)
+			want := x.gets(0o6777)
+			if got := b.bits(filepath.Join(dir, x.name+" "+name)); got != want {
+				t.Errorf("%s of %s has mode %#o, want %#o", name, x.name, got, want)
 			}
 		}
 	}
@@ -112,11 +127,7 @@ func TestUserMakesNoProgramOfServers(t *testing.T) {
 // as the server's user.
 func TestExclusiveCreate(t *testing.T) {
 	b, s, dir := alices(t, 0o1777)
-	for _, x := range []struct {
-		name string
-		uid  uint32
-		mode uint32 // of what is asked for with 06755
-	}{{"another user", bob, 0o755}, {"root", 0, 0o755}, {"its own user", alice, 0o6755}} {
+	for _, x := range usersOfAlices() {
 		p := s.as(x.uid, "127.0.0.1")
 		where := dirop(p.root(b), x.name)
 		status, r, err := p.nfs(nfsCREATE, append(u32(where, 2), "verifier"...))
@@ -138,8 +149,9 @@ func TestExclusiveCreate(t *testing.T) {
 		default:
 			t.Errorf("%s: exclusive CREATE: status %d", x.name, status)
 		}
-		if got := b.bits(filepath.Join(dir, x.name)); got != x.mode {
-			t.Errorf("%s: the file has mode %#o, want %#o", x.name, got, x.mode)
+		want := x.gets(0o6755)
+		if got := b.bits(filepath.Join(dir, x.name)); got != want {
+			t.Errorf("%s: the file has mode %#o, want %#o", x.name, got, want)
 		}
 	}
 }

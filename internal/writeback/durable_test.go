@@ -565,6 +565,19 @@ func TestAgeFails(t *testing.T) {
 	})
 }
 
+// timeToWrite is how long it takes to write size bytes, in steps, and to close the file.
+func (r *rig) timeToWrite(size uint64, step int) time.Duration {
+	r.t.Helper()
+	f, _ := r.open("f", vfs.OpenHow{})
+	p := pattern(step)
+	start := time.Now()
+	for off := uint64(0); off < size; off += uint64(step) {
+		r.write(f, off, p)
+	}
+	r.ok(f.Close(r.t.Context()))
+	return time.Since(start)
+}
+
 // TestWriterFillsTheLine: a single writer is as fast as the link, COMMITs and the
 // bound included.
 func TestWriterFillsTheLine(t *testing.T) {
@@ -573,14 +586,7 @@ func TestWriterFillsTheLine(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const size, bandwidth = 96 << 20, 100e6
 				r, _ := newFar(t, 0, delay, bandwidth, Options{MaxDirty: bound})
-				f, _ := r.open("f", vfs.OpenHow{})
-				p := pattern(32 << 10)
-				start := time.Now()
-				for off := uint64(0); off < size; off += uint64(len(p)) {
-					r.write(f, off, p)
-				}
-				r.ok(f.Close(t.Context()))
-				share := size / bandwidth / time.Since(start).Seconds()
+				share := size / bandwidth / r.timeToWrite(size, 32<<10).Seconds()
 				t.Logf("bound %d, %v: %.0f%% of the bandwidth, %d WRITEs, %d COMMITs", bound, delay, 100*share, r.count("write"), r.count("commit"))
 				if share < 0.8 {
 					t.Errorf("bound %d, %v: %.0f%% of the bandwidth", bound, delay, 100*share)
@@ -601,14 +607,7 @@ func TestFarWriter(t *testing.T) {
 	for _, bandwidth := range []float64{200e6, 500e6} {
 		synctest.Test(t, func(t *testing.T) {
 			r, _ := newFarOf(t, 1<<20, 0, trip, bandwidth, Options{})
-			f, _ := r.open("f", vfs.OpenHow{})
-			p := pattern(1 << 20)
-			start := time.Now()
-			for off := uint64(0); off < size; off += uint64(len(p)) {
-				r.write(f, off, p)
-			}
-			r.ok(f.Close(t.Context()))
-			took := time.Since(start)
+			took := r.timeToWrite(size, 1<<20)
 			// A round trip for so many WRITEs, and one for the last COMMIT.
 			least := max(time.Duration(size/bandwidth*1e9), trip*size/(maxInFlight<<20)) + trip
 			t.Logf("%.0e bytes a second: %v, %v at the least, %d COMMITs", bandwidth, took, least, r.count("commit"))

@@ -13,31 +13,37 @@ import (
 	"github.com/nfsbox/nfsbox/proto/nlm4"
 )
 
-// Here homes take all that they can of something, one after the other, and one that
-// comes after them finds some.
-
+// greedy is how many homes take all that they can before the next one comes.
 const greedy = 6
+
+// takeInTurn has homes take all that they can of something, one after the other: each
+// gets no more than share, and the next home still gets a few. fill has home n take up
+// to most of it, and returns how much it has got.
+func takeInTurn(t *testing.T, what string, homes, share int, fill func(n, most int) int) {
+	t.Helper()
+	for n := range homes {
+		if got := fill(n, 2*share); got > share {
+			t.Errorf("one home has %d %s", got, what)
+		}
+	}
+	const few = 8
+	if got := fill(homes, few); got < few {
+		t.Errorf("the next home has %d %s", got, what)
+	}
+}
 
 func TestGreedyQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, Options{})
 		fh := l.file("f", 0o666)
 		expect(t, "the lock", l.guest("first", "192.0.2.11").lock(want{fh: fh, svid: -1, exclusive: true}), nlm4.NLM4_GRANTED)
-		fill := func(n, most int) (got int) {
+		takeInTurn(t, "locks that wait for one file", greedy, maxQueue/2, func(n, most int) (got int) {
 			g := l.guest("g", fmt.Sprint("192.0.2.", 100+n))
 			for got < most && g.lock(want{fh: fh, svid: int32(got), exclusive: true, block: true}) == nlm4.NLM4_BLOCKED {
 				got++
 			}
 			return got
-		}
-		for n := range greedy {
-			if got := fill(n, maxQueue); got > maxQueue/2 {
-				t.Errorf("%d locks of one home wait for one file", got)
-			}
-		}
-		if got := fill(greedy, 8); got < 8 {
-			t.Errorf("the next home may wait with %d locks", got)
-		}
+		})
 	})
 }
 
@@ -45,7 +51,7 @@ func TestGreedyReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, Options{})
 		fh := l.file("f", 0o666)
-		fill := func(n, most int) (got int) {
+		takeInTurn(t, "reservations of one file", greedy, maxFileShares/2, func(n, most int) (got int) {
 			g := l.guest("g", fmt.Sprint("192.0.2.", 100+n))
 			for ; got < most; got++ {
 				var res nlm4.Nlm4Shareres
@@ -56,15 +62,7 @@ func TestGreedyReservations(t *testing.T) {
 				}
 			}
 			return got
-		}
-		for n := range greedy {
-			if got := fill(n, maxFileShares); got > maxFileShares/2 {
-				t.Errorf("one home has %d reservations of one file", got)
-			}
-		}
-		if got := fill(greedy, 8); got < 8 {
-			t.Errorf("the next home has %d reservations", got)
-		}
+		})
 	})
 }
 
@@ -82,12 +80,7 @@ func TestGreedyClients(t *testing.T) {
 			}
 			return got
 		}
-		for n := range greedy {
-			fill(n, maxClients)
-		}
-		if got := fill(greedy, 8); got < 8 {
-			t.Errorf("the next home has %d clients", got)
-		}
+		takeInTurn(t, "clients", greedy, maxNames, fill)
 		for _, c := range all {
 			s.leave(c)
 		}
@@ -108,26 +101,18 @@ func TestGreedyResults(t *testing.T) {
 			<-ctx.Done()
 			return nil, syscall.ECONNREFUSED
 		}
-		fill := func(n int) (got int) {
+		takeInTurn(t, "answers that wait", maxResults/maxClientResults+2, maxClientResults, func(n, most int) int {
 			c, err := s.enter(from(n), "a")
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer s.leave(c)
-			for range 2 * maxClientResults {
+			for range most {
 				s.sendResult(c, nlm4.NLMPROC4_TEST_RES, &nlm4.Nlm4Testres{})
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return c.home.results
-		}
-		for n := range maxResults/maxClientResults + 2 {
-			if got := fill(n); got > maxClientResults {
-				t.Errorf("%d answers to one home wait", got)
-			}
-		}
-		if got := fill(100); got < 8 {
-			t.Errorf("%d answers to the next home wait", got)
-		}
+		})
 	})
 }
