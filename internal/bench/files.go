@@ -115,19 +115,26 @@ func (c *fileCaller) op(ctx context.Context) (moved, error) { return c.w.one(ctx
 // removeEmpty removes the directories of the dataset that are empty. Its error names
 // the dataset, whose files may be there, too.
 func removeEmpty(ctx context.Context, w *fileWork) error {
-	var err error
-	for i := range w.dirs {
-		if w.set == nil || err != nil {
-			break
-		}
-		err = unlessFull(w.set.remove(ctx, dirName(i), true))
-	}
 	name := Prefix + w.o.Tag
+	err := w.removeDirs(ctx)
 	if err == nil {
 		err = unlessFull(w.t.top().remove(ctx, name, true))
 	}
 	if err != nil {
 		return fmt.Errorf("%s may be left behind with what is in it, for nfsbox bench clean: %w", name, err)
+	}
+	return nil
+}
+
+// removeDirs removes the directories in the dataset's that are empty.
+func (w *fileWork) removeDirs(ctx context.Context) error {
+	if w.set == nil {
+		return nil
+	}
+	for i := range w.dirs {
+		if err := unlessFull(w.set.remove(ctx, dirName(i), true)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

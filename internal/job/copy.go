@@ -202,14 +202,13 @@ func (j *copyJob) lookAtEnds(ctx context.Context) (*ends, error) {
 		src := transfer.Source{FS: o.Source.FS, Handle: o.Source.Handle}
 		e.chunk, chunkErr = transfer.Chunk(ctx, src, transfer.Target{FS: o.Dest.FS, Dir: o.Dest.Handle})
 	})
-	switch {
-	case o.There != nil:
+	if o.There != nil {
 		e.known(o.There)
-	case o.Name != "":
+	} else {
 		all.Go(dest)
-		all.Go(func() { e.at, e.there, _, e.none = o.Dest.FS.Lookup(ctx, o.Dest.Handle, o.Name) })
-	default:
-		all.Go(dest)
+		if o.Name != "" {
+			all.Go(func() { e.at, e.there, _, e.none = o.Dest.FS.Lookup(ctx, o.Dest.Handle, o.Name) })
+		}
 	}
 	all.Wait()
 	if o.There != nil && j.srcAttr.Type == vfs.TypeDir {

@@ -27,22 +27,23 @@
 //
 // What vanished before its turn is a note and no failure ([KindVanished]), and of a
 // directory nothing is left that is empty; what only grew is kept as it was at first
-// ([KindGrew]). If the source as a whole is gone, or another is in its place, the job ends
-// once ([ErrGone]): that is asked when something in it has vanished. What
-// had vanished and is there again in the end has failed: somebody took the source, or a part
-// of it, away for a while. What changed each time has failed ([KindChanged]). A server that gives no answer any more ends the job once
-// ([ErrSilent]), and so does a destination that is full ([ErrFull]).
+// ([KindGrew]). If the source as a whole is gone, or another is in its place, the job
+// ends once ([ErrGone]): that is asked when something in it has vanished. What had
+// vanished and is there again in the end has failed: somebody took the source, or a
+// part of it, away for a while. What changed each time has failed ([KindChanged]). A
+// server that gives no answer any more ends the job once ([ErrSilent]), and so does a
+// destination that is full ([ErrFull]).
 //
 // # Doing it again
 //
 // With a record (CopyOptions.Record) every finished file is noted once its name
 // is stable. The same job, started again after whatever ended it, lists the
 // source again and passes over files that are noted, unchanged since, and still
-// there. If somebody has changed their owner or mode, they get them again; if he
-// has made two of them one, or one two, the links are as in the source again. What cannot be preserved is
-// counted as in the first run. A run that verifies compares those of them that no run
-// has verified. The record is append-only: entries carry checksums, and a torn tail is
-// cut off.
+// there. If somebody has changed their owner or mode, they get them again; if he has
+// made two of them one, or one two, the links are as in the source again. What cannot
+// be preserved is counted as in the first run. A run that verifies compares those of
+// them that no run has verified. The record is append-only: entries carry checksums,
+// and a torn tail is cut off.
 //
 // # Memory
 //

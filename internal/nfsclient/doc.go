@@ -7,11 +7,10 @@
 //
 // A port that the options name is the one that is used. [Options.Port] stands
 // for NFS and MOUNT at once, as our own server has them; if nobody there speaks
-// MOUNT, the portmapper is asked where it is, unless nobody listens there at all. Without
-// any port the portmapper is
-// asked for both, and if there is no portmapper the well-known port 2049 is
-// tried for both. Every port is checked with a NULL call, so that the error
-// names what is wrong with which.
+// MOUNT, the portmapper is asked where it is, unless nobody listens there at all.
+// Without any port the portmapper is asked for both, and if there is no portmapper
+// the well-known port 2049 is tried for both. Every port is checked with a NULL
+// call, so that the error names what is wrong with which.
 //
 // # Which directory
 //
