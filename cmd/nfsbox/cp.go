@@ -19,7 +19,7 @@ import (
 type cpCmd struct {
 	Places    []string `arg:"" name:"PLACE" help:"SOURCE ... DEST: what to copy, and, last, where to: paths or nfs://host/export/path."`
 	Recursive bool     `short:"r" aliases:"R" help:"Copy directories with all that lies below them."`
-	Verify    bool     `help:"Read every copied file back and compare it with what was read."`
+	Verify    bool     `help:"Read every copied file back and compare it with what was read; with --job those of earlier runs, too."`
 	Job       string   `placeholder:"NAME" help:"Keep a record under this name; the same command goes on where it was ended."`
 	Parallel  int      `help:"Files to copy at once; 0 takes what suits the destination."`
 	NoOwner   bool     `help:"Leave owners and groups as the destination makes them."`
@@ -62,8 +62,10 @@ killed (kill -9, loss of power) no later one removes, as another copy may be at 
 With --job, what has been finished is recorded below $XDG_STATE_HOME/nfsbox/jobs (or
 ~/.local/state/nfsbox/jobs). The same command, run again after an interruption of whatever kind, passes
 over files that are recorded, unchanged, and still there, whose modes and owners it sets again where
-somebody has changed them; with --verify it compares those that no run has verified, and without
---no-owner it copies those again that were copied with it. If DEST was a directory that received the copy,
+somebody has changed them. It reads none of them: it goes by type, size, time and file id, and compares
+some of those that have another id, as two that have got each other's name. With --verify it compares
+them all, as nothing else tells a copy that was changed and has its old time again. Without --no-owner
+it copies those again that were copied with it. If DEST was a directory that received the copy,
 and is gone, the job refuses to go on, with exit status 4.
 
   nfsbox cp -r --verify nfs://filer/export/home ./home

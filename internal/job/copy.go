@@ -51,8 +51,8 @@ type CopyOptions struct {
 
 	// Record is the directory in which the job keeps its record; nil: none. ID
 	// says what the job is: the record of a job with another ID is refused. What was
-	// copied without Owner is copied again with it, and what was not verified when it
-	// was copied, is with Verify.
+	// copied without Owner is copied again with it. With Verify what earlier runs have
+	// copied is compared, too.
 	Record *os.Root
 	ID     string
 }
@@ -105,6 +105,7 @@ type copyJob struct {
 	targetID objectID
 	links    linkTable
 	kept     keptLinks
+	ids      copyIDs
 	record   *record // nil: none
 
 	forgotten atomic.Uint64 // directories of the destination

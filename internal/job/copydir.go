@@ -288,7 +288,7 @@ func (j *copyJob) finished(ctx context.Context, s *dirState, name string, src *v
 	if j.record == nil {
 		return nil
 	}
-	r := note(s.key.child(name), src, &dst.attr, j.o.Verify)
+	r := note(s.key.child(name), src, &dst.attr)
 	r.listed, r.xattr = dst.listed, dst.xattr
 	if j.syncer == nil {
 		return j.record.append(r)

@@ -39,11 +39,13 @@
 // With a record (CopyOptions.Record) every finished file is noted once its name
 // is stable. The same job, started again after whatever ended it, lists the
 // source again and passes over files that are noted, unchanged since, and still
-// there. If somebody has changed their owner or mode, they get them again; if he has
-// made two of them one, or one two, the links are as in the source again. What cannot
-// be preserved is counted as in the first run. A run that verifies compares those of
-// them that no run has verified. The record is append-only: entries carry checksums,
-// and a torn tail is cut off.
+// there: what has the copy's size, time and file id. What has another id is compared, as
+// long as the ids of the destination are seen to last. If somebody has
+// changed their owner or mode, they get them again; if he has made two of them one, or one
+// two, the links are as in the source again. What cannot be preserved is counted as in the
+// first run. A run that verifies compares them all: nothing else tells a copy of which
+// somebody has changed bytes and put back the time. The record is append-only: entries carry
+// checksums, and a torn tail is cut off.
 //
 // # Memory
 //

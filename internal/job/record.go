@@ -26,8 +26,9 @@ import (
 // A record of version 1 has no file id of the copy. It goes on as it is.
 //
 // A CRC is CRC-32C over the bytes before it. Times are seconds (8) and
-// nanoseconds (4). The key is the path's; its lowest bit says that the copy was read
-// back. The highest bits of the nanoseconds of the copy's mtime say what it has not got.
+// nanoseconds (4). The key is the path's; its lowest bit is zero, or one where a program
+// before this one had read the copy back. The highest bits of the nanoseconds of the copy's
+// mtime say what it has not got.
 const (
 	recordName    = "copied"
 	recordMagic   = "NFSBOXCP"
@@ -50,7 +51,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // and the name, so that the depth of a tree costs nothing. Its lowest bit is zero.
 type pathKey [16]byte
 
-// verifiedBit is where an entry says that its copy was read back.
+// verifiedBit is where a program before this one said that the copy was read back. It is not
+// believed: what was the same then may differ now.
 const verifiedBit = 1
 
 // What the highest bits of the copy's nanoseconds say, which no time has. A program that does
@@ -86,15 +88,14 @@ type recorded struct {
 	fileID       uint64
 	copied       time.Time // mtime of the copy
 	copyID       uint64    // file id of the copy; 0: not known
-	verified     bool      // the copy was compared with the source
 	listed       bool      // the source has an access control list, or a mode that is one's
 	xattr        bool      // the source has extended attributes
 }
 
-func note(key pathKey, src, dst *vfs.Attr, verified bool) recorded {
+func note(key pathKey, src, dst *vfs.Attr) recorded {
 	return recorded{
 		key: key, size: src.Size, mtime: src.Mtime, ctime: src.Ctime, fileID: src.FileID,
-		copied: dst.Mtime, copyID: dst.FileID, verified: verified,
+		copied: dst.Mtime, copyID: dst.FileID,
 	}
 }
 
@@ -103,21 +104,22 @@ func (r *recorded) isSource(a *vfs.Attr) bool {
 }
 
 // isCopy reports whether a may be the copy's. One that has several names now has to be the
-// same file: somebody may have linked another to its name. Else a file id does not matter,
-// as there are file systems that give it anew with each mount.
+// same file: somebody may have linked another to its name. Of what else has another file id
+// copyIDs decides.
 func (r *recorded) isCopy(a *vfs.Attr) bool {
-	linked := a.Nlink > 1 && r.copyID != 0 && a.Has(vfs.MaskNlink|vfs.MaskFileID) && a.FileID != r.copyID
+	linked := a.Nlink > 1 && a.Has(vfs.MaskNlink) && r.hasOtherID(a)
 	return a.Type == vfs.TypeReg && r.size == a.Size && r.copied.Equal(a.Mtime) && !linked
+}
+
+// hasOtherID reports whether a has another file id than the copy had.
+func (r *recorded) hasOtherID(a *vfs.Attr) bool {
+	return r.copyID != 0 && a.Has(vfs.MaskFileID) && a.FileID != r.copyID
 }
 
 // append appends the entry, of this size.
 func (r *recorded) append(b []byte, size int) []byte {
 	start := len(b)
-	key := r.key
-	if r.verified {
-		key[len(key)-1] |= verifiedBit
-	}
-	b = append(b, key[:]...)
+	b = append(b, r.key[:]...)
 	b = binary.BigEndian.AppendUint64(b, r.size)
 	b = appendTime(b, r.mtime)
 	b = appendTime(b, r.ctime)
@@ -156,9 +158,7 @@ func parseEntry(b []byte) (r recorded, ok bool) {
 		r.copyID = binary.BigEndian.Uint64(b[68:])
 	}
 	r.key = pathKey(b)
-	last := len(r.key) - 1
-	r.verified = r.key[last]&verifiedBit != 0
-	r.key[last] &^= verifiedBit
+	r.key[len(r.key)-1] &^= verifiedBit
 	r.size = binary.BigEndian.Uint64(b[16:])
 	r.mtime = parseTime(b[24:])
 	r.ctime = parseTime(b[36:])

@@ -474,7 +474,7 @@ func TestResumeOptions(t *testing.T) {
 	if s := run(true, true); s.Skipped != all || s.Verified != all {
 		t.Errorf("verified: %+v", s)
 	}
-	if s := run(true, true); s.Skipped != all || s.Verified != 0 {
+	if s := run(true, true); s.Skipped != all || s.Verified != all {
 		t.Errorf("verified before: %+v", s)
 	}
 	if s := run(true, false); s.Skipped != all || s.Files != 0 {
@@ -582,5 +582,34 @@ func TestRecordFlags(t *testing.T) {
 		if !ok || !got.copied.Equal(r.copied) || got.listed != r.listed || got.xattr != r.xattr {
 			t.Errorf("%+v came back as %+v, %v", r, got, ok)
 		}
+	}
+}
+
+// TestCopyIDs: of copies that have other file ids than they had, some are compared, and more
+// where others have kept theirs. What has differed says nothing of the others.
+func TestCopyIDs(t *testing.T) {
+	var k copyIDs
+	doubted := func(of int) (n int) {
+		for range of {
+			if k.doubt() {
+				n++
+			}
+		}
+		return n
+	}
+	for range 100 {
+		if !k.doubt() {
+			t.Fatal("where all differ, one is not doubted")
+		}
+		k.differed()
+	}
+	if n := doubted(1000); n != maxRenewed {
+		t.Errorf("%d are compared, and then it is known that ids do not last; want %d", n, maxRenewed)
+	}
+	for range 5 {
+		k.keep()
+	}
+	if n := doubted(1000); n != 5 {
+		t.Errorf("%d are compared after 5 have kept their ids", n)
 	}
 }

@@ -12,8 +12,9 @@ import (
 
 // before reports whether an earlier run has done a file: whether the record has the file as
 // it is now, and the destination still has the copy that was made of it. What is not the
-// copy's any more of owner and mode it gets again. A copy that shall be verified and was
-// not, when it was made, is compared now; if it differs, it is not done. fatal ends the job.
+// copy's any more of owner and mode it gets again. A copy that shall be verified, and one
+// that may be another file by now, is compared; if it differs, it is not done. fatal ends
+// the job.
 func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source, dst *transfer.Target) (copied object, known bool, fatal, err error) {
 	was, ok, err := j.record.find(s.key.child(dst.Name))
 	if !ok || err != nil || !was.isSource(&src.Attr) {
@@ -27,25 +28,81 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 		return copied, false, nil, nil
 	}
 	copied.listed, copied.xattr = was.listed, was.xattr
-	// A file of another id is believed while it has one name (isCopy). This run may give it
-	// a second one, and so the record takes its id.
-	other := src.Attr.Nlink > 1 && was.copyID != 0 && was.copyID != copied.attr.FileID
-	compare := j.o.Verify && (!was.verified || other)
-	if compare && !j.sameAgain(ctx, s, src, &copied) {
+	other := was.hasOtherID(&copied.attr)
+	if !j.believe(ctx, s, src, &copied, other) {
 		return copied, false, nil, ctx.Err()
 	}
 	if err := j.asCopied(ctx, src, &copied); err != nil {
 		return copied, false, nil, ctx.Err() // to copy it again meets the same error, or none
 	}
-	if compare {
+	if j.o.Verify {
 		j.progress.Add(progress.Verified, 1)
 	}
-	if compare || other {
+	if other {
 		fatal = j.finished(ctx, s, dst.Name, &src.Attr, &copied)
 	}
 	j.progress.Add(progress.Skipped, 1)
 	j.progress.Add(progress.FoundBytes, -src.Attr.Size)
 	return copied, true, fatal, nil
+}
+
+// believe reports whether what has the size and the time of the copy is the copy. other says
+// that it has not its file id.
+func (j *copyJob) believe(ctx context.Context, s *dirState, src *transfer.Source, copied *object, other bool) bool {
+	doubted := false
+	if other {
+		doubted = j.ids.doubt()
+	} else {
+		j.ids.keep()
+	}
+	if !doubted && !j.o.Verify {
+		return true
+	}
+	same := j.sameAgain(ctx, s, src, copied)
+	if doubted && !same {
+		j.ids.differed()
+	}
+	return same
+}
+
+// maxRenewed is how many more copies may have got another file id, and hold the same bytes,
+// than have kept theirs, until the ids of the destination are seen not to last: there are file
+// systems that give them anew with each mount, and destinations that were restored from a
+// backup. From there on size and time are believed without them.
+const maxRenewed = 16
+
+// copyIDs finds out whether the file ids of the destination last. As long as they do, a file
+// with another id than the copy's is compared: somebody may have given two copies each other's
+// name.
+type copyIDs struct {
+	mu            sync.Mutex
+	kept, renewed int
+}
+
+// keep takes note of a copy that has kept its id.
+func (k *copyIDs) keep() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kept++
+}
+
+// doubt reports whether a file of another id has to be compared. If it then differs, that is
+// to be said by differed.
+func (k *copyIDs) doubt() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.renewed >= k.kept+maxRenewed {
+		return false
+	}
+	k.renewed++
+	return true
+}
+
+// differed takes back what doubt has counted: the file was not the copy.
+func (k *copyIDs) differed() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.renewed--
 }
 
 // asCopied gives a copy of an earlier run the owner and the mode that it was given then, if

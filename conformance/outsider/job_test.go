@@ -1,0 +1,105 @@
+//go:build linux
+
+package outsider
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// swap gives two files each other's name.
+func (b *box) swap(one, other string) {
+	b.Helper()
+	b.no(os.Rename(one, one+" on its way"))
+	b.no(os.Rename(other, one))
+	b.no(os.Rename(one+" on its way", other))
+}
+
+// alike writes n files of one size and time below dir, no two of the same text.
+func (b *box) alike(dir string, n, size int) {
+	b.Helper()
+	for i := range n {
+		name := filepath.Join(dir, fmt.Sprintf("%03d", i))
+		b.write(name, string(pattern(size, byte(i))))
+		b.no(os.Chtimes(name, b.before(), b.before()))
+	}
+}
+
+// TestJobFindsSwappedCopies: two copies of one size and time have got each other's name. The
+// job copies both anew, with and without --verify, and passes over the others.
+func TestJobFindsSwappedCopies(t *testing.T) {
+	b := newBox(t)
+	b.alike(b.path("src"), 5, 1000)
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	url := b.serve(b.path("srv")).url
+	for job, dest := range map[string]string{"local": b.path("local"), "nfs": url + "dst"} {
+		dst := b.path("local")
+		if job == "nfs" {
+			dst = b.path("srv", "dst")
+		}
+		for _, flag := range []string{"--parallel=0", "--verify"} {
+			args := []string{"cp", "-r", "--json", "--job", job, flag, b.path("src"), dest}
+			b.must(0, args...)
+			b.swap(filepath.Join(dst, "001"), filepath.Join(dst, "003"))
+			if r := b.must(0, args...); r.count(b, "files") != 2 || r.count(b, "skipped") != 3 {
+				t.Errorf("%s %s: two files were to be copied: %s", job, flag, r.stdout)
+			}
+			b.same(b.path("src"), dst)
+			if r := b.must(0, args...); r.count(b, "skipped") != 5 {
+				t.Errorf("%s %s: nothing was left to be copied: %s", job, flag, r.stdout)
+			}
+		}
+	}
+}
+
+// TestJobVerifiesWhatItPassesOver: --verify compares the copies of earlier runs as it does
+// those of its own, though a run before has compared them.
+func TestJobVerifiesWhatItPassesOver(t *testing.T) {
+	b := newBox(t)
+	b.alike(b.path("src"), 4, 1000)
+	args := []string{"cp", "-r", "--json", "--verify", "--job", "j", b.path("src"), b.path("dst")}
+	b.must(0, args...)
+	rotten := b.path("dst", "002")
+	text := []byte(b.text(rotten))
+	text[500] ^= 1
+	b.no(os.WriteFile(rotten, text, 0o600)) // the same file, of the same size
+	b.no(os.Chtimes(rotten, b.before(), b.before()))
+	if r := b.must(0, args...); r.count(b, "files") != 1 || r.count(b, "skipped") != 3 || r.count(b, "verified") != 4 {
+		t.Errorf("one file was to be copied, and four compared: %s", r.stdout)
+	}
+	b.same(b.path("src"), b.path("dst"))
+}
+
+// TestJobReadsNothingTwice: a job that is run again reads no file. It reads some where all
+// copies have got other file ids, as by a file system that numbers anew with each mount; and
+// it copies none of them.
+func TestJobReadsNothingTwice(t *testing.T) {
+	b := newBox(t)
+	const files, size = 200, 20_000
+	b.alike(b.path("src"), files, size)
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	p := b.proxy(b.serve(b.path("srv")), nil)
+	args := []string{"cp", "-r", "--json", "--job", "j", b.path("src"), p.url() + "dst"}
+	b.must(0, args...)
+	again := func(what string, most int64) {
+		t.Helper()
+		before := p.came.Load()
+		if r := b.must(0, args...); r.count(b, "skipped") != files {
+			t.Errorf("%s: nothing was to be copied: %s", what, r.stdout)
+		}
+		if came := p.came.Load() - before; came > most {
+			t.Errorf("%s: %d bytes came, of %d in the files", what, came, files*size)
+		}
+	}
+	again("the same", files*size/10)
+	for _, name := range b.names(b.path("srv", "dst")) {
+		path := b.path("srv", "dst", name)
+		b.no(os.WriteFile(path+".new", []byte(b.text(path)), 0o644))
+		b.no(os.Chtimes(path+".new", b.before(), b.mtime(path)))
+		b.no(os.Rename(path+".new", path))
+	}
+	again("with other file ids", files*size/4)
+	again("once more", files*size/10)
+}
