@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/bufpool"
@@ -20,7 +19,7 @@ type cpCmd struct {
 	Places    []string `arg:"" name:"PLACE" help:"SOURCE ... DEST: what to copy, and, last, where to: paths or nfs://host/export/path."`
 	Recursive bool     `short:"r" aliases:"R" help:"Copy directories with all that lies below them."`
 	Verify    bool     `help:"Read every copied file back and compare it with what was read; with --job those of earlier runs, too."`
-	Job       string   `placeholder:"NAME" help:"Keep a record under this name; the same command goes on where it was ended."`
+	Job       jobName  `placeholder:"NAME" help:"Keep a record under this name; the same command goes on where it was ended."`
 	Parallel  int      `help:"Files to copy at once; 0 takes what suits the destination."`
 	NoOwner   bool     `help:"Leave owners and groups as the destination makes them."`
 	mountFlags
@@ -65,7 +64,8 @@ over files that are recorded, unchanged, and still there, whose modes and owners
 somebody has changed them. It reads none of them: it goes by type, size, time and file id, and compares
 some of those that have another id, as two that have got each other's name. With --verify it compares
 them all, as nothing else tells a copy that was changed and has its old time again. Without --no-owner
-it copies those again that were copied with it. If DEST was a directory that received the copy,
+it copies those again that were copied with it. The name belongs to this SOURCE and DEST: with others it
+is refused. If DEST was a directory that received the copy,
 and is gone, the job refuses to go on, with exit status 4.
 
   nfsbox cp -r --verify nfs://filer/export/home ./home
@@ -84,6 +84,9 @@ func (c *cpCmd) Run(e *env) (err error) {
 	}
 	if record != nil {
 		defer func() { err = errors.Join(err, record.Close()) }()
+		if err := belongs(record, c.Job, sources[0], dest); err != nil {
+			return &exitError{status: exitUsage, err: err}
+		}
 	}
 	defer c.print(e)
 	tracker := c.tracker(e)
@@ -194,7 +197,7 @@ func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tra
 		tracker.Report(progress.Event{Type: "note", Path: source, Message: "given more than once, and copied once"})
 		return nil
 	}
-	if err := to.settle(); err != nil {
+	if err := errors.Join(notePlaces(record, source, to.Text), to.settle()); err != nil {
 		return &exitError{status: exitUsage, err: err}
 	}
 	c.madeDest = to.absent && !to.inside && from.Attr.Type == vfs.TypeDir
@@ -203,7 +206,7 @@ func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tra
 		Dest: job.Place{FS: to.FS, Handle: to.dir}, Name: name, There: to.known(&from.Attr), KeepDest: to.inside, Made: to.made,
 		Pool: new(bufpool.Pool), Random: randReader(e.rand), Now: time.Now, Progress: tracker,
 		Parallel: c.Parallel, Owner: !c.NoOwner, Verify: c.Verify,
-		Record: record, ID: strings.Join([]string{"cp", jobPlace(source), jobPlace(to.Text)}, "\x00"),
+		Record: record, ID: jobID(source, to.Text),
 	})
 	sum.add(&s)
 	if err == nil {

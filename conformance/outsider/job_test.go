@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -102,4 +103,49 @@ func TestJobReadsNothingTwice(t *testing.T) {
 	}
 	again("with other file ids", files*size/4)
 	again("once more", files*size/10)
+}
+
+// TestJobOfOtherPlaces: a job is run with a DEST that was mistyped, and with another SOURCE. It
+// says what it copies, asks for nothing to be removed, and goes on with its own.
+func TestJobOfOtherPlaces(t *testing.T) {
+	b := newBox(t)
+	b.alike(b.path("src"), 3, 100)
+	b.alike(b.path("source"), 3, 100)
+	b.no(os.Mkdir(b.path("backup"), 0o755))
+	for job, dest := range map[string]string{"into": b.path("backup"), "becomes": b.path("copy")} {
+		args := []string{"cp", "-r", "--json", "--job", job, b.path("src")}
+		b.must(0, append(args, dest)...)
+		for what, r := range map[string]*result{
+			"another DEST":   b.run(append(args, b.path("bakcup"))...),
+			"another SOURCE": b.run("cp", "-r", "--job", job, b.path("source"), dest),
+		} {
+			if r.status != 1 || strings.Contains(r.stderr, "rm ") || strings.Contains(r.stderr, "was a directory") {
+				t.Errorf("%s, %s: exit status %d\n%s", job, what, r.status, r.stderr)
+			}
+			for _, says := range []string{"job " + job, b.path("src") + " ", dest, "another --job"} {
+				if !strings.Contains(r.stderr, says) {
+					t.Errorf("%s, %s: nothing is said of %q:\n%s", job, what, says, r.stderr)
+				}
+			}
+		}
+		if _, err := os.Lstat(b.path("bakcup")); err == nil {
+			t.Errorf("%s: the DEST that was mistyped was made", job)
+		}
+		if r := b.must(0, append(args, dest)...); r.count(b, "skipped") != 3 {
+			t.Errorf("%s: the job does not go on: %s", job, r.stdout)
+		}
+	}
+}
+
+// TestJobHasAName: an empty name, as of a variable that is not set, is refused. Nothing is
+// copied without the record that was asked for.
+func TestJobHasAName(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("src", "f"), "text")
+	for _, flags := range [][]string{{"--job", ""}, {"--job="}} {
+		r := b.run(append(append([]string{"cp", "-r"}, flags...), b.path("src"), b.path("dst"))...)
+		if _, err := os.Lstat(b.path("dst")); r.status != 1 || !strings.Contains(r.stderr, "--job") || err == nil {
+			t.Errorf("%q: exit status %d, DEST: %v\n%s", flags, r.status, err, r.stderr)
+		}
+	}
 }

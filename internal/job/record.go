@@ -207,6 +207,22 @@ func openRecord(dir *os.Root, id string) (*record, error) {
 	return r, nil
 }
 
+// OfAnother reports whether the record in dir, if there is one, is that of a job with another
+// ID. What is no record, or cannot be read, Copy refuses.
+func OfAnother(dir *os.Root, id string) bool {
+	f, err := dir.Open(recordName)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	head := make([]byte, headerSize)
+	if _, err := io.ReadFull(f, head); err != nil || string(head[:len(recordMagic)]) != recordMagic {
+		return false
+	}
+	sum := sha256.Sum256([]byte(id))
+	return !bytes.Equal(head[len(recordMagic)+8:headerSize-4], sum[:])
+}
+
 // entry is the size of an entry.
 func (r *record) entry() int {
 	if r.version == 1 {
