@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -48,7 +49,8 @@ type Resolved struct {
 // not leave its root. Symbolic links are followed, the last part's only if
 // follow; an absolute target starts again at the FS's root. So a link that leads out of the
 // FS is followed to another object, or none: give [Inside] of the FS to have
-// [ErrOutside] instead. Errors are *fs.PathError with the path up to the part that failed.
+// [ErrOutside] instead. Errors are *fs.PathError with the path up to the part that failed,
+// or with the link that was one too many.
 func Resolve(ctx context.Context, f FS, start Handle, path string, follow bool) (Resolved, error) {
 	r := resolver{fs: f, follow: follow, at: Resolved{Handle: start, Dir: start}}
 	if len(path) > MaxPath {
@@ -62,7 +64,11 @@ func Resolve(ctx context.Context, f FS, start Handle, path string, follow bool) 
 			continue
 		}
 		if err := r.step(ctx, part); err != nil {
-			return r.at, &fs.PathError{Op: "resolve", Path: strings.Join(append(r.done, part), "/"), Err: err}
+			at := strings.Join(append(r.done, part), "/")
+			if errors.Is(err, syscall.ELOOP) {
+				at = part // the way there is all the links, one by one
+			}
+			return r.at, &fs.PathError{Op: "resolve", Path: at, Err: err}
 		}
 		r.done = append(r.done, part)
 	}

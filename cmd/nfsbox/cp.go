@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"time"
 
@@ -111,7 +110,7 @@ func (c *cpCmd) all(e *env, sources []string, dest string, record *os.Root, trac
 		return err
 	}
 	dst, err := place.Open(e.ctx, dest, po)
-	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, place.ErrUnreachable) {
+	if err != nil && !errors.Is(err, place.ErrUsage) && !errors.Is(err, place.ErrUnreachable) {
 		if inside, _, rerr := remembered(record); rerr == nil && inside {
 			return gone(dest, record)
 		}
@@ -184,7 +183,7 @@ func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tra
 	defer sum.note(src)
 	from, err := src.Resolve(e.ctx, false)
 	if err != nil {
-		return unreachable(err)
+		return err
 	}
 	if from.Attr.Type == vfs.TypeDir && !c.Recursive {
 		return &exitError{status: exitUsage, err: fmt.Errorf("%s is a directory; -r copies it with all that lies below it", source)}
@@ -244,15 +243,6 @@ func (c *cpCmd) sameStill(ctx context.Context, src *place.Place, from *vfs.Resol
 		return nil
 	}
 	return fmt.Errorf("%w: its name is that of another %v now", job.ErrGone, r.Attr.Type)
-}
-
-// unreachable makes err, if there is one, exit with status 4. What is not there has been
-// looked for, and found missing: that is status 2.
-func unreachable(err error) error {
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", place.ErrUnreachable, err)
 }
 
 // closePlace closes p, adds its calls to rpcs and its error to err.

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/nfsbox/nfsbox/internal/job"
 	"github.com/nfsbox/nfsbox/internal/place"
@@ -43,7 +42,7 @@ func (c *cpCmd) destine(ctx context.Context, dst *place.Place, record *os.Root) 
 		at, err = dst.Resolve(ctx, true)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, unreachable(err)
+		return nil, err
 	}
 	d := &destination{Place: dst, absent: err != nil, there: there, record: record, taken: make(map[string]string)}
 	isDir := err == nil && at.Attr.Type == vfs.TypeDir
@@ -68,7 +67,7 @@ func (c *cpCmd) destine(ctx context.Context, dst *place.Place, record *os.Root) 
 		return d, nil
 	}
 	d.dir, d.name, err = dst.Parent(ctx)
-	return d, unreachable(err)
+	return d, err
 }
 
 // refuseDest refuses what cp(1) refuses whatever the sources are.
@@ -81,9 +80,6 @@ func (c *cpCmd) refuseDest(d *destination, isDir, isLink bool) error {
 		return fmt.Errorf("%s is not a directory; several SOURCEs need one to go to", d.Text)
 	case d.absent && isLink:
 		return fmt.Errorf("%s is a symbolic link that leads nowhere; nothing is copied through it", d.Text)
-	case d.absent:
-	case meansDir(d.Text):
-		return fmt.Errorf("%s: %w", d.Text, vfs.ErrNotDir)
 	}
 	return nil
 }
@@ -118,11 +114,8 @@ func (d *destination) settle() error {
 // skip says that the same source has been given before.
 func (d *destination) receive(src *place.Place, attr *vfs.Attr) (name string, skip bool, err error) {
 	isDir := attr.Type == vfs.TypeDir
-	if !isDir && meansDir(src.Text) {
-		return "", false, fmt.Errorf("%s: %w", src.Text, vfs.ErrNotDir)
-	}
 	if !d.inside {
-		if d.absent && !isDir && meansDir(d.Text) {
+		if d.absent && !isDir && place.MeansDir(d.Text) {
 			return "", false, fmt.Errorf("%s does not exist, and a %v cannot become a directory", d.Text, attr.Type)
 		}
 		return d.name, false, d.refuseItself(src, isDir, filepath.Clean(d.Text))
@@ -154,7 +147,7 @@ func (d *destination) refuseItself(src *place.Place, isDir bool, to string) erro
 		from, err = os.Stat(src.Text)
 	}
 	if err != nil {
-		return unreachable(err)
+		return place.Reached(err)
 	}
 	if !isDir {
 		return d.refuseSameFile(src.Text, to, from)
@@ -165,7 +158,7 @@ func (d *destination) refuseItself(src *place.Place, isDir bool, to string) erro
 		at, err = filepath.EvalSymlinks(filepath.Dir(at))
 	}
 	if err != nil {
-		return unreachable(err)
+		return place.Reached(err)
 	}
 	for last := ""; at != last; last, at = at, filepath.Dir(at) {
 		if there, err := os.Stat(at); err == nil && os.SameFile(from, there) {
@@ -196,33 +189,10 @@ func (d *destination) refuseSameFile(source, to string, from os.FileInfo) error 
 	return nil
 }
 
-// argPath is the path that an argument spells: of a URL, what stands before its
-// arguments.
-func argPath(arg string) string {
-	if place.IsURL(arg) {
-		arg, _, _ = strings.Cut(arg, "?")
-	}
-	return arg
-}
-
-// meansDir reports whether an argument can only mean a directory, by its end.
-func meansDir(arg string) bool {
-	arg = argPath(arg)
-	return strings.HasSuffix(arg, "/") || namesContents(arg)
-}
-
-// namesContents reports whether an argument ends in "." or "..": as a source, it
-// means what is in the directory, and not the directory under its name.
-func namesContents(arg string) bool {
-	last := strings.TrimRight(argPath(arg), "/")
-	last = last[strings.LastIndexByte(last, '/')+1:]
-	return last == "." || last == ".."
-}
-
 // ownName is what a copy of src is called in a directory: "" if its contents go
 // into it, as those of a server's root do.
 func ownName(src *place.Place) string {
-	if namesContents(src.Text) {
+	if place.NamesContents(src.Text) {
 		return ""
 	}
 	return src.Base()

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nfsbox/nfsbox/internal/job"
+	"github.com/nfsbox/nfsbox/internal/place"
 	"github.com/nfsbox/nfsbox/internal/progress"
 )
 
@@ -92,7 +93,7 @@ func (c *cpCmd) again(args []string) []string {
 	// From the end, as flags with values of the same text tend to come first.
 	to := lastIndex(args, dest)
 	if from := lastIndex(args[:max(to, 0)], source); c.madeDest && from >= 0 {
-		args[from] = contentsOf(source)
+		args[from] = place.ContentsOf(source)
 	}
 	at := slices.Index(args, "cp") + 1
 	return slices.Insert(args, at, "--job", "NAME")
@@ -105,15 +106,6 @@ func lastIndex(all []string, s string) int {
 		}
 	}
 	return -1
-}
-
-// contentsOf is the argument that means what is in the directory that arg names.
-func contentsOf(arg string) string {
-	if namesContents(arg) {
-		return arg
-	}
-	dir := argPath(arg)
-	return strings.TrimSuffix(dir, "/") + "/." + arg[len(dir):]
 }
 
 // commandLine is a command and its arguments, for a shell.

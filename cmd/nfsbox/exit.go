@@ -48,7 +48,7 @@ func report(e *env, err error) int {
 }
 
 // statusOf prints err, unless its items have been listed, and returns the status that it
-// leads to.
+// leads to: of several errors, the highest.
 func statusOf(e *env, err error) int {
 	if err == nil {
 		return exitOK
@@ -56,15 +56,26 @@ func statusOf(e *env, err error) int {
 	if errors.Is(context.Cause(e.ctx), errPipe) {
 		return exitPipe // there is nobody to tell
 	}
-	var exit *exitError
-	if errors.As(err, &exit) {
-		if exit.err != nil {
+	status := exitOK
+	for _, one := range joined(err) {
+		var exit *exitError
+		switch {
+		case !errors.As(one, &exit):
+			complain(e, one)
+		case exit.err != nil:
 			complain(e, exit.err)
 		}
-		return exit.status
+		status = max(status, statusFor(one))
 	}
-	complain(e, err)
+	return status
+}
+
+// statusFor is the status that one error leads to.
+func statusFor(err error) int {
+	var exit *exitError
 	switch {
+	case errors.As(err, &exit):
+		return exit.status
 	case errors.Is(err, place.ErrUsage):
 		return exitUsage
 	case errors.Is(err, place.ErrUnreachable):
@@ -73,17 +84,25 @@ func statusOf(e *env, err error) int {
 	return exitIncomplete
 }
 
+// joined are the errors that err joins: err alone if it is none of errors.Join.
+func joined(err error) (each []error) {
+	all, ok := err.(interface{ Unwrap() []error })
+	if !ok || errors.Join(all.Unwrap()...).Error() != err.Error() {
+		return []error{err}
+	}
+	for _, one := range all.Unwrap() {
+		each = append(each, joined(one)...)
+	}
+	return each
+}
+
 // complain prints err as a line, or, if it is several errors joined, each as
 // its own. Their texts may hold names that a server chose.
 func complain(e *env, err error) {
-	if all, ok := err.(interface{ Unwrap() []error }); ok && errors.Join(all.Unwrap()...).Error() == err.Error() {
-		for _, one := range all.Unwrap() {
-			complain(e, one)
-		}
-		return
+	for _, one := range joined(err) {
+		// A message that cannot be written has nowhere else to go.
+		_, _ = fmt.Fprintf(e.stderr, "nfsbox: %s\n", progress.Clean(strings.ReplaceAll(words(one), "\n", "; "))) // of errors.Join, further down
 	}
-	// A message that cannot be written has nowhere else to go.
-	_, _ = fmt.Fprintf(e.stderr, "nfsbox: %s\n", progress.Clean(strings.ReplaceAll(words(err), "\n", "; "))) // of errors.Join, further down
 }
 
 // words are what err says to people: that an interruption has cut something off comes

@@ -162,19 +162,13 @@ func onePlace(e *env, arg string, po place.Options, out *output, do func(*output
 	return do(out, p)
 }
 
-// worse is the silent exit for an item that has been reported: the status of
-// the first place decides, but an item that failed elsewhere is "incomplete".
+// worse is the silent exit for items that have been reported, with the highest status.
 func worse(before, err error) error {
-	status := exitIncomplete
-	switch {
-	case errors.Is(err, place.ErrUsage):
-		status = exitUsage
-	case errors.Is(err, place.ErrUnreachable):
-		status = exitUnreachable
-	}
-	var exit *exitError
-	if errors.As(before, &exit) && exit.status != status {
-		status = exitIncomplete
+	status := exitOK
+	for _, one := range append(joined(err), joined(before)...) {
+		if one != nil {
+			status = max(status, statusFor(one))
+		}
 	}
 	return &exitError{status: status}
 }

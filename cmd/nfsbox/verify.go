@@ -82,16 +82,18 @@ func (c *verifyCmd) verify(e *env, po place.Options, o job.VerifyOptions, sum *v
 	}{{c.Source, &o.Source}, {c.Dest, &o.Dest}} {
 		p, oerr := place.Open(e.ctx, side.arg, po)
 		if oerr != nil {
-			return oerr
+			err = errors.Join(err, oerr)
+			continue
 		}
 		defer closePlace(p, &err, &sum.RPCs)
 		defer c.count(p)
 		defer sum.note(p)
 		r, rerr := p.Resolve(e.ctx, true)
-		if rerr != nil {
-			return unreachable(rerr)
-		}
+		err = errors.Join(err, rerr)
 		*side.at = job.Place{FS: p.FS, Handle: r.Handle}
+	}
+	if err != nil {
+		return err
 	}
 	sum.VerifySummary, err = job.Verify(e.ctx, o)
 	if status := sum.ExitCode(err); status != exitOK {

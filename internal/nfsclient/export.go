@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -50,7 +49,7 @@ func (c *Conn) open(ctx context.Context, m *mountd) error {
 	if err != nil {
 		return err
 	}
-	return c.descend(ctx, root, parts[n:], strings.HasSuffix(c.opt.Path, "/"))
+	return c.descend(ctx, root, parts[n:], meansDir(c.opt.Path))
 }
 
 // find mounts as much of the path as the server does, and returns how many parts that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -183,6 +184,9 @@ func split(path string) (parts []string) {
 	return parts
 }
 
+// meansDir reports whether a path can only mean a directory, by its end.
+func meansDir(path string) bool { return strings.HasSuffix(path, "/") || strings.HasSuffix(path, "/.") }
+
 // joined is the path that has these parts.
 func joined(parts []string) string { return "/" + strings.Join(parts, "/") }
 
@@ -259,20 +263,17 @@ func climbs(err error) bool {
 
 // descend moves the root down the rest of the path: to the directory that it
 // names, or to the one that holds what it names. Links on the way are followed below
-// the mounted directory; the last one only if the path says that it is a directory.
+// the mounted directory; the last one only if the path says that it is a directory. What
+// the server says of the path is a *fs.PathError.
 func (c *Conn) descend(ctx context.Context, root vfs.Handle, rest []string, isDir bool) error {
 	if len(rest) == 0 {
 		return nil
 	}
-	dir, last := rest[:len(rest)-1], rest[len(rest)-1]
-	if isDir {
-		dir, last = rest, ""
-	}
-	at, err := c.lookup(ctx, root, dir, last)
+	at, err := c.lookup(ctx, root, rest, isDir)
 	if errors.Is(err, vfs.ErrStale) {
 		// A directory on the way was replaced between two steps. The path is
 		// what was asked for, so it is walked once more.
-		at, err = c.lookup(ctx, root, dir, last)
+		at, err = c.lookup(ctx, root, rest, isDir)
 	}
 	if err != nil {
 		return fmt.Errorf("nfs: %q in the mounted %q: %w", strings.Join(rest, "/"), c.mounted, err)
@@ -283,43 +284,59 @@ func (c *Conn) descend(ctx context.Context, root vfs.Handle, rest []string, isDi
 	return err
 }
 
-// lookup finds the directory dir below root and, in it, last.
-func (c *Conn) lookup(ctx context.Context, root vfs.Handle, dir []string, last string) (vfs.Handle, error) {
+// lookup goes down the rest of the path, to the directory to root the file system at.
+func (c *Conn) lookup(ctx context.Context, root vfs.Handle, rest []string, isDir bool) (vfs.Handle, error) {
+	dir, last := rest[:len(rest)-1], rest[len(rest)-1]
 	at, err := c.resolve(ctx, root, dir)
-	if err == nil && last != "" {
-		at, err = c.enter(ctx, at, last)
+	if err != nil {
+		return at, err
 	}
-	return at, err
+	return c.enter(ctx, at, last, isDir)
 }
 
-// resolve finds a directory below the mounted one. A link that leads out of that is
-// [vfs.ErrOutside]: another directory may have the name that it leads to.
+// inside follows a path below the mounted directory, and all links. One that leads out of
+// that is [vfs.ErrOutside]: something else may have the name that it leads to.
+func (c *Conn) inside(ctx context.Context, dir vfs.Handle, path string) (vfs.Resolved, error) {
+	found, err := vfs.Resolve(ctx, vfs.Inside(c.fs), dir, path, true)
+	if errors.Is(err, vfs.ErrOutside) {
+		err = fmt.Errorf("%w: name what it leads to", err)
+	}
+	return found, err
+}
+
+// resolve finds a directory below the mounted one.
 func (c *Conn) resolve(ctx context.Context, root vfs.Handle, dir []string) (vfs.Handle, error) {
 	if len(dir) == 0 {
 		return root, nil
 	}
-	found, err := vfs.Resolve(ctx, vfs.Inside(c.fs), root, strings.Join(dir, "/"), true)
-	if errors.Is(err, vfs.ErrOutside) {
-		err = fmt.Errorf("%w: name what it leads to", err)
-	}
+	path := strings.Join(dir, "/")
+	found, err := c.inside(ctx, root, path)
 	if err == nil && found.Attr.Type != vfs.TypeDir {
-		err = vfs.ErrNotDir
+		err = notDir(path)
 	}
-	c.found = vfs.Resolved{Handle: found.Handle, Attr: found.Attr, Dir: found.Handle}
 	return found.Handle, err
 }
 
-// enter goes to the directory last in dir. Anything else that has the name, or
-// nothing, becomes the target.
-func (c *Conn) enter(ctx context.Context, dir vfs.Handle, last string) (vfs.Handle, error) {
+// enter goes to the directory last in dir. Anything else that has the name, or nothing,
+// becomes the target. If it has to be a directory, a link is followed, and else there is none.
+func (c *Conn) enter(ctx context.Context, dir vfs.Handle, last string, isDir bool) (vfs.Handle, error) {
 	found, err := vfs.Resolve(ctx, c.fs, dir, last, false)
+	if err == nil && isDir && found.Attr.Type == vfs.TypeSymlink {
+		if found, err = c.inside(ctx, dir, last); err != nil {
+			return dir, err
+		}
+	}
 	switch {
 	case err == nil && found.Attr.Type == vfs.TypeDir:
 		c.found = vfs.Resolved{Handle: found.Handle, Attr: found.Attr, Dir: found.Handle}
 		return found.Handle, nil
-	case err == nil || errors.Is(err, vfs.ErrNoEnt):
+	case err == nil && isDir:
+		return dir, notDir(last)
+	case err == nil || errors.Is(err, vfs.ErrNoEnt) && !isDir:
 		c.target, c.found, c.missing = last, found, err
 		return dir, nil
 	}
 	return dir, err
 }
+
+func notDir(path string) error { return &fs.PathError{Op: "resolve", Path: path, Err: vfs.ErrNotDir} }

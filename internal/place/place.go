@@ -8,6 +8,7 @@
 package place
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,9 +64,9 @@ func IsURL(arg string) bool {
 }
 
 // Open opens the place that arg names. The object itself need not exist, but
-// the directory that holds it must. Errors are ErrUsage or ErrUnreachable, but that
-// of a path whose directory does not exist Is fs.ErrNotExist alone. What a server does not
-// export is ErrUnreachable.
+// the directory that holds it must. Errors are ErrUsage or ErrUnreachable, or neither if
+// they are what the file system says of the path ([Reached]). What a server does not export
+// is ErrUnreachable.
 func Open(ctx context.Context, arg string, o Options) (*Place, error) {
 	switch {
 	case arg == "":
@@ -84,8 +85,13 @@ func openNFS(ctx context.Context, arg string, o Options) (*Place, error) {
 		return nil, usageError{err}
 	}
 	c, err := nfsbox.Dial(ctx, arg, o.Dial...)
-	if path, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(path, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w", arg, err) // the server has been reached, and has said so
+	if errors.Is(err, fs.ErrNotExist) && MeansDir(arg) {
+		if absent := dialAbsent(ctx, arg, o); absent != nil {
+			c, err = absent, nil
+		}
+	}
+	if path, ok := errors.AsType[*fs.PathError](err); ok && answer(path) {
+		return nil, fmt.Errorf("%s: %w", arg, err)
 	}
 	if cerr := ctx.Err(); err != nil && cerr != nil {
 		return nil, fmt.Errorf("%s: %w", arg, cerr) // whether it can be reached, nobody knows
@@ -96,67 +102,88 @@ func openNFS(ctx context.Context, arg string, o Options) (*Place, error) {
 	return &Place{FS: c.FS(), Path: c.Target(), Text: arg, nfs: c}, nil
 }
 
-func openLocal(arg string, o Options) (*Place, error) {
-	root, rest, err := splitLocal(arg, o.Follow || strings.HasSuffix(arg, "/"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
+// dialAbsent is a client whose URL names nothing in a directory that is there, if arg does so
+// with a slash or a dot at its end: what shall be a directory need not exist. A link there
+// that leads nowhere is something.
+func dialAbsent(ctx context.Context, arg string, o Options) *nfsbox.Client {
+	c, err := nfsbox.Dial(ctx, withoutEnd(spelled(arg))+arg[len(spelled(arg)):], o.Dial...)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return nil
+	}
+	if _, err = c.Found(); !errors.Is(err, fs.ErrNotExist) {
+		_ = c.Close() // nothing was written there
+		return nil
+	}
+	return c
+}
+
+func openLocal(arg string, o Options) (*Place, error) {
+	root, rest, err := splitLocal(arg, o.Follow)
+	if err != nil {
+		return nil, Reached(err)
 	}
 	fsys, err := dirfs.New(root, dirfs.Options{OneFileSystem: o.OneFileSystem})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", arg, ErrUnreachable, err)
+		return nil, Reached(fmt.Errorf("%s: %w", arg, err))
 	}
 	return &Place{FS: fsys, Path: rest, Text: arg}, nil
 }
 
 // splitLocal divides a path of this host into the directory to root the place
-// at, and the name in it: none if the path is a directory.
+// at, and the name in it: none if the path is a directory. It takes ".." for what this host
+// finds there, which behind a link is not what the text says.
 func splitLocal(arg string, follow bool) (root, name string, err error) {
-	abs, err := filepath.Abs(arg)
-	if err != nil {
-		return "", "", err
-	}
-	stat := os.Lstat
-	if follow {
+	stat, isDir := os.Lstat, MeansDir(arg)
+	if follow || isDir {
 		stat = os.Stat
 	}
-	switch info, err := stat(abs); {
+	switch info, err := stat(arg); {
 	case err == nil && info.IsDir():
-		return abs, "", nil
+		return arg, "", nil
+	case err == nil && isDir:
+		return "", "", notDir(arg)
 	case err == nil && follow:
 		// A link may lead to where no path from its own directory does.
-		if abs, err = filepath.EvalSymlinks(abs); err != nil {
+		if arg, err = filepath.EvalSymlinks(arg); err != nil {
 			return "", "", err
 		}
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return "", "", err
+	case err != nil && isDir && exists(withoutEnd(arg)):
+		return "", "", err // a link that leads nowhere
 	}
-	root, name = filepath.Split(abs)
-	info, err := os.Stat(root)
+	root, name = filepath.Split(withoutEnd(arg))
+	if name == "" || name == ".." {
+		return "", "", &fs.PathError{Op: "open", Path: arg, Err: vfs.ErrNoEnt}
+	}
+	info, err := os.Stat(cmp.Or(root, "."))
 	if err == nil && !info.IsDir() {
-		err = &fs.PathError{Op: "open", Path: root, Err: vfs.ErrNotDir}
+		err = notDir(root)
 	}
-	return root, name, err
+	return cmp.Or(root, "."), name, err
 }
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func notDir(path string) error { return &fs.PathError{Op: "open", Path: path, Err: vfs.ErrNotDir} }
 
 // Resolve finds the object that the place names. follow says whether a symbolic
 // link there stands for its target. If the object does not exist, the error Is
-// fs.ErrNotExist. The first answer for a server is what was found when the place was
-// opened.
+// fs.ErrNotExist; other errors are those of [Reached]. The first answer for a server is what
+// was found when the place was opened.
 func (p *Place) Resolve(ctx context.Context, follow bool) (vfs.Resolved, error) {
 	r, ok, err := p.found(follow)
 	if !ok {
 		r, err = p.look(ctx, follow)
 	}
-	if err != nil {
-		return r, fmt.Errorf("%s: %w", p.Text, err)
+	if err == nil && !r.Attr.Has(vfs.MaskV3) {
+		r.Attr, err = p.FS.GetAttr(ctx, r.Handle, vfs.MaskV3)
 	}
-	if !r.Attr.Has(vfs.MaskV3) {
-		if r.Attr, err = p.FS.GetAttr(ctx, r.Handle, vfs.MaskV3); err != nil {
-			return r, fmt.Errorf("%s: %w", p.Text, err)
-		}
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", p.Text, Reached(err))
 	}
 	return r, nil
 }
@@ -172,17 +199,17 @@ func (p *Place) found(follow bool) (r vfs.Resolved, ok bool, err error) {
 }
 
 // look follows the path from the root. Of a server the root is the directory that holds
-// what the path names, and a link that leads out of that is not followed.
+// what the path names, and a link that leads out of that is not followed. Of this host,
+// opening the place has followed all that leads somewhere.
 func (p *Place) look(ctx context.Context, follow bool) (vfs.Resolved, error) {
 	root, attr, err := p.root(ctx)
 	if err != nil {
 		return vfs.Resolved{}, err
 	}
-	from := p.FS
-	if p.nfs != nil {
-		from = vfs.Inside(from)
+	r, err := vfs.Resolve(ctx, vfs.Inside(p.FS), root, p.Path, follow && p.nfs != nil)
+	if err == nil && follow && r.Attr.Type == vfs.TypeSymlink {
+		err = fmt.Errorf("the symbolic link leads nowhere: %w", vfs.ErrNoEnt)
 	}
-	r, err := vfs.Resolve(ctx, from, root, p.Path, follow)
 	if errors.Is(err, vfs.ErrOutside) {
 		err = fmt.Errorf("%w, which is the directory that it is in: name what it leads to", err)
 	}
@@ -211,7 +238,7 @@ func (p *Place) Parent(ctx context.Context) (dir vfs.Handle, name string, err er
 	parent, name := path.Split(p.Path)
 	r, err := vfs.Resolve(ctx, p.FS, root, parent, true)
 	if err != nil {
-		return vfs.Handle{}, "", fmt.Errorf("%s: %w", p.Text, err)
+		return vfs.Handle{}, "", fmt.Errorf("%s: %w", p.Text, Reached(err))
 	}
 	return r.Handle, name, nil
 }
