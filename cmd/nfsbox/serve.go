@@ -62,7 +62,9 @@ and the process' rights allow, which takes root; elsewhere a map of them is kept
 directory (/var/lib/nfsbox for root, else $XDG_STATE_HOME/nfsbox or ~/.local/state/nfsbox). It must not
 lie within what is served, and is refused if others can write to it, or if it belongs to another user
 than the server's, or root: they could put a key that they know in its place. It is best made by the
-server, or mode 0700; one that is sticky, as /tmp, will do.
+server, or mode 0700; one that is sticky, as /tmp, will do. The same holds of each directory and
+symbolic link on the way to it, by which others could move it away, unless --trust-state-path says that
+they are trusted.
 A file that a program of this host moves out of DIR may stay open to clients that have its handle, as
 with the kernel's server (no_subtree_check): a handle names the file and not a path, and to look for a
 path from DIR with every call would cost more than the calls. A directory does not stay open. What must

@@ -5,6 +5,7 @@ package outsider
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -100,14 +101,127 @@ func TestStateDirectoryOfOthers(t *testing.T) {
 			b.serveWith(dir, "127.0.0.1:0", b.path("srv"), "--localio=off").stop()
 			continue
 		}
-		for _, more := range []string{"--check", "--localio=off"} {
-			r := b.must(1, "serve", b.path("srv"), "--listen=127.0.0.1:0", "--state-dir", dir, more)
-			if !strings.Contains(r.stderr, dir) || !strings.Contains(r.stderr, x.want) {
-				t.Errorf("%s with %04o of %d:%d says %q, want %q", more, x.mode, x.uid, x.gid, r.stderr, x.want)
-			}
-		}
+		b.refused(dir, dir, x.want)
 		if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
 			t.Errorf("made in a directory that was refused: %v, %v", made, err)
 		}
+	}
+}
+
+// refused has a start and a --check with this state directory say what is wrong with path.
+func (b *box) refused(state, path, want string) {
+	b.Helper()
+	for _, more := range []string{"--check", "--localio=off"} {
+		r := b.run("serve", b.path("srv"), "--listen=127.0.0.1:0", "--state-dir", state, more)
+		if r.status != 1 || !strings.Contains(r.stderr, path) || !strings.Contains(r.stderr, want) {
+			b.Errorf("%s with %s: status %d, %q, want %q", more, state, r.status, r.stderr, want)
+			return // it would serve
+		}
+	}
+}
+
+// TestStateDirectoryBelowOthers: a server does not keep its key below a directory, or a
+// link, that others can put something else in the place of, and says what to do. It does
+// if it is told to.
+func TestStateDirectoryBelowOthers(t *testing.T) {
+	b := newBox(t)
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	me := os.Getuid()
+	for _, x := range []struct {
+		mode     uint32
+		uid, gid int
+		want     string // "": it serves
+	}{
+		{0o777, me, me, "chmod go-w"},
+		{0o770, me, me + 1, "chmod go-w"},
+		{0o755, me + 1, me, "chown it"},
+		{0o1777, me + 1, me, "chown it"},
+		{0o1777, me, me, ""},
+		{0o775, me, me, ""},
+	} {
+		above := b.path(fmt.Sprintf("above-%o-%d-%d", x.mode, x.uid, x.gid))
+		state := filepath.Join(above, "between", "state")
+		b.no(os.MkdirAll(filepath.Dir(state), 0o700))
+		if x.uid != me || x.gid != os.Getgid() {
+			if me != 0 {
+				continue // it takes root to make it
+			}
+			b.no(os.Chown(above, x.uid, x.gid))
+		}
+		b.no(syscall.Chmod(above, x.mode))
+		if x.want == "" {
+			b.serveWith(state, "127.0.0.1:0", b.path("srv"), "--localio=off").stop()
+			continue
+		}
+		b.refused(state, above, x.want)
+		if _, err := os.Lstat(state); err == nil {
+			t.Errorf("%s was made, and is refused", state)
+		}
+		b.serveWith(state, "127.0.0.1:0", b.path("srv"), "--localio=off", "--trust-state-path").stop()
+		b.refused(state, above, x.want)
+	}
+	root(t, "to be two users")
+	sticky, link := b.path("sticky"), b.path("sticky", "link")
+	b.no(os.Mkdir(sticky, 0o700))
+	b.no(syscall.Chmod(sticky, 0o1777))
+	b.no(os.Mkdir(b.path("own"), 0o700))
+	b.no(os.Symlink(b.path("own"), link))
+	b.no(os.Lchown(link, 1, 1))
+	b.refused(filepath.Join(link, "state"), link, "chown -h it")
+	b.no(os.Lchown(link, 0, 0))
+	b.serveWith(filepath.Join(link, "state"), "127.0.0.1:0", b.path("srv"), "--localio=off").stop()
+}
+
+// TestCheckOfState: --check finds what a start would find wrong with what lies in the state
+// directory, and leaves all of it as it is.
+func TestCheckOfState(t *testing.T) {
+	b := newBox(t)
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	state := b.path("state")
+	args := []string{"serve", b.path("srv"), "--listen=127.0.0.1:0", "--state-dir", state, "--check"}
+	b.must(0, args...)
+	if _, err := os.Lstat(state); err == nil {
+		t.Error("--check has made the state directory")
+	}
+	b.write(state, "no directory")
+	b.refused(state, state, "no directory")
+	b.no(os.Remove(state))
+	running := b.serveWith(state, "127.0.0.1:0", b.path("srv"), "--localio=off")
+	b.must(0, args...) // beside the server
+	running.stop()
+	all, err := filepath.Glob(filepath.Join(state, "*"))
+	b.no(err)
+	if len(all) != 1 {
+		t.Fatalf("in the state directory: %v", all)
+	}
+	own := all[0]
+	key, locks := filepath.Join(own, "handles.key"), filepath.Join(own, "locks")
+	for _, x := range []struct {
+		path, want string
+		mode       os.FileMode // that is wrong
+	}{
+		{own, "open to others", 0o777}, {locks, "open to others", 0o750}, {key, "open to others", 0o644},
+	} {
+		info, err := os.Lstat(x.path)
+		b.no(err)
+		b.no(os.Chmod(x.path, x.mode))
+		b.refused(state, x.path, x.want)
+		b.no(os.Chmod(x.path, info.Mode()))
+	}
+	text := b.text(key)
+	b.no(os.WriteFile(key, []byte(text[:9]), 0o600))
+	b.refused(state, key, "damaged")
+	if now := b.text(key); now != text[:9] {
+		t.Errorf("the key was changed to %q", now)
+	}
+	b.no(os.WriteFile(key, []byte(text), 0o600))
+	b.must(0, args...)
+
+	root(t, "to be two users")
+	b.no(syscall.Chmod(state, 0o1777)) // where another user plants the folder before the server makes it
+	for _, path := range []string{own, key} {
+		b.no(os.Lchown(path, 1, 1))
+		b.refused(state, path, "belongs to another user")
+		b.no(os.Lchown(path, 0, 0))
 	}
 }

@@ -42,8 +42,9 @@ type Config struct {
 	Pprof       string   `toml:"pprof" placeholder:"ADDRESS" help:"Serve Go's profiles there; an address of loopback."`
 	PprofPublic bool     `toml:"pprof-public" help:"Let the profiles' address be another. They tell what is in memory."`
 
-	StateDir     string   `toml:"state-dir" placeholder:"DIR" help:"Where the key of the handles, their map if one is needed, locks and remembered replies live."`
-	DrainTimeout Duration `toml:"drain-timeout" default:"10s" help:"How long calls under way may take to finish at the end. What takes longer is cut off."`
+	StateDir       string   `toml:"state-dir" placeholder:"DIR" help:"Where the key of the handles, their map if one is needed, locks and remembered replies live."`
+	TrustStatePath bool     `toml:"trust-state-path" help:"Take a state directory that others could move away, since they can write to one above it."`
+	DrainTimeout   Duration `toml:"drain-timeout" default:"10s" help:"How long calls under way may take to finish at the end. What takes longer is cut off."`
 
 	Log Log `toml:"log" embed:"" prefix:"log-" group:"Log:"`
 	API API `toml:"api" embed:"" prefix:"api-" group:"File API:"`
@@ -54,7 +55,7 @@ type Config struct {
 // Export is one directory and the path under which clients find it. On the
 // command line Path is --export, and the flags hold for all exports alike.
 type Export struct {
-	Path string `toml:"path" name:"export" default:"/" help:"The path under which clients find DIR."`
+	Path string `toml:"path" name:"export" default:"/" help:"The path under which clients find DIR; while it is the only one, they may mount / for it."`
 	Dir  string `toml:"dir" kong:"-"`
 	Rule
 	Allow []string `toml:"allow" sep:"none" placeholder:"CLIENT" help:"Who may mount: an address, a network (10.0.0.0/8), a host name, *.example.org, *. May be repeated; without any, everybody, but where the configuration has clients: then those alone."`

@@ -73,7 +73,9 @@
 // the key can forge handles, and one that can write the map can lead handles
 // astray. For like reasons neither may the configuration, the logs, and the files of
 // the file API, nor any symbolic link by which one of them is found: who can replace
-// the link says what is read at the next reload. What is mounted elsewhere a second
+// the link says what is read at the next reload. Nobody but root and the server's user
+// may be able to put another state directory in its place, by rights on what lies above it,
+// unless Config.TrustStatePath says that they are trusted. What is mounted elsewhere a second
 // time (bind mounts) is known again by its root alone.
 //
 // # The process

@@ -10,8 +10,10 @@ import (
 // owned cannot tell, and takes it as given.
 func owned(fs.FileInfo) bool { return true }
 
-// sharedWith cannot tell.
+// sharedWith and replacedBy cannot tell.
 func sharedWith(fs.FileInfo) string { return "" }
+
+func replacedBy(_, _ fs.FileInfo) (who, mend string) { return "", "" }
 
 // hold cannot lock files here.
 func hold(*os.File) (bool, error) { return true, nil }

@@ -28,14 +28,41 @@ func sharedWith(info fs.FileInfo) string {
 	if !ok {
 		return ""
 	}
-	us, mode := os.Geteuid(), info.Mode()
-	switch group := mode.Perm()&0o020 != 0 && st.Gid != st.Uid; {
+	switch us := os.Geteuid(); {
 	case st.Uid != 0 && int(st.Uid) != us:
 		return fmt.Sprintf("belongs to user %d, and this is user %d: serve as that one, chown it", st.Uid, us)
-	case mode&fs.ModeSticky == 0 && (group || mode.Perm()&0o002 != 0):
-		return fmt.Sprintf("can be written to by others (mode %04o): chmod 700 it", mode.Perm())
+	case written(info.Mode(), st):
+		return fmt.Sprintf("can be written to by others (mode %04o): chmod 700 it", info.Mode().Perm())
 	}
 	return ""
+}
+
+// written reports whether others than its owner can replace what is in a folder.
+func written(mode fs.FileMode, st *syscall.Stat_t) bool {
+	group := mode.Perm()&0o020 != 0 && st.Gid != st.Uid
+	return mode&fs.ModeSticky == 0 && (group || mode.Perm()&0o002 != 0)
+}
+
+// replacedBy is sharedWith for a folder, or a symbolic link, on a way that begins at the
+// directory top. The owner of top is root, or can do anything in any case. In a user name
+// space it may be the number of all users who have none there (user_namespaces(7)).
+func replacedBy(info, top fs.FileInfo) (who, mend string) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	first, ok2 := top.Sys().(*syscall.Stat_t)
+	if !ok || !ok2 {
+		return "", ""
+	}
+	mode := info.Mode()
+	link := mode&fs.ModeSymlink != 0
+	switch stranger := st.Uid != 0 && st.Uid != first.Uid && int(st.Uid) != os.Geteuid(); {
+	case stranger && link:
+		return fmt.Sprintf("belongs to user %d", st.Uid), "chown -h it"
+	case stranger:
+		return fmt.Sprintf("belongs to user %d", st.Uid), "chown it"
+	case !link && written(mode, st):
+		return fmt.Sprintf("can be written to by others (mode %04o)", mode.Perm()), "chmod go-w or chmod +t it"
+	}
+	return "", ""
 }
 
 // hold locks f until it is closed, or the process ends (flock(2)). It is false if

@@ -16,8 +16,12 @@ func Check(c Config, w World) error {
 		return err
 	}
 	d := &daemon{w: w, c: &c, log: slog.New(slog.DiscardHandler)}
+	err := d.privateOutside(&c)
+	if err == nil {
+		err = d.checkState()
+	}
 	table, e := c.tryExports()
-	err := errors.Join(d.privateOutside(&c), d.unshared(), e, c.Log.checkFiles())
+	err = errors.Join(err, e, c.Log.checkFiles())
 	if c.API.on() {
 		_, e := c.API.read()
 		err = errors.Join(err, e)

@@ -34,28 +34,67 @@ func DefaultStateDir() (string, error) {
 
 // state makes sure of the server's own folder in the state directory, and of the
 // key in it.
-func (d *daemon) state() (string, export.Key, error) {
-	name, err := d.identity()
+func (d *daemon) state() (own string, key export.Key, err error) {
+	base, own, err := d.folders()
 	if err != nil {
-		return "", export.Key{}, err
+		return "", key, err
 	}
-	base, err := d.stateBase()
-	if err != nil {
-		return "", export.Key{}, err
+	if err := d.unshared(base); err != nil {
+		return "", key, err
 	}
-	if err := d.unshared(); err != nil {
-		return "", export.Key{}, err
-	}
-	own := filepath.Join(base, folder(name))
 	if err := makePrivate(own); err != nil {
-		return "", export.Key{}, fmt.Errorf("state directory: %w", err)
+		return "", key, fmt.Errorf("state directory: %w", err)
 	}
 	// It may have been made by somebody else meanwhile.
-	if err := d.unshared(); err != nil {
-		return "", export.Key{}, err
+	if err := d.unshared(base); err != nil {
+		return "", key, err
 	}
-	key, err := loadKey(filepath.Join(own, keyName), d.w.Rand)
+	key, err = loadKey(filepath.Join(own, keyName), d.w.Rand)
 	return own, key, err
+}
+
+// checkState finds what a start would find wrong with what lies in the state directory,
+// and makes nothing there.
+func (d *daemon) checkState() error {
+	base, own, err := d.folders()
+	if err != nil {
+		return err
+	}
+	if err := d.unshared(base); err != nil {
+		return err
+	}
+	d.own = own
+	folders := []string{own, filepath.Join(own, locksName)}
+	for i := range d.c.Exports {
+		s, err := siteOf(&d.c.Exports[i])
+		if err != nil {
+			return err
+		}
+		of, err := d.siteFolder(&s)
+		if err != nil {
+			return err
+		}
+		folders = append(folders, of)
+	}
+	for _, dir := range folders {
+		if err := private(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("state directory: %w", err)
+		}
+	}
+	if _, err := readKey(filepath.Join(own, keyName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("key of the handles: %w", err)
+	}
+	return nil
+}
+
+// folders are the state directory, and the server's own in it.
+func (d *daemon) folders() (base, own string, err error) {
+	name, err := d.identity()
+	if err != nil {
+		return "", "", err
+	}
+	base, err = d.stateBase()
+	return base, filepath.Join(base, folder(name)), err
 }
 
 // lockName is the file whose lock says that a server runs with the folder.
@@ -105,22 +144,34 @@ func (d *daemon) stateBase() (base string, err error) {
 }
 
 // unshared refuses a state directory in which others could put a folder of theirs in
-// the place of the server's: with a key that they know, and links to follow. One that is
-// not there is made for the server alone. What lies above is not looked at: the operator
-// has chosen it.
-func (d *daemon) unshared() error {
-	base, err := d.stateBase()
+// the place of the server's: with a key that they know, and links to follow. It refuses one
+// that others could move away, too, by what lies on the way to it, unless the configuration
+// trusts them. One that is not there is made for the server alone.
+func (d *daemon) unshared(base string) error {
+	way, err := wayTo(base)
 	if err != nil {
-		return err
-	}
-	info, err := os.Stat(base)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
 		return fmt.Errorf("state directory: %w", err)
 	}
-	if who := sharedWith(info); who != "" {
+	there, err := os.Stat(base)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	for _, at := range way {
+		if os.SameFile(at.info, there) || d.c.TrustStatePath {
+			continue
+		}
+		if who, mend := replacedBy(at.info, way[0].info); who != "" {
+			return fmt.Errorf("state directory: %s, on the way to %s, %s, who could put another one in its place: "+
+				"name another one with --state-dir, %s, or trust them with --trust-state-path", at.path, base, who, mend)
+		}
+	}
+	if there == nil {
+		return nil
+	}
+	if !there.IsDir() {
+		return fmt.Errorf("state directory: %s is no directory", base)
+	}
+	if who := sharedWith(there); who != "" {
 		return fmt.Errorf("state directory: %s %s, or name another one with --state-dir", base, who)
 	}
 	return nil

@@ -47,11 +47,11 @@ func (d *daemon) unmounted(e *Export) (bool, error) {
 	return true, nil
 }
 
-// siteState makes sure of the folder for the map of handles of one directory. It is
+// siteFolder is the folder for the map of handles of one directory. It is
 // the server's own if that is named by the directory, too. A directory that has taken
 // the place of another, of which the folder still is, has one that is named by
 // itself as well.
-func (d *daemon) siteState(s *site) (string, error) {
+func (d *daemon) siteFolder(s *site) (string, error) {
 	own := filepath.Join(d.own, folder(s.dir))
 	if filepath.Base(d.own) == folder(s.dir) {
 		own = d.own
@@ -65,8 +65,14 @@ func (d *daemon) siteState(s *site) (string, error) {
 	case d.sites.taken(own, s.at):
 		own = itself
 	}
-	if own == d.own {
-		return own, nil
+	return own, nil
+}
+
+// siteState makes sure of the folder.
+func (d *daemon) siteState(s *site) (string, error) {
+	own, err := d.siteFolder(s)
+	if err != nil || own == d.own {
+		return own, err
 	}
 	if err := makePrivate(own); err != nil {
 		return "", fmt.Errorf("state directory: %w", err)

@@ -60,7 +60,7 @@ func (d *daemon) outside(m *mine, exports []Export) error {
 		if !tree.IsDir() {
 			return fmt.Errorf("serve %s: it is no directory", dir)
 		}
-		switch slices.IndexFunc(way, func(x fs.FileInfo) bool { return os.SameFile(x, tree) }) {
+		switch slices.IndexFunc(way, func(x mark) bool { return os.SameFile(x.info, tree) }) {
 		case -1:
 		case 0:
 			d.log.Warn("the "+m.what+" lies within the tree that is served", slog.String("path", m.path))
@@ -75,10 +75,16 @@ func (d *daemon) outside(m *mine, exports []Export) error {
 // (path_resolution(7)); one with more leads nowhere.
 const maxLinks = 40
 
-// wayTo is what a path is found by, the root first: the directories that its names,
-// and those of the symbolic links on the way, are looked up in, and what it leads to
+// mark is something on a way, and its path without symbolic links.
+type mark struct {
+	path string
+	info fs.FileInfo
+}
+
+// wayTo is what a path is found by, the root first: the symbolic links on the way, the
+// directories that its names, and those of the links, are looked up in, and what it leads to
 // in the end. It ends where nothing is there.
-func wayTo(path string) (way []fs.FileInfo, err error) {
+func wayTo(path string) (way []mark, err error) {
 	if !filepath.IsAbs(path) {
 		here, err := os.Getwd()
 		if err != nil {
@@ -91,7 +97,7 @@ func wayTo(path string) (way []fs.FileInfo, err error) {
 	if err != nil {
 		return nil, err
 	}
-	way = append(way, top)
+	way = append(way, mark{at, top})
 	for links := 0; rest != ""; {
 		var name string
 		name, rest, _ = strings.Cut(rest, string(filepath.Separator))
@@ -103,9 +109,10 @@ func wayTo(path string) (way []fs.FileInfo, err error) {
 		case err != nil:
 			return nil, err
 		case info.Mode()&fs.ModeSymlink == 0:
-			at, way = next, append(way, info)
+			at, way = next, append(way, mark{next, info})
 			continue
 		}
+		way = append(way, mark{next, info})
 		if links++; links > maxLinks {
 			return nil, fmt.Errorf("%s: too many symbolic links", path)
 		}
