@@ -52,8 +52,8 @@ any more (removed, or another directory is in its place), the copy ends, once, w
 and says how to go on. So does one that is interrupted: it removes what is unfinished,
 unless a server does not answer for 2 seconds; then it names the temporaries that stay (with --json notes
 of "kind":"temporary", and temporaries_left in the summary). Directories below DEST that it has made and
-not finished have mode 0700, so that what is half there is nobody's yet; the next run that comes through
-gives them their own. What a copy without --job leaves when it is
+not finished have mode 0700, so that what is half there is nobody's yet; so have those for whose contents
+there was no space, or no answer. The next run that comes through gives them their own. What a copy without --job leaves when it is
 killed (kill -9, loss of power) no later one removes, as another copy may be at it: files named
 .nfsbox-*.tmp, which go by hand when nothing is copied there.
 
@@ -98,7 +98,7 @@ func (c *cpCmd) Run(e *env) (err error) {
 		sum.print(e.stderr)
 	}
 	c.stays(e, dest, sum.Left)
-	c.goOn(e, err)
+	c.goOn(e, &sum, err)
 	return errors.Join(err, ferr)
 }
 
@@ -158,6 +158,7 @@ func (s *cpSummary) add(o *job.Summary) {
 		{&s.Files, &o.Files}, {&s.Dirs, &o.Dirs}, {&s.Symlinks, &o.Symlinks}, {&s.Hardlinks, &o.Hardlinks},
 		{&s.Nodes, &o.Nodes}, {&s.Bytes, &o.Bytes}, {&s.Skipped, &o.Skipped}, {&s.Verified, &o.Verified},
 		{&s.Errors, &o.Errors}, {&s.Changed, &o.Changed}, {&s.Vanished, &o.Vanished}, {&s.Grew, &o.Grew}, {&s.Left, &o.Left},
+		{&s.NoSpace, &o.NoSpace}, {&s.DirsClosed, &o.DirsClosed},
 		{&s.OwnersLost, &o.OwnersLost}, {&s.SetIDsLost, &o.SetIDsLost}, {&s.ModesLost, &o.ModesLost},
 		{&s.TimesLost, &o.TimesLost}, {&s.ACLsLost, &o.ACLsLost}, {&s.LinksSplit, &o.LinksSplit}, {&s.AttrsSet, &o.AttrsSet},
 		{&s.XattrsLost, &o.XattrsLost},

@@ -52,12 +52,16 @@ func (s *cpSummary) print(w io.Writer) {
 	}
 }
 
-// goOn says how a job goes on that has been broken off.
-func (c *cpCmd) goOn(e *env, err error) {
-	if err == nil || !interrupted(e) && !errors.Is(err, job.ErrSilent) && !errors.Is(err, job.ErrFull) && !errors.Is(err, job.ErrGone) {
+// goOn says how a job goes on that has been broken off, or has not finished all that it made.
+func (c *cpCmd) goOn(e *env, sum *cpSummary, err error) {
+	broken := interrupted(e) || errors.Is(err, job.ErrSilent) || errors.Is(err, job.ErrFull) || errors.Is(err, job.ErrGone)
+	if err == nil || !broken && sum.NoSpace == 0 && sum.DirsClosed == 0 {
 		return
 	}
-	if c.Recursive {
+	if !broken && sum.NoSpace > 0 {
+		_, _ = fmt.Fprintf(e.stderr, "nfsbox: the destination had no space for %s: make room before the copy goes on\n", text(counted{sum.NoSpace, "of the items"}))
+	}
+	if sum.DirsClosed > 0 {
 		_, _ = fmt.Fprintln(e.stderr, "nfsbox: directories that it has made and not finished are closed to others: they have mode 0700 until the copy goes on")
 	}
 	switch {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -135,6 +136,74 @@ func TestFullDisk(t *testing.T) {
 			}
 			b.same(b.path("src"), filepath.Join(disk, "dst"))
 		})
+	}
+}
+
+// closed are the directories below dir that have mode 0700.
+func (b *box) closed(dir string) (all []string) {
+	b.Helper()
+	for _, name := range b.names(dir) {
+		path := filepath.Join(dir, name)
+		if info, err := os.Lstat(path); err == nil && info.IsDir() && b.bits(path) == 0o700 {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// TestFullDiskAgain: a job finds the disk full, and finds it so again. Each time it says how to
+// go on. Directories in which something is missing are closed to others, and it says so where
+// there are any; when there is room, all have their own mode.
+func TestFullDiskAgain(t *testing.T) {
+	root(t, "to mount")
+	for files, size := range map[int]int{2: 300_000, 30: 20_000} {
+		b := newBox(t)
+		for _, dir := range []string{"1", "2", "3"} {
+			b.alike(b.path("src", dir), files, size)
+		}
+		disk := b.path("disk")
+		b.mount("tmpfs", disk, "tmpfs", "size=1m")
+		dst := filepath.Join(disk, "dst")
+		args := []string{"cp", "-r", "--job", "j", b.path("src"), dst}
+		for run := range 4 {
+			r := b.must(2, args...)
+			if !strings.Contains(r.stderr, "no space left") || !strings.Contains(r.stderr, "to go on from here: ") {
+				t.Errorf("run %d: what is to be done is not said:\n%s", run, r.stderr)
+			}
+			closed := b.closed(dst)
+			for _, dir := range []string{"1", "2", "3"} {
+				made, err := os.ReadDir(filepath.Join(dst, dir))
+				if err == nil && len(made) < files && !slices.Contains(closed, dir) {
+					t.Errorf("run %d: %d of %d files are in a directory of mode %o", run, len(made), files, b.bits(filepath.Join(dst, dir)))
+				}
+			}
+			// A later run may be broken off before it comes to one that is closed.
+			said := strings.Contains(r.stderr, "mode 0700")
+			if said && len(closed) == 0 || run == 0 && !said && len(closed) > 0 {
+				t.Errorf("run %d: closed are %q:\n%s", run, closed, r.stderr)
+			}
+		}
+		b.no(syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT, "size=8m"))
+		b.must(0, args...)
+		b.same(b.path("src"), dst)
+	}
+}
+
+// TestFullDiskWithoutDirectories: a disk that is full ends a copy that has made no directory
+// but DEST, and nothing is said of closed ones.
+func TestFullDiskWithoutDirectories(t *testing.T) {
+	root(t, "to mount")
+	b := newBox(t)
+	disk := b.path("disk")
+	b.mount("tmpfs", disk, "tmpfs", "size=1m")
+	for files, size := range map[int]int{1: 2_000_000, 30: 100_000} {
+		src, dst := b.path(fmt.Sprint("src", files)), filepath.Join(disk, fmt.Sprint(files))
+		b.alike(src, files, size)
+		r := b.must(2, "cp", "-r", "--job", fmt.Sprint("j", files), src, dst)
+		if !strings.Contains(r.stderr, "no space left") || !strings.Contains(r.stderr, "to go on from here: ") || strings.Contains(r.stderr, "mode 0700") {
+			t.Errorf("%d files:\n%s", files, r.stderr)
+		}
+		b.no(os.RemoveAll(dst))
 	}
 }
 

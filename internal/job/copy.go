@@ -76,10 +76,13 @@ type Summary struct {
 	Verified  uint64 `json:"verified"`
 	Errors    uint64 `json:"errors"`   // items that failed
 	Changed   uint64 `json:"changed"`  // of those, files that changed each time they were copied
+	NoSpace   uint64 `json:"no_space"` // items for which the destination had no space: failures, or what ended the job
 	Vanished  uint64 `json:"vanished"` // items that were gone when their turn came: no failures
 	Grew      uint64 `json:"grew"`     // of Files, those that were appended to and are kept as they were at first
 
 	Left uint64 `json:"temporaries_left"` // that could not be removed when the job ended early, or may appear yet
+
+	DirsClosed uint64 `json:"dirs_closed"` // directories of the destination that are not finished, and have mode 0700 until they are
 
 	OwnersLost uint64  `json:"owners_lost"` // items whose owner could not be kept
 	SetIDsLost uint64  `json:"setids_lost"` // files whose set-id bits were therefore left out
@@ -108,7 +111,8 @@ type copyJob struct {
 	ids      copyIDs
 	record   *record // nil: none
 
-	forgotten atomic.Uint64 // directories of the destination
+	forgotten  atomic.Uint64 // directories of the destination
+	dirsClosed atomic.Int64  // of those, that are closed until they are finished
 
 	unsettled sync.Map // of *dirState that have files to be entered into the record
 
@@ -289,7 +293,7 @@ func (j *copyJob) summary(before *progress.Snapshot) Summary {
 		Files: n(progress.Files), Dirs: n(progress.Dirs), Symlinks: n(progress.Symlinks),
 		Hardlinks: n(progress.Hardlinks), Nodes: n(progress.Nodes), Bytes: n(progress.Bytes),
 		Skipped: n(progress.Skipped), AttrsSet: j.attrsSet.Load(), Verified: n(progress.Verified), Errors: n(progress.Errors),
-		Changed: j.changed.Load(), Vanished: n(progress.Vanished), Grew: j.grew.Load(),
+		Changed: j.changed.Load(), NoSpace: j.noSpace.Load(), DirsClosed: uint64(max(j.dirsClosed.Load(), 0)), Vanished: n(progress.Vanished), Grew: j.grew.Load(),
 		OwnersLost: j.ownersLost.Load(), SetIDsLost: j.setIDsLost.Load(), ModesLost: j.modesLost.Load(),
 		TimesLost: j.timesLost.Load(), ACLsLost: j.aclsLost.Load(), XattrsLost: j.xattrsLost.Load(), LinksSplit: j.linksSplit.Load(),
 		Seconds: after.Time.Sub(before.Time).Seconds(),

@@ -30,6 +30,9 @@ type dirState struct {
 	plain   *plainMode  // nil if the job copies a single object
 	missing atomic.Bool // something that was listed in the source's directory is gone
 
+	closed     bool        // others cannot enter it until it is finished
+	unfinished atomic.Bool // something in it has failed as a job does that is broken off: see cutsOff
+
 	// linked says that a file in it may get further names, by its handle.
 	linked atomic.Bool
 
@@ -57,12 +60,14 @@ func (j *copyJob) Enter(ctx context.Context, d *walk.Dir) error {
 		parent := d.Parent.Data.(*dirState)
 		state, err := j.makeDir(ctx, parent, d.Name)
 		if err != nil {
+			parent.unfinished.CompareAndSwap(false, cutsOff(err))
 			j.fail(ctx, d.Path(""), err)
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			return walk.ErrSkipDir
 		}
+		j.close(state)
 		d.Data = state
 		state.plain = j.ask(ctx, d)
 	}
@@ -221,6 +226,9 @@ const (
 // Leave gives the directory its attributes and makes its names stable.
 func (j *copyJob) Leave(ctx context.Context, d *walk.Dir, incomplete error) error {
 	state := d.Data.(*dirState)
+	if err := ctx.Err(); err != nil {
+		return err // what is in it may not be all, and it stays closed
+	}
 	closed := d.Attr.Mode&ownerMayList != ownerMayList
 	if closed && j.syncer != nil {
 		// It may be that we can no longer open it once it has its mode.

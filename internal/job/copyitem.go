@@ -32,7 +32,7 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 	}
 	dst := transfer.Target{FS: j.o.Dest.FS, Dir: s.handle, Name: name}
 	var fatal error
-	item := j.start()
+	j.start()
 	end, err := j.beginName(ctx, s, name)
 	if err == nil {
 		fatal, err = j.copy(ctx, s, src, dst)
@@ -43,9 +43,10 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 	}
 	if err != nil {
 		s.missing.CompareAndSwap(false, errors.Is(err, transfer.ErrVanished))
+		s.unfinished.CompareAndSwap(false, cutsOff(err))
 		j.failAt(ctx, s.path(name), err, listed{src.Dir, src.Name, src.Handle, src.Attr.Nlink})
 	} else {
-		j.done(item, e.Attr.Type == vfs.TypeReg && e.Attr.Size > 0)
+		j.done()
 	}
 	return fatal
 }
@@ -279,9 +280,13 @@ func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source
 			return copied, fatal, err
 		}
 	}
+	begun := j.begun.Load()
 	res, err := transfer.File(ctx, src, dst, &j.t)
 	if err != nil {
 		return copied, nil, err
+	}
+	if res.Bytes > 0 {
+		j.foundRoom(begun)
 	}
 	j.progress.Add(progress.Files, 1)
 	if res.Verified {

@@ -6,8 +6,10 @@
 // permissions and times, or it is among the reported errors: a failing item does
 // not stop the others. Files appear under their names when they are complete and
 // stable (package transfer). A directory is made with mode 0700 and gets its own
-// mode and times when everything in it is done; the one that the copy becomes has its
-// mode at once, so that a job that is broken off leaves none that others cannot enter.
+// mode and times when everything in it is done. If there was no space for something in
+// it, or no answer, it stays closed until a run finishes it. The one that the copy becomes
+// has its mode at once, so that a job that is broken off leaves none there that others
+// cannot enter.
 // Hard links stay hard links, whatever they are names of, as far as the table of them
 // reaches ([maxLinked]).
 //

@@ -65,8 +65,33 @@ func (j *copyJob) open(ctx context.Context, d *walk.Dir, s *dirState) {
 	}
 }
 
+// close notes that a directory below the copy's root is closed to others until it is
+// finished: this run has made it so, or one before has.
+func (j *copyJob) close(s *dirState) {
+	const all = 0o777
+	s.closed = s.created || s.attr.Has(vfs.MaskMode) && s.attr.Mode&all == ownerMayAll
+	if s.closed {
+		j.dirsClosed.Add(1)
+	}
+}
+
+// opened notes that a directory is not closed any more, or is not there.
+func (j *copyJob) opened(s *dirState) {
+	if s.closed {
+		j.dirsClosed.Add(-1)
+	}
+}
+
+// cutsOff reports whether err, of an item, is one that ends the job if others fail as it did.
+// Perhaps that is found out when the item's directory has been left. So the directory stays
+// closed, as others do that the job has not finished, and the next run opens it.
+func cutsOff(err error) bool {
+	return errors.Is(err, vfs.ErrNoSpace) || errors.Is(err, vfs.ErrQuota) || errors.Is(err, vfs.ErrNoAnswer)
+}
+
 // leave gives the directory its attributes and counts it. It reports whether there is
-// one: what has been made for a directory that is gone is removed, if it is empty.
+// one: what has been made for a directory that is gone is removed, if it is empty. One
+// that is closed and not finished keeps its mode.
 func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplete error) (made bool) {
 	if j.keepsOwn(d) {
 		j.progress.Add(progress.Dirs, 1)
@@ -81,14 +106,20 @@ func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplet
 				err = fmt.Errorf("the %v %w", d.Attr.Type, transfer.ErrVanished)
 			}
 			j.failAt(ctx, d.Path(""), err, listedDir(d))
+			j.opened(s)
 			return false
 		}
+	}
+	if s.closed && s.unfinished.Load() {
+		j.fail(ctx, d.Path(""), err)
+		return true
 	}
 	if gone || s.plain.err == nil || errors.Is(err, errReplaced) {
 		err = errors.Join(err, j.setDir(ctx, d, s))
 	}
 	j.fail(ctx, d.Path(""), err)
 	if err == nil {
+		j.opened(s)
 		j.progress.Add(progress.Dirs, 1)
 	}
 	return true

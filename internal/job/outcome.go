@@ -58,6 +58,7 @@ const (
 type outcomes struct {
 	progress      *progress.Tracker
 	changed, grew atomic.Uint64
+	noSpace       atomic.Uint64 // items that have failed for want of it, told or not
 	begun         atomic.Uint64 // items that have begun
 	left          leftovers
 	source        source
@@ -106,15 +107,17 @@ func (c *outcomes) watch(ctx context.Context, busy func() int) (watched context.
 	}
 }
 
-// start counts an item that begins. done takes the number.
-func (c *outcomes) start() uint64 { return c.begun.Add(1) }
+// start counts an item that begins.
+func (c *outcomes) start() { c.begun.Add(1) }
 
-// done takes note of an item that was dealt with. That it had contents shows that the
-// disk is not full, unless it had its space before the disk was.
-func (c *outcomes) done(item uint64, contents bool) {
-	c.tell(&c.silent)
+// done takes note of an item that was dealt with.
+func (c *outcomes) done() { c.tell(&c.silent) }
+
+// foundRoom takes note of a file with contents that was copied. It shows that the disk is not
+// full, unless so many items had begun before that it had its space before the disk was.
+func (c *outcomes) foundRoom(begun uint64) {
 	c.mu.Lock()
-	room := contents && item > c.full.since
+	room := begun > c.full.since
 	c.mu.Unlock()
 	if room {
 		c.setAside()
@@ -197,6 +200,7 @@ func (c *outcomes) failAt(ctx context.Context, path string, err error, at listed
 	case errors.Is(err, vfs.ErrNoAnswer):
 		c.hold(&c.silent, e, min(maxSilent, max(c.inFlight(), 1)), fmt.Errorf("%w: %w", ErrSilent, err))
 	case errors.Is(err, vfs.ErrNoSpace), errors.Is(err, vfs.ErrQuota):
+		c.noSpace.Add(1)
 		c.hold(&c.full, e, maxFull, fmt.Errorf("%w: %w", ErrFull, err))
 	case errors.Is(err, transfer.ErrChanged):
 		c.changed.Add(1)

@@ -183,3 +183,46 @@ func TestCopyNoSpaceSometimes(t *testing.T) {
 		t.Errorf("%v, %+v, %d refused\n%s", err, s, n, v)
 	}
 }
+
+// TestFullAgain: a job that goes on finds the disk still full. What it passes over takes no
+// room, and does not make many errors of it. The directory that is not complete stays closed.
+func TestFullAgain(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	src.dir("d")
+	for i := range 16 {
+		src.file(fmt.Sprintf("d/%d", i), 0o644, pattern(100, 1))
+	}
+	dir := recordDir(t)
+	run := func(on *tree) (Summary, error, *events) {
+		o, v := options(t, src, on, "copy")
+		o.Record, o.ID, o.Parallel = dir, "this job", 1
+		s, err := Copy(t.Context(), o)
+		return s, err, v
+	}
+	if s, err, v := run(dst); s.ExitCode(err) != ExitDone {
+		t.Fatalf("%v, %+v\n%s", err, s, v)
+	}
+	for i := range 8 { // every other one, and not the last
+		src.write(src.at(fmt.Sprintf("d/%d", 2*i)), 0, []byte("changed"))
+	}
+	dst.set(dst.at("copy/d"), mode(0o700)) // as if it had never been finished
+	full := newTree(t, dying{dst.fs, func(_ context.Context, op string, _ vfs.Handle) error {
+		if op == "open" {
+			return vfs.ErrNoSpace
+		}
+		return nil
+	}})
+	s, err, v := run(full)
+	if !errors.Is(err, ErrFull) || s.Errors > 0 || len(v.list) > 0 || s.Skipped != 8 || s.DirsClosed != 1 {
+		t.Errorf("%v, %+v\n%s", err, s, v)
+	}
+	if a, err := dst.fs.GetAttr(t.Context(), dst.at("copy/d"), vfs.MaskMode); err != nil || a.Mode&0o777 != 0o700 {
+		t.Errorf("mode %o, %v", a.Mode, err)
+	}
+	if s, err, v := run(dst); s.ExitCode(err) != ExitDone || s.DirsClosed != 0 {
+		t.Errorf("when there is room: %v, %+v\n%s", err, s, v)
+	}
+	if d := diff(src.list(src.root), dst.list(dst.at("copy"))); d != "" {
+		t.Error(d)
+	}
+}
