@@ -37,9 +37,12 @@ name of its own, and neither has DIR/.: its contents go into DEST, which keeps i
 times if it was there: verify lists a mode or time that differs.
 
 A file appears under its name when it is complete and safe on the disk; until then it has a temporary
-name beside it. An item that fails is reported, the rest goes on, and the exit status is 2. Symbolic
-links are copied as they are and never followed at the destination; one that would replace the very
-file that it leads to has failed.
+name beside it. An item that fails is reported, the rest goes on, and the exit status is 2.
+
+Symbolic links are copied as they are; SOURCE/ and SOURCE/. are the directory that a link leads to. A
+DEST that is a link to a directory is that directory. Through one that leads to a file a file is copied,
+which replaces what it leads to, and not if it leads nowhere; anything else replaces the link. Below
+DEST no link is followed. A link that would replace the very file that it leads to has failed.
 
 Where DEST takes two names of the source for one (Makefile and makefile), the first is copied and the
 others have failed. The source may be in use. What vanishes before its turn is noted and counted, and no
@@ -105,7 +108,7 @@ func (c *cpCmd) Run(e *env) (err error) {
 // all copies the sources one after the other. One that is refused does not stop the
 // others.
 func (c *cpCmd) all(e *env, sources []string, dest string, record *os.Root, tracker *progress.Tracker, sum *cpSummary) (err error) {
-	po, err := c.place(true)
+	po, err := c.place(false)
 	if err != nil {
 		return err
 	}
@@ -189,9 +192,9 @@ func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tra
 	if from.Attr.Type == vfs.TypeDir && !c.Recursive {
 		return &exitError{status: exitUsage, err: fmt.Errorf("%s is a directory; -r copies it with all that lies below it", source)}
 	}
-	name, skip, err := to.receive(src, &from.Attr)
+	at, skip, err := to.receive(src, &from.Attr)
 	if err != nil {
-		return &exitError{status: exitUsage, err: err}
+		return err
 	}
 	if skip {
 		tracker.Report(progress.Event{Type: "note", Path: source, Message: "given more than once, and copied once"})
@@ -203,7 +206,7 @@ func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tra
 	c.madeDest = to.absent && !to.inside && from.Attr.Type == vfs.TypeDir
 	s, err := job.Copy(e.ctx, job.CopyOptions{
 		Source: job.Place{FS: src.FS, Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
-		Dest: job.Place{FS: to.FS, Handle: to.dir}, Name: name, There: to.known(&from.Attr), KeepDest: to.inside, Made: to.made,
+		Dest: at.Place, Name: at.name, There: at.there, KeepDest: to.inside, Made: to.made,
 		Pool: new(bufpool.Pool), Random: randReader(e.rand), Now: time.Now, Progress: tracker,
 		Parallel: c.Parallel, Owner: !c.NoOwner, Verify: c.Verify,
 		Record: record, ID: jobID(source, to.Text),

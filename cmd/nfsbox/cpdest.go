@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/nfsbox/nfsbox/internal/job"
 	"github.com/nfsbox/nfsbox/internal/place"
@@ -17,11 +18,11 @@ import (
 // of them is made, by the rules of cp(1).
 type destination struct {
 	*place.Place
-	inside bool // DEST is a directory, and receives each SOURCE under its own name
-	dir    vfs.Handle
-	name   string    // what DEST becomes in dir, if not inside; "" if it is a root
+	inside bool      // DEST is a directory, and receives each SOURCE under its own name
+	at     spot      // what DEST names
+	leads  *spot     // what DEST leads to, if it is a symbolic link, and that is no directory
+	broken error     // why such a link leads nowhere
 	absent bool      // nothing has the name DEST
-	there  job.There // what has it
 	record *os.Root  // that has yet to be told of inside; else nil
 	made   *job.Made // if several sources go into one directory
 	// taken are the names in DEST that sources of this command have got, each with
@@ -29,59 +30,103 @@ type destination struct {
 	taken map[string]string
 }
 
+// spot is where a copy is made.
+type spot struct {
+	job.Place            // the directory
+	name      string     // in it; "" if the copy becomes the directory
+	there     *job.There // what has the name, if that was asked for
+}
+
+// spotOf is the spot of what was found.
+func spotOf(f vfs.FS, r *vfs.Resolved) spot {
+	if r.Attr.Type == vfs.TypeDir {
+		return spot{Place: job.Place{FS: f, Handle: r.Handle}}
+	}
+	return spot{job.Place{FS: f, Handle: r.Dir}, r.Name, &job.There{Handle: r.Handle, Attr: r.Attr}}
+}
+
 // destine settles where copies to dst go, or refuses. A job that goes on keeps what
 // was decided when it began, though the copy exists by now.
 func (c *cpCmd) destine(ctx context.Context, dst *place.Place, record *os.Root) (*destination, error) {
-	at, err := dst.Resolve(ctx, false)
-	var there job.There
-	if err == nil {
-		there = job.There{Handle: at.Handle, Attr: at.Attr}
-	}
-	isLink := err == nil && at.Attr.Type == vfs.TypeSymlink
-	if isLink {
-		at, err = dst.Resolve(ctx, true)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	d := &destination{Place: dst, record: record, taken: make(map[string]string)}
+	isDir, err := d.look(ctx)
+	if err != nil {
 		return nil, err
 	}
-	d := &destination{Place: dst, absent: err != nil, there: there, record: record, taken: make(map[string]string)}
-	isDir := err == nil && at.Attr.Type == vfs.TypeDir
 	inside, known, err := remembered(record)
 	if err != nil {
-		return nil, &exitError{status: exitUsage, err: err}
+		return nil, refused(err)
 	}
 	if d.inside = isDir; known {
 		d.inside, d.record = inside, nil
 	}
-	if d.inside && !isDir {
+	switch {
+	case d.inside && !isDir:
 		return nil, gone(dst.Text, record)
+	case len(c.Places) > 2 && d.absent:
+		return nil, refused(fmt.Errorf("%s does not exist; several SOURCEs need a directory to go to", d.Text))
+	case len(c.Places) > 2 && !isDir:
+		return nil, refused(fmt.Errorf("%s is not a directory; several SOURCEs need one to go to", d.Text))
+	case len(c.Places) > 2:
+		d.made = new(job.Made)
 	}
-	if err := c.refuseDest(d, isDir, isLink); err != nil {
-		return nil, &exitError{status: exitUsage, err: err}
-	}
-	if d.inside {
-		d.dir = at.Handle
-		if len(c.Places) > 2 {
-			d.made = new(job.Made)
-		}
-		return d, nil
-	}
-	d.dir, d.name, err = dst.Parent(ctx)
-	return d, err
+	return d, nil
 }
 
-// refuseDest refuses what cp(1) refuses whatever the sources are.
-func (c *cpCmd) refuseDest(d *destination, isDir, isLink bool) error {
-	switch {
-	case isDir:
-	case len(c.Places) > 2 && d.absent:
-		return fmt.Errorf("%s does not exist; several SOURCEs need a directory to go to", d.Text)
-	case len(c.Places) > 2:
-		return fmt.Errorf("%s is not a directory; several SOURCEs need one to go to", d.Text)
-	case d.absent && isLink:
-		return fmt.Errorf("%s is a symbolic link that leads nowhere; nothing is copied through it", d.Text)
+// refused is err, of a command that makes no sense as it was given.
+func refused(err error) error { return &exitError{status: exitUsage, err: err} }
+
+// look finds what DEST names, and what that leads to: a link to a directory is that
+// directory.
+func (d *destination) look(ctx context.Context) (isDir bool, err error) {
+	r, err := d.Resolve(ctx, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		d.absent = true
+		dir, name, err := d.Parent(ctx)
+		d.at = spot{job.Place{FS: d.FS, Handle: dir}, name, new(job.There)}
+		return false, err
 	}
-	return nil
+	if err != nil {
+		return false, err
+	}
+	d.at = spotOf(d.FS, &r)
+	if r.Attr.Type != vfs.TypeSymlink {
+		return r.Attr.Type == vfs.TypeDir, nil
+	}
+	f, to, err := d.Follow(ctx)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.broken = refused(fmt.Errorf("%s is a symbolic link that leads nowhere; nothing is copied through it", d.Text))
+		return false, nil
+	case errors.Is(err, syscall.ELOOP):
+		d.broken = err
+		return false, nil
+	case err != nil:
+		return false, err // it may be a directory
+	}
+	leads := spotOf(f, &to)
+	if isDir = to.Attr.Type == vfs.TypeDir; isDir {
+		d.at = leads
+	} else {
+		d.leads = &leads
+	}
+	return isDir, nil
+}
+
+// itself is where the copy of a source is made that becomes DEST. A file is copied through
+// a link, as by cp(1), and so replaces what that leads to; anything else replaces the link.
+func (d *destination) itself(src *vfs.Attr) (spot, error) {
+	at := d.at
+	if src.Type == vfs.TypeReg && d.leads != nil {
+		at = *d.leads
+	}
+	if src.Type == vfs.TypeDir {
+		at.there = nil // of a directory more is to be known
+	}
+	if src.Type == vfs.TypeReg {
+		return at, d.broken
+	}
+	return at, nil
 }
 
 // gone says that the directory that a job copied into is no longer there. Its parent
@@ -90,15 +135,6 @@ func gone(dest string, record *os.Root) error {
 	return &exitError{status: exitUnreachable, err: fmt.Errorf(
 		"%s was a directory when this job began, and no longer is; nothing has been copied. "+
 			"Bring it back and run the same command, or begin anew: mkdir the directory, and first rm -r %s", dest, quoteArg(record.Name()))}
-}
-
-// known is what has the name of the copy of a source, if that was looked at: only DEST was,
-// and of a directory more is to be known.
-func (d *destination) known(src *vfs.Attr) *job.There {
-	if d.inside || src.Type == vfs.TypeDir {
-		return nil
-	}
-	return &d.there
 }
 
 // settle keeps, for a job, how DEST was understood. Nothing has been refused any more.
@@ -112,27 +148,31 @@ func (d *destination) settle() error {
 // receive gives a source its place: the directory that the copy is made in, and its
 // name there. An empty name says that the source's contents go into the directory.
 // skip says that the same source has been given before.
-func (d *destination) receive(src *place.Place, attr *vfs.Attr) (name string, skip bool, err error) {
+func (d *destination) receive(src *place.Place, attr *vfs.Attr) (at spot, skip bool, err error) {
 	isDir := attr.Type == vfs.TypeDir
 	if !d.inside {
 		if d.absent && !isDir && place.MeansDir(d.Text) {
-			return "", false, fmt.Errorf("%s does not exist, and a %v cannot become a directory", d.Text, attr.Type)
+			return at, false, refused(fmt.Errorf("%s does not exist, and a %v cannot become a directory", d.Text, attr.Type))
 		}
-		return d.name, false, d.refuseItself(src, isDir, filepath.Clean(d.Text))
+		if at, err = d.itself(attr); err == nil {
+			err = d.refuseItself(src, isDir, filepath.Clean(d.Text))
+		}
+		return at, false, err
 	}
-	name = ownName(src)
+	name := ownName(src)
+	at = spot{Place: d.at.Place, name: name}
 	was, taken := d.taken[name]
 	_, contents := d.taken[""]
 	switch {
 	case taken && was == jobPlace(src.Text):
-		return name, true, nil
+		return at, true, nil
 	case taken:
-		return "", false, fmt.Errorf("%s: will not overwrite what %s has just become in %s", src.Text, was, d.Text)
+		return at, false, refused(fmt.Errorf("%s: will not overwrite what %s has just become in %s", src.Text, was, d.Text))
 	case contents || name == "" && len(d.taken) > 0:
-		return "", false, fmt.Errorf("%s: the contents of a directory may have the names of other SOURCEs; copy them by a command of their own", src.Text)
+		return at, false, refused(fmt.Errorf("%s: the contents of a directory may have the names of other SOURCEs; copy them by a command of their own", src.Text))
 	}
 	d.taken[name] = jobPlace(src.Text)
-	return name, false, d.refuseItself(src, isDir, filepath.Join(d.Text, name))
+	return at, false, d.refuseItself(src, isDir, filepath.Join(d.Text, name))
 }
 
 // refuseItself refuses, where both are paths of this host, to copy a directory to a
@@ -150,7 +190,7 @@ func (d *destination) refuseItself(src *place.Place, isDir bool, to string) erro
 		return place.Reached(err)
 	}
 	if !isDir {
-		return d.refuseSameFile(src.Text, to, from)
+		return refuseSameFile(src.Text, to, from)
 	}
 	// Symbolic links on the way lead somewhere else than their names stand.
 	at, err := filepath.Abs(to)
@@ -162,7 +202,7 @@ func (d *destination) refuseItself(src *place.Place, isDir bool, to string) erro
 	}
 	for last := ""; at != last; last, at = at, filepath.Dir(at) {
 		if there, err := os.Stat(at); err == nil && os.SameFile(from, there) {
-			return fmt.Errorf("copy %s to %s: %w", src.Text, to, job.ErrIntoItself)
+			return refused(fmt.Errorf("copy %s to %s: %w", src.Text, to, job.ErrIntoItself))
 		}
 	}
 	return nil
@@ -170,10 +210,10 @@ func (d *destination) refuseItself(src *place.Place, isDir bool, to string) erro
 
 // refuseSameFile refuses to copy what is no directory onto itself, a link to what it leads
 // to, and a file to a link that leads to it.
-func (d *destination) refuseSameFile(source, to string, from os.FileInfo) error {
+func refuseSameFile(source, to string, from os.FileInfo) error {
 	there, err := os.Lstat(to)
-	if err == nil && there.Mode()&fs.ModeSymlink != 0 && (!d.inside || from.Mode()&fs.ModeSymlink == 0) {
-		there, err = os.Stat(to) // a link that is DEST stands for its target
+	if err == nil && there.Mode()&fs.ModeSymlink != 0 && from.Mode()&fs.ModeSymlink == 0 {
+		there, err = os.Stat(to)
 	}
 	if err != nil {
 		return nil // nothing is there, or it leads nowhere
@@ -184,7 +224,7 @@ func (d *destination) refuseSameFile(source, to string, from os.FileInfo) error 
 		same = err == nil && os.SameFile(at, there)
 	}
 	if same {
-		return fmt.Errorf("copy %s to %s: %w", source, to, job.ErrIntoItself)
+		return refused(fmt.Errorf("copy %s to %s: %w", source, to, job.ErrIntoItself))
 	}
 	return nil
 }

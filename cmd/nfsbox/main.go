@@ -50,7 +50,8 @@ PORT serves NFS and MOUNT alike and leaves the portmapper out. ARGs are those of
 libnfs (uid, gid, version, nfsport, mountport, timeo, retrans, readonly, ...).
 A symbolic link at the end of PATH that leads out of its own directory is not followed, since all
 that is known of the server is below that: name what it leads to. Nor is one on the way that
-leads out of what the server mounts.
+leads out of what the server mounts. One at the end that leads to a directory which the server
+mounts is that directory, also to cp and stat, which take other links as they are.
 
 Data goes to stdout, progress and messages to stderr. With --json every event is
 one line of JSON, the last of "type":"summary".

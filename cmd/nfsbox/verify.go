@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"github.com/nfsbox/nfsbox/internal/bufpool"
 	"github.com/nfsbox/nfsbox/internal/job"
 	"github.com/nfsbox/nfsbox/internal/place"
+	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
 type verifyCmd struct {
@@ -27,6 +30,9 @@ times and which names belong to one object. What is missing, extra or different 
 changed. A mode of the source that is but what an access control list shows, where the copy has what the
 list gives to the group itself, is no difference, and counted: cp copies no lists. Nor is a time before
 1970 or after 2106, which NFSv3 does not have, where the copy has the nearest that it has.
+
+SOURCE and DEST mean what they mean to cp: a SOURCE that is a symbolic link is that link, SOURCE/ the
+directory that it leads to; a DEST that is a link is what that leads to, unless SOURCE is a link, too.
 
 The exit status is 0 if all is the same, 3 if there are differences, 2 if something could not be
 compared, or SOURCE or DEST is not there, and 4 if one cannot be reached, or SOURCE is lost meanwhile.
@@ -49,7 +55,7 @@ func (c *verifyCmd) Run(e *env) error {
 	defer c.print(e)
 	tracker := c.tracker(e)
 	c.watched = watched(e, onTracker(tracker))
-	po, err := c.place(true)
+	po, err := c.place(false)
 	if err != nil {
 		return err
 	}
@@ -76,11 +82,12 @@ func (c *verifyCmd) Run(e *env) error {
 }
 
 func (c *verifyCmd) verify(e *env, po place.Options, o job.VerifyOptions, sum *verifySummary) (err error) {
-	for _, side := range [...]struct {
-		arg string
-		at  *job.Place
-	}{{c.Source, &o.Source}, {c.Dest, &o.Dest}} {
-		p, oerr := place.Open(e.ctx, side.arg, po)
+	var sides [2]struct {
+		place *place.Place
+		found vfs.Resolved
+	}
+	for i, arg := range [...]string{c.Source, c.Dest} {
+		p, oerr := place.Open(e.ctx, arg, po)
 		if oerr != nil {
 			err = errors.Join(err, oerr)
 			continue
@@ -88,16 +95,34 @@ func (c *verifyCmd) verify(e *env, po place.Options, o job.VerifyOptions, sum *v
 		defer closePlace(p, &err, &sum.RPCs)
 		defer c.count(p)
 		defer sum.note(p)
-		r, rerr := p.Resolve(e.ctx, true)
+		found, rerr := p.Resolve(e.ctx, false)
 		err = errors.Join(err, rerr)
-		*side.at = job.Place{FS: p.FS, Handle: r.Handle}
+		sides[i].place, sides[i].found = p, found
 	}
 	if err != nil {
 		return err
+	}
+	src, dst := &sides[0], &sides[1]
+	o.Source = job.Place{FS: src.place.FS, Handle: src.found.Handle}
+	if o.Dest, err = copyAt(e.ctx, dst.place, &src.found.Attr, &dst.found); err != nil {
+		return err
+	}
+	if src.found.Attr.Type == vfs.TypeSymlink && dst.found.Attr.Type != vfs.TypeSymlink {
+		o.Progress.Report(progress.Event{Type: "note", Path: c.Source, Message: "a symbolic link, and compared as one, as cp copies it; SOURCE/ is the directory that it leads to"})
 	}
 	sum.VerifySummary, err = job.Verify(e.ctx, o)
 	if status := sum.ExitCode(err); status != exitOK {
 		return &exitError{status: status, err: err}
 	}
 	return nil
+}
+
+// copyAt is where cp has made the copy of a source that DEST names: where a link leads to,
+// unless the source is a link itself.
+func copyAt(ctx context.Context, dst *place.Place, src *vfs.Attr, found *vfs.Resolved) (job.Place, error) {
+	if found.Attr.Type != vfs.TypeSymlink || src.Type == vfs.TypeSymlink {
+		return job.Place{FS: dst.FS, Handle: found.Handle}, nil
+	}
+	f, r, err := dst.Follow(ctx)
+	return job.Place{FS: f, Handle: r.Handle}, err
 }

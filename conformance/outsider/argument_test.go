@@ -158,3 +158,154 @@ func TestLinkWithSlashIsItsDirectory(t *testing.T) {
 		t.Errorf("what lies above the directory is %q", r.stdout)
 	}
 }
+
+// destTree makes what TestDestinationThatIsALink copies, and the links that it copies to. It
+// is to be had again and again.
+func (b *box) destTree(dir string) {
+	b.Helper()
+	b.no(os.RemoveAll(filepath.Join(dir, "t")))
+	for name, text := range map[string]string{"one": "one", "two": "two", "real/file": "old", "real/dir/f": "old", "tree/f": "new"} {
+		b.write(filepath.Join(dir, "t", name), text)
+	}
+	for name, target := range map[string]string{
+		"file": "real/file", "by two": "file", "dir": "real/dir", "none": "absent", "loop": "loop", "to one": "one", "link": "two",
+	} {
+		b.no(os.Symlink(target, filepath.Join(dir, "t", name)))
+	}
+}
+
+// TestDestinationThatIsALink: a DEST that is a link means the same on either side of the
+// network. The links that are asked for what they lead to stay links, and verify with the
+// arguments of cp finds no difference, if the copy is all of DEST.
+func TestDestinationThatIsALink(t *testing.T) {
+	b := newBox(t)
+	b.destTree(b.path("srv"))
+	t0 := b.path("srv", "t")
+	s := b.serve(b.path("srv"))
+	for _, at := range []string{b.path("srv", "t") + "/", s.url + "t/"} {
+		for _, c := range []struct {
+			from, to string
+			status   int
+			changed  string // below t
+			text     string
+			link     string // where to leads afterwards; "": where it led
+			became   bool
+		}{
+			{"one", "file", 0, "real/file", "one", "", true},
+			{"one", "by%20two", 0, "real/file", "one", "", true},
+			{"one", "dir", 0, "real/dir/one", "one", "", false},
+			{"one", "dir/", 0, "real/dir/one", "one", "", false},
+			{"tree", "dir", 0, "real/dir/tree/f", "new", "", false},
+			{"tree/.", "dir", 0, "real/dir/f", "new", "", false},
+			{"link", "dir", 0, "real/dir/link", "two", "", false},
+			{"link", "file", 0, "file", "two", "two", true},
+			{"link", "none", 0, "none", "two", "two", true},
+			{"link", "loop", 0, "loop", "two", "two", true},
+			{"link", "link", 1, "", "", "", false},
+			{"one", "none", 1, "", "", "", false},
+			{"one", "loop", 2, "", "", "", false},
+			{"one", "to%20one", 1, "", "", "", false},
+			{"tree", "file", 2, "", "", "", false},
+			{"tree", "none", 2, "", "", "", false},
+		} {
+			from, to := c.from, c.to
+			if at != s.url+"t/" {
+				to = strings.ReplaceAll(to, "%20", " ")
+			}
+			b.destTree(b.path("srv"))
+			name := strings.TrimSuffix(strings.ReplaceAll(c.to, "%20", " "), "/")
+			led, err := os.Readlink(filepath.Join(t0, name))
+			b.no(err)
+			before := b.state(t0)
+			r := b.run("cp", "-r", at+from, at+to)
+			if r.status != c.status {
+				t.Errorf("cp -r %s %s: exit status %d, want %d\n%s", at+from, at+to, r.status, c.status, r.stderr)
+			}
+			if c.link == "" {
+				c.link = led
+			}
+			if leads, err := os.Readlink(filepath.Join(t0, name)); err != nil || leads != c.link {
+				t.Errorf("cp -r %s %s: %s leads to %q, want %q: %v", at+from, at+to, name, leads, c.link, err)
+			}
+			if c.changed == "" && b.state(t0) != before {
+				t.Errorf("cp -r %s %s has changed something:\n%s\nbefore:\n%s", at+from, at+to, b.state(t0), before)
+			}
+			if c.changed != "" && b.holds(filepath.Join(t0, c.changed)) != c.text {
+				t.Errorf("cp -r %s %s: %s holds %q, want %q", at+from, at+to, c.changed, b.holds(filepath.Join(t0, c.changed)), c.text)
+			}
+			if c.became {
+				b.must(0, "cp", "-r", at+from, at+to) // again
+				b.must(0, "verify", at+from, at+to)
+			}
+		}
+	}
+}
+
+// state is what all names below dir are, and hold.
+func (b *box) state(dir string) string {
+	b.Helper()
+	var all strings.Builder
+	for _, name := range b.names(dir) {
+		path := filepath.Join(dir, name)
+		info, err := os.Lstat(path)
+		b.no(err)
+		all.WriteString(name + " " + info.Mode().String())
+		if !info.IsDir() {
+			all.WriteString(" " + b.holds(path))
+		}
+		all.WriteString("\n")
+	}
+	return all.String()
+}
+
+// holds is a file's text, or a link's target.
+func (b *box) holds(path string) string {
+	b.Helper()
+	if target, err := os.Readlink(path); err == nil {
+		return target
+	}
+	return b.text(path)
+}
+
+// TestLinkOutAsDestination: a link that leads out of what is known of the server is not
+// replaced by whatever comes: it may be a directory.
+func TestLinkOutAsDestination(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("f"), "text")
+	b.no(os.Symlink("f", b.path("link")))
+	b.no(os.MkdirAll(b.path("srv", "in"), 0o755))
+	b.no(os.MkdirAll(b.path("far"), 0o755))
+	b.no(os.Symlink("../../far", b.path("srv", "in", "out")))
+	s := b.serve(b.path("srv"))
+	for _, source := range []string{"f", "link"} {
+		b.told(2, "name what it leads to", []string{"cp", b.path(source), s.url + "in/out"})
+		b.must(0, "cp", b.path(source), b.path("srv", "in", "out")) // here it is known
+		if _, err := os.Lstat(b.path("far", source)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestVerifyComparesWhatCpCopies: verify takes its arguments as cp does, whatever they are
+// links to.
+func TestVerifyComparesWhatCpCopies(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("srv", "real", "f"), "text")
+	for name, target := range map[string]string{"file": "real/f", "dir": "real", "none": "absent", "loop": "loop"} {
+		b.no(os.Symlink(target, b.path("srv", name)))
+	}
+	s := b.serve(b.path("srv"))
+	for i, at := range []string{b.path("srv") + "/", s.url} {
+		for j, name := range []string{"file", "dir", "dir/", "dir/.", "none", "loop", "real"} {
+			to := b.path("to" + string(rune('a'+i)) + string(rune('a'+j)))
+			b.must(0, "cp", "-r", at+name, to)
+			b.must(0, "verify", at+name, to)
+		}
+		for _, side := range []string{"real/f", "real/"} { // no link is what it leads to
+			r := b.run("verify", "--json", at+"file", at+side)
+			if r.status != 3 || !strings.Contains(r.stdout, `"kind":"type"`) {
+				t.Errorf("verify file %s: exit status %d\n%s%s", side, r.status, r.stdout, r.stderr)
+			}
+		}
+	}
+}

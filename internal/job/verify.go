@@ -30,7 +30,7 @@ const (
 
 // VerifyOptions say what to compare.
 type VerifyOptions struct {
-	Source, Dest Place // two directories, or two objects of another kind
+	Source, Dest Place // two objects, of one type or not
 
 	Pool     *bufpool.Pool
 	Now      func() time.Time
@@ -135,9 +135,6 @@ func (j *verifyJob) prepare(ctx context.Context) error {
 	j.source = source{o.Source, j.srcAttr}
 	if j.dstAttr, err = o.Dest.FS.GetAttr(ctx, o.Dest.Handle, vfs.MaskV3); err != nil {
 		return fmt.Errorf("the destination %w: %w", ErrUnreachable, err)
-	}
-	if (j.srcAttr.Type == vfs.TypeDir) != (j.dstAttr.Type == vfs.TypeDir) {
-		return fmt.Errorf("a %v cannot be compared with a %v: %w", j.srcAttr.Type, j.dstAttr.Type, vfs.ErrInval)
 	}
 	j.t = transfer.Options{
 		Pool: o.Pool, Window: o.Window, Budget: transfer.NewBudget(max(maxChunks, cap(j.slots)) / 2),

@@ -237,8 +237,12 @@ func TestVerifySingle(t *testing.T) {
 	c, _ := options(t, src, dst, "")
 	o := VerifyOptions{Source: c.Source, Dest: c.Dest, Pool: c.Pool, Now: c.Now}
 	o.Source.Handle = src.at("f")
-	if s, err := Verify(t.Context(), o); s.ExitCode(err) != ExitRefused {
-		t.Errorf("a file and a directory: %v", err)
+	if s, err := Verify(t.Context(), o); s.ExitCode(err) != ExitDifferent {
+		t.Errorf("a file and a directory: %+v, %v", s, err)
+	}
+	o.Source, o.Dest = o.Dest, o.Source
+	if s, err := Verify(t.Context(), o); s.ExitCode(err) != ExitDifferent {
+		t.Errorf("a directory and a file: %+v, %v", s, err)
 	}
 }
 

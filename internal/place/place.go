@@ -54,7 +54,8 @@ type Place struct {
 	Path string // of the object below FS's root, clean; "" is the root itself
 	Text string // the argument, for messages
 	nfs  *nfsbox.Client
-	told bool // what was found when it was opened; from then on the server is asked
+	far  *Place // what Follow has opened
+	told bool   // what was found when it was opened; from then on the server is asked
 }
 
 // IsURL reports whether arg is a URL rather than a path of this host.
@@ -188,6 +189,26 @@ func (p *Place) Resolve(ctx context.Context, follow bool) (vfs.Resolved, error) 
 	return r, nil
 }
 
+// Follow finds what the symbolic link that the place names leads to, and the file system that
+// has it: of this host it may lie out of FS. A link of a server that leads out of the
+// directory that it is in is an error. Errors are those of Resolve. The file system is the
+// place's, which closes it.
+func (p *Place) Follow(ctx context.Context) (vfs.FS, vfs.Resolved, error) {
+	if p.nfs != nil {
+		r, err := p.Resolve(ctx, true)
+		return p.FS, r, err
+	}
+	if p.far == nil {
+		far, err := openLocal(p.Text, Options{Follow: true})
+		if err != nil {
+			return nil, vfs.Resolved{}, err
+		}
+		p.far = far
+	}
+	r, err := p.far.Resolve(ctx, true)
+	return p.far.FS, r, err
+}
+
 // found is what opening the place has found, once; ok is false if that does not tell.
 func (p *Place) found(follow bool) (r vfs.Resolved, ok bool, err error) {
 	if p.nfs == nil || p.told {
@@ -279,5 +300,9 @@ func (p *Place) Close() error {
 	if p.nfs != nil {
 		return p.nfs.Close()
 	}
-	return vfs.CloseFS(p.FS)
+	err := vfs.CloseFS(p.FS)
+	if p.far != nil {
+		err = errors.Join(err, p.far.Close())
+	}
+	return err
 }
