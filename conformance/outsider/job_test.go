@@ -3,10 +3,13 @@
 package outsider
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -147,5 +150,61 @@ func TestJobHasAName(t *testing.T) {
 		if _, err := os.Lstat(b.path("dst")); r.status != 1 || !strings.Contains(r.stderr, "--job") || err == nil {
 			t.Errorf("%q: exit status %d, DEST: %v\n%s", flags, r.status, err, r.stderr)
 		}
+	}
+}
+
+// firstRecord writes the record of a job as the first builds did: one entry for each file of
+// src, whose copies are in dst.
+func (b *box) firstRecord(job, src, dst string) {
+	b.Helper()
+	table := crc32.MakeTable(crc32.Castagnoli)
+	moment := func(to []byte, sec, nsec int64) []byte { return u32(u64(to, uint64(sec)), uint32(nsec)) }
+	id := sha256.Sum256([]byte("cp\x00" + src + "\x00" + dst))
+	record := append(u32([]byte("NFSBOXCP"), 1, 0), id[:]...)
+	record = u32(record, crc32.Checksum(record, table))
+	for _, name := range b.names(src) {
+		var of, copied syscall.Stat_t
+		b.no(syscall.Stat(filepath.Join(src, name), &of))
+		b.no(syscall.Stat(filepath.Join(dst, name), &copied))
+		if of.Mode&syscall.S_IFMT != syscall.S_IFREG {
+			continue
+		}
+		var key [16]byte
+		for _, part := range strings.Split(name, "/") {
+			sum := sha256.Sum256(append(key[:], part...))
+			key = [16]byte(sum[:])
+		}
+		entry := u64(key[:], uint64(of.Size))
+		entry = moment(entry, of.Mtim.Sec, of.Mtim.Nsec)
+		entry = moment(entry, of.Ctim.Sec, of.Ctim.Nsec)
+		entry = moment(u64(entry, of.Ino), copied.Mtim.Sec, copied.Mtim.Nsec)
+		record = append(record, u32(entry, crc32.Checksum(entry, table))...)
+	}
+	b.write(b.path(".state", "nfsbox", "jobs", job, "target"), "nfsbox-target-1 itself\n")
+	b.write(b.path(".state", "nfsbox", "jobs", job, "copied"), string(record))
+}
+
+// TestJobOfTheFirstBuilds: a job that one of the first builds has begun goes on. It says what
+// its record does not know. A copy that has another's mode by now gets its own, and one that
+// has changed is made anew.
+func TestJobOfTheFirstBuilds(t *testing.T) {
+	b := newBox(t)
+	for _, dir := range []string{".", "d", "d/e/f"} {
+		b.alike(b.path("src", dir), 10, 100)
+	}
+	b.must(0, "cp", "-r", b.path("src"), b.path("dst"))
+	b.firstRecord("j", b.path("src"), b.path("dst"))
+	b.no(os.Chmod(b.path("dst", "d", "003"), 0o606))
+	b.write(b.path("dst", "d", "e", "f", "005"), "somebody else's")
+	args := []string{"cp", "-r", "--json", "--job", "j", b.path("src"), b.path("dst")}
+	for _, files := range []int{1, 0} {
+		r := b.must(0, args...)
+		if r.count(b, "files") != files || r.count(b, "skipped") != 30-files {
+			t.Errorf("%d files were to be copied: %s", files, r.stdout)
+		}
+		if !strings.Contains(r.stdout, "earlier version") {
+			t.Errorf("nothing is said of the record: %s", r.stdout)
+		}
+		b.same(b.path("src"), b.path("dst"))
 	}
 }

@@ -182,6 +182,10 @@ func (j *copyJob) prepare(ctx context.Context) error {
 		if j.record, err = openRecord(o.Record, o.ID); err != nil {
 			return err
 		}
+		if j.record.resumed && j.record.version == 1 {
+			j.progress.Report(progress.Event{Type: "note", Message: "the job's record is of an earlier version, without the file ids of the copies: " +
+				"copies that have got each other's name only --verify finds"})
+		}
 		j.t.Tag = hex.EncodeToString(j.record.identity[:4]) + "-"
 	}
 	return j.refuseOntoItself(ctx, e)

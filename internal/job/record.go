@@ -23,7 +23,8 @@ import (
 //	entry:  key (16), source's size (8), mtime (12), ctime (12), file id (8),
 //	        copy's mtime (12), copy's file id (8), CRC (4)
 //
-// A record of version 1 has no file id of the copy. It goes on as it is.
+// A record of version 1 has no file id of the copy. It goes on as it is. The first programs
+// made the keys otherwise (firstKey), and said nothing by their lowest bit.
 //
 // A CRC is CRC-32C over the bytes before it. Times are seconds (8) and
 // nanoseconds (4). The key is the path's; its lowest bit is zero, or one where a program
@@ -73,11 +74,15 @@ func rootKey(owner bool) pathKey {
 }
 
 func (k pathKey) child(name string) pathKey {
-	b := append(append(make([]byte, 0, len(k)+vfs.MaxName), k[:]...), name...)
-	sum := sha256.Sum256(b)
-	key := pathKey(sum[:len(k)])
+	key := k.hash(name)
 	key[len(key)-1] &^= verifiedBit
 	return key
+}
+
+func (k pathKey) hash(name string) pathKey {
+	b := append(append(make([]byte, 0, len(k)+vfs.MaxName), k[:]...), name...)
+	sum := sha256.Sum256(b)
+	return pathKey(sum[:len(k)])
 }
 
 // recorded is an entry: a file that was copied.

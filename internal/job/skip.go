@@ -16,7 +16,7 @@ import (
 // that may be another file by now, is compared; if it differs, it is not done. fatal ends
 // the job.
 func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source, dst *transfer.Target) (copied object, known bool, fatal, err error) {
-	was, ok, err := j.record.find(s.key.child(dst.Name))
+	was, first, ok, err := j.noted(s, dst.Name)
 	if !ok || err != nil || !was.isSource(&src.Attr) {
 		return copied, false, nil, err
 	}
@@ -27,7 +27,7 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 	if !ok || !was.isCopy(&copied.attr) || j.kept.another(&src.Attr, &copied.attr) {
 		return copied, false, nil, nil
 	}
-	copied.listed, copied.xattr = was.listed, was.xattr
+	copied.listed, copied.xattr = was.listed || first, was.xattr || first && src.HasXattrs(ctx)
 	other := was.hasOtherID(&copied.attr)
 	if !j.believe(ctx, s, src, &copied, other) {
 		return copied, false, nil, ctx.Err()
@@ -38,12 +38,32 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 	if j.o.Verify {
 		j.progress.Add(progress.Verified, 1)
 	}
-	if other {
+	if other || first {
 		fatal = j.finished(ctx, s, dst.Name, &src.Attr, &copied)
 	}
 	j.progress.Add(progress.Skipped, 1)
 	j.progress.Add(progress.FoundBytes, -src.Attr.Size)
 	return copied, true, fatal, nil
+}
+
+// noted is what the record has of name. first says that one of the first programs has noted
+// it, which did not say whether there was an access control list, or were attributes.
+func (j *copyJob) noted(s *dirState, name string) (was recorded, first, ok bool, err error) {
+	was, ok, err = j.record.find(s.key.child(name))
+	if ok || err != nil || j.record.version > 1 {
+		return was, false, ok, err
+	}
+	was, ok, err = j.record.find(s.firstKey().child(name))
+	return was, true, ok, err
+}
+
+// firstKey is the directory's key as the first programs made it: with another root, and of
+// whole hashes.
+func (s *dirState) firstKey() pathKey {
+	if s.dir == nil || s.dir.Parent == nil {
+		return pathKey{}
+	}
+	return s.up(s.dir).firstKey().hash(s.dir.Name)
 }
 
 // believe reports whether what has the size and the time of the copy is the copy. other says
