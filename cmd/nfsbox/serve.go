@@ -86,8 +86,9 @@ a table [[export]] with path, dir and any of the flags for exports, and with rul
 where they differ: clients = [{match = "10.0.0.7", ro = true}]. Without allow only those may mount, and
 allow = ["*"] beside them lets everybody else in by the export's own rule.
 Rules hold for the way in: who may use /a reaches /a/sub through it, by the rules of /a, though /a/sub be
-an export with stricter ones, as with the kernel's server. Such directories are to be kept apart: the
-log names each at a start and a reload, and so does --check. A key that does not exist, or a value that
+an export with stricter ones, as with the kernel's server, and though a second mount (bind) show it
+elsewhere. Such directories are to be kept apart: the log names each at a start and a reload, and so
+does --check. A key that does not exist, or a value that
 will not do, is an error with its line. On the command line the flags for exports hold for every export.
 packaging/nfsbox.toml has them all.
 

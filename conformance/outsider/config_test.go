@@ -67,6 +67,42 @@ func TestStricterExportMounted(t *testing.T) {
 	}
 }
 
+// TestStricterExportBound: a directory is reached by an export that it lies within, whatever
+// mount shows it. Where something is mounted on it, no way leads there from above.
+func TestStricterExportBound(t *testing.T) {
+	root(t, "to mount")
+	b := newBox(t)
+	for _, dir := range []string{"data/the secret", "here", "more/below"} {
+		b.no(os.MkdirAll(b.path("srv", dir), 0o755))
+	}
+	b.mount("none", b.path("srv", "other"), "tmpfs", "")
+	b.no(os.Mkdir(b.path("srv", "other", "in"), 0o755))
+	b.no(os.Mkdir(b.path("beside"), 0o755))
+	for _, x := range []struct{ source, target string }{
+		{"srv/data/the secret", "srv/secret"}, {"srv/data/the secret", "far"}, {"srv", "again"}, {"srv/here", "srv/here"},
+		{"beside", "srv/beside"}, {"srv/more", "srv/more"}, {"srv/other/in", "far in"},
+	} {
+		b.mount(b.path(x.source), b.path(x.target), "bind", "")
+	}
+	file := b.path("nfsbox.toml")
+	for _, x := range []struct {
+		dir              string
+		within, crossing bool // as the warning says, without and with mounts below
+	}{
+		{"srv/secret", true, true}, {"srv/data/the secret", true, true}, {"far", true, true}, {"again", true, true},
+		{"srv/here", false, true}, {"srv/more/below", false, true}, {"srv/beside", false, true}, {"beside", false, true},
+		{"srv/other/in", false, true}, {"far in", false, true},
+	} {
+		for crosses, want := range map[bool]bool{false: x.within, true: x.crossing} {
+			b.write(file, fmt.Sprintf("[[export]]\npath = \"/srv\"\ndir = %q\ncrossmnt = %v\n[[export]]\npath = \"/secret\"\ndir = %q\nsecure = true\n",
+				b.path("srv"), crosses, b.path(x.dir)))
+			if r := b.must(0, "serve", "-c", file, "--check"); strings.Contains(r.stderr, "export=/secret within=/srv") != want {
+				t.Errorf("%s, crossmnt = %v, want %v:\n%s", x.dir, crosses, want, r.stderr)
+			}
+		}
+	}
+}
+
 // TestStateDirectoryOfOthers: a server does not keep its key where others can put another
 // one in its place, and says what to do. It takes what systemd, packages and an umask of
 // a user with a group of its own make, and what is sticky.

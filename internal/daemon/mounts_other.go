@@ -1,0 +1,6 @@
+//go:build !linux
+
+package daemon
+
+// mountsNow cannot tell.
+func mountsNow() mounts { return nil }
