@@ -46,7 +46,7 @@ func TestDialLinks(t *testing.T) {
 }
 
 // TestDialLinkOut: a link that leads out of the directory a URL is rooted in is an error for
-// who asks vfs.Inside, and for package iofs, and in the middle of a path for Dial. A file
+// vfs.Inside, and for package iofs, and in the middle of a path for Dial. A file
 // beside the link has the name that it leads to.
 func TestDialLinkOut(t *testing.T) {
 	mem := memfs.New(memfs.Options{Mode: 0o777})

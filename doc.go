@@ -40,7 +40,7 @@
 // is read from one end to the other the next bytes are asked for ahead, as far as
 // that is measured to pay (readahead in the URL, [WithReadAhead]). They are kept
 // for that open file alone, and dropped when the server's attributes say that the
-// file has changed, or when they are half a minute old. So who opens a file sees
+// file has changed, or when they are half a minute old. So a program that opens a file sees
 // what was written before another closed it, as with any NFS client.
 //
 // Attributes and listings are not cached. A tree of package iofs remembers for

@@ -10,7 +10,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs/iofs"
 )
 
-// replaceFile makes data the contents of a file. Whoever opens it finds the old
+// replaceFile makes data the contents of a file. A program that opens it finds the old
 // contents or the new ones, never a part, whatever fails on either side.
 func replaceFile(tree *iofs.FS, name string, data []byte) error {
 	unfinished := name + ".new" // O_EXCL: nobody else is at it

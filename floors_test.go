@@ -83,7 +83,7 @@ var rooms = []room{
 }
 
 // budget are the rooms that link the standard library and x/sys, and nothing
-// else, so that whoever embeds them takes on no one else's code.
+// else, so that a program that embeds them takes on no one else's code.
 var budget = []string{"vfs", "xdr", "oncrpc", "export", "nfsserver"}
 
 // pkg is what this test reads of go list -json.

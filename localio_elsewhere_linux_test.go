@@ -78,7 +78,7 @@ func elsewhere(t *testing.T, n *neighbour, what task, attr *syscall.SysProcAttr)
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	err = cmd.Run()
-	// The keeper of the door goes when the last who could ask has gone.
+	// The keeper of the door goes when the last process that could ask has gone.
 	if e := theirs.Close(); err == nil {
 		err = e
 	}

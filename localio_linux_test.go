@@ -28,7 +28,7 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// here is who the process is, to the server.
+// here is the user of the process, to the server.
 func here() vfs.Caller { return vfs.Caller{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())} }
 
 // neighbour is a directory, what serves it, and where it meets clients of this
@@ -84,7 +84,7 @@ func (n *neighbour) restart() {
 	n.begin()
 }
 
-// dial is a client that looks for its server in n.run, whoever that is.
+// dial is a client that looks for its server in n.run, whichever that is.
 func (n *neighbour) dial(opts ...nfsbox.Option) *nfsbox.Client {
 	n.t.Helper()
 	return dial(n.t, "nfs://"+n.addr+"/", append([]nfsbox.Option{
@@ -258,8 +258,8 @@ func TestSuiteLocalIO(t *testing.T) {
 	}
 }
 
-// relay forwards connections to a server: a port of this host that leads to who
-// knows where.
+// relay forwards connections to a server: a port of this host that leads
+// anywhere.
 func relay(t *testing.T, to string) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -330,7 +330,7 @@ func TestLocalIOForwarded(t *testing.T) {
 }
 
 // impostor owns a socket that has the name of another server's, and plays its part
-// as far as who has not heard the nonce can.
+// as far as a process can that has not heard the nonce.
 func impostor(t *testing.T, dir string, uuid [16]byte) (met func() int) {
 	t.Helper()
 	l, err := session.Listen(dir, uuid)
@@ -385,7 +385,7 @@ func impostor(t *testing.T, dir string, uuid [16]byte) (met func() int) {
 	}
 }
 
-// TestLocalIOImpostor is not taken in by who owns the socket and is not the server.
+// TestLocalIOImpostor is not taken in by an owner of the socket that is not the server.
 func TestLocalIOImpostor(t *testing.T) {
 	n := newNeighbour(t, localfs.HandlesMap, export.Rule{})
 	n.onDisk("file", []byte("the server's"))
@@ -500,7 +500,7 @@ func rewrite(ctx context.Context, fs vfs.FS, dir vfs.Handle, name string, data [
 }
 
 // TestLocalIODirectoryGone takes the directory of the socket away and puts it back:
-// who has met the server goes on, and who comes meanwhile is local later.
+// a client that has met the server goes on, and one that comes meanwhile is local later.
 func TestLocalIODirectoryGone(t *testing.T) {
 	n := newNeighbour(t, localfs.HandlesMap, export.Rule{})
 	n.onDisk("file", []byte("content"))

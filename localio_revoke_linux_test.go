@@ -135,7 +135,7 @@ func TestLocalIOReadOnly(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// Who uses descriptors does so below what buffers, which has none of its own.
+	// A program uses descriptors below what buffers, which has none of its own.
 	below, ok := c.FS().(vfs.Unwrapper).Unwrap().(vfs.FS)
 	if !ok {
 		t.Fatal("nothing is below the buffers")

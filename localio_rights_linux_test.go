@@ -18,10 +18,10 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Whom the files of the matrix belong to.
+// The owners of the files of the matrix.
 const ownerID, groupID = 1000, 1001
 
-// matrixCallers are who asks for them.
+// matrixCallers ask for them.
 var matrixCallers = []struct {
 	name string
 	vfs.Caller
@@ -120,7 +120,7 @@ func TestLocalIOMatrix(t *testing.T) {
 				}
 				tryMatrix(t, n, ways)
 				s := local.Stats().LocalIO
-				// Root is who has the descriptors: where it is squashed, it gets none to write by.
+				// Root has the descriptors: where it is squashed, it gets none to write by.
 				writes := squash == export.SquashNone && !ro
 				if s.Reads == 0 || (s.Writes > 0) != writes || (s.Commits > 0) != writes {
 					t.Errorf("%+v; want that it reads, and writes: %t", s, writes)

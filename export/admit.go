@@ -11,7 +11,7 @@ import (
 )
 
 // Gate knows of one address and port whether any export has a rule that admits
-// it. Whoever keeps something for a client (a reply, a place in a queue, memory)
+// it. Code that keeps something for a client (a reply, a place in a queue, memory)
 // asks here first: for one that no rule admits nothing is kept, and nobody else's
 // is given up. It says nothing of any single export; [View] does.
 //
@@ -49,7 +49,7 @@ func (g *Gate) Admits() bool {
 	a.ok, a.until = g.t.admits(st, g.origin)
 	if a.ok || a.until.IsZero() {
 		// A refusal that a name may change is not remembered: the answer may be
-		// there in a moment, and whoever was let in by it must be known here.
+		// there in a moment, and a client that it lets in must be known here.
 		g.last.Store(a)
 	}
 	return a.ok

@@ -10,7 +10,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// TestGate lets in whom any rule of any export admits.
+// TestGate lets in every client that any rule of any export admits.
 func TestGate(t *testing.T) {
 	table := testTable(t, Key{},
 		Export{Path: "/a", FS: memory(), Clients: []Rule{{Match: "10.0.0.0/8"}}},

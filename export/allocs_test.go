@@ -127,8 +127,8 @@ func TestViewAllocs(t *testing.T) {
 	}
 }
 
-// TestChangeAllocs makes changes of which somebody may have to be told: nobody, or who
-// watches. Neither takes memory.
+// TestChangeAllocs makes changes of which somebody may have to be told: nobody, or a
+// watcher. Neither takes memory.
 func TestChangeAllocs(t *testing.T) {
 	table, err := NewTable(testKey(), Export{Path: "/", FS: &idleFS{}})
 	if err != nil {

@@ -63,8 +63,8 @@ func addrsOf(ctx context.Context, r Resolver, host string) ([]netip.Addr, error)
 	return addrs, nil
 }
 
-// namesOf is the names of an address that have that address themselves: whoever
-// owns an address can give it any name.
+// namesOf is the names of an address that have that address themselves: the
+// owner of an address can give it any name.
 func namesOf(ctx context.Context, r Resolver, a netip.Addr) ([]string, error) {
 	names, err := r.LookupAddr(ctx, a.String())
 	if err != nil {

@@ -49,7 +49,7 @@
 //
 // [View.OpenHost] opens a file for another process of this host, which then reads
 // and writes it by itself (LOCALIO). Rules are applied before, and cannot be
-// afterwards; so a file goes only to whom it gives nothing that the rules would
+// afterwards; so a file goes only to a process to which it gives nothing that the rules would
 // not, and [View.Watch] tells when what it was given for has ended. All views of a
 // table that have a file system in common hear of one another's changes. While
 // nothing is watched, that costs a change one look at a counter, and a change of

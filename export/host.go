@@ -16,13 +16,13 @@ var _ vfs.HostOpener = (*View)(nil)
 //
 //   - Of an export or a rule that is Remote no file is handed out.
 //   - To be read only, a file is opened sealed. Where the file system cannot do
-//     that, only those get it who could open it for themselves and write (see
+//     that, only those processes get it that could open it for themselves and write (see
 //     below), and of an export that is read-only for them nobody does.
 //   - To be written, it is handed out to such callers alone.
 //
 // Those are processes that the rule believes to be who they are, as the kernel
-// says (how.Peer), and for whom the view speaks: of the same user, or root. Who is
-// squashed is somebody else on the disk of this host than over the network, and
+// says (how.Peer), and for whom the view speaks: of the same user, or root. A caller
+// that is squashed is somebody else on the disk of this host than over the network, and
 // could use as the one what was opened for the other. how.Trusted lets all pass
 // for such.
 //
@@ -49,7 +49,7 @@ func (v *View) OpenHost(ctx context.Context, h vfs.Handle, how *vfs.HostOpen) (*
 		if inForce {
 			return f, a, nil
 		}
-		// The exports were replaced meanwhile, and whoever watches the file has
+		// The exports were replaced meanwhile, and the watchers of the file have
 		// been told, or will be. Nobody has used it yet.
 		if err := f.Close(); err != nil {
 			return nil, vfs.Attr{}, err

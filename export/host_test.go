@@ -178,7 +178,7 @@ func TestOpenHostBelow(t *testing.T) {
 	if c := fs.hostCalls.as[0]; c.UID != Nobody || c.GID != 5 {
 		t.Errorf("asked as %+v", c)
 	}
-	// What was to be sealed stays sealed, and who is trusted gets what he wants.
+	// What was to be sealed stays sealed, and a trusted process gets what it wants.
 	fs.open = func(how *vfs.HostOpen) error {
 		if how.Sealed {
 			return vfs.ErrNotSupp

@@ -166,8 +166,8 @@ func (m *memo[K, E]) room() bool {
 	if len(m.answers)-m.held < maxAnswers {
 		return true
 	}
-	// Maps are walked from a place of chance: whoever fills this one does not
-	// choose whom that hits.
+	// Maps are walked from a place of chance: a client that fills this one does not
+	// choose which other that hits.
 	for k, a := range m.answers {
 		if a.asking == nil && !a.held {
 			delete(m.answers, k)

@@ -8,12 +8,12 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Names, and who watches what loses one.
+// Names, and the watchers of what loses one.
 //
 // A file system does not tell which object has lost a name by a Remove or a
 // Rename. So the name is looked up before, and it must still mean the same when
-// the change is made: as long as anything is watched, who takes a name away has
-// its directory to himself, from the look to the change. Those who give names
+// the change is made: as long as anything is watched, a call that takes a name away has
+// its directory to itself, from the look to the change. Those who give names
 // share the directory, with one another and with those who take names while
 // nothing is watched; of these, one who finds at the end that there are watches
 // now does not know whom it concerns, and tells all.
@@ -111,7 +111,7 @@ func (r *ref) rejudged(h *vfs.Handle, set vfs.Mask, err error) {
 }
 
 // refused reports whether err says that nothing was changed, because the caller
-// may not or because it makes no sense: whoever asks for such must not make
+// may not or because it makes no sense: a caller that asks for such must not make
 // others lose what they have. What failed in another way may have changed a part.
 func refused(err error) bool {
 	if err == nil || errors.Is(err, vfs.ErrUnknownOutcome) {

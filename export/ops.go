@@ -177,7 +177,7 @@ func (v *View) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want v
 				yield(nil, err)
 				return
 			}
-			// A handle too long to be sealed is left out, and whoever looks the
+			// A handle too long to be sealed is left out, and a caller that looks the
 			// name up learns why: one object must not end the listing of others.
 			if entry.Handle, err = r.seal(&entry.Handle); err != nil {
 				entry.Handle = vfs.Handle{}

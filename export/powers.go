@@ -108,7 +108,7 @@ func (v *View) Put(ctx context.Context, dir vfs.Handle, name string, mode uint32
 }
 
 // Lock implements vfs.Locker. On a read-only export an exclusive lock is
-// vfs.ErrROFS, as it is with nfsd: those are for who writes.
+// vfs.ErrROFS, as it is with nfsd: those are for writers.
 func (v *View) Lock(ctx context.Context, h vfs.Handle, l *vfs.Lock) error {
 	return v.locker(ctx, &h, func(r *ref, power vfs.Locker) error {
 		if r.readOnly && l.Exclusive {

@@ -15,8 +15,8 @@ import (
 // the next call of every view is judged by the new exports. Handles keep their
 // meaning as long as an export has their ID. Files that are open go on if their
 // export still has the file system, and the caller the right; else their next
-// use is vfs.ErrStale, vfs.ErrAccess or vfs.ErrROFS. Whoever watches an object
-// through an export that judges otherwise now has been told when Replace returns.
+// use is vfs.ErrStale, vfs.ErrAccess or vfs.ErrROFS. The watchers of an object
+// through an export that judges otherwise now have been told when Replace returns.
 //
 // File systems that are exported no longer may still be in use: see Drain.
 func (t *Table) Replace(exports ...Export) error {
@@ -112,10 +112,10 @@ func (t *Table) settle(u *users) {
 // every call of every core write to the same place in memory.
 const shards = 8
 
-// users counts who uses a file system: calls under way and open files.
+// users counts the uses of a file system: calls under way and open files.
 //
-// Who comes counts itself first and then looks whether the state that it came
-// by is still in force; who takes the file system out first stores the new state
+// A user that comes counts itself first and then looks whether the state that it came
+// by is still in force; the call that takes the file system out first stores the new state
 // and then looks at the counters. So one of the two sees the other.
 type users struct {
 	fs      vfs.FS

@@ -220,7 +220,7 @@ func TestReplaceWithinCall(t *testing.T) {
 	}
 }
 
-// TestDrainIsTold wakes who waits for a file system to drain when it is exported
+// TestDrainIsTold wakes a caller that waits for a file system to drain when it is exported
 // again.
 func TestDrainIsTold(t *testing.T) {
 	old := newGate()

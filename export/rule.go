@@ -36,8 +36,8 @@ type Rule struct {
 	ReadOnly bool
 	// Squash says who is not believed to be who they say.
 	Squash Squash
-	// AnonUID and AnonGID are who they are instead. nil: Nobody. [Anonymous] is
-	// an error.
+	// AnonUID and AnonGID are the user and the group that they are instead.
+	// nil: Nobody. [Anonymous] is an error.
 	AnonUID, AnonGID *uint32
 	// Remote hands no file to another process of this host: see Export.Remote.
 	Remote bool

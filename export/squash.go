@@ -16,8 +16,8 @@ const Anonymous = math.MaxUint32
 // believed is the rule for callers whom no rule concerns.
 var believed rule
 
-// claimed is who a caller may say that it is: user, if that is known (see
-// [Origin]), and else who it says. until, if not zero, is when to look again. The
+// claimed is the user that a caller may say that it is: user, if that is known (see
+// [Origin]), and else the one that it names. until, if not zero, is when to look again. The
 // groups of a user are this host's; while they are not known it is vfs.ErrBusy.
 func (c *clients) claimed(ctx context.Context, r *rule, user *uint32, says *vfs.Caller) (who *vfs.Caller, until time.Time, err error) {
 	if r.TrustLocal || says == nil || user == nil || *user == 0 {

@@ -57,7 +57,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestLocalIdentity lets the program itself be who it wants.
+// TestLocalIdentity lets the program itself be any user that it wants.
 func TestLocalIdentity(t *testing.T) {
 	fs := &probeFS{}
 	table := testTable(t, Key{}, Export{Path: "/", FS: fs, Clients: []Rule{{Match: "192.0.2.1", Squash: SquashAll}}})
@@ -152,8 +152,8 @@ func TestGroupOfNobody(t *testing.T) {
 	}
 }
 
-// TestUser takes a program on this host for whom the kernel takes it, whoever it
-// says it is, with the groups that this host gives that user.
+// TestUser takes a program on this host for the user that the kernel knows, whatever
+// it says it is, with the groups that this host gives that user.
 func TestUser(t *testing.T) {
 	fs := &probeFS{}
 	table, err := New(Options{Groups: func(_ context.Context, uid uint32) ([]uint32, error) {

@@ -37,13 +37,13 @@ type Export struct {
 	// ReadOnly refuses every change with vfs.ErrROFS, whatever Clients say.
 	ReadOnly bool
 	// Remote keeps every read and write with the server: View.OpenHost gives no
-	// file of this export to another process, whoever it is. For exports that
+	// file of this export to another process, whatever its user. For exports that
 	// demand TLS or Kerberos, whose promises a descriptor knows nothing of, and
 	// where all access is to be counted, limited or logged.
 	Remote bool
-	// Clients are who may use the export, and how. The first rule that matches
-	// a client is its rule; a client that none matches gets vfs.ErrAccess. No
-	// rules at all: everybody may, by the zero Rule.
+	// Clients are the rules of the clients that may use the export. The first
+	// rule that matches a client is its rule; a client that none matches gets
+	// vfs.ErrAccess. No rules at all: everybody may, by the zero Rule.
 	Clients []Rule
 	// Async calls every change stable without making it so: writes are answered
 	// as FileSync, Commit and changes of names as done, and nothing is synced.

@@ -37,10 +37,10 @@ type Origin struct {
 	// Remote is the client's address and port; invalid: a connection without one.
 	Remote netip.AddrPort
 	// User is set for a program on this host whose user the kernel has been asked
-	// for. That one it is, with all its groups on this host, whoever its
+	// for. That one it is, with all its groups on this host, whatever its
 	// credential says, unless the rule says TrustLocal. Root may speak for
 	// everybody. [Anonymous]: the kernel could not tell, and it is nobody.
-	// nil: it is who the credential says.
+	// nil: it is the user that the credential says.
 	User *uint32
 }
 
@@ -113,7 +113,7 @@ func (v *View) Unstable() *View {
 }
 
 // ref is an opened handle: the export as the caller sees it, and the object in
-// it. Who has one uses the export's file system until leave.
+// it. Its holder uses the export's file system until leave.
 type ref struct {
 	*seen
 	v *View
@@ -285,7 +285,7 @@ func (r *ref) stable(ctx context.Context, hs ...vfs.Handle) error {
 }
 
 // Owns reports whether uid, the owner of an object in the export of h, is the
-// caller: whom the rules make of it, not whom it says it is.
+// caller: the user that the rules make of it, not the one that it says it is.
 func (v *View) Owns(ctx context.Context, h vfs.Handle, uid uint32) bool {
 	r, err := v.ref(ctx, &h)
 	if err != nil {

@@ -36,11 +36,11 @@ const (
 //     not exported any more has nothing more to tell, and has ended.
 //
 // A name service that changes its mind about a client is not told of: what it
-// said holds for who was given something by it until he asks for more.
+// said holds for a client that was given something by it until that asks for more.
 //
 // # Watch first, then open
 //
-// Who grants something on the ground of what an object is (a descriptor:
+// Code that grants something on the ground of what an object is (a descriptor:
 // [View.OpenHost]) watches the object, looks at it and grants, in this order, and
 // takes the grant back if changed was called since, if only in between. Then no
 // grant outlives its ground. A change is made in the file system, then the
@@ -91,7 +91,7 @@ func (r *ref) watch(changed func(vfs.Change)) (stop func(), err error) {
 	}, nil
 }
 
-// watches are those of one file system, by all views. Who changes something looks
+// watches are those of one file system, by all views. A call that changes something looks
 // at n, and while that is 0 at nothing else.
 type watches struct {
 	n      atomic.Int64

@@ -30,8 +30,8 @@ func (f *yielding) Lookup(ctx context.Context, dir vfs.Handle, name string) (vfs
 
 // TestWatchedNames makes files, gives them names, renames them over one another and
 // removes them, from several sides, in one directory. Each is watched as soon as it
-// is known, by few at a time, so that often nobody is. In the end, who was not told
-// has a file that is still there.
+// is known, by few at a time, so that often nobody is. In the end, a watcher that
+// was not told has a file that is still there.
 func TestWatchedNames(t *testing.T) {
 	const changers, changes, names = 4, 4000, 3
 	fs := &yielding{memory()}

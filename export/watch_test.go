@@ -110,7 +110,7 @@ func TestWatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Who watches is one of another client, by the other export.
+		// The watcher is of another client, by the other export.
 		client := table.For(remote("192.0.2.7:700"), nil)
 		otherRoot, _, err := client.Mount(t.Context(), "/other")
 		if err != nil {

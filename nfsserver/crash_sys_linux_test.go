@@ -147,7 +147,7 @@ func (s *crashSys) site(fd int) string {
 		}
 	}
 	if strings.HasPrefix(line, "(*mapLog)") {
-		return line // whomever it is for
+		return line // whatever call it is for
 	}
 	return strings.TrimSpace(op + " " + line + " " + s.kind(op, fd))
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // overUDP is services without the procedures that answer a short question by a
-// list. Who sends a datagram can say that it comes from somebody else, to whom the
+// list. The sender of a datagram can say that it comes from another host, to which the
 // list would go, and be up to a thousand times what the sender has spent. Over TCP,
 // where clients ask next, everybody is where he says.
 func overUDP(services []oncrpc.Service) []oncrpc.Service {

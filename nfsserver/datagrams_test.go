@@ -16,7 +16,7 @@ import (
 )
 
 // TestNoListsOverUDP: what answers a datagram is about as long as that, so that
-// nobody is flooded who is said to have sent it.
+// a host is not flooded that is falsely said to have sent it.
 func TestNoListsOverUDP(t *testing.T) {
 	r := newRig(t, memfs.Options{})
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")

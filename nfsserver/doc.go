@@ -9,11 +9,12 @@
 // itself. NFSv4 is answered with PROG_MISMATCH, 3 to 3, from which clients learn
 // to ask for version 3.
 //
-// What is served, and to whom, is the business of package export: every call is
-// made on the view that [export.Table.For] gives of its caller. This package
-// turns credentials into callers, calls into calls of [vfs.FS], and errors into
-// statuses; it holds no state about files but for who waits for a lock, so that a
-// server that was restarted goes on where it was.
+// What is served, and to which callers, is the business of package export:
+// every call is made on the view that [export.Table.For] gives of its caller.
+// This package turns credentials into callers, calls into calls of [vfs.FS],
+// and errors into statuses; it holds no state about files but for the requests
+// that wait for a lock, so that a server that was restarted goes on where it
+// was.
 //
 // # Callers
 //

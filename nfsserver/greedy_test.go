@@ -121,8 +121,8 @@ func answered(t testing.TB, c net.Conn) {
 }
 
 // TestStrangersLocks has addresses that no rule admits ask for locks by messages,
-// whose answers would be calls of the server's: it keeps and sends nothing, and who
-// is admitted gets his lock.
+// whose answers would be calls of the server's: it keeps and sends nothing, and a client that
+// is admitted gets its lock.
 func TestStrangersLocks(t *testing.T) {
 	fs := memfs.New(memfs.Options{Mode: 0o777})
 	r := serve(t, fs, nfsserver.Options{Exports: admitting(t, fs, "127.0.0.1"), Locks: true})

@@ -134,7 +134,7 @@ func TestCredentials(t *testing.T) {
 		if got, ok := errors.AsType[*oncrpc.DeniedError](err); !ok || got.Auth != x.want {
 			t.Errorf("%s: %v, want %v", x.what, err, x.want)
 		}
-		// Whoever it is may ask whether the server is there.
+		// Every caller may ask whether the server is there.
 		if reply, err := r.client.Call(t.Context(), nfs3.NFSPROC3_NULL, r.auth, xdr.Void{}, xdr.Void{}); err != nil {
 			t.Errorf("NULL with %s: %v", x.what, err)
 		} else {

@@ -89,7 +89,7 @@ func (n *nearby) receive(want localio.SessionType) (*localio.SessionMessage, []i
 	return &m, fds
 }
 
-// open opens a file as whoever the test is.
+// open opens a file as the test's own user.
 func (n *nearby) open(handle []byte) (localio.SessionOpenedFile, *os.File) {
 	n.t.Helper()
 	n.send(&localio.SessionMessage{Type: localio.SESSION_OPEN, Open: localio.SessionOpen{Files: []localio.SessionOpenFile{{
@@ -179,7 +179,7 @@ func TestLocalIOEnds(t *testing.T) {
 	}
 }
 
-// TestLocalIOIsHidden from whoever asks the port mapper.
+// TestLocalIOIsHidden from a client that asks the port mapper.
 func TestLocalIOIsHidden(t *testing.T) {
 	r := serve(t, memfs.New(memfs.Options{}), nfsserver.Options{LocalIO: &nfsserver.LocalIO{Dir: socketDir(t), UUID: localUUID}})
 	var port rpcbind.PMAPPROC_GETPORTres

@@ -57,7 +57,7 @@ type Options struct {
 	// Locks serves NLM and the status monitor: locks on ranges of bytes, of file
 	// systems that have them (vfs.Locker).
 	Locks bool
-	// LockStateDir keeps who holds locks over a restart; it must exist. "": after
+	// LockStateDir keeps the clients that hold locks over a restart; it must exist. "": after
 	// a restart nobody is told.
 	LockStateDir string
 	// MaxClientLocks is how many owners of locks one client may have, each counted
@@ -79,7 +79,7 @@ type Options struct {
 	// locks, replies and shares for itself. See export.Origin and oncrpc.UserAddr.
 	User func(net.Conn) *uint32
 
-	// LocalIO, if set, hands files to clients on this host, who read and write
+	// LocalIO, if set, hands files to clients on this host, which read and write
 	// them without the network. It is for Linux; elsewhere it is an error.
 	LocalIO *LocalIO
 }

@@ -88,8 +88,8 @@ const (
 )
 
 // TestSlowDisk: many clients wait for a slow disk, half of them for reads and half
-// for syncs. They cost the threads that the gate has, and who wants attributes
-// does not wait for them. The server, the clients and who wants attributes are
+// for syncs. They cost the threads that the gate has, and a client that wants attributes
+// does not wait for them. The server, the clients and the one that wants attributes are
 // processes of their own, so that each has to do with its own memory only.
 func TestSlowDisk(t *testing.T) {
 	clients, gate, rounds, probes, bound := 200, 16, 1, 300, 5*time.Second

@@ -16,7 +16,7 @@ import (
 )
 
 // TestV3SuiteLocalfs runs with the kernel's handles and with the map of them, as
-// whoever the tests run.
+// the user that the tests run as.
 func TestV3SuiteLocalfs(t *testing.T) {
 	for _, mode := range []localfs.Mode{localfs.HandlesKernel, localfs.HandlesMap} {
 		t.Run(mode.String(), func(t *testing.T) {

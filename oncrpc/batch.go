@@ -12,7 +12,7 @@ import (
 type Releaser interface{ Release() }
 
 // batch is what one write carries: messages, encoded in head, and between them
-// bulk that stays where it is. A batch belongs to whoever is writing.
+// bulk that stays where it is. A batch belongs to the goroutine that is writing.
 type batch struct {
 	head []byte
 	cuts []cut

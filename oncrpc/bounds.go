@@ -219,7 +219,7 @@ const (
 	DefaultMaxRequestBytes = 192 << 20
 	leastRoom              = 2
 
-	// strangerBytes is what those have of that together who are not admitted; it
+	// strangerBytes is what clients have of that together that are not admitted; it
 	// is not taken from the others. A client whose name is not known yet may need
 	// it for its first requests.
 	strangerBytes = 4 << 20
@@ -290,8 +290,8 @@ const (
 	DefaultKeepReplies      = 60 * time.Second
 	DefaultReplyAge         = 120 * time.Second
 
-	// DefaultReplyBytes is the memory of all replies together. Above it those
-	// lose their oldest ones, however young, who have most, all of a ShareOf
+	// DefaultReplyBytes is the memory of all replies together. Above it clients
+	// lose their oldest ones, however young, that have most, all of a ShareOf
 	// together; and a share of 1/trimShare more than needed, so that it does not
 	// happen at each call.
 	DefaultReplyBytes = 64 << 20
@@ -339,7 +339,7 @@ const (
 	// maxDatagramCalls is how many calls of one packet connection may be under
 	// way. At the bound it is not read, and the system drops what it has no
 	// room for; clients of datagrams ask again. One client (ShareOf) has no more of
-	// them than it leaves to others, and neither have those together who are not
+	// them than it leaves to others, and neither have clients together that are not
 	// admitted: what is more is dropped. It bounds their memory, too:
 	// datagrams take none of MaxRequestBytes, for which one client's could make
 	// those of all others wait.

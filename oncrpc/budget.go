@@ -12,10 +12,10 @@ import (
 // all connections.
 //
 // A request takes what it may come to need all at once, before it grows beyond
-// smallRecord: nobody waits who holds something, so that whatever has begun can
+// smallRecord: no request waits that holds something, so that whatever has begun can
 // be completed, executed and given back. Where requests wait, clients take
 // turns; and no client, on however many connections, holds more than its share (fair).
-// One who begins many requests and completes none keeps out himself.
+// A client that begins many requests and completes none keeps out itself.
 type budget struct {
 	limit   int64
 	mu      sync.Mutex
@@ -32,7 +32,7 @@ type debtor struct {
 	name  string
 	users int // connections
 	held  int64
-	queue []*allowance // who wait
+	queue []*allowance // that wait
 }
 
 // allowance is what one request holds of a budget.
@@ -42,7 +42,7 @@ type allowance struct {
 	want  int64         // with ready: what it waits for
 	ready chan struct{} // closed when that was given
 
-	conn          *serverConn   // whose request it is; nil: nobody's who could be too slow
+	conn          *serverConn   // whose request it is; nil: of no client that could be too slow
 	since         time.Duration // when it was given, or soon before; guarded by budget.mu once it is
 	got           atomic.Int64  // bytes of the request that have come since
 	whole         atomic.Bool   // all of it has
@@ -60,7 +60,7 @@ func newBudget(limit int64, longest int) *budget {
 // two.
 func room(n int) int64 { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
-// join returns the client of that name, who is known until leave.
+// join returns the client of that name, which is known until leave.
 func (b *budget) join(name string) *debtor {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -202,7 +202,7 @@ func (b *budget) give(a *allowance) {
 }
 
 // serve gives to those who wait, in turn. A client at the end of its share lets
-// the next one pass; one for whom too little is free does not, or the small ones
+// the next one pass; one for which too little is free does not, or the small ones
 // would keep out the large for ever. b.mu is held.
 func (b *budget) serve() {
 	for i := 0; i < len(b.turn); {

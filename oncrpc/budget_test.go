@@ -68,7 +68,7 @@ func TestBudget(t *testing.T) {
 	b.idle(t)
 }
 
-// TestBudgetOrder looks at who waits for whom, and at who stops waiting.
+// TestBudgetOrder looks at requests that wait for others, and at those that stop waiting.
 func TestBudgetOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(100, 1)
@@ -137,7 +137,7 @@ func TestBudgetOrder(t *testing.T) {
 	})
 }
 
-// TestBudgetTurns: who begins many requests delays the others by one of them.
+// TestBudgetTurns: a client that begins many requests delays the others by one of them.
 func TestBudgetTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(2, 1)

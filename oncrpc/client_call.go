@@ -10,7 +10,7 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// call is one call under way. It is the caller's, who waits; the writer and the
+// call is one call under way. It is the caller's, which waits; the writer and the
 // reader of a connection borrow parts of it, as writing and reading say.
 type call struct {
 	xid      uint32
@@ -123,7 +123,7 @@ func (c *Client) await(pc *call) error {
 		case leads:
 			cc.read()
 		case waits:
-			// Whoever has news sends the token; of contexts that end, it is
+			// The goroutine that has news sends the token; of contexts that end, it is
 			// the clock.
 			<-pc.wake
 		}

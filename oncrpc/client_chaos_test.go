@@ -77,8 +77,8 @@ func (x *chaos) conn(nc net.Conn, rnd *rand.Rand) {
 	}
 }
 
-// comes waits a moment for the next call to begin. An error is left to whoever
-// reads it.
+// comes waits a moment for the next call to begin. An error is left to the next
+// read.
 func (x *chaos) comes(r *rawConn) bool {
 	if err := r.nc.SetReadDeadline(time.Now().Add(2 * time.Millisecond)); err != nil {
 		return true

@@ -126,7 +126,7 @@ func (cc *clientConn) fail(err error) {
 		c.cannotGrow()
 	}
 	for _, pc := range c.slots {
-		// What is being written is left to the writer, who will know whether
+		// What is being written is left to the writer, which will know whether
 		// the server can have got it.
 		if pc != nil && pc.conn == cc && !pc.finished && !pc.batched {
 			pc.finish(err)

@@ -11,7 +11,7 @@ import (
 // timed out, may not return while a reader or a writer of the connection still
 // borrows its buffers, and a peer that stands still must not hold it there. So
 // the read or the write under way is interrupted with a deadline in the past;
-// who was interrupted gives back what the callers want back, resets the
+// the goroutine that was interrupted gives back what the callers want back, resets the
 // deadline and carries on with the stream where it was.
 
 // past is a deadline that has gone by.

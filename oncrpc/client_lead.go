@@ -8,7 +8,7 @@ import (
 
 // This file says who reads. On a plain socket it is one of the callers who wait
 // there, the leader: his own reply costs no other goroutine, and one large read
-// brings those of the others, the followers, whom he wakes. When he has his
+// brings those of the others, the followers, which he wakes. When he has his
 // reply, and no other stands in the buffer, he hands over to a follower. Without
 // one nobody reads: a goroutine does only while replies are owed to callers who
 // have left, since a server that cannot get rid of those would hang up; to callers
@@ -17,7 +17,7 @@ import (
 //
 // A leader whose context ends, or whose try times out, is interrupted in his
 // read as others are (client_interrupt.go); what he was reading, be it the
-// middle of somebody's bulk, is carried on by whoever reads next.
+// middle of somebody's bulk, is carried on by the next reader.
 
 // clientSource is a clientConn as the reader's source of bytes.
 type clientSource clientConn
@@ -44,7 +44,7 @@ func (s *clientSource) Read(p []byte) (int, error) {
 	}
 }
 
-// interrupted resets the read deadline and lets those go who asked for it.
+// interrupted resets the read deadline and lets callers go that asked for it.
 func (cc *clientConn) interrupted() error {
 	c := cc.c
 	c.mu.Lock()

@@ -88,7 +88,7 @@ func (c *Client) queue(n note) {
 	}
 }
 
-// tellAll hands the messages to those they are for, who may take their time.
+// tellAll hands the messages to those they are for, which may take their time.
 func (c *Client) tellAll() {
 	defer c.wg.Done()
 	for {

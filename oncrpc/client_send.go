@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// This file sends. Calls stand in a queue; whoever finds no writer at work
+// This file sends. Calls stand in a queue; a caller that finds no writer at work
 // becomes it, and writes everything that has gathered in one write, others'
 // calls included.
 

@@ -74,7 +74,7 @@ func (c *Client) waitForSlot(ctx context.Context) error {
 			c.outside--
 			return err
 		}
-		<-c.room // one is promised to everybody who waits
+		<-c.room // one is promised to every call that waits
 	}
 	c.promised--
 	if err != nil {

@@ -25,7 +25,7 @@ type ProcStats struct {
 	Latency     *Histogram // nanoseconds from the sending of the answered try to its reply
 }
 
-// procKey is what makes a procedure, whoever describes it.
+// procKey is what makes a procedure, however it is described.
 type procKey struct{ program, version, number uint32 }
 
 // procCounters counts the calls of one procedure.

@@ -18,7 +18,7 @@ func (c *Client) tickOn() {
 }
 
 // tick ends the tries that are overdue and those whose callers want to leave, urges
-// whoever holds on to calls that are over, and has replies read that nobody reads. It
+// goroutines that hold on to calls that are over, and has replies read that nobody reads. It
 // runs again as long as there are calls, and after that when it is time to close
 // connections that nobody uses: before the server does.
 func (c *Client) tick() {

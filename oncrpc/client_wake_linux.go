@@ -9,7 +9,7 @@ import (
 
 // wakeAt has a read that finds nothing wait until n bytes are there, or the
 // connection has ended, or the kernel has no room for more (SO_RCVLOWAT, tcp(7)).
-// Without it whoever waits for a long reply is woken for each piece of it that
+// Without it a caller that waits for a long reply is woken for each piece of it that
 // arrives, and to be woken costs more than to copy the piece. Only the reader
 // calls it.
 func (cc *clientConn) wakeAt(n int) {

@@ -19,7 +19,7 @@
 //
 // # One write for many
 //
-// On either side messages gather in a queue. Whoever finds no writer at work
+// On either side messages gather in a queue. A goroutine that finds no writer at work
 // becomes the writer; when there is company it yields once, so that the others
 // can add theirs, and then writes all that is there with one system call. A
 // message is never cut into two writes, and TCP_NODELAY is on: what is lone
@@ -49,7 +49,7 @@
 // under way interrupted by a deadline in the past; the interrupted side gives
 // back what is wanted, and the connection goes on where it was: the rest of the
 // reply is read into nothing, the rest of the call is written from a copy. The
-// same makes a reader leave who is a caller himself; the reply at hand, be it
+// same makes a reader leave that is a caller itself; the reply at hand, be it
 // half of somebody's megabyte, is then the next reader's. Cancelling costs
 // neither the connection nor anybody else's call. A clock that ticks while there
 // are calls looks for contexts that have ended, so that a call neither allocates
@@ -111,7 +111,7 @@
 //
 // Where something is divided among clients, one is an address, or of IPv6 a network
 // of 64 bits, or, where it is known, a user of the server's own host ([ShareOf],
-// [UserAddr]). Whom [ServerOptions].Admit does not admit has a small share
+// [UserAddr]). A client that [ServerOptions].Admit does not admit has a small share
 // of its own of memory and connections, and nothing of it is remembered.
 //
 // Datagrams ([Server.ServePacket]) are served by the same handlers, a call each.
@@ -143,6 +143,6 @@
 //
 // Below: xdr (codec and descriptors), internal/bufpool (counted buffers),
 // internal/metric (histograms).
-// Above: the generated protocols' clients and servers, who hand in descriptors,
+// Above: the generated protocols' clients and servers, which hand in descriptors,
 // handlers, dialers and credentials.
 package oncrpc

@@ -18,7 +18,7 @@ import (
 // call costs. Nothing interrupts them either, not even for a garbage collection,
 // which is why one of them moves no more than quickBytes.
 //
-// A reader who has been woken has not woken the monitor, if that sleeps, so that it
+// A reader that has been woken has not woken the monitor, if that sleeps, so that it
 // would not see what he does next take long. But it sleeps until the next timer at
 // most, and while there are calls that of Client.tick is near.
 //

@@ -16,7 +16,7 @@ type callKey struct {
 	hash                     uint64 // of arguments and credential
 }
 
-// asker is who gets the reply of a call under way: of those who have asked and
+// asker gets the reply of a call under way: of those who have asked and
 // are not gone, the one with the highest serial, which is the newest connection.
 type asker struct {
 	to     route
@@ -26,8 +26,8 @@ type asker struct {
 // remembered is a call under way, and then its reply.
 type remembered struct {
 	key    callKey
-	asker  asker       // under way: who gets the reply
-	joined bool        // under way: that is not who had it executed
+	asker  asker       // under way: gets the reply
+	joined bool        // under way: that is not the one that had it executed
 	reply  []byte      // the message; its room is used again
 	at     int64       // of the reply, in nanoseconds of Unix time
 	next   *remembered // the reply after this one, or the next free one
@@ -65,7 +65,7 @@ type verdict int
 const (
 	execute verdict = iota
 	replay          // the reply is known
-	joined          // who executes the call will answer the asker
+	joined          // the goroutine that executes the call will answer the asker
 	outrun          // so it is, but a newer connection gets the answer
 )
 
@@ -135,8 +135,8 @@ func (m *replyClient) leave(to route) {
 }
 
 // settle ends a call that was claimed. What was answered, in these parts, is
-// remembered; without parts the call is forgotten. It returns who gets the
-// reply, if that is not who had the call executed.
+// remembered; without parts the call is forgotten. It returns the asker that gets the
+// reply, if that is not the one that had the call executed.
 func (m *replyClient) settle(e *remembered, parts ...[]byte) route {
 	now := m.cache.o.Now().UnixNano()
 	m.mu.Lock()

@@ -8,7 +8,7 @@ import (
 // hashKeyBytes is the size of a hashKey where it is saved.
 const hashKeyBytes = 8 * 8
 
-// hashKey makes a hash that nobody can predict who does not have it. The hash
+// hashKey makes a hash that a client that does not have it cannot predict. The hash
 // multiplies words into 128 bits and folds the halves, as wyhash does, in four
 // lanes: 1 MiB takes some 30 us. hash/maphash takes three times that, and its
 // seed cannot be saved.

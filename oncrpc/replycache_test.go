@@ -150,7 +150,8 @@ func TestReplyCacheEviction(t *testing.T) {
 	}
 }
 
-// TestReplyCacheShares: who takes much makes room, and who takes little keeps it.
+// TestReplyCacheShares: a client that takes much makes room, and one that takes
+// little keeps it.
 func TestReplyCacheShares(t *testing.T) {
 	r := newCacheRig(t, ReplyCacheOptions{MaxBytes: 100 * (replyOverhead + 100)})
 	small, large := r.client(addr("192.0.2.1", 1)), r.client(addr("192.0.2.2", 1))
@@ -224,8 +225,8 @@ func TestReplyCacheFreesFirst(t *testing.T) {
 	m.settle(e, []byte("y"))
 }
 
-// TestReplyCacheClients: those who have left longest ago are forgotten, those
-// who are there are not; and who leaves without a reply leaves nothing.
+// TestReplyCacheClients: those that have left longest ago are forgotten, those
+// that are there are not; and one that leaves without a reply leaves nothing.
 func TestReplyCacheClients(t *testing.T) {
 	r := newCacheRig(t, ReplyCacheOptions{})
 	stays := r.client(addr("192.0.2.1", 1))

@@ -50,7 +50,7 @@ type ServerOptions struct {
 	WriteTimeout    time.Duration
 
 	// Peer, if set, answers the far end of each connection, which Call.Remote then
-	// is, for who knows more of it than its address: see UserAddr. It may not read
+	// is, for a server that knows more of it than its address: see UserAddr. It may not read
 	// or write, and connections wait for it to be accepted. Of a datagram nc is nil.
 	Peer func(nc net.Conn, remote, local net.Addr) net.Addr
 	// NewConn, if set, is called for each connection before it is read; what

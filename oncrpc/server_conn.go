@@ -12,7 +12,7 @@ import (
 )
 
 // serverConn is one connection of a server. Its goroutine reads calls, workers
-// execute them (see work); replies gather in out, and whoever finds no writer at
+// execute them (see work); replies gather in out, and a goroutine that finds no writer at
 // work writes all that is there in one write.
 type serverConn struct {
 	s             *Server
@@ -189,7 +189,7 @@ func (sc *serverConn) over() bool {
 }
 
 // fail ends the connection; only the first reason counts. Replies that wait are
-// dropped by who would have written them; calls that other connections have
+// dropped by the goroutine that would have written them; calls that other connections have
 // executed are not waited for.
 func (sc *serverConn) fail(err error) {
 	sc.mu.Lock()
@@ -360,7 +360,7 @@ func (sc *serverConn) window() int {
 }
 
 // admit takes what a growing request may need from the server's budget, or of one
-// whom the server does not admit from what there is for those. For what it waits here
+// that the server does not admit from what there is for those. For what it waits here
 // the sender is not to blame.
 func (c *Call) admit(n int) error {
 	sc := c.to.(*serverConn)

@@ -250,7 +250,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestServerTimeouts looks at who is sent away, and when.
+// TestServerTimeouts looks at which connections are ended, and when.
 func TestServerTimeouts(t *testing.T) {
 	type step struct {
 		after time.Duration
@@ -401,7 +401,7 @@ func TestServerMaxConns(t *testing.T) {
 }
 
 // TestServerShares bounds the connections of one client, and those together that are
-// not admitted, who make room by themselves. Others come in.
+// not admitted, which make room by themselves. Others come in.
 func TestServerShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, share = 4 * minShareConns, (4*minShareConns - 1) / 2 // what the first leaves, divided

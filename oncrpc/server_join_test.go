@@ -122,7 +122,7 @@ func TestJoinEnds(t *testing.T) {
 	}
 }
 
-// TestJoinOlder: who asks on an older connection, because the newer one is lost,
+// TestJoinOlder: a client that asks on an older connection, because the newer one is lost,
 // gets the answer.
 func TestJoinOlder(t *testing.T) {
 	for _, how := range []string{"end", "reset"} {

@@ -123,7 +123,7 @@ func TestServerObserveSilence(t *testing.T) {
 	}
 }
 
-// TestServerObserveEnd: who is told may count on it that the server has not ended, and
+// TestServerObserveEnd: an observer may count on it that the server has not ended, and
 // will not tell of more when it has.
 func TestServerObserveEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -62,7 +62,8 @@ func (c *Call) late() {
 }
 
 // settle tells the reply cache what the handler has answered, if it was to know.
-// It returns who gets the reply, if that is not who had the call executed.
+// It returns the asker that gets the reply, if that is not the one that had the
+// call executed.
 func (c *Call) settle(err error) route {
 	m, a := c.once.client, &c.reply
 	if err != nil || c.once.forget || !c.s.admits(c.State) {

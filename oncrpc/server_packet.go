@@ -197,7 +197,7 @@ func (d *datagram) gone() bool { return false }
 func (d *datagram) flush() {}
 
 // enqueue sends the reply, if there is one. That it could not be sent is counted,
-// and no more: it may have been made to fail by whoever forged the datagram.
+// and no more: it may have been made to fail by the forger of the datagram.
 func (d *datagram) enqueue(a answered) {
 	s := d.p.s
 	if a.buf != nil {

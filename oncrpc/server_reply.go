@@ -130,7 +130,7 @@ func (a *answered) drop() {
 	*a = answered{}
 }
 
-// enqueue hands a call's reply to whoever writes next. If there is none, or
+// enqueue hands a call's reply to the next writer. If there is none, or
 // the connection is over, the call ends here.
 func (sc *serverConn) enqueue(a answered) {
 	if a.buf != nil && sc.accepts(&a) {
@@ -166,7 +166,7 @@ func (sc *serverConn) accepts(a *answered) bool {
 	return true
 }
 
-// flush writes the replies that wait, unless somebody is at it already, who
+// flush writes the replies that wait, unless a goroutine is at it already, which
 // then writes these as well.
 func (sc *serverConn) flush() {
 	sc.mu.Lock()

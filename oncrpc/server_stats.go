@@ -30,7 +30,7 @@ type ServerStats struct {
 	BytesIn      uint64
 	BytesOut     uint64
 	Conns        int   // open now
-	RequestBytes int64 // of MaxRequestBytes, taken now, and of what those have who are not admitted
+	RequestBytes int64 // of MaxRequestBytes, taken now, and of what clients have that are not admitted
 	Buffers      int   // lent out: the connections' read buffers, requests, replies
 }
 
@@ -64,7 +64,7 @@ type Served struct {
 	Proc     *xdr.Proc // nil: unknown
 	Client   net.Addr
 	XID      uint32
-	UID      uint32        // who calls, as an AUTH_SYS credential says
+	UID      uint32        // the caller's, as an AUTH_SYS credential says
 	HasUID   bool          // there was one
 	Took     time.Duration // from the record's arrival to its reply, which is about to be queued
 	Waited   time.Duration // of it, until the handler began; 0 if it was not called

@@ -63,7 +63,7 @@ func (sc *serverConn) next(first bool) *Call {
 }
 
 // flushOwn is the reader's flush, before it blocks: of the replies that it has
-// given itself, unless a worker is on its way, who will do it.
+// given itself, unless a worker is on its way, which will do it.
 func (sc *serverConn) flushOwn() {
 	sc.mu.Lock()
 	pending := sc.pending

@@ -18,7 +18,7 @@ const UnknownUser = math.MaxUint32
 
 // UserAddr is the address of a program on the server's own host, whose user is known
 // from elsewhere than its credential: see [ServerOptions].Peer. All users of a host
-// share its addresses, so each is a client of its own, and those whom nobody can tell
+// share its addresses, so each is a client of its own, and those that nobody can tell
 // are one together.
 type UserAddr struct {
 	net.Addr
@@ -59,7 +59,7 @@ func UserOf(a net.Addr) string {
 
 // ShareOf names the client at a where something is divided among clients: by its
 // address without the port, or of IPv6 the first 64 bits. Of a [*UserAddr] it is the
-// user alone, who has all addresses of loopback.
+// user alone, which has all addresses of loopback.
 func ShareOf(a net.Addr) string {
 	if u, ok := a.(*UserAddr); ok {
 		return u.User() + userMark

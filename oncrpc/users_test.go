@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestUserNames tells apart who shares an address, and leads each name back to its
+// TestUserNames tells apart users that share an address, and leads each name back to its
 // share, as a saved cache has to.
 func TestUserNames(t *testing.T) {
 	for _, c := range []struct {
@@ -139,7 +139,7 @@ func TestUsersMemory(t *testing.T) {
 	}
 }
 
-// TestUsersDatagrams: the far end of a datagram is who Peer says, and the answer goes
+// TestUsersDatagrams: the far end of a datagram is what Peer says, and the answer goes
 // to where it came from.
 func TestUsersDatagrams(t *testing.T) {
 	s := newService()

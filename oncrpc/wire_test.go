@@ -296,7 +296,7 @@ func storm(t *testing.T, c *Client, rnd *rand.Rand) {
 			t.Errorf("a call fails: %v", err)
 			return
 		}
-		// Whoever still reads or writes here is found by the race detector, or
+		// A goroutine that still reads or writes here is found by the race detector, or
 		// by what the server and the other callers receive.
 		copy(buf, poison)
 		time.Sleep(time.Duration(rnd.IntN(200)) * time.Microsecond)

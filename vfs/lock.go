@@ -11,9 +11,9 @@ type Lock struct {
 	Len       uint64 // 0: to the end, however far the file grows
 }
 
-// Locker is an FS whose files can be locked. The locks hold against all who ask
-// for them: other owners of this FS, whatever view they use, and, where the FS is
-// a directory of this host, its programs. No method waits for a lock: who wants
+// Locker is an FS whose files can be locked. The locks hold against all owners
+// that ask for them: other owners of this FS, whatever view they use, and, where the FS is
+// a directory of this host, its programs. No method waits for a lock: a caller that wants
 // to wait asks again.
 type Locker interface {
 	// Lock takes l, or is an error that is [ErrLocked]. Locks of the same owner

@@ -97,21 +97,22 @@ type HostFiler interface {
 // for HostOpen to say and for the FS to prevent.
 type HostOpener interface {
 	// OpenHost opens the regular file h anew: the description is the caller's
-	// alone, who closes it. Anything but a regular file is ErrInval (a directory
-	// ErrIsDir). What the view's caller may not do is the error that ReadAt or
-	// WriteAt would have been; what it may do through this FS and not by a
-	// descriptor is [ErrNotSupp]. a are the attributes of what was opened.
+	// alone, and the caller closes it. Anything but a regular file is ErrInval
+	// (a directory ErrIsDir). What the view's caller may not do is the error
+	// that ReadAt or WriteAt would have been; what it may do through this FS
+	// and not by a descriptor is [ErrNotSupp]. a are the attributes of what was
+	// opened.
 	OpenHost(ctx context.Context, h Handle, how *HostOpen) (f *os.File, a Attr, err error)
 }
 
 // HostOpen says how to open a file for another process.
 type HostOpen struct {
 	Access Share // ShareRead, ShareWrite or both
-	// Sealed wants a descriptor by which nobody can change anything, whoever he
-	// is: not the file's times or mode, and not its bytes by opening it again
+	// Sealed wants a descriptor by which no process can change anything, whatever its
+	// user: not the file's times or mode, and not its bytes by opening it again
 	// through /proc. It excludes ShareWrite.
 	Sealed bool
-	// Peer is who the other process is, as the kernel says: UID, GID and Groups.
+	// Peer is the user of the other process, as the kernel says: UID, GID and Groups.
 	// An FS that cannot act for its callers hands out unsealed only to a process of its
 	// own user.
 	Peer Caller
@@ -132,7 +133,7 @@ type Near interface {
 type Change uint8
 
 // The changes. More than one may come at once, and each more often than it
-// happened; whoever is told looks for himself.
+// happened; the one that is told looks for itself.
 const (
 	// ChangeGone: a name of it was removed, or given to another object.
 	ChangeGone Change = 1 << iota
@@ -143,11 +144,11 @@ const (
 
 // Watcher is an FS that tells of changes to an object that end what others were
 // granted on it: the one road for the revocation of LOCALIO's descriptors, for
-// the recall of delegations, and for whoever caches.
+// the recall of delegations, and for caches.
 type Watcher interface {
 	// Watch has changed called from now on, until stop is called. Of a change
 	// made through this FS, by any view, it is called before the change is
-	// answered to whoever made it, so that nobody who knows of the change meets
+	// answered to the caller that made it, so that nobody who knows of the change meets
 	// what it ended; of others, as soon as the FS hears of them, if it does.
 	//
 	// changed must not block, nor call the FS; it may be called by several
@@ -161,7 +162,7 @@ type Watcher interface {
 type Putter interface {
 	// Put makes a regular file called name in dir, of exactly that mode, that holds
 	// data. Nobody meets the name before it stands for all of them; if an error is
-	// returned it has not come to be, nor has anything else. Whoever has the name
+	// returned it has not come to be, nor has anything else. An object that has the name
 	// keeps it: ErrExist. ErrNotSupp says that files in dir cannot be made so.
 	//
 	// An error of making it stable, where an FS over another promises that, leaves it

@@ -10,7 +10,7 @@
 // # Borrowing
 //
 // A decoded []byte is a part of the record, not a copy of it: it is valid for
-// as long as the record is, and whoever keeps it longer copies it first. This
+// as long as the record is, and code that keeps it longer copies it first. This
 // is what makes a directory of a million entries decode without garbage. XDR
 // strings are []byte as well, because a Go string promises that it never
 // changes and a borrowed record cannot.

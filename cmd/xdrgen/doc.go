@@ -26,7 +26,7 @@
 //	typedef of an array or list of T           a named slice or array
 //
 // A struct whose last field points to the struct itself is the node of a linked
-// list: its Go type lacks that field, and whoever points to it has a slice. Next
+// list: its Go type lacks that field, and a field that points to it is a slice. Next
 // and AppendNext take and make such a list one element at a time.
 //
 // A union is flat: the discriminant, and one field for each arm that is not

@@ -223,8 +223,8 @@ func (c *client) upload(ctx context.Context, name string) (fh nfs3.NfsFh3, err e
 	return fh, err
 }
 
-// call calls, and judges the results while they are good. Who is to come back
-// later does.
+// call calls, and judges the results while they are good. Where the server says to come
+// back later, it does.
 func (c *client) call(ctx context.Context, p *xdr.Proc, args xdr.Appender, res xdr.Unmarshaler, judge func() error) error {
 	for {
 		reply, err := c.rpc.Call(ctx, p, c.auth, args, res)

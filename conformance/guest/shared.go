@@ -93,7 +93,7 @@ func closeToOpen(s site) error {
 	return nil
 }
 
-// chown gives files to users, and keeps those out who have no right to them.
+// chown gives files to users, and keeps out users who have no right to them.
 func chown(s site) error {
 	f := join(s.a, "f")
 	return all(

@@ -19,7 +19,7 @@ import (
 const nobody = 65534
 
 // TestNobodyIsRoot: a server that root runs with the defaults takes a program of
-// this host for no more than the kernel does, whoever it says to be.
+// this host for no more than the kernel does, whatever user it says to be.
 func TestNobodyIsRoot(t *testing.T) {
 	root(t, "to serve as root")
 	b := newBox(t)
@@ -119,8 +119,8 @@ func TestStrangersTakeNothing(t *testing.T) {
 		})
 	}
 	strangers.Wait()
-	// A record that does not come in this time is given up. Who waits for its memory
-	// waits as long.
+	// A record that does not come in this time is given up. A client that waits
+	// for its memory waits as long.
 	const givenUp = 10 * time.Second
 	start := time.Now()
 	var slow []*peer
@@ -459,7 +459,7 @@ func TestHandleOfWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestOperatorDropsClient: who operates the server sees the clients and their locks,
+// TestOperatorDropsClient: the server's operator sees the clients and their locks,
 // and frees what one that is gone has left. Other users of the host may not.
 func TestOperatorDropsClient(t *testing.T) {
 	b := newBox(t)

@@ -34,12 +34,12 @@ var hostAccesses = []struct {
 const content = "content"
 
 // Descriptors is the matrix for files that are handed out to other processes
-// ([vfs.HostOpener]): whoever may do something through the view may do it by the
-// descriptor, and who may not is told the same, except that a file may be kept back
+// ([vfs.HostOpener]): a caller that may do something through the view may do it by the
+// descriptor, and one that may not is told the same, except that a file may be kept back
 // where a descriptor would give too much; and a descriptor that is for reading is
-// good for nothing else, whoever has it.
+// good for nothing else, whatever process has it.
 //
-// Who has it is another process, of each of the callers: this test run once more,
+// Another process has it, of each of the callers: this test run once more,
 // which takes root. So the test that calls Descriptors shall begin with
 //
 //	if exporttest.IsPeer() {

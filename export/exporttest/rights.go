@@ -16,7 +16,7 @@ type Config struct {
 	New func(t *testing.T, rule export.Rule) Place
 	// Override is true where files are opened anew for every operation, as
 	// NFSv3 does: then an owner may read and write whatever its file's mode
-	// says, and who may execute may read (RFC 1813, section 4.4).
+	// says, and a caller that may execute may read (RFC 1813, section 4.4).
 	Override bool
 	// Every, where a try is dear, tries one combination in so many, spread over
 	// all of them by a prime such as 7. 0 and 1 try every one: some 20,000.
@@ -36,7 +36,7 @@ type Place struct {
 
 // callers try every operation. To an object of 1000:2000 they are root, the
 // owner, a member of the group and somebody else; to one of root, the third is a
-// member of the group; and to one of nobody, whoever is squashed is the owner.
+// member of the group; and to one of nobody, every squashed caller is the owner.
 var callers = []vfs.Caller{
 	{UID: 0, GID: 0},
 	{UID: 1000, GID: 1000},

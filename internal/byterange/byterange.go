@@ -2,8 +2,8 @@
 // has it: what an owner locks again takes the new kind, what it frees in the
 // middle leaves two pieces, and what touches becomes one.
 //
-// A [Set] knows nothing of other owners, files or waiting. Those are for who
-// keeps the sets.
+// A [Set] knows nothing of other owners, files or waiting. Those are for the
+// code that keeps the sets.
 package byterange
 
 import (

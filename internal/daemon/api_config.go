@@ -47,16 +47,16 @@ func defaultAPI() API {
 // on reports whether the file API is to be served.
 func (a *API) on() bool { return len(a.Listen) > 0 }
 
-// byHand says whom programs of this host are where the command line is all there is
-// and names nobody: who has started the server, and can do all that it can. Where the
-// kernel can tell, those of other users are refused: see daemon.mayLoopback.
+// byHand says as which user programs of this host call where the command line is all
+// there is and names nobody: the one that has started the server, and can do all that it
+// can. Where the kernel can tell, those of other users are refused: see daemon.mayLoopback.
 func (a *API) byHand(u *User) {
 	if a.on() && a.Loopback == nil && a.Callers == "" && !slices.ContainsFunc(a.Listen, elsewhere) {
 		a.Loopback = u
 	}
 }
 
-// thisUser is who runs the process; nil for root, whom nobody becomes by default.
+// thisUser is the user that runs the process; nil for root, which nobody becomes by default.
 func thisUser() *User {
 	if os.Geteuid() <= 0 {
 		return nil

@@ -66,7 +66,7 @@ func TestAPIFlags(t *testing.T) {
 	}
 }
 
-// TestByHand lets programs of this host in as whoever has started a server by hand,
+// TestByHand lets programs of this host in as the user who has started a server by hand,
 // and nobody as root, or where it is said who may.
 func TestByHand(t *testing.T) {
 	me, other := &User{UID: 1000, GID: 1000}, &User{UID: 5, GID: 5}

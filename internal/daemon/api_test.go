@@ -170,8 +170,8 @@ func checkAPIMetrics(t *testing.T, log *logBuffer) {
 	}
 }
 
-// TestAPICallers lets tokens in as whom the file says, and goes over to another file
-// without a restart; one with an error changes nothing.
+// TestAPICallers lets tokens in as the users that the file names, and goes over
+// to another file without a restart; one with an error changes nothing.
 func TestAPICallers(t *testing.T) {
 	tree, secret := t.TempDir(), filepath.Join(t.TempDir(), "callers")
 	writeSecret(t, filepath.Join(tree, "private"), "mine")

@@ -246,7 +246,7 @@ func (r *Rule) check(key string, p *problems) {
 	}
 }
 
-// match holds whom a rule is for against what package export understands.
+// match holds the client of a rule against what package export understands.
 func (p *problems) match(key, m string) {
 	if strings.ContainsRune(m, '/') {
 		prefix, err := netip.ParsePrefix(m)
@@ -277,8 +277,8 @@ func onLoopback(address string) bool {
 // elsewhere reports whether other hosts may reach an address.
 func elsewhere(address string) bool { return !onLoopback(address) }
 
-// fill completes what was left out and follows from the rest, but for whom to
-// squash, which follows from who can reach the server.
+// fill completes what was left out and follows from the rest, but for Squash, which
+// follows from who can reach the server.
 func (c *Config) fill() {
 	for i := range c.Exports {
 		e := &c.Exports[i]

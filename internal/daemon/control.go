@@ -22,8 +22,8 @@ import (
 )
 
 // controlName is the socket in the server's own folder by which its operator asks who
-// its clients are, and sends one away. Whoever can open it may: it has mode 0600, in a
-// folder that nobody else may enter.
+// its clients are, and sends one away. Every process that can open it may: it has
+// mode 0600, in a folder that nobody else may enter.
 const controlName = "control"
 
 // Of a connection to it there is one request, an object of JSON on a line, and one

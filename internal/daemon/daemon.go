@@ -37,7 +37,7 @@ type World struct {
 
 	Version string // of the program, as the live view shows it
 
-	// Manager is who started the process, and may have opened its listeners.
+	// Manager has started the process, and may have opened its listeners.
 	Manager Manager
 
 	// Alone says that the process is this server's: limits and capabilities

@@ -12,8 +12,8 @@
 // # Life
 //
 // [Serve] goes through four stages. It opens all that must succeed before
-// clients can be let in: state, directories, server, listeners. It tells whoever
-// started it that it is ready. It serves, and a hangup makes it go over to another
+// clients can be let in: state, directories, server, listeners. It tells the
+// service manager that it is ready. It serves, and a hangup makes it go over to another
 // configuration: new directories are opened, the table is replaced at once, and a
 // directory that is exported no longer is closed when its last call has ended; if
 // any of this fails, all stays as it was. In the end it drains: it stops reading,
@@ -40,7 +40,7 @@
 // watch, file by file.
 //
 // A program of this host that comes over TCP is the user whose socket it has, as the
-// kernel tells when the connection is made (package sockdiag), and not whoever its
+// kernel tells when the connection is made (package sockdiag), and not the one that its
 // credentials name. So by default nobody is squashed on loopback, where users are
 // known; where they are not, root is.
 //
@@ -49,8 +49,8 @@
 // The file API is a second way to the same table of exports, and so to the same views
 // and through the same gate; its store of content has a lane of its own there. It
 // begins after NFS' server and ends beside it. What it knows callers by, and is known
-// by, are files that a reload reads again. Who has no proof is nobody, unless it is
-// said as whom programs of this host call; root, who could do most harm, is never
+// by, are files that a reload reads again. A caller without a proof is nobody, unless it is
+// said as which user programs of this host call; root, who could do most harm, is never
 // supposed to have meant it.
 //
 // # State
@@ -72,11 +72,11 @@
 // directory must not lie within the tree that is served: a client that can read
 // the key can forge handles, and one that can write the map can lead handles
 // astray. For like reasons neither may the configuration, the logs, and the files of
-// the file API, nor any symbolic link by which one of them is found: who can replace
-// the link says what is read at the next reload. Nobody but root and the server's user
-// may be able to put another state directory in its place, by rights on what lies above it,
-// unless Config.TrustStatePath says that they are trusted. What is mounted elsewhere a second
-// time (bind mounts) is known again by its root alone.
+// the file API, nor any symbolic link by which one of them is found: a user that can
+// replace the link says what is read at the next reload. Nobody but root and the
+// server's user may be able to put another state directory in its place, by rights on
+// what lies above it, unless Config.TrustStatePath says that they are trusted. What is
+// mounted elsewhere a second time (bind mounts) is known again by its root alone.
 //
 // # The process
 //
@@ -100,9 +100,9 @@
 // clients has no label of its own. What the rooms count once for each transport is
 // added up.
 //
-// The live view is drawn from the same scrapes, one every few seconds, whoever
-// watches. It shows the slowest calls of all that took a millisecond or more,
-// whatever the log tells of. Who reads it needs no right but to reach the address:
+// The live view is drawn from the same scrapes, one every few seconds, however many
+// watch. It shows the slowest calls of all that took a millisecond or more,
+// whatever the log tells of. A reader needs no right but to reach the address:
 // it shows names of exports and addresses of clients, and changes nothing. On
 // loopback, pages of other sites that had their names pointed there are refused, by
 // the name that they ask for, at all addresses for operators.

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// maxProcesses and maxSockets bound the search for who has a port. What is
+// maxProcesses and maxSockets bound the search for the process that has a port. What is
 // beyond is not looked at.
 const (
 	maxProcesses = 1 << 16

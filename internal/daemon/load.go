@@ -178,7 +178,7 @@ func (f *Flags) overlay(c *Config) error {
 	for i := range c.Exports {
 		copyGiven(reflect.ValueOf(&c.Exports[i]).Elem(), reflect.ValueOf(f.Export), f.Given, "")
 		if f.Given["allow"] {
-			c.Exports[i].Clients = nil // whom the command line lets in, nobody else
+			c.Exports[i].Clients = nil // those that the command line lets in, no others
 		}
 		if f.Given["ro"] && is(f.Export.ReadOnly) {
 			for j := range c.Exports[i].Clients {

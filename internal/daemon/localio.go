@@ -14,7 +14,7 @@ import (
 const (
 	localIOOn      = "on"      // where the directory for its socket can be had
 	localIOOff     = "off"     // never
-	localIOTrusted = "trusted" // and whoever is let in may do with descriptors what they allow
+	localIOTrusted = "trusted" // and every process that is let in may do with descriptors what they allow
 )
 
 // localIO says how clients of this host are to find the server; nil: not at all.

@@ -109,7 +109,7 @@ func TestShownIsLoaded(t *testing.T) {
 	}
 }
 
-// TestShownSquash says in what is printed whom to squash where nobody has, which
+// TestShownSquash says in what is printed which Squash holds where nobody has set it, which
 // follows from who can reach the server.
 func TestShownSquash(t *testing.T) {
 	for listen, want := range map[string]string{"127.0.0.1:2049": "none", "[::]:2049": "root"} {

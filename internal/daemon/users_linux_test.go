@@ -64,7 +64,7 @@ func says(t *testing.T, uid, gid uint32) oncrpc.Auth {
 	return auth
 }
 
-// mountAs mounts "/" as whom a credential says.
+// mountAs mounts "/" as the user that a credential names.
 func mountAs(t *testing.T, c *oncrpc.Client, as oncrpc.Auth) []byte {
 	t.Helper()
 	var res mount3.Mountres3
@@ -94,9 +94,9 @@ func create(t *testing.T, c *oncrpc.Client, as oncrpc.Auth, tree, name string) (
 	return info.Sys().(*syscall.Stat_t).Uid
 }
 
-// TestUsersOfThisHost takes every user of this host for who it is, on loopback and
+// TestUsersOfThisHost takes every user of this host for itself, on loopback and
 // by default: it is not root because it says so, and not another user either. Root
-// may speak for everybody, and whom trust-local believes may, too.
+// may speak for everybody, and a program that trust-local believes may, too.
 func TestUsersOfThisHost(t *testing.T) {
 	need.Root(t, "to be other users")
 	tree := t.TempDir()

@@ -92,7 +92,7 @@ func (w *web) serveHealth(out http.ResponseWriter, _ *http.Request) {
 		http.Error(out, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	_, _ = out.Write([]byte("ok\n")) // who asks may have gone
+	_, _ = out.Write([]byte("ok\n")) // the client may have gone
 }
 
 // client names whose a connection is: a user of this host, or an address.

@@ -188,7 +188,7 @@ func (f *FS) dirSlot(r *ref) (*slot, error) {
 		return s, nil
 	}
 	// Where it is now may not be where the handle says. It stays there until it is known:
-	// who moves a directory tells those that are known of its new place.
+	// a call that moves a directory tells those that are known of its new place.
 	t.tree.RLock()
 	defer t.tree.RUnlock()
 	o, err := f.objectIn(r)

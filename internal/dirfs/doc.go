@@ -29,13 +29,13 @@
 // An FS works within a share of RLIMIT_NOFILE ([Options].Descriptors), and so does
 // with trees of any depth: every call opens what it needs, name by name, from the
 // nearest directory that is open. A call, and an Open, waits for a descriptor
-// rather than fail: whoever holds more files open than there are descriptors for
+// rather than fail: a program that holds more files open than there are descriptors for
 // files, and waits for one more, waits until its context ends.
 //
 // # Links and mounts
 //
 // Names are opened one at a time, below a directory that is open, and never through
-// a symbolic link, whoever puts one there while it is looked at. (On Windows os.Root
+// a symbolic link, even if one is put there while it is looked at. (On Windows os.Root
 // keeps a path within the root, but may follow a link that somebody swaps in between
 // two looks.) The root itself is the caller's word, and may be a link.
 //

@@ -151,7 +151,7 @@ func (l *lister) entry(d *hostDir, name []byte, ino uint64, at vfs.Pos) error {
 	case errors.Is(err, vfs.ErrNoEnt):
 		return nil
 	case errors.Is(err, vfs.ErrAccess):
-		// Who may read a directory but not search it gets the names.
+		// A caller that may read a directory but not search it gets the names.
 		l.batch = append(l.batch, vfs.Entry{Name: name, FileID: ino, Next: at})
 		return nil
 	default:

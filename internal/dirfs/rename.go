@@ -48,7 +48,7 @@ func (f *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, to
 	if replaced && over.id() == st.id() && over.Type != vfs.TypeDir {
 		return from, to, nil // two names of one object are left as they are
 	}
-	// Whoever has its handle shall find it at any time.
+	// A call that has its handle shall find it at any time.
 	f.slots.changed(s)
 	f.slots.changed(t)
 	f.moved.note(st.id(), t.serial, toName)

@@ -199,7 +199,7 @@ func (t *slots) trim() {
 	}
 }
 
-// lose takes a slot out of the table. Whoever holds it can go on as long as it is
+// lose takes a slot out of the table. A call that holds it can go on as long as it is
 // open.
 func (t *slots) lose(s *slot) {
 	if s.lost || s.parent == nil {

@@ -135,7 +135,7 @@ func TestPlainStale(t *testing.T) {
 }
 
 // TestMovedByMany moves two directories into each other, from all sides, as soon as they
-// are known: who finds one and who moves it meanwhile agree on where it is.
+// are known: calls that find one and that move it meanwhile agree on where it is.
 func TestMovedByMany(t *testing.T) {
 	for range 200 {
 		f := open(t, t.TempDir(), Options{Descriptors: 40})

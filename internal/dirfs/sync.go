@@ -67,7 +67,7 @@ func (f *FS) syncDir(o *place) error {
 	return d.sync()
 }
 
-// share has those wait together who want the same file system synced: a round that
+// share has the calls wait together that want the same file system synced: a round that
 // has not begun is joined.
 type share struct {
 	mu    sync.Mutex

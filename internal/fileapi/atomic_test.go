@@ -200,7 +200,7 @@ func (u *unsynced) Sync(context.Context, vfs.Handle) error {
 }
 
 // TestFailedSync makes a name that is not on the disk: an error, and no temporary is
-// left. Who does not ask for it to be there has nothing synced.
+// left. A call that does not ask for it to be there has nothing synced.
 func TestFailedSync(t *testing.T) {
 	var armed atomic.Bool
 	r := newRig(t, &unsynced{newMemory(t), &armed}, func(o *Options) { o.Report = func(error) {} })

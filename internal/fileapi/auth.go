@@ -19,7 +19,7 @@ const loopbackName = "loopback"
 // authenticate says who a request is of, or is an error.
 //
 // A token has precedence over a certificate: a proxy may have one certificate and
-// many users. Whoever shows a wrong one is refused, not taken for somebody else.
+// many users. A caller that shows a wrong one is refused, not taken for another user.
 func (s *Server) authenticate(r *http.Request, remote netip.AddrPort) (*identity, error) {
 	if shown, ok := r.Header["Authorization"]; ok {
 		return s.byToken(r, remote, shown)

@@ -29,7 +29,7 @@ const (
 	maxToken = 1024 // also of what a request shows; longer is no token
 )
 
-// Callers are who may use the API, and what they show to prove it. They are not
+// Callers are the users that may use the API, and what they show to prove it. They are not
 // changed once they are made.
 //
 // The file that they are read from has a line for each, of three fields with spaces
@@ -42,7 +42,7 @@ const (
 //	laptop   1002:1002           subject:CN=laptop,O=Example
 //
 // A token is at least 32 printable characters; as token-sha256 the file holds its
-// SHA-256 alone, in hexadecimal digits, and who reads it cannot use it. A subject is
+// SHA-256 alone, in hexadecimal digits, and a reader of the file cannot use it. A subject is
 // that of a client certificate which the server's certificate authorities have
 // signed, as RFC 2253 writes it and "openssl x509 -subject -nameopt RFC2253" shows
 // it; it is the rest of the line, spaces and all.

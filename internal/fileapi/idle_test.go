@@ -13,7 +13,7 @@ import (
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 )
 
-// TestIdleShort cuts off who announces little, and sends less.
+// TestIdleShort cuts off a client that announces little, and sends less.
 func TestIdleShort(t *testing.T) {
 	timed(t, func(o *Options) { o.Limits.Idle = 100 * time.Millisecond }, func(r *rig) {
 		for _, call := range []string{"Put", "Upload"} {

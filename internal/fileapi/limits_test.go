@@ -102,7 +102,7 @@ func testIdle(r *rig) {
 	r.make("/large", aFile, string(random(24<<20)))
 	before := r.tree()
 	slow := r.slowly(20)
-	for range 20 { // who asks for a large file, and takes nothing
+	for range 20 { // clients that ask for a large file, and take nothing
 		c := r.conn()
 		slow = append(slow, c)
 		q := prefixed(`{"path":"/large"}`)
@@ -133,7 +133,7 @@ func testIdle(r *rig) {
 		r.Errorf("%d calls count as slow, want 40", n)
 	}
 	r.denied(0, 0)
-	// Who pauses between calls is not slow: the connection is good for another one.
+	// A client that pauses between calls is not slow: the connection is good for another one.
 	for range 3 {
 		if _, err := r.client["protobuf"].Echo(r.Context(), &pb.EchoRequest{}); err != nil {
 			r.Fatal(err)

@@ -169,7 +169,7 @@ func (r *rig) noLeaks(goroutines, descriptors int) {
 		if runtime.NumGoroutine() <= goroutines && countDescriptors() <= descriptors {
 			return
 		}
-		time.Sleep(time.Millisecond) // for the kernel and net/http, who tell nobody
+		time.Sleep(time.Millisecond) // for the kernel and net/http, which tell nobody
 	}
 	buf := make([]byte, 1<<20)
 	r.Errorf("goroutines: %d, and %d before; descriptors: %d, and %d before\n%s", runtime.NumGoroutine(), goroutines,

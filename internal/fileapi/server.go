@@ -29,11 +29,11 @@ type Options struct {
 	// Store is what is served by content; nil: nothing, which is unimplemented.
 	// Every caller may read and add to it, and nobody may delete from it.
 	Store object.Store
-	// Callers are who may call, with a token or a client certificate; nil: nobody.
+	// Callers may call with a token or a client certificate; nil: nobody may.
 	Callers *Callers
-	// Loopback is who calls from this host without either; nil: nobody may.
+	// Loopback is the user that calls from this host without either; nil: nobody may.
 	Loopback *vfs.Caller
-	// MayLoopback, if set, says of a connection from this host whether whoever is at
+	// MayLoopback, if set, says of a connection from this host whether the program at
 	// its far end may call as Loopback. It is asked when the connection is made, by
 	// Serve alone, and must not read or write. nil: all may.
 	MayLoopback func(net.Conn) bool
@@ -109,7 +109,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	}
 	options := []connect.HandlerOption{
 		connect.WithReadMaxBytes(maxMessage),
-		// Compressed requests cost whoever decompresses them far more than whoever
+		// Compressed requests cost the server far more than the client that
 		// sends them, and files that are worth it are compressed already.
 		connect.WithCompression("gzip", nil, nil),
 		connect.WithInterceptors(&interceptor{s}),
@@ -252,7 +252,7 @@ func (s *Server) deny(w http.ResponseWriter, r *http.Request, q *request, err er
 	if r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	}
-	// Whoever does not take the answer has gone.
+	// A client that does not take the answer has gone.
 	_ = s.errors.Write(w, r, err)
 	s.admit.tell(func() { s.observe(q, s.o.Now().Sub(q.start)) })
 }

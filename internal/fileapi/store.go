@@ -61,7 +61,7 @@ func (s *Server) store(ctx context.Context, in *incoming) (*stored, error) {
 }
 
 // modeFor is the mode of a new file: the one asked for, else that of the file which it
-// replaces, whom nobody new shall get to read.
+// replaces, so that nobody new gets to read what has the name.
 func (p *place) modeFor(ctx context.Context, dir vfs.Handle, name string, asked *uint32) (uint32, error) {
 	if asked != nil {
 		if *asked&^0o7777 != 0 {
@@ -75,8 +75,8 @@ func (p *place) modeFor(ctx context.Context, dir vfs.Handle, name string, asked 
 	}
 	switch {
 	case errors.Is(err, vfs.ErrNoEnt), errors.Is(err, vfs.ErrAccess):
-		// Who may not look into the directory may not make a file in it, and is told
-		// what a file system tells such a one.
+		// A caller that may not look into the directory may not make a file in it, and is
+		// told so, as by a file system.
 		attr = vfs.Attr{Mode: defaultMode}
 	case err != nil:
 		return 0, err

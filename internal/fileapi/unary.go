@@ -65,7 +65,7 @@ func (s *Server) unary(ctx context.Context, w http.ResponseWriter, r *http.Reque
 			// Or else the answer would wait for the rest of the message.
 			w.Header().Set("Connection", "close")
 		}
-		// Whoever does not take the answer has gone.
+		// A client that does not take the answer has gone.
 		_ = s.errors.Write(w, r, err)
 		return
 	}

@@ -181,8 +181,8 @@ func TestSlowPuts(t *testing.T) {
 	}
 }
 
-// TestIdlePuts cuts off who does not send what it has announced, and who does not take
-// what it has asked for.
+// TestIdlePuts cuts off a client that does not send what it has announced, and one that
+// does not take what it has asked for.
 func TestIdlePuts(t *testing.T) {
 	timed(t, func(o *Options) { o.Limits.Idle = 100 * time.Millisecond }, testIdlePuts)
 }

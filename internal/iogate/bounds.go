@@ -13,7 +13,7 @@ const (
 	MinThreads = int(Classes)
 	MaxThreads = 5000
 
-	// DefaultQueue is how many may wait if Options do not say. Who comes when so
+	// DefaultQueue is how many may wait if Options do not say. A call that comes when so
 	// many wait gets ErrFull at once.
 	DefaultQueue = 8192
 
@@ -33,7 +33,7 @@ const (
 	// what an entry through the queue has to add up.
 	maxCells = 16
 
-	// lastShare is the part of the queue that only clients use who have nothing
+	// lastShare is the part of the queue that only clients use that have nothing
 	// waiting in the lane yet: one place in so many. Nobody can fill the queue
 	// alone.
 	lastShare = 8
@@ -50,7 +50,7 @@ const (
 	nowaitRaw = 64 << 10
 
 	// nowaitPerCPU bounds reads without blocking that are under way, for each
-	// processor. They do block a little, when they start a readahead; who finds
+	// processor. They do block a little, when they start a readahead; a call that finds
 	// so many takes the way through the gate.
 	nowaitPerCPU = 2
 

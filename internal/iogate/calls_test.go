@@ -186,7 +186,7 @@ func TestBlocking(t *testing.T) {
 	}
 }
 
-// TestUninvited makes more calls than there are places: who has none makes the
+// TestUninvited makes more calls than there are places: a caller without one makes the
 // call alone.
 func TestUninvited(t *testing.T) {
 	kinds(t, func(t *testing.T, l *Lanes) {
@@ -243,7 +243,7 @@ func TestCloseUnderLoad(t *testing.T) {
 	}
 }
 
-// TestCallAllocations: none of ours, whoever makes the call.
+// TestCallAllocations: none of ours, whatever thread makes the call.
 func TestCallAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -302,7 +302,7 @@ func TestTryRead(t *testing.T) {
 	}
 }
 
-// TestTryReadBound: who finds too many at it goes the other way.
+// TestTryReadBound: a read that finds too many at it goes the other way.
 func TestTryReadBound(t *testing.T) {
 	g := gate(t, Options{})
 	fd, p := file(t, []byte("content")), make([]byte, 7)

@@ -1,6 +1,6 @@
 // Package iogate bounds how many threads the disk may hold.
 //
-// A file has no readiness to wait for: whoever reads one that is not in memory,
+// A file has no readiness to wait for: a call that reads one that is not in memory,
 // syncs one, or opens one by name, holds a thread until the disk is done. Go
 // starts another thread for whatever else is to run, never gives one back, and
 // ends the process at ten thousand. A server of files would thus have as many
@@ -19,10 +19,10 @@
 //
 // Some places are kept for each lane, so that slow syncs and cold reads, however
 // many, never keep a lookup waiting, nor one export's dead disk another export:
-// see keptShare for how many. All others are for whoever comes. Once there are
+// see keptShare for how many. All others are for any call. Once there are
 // none, everybody waits, and gets in by turns: lane after lane, in a lane client
-// after client, and each client's in the order in which they came. Who has
-// thousands waiting thus delays others as little as who has one.
+// after client, and each client's in the order in which they came. A client that has
+// thousands waiting thus delays others as little as one that has one.
 //
 // The queue has an end (Options.Queue), and so has patience (Options.Patience).
 // Beyond either, Enter returns [ErrFull], and the caller's caller has to come

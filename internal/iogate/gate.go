@@ -75,7 +75,7 @@ type Options struct {
 	Threads  int           // I/O threads, of all exports and classes together; DefaultThreads if 0
 	Priority int           // of them, for kind C: with real-time priority, where the process may
 	Affinity bool          // for kind C: thread i on processor i modulo their number
-	Queue    int           // who may wait, in all; DefaultQueue if 0
+	Queue    int           // how many may wait, in all; DefaultQueue if 0
 	Patience time.Duration // how long one may wait; DefaultPatience if 0
 }
 
@@ -107,11 +107,11 @@ type Gate struct {
 	o      Options
 	kind   Kind   // in force
 	reason string // why it is not Options.Kind
-	pool   *pool  // whom data calls are handed to; nil: the caller makes them
+	pool   *pool  // makes the data calls; nil: the caller does
 	nowait nowait
 
 	// What the fast path looks at. It is open while nobody waits and fewer than
-	// fast are inside: whoever enters then takes nothing that is kept for others.
+	// fast are inside: a call that enters then takes nothing that is kept for others.
 	inside  atomic.Int64
 	fast    atomic.Int64
 	waiting atomic.Int64 // in the queue, and 1 more while Close waits
@@ -141,7 +141,7 @@ func New(o Options) (*Gate, error) {
 // Kind is the kind in force.
 func (g *Gate) Kind() Kind { return g.kind }
 
-// Close lets nobody in any more, sends away with ErrClosed who waits, waits for
+// Close lets nobody in any more, sends waiters away with ErrClosed, waits for
 // those inside to leave, and ends the gate's threads.
 func (g *Gate) Close() error {
 	g.mu.Lock()

@@ -48,7 +48,7 @@ func leave(l *Lanes, c Class, n int) {
 	}
 }
 
-// TestBound counts who is inside at once, of all lanes together.
+// TestBound counts the calls inside at once, of all lanes together.
 func TestBound(t *testing.T) {
 	const threads = 8
 	g := gate(t, Options{Threads: threads, Patience: time.Minute})
@@ -174,7 +174,7 @@ func TestTurns(t *testing.T) {
 func TestLanesByTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gate(t, Options{Threads: 2 * MinThreads})
-		one, two := g.Export("one"), g.Export("two") // who share what is kept: one for each class
+		one, two := g.Export("one"), g.Export("two") // they share what is kept: one for each class
 		for c := range Classes {
 			enter(t, one, c, 1)
 		}
@@ -330,8 +330,8 @@ func TestTryEnter(t *testing.T) {
 	})
 }
 
-// TestQueue refuses at once who finds the queue full, and who has somebody
-// waiting already a little earlier.
+// TestQueue refuses at once a call that finds the queue full, and one of a client that
+// waits already a little earlier.
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 16
@@ -400,7 +400,7 @@ func TestCancelStorm(t *testing.T) {
 	}
 }
 
-// TestClose sends away who waits, and waits for who is inside.
+// TestClose sends away calls that wait, and waits for those inside.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gate(t, Options{Threads: MinThreads})

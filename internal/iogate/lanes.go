@@ -12,7 +12,7 @@ type Lanes struct {
 	name  string
 	mute  atomic.Int32 // reads not to be tried without blocking
 	lanes [Classes]lane
-	users int   // who have asked Export for them, and not called Close; guarded by Gate.mu, as is cell
+	users int   // how many have asked Export for them, and not called Close; guarded by Gate.mu, as is cell
 	cell  *cell // of the lanes' units
 }
 
@@ -25,7 +25,7 @@ type lane struct {
 }
 
 // Enter waits for a place in the lane of class c; Leave gives it back. client
-// is whom the place is for: who has many waiting does not hold up who has few.
+// has the place: one that has many waiting does not hold up one that has few.
 // The error is ErrFull, ErrClosed, or that of ctx.
 func (l *Lanes) Enter(ctx context.Context, c Class, client string) error {
 	if err := ctx.Err(); err != nil || l == nil {
@@ -36,7 +36,7 @@ func (l *Lanes) Enter(ctx context.Context, c Class, client string) error {
 		return g.enter(ctx, n, client)
 	}
 	n.enter()
-	// Whoever has come meanwhile saw the place taken, and not by whom; and Close
+	// Calls that have come meanwhile saw the place taken, and not by whom; and Close
 	// may not have seen it at all.
 	if g.waiting.Load() != 0 && g.look() {
 		g.leave(n)

@@ -19,7 +19,7 @@ type backend interface {
 }
 
 // pool keeps the calls of a backend: as many as there are places, so that
-// whoever has a place finds one.
+// a call that has a place finds one.
 type pool struct {
 	b     backend
 	calls []call

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// queue is who waits in one lane: clients by turns, and each client's waiters
+// queue holds the waiters of one lane: clients by turns, and each client's waiters
 // in the order in which they came. All is guarded by Gate.mu.
 type queue struct {
 	clients map[string]*client
@@ -122,7 +122,7 @@ func (q *queue) join(name string) *client {
 	return c
 }
 
-// part takes a client out who has nobody waiting any more.
+// part takes a client out that has nobody waiting any more.
 func (q *queue) part(c *client) {
 	delete(q.clients, c.name)
 	c.prev.next, c.next.prev = c.next, c.prev

@@ -10,11 +10,11 @@ import (
 //
 // A place is free for a unit if more are free than the other units lack of what
 // is kept for them. Then, always, as many are free as all units lack together,
-// and whoever has not used up what is kept finds a place, whatever the others
+// and a unit that has not used up what is kept finds a place, whatever the others
 // hold. The numbers are read one by one while others come and go without a lock.
-// It is sound because each of them errs to the same side: who enters counts in
-// the gate before it counts in its unit, and who leaves the other way round, so
-// that a unit never seems to lack less than it does; and who might have been
+// It is sound because each of them errs to the same side: a call that enters counts
+// in the gate before it counts in its unit, and one that leaves the other way round, so
+// that a unit never seems to lack less than it does; and a call that might have been
 // refused for that is found by the look at the queue that follows.
 type cell struct {
 	units   [Classes]unit
@@ -51,7 +51,7 @@ func (g *Gate) settleIn(l *Lanes) {
 	}
 }
 
-// keep shares out anew what is kept. Who is inside stays, so that what is kept
+// keep shares out anew what is kept. Calls inside stay, so that what is kept
 // may be lacking until some have left. Called with mu held.
 func (g *Gate) keep() {
 	if g.closing != nil {

@@ -14,8 +14,8 @@ type Snapshot struct {
 
 	Bound   int // Options.Threads
 	Threads int // of the kind's own, as far as they are known
-	Inside  int // who has a place
-	Waiting int // who waits for one
+	Inside  int // have a place
+	Waiting int // wait for one
 
 	// Priority is how many threads have real-time priority, Pinned how many are
 	// bound to a processor, and Note says why they are less than was asked.

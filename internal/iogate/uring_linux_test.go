@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestRingGivesBack has entries of the ring given back before callers go on: who
+// TestRingGivesBack has entries of the ring given back before callers go on: one that
 // comes again at once must find room for one more result.
 func TestRingGivesBack(t *testing.T) {
 	var head, tail uint32

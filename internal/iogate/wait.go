@@ -12,7 +12,7 @@ func (g *Gate) enter(ctx context.Context, n *lane, name string) error {
 		g.mu.Unlock()
 		return ErrClosed
 	}
-	// Counted before looking: who leaves after the look sees it, and looks too.
+	// Counted before looking: a call that leaves after the look sees it, and looks too.
 	g.waiting.Add(1)
 	if n.queue.n == 0 && g.takeFor(n.unit) {
 		g.waiting.Add(-1)
@@ -74,7 +74,7 @@ func (g *Gate) giveUp(w *waiter, count *uint64, err error) error {
 	return err
 }
 
-// look lets in whoever can be, and ends Close's waiting. It says whether the gate
+// look lets in every waiter that can be, and ends Close's waiting. It says whether the gate
 // is closed, or closing.
 func (g *Gate) look() (closing bool) {
 	g.mu.Lock()
@@ -89,7 +89,7 @@ func (g *Gate) look() (closing bool) {
 	return true
 }
 
-// admit lets in whoever can be, lanes by turns. Called with mu held.
+// admit lets in every waiter that can be, lanes by turns. Called with mu held.
 func (g *Gate) admit() {
 	for refused := 0; refused < len(g.turn); {
 		n := g.turn[0]
@@ -116,7 +116,7 @@ func (g *Gate) rotate() {
 	g.turn[len(g.turn)-1] = n
 }
 
-// dismiss sends away who waits. Called with mu held.
+// dismiss sends away all waiters. Called with mu held.
 func (g *Gate) dismiss() {
 	for len(g.turn) > 0 {
 		w := g.turn[0].queue.next.first

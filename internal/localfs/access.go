@@ -172,7 +172,7 @@ func (v *FS) owns(st *stat) bool { return v.who.super || v.who.caller.UID == st.
 
 // mayReadData is the check of a READ. As in Linux nfsd, the owner may read and
 // write whatever the mode says, because NFSv3 has no open at which a mode of
-// zero could have been outlived; and who may run a file may read it, because
+// zero could have been outlived; and a caller that may run a file may read it, because
 // the client must to run it.
 func (v *FS) mayReadData(d *desc, st *stat) error {
 	if v.owns(st) {

@@ -23,7 +23,7 @@ import (
 const callsEnv = "NFSBOX_TEST_CALLS"
 
 // cost is how many system calls an operation makes: those of the file system, and
-// those that change who the thread is.
+// those that change the thread's identity.
 type cost struct{ calls, ids int }
 
 // counted are the operations of a small upload and a small download, as a server

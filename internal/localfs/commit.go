@@ -122,7 +122,7 @@ func (v *FS) syncDesc(ctx context.Context, d *desc, full bool) error {
 	})
 }
 
-// syncNow is the sync of syncDesc, for who flies alone.
+// syncNow is the sync of syncDesc, for a call that shares it with none.
 func (h *host) syncNow(d *desc, full bool) (err error) {
 	h.fds.dirt.clean(d)
 	if full {
@@ -136,8 +136,8 @@ func (h *host) syncNow(d *desc, full bool) (err error) {
 	return err
 }
 
-// syncIn runs sync, with a place in the lane for syncs, or joins somebody's who
-// does. Those who wait for him need no place. His own end is not theirs: he does
+// syncIn runs sync, with a place in the lane for syncs, or joins the sync of a call
+// that has one. Those that wait for it need no place. His own end is not theirs: he does
 // not give up with his context.
 func (v *FS) syncIn(ctx context.Context, x vfs.Handle, full bool, sync func(full bool) error) error {
 	led := false
@@ -167,8 +167,8 @@ func (h *host) syncLast(d *desc) error {
 }
 
 // flights let concurrent syncs of one object share the work. A sync covers all
-// that happened before it began; who comes while one runs waits for the next,
-// together with all others who do.
+// that happened before it began; a call that comes while one runs waits for the next,
+// together with all others that do.
 type flights struct {
 	mu sync.Mutex
 	m  map[vfs.Handle]*lane
@@ -187,7 +187,7 @@ type flight struct {
 func (f *flights) init() { f.m = make(map[vfs.Handle]*lane) }
 
 // join runs sync, or waits for a run of someone else's that begins after the
-// call, and returns its error. Whoever merely waits gives up with the context.
+// call, and returns its error. A call that merely waits gives up with the context.
 func (f *flights) join(ctx context.Context, x vfs.Handle, full bool, sync func(full bool) error) error {
 	f.mu.Lock()
 	l := f.m[x]

@@ -81,7 +81,7 @@ type creds struct {
 	threads map[int]bool
 }
 
-// newCreds finds out who the process is and whether it may be others.
+// newCreds finds out as which user the process runs and whether it may be others.
 func newCreds(ids threadIDs) (*creds, error) {
 	c := &creds{ids: ids, uid: unix.Geteuid(), gid: unix.Getegid(), threads: make(map[int]bool)}
 	var err error
@@ -108,7 +108,7 @@ func newCreds(ids threadIDs) (*creds, error) {
 // nobody is the id that newCreds tries on.
 const nobody = 65534
 
-// identity is whom a view acts for.
+// identity is the user that a view acts for.
 type identity struct {
 	caller   *vfs.Caller // nil: the process
 	uid, gid int
@@ -146,7 +146,8 @@ func (c *creds) speakFor(peer *vfs.Caller) bool {
 }
 
 // sameGroups reports whether a and b make the same groups beside the primary one of
-// who has them. (Root's often has itself among the others, and that one is no caller's.)
+// the user that has them. (Root's often has itself among the others, and that one
+// is no caller's.)
 func sameGroups(a, b []int, primary int) bool {
 	in := func(all []int) func(int) bool {
 		return func(g int) bool { return g != primary && !slices.Contains(all, g) }

@@ -99,7 +99,7 @@ func TestCallers(t *testing.T) {
 		if err := chmod(t, a, x, 0o111); err != nil {
 			t.Fatal(err)
 		}
-		if got := content(t, b, x); got != "secret" { // who may run it must read it
+		if got := content(t, b, x); got != "secret" { // a caller that may run it must read it
 			t.Errorf("bob reads %q of a program", got)
 		}
 		if err := chmod(t, a, home, 0o700); err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Data calls by descriptor, for which it does not matter who makes them: the
+// Data calls by descriptor, for which it does not matter what thread makes them: the
 // gate may have threads of its own for that. A Sys that is not the operating
 // system's does its work itself.
 

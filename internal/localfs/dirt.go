@@ -9,7 +9,7 @@ import (
 
 // dirt knows the descriptors through which something was written that has not
 // been synced since, the oldest first. They stay open until it is: so they have
-// a bound of their own, below that of the cache, and who is about to exceed it
+// a bound of their own, below that of the cache, and a call that is about to exceed it
 // cleans another first (FS.tidy).
 type dirt struct {
 	n  atomic.Int64
@@ -19,7 +19,7 @@ type dirt struct {
 }
 
 // add says that d, which the caller has pinned, was written to. If it is dirty
-// already, whoever cleans it from now on syncs these bytes as well.
+// already, a call that cleans it from now on syncs these bytes as well.
 func (l *dirt) add(d *desc) {
 	if d.dirty.Load() {
 		return
@@ -93,7 +93,7 @@ func (l *dirt) toBack(d *desc) {
 	l.newest = d
 }
 
-// pinAgain pins d for who did not get it from the cache. It answers false if d
+// pinAgain pins d for a call that did not get it from the cache. It answers false if d
 // is being closed.
 func (d *desc) pinAgain() bool {
 	for {

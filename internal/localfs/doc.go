@@ -42,7 +42,7 @@
 // mode that the call's own statx has brought; where an access control list says
 // more than the mode, the kernel is asked. A write is made as the caller where
 // that could make a difference: see writer.go. As in Linux nfsd the owner of a
-// file may read and write it whatever its mode, and who may execute it may read
+// file may read and write it whatever its mode, and a caller that may execute it may read
 // it. A process with CAP_SYS_RESOURCE has to lay that down and take it up again on
 // each call for another; a server that gives it up at its start saves the time.
 //
@@ -66,7 +66,7 @@
 // A file can be opened for another process of this host ([FS.OpenHost]), which then
 // reads and writes it by itself. What it writes is its own to sync, and no write
 // verifier of ours speaks of it. Nor do its syncs get in the way of ours: the
-// kernel tells each open description of a failed write-back once, whoever else was
+// kernel tells each open description of a failed write-back once, whatever others were
 // told (errseq_t), and our descriptor has been open since before what was written
 // through us, so Commit hears of the failure, and changes the verifier, also if the
 // other process' fsync has met it first and the kernel takes the pages for clean
@@ -77,7 +77,7 @@
 // to be written, attributes from before a change are left out for all files, as with
 // Options.LocalWriters.
 //
-// Who wants to know when the rights to a file change, or its names, by whomever, is
+// A caller that wants to know when the rights to a file change, or its names, is
 // told ([FS.Watch], notify.go).
 //
 // Sealed files are opened through a read-only double of their mount (seal.go). They
@@ -93,26 +93,26 @@
 // # Descriptors
 //
 // What is asked for is kept open (fdcache.go), by handle and by what it is open
-// for, up to Options.MaxOpen. Who needs a mere reference takes whatever is open: a file
-// that was just made is not opened once more to be looked at. What nobody uses is closed
-// after some seconds, what can write first (sweep.go), so that a program can be executed
-// after its upload, those who wait for the close of a file hear of it, and a file that a
-// local program removes gives its blocks back. What holds uncommitted data is synced
-// before, then or when room is short. There may be so much of that: the write that would
-// make it more first syncs another file. Locks, too, have a share, and both together
-// leave a quarter to all others.
+// for, up to Options.MaxOpen. A call that needs a mere reference takes whatever is open:
+// a file that was just made is not opened once more to be looked at. What nobody uses is
+// closed after some seconds, what can write first (sweep.go), so that a program can be
+// executed after its upload, those who wait for the close of a file hear of it, and a
+// file that a local program removes gives its blocks back. What holds uncommitted data
+// is synced before, then or when room is short. There may be so much of that: the write
+// that would make it more first syncs another file. Locks, too, have a share, and both
+// together leave a quarter to all others.
 //
 // # Waiting
 //
 // Every call that may have to wait for a disk has a place in the gate meanwhile
-// (door.go), and nobody who has one waits for another, or for whoever is changing
-// the same directory or file (locks.go). There is one exception: who finds all
-// descriptors dirty syncs one in the place that it has (cleanOldest). Bytes and attributes that are in memory are
-// had without. A context is looked at when a call begins, and while it waits for a
-// place or for another's sync. A system call in progress cannot be interrupted, so a
-// call may outlast its context by as long as the disk takes; and who waits for a stripe
-// does so for as long as those before him, of whom there are no more than calls in
-// progress.
+// (door.go), and no call that has one waits for another, or for one that is changing the
+// same directory or file (locks.go). There is one exception: a call that finds all
+// descriptors dirty syncs one in the place that it has (cleanOldest). Bytes and
+// attributes that are in memory are had without. A context is looked at when a call
+// begins, and while it waits for a place or for another's sync. A system call in progress
+// cannot be interrupted, so a call may outlast its context by as long as the disk takes;
+// and one that waits for a stripe does so for as long as those before it, which are no
+// more than the calls in progress.
 //
 // # Locks within
 //
@@ -124,9 +124,9 @@
 // taken, and under that a seal.mu; and notifier.mu, under which others are told what
 // has changed. lockedFile.mu is taken by who holds none of these. The locks of the
 // descriptor cache, of what is dirty, of the flights and of the table of locked
-// files are held for a few instructions only, and none is taken under them. Who
-// waits for one of the stripes has no place in the gate, and who holds one waits for
-// none; who waits for any of the others has one already.
+// files are held for a few instructions only, and none is taken under them. A call that
+// waits for one of the stripes has no place in the gate, and one that holds a stripe waits
+// for none; one that waits for any of the others has one already.
 //
 // Everything that changes the disk goes through [Sys].
 package localfs

@@ -21,7 +21,7 @@ const (
 	classSync  = iogate.Sync
 )
 
-// errCrowd is what a call gets whom the gate has turned away.
+// errCrowd is what a call gets that the gate has turned away.
 var errCrowd = fmt.Errorf("localfs: too much waits for the disk: %w", vfs.ErrBusy)
 
 // begin is the door that every call comes through before it blocks, and end the
@@ -81,7 +81,7 @@ func (h *host) pay(c class) bool {
 	return false
 }
 
-// client is whom the gate counts the caller's work for.
+// client is the client that the gate counts the caller's work for.
 func (id *identity) client() string {
 	if id.caller == nil {
 		return ""
@@ -97,7 +97,7 @@ func (v *FS) beginChange(ctx context.Context, c class) error {
 	return v.begin(ctx, c)
 }
 
-// release is fds.unpin for who has no place: who is the last to use a file that
+// release is fds.unpin for a call without a place: the last one to use a file that
 // has lost its name waits until its blocks are free. It is closed even if the
 // gate gives none, since nobody else will.
 func (v *FS) release(d *desc) {
@@ -111,7 +111,7 @@ func (v *FS) release(d *desc) {
 	v.fds.unpin(d)
 }
 
-// glance is a statx of what is open for who has no place.
+// glance is a statx of what is open, for a call without a place.
 func (v *FS) glance(ctx context.Context, d *desc, st *stat) error {
 	if !v.prompt {
 		if err := v.enter(ctx, classMeta); err != nil {
@@ -122,8 +122,8 @@ func (v *FS) glance(ctx context.Context, d *desc, st *stat) error {
 	return fail("statx", st.statFD(d.fd))
 }
 
-// settling is the map of handles behind the gate. Those who wait until the map
-// is on disk wait without a place, and the one of them who syncs it takes one of
+// settling is the map of handles behind the gate. Calls that wait until the map
+// is on disk wait without a place, and the one of them that syncs it takes one of
 // the lane for syncs.
 type settling struct {
 	handler

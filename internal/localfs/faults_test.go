@@ -116,7 +116,7 @@ func TestDiskErrorsReachTheCaller(t *testing.T) {
 	}
 }
 
-// TestCompanionsHearOfAnError: whoever has joined a sync that fails is told.
+// TestCompanionsHearOfAnError: a call that has joined a sync that fails is told.
 func TestCompanionsHearOfAnError(t *testing.T) {
 	var sys faulty
 	f := volatileFS(t, Options{Sys: &sys})

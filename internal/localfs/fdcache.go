@@ -28,15 +28,15 @@ type descKey struct {
 }
 
 // desc is an open descriptor. It is opened by the server with the server's
-// rights and shared by all callers: whoever uses it on behalf of a caller checks
+// rights and shared by all callers: a call that uses it on behalf of a caller checks
 // that caller first.
 type desc struct {
 	key  descKey
 	fd   int
 	kind uint16 // S_IFMT bits
 
-	// pins counts who uses fd, and has deadBit once the cache has let go of it.
-	// Whoever brings it to deadBit alone closes fd.
+	// pins counts the calls that use fd, and has deadBit once the cache has let go of it.
+	// The call that brings it to deadBit alone closes fd.
 	pins atomic.Int64
 	// used says that d was pinned since the hand of its shard last passed, or the
 	// sweeper looked.
@@ -65,8 +65,8 @@ type desc struct {
 const deadBit = 1 << 62
 
 // fdCache keeps descriptors open between calls. All methods may be called
-// concurrently. Who finds a descriptor takes the lock of one shard for a map's
-// look-up; who gives it back takes none.
+// concurrently. A call that finds a descriptor takes the lock of one shard for a map's
+// look-up; one that gives it back takes none.
 type fdCache struct {
 	max    int
 	seed   maphash.Seed
@@ -127,7 +127,7 @@ func (c *fdCache) get(h vfs.Handle, u use) *desc {
 	return d
 }
 
-// getAny is get for who needs a reference to h only, for which any use will do.
+// getAny is get for a call that needs a reference to h only, for which any use will do.
 func (c *fdCache) getAny(h vfs.Handle) (d *desc) {
 	s := c.shard(h)
 	s.mu.Lock()
@@ -214,7 +214,7 @@ func (s *fdShard) take() *desc {
 			continue
 		}
 		// What is clean and idle becomes dirty only after it was pinned, and
-		// that takes the shard's lock, but for who cleans it.
+		// that takes the shard's lock, but for a call that cleans it.
 		if d.pins.CompareAndSwap(0, deadBit) {
 			s.remove(d)
 			return d
@@ -236,7 +236,7 @@ func (s *fdShard) remove(d *desc) {
 // lend counts n more descriptors that are open for others, or fewer.
 func (c *fdCache) lend(n int) { c.open.Add(int64(n)) }
 
-// unpin gives back what get or put returned. Who is the last to use what was
+// unpin gives back what get or put returned. The last call to use what was
 // forgotten closes it, and may wait for the disk to free the blocks of a file
 // without a name: that takes a place of the gate (see FS.release).
 func (c *fdCache) unpin(d *desc) {

@@ -137,7 +137,7 @@ func (v *FS) ReleaseLocks(ctx context.Context, whom func(*vfs.Owner) bool) error
 	return nil
 }
 
-// releaseLocks is ReleaseLocks for who has passed the door.
+// releaseLocks is ReleaseLocks for a call that has passed the door.
 func (h *host) releaseLocks(whom func(*vfs.Owner) bool) {
 	for x, f := range h.flocks.pinAll() {
 		f.mu.Lock()
@@ -192,8 +192,8 @@ func (v *FS) mayLock(o *desc, exclusive bool) error {
 // newLockOwner opens a description for an owner's locks, with the rights of the
 // server. It is good for both kinds if the caller may write to the file. If not,
 // or if the server may not, an exclusive lock is ErrAccess until the owner has none
-// left: a program that is open to be written cannot be executed (ETXTBSY), and who
-// may only read it must not bring that about.
+// left: a program that is open to be written cannot be executed (ETXTBSY), and a caller
+// that may only read it must not bring that about.
 func (v *FS) newLockOwner(o *desc, share string, write bool) (*lockOwner, error) {
 	if !v.flocks.room(v.fds.max/lockShare, share) {
 		return nil, fmt.Errorf("localfs: locks may hold %d files open, and the client has its share of them: %w", v.fds.max/lockShare, vfs.ErrBusy)

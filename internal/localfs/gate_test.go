@@ -119,7 +119,7 @@ func TestGateIsPassed(t *testing.T) {
 	})
 }
 
-// TestGateTurnsAway fills the gate. Whoever needs a place is told to come back;
+// TestGateTurnsAway fills the gate. A call that needs a place is told to come back;
 // what is in memory is served, and nothing is lost.
 func TestGateTurnsAway(t *testing.T) {
 	g := newGate(t, iogate.Options{Threads: iogate.MinThreads, Patience: time.Millisecond})
@@ -165,7 +165,7 @@ func TestGateTurnsAway(t *testing.T) {
 }
 
 // TestGateFairToCompanions syncs one file from many goroutines through one place:
-// who waits for another's sync needs none.
+// a call that waits for another's sync needs none.
 func TestGateFairToCompanions(t *testing.T) {
 	g := newGate(t, iogate.Options{Threads: iogate.MinThreads, Queue: 64, Patience: time.Minute})
 	f := volatileFS(t, Options{Gate: g.Export("x")})
@@ -231,8 +231,9 @@ func TestGateLeftForLocks(t *testing.T) {
 	wg.Wait()
 }
 
-// TestGateHeldLocks has who waited for a file's lock get it when the lane for metadata
-// is taken. Writers of the file, whose lane is free, do not wait for that lane.
+// TestGateHeldLocks has a call that waited for a file's lock get it when the
+// lane for metadata is taken. Writers of the file, whose lane is free, do not
+// wait for that lane.
 func TestGateHeldLocks(t *testing.T) {
 	g := narrow(t)
 	lanes := g.Export("x")

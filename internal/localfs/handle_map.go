@@ -15,7 +15,7 @@ import (
 )
 
 // mapHandles numbers the objects and remembers what they are called: for
-// containers and processes without privilege, whom the kernel gives no handles.
+// containers and processes without privilege, which the kernel gives no handles.
 // A handle is
 //
 //	byte     version: handleMap
@@ -35,7 +35,7 @@ type mapHandles struct {
 	log   *mapLog
 
 	// moving is held for reading while a rename is under way, and for writing by
-	// who has not found an object and must know whether it is gone.
+	// a call that has not found an object and must know whether it is gone.
 	moving sync.RWMutex
 
 	mu      sync.Mutex

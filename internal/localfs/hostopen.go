@@ -23,7 +23,7 @@ var _ vfs.HostOpener = (*FS)(nil)
 //   - Where all callers are the one user that this process is, others cannot be
 //     held to what that one may: nothing is opened for them unsealed.
 //   - Quotas and reserved blocks need no thought: blocks are charged to the owner
-//     of the file whoever writes, and who may exceed them may do so anyway.
+//     of the file whatever user writes, and one that may exceed them may do so anyway.
 //
 // What is stable of what it writes, see the package.
 func (v *FS) OpenHost(ctx context.Context, x vfs.Handle, how *vfs.HostOpen) (*os.File, vfs.Attr, error) {
@@ -60,7 +60,7 @@ func (v *FS) OpenHost(ctx context.Context, x vfs.Handle, how *vfs.HostOpen) (*os
 	}
 	if writes {
 		v.locks.lent.Store(true)
-		v.unlock(v.lock(d)) // and whoever has looked at x before that has ended
+		v.unlock(v.lock(d)) // and a call that has looked at x before that has ended
 	}
 	v.notifier.judged(d, &st)
 	st.Mnt_id = mount // and not the sealed one's
@@ -93,10 +93,11 @@ func (v *FS) mayPass(d *desc, fd int, how *vfs.HostOpen, st *stat) error {
 	return fail("fcntl", unix.SetNonblock(fd, false))
 }
 
-// xattrCapability are the capabilities that a file gives to who runs it.
+// xattrCapability are the capabilities that a file gives to a process that runs it.
 const xattrCapability = "security.capability"
 
-// raises reports whether d, which st describes, gives who runs it more than he has.
+// raises reports whether d, which st describes, gives a process that runs it
+// more than it has.
 func raises(d *desc, st *stat) bool {
 	return st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 || d.getxattr(xattrCapability) == nil
 }

@@ -164,7 +164,7 @@ func TestOpenHostRefuses(t *testing.T) {
 	})
 }
 
-// TestOpenHostCapabilities hands a file that raises who runs it out sealed alone.
+// TestOpenHostCapabilities hands out sealed alone a file that raises a process that runs it.
 func TestOpenHostCapabilities(t *testing.T) {
 	dir := t.TempDir()
 	f := open(t, dir, mapOptions(t))

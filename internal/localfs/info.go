@@ -85,7 +85,7 @@ func foldsCase(d *desc, magic int64) bool {
 	}
 	fd, err := reopen(d.fd, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return false // and who may not list it does not see two names either
+		return false // and a caller that may not list it does not see two names either
 	}
 	flags, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS)
 	return closing(fd, err) == nil && flags&casefold != 0

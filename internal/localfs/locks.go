@@ -8,7 +8,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// noLock is the stripe of who has locked nothing.
+// noLock is the stripe of a call that has locked nothing.
 const noLock = -1
 
 // lock takes the lock of d's stripe, for unlock to give back. Nothing is locked
@@ -16,7 +16,7 @@ const noLock = -1
 // FS relies on it. The caller has a place in the lane for metadata: see acquire.
 func (v *FS) lock(d *desc) int { return v.lockIn(d, classMeta) }
 
-// lockIn is lock for who has a place in the lane c.
+// lockIn is lock for a call that has a place in the lane c.
 func (v *FS) lockIn(d *desc, c class) int {
 	if v.unlocked() {
 		return noLock
@@ -44,9 +44,9 @@ func (v *FS) lock2(x, y *desc) (int, int) {
 	return i, j
 }
 
-// acquire takes a lock. Who waits for it holds no thread, and gives up the place in
-// the lane meanwhile: those who change one directory, one after the other, would fill
-// the lane, and hold up who has to do with any other. Who has the lock does not wait
+// acquire takes a lock. A call that waits for it holds no thread, and gives up the place in
+// the lane meanwhile: calls that change one directory, one after the other, would fill
+// the lane, and hold up calls in any other. The call that has the lock does not wait
 // for a place, since others, of other lanes too, wait for the lock: without one to be
 // had at once, one is owed. So there may be as many more inside than there are places
 // as there are locks that somebody has waited for.

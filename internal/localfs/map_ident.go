@@ -45,7 +45,7 @@ type numberer struct {
 	how telling
 	fid int // the flag that name_to_handle_at(2) takes: fidOnly, or 0 before Linux 6.5
 	// copiesUp says that an object may come to look like another when it is changed
-	// (overlayfs before Linux 6.6), which whoever has it open then notes: see
+	// (overlayfs before Linux 6.6), which a call that has it open then notes: see
 	// host.touched. What local programs copy up is stale.
 	copiesUp bool
 }

@@ -165,7 +165,7 @@ func (n nameReader) name(off int64) (string, error) {
 	return n.nameLocked(off)
 }
 
-// nameLocked is name for who holds mapLog.mu as well.
+// nameLocked is name for a call that holds mapLog.mu as well.
 func (n nameReader) nameLocked(off int64) (string, error) {
 	l := n.l
 	var b []byte

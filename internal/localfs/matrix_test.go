@@ -26,7 +26,7 @@ import (
 // that really is that user. The kernel's word to that process is the judge.
 
 // judgeEnv says that this process is the judge's: it does what it reads from its
-// standard input, as whom it is, and prints what came of it.
+// standard input, as the user that it is, and prints what came of it.
 const judgeEnv = "LOCALFS_JUDGE"
 
 // matrixCase is one operation on the object "obj" of a directory of its own.
@@ -83,7 +83,7 @@ func (c *matrixCase) lay(t *testing.T, base string, caller *vfs.Caller) {
 	obj := filepath.Join(dir, "obj")
 	steps := []func() error{
 		func() error { return os.Mkdir(dir, 0o755) },
-		func() error { return os.Chmod(dir, 0o777) }, // whoever links needs room
+		func() error { return os.Chmod(dir, 0o777) }, // the users that link need room
 	}
 	file := func(path string, uid, gid int, mode uint32) {
 		steps = append(steps, func() error { return os.WriteFile(path, []byte("content"), 0o600) },
@@ -302,7 +302,7 @@ func (c *matrixCase) served(t *testing.T, f vfs.FS, who *vfs.Caller, dir, obj, f
 }
 
 // nfsRule reports whether NFSv3 grants what the kernel refuses: the owner reads
-// and writes whatever the mode says, and who may run a file may read it.
+// and writes whatever the mode says, and a caller that may run a file may read it.
 func (c *matrixCase) nfsRule(who *vfs.Caller) bool {
 	if c.Kind != "file" {
 		return false

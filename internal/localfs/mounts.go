@@ -28,7 +28,7 @@ const (
 )
 
 // mounts are the file systems mounted below the root, where Options.CrossMounts
-// makes them part of the tree. The table follows the kernel's: whoever meets a
+// makes them part of the tree. The table follows the kernel's: a call that meets a
 // mount asks first whether that has changed, which is one poll(2).
 //
 // The kernel numbers mounts as they come, and numbers come again; in handles and

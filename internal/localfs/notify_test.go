@@ -256,7 +256,7 @@ func TestWatchShare(t *testing.T) {
 }
 
 // TestWatchBetween has a local program give rights and take them back before the
-// events are read: who was granted something in between is told, whether he is the
+// events are read: a watcher that was granted something in between is told, whether it is the
 // first to watch the file or not.
 func TestWatchBetween(t *testing.T) {
 	usePoller(t)

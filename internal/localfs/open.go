@@ -18,7 +18,7 @@ type file struct {
 	fs   *FS
 	r, w *desc
 	// granted says that the rights were given at the open and are not asked for
-	// again: who has just created a file may write it, whatever its mode.
+	// again: a caller that has just created a file may write it, whatever its mode.
 	granted bool
 	// forgetful says that no Commit will follow what is written.
 	forgetful bool
@@ -27,7 +27,7 @@ type file struct {
 	seen atomic.Bool
 
 	// calls counts the calls in flight, and has closedBit once Close was called.
-	// Who leaves last gives the descriptors back.
+	// The last one to leave gives the descriptors back.
 	calls atomic.Int64
 }
 

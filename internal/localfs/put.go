@@ -56,7 +56,7 @@ func (v *FS) Put(ctx context.Context, dir vfs.Handle, name string, mode uint32, 
 }
 
 // nameless makes the file, if nobody has its name to be. That is for the link to find
-// out; but who has it should not cost the caller the bytes.
+// out; but a name that is taken should not cost the caller the bytes.
 func (m *maker) nameless(s namelessSys) (fd int, err error) {
 	if err := m.v.mayChange(m.dir, &m.dirStat, mayWrite|mayExec); err != nil {
 		return -1, err
@@ -105,10 +105,10 @@ func (m *maker) put(s namelessSys, fd int, data []byte) (x vfs.Handle, err error
 	return x, m.link(s, fd)
 }
 
-// link gives the file its name, and closes it: who puts whole files has no more to
-// write. It does so under the directory's lock, so that the attributes before and after
-// another's change tell that one from this, and nobody else's file is taken for this
-// one, should it have to be undone.
+// link gives the file its name, and closes it: a caller that puts whole files has no
+// more to write. It does so under the directory's lock, so that the attributes
+// before and after another's change tell that one from this, and nobody else's file
+// is taken for this one, should it have to be undone.
 func (m *maker) link(s namelessSys, fd int) error {
 	v := m.v
 	defer v.unlock(v.lockIn(m.dir, classWrite))

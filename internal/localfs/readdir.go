@@ -103,7 +103,7 @@ func (l *lister) open(ctx context.Context, dir vfs.Handle, from vfs.Pos, maxByte
 		}
 	}
 	if l.want != 0 {
-		// Who may read a directory but not search it gets the names.
+		// A caller that may read a directory but not search it gets the names.
 		if err := v.permits(l.d, &l.st, mayExec); errors.Is(err, vfs.ErrAccess) {
 			l.want = 0
 		} else if err != nil {

@@ -79,7 +79,7 @@ type entry struct {
 	known bool // x is its handle
 }
 
-// look fills e with what name in d is now. It runs as the caller, who is not to
+// look fills e with what name in d is now. It runs as the caller, which is not to
 // learn of names that he may not look up.
 func (v *FS) look(d *desc, name string, e *entry) error {
 	if err := v.glimpse(d, name, e); err != nil {
@@ -89,7 +89,7 @@ func (v *FS) look(d *desc, name string, e *entry) error {
 	return nil
 }
 
-// glimpse is look for who does not need the handle.
+// glimpse is look for a call that does not need the handle.
 func (v *FS) glimpse(d *desc, name string, e *entry) error {
 	if err := e.st.statAt(d.fd, name); err != nil {
 		return fail("statx", err)

@@ -85,7 +85,7 @@ func (v *FS) mayRename(r *renaming) error {
 }
 
 // announce gives word of the move. What stands against the move is for the move itself
-// to say; only who may not change names is turned away before anything is noted.
+// to say; only a caller that may not change names is turned away before anything is noted.
 func (v *FS) announce(r *renaming) (err error) {
 	if v.mode == HandlesKernel {
 		return nil // whom nobody need tell

@@ -13,15 +13,15 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// A descriptor that was opened for reading is not one that can only be read: who
-// has it opens it again through /proc for whatever the mode of the file gives him,
+// A descriptor that was opened for reading is not one that can only be read: its
+// holder opens it again through /proc for whatever the mode of the file gives it,
 // and root for anything; or sets the file's times, mode and attributes by it, or
 // makes a link of it. All that fails if the file was opened through a mount that
 // is read-only, since the mount goes with the descriptor. So a mount of which
 // files are to be handed out sealed gets a double: a clone of the mount that is
 // read-only and attached nowhere (open_tree(2), mount_setattr(2)). Attached to
 // nothing and held by no descriptor of open_tree's, the double cannot be cloned in
-// turn, by whoever holds a file of it, to become writable.
+// turn, by a process that holds a file of it, to become writable.
 //
 // The double refers to the file system, not to the mount that it is a clone of: that
 // can be unmounted, and the file system then lives as long as the files that

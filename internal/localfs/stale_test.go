@@ -73,7 +73,7 @@ func (r *mountRig) overlay(base, name, options string) string {
 }
 
 // testStaleForEver has inode numbers used again, under the old name and under
-// others, by whoever. What a handle that was stale may still open is nothing.
+// others, by any caller. What a handle that was stale may still open is nothing.
 func testStaleForEver(t *testing.T, r *mountRig, o Options) {
 	layers := ""
 	if o.Handles == HandlesKernel {

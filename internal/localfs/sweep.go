@@ -12,7 +12,7 @@ import (
 // What happens to descriptors that nobody uses.
 const (
 	// sweepEvery is how often the cache is looked through, while anything is in it. All
-	// ages here are counted in such looks, which cost who uses a descriptor nothing.
+	// ages here are counted in such looks, which cost a call that uses a descriptor nothing.
 	sweepEvery = time.Second
 	// idleWriter is after how many looks a clean descriptor that can write is closed: a
 	// program that was uploaded can be executed then, and those who wait for the close
@@ -74,7 +74,7 @@ func (s *sweeper) tick() {
 	s.look()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Who puts something into the cache does so before it asks whether anybody looks.
+	// A call puts something into the cache before it asks whether anybody looks.
 	s.on.Store(false)
 	if !s.closed && s.more() && !s.on.Swap(true) {
 		s.timer.Reset(sweepEvery)
@@ -180,7 +180,7 @@ func (s *fdShard) age() (closable, rested []*desc, dirty bool) {
 		}
 		dirt := d.dirty.Load()
 		dirty = dirty || dirt && looks >= idleDirty
-		// Who pins has the lock of the shard, but for those who clean: see take.
+		// A call that pins has the lock of the shard, but for those that clean: see take.
 		if looks >= most && !dirt {
 			if d.pins.CompareAndSwap(0, deadBit) {
 				s.remove(d)
@@ -220,7 +220,7 @@ func (l *dirt) pinAged() *desc {
 	return nil
 }
 
-// cleanOldest makes something that can be closed of what is dirty, for who needs a
+// cleanOldest makes something that can be closed of what is dirty, for a call that needs a
 // descriptor and has a place, in which it waits for the disk. If the file is being synced
 // already, it waits for that, and so perhaps for a place in the lane for syncs, where
 // nobody waits for anything but the disk.

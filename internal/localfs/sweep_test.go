@@ -30,8 +30,8 @@ func openedBelow(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// writable reports whether somebody has name open to be written: who gets a lease to read
-// it knows that nobody has (fcntl(2)), as who executes it does (ETXTBSY).
+// writable reports whether somebody has name open to be written: a process that gets a
+// lease to read it knows that nobody has (fcntl(2)), as one that executes it does (ETXTBSY).
 func writable(t *testing.T, name string) bool {
 	t.Helper()
 	fd := must[int](t)(unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0))

@@ -35,7 +35,7 @@ func TestUnprivileged(t *testing.T) {
 	}
 }
 
-// TestSquashed checks what callers may whom the process cannot act for.
+// TestSquashed checks what callers may for which the process cannot act.
 func TestSquashed(t *testing.T) {
 	if isRoot() {
 		t.Skip("root acts for anyone; TestUnprivileged comes here")

@@ -13,15 +13,15 @@ import (
 // To take on the identity of a caller for the length of one write costs six
 // system calls, more than all the rest of a small WRITE. What the kernel makes of
 // the writer's identity is little, since the right to write was decided by
-// whoever has opened the file:
+// the call that opened the file:
 //
-//   - The set-uid and set-gid bits fall when somebody writes who has not got
+//   - The set-uid and set-gid bits fall when a process writes that has not got
 //     CAP_FSETID. Root has. A set-gid bit without the right to execute stays if the
 //     writer is in the group of the file.
-//   - A quota does not bind who has CAP_SYS_RESOURCE. (Blocks are charged to the
-//     owner of the file, whoever writes.) The same capability, and the user id 0
+//   - A quota does not bind a process with CAP_SYS_RESOURCE. (Blocks are charged to the
+//     owner of the file, whatever user writes.) The same capability, and the user id 0
 //     itself, open the blocks that ext4 and f2fs reserve for root.
-//   - File capabilities (the attribute security.capability) go whoever writes.
+//   - File capabilities (the attribute security.capability) go whatever user writes.
 //
 // So a write is made as the caller if the file has such a bit, if the process
 // has that capability, or if the disk has not much more left than the reserve;

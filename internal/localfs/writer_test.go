@@ -103,7 +103,7 @@ func TestWriterIdentity(t *testing.T) {
 	}
 }
 
-// TestWriterWithResource: who keeps CAP_SYS_RESOURCE has it laid down.
+// TestWriterWithResource: a process that keeps CAP_SYS_RESOURCE has it laid down.
 func TestWriterWithResource(t *testing.T) {
 	dir := t.TempDir()
 	public(t, dir, 0o666)

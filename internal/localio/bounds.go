@@ -33,7 +33,7 @@ const (
 	// refusedTime is how long a file stays remote that the server has refused to
 	// hand out: rights change, and so do exports. A shorter time is for files that
 	// are not open, of which nothing is remembered; where the reason is what the
-	// server exports, or who we are, it is the session's.
+	// server exports, or our user, it is the session's.
 	refusedTime = 30 * time.Second
 
 	// maxOpensAhead bounds the files that were asked for and not answered yet. At
@@ -47,7 +47,7 @@ const (
 
 	// maxRemembered bounds the objects without open files of which is known that
 	// unstable bytes are with the server, or that some were lost. At the bound all
-	// are forgotten and the verifier of every object changes, so that whoever has
+	// are forgotten and the verifier of every object changes, so that every file with
 	// uncommitted bytes writes them again.
 	maxRemembered = 1024
 )
@@ -78,7 +78,7 @@ const (
 
 const (
 	// greetTime bounds a handshake but for the questions to the server over the
-	// network, which have a bound of their own with whoever asks (Prober).
+	// network, which have a bound of their own with the Prober.
 	greetTime = 5 * time.Second
 
 	// After a handshake that failed the next one follows in retryMin, and each

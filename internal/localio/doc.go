@@ -7,15 +7,15 @@
 // What client and server say to each other is proto/localio's session.x, and
 // internal/localio/session is the socket. The server's half, and with it the
 // rights, are in nfsserver and export: here nothing is decided, and nothing is
-// believed but that who answers by the socket is who answers over the network.
+// believed but that the same server answers by the socket and over the network.
 //
 // # The session
 //
 // The first handshake begins with New, in the background ([FS.Ready] waits for
 // it); further ones when a session has ended: at once, then in growing pauses, and
 // sooner when calls over the network show that the server is back. One goroutine
-// does that, and receives what the server says. Who wants to know whether files
-// are local, and why not, asks [FS.Stats].
+// does that, and receives what the server says. Whether files are local, and why
+// not, is in [FS.Stats].
 //
 // # Descriptors
 //
@@ -62,7 +62,7 @@
 // bytes of them; at a bound (maxRemembered) the verifier of all objects changes
 // instead. That a session ends, or a descriptor is taken back, changes no
 // verifier: what was written by it is in the page cache, and is synced by
-// whoever closes it.
+// the call that closes it.
 //
 // A commit syncs what was written by descriptors, and commits below what went
 // there. So it does not matter, to a caller, which way each of its writes went.
@@ -105,7 +105,7 @@
 // been answered, all of the object's writes stay on the network.
 //
 // Two writes to the same bytes at the same time have no order here, nor has a
-// change of size beside them: that is for whoever makes them, as for any vfs.FS.
+// change of size beside them: that is for the callers to order, as with any vfs.FS.
 //
 // # Errors
 //

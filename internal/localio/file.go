@@ -55,7 +55,7 @@ func (f *file) use(ctx context.Context, access vfs.Share) error {
 // small reports whether a read or write of n bytes at off may well be all that f
 // is opened for: the first one, of a file that is not large. That costs one call
 // over the network, and a descriptor would cost one as well, and more at both ends.
-// Who reads on, or writes what fills a WRITE, gets one.
+// A file that is read on, or written as much as fills a WRITE, gets one.
 func (f *file) small(access vfs.Share, n int, off uint64) bool {
 	if f.fs.s.o.Mode == Require || f.fs.s.o.Eager || f.way(access).used.Load() {
 		return false
@@ -139,8 +139,8 @@ func (f *file) Truncate(ctx context.Context, size uint64) (vfs.WCC, error) {
 	return wcc, err
 }
 
-// Close closes below. Descriptors are kept for a while, for who opens the file
-// again.
+// Close closes below. Descriptors are kept for a while, for the next open of
+// the file.
 func (f *file) Close(ctx context.Context) error {
 	if !f.closed.CompareAndSwap(false, true) {
 		return vfs.ErrInval

@@ -5,7 +5,7 @@ import "context"
 // gate bounds the threads that wait for disks.
 type gate struct {
 	places chan struct{}
-	syncs  chan struct{} // whoever syncs has one of these first
+	syncs  chan struct{} // a call that syncs has one of these first
 }
 
 func newGate() gate {

@@ -42,7 +42,7 @@ type grant struct {
 	since        time.Time
 }
 
-// enter makes the caller a user of g, who calls leave, if it is valid.
+// enter makes the caller a user of g, which calls leave, if g is valid.
 func (g *grant) enter() bool {
 	if g.admits() {
 		return true
@@ -51,7 +51,7 @@ func (g *grant) enter() bool {
 	return false
 }
 
-// admits is enter for who has locked something.
+// admits is enter for a call that has locked something.
 func (g *grant) admits() bool {
 	if g.users.Add(1) > 0 && g.stands() {
 		return true
@@ -75,7 +75,7 @@ func (g *grant) leave() {
 }
 
 // retire lets no more users in. It may be called several times, with no lock
-// held. Whoever needs the object next asks anew.
+// held. The next call that needs the object asks anew.
 func (g *grant) retire() {
 	n, s := g.n, g.n.s
 	n.mu.Lock()
@@ -102,7 +102,7 @@ func (g *grant) retire() {
 	}
 }
 
-// finish closes g, behind the back of whoever was its last user.
+// finish closes g, behind the back of its last user.
 func (g *grant) finish() {
 	if g.finished.CompareAndSwap(false, true) {
 		g.n.s.work.Go(g.close)

@@ -139,7 +139,7 @@ func (s *shared) connect(ctx context.Context, uuid [localio.UUID_SIZE]byte) (con
 }
 
 // greet goes through the handshake. Nothing is believed before BOUND: that shows
-// that what was said over the network has come to who owns the socket.
+// that what was said over the network has come to the owner of the socket.
 func (l *link) greet(ctx context.Context, uuid [localio.UUID_SIZE]byte) error {
 	var nonce [localio.UUID_SIZE]byte
 	l.s.o.Rand(nonce[:])

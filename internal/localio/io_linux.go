@@ -108,7 +108,7 @@ func uninterrupted(call func() error) (err error) {
 
 // decided reports whether the error of a local read or write is an answer. With
 // any other, the server has the last word: it knows of limits that are not ours
-// (EFBIG, by RLIMIT_FSIZE), or it is we who have used the descriptor wrongly.
+// (EFBIG, by RLIMIT_FSIZE), or we have used the descriptor wrongly.
 func decided(err error) bool {
 	return errors.Is(err, unix.EIO) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }

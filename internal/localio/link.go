@@ -28,7 +28,7 @@ type link struct {
 	lastID    uint32
 	pending   map[uint32]*ask
 	bySlot    map[uint32]*grant
-	strangers map[claim]struct{} // whom the server does not take us for
+	strangers map[claim]struct{} // that the server does not take us for
 	asks      []*ask             // to be sent
 	closes    []localio.SessionFile
 }
@@ -75,7 +75,7 @@ func (l *link) send() {
 		err := l.conn.Send(m)
 		l.mu.Lock()
 		if err != nil {
-			// Whoever receives tells those who wait.
+			// The goroutine that receives tells those that wait.
 			l.over = true
 			_ = l.conn.Close()
 		}
@@ -261,7 +261,7 @@ func (l *link) stranger(who *claim) *refusal {
 	return &refusal{l: l, why: fmt.Sprintf("the server does not believe this process to be user %d with its groups", who.uid)}
 }
 
-// known reports whether the server may take us for who.
+// known reports whether the server may take us for who, a user with its groups.
 func (l *link) known(who *claim) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

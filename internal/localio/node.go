@@ -8,7 +8,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// node stands for an object, whoever has it open, while there are open files of
+// node stands for an object, whichever callers have it open, while there are open files of
 // it, or descriptors, or something is to be remembered of it: see shared.leave.
 type node struct {
 	s    *shared
@@ -84,7 +84,7 @@ func (n *node) verifier() (v vfs.Verifier) {
 	return v
 }
 
-// lost has whoever wrote to the object, and has not committed, write again: it
+// lost has the writers of the object that have not committed write again: it
 // cannot be said what has become of those bytes.
 func (n *node) lost() {
 	n.verf.Store(n.s.random())

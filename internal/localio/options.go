@@ -16,7 +16,7 @@ type Mode uint8
 
 // The modes.
 const (
-	Off     Mode = iota // never: for whoever makes the FS, who then makes none
+	Off     Mode = iota // never: the caller makes no FS then
 	Auto                // where it can be done
 	Require             // always: what cannot be done so is an error, ErrNotLocal
 	Trusted             // as Auto; and descriptors may leave this process' hands (vfs.HostFiler)
@@ -72,8 +72,8 @@ type Prober interface {
 	OfferNonce(ctx context.Context, nonce [16]byte) error
 }
 
-// Options say how an FS behaves. The zero value is of mode Off: whoever makes an
-// FS names a mode.
+// Options say how an FS behaves. The zero value is of mode Off: a caller that makes
+// an FS names a mode.
 type Options struct {
 	Mode Mode
 	// Dirs are the directories in which the sockets of servers are looked for; nil

@@ -91,7 +91,7 @@ func TestReadyCancelled(t *testing.T) {
 	write(t, file, "content", 0, vfs.Unstable)
 }
 
-// stall is a slog.Handler that has who becomes local wait until ctx ends.
+// stall is a slog.Handler that has a session that becomes local wait until ctx ends.
 type stall struct {
 	slog.Handler
 	ctx     context.Context
@@ -126,7 +126,7 @@ func TestCloseWhileMeeting(t *testing.T) {
 	}
 }
 
-// TestCloseAtOnce closes what has hardly begun: who waits for it is told.
+// TestCloseAtOnce closes what has hardly begun: a caller that waits for it is told.
 func TestCloseAtOnce(t *testing.T) {
 	r := newRig(t, inMemory(t))
 	for range 50 {

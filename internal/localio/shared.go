@@ -104,8 +104,8 @@ func (s *shared) hold(n *node) {
 }
 
 // drop gives n back. Without users it is forgotten, unless its verifier is not
-// that of others, or the server has bytes of it that are not committed: who
-// opens it again and commits shall hear of it. If there is too much to remember,
+// that of others, or the server has bytes of it that are not committed: a caller
+// that opens it again and commits shall hear of it. If there is too much to remember,
 // all are as if they had lost their bytes.
 func (s *shared) drop(n *node) {
 	s.mu.Lock()

@@ -37,7 +37,7 @@ func (fl *flight) wait(ctx context.Context) error {
 }
 
 // wrote takes note that something was written by g, of which the caller is a user.
-// If g is dirty already, whoever cleans it from now on syncs these bytes as well.
+// If g is dirty already, a call that cleans it from now on syncs these bytes as well.
 func (n *node) wrote(g *grant) {
 	if g.dirty.Load() {
 		return
@@ -117,7 +117,7 @@ func (n *node) needs(full bool) bool {
 }
 
 // clean returns the descriptors to sync, which are dirty no more. They stay open:
-// whoever closes one syncs it first. n.mu is held.
+// a call that closes one syncs it first. n.mu is held.
 func (n *node) clean(full bool) (all []*grant) {
 	for g, d := range n.dirty {
 		switch {

@@ -146,7 +146,7 @@ func TestStableWriteFails(t *testing.T) {
 	}
 }
 
-// TestStableWritesFail where the sync does, whoever of several makes it.
+// TestStableWritesFail where the sync does, whichever of several calls makes it.
 func TestStableWritesFail(t *testing.T) {
 	r := newRig(t, inMemory(t))
 	f := r.ready(Options{})
@@ -167,7 +167,7 @@ func TestStableWritesFail(t *testing.T) {
 	wg.Wait()
 }
 
-// TestLostByReader has who can only read commit what another has written.
+// TestLostByReader has a caller that can only read commit what another has written.
 func TestLostByReader(t *testing.T) {
 	r := newRig(t, inMemory(t))
 	f := r.ready(Options{})

@@ -22,7 +22,7 @@ type inode struct {
 	btime    time.Time
 
 	opens int  // Files that keep it alive without a name
-	dead  bool // taken out of the tree; whoever still holds it gets ErrStale
+	dead  bool // taken out of the tree; a call that still holds it gets ErrStale
 
 	content data       // of a regular file
 	dir     *directory // of a directory, else nil

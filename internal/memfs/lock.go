@@ -13,8 +13,8 @@ var _ vfs.Locker = (*FS)(nil)
 // would make more of them is ErrBusy.
 const maxLockRanges = 1024
 
-// Lock implements vfs.Locker. Who may read a file may share a lock on it, who
-// may write it may have one alone. A range that reaches beyond [MaxFileSize] is
+// Lock implements vfs.Locker. A caller that may read a file may share a lock on it, one
+// that may write it may have one alone. A range that reaches beyond [MaxFileSize] is
 // ErrFBig.
 func (f *FS) Lock(ctx context.Context, h vfs.Handle, l *vfs.Lock) error {
 	if err := f.begin(ctx, "lock", h); err != nil {

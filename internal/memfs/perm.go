@@ -68,8 +68,8 @@ func (f *FS) may(n *inode, want uint32) error {
 	return nil
 }
 
-// mayTake is nil if the caller may take the name of n out of dir: who may write
-// to dir and, if it is sticky, owns one of the two.
+// mayTake is nil if the caller may take the name of n out of dir: if it may write
+// to dir and, where that is sticky, owns one of the two.
 func (f *FS) mayTake(dir, n *inode) error {
 	if err := f.may(dir, mayWrite|mayExec); err != nil {
 		return err

@@ -39,8 +39,8 @@ type listing struct {
 }
 
 // ReadDir lists dir in the order in which the names were made. What is made
-// after the iteration's start is not in it: whoever renames all that is listed
-// comes to an end.
+// after the iteration's start is not in it: a caller that renames all that is
+// listed comes to an end.
 func (f *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs.Mask, maxBytes uint32) iter.Seq2[*vfs.Entry, error] {
 	return func(yield func(*vfs.Entry, error) bool) {
 		l := listing{fs: f, dir: dir, want: want, bytes: int(orDefault(maxBytes, dirPageBytes)), after: from.Cookie}

@@ -67,7 +67,7 @@ func TestProber(t *testing.T) {
 			t.Errorf("asked as %+v", who)
 		}
 	}
-	var calls uint64 // both forms are one procedure to who counts by number
+	var calls uint64 // both forms are one procedure to a count by number
 	for _, p := range c.Stats().Procs {
 		if p.Proc.Program == localio.LOCALIO_PROGRAM {
 			calls += p.Calls

@@ -21,7 +21,7 @@ var errNotRegistered = errors.New("the server's portmapper does not know it")
 // portmapper asks a server where its services are (RFC 1833).
 type portmapper struct {
 	rpc    *oncrpc.Client
-	remote net.Addr // whom we are speaking to
+	remote net.Addr // the server
 }
 
 // port finds the TCP port of a program: by version 2 of the protocol, which

@@ -21,9 +21,9 @@
 //
 // Durability. Once Put or Delete has returned nil, no crash undoes it. More than
 // that: what Get, Stat, List and [ErrExist] have shown, no crash undoes either.
-// Whoever finds content in the store and therefore does not send it depends on
-// that as much as whoever has sent it. A driver that makes an object visible
-// before it is stable has to make those wait who see it.
+// A caller that finds content in the store and therefore does not send it depends on
+// that as much as the one that has sent it. A driver that makes an object visible
+// before it is stable has to make calls wait that see it.
 //
 // Order. List is in the order of the keys' bytes, and a page begins behind any key
 // one likes, existing or not. So a listing can be stopped, stored as one key, and
@@ -31,7 +31,7 @@
 // first page to the last is listed once; what comes or goes meanwhile, perhaps.
 //
 // Integrity. Every object has the SHA-256 of its content with it, computed from
-// the bytes that were stored. Whoever reads an object to its end has it verified.
+// the bytes that were stored. A caller that reads an object to its end has it verified.
 // There is one checksum in the contract, because with two somebody has to say
 // what it means if they disagree; it is SHA-256 because content is named by it,
 // because processors compute it at about the speed of a disk, because S3 compares
@@ -54,6 +54,6 @@
 // # Neighbours
 //
 // Package object/dir keeps a store in a local directory, package object/objecttest
-// is the suite that every driver passes. Whoever stores by content uses
+// is the suite that every driver passes. A caller that stores by content uses
 // [PutContent]. This package and its drivers know nothing of those above.
 package object

@@ -12,8 +12,8 @@ const PageSize = 1000
 
 // Store keeps objects by key. The package's documentation says what it promises.
 //
-// All methods may be called concurrently, and by any number of goroutines; who
-// calls bounds how many. They give up when ctx ends. Keys are checked first
+// All methods may be called concurrently, and by any number of goroutines; the
+// caller bounds how many. They give up when ctx ends. Keys are checked first
 // ([CheckKey]), before anything is read or looked at. Every error is an *[Error].
 type Store interface {
 	// Put stores what r gives, to its end, as the object of key: all of it, or
@@ -32,7 +32,7 @@ type Store interface {
 	// beyond that is [ErrRange]. The object that was opened is read to its end,
 	// even if it is replaced or deleted meanwhile.
 	//
-	// Who reads an object whole, from 0 to io.EOF, has its checksum compared: it
+	// A caller that reads an object whole, from 0 to io.EOF, has its checksum compared: it
 	// is [ErrCorrupted] in the place of io.EOF if the bytes were not those that
 	// were put. Of a part nobody knows. ctx is that of the reads as well. The
 	// caller closes the reader, and uses it on one goroutine at a time.
@@ -68,7 +68,7 @@ type PutOptions struct {
 	// is ErrMismatch.
 	Sum *Sum
 	// IfAbsent leaves an object that is there alone: Put is [ErrExist] then. Of
-	// any number who try at once exactly one succeeds. r may have been read, in
+	// any number of calls at once exactly one succeeds. r may have been read, in
 	// part or whole.
 	IfAbsent bool
 }

@@ -81,7 +81,7 @@ func (g *gate) giveUp(w *waiter) {
 	g.queue.keep(w)
 }
 
-// admit lets in whom the limit allows.
+// admit lets in the calls that the limit allows.
 func (g *gate) admit() {
 	for g.inFlight < g.limit && g.queue.head != nil {
 		w := g.queue.head

@@ -176,7 +176,7 @@ func TestColdCache(t *testing.T) {
 	}
 }
 
-// TestSharing: two clients get about the same, whoever was first, and together
+// TestSharing: two clients get about the same, whichever was first, and together
 // all that there is.
 func TestSharing(t *testing.T) {
 	simulates(t)

@@ -71,7 +71,7 @@ func New(o Options) *Limiter {
 	return l
 }
 
-// Enter waits until a call of class c may begin; who came first goes first. The
+// Enter waits until a call of class c may begin; the first to come is the first to go. The
 // only error is ctx's, and nothing is held then. After nil the caller makes one
 // call and then Leave. It allocates nothing if it need not wait.
 func (l *Limiter) Enter(ctx context.Context, c Class) error {

@@ -22,7 +22,7 @@ func mustEnter(t testing.TB, l *Limiter, c Class) {
 	}
 }
 
-// TestFIFO: who came first goes first, and classes do not wait for each other.
+// TestFIFO: the first to come is the first to go, and classes do not wait for each other.
 func TestFIFO(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newFixed(2)

@@ -7,7 +7,7 @@ type waiter struct {
 	prev, next *waiter
 }
 
-// queue is who waits, first come first. Waiters are kept and used again.
+// queue holds the calls that wait, first come first. Waiters are kept and used again.
 type queue struct {
 	head, tail *waiter
 	n          int

@@ -15,7 +15,7 @@
 //
 // # By chance
 //
-// Each call is picked with the same probability, whoever made it. Every hundredth
+// Each call is picked with the same probability, whichever client made it. Every hundredth
 // call would show a client with a regular pattern always the same step of it, and
 // a choice by what the call holds (its XID, say) would let clients choose.
 //

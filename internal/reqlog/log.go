@@ -29,7 +29,7 @@ const (
 type Call struct {
 	Procedure fmt.Stringer  // what was called; nil: it is unknown to the server
 	Client    fmt.Stringer  // from where, such as a net.Addr
-	User      string        // who called, where users have names
+	User      string        // the caller's, where users have names
 	UID       uint32        // or are numbers
 	HasUID    bool          // UID is known
 	XID       uint32        // the call's number

@@ -82,7 +82,7 @@ func (s *server) root() vfs.Handle {
 	return h
 }
 
-// sync makes names and attributes stable, as whoever answers for them must.
+// sync makes names and attributes stable, as a server that answers for them must.
 func (s *server) sync(h vfs.Handle) {
 	s.t.Helper()
 	if f, ok := vfs.As[vfs.Syncer](s.fs); ok {

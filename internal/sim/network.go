@@ -22,7 +22,7 @@ const (
 	maxPorts = 65536 - firstPort
 )
 
-// loopback is the host of whoever names none.
+// loopback is the host of an address that names none.
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // Network is a network in memory. Addresses look like TCP's ("10.0.0.1:2049"),

@@ -44,8 +44,8 @@ type segment struct {
 	due time.Time
 }
 
-// stream is one direction of a connection. A condition variable wakes everyone
-// who waits; timers do the same when a byte falls due or a deadline passes.
+// stream is one direction of a connection. A condition variable wakes every
+// goroutine that waits; timers do the same when a byte falls due or a deadline passes.
 type stream struct {
 	mu   sync.Mutex
 	cond *sync.Cond

@@ -14,7 +14,7 @@ import (
 
 // Owner is the user whose socket is at the far end of nc, a connection over TCP
 // within this host, in the terms of this process' user namespace. Root of a
-// namespace that is not ours is whoever the namespace maps it to. Sockets of the
+// namespace that is not ours is the user that the namespace maps it to. Sockets of the
 // kernel itself are root's. It is ErrUnknown if there is no far end any more.
 //
 // The two ends are found by their addresses, so the near end must be found by them

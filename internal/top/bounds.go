@@ -15,7 +15,7 @@ const (
 	askTime = 10 * time.Second
 
 	// minPause and maxPause bound the time from one Frame to the next, whatever
-	// the server, or whoever asks, says of it. lostPause is the time after a failure.
+	// the server, or the user, says of it. lostPause is the time after a failure.
 	minPause  = 250 * time.Millisecond
 	maxPause  = time.Minute
 	lostPause = 3 * time.Second

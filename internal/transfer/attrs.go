@@ -147,7 +147,7 @@ func ownersDiffer(want, have *vfs.Attr) vfs.Mask {
 	return m
 }
 
-// settings is what of want is set whoever owns the object; other says which of
+// settings is what of want is set whichever user owns the object; other says which of
 // owner and group will be another's.
 func settings(want *vfs.Attr, other vfs.Mask) vfs.SetAttr {
 	set := vfs.SetAttr{

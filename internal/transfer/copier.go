@@ -147,7 +147,7 @@ func (c *copier) makeTemp(ctx context.Context) error {
 			return err
 		}
 		// A name that exists may be our own: of a call that was sent again after
-		// a server's restart. Another name does, whoever made this one; and also
+		// a server's restart. Another name does, whichever call made this one; and also
 		// if nobody knows whether this one was made, now that it is removed.
 		if rerr := RemoveTemp(ctx, c.dst, c.temp, err); rerr != nil {
 			c.left = append(c.left, c.temp)

@@ -4,7 +4,7 @@
 // # A name is whole or absent
 //
 // [File] writes into a temporary name beside the final one and renames it when
-// the contents are safe and the attributes are set. Whoever looks at the final
+// the contents are safe and the attributes are set. A reader of the final
 // name sees the old file or the new one. On any error, cancellation included,
 // the temporary is removed; what a killed process leaves behind is recognised by
 // its name ([IsTemp]).

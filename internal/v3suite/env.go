@@ -44,7 +44,7 @@ type suite struct {
 	target  Target
 	nfs     *oncrpc.Client
 	mountd  *oncrpc.Client
-	owner   oncrpc.AuthSys // who sets the stage
+	owner   oncrpc.AuthSys // sets the stage
 	export  handle
 	dir     handle // of this run, in the export
 	runName string // its name there
@@ -164,7 +164,7 @@ func (e *env) as(a oncrpc.AuthSys) *env {
 	return e
 }
 
-// asOwner makes the calls that follow those of who sets the stage.
+// asOwner makes the calls that follow those of owner.
 func (e *env) asOwner() { e.as(e.owner) }
 
 // garbageArgs is GARBAGE_ARGS in place of a status: servers refuse some arguments

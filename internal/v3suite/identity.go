@@ -84,7 +84,7 @@ var identityTests = []test{
 			e.gotStatus(res.Status, nfs3.NFS3ERR_PERM, nfs3.NFS3ERR_ACCES)
 			e.wccIfAny("a refused SETATTR", &res.Resfail.ObjWcc, before, h)
 		}
-		// Who may write may say that it was now.
+		// A caller that may write may say that it was now.
 		e.ok(e.setattr(h, nfs3.Sattr3{
 			Atime: nfs3.SetAtime{SetIt: nfs3.SET_TO_SERVER_TIME}, Mtime: nfs3.SetMtime{SetIt: nfs3.SET_TO_SERVER_TIME},
 		}).Status)

@@ -58,7 +58,7 @@ var mountTests = []test{
 		}
 	}},
 	{name: "dump", run: func(e *env) {
-		// The list is advisory, but who has just come is in it.
+		// The list is advisory, but a client that has just come is in it.
 		e.mount(e.target.Export)
 		if !e.dumped() {
 			e.Errorf("DUMP without %q", e.target.Export)

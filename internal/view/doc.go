@@ -11,8 +11,8 @@
 // two histograms, each a thousand counters a procedure, which would otherwise
 // travel to every reader. The page and the terminal cannot disagree on what they
 // are merely told. And ten readers cost what one does: the server is asked for its
-// counters at a fixed pace, by one goroutine, whoever watches or not, so that one
-// who comes late sees the minutes before as well.
+// counters at a fixed pace, by one goroutine, watched or not, so that a reader
+// that comes late sees the minutes before as well.
 //
 // A counter that has gone backwards began again (an export was taken out of
 // service and put back): what it counts now is then all that came since. A server
@@ -31,8 +31,8 @@
 // Names of exports, clients and jobs may come from a peer. They travel as JSON,
 // cut to a bounded length, and the page hands them to the browser as text, never
 // as markup; its Content-Security-Policy forbids everything that is not a file of
-// this package. No other site may frame it. Whoever shows a [Frame] elsewhere has
+// this package. No other site may frame it. Code that shows a [Frame] elsewhere has
 // to clean names for that place.
 //
-// The package knows no server: whoever has the counters fills in a [Snapshot].
+// The package knows no server: the code that has the counters fills in a [Snapshot].
 package view

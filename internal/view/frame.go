@@ -53,7 +53,7 @@ type ProcessFrame struct {
 	Memory  uint64  `json:"memory"`
 }
 
-// ConnsFrame are the connections and who is behind them.
+// ConnsFrame are the connections and the clients behind them.
 type ConnsFrame struct {
 	Open     int     `json:"open"`
 	Clients  int     `json:"clients"`
@@ -96,7 +96,7 @@ type LaneFrame struct {
 	Waiting int     `json:"waiting"`
 	Entered float64 `json:"entered_per_second"`
 	Refused float64 `json:"refused_per_second"`
-	Waits   float64 `json:"waits_per_second"` // of those that entered, who had to wait
+	Waits   float64 `json:"waits_per_second"` // of those that entered, that had to wait
 	Wait    float64 `json:"wait"`             // how long they did, on average
 }
 

@@ -45,7 +45,7 @@ type Process struct {
 	Memory  uint64        // resident bytes
 }
 
-// Conns are the connections and who is behind them.
+// Conns are the connections and the clients behind them.
 type Conns struct {
 	Open     int
 	Clients  int    // known, by address

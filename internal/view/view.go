@@ -149,7 +149,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // ServeHTTP implements http.Handler. How many are served at once is bounded by
-// whoever has the listener.
+// the owner of the listener.
 func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -159,7 +159,7 @@ func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	// Who cannot set a deadline has none: a recorder in a test.
+	// A writer that cannot set a deadline has none: a recorder in a test.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 	v.mux.ServeHTTP(w, r)
 }
@@ -187,7 +187,7 @@ func (v *View) serveFrame(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(text, '\n')) // who asks may have gone
+	_, _ = w.Write(append(text, '\n')) // the reader may have gone
 }
 
 // serveHealth answers those who ask whether clients are served.
@@ -197,5 +197,5 @@ func (v *View) serveHealth(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte("ok\n")) // who asks may have gone
+	_, _ = w.Write([]byte("ok\n")) // the reader may have gone
 }

@@ -43,7 +43,7 @@ type ahead struct {
 }
 
 // preview is the beginning of a listing, and the iteration behind it. It belongs to
-// the goroutine of list until ready is closed, and then to who took or dropped it.
+// the goroutine of list until ready is closed, and then to the one that took or dropped it.
 type preview struct {
 	handle vfs.Handle
 	depth  int

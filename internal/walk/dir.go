@@ -48,7 +48,7 @@ func (d *Dir) Depth() int { return d.depth }
 func (d *Dir) Replaced() (was vfs.Handle, ok bool) { return d.was, d.replaced }
 
 // Hold keeps d from being left until Release. It is called within Enter, Entry
-// or Fault of d, or by who holds d already.
+// or Fault of d, or by a goroutine that holds d already.
 func (d *Dir) Hold() { d.refs.Add(1) }
 
 // Release gives a Hold back. The last one calls Leave, for d and for those of

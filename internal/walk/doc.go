@@ -56,5 +56,5 @@
 //     visited again. The hashes of [maxRemembered] names are kept; if the listing
 //     had got further than that, it ends with [ErrRestart].
 //
-// All of these are reported to the visitor, who decides whether the walk goes on.
+// All of these are reported to the visitor, which decides whether the walk goes on.
 package walk

@@ -267,7 +267,7 @@ func (w *walker) pushLocked(d *Dir) {
 	w.wake.Signal()
 }
 
-// suspend leaves d's listing to whoever takes the last of its queued children.
+// suspend leaves d's listing to the worker that takes the last of its queued children.
 // It is false if all have been taken, and the listing goes on.
 func (w *walker) suspend(d *Dir) bool {
 	w.mu.Lock()

@@ -242,8 +242,8 @@ func TestAheadBounds(t *testing.T) {
 	})
 }
 
-// TestParallelReaders: who has several large reads under way gets them straight
-// into his buffers.
+// TestParallelReaders: a reader with several large reads under way gets them straight
+// into its buffers.
 func TestParallelReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const readers, each = 4, 50

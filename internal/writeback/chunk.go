@@ -44,8 +44,8 @@ func (s *shared) newChunk() *chunk {
 	return c
 }
 
-// readAhead fills c. Its errors are nobody's: whoever wants the bytes asks below,
-// and hears his own.
+// readAhead fills c. Its errors are nobody's: a call that wants the bytes asks below,
+// and hears its own.
 func (c *chunk) readAhead() {
 	f := c.f
 	n, a := f.n, &f.ahead
@@ -83,7 +83,7 @@ func (f *file) awaitChunk(ctx context.Context, c *chunk) (err error) {
 	f.n.mu.Unlock()
 	select {
 	case <-c.landed:
-		c.landed <- struct{}{} // for the next who waits
+		c.landed <- struct{}{} // for the next one that waits
 	case <-ctx.Done():
 		err = ctx.Err()
 	}

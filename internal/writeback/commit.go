@@ -45,7 +45,7 @@ func (n *node) commit(ctx context.Context) error {
 }
 
 // asked reports whether a COMMIT is in flight that somebody waits for. One is enough:
-// whoever comes meanwhile shares the next. n.mu is held.
+// calls that come meanwhile share the next. n.mu is held.
 func (n *node) asked() bool {
 	return slices.ContainsFunc(n.commits, func(c *attempt) bool { return c.asked })
 }

@@ -79,7 +79,7 @@
 //
 // # How it works
 //
-// A node stands for an object with open files, whoever opened them. Its pieces
+// A node stands for an object with open files, whichever callers opened them. Its pieces
 // are disjoint ranges of dirty bytes, each queued, in flight or written. A new
 // write takes its range away from the pieces there (a queued or written piece
 // is cut, one in flight is waited for, its pauses included) and so no two
@@ -90,13 +90,13 @@
 //
 // COMMITs go out behind when a share of MaxDirty has been written, while further
 // WRITEs and a few earlier COMMITs are in flight; of those that somebody waits for there
-// is one at a time, and who waits hears of the earlier ones as well. A timer runs while
+// is one at a time, and its waiters hear of the earlier ones as well. A timer runs while
 // an object has dirty bytes, goroutines while something is in flight.
 //
 // An open file has a few streams, each with chunks of what was read ahead of it.
 // Rename and Remove need nothing done: handles stay, and so do open files.
 //
-// Files offer no Unwrap, since whoever reads below them misses dirty bytes; the
+// Files offer no Unwrap, since a call that reads below them misses dirty bytes; the
 // [vfs.HoleSeeker] of the file below is offered, and commits first.
 //
 // Locks: node.mu before shared.mu. Neither is held over a call to the FS below,

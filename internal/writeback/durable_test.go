@@ -618,8 +618,8 @@ func TestFarWriter(t *testing.T) {
 	}
 }
 
-// TestCommitErrorBehind: a COMMIT behind that fails is told to who commits meanwhile,
-// though a later COMMIT has succeeded before it.
+// TestCommitErrorBehind: a COMMIT behind that fails is told to a caller that
+// commits meanwhile, though a later COMMIT has succeeded before it.
 func TestCommitErrorBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, memfs.Options{WriteMax: 4096}, Options{MaxDirty: 64 << 10})
@@ -771,7 +771,7 @@ func TestWhoseWrites(t *testing.T) {
 	}
 }
 
-// TestCloseGivesUpAlone: who closes without waiting loses his own bytes, and the
+// TestCloseGivesUpAlone: a file that is closed without waiting loses its own bytes, and the
 // other file on the object neither bytes nor peace.
 func TestCloseGivesUpAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,7 @@ type file struct {
 // bit closing once Close has begun. It needs no lock, so that a call costs two
 // additions. A call adds itself before it looks at the bit, and Close sets the bit
 // before it looks at the number: either the call sees the bit and does nothing, or
-// Close sees the call and waits. Whoever is the last to go, with the bit set, takes
+// Close sees the call and waits. The last call to go, with the bit set, takes
 // the node's mutex and tells: Close, which looks under that mutex and gives it up
 // only to wait, has not looked yet, and finds nobody, or waits and is woken.
 type users struct{ n atomic.Int64 }

@@ -123,7 +123,7 @@ func TestCloseDoesNotWaitForOthers(t *testing.T) {
 }
 
 // TestLateCommitError: the server tells once that it could not store something. It
-// is heard, though whoever asked has gone.
+// is heard, though the caller that asked has gone.
 func TestLateCommitError(t *testing.T) {
 	for _, close := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestLateWriteError(t *testing.T) {
 	})
 }
 
-// TestTruncateAmongWrites: who goes on writing does not keep others from changing
+// TestTruncateAmongWrites: a caller that goes on writing does not keep others from changing
 // the size.
 func TestTruncateAmongWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -48,10 +48,10 @@ type node struct {
 	flushing    bool       // a flush is under way
 	timer       *time.Timer
 
-	// dirty says that there are pieces, as shared.queue knows as well. Whoever holds
+	// dirty says that there are pieces, as shared.queue knows as well. A call that holds
 	// mu keeps it so: see changed. Read without mu it is of use as it is: a write is
 	// accepted under mu, and so nobody who can know of it finds false before its
-	// bytes are below, or given up. Who finds true takes mu.
+	// bytes are below, or given up. A call that finds true takes mu.
 	dirty atomic.Bool
 }
 
@@ -185,7 +185,7 @@ func (n *node) fence(ctx context.Context, from, to uint64, call func() (uint64, 
 	if err := n.await(ctx, func() bool { return !n.barred(from, to) }); err != nil {
 		return err
 	}
-	// The barrier comes before the wait, or who goes on writing could keep it from
+	// The barrier comes before the wait, or a caller that goes on writing could keep it from
 	// ever being put up.
 	barrier := &span{from, to}
 	n.barriers = append(n.barriers, barrier)

@@ -109,7 +109,7 @@ func (n *node) remove(drop func(*piece) bool) {
 }
 
 // giveUp drops the pieces for which drop holds, and counts their bytes as lost.
-// Whoever calls it has told so to their files, or is about to.
+// Its caller has told so to their files, or is about to.
 func (n *node) giveUp(drop func(*piece) bool) (lost int) {
 	n.remove(func(p *piece) bool {
 		if !drop(p) {

@@ -104,7 +104,7 @@ func (f *file) expect(off uint64, size int) (s *stream, curious, look bool) {
 		f.retire(s)
 		*s = stream{chunks: s.chunks[:0], window: f.n.s.newWindow()}
 	}
-	// Who has several large reads under way reads ahead by himself, and without
+	// A caller with several large reads under way reads ahead by itself, and without
 	// a copy.
 	self := size >= n.rsize && s.busy > 0 && len(s.chunks) == 0
 	now := time.Now()

@@ -170,7 +170,7 @@ func (f *file) judge(s *stream, size int, now time.Time) (look bool) {
 		s.due = false
 	case t == nil:
 		s.due = !f.n.s.far()
-	case !s.due && t.due(now, judged): // who changes looked first is the one to look
+	case !s.due && t.due(now, judged): // the call that changes looked is the one to look
 		claimed := *t
 		claimed.looked, claimed.judged = now, judged
 		s.due = tolls.CompareAndSwap(t, &claimed)

@@ -27,7 +27,7 @@ type Options struct {
 	ReadAhead, ReadAheadTotal int64
 	// Pool lends the buffers; nil is a pool of its own.
 	Pool *bufpool.Pool
-	// Verifier is what Written carries. Whoever serves this FS to clients
+	// Verifier is what Written carries. A server of this FS
 	// passes a random one per start.
 	Verifier vfs.Verifier
 }
@@ -109,7 +109,7 @@ func (f *FS) grow(h vfs.Handle, attr *vfs.Attr) { f.growSince(math.MaxUint64, h,
 
 // growSince is grow for a reply to a call that was made when shared.stored was
 // since. What has become stable meanwhile is no longer dirty, and may have reached
-// the server behind the call: then attr has no size, and who needs it asks.
+// the server behind the call: then attr has no size, and a caller that needs it asks.
 func (f *FS) growSince(since uint64, h vfs.Handle, attr *vfs.Attr) {
 	if !attr.Has(vfs.MaskSize) {
 		return

@@ -11,7 +11,7 @@
 //     the server's UUID ([GETUUIDres]).
 //
 // A call tells them apart by the length of its arguments, 16 bytes or none,
-// which is for whoever serves the program to look at: one number has one
+// which is for the program's server to look at: one number has one
 // meaning in RFC 5531, and the specifications keep to it.
 //
 // Both only begin the talk. What two processes of nfsbox on one host say to each

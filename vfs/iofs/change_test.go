@@ -226,7 +226,7 @@ func TestRemoveAllGoesOn(t *testing.T) {
 	}
 }
 
-// TestRemoveAllEnds: whoever puts something into a directory each time that it is
+// TestRemoveAllEnds: a program that puts something into a directory each time that it is
 // empty wins in the end.
 func TestRemoveAllEnds(t *testing.T) {
 	var mem *memfs.FS

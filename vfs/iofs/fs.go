@@ -30,7 +30,7 @@ type shared struct {
 	buffers buffers
 }
 
-// identity says for whom a view is: for the caller of As, or for whoever the
+// identity is the caller that a view is for: that of As, or the one that the
 // file system was a view of that New was given.
 type identity struct {
 	as     bool

@@ -79,7 +79,7 @@ type victim struct {
 }
 
 // empty removes all entries of a directory, and goes on for as long as there are
-// any: whoever adds more than it removes keeps it busy until the context ends.
+// any: a program that adds more than it removes keeps it busy until the context ends.
 func (f *FS) empty(dir vfs.Handle, depth int) (first error) {
 	var pos vfs.Pos
 	for {

@@ -253,7 +253,7 @@ func aclRestart(e *env) {
 	e.wantACL(h, acl)
 }
 
-// aclGrants looks whether lists let in whom they name, and keep out others.
+// aclGrants looks whether lists let in the users that they name, and keep out others.
 func aclGrants(e *env) {
 	e.acler()
 	if !e.config.Callers {

@@ -56,7 +56,7 @@ var (
 	_ vfs.HostFiler  = (*bottomFile)(nil)
 )
 
-// Holds implements vfs.Holder. Who made the file system below closes it.
+// Holds implements vfs.Holder. The maker of the file system below closes it.
 func (b *bottom) Holds(power any) bool {
 	switch power.(type) {
 	case *vfs.Closer, *vfs.Forgetter:

@@ -383,8 +383,8 @@ const (
 	lockModelSteps  = 1500
 )
 
-// lockModel compares random locks with an array that says of each byte who holds
-// it how.
+// lockModel compares random locks with an array that says of each byte which owner
+// holds it how.
 func lockModel(e *env) {
 	l := e.locker()
 	h := e.mkfile(e.dir, "file", "")

@@ -19,7 +19,7 @@ import (
 // PowersConfig says of which stack the powers are proved.
 type PowersConfig struct {
 	// New makes the stack over a file system, and returns the view of its superuser,
-	// or of whoever the process is. It is cleaned up by t.Cleanup. Its top directory
+	// or of the process's own user. It is cleaned up by t.Cleanup. Its top directory
 	// is that of the file system.
 	New func(t *testing.T, over vfs.FS) vfs.FS
 	// Bottom makes what is at the end, which the suite watches; nil: files in memory.
@@ -35,7 +35,7 @@ func RunPowers(t *testing.T, c PowersConfig) {
 	for _, able := range []bool{true, false} {
 		name := map[bool]string{true: "over-all-powers", false: "over-none"}[able]
 		t.Run(name, func(t *testing.T) {
-			var inner vfs.FS = memfs.New(memfs.Options{Mode: 0o777}) // whoever the process is
+			var inner vfs.FS = memfs.New(memfs.Options{Mode: 0o777}) // for the process, whatever its user
 			if c.Bottom != nil {
 				inner = c.Bottom(t)
 			}
@@ -313,7 +313,7 @@ func (e *env) wantHost(host *os.File, want string) {
 	}
 }
 
-// powersWatcher: who watches knows of a change before whoever made it has the answer.
+// powersWatcher: a watcher knows of a change before the caller that made it has the answer.
 func powersWatcher(e *env) {
 	p := power[vfs.Watcher](e, e.fs)
 	h := e.mkfile(e.dir, "file", "content")

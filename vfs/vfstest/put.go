@@ -139,8 +139,8 @@ func putRights(e *env) {
 	})
 }
 
-// putSetID asks for bits that writing takes from who may not keep them: the bytes come
-// first.
+// putSetID asks for bits that writing takes from a caller that may not keep
+// them: the bytes come first.
 func putSetID(e *env) {
 	if !e.config.Callers {
 		e.Skip("this file system acts for one caller only")

@@ -11,7 +11,7 @@ import (
 // Config says what is tested, and what it is known not to do.
 type Config struct {
 	// New makes an empty, writable FS and returns the view of its root user:
-	// the superuser, or whoever the process is. It is cleaned up by t.Cleanup.
+	// the superuser, or the process's own user. It is cleaned up by t.Cleanup.
 	New func(t *testing.T) vfs.FS
 
 	// Restart, if not nil, restarts what serves f and returns an FS on the same

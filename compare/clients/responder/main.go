@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// A call is no longer than maxCall; whoever sends a longer one is cut off.
+	// A call is no longer than maxCall; a client that sends a longer one is cut off.
 	maxCall = 64 << 10
 	// inBuffer is read at once.
 	inBuffer = 1 << 20

@@ -119,7 +119,7 @@ func (p *Process) start() error {
 // Look has another process looked at, which the server has started to serve.
 func (p *Process) Look(pid int) { p.pid = pid }
 
-// Stop ends the server, in good order if it will. Who knows no better than to die of the
+// Stop ends the server, in good order if it will. A server that dies of the
 // signal has ended well, and so has every peer.
 func (p *Process) Stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -63,8 +63,8 @@ func (c *Conn) Close() error {
 	return c.closeErr
 }
 
-// Shutdown ends the session as Close does, but leaves it to Close to wait for the one
-// who receives, and to give up what was not received, which may take as long as the
+// Shutdown ends the session as Close does, but leaves it to Close to wait for the goroutine
+// that receives, and to give up what was not received, which may take as long as the
 // peer likes.
 func (c *Conn) Shutdown() error {
 	err := c.shut()

@@ -141,8 +141,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestNoRights has the kernel refuse who sends a server descriptors, whose last close
-// could take forever.
+// TestNoRights has the kernel refuse a client that sends a server descriptors,
+// whose last close could take forever.
 func TestNoRights(t *testing.T) {
 	noneLeft(t)
 	dir := runtimeDir(t)
@@ -173,7 +173,8 @@ func TestNoRights(t *testing.T) {
 	}
 }
 
-// TestShutdown ends a session at both ends, and does not wait for who receives.
+// TestShutdown ends a session at both ends, and does not wait for the goroutine
+// that receives.
 func TestShutdown(t *testing.T) {
 	noneLeft(t)
 	client, server := ends(t)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemDir is where the servers of root are. /run is root's, so that whoever
-// owns this directory was given it.
+// systemDir is where the servers of root are. /run is root's, so that the owner
+// of this directory was given it.
 const systemDir = "/run/nfsbox"
 
 // Dirs is where clients look for servers that they were not told the directory

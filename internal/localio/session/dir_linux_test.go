@@ -236,7 +236,7 @@ func TestPeer(t *testing.T) {
 	}
 }
 
-// TestAnotherUser is seen for who it is.
+// TestAnotherUser is seen as the user that it is.
 func TestAnotherUser(t *testing.T) {
 	dir := sharedDir(t)
 	l := listen(t, dir, testUUID)

@@ -11,10 +11,11 @@
 // ([Connect]): /run/nfsbox, the user's own runtime directory, or any other that
 // both were told of. What matters is who can put a socket there. The directory is
 // therefore opened once, and looked at and used by its descriptor; it must not be
-// writable by its group or by others; and who listens must be root, the client's
-// own user or the directory's owner. That, and not the UUID, which anybody may
-// ask the server for, keeps a third process from standing between the two: one
-// that passed on the client's commitment would be told the nonce, too.
+// writable by its group or by others; and the process that listens must be
+// root's, the client's own user's or the directory's owner. That, and not the
+// UUID, which anybody may ask the server for, keeps a third process from standing
+// between the two: one that passed on the client's commitment would be told the
+// nonce, too.
 //
 // Paths of sockets end at 107 bytes; through /proc/self/fd they never do. Unlike
 // abstract names they have owners, and are the same in every network namespace.
@@ -27,12 +28,12 @@
 // descriptors that came with it are closed. A peer that does not take its messages
 // for [SendTimeout] loses the connection.
 //
-// Whoever gives up a descriptor waits for what its last close waits for: with a
+// A process that gives up a descriptor waits for what its last close waits for: with a
 // socket that lingers (SO_LINGER), for years. A server is therefore sent none: the
 // kernel refuses them to the sender (SO_PASSRIGHTS). Before Linux 6.16 it cannot, and
 // drops them where they are received, or where a socket is closed that has
 // some unread: there it is [Conn.Receive] and [Conn.Close] of a server that may
-// not return, and who must not wait ends a session by [Conn.Shutdown].
+// not return, and a goroutine that must not wait ends a session by [Conn.Shutdown].
 //
 // # The page
 //

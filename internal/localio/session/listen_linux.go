@@ -108,7 +108,7 @@ func (l *Listener) listen() error {
 	return nil
 }
 
-// takeNoRights has the kernel refuse whoever sends descriptors to a socket, or to one
+// takeNoRights has the kernel refuse a process that sends descriptors to a socket, or to one
 // that comes of it. Kernels before Linux 6.16 cannot, and drop them when they are
 // received: see the package.
 func takeNoRights(c syscall.RawConn) error {

@@ -20,7 +20,7 @@ import (
 
 var testUUID = [localio.UUID_SIZE]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 
-// other is a user and a group who are not the test's.
+// other is a user and a group that are not the test's.
 const other = 12345
 
 func TestMain(m *testing.M) {

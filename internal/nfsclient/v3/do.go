@@ -62,8 +62,8 @@ func refusedBriefly(err error, res nfs3.Result) bool {
 }
 
 // try makes a call once, when the limiter admits it, and tells the limiter how
-// it went. Nothing is held afterwards: who waits for a busy server to recover
-// does not stand in the way of others. Nor does who waits for a server that has
+// it went. Nothing is held afterwards: a call that waits for a busy server to recover
+// does not stand in the way of others. Nor does one that waits for a server that has
 // answered nobody since a call was given up. There is no load on such a server,
 // and calls that waited for their turn would otherwise be given up one after the
 // other, each after a patience of its own.

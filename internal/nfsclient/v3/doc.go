@@ -2,7 +2,7 @@
 // and a file system made of them.
 //
 // [Procs] are the 22 procedures as the wire has them, one typed method each, for
-// whoever wants to speak the protocol itself. [FS] is a [vfs.FS] over them: raw
+// code that speaks the protocol itself. [FS] is a [vfs.FS] over them: raw
 // and unbuffered, a call of the contract being one procedure wherever it can
 // be. Each file of this package holds one procedure, the method and what the
 // contract makes of it, under the name that it has in the server and in the
@@ -28,7 +28,7 @@
 // the call is executed a second time, and an error may be the work of the first.
 // REMOVE meets no name, MKDIR meets its own directory. Whether it was our first
 // call or another client that did it, no procedure of NFSv3 tells, and to guess
-// would be wrong for somebody: for whom a file that is removed or made is a lock,
+// would be wrong for a program: where a file that is removed or made is its lock,
 // success is a claim. So success is success, and after a repetition:
 //
 //	procedure          status       judged by                                         result

@@ -82,7 +82,7 @@ type shared struct {
 
 // New returns the view of o.Caller of the file system whose top directory is
 // root, on the server that rpc reaches. It makes no call. rpc stays the caller's,
-// who closes it after the FS's last use.
+// which closes it after the FS's last use.
 func New(rpc *oncrpc.Client, root vfs.Handle, o Options) (*FS, error) {
 	if root.IsZero() || root.Len() > vfs.MaxHandleV3 {
 		return nil, vfs.ErrBadHandle

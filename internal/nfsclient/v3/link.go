@@ -45,7 +45,7 @@ func (f *FS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Attr
 
 // linked reports whether the LINK that err is about has been done after all: it
 // was sent twice, and the name stands for h. A link that was there before looks
-// the same, and is what was wanted; who takes a lock by linking a file of his own
+// the same, and is what was wanted; a caller that takes a lock by linking a file of its own
 // is told the truth. attr is what is known of h.
 func (f *FS) linked(ctx context.Context, h vfs.Handle, attr *vfs.Attr, dir vfs.Handle, name string, err error) bool {
 	s, ok := errors.AsType[*StatusError](err)

@@ -126,7 +126,7 @@ func (f *FS) createOrTake(ctx context.Context, at vfs.At, how *vfs.CreateHow) (o
 			o.Created = true
 			return o, nil
 		}
-		// Who may not create in the directory may still open what is there.
+		// A caller that may not create in the directory may still open what is there.
 		exists := errors.Is(refused, vfs.ErrExist)
 		if !exists && !errors.Is(refused, vfs.ErrAccess) && !errors.Is(refused, vfs.ErrROFS) {
 			return o, refused

@@ -20,7 +20,7 @@ func (p *Procs) Readdir(ctx context.Context, args *nfs3.READDIR3args, res *nfs3.
 // the reply. From the moment that the consumer asks for a page's second entry,
 // the next page is on its way. So a listing of any size costs the memory of two
 // pages and of some names (see below), a directory of one page costs one call,
-// and whoever only wants to know whether there is an entry pays for one page. No
+// and a caller that only wants to know whether there is an entry pays for one page. No
 // page is on its way any more when the iteration has ended, however it ended.
 //
 // A page is never so small that it could hold no entry at all, whatever maxBytes
@@ -29,7 +29,7 @@ func (p *Procs) Readdir(ctx context.Context, args *nfs3.READDIR3args, res *nfs3.
 //
 // Names come as the server sent them. One that vfs.CheckName refuses, such as
 // "../x", is delivered like any other, so that it hides nothing that stands
-// behind it; whoever uses names asks CheckName first. Only "." and ".." are left
+// behind it; a caller that uses names asks CheckName first. Only "." and ".." are left
 // out. A server without READDIRPLUS gives names and file numbers alone, and so
 // does one that cannot make a READDIRPLUS of this directory (TOOSMALL, JUKEBOX
 // or SERVERFAULT in the end).
@@ -57,7 +57,7 @@ func (p *Procs) Readdir(ctx context.Context, args *nfs3.READDIR3args, res *nfs3.
 //     in the old order, the iteration ends with vfs.ErrBadCookie.
 //
 // So entries that are there throughout are delivered exactly once, or there is
-// an error. Who goes on from an Entry's Next in another iteration has this only
+// an error. A caller that goes on from an Entry's Next in another iteration has this only
 // as far as the server keeps its order. A server that refuses its own cookies
 // again and again, without letting the listing get any further, is ErrBadCookie
 // in the end. What is remembered takes 8 bytes a name, of all pages but the
@@ -212,7 +212,7 @@ func (l *listing) deliver(p *page, name []byte, fileid uint64) bool {
 	if !l.yield(e, nil) {
 		return false
 	}
-	// Whoever takes one entry (not "." or "..", which he never sees) and comes
+	// A caller that takes one entry (not "." or "..", which it never sees) and comes
 	// back for more will want the next page.
 	l.lookAhead(p)
 	return true

@@ -72,7 +72,7 @@ func (n *nameMemory) beforeRename(m *move) {
 
 // renamed reports whether the RENAME that err is about has been done after all:
 // it was sent twice, the source is gone, and the target is the very object that
-// the source was before. Who else has moved that object to that name has done
+// the source was before. Another client that has moved that object to that name has done
 // what was wanted; where several contend for an object, each has a target of its
 // own.
 func (f *FS) renamed(ctx context.Context, m *move, err error) bool {

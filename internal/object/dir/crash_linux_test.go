@@ -53,7 +53,7 @@ func TestCrash(t *testing.T) {
 
 // TestCrashMissingSync leaves out the syncs of one place in the store after the
 // other. Each time something must be lost: else TestCrash would not notice if
-// somebody took that call away, or nobody needs it. Those for who merely looks are
+// somebody took that call away, or nobody needs it. Those for a call that merely looks are
 // left to TestSeenIsStable.
 func TestCrashMissingSync(t *testing.T) {
 	sites := make(map[string]int)

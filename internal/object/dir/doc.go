@@ -3,7 +3,7 @@
 // # On disk
 //
 // Each object is a file of its own: its content, and behind it a trailer of 64
-// bytes with its length and checksums (trailer). Who has lost this program can get
+// bytes with its length and checksums (trailer). A user that has lost this program can get
 // at the content of all files with head -c -64.
 //
 // A key's last segment is the file's name, its other segments are directories. In
@@ -37,8 +37,8 @@
 // # Seen is stable
 //
 // A name can be seen from its link on, and survives a crash from the sync on. In
-// between it is among those that the directory's flights know. Whoever sees such
-// a name, or its absence after a Delete, waits for a sync that begins after he
+// between it is among those that the directory's flights know. A call that sees such
+// a name, or its absence after a Delete, waits for a sync that begins after it
 // looked. That takes one process to know of all changes, which is why the store is
 // locked; and one syncfs(2) when it is opened, for what a killed one had not
 // synced.
@@ -51,8 +51,8 @@
 //
 // A Get of a whole object is held against the CRC of its content at its end. One of a
 // part is held against nothing but the object's length: the trailer has one sum for
-// all of the content, which a part does not tell anything about. Whoever reads parts
-// and must know keeps sums of them himself, as a store of backups does of its
+// all of the content, which a part does not tell anything about. A caller that reads parts
+// and must know keeps sums of them itself, as a store of backups does of its
 // packs, or has [Store.Check] read the object. A sum for each block belongs into a
 // trailer of the next version, should one be needed.
 //

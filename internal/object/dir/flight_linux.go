@@ -8,8 +8,8 @@ import (
 
 // flights let concurrent syncs of one directory share the work, and know which
 // names in it a crash could still undo. A sync covers what was changed before it
-// began; who comes while one runs waits for the next, together with all others
-// who do.
+// began; a call that comes while one runs waits for the next, together with all others
+// that do.
 type flights struct {
 	mu            sync.Mutex
 	running, next *flight
@@ -35,8 +35,8 @@ type flight struct {
 	err  error
 }
 
-// begin notes that name is about to be changed. From before the change on, who
-// sees it can know that it is not stable.
+// begin notes that name is about to be changed. From before the change on, a call
+// that sees it can know that it is not stable.
 func (f *flights) begin(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,7 +69,7 @@ func (f *flights) unsettled() bool {
 }
 
 // join runs sync, or waits for a run of someone else's that begins after the
-// call, and returns its error; led says which. Whoever merely waits gives up with
+// call, and returns its error; led says which. A call that merely waits gives up with
 // the context. If sync fails, what it was to make stable remains unstable.
 func (f *flights) join(ctx context.Context, sync func() error) (led bool, err error) {
 	f.mu.Lock()

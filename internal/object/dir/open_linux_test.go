@@ -287,7 +287,7 @@ func openPlaced(t *testing.T, path string, sys Sys, g *countingGate) *Store {
 }
 
 // TestBusySync has the gate full when the name is made and its sync is due. The
-// outcome is unknown until somebody looks, who then makes it stable.
+// outcome is unknown until a call looks, which then makes it stable.
 func TestBusySync(t *testing.T) {
 	g := &countingGate{}
 	sys := &fillingSys{g: g}

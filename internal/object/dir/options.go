@@ -16,7 +16,7 @@ const (
 	MaxFanout     = 2
 
 	// DefaultParallel is how many calls may block on the disk at once if there is
-	// no Gate. Whoever comes then waits.
+	// no Gate. At the bound a call waits.
 	DefaultParallel = 32
 
 	// MaxSweep is how many leftovers one Sweep removes at most.

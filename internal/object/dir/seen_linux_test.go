@@ -30,8 +30,8 @@ func (s *heldSys) Fsync(fd int) error {
 	return <-s.gate
 }
 
-// TestSeenIsStable wants whoever sees a change that is not yet stable to wait for
-// a sync that begins after he looked, whatever he does, and those who look at
+// TestSeenIsStable wants a call that sees a change that is not yet stable to wait for
+// a sync that begins after it looked, whatever it does, and those that look at
 // something else not to wait.
 func TestSeenIsStable(t *testing.T) {
 	for _, c := range []struct {
@@ -192,7 +192,7 @@ func TestFailedSync(t *testing.T) {
 	sound(t, s, path)
 }
 
-// TestSeenWhileChanging looks at a name that is made, while he who makes it has not
+// TestSeenWhileChanging looks at a name that is made, while the call that makes it has not
 // yet got round to noting that.
 func TestSeenWhileChanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

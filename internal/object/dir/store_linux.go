@@ -167,7 +167,7 @@ func (s *Store) openMarker(root *folder) error {
 	return err
 }
 
-// makeMarker makes a store of an empty directory. Of two who do so at once, one
+// makeMarker makes a store of an empty directory. Of two calls that do so at once, one
 // makes the marker, and both open that. Its name is made stable with all else.
 func (s *Store) makeMarker(root *folder) error {
 	err := s.eachName(root, func(name string) error {

@@ -34,7 +34,7 @@ func set(ctx context.Context, fs vfs.FS, args *nfsacl3.SETACL3args, res *nfsacl3
 }
 
 // replace sets the lists that w mentions. The other one, if it mentions one only,
-// is read first: who changes that at the same moment may lose the change.
+// is read first: another that changes that at the same moment may lose the change.
 func replace(ctx context.Context, fs vfs.FS, h vfs.Handle, w *nfsacl3.Secattr) error {
 	acl, err := fromWire(w)
 	if err != nil {

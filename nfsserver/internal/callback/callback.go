@@ -23,7 +23,7 @@ const (
 	DefaultTimeout = 2 * time.Second
 
 	// retries is how often a question is repeated, unless [Caller.Once]: a
-	// datagram may get lost. Who has not answered then is away, and the caller
+	// datagram may get lost. A host that has not answered then is away, and the caller
 	// comes back later.
 	retries = 1
 
@@ -37,7 +37,7 @@ const (
 // is valid, the connection comes from that address of ours.
 type Dial func(ctx context.Context, network string, local netip.Addr, address string) (net.Conn, error)
 
-// Host is who is called.
+// Host is the host that is called.
 type Host struct {
 	// Name is an address or a name of the host, without a port.
 	Name string

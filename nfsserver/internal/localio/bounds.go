@@ -28,8 +28,8 @@ const (
 	helloTime = 2 * time.Second
 	nonceTime = 5 * time.Second
 
-	// maxStuck is how many clients whose session has ended may hold up who receives
-	// from them all the same, on a thread of his own: before Linux 6.16 they can,
+	// maxStuck is how many clients whose session has ended may hold up the goroutine that
+	// receives from them all the same, on a thread of his own: before Linux 6.16 they can,
 	// with a descriptor that does not close (see package session). At the bound no
 	// more clients are accepted.
 	// readersTime is how long Close waits for them.
@@ -44,9 +44,9 @@ const (
 	maxAsked   = 512
 
 	// maxAloft is how many files of all clients together are being opened, or are
-	// open and not yet sent, and maxAloftOfUser how many of them those of one user: who takes
-	// nothing has them for session.SendTimeout. At either bound a file is
-	// SESSION_CROWDED.
+	// open and not yet sent, and maxAloftOfUser how many of them those of one
+	// user: a client that takes nothing has them for session.SendTimeout. At
+	// either bound a file is SESSION_CROWDED.
 	maxAloft       = 384
 	maxAloftOfUser = 192
 

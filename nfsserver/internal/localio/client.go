@@ -69,7 +69,7 @@ func (s *Service) expire(c *client) {
 }
 
 // end ends the session: the page is dead, the socket shut down, and nothing watched
-// any more. When it returns, that is done, whoever has done it. It waits for nobody
+// any more. When it returns, that is done, by this call or another. It waits for nobody
 // who receives: see maxStuck.
 func (c *client) end(why error) {
 	c.ended.Do(func() {

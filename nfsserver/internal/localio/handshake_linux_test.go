@@ -212,7 +212,7 @@ func TestStrangersAreBounded(t *testing.T) {
 	}
 }
 
-// TestCrowd has the one go who has most.
+// TestCrowd has the user that has most strangers lose one.
 func TestCrowd(t *testing.T) {
 	s := &Service{}
 	of := func(uid uint32) *client { return &client{peer: session.Peer{UID: uid}} }

@@ -72,8 +72,9 @@ func lingering(t *testing.T) (fd int, release func()) {
 	}
 }
 
-// holdUp has a client hold up who receives from it, until release. It may take some
-// tries: if the server drops the descriptor first, the last close is the test's.
+// holdUp has a client hold up the goroutine that receives from it, until
+// release. It may take some tries: if the server drops the descriptor first, the
+// last close is the test's.
 func holdUp(t *testing.T, client func() *near) (release func()) {
 	t.Helper()
 	for range 100 {

@@ -25,7 +25,7 @@ type request struct {
 	caller vfs.Caller
 }
 
-// answer is what a request has led to. Who has it closes the file.
+// answer is what a request has led to. Its holder closes the file.
 type answer struct {
 	localio.SessionOpenedFile
 	file *os.File // SESSION_OK: to be sent

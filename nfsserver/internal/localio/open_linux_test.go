@@ -62,7 +62,7 @@ func TestOpen(t *testing.T) {
 
 // TestRefused says why.
 func TestRefused(t *testing.T) {
-	id := uint32(54321) // not of who runs the test, and could pass all then
+	id := uint32(54321) // not of the user that runs the test, and could pass all then
 	r := newRig(t, Options{}, export.Rule{Match: "127.0.0.1", Squash: export.SquashAll, AnonUID: &id, AnonGID: &id})
 	n := r.local()
 	secret, open, gone := r.file("secret", 0o600), r.file("open", 0o666), r.file("gone", 0o644)

@@ -16,7 +16,7 @@ func (r *rig) chmod(h vfs.Handle, mode uint32) {
 	}
 }
 
-// TestRevoked is told before who makes the change is answered.
+// TestRevoked is told before the client that makes the change is answered.
 func TestRevoked(t *testing.T) {
 	r := newRig(t, Options{})
 	n, other := r.local(), r.local()
@@ -118,7 +118,7 @@ func (r *rig) client() *client {
 	return nil
 }
 
-// stuck makes it look as if somebody were sending, who cannot go on; unstuck goes
+// stuck makes it look as if a goroutine were sending that cannot go on; unstuck goes
 // on.
 func (c *client) stuck() {
 	c.mu.Lock()

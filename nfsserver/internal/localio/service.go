@@ -30,7 +30,7 @@ type Options struct {
 	Trusted     bool
 	MaxFiles    int // of one client; 0 is DefaultMaxFiles
 	MaxSessions int // 0 is DefaultMaxSessions
-	// Log receives who has come. nil discards.
+	// Log receives the clients that come. nil discards.
 	Log *slog.Logger
 }
 
@@ -125,7 +125,7 @@ func (s *Service) Close() error {
 
 var errClosed = errors.New("the server is closed")
 
-// awaitReaders waits until nobody receives any more, who may be held up there.
+// awaitReaders waits until no goroutine receives any more; one may be held up there.
 func (s *Service) awaitReaders() error {
 	done := make(chan struct{})
 	go func() {

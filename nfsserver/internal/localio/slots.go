@@ -86,7 +86,7 @@ func (c *client) watched(number, generation uint32, stop func()) {
 	}
 }
 
-// revoke takes a file back. It is called by whoever changes the file, who waits
+// revoke takes a file back. It is called by the call that changes the file, which waits
 // for nothing but a lock: by the time it returns the client's next look at the
 // page tells, and the message is somebody else's to send.
 func (c *client) revoke(number, generation uint32, _ vfs.Change) {

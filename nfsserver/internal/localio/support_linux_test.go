@@ -346,7 +346,7 @@ type opened struct {
 	fd int // -1: none
 }
 
-// want asks for a file as whoever the test is, to be read.
+// want asks for a file as the test's own user, to be read.
 func want(h vfs.Handle) localio.SessionOpenFile {
 	return localio.SessionOpenFile{
 		Handle: h.Bytes(), Access: localio.SESSION_READ, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()),

@@ -83,7 +83,7 @@ func (l *ledger) due(e entry, now time.Time) (more int, due bool) {
 	return more, true
 }
 
-// tidy forgets those about whom another line would be written anyway, and none was
+// tidy forgets clients about which another line would be written anyway, and none was
 // left out. l.mu is held.
 func (l *ledger) tidy(now time.Time) {
 	for e, t := range l.logged {

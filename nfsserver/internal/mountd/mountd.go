@@ -128,7 +128,7 @@ func (s *Service) Forget(which func(client, user string) bool) (n int) {
 }
 
 // dump is procedure 2 (section 5.2.2): who has mounted what, as far as anybody
-// knows. One whom no rule knows is told of nothing.
+// knows. A client that no rule knows is told of nothing.
 func (s *Service) dump(ctx context.Context, c *oncrpc.Call) error {
 	if err := c.Args.Finish(); err != nil {
 		return err
@@ -169,8 +169,9 @@ func (s *Service) umntall(_ context.Context, c *oncrpc.Call) error {
 	return c.Reply(xdr.Void{})
 }
 
-// exports is procedure 5 (section 5.2.5), for whom the rules of any export know; others
-// are told of none. The groups are the clients that rules match; none means everybody.
+// exports is procedure 5 (section 5.2.5), for clients that the rules of any export
+// know; others are told of none. The groups are the clients that rules match; none
+// means everybody.
 func (s *Service) exports(ctx context.Context, c *oncrpc.Call) error {
 	if err := c.Args.Finish(); err != nil {
 		return err

@@ -8,7 +8,7 @@ const (
 	// maxClients bounds the clients that are known, and maxNames those of one home,
 	// which can call itself what it likes, or hide a network. At the bound one that
 	// holds nothing is forgotten, of that home if it is the home's bound; if that
-	// makes no room, a newcomer is told NLM4_DENIED_NOLOCKS. Whom no rule admits has
+	// makes no room, a newcomer is told NLM4_DENIED_NOLOCKS. A client that no rule admits has
 	// no place among them. A home that has less than fewNames may have another while
 	// there is room: all clients are looked at only for one that has many.
 	maxClients = 4096

@@ -46,7 +46,7 @@ type client struct {
 const ownerPrefix = "nlm "
 
 // enter makes the client of a call, or finds it. leave gives it back. It is for
-// those alone whom a rule admits.
+// clients alone that a rule admits.
 func (s *Service) enter(call *oncrpc.Call, name string) (*client, error) {
 	if c := s.find(call, name); c != nil {
 		return c, nil
@@ -121,7 +121,7 @@ func (s *Service) makeRoom(call *oncrpc.Call) {
 	}
 }
 
-// forgetIdle forgets clients that hold nothing and of whom which is true, as many
+// forgetIdle forgets clients that hold nothing, if which says true of them, as many
 // as most, and has them monitored no longer.
 func (s *Service) forgetIdle(most int, which func(*client) bool) {
 	s.watching.Lock()

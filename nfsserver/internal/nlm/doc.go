@@ -2,7 +2,7 @@
 // X/Open CAE C702, chapter 10): the locks that NFSv3 itself does not have.
 //
 // Locks are those of the file systems ([vfs.Locker]), so that they hold against
-// the programs of this host as well. What this package adds is who waits: a lock
+// the programs of this host as well. What this package adds are the locks that wait: one
 // that cannot be had is queued, and granted by a call to the client when it can.
 // Queues are first come, first served, per file. A lock that is freed by one of
 // our own clients wakes the queue at once; since nobody says when a local program
@@ -19,7 +19,7 @@
 // SM_NOTIFY) count for all users at it. Datagrams from this host are nobody's
 // (oncrpc.UnknownUser): what they lock is theirs, and they free nothing else.
 //
-// Whom no rule admits is not known here: nothing is kept of it, and nothing sent to
+// A client that no rule admits is not known here: nothing is kept of it, and nothing sent to
 // it. Bounds are divided among homes, which are addresses or users (see home.go). Calls to
 // clients are bounded, too, and made in turn.
 //

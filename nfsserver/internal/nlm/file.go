@@ -13,7 +13,7 @@ import (
 // file is what is known of one handle that somebody has locked, or is at work to.
 type file struct {
 	h vfs.Handle
-	// turn is taken by who works on the file: what the file system holds and what
+	// turn is taken by a call that works on the file: what the file system holds and what
 	// is noted here change together. It guards the next fields.
 	turn   chan struct{}
 	held   map[vfs.Owner]*holding
@@ -141,7 +141,7 @@ func (f *file) taken(owner vfs.Owner, span byterange.Span) bool {
 	return false
 }
 
-// ofClient are the owners of c's that hold something, of whom which is true.
+// ofClient are the owners of c's that hold something, if which says true of them.
 func (f *file) ofClient(c *client, which func(*holding) bool) []vfs.Owner {
 	return slices.Collect(func(yield func(vfs.Owner) bool) {
 		for owner, have := range maps.Clone(f.held) {

@@ -186,7 +186,7 @@ func (s *Service) free(ctx context.Context, q *request) error {
 	owner := q.lock.Owner
 	for _, w := range slices.Clone(f.queue) {
 		if w.lock.Owner == owner && w.span.First == q.span.First && w.span.Last == q.span.Last {
-			s.dequeue(f, w) // who unlocks does not wait any more
+			s.dequeue(f, w) // a client that unlocks does not wait any more
 		}
 	}
 	for _, w := range slices.Clone(f.sent) {

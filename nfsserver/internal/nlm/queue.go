@@ -46,8 +46,8 @@ func findWaiter(list []*waiter, owner vfs.Owner, span byterange.Span) *waiter {
 	return list[i]
 }
 
-// behind reports whether someone waits, in front of w or anywhere if w is nil, who
-// could not have his lock together with span.
+// behind reports whether a request waits, in front of w or anywhere if w is nil, that
+// could not have its lock together with span.
 func (f *file) behind(owner vfs.Owner, span byterange.Span, w *waiter) bool {
 	for _, o := range f.queue {
 		if o == w {

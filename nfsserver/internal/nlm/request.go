@@ -14,7 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// request is who asks, and for which bytes of what.
+// request is the client that asks, and for which bytes of what.
 type request struct {
 	c      *client
 	view   *peer.View
@@ -34,7 +34,7 @@ func (e errStatus) Error() string { return nlm4.Nlm4Stats(e).String() }
 // begin finds the client and the file of a call. Whatever the error, q.c is to be
 // given back if it is there. A client that is not known is entered only when the
 // rules of the file's export have admitted it; what is known may give up what it has,
-// whatever the rules say by now. One whom no rule admits gets no message of ours.
+// whatever the rules say by now. A client that no rule admits gets no message of ours.
 func (s *Service) begin(ctx context.Context, q *request, c *oncrpc.Call, l *nlm4.Nlm4Lock, exclusive bool) error {
 	conn, ok := c.State.(*peer.Conn)
 	if !ok {

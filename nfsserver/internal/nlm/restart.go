@@ -39,8 +39,9 @@ func (s *Service) restarted(ctx context.Context, n nsm.Notice) {
 // askElsewhere has the clients of the notice's name asked that are known at another
 // address than the one it came from: a host with several may tell of its restart from
 // any. Anybody else can use its name, too, so it counts for nothing but the question,
-// which goes to where the client has locked from; see renewed. Whom no rule admits has
-// nothing asked, and neither is this host, which runs as long as this server.
+// which goes to where the client has locked from; see renewed. For a client that no
+// rule admits nothing is asked, and neither is this host, which runs as long as this
+// server.
 func (s *Service) askElsewhere(n nsm.Notice) {
 	if !s.o.Table.Gate(n.From).Admits() {
 		return
@@ -58,7 +59,7 @@ func (s *Service) askElsewhere(n nsm.Notice) {
 }
 
 // ask asks a client's status monitor for the state number of its host (SM_STAT: all
-// monitors answer their own). Who does not answer keeps its locks.
+// monitors answer their own). A client that does not answer keeps its locks.
 func (s *Service) ask(host callback.Host, c *client) {
 	var res protonsm.SmStatRes
 	err := s.call.Call(s.ctx, host, protonsm.SM_STAT, &protonsm.SmName{MonName: []byte(host.Name)}, &res)

@@ -218,7 +218,7 @@ func TestStateCannotBeKept(t *testing.T) {
 	})
 }
 
-// TestRestartFromElsewhere: who tells of a restart from another address is not
+// TestRestartFromElsewhere: a host that tells of a restart from another address is not
 // believed, but the host is asked where it has locked from.
 func TestRestartFromElsewhere(t *testing.T) {
 	for name, tc := range map[string]struct {

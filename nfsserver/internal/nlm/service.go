@@ -58,13 +58,13 @@ type Service struct {
 	// else it may or may not do by now.
 	all vfs.Locker
 
-	poke chan struct{} // wakes the one who looks after queues
+	poke chan struct{} // wakes the goroutine that looks after queues
 	ctx  context.Context
 	stop context.CancelFunc
 	wg   sync.WaitGroup // all goroutines; added to under mu, before closed
 
-	// watching is held while the monitor is told whom to watch and whom no more,
-	// so that nobody is forgotten who is just coming back. Before mu.
+	// watching is held while the monitor is told which clients to watch and which no more,
+	// so that none is forgotten that is just coming back. Before mu.
 	watching sync.Mutex
 
 	mu      sync.Mutex // guards what follows, and what is marked so in client and file

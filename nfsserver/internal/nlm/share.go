@@ -34,7 +34,7 @@ func (s *Service) beginShare(ctx context.Context, q *request, c *oncrpc.Call, a 
 	return s.begin(ctx, q, c, &nlm4.Nlm4Lock{CallerName: a.CallerName, Fh: a.Fh, Oh: a.Oh}, false)
 }
 
-// mayShare asks whether the caller may do what it reserves. Who will do nothing,
+// mayShare asks whether the caller may do what it reserves. A client that will do nothing,
 // and only keeps others out, must at least be let in to read.
 func (s *Service) mayShare(ctx context.Context, q *request, access nlm4.Fsh4Access) error {
 	var want vfs.Access

@@ -31,8 +31,8 @@ func (l *ledger) put(who string, s byterange.Span) error {
 	return nil
 }
 
-// take comes before the server is told, so that who is given the range next does
-// not find it taken.
+// take comes before the server is told, so that the process that is given the range next
+// does not find it taken.
 func (l *ledger) take(who string, s byterange.Span) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

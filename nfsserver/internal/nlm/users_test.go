@@ -13,7 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// The users of one host share its address. Whom the lab knows as a user calls from
+// The users of one host share its address. A user that the lab knows calls from
 // an address of usersNet, whose last number is the user's; nobody knows the last one.
 const (
 	usersHost = "192.0.2.11"

@@ -16,7 +16,7 @@ import (
 
 // maxViews bounds how many identities one connection remembers: a client with
 // that many users at once is rare. At the bound a newcomer takes the place of one,
-// of whichever chance has it, who is made anew when it calls.
+// of whichever chance has it, which is made anew when it calls.
 const maxViews = 256
 
 // View is what one caller sees of the exports. Caller is who it says it is; who

@@ -11,7 +11,7 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// owner is whom version 3 and 4 name as the owner of every entry.
+// owner is what version 3 and 4 name as the owner of every entry.
 const owner = "nfsbox"
 
 // Service knows the programs of one server. All methods may be called
@@ -119,8 +119,8 @@ func (s *Service) getport(_ context.Context, c *oncrpc.Call) error {
 	return c.Reply(&res)
 }
 
-// listed reports whether a client may be told of all programs at once: none whom the
-// rules of no export know. Those who know what they look for are answered (GETPORT).
+// listed reports whether a client may be told of all programs at once: none may that
+// the rules of no export know. Those that know what they look for are answered (GETPORT).
 func listed(ctx context.Context, c *oncrpc.Call) (bool, error) {
 	conn, ok := c.State.(*peer.Conn)
 	if !ok {

@@ -215,7 +215,7 @@ func (b *budget) settle(r *reader) {
 }
 
 // serve lends to those who wait, in turn. A client that has its share lets the next
-// one pass; one for whom too little is free does not, or the small ones would keep
+// one pass; one for which too little is free does not, or the small ones would keep
 // out the large for ever. mu is held.
 func (b *budget) serve() {
 	b.short = false

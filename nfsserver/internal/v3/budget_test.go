@@ -178,7 +178,7 @@ func TestBudgetCancelled(t *testing.T) {
 	})
 }
 
-// TestBudgetAllocs: who need not wait allocates nothing.
+// TestBudgetAllocs: a call that need not wait allocates nothing.
 func TestBudgetAllocs(t *testing.T) {
 	b := newBudget(1 << 20)
 	conn := from("a")

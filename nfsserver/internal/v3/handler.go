@@ -79,7 +79,7 @@ func handler[A, R any, PA decoded[A], PR result[R]](s *Service, do func(context.
 		switch st {
 		case nfs3.NFS3ERR_JUKEBOX, nfs3.NFS3ERR_STALE, nfs3.NFS3ERR_BADHANDLE:
 			// The client is told to try again, and is to be tried again. And a handle
-			// that opens nothing has changed nothing: whoever sends such shall not
+			// that opens nothing has changed nothing: a client that sends such shall not
 			// fill the memory of replies.
 			c.Forget()
 		}

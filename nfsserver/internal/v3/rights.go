@@ -14,7 +14,7 @@ import (
 //
 //   - the owner may read and write: it may have opened the file before it took
 //     its own right away, or have created it read-only with open(2);
-//   - who may execute may read, since the client loads a program by reading it.
+//   - a caller that may execute may read, since the client loads a program by reading it.
 func (q *request) reopen(ctx context.Context, h vfs.Handle, access vfs.Share) (vfs.File, error) {
 	q.open.Access = access
 	_, err := q.view.FS.OpenIn(ctx, &q.file, vfs.At{H: h}, &q.open)

@@ -14,5 +14,5 @@
 // check and one slice in the decoder, one growth of the buffer in the encoder,
 // and between them loads and stores at constant offsets. A fixed struct that is
 // too large to flatten gets two unexported methods, getBlock and putBlock, which
-// work on the run of whoever holds it.
+// work on the run of the type that holds it.
 package emit
