@@ -246,8 +246,8 @@ func (s *Server) mapOptions(o *Options) oncrpc.ServerOptions {
 	return m
 }
 
-// PeerOf is remote, the far end of nc, with the user whose the connection is if both ends
-// may lie on this host and user, which is asked then, names one. A nil user names nobody.
+// PeerOf is remote, the far end of nc. Where both ends may lie on this host it asks user
+// for the connection's, and adds that: see [oncrpc.UserAddr]. A nil user names nobody.
 // [Options.User] says what user does.
 func PeerOf(user func(net.Conn) *uint32, nc net.Conn, remote, local net.Addr) net.Addr {
 	if user != nil && peer.Within(remote, local) {

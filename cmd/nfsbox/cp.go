@@ -46,19 +46,20 @@ DEST no link is followed. A link that would replace the very file that it leads 
 
 Where DEST takes two names of the source for one (Makefile and makefile), the first is copied and the
 others have failed. The source may be in use. What vanishes before its turn is noted and counted, and no
-failure, unless it is back in the end; a file that only grows is copied as it was at first, and counted; one that changes each time it
-is copied has failed. What cannot be preserved (owners, set-id bits, modes, times, access control lists,
-extended attributes of a local source) is counted, and no failure either. NFSv3 has no times before 1970
-or after 2106, and no extended attributes: of a source that is a server nobody can tell, and what it says
-is copied. If a server stops answering, the destination is full, or the source as a whole is not there
-any more (removed, or another directory is in its place), the copy ends, once, with status 4, 2 or 4,
-and says how to go on. So does one that is interrupted: it removes what is unfinished,
-unless a server does not answer for 2 seconds; then it names the temporaries that stay (with --json notes
-of "kind":"temporary", and temporaries_left in the summary). Directories below DEST that it has made and
-not finished have mode 0700, so that what is half there is nobody's yet; so have those for whose contents
-there was no space, or no answer. The next run that comes through gives them their own. What a copy without --job leaves when it is
-killed (kill -9, loss of power) no later one removes, as another copy may be at it: files named
-.nfsbox-*.tmp, which go by hand when nothing is copied there.
+failure, unless it is back in the end; a file that only grows is copied as it was at first, and counted;
+one that changes each time it is copied has failed. What cannot be preserved (owners, set-id bits,
+modes, times, access control lists, extended attributes of a local source) is counted, and no failure
+either. NFSv3 has no times before 1970 or after 2106, and no extended attributes: of a source that is a
+server nobody can tell, and what it says is copied. If a server stops answering, the destination is
+full, or the source as a whole is not there any more (removed, or another directory is in its place),
+the copy ends, once, with status 4, 2 or 4, and says how to go on. So does one that is interrupted: it
+removes what is unfinished, unless a server does not answer for 2 seconds; then it names the temporaries
+that stay (with --json notes of "kind":"temporary", and temporaries_left in the summary). Directories
+below DEST that it has made and not finished have mode 0700, so that what is half there is nobody's yet;
+so have those for whose contents there was no space, or no answer. The next run that comes through gives
+them their own. What a copy without --job leaves when it is killed (kill -9, loss of power) no later one
+removes, as another copy may be at it: files named .nfsbox-*.tmp, which go by hand when nothing is
+copied there.
 
 With --job, what has been finished is recorded below $XDG_STATE_HOME/nfsbox/jobs (or
 ~/.local/state/nfsbox/jobs). The same command, run again after an interruption of whatever kind, passes
@@ -213,7 +214,7 @@ func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tra
 	})
 	sum.add(&s)
 	if err == nil {
-		err = c.sameStill(e.ctx, src, &from, po, &sum.RPCs)
+		err = sameStill(e.ctx, src, &from, po, &sum.RPCs)
 	}
 	if status := s.ExitCode(err); status != exitOK {
 		if err != nil {
@@ -224,10 +225,10 @@ func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tra
 	return nil
 }
 
-// sameStill is an error if another directory has the name of src by now, of which from was
-// found: what was copied is the one that had it. Whether that may be its ctime tells, which
-// changes with its name; then the name is asked for once more, and no answer says nothing.
-func (c *cpCmd) sameStill(ctx context.Context, src *place.Place, from *vfs.Resolved, po place.Options, rpcs *uint64) error {
+// sameStill is an error if another directory than from, which was copied, has the name of
+// src by now. A rename changes the ctime of from: unless that has changed, the name is not
+// asked for again. An answer that does not come is no error.
+func sameStill(ctx context.Context, src *place.Place, from *vfs.Resolved, po place.Options, rpcs *uint64) error {
 	if from.Attr.Type != vfs.TypeDir {
 		return nil // one that was replaced was copied as it was, or as it is
 	}

@@ -49,7 +49,7 @@ func TestCrowd(t *testing.T) {
 		t.Errorf("the greedy one's: %+v %+v %+v %+v, the honest one's: %+v %+v", greedy[0], greedy[1], greedy[2], greedy[3], first, second)
 	}
 	if a, b := come("honest"), come("greedy"); a.closed != 1 || b.closed != 1 {
-		t.Error("a place of one who has as many is taken")
+		t.Error("a place of a client that has as many is taken")
 	}
 	for _, p := range append(greedy, first, second) { // those that were closed here, too
 		c.State(p, http.StateClosed)

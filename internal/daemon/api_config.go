@@ -26,9 +26,9 @@ type API struct {
 	Store string `toml:"store" placeholder:"DIR" help:"Keep files by their content (sha256:...) there; an empty directory becomes a store. Without it there are paths alone."`
 
 	MaxCalls           int      `toml:"max-calls" default:"8192" help:"Calls under way. One more is refused."`
-	MaxCallsPerCaller  int      `toml:"max-calls-per-caller" default:"4096" help:"Of them, those of one caller, who gets no more, either, once it has as many as are free."`
+	MaxCallsPerCaller  int      `toml:"max-calls-per-caller" default:"4096" help:"Of them, those of one caller, which gets no more when it has as many as are free, either."`
 	MaxMemory          Size     `toml:"max-memory" default:"512MiB" help:"Memory of messages of calls under way. A call that needs more is refused."`
-	MaxMemoryPerCaller Size     `toml:"max-memory-per-caller" default:"256MiB" help:"Of it, that of one caller, who gets no more, either, once it has as much as is free."`
+	MaxMemoryPerCaller Size     `toml:"max-memory-per-caller" default:"256MiB" help:"Of it, that of one caller, which gets no more when it has as much as is free, either."`
 	MaxConnections     int      `toml:"max-connections" default:"16384" help:"Connections at once. One more takes the place of one of the client that has most, or is closed."`
 	MaxFileSize        Size     `toml:"max-file-size" default:"1TiB" help:"How large a file may become by a call."`
 	IdleTimeout        Duration `toml:"idle-timeout" default:"30s" help:"How long a call waits for its client to send, or to take, a few KiB."`

@@ -43,9 +43,7 @@ type dirState struct {
 // Enter makes the directory in the destination.
 func (j *copyJob) Enter(ctx context.Context, d *walk.Dir) error {
 	j.found(&d.Attr)
-	if was, ok := d.Replaced(); ok {
-		j.mistrust(ctx, d.Path(""), listed{d.Parent.Handle, d.Name, was, d.Attr.Nlink})
-	}
+	j.mistrustReplaced(ctx, d)
 	if d.Parent == nil {
 		state, err := j.enterRoot(ctx)
 		if err != nil {

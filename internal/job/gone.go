@@ -38,8 +38,8 @@ func (s *source) there(ctx context.Context) error {
 	return nil
 }
 
-// listed is where an object of the source was listed, what had its name then, and how many
-// links that had. The zero listed is nowhere.
+// listed is where an object of the source was listed, and what had its name then. By links
+// walk.Unlinked knows whether the file system counts them. The zero listed is nowhere.
 type listed struct {
 	dir    vfs.Handle
 	name   string
@@ -91,6 +91,13 @@ func (c *outcomes) doubtful(ctx context.Context, u unsure) {
 // mistrust has the source asked in the end: at this place another object had the name.
 func (c *outcomes) mistrust(ctx context.Context, path string, at listed) {
 	c.doubtful(ctx, unsure{progress.Event{Path: path}, at})
+}
+
+// mistrustReplaced is mistrust for d, if that took the place of what had been listed.
+func (c *outcomes) mistrustReplaced(ctx context.Context, d *walk.Dir) {
+	if was, ok := d.Replaced(); ok {
+		c.mistrust(ctx, d.Path(""), listed{d.Parent.Handle, d.Name, was, d.Attr.Nlink})
+	}
 }
 
 // makeSure asks the source once more when all is done, if anything calls for it. An error

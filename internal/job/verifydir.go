@@ -31,9 +31,7 @@ type side struct {
 // Enter finds the directory in the destination, and lists it if it is small.
 func (j *verifyJob) Enter(ctx context.Context, d *walk.Dir) error {
 	j.found(&d.Attr)
-	if was, ok := d.Replaced(); ok {
-		j.mistrust(ctx, d.Path(""), listed{d.Parent.Handle, d.Name, was, d.Attr.Nlink})
-	}
+	j.mistrustReplaced(ctx, d)
 	e := vfs.Entry{Handle: d.Handle, Attr: d.Attr}
 	p := pair{src: &e, path: func() string { return d.Path("") }}
 	ok := true

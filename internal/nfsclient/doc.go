@@ -16,10 +16,10 @@
 //
 // A path may lead to a directory deep in an export, or to a file. If the server
 // does not mount the path itself, its parents are tried, up to the root, and
-// the rest is looked up. [Conn.FS] is rooted at the directory that the path
-// names, or at the directory that holds what it names, and nothing leads out of
-// it but symbolic links that the path itself contains. [Conn.Target] is the
-// name that is left, if any.
+// the rest is looked up. Symbolic links on the way are followed below the directory
+// that was mounted; one that leads out of it is [vfs.ErrOutside]. [Conn.FS] is rooted
+// at the directory that the path names, or at the directory that holds what it names.
+// [Conn.Target] is the name that is left, if any.
 //
 // A directory below the export that the server has mounted from elsewhere is
 // entered if the server lets LOOKUP cross over. If it does not, what is in it is

@@ -19,7 +19,8 @@ func inTheWay(what string, err error) error {
 	return frozen(what, err)
 }
 
-// notMade is an error of making the object. Devices are refused to most.
+// notMade is an error of making the object. A host lets few make devices, and says to the
+// others what it says of an immutable directory.
 func (n *node) notMade(err error) error {
 	if device := n.how.Type == vfs.TypeBlock || n.how.Type == vfs.TypeChar; device && errors.Is(err, vfs.ErrPerm) {
 		return fmt.Errorf("create: %w; a device is made by root alone, or with CAP_MKNOD, on the host that has the destination", err)

@@ -19,9 +19,9 @@
 // SM_NOTIFY) count for all users at it. Datagrams from this host are nobody's
 // (oncrpc.UnknownUser): what they lock is theirs, and they free nothing else.
 //
-// A client that no rule admits is not known here: nothing is kept of it, and nothing sent to
-// it. Bounds are divided among homes, which are addresses or users (see home.go). Calls to
-// clients are bounded, too, and made in turn.
+// A client that no rule admits is not known here: nothing is kept of it, and nothing
+// sent to it. Bounds are divided among homes, which are addresses or users (see
+// home.go). Calls to clients are bounded, too, and made in turn.
 //
 // # Restarts
 //

@@ -9,8 +9,9 @@ import (
 )
 
 // home is where clients come from, whatever they call themselves: an address, or of
-// IPv6 a network of 64 bits, or a user of this host. What is divided among clients is divided among homes,
-// for a machine can call itself what it likes. It is guarded by Service.mu.
+// IPv6 a network of 64 bits, or a user of this host. What is divided among clients is
+// divided among homes, for a machine can call itself what it likes. It is guarded by
+// Service.mu.
 type home struct {
 	clients  int
 	locks    int // ranges

@@ -16,13 +16,14 @@
 //
 // # Who is believed
 //
-// SM_NOTIFY comes without proof. It is taken to be about the host that sent it:
-// the locks that fall are those that were taken from the same address under the
-// same name, and of the users of this host only the sender's, unless that is root. A host of that name at another address is asked there for its own state
-// number, and loses what it has locked under another. Someone who can forge the address of a client can free that
-// client's locks, as with every monitor of this protocol. Programs of this host
-// that have asked by SM_MON know hosts by name alone: they are told of any host that says
-// to be of that name.
+// SM_NOTIFY comes without proof. It is taken to be about the host that sent it: the
+// locks that fall are those that were taken from the same address under the same
+// name, and of the users of this host only the sender's, unless that is root. A host
+// of that name at another address is asked there for its own state number, and loses
+// what it has locked under another. Someone who can forge the address of a client can
+// free that client's locks, as with every monitor of this protocol. Programs of this
+// host that have asked by SM_MON know hosts by name alone: they are told of any host
+// that says to be of that name.
 //
 // Everything else is for programs of this host, and answered to the privileged
 // among them alone: the loopback address and a reserved port.
