@@ -25,7 +25,7 @@
 // at the directory, or at the one that holds the file, whose name in it is then
 // [Client.Target]. The object itself need not exist, so that a URL can say where
 // something shall be created. A program that hands FS on looks at Target, or
-// takes [Client.Tree], which is an error unless the URL names a directory: otherwise a
+// takes [Client.Tree], which is an error unless the URL names a directory. Otherwise a
 // name that is missing makes the directory above public.
 //
 // # What is between the program and the server

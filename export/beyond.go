@@ -6,7 +6,7 @@ import (
 )
 
 // Beyond compares what the rules of two exports give, which are named by their paths.
-// It finds a client to whom outer gives something that inner does not: client is the
+// It finds a client to which outer gives something that inner does not. client is the
 // Match of outer's rule, and more says in plain words what it gets. Both are empty if
 // there is no such client, or no such export. Of names only what is written is
 // compared: two rules that may be of one client are taken to be.

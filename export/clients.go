@@ -129,7 +129,7 @@ func (c *clients) match(ctx context.Context, rules []rule, a netip.Addr) (r *rul
 	return r, until, nil
 }
 
-// gives reports whether r gives what o gives, to whomever it matches.
+// gives reports whether r gives what o gives, to every client that it matches.
 func (r *rule) gives(o *rule) bool {
 	a, b := r.Rule, o.Rule
 	a.Match, b.Match = "", ""

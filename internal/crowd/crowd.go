@@ -9,10 +9,10 @@ import (
 )
 
 // Crowd bounds connections. At the bound a newcomer takes the place of a connection of
-// the client that has most, if that has at least two more than the newcomer; else the
-// newcomer is closed. So one client's connections, however many, keep no other one
-// out. The connection that goes is the oldest without a request under way, or the
-// oldest if all have one. Its methods may be called at once.
+// the client that has most. If that has not at least two more than the newcomer's
+// client, the newcomer is closed. So one client's connections, however many, keep no
+// other client out. The connection that goes is the oldest without a request under
+// way, or the oldest if all have one. Its methods may be called concurrently.
 type Crowd struct {
 	most int
 	name func(net.Conn) string // of the client
@@ -29,9 +29,9 @@ type seat struct {
 	busy bool // it has a request under way, or one that has begun to come
 }
 
-// New returns a Crowd of most connections at once, at least one. name says whose one
-// is; it is called when the server has accepted it, and must not read or write. Of one
-// over TLS it gets the connection below.
+// New returns a Crowd of most connections at once, at least one. name is the client of
+// a connection. It is called when the server has accepted that, and must not read or
+// write. Of a connection over TLS it gets the one below.
 func New(most int, name func(net.Conn) string) *Crowd {
 	return &Crowd{most: max(most, 1), name: name, of: make(map[net.Conn]*list.Element), held: make(map[string]*list.List)}
 }

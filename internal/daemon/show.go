@@ -29,11 +29,11 @@ func (a *API) noteLoopback() string {
 	return ""
 }
 
-// TOML is the configuration as a file that means the same, with the values that hold
-// where nothing was said, as far as they are known before a start; notes at its head are
-// for keys that cannot be written so. Squash is then what follows from Listen; it
-// is root in any case where a service manager opens sockets that others can reach. The
-// state directory is that of the user who asks.
+// TOML is the configuration as a file that means the same. It has the values that hold
+// where nothing was said, as far as they are known before a start. Notes at its head are
+// for keys that cannot be written so. Squash is then what follows from Listen; it is root
+// in any case where a service manager opens sockets that others can reach. The state
+// directory is that of the user who asks.
 func (c *Config) TOML() ([]byte, error) {
 	shown, out := c.squashed(), bytes.Buffer{}
 	for i := range shown.Exports {

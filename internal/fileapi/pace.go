@@ -48,8 +48,8 @@ func newPacer(w http.ResponseWriter, r *http.Request, l *Limits, now func() time
 
 // end leaves deadlines behind for what net/http does after the handler: reading what
 // is left of the request, and writing what is left of the answer. It sets its own, or
-// we ours, before the next request's bytes. Of a request that is whole nothing is left,
-// and a deadline would only end net/http's waiting for the client's leaving: HTTP/1 takes
+// we ours, before the next request's bytes. Of a request that is whole nothing is left.
+// There a deadline would only end net/http's wait for the client's leaving: HTTP/1 takes
 // that for its leaving, and cancels the connection's next request.
 func (p *pacer) end() {
 	until := p.now().Add(p.idle)

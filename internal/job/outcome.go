@@ -24,9 +24,9 @@ const (
 	// last ones that had contents failed so, minFull of them are enough.
 	maxFull = 16
 	minFull = 2
-	// maxTight is how many failures for want of space are held back after which something did
-	// find room, about 300 bytes each: perhaps the job ends because of it. At the bound they
-	// are told.
+	// maxTight is how many failures for want of space are held back although something found
+	// room after them: perhaps the job ends because of them. Each takes about 300 bytes. At
+	// the bound they are told.
 	maxTight = 4096
 	// maxUnsure is how many more items may have vanished before the source is asked again
 	// whether it is still there.
@@ -124,8 +124,8 @@ func (c *outcomes) foundRoom(begun uint64) {
 	}
 }
 
-// setAside ends a streak for want of space. What has failed is told when it is known that the
-// job does not end because of it: at the edge small files find room beside those that do not.
+// setAside ends a streak for want of space. At the edge small files find room beside those
+// that do not. So what has failed is told when the job is known not to end because of it.
 func (c *outcomes) setAside() {
 	c.mu.Lock()
 	c.tight = append(c.tight, c.full.held...)

@@ -17,11 +17,11 @@ const (
 	// doubling it six times is MaxLimit.
 	firstLimit = 8
 
-	// farLimit is where it begins, in a class that has made no call yet, once farReplies
-	// calls of another class have been answered, and all of them from afar: none in less
-	// than searchTime. That spares a round trip. With more, the first calls take long for
-	// being sent all at once, and that looks like a queue. A server that is slow, and not
-	// far, is found out by the first replies; see openQueued.
+	// farLimit is where a class that has made no call yet begins, once another class has
+	// shown that the server is far: by farReplies replies, none in less than searchTime.
+	// That spares a round trip. With more, the first calls take long for being sent all at
+	// once, and that looks like a queue. A server that is slow, and not far, is found out
+	// by the first replies; see openQueued.
 	farLimit   = 16
 	farReplies = 3
 

@@ -22,7 +22,7 @@ func (e *VanishedError) Unwrap() error { return e.err }
 func movedOn(err error) bool { return errors.Is(err, vfs.ErrNoEnt) || errors.Is(err, vfs.ErrStale) }
 
 // Unlinked reports whether an object that had so many links has none any more, although its
-// name was found: while Linux removes a directory, a LOOKUP still finds it for a moment.
+// name was found. While Linux removes a directory, a LOOKUP still finds it for a moment.
 func Unlinked(links uint32, now *vfs.Attr) bool {
 	return links > 0 && now.Has(vfs.MaskNlink) && now.Nlink == 0
 }

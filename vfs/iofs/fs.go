@@ -53,8 +53,8 @@ func New(ctx context.Context, f vfs.FS, root vfs.Handle) *FS {
 }
 
 // Root returns the whole of f. ctx ends every call. For what a URL names take Tree of
-// nfsbox.Client: the root of its FS is the directory that holds what the URL names, where
-// that is no directory or not there, and a mistyped name would lead there.
+// nfsbox.Client, and not its FS. Where the URL names no directory, or nothing, the FS has
+// the directory above as its root: a mistyped name would lead there.
 func Root(ctx context.Context, f vfs.FS) (*FS, error) {
 	root, _, err := f.Root(ctx)
 	if err != nil {

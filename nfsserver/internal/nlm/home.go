@@ -56,10 +56,10 @@ func (s *Service) sayFull(c *client, why error) {
 	}
 }
 
-// may reports whether a home that holds so much of something may have one more, if own
-// is its own bound and all homes together have taken so much of most: while it has less
-// than is free. One alone has half. Several that take what they can, one after the
-// other, leave something to the next home.
+// may reports whether a home that holds so much of something may have one more: while it
+// has less than own, its bound, and less than is free. All homes together have taken so
+// much of most. One alone has half. Several that take what they can, one after the other,
+// leave something to the next home.
 func may(held, own, taken, most int) bool { return held < min(own, most-taken) }
 
 // roomFor reports whether h may have one more lock, and for another owner or in
