@@ -29,12 +29,13 @@ func (*ctlCmd) Help() string {
   nfsbox ctl drop 192.0.2.7
   nfsbox ctl drop 1000@127.0.0.1
 
-clients lists who has a connection, locks, or files open by LOCALIO: the address, connections and calls
-under way; calls and bytes of the connections that are open, in (received) and out (sent); ranges locked,
-and those waited for; open files; since when, and how long ago it was last heard of. What is not over IP
-is called local. NFSv3 has no open files but those of LOCALIO. Users of this host that the kernel knows
-are clients of their own: 1000@127.0.0.1 is user 1000, ?@127.0.0.1 whoever could not be told. Without a
-user an address stands for root, and for the user who runs the server, who are believed.
+clients lists the clients that have a connection, locks, or files open by LOCALIO: the address,
+connections and calls under way; calls and bytes of the connections that are open, in (received) and out
+(sent); ranges locked, and those waited for; open files; since when, and how long ago it was last heard
+of. What is not over IP is called local. NFSv3 has no open files but those of LOCALIO. Users of this
+host that the kernel knows are clients of their own: 1000@127.0.0.1 is user 1000, ?@127.0.0.1 all whose
+user could not be told. Without a user an address stands for root, and for the user who runs the server,
+who are believed.
 
 locks lists the ranges that are locked, and those that are waited for, of all clients or of CLIENT, and
 of all users at it if CLIENT names none: its address and the name that it calls itself, the number by

@@ -36,21 +36,20 @@ export, at the first address.
   nfsbox serve -c /etc/nfsbox/nfsbox.toml --check     # squash is shown as it follows from listen
 
 Whom it serves. By default it listens on loopback. A program of this host is taken for the user who
-runs it, as the kernel knows by its socket, with the groups that this host gives that user, whoever it
-says it is; root, the kernel's own mounts, and the user who runs the server may speak for others.
---trust-local believes all programs of this host instead, as behind a tunnel whose far end is to be
-believed. Where the kernel cannot tell (it is no Linux, or inet_diag is missing: the log says so), they
-are believed, but for root. Over UDP they are nobody. Where the kernel can tell, each user of this host
-is a client of its own, from whatever address of it: with its own share of connections and of the
+runs it, as the kernel knows by its socket, with the groups that this host gives that user, whatever
+user it says it is; root, the kernel's own mounts, and the user who runs the server may speak for
+others. --trust-local believes all programs of this host instead, as behind a tunnel whose far end is to
+be believed. Where the kernel cannot tell (it is no Linux, or inet_diag is missing: the log says so),
+they are believed, but for root. Over UDP they are nobody. Where the kernel can tell, each user of this
+host is a client of its own, from whatever address of it: with its own share of connections and of the
 memory of calls and replies, with replies that nobody else gets, and with locks that nobody else frees.
 Those who are believed are so by address, as clients of other hosts are, and free all locks of their
 address when they say that it has restarted (FREE_ALL, SM_NOTIFY); in logs and nfsbox ctl a user stands
-before its address (1000@127.0.0.1:700).
-With an address that others can reach, root of a client becomes nobody (--squash root), and --allow
-says who may mount at all, and see what there is (showmount, rpcinfo -p); anybody may without it.
-AUTH_SYS proves nothing: let it in from networks that you trust. With --secure only ports that take
-root on the client are believed. The log warns of --squash none where others than root could profit by
-it.
+before its address (1000@127.0.0.1:700). With an address that others can reach, root of a client becomes
+nobody (--squash root), and --allow says who may mount at all, and see what there is (showmount, rpcinfo
+-p); anybody may without it. AUTH_SYS proves nothing: let it in from networks that you trust. With
+--secure only ports that take root on the client are believed. The log warns of --squash none where
+others than root could profit by it.
 
 As whom. Run as root, files are opened and made with the rights of the calling user. Run as anyone
 else, everything is done, and belongs to, that one, and the log says so. Others then set
@@ -85,12 +84,12 @@ tables log and api they leave these names out; times stand in quotes, with their
 a table [[export]] with path, dir and any of the flags for exports, and with rules for single clients
 where they differ: clients = [{match = "10.0.0.7", ro = true}]. Without allow only those may mount, and
 allow = ["*"] beside them lets everybody else in by the export's own rule.
-Rules hold for the way in: who may use /a reaches /a/sub through it, by the rules of /a, though /a/sub be
-an export with stricter ones, as with the kernel's server, and though a second mount (bind) show it
-elsewhere. Such directories are to be kept apart: the log names each at a start and a reload, and so
-does --check. A key that does not exist, or a value that
-will not do, is an error with its line. On the command line the flags for exports hold for every export.
-packaging/nfsbox.toml has them all.
+Rules hold for the way in: a client that may use /a reaches /a/sub through it, by the rules of /a,
+though /a/sub be an export with stricter ones, as with the kernel's server, and though a second mount
+(bind) show it elsewhere. Such directories are to be kept apart: the log names each at a start and a
+reload, and so does --check. A key that does not exist, or a value that will not do, is an error with
+its line. On the command line the flags for exports hold for every export. packaging/nfsbox.toml has
+them all.
 
 Signals. SIGHUP reads the configuration again and goes over to its exports, rules, log level and
 threshold for slow calls, without losing a client; what takes a restart is named in the log, and a

@@ -26,8 +26,9 @@ and threads of the server, its connections and clients, and charts of the last m
 tables, as far as the screen has room: procedures; who waits for the disk, by export and kind of work;
 bounds, and how much of each is taken; LOCALIO; open files; and the slowest calls of the last minutes.
 
-Figures are computed by the server, for intervals of about 2 seconds, whoever watches. They are those of
-the last interval, also where --every asks less often; who asks more often sees the same again.
+Figures are computed by the server, for intervals of about 2 seconds, however many watch. They are those
+of the last interval, also where --every asks less often; a user who asks more often sees the same
+again.
 
 On a terminal the screen is drawn over and over, until Ctrl-C. Elsewhere each interval is one line.
 --once prints all tables, at full length. Colours are left out if NO_COLOR is set.
