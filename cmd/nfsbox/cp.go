@@ -129,7 +129,12 @@ func (c *cpCmd) all(e *env, sources []string, dest string, record *os.Root, trac
 		return err
 	}
 	for _, source := range sources {
-		err = errors.Join(err, c.one(e, source, to, record, tracker, sum))
+		counted := sum.Errors
+		oerr := c.one(e, source, to, record, tracker, sum)
+		if oerr != nil && sum.Errors == counted {
+			sum.Errors++ // it has failed as a whole
+		}
+		err = errors.Join(err, oerr)
 		if e.ctx.Err() != nil || errors.Is(err, job.ErrSilent) || errors.Is(err, job.ErrFull) {
 			break
 		}

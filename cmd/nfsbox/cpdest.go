@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/nfsbox/nfsbox/internal/job"
@@ -27,7 +28,14 @@ type destination struct {
 	made   *job.Made // if several sources go into one directory
 	// taken are the names in DEST that sources of this command have got, each with
 	// its source.
-	taken map[string]string
+	taken map[string]source
+}
+
+// source is what tells that two arguments are one source: a link, and the directory that it
+// leads to, may have the same path.
+type source struct {
+	path string
+	kind vfs.Type
 }
 
 // spot is where a copy is made.
@@ -48,7 +56,7 @@ func spotOf(f vfs.FS, r *vfs.Resolved) spot {
 // destine settles where copies to dst go, or refuses. A job that goes on keeps what
 // was decided when it began, though the copy exists by now.
 func (c *cpCmd) destine(ctx context.Context, dst *place.Place, record *os.Root) (*destination, error) {
-	d := &destination{Place: dst, record: record, taken: make(map[string]string)}
+	d := &destination{Place: dst, record: record, taken: make(map[string]source)}
 	isDir, err := d.look(ctx)
 	if err != nil {
 		return nil, err
@@ -155,24 +163,24 @@ func (d *destination) receive(src *place.Place, attr *vfs.Attr) (at spot, skip b
 			return at, false, refused(fmt.Errorf("%s does not exist, and a %v cannot become a directory", d.Text, attr.Type))
 		}
 		if at, err = d.itself(attr); err == nil {
-			err = d.refuseItself(src, isDir, filepath.Clean(d.Text))
+			err = d.refuseItself(src, isDir, d.Text)
 		}
 		return at, false, err
 	}
-	name := ownName(src)
+	name, this := ownName(src), source{jobPlace(src.Text), attr.Type}
 	at = spot{Place: d.at.Place, name: name}
 	was, taken := d.taken[name]
 	_, contents := d.taken[""]
 	switch {
-	case taken && was == jobPlace(src.Text):
+	case taken && was == this:
 		return at, true, nil
 	case taken:
-		return at, false, refused(fmt.Errorf("%s: will not overwrite what %s has just become in %s", src.Text, was, d.Text))
+		return at, false, refused(fmt.Errorf("%s: will not overwrite what %s has just become in %s", src.Text, was.path, d.Text))
 	case contents || name == "" && len(d.taken) > 0:
 		return at, false, refused(fmt.Errorf("%s: the contents of a directory may have the names of other SOURCEs; copy them by a command of their own", src.Text))
 	}
-	d.taken[name] = jobPlace(src.Text)
-	return at, false, d.refuseItself(src, isDir, filepath.Join(d.Text, name))
+	d.taken[name] = this
+	return at, false, d.refuseItself(src, isDir, strings.TrimSuffix(d.Text, "/")+"/"+name)
 }
 
 // refuseItself refuses, where both are paths of this host, to copy a directory to a

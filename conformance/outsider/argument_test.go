@@ -86,6 +86,19 @@ func TestForbiddenHasOneStatus(t *testing.T) {
 	}
 }
 
+// TestVerifyTellsWhichSideIsForbidden: of two directories that which is closed is named.
+func TestVerifyTellsWhichSideIsForbidden(t *testing.T) {
+	root(t, "another user's directory is closed to root alone by being another user")
+	b := newBox(t)
+	b.no(os.Mkdir(b.path("open"), 0o755))
+	b.no(os.Mkdir(b.path("closed"), 0o700))
+	for side, args := range map[string][]string{"source": {b.path("closed"), b.path("open")}, "destination": {b.path("open"), b.path("closed")}} {
+		if r := b.finish(b.asNobody("verify", args[0], args[1])); r.status != 2 || !strings.Contains(r.stderr, side+": permission denied") {
+			t.Errorf("verify %q: exit status %d\n%s", args, r.status, r.stderr)
+		}
+	}
+}
+
 // forbidden runs the command as nobody, who may not see what it names.
 func (b *box) forbidden(args []string) {
 	b.Helper()
@@ -307,5 +320,24 @@ func TestVerifyComparesWhatCpCopies(t *testing.T) {
 				t.Errorf("verify file %s: exit status %d\n%s%s", side, r.status, r.stdout, r.stderr)
 			}
 		}
+	}
+}
+
+// TestLinkAndItsDirectoryAreTwoSources: a link, and the directory that it leads to, have one
+// name in DEST. The second is refused, and not passed over as the first.
+func TestLinkAndItsDirectoryAreTwoSources(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("dir", "f"), "text")
+	b.no(os.Symlink("dir", b.path("link")))
+	for i, two := range [][2]string{{"link", "link/"}, {"link/", "link"}} {
+		to := b.path("to" + string(rune('a'+i)))
+		b.no(os.Mkdir(to, 0o755))
+		b.told(1, "will not overwrite", []string{"cp", "-r", b.path() + "/" + two[0], b.path() + "/" + two[1], to})
+	}
+	b.no(os.Mkdir(b.path("once"), 0o755))
+	b.must(0, "cp", "-r", b.path("dir"), b.path("dir")+"/", b.path("once")) // one source, given twice
+	r := b.must(2, "cp", "-r", "--json", b.path("no"), b.path("neither"), b.path("dir"), b.path("once"))
+	if n := r.count(b, "errors"); n != 2 {
+		t.Errorf("two sources are missing, and %d are counted\n%s", n, r.stdout)
 	}
 }

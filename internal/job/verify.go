@@ -140,10 +140,13 @@ func (j *verifyJob) prepare(ctx context.Context) error {
 		Pool: o.Pool, Window: o.Window, Budget: transfer.NewBudget(max(maxChunks, cap(j.slots)) / 2),
 		Moved: func(n int64) { j.progress.Add(progress.Bytes, uint64(n)) },
 	}
-	for _, p := range [...]Place{o.Source, o.Dest} {
+	for _, p := range [...]struct {
+		name string
+		Place
+	}{{"source", o.Source}, {"destination", o.Dest}} {
 		info, err := p.FS.Info(ctx, p.Handle, vfs.InfoLimits)
 		if err != nil {
-			return fmt.Errorf("limits: %w", err)
+			return fmt.Errorf("limits of the %s: %w", p.name, err)
 		}
 		j.timeDelta = max(j.timeDelta, info.TimeDelta, 1)
 	}

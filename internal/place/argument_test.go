@@ -1,0 +1,69 @@
+package place
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+	"testing"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// TestArguments: what the end of an argument says of what it names.
+func TestArguments(t *testing.T) {
+	for arg, want := range map[string]struct {
+		isDir, contents bool
+		of              string
+	}{
+		"a":              {false, false, "a/."},
+		"a/":             {true, false, "a/."},
+		"a/.":            {true, true, "a/."},
+		"a/./":           {true, true, "a/./"},
+		"a/..":           {true, true, "a/.."},
+		".":              {true, true, "."},
+		"..":             {true, true, ".."},
+		"a.":             {false, false, "a./."},
+		"a/...":          {false, false, "a/.../."},
+		"nfs://h/e":      {false, false, "nfs://h/e/."},
+		"nfs://h/e/?a=b": {true, false, "nfs://h/e/.?a=b"},
+		"nfs://h/e?a=/.": {false, false, "nfs://h/e/.?a=/."},
+		"nfs://h/e/.?a":  {true, true, "nfs://h/e/.?a"},
+	} {
+		if got := MeansDir(arg); got != want.isDir {
+			t.Errorf("%q means a directory: %v", arg, got)
+		}
+		if got := NamesContents(arg); got != want.contents {
+			t.Errorf("%q names contents: %v", arg, got)
+		}
+		if got := ContentsOf(arg); got != want.of {
+			t.Errorf("the contents of %q are %q, want %q", arg, got, want.of)
+		}
+	}
+	for path, want := range map[string]string{"a": "a", "a/": "a", "a/././/": "a", "a/..": "a/..", "/a/.": "/a", "a.": "a.", "/": "/", "/.": "/."} {
+		if got := withoutEnd(path); got != want {
+			t.Errorf("%q without its end is %q, want %q", path, got, want)
+		}
+	}
+}
+
+// TestReached: an answer about a path is one, by whoever it was given, and everything else
+// says that nobody could be asked.
+func TestReached(t *testing.T) {
+	for _, err := range []error{
+		vfs.ErrNoEnt, vfs.ErrNotDir, vfs.ErrAccess, vfs.ErrPerm, vfs.ErrNameTooLong, vfs.ErrOutside,
+		syscall.ENOENT, syscall.ENOTDIR, syscall.EACCES, syscall.ELOOP, fs.ErrNotExist,
+	} {
+		if got := Reached(fmt.Errorf("wrapped: %w", err)); errors.Is(got, ErrUnreachable) {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+	for _, err := range []error{vfs.ErrIO, vfs.ErrStale, vfs.ErrNoAnswer, vfs.ErrServerFault, syscall.EIO, errors.New("else")} {
+		if got := Reached(fmt.Errorf("wrapped: %w", err)); !errors.Is(got, ErrUnreachable) || !errors.Is(got, err) {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+	if Reached(nil) != nil {
+		t.Error("no error is one")
+	}
+}
