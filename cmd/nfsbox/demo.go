@@ -144,9 +144,10 @@ func (d *demo) served(dir string, do func(url string) error) error {
 func privately(dir, state string) daemon.Config {
 	c, x, yes := daemon.Default(), daemon.DefaultExport(), true
 	c.Listen, c.StateDir, c.LocalIO = []string{"127.0.0.1:0"}, state, "off" // the network is what it is to show
-	c.TrustStatePath = true                                                 // what is copied lies beside it, and is no safer
 	x.Dir, x.ReadOnly = dir, &yes
 	c.Exports = []daemon.Export{x}
+	// What is copied lies beside the state directory, and is no safer.
+	c.TrustStatePath = true
 	return c
 }
 
