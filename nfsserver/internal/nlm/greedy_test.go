@@ -17,8 +17,8 @@ import (
 const greedy = 6
 
 // takeInTurn has homes take all that they can of something, one after the other: each
-// gets no more than share, and the next home still gets a few. fill has home n take up
-// to most of it, and returns how much it has got.
+// gets no more than share, and the next home still gets a few. fill has home n
+// ask for as many as most, or more, and returns how many it has got.
 func takeInTurn(t *testing.T, what string, homes, share int, fill func(n, most int) int) {
 	t.Helper()
 	for n := range homes {
@@ -101,13 +101,13 @@ func TestGreedyResults(t *testing.T) {
 			<-ctx.Done()
 			return nil, syscall.ECONNREFUSED
 		}
-		takeInTurn(t, "answers that wait", maxResults/maxClientResults+2, maxClientResults, func(n, most int) int {
+		takeInTurn(t, "answers that wait", maxResults/maxClientResults+2, maxClientResults, func(n, _ int) int {
 			c, err := s.enter(from(n), "a")
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer s.leave(c)
-			for range most {
+			for range 2 * maxClientResults { // those that are being sent wait no more
 				s.sendResult(c, nlm4.NLMPROC4_TEST_RES, &nlm4.Nlm4Testres{})
 			}
 			s.mu.Lock()
