@@ -55,7 +55,8 @@ func (s *cpSummary) print(w io.Writer) {
 // goOn says how a job goes on that has been broken off, or has not finished all that it made.
 func (c *cpCmd) goOn(e *env, sum *cpSummary, err error) {
 	broken := interrupted(e) || errors.Is(err, job.ErrSilent) || errors.Is(err, job.ErrFull) || errors.Is(err, job.ErrGone)
-	if err == nil || !broken && sum.NoSpace == 0 && sum.DirsClosed == 0 {
+	incomplete := sum.NoSpace > 0 || sum.DirsClosed > 0
+	if err == nil || !broken && (!incomplete || errors.Is(err, job.ErrIntoItself)) {
 		return
 	}
 	if !broken && sum.NoSpace > 0 {

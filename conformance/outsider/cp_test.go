@@ -165,6 +165,12 @@ func TestDestinationThatIsTheSource(t *testing.T) {
 			t.Errorf("cp -r %q leaves %q", pair, got)
 		}
 	}
+	// What lies on the way to DEST may have been made before that is found out. There is
+	// nothing to go on with.
+	b.no(os.MkdirAll(b.path("srv", "src", "d", "e"), 0o755))
+	if r := b.run("cp", "-r", "--job", "j", remote, remote+"/d/e/sub"); r.status != 1 || strings.Contains(r.stderr, "to go on") {
+		t.Errorf("exit status %d\n%s", r.status, r.stderr)
+	}
 }
 
 // TestSmallFilesTakeFourCalls: CREATE, WRITE, SETATTR and RENAME are all that a small
