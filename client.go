@@ -5,9 +5,9 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/nfsbox/nfsbox/internal/localio"
-	"github.com/nfsbox/nfsbox/internal/nfsclient"
-	"github.com/nfsbox/nfsbox/internal/writeback"
+	"github.com/nfsbox/nfsbox/internal/client/localio"
+	"github.com/nfsbox/nfsbox/internal/client/nfsclient"
+	"github.com/nfsbox/nfsbox/internal/client/writeback"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/vfs/iofs"

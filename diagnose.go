@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/nfsclient"
+	"github.com/nfsbox/nfsbox/internal/client/nfsclient"
 )
 
 // Step is one thing that Diagnose has tried.

@@ -7,9 +7,9 @@ import (
 	"os"
 	"sync"
 
-	"github.com/nfsbox/nfsbox/internal/nfsclient"
-	"github.com/nfsbox/nfsbox/internal/nfsclient/v3"
-	"github.com/nfsbox/nfsbox/internal/writeback"
+	"github.com/nfsbox/nfsbox/internal/client/nfsclient"
+	"github.com/nfsbox/nfsbox/internal/client/nfsclient/v3"
+	"github.com/nfsbox/nfsbox/internal/client/writeback"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 

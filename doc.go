@@ -92,7 +92,7 @@
 // link leads to its file, an exclusive create has its verifier). Elsewhere the
 // error Is vfs.ErrUnknownOutcome as well as the status: neither success nor
 // failure is claimed that nobody knows. Package documentation of
-// internal/nfsclient/v3 has the table. A handle whose object is gone is
+// internal/client/nfsclient/v3 has the table. A handle whose object is gone is
 // vfs.ErrStale, at once; a path is looked up again by package iofs.
 //
 // # How much at once

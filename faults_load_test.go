@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/sim/rpcfault"
+	"github.com/nfsbox/nfsbox/internal/testkit/sim/rpcfault"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/xdr"

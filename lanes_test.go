@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/export"
-	"github.com/nfsbox/nfsbox/internal/memfs"
-	"github.com/nfsbox/nfsbox/internal/metric"
+	"github.com/nfsbox/nfsbox/internal/base/metric"
+	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/nfsbox/nfsbox/internal/localio"
-	"github.com/nfsbox/nfsbox/internal/nfsclient"
+	"github.com/nfsbox/nfsbox/internal/client/localio"
+	"github.com/nfsbox/nfsbox/internal/client/nfsclient"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox"
-	"github.com/nfsbox/nfsbox/internal/memfs"
-	"github.com/nfsbox/nfsbox/internal/sim"
-	"github.com/nfsbox/nfsbox/internal/sim/rpcfault"
+	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/sim"
+	"github.com/nfsbox/nfsbox/internal/testkit/sim/rpcfault"
 	"github.com/nfsbox/nfsbox/proto/localio"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/xdr"

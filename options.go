@@ -9,9 +9,9 @@ import (
 	"net"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/nfsclient"
-	"github.com/nfsbox/nfsbox/internal/pace"
-	"github.com/nfsbox/nfsbox/internal/writeback"
+	"github.com/nfsbox/nfsbox/internal/client/nfsclient"
+	"github.com/nfsbox/nfsbox/internal/client/pace"
+	"github.com/nfsbox/nfsbox/internal/client/writeback"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/vfs"
 )

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/metric"
-	"github.com/nfsbox/nfsbox/internal/pace"
+	"github.com/nfsbox/nfsbox/internal/base/metric"
+	"github.com/nfsbox/nfsbox/internal/client/pace"
 )
 
 // TestOptions looks at what becomes of a URL and of the Options beside it, which

@@ -14,8 +14,8 @@ import (
 
 // mayUnwrap are the files that look below a wrapper by themselves.
 var mayUnwrap = map[string]string{
-	"vfs/powers.go":           "this is vfs.As",
-	"internal/bench/mount.go": "it measures what stands below the wrappers",
+	"vfs/powers.go":                 "this is vfs.As",
+	"internal/tools/bench/mount.go": "it measures what stands below the wrappers",
 }
 
 // optional are the interfaces of package vfs that are found by vfs.As, and the

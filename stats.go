@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/metric"
-	"github.com/nfsbox/nfsbox/internal/nfsclient"
-	"github.com/nfsbox/nfsbox/internal/pace"
+	"github.com/nfsbox/nfsbox/internal/base/metric"
+	"github.com/nfsbox/nfsbox/internal/client/nfsclient"
+	"github.com/nfsbox/nfsbox/internal/client/pace"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 

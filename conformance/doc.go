@@ -9,7 +9,7 @@
 // and does a workload with a verdict for each item: it creates, renames, links,
 // maps, locks, packs a source tree and unpacks it, has git and SQLite work and
 // check. As a server it exports disks by the kernel's own nfsd, which the
-// protocol's suite (internal/v3suite) is run against, so that the suite asks for
+// protocol's suite (internal/testkit/v3suite) is run against, so that the suite asks for
 // nothing that the reference does not do.
 //
 // # The parts

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/need"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 const (

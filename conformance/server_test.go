@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/need"
-	"github.com/nfsbox/nfsbox/internal/v3suite"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
+	"github.com/nfsbox/nfsbox/internal/testkit/v3suite"
 )
 
 // serverModules are what the guest needs to serve disks.

@@ -19,9 +19,9 @@ import (
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/fileapi"
-	server "github.com/nfsbox/nfsbox/internal/fileapi"
-	"github.com/nfsbox/nfsbox/internal/memfs"
-	"github.com/nfsbox/nfsbox/internal/object"
+	server "github.com/nfsbox/nfsbox/internal/server/fileapi"
+	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 	"github.com/nfsbox/nfsbox/vfs"
 )

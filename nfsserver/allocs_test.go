@@ -5,9 +5,9 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/nfsbox/nfsbox/internal/iogate"
-	"github.com/nfsbox/nfsbox/internal/localfs"
-	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/internal/server/iogate"
+	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"

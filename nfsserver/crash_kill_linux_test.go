@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/localfs"
+	"github.com/nfsbox/nfsbox/internal/server/localfs"
 )
 
 // killedServer is a server in a process of its own, on the real disk.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nfsbox/nfsbox/internal/localfs"
+	"github.com/nfsbox/nfsbox/internal/server/localfs"
 )
 
 // diskSys is what a localfs asks of a disk.
@@ -126,7 +126,7 @@ func (s *crashSys) site(fd int) string {
 	line, op := "", ""
 	for {
 		f, more := frames.Next()
-		name, isLocal := strings.CutPrefix(f.Function, "github.com/nfsbox/nfsbox/internal/localfs.")
+		name, isLocal := strings.CutPrefix(f.Function, "github.com/nfsbox/nfsbox/internal/server/localfs.")
 		name = strings.SplitN(name, ".func", 2)[0]
 		if isLocal && line == "" && !strings.HasPrefix(name, "gatedSys") &&
 			name != "(*host).fsync" && name != "(*host).fdatasync" {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/mount3"
 	"github.com/nfsbox/nfsbox/proto/nfs3"

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/sim"
-	"github.com/nfsbox/nfsbox/internal/sim/rpcfault"
+	"github.com/nfsbox/nfsbox/internal/testkit/sim"
+	"github.com/nfsbox/nfsbox/internal/testkit/sim/rpcfault"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/export"
-	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/acl"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/localio"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/mountd"

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nfsbox/nfsbox/internal/ganesha"
-	"github.com/nfsbox/nfsbox/internal/need"
-	"github.com/nfsbox/nfsbox/internal/v3suite"
+	"github.com/nfsbox/nfsbox/internal/testkit/ganesha"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
+	"github.com/nfsbox/nfsbox/internal/testkit/v3suite"
 )
 
 // ganeshaExports are directories main, ro and other of %[1]s.

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/export"
-	"github.com/nfsbox/nfsbox/internal/localfs"
-	"github.com/nfsbox/nfsbox/internal/v3suite"
+	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/v3suite"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/vfs"
 )

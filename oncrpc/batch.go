@@ -4,7 +4,7 @@ import (
 	"io"
 	"net"
 
-	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 )
 
 // Releaser is the owner of bytes that were lent to a reply. Release is called

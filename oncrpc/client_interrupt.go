@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 )
 
 // This file makes callers leave. A caller who is cancelled, or whose try has

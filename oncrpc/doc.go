@@ -141,8 +141,8 @@
 //
 // # Neighbours
 //
-// Below: xdr (codec and descriptors), internal/bufpool (counted buffers),
-// internal/metric (histograms).
+// Below: xdr (codec and descriptors), internal/base/bufpool (counted buffers),
+// internal/base/metric (histograms).
 // Above: the generated protocols' clients and servers, which hand in descriptors,
 // handlers, dialers and credentials.
 package oncrpc

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 )
 
 // A record is a message on a stream: fragments, each behind a word that holds

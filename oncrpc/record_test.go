@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 

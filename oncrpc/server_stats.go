@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/metric"
+	"github.com/nfsbox/nfsbox/internal/base/metric"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nfsbox/nfsbox/internal/need"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 // output is what a command prints; it must not fail.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nfsbox/nfsbox/internal/need"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 // rpmFiles holds the rpm against what should be in it.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nfsbox/nfsbox/internal/need"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 // control reads what the deb says of itself.

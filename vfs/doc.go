@@ -36,7 +36,7 @@
 // [Verifier]. Unstable bytes are safe once Commit has answered with the verifier
 // that every one of their writes carried; if it answers with another, the server
 // has restarted in between and the bytes must be sent again. An FS is raw and
-// does not buffer; one wrapper (internal/writeback) owns that duty.
+// does not buffer; one wrapper (internal/client/writeback) owns that duty.
 //
 // # Optional powers
 //

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox"
-	"github.com/nfsbox/nfsbox/internal/bench"
+	"github.com/nfsbox/nfsbox/internal/tools/bench"
 )
 
 // benchCmd measures servers: a command for each verb.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox"
-	"github.com/nfsbox/nfsbox/internal/bench"
+	"github.com/nfsbox/nfsbox/internal/tools/bench"
 )
 
 // TestByteSize takes numbers with binary units, and nothing else.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/nfsbox/nfsbox/internal/bench"
-	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/bench"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
 type benchCompareCmd struct {

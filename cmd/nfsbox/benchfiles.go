@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/nfsbox/nfsbox/internal/bench"
+	"github.com/nfsbox/nfsbox/internal/tools/bench"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox"
-	"github.com/nfsbox/nfsbox/internal/bench"
-	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/bench"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
 // measure runs a verb and prints what it has measured. set, if not nil, fills in

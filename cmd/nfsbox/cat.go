@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/nfsbox/nfsbox/internal/place"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox"
-	"github.com/nfsbox/nfsbox/internal/place"
-	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
 // loadFlags say how hard servers are used. They stand for all URLs of a command,

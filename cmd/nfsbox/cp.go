@@ -7,10 +7,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/bufpool"
-	"github.com/nfsbox/nfsbox/internal/job"
-	"github.com/nfsbox/nfsbox/internal/place"
-	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/tools/job"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/nfsbox/nfsbox/internal/job"
-	"github.com/nfsbox/nfsbox/internal/place"
+	"github.com/nfsbox/nfsbox/internal/tools/job"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 

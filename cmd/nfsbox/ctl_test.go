@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/daemon"
+	"github.com/nfsbox/nfsbox/internal/server/daemon"
 )
 
 // answer is of a server with two clients and two locks. Names are the clients' own.

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/bufpool"
-	"github.com/nfsbox/nfsbox/internal/daemon"
-	"github.com/nfsbox/nfsbox/internal/job"
-	"github.com/nfsbox/nfsbox/internal/place"
-	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/server/daemon"
+	"github.com/nfsbox/nfsbox/internal/tools/job"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
 type demoCmd struct {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox"
-	"github.com/nfsbox/nfsbox/internal/place"
-	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
 type doctorCmd struct {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/nfsbox/nfsbox/internal/job"
-	"github.com/nfsbox/nfsbox/internal/place"
-	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/job"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
 // The exit statuses of every command: those of a job, which other commands share.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/nfsbox/nfsbox/internal/job"
-	"github.com/nfsbox/nfsbox/internal/place"
+	"github.com/nfsbox/nfsbox/internal/tools/job"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
 )
 
 // jobNames are what a job may be called: its name becomes that of a directory.

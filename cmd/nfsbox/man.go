@@ -8,7 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/nfsbox/nfsbox/internal/manual"
+	"github.com/nfsbox/nfsbox/internal/tools/manual"
 )
 
 type manCmd struct {

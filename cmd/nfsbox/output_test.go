@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nfsbox/nfsbox/internal/place"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
 )
 
 // TestInterrupted prints what there was until an interruption, and a summary.

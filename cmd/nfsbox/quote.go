@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
 // quoteArg writes an argument as a shell reads it. What could steer a terminal is

@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/nfsbox/nfsbox/internal/daemon"
+	"github.com/nfsbox/nfsbox/internal/server/daemon"
 )
 
 type serveCmd struct {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/nfsbox/nfsbox/internal/daemon"
+	"github.com/nfsbox/nfsbox/internal/server/daemon"
 )
 
 // TestServeFlags holds the flags against the keys of the configuration, and what

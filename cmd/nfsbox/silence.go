@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox"
-	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
 // silenceEvent says that a server does not answer, or that it does again.

@@ -4,7 +4,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
 // show is how a long task shows itself; cp, verify and demo have these flags.

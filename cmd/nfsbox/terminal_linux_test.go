@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nfsbox/nfsbox/internal/view"
+	"github.com/nfsbox/nfsbox/internal/server/view"
 )
 
 // pty makes a terminal of this size (pty(7)): what is written to tty comes out of

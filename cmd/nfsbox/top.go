@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/top"
+	"github.com/nfsbox/nfsbox/internal/tools/top"
 )
 
 type topCmd struct {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/compare/internal/serve"
 	"github.com/nfsbox/nfsbox/compare/servers/load"
-	"github.com/nfsbox/nfsbox/internal/ganesha"
+	"github.com/nfsbox/nfsbox/internal/testkit/ganesha"
 )
 
 // kind is a server that can be started.

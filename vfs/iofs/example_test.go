@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/vfs/iofs"
 )
 

@@ -17,7 +17,7 @@
 // has to move, it is first set far back.
 //
 // Behind the tables [RunModel] applies random operations to the FS and to
-// internal/memfs, and compares every status and the trees that result.
+// internal/testkit/memfs, and compares every status and the trees that result.
 //
 // # Powers
 //

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/export"
-	"github.com/nfsbox/nfsbox/internal/localio/session"
-	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/internal/client/localio/session"
+	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/peer"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/localio"
@@ -474,7 +474,7 @@ func noneLeft(t *testing.T) {
 			stacks := make([]byte, 1<<20)
 			stacks = stacks[:runtime.Stack(stacks, true)]
 			for g := range strings.SplitSeq(string(stacks), "\n\n") {
-				if strings.Contains(g, "internal/localio.(*") && !strings.Contains(g, "testing.tRunner") {
+				if strings.Contains(g, "internal/client/localio.(*") && !strings.Contains(g, "testing.tRunner") {
 					return false
 				}
 			}

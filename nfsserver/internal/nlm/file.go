@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/nfsbox/nfsbox/internal/byterange"
+	"github.com/nfsbox/nfsbox/internal/base/byterange"
 	"github.com/nfsbox/nfsbox/proto/nlm4"
 	"github.com/nfsbox/nfsbox/vfs"
 )

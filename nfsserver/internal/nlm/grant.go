@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/byterange"
+	"github.com/nfsbox/nfsbox/internal/base/byterange"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/callback"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nlm4"

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/nfsbox/nfsbox/internal/byterange"
+	"github.com/nfsbox/nfsbox/internal/base/byterange"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nlm4"
 	"github.com/nfsbox/nfsbox/vfs"

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/byterange"
+	"github.com/nfsbox/nfsbox/internal/base/byterange"
 	"github.com/nfsbox/nfsbox/proto/nlm4"
 	"github.com/nfsbox/nfsbox/vfs"
 )

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/byterange"
+	"github.com/nfsbox/nfsbox/internal/base/byterange"
 	"github.com/nfsbox/nfsbox/proto/nlm4"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/nfsbox/nfsbox/export"
-	"github.com/nfsbox/nfsbox/internal/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nlm4"
 	"github.com/nfsbox/nfsbox/xdr"

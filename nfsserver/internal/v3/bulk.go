@@ -3,7 +3,7 @@ package v3
 import (
 	"context"
 
-	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 )
 
 // bulk is a lent buffer and what was taken for it from the budget. oncrpc

@@ -1,5 +1,5 @@
 // Package v3 is NFS version 3 (RFC 1813) over a view of exports: one procedure a
-// file, each under the name that it has in internal/nfsclient/v3 and in
+// file, each under the name that it has in internal/client/nfsclient/v3 and in
 // vfs/vfstest.
 //
 // A procedure is a function from decoded arguments to a result. It makes a call

@@ -3,7 +3,7 @@ package v3
 import (
 	"testing"
 
-	"github.com/nfsbox/nfsbox/internal/bufpool"
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
 

@@ -1,0 +1,168 @@
+package nfsclient
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/client/nfsclient/v3"
+	"github.com/nfsbox/nfsbox/oncrpc"
+)
+
+const (
+	// nfsPort is where NFS is unless the portmapper says otherwise.
+	nfsPort = 2049
+
+	// maxMountReply bounds the replies of MOUNT and the portmapper. A list of
+	// exports that is longer is an error.
+	maxMountReply = 4 << 20
+
+	// DefaultConns is the most connections where nobody says: one for calls that
+	// shall not queue behind bulk, and three for bulk, which is as much as one
+	// fast link needs. They are made when those there are do not suffice, so that
+	// a client with little to do has one. More is no better by itself: some
+	// servers do worse with 16 of one client, and reserved ports are scarce.
+	DefaultConns = 4
+
+	// maxClimb bounds how many parents of a path are tried. A path that is
+	// longer than that below its export does not mount; the deeper directory
+	// has to be exported, or a shorter path be given.
+	maxClimb = 64
+
+	// maxDial bounds the first connection to a port, as package oncrpc bounds those
+	// that follow, whatever dials: the system alone would wait for two minutes, and a
+	// dialer of the caller's perhaps for ever. At the bound there is nobody there.
+	maxDial = 30 * time.Second
+	// minDial is what it has in any case, however short the patience of a call is.
+	minDial = 5 * time.Second
+
+	// seenTime bounds the question whether the server looks at the path. One that
+	// does not answer it is taken to do so.
+	seenTime = 5 * time.Second
+
+	// limitsTime bounds how long Mount waits for the limits, FSINFO, which it asks for
+	// beside other things. Without an answer the first call that needs them asks again.
+	limitsTime = 5 * time.Second
+
+	// umountTime bounds what Close waits for UMNT, which is a courtesy: it takes
+	// an entry off a list that no server relies on.
+	umountTime = 2 * time.Second
+	// leaveTime is the same of Leave.
+	leaveTime = 500 * time.Millisecond
+)
+
+// SourcePort says from which ports connections are made.
+type SourcePort uint8
+
+// Servers that export with "secure", their default, want callers to come from
+// ports that only the superuser may use.
+const (
+	PortAuto     SourcePort = iota // a reserved one if the process may, else any
+	PortReserved                   // between 512 and 1023, or fail
+	PortAny
+)
+
+// Options say what to mount and how. Host and Path are required.
+type Options struct {
+	Host string // a name or an address; IPv6 without brackets
+	Path string // absolute, '/' between its parts, no ".."
+	// Export is the beginning of Path that is asked of MOUNT; the rest is looked up
+	// in it. "": as much of Path as the server mounts.
+	Export string
+
+	Version   int    // of NFS: 3, or 0 for the best that there is
+	Port      uint16 // of NFS and MOUNT; 0: ask the portmapper
+	NFSPort   uint16 // of NFS; 0: Port
+	MountPort uint16 // of MOUNT; 0: Port, then the portmapper
+
+	FS v3.Options // the caller, sizes, read-only
+
+	// Dial makes connections; nil is TCP with SourcePort, Interface and SynCount,
+	// which a Dial of one's own has no use for.
+	Dial       func(ctx context.Context, network, address string) (net.Conn, error)
+	SourcePort SourcePort
+	Interface  string // bind to this network interface (Linux)
+	SynCount   int    // attempts of the kernel to connect (Linux, TCP_SYNCNT); 0: its own choice
+
+	// A call goes on for Timeout times Retries+1, whether it waits for a reply or
+	// for a connection; if FS.Hard, until its context ends.
+	Timeout   time.Duration // of one try of a call; 0: that of package oncrpc
+	Retries   int           // 0: that of package oncrpc; negative: none
+	DialTries int           // of a call that needs a new connection; 0: as long as it has patience
+	DialOnce  bool          // a connection to NFS that is lost stays lost
+
+	// Conns is the most connections to NFS, up to oncrpc.MaxConns; 0 is
+	// [DefaultConns]. DialOnce allows one.
+	Conns int
+
+	// Log is told what a user would want to know of a server that does not
+	// answer, and at debug level what else happens; nil is silence.
+	Log *slog.Logger
+
+	// Silent, if set, is told of a port of the server that sends nothing, and again
+	// when it does, as oncrpc.ClientOptions has it, from the first connection on;
+	// Silence.Server is its host and port. It is called concurrently.
+	Silent func(oncrpc.Silence)
+
+	// Rand fills p with random bytes; nil is crypto/rand.
+	Rand func(p []byte)
+}
+
+// fill completes and checks the options.
+func (o *Options) fill() error {
+	if o.Rand == nil {
+		o.Rand = func(p []byte) { _, _ = rand.Read(p) } // which never fails
+	}
+	if o.FS.Rand == nil {
+		o.FS.Rand = o.Rand
+	}
+	if o.FS.Machine == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("nfs: name of this host: %w", err)
+		}
+		o.FS.Machine = name[:min(len(name), oncrpc.MaxMachineName)]
+	}
+	o.Conns = cmp.Or(o.Conns, DefaultConns)
+	if o.DialOnce {
+		o.Conns = 1
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case o.Conns < 0 || o.Conns > oncrpc.MaxConns:
+		return fmt.Errorf("nfs: %d connections, at most %d allowed", o.Conns, oncrpc.MaxConns)
+	case o.Host == "":
+		return errors.New("nfs: no host")
+	case o.Version != 0 && o.Version != 3:
+		return fmt.Errorf("nfs: version %d: use version 3: %w", o.Version, errors.ErrUnsupported)
+	}
+	if err := o.checkExport(); err != nil {
+		return err
+	}
+	return checkControl(o)
+}
+
+// dialTime bounds the first connection to a port: a call's patience, from minDial to
+// maxDial.
+func (o *Options) dialTime() time.Duration {
+	try, tries := cmp.Or(o.Timeout, oncrpc.DefaultTimeout), max(cmp.Or(o.Retries, oncrpc.DefaultRetries), 0)+1
+	if o.FS.Hard || tries > int(maxDial/try) {
+		return maxDial
+	}
+	return max(try*time.Duration(tries), minDial)
+}
+
+// auth is the credential for MOUNT and NULL: that of the file system's own
+// caller.
+func (o *Options) auth() (oncrpc.Auth, error) {
+	a := oncrpc.AuthSys{Machine: o.FS.Machine, UID: o.FS.Caller.UID, GID: o.FS.Caller.GID}
+	return a.Auth()
+}

@@ -1,0 +1,142 @@
+package v3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nfsbox/nfsbox/internal/client/pace"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// do makes a call, again while the server answers NFS3ERR_JUKEBOX and its patience
+// lasts, and returns an error for every status but NFS3_OK. The Reply is to be
+// released in any case; what the result borrows is only there if it is NFS3_OK.
+func (f *FS) do(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Result) (oncrpc.Reply, error) {
+	return f.doWaiting(ctx, p, args, res, wait{})
+}
+
+// doWaiting is do with a wait of the caller's.
+func (f *FS) doWaiting(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Result, w wait) (oncrpc.Reply, error) {
+	resent := false // in any try: each is a call of its own, and may have been executed
+	for {
+		if err := ctx.Err(); err != nil {
+			return oncrpc.Reply{}, uncertain(p, resent, err)
+		}
+		reply, err := f.try(ctx, p, args, res)
+		resent = resent || reply.Resent
+		if err != nil && !refusedBriefly(err, res) {
+			reply.Release()
+			return oncrpc.Reply{}, f.lost(p, resent, err)
+		}
+		status := *res.Stat()
+		if status == nfs3.NFS3_OK {
+			return reply, nil
+		}
+		f.counts.note(p, status)
+		if status != nfs3.NFS3ERR_JUKEBOX || w.over(f) {
+			return reply, &StatusError{Proc: p, Status: vfs.Status(status), Resent: resent && changes(p) && !settled(status)}
+		}
+		reply.Release()
+		*res.Stat() = nfs3.NFS3_OK // until the next reply says otherwise
+		if err := w.pause(ctx, f); err != nil {
+			return oncrpc.Reply{}, uncertain(p, resent, &BusyError{Proc: p, Tries: w.tries, Err: err})
+		}
+	}
+}
+
+// refusedBriefly reports whether the results of a call that failed with err are an error
+// status without all that should follow it. Some servers leave the attributes out. What
+// the status says is true all the same; res is then what it would be with none.
+func refusedBriefly(err error, res nfs3.Result) bool {
+	if !errors.Is(err, xdr.ErrShort) || *res.Stat() == nfs3.NFS3_OK {
+		return false
+	}
+	const longest = 64 // what follows an error status if it is all zeros: a LINK's or RENAME's
+	b := xdr.AppendInt32(make([]byte, 0, longest), int32(*res.Stat()))
+	d := xdr.NewDecoder(b[:longest])
+	return res.DecodeXDR(&d) == nil
+}
+
+// try makes a call once, when the limiter admits it, and tells the limiter how
+// it went. Nothing is held afterwards: a call that waits for a busy server to recover
+// does not stand in the way of others. Nor does one that waits for a server that has
+// answered nobody since a call was given up. There is no load on such a server,
+// and calls that waited for their turn would otherwise be given up one after the
+// other, each after a patience of its own.
+func (f *FS) try(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Result) (oncrpc.Reply, error) {
+	limiter := f.opt.Pace
+	if limiter == nil {
+		return f.call(ctx, p, args, res)
+	}
+	class := classOf(p)
+	if err := limiter.Enter(ctx, class); err != nil {
+		return oncrpc.Reply{}, fmt.Errorf("nfs: %s: waiting for its turn: %w: %w", name(p), oncrpc.ErrNotSent, err)
+	}
+	silent := f.silent.Load()
+	if silent {
+		limiter.Leave(class, 0, 0, pace.Gone)
+	}
+	reply, err := f.call(ctx, p, args, res)
+	switch {
+	case err == nil && silent:
+		f.silent.Store(false)
+	case patienceEnded(err):
+		f.silent.Store(true)
+	}
+	if !silent {
+		limiter.Leave(class, reply.Took, moved(res, err), outcome(res, err))
+	}
+	return reply, err
+}
+
+// classOf is the class in which a procedure is limited: what moves a file's bytes,
+// or makes them stable, apart from all that is small.
+func classOf(p *xdr.Proc) pace.Class {
+	switch p {
+	case nfs3.NFSPROC3_READ:
+		return pace.Read
+	case nfs3.NFSPROC3_WRITE, nfs3.NFSPROC3_COMMIT:
+		return pace.Write
+	}
+	return pace.Metadata
+}
+
+// moved is how many bytes a call has read or written of a file, or listed of a
+// directory: a page is not as light as a GETATTR.
+func moved(res nfs3.Result, err error) int {
+	if err != nil || *res.Stat() != nfs3.NFS3_OK {
+		return 0
+	}
+	switch r := res.(type) {
+	case *nfs3.READ3res:
+		return len(r.Resok.Data)
+	case *nfs3.WRITE3res:
+		return int(r.Resok.Count)
+	case *page:
+		return len(r.list.Rest())
+	}
+	return 0
+}
+
+// outcome is what a call says about the server's load. An error that came from
+// the server itself says nothing, since no work was done for it, and neither
+// does want of a connection, over which nothing was sent. A reply to a call that
+// was sent again counts like any other, by the time of its last try: more often
+// than of load it tells of a connection that was lost, with all the calls on it,
+// when a server restarted that has nothing else to do now. A server that is too
+// slow is found out by its other replies, and by the calls that end in a time-out.
+func outcome(res nfs3.Result, err error) pace.Outcome {
+	switch {
+	case errors.Is(err, oncrpc.ErrTimeout) && !errors.Is(err, oncrpc.ErrNotSent):
+		return pace.Timeout
+	case err != nil:
+		return pace.Gone
+	case *res.Stat() == nfs3.NFS3ERR_JUKEBOX:
+		return pace.Busy
+	}
+	return pace.OK
+}

@@ -1,0 +1,216 @@
+package v3
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nfsbox/nfsbox/internal/client/pace"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// Options say how an FS speaks to its server. The zero Options are the superuser
+// without a machine name, and the server's sizes.
+type Options struct {
+	// Caller is the identity of the view that New returns, and of As(nil). Of
+	// its groups the first 16 are sent: AUTH_SYS carries no more.
+	Caller vfs.Caller
+	// Machine is the host name in AUTH_SYS credentials, at most 255 bytes.
+	Machine string
+	// ReadMax and WriteMax bound one READ and one WRITE, in bytes; 0 is
+	// [DefaultTransfer]. The server's limit holds as well.
+	ReadMax, WriteMax uint32
+	// DirCount and MaxCount are the sizes of READDIRPLUS, in bytes: of the names
+	// and cookies in a page, and of all of it. 0: as large as MaxCount; and
+	// [DefaultPage].
+	DirCount, MaxCount uint32
+	// NoPlus lists by READDIR alone, without handles and attributes.
+	NoPlus bool
+	// Hard makes calls go on while the server answers NFS3ERR_JUKEBOX, until
+	// their context ends.
+	Hard bool
+	// SoftErr makes a call that the server did not answer in time an ETIMEDOUT
+	// instead of an EIO.
+	SoftErr bool
+	// Pace limits how many calls are under way; nil: nothing does.
+	Pace *pace.Limiter
+	// ReadOnly makes all that changes something vfs.ErrROFS, before it is sent.
+	ReadOnly bool
+	// Rand fills p with random bytes; nil is crypto/rand. Names of files that are
+	// removed while open, and pauses, come from it.
+	Rand func(p []byte)
+}
+
+// FS is one caller's view of a file system over NFSv3. It is a vfs.FS.
+type FS struct {
+	*shared
+	Procs
+}
+
+var _ vfs.FS = (*FS)(nil)
+
+// shared is what all views have in common.
+type shared struct {
+	opt    Options
+	root   vfs.Handle
+	base   *FS
+	limits atomic.Pointer[vfs.Info] // what FSINFO said
+	noPlus atomic.Bool              // the server has no READDIRPLUS
+	noACL  atomic.Bool              // the server has no NFS_ACL program
+	silent atomic.Bool              // a call was given up, and none was answered since
+	open   openFiles
+	names  nameMemory
+	counts counts
+
+	viewsMu sync.RWMutex
+	views   map[string]*FS // by credential
+
+	getattrs pool[getattrCall]
+	manies   pool[getattrsCall]
+	lookups  pool[lookupCall]
+	accesses pool[accessCall]
+	reads    pool[readCall]
+	writes   pool[writeCall]
+}
+
+// New returns the view of o.Caller of the file system whose top directory is
+// root, on the server that rpc reaches. It makes no call. rpc stays the caller's,
+// which closes it after the FS's last use.
+func New(rpc *oncrpc.Client, root vfs.Handle, o Options) (*FS, error) {
+	if root.IsZero() || root.Len() > vfs.MaxHandleV3 {
+		return nil, vfs.ErrBadHandle
+	}
+	if o.Rand == nil {
+		o.Rand = func(p []byte) { _, _ = rand.Read(p) } // which never fails
+	}
+	s := &shared{opt: o, root: root, views: make(map[string]*FS), names: nameMemory{seed: maphash.MakeSeed()}}
+	s.noPlus.Store(o.NoPlus)
+	auth, err := s.auth(&o.Caller)
+	if err != nil {
+		return nil, fmt.Errorf("nfs: credential: %w", err)
+	}
+	s.base = &FS{shared: s, Procs: Procs{RPC: rpc, Auth: auth}}
+	s.views[string(auth.Body)] = s.base
+	return s.base, nil
+}
+
+// auth encodes a caller's credential.
+func (s *shared) auth(c *vfs.Caller) (oncrpc.Auth, error) {
+	a := oncrpc.AuthSys{
+		Machine: s.opt.Machine,
+		UID:     c.UID,
+		GID:     c.GID,
+		GIDs:    c.Groups[:min(len(c.Groups), maxGroups)],
+	}
+	return a.Auth()
+}
+
+// As returns the view of c; nil is Options.Caller.
+func (f *FS) As(c *vfs.Caller) vfs.FS {
+	if c == nil {
+		return f.base
+	}
+	auth, err := f.auth(c)
+	if err != nil {
+		// The machine's name was encoded before, and of groups there are
+		// never too many.
+		panic("nfsclient/v3: credential: " + err.Error())
+	}
+	f.viewsMu.RLock()
+	v := f.views[string(auth.Body)]
+	f.viewsMu.RUnlock()
+	if v != nil {
+		return v
+	}
+	f.viewsMu.Lock()
+	defer f.viewsMu.Unlock()
+	if v := f.views[string(auth.Body)]; v != nil {
+		return v
+	}
+	if len(f.views) >= maxViews {
+		clear(f.views)
+	}
+	v = &FS{shared: f.shared, Procs: Procs{RPC: f.RPC, Auth: auth}}
+	f.views[string(auth.Body)] = v
+	return v
+}
+
+// Top is the handle of the top directory.
+func (f *FS) Top() vfs.Handle { return f.root }
+
+// Root returns the handle of the top directory, and its attributes by GETATTR.
+func (f *FS) Root(ctx context.Context) (vfs.Handle, vfs.Attr, error) {
+	a, err := f.GetAttr(ctx, f.root, vfs.MaskV3)
+	return f.root, a, err
+}
+
+// mayChange is asked before every change.
+func (f *FS) mayChange(ctx context.Context) error {
+	if f.opt.ReadOnly {
+		return vfs.ErrROFS
+	}
+	return ctx.Err()
+}
+
+// handleOf takes over a handle from the wire.
+func handleOf(p *xdr.Proc, w *nfs3.NfsFh3) (vfs.Handle, error) {
+	h, err := w.VFS()
+	if err != nil {
+		return h, untrue(p, "a handle of %d bytes", len(w.Data))
+	}
+	return h, nil
+}
+
+// fh is h on the wire, borrowed from it. A handle that is too long for NFSv3
+// does not encode; checkHandle comes before.
+func fh(h *vfs.Handle) nfs3.NfsFh3 { return nfs3.NfsFh3{Data: h.Bytes()} }
+
+// checkHandle is vfs.ErrBadHandle for what no NFSv3 server has made.
+func checkHandle(h *vfs.Handle) error {
+	if h.IsZero() || h.Len() > vfs.MaxHandleV3 {
+		return vfs.ErrBadHandle
+	}
+	return nil
+}
+
+// dirop is a name in a directory on the wire, after the checks that spare the
+// server a call. The name is a copy.
+func dirop(dir *vfs.Handle, name string) (nfs3.Diropargs3, error) {
+	if err := checkHandle(dir); err != nil {
+		return nfs3.Diropargs3{}, err
+	}
+	if err := vfs.CheckName(name); err != nil {
+		return nfs3.Diropargs3{}, err
+	}
+	return nfs3.Diropargs3{Dir: fh(dir), Name: []byte(name)}, nil
+}
+
+// pool keeps the arguments and results of frequent calls.
+type pool[T any] struct{ p sync.Pool }
+
+func (p *pool[T]) get() *T {
+	if v, ok := p.p.Get().(*T); ok {
+		return v
+	}
+	return new(T)
+}
+
+// put takes v back, without what it refers to.
+func (p *pool[T]) put(v *T) {
+	var zero T
+	*v = zero
+	p.p.Put(v)
+}
+
+// transfer is the size of a READ or WRITE: what the options want and the server
+// takes.
+func transfer(option, server uint32) uint32 {
+	return min(cmp.Or(option, DefaultTransfer), cmp.Or(server, fallbackTransfer), MaxTransfer)
+}

@@ -1,0 +1,229 @@
+package writeback
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// chunk is what one READ ahead has brought, or will bring. Chunks are used again,
+// so that reading ahead allocates nothing: nobody may touch one that is gone,
+// unless he has pinned it.
+type chunk struct {
+	run    func()        // readAhead, of this chunk
+	landed chan struct{} // holds a token once the READ has been answered
+
+	f      *file
+	s      *stream
+	off    uint64
+	buf    *bufpool.Buffer // buf.B are the bytes, once they are there
+	size   int             // how many they are
+	flying bool
+	gone   bool // of no use any more; the buffer goes when nobody needs it
+	eof    bool
+	level  int       // the window's when it was sent; -1: it was narrower
+	sure   bool      // nothing was dirty when it was sent: an end is the end
+	gen    uint64    // ahead.gen then
+	came   time.Time // when it was answered
+	post   vfs.Attr  // that came with it
+	pins   int       // readers that copy from it, or wait for it
+	used   int       // bytes that were copied
+}
+
+func (c *chunk) end() uint64 { return c.off + uint64(c.size) }
+
+func (s *shared) newChunk() *chunk {
+	c, _ := s.chunks.Get().(*chunk)
+	if c == nil {
+		c = &chunk{landed: make(chan struct{}, 1)}
+		c.run = c.readAhead
+	}
+	return c
+}
+
+// readAhead fills c. Its errors are nobody's: a call that wants the bytes asks below,
+// and hears its own.
+func (c *chunk) readAhead() {
+	f := c.f
+	n, a := f.n, &f.ahead
+	start := time.Now()
+	k, eof, err := f.fill(f.ctx, c.buf.B, c.off, &c.post)
+	took := time.Since(start)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err == nil {
+		f.learn(&c.post, c.off, k, eof)
+		if !c.gone {
+			c.s.window.opened(c.level, took, n.s.quickest(), f.mostAhead())
+		}
+	}
+	a.reading--
+	c.flying, c.came, c.eof = false, time.Now(), eof
+	c.landed <- struct{}{}
+	short := k < c.size
+	c.size, c.buf.B = k, c.buf.B[:k]
+	n.s.count.read.Add(uint64(k))
+	switch {
+	case c.gone: // while it was in flight
+		n.s.count.wasted.Add(uint64(k))
+		f.release(c)
+	case err != nil || k == 0 || (short || eof) && (!c.sure || c.gen != a.gen):
+		f.drop(c.s, c)
+	}
+	n.cond.Broadcast()
+}
+
+// awaitChunk waits until c has been answered, or ctx ends. n.mu is held before and
+// after; c may be gone then.
+func (f *file) awaitChunk(ctx context.Context, c *chunk) (err error) {
+	c.pins++
+	f.n.mu.Unlock()
+	select {
+	case <-c.landed:
+		c.landed <- struct{}{} // for the next one that waits
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	f.n.mu.Lock()
+	f.unpin(c)
+	return err
+}
+
+func (f *file) unpin(c *chunk) {
+	c.pins--
+	if c.gone {
+		f.release(c)
+	}
+}
+
+// passed drops what the stream has left behind that is now at off. n.mu is held.
+func (f *file) passed(s *stream, off uint64) {
+	slack := 2 * uint64(f.n.rsize) // readers in parallel may come out of order
+	for len(s.chunks) > 0 && !s.chunks[0].flying && s.chunks[0].end()+slack < off {
+		f.drop(s, s.chunks[0])
+	}
+}
+
+// drop takes c out of its stream. n.mu is held.
+func (f *file) drop(s *stream, c *chunk) {
+	for i, q := range s.chunks {
+		if q == c {
+			s.chunks = append(s.chunks[:i], s.chunks[i+1:]...)
+			break
+		}
+	}
+	if c.gone {
+		return
+	}
+	c.gone = true
+	if c.flying {
+		s.wasted += uint64(c.size)
+		return // readAhead goes on
+	}
+	used := min(c.used, c.size)
+	s.hits += uint64(used)
+	s.wasted += uint64(c.size - used)
+	f.n.s.count.wasted.Add(uint64(c.size - used))
+	f.release(c)
+}
+
+// release gives c, which is gone, and its buffer back, unless somebody still needs
+// them. n.mu is held.
+func (f *file) release(c *chunk) {
+	if c.pins > 0 || c.flying {
+		return
+	}
+	room := cap(c.buf.B)
+	f.ahead.held.Add(-int64(room))
+	f.n.s.returnAhead(room)
+	f.n.chunks--
+	c.buf.Release()
+	select {
+	case <-c.landed:
+	default:
+	}
+	*c = chunk{run: c.run, landed: c.landed}
+	f.n.s.chunks.Put(c)
+}
+
+// learn compares what a reply says about the file with what was known. If the
+// file has been changed, and not by WRITEs of this FS, nothing that was read
+// ahead is of use. n.mu is held.
+func (f *file) learn(post *vfs.Attr, off uint64, k int, eof bool) {
+	a := &f.ahead
+	to := off + uint64(k)
+	switch {
+	case post.Has(vfs.MaskSize):
+		a.end = post.Size
+	case eof:
+		a.end = to
+	case to > a.end:
+		a.end = math.MaxUint64
+	}
+	if !post.Has(vfs.MaskSize | vfs.MaskMtime) {
+		return
+	}
+	same := post.Mtime.Equal(a.mtime) && post.Size == a.size
+	ours := a.mtime.IsZero() || f.n.flying > 0 || f.n.answers != a.wrote
+	if !same && !ours {
+		f.dropAll()
+	}
+	a.mtime, a.size, a.wrote = post.Mtime, post.Size, f.n.answers
+}
+
+// dropAll drops all that was read ahead, of which streams think as of what
+// nobody wanted. n.mu is held.
+func (f *file) dropAll() {
+	for i := range f.ahead.streams {
+		s := &f.ahead.streams[i]
+		if len(s.chunks) > 0 {
+			f.retire(s)
+			s.reads, s.run, s.next = 1, 0, s.pos
+		}
+	}
+	f.ahead.gen++
+}
+
+// invalidate drops what was read ahead of bytes in [from, to), and what saw the
+// end of the file before. n.mu is held.
+func (n *node) invalidate(from, to uint64) {
+	if n.chunks == 0 {
+		return
+	}
+	for f := range n.files {
+		f.ahead.gen++
+		for i := range f.ahead.streams {
+			s := &f.ahead.streams[i]
+			for j := len(s.chunks) - 1; j >= 0; j-- {
+				c := s.chunks[j]
+				if c.off < to && from < c.end() || c.eof && to > c.end() {
+					f.drop(s, c)
+				}
+			}
+		}
+	}
+}
+
+// forgetEnd is called when the size has been set. n.mu is held.
+func (n *node) forgetEnd() {
+	for f := range n.files {
+		f.ahead.end, f.ahead.mtime = math.MaxUint64, time.Time{}
+	}
+}
+
+// dropIdle drops what streams have read ahead that are not read from.
+func (n *node) dropIdle(now time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for f := range n.files {
+		for i := range f.ahead.streams {
+			s := &f.ahead.streams[i]
+			if len(s.chunks) > 0 && now.Sub(s.last) > maxIdle {
+				f.retire(s)
+			}
+		}
+	}
+}

@@ -1,0 +1,344 @@
+package writeback
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Options say how an FS behaves. The zero value is a good one.
+type Options struct {
+	// MaxDirty is the bound of dirty bytes; 0 is [DefaultMaxDirty].
+	MaxDirty int64
+	// Patience is how long a WRITE or COMMIT is made again that fails for a
+	// reason that may pass; 0 is [DefaultPatience]. What the FS below does before
+	// it fails counts. Commit, Sync and Close wait no longer than their contexts.
+	Patience time.Duration
+	// ReadAhead bounds the bytes that are read ahead in an open file, and
+	// ReadAheadTotal those in all; 0 is [DefaultReadAhead] and
+	// [DefaultReadAheadTotal]. If either is negative nothing is read ahead.
+	ReadAhead, ReadAheadTotal int64
+	// Pool lends the buffers; nil is a pool of its own.
+	Pool *bufpool.Pool
+	// Verifier is what Written carries. A server of this FS
+	// passes a random one per start.
+	Verifier vfs.Verifier
+}
+
+// FS is one caller's view. It is a vfs.FS and a [vfs.Closer], and has the powers of
+// the FS below but for a few: see [FS.Holds].
+type FS struct {
+	inner vfs.FS
+	s     *shared
+}
+
+var (
+	_ vfs.FS        = (*FS)(nil)
+	_ vfs.Closer    = (*FS)(nil)
+	_ vfs.Unwrapper = (*FS)(nil)
+)
+
+// New returns inner with write-behind, as the view that inner is.
+func New(inner vfs.FS, opt Options) *FS {
+	if opt.MaxDirty <= 0 {
+		opt.MaxDirty = DefaultMaxDirty
+	}
+	if opt.Patience <= 0 {
+		opt.Patience = DefaultPatience
+	}
+	if opt.ReadAhead < 0 || opt.ReadAheadTotal < 0 {
+		opt.ReadAhead = -1
+	}
+	opt.ReadAhead = cmp.Or(opt.ReadAhead, DefaultReadAhead)
+	opt.ReadAheadTotal = cmp.Or(opt.ReadAheadTotal, DefaultReadAheadTotal)
+	if opt.Pool == nil {
+		opt.Pool = new(bufpool.Pool)
+	}
+	return &FS{inner: inner, s: newShared(opt)}
+}
+
+// Unwrap returns the FS below.
+func (f *FS) Unwrap() any { return f.inner }
+
+// Dirty is the memory, in bytes, of what is not yet known to be stable.
+func (f *FS) Dirty() int64 {
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	return f.s.dirty
+}
+
+// As returns the view of another caller, with the same dirty bytes.
+func (f *FS) As(c *vfs.Caller) vfs.FS { return &FS{inner: f.inner.As(c), s: f.s} }
+
+// Root passes through.
+func (f *FS) Root(ctx context.Context) (vfs.Handle, vfs.Attr, error) { return f.inner.Root(ctx) }
+
+// Info passes through.
+func (f *FS) Info(ctx context.Context, h vfs.Handle, want vfs.InfoMask) (vfs.Info, error) {
+	return f.inner.Info(ctx, h, want)
+}
+
+// GetAttr sends what is dirty first, without committing it.
+func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr, error) {
+	if err := f.drain(ctx, h); err != nil {
+		return vfs.Attr{}, err
+	}
+	attr, err := f.inner.GetAttr(ctx, h, want)
+	f.grow(h, &attr)
+	return attr, err
+}
+
+// drain sends what is dirty in h.
+func (f *FS) drain(ctx context.Context, h vfs.Handle) error {
+	if n := f.s.node(h); n != nil {
+		return n.drain(ctx, 0, math.MaxUint64)
+	}
+	return nil
+}
+
+// grow makes attr show the dirty end of h, all of which has been sent before attr
+// was asked for, or is still dirty.
+func (f *FS) grow(h vfs.Handle, attr *vfs.Attr) { f.growSince(math.MaxUint64, h, attr) }
+
+// growSince is grow for a reply to a call that was made when shared.stored was
+// since. What has become stable meanwhile is no longer dirty, and may have reached
+// the server behind the call: then attr has no size, and a caller that needs it asks.
+func (f *FS) growSince(since uint64, h vfs.Handle, attr *vfs.Attr) {
+	if !attr.Has(vfs.MaskSize) {
+		return
+	}
+	n := f.s.node(h)
+	if n == nil {
+		return
+	}
+	end, stored := n.end()
+	if attr.Size = max(attr.Size, end); stored > since {
+		attr.Valid &^= vfs.MaskSize
+	}
+}
+
+// SetAttr commits what is dirty first, so that no WRITE, not even one that is
+// made again because the server has restarted, undoes the times and mode that it
+// sets, or is refused for them; and cuts what is dirty at the size that it sets.
+// That bytes could not be made stable is told by the files, not here.
+func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (wcc vfs.WCC, err error) {
+	n := f.s.node(h)
+	if n == nil {
+		wcc, err = f.inner.SetAttr(ctx, h, set, guard)
+		if set.Valid&vfs.MaskSize != 0 {
+			f.resized(h) // somebody may have opened it meanwhile
+		}
+		return wcc, err
+	}
+	if set.Valid&^vfs.MaskSize != 0 {
+		if err := n.commit(ctx); err != nil && ctx.Err() != nil {
+			return wcc, err
+		}
+	}
+	err = n.fence(ctx, 0, math.MaxUint64, func() (uint64, uint64, error) {
+		wcc, err = f.inner.SetAttr(ctx, h, set, guard)
+		if err != nil || set.Valid&vfs.MaskSize == 0 {
+			return 0, 0, err
+		}
+		return set.Size, math.MaxUint64, nil
+	})
+	f.grow(h, &wcc.After)
+	return wcc, err
+}
+
+// Access passes through.
+func (f *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Access, vfs.Attr, error) {
+	since := f.s.stored.Load()
+	got, attr, err := f.inner.Access(ctx, h, want)
+	f.growSince(since, h, &attr)
+	return got, attr, err
+}
+
+// Lookup passes through.
+func (f *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.Handle, attr, dirAttr vfs.Attr, err error) {
+	since := f.s.stored.Load()
+	h, attr, dirAttr, err = f.inner.Lookup(ctx, dir, name)
+	f.growSince(since, h, &attr)
+	return h, attr, dirAttr, err
+}
+
+// Readlink passes through.
+func (f *FS) Readlink(ctx context.Context, h vfs.Handle) (string, vfs.Attr, error) {
+	return f.inner.Readlink(ctx, h)
+}
+
+// Create passes through, and cuts what is dirty in an existing file.
+func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (h vfs.Handle, attr vfs.Attr, wcc vfs.WCC, err error) {
+	since := f.s.stored.Load()
+	if how.Type != vfs.TypeReg || how.Set.Valid&vfs.MaskSize == 0 {
+		h, attr, wcc, err = f.inner.Create(ctx, dir, name, how)
+		f.growSince(since, h, &attr)
+		return h, attr, wcc, err
+	}
+	err = f.resizing(ctx, vfs.At{Dir: dir, Name: name}, how.Set.Size, func() (vfs.Handle, error) {
+		h, attr, wcc, err = f.inner.Create(ctx, dir, name, how)
+		return h, err
+	})
+	if err == nil {
+		f.resized(h)
+	}
+	f.growSince(since, h, &attr)
+	return h, attr, wcc, err
+}
+
+// resizing runs call, which sets the size of what at names, if that exists, and
+// returns its handle. If that is another one than at named before (somebody has
+// renamed it meanwhile), what is dirty in that stays: it has not been cut.
+func (f *FS) resizing(ctx context.Context, at vfs.At, size uint64, call func() (vfs.Handle, error)) error {
+	h := at.H
+	if at.Name != "" && f.Dirty() > 0 {
+		// What there is to be cut is found by handle. If the look-up fails, so
+		// will the call, or make a file.
+		h, _, _, _ = f.inner.Lookup(ctx, at.Dir, at.Name)
+	}
+	n := f.s.node(h)
+	if n == nil {
+		_, err := call()
+		return err
+	}
+	return n.fence(ctx, 0, math.MaxUint64, func() (uint64, uint64, error) {
+		if got, err := call(); err != nil || got != h {
+			return 0, 0, err
+		}
+		return size, math.MaxUint64, nil
+	})
+}
+
+// resized makes open files forget what they read ahead of h, whose size a call by
+// name has set.
+func (f *FS) resized(h vfs.Handle) {
+	n := f.s.node(h)
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.invalidate(0, math.MaxUint64)
+	n.forgetEnd()
+}
+
+// Link passes through.
+func (f *FS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Attr, vfs.WCC, error) {
+	since := f.s.stored.Load()
+	attr, wcc, err := f.inner.Link(ctx, h, dir, name)
+	f.growSince(since, h, &attr)
+	return attr, wcc, err
+}
+
+// Remove passes through.
+func (f *FS) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool) (vfs.WCC, error) {
+	return f.inner.Remove(ctx, dir, name, isDir)
+}
+
+// Rename passes through.
+func (f *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, toDir vfs.Handle, toName string) (from, to vfs.WCC, err error) {
+	return f.inner.Rename(ctx, fromDir, fromName, toDir, toName)
+}
+
+// ReadDir passes through; sizes include what is dirty if handles were asked for.
+func (f *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs.Mask, maxBytes uint32) iter.Seq2[*vfs.Entry, error] {
+	all := f.inner.ReadDir(ctx, dir, from, want, maxBytes)
+	if want&vfs.MaskSize == 0 || want&vfs.MaskHandle == 0 {
+		return all
+	}
+	return func(yield func(*vfs.Entry, error) bool) {
+		since := f.s.stored.Load()
+		if f.Dirty() == 0 {
+			all(yield)
+			return
+		}
+		for e, err := range all {
+			if e != nil {
+				f.growSince(since, e.Handle, &e.Attr)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// Open opens a file. It costs a round trip more once, for the limits.
+func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (file vfs.File, opened vfs.Opened, err error) {
+	since := f.s.stored.Load()
+	var inner vfs.File
+	open := func() (vfs.Handle, error) {
+		inner, opened, err = f.inner.Open(ctx, at, how)
+		return opened.H, err
+	}
+	var size uint64
+	resizes := how.Trunc
+	if how.Create != nil && how.Create.Set.Valid&vfs.MaskSize != 0 && !resizes {
+		size, resizes = how.Create.Set.Size, true
+	}
+	if resizes {
+		err = f.resizing(ctx, at, size, open)
+	} else {
+		_, err = open()
+	}
+	if err != nil {
+		return nil, opened, err
+	}
+	if resizes {
+		f.resized(opened.H)
+	}
+	limits, err := f.limits(ctx, opened.H)
+	if err != nil {
+		_ = inner.Close(context.WithoutCancel(ctx)) // the first error is the one to tell
+		return nil, opened, err
+	}
+	file = f.open(ctx, inner, &opened, how.Access, limits)
+	f.growSince(since, opened.H, &opened.Attr)
+	return file, opened, nil
+}
+
+// limits returns the limits of the FS below. They are asked for once: if another
+// file system below has smaller ones, its READs and WRITEs come back short, and
+// their rest is asked for, or sent, again.
+func (f *FS) limits(ctx context.Context, h vfs.Handle) (*vfs.Info, error) {
+	f.s.mu.Lock()
+	limits := f.s.limits
+	f.s.mu.Unlock()
+	if limits != nil {
+		return limits, nil
+	}
+	info, err := f.inner.Info(ctx, h, vfs.InfoLimits)
+	if err != nil {
+		return nil, err
+	}
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	f.s.limits = &info
+	return &info, nil
+}
+
+// Close ends what goes on behind: timers, tries, what is read ahead. Files that
+// are still open are of no further use. What they have not made stable is given
+// up, and the error says how much that is. Then the FS below is closed.
+func (f *FS) Close() error {
+	over := fmt.Errorf("the file system is closed: %w", vfs.ErrInval)
+	f.s.mu.Lock()
+	f.s.over = over
+	f.s.mu.Unlock()
+	var lost int
+	for _, n := range f.s.all() {
+		lost += n.abandon(over)
+	}
+	err := vfs.CloseFS(f.inner)
+	if lost > 0 {
+		err = errors.Join(fmt.Errorf("closed with %d bytes that may not be stable: %w", lost, vfs.ErrIO), err)
+	}
+	return err
+}

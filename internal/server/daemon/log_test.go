@@ -1,0 +1,322 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/server/reqlog"
+	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/proto/nfs3"
+)
+
+// TestLogRefuses names what is wrong with [log], and where.
+func TestLogRefuses(t *testing.T) {
+	const rest = "[[export]]\npath = \"/\"\ndir = \"/srv\"\n"
+	for text, want := range map[string]string{
+		"[log]\nlevels = \"info\"\n":                             ":2: log.levels: no such key",
+		"[log]\nlevel = \"loud\"\n":                              ":2: log.level: \"loud\" is not one of debug",
+		"[log]\n\nformat = \"xml\"\n":                            ":3: log.format: \"xml\" is not one of text, json",
+		"log-level = \"info\"\n":                                 ":1: log-level: no such key",
+		"[log]\nsample = 0\n":                                    ":2: log.sample: 0 is not within 1",
+		"[log]\nmax-files = -1\n":                                ":2: log.max-files: -1 is not within 0",
+		"[log]\nmax-size = \"1000\"\n":                           ":2: log.max-size: 1000 is neither 0 nor whole MiB",
+		"[log]\nmax-size = \"2TiB\"\n":                           ":2: log.max-size: 2TiB is neither",
+		"[log]\nmax-age = \"36h\"\n":                             ":2: log.max-age: 36h is not whole days",
+		"[log]\nmax-age = \"9999d\"\n":                           ":2: log.max-age: \"9999d\" is not within 0 and 3650d",
+		"[log]\nmax-age = \"-1d\"\n":                             ":2: log.max-age: \"-1d\" is no time",
+		"[log]\nfile = \"a.log\"\n":                              ":2: log.file: \"a.log\" is not an absolute path",
+		"[log]\nrequests = \"a.log\"\n":                          ":2: log.requests: \"a.log\" is not an absolute path",
+		"[log]\nfile = \"/a.log\"\nrequests = \"/x/../a.log\"\n": ":3: log.requests: /x/../a.log is the file of the server's own log already",
+	} {
+		path := configFile(t, text+rest)
+		if _, err := Load(Flags{File: path}); err == nil || !strings.Contains(err.Error(), path+want) {
+			t.Errorf("%s: %v; want %s", text, err, want)
+		}
+	}
+}
+
+// TestLogFlags lays flags over the table, by names that begin with its own.
+func TestLogFlags(t *testing.T) {
+	path := configFile(t, "[log]\nlevel = \"warn\"\nsample = 7\nmax-age = \"7d\"\n[[export]]\ndir = \"/srv\"\n")
+	flags := Flags{File: path, Given: map[string]bool{"log-sample": true, "sample": true, "level": true}}
+	flags.Config.Log.Sample = 9
+	c, err := Load(flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := defaultLog()
+	want.Level, want.Sample, want.MaxAge = "warn", 9, Duration(7*day)
+	if c.Log != want {
+		t.Errorf("%+v, want %+v", c.Log, want)
+	}
+	flags.Config.Log.Sample = -1
+	if _, err = Load(flags); err == nil || !strings.HasPrefix(err.Error(), "--log-sample: -1 is not within") {
+		t.Error(err)
+	}
+}
+
+// logged are the lines of a file in JSON.
+func logged(t *testing.T, path string) (all []map[string]any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var one map[string]any
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Errorf("%s: %q: %v", path, line, err)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// called are the procedures of the lines.
+func called(lines []map[string]any) (all []string) {
+	for _, l := range lines {
+		name, _ := l["procedure"].(string)
+		all = append(all, name)
+	}
+	return all
+}
+
+// TestLogFiles has a server log to files, and looks at what they say.
+func TestLogFiles(t *testing.T) {
+	tree, dir := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(tree, "file"), []byte("still here"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	conf := config(tree, t.TempDir())
+	conf.Log.File, conf.Log.Requests = filepath.Join(dir, "server.log"), filepath.Join(dir, "requests.log")
+	conf.Log.Format, conf.Log.Sample = "json", 1
+	u, stderr, stop := run(t, conf)
+	c := client(t, u)
+	root := mount(t, c, "/")
+	if got, _ := read(t, c, lookup(t, c, root, "file")); got != "still here" {
+		t.Error(got)
+	}
+	if _, st := read(t, c, root); st != nfs3.NFS3ERR_ISDIR {
+		t.Error(st)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if stderr.String() != "" {
+		t.Errorf("on stderr:\n%s", stderr)
+	}
+	own := logged(t, conf.Log.File)
+	if !slices.ContainsFunc(own, func(l map[string]any) bool { m, _ := l["msg"].(string); return strings.Contains(m, "mounted") }) {
+		t.Errorf("the log says nothing of the mount: %v", own)
+	}
+	lines := logged(t, conf.Log.Requests)
+	want := []string{"MOUNTPROC3_MNT", "NFSPROC3_LOOKUP", "NFSPROC3_READ", "NFSPROC3_READ"}
+	if got := called(lines); !slices.Equal(got, want) {
+		t.Fatalf("calls %q", got)
+	}
+	for i, status := range []string{"MNT3_OK", "NFS3_OK", "NFS3_OK", "NFS3ERR_ISDIR"} {
+		l := lines[i]
+		host, _, err := net.SplitHostPort(l["client"].(string))
+		took, waited, in, out := l["took"].(float64), l["waited"].(float64), l["in"].(float64), l["out"].(float64)
+		if l["status"] != status || err != nil || host != "127.0.0.1" || l["uid"] != float64(os.Geteuid()) ||
+			took <= 0 || waited < 0 || waited > took || in < 40 || out < 28 || l["failed"] != nil || l["xid"] == nil {
+			t.Errorf("%v", l)
+		}
+	}
+}
+
+// TestLogReopen has somebody put the files aside, as logrotate does.
+func TestLogReopen(t *testing.T) {
+	dir, conf := t.TempDir(), config(t.TempDir(), t.TempDir())
+	conf.Log.File, conf.Log.Requests = filepath.Join(dir, "server.log"), filepath.Join(dir, "requests.log")
+	conf.Log.Format, conf.Log.Sample, conf.Log.MaxSize = "json", 1, 0
+	conf.fill()
+	r := runReloader(t, conf)
+	c := client(t, r.url)
+	mount(t, c, "/")
+	waitForLine(t, conf.Log.Requests, `MOUNTPROC3_MNT"`)
+	for _, path := range []string{conf.Log.File, conf.Log.Requests} {
+		if err := os.Rename(path, path+".1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := conf
+	next.Log.Level, next.Log.Sample = "warn", 2
+	r.reload(&next, nil)
+	if _, st := read(t, c, nil); st == nfs3.NFS3_OK {
+		t.Error("no handle is read")
+	}
+	waitForLine(t, conf.Log.Requests, `NFSPROC3_READ"`)
+	if got := called(logged(t, conf.Log.Requests+".1")); !slices.Equal(got, []string{"MOUNTPROC3_MNT"}) {
+		t.Errorf("put aside: %q", got)
+	}
+	if got := called(logged(t, conf.Log.Requests)); !slices.Equal(got, []string{"NFSPROC3_READ"}) {
+		t.Errorf("then: %q", got)
+	}
+	text, err := os.ReadFile(conf.Log.File)
+	if err != nil || !strings.Contains(string(text), `"keys":"log.sample"`) {
+		t.Errorf("the log does not say what waits for a restart: %v\n%s", err, text)
+	}
+}
+
+// waitForLine waits until a file has a line with a text.
+func waitForLine(t *testing.T, path, text string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		got, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(got), text) && strings.HasSuffix(string(got), "\n") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: no %s: %v\n%s", path, text, err, got)
+		}
+	}
+}
+
+// TestLogLost takes the folder of the logs away: clients are served, what is lost is
+// counted, and stderr tells of it, once.
+func TestLogLost(t *testing.T) {
+	dir, conf := filepath.Join(t.TempDir(), "log"), config(t.TempDir(), t.TempDir())
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	conf.Log.File, conf.Log.Requests, conf.Log.Sample = filepath.Join(dir, "server.log"), filepath.Join(dir, "requests.log"), 1
+	conf.Metrics = "127.0.0.1:0"
+	conf.fill()
+	r := runReloader(t, conf)
+	text, err := os.ReadFile(conf.Log.File)
+	at := regexp.MustCompile(`msg=metrics url=(\S+)`).FindStringSubmatch(string(text))
+	if err != nil || at == nil {
+		t.Fatalf("the log does not say where: %v\n%s", err, text)
+	}
+	c := client(t, r.url)
+	mount(t, c, "/")
+	// From its first line on it has the file open. That line would make the folder again.
+	waitForLine(t, conf.Log.Requests, "MOUNTPROC3_MNT")
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir, []byte("no folder"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.reload(&conf, nil)
+	for range 10 {
+		mount(t, c, "/")
+	}
+	lost := regexp.MustCompile(`nfsbox_log_dropped_total\{log="(server|requests)"\} ([1-9]\d*)`)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		_, text := get(t, at[1]+"/metrics")
+		if len(lost.FindAllString(text, -1)) == 2 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(regexp.MustCompile(`(?m)^nfsbox_log.*$`).FindAllString(text, -1))
+		}
+	}
+	if n := strings.Count(r.log.String(), "the log cannot be written, and loses lines"); n != 1 {
+		t.Errorf("stderr tells of it %d times:\n%s", n, r.log)
+	}
+}
+
+// TestLogCannotBegin refuses to serve with a log that could not be written.
+func TestLogCannotBegin(t *testing.T) {
+	for key, change := range map[string]func(*Log, string){
+		"log.file":     func(l *Log, path string) { l.File = path },
+		"log.requests": func(l *Log, path string) { l.Requests = path },
+	} {
+		conf := config(t.TempDir(), t.TempDir())
+		change(&conf.Log, filepath.Join(t.TempDir(), "none", "x.log"))
+		err := Serve(t.Context(), conf, World{Rand: counter()}, func(Running) error {
+			t.Errorf("%s: it serves", key)
+			return errors.New("stop")
+		})
+		if !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), key+": ") {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
+// TestLogOutside refuses a log that clients could turn into another file.
+func TestLogOutside(t *testing.T) {
+	conf := config(t.TempDir(), t.TempDir())
+	conf.Log.Requests = filepath.Join(conf.Exports[0].Dir, "requests.log")
+	err := Serve(t.Context(), conf, World{Rand: counter()}, func(Running) error { return errors.New("it serves") })
+	if err == nil || !strings.Contains(err.Error(), "the file of the log of requests "+conf.Log.Requests+" lies within") {
+		t.Error(err)
+	}
+}
+
+// TestRequestOf takes a call to a procedure that is unknown, by a client likewise.
+func TestRequestOf(t *testing.T) {
+	got := requestOf(&oncrpc.Served{XID: 7, Failed: true})
+	if want := (reqlog.Call{XID: 7, HasXID: true, Failed: true}); got != want {
+		t.Errorf("%+v", got)
+	}
+}
+
+// unlogged is a daemon whose log of requests wants hardly a call.
+func unlogged(tb testing.TB) *daemon {
+	d := &daemon{slow: newSlowLog(slog.New(slog.DiscardHandler), time.Now, time.Second)}
+	d.logs.requests = reqlog.New(reqlog.Options{Handler: slog.DiscardHandler, Every: math.MaxInt})
+	tb.Cleanup(func() {
+		d.slow.close()
+		if err := d.logs.close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return d
+}
+
+// TestUnloggedAllocates spends nothing on calls that no log wants.
+func TestUnloggedAllocates(t *testing.T) {
+	d := unlogged(t)
+	sample, call := d.logs.sample(), oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Microsecond}
+	if n := testing.AllocsPerRun(1000, func() {
+		call.Sampled = sample()
+		d.observe(call)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if (&logs{}).sample() != nil {
+		t.Error("a server without a log of requests asks about each call")
+	}
+}
+
+// BenchmarkUnlogged is what the log of requests costs a call that it does not want,
+// from asking on: at most 150 ns. The server does not even tell of such a call, and
+// what it takes to ask is in package oncrpc's BenchmarkObserve.
+func BenchmarkUnlogged(b *testing.B) {
+	d := unlogged(b)
+	sample, call := d.logs.sample(), oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Microsecond}
+	b.ReportAllocs()
+	for b.Loop() {
+		call.Sampled = sample()
+		d.observe(call)
+	}
+}
+
+// TestLogFlagsAreRelative: what the command line names lies where the command was given.
+func TestLogFlagsAreRelative(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	f := Flags{Dir: dir, Config: config("", ""), Given: map[string]bool{"log-file": true, "log-requests": true}}
+	f.Config.Log.File, f.Config.Log.Requests = "a.log", filepath.Join("sub", "b.log")
+	c, err := Load(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.Getwd()
+	if err != nil || c.Log.File != filepath.Join(here, "a.log") || c.Log.Requests != filepath.Join(here, "sub", "b.log") {
+		t.Errorf("%v: %q, %q", err, c.Log.File, c.Log.Requests)
+	}
+}

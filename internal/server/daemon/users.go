@@ -1,0 +1,36 @@
+package daemon
+
+import (
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/nfsbox/nfsbox/internal/server/sockdiag"
+	"github.com/nfsbox/nfsbox/oncrpc"
+)
+
+// findUsers finds out whether the kernel tells whose the connections from this host
+// are.
+func (d *daemon) findUsers() {
+	if err := sockdiag.Works(); err != nil {
+		d.log.Warn("whose the connections from this host are cannot be told here: its users are believed to be who they say, but for root",
+			slog.Any("why", err))
+		return
+	}
+	d.users = d.user
+}
+
+// user is whose a connection from this host is, for nfsserver.Options. Root is
+// believed, since it may be everybody, and so is the server's own user, since it has all
+// that the server has.
+func (d *daemon) user(nc net.Conn) *uint32 {
+	uid, err := sockdiag.Owner(nc)
+	switch {
+	case err != nil:
+		d.log.Debug("a connection from this host is nobody's", slog.Any("client", nc.RemoteAddr()), slog.Any("why", err))
+		uid = oncrpc.UnknownUser
+	case uid == 0, int64(uid) == int64(os.Geteuid()):
+		return nil
+	}
+	return &uid
+}

@@ -1,0 +1,233 @@
+package fileapi
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"connectrpc.com/connect"
+
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+)
+
+const (
+	// portion is what a call takes of the memory at once, in bytes.
+	portion = 16 << 10
+	// costPerByte is the memory that one byte of a message costs where package connect
+	// reads it: the buffer that it comes in, which doubles as it grows, and the message
+	// that is made of it.
+	costPerByte = 3
+	// maxLent bounds the buffers that are lent to a call: a message, and its answer.
+	maxLent = 2
+)
+
+// admission counts what calls hold, of all clients and of each.
+type admission struct {
+	limits  *Limits
+	buffers *bufpool.Pool
+	memory  atomic.Int64
+
+	mu      sync.Mutex
+	calls   int                // guarded by mu
+	telling int                // guarded by mu; denied requests of which Options.Observe is told
+	clients map[string]*client // guarded by mu; those with calls in progress
+	closed  bool               // guarded by mu; nobody enters any more
+	idle    chan struct{}      // guarded by mu; closed when there is neither call nor telling; nil: nobody waits
+}
+
+// client is the share of one identity.
+type client struct {
+	calls  int // guarded by admission.mu
+	memory atomic.Int64
+}
+
+// call is a call in progress. It is its handler's goroutine's.
+type call struct {
+	a      *admission
+	client *client
+	who    string
+	held   int64 // memory that it needs
+	taken  int64 // memory, a multiple of portion
+	lent   [maxLent]*bufpool.Buffer
+	loans  int
+}
+
+// enter admits a call of the identity who, or is an error. The call leaves.
+func (a *admission) enter(who string) (*call, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil, errClosed
+	}
+	if a.calls >= a.limits.Calls {
+		return nil, exhausted("the server has as many calls in progress as it takes")
+	}
+	c := a.clients[who]
+	if c == nil {
+		c = &client{}
+		a.clients[who] = c
+	}
+	if !within(int64(c.calls), int64(a.limits.CallsPerClient), int64(a.limits.Calls-a.calls)) {
+		return nil, exhausted("this client has as many calls in progress as it may")
+	}
+	a.calls++
+	c.calls++
+	return &call{a: a, client: c, who: who}, nil
+}
+
+// within reports whether a client that holds so much may have more: as long as it has
+// less than its own bound, and less than is free. The first client to take all that it
+// can leaves half, the next one a quarter.
+func within(held, own, free int64) bool { return held < own && held < free }
+
+// leave gives back all that the call has.
+func (c *call) leave() {
+	c.letGo()
+	for _, b := range c.lent[:c.loans] {
+		b.Release()
+	}
+	c.a.mu.Lock()
+	defer c.a.mu.Unlock()
+	c.a.calls--
+	if c.client.calls--; c.client.calls == 0 {
+		delete(c.a.clients, c.who)
+	}
+	c.a.rest()
+}
+
+// tell calls f as long as the server is not closed; wait waits for it.
+func (a *admission) tell(f func()) {
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return
+	}
+	a.telling++
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.telling--
+		a.rest()
+	}()
+	f()
+}
+
+// rest tells those who wait if there is nothing left to wait for. The caller holds mu.
+func (a *admission) rest() {
+	if a.calls+a.telling == 0 && a.idle != nil {
+		close(a.idle)
+		a.idle = nil
+	}
+}
+
+// close lets nobody enter any more.
+func (a *admission) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+}
+
+// wait returns when no call is in progress, or when ctx ends.
+func (a *admission) wait(ctx context.Context) error {
+	a.mu.Lock()
+	if a.calls+a.telling == 0 {
+		a.mu.Unlock()
+		return nil
+	}
+	if a.idle == nil {
+		a.idle = make(chan struct{})
+	}
+	idle := a.idle
+	a.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// hold takes n more bytes of memory.
+func (c *call) hold(n int) error {
+	c.held += int64(n)
+	if c.held <= c.taken {
+		return nil
+	}
+	more := (c.held - c.taken + portion - 1) / portion * portion
+	c.taken += more
+	// Add first and look then: of two calls at the bound both may fail, but no two
+	// pass it together.
+	l, mine, all := c.a.limits, c.client.memory.Add(more), c.a.memory.Add(more)
+	switch {
+	case all > l.Memory:
+		return exhausted("the calls in progress hold as much memory as they may")
+	case mine > l.MemoryPerClient, !within(mine-more, l.MemoryPerClient, l.Memory-all+more):
+		return exhausted("the calls of this client hold as much memory as they may")
+	}
+	return nil
+}
+
+// lend lends the call n bytes until it leaves, at most maxLent times. That they are
+// counted is for hold to see to.
+func (c *call) lend(n int) []byte {
+	b := c.a.buffers.Get(n)
+	c.lent[c.loans] = b
+	c.loans++
+	return b.B
+}
+
+// letGo gives the memory back.
+func (c *call) letGo() {
+	c.a.memory.Add(-c.taken)
+	c.client.memory.Add(-c.taken)
+	c.held, c.taken = 0, 0
+}
+
+// inProgress is the calls and the memory of all clients.
+func (a *admission) inProgress() (calls int, memory int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.calls, a.memory.Load()
+}
+
+// Reason is why a request or connection is denied what it asks for.
+type Reason uint8
+
+const (
+	_               Reason = iota
+	Unauthenticated        // nobody knows who it is
+	TooMany                // there are as many as there may be, or they hold as much memory
+	TooLarge               // the message or the file is larger than any may be
+	Closing                // the server was closed
+)
+
+var reasons = [...]string{"", "unauthenticated", "too_many", "too_large", "closing"}
+
+// String returns the name, such as "too_many".
+func (r Reason) String() string { return reasons[r] }
+
+// denial is an error that is counted by its reason.
+type denial struct {
+	why  Reason
+	text string
+}
+
+func (d *denial) Error() string { return d.text }
+
+// errClosed is what calls get, and uploads, that begin after Close.
+var errClosed = connect.NewError(connect.CodeUnavailable, &denial{Closing, "the server is closing"})
+
+func exhausted(text string) error {
+	return connect.NewError(connect.CodeResourceExhausted, &denial{TooMany, text})
+}
+
+func oversize(format string, a ...any) error {
+	return connect.NewError(connect.CodeResourceExhausted, &denial{TooLarge, fmt.Sprintf(format, a...)})
+}
+
+// plainError is an error that is text alone.
+type plainError string
+
+func (e plainError) Error() string { return string(e) }

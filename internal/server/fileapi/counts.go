@@ -1,0 +1,164 @@
+package fileapi
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"connectrpc.com/connect"
+
+	"github.com/nfsbox/nfsbox/internal/base/metric"
+	pb "github.com/nfsbox/nfsbox/proto/fileapi"
+)
+
+// Procedure is one of the calls, or Unknown.
+type Procedure uint8
+
+// procedures are the calls, by their names.
+var procedures = [...]string{"Stat", "Exist", "List", "MakeDirectory", "Delete", "Get", "Put", "Download", "Upload", "Echo", "unknown"}
+
+// Unknown is what a request is for that is for none of the calls.
+const Unknown Procedure = Procedure(len(procedures)) - 1
+
+// String returns the name, such as "Upload".
+func (p Procedure) String() string { return procedures[min(p, Unknown)] }
+
+// procedureOf is the procedure that a request's path names.
+func procedureOf(path string) Procedure {
+	name, ok := strings.CutPrefix(path, "/"+pb.FileServiceName+"/")
+	if i := slices.Index(procedures[:], name); ok && i >= 0 {
+		return Procedure(i)
+	}
+	return Unknown
+}
+
+// Code is what a call has come to: 0, or the code of its error.
+type Code connect.Code
+
+// maxCode is the last of the codes.
+const maxCode = Code(connect.CodeUnauthenticated)
+
+// String returns "ok", or the code as the protocol writes it, such as "not_found".
+func (c Code) String() string {
+	if c == 0 {
+		return "ok"
+	}
+	return connect.Code(c).String()
+}
+
+// counts are what has happened.
+type counts struct {
+	denied [len(reasons)]atomic.Uint64 // none of the reason 0
+	slow   atomic.Uint64
+	calls  [len(procedures)]counted
+}
+
+type counted struct {
+	inProgress atomic.Int64
+	codes      [maxCode + 1]atomic.Uint64
+	in, out    atomic.Uint64
+	time       metric.Histogram
+}
+
+// Snapshot is what a server has done so far, and what it is doing.
+type Snapshot struct {
+	// Calls are those that have been heard, by the names of their procedures; under
+	// "unknown" are requests that were for none.
+	Calls map[string]Call
+	// Denied are connections and requests that were not given what they asked for
+	// because of who asked, or how much, by the Reason. Those that were turned away
+	// unheard are here alone.
+	Denied map[string]uint64
+	// Slow are the calls that were cut off because their clients sent or took too
+	// slowly.
+	Slow uint64
+	// InProgress are the calls that have not ended, Memory the bytes of messages that
+	// they hold, and Conns the connections.
+	InProgress int
+	Memory     int64
+	Conns      int
+	// Left are the temporaries that could not be removed.
+	Left uint64
+}
+
+// Call is what has become of one procedure's calls.
+type Call struct {
+	InProgress int64             // of those that have not ended, which the others do not count
+	Codes      map[string]uint64 // by what they have come to, as Code writes it; without those that none has
+	Errors     uint64            // the sum of Codes without "ok"
+	// BytesIn and BytesOut are of the bodies of requests and answers, as they were
+	// on the wire.
+	BytesIn, BytesOut uint64
+	Time              *metric.Snapshot // from the request's header to the end of its answer, in nanoseconds
+}
+
+// Snapshot returns the counts as they are now.
+func (s *Server) Snapshot() Snapshot {
+	r := Snapshot{
+		Calls: make(map[string]Call, len(procedures)), Denied: make(map[string]uint64, len(reasons)-1),
+		Slow: s.counts.slow.Load(), Conns: s.conns.Len(), Left: s.temps.left.Load(),
+	}
+	r.InProgress, r.Memory = s.admit.inProgress()
+	for i, name := range reasons {
+		if i == 0 {
+			continue
+		}
+		r.Denied[name] = s.counts.denied[i].Load()
+	}
+	for i, name := range procedures {
+		r.Calls[name] = s.counts.calls[i].snapshot()
+	}
+	return r
+}
+
+func (c *counted) snapshot() Call {
+	r := Call{
+		InProgress: c.inProgress.Load(), Codes: make(map[string]uint64),
+		BytesIn: c.in.Load(), BytesOut: c.out.Load(), Time: c.time.Snapshot(),
+	}
+	for i := range c.codes {
+		n := c.codes[i].Load()
+		if n > 0 {
+			r.Codes[Code(i).String()] = n
+		}
+		if i > 0 {
+			r.Errors += n
+		}
+	}
+	return r
+}
+
+// interceptor notes what calls that package connect answers have come to, and turns
+// their errors into the wire's.
+type interceptor struct{ s *Server }
+
+// WrapUnary implements connect.Interceptor.
+func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, q connect.AnyRequest) (connect.AnyResponse, error) {
+		r, err := next(ctx, q)
+		if err = requestOf(ctx).outcome(i.s.wire(err)); err != nil {
+			return nil, err
+		}
+		return r, nil
+	}
+}
+
+// WrapStreamingHandler implements connect.Interceptor.
+func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
+		err := next(ctx, conn)
+		if e, ok := errors.AsType[*connect.Error](err); ok && e.Code() == connect.CodeResourceExhausted {
+			if _, ours := errors.AsType[*denial](err); !ours { // package connect's: the message is too long
+				err = oversize("%s", e.Message())
+			}
+		}
+		return requestOf(ctx).outcome(i.s.wire(err))
+	}
+}
+
+// WrapStreamingClient implements connect.Interceptor.
+func (*interceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}

@@ -1,0 +1,116 @@
+package fileapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+
+	"github.com/nfsbox/nfsbox/internal/server/object"
+	pb "github.com/nfsbox/nfsbox/proto/fileapi"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// codes are what clients see of a status, beside the status itself in an
+// ErrorDetail. A status that is not here is internal: the server's fault.
+var codes = map[vfs.Status]connect.Code{
+	vfs.ErrPerm:        connect.CodePermissionDenied,
+	vfs.ErrNoEnt:       connect.CodeNotFound,
+	vfs.ErrNXIO:        connect.CodeFailedPrecondition,
+	vfs.ErrAccess:      connect.CodePermissionDenied,
+	vfs.ErrExist:       connect.CodeAlreadyExists,
+	vfs.ErrXDev:        connect.CodeFailedPrecondition,
+	vfs.ErrNoDev:       connect.CodeFailedPrecondition,
+	vfs.ErrNotDir:      connect.CodeFailedPrecondition,
+	vfs.ErrIsDir:       connect.CodeFailedPrecondition,
+	vfs.ErrInval:       connect.CodeInvalidArgument,
+	vfs.ErrFBig:        connect.CodeOutOfRange,
+	vfs.ErrNoSpace:     connect.CodeResourceExhausted,
+	vfs.ErrROFS:        connect.CodePermissionDenied,
+	vfs.ErrMLink:       connect.CodeResourceExhausted,
+	vfs.ErrNameTooLong: connect.CodeInvalidArgument,
+	vfs.ErrNotEmpty:    connect.CodeFailedPrecondition,
+	vfs.ErrQuota:       connect.CodeResourceExhausted,
+	vfs.ErrStale:       connect.CodeNotFound,
+	vfs.ErrNotSync:     connect.CodeAborted,
+	vfs.ErrBadCookie:   connect.CodeAborted,
+	vfs.ErrNotSupp:     connect.CodeUnimplemented,
+	vfs.ErrBadType:     connect.CodeUnimplemented,
+	vfs.ErrBusy:        connect.CodeUnavailable,
+	vfs.ErrLocked:      connect.CodeAborted,
+}
+
+// refuse is an error about the request itself.
+func refuse(code connect.Code, format string, a ...any) error {
+	return connect.NewError(code, fmt.Errorf(format, a...))
+}
+
+// wire is err as the client sees it. What is nobody's but the operator's business
+// goes to Options.Report, and the client learns that it is there.
+func (s *Server) wire(err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*connect.Error](err); ok {
+		return e
+	}
+	unknown := errors.Is(err, vfs.ErrUnknownOutcome) || errors.Is(err, object.ErrUnknownOutcome)
+	switch {
+	case unknown: // before what it was cut off by
+		return detailed(connect.CodeUnknown, errors.New("the change was cut off: it may have happened, or not"), vfs.ErrServerFault, true)
+	case errors.Is(err, context.DeadlineExceeded):
+		return connect.NewError(connect.CodeDeadlineExceeded, context.DeadlineExceeded)
+	case errors.Is(err, context.Canceled):
+		return connect.NewError(connect.CodeCanceled, context.Canceled)
+	}
+	if e := objectError(err); e != nil {
+		return e
+	}
+	status, ok := vfs.StatusOf(err)
+	code, known := codes[status]
+	if !ok || !known {
+		s.o.Report(fmt.Errorf("file API: %w", err))
+		if !ok {
+			status = vfs.ErrServerFault
+		}
+		return detailed(connect.CodeInternal, status, status, false)
+	}
+	return detailed(code, err, status, false)
+}
+
+// detailed is an error with the status that a file system gave, if one did.
+func detailed(code connect.Code, err error, status vfs.Status, unknown bool) error {
+	e := connect.NewError(code, err)
+	if status == 0 {
+		return e
+	}
+	// The detail is a message of ours: to put it into an Any cannot fail.
+	if d, err := connect.NewErrorDetail(&pb.ErrorDetail{Status: uint32(status), Name: status.Name(), OutcomeUnknown: unknown}); err == nil {
+		e.AddDetail(d)
+	}
+	return e
+}
+
+// objectError is the error of an object store, or nil if err is none that clients
+// know.
+func objectError(err error) error {
+	for _, k := range []struct {
+		is     error
+		code   connect.Code
+		status vfs.Status
+	}{
+		{object.ErrNotExist, connect.CodeNotFound, vfs.ErrNoEnt},
+		{object.ErrMismatch, connect.CodeDataLoss, 0},
+		{object.ErrCorrupted, connect.CodeDataLoss, 0},
+		{object.ErrRange, connect.CodeOutOfRange, vfs.ErrInval},
+		{object.ErrTooLarge, connect.CodeOutOfRange, vfs.ErrFBig},
+		{object.ErrNoSpace, connect.CodeResourceExhausted, vfs.ErrNoSpace},
+		{object.ErrBusy, connect.CodeUnavailable, vfs.ErrBusy},
+	} {
+		if errors.Is(err, k.is) {
+			return detailed(k.code, k.is, k.status, false)
+		}
+	}
+	return nil
+}

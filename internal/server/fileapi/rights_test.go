@@ -1,0 +1,173 @@
+package fileapi
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"testing"
+
+	remote "github.com/nfsbox/nfsbox/fileapi"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
+
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/export/exporttest"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// TestRights runs the exports' matrix through the API: what a caller may do by a token
+// is what it may do by NFS.
+func TestRights(t *testing.T) {
+	t.Run("memory", func(t *testing.T) { rights(t, false, 17, func(t *testing.T) vfs.FS { return newMemory(t) }) })
+	t.Run("disk", func(t *testing.T) {
+		need.Root(t, "to give files away takes root")
+		rights(t, true, 97, newDisk)
+	})
+}
+
+func rights(t *testing.T, override bool, every int, fs func(*testing.T) vfs.FS) {
+	exporttest.Rights(t, exporttest.Config{
+		Override: override,
+		Every:    every,
+		New: func(t *testing.T, rule export.Rule) exporttest.Place {
+			below := fs(t)
+			var table *export.Table
+			r := newRig(t, below, func(o *Options) {
+				var err error
+				if table, err = export.NewTable(export.Key{3}, export.Export{Path: "/", FS: below, Clients: []export.Rule{rule}}); err != nil {
+					t.Fatal(err)
+				}
+				o.Table, o.Loopback = table, nil
+			})
+			users := &users{rig: r, table: table, of: make(map[string]*remoteFS)}
+			t.Cleanup(users.close)
+			return exporttest.Place{Below: below, As: users.as}
+		},
+	})
+}
+
+// users are the callers of the matrix, each with a token.
+type users struct {
+	rig   *rig
+	table *export.Table
+	lines strings.Builder
+	of    map[string]*remoteFS
+}
+
+func (u *users) as(c *vfs.Caller) vfs.FS {
+	ids := fmt.Sprintf("%d:%d", c.UID, c.GID)
+	for _, g := range c.Groups {
+		ids += fmt.Sprintf(",%d", g)
+	}
+	if f := u.of[ids]; f != nil {
+		return f
+	}
+	token := fmt.Sprintf("%032d", len(u.of))
+	fmt.Fprintf(&u.lines, "user%d %s token:%s\n", len(u.of), ids, token)
+	u.rig.s.SetCallers(callersOf(u.rig.TB, u.lines.String()))
+	api, err := remote.New("http://"+u.rig.addr, remote.Options{Token: token})
+	if err != nil {
+		u.rig.Fatal(err)
+	}
+	caller := *c
+	caller.Client = "127.0.0.1"
+	f := &remoteFS{FS: u.table.As(&caller), c: api, paths: make(map[vfs.Handle]string)}
+	u.of[ids] = f
+	return f
+}
+
+func (u *users) close() {
+	for _, f := range u.of {
+		f.c.Close()
+	}
+}
+
+// remoteFS does by the API what the API can, and the rest as the same caller's view.
+type remoteFS struct {
+	vfs.FS
+	c *remote.Client
+
+	mu    sync.Mutex
+	paths map[vfs.Handle]string // guarded by mu
+}
+
+func (f *remoteFS) path(h vfs.Handle) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.paths[h]
+}
+
+// Lookup finds by the view, so that there is a handle also of what may not be looked
+// up by the API, but gives the API's verdict.
+func (f *remoteFS) Lookup(ctx context.Context, dir vfs.Handle, name string) (vfs.Handle, vfs.Attr, vfs.Attr, error) {
+	h, a, d, err := f.FS.Lookup(ctx, dir, name)
+	path := f.path(dir) + "/" + name
+	if err == nil {
+		f.mu.Lock()
+		f.paths[h] = path
+		f.mu.Unlock()
+	}
+	_, err = f.c.Lstat(ctx, path)
+	return h, a, d, err
+}
+
+func (f *remoteFS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (vfs.Handle, vfs.Attr, vfs.WCC, error) {
+	path := f.path(dir) + "/" + name
+	if how.Type == vfs.TypeDir {
+		return vfs.Handle{}, vfs.Attr{}, vfs.WCC{}, f.c.MakeDirectory(ctx, path, 0o755)
+	}
+	_, err := f.c.Put(ctx, path, []byte("new"), remote.UploadOptions{})
+	return vfs.Handle{}, vfs.Attr{}, vfs.WCC{}, err
+}
+
+func (f *remoteFS) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool) (vfs.WCC, error) {
+	if isDir {
+		return vfs.WCC{}, f.c.DeleteDirectory(ctx, f.path(dir)+"/"+name)
+	}
+	return vfs.WCC{}, f.c.Delete(ctx, f.path(dir)+"/"+name)
+}
+
+func (f *remoteFS) ReadDir(ctx context.Context, dir vfs.Handle, _ vfs.Pos, _ vfs.Mask, _ uint32) iter.Seq2[*vfs.Entry, error] {
+	return func(yield func(*vfs.Entry, error) bool) {
+		for e, err := range f.c.List(ctx, f.path(dir), true) {
+			if !yield(&vfs.Entry{Name: []byte(e.Name)}, err) {
+				return
+			}
+		}
+	}
+}
+
+func (f *remoteFS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	if at.Name != "" {
+		_, _, _, err := f.Create(ctx, at.Dir, at.Name, how.Create)
+		return &remoteFile{}, vfs.Opened{}, err
+	}
+	r := &remoteFile{c: f.c, path: f.path(at.H)}
+	var err error
+	if how.Access&vfs.ShareWrite != 0 {
+		_, err = r.WriteAt(ctx, nil, 0, vfs.Unstable, nil)
+	}
+	if err == nil && how.Access&vfs.ShareRead != 0 {
+		_, _, err = r.ReadAt(ctx, nil, 0, nil)
+	}
+	return r, vfs.Opened{}, err
+}
+
+type remoteFile struct {
+	vfs.File
+	c    *remote.Client
+	path string
+}
+
+func (r *remoteFile) ReadAt(ctx context.Context, _ []byte, off uint64, _ *vfs.Attr) (int, bool, error) {
+	data, _, err := r.c.Get(ctx, r.path, remote.Range{Off: off})
+	return len(data), true, err
+}
+
+func (r *remoteFile) WriteAt(ctx context.Context, p []byte, off uint64, _ vfs.Stability, _ *vfs.Written) (int, error) {
+	_, err := r.c.PutRange(ctx, r.path, p, off, remote.UploadOptions{NoSync: true})
+	return len(p), err
+}
+
+func (*remoteFile) Close(context.Context) error { return nil }

@@ -1,0 +1,266 @@
+package fileapi
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/server/crowd"
+	"github.com/nfsbox/nfsbox/internal/server/object"
+	pb "github.com/nfsbox/nfsbox/proto/fileapi"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Options are what a Server serves, to whom, and how much of it.
+type Options struct {
+	// Table is what is served by path.
+	Table *export.Table
+	// Store is what is served by content; nil: nothing, which is unimplemented.
+	// Every caller may read and add to it, and nobody may delete from it.
+	Store object.Store
+	// Callers may call with a token or a client certificate; nil: nobody may.
+	Callers *Callers
+	// Loopback is the user that calls from this host without either; nil: nobody may.
+	Loopback *vfs.Caller
+	// MayLoopback, if set, says of a connection from this host whether the program at
+	// its far end may call as Loopback. It is asked when the connection is made, by
+	// Serve alone, and must not read or write. nil: all may.
+	MayLoopback func(net.Conn) bool
+	// Whose, if set, names the client of a connection, for Limits.Conns. It is asked
+	// when the connection is made, by Serve alone, and must not read or write. nil: the
+	// address.
+	Whose func(net.Conn) string
+	// TLS, if not nil, is what Serve speaks. For client certificates it has ClientCAs
+	// and, as ClientAuth, tls.VerifyClientCertIfGiven or tls.RequireAndVerifyClientCert.
+	TLS *tls.Config
+	// Cleartext takes tokens without TLS from other hosts too. For a server behind
+	// a proxy on another host that ends TLS, on a network that nobody can listen to.
+	Cleartext bool
+	Limits    Limits
+	// Ledger is the file that remembers where uploads are under way, so that what a
+	// crash leaves of them is swept at the next start; "": nothing is.
+	Ledger string
+	// Report is told what an operator should know and no client does. It must not
+	// block. nil discards.
+	Report func(error)
+	// Observe, if set, is told of each request that took Slow or longer, and of those
+	// that Sample picks, from the goroutine that serves it, which has written
+	// its answer. It must not wait. It is not called any more when Wait has returned
+	// after Close.
+	Observe func(Served)
+	// Slow: 0 is for no request.
+	Slow time.Duration
+	// Sample, if set, is asked once for each request that Observe could be told of,
+	// whether to, by many goroutines at once. It must be fast, and allocate nothing.
+	Sample func() bool
+	// Now is the clock. nil: time.Now.
+	Now func() time.Time
+}
+
+// Server is the file API's side with the files. All methods may be called
+// concurrently.
+type Server struct {
+	o        Options
+	admit    admission
+	callers  atomic.Pointer[Callers]
+	loopback *identity
+	temps    *temporaries
+	counts   counts
+	buffers  bufpool.Pool
+	handler  http.Handler // of the calls
+	errors   *connect.ErrorWriter
+	http     http.Server
+	conns    *crowd.Crowd
+}
+
+// New makes a server. With a Ledger, it first sweeps what uploads that a crash
+// has ended have left; what it cannot sweep it reports, and goes on.
+func New(ctx context.Context, o Options) (*Server, error) {
+	if o.Table == nil {
+		return nil, errors.New("file API: there is nothing to serve: no exports")
+	}
+	if o.Report == nil {
+		o.Report = func(error) {}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Whose == nil {
+		o.Whose = addressOf
+	}
+	o.Limits.fill()
+	s := &Server{o: o, loopback: loopbackOf(o.Loopback), conns: crowd.New(o.Limits.Conns, o.Whose)}
+	s.admit = admission{limits: &s.o.Limits, buffers: &s.buffers, clients: make(map[string]*client)}
+	s.SetCallers(o.Callers)
+	var err error
+	if s.temps, err = newTemporaries(ctx, &s.o); err != nil {
+		return nil, err
+	}
+	options := []connect.HandlerOption{
+		connect.WithReadMaxBytes(maxMessage),
+		// Compressed requests cost the server far more than the client that
+		// sends them, and files that are worth it are compressed already.
+		connect.WithCompression("gzip", nil, nil),
+		connect.WithInterceptors(&interceptor{s}),
+	}
+	_, s.handler = pb.NewFileServiceHandler(service{s}, options...)
+	s.errors = connect.NewErrorWriter(options...)
+	s.configure()
+	return s, nil
+}
+
+// SetCallers puts others in the place of those who may call. Calls in progress
+// go on.
+func (s *Server) SetCallers(c *Callers) {
+	if c == nil {
+		c = &Callers{}
+	}
+	s.callers.Store(c)
+}
+
+// configure sets up what stands between the connections and ServeHTTP.
+func (s *Server) configure() {
+	s.http = http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       keepAlive,
+		MaxHeaderBytes:    maxHeader,
+		Protocols:         new(http.Protocols),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          streamsPerConn,
+			MaxReceiveBufferPerStream:     streamWindow,
+			MaxReceiveBufferPerConnection: connWindow,
+		},
+		// What clients get wrong on the way to a request is not worth a line each.
+		ErrorLog:    log.New(io.Discard, "", 0),
+		ConnState:   s.count,
+		ConnContext: s.asked,
+		TLSConfig:   s.o.TLS,
+	}
+	s.http.Protocols.SetHTTP1(true)
+	s.http.Protocols.SetHTTP2(s.o.TLS != nil)
+	s.http.Protocols.SetUnencryptedHTTP2(s.o.TLS == nil)
+}
+
+// count has a connection closed if there is one too many.
+func (s *Server) count(c net.Conn, state http.ConnState) {
+	if s.conns.State(c, state) {
+		s.counts.denied[TooMany].Add(1)
+	}
+}
+
+// addressOf is the address of a connection's client, without the port.
+func addressOf(c net.Conn) string {
+	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return a.IP.String()
+	}
+	return ""
+}
+
+// Serve answers on the connections that l accepts, until Shutdown or Close, which
+// it returns as http.ErrServerClosed. It closes l.
+func (s *Server) Serve(l net.Listener) error {
+	if s.o.TLS != nil {
+		return s.http.ServeTLS(l, "", "")
+	}
+	return s.http.Serve(l)
+}
+
+// Shutdown closes the listeners, lets calls in progress end, and returns when they
+// have or when ctx ends; then Close ends them. No call begins any more when it has
+// returned.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	s.admit.close()
+	return errors.Join(err, s.temps.close())
+}
+
+// Close closes the listeners and all connections, and no call begins any more.
+// Uploads in progress fail, and their temporaries are removed as their calls end,
+// shortly after: Wait waits for that.
+func (s *Server) Close() error {
+	s.admit.close()
+	return errors.Join(s.http.Close(), s.temps.close())
+}
+
+// Wait waits until no call is in progress, or is the cause of the end of ctx. After
+// Close, or a Shutdown that has returned, it is for good: the file systems and the
+// store are not used any more, and Observe is not called.
+func (s *Server) Wait(ctx context.Context) error { return s.admit.wait(ctx) }
+
+// ServeHTTP answers one request. It is for a server of somebody else's, which then
+// has to bound connections and headers as Serve does.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// An address that cannot be read is the zero AddrPort: a Unix socket's.
+	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
+	q := &request{start: s.o.Now(), procedure: procedureOf(r.URL.Path), remote: remote}
+	if err := s.enter(q, r); err != nil {
+		s.deny(w, r, q, err)
+		return
+	}
+	defer q.call.leave()
+	s.begins(q)
+	defer s.ended(q)
+	ctx, cancel := context.WithTimeout(r.Context(), s.o.Limits.Total)
+	defer cancel()
+	ctx = context.WithValue(ctx, requestKey{}, q)
+	p := newPacer(w, r, &s.o.Limits, s.o.Now, q.call)
+	q.pacer = p
+	defer p.end()
+	body, paced := &pacedBody{body: r.Body, p: p}, &pacedWriter{ResponseWriter: w, p: p}
+	if do := unaryOf(r, q.procedure); do != nil {
+		p.call = nil
+		s.unary(ctx, paced, r, body, do)
+		return
+	}
+	r = r.WithContext(ctx)
+	r.Body = body
+	s.handler.ServeHTTP(paced, r)
+	if !q.known {
+		q.guess()
+	}
+}
+
+// enter finds whose request it is, and admits it.
+func (s *Server) enter(q *request, r *http.Request) (err error) {
+	if q.who, err = s.authenticate(r, q.remote); err != nil {
+		return err
+	}
+	q.call, err = s.admit.enter(q.who.name)
+	return err
+}
+
+// deny answers a request that is not heard. The connection is not used again: what
+// follows on it need not be read.
+func (s *Server) deny(w http.ResponseWriter, r *http.Request, q *request, err error) {
+	_ = q.outcome(err) // which is answered here
+	s.counts.denied[q.why].Add(1)
+	if q.why == Unauthenticated {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
+	// A client that does not take the answer has gone.
+	_ = s.errors.Write(w, r, err)
+	s.admit.tell(func() { s.observe(q, s.o.Now().Sub(q.start)) })
+}
+
+// requestKey is under which a call's context has its request.
+type requestKey struct{}
+
+func requestOf(ctx context.Context) *request { return ctx.Value(requestKey{}).(*request) }
+
+// service holds the procedures, out of sight of those who use a Server.
+type service struct{ *Server }

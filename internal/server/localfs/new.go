@@ -1,0 +1,265 @@
+//go:build linux
+
+package localfs
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/server/iogate"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// FS is a directory of this host, as one caller sees it.
+type FS struct {
+	*host
+	who *identity
+}
+
+var (
+	_ vfs.FS     = (*FS)(nil)
+	_ vfs.Syncer = (*FS)(nil)
+	_ vfs.Closer = (*FS)(nil)
+)
+
+// host is what all views of a tree share.
+type host struct {
+	o        Options
+	sys      Sys
+	handles  handler
+	mapped   *mapHandles // nil: the kernel's handles
+	mode     Mode
+	copiesUp bool // see numberer
+	disk     Sys  // sys, but for its syncs not gated: see gatedSys
+	fds      *fdCache
+	creds    *creds
+	flights  flights
+	locks    *Locks // Options.Locks, or its own
+	flocks   lockTable
+	bufs     bufpool.Pool
+	listers  sync.Pool // of *lister
+	verf     atomic.Uint64
+	closed   atomic.Bool
+	owed     [iogate.Classes]atomic.Int32 // places in the lanes that end need not give back
+	reserve  reserve
+	notifier notifier
+	sweeper  sweeper
+	counts   counts
+
+	rootFD    int // O_PATH; never closed before the end
+	root      vfs.Handle
+	rootPath  string // when it was opened
+	rootIno   uint64
+	rootDev   uint64
+	rootMount uint64
+	fsid      uint64 // the same after a restart, on most file systems
+	prompt    bool   // attributes of what is open come without waiting for a disk
+	seal      seal   // of the root's mount
+
+	hidden hidden
+	mounts *mounts // nil: not crossed
+}
+
+// New serves the directory dir. A symbolic link in dir is followed, here and
+// never again. Close ends the FS.
+func New(dir string, o Options) (*FS, error) {
+	o.fill()
+	h := &host{o: o, sys: o.Sys, rootFD: -1, locks: o.Locks}
+	if h.locks == nil {
+		h.locks = &Locks{}
+	}
+	h.notifier.h = h
+	if h.sys == nil {
+		h.sys = osSys{}
+	}
+	h.disk = h.sys
+	if o.Gate != nil {
+		h.sys = gatedSys{h.disk, o.Gate}
+	}
+	if err := h.open(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("localfs: %s: %w", dir, err), h.shut())
+	}
+	return &FS{host: h, who: h.creds.identityOf(nil)}, nil
+}
+
+// open sets h up. What it has opened, shut closes, also after an error.
+func (h *host) open(dir string) (err error) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil {
+		// Half of what the process may have: the other half is for connections.
+		h.o.MaxOpen = int(min(uint64(h.o.MaxOpen), limit.Cur/2))
+	}
+	h.fds = newFDCache(h.o.MaxOpen, h.orphaned)
+	h.sweeper.h = h
+	h.fds.clean, h.fds.filled = h.cleanOldest, h.sweeper.wake
+	h.flights.init()
+	h.newVerifier()
+	if h.creds, err = newCreds(osThreadIDs()); err != nil {
+		return err
+	}
+	if err := h.openRoot(dir); err != nil {
+		return err
+	}
+	if err := h.openHandles(); err != nil {
+		return err
+	}
+	if h.o.CrossMounts {
+		if h.mounts, err = openMounts(h); err != nil {
+			return err
+		}
+	}
+	h.root, err = h.handles.root()
+	return err
+}
+
+// openRoot opens the top directory and learns what tells it from others.
+func (h *host) openRoot(dir string) (err error) {
+	h.rootFD, err = unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		h.rootFD = -1
+		return fail("open", err)
+	}
+	var st stat
+	if err := st.statFD(h.rootFD); err != nil {
+		return fmt.Errorf("statx (Linux 5.8 or later is needed): %w", fail("statx", err))
+	}
+	if err := unix.Faccessat2(h.rootFD, "", 0, unix.AT_EMPTY_PATH); err != nil {
+		return fmt.Errorf("faccessat2 (Linux 5.8 or later is needed): %w", fail("faccessat2", err))
+	}
+	h.rootIno, h.rootDev = st.Ino, st.dev()
+	if st.Mask&unix.STATX_MNT_ID != 0 {
+		h.rootMount = st.Mnt_id
+	}
+	var buf [unix.PathMax]byte
+	n, err := unix.Readlink(procPath(h.rootFD), buf[:])
+	if err != nil {
+		return fmt.Errorf("/proc is not mounted: %w", fail("readlink", err))
+	}
+	h.rootPath = string(buf[:n])
+	var sfs unix.Statfs_t
+	if err := unix.Fstatfs(h.rootFD, &sfs); err != nil {
+		return fail("fstatfs", err)
+	}
+	h.fsid = uint64(uint32(sfs.Fsid.Val[0])) | uint64(uint32(sfs.Fsid.Val[1]))<<32
+	h.prompt = !h.o.CrossMounts && isLocal(int64(sfs.Type))
+	return nil
+}
+
+// openHandles chooses what handles are made of.
+func (h *host) openHandles() error {
+	if h.o.Handles != HandlesMap {
+		k, err := newKernelHandles(h)
+		if err == nil {
+			h.handles, h.mode = k, HandlesKernel
+			return nil
+		}
+		if h.o.Handles == HandlesKernel {
+			return fmt.Errorf("handles of the kernel do not work here: %w", err)
+		}
+	}
+	m, err := newMapHandles(h)
+	if err != nil {
+		return err
+	}
+	h.handles, h.mode, h.mapped = m, HandlesMap, m
+	if h.o.Gate != nil {
+		h.handles = settling{m, h, m.log}
+	}
+	return nil
+}
+
+// As implements vfs.FS.
+func (v *FS) As(c *vfs.Caller) vfs.FS {
+	if c.Equal(v.who.caller) {
+		return v
+	}
+	return &FS{host: v.host, who: v.creds.identityOf(c)}
+}
+
+// Squashed reports whether callers other than the process' own user cannot be
+// acted for: without root everything is done, and owned, by that user, and what
+// others may is judged by the mode bits.
+func (h *host) Squashed() bool { return !h.creds.able }
+
+// HandleMode is HandlesKernel or HandlesMap: what New has chosen.
+func (h *host) HandleMode() Mode { return h.mode }
+
+// Close makes stable what was written and closes all descriptors. No call may
+// be in flight and no File open; the FS and its views are of no use afterwards.
+func (h *host) Close() error {
+	if h.closed.Swap(true) {
+		return vfs.ErrInval
+	}
+	return h.shut()
+}
+
+func (h *host) shut() error {
+	h.sweeper.close()
+	h.releaseLocks(func(*vfs.Owner) bool { return true })
+	err := errors.Join(h.notifier.close(), h.mounts.close())
+	h.seal.close(h)
+	err = errors.Join(err, h.fds.close(h.syncLast))
+	if h.handles != nil {
+		err = errors.Join(err, h.handles.close())
+	}
+	if h.rootFD >= 0 {
+		err = closing(h.rootFD, err)
+		h.rootFD = -1
+	}
+	return err
+}
+
+// as runs f, which looks up or changes names, as the caller.
+func (v *FS) as(f func() error) error {
+	if !v.who.switched {
+		return f()
+	}
+	return v.creds.as(v.who, wholly, f)
+}
+
+// newVerifier takes another write verifier than the one in force.
+func (h *host) newVerifier() {
+	var b vfs.Verifier
+	for {
+		h.o.Rand(b[:])
+		n, old := leUint64(b[:]), h.verf.Load()
+		for n == 0 || n == old { // what is handed in need not be random
+			n++
+		}
+		if h.verf.CompareAndSwap(old, n) {
+			return
+		}
+	}
+}
+
+// verifier is the write verifier in force.
+func (h *host) verifier() (v vfs.Verifier) {
+	putLeUint64(v[:], h.verf.Load())
+	return v
+}
+
+// hidden remembers which mount points were reported.
+type hidden struct {
+	mu   sync.Mutex
+	seen map[uint64]bool
+}
+
+// hide reports the mount point name, once.
+func (h *host) hide(name string, st *stat) {
+	h.hidden.mu.Lock()
+	defer h.hidden.mu.Unlock()
+	id := st.Mnt_id
+	if h.hidden.seen[id] || len(h.hidden.seen) >= maxReported {
+		return
+	}
+	if h.hidden.seen == nil {
+		h.hidden.seen = make(map[uint64]bool)
+	}
+	h.hidden.seen[id] = true
+	h.o.Report(fmt.Errorf("localfs: %s: %q is on another file system, and hidden: %w", h.rootPath, name, vfs.ErrXDev))
+}

@@ -1,0 +1,256 @@
+package dir
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/internal/server/object"
+)
+
+// Store is an object store in a local directory. See the package's documentation.
+type Store struct {
+	o       Options
+	sys     Sys
+	layout  layout
+	lock    int // the marker file, open and locked, or -1
+	own     string
+	temps   atomic.Uint64 // temporary names that were made
+	named   atomic.Bool   // the file system cannot make files without a name
+	failed  atomic.Pointer[error]
+	buffers sync.Pool // of *buffer
+	folders folders
+	counts  counts
+
+	mu     sync.RWMutex
+	closed bool
+	calls  sync.WaitGroup
+}
+
+// counts are the counters of Snapshot.
+type counts struct {
+	puts, putBytes, gets, deletes, syncs, shared, corrupted, left atomic.Uint64
+	readers                                                       atomic.Int64
+}
+
+// buffer holds what is on its way: the content of a small object and its trailer.
+type buffer [chunk + trailerSize]byte
+
+// Open opens the store in the directory path, which must exist. Only one process
+// at a time has it open to write; another gets object.ErrBusy.
+//
+// What a process that was killed has left unsynced is made stable first, with one
+// syncfs(2): else it would be seen, and taken for stored, while a crash could
+// still take it away.
+func Open(path string, o Options) (*Store, error) {
+	s, err := open(path, o)
+	if err != nil {
+		return nil, fmt.Errorf("object store %s: %w", path, err)
+	}
+	return s, nil
+}
+
+func open(path string, o Options) (*Store, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	s := &Store{o: o, sys: o.Sys, lock: -1}
+	s.buffers.New = func() any { return new(buffer) }
+	s.folders.m = make(map[string]*folder)
+	var id [8]byte
+	o.Rand(id[:])
+	s.own = tempMark + hex.EncodeToString(id[:]) + "-"
+	fd, err := openRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	root, err := s.folders.add(".", fd, true)
+	if err == nil {
+		err = s.start(root)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.release())
+	}
+	return s, nil
+}
+
+// complete checks the options and fills in what they leave open.
+func (o *Options) complete() error {
+	switch {
+	case o.Fanout < 0 || o.Fanout > MaxFanout:
+		return fmt.Errorf("a fan-out of %d: it is 1 to %d characters", o.Fanout, MaxFanout)
+	case o.MaxSize < 0:
+		return fmt.Errorf("objects of at most %d bytes", o.MaxSize)
+	case o.ReadOnly && o.Create:
+		return errors.New("a store cannot be made and be read-only")
+	}
+	if o.Fanout == 0 {
+		o.Fanout = DefaultFanout
+	}
+	if o.MaxSize == 0 {
+		o.MaxSize = DefaultMaxSize
+	}
+	if o.Gate == nil {
+		o.Gate = make(places, DefaultParallel)
+	}
+	if o.Sys == nil {
+		o.Sys = osSys{}
+	}
+	if o.Rand == nil {
+		// It never fails, and ends the process rather than give what is not random.
+		o.Rand = func(p []byte) { _, _ = rand.Read(p) }
+	}
+	return nil
+}
+
+// openRoot opens the root. That it may be reached over symbolic links is the
+// caller's business; below it none is followed.
+func openRoot(path string) (fd int, err error) {
+	err = again(func() (err error) {
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		return err
+	})
+	return fd, fail("open", err)
+}
+
+// start reads or makes the marker, takes the lock, and makes stable what is there.
+func (s *Store) start(root *folder) error {
+	err := s.openMarker(root)
+	if errors.Is(err, unix.ENOENT) && s.o.Create {
+		if err = s.makeMarker(root); err == nil {
+			err = s.openMarker(root)
+		}
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("it is none: there is no %s in it", markerName)
+	}
+	if err != nil || s.o.ReadOnly || s.o.NoSync {
+		return err
+	}
+	return fail("syncfs", s.sys.Syncfs(root.fd))
+}
+
+// openMarker opens, locks and reads the marker.
+func (s *Store) openMarker(root *folder) error {
+	flags := unix.O_RDWR
+	if s.o.ReadOnly {
+		flags = unix.O_RDONLY
+	}
+	fd, err := unix.Openat(root.fd, markerName, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fail("open", err)
+	}
+	s.lock = fd
+	if !s.o.ReadOnly {
+		err := again(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return fmt.Errorf("%w: another process has it open", object.ErrBusy)
+		}
+		if err != nil {
+			return fail("flock", err)
+		}
+	}
+	b := make([]byte, maxMarker)
+	n, err := readAt(fd, b, 0)
+	if err != nil {
+		return fail("read", err)
+	}
+	s.layout, err = parseMarker(b[:n])
+	return err
+}
+
+// makeMarker makes a store of an empty directory. Of two calls that do so at once, one
+// makes the marker, and both open that. Its name is made stable with all else.
+func (s *Store) makeMarker(root *folder) error {
+	err := s.eachName(root, func(name string) error {
+		if strings.HasPrefix(name, tempMark) || name == markerName {
+			return nil // of a try that was killed; of one that is faster
+		}
+		return fmt.Errorf("it is not empty, and no object store: there is %q in it", name)
+	})
+	if err != nil {
+		return err
+	}
+	t, err := s.newTemp(root)
+	if err != nil {
+		return err
+	}
+	m := layout{fanout: s.o.Fanout}.marker()
+	if err = s.writeAll(t.fd, m, 0); err == nil && !s.o.NoSync {
+		err = fail("fdatasync", s.sys.Fdatasync(t.fd))
+	}
+	if err == nil {
+		err = fail("link", s.sys.Linkat(t.fd, root.fd, markerName))
+	}
+	if err = errors.Join(err, t.close(context.Background())); errors.Is(err, unix.EEXIST) {
+		return nil
+	}
+	return err
+}
+
+// enter lets a call in, until leave.
+func (s *Store) enter() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return object.ErrClosed
+	}
+	s.calls.Add(1)
+	return nil
+}
+
+func (s *Store) leave() { s.calls.Done() }
+
+// enterChange lets a call in that writes.
+func (s *Store) enterChange() error {
+	if s.o.ReadOnly {
+		return fmt.Errorf("the store is open for reading: %w", unix.EROFS)
+	}
+	if err := s.failure(); err != nil {
+		return err
+	}
+	return s.enter()
+}
+
+// Close implements [object.Store]. It gives the lock back.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	was := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if was {
+		return nil
+	}
+	s.calls.Wait()
+	return s.release()
+}
+
+// release closes what the store has open.
+func (s *Store) release() error {
+	err := s.folders.close()
+	if s.lock >= 0 {
+		err = errors.Join(err, fail("close", unix.Close(s.lock)))
+	}
+	return err
+}
+
+// Snapshot returns the counters.
+func (s *Store) Snapshot() Snapshot {
+	c := &s.counts
+	return Snapshot{
+		Puts: c.puts.Load(), PutBytes: c.putBytes.Load(), Gets: c.gets.Load(), Deletes: c.deletes.Load(),
+		Syncs: c.syncs.Load(), Shared: c.shared.Load(), Corrupted: c.corrupted.Load(), Left: c.left.Load(),
+		Folders: s.folders.len(), OpenReaders: int(c.readers.Load()), Failed: s.failed.Load() != nil,
+	}
+}
+
+// tempName is a name that no other has, of this store's life.
+func (s *Store) tempName() string { return s.own + strconv.FormatUint(s.temps.Add(1), 10) }

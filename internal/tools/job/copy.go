@@ -1,0 +1,305 @@
+package job
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/transfer"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// CopyOptions say what to copy, and how.
+type CopyOptions struct {
+	Source Place
+	// SourceDir and SourceName are where Source was found: they tell a copy onto
+	// itself. They are zero for the root of a file system.
+	SourceDir  vfs.Handle
+	SourceName string
+	// Dest is the directory in which Name shall become a copy of Source. An
+	// empty Name means that the contents of Source, a directory, go into Dest
+	// itself.
+	Dest Place
+	Name string
+	// There is what has Name in Dest, a directory, if that has been asked just now, and
+	// Source is no directory: it is not asked for again. nil: nobody has.
+	There *There
+	// KeepDest says that Dest, if it receives the contents of Source, was there
+	// before the job: it keeps its own mode, owner and times.
+	KeepDest bool
+	// Made, if not nil, is shared by copies into the same Dest, one after the other:
+	// where that takes several names for one, none replaces what another has made.
+	Made *Made
+
+	Pool     *bufpool.Pool
+	Random   io.Reader // for names of temporaries; concurrent use
+	Now      func() time.Time
+	Progress *progress.Tracker // nil: nobody looks
+
+	Parallel int  // files at once; 0: as many as suit most destinations, 64
+	Window   int  // chunks of a file in flight; 0: transfer.DefaultWindow
+	Owner    bool // keep owners and groups, as far as the caller may
+	Verify   bool // read every file back
+
+	// Record is the directory in which the job keeps its record; nil: none. ID
+	// says what the job is: the record of a job with another ID is refused. What was
+	// copied without Owner is copied again with it. With Verify what earlier runs have
+	// copied is compared, too.
+	Record *os.Root
+	ID     string
+}
+
+// There is what has the name that a copy shall have. A zero Handle is nothing.
+type There struct {
+	Handle vfs.Handle
+	Attr   vfs.Attr
+}
+
+// Summary is what a copy has done.
+type Summary struct {
+	Files     uint64 `json:"files"`
+	Dirs      uint64 `json:"dirs"`
+	Symlinks  uint64 `json:"symlinks"`
+	Hardlinks uint64 `json:"hardlinks"` // further names of objects
+	Nodes     uint64 `json:"nodes"`     // devices, pipes, sockets
+	Bytes     uint64 `json:"bytes"`     // of the files
+	Skipped   uint64 `json:"skipped"`   // files that an earlier run had done
+	AttrsSet  uint64 `json:"attrs_set"` // of Skipped, those that were given their owner or mode again
+	Verified  uint64 `json:"verified"`
+	Errors    uint64 `json:"errors"`   // items that failed
+	Changed   uint64 `json:"changed"`  // of those, files that changed each time they were copied
+	NoSpace   uint64 `json:"no_space"` // items for which the destination had no space: failures, or what ended the job
+	Vanished  uint64 `json:"vanished"` // items that were gone when their turn came: no failures
+	Grew      uint64 `json:"grew"`     // of Files, those that were appended to and are kept as they were at first
+
+	Left uint64 `json:"temporaries_left"` // that could not be removed when the job ended early, or may appear yet
+
+	DirsClosed uint64 `json:"dirs_closed"` // directories of the destination that are not finished, and have mode 0700 until they are
+
+	OwnersLost uint64  `json:"owners_lost"` // items whose owner could not be kept
+	SetIDsLost uint64  `json:"setids_lost"` // files whose set-id bits were therefore left out
+	ModesLost  uint64  `json:"modes_lost"`  // items whose other permissions could not be kept
+	TimesLost  uint64  `json:"times_lost"`  // items whose times could not be kept
+	ACLsLost   uint64  `json:"acls_lost"`   // items with an access control list, which is not copied
+	XattrsLost uint64  `json:"xattrs_lost"` // items with extended attributes, as far as the source says so, which are not copied
+	LinksSplit uint64  `json:"links_split"` // hard links that became objects of their own
+	Seconds    float64 `json:"seconds"`
+}
+
+// ExitCode is what a command that got s and err from Copy exits with.
+func (s *Summary) ExitCode(err error) int { return exitCode(err, s.Errors, 0) }
+
+// copyJob is a copy under way. It is the visitor of the walk.
+type copyJob struct {
+	crew
+	o        *CopyOptions
+	t        transfer.Options
+	syncer   vfs.Syncer // of the destination; nil if it needs none
+	srcAttr  vfs.Attr
+	target   vfs.Handle // the directory that the tree's root becomes
+	targetID objectID
+	links    linkTable
+	kept     keptLinks
+	ids      copyIDs
+	record   *record // nil: none
+
+	forgotten  atomic.Uint64 // directories of the destination
+	dirsClosed atomic.Int64  // of those, that are closed until they are finished
+
+	unsettled sync.Map // of *dirState that have files to be entered into the record
+
+	nodesMu sync.Mutex
+	nodes   []vfs.Handle // links and nodes that have to be synced
+
+	ownersLost, setIDsLost, modesLost, timesLost, aclsLost, xattrsLost, linksSplit, attrsSet atomic.Uint64
+}
+
+// Copy copies a tree, or a single object. Items that fail are reported to
+// o.Progress and counted in the Summary; the error is nil then. An error says
+// that the job as a whole has ended early.
+func Copy(ctx context.Context, o CopyOptions) (Summary, error) {
+	if o.Progress == nil {
+		o.Progress = progress.New(nil, o.Now)
+	}
+	before := o.Progress.Snapshot()
+	j := &copyJob{o: &o, crew: crew{outcomes: outcomes{progress: o.Progress}}}
+	err := j.run(ctx)
+	if cerr := j.record.close(); err == nil {
+		err = cerr
+	}
+	sum := j.summary(&before)
+	sum.Left = j.left.tell(o.Progress)
+	return sum, err
+}
+
+func (j *copyJob) run(ctx context.Context) error {
+	if err := j.prepare(ctx); err != nil {
+		return err
+	}
+	if j.srcAttr.Type != vfs.TypeDir {
+		return j.single(ctx)
+	}
+	if err := j.tree(ctx, j.o.Source, j); err != nil {
+		return errors.Join(err, j.settle(ctx))
+	}
+	j.progress.CloseTotals()
+	return j.syncDest(ctx)
+}
+
+// prepare looks at both ends.
+func (j *copyJob) prepare(ctx context.Context) error {
+	o := j.o
+	if o.Name != "" {
+		if err := vfs.CheckName(o.Name); err != nil {
+			return fmt.Errorf("the copy's name: %w", err)
+		}
+	}
+	e, err := j.lookAtEnds(ctx)
+	if err != nil {
+		return err
+	}
+	j.source = source{o.Source, j.srcAttr}
+	atOnce := parallel(o.Parallel, copyParallel)
+	j.syncer, _ = vfs.As[vfs.Syncer](o.Dest.FS)
+	j.slots = make(chan struct{}, atOnce)
+	j.t = transfer.Options{
+		Chunk: e.chunk, Pool: o.Pool, Random: o.Random, Window: o.Window, Budget: transfer.NewBudget(max(maxChunks, atOnce)), Verify: o.Verify,
+		// A negative number wraps, and so takes away.
+		Moved: func(n int64) { j.progress.Add(progress.Bytes, uint64(n)) },
+	}
+	if o.Owner {
+		j.t.Owners = &transfer.Owners{}
+	}
+	if o.Record != nil {
+		if j.record, err = openRecord(o.Record, o.ID); err != nil {
+			return err
+		}
+		if j.record.resumed && j.record.version == 1 {
+			j.progress.Report(progress.Event{Type: "note", Message: "the job's record is of an earlier version, without the file ids of the copies: " +
+				"copies that have got each other's name only --verify finds"})
+		}
+		j.t.Tag = hex.EncodeToString(j.record.identity[:4]) + "-"
+	}
+	return j.refuseOntoItself(ctx, e)
+}
+
+// ends is what is asked of both ends before anything is copied.
+type ends struct {
+	dst   vfs.Attr
+	chunk int
+	at    vfs.Handle // what has the copy's name already
+	there vfs.Attr
+	none  error // why that is not known
+}
+
+// lookAtEnds asks both ends, all at once: a server may be far.
+func (j *copyJob) lookAtEnds(ctx context.Context) (*ends, error) {
+	o, e := j.o, new(ends)
+	var all sync.WaitGroup
+	var srcErr, dstErr, chunkErr error
+	dest := func() { e.dst, dstErr = o.Dest.FS.GetAttr(ctx, o.Dest.Handle, vfs.MaskV3) }
+	all.Go(func() { j.srcAttr, srcErr = o.Source.FS.GetAttr(ctx, o.Source.Handle, vfs.MaskV3) })
+	all.Go(func() {
+		src := transfer.Source{FS: o.Source.FS, Handle: o.Source.Handle}
+		e.chunk, chunkErr = transfer.Chunk(ctx, src, transfer.Target{FS: o.Dest.FS, Dir: o.Dest.Handle})
+	})
+	if o.There != nil {
+		e.known(o.There)
+	} else {
+		all.Go(dest)
+		if o.Name != "" {
+			all.Go(func() { e.at, e.there, _, e.none = o.Dest.FS.Lookup(ctx, o.Dest.Handle, o.Name) })
+		}
+	}
+	all.Wait()
+	if o.There != nil && j.srcAttr.Type == vfs.TypeDir {
+		dest() // the source was no directory when There was asked for
+	}
+	switch {
+	case srcErr != nil:
+		return nil, fmt.Errorf("the source %w: %w", ErrUnreachable, srcErr)
+	case dstErr != nil:
+		return nil, fmt.Errorf("the destination %w: %w", ErrUnreachable, dstErr)
+	case e.dst.Type != vfs.TypeDir || o.Name == "" && j.srcAttr.Type != vfs.TypeDir:
+		return nil, fmt.Errorf("the destination is no directory: %w", vfs.ErrInval)
+	}
+	return e, chunkErr
+}
+
+// known takes over what has been asked before, in a directory.
+func (e *ends) known(t *There) {
+	e.dst.Type, e.at, e.there = vfs.TypeDir, t.Handle, t.Attr
+	if t.Handle.IsZero() {
+		e.none = vfs.ErrNoEnt
+	}
+}
+
+// single copies what is no directory.
+func (j *copyJob) single(ctx context.Context) error {
+	j.found(&j.srcAttr)
+	j.progress.CloseTotals()
+	e := vfs.Entry{Handle: j.o.Source.Handle, Attr: j.srcAttr}
+	state, err := j.top(ctx)
+	if err != nil {
+		return err
+	}
+	if err := j.sweep(ctx, state.handle); err != nil {
+		return err
+	}
+	watched, end := j.watch(ctx, func() int { return 1 })
+	if err := errors.Join(end(j.item(watched, state, j.o.Name, &e)), ctx.Err()); err != nil {
+		return err
+	}
+	if err := j.syncDest(ctx); err != nil {
+		return err
+	}
+	return j.flush(ctx, state, false)
+}
+
+// syncDest makes the name of the copy itself stable, and what else still waits.
+func (j *copyJob) syncDest(ctx context.Context) error {
+	if err := j.syncNodes(ctx); err != nil {
+		return err
+	}
+	if j.syncer == nil || j.o.Name == "" {
+		return nil
+	}
+	if err := j.syncer.Sync(ctx, j.o.Dest.Handle); err != nil {
+		return fmt.Errorf("sync the destination: %w", err)
+	}
+	return nil
+}
+
+// lost counts what could not be kept of an item.
+func (j *copyJob) lost(l transfer.Lost) {
+	for _, c := range [...]struct {
+		lost  bool
+		count *atomic.Uint64
+	}{{l.Owner, &j.ownersLost}, {l.SetID, &j.setIDsLost}, {l.Mode, &j.modesLost}, {l.Times, &j.timesLost}, {l.ACL, &j.aclsLost}, {l.Xattr, &j.xattrsLost}} {
+		if c.lost {
+			c.count.Add(1)
+		}
+	}
+}
+
+func (j *copyJob) summary(before *progress.Snapshot) Summary {
+	after := j.progress.Snapshot()
+	n := func(c progress.Counter) uint64 { return after.Counts[c] - before.Counts[c] }
+	return Summary{
+		Files: n(progress.Files), Dirs: n(progress.Dirs), Symlinks: n(progress.Symlinks),
+		Hardlinks: n(progress.Hardlinks), Nodes: n(progress.Nodes), Bytes: n(progress.Bytes),
+		Skipped: n(progress.Skipped), AttrsSet: j.attrsSet.Load(), Verified: n(progress.Verified), Errors: n(progress.Errors),
+		Changed: j.changed.Load(), NoSpace: j.noSpace.Load(), DirsClosed: uint64(max(j.dirsClosed.Load(), 0)), Vanished: n(progress.Vanished), Grew: j.grew.Load(),
+		OwnersLost: j.ownersLost.Load(), SetIDsLost: j.setIDsLost.Load(), ModesLost: j.modesLost.Load(),
+		TimesLost: j.timesLost.Load(), ACLsLost: j.aclsLost.Load(), XattrsLost: j.xattrsLost.Load(), LinksSplit: j.linksSplit.Load(),
+		Seconds: after.Time.Sub(before.Time).Seconds(),
+	}
+}

@@ -1,0 +1,311 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/tools/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// maxUnsynced is how many finished files of a directory wait for it to be synced
+// before they are entered into the record. At the bound the directory is synced.
+const maxUnsynced = 256
+
+// dirState is what a copy knows of a directory of the destination.
+type dirState struct {
+	handle vfs.Handle
+	attr   vfs.Attr
+	key    pathKey
+	dir    *walk.Dir // of the source; nil if the job copies a single object
+
+	made *Made // nil: nothing is to be feared, as nothing else is made in it
+
+	created bool        // by this run
+	plain   *plainMode  // nil if the job copies a single object
+	missing atomic.Bool // something that was listed in the source's directory is gone
+
+	closed     bool        // others cannot enter it until it is finished
+	unfinished atomic.Bool // something in it has failed as a job does that is broken off: see cutsOff
+
+	// linked says that a file in it may get further names, by its handle.
+	linked atomic.Bool
+
+	mu       sync.Mutex
+	unsynced []recorded // finished, but their names may not be stable yet
+}
+
+// Enter makes the directory in the destination.
+func (j *copyJob) Enter(ctx context.Context, d *walk.Dir) error {
+	j.found(&d.Attr)
+	j.mistrustReplaced(ctx, d)
+	if d.Parent == nil {
+		state, err := j.enterRoot(ctx)
+		if err != nil {
+			return fmt.Errorf("the copy's root: %w", err)
+		}
+		d.Data = state
+		state.plain = j.ask(ctx, d)
+		if state.created {
+			j.open(ctx, d, state)
+		}
+	} else {
+		parent := d.Parent.Data.(*dirState)
+		state, err := j.makeDir(ctx, parent, d.Name)
+		if err != nil {
+			parent.unfinished.CompareAndSwap(false, cutsOff(err))
+			j.fail(ctx, d.Path(""), err)
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return walk.ErrSkipDir
+		}
+		j.close(state)
+		d.Data = state
+		state.plain = j.ask(ctx, d)
+	}
+	d.Data.(*dirState).dir = d
+	return j.refuseIntoItself(ctx, d)
+}
+
+// enterRoot makes or takes the directory that the tree's root becomes.
+func (j *copyJob) enterRoot(ctx context.Context) (*dirState, error) {
+	top, err := j.top(ctx)
+	if err != nil {
+		return nil, err
+	}
+	state := top
+	if j.o.Name != "" {
+		if state, err = j.makeDir(ctx, top, j.o.Name); err != nil {
+			return nil, err
+		}
+	}
+	if state.made, err = j.tryOut(ctx, state.made, state.handle, ""); err != nil {
+		return nil, err
+	}
+	state.key = rootKey(j.o.Owner)
+	if _, ok := idOf(&state.attr); !ok {
+		if state.attr, err = j.o.Dest.FS.GetAttr(ctx, state.handle, vfs.MaskV3); err != nil {
+			return nil, err
+		}
+	}
+	if j.o.Name == "" {
+		open := j.reopen
+		if j.o.KeepDest {
+			open = func(ctx context.Context, s *dirState) error { return j.sweep(ctx, s.handle) }
+		}
+		if err := open(ctx, state); err != nil {
+			return nil, err
+		}
+	}
+	j.targetID, _ = idOf(&state.attr)
+	j.target = state.handle
+	return state, nil
+}
+
+// top is the directory that receives the copy. What other copies have made there counts.
+func (j *copyJob) top(ctx context.Context) (*dirState, error) {
+	s := &dirState{handle: j.o.Dest.Handle, key: rootKey(j.o.Owner)}
+	if j.o.Made == nil {
+		return s, nil
+	}
+	var err error
+	s.made, err = j.tryOut(ctx, j.o.Made, s.handle, "..")
+	return s, err
+}
+
+// makeDir makes the directory name in parent, or takes the one that is there, unless
+// that was made for another name.
+func (j *copyJob) makeDir(ctx context.Context, parent *dirState, name string) (*dirState, error) {
+	end, err := j.beginName(ctx, parent, name)
+	if err != nil {
+		return nil, err
+	}
+	state, err := j.takeDir(ctx, parent, name)
+	end(err == nil)
+	return state, err
+}
+
+// takeDir makes a directory, or takes the one that is there. Nothing but a directory is
+// taken, and in particular no link to one.
+func (j *copyJob) takeDir(ctx context.Context, parent *dirState, name string) (*dirState, error) {
+	f := j.o.Dest.FS
+	how := vfs.CreateHow{Type: vfs.TypeDir, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o700}}
+	state := &dirState{made: parent.made.madeIn()}
+	if j.record != nil {
+		state.key = parent.key.child(name)
+	}
+	var err error
+	state.handle, state.attr, _, err = f.Create(ctx, parent.handle, name, &how)
+	if err == nil {
+		state.created = true
+		return state, nil
+	}
+	if !errors.Is(err, vfs.ErrExist) {
+		return nil, fmt.Errorf("make the directory: %w", err)
+	}
+	if state.handle, state.attr, _, err = f.Lookup(ctx, parent.handle, name); err != nil {
+		return nil, fmt.Errorf("lookup in the destination: %w", err)
+	}
+	if !state.attr.Has(vfs.MaskV3) {
+		if state.attr, err = f.GetAttr(ctx, state.handle, vfs.MaskV3); err != nil {
+			return nil, fmt.Errorf("getattr in the destination: %w", err)
+		}
+	}
+	if state.attr.Type != vfs.TypeDir {
+		return nil, fmt.Errorf("a %v has the directory's name in the destination, and is not replaced; move or remove it: %w", state.attr.Type, vfs.ErrNotDir)
+	}
+	if err := j.reopen(ctx, state); err != nil {
+		return nil, err
+	}
+	if j.record == nil || !j.record.resumed { // else it was most likely made by the job
+		state.made, err = j.tryOut(ctx, nil, state.handle, parent.dirPath(name))
+	}
+	return state, err
+}
+
+// reopen makes a directory that is there usable: a run before may have closed it
+// already. Where that is not ours to do, what needs it will fail and say so.
+func (j *copyJob) reopen(ctx context.Context, s *dirState) error {
+	if s.attr.Has(vfs.MaskMode) && s.attr.Mode&ownerMayAll != ownerMayAll {
+		set := vfs.SetAttr{Valid: vfs.MaskMode, Mode: s.attr.Mode | ownerMayAll}
+		if _, err := j.o.Dest.FS.SetAttr(ctx, s.handle, &set, nil); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("open the directory: %w", err)
+		}
+	}
+	return j.sweep(ctx, s.handle)
+}
+
+// sweep removes temporaries that a run of this job before left in a directory.
+// The record's lock says that there is no other run now.
+func (j *copyJob) sweep(ctx context.Context, dir vfs.Handle) error {
+	if j.record == nil || !j.record.resumed {
+		return nil
+	}
+	for e, err := range j.o.Dest.FS.ReadDir(ctx, dir, vfs.Pos{}, 0, 0) {
+		if err != nil {
+			return fmt.Errorf("look for temporaries: %w", err)
+		}
+		name := string(e.Name)
+		if !isOurTemp(name, j.t.Tag) {
+			continue
+		}
+		if _, err := j.o.Dest.FS.Remove(ctx, dir, name, false); err != nil && !errors.Is(err, vfs.ErrNoEnt) {
+			return fmt.Errorf("remove the temporary %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Fault reports what the walk could not read.
+func (j *copyJob) Fault(ctx context.Context, d *walk.Dir, name string, err error) error {
+	if errors.Is(err, walk.ErrVanished) {
+		d.Data.(*dirState).missing.Store(true)
+	}
+	j.failAt(ctx, d.Path(name), err, faultAt(d, name, err))
+	return ctx.Err()
+}
+
+const (
+	// groupMayAll are the permissions of a group.
+	groupMayAll = 0o070
+	// ownerMayAll is what a directory needs while it is being filled.
+	ownerMayAll = 0o700
+	// ownerMayList are the permissions without which a directory is closed to
+	// its own owner.
+	ownerMayList = 0o500
+)
+
+// Leave gives the directory its attributes and makes its names stable.
+func (j *copyJob) Leave(ctx context.Context, d *walk.Dir, incomplete error) error {
+	state := d.Data.(*dirState)
+	if err := ctx.Err(); err != nil {
+		return err // what is in it may not be all, and it stays closed
+	}
+	closed := d.Attr.Mode&ownerMayList != ownerMayList
+	if closed && j.syncer != nil {
+		// It may be that we can no longer open it once it has its mode.
+		if err := j.flush(ctx, state, true); err != nil {
+			return err
+		}
+	}
+	if j.leave(ctx, d, state, incomplete) && j.syncDir(ctx, state, closed) {
+		if err := j.flush(ctx, state, false); err != nil {
+			return err
+		}
+	}
+	if err := j.letGo(ctx, state); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// syncDir makes names and attributes of a directory stable, if the destination
+// needs it. A directory that cannot be synced is a failed item, unless it is
+// closed and we are locked out: then its names have been synced before.
+func (j *copyJob) syncDir(ctx context.Context, s *dirState, closed bool) bool {
+	if j.syncer == nil {
+		return true
+	}
+	err := j.syncer.Sync(ctx, s.handle)
+	if err == nil || closed && errors.Is(err, fs.ErrPermission) {
+		return true
+	}
+	j.fail(ctx, s.dir.Path(""), fmt.Errorf("sync the directory: %w", err))
+	return false
+}
+
+// flush enters the files of a directory that wait for it to be synced into the
+// record, syncing it first if sync. If that fails they stay out.
+func (j *copyJob) flush(ctx context.Context, s *dirState, sync bool) error {
+	s.mu.Lock()
+	done := s.unsynced
+	s.unsynced = nil
+	j.unsettled.Delete(s)
+	s.mu.Unlock()
+	if sync && !j.syncDir(ctx, s, false) {
+		return ctx.Err()
+	}
+	return j.record.append(done...)
+}
+
+// settleTime bounds what a job that was broken off spends on its last syncs. What is
+// not stable by then is copied again.
+const settleTime = 10 * time.Second
+
+// settle enters what got done before the job was broken off into the record, so that
+// nothing of it is done again: files of directories that nobody leaves any more.
+func (j *copyJob) settle(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	for s := range j.unsettled.Range {
+		err = errors.Join(err, j.flush(ctx, s.(*dirState), true))
+	}
+	return err
+}
+
+// finished enters a file into the record, now or when its directory is synced.
+func (j *copyJob) finished(ctx context.Context, s *dirState, name string, src *vfs.Attr, dst *object) error {
+	if j.record == nil {
+		return nil
+	}
+	r := note(s.key.child(name), src, &dst.attr)
+	r.listed, r.xattr = dst.listed, dst.xattr
+	if j.syncer == nil {
+		return j.record.append(r)
+	}
+	s.mu.Lock()
+	s.unsynced = append(s.unsynced, r)
+	full := len(s.unsynced) >= maxUnsynced
+	j.unsettled.Store(s, nil)
+	s.mu.Unlock()
+	if full && s.dir != nil {
+		return j.flush(ctx, s, true)
+	}
+	return nil
+}

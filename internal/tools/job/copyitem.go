@@ -1,0 +1,311 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"sync"
+
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/transfer"
+	"github.com/nfsbox/nfsbox/internal/tools/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Entry copies an object in the background.
+func (j *copyJob) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error {
+	return j.begin(ctx, d, e, func(name string, own *vfs.Entry) error {
+		return j.item(ctx, d.Data.(*dirState), name, own)
+	})
+}
+
+// item copies one object that is no directory, and reports what fails. An error is one
+// that has to end the job.
+func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Entry) error {
+	src := transfer.Source{FS: j.o.Source.FS, Handle: e.Handle, Attr: e.Attr}
+	if s.dir != nil {
+		src.Dir, src.Name = s.dir.Handle, name
+	} else {
+		src.Dir, src.Name, src.Fresh = j.o.SourceDir, j.o.SourceName, true
+	}
+	dst := transfer.Target{FS: j.o.Dest.FS, Dir: s.handle, Name: name}
+	var fatal error
+	j.start()
+	end, err := j.beginName(ctx, s, name)
+	if err == nil {
+		fatal, err = j.copy(ctx, s, src, dst)
+		end(fatal == nil && err == nil)
+	}
+	if s.dir == nil && errors.Is(err, transfer.ErrVanished) {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	if err != nil {
+		s.missing.CompareAndSwap(false, errors.Is(err, transfer.ErrVanished))
+		s.unfinished.CompareAndSwap(false, cutsOff(err))
+		j.failAt(ctx, s.path(name), err, listed{src.Dir, src.Name, src.Handle, src.Attr.Nlink})
+	} else {
+		j.done()
+	}
+	return fatal
+}
+
+// object copies one object by its type, and returns the copy; none if the name was found
+// to be that of another object by now, of whose other names nothing is known. fatal ends
+// the job, err is the object's own.
+func (j *copyJob) object(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (copied object, fatal, err error) {
+	switch src.Attr.Type {
+	case vfs.TypeReg:
+		return j.contents(ctx, s, src, dst)
+	case vfs.TypeSymlink:
+		copied, err = j.other(ctx, s, progress.Symlinks, transfer.Symlink, src, dst)
+	default:
+		copied, err = j.other(ctx, s, progress.Nodes, transfer.Node, src, dst)
+	}
+	return copied, nil, err
+}
+
+// other copies something without contents.
+func (j *copyJob) other(
+	ctx context.Context, s *dirState, c progress.Counter,
+	copy func(context.Context, transfer.Source, transfer.Target, *transfer.Options) (transfer.Result, error),
+	src transfer.Source, dst transfer.Target,
+) (object, error) {
+	res, err := copy(ctx, src, dst, &j.t)
+	if err != nil {
+		return object{}, err
+	}
+	j.lost(res.Lost)
+	j.progress.Add(c, 1)
+	copied := object{handle: res.Handle, attr: res.Attr}
+	if j.replaced(ctx, s, &src, &res.Source) {
+		copied = object{}
+	}
+	return copied, j.syncLater(ctx, res.Handle)
+}
+
+// replaced reports whether what was copied is not the object that was listed. Perhaps
+// the whole source is another.
+func (j *copyJob) replaced(ctx context.Context, s *dirState, src *transfer.Source, now *vfs.Attr) bool {
+	if !another(&src.Attr, now) {
+		return false
+	}
+	if s.dir != nil {
+		j.mistrust(ctx, s.path(src.Name), listed{src.Dir, src.Name, src.Handle, src.Attr.Nlink})
+	}
+	return true
+}
+
+// another reports whether two attributes are of two objects.
+func another(listed, now *vfs.Attr) bool {
+	a, aok := idOf(listed)
+	b, bok := idOf(now)
+	return aok && bok && a != b
+}
+
+// maxUnsyncedNodes is how many links and nodes wait to be synced together. At
+// the bound they are.
+const maxUnsyncedNodes = 256
+
+// syncLater takes note of a link or node whose attributes are not stable yet.
+func (j *copyJob) syncLater(ctx context.Context, h vfs.Handle) error {
+	if j.syncer == nil {
+		return nil
+	}
+	j.nodesMu.Lock()
+	j.nodes = append(j.nodes, h)
+	full := len(j.nodes) >= maxUnsyncedNodes
+	j.nodesMu.Unlock()
+	if full {
+		return j.syncNodes(ctx)
+	}
+	return nil
+}
+
+// syncNodes syncs the links and nodes that wait for it, all at once, so that
+// they share the work: a disk may have to be synced as a whole for each.
+func (j *copyJob) syncNodes(ctx context.Context) error {
+	j.nodesMu.Lock()
+	nodes := j.nodes
+	j.nodes = nil
+	j.nodesMu.Unlock()
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, h := range nodes {
+		wg.Go(func() { errs[i] = j.syncer.Sync(ctx, h) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, vfs.ErrStale) { // replaced meanwhile
+			return fmt.Errorf("sync of links: %w", err)
+		}
+	}
+	return nil
+}
+
+// copy copies one object that is no directory, or links it to a copy made before, if it
+// is a further name. fatal ends the job, err is the object's own.
+func (j *copyJob) copy(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (fatal, err error) {
+	id, ok := linkIDOf(&src.Attr)
+	if !ok || src.Attr.Nlink < 2 {
+		_, fatal, err = j.object(ctx, s, src, dst)
+		return fatal, err
+	}
+	for {
+		l, first, odd := j.links.claim(id)
+		if odd {
+			j.split()
+		}
+		switch {
+		case l == nil:
+			j.split()
+			_, fatal, err = j.object(ctx, s, src, dst)
+			return fatal, err
+		case first:
+			s.linked.Store(true)
+			copied, fatal, err := j.object(ctx, s, src, dst)
+			l.at = dst
+			j.links.settle(l, copied, fatal == nil && err == nil && !copied.handle.IsZero())
+			return fatal, err
+		}
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if l.ok {
+			return j.link(ctx, s, l, src, dst)
+		}
+		// The one that came first has failed; perhaps we do not.
+	}
+}
+
+// link makes a further name of a copy. That of a file goes into the record like the first
+// one, as another run may meet the names in another order.
+func (j *copyJob) link(ctx context.Context, s *dirState, l *linked, src transfer.Source, dst transfer.Target) (fatal, err error) {
+	if err := j.spares(ctx, &src, &dst); err != nil {
+		return nil, err
+	}
+	copied, err := j.linkTo(ctx, l, dst)
+	if err == nil {
+		j.progress.Add(progress.Hardlinks, 1)
+		if src.Attr.Type != vfs.TypeReg {
+			return nil, nil
+		}
+		j.progress.Add(progress.FoundBytes, -src.Attr.Size)
+		return j.finished(ctx, s, dst.Name, &src.Attr, &copied), nil
+	}
+	if cannotLink(err, src.Attr.Type) {
+		j.split()
+		_, fatal, err = j.object(ctx, s, src, dst)
+		return fatal, err
+	}
+	return nil, fmt.Errorf("hard link: %w", err)
+}
+
+// spares is nil unless src is a symbolic link that leads to what it would replace.
+func (j *copyJob) spares(ctx context.Context, src *transfer.Source, dst *transfer.Target) error {
+	if src.Attr.Type != vfs.TypeSymlink {
+		return nil
+	}
+	there, ok, err := lookup(ctx, dst.FS, dst.Dir, dst.Name)
+	if err != nil || !ok {
+		return err
+	}
+	return src.Spares(ctx, dst.FS, there.handle, &there.attr)
+}
+
+// maxRelinked is how often the name of a copy is looked up again because the copy is gone:
+// another copy into the same place has made one. Then a file of its own is made.
+const maxRelinked = 8
+
+// linkTo gives the copy the further name that dst says. Another copy may have replaced it
+// meanwhile: then it is what has its name now, if that is a copy of the same file.
+func (j *copyJob) linkTo(ctx context.Context, l *linked, dst transfer.Target) (copied object, err error) {
+	copied = l.copy
+	for range maxRelinked {
+		err = transfer.Link(ctx, copied.handle, dst, &j.t)
+		if !isGone(err) || ctx.Err() != nil {
+			return copied, err
+		}
+		now, ok, lerr := lookup(ctx, l.at.FS, l.at.Dir, l.at.Name)
+		if isGone(lerr) {
+			continue // replaced once more
+		}
+		if lerr != nil || !ok || !alike(&l.copy.attr, &now.attr) {
+			return copied, err
+		}
+		copied.handle, copied.attr = now.handle, now.attr
+	}
+	return copied, err
+}
+
+// isGone reports whether err says that an object has no name any more. A host may say of
+// one that it still has open that there is none to link.
+func isGone(err error) bool { return errors.Is(err, vfs.ErrStale) || errors.Is(err, vfs.ErrNoEnt) }
+
+// alike reports whether two files are copies of one: of what has no contents nobody knows.
+func alike(a, b *vfs.Attr) bool {
+	const known = vfs.MaskType | vfs.MaskSize | vfs.MaskMtime
+	return a.Has(known) && b.Has(known) && a.Type == vfs.TypeReg && b.Type == vfs.TypeReg &&
+		a.Size == b.Size && a.Mtime.Equal(b.Mtime)
+}
+
+// cannotLink reports whether err says that the destination makes no further names of
+// such an object, or that there is none to name. Many have them of files alone, and each
+// says so in its own way.
+func cannotLink(err error, t vfs.Type) bool {
+	if isGone(err) || errors.Is(err, vfs.ErrMLink) || errors.Is(err, vfs.ErrNotSupp) || errors.Is(err, vfs.ErrXDev) {
+		return true
+	}
+	return t != vfs.TypeReg && (errors.Is(err, fs.ErrPermission) || errors.Is(err, vfs.ErrInval) || errors.Is(err, vfs.ErrBadType))
+}
+
+// split notes that a hard link becomes a file of its own.
+func (j *copyJob) split() {
+	if j.linksSplit.Add(1) == 1 {
+		j.progress.Report(progress.Event{Type: "note", Message: "some hard links are copied as files of their own: " +
+			"there are more than are kept track of, the destination has none or is changed by others, or the source does not say the same of all names"})
+	}
+}
+
+// contents copies a regular file unless the record says that it has been done,
+// and returns the copy; none if the name was found to be that of another file by
+// now, of whose other names nothing is known.
+func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (copied object, fatal, err error) {
+	if j.record != nil {
+		copied, known, fatal, err := j.before(ctx, s, &src, &dst)
+		if known || err != nil {
+			return copied, fatal, err
+		}
+	}
+	begun := j.begun.Load()
+	res, err := transfer.File(ctx, src, dst, &j.t)
+	if err != nil {
+		return copied, nil, err
+	}
+	if res.Bytes > 0 {
+		j.foundRoom(begun)
+	}
+	j.progress.Add(progress.Files, 1)
+	if res.Verified {
+		j.progress.Add(progress.Verified, 1)
+	}
+	j.left.add(path.Dir(s.path(dst.Name)), res.Left)
+	if res.Grew {
+		j.grewMeanwhile(s.path(dst.Name), res.Bytes)
+	}
+	j.lost(res.Lost)
+	copied = object{handle: res.Handle, attr: res.Attr, listed: res.Lost.ACL, xattr: res.Lost.Xattr}
+	if j.record != nil && !copied.attr.Has(vfs.MaskSize|vfs.MaskMtime) {
+		if copied.attr, err = dst.FS.GetAttr(ctx, res.Handle, vfs.MaskV3); err != nil {
+			return copied, nil, fmt.Errorf("attributes of the copy: %w", err)
+		}
+	}
+	fatal = j.finished(ctx, s, dst.Name, &res.Source, &copied)
+	if j.replaced(ctx, s, &src, &res.Source) {
+		copied = object{}
+	}
+	return copied, fatal, nil
+}

@@ -1,0 +1,57 @@
+package job
+
+import (
+	"context"
+	"sync"
+
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// crew works at the objects of a job, at several at the same time, and counts them.
+type crew struct {
+	outcomes
+	slots  chan struct{} // one is taken for each object that is worked at
+	flying sync.WaitGroup
+}
+
+// found counts an object that is to be worked at.
+func (c *crew) found(a *vfs.Attr) {
+	c.progress.Add(progress.FoundItems, 1)
+	if a.Type == vfs.TypeReg {
+		c.progress.Add(progress.FoundBytes, a.Size)
+	}
+}
+
+// begin has work done at an object of d in the background, of which it gets the name
+// and, for itself, the rest of e. It waits for a free slot, and so holds up the listing.
+// An error of work ends the walk.
+func (c *crew) begin(ctx context.Context, d *walk.Dir, e *vfs.Entry, work func(name string, own *vfs.Entry) error) error {
+	select {
+	case c.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c.found(&e.Attr)
+	own, name := *e, string(e.Name)
+	own.Name = nil
+	d.Hold()
+	c.flying.Go(func() {
+		defer func() { <-c.slots }()
+		defer d.Release()
+		if err := work(name, &own); err != nil {
+			d.Abort(err)
+		}
+	})
+	return nil
+}
+
+// tree walks the tree under root and waits for all that was begun. What has broken the
+// job off is its error.
+func (c *crew) tree(ctx context.Context, root Place, v walk.Visitor) error {
+	ctx, end := c.watch(ctx, func() int { return len(c.slots) })
+	err := walk.Tree(ctx, root.FS, root.Handle, walk.Options{}, v)
+	c.flying.Wait()
+	return end(err)
+}

@@ -1,0 +1,103 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// TestLeftBehind interrupts a copy whose temporaries cannot be removed: it says which
+// they are, some by their names and the others by their number.
+func TestLeftBehind(t *testing.T) {
+	const files = maxLeft + 3
+	var out hooks
+	src, dst := mem(t, memfs.Options{}), newTree(t, memfs.New(memfs.Options{Fault: out.fault}))
+	for i := range files {
+		src.file(fmt.Sprintf("d/%d", i), 0o600, pattern(10, byte(i)))
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var writing atomic.Int32
+	out.set(func(_ int, op string, _ vfs.Handle) error {
+		switch op {
+		case "remove":
+			if ctx.Err() != nil {
+				return vfs.ErrIO
+			}
+		case "write":
+			if writing.Add(1) == files {
+				interrupt()
+			}
+			<-ctx.Done()
+		}
+		return nil
+	})
+	o, v := options(t, src, dst, "copy")
+	s, err := Copy(ctx, o)
+	out.set(nil)
+	temps := dst.temps()
+	if err == nil || s.Left != files || len(temps) != files {
+		t.Errorf("%v; %d temporaries are told of, and %d are there", err, s.Left, len(temps))
+	}
+	var named []string
+	for _, e := range v.list {
+		if e.Kind == KindTemporary && e.Path != "" {
+			named = append(named, "copy/"+e.Path)
+		}
+	}
+	slices.Sort(named)
+	for _, name := range named {
+		if !slices.Contains(temps, name) {
+			t.Errorf("%s is named, and is not there: %q", name, temps)
+		}
+	}
+	if n := len(slices.Compact(named)); n != maxLeft || !strings.Contains(v.String(), "3 more could not be removed") {
+		t.Errorf("%d are named, want %d\n%s", n, maxLeft, v)
+	}
+}
+
+// slowProbe is a server on which REMOVE overtakes the CREATE of the probe, if the caller
+// does not wait for it when it is interrupted.
+type slowProbe struct {
+	vfs.FS
+	interrupt func()
+	never     bool // no answer comes
+}
+
+func (f *slowProbe) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (vfs.Handle, vfs.Attr, vfs.WCC, error) {
+	if strings.HasPrefix(name, ".nfsbox-") {
+		f.interrupt()
+		if f.never || ctx.Err() != nil {
+			return vfs.Handle{}, vfs.Attr{}, vfs.WCC{}, vfs.ErrUnknownOutcome
+		}
+	}
+	return f.FS.Create(ctx, dir, name, how)
+}
+
+// TestProbeOvertaken interrupts a job in the call that makes its probe: it waits for the
+// answer, and if none comes, it says what may be left, and where.
+func TestProbeOvertaken(t *testing.T) {
+	for _, never := range []bool{false, true} {
+		src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+		src.file("d/f", 0o600, nil)
+		ctx, interrupt := context.WithCancel(t.Context())
+		o, v := options(t, src, dst, "copy")
+		o.Dest.FS = &slowProbe{dst.fs, interrupt, never}
+		s, err := Copy(ctx, o)
+		if err == nil || s.Left != 0 != never || len(dst.temps()) != 0 {
+			t.Errorf("no answer %v: %v; %d told of, %q left\n%s", never, err, s.Left, dst.temps(), v)
+		}
+		if never && !slices.ContainsFunc(v.list, func(e progress.Event) bool {
+			return e.Kind == KindTemporary && strings.HasPrefix(e.Path, ".nfsbox-")
+		}) {
+			t.Errorf("the temporary is not named in the copy's root:\n%s", v)
+		}
+	}
+}

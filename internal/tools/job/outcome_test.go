@@ -1,0 +1,228 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// patience is how long the clients of these tests wait.
+const patience = 5 * time.Second
+
+// silentAfter answers n operations and then none: each fails when the patience of its
+// caller ends.
+func silentAfter(n int64) func(context.Context, string, vfs.Handle) error {
+	var ops atomic.Int64
+	return func(ctx context.Context, _ string, _ vfs.Handle) error {
+		if ops.Add(1) <= n {
+			return ctx.Err()
+		}
+		select {
+		case <-time.After(patience):
+			return fmt.Errorf("the call: %w", vfs.ErrNoAnswer)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// manyFiles makes n files in d.
+func manyFiles(tr *tree, n int) {
+	for i := range n {
+		tr.file(fmt.Sprintf("d%d/f%04d", i%7, i), 0o644, pattern(100, byte(i)))
+	}
+	tr.settle()
+}
+
+// TestCopySilent: a server that is dead for good, at either end, ends the job once, when
+// the patience of one call has ended, and not each of its items.
+func TestCopySilent(t *testing.T) {
+	for _, end := range []string{"source", "destination"} {
+		t.Run(end, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+				manyFiles(src, 3000)
+				from, to := src, dst
+				if end == "source" {
+					from = newTree(t, dying{src.fs, silentAfter(500)})
+				} else {
+					to = newTree(t, dying{dst.fs, silentAfter(500)})
+				}
+				o, v := options(t, from, to, "copy")
+				start := time.Now()
+				s, err := Copy(t.Context(), o)
+				if !errors.Is(err, ErrSilent) || s.ExitCode(err) != ExitUnreachable || s.Errors > 0 || len(v.list) > 0 {
+					t.Errorf("%v, %+v\n%s", err, s, v)
+				}
+				if took := time.Since(start); took > 2*patience+cleanupTime {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// cleanupTime is what putting things right may take beside a dead server (package transfer).
+const cleanupTime = 10 * time.Second
+
+// dying is a file system that may stop answering.
+type dying struct {
+	vfs.FS
+	fault func(context.Context, string, vfs.Handle) error
+}
+
+func (f dying) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	if err := f.fault(ctx, "open", at.H); err != nil {
+		return nil, vfs.Opened{}, err
+	}
+	return f.FS.Open(ctx, at, how)
+}
+
+func (f dying) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (vfs.Handle, vfs.Attr, vfs.WCC, error) {
+	if err := f.fault(ctx, "create", dir); err != nil {
+		return vfs.Handle{}, vfs.Attr{}, vfs.WCC{}, err
+	}
+	return f.FS.Create(ctx, dir, name, how)
+}
+
+func (f dying) Rename(ctx context.Context, a vfs.Handle, an string, b vfs.Handle, bn string) (vfs.WCC, vfs.WCC, error) {
+	if err := f.fault(ctx, "rename", a); err != nil {
+		return vfs.WCC{}, vfs.WCC{}, err
+	}
+	return f.FS.Rename(ctx, a, an, b, bn)
+}
+
+// TestVerifySilent: so does a verification.
+func TestVerifySilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+		manyFiles(src, 300)
+		manyFiles(dst, 300)
+		o, v := options(t, src, newTree(t, dying{dst.fs, silentAfter(50)}), "")
+		s, err := Verify(t.Context(), VerifyOptions{Source: o.Source, Dest: o.Dest, Pool: o.Pool, Now: o.Now, Progress: o.Progress})
+		if !errors.Is(err, ErrSilent) || s.ExitCode(err) != ExitUnreachable || s.Errors > 0 || s.Differences > 0 {
+			t.Errorf("%v, %+v\n%s", err, s, v)
+		}
+	})
+}
+
+// TestCopyFull: a full disk ends the job once.
+func TestCopyFull(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	manyFiles(src, 3000)
+	var opens atomic.Int64
+	full := dying{dst.fs, func(_ context.Context, op string, _ vfs.Handle) error {
+		if op == "open" && opens.Add(1) > 500 {
+			return vfs.ErrNoSpace
+		}
+		return nil
+	}}
+	o, v := options(t, src, newTree(t, full), "copy")
+	s, err := Copy(t.Context(), o)
+	// Files that had their space when the first failed still get done.
+	if !errors.Is(err, ErrFull) || s.ExitCode(err) != ExitIncomplete || s.Errors > 0 || len(v.list) > 0 {
+		t.Errorf("%v, %+v\n%s", err, s, v)
+	}
+	if n := opens.Load(); n > 500+maxFull+2*copyParallel {
+		t.Errorf("%d files were tried", n)
+	}
+}
+
+// TestCopyFullAtTheEdge: a file that found room after others had not, and an end of the source
+// before the job is broken off, do not make many errors of one full disk.
+func TestCopyFullAtTheEdge(t *testing.T) {
+	for name, full := range map[string]func(n int64) bool{
+		"one finds room":       func(n int64) bool { return n > 50 && n != 60 && n != 65 },
+		"the source ends":      func(n int64) bool { return n > 90 },
+		"two at last":          func(n int64) bool { return n > 98 },
+		"one finds room, ends": func(n int64) bool { return n > 80 && n != 90 },
+	} {
+		src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+		manyFiles(src, 100)
+		var opens atomic.Int64
+		disk := dying{dst.fs, func(_ context.Context, op string, _ vfs.Handle) error {
+			if op == "open" && full(opens.Add(1)) {
+				return vfs.ErrNoSpace
+			}
+			return nil
+		}}
+		o, v := options(t, src, newTree(t, disk), "copy")
+		o.Parallel = 1
+		s, err := Copy(t.Context(), o)
+		if !errors.Is(err, ErrFull) || s.ExitCode(err) != ExitIncomplete || s.Errors > 0 || len(v.list) > 0 {
+			t.Errorf("%s: %v, %+v\n%s", name, err, s, v)
+		}
+	}
+}
+
+// TestCopyNoSpaceSometimes: files for which there is no space, among others for which
+// there is, are failures like any other, and all are told.
+func TestCopyNoSpaceSometimes(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	manyFiles(src, 300)
+	var opens, refused atomic.Int64
+	some := dying{dst.fs, func(_ context.Context, op string, _ vfs.Handle) error {
+		if op == "open" && opens.Add(1)%3 == 0 {
+			refused.Add(1)
+			return vfs.ErrNoSpace
+		}
+		return nil
+	}}
+	o, v := options(t, src, newTree(t, some), "copy")
+	o.Parallel = 1
+	s, err := Copy(t.Context(), o)
+	if n := uint64(refused.Load()); err != nil || s.Errors != n || uint64(strings.Count(v.String(), "no space left")) != n || s.Files != 300-n {
+		t.Errorf("%v, %+v, %d refused\n%s", err, s, n, v)
+	}
+}
+
+// TestFullAgain: a job that goes on finds the disk still full. What it passes over takes no
+// room, and does not make many errors of it. The directory that is not complete stays closed.
+func TestFullAgain(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	src.dir("d")
+	for i := range 16 {
+		src.file(fmt.Sprintf("d/%d", i), 0o644, pattern(100, 1))
+	}
+	dir := recordDir(t)
+	run := func(on *tree) (Summary, error, *events) {
+		o, v := options(t, src, on, "copy")
+		o.Record, o.ID, o.Parallel = dir, "this job", 1
+		s, err := Copy(t.Context(), o)
+		return s, err, v
+	}
+	if s, err, v := run(dst); s.ExitCode(err) != ExitDone {
+		t.Fatalf("%v, %+v\n%s", err, s, v)
+	}
+	for i := range 8 { // every other one, and not the last
+		src.write(src.at(fmt.Sprintf("d/%d", 2*i)), 0, []byte("changed"))
+	}
+	dst.set(dst.at("copy/d"), mode(0o700)) // as if it had never been finished
+	full := newTree(t, dying{dst.fs, func(_ context.Context, op string, _ vfs.Handle) error {
+		if op == "open" {
+			return vfs.ErrNoSpace
+		}
+		return nil
+	}})
+	s, err, v := run(full)
+	if !errors.Is(err, ErrFull) || s.Errors > 0 || len(v.list) > 0 || s.Skipped != 8 || s.DirsClosed != 1 {
+		t.Errorf("%v, %+v\n%s", err, s, v)
+	}
+	if a, err := dst.fs.GetAttr(t.Context(), dst.at("copy/d"), vfs.MaskMode); err != nil || a.Mode&0o777 != 0o700 {
+		t.Errorf("mode %o, %v", a.Mode, err)
+	}
+	if s, err, v := run(dst); s.ExitCode(err) != ExitDone || s.DirsClosed != 0 {
+		t.Errorf("when there is room: %v, %+v\n%s", err, s, v)
+	}
+	if d := diff(src.list(src.root), dst.list(dst.at("copy"))); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,346 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/transfer"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// The kinds of differences that Verify reports.
+const (
+	DiffMissing = "missing" // not in the destination; of a directory, with all that is in it
+	DiffExtra   = "extra"   // not in the source; of a directory, with all that is in it
+	DiffType    = "type"
+	DiffSize    = "size"
+	DiffContent = "content"
+	DiffTarget  = "target" // of a symbolic link
+	DiffDevice  = "device" // the number of a device
+	DiffMode    = "mode"
+	DiffMtime   = "mtime"
+	DiffOwner   = "owner"
+	DiffLinks   = "links" // names that are one object on one side only
+)
+
+// VerifyOptions say what to compare.
+type VerifyOptions struct {
+	Source, Dest Place // two objects, of one type or not
+
+	Pool     *bufpool.Pool
+	Now      func() time.Time
+	Progress *progress.Tracker // nil: nobody looks
+
+	Parallel int  // files at once; 0: DefaultParallel
+	Window   int  // chunks of a file in flight; 0: transfer.DefaultWindow
+	Owner    bool // compare owners and groups as well
+}
+
+// VerifySummary is what a verification has found.
+type VerifySummary struct {
+	Files     uint64 `json:"files"` // whose bytes were compared
+	Dirs      uint64 `json:"dirs"`
+	Symlinks  uint64 `json:"symlinks"`
+	Hardlinks uint64 `json:"hardlinks"` // further names of objects
+	Nodes     uint64 `json:"nodes"`
+	Bytes     uint64 `json:"bytes"`
+
+	Differences uint64  `json:"differences"` // of all kinds
+	Missing     uint64  `json:"missing"`
+	Extra       uint64  `json:"extra"`
+	Errors      uint64  `json:"errors"`     // items that could not be compared
+	Vanished    uint64  `json:"vanished"`   // items that were gone when their turn came: no failures
+	ACLsLost    uint64  `json:"acls_lost"`  // items whose mode is that of the source without its access control list: no differences
+	TimesLost   uint64  `json:"times_lost"` // items with a time that NFSv3 lacks, which have the nearest one: no differences
+	Seconds     float64 `json:"seconds"`
+}
+
+// ExitCode is what a command that got s and err from Verify exits with.
+func (s *VerifySummary) ExitCode(err error) int { return exitCode(err, s.Errors, s.Differences) }
+
+// verifyJob is a verification under way. It is the visitor of the walk through
+// the source.
+type verifyJob struct {
+	crew
+	o         *VerifyOptions
+	t         transfer.Options
+	srcAttr   vfs.Attr
+	dstAttr   vfs.Attr
+	timeDelta time.Duration // times that are closer than this are the same
+	links     linkPairs
+
+	missing, extra, aclsLost, timesLost atomic.Uint64
+}
+
+// Verify compares two trees, or two single objects: names, types, sizes, every
+// byte of every file, targets of links, device numbers, modes, mtimes, which
+// names are hard links of one object, and, if o says so, owners. What differs is
+// reported to o.Progress and counted; the error is nil then. An error says that
+// the job as a whole has ended early.
+//
+// Trees that change meanwhile are compared as they are met.
+func Verify(ctx context.Context, o VerifyOptions) (VerifySummary, error) {
+	if o.Progress == nil {
+		o.Progress = progress.New(nil, o.Now)
+	}
+	before := o.Progress.Snapshot()
+	slots := make(chan struct{}, parallel(o.Parallel, DefaultParallel))
+	j := &verifyJob{o: &o, crew: crew{outcomes: outcomes{progress: o.Progress}, slots: slots}}
+	err := j.run(ctx)
+	after := j.progress.Snapshot()
+	n := func(c progress.Counter) uint64 { return after.Counts[c] - before.Counts[c] }
+	return VerifySummary{
+		Files: n(progress.Files), Dirs: n(progress.Dirs), Symlinks: n(progress.Symlinks),
+		Hardlinks: n(progress.Hardlinks), Nodes: n(progress.Nodes), Bytes: n(progress.Bytes),
+		Differences: n(progress.Differences), Missing: j.missing.Load(), Extra: j.extra.Load(),
+		Errors: n(progress.Errors), Vanished: n(progress.Vanished), ACLsLost: j.aclsLost.Load(), TimesLost: j.timesLost.Load(), Seconds: after.Time.Sub(before.Time).Seconds(),
+	}, err
+}
+
+func (j *verifyJob) run(ctx context.Context) error {
+	if err := j.prepare(ctx); err != nil {
+		return err
+	}
+	if j.srcAttr.Type != vfs.TypeDir {
+		j.found(&j.srcAttr)
+		e := vfs.Entry{Handle: j.o.Source.Handle, Attr: j.srcAttr}
+		p := pair{src: &e, dst: object{handle: j.o.Dest.Handle, attr: j.dstAttr}, path: func() string { return "." }}
+		watched, end := j.watch(ctx, func() int { return 1 })
+		j.fail(watched, p.path(), j.compare(watched, &p))
+		if err := end(ctx.Err()); err != nil {
+			return err
+		}
+		j.progress.CloseTotals()
+		return nil
+	}
+	err := j.tree(ctx, j.o.Source, j)
+	if err == nil {
+		j.progress.CloseTotals()
+	}
+	return err
+}
+
+// prepare looks at both ends.
+func (j *verifyJob) prepare(ctx context.Context) error {
+	o := j.o
+	var err error
+	if j.srcAttr, err = o.Source.FS.GetAttr(ctx, o.Source.Handle, vfs.MaskV3); err != nil {
+		return fmt.Errorf("the source %w: %w", ErrUnreachable, err)
+	}
+	j.source = source{o.Source, j.srcAttr}
+	if j.dstAttr, err = o.Dest.FS.GetAttr(ctx, o.Dest.Handle, vfs.MaskV3); err != nil {
+		return fmt.Errorf("the destination %w: %w", ErrUnreachable, err)
+	}
+	j.t = transfer.Options{
+		Pool: o.Pool, Window: o.Window, Budget: transfer.NewBudget(max(maxChunks, cap(j.slots)) / 2),
+		Moved: func(n int64) { j.progress.Add(progress.Bytes, uint64(n)) },
+	}
+	for _, p := range [...]struct {
+		name string
+		Place
+	}{{"source", o.Source}, {"destination", o.Dest}} {
+		info, err := p.FS.Info(ctx, p.Handle, vfs.InfoLimits)
+		if err != nil {
+			return fmt.Errorf("limits of the %s: %w", p.name, err)
+		}
+		j.timeDelta = max(j.timeDelta, info.TimeDelta, 1)
+	}
+	src := transfer.Source{FS: o.Source.FS, Handle: o.Source.Handle}
+	j.t.Chunk, err = transfer.Chunk(ctx, src, transfer.Target{FS: o.Dest.FS, Dir: o.Dest.Handle})
+	return err
+}
+
+// differ reports a difference.
+func (j *verifyJob) differ(path, kind, format string, args ...any) {
+	j.progress.Add(progress.Differences, 1)
+	switch kind {
+	case DiffMissing:
+		j.missing.Add(1)
+	case DiffExtra:
+		j.extra.Add(1)
+	}
+	j.progress.Report(progress.Event{Type: "difference", Kind: kind, Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// object is an object of the destination.
+type object struct {
+	handle vfs.Handle
+	attr   vfs.Attr
+
+	// Of a copy: its source has an access control list, or extended attributes.
+	listed, xattr bool
+}
+
+// pair is an object and what stands for it in the destination.
+type pair struct {
+	src  *vfs.Entry
+	dst  object
+	path func() string // costs something, and is rarely wanted
+}
+
+// compare compares all of two objects but the entries of directories.
+func (j *verifyJob) compare(ctx context.Context, p *pair) error {
+	src, dst := &p.src.Attr, &p.dst.attr
+	if src.Type != dst.Type {
+		j.differ(p.path(), DiffType, "a %v, and in the destination a %v", src.Type, dst.Type)
+		return nil
+	}
+	if err := j.compareAttrs(ctx, p); err != nil {
+		return err
+	}
+	if src.Type != vfs.TypeDir && j.metBefore(p) {
+		return nil
+	}
+	switch src.Type {
+	case vfs.TypeReg:
+		return j.compareFiles(ctx, p)
+	case vfs.TypeSymlink:
+		return j.compareLinks(ctx, p)
+	case vfs.TypeBlock, vfs.TypeChar:
+		if src.Rdev != dst.Rdev {
+			j.differ(p.path(), DiffDevice, "%d:%d, and in the destination %d:%d", src.Rdev>>32, uint32(src.Rdev), dst.Rdev>>32, uint32(dst.Rdev))
+		}
+	}
+	if src.Type != vfs.TypeDir {
+		j.progress.Add(progress.Nodes, 1)
+	}
+	return nil
+}
+
+// compareAttrs compares what everything has.
+func (j *verifyJob) compareAttrs(ctx context.Context, p *pair) error {
+	src, dst := &p.src.Attr, &p.dst.attr
+	if src.Type != vfs.TypeSymlink && src.Mode != dst.Mode {
+		if err := j.compareModes(ctx, p); err != nil {
+			return err
+		}
+	}
+	j.compareTimes(p)
+	if j.o.Owner && (src.UID != dst.UID || src.GID != dst.GID) {
+		j.differ(p.path(), DiffOwner, "%d:%d, and in the destination %d:%d", src.UID, src.GID, dst.UID, dst.GID)
+	}
+	return nil
+}
+
+// compareTimes tells times that differ. Where the source's is one that NFSv3 lacks, Copy
+// to a server makes the nearest of it: that is no difference but a time that is lost.
+func (j *verifyJob) compareTimes(p *pair) {
+	was, is := p.src.Attr.Mtime, p.dst.attr.Mtime
+	switch {
+	case was.Sub(is).Abs() < j.timeDelta:
+	case transfer.NFSTime(was).Sub(is).Abs() < j.timeDelta:
+		if j.timesLost.Add(1) == 1 {
+			j.progress.Report(progress.Event{Type: "note", Path: p.path(), Message: fmt.Sprintf(
+				"%s is a time that NFSv3 does not have, %s the nearest that it has; so it is with others, which are counted", shown(was), shown(is))})
+		}
+	default:
+		j.differ(p.path(), DiffMtime, "%s, and in the destination %s", shown(was), shown(is))
+	}
+}
+
+func shown(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// compareModes says why two modes are not the same. Under an access control list, which a
+// copy does not get, the group's bits of the source's are not the group's own: a copy that
+// has the group's own is what Copy makes, and no difference but a list that is lost.
+func (j *verifyJob) compareModes(ctx context.Context, p *pair) error {
+	src, dst := &p.src.Attr, &p.dst.attr
+	from := transfer.Source{FS: j.o.Source.FS, Handle: p.src.Handle, Attr: *src}
+	plain, _, err := j.t.PlainMode(ctx, &from, src)
+	if err != nil {
+		return err
+	}
+	if plain == src.Mode&0o7777 || plain != dst.Mode&0o7777 {
+		j.differ(p.path(), DiffMode, "%04o, and in the destination %04o", src.Mode, dst.Mode)
+		return nil
+	}
+	if j.aclsLost.Add(1) == 1 {
+		j.progress.Report(progress.Event{Type: "note", Path: p.path(), Message: fmt.Sprintf(
+			"%04o is what its access control list shows as a mode, %04o is the mode without the list; so it is with others, which are counted", src.Mode, dst.Mode)})
+	}
+	return nil
+}
+
+// metBefore reports whether the two objects have been compared under other names. Names
+// that are one object on one side only are a difference.
+func (j *verifyJob) metBefore(p *pair) bool {
+	again, why := j.links.meet(&p.src.Attr, &p.dst.attr, p.path)
+	if why != "" {
+		j.differ(p.path(), DiffLinks, "%s", why)
+	}
+	if !again {
+		return false
+	}
+	j.progress.Add(progress.Hardlinks, 1)
+	if p.src.Attr.Type == vfs.TypeReg {
+		j.progress.Add(progress.FoundBytes, -p.src.Attr.Size)
+	}
+	return true
+}
+
+// compareFiles compares the contents of two files.
+func (j *verifyJob) compareFiles(ctx context.Context, p *pair) error {
+	src, dst := &p.src.Attr, &p.dst.attr
+	if src.Size != dst.Size {
+		j.differ(p.path(), DiffSize, "%d bytes, and in the destination %d", src.Size, dst.Size)
+		return nil
+	}
+	a := transfer.Source{FS: j.o.Source.FS, Handle: p.src.Handle, Attr: *src}
+	b := transfer.Source{FS: j.o.Dest.FS, Handle: p.dst.handle, Attr: *dst}
+	cmp, err := transfer.Compare(ctx, a, b, src.Size, &j.t)
+	if err != nil {
+		return err
+	}
+	if cmp.Differ {
+		j.differ(p.path(), DiffContent, "the first difference is at byte %d", cmp.Offset)
+	}
+	j.progress.Add(progress.Files, 1)
+	return nil
+}
+
+// compareLinks compares the targets of two symbolic links.
+func (j *verifyJob) compareLinks(ctx context.Context, p *pair) error {
+	a, _, err := j.o.Source.FS.Readlink(ctx, p.src.Handle)
+	if err != nil {
+		return fmt.Errorf("read the source's link: %w", err)
+	}
+	b, _, err := j.o.Dest.FS.Readlink(ctx, p.dst.handle)
+	if err != nil {
+		return fmt.Errorf("read the destination's link: %w", err)
+	}
+	if a != b {
+		j.differ(p.path(), DiffTarget, "%s, and in the destination %s", shorten(a), shorten(b))
+	}
+	j.progress.Add(progress.Symlinks, 1)
+	return nil
+}
+
+// maxShown bounds how much of a link's target a message quotes.
+const maxShown = 200
+
+func shorten(target string) string {
+	if len(target) > maxShown {
+		return target[:maxShown] + "..."
+	}
+	return target
+}
+
+// lookup finds name in a directory, with its attributes; false if there is none.
+func lookup(ctx context.Context, f vfs.FS, dir vfs.Handle, name string) (o object, ok bool, err error) {
+	o.handle, o.attr, _, err = f.Lookup(ctx, dir, name)
+	if err == nil && !o.attr.Has(vfs.MaskV3) {
+		o.attr, err = f.GetAttr(ctx, o.handle, vfs.MaskV3)
+	}
+	if errors.Is(err, vfs.ErrNoEnt) {
+		return o, false, nil
+	}
+	if err != nil {
+		return o, false, fmt.Errorf("lookup: %w", err)
+	}
+	return o, true, nil
+}

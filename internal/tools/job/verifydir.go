@@ -1,0 +1,202 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// maxListed is how many entries of a directory of the destination are kept to be
+// matched with the source's, about 500 bytes each. What a larger directory
+// should hold is looked up name by name, and its entries are then counted.
+const maxListed = 1024
+
+// side is the destination's side of a directory of the source.
+type side struct {
+	handle vfs.Handle
+
+	mu     sync.Mutex
+	listed map[string]object // entries not matched yet; nil if there are too many
+	names  uint64            // names that were found by looking them up
+
+	missing atomic.Bool // something that was listed in the source's directory is gone
+}
+
+// Enter finds the directory in the destination, and lists it if it is small.
+func (j *verifyJob) Enter(ctx context.Context, d *walk.Dir) error {
+	j.found(&d.Attr)
+	j.mistrustReplaced(ctx, d)
+	e := vfs.Entry{Handle: d.Handle, Attr: d.Attr}
+	p := pair{src: &e, path: func() string { return d.Path("") }}
+	ok := true
+	var err error
+	if d.Parent == nil {
+		p.dst = object{handle: j.o.Dest.Handle, attr: j.dstAttr}
+	} else {
+		p.dst, ok, err = j.match(ctx, d.Parent, d.Name)
+	}
+	s := &side{handle: p.dst.handle}
+	if err == nil && ok {
+		if err = j.compare(ctx, &p); err == nil && p.dst.attr.Type == vfs.TypeDir {
+			err = j.list(ctx, s)
+		}
+	}
+	if err != nil {
+		j.fail(ctx, p.path(), err)
+	}
+	if cerr := ctx.Err(); cerr != nil {
+		return cerr
+	}
+	if err != nil || !ok || p.dst.attr.Type != vfs.TypeDir {
+		return walk.ErrSkipDir
+	}
+	d.Data = s
+	return nil
+}
+
+// list reads the directory of the destination, as long as it is small.
+func (j *verifyJob) list(ctx context.Context, s *side) error {
+	s.listed = make(map[string]object)
+	for e, err := range j.o.Dest.FS.ReadDir(ctx, s.handle, vfs.Pos{}, vfs.MaskV3|vfs.MaskHandle, 0) {
+		if err != nil {
+			return fmt.Errorf("list the destination: %w", err)
+		}
+		if len(s.listed) >= maxListed {
+			s.listed = nil
+			return nil
+		}
+		s.listed[string(e.Name)] = object{handle: e.Handle, attr: e.Attr}
+	}
+	return nil
+}
+
+// match finds what has the name of an entry of d in the destination, and reports
+// it missing if nothing has.
+func (j *verifyJob) match(ctx context.Context, d *walk.Dir, name string) (o object, ok bool, err error) {
+	s := d.Data.(*side)
+	s.mu.Lock()
+	small := s.listed != nil
+	o, ok = s.listed[name]
+	delete(s.listed, name)
+	s.mu.Unlock()
+	if ok && (o.handle.IsZero() || !o.attr.Has(vfs.MaskV3)) || !small {
+		if o, ok, err = lookup(ctx, j.o.Dest.FS, s.handle, name); err != nil {
+			return o, false, fmt.Errorf("destination: %w", err)
+		}
+	}
+	if !ok {
+		j.differ(d.Path(name), DiffMissing, "not in the destination")
+		return o, false, nil
+	}
+	s.mu.Lock()
+	s.names++
+	s.mu.Unlock()
+	return o, true, nil
+}
+
+// Entry compares an object in the background.
+func (j *verifyJob) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error {
+	return j.begin(ctx, d, e, func(name string, own *vfs.Entry) error {
+		p := pair{src: own, path: func() string { return d.Path(name) }}
+		var ok bool
+		var err error
+		if p.dst, ok, err = j.match(ctx, d, name); ok {
+			err = j.compare(ctx, &p)
+		}
+		j.fail(ctx, p.path(), err)
+		return nil
+	})
+}
+
+// Fault reports what the walk could not read.
+func (j *verifyJob) Fault(ctx context.Context, d *walk.Dir, name string, err error) error {
+	if errors.Is(err, walk.ErrVanished) {
+		d.Data.(*side).missing.Store(true)
+	}
+	j.failAt(ctx, d.Path(name), err, faultAt(d, name, err))
+	return ctx.Err()
+}
+
+// Leave looks for what the destination has and the source has not.
+func (j *verifyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
+	s := d.Data.(*side)
+	gone, err := j.whetherGone(ctx, d, s)
+	switch {
+	case gone || err != nil: // what it has, nobody can say
+	case s.listed != nil:
+		for name := range s.listed {
+			err = errors.Join(err, j.checkExtra(ctx, d, name))
+		}
+	default:
+		err = j.count(ctx, d, s)
+	}
+	forget(j.o.Dest.FS, s.handle)
+	j.failAt(ctx, d.Path(""), err, listedDir(d))
+	j.progress.Add(progress.Dirs, 1)
+	return ctx.Err()
+}
+
+// whetherGone reports whether d, of the source, is not there any more, which is asked if
+// something that was listed in it is not.
+func (j *verifyJob) whetherGone(ctx context.Context, d *walk.Dir, s *side) (bool, error) {
+	if d.Parent == nil || !s.missing.Load() {
+		return false, nil
+	}
+	gone, err := j.gone(ctx, d)
+	if gone {
+		d.Parent.Data.(*side).missing.Store(true)
+		err = fmt.Errorf("the %v %w", d.Attr.Type, walk.ErrVanished)
+	}
+	return gone, err
+}
+
+// count counts the entries of a large directory of the destination. Every name
+// of the source that was found is one of them; if there are as many entries as
+// that, there are no others.
+func (j *verifyJob) count(ctx context.Context, d *walk.Dir, s *side) error {
+	var entries uint64
+	for _, err := range j.o.Dest.FS.ReadDir(ctx, s.handle, vfs.Pos{}, 0, 0) {
+		if err != nil {
+			return fmt.Errorf("list the destination: %w", err)
+		}
+		entries++
+	}
+	switch {
+	case entries == s.names:
+		return nil
+	case entries < s.names:
+		// The destination does not tell some names apart (upper and lower case).
+		j.differ(d.Path(""), DiffMissing, "%d names of the source are but %d in the destination", s.names, entries)
+		return nil
+	}
+	for e, err := range j.o.Dest.FS.ReadDir(ctx, s.handle, vfs.Pos{}, 0, 0) {
+		if err != nil {
+			return fmt.Errorf("list the destination: %w", err)
+		}
+		if err := j.checkExtra(ctx, d, string(e.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkExtra reports name, of the destination, if the source does not have it.
+func (j *verifyJob) checkExtra(ctx context.Context, d *walk.Dir, name string) error {
+	if err := vfs.CheckName(name); err != nil {
+		return fmt.Errorf("name in the destination's listing: %w", err)
+	}
+	_, ok, err := lookup(ctx, j.o.Source.FS, d.Handle, name)
+	if err != nil {
+		return fmt.Errorf("source: %w", err)
+	}
+	if !ok {
+		j.differ(d.Path(name), DiffExtra, "not in the source")
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/nfsbox/nfsbox/internal/server/view"
+)
+
+// Screen is what Lines may draw on.
+type Screen struct {
+	Width  int // characters
+	Height int // lines; 0: as many as it takes
+	Colour bool
+	Zone   *time.Location // of the times of day; UTC if nil
+}
+
+// Lines draws a Frame: none of the lines is longer than the screen is wide, or 40
+// characters, nor are they more than it is high. Where there are more rows than
+// lines, the longest tables give up rows first, and then the last tables go.
+func Lines(f *view.Frame, s Screen) []string {
+	s.Width = min(max(s.Width, minWidth), maxWidth)
+	if s.Zone == nil {
+		s.Zone = time.UTC
+	}
+	out := s.head(f)
+	tables := slices.DeleteFunc(s.tables(f), func(t table) bool { return t.rows() == 0 })
+	tables, n := choose(tables, s.Height-len(out), s.Height == 0)
+	for i := range tables {
+		lines := tables[i].lines(s.Width, min(n, tables[i].rows()))
+		lines[0] = s.bold(lines[0])
+		out = append(append(out, ""), lines...)
+	}
+	if s.Height > 0 && len(out) > s.Height {
+		out = out[:s.Height]
+	}
+	return out
+}
+
+// fewRows is how many rows a table should have at least; rather than that all have
+// fewer, the last table goes.
+const fewRows = 3
+
+// choose finds how many tables fit into a height, and how many rows each may have
+// at most.
+func choose(tables []table, room int, all bool) (chosen []table, rows int) {
+	most := 0
+	for i := range tables {
+		most = max(most, tables[i].rows())
+	}
+	if all {
+		return tables, most
+	}
+	for ; len(tables) > 0; tables = tables[:len(tables)-1] {
+		least := fewRows
+		if len(tables) == 1 {
+			least = 1
+		}
+		for n := max(most, least); n >= least; n-- {
+			if height(tables, n) <= room {
+				return tables, n
+			}
+		}
+	}
+	return nil, 0
+}
+
+// height is how many lines tables take with n rows each at most: each has a
+// heading, and an empty line before.
+func height(tables []table, n int) (lines int) {
+	for i := range tables {
+		lines += min(n, tables[i].rows()) + 2
+	}
+	return lines
+}
+
+// head are the lines above the tables.
+func (s *Screen) head(f *view.Frame) []string {
+	state := "in service"
+	if !f.Healthy {
+		state = cmp.Or(name(f.Health), "not in service")
+	}
+	clock := f.At.In(s.Zone).Format(time.TimeOnly)
+	parts := slices.DeleteFunc([]string{"nfsbox", name(f.URL), name(f.Version), "up " + span(f.At.Sub(f.Started)), state}, func(p string) bool { return p == "" })
+	title := cut(strings.Join(parts, "  "), s.Width-len(clock)-1)
+	title += strings.Repeat(" ", s.Width-len(clock)-utf8.RuneCountInString(title)) + clock
+	switch {
+	case s.Colour && !f.Healthy:
+		title = "\x1b[31;1m" + title + "\x1b[0m"
+	default:
+		title = s.bold(title)
+	}
+	t, c, g := &f.Total, &f.Conns, &f.Gate
+	out := []string{title}
+	out = append(out, s.flow(
+		"ops/s "+number(t.Rate), "p50 "+seconds(t.P50), "p99 "+seconds(t.P99), "sent "+rate(t.Out), "received "+rate(t.In),
+		"errors/s "+number(t.Errors), "total "+count(t.Calls))...)
+	disk := fmt.Sprintf("disk %d of %s, %d waiting", g.Inside, bound(false, uint64(max(g.Bound, 0))), g.Waiting)
+	process := []string{fmt.Sprintf("clients %d", c.Clients), fmt.Sprintf("connections %d", c.Open)}
+	if p := &f.Process; p.Threads > 0 {
+		process = append(process, fmt.Sprintf("threads %d", p.Threads))
+	}
+	process = append(process, "cpu "+strconv.FormatFloat(f.Process.CPU, 'f', 2, 64))
+	if p := &f.Process; p.Memory > 0 {
+		process = append(process, "memory "+size(float64(p.Memory)))
+	}
+	out = append(out, s.flow(append(process, disk)...)...)
+	if l := f.LocalIO; l != nil {
+		out = append(out, s.flow(fmt.Sprintf("localio: sessions %d", l.Sessions), fmt.Sprintf("files lent %d", l.Files),
+			"lent/s "+number(l.Opened), "in all "+count(l.Opens), "refused "+count(l.Refused), "revoked "+count(l.Revoked))...)
+	}
+	if len(f.Points) > 1 {
+		const label = 6
+		out = append(out, "", "ops/s "+spark(f.Points, s.Width-label, sum), "p99   "+spark(f.Points, s.Width-label, func(p *view.Point) float64 { return p.P99 }))
+	}
+	return out
+}
+
+// flow puts parts into as many lines as they take.
+func (s *Screen) flow(parts ...string) (lines []string) {
+	line := ""
+	for _, p := range parts {
+		p = cut(p, s.Width)
+		switch {
+		case line == "":
+			line = p
+		case utf8.RuneCountInString(line)+2+utf8.RuneCountInString(p) <= s.Width:
+			line += "  " + p
+		default:
+			lines, line = append(lines, line), p
+		}
+	}
+	return append(lines, line)
+}
+
+func (s *Screen) bold(line string) string {
+	if s.Colour {
+		return "\x1b[1m" + line + "\x1b[0m"
+	}
+	return line
+}
+
+// tables are those of a Frame, the most wanted first.
+func (s *Screen) tables(f *view.Frame) []table {
+	return []table{procedures(f), s.slow(f), lanes(f), limits(f), caches(f), jobs(f)}
+}
+
+// procedures are the busiest first.
+func procedures(f *view.Frame) table {
+	t := table{[]column{
+		{head: "PROCEDURE", left: true}, {head: "OPS/S"}, {head: "P50"}, {head: "P99"}, {head: "ERRORS/S", spare: true}, {head: "TOTAL", spare: true},
+		{head: "MAX", spare: true}, {head: "SENT", spare: true}, {head: "RECEIVED", spare: true},
+	}}
+	rows := slices.Clone(f.Procs)
+	slices.SortStableFunc(rows, func(a, b view.ProcFrame) int {
+		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(b.Calls, a.Calls))
+	})
+	for i := range rows {
+		p := &rows[i]
+		t.add(name(p.Program+" "+p.Name), number(p.Rate), seconds(p.P50), seconds(p.P99), number(p.Errors), count(p.Calls), seconds(p.Max), rate(p.Out), rate(p.In))
+	}
+	return t
+}
+
+func (s *Screen) slow(f *view.Frame) table {
+	t := table{[]column{
+		{head: "SLOW", left: true}, {head: "TOOK"}, {head: "WAITED", spare: true}, {head: "AT", spare: true},
+		{head: "CLIENT", left: true}, {head: "XID", spare: true}, {left: true, spare: true},
+	}}
+	for i := range f.Slow {
+		c, xid := &f.Slow[i], ""
+		if c.XID != 0 {
+			xid = strconv.FormatUint(uint64(c.XID), 16)
+		}
+		t.add(name(c.Proc), seconds(c.Took), seconds(c.Waited), c.At.In(s.Zone).Format(time.TimeOnly), name(c.Client), xid, name(c.Detail))
+	}
+	return t
+}
+
+func lanes(f *view.Frame) table {
+	t := table{[]column{
+		{head: "EXPORT", left: true}, {head: "LANE", left: true}, {head: "INSIDE"}, {head: "WAITING"}, {head: "ENTERED/S", spare: true},
+		{head: "REFUSED/S", spare: true}, {head: "WAITS/S", spare: true}, {head: "FOR", spare: true},
+	}}
+	for i := range f.Gate.Lanes {
+		l := &f.Gate.Lanes[i]
+		t.add(name(l.Export), name(l.Name), strconv.Itoa(l.Inside), strconv.Itoa(l.Waiting), number(l.Entered), number(l.Refused), number(l.Waits), seconds(l.Wait))
+	}
+	return t
+}
+
+func limits(f *view.Frame) table {
+	t := table{[]column{{head: "LIMIT", left: true}, {head: "USED"}, {head: "OF"}, {left: true, spare: true}}}
+	for i := range f.Limits {
+		l := &f.Limits[i]
+		t.add(name(l.Name), amount(l.Bytes, l.Used), bound(l.Bytes, l.Max), meter(l.Used, l.Max))
+	}
+	return t
+}
+
+func caches(f *view.Frame) table {
+	t := table{[]column{{head: "CACHE", left: true}, {head: "HITS/S"}, {head: "MISSES/S"}, {head: "USED", spare: true}, {head: "OF", spare: true}, {left: true, spare: true}}}
+	for i := range f.Caches {
+		c := &f.Caches[i]
+		t.add(name(c.Name), number(c.Hits), number(c.Misses), amount(c.Bytes, c.Used), bound(c.Bytes, c.Max), meter(c.Used, c.Max))
+	}
+	return t
+}
+
+func jobs(f *view.Frame) table {
+	t := table{[]column{{head: "JOB", left: true}, {head: "STATE", left: true}, {head: "ITEMS"}, {head: "OF"}, {head: "FAILED"}, {head: "DATA", spare: true}}}
+	for i := range f.Jobs {
+		j := &f.Jobs[i]
+		total := "?"
+		if j.Total > 0 {
+			total = count(j.Total)
+		}
+		t.add(name(j.Name), name(j.State), count(j.Items), total, count(j.Failed), size(float64(j.Bytes)))
+	}
+	return t
+}
+
+// meter draws how much of a limit is taken.
+func meter(used, limit uint64) string {
+	const width = 20
+	if limit == 0 {
+		return ""
+	}
+	n := int(float64(min(used, limit)) / float64(limit) * width)
+	return "[" + strings.Repeat("#", n) + strings.Repeat(" ", width-n) + "]"
+}
