@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -89,7 +90,9 @@ var budget = []string{"vfs", "xdr", "oncrpc", "export", "nfsserver"}
 // pkg is what this test reads of go list -json.
 type pkg struct {
 	ImportPath string
+	Dir        string
 	Standard   bool
+	GoFiles    []string
 	Imports    []string
 	Deps       []string
 }
@@ -123,7 +126,7 @@ func ours(importPath string) (string, bool) {
 
 func list(t *testing.T) []pkg {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps", "./...").Output()
+	out, err := exec.Command("go", "list", "-deps", "-json=ImportPath,Dir,Standard,GoFiles,Imports,Deps", "./...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
@@ -165,6 +168,68 @@ func TestFloors(t *testing.T) {
 			}
 		}
 	}
+}
+
+// wings are the folders of internal/, by what lives there, and the wings that each may import.
+var wings = map[string][]string{
+	"base":    nil,
+	"client":  {"base"},
+	"server":  {"base"},
+	"testkit": {"base"},
+	"tools":   {"base", "server"}, // the page that top draws
+}
+
+// wingOf is the wing that a package is in; none if it stands elsewhere.
+func wingOf(name string) (string, bool) {
+	below, ok := strings.CutPrefix(name, "internal/")
+	wing, _, _ := strings.Cut(below, "/")
+	return wing, ok
+}
+
+// TestWings: a wing imports no other but what stands in wings, nothing stands beside the wings,
+// and none holds more than a third of the lines.
+func TestWings(t *testing.T) {
+	lines, all := make(map[string]int), 0
+	for _, p := range list(t) {
+		name, ok := ours(p.ImportPath)
+		if !ok {
+			continue
+		}
+		n := p.lines(t)
+		all += n
+		wing, ok := wingOf(name)
+		if !ok {
+			continue
+		}
+		lines[wing] += n
+		may, known := wings[wing]
+		if !known {
+			t.Errorf("%s is in no wing", name)
+		}
+		for _, imp := range p.Imports {
+			to, _ := ours(imp)
+			if other, ok := wingOf(to); ok && other != wing && !slices.Contains(may, other) {
+				t.Errorf("%s must not import %s, of another wing", name, to)
+			}
+		}
+	}
+	for wing, n := range lines {
+		if 3*n > all {
+			t.Errorf("internal/%s has %d of %d lines", wing, n, all)
+		}
+	}
+}
+
+// lines counts those of a package's files, without its tests.
+func (p *pkg) lines(t *testing.T) (n int) {
+	for _, name := range p.GoFiles {
+		text, err := os.ReadFile(filepath.Join(p.Dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += strings.Count(string(text), "\n")
+	}
+	return n
 }
 
 // TestBudget holds the rooms that others embed to the standard library and
