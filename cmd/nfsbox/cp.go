@@ -64,8 +64,9 @@ copied there.
 With --job, what has been finished is recorded below $XDG_STATE_HOME/nfsbox/jobs (or
 ~/.local/state/nfsbox/jobs). The same command, run again after an interruption of whatever kind, passes
 over files that are recorded, unchanged, and still there, whose modes and owners it sets again where
-somebody has changed them. It reads none of them: it goes by type, size, time and file id, and compares
-some of those that have another id, as two that have got each other's name. With --verify it compares
+somebody has changed them. It reads none of them: it goes by type, size, time and file id. Those that
+have another id it compares, as two may have got each other's name, unless the first 16 or more of them
+show that ids do not last there, and none has differed. With --verify it compares
 them all, as nothing else tells a copy that was changed and has its old time again. Without --no-owner
 it copies those again that were copied with it. The name belongs to this SOURCE and DEST: with others it
 is refused. If DEST was a directory that received the copy,

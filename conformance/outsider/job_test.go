@@ -58,6 +58,26 @@ func TestJobFindsSwappedCopies(t *testing.T) {
 	}
 }
 
+// TestJobFindsTurnedCopies: each of many copies of one size and time has got the name of the
+// next. The job copies them all anew.
+func TestJobFindsTurnedCopies(t *testing.T) {
+	const files = 200
+	b := newBox(t)
+	b.alike(b.path("src"), files, 1000)
+	dst := b.path("dst")
+	args := []string{"cp", "-r", "--json", "--job", "j", b.path("src"), dst}
+	b.must(0, args...)
+	b.no(os.Rename(filepath.Join(dst, "000"), filepath.Join(dst, "last")))
+	for i := range files - 1 {
+		b.no(os.Rename(filepath.Join(dst, fmt.Sprintf("%03d", i+1)), filepath.Join(dst, fmt.Sprintf("%03d", i))))
+	}
+	b.no(os.Rename(filepath.Join(dst, "last"), filepath.Join(dst, fmt.Sprintf("%03d", files-1))))
+	if r := b.must(0, args...); r.count(b, "files") != files {
+		t.Errorf("%d of %d files were copied anew", r.count(b, "files"), files)
+	}
+	b.same(b.path("src"), dst)
+}
+
 // TestJobVerifiesWhatItPassesOver: --verify compares the copies of earlier runs as it does
 // those of its own, though a run before has compared them.
 func TestJobVerifiesWhatItPassesOver(t *testing.T) {
@@ -85,7 +105,7 @@ func TestJobReadsNothingTwice(t *testing.T) {
 	b.alike(b.path("src"), files, size)
 	b.no(os.Mkdir(b.path("srv"), 0o755))
 	p := b.proxy(b.serve(b.path("srv")), nil)
-	args := []string{"cp", "-r", "--json", "--job", "j", b.path("src"), p.url() + "dst"}
+	args := []string{"cp", "-r", "--json", "--job", "j", "--parallel=8", b.path("src"), p.url() + "dst"}
 	b.must(0, args...)
 	again := func(what string, most int64) {
 		t.Helper()
@@ -105,7 +125,7 @@ func TestJobReadsNothingTwice(t *testing.T) {
 		b.no(os.Rename(path+".new", path))
 	}
 	again("with other file ids", files*size/4)
-	again("once more", files*size/10)
+	again("once more", files*size/4)
 }
 
 // TestJobOfOtherPlaces: a job is run with a DEST that was mistyped, and with another SOURCE. It

@@ -585,31 +585,29 @@ func TestRecordFlags(t *testing.T) {
 	}
 }
 
-// TestCopyIDs: of copies that have other file ids than they had, some are compared, and more
-// where others have kept theirs. What has differed says nothing of the others.
+// TestCopyIDs: copies that have other file ids than they had are believed without being
+// compared when enough more have proved the same than have kept theirs, and none has differed.
 func TestCopyIDs(t *testing.T) {
-	var k copyIDs
-	doubted := func(of int) (n int) {
-		for range of {
-			if k.doubt() {
-				n++
-			}
+	for _, c := range []struct {
+		kept, same int
+		differed   bool
+		doubt      bool
+	}{
+		{0, 0, false, true}, {0, maxRenewed - 1, false, true}, {0, maxRenewed, false, false},
+		{5, maxRenewed + 4, false, true}, {5, maxRenewed + 5, false, false}, {0, maxRenewed, true, true},
+	} {
+		var k copyIDs
+		for range c.kept {
+			k.keep()
 		}
-		return n
-	}
-	for range 100 {
-		if !k.doubt() {
-			t.Fatal("where all differ, one is not doubted")
+		for range c.same {
+			k.compared(true)
 		}
-		k.differed()
-	}
-	if n := doubted(1000); n != maxRenewed {
-		t.Errorf("%d are compared, and then it is known that ids do not last; want %d", n, maxRenewed)
-	}
-	for range 5 {
-		k.keep()
-	}
-	if n := doubted(1000); n != 5 {
-		t.Errorf("%d are compared after 5 have kept their ids", n)
+		if c.differed {
+			k.compared(false)
+		}
+		if k.doubt() != c.doubt {
+			t.Errorf("%+v: doubted: %v", c, !c.doubt)
+		}
 	}
 }

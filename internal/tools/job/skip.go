@@ -29,7 +29,8 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 	}
 	copied.listed, copied.xattr = was.listed || first, was.xattr || first && src.HasXattrs(ctx)
 	other := was.hasOtherID(&copied.attr)
-	if !j.believe(ctx, s, src, &copied, other) {
+	compare := j.doubts(src, other)
+	if compare && !j.same(ctx, s, src, &copied, other) {
 		return copied, false, nil, ctx.Err()
 	}
 	if err := j.asCopied(ctx, src, &copied); err != nil {
@@ -38,7 +39,7 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 	if j.o.Verify {
 		j.progress.Add(progress.Verified, 1)
 	}
-	if other || first {
+	if other && compare || first { // what was not compared is doubted the next time, too
 		fatal = j.finished(ctx, s, dst.Name, &src.Attr, &copied)
 	}
 	j.progress.Add(progress.Skipped, 1)
@@ -66,37 +67,39 @@ func (s *dirState) firstKey() pathKey {
 	return s.up(s.dir).firstKey().hash(s.dir.Name)
 }
 
-// believe reports whether what has the size and the time of the copy is the copy. other says
-// that it has not its file id.
-func (j *copyJob) believe(ctx context.Context, s *dirState, src *transfer.Source, copied *object, other bool) bool {
-	doubted := false
-	if other {
-		doubted = j.ids.doubt()
-	} else {
+// doubts reports whether what has the size and the time of the copy has to be compared. other
+// says that it has not its file id. One that is to get further names has to be what the record
+// says then (isCopy).
+func (j *copyJob) doubts(src *transfer.Source, other bool) bool {
+	if !other {
 		j.ids.keep()
+		return j.o.Verify
 	}
-	if !doubted && !j.o.Verify {
-		return true
-	}
+	return j.o.Verify || src.Attr.Nlink > 1 || j.ids.doubt()
+}
+
+// same compares the copy with its source, and learns from it whether file ids last.
+func (j *copyJob) same(ctx context.Context, s *dirState, src *transfer.Source, copied *object, other bool) bool {
 	same := j.sameAgain(ctx, s, src, copied)
-	if doubted && !same {
-		j.ids.differed()
+	if other {
+		j.ids.compared(same)
 	}
 	return same
 }
 
-// maxRenewed is how many more copies may have got another file id, and hold the same bytes,
-// than have kept theirs, until the ids of the destination are seen not to last: there are file
-// systems that give them anew with each mount, and destinations that were restored from a
-// backup. From there on size and time are believed without them.
+// maxRenewed is how many more copies with another file id have to prove the same than have
+// kept theirs. Then the ids of the destination do not last: there are file systems that give
+// them anew with each mount, and destinations that were restored from a backup. From there on
+// size and time are believed without them.
 const maxRenewed = 16
 
 // copyIDs finds out whether the file ids of the destination last. As long as they do, a file
 // with another id than the copy's is compared: somebody may have given two copies each other's
-// name.
+// name. Once one has proved another file, all are compared.
 type copyIDs struct {
-	mu            sync.Mutex
-	kept, renewed int
+	mu         sync.Mutex
+	kept, same int
+	differed   bool
 }
 
 // keep takes note of a copy that has kept its id.
@@ -106,23 +109,23 @@ func (k *copyIDs) keep() {
 	k.kept++
 }
 
-// doubt reports whether a file of another id has to be compared. If it then differs, that is
-// to be said by differed.
+// doubt reports whether a file of another id has to be compared. While it is, more of them
+// are: nothing is believed before enough have been.
 func (k *copyIDs) doubt() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.renewed >= k.kept+maxRenewed {
-		return false
-	}
-	k.renewed++
-	return true
+	return k.differed || k.same < k.kept+maxRenewed
 }
 
-// differed takes back what doubt has counted: the file was not the copy.
-func (k *copyIDs) differed() {
+// compared takes note of a file of another id that was the copy, or was not.
+func (k *copyIDs) compared(same bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.renewed--
+	if same {
+		k.same++
+	} else {
+		k.differed = true
+	}
 }
 
 // asCopied gives a copy of an earlier run the owner and the mode that it was given then, if
