@@ -69,8 +69,9 @@ have another id it compares, as two may have got each other's name, unless the f
 show that ids do not last there, and none has differed. With --verify it compares
 them all, as nothing else tells a copy that was changed and has its old time again. Without --no-owner
 it copies those again that were copied with it. The name belongs to this SOURCE and DEST: with others it
-is refused. If DEST was a directory that received the copy,
-and is gone, the job refuses to go on, with exit status 4.
+is refused. What DEST meant at first it means each time: the copy of a link to a directory is made again,
+and nothing is copied to where it leads. If DEST was a directory that received the copy, and is gone, the
+job refuses to go on, with exit status 4.
 
   nfsbox cp -r --verify nfs://filer/export/home ./home
   nfsbox cp -r --job move-home nfs://old/export/home/. nfs://new/export/home
@@ -198,6 +199,14 @@ func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tra
 	}
 	if from.Attr.Type == vfs.TypeDir && !c.Recursive {
 		return &exitError{status: exitUsage, err: fmt.Errorf("%s is a directory; -r copies it with all that lies below it", source)}
+	}
+	named, err := to.asName(e.ctx, &from.Attr, po)
+	if err != nil {
+		return err
+	}
+	if named != nil {
+		defer closePlace(named, &err, &sum.RPCs)
+		defer c.count(named)
 	}
 	at, skip, err := to.receive(src, &from.Attr)
 	if err != nil {

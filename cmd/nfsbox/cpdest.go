@@ -137,6 +137,43 @@ func (d *destination) itself(src *vfs.Attr) (spot, error) {
 	return at, nil
 }
 
+// asName takes DEST as a name, for a job whose copy became DEST and is no directory, and whose
+// DEST leads to one by now: a copy of a link does. That is the copy, which is made again. The
+// place, which is to be closed, is nil if nothing had to be asked.
+func (d *destination) asName(ctx context.Context, src *vfs.Attr, o place.Options) (*place.Place, error) {
+	if d.inside || d.at.name != "" || src.Type == vfs.TypeDir || src.Type == vfs.TypeReg {
+		return nil, nil
+	}
+	o.OneFileSystem = false // as DEST was opened
+	p, err := place.OpenName(ctx, d.Text, o)
+	if err != nil {
+		return nil, ctx.Err() // what holds DEST need not be to be had: it is the directory, then
+	}
+	r, err := p.Resolve(ctx, false)
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	d.at = spotOf(p.FS, &r)
+	return p, nil
+}
+
+// isDirectory refuses what cannot become DEST, which is a directory by now. A file that cannot
+// go through a link does not replace it, whatever that leads to.
+func (d *destination) isDirectory(src *place.Place, attr *vfs.Attr) error {
+	kind, hint := "a special file", ""
+	switch attr.Type {
+	case vfs.TypeReg:
+		kind = "a regular file"
+	case vfs.TypeSymlink:
+		kind = "a symbolic link"
+		if !place.IsURL(src.Text) { // with a slash, a URL is that of another job
+			hint = fmt.Sprintf("; %s/ is what the link leads to", src.Text)
+		}
+	}
+	return refused(fmt.Errorf("%s is %s, and %s is a directory, or a link to one, and is not replaced%s. Nothing has been copied",
+		src.Text, kind, d.Text, hint))
+}
+
 // gone says that the directory that a job copied into is no longer there. Its parent
 // is none of the job's business.
 func gone(dest string, record *os.Root) error {
@@ -161,6 +198,9 @@ func (d *destination) receive(src *place.Place, attr *vfs.Attr) (at spot, skip b
 	if !d.inside {
 		if d.absent && !isDir && place.MeansDir(d.Text) {
 			return at, false, refused(fmt.Errorf("%s does not exist, and a %v cannot become a directory", d.Text, attr.Type))
+		}
+		if d.at.name == "" && !isDir {
+			return at, false, d.isDirectory(src, attr)
 		}
 		if at, err = d.itself(attr); err == nil {
 			err = d.refuseItself(src, isDir, d.Text)

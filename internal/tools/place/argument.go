@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"strings"
 
+	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -52,6 +54,20 @@ func withoutEnd(path string) string {
 		}
 		path = short
 	}
+}
+
+// divided are the URL of the directory that holds what arg names, a URL, and the name in it;
+// ok is false if there is none, or arg can only mean a directory.
+func divided(arg string) (dir, name string, ok bool) {
+	u, err := nfsbox.ParseURL(arg)
+	if err != nil || MeansDir(u.Path) {
+		return "", "", false
+	}
+	text := spelled(arg)
+	dir, name = text[:strings.LastIndexByte(text, '/')+1]+arg[len(text):], path.Base(u.Path)
+	d, err := nfsbox.ParseURL(dir)
+	// It may lie above the export that arg names, and a slash in a name may be an escaped one.
+	return dir, name, err == nil && path.Join(d.Path, name) == path.Clean(u.Path)
 }
 
 // Reached returns err as that of a place: it is ErrUnreachable, unless whoever has the files

@@ -47,6 +47,31 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// TestDivided: what a URL names is known by its name in a directory, unless its end says that a
+// directory is meant, or what holds it lies above the export.
+func TestDivided(t *testing.T) {
+	for arg, want := range map[string][2]string{
+		"nfs://h/e/n":             {"nfs://h/e/", "n"},
+		"nfs://h/n":               {"nfs://h/", "n"},
+		"nfs://h/e/a%2F":          {},
+		"nfs://h/e/a%2Fb":         {},
+		"nfs://h/e/%2E":           {},
+		"nfs://h/e/a%20%3F?uid=0": {"nfs://h/e/?uid=0", "a ?"},
+		"nfs://h/e/n?export=/e":   {"nfs://h/e/?export=/e", "n"},
+		"nfs://h/e/n?export=/e/n": {},
+		"nfs://h/e/n/":            {},
+		"nfs://h/e/n/.":           {},
+		"nfs://h/":                {},
+		"nfs://h":                 {},
+		"/e/n":                    {},
+		"s3://h/n":                {},
+	} {
+		if dir, name, ok := divided(arg); ok != (want[1] != "") || ok && want != [2]string{dir, name} {
+			t.Errorf("%q is %q in %q, %v, want %q", arg, name, dir, ok, want)
+		}
+	}
+}
+
 // TestReached: an answer about a path is one, by whoever it was given, and everything else
 // says that nobody could be asked.
 func TestReached(t *testing.T) {

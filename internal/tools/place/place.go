@@ -118,6 +118,23 @@ func dialAbsent(ctx context.Context, arg string, o Options) *nfsbox.Client {
 	return c
 }
 
+// OpenName opens the place of the name that arg ends in: where a server mounts the directory
+// that a link leads to, what Open opens is that directory, and what this opens is the link.
+// Where arg has no such name, as that of what a server exports, or as one behind which a
+// slash says that a directory is meant, it is Open.
+func OpenName(ctx context.Context, arg string, o Options) (*Place, error) {
+	dir, name, ok := divided(arg)
+	if !ok {
+		return Open(ctx, arg, o)
+	}
+	p, err := openNFS(ctx, dir, o)
+	if err != nil {
+		return nil, err
+	}
+	p.Path, p.Text, p.told = name, arg, true
+	return p, nil
+}
+
 func openLocal(arg string, o Options) (*Place, error) {
 	root, rest, err := splitLocal(arg, o.Follow)
 	if err != nil {

@@ -1,0 +1,109 @@
+//go:build linux
+
+package outsider
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestJobOfALinkGoesOn: a job has copied a link to a directory, and DEST, which it has made,
+// is one as well. The same command, run again, makes it again, also where the link leads to
+// another directory by then, and touches neither of them.
+func TestJobOfALinkGoesOn(t *testing.T) {
+	b := newBox(t)
+	for _, dir := range []string{"t", "u"} {
+		b.write(b.path("srv", dir, "f"), dir)
+	}
+	b.no(os.Symlink("t", b.path("srv", "l")))
+	s := b.serve(b.path("srv"))
+	for i, at := range []string{b.path("srv") + "/", s.url} {
+		name := fmt.Sprint("n", i)
+		for _, leads := range []string{"t", "t", "u", "u"} {
+			b.no(os.Remove(b.path("srv", "l")))
+			b.no(os.Symlink(leads, b.path("srv", "l")))
+			b.must(0, "cp", "-r", "--job", name, b.path("srv", "l"), at+name)
+			if got, err := os.Readlink(b.path("srv", name)); err != nil || got != leads {
+				t.Errorf("the copy at %s leads to %q, want %q: %v", at, got, leads, err)
+			}
+		}
+	}
+	// A name that a server has escaped, and arguments behind it.
+	for range 2 {
+		b.must(0, "cp", "-r", "--job", "odd", b.path("srv", "l"), s.url+"a%20%3F?timeo=600")
+	}
+	if got, err := os.Readlink(b.path("srv", "a ?")); err != nil || got != "u" {
+		t.Errorf("the copy leads to %q: %v", got, err)
+	}
+	// A pipe replaces the link, too: it did so where that was none to a directory.
+	b.no(os.Remove(b.path("srv", "l")))
+	b.no(syscall.Mkfifo(b.path("srv", "l"), 0o644))
+	b.must(0, "cp", "-r", "--job", "n0", b.path("srv", "l"), b.path("srv", "n0"))
+	if info, err := os.Lstat(b.path("srv", "n0")); err != nil || info.Mode().Type() != os.ModeNamedPipe {
+		t.Errorf("the copy is %v: %v", info, err)
+	}
+	for _, dir := range []string{"t", "u"} {
+		if names := b.names(b.path("srv", dir)); len(names) != 1 || b.text(b.path("srv", dir, "f")) != dir {
+			t.Errorf("%s holds %q", dir, names)
+		}
+	}
+}
+
+// TestJobWhoseSourceIsNoDirectoryNow: a job has made DEST, a directory, and its SOURCE is
+// none any more. It says so, and how a link is followed, and changes nothing.
+func TestJobWhoseSourceIsNoDirectoryNow(t *testing.T) {
+	b := newBox(t)
+	b.no(os.MkdirAll(b.path("srv"), 0o755))
+	s := b.serve(b.path("srv"))
+	for i, at := range []string{b.path("srv") + "/", s.url} {
+		from, to := b.path("s"), at+fmt.Sprint("d", i)
+		cp := []string{"cp", "-r", "--job", fmt.Sprint("j", i), from, to}
+		b.write(b.path("s", "f"), "one")
+		b.must(0, cp...)
+		b.no(os.Rename(from, b.path("moved")))
+		b.write(from, "a file")
+		b.told(1, "is a regular file", cp)
+		b.no(os.Remove(from))
+		b.no(os.Symlink("moved", from))
+		before := b.state(b.path("srv"))
+		b.told(1, "is a symbolic link", cp)
+		if r := b.run(cp...); strings.Contains(r.stderr, "is no directory") || !strings.Contains(r.stderr, "is a directory") || !strings.Contains(r.stderr, from+"/ ") {
+			t.Errorf("what is said is not so:\n%s", r.stderr)
+		}
+		if b.state(b.path("srv")) != before {
+			t.Errorf("something has changed:\n%s\nbefore:\n%s", b.state(b.path("srv")), before)
+		}
+		cp[4] += "/" // as it says
+		b.write(b.path("moved", "f"), "changed")
+		b.must(0, cp...)
+		if got := b.text(b.path("srv", fmt.Sprint("d", i), "f")); got != "changed" {
+			t.Errorf("the job has not gone on: %q", got)
+		}
+		b.no(os.Remove(from))
+		b.no(os.RemoveAll(b.path("moved")))
+	}
+}
+
+// TestJobOfAFileOntoALinkToADirectory: the link is not followed, as it was none to a directory
+// when the job began, and not replaced, as a file is copied through links.
+func TestJobOfAFileOntoALinkToADirectory(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("f"), "text")
+	b.no(os.MkdirAll(b.path("srv", "dir"), 0o755))
+	s := b.serve(b.path("srv"))
+	for i, at := range []string{b.path("srv") + "/", s.url} {
+		name := fmt.Sprint("n", i)
+		cp := []string{"cp", "--job", name, b.path("f"), at + name}
+		b.must(0, cp...)
+		b.no(os.Remove(b.path("srv", name)))
+		b.no(os.Symlink("dir", b.path("srv", name)))
+		before := b.state(b.path("srv"))
+		b.told(1, "is a regular file", cp)
+		if b.state(b.path("srv")) != before {
+			t.Errorf("something has changed:\n%s\nbefore:\n%s", b.state(b.path("srv")), before)
+		}
+	}
+}
