@@ -59,11 +59,11 @@ What is promised. What is acknowledged as stable has been synced, names included
 that up. Handles stay valid over renames and restarts: they are the kernel's where its file systems
 and the process' rights allow, which takes root; elsewhere a map of them is kept in the state
 directory (/var/lib/nfsbox for root, else $XDG_STATE_HOME/nfsbox or ~/.local/state/nfsbox). It must not
-lie within what is served, and is refused if others can write to it, or if it belongs to another user
-than the server's, or root: they could put a key that they know in its place. It is best made by the
-server, or mode 0700; one that is sticky, as /tmp, will do. The same holds of each directory and
-symbolic link on the way to it, by which others could move it away, unless --trust-state-path says that
-they are trusted.
+lie within what is served, even if a second mount (bind) shows it elsewhere, and is refused if others
+can write to it, or if it belongs to another user than the server's, or
+root: they could put a key that they know in its place. It is best made by the server, or mode 0700; one
+that is sticky, as /tmp, will do. The same holds of each directory and symbolic link on the way to it,
+by which others could move it away, unless --trust-state-path says that they are trusted.
 A file that a program of this host moves out of DIR may stay open to clients that have its handle, as
 with the kernel's server (no_subtree_check): a handle names the file and not a path, and to look for a
 path from DIR with every call would cost more than the calls. A directory does not stay open. What must
@@ -86,10 +86,10 @@ where they differ: clients = [{match = "10.0.0.7", ro = true}]. Without allow on
 allow = ["*"] beside them lets everybody else in by the export's own rule.
 Rules hold for the way in: a client that may use /a reaches /a/sub through it, by the rules of /a,
 though /a/sub be an export with stricter ones, as with the kernel's server, and though a second mount
-(bind) show it elsewhere. Such directories are to be kept apart: the log names each at a start and a
-reload, and so does --check. A key that does not exist, or a value that will not do, is an error with
-its line. On the command line the flags for exports hold for every export. packaging/nfsbox.toml has
-them all.
+(bind) show it elsewhere. So do two exports of one directory, of which the wider rules hold. Such
+directories are to be kept apart: the log names each at a start and a reload, and so does --check. A key
+that does not exist, or a value that will not do, is an error with its line. On the command line the
+flags for exports hold for every export. packaging/nfsbox.toml has them all.
 
 Signals. SIGHUP reads the configuration again and goes over to its exports, rules, log level and
 threshold for slow calls, without losing a client; what takes a restart is named in the log, and a

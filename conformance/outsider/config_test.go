@@ -104,6 +104,31 @@ func TestStricterExportBound(t *testing.T) {
 	}
 }
 
+// TestSameDirectoryTwice: a directory is exported twice. Who is kept out by the rules of one
+// gets in by those of the other: a check and a start say so.
+func TestSameDirectoryTwice(t *testing.T) {
+	b := newBox(t)
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	b.no(os.Symlink("srv", b.path("link")))
+	file := b.path("nfsbox.toml")
+	for _, x := range []struct {
+		dir, strict string
+		want        int
+	}{{"srv", "ro = true\nallow = [\"10.9.9.9\"]\n", 1}, {"link", "secure = true\n", 1}, {"srv", "", 0}} {
+		b.write(file, fmt.Sprintf("[[export]]\npath = \"/a\"\ndir = %q\n%s[[export]]\npath = \"/zz\"\ndir = %q\n",
+			b.path(x.dir), x.strict, b.path("srv")))
+		state, err := os.MkdirTemp(b.dir, ".served-")
+		b.no(err)
+		s := b.serveWith(state, "127.0.0.1:0", "-c", file, "--localio=off")
+		s.stop() // then all of the log is there
+		for when, text := range map[string]string{"a check": b.must(0, "serve", "-c", file, "--check").stderr, "a start": s.log.String()} {
+			if told := strings.Count(text, "export=/a within=/zz client=* "); told != x.want || strings.Count(text, "within=") != x.want {
+				t.Errorf("%s with %q says:\n%s", when, x.strict, text)
+			}
+		}
+	}
+}
+
 // TestStateDirectoryOfOthers: a server does not keep its key where others can put another
 // one in its place, and says what to do. It takes what systemd, packages and an umask of
 // a user with a group of its own make, and what is sticky.

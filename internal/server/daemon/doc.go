@@ -75,8 +75,11 @@
 // the file API, nor any symbolic link by which one of them is found: a user that can
 // replace the link says what is read at the next reload. Nobody but root and the
 // server's user may be able to put another state directory in its place, by rights on
-// what lies above it, unless Config.TrustStatePath says that they are trusted. What is
-// mounted elsewhere a second time (bind mounts) is known again by its root alone.
+// what lies above it, unless Config.TrustStatePath says that they are trusted. What a second
+// mount shows elsewhere (bind mounts) is known by its place in the file system, as
+// /proc/self/mountinfo has it. Without that, and on NFS, only the directory of an export is
+// known again. What a file system is made of, such as an image or the layers of
+// an overlay, is not looked for in the tree.
 //
 // # The process
 //

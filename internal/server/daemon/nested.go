@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"iter"
 	"log/slog"
 	"path/filepath"
 
@@ -26,8 +27,9 @@ func (d *daemon) exported() (all []exported) {
 	return all
 }
 
-// warnWithin says so of each export that lies within another one, where some clients
-// may do more by the other's rules than by its own. Of several others it names one.
+// warnWithin says so of each export that lies within another one, or has its directory,
+// where some clients may do more by the other's rules than by its own. Of several others
+// it names one.
 func (d *daemon) warnWithin(all []exported, t *export.Table) {
 	n := nestingOf(all, mountsNow())
 	for i := range all {
@@ -36,7 +38,7 @@ func (d *daemon) warnWithin(all []exported, t *export.Table) {
 		if more == "" {
 			continue
 		}
-		d.log.Warn("the export lies within another one, by whose rules clients reach it that way: keep the directories apart, or make the rules of the other as strict",
+		d.log.Warn("the export lies within another one, or has its directory, and clients reach it by the rules of that one: keep the directories apart, or make the rules of the other as strict",
 			slog.String("export", in.path), slog.String("within", out), slog.String("client", client), slog.String("gets", more))
 	}
 }
@@ -90,24 +92,53 @@ func (n *nesting) spot(s *site) spot {
 // reachedBy finds the export, going up from in, that gives a client more of what is
 // within in.
 func (n *nesting) reachedBy(in *exported, t *export.Table) (path, client, more string) {
-	blocked := make(map[uint64]bool) // mounts by which no way leads down to in
-	for at := n.spot(&in.site); ; at.path = filepath.Dir(at.path) {
-		for _, mount := range n.covers[at] {
-			blocked[mount] = true
+	at := n.spot(&in.site)
+	for out := range n.over(at) {
+		if out.path == in.path || at.volume == "" && out.site.hides(&in.site) {
+			continue
 		}
-		for _, w := range n.ways[at] {
-			out := &w.by.site
-			if out.dir == in.site.dir || blocked[w.mount] || at.volume == "" && out.hides(&in.site) {
-				continue
-			}
-			if client, more := t.Beyond(w.by.path, in.path); more != "" {
-				return w.by.path, client, more
-			}
-		}
-		if filepath.Dir(at.path) == at.path {
-			return "", "", ""
+		if client, more := t.Beyond(out.path, in.path); more != "" {
+			return out.path, client, more
 		}
 	}
+	return "", "", ""
+}
+
+// over goes through the exports by which clients reach what is at a spot, those of the
+// nearest directories first.
+func (n *nesting) over(at spot) iter.Seq[*exported] {
+	return func(yield func(*exported) bool) {
+		blocked := make(map[uint64]bool) // mounts by which no way leads down
+		for ; ; at.path = filepath.Dir(at.path) {
+			for _, mount := range n.covers[at] {
+				blocked[mount] = true
+			}
+			for _, w := range n.ways[at] {
+				if !blocked[w.mount] && !yield(w.by) {
+					return
+				}
+			}
+			if filepath.Dir(at.path) == at.path {
+				return
+			}
+		}
+	}
+}
+
+// reaching finds the exports by which clients reach something on a way, whatever mounts
+// show it: none where nothing is known of the mounts.
+func (n *nesting) reaching(way []mark) map[*exported]bool {
+	all := make(map[*exported]bool)
+	for i := range way {
+		at, ok := n.mounts.spot(mountOf(way[i].path), way[i].path)
+		if !ok {
+			continue
+		}
+		for by := range n.over(at) {
+			all[by] = true
+		}
+	}
+	return all
 }
 
 // hides reports whether in, a directory within s by its path, is of another mount, and

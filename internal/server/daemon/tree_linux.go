@@ -28,6 +28,16 @@ func placeOf(dir string) (p place, isMount bool, err error) {
 	return p, st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
 }
 
+// mountOf is the number of the mount that shows path, which may be a symbolic link; 0 is
+// of none, and says that it is not known.
+func mountOf(path string) uint64 {
+	var st unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_MNT_ID, &st); err != nil {
+		return 0
+	}
+	return st.Mnt_id
+}
+
 // volumeOf names the file system of dir, where it has a name that stays the same
 // over restarts of the host: nothing where that is made of the device's number.
 func volumeOf(dir string) ([]byte, error) {

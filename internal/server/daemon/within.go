@@ -21,6 +21,10 @@ func (d *daemon) privateOutside(c *Config) error {
 	if err != nil {
 		return err
 	}
+	s, err := servedBy(c)
+	if err != nil {
+		return err
+	}
 	for _, m := range []mine{
 		{base, "state directory", "clients could read the key of the handles"},
 		{d.w.File, "configuration", "clients could change what is served"},
@@ -36,36 +40,60 @@ func (d *daemon) privateOutside(c *Config) error {
 		if m.path == "" {
 			continue
 		}
-		if err := d.outside(&m, c.Exports); err != nil {
+		if err := d.outside(&m, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// served is what a configuration lets clients reach.
+type served struct {
+	dirs []string      // as the configuration has them
+	tops []fs.FileInfo // what they lead to
+	all  []exported
+	n    *nesting
+}
+
+func servedBy(c *Config) (*served, error) {
+	s := new(served)
+	for i := range c.Exports {
+		e := &c.Exports[i]
+		top, err := os.Stat(e.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("serve %s: %w", e.Dir, err)
+		}
+		if !top.IsDir() {
+			return nil, fmt.Errorf("serve %s: it is no directory", e.Dir)
+		}
+		of, err := siteOf(e)
+		if err != nil {
+			return nil, err
+		}
+		s.dirs, s.tops, s.all = append(s.dirs, e.Dir), append(s.tops, top), append(s.all, exported{e.Path, of})
+	}
+	s.n = nestingOf(s.all, mountsNow())
+	return s, nil
+}
+
 // outside refuses what lies within a tree that is served, or is found by a link that
-// does. If the tree is all there is, no place lies outside of it: the modes of the
-// files must do then.
-func (d *daemon) outside(m *mine, exports []Export) error {
+// does, also where a second mount shows it elsewhere. If the tree is all there is, no place
+// lies outside of it: the modes of the files must do then.
+func (d *daemon) outside(m *mine, s *served) error {
 	way, err := wayTo(m.path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.what, err)
 	}
-	for i := range exports {
-		dir := exports[i].Dir
-		tree, err := os.Stat(dir)
-		if err != nil {
-			return fmt.Errorf("serve %s: %w", dir, err)
-		}
-		if !tree.IsDir() {
-			return fmt.Errorf("serve %s: it is no directory", dir)
-		}
-		switch slices.IndexFunc(way, func(x mark) bool { return os.SameFile(x.info, tree) }) {
-		case -1:
-		case 0:
+	reached := s.n.reaching(way)
+	for i, top := range s.tops {
+		dir := s.dirs[i]
+		switch at := slices.IndexFunc(way, func(x mark) bool { return os.SameFile(x.info, top) }); {
+		case at == 0:
 			d.log.Warn("the "+m.what+" lies within the tree that is served", slog.String("path", m.path))
-		default:
+		case at > 0:
 			return fmt.Errorf("the %s %s lies within %s: %s; name another %[1]s", m.what, m.path, dir, m.why)
+		case reached[&s.all[i]]:
+			return fmt.Errorf("the %s %s lies within %s, by a second mount: %s; name another %[1]s", m.what, m.path, dir, m.why)
 		}
 	}
 	return nil

@@ -1,0 +1,63 @@
+//go:build linux
+
+package outsider
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestStateBound: clients reach the state directory, and other files of the server, by an
+// export that they lie within, whatever mount shows them. Where something is mounted on
+// the place, or the export does not serve the mount, they do not.
+func TestStateBound(t *testing.T) {
+	root(t, "to mount")
+	b := newBox(t)
+	for _, dir := range []string{"srv/a sub/deep", "srv/covered/deep", "aside/in", "outer/hidden"} {
+		b.no(os.MkdirAll(b.path(dir), 0o700))
+	}
+	b.write(b.path("srv", "a sub", "file"), "")
+	b.no(os.Symlink(b.path("aside"), b.path("srv", "a sub", "link")))
+	for _, x := range []struct{ source, target string }{
+		{"srv/a sub", "bound"}, {"srv/a sub/file", "bound file"}, {"srv/covered", "kept"},
+		{"outer/hidden", "srv/covered"}, {"aside", "srv/mounted"}, {"aside/in", "far"},
+	} {
+		b.mount(b.path(x.source), b.path(x.target), "bind", "")
+	}
+	serve := []string{"serve", b.path("srv"), "--listen=127.0.0.1:0", "--localio=off"}
+	for _, x := range []struct {
+		state            string
+		within, crossing bool // without and with mounts below
+	}{
+		{"bound", true, true}, {"bound/zz", true, true}, {"bound/deep", true, true}, {"bound/link/zz", true, true},
+		{"kept", false, false}, {"kept/deep/zz", false, false}, {"far", false, true}, {"outer/hidden", false, true},
+	} {
+		for crosses, within := range map[bool]bool{false: x.within, true: x.crossing} {
+			args := append(serve, "--state-dir", b.path(x.state))
+			if crosses {
+				args = append(args, "--crossmnt")
+			}
+			if within {
+				b.says(1, "lies within "+b.path("srv"), append(args, "--check")...)
+				b.says(1, "lies within "+b.path("srv"), args...)
+			} else {
+				b.must(0, append(args, "--check")...)
+			}
+		}
+	}
+	b.says(1, "file of the log", append(serve, "--check", "--log-file", b.path("bound", "log"))...)
+	b.says(1, "file of the log", append(serve, "--check", "--log-file", b.path("bound file"))...)
+	b.must(0, append(serve, "--check", "--log-file", b.path("kept", "log"))...)
+	if made, err := os.ReadDir(b.path("bound")); err != nil || len(made) != 3 {
+		t.Errorf("in the directory that was refused: %v, %v", made, err)
+	}
+}
+
+// says has a run end with this status and text.
+func (b *box) says(status int, want string, args ...string) {
+	b.Helper()
+	if r := b.must(status, args...); !strings.Contains(r.stderr, want) {
+		b.Errorf("%q: want %q:\n%s", args, want, r.stderr)
+	}
+}
