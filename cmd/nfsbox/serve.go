@@ -60,7 +60,7 @@ that up. Handles stay valid over renames and restarts: they are the kernel's whe
 and the process' rights allow, which takes root; elsewhere a map of them is kept in the state
 directory (/var/lib/nfsbox for root, else $XDG_STATE_HOME/nfsbox or ~/.local/state/nfsbox). It must not
 lie within what is served, even if a second mount (bind) shows it elsewhere, and is refused if others
-can write to it, or if it belongs to another user than the server's, or
+can write to it, by its mode or an access list, or if it belongs to another user than the server's, or
 root: they could put a key that they know in its place. It is best made by the server, or mode 0700; one
 that is sticky, as /tmp, will do. The same holds of each directory and symbolic link on the way to it,
 by which others could move it away, unless --trust-state-path says that they are trusted.

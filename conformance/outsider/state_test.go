@@ -4,7 +4,9 @@ package outsider
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -59,5 +61,28 @@ func (b *box) says(status int, want string, args ...string) {
 	b.Helper()
 	if r := b.must(status, args...); !strings.Contains(r.stderr, want) {
 		b.Errorf("%q: want %q:\n%s", args, want, r.stderr)
+	}
+}
+
+// TestStateWithAccessList: where an access list lets others write, neither the state
+// directory nor one on the way to it will do, whosever group it has.
+func TestStateWithAccessList(t *testing.T) {
+	b := newBox(t)
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	for what, state := range map[string]string{"itself": "", "above": "between/state"} {
+		dir := b.path(what)
+		state = filepath.Join(dir, state)
+		b.no(os.MkdirAll(filepath.Dir(state), 0o700))
+		b.no(os.MkdirAll(dir, 0o700))
+		b.grant(dir, 0)
+		b.no(syscall.Chmod(dir, 0o770)) // which is the list's mask
+		b.refused(state, dir, "setfacl -b")
+		if made, err := filepath.Glob(filepath.Join(state, "*")); err != nil || len(made) > 0 {
+			t.Errorf("made in a directory that was refused: %v, %v", made, err)
+		}
+		b.no(syscall.Chmod(dir, 0o750)) // by which the list lets nobody write
+		b.must(0, "serve", b.path("srv"), "--listen=127.0.0.1:0", "--state-dir", state, "--check")
+		b.no(syscall.Chmod(dir, 0o1770)) // others do not replace what is not theirs
+		b.must(0, "serve", b.path("srv"), "--listen=127.0.0.1:0", "--state-dir", state, "--check")
 	}
 }

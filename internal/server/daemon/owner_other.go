@@ -11,9 +11,9 @@ import (
 func owned(fs.FileInfo) bool { return true }
 
 // sharedWith and replacedBy cannot tell.
-func sharedWith(fs.FileInfo) string { return "" }
+func sharedWith(string, fs.FileInfo) string { return "" }
 
-func replacedBy(_, _ fs.FileInfo) (who, mend string) { return "", "" }
+func replacedBy(mark, fs.FileInfo) (who, mend string) { return "", "" }
 
 // hold cannot lock files here.
 func hold(*os.File) (bool, error) { return true, nil }

@@ -23,7 +23,8 @@ func owned(info fs.FileInfo) bool {
 // in the place of one that is in this folder, and says what to do; "" is nobody. Where
 // it is sticky (unlink(2), EPERM) that is its owner alone. A group of the owner's own number is
 // the owner's own: umasks that let it write are for such ones (pam_umask(8), usergroups).
-func sharedWith(info fs.FileInfo) string {
+// With an access list the bits of the group are those of all whom it names (acl(5)).
+func sharedWith(path string, info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return ""
@@ -31,10 +32,17 @@ func sharedWith(info fs.FileInfo) string {
 	switch us := os.Geteuid(); {
 	case st.Uid != 0 && int(st.Uid) != us:
 		return fmt.Sprintf("belongs to user %d, and this is user %d: serve as that one, chown it", st.Uid, us)
+	case listed(path, info.Mode()):
+		return fmt.Sprintf("can be written to by others (access list, mode %04o): setfacl -b it and chmod 700 it", info.Mode().Perm())
 	case written(info.Mode(), st):
 		return fmt.Sprintf("can be written to by others (mode %04o): chmod 700 it", info.Mode().Perm())
 	}
 	return ""
+}
+
+// listed reports whether those whom an access list names can replace what is in a folder.
+func listed(path string, mode fs.FileMode) bool {
+	return mode&fs.ModeSticky == 0 && mode.Perm()&0o020 != 0 && hasList(path)
 }
 
 // written reports whether others than its owner can replace what is in a folder.
@@ -43,10 +51,11 @@ func written(mode fs.FileMode, st *syscall.Stat_t) bool {
 	return mode&fs.ModeSticky == 0 && (group || mode.Perm()&0o002 != 0)
 }
 
-// replacedBy is sharedWith for a folder, or a symbolic link, on a way that begins at the
+// replacedBy is sharedWith for at, a folder or a symbolic link on a way that begins at the
 // directory top. The owner of top is root, or can do anything in any case. In a user name
 // space it may be the number of all users who have none there (user_namespaces(7)).
-func replacedBy(info, top fs.FileInfo) (who, mend string) {
+func replacedBy(at mark, top fs.FileInfo) (who, mend string) {
+	info := at.info
 	st, ok := info.Sys().(*syscall.Stat_t)
 	first, ok2 := top.Sys().(*syscall.Stat_t)
 	if !ok || !ok2 {
@@ -59,6 +68,8 @@ func replacedBy(info, top fs.FileInfo) (who, mend string) {
 		return fmt.Sprintf("belongs to user %d", st.Uid), "chown -h it"
 	case stranger:
 		return fmt.Sprintf("belongs to user %d", st.Uid), "chown it"
+	case !link && listed(at.path, mode):
+		return fmt.Sprintf("can be written to by others (access list, mode %04o)", mode.Perm()), "setfacl -b and chmod go-w it"
 	case !link && written(mode, st):
 		return fmt.Sprintf("can be written to by others (mode %04o)", mode.Perm()), "chmod go-w or chmod +t it"
 	}

@@ -160,7 +160,7 @@ func (d *daemon) unshared(base string) error {
 		if os.SameFile(at.info, there) || d.c.TrustStatePath {
 			continue
 		}
-		if who, mend := replacedBy(at.info, way[0].info); who != "" {
+		if who, mend := replacedBy(at, way[0].info); who != "" {
 			return fmt.Errorf("state directory: %s, on the way to %s, %s, who could put another one in its place: "+
 				"name another one with --state-dir, %s, or trust them with --trust-state-path", at.path, base, who, mend)
 		}
@@ -171,7 +171,7 @@ func (d *daemon) unshared(base string) error {
 	if !there.IsDir() {
 		return fmt.Errorf("state directory: %s is no directory", base)
 	}
-	if who := sharedWith(there); who != "" {
+	if who := sharedWith(base, there); who != "" {
 		return fmt.Errorf("state directory: %s %s, or name another one with --state-dir", base, who)
 	}
 	return nil

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package daemon
+
+// hasList cannot tell.
+func hasList(string) bool { return false }
