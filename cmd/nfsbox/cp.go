@@ -70,7 +70,8 @@ show that ids do not last there, and none has differed. With --verify it compare
 them all, as nothing else tells a copy that was changed and has its old time again. Without --no-owner
 it copies those again that were copied with it. The name belongs to this SOURCE and DEST: with others it
 is refused. What DEST meant at first it means each time: the copy of a link to a directory is made again,
-and nothing is copied to where it leads. If DEST was a directory that received the copy, and is gone, the
+and where DEST, which became the copy, is a link to a directory by then, no directory is copied to where
+that leads, unless it is given as DEST/. If DEST was a directory that received the copy, and is gone, the
 job refuses to go on, with exit status 4.
 
   nfsbox cp -r --verify nfs://filer/export/home ./home

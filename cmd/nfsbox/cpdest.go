@@ -23,6 +23,7 @@ type destination struct {
 	at     spot      // what DEST names
 	leads  *spot     // what DEST leads to, if it is a symbolic link, and that is no directory
 	broken error     // why such a link leads nowhere
+	linked bool      // DEST is a symbolic link to a directory
 	absent bool      // nothing has the name DEST
 	record *os.Root  // that has yet to be told of inside; else nil
 	made   *job.Made // if several sources go into one directory
@@ -114,7 +115,7 @@ func (d *destination) look(ctx context.Context) (isDir bool, err error) {
 	}
 	leads := spotOf(f, &to)
 	if isDir = to.Attr.Type == vfs.TypeDir; isDir {
-		d.at = leads
+		d.at, d.linked = leads, true
 	} else {
 		d.leads = &leads
 	}
@@ -137,11 +138,13 @@ func (d *destination) itself(src *vfs.Attr) (spot, error) {
 	return at, nil
 }
 
-// asName takes DEST as a name, for a job whose copy became DEST and is no directory, and whose
-// DEST leads to one by now: a copy of a link does. That is the copy, which is made again. The
-// place, which is to be closed, is nil if nothing had to be asked.
+// asName takes DEST as a name, for a job whose copy became DEST, and whose DEST leads to a
+// directory by now: a copy of a link does, and is made again. Of a directory to be copied it
+// finds out whether DEST is a link. The place, which is to be closed, is nil if nothing had to
+// be asked.
 func (d *destination) asName(ctx context.Context, src *vfs.Attr, o place.Options) (*place.Place, error) {
-	if d.inside || d.at.name != "" || src.Type == vfs.TypeDir || src.Type == vfs.TypeReg {
+	isDir := src.Type == vfs.TypeDir
+	if d.inside || d.at.name != "" || src.Type == vfs.TypeReg || isDir && !place.IsURL(d.Text) {
 		return nil, nil
 	}
 	o.OneFileSystem = false // as DEST was opened
@@ -153,7 +156,11 @@ func (d *destination) asName(ctx context.Context, src *vfs.Attr, o place.Options
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	d.at = spotOf(p.FS, &r)
+	if isDir {
+		d.linked = r.Attr.Type == vfs.TypeSymlink
+	} else {
+		d.at = spotOf(p.FS, &r)
+	}
 	return p, nil
 }
 
@@ -172,6 +179,16 @@ func (d *destination) isDirectory(src *place.Place, attr *vfs.Attr) error {
 	}
 	return refused(fmt.Errorf("%s is %s, and %s is a directory, or a link to one, and is not replaced%s. Nothing has been copied",
 		src.Text, kind, d.Text, hint))
+}
+
+// isLink refuses to copy a directory to where DEST leads, for a job whose copy became DEST,
+// which was no link to a directory then: it may be the copy of what the source was.
+func (d *destination) isLink() error {
+	hint := ""
+	if !place.IsURL(d.Text) { // with a slash, a URL is that of another job
+		hint = fmt.Sprintf(": %s/ is what it leads to", d.Text)
+	}
+	return refused(fmt.Errorf("%s is a link to a directory, which it was not when this job began, and is not followed%s. Nothing has been copied", d.Text, hint))
 }
 
 // gone says that the directory that a job copied into is no longer there. Its parent
@@ -201,6 +218,9 @@ func (d *destination) receive(src *place.Place, attr *vfs.Attr) (at spot, skip b
 		}
 		if d.at.name == "" && !isDir {
 			return at, false, d.isDirectory(src, attr)
+		}
+		if d.linked && isDir {
+			return at, false, d.isLink()
 		}
 		if at, err = d.itself(attr); err == nil {
 			err = d.refuseItself(src, isDir, d.Text)

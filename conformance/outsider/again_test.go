@@ -87,6 +87,32 @@ func TestJobWhoseSourceIsNoDirectoryNow(t *testing.T) {
 	}
 }
 
+// TestJobWhoseLinkIsADirectoryNow: what was a link when a job copied it is a directory now. It is
+// not copied to where the copy of the link leads, which was none of the job's, until that is asked for.
+func TestJobWhoseLinkIsADirectoryNow(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("srv", "t", "f"), "precious")
+	s := b.serve(b.path("srv"))
+	for i, at := range []string{s.url, b.path("srv") + "/"} {
+		name := fmt.Sprint("n", i)
+		b.no(os.RemoveAll(b.path("l")))
+		b.no(os.Symlink("t", b.path("l")))
+		cp := []string{"cp", "-r", "--job", name, b.path("l"), at + name}
+		b.must(0, cp...)
+		b.no(os.Remove(b.path("l")))
+		b.write(b.path("l", "f"), "new")
+		b.told(1, name+" is a link to a directory", cp)
+		if got := b.text(b.path("srv", "t", "f")); got != "precious" {
+			t.Errorf("%s: what the copy leads to is overwritten: %q", at, got)
+		}
+	}
+	cp := []string{"cp", "-r", "--job", "n1", b.path("l"), b.path("srv", "n1") + "/"} // as it says
+	b.must(0, cp...)
+	if got := b.text(b.path("srv", "t", "f")); got != "new" {
+		t.Errorf("the job has not gone on: %q", got)
+	}
+}
+
 // TestJobOfAFileOntoALinkToADirectory: the link is not followed, as it was none to a directory
 // when the job began, and not replaced, as a file is copied through links.
 func TestJobOfAFileOntoALinkToADirectory(t *testing.T) {
