@@ -41,8 +41,10 @@ name beside it. An item that fails is reported, the rest goes on, and the exit s
 
 Symbolic links are copied as they are; SOURCE/ and SOURCE/. are the directory that a link leads to. A
 DEST that is a link to a directory is that directory. Through one that leads to a file a file is copied,
-which replaces what it leads to, and not if it leads nowhere; anything else replaces the link. Below
-DEST no link is followed. A link that would replace the very file that it leads to has failed.
+which replaces what it leads to, and not if it leads nowhere; a directory is not copied to a link that
+leads to a file or nowhere, with exit status 2; anything else replaces the link. Below DEST no link is
+followed. A link that would replace the very file that it leads to has failed. A URL whose last name is a
+link to a directory that the server mounts is that directory, as SOURCE and as DEST.
 
 Where DEST takes two names of the source for one (Makefile and makefile), the first is copied and the
 others have failed. The source may be in use. What vanishes before its turn is noted and counted, and no
@@ -66,13 +68,15 @@ With --job, what has been finished is recorded below $XDG_STATE_HOME/nfsbox/jobs
 over files that are recorded, unchanged, and still there, whose modes and owners it sets again where
 somebody has changed them. It reads none of them: it goes by type, size, time and file id. Those that
 have another id it compares, as two may have got each other's name, unless the first 16 or more of them
-show that ids do not last there, and none has differed. With --verify it compares
-them all, as nothing else tells a copy that was changed and has its old time again. Without --no-owner
-it copies those again that were copied with it. The name belongs to this SOURCE and DEST: with others it
-is refused. What DEST meant at first it means each time: the copy of a link to a directory is made again,
-and where DEST, which became the copy, is a link to a directory by then, no directory is copied to where
-that leads, unless it is given as DEST/. If DEST was a directory that received the copy, and is gone, the
-job refuses to go on, with exit status 4.
+show that ids do not last there, and none has differed. With --verify it compares them all, as nothing
+else tells a copy that was changed and has its old time again. What was copied only with --no-owner it
+copies again without it, and the other way round.
+
+The name belongs to this SOURCE and DEST: with others it is refused. What DEST meant at first it means
+each time: the copy of a link to a directory is made again. Where DEST, which became the copy, is a link
+to a directory by then, no directory is copied to where that leads, unless a path of this host is given
+as DEST/. If DEST was a directory that received the copy, and is gone, the job refuses to go on, with
+exit status 4.
 
   nfsbox cp -r --verify nfs://filer/export/home ./home
   nfsbox cp -r --job move-home nfs://old/export/home/. nfs://new/export/home

@@ -31,11 +31,15 @@ changed. A mode of the source that is but what an access control list shows, whe
 list gives to the group itself, is no difference, and counted: cp copies no lists. Nor is a time before
 1970 or after 2106, which NFSv3 does not have, where the copy has the nearest that it has.
 
-SOURCE and DEST mean what they mean to cp: a SOURCE that is a symbolic link is that link, SOURCE/ the
-directory that it leads to; a DEST that is a link is what that leads to, unless SOURCE is a link, too.
+SOURCE is compared with DEST itself, also where DEST is a directory: what cp -r s d has copied into a d
+that was there, verify s d/s compares. Links mean what they mean to cp: a SOURCE that is a symbolic link
+is that link, SOURCE/ the directory that it leads to; a DEST that is a link is what that leads to, unless
+SOURCE is a link, too. A URL whose last name is a link to a directory that the server mounts is that
+directory, on both sides: of the copy of such a link it is not the link that is compared.
 
 The exit status is 0 if all is the same, 3 if there are differences, 2 if something could not be
-compared, or SOURCE or DEST is not there, and 4 if one cannot be reached, or SOURCE is lost meanwhile.
+compared, whether or not there are differences as well, or SOURCE or DEST is not there, and 4 if one
+cannot be reached, or SOURCE is lost meanwhile.
 
   nfsbox verify nfs://filer/export/home ./home
   nfsbox verify --json ./a ./b | jq 'select(.type=="difference")'`
