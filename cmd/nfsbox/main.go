@@ -64,7 +64,8 @@ wait) and one of "type":"answers" (server, since, message), between the others.
 Exit status: 0 done; 1 usage or configuration; 2 incomplete: some items failed,
 are not there or may not be looked at, and are listed, or it was interrupted;
 3 verification found differences, and could compare everything, which else is 2;
-4 a source or destination cannot be reached: its server, or what that exports. Of arguments that fail each in its way the highest counts.`
+4 a source or destination cannot be reached: its server, or what that exports. Of
+arguments that fail each in its way the highest counts.`
 
 // env is what a command gets from the world.
 type env struct {

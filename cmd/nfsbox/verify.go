@@ -115,10 +115,28 @@ func (c *verifyCmd) verify(e *env, po place.Options, o job.VerifyOptions, sum *v
 		o.Progress.Report(progress.Event{Type: "note", Path: c.Source, Message: "a symbolic link, and compared as one, as cp copies it; SOURCE/ is the directory that it leads to"})
 	}
 	sum.VerifySummary, err = job.Verify(e.ctx, o)
+	if err == nil {
+		c.hint(e, src.place, &o, sum)
+	}
 	if status := sum.ExitCode(err); status != exitOK {
 		return &exitError{status: status, err: err}
 	}
 	return nil
+}
+
+// hint says, where nothing of a directory was there to be compared, that DEST has a directory of
+// its name: cp makes the copy there if DEST is there before.
+func (c *verifyCmd) hint(e *env, src *place.Place, o *job.VerifyOptions, sum *verifySummary) {
+	name := ownName(src)
+	if name == "" || sum.Missing == 0 || sum.Files+sum.Symlinks+sum.Hardlinks+sum.Nodes > 0 || sum.Dirs > 1 {
+		return
+	}
+	_, there, _, err := o.Dest.FS.Lookup(e.ctx, o.Dest.Handle, name)
+	if err != nil || there.Type != vfs.TypeDir {
+		return // it is no more than a hint
+	}
+	o.Progress.Report(progress.Event{Type: "note", Path: c.Dest, Message: "it has a directory of the name of SOURCE, " +
+		"as after a copy into a DEST that was there: verify SOURCE DEST/" + name + " compares that"})
 }
 
 // copyAt is where cp has made the copy of a source that DEST names: where a link leads to,

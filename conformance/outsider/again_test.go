@@ -52,6 +52,28 @@ func TestJobOfALinkGoesOn(t *testing.T) {
 	}
 }
 
+// TestVerifyTellsOfTheCopyInDest: cp has copied into a DEST that was there. verify, with the same
+// arguments, says where the copy may be, and says nothing of it where something could be compared.
+func TestVerifyTellsOfTheCopyInDest(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("srv", "s", "dir", "f"), "text")
+	b.write(b.path("srv", "s", "g"), "text")
+	s := b.serve(b.path("srv"))
+	for i, at := range []string{b.path("srv") + "/", s.url} {
+		d := fmt.Sprint("d", i)
+		b.write(b.path("srv", d, "other"), "text")
+		b.must(0, "cp", "-r", at+"s", at+d)
+		b.told(3, "verify SOURCE DEST/s", []string{"verify", at + "s", at + d}, []string{"verify", at + "s/", at + d + "/"})
+		b.must(0, "verify", at+"s", at+d+"/s")
+		b.must(0, "cp", at+"s/g", at+d)
+		for _, source := range []string{"s", "s/dir", "s/."} {
+			if r := b.must(3, "verify", at+source, at+d); strings.Contains(r.stderr, "DEST/") {
+				t.Errorf("verify %s %s:\n%s", at+source, at+d, r.stderr)
+			}
+		}
+	}
+}
+
 // TestJobWhoseSourceIsNoDirectoryNow: a job has made DEST, a directory, and its SOURCE is
 // none any more. It says so, and how a link is followed, and changes nothing.
 func TestJobWhoseSourceIsNoDirectoryNow(t *testing.T) {
