@@ -193,13 +193,13 @@ func TestFullAgain(t *testing.T) {
 		src.file(fmt.Sprintf("d/%d", i), 0o644, pattern(100, 1))
 	}
 	dir := recordDir(t)
-	run := func(on *tree) (Summary, error, *events) {
+	run := func(on *tree) (Summary, *events, error) {
 		o, v := options(t, src, on, "copy")
 		o.Record, o.ID, o.Parallel = dir, "this job", 1
 		s, err := Copy(t.Context(), o)
-		return s, err, v
+		return s, v, err
 	}
-	if s, err, v := run(dst); s.ExitCode(err) != ExitDone {
+	if s, v, err := run(dst); s.ExitCode(err) != ExitDone {
 		t.Fatalf("%v, %+v\n%s", err, s, v)
 	}
 	for i := range 8 { // every other one, and not the last
@@ -212,14 +212,14 @@ func TestFullAgain(t *testing.T) {
 		}
 		return nil
 	}})
-	s, err, v := run(full)
+	s, v, err := run(full)
 	if !errors.Is(err, ErrFull) || s.Errors > 0 || len(v.list) > 0 || s.Skipped != 8 || s.DirsClosed != 1 {
 		t.Errorf("%v, %+v\n%s", err, s, v)
 	}
 	if a, err := dst.fs.GetAttr(t.Context(), dst.at("copy/d"), vfs.MaskMode); err != nil || a.Mode&0o777 != 0o700 {
 		t.Errorf("mode %o, %v", a.Mode, err)
 	}
-	if s, err, v := run(dst); s.ExitCode(err) != ExitDone || s.DirsClosed != 0 {
+	if s, v, err := run(dst); s.ExitCode(err) != ExitDone || s.DirsClosed != 0 {
 		t.Errorf("when there is room: %v, %+v\n%s", err, s, v)
 	}
 	if d := diff(src.list(src.root), dst.list(dst.at("copy"))); d != "" {
