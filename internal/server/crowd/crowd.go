@@ -36,28 +36,27 @@ func New(most int, name func(net.Conn) string) *Crowd {
 	return &Crowd{most: max(most, 1), name: name, of: make(map[net.Conn]*list.Element), held: make(map[string]*list.List)}
 }
 
-// State is for the hook of an http.Server (ConnState). It reports whether it has closed
-// a connection for want of room: nc or another one. The server finds that out when it
-// next reads or writes there.
-func (c *Crowd) State(nc net.Conn, s http.ConnState) (closed bool) {
+// State is for the hook of an http.Server (ConnState). It returns the connection that the
+// hook has to close for want of room, nc or another one; nil if there is none. The server
+// finds that out when it next reads or writes there, and the client does.
+func (c *Crowd) State(nc net.Conn, s http.ConnState) (out net.Conn) {
 	if s == http.StateNew {
-		out := c.add(nc)
-		if out != nil {
-			_ = below(out).Close() // its client finds out as well
+		if out = c.add(nc); out != nil {
+			out = below(out)
 		}
-		return out != nil
+		return out
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.of[nc]
 	switch {
-	case e == nil: // it was closed here
+	case e == nil: // it had to go
 	case s == http.StateActive, s == http.StateIdle:
 		e.Value.(*seat).busy = s == http.StateActive
 	default:
 		c.remove(e)
 	}
-	return false
+	return nil
 }
 
 // Len is how many connections are counted.

@@ -117,8 +117,12 @@ func (d *daemon) openHTTP(ctx context.Context, what, address string, h http.Hand
 	conns := crowd.New(maxHTTP, d.client)
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: httpTime, ReadTimeout: httpTime, MaxHeaderBytes: maxHead,
-		ConnState: func(nc net.Conn, s http.ConnState) { conns.State(nc, s) },
-		ErrorLog:  slog.NewLogLogger(d.log.Handler(), slog.LevelWarn),
+		ConnState: func(nc net.Conn, s http.ConnState) {
+			if out := conns.State(nc, s); out != nil {
+				_ = out.Close() // which it is, whatever that says
+			}
+		},
+		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelWarn),
 	}
 	d.web.servers = append(d.web.servers, s)
 	d.web.ended.Go(func() {

@@ -153,10 +153,12 @@ func (s *Server) configure() {
 	s.http.Protocols.SetUnencryptedHTTP2(s.o.TLS == nil)
 }
 
-// count has a connection closed if there is one too many.
+// count closes a connection if there is one too many. It is counted before its client can
+// know.
 func (s *Server) count(c net.Conn, state http.ConnState) {
-	if s.conns.State(c, state) {
+	if out := s.conns.State(c, state); out != nil {
 		s.counts.denied[TooMany].Add(1)
+		_ = out.Close() // which it is, whatever that says
 	}
 }
 
