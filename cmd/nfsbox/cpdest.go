@@ -126,14 +126,13 @@ func (d *destination) look(ctx context.Context) (isDir bool, err error) {
 // a link, as by cp(1), and so replaces what that leads to; anything else replaces the link.
 func (d *destination) itself(src *vfs.Attr) (spot, error) {
 	at := d.at
-	if src.Type == vfs.TypeReg && d.leads != nil {
+	switch {
+	case src.Type == vfs.TypeReg && d.leads != nil:
 		at = *d.leads
-	}
-	if src.Type == vfs.TypeDir {
-		at.there = nil // of a directory more is to be known
-	}
-	if src.Type == vfs.TypeReg {
+	case src.Type == vfs.TypeReg:
 		return at, d.broken
+	case src.Type == vfs.TypeDir:
+		at.there = nil // of a directory more is to be known
 	}
 	return at, nil
 }

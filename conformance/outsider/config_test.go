@@ -104,8 +104,8 @@ func TestStricterExportBound(t *testing.T) {
 	}
 }
 
-// TestSameDirectoryTwice: a directory is exported twice. Who is kept out by the rules of one
-// gets in by those of the other: a check and a start say so.
+// TestSameDirectoryTwice: a directory is exported twice. A client that the rules of one
+// keep out gets in by those of the other: a check and a start say so.
 func TestSameDirectoryTwice(t *testing.T) {
 	b := newBox(t)
 	b.no(os.Mkdir(b.path("srv"), 0o755))
@@ -152,13 +152,9 @@ func TestStateDirectoryOfOthers(t *testing.T) {
 	} {
 		dir := b.path(fmt.Sprintf("state-%o-%d-%d", x.mode, x.uid, x.gid))
 		b.no(os.Mkdir(dir, 0o700))
-		if x.uid != me || x.gid != os.Getgid() {
-			if me != 0 {
-				continue // it takes root to make it
-			}
-			b.no(os.Chown(dir, x.uid, x.gid))
+		if !b.give(dir, x.mode, x.uid, x.gid) {
+			continue
 		}
-		b.no(syscall.Chmod(dir, x.mode))
 		if x.want == "" {
 			b.serveWith(dir, "127.0.0.1:0", b.path("srv"), "--localio=off").stop()
 			continue
@@ -168,6 +164,20 @@ func TestStateDirectoryOfOthers(t *testing.T) {
 			t.Errorf("made in a directory that was refused: %v, %v", made, err)
 		}
 	}
+}
+
+// give gives a directory this mode and owner. It reports that it cannot where it takes root.
+func (b *box) give(dir string, mode uint32, uid, gid int) bool {
+	b.Helper()
+	if uid != os.Getuid() || gid != os.Getgid() {
+		if os.Getuid() != 0 {
+			b.Logf("NOT TESTED: it takes root to make a directory of user %d and group %d", uid, gid)
+			return false
+		}
+		b.no(os.Chown(dir, uid, gid))
+	}
+	b.no(syscall.Chmod(dir, mode))
+	return true
 }
 
 // refused has a start and a --check with this state directory say what is wrong with path.
@@ -204,13 +214,9 @@ func TestStateDirectoryBelowOthers(t *testing.T) {
 		above := b.path(fmt.Sprintf("above-%o-%d-%d", x.mode, x.uid, x.gid))
 		state := filepath.Join(above, "between", "state")
 		b.no(os.MkdirAll(filepath.Dir(state), 0o700))
-		if x.uid != me || x.gid != os.Getgid() {
-			if me != 0 {
-				continue // it takes root to make it
-			}
-			b.no(os.Chown(above, x.uid, x.gid))
+		if !b.give(above, x.mode, x.uid, x.gid) {
+			continue
 		}
-		b.no(syscall.Chmod(above, x.mode))
 		if x.want == "" {
 			b.serveWith(state, "127.0.0.1:0", b.path("srv"), "--localio=off").stop()
 			continue
