@@ -13,10 +13,10 @@ import (
 // A file system does not tell which object has lost a name by a Remove or a
 // Rename. So the name is looked up before, and it must still mean the same when
 // the change is made: as long as anything is watched, a call that takes a name away has
-// its directory to itself, from the look to the change. Those who give names
-// share the directory, with one another and with those who take names while
-// nothing is watched; of these, one who finds at the end that there are watches
-// now does not know whom it concerns, and tells all.
+// its directory to itself, from the look to the change. Calls that give names
+// share the directory with one another, and with calls that take names while
+// nothing is watched. If one of these finds watches at the end, it does not know
+// which object has lost the name, and tells all watchers.
 //
 // The change alone is made with the directory locked, not what makes it stable,
 // which many shall wait for together.

@@ -16,8 +16,8 @@ type callKey struct {
 	hash                     uint64 // of arguments and credential
 }
 
-// asker gets the reply of a call under way: of those who have asked and
-// are not gone, the one with the highest serial, which is the newest connection.
+// asker gets the reply of a call under way: of the connections that have asked
+// and are not gone, the one with the highest serial, which is the newest connection.
 type asker struct {
 	to     route
 	serial uint64

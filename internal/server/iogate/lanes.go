@@ -36,7 +36,7 @@ func (l *Lanes) Enter(ctx context.Context, c Class, client string) error {
 		return g.enter(ctx, n, client)
 	}
 	n.enter()
-	// Calls that have come meanwhile saw the place taken, and not by whom; and Close
+	// Calls that have come meanwhile saw the place taken, but not which call has it; and Close
 	// may not have seen it at all.
 	if g.waiting.Load() != 0 && g.look() {
 		g.leave(n)

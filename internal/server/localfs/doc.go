@@ -96,7 +96,7 @@
 // for, up to Options.MaxOpen. A call that needs a mere reference takes whatever is open:
 // a file that was just made is not opened once more to be looked at. What nobody uses is
 // closed after some seconds, what can write first (sweep.go), so that a program can be
-// executed after its upload, those who wait for the close of a file hear of it, and a
+// executed after its upload, local programs hear that the file was closed, and a
 // file that a local program removes gives its blocks back. What holds uncommitted data
 // is synced before, then or when room is short. There may be so much of that: the write
 // that would make it more first syncs another file. Locks, too, have a share, and both

@@ -15,8 +15,8 @@ const (
 	// ages here are counted in such looks, which cost a call that uses a descriptor nothing.
 	sweepEvery = time.Second
 	// idleWriter is after how many looks a clean descriptor that can write is closed: a
-	// program that was uploaded can be executed then, and those who wait for the close
-	// of a file (IN_CLOSE_WRITE) hear of it. It is what Linux nfsd takes.
+	// program that was uploaded can be executed then, and local programs hear that the
+	// file was closed (IN_CLOSE_WRITE). It is what Linux nfsd takes.
 	idleWriter = 2
 	// idleOther is the same for all other descriptors. It frees the blocks of files that
 	// local programs have removed and nobody has looked at since.

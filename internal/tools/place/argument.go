@@ -70,9 +70,9 @@ func divided(arg string) (dir, name string, ok bool) {
 	return dir, name, err == nil && path.Join(d.Path, name) == path.Clean(u.Path)
 }
 
-// Reached returns err as that of a place: it is ErrUnreachable, unless whoever has the files
-// could be asked, and has answered that there is no such path, that it leads through what is
-// no directory, or that it is not the caller's to see. What was interrupted is neither.
+// Reached returns err as that of a place. It is ErrUnreachable unless the server, or this host,
+// has answered: that there is no such path, that it leads through what is no directory, or that
+// the caller may not see it. An interruption stays what it is.
 func Reached(err error) error {
 	if err == nil || answer(err) || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUsage) || errors.Is(err, context.Canceled) {
 		return err

@@ -72,8 +72,8 @@ func TestDivided(t *testing.T) {
 	}
 }
 
-// TestReached: an answer about a path is one, by whoever it was given, and everything else
-// says that nobody could be asked.
+// TestReached: what a server or this host answers about a path is an answer; everything
+// else says that neither could be asked.
 func TestReached(t *testing.T) {
 	for _, err := range []error{
 		vfs.ErrNoEnt, vfs.ErrNotDir, vfs.ErrAccess, vfs.ErrPerm, vfs.ErrNameTooLong, vfs.ErrOutside,
