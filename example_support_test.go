@@ -5,9 +5,11 @@ import (
 	"errors"
 	"log"
 	"net"
+	"testing"
 
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/testkit/leak"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/vfs/iofs"
@@ -60,3 +62,6 @@ func mount() (tree *iofs.FS, unmount func()) {
 		stop()
 	}
 }
+
+// TestMain looks for goroutines of ours when all tests have cleaned up.
+func TestMain(m *testing.M) { leak.Main(m) }

@@ -81,6 +81,7 @@ var rooms = []room{
 	{"conformance/", 8, []string{"conformance/"}},
 	{"cmd/xdrgen/", 8, []string{"cmd/xdrgen/"}},
 	{"packaging", 8, nil},
+	{"internal/testkit/integration/", 8, nil},
 }
 
 // budget are the rooms that link the standard library and x/sys, and nothing

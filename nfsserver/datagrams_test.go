@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/callback"
@@ -18,15 +19,22 @@ import (
 // TestNoListsOverUDP: what answers a datagram is about as long as that, so that
 // a host is not flooded that is falsely said to have sent it.
 func TestNoListsOverUDP(t *testing.T) {
-	r := newRig(t, memfs.Options{})
+	table, err := export.NewTable(export.Key{1, 2, 3}, export.Export{Path: "/", FS: memfs.New(memfs.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := nfsserver.New(nfsserver.Options{Exports: table})
+	if err != nil {
+		t.Fatal(err)
+	}
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- r.srv.ServePacket(pc) }()
+	go func() { done <- srv.ServePacket(pc) }()
 	t.Cleanup(func() {
-		if err := errors.Join(r.srv.Close(), <-done); !errors.Is(err, nfsserver.ErrClosed) {
+		if err := errors.Join(srv.Close(), <-done); !errors.Is(err, nfsserver.ErrClosed) {
 			t.Error(err)
 		}
 	})

@@ -1,5 +1,0 @@
-//go:build race
-
-package nfsserver_test
-
-const race = true
