@@ -44,6 +44,7 @@ var rooms = []room{
 	{"internal/server/crowd", 1, nil},
 
 	{"oncrpc", 2, []string{"xdr", "internal/base/bufpool", "internal/base/metric"}},
+	{"oncrpc/replycache", 3, []string{"oncrpc"}},
 	{"export", 2, []string{"vfs"}},
 	{"export/exporttest", 3, []string{"export", "vfs"}},
 	{"vfs/vfstest", 3, []string{"vfs", "internal/testkit/memfs"}},
@@ -66,7 +67,7 @@ var rooms = []room{
 
 	{"internal/client/localio/session", 3, []string{"proto/", "xdr"}},
 	{"internal/client/localio", 4, []string{"internal/client/localio/session", "proto/", "xdr", "vfs", "internal/base/bufpool", "internal/base/metric"}},
-	{"nfsserver/", 4, []string{"oncrpc", "xdr", "vfs", "export", "proto/", "internal/client/localio/session", "internal/base/bufpool", "internal/base/metric", "internal/base/byterange", "nfsserver/"}},
+	{"nfsserver/", 4, []string{"oncrpc", "oncrpc/replycache", "xdr", "vfs", "export", "proto/", "internal/client/localio/session", "internal/base/bufpool", "internal/base/metric", "internal/base/byterange", "nfsserver/"}},
 	{"internal/client/nfsclient/", 3, []string{"oncrpc", "xdr", "vfs", "proto/", "internal/base/bufpool", "internal/base/metric", "internal/client/pace", "internal/client/nfsclient/"}},
 	{"internal/testkit/sim/rpcfault", 3, []string{"oncrpc", "xdr", "proto/", "internal/testkit/sim"}},
 	{"internal/testkit/v3suite", 3, []string{"oncrpc", "xdr", "proto/"}},
@@ -75,7 +76,7 @@ var rooms = []room{
 	{"", 5, []string{"internal/client/nfsclient/", "internal/client/localio", "internal/client/writeback", "internal/base/metric", "internal/client/pace", "oncrpc", "vfs", "vfs/iofs"}},
 	{"internal/tools/place", 6, []string{"", "internal/tools/dirfs", "vfs"}},
 	{"internal/tools/bench", 7, []string{"", "fileapi", "oncrpc", "internal/base/metric", "internal/tools/progress", "proto/", "xdr", "vfs"}},
-	{"internal/server/daemon", 7, []string{"internal/tools/place", "internal/server/sockdiag", "internal/server/crowd", "nfsserver/", "export", "internal/server/localfs", "internal/server/iogate", "internal/base/metric", "internal/server/view", "internal/server/reqlog", "internal/server/fileapi", "internal/server/object", "internal/server/object/dir", "oncrpc", "vfs"}},
+	{"internal/server/daemon", 7, []string{"internal/tools/place", "internal/server/sockdiag", "internal/server/crowd", "nfsserver/", "export", "internal/server/localfs", "internal/server/iogate", "internal/base/metric", "internal/server/view", "internal/server/reqlog", "internal/server/fileapi", "internal/server/object", "internal/server/object/dir", "oncrpc", "oncrpc/replycache", "vfs"}},
 	{"cmd/nfsbox", 8, []string{"internal/tools/top", "internal/server/view", "internal/tools/manual", "internal/tools/place", "internal/server/daemon", "internal/tools/bench", "internal/tools/job", "internal/tools/progress", "internal/tools/walk", "internal/base/bufpool", "internal/base/metric", "vfs", ""}},
 	{"conformance/outsider", 8, nil},
 	{"conformance/", 8, []string{"conformance/"}},

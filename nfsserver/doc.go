@@ -25,7 +25,7 @@
 // # Once
 //
 // A call that changes something is executed once, however often a client sends
-// it: its reply is remembered, and sent again. See oncrpc's ReplyCache.
+// it: its reply is remembered, and sent again. See package oncrpc/replycache.
 //
 // # Clients on this host
 //

@@ -20,6 +20,7 @@ import (
 	"github.com/nfsbox/nfsbox/nfsserver/internal/portmap"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/v3"
 	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/oncrpc/replycache"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
@@ -46,7 +47,7 @@ type Options struct {
 	// Replies remembers the replies of calls that must not be executed twice;
 	// nil is a cache of the default size. A planned restart saves it and hands
 	// it, loaded, to the next server.
-	Replies *oncrpc.ReplyCache
+	Replies oncrpc.Replies
 
 	// SlowOp, if it is not 0, has Observe told of calls that take so long; Sample,
 	// if it is not nil, picks others that it is told of. See oncrpc.ServerOptions.
@@ -124,7 +125,7 @@ type Server struct {
 	ports   *portmap.Service
 	locks   *nlm.Service     // nil: none
 	local   *localio.Service // nil: none
-	replies *oncrpc.ReplyCache
+	replies oncrpc.Replies
 	buffers bufpool.Pool
 
 	mu    sync.Mutex
@@ -141,7 +142,7 @@ func New(o Options) (*Server, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Replies == nil {
-		o.Replies = oncrpc.NewReplyCache(oncrpc.ReplyCacheOptions{})
+		o.Replies = replycache.New(replycache.Options{})
 	}
 	s := &Server{replies: o.Replies}
 	s.nfs = v3.New(v3.Options{Log: o.Log, Buffers: &s.buffers, MaxBulk: o.MaxReplyBytes})

@@ -277,57 +277,6 @@ const (
 	acceptPauseMax = time.Second
 )
 
-// Bounds of the reply cache: the defaults of [ReplyCacheOptions] and what has
-// none.
-const (
-	// DefaultRepliesPerClient and DefaultKeepReplies are what is remembered of
-	// one client: its last replies, and all that are so young. Beyond both the
-	// oldest go. A client in trouble asks again for minutes, but after a minute
-	// of silence it has connected anew and asked again many times.
-	// DefaultReplyAge is how old a reply may be: an older one is never sent again,
-	// for its number may be another call's by now. It is what knfsd has.
-	DefaultRepliesPerClient = 4096
-	DefaultKeepReplies      = 60 * time.Second
-	DefaultReplyAge         = 120 * time.Second
-
-	// DefaultReplyBytes is the memory of all replies together. Above it clients
-	// lose their oldest ones, however young, that have most, all of a ShareOf
-	// together; and a share of 1/trimShare more than needed, so that it does not
-	// happen at each call.
-	DefaultReplyBytes = 64 << 20
-	trimShare         = 256
-
-	// maxRememberedReply is the longest reply that is remembered. A longer one
-	// is not, and its call executed anew when it is repeated: what must not be
-	// executed twice has short answers.
-	maxRememberedReply = 64 << 10
-
-	// maxReplyClients is how many clients are known that have left. Above it one
-	// is forgotten: of the ShareOf that has most of them, the one that has left
-	// longest ago. Those with connections are as many as those are.
-	maxReplyClients = 4096
-	maxClientName   = 255
-
-	// replyOverhead is what a remembered reply takes beside its bytes, and
-	// replySlack how much longer than twice the reply a buffer may be that is
-	// used again for it. slabSize is how many are allocated at once, maxSpare how
-	// many of a client's are kept to be used again, and evictAtOnce how many one
-	// new reply may drive out: a client that comes back after its replies have
-	// aged does not wait for all of them to go. Replies up to shortReply are cut
-	// from chunks of replyChunk bytes; longer ones are allocated one by one, and
-	// not used again. A client's map is made anew when it holds less than
-	// 1/mapShrink of what it did, and counts for minShrunk at least.
-	replyOverhead = 192
-	replySlack    = 64
-	slabSize      = 32
-	maxSpare      = 2 * slabSize
-	evictAtOnce   = 4
-	mapShrink     = 2
-	minShrunk     = 32
-	shortReply    = 256
-	replyChunk    = 2 << 10
-)
-
 // Bounds of RPC over datagrams.
 const (
 	// maxDatagram is the longest datagram taken; what is longer is cut by the

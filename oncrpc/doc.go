@@ -118,14 +118,10 @@
 //
 // # Once
 //
-// A [ReplyCache] remembers the replies of the procedures that [Service].Once
-// names. Such a call, once begun, is finished even if its connection is lost; a
-// retransmission joins it, or gets the reply that was remembered, on the newest
-// connection that has asked and is still there, for two minutes
-// ([ReplyCacheOptions].MaxAge) at most. A call whose connection is lost
-// before it has begun is not executed at all. This is at most once in the life of
-// the cache, which [ReplyCache.Save] prolongs over a planned restart; after a
-// crash a retransmission is a new call.
+// The server asks a [Replies] about each call of a procedure that [Service].Once names:
+// is the call new, under way, or answered? Package replycache is the one that remembers,
+// and says what is promised. Such a call, once begun, is finished even if its connection
+// is lost. One whose connection is lost before it has begun is not executed at all.
 //
 // # Locks
 //
@@ -134,15 +130,14 @@
 // writing, dialing, encoding or logging. What only the reader or the writer of a
 // connection touches needs no lock: there is one of each at a time, and the duty
 // passes from one to the next under Client.mu. At the server, the order is
-// Server.mu before serverConn.mu, with those of the reply cache between;
-// budget.mu stands alone. In the reply cache it is ReplyCache.mu before
-// replyClient.mu; neither is held while a reply is put in a queue. No lock is
+// Server.mu before serverConn.mu, with those of the [Replies] between;
+// budget.mu stands alone. No lock is
 // held while a handler, an option's function or a Releaser runs.
 //
 // # Neighbours
 //
 // Below: xdr (codec and descriptors), internal/base/bufpool (counted buffers),
 // internal/base/metric (histograms).
-// Above: the generated protocols' clients and servers, which hand in descriptors,
-// handlers, dialers and credentials.
+// Above: replycache, and the generated protocols' clients and servers, which hand in
+// descriptors, handlers, dialers and credentials.
 package oncrpc

@@ -20,7 +20,7 @@ import (
 // Handlers, is answered PROC_UNAVAIL; procedure 0 always answers.
 //
 // Once[i] says that a second execution of Program.Procs[i] could do harm: with a
-// [ReplyCache] it is executed once, and a retransmission gets the same reply.
+// [Replies] it is executed once, and a retransmission gets the same reply.
 type Service struct {
 	Program  *xdr.Program
 	Handlers []Handler
@@ -33,7 +33,7 @@ type Service struct {
 // [ErrGarbageArgs]) is answered GARBAGE_ARGS, an [*AuthError] is a denial,
 // [ErrDrop] is no reply at all, and anything else, or a panic, is SYSTEM_ERR and
 // goes to the log. ctx ends when the server is closed, or the connection is lost;
-// but for the procedures that a [ReplyCache] covers the connection does not
+// but for the procedures that a [Replies] covers the connection does not
 // matter, and what has begun is finished.
 type Handler func(ctx context.Context, c *Call) error
 
@@ -69,10 +69,9 @@ type ServerOptions struct {
 	// one that is protected. Without it such probes are denied, and clients go
 	// on in the clear if they may.
 	Secure func(net.Conn) (net.Conn, error)
-	// Replies remembers the replies of the procedures that are Once. nil: they
-	// are executed as often as they are asked for. Servers that follow each
-	// other may share one.
-	Replies *ReplyCache
+	// Replies remembers the replies of the procedures that are Once. nil: a
+	// retransmission is executed again. Servers may share one.
+	Replies Replies
 	// Observe, if set, is told of each call that took Slow or longer, and of those
 	// that Sample picks, from the goroutine that served it. The reply leaves when
 	// it has returned: it must not wait. After the server's end it is not called

@@ -14,7 +14,7 @@ import (
 // and read replies, so many in flight. CPU is the whole process's.
 func BenchmarkServer(b *testing.B) {
 	var xid uint32 // never the same again
-	once := ServerOptions{Replies: NewReplyCache(ReplyCacheOptions{})}
+	once := ServerOptions{Replies: NewTestCache()}
 	sampled := ServerOptions{Slow: time.Hour, Observe: func(Served) {}, Sample: func() bool { return rand.Uint64() < 1<<57 }}
 	for _, k := range []struct {
 		name string

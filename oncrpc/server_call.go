@@ -38,11 +38,9 @@ type Call struct {
 
 // route leads back to where a call came from: a connection, or a datagram.
 type route interface {
+	Asker
 	// context is that of handlers. It ends when no reply can get there any more.
 	context() context.Context
-	// gone reports whether that has ended, or is about to: the client has
-	// closed its side.
-	gone() bool
 	// enqueue takes a call's reply, or none, and with it the call is over.
 	enqueue(answered)
 	// flush sends what was enqueued, or sees to it that somebody does.
@@ -188,7 +186,7 @@ func (c *Call) conclude(err error) (to route, took time.Duration) {
 	c.observe(err, took)
 	to = c.to
 	var newer route
-	if c.once.memory != nil {
+	if c.once.entry != nil {
 		newer = c.settle(err)
 	}
 	// The request goes first: with the reply's leaving the call is over, and
@@ -196,7 +194,7 @@ func (c *Call) conclude(err error) (to route, took time.Duration) {
 	reply := c.reply
 	c.free()
 	if newer != nil {
-		to.enqueue(answered{})
+		to.Unanswered()
 		to = newer
 	}
 	to.enqueue(reply)

@@ -21,7 +21,7 @@ type serverConn struct {
 	ctx           context.Context // of the handlers
 	cancel        context.CancelFunc
 	stop          chan struct{} // closed when reading has to end
-	client        *replyClient  // nil: the server has no reply cache; set by serve, under mu
+	client        ClientReplies // nil: the server has no Replies; set by serve, under mu
 	serial        uint64        // rises from one connection to the next
 	share         string        // ShareOf remote
 	stranger      bool          // not admitted when it came; guarded by Server.mu
@@ -65,7 +65,7 @@ func newServerConn(s *Server, nc net.Conn, remote net.Addr, share string) *serve
 	sc.worker = sc.work
 	sc.ctx, sc.cancel = context.WithCancel(s.ctx)
 	if s.o.Replies != nil {
-		sc.serial = s.o.Replies.serial.Add(1)
+		sc.serial = s.o.Replies.Serial()
 	}
 	return sc
 }
@@ -79,8 +79,8 @@ func (sc *serverConn) serve() {
 	defer s.budget.leave(sc.debtor)
 	defer s.aside.leave(sc.aside)
 	if r := s.o.Replies; r != nil {
-		m := r.client(sc.remote)
-		defer r.release(m)
+		m := r.Client(sc.remote)
+		defer m.Release()
 		sc.mu.Lock()
 		sc.client = m
 		sc.mu.Unlock()
@@ -175,7 +175,8 @@ func (sc *serverConn) await(n int) bool {
 
 func (sc *serverConn) context() context.Context { return sc.ctx }
 
-func (sc *serverConn) gone() bool {
+// Gone reports whether the client has closed its side, or the connection is lost.
+func (sc *serverConn) Gone() bool {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	return sc.err != nil || sc.eof
@@ -199,7 +200,7 @@ func (sc *serverConn) fail(err error) {
 	}
 	sc.mu.Unlock()
 	if m != nil {
-		m.leave(sc)
+		m.Leave(sc)
 	}
 }
 

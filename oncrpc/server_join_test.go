@@ -15,12 +15,12 @@ import (
 type joinRig struct {
 	t     *testing.T
 	s     *service
-	cache *ReplyCache
+	cache TestCache
 	times atomic.Int32
 }
 
 func newJoinRig(t *testing.T) *joinRig {
-	return &joinRig{t: t, s: newService(), cache: NewReplyCache(ReplyCacheOptions{})}
+	return &joinRig{t: t, s: newService(), cache: NewTestCache()}
 }
 
 func (j *joinRig) serve(o ServerOptions) (*Server, string) {
@@ -159,7 +159,7 @@ func (s *Server) lost() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for sc := range s.conns {
-		if sc.gone() {
+		if sc.Gone() {
 			n++
 		}
 	}

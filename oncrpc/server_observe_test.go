@@ -53,7 +53,7 @@ func never() bool { return false }
 func TestServerObserve(t *testing.T) {
 	o := &observer{}
 	_, addr := startServer(t, newService(), ServerOptions{
-		Replies: NewReplyCache(ReplyCacheOptions{}), Observe: o.observe, Sample: always,
+		Replies: NewTestCache(), Observe: o.observe, Sample: always,
 	})
 	cred, err := (&AuthSys{Machine: "here", UID: 1000}).Auth()
 	if err != nil {

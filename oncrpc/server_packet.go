@@ -26,9 +26,9 @@ type packetConn struct {
 // datagram leads back to where a call in a datagram came from.
 type datagram struct {
 	p      *packetConn
-	from   net.Addr     // where the reply goes
-	remote net.Addr     // whose it is: see ServerOptions.Peer
-	client *replyClient // released with the call
+	from   net.Addr      // where the reply goes
+	remote net.Addr      // whose it is: see ServerOptions.Peer
+	client ClientReplies // released with the call
 	state  any
 	opened bool // state is for EndConn
 	share  string
@@ -124,7 +124,7 @@ func (p *packetConn) take(msg []byte, from net.Addr) {
 	_, err := c.decode()
 	if err != nil && !isAnswer(err) {
 		c.free()
-		d.enqueue(answered{})
+		d.Unanswered()
 		return
 	}
 	if err == nil && c.Auth.Flavor == AuthTLS {
@@ -149,8 +149,8 @@ func (p *packetConn) take(msg []byte, from net.Addr) {
 		return
 	}
 	if r := s.o.Replies; r != nil && c.once.is {
-		d.client = r.client(d.remote)
-		c.once.client, c.once.serial = d.client, r.serial.Add(1)
+		d.client = r.Client(d.remote)
+		c.once.client, c.once.serial = d.client, r.Serial()
 	}
 	go func() {
 		to, _ := c.run()
@@ -191,7 +191,11 @@ func (d *datagram) leave() {
 
 func (d *datagram) context() context.Context { return d.p.s.ctx }
 
-func (d *datagram) gone() bool { return false }
+// Gone is never so: a datagram has no other end that could close.
+func (d *datagram) Gone() bool { return false }
+
+// Unanswered ends the call without a reply.
+func (d *datagram) Unanswered() { d.enqueue(answered{}) }
 
 // flush has nothing to do: each reply leaves by itself.
 func (d *datagram) flush() {}
@@ -210,7 +214,7 @@ func (d *datagram) enqueue(a answered) {
 		s.o.EndConn(d.state)
 	}
 	if d.client != nil {
-		s.o.Replies.release(d.client)
+		d.client.Release()
 	}
 	d.leave()
 	<-d.p.running

@@ -147,7 +147,7 @@ func TestPacketSizes(t *testing.T) {
 // that comes once in a datagram and once on a connection.
 func TestPacketOnce(t *testing.T) {
 	s := newService()
-	srv, addr := startPackets(t, s, ServerOptions{Replies: NewReplyCache(ReplyCacheOptions{})})
+	srv, addr := startPackets(t, s, ServerOptions{Replies: NewTestCache()})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestPacketState(t *testing.T) {
 	var begun, ended atomic.Int32
 	var closed atomic.Bool
 	srv, addr := startPackets(t, newService(), ServerOptions{
-		Replies: NewReplyCache(ReplyCacheOptions{}),
+		Replies: NewTestCache(),
 		NewConn: func(remote, local net.Addr) (any, error) {
 			if remote == nil || local == nil || closed.Load() {
 				return nil, errTest
@@ -325,7 +325,7 @@ func (s *sickPackets) ReadFrom(p []byte) (int, net.Addr, error) {
 func FuzzPacket(f *testing.F) {
 	svc := newService().service()
 	svc.Handlers[procWait] = nil
-	srv, err := NewServer([]Service{svc}, ServerOptions{Replies: NewReplyCache(ReplyCacheOptions{})})
+	srv, err := NewServer([]Service{svc}, ServerOptions{Replies: NewTestCache()})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -130,6 +130,9 @@ func (a *answered) drop() {
 	*a = answered{}
 }
 
+// Unanswered ends a call without a reply.
+func (sc *serverConn) Unanswered() { sc.enqueue(answered{}) }
+
 // enqueue hands a call's reply to the next writer. If there is none, or
 // the connection is over, the call ends here.
 func (sc *serverConn) enqueue(a answered) {

@@ -8,7 +8,7 @@ import (
 
 // TestServerProcs counts calls by procedure.
 func TestServerProcs(t *testing.T) {
-	srv, addr := startServer(t, newService(), ServerOptions{Replies: NewReplyCache(ReplyCacheOptions{})})
+	srv, addr := startServer(t, newService(), ServerOptions{Replies: NewTestCache()})
 	if n := len(srv.Procs()); n != 0 {
 		t.Errorf("%d procedures before the first call", n)
 	}

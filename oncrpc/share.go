@@ -13,6 +13,9 @@ import (
 // addresses as it likes (RFC 4941).
 const shareBits = 64
 
+// MaxClientName is how long a name of [ClientOf] may be. What is longer is cut.
+const MaxClientName = 255
+
 // UnknownUser is the UID of a [UserAddr] whose user nobody can tell. No user has it.
 const UnknownUser = math.MaxUint32
 
@@ -66,7 +69,7 @@ func ShareOf(a net.Addr) string {
 	}
 	addr := addrOf(a)
 	if !addr.Is6() {
-		return clientName(a)
+		return ClientOf(a)
 	}
 	// A network of a valid address and length is never an error.
 	p, _ := addr.WithZone("").Prefix(shareBits)
@@ -81,8 +84,8 @@ func ShareOf(a net.Addr) string {
 // have all that is free.
 func fair(held, n, free int64) bool { return held == 0 || held+n <= free-n }
 
-// shareNamed is ShareOf of the client of that name: see clientName.
-func shareNamed(name string) string {
+// ShareOfClient is [ShareOf] the client that [ClientOf] names so.
+func ShareOfClient(name string) string {
 	if user, addr, ok := strings.Cut(name, userMark); ok && isUser(user) && isAddr(addr) {
 		return user + userMark
 	}
@@ -100,6 +103,28 @@ func isUser(s string) bool {
 func isAddr(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err == nil
+}
+
+// ClientOf names the client at a: by its address without the port, so that it is the
+// same client when it connects again, and by its user if that is known. The name has at
+// most [MaxClientName] bytes.
+func ClientOf(a net.Addr) string {
+	switch a := a.(type) {
+	case nil:
+		return ""
+	case *UserAddr:
+		name := a.User() + userMark + ClientOf(a.Addr)
+		return name[:min(len(name), MaxClientName)]
+	case *net.TCPAddr:
+		return a.AddrPort().Addr().Unmap().String()
+	case *net.UDPAddr:
+		return a.AddrPort().Addr().Unmap().String()
+	}
+	s := a.String()
+	if host, _, err := net.SplitHostPort(s); err == nil {
+		s = host
+	}
+	return s[:min(len(s), MaxClientName)]
 }
 
 // addrOf is the address of a without the port; of what has none, the zero Addr.

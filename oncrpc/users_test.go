@@ -9,6 +9,34 @@ import (
 	"time"
 )
 
+// TestClientName looks at what makes the same client.
+func TestClientName(t *testing.T) {
+	long := make([]byte, 1000)
+	for _, c := range []struct {
+		a    net.Addr
+		want string
+	}{
+		{nil, ""},
+		{addr("192.0.2.1", 700), "192.0.2.1"},
+		{&net.UDPAddr{IP: net.ParseIP("192.0.2.1").To4(), Port: 3}, "192.0.2.1"},
+		{addr("::ffff:192.0.2.1", 3), "192.0.2.1"},
+		{&net.TCPAddr{IP: net.ParseIP("fe80::1"), Zone: "eth0"}, "fe80::1%eth0"},
+		{pipeAddr{}, "pipe"},
+		{&net.UnixAddr{Net: "unix", Name: "/run/x"}, "/run/x"},
+		{&net.UnixAddr{Net: "unix", Name: string(long)}, string(long[:MaxClientName])},
+		{textAddr("[2001:db8::1]:77"), "2001:db8::1"},
+	} {
+		if got := ClientOf(c.a); got != c.want {
+			t.Errorf("%v is %q, want %q", c.a, got, c.want)
+		}
+	}
+}
+
+type textAddr string
+
+func (textAddr) Network() string  { return "text" }
+func (a textAddr) String() string { return string(a) }
+
 // TestUserNames tells apart users that share an address, and leads each name back to its
 // share, as a saved cache has to.
 func TestUserNames(t *testing.T) {
@@ -26,8 +54,8 @@ func TestUserNames(t *testing.T) {
 		{textAddr("x@127.0.0.1"), "x@127.0.0.1", "x@127.0.0.1"},
 		{textAddr("1000@y"), "1000@y", "1000@y"},
 	} {
-		if name, share := clientName(c.a), ShareOf(c.a); name != c.name || share != c.share || shareNamed(name) != c.share {
-			t.Errorf("%v is %q of %q, and %q when it was saved; want %q of %q", c.a, name, share, shareNamed(name), c.name, c.share)
+		if name, share := ClientOf(c.a), ShareOf(c.a); name != c.name || share != c.share || ShareOfClient(name) != c.share {
+			t.Errorf("%v is %q of %q, and %q when it was saved; want %q of %q", c.a, name, share, ShareOfClient(name), c.name, c.share)
 		}
 	}
 	u := &UserAddr{addr("127.0.0.1", 700), 1000}
@@ -49,7 +77,7 @@ func inTurn(users ...uint32) func(net.Conn, net.Addr, net.Addr) net.Addr {
 // its credential and everything else are the same.
 func TestUsersReplies(t *testing.T) {
 	s := newService()
-	_, to := startServer(t, s, ServerOptions{Replies: NewReplyCache(ReplyCacheOptions{}), Peer: inTurn(1, 2, 1, UnknownUser)})
+	_, to := startServer(t, s, ServerOptions{Replies: NewTestCache(), Peer: inTurn(1, 2, 1, UnknownUser)})
 	call := record(onceMessage(7, AuthSys{UID: 1}, "x"))
 	for i, want := range []int{1, 2, 2, 3} {
 		r := dialRaw(t, to)
@@ -58,24 +86,6 @@ func TestUsersReplies(t *testing.T) {
 		if n := s.executed(); n != want {
 			t.Errorf("after call %d, %d were executed, want %d", i, n, want)
 		}
-	}
-}
-
-// TestUsersFlood: a user who fills the cache, from all addresses of loopback, displaces
-// no reply of another.
-func TestUsersFlood(t *testing.T) {
-	r := newCacheRig(t, ReplyCacheOptions{MaxBytes: 100 * (replyOverhead + 100)})
-	quiet := r.client(&UserAddr{addr("127.0.0.1", 1), 1})
-	for i := range 20 {
-		r.answer(quiet, i, make([]byte, 100))
-	}
-	for i := range 1000 {
-		m := r.client(&UserAddr{addr(fmt.Sprint("127.0.0.", 1+i%50), 1), 2})
-		r.answer(m, i, make([]byte, 100))
-		r.release(m)
-	}
-	if got := r.known(quiet, 20); got != "0 to 19" {
-		t.Errorf("of the quiet user's 20 calls are known %s", got)
 	}
 }
 
@@ -143,7 +153,7 @@ func TestUsersMemory(t *testing.T) {
 // to where it came from.
 func TestUsersDatagrams(t *testing.T) {
 	s := newService()
-	cache := NewReplyCache(ReplyCacheOptions{})
+	cache := NewTestCache()
 	_, to := startPackets(t, s, ServerOptions{Replies: cache, Peer: inTurn(1, 2, 1)})
 	p := dialPacket(t, to)
 	for i, want := range []int{1, 2, 2} {

@@ -17,7 +17,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
 	"github.com/nfsbox/nfsbox/nfsserver"
-	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/oncrpc/replycache"
 )
 
 // World is what a server gets from its surroundings. Only Rand is required.
@@ -100,7 +100,7 @@ type daemon struct {
 	locks   localfs.Locks // of all directories, which may overlap
 	sites   sites
 	table   *export.Table
-	replies *oncrpc.ReplyCache
+	replies *replycache.Cache
 	slow    *slowLog
 	srv     *nfsserver.Server
 	doors   []door

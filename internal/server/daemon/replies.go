@@ -18,7 +18,7 @@ import (
 //
 //	bytes  0-7   magic, of which the last byte is the version
 //	bytes  8-39  HMAC-SHA-256 over all that follows, under the key of the handles
-//	bytes 40-    what oncrpc.ReplyCache.Save has written
+//	bytes 40-    what replycache's Cache.Save has written
 //
 // The key ties the file to its state directory: replies of another server would
 // be answers to questions that were never asked. It is written at a clean end

@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/export"
-	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/oncrpc/replycache"
 )
 
 // withReplies is a server that is about to begin, or has ended, in dir.
 func withReplies(t *testing.T, dir string, key byte) *daemon {
 	d := stateOf(t.TempDir(), dir)
-	d.own, d.key, d.replies = dir, export.Key{key}, oncrpc.NewReplyCache(oncrpc.ReplyCacheOptions{})
+	d.own, d.key, d.replies = dir, export.Key{key}, replycache.New(replycache.Options{})
 	return d
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/nfsserver"
-	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/oncrpc/replycache"
 )
 
 // locksName is the folder in the server's own that tells who holds locks.
@@ -20,7 +20,7 @@ const locksName = "locks"
 
 // newServer makes the server, with the replies that the last one has left.
 func (d *daemon) newServer() (err error) {
-	d.replies = oncrpc.NewReplyCache(oncrpc.ReplyCacheOptions{
+	d.replies = replycache.New(replycache.Options{
 		PerClient: d.c.RepliesPerClient, Keep: time.Duration(d.c.RepliesKeep), MaxBytes: int64(d.c.RepliesBytes), Now: d.w.Now,
 	})
 	d.loadReplies()

@@ -16,6 +16,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/peer"
 	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/oncrpc/replycache"
 	"github.com/nfsbox/nfsbox/proto/nlm4"
 	"github.com/nfsbox/nfsbox/proto/nsm"
 	"github.com/nfsbox/nfsbox/proto/rpcbind"
@@ -261,7 +262,7 @@ func serveRPC(t testing.TB, services []oncrpc.Service, on net.Listener, state fu
 	t.Helper()
 	srv, err := oncrpc.NewServer(services, oncrpc.ServerOptions{
 		NewConn: func(remote, _ net.Addr) (any, error) { return state(remote), nil },
-		Replies: oncrpc.NewReplyCache(oncrpc.ReplyCacheOptions{}), Peer: userOf,
+		Replies: replycache.New(replycache.Options{}), Peer: userOf,
 	})
 	if err != nil {
 		t.Fatal(err)

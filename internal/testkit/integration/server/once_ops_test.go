@@ -7,6 +7,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/oncrpc/replycache"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/proto/nfsacl3"
 	"github.com/nfsbox/nfsbox/proto/nlm4"
@@ -19,12 +20,12 @@ type onceWorld struct {
 	*rig
 	file, other []byte // "file" and "old", which hold "first"
 	gate        *gate
-	replies     *oncrpc.ReplyCache
+	replies     *replycache.Cache
 }
 
 func newOnceWorld(t testing.TB) *onceWorld {
 	t.Helper()
-	w := &onceWorld{gate: newGate(), replies: oncrpc.NewReplyCache(oncrpc.ReplyCacheOptions{})}
+	w := &onceWorld{gate: newGate(), replies: replycache.New(replycache.Options{})}
 	fs := memfs.New(memfs.Options{Mode: 0o777, Fault: w.gate.pass})
 	w.rig = serve(t, fs, nfsserver.Options{Replies: w.replies, Locks: true})
 	w.rig.fs = fs

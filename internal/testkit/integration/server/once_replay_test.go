@@ -15,6 +15,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/testkit/sim/rpcfault"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/oncrpc/replycache"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/xdr"
 )
@@ -341,7 +342,7 @@ func newOnceWorldAfter(t *testing.T, w *onceWorld) *onceWorld {
 	if err := w.replies.Save(&file); err != nil {
 		t.Fatal(err)
 	}
-	replies := oncrpc.NewReplyCache(oncrpc.ReplyCacheOptions{})
+	replies := replycache.New(replycache.Options{})
 	if err := replies.Load(&file); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package oncrpc
+package replycache
 
 import (
 	"bytes"
@@ -10,12 +10,14 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
 // saved is a cache of so many clients and calls, as it is saved.
 func saved(t testing.TB, clients, calls int) (*cacheRig, []byte) {
 	t.Helper()
-	r := newCacheRig(t, ReplyCacheOptions{})
+	r := newCacheRig(t, Options{})
 	for g := range clients {
 		m := r.client(addr("192.0.2.1", 1))
 		if g > 0 {
@@ -34,6 +36,8 @@ func saved(t testing.TB, clients, calls int) (*cacheRig, []byte) {
 	return r, b.Bytes()
 }
 
+var errTest = errors.New("test")
+
 // sealed is what a file with this content and the right sum looks like.
 func sealed(p []byte) []byte {
 	sum := sha256.Sum256(p)
@@ -43,7 +47,7 @@ func sealed(p []byte) []byte {
 // TestReplyCacheSave: what is loaded is what was saved.
 func TestReplyCacheSave(t *testing.T) {
 	r, file := saved(t, 3, 50)
-	l := newCacheRig(t, ReplyCacheOptions{PerClient: 20, Keep: 10 * time.Second})
+	l := newCacheRig(t, Options{PerClient: 20, Keep: 10 * time.Second})
 	l.now = r.now
 	if err := l.Load(iotest.OneByteReader(bytes.NewReader(file))); err != nil {
 		t.Fatal(err)
@@ -56,11 +60,10 @@ func TestReplyCacheSave(t *testing.T) {
 		t.Errorf("saved again it is another file: %v", err)
 	}
 	m := l.client(addr("192.0.2.3", 1))
-	_, _, b, _ := m.claim(callNumber(49), asker{}, &l.pool, nil)
-	if b == nil || !bytes.Equal(b.B[markBytes:], []byte("reply 49 to 2")) {
+	h := &heard{}
+	if m.claim(callNumber(49), asker{}, h); !bytes.Equal(h.reply, []byte("reply 49 to 2")) {
 		t.Error("the last reply is not the last reply")
 	}
-	b.Release()
 	l.answer(m, 50, nil)
 	if l.knows(m, 0) || !l.knows(m, 40) {
 		t.Error("what was loaded does not age")
@@ -73,8 +76,8 @@ func TestReplyCacheLoadOld(t *testing.T) {
 	for _, x := range []struct {
 		pause time.Duration
 		want  string
-	}{{70 * time.Second, "0 to 49"}, {DefaultReplyAge - 19*time.Second, "31 to 49"}, {time.Hour, "-1 to -1"}} {
-		l := newCacheRig(t, ReplyCacheOptions{})
+	}{{70 * time.Second, "0 to 49"}, {DefaultMaxAge - 19*time.Second, "31 to 49"}, {time.Hour, "-1 to -1"}} {
+		l := newCacheRig(t, Options{})
 		l.now = r.now.Add(x.pause)
 		if err := l.Load(bytes.NewReader(file)); err != nil {
 			t.Fatal(err)
@@ -88,7 +91,7 @@ func TestReplyCacheLoadOld(t *testing.T) {
 // TestReplyCacheLoadLess: a cache with less room takes what is newest.
 func TestReplyCacheLoadLess(t *testing.T) {
 	r, file := saved(t, 1, 100)
-	l := newCacheRig(t, ReplyCacheOptions{MaxBytes: r.bytes.Load() / 10})
+	l := newCacheRig(t, Options{MaxBytes: r.bytes.Load() / 10})
 	if err := l.Load(bytes.NewReader(file)); err != nil {
 		t.Fatal(err)
 	}
@@ -102,14 +105,14 @@ func TestReplyCacheLoadLess(t *testing.T) {
 func TestReplyCacheLoadRefuses(t *testing.T) {
 	_, file := saved(t, 2, 2)
 	body := file[:len(file)-sha256.Size]
-	l := newCacheRig(t, ReplyCacheOptions{})
+	l := newCacheRig(t, Options{})
 	key := l.key
 	refuses := func(name string, in io.Reader, want error) {
 		t.Helper()
 		if err := l.Load(in); !errors.Is(err, want) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if st := l.Stats(); st != (ReplyCacheStats{}) || l.key != key {
+		if st := l.Stats(); st != (oncrpc.ReplyCacheStats{}) || l.key != key {
 			t.Errorf("%s has changed the cache: %+v", name, st)
 		}
 	}
@@ -136,7 +139,7 @@ func TestReplyCacheLoadRefuses(t *testing.T) {
 	refuses("a name too long", bytes.NewReader(sealed(append(bytes.Clone(head), 0, 0, 0, 1, 1, 0))), ErrNotSaved)
 
 	l.client(addr("192.0.2.1", 1))
-	if err := l.Load(bytes.NewReader(file)); !errors.Is(err, ErrCacheInUse) || l.key != key {
+	if err := l.Load(bytes.NewReader(file)); !errors.Is(err, ErrInUse) || l.key != key {
 		t.Errorf("in use: %v", err)
 	}
 }
@@ -170,9 +173,9 @@ func FuzzReplyCacheLoad(f *testing.F) {
 		f.Add(file[:len(file)-sha256.Size])
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		l := newCacheRig(t, ReplyCacheOptions{MaxBytes: 4 << 10})
+		l := newCacheRig(t, Options{MaxBytes: 4 << 10})
 		if err := l.Load(bytes.NewReader(sealed(body))); err != nil {
-			if st := l.Stats(); st != (ReplyCacheStats{}) || !errors.Is(err, ErrNotSaved) {
+			if st := l.Stats(); st != (oncrpc.ReplyCacheStats{}) || !errors.Is(err, ErrNotSaved) {
 				t.Fatalf("%v: %+v", err, st)
 			}
 			return

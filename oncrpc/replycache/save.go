@@ -1,4 +1,4 @@
-package oncrpc
+package replycache
 
 import (
 	"bufio"
@@ -12,6 +12,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
 // A saved cache, all integers big-endian:
@@ -32,19 +34,19 @@ const (
 	savedVersion = 1
 )
 
-// ErrNotSaved is what [ReplyCache.Load] says of anything that Save has not
-// written, or not whole.
-var ErrNotSaved = errors.New("oncrpc: no saved reply cache")
+// ErrNotSaved is [Cache.Load]'s error for input that Save has not written, or that is
+// cut or changed.
+var ErrNotSaved = errors.New("replycache: no saved cache")
 
-// ErrCacheInUse says that a cache knows clients already, and cannot load.
-var ErrCacheInUse = errors.New("oncrpc: reply cache is in use")
+// ErrInUse says that the cache knows clients already, and cannot load.
+var ErrInUse = errors.New("replycache: the cache is in use")
 
-// Save writes what the cache remembers, for the server that comes after a
-// planned restart. Calls under way are left out: Shutdown comes first. What is
-// written holds the key of the hash, and replies; it is nobody else's to read.
-func (r *ReplyCache) Save(w io.Writer) error {
+// Save writes the remembered replies, for the server that comes after a planned restart.
+// Calls under way are left out: Shutdown comes first. The output holds replies and the
+// key of the hash: the caller keeps it from other users.
+func (r *Cache) Save(w io.Writer) error {
 	r.mu.Lock()
-	clients := make([]*replyClient, 0, len(r.clients))
+	clients := make([]*client, 0, len(r.clients))
 	for _, name := range slices.Sorted(maps.Keys(r.clients)) {
 		if m := r.clients[name]; m.size.Load() > 0 {
 			clients = append(clients, m)
@@ -58,21 +60,21 @@ func (r *ReplyCache) Save(w io.Writer) error {
 	both := io.MultiWriter(w, sum)
 	for _, m := range clients {
 		if _, err := both.Write(m.appendSaved(b)); err != nil {
-			return fmt.Errorf("oncrpc: saving the reply cache: %w", err)
+			return fmt.Errorf("replycache: saving: %w", err)
 		}
 		b = b[:0]
 	}
 	if _, err := both.Write(b); err != nil {
-		return fmt.Errorf("oncrpc: saving the reply cache: %w", err)
+		return fmt.Errorf("replycache: saving: %w", err)
 	}
 	if _, err := w.Write(sum.Sum(nil)); err != nil {
-		return fmt.Errorf("oncrpc: saving the reply cache: %w", err)
+		return fmt.Errorf("replycache: saving: %w", err)
 	}
 	return nil
 }
 
 // appendSaved appends what is known of a client.
-func (m *replyClient) appendSaved(b []byte) []byte {
+func (m *client) appendSaved(b []byte) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b = binary.BigEndian.AppendUint16(b, uint16(len(m.name)))
@@ -90,20 +92,19 @@ func (m *replyClient) appendSaved(b []byte) []byte {
 	return b
 }
 
-// Load takes in what Save has written, as far as there is room for it; the
-// oldest replies go first, and none is older than MaxAge. It must come before the cache's first connection. On
-// an error nothing has changed: [ErrNotSaved] is a file that is no saved cache,
-// is not whole or has been changed, [ErrCacheInUse] is that it comes too late,
-// and any other one is in's.
-func (r *ReplyCache) Load(in io.Reader) error {
-	fresh := NewReplyCache(r.o)
+// Load reads what Save has written, as far as there is room: the oldest replies are
+// dropped first, and all that are older than MaxAge. It must come before the cache's
+// first connection. On an error nothing has changed: [ErrNotSaved] says that in is not
+// what Save wrote, [ErrInUse] that Load comes too late, and any other one is in's.
+func (r *Cache) Load(in io.Reader) error {
+	fresh := New(r.o)
 	if err := fresh.read(in); err != nil {
-		return fmt.Errorf("oncrpc: loading the reply cache: %w", err)
+		return fmt.Errorf("replycache: loading: %w", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.clients) > 0 {
-		return ErrCacheInUse
+		return ErrInUse
 	}
 	for _, m := range fresh.clients {
 		m.cache = r
@@ -115,12 +116,12 @@ func (r *ReplyCache) Load(in io.Reader) error {
 	return nil
 }
 
-// read fills a cache that nobody else knows.
-func (r *ReplyCache) read(in io.Reader) error {
+// read fills a cache that no other goroutine knows.
+func (r *Cache) read(in io.Reader) error {
 	buffered := bufio.NewReader(in)
 	s := savedReader{in: buffered, sum: sha256.New()}
 	if magic := s.bytes(len(savedMagic)); s.err == nil && string(magic) != savedMagic {
-		return fmt.Errorf("%w: it begins otherwise", ErrNotSaved)
+		return fmt.Errorf("%w: it begins with something else", ErrNotSaved)
 	}
 	if v := s.uint32(); s.err == nil && v != savedVersion {
 		return fmt.Errorf("%w: version %d, not %d", ErrNotSaved, v, savedVersion)
@@ -149,15 +150,15 @@ func (r *ReplyCache) read(in io.Reader) error {
 }
 
 // readClient reads one client.
-func (r *ReplyCache) readClient(s *savedReader, now time.Time) {
-	name := string(s.bounded(uint32(s.uint16()), maxClientName))
+func (r *Cache) readClient(s *savedReader, now time.Time) {
+	name := string(s.bounded(uint32(s.uint16()), oncrpc.MaxClientName))
 	if s.err == nil && r.clients[name] != nil {
 		s.fail("a client is there twice")
 	}
 	if s.err != nil {
 		return
 	}
-	m := r.enter(name, shareNamed(name))
+	m := r.enter(name, oncrpc.ShareOfClient(name))
 	m.users++
 	for n := s.uint32(); n > 0 && s.err == nil; n-- {
 		m.read(s, now.UnixNano())
@@ -169,10 +170,10 @@ func (r *ReplyCache) readClient(s *savedReader, now time.Time) {
 }
 
 // read reads one reply.
-func (m *replyClient) read(s *savedReader, now int64) {
+func (m *client) read(s *savedReader, now int64) {
 	k := callKey{program: s.uint32(), version: s.uint32(), number: s.uint32(), xid: s.uint32(), hash: s.uint64()}
-	at := min(int64(s.uint64()), now) // a clock that was put back makes nothing older
-	reply := s.bounded(s.uint32(), maxRememberedReply)
+	at := min(int64(s.uint64()), now) // a clock that was put back makes no reply older
+	reply := s.bounded(s.uint32(), maxReply)
 	if s.err == nil && m.calls[k] != nil {
 		s.fail("a call is there twice")
 	}
@@ -187,8 +188,7 @@ func (m *replyClient) read(s *savedReader, now int64) {
 	m.append(e)
 }
 
-// savedReader reads what Save has written. After an error all it answers is
-// zero.
+// savedReader reads what Save has written. After an error it returns zeros.
 type savedReader struct {
 	in  io.Reader
 	sum hash.Hash // of all that was read

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,41 @@ import (
 
 	"github.com/nfsbox/nfsbox/xdr"
 )
+
+// TestCache is a duplicate request cache as the tests need it. Package replycache has it,
+// which imports this one: cache_test.go, in a package of its own, sets NewTestCache.
+type TestCache interface {
+	Replies
+	Save(w io.Writer) error
+	Load(r io.Reader) error
+}
+
+// NewTestCache returns an empty cache of the default size.
+var NewTestCache func() TestCache
+
+// maxRemembered is the longest reply that it remembers.
+const maxRemembered = 64 << 10
+
+// nowhere is a route on which nothing arrives.
+type nowhere struct{ ctx context.Context }
+
+func (n *nowhere) context() context.Context { return n.ctx }
+func (n *nowhere) enqueue(a answered)       { a.drop() }
+func (n *nowhere) flush()                   {}
+func (n *nowhere) Gone() bool               { return false }
+func (n *nowhere) Unanswered()              {}
+
+func addr(ip string, port int) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: port} }
+
+// TestPassOn: a call that is passed on has given its buffer back.
+func TestPassOn(t *testing.T) {
+	s := &Server{}
+	c := &Call{s: s, meter: new(meter), rec: s.pool.Get(100)}
+	(*Claim)(c).PassOn()
+	if n := s.pool.Outstanding(); n != 0 {
+		t.Errorf("%d buffers are lent", n)
+	}
+}
 
 // executed is how often ONCE was.
 func (s *service) executed() int {
@@ -46,7 +82,7 @@ func onceMessage(xid uint32, cred AuthSys, text string) []byte {
 // once, on whatever connection; what is not is executed.
 func TestOnceReplay(t *testing.T) {
 	s := newService()
-	cache := NewReplyCache(ReplyCacheOptions{})
+	cache := NewTestCache()
 	_, addr := startServer(t, s, ServerOptions{Replies: cache})
 	alice, bob := AuthSys{Stamp: 1, UID: 1}, AuthSys{Stamp: 1, UID: 2}
 	first := dialRaw(t, addr)
@@ -91,7 +127,7 @@ func TestOnceForgotten(t *testing.T) {
 	s := newService()
 	svc := s.service()
 	var times int
-	long := make([]byte, maxRememberedReply)
+	long := make([]byte, maxRemembered)
 	svc.Handlers[procOnce] = func(_ context.Context, c *Call) error {
 		times++
 		switch how := string(c.Args.Opaque("how", 64)); how {
@@ -105,7 +141,7 @@ func TestOnceForgotten(t *testing.T) {
 		}
 		return c.Reply(xdr.Void{})
 	}
-	cache := NewReplyCache(ReplyCacheOptions{})
+	cache := NewTestCache()
 	srv, err := NewServer([]Service{svc}, ServerOptions{Replies: cache})
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +210,7 @@ func TestOnceJoin(t *testing.T) {
 		return c.Reply(&opaque{b: []byte("done")})
 	}
 	noLeaks(t)
-	cache := NewReplyCache(ReplyCacheOptions{})
+	cache := NewTestCache()
 	srv, err := NewServer([]Service{svc}, ServerOptions{Replies: cache})
 	if err != nil {
 		t.Fatal(err)
@@ -256,7 +292,7 @@ func (s *Server) failed() (all []*serverConn) {
 // executed.
 func TestOnceLate(t *testing.T) {
 	s := newService()
-	srv, err := NewServer([]Service{s.service()}, ServerOptions{Replies: NewReplyCache(ReplyCacheOptions{})})
+	srv, err := NewServer([]Service{s.service()}, ServerOptions{Replies: NewTestCache()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +308,7 @@ func TestOnceLate(t *testing.T) {
 		if _, err := c.decode(); err != nil {
 			t.Fatal(err)
 		}
-		c.once.client = srv.o.Replies.client(nil)
+		c.once.client = srv.o.Replies.Client(nil)
 		c.run()
 	}
 	if st := srv.Stats(); s.executed() != 1 || st.Late != 1 || st.Buffers != 0 {
@@ -287,8 +323,8 @@ func TestOnceLate(t *testing.T) {
 // TestOnceRestart hands the cache on: in the process, and through a file.
 func TestOnceRestart(t *testing.T) {
 	s := newService()
-	cache := NewReplyCache(ReplyCacheOptions{})
-	ask := func(cache *ReplyCache) []byte {
+	cache := NewTestCache()
+	ask := func(cache TestCache) []byte {
 		t.Helper()
 		srv, addr := startServer(t, s, ServerOptions{Replies: cache})
 		r := dialRaw(t, addr)
@@ -310,14 +346,14 @@ func TestOnceRestart(t *testing.T) {
 	if err := cache.Save(&file); err != nil {
 		t.Fatal(err)
 	}
-	loaded := NewReplyCache(ReplyCacheOptions{})
+	loaded := NewTestCache()
 	if err := loaded.Load(&file); err != nil {
 		t.Fatal(err)
 	}
 	if got := ask(loaded); !bytes.Equal(got, want) || s.executed() != 1 {
 		t.Errorf("handed on in a file: %q, executed %d times", got, s.executed())
 	}
-	if ask(NewReplyCache(ReplyCacheOptions{})); s.executed() != 2 {
+	if ask(NewTestCache()); s.executed() != 2 {
 		t.Error("a cache of its own knows another's calls")
 	}
 }
@@ -326,7 +362,7 @@ func TestOnceRestart(t *testing.T) {
 // again. Each call is executed once and answered.
 func TestOnceStorm(t *testing.T) {
 	s := newService()
-	cache := NewReplyCache(ReplyCacheOptions{})
+	cache := NewTestCache()
 	_, addr := startServer(t, s, ServerOptions{Replies: cache})
 	const clients, calls = 8, 150
 	var wg sync.WaitGroup

@@ -1,8 +1,7 @@
-package oncrpc
+package replycache
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net"
 	"runtime"
@@ -10,35 +9,36 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
-// nowhere is a route on which nothing arrives.
-type nowhere struct{ ctx context.Context }
+// nowhere is an asker that gets nothing.
+type nowhere struct{ _ byte } // not empty: each has an address of its own
 
-func (n *nowhere) context() context.Context { return n.ctx }
-func (n *nowhere) enqueue(a answered)       { a.drop() }
-func (n *nowhere) flush()                   {}
-func (n *nowhere) gone() bool               { return false }
+func (n *nowhere) Gone() bool  { return false }
+func (n *nowhere) Unanswered() {}
+
+// heard is a claimant.
+type heard struct {
+	reply  []byte
+	passed int // how often the call was passed on
+}
+
+func (h *heard) Replay(message []byte) { h.reply = append([]byte{}, message...) }
+func (h *heard) PassOn()               { h.passed++ }
 
 // cacheRig is a cache whose clock the test moves.
 type cacheRig struct {
-	*ReplyCache
-	t    testing.TB
-	now  time.Time
-	pool bufpool.Pool
+	*Cache
+	t   testing.TB
+	now time.Time
 }
 
-func newCacheRig(t testing.TB, o ReplyCacheOptions) *cacheRig {
+func newCacheRig(t testing.TB, o Options) *cacheRig {
 	r := &cacheRig{t: t, now: time.Unix(1e9, 0)}
 	o.Now = func() time.Time { return r.now }
-	r.ReplyCache = NewReplyCache(o)
-	t.Cleanup(func() {
-		if n := r.pool.Outstanding(); n != 0 {
-			t.Errorf("%d buffers lost", n)
-		}
-		r.balance()
-	})
+	r.Cache = New(o)
+	t.Cleanup(r.balance)
 	return r
 }
 
@@ -71,31 +71,29 @@ func addr(ip string, port int) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip
 func callNumber(xid int) callKey { return callKey{1, 2, 3, uint32(xid), 5} }
 
 // answer has a call executed that must be new.
-func (r *cacheRig) answer(m *replyClient, xid int, reply []byte) {
+func (r *cacheRig) answer(m *client, xid int, reply []byte) {
 	r.t.Helper()
-	v, e, _, _ := m.claim(callNumber(xid), asker{to: &nowhere{}}, &r.pool, nil)
+	v, e, _ := m.claim(callNumber(xid), asker{to: &nowhere{}}, &heard{})
 	if v != execute {
 		r.t.Fatalf("call %d: verdict %d", xid, v)
 	}
-	if to := m.settle(e, reply); to != nil {
-		r.t.Fatalf("call %d: somebody has joined", xid)
+	if to := e.Remember(reply, nil, nil); to != nil {
+		r.t.Fatalf("call %d: another asker has joined", xid)
 	}
-	r.trim()
 }
 
 // knows reports whether a call is remembered.
-func (r *cacheRig) knows(m *replyClient, xid int) bool {
-	v, e, b, _ := m.claim(callNumber(xid), asker{to: &nowhere{}}, &r.pool, nil)
+func (r *cacheRig) knows(m *client, xid int) bool {
+	v, e, _ := m.claim(callNumber(xid), asker{to: &nowhere{}}, &heard{})
 	if v == execute {
-		m.settle(e)
+		m.drop(e)
 		return false
 	}
-	b.Release()
 	return true
 }
 
 // known is the first and the last of a client's calls 0 to n that are known.
-func (r *cacheRig) known(m *replyClient, n int) string {
+func (r *cacheRig) known(m *client, n int) string {
 	first, last := -1, -1
 	for i := range n {
 		if r.knows(m, i) {
@@ -110,25 +108,25 @@ func (r *cacheRig) known(m *replyClient, n int) string {
 
 // TestReplyCacheEviction looks at what is forgotten, and when.
 func TestReplyCacheEviction(t *testing.T) {
-	const each = replyOverhead + 100
+	const each = overhead + 100
 	for _, c := range []struct {
 		name  string
-		o     ReplyCacheOptions
+		o     Options
 		calls int           // a second apart
 		pause time.Duration // then
 		more  int           // then
 		want  string
 		young uint64
 	}{
-		{"few", ReplyCacheOptions{PerClient: 10, Keep: time.Second}, 10, 0, 0, "0 to 9", 0},
-		{"few and old", ReplyCacheOptions{PerClient: 10, Keep: time.Second, MaxAge: 3 * time.Hour}, 9, time.Hour, 1, "0 to 9", 0},
-		{"many and young", ReplyCacheOptions{PerClient: 10, Keep: time.Hour}, 100, 0, 0, "0 to 99", 0},
-		{"many and old", ReplyCacheOptions{PerClient: 10, Keep: 20 * time.Second}, 100, 0, 0, "79 to 99", 0},
-		{"few and too old", ReplyCacheOptions{PerClient: 10, Keep: time.Second}, 9, 110 * time.Second, 3, "2 to 11", 0},
-		{"many, then a pause", ReplyCacheOptions{PerClient: 10, Keep: time.Hour, MaxAge: 3 * time.Hour}, 100, 2 * time.Hour, 1, "4 to 100", 0},
-		{"and all are gone", ReplyCacheOptions{PerClient: 10, Keep: time.Hour, MaxAge: 3 * time.Hour}, 100, 2 * time.Hour, 23, "92 to 122", 0},
-		{"too much", ReplyCacheOptions{PerClient: 10, Keep: time.Hour, MaxBytes: 50 * each}, 51, 0, 0, "2 to 50", 2},
-		{"too much of a few", ReplyCacheOptions{PerClient: 1000, Keep: time.Second, MaxBytes: 50 * each}, 51, time.Hour, 0, "2 to 50", 2},
+		{"few", Options{PerClient: 10, Keep: time.Second}, 10, 0, 0, "0 to 9", 0},
+		{"few and old", Options{PerClient: 10, Keep: time.Second, MaxAge: 3 * time.Hour}, 9, time.Hour, 1, "0 to 9", 0},
+		{"many and young", Options{PerClient: 10, Keep: time.Hour}, 100, 0, 0, "0 to 99", 0},
+		{"many and old", Options{PerClient: 10, Keep: 20 * time.Second}, 100, 0, 0, "79 to 99", 0},
+		{"few and too old", Options{PerClient: 10, Keep: time.Second}, 9, 110 * time.Second, 3, "2 to 11", 0},
+		{"many, then a pause", Options{PerClient: 10, Keep: time.Hour, MaxAge: 3 * time.Hour}, 100, 2 * time.Hour, 1, "4 to 100", 0},
+		{"and all are gone", Options{PerClient: 10, Keep: time.Hour, MaxAge: 3 * time.Hour}, 100, 2 * time.Hour, 23, "92 to 122", 0},
+		{"too much", Options{PerClient: 10, Keep: time.Hour, MaxBytes: 50 * each}, 51, 0, 0, "2 to 50", 2},
+		{"too much of a few", Options{PerClient: 1000, Keep: time.Second, MaxBytes: 50 * each}, 51, time.Hour, 0, "2 to 50", 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newCacheRig(t, c.o)
@@ -153,7 +151,7 @@ func TestReplyCacheEviction(t *testing.T) {
 // TestReplyCacheShares: a client that takes much makes room, and one that takes
 // little keeps it.
 func TestReplyCacheShares(t *testing.T) {
-	r := newCacheRig(t, ReplyCacheOptions{MaxBytes: 100 * (replyOverhead + 100)})
+	r := newCacheRig(t, Options{MaxBytes: 100 * (overhead + 100)})
 	small, large := r.client(addr("192.0.2.1", 1)), r.client(addr("192.0.2.2", 1))
 	for i := range 20 {
 		r.answer(small, i, make([]byte, 100))
@@ -175,10 +173,10 @@ func TestReplyCacheShares(t *testing.T) {
 // TestReplyCacheUnderWay: what is under way is not evicted, and joined whatever
 // happens around it.
 func TestReplyCacheUnderWay(t *testing.T) {
-	r := newCacheRig(t, ReplyCacheOptions{PerClient: 2, Keep: 1, MaxBytes: 3 * replyOverhead})
+	r := newCacheRig(t, Options{PerClient: 2, Keep: 1, MaxBytes: 3 * overhead})
 	m := r.client(addr("192.0.2.1", 1))
 	first, second, third := &nowhere{}, &nowhere{}, &nowhere{}
-	_, e, _, _ := m.claim(callNumber(0), asker{first, 5}, &r.pool, nil)
+	_, e, _ := m.claim(callNumber(0), asker{first, 5}, &heard{})
 	for i := range 100 {
 		r.now = r.now.Add(time.Second)
 		r.answer(m, i+1, []byte("x"))
@@ -186,62 +184,79 @@ func TestReplyCacheUnderWay(t *testing.T) {
 	for _, c := range []struct {
 		a      asker
 		want   verdict
-		before route
+		before oncrpc.Asker
 	}{
 		{asker{first, 4}, outrun, nil},
 		{asker{second, 5}, joined, nil},
 		{asker{third, 9}, joined, second},
 		{asker{second, 8}, outrun, nil},
 	} {
-		if v, _, _, before := m.claim(callNumber(0), c.a, &r.pool, nil); v != c.want || before != c.before {
+		if v, _, before := m.claim(callNumber(0), c.a, &heard{}); v != c.want || before != c.before {
 			t.Errorf("serial %d: verdict %d, want %d; instead of %v", c.a.serial, v, c.want, before)
 		}
 	}
-	if st := r.Stats(); st.UnderWay != 1 {
+	if st := r.Stats(); st.UnderWay != 1 || st.Waiting != 1 || st.Connected != 1 {
 		t.Errorf("%+v", st)
 	}
-	if to := m.settle(e, []byte("y")); to != third {
+	if to := e.Remember([]byte("y"), nil, nil); to != third {
 		t.Errorf("the reply goes to %v", to)
 	}
-	v, _, b, _ := m.claim(callNumber(0), asker{first, 1}, &r.pool, nil)
-	if v != replay || !bytes.Equal(b.B, record([]byte("y"))) {
-		t.Errorf("verdict %d, %q", v, b.B)
+	h := &heard{}
+	if v, _, _ := m.claim(callNumber(0), asker{first, 1}, h); v != replay || !bytes.Equal(h.reply, []byte("y")) {
+		t.Errorf("verdict %d, %q", v, h.reply)
 	}
-	b.Release()
 }
 
-// TestReplyCacheFreesFirst: a call that joins another has given its buffer back when that
-// can be answered, and the server be closed.
+// TestReplyCacheFreesFirst: a call that joins another is passed on when that can be
+// answered, and the server be closed. One that is replayed is not.
 func TestReplyCacheFreesFirst(t *testing.T) {
-	r := newCacheRig(t, ReplyCacheOptions{})
+	r := newCacheRig(t, Options{})
 	m := r.client(addr("192.0.2.1", 1))
 	to := &nowhere{}
-	_, e, _, _ := m.claim(callNumber(0), asker{to, 1}, &r.pool, nil)
-	lent := r.pool.Outstanding()
-	c := &Call{s: new(Server), meter: new(meter), rec: r.pool.Get(100)}
-	if v, _, _, _ := m.claim(callNumber(0), asker{to, 2}, &r.pool, c); v != joined || r.pool.Outstanding() != lent {
-		t.Errorf("verdict %d, and %d buffers, want %d", v, r.pool.Outstanding(), lent)
+	_, e, _ := m.claim(callNumber(0), asker{to, 1}, &heard{})
+	c := &unlocked{m: m}
+	if v, _, _ := m.claim(callNumber(0), asker{to, 2}, c); v != joined || c.passed != 1 || c.free {
+		t.Errorf("verdict %d, passed on %d times; another could have been answered: %v", v, c.passed, c.free)
 	}
-	m.settle(e, []byte("y"))
+	e.Remember([]byte("y"), nil, nil)
+	h := &heard{}
+	if v, _, _ := m.claim(callNumber(0), asker{to, 3}, h); v != replay || h.passed != 0 {
+		t.Errorf("verdict %d, passed on %d times", v, h.passed)
+	}
+}
+
+// unlocked is a claimant that looks whether the call it joins can be settled before it
+// is passed on.
+type unlocked struct {
+	heard
+	m    *client
+	free bool
+}
+
+func (u *unlocked) PassOn() {
+	u.heard.PassOn()
+	if u.free = u.m.mu.TryLock(); u.free {
+		u.m.mu.Unlock()
+	}
 }
 
 // TestReplyCacheClients: those that have left longest ago are forgotten, those
 // that are there are not; and one that leaves without a reply leaves nothing.
 func TestReplyCacheClients(t *testing.T) {
-	r := newCacheRig(t, ReplyCacheOptions{})
+	r := newCacheRig(t, Options{})
 	stays := r.client(addr("192.0.2.1", 1))
 	r.answer(stays, 1, nil)
 	at := func(i int) net.Addr { return addr(fmt.Sprintf("198.51.%d.%d", i/250, i%250), i) }
-	for i := range maxReplyClients + 10 {
+	for i := range maxClients + 10 {
 		m := r.client(at(i))
 		r.answer(m, 1, nil)
 		r.now = r.now.Add(time.Millisecond)
 		r.release(m)
 	}
-	if st := r.Stats(); st.Clients != maxReplyClients+1 || st.EvictedYoung != 10 || !r.knows(stays, 1) {
+	if st := r.Stats(); st.Clients != maxClients+1 || st.EvictedYoung != 10 || !r.knows(stays, 1) {
 		t.Errorf("%+v", st)
 	}
-	for _, i := range []int{maxReplyClients + 9, 10, 9} { // to ask for one that is not known makes it known
+	for _, i := range []int{maxClients + 9, 10, 9} { // to ask for one that is not known makes it known
 		m := r.client(at(i))
 		if want := i > 9; r.knows(m, 1) != want {
 			t.Errorf("client %d is known: %v", i, !want)
@@ -260,34 +275,6 @@ func TestReplyCacheClients(t *testing.T) {
 	}
 }
 
-// TestClientName looks at what makes the same client.
-func TestClientName(t *testing.T) {
-	long := make([]byte, 1000)
-	for _, c := range []struct {
-		a    net.Addr
-		want string
-	}{
-		{nil, ""},
-		{addr("192.0.2.1", 700), "192.0.2.1"},
-		{&net.UDPAddr{IP: net.ParseIP("192.0.2.1").To4(), Port: 3}, "192.0.2.1"},
-		{addr("::ffff:192.0.2.1", 3), "192.0.2.1"},
-		{&net.TCPAddr{IP: net.ParseIP("fe80::1"), Zone: "eth0"}, "fe80::1%eth0"},
-		{pipeAddr{}, "pipe"},
-		{&net.UnixAddr{Net: "unix", Name: "/run/x"}, "/run/x"},
-		{&net.UnixAddr{Net: "unix", Name: string(long)}, string(long[:maxClientName])},
-		{textAddr("[2001:db8::1]:77"), "2001:db8::1"},
-	} {
-		if got := clientName(c.a); got != c.want {
-			t.Errorf("%v is %q, want %q", c.a, got, c.want)
-		}
-	}
-}
-
-type textAddr string
-
-func (textAddr) Network() string  { return "text" }
-func (a textAddr) String() string { return string(a) }
-
 // TestReplyCacheAllocs: a remembered call costs one allocation at most, and none
 // where replies come and go.
 func TestReplyCacheAllocs(t *testing.T) {
@@ -296,24 +283,23 @@ func TestReplyCacheAllocs(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		o    ReplyCacheOptions
+		o    Options
 		most float64
 	}{
-		{"growing", ReplyCacheOptions{}, 1},
-		{"in balance", ReplyCacheOptions{PerClient: 100, Keep: 1}, 0},
+		{"growing", Options{}, 1},
+		{"in balance", Options{PerClient: 100, Keep: 1}, 0},
 	} {
 		r := newCacheRig(t, c.o)
 		m := r.client(addr("192.0.2.1", 1))
-		to, cred, reply := &nowhere{}, make([]byte, 37), make([]byte, 160)
+		to, asks, cred, reply := &nowhere{}, &heard{}, make([]byte, 37), make([]byte, 160)
 		i := 0
 		n := testing.AllocsPerRun(4000, func() {
 			i++
 			r.now = r.now.Add(time.Second)
 			k := callNumber(i)
-			k.hash = r.key.call(Auth{Flavor: AuthSysFlavor, Body: cred}, reply)
-			_, e, _, _ := m.claim(k, asker{to, 1}, &r.pool, nil)
-			m.settle(e, reply)
-			r.trim()
+			k.hash = r.key.call(oncrpc.Auth{Flavor: oncrpc.AuthSysFlavor, Body: cred}, reply)
+			_, e, _ := m.claim(k, asker{to, 1}, asks)
+			e.Remember(reply, nil, nil)
 		})
 		if n > c.most {
 			t.Errorf("%s: %v allocations", c.name, n)
@@ -322,27 +308,26 @@ func TestReplyCacheAllocs(t *testing.T) {
 }
 
 // TestReplyCacheConcurrent has many clients and many askers for few calls. Each
-// call is executed once, and each asker who gets a reply gets the right one.
+// call is executed once, and each asker that gets a reply gets the right one.
 func TestReplyCacheConcurrent(t *testing.T) {
-	r := newCacheRig(t, ReplyCacheOptions{MaxBytes: 1 << 20})
+	r := newCacheRig(t, Options{MaxBytes: 1 << 20})
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
 			for i := range 2000 {
 				m := r.client(addr("192.0.2.1", g))
 				other := r.client(addr(fmt.Sprintf("192.0.2.%d", g+2), 1))
-				for k, m := range []*replyClient{m, other} {
+				for k, m := range []*client{m, other} {
 					want := fmt.Appendf(nil, "%d of %d", i, k)
-					v, e, b, _ := m.claim(callNumber(i), asker{&nowhere{}, uint64(i)}, &r.pool, nil)
+					h := &heard{}
+					v, e, _ := m.claim(callNumber(i), asker{&nowhere{}, uint64(i)}, h)
 					switch v {
 					case execute:
-						m.settle(e, want[:2], want[2:])
-						r.trim()
+						e.Remember(want[:2], want[2:4], want[4:])
 					case replay:
-						if !bytes.Equal(b.B[markBytes:], want) {
-							t.Errorf("%q for %q", b.B[markBytes:], want)
+						if !bytes.Equal(h.reply, want) {
+							t.Errorf("%q for %q", h.reply, want)
 						}
-						b.Release()
 					}
 				}
 				r.release(other)
@@ -359,17 +344,15 @@ func TestReplyCacheConcurrent(t *testing.T) {
 func BenchmarkReplyCache(b *testing.B) {
 	for _, size := range []int{100, 4096, 1 << 20} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			r := NewReplyCache(ReplyCacheOptions{})
+			r := New(Options{})
 			m := r.client(addr("192.0.2.1", 1))
-			to, args, reply := &nowhere{}, make([]byte, size), make([]byte, 160)
-			var pool bufpool.Pool
+			to, c, args, reply := &nowhere{}, &heard{}, make([]byte, size), make([]byte, 160)
 			b.SetBytes(int64(size))
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				k := callKey{1, 2, 3, uint32(i), r.key.call(Auth{}, args)}
-				_, e, _, _ := m.claim(k, asker{to, 1}, &pool, nil)
-				m.settle(e, reply)
-				r.trim()
+				k := callKey{1, 2, 3, uint32(i), r.key.call(oncrpc.Auth{}, args)}
+				_, e, _ := m.claim(k, asker{to, 1}, c)
+				e.Remember(reply, nil, nil)
 			}
 		})
 	}
@@ -392,19 +375,18 @@ func TestReplyMemory(t *testing.T) {
 	}
 	for _, c := range []struct {
 		clients, calls, size int
-	}{{1, 40_000, 160}, {40, 12_000, 160}, {100, 100, maxRememberedReply}} {
+	}{{1, 40_000, 160}, {40, 12_000, 160}, {100, 100, maxReply}} {
 		t.Run(fmt.Sprintf("%d clients, %d bytes", c.clients, c.size), func(t *testing.T) {
 			const limit, perClient = 4 << 20, 10 << 10
 			before := heapNow()
-			r := NewReplyCache(ReplyCacheOptions{MaxBytes: limit})
+			r := New(Options{MaxBytes: limit})
 			to, reply := &nowhere{}, make([]byte, c.size)
-			var pool bufpool.Pool // of nothing: no reply is asked for twice
+			none := &heard{} // no reply is asked for twice
 			for i := range c.clients {
 				m := r.client(addr(fmt.Sprintf("192.0.2.%d", i), 1))
 				for j := range c.calls {
-					_, e, _, _ := m.claim(callKey{1, 2, 3, uint32(j), 4}, asker{to, 1}, &pool, nil)
-					m.settle(e, reply)
-					r.trim()
+					_, e, _ := m.claim(callKey{1, 2, 3, uint32(j), 4}, asker{to, 1}, none)
+					e.Remember(reply, nil, nil)
 				}
 				r.release(m)
 			}
@@ -419,10 +401,10 @@ func TestReplyMemory(t *testing.T) {
 
 // TestReplyCacheAge: what is too old is not sent again, and a sweep forgets it.
 func TestReplyCacheAge(t *testing.T) {
-	r := newCacheRig(t, ReplyCacheOptions{})
+	r := newCacheRig(t, Options{})
 	m := r.client(addr("192.0.2.1", 1))
 	r.answer(m, 1, []byte("x"))
-	r.now = r.now.Add(DefaultReplyAge)
+	r.now = r.now.Add(DefaultMaxAge)
 	if !r.knows(m, 1) {
 		t.Error("a reply of two minutes is not known")
 	}
@@ -432,7 +414,7 @@ func TestReplyCacheAge(t *testing.T) {
 	}
 	r.answer(m, 1, []byte("y"))
 	r.release(m)
-	r.now = r.now.Add(2 * DefaultReplyAge)
+	r.now = r.now.Add(2 * DefaultMaxAge)
 	r.release(r.client(addr("192.0.2.2", 1)))
 	if st := r.Stats(); st.Clients != 0 || st.Bytes != 0 {
 		t.Errorf("%+v", st)
@@ -449,14 +431,14 @@ func TestReplyCacheAge(t *testing.T) {
 // TestReplyCacheNetworks has one IPv6 network of 64 bits come under thousands of
 // addresses: it makes room by itself.
 func TestReplyCacheNetworks(t *testing.T) {
-	const each = replyOverhead + 100
-	r := newCacheRig(t, ReplyCacheOptions{MaxBytes: 6000 * each})
+	const each = overhead + 100
+	r := newCacheRig(t, Options{MaxBytes: 6000 * each})
 	m := r.client(addr("192.0.2.1", 1))
 	for i := range 100 {
 		r.answer(m, i, make([]byte, 100))
 	}
 	r.release(m)
-	for i := range 3 * maxReplyClients {
+	for i := range 3 * maxClients {
 		r.now = r.now.Add(time.Microsecond)
 		m := r.client(addr(fmt.Sprintf("2001:db8::%x", i+1), 1))
 		r.answer(m, 1, make([]byte, 100))
@@ -469,5 +451,23 @@ func TestReplyCacheNetworks(t *testing.T) {
 	}
 	if got := r.known(r.client(addr("192.0.2.1", 1)), 100); got != "0 to 99" {
 		t.Errorf("of the other client's calls are known %s", got)
+	}
+}
+
+// TestUsersFlood: a user that fills the cache, from all addresses of loopback, displaces
+// no reply of another.
+func TestUsersFlood(t *testing.T) {
+	r := newCacheRig(t, Options{MaxBytes: 100 * (overhead + 100)})
+	quiet := r.client(&oncrpc.UserAddr{Addr: addr("127.0.0.1", 1), UID: 1})
+	for i := range 20 {
+		r.answer(quiet, i, make([]byte, 100))
+	}
+	for i := range 1000 {
+		m := r.client(&oncrpc.UserAddr{Addr: addr(fmt.Sprint("127.0.0.", 1+i%50), 1), UID: 2})
+		r.answer(m, i, make([]byte, 100))
+		r.release(m)
+	}
+	if got := r.known(quiet, 20); got != "0 to 19" {
+		t.Errorf("of the quiet user's 20 calls are known %s", got)
 	}
 }

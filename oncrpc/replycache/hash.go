@@ -1,17 +1,19 @@
-package oncrpc
+package replycache
 
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
 // hashKeyBytes is the size of a hashKey where it is saved.
 const hashKeyBytes = 8 * 8
 
-// hashKey makes a hash that a client that does not have it cannot predict. The hash
-// multiplies words into 128 bits and folds the halves, as wyhash does, in four
-// lanes: 1 MiB takes some 30 us. hash/maphash takes three times that, and its
-// seed cannot be saved.
+// hashKey is the key of a hash that a client without it cannot predict. The hash
+// multiplies words into 128 bits and folds the halves, as wyhash does, in four lanes: 1
+// MiB takes some 30 us. hash/maphash takes three times that, and its seed cannot be
+// saved.
 type hashKey [8]uint64
 
 func (k *hashKey) decode(p []byte) {
@@ -34,7 +36,7 @@ func fold(a, b uint64) uint64 {
 
 func word(p []byte) uint64 { return binary.LittleEndian.Uint64(p) }
 
-// sum hashes p, going on from the hash of what stood before it.
+// sum hashes p. h is the hash of the bytes before p.
 func (k *hashKey) sum(h uint64, p []byte) uint64 {
 	n := uint64(len(p))
 	if len(p) >= 64 {
@@ -57,10 +59,10 @@ func (k *hashKey) sum(h uint64, p []byte) uint64 {
 	return fold(h^k[6], n^k[7])
 }
 
-// call hashes what a call asks for and who asks.
-func (k *hashKey) call(cred Auth, args []byte) uint64 {
+// call hashes a call's credential and arguments.
+func (k *hashKey) call(cred oncrpc.Auth, args []byte) uint64 {
 	body := cred.Body
-	if cred.Flavor == AuthSysFlavor && len(body) >= 4 {
+	if cred.Flavor == oncrpc.AuthSysFlavor && len(body) >= 4 {
 		body = body[4:] // the stamp says nothing about the caller
 	}
 	return k.sum(k.sum(k[0]^uint64(cred.Flavor), body), args)

@@ -1,0 +1,5 @@
+//go:build !race
+
+package replycache
+
+const raceEnabled = false
