@@ -104,7 +104,7 @@ func (c *cpCmd) Run(e *env) (err error) {
 	var sum cpSummary
 	err = c.all(e, sources, dest, record, tracker, &sum)
 	sum.tell(tracker)
-	ferr := finish(tracker, &sum, err)
+	ferr := c.finish(tracker, &sum, err)
 	if !c.JSON {
 		sum.print(e.stderr)
 	}
@@ -139,7 +139,8 @@ func (c *cpCmd) all(e *env, sources []string, dest string, record *os.Root, trac
 		counted := sum.Errors
 		oerr := c.one(e, source, to, record, tracker, sum)
 		if oerr != nil && sum.Errors == counted {
-			sum.Errors++ // it has failed as a whole
+			sum.Errors++
+			c.whole(tracker, source, oerr)
 		}
 		err = errors.Join(err, oerr)
 		if e.ctx.Err() != nil || errors.Is(err, job.ErrSilent) || errors.Is(err, job.ErrFull) {
@@ -280,9 +281,10 @@ func closePlace(p *place.Place, err *error, rpcs *uint64) {
 
 // finish shows the summary. A task that has failed as a whole has none that
 // could be mistaken for a success: its errors count.
-func finish(tracker *progress.Tracker, sum *cpSummary, err error) error {
+func (c *cpCmd) finish(tracker *progress.Tracker, sum *cpSummary, err error) error {
 	if err != nil && sum.Errors == 0 {
 		sum.Errors = 1
+		c.whole(tracker, "", err)
 	}
 	if ferr := tracker.Finish(sum); ferr != nil {
 		return fmt.Errorf("output: %w", ferr)

@@ -25,6 +25,14 @@ func (s *show) tracker(e *env) *progress.Tracker {
 	return progress.New(r, time.Now)
 }
 
+// whole reports that a source, or the command, has failed as a whole: an item that fails
+// is reported by the job. People read it from stderr; a program has only the events.
+func (s *show) whole(t *progress.Tracker, path string, err error) {
+	if s.JSON {
+		t.Report(progress.Event{Type: "error", Path: path, Message: words(err)})
+	}
+}
+
 // quiet leaves the progress out.
 type quiet struct{ progress.Renderer }
 

@@ -72,6 +72,7 @@ func (c *verifyCmd) Run(e *env) error {
 	// What has failed as a whole must not look like a success.
 	if err != nil && sum.Errors == 0 && sum.Differences == 0 {
 		sum.Errors = 1
+		c.whole(tracker, "", err)
 	}
 	if ferr := tracker.Finish(&sum); ferr != nil {
 		err = errors.Join(err, fmt.Errorf("output: %w", ferr))
