@@ -36,10 +36,10 @@ func (cc *clientConn) blame(err error) {
 	if kind == nil {
 		return
 	}
-	numbered := cc.phase > inHead
+	numbered := cc.stage > inHead
 	owner := cc.suspect()
 	for _, pc := range cc.c.slots {
-		if pc != nil && pc.conn == cc && !pc.finished && (owner == pc || owner == nil && !numbered) {
+		if pc != nil && pc.conn == cc && pc.phase != over && (owner == pc || owner == nil && !numbered) {
 			pc.breach, pc.mine = kind, owner == pc || cc.calls == 1
 		}
 	}
@@ -49,7 +49,7 @@ func (cc *clientConn) blame(err error) {
 // number or, where it has not come so far, from what stands in a number's place.
 // Client.mu is held.
 func (cc *clientConn) suspect() *call {
-	if cc.phase <= inHead {
+	if cc.stage <= inHead {
 		first := cc.r.buf[cc.r.r:cc.r.w]
 		if cc.rec != nil && len(cc.rec.B) > 0 {
 			first = cc.rec.B

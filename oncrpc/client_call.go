@@ -4,16 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// call is one call under way. It is the caller's, which waits; the writer and the
-// reader of a connection borrow parts of it, as writing and reading say.
+// call is one call under way. It belongs to its caller, which waits. The writer and
+// the reader of a connection borrow parts of it, as lent says.
 type call struct {
-	xid      uint32
+	xid  uint32
+	wake chan struct{} // one token: look again
+	request
+	try
+	history
+	answer
+}
+
+// request is what is asked for; it does not change while the call lasts.
+type request struct {
 	ctx      context.Context
 	proc     *xdr.Proc
 	auth     Auth
@@ -21,65 +31,70 @@ type call struct {
 	bulkArgs xdr.BulkArgs // args, or nil
 	res      xdr.Unmarshaler
 	bulkRes  xdr.BulkResult // res, or nil
-	bulky    bool           // it moves file data, in either direction
-	wake     chan struct{}  // one token: look again
 	counters *procCounters  // may be nil
-	began    time.Duration  // a moment, as all of these
+	began    time.Duration  // times are since Client.born, here and below
 	deadline time.Duration  // when the caller's patience ends
+	once     bool           // never to be sent twice
+	many     bool           // its caller may be waiting for another of its calls
+}
 
-	// Guarded by Client.mu.
-	conn      *clientConn   // of this try; nil between tries
-	due       time.Duration // when this try times out
-	wait      time.Duration // of this try, between its beginning and due
-	sentAt    time.Duration // when this try was about to be written; 0: not yet
-	firstAt   time.Duration // the same of the first try
-	gotAt     time.Duration // when the reply came
-	replies   uint64        // that the client had when this try was sent
-	unheard   bool          // nobody has had one since, and this try's connection has brought none
-	queued    bool          // stands in conn's queue; nothing is borrowed
-	batched   bool          // in the batch that conn's writer is at
-	writing   bool          // conn's writer borrows auth, args and args' bulk
-	reading   bool          // conn's reader borrows res and res' bulk
-	claimed   bool          // its reply, with bulk, has begun to arrive
-	finished  bool          // err or the reply is there; a reply now would be late
-	wrote     bool          // it was written whole, or may have been: the server may execute it
-	begun     bool          // a part of it was written, and not all
-	waiting   bool          // the caller needs a signal to look again
-	following bool          // it is among conn's followers
-	writes    bool          // its caller is to write what stands in the queue
-	company   bool          // and is not alone
-	many      bool          // its caller may be waiting for another call
-	older     *call
-	newer     *call
-	err       error // why there is no reply
-	breach    error // the kind of what broke the protocol on this try's connection; nil: nothing did
-	mine      bool  // and it was surely this call's reply
+// try is one sending of the call on one connection. Guarded by Client.mu.
+type try struct {
+	phase   phase
+	lent    borrowers
+	caller  callerState
+	duty    duty
+	conn    *clientConn   // nil: resting
+	due     time.Duration // when this try times out
+	sentAt  time.Duration // when it was about to be written; 0: not yet
+	gotAt   time.Duration // when the reply came
+	replies uint64        // that the client had when it was queued
+	wrote   bool          // written whole, or perhaps so: the server may execute it
+	err     error         // why there is no reply
+	breach  error         // how its connection broke the protocol; nil: it did not
+	mine    bool          // and that was surely in this call's reply
+	older   *call         // among conn's followers
+	newer   *call
+}
 
-	// The caller's, between tries.
-	once        bool          // never to be sent twice
-	sent        bool          // in any try so far
-	resent      bool          // in a try before this one
+// history is what the tries have shown. It is the caller's, between tries, but for what
+// is marked.
+type history struct {
+	wait        time.Duration // the time-out of this try; guarded by Client.mu
+	firstAt     time.Duration // sentAt of the first try that was sent; guarded by Client.mu
+	sends       int           // tries that were sent
+	unheard     bool          // the server has answered no call since the last try began
 	broken      error         // the kind of the breaches so far
 	breaches    int           // of that kind in a row that were surely this call's
 	near        int           // and those that may have been another's
-	first       int           // tries that ended before the server had ever answered anybody
+	first       int           // tries that ended before the server had ever answered any call
 	lost        int           // tries that lost a connection on which others were answered
-	notBefore   time.Duration // when the next try may begin; a moment
+	notBefore   time.Duration // when the next try may begin
 	retransmits int
 	timeouts    int    // guarded by Client.mu
 	bytesOut    uint64 // guarded by Client.mu
 	bytesIn     uint64
+}
 
-	// Set by the reader before finished, then the caller's.
+// answer is the reply: the reader's, and the caller's once the phase is over.
+type answer struct {
 	rec, tail *bufpool.Buffer
-	body      []byte // of the reply, in rec: what follows the transaction number
+	body      []byte // the reply, in rec, behind the transaction number
 	verf      Auth
-	answer    error  // what the reply's head says, if that is not success
-	tailBytes []byte // with filled: what follows the bulk
-	filled    bool   // the bulk is in its place
-	parsed    bool   // the reader has looked into the reply
+	refusal   error // what the reply's head says, if that is not success
+	parsed    parsed
+	tailBytes []byte // with bulkIn: what follows the bulk
 	dec       xdr.Decoder
 }
+
+// parsed is how far the reader has decoded a reply; the caller decodes the rest.
+type parsed uint8
+
+const (
+	nothing parsed = iota
+	headIn         // the head: see refusal
+	bulkIn         // and the bulk, which is in its place
+)
 
 // exchange tries until there is a reply or no sense in trying again.
 func (c *Client) exchange(pc *call) (Reply, error) {
@@ -107,10 +122,14 @@ func (c *Client) try(pc *call) error {
 
 // write writes what stands in the queue, if that is the caller's duty.
 func (pc *call) write() {
-	if pc.writes {
-		pc.writes = false
-		pc.conn.flushInCompany(pc)
+	if pc.duty == noDuty {
+		return
 	}
+	if pc.duty == writesInCompany {
+		runtime.Gosched() // see flushAlone
+	}
+	pc.duty = noDuty
+	pc.conn.flush(pc)
 }
 
 // await waits for the end of a try.
@@ -145,19 +164,19 @@ func (c *Client) look(pc *call) next {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	cc := pc.conn
-	if pc.finished && cc.leader == pc {
+	if pc.phase == over && cc.leader == pc {
 		cc.handOver()
 	}
 	switch {
 	case pc.idle():
 		c.depart(pc)
 		return isOver
-	case !pc.finished && cc.takesLead(pc):
+	case pc.phase != over && cc.takesLead(pc):
 		return leads
 	}
-	pc.waiting = true
-	if !pc.finished {
-		pc.following = true
+	pc.caller = sleeping
+	if pc.phase != over {
+		pc.caller = following
 		cc.followers.add(pc)
 	}
 	return waits
@@ -165,13 +184,15 @@ func (c *Client) look(pc *call) next {
 
 // idle reports whether the try is over and nobody borrows a part of the call.
 // Client.mu is held.
-func (pc *call) idle() bool { return pc.finished && !pc.writing && !pc.reading }
+func (pc *call) idle() bool { return pc.phase == over && pc.lent == 0 }
 
 // depart takes a call that is idle off its connection. The batch that it was in may
 // still be on its way; that is not the next try's. Client.mu is held.
 func (c *Client) depart(pc *call) {
-	pc.batched = false
-	pc.sent = pc.sent || pc.wrote
+	pc.to(resting)
+	if pc.wrote || pc.err == nil {
+		pc.sends++
+	}
 	pc.unheard = !pc.conn.spoke && pc.replies == c.stats.Replies
 	pc.conn.leave(pc)
 }
@@ -185,25 +206,27 @@ func (c *Client) cancelled(pc *call) {
 // finish says that the try is over. Client.mu is held.
 func (pc *call) finish(err error) {
 	cc := pc.conn
-	pc.finished, pc.err = true, err
-	if pc.queued {
+	switch {
+	case pc.phase == queued:
 		cc.unqueue(pc)
-	} else if err != nil && pc.wrote && !pc.claimed {
+	case err != nil && pc.wrote && pc.phase != arriving:
 		cc.owed++
 	}
+	pc.to(over)
+	pc.err = err
 	pc.signal()
 }
 
 // signal wakes the caller if it waits. Client.mu is held.
 func (pc *call) signal() {
-	if pc.following {
-		pc.following = false
+	if pc.caller == awake {
+		return
+	}
+	if pc.caller == following {
 		pc.conn.followers.remove(pc)
 	}
-	if pc.waiting {
-		pc.waiting = false
-		pc.wake <- struct{}{} // there is room: the token before was taken
-	}
+	pc.caller = awake
+	pc.wake <- struct{}{} // there is room: the token before was taken
 }
 
 // took is the time from the sending of the answered try to its reply; 0 without
@@ -220,14 +243,14 @@ func (pc *call) result() (Reply, error) {
 	r := Reply{rec: pc.rec, tail: pc.tail}
 	err := pc.decode()
 	if err == nil {
-		r.Verf, r.Took, r.Resent = pc.verf, pc.took(), pc.resent
+		r.Verf, r.Took, r.Resent = pc.verf, pc.took(), pc.sends > 1
 		return r, nil
 	}
 	r.Release()
 	if isAnswer(err) {
-		return Reply{Took: pc.took(), Resent: pc.resent}, fmt.Errorf("oncrpc: %v: %w", pc.proc, err)
+		return Reply{Took: pc.took(), Resent: pc.sends > 1}, fmt.Errorf("oncrpc: %v: %w", pc.proc, err)
 	}
-	return Reply{Took: pc.took(), Resent: pc.resent}, pc.failure(fmt.Errorf("reply of no use: %w", err))
+	return Reply{Took: pc.took(), Resent: pc.sends > 1}, pc.failure(fmt.Errorf("reply of no use: %w", err))
 }
 
 // isAnswer reports whether err is what the server said about the call.
@@ -246,15 +269,15 @@ func isDenial(err error) bool {
 // decode decodes what the reader has not.
 func (pc *call) decode() error {
 	d := &pc.dec
-	if !pc.parsed {
+	if pc.parsed == nothing {
 		d.Reset(pc.body)
-		pc.verf, pc.answer = decodeReply(d)
+		pc.verf, pc.refusal = decodeReply(d)
 	}
-	if pc.answer != nil {
-		return pc.answer
+	if pc.refusal != nil {
+		return pc.refusal
 	}
 	switch {
-	case pc.filled:
+	case pc.parsed == bulkIn:
 		d.Reset(pc.tailBytes)
 		if err := pc.bulkRes.DecodeTail(d); err != nil {
 			return err

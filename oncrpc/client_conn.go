@@ -128,7 +128,7 @@ func (cc *clientConn) fail(err error) {
 	for _, pc := range c.slots {
 		// What is being written is left to the writer, which will know whether
 		// the server can have got it.
-		if pc != nil && pc.conn == cc && !pc.finished && !pc.batched {
+		if pc != nil && pc.conn == cc && pc.phase != over && pc.phase != batched {
 			pc.finish(err)
 		}
 	}

@@ -33,16 +33,17 @@ func (c *Client) join(pc *call) (ok bool, doubtful *clientConn) {
 	return true, nil
 }
 
-// anew forgets the try before.
-func (pc *call) anew() {
-	pc.wrote, pc.begun, pc.finished, pc.claimed, pc.err = false, false, false, false, nil
-	pc.sentAt, pc.resent, pc.unheard, pc.breach, pc.mine = 0, pc.sent, false, nil, false
+// anew forgets the try before. The clock looks at calls that rest, too.
+func (c *Client) anew(pc *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pc.try, pc.unheard = try{}, false
 }
 
 // enlist begins a try: it puts pc in the queue of a connection, and waits until
 // there is one.
 func (c *Client) enlist(pc *call) error {
-	pc.anew()
+	c.anew(pc)
 	if err := c.pause(pc); err != nil {
 		return err
 	}

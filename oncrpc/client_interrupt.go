@@ -22,11 +22,11 @@ func lost(err error) error { return fmt.Errorf("connection lost: %w", err) }
 
 // urge makes the reader and the writer give pc back. Client.mu is held.
 func (cc *clientConn) urge(pc *call) {
-	if pc.reading {
+	if pc.lent&byReader != 0 {
 		// An error means that the connection is closed: the read ends anyway.
 		_ = cc.nc.SetReadDeadline(past)
 	}
-	if pc.writing {
+	if pc.lent&byWriter != 0 {
 		cc.disturb()
 	}
 }
@@ -64,7 +64,7 @@ func (cc *clientConn) resume(progress bool) bool {
 	done := cc.out.written()
 	for i := range cc.sending {
 		s := &cc.sending[i]
-		if s.cut < 0 || !s.pc.finished {
+		if s.cut < 0 || s.pc.phase != over {
 			continue
 		}
 		if at := 2*s.cut + 1; at >= done {
@@ -81,7 +81,7 @@ func (cc *clientConn) passOn(self *call) bool {
 	c := cc.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if self == nil || c.closed || !self.finished {
+	if self == nil || c.closed || self.phase != over {
 		return false
 	}
 	cc.writer = nil

@@ -32,10 +32,15 @@ func (c *Client) lanes(l lane) int {
 
 // laneOf is the lane that pc belongs to.
 func (c *Client) laneOf(pc *call) lane {
-	if pc.bulky && c.o.Conns > 1 {
+	if c.o.Conns > 1 && pc.bulky() {
 		return bulkLane
 	}
 	return metaLane
+}
+
+// bulky reports whether the call moves file data, in either direction.
+func (r *request) bulky() bool {
+	return r.bulkRes != nil || r.bulkArgs != nil && len(r.bulkArgs.Bulk()) > inlineBulk
 }
 
 // pick returns the connection for pc: of its lane, if there is one, the one with

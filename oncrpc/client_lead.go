@@ -56,10 +56,10 @@ func (cc *clientConn) interrupted() error {
 		return err
 	}
 	cc.judge()
-	detached := cc.sink != nil && cc.sink.finished
+	detached := cc.sink != nil && cc.sink.phase == over
 	if detached {
 		cc.release(cc.sink)
-		cc.phase = inSkip
+		cc.stage = inSkip
 		c.stats.Late++
 	}
 	if detached || cc.over {
@@ -72,7 +72,7 @@ func (cc *clientConn) interrupted() error {
 // call is over, a goroutine when nothing is owed. Client.mu is held.
 func (cc *clientConn) judge() {
 	if cc.leader != nil {
-		cc.over = cc.leader.finished
+		cc.over = cc.leader.phase == over
 	} else {
 		cc.over = cc.led && cc.owed == 0 && cc.began == 0
 	}

@@ -175,7 +175,7 @@ func (c *Client) joinNow(pc *call) bool {
 	if pc.notBefore > 0 && c.moment() < pc.notBefore {
 		return false
 	}
-	pc.anew()
+	c.anew(pc)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ok, _ := c.join(pc)

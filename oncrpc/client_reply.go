@@ -9,11 +9,11 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// phase is how far the reading of a reply has come.
-type phase uint8
+// stage is how far the reading of a reply has come.
+type stage uint8
 
 const (
-	between    phase = iota // replies
+	between    stage = iota // replies
 	inHead                  // its first bytes come to rec
 	inRest                  // all of it comes to rec
 	inBulkHead              // what stands before the bulk comes to rec
@@ -27,7 +27,7 @@ const (
 type reply struct {
 	window *bufpool.Buffer // the memory of r
 	r      recordReader
-	phase  phase
+	stage  stage
 	xid    uint32
 	rec    *bufpool.Buffer
 	whole  bool   // rec has all of it
@@ -45,7 +45,7 @@ func (p *reply) drop() {
 	if p.tail != nil {
 		p.tail.Release()
 	}
-	p.rec, p.tail, p.dst, p.ahead, p.phase = nil, nil, nil, nil, between
+	p.rec, p.tail, p.dst, p.ahead, p.stage = nil, nil, nil, nil, between
 }
 
 // more reads on until rec holds n bytes, or the whole record.
@@ -77,7 +77,7 @@ func ifEnd(err, instead error) error {
 func (cc *clientConn) step() error {
 	for {
 		var err error
-		switch cc.phase {
+		switch cc.stage {
 		case between:
 			err = cc.beginReply()
 		case inHead:
@@ -93,7 +93,7 @@ func (cc *clientConn) step() error {
 		case inSkip:
 			err = cc.readNothing()
 		}
-		if err != nil || cc.phase == between {
+		if err != nil || cc.stage == between {
 			return err
 		}
 	}
@@ -111,7 +111,7 @@ func (cc *clientConn) beginReply() error {
 	}
 	cc.rec = cc.c.pool.Get(replyHead)
 	cc.rec.B = cc.rec.B[:0]
-	cc.phase = inHead
+	cc.stage = inHead
 	return nil
 }
 
@@ -132,7 +132,7 @@ func (cc *clientConn) readHead() error {
 // lookup finds the call that waits for this reply. Client.mu is held.
 func (cc *clientConn) lookup() *call {
 	pc := cc.c.slots[cc.xid%slotCount]
-	if pc == nil || pc.xid != cc.xid || pc.conn != cc || pc.queued || pc.finished {
+	if pc == nil || pc.xid != cc.xid || pc.conn != cc || pc.phase == queued || pc.phase == over {
 		return nil
 	}
 	return pc
@@ -149,17 +149,19 @@ func (cc *clientConn) claim() error {
 	pc := cc.lookup()
 	switch {
 	case pc == nil:
-		cc.phase = inSkip
+		cc.stage = inSkip
 		return cc.unclaimed()
 	case pc.bulkRes != nil:
-		pc.claimed, pc.reading, cc.sink = true, true, pc
-		pc.parsed, pc.filled, pc.answer = false, false, nil
-		cc.phase = inBulkHead
+		pc.to(arriving)
+		pc.lent |= byReader
+		cc.sink = pc
+		pc.parsed, pc.refusal = nothing, nil
+		cc.stage = inBulkHead
 	case cc.whole:
 		cc.hand(pc, cc.rec.B)
 		cc.r.end()
 	default:
-		cc.phase = inRest
+		cc.stage = inRest
 	}
 	cc.stray = 0
 	return nil
@@ -215,12 +217,12 @@ func (cc *clientConn) hand(pc *call, rec []byte) {
 // is here it comes again from the start, as what it has borrowed may have moved.
 func (cc *clientConn) readBulkHead() error {
 	pc := cc.sink
-	pc.parsed = true
+	pc.parsed = headIn
 	d := &pc.dec
 	d.Reset(cc.rec.B[4:])
-	pc.verf, pc.answer = decodeReply(d)
-	if pc.answer != nil {
-		cc.phase = inSkip
+	pc.verf, pc.refusal = decodeReply(d)
+	if pc.refusal != nil {
+		cc.stage = inSkip
 		return nil
 	}
 	dst, n, err := pc.decodeHead()
@@ -238,7 +240,7 @@ func (cc *clientConn) readBulkHead() error {
 	cc.dst = dst[:n]
 	cc.filled = copy(cc.dst, d.Rest())
 	cc.ahead = d.Rest()[cc.filled:]
-	cc.phase = inBulk
+	cc.stage = inBulk
 	return nil
 }
 
@@ -255,8 +257,8 @@ func (pc *call) decodeHead() (dst []byte, n int, err error) {
 
 // refuse ends a reply that brings no bulk.
 func (cc *clientConn) refuse(err error) error {
-	cc.sink.answer = err
-	cc.phase = inSkip
+	cc.sink.refusal = err
+	cc.stage = inSkip
 	_, tooLong := errors.AsType[*xdr.LengthError](err)
 	if tooLong || errors.Is(err, errBulkTooLong) {
 		// Whatever this is, it is not what was asked for: no such peer is
@@ -277,14 +279,14 @@ func (cc *clientConn) readBulk() error {
 		cc.filled += n
 		switch {
 		case errors.Is(err, errRecordEnd):
-			cc.sink.answer = xdr.ErrShort
-			cc.phase = inSkip
+			cc.sink.refusal = xdr.ErrShort
+			cc.stage = inSkip
 			return nil
 		case err != nil:
 			return err
 		}
 	}
-	cc.phase = inTail
+	cc.stage = inTail
 	return nil
 }
 
@@ -305,10 +307,10 @@ func (cc *clientConn) readTail() (err error) {
 		rest = cc.tail.B
 	}
 	pc, pad := cc.sink, xdr.Pad(len(cc.dst))
-	if pc.filled = len(rest) >= pad; pc.filled {
-		pc.tailBytes = rest[pad:]
+	if len(rest) >= pad {
+		pc.parsed, pc.tailBytes = bulkIn, rest[pad:]
 	} else {
-		pc.answer = xdr.ErrShort
+		pc.refusal = xdr.ErrShort
 	}
 	cc.handBulk()
 	return nil
@@ -334,7 +336,7 @@ func (cc *clientConn) handBulk() {
 	c, pc := cc.c, cc.sink
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if pc.finished {
+	if pc.phase == over {
 		c.stats.Late++
 		cc.reply.drop()
 	} else {
@@ -346,6 +348,6 @@ func (cc *clientConn) handBulk() {
 // release ends the reader's hold on pc. Client.mu is held.
 func (cc *clientConn) release(pc *call) {
 	cc.sink = nil
-	pc.reading = false
+	pc.lent &^= byReader
 	pc.signal()
 }

@@ -80,7 +80,7 @@ func (c *Client) again(pc *call, err error) bool {
 	if !c.mayGoOn(pc, err) {
 		return false
 	}
-	if pc.sent {
+	if pc.sends > 0 {
 		c.stats.Retransmits++
 		pc.retransmits++
 	}
@@ -140,7 +140,7 @@ func (c *Client) gaveUp(pc *call, err error) error {
 // failure dresses err as what Call returns.
 func (pc *call) failure(err error) error {
 	switch {
-	case !pc.sent:
+	case pc.sends == 0:
 		return fmt.Errorf("oncrpc: %v: %w: %w", pc.proc, ErrNotSent, err)
 	case pc.once || !pc.proc.Repeatable:
 		return fmt.Errorf("oncrpc: %v: %w: %w", pc.proc, ErrUnknownOutcome, err)

@@ -31,13 +31,16 @@ func (cc *clientConn) enqueue(pc *call) {
 	c.tickOn()
 	c.expect(pc)
 	pc.replies = c.stats.Replies
-	pc.queued = true
+	pc.to(queued)
 	cc.queue = append(cc.queue, pc)
-	pc.writes, pc.company = cc.inline && !cc.flushing, cc.calls > 1
 	switch {
 	case cc.flushing:
 	case cc.inline:
 		cc.flushing, cc.writer = true, pc
+		pc.duty = writesAlone
+		if cc.calls > 1 {
+			pc.duty = writesInCompany
+		}
 	default:
 		cc.flushing = true
 		c.wg.Add(1)
@@ -45,19 +48,13 @@ func (cc *clientConn) enqueue(pc *call) {
 	}
 }
 
-// flushInCompany writes what stands in the queue, after others have had their
-// turn: they are about to call as well, or to be answered and then call. Letting
+// flushAlone is a goroutine that writes what stands in the queue, after others have had
+// their turn: they are about to call as well, or to be answered and then call. Letting
 // them run first makes one write of many calls.
-func (cc *clientConn) flushInCompany(self *call) {
-	if self == nil || self.company {
-		runtime.Gosched()
-	}
-	cc.flush(self)
-}
-
 func (cc *clientConn) flushAlone() {
 	defer cc.c.wg.Done()
-	cc.flushInCompany(nil)
+	runtime.Gosched()
+	cc.flush(nil)
 }
 
 // flush writes what stands in the queue, until it is empty or somebody else has
@@ -92,7 +89,9 @@ func (cc *clientConn) take(self *call, round int) bool {
 		return false
 	}
 	for _, pc := range cc.queue[:n] {
-		pc.queued, pc.batched, pc.writing, pc.wrote = false, true, true, true
+		pc.to(batched)
+		pc.lent |= byWriter
+		pc.wrote = true
 		cc.sending = append(cc.sending, sending{pc: pc, xid: pc.xid, cut: -1})
 	}
 	cc.queue = slices.Delete(cc.queue, 0, n)
@@ -122,7 +121,7 @@ func (cc *clientConn) encode() {
 			s.pc.left(now, s.end-before)
 		} else {
 			s.pc.wrote = false
-			if !s.pc.finished {
+			if s.pc.phase != over {
 				s.pc.finish(&encodeError{s.err})
 			}
 		}
@@ -145,8 +144,8 @@ func (pc *call) left(now time.Duration, n int64) {
 
 // giveBack ends the writer's hold on pc. Client.mu is held.
 func (pc *call) giveBack() {
-	pc.writing = false
-	if pc.finished {
+	pc.lent &^= byWriter
+	if pc.phase == over {
 		pc.signal()
 	}
 }
@@ -245,12 +244,12 @@ func (cc *clientConn) clearBatch() {
 		if s.cut >= 0 {
 			s.pc.giveBack()
 		}
-		if !s.current(cc) {
-			continue
-		}
-		s.pc.batched = false
-		if cc.err != nil && !s.pc.finished {
+		switch {
+		case !s.current(cc) || s.pc.phase == over:
+		case cc.err != nil:
 			s.pc.finish(cc.err)
+		case s.pc.phase == batched:
+			s.pc.to(sent)
 		}
 	}
 	clear(cc.sending)
@@ -269,13 +268,10 @@ func (cc *clientConn) broken(err error) {
 	c := cc.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	start := int64(0)
 	for i := range cc.sending {
-		s := &cc.sending[i]
-		if s.end > cc.pushed && s.current(cc) {
-			s.pc.wrote, s.pc.begun = false, cc.pushed > start
+		if s := &cc.sending[i]; s.end > cc.pushed && s.current(cc) {
+			s.pc.wrote = false
 		}
-		start = s.end
 	}
 	if cc.stalled {
 		err = errNotReading
@@ -287,6 +283,5 @@ func (cc *clientConn) broken(err error) {
 
 // unqueue takes pc out of the queue; nothing of it was written. Client.mu is held.
 func (cc *clientConn) unqueue(pc *call) {
-	pc.queued = false
 	cc.queue = slices.DeleteFunc(cc.queue, func(o *call) bool { return o == pc })
 }

@@ -60,7 +60,7 @@ func (c *Client) beginSilence() {
 // Client.mu is held.
 func (c *Client) givesUp() (first time.Time) {
 	for _, pc := range c.slots {
-		if pc == nil || pc.finished {
+		if pc == nil || pc.phase == over {
 			continue
 		}
 		at, bounded := pc.ctx.Deadline()

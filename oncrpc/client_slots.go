@@ -31,7 +31,6 @@ func (c *Client) issue(ctx context.Context, began time.Duration, p *xdr.Proc, au
 	pc.ctx, pc.proc, pc.auth, pc.args, pc.res = ctx, p, auth, args, res
 	pc.bulkArgs, _ = args.(xdr.BulkArgs)
 	pc.bulkRes, _ = res.(xdr.BulkResult)
-	pc.bulky = pc.bulkRes != nil || (pc.bulkArgs != nil && len(pc.bulkArgs.Bulk()) > inlineBulk)
 	pc.began, pc.deadline, pc.wait = began, began+c.patience, c.o.Timeout
 	c.stats.Calls++
 	c.join(pc)

@@ -34,7 +34,7 @@ func (c *Client) tick() {
 			continue
 		}
 		switch {
-		case pc.finished:
+		case pc.phase == over:
 		case pc.ctx.Err() != nil:
 			c.cancelled(pc)
 		case c.now > pc.due:
@@ -42,7 +42,7 @@ func (c *Client) tick() {
 		case pc.many && pc.sentAt > 0 && c.now-pc.sentAt > tickEvery:
 			pc.conn.attend()
 		}
-		if pc.finished {
+		if pc.phase == over {
 			pc.conn.urge(pc)
 		}
 	}
@@ -69,7 +69,7 @@ func (c *Client) tick() {
 // watchReader frees a caller from reading when its call is over. Client.mu is
 // held.
 func (cc *clientConn) watchReader() {
-	if cc.leader != nil && cc.leader.finished {
+	if cc.leader != nil && cc.leader.phase == over {
 		// An error means that the connection is closed: the read ends anyway.
 		_ = cc.nc.SetReadDeadline(past)
 	}
@@ -91,7 +91,7 @@ func (cc *clientConn) watchWriter() bool {
 	if cc.began == 0 {
 		return false
 	}
-	if cc.writer != nil && cc.writer.finished {
+	if cc.writer != nil && cc.writer.phase == over {
 		cc.disturb()
 	}
 	cc.attend()
