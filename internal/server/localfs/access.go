@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -29,8 +31,8 @@ func (v *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Acc
 	if err != nil {
 		return 0, attr, err
 	}
-	defer v.fds.unpin(d)
-	var st stat
+	defer v.fds.Unpin(d)
+	var st linux.Stat
 	if err := v.stat(d, &st); err != nil {
 		return 0, attr, err
 	}
@@ -48,7 +50,7 @@ func (v *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Acc
 		if bits == 0 || r.may == mayWrite && v.o.ReadOnly {
 			continue
 		}
-		if r.may == mayWrite && st.is(unix.S_IFDIR) {
+		if r.may == mayWrite && st.Is(unix.S_IFDIR) {
 			r.may |= mayExec // no name can be changed where none can be reached
 		}
 		err := v.reaches(d, &st, r.may)
@@ -62,12 +64,12 @@ func (v *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Acc
 }
 
 // meaningful are the rights that mean something for an object of st's type.
-func meaningful(st *stat) vfs.Access {
+func meaningful(st *linux.Stat) vfs.Access {
 	const file = vfs.AccessRead | vfs.AccessModify | vfs.AccessExtend
 	switch {
-	case st.is(unix.S_IFDIR):
+	case st.Is(unix.S_IFDIR):
 		return file | vfs.AccessLookup | vfs.AccessDelete
-	case st.is(unix.S_IFREG):
+	case st.Is(unix.S_IFREG):
 		return file | vfs.AccessExecute
 	}
 	return file
@@ -75,7 +77,7 @@ func meaningful(st *stat) vfs.Access {
 
 // reaches is what ACCESS answers by: the kernel's word if it can be asked as the
 // caller, or as the process for the process itself.
-func (v *FS) reaches(d *desc, st *stat, want uint32) error {
+func (v *FS) reaches(d *fdcache.Desc, st *linux.Stat, want uint32) error {
 	if v.who.caller == nil || v.who.super && !v.creds.able {
 		return v.ask(d, want)
 	}
@@ -89,10 +91,10 @@ func (v *FS) reaches(d *desc, st *stat, want uint32) error {
 //
 // The process itself (a nil caller) was checked by the kernel when the
 // descriptor was opened.
-func (v *FS) permits(d *desc, st *stat, want uint32) error {
+func (v *FS) permits(d *fdcache.Desc, st *linux.Stat, want uint32) error {
 	c := v.who.caller
 	if v.who.super {
-		if c == nil || want&mayExec == 0 || st.is(unix.S_IFDIR) || st.Mode&0o111 != 0 {
+		if c == nil || want&mayExec == 0 || st.Is(unix.S_IFDIR) || st.Mode&0o111 != 0 {
 			return nil
 		}
 		return vfs.ErrAccess
@@ -128,9 +130,9 @@ func grants(bits, want uint32) error {
 }
 
 // ask has the kernel check the caller's rights, faccessat2(2).
-func (v *FS) ask(d *desc, want uint32) error {
+func (v *FS) ask(d *fdcache.Desc, want uint32) error {
 	return v.as(func() error {
-		return fail("faccessat2", unix.Faccessat2(d.fd, "", want, unix.AT_EMPTY_PATH|unix.AT_EACCESS))
+		return linux.Fail("faccessat2", unix.Faccessat2(d.FD, "", want, unix.AT_EMPTY_PATH|unix.AT_EACCESS))
 	})
 }
 
@@ -138,43 +140,43 @@ func (v *FS) ask(d *desc, want uint32) error {
 // answer holds as long as the ctime, which every change of the list moves. Where
 // inodes are stamped by the kernel's coarse clock (before Linux 6.13), two changes
 // within one of its ticks have one ctime: while that is young, nothing is kept.
-func hasACL(d *desc, st *stat) bool {
-	now := int64(st.change()) << 1
-	if was := d.acl.Load(); was != 0 && was&^1 == now {
+func hasACL(d *fdcache.Desc, st *linux.Stat) bool {
+	now := int64(st.Change()) << 1
+	if was := d.ACL.Load(); was != 0 && was&^1 == now {
 		return was&1 != 0
 	}
 	var tick unix.Timespec
-	settled := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &tick) == nil && int64(st.change()) < tick.Nano()
-	err := d.getxattr(xattrAccess)
+	settled := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &tick) == nil && int64(st.Change()) < tick.Nano()
+	err := getxattr(d, linux.XattrAccess)
 	has := int64(1)
 	if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.EOPNOTSUPP) {
 		has = 0
 	}
 	if settled {
-		d.acl.Store(now | has)
+		d.ACL.Store(now | has)
 	}
 	return has != 0
 }
 
 // getxattr asks for an attribute by its name alone. What is O_PATH has to be asked
 // by way of /proc.
-func (d *desc) getxattr(name string) (err error) {
-	if d.key.use == usePath {
-		_, err = unix.Getxattr(procPath(d.fd), name, nil)
+func getxattr(d *fdcache.Desc, name string) (err error) {
+	if d.Use == fdcache.Path {
+		_, err = unix.Getxattr(linux.ProcPath(d.FD), name, nil)
 	} else {
-		_, err = unix.Fgetxattr(d.fd, name, nil)
+		_, err = unix.Fgetxattr(d.FD, name, nil)
 	}
 	return err
 }
 
 // owns reports whether the caller owns the object, or stands above owners.
-func (v *FS) owns(st *stat) bool { return v.who.super || v.who.caller.UID == st.Uid }
+func (v *FS) owns(st *linux.Stat) bool { return v.who.super || v.who.caller.UID == st.Uid }
 
 // mayReadData is the check of a READ. As in Linux nfsd, the owner may read and
 // write whatever the mode says, because NFSv3 has no open at which a mode of
 // zero could have been outlived; and a caller that may run a file may read it, because
 // the client must to run it.
-func (v *FS) mayReadData(d *desc, st *stat) error {
+func (v *FS) mayReadData(d *fdcache.Desc, st *linux.Stat) error {
 	if v.owns(st) {
 		return nil
 	}
@@ -189,7 +191,7 @@ func (v *FS) mayReadData(d *desc, st *stat) error {
 }
 
 // mayWriteData is the check of a WRITE and of a change of size.
-func (v *FS) mayWriteData(d *desc, st *stat) error {
+func (v *FS) mayWriteData(d *fdcache.Desc, st *linux.Stat) error {
 	if v.owns(st) {
 		return nil
 	}
@@ -198,7 +200,7 @@ func (v *FS) mayWriteData(d *desc, st *stat) error {
 
 // sticky refuses what the sticky bit of the directory dir protects from callers
 // who own neither it nor the object, where the kernel cannot.
-func (v *FS) sticky(dir, st *stat) error {
+func (v *FS) sticky(dir, st *linux.Stat) error {
 	if v.who.switched || dir.Mode&unix.S_ISVTX == 0 || v.owns(dir) || v.owns(st) {
 		return nil
 	}

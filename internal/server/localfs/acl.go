@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/base/posixacl"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -23,26 +25,6 @@ type aclSys interface {
 	Setxattr(fd int, name string, value []byte) error
 }
 
-// Setxattr goes through /proc because fsetxattr(2) refuses O_PATH descriptors.
-func (osSys) Setxattr(fd int, name string, value []byte) error {
-	err := again(func() error {
-		if len(value) == 0 {
-			return unix.Removexattr(procPath(fd), name)
-		}
-		return unix.Setxattr(procPath(fd), name, value, 0)
-	})
-	if len(value) == 0 && errors.Is(err, unix.ENODATA) {
-		return nil
-	}
-	return err
-}
-
-// The extended attributes that are the lists (acl(5), xattr(7)).
-const (
-	xattrAccess  = "system.posix_acl_access"
-	xattrDefault = "system.posix_acl_default"
-)
-
 // ACL implements vfs.ACLer. As for attributes, the handle is right enough.
 func (v *FS) ACL(ctx context.Context, x vfs.Handle) (acl vfs.ACL, err error) {
 	if err := v.begin(ctx, classMeta); err != nil {
@@ -53,19 +35,19 @@ func (v *FS) ACL(ctx context.Context, x vfs.Handle) (acl vfs.ACL, err error) {
 	if err != nil {
 		return acl, err
 	}
-	defer v.fds.unpin(d)
-	var st stat
+	defer v.fds.Unpin(d)
+	var st linux.Stat
 	if err := v.stat(d, &st); err != nil {
 		return acl, err
 	}
-	if acl.Access, err = readACL(d, xattrAccess); err != nil {
+	if acl.Access, err = readACL(d, linux.XattrAccess); err != nil {
 		return vfs.ACL{}, err
 	}
 	if acl.Access == nil {
 		acl.Access = posixacl.FromMode(uint32(st.Mode))
 	}
-	if d.kind == unix.S_IFDIR {
-		if acl.Default, err = readACL(d, xattrDefault); err != nil {
+	if d.Kind == unix.S_IFDIR {
+		if acl.Default, err = readACL(d, linux.XattrDefault); err != nil {
 			return vfs.ACL{}, err
 		}
 	}
@@ -93,18 +75,18 @@ func (v *FS) SetACL(ctx context.Context, x vfs.Handle, acl vfs.ACL) error {
 	if err != nil {
 		return err
 	}
-	defer v.fds.unpin(d)
+	defer v.fds.Unpin(d)
 	defer v.unlock(v.lock(d))
-	var st stat
+	var st linux.Stat
 	if err := v.stat(d, &st); err != nil {
 		return err
 	}
 	switch {
-	case d.kind == unix.S_IFLNK:
+	case d.Kind == unix.S_IFLNK:
 		return vfs.ErrNotSupp
 	case !v.owns(&st):
 		return vfs.ErrPerm
-	case len(dflt) > 0 && d.kind != unix.S_IFDIR:
+	case len(dflt) > 0 && d.Kind != unix.S_IFDIR:
 		return vfs.ErrInval
 	}
 	err = v.setLists(d, access, dflt)
@@ -114,37 +96,37 @@ func (v *FS) SetACL(ctx context.Context, x vfs.Handle, acl vfs.ACL) error {
 
 // setLists sets both lists, which are two attributes to the kernel: the default
 // one first, and back to what it was if the other cannot be set.
-func (v *FS) setLists(d *desc, access, dflt []vfs.ACLEntry) error {
-	if d.kind != unix.S_IFDIR {
-		return v.writeACL(d, xattrAccess, access)
+func (v *FS) setLists(d *fdcache.Desc, access, dflt []vfs.ACLEntry) error {
+	if d.Kind != unix.S_IFDIR {
+		return v.writeACL(d, linux.XattrAccess, access)
 	}
-	old, err := readACL(d, xattrDefault)
+	old, err := readACL(d, linux.XattrDefault)
 	if err != nil {
 		return err
 	}
 	if len(old)+len(dflt) > 0 {
-		if err := v.writeACL(d, xattrDefault, dflt); err != nil {
+		if err := v.writeACL(d, linux.XattrDefault, dflt); err != nil {
 			return err
 		}
 	}
-	if err := v.writeACL(d, xattrAccess, access); err != nil {
-		return errors.Join(err, v.writeACL(d, xattrDefault, old))
+	if err := v.writeACL(d, linux.XattrAccess, access); err != nil {
+		return errors.Join(err, v.writeACL(d, linux.XattrDefault, old))
 	}
 	return nil
 }
 
 // readACL returns one list of d, nil if it has none of its own. On a file system
 // without lists it is ErrNotSupp.
-func readACL(d *desc, name string) ([]vfs.ACLEntry, error) {
+func readACL(d *fdcache.Desc, name string) ([]vfs.ACLEntry, error) {
 	buf := make([]byte, posixacl.XattrMax)
-	n, err := unix.Getxattr(procPath(d.fd), name, buf)
+	n, err := unix.Getxattr(linux.ProcPath(d.FD), name, buf)
 	switch {
 	case errors.Is(err, unix.ENODATA):
 		return nil, nil
 	case errors.Is(err, unix.ERANGE):
 		return nil, fmt.Errorf("localfs: an access control list of more than %d entries: %w", posixacl.MaxEntries, vfs.ErrServerFault)
 	case err != nil:
-		return nil, fail("getxattr", err)
+		return nil, linux.Fail("getxattr", err)
 	}
 	list, err := posixacl.Parse(buf[:n])
 	if err != nil {
@@ -154,10 +136,10 @@ func readACL(d *desc, name string) ([]vfs.ACLEntry, error) {
 }
 
 // writeACL sets one list of d, or takes it away.
-func (v *FS) writeACL(d *desc, name string, list []vfs.ACLEntry) error {
+func (v *FS) writeACL(d *fdcache.Desc, name string, list []vfs.ACLEntry) error {
 	sys, ok := v.disk.(aclSys)
 	if !ok {
 		return vfs.ErrNotSupp
 	}
-	return v.as(func() error { return fail("setxattr", sys.Setxattr(d.fd, name, posixacl.Append(nil, list))) })
+	return v.as(func() error { return linux.Fail("setxattr", sys.Setxattr(d.FD, name, posixacl.Append(nil, list))) })
 }

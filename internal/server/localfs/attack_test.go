@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -321,13 +322,13 @@ func TestForeignDirectories(t *testing.T) {
 	}
 	t.Cleanup(func() { closeFS(t, f) })
 	for _, p := range []string{w.outside, filepath.Join(w.outside, "a/b"), filepath.Dir(w.dir)} {
-		fd := must[int](t)(openPath(unix.AT_FDCWD, p, 0))
-		var r rawHandle
-		_, err := r.nameToHandle(fd, &emptyName[0], unix.AT_EMPTY_PATH)
-		if err := closing(fd, err); err != nil {
+		fd := must[int](t)(linux.OpenPath(unix.AT_FDCWD, p, 0))
+		var r linux.RawHandle
+		_, err := r.NameToHandle(fd, &linux.EmptyName[0], unix.AT_EMPTY_PATH)
+		if err := linux.Close(fd, err); err != nil {
 			t.Fatal(err)
 		}
-		x := must[vfs.Handle](t)(r.pack(0))
+		x := must[vfs.Handle](t)(packHandle(&r, 0))
 		_, err = f.GetAttr(t.Context(), x, vfs.MaskV3)
 		wantErr(t, err, vfs.ErrStale)
 		for _, name := range []string{"a", "file", ".."} {
@@ -337,7 +338,7 @@ func TestForeignDirectories(t *testing.T) {
 		_, _, _, err = f.Create(t.Context(), x, "new", &vfs.CreateHow{Type: vfs.TypeDir})
 		wantErr(t, err, vfs.ErrStale)
 		wantErr(t, listErr(t.Context(), f, x), vfs.ErrStale)
-		crossed := must[vfs.Handle](t)(r.pack(12345))
+		crossed := must[vfs.Handle](t)(packHandle(&r, 12345))
 		_, err = f.GetAttr(t.Context(), crossed, vfs.MaskV3)
 		wantErr(t, err, vfs.ErrStale)
 	}

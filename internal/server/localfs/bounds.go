@@ -9,10 +9,6 @@ const (
 	// DefaultMaxOpen is the default of Options.MaxOpen.
 	DefaultMaxOpen = 1024
 
-	// fdShards is the number of parts of the cache of descriptors, each with a
-	// lock of its own.
-	fdShards = 16
-
 	// dirtyShare is the part of the descriptors, one in so many, that may be
 	// dirty at a time. A write that would make it more syncs the one first that
 	// has been dirty for longest. With lockShare it leaves a quarter to all others.
@@ -26,11 +22,6 @@ const (
 	// get none: a listing goes without, any other call fails with
 	// vfs.ErrServerFault, and those that are gone are looked for (map_sweep.go).
 	MaxMapEntries = 16 << 20
-
-	// maxKernelHandle bounds the kernel's part of a handle, so that the whole
-	// fits an NFSv3 handle beside the export's seal. Overlayfs needs 32. File
-	// systems that need more are served with the map.
-	maxKernelHandle = 45
 
 	// maxDepth bounds how far below the root an object can be. Deeper ones are
 	// ErrStale. A path of PATH_MAX bytes has at most half as many parts.

@@ -43,7 +43,7 @@ var counted = []struct {
 	{"open what was looked up", cost{2, 0}, cost{2, 0}, (*uploader).open},
 	{"read", cost{2, 0}, cost{2, 0}, (*uploader).read},
 	{"close what was read", cost{0, 0}, cost{0, 0}, (*uploader).close},
-	{"let go of it", cost{3, 0}, cost{4, 0}, func(u *uploader) { u.host.fds.forget(u.x) }},
+	{"let go of it", cost{3, 0}, cost{4, 0}, func(u *uploader) { u.host.fds.Forget(u.x) }},
 	{"look up what is not open", cost{5, 0}, cost{5, 0}, (*uploader).lookup},
 	{"open what is not open", cost{2, 0}, cost{2, 0}, (*uploader).open},
 	{"create", cost{6, 10}, cost{6, 10}, (*uploader).make},

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -26,13 +28,13 @@ func (f *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 	d := f.any()
 	if f.w == nil {
 		// Errors are told to the descriptor that wrote.
-		if wd := v.fds.get(d.key.h, useWrite); wd != nil {
+		if wd := v.fds.Get(d.H, fdcache.Write); wd != nil {
 			defer v.release(wd)
 			d = wd
 		}
 	}
 	*w = vfs.Written{Committed: vfs.FileSync}
-	var st stat
+	var st linux.Stat
 	if err := v.glance(ctx, d, &st); err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func (v *FS) Sync(ctx context.Context, x vfs.Handle) error {
 		return err
 	}
 	defer v.release(d)
-	switch d.kind {
+	switch d.Kind {
 	case unix.S_IFREG:
 		return v.syncDesc(ctx, d, true)
 	case unix.S_IFDIR:
@@ -74,8 +76,8 @@ func (v *FS) Sync(ctx context.Context, x vfs.Handle) error {
 
 // syncable returns the pinned descriptor through which x is synced: of a regular
 // file the one that has written to it, if there is one.
-func (v *FS) syncable(ctx context.Context, x vfs.Handle) (*desc, error) {
-	if d := v.fds.get(x, useWrite); d != nil {
+func (v *FS) syncable(ctx context.Context, x vfs.Handle) (*fdcache.Desc, error) {
+	if d := v.fds.Get(x, fdcache.Write); d != nil {
 		return d, nil
 	}
 	if err := v.enter(ctx, classMeta); err != nil {
@@ -83,52 +85,52 @@ func (v *FS) syncable(ctx context.Context, x vfs.Handle) (*desc, error) {
 	}
 	defer v.end(classMeta)
 	o, err := v.object(x)
-	if err != nil || o.kind != unix.S_IFREG {
+	if err != nil || o.Kind != unix.S_IFREG {
 		return o, err
 	}
-	defer v.fds.unpin(o)
-	return v.data(x, useRead)
+	defer v.fds.Unpin(o)
+	return v.data(x, fdcache.Read)
 }
 
 // syncDir makes the names in the directory d stable. One that this process may change and
 // not read, which is not root then, is synced with all the file system.
-func (v *FS) syncDir(d *desc) error {
-	fd, err := reopen(d.fd, unix.O_RDONLY|unix.O_DIRECTORY)
+func (v *FS) syncDir(d *fdcache.Desc) error {
+	fd, err := linux.Reopen(d.FD, unix.O_RDONLY|unix.O_DIRECTORY)
 	if errors.Is(err, unix.EACCES) {
 		return v.syncAll()
 	}
 	if err != nil {
-		return fail("open", err)
+		return linux.Fail("open", err)
 	}
-	return closing(fd, v.fsync(fd))
+	return linux.Close(fd, v.fsync(fd))
 }
 
 // syncAll makes the whole file system stable.
 func (v *FS) syncAll() error {
-	fd, err := reopen(v.rootFD, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := linux.Reopen(v.rootFD, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return fail("open", err)
+		return linux.Fail("open", err)
 	}
-	return closing(fd, fail("syncfs", v.disk.Syncfs(fd)))
+	return linux.Close(fd, linux.Fail("syncfs", v.disk.Syncfs(fd)))
 }
 
 // syncDesc makes stable what was written to d before the call; all of the
 // metadata too, if full. An error has changed the write verifier before anyone
 // else can have been told that a later sync went well: the kernel reports each
 // failure once, and has thrown the data away by then.
-func (v *FS) syncDesc(ctx context.Context, d *desc, full bool) error {
-	return v.syncIn(ctx, d.key.h, full, func(full bool) error {
+func (v *FS) syncDesc(ctx context.Context, d *fdcache.Desc, full bool) error {
+	return v.syncIn(ctx, d.H, full, func(full bool) error {
 		return v.syncNow(d, full)
 	})
 }
 
 // syncNow is the sync of syncDesc, for a call that shares it with none.
-func (h *host) syncNow(d *desc, full bool) (err error) {
-	h.fds.dirt.clean(d)
+func (h *host) syncNow(d *fdcache.Desc, full bool) (err error) {
+	h.fds.Dirty.Clean(d)
 	if full {
-		err = h.fsync(d.fd)
+		err = h.fsync(d.FD)
 	} else {
-		err = h.fdatasync(d.fd)
+		err = h.fdatasync(d.FD)
 	}
 	if err != nil {
 		h.diskFailed(err)
@@ -158,8 +160,8 @@ func (v *FS) syncIn(ctx context.Context, x vfs.Handle, full bool, sync func(full
 
 // syncLast syncs a descriptor that is about to be closed with the cache. Nothing
 // else is in flight by then, and nothing to be held up.
-func (h *host) syncLast(d *desc) error {
-	err := h.fdatasync(d.fd)
+func (h *host) syncLast(d *fdcache.Desc) error {
+	err := h.fdatasync(d.FD)
 	if err != nil {
 		h.diskFailed(err)
 	}

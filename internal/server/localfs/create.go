@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -47,7 +49,7 @@ func (v *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 
 // create also reports whether something was made. If that is a regular file, w is
 // the descriptor that made it, pinned, unless there was no room to keep it.
-func (v *FS) create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (o vfs.Opened, w *desc, err error) {
+func (v *FS) create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (o vfs.Opened, w *fdcache.Desc, err error) {
 	if err := checkCreate(name, how); err != nil {
 		return o, nil, err
 	}
@@ -62,7 +64,7 @@ func (v *FS) create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	if err != nil {
 		return o, nil, err
 	}
-	defer v.fds.unpin(d)
+	defer v.fds.Unpin(d)
 	m := maker{v: v, dir: d, name: name, how: how}
 	x, made, err := m.locked(&o.Dir)
 	if err == nil {
@@ -75,7 +77,7 @@ func (v *FS) create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	}
 	if err != nil {
 		if m.w != nil {
-			v.fds.unpin(m.w)
+			v.fds.Unpin(m.w)
 		}
 		return o, nil, err
 	}
@@ -114,13 +116,13 @@ func checkCreate(name string, how *vfs.CreateHow) error {
 // maker makes one object.
 type maker struct {
 	v       *FS
-	dir     *desc
-	dirStat stat
+	dir     *fdcache.Desc
+	dirStat linux.Stat
 	name    string
 	how     *vfs.CreateHow
-	st      stat  // of the object
-	mark    mark  // when its handle is good
-	w       *desc // of the file that was made, if there is room for it
+	st      linux.Stat    // of the object
+	mark    mark          // when its handle is good
+	w       *fdcache.Desc // of the file that was made, if there is room for it
 }
 
 // locked makes or takes the object under the directory's lock. Its handle is
@@ -183,26 +185,26 @@ func (m *maker) make() (fd int, err error) {
 	err = m.v.as(func() (err error) {
 		switch m.how.Type {
 		case vfs.TypeReg:
-			fd, err = s.Openat(m.dir.fd, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, mode)
-			return fail("create", err)
+			fd, err = s.Openat(m.dir.FD, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, mode)
+			return linux.Fail("create", err)
 		case vfs.TypeDir:
-			err = s.Mkdirat(m.dir.fd, name, mode&01777)
+			err = s.Mkdirat(m.dir.FD, name, mode&01777)
 		case vfs.TypeSymlink:
-			err = s.Symlinkat(m.how.Target, m.dir.fd, name)
+			err = s.Symlinkat(m.how.Target, m.dir.FD, name)
 		case vfs.TypeFIFO:
-			err = s.Mknodat(m.dir.fd, name, unix.S_IFIFO|mode, 0)
+			err = s.Mknodat(m.dir.FD, name, unix.S_IFIFO|mode, 0)
 		case vfs.TypeSocket:
-			err = s.Mknodat(m.dir.fd, name, unix.S_IFSOCK|mode, 0)
+			err = s.Mknodat(m.dir.FD, name, unix.S_IFSOCK|mode, 0)
 		case vfs.TypeBlock:
-			err = s.Mknodat(m.dir.fd, name, unix.S_IFBLK|mode, m.dev())
+			err = s.Mknodat(m.dir.FD, name, unix.S_IFBLK|mode, m.dev())
 		case vfs.TypeChar:
-			err = s.Mknodat(m.dir.fd, name, unix.S_IFCHR|mode, m.dev())
+			err = s.Mknodat(m.dir.FD, name, unix.S_IFCHR|mode, m.dev())
 		}
 		if err != nil {
-			return fail("create", err)
+			return linux.Fail("create", err)
 		}
-		fd, err = openPath(m.dir.fd, name, 0)
-		return fail("open", err)
+		fd, err = linux.OpenPath(m.dir.FD, name, 0)
+		return linux.Fail("open", err)
 	})
 	return fd, err
 }
@@ -237,39 +239,39 @@ func (m *maker) bareMode() uint32 {
 // handle. If that fails the object is removed again.
 func (m *maker) finish(fd int) (x vfs.Handle, err error) {
 	v := m.v
-	if err := m.st.statFD(fd); err != nil {
-		return x, closing(fd, fail("statx", err))
+	if err := m.st.Of(fd); err != nil {
+		return x, linux.Close(fd, linux.Fail("statx", err))
 	}
 	// Somebody else may have put something else there, if it is a directory's or
 	// a link's name that was opened again.
-	if typeOf(m.st.Mode) != m.how.Type {
-		return x, closing(fd, vfs.ErrStale)
+	if linux.TypeOf(m.st.Mode) != m.how.Type {
+		return x, linux.Close(fd, vfs.ErrStale)
 	}
 	dressed, err := m.dress(fd)
 	if err == nil && dressed {
-		err = fail("statx", m.st.statFD(fd))
+		err = linux.Fail("statx", m.st.Of(fd))
 	}
 	if err == nil {
 		x, m.mark, err = v.handles.bind(m.dir, []byte(m.name), fd, &m.st)
 	}
 	if err != nil {
 		m.undo()
-		return x, closing(fd, err)
+		return x, linux.Close(fd, err)
 	}
-	u := usePath
+	u := fdcache.Path
 	if m.how.Type == vfs.TypeReg {
-		u = useWrite
+		u = fdcache.Write
 	}
 	// The descriptor is kept for the call to come. If there is no room, that
 	// one will open its own: this one has succeeded.
-	d, err := v.fds.put(x, u, fd, m.st.Mode&unix.S_IFMT)
+	d, err := v.fds.Put(x, u, fd, m.st.Mode&unix.S_IFMT)
 	if err != nil {
 		return x, nil
 	}
-	if d.inStripe(&m.st); u == useWrite {
+	if noteStripe(d, &m.st); u == fdcache.Write {
 		m.w = d
 	} else {
-		v.fds.unpin(d)
+		v.fds.Unpin(d)
 	}
 	return x, nil
 }
@@ -278,24 +280,24 @@ func (m *maker) finish(fd int) (x vfs.Handle, err error) {
 // has not, if there are such.
 func (m *maker) dress(fd int) (dressed bool, err error) {
 	v := m.v
-	d := &desc{fd: fd, kind: m.st.Mode & unix.S_IFMT}
+	d := &fdcache.Desc{FD: fd, Kind: m.st.Mode & unix.S_IFMT}
 	if m.how.Mode == vfs.CreateExclusive {
 		asec, msec := exclusiveTimes(m.how.Verf)
-		return true, v.as(func() error { return fail("utimensat", v.sys.Futimens(fd, asec, 0, msec, 0)) })
+		return true, v.as(func() error { return linux.Fail("utimensat", v.sys.Futimens(fd, asec, 0, msec, 0)) })
 	}
 	set := m.how.Set
 	if err := v.setOwner(d, &m.st, &set); err != nil {
 		return true, err
 	}
-	if set.Valid&vfs.MaskSize != 0 && set.Size != 0 && d.kind == unix.S_IFREG {
+	if set.Valid&vfs.MaskSize != 0 && set.Size != 0 && d.Kind == unix.S_IFREG {
 		if err := v.truncate(d, set.Size); err != nil {
 			return true, err
 		}
 	}
 	dressed = set.Valid&^vfs.MaskMode != 0
-	if mode := m.v.settable(m.mode()|m.inherited(), &m.st, &set); d.kind != unix.S_IFLNK && m.modeDiffers(mode) {
+	if mode := m.v.settable(m.mode()|m.inherited(), &m.st, &set); d.Kind != unix.S_IFLNK && m.modeDiffers(mode) {
 		dressed = true
-		if err := v.as(func() error { return fail("chmod", v.sys.Fchmod(fd, mode)) }); err != nil {
+		if err := v.as(func() error { return linux.Fail("chmod", v.sys.Fchmod(fd, mode)) }); err != nil {
 			return true, err
 		}
 	}
@@ -305,7 +307,7 @@ func (m *maker) dress(fd int) (dressed bool, err error) {
 // inherited is the set-gid bit that a directory has from the one it is in.
 func (m *maker) inherited() uint32 {
 	if m.how.Type == vfs.TypeDir {
-		return m.st.perm() & unix.S_ISGID
+		return m.st.Perm() & unix.S_ISGID
 	}
 	return 0
 }
@@ -314,25 +316,25 @@ func (m *maker) inherited() uint32 {
 // or a change of owner or size has. With a default list on the directory no umask has
 // been at work, and what is missing is missing on purpose.
 func (m *maker) modeDiffers(mode uint32) bool {
-	if m.st.perm() == mode && m.how.Set.Valid&(vfs.MaskUID|vfs.MaskGID|vfs.MaskSize) == 0 {
+	if m.st.Perm() == mode && m.how.Set.Valid&(vfs.MaskUID|vfs.MaskGID|vfs.MaskSize) == 0 {
 		return false
 	}
-	n, err := unix.Getxattr(procPath(m.dir.fd), xattrDefault, nil)
+	n, err := unix.Getxattr(linux.ProcPath(m.dir.FD), linux.XattrDefault, nil)
 	return err != nil || n == 0
 }
 
 // undo removes what was made, if it is still what the name means.
 func (m *maker) undo() {
-	var now stat
-	if now.statAt(m.dir.fd, m.name) != nil || now.ident() != m.st.ident() {
+	var now linux.Stat
+	if now.At(m.dir.FD, m.name) != nil || now.Ident() != m.st.Ident() {
 		return
 	}
 	flags := 0
 	if m.how.Type == vfs.TypeDir {
 		flags = unix.AT_REMOVEDIR
 	}
-	if err := m.v.as(func() error { return m.v.sys.Unlinkat(m.dir.fd, m.name, flags) }); err != nil {
-		m.v.o.Report(fmt.Errorf("localfs: what a failed create left behind stays: %q: %w", m.name, fail("unlink", err)))
+	if err := m.v.as(func() error { return m.v.sys.Unlinkat(m.dir.FD, m.name, flags) }); err != nil {
+		m.v.o.Report(fmt.Errorf("localfs: what a failed create left behind stays: %q: %w", m.name, linux.Fail("unlink", err)))
 	}
 }
 
@@ -342,25 +344,25 @@ func (m *maker) existing() (x vfs.Handle, err error) {
 	if err := v.permits(m.dir, &m.dirStat, mayExec); err != nil {
 		return x, err
 	}
-	fd, err := openPath(m.dir.fd, m.name, 0)
+	fd, err := linux.OpenPath(m.dir.FD, m.name, 0)
 	if err != nil {
-		return x, fail("open", err)
+		return x, linux.Fail("open", err)
 	}
 	x, m.mark, err = v.identify(m.dir, m.name, fd, &m.st)
-	if err == nil && !m.st.is(unix.S_IFREG) {
+	if err == nil && !m.st.Is(unix.S_IFREG) {
 		err = vfs.ErrExist
 	}
 	if err == nil && m.how.Mode == vfs.CreateExclusive && !m.repeated() {
 		err = vfs.ErrExist
 	}
 	if err != nil {
-		return x, closing(fd, err)
+		return x, linux.Close(fd, err)
 	}
-	d, err := v.fds.put(x, usePath, fd, m.st.Mode&unix.S_IFMT)
+	d, err := v.fds.Put(x, fdcache.Path, fd, m.st.Mode&unix.S_IFMT)
 	if err != nil {
 		return x, err
 	}
-	defer v.fds.unpin(d)
+	defer v.fds.Unpin(d)
 	if m.how.Mode == vfs.CreateUnchecked && m.how.Set.Valid&vfs.MaskSize != 0 {
 		if err := v.mayWriteData(d, &m.st); err != nil {
 			return x, err
@@ -377,7 +379,7 @@ func (m *maker) existing() (x vfs.Handle, err error) {
 // create with the same verifier.
 func (m *maker) repeated() bool {
 	asec, msec := exclusiveTimes(m.how.Verf)
-	return m.st.Size == 0 && timeOf(m.st.Atime).Equal(time.Unix(asec, 0)) && timeOf(m.st.Mtime).Equal(time.Unix(msec, 0))
+	return m.st.Size == 0 && linux.TimeOf(m.st.Atime).Equal(time.Unix(asec, 0)) && linux.TimeOf(m.st.Mtime).Equal(time.Unix(msec, 0))
 }
 
 // exclusiveTimes are the atime and mtime that stand for a verifier. The highest

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -86,10 +87,10 @@ func newCreds(ids threadIDs) (*creds, error) {
 	c := &creds{ids: ids, uid: unix.Geteuid(), gid: unix.Getegid(), threads: make(map[int]bool)}
 	var err error
 	if c.groups, err = unix.Getgroups(); err != nil {
-		return nil, fail("getgroups", err)
+		return nil, linux.Fail("getgroups", err)
 	}
 	if err := getCaps(&c.own); err != nil {
-		return nil, fail("capget", err)
+		return nil, linux.Fail("capget", err)
 	}
 	c.less = c.own.without(unix.CAP_SYS_RESOURCE)
 	// Only root drops and regains its file capabilities as its fsuid comes and

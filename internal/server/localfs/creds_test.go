@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -149,7 +150,7 @@ func TestACL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.fds.unpin(d)
+	defer f.fds.Unpin(d)
 	if err := chmod(t, f, x, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +163,7 @@ func TestACL(t *testing.T) {
 		4, 0, 0, 0, 255, 255, 255, 255,
 		16, 0, 4, 0, 255, 255, 255, 255,
 		32, 0, 0, 0, 255, 255, 255, 255}
-	if err := unix.Setxattr(procPath(d.fd), "system.posix_acl_access", acl, 0); err != nil {
+	if err := unix.Setxattr(linux.ProcPath(d.FD), "system.posix_acl_access", acl, 0); err != nil {
 		t.Skipf("no access control lists here: %v", err)
 	}
 	if got := content(t, f.As(bob()), x); got != "listed" {

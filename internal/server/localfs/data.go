@@ -7,6 +7,9 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 )
 
 // Data calls by descriptor, for which it does not matter what thread makes them: the
@@ -16,7 +19,7 @@ import (
 func (h *host) pread(fd int, p []byte, off int64) (n int, err error) {
 	for {
 		if n, err = h.o.Gate.Pread(fd, p, off); !errors.Is(err, unix.EINTR) {
-			return max(n, 0), fail("pread", err)
+			return max(n, 0), linux.Fail("pread", err)
 		}
 	}
 }
@@ -24,11 +27,11 @@ func (h *host) pread(fd int, p []byte, off int64) (n int, err error) {
 func (h *host) pwrite(fd int, p []byte, off int64) (n int, err error) {
 	if h.o.Sys != nil {
 		n, err = h.o.Sys.Pwrite(fd, p, off)
-		return n, fail("pwrite", err)
+		return n, linux.Fail("pwrite", err)
 	}
 	for {
 		if n, err = h.o.Gate.Pwrite(fd, p, off); !errors.Is(err, unix.EINTR) {
-			return max(n, 0), fail("pwrite", err)
+			return max(n, 0), linux.Fail("pwrite", err)
 		}
 	}
 }
@@ -36,17 +39,17 @@ func (h *host) pwrite(fd int, p []byte, off int64) (n int, err error) {
 // fsync makes all of a file stable, or the names in a directory.
 func (h *host) fsync(fd int) error {
 	if h.o.Sys != nil {
-		return fail("fsync", h.o.Sys.Fsync(fd))
+		return linux.Fail("fsync", h.o.Sys.Fsync(fd))
 	}
-	return fail("fsync", again(func() error { return h.o.Gate.Fsync(fd) }))
+	return linux.Fail("fsync", linux.Again(func() error { return h.o.Gate.Fsync(fd) }))
 }
 
 // fdatasync makes the data of a file stable.
 func (h *host) fdatasync(fd int) error {
 	if h.o.Sys != nil {
-		return fail("fdatasync", h.o.Sys.Fdatasync(fd))
+		return linux.Fail("fdatasync", h.o.Sys.Fdatasync(fd))
 	}
-	return fail("fdatasync", again(func() error { return h.o.Gate.Fdatasync(fd) }))
+	return linux.Fail("fdatasync", linux.Again(func() error { return h.o.Gate.Fdatasync(fd) }))
 }
 
 // diskFailed says that bytes which clients believe to be on their way to the
@@ -61,21 +64,10 @@ func (h *host) diskFailed(err error) {
 // orphaned is told of a dirty descriptor that is closed because the object was
 // seen to lose its last name. If it has got another one meanwhile, nobody will
 // hear of it if the disk fails to take its data.
-func (h *host) orphaned(d *desc) {
-	var st stat
-	if err := st.statFD(d.fd); err != nil || st.Nlink > 0 {
+func (h *host) orphaned(d *fdcache.Desc) {
+	var st linux.Stat
+	if err := st.Of(d.FD); err != nil || st.Nlink > 0 {
 		h.newVerifier()
 		h.counts.verifiers.Add(1)
 	}
-}
-
-// isLocal reports whether a file system of that kind keeps the attributes of
-// what is open in memory. Those behind which there is a network, or a program,
-// are not in the list, nor is one that lies over others (overlayfs).
-func isLocal(magic int64) bool {
-	switch magic {
-	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC:
-		return true
-	}
-	return false
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -100,26 +102,26 @@ func (v *FS) beginChange(ctx context.Context, c class) error {
 // release is fds.unpin for a call without a place: the last one to use a file that
 // has lost its name waits until its blocks are free. It is closed even if the
 // gate gives none, since nobody else will.
-func (v *FS) release(d *desc) {
-	if d.pins.Load() != deadBit+1 {
-		v.fds.unpin(d)
+func (v *FS) release(d *fdcache.Desc) {
+	if !d.Last() {
+		v.fds.Unpin(d)
 		return
 	}
 	if v.enter(context.Background(), classMeta) == nil {
 		defer v.end(classMeta)
 	}
-	v.fds.unpin(d)
+	v.fds.Unpin(d)
 }
 
 // glance is a statx of what is open, for a call without a place.
-func (v *FS) glance(ctx context.Context, d *desc, st *stat) error {
+func (v *FS) glance(ctx context.Context, d *fdcache.Desc, st *linux.Stat) error {
 	if !v.prompt {
 		if err := v.enter(ctx, classMeta); err != nil {
 			return err
 		}
 		defer v.end(classMeta)
 	}
-	return fail("statx", st.statFD(d.fd))
+	return linux.Fail("statx", st.Of(d.FD))
 }
 
 // settling is the map of handles behind the gate. Calls that wait until the map

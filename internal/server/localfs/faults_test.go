@@ -10,12 +10,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // faulty is a disk on which one kind of call fails.
 type faulty struct {
-	osSys
+	linux.OS
 	mu   sync.Mutex
 	fail string
 }
@@ -39,18 +40,18 @@ func (s *faulty) Pwrite(fd int, p []byte, off int64) (int, error) {
 	if err := s.broken("pwrite"); err != nil {
 		return 0, err
 	}
-	return s.osSys.Pwrite(fd, p, off)
+	return s.OS.Pwrite(fd, p, off)
 }
 
 func (s *faulty) Ftruncate(fd int, size int64) error {
-	return errors.Join(s.broken("ftruncate"), s.osSys.Ftruncate(fd, size))
+	return errors.Join(s.broken("ftruncate"), s.OS.Ftruncate(fd, size))
 }
 
 func (s *faulty) Fdatasync(fd int) error {
-	return errors.Join(s.broken("fdatasync"), s.osSys.Fdatasync(fd))
+	return errors.Join(s.broken("fdatasync"), s.OS.Fdatasync(fd))
 }
-func (s *faulty) Fsync(fd int) error  { return errors.Join(s.broken("fsync"), s.osSys.Fsync(fd)) }
-func (s *faulty) Syncfs(fd int) error { return errors.Join(s.broken("syncfs"), s.osSys.Syncfs(fd)) }
+func (s *faulty) Fsync(fd int) error  { return errors.Join(s.broken("fsync"), s.OS.Fsync(fd)) }
+func (s *faulty) Syncfs(fd int) error { return errors.Join(s.broken("syncfs"), s.OS.Syncfs(fd)) }
 
 // TestDiskErrorsReachTheCaller breaks each call that matters to durability. The
 // caller whom it fails is told, and no other call is; where bytes that somebody

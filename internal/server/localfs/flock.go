@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/base/byterange"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -41,7 +43,7 @@ func (v *FS) Lock(ctx context.Context, x vfs.Handle, l *vfs.Lock) error {
 	if err != nil {
 		return err
 	}
-	defer v.fds.unpin(o)
+	defer v.fds.Unpin(o)
 	if err := v.mayLock(o, l.Exclusive); err != nil {
 		return err
 	}
@@ -75,7 +77,7 @@ func (v *FS) Unlock(ctx context.Context, x vfs.Handle, l *vfs.Lock) error {
 	if f == nil {
 		o, err := v.lockable(x)
 		if err == nil {
-			v.fds.unpin(o)
+			v.fds.Unpin(o)
 		}
 		return err
 	}
@@ -105,7 +107,7 @@ func (v *FS) TestLock(ctx context.Context, x vfs.Handle, l *vfs.Lock) (holder vf
 	if err != nil {
 		return holder, false, err
 	}
-	defer v.fds.unpin(o)
+	defer v.fds.Unpin(o)
 	if err := v.mayLock(o, false); err != nil && v.mayLock(o, true) != nil {
 		return holder, false, err
 	}
@@ -157,12 +159,12 @@ func (h *host) releaseLocks(whom func(*vfs.Owner) bool) {
 }
 
 // lockable returns the pinned O_PATH descriptor of the regular file x.
-func (v *FS) lockable(x vfs.Handle) (*desc, error) {
+func (v *FS) lockable(x vfs.Handle) (*fdcache.Desc, error) {
 	o, err := v.object(x)
 	if err != nil {
 		return nil, err
 	}
-	switch o.kind {
+	switch o.Kind {
 	case unix.S_IFREG:
 		return o, nil
 	case unix.S_IFDIR:
@@ -170,13 +172,13 @@ func (v *FS) lockable(x vfs.Handle) (*desc, error) {
 	default:
 		err = vfs.ErrInval
 	}
-	v.fds.unpin(o)
+	v.fds.Unpin(o)
 	return nil, err
 }
 
 // mayLock checks the caller's rights.
-func (v *FS) mayLock(o *desc, exclusive bool) error {
-	var st stat
+func (v *FS) mayLock(o *fdcache.Desc, exclusive bool) error {
+	var st linux.Stat
 	if err := v.stat(o, &st); err != nil {
 		return err
 	}
@@ -194,25 +196,25 @@ func (v *FS) mayLock(o *desc, exclusive bool) error {
 // or if the server may not, an exclusive lock is ErrAccess until the owner has none
 // left: a program that is open to be written cannot be executed (ETXTBSY), and a caller
 // that may only read it must not bring that about.
-func (v *FS) newLockOwner(o *desc, share string, write bool) (*lockOwner, error) {
-	if !v.flocks.room(v.fds.max/lockShare, share) {
-		return nil, fmt.Errorf("localfs: locks may hold %d files open, and the client has its share of them: %w", v.fds.max/lockShare, vfs.ErrBusy)
+func (v *FS) newLockOwner(o *fdcache.Desc, share string, write bool) (*lockOwner, error) {
+	if !v.flocks.room(v.fds.Max/lockShare, share) {
+		return nil, fmt.Errorf("localfs: locks may hold %d files open, and the client has its share of them: %w", v.fds.Max/lockShare, vfs.ErrBusy)
 	}
-	if err := v.fds.room(); err != nil {
+	if err := v.fds.Room(); err != nil {
 		v.flocks.left(share)
 		return nil, err
 	}
 	fd, err := -1, error(unix.EROFS)
 	if write && !v.o.ReadOnly {
-		fd, err = reopen(o.fd, unix.O_RDWR)
+		fd, err = linux.Reopen(o.FD, unix.O_RDWR)
 	}
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EROFS) || errors.Is(err, unix.ETXTBSY) || errors.Is(err, unix.EPERM) {
-		fd, err = reopen(o.fd, unix.O_RDONLY)
+		fd, err = linux.Reopen(o.FD, unix.O_RDONLY)
 	}
 	if err != nil {
-		v.fds.lend(-1)
+		v.fds.Lend(-1)
 		v.flocks.left(share)
-		return nil, fail("open", err)
+		return nil, linux.Fail("open", err)
 	}
 	return &lockOwner{fd: fd}, nil
 }
@@ -224,7 +226,7 @@ func (h *host) drop(f *lockedFile, owner vfs.Owner, w *lockOwner) {
 	}
 	delete(f.owners, owner)
 	_ = unix.Close(w.fd) // nothing was written through it
-	h.fds.lend(-1)
+	h.fds.Lend(-1)
 	h.flocks.left(owner.Share)
 }
 
@@ -250,7 +252,7 @@ func (w *lockOwner) change(kind int16, s byterange.Span, next byterange.Set) err
 		return fmt.Errorf("localfs: one owner holds %d ranges of one file apart: %w", len(w.set), vfs.ErrBusy)
 	}
 	k := flockArg(kind, s)
-	err := again(func() error { return unix.FcntlFlock(uintptr(w.fd), unix.F_OFD_SETLK, &k) })
+	err := linux.Again(func() error { return unix.FcntlFlock(uintptr(w.fd), unix.F_OFD_SETLK, &k) })
 	switch {
 	case err == nil:
 		w.set = next
@@ -262,7 +264,7 @@ func (w *lockOwner) change(kind int16, s byterange.Span, next byterange.Set) err
 	case errors.Is(err, unix.ENOLCK):
 		return fmt.Errorf("localfs: the kernel's table of locks is full: %w", vfs.ErrBusy)
 	}
-	return fail("fcntl", err)
+	return linux.Fail("fcntl", err)
 }
 
 // askLock asks the kernel for a lock in the way of s. mine are the locks of the
@@ -272,24 +274,24 @@ func (v *FS) askLock(x vfs.Handle, mine *lockOwner, s byterange.Span) (held byte
 	if mine != nil {
 		fd = mine.fd
 	} else {
-		d, err := v.data(x, useRead)
+		d, err := v.data(x, fdcache.Read)
 		if errors.Is(err, vfs.ErrAccess) {
-			d, err = v.data(x, useWrite)
+			d, err = v.data(x, fdcache.Write)
 		}
 		if err != nil {
 			return held, false, err
 		}
-		defer v.fds.unpin(d)
-		fd = d.fd
+		defer v.fds.Unpin(d)
+		fd = d.FD
 	}
 	kind := int16(unix.F_RDLCK)
 	if s.Exclusive {
 		kind = unix.F_WRLCK
 	}
 	k := flockArg(kind, s)
-	err = again(func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &k) })
+	err = linux.Again(func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &k) })
 	if err != nil {
-		return held, false, fail("fcntl", err)
+		return held, false, linux.Fail("fcntl", err)
 	}
 	if k.Type == unix.F_UNLCK {
 		return held, true, nil

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -18,12 +19,12 @@ func FuzzKernelHandle(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var r rawHandle
-		key, err := r.unpack(x)
+		var r linux.RawHandle
+		key, err := unpackHandle(&r, x)
 		if err != nil {
 			return
 		}
-		if y, err := r.pack(key); err != nil || x != y {
+		if y, err := packHandle(&r, key); err != nil || x != y {
 			t.Errorf("%v becomes %v, %v", x, y, err)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -328,7 +329,7 @@ func TestReadsInMemory(t *testing.T) {
 // stripeOf is the number of x's lock.
 func stripeOf(t *testing.T, f *FS, x vfs.Handle) int {
 	t.Helper()
-	d := must[*desc](t)(f.object(x))
-	defer f.fds.unpin(d)
+	d := must[*fdcache.Desc](t)(f.object(x))
+	defer f.fds.Unpin(d)
 	return stripe(d)
 }

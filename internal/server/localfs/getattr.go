@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -22,7 +24,7 @@ func (v *FS) GetAttr(ctx context.Context, x vfs.Handle, _ vfs.Mask) (a vfs.Attr,
 	if err := v.ready(ctx); err != nil {
 		return a, err
 	}
-	var st stat
+	var st linux.Stat
 	if !v.atHand(x, &st) {
 		if err := v.statObject(ctx, x, &st); err != nil {
 			return a, err
@@ -33,31 +35,31 @@ func (v *FS) GetAttr(ctx context.Context, x vfs.Handle, _ vfs.Mask) (a vfs.Attr,
 }
 
 // atHand fills st with the attributes of x if that surely takes no waiting.
-func (v *FS) atHand(x vfs.Handle, st *stat) bool {
+func (v *FS) atHand(x vfs.Handle, st *linux.Stat) bool {
 	if !v.prompt {
 		return false
 	}
-	d := v.fds.getAny(x)
+	d := v.fds.GetAny(x)
 	if d == nil {
 		return false
 	}
 	defer v.release(d)
-	return v.nearRoot(d) && st.statFD(d.fd) == nil && st.Nlink > 0
+	return v.nearRoot(d) && st.Of(d.FD) == nil && st.Nlink > 0
 }
 
 // nearRoot reports whether d lies in the tree, if that can be told from where it
 // was the last time. The directories above one that is open are in memory.
-func (h *host) nearRoot(d *desc) bool {
-	if d.kind != unix.S_IFDIR || d.key.h == h.root {
+func (h *host) nearRoot(d *fdcache.Desc) bool {
+	if d.Kind != unix.S_IFDIR || d.H == h.root {
 		return true
 	}
-	n := int(d.depth.Load())
-	var up stat
-	return n > 0 && up.statx(d.fd, &ups[3*(maxUps-n)], 0) == nil && h.isRoot(&up)
+	n := int(d.Depth.Load())
+	var up linux.Stat
+	return n > 0 && up.Statx(d.FD, &ups[3*(maxUps-n)], 0) == nil && h.isRoot(&up)
 }
 
 // statObject fills st with the attributes of x.
-func (v *FS) statObject(ctx context.Context, x vfs.Handle, st *stat) error {
+func (v *FS) statObject(ctx context.Context, x vfs.Handle, st *linux.Stat) error {
 	if err := v.enter(ctx, classMeta); err != nil {
 		return err
 	}
@@ -66,6 +68,35 @@ func (v *FS) statObject(ctx context.Context, x vfs.Handle, st *stat) error {
 	if err != nil {
 		return err
 	}
-	defer v.fds.unpin(d)
+	defer v.fds.Unpin(d)
 	return v.stat(d, st)
+}
+
+// attr turns st into attributes as the contract has them.
+func (h *host) attr(st *linux.Stat, a *vfs.Attr) {
+	*a = vfs.Attr{
+		Valid: vfs.MaskV3,
+		Type:  linux.TypeOf(st.Mode), Mode: st.Perm(), Nlink: st.Nlink, UID: st.Uid, GID: st.Gid,
+		Size: st.Size, Used: st.Blocks * 512, FileID: st.Ino,
+		Rdev:   uint64(st.Rdev_major)<<32 | uint64(st.Rdev_minor),
+		Change: st.Change(),
+		FSID:   [2]uint64{h.fsid, 0},
+		Atime:  linux.TimeOf(st.Atime), Mtime: linux.TimeOf(st.Mtime), Ctime: linux.TimeOf(st.Ctime),
+	}
+	if st.Mnt_id != h.rootMount {
+		a.FSID[1], _ = h.mountKey(st.Mnt_id)
+	} else if st.Dev() != h.rootDev {
+		a.FSID[1] = st.Dev()
+	}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		a.Btime = linux.TimeOf(st.Btime)
+		a.Valid |= vfs.MaskBtime
+	}
+}
+
+func preAttr(st *linux.Stat) vfs.PreAttr {
+	return vfs.PreAttr{
+		Valid: vfs.MaskSize | vfs.MaskChange | vfs.MaskMtime | vfs.MaskCtime,
+		Size:  st.Size, Change: st.Change(), Mtime: linux.TimeOf(st.Mtime), Ctime: linux.TimeOf(st.Ctime),
+	}
 }

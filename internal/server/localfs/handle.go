@@ -3,15 +3,12 @@
 package localfs
 
 import (
-	"encoding/binary"
-
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-func leUint64(b []byte) uint64       { return binary.LittleEndian.Uint64(b) }
-func putLeUint64(b []byte, n uint64) { binary.LittleEndian.PutUint64(b, n) }
 
 // The first byte of every handle: of what it is made, in which version.
 const (
@@ -31,30 +28,30 @@ type handler interface {
 
 	// open returns an O_PATH descriptor of what x names, which belongs to the
 	// caller, and its attributes. A directory is not checked to lie in the tree.
-	open(x vfs.Handle, st *stat) (fd int, err error)
+	open(x vfs.Handle, st *linux.Stat) (fd int, err error)
 
 	// bind gives the object that is called name in dir, which st describes, its
 	// handle. fd is the object, or -1. The handle must not leave this package
 	// before settle(mark) has returned.
-	bind(dir *desc, name []byte, fd int, st *stat) (vfs.Handle, mark, error)
+	bind(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (vfs.Handle, mark, error)
 
 	// find is bind for an object that nobody may ever ask for: without a handle
 	// yet it gets none, and ok is false. name may be "..".
-	find(dir *desc, name string, fd int, st *stat) (x vfs.Handle, ok bool)
+	find(dir *fdcache.Desc, name string, fd int, st *linux.Stat) (x vfs.Handle, ok bool)
 
 	// expect says that x is about to be called name in dir as well. After
 	// settle(mark), x is found there too, if the change survives a crash. fresh
 	// is false if x was thought to be called that already.
-	expect(dir *desc, name string, x vfs.Handle) (m mark, fresh bool, err error)
+	expect(dir *fdcache.Desc, name string, x vfs.Handle) (m mark, fresh bool, err error)
 
 	// unbind says that x is no longer called name in dir, and, if gone, that it
 	// has no other name either.
-	unbind(dir *desc, name string, x vfs.Handle, gone bool)
+	unbind(dir *fdcache.Desc, name string, x vfs.Handle, gone bool)
 
 	// touched says that o, which the caller has pinned, was opened to be written, or
 	// changed: it may look like another object to those who have only its name. Until
 	// settle(mark), a crash may make that true.
-	touched(o *desc) (mark, error)
+	touched(o *fdcache.Desc) (mark, error)
 
 	// lost says that x has no name left, and can get none.
 	lost(x vfs.Handle)
@@ -71,21 +68,21 @@ type handler interface {
 
 // object returns a pinned descriptor of x, which is good for a reference: an O_PATH
 // one if nothing more is open. A directory lies in the tree.
-func (h *host) object(x vfs.Handle) (*desc, error) {
-	d := h.fds.getAny(x)
+func (h *host) object(x vfs.Handle) (*fdcache.Desc, error) {
+	d := h.fds.GetAny(x)
 	if d == nil {
-		var st stat
+		var st linux.Stat
 		fd, err := h.handles.open(x, &st)
 		if err != nil {
 			return nil, err
 		}
-		if d, err = h.fds.put(x, usePath, fd, st.Mode&unix.S_IFMT); err != nil {
+		if d, err = h.fds.Put(x, fdcache.Path, fd, st.Mode&unix.S_IFMT); err != nil {
 			return nil, err
 		}
-		d.inStripe(&st)
+		noteStripe(d, &st)
 	}
 	if err := h.inTree(d); err != nil {
-		h.fds.unpin(d)
+		h.fds.Unpin(d)
 		return nil, err
 	}
 	return d, nil
@@ -93,13 +90,13 @@ func (h *host) object(x vfs.Handle) (*desc, error) {
 
 // inTree returns ErrStale if d is a directory that lies outside, now. Of other
 // objects it says nothing: they have no one way up.
-func (h *host) inTree(d *desc) error {
-	if d.kind != unix.S_IFDIR || d.key.h == h.root {
+func (h *host) inTree(d *fdcache.Desc) error {
+	if d.Kind != unix.S_IFDIR || d.H == h.root {
 		return nil
 	}
 	in, err := h.beneath(d)
 	if err == nil && !in {
-		h.fds.forget(d.key.h)
+		h.fds.Forget(d.H)
 		return vfs.ErrStale
 	}
 	return err
@@ -107,7 +104,7 @@ func (h *host) inTree(d *desc) error {
 
 // dirFor returns the pinned descriptor of the directory x, and its attributes, if
 // the caller has all the rights in want.
-func (v *FS) dirFor(x vfs.Handle, st *stat, want uint32) (*desc, error) {
+func (v *FS) dirFor(x vfs.Handle, st *linux.Stat, want uint32) (*fdcache.Desc, error) {
 	d, err := v.dir(x)
 	if err != nil {
 		return nil, err
@@ -116,7 +113,7 @@ func (v *FS) dirFor(x vfs.Handle, st *stat, want uint32) (*desc, error) {
 		err = v.permits(d, st, want)
 	}
 	if err != nil {
-		v.fds.unpin(d)
+		v.fds.Unpin(d)
 		return nil, err
 	}
 	return d, nil
@@ -125,7 +122,7 @@ func (v *FS) dirFor(x vfs.Handle, st *stat, want uint32) (*desc, error) {
 // mayChange fills st with the attributes of the directory d, in which the caller is
 // about to change a name. The rights in want are checked only where the kernel will
 // not: for callers whom the process cannot become.
-func (v *FS) mayChange(d *desc, st *stat, want uint32) error {
+func (v *FS) mayChange(d *fdcache.Desc, st *linux.Stat, want uint32) error {
 	if err := v.stat(d, st); err != nil || v.who.switched {
 		return err
 	}
@@ -133,10 +130,10 @@ func (v *FS) mayChange(d *desc, st *stat, want uint32) error {
 }
 
 // dir returns the pinned descriptor of the directory x.
-func (h *host) dir(x vfs.Handle) (*desc, error) {
+func (h *host) dir(x vfs.Handle) (*fdcache.Desc, error) {
 	d, err := h.object(x)
-	if err == nil && d.kind != unix.S_IFDIR {
-		h.fds.unpin(d)
+	if err == nil && d.Kind != unix.S_IFDIR {
+		h.fds.Unpin(d)
 		return nil, vfs.ErrNotDir
 	}
 	return d, err
@@ -144,19 +141,19 @@ func (h *host) dir(x vfs.Handle) (*desc, error) {
 
 // stat fills st. An object that has lost its last name is stale, though the
 // descriptor still holds it.
-func (h *host) stat(d *desc, st *stat) error {
-	if err := st.statFD(d.fd); err != nil {
-		return fail("statx", err)
+func (h *host) stat(d *fdcache.Desc, st *linux.Stat) error {
+	if err := st.Of(d.FD); err != nil {
+		return linux.Fail("statx", err)
 	}
 	if st.Nlink == 0 {
-		return h.gone(d.key.h)
+		return h.gone(d.H)
 	}
 	return nil
 }
 
 // touched says that o was changed. What is under a lock does not wait until that is
 // stable: a crash may leave a handle that is stale.
-func (h *host) touched(o *desc) error {
+func (h *host) touched(o *fdcache.Desc) error {
 	if !h.copiesUp {
 		return nil
 	}
@@ -166,18 +163,18 @@ func (h *host) touched(o *desc) error {
 
 // gone forgets x, which has lost its last name, and is ErrStale: from now on, for ever.
 func (h *host) gone(x vfs.Handle) error {
-	h.fds.forget(x)
+	h.fds.Forget(x)
 	h.handles.lost(x)
 	return vfs.ErrStale
 }
 
 // regular returns a pinned descriptor of x if that is a regular file.
-func (h *host) regular(x vfs.Handle) (*desc, error) {
+func (h *host) regular(x vfs.Handle) (*fdcache.Desc, error) {
 	d, err := h.object(x)
 	if err != nil {
 		return nil, err
 	}
-	switch d.kind {
+	switch d.Kind {
 	case unix.S_IFREG:
 		return d, nil
 	case unix.S_IFDIR:
@@ -185,46 +182,46 @@ func (h *host) regular(x vfs.Handle) (*desc, error) {
 	default:
 		err = vfs.ErrInval
 	}
-	h.fds.unpin(d)
+	h.fds.Unpin(d)
 	return nil, err
 }
 
 // data returns the pinned descriptor of the regular file x, for reading or for
 // writing. Whether the caller may is for the caller to check.
-func (v *FS) data(x vfs.Handle, u use) (*desc, error) {
-	if d := v.fds.get(x, u); d != nil {
+func (v *FS) data(x vfs.Handle, u fdcache.Use) (*fdcache.Desc, error) {
+	if d := v.fds.Get(x, u); d != nil {
 		return d, nil
 	}
 	o, err := v.regular(x)
 	if err != nil {
 		return nil, err
 	}
-	defer v.fds.unpin(o)
+	defer v.fds.Unpin(o)
 	flags := unix.O_RDONLY
-	if u == useWrite {
+	if u == fdcache.Write {
 		flags = unix.O_WRONLY
 	}
 	var fd int
 	if k, ok := v.handles.(*kernelHandles); ok {
 		fd, err = k.reopen(o, flags)
 	} else {
-		fd, err = reopen(o.fd, flags)
+		fd, err = linux.Reopen(o.FD, flags)
 	}
 	if err != nil {
-		return nil, fail("open", err)
+		return nil, linux.Fail("open", err)
 	}
-	if u == useWrite && v.copiesUp {
+	if u == fdcache.Write && v.copiesUp {
 		m, err := v.handles.touched(o)
 		if err == nil {
 			err = v.handles.settle(m)
 		}
 		if err != nil {
-			return nil, closing(fd, err)
+			return nil, linux.Close(fd, err)
 		}
 	}
-	d, err := v.fds.put(x, u, fd, o.kind)
+	d, err := v.fds.Put(x, u, fd, o.Kind)
 	if err == nil {
-		d.stripe.Store(o.stripe.Load())
+		d.Stripe.Store(o.Stripe.Load())
 	}
 	return d, err
 }
@@ -239,7 +236,7 @@ type told struct {
 }
 
 // tell gives word that x is about to be called name in dir as well.
-func (v *FS) tell(dir *desc, name string, x vfs.Handle) (told, error) {
+func (v *FS) tell(dir *fdcache.Desc, name string, x vfs.Handle) (told, error) {
 	m, fresh, err := v.handles.expect(dir, name, x)
 	if err == nil {
 		err = v.handles.settle(m)
@@ -248,7 +245,7 @@ func (v *FS) tell(dir *desc, name string, x vfs.Handle) (told, error) {
 }
 
 // untell takes back what did not come to pass.
-func (v *FS) untell(dir *desc, name string, t told) {
+func (v *FS) untell(dir *fdcache.Desc, name string, t told) {
 	if t.fresh {
 		v.handles.unbind(dir, name, t.x, false)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -43,7 +45,7 @@ type mapHandles struct {
 	serial  uint64
 	slots   []slot
 	free    []uint32
-	index   map[ident]uint32
+	index   map[linux.Ident]uint32
 	more    map[uint32][]loc // further names of objects that have several
 	names   int              // known names
 	records int              // in the file, dead or alive
@@ -65,7 +67,7 @@ func hashName[T string | []byte](name T) uint32 { return crc32.Checksum([]byte(n
 
 // newMapHandles opens the map in the state directory, or begins one.
 func newMapHandles(h *host) (_ *mapHandles, err error) {
-	m := &mapHandles{h: h, dirfd: -1, index: make(map[ident]uint32), more: make(map[uint32][]loc), most: MaxMapEntries, sweep: mapSweep{at: sweepSlack}}
+	m := &mapHandles{h: h, dirfd: -1, index: make(map[linux.Ident]uint32), more: make(map[uint32][]loc), most: MaxMapEntries, sweep: mapSweep{at: sweepSlack}}
 	if err := m.openDir(); err != nil {
 		return nil, err
 	}
@@ -87,16 +89,16 @@ func (m *mapHandles) openDir() (err error) {
 	}
 	fd, err := unix.Open(o.StateDir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("state directory %q: %w", o.StateDir, fail("open", err))
+		return fmt.Errorf("state directory %q: %w", o.StateDir, linux.Fail("open", err))
 	}
-	if in, err := m.h.beneath(&desc{fd: fd}); err != nil || in {
+	if in, err := m.h.beneath(&fdcache.Desc{FD: fd}); err != nil || in {
 		if err == nil {
 			err = fmt.Errorf("state directory %q lies within the tree that is served: %w", o.StateDir, vfs.ErrInval)
 		}
-		return closing(fd, err)
+		return linux.Close(fd, err)
 	}
 	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return closing(fd, fmt.Errorf("state directory %q is in use: %w", o.StateDir, fail("flock", err)))
+		return linux.Close(fd, fmt.Errorf("state directory %q is in use: %w", o.StateDir, linux.Fail("flock", err)))
 	}
 	m.dirfd = fd
 	return nil
@@ -111,11 +113,11 @@ var errOtherMap = errors.New("the old one belongs to another directory")
 func (m *mapHandles) load() error {
 	var sfs unix.Statfs_t
 	if err := unix.Fstatfs(m.h.rootFD, &sfs); err != nil {
-		return fail("fstatfs", err)
+		return linux.Fail("fstatfs", err)
 	}
-	var st stat
-	if err := st.statFD(m.h.rootFD); err != nil {
-		return fail("statx", err)
+	var st linux.Stat
+	if err := st.Of(m.h.rootFD); err != nil {
+		return linux.Fail("statx", err)
 	}
 	m.by = newNumberer(m.h.rootFD, &st, int64(sfs.Type), m.h.o.noHandles)
 	m.h.copiesUp = m.by.copiesUp
@@ -145,9 +147,9 @@ func (m *mapHandles) load() error {
 }
 
 // begin takes the header of a file that was there.
-func (m *mapHandles) begin(hd *header, root ident) error {
+func (m *mapHandles) begin(hd *header, root linux.Ident) error {
 	if hd.root != root {
-		return fmt.Errorf("%w, of inode %d", errOtherMap, hd.root.ino)
+		return fmt.Errorf("%w, of inode %d", errOtherMap, hd.root.Ino)
 	}
 	m.nonce, m.serial = hd.nonce, hd.serial
 	m.slots = make([]slot, max(hd.slots, 1))
@@ -181,14 +183,14 @@ func (m *mapHandles) slotOf(x vfs.Handle) (uint32, error) {
 
 func (m *mapHandles) root() (vfs.Handle, error) { return m.pack(rootSlot), nil }
 
-func (m *mapHandles) bind(dir *desc, name []byte, fd int, st *stat) (vfs.Handle, mark, error) {
+func (m *mapHandles) bind(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (vfs.Handle, mark, error) {
 	id, err := m.ident(dir, name, fd, st)
 	if err != nil {
 		return vfs.Handle{}, 0, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	parent, err := m.slotOf(dir.key.h)
+	parent, err := m.slotOf(dir.H)
 	if err != nil {
 		return vfs.Handle{}, 0, err
 	}
@@ -218,7 +220,7 @@ func (m *mapHandles) bind(dir *desc, name []byte, fd int, st *stat) (vfs.Handle,
 
 // alloc takes a slot for a new object, in memory: the bind that follows tells
 // the file.
-func (m *mapHandles) alloc(id ident) (i uint32, err error) {
+func (m *mapHandles) alloc(id linux.Ident) (i uint32, err error) {
 	switch {
 	case len(m.free) > 0:
 		i = m.free[len(m.free)-1]
@@ -251,7 +253,7 @@ func (m *mapHandles) place(i, parent uint32, name []byte, only bool) (int64, err
 	return off, nil
 }
 
-func (m *mapHandles) find(dir *desc, name string, fd int, st *stat) (vfs.Handle, bool) {
+func (m *mapHandles) find(dir *fdcache.Desc, name string, fd int, st *linux.Stat) (vfs.Handle, bool) {
 	id, err := m.ident(dir, []byte(name), fd, st)
 	if err != nil {
 		return vfs.Handle{}, false
@@ -265,10 +267,10 @@ func (m *mapHandles) find(dir *desc, name string, fd int, st *stat) (vfs.Handle,
 	return m.pack(i), true
 }
 
-func (m *mapHandles) expect(dir *desc, name string, x vfs.Handle) (mark, bool, error) {
+func (m *mapHandles) expect(dir *fdcache.Desc, name string, x vfs.Handle) (mark, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	parent, err := m.slotOf(dir.key.h)
+	parent, err := m.slotOf(dir.H)
 	if err != nil {
 		return 0, false, err
 	}
@@ -286,7 +288,7 @@ func (m *mapHandles) expect(dir *desc, name string, x vfs.Handle) (mark, bool, e
 	return m.log.mark(off), true, nil
 }
 
-func (m *mapHandles) unbind(dir *desc, name string, x vfs.Handle, gone bool) {
+func (m *mapHandles) unbind(dir *fdcache.Desc, name string, x vfs.Handle, gone bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, err := m.slotOf(x)
@@ -297,7 +299,7 @@ func (m *mapHandles) unbind(dir *desc, name string, x vfs.Handle, gone bool) {
 		m.drop(i)
 		return
 	}
-	parent, err := m.slotOf(dir.key.h)
+	parent, err := m.slotOf(dir.H)
 	if err != nil {
 		return
 	}
@@ -334,7 +336,7 @@ func (m *mapHandles) settle(at mark) error { return m.log.settle(at) }
 func (m *mapHandles) close() error {
 	err := m.log.close()
 	if m.dirfd >= 0 {
-		err = closing(m.dirfd, err) // and unlocked
+		err = linux.Close(m.dirfd, err) // and unlocked
 		m.dirfd = -1
 	}
 	return err

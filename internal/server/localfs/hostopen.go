@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -45,8 +47,8 @@ func (v *FS) OpenHost(ctx context.Context, x vfs.Handle, how *vfs.HostOpen) (*os
 	if err != nil {
 		return nil, a, err
 	}
-	defer v.fds.unpin(d)
-	var st stat
+	defer v.fds.Unpin(d)
+	var st linux.Stat
 	if err := v.stat(d, &st); err != nil {
 		return nil, a, err
 	}
@@ -56,7 +58,7 @@ func (v *FS) OpenHost(ctx context.Context, x vfs.Handle, how *vfs.HostOpen) (*os
 		return nil, a, err
 	}
 	if err := v.mayPass(d, fd, how, &st); err != nil {
-		return nil, a, closing(fd, err)
+		return nil, a, linux.Close(fd, err)
 	}
 	if writes {
 		v.locks.lent.Store(true)
@@ -70,12 +72,12 @@ func (v *FS) OpenHost(ctx context.Context, x vfs.Handle, how *vfs.HostOpen) (*os
 
 // mayPass is the check of what fd, which was opened of d, may be used for, and
 // fills st. It also makes calls by fd wait, as those who get it expect.
-func (v *FS) mayPass(d *desc, fd int, how *vfs.HostOpen, st *stat) error {
-	if err := st.statFD(fd); err != nil {
-		return fail("statx", err)
+func (v *FS) mayPass(d *fdcache.Desc, fd int, how *vfs.HostOpen, st *linux.Stat) error {
+	if err := st.Of(fd); err != nil {
+		return linux.Fail("statx", err)
 	}
 	if st.Nlink == 0 {
-		return v.gone(d.key.h)
+		return v.gone(d.H)
 	}
 	if how.Access&vfs.ShareRead != 0 {
 		if err := v.mayReadData(d, st); err != nil {
@@ -90,7 +92,7 @@ func (v *FS) mayPass(d *desc, fd int, how *vfs.HostOpen, st *stat) error {
 	if !how.Sealed && raises(d, st) {
 		return vfs.ErrNotSupp
 	}
-	return fail("fcntl", unix.SetNonblock(fd, false))
+	return linux.Fail("fcntl", unix.SetNonblock(fd, false))
 }
 
 // xattrCapability are the capabilities that a file gives to a process that runs it.
@@ -98,13 +100,13 @@ const xattrCapability = "security.capability"
 
 // raises reports whether d, which st describes, gives a process that runs it
 // more than it has.
-func raises(d *desc, st *stat) bool {
-	return st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 || d.getxattr(xattrCapability) == nil
+func raises(d *fdcache.Desc, st *linux.Stat) bool {
+	return st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 || getxattr(d, xattrCapability) == nil
 }
 
 // openAnew opens what d refers to and st describes: with a description of its own, since offset,
 // flags, locks and the errors of syncs belong to the description.
-func (v *FS) openAnew(d *desc, st *stat, how *vfs.HostOpen) (int, error) {
+func (v *FS) openAnew(d *fdcache.Desc, st *linux.Stat, how *vfs.HostOpen) (int, error) {
 	if how.Sealed {
 		return v.openSealed(d, st)
 	}
@@ -115,9 +117,9 @@ func (v *FS) openAnew(d *desc, st *stat, how *vfs.HostOpen) (int, error) {
 	case vfs.ShareRead | vfs.ShareWrite:
 		flags = unix.O_RDWR
 	}
-	fd, err := reopen(d.fd, flags)
+	fd, err := linux.Reopen(d.FD, flags)
 	if err != nil {
-		return -1, fail("open", err)
+		return -1, linux.Fail("open", err)
 	}
 	return fd, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -35,7 +36,7 @@ func testMountsSealed(t *testing.T, r *mountRig, o Options) {
 			if got := string(must[[]byte](t)(io.ReadAll(file))); got != want {
 				t.Errorf("%s: %q", path, got)
 			}
-			_, err := unix.Open(procPath(int(file.Fd())), unix.O_WRONLY, 0)
+			_, err := unix.Open(linux.ProcPath(int(file.Fd())), unix.O_WRONLY, 0)
 			wantErr(t, err, unix.EROFS)
 		}
 	}
@@ -105,7 +106,7 @@ func testOverlaySealed(t *testing.T, r *mountRig, o Options) {
 		if got := string(must[[]byte](t)(io.ReadAll(file))); got != "welow" {
 			t.Errorf("%q is read after the file was copied up", got)
 		}
-		_, err := unix.Open(procPath(int(file.Fd())), unix.O_WRONLY, 0)
+		_, err := unix.Open(linux.ProcPath(int(file.Fd())), unix.O_WRONLY, 0)
 		wantErr(t, err, unix.EROFS)
 		if err := file.Close(); err != nil {
 			t.Error(err)

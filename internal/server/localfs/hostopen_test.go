@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -231,7 +232,7 @@ func TestSealed(t *testing.T) {
 			want error
 			try  func() (int, error)
 		}{
-			"opened to be written": {unix.EROFS, func() (int, error) { return unix.Open(procPath(fd), unix.O_WRONLY, 0) }},
+			"opened to be written": {unix.EROFS, func() (int, error) { return unix.Open(linux.ProcPath(fd), unix.O_WRONLY, 0) }},
 			"a clone of the mount": {unix.EINVAL, func() (int, error) {
 				return unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.AT_EMPTY_PATH)
 			}},
@@ -239,10 +240,10 @@ func TestSealed(t *testing.T) {
 				return -1, unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY})
 			}},
 			"a remount": {unix.EINVAL, func() (int, error) {
-				return -1, unix.Mount("", procPath(fd), "", unix.MS_REMOUNT|unix.MS_BIND, "")
+				return -1, unix.Mount("", linux.ProcPath(fd), "", unix.MS_REMOUNT|unix.MS_BIND, "")
 			}},
 			"a bind": {unix.EINVAL, func() (int, error) {
-				return -1, unix.Mount(procPath(fd), filepath.Join(dir, "sub", "y"), "", unix.MS_BIND, "")
+				return -1, unix.Mount(linux.ProcPath(fd), filepath.Join(dir, "sub", "y"), "", unix.MS_BIND, "")
 			}},
 		} {
 			got, err := attack.try()

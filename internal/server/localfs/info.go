@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -53,7 +55,7 @@ func maxFileSize(magic int64, block uint64) uint64 {
 
 // timeDelta is what times are rounded to. An ext4 whose inodes have room for no more
 // has seconds, as ext3; its inodes do not tell the time of their birth either.
-func timeDelta(magic int64, st *stat) time.Duration {
+func timeDelta(magic int64, st *linux.Stat) time.Duration {
 	switch {
 	case magic == magicVFAT:
 		return 2 * time.Second
@@ -72,7 +74,7 @@ const casefold = 0x40000000
 
 // foldsCase reports whether names in the directory d that differ in case alone are one
 // (FS_CASEFOLD_FL, ioctl_iflags(2)).
-func foldsCase(d *desc, magic int64) bool {
+func foldsCase(d *fdcache.Desc, magic int64) bool {
 	switch magic {
 	case magicVFAT, magicExFAT, magicHFS:
 		return true
@@ -80,15 +82,15 @@ func foldsCase(d *desc, magic int64) bool {
 	default:
 		return false
 	}
-	if d.kind != unix.S_IFDIR {
+	if d.Kind != unix.S_IFDIR {
 		return false
 	}
-	fd, err := reopen(d.fd, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := linux.Reopen(d.FD, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return false // and a caller that may not list it does not see two names either
 	}
 	flags, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS)
-	return closing(fd, err) == nil && flags&casefold != 0
+	return linux.Close(fd, err) == nil && flags&casefold != 0
 }
 
 // Info implements vfs.FS. All of it costs a few system calls, and comes.
@@ -101,14 +103,14 @@ func (v *FS) Info(ctx context.Context, x vfs.Handle, _ vfs.InfoMask) (i vfs.Info
 	if err != nil {
 		return i, err
 	}
-	defer v.fds.unpin(d)
+	defer v.fds.Unpin(d)
 	var st unix.Statfs_t
-	if err := again(func() error { return unix.Fstatfs(d.fd, &st) }); err != nil {
-		return i, fail("fstatfs", err)
+	if err := linux.Again(func() error { return unix.Fstatfs(d.FD, &st) }); err != nil {
+		return i, linux.Fail("fstatfs", err)
 	}
-	var at stat
-	if err := at.statFD(d.fd); err != nil {
-		return i, fail("statx", err)
+	var at linux.Stat
+	if err := at.Of(d.FD); err != nil {
+		return i, linux.Fail("statx", err)
 	}
 	magic, folds := int64(st.Type), foldsCase(d, int64(st.Type))
 	block := uint64(st.Frsize)

@@ -12,16 +12,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // TestLimits are those of file systems that a machine may have.
 func TestLimits(t *testing.T) {
-	var born, unborn stat
+	var born, unborn linux.Stat
 	born.Mask = unix.STATX_BTIME
 	for _, c := range []struct {
 		magic int64
-		st    *stat
+		st    *linux.Stat
 		size  uint64
 		delta time.Duration
 	}{

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -202,8 +203,8 @@ func TestReadOnly(t *testing.T) {
 
 // TestMountPointIsHidden needs no mount of its own: /dev has some.
 func TestMountPointIsHidden(t *testing.T) {
-	var dev, shm stat
-	if dev.statAt(unix.AT_FDCWD, "/dev") != nil || shm.statAt(unix.AT_FDCWD, "/dev/shm") != nil || dev.Mnt_id == shm.Mnt_id {
+	var dev, shm linux.Stat
+	if dev.At(unix.AT_FDCWD, "/dev") != nil || shm.At(unix.AT_FDCWD, "/dev/shm") != nil || dev.Mnt_id == shm.Mnt_id {
 		t.Skip("/dev/shm is no mount point here")
 	}
 	reports := 0
@@ -236,7 +237,7 @@ func TestMountPointIsHidden(t *testing.T) {
 
 func FuzzRecord(f *testing.F) {
 	for _, r := range []record{
-		{typ: recBind, slot: 1, serial: 2, id: ident{3, 4}, parent: 5, only: true, name: []byte("name")},
+		{typ: recBind, slot: 1, serial: 2, id: linux.Ident{Ino: 3, Gen: 4}, parent: 5, only: true, name: []byte("name")},
 		{typ: recUnbind, slot: 1, parent: 2, hash: 3}, {typ: recDrop, slot: 1}, {typ: recSynced, synced: 1 << 40},
 	} {
 		f.Add(appendRecord(nil, &r))
@@ -253,7 +254,7 @@ func FuzzRecord(f *testing.F) {
 		if err := parseHeader(b, &h); err == nil && string(h.append(nil)) != string(b[:headerSize]) {
 			t.Errorf("%x is read as %+v", b, h)
 		}
-		if d, n := parseDirent(b); n != 0 && (n > len(b) || len(d.name) == 0) {
+		if d, n := linux.ParseDirent(b); n != 0 && (n > len(b) || len(d.Name) == 0) {
 			t.Errorf("%x is read as %+v, %d", b, d, n)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -23,16 +24,16 @@ func (v *FS) Link(ctx context.Context, x, dir vfs.Handle, name string) (a vfs.At
 	if err != nil {
 		return a, wcc, err
 	}
-	defer v.fds.unpin(o)
-	if o.kind == unix.S_IFDIR {
+	defer v.fds.Unpin(o)
+	if o.Kind == unix.S_IFDIR {
 		return a, wcc, vfs.ErrIsDir
 	}
 	d, err := v.dir(dir)
 	if err != nil {
 		return a, wcc, err
 	}
-	defer v.fds.unpin(d)
-	var st stat
+	defer v.fds.Unpin(d)
+	var st linux.Stat
 	if err := v.mayChange(d, &st, mayWrite|mayExec); err != nil {
 		return a, wcc, err
 	}
@@ -48,7 +49,7 @@ func (v *FS) Link(ctx context.Context, x, dir vfs.Handle, name string) (a vfs.At
 		err = v.stat(o, &st)
 	}
 	if err == nil {
-		err = v.as(func() error { return fail("link", v.sys.Linkat(o.fd, d.fd, name)) })
+		err = v.as(func() error { return linux.Fail("link", v.sys.Linkat(o.FD, d.FD, name)) })
 	}
 	if err == nil {
 		err = v.touched(o)

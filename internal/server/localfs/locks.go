@@ -5,6 +5,8 @@ package localfs
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -14,10 +16,10 @@ const noLock = -1
 // lock takes the lock of d's stripe, for unlock to give back. Nothing is locked
 // where local programs, which know no such lock, change the tree as well, and no other
 // FS relies on it. The caller has a place in the lane for metadata: see acquire.
-func (v *FS) lock(d *desc) int { return v.lockIn(d, classMeta) }
+func (v *FS) lock(d *fdcache.Desc) int { return v.lockIn(d, classMeta) }
 
 // lockIn is lock for a call that has a place in the lane c.
-func (v *FS) lockIn(d *desc, c class) int {
+func (v *FS) lockIn(d *fdcache.Desc, c class) int {
 	if v.unlocked() {
 		return noLock
 	}
@@ -30,7 +32,7 @@ func (v *FS) lockIn(d *desc, c class) int {
 func (h *host) unlocked() bool { return h.o.LocalWriters && h.o.Locks == nil }
 
 // lock2 takes the locks of two objects, in an order that all calls share.
-func (v *FS) lock2(x, y *desc) (int, int) {
+func (v *FS) lock2(x, y *fdcache.Desc) (int, int) {
 	if v.unlocked() {
 		return noLock, noLock
 	}
@@ -76,17 +78,17 @@ func (h *host) unlock2(i, j int) {
 // before is what wcc data tells of the time before an operation. Without the
 // lock it could be the work of others, and is nothing: of files as soon as
 // another process may write to one (OpenHost), which knows no lock of ours.
-func (h *host) before(st *stat) vfs.PreAttr {
-	if h.o.LocalWriters || h.locks.lent.Load() && st.is(unix.S_IFREG) {
+func (h *host) before(st *linux.Stat) vfs.PreAttr {
+	if h.o.LocalWriters || h.locks.lent.Load() && st.Is(unix.S_IFREG) {
 		return vfs.PreAttr{}
 	}
 	return preAttr(st)
 }
 
 // after fills a with what d is now, if that can be told.
-func (h *host) after(d *desc, a *vfs.Attr) {
-	var st stat
-	if st.statFD(d.fd) == nil {
+func (h *host) after(d *fdcache.Desc, a *vfs.Attr) {
+	var st linux.Stat
+	if st.Of(d.FD) == nil {
 		h.attr(&st, a)
 	}
 }
@@ -95,17 +97,17 @@ func (h *host) after(d *desc, a *vfs.Attr) {
 // whatever mount and export it is reached, and keeps it when it is copied to another
 // layer. Others with that number share the lock, which does no harm; so does what
 // cannot be looked at any more.
-func stripe(d *desc) int {
-	if i := d.stripe.Load(); i != 0 {
+func stripe(d *fdcache.Desc) int {
+	if i := d.Stripe.Load(); i != 0 {
 		return int(i - 1)
 	}
-	var st stat
-	_ = st.statFD(d.fd)
-	d.inStripe(&st)
-	return int(d.stripe.Load() - 1)
+	var st linux.Stat
+	_ = st.Of(d.FD)
+	noteStripe(d, &st)
+	return int(d.Stripe.Load() - 1)
 }
 
-// inStripe notes in which stripe d is, which st describes.
-func (d *desc) inStripe(st *stat) {
-	d.stripe.Store(1 + int32(st.Ino*0x9e3779b97f4a7c15>>32%lockStripes)) // Fibonacci's hash
+// noteStripe notes in which stripe d is, which st describes.
+func noteStripe(d *fdcache.Desc, st *linux.Stat) {
+	d.Stripe.Store(1 + int32(st.Ino*0x9e3779b97f4a7c15>>32%lockStripes)) // Fibonacci's hash
 }

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -22,19 +24,19 @@ func (v *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (x vfs.Han
 		return x, attr, dirAttr, err
 	}
 	defer v.end(classMeta)
-	var st stat
+	var st linux.Stat
 	d, err := v.dirFor(dir, &st, mayExec)
 	if err != nil {
 		return x, attr, dirAttr, err
 	}
-	defer v.fds.unpin(d)
+	defer v.fds.Unpin(d)
 	v.attr(&st, &dirAttr)
 	if name == ".." {
 		x, attr, err = v.parent(d, dirAttr)
 	} else if o := v.childByHandle(d, name, &st); o != nil {
-		x = o.key.h
+		x = o.H
 		v.attr(&st, &attr)
-		v.fds.unpin(o)
+		v.fds.Unpin(o)
 	} else {
 		x, attr, err = v.child(d, name)
 	}
@@ -46,55 +48,55 @@ func (v *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (x vfs.Han
 // looked up again and again, and open then; that takes neither an open nor a close.
 // Where this is no way, or leads to nothing, it returns nil: child has another
 // look, and a better word for it.
-func (v *FS) childByHandle(d *desc, name string, st *stat) *desc {
+func (v *FS) childByHandle(d *fdcache.Desc, name string, st *linux.Stat) *fdcache.Desc {
 	var buf [vfs.MaxName + 1]byte
 	n := copy(buf[:], name)
 	k, ok := v.handles.(*kernelHandles)
 	if !ok || n > vfs.MaxName {
 		return nil
 	}
-	x, err := k.of(d.fd, &buf[0], 0)
+	x, err := k.of(d.FD, &buf[0], 0)
 	if err != nil {
 		return nil
 	}
-	o := v.fds.getAny(x)
+	o := v.fds.GetAny(x)
 	if o == nil {
 		// The handle comes from the kernel: there is nothing to confirm.
 		fd, err := k.reach(x, st)
 		if err != nil {
 			return nil
 		}
-		if o, err = v.fds.put(x, usePath, fd, st.Mode&unix.S_IFMT); err != nil {
+		if o, err = v.fds.Put(x, fdcache.Path, fd, st.Mode&unix.S_IFMT); err != nil {
 			return nil
 		}
-		o.inStripe(st)
-	} else if st.statFD(o.fd) != nil {
+		noteStripe(o, st)
+	} else if st.Of(o.FD) != nil {
 		st.Nlink = 0
 	}
 	if st.Nlink == 0 || v.foreign(st) {
-		v.fds.unpin(o)
+		v.fds.Unpin(o)
 		return nil
 	}
 	return o
 }
 
 // child looks name up in d and keeps the object open for the calls to come.
-func (v *FS) child(d *desc, name string) (x vfs.Handle, attr vfs.Attr, err error) {
-	fd, err := openPath(d.fd, name, 0)
+func (v *FS) child(d *fdcache.Desc, name string) (x vfs.Handle, attr vfs.Attr, err error) {
+	fd, err := linux.OpenPath(d.FD, name, 0)
 	if err != nil {
-		return x, attr, fail("lookup", err)
+		return x, attr, linux.Fail("lookup", err)
 	}
-	var st stat
+	var st linux.Stat
 	x, m, err := v.identify(d, name, fd, &st)
 	if err == nil {
 		err = v.handles.settle(m)
 	}
 	if err != nil {
-		return x, attr, closing(fd, err)
+		return x, attr, linux.Close(fd, err)
 	}
-	if o, err := v.fds.put(x, usePath, fd, st.Mode&unix.S_IFMT); err == nil {
-		o.inStripe(&st)
-		v.fds.unpin(o)
+	if o, err := v.fds.Put(x, fdcache.Path, fd, st.Mode&unix.S_IFMT); err == nil {
+		noteStripe(o, &st)
+		v.fds.Unpin(o)
 	}
 	v.attr(&st, &attr)
 	return x, attr, nil
@@ -102,9 +104,9 @@ func (v *FS) child(d *desc, name string) (x vfs.Handle, attr vfs.Attr, err error
 
 // identify fills st and returns the handle of fd, which was found as name in d.
 // Nobody may see it before it is settled.
-func (v *FS) identify(d *desc, name string, fd int, st *stat) (x vfs.Handle, m mark, err error) {
-	if err := st.statFD(fd); err != nil {
-		return x, 0, fail("statx", err)
+func (v *FS) identify(d *fdcache.Desc, name string, fd int, st *linux.Stat) (x vfs.Handle, m mark, err error) {
+	if err := st.Of(fd); err != nil {
+		return x, 0, linux.Fail("statx", err)
 	}
 	if v.foreign(st) {
 		v.hide(name, st)
@@ -114,24 +116,24 @@ func (v *FS) identify(d *desc, name string, fd int, st *stat) (x vfs.Handle, m m
 }
 
 // parent is the directory above d, but no higher than the root.
-func (v *FS) parent(d *desc, own vfs.Attr) (x vfs.Handle, attr vfs.Attr, err error) {
-	if d.key.h == v.root {
+func (v *FS) parent(d *fdcache.Desc, own vfs.Attr) (x vfs.Handle, attr vfs.Attr, err error) {
+	if d.H == v.root {
 		return v.root, own, nil
 	}
-	fd, err := openPath(d.fd, "..", unix.O_DIRECTORY)
+	fd, err := linux.OpenPath(d.FD, "..", unix.O_DIRECTORY)
 	if errors.Is(err, unix.ENOENT) {
 		return x, attr, vfs.ErrStale // moved out of what is bound into the tree
 	}
 	if err != nil {
-		return x, attr, fail("lookup ..", err)
+		return x, attr, linux.Fail("lookup ..", err)
 	}
-	defer func() { err = closing(fd, err) }()
-	var st stat
-	if err := st.statFD(fd); err != nil {
-		return x, attr, fail("statx", err)
+	defer func() { err = linux.Close(fd, err) }()
+	var st linux.Stat
+	if err := st.Of(fd); err != nil {
+		return x, attr, linux.Fail("statx", err)
 	}
 	// d was in the tree a moment ago; it may have been moved out since.
-	if in, err := v.beneath(&desc{fd: fd}); err != nil || !in {
+	if in, err := v.beneath(&fdcache.Desc{FD: fd}); err != nil || !in {
 		return x, attr, orStale(err)
 	}
 	x, ok := v.handles.find(d, "..", fd, &st)

@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -29,17 +31,6 @@ const (
 	byLayers
 )
 
-// ident tells an object from all others, also from those that had or will have its
-// inode number.
-type ident struct {
-	ino uint64
-	gen int64 // what the generations of a number differ in; 0: the file system tells none
-}
-
-// fidOnly is AT_HANDLE_FID of name_to_handle_at(2), Linux 6.5: a handle that need not be
-// good for open_by_handle_at(2). No privilege is needed for it.
-const fidOnly = 0x200
-
 // numberer makes idents.
 type numberer struct {
 	how telling
@@ -54,20 +45,20 @@ type numberer struct {
 // is a directory of it; magic is statfs' f_type. Only the handles of file systems that
 // are known to keep them are asked for: FUSE, for one, gives a file another when it is
 // looked up again.
-func newNumberer(fd int, st *stat, magic int64, noHandles bool) numberer {
-	n := numberer{how: byNumber, fid: fidOnly}
+func newNumberer(fd int, st *linux.Stat, magic int64, noHandles bool) numberer {
+	n := numberer{how: byNumber, fid: linux.FIDOnly}
 	layers := magic == unix.OVERLAYFS_SUPER_MAGIC
 	if st.Mask&unix.STATX_BTIME != 0 {
 		n.how, n.copiesUp = byBirth, layers
 	}
-	if noHandles || !layers && !isLocal(magic) {
+	if noHandles || !layers && !linux.IsLocal(magic) {
 		return n
 	}
-	var r rawHandle
-	_, err := r.nameToHandle(fd, &emptyName[0], unix.AT_EMPTY_PATH|n.fid)
+	var r linux.RawHandle
+	_, err := r.NameToHandle(fd, &linux.EmptyName[0], unix.AT_EMPTY_PATH|n.fid)
 	if err != nil && !layers {
 		n.fid = 0
-		_, err = r.nameToHandle(fd, &emptyName[0], unix.AT_EMPTY_PATH)
+		_, err = r.NameToHandle(fd, &linux.EmptyName[0], unix.AT_EMPTY_PATH)
 	}
 	switch {
 	case err != nil:
@@ -81,64 +72,55 @@ func newNumberer(fd int, st *stat, magic int64, noHandles bool) numberer {
 
 // ident is that of the object of which st tells. It is fd, or called name, which ends
 // in a NUL, in the directory fd.
-func (n *numberer) ident(fd int, name *byte, flags int, st *stat) (ident, error) {
-	id := st.ident()
+func (n *numberer) ident(fd int, name *byte, flags int, st *linux.Stat) (linux.Ident, error) {
+	id := st.Ident()
 	if n.how == byLayers {
-		id.gen = 0
+		id.Gen = 0
 	}
 	if n.how < byHandle {
 		return id, nil
 	}
-	var r rawHandle
-	switch _, err := r.nameToHandle(fd, name, flags|n.fid); {
-	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, errNoHandles):
-		return st.ident(), nil // a layer may be of another kind than the top
+	var r linux.RawHandle
+	switch _, err := r.NameToHandle(fd, name, flags|n.fid); {
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, linux.ErrNoHandles):
+		return st.Ident(), nil // a layer may be of another kind than the top
 	case err != nil:
-		return id, fail("name_to_handle_at", err)
+		return id, linux.Fail("name_to_handle_at", err)
 	}
-	id.gen ^= r.sum()
+	id.Gen ^= r.Sum()
 	return id, nil
-}
-
-// sum is a checksum of r (FNV-1a).
-func (r *rawHandle) sum() int64 {
-	sum := uint64(14695981039346656037)
-	for _, b := range r.f[:r.bytes] {
-		sum = (sum ^ uint64(b)) * 1099511628211
-	}
-	return int64((sum ^ uint64(uint32(r.typ))) * 1099511628211)
 }
 
 // ident is the ident of what st tells of: fd or, if that is -1, what is called name in
 // dir. Inode numbers are those of one file system: of other mounts than the root's, the
 // key goes in as well.
-func (m *mapHandles) ident(dir *desc, name []byte, fd int, st *stat) (ident, error) {
+func (m *mapHandles) ident(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (linux.Ident, error) {
 	by, key := &m.by, uint64(0)
 	if st.Mnt_id != m.h.rootMount && m.h.mounts != nil {
 		by, key = m.h.mounts.numberer(st.Mnt_id)
 	}
-	at, flags := &emptyName[0], unix.AT_EMPTY_PATH
+	at, flags := &linux.EmptyName[0], unix.AT_EMPTY_PATH
 	if fd < 0 && by.how >= byHandle {
-		fd, at, flags = dir.fd, cName(name), 0
+		fd, at, flags = dir.FD, linux.CName(name), 0
 	}
 	id, err := by.ident(fd, at, flags, st)
-	id.gen ^= int64(key)
+	id.Gen ^= int64(key)
 	return id, err
 }
 
 // touched notes what o looks like now, if it has been copied up.
-func (m *mapHandles) touched(o *desc) (mark, error) {
-	var st stat
-	if err := st.statFD(o.fd); err != nil {
-		return 0, fail("statx", err)
+func (m *mapHandles) touched(o *fdcache.Desc) (mark, error) {
+	var st linux.Stat
+	if err := st.Of(o.FD); err != nil {
+		return 0, linux.Fail("statx", err)
 	}
-	id, err := m.ident(nil, nil, o.fd, &st)
+	id, err := m.ident(nil, nil, o.FD, &st)
 	if err != nil {
 		return 0, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i, stale := m.slotOf(o.key.h)
+	i, stale := m.slotOf(o.H)
 	if stale != nil || i == rootSlot || m.slots[i].id == id {
 		return 0, nil
 	}
@@ -156,7 +138,7 @@ func (m *mapHandles) touched(o *desc) (mark, error) {
 }
 
 // renumber gives the slot i another ident. m.mu is held.
-func (m *mapHandles) renumber(i uint32, id ident) {
+func (m *mapHandles) renumber(i uint32, id linux.Ident) {
 	s := &m.slots[i]
 	if m.index[s.id] == i {
 		delete(m.index, s.id)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -59,7 +60,7 @@ type record struct {
 	typ    recordType
 	slot   uint32
 	serial uint64
-	id     ident
+	id     linux.Ident
 	parent uint32
 	only   bool
 	name   []byte // recBind; borrowed
@@ -81,8 +82,8 @@ func appendRecord(b []byte, r *record) []byte {
 	case recBind:
 		b = le.AppendUint32(b, r.slot)
 		b = le.AppendUint64(b, r.serial)
-		b = le.AppendUint64(b, r.id.ino)
-		b = le.AppendUint64(b, uint64(r.id.gen))
+		b = le.AppendUint64(b, r.id.Ino)
+		b = le.AppendUint64(b, uint64(r.id.Gen))
 		b = le.AppendUint32(b, r.parent)
 		flags := byte(0)
 		if r.only {
@@ -118,7 +119,7 @@ func parseRecord(b []byte, r *record) (n int, err error) {
 	switch {
 	case r.typ == recBind && len(body) > bindFixed:
 		r.slot, r.serial = le.Uint32(body), le.Uint64(body[4:])
-		r.id = ident{ino: le.Uint64(body[12:]), gen: int64(le.Uint64(body[20:]))}
+		r.id = linux.Ident{Ino: le.Uint64(body[12:]), Gen: int64(le.Uint64(body[20:]))}
 		r.parent, r.only = le.Uint32(body[28:]), body[32]&onlyNameBit != 0
 		r.name = body[bindFixed:]
 		if vfs.CheckName(string(r.name)) != nil {
@@ -140,7 +141,7 @@ func parseRecord(b []byte, r *record) (n int, err error) {
 type header struct {
 	slots  uint32 // that were in use, or had been, when the file was begun
 	nonce  [8]byte
-	root   ident
+	root   linux.Ident
 	serial uint64 // the last one given out by then
 }
 
@@ -151,8 +152,8 @@ func (h *header) append(b []byte) []byte {
 	b = le.AppendUint32(b, mapVersion)
 	b = le.AppendUint32(b, h.slots)
 	b = append(b, h.nonce[:]...)
-	b = le.AppendUint64(b, h.root.ino)
-	b = le.AppendUint64(b, uint64(h.root.gen))
+	b = le.AppendUint64(b, h.root.Ino)
+	b = le.AppendUint64(b, uint64(h.root.Gen))
 	b = le.AppendUint64(b, h.serial)
 	return le.AppendUint32(b, crc32.Checksum(b[at:], castagnoli))
 }
@@ -174,7 +175,7 @@ func parseHeader(b []byte, h *header) error {
 	}
 	h.slots = le.Uint32(b[12:])
 	copy(h.nonce[:], b[16:])
-	h.root = ident{ino: le.Uint64(b[24:]), gen: int64(le.Uint64(b[32:]))}
+	h.root = linux.Ident{Ino: le.Uint64(b[24:]), Gen: int64(le.Uint64(b[32:]))}
 	h.serial = le.Uint64(b[40:])
 	if h.slots > MaxMapEntries {
 		return fmt.Errorf("the map of handles claims %d entries; %d are the most", h.slots, MaxMapEntries)

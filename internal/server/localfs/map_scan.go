@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 )
 
 // load opens the file that is there, hands every record to apply, and cuts off
@@ -17,9 +19,9 @@ func (l *mapLog) load(begin func(*header) error, apply func(r *record, off int64
 		l.fd = -1
 		return err
 	}
-	var st stat
-	if err := st.statFD(l.fd); err != nil {
-		return fail("statx", err)
+	var st linux.Stat
+	if err := st.Of(l.fd); err != nil {
+		return linux.Fail("statx", err)
 	}
 	s := mapScanner{fd: l.fd, size: int64(st.Size)}
 	var h header
@@ -38,12 +40,12 @@ func (l *mapLog) load(begin func(*header) error, apply func(r *record, off int64
 	}
 	if s.off < s.size {
 		if err := l.sys.Ftruncate(l.fd, s.off); err != nil {
-			return fail("ftruncate", err)
+			return linux.Fail("ftruncate", err)
 		}
 	}
 	// What the last process had not synced may be in the cache only.
 	if err := l.sys.Fsync(l.fd); err != nil {
-		return fail("fsync", err)
+		return linux.Fail("fsync", err)
 	}
 	l.written, l.synced = s.off, s.off
 	return nil
@@ -76,7 +78,7 @@ func (s *mapScanner) fill(n int) error {
 			continue
 		}
 		if err != nil {
-			return fail("pread", err)
+			return linux.Fail("pread", err)
 		}
 		if n == 0 {
 			break

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -38,7 +40,7 @@ type place struct {
 	name string
 }
 
-func (m *mapHandles) open(x vfs.Handle, st *stat) (int, error) {
+func (m *mapHandles) open(x vfs.Handle, st *linux.Stat) (int, error) {
 	s := mapSearch{m: m}
 	fd, err := s.open(x, st)
 	if !errors.Is(err, vfs.ErrNoEnt) {
@@ -52,7 +54,7 @@ func (m *mapHandles) open(x vfs.Handle, st *stat) (int, error) {
 
 // open opens what x names, where it is or was called so. ErrNoEnt: it is not
 // there, which may mean nothing.
-func (s *mapSearch) open(x vfs.Handle, st *stat) (int, error) {
+func (s *mapSearch) open(x vfs.Handle, st *linux.Stat) (int, error) {
 	for range maxMisses {
 		id, places, err := s.m.places(x)
 		if err != nil {
@@ -76,12 +78,12 @@ func (s *mapSearch) open(x vfs.Handle, st *stat) (int, error) {
 }
 
 // places returns where x is to be looked for; nil for the root.
-func (m *mapHandles) places(x vfs.Handle) (ident, []place, error) {
+func (m *mapHandles) places(x vfs.Handle) (linux.Ident, []place, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, err := m.slotOf(x)
 	if err != nil {
-		return ident{}, nil, err
+		return linux.Ident{}, nil, err
 	}
 	if i == rootSlot {
 		return m.slots[i].id, nil, nil
@@ -91,7 +93,7 @@ func (m *mapHandles) places(x vfs.Handle) (ident, []place, error) {
 	for _, l := range m.locs(i) {
 		name, err := old.name(l.off)
 		if err != nil {
-			return ident{}, nil, err
+			return linux.Ident{}, nil, err
 		}
 		ps = append(ps, place{l, name})
 	}
@@ -124,19 +126,19 @@ func (m *mapHandles) giveUp(x vfs.Handle, tried []place) bool {
 	return true
 }
 
-func (s *mapSearch) openRoot(st *stat) (int, error) {
-	fd, err := openPath(s.m.h.rootFD, ".", unix.O_DIRECTORY)
+func (s *mapSearch) openRoot(st *linux.Stat) (int, error) {
+	fd, err := linux.OpenPath(s.m.h.rootFD, ".", unix.O_DIRECTORY)
 	if err != nil {
-		return -1, fail("open", err)
+		return -1, linux.Fail("open", err)
 	}
-	if err := st.statFD(fd); err != nil {
-		return -1, closing(fd, fail("statx", err))
+	if err := st.Of(fd); err != nil {
+		return -1, linux.Close(fd, linux.Fail("statx", err))
 	}
 	return fd, nil
 }
 
 // try opens the first of the places where the object is. ErrNoEnt: none.
-func (s *mapSearch) try(id ident, places []place, st *stat) (int, error) {
+func (s *mapSearch) try(id linux.Ident, places []place, st *linux.Stat) (int, error) {
 	for _, p := range places {
 		dir, err := s.dir(p.parent)
 		if isGone(err) {
@@ -146,7 +148,7 @@ func (s *mapSearch) try(id ident, places []place, st *stat) (int, error) {
 			return -1, err
 		}
 		fd, err := s.openAs(dir, p.name, id, st)
-		s.m.h.fds.unpin(dir)
+		s.m.h.fds.Unpin(dir)
 		if err == nil || !isGone(err) {
 			return fd, err
 		}
@@ -159,62 +161,62 @@ func isGone(err error) bool {
 }
 
 // dir returns the pinned descriptor of the directory in a slot.
-func (s *mapSearch) dir(i uint32) (*desc, error) {
+func (s *mapSearch) dir(i uint32) (*fdcache.Desc, error) {
 	x, ok := s.m.handleAt(i)
 	if !ok {
 		return nil, vfs.ErrStale
 	}
 	h := s.m.h
-	d := h.fds.get(x, usePath)
+	d := h.fds.Get(x, fdcache.Path)
 	if d == nil {
 		if s.steps++; s.steps > maxSteps || s.depth >= maxDepth {
 			return nil, vfs.ErrStale
 		}
-		var st stat
+		var st linux.Stat
 		s.depth++
 		fd, err := s.open(x, &st)
 		s.depth--
 		if err != nil {
 			return nil, err
 		}
-		if d, err = h.fds.put(x, usePath, fd, st.Mode&unix.S_IFMT); err != nil {
+		if d, err = h.fds.Put(x, fdcache.Path, fd, st.Mode&unix.S_IFMT); err != nil {
 			return nil, err
 		}
 	}
 	if err := h.inTree(d); err != nil {
-		h.fds.unpin(d)
+		h.fds.Unpin(d)
 		return nil, err
 	}
-	if d.kind != unix.S_IFDIR {
-		h.fds.unpin(d)
+	if d.Kind != unix.S_IFDIR {
+		h.fds.Unpin(d)
 		return nil, vfs.ErrNotDir
 	}
 	return d, nil
 }
 
 // openAs opens name in dir if it is the object id, else ErrNoEnt.
-func (s *mapSearch) openAs(dir *desc, name string, id ident, st *stat) (int, error) {
-	fd, err := openPath(dir.fd, name, 0)
+func (s *mapSearch) openAs(dir *fdcache.Desc, name string, id linux.Ident, st *linux.Stat) (int, error) {
+	fd, err := linux.OpenPath(dir.FD, name, 0)
 	if err != nil {
-		return -1, fail("open", err)
+		return -1, linux.Fail("open", err)
 	}
-	if err := st.statFD(fd); err != nil {
-		return -1, closing(fd, fail("statx", err))
+	if err := st.Of(fd); err != nil {
+		return -1, linux.Close(fd, linux.Fail("statx", err))
 	}
 	now, err := s.m.ident(nil, nil, fd, st)
 	if err == nil && now != id {
 		err = vfs.ErrNoEnt
 	}
 	if err != nil {
-		return -1, closing(fd, err)
+		return -1, linux.Close(fd, err)
 	}
 	return fd, nil
 }
 
 // rescan looks through the directories where the object was for a new name of
 // it. ErrNoEnt: it has none there, or nothing but its number would tell it from others.
-func (s *mapSearch) rescan(x vfs.Handle, id ident, places []place, st *stat) (int, error) {
-	if id.gen == 0 {
+func (s *mapSearch) rescan(x vfs.Handle, id linux.Ident, places []place, st *linux.Stat) (int, error) {
+	if id.Gen == 0 {
 		return -1, vfs.ErrNoEnt
 	}
 	seen := make([]uint32, 0, len(places))
@@ -234,10 +236,10 @@ func (s *mapSearch) rescan(x vfs.Handle, id ident, places []place, st *stat) (in
 		if err == nil {
 			err = s.m.moved(x, dir, name, st)
 			if err != nil {
-				err = closing(fd, err)
+				err = linux.Close(fd, err)
 			}
 		}
-		s.m.h.fds.unpin(dir)
+		s.m.h.fds.Unpin(dir)
 		if err == nil || !isGone(err) {
 			return fd, err
 		}
@@ -246,17 +248,17 @@ func (s *mapSearch) rescan(x vfs.Handle, id ident, places []place, st *stat) (in
 }
 
 // scan reads dir until it meets the object id.
-func (s *mapSearch) scan(dir *desc, id ident, st *stat) (fd int, name string, err error) {
+func (s *mapSearch) scan(dir *fdcache.Desc, id linux.Ident, st *linux.Stat) (fd int, name string, err error) {
 	fd = -1
-	err = s.each(dir, func(d *dirent) (done bool, err error) {
-		if d.ino != id.ino {
+	err = s.each(dir, func(d *linux.Dirent) (done bool, err error) {
+		if d.Ino != id.Ino {
 			return false, nil
 		}
-		fd, err = s.openAs(dir, string(d.name), id, st)
+		fd, err = s.openAs(dir, string(d.Name), id, st)
 		if isGone(err) {
 			return false, nil
 		}
-		name = string(d.name)
+		name = string(d.Name)
 		return true, err
 	})
 	if err == nil && fd < 0 {
@@ -266,10 +268,10 @@ func (s *mapSearch) scan(dir *desc, id ident, st *stat) (fd int, name string, er
 }
 
 // each has f look at the entries of dir until it is done. ErrStale: there are too many.
-func (s *mapSearch) each(dir *desc, f func(*dirent) (done bool, err error)) error {
-	list, err := reopen(dir.fd, unix.O_RDONLY|unix.O_DIRECTORY)
+func (s *mapSearch) each(dir *fdcache.Desc, f func(*linux.Dirent) (done bool, err error)) error {
+	list, err := linux.Reopen(dir.FD, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return fail("open", err)
+		return linux.Fail("open", err)
 	}
 	l := lister{v: &FS{host: s.m.h}, fd: list}
 	l.buf = l.v.bufs.Get(direntBuffer)
@@ -284,7 +286,7 @@ func (s *mapSearch) each(dir *desc, f func(*dirent) (done bool, err error)) erro
 		if err != nil {
 			return err
 		}
-		if string(d.name) == "." || string(d.name) == ".." {
+		if string(d.Name) == "." || string(d.Name) == ".." {
 			continue
 		}
 		if done, err := f(&d); done || err != nil {
@@ -295,17 +297,17 @@ func (s *mapSearch) each(dir *desc, f func(*dirent) (done bool, err error)) erro
 }
 
 // moved notes that x was found as name in dir.
-func (m *mapHandles) moved(x vfs.Handle, dir *desc, name string, st *stat) error {
+func (m *mapHandles) moved(x vfs.Handle, dir *fdcache.Desc, name string, st *linux.Stat) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, err := m.slotOf(x)
 	if err != nil {
 		return err
 	}
-	parent, err := m.slotOf(dir.key.h)
+	parent, err := m.slotOf(dir.H)
 	if err != nil {
 		return err
 	}
-	_, err = m.place(i, parent, []byte(name), st.Nlink <= 1 || st.is(unix.S_IFDIR))
+	_, err = m.place(i, parent, []byte(name), st.Nlink <= 1 || st.Is(unix.S_IFDIR))
 	return err
 }

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -40,7 +42,7 @@ type mapSweep struct {
 // missed is an object that was not found where it should be.
 type missed struct {
 	x      vfs.Handle
-	id     ident
+	id     linux.Ident
 	places []place
 	found  bool // or not to be judged
 }
@@ -61,7 +63,7 @@ func (m *mapHandles) sweepOn() {
 		if err != nil || places == nil {
 			continue
 		}
-		var st stat
+		var st linux.Stat
 		fd, err := (&mapSearch{m: m}).try(id, places, &st)
 		if err == nil {
 			_ = unix.Close(fd) // a mere reference
@@ -110,7 +112,7 @@ func (m *mapHandles) searchAll(gone []missed) {
 	in := make(map[uint32][]*missed)
 	for i := range gone {
 		g := &gone[i]
-		if g.id.gen == 0 {
+		if g.id.Gen == 0 {
 			continue // see rescan
 		}
 		for _, p := range g.places {
@@ -127,7 +129,7 @@ func (m *mapHandles) searchAll(gone []missed) {
 		}
 		if err == nil {
 			err = s.searchIn(dir, all)
-			m.h.fds.unpin(dir)
+			m.h.fds.Unpin(dir)
 		}
 		for _, g := range all {
 			g.found = g.found || err != nil // nobody knows
@@ -136,21 +138,21 @@ func (m *mapHandles) searchAll(gone []missed) {
 }
 
 // searchIn looks for all in dir, and notes the names of those that are found.
-func (s *mapSearch) searchIn(dir *desc, all []*missed) error {
+func (s *mapSearch) searchIn(dir *fdcache.Desc, all []*missed) error {
 	byNumber := make(map[uint64][]*missed, len(all))
 	for _, g := range all {
-		byNumber[g.id.ino] = append(byNumber[g.id.ino], g)
+		byNumber[g.id.Ino] = append(byNumber[g.id.Ino], g)
 	}
-	return s.each(dir, func(d *dirent) (done bool, err error) {
-		for _, g := range byNumber[d.ino] {
-			var st stat
-			fd, err := s.openAs(dir, string(d.name), g.id, &st)
+	return s.each(dir, func(d *linux.Dirent) (done bool, err error) {
+		for _, g := range byNumber[d.Ino] {
+			var st linux.Stat
+			fd, err := s.openAs(dir, string(d.Name), g.id, &st)
 			if isGone(err) {
 				continue
 			}
 			if err == nil {
 				g.found = true
-				err = closing(fd, s.m.moved(g.x, dir, string(d.name), &st))
+				err = linux.Close(fd, s.m.moved(g.x, dir, string(d.Name), &st))
 			}
 			if err != nil {
 				return false, err
@@ -169,12 +171,12 @@ func (m *mapHandles) dropAll(gone []missed) {
 		if g.found {
 			continue
 		}
-		var st stat
+		var st linux.Stat
 		fd, err := (&mapSearch{m: m}).try(g.id, g.places, &st)
 		if err == nil {
 			_ = unix.Close(fd) // a mere reference
 		} else if errors.Is(err, vfs.ErrNoEnt) && m.giveUp(g.x, g.places) {
-			m.h.fds.forget(g.x)
+			m.h.fds.Forget(g.x)
 		}
 	}
 }

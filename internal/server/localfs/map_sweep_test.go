@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -54,7 +55,7 @@ func TestMapForgetsWhatIsGone(t *testing.T) {
 			for i := 2; i < files; i++ {
 				must[bool](t)(true, os.Remove(name(i)))
 			}
-			time.Sleep(2 * sweepParts * sweepEvery)
+			time.Sleep(2 * sweepParts * fdcache.SweepEvery)
 			synctest.Wait()
 			for i, want := range map[int]bool{0: true, 1: true, 2: false, files - 1: false} {
 				_, err := f.GetAttr(t.Context(), all[fmt.Sprint(i)], vfs.MaskV3)
@@ -111,7 +112,7 @@ func TestFullMap(t *testing.T) {
 				must[bool](t)(true, os.Remove(filepath.Join(dir, name)))
 			}
 		}
-		time.Sleep(10 * sweepEvery)
+		time.Sleep(10 * fdcache.SweepEvery)
 		synctest.Wait()
 		if all, n := handles(); len(all) != files-most+1 || n != most-1 {
 			t.Errorf("%d files are listed, %d with handles, after the others have gone", len(all), n)

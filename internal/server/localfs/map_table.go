@@ -5,6 +5,8 @@ package localfs
 import (
 	"fmt"
 	"slices"
+
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 )
 
 // loc is a place where an object is, or was.
@@ -16,7 +18,7 @@ type loc struct {
 
 // slot is an object. It is 40 bytes; the index takes about as much again.
 type slot struct {
-	id     ident
+	id     linux.Ident
 	serial uint64 // 0: free
 	first  loc
 }

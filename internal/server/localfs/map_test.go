@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -179,7 +180,7 @@ func TestMapTornTail(t *testing.T) {
 	file := filepath.Join(o.StateDir, mapName)
 	whole := must[[]byte](t)(os.ReadFile(file))
 	for name, tail := range map[string][]byte{
-		"half a record": appendRecord(nil, &record{typ: recBind, slot: 21, serial: 30, id: ident{ino: 1}, name: []byte("half")})[:30],
+		"half a record": appendRecord(nil, &record{typ: recBind, slot: 21, serial: 30, id: linux.Ident{Ino: 1}, name: []byte("half")})[:30],
 		"zeros":         make([]byte, 5000),
 		"noise":         []byte(strings.Repeat("noise", 1000)),
 	} {
@@ -251,7 +252,7 @@ func TestMapCompacts(t *testing.T) {
 		m.unbind(d, fmt.Sprint("name ", i), x, false)
 	}
 	last := fmt.Sprint("name ", 3*compactSlack)
-	f.fds.unpin(d)
+	f.fds.Unpin(d)
 	must[bool](t)(true, os.Rename(filepath.Join(dir, "a", "name 0"), filepath.Join(dir, "a", last)))
 	if m.records > 2*compactSlack {
 		t.Errorf("%d records and no compaction", m.records)
@@ -280,7 +281,7 @@ func TestMapCompacts(t *testing.T) {
 
 // syncCounter counts syncs of data, and lets tests make them fail.
 type syncCounter struct {
-	osSys
+	linux.OS
 	mu    sync.Mutex
 	n     int
 	fails error
@@ -294,7 +295,7 @@ func (s *syncCounter) Fdatasync(fd int) error {
 	if err != nil {
 		return err
 	}
-	return s.osSys.Fdatasync(fd)
+	return s.OS.Fdatasync(fd)
 }
 
 func (s *syncCounter) count() int {
@@ -404,9 +405,9 @@ func TestMapHandleOutlivesRenames(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		f.fds.forget(x)
-		f.fds.forget(a)
-		f.fds.forget(b)
+		f.fds.Forget(x)
+		f.fds.Forget(a)
+		f.fds.Forget(b)
 	}
 	wg.Wait()
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -87,7 +88,7 @@ func writeAll(sys Sys, fd int, p []byte, off int64) error {
 	for len(p) > 0 {
 		n, err := sys.Pwrite(fd, p, off)
 		if err != nil {
-			return fail("pwrite", err)
+			return linux.Fail("pwrite", err)
 		}
 		if n == 0 {
 			return io.ErrShortWrite
@@ -142,7 +143,7 @@ func (l *mapLog) syncNow() error {
 	err := l.sys.Fdatasync(l.fd)
 	l.mu.Lock()
 	if err != nil {
-		l.err = fmt.Errorf("localfs: map of handles: no handles can be given out any more: %w", fail("fdatasync", err))
+		l.err = fmt.Errorf("localfs: map of handles: no handles can be given out any more: %w", linux.Fail("fdatasync", err))
 	} else {
 		l.synced = upTo
 	}
@@ -174,7 +175,7 @@ func (n nameReader) nameLocked(off int64) (string, error) {
 	} else {
 		got, err := unix.Pread(l.fd, n.buf[:], off)
 		if err != nil {
-			return "", fail("pread", err)
+			return "", linux.Fail("pread", err)
 		}
 		b = n.buf[:got]
 	}
@@ -209,7 +210,7 @@ func (l *mapLog) replace(write func(w *mapWriter) error) (err error) {
 		err = l.install(fd)
 	}
 	if err != nil {
-		return closing(fd, fmt.Errorf("localfs: map of handles: %w", err))
+		return linux.Close(fd, fmt.Errorf("localfs: map of handles: %w", err))
 	}
 	if l.fd >= 0 {
 		_ = unix.Close(l.fd) // what it held is in the new file
@@ -225,13 +226,13 @@ func (l *mapLog) replace(write func(w *mapWriter) error) (err error) {
 func (l *mapLog) create() (int, error) {
 	if l.dir < 0 {
 		fd, err := unix.MemfdCreate("nfsbox handles", unix.MFD_CLOEXEC)
-		return fd, fail("memfd_create", err)
+		return fd, linux.Fail("memfd_create", err)
 	}
 	if err := l.sys.Unlinkat(l.dir, mapNewName, 0); err != nil && !errors.Is(err, unix.ENOENT) {
-		return -1, fail("unlink", err)
+		return -1, linux.Fail("unlink", err)
 	}
 	fd, err := l.sys.Openat(l.dir, mapNewName, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR, 0o600)
-	return fd, fail("create", err)
+	return fd, linux.Fail("create", err)
 }
 
 // install gives the new file its name.
@@ -240,14 +241,14 @@ func (l *mapLog) install(fd int) error {
 		return nil
 	}
 	if err := l.sys.Fsync(fd); err != nil {
-		return fail("fsync", err)
+		return linux.Fail("fsync", err)
 	}
 	if err := l.sys.Renameat(l.dir, mapNewName, l.dir, mapName); err != nil {
-		return fail("rename", err)
+		return linux.Fail("rename", err)
 	}
 	if err := l.sys.Fsync(l.dir); err != nil {
 		// Which of the two files a crash would leave is not known.
-		l.err = fmt.Errorf("localfs: map of handles: %w", fail("fsync", err))
+		l.err = fmt.Errorf("localfs: map of handles: %w", linux.Fail("fsync", err))
 		return l.err
 	}
 	return nil
@@ -274,7 +275,7 @@ func (l *mapLog) close() error {
 			err = l.sync()
 		}
 	}
-	err = closing(l.fd, err)
+	err = linux.Close(l.fd, err)
 	l.fd = -1
 	return err
 }

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -113,7 +114,7 @@ func (c *matrixCase) judged() error {
 	open := func(flags int, then func(fd int) error) error {
 		fd, err := unix.Open(obj, flags|unix.O_CLOEXEC, 0)
 		if err == nil {
-			err = closing(fd, then(fd))
+			err = linux.Close(fd, then(fd))
 		}
 		return err
 	}

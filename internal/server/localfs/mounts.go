@@ -4,6 +4,7 @@ package localfs
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -59,7 +61,7 @@ type mount struct {
 func openMounts(h *host) (*mounts, error) {
 	fd, err := unix.Open(mountInfo, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", mountInfo, fail("open", err))
+		return nil, fmt.Errorf("%s: %w", mountInfo, linux.Fail("open", err))
 	}
 	m := &mounts{h: h, info: fd}
 	m.follow()
@@ -73,7 +75,7 @@ func (m *mounts) close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.replace(nil)
-	return closing(m.info, nil)
+	return linux.Close(m.info, nil)
 }
 
 // mountKey is the key of the mount that the kernel calls id: 0 is the root's own; ok
@@ -110,7 +112,7 @@ func (m *mounts) numberer(id uint64) (*numberer, uint64) {
 }
 
 // open opens r on the mount of that key.
-func (m *mounts) open(key uint64, r *rawHandle) (int, error) {
+func (m *mounts) open(key uint64, r *linux.RawHandle) (int, error) {
 	m.follow()
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -118,7 +120,7 @@ func (m *mounts) open(key uint64, r *rawHandle) (int, error) {
 	if p == nil {
 		return -1, unix.ESTALE
 	}
-	return r.open(p.fd, unix.O_PATH)
+	return r.Open(p.fd, unix.O_PATH)
 }
 
 // follow reads the table again if the kernel's has changed.
@@ -154,9 +156,9 @@ func (m *mounts) read() error {
 		return err
 	}
 	var path [unix.PathMax]byte
-	n, err := unix.Readlink(procPath(m.h.rootFD), path[:])
+	n, err := unix.Readlink(linux.ProcPath(m.h.rootFD), path[:])
 	if err != nil {
-		return fail("readlink", err)
+		return linux.Fail("readlink", err)
 	}
 	var all []*mount
 	for line := range bytes.Lines(table) {
@@ -186,7 +188,7 @@ func (m *mounts) table() ([]byte, error) {
 		at := len(b) - direntBuffer
 		n, err := unix.Pread(m.info, b[at:], int64(at))
 		if err != nil {
-			return nil, fail("pread", err)
+			return nil, linux.Fail("pread", err)
 		}
 		b = b[:at+n]
 		if n == 0 {
@@ -201,11 +203,11 @@ func (m *mounts) replace(all []*mount) {
 	for _, p := range m.byID {
 		p.seal.close(m.h)
 		_ = unix.Close(p.fd) // it was read only: nothing can be lost
-		m.h.fds.lend(-1)
+		m.h.fds.Lend(-1)
 	}
 	m.byID, m.byKey = make(map[uint64]*mount, len(all)), make(map[uint64]*mount, len(all))
 	for _, p := range all {
-		m.h.fds.lend(1)
+		m.h.fds.Lend(1)
 		m.byID[p.id] = p
 		if m.byKey[p.key] == nil {
 			m.byKey[p.key] = p
@@ -218,10 +220,10 @@ func (m *mounts) replace(all []*mount) {
 func (h *host) openMount(id uint64, point string) (*mount, error) {
 	ref, err := unix.Open(point, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fail("open", err)
+		return nil, linux.Fail("open", err)
 	}
 	p, err := h.mountOf(id, ref)
-	if err := closing(ref, err); err != nil {
+	if err := linux.Close(ref, err); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -229,43 +231,43 @@ func (h *host) openMount(id uint64, point string) (*mount, error) {
 
 // mountOf makes a mount of its root.
 func (h *host) mountOf(id uint64, ref int) (*mount, error) {
-	var st stat
-	if err := st.statFD(ref); err != nil {
-		return nil, fail("statx", err)
+	var st linux.Stat
+	if err := st.Of(ref); err != nil {
+		return nil, linux.Fail("statx", err)
 	}
 	if st.Mnt_id != id {
 		return nil, vfs.ErrXDev
 	}
-	if !st.is(unix.S_IFDIR) && !st.is(unix.S_IFREG) {
+	if !st.Is(unix.S_IFDIR) && !st.Is(unix.S_IFREG) {
 		return nil, vfs.ErrNotSupp // to open a device would be to use it
 	}
 	if h.mode == HandlesKernel {
-		var r rawHandle
-		if _, err := r.nameToHandle(ref, &emptyName[0], unix.AT_EMPTY_PATH); err != nil {
-			return nil, fail("name_to_handle_at", err)
+		var r linux.RawHandle
+		if _, err := r.NameToHandle(ref, &linux.EmptyName[0], unix.AT_EMPTY_PATH); err != nil {
+			return nil, linux.Fail("name_to_handle_at", err)
 		}
 	}
 	var sfs unix.Statfs_t
 	if err := unix.Fstatfs(ref, &sfs); err != nil {
-		return nil, fail("fstatfs", err)
+		return nil, linux.Fail("fstatfs", err)
 	}
-	fd, err := reopen(ref, unix.O_RDONLY)
+	fd, err := linux.Reopen(ref, unix.O_RDONLY)
 	if err != nil {
-		return nil, fail("open", err)
+		return nil, linux.Fail("open", err)
 	}
 	by := newNumberer(ref, &st, int64(sfs.Type), h.o.noHandles)
 	return &mount{id: id, key: keyOf(&sfs, &st), fd: fd, by: by}, nil
 }
 
 // keyOf is never 0, which is the root's key.
-func keyOf(sfs *unix.Statfs_t, st *stat) uint64 {
+func keyOf(sfs *unix.Statfs_t, st *linux.Stat) uint64 {
 	fs := uint64(uint32(sfs.Fsid.Val[0])) | uint64(uint32(sfs.Fsid.Val[1]))<<32
 	if fs == 0 {
-		fs = st.dev() // of file systems without an id
+		fs = st.Dev() // of file systems without an id
 	}
 	var b [16]byte
-	putLeUint64(b[:], fs)
-	putLeUint64(b[8:], st.Ino)
+	binary.LittleEndian.PutUint64(b[:], fs)
+	binary.LittleEndian.PutUint64(b[8:], st.Ino)
 	sum := fnv.New64a()
 	_, _ = sum.Write(b[:]) // a hash.Hash never fails to write
 	return max(sum.Sum64(), 1)

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -350,8 +351,8 @@ func testCrossedParents(t *testing.T, r *mountRig, o Options) {
 	if err := os.Rename(filepath.Join(r.outside, "sub"), filepath.Join(r.outside, "..", "moved")); err != nil {
 		t.Fatal(err)
 	}
-	d := f.fds.get(x, usePath)
-	defer f.fds.unpin(d)
+	d := f.fds.Get(x, fdcache.Path)
+	defer f.fds.Unpin(d)
 	_, _, err := f.parent(d, vfs.Attr{}) // as if it had gone after it was looked at
 	wantErr(t, err, vfs.ErrStale)
 	_, err = f.GetAttr(t.Context(), x, vfs.MaskV3)

@@ -3,6 +3,7 @@
 package localfs
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -36,7 +39,7 @@ type host struct {
 	mode     Mode
 	copiesUp bool // see numberer
 	disk     Sys  // sys, but for its syncs not gated: see gatedSys
-	fds      *fdCache
+	fds      *fdcache.Cache
 	creds    *creds
 	flights  flights
 	locks    *Locks // Options.Locks, or its own
@@ -48,7 +51,8 @@ type host struct {
 	owed     [iogate.Classes]atomic.Int32 // places in the lanes that end need not give back
 	reserve  reserve
 	notifier notifier
-	sweeper  sweeper
+	sweeper  fdcache.Sweeper
+	cleaning atomic.Bool // what is dirty and idle is being synced
 	counts   counts
 
 	rootFD    int // O_PATH; never closed before the end
@@ -75,7 +79,7 @@ func New(dir string, o Options) (*FS, error) {
 	}
 	h.notifier.h = h
 	if h.sys == nil {
-		h.sys = osSys{}
+		h.sys = linux.OS{}
 	}
 	h.disk = h.sys
 	if o.Gate != nil {
@@ -94,9 +98,9 @@ func (h *host) open(dir string) (err error) {
 		// Half of what the process may have: the other half is for connections.
 		h.o.MaxOpen = int(min(uint64(h.o.MaxOpen), limit.Cur/2))
 	}
-	h.fds = newFDCache(h.o.MaxOpen, h.orphaned)
-	h.sweeper.h = h
-	h.fds.clean, h.fds.filled = h.cleanOldest, h.sweeper.wake
+	h.fds = fdcache.New(h.o.MaxOpen, h.orphaned)
+	h.sweeper.Look, h.sweeper.More = h.look, h.more
+	h.fds.Clean, h.fds.Filled = h.cleanOldest, h.sweeper.Wake
 	h.flights.init()
 	h.newVerifier()
 	if h.creds, err = newCreds(osThreadIDs()); err != nil {
@@ -122,31 +126,31 @@ func (h *host) openRoot(dir string) (err error) {
 	h.rootFD, err = unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		h.rootFD = -1
-		return fail("open", err)
+		return linux.Fail("open", err)
 	}
-	var st stat
-	if err := st.statFD(h.rootFD); err != nil {
-		return fmt.Errorf("statx (Linux 5.8 or later is needed): %w", fail("statx", err))
+	var st linux.Stat
+	if err := st.Of(h.rootFD); err != nil {
+		return fmt.Errorf("statx (Linux 5.8 or later is needed): %w", linux.Fail("statx", err))
 	}
 	if err := unix.Faccessat2(h.rootFD, "", 0, unix.AT_EMPTY_PATH); err != nil {
-		return fmt.Errorf("faccessat2 (Linux 5.8 or later is needed): %w", fail("faccessat2", err))
+		return fmt.Errorf("faccessat2 (Linux 5.8 or later is needed): %w", linux.Fail("faccessat2", err))
 	}
-	h.rootIno, h.rootDev = st.Ino, st.dev()
+	h.rootIno, h.rootDev = st.Ino, st.Dev()
 	if st.Mask&unix.STATX_MNT_ID != 0 {
 		h.rootMount = st.Mnt_id
 	}
 	var buf [unix.PathMax]byte
-	n, err := unix.Readlink(procPath(h.rootFD), buf[:])
+	n, err := unix.Readlink(linux.ProcPath(h.rootFD), buf[:])
 	if err != nil {
-		return fmt.Errorf("/proc is not mounted: %w", fail("readlink", err))
+		return fmt.Errorf("/proc is not mounted: %w", linux.Fail("readlink", err))
 	}
 	h.rootPath = string(buf[:n])
 	var sfs unix.Statfs_t
 	if err := unix.Fstatfs(h.rootFD, &sfs); err != nil {
-		return fail("fstatfs", err)
+		return linux.Fail("fstatfs", err)
 	}
 	h.fsid = uint64(uint32(sfs.Fsid.Val[0])) | uint64(uint32(sfs.Fsid.Val[1]))<<32
-	h.prompt = !h.o.CrossMounts && isLocal(int64(sfs.Type))
+	h.prompt = !h.o.CrossMounts && linux.IsLocal(int64(sfs.Type))
 	return nil
 }
 
@@ -199,16 +203,16 @@ func (h *host) Close() error {
 }
 
 func (h *host) shut() error {
-	h.sweeper.close()
+	h.sweeper.Close()
 	h.releaseLocks(func(*vfs.Owner) bool { return true })
 	err := errors.Join(h.notifier.close(), h.mounts.close())
 	h.seal.close(h)
-	err = errors.Join(err, h.fds.close(h.syncLast))
+	err = errors.Join(err, h.fds.Close(h.syncLast))
 	if h.handles != nil {
 		err = errors.Join(err, h.handles.close())
 	}
 	if h.rootFD >= 0 {
-		err = closing(h.rootFD, err)
+		err = linux.Close(h.rootFD, err)
 		h.rootFD = -1
 	}
 	return err
@@ -227,7 +231,7 @@ func (h *host) newVerifier() {
 	var b vfs.Verifier
 	for {
 		h.o.Rand(b[:])
-		n, old := leUint64(b[:]), h.verf.Load()
+		n, old := binary.LittleEndian.Uint64(b[:]), h.verf.Load()
 		for n == 0 || n == old { // what is handed in need not be random
 			n++
 		}
@@ -239,7 +243,7 @@ func (h *host) newVerifier() {
 
 // verifier is the write verifier in force.
 func (h *host) verifier() (v vfs.Verifier) {
-	putLeUint64(v[:], h.verf.Load())
+	binary.LittleEndian.PutUint64(v[:], h.verf.Load())
 	return v
 }
 
@@ -250,7 +254,7 @@ type hidden struct {
 }
 
 // hide reports the mount point name, once.
-func (h *host) hide(name string, st *stat) {
+func (h *host) hide(name string, st *linux.Stat) {
 	h.hidden.mu.Lock()
 	defer h.hidden.mu.Unlock()
 	id := st.Mnt_id

@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -67,11 +69,11 @@ type noted struct {
 // inode tells an inode from others by whatever mount it is seen, unless it is
 // copied to another layer (overlayfs), which leaves it its handle.
 type inode struct {
-	ident
+	linux.Ident
 	dev uint64
 }
 
-func (st *stat) inode() inode { return inode{st.ident(), st.dev()} }
+func inodeBy(st *linux.Stat) inode { return inode{st.Ident(), st.Dev()} }
 
 // grounds are what rights rest on.
 type grounds struct {
@@ -90,7 +92,7 @@ func (v *FS) Watch(x vfs.Handle, changed func(vfs.Change)) (stop func(), err err
 	if err != nil {
 		return nil, err
 	}
-	defer v.fds.unpin(d)
+	defer v.fds.Unpin(d)
 	o, err := v.notifier.add(d, &changed)
 	if err != nil {
 		return nil, err
@@ -98,7 +100,7 @@ func (v *FS) Watch(x vfs.Handle, changed func(vfs.Change)) (stop func(), err err
 	return func() { v.notifier.remove(o, &changed) }, nil
 }
 
-func (n *notifier) add(d *desc, changed *func(vfs.Change)) (*noted, error) {
+func (n *notifier) add(d *fdcache.Desc, changed *func(vfs.Change)) (*noted, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.start(); err != nil {
@@ -107,22 +109,22 @@ func (n *notifier) add(d *desc, changed *func(vfs.Change)) (*noted, error) {
 	if n.n.Load() >= maxNotified {
 		return nil, vfs.ErrBusy
 	}
-	wd, err := unix.InotifyAddWatch(n.fd, procPath(d.fd), notifyMask)
+	wd, err := unix.InotifyAddWatch(n.fd, linux.ProcPath(d.FD), notifyMask)
 	switch {
 	case errors.Is(err, unix.ENOSPC):
 		return nil, fmt.Errorf("localfs: fs.inotify.max_user_watches: %w", vfs.ErrBusy)
 	case errors.Is(err, unix.ENOMEM):
-		return nil, fail("inotify_add_watch", err)
+		return nil, linux.Fail("inotify_add_watch", err)
 	case err != nil:
 		return nil, vfs.ErrNotSupp
 	}
 	o := n.noted[int32(wd)]
 	if o == nil {
-		o = &noted{wd: int32(wd), x: d.key.h, watchers: make(map[*func(vfs.Change)]struct{})}
+		o = &noted{wd: int32(wd), x: d.H, watchers: make(map[*func(vfs.Change)]struct{})}
 		// What has changed up to here is the caller's to see, who looks afterwards.
-		var st stat
-		err = st.statFD(d.fd)
-		o.inode = st.inode()
+		var st linux.Stat
+		err = st.Of(d.FD)
+		o.inode = inodeBy(&st)
 		n.noted[o.wd], n.byName[o.x], n.byInode[o.inode] = o, o, o
 		switch {
 		case err == nil && st.Nlink == 0:
@@ -132,7 +134,7 @@ func (n *notifier) add(d *desc, changed *func(vfs.Change)) (*noted, error) {
 		}
 		if err != nil {
 			n.drop(o)
-			return nil, fail("statx", err)
+			return nil, linux.Fail("statx", err)
 		}
 		o.was = groundsBy(d, &st)
 	}
@@ -159,7 +161,7 @@ func (n *notifier) start() error {
 	}
 	n.file, n.fd, n.most = os.NewFile(uintptr(fd), "inotify"), fd, mostNotified()
 	n.noted, n.byName, n.byInode = make(map[int32]*noted), make(map[vfs.Handle]*noted), make(map[inode]*noted)
-	n.h.fds.lend(1)
+	n.h.fds.Lend(1)
 	file := n.file
 	n.running.Go(func() { n.listen(file) })
 	return nil
@@ -179,11 +181,11 @@ func mostNotified() int {
 }
 
 // find is the inode x, of which st was told, if it is watched. n.mu is held.
-func (n *notifier) find(x vfs.Handle, st *stat) *noted {
+func (n *notifier) find(x vfs.Handle, st *linux.Stat) *noted {
 	if o := n.byName[x]; o != nil {
 		return o
 	}
-	return n.byInode[st.inode()]
+	return n.byInode[inodeBy(st)]
 }
 
 func (n *notifier) remove(o *noted, changed *func(vfs.Change)) {
@@ -228,7 +230,7 @@ func (n *notifier) close() (err error) {
 	}
 	err = file.Close()
 	n.running.Wait()
-	n.h.fds.lend(-1)
+	n.h.fds.Lend(-1)
 	return err
 }
 
@@ -300,17 +302,17 @@ func (n *notifier) look(x vfs.Handle) (g grounds, err error) {
 	if err != nil {
 		return g, err
 	}
-	defer v.fds.unpin(d)
+	defer v.fds.Unpin(d)
 	if g, err = groundsOf(d); errors.Is(err, vfs.ErrStale) {
-		v.fds.forget(x) // whose blocks a local program wants back
+		v.fds.Forget(x) // whose blocks a local program wants back
 	}
 	return g, err
 }
 
-func groundsOf(d *desc) (g grounds, err error) {
-	var st stat
-	if err := st.statFD(d.fd); err != nil {
-		return g, fail("statx", err)
+func groundsOf(d *fdcache.Desc) (g grounds, err error) {
+	var st linux.Stat
+	if err := st.Of(d.FD); err != nil {
+		return g, linux.Fail("statx", err)
 	}
 	if st.Nlink == 0 {
 		return g, vfs.ErrStale
@@ -319,15 +321,15 @@ func groundsOf(d *desc) (g grounds, err error) {
 }
 
 // groundsBy is groundsOf when st is known.
-func groundsBy(d *desc, st *stat) grounds {
+func groundsBy(d *fdcache.Desc, st *linux.Stat) grounds {
 	g := grounds{mode: uint32(st.Mode), nlink: st.Nlink, uid: st.Uid, gid: st.Gid}
 	var list [unix.PathMax]byte
-	size, err := unix.Getxattr(procPath(d.fd), xattrAccess, list[:])
+	size, err := unix.Getxattr(linux.ProcPath(d.FD), linux.XattrAccess, list[:])
 	switch {
 	case err == nil:
 		g.acl = string(list[:size])
 	case errors.Is(err, unix.ERANGE):
-		g.acl = strconv.FormatUint(st.change(), 10) // any change counts, then
+		g.acl = strconv.FormatUint(st.Change(), 10) // any change counts, then
 	}
 	return g
 }
@@ -335,14 +337,14 @@ func groundsBy(d *desc, st *stat) grounds {
 // judged notes that somebody who watches d is granted something on the ground of
 // what st says. It may not be what the watch began with, and be the same again
 // before the events are read, which then would tell of no change.
-func (n *notifier) judged(d *desc, st *stat) {
+func (n *notifier) judged(d *fdcache.Desc, st *linux.Stat) {
 	if n.n.Load() == 0 {
 		return
 	}
 	now := groundsBy(d, st)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if o := n.find(d.key.h, st); o != nil {
+	if o := n.find(d.H, st); o != nil {
 		change := o.was.changed(now)
 		o.was = now
 		o.tell(change)
@@ -372,7 +374,7 @@ func (o *noted) tell(c vfs.Change) {
 
 // changed tells those who watch x, of which st was told before, of a change that was
 // made through this FS, or may have been, since it ended with err.
-func (n *notifier) changed(x vfs.Handle, st *stat, c vfs.Change, err error) {
+func (n *notifier) changed(x vfs.Handle, st *linux.Stat, c vfs.Change, err error) {
 	if n.n.Load() == 0 || errors.Is(err, vfs.ErrPerm) || errors.Is(err, vfs.ErrAccess) {
 		return
 	}

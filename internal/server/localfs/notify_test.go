@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -105,7 +106,7 @@ func TestWatchLocal(t *testing.T) {
 			{"its place again", func() error { return os.Rename(path+"3", path) }, 0},
 			{"list", func() error {
 				// version 2; user rw, bob r, group r, mask r, other none
-				return unix.Setxattr(path, xattrAccess, []byte("\x02\x00\x00\x00"+
+				return unix.Setxattr(path, linux.XattrAccess, []byte("\x02\x00\x00\x00"+
 					"\x01\x00\x06\x00\xff\xff\xff\xff"+"\x02\x00\x04\x00\x16\x2f\x00\x00"+"\x04\x00\x04\x00\xff\xff\xff\xff"+
 					"\x10\x00\x04\x00\xff\xff\xff\xff"+"\x20\x00\x00\x00\xff\xff\xff\xff"), 0)
 			}, vfs.ChangeRights},
@@ -277,7 +278,7 @@ func TestWatchBetween(t *testing.T) {
 		fd := must[int](t)(unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK))
 		n.file, n.fd, n.most = os.NewFile(uintptr(fd), "inotify"), fd, maxNotified
 		n.noted, n.byName, n.byInode = make(map[int32]*noted), make(map[vfs.Handle]*noted), make(map[inode]*noted)
-		n.h.fds.lend(1)
+		n.h.fds.Lend(1)
 		if watched {
 			hear(t, f, x)
 		}

@@ -10,13 +10,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // file is an open regular file. It pins the shared descriptors that it needs.
 type file struct {
 	fs   *FS
-	r, w *desc
+	r, w *fdcache.Desc
 	// granted says that the rights were given at the open and are not asked for
 	// again: a caller that has just created a file may write it, whatever its mode.
 	granted bool
@@ -114,12 +116,12 @@ func (v *FS) openNew(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File
 func (f *file) pinCached(x vfs.Handle, access vfs.Share) bool {
 	c := f.fs.fds
 	if access&vfs.ShareRead != 0 {
-		if f.r = c.get(x, useRead); f.r == nil {
+		if f.r = c.Get(x, fdcache.Read); f.r == nil {
 			return false
 		}
 	}
 	if access&vfs.ShareWrite != 0 {
-		if f.w = c.get(x, useWrite); f.w == nil {
+		if f.w = c.Get(x, fdcache.Write); f.w == nil {
 			f.unpin()
 			f.r = nil
 			return false
@@ -141,18 +143,18 @@ func (f *file) open(ctx context.Context, how *vfs.OpenHow, o *vfs.Opened) (err e
 	}
 	defer v.end(classMeta)
 	if how.Access&vfs.ShareRead != 0 {
-		if f.r, err = v.data(o.H, useRead); err != nil {
+		if f.r, err = v.data(o.H, fdcache.Read); err != nil {
 			return err
 		}
 	}
 	if how.Access&vfs.ShareWrite != 0 && f.w == nil {
-		if f.w, err = v.data(o.H, useWrite); err != nil {
+		if f.w, err = v.data(o.H, fdcache.Write); err != nil {
 			return err
 		}
 	}
-	var st stat
-	if err := st.statFD(f.any().fd); err != nil {
-		return fail("statx", err)
+	var st linux.Stat
+	if err := st.Of(f.any().FD); err != nil {
+		return linux.Fail("statx", err)
 	}
 	if err := f.check(&st, f.r != nil, f.w != nil); err != nil {
 		return err
@@ -170,7 +172,7 @@ func (f *file) open(ctx context.Context, how *vfs.OpenHow, o *vfs.Opened) (err e
 }
 
 // any returns a descriptor of f.
-func (f *file) any() *desc {
+func (f *file) any() *fdcache.Desc {
 	if f.w != nil {
 		return f.w
 	}
@@ -179,10 +181,10 @@ func (f *file) any() *desc {
 
 // check is the check of rights that every read and write makes, since NFSv3 has
 // no open and the rights may have changed.
-func (f *file) check(st *stat, read, write bool) error {
+func (f *file) check(st *linux.Stat, read, write bool) error {
 	if !f.seen.Load() {
 		if st.Nlink == 0 {
-			return f.fs.gone(f.any().key.h)
+			return f.fs.gone(f.any().H)
 		}
 		f.seen.Store(true)
 	}
@@ -275,17 +277,17 @@ func (f *file) HostFile() (*os.File, func(), bool) {
 	if d == nil {
 		d = f.w
 	}
-	var st stat
+	var st linux.Stat
 	c := f.fs.fds
-	if st.statFD(d.fd) != nil || f.check(&st, f.r != nil, f.w != nil) != nil || c.room() != nil {
+	if st.Of(d.FD) != nil || f.check(&st, f.r != nil, f.w != nil) != nil || c.Room() != nil {
 		return nil, nil, false
 	}
-	fd, err := unix.FcntlInt(uintptr(d.fd), unix.F_DUPFD_CLOEXEC, 0)
+	fd, err := unix.FcntlInt(uintptr(d.FD), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		c.lend(-1)
+		c.Lend(-1)
 		return nil, nil, false
 	}
 	host := os.NewFile(uintptr(fd), "nfsbox file")
 	var once sync.Once
-	return host, func() { once.Do(func() { _ = host.Close(); c.lend(-1) }) }, true
+	return host, func() { once.Do(func() { _ = host.Close(); c.Lend(-1) }) }, true
 }

@@ -8,29 +8,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// openPath opens name in dirfd as a mere reference: nothing is read, no device
-// woken, and a symbolic link is itself.
-func openPath(dirfd int, name string, flags int) (fd int, err error) {
-	err = again(func() (err error) {
-		fd, err = unix.Openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC|flags, 0)
-		return err
-	})
-	return fd, err
-}
-
-// reopen opens what fd refers to with other flags, under the credentials of the
-// calling thread. O_NONBLOCK makes a lease of another program an EAGAIN, which
-// the client tries again, instead of a thread that waits.
-func reopen(fd, flags int) (n int, err error) {
-	err = again(func() (err error) {
-		n, err = unix.Open(procPath(fd), flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-		return err
-	})
-	return n, err
-}
 
 // maxUps bounds how far up a directory can be checked in one step. Deeper ones
 // cost three system calls for each directory above them.
@@ -48,19 +29,19 @@ var ups = func() (b [3*maxUps + 1]byte) {
 // time and its answer not remembered: programs of this host may move a directory
 // out, and no cache would learn of it. Only how far up the root was the last time
 // is kept: if it is there still, one statx proves it.
-func (h *host) beneath(d *desc) (bool, error) {
-	if n := int(d.depth.Load()); n > 0 {
-		var st stat
-		if st.statx(d.fd, &ups[3*(maxUps-n)], 0) == nil && h.isRoot(&st) {
+func (h *host) beneath(d *fdcache.Desc) (bool, error) {
+	if n := int(d.Depth.Load()); n > 0 {
+		var st linux.Stat
+		if st.Statx(d.FD, &ups[3*(maxUps-n)], 0) == nil && h.isRoot(&st) {
 			return true, nil
 		}
 	}
-	n, err := h.walkUp(d.fd)
+	n, err := h.walkUp(d.FD)
 	if errors.Is(err, vfs.ErrAccess) {
-		return h.pathBeneath(d.fd)
+		return h.pathBeneath(d.FD)
 	}
 	if n > 0 && n <= maxUps {
-		d.depth.Store(int32(n))
+		d.Depth.Store(int32(n))
 	}
 	return n >= 0, err
 }
@@ -71,9 +52,9 @@ const notBeneath = -1
 // walkUp goes from the directory fd to its parent and on, and tells after how
 // many steps it has met the root of the tree.
 func (h *host) walkUp(fd int) (int, error) {
-	var st, up stat
-	if err := st.statFD(fd); err != nil {
-		return notBeneath, fail("statx", err)
+	var st, up linux.Stat
+	if err := st.Of(fd); err != nil {
+		return notBeneath, linux.Fail("statx", err)
 	}
 	at := fd
 	defer func() {
@@ -85,21 +66,21 @@ func (h *host) walkUp(fd int) (int, error) {
 		if h.isRoot(&st) {
 			return n, nil
 		}
-		next, err := openPath(at, "..", unix.O_DIRECTORY)
+		next, err := linux.OpenPath(at, "..", unix.O_DIRECTORY)
 		if errors.Is(err, unix.ENOENT) {
 			return notBeneath, nil // moved out of what is bound into the tree
 		}
 		if err != nil {
-			return notBeneath, fail("open ..", err)
+			return notBeneath, linux.Fail("open ..", err)
 		}
 		if at != fd {
 			_ = unix.Close(at)
 		}
 		at = next
-		if err := up.statFD(at); err != nil {
-			return notBeneath, fail("statx", err)
+		if err := up.Of(at); err != nil {
+			return notBeneath, linux.Fail("statx", err)
 		}
-		if up.Ino == st.Ino && up.dev() == st.dev() && up.Mnt_id == st.Mnt_id {
+		if up.Ino == st.Ino && up.Dev() == st.Dev() && up.Mnt_id == st.Mnt_id {
 			return notBeneath, nil // the root of the world is above itself
 		}
 		st = up
@@ -108,8 +89,8 @@ func (h *host) walkUp(fd int) (int, error) {
 }
 
 // isRoot reports whether st is the root of the tree, seen through its mount.
-func (h *host) isRoot(st *stat) bool {
-	return st.Ino == h.rootIno && st.dev() == h.rootDev && (h.rootMount == 0 || st.Mnt_id == h.rootMount)
+func (h *host) isRoot(st *linux.Stat) bool {
+	return st.Ino == h.rootIno && st.Dev() == h.rootDev && (h.rootMount == 0 || st.Mnt_id == h.rootMount)
 }
 
 // pathBeneath compares the kernel's own idea of where fd and the root are. It
@@ -117,13 +98,13 @@ func (h *host) isRoot(st *stat) bool {
 // up; nothing in them can be reached.
 func (h *host) pathBeneath(fd int) (bool, error) {
 	var path, root [unix.PathMax]byte
-	n, err := unix.Readlink(procPath(fd), path[:])
+	n, err := unix.Readlink(linux.ProcPath(fd), path[:])
 	if err != nil {
-		return false, fail("readlink", err)
+		return false, linux.Fail("readlink", err)
 	}
-	m, err := unix.Readlink(procPath(h.rootFD), root[:])
+	m, err := unix.Readlink(linux.ProcPath(h.rootFD), root[:])
 	if err != nil {
-		return false, fail("readlink", err)
+		return false, linux.Fail("readlink", err)
 	}
 	rest, ok := bytes.CutPrefix(path[:n], root[:m])
 	return ok && n < len(path) && (len(rest) == 0 || rest[0] == '/' || m == 1), nil
@@ -132,9 +113,9 @@ func (h *host) pathBeneath(fd int) (bool, error) {
 // foreign reports whether st is on another mount than the root, and not to be
 // served. The mount tells more than the device: bind mounts share a device, and
 // the layers of an overlay or the subvolumes of btrfs have several in one mount.
-func (h *host) foreign(st *stat) bool {
+func (h *host) foreign(st *linux.Stat) bool {
 	if st.Mask&unix.STATX_MNT_ID == 0 || h.rootMount == 0 {
-		return !h.o.CrossMounts && st.dev() != h.rootDev
+		return !h.o.CrossMounts && st.Dev() != h.rootDev
 	}
 	_, ok := h.mountKey(st.Mnt_id)
 	return !ok

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -42,7 +44,7 @@ func (v *FS) Put(ctx context.Context, dir vfs.Handle, name string, mode uint32, 
 	if err != nil {
 		return x, a, err
 	}
-	defer v.fds.unpin(d)
+	defer v.fds.Unpin(d)
 	m := maker{v: v, dir: d, name: name, how: &how}
 	fd, err := m.nameless(s)
 	if err != nil {
@@ -63,17 +65,17 @@ func (m *maker) nameless(s namelessSys) (fd int, err error) {
 	}
 	fd = -1
 	err = m.v.as(func() (err error) {
-		if m.st.statAt(m.dir.fd, m.name) == nil {
+		if m.st.At(m.dir.FD, m.name) == nil {
 			return vfs.ErrExist
 		}
-		fd, err = s.OpenNameless(m.dir.fd, m.bareMode())
+		fd, err = s.OpenNameless(m.dir.FD, m.bareMode())
 		if errors.Is(err, unix.EISDIR) { // what a kernel says that has no O_TMPFILE
 			return vfs.ErrNotSupp
 		}
-		return fail("create", err)
+		return linux.Fail("create", err)
 	})
 	if err != nil && fd >= 0 { // the thread did not become itself again
-		err = closing(fd, err)
+		err = linux.Close(fd, err)
 	}
 	return fd, err
 }
@@ -81,8 +83,8 @@ func (m *maker) nameless(s namelessSys) (fd int, err error) {
 // put gives the file fd, which is closed here, its bytes and its name.
 func (m *maker) put(s namelessSys, fd int, data []byte) (x vfs.Handle, err error) {
 	v := m.v
-	err = fail("statx", m.st.statFD(fd))
-	d := &desc{fd: fd, kind: unix.S_IFREG}
+	err = linux.Fail("statx", m.st.Of(fd))
+	d := &fdcache.Desc{FD: fd, Kind: unix.S_IFREG}
 	for off := 0; err == nil && off < len(data); {
 		var n int
 		if n, err = v.writeAs(d, &m.st, data[off:], int64(off)); n == 0 && err == nil {
@@ -91,7 +93,7 @@ func (m *maker) put(s namelessSys, fd int, data []byte) (x vfs.Handle, err error
 		off += n
 	}
 	if err == nil && m.st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
-		err = fail("statx", m.st.statFD(fd)) // writing may have taken these bits
+		err = linux.Fail("statx", m.st.Of(fd)) // writing may have taken these bits
 	}
 	if err == nil {
 		_, err = m.dress(fd)
@@ -100,7 +102,7 @@ func (m *maker) put(s namelessSys, fd int, data []byte) (x vfs.Handle, err error
 		x, _, err = v.handles.bind(m.dir, []byte(m.name), fd, &m.st)
 	}
 	if err != nil {
-		return x, closing(fd, fail("put", err))
+		return x, linux.Close(fd, linux.Fail("put", err))
 	}
 	return x, m.link(s, fd)
 }
@@ -112,13 +114,13 @@ func (m *maker) put(s namelessSys, fd int, data []byte) (x vfs.Handle, err error
 func (m *maker) link(s namelessSys, fd int) error {
 	v := m.v
 	defer v.unlock(v.lockIn(m.dir, classWrite))
-	if err := v.as(func() error { return fail("link", s.LinkNameless(fd, m.dir.fd, m.name)) }); err != nil {
+	if err := v.as(func() error { return linux.Fail("link", s.LinkNameless(fd, m.dir.FD, m.name)) }); err != nil {
 		if errors.Is(err, errIdentity) { // it may be there
 			m.undo()
 		}
-		return closing(fd, notNoEnt(err))
+		return linux.Close(fd, notNoEnt(err))
 	}
-	err := closing(fd, fail("statx", m.st.statFD(fd)))
+	err := linux.Close(fd, linux.Fail("statx", m.st.Of(fd)))
 	if err != nil {
 		m.undo()
 	}

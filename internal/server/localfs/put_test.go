@@ -11,13 +11,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // putSys is a disk that takes little at a time, and on which a step of Put fails.
 type putSys struct {
-	osSys
+	linux.OS
 	open, write, link error
 	idle              bool // writes nothing, without an error
 }
@@ -26,7 +27,7 @@ func (s *putSys) OpenNameless(dirfd int, mode uint32) (int, error) {
 	if s.open != nil {
 		return -1, s.open
 	}
-	return s.osSys.OpenNameless(dirfd, mode)
+	return s.OS.OpenNameless(dirfd, mode)
 }
 
 func (s *putSys) Pwrite(fd int, p []byte, off int64) (int, error) {
@@ -36,14 +37,14 @@ func (s *putSys) Pwrite(fd int, p []byte, off int64) (int, error) {
 	if s.idle {
 		return 0, nil
 	}
-	return s.osSys.Pwrite(fd, p[:min(len(p), 3)], off)
+	return s.OS.Pwrite(fd, p[:min(len(p), 3)], off)
 }
 
 func (s *putSys) LinkNameless(fd, dirfd int, name string) error {
 	if s.link != nil {
 		return s.link
 	}
-	return s.osSys.LinkNameless(fd, dirfd, name)
+	return s.OS.LinkNameless(fd, dirfd, name)
 }
 
 // TestPutFaults fails each step: nothing is there then, and no descriptor is lost.
@@ -54,7 +55,7 @@ func TestPutFaults(t *testing.T) {
 	}{
 		"no O_TMPFILE":           {&putSys{open: unix.EOPNOTSUPP}, vfs.ErrNotSupp},
 		"no O_TMPFILE, long ago": {&putSys{open: unix.EISDIR}, vfs.ErrNotSupp},
-		"no Sys for it":          {struct{ Sys }{osSys{}}, vfs.ErrNotSupp},
+		"no Sys for it":          {struct{ Sys }{linux.OS{}}, vfs.ErrNotSupp},
 		"disk full":              {&putSys{write: unix.ENOSPC}, vfs.ErrNoSpace},
 		"nothing is written":     {&putSys{idle: true}, io.ErrShortWrite},
 		"the name has come":      {&putSys{link: unix.EEXIST}, vfs.ErrExist},

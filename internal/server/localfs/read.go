@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -28,7 +30,7 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 	if off > math.MaxInt64-MaxIO {
 		p = p[:0]
 	}
-	var st stat
+	var st linux.Stat
 	n, done, err := f.tryRead(p, off, &st)
 	if err == nil && !done {
 		n, err = f.readOn(ctx, p, n, off, &st)
@@ -47,17 +49,17 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 // tryRead reads without waiting, and fills st. Where that cannot be done, or the
 // rights cannot be told by the mode alone, done is false: the first n bytes are
 // there, and readOn goes on behind them.
-func (f *file) tryRead(p []byte, off uint64, st *stat) (n int, done bool, err error) {
+func (f *file) tryRead(p []byte, off uint64, st *linux.Stat) (n int, done bool, err error) {
 	v := f.fs
 	if !v.prompt {
 		return 0, false, nil
 	}
-	n, ok := v.o.Gate.TryRead(f.r.fd, p, int64(off))
+	n, ok := v.o.Gate.TryRead(f.r.FD, p, int64(off))
 	if !ok && n == 0 {
 		return 0, false, nil
 	}
-	if err := st.statFD(f.r.fd); err != nil {
-		return 0, false, fail("statx", err)
+	if err := st.Of(f.r.FD); err != nil {
+		return 0, false, linux.Fail("statx", err)
 	}
 	if !ok && off+uint64(n) < st.Size || !v.byMode(f.r, st) {
 		return n, false, nil
@@ -70,7 +72,7 @@ func (f *file) tryRead(p []byte, off uint64, st *stat) (n int, done bool, err er
 }
 
 // readOn reads what is missing behind the first n bytes of p, and fills st.
-func (f *file) readOn(ctx context.Context, p []byte, n int, off uint64, st *stat) (int, error) {
+func (f *file) readOn(ctx context.Context, p []byte, n int, off uint64, st *linux.Stat) (int, error) {
 	v := f.fs
 	if err := v.enter(ctx, classRead); err != nil {
 		return 0, err
@@ -78,22 +80,22 @@ func (f *file) readOn(ctx context.Context, p []byte, n int, off uint64, st *stat
 	defer v.end(classRead)
 	v.counts.nowaitMisses.Add(1)
 	if n < len(p) {
-		more, err := v.pread(f.r.fd, p[n:], int64(off)+int64(n))
+		more, err := v.pread(f.r.FD, p[n:], int64(off)+int64(n))
 		if err != nil {
 			return 0, err
 		}
 		n += more
 	}
-	if err := st.statFD(f.r.fd); err != nil {
-		return 0, fail("statx", err)
+	if err := st.Of(f.r.FD); err != nil {
+		return 0, linux.Fail("statx", err)
 	}
 	return n, f.check(st, true, false)
 }
 
 // byMode reports whether the mode alone says what the caller may, or what was
 // found out about the rest the last time: nothing need be asked of the disk.
-func (v *FS) byMode(d *desc, st *stat) bool {
-	return v.owns(st) || d.acl.Load() == int64(st.change())<<1
+func (v *FS) byMode(d *fdcache.Desc, st *linux.Stat) bool {
+	return v.owns(st) || d.ACL.Load() == int64(st.Change())<<1
 }
 
 // NextData implements vfs.HoleSeeker.
@@ -127,9 +129,9 @@ func (f *file) seek(ctx context.Context, off uint64, whence int) (uint64, error)
 	if d == nil {
 		d = f.w
 	}
-	n, err := unix.Seek(d.fd, int64(off), whence)
+	n, err := unix.Seek(d.FD, int64(off), whence)
 	if err != nil {
-		return 0, fail("lseek", err)
+		return 0, linux.Fail("lseek", err)
 	}
 	return uint64(n), nil
 }

@@ -4,7 +4,6 @@ package localfs
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -13,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -49,14 +50,14 @@ func (v *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs
 // place, one buffer of directory entries and one batch of what they became.
 type lister struct {
 	v     *FS
-	d     *desc
+	d     *fdcache.Desc
 	fd    int
 	want  vfs.Mask
 	buf   *bufpool.Buffer
 	rest  []byte      // of buf: not looked at yet
 	batch []vfs.Entry // of space: looked at with one place, and settled together
 	space [mapBatch]vfs.Entry
-	st    stat
+	st    linux.Stat
 }
 
 // newLister takes a lister of the pool: most of it is room for entries.
@@ -93,9 +94,9 @@ func (l *lister) open(ctx context.Context, dir vfs.Handle, from vfs.Pos, maxByte
 	if l.d, err = v.dirFor(dir, &l.st, mayRead); err != nil {
 		return err
 	}
-	if l.fd, err = reopen(l.d.fd, unix.O_RDONLY|unix.O_DIRECTORY); err != nil {
+	if l.fd, err = linux.Reopen(l.d.FD, unix.O_RDONLY|unix.O_DIRECTORY); err != nil {
 		l.fd = -1
-		return fail("open", err)
+		return linux.Fail("open", err)
 	}
 	if from.Cookie != 0 {
 		if _, err := unix.Seek(l.fd, int64(from.Cookie), unix.SEEK_SET); err != nil {
@@ -162,7 +163,7 @@ func (l *lister) fill(ctx context.Context) (n int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if string(d.name) == "." || string(d.name) == ".." {
+		if string(d.Name) == "." || string(d.Name) == ".." {
 			continue
 		}
 		m, ok, err := l.entry(&d, &l.batch[n])
@@ -180,7 +181,7 @@ func (l *lister) fill(ctx context.Context) (n int, err error) {
 // read fills the buffer from the directory; nothing left is its end.
 func (l *lister) read() error {
 	var n int
-	err := again(func() (err error) {
+	err := linux.Again(func() (err error) {
 		n, err = unix.Getdents(l.fd, l.buf.B)
 		return err
 	})
@@ -191,22 +192,12 @@ func (l *lister) read() error {
 	case errors.Is(err, unix.ENOENT):
 		return vfs.ErrStale // removed meanwhile
 	}
-	return fail("getdents64", err)
+	return linux.Fail("getdents64", err)
 }
-
-// dirent is struct linux_dirent64.
-type dirent struct {
-	ino  uint64
-	off  uint64
-	name []byte // with a NUL behind it
-}
-
-// direntHead is the offset of d_name in struct linux_dirent64.
-const direntHead = 19
 
 // next takes the first of the entries that are left.
-func (l *lister) next() (d dirent, err error) {
-	d, n := parseDirent(l.rest)
+func (l *lister) next() (d linux.Dirent, err error) {
+	d, n := linux.ParseDirent(l.rest)
 	if n == 0 {
 		return d, fmt.Errorf("localfs: getdents64 returned a malformed entry: %w", vfs.ErrIO)
 	}
@@ -214,33 +205,10 @@ func (l *lister) next() (d dirent, err error) {
 	return d, nil
 }
 
-// parseDirent reads the entry at the start of b and tells its length, 0 if it is
-// malformed: file systems in user space are input as well.
-func parseDirent(b []byte) (d dirent, n int) {
-	if len(b) <= direntHead {
-		return d, 0
-	}
-	n = int(binary.NativeEndian.Uint16(b[16:]))
-	if n <= direntHead || n > len(b) {
-		return d, 0
-	}
-	d = dirent{ino: binary.NativeEndian.Uint64(b), off: binary.NativeEndian.Uint64(b[8:])}
-	for i, c := range b[direntHead:n] {
-		if c == '/' || c == 0 && i == 0 {
-			return d, 0
-		}
-		if c == 0 {
-			d.name = b[direntHead : direntHead+i]
-			return d, n
-		}
-	}
-	return d, 0
-}
-
 // entry makes e of d. ok is false if there is nothing to show: the object has
 // vanished meanwhile, or is hidden.
-func (l *lister) entry(d *dirent, e *vfs.Entry) (m mark, ok bool, err error) {
-	*e = vfs.Entry{Name: d.name, FileID: d.ino, Next: vfs.Pos{Cookie: d.off, Verf: cookieVerf}}
+func (l *lister) entry(d *linux.Dirent, e *vfs.Entry) (m mark, ok bool, err error) {
+	*e = vfs.Entry{Name: d.Name, FileID: d.Ino, Next: vfs.Pos{Cookie: d.Off, Verf: cookieVerf}}
 	if l.want == 0 {
 		return 0, true, nil
 	}
@@ -252,7 +220,7 @@ func (l *lister) entry(d *dirent, e *vfs.Entry) (m mark, ok bool, err error) {
 		return 0, false, err
 	}
 	if l.v.foreign(&l.st) {
-		l.v.hide(string(d.name), &l.st)
+		l.v.hide(string(d.Name), &l.st)
 		return 0, false, nil
 	}
 	e.FileID = l.st.Ino
@@ -264,36 +232,36 @@ func (l *lister) entry(d *dirent, e *vfs.Entry) (m mark, ok bool, err error) {
 // attributes: if those are of the inode that the directory named in the first
 // place, then so is the handle between the two. Where they are not (renamed
 // meanwhile, an overlay, a mount point) the object is held while it is asked.
-func (l *lister) look(d *dirent, e *vfs.Entry) (m mark, err error) {
+func (l *lister) look(d *linux.Dirent, e *vfs.Entry) (m mark, err error) {
 	h := l.v.handles
 	handle := l.want&vfs.MaskHandle != 0
 	if handle && l.v.mode == HandlesKernel {
-		if e.Handle, _, err = h.bind(l.d, d.name, -1, nil); err != nil {
+		if e.Handle, _, err = h.bind(l.d, d.Name, -1, nil); err != nil {
 			return 0, err
 		}
 	}
-	if err := l.st.statx(l.d.fd, &d.name[0], unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return 0, fail("statx", err)
+	if err := l.st.Statx(l.d.FD, &d.Name[0], unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return 0, linux.Fail("statx", err)
 	}
 	if l.v.foreign(&l.st) || !handle {
 		return 0, nil
 	}
 	if l.v.mode == HandlesMap {
-		e.Handle, m, err = h.bind(l.d, d.name, -1, &l.st)
+		e.Handle, m, err = h.bind(l.d, d.Name, -1, &l.st)
 		if errors.Is(err, errMapFull) {
 			err = nil // the name and the attributes are there: a client looks up what it wants to open
 		}
 		return m, err
 	}
-	if l.st.Ino == d.ino {
+	if l.st.Ino == d.Ino {
 		return 0, nil
 	}
-	fd, err := openPath(l.d.fd, string(d.name), 0)
+	fd, err := linux.OpenPath(l.d.FD, string(d.Name), 0)
 	if err != nil {
-		return 0, fail("open", err)
+		return 0, linux.Fail("open", err)
 	}
-	if err = fail("statx", l.st.statFD(fd)); err == nil {
-		e.Handle, m, err = h.bind(l.d, d.name, fd, &l.st)
+	if err = linux.Fail("statx", l.st.Of(fd)); err == nil {
+		e.Handle, m, err = h.bind(l.d, d.Name, fd, &l.st)
 	}
-	return m, closing(fd, err)
+	return m, linux.Close(fd, err)
 }

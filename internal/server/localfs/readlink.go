@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -20,19 +21,19 @@ func (v *FS) Readlink(ctx context.Context, x vfs.Handle) (target string, a vfs.A
 	if err != nil {
 		return "", a, err
 	}
-	defer v.fds.unpin(d)
-	var st stat
+	defer v.fds.Unpin(d)
+	var st linux.Stat
 	if err := v.stat(d, &st); err != nil {
 		return "", a, err
 	}
 	v.attr(&st, &a)
-	if d.kind != unix.S_IFLNK {
+	if d.Kind != unix.S_IFLNK {
 		return "", a, vfs.ErrInval
 	}
 	var buf [vfs.MaxPath + 1]byte
-	n, err := unix.Readlinkat(d.fd, "", buf[:])
+	n, err := unix.Readlinkat(d.FD, "", buf[:])
 	if err != nil {
-		return "", a, fail("readlink", err)
+		return "", a, linux.Fail("readlink", err)
 	}
 	if n > vfs.MaxPath {
 		return "", a, vfs.ErrNameTooLong

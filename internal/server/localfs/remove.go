@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -24,9 +26,9 @@ func (v *FS) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool
 	if err != nil {
 		return wcc, err
 	}
-	defer v.fds.unpin(d)
+	defer v.fds.Unpin(d)
 	defer v.unlock(v.lock(d))
-	var st stat
+	var st linux.Stat
 	if err := v.mayChange(d, &st, mayWrite|mayExec); err != nil {
 		return wcc, err
 	}
@@ -36,7 +38,7 @@ func (v *FS) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool
 }
 
 // unlink takes name out of d and forgets the object if that was its last name.
-func (v *FS) unlink(d *desc, dirStat *stat, name string, isDir bool) error {
+func (v *FS) unlink(d *fdcache.Desc, dirStat *linux.Stat, name string, isDir bool) error {
 	var e entry
 	err := v.as(func() error {
 		if err := v.look(d, name, &e); err != nil {
@@ -46,16 +48,16 @@ func (v *FS) unlink(d *desc, dirStat *stat, name string, isDir bool) error {
 			return err
 		}
 		switch {
-		case isDir && !e.st.is(unix.S_IFDIR):
+		case isDir && !e.st.Is(unix.S_IFDIR):
 			return vfs.ErrNotDir
-		case !isDir && e.st.is(unix.S_IFDIR):
+		case !isDir && e.st.Is(unix.S_IFDIR):
 			return vfs.ErrIsDir
 		}
 		flags := 0
 		if isDir {
 			flags = unix.AT_REMOVEDIR
 		}
-		return failName("unlink", v.sys.Unlinkat(d.fd, name, flags))
+		return failName("unlink", v.sys.Unlinkat(d.FD, name, flags))
 	})
 	if err == nil {
 		v.lostName(d, name, &e)
@@ -69,19 +71,19 @@ func failName(op string, err error) error {
 	if errors.Is(err, unix.EBUSY) {
 		return vfs.ErrAccess
 	}
-	return fail(op, err)
+	return linux.Fail(op, err)
 }
 
 // entry is what a name meant before it changed.
 type entry struct {
-	st    stat
+	st    linux.Stat
 	x     vfs.Handle
 	known bool // x is its handle
 }
 
 // look fills e with what name in d is now. It runs as the caller, which is not to
 // learn of names that he may not look up.
-func (v *FS) look(d *desc, name string, e *entry) error {
+func (v *FS) look(d *fdcache.Desc, name string, e *entry) error {
 	if err := v.glimpse(d, name, e); err != nil {
 		return err
 	}
@@ -90,9 +92,9 @@ func (v *FS) look(d *desc, name string, e *entry) error {
 }
 
 // glimpse is look for a call that does not need the handle.
-func (v *FS) glimpse(d *desc, name string, e *entry) error {
-	if err := e.st.statAt(d.fd, name); err != nil {
-		return fail("statx", err)
+func (v *FS) glimpse(d *fdcache.Desc, name string, e *entry) error {
+	if err := e.st.At(d.FD, name); err != nil {
+		return linux.Fail("statx", err)
 	}
 	if v.foreign(&e.st) {
 		return vfs.ErrNoEnt
@@ -101,13 +103,13 @@ func (v *FS) glimpse(d *desc, name string, e *entry) error {
 }
 
 // lostName says that e is no longer called name in d.
-func (v *FS) lostName(d *desc, name string, e *entry) {
+func (v *FS) lostName(d *fdcache.Desc, name string, e *entry) {
 	if !e.known {
 		return
 	}
-	gone := e.st.Nlink <= 1 || e.st.is(unix.S_IFDIR)
+	gone := e.st.Nlink <= 1 || e.st.Is(unix.S_IFDIR)
 	if gone {
-		v.fds.forget(e.x)
+		v.fds.Forget(e.x)
 	}
 	v.handles.unbind(d, name, e.x, gone)
 	v.notifier.changed(e.x, &e.st, vfs.ChangeGone, nil)

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -28,12 +30,12 @@ func (v *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, to
 	if r.from, err = v.dir(fromDir); err != nil {
 		return from, to, err
 	}
-	defer v.fds.unpin(r.from)
+	defer v.fds.Unpin(r.from)
 	if r.to = r.from; toDir != fromDir {
 		if r.to, err = v.dir(toDir); err != nil {
 			return from, to, err
 		}
-		defer v.fds.unpin(r.to)
+		defer v.fds.Unpin(r.to)
 	}
 	r.fromName, r.toName = fromName, toName
 	if err := v.announce(&r); err != nil {
@@ -44,7 +46,7 @@ func (v *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, to
 			v.untell(r.to, toName, r.told)
 			return from, to, err
 		}
-		defer v.fds.unpin(r.held)
+		defer v.fds.Unpin(r.held)
 	}
 	defer v.unlock2(v.lock2(r.from, r.to))
 	if err := v.mayRename(&r); err != nil {
@@ -62,14 +64,14 @@ func (v *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, to
 
 // renaming is one move of a name.
 type renaming struct {
-	from, to         *desc // one and the same if the name stays in its directory
-	fromStat, toStat stat
+	from, to         *fdcache.Desc // one and the same if the name stays in its directory
+	fromStat, toStat linux.Stat
 	fromName, toName string
 	src, dst         entry
 	looked           bool // src was looked at
 	replaces         bool // dst is there
 	told             told
-	held             *desc // src, where what is moved may come to look like another
+	held             *fdcache.Desc // src, where what is moved may come to look like another
 }
 
 // mayRename is mayChange for both directories.
@@ -135,7 +137,7 @@ func (v *FS) move(r *renaming) error {
 		return err
 	}
 	if r.replaces {
-		if r.dst.st.ident() == r.src.st.ident() && r.dst.st.dev() == r.src.st.dev() {
+		if r.dst.st.Ident() == r.src.st.Ident() && r.dst.st.Dev() == r.src.st.Dev() {
 			return nil // two names of one object: nothing has moved
 		}
 		v.lostName(r.to, r.toName, &r.dst)
@@ -146,7 +148,7 @@ func (v *FS) move(r *renaming) error {
 	if r.src.known && r.from == r.to {
 		v.handles.unbind(r.from, r.fromName, r.src.x, false)
 	}
-	if r.held != nil && r.held.key.h == r.src.x {
+	if r.held != nil && r.held.H == r.src.x {
 		return v.touched(r.held)
 	}
 	return nil
@@ -170,7 +172,7 @@ func (v *FS) renameAs(r *renaming) error {
 		}
 	}
 	s, ok := v.disk.(noReplaceSys)
-	if ok && s.RenameatNoReplace(r.from.fd, r.fromName, r.to.fd, r.toName) == nil {
+	if ok && s.RenameatNoReplace(r.from.FD, r.fromName, r.to.FD, r.toName) == nil {
 		return nil
 	}
 	if !r.looked {
@@ -210,7 +212,7 @@ func (v *FS) replace(r *renaming) error {
 	case !errors.Is(err, vfs.ErrNoEnt):
 		return err
 	}
-	err := v.sys.Renameat(r.from.fd, r.fromName, r.to.fd, r.toName)
+	err := v.sys.Renameat(r.from.FD, r.fromName, r.to.FD, r.toName)
 	if errors.Is(err, unix.EEXIST) {
 		return vfs.ErrNotEmpty // what some file systems call it
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -21,7 +22,7 @@ type bareSys struct{ Sys }
 // TestRename renames as rename(2) does, which is asked in a twin of the directory,
 // with and without a Sys that can move without replacing.
 func TestRename(t *testing.T) {
-	for _, sys := range []Sys{nil, bareSys{osSys{}}} {
+	for _, sys := range []Sys{nil, bareSys{linux.OS{}}} {
 		bothModes(t, func(t *testing.T, o Options) {
 			o.Sys = sys // a Sys that is nil is the operating system's
 			for _, c := range [][2]string{
@@ -66,7 +67,7 @@ func testRename(t *testing.T, o Options, from, to, into string) {
 	y, was, _, _ := f.Lookup(t.Context(), target, to)
 	want := unix.Rename(filepath.Join(twin, from), filepath.Join(twin, into, to))
 	fromWCC, toWCC, err := f.Rename(t.Context(), f.root, from, target, to)
-	if s, _ := vfs.StatusOf(err); (err == nil) != (want == nil) || err != nil && !errors.Is(fail("", want), s) {
+	if s, _ := vfs.StatusOf(err); (err == nil) != (want == nil) || err != nil && !errors.Is(linux.Fail("", want), s) {
 		t.Errorf("%s to %s/%s: %v, want %v", from, into, to, err, want)
 	}
 	for d, wcc := range map[vfs.Handle]vfs.WCC{f.root: fromWCC, target: toWCC} {
@@ -113,7 +114,7 @@ func names(t *testing.T, dir string) (all []string) {
 
 // swapping exchanges two names of a directory whenever the map of handles is synced.
 type swapping struct {
-	osSys
+	linux.OS
 	a, b string
 	left atomic.Int32
 }
@@ -124,7 +125,7 @@ func (s *swapping) Fdatasync(fd int) error {
 			return err
 		}
 	}
-	return s.osSys.Fdatasync(fd)
+	return s.OS.Fdatasync(fd)
 }
 
 // TestRenameUntold: after the move of a file was noted in the map, a local program

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -60,7 +62,7 @@ func (s *seal) root(h *host, mount int) (int, error) {
 		return -1, vfs.ErrNotSupp
 	}
 	s.fd, s.made = fd, true
-	h.fds.lend(1)
+	h.fds.Lend(1)
 	return fd, nil
 }
 
@@ -68,7 +70,7 @@ func (s *seal) close(h *host) {
 	if s.made {
 		s.made = false
 		_ = unix.Close(s.fd) // it was read only: nothing can be lost
-		h.fds.lend(-1)
+		h.fds.Lend(-1)
 	}
 }
 
@@ -77,28 +79,28 @@ func (s *seal) close(h *host) {
 func double(fd int) (int, error) {
 	tree, err := unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
 	if err != nil {
-		return -1, fmt.Errorf("open_tree: %w", fail("open_tree", err))
+		return -1, fmt.Errorf("open_tree: %w", linux.Fail("open_tree", err))
 	}
 	err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &unix.MountAttr{
 		Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC,
 	})
 	if err != nil {
-		return -1, closing(tree, fmt.Errorf("mount_setattr: %w", fail("mount_setattr", err)))
+		return -1, linux.Close(tree, fmt.Errorf("mount_setattr: %w", linux.Fail("mount_setattr", err)))
 	}
 	// O_PATH would do for openat2(2), but not for open_by_handle_at(2).
-	in, err := reopen(tree, unix.O_RDONLY)
+	in, err := linux.Reopen(tree, unix.O_RDONLY)
 	if err != nil {
-		return -1, closing(tree, fail("open", err))
+		return -1, linux.Close(tree, linux.Fail("open", err))
 	}
-	if err := closing(tree, nil); err != nil {
-		return -1, closing(in, err)
+	if err := linux.Close(tree, nil); err != nil {
+		return -1, linux.Close(in, err)
 	}
 	return in, nil
 }
 
 // openSealed opens the regular file d, which st describes, for reading, through the
 // double of its mount.
-func (v *FS) openSealed(d *desc, st *stat) (int, error) {
+func (v *FS) openSealed(d *fdcache.Desc, st *linux.Stat) (int, error) {
 	if st.Mnt_id == v.rootMount {
 		in, err := v.seal.root(v.host, v.rootFD)
 		if err != nil {
@@ -126,15 +128,15 @@ func (v *FS) openSealed(d *desc, st *stat) (int, error) {
 
 // sealedIn is openSealed in the double whose root is in.
 // mount is the root that it is a double of.
-func (v *FS) sealedIn(in, mount int, d *desc, st *stat) (int, error) {
+func (v *FS) sealedIn(in, mount int, d *fdcache.Desc, st *linux.Stat) (int, error) {
 	if v.mode == HandlesKernel {
-		var r rawHandle
-		if _, err := r.unpack(d.key.h); err != nil {
+		var r linux.RawHandle
+		if _, err := unpackHandle(&r, d.H); err != nil {
 			return -1, err
 		}
-		fd, err := r.open(in, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+		fd, err := r.Open(in, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 		if err != nil {
-			return -1, fail("open_by_handle_at", err)
+			return -1, linux.Fail("open_by_handle_at", err)
 		}
 		return same(fd, st)
 	}
@@ -153,19 +155,19 @@ func (v *FS) sealedIn(in, mount int, d *desc, st *stat) (int, error) {
 // sealedByPath finds the file d by the path that the kernel knows it by, without a
 // symbolic link or a way out, and takes it only if it is the very file. isGone of
 // its error: it was not there.
-func sealedByPath(in, mount int, d *desc, st *stat) (int, error) {
+func sealedByPath(in, mount int, d *fdcache.Desc, st *linux.Stat) (int, error) {
 	var path, top [unix.PathMax]byte
-	n, err := unix.Readlink(procPath(d.fd), path[:])
+	n, err := unix.Readlink(linux.ProcPath(d.FD), path[:])
 	if err != nil {
-		return -1, fail("readlink", err)
+		return -1, linux.Fail("readlink", err)
 	}
-	m, err := unix.Readlink(procPath(mount), top[:])
+	m, err := unix.Readlink(linux.ProcPath(mount), top[:])
 	if err != nil {
-		return -1, fail("readlink", err)
+		return -1, linux.Fail("readlink", err)
 	}
 	var ref int
 	if bytes.Equal(path[:n], top[:m]) { // a file is mounted
-		ref, err = reopen(in, unix.O_PATH)
+		ref, err = linux.Reopen(in, unix.O_PATH)
 	} else if rest, ok := bytes.CutPrefix(path[:n], bytes.TrimSuffix(top[:m], []byte("/"))); ok && rest[0] == '/' {
 		ref, err = unix.Openat2(in, string(rest[1:]), &unix.OpenHow{
 			Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
@@ -175,29 +177,29 @@ func sealedByPath(in, mount int, d *desc, st *stat) (int, error) {
 		return -1, vfs.ErrNotSupp
 	}
 	if err != nil {
-		return -1, fail("openat2", err)
+		return -1, linux.Fail("openat2", err)
 	}
 	if ref, err = same(ref, st); err != nil {
 		return -1, err
 	}
-	fd, err := reopen(ref, unix.O_RDONLY)
+	fd, err := linux.Reopen(ref, unix.O_RDONLY)
 	if err != nil {
-		return -1, closing(ref, fail("open", err))
+		return -1, linux.Close(ref, linux.Fail("open", err))
 	}
-	if err := closing(ref, nil); err != nil {
-		return -1, closing(fd, err)
+	if err := linux.Close(ref, nil); err != nil {
+		return -1, linux.Close(fd, err)
 	}
 	return fd, nil
 }
 
 // same returns fd if it is the object that st describes, else ErrStale.
-func same(fd int, st *stat) (int, error) {
-	var is stat
-	if err := is.statFD(fd); err != nil {
-		return -1, closing(fd, fail("statx", err))
+func same(fd int, st *linux.Stat) (int, error) {
+	var is linux.Stat
+	if err := is.Of(fd); err != nil {
+		return -1, linux.Close(fd, linux.Fail("statx", err))
 	}
-	if is.ident() != st.ident() || is.dev() != st.dev() {
-		return -1, closing(fd, vfs.ErrStale)
+	if is.Ident() != st.Ident() || is.Dev() != st.Dev() {
+		return -1, linux.Close(fd, vfs.ErrStale)
 	}
 	return fd, nil
 }

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -21,15 +23,15 @@ func (v *FS) SetAttr(ctx context.Context, x vfs.Handle, set *vfs.SetAttr, guard 
 	if err != nil {
 		return wcc, err
 	}
-	defer v.fds.unpin(d)
+	defer v.fds.Unpin(d)
 	defer v.unlock(v.lock(d))
-	var st stat
+	var st linux.Stat
 	if err := v.stat(d, &st); err != nil {
 		return wcc, err
 	}
 	wcc.Before = v.before(&st)
 	defer v.after(d, &wcc.After)
-	if guard != nil && !guard.Equal(timeOf(st.Ctime)) {
+	if guard != nil && !guard.Equal(linux.TimeOf(st.Ctime)) {
 		return wcc, vfs.ErrNotSync
 	}
 	if err = v.setAttrs(d, &st, set); err == nil {
@@ -45,7 +47,7 @@ func (v *FS) SetAttr(ctx context.Context, x vfs.Handle, set *vfs.SetAttr, guard 
 // first, so that a refusal leaves nothing changed; the size comes before the
 // times, which it would move, and the owner before the mode, whose set-uid bits
 // it would clear.
-func (v *FS) setAttrs(d *desc, st *stat, set *vfs.SetAttr) error {
+func (v *FS) setAttrs(d *fdcache.Desc, st *linux.Stat, set *vfs.SetAttr) error {
 	if err := v.maySet(d, st, set); err != nil {
 		return err
 	}
@@ -59,7 +61,7 @@ func (v *FS) setAttrs(d *desc, st *stat, set *vfs.SetAttr) error {
 	}
 	if set.Valid&vfs.MaskMode != 0 {
 		mode := v.settable(set.Mode&07777, st, set)
-		err := v.as(func() error { return fail("chmod", v.sys.Fchmod(d.fd, mode)) })
+		err := v.as(func() error { return linux.Fail("chmod", v.sys.Fchmod(d.FD, mode)) })
 		if err != nil {
 			return err
 		}
@@ -68,9 +70,9 @@ func (v *FS) setAttrs(d *desc, st *stat, set *vfs.SetAttr) error {
 }
 
 // maySet checks what can be checked beforehand. The kernel checks again.
-func (v *FS) maySet(d *desc, st *stat, set *vfs.SetAttr) error {
+func (v *FS) maySet(d *fdcache.Desc, st *linux.Stat, set *vfs.SetAttr) error {
 	if set.Valid&vfs.MaskSize != 0 {
-		switch d.kind {
+		switch d.Kind {
 		case unix.S_IFREG:
 		case unix.S_IFDIR:
 			return vfs.ErrIsDir
@@ -103,7 +105,7 @@ const noChange = -1
 
 // setOwner gives the object away. Ids that it has already are left alone: even
 // that would be refused to those who may not.
-func (v *FS) setOwner(d *desc, st *stat, set *vfs.SetAttr) error {
+func (v *FS) setOwner(d *fdcache.Desc, st *linux.Stat, set *vfs.SetAttr) error {
 	uid, gid := noChange, noChange
 	if set.Valid&vfs.MaskUID != 0 && set.UID != st.Uid {
 		uid = int(set.UID)
@@ -114,28 +116,28 @@ func (v *FS) setOwner(d *desc, st *stat, set *vfs.SetAttr) error {
 	if uid == noChange && gid == noChange {
 		return nil
 	}
-	return v.as(func() error { return fail("chown", v.sys.Fchown(d.fd, uid, gid)) })
+	return v.as(func() error { return linux.Fail("chown", v.sys.Fchown(d.FD, uid, gid)) })
 }
 
-func (v *FS) setSize(d *desc, size uint64) error {
-	w, err := v.data(d.key.h, useWrite)
+func (v *FS) setSize(d *fdcache.Desc, size uint64) error {
+	w, err := v.data(d.H, fdcache.Write)
 	if err != nil {
 		return err
 	}
-	defer v.fds.unpin(w)
+	defer v.fds.Unpin(w)
 	return v.truncate(w, size)
 }
 
 // setTimes sets what set asks for. Where the caller owns nothing and wants the
 // clock's time, maySet has found that writing is enough; the kernel would want
 // the owner if only one of the two is asked for, so it is not asked as him.
-func (v *FS) setTimes(d *desc, st *stat, set *vfs.SetAttr) error {
+func (v *FS) setTimes(d *fdcache.Desc, st *linux.Stat, set *vfs.SetAttr) error {
 	asec, ansec := timeArg(set.Valid&vfs.MaskAtime != 0, set.AtimeNow, set.Atime)
 	msec, mnsec := timeArg(set.Valid&vfs.MaskMtime != 0, set.MtimeNow, set.Mtime)
 	if ansec == unix.UTIME_OMIT && mnsec == unix.UTIME_OMIT {
 		return nil
 	}
-	f := func() error { return fail("utimensat", v.sys.Futimens(d.fd, asec, ansec, msec, mnsec)) }
+	f := func() error { return linux.Fail("utimensat", v.sys.Futimens(d.FD, asec, ansec, msec, mnsec)) }
 	if !v.owns(st) {
 		return f()
 	}

@@ -5,6 +5,8 @@ package localfs
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -22,7 +24,7 @@ func (v *FS) stranger() bool {
 // make a program that runs as the user of this process. The set-gid bit is the stranger's
 // to set if it is in the object's group, as with the kernel. A directory keeps the one
 // that it has, which hands on its group and no rights.
-func (v *FS) settable(mode uint32, st *stat, set *vfs.SetAttr) uint32 {
+func (v *FS) settable(mode uint32, st *linux.Stat, set *vfs.SetAttr) uint32 {
 	if mode&setIDs == 0 || !v.stranger() {
 		return mode
 	}
@@ -31,7 +33,7 @@ func (v *FS) settable(mode uint32, st *stat, set *vfs.SetAttr) uint32 {
 	if set.Valid&vfs.MaskGID != 0 {
 		gid = set.GID
 	}
-	kept := st.is(unix.S_IFDIR) && st.Mode&unix.S_ISGID != 0
+	kept := st.Is(unix.S_IFDIR) && st.Mode&unix.S_ISGID != 0
 	if !kept && !v.who.caller.InGroup(gid) {
 		mode &^= unix.S_ISGID
 	}
@@ -40,21 +42,21 @@ func (v *FS) settable(mode uint32, st *stat, set *vfs.SetAttr) uint32 {
 
 // dropSetIDs takes the set-id bits of d, a file that st describes, before a stranger
 // writes to it. The kernel does so by itself where this process has not got CAP_FSETID.
-func (v *FS) dropSetIDs(d *desc, st *stat) error {
+func (v *FS) dropSetIDs(d *fdcache.Desc, st *linux.Stat) error {
 	if st.Mode&setIDs == 0 || !v.stranger() {
 		return nil
 	}
-	return fail("chmod", v.sys.Fchmod(d.fd, st.perm()&^setIDs))
+	return linux.Fail("chmod", v.sys.Fchmod(d.FD, st.Perm()&^setIDs))
 }
 
 // dropSetIDsOf is dropSetIDs of a d whose attributes are not known yet.
-func (v *FS) dropSetIDsOf(d *desc) error {
+func (v *FS) dropSetIDsOf(d *fdcache.Desc) error {
 	if !v.stranger() {
 		return nil
 	}
-	var st stat
-	if err := st.statFD(d.fd); err != nil {
-		return fail("statx", err)
+	var st linux.Stat
+	if err := st.Of(d.FD); err != nil {
+		return linux.Fail("statx", err)
 	}
 	return v.dropSetIDs(d, &st)
 }

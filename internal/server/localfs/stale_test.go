@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -141,7 +142,7 @@ func reuse(t *testing.T, f *FS, dir string, o Options, c *reuseCase, again bool)
 		_, err := f.GetAttr(t.Context(), x, vfs.MaskV3)
 		wantErr(t, err, vfs.ErrStale)
 	} else {
-		f.fds.forget(x) // whose number would not be free otherwise
+		f.fds.Forget(x) // whose number would not be free otherwise
 	}
 	if c.restarted {
 		f = reopenFS(t, f, dir, o)
@@ -200,12 +201,12 @@ func TestIdentWithoutHandle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { must[bool](t)(true, errors.Join(r.Close(), w.Close())) }()
-	var st stat
-	if err := st.statFD(int(r.Fd())); err != nil {
+	var st linux.Stat
+	if err := st.Of(int(r.Fd())); err != nil {
 		t.Fatal(err)
 	}
 	n := numberer{how: byLayers} // which before Linux 6.5 pipes have not
-	if id, err := n.ident(int(r.Fd()), &emptyName[0], unix.AT_EMPTY_PATH, &st); err != nil || id != st.ident() {
-		t.Errorf("%+v, %v; want %+v", id, err, st.ident())
+	if id, err := n.ident(int(r.Fd()), &linux.EmptyName[0], unix.AT_EMPTY_PATH, &st); err != nil || id != st.Ident() {
+		t.Errorf("%+v, %v; want %+v", id, err, st.Ident())
 	}
 }

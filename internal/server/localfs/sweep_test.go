@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -61,7 +62,7 @@ func TestIdleDescriptorsClose(t *testing.T) {
 				t.Error("what was just written is not open: this test shows nothing")
 			}
 			must[bool](t)(true, os.Remove(filepath.Join(dir, "removed")))
-			time.Sleep((idleWriter + 1) * sweepEvery)
+			time.Sleep((fdcache.IdleWriter + 1) * fdcache.SweepEvery)
 			synctest.Wait()
 			if writable(t, filepath.Join(dir, "program")) {
 				t.Error("a clean file is still open to be written")
@@ -75,21 +76,21 @@ func TestIdleDescriptorsClose(t *testing.T) {
 				t.Errorf("%d dirty files, want the one that nobody has committed", s.Dirty)
 			}
 			// What is used stays open.
-			for range 2 * idleOther {
+			for range 2 * fdcache.IdleOther {
 				if got := content(t, f, left); got != "no COMMIT" {
 					t.Errorf("reads %q", got)
 				}
-				time.Sleep(sweepEvery)
+				time.Sleep(fdcache.SweepEvery)
 			}
 			if s := f.Snapshot(); s.Dirty != 0 || s.Cleaned != 1 || s.Open == 0 {
 				t.Errorf("dirty %d, synced for their age %d, open %d; want 0, 1 and some", s.Dirty, s.Cleaned, s.Open)
 			}
-			time.Sleep((idleOther + 2) * sweepEvery)
+			time.Sleep((fdcache.IdleOther + 2) * fdcache.SweepEvery)
 			synctest.Wait()
-			if s := f.Snapshot(); s.Open != 0 || f.sweeper.on.Load() {
-				t.Errorf("%d descriptors are open, looked after: %v", s.Open, f.sweeper.on.Load())
+			if s := f.Snapshot(); s.Open != 0 || f.sweeper.Awake() {
+				t.Errorf("%d descriptors are open, looked after: %v", s.Open, f.sweeper.Awake())
 			}
-			if got := content(t, f, left); got != "no COMMIT" || !f.sweeper.on.Load() {
+			if got := content(t, f, left); got != "no COMMIT" || !f.sweeper.Awake() {
 				t.Errorf("reads %q after all was closed", got)
 			}
 			closeFS(t, f)
@@ -105,7 +106,7 @@ func TestAgedSyncFails(t *testing.T) {
 		sys.breakDown("fdatasync")
 		verf := f.verifier()
 		mkfile(t, f, root(t, f), "name", "content")
-		time.Sleep((idleDirty + 2) * sweepEvery)
+		time.Sleep((fdcache.IdleDirty + 2) * fdcache.SweepEvery)
 		synctest.Wait()
 		if f.verifier() == verf {
 			t.Error("the write verifier is the same")
@@ -123,9 +124,10 @@ func TestLocksAndDirtLeaveRoom(t *testing.T) {
 			o.MaxOpen = most
 			f := open(t, t.TempDir(), o)
 			r := root(t, f)
-			locked := 0
+			locked, all := 0, []vfs.Handle(nil)
 			for i := range most {
 				x := mkfile(t, f, r, fmt.Sprintf("locked %d", i), "")
+				all = append(all, x)
 				err := f.Lock(t.Context(), x, &vfs.Lock{Owner: vfs.Owner{}, Exclusive: true, Len: 1})
 				if errors.Is(err, vfs.ErrBusy) {
 					break
@@ -136,14 +138,13 @@ func TestLocksAndDirtLeaveRoom(t *testing.T) {
 				locked++
 			}
 			for i := range most {
-				mkfile(t, f, r, fmt.Sprintf("dirty %d", i), "unstable")
+				all = append(all, mkfile(t, f, r, fmt.Sprintf("dirty %d", i), "unstable"))
 			}
 			// What is dirty by more than its share, as it may become for a moment.
-			for i := range f.fds.shards {
-				for _, d := range f.fds.shards[i].ring {
-					if d.key.use == useWrite {
-						f.fds.dirt.add(d)
-					}
+			for _, x := range all {
+				if d := f.fds.Get(x, fdcache.Write); d != nil {
+					f.fds.Dirty.Add(d)
+					f.fds.Unpin(d)
 				}
 			}
 			if locked != most/lockShare {

@@ -13,12 +13,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // failing is a disk whose syncs fail while it is told so.
 type failing struct {
-	osSys
+	linux.OS
 	sick   atomic.Bool
 	fsyncs atomic.Int64
 }
@@ -28,14 +29,14 @@ func (s *failing) Fsync(fd int) error {
 	if s.sick.Load() {
 		return unix.EIO
 	}
-	return s.osSys.Fsync(fd)
+	return s.OS.Fsync(fd)
 }
 
 func (s *failing) Fdatasync(fd int) error {
 	if s.sick.Load() {
 		return unix.EIO
 	}
-	return s.osSys.Fdatasync(fd)
+	return s.OS.Fdatasync(fd)
 }
 
 func openFile(t *testing.T, f vfs.FS, x vfs.Handle) vfs.File {

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -57,9 +59,9 @@ func (f *file) write(ctx context.Context, p []byte, off int64, w *vfs.Written) (
 	defer v.end(classWrite)
 	i := v.lockIn(f.w, classWrite)
 	defer v.unlock(i)
-	var st stat
-	if err := st.statFD(f.w.fd); err != nil {
-		return 0, fail("statx", err)
+	var st linux.Stat
+	if err := st.Of(f.w.FD); err != nil {
+		return 0, linux.Fail("statx", err)
 	}
 	if err := f.check(&st, false, true); err != nil {
 		return 0, err
@@ -68,7 +70,7 @@ func (f *file) write(ctx context.Context, p []byte, off int64, w *vfs.Written) (
 	if len(p) > 0 {
 		n, err = v.writeAs(f.w, &st, p, off)
 		if !f.forgetful {
-			v.fds.dirt.add(f.w)
+			v.fds.Dirty.Add(f.w)
 		}
 	}
 	v.after(f.w, &w.WCC.After)
@@ -76,25 +78,25 @@ func (f *file) write(ctx context.Context, p []byte, off int64, w *vfs.Written) (
 }
 
 // writeAs writes p to d, which has the attributes st.
-func (v *FS) writeAs(d *desc, st *stat, p []byte, off int64) (n int, err error) {
+func (v *FS) writeAs(d *fdcache.Desc, st *linux.Stat, p []byte, off int64) (n int, err error) {
 	if v.identityMatters(st) {
 		return v.writeSwitched(d, st, p, off)
 	}
 	if err := v.dropSetIDs(d, st); err != nil {
 		return 0, err
 	}
-	return v.pwrite(d.fd, p, off)
+	return v.pwrite(d.FD, p, off)
 }
 
-func (v *FS) writeSwitched(d *desc, st *stat, p []byte, off int64) (n int, err error) {
+func (v *FS) writeSwitched(d *fdcache.Desc, st *linux.Stat, p []byte, off int64) (n int, err error) {
 	v.counts.asCaller.Add(1)
 	x := forData
 	if st.Mode&unix.S_ISGID != 0 {
 		x = wholly
 	}
 	err = v.creds.as(v.who, x, func() (err error) {
-		n, err = v.disk.Pwrite(d.fd, p, off)
-		return fail("pwrite", err)
+		n, err = v.disk.Pwrite(d.FD, p, off)
+		return linux.Fail("pwrite", err)
 	})
 	return n, err
 }
@@ -102,13 +104,13 @@ func (v *FS) writeSwitched(d *desc, st *stat, p []byte, off int64) (n int, err e
 // tidy makes room for one more dirty descriptor, if d is to become one. What
 // becomes of the syncs is not d's writer's concern: an error has changed the
 // write verifier.
-func (v *FS) tidy(ctx context.Context, d *desc) error {
-	l := &v.fds.dirt
+func (v *FS) tidy(ctx context.Context, d *fdcache.Desc) error {
+	l := &v.fds.Dirty
 	for range maxTidy {
-		if d.dirty.Load() || l.n.Load() < int64(v.fds.max/dirtyShare) {
+		if d.Dirty.Load() || l.Count() < v.fds.Max/dirtyShare {
 			return nil
 		}
-		other := l.pinOldest()
+		other := l.PinOldest()
 		if other == nil {
 			return nil
 		}
@@ -133,9 +135,9 @@ func (f *file) Truncate(ctx context.Context, size uint64) (wcc vfs.WCC, err erro
 	defer f.end(classWrite)
 	v := f.fs
 	defer v.unlock(v.lockIn(f.w, classWrite))
-	var st stat
-	if err := st.statFD(f.w.fd); err != nil {
-		return wcc, fail("statx", err)
+	var st linux.Stat
+	if err := st.Of(f.w.FD); err != nil {
+		return wcc, linux.Fail("statx", err)
 	}
 	if err := f.check(&st, false, true); err != nil {
 		return wcc, err
@@ -147,12 +149,12 @@ func (f *file) Truncate(ctx context.Context, size uint64) (wcc vfs.WCC, err erro
 }
 
 // truncate sets the size of d, as the caller: set-uid bits fall here, too.
-func (v *FS) truncate(d *desc, size uint64) error {
+func (v *FS) truncate(d *fdcache.Desc, size uint64) error {
 	if size > math.MaxInt64 {
 		return vfs.ErrFBig
 	}
 	if err := v.dropSetIDsOf(d); err != nil {
 		return err
 	}
-	return v.asWriter(func() error { return fail("ftruncate", v.sys.Ftruncate(d.fd, int64(size))) })
+	return v.asWriter(func() error { return linux.Fail("ftruncate", v.sys.Ftruncate(d.FD, int64(size))) })
 }

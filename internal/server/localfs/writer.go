@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 )
 
 // Who writes.
@@ -43,7 +45,7 @@ func (v *FS) foreignWriter() bool { return v.who.switched && v.who.uid != v.cred
 
 // identityMatters reports whether a write to a file with the attributes st has to
 // be made as the caller.
-func (v *FS) identityMatters(st *stat) bool {
+func (v *FS) identityMatters(st *linux.Stat) bool {
 	return v.foreignWriter() &&
 		(st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 || v.creds.own.has(unix.CAP_SYS_RESOURCE) ||
 			st.Mnt_id != v.rootMount || v.nearReserve())

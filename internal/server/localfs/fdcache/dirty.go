@@ -1,6 +1,6 @@
 //go:build linux
 
-package localfs
+package fdcache
 
 import (
 	"sync"
@@ -11,22 +11,25 @@ import (
 // been synced since, the oldest first. They stay open until it is: so they have
 // a bound of their own, below that of the cache, and a call that is about to exceed it
 // cleans another first (FS.tidy).
-type dirt struct {
+type DirtyList struct {
 	n  atomic.Int64
 	mu sync.Mutex
 
-	oldest, newest *desc
+	oldest, newest *Desc
 }
+
+// count is how many descriptors are in the list.
+func (l *DirtyList) Count() int { return int(l.n.Load()) }
 
 // add says that d, which the caller has pinned, was written to. If it is dirty
 // already, a call that cleans it from now on syncs these bytes as well.
-func (l *dirt) add(d *desc) {
-	if d.dirty.Load() {
+func (l *DirtyList) Add(d *Desc) {
+	if d.Dirty.Load() {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d.dirty.Swap(true) {
+	if d.Dirty.Swap(true) {
 		return
 	}
 	l.n.Add(1)
@@ -40,13 +43,13 @@ func (l *dirt) add(d *desc) {
 }
 
 // clean says that d is about to be synced, or that it does not matter any more.
-func (l *dirt) clean(d *desc) {
-	if !d.dirty.Load() {
+func (l *DirtyList) Clean(d *Desc) {
+	if !d.Dirty.Load() {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !d.dirty.Swap(false) {
+	if !d.Dirty.Swap(false) {
 		return
 	}
 	l.n.Add(-1)
@@ -65,7 +68,7 @@ func (l *dirt) clean(d *desc) {
 
 // pinOldest returns the descriptor that has been dirty for longest, pinned, or
 // nil. It becomes the newest, so that all who clean at a time clean different ones.
-func (l *dirt) pinOldest() *desc {
+func (l *DirtyList) PinOldest() *Desc {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for d := l.oldest; d != nil; d = d.newer {
@@ -78,7 +81,7 @@ func (l *dirt) pinOldest() *desc {
 }
 
 // toBack makes d, which is in the list, the newest. mu is held.
-func (l *dirt) toBack(d *desc) {
+func (l *DirtyList) toBack(d *Desc) {
 	if d == l.newest {
 		return
 	}
@@ -95,7 +98,7 @@ func (l *dirt) toBack(d *desc) {
 
 // pinAgain pins d for a call that did not get it from the cache. It answers false if d
 // is being closed.
-func (d *desc) pinAgain() bool {
+func (d *Desc) pinAgain() bool {
 	for {
 		n := d.pins.Load()
 		if n == deadBit {
@@ -105,4 +108,17 @@ func (d *desc) pinAgain() bool {
 			return true
 		}
 	}
+}
+
+// pinAged is pinOldest for those that were idle for so long that they are to be synced.
+func (l *DirtyList) PinAged() *Desc {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for d := l.oldest; d != nil; d = d.newer {
+		if d.idle.Load() >= IdleDirty && d.pinAgain() {
+			l.toBack(d)
+			return d
+		}
+	}
+	return nil
 }

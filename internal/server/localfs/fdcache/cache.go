@@ -1,6 +1,6 @@
 //go:build linux
 
-package localfs
+package fdcache
 
 import (
 	"fmt"
@@ -10,30 +10,31 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // use is what a descriptor is good for.
-type use uint8
+type Use uint8
 
 const (
-	usePath  use = iota // a reference: O_PATH
-	useRead             // O_RDONLY
-	useWrite            // O_WRONLY
+	Path  Use = iota // a reference: O_PATH
+	Read             // O_RDONLY
+	Write            // O_WRONLY
 )
 
-type descKey struct {
-	h   vfs.Handle
-	use use
+type Key struct {
+	H   vfs.Handle
+	Use Use
 }
 
 // desc is an open descriptor. It is opened by the server with the server's
 // rights and shared by all callers: a call that uses it on behalf of a caller checks
 // that caller first.
-type desc struct {
-	key  descKey
-	fd   int
-	kind uint16 // S_IFMT bits
+type Desc struct {
+	Key
+	FD   int
+	Kind uint16 // S_IFMT bits
 
 	// pins counts the calls that use fd, and has deadBit once the cache has let go of it.
 	// The call that brings it to deadBit alone closes fd.
@@ -46,42 +47,54 @@ type desc struct {
 
 	// acl remembers whether the object has an access control list, and under
 	// which ctime that was true: see hasACL.
-	acl atomic.Int64
+	ACL atomic.Int64
 	// depth is how far below the root a directory was found the last time; 0:
 	// not known. See beneath.
-	depth atomic.Int32
+	Depth atomic.Int32
 	// stripe is 1 + the number of the object's lock; 0: not known. See stripe.
-	stripe atomic.Int32
+	Stripe atomic.Int32
 	// dirty says that data was written through fd and not synced since. Such a
 	// descriptor stays open: an error of the disk is told to the descriptors
 	// that are open, and a later one may never hear of it. See dirt.
-	dirty atomic.Bool
+	Dirty atomic.Bool
 
 	at int // in fdShard.ring; guarded by fdShard.mu
 
-	newer, older *desc // in dirt's list while dirty; guarded by dirt.mu
+	newer, older *Desc // in dirt's list while dirty; guarded by dirt.mu
 }
 
 const deadBit = 1 << 62
 
+const (
+	// fdShards is the number of parts of the cache, each with a lock of its own.
+	shards = 16
+	// maxCleaned is how many dirty descriptors a call cleans at most to make room for
+	// one. Beyond, others make them dirty as fast, and it gets vfs.ErrBusy.
+	maxCleaned = 4
+)
+
+// last reports whether the caller is the last one to use d, which the cache has let go
+// of: to unpin it closes it.
+func (d *Desc) Last() bool { return d.pins.Load() == deadBit+1 }
+
 // fdCache keeps descriptors open between calls. All methods may be called
 // concurrently. A call that finds a descriptor takes the lock of one shard for a map's
 // look-up; one that gives it back takes none.
-type fdCache struct {
-	max    int
+type Cache struct {
+	Max    int
 	seed   maphash.Seed
 	open   atomic.Int64 // descriptors that are open, forgotten ones included
 	turn   atomic.Uint32
-	dirt   dirt
-	shards [fdShards]fdShard
+	Dirty  DirtyList
+	shards [shards]shard
 
 	// orphaned is told of a dirty descriptor that is closed because its object
 	// seemed to have lost its last name.
-	orphaned func(*desc)
+	orphaned func(*Desc)
 	// clean makes what is dirty clean, one at least, and reports whether it has.
-	clean func() bool
+	Clean func() bool
 	// filled is told that there is something in the cache.
-	filled  func()
+	Filled  func()
 	evicted atomic.Uint64 // closed to make room
 	idled   atomic.Uint64 // closed because nobody used them
 }
@@ -89,33 +102,53 @@ type fdCache struct {
 // fdShard is a part of the cache. Its ring is walked by a hand that passes once
 // over what was used since the last time (the clock algorithm), and takes the
 // next that nobody pins.
-type fdShard struct {
+type shard struct {
 	mu   sync.Mutex
-	m    map[descKey]*desc
-	ring []*desc
+	m    map[Key]*Desc
+	ring []*Desc
 	hand int
 
 	hits, misses uint64
 	_            [64]byte // shards share no line of the processor's cache
 }
 
-func newFDCache(max int, orphaned func(*desc)) *fdCache {
-	c := &fdCache{max: max, seed: maphash.MakeSeed(), orphaned: orphaned, clean: func() bool { return false }, filled: func() {}}
+func New(max int, orphaned func(*Desc)) *Cache {
+	c := &Cache{Max: max, seed: maphash.MakeSeed(), orphaned: orphaned, Clean: func() bool { return false }, Filled: func() {}}
 	for i := range c.shards {
-		c.shards[i].m = make(map[descKey]*desc)
+		c.shards[i].m = make(map[Key]*Desc)
 	}
 	return c
 }
 
-func (c *fdCache) shard(h vfs.Handle) *fdShard {
-	return &c.shards[maphash.Bytes(c.seed, h.Bytes())%fdShards]
+func (c *Cache) shard(h vfs.Handle) *shard {
+	return &c.shards[maphash.Bytes(c.seed, h.Bytes())%shards]
+}
+
+// cacheStats are the counters of a cache. All but the first two only grow.
+type Stats struct {
+	Open, Dirty    int    // descriptors: those that are open, and of them those that are dirty
+	Hits, Misses   uint64 // of look-ups
+	Evicted, Idled uint64 // closed: to make room, and because nobody used them
+}
+
+// stats returns the counters. It takes the lock of each shard for an instant.
+func (c *Cache) Stats() Stats {
+	s := Stats{Open: int(c.open.Load()), Dirty: c.Dirty.Count(), Evicted: c.evicted.Load(), Idled: c.idled.Load()}
+	for i := range c.shards {
+		f := &c.shards[i]
+		f.mu.Lock()
+		s.Hits += f.hits
+		s.Misses += f.misses
+		f.mu.Unlock()
+	}
+	return s
 }
 
 // get returns the descriptor of h, pinned, or nil.
-func (c *fdCache) get(h vfs.Handle, u use) *desc {
+func (c *Cache) Get(h vfs.Handle, u Use) *Desc {
 	s := c.shard(h)
 	s.mu.Lock()
-	d := s.m[descKey{h, u}]
+	d := s.m[Key{h, u}]
 	if d == nil {
 		s.misses++
 	} else {
@@ -128,12 +161,12 @@ func (c *fdCache) get(h vfs.Handle, u use) *desc {
 }
 
 // getAny is get for a call that needs a reference to h only, for which any use will do.
-func (c *fdCache) getAny(h vfs.Handle) (d *desc) {
+func (c *Cache) GetAny(h vfs.Handle) (d *Desc) {
 	s := c.shard(h)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, u := range [...]use{usePath, useWrite, useRead} {
-		if d = s.m[descKey{h, u}]; d != nil {
+	for _, u := range [...]Use{Path, Write, Read} {
+		if d = s.m[Key{h, u}]; d != nil {
 			s.hits++
 			d.pins.Add(1)
 			d.used.Store(true)
@@ -146,35 +179,35 @@ func (c *fdCache) getAny(h vfs.Handle) (d *desc) {
 
 // put adds fd, which now belongs to the cache, also when put fails, and returns
 // it pinned. If another came first, that one is returned and fd closed.
-func (c *fdCache) put(h vfs.Handle, u use, fd int, kind uint16) (*desc, error) {
-	if err := c.room(); err != nil {
-		return nil, closing(fd, err)
+func (c *Cache) Put(h vfs.Handle, u Use, fd int, kind uint16) (*Desc, error) {
+	if err := c.Room(); err != nil {
+		return nil, linux.Close(fd, err)
 	}
-	d := &desc{key: descKey{h, u}, fd: fd, kind: kind}
+	d := &Desc{Key: Key{h, u}, FD: fd, Kind: kind}
 	d.pins.Store(1)
 	s := c.shard(h)
 	s.mu.Lock()
-	if first := s.m[d.key]; first != nil {
+	if first := s.m[d.Key]; first != nil {
 		first.pins.Add(1)
 		s.mu.Unlock()
 		c.open.Add(-1)
-		return first, closing(fd, nil)
+		return first, linux.Close(fd, nil)
 	}
-	s.m[d.key] = d
+	s.m[d.Key] = d
 	d.at = len(s.ring)
 	s.ring = append(s.ring, d)
 	s.mu.Unlock()
-	c.filled()
+	c.Filled()
 	return d, nil
 }
 
 // room takes a place for one more descriptor, closing another if need be. What
 // is dirty is synced before, if nothing else is left: dirt sees to it that this is
 // rare.
-func (c *fdCache) room() error {
+func (c *Cache) Room() error {
 	for cleaned := 0; ; {
 		n := c.open.Load()
-		if n < int64(c.max) {
+		if n < int64(c.Max) {
 			if c.open.CompareAndSwap(n, n+1) {
 				return nil
 			}
@@ -183,17 +216,17 @@ func (c *fdCache) room() error {
 		if c.evict() {
 			continue
 		}
-		if cleaned++; cleaned > maxTidy || !c.clean() {
-			return fmt.Errorf("localfs: all %d descriptors are in use: %w", c.max, vfs.ErrBusy)
+		if cleaned++; cleaned > maxCleaned || !c.Clean() {
+			return fmt.Errorf("localfs: all %d descriptors are in use: %w", c.Max, vfs.ErrBusy)
 		}
 	}
 }
 
 // evict closes one descriptor that nobody uses.
-func (c *fdCache) evict() bool {
+func (c *Cache) evict() bool {
 	first := c.turn.Add(1)
-	for i := range uint32(fdShards) {
-		if d := c.shards[(first+i)%fdShards].take(); d != nil {
+	for i := range uint32(shards) {
+		if d := c.shards[(first+i)%shards].take(); d != nil {
 			c.evicted.Add(1)
 			c.shut(d)
 			return true
@@ -204,13 +237,13 @@ func (c *fdCache) evict() bool {
 
 // take moves the hand on to a descriptor that is idle and clean, and lets go of
 // it. After two rounds there is none.
-func (s *fdShard) take() *desc {
+func (s *shard) take() *Desc {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for range 2 * len(s.ring) {
 		s.hand = (s.hand + 1) % len(s.ring)
 		d := s.ring[s.hand]
-		if d.pins.Load() != 0 || d.dirty.Load() || d.used.Swap(false) {
+		if d.pins.Load() != 0 || d.Dirty.Load() || d.used.Swap(false) {
 			continue
 		}
 		// What is clean and idle becomes dirty only after it was pinned, and
@@ -224,8 +257,8 @@ func (s *fdShard) take() *desc {
 }
 
 // remove takes d out of the shard. mu is held.
-func (s *fdShard) remove(d *desc) {
-	delete(s.m, d.key)
+func (s *shard) remove(d *Desc) {
+	delete(s.m, d.Key)
 	last := len(s.ring) - 1
 	s.ring[d.at] = s.ring[last]
 	s.ring[d.at].at = d.at
@@ -234,34 +267,34 @@ func (s *fdShard) remove(d *desc) {
 }
 
 // lend counts n more descriptors that are open for others, or fewer.
-func (c *fdCache) lend(n int) { c.open.Add(int64(n)) }
+func (c *Cache) Lend(n int) { c.open.Add(int64(n)) }
 
 // unpin gives back what get or put returned. The last call to use what was
 // forgotten closes it, and may wait for the disk to free the blocks of a file
 // without a name: that takes a place of the gate (see FS.release).
-func (c *fdCache) unpin(d *desc) {
+func (c *Cache) Unpin(d *Desc) {
 	if d.pins.Add(-1) == deadBit {
 		c.shut(d)
 	}
 }
 
 // shut closes d, which nobody can reach any more.
-func (c *fdCache) shut(d *desc) {
-	if d.dirty.Load() {
+func (c *Cache) shut(d *Desc) {
+	if d.Dirty.Load() {
 		c.orphaned(d)
-		c.dirt.clean(d)
+		c.Dirty.Clean(d)
 	}
 	c.open.Add(-1)
-	_ = unix.Close(d.fd) // nothing is left that could fail
+	_ = unix.Close(d.FD) // nothing is left that could fail
 }
 
 // forget makes the cache let go of h, so that a deleted object's blocks become
 // free: idle descriptors are closed, pinned ones as soon as they are given back.
-func (c *fdCache) forget(h vfs.Handle) {
+func (c *Cache) Forget(h vfs.Handle) {
 	s := c.shard(h)
-	for _, u := range [...]use{usePath, useRead, useWrite} {
+	for _, u := range [...]Use{Path, Read, Write} {
 		s.mu.Lock()
-		d := s.m[descKey{h, u}]
+		d := s.m[Key{h, u}]
 		if d != nil {
 			s.remove(d)
 		}
@@ -274,13 +307,13 @@ func (c *fdCache) forget(h vfs.Handle) {
 
 // close closes what is idle, after sync has made it clean. Nothing may be
 // pinned.
-func (c *fdCache) close(sync func(*desc) error) (err error) {
-	for d := c.dirt.pinOldest(); d != nil; d = c.dirt.pinOldest() {
+func (c *Cache) Close(sync func(*Desc) error) (err error) {
+	for d := c.Dirty.PinOldest(); d != nil; d = c.Dirty.PinOldest() {
 		if e := sync(d); e != nil {
 			err = e
 		}
-		c.dirt.clean(d)
-		c.unpin(d)
+		c.Dirty.Clean(d)
+		c.Unpin(d)
 	}
 	for i := range c.shards {
 		s := &c.shards[i]
@@ -290,14 +323,6 @@ func (c *fdCache) close(sync func(*desc) error) (err error) {
 	}
 	if n := c.open.Load(); n > 0 {
 		return fmt.Errorf("localfs: closed with %d descriptors in use", n)
-	}
-	return err
-}
-
-// closing closes fd and returns err, or what closing it said.
-func closing(fd int, err error) error {
-	if e := unix.Close(fd); err == nil && e != nil {
-		return fail("close", e)
 	}
 	return err
 }

@@ -1,0 +1,98 @@
+//go:build linux
+
+package fdcache
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// What happens to descriptors that nobody uses.
+const (
+	// sweepEvery is how often the cache is looked through, while anything is in it. All
+	// ages here are counted in such looks, which cost a call that uses a descriptor nothing.
+	SweepEvery = time.Second
+	// idleWriter is after how many looks a clean descriptor that can write is closed: a
+	// program that was uploaded can be executed then, and local programs hear that the
+	// file was closed (IN_CLOSE_WRITE). It is what Linux nfsd takes.
+	IdleWriter = 2
+	// idleOther is the same for all other descriptors. It frees the blocks of files that
+	// local programs have removed and nobody has looked at since.
+	IdleOther = 5
+	// idleDirty is after how many a dirty one is synced, for clients that have left
+	// without a COMMIT.
+	IdleDirty = 5
+)
+
+// sweeper runs look every sweepEvery while more says that there is something to look at.
+// A timer runs meanwhile; there is a goroutine only during a look.
+type Sweeper struct {
+	Look func(context.Context) // the context ends with close
+	More func() bool
+
+	on      atomic.Bool // the timer runs, or it looks
+	mu      sync.Mutex
+	timer   *time.Timer // nil: never begun
+	ctx     context.Context
+	stop    context.CancelFunc
+	closed  bool
+	running sync.WaitGroup
+}
+
+// wake makes sure that what was put into the cache just now is looked at.
+func (s *Sweeper) Wake() {
+	if s.on.Load() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.on.Swap(true) {
+		return
+	}
+	if s.timer == nil {
+		s.ctx, s.stop = context.WithCancel(context.Background())
+		s.timer = time.AfterFunc(SweepEvery, s.tick)
+		return
+	}
+	s.timer.Reset(SweepEvery)
+}
+
+// awake reports whether a look is to come.
+func (s *Sweeper) Awake() bool { return s.on.Load() }
+
+// tick is what the timer does.
+func (s *Sweeper) tick() {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.running.Add(1)
+	s.mu.Unlock()
+	defer s.running.Done()
+	s.Look(s.ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// A call puts something into the cache before it asks whether anybody looks.
+	s.on.Store(false)
+	if !s.closed && s.More() && !s.on.Swap(true) {
+		s.timer.Reset(SweepEvery)
+	}
+}
+
+// run runs f beside the looks; close waits for it. It is called during a look only.
+func (s *Sweeper) Run(f func()) { s.running.Go(f) }
+
+// close ends the looking, and waits until it has ended.
+func (s *Sweeper) Close() {
+	s.mu.Lock()
+	s.closed = true
+	if s.timer != nil {
+		s.timer.Stop()
+		s.stop()
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+}

@@ -1,0 +1,44 @@
+//go:build linux
+
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// closing closes fd and returns err, or what closing it said.
+func Close(fd int, err error) error {
+	if e := unix.Close(fd); err == nil && e != nil {
+		return Fail("close", e)
+	}
+	return err
+}
+
+// fail turns an error of the kernel into one of the contract. The everyday ones
+// are their Status and nothing else, since a LOOKUP that finds nothing shall not
+// cost a formatted message; those that an operator will want to understand keep
+// what was tried.
+func Fail(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var e syscall.Errno
+	if !errors.As(err, &e) {
+		return err
+	}
+	s, known := vfs.FromErrno(e)
+	switch {
+	case e == unix.EBADF:
+		// Ours, not the handle's: a descriptor that should have been open.
+		return fmt.Errorf("localfs: %s: %w: %s", op, vfs.ErrServerFault, e.Error())
+	case !known, s == vfs.ErrIO, s == vfs.ErrBusy:
+		return fmt.Errorf("localfs: %s: %w: %s", op, s, e.Error())
+	}
+	return s
+}
