@@ -78,7 +78,7 @@ func meaningful(st *linux.Stat) vfs.Access {
 // reaches is what ACCESS answers by: the kernel's word if it can be asked as the
 // caller, or as the process for the process itself.
 func (v *FS) reaches(d *fdcache.Desc, st *linux.Stat, want uint32) error {
-	if v.who.caller == nil || v.who.super && !v.creds.able {
+	if v.who.Caller == nil || v.who.Super && !v.creds.Able() {
 		return v.ask(d, want)
 	}
 	return v.permits(d, st, want)
@@ -92,8 +92,8 @@ func (v *FS) reaches(d *fdcache.Desc, st *linux.Stat, want uint32) error {
 // The process itself (a nil caller) was checked by the kernel when the
 // descriptor was opened.
 func (v *FS) permits(d *fdcache.Desc, st *linux.Stat, want uint32) error {
-	c := v.who.caller
-	if v.who.super {
+	c := v.who.Caller
+	if v.who.Super {
 		if c == nil || want&mayExec == 0 || st.Is(unix.S_IFDIR) || st.Mode&0o111 != 0 {
 			return nil
 		}
@@ -109,7 +109,7 @@ func (v *FS) permits(d *fdcache.Desc, st *linux.Stat, want uint32) error {
 		return vfs.ErrAccess
 	}
 	if hasACL(d, st) {
-		if !v.who.switched {
+		if !v.who.Switched {
 			// The kernel cannot be asked as somebody whom the process cannot be,
 			// and nobody shall get more than the list gives.
 			return vfs.ErrAccess
@@ -170,7 +170,7 @@ func getxattr(d *fdcache.Desc, name string) (err error) {
 }
 
 // owns reports whether the caller owns the object, or stands above owners.
-func (v *FS) owns(st *linux.Stat) bool { return v.who.super || v.who.caller.UID == st.Uid }
+func (v *FS) owns(st *linux.Stat) bool { return v.who.Super || v.who.Caller.UID == st.Uid }
 
 // mayReadData is the check of a READ. As in Linux nfsd, the owner may read and
 // write whatever the mode says, because NFSv3 has no open at which a mode of
@@ -201,7 +201,7 @@ func (v *FS) mayWriteData(d *fdcache.Desc, st *linux.Stat) error {
 // sticky refuses what the sticky bit of the directory dir protects from callers
 // who own neither it nor the object, where the kernel cannot.
 func (v *FS) sticky(dir, st *linux.Stat) error {
-	if v.who.switched || dir.Mode&unix.S_ISVTX == 0 || v.owns(dir) || v.owns(st) {
+	if v.who.Switched || dir.Mode&unix.S_ISVTX == 0 || v.owns(dir) || v.owns(st) {
 		return nil
 	}
 	return vfs.ErrPerm

@@ -53,7 +53,7 @@ func (v *FS) create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	if err := checkCreate(name, how); err != nil {
 		return o, nil, err
 	}
-	if how.Mode == vfs.CreateExclusive && v.stranger() && !v.who.super {
+	if how.Mode == vfs.CreateExclusive && v.stranger() && !v.who.Super {
 		return o, nil, vfs.ErrNotSupp
 	}
 	if err := v.beginChange(ctx, classMeta); err != nil {
@@ -149,7 +149,7 @@ func (m *maker) locked(wcc *vfs.WCC) (x vfs.Handle, made bool, err error) {
 // try makes the object or, as how allows, takes the one that is there. ErrNoEnt
 // says that it was there and is no longer.
 func (m *maker) try() (x vfs.Handle, made bool, err error) {
-	if !m.v.who.switched {
+	if !m.v.who.Switched {
 		err = m.v.permits(m.dir, &m.dirStat, mayWrite|mayExec)
 	}
 	if err == nil {

@@ -179,6 +179,10 @@ func TestACL(t *testing.T) {
 func TestThreadsStayClean(t *testing.T) {
 	needRoot(t)
 	f := open(t, t.TempDir(), mapOptions(t))
+	var own linux.Caps
+	if err := linux.GetCaps(&own); err != nil {
+		t.Fatal(err)
+	}
 	pub := dirOf(t, f, "pub", &vfs.Caller{}, 0o777)
 	var wg sync.WaitGroup
 	for i := range 32 {
@@ -205,79 +209,15 @@ func TestThreadsStayClean(t *testing.T) {
 		wg.Go(func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			uid, err := unix.SetfsuidRetUid(noID)
+			uid, err := unix.SetfsuidRetUid(-1)
 			if err != nil || uid != 0 {
 				t.Errorf("a thread has the fsuid %d, %v", uid, err)
 			}
-			var c caps
-			if err := getCaps(&c); err != nil || c != f.creds.own {
+			var c linux.Caps
+			if err := linux.GetCaps(&c); err != nil || c != own {
 				t.Errorf("a thread has the capabilities %v, %v", c, err)
 			}
 		})
 	}
 	wg.Wait()
-}
-
-// fakeIDs are the ids of a thread, in memory, that refuse to be set back.
-type fakeIDs struct {
-	uid, gid int
-	broken   bool
-}
-
-func (f *fakeIDs) calls() threadIDs {
-	set := func(at *int) func(int) (int, error) {
-		return func(id int) (int, error) {
-			old := *at
-			if id != noID && !(f.broken && id == 0) {
-				*at = id
-			}
-			return old, nil
-		}
-	}
-	return threadIDs{
-		setGroups: func([]int) error { return nil },
-		setFSGID:  set(&f.gid),
-		setFSUID:  set(&f.uid),
-		setCaps:   func(*caps) error { return nil },
-	}
-}
-
-func TestLostIdentity(t *testing.T) {
-	var ids fakeIDs
-	c := &creds{ids: ids.calls(), threads: make(map[int]bool), able: true}
-	done := make(chan struct{})
-	go func() { // whose thread ends with it
-		defer close(done)
-		ran := false
-		ids.broken = true
-		err := c.as(&identity{uid: 7, gid: 7}, wholly, func() error { ran = true; return vfs.ErrExist })
-		if !ran || !errors.Is(err, errIdentity) || !errors.Is(err, vfs.ErrExist) {
-			t.Errorf("ran %v, error %v", ran, err)
-		}
-		if err := c.check(); !errors.Is(err, errIdentity) {
-			t.Errorf("the thread is used on: %v", err)
-		}
-		elsewhere := make(chan error)
-		go func() { elsewhere <- c.check() }()
-		if err := <-elsewhere; err != nil {
-			t.Errorf("another thread is refused: %v", err)
-		}
-		ids.broken = false
-		if err := c.check(); err != nil || ids.uid != 0 || c.lost.Load() != 0 {
-			t.Errorf("the thread was not healed: %v, uid %d", err, ids.uid)
-		}
-	}()
-	<-done
-}
-
-func TestRefusedIdentityRunsNothing(t *testing.T) {
-	ids := fakeIDs{}
-	calls := ids.calls()
-	calls.setFSUID = func(int) (int, error) { return 0, nil } // a user that this namespace does not know
-	c := &creds{ids: calls, threads: make(map[int]bool)}
-	err := c.as(&identity{uid: 7, gid: 7}, wholly, func() error { t.Error("it ran"); return nil })
-	wantErr(t, err, vfs.ErrServerFault)
-	if c.lost.Load() != 0 {
-		t.Error("the thread counts as lost")
-	}
 }

@@ -49,12 +49,12 @@ func (v *FS) ready(ctx context.Context) error {
 	if v.closed.Load() {
 		return fmt.Errorf("localfs: closed: %w", vfs.ErrInval)
 	}
-	return v.creds.check()
+	return v.creds.Check()
 }
 
 // enter waits for a place.
 func (v *FS) enter(ctx context.Context, c class) error {
-	err := v.o.Gate.Enter(ctx, c, v.who.client())
+	err := v.o.Gate.Enter(ctx, c, v.who.Client())
 	switch {
 	case err == nil:
 		return nil
@@ -81,14 +81,6 @@ func (h *host) pay(c class) bool {
 		}
 	}
 	return false
-}
-
-// client is the client that the gate counts the caller's work for.
-func (id *identity) client() string {
-	if id.caller == nil {
-		return ""
-	}
-	return id.caller.Client
 }
 
 // beginChange is begin for what a read-only tree refuses.

@@ -123,7 +123,7 @@ func (v *FS) dirFor(x vfs.Handle, st *linux.Stat, want uint32) (*fdcache.Desc, e
 // about to change a name. The rights in want are checked only where the kernel will
 // not: for callers whom the process cannot become.
 func (v *FS) mayChange(d *fdcache.Desc, st *linux.Stat, want uint32) error {
-	if err := v.stat(d, st); err != nil || v.who.switched {
+	if err := v.stat(d, st); err != nil || v.who.Switched {
 		return err
 	}
 	return v.permits(d, st, want)

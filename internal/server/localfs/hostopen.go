@@ -36,7 +36,7 @@ func (v *FS) OpenHost(ctx context.Context, x vfs.Handle, how *vfs.HostOpen) (*os
 		return nil, a, vfs.ErrInval
 	case writes && v.o.ReadOnly:
 		return nil, a, vfs.ErrROFS
-	case !how.Sealed && (v.o.ReadOnly || !how.Trusted && !v.creds.speakFor(&how.Peer)):
+	case !how.Sealed && (v.o.ReadOnly || !how.Trusted && !v.creds.SpeaksFor(&how.Peer)):
 		return nil, a, vfs.ErrNotSupp // the file's owner, if not more of them, could make more of it
 	}
 	if err := v.begin(ctx, classMeta); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/identity"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -21,7 +22,7 @@ import (
 // FS is a directory of this host, as one caller sees it.
 type FS struct {
 	*host
-	who *identity
+	who *identity.Identity
 }
 
 var (
@@ -40,7 +41,7 @@ type host struct {
 	copiesUp bool // see numberer
 	disk     Sys  // sys, but for its syncs not gated: see gatedSys
 	fds      *fdcache.Cache
-	creds    *creds
+	creds    *identity.Switcher
 	flights  flights
 	locks    *Locks // Options.Locks, or its own
 	flocks   lockTable
@@ -88,7 +89,7 @@ func New(dir string, o Options) (*FS, error) {
 	if err := h.open(dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("localfs: %s: %w", dir, err), h.shut())
 	}
-	return &FS{host: h, who: h.creds.identityOf(nil)}, nil
+	return &FS{host: h, who: h.creds.Of(nil)}, nil
 }
 
 // open sets h up. What it has opened, shut closes, also after an error.
@@ -103,7 +104,7 @@ func (h *host) open(dir string) (err error) {
 	h.fds.Clean, h.fds.Filled = h.cleanOldest, h.sweeper.Wake
 	h.flights.init()
 	h.newVerifier()
-	if h.creds, err = newCreds(osThreadIDs()); err != nil {
+	if h.creds, err = identity.New(); err != nil {
 		return err
 	}
 	if err := h.openRoot(dir); err != nil {
@@ -179,16 +180,16 @@ func (h *host) openHandles() error {
 
 // As implements vfs.FS.
 func (v *FS) As(c *vfs.Caller) vfs.FS {
-	if c.Equal(v.who.caller) {
+	if c.Equal(v.who.Caller) {
 		return v
 	}
-	return &FS{host: v.host, who: v.creds.identityOf(c)}
+	return &FS{host: v.host, who: v.creds.Of(c)}
 }
 
 // Squashed reports whether callers other than the process' own user cannot be
 // acted for: without root everything is done, and owned, by that user, and what
 // others may is judged by the mode bits.
-func (h *host) Squashed() bool { return !h.creds.able }
+func (h *host) Squashed() bool { return !h.creds.Able() }
 
 // HandleMode is HandlesKernel or HandlesMap: what New has chosen.
 func (h *host) HandleMode() Mode { return h.mode }
@@ -220,10 +221,10 @@ func (h *host) shut() error {
 
 // as runs f, which looks up or changes names, as the caller.
 func (v *FS) as(f func() error) error {
-	if !v.who.switched {
+	if !v.who.Switched {
 		return f()
 	}
-	return v.creds.as(v.who, wholly, f)
+	return v.creds.As(v.who, identity.Wholly, f)
 }
 
 // newVerifier takes another write verifier than the one in force.

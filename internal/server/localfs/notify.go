@@ -293,7 +293,7 @@ func (n *notifier) event(wd int32, mask uint32) {
 
 // look is what rights of x rest on now.
 func (n *notifier) look(x vfs.Handle) (g grounds, err error) {
-	v := FS{host: n.h, who: n.h.creds.identityOf(nil)}
+	v := FS{host: n.h, who: n.h.creds.Of(nil)}
 	if err := v.begin(context.Background(), classMeta); err != nil {
 		return g, err
 	}

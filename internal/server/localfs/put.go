@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/identity"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -115,7 +116,7 @@ func (m *maker) link(s namelessSys, fd int) error {
 	v := m.v
 	defer v.unlock(v.lockIn(m.dir, classWrite))
 	if err := v.as(func() error { return linux.Fail("link", s.LinkNameless(fd, m.dir.FD, m.name)) }); err != nil {
-		if errors.Is(err, errIdentity) { // it may be there
+		if errors.Is(err, identity.ErrLost) { // it may be there
 			m.undo()
 		}
 		return linux.Close(fd, notNoEnt(err))

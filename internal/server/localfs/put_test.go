@@ -91,10 +91,10 @@ func TestPutLostIdentity(t *testing.T) {
 		}
 		f := openKernel(t, dir, Options{Volatile: true})
 		r := root(t, f)
-		set := f.creds.ids.setFSUID
+		set := f.creds.Calls.SetFSUID
 		var back atomic.Int32
 		broken := false
-		f.creds.ids.setFSUID = func(uid int) (int, error) {
+		f.creds.Calls.SetFSUID = func(uid int) (int, error) {
 			if uid == 0 && back.Add(1) == lost+1 {
 				broken = true
 				return 0, errors.New("broken")

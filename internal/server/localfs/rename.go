@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/identity"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -92,7 +93,7 @@ func (v *FS) announce(r *renaming) (err error) {
 	if v.mode == HandlesKernel {
 		return nil // whom nobody need tell
 	}
-	if !v.who.switched {
+	if !v.who.Switched {
 		if err := v.mayRename(r); err != nil {
 			return err
 		}
@@ -115,7 +116,7 @@ var errUntold = fmt.Errorf("localfs: rename: what has the name changes: %w", vfs
 func (v *FS) rename(r *renaming) (err error) {
 	for range maxRaces {
 		err = v.handles.whileMoving(func() error { return v.move(r) })
-		if !errors.Is(err, errUntold) || errors.Is(err, errIdentity) {
+		if !errors.Is(err, errUntold) || errors.Is(err, identity.ErrLost) {
 			break
 		}
 		v.untell(r.to, r.toName, r.told)
@@ -166,7 +167,7 @@ type noReplaceSys interface {
 // refused then is looked at, and tried again.
 func (v *FS) renameAs(r *renaming) error {
 	r.looked, r.replaces = false, false
-	if v.mode == HandlesMap || v.rootMount == 0 || !v.who.switched && r.fromStat.Mode&unix.S_ISVTX != 0 {
+	if v.mode == HandlesMap || v.rootMount == 0 || !v.who.Switched && r.fromStat.Mode&unix.S_ISVTX != 0 {
 		if err := v.inspect(r); err != nil {
 			return err
 		}

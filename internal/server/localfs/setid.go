@@ -17,7 +17,7 @@ const setIDs = unix.S_ISUID | unix.S_ISGID
 // stranger reports whether the caller is another user than this process, which cannot
 // act for it: what the caller makes belongs to the user of this process.
 func (v *FS) stranger() bool {
-	return v.who.caller != nil && !v.creds.able && v.who.uid != v.creds.uid
+	return v.creds.Stranger(v.who)
 }
 
 // settable returns mode, which set asks for, without the bits by which a stranger would
@@ -34,7 +34,7 @@ func (v *FS) settable(mode uint32, st *linux.Stat, set *vfs.SetAttr) uint32 {
 		gid = set.GID
 	}
 	kept := st.Is(unix.S_IFDIR) && st.Mode&unix.S_ISGID != 0
-	if !kept && !v.who.caller.InGroup(gid) {
+	if !kept && !v.who.Caller.InGroup(gid) {
 		mode &^= unix.S_ISGID
 	}
 	return mode

@@ -22,7 +22,7 @@ func (h *host) more() bool {
 // clean. To close a file may wait until its blocks are free: that takes a place, if
 // one is to be had before the end.
 func (h *host) look(ctx context.Context) {
-	v := &FS{host: h, who: h.creds.identityOf(nil)}
+	v := &FS{host: h, who: h.creds.Of(nil)}
 	aged := h.fds.Age(func(closable, rested []*fdcache.Desc) {
 		entered := v.enter(ctx, classMeta) == nil
 		for _, d := range closable {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/identity"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -90,11 +91,11 @@ func (v *FS) writeAs(d *fdcache.Desc, st *linux.Stat, p []byte, off int64) (n in
 
 func (v *FS) writeSwitched(d *fdcache.Desc, st *linux.Stat, p []byte, off int64) (n int, err error) {
 	v.counts.asCaller.Add(1)
-	x := forData
+	x := identity.ForData
 	if st.Mode&unix.S_ISGID != 0 {
-		x = wholly
+		x = identity.Wholly
 	}
-	err = v.creds.as(v.who, x, func() (err error) {
+	err = v.creds.As(v.who, x, func() (err error) {
 		n, err = v.disk.Pwrite(d.FD, p, off)
 		return linux.Fail("pwrite", err)
 	})

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/identity"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 )
 
@@ -36,18 +37,18 @@ func (v *FS) asWriter(f func() error) error {
 	if !v.foreignWriter() {
 		return f()
 	}
-	return v.creds.as(v.who, wholly, f)
+	return v.creds.As(v.who, identity.Wholly, f)
 }
 
 // foreignWriter reports whether the kernel may make a difference between the
 // caller, who writes, and this process.
-func (v *FS) foreignWriter() bool { return v.who.switched && v.who.uid != v.creds.uid }
+func (v *FS) foreignWriter() bool { return v.creds.Foreign(v.who) }
 
 // identityMatters reports whether a write to a file with the attributes st has to
 // be made as the caller.
 func (v *FS) identityMatters(st *linux.Stat) bool {
 	return v.foreignWriter() &&
-		(st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 || v.creds.own.has(unix.CAP_SYS_RESOURCE) ||
+		(st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 || v.creds.Has(unix.CAP_SYS_RESOURCE) ||
 			st.Mnt_id != v.rootMount || v.nearReserve())
 }
 

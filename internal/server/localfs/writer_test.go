@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -21,20 +22,20 @@ import (
 // server should, and skips the test without root.
 func modest(t *testing.T) {
 	t.Helper()
-	var own caps
-	if err := getCaps(&own); err != nil {
+	var own linux.Caps
+	if err := linux.GetCaps(&own); err != nil {
 		t.Fatal(err)
 	}
-	if !isRoot() || !own.has(unix.CAP_SETUID) || !own.has(unix.CAP_SETGID) {
+	if !isRoot() || !own.Has(unix.CAP_SETUID) || !own.Has(unix.CAP_SETGID) {
 		need.Missing(t, "root", "writing for others takes root")
 	}
-	less := own.without(unix.CAP_SYS_RESOURCE)
+	less := own.Without(unix.CAP_SYS_RESOURCE)
 	runtime.LockOSThread()
-	if err := setCaps(&less); err != nil {
+	if err := linux.SetCaps(&less); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := setCaps(&own); err != nil {
+		if err := linux.SetCaps(&own); err != nil {
 			t.Fatal(err) // and the thread stays locked
 		}
 		runtime.UnlockOSThread()
@@ -111,7 +112,7 @@ func TestWriterWithResource(t *testing.T) {
 	if f.Squashed() {
 		need.Missing(t, "root", "it takes root")
 	}
-	if !f.creds.own.has(unix.CAP_SYS_RESOURCE) {
+	if !f.creds.Has(unix.CAP_SYS_RESOURCE) {
 		t.Skip("NOT TESTED: this root has no CAP_SYS_RESOURCE to lay down")
 	}
 	x, _, _, err := f.Lookup(t.Context(), root(t, f), "x")

@@ -1,6 +1,6 @@
 //go:build linux
 
-package localfs
+package identity
 
 import (
 	"errors"
@@ -19,61 +19,37 @@ import (
 // threadIDs are the calls that change the identity of the calling thread alone.
 // (syscall.Setgroups and its like change that of all threads.) Tests put others
 // in their place.
-type threadIDs struct {
+type Calls struct {
 	setGroups func(gids []int) error
 	setFSGID  func(gid int) (old int, err error)
-	setFSUID  func(uid int) (old int, err error)
-	setCaps   func(*caps) error
+	SetFSUID  func(uid int) (old int, err error)
+	setCaps   func(*linux.Caps) error
 }
 
-func osThreadIDs() threadIDs {
-	return threadIDs{
+func osCalls() Calls {
+	return Calls{
 		setGroups: unix.Setgroups,
 		setFSGID:  unix.SetfsgidRetGid,
-		setFSUID:  unix.SetfsuidRetUid,
-		setCaps:   setCaps,
+		SetFSUID:  unix.SetfsuidRetUid,
+		setCaps:   linux.SetCaps,
 	}
-}
-
-// caps are a thread's capabilities, as capset(2) has them.
-type caps [2]unix.CapUserData
-
-func getCaps(c *caps) error {
-	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	return unix.Capget(&hdr, &c[0])
-}
-
-func setCaps(c *caps) error {
-	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	return unix.Capset(&hdr, &c[0])
-}
-
-// without returns c less one capability in its effective set.
-func (c caps) without(capability int) caps {
-	c[capability/32].Effective &^= 1 << (capability % 32)
-	return c
-}
-
-// has reports whether a capability is in the effective set.
-func (c *caps) has(capability int) bool {
-	return c[capability/32].Effective&(1<<(capability%32)) != 0
 }
 
 // errIdentity says that the thread of this goroutine could not be given its
 // own identity back. The goroutine keeps the thread to itself, and both end
 // together; until then nothing is done on it.
-var errIdentity = fmt.Errorf("localfs: this thread's identity could not be restored: %w", vfs.ErrServerFault)
+var ErrLost = fmt.Errorf("localfs: this thread's identity could not be restored: %w", vfs.ErrServerFault)
 
 // creds lends other people's identities to the thread of a call. Each part of an
 // identity costs a system call of about two microseconds there, and one back, so
 // only what differs is set; a hand-off to another goroutine would cost more.
-type creds struct {
-	ids      threadIDs
+type Switcher struct {
+	Calls    Calls
 	uid, gid int // the process' own
 	groups   []int
-	own      caps
-	less     caps // what own leaves to others
-	able     bool // we may take on other identities
+	own      linux.Caps
+	less     linux.Caps // what own leaves to others
+	able     bool       // we may take on other identities
 
 	// lost counts, and threads holds, those whose identity could not be
 	// restored.
@@ -83,23 +59,28 @@ type creds struct {
 }
 
 // newCreds finds out as which user the process runs and whether it may be others.
-func newCreds(ids threadIDs) (*creds, error) {
-	c := &creds{ids: ids, uid: unix.Geteuid(), gid: unix.Getegid(), threads: make(map[int]bool)}
+func New() (*Switcher, error) {
+	return newBy(osCalls())
+}
+
+// newCredsBy is newCreds with other calls than the system's.
+func newBy(ids Calls) (*Switcher, error) {
+	c := &Switcher{Calls: ids, uid: unix.Geteuid(), gid: unix.Getegid(), threads: make(map[int]bool)}
 	var err error
 	if c.groups, err = unix.Getgroups(); err != nil {
 		return nil, linux.Fail("getgroups", err)
 	}
-	if err := getCaps(&c.own); err != nil {
+	if err := linux.GetCaps(&c.own); err != nil {
 		return nil, linux.Fail("capget", err)
 	}
-	c.less = c.own.without(unix.CAP_SYS_RESOURCE)
+	c.less = c.own.Without(unix.CAP_SYS_RESOURCE)
 	// Only root drops and regains its file capabilities as its fsuid comes and
 	// goes (capabilities(7)): a process with a bare CAP_SETUID would keep them.
-	if c.uid == 0 && c.own.has(unix.CAP_SETUID) && c.own.has(unix.CAP_SETGID) {
+	if c.uid == 0 && c.own.Has(unix.CAP_SETUID) && c.own.Has(unix.CAP_SETGID) {
 		// A user namespace may not know the ids of others.
-		err := c.as(&identity{uid: nobody, gid: nobody}, wholly, func() error { return nil })
+		err := c.As(&Identity{uid: nobody, gid: nobody}, Wholly, func() error { return nil })
 		c.able = err == nil
-		if errors.Is(err, errIdentity) {
+		if errors.Is(err, ErrLost) {
 			return nil, err
 		}
 	}
@@ -110,29 +91,52 @@ func newCreds(ids threadIDs) (*creds, error) {
 const nobody = 65534
 
 // identity is the user that a view acts for.
-type identity struct {
-	caller   *vfs.Caller // nil: the process
+type Identity struct {
+	Caller   *vfs.Caller // nil: the process
 	uid, gid int
 	groups   []int
-	switched bool // the kernel is asked as this identity
+	Switched bool // the kernel is asked as this identity
 	regroup  bool // groups are not the process' own
-	super    bool // no rights are checked here
+	Super    bool // no rights are checked here
 }
 
-// identityOf prepares a caller.
-func (c *creds) identityOf(caller *vfs.Caller) *identity {
-	if caller == nil {
-		return &identity{uid: c.uid, gid: c.gid, super: true}
+// client is the client that the gate counts the caller's work for.
+func (id *Identity) Client() string {
+	if id.Caller == nil {
+		return ""
 	}
-	id := &identity{caller: caller, uid: int(caller.UID), gid: int(caller.GID), super: caller.UID == 0}
+	return id.Caller.Client
+}
+
+// foreign reports whether id is another user's than the process', and the kernel is
+// asked as that user.
+func (c *Switcher) Foreign(id *Identity) bool { return id.Switched && id.uid != c.uid }
+
+// stranger reports whether id is another user's, whom the process cannot act for.
+func (c *Switcher) Stranger(id *Identity) bool {
+	return id.Caller != nil && !c.able && id.uid != c.uid
+}
+
+// acts reports whether the process can act for others.
+func (c *Switcher) Able() bool { return c.able }
+
+// has reports whether the process has a capability.
+func (c *Switcher) Has(capability int) bool { return c.own.Has(capability) }
+
+// identityOf prepares a caller.
+func (c *Switcher) Of(caller *vfs.Caller) *Identity {
+	if caller == nil {
+		return &Identity{uid: c.uid, gid: c.gid, Super: true}
+	}
+	id := &Identity{Caller: caller, uid: int(caller.UID), gid: int(caller.GID), Super: caller.UID == 0}
 	for _, g := range caller.Groups {
 		id.groups = append(id.groups, int(g))
 	}
 	own := id.uid == c.uid && id.gid == c.gid
 	id.regroup = !sameGroups(id.groups, c.groups, id.gid)
-	id.switched = c.able && (!own || id.regroup)
+	id.Switched = c.able && (!own || id.regroup)
 	if own && !c.able {
-		id.super = true // the kernel checks the process itself
+		id.Super = true // the kernel checks the process itself
 	}
 	return id
 }
@@ -140,7 +144,7 @@ func (c *creds) identityOf(caller *vfs.Caller) *identity {
 // speakFor reports whether what the process peer may do on this host by itself, as
 // far as its user goes, is what callers may do here: they are given their own
 // identity or, where they all have that of this process, so has peer.
-func (c *creds) speakFor(peer *vfs.Caller) bool {
+func (c *Switcher) SpeaksFor(peer *vfs.Caller) bool {
 	in := func(gid uint32) bool { return int(gid) == c.gid || slices.Contains(c.groups, int(gid)) }
 	return c.able || int(peer.UID) == c.uid && in(peer.GID) &&
 		!slices.ContainsFunc(peer.Groups, func(gid uint32) bool { return !in(gid) })
@@ -161,16 +165,16 @@ type extent uint8
 
 const (
 	// wholly: names are looked up and made.
-	wholly extent = iota
+	Wholly extent = iota
 	// forData: a descriptor is written to. Groups matter to that in one case
 	// only: the set-gid bit of a file that its group may not run, which once
 	// meant mandatory locking, falls when a member of the group writes, too.
-	forData
+	ForData
 )
 
 // as runs f under id, on a thread that is locked to this goroutine meanwhile. f
 // is not run if the identity cannot be taken on.
-func (c *creds) as(id *identity, x extent, f func() error) error {
+func (c *Switcher) As(id *Identity, x extent, f func() error) error {
 	runtime.LockOSThread()
 	err := c.enter(id, x)
 	if err == nil {
@@ -180,7 +184,7 @@ func (c *creds) as(id *identity, x extent, f func() error) error {
 		// The thread stays locked. f's outcome is real, but the caller cannot go
 		// on here, so it must learn of this rather than of a success.
 		c.lose()
-		return errors.Join(errIdentity, e, err)
+		return errors.Join(ErrLost, e, err)
 	}
 	runtime.UnlockOSThread()
 	return err
@@ -188,10 +192,10 @@ func (c *creds) as(id *identity, x extent, f func() error) error {
 
 // enter makes the thread id's. The user comes last: giving up uid 0 gives up the
 // capabilities of files.
-func (c *creds) enter(id *identity, x extent) error {
-	if x == wholly {
+func (c *Switcher) enter(id *Identity, x extent) error {
+	if x == Wholly {
 		if id.regroup {
-			if err := c.ids.setGroups(id.groups); err != nil {
+			if err := c.Calls.setGroups(id.groups); err != nil {
 				return fmt.Errorf("localfs: setgroups: %w: %w", vfs.ErrServerFault, err)
 			}
 		}
@@ -200,7 +204,7 @@ func (c *creds) enter(id *identity, x extent) error {
 		}
 	}
 	if id.uid != 0 && c.less != c.own {
-		if err := c.ids.setCaps(&c.less); err != nil {
+		if err := c.Calls.setCaps(&c.less); err != nil {
 			return fmt.Errorf("localfs: capset: %w: %w", vfs.ErrServerFault, err)
 		}
 	}
@@ -209,23 +213,23 @@ func (c *creds) enter(id *identity, x extent) error {
 
 // leave makes the thread the process' own again, in all that enter may have
 // changed.
-func (c *creds) leave(id *identity, x extent) error {
+func (c *Switcher) leave(id *Identity, x extent) error {
 	if err := c.setUID(c.uid, id.uid); err != nil {
 		return err
 	}
 	if id.uid != 0 && c.less != c.own {
-		if err := c.ids.setCaps(&c.own); err != nil {
+		if err := c.Calls.setCaps(&c.own); err != nil {
 			return fmt.Errorf("capset: %w", err)
 		}
 	}
-	if x != wholly {
+	if x != Wholly {
 		return nil
 	}
 	if err := c.setGID(c.gid, id.gid); err != nil {
 		return err
 	}
 	if id.regroup {
-		if err := c.ids.setGroups(c.groups); err != nil {
+		if err := c.Calls.setGroups(c.groups); err != nil {
 			return fmt.Errorf("setgroups: %w", err)
 		}
 	}
@@ -237,35 +241,35 @@ const noID = -1
 
 // setUID sets the user that files are opened and made with, where it can be
 // another one. The call reports no error, so it is asked what became of it.
-func (c *creds) setUID(uid, other int) error {
+func (c *Switcher) setUID(uid, other int) error {
 	if uid == other {
 		return nil
 	}
-	if _, err := c.ids.setFSUID(uid); err != nil {
+	if _, err := c.Calls.SetFSUID(uid); err != nil {
 		return fmt.Errorf("setfsuid: %w", err)
 	}
-	if got, err := c.ids.setFSUID(noID); err != nil || got != uid {
+	if got, err := c.Calls.SetFSUID(noID); err != nil || got != uid {
 		return fmt.Errorf("localfs: cannot act for user %d: %w", uid, vfs.ErrServerFault)
 	}
 	return nil
 }
 
 // setGID is setUID for the group.
-func (c *creds) setGID(gid, other int) error {
+func (c *Switcher) setGID(gid, other int) error {
 	if gid == other {
 		return nil
 	}
-	if _, err := c.ids.setFSGID(gid); err != nil {
+	if _, err := c.Calls.setFSGID(gid); err != nil {
 		return fmt.Errorf("setfsgid: %w", err)
 	}
-	if got, err := c.ids.setFSGID(noID); err != nil || got != gid {
+	if got, err := c.Calls.setFSGID(noID); err != nil || got != gid {
 		return fmt.Errorf("localfs: cannot act for group %d: %w", gid, vfs.ErrServerFault)
 	}
 	return nil
 }
 
 // lose marks the current thread.
-func (c *creds) lose() {
+func (c *Switcher) lose() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.threads[unix.Gettid()] = true
@@ -274,7 +278,7 @@ func (c *creds) lose() {
 
 // check fails on a thread whose identity was lost. It tries once more to
 // restore it; a thread that was born with the number of a lost one passes.
-func (c *creds) check() error {
+func (c *Switcher) Check() error {
 	if c.lost.Load() == 0 {
 		return nil
 	}
@@ -286,8 +290,8 @@ func (c *creds) check() error {
 	if !c.threads[tid] {
 		return nil
 	}
-	if err := c.leave(&identity{uid: noID, gid: noID, regroup: true}, wholly); err != nil {
-		return errors.Join(errIdentity, err)
+	if err := c.leave(&Identity{uid: noID, gid: noID, regroup: true}, Wholly); err != nil {
+		return errors.Join(ErrLost, err)
 	}
 	delete(c.threads, tid)
 	c.lost.Store(int32(len(c.threads)))
