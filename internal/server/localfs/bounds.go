@@ -17,6 +17,11 @@ const (
 	// as fast; the bound is then exceeded by as many as are written to at once.
 	maxTidy = 4
 
+	// lockShare is the part of the descriptors, one in so many, that may be descriptions
+	// of owners of locks; one more lock is vfs.ErrBusy. A client that locks all that it
+	// finds must not leave others without descriptors.
+	lockShare = 2
+
 	// MaxMapEntries bounds the objects in a map of handles, which takes about
 	// 80 bytes of memory for each. At the bound, objects that have no handle yet
 	// get none: a listing goes without, any other call fails with

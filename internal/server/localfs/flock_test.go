@@ -8,11 +8,14 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/ofd"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -118,8 +121,8 @@ func TestLocksEnd(t *testing.T) {
 			}
 		}
 	}
-	if f.flocks.open != 4 {
-		t.Errorf("%d descriptions for two owners of two files", f.flocks.open)
+	if n, _ := f.flocks.Held(); n != 4 {
+		t.Errorf("%d descriptions for two owners of two files", n)
 	}
 	if _, err := f.Remove(t.Context(), f.root, "x", false); err != nil {
 		t.Fatal(err)
@@ -132,14 +135,14 @@ func TestLocksEnd(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if f.flocks.open != 2 || len(f.flocks.files) != 2 {
-		t.Errorf("%d descriptions of %d files are left", f.flocks.open, len(f.flocks.files))
+	if n, files := f.flocks.Held(); n != 2 || files != 2 {
+		t.Errorf("%d descriptions of %d files are left", n, files)
 	}
 	if err := f.ReleaseLocks(t.Context(), func(o *vfs.Owner) bool { return o.Client == "b" }); err != nil {
 		t.Fatal(err)
 	}
-	if f.flocks.open != 0 || len(f.flocks.files) != 0 {
-		t.Errorf("%d descriptions of %d files are left", f.flocks.open, len(f.flocks.files))
+	if n, files := f.flocks.Held(); n != 0 || files != 0 {
+		t.Errorf("%d descriptions of %d files are left", n, files)
 	}
 	// This one is for Close, which open looks after.
 	if err := f.Lock(t.Context(), y, &vfs.Lock{Owner: a, Exclusive: true}); err != nil {
@@ -169,7 +172,7 @@ func TestLockBounds(t *testing.T) {
 	if err := f.Lock(t.Context(), x, last); err != nil {
 		t.Error(err)
 	}
-	for i := range uint64(maxLockRanges - 1) {
+	for i := range uint64(ofd.MaxRanges - 1) {
 		if err := f.Unlock(t.Context(), x, &vfs.Lock{Owner: last.Owner, Off: 2 * i, Len: 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -212,93 +215,46 @@ func TestReadOnlyLocks(t *testing.T) {
 // this host must be able to execute it all the same.
 func TestLockedProgramRuns(t *testing.T) {
 	needRoot(t)
-	f := open(t, t.TempDir(), mapOptions(t))
+	dir := t.TempDir()
+	path := filepath.Join(dir, "program")
+	f := open(t, dir, mapOptions(t))
 	x := mkfile(t, f, f.root, "program", "")
 	if _, err := f.SetAttr(t.Context(), x, &vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o755}, nil); err != nil {
 		t.Fatal(err)
 	}
 	user := f.As(&vfs.Caller{UID: 4711, GID: 4711}).(vfs.Locker)
-	opened := func(o vfs.Owner) int {
-		t.Helper()
-		flags, err := unix.FcntlInt(uintptr(f.flocks.files[x].owners[o].fd), unix.F_GETFL, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return flags & unix.O_ACCMODE
-	}
 	a, b := lockOwnerNamed("a", 1), lockOwnerNamed("b", 1)
 	if err := user.Lock(t.Context(), x, &vfs.Lock{Owner: a, Len: 1}); err != nil {
 		t.Fatal(err)
 	}
+	if got, want := lockedBy(t, path), []int{unix.O_RDONLY}; !slices.Equal(got, want) {
+		t.Errorf("the reader has it open as %#o, want %#o", got, want)
+	}
 	if err := f.Lock(t.Context(), x, &vfs.Lock{Owner: b, Len: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if opened(a) != unix.O_RDONLY || opened(b) != unix.O_RDWR {
-		t.Errorf("the reader has it open as %#o, the writer as %#o", opened(a), opened(b))
+	if got, want := lockedBy(t, path), []int{unix.O_RDONLY, unix.O_RDWR}; !slices.Equal(got, want) {
+		t.Errorf("reader and writer have it open as %#o, want %#o", got, want)
 	}
 	wantErr(t, user.Lock(t.Context(), x, &vfs.Lock{Owner: a, Len: 1, Exclusive: true}), vfs.ErrAccess)
 }
 
-// TestLockShares: clients take all descriptions they can have, one after the other,
-// whatever the files. One alone has half, and many that come later find some, too. A
-// newcomer gets what has come back.
-func TestLockShares(t *testing.T) {
-	var table lockTable
-	const most = 2048
-	fill := func(share string) (n int) {
-		for table.room(most, share) {
-			n++
+// lockedBy is how this process has path open wherever a lock belongs to the description,
+// as /proc tells it (proc_pid_fdinfo(5)): O_RDONLY, O_WRONLY or O_RDWR, sorted.
+func lockedBy(t *testing.T, path string) (how []int) {
+	t.Helper()
+	for _, e := range must[[]os.DirEntry](t)(os.ReadDir("/proc/self/fd")) {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err != nil || to != path {
+			continue
 		}
-		return n
-	}
-	if n := fill("0"); n != most/2 {
-		t.Errorf("one alone has got %d of %d", n, most)
-	}
-	for share := 1; share < 20; share++ {
-		if n := fill(strconv.Itoa(share)); n < most/lockFew || n > most/4 {
-			t.Errorf("share %d has got %d, want %d at least", share, n, most/lockFew)
+		info := string(must[[]byte](t)(os.ReadFile("/proc/self/fdinfo/" + e.Name())))
+		_, flags, ok := strings.Cut(info, "flags:")
+		if !ok || !strings.Contains(info, "OFDLCK") {
+			continue
 		}
+		n := must[int64](t)(strconv.ParseInt(strings.Fields(flags)[0], 8, 64))
+		how = append(how, int(n)&unix.O_ACCMODE)
 	}
-	for share := 20; table.open < most; share++ {
-		if fill(strconv.Itoa(share)) == 0 {
-			t.Fatalf("share %d has got none, and %d are taken", share, table.open)
-		}
-	}
-	for range 16 {
-		table.left("1")
-	}
-	if table.room(most, "0") || !table.room(most, "a newcomer") {
-		t.Error("what has come back is not a newcomer's, or is the greediest one's")
-	}
-	table.left("a newcomer")
-	for table.shares["1"] > 0 {
-		table.left("1")
-	}
-	sum := 0
-	for _, n := range table.shares {
-		sum += n
-	}
-	if _, here := table.shares["1"]; here || table.open != sum {
-		t.Errorf("%d are held, %v", table.open, table.shares)
-	}
-}
-
-// TestLockSharesSmall: with few descriptions, too, a client that has none finds one as
-// long as there is any.
-func TestLockSharesSmall(t *testing.T) {
-	for most := range 70 {
-		var table lockTable
-		for share := 0; table.open < most; share++ {
-			n := 0
-			for table.room(most, strconv.Itoa(share)) {
-				n++
-			}
-			if n == 0 || n > (most+2)/2 {
-				t.Fatalf("of %d share %d has got %d", most, share, n)
-			}
-		}
-		if table.room(most, "one more") || table.room(most, "") {
-			t.Errorf("there are more than %d", most)
-		}
-	}
+	slices.Sort(how)
+	return how
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/identity"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/ofd"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -44,7 +45,7 @@ type host struct {
 	creds    *identity.Switcher
 	flights  flights
 	locks    *Locks // Options.Locks, or its own
-	flocks   lockTable
+	flocks   ofd.Table
 	bufs     bufpool.Pool
 	listers  sync.Pool // of *lister
 	verf     atomic.Uint64
@@ -100,6 +101,7 @@ func (h *host) open(dir string) (err error) {
 		h.o.MaxOpen = int(min(uint64(h.o.MaxOpen), limit.Cur/2))
 	}
 	h.fds = fdcache.New(h.o.MaxOpen, h.orphaned)
+	h.flocks.Most, h.flocks.Closed = h.o.MaxOpen/lockShare, func() { h.fds.Lend(-1) }
 	h.sweeper.Look, h.sweeper.More = h.look, h.more
 	h.fds.Clean, h.fds.Filled = h.cleanOldest, h.sweeper.Wake
 	h.flights.init()
@@ -205,7 +207,7 @@ func (h *host) Close() error {
 
 func (h *host) shut() error {
 	h.sweeper.Close()
-	h.releaseLocks(func(*vfs.Owner) bool { return true })
+	h.flocks.Release(func(*vfs.Owner) bool { return true })
 	err := errors.Join(h.notifier.close(), h.mounts.close())
 	h.seal.close(h)
 	err = errors.Join(err, h.fds.Close(h.syncLast))
