@@ -90,7 +90,7 @@ func (v *FS) SetACL(ctx context.Context, x vfs.Handle, acl vfs.ACL) error {
 		return vfs.ErrInval
 	}
 	err = v.setLists(d, access, dflt)
-	v.notifier.changed(x, &st, vfs.ChangeRights, err)
+	v.changed(x, &st, vfs.ChangeRights, err)
 	return err
 }
 

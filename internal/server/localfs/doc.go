@@ -78,7 +78,7 @@
 // Options.LocalWriters.
 //
 // A caller that wants to know when the rights to a file change, or its names, is
-// told ([FS.Watch], notify.go).
+// told ([FS.Watch]).
 //
 // Sealed files are opened through a read-only double of their mount (seal.go). They
 // leave no trace in the time of the last access.
@@ -121,7 +121,7 @@
 // sake of its attributes before and after. They are taken before all others; two
 // of them in ascending order. Then, each under the one before:
 // mapHandles.moving, mapHandles.mu, mapLog.mu. Under any of them mounts.mu may be
-// taken, and under that a seal.mu; and notifier.mu, under which others are told what
+// taken, and under that a seal.mu; and inotify.Watches.mu, under which others are told what
 // has changed. lockedFile.mu is taken by who holds none of these. The locks of the
 // descriptor cache, of what is dirty, of the flights and of the table of locked
 // files are held for a few instructions only, and none is taken under them. A call that

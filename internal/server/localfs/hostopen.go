@@ -64,7 +64,7 @@ func (v *FS) OpenHost(ctx context.Context, x vfs.Handle, how *vfs.HostOpen) (*os
 		v.locks.lent.Store(true)
 		v.unlock(v.lock(d)) // and a call that has looked at x before that has ended
 	}
-	v.notifier.judged(d, &st)
+	v.watches.Judged(d.H, d.FD, &st)
 	st.Mnt_id = mount // and not the sealed one's
 	v.attr(&st, &a)
 	return os.NewFile(uintptr(fd), "nfsbox file"), a, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/identity"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/inotify"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/ofd"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -52,7 +53,7 @@ type host struct {
 	closed   atomic.Bool
 	owed     [iogate.Classes]atomic.Int32 // places in the lanes that end need not give back
 	reserve  reserve
-	notifier notifier
+	watches  inotify.Watches
 	sweeper  fdcache.Sweeper
 	cleaning atomic.Bool // what is dirty and idle is being synced
 	counts   counts
@@ -79,7 +80,6 @@ func New(dir string, o Options) (*FS, error) {
 	if h.locks == nil {
 		h.locks = &Locks{}
 	}
-	h.notifier.h = h
 	if h.sys == nil {
 		h.sys = linux.OS{}
 	}
@@ -102,6 +102,7 @@ func (h *host) open(dir string) (err error) {
 	}
 	h.fds = fdcache.New(h.o.MaxOpen, h.orphaned)
 	h.flocks.Most, h.flocks.Closed = h.o.MaxOpen/lockShare, func() { h.fds.Lend(-1) }
+	h.initWatches()
 	h.sweeper.Look, h.sweeper.More = h.look, h.more
 	h.fds.Clean, h.fds.Filled = h.cleanOldest, h.sweeper.Wake
 	h.flights.init()
@@ -208,7 +209,7 @@ func (h *host) Close() error {
 func (h *host) shut() error {
 	h.sweeper.Close()
 	h.flocks.Release(func(*vfs.Owner) bool { return true })
-	err := errors.Join(h.notifier.close(), h.mounts.close())
+	err := errors.Join(h.watches.Close(), h.mounts.close())
 	h.seal.close(h)
 	err = errors.Join(err, h.fds.Close(h.syncLast))
 	if h.handles != nil {

@@ -112,5 +112,5 @@ func (v *FS) lostName(d *fdcache.Desc, name string, e *entry) {
 		v.fds.Forget(e.x)
 	}
 	v.handles.unbind(d, name, e.x, gone)
-	v.notifier.changed(e.x, &e.st, vfs.ChangeGone, nil)
+	v.changed(e.x, &e.st, vfs.ChangeGone, nil)
 }

@@ -38,7 +38,7 @@ func (v *FS) SetAttr(ctx context.Context, x vfs.Handle, set *vfs.SetAttr, guard 
 		err = v.touched(d)
 	}
 	if set.Valid&(vfs.MaskMode|vfs.MaskUID|vfs.MaskGID) != 0 {
-		v.notifier.changed(x, &st, vfs.ChangeRights, err)
+		v.changed(x, &st, vfs.ChangeRights, err)
 	}
 	return wcc, err
 }

@@ -6,14 +6,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/inotify"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -133,8 +132,8 @@ func TestWatchLocal(t *testing.T) {
 			stop()
 			stopEnd()
 		}
-		if n := f.notifier.n.Load(); n != 0 || len(f.notifier.noted) != 0 || len(f.notifier.byName) != 0 || len(f.notifier.byInode) != 0 {
-			t.Errorf("%d watches are left, of %d inodes", n, len(f.notifier.noted))
+		if n, inodes := f.watches.Count(); n != 0 || inodes != 0 {
+			t.Errorf("%d watches are left, of %d inodes", n, inodes)
 		}
 	})
 }
@@ -195,7 +194,7 @@ func TestWatchOwn(t *testing.T) {
 	})
 }
 
-// TestWatchEnds watches more than there may be, and stops after Close.
+// TestWatchEnds stops watching with the object, and after Close.
 func TestWatchEnds(t *testing.T) {
 	usePoller(t)
 	f := volatileFS(t, Options{})
@@ -203,11 +202,6 @@ func TestWatchEnds(t *testing.T) {
 	_, err := f.Watch(must[vfs.Handle](t)(vfs.MakeHandle([]byte("bad"))), nil)
 	wantErr(t, err, vfs.ErrBadHandle)
 	_, stop := hear(t, f, x)
-	f.notifier.n.Add(maxNotified - 1)
-	_, err = f.Watch(x, nil)
-	wantErr(t, err, vfs.ErrBusy)
-	f.notifier.n.Add(1 - maxNotified)
-	f.notifier.tellAll()
 	t.Cleanup(stop) // once more, before Close
 	if _, err := f.Remove(t.Context(), f.root, "x", false); err != nil {
 		t.Fatal(err)
@@ -224,36 +218,6 @@ func TestWatchEnds(t *testing.T) {
 		t.Error(err)
 	}
 	late()
-}
-
-// TestWatchShare leaves most of the kernel's watches to other programs of the user.
-func TestWatchShare(t *testing.T) {
-	usePoller(t)
-	f := volatileFS(t, Options{})
-	x, y := mkfile(t, f, f.root, "x", ""), mkfile(t, f, f.root, "y", "")
-	_, stop := hear(t, f, x)
-	n := &f.notifier
-	raw, err := os.ReadFile(watchesLimit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	limit, err := strconv.Atoi(strings.TrimSpace(string(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n.most < 1 || n.most > maxNotified || n.most > max(limit/watchesShare, 1) {
-		t.Errorf("%d inodes may be watched, the kernel's limit being %d", n.most, limit)
-	}
-	n.most = 1
-	_, err = f.Watch(y, nil)
-	wantErr(t, err, vfs.ErrBusy)
-	hear(t, f, x) // the same inode
-	if len(n.noted) != 1 || len(n.byName) != 1 || len(n.byInode) != 1 {
-		t.Errorf("%d inodes are watched", len(n.noted))
-	}
-	n.most = 2
-	hear(t, f, y)
-	stop()
 }
 
 // TestWatchBetween has a local program give rights and take them back before the
@@ -273,12 +237,12 @@ func TestWatchBetween(t *testing.T) {
 			}
 		}
 		chmod(0o600)
-		// An instance that nobody reads yet.
-		n := &f.notifier
-		fd := must[int](t)(unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK))
-		n.file, n.fd, n.most = os.NewFile(uintptr(fd), "inotify"), fd, maxNotified
-		n.noted, n.byName, n.byInode = make(map[int32]*noted), make(map[vfs.Handle]*noted), make(map[inode]*noted)
-		n.h.fds.Lend(1)
+		// Events are not looked at yet.
+		read, look := make(chan struct{}), f.watches.Look
+		f.watches.Look = func(x vfs.Handle) (inotify.State, error) {
+			<-read
+			return look(x)
+		}
 		if watched {
 			hear(t, f, x)
 		}
@@ -286,10 +250,8 @@ func TestWatchBetween(t *testing.T) {
 		chmod(0o604)
 		hostOpen(t, f.As(bob()).(*FS), x, vfs.HostOpen{Access: vfs.ShareRead})
 		chmod(0o600)
-		for _, o := range n.noted {
-			n.event(o.wd, unix.IN_ATTRIB)
-		}
-		if got := w.take(); got&vfs.ChangeRights == 0 {
+		close(read)
+		if got := w.wait(t); got&vfs.ChangeRights == 0 {
 			t.Errorf("watched before %t: told %b", watched, got)
 		}
 	}

@@ -1,0 +1,83 @@
+//go:build linux
+
+package inotify
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// eventBuffer is how many bytes of events are read at once, some 4000 of them.
+const eventBuffer = 64 << 10
+
+// listen reads events until the instance is closed.
+func (n *Watches) listen(file *os.File) {
+	buf := make([]byte, eventBuffer)
+	for {
+		got, err := file.Read(buf)
+		if errors.Is(err, os.ErrClosed) {
+			return
+		}
+		if err != nil {
+			n.Report(fmt.Errorf("what local programs change is no longer heard of: %w", err))
+			n.tellAll()
+			return
+		}
+		for b := buf[:got]; len(b) >= unix.SizeofInotifyEvent; {
+			wd, mask := int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:])
+			n.event(wd, mask)
+			b = b[min(unix.SizeofInotifyEvent+int(binary.NativeEndian.Uint32(b[12:])), len(b)):]
+		}
+	}
+}
+
+// event deals with one event: it looks at what has become of the object.
+func (n *Watches) event(wd int32, mask uint32) {
+	if mask&unix.IN_Q_OVERFLOW != 0 {
+		n.tellAll()
+		return
+	}
+	n.mu.Lock()
+	o := n.watched[wd]
+	n.mu.Unlock()
+	if o == nil {
+		return
+	}
+	now, change := State{}, vfs.ChangeGone
+	var err error
+	if mask&(unix.IN_IGNORED|unix.IN_DELETE_SELF|unix.IN_UNMOUNT) == 0 {
+		if now, err = n.Look(o.x); err == nil {
+			change = 0
+		} else if !errors.Is(err, vfs.ErrStale) {
+			change |= vfs.ChangeRights
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.watched[wd] != o {
+		return
+	}
+	if change == 0 {
+		change = o.was.changed(now)
+		o.was = now
+	}
+	o.tell(change)
+	if mask&unix.IN_IGNORED != 0 {
+		n.forget(o)
+	}
+}
+
+// tellAll tells all watchers that something may have happened.
+func (n *Watches) tellAll() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, o := range n.watched {
+		o.tell(vfs.ChangeGone | vfs.ChangeRights)
+	}
+}
