@@ -121,15 +121,15 @@ func (v *FS) glance(ctx context.Context, d *fdcache.Desc, st *linux.Stat) error 
 // the lane for syncs.
 type settling struct {
 	handler
-	h   *host
-	log *mapLog
+	h *host
+	m *mapHandles
 }
 
 // settle is called with a place in the lane for metadata, and returns with one,
 // or with one owed: the gate may have none to spare, and what was begun is better
 // ended than broken off.
 func (s settling) settle(m mark) error {
-	if s.log.settled(m) {
+	if s.m.settled(m) {
 		return nil
 	}
 	g := s.h.o.Gate
@@ -139,16 +139,6 @@ func (s settling) settle(m mark) error {
 		s.h.owed[classMeta].Add(1)
 	}
 	return err
-}
-
-// settled reports whether settle(m) need not wait.
-func (l *mapLog) settled(m mark) bool {
-	if l.dir < 0 {
-		return true
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.base+l.synced >= int64(m)
 }
 
 // gatedSys is the Sys of the map of handles. It gates the sync that settle

@@ -31,7 +31,7 @@ import (
 // from the old one by what the file system says of its generations (map_ident.go).
 // What local programs have removed is found out now and then (map_sweep.go).
 type mapHandles struct {
-	h     *host
+	o     mapSetup
 	dirfd int // Options.StateDir, locked; -1: volatile
 	by    numberer
 	log   *mapLog
@@ -54,6 +54,46 @@ type mapHandles struct {
 	sweep   mapSweep
 }
 
+// mapSetup is what a map is made of.
+type mapSetup struct {
+	// StateDir is the directory of the map's file, which one process at a time uses. It
+	// must not lie in the tree. "" is a map in memory, if Volatile.
+	StateDir string
+	Volatile bool
+	// Disk is what changes the file.
+	Disk mapDisk
+	// Rand fills its argument with randomness; Report is told what no caller is.
+	Rand   func([]byte)
+	Report func(error)
+
+	Path      string // of the tree, for messages
+	Root      int    // its top directory, open as O_PATH
+	RootMount uint64 // the mount that Root is in
+	// Mount tells objects of another mount apart, and is the key of that mount. ok is false if it
+	// is not part of the tree.
+	Mount func(id uint64) (by *numberer, key uint64, ok bool)
+	// FDs has the descriptors of directories on the way.
+	FDs *fdcache.Cache
+	// InTree is vfs.ErrStale for a directory that lies outside of the tree now. Beneath
+	// says the same of a descriptor.
+	InTree  func(d *fdcache.Desc) error
+	Beneath func(fd int) (bool, error)
+
+	// NoHandles is for tests: objects are known by their birth.
+	NoHandles bool
+}
+
+// mapDisk are the system calls that change the map's file: see localfs.Sys.
+type mapDisk interface {
+	Openat(dirfd int, name string, flags int, mode uint32) (fd int, err error)
+	Unlinkat(dirfd int, name string, flags int) error
+	Renameat(fromfd int, from string, tofd int, to string) error
+	Pwrite(fd int, p []byte, off int64) (int, error)
+	Ftruncate(fd int, size int64) error
+	Fsync(fd int) error
+	Fdatasync(fd int) error
+}
+
 const (
 	rootSlot      = 0
 	rootSerial    = 1
@@ -66,21 +106,21 @@ const (
 func hashName[T string | []byte](name T) uint32 { return crc32.Checksum([]byte(name), castagnoli) }
 
 // newMapHandles opens the map in the state directory, or begins one.
-func newMapHandles(h *host) (_ *mapHandles, err error) {
-	m := &mapHandles{h: h, dirfd: -1, index: make(map[linux.Ident]uint32), more: make(map[uint32][]loc), most: MaxMapEntries, sweep: mapSweep{at: sweepSlack}}
+func newMapHandles(o mapSetup) (_ *mapHandles, err error) {
+	m := &mapHandles{o: o, dirfd: -1, index: make(map[linux.Ident]uint32), more: make(map[uint32][]loc), most: MaxMapEntries, sweep: mapSweep{at: sweepSlack}}
 	if err := m.openDir(); err != nil {
 		return nil, err
 	}
-	m.log = newMapLog(h.sys, m.dirfd)
+	m.log = newMapLog(o.Disk, m.dirfd)
 	if err := m.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("map of handles in %q: %w", h.o.StateDir, err), m.close())
+		return nil, errors.Join(fmt.Errorf("map of handles in %q: %w", o.StateDir, err), m.close())
 	}
 	return m, nil
 }
 
 // openDir opens and locks the state directory.
 func (m *mapHandles) openDir() (err error) {
-	o := &m.h.o
+	o := &m.o
 	if o.StateDir == "" {
 		if !o.Volatile {
 			return fmt.Errorf("the kernel gives no handles here, and there is no state directory to keep a map of them in: %w", vfs.ErrInval)
@@ -91,7 +131,7 @@ func (m *mapHandles) openDir() (err error) {
 	if err != nil {
 		return fmt.Errorf("state directory %q: %w", o.StateDir, linux.Fail("open", err))
 	}
-	if in, err := m.h.beneath(&fdcache.Desc{FD: fd}); err != nil || in {
+	if in, err := o.Beneath(fd); err != nil || in {
 		if err == nil {
 			err = fmt.Errorf("state directory %q lies within the tree that is served: %w", o.StateDir, vfs.ErrInval)
 		}
@@ -112,16 +152,15 @@ var errOtherMap = errors.New("the old one belongs to another directory")
 // none of the objects that the old handles named, so nothing is lost with them.
 func (m *mapHandles) load() error {
 	var sfs unix.Statfs_t
-	if err := unix.Fstatfs(m.h.rootFD, &sfs); err != nil {
+	if err := unix.Fstatfs(m.o.Root, &sfs); err != nil {
 		return linux.Fail("fstatfs", err)
 	}
 	var st linux.Stat
-	if err := st.Of(m.h.rootFD); err != nil {
+	if err := st.Of(m.o.Root); err != nil {
 		return linux.Fail("statx", err)
 	}
-	m.by = newNumberer(m.h.rootFD, &st, int64(sfs.Type), m.h.o.noHandles)
-	m.h.copiesUp = m.by.copiesUp
-	root, err := m.ident(nil, nil, m.h.rootFD, &st)
+	m.by = newNumberer(m.o.Root, &st, int64(sfs.Type), m.o.NoHandles)
+	root, err := m.ident(nil, nil, m.o.Root, &st)
 	if err != nil {
 		return err
 	}
@@ -130,14 +169,14 @@ func (m *mapHandles) load() error {
 		switch {
 		case isNoMap(err):
 		case errors.Is(err, errOtherMap):
-			m.h.o.Report(fmt.Errorf("localfs: %s: a new map of handles is begun; all handles that clients have are stale, and they have to mount again: %w", m.h.rootPath, err))
+			m.o.Report(fmt.Errorf("localfs: %s: a new map of handles is begun; all handles that clients have are stale, and they have to mount again: %w", m.o.Path, err))
 			m.log.discard()
 		default:
 			m.gather()
 			return err
 		}
 	}
-	m.h.o.Rand(m.nonce[:])
+	m.o.Rand(m.nonce[:])
 	m.serial = rootSerial
 	m.slots = []slot{{id: root, serial: rootSerial}}
 	m.index[root] = rootSlot
@@ -180,6 +219,10 @@ func (m *mapHandles) slotOf(x vfs.Handle) (uint32, error) {
 	}
 	return i, nil
 }
+
+// changing reports whether an object may come to look like another when it is written to:
+// see numberer.copiesUp.
+func (m *mapHandles) changing() bool { return m.by.copiesUp }
 
 func (m *mapHandles) root() (vfs.Handle, error) { return m.pack(rootSlot), nil }
 
@@ -319,7 +362,7 @@ func (m *mapHandles) drop(i uint32) {
 // where it no longer is, and found to be another or none.
 func (m *mapHandles) note(r *record) {
 	if _, err := m.log.append(r); err != nil {
-		m.h.o.Report(err)
+		m.o.Report(err)
 		return
 	}
 	m.records++
@@ -332,6 +375,9 @@ func (m *mapHandles) whileMoving(f func() error) error {
 }
 
 func (m *mapHandles) settle(at mark) error { return m.log.settle(at) }
+
+// settled reports whether settle(at) need not wait.
+func (m *mapHandles) settled(at mark) bool { return m.log.settled(at) }
 
 func (m *mapHandles) close() error {
 	err := m.log.close()

@@ -96,8 +96,10 @@ func (n *numberer) ident(fd int, name *byte, flags int, st *linux.Stat) (linux.I
 // key goes in as well.
 func (m *mapHandles) ident(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (linux.Ident, error) {
 	by, key := &m.by, uint64(0)
-	if st.Mnt_id != m.h.rootMount && m.h.mounts != nil {
-		by, key = m.h.mounts.numberer(st.Mnt_id)
+	if st.Mnt_id != m.o.RootMount {
+		if other, k, ok := m.o.Mount(st.Mnt_id); ok {
+			by, key = other, k
+		}
 	}
 	at, flags := &linux.EmptyName[0], unix.AT_EMPTY_PATH
 	if fd < 0 && by.how >= byHandle {

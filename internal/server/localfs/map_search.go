@@ -16,7 +16,7 @@ import (
 // maxSteps bounds how many places are tried to find one object, all directories
 // above it included. A map in which directories seem to contain each other, as
 // renames behind our back can make it seem, ends there, with ErrStale.
-const maxSteps = 4 * maxDepth
+const maxSteps = 4 * mapDepth
 
 // maxMisses is how often an object that is not where it should be is looked for
 // again because something has become known of it meanwhile. Beyond, this call
@@ -127,7 +127,7 @@ func (m *mapHandles) giveUp(x vfs.Handle, tried []place) bool {
 }
 
 func (s *mapSearch) openRoot(st *linux.Stat) (int, error) {
-	fd, err := linux.OpenPath(s.m.h.rootFD, ".", unix.O_DIRECTORY)
+	fd, err := linux.OpenPath(s.m.o.Root, ".", unix.O_DIRECTORY)
 	if err != nil {
 		return -1, linux.Fail("open", err)
 	}
@@ -141,23 +141,19 @@ func (s *mapSearch) openRoot(st *linux.Stat) (int, error) {
 func (s *mapSearch) try(id linux.Ident, places []place, st *linux.Stat) (int, error) {
 	for _, p := range places {
 		dir, err := s.dir(p.parent)
-		if isGone(err) {
+		if linux.IsGone(err) {
 			continue
 		}
 		if err != nil {
 			return -1, err
 		}
 		fd, err := s.openAs(dir, p.name, id, st)
-		s.m.h.fds.Unpin(dir)
-		if err == nil || !isGone(err) {
+		s.m.o.FDs.Unpin(dir)
+		if err == nil || !linux.IsGone(err) {
 			return fd, err
 		}
 	}
 	return -1, vfs.ErrNoEnt
-}
-
-func isGone(err error) bool {
-	return errors.Is(err, vfs.ErrNoEnt) || errors.Is(err, vfs.ErrStale) || errors.Is(err, vfs.ErrNotDir)
 }
 
 // dir returns the pinned descriptor of the directory in a slot.
@@ -166,10 +162,10 @@ func (s *mapSearch) dir(i uint32) (*fdcache.Desc, error) {
 	if !ok {
 		return nil, vfs.ErrStale
 	}
-	h := s.m.h
-	d := h.fds.Get(x, fdcache.Path)
+	fds := s.m.o.FDs
+	d := fds.Get(x, fdcache.Path)
 	if d == nil {
-		if s.steps++; s.steps > maxSteps || s.depth >= maxDepth {
+		if s.steps++; s.steps > maxSteps || s.depth >= mapDepth {
 			return nil, vfs.ErrStale
 		}
 		var st linux.Stat
@@ -179,16 +175,16 @@ func (s *mapSearch) dir(i uint32) (*fdcache.Desc, error) {
 		if err != nil {
 			return nil, err
 		}
-		if d, err = h.fds.Put(x, fdcache.Path, fd, st.Mode&unix.S_IFMT); err != nil {
+		if d, err = fds.Put(x, fdcache.Path, fd, st.Mode&unix.S_IFMT); err != nil {
 			return nil, err
 		}
 	}
-	if err := h.inTree(d); err != nil {
-		h.fds.Unpin(d)
+	if err := s.m.o.InTree(d); err != nil {
+		fds.Unpin(d)
 		return nil, err
 	}
 	if d.Kind != unix.S_IFDIR {
-		h.fds.Unpin(d)
+		fds.Unpin(d)
 		return nil, vfs.ErrNotDir
 	}
 	return d, nil
@@ -226,7 +222,7 @@ func (s *mapSearch) rescan(x vfs.Handle, id linux.Ident, places []place, st *lin
 		}
 		seen = append(seen, p.parent)
 		dir, err := s.dir(p.parent)
-		if isGone(err) {
+		if linux.IsGone(err) {
 			continue
 		}
 		if err != nil {
@@ -239,8 +235,8 @@ func (s *mapSearch) rescan(x vfs.Handle, id linux.Ident, places []place, st *lin
 				err = linux.Close(fd, err)
 			}
 		}
-		s.m.h.fds.Unpin(dir)
-		if err == nil || !isGone(err) {
+		s.m.o.FDs.Unpin(dir)
+		if err == nil || !linux.IsGone(err) {
 			return fd, err
 		}
 	}
@@ -255,7 +251,7 @@ func (s *mapSearch) scan(dir *fdcache.Desc, id linux.Ident, st *linux.Stat) (fd 
 			return false, nil
 		}
 		fd, err = s.openAs(dir, string(d.Name), id, st)
-		if isGone(err) {
+		if linux.IsGone(err) {
 			return false, nil
 		}
 		name = string(d.Name)
@@ -273,16 +269,15 @@ func (s *mapSearch) each(dir *fdcache.Desc, f func(*linux.Dirent) (done bool, er
 	if err != nil {
 		return linux.Fail("open", err)
 	}
-	l := lister{v: &FS{host: s.m.h}, fd: list}
-	l.buf = l.v.bufs.Get(direntBuffer)
-	defer l.close()
+	defer func() { _ = unix.Close(list) }() // it was read only: nothing can be lost
+	l := linux.Dir{FD: list, Buf: make([]byte, scanBuffer)}
 	for range maxRescan {
-		if len(l.rest) == 0 {
-			if err := l.read(); err != nil || len(l.rest) == 0 {
+		if l.Empty() {
+			if err := l.Read(); err != nil || l.Empty() {
 				return err
 			}
 		}
-		d, err := l.next()
+		d, err := l.Next()
 		if err != nil {
 			return err
 		}

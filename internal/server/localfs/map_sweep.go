@@ -124,12 +124,12 @@ func (m *mapHandles) searchAll(gone []missed) {
 	for parent, all := range in {
 		s := mapSearch{m: m}
 		dir, err := s.dir(parent)
-		if isGone(err) {
+		if linux.IsGone(err) {
 			continue
 		}
 		if err == nil {
 			err = s.searchIn(dir, all)
-			m.h.fds.Unpin(dir)
+			m.o.FDs.Unpin(dir)
 		}
 		for _, g := range all {
 			g.found = g.found || err != nil // nobody knows
@@ -147,7 +147,7 @@ func (s *mapSearch) searchIn(dir *fdcache.Desc, all []*missed) error {
 		for _, g := range byNumber[d.Ino] {
 			var st linux.Stat
 			fd, err := s.openAs(dir, string(d.Name), g.id, &st)
-			if isGone(err) {
+			if linux.IsGone(err) {
 				continue
 			}
 			if err == nil {
@@ -176,7 +176,7 @@ func (m *mapHandles) dropAll(gone []missed) {
 		if err == nil {
 			_ = unix.Close(fd) // a mere reference
 		} else if errors.Is(err, vfs.ErrNoEnt) && m.giveUp(g.x, g.places) {
-			m.h.fds.Forget(g.x)
+			m.o.FDs.Forget(g.x)
 		}
 	}
 }
@@ -187,7 +187,7 @@ var errMapFull = fmt.Errorf("localfs: the map of handles is full: %w", vfs.ErrSe
 // overflow is errMapFull, which is reported once for each sweep that it brings about.
 func (m *mapHandles) overflow() error {
 	if !m.sweep.full && m.sweep.next == 0 && m.sweep.pause == 0 {
-		m.h.o.Report(fmt.Errorf("%w: with %d objects; others cannot be opened until some of these are gone", errMapFull, m.most))
+		m.o.Report(fmt.Errorf("%w: with %d objects; others cannot be opened until some of these are gone", errMapFull, m.most))
 	}
 	m.sweep.full = true
 	return errMapFull

@@ -151,7 +151,7 @@ func (m *mapHandles) tidy() {
 		return
 	}
 	if err := m.compact(); err != nil {
-		m.h.o.Report(fmt.Errorf("%w; the old file goes on growing", err))
+		m.o.Report(fmt.Errorf("%w; the old file goes on growing", err))
 		m.patient = m.records + m.names + compactSlack
 	}
 }

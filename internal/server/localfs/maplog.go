@@ -29,7 +29,7 @@ const flushSize = 64 << 10
 //
 // Lock order: mapHandles.mu, then mapLog.mu.
 type mapLog struct {
-	sys Sys
+	sys mapDisk
 	dir int // of the directory; -1: volatile
 
 	mu      sync.Mutex
@@ -43,7 +43,7 @@ type mapLog struct {
 	err     error // a sync has failed: nothing here can be trusted any more
 }
 
-func newMapLog(sys Sys, dir int) *mapLog {
+func newMapLog(sys mapDisk, dir int) *mapLog {
 	l := &mapLog{sys: sys, dir: dir, fd: -1}
 	l.wake.L = &l.mu
 	return l
@@ -84,7 +84,7 @@ func (l *mapLog) flush() error {
 	return nil
 }
 
-func writeAll(sys Sys, fd int, p []byte, off int64) error {
+func writeAll(sys mapDisk, fd int, p []byte, off int64) error {
 	for len(p) > 0 {
 		n, err := sys.Pwrite(fd, p, off)
 		if err != nil {
@@ -305,4 +305,14 @@ func (w *mapWriter) flush() error {
 	w.off += int64(len(w.buf))
 	w.buf = w.buf[:0]
 	return nil
+}
+
+// settled reports whether settle(m) need not wait.
+func (l *mapLog) settled(m mark) bool {
+	if l.dir < 0 {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.base+l.synced >= int64(m)
 }

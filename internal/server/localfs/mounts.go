@@ -100,6 +100,15 @@ func (m *mounts) key(id uint64) (key uint64, ok bool) {
 	return 0, false
 }
 
+// numbererOf is mounts.numberer; ok is false if mounts are not crossed.
+func (h *host) numbererOf(id uint64) (by *numberer, key uint64, ok bool) {
+	if h.mounts == nil {
+		return nil, 0, false
+	}
+	by, key = h.mounts.numberer(id)
+	return by, key, true
+}
+
 // numberer tells objects of the mount id apart, which has that key.
 func (m *mounts) numberer(id uint64) (*numberer, uint64) {
 	m.follow()

@@ -170,13 +170,18 @@ func (h *host) openHandles() error {
 			return fmt.Errorf("handles of the kernel do not work here: %w", err)
 		}
 	}
-	m, err := newMapHandles(h)
+	m, err := newMapHandles(mapSetup{
+		StateDir: h.o.StateDir, Volatile: h.o.Volatile, Disk: h.sys, Rand: h.o.Rand, Report: h.o.Report,
+		Path: h.rootPath, Root: h.rootFD, RootMount: h.rootMount, Mount: h.numbererOf,
+		FDs: h.fds, InTree: h.inTree, NoHandles: h.o.noHandles,
+		Beneath: func(fd int) (bool, error) { return h.beneath(&fdcache.Desc{FD: fd}) },
+	})
 	if err != nil {
 		return err
 	}
-	h.handles, h.mode, h.mapped = m, HandlesMap, m
+	h.handles, h.mode, h.mapped, h.copiesUp = m, HandlesMap, m, m.changing()
 	if h.o.Gate != nil {
-		h.handles = settling{m, h, m.log}
+		h.handles = settling{m, h, m}
 	}
 	return nil
 }

@@ -51,11 +51,10 @@ func (v *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs
 type lister struct {
 	v     *FS
 	d     *fdcache.Desc
-	fd    int
+	dir   linux.Dir
 	want  vfs.Mask
-	buf   *bufpool.Buffer
-	rest  []byte      // of buf: not looked at yet
-	batch []vfs.Entry // of space: looked at with one place, and settled together
+	buf   *bufpool.Buffer // of dir
+	batch []vfs.Entry     // of space: looked at with one place, and settled together
 	space [mapBatch]vfs.Entry
 	st    linux.Stat
 }
@@ -66,7 +65,7 @@ func (v *FS) newLister(want vfs.Mask) *lister {
 	if l == nil {
 		l = &lister{}
 	}
-	l.v, l.fd, l.want = v, -1, want
+	l.v, l.dir.FD, l.want = v, -1, want
 	return l
 }
 
@@ -94,12 +93,12 @@ func (l *lister) open(ctx context.Context, dir vfs.Handle, from vfs.Pos, maxByte
 	if l.d, err = v.dirFor(dir, &l.st, mayRead); err != nil {
 		return err
 	}
-	if l.fd, err = linux.Reopen(l.d.FD, unix.O_RDONLY|unix.O_DIRECTORY); err != nil {
-		l.fd = -1
+	if l.dir.FD, err = linux.Reopen(l.d.FD, unix.O_RDONLY|unix.O_DIRECTORY); err != nil {
+		l.dir.FD = -1
 		return linux.Fail("open", err)
 	}
 	if from.Cookie != 0 {
-		if _, err := unix.Seek(l.fd, int64(from.Cookie), unix.SEEK_SET); err != nil {
+		if _, err := unix.Seek(l.dir.FD, int64(from.Cookie), unix.SEEK_SET); err != nil {
 			return fmt.Errorf("localfs: seek in a directory: %s: %w", err.Error(), vfs.ErrBadCookie)
 		}
 	}
@@ -125,12 +124,13 @@ func (l *lister) open(ctx context.Context, dir vfs.Handle, from vfs.Pos, maxByte
 		}
 	}
 	l.buf = v.bufs.Get(max(size, minDirent))
+	l.dir.Buf = l.buf.B
 	return nil
 }
 
 func (l *lister) close() {
-	if l.fd >= 0 {
-		_ = unix.Close(l.fd) // it was read only: nothing can be lost
+	if l.dir.FD >= 0 {
+		_ = unix.Close(l.dir.FD) // it was read only: nothing can be lost
 	}
 	if l.buf != nil {
 		l.buf.Release()
@@ -139,7 +139,7 @@ func (l *lister) close() {
 	if l.d != nil {
 		v.release(l.d)
 	}
-	l.v, l.d, l.fd, l.buf, l.rest, l.batch = nil, nil, -1, nil, nil, nil
+	l.v, l.d, l.dir, l.buf, l.batch = nil, nil, linux.Dir{FD: -1}, nil, nil
 	v.listers.Put(l)
 }
 
@@ -151,15 +151,15 @@ func (l *lister) fill(ctx context.Context) (n int, err error) {
 	defer l.v.end(classMeta)
 	var last mark
 	for n < len(l.batch) {
-		if len(l.rest) == 0 {
+		if l.dir.Empty() {
 			if n > 0 {
 				break
 			}
-			if err := l.read(); err != nil || len(l.rest) == 0 {
+			if err := l.dir.Read(); err != nil || l.dir.Empty() {
 				return 0, err
 			}
 		}
-		d, err := l.next()
+		d, err := l.dir.Next()
 		if err != nil {
 			return 0, err
 		}
@@ -176,33 +176,6 @@ func (l *lister) fill(ctx context.Context) (n int, err error) {
 		}
 	}
 	return n, l.v.handles.settle(last)
-}
-
-// read fills the buffer from the directory; nothing left is its end.
-func (l *lister) read() error {
-	var n int
-	err := linux.Again(func() (err error) {
-		n, err = unix.Getdents(l.fd, l.buf.B)
-		return err
-	})
-	switch {
-	case err == nil:
-		l.rest = l.buf.B[:n]
-		return nil
-	case errors.Is(err, unix.ENOENT):
-		return vfs.ErrStale // removed meanwhile
-	}
-	return linux.Fail("getdents64", err)
-}
-
-// next takes the first of the entries that are left.
-func (l *lister) next() (d linux.Dirent, err error) {
-	d, n := linux.ParseDirent(l.rest)
-	if n == 0 {
-		return d, fmt.Errorf("localfs: getdents64 returned a malformed entry: %w", vfs.ErrIO)
-	}
-	l.rest = l.rest[n:]
-	return d, nil
 }
 
 // entry makes e of d. ok is false if there is nothing to show: the object has

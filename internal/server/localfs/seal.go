@@ -145,7 +145,7 @@ func (v *FS) sealedIn(in, mount int, d *fdcache.Desc, st *linux.Stat) (int, erro
 		switch {
 		case err == nil, errors.Is(err, vfs.ErrBusy):
 			return fd, err
-		case !isGone(err):
+		case !linux.IsGone(err):
 			return -1, vfs.ErrNotSupp // too deep, or behind what this process may not search
 		}
 	}
@@ -153,7 +153,7 @@ func (v *FS) sealedIn(in, mount int, d *fdcache.Desc, st *linux.Stat) (int, erro
 }
 
 // sealedByPath finds the file d by the path that the kernel knows it by, without a
-// symbolic link or a way out, and takes it only if it is the very file. isGone of
+// symbolic link or a way out, and takes it only if it is the very file. linux.IsGone of
 // its error: it was not there.
 func sealedByPath(in, mount int, d *fdcache.Desc, st *linux.Stat) (int, error) {
 	var path, top [unix.PathMax]byte

@@ -42,3 +42,8 @@ func Fail(op string, err error) error {
 	}
 	return s
 }
+
+// IsGone reports whether err says that an object is not there, or not there any more.
+func IsGone(err error) bool {
+	return errors.Is(err, vfs.ErrNoEnt) || errors.Is(err, vfs.ErrStale) || errors.Is(err, vfs.ErrNotDir)
+}
