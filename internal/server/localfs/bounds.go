@@ -1,5 +1,7 @@
 package localfs
 
+import "github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
+
 // The bounds of this package, and what happens at each.
 const (
 	// MaxIO is the most that one ReadAt or WriteAt moves, in bytes. The rest of
@@ -24,7 +26,7 @@ const (
 
 	// maxDepth bounds how far below the root an object can be. Deeper ones are
 	// ErrStale. A path of PATH_MAX bytes has at most half as many parts.
-	maxDepth = mapDepth
+	maxDepth = handlemap.MaxDepth
 
 	// lockStripes is the number of locks that share all objects between them.
 	// Two objects of one stripe wait for each other; nothing else happens.

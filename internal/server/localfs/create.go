@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -68,7 +69,7 @@ func (v *FS) create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	m := maker{v: v, dir: d, name: name, how: how}
 	x, made, err := m.locked(&o.Dir)
 	if err == nil {
-		err = v.handles.settle(m.mark)
+		err = v.handles.Settle(m.mark)
 		if err != nil && made {
 			i := v.lock(m.dir)
 			m.undo()
@@ -120,9 +121,9 @@ type maker struct {
 	dirStat linux.Stat
 	name    string
 	how     *vfs.CreateHow
-	st      linux.Stat    // of the object
-	mark    mark          // when its handle is good
-	w       *fdcache.Desc // of the file that was made, if there is room for it
+	st      linux.Stat     // of the object
+	mark    handlemap.Mark // when its handle is good
+	w       *fdcache.Desc  // of the file that was made, if there is room for it
 }
 
 // locked makes or takes the object under the directory's lock. Its handle is
@@ -252,7 +253,7 @@ func (m *maker) finish(fd int) (x vfs.Handle, err error) {
 		err = linux.Fail("statx", m.st.Of(fd))
 	}
 	if err == nil {
-		x, m.mark, err = v.handles.bind(m.dir, []byte(m.name), fd, &m.st)
+		x, m.mark, err = v.handles.Bind(m.dir, []byte(m.name), fd, &m.st)
 	}
 	if err != nil {
 		m.undo()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -122,19 +123,19 @@ func (v *FS) glance(ctx context.Context, d *fdcache.Desc, st *linux.Stat) error 
 type settling struct {
 	handler
 	h *host
-	m *mapHandles
+	m *handlemap.Map
 }
 
 // settle is called with a place in the lane for metadata, and returns with one,
 // or with one owed: the gate may have none to spare, and what was begun is better
 // ended than broken off.
-func (s settling) settle(m mark) error {
-	if s.m.settled(m) {
+func (s settling) Settle(m handlemap.Mark) error {
+	if s.m.Settled(m) {
 		return nil
 	}
 	g := s.h.o.Gate
 	g.Leave(classMeta)
-	err := s.handler.settle(m)
+	err := s.handler.Settle(m)
 	if g.Enter(context.Background(), classMeta, "") != nil {
 		s.h.owed[classMeta].Add(1)
 	}

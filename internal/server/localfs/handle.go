@@ -6,64 +6,55 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// The first byte of every handle: of what it is made, in which version.
-const (
-	handleKernel = 0x01
-	handleMap    = 0x02
-)
-
-// mark is a moment in the life of a handler: what happened up to it can be
-// waited for. The kernel's handles need no waiting; theirs is 0.
-type mark int64
 
 // handler makes handles and finds what they name. There are two: the kernel's
 // own handles and the map. All methods may be called concurrently. dir is always
 // a directory, pinned by the caller.
 type handler interface {
-	root() (vfs.Handle, error)
+	Root() (vfs.Handle, error)
 
 	// open returns an O_PATH descriptor of what x names, which belongs to the
 	// caller, and its attributes. A directory is not checked to lie in the tree.
-	open(x vfs.Handle, st *linux.Stat) (fd int, err error)
+	Open(x vfs.Handle, st *linux.Stat) (fd int, err error)
 
 	// bind gives the object that is called name in dir, which st describes, its
 	// handle. fd is the object, or -1. The handle must not leave this package
 	// before settle(mark) has returned.
-	bind(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (vfs.Handle, mark, error)
+	Bind(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (vfs.Handle, handlemap.Mark, error)
 
 	// find is bind for an object that nobody may ever ask for: without a handle
 	// yet it gets none, and ok is false. name may be "..".
-	find(dir *fdcache.Desc, name string, fd int, st *linux.Stat) (x vfs.Handle, ok bool)
+	Find(dir *fdcache.Desc, name string, fd int, st *linux.Stat) (x vfs.Handle, ok bool)
 
 	// expect says that x is about to be called name in dir as well. After
 	// settle(mark), x is found there too, if the change survives a crash. fresh
 	// is false if x was thought to be called that already.
-	expect(dir *fdcache.Desc, name string, x vfs.Handle) (m mark, fresh bool, err error)
+	Expect(dir *fdcache.Desc, name string, x vfs.Handle) (m handlemap.Mark, fresh bool, err error)
 
 	// unbind says that x is no longer called name in dir, and, if gone, that it
 	// has no other name either.
-	unbind(dir *fdcache.Desc, name string, x vfs.Handle, gone bool)
+	Unbind(dir *fdcache.Desc, name string, x vfs.Handle, gone bool)
 
 	// touched says that o, which the caller has pinned, was opened to be written, or
 	// changed: it may look like another object to those who have only its name. Until
 	// settle(mark), a crash may make that true.
-	touched(o *fdcache.Desc) (mark, error)
+	Touched(o *fdcache.Desc) (handlemap.Mark, error)
 
 	// lost says that x has no name left, and can get none.
-	lost(x vfs.Handle)
+	Lost(x vfs.Handle)
 
 	// whileMoving runs f, in which an object leaves a name for another that was
 	// expected. Nobody takes it for lost meanwhile.
-	whileMoving(f func() error) error
+	WhileMoving(f func() error) error
 
 	// settle waits until what was bound up to the mark survives a crash.
-	settle(mark) error
+	Settle(handlemap.Mark) error
 
-	close() error
+	Close() error
 }
 
 // object returns a pinned descriptor of x, which is good for a reference: an O_PATH
@@ -72,7 +63,7 @@ func (h *host) object(x vfs.Handle) (*fdcache.Desc, error) {
 	d := h.fds.GetAny(x)
 	if d == nil {
 		var st linux.Stat
-		fd, err := h.handles.open(x, &st)
+		fd, err := h.handles.Open(x, &st)
 		if err != nil {
 			return nil, err
 		}
@@ -157,14 +148,14 @@ func (h *host) touched(o *fdcache.Desc) error {
 	if !h.copiesUp {
 		return nil
 	}
-	_, err := h.handles.touched(o)
+	_, err := h.handles.Touched(o)
 	return err
 }
 
 // gone forgets x, which has lost its last name, and is ErrStale: from now on, for ever.
 func (h *host) gone(x vfs.Handle) error {
 	h.fds.Forget(x)
-	h.handles.lost(x)
+	h.handles.Lost(x)
 	return vfs.ErrStale
 }
 
@@ -211,9 +202,9 @@ func (v *FS) data(x vfs.Handle, u fdcache.Use) (*fdcache.Desc, error) {
 		return nil, linux.Fail("open", err)
 	}
 	if u == fdcache.Write && v.copiesUp {
-		m, err := v.handles.touched(o)
+		m, err := v.handles.Touched(o)
 		if err == nil {
-			err = v.handles.settle(m)
+			err = v.handles.Settle(m)
 		}
 		if err != nil {
 			return nil, linux.Close(fd, err)
@@ -237,9 +228,9 @@ type told struct {
 
 // tell gives word that x is about to be called name in dir as well.
 func (v *FS) tell(dir *fdcache.Desc, name string, x vfs.Handle) (told, error) {
-	m, fresh, err := v.handles.expect(dir, name, x)
+	m, fresh, err := v.handles.Expect(dir, name, x)
 	if err == nil {
-		err = v.handles.settle(m)
+		err = v.handles.Settle(m)
 	}
 	return told{x, fresh}, err
 }
@@ -247,6 +238,6 @@ func (v *FS) tell(dir *fdcache.Desc, name string, x vfs.Handle) (told, error) {
 // untell takes back what did not come to pass.
 func (v *FS) untell(dir *fdcache.Desc, name string, t told) {
 	if t.fresh {
-		v.handles.unbind(dir, name, t.x, false)
+		v.handles.Unbind(dir, name, t.x, false)
 	}
 }

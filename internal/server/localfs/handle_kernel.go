@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -30,6 +31,10 @@ type kernelHandles struct {
 	h     *host
 	mount int // open for reading: open_by_handle_at(2) refuses O_PATH here
 }
+
+// handleKernel is the first byte of a handle of the kernel: of what it is made, in which
+// version. That of a handle of the map is another.
+const handleKernel = 0x01
 
 // kernelHead is the size of what precedes the kernel's part on the root's file
 // system, and keySize what more there is on others. There, handles of maxKernelHandle
@@ -83,19 +88,19 @@ func newKernelHandles(h *host) (*kernelHandles, error) {
 		return nil, linux.Fail("open", err)
 	}
 	k := &kernelHandles{h: h, mount: mount}
-	x, err := k.root()
+	x, err := k.Root()
 	if err != nil {
 		return nil, linux.Close(mount, err)
 	}
 	var st linux.Stat
-	fd, err := k.open(x, &st)
+	fd, err := k.Open(x, &st)
 	if err != nil {
 		return nil, linux.Close(mount, fmt.Errorf("open_by_handle_at: %w", err))
 	}
 	return k, linux.Close(fd, nil)
 }
 
-func (k *kernelHandles) root() (vfs.Handle, error) {
+func (k *kernelHandles) Root() (vfs.Handle, error) {
 	return k.of(k.h.rootFD, &linux.EmptyName[0], unix.AT_EMPTY_PATH)
 }
 
@@ -114,7 +119,7 @@ func (k *kernelHandles) of(fd int, name *byte, flags int) (vfs.Handle, error) {
 	return packHandle(&r, key)
 }
 
-func (k *kernelHandles) open(x vfs.Handle, st *linux.Stat) (int, error) {
+func (k *kernelHandles) Open(x vfs.Handle, st *linux.Stat) (int, error) {
 	fd, err := k.reach(x, st)
 	if err != nil {
 		return -1, err
@@ -179,7 +184,7 @@ func (k *kernelHandles) confirm(x vfs.Handle, fd int) error {
 	return err
 }
 
-func (k *kernelHandles) bind(dir *fdcache.Desc, name []byte, fd int, _ *linux.Stat) (vfs.Handle, mark, error) {
+func (k *kernelHandles) Bind(dir *fdcache.Desc, name []byte, fd int, _ *linux.Stat) (vfs.Handle, handlemap.Mark, error) {
 	if fd >= 0 {
 		x, err := k.of(fd, &linux.EmptyName[0], unix.AT_EMPTY_PATH)
 		return x, 0, err
@@ -202,18 +207,18 @@ func (k *kernelHandles) hides(dir *fdcache.Desc, name []byte) bool {
 	return true
 }
 
-func (k *kernelHandles) find(dir *fdcache.Desc, name string, fd int, _ *linux.Stat) (vfs.Handle, bool) {
-	x, _, err := k.bind(dir, []byte(name), fd, nil)
+func (k *kernelHandles) Find(dir *fdcache.Desc, name string, fd int, _ *linux.Stat) (vfs.Handle, bool) {
+	x, _, err := k.Bind(dir, []byte(name), fd, nil)
 	return x, err == nil
 }
 
-func (k *kernelHandles) expect(*fdcache.Desc, string, vfs.Handle) (mark, bool, error) {
+func (k *kernelHandles) Expect(*fdcache.Desc, string, vfs.Handle) (handlemap.Mark, bool, error) {
 	return 0, false, nil
 }
 
-func (k *kernelHandles) unbind(*fdcache.Desc, string, vfs.Handle, bool) {}
-func (k *kernelHandles) touched(*fdcache.Desc) (mark, error)            { return 0, nil }
-func (k *kernelHandles) lost(vfs.Handle)                                {}
-func (k *kernelHandles) whileMoving(f func() error) error               { return f() }
-func (k *kernelHandles) settle(mark) error                              { return nil }
-func (k *kernelHandles) close() error                                   { return linux.Close(k.mount, nil) }
+func (k *kernelHandles) Unbind(*fdcache.Desc, string, vfs.Handle, bool) {}
+func (k *kernelHandles) Touched(*fdcache.Desc) (handlemap.Mark, error)  { return 0, nil }
+func (k *kernelHandles) Lost(vfs.Handle)                                {}
+func (k *kernelHandles) WhileMoving(f func() error) error               { return f() }
+func (k *kernelHandles) Settle(handlemap.Mark) error                    { return nil }
+func (k *kernelHandles) Close() error                                   { return linux.Close(k.mount, nil) }

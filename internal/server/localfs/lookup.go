@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -89,7 +90,7 @@ func (v *FS) child(d *fdcache.Desc, name string) (x vfs.Handle, attr vfs.Attr, e
 	var st linux.Stat
 	x, m, err := v.identify(d, name, fd, &st)
 	if err == nil {
-		err = v.handles.settle(m)
+		err = v.handles.Settle(m)
 	}
 	if err != nil {
 		return x, attr, linux.Close(fd, err)
@@ -104,7 +105,7 @@ func (v *FS) child(d *fdcache.Desc, name string) (x vfs.Handle, attr vfs.Attr, e
 
 // identify fills st and returns the handle of fd, which was found as name in d.
 // Nobody may see it before it is settled.
-func (v *FS) identify(d *fdcache.Desc, name string, fd int, st *linux.Stat) (x vfs.Handle, m mark, err error) {
+func (v *FS) identify(d *fdcache.Desc, name string, fd int, st *linux.Stat) (x vfs.Handle, m handlemap.Mark, err error) {
 	if err := st.Of(fd); err != nil {
 		return x, 0, linux.Fail("statx", err)
 	}
@@ -112,7 +113,7 @@ func (v *FS) identify(d *fdcache.Desc, name string, fd int, st *linux.Stat) (x v
 		v.hide(name, st)
 		return x, 0, vfs.ErrNoEnt
 	}
-	return v.handles.bind(d, []byte(name), fd, st)
+	return v.handles.Bind(d, []byte(name), fd, st)
 }
 
 // parent is the directory above d, but no higher than the root.
@@ -136,7 +137,7 @@ func (v *FS) parent(d *fdcache.Desc, own vfs.Attr) (x vfs.Handle, attr vfs.Attr,
 	if in, err := v.beneath(&fdcache.Desc{FD: fd}); err != nil || !in {
 		return x, attr, orStale(err)
 	}
-	x, ok := v.handles.find(d, "..", fd, &st)
+	x, ok := v.handles.Find(d, "..", fd, &st)
 	if !ok {
 		return x, attr, vfs.ErrStale
 	}

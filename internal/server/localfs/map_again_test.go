@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -43,16 +44,16 @@ func TestMapOfDirectoryMadeAgain(t *testing.T) {
 // TestMapOfOldVersion begins a new map in the place of one whose handles could come to
 // name other objects; what no version has written is refused.
 func TestMapOfOldVersion(t *testing.T) {
-	for version, want := range map[byte]string{birthVersion: "", mapVersion + 1: "version 3"} {
+	for version, want := range map[byte]string{1: "", 3: "version 3"} {
 		dir, o := t.TempDir(), mapOptions(t)
 		told := 0
 		o.Report = func(error) { told++ }
 		f := must[*FS](t)(New(dir, o))
 		x := mkfile(t, f, root(t, f), "name", "")
 		closeFS(t, f)
-		file := filepath.Join(o.StateDir, mapName)
+		file := filepath.Join(o.StateDir, handlemap.FileName)
 		b := must[[]byte](t)(os.ReadFile(file))
-		b[len(mapMagic)] = version
+		b[8] = version // behind the magic
 		must[bool](t)(true, os.WriteFile(file, b, 0o600))
 		f, err := New(dir, o)
 		if want != "" {

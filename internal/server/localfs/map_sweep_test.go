@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -27,17 +28,11 @@ func listAll(t *testing.T, f vfs.FS, dir vfs.Handle) map[string]vfs.Handle {
 	return all
 }
 
-func (m *mapHandles) objects() (known, slots int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.index), len(m.slots)
-}
-
 // TestMapForgetsWhatIsGone has a local program make, rename and remove many files that
 // are listed meanwhile, again and again.
 func TestMapForgetsWhatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const files = sweepSlack + sweepSlack/2
+		const files = handlemap.SweepSlack + handlemap.SweepSlack/2
 		dir, o := t.TempDir(), mapOptions(t)
 		f := must[*FS](t)(New(dir, o))
 		r := root(t, f)
@@ -55,7 +50,7 @@ func TestMapForgetsWhatIsGone(t *testing.T) {
 			for i := 2; i < files; i++ {
 				must[bool](t)(true, os.Remove(name(i)))
 			}
-			time.Sleep(2 * sweepParts * fdcache.SweepEvery)
+			time.Sleep(2 * handlemap.SweepParts * fdcache.SweepEvery)
 			synctest.Wait()
 			for i, want := range map[int]bool{0: true, 1: true, 2: false, files - 1: false} {
 				_, err := f.GetAttr(t.Context(), all[fmt.Sprint(i)], vfs.MaskV3)
@@ -65,7 +60,7 @@ func TestMapForgetsWhatIsGone(t *testing.T) {
 			}
 			must[bool](t)(true, os.Remove(name(0)))
 			must[bool](t)(true, os.Remove(name(files)))
-			if known, slots := f.mapped.objects(); known > sweepSlack || slots > files+sweepSlack {
+			if known, slots, _ := f.mapped.Size(); known > handlemap.SweepSlack || slots > files+handlemap.SweepSlack {
 				t.Errorf("%d objects are known, in %d slots, and %d files have gone", known, slots, files)
 			}
 		}
@@ -84,7 +79,7 @@ func TestFullMap(t *testing.T) {
 		told := 0
 		o.Report = func(error) { told++ }
 		f := must[*FS](t)(New(dir, o))
-		f.mapped.most = most
+		f.mapped.SetMost(most)
 		for i := range files {
 			must[bool](t)(true, os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600))
 		}

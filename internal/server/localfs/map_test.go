@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -159,6 +160,9 @@ func TestMapNeedsItsPlace(t *testing.T) {
 	}
 }
 
+// mapHeader is the size of the header of a map's file.
+const mapHeader = 52
+
 // grown makes a map of some files, closed, and returns the handles.
 func grown(t *testing.T, dir string, o Options) []vfs.Handle {
 	t.Helper()
@@ -177,10 +181,10 @@ func grown(t *testing.T, dir string, o Options) []vfs.Handle {
 func TestMapTornTail(t *testing.T) {
 	dir, o := t.TempDir(), mapOptions(t)
 	all := grown(t, dir, o)
-	file := filepath.Join(o.StateDir, mapName)
+	file := filepath.Join(o.StateDir, handlemap.FileName)
 	whole := must[[]byte](t)(os.ReadFile(file))
 	for name, tail := range map[string][]byte{
-		"half a record": appendRecord(nil, &record{typ: recBind, slot: 21, serial: 30, id: linux.Ident{Ino: 1}, name: []byte("half")})[:30],
+		"half a record": whole[mapHeader : mapHeader+30],
 		"zeros":         make([]byte, 5000),
 		"noise":         []byte(strings.Repeat("noise", 1000)),
 	} {
@@ -208,9 +212,9 @@ func TestMapTornTail(t *testing.T) {
 func TestMapDamagedMiddle(t *testing.T) {
 	dir, o := t.TempDir(), mapOptions(t)
 	grown(t, dir, o)
-	file := filepath.Join(o.StateDir, mapName)
+	file := filepath.Join(o.StateDir, handlemap.FileName)
 	whole := must[[]byte](t)(os.ReadFile(file))
-	for _, off := range []int{0, 9, headerSize - 1, headerSize, headerSize + 40, len(whole) / 2} {
+	for _, off := range []int{0, 9, mapHeader - 1, mapHeader, mapHeader + 40, len(whole) / 2} {
 		bad := append([]byte(nil), whole...)
 		bad[off] ^= 0x40
 		must[bool](t)(true, os.WriteFile(file, bad, 0o600))
@@ -235,7 +239,7 @@ func TestMapCompacts(t *testing.T) {
 	if _, _, err := f.Link(t.Context(), y, a, "y"); err != nil {
 		t.Fatal(err)
 	}
-	m := f.handles.(*mapHandles)
+	m := f.mapped
 	dead := mkfile(t, f, r, "dead", "")
 	if _, err := f.Remove(t.Context(), r, "dead", false); err != nil {
 		t.Fatal(err)
@@ -245,17 +249,17 @@ func TestMapCompacts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 * compactSlack {
-		if _, _, err := m.expect(d, fmt.Sprint("name ", i+1), x); err != nil {
+	for i := range 3 * handlemap.CompactSlack {
+		if _, _, err := m.Expect(d, fmt.Sprint("name ", i+1), x); err != nil {
 			t.Fatal(err)
 		}
-		m.unbind(d, fmt.Sprint("name ", i), x, false)
+		m.Unbind(d, fmt.Sprint("name ", i), x, false)
 	}
-	last := fmt.Sprint("name ", 3*compactSlack)
+	last := fmt.Sprint("name ", 3*handlemap.CompactSlack)
 	f.fds.Unpin(d)
 	must[bool](t)(true, os.Rename(filepath.Join(dir, "a", "name 0"), filepath.Join(dir, "a", last)))
-	if m.records > 2*compactSlack {
-		t.Errorf("%d records and no compaction", m.records)
+	if _, _, records := m.Size(); records > 2*handlemap.CompactSlack {
+		t.Errorf("%d records and no compaction", records)
 	}
 	f = reopenFS(t, f, dir, o)
 	defer closeFS(t, f)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -53,7 +54,7 @@ type mounts struct {
 type mount struct {
 	id, key uint64
 	fd      int // of its root
-	by      numberer
+	by      handlemap.Numberer
 	seal    seal
 }
 
@@ -101,7 +102,7 @@ func (m *mounts) key(id uint64) (key uint64, ok bool) {
 }
 
 // numbererOf is mounts.numberer; ok is false if mounts are not crossed.
-func (h *host) numbererOf(id uint64) (by *numberer, key uint64, ok bool) {
+func (h *host) numbererOf(id uint64) (by *handlemap.Numberer, key uint64, ok bool) {
 	if h.mounts == nil {
 		return nil, 0, false
 	}
@@ -110,14 +111,14 @@ func (h *host) numbererOf(id uint64) (by *numberer, key uint64, ok bool) {
 }
 
 // numberer tells objects of the mount id apart, which has that key.
-func (m *mounts) numberer(id uint64) (*numberer, uint64) {
+func (m *mounts) numberer(id uint64) (*handlemap.Numberer, uint64) {
 	m.follow()
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if p := m.byID[id]; p != nil {
 		return &p.by, p.key
 	}
-	return &numberer{}, 0
+	return &handlemap.Numberer{}, 0
 }
 
 // open opens r on the mount of that key.
@@ -264,7 +265,7 @@ func (h *host) mountOf(id uint64, ref int) (*mount, error) {
 	if err != nil {
 		return nil, linux.Fail("open", err)
 	}
-	by := newNumberer(ref, &st, int64(sfs.Type), h.o.noHandles)
+	by := handlemap.NewNumberer(ref, &st, int64(sfs.Type), h.o.noHandles)
 	return &mount{id: id, key: keyOf(&sfs, &st), fd: fd, by: by}, nil
 }
 

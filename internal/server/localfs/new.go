@@ -14,6 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/identity"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/inotify"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
@@ -38,7 +39,7 @@ type host struct {
 	o        Options
 	sys      Sys
 	handles  handler
-	mapped   *mapHandles // nil: the kernel's handles
+	mapped   *handlemap.Map // nil: the kernel's handles
 	mode     Mode
 	copiesUp bool // see numberer
 	disk     Sys  // sys, but for its syncs not gated: see gatedSys
@@ -121,7 +122,7 @@ func (h *host) open(dir string) (err error) {
 			return err
 		}
 	}
-	h.root, err = h.handles.root()
+	h.root, err = h.handles.Root()
 	return err
 }
 
@@ -170,7 +171,7 @@ func (h *host) openHandles() error {
 			return fmt.Errorf("handles of the kernel do not work here: %w", err)
 		}
 	}
-	m, err := newMapHandles(mapSetup{
+	m, err := handlemap.New(handlemap.Options{
 		StateDir: h.o.StateDir, Volatile: h.o.Volatile, Disk: h.sys, Rand: h.o.Rand, Report: h.o.Report,
 		Path: h.rootPath, Root: h.rootFD, RootMount: h.rootMount, Mount: h.numbererOf,
 		FDs: h.fds, InTree: h.inTree, NoHandles: h.o.noHandles,
@@ -179,7 +180,7 @@ func (h *host) openHandles() error {
 	if err != nil {
 		return err
 	}
-	h.handles, h.mode, h.mapped, h.copiesUp = m, HandlesMap, m, m.changing()
+	h.handles, h.mode, h.mapped, h.copiesUp = m, HandlesMap, m, m.CopiesUp()
 	if h.o.Gate != nil {
 		h.handles = settling{m, h, m}
 	}
@@ -218,7 +219,7 @@ func (h *host) shut() error {
 	h.seal.close(h)
 	err = errors.Join(err, h.fds.Close(h.syncLast))
 	if h.handles != nil {
-		err = errors.Join(err, h.handles.close())
+		err = errors.Join(err, h.handles.Close())
 	}
 	if h.rootFD >= 0 {
 		err = linux.Close(h.rootFD, err)

@@ -100,7 +100,7 @@ func (m *maker) put(s namelessSys, fd int, data []byte) (x vfs.Handle, err error
 		_, err = m.dress(fd)
 	}
 	if err == nil { // before it has its name: what is to be undone then is less
-		x, _, err = v.handles.bind(m.dir, []byte(m.name), fd, &m.st)
+		x, _, err = v.handles.Bind(m.dir, []byte(m.name), fd, &m.st)
 	}
 	if err != nil {
 		return x, linux.Close(fd, linux.Fail("put", err))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -149,7 +150,7 @@ func (l *lister) fill(ctx context.Context) (n int, err error) {
 		return 0, err
 	}
 	defer l.v.end(classMeta)
-	var last mark
+	var last handlemap.Mark
 	for n < len(l.batch) {
 		if l.dir.Empty() {
 			if n > 0 {
@@ -175,12 +176,12 @@ func (l *lister) fill(ctx context.Context) (n int, err error) {
 			n++
 		}
 	}
-	return n, l.v.handles.settle(last)
+	return n, l.v.handles.Settle(last)
 }
 
 // entry makes e of d. ok is false if there is nothing to show: the object has
 // vanished meanwhile, or is hidden.
-func (l *lister) entry(d *linux.Dirent, e *vfs.Entry) (m mark, ok bool, err error) {
+func (l *lister) entry(d *linux.Dirent, e *vfs.Entry) (m handlemap.Mark, ok bool, err error) {
 	*e = vfs.Entry{Name: d.Name, FileID: d.Ino, Next: vfs.Pos{Cookie: d.Off, Verf: cookieVerf}}
 	if l.want == 0 {
 		return 0, true, nil
@@ -205,11 +206,11 @@ func (l *lister) entry(d *linux.Dirent, e *vfs.Entry) (m mark, ok bool, err erro
 // attributes: if those are of the inode that the directory named in the first
 // place, then so is the handle between the two. Where they are not (renamed
 // meanwhile, an overlay, a mount point) the object is held while it is asked.
-func (l *lister) look(d *linux.Dirent, e *vfs.Entry) (m mark, err error) {
+func (l *lister) look(d *linux.Dirent, e *vfs.Entry) (m handlemap.Mark, err error) {
 	h := l.v.handles
 	handle := l.want&vfs.MaskHandle != 0
 	if handle && l.v.mode == HandlesKernel {
-		if e.Handle, _, err = h.bind(l.d, d.Name, -1, nil); err != nil {
+		if e.Handle, _, err = h.Bind(l.d, d.Name, -1, nil); err != nil {
 			return 0, err
 		}
 	}
@@ -220,8 +221,8 @@ func (l *lister) look(d *linux.Dirent, e *vfs.Entry) (m mark, err error) {
 		return 0, nil
 	}
 	if l.v.mode == HandlesMap {
-		e.Handle, m, err = h.bind(l.d, d.Name, -1, &l.st)
-		if errors.Is(err, errMapFull) {
+		e.Handle, m, err = h.Bind(l.d, d.Name, -1, &l.st)
+		if errors.Is(err, handlemap.ErrFull) {
 			err = nil // the name and the attributes are there: a client looks up what it wants to open
 		}
 		return m, err
@@ -234,7 +235,7 @@ func (l *lister) look(d *linux.Dirent, e *vfs.Entry) (m mark, err error) {
 		return 0, linux.Fail("open", err)
 	}
 	if err = linux.Fail("statx", l.st.Of(fd)); err == nil {
-		e.Handle, m, err = h.bind(l.d, d.Name, fd, &l.st)
+		e.Handle, m, err = h.Bind(l.d, d.Name, fd, &l.st)
 	}
 	return m, linux.Close(fd, err)
 }

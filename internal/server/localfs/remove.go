@@ -87,7 +87,7 @@ func (v *FS) look(d *fdcache.Desc, name string, e *entry) error {
 	if err := v.glimpse(d, name, e); err != nil {
 		return err
 	}
-	e.x, e.known = v.handles.find(d, name, -1, &e.st)
+	e.x, e.known = v.handles.Find(d, name, -1, &e.st)
 	return nil
 }
 
@@ -111,6 +111,6 @@ func (v *FS) lostName(d *fdcache.Desc, name string, e *entry) {
 	if gone {
 		v.fds.Forget(e.x)
 	}
-	v.handles.unbind(d, name, e.x, gone)
+	v.handles.Unbind(d, name, e.x, gone)
 	v.changed(e.x, &e.st, vfs.ChangeGone, nil)
 }

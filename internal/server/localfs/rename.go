@@ -115,7 +115,7 @@ var errUntold = fmt.Errorf("localfs: rename: what has the name changes: %w", vfs
 
 func (v *FS) rename(r *renaming) (err error) {
 	for range maxRaces {
-		err = v.handles.whileMoving(func() error { return v.move(r) })
+		err = v.handles.WhileMoving(func() error { return v.move(r) })
 		if !errors.Is(err, errUntold) || errors.Is(err, identity.ErrLost) {
 			break
 		}
@@ -147,7 +147,7 @@ func (v *FS) move(r *renaming) error {
 	// its directory the object is searched for; in another one it is only found at a place
 	// that the map still knows.
 	if r.src.known && r.from == r.to {
-		v.handles.unbind(r.from, r.fromName, r.src.x, false)
+		v.handles.Unbind(r.from, r.fromName, r.src.x, false)
 	}
 	if r.held != nil && r.held.H == r.src.x {
 		return v.touched(r.held)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -205,8 +206,8 @@ func TestIdentWithoutHandle(t *testing.T) {
 	if err := st.Of(int(r.Fd())); err != nil {
 		t.Fatal(err)
 	}
-	n := numberer{how: byLayers} // which before Linux 6.5 pipes have not
-	if id, err := n.ident(int(r.Fd()), &linux.EmptyName[0], unix.AT_EMPTY_PATH, &st); err != nil || id != st.Ident() {
+	n := handlemap.Numberer{How: handlemap.ByLayers} // which before Linux 6.5 pipes have not
+	if id, err := n.Ident(int(r.Fd()), &linux.EmptyName[0], unix.AT_EMPTY_PATH, &st); err != nil || id != st.Ident() {
 		t.Errorf("%+v, %v; want %+v", id, err, st.Ident())
 	}
 }

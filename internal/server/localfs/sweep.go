@@ -15,7 +15,7 @@ const maxAged = 64
 
 // more reports whether there is something to look at.
 func (h *host) more() bool {
-	return !h.fds.Empty() || h.mapped != nil && h.mapped.waits()
+	return !h.fds.Empty() || h.mapped != nil && h.mapped.SweepDue()
 }
 
 // look closes what was idle for long enough, and has synced what would be if it were
@@ -36,8 +36,8 @@ func (h *host) look(ctx context.Context) {
 			v.end(classMeta)
 		}
 	})
-	if m := h.mapped; m != nil && m.waits() && v.enter(ctx, classMeta) == nil {
-		m.sweepOn()
+	if m := h.mapped; m != nil && m.SweepDue() && v.enter(ctx, classMeta) == nil {
+		m.Sweep()
 		v.end(classMeta)
 	}
 	if aged && !h.cleaning.Swap(true) {

@@ -1,6 +1,6 @@
 //go:build linux
 
-package localfs
+package handlemap
 
 import (
 	"fmt"
@@ -24,12 +24,12 @@ type slot struct {
 }
 
 // apply repeats what a record tells.
-func (m *mapHandles) apply(r *record, off int64) error {
+func (m *Map) apply(r *record, off int64) error {
 	m.records++
 	switch {
 	case r.typ == recSynced:
 		return nil
-	case r.slot == rootSlot || int(r.slot) > len(m.slots) || r.slot >= MaxMapEntries:
+	case r.slot == rootSlot || int(r.slot) > len(m.slots) || r.slot >= MaxEntries:
 		return fmt.Errorf("slot %d", r.slot)
 	case int(r.slot) == len(m.slots):
 		m.slots = append(m.slots, slot{})
@@ -57,7 +57,7 @@ func (m *mapHandles) apply(r *record, off int64) error {
 }
 
 // gather finds the free slots after a load.
-func (m *mapHandles) gather() {
+func (m *Map) gather() {
 	for i := range m.slots {
 		if m.slots[i].serial == 0 {
 			m.free = append(m.free, uint32(i))
@@ -66,7 +66,7 @@ func (m *mapHandles) gather() {
 }
 
 // vacate empties a slot, in memory.
-func (m *mapHandles) vacate(i uint32) {
+func (m *Map) vacate(i uint32) {
 	s := &m.slots[i]
 	if s.serial != 0 && m.index[s.id] == i {
 		delete(m.index, s.id)
@@ -75,7 +75,7 @@ func (m *mapHandles) vacate(i uint32) {
 	*s = slot{}
 }
 
-func (m *mapHandles) forgetNames(i uint32) {
+func (m *Map) forgetNames(i uint32) {
 	if m.slots[i].first.off != 0 {
 		m.names--
 	}
@@ -85,7 +85,7 @@ func (m *mapHandles) forgetNames(i uint32) {
 }
 
 // addLoc notes a further place, or a newer record of one.
-func (m *mapHandles) addLoc(i uint32, l loc) {
+func (m *Map) addLoc(i uint32, l loc) {
 	m.removeLoc(i, l.parent, l.hash)
 	s := &m.slots[i]
 	if s.first.off == 0 {
@@ -102,7 +102,7 @@ func (m *mapHandles) addLoc(i uint32, l loc) {
 	m.names++
 }
 
-func (m *mapHandles) removeLoc(i, parent, hash uint32) {
+func (m *Map) removeLoc(i, parent, hash uint32) {
 	same := func(l loc) bool { return l.off != 0 && l.parent == parent && l.hash == hash }
 	s := &m.slots[i]
 	more := m.more[i]
@@ -125,7 +125,7 @@ func (m *mapHandles) removeLoc(i, parent, hash uint32) {
 }
 
 // locs are all places of an object.
-func (m *mapHandles) locs(i uint32) []loc {
+func (m *Map) locs(i uint32) []loc {
 	if m.slots[i].first.off == 0 {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (m *mapHandles) locs(i uint32) []loc {
 }
 
 // at returns the place of that name, if it is known.
-func (m *mapHandles) at(i, parent, hash uint32) (loc, bool) {
+func (m *Map) at(i, parent, hash uint32) (loc, bool) {
 	if l := m.slots[i].first; l.off != 0 && l.parent == parent && l.hash == hash {
 		return l, true
 	}
@@ -146,24 +146,24 @@ func (m *mapHandles) at(i, parent, hash uint32) (loc, bool) {
 }
 
 // tidy writes the file anew when more of it is dead than alive.
-func (m *mapHandles) tidy() {
-	if m.records <= max(2*m.names+compactSlack, m.patient) {
+func (m *Map) tidy() {
+	if m.records <= max(2*m.names+CompactSlack, m.patient) {
 		return
 	}
 	if err := m.compact(); err != nil {
 		m.o.Report(fmt.Errorf("%w; the old file goes on growing", err))
-		m.patient = m.records + m.names + compactSlack
+		m.patient = m.records + m.names + CompactSlack
 	}
 }
 
 // compact writes a file of what is alive and puts it in the old one's place.
 // All calls that need the map wait meanwhile: about a second for each million
 // names.
-func (m *mapHandles) compact() error {
+func (m *Map) compact() error {
 	first := make([]int64, len(m.slots))
 	more := make(map[uint32][]loc, len(m.more))
 	old := m.log.reader()
-	err := m.log.replace(func(w *mapWriter) error {
+	err := m.log.replace(func(w *writer) error {
 		w.buf = (&header{slots: uint32(len(m.slots)), nonce: m.nonce, root: m.slots[rootSlot].id, serial: m.serial}).append(w.buf)
 		for i := range m.slots {
 			for _, l := range m.locs(uint32(i)) {
@@ -192,7 +192,7 @@ func (m *mapHandles) compact() error {
 }
 
 // copyName writes the bind of one place of slot i.
-func (m *mapHandles) copyName(w *mapWriter, old nameReader, i uint32, l loc) (int64, error) {
+func (m *Map) copyName(w *writer, old nameReader, i uint32, l loc) (int64, error) {
 	name, err := old.nameLocked(l.off)
 	if err != nil {
 		return 0, err

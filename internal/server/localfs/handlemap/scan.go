@@ -1,6 +1,6 @@
 //go:build linux
 
-package localfs
+package handlemap
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 
 // load opens the file that is there, hands every record to apply, and cuts off
 // what a crash has left half written. os.ErrNotExist: there is none.
-func (l *mapLog) load(begin func(*header) error, apply func(r *record, off int64) error) (err error) {
-	l.fd, err = unix.Openat(l.dir, mapName, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+func (l *log) load(begin func(*header) error, apply func(r *record, off int64) error) (err error) {
+	l.fd, err = unix.Openat(l.dir, FileName, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		l.fd = -1
 		return err
@@ -23,7 +23,7 @@ func (l *mapLog) load(begin func(*header) error, apply func(r *record, off int64
 	if err := st.Of(l.fd); err != nil {
 		return linux.Fail("statx", err)
 	}
-	s := mapScanner{fd: l.fd, size: int64(st.Size)}
+	s := scanner{fd: l.fd, size: int64(st.Size)}
 	var h header
 	if err := s.fill(headerSize); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (l *mapLog) load(begin func(*header) error, apply func(r *record, off int64
 }
 
 // mapScanner reads a map's file through a window.
-type mapScanner struct {
+type scanner struct {
 	fd   int
 	size int64
 	off  int64  // of buf
@@ -64,7 +64,7 @@ type mapScanner struct {
 const scanWindow = 256 << 10
 
 // fill makes the window hold n bytes, or all that are left of the file.
-func (s *mapScanner) fill(n int) error {
+func (s *scanner) fill(n int) error {
 	if len(s.buf) >= n || s.off+int64(len(s.buf)) >= s.size {
 		return nil
 	}
@@ -89,14 +89,14 @@ func (s *mapScanner) fill(n int) error {
 	return nil
 }
 
-func (s *mapScanner) skip(n int) {
+func (s *scanner) skip(n int) {
 	s.buf = s.buf[n:]
 	s.off += int64(n)
 }
 
 // records hands all records to apply and stops, with off, where they end: at the
 // end of the file, or where a crash has torn it.
-func (s *mapScanner) records(apply func(*record, int64) error) error {
+func (s *scanner) records(apply func(*record, int64) error) error {
 	var r record
 	for s.off < s.size {
 		if err := s.fill(maxRecord); err != nil {
@@ -120,7 +120,7 @@ func (s *mapScanner) records(apply func(*record, int64) error) error {
 // torn decides what unreadable bytes at off mean. If a later record says that
 // they had reached the disk, they are damage, and an error; else they were
 // never relied upon.
-func (s *mapScanner) torn() error {
+func (s *scanner) torn() error {
 	at := *s // the outer scanner stays where the records end
 	at.mem, at.buf = nil, nil
 	var r record

@@ -1,6 +1,6 @@
 //go:build linux
 
-package localfs
+package handlemap
 
 import (
 	"errors"
@@ -19,12 +19,12 @@ import (
 const (
 	// sweepSlack is by how many objects, or by which part of them, one in sweepShare, a
 	// map has to have grown for that.
-	sweepSlack = 4096
+	SweepSlack = 4096
 	sweepShare = 4
 	// sweepBatch is how many objects are looked for at a time, or a part of all, one in
 	// sweepParts: so it takes as many looks, some minutes.
 	sweepBatch = 1024
-	sweepParts = 256
+	SweepParts = 256
 	// sweepPause is after how many looks a full map is looked through again.
 	sweepPause = 1800
 	// sweepDrops is how many objects are given up while renames wait.
@@ -32,7 +32,7 @@ const (
 )
 
 // mapSweep is where a sweep of the map stands. It is guarded by mapHandles.mu.
-type mapSweep struct {
+type sweep struct {
 	next  uint32 // slot; 0: no sweep is under way
 	at    int    // objects at which the next begins
 	pause int    // looks before it may
@@ -48,7 +48,7 @@ type missed struct {
 }
 
 // waits reports whether there is a sweep under way, or to come.
-func (m *mapHandles) waits() bool {
+func (m *Map) SweepDue() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.sweep.next != 0 || m.sweep.full || len(m.index) >= m.sweep.at
@@ -56,7 +56,7 @@ func (m *mapHandles) waits() bool {
 
 // sweepOn looks for the next objects of the map, and gives up those that are gone. The
 // caller has a place in the lane for metadata.
-func (m *mapHandles) sweepOn() {
+func (m *Map) Sweep() {
 	var gone []missed
 	for _, x := range m.nextBatch() {
 		id, places, err := m.places(x)
@@ -64,7 +64,7 @@ func (m *mapHandles) sweepOn() {
 			continue
 		}
 		var st linux.Stat
-		fd, err := (&mapSearch{m: m}).try(id, places, &st)
+		fd, err := (&search{m: m}).try(id, places, &st)
 		if err == nil {
 			_ = unix.Close(fd) // a mere reference
 		} else if errors.Is(err, vfs.ErrNoEnt) {
@@ -78,7 +78,7 @@ func (m *mapHandles) sweepOn() {
 }
 
 // nextBatch takes the handles that are next, if a sweep is due.
-func (m *mapHandles) nextBatch() (batch []vfs.Handle) {
+func (m *Map) nextBatch() (batch []vfs.Handle) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := &m.sweep
@@ -92,13 +92,13 @@ func (m *mapHandles) nextBatch() (batch []vfs.Handle) {
 		}
 		s.next = rootSlot + 1
 	}
-	for end := len(m.slots); int(s.next) < end && len(batch) < max(sweepBatch, end/sweepParts); s.next++ {
+	for end := len(m.slots); int(s.next) < end && len(batch) < max(sweepBatch, end/SweepParts); s.next++ {
 		if m.slots[s.next].serial != 0 {
 			batch = append(batch, m.pack(s.next))
 		}
 	}
 	if int(s.next) >= len(m.slots) {
-		s.next, s.at = 0, len(m.index)+max(sweepSlack, len(m.index)/sweepShare)
+		s.next, s.at = 0, len(m.index)+max(SweepSlack, len(m.index)/sweepShare)
 		if s.full {
 			s.full, s.pause = false, sweepPause
 		}
@@ -108,7 +108,7 @@ func (m *mapHandles) nextBatch() (batch []vfs.Handle) {
 
 // searchAll looks for other names of the objects in gone, in the directories where they
 // were, each of which is read once.
-func (m *mapHandles) searchAll(gone []missed) {
+func (m *Map) searchAll(gone []missed) {
 	in := make(map[uint32][]*missed)
 	for i := range gone {
 		g := &gone[i]
@@ -122,7 +122,7 @@ func (m *mapHandles) searchAll(gone []missed) {
 		}
 	}
 	for parent, all := range in {
-		s := mapSearch{m: m}
+		s := search{m: m}
 		dir, err := s.dir(parent)
 		if linux.IsGone(err) {
 			continue
@@ -138,7 +138,7 @@ func (m *mapHandles) searchAll(gone []missed) {
 }
 
 // searchIn looks for all in dir, and notes the names of those that are found.
-func (s *mapSearch) searchIn(dir *fdcache.Desc, all []*missed) error {
+func (s *search) searchIn(dir *fdcache.Desc, all []*missed) error {
 	byNumber := make(map[uint64][]*missed, len(all))
 	for _, g := range all {
 		byNumber[g.id.Ino] = append(byNumber[g.id.Ino], g)
@@ -163,7 +163,7 @@ func (s *mapSearch) searchIn(dir *fdcache.Desc, all []*missed) error {
 }
 
 // dropAll gives up those of gone that are still nowhere, while nothing is renamed.
-func (m *mapHandles) dropAll(gone []missed) {
+func (m *Map) dropAll(gone []missed) {
 	m.moving.Lock()
 	defer m.moving.Unlock()
 	for i := range gone {
@@ -172,7 +172,7 @@ func (m *mapHandles) dropAll(gone []missed) {
 			continue
 		}
 		var st linux.Stat
-		fd, err := (&mapSearch{m: m}).try(g.id, g.places, &st)
+		fd, err := (&search{m: m}).try(g.id, g.places, &st)
 		if err == nil {
 			_ = unix.Close(fd) // a mere reference
 		} else if errors.Is(err, vfs.ErrNoEnt) && m.giveUp(g.x, g.places) {
@@ -182,13 +182,13 @@ func (m *mapHandles) dropAll(gone []missed) {
 }
 
 // errMapFull says that an object gets no handle.
-var errMapFull = fmt.Errorf("localfs: the map of handles is full: %w", vfs.ErrServerFault)
+var ErrFull = fmt.Errorf("localfs: the map of handles is full: %w", vfs.ErrServerFault)
 
 // overflow is errMapFull, which is reported once for each sweep that it brings about.
-func (m *mapHandles) overflow() error {
+func (m *Map) overflow() error {
 	if !m.sweep.full && m.sweep.next == 0 && m.sweep.pause == 0 {
-		m.o.Report(fmt.Errorf("%w: with %d objects; others cannot be opened until some of these are gone", errMapFull, m.most))
+		m.o.Report(fmt.Errorf("%w: with %d objects; others cannot be opened until some of these are gone", ErrFull, m.most))
 	}
 	m.sweep.full = true
-	return errMapFull
+	return ErrFull
 }

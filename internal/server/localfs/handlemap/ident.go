@@ -1,6 +1,6 @@
 //go:build linux
 
-package localfs
+package handlemap
 
 import (
 	"errors"
@@ -28,12 +28,12 @@ const (
 	byHandle
 	// byLayers: by the handle alone. On overlayfs what is written to is copied up, and
 	// born again; its handle stays.
-	byLayers
+	ByLayers
 )
 
 // numberer makes idents.
-type numberer struct {
-	how telling
+type Numberer struct {
+	How telling
 	fid int // the flag that name_to_handle_at(2) takes: fidOnly, or 0 before Linux 6.5
 	// copiesUp says that an object may come to look like another when it is changed
 	// (overlayfs before Linux 6.6), which a call that has it open then notes: see
@@ -45,11 +45,11 @@ type numberer struct {
 // is a directory of it; magic is statfs' f_type. Only the handles of file systems that
 // are known to keep them are asked for: FUSE, for one, gives a file another when it is
 // looked up again.
-func newNumberer(fd int, st *linux.Stat, magic int64, noHandles bool) numberer {
-	n := numberer{how: byNumber, fid: linux.FIDOnly}
+func NewNumberer(fd int, st *linux.Stat, magic int64, noHandles bool) Numberer {
+	n := Numberer{How: byNumber, fid: linux.FIDOnly}
 	layers := magic == unix.OVERLAYFS_SUPER_MAGIC
 	if st.Mask&unix.STATX_BTIME != 0 {
-		n.how, n.copiesUp = byBirth, layers
+		n.How, n.copiesUp = byBirth, layers
 	}
 	if noHandles || !layers && !linux.IsLocal(magic) {
 		return n
@@ -63,21 +63,21 @@ func newNumberer(fd int, st *linux.Stat, magic int64, noHandles bool) numberer {
 	switch {
 	case err != nil:
 	case layers:
-		n.how, n.copiesUp = byLayers, false
+		n.How, n.copiesUp = ByLayers, false
 	default:
-		n.how = byHandle
+		n.How = byHandle
 	}
 	return n
 }
 
 // ident is that of the object of which st tells. It is fd, or called name, which ends
 // in a NUL, in the directory fd.
-func (n *numberer) ident(fd int, name *byte, flags int, st *linux.Stat) (linux.Ident, error) {
+func (n *Numberer) Ident(fd int, name *byte, flags int, st *linux.Stat) (linux.Ident, error) {
 	id := st.Ident()
-	if n.how == byLayers {
+	if n.How == ByLayers {
 		id.Gen = 0
 	}
-	if n.how < byHandle {
+	if n.How < byHandle {
 		return id, nil
 	}
 	var r linux.RawHandle
@@ -94,7 +94,7 @@ func (n *numberer) ident(fd int, name *byte, flags int, st *linux.Stat) (linux.I
 // ident is the ident of what st tells of: fd or, if that is -1, what is called name in
 // dir. Inode numbers are those of one file system: of other mounts than the root's, the
 // key goes in as well.
-func (m *mapHandles) ident(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (linux.Ident, error) {
+func (m *Map) ident(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (linux.Ident, error) {
 	by, key := &m.by, uint64(0)
 	if st.Mnt_id != m.o.RootMount {
 		if other, k, ok := m.o.Mount(st.Mnt_id); ok {
@@ -102,16 +102,16 @@ func (m *mapHandles) ident(dir *fdcache.Desc, name []byte, fd int, st *linux.Sta
 		}
 	}
 	at, flags := &linux.EmptyName[0], unix.AT_EMPTY_PATH
-	if fd < 0 && by.how >= byHandle {
+	if fd < 0 && by.How >= byHandle {
 		fd, at, flags = dir.FD, linux.CName(name), 0
 	}
-	id, err := by.ident(fd, at, flags, st)
+	id, err := by.Ident(fd, at, flags, st)
 	id.Gen ^= int64(key)
 	return id, err
 }
 
 // touched notes what o looks like now, if it has been copied up.
-func (m *mapHandles) touched(o *fdcache.Desc) (mark, error) {
+func (m *Map) Touched(o *fdcache.Desc) (Mark, error) {
 	var st linux.Stat
 	if err := st.Of(o.FD); err != nil {
 		return 0, linux.Fail("statx", err)
@@ -140,7 +140,7 @@ func (m *mapHandles) touched(o *fdcache.Desc) (mark, error) {
 }
 
 // renumber gives the slot i another ident. m.mu is held.
-func (m *mapHandles) renumber(i uint32, id linux.Ident) {
+func (m *Map) renumber(i uint32, id linux.Ident) {
 	s := &m.slots[i]
 	if m.index[s.id] == i {
 		delete(m.index, s.id)
@@ -150,7 +150,7 @@ func (m *mapHandles) renumber(i uint32, id linux.Ident) {
 }
 
 // lost ends the life of a handle whose object is gone for good: it has no name left.
-func (m *mapHandles) lost(x vfs.Handle) {
+func (m *Map) Lost(x vfs.Handle) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i, err := m.slotOf(x); err == nil && i != rootSlot {

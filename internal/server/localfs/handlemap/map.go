@@ -1,6 +1,6 @@
 //go:build linux
 
-package localfs
+package handlemap
 
 import (
 	"encoding/binary"
@@ -30,11 +30,11 @@ import (
 // any name, it is stale, and remains so. An inode number that is used again is told
 // from the old one by what the file system says of its generations (map_ident.go).
 // What local programs have removed is found out now and then (map_sweep.go).
-type mapHandles struct {
-	o     mapSetup
+type Map struct {
+	o     Options
 	dirfd int // Options.StateDir, locked; -1: volatile
-	by    numberer
-	log   *mapLog
+	by    Numberer
+	log   *log
 
 	// moving is held for reading while a rename is under way, and for writing by
 	// a call that has not found an object and must know whether it is gone.
@@ -51,17 +51,17 @@ type mapHandles struct {
 	records int              // in the file, dead or alive
 	patient int              // records at which a compaction is worth a try
 	most    int              // objects: MaxMapEntries
-	sweep   mapSweep
+	sweep   sweep
 }
 
 // mapSetup is what a map is made of.
-type mapSetup struct {
+type Options struct {
 	// StateDir is the directory of the map's file, which one process at a time uses. It
 	// must not lie in the tree. "" is a map in memory, if Volatile.
 	StateDir string
 	Volatile bool
 	// Disk is what changes the file.
-	Disk mapDisk
+	Disk Disk
 	// Rand fills its argument with randomness; Report is told what no caller is.
 	Rand   func([]byte)
 	Report func(error)
@@ -71,7 +71,7 @@ type mapSetup struct {
 	RootMount uint64 // the mount that Root is in
 	// Mount tells objects of another mount apart, and is the key of that mount. ok is false if it
 	// is not part of the tree.
-	Mount func(id uint64) (by *numberer, key uint64, ok bool)
+	Mount func(id uint64) (by *Numberer, key uint64, ok bool)
 	// FDs has the descriptors of directories on the way.
 	FDs *fdcache.Cache
 	// InTree is vfs.ErrStale for a directory that lies outside of the tree now. Beneath
@@ -84,7 +84,7 @@ type mapSetup struct {
 }
 
 // mapDisk are the system calls that change the map's file: see localfs.Sys.
-type mapDisk interface {
+type Disk interface {
 	Openat(dirfd int, name string, flags int, mode uint32) (fd int, err error)
 	Unlinkat(dirfd int, name string, flags int) error
 	Renameat(fromfd int, from string, tofd int, to string) error
@@ -94,32 +94,36 @@ type mapDisk interface {
 	Fdatasync(fd int) error
 }
 
+// handleMap is the first byte of a handle of the map: of what it is made, in which
+// version.
+const handleMap = 0x02
+
 const (
-	rootSlot      = 0
-	rootSerial    = 1
-	mapHandleSize = 1 + 8 + 4 + 8
+	rootSlot   = 0
+	rootSerial = 1
+	handleSize = 1 + 8 + 4 + 8
 
 	// compactSlack is how many dead records are not worth a compaction.
-	compactSlack = 4096
+	CompactSlack = 4096
 )
 
 func hashName[T string | []byte](name T) uint32 { return crc32.Checksum([]byte(name), castagnoli) }
 
 // newMapHandles opens the map in the state directory, or begins one.
-func newMapHandles(o mapSetup) (_ *mapHandles, err error) {
-	m := &mapHandles{o: o, dirfd: -1, index: make(map[linux.Ident]uint32), more: make(map[uint32][]loc), most: MaxMapEntries, sweep: mapSweep{at: sweepSlack}}
+func New(o Options) (_ *Map, err error) {
+	m := &Map{o: o, dirfd: -1, index: make(map[linux.Ident]uint32), more: make(map[uint32][]loc), most: MaxEntries, sweep: sweep{at: SweepSlack}}
 	if err := m.openDir(); err != nil {
 		return nil, err
 	}
-	m.log = newMapLog(o.Disk, m.dirfd)
+	m.log = newLog(o.Disk, m.dirfd)
 	if err := m.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("map of handles in %q: %w", o.StateDir, err), m.close())
+		return nil, errors.Join(fmt.Errorf("map of handles in %q: %w", o.StateDir, err), m.Close())
 	}
 	return m, nil
 }
 
 // openDir opens and locks the state directory.
-func (m *mapHandles) openDir() (err error) {
+func (m *Map) openDir() (err error) {
 	o := &m.o
 	if o.StateDir == "" {
 		if !o.Volatile {
@@ -150,7 +154,7 @@ var errOtherMap = errors.New("the old one belongs to another directory")
 // load reads the map, or begins a new one: also if the one that is there is not of this
 // directory. A directory that was made again (a tmpfs, a layer of a container) has
 // none of the objects that the old handles named, so nothing is lost with them.
-func (m *mapHandles) load() error {
+func (m *Map) load() error {
 	var sfs unix.Statfs_t
 	if err := unix.Fstatfs(m.o.Root, &sfs); err != nil {
 		return linux.Fail("fstatfs", err)
@@ -159,7 +163,7 @@ func (m *mapHandles) load() error {
 	if err := st.Of(m.o.Root); err != nil {
 		return linux.Fail("statx", err)
 	}
-	m.by = newNumberer(m.o.Root, &st, int64(sfs.Type), m.o.NoHandles)
+	m.by = NewNumberer(m.o.Root, &st, int64(sfs.Type), m.o.NoHandles)
 	root, err := m.ident(nil, nil, m.o.Root, &st)
 	if err != nil {
 		return err
@@ -186,7 +190,7 @@ func (m *mapHandles) load() error {
 }
 
 // begin takes the header of a file that was there.
-func (m *mapHandles) begin(hd *header, root linux.Ident) error {
+func (m *Map) begin(hd *header, root linux.Ident) error {
 	if hd.root != root {
 		return fmt.Errorf("%w, of inode %d", errOtherMap, hd.root.Ino)
 	}
@@ -197,8 +201,8 @@ func (m *mapHandles) begin(hd *header, root linux.Ident) error {
 	return nil
 }
 
-func (m *mapHandles) pack(i uint32) vfs.Handle {
-	var b [mapHandleSize]byte
+func (m *Map) pack(i uint32) vfs.Handle {
+	var b [handleSize]byte
 	b[0] = handleMap
 	copy(b[1:], m.nonce[:])
 	binary.BigEndian.PutUint32(b[9:], i)
@@ -208,9 +212,9 @@ func (m *mapHandles) pack(i uint32) vfs.Handle {
 }
 
 // slotOf is the slot that x names.
-func (m *mapHandles) slotOf(x vfs.Handle) (uint32, error) {
+func (m *Map) slotOf(x vfs.Handle) (uint32, error) {
 	b := x.Bytes()
-	if len(b) != mapHandleSize || b[0] != handleMap {
+	if len(b) != handleSize || b[0] != handleMap {
 		return 0, vfs.ErrBadHandle
 	}
 	i, serial := binary.BigEndian.Uint32(b[9:]), binary.BigEndian.Uint64(b[13:])
@@ -220,13 +224,28 @@ func (m *mapHandles) slotOf(x vfs.Handle) (uint32, error) {
 	return i, nil
 }
 
+// size is how many objects the map knows, in how many slots, and how many records its
+// file has, dead or alive.
+func (m *Map) Size() (objects, slots, records int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.index), len(m.slots), m.records
+}
+
+// setMost is for tests: a map of so many objects is full.
+func (m *Map) SetMost(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.most = n
+}
+
 // changing reports whether an object may come to look like another when it is written to:
 // see numberer.copiesUp.
-func (m *mapHandles) changing() bool { return m.by.copiesUp }
+func (m *Map) CopiesUp() bool { return m.by.copiesUp }
 
-func (m *mapHandles) root() (vfs.Handle, error) { return m.pack(rootSlot), nil }
+func (m *Map) Root() (vfs.Handle, error) { return m.pack(rootSlot), nil }
 
-func (m *mapHandles) bind(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (vfs.Handle, mark, error) {
+func (m *Map) Bind(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (vfs.Handle, Mark, error) {
 	id, err := m.ident(dir, name, fd, st)
 	if err != nil {
 		return vfs.Handle{}, 0, err
@@ -263,7 +282,7 @@ func (m *mapHandles) bind(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat
 
 // alloc takes a slot for a new object, in memory: the bind that follows tells
 // the file.
-func (m *mapHandles) alloc(id linux.Ident) (i uint32, err error) {
+func (m *Map) alloc(id linux.Ident) (i uint32, err error) {
 	switch {
 	case len(m.free) > 0:
 		i = m.free[len(m.free)-1]
@@ -281,7 +300,7 @@ func (m *mapHandles) alloc(id linux.Ident) (i uint32, err error) {
 }
 
 // place notes, in the file and in memory, that i is called name in parent.
-func (m *mapHandles) place(i, parent uint32, name []byte, only bool) (int64, error) {
+func (m *Map) place(i, parent uint32, name []byte, only bool) (int64, error) {
 	m.tidy()
 	s := &m.slots[i]
 	off, err := m.log.append(&record{typ: recBind, slot: i, serial: s.serial, id: s.id, parent: parent, only: only, name: name})
@@ -296,7 +315,7 @@ func (m *mapHandles) place(i, parent uint32, name []byte, only bool) (int64, err
 	return off, nil
 }
 
-func (m *mapHandles) find(dir *fdcache.Desc, name string, fd int, st *linux.Stat) (vfs.Handle, bool) {
+func (m *Map) Find(dir *fdcache.Desc, name string, fd int, st *linux.Stat) (vfs.Handle, bool) {
 	id, err := m.ident(dir, []byte(name), fd, st)
 	if err != nil {
 		return vfs.Handle{}, false
@@ -310,7 +329,7 @@ func (m *mapHandles) find(dir *fdcache.Desc, name string, fd int, st *linux.Stat
 	return m.pack(i), true
 }
 
-func (m *mapHandles) expect(dir *fdcache.Desc, name string, x vfs.Handle) (mark, bool, error) {
+func (m *Map) Expect(dir *fdcache.Desc, name string, x vfs.Handle) (Mark, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	parent, err := m.slotOf(dir.H)
@@ -331,7 +350,7 @@ func (m *mapHandles) expect(dir *fdcache.Desc, name string, x vfs.Handle) (mark,
 	return m.log.mark(off), true, nil
 }
 
-func (m *mapHandles) unbind(dir *fdcache.Desc, name string, x vfs.Handle, gone bool) {
+func (m *Map) Unbind(dir *fdcache.Desc, name string, x vfs.Handle, gone bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, err := m.slotOf(x)
@@ -352,7 +371,7 @@ func (m *mapHandles) unbind(dir *fdcache.Desc, name string, x vfs.Handle, gone b
 }
 
 // drop ends the life of a handle.
-func (m *mapHandles) drop(i uint32) {
+func (m *Map) drop(i uint32) {
 	m.note(&record{typ: recDrop, slot: i})
 	m.vacate(i)
 	m.free = append(m.free, i)
@@ -360,7 +379,7 @@ func (m *mapHandles) drop(i uint32) {
 
 // note appends what may as well be lost: without it, an object is looked for
 // where it no longer is, and found to be another or none.
-func (m *mapHandles) note(r *record) {
+func (m *Map) note(r *record) {
 	if _, err := m.log.append(r); err != nil {
 		m.o.Report(err)
 		return
@@ -368,18 +387,18 @@ func (m *mapHandles) note(r *record) {
 	m.records++
 }
 
-func (m *mapHandles) whileMoving(f func() error) error {
+func (m *Map) WhileMoving(f func() error) error {
 	m.moving.RLock()
 	defer m.moving.RUnlock()
 	return f()
 }
 
-func (m *mapHandles) settle(at mark) error { return m.log.settle(at) }
+func (m *Map) Settle(at Mark) error { return m.log.settle(at) }
 
 // settled reports whether settle(at) need not wait.
-func (m *mapHandles) settled(at mark) bool { return m.log.settled(at) }
+func (m *Map) Settled(at Mark) bool { return m.log.settled(at) }
 
-func (m *mapHandles) close() error {
+func (m *Map) Close() error {
 	err := m.log.close()
 	if m.dirfd >= 0 {
 		err = linux.Close(m.dirfd, err) // and unlocked

@@ -1,6 +1,6 @@
 //go:build linux
 
-package localfs
+package handlemap
 
 import (
 	"encoding/binary"
@@ -21,7 +21,7 @@ import (
 // Every CRC is CRC-32C over what follows it in a record, or precedes it in the
 // header.
 const (
-	mapMagic   = "nfsboxHM"
+	magic      = "nfsboxHM"
 	mapVersion = 2
 	// birthVersion knew objects by their number and birth alone. Its handles could come
 	// to name other objects, and are not taken over.
@@ -148,7 +148,7 @@ type header struct {
 func (h *header) append(b []byte) []byte {
 	at := len(b)
 	le := binary.LittleEndian
-	b = append(b, mapMagic...)
+	b = append(b, magic...)
 	b = le.AppendUint32(b, mapVersion)
 	b = le.AppendUint32(b, h.slots)
 	b = append(b, h.nonce[:]...)
@@ -160,7 +160,7 @@ func (h *header) append(b []byte) []byte {
 
 func parseHeader(b []byte, h *header) error {
 	le := binary.LittleEndian
-	if len(b) < headerSize || string(b[:8]) != mapMagic {
+	if len(b) < headerSize || string(b[:8]) != magic {
 		return errors.New("this is no map of handles")
 	}
 	v := le.Uint32(b[8:])
@@ -177,8 +177,8 @@ func parseHeader(b []byte, h *header) error {
 	copy(h.nonce[:], b[16:])
 	h.root = linux.Ident{Ino: le.Uint64(b[24:]), Gen: int64(le.Uint64(b[32:]))}
 	h.serial = le.Uint64(b[40:])
-	if h.slots > MaxMapEntries {
-		return fmt.Errorf("the map of handles claims %d entries; %d are the most", h.slots, MaxMapEntries)
+	if h.slots > MaxEntries {
+		return fmt.Errorf("the map of handles claims %d entries; %d are the most", h.slots, MaxEntries)
 	}
 	return nil
 }

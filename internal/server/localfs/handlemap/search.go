@@ -1,6 +1,6 @@
 //go:build linux
 
-package localfs
+package handlemap
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 // maxSteps bounds how many places are tried to find one object, all directories
 // above it included. A map in which directories seem to contain each other, as
 // renames behind our back can make it seem, ends there, with ErrStale.
-const maxSteps = 4 * mapDepth
+const maxSteps = 4 * MaxDepth
 
 // maxMisses is how often an object that is not where it should be is looked for
 // again because something has become known of it meanwhile. Beyond, this call
@@ -27,8 +27,8 @@ const maxMisses = 8
 // what is not found: a rename under way may have taken it from a place that has
 // been passed to one that is still to come. Only a final search, during which
 // there are no renames, gives an object up.
-type mapSearch struct {
-	m     *mapHandles
+type search struct {
+	m     *Map
 	final bool
 	steps int
 	depth int
@@ -40,21 +40,21 @@ type place struct {
 	name string
 }
 
-func (m *mapHandles) open(x vfs.Handle, st *linux.Stat) (int, error) {
-	s := mapSearch{m: m}
+func (m *Map) Open(x vfs.Handle, st *linux.Stat) (int, error) {
+	s := search{m: m}
 	fd, err := s.open(x, st)
 	if !errors.Is(err, vfs.ErrNoEnt) {
 		return fd, err
 	}
 	m.moving.Lock()
 	defer m.moving.Unlock()
-	s = mapSearch{m: m, final: true}
+	s = search{m: m, final: true}
 	return s.open(x, st)
 }
 
 // open opens what x names, where it is or was called so. ErrNoEnt: it is not
 // there, which may mean nothing.
-func (s *mapSearch) open(x vfs.Handle, st *linux.Stat) (int, error) {
+func (s *search) open(x vfs.Handle, st *linux.Stat) (int, error) {
 	for range maxMisses {
 		id, places, err := s.m.places(x)
 		if err != nil {
@@ -78,7 +78,7 @@ func (s *mapSearch) open(x vfs.Handle, st *linux.Stat) (int, error) {
 }
 
 // places returns where x is to be looked for; nil for the root.
-func (m *mapHandles) places(x vfs.Handle) (linux.Ident, []place, error) {
+func (m *Map) places(x vfs.Handle) (linux.Ident, []place, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, err := m.slotOf(x)
@@ -101,7 +101,7 @@ func (m *mapHandles) places(x vfs.Handle) (linux.Ident, []place, error) {
 }
 
 // handleAt returns the handle of a slot, if it is in use.
-func (m *mapHandles) handleAt(i uint32) (vfs.Handle, bool) {
+func (m *Map) handleAt(i uint32) (vfs.Handle, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if int64(i) >= int64(len(m.slots)) || m.slots[i].serial == 0 {
@@ -112,7 +112,7 @@ func (m *mapHandles) handleAt(i uint32) (vfs.Handle, bool) {
 
 // giveUp drops x, which was nowhere to be found, and reports whether it has:
 // not so if something has become known of it since.
-func (m *mapHandles) giveUp(x vfs.Handle, tried []place) bool {
+func (m *Map) giveUp(x vfs.Handle, tried []place) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, err := m.slotOf(x)
@@ -126,7 +126,7 @@ func (m *mapHandles) giveUp(x vfs.Handle, tried []place) bool {
 	return true
 }
 
-func (s *mapSearch) openRoot(st *linux.Stat) (int, error) {
+func (s *search) openRoot(st *linux.Stat) (int, error) {
 	fd, err := linux.OpenPath(s.m.o.Root, ".", unix.O_DIRECTORY)
 	if err != nil {
 		return -1, linux.Fail("open", err)
@@ -138,7 +138,7 @@ func (s *mapSearch) openRoot(st *linux.Stat) (int, error) {
 }
 
 // try opens the first of the places where the object is. ErrNoEnt: none.
-func (s *mapSearch) try(id linux.Ident, places []place, st *linux.Stat) (int, error) {
+func (s *search) try(id linux.Ident, places []place, st *linux.Stat) (int, error) {
 	for _, p := range places {
 		dir, err := s.dir(p.parent)
 		if linux.IsGone(err) {
@@ -157,7 +157,7 @@ func (s *mapSearch) try(id linux.Ident, places []place, st *linux.Stat) (int, er
 }
 
 // dir returns the pinned descriptor of the directory in a slot.
-func (s *mapSearch) dir(i uint32) (*fdcache.Desc, error) {
+func (s *search) dir(i uint32) (*fdcache.Desc, error) {
 	x, ok := s.m.handleAt(i)
 	if !ok {
 		return nil, vfs.ErrStale
@@ -165,7 +165,7 @@ func (s *mapSearch) dir(i uint32) (*fdcache.Desc, error) {
 	fds := s.m.o.FDs
 	d := fds.Get(x, fdcache.Path)
 	if d == nil {
-		if s.steps++; s.steps > maxSteps || s.depth >= mapDepth {
+		if s.steps++; s.steps > maxSteps || s.depth >= MaxDepth {
 			return nil, vfs.ErrStale
 		}
 		var st linux.Stat
@@ -191,7 +191,7 @@ func (s *mapSearch) dir(i uint32) (*fdcache.Desc, error) {
 }
 
 // openAs opens name in dir if it is the object id, else ErrNoEnt.
-func (s *mapSearch) openAs(dir *fdcache.Desc, name string, id linux.Ident, st *linux.Stat) (int, error) {
+func (s *search) openAs(dir *fdcache.Desc, name string, id linux.Ident, st *linux.Stat) (int, error) {
 	fd, err := linux.OpenPath(dir.FD, name, 0)
 	if err != nil {
 		return -1, linux.Fail("open", err)
@@ -211,7 +211,7 @@ func (s *mapSearch) openAs(dir *fdcache.Desc, name string, id linux.Ident, st *l
 
 // rescan looks through the directories where the object was for a new name of
 // it. ErrNoEnt: it has none there, or nothing but its number would tell it from others.
-func (s *mapSearch) rescan(x vfs.Handle, id linux.Ident, places []place, st *linux.Stat) (int, error) {
+func (s *search) rescan(x vfs.Handle, id linux.Ident, places []place, st *linux.Stat) (int, error) {
 	if id.Gen == 0 {
 		return -1, vfs.ErrNoEnt
 	}
@@ -244,7 +244,7 @@ func (s *mapSearch) rescan(x vfs.Handle, id linux.Ident, places []place, st *lin
 }
 
 // scan reads dir until it meets the object id.
-func (s *mapSearch) scan(dir *fdcache.Desc, id linux.Ident, st *linux.Stat) (fd int, name string, err error) {
+func (s *search) scan(dir *fdcache.Desc, id linux.Ident, st *linux.Stat) (fd int, name string, err error) {
 	fd = -1
 	err = s.each(dir, func(d *linux.Dirent) (done bool, err error) {
 		if d.Ino != id.Ino {
@@ -264,7 +264,7 @@ func (s *mapSearch) scan(dir *fdcache.Desc, id linux.Ident, st *linux.Stat) (fd 
 }
 
 // each has f look at the entries of dir until it is done. ErrStale: there are too many.
-func (s *mapSearch) each(dir *fdcache.Desc, f func(*linux.Dirent) (done bool, err error)) error {
+func (s *search) each(dir *fdcache.Desc, f func(*linux.Dirent) (done bool, err error)) error {
 	list, err := linux.Reopen(dir.FD, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return linux.Fail("open", err)
@@ -292,7 +292,7 @@ func (s *mapSearch) each(dir *fdcache.Desc, f func(*linux.Dirent) (done bool, er
 }
 
 // moved notes that x was found as name in dir.
-func (m *mapHandles) moved(x vfs.Handle, dir *fdcache.Desc, name string, st *linux.Stat) error {
+func (m *Map) moved(x vfs.Handle, dir *fdcache.Desc, name string, st *linux.Stat) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, err := m.slotOf(x)

@@ -1,6 +1,6 @@
 //go:build linux
 
-package localfs
+package handlemap
 
 import (
 	"errors"
@@ -16,8 +16,8 @@ import (
 
 // The names of the map's files in Options.StateDir.
 const (
-	mapName    = "handles.map"
-	mapNewName = "handles.new" // while it is written; worth nothing after a crash
+	FileName    = "handles.map"
+	newFileName = "handles.new" // while it is written; worth nothing after a crash
 )
 
 // flushSize is how much of the log waits in memory before it is written, though
@@ -28,8 +28,8 @@ const flushSize = 64 << 10
 // made stable in groups. Without a directory it is a file in memory.
 //
 // Lock order: mapHandles.mu, then mapLog.mu.
-type mapLog struct {
-	sys mapDisk
+type log struct {
+	sys Disk
 	dir int // of the directory; -1: volatile
 
 	mu      sync.Mutex
@@ -43,14 +43,18 @@ type mapLog struct {
 	err     error // a sync has failed: nothing here can be trusted any more
 }
 
-func newMapLog(sys mapDisk, dir int) *mapLog {
-	l := &mapLog{sys: sys, dir: dir, fd: -1}
+// mark is a place in the file of the map, for settle to wait until all up to it is on disk.
+// 0 needs no waiting.
+type Mark int64
+
+func newLog(sys Disk, dir int) *log {
+	l := &log{sys: sys, dir: dir, fd: -1}
 	l.wake.L = &l.mu
 	return l
 }
 
 // append adds a record and returns its offset.
-func (l *mapLog) append(r *record) (off int64, err error) {
+func (l *log) append(r *record) (off int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
@@ -68,14 +72,14 @@ func (l *mapLog) append(r *record) (off int64, err error) {
 
 // mark is the moment at which the record at off is on disk. Marks go on growing
 // when a compaction makes the file shorter.
-func (l *mapLog) mark(off int64) mark {
+func (l *log) mark(off int64) Mark {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return mark(l.base + off + 1)
+	return Mark(l.base + off + 1)
 }
 
 // flush writes what is pending. After an error it can be tried again.
-func (l *mapLog) flush() error {
+func (l *log) flush() error {
 	if err := writeAll(l.sys, l.fd, l.pend, l.written); err != nil {
 		return fmt.Errorf("localfs: map of handles: %w", err)
 	}
@@ -84,7 +88,7 @@ func (l *mapLog) flush() error {
 	return nil
 }
 
-func writeAll(sys mapDisk, fd int, p []byte, off int64) error {
+func writeAll(sys Disk, fd int, p []byte, off int64) error {
 	for len(p) > 0 {
 		n, err := sys.Pwrite(fd, p, off)
 		if err != nil {
@@ -100,7 +104,7 @@ func writeAll(sys mapDisk, fd int, p []byte, off int64) error {
 
 // settle waits until all up to m is on disk. One of those who wait syncs for
 // all whose records were appended by then.
-func (l *mapLog) settle(m mark) error {
+func (l *log) settle(m Mark) error {
 	if l.dir < 0 {
 		return nil
 	}
@@ -122,7 +126,7 @@ func (l *mapLog) settle(m mark) error {
 }
 
 // sync writes what is pending and syncs the file, without the lock.
-func (l *mapLog) sync() error {
+func (l *log) sync() error {
 	l.syncing = true
 	err := l.syncNow()
 	l.syncing = false
@@ -131,7 +135,7 @@ func (l *mapLog) sync() error {
 }
 
 // syncNow is the part of sync that only one does at a time.
-func (l *mapLog) syncNow() error {
+func (l *log) syncNow() error {
 	n := len(l.pend)
 	l.pend = appendRecord(l.pend, &record{typ: recSynced, synced: l.synced})
 	if err := l.flush(); err != nil {
@@ -152,11 +156,11 @@ func (l *mapLog) syncNow() error {
 
 // nameReader reads names back from a log.
 type nameReader struct {
-	l   *mapLog
+	l   *log
 	buf *[maxRecord]byte
 }
 
-func (l *mapLog) reader() nameReader { return nameReader{l, new([maxRecord]byte)} }
+func (l *log) reader() nameReader { return nameReader{l, new([maxRecord]byte)} }
 
 // name returns the name in the bind at off. The caller holds mapHandles.mu, so
 // that no compaction moves it.
@@ -189,7 +193,7 @@ func (n nameReader) nameLocked(off int64) (string, error) {
 // replace puts a new file in the place of the log, on disk before it returns.
 // write writes it, through w, and keeps the offsets that w tells. The caller
 // holds mapHandles.mu.
-func (l *mapLog) replace(write func(w *mapWriter) error) (err error) {
+func (l *log) replace(write func(w *writer) error) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.syncing {
@@ -202,7 +206,7 @@ func (l *mapLog) replace(write func(w *mapWriter) error) (err error) {
 	if err != nil {
 		return err
 	}
-	w := &mapWriter{log: l, fd: fd}
+	w := &writer{log: l, fd: fd}
 	if err = write(w); err == nil {
 		err = w.flush()
 	}
@@ -223,27 +227,27 @@ func (l *mapLog) replace(write func(w *mapWriter) error) (err error) {
 }
 
 // create makes the file that is to take the log's place.
-func (l *mapLog) create() (int, error) {
+func (l *log) create() (int, error) {
 	if l.dir < 0 {
 		fd, err := unix.MemfdCreate("nfsbox handles", unix.MFD_CLOEXEC)
 		return fd, linux.Fail("memfd_create", err)
 	}
-	if err := l.sys.Unlinkat(l.dir, mapNewName, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+	if err := l.sys.Unlinkat(l.dir, newFileName, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return -1, linux.Fail("unlink", err)
 	}
-	fd, err := l.sys.Openat(l.dir, mapNewName, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR, 0o600)
+	fd, err := l.sys.Openat(l.dir, newFileName, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR, 0o600)
 	return fd, linux.Fail("create", err)
 }
 
 // install gives the new file its name.
-func (l *mapLog) install(fd int) error {
+func (l *log) install(fd int) error {
 	if l.dir < 0 {
 		return nil
 	}
 	if err := l.sys.Fsync(fd); err != nil {
 		return linux.Fail("fsync", err)
 	}
-	if err := l.sys.Renameat(l.dir, mapNewName, l.dir, mapName); err != nil {
+	if err := l.sys.Renameat(l.dir, newFileName, l.dir, FileName); err != nil {
 		return linux.Fail("rename", err)
 	}
 	if err := l.sys.Fsync(l.dir); err != nil {
@@ -255,14 +259,14 @@ func (l *mapLog) install(fd int) error {
 }
 
 // discard lets go of a file that was loaded in vain.
-func (l *mapLog) discard() {
+func (l *log) discard() {
 	if l.fd >= 0 {
 		_ = unix.Close(l.fd) // nothing was written to it
 	}
 	l.fd = -1
 }
 
-func (l *mapLog) close() error {
+func (l *log) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fd < 0 {
@@ -281,15 +285,15 @@ func (l *mapLog) close() error {
 }
 
 // mapWriter writes a new file from its start.
-type mapWriter struct {
-	log *mapLog
+type writer struct {
+	log *log
 	fd  int
 	buf []byte
 	off int64 // where buf goes
 }
 
 // record writes r and returns its offset.
-func (w *mapWriter) record(r *record) (int64, error) {
+func (w *writer) record(r *record) (int64, error) {
 	off := w.off + int64(len(w.buf))
 	w.buf = appendRecord(w.buf, r)
 	if len(w.buf) >= flushSize {
@@ -298,7 +302,7 @@ func (w *mapWriter) record(r *record) (int64, error) {
 	return off, nil
 }
 
-func (w *mapWriter) flush() error {
+func (w *writer) flush() error {
 	if err := writeAll(w.log.sys, w.fd, w.buf, w.off); err != nil {
 		return err
 	}
@@ -308,7 +312,7 @@ func (w *mapWriter) flush() error {
 }
 
 // settled reports whether settle(m) need not wait.
-func (l *mapLog) settled(m mark) bool {
+func (l *log) settled(m Mark) bool {
 	if l.dir < 0 {
 		return true
 	}
