@@ -144,7 +144,7 @@ func (k *kernelHandles) reach(x vfs.Handle, st *linux.Stat) (int, error) {
 	case k.h.mounts == nil:
 		err = vfs.ErrStale // mounts are no longer crossed
 	default:
-		fd, err = k.h.mounts.open(key, &r)
+		fd, err = k.h.mounts.Open(key, &r)
 	}
 	switch {
 	case err == nil:

@@ -4,12 +4,14 @@ package localfs
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/mounts"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -122,4 +124,49 @@ func (v *FS) openAnew(d *fdcache.Desc, st *linux.Stat, how *vfs.HostOpen) (int, 
 		return -1, linux.Fail("open", err)
 	}
 	return fd, nil
+}
+
+// maxSealTries is how often a file is looked for in the double of a mount while
+// it or a directory above it is being renamed. Beyond, it is ErrNotSupp.
+const maxSealTries = 4
+
+// openSealed opens the regular file d, which st describes, for reading, through the
+// double of its mount.
+func (v *FS) openSealed(d *fdcache.Desc, st *linux.Stat) (int, error) {
+	if st.Mnt_id == v.rootMount {
+		in, err := v.seal.Root(v.rootFD, v.fds.Lend, v.report)
+		if err != nil {
+			return -1, err
+		}
+		return v.sealedIn(in, v.rootFD, d, st)
+	}
+	return v.mounts.Sealed(st.Mnt_id, func(double, mount int) (int, error) {
+		return v.sealedIn(double, mount, d, st)
+	})
+}
+
+// sealedIn is openSealed in the double whose root is in.
+// mount is the root that it is a double of.
+func (v *FS) sealedIn(in, mount int, d *fdcache.Desc, st *linux.Stat) (int, error) {
+	if v.mode == HandlesKernel {
+		var r linux.RawHandle
+		if _, err := unpackHandle(&r, d.H); err != nil {
+			return -1, err
+		}
+		fd, err := r.Open(in, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+		if err != nil {
+			return -1, linux.Fail("open_by_handle_at", err)
+		}
+		return mounts.Same(fd, st)
+	}
+	for range maxSealTries {
+		fd, err := mounts.SealedByPath(in, mount, d.FD, st)
+		switch {
+		case err == nil, errors.Is(err, vfs.ErrBusy):
+			return fd, err
+		case !linux.IsGone(err):
+			return -1, vfs.ErrNotSupp // too deep, or behind what this process may not search
+		}
+	}
+	return -1, vfs.ErrNotSupp
 }

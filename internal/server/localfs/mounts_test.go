@@ -409,7 +409,7 @@ func testMountsComeAndGo(t *testing.T, r *mountRig, o Options) {
 		}
 		mounted, _ = r.walk(f, "plain")
 	}
-	if n := len(f.mounts.byID); n != 1 {
+	if n := f.mounts.Count(); n != 1 {
 		t.Errorf("%d mounts are held", n)
 	}
 }
@@ -449,32 +449,5 @@ func testMountedWithoutHandles(t *testing.T, r *mountRig, o Options) {
 	}
 	if len(r.reports()) == 0 {
 		t.Error("nobody was told")
-	}
-}
-
-func TestParseMount(t *testing.T) {
-	for line, want := range map[string]string{
-		"36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw": "/mnt2",
-		`36 35 98:0 / /with\040blank\011tab\134slash rw - x y z`:         "/with blank\ttab\\slash",
-		`36 35 98:0 / /odd\04 rw - x y z`:                                `/odd\04`,
-		`36 35 98:0 / /odd\999 rw - x y z`:                               `/odd\999`,
-		"36 35 98:0 /":                                                   "",
-		"x 35 98:0 / /mnt rw - x y z":                                    "",
-		"":                                                               "",
-	} {
-		id, point, ok := parseMount([]byte(line))
-		if string(point) != want || ok != (want != "") || ok && id != 36 {
-			t.Errorf("%q: %d, %q, %t", line, id, point, ok)
-		}
-	}
-	for _, tc := range []struct {
-		p, dir string
-		want   bool
-	}{
-		{"/a/b", "/a", true}, {"/a", "/a", false}, {"/ab", "/a", false}, {"/a", "/", true}, {"/", "/", false}, {"/b", "/a", false}, {"/a/", "/a", false},
-	} {
-		if below([]byte(tc.p), []byte(tc.dir)) != tc.want {
-			t.Errorf("%s below %s: %t", tc.p, tc.dir, !tc.want)
-		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/localfs/identity"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/inotify"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/mounts"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/ofd"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -65,12 +66,12 @@ type host struct {
 	rootIno   uint64
 	rootDev   uint64
 	rootMount uint64
-	fsid      uint64 // the same after a restart, on most file systems
-	prompt    bool   // attributes of what is open come without waiting for a disk
-	seal      seal   // of the root's mount
+	fsid      uint64        // the same after a restart, on most file systems
+	prompt    bool          // attributes of what is open come without waiting for a disk
+	seal      mounts.Double // of the root's mount
 
 	hidden hidden
-	mounts *mounts // nil: not crossed
+	mounts *mounts.Table // nil: not crossed
 }
 
 // New serves the directory dir. A symbolic link in dir is followed, here and
@@ -118,7 +119,10 @@ func (h *host) open(dir string) (err error) {
 		return err
 	}
 	if h.o.CrossMounts {
-		if h.mounts, err = openMounts(h); err != nil {
+		if h.mounts, err = mounts.Open(mounts.Options{
+			Path: h.rootPath, Root: h.rootFD, RootMount: h.rootMount, NeedHandles: h.mode == HandlesKernel,
+			NoHandles: h.o.noHandles, Opened: h.fds.Lend, Report: h.o.Report,
+		}); err != nil {
 			return err
 		}
 	}
@@ -173,7 +177,7 @@ func (h *host) openHandles() error {
 	}
 	m, err := handlemap.New(handlemap.Options{
 		StateDir: h.o.StateDir, Volatile: h.o.Volatile, Disk: h.sys, Rand: h.o.Rand, Report: h.o.Report,
-		Path: h.rootPath, Root: h.rootFD, RootMount: h.rootMount, Mount: h.numbererOf,
+		Path: h.rootPath, Root: h.rootFD, RootMount: h.rootMount, Mount: func(id uint64) (*handlemap.Numberer, uint64, bool) { return h.mounts.Numberer(id) },
 		FDs: h.fds, InTree: h.inTree, NoHandles: h.o.noHandles,
 		Beneath: func(fd int) (bool, error) { return h.beneath(&fdcache.Desc{FD: fd}) },
 	})
@@ -215,8 +219,8 @@ func (h *host) Close() error {
 func (h *host) shut() error {
 	h.sweeper.Close()
 	h.flocks.Release(func(*vfs.Owner) bool { return true })
-	err := errors.Join(h.watches.Close(), h.mounts.close())
-	h.seal.close(h)
+	err := errors.Join(h.watches.Close(), h.mounts.Close())
+	h.seal.Close(h.fds.Lend)
 	err = errors.Join(err, h.fds.Close(h.syncLast))
 	if h.handles != nil {
 		err = errors.Join(err, h.handles.Close())
@@ -227,6 +231,18 @@ func (h *host) shut() error {
 	}
 	return err
 }
+
+// mountKey is the key of the mount that the kernel calls id: 0 is the root's own; ok
+// is false of what is not to be served.
+func (h *host) mountKey(id uint64) (key uint64, ok bool) {
+	if id == h.rootMount {
+		return 0, true
+	}
+	return h.mounts.Key(id)
+}
+
+// report tells the operator, and names the tree.
+func (h *host) report(err error) { h.o.Report(fmt.Errorf("localfs: %s: %w", h.rootPath, err)) }
 
 // as runs f, which looks up or changes names, as the caller.
 func (v *FS) as(f func() error) error {
@@ -275,5 +291,5 @@ func (h *host) hide(name string, st *linux.Stat) {
 		h.hidden.seen = make(map[uint64]bool)
 	}
 	h.hidden.seen[id] = true
-	h.o.Report(fmt.Errorf("localfs: %s: %q is on another file system, and hidden: %w", h.rootPath, name, vfs.ErrXDev))
+	h.report(fmt.Errorf("%q is on another file system, and hidden: %w", name, vfs.ErrXDev))
 }

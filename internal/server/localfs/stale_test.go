@@ -3,7 +3,6 @@
 package localfs
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,8 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
-	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -192,22 +189,4 @@ func inodeOf(t *testing.T, name string) uint64 {
 		t.Fatal(err)
 	}
 	return st.Ino
-}
-
-// TestIdentWithoutHandle tells an object by its birth that has no handle, where others
-// have one.
-func TestIdentWithoutHandle(t *testing.T) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { must[bool](t)(true, errors.Join(r.Close(), w.Close())) }()
-	var st linux.Stat
-	if err := st.Of(int(r.Fd())); err != nil {
-		t.Fatal(err)
-	}
-	n := handlemap.Numberer{How: handlemap.ByLayers} // which before Linux 6.5 pipes have not
-	if id, err := n.Ident(int(r.Fd()), &linux.EmptyName[0], unix.AT_EMPTY_PATH, &st); err != nil || id != st.Ident() {
-		t.Errorf("%+v, %v; want %+v", id, err, st.Ident())
-	}
 }

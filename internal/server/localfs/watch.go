@@ -5,7 +5,6 @@ package localfs
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs/inotify"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
@@ -51,7 +50,7 @@ func (h *host) initWatches() {
 	h.watches.Look = func(x vfs.Handle) (inotify.State, error) {
 		return (&FS{host: h, who: h.creds.Of(nil)}).lookAgain(x)
 	}
-	h.watches.Report = func(err error) { h.o.Report(fmt.Errorf("localfs: %s: %w", h.rootPath, err)) }
+	h.watches.Report = h.report
 	h.watches.Opened = h.fds.Lend
 }
 

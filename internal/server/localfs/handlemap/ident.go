@@ -28,12 +28,12 @@ const (
 	byHandle
 	// byLayers: by the handle alone. On overlayfs what is written to is copied up, and
 	// born again; its handle stays.
-	ByLayers
+	byLayers
 )
 
 // numberer makes idents.
 type Numberer struct {
-	How telling
+	how telling
 	fid int // the flag that name_to_handle_at(2) takes: fidOnly, or 0 before Linux 6.5
 	// copiesUp says that an object may come to look like another when it is changed
 	// (overlayfs before Linux 6.6), which a call that has it open then notes: see
@@ -46,10 +46,10 @@ type Numberer struct {
 // are known to keep them are asked for: FUSE, for one, gives a file another when it is
 // looked up again.
 func NewNumberer(fd int, st *linux.Stat, magic int64, noHandles bool) Numberer {
-	n := Numberer{How: byNumber, fid: linux.FIDOnly}
+	n := Numberer{how: byNumber, fid: linux.FIDOnly}
 	layers := magic == unix.OVERLAYFS_SUPER_MAGIC
 	if st.Mask&unix.STATX_BTIME != 0 {
-		n.How, n.copiesUp = byBirth, layers
+		n.how, n.copiesUp = byBirth, layers
 	}
 	if noHandles || !layers && !linux.IsLocal(magic) {
 		return n
@@ -63,9 +63,9 @@ func NewNumberer(fd int, st *linux.Stat, magic int64, noHandles bool) Numberer {
 	switch {
 	case err != nil:
 	case layers:
-		n.How, n.copiesUp = ByLayers, false
+		n.how, n.copiesUp = byLayers, false
 	default:
-		n.How = byHandle
+		n.how = byHandle
 	}
 	return n
 }
@@ -74,10 +74,10 @@ func NewNumberer(fd int, st *linux.Stat, magic int64, noHandles bool) Numberer {
 // in a NUL, in the directory fd.
 func (n *Numberer) Ident(fd int, name *byte, flags int, st *linux.Stat) (linux.Ident, error) {
 	id := st.Ident()
-	if n.How == ByLayers {
+	if n.how == byLayers {
 		id.Gen = 0
 	}
-	if n.How < byHandle {
+	if n.how < byHandle {
 		return id, nil
 	}
 	var r linux.RawHandle
@@ -102,7 +102,7 @@ func (m *Map) ident(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (lin
 		}
 	}
 	at, flags := &linux.EmptyName[0], unix.AT_EMPTY_PATH
-	if fd < 0 && by.How >= byHandle {
+	if fd < 0 && by.how >= byHandle {
 		fd, at, flags = dir.FD, linux.CName(name), 0
 	}
 	id, err := by.Ident(fd, at, flags, st)

@@ -1,6 +1,6 @@
 //go:build linux
 
-package localfs
+package mounts
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -30,19 +29,17 @@ import (
 // were handed out are open.
 
 // seal is the double of one mount. It is made when it is first asked for.
-type seal struct {
+type Double struct {
 	mu    sync.Mutex
 	fd    int  // of its root, if made
 	made  bool // and not closed
 	never bool // it cannot be made here
 }
 
-// maxSealTries is how often a file is looked for in the double of a mount while
-// it or a directory above it is being renamed. Beyond, it is ErrNotSupp.
-const maxSealTries = 4
-
-// root returns the root of the double of mount. It is good until close.
-func (s *seal) root(h *host, mount int) (int, error) {
+// root returns the root of the double of mount, whose root is open as that descriptor. It
+// is good until close. Where there can be none it is vfs.ErrNotSupp, and report is told of
+// it once; opened counts descriptors.
+func (s *Double) Root(mount int, opened func(int), report func(error)) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -58,19 +55,20 @@ func (s *seal) root(h *host, mount int) (int, error) {
 		return -1, err
 	default:
 		s.never = true
-		h.o.Report(fmt.Errorf("localfs: %s: no read-only double of the mount can be made, so files are not handed out sealed: %w", h.rootPath, err))
+		report(fmt.Errorf("no read-only double of the mount can be made, so files are not handed out sealed: %w", err))
 		return -1, vfs.ErrNotSupp
 	}
 	s.fd, s.made = fd, true
-	h.fds.Lend(1)
+	opened(1)
 	return fd, nil
 }
 
-func (s *seal) close(h *host) {
+// close closes the double, if there is one; opened counts descriptors.
+func (s *Double) Close(opened func(int)) {
 	if s.made {
 		s.made = false
 		_ = unix.Close(s.fd) // it was read only: nothing can be lost
-		h.fds.Lend(-1)
+		opened(-1)
 	}
 }
 
@@ -98,66 +96,12 @@ func double(fd int) (int, error) {
 	return in, nil
 }
 
-// openSealed opens the regular file d, which st describes, for reading, through the
-// double of its mount.
-func (v *FS) openSealed(d *fdcache.Desc, st *linux.Stat) (int, error) {
-	if st.Mnt_id == v.rootMount {
-		in, err := v.seal.root(v.host, v.rootFD)
-		if err != nil {
-			return -1, err
-		}
-		return v.sealedIn(in, v.rootFD, d, st)
-	}
-	if v.mounts == nil {
-		return -1, vfs.ErrNotSupp
-	}
-	m := v.mounts
-	m.follow()
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	p := m.byID[st.Mnt_id]
-	if p == nil {
-		return -1, vfs.ErrStale
-	}
-	in, err := p.seal.root(v.host, p.fd)
-	if err != nil {
-		return -1, err
-	}
-	return v.sealedIn(in, p.fd, d, st)
-}
-
-// sealedIn is openSealed in the double whose root is in.
-// mount is the root that it is a double of.
-func (v *FS) sealedIn(in, mount int, d *fdcache.Desc, st *linux.Stat) (int, error) {
-	if v.mode == HandlesKernel {
-		var r linux.RawHandle
-		if _, err := unpackHandle(&r, d.H); err != nil {
-			return -1, err
-		}
-		fd, err := r.Open(in, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
-		if err != nil {
-			return -1, linux.Fail("open_by_handle_at", err)
-		}
-		return same(fd, st)
-	}
-	for range maxSealTries {
-		fd, err := sealedByPath(in, mount, d, st)
-		switch {
-		case err == nil, errors.Is(err, vfs.ErrBusy):
-			return fd, err
-		case !linux.IsGone(err):
-			return -1, vfs.ErrNotSupp // too deep, or behind what this process may not search
-		}
-	}
-	return -1, vfs.ErrNotSupp
-}
-
-// sealedByPath finds the file d by the path that the kernel knows it by, without a
+// sealedByPath finds the file that is open as d by the path that the kernel knows it by, without a
 // symbolic link or a way out, and takes it only if it is the very file. linux.IsGone of
 // its error: it was not there.
-func sealedByPath(in, mount int, d *fdcache.Desc, st *linux.Stat) (int, error) {
+func SealedByPath(in, mount, d int, st *linux.Stat) (int, error) {
 	var path, top [unix.PathMax]byte
-	n, err := unix.Readlink(linux.ProcPath(d.FD), path[:])
+	n, err := unix.Readlink(linux.ProcPath(d), path[:])
 	if err != nil {
 		return -1, linux.Fail("readlink", err)
 	}
@@ -179,7 +123,7 @@ func sealedByPath(in, mount int, d *fdcache.Desc, st *linux.Stat) (int, error) {
 	if err != nil {
 		return -1, linux.Fail("openat2", err)
 	}
-	if ref, err = same(ref, st); err != nil {
+	if ref, err = Same(ref, st); err != nil {
 		return -1, err
 	}
 	fd, err := linux.Reopen(ref, unix.O_RDONLY)
@@ -193,7 +137,7 @@ func sealedByPath(in, mount int, d *fdcache.Desc, st *linux.Stat) (int, error) {
 }
 
 // same returns fd if it is the object that st describes, else ErrStale.
-func same(fd int, st *linux.Stat) (int, error) {
+func Same(fd int, st *linux.Stat) (int, error) {
 	var is linux.Stat
 	if err := is.Of(fd); err != nil {
 		return -1, linux.Close(fd, linux.Fail("statx", err))
@@ -203,3 +147,27 @@ func same(fd int, st *linux.Stat) (int, error) {
 	}
 	return fd, nil
 }
+
+// sealedIn runs open with the root of the double of the mount id, and the root of that
+// mount, which stay open meanwhile. It is vfs.ErrStale if that is no part of the tree any
+// more, and vfs.ErrNotSupp with a nil table.
+func (m *Table) Sealed(id uint64, open func(double, mount int) (int, error)) (int, error) {
+	if m == nil {
+		return -1, vfs.ErrNotSupp
+	}
+	m.follow()
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	p := m.byID[id]
+	if p == nil {
+		return -1, vfs.ErrStale
+	}
+	in, err := p.seal.Root(p.fd, m.o.Opened, m.report)
+	if err != nil {
+		return -1, err
+	}
+	return open(in, p.fd)
+}
+
+// report names the tree.
+func (m *Table) report(err error) { m.o.Report(fmt.Errorf("localfs: %s: %w", m.o.Path, err)) }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package localfs
+package mounts
 
 import (
 	"bytes"
@@ -25,7 +25,10 @@ const (
 
 	// maxMountInfo bounds the kernel's table of mounts, in bytes: ten thousand
 	// of them. What a longer one says beyond is not read.
-	maxMountInfo = 2 << 20
+	maxTable = 2 << 20
+
+	// readSize is how much of it is read at once, in bytes.
+	readSize = 32 << 10
 
 	mountInfo = "/proc/self/mountinfo"
 )
@@ -41,8 +44,8 @@ const (
 //
 // Each mount is held by a descriptor. While it is served it can only be unmounted
 // with umount -l; what is below it is then stale.
-type mounts struct {
-	h    *host
+type Table struct {
+	o    Options
 	info int // mountInfo
 
 	mu    sync.RWMutex // held for reading while a mount's fd is used
@@ -55,21 +58,36 @@ type mount struct {
 	id, key uint64
 	fd      int // of its root
 	by      handlemap.Numberer
-	seal    seal
+	seal    Double
 }
 
-// openMounts reads the table, for a host that has its root and its handler.
-func openMounts(h *host) (*mounts, error) {
+// mountOptions are what a table of mounts has to know of the tree.
+type Options struct {
+	Path      string // of the tree, for messages
+	Root      int    // its top directory, open as O_PATH
+	RootMount uint64 // the mount that Root is in
+	// NeedHandles hides what has no handles of the kernel.
+	NeedHandles bool
+	// NoHandles is for tests: objects are known by their birth.
+	NoHandles bool
+	// Opened counts descriptors: 1 when one is opened, -1 when it is closed.
+	Opened func(n int)
+	// Report is told what is hidden.
+	Report func(error)
+}
+
+// openMounts reads the table.
+func Open(o Options) (*Table, error) {
 	fd, err := unix.Open(mountInfo, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", mountInfo, linux.Fail("open", err))
 	}
-	m := &mounts{h: h, info: fd}
+	m := &Table{o: o, info: fd}
 	m.follow()
 	return m, nil
 }
 
-func (m *mounts) close() error {
+func (m *Table) Close() error {
 	if m == nil {
 		return nil
 	}
@@ -79,19 +97,19 @@ func (m *mounts) close() error {
 	return linux.Close(m.info, nil)
 }
 
-// mountKey is the key of the mount that the kernel calls id: 0 is the root's own; ok
-// is false of what is not to be served.
-func (h *host) mountKey(id uint64) (key uint64, ok bool) {
-	switch {
-	case id == h.rootMount:
-		return 0, true
-	case h.mounts == nil:
-		return 0, false
-	}
-	return h.mounts.key(id)
+// count is how many mounts are held.
+func (m *Table) Count() int {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return len(m.byID)
 }
 
-func (m *mounts) key(id uint64) (key uint64, ok bool) {
+// key is the key of the mount that the kernel calls id; ok is false of what is not part of
+// the tree. A nil table has no mounts.
+func (m *Table) Key(id uint64) (key uint64, ok bool) {
+	if m == nil {
+		return 0, false
+	}
 	m.follow()
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -101,28 +119,22 @@ func (m *mounts) key(id uint64) (key uint64, ok bool) {
 	return 0, false
 }
 
-// numbererOf is mounts.numberer; ok is false if mounts are not crossed.
-func (h *host) numbererOf(id uint64) (by *handlemap.Numberer, key uint64, ok bool) {
-	if h.mounts == nil {
+// numberer tells objects of the mount id apart, which has that key. A nil table has none.
+func (m *Table) Numberer(id uint64) (by *handlemap.Numberer, key uint64, ok bool) {
+	if m == nil {
 		return nil, 0, false
 	}
-	by, key = h.mounts.numberer(id)
-	return by, key, true
-}
-
-// numberer tells objects of the mount id apart, which has that key.
-func (m *mounts) numberer(id uint64) (*handlemap.Numberer, uint64) {
 	m.follow()
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if p := m.byID[id]; p != nil {
-		return &p.by, p.key
+		return &p.by, p.key, true
 	}
-	return &handlemap.Numberer{}, 0
+	return &handlemap.Numberer{}, 0, true
 }
 
 // open opens r on the mount of that key.
-func (m *mounts) open(key uint64, r *linux.RawHandle) (int, error) {
+func (m *Table) Open(key uint64, r *linux.RawHandle) (int, error) {
 	m.follow()
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -134,7 +146,7 @@ func (m *mounts) open(key uint64, r *linux.RawHandle) (int, error) {
 }
 
 // follow reads the table again if the kernel's has changed.
-func (m *mounts) follow() {
+func (m *Table) follow() {
 	m.mu.RLock()
 	known := m.known && !m.changed()
 	m.mu.RUnlock()
@@ -146,44 +158,44 @@ func (m *mounts) follow() {
 	m.known = false
 	m.changed() // up to here; what comes after this is for the next
 	if err := m.read(); err != nil {
-		m.h.o.Report(fmt.Errorf("localfs: %s: what is mounted below is not known: %w", m.h.rootPath, err))
+		m.o.Report(fmt.Errorf("localfs: %s: what is mounted below is not known: %w", m.o.Path, err))
 		return
 	}
 	m.known = true
 }
 
 // changed reports whether the kernel's table is another than at the last call.
-func (m *mounts) changed() bool {
+func (m *Table) changed() bool {
 	p := [1]unix.PollFd{{Fd: int32(m.info), Events: unix.POLLPRI}}
 	n, err := unix.Poll(p[:], 0)
 	return err != nil || n > 0
 }
 
 // read makes the table anew.
-func (m *mounts) read() error {
+func (m *Table) read() error {
 	table, err := m.table()
 	if err != nil {
 		return err
 	}
 	var path [unix.PathMax]byte
-	n, err := unix.Readlink(linux.ProcPath(m.h.rootFD), path[:])
+	n, err := unix.Readlink(linux.ProcPath(m.o.Root), path[:])
 	if err != nil {
 		return linux.Fail("readlink", err)
 	}
 	var all []*mount
 	for line := range bytes.Lines(table) {
 		id, point, ok := parseMount(line)
-		if !ok || id == m.h.rootMount || !below(point, path[:n]) {
+		if !ok || id == m.o.RootMount || !below(point, path[:n]) {
 			continue
 		}
 		if len(all) >= maxMounts {
-			m.h.o.Report(fmt.Errorf("localfs: %s: more than %d mounts; the others are hidden: %w", m.h.rootPath, maxMounts, vfs.ErrXDev))
+			m.o.Report(fmt.Errorf("localfs: %s: more than %d mounts; the others are hidden: %w", m.o.Path, maxMounts, vfs.ErrXDev))
 			break
 		}
-		if p, err := m.h.openMount(id, string(point)); err == nil {
+		if p, err := m.openMount(id, string(point)); err == nil {
 			all = append(all, p)
 		} else if !errors.Is(err, vfs.ErrXDev) {
-			m.h.o.Report(fmt.Errorf("localfs: what is mounted on %q is hidden: %w", point, err))
+			m.o.Report(fmt.Errorf("localfs: what is mounted on %q is hidden: %w", point, err))
 		}
 	}
 	m.replace(all)
@@ -191,11 +203,11 @@ func (m *mounts) read() error {
 }
 
 // table reads the kernel's table.
-func (m *mounts) table() ([]byte, error) {
+func (m *Table) table() ([]byte, error) {
 	var b []byte
-	for len(b) < maxMountInfo {
-		b = append(b, make([]byte, direntBuffer)...)
-		at := len(b) - direntBuffer
+	for len(b) < maxTable {
+		b = append(b, make([]byte, readSize)...)
+		at := len(b) - readSize
 		n, err := unix.Pread(m.info, b[at:], int64(at))
 		if err != nil {
 			return nil, linux.Fail("pread", err)
@@ -209,15 +221,15 @@ func (m *mounts) table() ([]byte, error) {
 }
 
 // replace puts other mounts into the place of those that are known.
-func (m *mounts) replace(all []*mount) {
+func (m *Table) replace(all []*mount) {
 	for _, p := range m.byID {
-		p.seal.close(m.h)
+		p.seal.Close(m.o.Opened)
 		_ = unix.Close(p.fd) // it was read only: nothing can be lost
-		m.h.fds.Lend(-1)
+		m.o.Opened(-1)
 	}
 	m.byID, m.byKey = make(map[uint64]*mount, len(all)), make(map[uint64]*mount, len(all))
 	for _, p := range all {
-		m.h.fds.Lend(1)
+		m.o.Opened(1)
 		m.byID[p.id] = p
 		if m.byKey[p.key] == nil {
 			m.byKey[p.key] = p
@@ -227,12 +239,12 @@ func (m *mounts) replace(all []*mount) {
 
 // openMount opens the mount id, which is said to be at point. ErrXDev: it is not,
 // because another one covers it.
-func (h *host) openMount(id uint64, point string) (*mount, error) {
+func (m *Table) openMount(id uint64, point string) (*mount, error) {
 	ref, err := unix.Open(point, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, linux.Fail("open", err)
 	}
-	p, err := h.mountOf(id, ref)
+	p, err := m.mountOf(id, ref)
 	if err := linux.Close(ref, err); err != nil {
 		return nil, err
 	}
@@ -240,7 +252,7 @@ func (h *host) openMount(id uint64, point string) (*mount, error) {
 }
 
 // mountOf makes a mount of its root.
-func (h *host) mountOf(id uint64, ref int) (*mount, error) {
+func (m *Table) mountOf(id uint64, ref int) (*mount, error) {
 	var st linux.Stat
 	if err := st.Of(ref); err != nil {
 		return nil, linux.Fail("statx", err)
@@ -251,7 +263,7 @@ func (h *host) mountOf(id uint64, ref int) (*mount, error) {
 	if !st.Is(unix.S_IFDIR) && !st.Is(unix.S_IFREG) {
 		return nil, vfs.ErrNotSupp // to open a device would be to use it
 	}
-	if h.mode == HandlesKernel {
+	if m.o.NeedHandles {
 		var r linux.RawHandle
 		if _, err := r.NameToHandle(ref, &linux.EmptyName[0], unix.AT_EMPTY_PATH); err != nil {
 			return nil, linux.Fail("name_to_handle_at", err)
@@ -265,7 +277,7 @@ func (h *host) mountOf(id uint64, ref int) (*mount, error) {
 	if err != nil {
 		return nil, linux.Fail("open", err)
 	}
-	by := handlemap.NewNumberer(ref, &st, int64(sfs.Type), h.o.noHandles)
+	by := handlemap.NewNumberer(ref, &st, int64(sfs.Type), m.o.NoHandles)
 	return &mount{id: id, key: keyOf(&sfs, &st), fd: fd, by: by}, nil
 }
 
