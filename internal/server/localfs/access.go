@@ -206,3 +206,30 @@ func (v *FS) sticky(dir, st *linux.Stat) error {
 	}
 	return vfs.ErrPerm
 }
+
+// dirFor returns the pinned descriptor of the directory x, and its attributes, if
+// the caller has all the rights in want.
+func (v *FS) dirFor(x vfs.Handle, st *linux.Stat, want uint32) (*fdcache.Desc, error) {
+	d, err := v.dir(x)
+	if err != nil {
+		return nil, err
+	}
+	if err = v.stat(d, st); err == nil {
+		err = v.permits(d, st, want)
+	}
+	if err != nil {
+		v.fds.Unpin(d)
+		return nil, err
+	}
+	return d, nil
+}
+
+// mayChange fills st with the attributes of the directory d, in which the caller is
+// about to change a name. The rights in want are checked only where the kernel will
+// not: for callers whom the process cannot become.
+func (v *FS) mayChange(d *fdcache.Desc, st *linux.Stat, want uint32) error {
+	if err := v.stat(d, st); err != nil || v.who.Switched {
+		return err
+	}
+	return v.permits(d, st, want)
+}

@@ -3,6 +3,7 @@
 package localfs
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // Data calls by descriptor, for which it does not matter what thread makes them: the
@@ -70,4 +72,25 @@ func (h *host) orphaned(d *fdcache.Desc) {
 		h.newVerifier()
 		h.counts.verifiers.Add(1)
 	}
+}
+
+// newVerifier takes another write verifier than the one in force.
+func (h *host) newVerifier() {
+	var b vfs.Verifier
+	for {
+		h.o.Rand(b[:])
+		n, old := binary.LittleEndian.Uint64(b[:]), h.verf.Load()
+		for n == 0 || n == old { // what is handed in need not be random
+			n++
+		}
+		if h.verf.CompareAndSwap(old, n) {
+			return
+		}
+	}
+}
+
+// verifier is the write verifier in force.
+func (h *host) verifier() (v vfs.Verifier) {
+	binary.LittleEndian.PutUint64(v[:], h.verf.Load())
+	return v
 }

@@ -100,3 +100,21 @@ func preAttr(st *linux.Stat) vfs.PreAttr {
 		Size:  st.Size, Change: st.Change(), Mtime: linux.TimeOf(st.Mtime), Ctime: linux.TimeOf(st.Ctime),
 	}
 }
+
+// before is what wcc data tells of the time before an operation. Without the
+// lock it could be the work of others, and is nothing: of files as soon as
+// another process may write to one (OpenHost), which knows no lock of ours.
+func (h *host) before(st *linux.Stat) vfs.PreAttr {
+	if h.o.LocalWriters || h.locks.lent.Load() && st.Is(unix.S_IFREG) {
+		return vfs.PreAttr{}
+	}
+	return preAttr(st)
+}
+
+// after fills a with what d is now, if that can be told.
+func (h *host) after(d *fdcache.Desc, a *vfs.Attr) {
+	var st linux.Stat
+	if st.Of(d.FD) == nil {
+		h.attr(&st, a)
+	}
+}

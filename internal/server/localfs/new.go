@@ -3,76 +3,24 @@
 package localfs
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nfsbox/nfsbox/internal/base/bufpool"
-	"github.com/nfsbox/nfsbox/internal/server/iogate"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/identity"
-	"github.com/nfsbox/nfsbox/internal/server/localfs/inotify"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/mounts"
-	"github.com/nfsbox/nfsbox/internal/server/localfs/ofd"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// FS is a directory of this host, as one caller sees it.
-type FS struct {
-	*host
-	who *identity.Identity
-}
 
 var (
 	_ vfs.FS     = (*FS)(nil)
 	_ vfs.Syncer = (*FS)(nil)
 	_ vfs.Closer = (*FS)(nil)
 )
-
-// host is what all views of a tree share.
-type host struct {
-	o        Options
-	sys      Sys
-	handles  handler
-	mapped   *handlemap.Map // nil: the kernel's handles
-	mode     Mode
-	copiesUp bool // see numberer
-	disk     Sys  // sys, but for its syncs not gated: see gatedSys
-	fds      *fdcache.Cache
-	creds    *identity.Switcher
-	flights  flights
-	locks    *Locks // Options.Locks, or its own
-	flocks   ofd.Table
-	bufs     bufpool.Pool
-	listers  sync.Pool // of *lister
-	verf     atomic.Uint64
-	closed   atomic.Bool
-	owed     [iogate.Classes]atomic.Int32 // places in the lanes that end need not give back
-	reserve  reserve
-	watches  inotify.Watches
-	sweeper  fdcache.Sweeper
-	cleaning atomic.Bool // what is dirty and idle is being synced
-	counts   counts
-
-	rootFD    int // O_PATH; never closed before the end
-	root      vfs.Handle
-	rootPath  string // when it was opened
-	rootIno   uint64
-	rootDev   uint64
-	rootMount uint64
-	fsid      uint64        // the same after a restart, on most file systems
-	prompt    bool          // attributes of what is open come without waiting for a disk
-	seal      mounts.Double // of the root's mount
-
-	hidden hidden
-	mounts *mounts.Table // nil: not crossed
-}
 
 // New serves the directory dir. A symbolic link in dir is followed, here and
 // never again. Close ends the FS.
@@ -191,22 +139,6 @@ func (h *host) openHandles() error {
 	return nil
 }
 
-// As implements vfs.FS.
-func (v *FS) As(c *vfs.Caller) vfs.FS {
-	if c.Equal(v.who.Caller) {
-		return v
-	}
-	return &FS{host: v.host, who: v.creds.Of(c)}
-}
-
-// Squashed reports whether callers other than the process' own user cannot be
-// acted for: without root everything is done, and owned, by that user, and what
-// others may is judged by the mode bits.
-func (h *host) Squashed() bool { return !h.creds.Able() }
-
-// HandleMode is HandlesKernel or HandlesMap: what New has chosen.
-func (h *host) HandleMode() Mode { return h.mode }
-
 // Close makes stable what was written and closes all descriptors. No call may
 // be in flight and no File open; the FS and its views are of no use afterwards.
 func (h *host) Close() error {
@@ -230,66 +162,4 @@ func (h *host) shut() error {
 		h.rootFD = -1
 	}
 	return err
-}
-
-// mountKey is the key of the mount that the kernel calls id: 0 is the root's own; ok
-// is false of what is not to be served.
-func (h *host) mountKey(id uint64) (key uint64, ok bool) {
-	if id == h.rootMount {
-		return 0, true
-	}
-	return h.mounts.Key(id)
-}
-
-// report tells the operator, and names the tree.
-func (h *host) report(err error) { h.o.Report(fmt.Errorf("localfs: %s: %w", h.rootPath, err)) }
-
-// as runs f, which looks up or changes names, as the caller.
-func (v *FS) as(f func() error) error {
-	if !v.who.Switched {
-		return f()
-	}
-	return v.creds.As(v.who, identity.Wholly, f)
-}
-
-// newVerifier takes another write verifier than the one in force.
-func (h *host) newVerifier() {
-	var b vfs.Verifier
-	for {
-		h.o.Rand(b[:])
-		n, old := binary.LittleEndian.Uint64(b[:]), h.verf.Load()
-		for n == 0 || n == old { // what is handed in need not be random
-			n++
-		}
-		if h.verf.CompareAndSwap(old, n) {
-			return
-		}
-	}
-}
-
-// verifier is the write verifier in force.
-func (h *host) verifier() (v vfs.Verifier) {
-	binary.LittleEndian.PutUint64(v[:], h.verf.Load())
-	return v
-}
-
-// hidden remembers which mount points were reported.
-type hidden struct {
-	mu   sync.Mutex
-	seen map[uint64]bool
-}
-
-// hide reports the mount point name, once.
-func (h *host) hide(name string, st *linux.Stat) {
-	h.hidden.mu.Lock()
-	defer h.hidden.mu.Unlock()
-	id := st.Mnt_id
-	if h.hidden.seen[id] || len(h.hidden.seen) >= maxReported {
-		return
-	}
-	if h.hidden.seen == nil {
-		h.hidden.seen = make(map[uint64]bool)
-	}
-	h.hidden.seen[id] = true
-	h.report(fmt.Errorf("%q is on another file system, and hidden: %w", name, vfs.ErrXDev))
 }

@@ -1,5 +1,7 @@
 package localfs
 
+import "sync/atomic"
+
 // Snapshot is what an FS does and has done, with all its views, at one time. The
 // counters only grow.
 type Snapshot struct {
@@ -20,4 +22,11 @@ type Snapshot struct {
 	NowaitMisses uint64 // reads that had to take one
 	AsCaller     uint64 // writes made under the identity of the caller
 	Busy         uint64 // calls that the gate turned away
+}
+
+// counts are the counters behind Snapshot, but for those of the descriptors.
+type counts struct {
+	syncs, shared, cleaned, verifiers  atomic.Uint64
+	nowaitHits, nowaitMisses, asCaller atomic.Uint64
+	busy                               atomic.Uint64
 }

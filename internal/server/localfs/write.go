@@ -7,10 +7,7 @@ import (
 	"errors"
 	"math"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
-	"github.com/nfsbox/nfsbox/internal/server/localfs/identity"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -78,30 +75,6 @@ func (f *file) write(ctx context.Context, p []byte, off int64, w *vfs.Written) (
 	return n, err
 }
 
-// writeAs writes p to d, which has the attributes st.
-func (v *FS) writeAs(d *fdcache.Desc, st *linux.Stat, p []byte, off int64) (n int, err error) {
-	if v.identityMatters(st) {
-		return v.writeSwitched(d, st, p, off)
-	}
-	if err := v.dropSetIDs(d, st); err != nil {
-		return 0, err
-	}
-	return v.pwrite(d.FD, p, off)
-}
-
-func (v *FS) writeSwitched(d *fdcache.Desc, st *linux.Stat, p []byte, off int64) (n int, err error) {
-	v.counts.asCaller.Add(1)
-	x := identity.ForData
-	if st.Mode&unix.S_ISGID != 0 {
-		x = identity.Wholly
-	}
-	err = v.creds.As(v.who, x, func() (err error) {
-		n, err = v.disk.Pwrite(d.FD, p, off)
-		return linux.Fail("pwrite", err)
-	})
-	return n, err
-}
-
 // tidy makes room for one more dirty descriptor, if d is to become one. What
 // becomes of the syncs is not d's writer's concern: an error has changed the
 // write verifier.
@@ -147,15 +120,4 @@ func (f *file) Truncate(ctx context.Context, size uint64) (wcc vfs.WCC, err erro
 	err = v.truncate(f.w, size)
 	v.after(f.w, &wcc.After)
 	return wcc, err
-}
-
-// truncate sets the size of d, as the caller: set-uid bits fall here, too.
-func (v *FS) truncate(d *fdcache.Desc, size uint64) error {
-	if size > math.MaxInt64 {
-		return vfs.ErrFBig
-	}
-	if err := v.dropSetIDsOf(d); err != nil {
-		return err
-	}
-	return v.asWriter(func() error { return linux.Fail("ftruncate", v.sys.Ftruncate(d.FD, int64(size))) })
 }

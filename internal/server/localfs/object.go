@@ -6,56 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
-	"github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// handler makes handles and finds what they name. There are two: the kernel's
-// own handles and the map. All methods may be called concurrently. dir is always
-// a directory, pinned by the caller.
-type handler interface {
-	Root() (vfs.Handle, error)
-
-	// open returns an O_PATH descriptor of what x names, which belongs to the
-	// caller, and its attributes. A directory is not checked to lie in the tree.
-	Open(x vfs.Handle, st *linux.Stat) (fd int, err error)
-
-	// bind gives the object that is called name in dir, which st describes, its
-	// handle. fd is the object, or -1. The handle must not leave this package
-	// before settle(mark) has returned.
-	Bind(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (vfs.Handle, handlemap.Mark, error)
-
-	// find is bind for an object that nobody may ever ask for: without a handle
-	// yet it gets none, and ok is false. name may be "..".
-	Find(dir *fdcache.Desc, name string, fd int, st *linux.Stat) (x vfs.Handle, ok bool)
-
-	// expect says that x is about to be called name in dir as well. After
-	// settle(mark), x is found there too, if the change survives a crash. fresh
-	// is false if x was thought to be called that already.
-	Expect(dir *fdcache.Desc, name string, x vfs.Handle) (m handlemap.Mark, fresh bool, err error)
-
-	// unbind says that x is no longer called name in dir, and, if gone, that it
-	// has no other name either.
-	Unbind(dir *fdcache.Desc, name string, x vfs.Handle, gone bool)
-
-	// touched says that o, which the caller has pinned, was opened to be written, or
-	// changed: it may look like another object to those who have only its name. Until
-	// settle(mark), a crash may make that true.
-	Touched(o *fdcache.Desc) (handlemap.Mark, error)
-
-	// lost says that x has no name left, and can get none.
-	Lost(x vfs.Handle)
-
-	// whileMoving runs f, in which an object leaves a name for another that was
-	// expected. Nobody takes it for lost meanwhile.
-	WhileMoving(f func() error) error
-
-	// settle waits until what was bound up to the mark survives a crash.
-	Settle(handlemap.Mark) error
-
-	Close() error
-}
 
 // object returns a pinned descriptor of x, which is good for a reference: an O_PATH
 // one if nothing more is open. A directory lies in the tree.
@@ -91,33 +44,6 @@ func (h *host) inTree(d *fdcache.Desc) error {
 		return vfs.ErrStale
 	}
 	return err
-}
-
-// dirFor returns the pinned descriptor of the directory x, and its attributes, if
-// the caller has all the rights in want.
-func (v *FS) dirFor(x vfs.Handle, st *linux.Stat, want uint32) (*fdcache.Desc, error) {
-	d, err := v.dir(x)
-	if err != nil {
-		return nil, err
-	}
-	if err = v.stat(d, st); err == nil {
-		err = v.permits(d, st, want)
-	}
-	if err != nil {
-		v.fds.Unpin(d)
-		return nil, err
-	}
-	return d, nil
-}
-
-// mayChange fills st with the attributes of the directory d, in which the caller is
-// about to change a name. The rights in want are checked only where the kernel will
-// not: for callers whom the process cannot become.
-func (v *FS) mayChange(d *fdcache.Desc, st *linux.Stat, want uint32) error {
-	if err := v.stat(d, st); err != nil || v.who.Switched {
-		return err
-	}
-	return v.permits(d, st, want)
 }
 
 // dir returns the pinned descriptor of the directory x.
