@@ -14,57 +14,6 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// use is what a descriptor is good for.
-type Use uint8
-
-const (
-	Path  Use = iota // a reference: O_PATH
-	Read             // O_RDONLY
-	Write            // O_WRONLY
-)
-
-type Key struct {
-	H   vfs.Handle
-	Use Use
-}
-
-// desc is an open descriptor. It is opened by the server with the server's
-// rights and shared by all callers: a call that uses it on behalf of a caller checks
-// that caller first.
-type Desc struct {
-	Key
-	FD   int
-	Kind uint16 // S_IFMT bits
-
-	// pins counts the calls that use fd, and has deadBit once the cache has let go of it.
-	// The call that brings it to deadBit alone closes fd.
-	pins atomic.Int64
-	// used says that d was pinned since the hand of its shard last passed, or the
-	// sweeper looked.
-	used atomic.Bool
-	// idle counts the sweeper's looks since.
-	idle atomic.Int32
-
-	// acl remembers whether the object has an access control list, and under
-	// which ctime that was true: see hasACL.
-	ACL atomic.Int64
-	// depth is how far below the root a directory was found the last time; 0:
-	// not known. See beneath.
-	Depth atomic.Int32
-	// stripe is 1 + the number of the object's lock; 0: not known. See stripe.
-	Stripe atomic.Int32
-	// dirty says that data was written through fd and not synced since. Such a
-	// descriptor stays open: an error of the disk is told to the descriptors
-	// that are open, and a later one may never hear of it. See dirt.
-	Dirty atomic.Bool
-
-	at int // in fdShard.ring; guarded by fdShard.mu
-
-	newer, older *Desc // in dirt's list while dirty; guarded by dirt.mu
-}
-
-const deadBit = 1 << 62
-
 const (
 	// fdShards is the number of parts of the cache, each with a lock of its own.
 	shards = 16
@@ -72,10 +21,6 @@ const (
 	// one. Beyond, others make them dirty as fast, and it gets vfs.ErrBusy.
 	maxCleaned = 4
 )
-
-// last reports whether the caller is the last one to use d, which the cache has let go
-// of: to unpin it closes it.
-func (d *Desc) Last() bool { return d.pins.Load() == deadBit+1 }
 
 // fdCache keeps descriptors open between calls. All methods may be called
 // concurrently. A call that finds a descriptor takes the lock of one shard for a map's

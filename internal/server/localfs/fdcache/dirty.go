@@ -96,20 +96,6 @@ func (l *DirtyList) toBack(d *Desc) {
 	l.newest = d
 }
 
-// pinAgain pins d for a call that did not get it from the cache. It answers false if d
-// is being closed.
-func (d *Desc) pinAgain() bool {
-	for {
-		n := d.pins.Load()
-		if n == deadBit {
-			return false
-		}
-		if d.pins.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
-
 // pinAged is pinOldest for those that were idle for so long that they are to be synced.
 func (l *DirtyList) PinAged() *Desc {
 	l.mu.Lock()

@@ -7,9 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
-	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // telling is by what the map tells an object from the one that gets its inode number
@@ -89,71 +87,4 @@ func (n *Numberer) Ident(fd int, name *byte, flags int, st *linux.Stat) (linux.I
 	}
 	id.Gen ^= r.Sum()
 	return id, nil
-}
-
-// ident is the ident of what st tells of: fd or, if that is -1, what is called name in
-// dir. Inode numbers are those of one file system: of other mounts than the root's, the
-// key goes in as well.
-func (m *Map) ident(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (linux.Ident, error) {
-	by, key := &m.by, uint64(0)
-	if st.Mnt_id != m.o.RootMount {
-		if other, k, ok := m.o.Mount(st.Mnt_id); ok {
-			by, key = other, k
-		}
-	}
-	at, flags := &linux.EmptyName[0], unix.AT_EMPTY_PATH
-	if fd < 0 && by.how >= byHandle {
-		fd, at, flags = dir.FD, linux.CName(name), 0
-	}
-	id, err := by.Ident(fd, at, flags, st)
-	id.Gen ^= int64(key)
-	return id, err
-}
-
-// touched notes what o looks like now, if it has been copied up.
-func (m *Map) Touched(o *fdcache.Desc) (Mark, error) {
-	var st linux.Stat
-	if err := st.Of(o.FD); err != nil {
-		return 0, linux.Fail("statx", err)
-	}
-	id, err := m.ident(nil, nil, o.FD, &st)
-	if err != nil {
-		return 0, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	i, stale := m.slotOf(o.H)
-	if stale != nil || i == rootSlot || m.slots[i].id == id {
-		return 0, nil
-	}
-	m.renumber(i, id)
-	l := m.slots[i].first
-	if l.off == 0 {
-		return 0, nil
-	}
-	name, err := m.log.reader().name(l.off)
-	if err != nil {
-		return 0, err
-	}
-	off, err := m.place(i, l.parent, []byte(name), false)
-	return m.log.mark(off), err
-}
-
-// renumber gives the slot i another ident. m.mu is held.
-func (m *Map) renumber(i uint32, id linux.Ident) {
-	s := &m.slots[i]
-	if m.index[s.id] == i {
-		delete(m.index, s.id)
-	}
-	s.id = id
-	m.index[id] = i
-}
-
-// lost ends the life of a handle whose object is gone for good: it has no name left.
-func (m *Map) Lost(x vfs.Handle) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if i, err := m.slotOf(x); err == nil && i != rootSlot {
-		m.drop(i)
-	}
 }

@@ -182,3 +182,8 @@ func parseHeader(b []byte, h *header) error {
 	}
 	return nil
 }
+
+func hashName[T string | []byte](name T) uint32 { return crc32.Checksum([]byte(name), castagnoli) }
+
+// errOtherMap says that a map is of no use for the directory that is served.
+var errOtherMap = errors.New("the old one belongs to another directory")

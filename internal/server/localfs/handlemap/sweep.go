@@ -4,7 +4,6 @@ package handlemap
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -30,14 +29,6 @@ const (
 	// sweepDrops is how many objects are given up while renames wait.
 	sweepDrops = 64
 )
-
-// mapSweep is where a sweep of the map stands. It is guarded by mapHandles.mu.
-type sweep struct {
-	next  uint32 // slot; 0: no sweep is under way
-	at    int    // objects at which the next begins
-	pause int    // looks before it may
-	full  bool   // an object had to do without a handle: as if at were reached
-}
 
 // missed is an object that was not found where it should be.
 type missed struct {
@@ -179,16 +170,4 @@ func (m *Map) dropAll(gone []missed) {
 			m.o.FDs.Forget(g.x)
 		}
 	}
-}
-
-// errMapFull says that an object gets no handle.
-var ErrFull = fmt.Errorf("localfs: the map of handles is full: %w", vfs.ErrServerFault)
-
-// overflow is errMapFull, which is reported once for each sweep that it brings about.
-func (m *Map) overflow() error {
-	if !m.sweep.full && m.sweep.next == 0 && m.sweep.pause == 0 {
-		m.o.Report(fmt.Errorf("%w: with %d objects; others cannot be opened until some of these are gone", ErrFull, m.most))
-	}
-	m.sweep.full = true
-	return ErrFull
 }

@@ -3,10 +3,12 @@
 package inotify
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -80,4 +82,41 @@ func (n *Watches) tellAll() {
 	for _, o := range n.watched {
 		o.tell(vfs.ChangeGone | vfs.ChangeRights)
 	}
+}
+
+// start begins to listen. n.mu is held.
+func (n *Watches) start() error {
+	switch {
+	case n.file != nil:
+		return nil
+	case n.closed:
+		return vfs.ErrNotSupp
+	}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil { // the next watch tries again: descriptors may be short, or instances
+		if !n.silent {
+			n.silent = true
+			n.Report(fmt.Errorf("what local programs change is not heard of: inotify: %w", err))
+		}
+		return vfs.ErrNotSupp
+	}
+	n.file, n.fd, n.most = os.NewFile(uintptr(fd), "inotify"), fd, mostInodes()
+	n.watched, n.byName, n.byInode = make(map[int32]*watched), make(map[vfs.Handle]*watched), make(map[inode]*watched)
+	n.Opened(1)
+	file := n.file
+	n.running.Go(func() { n.listen(file) })
+	return nil
+}
+
+// mostInodes is how many inodes are watched at most.
+func mostInodes() int {
+	raw, err := os.ReadFile(watchesLimit)
+	if err != nil {
+		return maxWatches
+	}
+	limit, err := strconv.Atoi(string(bytes.TrimSpace(raw)))
+	if err != nil {
+		return maxWatches
+	}
+	return max(1, min(maxWatches, limit/watchesShare))
 }

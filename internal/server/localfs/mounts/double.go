@@ -147,27 +147,3 @@ func Same(fd int, st *linux.Stat) (int, error) {
 	}
 	return fd, nil
 }
-
-// sealedIn runs open with the root of the double of the mount id, and the root of that
-// mount, which stay open meanwhile. It is vfs.ErrStale if that is no part of the tree any
-// more, and vfs.ErrNotSupp with a nil table.
-func (m *Table) Sealed(id uint64, open func(double, mount int) (int, error)) (int, error) {
-	if m == nil {
-		return -1, vfs.ErrNotSupp
-	}
-	m.follow()
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	p := m.byID[id]
-	if p == nil {
-		return -1, vfs.ErrStale
-	}
-	in, err := p.seal.Root(p.fd, m.o.Opened, m.report)
-	if err != nil {
-		return -1, err
-	}
-	return open(in, p.fd)
-}
-
-// report names the tree.
-func (m *Table) report(err error) { m.o.Report(fmt.Errorf("localfs: %s: %w", m.o.Path, err)) }
