@@ -29,10 +29,4 @@
 // decodes around it (see [BulkResult]), so that the transport above can write
 // the bytes from where they are, and read them to where they belong. The
 // transport asserts these two interfaces and never learns a program.
-//
-// # Prototypes
-//
-// [Marshal] and [Unmarshal] are the exception to all of this: they work by
-// reflection on types written by hand, for a protocol that has no specification
-// yet. A type with methods of its own overrides them.
 package xdr
