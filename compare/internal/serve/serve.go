@@ -135,9 +135,6 @@ func (p *Process) Stop() error {
 	return fmt.Errorf("the server ended: %w: %s", err, p.log.Bytes())
 }
 
-// Log is what the server has said, once it has ended.
-func (p *Process) Log() string { return p.log.String() }
-
 // Ports returns n ports that were free a moment ago.
 func Ports(n int) (ports []int, err error) {
 	for range n {
