@@ -3,15 +3,9 @@ package v3
 import (
 	"context"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// Access is procedure 4: what the caller may do (RFC 1813, section 3.3.4).
-func (p *Procs) Access(ctx context.Context, args *nfs3.ACCESS3args, res *nfs3.ACCESS3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_ACCESS, args, res)
-}
 
 type accessCall struct {
 	h    vfs.Handle
@@ -19,7 +13,7 @@ type accessCall struct {
 	res  nfs3.ACCESS3res
 }
 
-// Access is one ACCESS. Rights that were not asked for are taken out of the
+// Access is one ACCESS (section 3.3.4). Rights that were not asked for are taken out of the
 // answer.
 func (f *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Access, vfs.Attr, error) {
 	if err := checkHandle(&h); err != nil {

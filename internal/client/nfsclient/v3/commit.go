@@ -4,17 +4,11 @@ import (
 	"context"
 	"math"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Commit is procedure 21: make written bytes stable (RFC 1813, section 3.3.21).
-func (p *Procs) Commit(ctx context.Context, args *nfs3.COMMIT3args, res *nfs3.COMMIT3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_COMMIT, args, res)
-}
-
-// Commit is one COMMIT. A range longer than a count on the wire is committed to
+// Commit is one COMMIT (section 3.3.21). A range longer than a count on the wire is committed to
 // the end of the file.
 func (o *file) Commit(ctx context.Context, off, n uint64, w *vfs.Written) error {
 	*w = vfs.Written{}

@@ -4,18 +4,13 @@ import (
 	"context"
 	"errors"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// Create is procedure 8: make a regular file (RFC 1813, section 3.3.8).
-func (p *Procs) Create(ctx context.Context, args *nfs3.CREATE3args, res *nfs3.CREATE3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_CREATE, args, res)
-}
-
-// Create is one CREATE, MKDIR, SYMLINK or MKNOD, by the type of what is made. If
+// Create is one CREATE, MKDIR, SYMLINK or MKNOD, by the type of what is made
+// (sections 3.3.8 to 3.3.11). If
 // the server does not send the new object's handle, a LOOKUP follows.
 func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (h vfs.Handle, attr vfs.Attr, wcc vfs.WCC, err error) {
 	if err := f.mayChange(ctx); err != nil {

@@ -70,7 +70,7 @@ func refusedBriefly(err error, res nfs3.Result) bool {
 func (f *FS) try(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Result) (oncrpc.Reply, error) {
 	limiter := f.opt.Pace
 	if limiter == nil {
-		return f.call(ctx, p, args, res)
+		return f.RPC.Call(ctx, p, f.Auth, args, res)
 	}
 	class := classOf(p)
 	if err := limiter.Enter(ctx, class); err != nil {
@@ -80,7 +80,7 @@ func (f *FS) try(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.R
 	if silent {
 		limiter.Leave(class, 0, 0, pace.Gone)
 	}
-	reply, err := f.call(ctx, p, args, res)
+	reply, err := f.RPC.Call(ctx, p, f.Auth, args, res)
 	switch {
 	case err == nil && silent:
 		f.silent.Store(false)

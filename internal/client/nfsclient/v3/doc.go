@@ -1,12 +1,10 @@
-// Package v3 is the client's half of NFS version 3 (RFC 1813): the procedures,
-// and a file system made of them.
+// Package v3 is the client's half of NFS version 3 (RFC 1813): a file system made
+// of its procedures.
 //
-// [Procs] are the 22 procedures as the wire has them, one typed method each, for
-// code that speaks the protocol itself. [FS] is a [vfs.FS] over them: raw
-// and unbuffered, a call of the contract being one procedure wherever it can
-// be. Each file of this package holds one procedure, the method and what the
-// contract makes of it, under the name that it has in the server and in the
-// suite as well.
+// [FS] is a [vfs.FS], raw and unbuffered: a call of the contract is one procedure
+// wherever it can be. Each procedure has a file here, under the name that it has in
+// the server and in the suite as well. Sections that comments name are those of RFC
+// 1813.
 //
 // # What a server says is hostile until checked
 //

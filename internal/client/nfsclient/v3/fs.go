@@ -51,7 +51,8 @@ type Options struct {
 // FS is one caller's view of a file system over NFSv3. It is a vfs.FS.
 type FS struct {
 	*shared
-	Procs
+	RPC  *oncrpc.Client
+	Auth oncrpc.Auth
 }
 
 var _ vfs.FS = (*FS)(nil)
@@ -96,7 +97,7 @@ func New(rpc *oncrpc.Client, root vfs.Handle, o Options) (*FS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nfs: credential: %w", err)
 	}
-	s.base = &FS{shared: s, Procs: Procs{RPC: rpc, Auth: auth}}
+	s.base = &FS{shared: s, RPC: rpc, Auth: auth}
 	s.views[string(auth.Body)] = s.base
 	return s.base, nil
 }
@@ -137,7 +138,7 @@ func (f *FS) As(c *vfs.Caller) vfs.FS {
 	if len(f.views) >= maxViews {
 		clear(f.views)
 	}
-	v = &FS{shared: f.shared, Procs: Procs{RPC: f.RPC, Auth: auth}}
+	v = &FS{shared: f.shared, RPC: f.RPC, Auth: auth}
 	f.views[string(auth.Body)] = v
 	return v
 }

@@ -6,17 +6,12 @@ import (
 	"errors"
 	"time"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Fsinfo is procedure 19: sizes and limits (RFC 1813, section 3.3.19).
-func (p *Procs) Fsinfo(ctx context.Context, args *nfs3.FSINFO3args, res *nfs3.FSINFO3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_FSINFO, args, res)
-}
-
-// Info makes one call for each part that want names, but only once per FS for
+// Info makes one call for each part that want names (FSSTAT, FSINFO, PATHCONF: sections
+// 3.3.18 to 3.3.20), but only once per FS for
 // the limits, which are those of the root and of the options together.
 func (f *FS) Info(ctx context.Context, h vfs.Handle, want vfs.InfoMask) (info vfs.Info, err error) {
 	if err := checkHandle(&h); err != nil {

@@ -4,15 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// Fsstat is procedure 18: space (RFC 1813, section 3.3.18).
-func (p *Procs) Fsstat(ctx context.Context, args *nfs3.FSSTAT3args, res *nfs3.FSSTAT3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_FSSTAT, args, res)
-}
 
 func (f *FS) fsstat(ctx context.Context, h *vfs.Handle, info *vfs.Info) error {
 	args, res := nfs3.FSSTAT3args{Fsroot: fh(h)}, nfs3.FSSTAT3res{}

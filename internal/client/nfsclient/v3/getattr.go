@@ -3,15 +3,9 @@ package v3
 import (
 	"context"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// Getattr is procedure 1: the attributes of an object (RFC 1813, section 3.3.1).
-func (p *Procs) Getattr(ctx context.Context, args *nfs3.GETATTR3args, res *nfs3.GETATTR3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_GETATTR, args, res)
-}
 
 type getattrCall struct {
 	h    vfs.Handle
@@ -19,7 +13,7 @@ type getattrCall struct {
 	res  nfs3.GETATTR3res
 }
 
-// GetAttr is one GETATTR, which brings all attributes that NFSv3 has.
+// GetAttr is one GETATTR (RFC 1813, section 3.3.1), which brings all attributes that NFSv3 has.
 func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, _ vfs.Mask) (a vfs.Attr, err error) {
 	if err := checkHandle(&h); err != nil {
 		return a, err

@@ -4,17 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Link is procedure 15: a further name (RFC 1813, section 3.3.15).
-func (p *Procs) Link(ctx context.Context, args *nfs3.LINK3args, res *nfs3.LINK3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_LINK, args, res)
-}
-
-// Link is one LINK. If the call had to be repeated and the name is there, a
+// Link is one LINK (section 3.3.15). If the call had to be repeated and the name is there, a
 // LOOKUP, and perhaps a GETATTR, find out whose it is.
 func (f *FS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Attr, vfs.WCC, error) {
 	if err := f.mayChange(ctx); err != nil {

@@ -3,16 +3,9 @@ package v3
 import (
 	"context"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// Lookup is procedure 3: find a name in a directory (RFC 1813, section 3.3.3).
-// [FS] has the method of the contract in its place.
-func (p *Procs) Lookup(ctx context.Context, args *nfs3.LOOKUP3args, res *nfs3.LOOKUP3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_LOOKUP, args, res)
-}
 
 type lookupCall struct {
 	dir  vfs.Handle
@@ -21,7 +14,7 @@ type lookupCall struct {
 	res  nfs3.LOOKUP3res
 }
 
-// Lookup is one LOOKUP. ".." of the root, which the server might follow out of
+// Lookup is one LOOKUP (section 3.3.3). ".." of the root, which the server might follow out of
 // it, is the root and costs a GETATTR. A name that does not exist is
 // vfs.ErrNoEnt itself: it is an answer, and a frequent one.
 func (f *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.Handle, attr, dirAttr vfs.Attr, err error) {

@@ -3,15 +3,9 @@ package v3
 import (
 	"context"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// Mkdir is procedure 9: make a directory (RFC 1813, section 3.3.9).
-func (p *Procs) Mkdir(ctx context.Context, args *nfs3.MKDIR3args, res *nfs3.MKDIR3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_MKDIR, args, res)
-}
 
 func (f *FS) mkdir(ctx context.Context, where nfs3.Diropargs3, how *vfs.CreateHow) (m made, err error) {
 	args, res := nfs3.MKDIR3args{Where: where}, nfs3.MKDIR3res{}

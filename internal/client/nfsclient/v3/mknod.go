@@ -3,16 +3,9 @@ package v3
 import (
 	"context"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// Mknod is procedure 11: make a device, a socket or a pipe (RFC 1813, section
-// 3.3.11).
-func (p *Procs) Mknod(ctx context.Context, args *nfs3.MKNOD3args, res *nfs3.MKNOD3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_MKNOD, args, res)
-}
 
 func (f *FS) mknod(ctx context.Context, where nfs3.Diropargs3, how *vfs.CreateHow) (m made, err error) {
 	args, res := nfs3.MKNOD3args{Where: where}, nfs3.MKNOD3res{}

@@ -3,16 +3,9 @@ package v3
 import (
 	"context"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// Pathconf is procedure 20: what names and links may be (RFC 1813, section
-// 3.3.20).
-func (p *Procs) Pathconf(ctx context.Context, args *nfs3.PATHCONF3args, res *nfs3.PATHCONF3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_PATHCONF, args, res)
-}
 
 func (f *FS) pathconf(ctx context.Context, h *vfs.Handle, info *vfs.Info) error {
 	args, res := nfs3.PATHCONF3args{Object: fh(h)}, nfs3.PATHCONF3res{}

@@ -4,24 +4,16 @@ import (
 	"context"
 	"io"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// Read is procedure 6: read from a file (RFC 1813, section 3.3.6). The bytes go
-// to res.Resok.Data, which is the caller's buffer before the call and shortened
-// to what came after it.
-func (p *Procs) Read(ctx context.Context, args *nfs3.READ3args, res *nfs3.READ3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_READ, args, res)
-}
 
 type readCall struct {
 	args nfs3.READ3args
 	res  nfs3.READ3res
 }
 
-// ReadAt is one READ, straight into p. An end of file that the same reply's
+// ReadAt is one READ (section 3.3.6), straight into p. An end of file that the same reply's
 // size contradicts is not believed: the caller goes on, and the next READ tells.
 func (o *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
 	if err := o.use(vfs.ShareRead); err != nil {

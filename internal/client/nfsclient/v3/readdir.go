@@ -4,19 +4,12 @@ import (
 	"context"
 	"iter"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Readdir is procedure 16: a page of names (RFC 1813, section 3.3.16). The
-// result's entries are a slice; [FS.ReadDir] makes none.
-func (p *Procs) Readdir(ctx context.Context, args *nfs3.READDIR3args, res *nfs3.READDIR3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_READDIR, args, res)
-}
-
-// ReadDir lists by READDIRPLUS if handles or attributes are wanted, else by
-// READDIR, page by page, and decodes each page where it is: an Entry is part of
+// ReadDir lists by READDIRPLUS (section 3.3.17) if handles or attributes are wanted,
+// else by READDIR (section 3.3.16), page by page, and decodes each page where it is: an Entry is part of
 // the reply. From the moment that the consumer asks for a page's second entry,
 // the next page is on its way. So a listing of any size costs the memory of two
 // pages and of some names (see below), a directory of one page costs one call,

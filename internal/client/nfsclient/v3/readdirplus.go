@@ -8,13 +8,6 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Readdirplus is procedure 17: a page of names with handles and attributes (RFC
-// 1813, section 3.3.17). The result's entries are a slice; [FS.ReadDir] makes
-// none.
-func (p *Procs) Readdirplus(ctx context.Context, args *nfs3.READDIRPLUS3args, res *nfs3.READDIRPLUS3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_READDIRPLUS, args, res)
-}
-
 func (g *pager) readdirplus(ctx context.Context, pos vfs.Pos, p *page) (oncrpc.Reply, error) {
 	args := nfs3.READDIRPLUS3args{
 		Dir:        fh(&g.dir),

@@ -3,18 +3,11 @@ package v3
 import (
 	"context"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Readlink is procedure 5: the target of a symbolic link (RFC 1813, section
-// 3.3.5).
-func (p *Procs) Readlink(ctx context.Context, args *nfs3.READLINK3args, res *nfs3.READLINK3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_READLINK, args, res)
-}
-
-// Readlink is one READLINK. A target longer than vfs.MaxPath is a ReplyError.
+// Readlink is one READLINK (section 3.3.5). A target longer than vfs.MaxPath is a ReplyError.
 func (f *FS) Readlink(ctx context.Context, h vfs.Handle) (string, vfs.Attr, error) {
 	if err := checkHandle(&h); err != nil {
 		return "", vfs.Attr{}, err

@@ -3,18 +3,11 @@ package v3
 import (
 	"context"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Remove is procedure 12: remove what is not a directory (RFC 1813, section
-// 3.3.12).
-func (p *Procs) Remove(ctx context.Context, args *nfs3.REMOVE3args, res *nfs3.REMOVE3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_REMOVE, args, res)
-}
-
-// Remove is one REMOVE or RMDIR. If the name may be that of a file that this FS has
+// Remove is one REMOVE or RMDIR (sections 3.3.12 and 3.3.13). If the name may be that of a file that this FS has
 // open (openNames), a LOOKUP comes before, and if it is one of them it is renamed
 // instead, so that it stays readable; the last Close removes it.
 func (f *FS) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool) (vfs.WCC, error) {

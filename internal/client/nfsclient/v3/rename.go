@@ -4,17 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Rename is procedure 14: move a name (RFC 1813, section 3.3.14).
-func (p *Procs) Rename(ctx context.Context, args *nfs3.RENAME3args, res *nfs3.RENAME3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_RENAME, args, res)
-}
-
-// Rename is one RENAME. If the target may be the name of a file that this FS has open
+// Rename is one RENAME (section 3.3.14). If the target may be the name of a file that this FS has open
 // (openNames), a LOOKUP of it comes before, and if it is one of them it is kept under
 // another name, which the last Close removes. If the call had to be repeated and the source is gone,
 // a LOOKUP of the target finds out whether it went there.

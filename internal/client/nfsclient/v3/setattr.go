@@ -4,17 +4,11 @@ import (
 	"context"
 	"time"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Setattr is procedure 2: set attributes (RFC 1813, section 3.3.2).
-func (p *Procs) Setattr(ctx context.Context, args *nfs3.SETATTR3args, res *nfs3.SETATTR3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_SETATTR, args, res)
-}
-
-// SetAttr is one SETATTR. A time that NFSv3 cannot carry (before 1970, after
+// SetAttr is one SETATTR (section 3.3.2). A time that NFSv3 cannot carry (before 1970, after
 // 2106) becomes the nearest one that it can; WCC.After shows what was set.
 func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (vfs.WCC, error) {
 	if err := f.mayChange(ctx); err != nil {

@@ -3,15 +3,9 @@ package v3
 import (
 	"context"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// Symlink is procedure 10: make a symbolic link (RFC 1813, section 3.3.10).
-func (p *Procs) Symlink(ctx context.Context, args *nfs3.SYMLINK3args, res *nfs3.SYMLINK3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_SYMLINK, args, res)
-}
 
 // defaultLinkMode is a link's mode if nobody says. It means nothing, but some
 // servers refuse a SYMLINK without one.

@@ -5,23 +5,16 @@ import (
 	"io"
 	"math"
 
-	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// Write is procedure 7: write to a file (RFC 1813, section 3.3.7). args.Data is
-// sent from where it is, and not touched after the call.
-func (p *Procs) Write(ctx context.Context, args *nfs3.WRITE3args, res *nfs3.WRITE3res) (oncrpc.Reply, error) {
-	return p.call(ctx, nfs3.NFSPROC3_WRITE, args, res)
-}
 
 type writeCall struct {
 	args nfs3.WRITE3args
 	res  nfs3.WRITE3res
 }
 
-// WriteAt is one WRITE, straight from p.
+// WriteAt is one WRITE (section 3.3.7), straight from p.
 func (o *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stability, w *vfs.Written) (n int, err error) {
 	*w = vfs.Written{}
 	if err := o.use(vfs.ShareWrite); err != nil {
