@@ -135,7 +135,8 @@ func (l *lister) complete(dir vfs.Handle, x *listed, want vfs.Mask) (err error) 
 	if want == 0 || x.attr.Has(vfs.MaskV3) && !x.h.IsZero() {
 		return nil
 	}
-	if x.h, _, _, err = l.fs.Lookup(l.ctx, dir, x.name); err == nil {
+	x.h, x.attr, _, err = l.fs.Lookup(l.ctx, dir, x.name)
+	if err == nil && !x.attr.Has(vfs.MaskV3) {
 		x.attr, err = l.fs.GetAttr(l.ctx, x.h, vfs.MaskV3)
 	}
 	return err

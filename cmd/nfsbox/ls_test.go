@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -115,5 +116,33 @@ func TestLsRefusesNames(t *testing.T) {
 		if out.Len() > 0 || l.out.errors != uint64(len(bad)) {
 			t.Errorf("long %v: %d errors; shown: %q\n%s", long, l.out.errors, out.String(), told.String())
 		}
+	}
+}
+
+// TestLsAsksOnce: where a listing has names alone, as that of a server without READDIRPLUS,
+// a name costs one LOOKUP, which brings the attributes.
+func TestLsAsksOnce(t *testing.T) {
+	var asked atomic.Int64
+	f := memfs.New(memfs.Options{Fault: func(_ context.Context, op string, _ vfs.Handle) error {
+		if op == "getattr" {
+			asked.Add(1)
+		}
+		return nil
+	}})
+	root, _, err := f.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := f.Create(t.Context(), root, "dir", &vfs.CreateHow{Type: vfs.TypeDir}); err != nil {
+		t.Fatal(err)
+	}
+	asked.Store(0)
+	var out bytes.Buffer
+	l := &lister{cmd: &lsCmd{Long: true}, out: &output{w: bufio.NewWriter(&out), stderr: &out}, fs: &liar{f, []string{"dir"}}, ctx: t.Context()}
+	if err := errors.Join(l.directory(root), l.out.w.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	if n := asked.Load(); n != 0 || !strings.HasPrefix(out.String(), "d") {
+		t.Errorf("%d GETATTRs; shown: %s", n, out.String())
 	}
 }
