@@ -91,11 +91,10 @@ var powers = map[string]struct {
 	"Putter":     {vfs.Has[vfs.Putter], true, false},
 	"HostOpener": {vfs.Has[vfs.HostOpener], true, false},
 	"Watcher":    {vfs.Has[vfs.Watcher], true, false},
-	"Appender":   {vfs.Has[vfs.Appender], false, false},   // of those who buffer; a view buffers nothing
-	"Dropper":    {vfs.Has[vfs.Dropper], false, false},    // of tools; a view's files are read by servers
-	"Forgetter":  {vfs.Has[vfs.Forgetter], false, false},  // likewise
-	"Near":       {vfs.Has[vfs.Near], false, false},       // of a client's files; a view is read by the server alone
-	"ManyAttrer": {vfs.Has[vfs.ManyAttrer], false, false}, // of a server far away; a view is near
+	"Appender":   {vfs.Has[vfs.Appender], false, false},  // of those who buffer; a view buffers nothing
+	"Dropper":    {vfs.Has[vfs.Dropper], false, false},   // of tools; a view's files are read by servers
+	"Forgetter":  {vfs.Has[vfs.Forgetter], false, false}, // likewise
+	"Near":       {vfs.Has[vfs.Near], false, false},      // of a client's files; a view is read by the server alone
 }
 
 // interfaces are the names of the interfaces that package vfs declares.

@@ -196,27 +196,6 @@ type Forgetter interface {
 	Forget(dir Handle)
 }
 
-// ManyAttrer is an FS that is asked for the attributes of many objects at less
-// cost than for those of each: one whose server is far away.
-type ManyAttrer interface {
-	// GetAttrs is GetAttr of every handle in hs: attrs[i] and errs[i] are what it
-	// would have returned for hs[i]. The three slices have one length; nothing of
-	// them is kept.
-	GetAttrs(ctx context.Context, hs []Handle, want Mask, attrs []Attr, errs []error)
-}
-
-// GetAttrs asks fs for the attributes of many objects: all at once, if it or what
-// it wraps is a [ManyAttrer], else one after the other.
-func GetAttrs(ctx context.Context, fs FS, hs []Handle, want Mask, attrs []Attr, errs []error) {
-	if m, ok := As[ManyAttrer](fs); ok {
-		m.GetAttrs(ctx, hs, want, attrs, errs)
-		return
-	}
-	for i, h := range hs {
-		attrs[i], errs[i] = fs.GetAttr(ctx, h, want)
-	}
-}
-
 // Closer is an FS that holds resources: connections, descriptors, a map on
 // disk. Close is called once, on any view, when no call is in flight; the FS
 // and all its views are then of no further use.

@@ -192,7 +192,7 @@ func (*benchNullCmd) Help() string {
 	return `Calls procedure 0, which does nothing: the result is what TCP, record marking and RPC cost, on
 both sides, without any work on files. The default is 100,000 operations.
 
-With --batch each caller has so many calls under way, as C libraries with an event loop do.
+With --batch each caller has so many calls under way.
 
   nfsbox bench null nfs://filer/export
   nfsbox bench null --batch 64 nfs://filer/export

@@ -37,20 +37,18 @@ type test struct {
 	depth int
 	pin   string // server and client both run on this core
 	file  string
-	count int  // operations in a run under strace
-	many  bool // ours is asked for 64 at once, by one caller
+	count int // operations in a run under strace
 }
 
 // tests are all that are run; -only picks from them.
 func tests() []test {
 	return []test{
-		{"GETATTR, 64 in flight", "getattr", 64, "", fileName, 20_000, false},
-		{"GETATTR, 64 in flight, ours by GetAttrs", "getattr", 64, "", fileName, 20_000, true},
-		{"GETATTR, 64 in flight, ours by GetAttrs, one core", "getattr", 64, "0", fileName, 20_000, true},
-		{"GETATTR, one at a time, one core", "getattr", 1, "0", fileName, 2000, false},
-		{"READ 1 MiB, one at a time", "read", 1, "", fileName, 200, false},
-		{"READ 1 MiB, one at a time, one core", "read", 1, "0", fileName, 200, false},
-		{"READDIRPLUS, an entry", "list", 1, "", dirName, 5 * dirEntries, false},
+		{"GETATTR, 64 in flight", "getattr", 64, "", fileName, 20_000},
+		{"GETATTR, 64 in flight, one core", "getattr", 64, "0", fileName, 20_000},
+		{"GETATTR, one at a time, one core", "getattr", 1, "0", fileName, 2000},
+		{"READ 1 MiB, one at a time", "read", 1, "", fileName, 200},
+		{"READ 1 MiB, one at a time, one core", "read", 1, "0", fileName, 200},
+		{"READDIRPLUS, an entry", "list", 1, "", dirName, 5 * dirEntries},
 	}
 }
 

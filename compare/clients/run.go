@@ -123,11 +123,7 @@ func command(ctx context.Context, name string, args ...string) error {
 func (c *test) drive(ctx context.Context, p peer, url string, seconds float64, count int, before ...string) (drive.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
-	op, depth := c.op, c.depth
-	if c.many && strings.HasPrefix(p.name, "ours") {
-		op, depth = op+"s", 1
-	}
-	args := append(before, p.driver, url, op, strconv.Itoa(depth), fmt.Sprint(seconds), strconv.Itoa(count), c.file)
+	args := append(before, p.driver, url, c.op, strconv.Itoa(c.depth), fmt.Sprint(seconds), strconv.Itoa(count), c.file)
 	if c.pin != "" {
 		args = append([]string{"taskset", "-c", c.pin}, args...)
 	}

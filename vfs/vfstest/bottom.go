@@ -48,7 +48,6 @@ func newBottom(all vfs.FS, able bool, temp func() (*os.File, error)) *bottom {
 
 var (
 	_ vfs.Syncer     = (*bottom)(nil)
-	_ vfs.ManyAttrer = (*bottom)(nil)
 	_ vfs.Putter     = (*bottom)(nil)
 	_ vfs.HostOpener = (*bottom)(nil)
 	_ vfs.Watcher    = (*bottom)(nil)
@@ -168,11 +167,6 @@ func (b *bottom) Sync(ctx context.Context, h vfs.Handle) error {
 	}
 	b.settled(h)
 	return ctx.Err()
-}
-
-// GetAttrs implements vfs.ManyAttrer.
-func (b *bottom) GetAttrs(ctx context.Context, hs []vfs.Handle, want vfs.Mask, attrs []vfs.Attr, errs []error) {
-	vfs.GetAttrs(ctx, b.FS, hs, want, attrs, errs)
 }
 
 // Put implements vfs.Putter.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -55,7 +54,6 @@ func RunPowers(t *testing.T, c PowersConfig) {
 // powersTests prove one power each, and are skipped where there is none.
 var powersTests = []test{
 	{"syncer", powersSyncer},
-	{"many-attrer", powersManyAttrer},
 	{"putter", powersPutter},
 	{"locker", powersLocker},
 	{"acler", powersACLer},
@@ -191,38 +189,6 @@ func (e *env) syncs(s vfs.Syncer, what string, h vfs.Handle, name string) {
 	e.ok(s.Sync(e.ctx, e.dir))
 	if owes() {
 		e.Fatalf("%s: it is not stable behind Sync", what)
-	}
-}
-
-// powersManyAttrer: what is said of many is what is said of each, with the sizes that
-// dirty bytes give.
-func powersManyAttrer(e *env) {
-	m := power[vfs.ManyAttrer](e, e.fs)
-	hs := []vfs.Handle{e.dir, e.symlink(e.dir, "link", "target")}
-	sizes := make(map[vfs.Handle]uint64)
-	for i := range 5 {
-		h, _ := e.dirty(fmt.Sprint(i), pattern(100+i))
-		sizes[h] = uint64(100 + i)
-		hs = append(hs, h)
-	}
-	gone := e.mkfile(e.dir, "gone", "")
-	e.remove(e.dir, "gone", false)
-	hs = slices.Insert(hs, 3, gone)
-	attrs, errs := make([]vfs.Attr, len(hs)), make([]error, len(hs))
-	m.GetAttrs(e.ctx, hs, vfs.MaskV3, attrs, errs)
-	for i, h := range hs {
-		if h == gone {
-			e.wantStatus(errs[i], vfs.ErrStale)
-			continue
-		}
-		e.ok(errs[i])
-		want, got := e.attr(h), &attrs[i]
-		if !got.Has(vfs.MaskV3) || got.Type != want.Type || got.FileID != want.FileID || got.Size != want.Size || got.Mode != want.Mode {
-			e.Errorf("object %d: %+v, and by itself %+v", i, got, want)
-		}
-		if size, ok := sizes[h]; ok && got.Size != size {
-			e.Errorf("object %d: size %d, want %d with what is dirty", i, got.Size, size)
-		}
 	}
 }
 

@@ -66,7 +66,6 @@ var lies = map[string]struct {
 	"syncs-nothing":           {"syncer", func(f vfs.FS) vfs.FS { return syncsNothing{passes{f}} }},
 	"syncs-what-is-stable":    {"syncer", func(f vfs.FS) vfs.FS { return syncsAll{passes{f}} }},
 	"hides-that-it-must-sync": {"syncer", func(f vfs.FS) vfs.FS { return struct{ vfs.FS }{f} }},
-	"attributes-are-mixed-up": {"many-attrer", func(f vfs.FS) vfs.FS { return mixesUp{passes{f}} }},
 	"puts-half":               {"putter", func(f vfs.FS) vfs.FS { return putsHalf{passes{f}} }},
 	"locks-nothing":           {"locker", func(f vfs.FS) vfs.FS { return locksNothing{passes{f}} }},
 	"grants-nothing":          {"acler", func(f vfs.FS) vfs.FS { return grantsNothing{passes{f}} }},
@@ -81,7 +80,6 @@ var lies = map[string]struct {
 	"drops-nothing": {"dropper", func(f vfs.FS) vfs.FS { return wraps{passes{f}, func(g vfs.File) vfs.File { return dropsNothing{g} }} }},
 	// Powers of what they wrap lead around the bytes that they keep.
 	"syncs-around": {"syncer", func(f vfs.FS) vfs.FS { return keeps(f, (*vfs.Syncer)(nil)) }},
-	"asks-around":  {"many-attrer", func(f vfs.FS) vfs.FS { return keeps(f, (*vfs.ManyAttrer)(nil)) }},
 	"locks-around": {"locker", func(f vfs.FS) vfs.FS { return keeps(f, (*vfs.Locker)(nil)) }},
 	"lists-around": {"acler", func(f vfs.FS) vfs.FS { return keeps(f, (*vfs.ACLer)(nil)) }},
 	"opens-around": {"host-opener", func(f vfs.FS) vfs.FS { return keeps(f, (*vfs.HostOpener)(nil)) }},
@@ -104,13 +102,6 @@ func (s syncsAll) Sync(ctx context.Context, h vfs.Handle) error {
 		return below.Sync(ctx, h)
 	}
 	return nil
-}
-
-type mixesUp struct{ passes }
-
-func (m mixesUp) GetAttrs(ctx context.Context, hs []vfs.Handle, want vfs.Mask, attrs []vfs.Attr, errs []error) {
-	vfs.GetAttrs(ctx, m.FS, hs, want, attrs, errs)
-	slices.Reverse(attrs)
 }
 
 type locksNothing struct{ passes }

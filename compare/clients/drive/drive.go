@@ -3,7 +3,7 @@
 //
 //	driver URL OP DEPTH SECONDS COUNT NAME
 //
-// OP is getattr, getattrs, read (1 MiB) or list; with SECONDS 0 it ends after COUNT
+// OP is getattr, read (1 MiB) or list; with SECONDS 0 it ends after COUNT
 // operations. NAME is a file, or for list a directory, below the URL's.
 package drive
 
@@ -38,12 +38,6 @@ type Client interface {
 	// Size is the file's size.
 	Size() int64
 	Close() error
-}
-
-// Many is a client that can ask for the attributes of many objects at once.
-type Many interface {
-	// Getattrs does so, and returns how many there were.
-	Getattrs() (int, error)
 }
 
 // ErrNotOffered is the answer of a client that does not have the operation.
@@ -106,7 +100,7 @@ func run(dial func(*Task) (Client, error)) error {
 
 func parse(args []string) (*Task, error) {
 	if len(args) != 6 {
-		return nil, errors.New("usage: driver URL getattr|getattrs|read|list DEPTH SECONDS COUNT NAME")
+		return nil, errors.New("usage: driver URL getattr|read|list DEPTH SECONDS COUNT NAME")
 	}
 	t := &Task{URL: args[0], Op: args[1], Name: args[5]}
 	var errs [3]error
@@ -180,14 +174,6 @@ func (l *loop) worker(i int, samples []uint32) ([]uint32, error) {
 		switch l.task.Op {
 		case "getattr":
 			err = l.c.Getattr()
-		case "getattrs":
-			m, ok := l.c.(Many)
-			if !ok {
-				return samples, errors.New("this client has no call for many objects")
-			}
-			var objects int
-			objects, err = m.Getattrs()
-			n = uint64(objects)
 		case "read":
 			err = l.c.Read(buf, off%span)
 			off += int64(l.task.Depth) * ReadSize
@@ -217,7 +203,7 @@ func (l *loop) enough(now time.Time) bool {
 	switch {
 	case l.task.Seconds > 0:
 		return now.Sub(l.start).Seconds() >= l.task.Seconds
-	case l.task.Op == "list", l.task.Op == "getattrs":
+	case l.task.Op == "list":
 		return l.ops.Load() >= l.task.Count
 	}
 	return l.left.Add(-1) < 0

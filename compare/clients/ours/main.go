@@ -3,9 +3,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/nfsbox/nfsbox"
@@ -20,10 +18,6 @@ type client struct {
 	h    vfs.Handle
 	attr vfs.Attr
 	file vfs.File
-
-	hs    []vfs.Handle
-	attrs []vfs.Attr
-	errs  []error
 }
 
 func main() { drive.Main(dial) }
@@ -54,18 +48,6 @@ func (o *client) Size() int64 { return int64(o.attr.Size) }
 func (o *client) Getattr() error {
 	_, err := o.fs.GetAttr(o.ctx, o.h, vfs.MaskV3)
 	return err
-}
-
-// many is how many objects Getattrs asks for: as many as other clients have calls
-// in flight.
-const many = 64
-
-func (o *client) Getattrs() (int, error) {
-	if len(o.hs) == 0 {
-		o.hs, o.attrs, o.errs = slices.Repeat([]vfs.Handle{o.h}, many), make([]vfs.Attr, many), make([]error, many)
-	}
-	vfs.GetAttrs(o.ctx, o.fs, o.hs, vfs.MaskV3, o.attrs, o.errs)
-	return many, errors.Join(o.errs...)
 }
 
 func (o *client) Read(p []byte, off int64) error {

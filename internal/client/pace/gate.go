@@ -17,8 +17,7 @@ type gate struct {
 	queue    queue
 	window   window
 	climb    climber
-	short    bool // who joined with many calls last was not let in with all of them at once, and is not back
-	deaf     int  // replies to come that are of calls from before the last cut
+	deaf     int // replies to come that are of calls from before the last cut
 	smooth   time.Duration
 	waits    uint64
 	backOffs uint64
@@ -44,20 +43,6 @@ func (g *gate) join() *waiter {
 	}
 	g.waits++
 	return g.queue.push()
-}
-
-// joinMany admits as many as n more calls, beside one that was admitted, that need
-// not wait. They are of a caller who would rather make all of so many at once.
-func (g *gate) joinMany(n, all int) int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.queue.head != nil {
-		return 0
-	}
-	room := max(g.limit-g.inFlight, 0)
-	g.short = all-1 > room
-	g.inFlight += min(n, room)
-	return min(n, room)
 }
 
 // admitted takes back the waiter of a call that has taken its token.
@@ -98,21 +83,6 @@ func (g *gate) leave(took time.Duration, bytes int, o Outcome) (far bool) {
 	defer g.mu.Unlock()
 	g.inFlight--
 	far = g.learn(took, bytes, o)
-	g.admit()
-	return far
-}
-
-// leaveMany is leave for calls that were under way together. They end one by one
-// as far as is seen from here, but none of them made room for others.
-func (g *gate) leaveMany(ends []End) (far bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.inFlight--
-	for _, e := range ends {
-		far = g.learn(e.Took, e.Bytes, e.Outcome) || far
-	}
-	g.inFlight -= len(ends) - 1
-	g.short = false
 	g.admit()
 	return far
 }
@@ -184,8 +154,8 @@ func (g *gate) measure(took time.Duration, bytes int) {
 	g.set(g.climb.next(w.sample(now, g.limit)))
 }
 
-// kept reports whether the limit keeps somebody waiting.
-func (g *gate) kept() bool { return g.queue.head != nil || g.short }
+// kept reports whether calls wait for the limit.
+func (g *gate) kept() bool { return g.queue.head != nil }
 
 // alarm ends a window early that is far off the usual, so that a change of the
 // server's is followed soon. The window after it is a full one.

@@ -93,16 +93,6 @@ func (l *Limiter) Enter(ctx context.Context, c Class) error {
 	}
 }
 
-// EnterMany is Enter for at most n calls at once, n being 1 or more: it waits
-// for one of them only, and returns how many may begin. They end with LeaveMany.
-// They are what is left of all, which their caller would have made at once.
-func (l *Limiter) EnterMany(ctx context.Context, c Class, n, all int) (int, error) {
-	if err := l.Enter(ctx, c); err != nil {
-		return 0, err
-	}
-	return 1 + l.gates[c].joinMany(n-1, all), nil
-}
-
 // Leave ends what Enter began. took is the time from sending the call to its
 // reply, without what it waited before; bytes is the file data that it moved. Both
 // count for OK alone.
@@ -116,20 +106,6 @@ func (l *Limiter) Leave(c Class, took time.Duration, bytes int, o Outcome) {
 func (l *Limiter) widen() {
 	for c := range l.gates {
 		l.gates[c].widen()
-	}
-}
-
-// End is how one of many calls ended: what Leave is told.
-type End struct {
-	Took    time.Duration
-	Bytes   int
-	Outcome Outcome
-}
-
-// LeaveMany ends what EnterMany began, of all that it let in, at once.
-func (l *Limiter) LeaveMany(c Class, ends []End) {
-	if l.gates[c].leaveMany(ends) {
-		l.widen()
 	}
 }
 

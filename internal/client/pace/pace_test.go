@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -257,75 +256,5 @@ func BenchmarkEnterLeave(b *testing.B) {
 			b.Fatal(err)
 		}
 		l.Leave(Read, time.Millisecond, 4096, OK)
-	}
-}
-
-// TestManyTeach: one caller of many calls at once, on a server whose round trip is
-// the same for any number, comes to make all of them in one.
-func TestManyTeach(t *testing.T) {
-	const many, most = 64, 20_000
-	for start := range 8 {
-		now := epoch.Add(time.Duration(start) * time.Hour) // which is what the limiter's chances come from
-		l := New(Options{Now: func() time.Time { return now }})
-		ends := make([]End, many)
-		groups := 0
-		for ; groups < most && l.Snapshot()[Metadata].Limit < many; groups++ {
-			for left := many; left > 0; {
-				n, err := l.EnterMany(t.Context(), Metadata, left, many)
-				if err != nil {
-					t.Fatal(err)
-				}
-				took := 100 * time.Microsecond
-				now = now.Add(took)
-				for i := range n {
-					ends[i] = End{Took: took}
-				}
-				l.LeaveMany(Metadata, ends[:n])
-				left -= n
-			}
-		}
-		if groups == most || l.gates[Metadata].short {
-			t.Errorf("the limit is %d after %d times %d calls; more wait: %v", l.Snapshot()[Metadata].Limit, groups, many, l.gates[Metadata].short)
-		}
-	}
-}
-
-// TestEnterMany: many calls enter as far as there is room, wait for one place if
-// there is none, and leave together.
-func TestEnterMany(t *testing.T) {
-	l := New(Options{Max: [Classes]int{8, 8, 8}})
-	enter := func(n, want int) {
-		t.Helper()
-		if got, err := l.EnterMany(t.Context(), Metadata, n, n); got != want || err != nil {
-			t.Errorf("%d of %d let in, %v; want %d", got, n, err, want)
-		}
-	}
-	enter(5, 5)
-	enter(5, 3)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if n, err := l.EnterMany(ctx, Metadata, 5, 5); n != 0 || err == nil {
-		t.Errorf("%d let in, %v, with a context that has ended", n, err)
-	}
-	done := make(chan int)
-	go func() {
-		n, err := l.EnterMany(t.Context(), Metadata, 4, 4)
-		if err != nil {
-			t.Error(err)
-		}
-		done <- n
-	}()
-	for l.Snapshot()[Metadata].Waiting == 0 {
-		runtime.Gosched()
-	}
-	l.LeaveMany(Metadata, make([]End, 5))
-	if n := <-done; n < 1 || n > 4 {
-		t.Errorf("%d let in after a wait", n)
-	} else {
-		l.LeaveMany(Metadata, make([]End, n))
-	}
-	l.LeaveMany(Metadata, make([]End, 3))
-	if s := l.Snapshot()[Metadata]; s.InFlight != 0 || s.Waiting != 0 {
-		t.Errorf("left behind: %+v", s)
 	}
 }

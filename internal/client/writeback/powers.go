@@ -7,10 +7,9 @@ import (
 )
 
 var (
-	_ vfs.Holder     = (*FS)(nil)
-	_ vfs.Syncer     = (*FS)(nil)
-	_ vfs.ManyAttrer = (*FS)(nil)
-	_ vfs.ACLer      = (*FS)(nil)
+	_ vfs.Holder = (*FS)(nil)
+	_ vfs.Syncer = (*FS)(nil)
+	_ vfs.ACLer  = (*FS)(nil)
 )
 
 // Holds implements vfs.Holder. The powers whose methods are here are passed on from
@@ -20,8 +19,6 @@ func (f *FS) Holds(power any) bool {
 	switch power.(type) {
 	case *vfs.Syncer:
 		return vfs.Has[vfs.Syncer](f.inner)
-	case *vfs.ManyAttrer:
-		return vfs.Has[vfs.ManyAttrer](f.inner)
 	case *vfs.ACLer:
 		return vfs.Has[vfs.ACLer](f.inner)
 	case *vfs.Locker, *vfs.HostOpener:
@@ -45,27 +42,6 @@ func (f *FS) Sync(ctx context.Context, h vfs.Handle) error {
 		return below.Sync(ctx, h)
 	}
 	return nil
-}
-
-// GetAttrs is GetAttr of many.
-func (f *FS) GetAttrs(ctx context.Context, hs []vfs.Handle, want vfs.Mask, attrs []vfs.Attr, errs []error) {
-	if f.s.anyOpen(hs) {
-		for _, h := range hs {
-			if err := f.drain(ctx, h); err != nil {
-				// Whose error it is comes out one by one.
-				for i, h := range hs {
-					attrs[i], errs[i] = f.GetAttr(ctx, h, want)
-				}
-				return
-			}
-		}
-	}
-	vfs.GetAttrs(ctx, f.inner, hs, want, attrs, errs)
-	if f.s.anyOpen(hs) {
-		for i, h := range hs {
-			f.grow(h, &attrs[i])
-		}
-	}
 }
 
 // ACL implements vfs.ACLer.

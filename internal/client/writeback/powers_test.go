@@ -37,12 +37,6 @@ func (a *able) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
 	return a.FS.SetACL(ctx, h, acl)
 }
 
-func (a *able) GetAttrs(ctx context.Context, hs []vfs.Handle, want vfs.Mask, attrs []vfs.Attr, errs []error) {
-	for i, h := range hs {
-		attrs[i], errs[i] = a.GetAttr(ctx, h, want)
-	}
-}
-
 func (a *able) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
 	f, opened, err := a.FS.Open(ctx, at, how)
 	if err != nil {
@@ -73,7 +67,6 @@ func TestPowersOfTheWrapper(t *testing.T) {
 		able  bool
 	}{
 		{"Syncer", vfs.Has[vfs.Syncer], true},
-		{"ManyAttrer", vfs.Has[vfs.ManyAttrer], true},
 		{"ACLer", vfs.Has[vfs.ACLer], true},
 		{"Locker", vfs.Has[vfs.Locker], false}, // though the file system below has it
 		{"HostOpener", vfs.Has[vfs.HostOpener], false},

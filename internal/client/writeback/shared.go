@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"context"
 	"math/bits"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,13 +52,6 @@ func (s *shared) node(h vfs.Handle) *node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.nodes[h]
-}
-
-// anyOpen reports whether a file is open on one of hs.
-func (s *shared) anyOpen(hs []vfs.Handle) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.nodes) > 0 && slices.ContainsFunc(hs, func(h vfs.Handle) bool { return s.nodes[h] != nil })
 }
 
 // all lists the nodes.

@@ -20,10 +20,7 @@ func startGetattr(ctx context.Context, o *Options) (work, error) {
 }
 
 func (w *getattrWork) caller(context.Context, int) (caller, error) {
-	if w.o.Batch > 1 {
-		return newGetattrBatch(w.fs, w.target.Handle, w.o.Batch), nil
-	}
-	return &getattrCaller{fs: w.fs, h: w.target.Handle}, nil
+	return inBatches(&getattrCaller{fs: w.fs, h: w.target.Handle}, w.o.Batch), nil
 }
 
 type getattrCaller struct {

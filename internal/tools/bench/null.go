@@ -22,10 +22,7 @@ func startNull(ctx context.Context, o *Options) (work, error) {
 }
 
 func (w *nullWork) caller(context.Context, int) (caller, error) {
-	if w.o.Batch > 1 {
-		return newNullBatch(w.client.Raw(), w.o.Batch), nil
-	}
-	return &nullCaller{raw: w.client.Raw()}, nil
+	return inBatches(&nullCaller{raw: w.client.Raw()}, w.o.Batch), nil
 }
 
 type nullCaller struct {

@@ -74,7 +74,6 @@ type shared struct {
 	views   map[string]*FS // by credential
 
 	getattrs pool[getattrCall]
-	manies   pool[getattrsCall]
 	lookups  pool[lookupCall]
 	accesses pool[accessCall]
 	reads    pool[readCall]
