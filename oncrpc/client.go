@@ -3,15 +3,11 @@ package oncrpc
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
-	"github.com/nfsbox/nfsbox/xdr"
 )
 
 // ClientOptions says how a client reaches its server.
@@ -69,24 +65,28 @@ type ClientOptions struct {
 	nagle bool // leave TCP_NODELAY off, to prove that it is not what saves us
 }
 
+// Silence is a time in which a server has sent nothing although calls waited for it.
+type Silence struct {
+	Server string    // the address of the latest connection; "" if there was none yet
+	Since  time.Time // of the last that it sent, or of the first call after all were over
+	// Until is when the first of the calls that wait gives up; zero if none does.
+	Until time.Time
+	Over  bool // it sends again
+}
+
 // Client calls the programs of one server, over one connection or several. All
 // methods may be called concurrently.
 type Client struct {
-	o    ClientOptions
-	pool bufpool.Pool
-	born time.Time // a moment is the time since then; none is 0
+	o ClientOptions
+	hub
 
 	patience time.Duration   // of a call
 	ctx      context.Context // of the client's own goroutines; ends with Close
 	stop     context.CancelFunc
-	room     chan struct{}  // holds a token for each call under way
-	wg       sync.WaitGroup // the client's own goroutines; added to under mu, before closed
+	room     chan struct{} // holds a token for each call that was promised a slot
 
-	bytesIn, bytesOut atomic.Uint64
-
-	mu        sync.Mutex // guards what follows, and what is marked so in call and clientConn
-	closed    bool
-	conns     []*clientConn // that take calls, and retired ones that still owe replies
+	// Guarded by hub.mu.
+	stats     Stats
 	attempt   *attempt      // the dial under way
 	growAfter time.Duration // no dial for more connections before
 	failures  int           // dials in a row that led to nothing
@@ -94,17 +94,12 @@ type Client struct {
 	server    string        // the address of the latest connection
 	episode   episode
 	outage    outage
-	next      uint32 // the next transaction number
-	issued    uint64 // how many there have been
-	slots     [slotCount]*call
 	free      []*call // calls to be used again
 	inFlight  int     // slots taken
 	promised  int     // slots kept for callers who have waited
 	outside   int     // callers who wait, and to whom none is promised
 	timer     *time.Timer
 	ticking   bool
-	now       time.Duration // as of the last tick
-	stats     Stats
 	procs     map[procKey]*procCounters
 	lastProc  *procCounters // of the call before
 }
@@ -128,19 +123,38 @@ type Stats struct {
 	Buffers     int // lent out: the connections' read buffers, and replies not yet released
 }
 
-// NewClient returns a client. It dials when it is first called, and holds no
-// goroutine before. Close it after use.
-func NewClient(o ClientOptions) *Client {
-	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
-	o.Retries = cmp.Or(o.Retries, DefaultRetries)
-	o.Timeout = min(o.Timeout, maxPatience)
-	o.Conns = min(max(o.Conns, 1), MaxConns)
-	o.MaxReply = cmp.Or(o.MaxReply, DefaultMaxReply)
-	c := &Client{o: o, next: o.FirstXID, room: make(chan struct{}, maxInFlight),
-		born: time.Now().Add(-tickEvery), procs: make(map[procKey]*procCounters)}
-	c.patience = o.patience()
-	c.ctx, c.stop = context.WithCancel(context.Background())
-	return c
+// attempt is one dial, which any number of calls wait for. It goes on when they
+// have all left, so that the next one finds a connection.
+type attempt struct {
+	lane lane
+	done chan struct{} // closed at the end
+	err  error
+}
+
+// episode is a time in which the server does not answer. The log tells of its
+// beginning and of its end. Guarded by Client.mu.
+type episode struct {
+	since  time.Duration // nothing has been heard since, and something was wanted; 0: all is well
+	told   bool          // the log has it
+	notes  []note        // what is to be told
+	teller bool          // a goroutine is at it
+}
+
+// note is one message for the log, or, if silent, a silence for ClientOptions.Silent.
+type note struct {
+	level   slog.Level
+	text    string
+	attrs   [2]slog.Attr
+	silence Silence
+	silent  bool
+}
+
+// outage is what the clock knows of a server that sends nothing. Guarded by
+// Client.mu.
+type outage struct {
+	heard uint64        // bytes that had come at the last tick
+	since time.Duration // none have come since, or nothing was wanted before
+	told  bool
 }
 
 // Reply is what a call's results borrow from. Release gives it back; the
@@ -164,81 +178,38 @@ func (r Reply) Release() {
 	}
 }
 
-// Call calls p with args as auth and decodes the results into res. When it
-// returns, nothing touches args, res or the bulk buffers of either any more,
-// whatever happened. What res has borrowed is good until the Reply is released.
-// With an error nothing is borrowed; a Reply beside an [*AcceptError], a
-// [*DeniedError] or results that did not decode says whether the call had been sent
-// before, so that the answer may be to a second execution. Results that end too soon
-// are an [xdr.ErrShort], and res holds what came of them.
-//
-// Errors are an [*AcceptError] or a [*DeniedError] if the server answered so;
-// ErrTimeout, ErrClosed, ErrNoConnection, ErrBadReply, what ended the last
-// connection, or ctx's; an error of package xdr if something did not encode or decode. See
-// [ErrNotSent] and [ErrUnknownOutcome] for what they mean for a call that is not
-// repeatable.
-//
-// With [xdr.BulkArgs] and [xdr.BulkResult] the bulk is written from, and read
-// to, where it is. A result whose bulk is longer than its buffer closes the
-// connection.
-func (c *Client) Call(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appender, res xdr.Unmarshaler) (Reply, error) {
-	return c.call(ctx, p, auth, args, res, false)
+// NewClient returns a client. It dials when it is first called, and holds no
+// goroutine before. Close it after use.
+func NewClient(o ClientOptions) *Client {
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.Retries = cmp.Or(o.Retries, DefaultRetries)
+	o.Timeout = min(o.Timeout, maxPatience)
+	o.Conns = min(max(o.Conns, 1), MaxConns)
+	o.MaxReply = cmp.Or(o.MaxReply, DefaultMaxReply)
+	c := &Client{o: o, room: make(chan struct{}, maxInFlight), procs: make(map[procKey]*procCounters)}
+	c.owner, c.born, c.next, c.maxReply = c, time.Now().Add(-tickEvery), o.FirstXID, o.MaxReply
+	c.patience = o.patience()
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	return c
 }
 
-// CallOnce is Call, but what may have reached the server is not sent again, whatever
-// the options say: there are questions on which a server hangs up, and each further one
-// would take down a connection that others use. A call that was sent and not answered
-// is an [ErrUnknownOutcome].
-func (c *Client) CallOnce(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appender, res xdr.Unmarshaler) (Reply, error) {
-	return c.call(ctx, p, auth, args, res, true)
-}
-
-func (c *Client) call(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appender, res xdr.Unmarshaler, once bool) (Reply, error) {
-	if err := auth.check(); err != nil {
-		return Reply{}, fmt.Errorf("oncrpc: %v: %w: %w", p, ErrNotSent, err)
+// patience is how long a call goes on.
+func (o *ClientOptions) patience() time.Duration {
+	again := int64(max(o.Retries, 0))
+	if o.Hard || again >= int64(maxPatience/o.Timeout) {
+		return maxPatience
 	}
-	pc, err := c.open(ctx, p, auth, args, res)
-	if err != nil {
-		return Reply{}, fmt.Errorf("oncrpc: %v: %w: waiting for a free slot: %w", p, ErrNotSent, err)
-	}
-	pc.once = once
-	r, err := c.exchange(pc)
-	c.done(pc, err)
-	return r, err
+	return o.Timeout * time.Duration(again+1)
 }
 
 // Patience is how long a soft call goes on; a hundred years if calls are hard.
 func (c *Client) Patience() time.Duration { return c.patience }
 
-// moment is the present, as the client measures it.
-func (c *Client) moment() time.Duration { return time.Since(c.born) }
-
-// Close ends the client: calls under way return ErrClosed, or an unknown
-// outcome. It waits for the client's own goroutines, and may be called twice.
-func (c *Client) Close() error {
-	c.mu.Lock()
-	if !c.closed {
-		c.now = c.moment()
-		c.watchSilence() // an answer since the last tick may have been the last one
-	}
-	c.closed = true
-	for len(c.conns) > 0 {
-		c.conns[0].fail(ErrClosed)
-	}
-	if c.timer != nil {
-		c.timer.Stop()
-	}
-	c.mu.Unlock()
-	c.stop()
-	c.wg.Wait()
-	return nil
-}
-
 // Stats returns the client's counters.
 func (c *Client) Stats() Stats {
 	c.mu.Lock()
 	s := c.stats
-	s.InFlight, s.Conns = c.inFlight, len(c.conns)
+	s.InFlight, s.Conns, s.Late, s.Stray = c.inFlight, len(c.conns), c.late, c.stray
 	c.mu.Unlock()
 	s.BytesIn, s.BytesOut = c.bytesIn.Load(), c.bytesOut.Load()
 	s.Buffers = c.pool.Outstanding()

@@ -2,99 +2,54 @@ package oncrpc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
-	"time"
 
-	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// call is one call under way. It belongs to its caller, which waits. The writer and
-// the reader of a connection borrow parts of it, as lent says.
-type call struct {
-	xid  uint32
-	wake chan struct{} // one token: look again
-	request
-	try
-	history
-	answer
+// Call calls p with args as auth and decodes the results into res. When it
+// returns, nothing touches args, res or the bulk buffers of either any more,
+// whatever happened. What res has borrowed is good until the Reply is released.
+// With an error nothing is borrowed; a Reply beside an [*AcceptError], a
+// [*DeniedError] or results that did not decode says whether the call had been sent
+// before, so that the answer may be to a second execution. Results that end too soon
+// are an [xdr.ErrShort], and res holds what came of them.
+//
+// Errors are an [*AcceptError] or a [*DeniedError] if the server answered so;
+// ErrTimeout, ErrClosed, ErrNoConnection, ErrBadReply, what ended the last
+// connection, or ctx's; an error of package xdr if something did not encode or decode. See
+// [ErrNotSent] and [ErrUnknownOutcome] for what they mean for a call that is not
+// repeatable.
+//
+// With [xdr.BulkArgs] and [xdr.BulkResult] the bulk is written from, and read
+// to, where it is. A result whose bulk is longer than its buffer closes the
+// connection.
+func (c *Client) Call(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appender, res xdr.Unmarshaler) (Reply, error) {
+	return c.call(ctx, p, auth, args, res, false)
 }
 
-// request is what is asked for; it does not change while the call lasts.
-type request struct {
-	ctx      context.Context
-	proc     *xdr.Proc
-	auth     Auth
-	args     xdr.Appender
-	bulkArgs xdr.BulkArgs // args, or nil
-	res      xdr.Unmarshaler
-	bulkRes  xdr.BulkResult // res, or nil
-	counters *procCounters  // may be nil
-	began    time.Duration  // times are since Client.born, here and below
-	deadline time.Duration  // when the caller's patience ends
-	once     bool           // never to be sent twice
-	many     bool           // its caller may be waiting for another of its calls
+// CallOnce is Call, but what may have reached the server is not sent again, whatever
+// the options say: there are questions on which a server hangs up, and each further one
+// would take down a connection that others use. A call that was sent and not answered
+// is an [ErrUnknownOutcome].
+func (c *Client) CallOnce(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appender, res xdr.Unmarshaler) (Reply, error) {
+	return c.call(ctx, p, auth, args, res, true)
 }
 
-// try is one sending of the call on one connection. Guarded by Client.mu.
-type try struct {
-	phase   phase
-	lent    borrowers
-	caller  callerState
-	duty    duty
-	conn    *clientConn   // nil: resting
-	due     time.Duration // when this try times out
-	sentAt  time.Duration // when it was about to be written; 0: not yet
-	gotAt   time.Duration // when the reply came
-	replies uint64        // that the client had when it was queued
-	wrote   bool          // written whole, or perhaps so: the server may execute it
-	err     error         // why there is no reply
-	breach  error         // how its connection broke the protocol; nil: it did not
-	mine    bool          // and that was surely in this call's reply
-	older   *call         // among conn's followers
-	newer   *call
+func (c *Client) call(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appender, res xdr.Unmarshaler, once bool) (Reply, error) {
+	if err := auth.check(); err != nil {
+		return Reply{}, fmt.Errorf("oncrpc: %v: %w: %w", p, ErrNotSent, err)
+	}
+	pc, err := c.open(ctx, p, auth, args, res)
+	if err != nil {
+		return Reply{}, fmt.Errorf("oncrpc: %v: %w: waiting for a free slot: %w", p, ErrNotSent, err)
+	}
+	pc.once = once
+	r, err := c.exchange(pc)
+	c.done(pc, err)
+	return r, err
 }
-
-// history is what the tries have shown. It is the caller's, between tries, but for what
-// is marked.
-type history struct {
-	wait        time.Duration // the time-out of this try; guarded by Client.mu
-	firstAt     time.Duration // sentAt of the first try that was sent; guarded by Client.mu
-	sends       int           // tries that were sent
-	unheard     bool          // the server has answered no call since the last try began
-	broken      error         // the kind of the breaches so far
-	breaches    int           // of that kind in a row that were surely this call's
-	near        int           // and those that may have been another's
-	first       int           // tries that ended before the server had ever answered any call
-	lost        int           // tries that lost a connection on which others were answered
-	notBefore   time.Duration // when the next try may begin
-	retransmits int
-	timeouts    int    // guarded by Client.mu
-	bytesOut    uint64 // guarded by Client.mu
-	bytesIn     uint64
-}
-
-// answer is the reply: the reader's, and the caller's once the phase is over.
-type answer struct {
-	rec, tail *bufpool.Buffer
-	body      []byte // the reply, in rec, behind the transaction number
-	verf      Auth
-	refusal   error // what the reply's head says, if that is not success
-	parsed    parsed
-	tailBytes []byte // with bulkIn: what follows the bulk
-	dec       xdr.Decoder
-}
-
-// parsed is how far the reader has decoded a reply; the caller decodes the rest.
-type parsed uint8
-
-const (
-	nothing parsed = iota
-	headIn         // the head: see refusal
-	bulkIn         // and the bulk, which is in its place
-)
 
 // exchange tries until there is a reply or no sense in trying again.
 func (c *Client) exchange(pc *call) (Reply, error) {
@@ -182,10 +137,6 @@ func (c *Client) look(pc *call) next {
 	return waits
 }
 
-// idle reports whether the try is over and nobody borrows a part of the call.
-// Client.mu is held.
-func (pc *call) idle() bool { return pc.phase == over && pc.lent == 0 }
-
 // depart takes a call that is idle off its connection. The batch that it was in may
 // still be on its way; that is not the next try's. Client.mu is held.
 func (c *Client) depart(pc *call) {
@@ -195,47 +146,6 @@ func (c *Client) depart(pc *call) {
 	}
 	pc.unheard = !pc.conn.spoke && pc.replies == c.stats.Replies
 	pc.conn.leave(pc)
-}
-
-// cancelled ends a try because its caller wants to leave. Client.mu is held.
-func (c *Client) cancelled(pc *call) {
-	c.stats.Cancelled++
-	pc.finish(pc.ctx.Err())
-}
-
-// finish says that the try is over. Client.mu is held.
-func (pc *call) finish(err error) {
-	cc := pc.conn
-	switch {
-	case pc.phase == queued:
-		cc.unqueue(pc)
-	case err != nil && pc.wrote && pc.phase != arriving:
-		cc.owed++
-	}
-	pc.to(over)
-	pc.err = err
-	pc.signal()
-}
-
-// signal wakes the caller if it waits. Client.mu is held.
-func (pc *call) signal() {
-	if pc.caller == awake {
-		return
-	}
-	if pc.caller == following {
-		pc.conn.followers.remove(pc)
-	}
-	pc.caller = awake
-	pc.wake <- struct{}{} // there is room: the token before was taken
-}
-
-// took is the time from the sending of the answered try to its reply; 0 without
-// one.
-func (pc *call) took() time.Duration {
-	if pc.gotAt == 0 {
-		return 0
-	}
-	return max(pc.gotAt-pc.sentAt, 1)
 }
 
 // result decodes the reply.
@@ -251,19 +161,6 @@ func (pc *call) result() (Reply, error) {
 		return Reply{Took: pc.took(), Resent: pc.sends > 1}, fmt.Errorf("oncrpc: %v: %w", pc.proc, err)
 	}
 	return Reply{Took: pc.took(), Resent: pc.sends > 1}, pc.failure(fmt.Errorf("reply of no use: %w", err))
-}
-
-// isAnswer reports whether err is what the server said about the call.
-func isAnswer(err error) bool {
-	if _, ok := errors.AsType[*AcceptError](err); ok {
-		return true
-	}
-	return isDenial(err)
-}
-
-func isDenial(err error) bool {
-	_, ok := errors.AsType[*DeniedError](err)
-	return ok
 }
 
 // decode decodes what the reader has not.
@@ -288,4 +185,25 @@ func (pc *call) decode() error {
 		}
 	}
 	return d.Finish()
+}
+
+// Close ends the client: calls under way return ErrClosed, or an unknown
+// outcome. It waits for the client's own goroutines, and may be called twice.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	if !c.closed {
+		c.now = c.moment()
+		c.watchSilence() // an answer since the last tick may have been the last one
+	}
+	c.closed = true
+	for len(c.conns) > 0 {
+		c.conns[0].fail(ErrClosed)
+	}
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.mu.Unlock()
+	c.stop()
+	c.wg.Wait()
+	return nil
 }

@@ -1,6 +1,8 @@
 package oncrpc
 
-import "time"
+import (
+	"time"
+)
 
 // This file chooses connections. A client that may have several keeps file data
 // on lanes of its own, so that a LOOKUP never waits behind megabytes, be it in
@@ -12,14 +14,6 @@ import "time"
 // or is busy: as many calls on each of its connections as busyMeta or busyBulk
 // say. Nobody waits for them; while the right lane has no connection, any will
 // do. Those that nobody has used for laneIdle are closed again.
-
-// lane is what a connection carries.
-type lane uint8
-
-const (
-	metaLane lane = iota // and everything else, if the client has but one connection
-	bulkLane
-)
 
 // lanes is how many lanes a client of so many connections has in each.
 func (c *Client) lanes(l lane) int {
@@ -88,17 +82,13 @@ func (c *Client) grow(l lane) {
 	}
 }
 
-// cannotGrow puts off further growth: the server takes no more connections, or
-// hangs up on them. Client.mu is held.
-func (c *Client) cannotGrow() { c.growAfter = c.moment() + growPause }
-
 // spare reports whether the client could do without cc: all but one connection
 // for metadata. Client.mu is held.
 func (cc *clientConn) spare() bool {
 	if cc.lane == bulkLane {
 		return true
 	}
-	for _, o := range cc.c.conns {
+	for _, o := range cc.hub.conns {
 		if o != cc && o.lane == metaLane && !o.retired {
 			return true
 		}
@@ -113,7 +103,7 @@ func (cc *clientConn) closeIdle() (left time.Duration, closed bool) {
 	if cc.spare() {
 		most = laneIdle
 	}
-	left = most - (cc.c.now - cc.idle)
+	left = most - (cc.hub.now - cc.idle)
 	if left > 0 {
 		return left, false
 	}

@@ -3,26 +3,7 @@ package oncrpc
 import (
 	"context"
 	"log/slog"
-	"time"
 )
-
-// episode is a time in which the server does not answer. The log tells of its
-// beginning and of its end. Guarded by Client.mu.
-type episode struct {
-	since  time.Duration // nothing has been heard since, and something was wanted; 0: all is well
-	told   bool          // the log has it
-	notes  []note        // what is to be told
-	teller bool          // a goroutine is at it
-}
-
-// note is one message for the log, or, if silent, a silence for ClientOptions.Silent.
-type note struct {
-	level   slog.Level
-	text    string
-	attrs   [2]slog.Attr
-	silence Silence
-	silent  bool
-}
 
 // missed notes that the server did not answer: the log hears of it at once.
 // Client.mu is held.

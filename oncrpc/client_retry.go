@@ -14,15 +14,6 @@ import (
 // what came instead of the reply may break the protocol; if it does so again in the
 // same way, it will for ever, for a hard call, too (client_breach.go).
 
-// patience is how long a call goes on.
-func (o *ClientOptions) patience() time.Duration {
-	again := int64(max(o.Retries, 0))
-	if o.Hard || again >= int64(maxPatience/o.Timeout) {
-		return maxPatience
-	}
-	return o.Timeout * time.Duration(again+1)
-}
-
 // dialTries is how many failed dials a call waits for; 0 is no bound but its
 // patience. Client.mu is held.
 func (c *Client) dialTries() int {
@@ -52,12 +43,6 @@ func (c *Client) overdue(pc *call) {
 	pc.conn.retire()
 	pc.finish(ErrTimeout)
 }
-
-// encodeError marks arguments that do not encode: another try would not help.
-type encodeError struct{ err error }
-
-func (e *encodeError) Error() string { return e.err.Error() }
-func (e *encodeError) Unwrap() error { return e.err }
 
 // mayRepeat reports whether the call may be sent although the server may have
 // executed it already.
@@ -104,6 +89,28 @@ func (c *Client) mayGoOn(pc *call, err error) bool {
 	}
 	pc.notBefore = now + c.rest(pc, err, pc.deadline-now)
 	return true
+}
+
+// count adds the breach with which a try ended, if it ended so, to those before it.
+// What was not written whole had no reply to come. Client.mu is held.
+func (pc *call) count() {
+	switch {
+	case pc.breach == nil || !pc.wrote:
+		return
+	case !errors.Is(pc.breach, pc.broken):
+		pc.broken, pc.breaches, pc.near = pc.breach, 0, 0
+	}
+	if pc.mine {
+		pc.breaches++
+	} else {
+		pc.near++
+	}
+	pc.breach = nil
+}
+
+// breached reports whether the reply breaks the protocol in the same way each time.
+func (pc *call) breached() bool {
+	return pc.breaches >= maxBreaches || pc.near >= maxNearBreaches
 }
 
 // rest is how long a call that has lost its connection waits for its next try. It

@@ -1,23 +1,8 @@
 package oncrpc
 
-import "time"
-
-// Silence is a time in which a server has sent nothing although calls waited for it.
-type Silence struct {
-	Server string    // the address of the latest connection; "" if there was none yet
-	Since  time.Time // of the last that it sent, or of the first call after all were over
-	// Until is when the first of the calls that wait gives up; zero if none does.
-	Until time.Time
-	Over  bool // it sends again
-}
-
-// outage is what the clock knows of a server that sends nothing. Guarded by
-// Client.mu.
-type outage struct {
-	heard uint64        // bytes that had come at the last tick
-	since time.Duration // none have come since, or nothing was wanted before
-	told  bool
-}
+import (
+	"time"
+)
 
 // watchSilence has ClientOptions.Silent told of a server that sends nothing, and
 // again when it does. Calls pay nothing for it: the clock looks at what is counted

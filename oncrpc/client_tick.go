@@ -1,6 +1,8 @@
 package oncrpc
 
-import "time"
+import (
+	"time"
+)
 
 // tickOn starts the clock, unless it is running. Client.mu is held.
 func (c *Client) tickOn() {
@@ -51,7 +53,7 @@ func (c *Client) tick() {
 	for i := len(c.conns) - 1; i >= 0; i-- {
 		cc := c.conns[i]
 		cc.watchReader()
-		if cc.watchWriter() {
+		if c.watchWriter(cc) {
 			c.ticking = true
 		} else if cc.calls == 0 {
 			left, _ := cc.closeIdle()
@@ -66,28 +68,17 @@ func (c *Client) tick() {
 	}
 }
 
-// watchReader frees a caller from reading when its call is over. Client.mu is
-// held.
-func (cc *clientConn) watchReader() {
-	if cc.leader != nil && cc.leader.phase == over {
-		// An error means that the connection is closed: the read ends anyway.
-		_ = cc.nc.SetReadDeadline(past)
-	}
-}
-
-// attend has somebody read although no caller does: those who could are writing, or
-// wait on another connection. Client.mu is held.
-func (cc *clientConn) attend() {
-	if !cc.reading && cc.err == nil {
-		cc.readInBackground()
-	}
+// cancelled ends a try because its caller wants to leave. Client.mu is held.
+func (c *Client) cancelled(pc *call) {
+	c.stats.Cancelled++
+	pc.finish(pc.ctx.Err())
 }
 
 // watchWriter frees a caller from writing for others when its own call is
 // over, and looks after writes that make no headway: it has somebody read, in
 // case the server waits for that, and in the end gives up. It reports whether
 // there is a write to watch. Client.mu is held.
-func (cc *clientConn) watchWriter() bool {
+func (c *Client) watchWriter(cc *clientConn) bool {
 	if cc.began == 0 {
 		return false
 	}
@@ -96,7 +87,7 @@ func (cc *clientConn) watchWriter() bool {
 	}
 	cc.attend()
 	switch {
-	case cc.c.now-cc.began <= cc.c.o.Timeout:
+	case c.now-cc.began <= c.o.Timeout:
 	case cc.inline:
 		cc.stalled = true
 		cc.disturb()

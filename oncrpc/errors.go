@@ -201,3 +201,16 @@ func isGarbage(err error) bool {
 	_, ok := errors.AsType[*xdr.DepthError](err)
 	return ok
 }
+
+// isAnswer reports whether err is what the server said about the call.
+func isAnswer(err error) bool {
+	if _, ok := errors.AsType[*AcceptError](err); ok {
+		return true
+	}
+	return isDenial(err)
+}
+
+func isDenial(err error) bool {
+	_, ok := errors.AsType[*DeniedError](err)
+	return ok
+}

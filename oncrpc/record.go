@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 )
@@ -283,4 +284,15 @@ func (r *recordReader) rest(pool *bufpool.Pool, b *bufpool.Buffer, a admitter) (
 			return b, err
 		}
 	}
+}
+
+// past is a deadline that has gone by.
+var past = time.Unix(1, 0)
+
+// ifEnd turns the end of a record, where more of it was needed, into err.
+func ifEnd(err, instead error) error {
+	if errors.Is(err, errRecordEnd) {
+		return instead
+	}
+	return err
 }

@@ -7,30 +7,24 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"time"
+
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 )
 
 // This file sends. Calls stand in a queue; a caller that finds no writer at work
 // becomes it, and writes everything that has gathered in one write, others'
 // calls included.
 
-// sending is a call in a batch. Without bulk the call may be over, and its slot
-// another's, before the batch is written: hence xid.
-type sending struct {
-	pc  *call
-	xid uint32
-	end int64 // of its record in the batch
-	cut int   // the index of its bulk among the cuts; -1: none
-	err error // it did not encode
-}
+// encodeError marks arguments that do not encode: another try would not help.
+type encodeError struct{ err error }
 
-// enqueue puts pc in the queue, and says who writes. Client.mu is held.
+func (e *encodeError) Error() string { return e.err.Error() }
+
+func (e *encodeError) Unwrap() error { return e.err }
+
+// enqueue puts pc in the queue, and says who writes. hub.mu is held.
 func (cc *clientConn) enqueue(pc *call) {
-	c := cc.c
 	cc.enter(pc)
-	c.tickOn()
-	c.expect(pc)
-	pc.replies = c.stats.Replies
 	pc.to(queued)
 	cc.queue = append(cc.queue, pc)
 	switch {
@@ -43,7 +37,7 @@ func (cc *clientConn) enqueue(pc *call) {
 		}
 	default:
 		cc.flushing = true
-		c.wg.Add(1)
+		cc.hub.wg.Add(1)
 		go cc.flushAlone()
 	}
 }
@@ -52,7 +46,7 @@ func (cc *clientConn) enqueue(pc *call) {
 // their turn: they are about to call as well, or to be answered and then call. Letting
 // them run first makes one write of many calls.
 func (cc *clientConn) flushAlone() {
-	defer cc.c.wg.Done()
+	defer cc.hub.wg.Done()
 	runtime.Gosched()
 	cc.flush(nil)
 }
@@ -71,9 +65,9 @@ func (cc *clientConn) flush(self *call) {
 // take ends the batch before, and moves calls from the queue to the writer.
 // Without any, there is no writer from here on.
 func (cc *clientConn) take(self *call, round int) bool {
-	c := cc.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	h := cc.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if round > 0 {
 		cc.finishBatch()
 	}
@@ -84,7 +78,7 @@ func (cc *clientConn) take(self *call, round int) bool {
 	}
 	if self != nil && round >= writeRounds {
 		cc.writer = nil
-		c.wg.Add(1)
+		h.wg.Add(1)
 		go cc.flushAlone()
 		return false
 	}
@@ -111,10 +105,10 @@ func (cc *clientConn) encode() {
 		s.end = cc.out.bytes()
 	}
 	cc.out.seal()
-	c := cc.c
-	now, before := c.moment(), int64(0)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	h := cc.hub
+	now, before := h.moment(), int64(0)
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for i := range cc.sending {
 		s := &cc.sending[i]
 		if s.err == nil {
@@ -131,23 +125,6 @@ func (cc *clientConn) encode() {
 		}
 	}
 	cc.began = now
-}
-
-// left notes that a record of n bytes is about to be written. Client.mu is held.
-func (pc *call) left(now time.Duration, n int64) {
-	pc.sentAt = now
-	if pc.firstAt == 0 {
-		pc.firstAt = now
-	}
-	pc.bytesOut += uint64(n)
-}
-
-// giveBack ends the writer's hold on pc. Client.mu is held.
-func (pc *call) giveBack() {
-	pc.lent &^= byWriter
-	if pc.phase == over {
-		pc.signal()
-	}
 }
 
 // append encodes one call. An encoder that panics does so among calls of others,
@@ -190,7 +167,7 @@ func (cc *clientConn) push(self *call) bool {
 	for len(cc.out.left) > 0 {
 		n, err := cc.out.write(cc.nc, one)
 		cc.pushed += n
-		cc.c.bytesOut.Add(uint64(n))
+		cc.hub.bytesOut.Add(uint64(n))
 		if err == nil {
 			break
 		}
@@ -222,14 +199,30 @@ func (s *clientSink) Write(p []byte) (int, error) {
 		if err != nil {
 			return done, err
 		}
-		cc.c.mu.Lock()
-		cc.began = cc.c.moment()
-		cc.c.mu.Unlock()
+		cc.hub.mu.Lock()
+		cc.began = cc.hub.moment()
+		cc.hub.mu.Unlock()
 	}
 	return done, nil
 }
 
-// finishBatch gives back what the batch pointed into. Client.mu is held.
+// coalesce copies the batch's bulk for a writer that cannot be interrupted, and
+// gives the calls back.
+func (cc *clientConn) coalesce() *bufpool.Buffer {
+	h := cc.hub
+	buf := cc.out.coalesce(&h.pool)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range cc.sending {
+		if s := &cc.sending[i]; s.cut >= 0 {
+			s.cut = -1
+			s.pc.giveBack()
+		}
+	}
+	return buf
+}
+
+// finishBatch gives back what the batch pointed into. hub.mu is held.
 func (cc *clientConn) finishBatch() {
 	cc.undisturb()
 	cc.began = 0
@@ -237,7 +230,7 @@ func (cc *clientConn) finishBatch() {
 }
 
 // clearBatch ends the writer's hold on the calls in the batch, and finishes
-// those that fail left to it. Client.mu is held.
+// those that fail left to it. hub.mu is held.
 func (cc *clientConn) clearBatch() {
 	for i := range cc.sending {
 		s := &cc.sending[i]
@@ -258,16 +251,12 @@ func (cc *clientConn) clearBatch() {
 	cc.out.reset()
 }
 
-// current reports whether the call still stands on the connection. Client.mu is
-// held.
-func (s *sending) current(cc *clientConn) bool { return s.pc.xid == s.xid && s.pc.conn == cc }
-
 // broken ends the connection after a write that failed. Calls that were not
 // written whole cannot be executed, and may be sent again whatever they are.
 func (cc *clientConn) broken(err error) {
-	c := cc.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	h := cc.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for i := range cc.sending {
 		if s := &cc.sending[i]; s.end > cc.pushed && s.current(cc) {
 			s.pc.wrote = false
@@ -281,7 +270,52 @@ func (cc *clientConn) broken(err error) {
 	cc.flushing, cc.writer = false, nil
 }
 
-// unqueue takes pc out of the queue; nothing of it was written. Client.mu is held.
-func (cc *clientConn) unqueue(pc *call) {
-	cc.queue = slices.DeleteFunc(cc.queue, func(o *call) bool { return o == pc })
+// resume puts an interrupted write in order: callers who want to leave get
+// their bulk back, and what of it is not written yet goes on as a copy. It
+// answers false if the connection has no future. progress says whether the
+// write had moved before it was interrupted.
+func (cc *clientConn) resume(progress bool) bool {
+	h := cc.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if cc.err != nil || (cc.stalled && !progress) {
+		return false
+	}
+	cc.undisturb()
+	cc.began = h.moment()
+	done := cc.out.written()
+	for i := range cc.sending {
+		s := &cc.sending[i]
+		if s.cut < 0 || s.pc.phase != over {
+			continue
+		}
+		if at := 2*s.cut + 1; at >= done {
+			cc.out.segs[at] = append([]byte(nil), cc.out.segs[at]...)
+		}
+		s.cut = -1
+		s.pc.giveBack()
+	}
+	return true
+}
+
+// passOn hands the writer's duty to a goroutine if self wants to leave.
+func (cc *clientConn) passOn(self *call) bool {
+	h := cc.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if self == nil || h.closed || self.phase != over {
+		return false
+	}
+	cc.writer = nil
+	h.wg.Add(1)
+	go cc.carryOn()
+	return true
+}
+
+// carryOn finishes the batch that another had begun to write.
+func (cc *clientConn) carryOn() {
+	defer cc.hub.wg.Done()
+	for ok := cc.push(nil); ok && cc.take(nil, 1); ok = cc.push(nil) {
+		cc.encode()
+	}
 }

@@ -10,7 +10,7 @@ import (
 // TestPhases walks through the table in phase's comment: of all pairs of phases, may
 // allows those that stand in it, and no other.
 func TestPhases(t *testing.T) {
-	f, err := os.Open("client_phase.go")
+	f, err := os.Open("conn_phase.go")
 	if err != nil {
 		t.Fatal(err)
 	}

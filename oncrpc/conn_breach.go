@@ -30,7 +30,7 @@ func breachOf(err error) error {
 
 // blame notes that the connection ends because of what came on it, and whose reply
 // that was: that of the call whose number stands there; else that of the only call,
-// or perhaps of any. Client.mu is held.
+// or perhaps of any. hub.mu is held.
 func (cc *clientConn) blame(err error) {
 	kind := breachOf(err)
 	if kind == nil {
@@ -38,7 +38,7 @@ func (cc *clientConn) blame(err error) {
 	}
 	numbered := cc.stage > inHead
 	owner := cc.suspect()
-	for _, pc := range cc.c.slots {
+	for _, pc := range cc.hub.slots {
 		if pc != nil && pc.conn == cc && pc.phase != over && (owner == pc || owner == nil && !numbered) {
 			pc.breach, pc.mine = kind, owner == pc || cc.calls == 1
 		}
@@ -47,7 +47,7 @@ func (cc *clientConn) blame(err error) {
 
 // suspect is the call whose reply is being read, as far as that can be told from its
 // number or, where it has not come so far, from what stands in a number's place.
-// Client.mu is held.
+// hub.mu is held.
 func (cc *clientConn) suspect() *call {
 	if cc.stage <= inHead {
 		first := cc.r.buf[cc.r.r:cc.r.w]
@@ -60,26 +60,4 @@ func (cc *clientConn) suspect() *call {
 		cc.xid = binary.BigEndian.Uint32(first)
 	}
 	return cc.lookup()
-}
-
-// count adds the breach with which a try ended, if it ended so, to those before it.
-// What was not written whole had no reply to come. Client.mu is held.
-func (pc *call) count() {
-	switch {
-	case pc.breach == nil || !pc.wrote:
-		return
-	case !errors.Is(pc.breach, pc.broken):
-		pc.broken, pc.breaches, pc.near = pc.breach, 0, 0
-	}
-	if pc.mine {
-		pc.breaches++
-	} else {
-		pc.near++
-	}
-	pc.breach = nil
-}
-
-// breached reports whether the reply breaks the protocol in the same way each time.
-func (pc *call) breached() bool {
-	return pc.breaches >= maxBreaches || pc.near >= maxNearBreaches
 }

@@ -1,8 +1,6 @@
 package oncrpc
 
-import "fmt"
-
-// phase is how far one try of a call has come. Client.mu guards it. The phase says
+// phase is how far one try of a call has come. hub.mu guards it. The phase says
 // nothing about who borrows a part of the call (see borrowers): a try may be over while
 // the writer still has its bulk.
 //
@@ -48,14 +46,6 @@ func (p phase) may(next phase) bool {
 		return next == resting
 	}
 	return false
-}
-
-// to moves the try on. Client.mu is held.
-func (t *try) to(next phase) {
-	if checkPhases && !t.phase.may(next) {
-		panic(fmt.Sprintf("oncrpc: a call goes from %v to %v", t.phase, next))
-	}
-	t.phase = next
 }
 
 // borrowers are the goroutines of the connection that use a part of the call. While

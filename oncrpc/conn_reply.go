@@ -9,45 +9,6 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// stage is how far the reading of a reply has come.
-type stage uint8
-
-const (
-	between    stage = iota // replies
-	inHead                  // its first bytes come to rec
-	inRest                  // all of it comes to rec
-	inBulkHead              // what stands before the bulk comes to rec
-	inBulk                  // the bulk comes to where its caller wants it
-	inTail                  // what follows comes to tail
-	inSkip                  // the rest is nobody's
-)
-
-// reply is the reply at hand. It is the reader's, but outlives him: a reader who
-// is interrupted leaves it to the next one.
-type reply struct {
-	window *bufpool.Buffer // the memory of r
-	r      recordReader
-	stage  stage
-	xid    uint32
-	rec    *bufpool.Buffer
-	whole  bool   // rec has all of it
-	dst    []byte // for the bulk
-	filled int    // bytes of dst
-	ahead  []byte // what rec holds behind the bulk's beginning
-	tail   *bufpool.Buffer
-}
-
-// drop releases what the reply has left behind, and makes room for the next.
-func (p *reply) drop() {
-	if p.rec != nil {
-		p.rec.Release()
-	}
-	if p.tail != nil {
-		p.tail.Release()
-	}
-	p.rec, p.tail, p.dst, p.ahead, p.stage = nil, nil, nil, nil, between
-}
-
 // more reads on until rec holds n bytes, or the whole record.
 func (p *reply) more(pool *bufpool.Pool, n int) error {
 	have := len(p.rec.B)
@@ -62,14 +23,6 @@ func (p *reply) more(pool *bufpool.Pool, n int) error {
 	p.rec.B = p.rec.B[:have+got]
 	p.whole = p.r.last && p.r.left == 0
 	return ifEnd(err, nil)
-}
-
-// ifEnd turns the end of a record, where more of it was needed, into err.
-func ifEnd(err, instead error) error {
-	if errors.Is(err, errRecordEnd) {
-		return instead
-	}
-	return err
 }
 
 // step deals with one reply, from where an interrupted reader has left it. An
@@ -109,14 +62,14 @@ func (cc *clientConn) beginReply() error {
 	if err := cc.r.begin(); err != nil {
 		return ifEnd(err, errCutMessage)
 	}
-	cc.rec = cc.c.pool.Get(replyHead)
+	cc.rec = cc.hub.pool.Get(replyHead)
 	cc.rec.B = cc.rec.B[:0]
 	cc.stage = inHead
 	return nil
 }
 
 func (cc *clientConn) readHead() error {
-	if err := cc.more(&cc.c.pool, replyHead); err != nil {
+	if err := cc.more(&cc.hub.pool, replyHead); err != nil {
 		return err
 	}
 	if len(cc.rec.B) < 8 {
@@ -129,22 +82,13 @@ func (cc *clientConn) readHead() error {
 	return cc.claim()
 }
 
-// lookup finds the call that waits for this reply. Client.mu is held.
-func (cc *clientConn) lookup() *call {
-	pc := cc.c.slots[cc.xid%slotCount]
-	if pc == nil || pc.xid != cc.xid || pc.conn != cc || pc.phase == queued || pc.phase == over {
-		return nil
-	}
-	return pc
-}
-
 // claim finds the call that waits for this reply, and borrows its result if
 // that takes bulk; if it does not, and the reply is here, it is handed over at
 // once. Without a call, the reply is counted.
 func (cc *clientConn) claim() error {
-	c := cc.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	h := cc.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	cc.spoke = true
 	pc := cc.lookup()
 	switch {
@@ -167,16 +111,16 @@ func (cc *clientConn) claim() error {
 	return nil
 }
 
-// unclaimed counts a reply that nobody waits for. Client.mu is held.
+// unclaimed counts a reply that nobody waits for. hub.mu is held.
 func (cc *clientConn) unclaimed() error {
-	c := cc.c
-	if age := c.next - cc.xid; age > 0 && uint64(age) <= c.issued {
-		c.stats.Late++
+	h := cc.hub
+	if age := h.next - cc.xid; age > 0 && uint64(age) <= h.issued {
+		h.late++
 		cc.owed = max(cc.owed-1, 0)
 		cc.judge()
 		return nil
 	}
-	c.stats.Stray++
+	h.stray++
 	if cc.stray++; cc.stray > maxStray {
 		return errStray
 	}
@@ -186,12 +130,12 @@ func (cc *clientConn) unclaimed() error {
 // readRest completes a reply without bulk, and hands it to its call if that
 // still waits.
 func (cc *clientConn) readRest() (err error) {
-	c := cc.c
-	if cc.rec, err = cc.r.rest(&c.pool, cc.rec, nil); err != nil {
+	h := cc.hub
+	if cc.rec, err = cc.r.rest(&h.pool, cc.rec, nil); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if pc := cc.lookup(); pc != nil {
 		cc.hand(pc, cc.rec.B)
 		return nil
@@ -200,12 +144,12 @@ func (cc *clientConn) readRest() (err error) {
 	return cc.unclaimed()
 }
 
-// hand gives the reply at hand, or what stands in rec of it, to pc. Client.mu is
+// hand gives the reply at hand, or what stands in rec of it, to pc. hub.mu is
 // held.
 func (cc *clientConn) hand(pc *call, rec []byte) {
 	pc.rec, pc.tail, pc.body = cc.rec, cc.tail, rec[4:]
 	cc.rec, cc.tail = nil, nil
-	cc.c.answered()
+	cc.hub.owner.answered()
 	pc.gotAt = cc.heard
 	pc.bytesIn = uint64(cc.r.bytes())
 	pc.finish(nil)
@@ -228,7 +172,7 @@ func (cc *clientConn) readBulkHead() error {
 	dst, n, err := pc.decodeHead()
 	switch {
 	case errors.Is(err, xdr.ErrShort) && !cc.whole && len(cc.rec.B) < maxReplyHead:
-		return cc.more(&cc.c.pool, 2*len(cc.rec.B))
+		return cc.more(&cc.hub.pool, 2*len(cc.rec.B))
 	case err == nil && dst == nil && (d.Len() > 0 || !cc.whole):
 		err = xdr.ErrTrailing
 	case err == nil && dst != nil && uint(n) > uint(len(dst)):
@@ -298,10 +242,10 @@ func (cc *clientConn) readTail() (err error) {
 		cc.r.end()
 	} else {
 		if cc.tail == nil {
-			cc.tail = cc.c.pool.Get(len(cc.ahead))
+			cc.tail = cc.hub.pool.Get(len(cc.ahead))
 			copy(cc.tail.B, cc.ahead)
 		}
-		if cc.tail, err = cc.r.rest(&cc.c.pool, cc.tail, nil); err != nil {
+		if cc.tail, err = cc.r.rest(&cc.hub.pool, cc.tail, nil); err != nil {
 			return err
 		}
 		rest = cc.tail.B
@@ -333,11 +277,11 @@ func (cc *clientConn) readNothing() error {
 // handBulk ends the reader's hold on a call, with a reply if that still wants
 // one.
 func (cc *clientConn) handBulk() {
-	c, pc := cc.c, cc.sink
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	h, pc := cc.hub, cc.sink
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if pc.phase == over {
-		c.stats.Late++
+		h.late++
 		cc.reply.drop()
 	} else {
 		cc.hand(pc, cc.rec.B)
@@ -345,9 +289,12 @@ func (cc *clientConn) handBulk() {
 	cc.release(pc)
 }
 
-// release ends the reader's hold on pc. Client.mu is held.
-func (cc *clientConn) release(pc *call) {
-	cc.sink = nil
-	pc.lent &^= byReader
-	pc.signal()
+// judge notes whether the reader has done what he is here for: a leader when his
+// call is over, a goroutine when nothing is owed. hub.mu is held.
+func (cc *clientConn) judge() {
+	if cc.leader != nil {
+		cc.over = cc.leader.phase == over
+	} else {
+		cc.over = cc.led && cc.owed == 0 && cc.began == 0
+	}
 }

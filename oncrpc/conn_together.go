@@ -1,6 +1,8 @@
 package oncrpc
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+)
 
 // handTogether hands over the replies that stand whole in the read buffer, side
 // by side: under one lock, and in one buffer that they share. It stops before the
@@ -13,14 +15,14 @@ func (cc *clientConn) handTogether() bool {
 	if first == 0 || recordBytes(in[first:]) == 0 {
 		return false
 	}
-	c := cc.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	h := cc.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	end := cc.expected(in)
 	if end <= first {
 		return false
 	}
-	shared := c.pool.Get(end)
+	shared := h.pool.Get(end)
 	defer shared.Release()
 	copy(shared.B, in)
 	for rest := shared.B; len(rest) > 0; {
@@ -40,7 +42,7 @@ func (cc *clientConn) handTogether() bool {
 
 // expected is how many bytes of in are replies, from the first on, that calls without
 // bulk wait for. No more is looked at, and nothing copied: a server that repeats itself
-// for ever is not to cost more than what it sends. Client.mu is held.
+// for ever is not to cost more than what it sends. hub.mu is held.
 func (cc *clientConn) expected(in []byte) (end int) {
 	for n := recordBytes(in); n > 0 && n-markBytes <= cc.r.max && cc.awaited(in[end+markBytes:end+n]) != nil; {
 		end += n
@@ -49,7 +51,7 @@ func (cc *clientConn) expected(in []byte) (end int) {
 	return end
 }
 
-// awaited finds the call, without bulk, that waits for the reply in rec. Client.mu
+// awaited finds the call, without bulk, that waits for the reply in rec. hub.mu
 // is held.
 func (cc *clientConn) awaited(rec []byte) *call {
 	if len(rec) < 8 || binary.BigEndian.Uint32(rec[4:]) != msgReply {

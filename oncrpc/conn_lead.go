@@ -24,15 +24,15 @@ type clientSource clientConn
 
 // Read reads from the connection. A passed deadline says that a caller wants to
 // leave: the answer is errBrokenOff if that concerns the reader or what he is
-// filling. The deadline is set and reset under Client.mu, so that no wish gets
+// filling. The deadline is set and reset under hub.mu, so that no wish gets
 // lost.
 func (s *clientSource) Read(p []byte) (int, error) {
 	cc := (*clientConn)(s)
 	for {
 		n, err := cc.stream.Read(p)
 		if n > 0 {
-			cc.heard = cc.c.moment()
-			cc.c.bytesIn.Add(uint64(n))
+			cc.heard = cc.hub.moment()
+			cc.hub.bytesIn.Add(uint64(n))
 			return n, nil
 		}
 		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -46,9 +46,9 @@ func (s *clientSource) Read(p []byte) (int, error) {
 
 // interrupted resets the read deadline and lets callers go that asked for it.
 func (cc *clientConn) interrupted() error {
-	c := cc.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	h := cc.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if cc.err != nil {
 		return cc.err
 	}
@@ -60,7 +60,7 @@ func (cc *clientConn) interrupted() error {
 	if detached {
 		cc.release(cc.sink)
 		cc.stage = inSkip
-		c.stats.Late++
+		h.late++
 	}
 	if detached || cc.over {
 		return errBrokenOff
@@ -68,20 +68,10 @@ func (cc *clientConn) interrupted() error {
 	return nil
 }
 
-// judge notes whether the reader has done what he is here for: a leader when his
-// call is over, a goroutine when nothing is owed. Client.mu is held.
-func (cc *clientConn) judge() {
-	if cc.leader != nil {
-		cc.over = cc.leader.phase == over
-	} else {
-		cc.over = cc.led && cc.owed == 0 && cc.began == 0
-	}
-}
-
 // readAlone is a goroutine that reads: all the time where callers do not, and
 // else while somebody has to.
 func (cc *clientConn) readAlone() {
-	defer cc.c.wg.Done()
+	defer cc.hub.wg.Done()
 	cc.read()
 }
 
@@ -98,9 +88,9 @@ func (cc *clientConn) read() {
 			err = nil
 		}
 	}
-	c := cc.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	h := cc.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if err == nil || errors.Is(err, errBrokenOff) {
 		cc.handOver()
 		return
@@ -114,7 +104,7 @@ func (cc *clientConn) read() {
 }
 
 // handOver ends the duty of a reader, and finds the next: a follower, or a
-// goroutine if nobody waits and there is something to read. Client.mu is held.
+// goroutine if nobody waits and there is something to read. hub.mu is held.
 func (cc *clientConn) handOver() {
 	if cc.err != nil {
 		cc.dismiss()
@@ -133,28 +123,17 @@ func (cc *clientConn) handOver() {
 }
 
 // appoint makes the caller of pc the reader, or a goroutine if pc is nil.
-// Client.mu is held.
+// hub.mu is held.
 func (cc *clientConn) appoint(pc *call) { cc.reading, cc.leader, cc.over = true, pc, false }
 
-// readInBackground has a goroutine read. Client.mu is held.
+// readInBackground has a goroutine read. hub.mu is held.
 func (cc *clientConn) readInBackground() {
 	cc.appoint(nil)
-	cc.c.wg.Add(1)
+	cc.hub.wg.Add(1)
 	go cc.readAlone()
 }
 
-// dismiss gives back what readers use, after the connection's end. Client.mu is
-// held.
-func (cc *clientConn) dismiss() {
-	cc.reading, cc.leader = false, nil
-	cc.reply.drop()
-	if cc.window != nil {
-		cc.window.Release()
-		cc.window = nil
-	}
-}
-
-// takesLead makes pc the leader if there is no reader. Client.mu is held.
+// takesLead makes pc the leader if there is no reader. hub.mu is held.
 func (cc *clientConn) takesLead(pc *call) bool {
 	if cc.reading || cc.err != nil {
 		return cc.leader == pc
@@ -163,27 +142,19 @@ func (cc *clientConn) takesLead(pc *call) bool {
 	return true
 }
 
-// callList is a list of calls, the newest last.
-type callList struct{ last *call }
-
-func (l *callList) newest() *call { return l.last }
-
-func (l *callList) add(pc *call) {
-	pc.older, pc.newer = l.last, nil
-	if l.last != nil {
-		l.last.newer = pc
+// attend has somebody read although no caller does: those who could are writing, or
+// wait on another connection. hub.mu is held.
+func (cc *clientConn) attend() {
+	if !cc.reading && cc.err == nil {
+		cc.readInBackground()
 	}
-	l.last = pc
 }
 
-func (l *callList) remove(pc *call) {
-	if pc.older != nil {
-		pc.older.newer = pc.newer
+// watchReader frees a caller from reading when its call is over. hub.mu is
+// held.
+func (cc *clientConn) watchReader() {
+	if cc.leader != nil && cc.leader.phase == over {
+		// An error means that the connection is closed: the read ends anyway.
+		_ = cc.nc.SetReadDeadline(past)
 	}
-	if pc.newer != nil {
-		pc.newer.older = pc.older
-	} else {
-		l.last = pc.older
-	}
-	pc.older, pc.newer = nil, nil
 }

@@ -1,0 +1,235 @@
+package oncrpc
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
+// hub is what the connections of one client share. Client embeds it; the connections
+// know nothing else of their client.
+type hub struct {
+	pool     bufpool.Pool
+	born     time.Time      // times are since then; none is 0
+	maxReply int            // the longest reply, in bytes
+	wg       sync.WaitGroup // the client's own goroutines; added to under mu, before closed
+	owner    owner
+
+	bytesIn, bytesOut atomic.Uint64
+
+	mu     sync.Mutex // guards what follows, and what is marked so in call and clientConn
+	closed bool
+	conns  []*clientConn // that take calls, and retired ones that still owe replies
+	next   uint32        // the next transaction number
+	issued uint64        // how many there have been
+	slots  [slotCount]*call
+	now    time.Duration // as of the last tick
+	late   uint64        // replies discarded because no call waited any more
+	stray  uint64        // replies discarded because no call had ever been made
+}
+
+// owner is what connections tell of themselves to their client. hub.mu is held.
+type owner interface {
+	// answered: a reply to a call has come.
+	answered()
+	// ended: cc is over, for this reason. Its calls end next.
+	ended(cc *clientConn, why error)
+}
+
+// moment is the present, as the client measures it.
+func (h *hub) moment() time.Duration { return time.Since(h.born) }
+
+// lane is what a connection carries.
+type lane uint8
+
+const (
+	metaLane lane = iota // and everything else, if the client has but one connection
+	bulkLane
+)
+
+// clientConn is one connection of a client: how it begins and ends. Others tell
+// of sending on it (client_send.go) and of reading from it (client_lead.go).
+//
+// On a plain socket, callers do both themselves. Any other connection (TLS) has
+// a goroutine that reads, and one that writes when there is something to write:
+// such a connection does not survive that a write is interrupted, so that a
+// caller could not leave.
+type clientConn struct {
+	hub    *hub
+	nc     net.Conn
+	raw    syscall.RawConn // of a plain socket
+	stream io.ReadWriter   // nc, or a quicker way to its socket
+	inline bool            // a plain socket: callers write themselves
+	led    bool            // and read themselves
+
+	// Guarded by hub.mu.
+	lane    lane
+	err     error // why the connection is over
+	retired bool
+	calls   int           // tries that stand on it
+	bulks   atomic.Int32  // of them, those that wait for bulk; read without the lock
+	owed    int           // replies to calls that have left, roughly
+	spoke   bool          // it has brought a reply, be it to nobody's call
+	idle    time.Duration // since when no call has stood on it
+
+	// Writing; guarded by hub.mu.
+	queue     []*call
+	flushing  bool          // there is a writer
+	writer    *call         // the caller who writes; nil: a goroutine
+	began     time.Duration // of the write under way; 0: none
+	stalled   bool          // it was interrupted for taking too long
+	disturbed bool          // the write deadline lies in the past
+
+	// The writer's.
+	out     batch
+	sending []sending
+	pushed  int64 // bytes of out written so far
+
+	// Reading; guarded by hub.mu.
+	reading   bool     // there is a reader
+	leader    *call    // the caller who reads, or is about to; nil: a goroutine
+	followers callList // callers who wait, and could read
+	sink      *call    // whose res the reader is filling
+
+	// The reader's.
+	reply
+	over  bool          // the reader has no reason to read on
+	heard time.Duration // when something was read last
+	stray int           // replies in a row to calls never made
+
+	wakes    int32         // how many bytes wake the reader, if wakeAt has said so
+	setWakes func(uintptr) // tells the socket
+}
+
+// sending is a call in a batch. Without bulk the call may be over, and its slot
+// another's, before the batch is written: hence xid.
+type sending struct {
+	pc  *call
+	xid uint32
+	end int64 // of its record in the batch
+	cut int   // the index of its bulk among the cuts; -1: none
+	err error // it did not encode
+}
+
+// stage is how far the reading of a reply has come.
+type stage uint8
+
+const (
+	between    stage = iota // replies
+	inHead                  // its first bytes come to rec
+	inRest                  // all of it comes to rec
+	inBulkHead              // what stands before the bulk comes to rec
+	inBulk                  // the bulk comes to where its caller wants it
+	inTail                  // what follows comes to tail
+	inSkip                  // the rest is nobody's
+)
+
+// reply is the reply at hand. It is the reader's, but outlives him: a reader who
+// is interrupted leaves it to the next one.
+type reply struct {
+	window *bufpool.Buffer // the memory of r
+	r      recordReader
+	stage  stage
+	xid    uint32
+	rec    *bufpool.Buffer
+	whole  bool   // rec has all of it
+	dst    []byte // for the bulk
+	filled int    // bytes of dst
+	ahead  []byte // what rec holds behind the bulk's beginning
+	tail   *bufpool.Buffer
+}
+
+// call is one call under way. It belongs to its caller, which waits. The writer and
+// the reader of a connection borrow parts of it, as lent says.
+type call struct {
+	xid  uint32
+	wake chan struct{} // one token: look again
+	request
+	try
+	history
+	answer
+}
+
+// request is what is asked for; it does not change while the call lasts.
+type request struct {
+	ctx      context.Context
+	proc     *xdr.Proc
+	auth     Auth
+	args     xdr.Appender
+	bulkArgs xdr.BulkArgs // args, or nil
+	res      xdr.Unmarshaler
+	bulkRes  xdr.BulkResult // res, or nil
+	counters *procCounters  // may be nil
+	began    time.Duration  // times are since Client.born, here and below
+	deadline time.Duration  // when the caller's patience ends
+	once     bool           // never to be sent twice
+	many     bool           // its caller may be waiting for another of its calls
+}
+
+// try is one sending of the call on one connection. Guarded by hub.mu.
+type try struct {
+	phase   phase
+	lent    borrowers
+	caller  callerState
+	duty    duty
+	conn    *clientConn   // nil: resting
+	due     time.Duration // when this try times out
+	sentAt  time.Duration // when it was about to be written; 0: not yet
+	gotAt   time.Duration // when the reply came
+	replies uint64        // that the client had when it was queued
+	wrote   bool          // written whole, or perhaps so: the server may execute it
+	err     error         // why there is no reply
+	breach  error         // how its connection broke the protocol; nil: it did not
+	mine    bool          // and that was surely in this call's reply
+	older   *call         // among conn's followers
+	newer   *call
+}
+
+// history is what the tries have shown. It is the caller's, between tries, but for what
+// is marked.
+type history struct {
+	wait        time.Duration // the time-out of this try; guarded by hub.mu
+	firstAt     time.Duration // sentAt of the first try that was sent; guarded by hub.mu
+	sends       int           // tries that were sent
+	unheard     bool          // the server has answered no call since the last try began
+	broken      error         // the kind of the breaches so far
+	breaches    int           // of that kind in a row that were surely this call's
+	near        int           // and those that may have been another's
+	first       int           // tries that ended before the server had ever answered any call
+	lost        int           // tries that lost a connection on which others were answered
+	notBefore   time.Duration // when the next try may begin
+	retransmits int
+	timeouts    int    // guarded by hub.mu
+	bytesOut    uint64 // guarded by hub.mu
+	bytesIn     uint64
+}
+
+// answer is the reply: the reader's, and the caller's once the phase is over.
+type answer struct {
+	rec, tail *bufpool.Buffer
+	body      []byte // the reply, in rec, behind the transaction number
+	verf      Auth
+	refusal   error // what the reply's head says, if that is not success
+	parsed    parsed
+	tailBytes []byte // with bulkIn: what follows the bulk
+	dec       xdr.Decoder
+}
+
+// parsed is how far the reader has decoded a reply; the caller decodes the rest.
+type parsed uint8
+
+const (
+	nothing parsed = iota
+	headIn         // the head: see refusal
+	bulkIn         // and the bulk, which is in its place
+)
+
+// callList is a list of calls, the newest last.
+type callList struct{ last *call }

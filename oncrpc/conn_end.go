@@ -1,0 +1,146 @@
+package oncrpc
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// This file makes callers leave. A caller who is cancelled, or whose try has
+// timed out, may not return while a reader or a writer of the connection still
+// borrows its buffers, and a peer that stands still must not hold it there. So
+// the read or the write under way is interrupted with a deadline in the past;
+// the goroutine that was interrupted gives back what the callers want back, resets the
+// deadline and carries on with the stream where it was.
+
+// lost wraps what ended a connection.
+func lost(err error) error { return fmt.Errorf("connection lost: %w", err) }
+
+// finish says that the try is over. hub.mu is held.
+func (pc *call) finish(err error) {
+	cc := pc.conn
+	switch {
+	case pc.phase == queued:
+		cc.unqueue(pc)
+	case err != nil && pc.wrote && pc.phase != arriving:
+		cc.owed++
+	}
+	pc.to(over)
+	pc.err = err
+	pc.signal()
+}
+
+// unqueue takes pc out of the queue; nothing of it was written. hub.mu is held.
+func (cc *clientConn) unqueue(pc *call) {
+	cc.queue = slices.DeleteFunc(cc.queue, func(o *call) bool { return o == pc })
+}
+
+// signal wakes the caller if it waits. hub.mu is held.
+func (pc *call) signal() {
+	if pc.caller == awake {
+		return
+	}
+	if pc.caller == following {
+		pc.conn.followers.remove(pc)
+	}
+	pc.caller = awake
+	pc.wake <- struct{}{} // there is room: the token before was taken
+}
+
+// giveBack ends the writer's hold on pc. hub.mu is held.
+func (pc *call) giveBack() {
+	pc.lent &^= byWriter
+	if pc.phase == over {
+		pc.signal()
+	}
+}
+
+// release ends the reader's hold on pc. hub.mu is held.
+func (cc *clientConn) release(pc *call) {
+	cc.sink = nil
+	pc.lent &^= byReader
+	pc.signal()
+}
+
+// drop releases what the reply has left behind, and makes room for the next.
+func (p *reply) drop() {
+	if p.rec != nil {
+		p.rec.Release()
+	}
+	if p.tail != nil {
+		p.tail.Release()
+	}
+	p.rec, p.tail, p.dst, p.ahead, p.stage = nil, nil, nil, nil, between
+}
+
+// fail ends the connection and, with it, every try that stands on it. Only the
+// first reason counts. hub.mu is held.
+func (cc *clientConn) fail(err error) {
+	if cc.err != nil {
+		return
+	}
+	h := cc.hub
+	cc.err = err
+	cc.retire()
+	h.conns = slices.DeleteFunc(h.conns, func(o *clientConn) bool { return o == cc })
+	h.owner.ended(cc, err)
+	for _, pc := range h.slots {
+		// What is being written is left to the writer, which will know whether
+		// the server can have got it.
+		if pc != nil && pc.conn == cc && pc.phase != over && pc.phase != batched {
+			pc.finish(err)
+		}
+	}
+	if !cc.reading {
+		cc.dismiss()
+	}
+	if cc.inline {
+		_ = cc.nc.Close() // nothing was promised that the error could break
+		return
+	}
+	// TLS says good-bye, and may wait for room to do so.
+	h.wg.Add(1)
+	go func() {
+		defer h.wg.Done()
+		_ = cc.nc.Close() // as above
+	}()
+}
+
+// dismiss gives back what readers use, after the connection's end. hub.mu is
+// held.
+func (cc *clientConn) dismiss() {
+	cc.reading, cc.leader = false, nil
+	cc.reply.drop()
+	if cc.window != nil {
+		cc.window.Release()
+		cc.window = nil
+	}
+}
+
+// urge makes the reader and the writer give pc back. hub.mu is held.
+func (cc *clientConn) urge(pc *call) {
+	if pc.lent&byReader != 0 {
+		// An error means that the connection is closed: the read ends anyway.
+		_ = cc.nc.SetReadDeadline(past)
+	}
+	if pc.lent&byWriter != 0 {
+		cc.disturb()
+	}
+}
+
+// disturb interrupts the writer. One that is a goroutine of its own holds
+// nobody's bytes, and its connection would not survive. hub.mu is held.
+func (cc *clientConn) disturb() {
+	if cc.inline && !cc.disturbed {
+		cc.disturbed = true
+		_ = cc.nc.SetWriteDeadline(past) // as above
+	}
+}
+
+// undisturb lets writes block again. hub.mu is held.
+func (cc *clientConn) undisturb() {
+	if cc.disturbed {
+		cc.disturbed, cc.stalled = false, false
+		_ = cc.nc.SetWriteDeadline(time.Time{}) // on a closed connection the next write says so
+	}
+}

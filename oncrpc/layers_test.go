@@ -1,0 +1,118 @@
+package oncrpc_test
+
+import (
+	"errors"
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// layers are the files of the client, from the ground up: a file knows only those of
+// the lines above its own. The connection (conn*.go) knows nothing of the client's
+// policy (client*.go), and neither knows the server. What stands on one line is apart.
+const layers = `
+bounds checked procstats
+errors quick conn_phase
+record batch auth share
+authsys message
+conn
+conn_call
+conn_peek conn_wake
+conn_end
+conn_send conn_reply
+conn_together conn_breach
+conn_lead
+conn_life
+client
+client_log client_stats
+client_silence client_dial
+client_lanes client_retry
+client_tick
+client_join
+client_slots
+client_call
+client_many
+`
+
+var system = regexp.MustCompile(`_(linux|unix|other|race)$|$`)
+
+// base is a file's name without what says for which systems it is.
+func base(fset *token.FileSet, p token.Pos) string {
+	name := strings.TrimSuffix(filepath.Base(fset.Position(p).Filename), ".go")
+	return name[:system.FindStringIndex(name)[0]]
+}
+
+// nothing imports no package: what others declare is of no interest here.
+type nothing struct{}
+
+func (nothing) Import(string) (*types.Package, error) { return nil, errors.New("not read") }
+
+// TestLayers holds the files of the client and its connections to layers.
+func TestLayers(t *testing.T) {
+	floor := make(map[string]int)
+	for i, line := range strings.Split(layers, "\n") {
+		for _, name := range strings.Fields(line) {
+			floor[name] = i
+		}
+	}
+	dir, err := build.ImportDir(".", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range dir.GoFiles {
+		f, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := base(fset, f.Package)
+		if isClient := strings.HasPrefix(name, "client") || strings.HasPrefix(name, "conn"); isClient && floor[name] == 0 {
+			t.Errorf("%s.go stands in no layer", name)
+		}
+		files = append(files, f)
+	}
+	info := &types.Info{Uses: make(map[*ast.Ident]types.Object)}
+	check := types.Config{Importer: nothing{}, Error: func(error) {}}
+	pkg, _ := check.Check("oncrpc", fset, files, info) // the imports are missing: that is no matter
+	arrows := 0
+	for id, o := range info.Uses {
+		if !declared(o, pkg) {
+			continue
+		}
+		from, to := base(fset, id.Pos()), base(fset, o.Pos())
+		if from == to || floor[from] == 0 {
+			continue
+		}
+		arrows++
+		if floor[to] == 0 || floor[to] >= floor[from] {
+			t.Errorf("%v: %s knows %s of %s, which is not below it", fset.Position(id.Pos()), from, o.Name(), to)
+		}
+	}
+	if arrows < 1000 {
+		t.Errorf("only %d uses were found: the test sees nothing", arrows)
+	}
+}
+
+// declared reports whether o is what a file of pkg declares for others: a name of the
+// package, a method or a field.
+func declared(o types.Object, pkg *types.Package) bool {
+	if o.Pkg() != pkg || !o.Pos().IsValid() {
+		return false
+	}
+	switch o := o.(type) {
+	case *types.Var:
+		return o.IsField() || o.Parent() == pkg.Scope()
+	case *types.Func:
+		return true
+	case *types.TypeName, *types.Const:
+		return o.Parent() == pkg.Scope()
+	}
+	return false
+}
