@@ -14,13 +14,13 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// away is a source in which one object is not there when its turn comes, and back after it
-// was looked up once: its handle is dead until then.
+// away is a source in which one object is missing when its turn comes. It is back after one
+// LOOKUP; until then its handle is stale.
 type away struct {
 	vfs.FS
 	on   vfs.Handle
-	name string     // of it
-	then vfs.Handle // what has its name meanwhile; zero: nothing; its own: it has no links
+	name string     // the object's
+	then vfs.Handle // has the name meanwhile; zero: nothing has; the object's own: it has no links
 	gone bool       // it does not come back
 
 	looked atomic.Bool
@@ -62,7 +62,7 @@ func (f *away) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.H
 	return f.then, a, d, err
 }
 
-// awayTests are what is away for a while, and whether another has its name then.
+// awayTests say what is away for a while, and whether another object has its name then.
 var awayTests = []struct {
 	path string
 	then string
@@ -74,7 +74,7 @@ var awayTests = []struct {
 	{"d", "d", true},
 }
 
-// awaySource is a tree of which one object is away for a while.
+// awaySource is a tree with one object that is away for a while.
 func awaySource(t *testing.T, path, then string, gone bool) *away {
 	src := mem(t, memfs.Options{})
 	for _, name := range []string{"f", "g", "d/f", "e/h"} {
@@ -91,8 +91,8 @@ func awaySource(t *testing.T, path, then string, gone bool) *away {
 	return f
 }
 
-// TestSourceAway: what was not there when its turn came, and is in the end, has failed. So
-// has what was copied while another object had its name. What stays away is no failure.
+// TestSourceAway: an object that was missing when its turn came, and is back in the end, has
+// failed. So has one that was copied while another had its name. If it stays away, it is a note.
 func TestSourceAway(t *testing.T) {
 	for _, c := range awayTests {
 		f := awaySource(t, c.path, c.then, c.gone)
@@ -105,7 +105,7 @@ func TestSourceAway(t *testing.T) {
 	}
 }
 
-// TestVerifySourceAway: so it is with a directory that is compared.
+// TestVerifySourceAway: a directory that is compared likewise.
 func TestVerifySourceAway(t *testing.T) {
 	for _, c := range awayTests {
 		if c.path != "d" {
@@ -131,7 +131,7 @@ func (f stopping) GetAttr(ctx context.Context, _ vfs.Handle, _ vfs.Mask) (vfs.At
 	return vfs.Attr{}, ctx.Err()
 }
 
-// TestInterruptedWhileAsked: a job that is interrupted when it asks for its source tells
+// TestInterruptedWhileAsked: a job that is interrupted while it asks for its source reports
 // what it has held back, and does not end as if the source had been there.
 func TestInterruptedWhileAsked(t *testing.T) {
 	src := mem(t, memfs.Options{})

@@ -20,8 +20,8 @@ import (
 // CopyOptions say what to copy, and how.
 type CopyOptions struct {
 	Source Place
-	// SourceDir and SourceName are where Source was found: they tell a copy onto
-	// itself. They are zero for the root of a file system.
+	// SourceDir and SourceName are where Source was found: they show whether it would be
+	// copied onto itself. They are zero for the root of a file system.
 	SourceDir  vfs.Handle
 	SourceName string
 	// Dest is the directory in which Name shall become a copy of Source. An
@@ -29,35 +29,34 @@ type CopyOptions struct {
 	// itself.
 	Dest Place
 	Name string
-	// There is what has Name in Dest, a directory, if that has been asked just now, and
-	// Source is no directory: it is not asked for again. nil: nobody has.
+	// There is the object that has Name in Dest, a directory, if the caller has just looked
+	// it up; it is not looked up again unless Source is a directory. nil: not known.
 	There *There
 	// KeepDest says that Dest, if it receives the contents of Source, was there
 	// before the job: it keeps its own mode, owner and times.
 	KeepDest bool
-	// Made, if not nil, is shared by copies into the same Dest, one after the other:
-	// where that takes several names for one, none replaces what another has made.
+	// Made, if not nil, is shared by copies into the same Dest, one after the other: where
+	// Dest takes several names for one, no copy replaces what another has made.
 	Made *Made
 
 	Pool     *bufpool.Pool
 	Random   io.Reader // for names of temporaries; concurrent use
 	Now      func() time.Time
-	Progress *progress.Tracker // nil: nobody looks
+	Progress *progress.Tracker // nil: no reports
 
 	Parallel int  // files at once; 0: as many as suit most destinations, 64
 	Window   int  // chunks of a file in flight; 0: transfer.DefaultWindow
 	Owner    bool // keep owners and groups, as far as the caller may
 	Verify   bool // read every file back
 
-	// Record is the directory in which the job keeps its record; nil: none. ID
-	// says what the job is: the record of a job with another ID is refused. What was
-	// copied without Owner is copied again with it. With Verify what earlier runs have
-	// copied is compared, too.
+	// Record is the directory of the job's record; nil: none. ID says what the job is: a
+	// record with another ID is refused. Files that were copied without Owner are copied
+	// again with it. With Verify the copies of earlier runs are compared, too.
 	Record *os.Root
 	ID     string
 }
 
-// There is what has the name that a copy shall have. A zero Handle is nothing.
+// There is the object that has the copy's name already. A zero Handle is nothing.
 type There struct {
 	Handle vfs.Handle
 	Attr   vfs.Attr
@@ -72,29 +71,29 @@ type Summary struct {
 	Nodes     uint64 `json:"nodes"`     // devices, pipes, sockets
 	Bytes     uint64 `json:"bytes"`     // of the files
 	Skipped   uint64 `json:"skipped"`   // files that an earlier run had done
-	AttrsSet  uint64 `json:"attrs_set"` // of Skipped, those that were given their owner or mode again
+	AttrsSet  uint64 `json:"attrs_set"` // of Skipped, those that got their owner or mode again
 	Verified  uint64 `json:"verified"`
 	Errors    uint64 `json:"errors"`   // items that failed
 	Changed   uint64 `json:"changed"`  // of those, files that changed each time they were copied
 	NoSpace   uint64 `json:"no_space"` // items for which the destination had no space: failures, or what ended the job
 	Vanished  uint64 `json:"vanished"` // items that were gone when their turn came: no failures
-	Grew      uint64 `json:"grew"`     // of Files, those that were appended to and are kept as they were at first
+	Grew      uint64 `json:"grew"`     // of Files, those that grew meanwhile and are kept as they were at first
 
-	Left uint64 `json:"temporaries_left"` // that could not be removed when the job ended early, or may appear yet
+	Left uint64 `json:"temporaries_left"` // temporaries that could not be removed when the job ended early, or may appear yet
 
-	DirsClosed uint64 `json:"dirs_closed"` // directories of the destination that are not finished, and have mode 0700 until they are
+	DirsClosed uint64 `json:"dirs_closed"` // directories of the destination that are not finished: they keep mode 0700 until they are
 
 	OwnersLost uint64  `json:"owners_lost"` // items whose owner could not be kept
 	SetIDsLost uint64  `json:"setids_lost"` // files whose set-id bits were therefore left out
 	ModesLost  uint64  `json:"modes_lost"`  // items whose other permissions could not be kept
 	TimesLost  uint64  `json:"times_lost"`  // items whose times could not be kept
 	ACLsLost   uint64  `json:"acls_lost"`   // items with an access control list, which is not copied
-	XattrsLost uint64  `json:"xattrs_lost"` // items with extended attributes, as far as the source says so, which are not copied
+	XattrsLost uint64  `json:"xattrs_lost"` // items with extended attributes, where the source reports them, which are not copied
 	LinksSplit uint64  `json:"links_split"` // hard links that became objects of their own
 	Seconds    float64 `json:"seconds"`
 }
 
-// ExitCode is what a command that got s and err from Copy exits with.
+// ExitCode is the exit code of a command that got s and err from Copy.
 func (s *Summary) ExitCode(err error) int { return exitCode(err, s.Errors, 0) }
 
 // copyJob is a copy under way. It is the visitor of the walk.
@@ -112,9 +111,9 @@ type copyJob struct {
 	record   *record // nil: none
 
 	forgotten  atomic.Uint64 // directories of the destination
-	dirsClosed atomic.Int64  // of those, that are closed until they are finished
+	dirsClosed atomic.Int64  // of the destination: closed until they are finished
 
-	unsettled sync.Map // of *dirState that have files to be entered into the record
+	unsettled sync.Map // of *dirState with files that are not in the record yet
 
 	nodesMu sync.Mutex
 	nodes   []vfs.Handle // links and nodes that have to be synced
@@ -172,7 +171,7 @@ func (j *copyJob) prepare(ctx context.Context) error {
 	j.slots = make(chan struct{}, atOnce)
 	j.t = transfer.Options{
 		Chunk: e.chunk, Pool: o.Pool, Random: o.Random, Window: o.Window, Budget: transfer.NewBudget(max(maxChunks, atOnce)), Verify: o.Verify,
-		// A negative number wraps, and so takes away.
+		// n may be negative: as an unsigned number it wraps, and so subtracts.
 		Moved: func(n int64) { j.progress.Add(progress.Bytes, uint64(n)) },
 	}
 	if o.Owner {
@@ -191,16 +190,16 @@ func (j *copyJob) prepare(ctx context.Context) error {
 	return j.refuseOntoItself(ctx, e)
 }
 
-// ends is what is asked of both ends before anything is copied.
+// ends is what both ends say before anything is copied.
 type ends struct {
 	dst   vfs.Attr
 	chunk int
 	at    vfs.Handle // what has the copy's name already
 	there vfs.Attr
-	none  error // why that is not known
+	none  error // why at is not known
 }
 
-// lookAtEnds asks both ends, all at once: a server may be far.
+// lookAtEnds asks both ends, all at once: a server may be far away.
 func (j *copyJob) lookAtEnds(ctx context.Context) (*ends, error) {
 	o, e := j.o, new(ends)
 	var all sync.WaitGroup
@@ -234,7 +233,7 @@ func (j *copyJob) lookAtEnds(ctx context.Context) (*ends, error) {
 	return e, chunkErr
 }
 
-// known takes over what has been asked before, in a directory.
+// known takes the caller's answers over. Dest is a directory then.
 func (e *ends) known(t *There) {
 	e.dst.Type, e.at, e.there = vfs.TypeDir, t.Handle, t.Attr
 	if t.Handle.IsZero() {
@@ -242,7 +241,7 @@ func (e *ends) known(t *There) {
 	}
 }
 
-// single copies what is no directory.
+// single copies one object that is no directory.
 func (j *copyJob) single(ctx context.Context) error {
 	j.found(&j.srcAttr)
 	j.progress.CloseTotals()
@@ -264,7 +263,7 @@ func (j *copyJob) single(ctx context.Context) error {
 	return j.flush(ctx, state, false)
 }
 
-// syncDest makes the name of the copy itself stable, and what else still waits.
+// syncDest makes the copy's own name stable, and the links and nodes that still wait.
 func (j *copyJob) syncDest(ctx context.Context) error {
 	if err := j.syncNodes(ctx); err != nil {
 		return err

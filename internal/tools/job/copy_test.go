@@ -15,8 +15,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// TestCopyEverything copies one of each kind. The bubble sees goroutines that
-// are left.
+// TestCopyEverything copies one object of each type. The bubble reports goroutines that are left.
 func TestCopyEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
@@ -148,7 +147,7 @@ func TestCopyEveryFault(t *testing.T) {
 				break
 			}
 			if s.ExitCode(err) == ExitDone {
-				// It may have been of a look that nothing hangs on.
+				// It may have been a look-up whose result does not matter.
 				if d := diff(src.list(src.root), dst.list(dst.at("copy"))); d != "" {
 					t.Errorf("%s: the fault went unnoticed: %+v\n%s", what, s, d)
 				}
@@ -208,7 +207,7 @@ func TestCopyUnprivileged(t *testing.T) {
 	}
 }
 
-// TestCopyUnreachable: an end that cannot be looked at.
+// TestCopyUnreachable: one end cannot be looked at.
 func TestCopyUnreachable(t *testing.T) {
 	for _, side := range []string{"source", "destination"} {
 		var in, out hooks
@@ -313,8 +312,8 @@ func TestCopyKeepDest(t *testing.T) {
 	}
 }
 
-// unlike is a file system whose handles and file system id are other than those
-// of what it wraps, as if the same tree were reached in another way.
+// unlike is a file system with other handles and another file system id than the one it
+// wraps, as if the same tree were reached in another way.
 type unlike struct{ vfs.FS }
 
 func other(h vfs.Handle) vfs.Handle {
@@ -363,8 +362,7 @@ func (f unlike) Remove(ctx context.Context, dir vfs.Handle, name string, isDir b
 	return f.FS.Remove(ctx, inner(dir), name, isDir)
 }
 
-// TestCopyIntoItselfUnseen: nothing but the probe tells that two file systems
-// are one.
+// TestCopyIntoItselfUnseen: only the probe shows that two file systems are one.
 func TestCopyIntoItselfUnseen(t *testing.T) {
 	f := memfs.New(memfs.Options{})
 	src := newTree(t, f)
@@ -379,7 +377,7 @@ func TestCopyIntoItselfUnseen(t *testing.T) {
 	}
 }
 
-// TestCopyLinks: hard links without a first copy to link to.
+// TestCopyLinks: hard links whose first copy failed.
 func TestCopyLinks(t *testing.T) {
 	t.Run("no links there", func(t *testing.T) {
 		src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{Fault: func(_ context.Context, op string, _ vfs.Handle) error {
@@ -437,8 +435,7 @@ func TestLinkTable(t *testing.T) {
 	}
 }
 
-// TestCopySyncs: on a destination that leaves stability to the caller, nothing
-// is left to lose.
+// TestCopySyncs: on a destination with a Syncer, nothing is unstable when the job has ended.
 func TestCopySyncs(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	everything(src)
@@ -460,7 +457,7 @@ func TestCopySyncs(t *testing.T) {
 	}
 }
 
-// TestCopySyncFails: what cannot be made stable is not recorded as done.
+// TestCopySyncFails: a file that cannot be made stable is not recorded as done.
 func TestCopySyncFails(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	few(src)
@@ -480,8 +477,8 @@ func TestCopySyncFails(t *testing.T) {
 	}
 }
 
-// TestCopyClosed: a directory that its owner may not read is synced before it is
-// closed, and what is in it is recorded.
+// TestCopyClosed: a directory that its owner may not read is synced before it gets its mode,
+// and its files are recorded.
 func TestCopyClosed(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	few(src)

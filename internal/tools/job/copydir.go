@@ -13,8 +13,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// maxUnsynced is how many finished files of a directory wait for it to be synced
-// before they are entered into the record. At the bound the directory is synced.
+// maxUnsynced is how many finished files of a directory wait for its sync before they
+// enter the record. At the bound the directory is synced.
 const maxUnsynced = 256
 
 // dirState is what a copy knows of a directory of the destination.
@@ -24,16 +24,16 @@ type dirState struct {
 	key    pathKey
 	dir    *walk.Dir // of the source; nil if the job copies a single object
 
-	made *Made // nil: nothing is to be feared, as nothing else is made in it
+	made *Made // nil: nothing else is made in it, so no name can replace another
 
 	created bool        // by this run
 	plain   *plainMode  // nil if the job copies a single object
 	missing atomic.Bool // something that was listed in the source's directory is gone
 
 	closed     bool        // others cannot enter it until it is finished
-	unfinished atomic.Bool // something in it has failed as a job does that is broken off: see cutsOff
+	unfinished atomic.Bool // an item in it failed with an error that may end the job: see cutsOff
 
-	// linked says that a file in it may get further names, by its handle.
+	// linked says that a file in it may get further names, which are made by its handle.
 	linked atomic.Bool
 
 	mu       sync.Mutex
@@ -108,7 +108,7 @@ func (j *copyJob) enterRoot(ctx context.Context) (*dirState, error) {
 	return state, nil
 }
 
-// top is the directory that receives the copy. What other copies have made there counts.
+// top is the directory that receives the copy. It knows what other copies have made there.
 func (j *copyJob) top(ctx context.Context) (*dirState, error) {
 	s := &dirState{handle: j.o.Dest.Handle, key: rootKey(j.o.Owner)}
 	if j.o.Made == nil {
@@ -119,8 +119,8 @@ func (j *copyJob) top(ctx context.Context) (*dirState, error) {
 	return s, err
 }
 
-// makeDir makes the directory name in parent, or takes the one that is there, unless
-// that was made for another name.
+// makeDir makes the directory name in parent, or takes the existing one, unless this run
+// made that for another name.
 func (j *copyJob) makeDir(ctx context.Context, parent *dirState, name string) (*dirState, error) {
 	end, err := j.beginName(ctx, parent, name)
 	if err != nil {
@@ -131,8 +131,8 @@ func (j *copyJob) makeDir(ctx context.Context, parent *dirState, name string) (*
 	return state, err
 }
 
-// takeDir makes a directory, or takes the one that is there. Nothing but a directory is
-// taken, and in particular no link to one.
+// takeDir makes a directory, or takes the existing one. Any other type, a link to a
+// directory too, is an error.
 func (j *copyJob) takeDir(ctx context.Context, parent *dirState, name string) (*dirState, error) {
 	f := j.o.Dest.FS
 	how := vfs.CreateHow{Type: vfs.TypeDir, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o700}}
@@ -163,14 +163,14 @@ func (j *copyJob) takeDir(ctx context.Context, parent *dirState, name string) (*
 	if err := j.reopen(ctx, state); err != nil {
 		return nil, err
 	}
-	if j.record == nil || !j.record.resumed { // else it was most likely made by the job
+	if j.record == nil || !j.record.resumed { // else an earlier run of the job most likely made it
 		state.made, err = j.tryOut(ctx, nil, state.handle, parent.dirPath(name))
 	}
 	return state, err
 }
 
-// reopen makes a directory that is there usable: a run before may have closed it
-// already. Where that is not ours to do, what needs it will fail and say so.
+// reopen lets us use an existing directory: an earlier run may have given it its final
+// mode. If we may not change the mode, the items in it fail and say so.
 func (j *copyJob) reopen(ctx context.Context, s *dirState) error {
 	if s.attr.Has(vfs.MaskMode) && s.attr.Mode&ownerMayAll != ownerMayAll {
 		set := vfs.SetAttr{Valid: vfs.MaskMode, Mode: s.attr.Mode | ownerMayAll}
@@ -181,8 +181,8 @@ func (j *copyJob) reopen(ctx context.Context, s *dirState) error {
 	return j.sweep(ctx, s.handle)
 }
 
-// sweep removes temporaries that a run of this job before left in a directory.
-// The record's lock says that there is no other run now.
+// sweep removes temporaries that an earlier run of this job left in a directory. The
+// record's lock ensures that no other run is active.
 func (j *copyJob) sweep(ctx context.Context, dir vfs.Handle) error {
 	if j.record == nil || !j.record.resumed {
 		return nil
@@ -225,11 +225,11 @@ const (
 func (j *copyJob) Leave(ctx context.Context, d *walk.Dir, incomplete error) error {
 	state := d.Data.(*dirState)
 	if err := ctx.Err(); err != nil {
-		return err // what is in it may not be all, and it stays closed
+		return err // it may be incomplete, so it stays closed
 	}
 	closed := d.Attr.Mode&ownerMayList != ownerMayList
 	if closed && j.syncer != nil {
-		// It may be that we can no longer open it once it has its mode.
+		// Once it has its mode, we may no longer be able to open it.
 		if err := j.flush(ctx, state, true); err != nil {
 			return err
 		}
@@ -245,9 +245,9 @@ func (j *copyJob) Leave(ctx context.Context, d *walk.Dir, incomplete error) erro
 	return ctx.Err()
 }
 
-// syncDir makes names and attributes of a directory stable, if the destination
-// needs it. A directory that cannot be synced is a failed item, unless it is
-// closed and we are locked out: then its names have been synced before.
+// syncDir makes names and attributes of a directory stable, if the destination has a
+// Syncer. A failed sync is a failed item, except when the directory's new mode locks us
+// out: then its names were synced before.
 func (j *copyJob) syncDir(ctx context.Context, s *dirState, closed bool) bool {
 	if j.syncer == nil {
 		return true
@@ -260,8 +260,8 @@ func (j *copyJob) syncDir(ctx context.Context, s *dirState, closed bool) bool {
 	return false
 }
 
-// flush enters the files of a directory that wait for it to be synced into the
-// record, syncing it first if sync. If that fails they stay out.
+// flush enters the finished files of a directory into the record, after a sync of the
+// directory if sync is set. If the sync fails they stay out.
 func (j *copyJob) flush(ctx context.Context, s *dirState, sync bool) error {
 	s.mu.Lock()
 	done := s.unsynced
@@ -274,12 +274,12 @@ func (j *copyJob) flush(ctx context.Context, s *dirState, sync bool) error {
 	return j.record.append(done...)
 }
 
-// settleTime bounds what a job that was broken off spends on its last syncs. What is
-// not stable by then is copied again.
+// settleTime bounds the last syncs of a job that was broken off. Files that are not stable
+// by then are copied again.
 const settleTime = 10 * time.Second
 
-// settle enters what got done before the job was broken off into the record, so that
-// nothing of it is done again: files of directories that nobody leaves any more.
+// settle enters finished files into the record after the job was broken off, so that they
+// are not copied again. It covers directories that the walk will not leave any more.
 func (j *copyJob) settle(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
@@ -289,7 +289,7 @@ func (j *copyJob) settle(ctx context.Context) (err error) {
 	return err
 }
 
-// finished enters a file into the record, now or when its directory is synced.
+// finished enters a file into the record: now, or when its directory is synced.
 func (j *copyJob) finished(ctx context.Context, s *dirState, name string, src *vfs.Attr, dst *object) error {
 	if j.record == nil {
 		return nil

@@ -21,8 +21,8 @@ func (j *copyJob) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error {
 	})
 }
 
-// item copies one object that is no directory, and reports what fails. An error is one
-// that has to end the job.
+// item copies one object that is no directory, and reports a failure. The error it returns
+// ends the job.
 func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Entry) error {
 	src := transfer.Source{FS: j.o.Source.FS, Handle: e.Handle, Attr: e.Attr}
 	if s.dir != nil {
@@ -51,9 +51,9 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 	return fatal
 }
 
-// object copies one object by its type, and returns the copy; none if the name was found
-// to be that of another object by now, of whose other names nothing is known. fatal ends
-// the job, err is the object's own.
+// object copies one object by its type. copied is zero if the name had become another
+// object's: further names must not be linked to it. fatal ends the job, err is the object's
+// own.
 func (j *copyJob) object(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (copied object, fatal, err error) {
 	switch src.Attr.Type {
 	case vfs.TypeReg:
@@ -85,8 +85,8 @@ func (j *copyJob) other(
 	return copied, j.syncLater(ctx, res.Handle)
 }
 
-// replaced reports whether what was copied is not the object that was listed. Perhaps
-// the whole source is another.
+// replaced reports whether the copied object is not the one that was listed. Then the whole
+// source may be another, so it is asked in the end.
 func (j *copyJob) replaced(ctx context.Context, s *dirState, src *transfer.Source, now *vfs.Attr) bool {
 	if !another(&src.Attr, now) {
 		return false
@@ -97,15 +97,15 @@ func (j *copyJob) replaced(ctx context.Context, s *dirState, src *transfer.Sourc
 	return true
 }
 
-// another reports whether two attributes are of two objects.
+// another reports whether two sets of attributes belong to different objects.
 func another(listed, now *vfs.Attr) bool {
 	a, aok := idOf(listed)
 	b, bok := idOf(now)
 	return aok && bok && a != b
 }
 
-// maxUnsyncedNodes is how many links and nodes wait to be synced together. At
-// the bound they are.
+// maxUnsyncedNodes is how many links and nodes wait to be synced together. At the bound
+// they are synced.
 const maxUnsyncedNodes = 256
 
 // syncLater takes note of a link or node whose attributes are not stable yet.
@@ -123,8 +123,8 @@ func (j *copyJob) syncLater(ctx context.Context, h vfs.Handle) error {
 	return nil
 }
 
-// syncNodes syncs the links and nodes that wait for it, all at once, so that
-// they share the work: a disk may have to be synced as a whole for each.
+// syncNodes syncs the waiting links and nodes concurrently, so that they share the work:
+// each sync may be one of the whole disk.
 func (j *copyJob) syncNodes(ctx context.Context) error {
 	j.nodesMu.Lock()
 	nodes := j.nodes
@@ -144,8 +144,8 @@ func (j *copyJob) syncNodes(ctx context.Context) error {
 	return nil
 }
 
-// copy copies one object that is no directory, or links it to a copy made before, if it
-// is a further name. fatal ends the job, err is the object's own.
+// copy copies one object that is no directory. A further name of an object that was copied
+// before becomes a hard link. fatal ends the job, err is the object's own.
 func (j *copyJob) copy(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (fatal, err error) {
 	id, ok := linkIDOf(&src.Attr)
 	if !ok || src.Attr.Nlink < 2 {
@@ -177,12 +177,12 @@ func (j *copyJob) copy(ctx context.Context, s *dirState, src transfer.Source, ds
 		if l.ok {
 			return j.link(ctx, s, l, src, dst)
 		}
-		// The one that came first has failed; perhaps we do not.
+		// The first name's copy failed; ours may not.
 	}
 }
 
-// link makes a further name of a copy. That of a file goes into the record like the first
-// one, as another run may meet the names in another order.
+// link makes a further name of a copy. Names of files enter the record like the first: the
+// next run may meet the names in another order.
 func (j *copyJob) link(ctx context.Context, s *dirState, l *linked, src transfer.Source, dst transfer.Target) (fatal, err error) {
 	if err := j.spares(ctx, &src, &dst); err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func (j *copyJob) link(ctx context.Context, s *dirState, l *linked, src transfer
 	return nil, fmt.Errorf("hard link: %w", err)
 }
 
-// spares is nil unless src is a symbolic link that leads to what it would replace.
+// spares returns an error if src is a symbolic link that leads to what it would replace.
 func (j *copyJob) spares(ctx context.Context, src *transfer.Source, dst *transfer.Target) error {
 	if src.Attr.Type != vfs.TypeSymlink {
 		return nil
@@ -216,12 +216,12 @@ func (j *copyJob) spares(ctx context.Context, src *transfer.Source, dst *transfe
 	return src.Spares(ctx, dst.FS, there.handle, &there.attr)
 }
 
-// maxRelinked is how often the name of a copy is looked up again because the copy is gone:
-// another copy into the same place has made one. Then a file of its own is made.
+// maxRelinked is how often linkTo looks the copy's name up again because another job keeps
+// replacing the copy. After that the further name becomes a file of its own.
 const maxRelinked = 8
 
-// linkTo gives the copy the further name that dst says. Another copy may have replaced it
-// meanwhile: then it is what has its name now, if that is a copy of the same file.
+// linkTo makes the name dst for the copy. If another job has replaced the copy meanwhile,
+// the object that has its name now is linked instead, if it looks like the same copy.
 func (j *copyJob) linkTo(ctx context.Context, l *linked, dst transfer.Target) (copied object, err error) {
 	copied = l.copy
 	for range maxRelinked {
@@ -241,20 +241,20 @@ func (j *copyJob) linkTo(ctx context.Context, l *linked, dst transfer.Target) (c
 	return copied, err
 }
 
-// isGone reports whether err says that an object has no name any more. A host may say of
-// one that it still has open that there is none to link.
+// isGone reports whether err says that an object has no name any more. A local file system
+// may answer ENOENT to a link of an open file without a name.
 func isGone(err error) bool { return errors.Is(err, vfs.ErrStale) || errors.Is(err, vfs.ErrNoEnt) }
 
-// alike reports whether two files are copies of one: of what has no contents nobody knows.
+// alike reports whether two regular files look like copies of one. Other types never do.
 func alike(a, b *vfs.Attr) bool {
 	const known = vfs.MaskType | vfs.MaskSize | vfs.MaskMtime
 	return a.Has(known) && b.Has(known) && a.Type == vfs.TypeReg && b.Type == vfs.TypeReg &&
 		a.Size == b.Size && a.Mtime.Equal(b.Mtime)
 }
 
-// cannotLink reports whether err says that the destination makes no further names of
-// such an object, or that there is none to name. Many have them of files alone, and each
-// says so in its own way.
+// cannotLink reports whether err says that the destination makes no further names of such
+// an object, or that the object is gone. Many file systems link only regular files, and
+// each refuses the others with an error of its own.
 func cannotLink(err error, t vfs.Type) bool {
 	if isGone(err) || errors.Is(err, vfs.ErrMLink) || errors.Is(err, vfs.ErrNotSupp) || errors.Is(err, vfs.ErrXDev) {
 		return true
@@ -262,7 +262,7 @@ func cannotLink(err error, t vfs.Type) bool {
 	return t != vfs.TypeReg && (errors.Is(err, fs.ErrPermission) || errors.Is(err, vfs.ErrInval) || errors.Is(err, vfs.ErrBadType))
 }
 
-// split notes that a hard link becomes a file of its own.
+// split counts a hard link that becomes a file of its own.
 func (j *copyJob) split() {
 	if j.linksSplit.Add(1) == 1 {
 		j.progress.Report(progress.Event{Type: "note", Message: "some hard links are copied as files of their own: " +
@@ -270,9 +270,8 @@ func (j *copyJob) split() {
 	}
 }
 
-// contents copies a regular file unless the record says that it has been done,
-// and returns the copy; none if the name was found to be that of another file by
-// now, of whose other names nothing is known.
+// contents copies a regular file unless the record shows that it is done. copied is zero if
+// the name had become another file's: further names must not be linked to it.
 func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (copied object, fatal, err error) {
 	if j.record != nil {
 		copied, known, fatal, err := j.before(ctx, s, &src, &dst)

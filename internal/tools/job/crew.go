@@ -9,14 +9,14 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// crew works at the objects of a job, at several at the same time, and counts them.
+// crew works at several objects of a job concurrently, and counts them.
 type crew struct {
 	outcomes
-	slots  chan struct{} // one is taken for each object that is worked at
+	slots  chan struct{} // holds one element for each object that is worked at
 	flying sync.WaitGroup
 }
 
-// found counts an object that is to be worked at.
+// found counts an object to be worked at.
 func (c *crew) found(a *vfs.Attr) {
 	c.progress.Add(progress.FoundItems, 1)
 	if a.Type == vfs.TypeReg {
@@ -24,9 +24,9 @@ func (c *crew) found(a *vfs.Attr) {
 	}
 }
 
-// begin has work done at an object of d in the background, of which it gets the name
-// and, for itself, the rest of e. It waits for a free slot, and so holds up the listing.
-// An error of work ends the walk.
+// begin runs work in the background for an object of d. work gets the name and a copy of e
+// without it. begin waits for a free slot, and so holds up the listing. An error of work
+// ends the walk.
 func (c *crew) begin(ctx context.Context, d *walk.Dir, e *vfs.Entry, work func(name string, own *vfs.Entry) error) error {
 	select {
 	case c.slots <- struct{}{}:
@@ -47,8 +47,8 @@ func (c *crew) begin(ctx context.Context, d *walk.Dir, e *vfs.Entry, work func(n
 	return nil
 }
 
-// tree walks the tree under root and waits for all that was begun. What has broken the
-// job off is its error.
+// tree walks the tree under root and waits for all work that was begun. If a streak of
+// failures broke the job off, its error is returned.
 func (c *crew) tree(ctx context.Context, root Place, v walk.Visitor) error {
 	ctx, end := c.watch(ctx, func() int { return len(c.slots) })
 	err := walk.Tree(ctx, root.FS, root.Handle, walk.Options{}, v)

@@ -2,55 +2,77 @@
 //
 // # What a copy promises
 //
-// Every object of the source is in the destination, with its contents, type,
-// permissions and times, or it is among the reported errors: a failing item does
-// not stop the others. Files appear under their names when they are complete and
-// stable (package transfer). A directory is made with mode 0700 and gets its own
-// mode and times when everything in it is done. If there was no space for something in
-// it, or no answer, it stays closed until a run finishes it. The one that the copy becomes
-// has its mode at once, so that a job that is broken off leaves none there that others
-// cannot enter.
-// Hard links stay hard links, whatever they are names of, as far as the table of them
-// reaches ([maxLinked]).
+// A copy has every object of the source, with contents, type, permissions and times. What it
+// does not have is reported as a failed item, noted as vanished, or counted as lost
+// ([Summary]: owners, times, lists, extended attributes). A failed item does not stop the
+// others. A file gets its name when its contents are complete and stable (package transfer).
+//
+// A new directory has mode 0700 until everything in it is done; then it gets its own mode
+// and times. If an item in it found no space, or got no answer, the directory stays closed
+// until a later run finishes it. The directory that the copy becomes gets its mode at once,
+// if this run made it: a job that is broken off does not lock others out of it.
+//
+// Hard links stay hard links, whatever type of object they name. They become objects of
+// their own, and are counted, where the destination makes no such links, where more than
+// [maxLinked] objects are open at once, or where the source's attributes contradict each
+// other from name to name.
 //
 // # Nothing leaves the destination
 //
-// The destination is reached by handles of directories that the job has made or
-// looked at, and names that vfs.CheckName passes. No path is ever resolved
-// there: a symbolic link in the destination, old or slipped in meanwhile, is an
-// object that is in the way, never one that is followed. A copy into its own
-// source is refused ([ErrIntoItself]). So is a link that would replace what it leads to
-// ([transfer.ErrSame]).
+// The job names objects of the destination by handles of directories that it has made or
+// looked at, and by names that vfs.CheckName passes. No path is resolved there. A symbolic
+// link in the destination, old or slipped in meanwhile, is replaced or is an error: nothing
+// is written through it. It is followed only to see whether it leads to the source.
 //
-// Where the destination takes two names for one, no name replaces what the run has made
-// under another ([Made]): it fails, and is told.
+// Two probes are made and removed outside the copy's own names: a temporary in each
+// directory that may fold names ([Made]), and one in the destination, or a directory above
+// it, that has the file id and ctime of the source.
+//
+// A copy into its own source is refused ([ErrIntoItself]), as far as both ends report file
+// ids. So is a link that would replace what it leads to ([transfer.ErrSame]).
+//
+// Where a probe shows that the destination takes two names for one, no name replaces what
+// the run has made under another: it fails, and is reported.
 //
 // # What is in use, dead or full
 //
-// What vanished before its turn is a note and no failure ([KindVanished]), and of a
-// directory nothing is left that is empty; what only grew is kept as it was at first
-// ([KindGrew]). If the source as a whole is gone, or another is in its place, the job
-// ends once ([ErrGone]): that is asked when something in it has vanished. What had
-// vanished and is there again in the end has failed: somebody took the source, or a
-// part of it, away for a while. What changed each time has failed ([KindChanged]). A
-// server that gives no answer any more ends the job once ([ErrSilent]), and so does a
-// destination that is full ([ErrFull]).
+// An item that vanished before its turn is a note and no failure ([KindVanished]). If a
+// directory vanished, its copy is removed if this run made it and it is empty. A file that
+// only grew is kept as it was at first ([KindGrew]). A file that changed each time it was
+// copied has failed ([KindChanged]).
+//
+// If items have vanished, the job asks after every [maxUnsure] of them, and at the end,
+// whether the source is still there. If it is gone, or another directory is in its place,
+// the job ends with one error ([ErrGone]). An item that had vanished and is back in the end
+// has failed: somebody took the source, or a part of it, away for a while.
+//
+// A server that has stopped answering ends the job with one error ([ErrSilent]), and so does
+// a destination that is full ([ErrFull]). Single failures of these kinds are items'.
 //
 // # Doing it again
 //
-// With a record (CopyOptions.Record) every finished file is noted once its name
-// is stable. The same job, started again after whatever ended it, lists the
-// source again and passes over files that are noted, unchanged since, and still
-// there: what has the copy's size, time and file id. What has another id is compared, as
-// long as the ids of the destination are seen to last. If somebody has
-// changed their owner or mode, they get them again; if he has made two of them one, or one
-// two, the links are as in the source again. What cannot be preserved is counted as in the
-// first run. A run that verifies compares them all: nothing else tells a copy of which
-// somebody has changed bytes and put back the time. The record is append-only: entries carry
-// checksums, and a torn tail is cut off.
+// With a record (CopyOptions.Record) every finished regular file is entered once its name is
+// stable. The same job, started again, lists the source again and skips files that are
+// recorded, unchanged since, and still in the destination with the copy's size, time and file
+// id. Links, devices and directories are made again or found as they should be.
+//
+//   - A file of another id is compared, as long as the destination's ids are seen to last.
+//   - A copy whose owner or mode somebody has changed gets it again.
+//   - Two copies that somebody has made one, or links that somebody has split, are as in the
+//     source again, for up to [maxLinked] objects.
+//   - Lost owners, modes, lists and extended attributes of skipped files are counted again.
+//     Lost times are not.
+//   - With Verify all of them are compared. Nothing else finds a copy whose bytes were changed
+//     and whose time was put back.
+//
+// Entries are only appended, and carry checksums. What follows the first bad entry is cut
+// off, and those files are copied again. Entries beyond the first [maxIndexed] are not found.
 //
 // # Memory
 //
-// What is kept is what package walk keeps, the files in flight, the table of
-// hard links, and 16 bytes for each noted file; each has a named bound.
+// All that is kept has a named bound: package walk's own, the files in flight (parallel,
+// maxChunks), names of objects with several names (maxLinked), 16 bytes for each recorded
+// file (maxIndexed), names made in a directory that folds names (maxMade), the listing of a
+// directory that is verified (maxListed), finished files that wait for a sync (maxUnsynced,
+// maxUnsyncedNodes), and failures that are held back (maxTight, maxUnsureHeld).
 package job

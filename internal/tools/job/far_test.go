@@ -14,9 +14,9 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// TestFarTree: what a copy and a verification of 421 directories and 1,263 files cost
-// over a long way is the round trips of the files, as many together as are worked at,
-// and not those of the directories one after the other.
+// TestFarTree: over a long round trip, copying and verifying 421 directories and 1,263 files
+// takes the round trips of the files, as many at once as are worked at. The directories'
+// round trips do not add up.
 func TestFarTree(t *testing.T) {
 	const roundTrip = 40 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
@@ -57,8 +57,8 @@ func TestFarTree(t *testing.T) {
 	})
 }
 
-// nameless tells nothing of what it opens by a handle, as over NFS, where that takes no time
-// and neither does to close it.
+// nameless gives no attributes of what it opens by a handle, like NFS. To open and close
+// takes no time there.
 type nameless struct{ vfs.FS }
 
 func (f nameless) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
@@ -66,8 +66,8 @@ func (f nameless) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.Fi
 	return file, vfs.Opened{H: opened.H}, err
 }
 
-// TestFarFileTrips: to copy one file from afar takes one round trip before its bytes, and
-// one behind them if it is large: what is asked of both ends is asked at once, and once.
+// TestFarFileTrips: copying one file from afar takes one round trip before its bytes, and
+// one after them if it is large. Both ends are asked once, and at the same time.
 func TestFarFileTrips(t *testing.T) {
 	const roundTrip = 40 * time.Millisecond
 	for size, want := range map[int]time.Duration{100: 2, 4 << 20: 3} {
@@ -92,7 +92,7 @@ func TestFarFileTrips(t *testing.T) {
 	}
 }
 
-// there is what has a name.
+// there looks up what has the name.
 func (tr *tree) there(path string) *There {
 	tr.t.Helper()
 	h := tr.at(path)
@@ -103,8 +103,8 @@ func (tr *tree) there(path string) *There {
 	return &There{h, a}
 }
 
-// TestFarDestTrips: to copy one file to afar takes no round trip before its temporary is
-// made if what has its name is known. What is known is heeded as what is asked for.
+// TestFarDestTrips: if the caller knows what has the name, copying one file to afar takes no
+// round trip before its temporary is made. The caller's knowledge counts like an answer.
 func TestFarDestTrips(t *testing.T) {
 	const roundTrip = 40 * time.Millisecond
 	for name, tc := range map[string]struct {
@@ -148,8 +148,8 @@ func TestFarDestTrips(t *testing.T) {
 	}
 }
 
-// TestKnownToBeItself: a file is not copied onto itself, whether the job or its caller
-// has looked at what is there.
+// TestKnownToBeItself: a file is not copied onto itself, whether the job or its caller looked
+// the name up.
 func TestKnownToBeItself(t *testing.T) {
 	same := mem(t, memfs.Options{})
 	f := same.file("f", 0o644, []byte("contents"))

@@ -13,47 +13,48 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// A destination may take two names of the source for one: those that differ in case, or
-// in how Unicode composes a letter (APFS, NTFS, ext4 with casefold). Then the second
-// would replace the first, and nobody would know. What a server says of that in PATHCONF
-// is often not true, so it is tried out: once in the tree's root, and in directories
-// that were there before; those that the job makes are like the ones they are made in.
+// A destination may take two names of the source for one: names that differ in case, or in
+// how Unicode composes a letter (APFS, NTFS, ext4 with casefold). The second copy would
+// silently replace the first. What servers say of it in PATHCONF is often not true, so a
+// probe tries it out: once in the tree's root, and in directories that were there before.
+// Directories that the job makes behave like their parent.
 //
-// Where it is so, nothing is made under a name that leads to an object which this run has
-// made under another.
+// Where names are folded, nothing is made under a name that leads to an object which this
+// run has made under another name.
 
-// maxMade is how many names of a directory that folds names are kept track of, about 100
-// bytes each. Beyond it every further name that leads to something is taken for one of them.
+// maxMade is how many names of a folding directory are remembered, about 100 bytes each.
+// At the bound, every further name that leads to an unknown object is refused.
 const maxMade = 1 << 20
 
-// foldStripes is how many names of such a directory can be worked at together, if they
-// are in ASCII; others are worked at alone.
+// foldStripes is how many ASCII names of a folding directory can be made concurrently at
+// most. Other names are made one at a time.
 const foldStripes = 64
 
-// errFolded says why an object is not made.
+// errFolded says that the name would replace an object of another name.
 var errFolded = errors.New("the destination takes this name and that of another object of the source for one; it would replace that")
 
-// folds says which names a directory takes for one: that differ in case, or in form.
+// folds says which names a directory takes for one: those that differ in case, or in
+// Unicode's form.
 type folds struct{ cases, forms bool }
 
 func (f folds) any() bool { return f.cases || f.forms }
 
-// Made knows what copies have made in one directory, so that none of them replaces what
-// another one has made there. The zero Made is ready; it serves one copy at a time.
+// Made remembers what copies have made in one directory, so that no copy replaces what
+// another has made there. The zero Made is ready; one copy at a time may use it.
 type Made struct {
 	tried bool
 	folds folds
 	seed  maphash.Seed
 
-	all     sync.RWMutex // names that are not in ASCII take it alone
+	all     sync.RWMutex // write-locked for a name that is not ASCII
 	stripes [foldStripes]sync.Mutex
 
 	mu  sync.Mutex
-	ids map[uint64][]string // by file id: the names that were made
+	ids map[uint64][]string // by file id: the names under which this run made the object
 	n   int                 // of all names
 }
 
-// madeIn is the Made of a directory that was made in one with this.
+// madeIn returns the Made of a directory that was created in m's: it folds names alike.
 func (m *Made) madeIn() *Made {
 	if m == nil || !m.tried {
 		return nil
@@ -72,14 +73,14 @@ func newMade(f folds) *Made {
 	return m
 }
 
-// tryOut finds out whether dir, which has this path, folds names, unless m knows.
+// tryOut finds out whether dir, whose path is for messages, folds names, unless m knows.
 func (j *copyJob) tryOut(ctx context.Context, m *Made, dir vfs.Handle, path string) (*Made, error) {
 	if m != nil && m.tried {
 		return m, nil
 	}
 	f, err := j.probe(ctx, dir)
 	if left, ok := errors.AsType[*transfer.LeftError](err); ok {
-		// Told of here, where its directory is known, and not once more above.
+		// Counted here, where its path is known. The error does not name it again.
 		j.left.add(path, left.Names)
 		err = fmt.Errorf("remove the temporary %s: %w", left.Names[0], left.Err)
 	}
@@ -94,13 +95,13 @@ func (j *copyJob) tryOut(ctx context.Context, m *Made, dir vfs.Handle, path stri
 	return m, nil
 }
 
-// The end of the probe's name, composed and decomposed.
+// The end of the probe's name: one letter, composed and decomposed.
 const (
 	composed   = "\u00e9"
 	decomposed = "e\u0301"
 )
 
-// probe makes a name in dir and looks for two others.
+// probe creates a name in dir, and looks up its upper case and its decomposed form.
 func (j *copyJob) probe(ctx context.Context, dir vfs.Handle) (found folds, err error) {
 	temp, err := j.t.TempName()
 	if err != nil {
@@ -111,12 +112,12 @@ func (j *copyJob) probe(ctx context.Context, dir vfs.Handle) (found folds, err e
 	end := composed
 	_, _, err = transfer.CreateTemp(ctx, &dst, temp+end, &how)
 	if errors.Is(err, vfs.ErrInval) {
-		end = "" // it takes no such letter, and so there is nothing to compose
+		end = "" // such letters are refused, so forms cannot be folded
 		_, _, err = transfer.CreateTemp(ctx, &dst, temp, &how)
 	}
 	if err != nil && !errors.Is(err, vfs.ErrUnknownOutcome) {
 		if cannotMake(err) {
-			return found, nil // nor will anything else be made there
+			return found, nil // nothing else can be made there, either
 		}
 		return found, fmt.Errorf("make a temporary in the destination: %w", err)
 	}
@@ -125,7 +126,7 @@ func (j *copyJob) probe(ctx context.Context, dir vfs.Handle) (found folds, err e
 	found = folds{cases: cerr == nil, forms: ferr == nil}
 	rerr := transfer.RemoveTemp(ctx, &dst, temp+end, err)
 	if rerr != nil {
-		// For want of nothing but this a job should not fail.
+		// A second try: the job should not fail because of the probe alone.
 		rerr = transfer.RemoveTemp(ctx, &dst, temp+end, err)
 	}
 	if rerr != nil {
@@ -134,14 +135,13 @@ func (j *copyJob) probe(ctx context.Context, dir vfs.Handle) (found folds, err e
 	return found, ctx.Err()
 }
 
-// isOurTemp reports whether name is one that this job gives to temporaries, or probes
-// with.
+// isOurTemp reports whether name is that of a temporary or a probe of this job.
 func isOurTemp(name, tag string) bool {
 	return transfer.IsTemp(strings.TrimSuffix(strings.TrimSuffix(name, composed), decomposed), tag)
 }
 
-// beginName makes sure that name can be made in the directory without replacing what this
-// run has made. The caller makes it, and calls end.
+// beginName ensures that making name in the directory replaces nothing that this run has
+// made. The caller makes the object, then calls end, which releases the name's lock.
 func (j *copyJob) beginName(ctx context.Context, s *dirState, name string) (end func(made bool), err error) {
 	m := s.made
 	if m == nil || !m.folds.any() {
@@ -167,7 +167,7 @@ func (j *copyJob) beginName(ctx context.Context, s *dirState, name string) (end 
 	}, nil
 }
 
-// lock keeps names away that the directory may take for this one.
+// lock excludes all names that the directory may take for this one.
 func (m *Made) lock(name string) (unlock func()) {
 	if !isASCII(name) {
 		m.all.Lock()
@@ -182,8 +182,8 @@ func (m *Made) lock(name string) (unlock func()) {
 	}
 }
 
-// clashes reports whether the object that name leads to was made in this run for
-// another name.
+// clashes reports whether this run made the object id under another name that the directory
+// may take for name. At the bound it says so of every object that it does not know.
 func (m *Made) clashes(id uint64, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -204,8 +204,8 @@ func (m *Made) add(id uint64, name string) {
 	}
 }
 
-// mayBeOne reports whether two names may be taken for one. Hard links of an earlier run
-// have an object in common, and are two names all the same.
+// mayBeOne reports whether the directory may take two names of one object for one. Two names
+// that it tells apart are hard links, such as those of an earlier run.
 func (f folds) mayBeOne(a, b string) bool {
 	return !isASCII(a) || !isASCII(b) || f.cases && strings.EqualFold(a, b)
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// folding is a file system that takes names for one that fold maps to the same. It keeps
-// them as they were first given.
+// folding is a file system that takes names for one if fold maps them to the same. It keeps
+// the form in which a name was given first.
 type folding struct {
 	vfs.FS
 	fold func(string) string
 	mu   *sync.Mutex // one change of names at a time
 }
 
-// real is the name under which name is there.
+// real is the form in which name is kept.
 func (f folding) real(ctx context.Context, dir vfs.Handle, name string) string {
 	for e, err := range f.FS.ReadDir(ctx, dir, vfs.Pos{}, 0, 0) {
 		if err == nil && f.fold(string(e.Name)) == f.fold(name) {
@@ -63,8 +63,7 @@ func (f folding) Rename(ctx context.Context, a vfs.Handle, an string, b vfs.Hand
 // foldCase folds case, foldForm how letters are composed.
 func foldForm(name string) string { return strings.ReplaceAll(name, decomposed, composed) }
 
-// clashing are names of which a destination that folds case, and one that folds forms,
-// can keep but some.
+// clashing are names of which a destination that folds case or forms can keep only some.
 func clashing(tr *tree) {
 	for i, name := range []string{
 		"Makefile", "makefile", "MAKEFILE", "other", "caf" + composed, "caf" + decomposed, "CAF" + composed,
@@ -79,8 +78,7 @@ func clashing(tr *tree) {
 	tr.settle()
 }
 
-// keptOrTold fails for each file of src that neither is found in dst with its contents nor
-// was reported.
+// keptOrTold fails for each file of src that is neither in dst with its contents nor reported.
 func keptOrTold(t *testing.T, src, dst *tree, v *events) {
 	t.Helper()
 	for path, want := range src.list(src.root) {
@@ -98,7 +96,7 @@ func keptOrTold(t *testing.T, src, dst *tree, v *events) {
 	}
 }
 
-// TestCopyFolds: what a destination cannot keep apart is told, name by name, and nothing
+// TestCopyFolds: each name that the destination cannot keep apart is reported, and nothing
 // that this run has made is replaced.
 func TestCopyFolds(t *testing.T) {
 	for _, tt := range []struct {
@@ -131,8 +129,8 @@ func TestCopyFolds(t *testing.T) {
 	}
 }
 
-// TestCopyFoldsMerge: what was there before the run is replaced, as cp(1) does, and a
-// directory that was there is looked at.
+// TestCopyFoldsMerge: objects from before the run are replaced, as cp(1) does. A directory
+// from before the run is probed.
 func TestCopyFoldsMerge(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	src.file("d/file", 0o644, []byte("new"))

@@ -6,19 +6,19 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// forget says to f that the job is done with what is in dir, if f keeps something for
-// directories. The walk does so for those of the source.
+// forget tells f that the job is done with dir, if f keeps memory for directories. For
+// directories of the source the walk does it.
 func forget(f vfs.FS, dir vfs.Handle) {
 	if k, ok := vfs.As[vfs.Forgetter](f); ok {
 		k.Forget(dir)
 	}
 }
 
-// maxForgotten is how many directories of the destination are forgotten before the
-// links and nodes that wait are synced: their handles lead through them.
+// maxForgotten is how many directories of the destination are forgotten before the waiting
+// links and nodes are synced: their handles lead through these directories.
 const maxForgotten = 1024
 
-// letGo forgets a directory of the destination that has been left.
+// letGo forgets a directory of the destination, unless a file in it may get further names.
 func (j *copyJob) letGo(ctx context.Context, s *dirState) error {
 	if s.linked.Load() {
 		return nil

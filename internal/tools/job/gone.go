@@ -12,17 +12,17 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// If a server begins to serve another directory under the name of the source, or the
-// source is removed, nothing in it is found any more. That each item has vanished would
-// be true, and the job would have lost most of the tree without an error.
+// If a server begins to serve another directory under the source's name, or the source is
+// removed, every item vanishes. Notes alone would be true, but most of the tree would be
+// missing without an error. So the job asks whether the source itself is still there.
 
-// source is what a job reads, as it was found at first.
+// source is the root of what a job reads, with its attributes at the start.
 type source struct {
 	at   Place
 	attr vfs.Attr
 }
 
-// there is nil as long as the source is what it was at first.
+// there returns an error if the source is gone, replaced, or does not answer.
 func (s *source) there(ctx context.Context) error {
 	now, err := s.at.FS.GetAttr(ctx, s.at.Handle, vfs.MaskV3)
 	switch {
@@ -38,8 +38,8 @@ func (s *source) there(ctx context.Context) error {
 	return nil
 }
 
-// listed is where an object of the source was listed, and what had its name then. By links
-// walk.Unlinked knows whether the file system counts them. The zero listed is nowhere.
+// listed is where an object of the source was listed, and the object's handle then. links
+// tells walk.Unlinked whether the file system counts links. The zero listed is unknown.
 type listed struct {
 	dir    vfs.Handle
 	name   string
@@ -55,7 +55,7 @@ func listedDir(d *walk.Dir) listed {
 	return listed{d.Parent.Handle, d.Name, d.Handle, d.Attr.Nlink}
 }
 
-// faultAt is where what the walk could not visit was listed.
+// faultAt is where an item that the walk could not visit was listed.
 func faultAt(d *walk.Dir, name string, err error) listed {
 	if name == "" {
 		return listedDir(d)
@@ -69,12 +69,12 @@ func faultAt(d *walk.Dir, name string, err error) listed {
 
 // unsure is an item that was gone when its turn came.
 type unsure struct {
-	event progress.Event // to be told if it is still gone; of no type: nothing is
+	event progress.Event // reported if the item is still gone; an empty type: no report
 	at    listed
 }
 
-// doubtful holds back what became of an item that is gone: perhaps the source is. Now and
-// then the source is asked.
+// doubtful holds back the report of an item that is gone, because the source may be gone.
+// After every maxUnsure items it asks whether the source is.
 func (c *outcomes) doubtful(ctx context.Context, u unsure) {
 	c.mu.Lock()
 	c.unsure, c.doubt = append(c.unsure, u), true
@@ -88,20 +88,20 @@ func (c *outcomes) doubtful(ctx context.Context, u unsure) {
 	}
 }
 
-// mistrust has the source asked in the end: at this place another object had the name.
+// mistrust notes that another object had an item's name. The source is asked in the end.
 func (c *outcomes) mistrust(ctx context.Context, path string, at listed) {
 	c.doubtful(ctx, unsure{progress.Event{Path: path}, at})
 }
 
-// mistrustReplaced is mistrust for d, if that took the place of what had been listed.
+// mistrustReplaced calls mistrust for d, if d took the place of the directory listed.
 func (c *outcomes) mistrustReplaced(ctx context.Context, d *walk.Dir) {
 	if was, ok := d.Replaced(); ok {
 		c.mistrust(ctx, d.Path(""), listed{d.Parent.Handle, d.Name, was, d.Attr.Nlink})
 	}
 }
 
-// makeSure asks the source once more when all is done, if anything calls for it. An error
-// is that of ctx: nobody knows then whether the source was there.
+// makeSure asks the source once more at the end of the job, if there was any doubt. It
+// returns the error of ctx, if that ended before the source could answer.
 func (c *outcomes) makeSure(ctx context.Context) error {
 	c.mu.Lock()
 	doubt := c.doubt
@@ -113,7 +113,7 @@ func (c *outcomes) makeSure(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// ask reports whether the source is still there, and ends the job if not.
+// ask reports whether the source is still there. If not, it ends the job.
 func (c *outcomes) ask(ctx context.Context) bool {
 	err := c.source.there(ctx)
 	if err == nil || ctx.Err() != nil {
@@ -127,9 +127,9 @@ func (c *outcomes) ask(ctx context.Context) bool {
 	return false
 }
 
-// askAll tells what was held back if the source is still there; else it stays held back.
-// What is back by now has failed: somebody took the source away for a while, or something
-// in it.
+// askAll reports what was held back, if the source is still there. Otherwise it stays held
+// back, and the job ends. An item that is back by now has failed: somebody took the source,
+// or a part of it, away for a while.
 func (c *outcomes) askAll(ctx context.Context) {
 	if !c.ask(ctx) {
 		return
@@ -145,7 +145,7 @@ func (c *outcomes) askAll(ctx context.Context) {
 	c.tellAll(held)
 }
 
-// lookAgain looks whether u is back.
+// lookAgain makes u an error if the object is back under its name.
 func (c *outcomes) lookAgain(ctx context.Context, u *unsure) {
 	if u.at.handle.IsZero() {
 		return
@@ -172,8 +172,8 @@ func (c *outcomes) tellAll(held []unsure) {
 	}
 }
 
-// gone reports whether d, of the source, is not there any more. That another directory
-// has its name is an error: what is in that has not been met.
+// gone reports whether d, of the source, is not there any more. If another directory has
+// its name, that is errReplaced: the other's contents have not been copied.
 func (c *outcomes) gone(ctx context.Context, d *walk.Dir) (bool, error) {
 	now, ok, err := lookup(ctx, c.source.at.FS, d.Parent.Handle, d.Name)
 	switch {

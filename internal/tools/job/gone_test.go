@@ -12,16 +12,16 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// swapped is a source under whose root something else is served after a while: no handle
-// but the root's leads anywhere, and the root has none of the names.
+// swapped is a source under whose root something else is served after a while: every handle
+// but the root's is stale, and the root has none of the names.
 type swapped struct {
 	vfs.FS
 	root  vfs.Handle
 	how   string // what becomes of the root: "stale", "another", "removed", "same"
-	after int64  // so many files or directories are opened before
+	after int64  // how many files or directories are opened before
 
 	opened atomic.Int64
-	asked  atomic.Int64 // for the root's attributes, after that
+	asked  atomic.Int64 // GETATTRs of the root after that
 }
 
 func (f *swapped) now() bool { return f.opened.Load() > f.after }
@@ -69,8 +69,8 @@ func (f *swapped) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs
 	return a, err
 }
 
-// TestSourceGone: a source that is lost as a whole ends the job, once, as one that does not
-// answer any more. That each item of it has vanished is no success.
+// TestSourceGone: a source that is lost as a whole ends the job with one error, like one that
+// has stopped answering. It is no success of vanished items.
 func TestSourceGone(t *testing.T) {
 	for _, how := range []string{"stale", "another", "removed"} {
 		for _, after := range []int64{0, 1, 7, 8, 100, 306} {
@@ -90,7 +90,7 @@ func TestSourceGone(t *testing.T) {
 	}
 }
 
-// TestVerifySourceGone: so does it end a verification.
+// TestVerifySourceGone: it ends a verification likewise.
 func TestVerifySourceGone(t *testing.T) {
 	for _, how := range []string{"stale", "another", "removed"} {
 		for _, after := range []int64{0, 1, 7, 30} {
@@ -107,8 +107,8 @@ func TestVerifySourceGone(t *testing.T) {
 	}
 }
 
-// TestSourceStays: what vanishes from a source that is still there is told, however much
-// it is, and the source is not asked for each item.
+// TestSourceStays: whatever vanishes from a source that is still there is reported, and the
+// source is not asked for each item.
 func TestSourceStays(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	for i := range 1000 {
@@ -125,8 +125,8 @@ func TestSourceStays(t *testing.T) {
 	}
 }
 
-// TestSourceReplacedAlike: files with the names of the source's are there, and are those of
-// another directory.
+// TestSourceReplacedAlike: the source's names are there, but are those of files of another
+// directory.
 func TestSourceReplacedAlike(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	for _, name := range []string{"a", "b", "c"} {
@@ -142,7 +142,7 @@ func TestSourceReplacedAlike(t *testing.T) {
 	}
 }
 
-// lookalike is a source whose handles die once, and whose names are then those of others.
+// lookalike is a source whose handles become stale once; its names are other files' then.
 type lookalike struct {
 	*swapped
 	dead atomic.Bool
@@ -167,8 +167,7 @@ func (f *lookalike) Lookup(ctx context.Context, dir vfs.Handle, name string) (vf
 	return h, a, d, err
 }
 
-// TestSingleGone: a single object that is not there any more when it is to be copied is no
-// success.
+// TestSingleGone: a single object that is gone when it is to be copied is no success.
 func TestSingleGone(t *testing.T) {
 	for _, kind := range []vfs.Type{vfs.TypeReg, vfs.TypeSymlink} {
 		src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})

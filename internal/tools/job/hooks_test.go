@@ -34,7 +34,7 @@ func (k *hooks) fault(ctx context.Context, op string, h vfs.Handle) error {
 	return ctx.Err()
 }
 
-// set begins to count anew.
+// set restarts the count.
 func (k *hooks) set(do func(n int, op string, h vfs.Handle) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -57,8 +57,8 @@ func failAt(at int) func(int, string, vfs.Handle) error {
 	}
 }
 
-// failsFrom fails the n'th operation, and the same one on the same object ever
-// after: what failed once may be asked for again.
+// failsFrom fails the n'th operation, and then the same operation on the same object: the
+// caller may try it again.
 func failsFrom(at int) func(int, string, vfs.Handle) error {
 	var mu sync.Mutex
 	var failed string
@@ -76,8 +76,8 @@ func failsFrom(at int) func(int, string, vfs.Handle) error {
 	}
 }
 
-// diesAt fails the n'th operation and all behind it, as for a process that has
-// been killed: nothing is cleaned up.
+// diesAt fails the n'th operation and all that follow, as for a killed process: nothing is
+// cleaned up.
 func diesAt(at int) func(int, string, vfs.Handle) error {
 	return func(n int, _ string, _ vfs.Handle) error {
 		if n >= at {
@@ -100,8 +100,8 @@ func (tr *tree) temps() (found []string) {
 	return found
 }
 
-// whole fails for everything under dst that is a file and not what the source
-// has under that path, and for temporaries.
+// whole fails for every file under dst that differs from the source's of that path, and for
+// temporaries.
 func whole(t *testing.T, what string, src, dst *tree, name string) {
 	t.Helper()
 	want, got := src.list(src.root), map[string]string{}
@@ -132,8 +132,7 @@ func few(tr *tree) {
 	tr.settle()
 }
 
-// syncing is a file system that leaves it to the caller to make names and
-// attributes stable, and knows what has not been.
+// syncing is a file system with a Syncer that knows which names and attributes are unstable.
 type syncing struct {
 	vfs.FS
 	fail error // of Sync
@@ -219,7 +218,7 @@ func (f *syncing) Remove(ctx context.Context, dir vfs.Handle, name string, isDir
 	w, err := f.FS.Remove(ctx, dir, name, isDir)
 	if err == nil {
 		f.mu.Lock()
-		delete(f.dirty, h) // what is gone cannot be lost
+		delete(f.dirty, h) // a removed object cannot be lost
 		f.mu.Unlock()
 		f.mark(dir, "remove "+name)
 	}
@@ -235,7 +234,7 @@ func (f *syncing) Rename(ctx context.Context, a vfs.Handle, an string, b vfs.Han
 	return from, to, err
 }
 
-// unsynced is what a power cut would lose.
+// unsynced is what a power failure would lose.
 func (f *syncing) unsynced() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// hostile is a source that changes what its root lists, and what is read.
+// hostile is a source that changes its root's listing, and the bytes that are read.
 type hostile struct {
 	vfs.FS
 	root    vfs.Handle
@@ -36,7 +36,7 @@ func (f *hostile) Readlink(ctx context.Context, h vfs.Handle) (string, vfs.Attr,
 	return target, a, err
 }
 
-// renamed lists what is there under further names.
+// renamed lists existing objects under further names.
 func renamed(names ...string) func(func(*vfs.Entry, error) bool, iter.Seq2[*vfs.Entry, error]) {
 	return func(yield func(*vfs.Entry, error) bool, honest iter.Seq2[*vfs.Entry, error]) {
 		cookie := uint64(1 << 40)
@@ -57,8 +57,8 @@ func renamed(names ...string) func(func(*vfs.Entry, error) bool, iter.Seq2[*vfs.
 	}
 }
 
-// TestHostileNames: names that lead elsewhere are reported, and nothing outside
-// the copy is made or changed.
+// TestHostileNames: names that lead elsewhere are reported, and nothing outside the copy is
+// made or changed.
 func TestHostileNames(t *testing.T) {
 	bad := []string{"..", ".", "", "../outside", "/etc/passwd", "a/b", "nul\x00l", strings.Repeat("x", 256)}
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
@@ -87,8 +87,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestHostileTwice lists every name eight times. Under each name there is
-// one whole object in the end.
+// TestHostileTwice lists every name eight times. Each name is one whole object in the end.
 func TestHostileTwice(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	everything(src)
@@ -178,7 +177,7 @@ func TestSwappedDirectory(t *testing.T) {
 	}
 }
 
-// TestVanishing: what goes while it is being copied is reported, once each.
+// TestVanishing: an object that vanishes while it is copied is reported once.
 func TestVanishing(t *testing.T) {
 	var in hooks
 	src, dst := mem(t, memfs.Options{Fault: in.fault}), mem(t, memfs.Options{})

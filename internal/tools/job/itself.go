@@ -11,14 +11,13 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Whether the destination lies in the source cannot be read off the two file
-// systems: one tree may be reached in two ways, and two servers may hand out the
-// same handles and ids. Equal ids are therefore but a suspicion, which is settled
-// by an experiment: make a name in the destination, and look for it in the
-// source.
+// Attributes alone do not say whether the destination lies in the source: one tree may be
+// reached in two ways, and two servers may hand out the same handles and ids. Equal ids are
+// only a suspicion. An experiment settles it: make a name in the destination, and look for
+// it in the source.
 
-// maxClimb bounds the directories between the destination and its root that are
-// compared with the source.
+// maxClimb bounds how many directories above the destination are compared with the source.
+// Higher ones are not compared.
 const maxClimb = walk.DefaultMaxDepth
 
 // refuseOntoItself refuses the job, before anything is copied, if the
@@ -40,8 +39,8 @@ func (j *copyJob) refuseOntoItself(ctx context.Context, e *ends) error {
 		}
 		up, _, _, err := j.o.Dest.FS.Lookup(ctx, h, "..")
 		if err != nil || up == h {
-			// Above what the destination shows there is nothing to compare;
-			// refuseIntoItself looks again on the way.
+			// The destination shows nothing above. refuseIntoItself compares each
+			// directory of the source during the walk.
 			return ctx.Err()
 		}
 		if attr, err = j.o.Dest.FS.GetAttr(ctx, up, vfs.MaskV3); err != nil {
@@ -70,8 +69,8 @@ func (j *copyJob) refuseSameFile(ctx context.Context, src objectID, e *ends) err
 	return j.refuseByLink(ctx, &attr)
 }
 
-// refuseByLink refuses to copy a link to what it leads to, which would be lost, and a file
-// to a link that leads to it.
+// refuseByLink refuses to replace a file by a link that leads to it, which would lose the
+// file, and to replace a link by the file that it leads to.
 func (j *copyJob) refuseByLink(ctx context.Context, there *vfs.Attr) error {
 	link := transfer.Source{FS: j.o.Source.FS, Dir: j.o.SourceDir, Name: j.o.SourceName}
 	to, isLink, wasLink := there, j.srcAttr.Type == vfs.TypeSymlink, there.Type == vfs.TypeSymlink
@@ -88,18 +87,18 @@ func (j *copyJob) refuseByLink(ctx context.Context, there *vfs.Attr) error {
 	case isLink || ctx.Err() != nil:
 		return err
 	}
-	return nil // a link that is replaced by a file takes nothing along
+	return nil // replacing a link loses no contents
 }
 
-// mayBe reports whether two file systems may be speaking of one object: each may have
-// a file system id of its own for it.
+// mayBe reports whether a and b, of two file systems, may describe one object. File system
+// ids are not compared: each side may have its own.
 func mayBe(a, b *vfs.Attr) bool {
 	const id = vfs.MaskFileID | vfs.MaskCtime
 	return a.Has(id) && b.Has(id) && a.FileID == b.FileID && a.Ctime.Equal(b.Ctime)
 }
 
-// cannotMake reports whether the experiment was not allowed: a directory above the
-// destination may be another's.
+// cannotMake reports whether the experiment was not permitted: a directory above the
+// destination may belong to another user.
 func cannotMake(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, vfs.ErrROFS)
 }

@@ -7,15 +7,13 @@ import (
 )
 
 const (
-	// DefaultParallel is how many files are compared at once if the options do not
-	// say, as many as are copied: small ones take a round trip each. MaxParallel is
-	// the most.
+	// DefaultParallel is how many files are compared at once if the options do not say.
+	// Small files take a round trip each. MaxParallel is the most that options can ask for.
 	DefaultParallel = 64
 	MaxParallel     = 1024
 
-	// copyParallel is how many files are copied at once if the options do not say.
-	// Each of them is made stable, here or by a server, and a journal commits all
-	// files of a moment together.
+	// copyParallel is how many files are copied at once if the options do not say. Each
+	// file is made stable, and a journal commits many concurrent ones together.
 	copyParallel = 64
 
 	// maxChunks bounds the chunks in flight, of up to transfer.MaxChunk bytes
@@ -23,13 +21,13 @@ const (
 	maxChunks = 64
 )
 
-// What a command exits with.
+// Exit codes of a command that ran a job.
 const (
 	ExitDone        = 0
 	ExitRefused     = 1 // the job makes no sense as it was given
 	ExitIncomplete  = 2 // some items failed; they have been reported
 	ExitDifferent   = 3 // a verification found differences
-	ExitUnreachable = 4 // the source or the destination cannot be reached, or no longer
+	ExitUnreachable = 4 // the source or the destination cannot be reached, or was lost on the way
 )
 
 var (
@@ -49,7 +47,7 @@ type Place struct {
 	Handle vfs.Handle
 }
 
-// exitCode is what err, and the numbers of failures and differences, amount to.
+// exitCode is the exit code for err and the numbers of failures and differences.
 func exitCode(err error, failed, different uint64) int {
 	switch {
 	case errors.Is(err, ErrUnreachable), errors.Is(err, ErrGone), errors.Is(err, vfs.ErrNoAnswer):
@@ -64,7 +62,7 @@ func exitCode(err error, failed, different uint64) int {
 	return ExitDone
 }
 
-// objectID is what tells objects apart within a file system.
+// objectID identifies an object within a file system.
 type objectID struct {
 	fsid   [2]uint64
 	fileID uint64
@@ -75,7 +73,8 @@ func idOf(a *vfs.Attr) (objectID, bool) {
 	return objectID{a.FSID, a.FileID}, a.Has(vfs.MaskFSID | vfs.MaskFileID)
 }
 
-// parallel is how many files are worked on at once: n, or else otherwise.
+// parallel is how many files are worked on at once: n, at most MaxParallel, or otherwise if n
+// is not set.
 func parallel(n, otherwise int) int {
 	if n <= 0 {
 		return otherwise

@@ -11,22 +11,22 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// errReplaced says that a directory was not the same to the end. What stands under its
-// name now has not been copied.
+// errReplaced says that a directory was replaced while it was copied. The contents of the
+// new one have not been copied.
 var errReplaced = errors.New("the directory was replaced while it was being copied")
 
-// plainMode is the mode that a directory shall have, which takes a call to find out. It
-// is asked for when the directory is entered: when it is left, it may be gone.
+// plainMode is the mode that a directory's copy shall have. Finding it out may take a call,
+// which begins when the directory is entered: when it is left, it may be gone.
 type plainMode struct {
-	done chan struct{} // closed when the others are set
+	done chan struct{} // closed when the other fields are set
 	mode uint32
-	lost bool // the access control list
+	lost bool // it has an access control list, which is not copied
 	err  error
 
 	xattr bool // it has extended attributes
 }
 
-// ask begins to find out the mode of d.
+// ask starts finding out the mode of d, in the background.
 func (j *copyJob) ask(ctx context.Context, d *walk.Dir) *plainMode {
 	p := &plainMode{done: make(chan struct{}), mode: d.Attr.Mode & 0o7777}
 	if !d.Attr.Has(vfs.MaskMode) {
@@ -47,10 +47,10 @@ func (j *copyJob) keepsOwn(d *walk.Dir) bool {
 	return d.Parent == nil && j.o.Name == "" && j.o.KeepDest
 }
 
-// open gives the directory that the copy becomes its owner and its mode at once: if the
-// job is broken off, the next one meets a directory that others can use, and takes its
-// mode for the user's own. What is in it is closed until it is complete. What fails here
-// fails in Leave, too, which reports it.
+// open gives the directory that the copy becomes its owner and mode at once. If the job is
+// broken off, others can use the directory, and the next run takes its mode for the user's
+// own. Directories in it stay closed until they are complete. An error here occurs again in
+// Leave, which reports it.
 func (j *copyJob) open(ctx context.Context, d *walk.Dir, s *dirState) {
 	<-s.plain.done
 	if s.plain.err != nil {
@@ -65,8 +65,8 @@ func (j *copyJob) open(ctx context.Context, d *walk.Dir, s *dirState) {
 	}
 }
 
-// close notes that a directory below the copy's root is closed to others until it is
-// finished: this run has made it so, or one before has.
+// close counts a directory below the copy's root as closed to others until it is finished,
+// if this run or an earlier one has made it so.
 func (j *copyJob) close(s *dirState) {
 	const all = 0o777
 	s.closed = s.created || s.attr.Has(vfs.MaskMode) && s.attr.Mode&all == ownerMayAll
@@ -75,23 +75,23 @@ func (j *copyJob) close(s *dirState) {
 	}
 }
 
-// opened notes that a directory is not closed any more, or is not there.
+// opened notes that a directory is not closed any more, or was removed.
 func (j *copyJob) opened(s *dirState) {
 	if s.closed {
 		j.dirsClosed.Add(-1)
 	}
 }
 
-// cutsOff reports whether err, of an item, is one that ends the job if others fail as it did.
-// Perhaps that is found out when the item's directory has been left. So the directory stays
-// closed, as others do that the job has not finished, and the next run opens it.
+// cutsOff reports whether err, of an item, ends the job if others fail as it did. The job may
+// find that out only after it has left the item's directory. So the directory stays closed,
+// like others that are not finished, and the next run opens it.
 func cutsOff(err error) bool {
 	return errors.Is(err, vfs.ErrNoSpace) || errors.Is(err, vfs.ErrQuota) || errors.Is(err, vfs.ErrNoAnswer)
 }
 
-// leave gives the directory its attributes and counts it. It reports whether there is
-// one: what has been made for a directory that is gone is removed, if it is empty. One
-// that is closed and not finished keeps its mode.
+// leave gives the directory its attributes and counts it. The copy of a directory that is
+// gone is removed, if it is empty; made is false then. A closed directory that is not
+// finished keeps its mode.
 func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplete error) (made bool) {
 	if j.keepsOwn(d) {
 		j.progress.Add(progress.Dirs, 1)
@@ -125,11 +125,11 @@ func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplet
 	return true
 }
 
-// whetherGone reports whether d, of the source, is not there any more. An error is what
-// has to be told of it.
+// whetherGone reports whether d, of the source, is not there any more. The error is to be
+// reported for d.
 func (j *copyJob) whetherGone(ctx context.Context, d *walk.Dir, s *dirState, incomplete error) (bool, error) {
 	if errors.Is(incomplete, walk.ErrVanished) {
-		return true, nil // that has been told
+		return true, nil // the walk has reported it
 	}
 	moved := errors.Is(s.plain.err, transfer.ErrVanished)
 	if s.plain.err != nil && !moved {
@@ -138,8 +138,8 @@ func (j *copyJob) whetherGone(ctx context.Context, d *walk.Dir, s *dirState, inc
 	if !moved && !s.missing.Load() || d.Parent == nil {
 		return false, s.plain.err
 	}
-	// Its handle leads nowhere any more, or that of something that was listed in it. Perhaps
-	// it is another by now.
+	// Its handle, or that of an entry, is stale. Look whether its name leads to
+	// another directory by now.
 	gone, err := j.gone(ctx, d)
 	if moved && !gone && err == nil { // it is back
 		src := transfer.Source{FS: j.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
@@ -154,7 +154,7 @@ func (j *copyJob) setDir(ctx context.Context, d *walk.Dir, s *dirState) error {
 	want := d.Attr
 	want.Mode = s.plain.mode
 	if s.plain.err != nil {
-		want.Mode &^= groupMayAll // what a list gave to the group itself, nobody knows any more
+		want.Mode &^= groupMayAll // the mode may be a list's: the group's own rights are not known
 	}
 	_, lost, err := transfer.SetAttrs(ctx, j.o.Dest.FS, s.handle, &want, &s.attr, j.t.Owners)
 	lost.ACL, lost.Xattr = s.plain.lost, s.plain.xattr
@@ -168,7 +168,7 @@ func (j *copyJob) setDir(ctx context.Context, d *walk.Dir, s *dirState) error {
 	return err
 }
 
-// up is what is known of the directory that d lies in; of the root, of itself.
+// up is the state of d's parent, or s itself if d is the root.
 func (s *dirState) up(d *walk.Dir) *dirState {
 	if d.Parent == nil {
 		return s
@@ -176,8 +176,8 @@ func (s *dirState) up(d *walk.Dir) *dirState {
 	return d.Parent.Data.(*dirState)
 }
 
-// removeEmpty takes away what has been made for a directory that has vanished, if that
-// was this run and nothing is in it. If it cannot be removed, it stays.
+// removeEmpty removes the copy of a directory that has vanished, if this run made it and it
+// is empty. It reports whether it did.
 func (j *copyJob) removeEmpty(ctx context.Context, d *walk.Dir, s *dirState) bool {
 	if !s.created || d.Parent == nil {
 		return false

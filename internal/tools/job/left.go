@@ -10,23 +10,23 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
 )
 
-// maxLeft is how many temporaries that could not be removed are named. Those beyond it
-// are counted.
+// maxLeft is how many temporaries that could not be removed are reported by name. Further
+// ones are only counted.
 const maxLeft = 5
 
-// KindTemporary is the kind of a note that a temporary may have stayed. Its path is that
-// of the temporary.
+// KindTemporary is the kind of a note that a temporary may remain. Its path is the
+// temporary's.
 const KindTemporary = "temporary"
 
-// leftovers are temporaries that a job which ends early could not remove, and those of
-// calls that were never answered: they may appear yet.
+// leftovers are temporaries that a job which ended early could not remove, and those of
+// calls without an answer, which may appear yet.
 type leftovers struct {
 	mu    sync.Mutex
 	n     uint64
 	named []string
 }
 
-// note takes err of the item at this path, which nobody will be told of.
+// note collects the temporaries that err names, for an item whose error is not reported.
 func (l *leftovers) note(item string, err error) {
 	left, ok := errors.AsType[*transfer.LeftError](err)
 	if ok {
@@ -34,7 +34,7 @@ func (l *leftovers) note(item string, err error) {
 	}
 }
 
-// add takes temporaries in dir.
+// add collects temporaries in dir.
 func (l *leftovers) add(dir string, names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,7 @@ func (l *leftovers) add(dir string, names []string) {
 	}
 }
 
-// tell reports them in the end, and returns how many they are.
+// tell reports them at the end of the job, and returns their number.
 func (l *leftovers) tell(t *progress.Tracker) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// TestLeftBehind interrupts a copy whose temporaries cannot be removed: it says which
-// they are, some by their names and the others by their number.
+// TestLeftBehind interrupts a copy whose temporaries cannot be removed: it reports some by
+// name and the others by number.
 func TestLeftBehind(t *testing.T) {
 	const files = maxLeft + 3
 	var out hooks
@@ -63,8 +63,8 @@ func TestLeftBehind(t *testing.T) {
 	}
 }
 
-// slowProbe is a server on which REMOVE overtakes the CREATE of the probe, if the caller
-// does not wait for it when it is interrupted.
+// slowProbe is a server on which REMOVE overtakes the probe's CREATE, if the interrupted
+// caller does not wait for the CREATE.
 type slowProbe struct {
 	vfs.FS
 	interrupt func()

@@ -10,14 +10,14 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// maxLinked bounds the objects with several names that are kept track of at once,
-// about 250 bytes each. One is forgotten when all its names have been met. Names of
-// further ones are copied as objects of their own.
+// maxLinked bounds the objects with several names that are tracked at once, about 250 bytes
+// each. An object is forgotten when all its names have been met. At the bound, names of
+// further objects are copied as objects of their own.
 const maxLinked = 1 << 18
 
-// linkID is what names of one object have in common, of whatever type but a directory.
-// An id alone does not make two names one: numbers of files are used again while a tree is listed, and several
-// file systems may stand behind one id (subvolumes of btrfs).
+// linkID identifies an object with several names, of any type but a directory. A file id
+// alone is not enough: ids are used again while a tree is listed, and several file systems
+// may share one file system id (subvolumes of btrfs).
 type linkID struct {
 	objectID
 	size         uint64
@@ -33,7 +33,7 @@ type stamp struct {
 
 func stampOf(t time.Time) stamp { return stamp{t.Unix(), t.Nanosecond()} }
 
-// linkIDOf is a's, of an object that has other names or may have them.
+// linkIDOf is a's linkID; false if a lacks an attribute that it takes.
 func linkIDOf(a *vfs.Attr) (linkID, bool) {
 	id, ok := idOf(a)
 	ok = ok && a.Has(vfs.MaskSize|vfs.MaskMtime|vfs.MaskCtime|vfs.MaskNlink)
@@ -50,19 +50,19 @@ type linked struct {
 	met  uint32 // names that have been met
 }
 
-// linkTable knows the copies of objects with several names. The zero value is
-// ready; its methods may be called concurrently.
+// linkTable maps objects with several names to their copies. The zero value is ready; its
+// methods may be called concurrently.
 type linkTable struct {
 	mu sync.Mutex
-	// objects holds one entry for an id, and several if what was said of it did not
+	// objects has one entry for an id, or several if the attributes of its names did not
 	// agree.
 	objects map[objectID][]*linked
 	n       int
 }
 
-// claim meets one of the names of the object that id says. The first caller copies it
-// and calls settle; the others wait for linked.done. It returns nil if the table
-// is full. odd says that the same object was met before, and was not the same.
+// claim records that a name of the object id was met. The first caller copies the object
+// and calls settle; the others wait for linked.done. l is nil if the table is full. odd says
+// that the same object was met before with other attributes.
 func (t *linkTable) claim(id linkID) (l *linked, first, odd bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,7 +87,7 @@ func (t *linkTable) claim(id linkID) (l *linked, first, odd bool) {
 	return l, false, false
 }
 
-// forget takes l out, if it is there.
+// forget removes l from the table, if it is there.
 func (t *linkTable) forget(l *linked) {
 	all := t.objects[l.id.objectID]
 	i := slices.Index(all, l)
@@ -102,7 +102,7 @@ func (t *linkTable) forget(l *linked) {
 	t.objects[l.id.objectID] = slices.Delete(all, i, i+1)
 }
 
-// settle says what came of the copy. After a failure the next name is the first.
+// settle publishes the copy. After a failure the next name that is met is the first again.
 func (t *linkTable) settle(l *linked, copy object, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,26 +113,26 @@ func (t *linkTable) settle(l *linked, copy object, ok bool) {
 	close(l.done)
 }
 
-// maxLinkPath bounds what is kept of a path to name it, in bytes: the lower part.
+// maxLinkPath bounds the path that is kept for messages, in bytes: its end is kept.
 const maxLinkPath = 200
 
-// linkPairs knows which object of the destination stands for which one of the
-// source, as far as either has several names. It holds maxLinked of either, with up to
-// maxLinkPath bytes for a name; the names of further ones are compared each for itself.
+// linkPairs maps objects of the source to those of the destination, if either has several
+// names, and back. Each map holds maxLinked entries with a path of maxLinkPath bytes. At the
+// bound, names of further objects are compared one by one.
 type linkPairs struct {
 	mu    sync.Mutex
 	toDst map[linkID]met
 	toSrc map[linkID]met
 }
 
-// met is what an object was met with, and under which path.
+// met is the counterpart of an object, and the path of the first name that was compared.
 type met struct {
 	id   linkID
 	path string
 }
 
-// meet takes note of a pair. again is true if the same two objects have been met
-// under other names. why says what is wrong with the pair, if anything is.
+// meet records a pair. again says that the same two objects were met under other names. why,
+// if not empty, says how the links of the two sides differ.
 func (l *linkPairs) meet(src, dst *vfs.Attr, path func() string) (again bool, why string) {
 	s, sok := linkIDOf(src)
 	d, dok := linkIDOf(dst)

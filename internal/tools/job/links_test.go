@@ -10,7 +10,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// edited is a file system whose attributes are not what they are.
+// edited is a file system whose attributes are edited.
 type edited struct {
 	vfs.FS
 	edit func(a *vfs.Attr)
@@ -47,9 +47,8 @@ func (f edited) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want 
 	}
 }
 
-// oneID says that all files of a tree are one and have two names, as a server does
-// that puts several file systems behind one id, or a tree in which numbers of files
-// are used again while it is listed.
+// oneID reports one id and two names for all files of a tree. A server does so if it puts
+// several file systems behind one id, or if file ids are used again during a listing.
 func oneID(tr *tree) *tree {
 	return newTree(tr.t, edited{tr.fs, func(a *vfs.Attr) {
 		if a.Type == vfs.TypeReg {
@@ -58,8 +57,8 @@ func oneID(tr *tree) *tree {
 	}})
 }
 
-// TestCopySameID: files that have an id in common, and nothing else, stay files of
-// their own, each with its contents.
+// TestCopySameID: files that share nothing but an id stay files of their own, each with its
+// contents.
 func TestCopySameID(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	src.file("a", 0o644, pattern(1000, 1))
@@ -94,9 +93,8 @@ func TestVerifySameID(t *testing.T) {
 	}
 }
 
-// TestCopyLinksBesideAnother: another copy into the same place replaces the file that is to
-// get a further name. What it made of the same file gets the name; what is another file
-// does not.
+// TestCopyLinksBesideAnother: another job into the same place replaces the copy that is to
+// get a further name. If it made the same file, that gets the name; another file does not.
 func TestCopyLinksBesideAnother(t *testing.T) {
 	for _, c := range []struct {
 		name         string

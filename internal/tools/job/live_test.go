@@ -45,8 +45,8 @@ func TestCopyReplacedLinks(t *testing.T) {
 	}
 }
 
-// TestCopyDirWithACL: the group of a directory does not get what its access control
-// list gives to others.
+// TestCopyDirWithACL: a copied directory's group does not get the rights that the access
+// control list gives to others.
 func TestCopyDirWithACL(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	acl := vfs.ACL{Access: []vfs.ACLEntry{

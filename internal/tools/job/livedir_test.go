@@ -12,8 +12,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// upset is a source in which something happens, once, before an operation on what the
-// test is about, when nothing else goes on any more. It lives in a bubble of synctest.
+// upset is a source in which something happens once, before an operation on the tested
+// object, when nothing else is going on. It needs a synctest bubble.
 type upset struct {
 	*tree
 	op   string
@@ -42,8 +42,8 @@ func (u *upset) remove(dir vfs.Handle, name string, isDir bool) {
 	}
 }
 
-// TestCopyDirVanishes: a directory that is removed while its turn is on is a note, and
-// leaves none behind that is empty.
+// TestCopyDirVanishes: a directory that is removed while it is copied is a note, and leaves
+// no empty copy.
 func TestCopyDirVanishes(t *testing.T) {
 	for _, c := range []struct{ name, op, on string }{
 		{"before its list is read", "acl", "d"},
@@ -80,8 +80,8 @@ func TestCopyDirVanishes(t *testing.T) {
 	}
 }
 
-// TestCopyDirReplaced: what is in a directory that took another's place is not copied, and
-// that is no note.
+// TestCopyDirReplaced: the contents of a directory that took another's place are not copied,
+// and that is an error.
 func TestCopyDirReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src, dst := newUpset(t), mem(t, memfs.Options{})
@@ -106,8 +106,8 @@ func TestCopyDirReplaced(t *testing.T) {
 	})
 }
 
-// TestCopyDirMoves: a directory that is moved away after its listing began, so that nobody
-// can say any more what its list gives to the group, is copied and counted. If another has
+// TestCopyDirMoves: a directory that is moved away after its listing began is copied and
+// counted, without the group's rights, as its list cannot be read any more. If another has
 // its name, that is an error; if it comes back, nothing has happened.
 func TestCopyDirMoves(t *testing.T) {
 	for _, c := range []struct {
@@ -155,8 +155,8 @@ func TestCopyDirMoves(t *testing.T) {
 	}
 }
 
-// moving is a source in which a directory is moved away when its list is asked for: its
-// handle goes by its name.
+// moving is a source in which a directory is moved away when its list is asked for. The
+// directory's handle depends on its name.
 type moving struct {
 	vfs.FS
 	on   vfs.Handle
@@ -185,8 +185,8 @@ func (tr *tree) rename(from, to string) {
 	}
 }
 
-// TestCopyRootIsOpen: the directory that the copy becomes has its mode from the start. A
-// job that is broken off leaves none behind that its users cannot enter.
+// TestCopyRootIsOpen: the directory that the copy becomes has its mode from the start, so
+// that a job that is broken off does not lock its users out.
 func TestCopyRootIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := newUpset(t)

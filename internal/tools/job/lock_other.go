@@ -4,5 +4,5 @@ package job
 
 import "os"
 
-// lockFile does nothing: here nobody keeps a second run of a job away.
+// lockFile does nothing: on this system a second run of the job is not kept out.
 func lockFile(*os.File) error { return nil }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lockFile takes the lock that keeps a second run of a job away. The system
-// gives it back when the file is closed, or the process is killed.
+// lockFile takes the lock that keeps a second run of the job out. The system releases it
+// when the file is closed or the process ends.
 func lockFile(f *os.File) error {
 	conn, err := f.SyscallConn()
 	if err != nil {

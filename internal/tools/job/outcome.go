@@ -15,38 +15,38 @@ import (
 )
 
 const (
-	// maxSilent is how many items in a row may fail because a server has not answered
-	// for its whole patience, while nothing else gets done. Then the job ends. If fewer
-	// are being worked at, all of them are enough.
+	// maxSilent is how many items in a row may fail for want of an answer before the job
+	// ends. If fewer are in flight, all of those are enough. Each has waited for the
+	// client's whole patience.
 	maxSilent = 3
-	// maxFull is how many items in a row may fail for want of space in the destination,
-	// while no file gets done that has contents. Then the job ends. If all is done, and the
-	// last ones that had contents failed so, minFull of them are enough.
+	// maxFull is how many items in a row may fail for want of space in the destination
+	// before the job ends. A file with contents that is copied ends the row. If everything
+	// else is done and the last failures were these, minFull of them are enough.
 	maxFull = 16
 	minFull = 2
-	// maxTight is how many failures for want of space are held back although something found
-	// room after them: perhaps the job ends because of them. Each takes about 300 bytes. At
-	// the bound they are told.
+	// maxTight is how many failures for want of space are held back after a later file
+	// found room, about 300 bytes each: the job may yet end because of them. At the bound
+	// they are reported.
 	maxTight = 4096
-	// maxUnsure is how many more items may have vanished before the source is asked again
-	// whether it is still there.
+	// maxUnsure is how many items may vanish before the source is asked again whether it
+	// is still there.
 	maxUnsure = 64
-	// maxUnsureHeld is how many of them are held back, about 500 bytes each, to be looked for
-	// once more when all is done. At the bound that is done at once.
+	// maxUnsureHeld is how many vanished items are held back, about 500 bytes each, to be
+	// looked up once more at the end. At the bound they are looked up at once.
 	maxUnsureHeld = 4096
 )
 
 var (
-	// ErrSilent says that the job has ended because a server gave no answer any more.
+	// ErrSilent says that the job has ended because a server has stopped answering.
 	ErrSilent = errors.New("a server has stopped answering")
 	// ErrFull says that the job has ended because the destination is full.
 	ErrFull = errors.New("the destination is full")
-	// ErrGone says that the job has ended because what it was to copy or compare is not
-	// there any more, as a whole.
+	// ErrGone says that the job has ended because the source as a whole is gone or
+	// replaced.
 	ErrGone = errors.New("the source is gone")
 )
 
-// The kinds of events of items that were not copied as they stood, or not at all.
+// Kinds of events: items that were not copied, or not as they stood.
 const (
 	KindVanished = "vanished" // a note: the name was gone when its turn came
 	KindChanged  = "changed"  // an error: the file changed each time it was copied
@@ -58,30 +58,30 @@ const (
 type outcomes struct {
 	progress      *progress.Tracker
 	changed, grew atomic.Uint64
-	noSpace       atomic.Uint64 // items that have failed for want of it, told or not
+	noSpace       atomic.Uint64 // items that failed for want of space, reported or not
 	begun         atomic.Uint64 // items that have begun
 	left          leftovers
 	source        source
 
 	mu           sync.Mutex
 	silent, full streak
-	tight        []progress.Event // of streaks for want of space that a small file ended
-	unsure       []unsure         // what may be gone because the source is, or was
-	doubt        bool             // the source has to be asked in the end
+	tight        []progress.Event // failures of want-of-space streaks that a small file ended
+	unsure       []unsure         // items that may be gone because the source is, or was
+	doubt        bool             // the source has to be asked at the end
 	breakOff     context.CancelCauseFunc
-	busy         func() int // items that are being worked at
+	busy         func() int // items in flight
 }
 
-// streak are failures of one kind, without a success between them. They are held back:
-// if they end the job, it says so once.
+// streak is a run of failures of one kind without a success in between. They are held back:
+// if they end the job, its error reports them as one.
 type streak struct {
 	held  []progress.Event
-	since uint64 // how many items had begun at the first
-	why   error  // of the job, if it ends it
+	since uint64 // how many items had begun at the first failure
+	why   error  // the job's error, if the streak ends it
 }
 
-// watch is the context of a job that a streak can break off. end is called when all
-// work has ended, with its error, and returns the job's.
+// watch returns the context of a job that a streak can cancel. The caller calls end with the
+// walk's error when all work has ended; end returns the job's error.
 func (c *outcomes) watch(ctx context.Context, busy func() int) (watched context.Context, end func(error) error) {
 	watched, breakOff := context.WithCancelCause(ctx)
 	c.mu.Lock()
@@ -107,14 +107,14 @@ func (c *outcomes) watch(ctx context.Context, busy func() int) (watched context.
 	}
 }
 
-// start counts an item that begins.
+// start counts an item that is begun.
 func (c *outcomes) start() { c.begun.Add(1) }
 
-// done takes note of an item that was dealt with.
+// done notes a success, which ends the streak of missing answers.
 func (c *outcomes) done() { c.tell(&c.silent) }
 
-// foundRoom takes note of a file with contents that was copied. It shows that the disk is not
-// full, unless so many items had begun before that it had its space before the disk was.
+// foundRoom notes that a file with contents was copied. This ends the want-of-space streak,
+// unless the file had begun before the streak did: it may have got its space before.
 func (c *outcomes) foundRoom(begun uint64) {
 	c.mu.Lock()
 	room := begun > c.full.since
@@ -124,8 +124,8 @@ func (c *outcomes) foundRoom(begun uint64) {
 	}
 }
 
-// setAside ends a streak for want of space. At the edge small files find room beside those
-// that do not. So what has failed is told when the job is known not to end because of it.
+// setAside ends a streak for want of space. A disk that is nearly full has room for small
+// files only. So the failures stay held back until the job is known not to end by them.
 func (c *outcomes) setAside() {
 	c.mu.Lock()
 	c.tight = append(c.tight, c.full.held...)
@@ -137,7 +137,7 @@ func (c *outcomes) setAside() {
 	}
 }
 
-// fullInTheEnd is the job's error if it is done, and found no room at last.
+// fullInTheEnd is the job's error if its last files found no room; otherwise nil.
 func (c *outcomes) fullInTheEnd() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,10 +147,10 @@ func (c *outcomes) fullInTheEnd() error {
 	return c.full.why
 }
 
-// tell ends a streak: what it has held back are failures like others.
+// tell ends a streak: its failures are reported one by one.
 func (c *outcomes) tell(s *streak) { c.reportAll(take(c, &s.held)) }
 
-// take returns what c held back in held, which is held back no more.
+// take empties held and returns what it had.
 func take[T any](c *outcomes, held *[]T) []T {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +165,7 @@ func (c *outcomes) reportAll(events []progress.Event) {
 	}
 }
 
-// report counts and shows what became of an item.
+// report counts and reports the outcome of an item.
 func (c *outcomes) report(e progress.Event) {
 	if e.Kind == KindVanished {
 		c.progress.Add(progress.Vanished, 1)
@@ -175,13 +175,13 @@ func (c *outcomes) report(e progress.Event) {
 	c.progress.Report(e)
 }
 
-// fail reports an item that failed; nil is no failure. What fails because the job is
-// being cancelled is no news.
+// fail reports an item that failed; a nil err is none. A failure after the job was cancelled
+// is not reported.
 func (c *outcomes) fail(ctx context.Context, path string, err error) {
 	c.failAt(ctx, path, err, listed{})
 }
 
-// failAt is fail for an object of the source, which was listed there.
+// failAt is fail for an object of the source, with the place where it was listed.
 func (c *outcomes) failAt(ctx context.Context, path string, err error, at listed) {
 	if err == nil {
 		return
@@ -192,7 +192,7 @@ func (c *outcomes) failAt(ctx context.Context, path string, err error, at listed
 	if ctx.Err() != nil {
 		return
 	}
-	e := progress.Event{Type: "error", Path: path, Message: strings.ReplaceAll(err.Error(), "\n", "; ")} // of errors.Join
+	e := progress.Event{Type: "error", Path: path, Message: strings.ReplaceAll(err.Error(), "\n", "; ")} // errors.Join's newlines
 	switch {
 	case errors.Is(err, transfer.ErrVanished), errors.Is(err, walk.ErrVanished):
 		e.Type, e.Kind = "note", KindVanished
@@ -213,8 +213,7 @@ func (c *outcomes) failAt(ctx context.Context, path string, err error, at listed
 	}
 }
 
-// hold adds a failure to a streak, and ends the job with why if there are as many as
-// limit.
+// hold adds a failure to a streak. At limit failures it ends the job with why.
 func (c *outcomes) hold(s *streak, e progress.Event, limit int, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

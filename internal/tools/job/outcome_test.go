@@ -17,8 +17,7 @@ import (
 // patience is how long the clients of these tests wait.
 const patience = 5 * time.Second
 
-// silentAfter answers n operations and then none: each fails when the patience of its
-// caller ends.
+// silentAfter answers n operations. Each later one fails when its caller's patience ends.
 func silentAfter(n int64) func(context.Context, string, vfs.Handle) error {
 	var ops atomic.Int64
 	return func(ctx context.Context, _ string, _ vfs.Handle) error {
@@ -42,8 +41,8 @@ func manyFiles(tr *tree, n int) {
 	tr.settle()
 }
 
-// TestCopySilent: a server that is dead for good, at either end, ends the job once, when
-// the patience of one call has ended, and not each of its items.
+// TestCopySilent: a dead server, at either end, ends the job with one error when the patience
+// of one call has ended, and not after each item.
 func TestCopySilent(t *testing.T) {
 	for _, end := range []string{"source", "destination"} {
 		t.Run(end, func(t *testing.T) {
@@ -70,7 +69,7 @@ func TestCopySilent(t *testing.T) {
 	}
 }
 
-// cleanupTime is what putting things right may take beside a dead server (package transfer).
+// cleanupTime is how long cleaning up may take beside a dead server (package transfer).
 const cleanupTime = 10 * time.Second
 
 // dying is a file system that may stop answering.
@@ -100,7 +99,7 @@ func (f dying) Rename(ctx context.Context, a vfs.Handle, an string, b vfs.Handle
 	return f.FS.Rename(ctx, a, an, b, bn)
 }
 
-// TestVerifySilent: so does a verification.
+// TestVerifySilent: a dead server ends a verification likewise.
 func TestVerifySilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
@@ -114,7 +113,7 @@ func TestVerifySilent(t *testing.T) {
 	})
 }
 
-// TestCopyFull: a full disk ends the job once.
+// TestCopyFull: a full disk ends the job with one error.
 func TestCopyFull(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	manyFiles(src, 3000)
@@ -136,8 +135,8 @@ func TestCopyFull(t *testing.T) {
 	}
 }
 
-// TestCopyFullAtTheEdge: a file that found room after others had not, and an end of the source
-// before the job is broken off, do not make many errors of one full disk.
+// TestCopyFullAtTheEdge: a full disk is one error, also if a later file found room, or the
+// source ends before the job is broken off.
 func TestCopyFullAtTheEdge(t *testing.T) {
 	for name, full := range map[string]func(n int64) bool{
 		"one finds room":       func(n int64) bool { return n > 50 && n != 60 && n != 65 },
@@ -163,8 +162,8 @@ func TestCopyFullAtTheEdge(t *testing.T) {
 	}
 }
 
-// TestCopyNoSpaceSometimes: files for which there is no space, among others for which
-// there is, are failures like any other, and all are told.
+// TestCopyNoSpaceSometimes: if only some files find no space, all of these are reported as
+// failures like any other.
 func TestCopyNoSpaceSometimes(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	manyFiles(src, 300)
@@ -184,8 +183,8 @@ func TestCopyNoSpaceSometimes(t *testing.T) {
 	}
 }
 
-// TestFullAgain: a job that goes on finds the disk still full. What it passes over takes no
-// room, and does not make many errors of it. The directory that is not complete stays closed.
+// TestFullAgain: a resumed job finds the disk still full, and makes one error of it: skipped
+// files take no room. The incomplete directory stays closed.
 func TestFullAgain(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	src.dir("d")

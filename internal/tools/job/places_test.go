@@ -113,8 +113,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestPlaceTwice: a directory on disk and the same one served, which have other
-// handles and ids, are found to be one.
+// TestPlaceTwice: a directory on disk and the same one served, with other handles and ids,
+// are recognised as one.
 func TestPlaceTwice(t *testing.T) {
 	disk := local(t)
 	disk.file("a/b/file", 0o644, nil)

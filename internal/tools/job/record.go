@@ -23,12 +23,13 @@ import (
 //	entry:  key (16), source's size (8), mtime (12), ctime (12), file id (8),
 //	        copy's mtime (12), copy's file id (8), CRC (4)
 //
-// A record of version 1 has no file id of the copy. It goes on as it is. The first programs
-// made the keys otherwise (firstKey), and said nothing by their lowest bit.
+// A record of version 1 lacks the copy's file id, and keeps that version. The first programs
+// made other keys (firstKey) and set the key's lowest bit otherwise.
 //
-// A CRC is CRC-32C over the bytes before it. Times are seconds (8) and
-// nanoseconds (4). The key is the path's; its lowest bit is zero, or one where a program
-// before this one had read the copy back. The highest bits of the nanoseconds of the copy's
+// A CRC is CRC-32C over the bytes before it. Times are seconds (8) and nanoseconds (4). The
+// key is the path's. Its lowest bit is zero, or one where an earlier program had read the
+// copy back. The highest bits of the nanoseconds of the copy's mtime are flags (listBit,
+// xattrBit).
 // mtime say what it has not got.
 const (
 	recordName    = "copied"
@@ -38,8 +39,8 @@ const (
 	entrySize     = 80
 	entrySizeOf1  = 72 // of version 1
 
-	// maxIndexed bounds the entries that are found again, 16 bytes of memory
-	// each. Files of later entries are copied again.
+	// maxIndexed bounds the entries that can be found again, 16 bytes of memory each. Files
+	// of later entries are copied again.
 	maxIndexed = 1 << 24
 
 	// loadBlock is how many entries are read at a time.
@@ -48,24 +49,23 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// pathKey stands for a path below the copy's root: the hash of the parent's key
-// and the name, so that the depth of a tree costs nothing. Its lowest bit is zero.
+// pathKey stands for a path below the copy's root: a hash of the parent's key and the name.
+// So the depth of a tree costs nothing. Its lowest bit is zero.
 type pathKey [16]byte
 
-// verifiedBit is where a program before this one said that the copy was read back. It is not
-// believed: what was the same then may differ now.
+// verifiedBit was set by an earlier program for a copy that it had read back. It is ignored:
+// the two may differ by now.
 const verifiedBit = 1
 
-// What the highest bits of the copy's nanoseconds say, which no time has. A program that does
-// not know them finds another time there, and copies the file again.
+// Flags in the copy's nanoseconds, whose two highest bits no time uses. A program that does
+// not know them sees another time, and copies the file again.
 const (
 	listBit  = 1 << 31 // the source has an access control list that matters
 	xattrBit = 1 << 30 // the source has extended attributes
 )
 
-// rootKey is the root's. What was copied by another rule is not found under it: a file
-// that has not got its owner, because nobody asked for it, is copied again for a run
-// that does.
+// rootKey is the root's key. It depends on owner, so that a run with owners does not find
+// files that were copied without, and copies them again.
 func rootKey(owner bool) pathKey {
 	if owner {
 		return pathKey{}.child("with owners")
@@ -85,7 +85,7 @@ func (k pathKey) hash(name string) pathKey {
 	return pathKey(sum[:len(k)])
 }
 
-// recorded is an entry: a file that was copied.
+// recorded is an entry: one file that was copied.
 type recorded struct {
 	key          pathKey
 	size         uint64
@@ -93,7 +93,7 @@ type recorded struct {
 	fileID       uint64
 	copied       time.Time // mtime of the copy
 	copyID       uint64    // file id of the copy; 0: not known
-	listed       bool      // the source has an access control list, or a mode that is one's
+	listed       bool      // the source has an access control list, or a mode that may come from one
 	xattr        bool      // the source has extended attributes
 }
 
@@ -108,9 +108,9 @@ func (r *recorded) isSource(a *vfs.Attr) bool {
 	return r.size == a.Size && r.mtime.Equal(a.Mtime) && r.ctime.Equal(a.Ctime) && r.fileID == a.FileID
 }
 
-// isCopy reports whether a may be the copy's. One that has several names now has to be the
-// same file: somebody may have linked another to its name. Of what else has another file id
-// copyIDs decides.
+// isCopy reports whether a may be the copy's attributes. A file with several names must have
+// the copy's file id: somebody may have linked another file to the name. For other files
+// with another id copyIDs decides.
 func (r *recorded) isCopy(a *vfs.Attr) bool {
 	linked := a.Nlink > 1 && a.Has(vfs.MaskNlink) && r.hasOtherID(a)
 	return a.Type == vfs.TypeReg && r.size == a.Size && r.copied.Equal(a.Mtime) && !linked
@@ -121,7 +121,7 @@ func (r *recorded) hasOtherID(a *vfs.Attr) bool {
 	return r.copyID != 0 && a.Has(vfs.MaskFileID) && a.FileID != r.copyID
 }
 
-// append appends the entry, of this size.
+// append appends the entry in its encoding of size bytes.
 func (r *recorded) append(b []byte, size int) []byte {
 	start := len(b)
 	b = append(b, r.key[:]...)
@@ -137,7 +137,7 @@ func (r *recorded) append(b []byte, size int) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
 }
 
-// flags is the highest byte of listBit and xattrBit, as far as they are true.
+// flags is the highest byte of the nanoseconds' flags.
 func (r *recorded) flags() (f byte) {
 	if r.listed {
 		f |= listBit >> 24
@@ -153,7 +153,7 @@ func appendTime(b []byte, t time.Time) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(t.Nanosecond()))
 }
 
-// parseEntry reads an entry; false if b, of the size of one, is none.
+// parseEntry decodes an entry of len(b) bytes; false if its CRC is wrong.
 func parseEntry(b []byte) (r recorded, ok bool) {
 	sum := binary.BigEndian.Uint32(b[len(b)-4:])
 	if sum != crc32.Checksum(b[:len(b)-4], castagnoli) {
@@ -178,7 +178,7 @@ func parseTime(b []byte) time.Time {
 	return time.Unix(int64(binary.BigEndian.Uint64(b)), int64(binary.BigEndian.Uint32(b[8:])))
 }
 
-// indexed finds an entry: the beginning of its key, and its number.
+// indexed locates an entry: the first 8 bytes of its key, and its number.
 type indexed struct {
 	key   uint64
 	entry uint64
@@ -187,16 +187,16 @@ type indexed struct {
 // record is a job's record, open and locked. A nil record records nothing.
 type record struct {
 	identity [sha256.Size]byte
-	resumed  bool // there was one before
+	resumed  bool // the record was there before this run
 	version  uint32
 	index    []indexed
 
 	mu   sync.Mutex
 	file *os.File
-	err  error // the first that writing met; the tail may be torn
+	err  error // of the first failed write; the tail may be torn
 }
 
-// openRecord opens or begins the record in dir.
+// openRecord opens or creates the record in dir, and locks it.
 func openRecord(dir *os.Root, id string) (*record, error) {
 	f, err := dir.OpenFile(recordName, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -212,8 +212,8 @@ func openRecord(dir *os.Root, id string) (*record, error) {
 	return r, nil
 }
 
-// OfAnother reports whether the record in dir, if there is one, is that of a job with another
-// ID. What is no record, or cannot be read, Copy refuses.
+// OfAnother reports whether dir has the record of a job with another ID. It says false of a
+// file that is no record or cannot be read: Copy refuses that.
 func OfAnother(dir *os.Root, id string) bool {
 	f, err := dir.Open(recordName)
 	if err != nil {
@@ -245,7 +245,7 @@ func (r *record) header() []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// load reads the record, and cuts what is torn off its end.
+// load reads the record, and truncates it at the first bad entry.
 func (r *record) load() error {
 	head := make([]byte, headerSize)
 	n, err := r.file.ReadAt(head, 0)
@@ -314,7 +314,7 @@ func (r *record) sort() {
 	})
 }
 
-// find returns the latest entry of key from before this run.
+// find returns the latest entry of key that earlier runs wrote.
 func (r *record) find(key pathKey) (recorded, bool, error) {
 	prefix := binary.BigEndian.Uint64(key[:])
 	at, _ := slices.BinarySearchFunc(r.index, prefix, func(x indexed, want uint64) int {
@@ -335,9 +335,8 @@ func (r *record) find(key pathKey) (recorded, bool, error) {
 	return recorded{}, false, nil
 }
 
-// append adds entries. What a kill leaves of them is cut off by the next load;
-// after a failed write nothing is added any more, so that nothing follows a torn
-// entry.
+// append adds entries. The next load cuts off an entry that a kill has torn. After a failed
+// write nothing is added, so that no entry follows a torn one.
 func (r *record) append(entries ...recorded) error {
 	if r == nil || len(entries) == 0 {
 		return nil

@@ -66,7 +66,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeChanges: what is not what the record says is copied again.
+// TestResumeChanges: files that differ from the record are copied again.
 func TestResumeChanges(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{TimeDelta: time.Second})
 	everything(src)
@@ -196,7 +196,7 @@ func filled(t testing.TB, n int) *os.Root {
 	return dir
 }
 
-// found counts the samples that the record in dir has.
+// found counts how many of the samples the record in dir has.
 func found(t testing.TB, dir *os.Root, n int) int {
 	t.Helper()
 	r, err := openRecord(dir, "id")
@@ -228,7 +228,7 @@ func TestRecord(t *testing.T) {
 	if got := found(t, dir, n+100); got != n {
 		t.Errorf("%d entries found, want %d", got, n)
 	}
-	// A later entry of the same key is the one that holds.
+	// The last entry of a key counts.
 	r, err := openRecord(dir, "id")
 	if err != nil {
 		t.Fatal(err)
@@ -252,8 +252,8 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestRecordTorn cuts a record at every byte, and damages every byte. What is
-// before is found, what is behind is not, and writing goes on.
+// TestRecordTorn cuts a record at every byte, and damages every byte. Entries before that
+// are found, entries after it are not, and writing goes on.
 func TestRecordTorn(t *testing.T) {
 	const n = 4
 	whole, err := filled(t, n).ReadFile(recordName)
@@ -293,8 +293,8 @@ func TestRecordTorn(t *testing.T) {
 	}
 }
 
-// TestRecordDamagedInside damages an entry far from the end: what is behind it
-// is not trusted, and loading comes to an end.
+// TestRecordDamagedInside damages an entry far from the end: entries after it are ignored,
+// and loading ends.
 func TestRecordDamagedInside(t *testing.T) {
 	const n, bad = 3 * loadBlock, loadBlock + 7
 	dir := filled(t, n)
@@ -356,8 +356,8 @@ func TestRecordRefused(t *testing.T) {
 	}
 }
 
-// TestRecordOfVersion1: a record of an earlier program is read, and goes on as it is. What it
-// does not know of a copy does not matter.
+// TestRecordOfVersion1: a record of an earlier program is read, and keeps its version. What
+// it lacks does no harm.
 func TestRecordOfVersion1(t *testing.T) {
 	old := record{identity: sha256.Sum256([]byte("id")), version: 1}
 	b := old.header()
@@ -395,8 +395,8 @@ func TestRecordOfVersion1(t *testing.T) {
 	}
 }
 
-// TestRecordWriteFails: a record that cannot be written ends the job, as it
-// would not be what was asked for.
+// TestRecordWriteFails: a record that cannot be written ends the job, since a record was
+// asked for.
 func TestRecordWriteFails(t *testing.T) {
 	dir := filled(t, 1)
 	r, err := openRecord(dir, "id")
@@ -413,7 +413,7 @@ func TestRecordWriteFails(t *testing.T) {
 	}
 }
 
-// FuzzRecord loads any bytes behind a good header.
+// FuzzRecord loads arbitrary bytes after a valid header.
 func FuzzRecord(f *testing.F) {
 	good := sample(1)
 	f.Add(good.append(nil, entrySize))
@@ -442,8 +442,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// TestResumeOptions: a job that goes on with other options does what they ask of what
-// was copied before, too.
+// TestResumeOptions: a job that is resumed with other options applies them to files that were
+// copied before, too.
 func TestResumeOptions(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	few(src)
@@ -482,8 +482,8 @@ func TestResumeOptions(t *testing.T) {
 	}
 }
 
-// TestResumeVerifyDiffers: a copy of an earlier run that is not what it should be is made
-// again, though its size and times say nothing.
+// TestResumeVerifyDiffers: with Verify, a copy of an earlier run with other bytes but the same
+// size and times is copied again.
 func TestResumeVerifyDiffers(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	few(src)
@@ -514,7 +514,7 @@ func TestResumeVerifyDiffers(t *testing.T) {
 	}
 }
 
-// TestResumeSingleSweeps: a job of one file removes what a run that was killed has left.
+// TestResumeSingleSweeps: a job of one file removes what a killed run has left.
 func TestResumeSingleSweeps(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	src.file("file", 0o644, pattern(100, 1))
@@ -540,12 +540,12 @@ func TestResumeSingleSweeps(t *testing.T) {
 	}
 }
 
-// TestResumeAfterInterruption: what got done before an interruption is not done again,
-// though no directory was finished: it is made stable in the end, and noted.
+// TestResumeAfterInterruption: files that were copied before an interruption are not copied
+// again, though no directory was finished: they are made stable at the end, and recorded.
 func TestResumeAfterInterruption(t *testing.T) {
 	var out hooks
 	src, dst := mem(t, memfs.Options{}), newTree(t, memfs.New(memfs.Options{Fault: out.fault}))
-	manyFiles(src, 200) // too few in each directory for it to be synced on the way
+	manyFiles(src, 200) // too few in each directory for a sync on the way
 	dir := recordDir(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -574,7 +574,7 @@ func TestResumeAfterInterruption(t *testing.T) {
 	}
 }
 
-// TestRecordFlags: what a copy has not got is found again, and takes nothing from its time.
+// TestRecordFlags: the flags of a copy are kept, and do not change its time.
 func TestRecordFlags(t *testing.T) {
 	for _, flags := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
 		r := recorded{key: pathKey{}.child("x"), size: 1, mtime: epoch, ctime: epoch, copied: time.Unix(1, 999_999_999), listed: flags[0], xattr: flags[1]}
@@ -585,8 +585,8 @@ func TestRecordFlags(t *testing.T) {
 	}
 }
 
-// TestCopyIDs: copies that have other file ids than they had are believed without being
-// compared when enough more have proved the same than have kept theirs, and none has differed.
+// TestCopyIDs: copies with other file ids than before are believed without a comparison once
+// enough more have proved the same than have kept theirs, and none has differed.
 func TestCopyIDs(t *testing.T) {
 	for _, c := range []struct {
 		kept, same int

@@ -10,11 +10,10 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// before reports whether an earlier run has done a file: whether the record has the file as
-// it is now, and the destination still has the copy that was made of it. What is not the
-// copy's any more of owner and mode it gets again. A copy that shall be verified, and one
-// that may be another file by now, is compared; if it differs, it is not done. fatal ends
-// the job.
+// before reports whether an earlier run has copied a file: the record has the source as it
+// is now, and the destination still has the copy. A copy gets its owner and mode again if
+// they were changed. A copy that shall be verified, or that may be another file by now, is
+// compared; if it differs, the file is not done. fatal ends the job.
 func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source, dst *transfer.Target) (copied object, known bool, fatal, err error) {
 	was, first, ok, err := j.noted(s, dst.Name)
 	if !ok || err != nil || !was.isSource(&src.Attr) {
@@ -34,12 +33,12 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 		return copied, false, nil, ctx.Err()
 	}
 	if err := j.asCopied(ctx, src, &copied); err != nil {
-		return copied, false, nil, ctx.Err() // to copy it again meets the same error, or none
+		return copied, false, nil, ctx.Err() // copying it again meets the same error, or none
 	}
 	if j.o.Verify {
 		j.progress.Add(progress.Verified, 1)
 	}
-	if other && compare || first { // what was not compared is doubted the next time, too
+	if other && compare || first { // a copy that was not compared keeps its old entry, and is doubted again
 		fatal = j.finished(ctx, s, dst.Name, &src.Attr, &copied)
 	}
 	j.progress.Add(progress.Skipped, 1)
@@ -47,8 +46,8 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 	return copied, true, fatal, nil
 }
 
-// noted is what the record has of name. first says that one of the first programs has noted
-// it, which did not say whether there was an access control list, or were attributes.
+// noted returns the record's entry for name. first says that one of the first programs wrote
+// it: its entries say nothing about access control lists and extended attributes.
 func (j *copyJob) noted(s *dirState, name string) (was recorded, first, ok bool, err error) {
 	was, ok, err = j.record.find(s.key.child(name))
 	if ok || err != nil || j.record.version > 1 {
@@ -58,8 +57,8 @@ func (j *copyJob) noted(s *dirState, name string) (was recorded, first, ok bool,
 	return was, true, ok, err
 }
 
-// firstKey is the directory's key as the first programs made it: with another root, and of
-// whole hashes.
+// firstKey is the directory's key as the first programs made it: with another root, and with
+// the hash's lowest bit kept.
 func (s *dirState) firstKey() pathKey {
 	if s.dir == nil || s.dir.Parent == nil {
 		return pathKey{}
@@ -67,9 +66,9 @@ func (s *dirState) firstKey() pathKey {
 	return s.up(s.dir).firstKey().hash(s.dir.Name)
 }
 
-// doubts reports whether what has the size and the time of the copy has to be compared. other
-// says that it has not its file id. One that is to get further names has to be what the record
-// says then (isCopy).
+// doubts reports whether a file with the copy's size and time has to be compared. other says
+// that its file id is not the copy's. A file that is to get further names is always compared
+// then, because an entry with its id is needed (isCopy).
 func (j *copyJob) doubts(src *transfer.Source, other bool) bool {
 	if !other {
 		j.ids.keep()
@@ -78,7 +77,8 @@ func (j *copyJob) doubts(src *transfer.Source, other bool) bool {
 	return j.o.Verify || src.Attr.Nlink > 1 || j.ids.doubt()
 }
 
-// same compares the copy with its source, and learns from it whether file ids last.
+// same compares the copy with its source. From a copy with another id it learns whether
+// the destination's ids last.
 func (j *copyJob) same(ctx context.Context, s *dirState, src *transfer.Source, copied *object, other bool) bool {
 	same := j.sameAgain(ctx, s, src, copied)
 	if other {
@@ -87,37 +87,35 @@ func (j *copyJob) same(ctx context.Context, s *dirState, src *transfer.Source, c
 	return same
 }
 
-// maxRenewed is how many more copies with another file id have to prove the same than have
-// kept theirs. Then the ids of the destination do not last: there are file systems that give
-// them anew with each mount, and destinations that were restored from a backup. From there on
-// size and time are believed without them.
+// maxRenewed is how many more copies must be the same under another file id than have kept
+// theirs, before ids count as not lasting. Some file systems renumber files at each mount,
+// and a destination may be restored from a backup. From then on size and time suffice.
 const maxRenewed = 16
 
-// copyIDs finds out whether the file ids of the destination last. As long as they do, a file
-// with another id than the copy's is compared: somebody may have given two copies each other's
-// name. Once one has proved another file, all are compared.
+// copyIDs finds out whether the destination's file ids last. As long as they do, a file with
+// another id than the copy's is compared: somebody may have exchanged the names of two
+// copies. Once one such file differs, all of them are compared.
 type copyIDs struct {
 	mu         sync.Mutex
 	kept, same int
 	differed   bool
 }
 
-// keep takes note of a copy that has kept its id.
+// keep notes a copy that has kept its id.
 func (k *copyIDs) keep() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kept++
 }
 
-// doubt reports whether a file of another id has to be compared. While it is, more of them
-// are: nothing is believed before enough have been.
+// doubt reports whether a file with another id has to be compared.
 func (k *copyIDs) doubt() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.differed || k.same < k.kept+maxRenewed
 }
 
-// compared takes note of a file of another id that was the copy, or was not.
+// compared notes whether a file with another id had the copy's contents.
 func (k *copyIDs) compared(same bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -128,9 +126,10 @@ func (k *copyIDs) compared(same bool) {
 	}
 }
 
-// asCopied gives a copy of an earlier run the owner and the mode that it was given then, if
-// somebody has changed them, and counts what could not be preserved, as that run did. For an
-// access control list it asks only if there was one, or if the modes are not the same.
+// asCopied gives a copy of an earlier run its owner and mode again, if somebody has changed
+// them. It counts the owner, mode, list and extended attributes that could not be kept, as
+// that run did, but not times. It reads the source's access control list only if the record
+// has one or the modes differ.
 func (j *copyJob) asCopied(ctx context.Context, src *transfer.Source, copied *object) error {
 	want := src.Attr
 	want.Valid &= vfs.MaskType | vfs.MaskMode | vfs.MaskUID | vfs.MaskGID
@@ -155,15 +154,15 @@ func (j *copyJob) asCopied(ctx context.Context, src *transfer.Source, copied *ob
 	return j.syncLater(ctx, copied.handle)
 }
 
-// keptLinks knows which file of the source the files of the destination stand for that were
-// found there with several names: maxLinked of them. Further ones are believed.
+// keptLinks maps files of the destination with several names to the file of the source that
+// each is the copy of. It holds maxLinked; further files are taken for copies unchecked.
 type keptLinks struct {
 	mu sync.Mutex
 	of map[objectID]objectID
 }
 
-// another reports whether dst was met as the copy of another file than src: somebody has
-// made one of the two. Then each of them needs a copy of its own.
+// another reports whether dst was already met as the copy of another file than src: somebody
+// has linked the two copies. Then src needs a copy of its own.
 func (k *keptLinks) another(src, dst *vfs.Attr) bool {
 	s, sok := idOf(src)
 	d, dok := idOf(dst)
@@ -184,8 +183,8 @@ func (k *keptLinks) another(src, dst *vfs.Attr) bool {
 	return false
 }
 
-// sameAgain compares a copy of an earlier run with its source. One that cannot be
-// compared is made again, which meets the same error or none.
+// sameAgain compares a copy of an earlier run with its source. If the comparison fails, the
+// file is copied again, which meets the same error or none.
 func (j *copyJob) sameAgain(ctx context.Context, s *dirState, src *transfer.Source, copied *object) bool {
 	t := transfer.Options{Pool: j.t.Pool, Chunk: j.t.Chunk, Window: j.t.Window, Budget: j.t.Budget}
 	cmp, err := transfer.Compare(ctx, *src, transfer.Source{FS: j.o.Dest.FS, Handle: copied.handle, Attr: copied.attr}, src.Attr.Size, &t)
@@ -200,7 +199,7 @@ func (j *copyJob) sameAgain(ctx context.Context, s *dirState, src *transfer.Sour
 	return !cmp.Differ
 }
 
-// path is the path of name in the directory, as it is shown.
+// path is the path of name in the directory, for messages.
 func (s *dirState) path(name string) string {
 	if s.dir == nil {
 		return name // of a single object
@@ -208,7 +207,7 @@ func (s *dirState) path(name string) string {
 	return s.dir.Path(name)
 }
 
-// dirPath is the path of the directory name. That of the copy itself is empty.
+// dirPath is the path of the directory name; that of the copy itself is empty.
 func (s *dirState) dirPath(name string) string {
 	if s.dir == nil {
 		return ""

@@ -17,7 +17,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// epoch is when everything in a test's source happened.
+// epoch is the time of everything in a test's source.
 var epoch = time.Unix(1_700_000_000, 123_456_789)
 
 // tree is a file system and its root, to build and to look at.
@@ -36,7 +36,7 @@ func newTree(t testing.TB, f vfs.FS) *tree {
 	return &tree{t, f, h}
 }
 
-// mem is a tree in memory, which is checked for files left open.
+// mem is a tree in memory. It is checked for files left open.
 func mem(t testing.TB, o memfs.Options) *tree {
 	t.Helper()
 	f := memfs.New(o)
@@ -62,7 +62,7 @@ func (tr *tree) make(path string, how vfs.CreateHow) vfs.Handle {
 	return h
 }
 
-// dir returns the directory at path and makes what is missing of it.
+// dir returns the directory at path, and makes its missing parts.
 func (tr *tree) dir(path string) vfs.Handle {
 	tr.t.Helper()
 	r, err := vfs.Resolve(context.Background(), tr.fs, tr.root, path, false)
@@ -116,7 +116,7 @@ func (tr *tree) link(h vfs.Handle, path string) {
 	}
 }
 
-// at finds what is at path, without following links.
+// at finds the object at path, without following links.
 func (tr *tree) at(path string) vfs.Handle {
 	tr.t.Helper()
 	r, err := vfs.Resolve(context.Background(), tr.fs, tr.root, path, false)
@@ -126,7 +126,7 @@ func (tr *tree) at(path string) vfs.Handle {
 	return r.Handle
 }
 
-// settle gives everything in the tree times of its own, directories included.
+// settle gives every object in the tree times of its own, directories included.
 func (tr *tree) settle() {
 	tr.t.Helper()
 	n := 0
@@ -139,8 +139,7 @@ func (tr *tree) settle() {
 	})
 }
 
-// each calls f for everything below h, directories after what is in them, and h
-// last.
+// each calls f for everything below h, directories after their entries, and h last.
 func (tr *tree) each(path string, h vfs.Handle, f func(path string, h vfs.Handle, a vfs.Attr)) {
 	tr.t.Helper()
 	ctx := context.Background()
@@ -228,7 +227,7 @@ func checksum(b []byte) uint64 {
 	return h
 }
 
-// diff is what is not the same in two lists.
+// diff is the difference of two lists.
 func diff(want, got map[string]string) string {
 	var b bytes.Buffer
 	all := maps.Clone(want)
@@ -241,7 +240,7 @@ func diff(want, got map[string]string) string {
 	return b.String()
 }
 
-// pattern is n bytes that are not the same anywhere.
+// pattern is n bytes without a repetition.
 func pattern(n int, seed byte) []byte {
 	b := make([]byte, n)
 	x := uint32(seed) + 1
@@ -311,8 +310,8 @@ func (v *events) String() string {
 	return b.String()
 }
 
-// options are those of a copy of src into dst, under name. Buffers are checked
-// when the test ends.
+// options are those of a copy of src into dst, under name. The pool is checked when the test
+// ends.
 func options(t testing.TB, src, dst *tree, name string) (CopyOptions, *events) {
 	t.Helper()
 	pool := &bufpool.Pool{}

@@ -13,7 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// The kinds of differences that Verify reports.
+// Kinds of differences that Verify reports.
 const (
 	DiffMissing = "missing" // not in the destination; of a directory, with all that is in it
 	DiffExtra   = "extra"   // not in the source; of a directory, with all that is in it
@@ -34,7 +34,7 @@ type VerifyOptions struct {
 
 	Pool     *bufpool.Pool
 	Now      func() time.Time
-	Progress *progress.Tracker // nil: nobody looks
+	Progress *progress.Tracker // nil: no reports
 
 	Parallel int  // files at once; 0: DefaultParallel
 	Window   int  // chunks of a file in flight; 0: transfer.DefaultWindow
@@ -55,12 +55,12 @@ type VerifySummary struct {
 	Extra       uint64  `json:"extra"`
 	Errors      uint64  `json:"errors"`     // items that could not be compared
 	Vanished    uint64  `json:"vanished"`   // items that were gone when their turn came: no failures
-	ACLsLost    uint64  `json:"acls_lost"`  // items whose mode is that of the source without its access control list: no differences
-	TimesLost   uint64  `json:"times_lost"` // items with a time that NFSv3 lacks, which have the nearest one: no differences
+	ACLsLost    uint64  `json:"acls_lost"`  // items with the source's mode less its access control list: no differences
+	TimesLost   uint64  `json:"times_lost"` // items with the nearest time that NFSv3 has to the source's: no differences
 	Seconds     float64 `json:"seconds"`
 }
 
-// ExitCode is what a command that got s and err from Verify exits with.
+// ExitCode is the exit code of a command that got s and err from Verify.
 func (s *VerifySummary) ExitCode(err error) int { return exitCode(err, s.Errors, s.Differences) }
 
 // verifyJob is a verification under way. It is the visitor of the walk through
@@ -77,13 +77,13 @@ type verifyJob struct {
 	missing, extra, aclsLost, timesLost atomic.Uint64
 }
 
-// Verify compares two trees, or two single objects: names, types, sizes, every
-// byte of every file, targets of links, device numbers, modes, mtimes, which
-// names are hard links of one object, and, if o says so, owners. What differs is
-// reported to o.Progress and counted; the error is nil then. An error says that
-// the job as a whole has ended early.
+// Verify compares two trees, or two single objects: names, types, sizes, contents, targets
+// of links, device numbers, modes, mtimes, which names are hard links of one object, and,
+// with o.Owner, owners. Access control lists and extended attributes are not compared.
+// Differences and failed items are reported to o.Progress and counted; the error is nil then.
+// An error says that the job as a whole has ended early.
 //
-// Trees that change meanwhile are compared as they are met.
+// A tree that changes meanwhile is compared as it is met.
 func Verify(ctx context.Context, o VerifyOptions) (VerifySummary, error) {
 	if o.Progress == nil {
 		o.Progress = progress.New(nil, o.Now)
@@ -167,7 +167,7 @@ func (j *verifyJob) differ(path, kind, format string, args ...any) {
 	j.progress.Report(progress.Event{Type: "difference", Kind: kind, Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// object is an object of the destination.
+// object is an object of the destination. listed and xattr are set for copies.
 type object struct {
 	handle vfs.Handle
 	attr   vfs.Attr
@@ -176,14 +176,14 @@ type object struct {
 	listed, xattr bool
 }
 
-// pair is an object and what stands for it in the destination.
+// pair is an object of the source and its counterpart in the destination.
 type pair struct {
 	src  *vfs.Entry
 	dst  object
-	path func() string // costs something, and is rarely wanted
+	path func() string // for messages; called only when needed, as it allocates
 }
 
-// compare compares all of two objects but the entries of directories.
+// compare compares two objects, except for the entries of directories.
 func (j *verifyJob) compare(ctx context.Context, p *pair) error {
 	src, dst := &p.src.Attr, &p.dst.attr
 	if src.Type != dst.Type {
@@ -212,7 +212,7 @@ func (j *verifyJob) compare(ctx context.Context, p *pair) error {
 	return nil
 }
 
-// compareAttrs compares what everything has.
+// compareAttrs compares the attributes that every type has.
 func (j *verifyJob) compareAttrs(ctx context.Context, p *pair) error {
 	src, dst := &p.src.Attr, &p.dst.attr
 	if src.Type != vfs.TypeSymlink && src.Mode != dst.Mode {
@@ -227,8 +227,8 @@ func (j *verifyJob) compareAttrs(ctx context.Context, p *pair) error {
 	return nil
 }
 
-// compareTimes tells times that differ. Where the source's is one that NFSv3 lacks, Copy
-// to a server makes the nearest of it: that is no difference but a time that is lost.
+// compareTimes reports mtimes that differ. If the source's is not representable in NFSv3,
+// the nearest NFSv3 time, as Copy sets it, is counted as a lost time and no difference.
 func (j *verifyJob) compareTimes(p *pair) {
 	was, is := p.src.Attr.Mtime, p.dst.attr.Mtime
 	switch {
@@ -245,9 +245,9 @@ func (j *verifyJob) compareTimes(p *pair) {
 
 func shown(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// compareModes says why two modes are not the same. Under an access control list, which a
-// copy does not get, the group's bits of the source's are not the group's own: a copy that
-// has the group's own is what Copy makes, and no difference but a list that is lost.
+// compareModes reports modes that differ. If the source has an access control list, which is
+// not copied, the group's bits of its mode are the list's mask. A copy with the group's own
+// rights, as Copy makes it, is counted as a lost list and no difference.
 func (j *verifyJob) compareModes(ctx context.Context, p *pair) error {
 	src, dst := &p.src.Attr, &p.dst.attr
 	from := transfer.Source{FS: j.o.Source.FS, Handle: p.src.Handle, Attr: *src}
@@ -266,8 +266,8 @@ func (j *verifyJob) compareModes(ctx context.Context, p *pair) error {
 	return nil
 }
 
-// metBefore reports whether the two objects have been compared under other names. Names
-// that are one object on one side only are a difference.
+// metBefore reports whether the two objects were compared under other names. Names that are
+// one object on one side only are a difference.
 func (j *verifyJob) metBefore(p *pair) bool {
 	again, why := j.links.meet(&p.src.Attr, &p.dst.attr, p.path)
 	if why != "" {
@@ -330,7 +330,7 @@ func shorten(target string) string {
 	return target
 }
 
-// lookup finds name in a directory, with its attributes; false if there is none.
+// lookup finds name in dir, with all attributes; false if there is none.
 func lookup(ctx context.Context, f vfs.FS, dir vfs.Handle, name string) (o object, ok bool, err error) {
 	o.handle, o.attr, _, err = f.Lookup(ctx, dir, name)
 	if err == nil && !o.attr.Has(vfs.MaskV3) {

@@ -55,7 +55,7 @@ func TestVerifyCopy(t *testing.T) {
 			if s.Files != 311 || s.Dirs != 75 || s.Hardlinks != 2 || s.Symlinks != 2 || s.Nodes != 3 {
 				t.Errorf("%+v", s)
 			}
-			// And the other way around.
+			// The other way around.
 			if s, got := verify(t, dst, src, nil); s.ExitCode(nil) != ExitDone {
 				t.Errorf("%+v, %q", s, got)
 			}
@@ -70,7 +70,7 @@ func TestVerifyDifferences(t *testing.T) {
 			tr.t.Fatal(err)
 		}
 	}
-	// keep gives a directory its time back after a change in it.
+	// keep restores a directory's time after a change in it.
 	keep := func(tr *tree, dir string, change func()) {
 		a, err := tr.fs.GetAttr(context.Background(), tr.at(dir), vfs.MaskMtime)
 		if err != nil {
@@ -157,7 +157,7 @@ func TestVerifyDifferences(t *testing.T) {
 			s, got := verify(t, src, dst, nil)
 			for i, g := range got {
 				if kind, _, _ := strings.Cut(g, " "); kind == DiffLinks {
-					got[i] = "links *" // of which of the names depends on the order
+					got[i] = "links *" // which of the names depends on the order
 				}
 			}
 			if !slices.Equal(got, tt.want) && !(len(got) == len(tt.want) && got[0] == "links *") {
@@ -170,7 +170,7 @@ func TestVerifyDifferences(t *testing.T) {
 	}
 }
 
-// TestVerifyOwner: owners are compared if that is asked for.
+// TestVerifyOwner: owners are compared only on demand.
 func TestVerifyOwner(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{UID: 5})
 	src.settle()
@@ -246,8 +246,8 @@ func TestVerifySingle(t *testing.T) {
 	}
 }
 
-// TestVerifyEveryFault fails each operation, of either side, in turn, and for
-// good: nothing is called the same that could not be compared.
+// TestVerifyEveryFault fails each operation, of either side, in turn and for good: objects
+// that could not be compared are not called the same.
 func TestVerifyEveryFault(t *testing.T) {
 	for _, side := range []string{"source", "destination"} {
 		for n := 1; ; n++ {

@@ -12,20 +12,20 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// maxListed is how many entries of a directory of the destination are kept to be
-// matched with the source's, about 500 bytes each. What a larger directory
-// should hold is looked up name by name, and its entries are then counted.
+// maxListed is how many entries of a directory of the destination are kept for matching,
+// about 500 bytes each. At the bound each name of the source is looked up instead, and the
+// destination's entries are counted afterwards.
 const maxListed = 1024
 
-// side is the destination's side of a directory of the source.
+// side is what stands for a directory of the source in the destination.
 type side struct {
 	handle vfs.Handle
 
 	mu     sync.Mutex
 	listed map[string]object // entries not matched yet; nil if there are too many
-	names  uint64            // names that were found by looking them up
+	names  uint64            // names of the source that were found
 
-	missing atomic.Bool // something that was listed in the source's directory is gone
+	missing atomic.Bool // an entry of the source's directory has vanished
 }
 
 // Enter finds the directory in the destination, and lists it if it is small.
@@ -60,7 +60,7 @@ func (j *verifyJob) Enter(ctx context.Context, d *walk.Dir) error {
 	return nil
 }
 
-// list reads the directory of the destination, as long as it is small.
+// list keeps the entries of the destination's directory, up to maxListed.
 func (j *verifyJob) list(ctx context.Context, s *side) error {
 	s.listed = make(map[string]object)
 	for e, err := range j.o.Dest.FS.ReadDir(ctx, s.handle, vfs.Pos{}, vfs.MaskV3|vfs.MaskHandle, 0) {
@@ -76,8 +76,8 @@ func (j *verifyJob) list(ctx context.Context, s *side) error {
 	return nil
 }
 
-// match finds what has the name of an entry of d in the destination, and reports
-// it missing if nothing has.
+// match finds the counterpart of an entry of d in the destination, and reports the entry as
+// missing if there is none.
 func (j *verifyJob) match(ctx context.Context, d *walk.Dir, name string) (o object, ok bool, err error) {
 	s := d.Data.(*side)
 	s.mu.Lock()
@@ -114,7 +114,7 @@ func (j *verifyJob) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error 
 	})
 }
 
-// Fault reports what the walk could not read.
+// Fault reports an item that the walk could not read.
 func (j *verifyJob) Fault(ctx context.Context, d *walk.Dir, name string, err error) error {
 	if errors.Is(err, walk.ErrVanished) {
 		d.Data.(*side).missing.Store(true)
@@ -123,12 +123,12 @@ func (j *verifyJob) Fault(ctx context.Context, d *walk.Dir, name string, err err
 	return ctx.Err()
 }
 
-// Leave looks for what the destination has and the source has not.
+// Leave reports what the destination has and the source has not.
 func (j *verifyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
 	s := d.Data.(*side)
 	gone, err := j.whetherGone(ctx, d, s)
 	switch {
-	case gone || err != nil: // what it has, nobody can say
+	case gone || err != nil: // the source's names are not known
 	case s.listed != nil:
 		for name := range s.listed {
 			err = errors.Join(err, j.checkExtra(ctx, d, name))
@@ -142,8 +142,8 @@ func (j *verifyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
 	return ctx.Err()
 }
 
-// whetherGone reports whether d, of the source, is not there any more, which is asked if
-// something that was listed in it is not.
+// whetherGone reports whether d, of the source, is not there any more. It asks only if an
+// entry of d has vanished.
 func (j *verifyJob) whetherGone(ctx context.Context, d *walk.Dir, s *side) (bool, error) {
 	if d.Parent == nil || !s.missing.Load() {
 		return false, nil
@@ -156,9 +156,8 @@ func (j *verifyJob) whetherGone(ctx context.Context, d *walk.Dir, s *side) (bool
 	return gone, err
 }
 
-// count counts the entries of a large directory of the destination. Every name
-// of the source that was found is one of them; if there are as many entries as
-// that, there are no others.
+// count counts the entries of a large directory of the destination. All names of the source
+// that were found are among them. If there are more, it looks each one up in the source.
 func (j *verifyJob) count(ctx context.Context, d *walk.Dir, s *side) error {
 	var entries uint64
 	for _, err := range j.o.Dest.FS.ReadDir(ctx, s.handle, vfs.Pos{}, 0, 0) {
@@ -171,7 +170,7 @@ func (j *verifyJob) count(ctx context.Context, d *walk.Dir, s *side) error {
 	case entries == s.names:
 		return nil
 	case entries < s.names:
-		// The destination does not tell some names apart (upper and lower case).
+		// The destination takes some names for one, such as upper and lower case.
 		j.differ(d.Path(""), DiffMissing, "%d names of the source are but %d in the destination", s.names, entries)
 		return nil
 	}
