@@ -11,39 +11,38 @@ import (
 )
 
 const (
-	// aheadListings bounds the listings ahead that have not come to their end. As
-	// many calls are under way for them, and each holds what its file system holds
-	// for a listing: two pages of NFS. At the bound none is begun until one ends.
+	// aheadListings bounds the listings ahead that have not ended. Each takes one call in
+	// flight and what its file system keeps for a listing: two pages over NFS. At the
+	// bound none is begun until one ends.
 	aheadListings = 32
-	// aheadDirs bounds the directories whose listings were begun ahead, ended or not.
-	// At the bound none is begun until the walk comes to one of them.
+	// aheadDirs bounds the directories whose listings were begun ahead, ended or not. At
+	// the bound none is begun until the walk reaches one of them.
 	aheadDirs = 512
-	// aheadPerDir bounds the entries of one directory that are read ahead. At the
-	// bound its listing stands still until the walk comes to it.
+	// aheadPerDir bounds the entries of one directory that are read ahead. At the bound
+	// its listing pauses until the walk reaches it.
 	aheadPerDir = 256
-	// aheadEntries bounds them for all directories together, about 400 bytes each. At
-	// the bound listings stand still, after one more entry of each, and none is begun.
+	// aheadEntries bounds the entries read ahead of all directories together, about 400
+	// bytes each. At the bound each listing pauses after one more entry, and none is begun.
 	aheadEntries = 16384
 )
 
-// ahead lists directories before the walk comes to them, nearest first, so that the
-// round trips of many go together. The walk itself waits for none of the bounds: a
-// directory that was not begun it lists itself, and of one that stands still it
-// takes over the iteration. Where reading ahead failed, it asks again: by then the
-// server may be back.
+// ahead lists directories before the walk reaches them, nearest first, so that the round
+// trips of many overlap. The bounds never hold up the walk: it lists a directory itself if
+// that was not begun, and takes over the iteration of a paused one. If listing ahead failed,
+// the walk lists again: the server may be back by then.
 //
-// mu of the walker guards it, but for entries.
+// Its fields are guarded by the walker's mu, except entries.
 type ahead struct {
 	w       *walker
-	order   list.List // of *preview, as the walk will come to them
-	dirs    int       // in order and begun
-	running int       // begun, and their iterations have not ended
+	order   list.List // of *preview, in the order in which the walk will reach them
+	dirs    int       // begun, and still in order
+	running int       // begun, with iterations that have not ended
 	entries atomic.Int64
 	work    sync.WaitGroup
 }
 
-// preview is the beginning of a listing, and the iteration behind it. It belongs to
-// the goroutine of list until ready is closed, and then to the one that took or dropped it.
+// preview is the beginning of a listing, and the iteration after it. It belongs to the
+// goroutine of list until ready is closed, then to the worker that took or dropped it.
 type preview struct {
 	handle vfs.Handle
 	depth  int
@@ -54,7 +53,7 @@ type preview struct {
 	done    bool // ready is closed
 	dropped bool
 
-	wanted atomic.Bool // somebody waits for ready
+	wanted atomic.Bool // the walk waits for ready
 	ready  chan struct{}
 	items  []item
 	next   func() (*vfs.Entry, error, bool)
@@ -66,11 +65,11 @@ type preview struct {
 // item is an entry that was read ahead.
 type item struct {
 	vfs.Entry
-	below *preview // of a directory; nil: none was planned
+	below *preview // if it is a directory; nil: none was planned
 }
 
-// newAhead is nil for a file system that keeps something for every directory that
-// was listed: that one is on this host, where there are no round trips to save.
+// newAhead returns nil for a file system that keeps memory for every listed directory
+// (vfs.Forgetter): such a one is local, and has no round trips to save.
 func newAhead(w *walker) *ahead {
 	if w.forget != nil {
 		return nil
@@ -78,8 +77,8 @@ func newAhead(w *walker) *ahead {
 	return &ahead{w: w}
 }
 
-// plan makes d one of those that may be listed ahead, behind another in the order,
-// or first of all. It returns nil where that would be in vain. w.mu is held.
+// plan queues d for listing ahead, after the element behind, or first if that is nil. It
+// returns nil if d lies too deep or may be a loop. w.mu is held.
 func (a *ahead) plan(d *Dir, behind *list.Element) *preview {
 	if d.depth > a.w.o.MaxDepth || a.w.open.has(d) {
 		return nil
@@ -96,7 +95,7 @@ func (a *ahead) plan(d *Dir, behind *list.Element) *preview {
 // more begins listings as far as the bounds allow. w.mu is held.
 func (a *ahead) more() {
 	if a.w.done || len(a.w.stack) >= maxQueued {
-		return // of a queue so long, most is dropped again
+		return // most of so long a queue would be dropped again
 	}
 	for e := a.order.Front(); e != nil && a.room(); e = e.Next() {
 		p := e.Value.(*preview)
@@ -114,8 +113,7 @@ func (a *ahead) room() bool {
 	return a.running < aheadListings && a.dirs < aheadDirs && a.entries.Load() < aheadEntries
 }
 
-// list reads entries of p until its listing ends, a bound is reached or the walk has
-// come to it.
+// list reads entries of p until its listing ends, a bound is reached or the walk reaches it.
 func (a *ahead) list(p *preview) {
 	w := a.w
 	p.next, p.stop = iter.Pull2(w.fs.ReadDir(w.ctx, p.handle, vfs.Pos{}, wanted, w.o.PageBytes))
@@ -146,8 +144,8 @@ func (a *ahead) list(p *preview) {
 	}
 }
 
-// planBelow plans the directories that p has found. If the walk has come to p
-// meanwhile, it does so itself. w.mu is held.
+// planBelow plans the directories that p has found, unless the walk has reached p: then the
+// walk does. w.mu is held.
 func (a *ahead) planBelow(p *preview) {
 	if p.place == nil {
 		return
@@ -161,15 +159,15 @@ func (a *ahead) planBelow(p *preview) {
 	}
 }
 
-// take hands the preview of d, if it was begun, to the worker that visits d. w.mu is
-// held.
+// take leaves d its preview if that was begun, and removes it otherwise. The caller is the
+// worker that visits d. w.mu is held.
 func (a *ahead) take(d *Dir) {
 	if d.preview != nil && !a.unplan(d.preview) {
 		d.preview = nil
 	}
 }
 
-// unplan takes p out of the order and reports whether it was begun. w.mu is held.
+// unplan removes p from the order and reports whether it was begun. w.mu is held.
 func (a *ahead) unplan(p *preview) bool {
 	if p.place != nil {
 		a.order.Remove(p.place)
@@ -182,19 +180,19 @@ func (a *ahead) unplan(p *preview) bool {
 	return p.begun
 }
 
-// drop gives up p, to which the walk does not come, and all below it.
+// drop gives up p, which the walk does not visit, and all previews below it.
 func (a *ahead) drop(p *preview) {
 	a.w.mu.Lock()
 	begun := a.unplan(p)
 	p.dropped = true
 	done := p.done
 	a.w.mu.Unlock()
-	if begun && done { // else list releases it
+	if begun && done { // otherwise list releases it, or there is nothing to release
 		a.release(p, 0)
 	}
 }
 
-// release gives back what p holds, of whose items the first were visited.
+// release frees what p holds, and drops what is below its items from number visited on.
 func (a *ahead) release(p *preview, visited int) {
 	for _, it := range p.items[visited:] {
 		if it.below != nil {
@@ -215,8 +213,8 @@ func (a *ahead) release(p *preview, visited int) {
 	a.more()
 }
 
-// close waits for the listings under way, which the walk's end has cancelled, and
-// ends those that stand still.
+// close waits for the listings in flight, which the end of the walk has cancelled, and stops
+// the paused ones.
 func (a *ahead) close() {
 	a.work.Wait()
 	for e := a.order.Front(); e != nil; e = e.Next() {
@@ -226,8 +224,7 @@ func (a *ahead) close() {
 	}
 }
 
-// entries iterates over d from where its listing stands: over what was read ahead
-// first.
+// entries iterates over d from the position of its listing. What was read ahead comes first.
 func (w *walker) entries(d *Dir) iter.Seq2[*vfs.Entry, error] {
 	p := d.preview
 	if p == nil {

@@ -19,7 +19,7 @@ import (
 // roundTrip is how long a page of a listing takes, in the time of a bubble.
 const roundTrip = 40 * time.Millisecond
 
-// far is a tree at the end of a long line, in pages of perPage entries. It counts.
+// far is a tree at the end of a slow line, in pages of perPage entries. It counts calls.
 type far struct {
 	in      map[uint64][]*vfs.Entry
 	perPage int
@@ -32,8 +32,7 @@ type far struct {
 	most  int
 }
 
-// grow makes a tree of n directories: each holds width of them, or as many as are
-// left, and files.
+// grow makes a tree of n directories: each has up to width of them, and files.
 func grow(n, width, files int) *far {
 	f := &far{in: make(map[uint64][]*vfs.Entry), calls: make(map[uint64]int), perPage: 100}
 	next := uint64(2)
@@ -87,13 +86,13 @@ func (f *far) list(dir uint64, from vfs.Pos) iter.Seq2[*vfs.Entry, error] {
 
 func (f *far) fs() *hooked { return invented(f.list) }
 
-// local is a file system that keeps something for each directory.
+// local is a file system that keeps memory for each directory (vfs.Forgetter).
 type local struct{ vfs.FS }
 
 func (local) Forget(vfs.Handle) {}
 
-// TestAheadRoundTrips: 401 directories one after the other, in the order in which
-// one worker visits them, take the round trips of a few.
+// TestAheadRoundTrips: 401 directories, visited by one worker one after the other, take the
+// round trips of a few.
 func TestAheadRoundTrips(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -130,7 +129,7 @@ func TestAheadRoundTrips(t *testing.T) {
 	}
 }
 
-// journal is a Visitor that writes down every call in its order.
+// journal is a Visitor that records every call in order.
 type journal struct {
 	lines []string
 	skip  func(*Dir) bool
@@ -158,9 +157,9 @@ func (j *journal) Leave(_ context.Context, d *Dir, incomplete error) error {
 	return nil
 }
 
-// TestAheadOrder: what a visitor of a random tree is told, and when, is the same
-// with and without listings ahead. The tree has directories larger than what is read
-// ahead, some that cannot be listed, names that are refused, and loops.
+// TestAheadOrder: the calls for a random tree, and their order, are the same with and without
+// listings ahead. The tree has directories larger than what is read ahead, some that cannot
+// be listed, names that are refused, and loops.
 func TestAheadOrder(t *testing.T) {
 	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) {
@@ -210,8 +209,8 @@ func TestAheadOrder(t *testing.T) {
 	}
 }
 
-// TestAheadBounds: a visitor takes one entry and no more for an hour. What is read
-// ahead meanwhile is bounded, and the walk then comes to its end.
+// TestAheadBounds: a visitor holds one entry for an hour. What is read ahead meanwhile is
+// bounded, and the walk ends afterwards.
 func TestAheadBounds(t *testing.T) {
 	for name, f := range map[string]*far{
 		"a million directories":  nil,
@@ -261,7 +260,7 @@ func TestAheadBounds(t *testing.T) {
 	}
 }
 
-// million is a tree of a hundred directories in each, a million in all.
+// million is a tree of a million directories, a hundred in each.
 func million() *hooked {
 	return invented(func(dir uint64, from vfs.Pos) iter.Seq2[*vfs.Entry, error] {
 		return func(yield func(*vfs.Entry, error) bool) {
@@ -274,7 +273,7 @@ func million() *hooked {
 	})
 }
 
-// counting is a Visitor that is told of directories.
+// counting is a Visitor that counts directories.
 type counting struct{ enter func(d *Dir) error }
 
 func (c counting) Enter(_ context.Context, d *Dir) error                    { return c.enter(d) }
@@ -282,7 +281,7 @@ func (counting) Entry(context.Context, *Dir, *vfs.Entry) error              { re
 func (counting) Fault(_ context.Context, _ *Dir, _ string, err error) error { return err }
 func (counting) Leave(context.Context, *Dir, error) error                   { return nil }
 
-// TestAheadFailed: what could not be listed ahead is asked for again in its turn.
+// TestAheadFailed: a directory that could not be listed ahead is listed again at its turn.
 func TestAheadFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := grow(50, 49, 1)
@@ -302,8 +301,7 @@ func TestAheadFailed(t *testing.T) {
 	})
 }
 
-// TestAheadGivenUp: a walk that ends early, or leaves directories out, leaves no
-// listing open.
+// TestAheadGivenUp: a walk that ends early, or skips directories, leaves no listing open.
 func TestAheadGivenUp(t *testing.T) {
 	for _, parallel := range []int{1, 4} {
 		for stop := range 5 {

@@ -6,29 +6,29 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Dir is a directory on the way. It lives from its Enter to its Leave; its
-// fields other than Data do not change.
+// Dir is a directory of the walk. It is valid from its Enter to its Leave. In that time its
+// exported fields do not change, except Data.
 type Dir struct {
 	Parent *Dir // nil for the root
 	Name   string
 	Handle vfs.Handle
 	Attr   vfs.Attr // as the listing of the parent had them
-	// Data is the visitor's own. It is best set in Enter, and may be read from
-	// there on in every call that concerns the directory or its descendants.
+	// Data is the visitor's own. It should be set in Enter. Later calls for the directory
+	// and its descendants may read it.
 	Data any
 
 	w     *walker
 	depth int
-	// refs counts what keeps the directory from being left: its own listing,
-	// children that have not been left, and holds.
+	// refs counts what delays Leave: the directory's own listing, its children that have
+	// not been left, and holds.
 	refs atomic.Int64
 
-	// By the worker that visits it; several may one after the other.
+	// Used by the worker that visits it; several may, one after the other.
 	visited    bool // its listing was begun
-	entered    bool // the visitor knows it
+	entered    bool // Enter was called
 	skipped    bool
-	replaced   bool       // it is what has the name now, after what was listed had gone
-	was        vfs.Handle // of what was listed, if replaced
+	replaced   bool       // the listed directory was gone, and this one has its name now
+	was        vfs.Handle // of the listed one, if replaced
 	opened     bool
 	listing    listing
 	preview    *preview // what was listed ahead of its visit
@@ -43,26 +43,26 @@ type Dir struct {
 // Depth is 0 for the root of the walk.
 func (d *Dir) Depth() int { return d.depth }
 
-// Replaced reports whether d was not there any more when its turn came, and what has its
-// name now took its place. was is what had been listed.
+// Replaced reports whether the listed directory was gone at its turn, and d is another one
+// that has its name now. was is the handle of the listed one.
 func (d *Dir) Replaced() (was vfs.Handle, ok bool) { return d.was, d.replaced }
 
-// Hold keeps d from being left until Release. It is called within Enter, Entry
-// or Fault of d, or by a goroutine that holds d already.
+// Hold delays Leave of d until Release. It may be called within Enter, Entry or Fault of d,
+// or by a goroutine that holds d already.
 func (d *Dir) Hold() { d.refs.Add(1) }
 
-// Release gives a Hold back. The last one calls Leave, for d and for those of
-// its ancestors that had waited for it.
+// Release ends a Hold. The last Release calls Leave, for d and for ancestors that waited only
+// for it.
 func (d *Dir) Release() {
 	if err := d.drop(); err != nil {
 		d.w.abort(err)
 	}
 }
 
-// Abort ends the walk with err, for work that goes on behind a Hold.
+// Abort ends the walk with err, on behalf of work that runs under a Hold.
 func (d *Dir) Abort(err error) { d.w.abort(err) }
 
-// drop takes one reference away, and leaves the directories that had but one.
+// drop removes one reference, and leaves each directory that has none any more.
 func (d *Dir) drop() error {
 	for d != nil && d.refs.Add(-1) == 0 {
 		if ok, err := d.w.leave(d); !ok {
@@ -73,7 +73,7 @@ func (d *Dir) drop() error {
 	return nil
 }
 
-// note keeps the first reason for which not all of d has been reported.
+// note keeps the first reason why d was not reported completely.
 func (d *Dir) note(err error) {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
@@ -100,12 +100,12 @@ func (d *Dir) isOwnAncestor() bool {
 	return false
 }
 
-// abbreviated stands for the upper part of a path that is too long to be shown.
+// abbreviated stands for the upper part of a path that is too long to show.
 const abbreviated = "..."
 
-// Path returns the path of name in d, or of d itself if name is empty, from the
-// walk's root, which is ".". It is for people: of a path that is longer than
-// vfs.MaxPath the lower part is returned, behind "...".
+// Path returns the path of name in d, or of d itself if name is empty, relative to the walk's
+// root, which is ".". It is for messages: of a path longer than vfs.MaxPath only the end is
+// returned, after "...".
 func (d *Dir) Path(name string) string {
 	buf := make([]byte, vfs.MaxPath)
 	at := len(buf)

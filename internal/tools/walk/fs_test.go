@@ -13,7 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// hooked is a file system, some of whose methods are replaced.
+// hooked is a file system with some methods replaced.
 type hooked struct {
 	vfs.FS
 	readDir func(dir vfs.Handle, from vfs.Pos) iter.Seq2[*vfs.Entry, error]
@@ -59,7 +59,7 @@ func attrs(n uint64, t vfs.Type) vfs.Attr {
 	return vfs.Attr{Valid: vfs.MaskV3, Type: t, Mode: 0o755, Nlink: 1, FileID: n, FSID: [2]uint64{7, 7}}
 }
 
-// invented is a file system that has but directories to list; root is object 1.
+// invented is a file system that has only directories to list; its root is object 1.
 func invented(list func(dir uint64, from vfs.Pos) iter.Seq2[*vfs.Entry, error]) *hooked {
 	return &hooked{
 		readDir: func(dir vfs.Handle, from vfs.Pos) iter.Seq2[*vfs.Entry, error] { return list(number(dir), from) },
@@ -72,8 +72,8 @@ func entry(name string, n uint64, t vfs.Type, cookie uint64) *vfs.Entry {
 	return &vfs.Entry{Name: []byte(name), FileID: n, Handle: handle(n), Attr: attrs(n, t), Next: vfs.Pos{Cookie: cookie}}
 }
 
-// files yields the files f<from> to f<to-1>, whose cookies are one more than
-// their numbers. The entry is used again, as the contract allows.
+// files yields the files f<from> to f<to-1>, with their numbers plus one as cookies. It uses
+// one Entry for all of them, as the contract allows.
 func files(from, to uint64) iter.Seq2[*vfs.Entry, error] {
 	return func(yield func(*vfs.Entry, error) bool) {
 		var e vfs.Entry
@@ -93,7 +93,7 @@ type fault struct {
 	err  error
 }
 
-// log is a Visitor that takes note of everything, and checks the order.
+// log is a Visitor that records everything, and checks the order.
 type log struct {
 	t  testing.TB
 	mu sync.Mutex

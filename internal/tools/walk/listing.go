@@ -22,12 +22,12 @@ const (
 	maxSameCookie = 64
 )
 
-// needed are the attributes for whose sake an entry that came without them is
+// needed are the attributes that every entry must have. An entry without one of them is
 // asked for again.
 const needed = vfs.MaskType | vfs.MaskMode | vfs.MaskNlink | vfs.MaskUID | vfs.MaskGID | vfs.MaskSize |
 	vfs.MaskFileID | vfs.MaskFSID | vfs.MaskMtime | vfs.MaskCtime
 
-// wanted is what a listing is asked for.
+// wanted is what a listing asks for.
 const wanted = vfs.MaskV3 | vfs.MaskHandle
 
 // listing is how far a directory has been listed. It outlasts suspensions.
@@ -35,8 +35,8 @@ type listing struct {
 	pos      vfs.Pos
 	restarts int
 
-	// Brent's search for a cycle: mark is a position that was passed, and is
-	// moved up after 1, 2, 4, ... entries.
+	// Brent's cycle search: mark is a position that was passed. It is moved up after 1,
+	// 2, 4, ... entries.
 	mark  vfs.Pos
 	steps uint64
 	until uint64
@@ -47,7 +47,7 @@ type listing struct {
 	full  bool     // there were more than maxRemembered
 }
 
-// advance takes note of the position behind an entry.
+// advance records the position after an entry.
 func (l *listing) advance(next vfs.Pos) error {
 	if next == l.pos {
 		if l.same++; l.same > maxSameCookie {
@@ -94,14 +94,14 @@ func (l *listing) restart() error {
 	return nil
 }
 
-// errFull ends an iteration because the directory may queue no more children.
+// errFull suspends a listing because the directory may queue no more children.
 var errFull = errors.New("suspend the listing")
 
-// fatal is an error of the visitor's, as opposed to one of the listing's.
+// fatal marks an error of the visitor, which ends the walk.
 type fatal struct{ error }
 
-// list reports d's entries from where its listing stands. It returns true if
-// the listing was suspended, and an error if the walk has to end.
+// list reports d's entries from the position of its listing. It returns true if the listing
+// was suspended, and an error if the walk has to end.
 func (w *walker) list(d *Dir) (suspended bool, err error) {
 	for {
 		err := w.read(d)
@@ -138,8 +138,8 @@ func (w *walker) list(d *Dir) (suspended bool, err error) {
 	}
 }
 
-// listFault reports that the listing of d ended with err. What has vanished was
-// not announced, and is not any more. An error ends the walk.
+// listFault reports that the listing of d ended with err. A directory that vanished before it
+// was announced is a fault of its parent. An error ends the walk.
 func (w *walker) listFault(d *Dir, err error) error {
 	if f, ok := errors.AsType[fatal](err); ok {
 		return f.error
@@ -159,8 +159,8 @@ func (w *walker) listFault(d *Dir, err error) error {
 	return w.v.Fault(w.ctx, d, "", err)
 }
 
-// read iterates over d until the listing ends, fails or is to be suspended. It
-// announces d once the listing has begun.
+// read iterates over d until the listing ends, fails or has to be suspended. It calls Enter
+// once the listing has begun.
 func (w *walker) read(d *Dir) error {
 	for e, err := range w.entries(d) {
 		if err != nil {
@@ -208,7 +208,7 @@ func (w *walker) entry(d *Dir, e *vfs.Entry) (full bool, err error) {
 			if cerr := w.ctx.Err(); cerr != nil {
 				return false, cerr
 			}
-			if !errors.Is(err, ErrVanished) { // then nothing is missing
+			if !errors.Is(err, ErrVanished) { // what vanished is not missing
 				d.note(err)
 			}
 			return false, w.v.Fault(w.ctx, d, string(e.Name), err)
@@ -237,8 +237,8 @@ func CheckName(name []byte) error {
 	return nil
 }
 
-// complete asks for what the peer left out of e. If the handle that came is dead,
-// it is that of what has the name now.
+// complete asks for what the peer left out of e. If e's handle is stale, the name is looked
+// up again, and e becomes the object that has it now.
 func (w *walker) complete(d *Dir, e *vfs.Entry) error {
 	if !e.Handle.IsZero() {
 		err := w.attributes(e)
@@ -257,7 +257,7 @@ func (w *walker) complete(d *Dir, e *vfs.Entry) error {
 	return w.attributes(e)
 }
 
-// attributes asks for those of e unless they came.
+// attributes asks for e's attributes if some are missing.
 func (w *walker) attributes(e *vfs.Entry) error {
 	if e.Attr.Has(needed) {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// TestBadNames: what cannot be a name is a fault, and nothing is done with it.
+// TestBadNames: a bad name is a fault, and nothing else is done with it.
 func TestBadNames(t *testing.T) {
 	bad := []string{"", ".", "..", "a/b", "nul\x00", strings.Repeat("x", 256), "/etc", strings.Repeat("y", 1<<20)}
 	f := invented(func(dir uint64, from vfs.Pos) iter.Seq2[*vfs.Entry, error] {
@@ -44,7 +44,7 @@ func TestBadNames(t *testing.T) {
 	}
 }
 
-// TestMissingAttributes: what an entry lacks is asked for, once.
+// TestMissingAttributes: missing attributes of an entry are asked for once.
 func TestMissingAttributes(t *testing.T) {
 	f := invented(func(dir uint64, from vfs.Pos) iter.Seq2[*vfs.Entry, error] {
 		return func(yield func(*vfs.Entry, error) bool) {

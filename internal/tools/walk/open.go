@@ -2,15 +2,14 @@ package walk
 
 import "github.com/nfsbox/nfsbox/vfs"
 
-// objectID is what tells two directories apart.
+// objectID identifies a directory.
 type objectID struct {
 	fsid   [2]uint64
 	fileID uint64
 }
 
-// openSet counts the directories that have been entered and not left, by their
-// ids and by their handles, so that the ancestors of a directory have to be
-// looked through only when there is a reason.
+// openSet counts the directories that were entered and not left, by id and by handle. Only
+// if it has a directory already are the directory's ancestors compared.
 type openSet struct {
 	ids     map[objectID]int
 	handles map[vfs.Handle]int

@@ -7,8 +7,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// VanishedError is an ErrVanished of a directory that was listed with this handle and so
-// many links.
+// VanishedError is an ErrVanished of a directory, with the handle and the number of links
+// that it was listed with.
 type VanishedError struct {
 	Handle vfs.Handle
 	Links  uint32
@@ -18,20 +18,19 @@ type VanishedError struct {
 func (e *VanishedError) Error() string { return e.err.Error() }
 func (e *VanishedError) Unwrap() error { return e.err }
 
-// movedOn reports whether err says that a handle leads to nothing any more.
+// movedOn reports whether err says that a handle is stale.
 func movedOn(err error) bool { return errors.Is(err, vfs.ErrNoEnt) || errors.Is(err, vfs.ErrStale) }
 
-// Unlinked reports whether an object that had so many links has none any more, although its
-// name was found. While Linux removes a directory, a LOOKUP still finds it for a moment.
+// Unlinked reports whether an object that was listed with links has none any more, although
+// its name was found. While Linux removes a directory, a LOOKUP may still find it.
 func Unlinked(links uint32, now *vfs.Attr) bool {
 	return links > 0 && now.Has(vfs.MaskNlink) && now.Nlink == 0
 }
 
-// lookAgain deals with a directory whose listing failed with err because there is
-// no such object any more. It looks the name up again: if nothing has it, the
-// error is ErrVanished; if another directory has it and the visitor has not seen
-// the first one, d is that directory from now on, and the error is nil. Once only,
-// so that a name that goes from directory to directory does not hold up the walk.
+// lookAgain handles a stale d, whose listing failed with err: it looks the name up again. If
+// nothing has the name, the error is ErrVanished. If another directory has it, and Enter was
+// not called for d, d becomes that directory, and the error is nil. This happens once for a
+// d, so that a name which moves from directory to directory does not hold up the walk.
 func (w *walker) lookAgain(d *Dir, err error) error {
 	now := vfs.Entry{Name: []byte(d.Name)}
 	lerr := w.complete(d.Parent, &now)
@@ -62,8 +61,8 @@ func (w *walker) lookAgain(d *Dir, err error) error {
 	return nil
 }
 
-// same is nil if d's handle still leads to the directory that was found: a server that
-// was begun anew may have another one there, of which what was listed says nothing.
+// same returns an error if d's handle leads to another directory now, as it may after a
+// restart of the server. What was listed is not that directory's.
 func (w *walker) same(d *Dir) error {
 	attr, err := w.fs.GetAttr(w.ctx, d.Handle, vfs.MaskV3)
 	if err != nil {
@@ -78,8 +77,8 @@ func (w *walker) same(d *Dir) error {
 	return nil
 }
 
-// vanished reports whether d or one of its ancestors is gone, and nothing has its
-// name. A dead handle alone does not say so: another directory may have the name.
+// vanished reports whether d or an ancestor is gone without a successor of its name. A stale
+// handle alone does not show that: another directory may have the name.
 func (w *walker) vanished(d *Dir) bool {
 	for ; d.Parent != nil; d = d.Parent {
 		_, _, _, err := w.fs.Lookup(w.ctx, d.Parent.Handle, d.Name)

@@ -22,8 +22,8 @@ const (
 	newA
 )
 
-// live is such a tree. The handles in dead lead to nothing, from the first entry on
-// if they are in midway; a name is looked up in names, and is dead if it is not there.
+// live is such a tree. The handles in dead are stale, those in midway after their first
+// entry was listed. names has the names that a LOOKUP finds.
 type live struct {
 	dead, midway []uint64
 	names        map[string]vfs.Entry

@@ -11,23 +11,22 @@ import (
 )
 
 const (
-	// DefaultParallel is how many directories are listed at once if Options
-	// does not say.
+	// DefaultParallel is how many directories are listed at once if Options does not say.
 	DefaultParallel = 8
-	// MaxParallel is the most; higher wishes are cut to it.
+	// MaxParallel is the most that Options can ask for.
 	MaxParallel = 256
 
-	// DefaultMaxDepth is how deep a walk goes if Options does not say. A deeper
-	// directory is ErrTooDeep and is not entered.
+	// DefaultMaxDepth is how deep a walk goes if Options does not say. A deeper directory
+	// is ErrTooDeep and is not entered.
 	DefaultMaxDepth = 16384
 
 	// queuedPerDir bounds the subdirectories of one directory that wait to be
 	// entered. At the bound the directory's listing is suspended.
 	queuedPerDir = 256
 
-	// maxQueued is how many directories may wait in the whole walk before each
-	// directory may queue but one child at a time. Beyond it the queue grows by
-	// one per level and worker at most.
+	// maxQueued is how many directories may wait in the whole walk. At the bound each
+	// directory queues one child at a time, so the queue grows by at most one per level
+	// and worker.
 	maxQueued = 16384
 )
 
@@ -36,18 +35,18 @@ var (
 	ErrLoop = errors.New("the directory is one of its own ancestors")
 	// ErrTooDeep says that a directory lies deeper than the walk goes.
 	ErrTooDeep = errors.New("directories are nested too deeply")
-	// ErrStuck says that a listing came back to where it was.
+	// ErrStuck says that a listing does not advance.
 	ErrStuck = errors.New("the directory's listing goes in circles")
 	// ErrRestart says that a listing broke off with a bad cookie and could not
 	// be taken up again without visiting entries twice.
 	ErrRestart = errors.New("the directory's listing broke off and cannot be resumed")
 
-	// ErrVanished says that something that was listed is not there any more: its
-	// handle is dead, and nothing has its name.
+	// ErrVanished says that a listed object is gone: its handle is stale or missing, and
+	// nothing has its name.
 	ErrVanished = errors.New("it vanished before its turn came")
 
-	// ErrSkipDir is returned by Enter to leave a directory out. It is then not
-	// listed, and Leave is not called for it.
+	// ErrSkipDir is what Enter returns to leave a directory out: it is not listed, and
+	// Leave is not called for it.
 	ErrSkipDir = errors.New("skip this directory")
 )
 
@@ -58,34 +57,33 @@ type Options struct {
 	PageBytes uint32 // size of a page of a listing; 0: the peer's choice
 }
 
-// Visitor is told what a walk finds. The calls for one directory come one after
-// the other (Enter, then Entry and Fault, then Leave), those for several at the
-// same time from several goroutines. A directory is entered after its parent and
-// left before it. An error that a method returns ends the walk.
+// Visitor is called with what a walk finds. Calls for one directory are made one after the
+// other (Enter, then Entry and Fault, then Leave); calls for several directories are
+// concurrent. A directory is entered after its parent and left before it. An error that a
+// method returns ends the walk.
 type Visitor interface {
-	// Enter is called when d's listing has begun, and before anything in d is
-	// handed on. It may return ErrSkipDir.
+	// Enter is called when d's listing has begun, before any call for d's entries. It may
+	// return ErrSkipDir.
 	Enter(ctx context.Context, d *Dir) error
 
-	// Entry is called for everything in d that is no directory. e is borrowed.
-	// Its handle is set, and of its attributes at least the type.
+	// Entry is called for each object in d that is no directory. e is valid during the
+	// call. Its handle and at least the type among its attributes are set.
 	Entry(ctx context.Context, d *Dir, e *vfs.Entry) error
 
-	// Fault is called for what could not be visited: name in d, or the rest of
-	// d's listing if name is empty. A directory that vanished before its listing
-	// began is a name in its parent, and is not entered.
+	// Fault is called for an item that could not be visited: name in d, or the rest of
+	// d's listing if name is empty. A directory that vanished before its listing began is
+	// a fault of its name in its parent, and is not entered.
 	Fault(ctx context.Context, d *Dir, name string, err error) error
 
-	// Leave is called when all that lies below d has been visited and left, and
-	// every Hold on d released. incomplete is nil if every entry of d was
-	// reported, else the first reason why not. It may be called from within
-	// Release.
+	// Leave is called when everything below d has been visited and left, and every Hold
+	// on d released; the last Release may call it. incomplete is nil if every entry of d
+	// was reported, otherwise the first reason why not.
 	Leave(ctx context.Context, d *Dir, incomplete error) error
 }
 
 // walker is one walk.
 //
-// Lock order: nothing is called with mu held.
+// mu is never held while the visitor or the file system is called.
 type walker struct {
 	fs     vfs.FS
 	v      Visitor
@@ -93,7 +91,7 @@ type walker struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	seed   maphash.Seed
-	forget vfs.Forgetter // nil: the tree keeps nothing for directories
+	forget vfs.Forgetter // nil: the file system keeps nothing for directories
 
 	mu    sync.Mutex
 	wake  sync.Cond
@@ -104,10 +102,9 @@ type walker struct {
 	err   error
 }
 
-// Tree walks the tree under root and returns when the root has been left, or
-// with the first error that the visitor returned, or with the context's. When
-// it returns, none of its goroutines calls the visitor any more; after an error,
-// directories are not left.
+// Tree walks the tree under root. It returns when the root has been left, or with the first
+// error of the visitor or the context. None of its goroutines calls the visitor after it has
+// returned. After an error, the directories that are open are not left.
 func Tree(ctx context.Context, f vfs.FS, root vfs.Handle, o Options, v Visitor) error {
 	attr, err := f.GetAttr(ctx, root, vfs.MaskV3)
 	if err != nil {
@@ -173,8 +170,8 @@ func (w *walker) visit(d *Dir) error {
 	return d.drop()
 }
 
-// admit puts d among the open directories, unless it lies too deep or in itself:
-// then it is skipped. An error ends the walk.
+// admit adds d to the open directories. If d lies too deep or in itself, it is a fault and is
+// skipped. An error ends the walk.
 func (w *walker) admit(d *Dir) error {
 	var fault error
 	if d.depth > w.o.MaxDepth {
@@ -190,7 +187,7 @@ func (w *walker) admit(d *Dir) error {
 	return w.v.Fault(w.ctx, d.Parent, d.Name, fault)
 }
 
-// enter announces d to the visitor, once. An error ends the walk.
+// enter calls Enter for d, once. An error ends the walk.
 func (w *walker) enter(d *Dir) error {
 	if d.entered {
 		return nil
@@ -204,7 +201,7 @@ func (w *walker) enter(d *Dir) error {
 	return err
 }
 
-// enterOpen puts d among the open directories; false if it is its own ancestor.
+// enterOpen adds d to the open directories; false if it is its own ancestor.
 func (w *walker) enterOpen(d *Dir) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -216,8 +213,8 @@ func (w *walker) enterOpen(d *Dir) bool {
 	return true
 }
 
-// next takes the directory that was queued last, waiting for one if need be. It
-// returns nil when the walk is over.
+// next takes the directory that was queued last, and waits if there is none. It returns nil
+// when the walk is over.
 func (w *walker) next() *Dir {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -267,8 +264,8 @@ func (w *walker) pushLocked(d *Dir) {
 	w.wake.Signal()
 }
 
-// suspend leaves d's listing to the worker that takes the last of its queued children.
-// It is false if all have been taken, and the listing goes on.
+// suspend leaves the rest of d's listing to the worker that takes the last of d's queued
+// children. It returns false if all have been taken: then the listing goes on.
 func (w *walker) suspend(d *Dir) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -294,8 +291,7 @@ func (w *walker) endLocked() {
 	w.wake.Broadcast()
 }
 
-// leave tells the visitor that d is done with. It is false if the walk has been
-// aborted.
+// leave calls Leave for d. It returns false if the walk was aborted.
 func (w *walker) leave(d *Dir) (bool, error) {
 	w.mu.Lock()
 	over := w.done
