@@ -10,14 +10,14 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Gate knows of one address and port whether any export has a rule that admits
-// it. Code that keeps something for a client (a reply, a place in a queue, memory)
-// asks here first: for one that no rule admits nothing is kept, and nobody else's
-// is given up. It says nothing of any single export; [View] does.
+// Gate says whether any export has a rule that admits one address and port. Code
+// that keeps something for a client (a reply, a place in a queue, memory) asks here
+// first: for a client that no rule admits it keeps nothing, and evicts nothing of
+// other clients. [View] decides about a single export.
 //
-// A client whose name is not known yet is not admitted: the look-up has begun, and
-// the gate answers otherwise when the name is there. All methods may be called
-// concurrently.
+// A client whose name is not known yet is not admitted. Its look-up has begun, and
+// the gate admits it when a name is found that a rule matches. All methods may be
+// called concurrently.
 type Gate struct {
 	t      *Table
 	origin origin
@@ -38,8 +38,8 @@ func (t *Table) Gate(remote netip.AddrPort) *Gate {
 }
 
 // Admits reports whether a rule of some export admits the client, as far as that is
-// known now. It waits for nobody, and what it has found costs nothing until the
-// exports are replaced or a name grows old.
+// known now. It never waits. It remembers what it has found until the exports are
+// replaced or a name grows old.
 func (g *Gate) Admits() bool {
 	st := g.t.state.Load()
 	if a := g.last.Load(); a != nil && a.st == st && (a.until.IsZero() || g.t.now().Before(a.until)) {
@@ -48,16 +48,17 @@ func (g *Gate) Admits() bool {
 	a := &admission{st: st}
 	a.ok, a.until = g.t.admits(st, g.origin)
 	if a.ok || a.until.IsZero() {
-		// A refusal that a name may change is not remembered: the answer may be
-		// there in a moment, and a client that it lets in must be known here.
+		// A refusal that a name may change is not remembered: the look-up may end
+		// at any time and let the client in.
 		g.last.Store(a)
 	}
 	return a.ok
 }
 
 // Knows reports whether any export has a rule for the client's address, from whatever
-// port. Unlike Admits it waits for names until ctx ends; an error is that a name, by
-// which the client might be known, could not be looked up.
+// port. Unlike Admits it waits for names: two seconds for each export at most, or
+// until ctx ends. An error says that a name by which the client might be known could
+// not be looked up.
 func (g *Gate) Knows(ctx context.Context) (bool, error) {
 	st := g.t.state.Load()
 	var failed error
@@ -75,11 +76,11 @@ func (g *Gate) Knows(ctx context.Context) (bool, error) {
 	return false, failed
 }
 
-// admits looks for an export that admits o. until, if not zero, is when to look
-// again, since names were looked at.
+// admits looks for an export that admits o. If names were looked up, until is when
+// to look again.
 func (t *Table) admits(st *state, o origin) (ok bool, until time.Time) {
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // nobody waits for a name service here
+	cancel() // so that match does not wait for the name service
 	for i := range st.entries {
 		e := &st.entries[i]
 		if len(e.rules) == 0 {
@@ -102,7 +103,7 @@ func (r *rule) keepsOut(o origin) bool {
 }
 
 // Admits is nil if h is a handle of an export that admits the caller, and otherwise
-// what any call with h would end with. Names are waited for.
+// the error that any call with h would return. It waits for names as calls do.
 func (v *View) Admits(ctx context.Context, h vfs.Handle) error {
 	r, err := v.ref(ctx, &h)
 	if err == nil {

@@ -40,8 +40,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestGateNames admits nobody whose name is not known, does not wait for it, and
-// lets the client in as soon as it is there.
+// TestGateNames refuses a client while its name is not known, does not wait for the
+// name, and admits the client as soon as it is known.
 func TestGateNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, r, _ := named(t, "h.example.org")

@@ -9,7 +9,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// idleFS answers without allocating, so that what a view allocates is seen.
+// idleFS answers without allocating, so that only the view's allocations count.
 type idleFS struct{ probeFS }
 
 func (f *idleFS) As(*vfs.Caller) vfs.FS { return f }
@@ -47,8 +47,8 @@ type idleFile struct{ vfs.File }
 
 func (idleFile) Close(context.Context) error { return nil }
 
-// TestOpenInAllocs opens a file again and again in memory of the caller's, which
-// takes none beside it, and is an open file of the export each time.
+// TestOpenInAllocs opens a file again and again in the caller's memory: nothing is
+// allocated, and each is an open file of the export.
 func TestOpenInAllocs(t *testing.T) {
 	fs := &idleFS{}
 	table, err := NewTable(testKey(), Export{Path: "/", FS: fs})
@@ -82,8 +82,8 @@ func TestOpenInAllocs(t *testing.T) {
 	}
 }
 
-// TestViewAllocs counts what the rules cost a call: nothing, whatever they are,
-// and with as many exports in turn as a view remembers.
+// TestViewAllocs checks that the rules cost a call no allocation, whatever they are, and
+// with as many exports in turn as a view remembers.
 func TestViewAllocs(t *testing.T) {
 	r := &resolver{
 		names: map[string][]string{"192.0.2.7": {"h.example.org."}},
@@ -127,8 +127,7 @@ func TestViewAllocs(t *testing.T) {
 	}
 }
 
-// TestChangeAllocs makes changes of which somebody may have to be told: nobody, or a
-// watcher. Neither takes memory.
+// TestChangeAllocs makes changes with and without a watcher. Neither allocates.
 func TestChangeAllocs(t *testing.T) {
 	table, err := NewTable(testKey(), Export{Path: "/", FS: &idleFS{}})
 	if err != nil {
@@ -182,8 +181,8 @@ func BenchmarkGetAttr(b *testing.B) {
 	}
 }
 
-// BenchmarkRemove is what a change of names costs beside the file system, while
-// nobody watches and while somebody does.
+// BenchmarkRemove is what a change of names costs beside the file system, with and
+// without a watch.
 func BenchmarkRemove(b *testing.B) {
 	table, err := NewTable(testKey(), Export{Path: "/", FS: &idleFS{}})
 	if err != nil {

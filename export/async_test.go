@@ -50,8 +50,8 @@ func (f *lazyFile) Commit(ctx context.Context, off, n uint64, w *vfs.Written) er
 	return f.File.Commit(ctx, off, n, w)
 }
 
-// useAll writes, commits and changes names, and returns what was said of the
-// writes and of the commit.
+// useAll writes, commits and changes names, and returns what the writes and the commit
+// reported.
 func useAll(t *testing.T, v vfs.FS) (writes [3]vfs.Written, commit vfs.Written) {
 	t.Helper()
 	ctx := t.Context()
@@ -120,8 +120,8 @@ func TestSyncIsSync(t *testing.T) {
 	}
 }
 
-// TestUnstable leaves out the syncs of names and attributes, for the one view; bytes
-// are as stable as they are asked to be.
+// TestUnstable checks that one view leaves out the syncs of names and attributes, and
+// that bytes are as stable as they are asked to be.
 func TestUnstable(t *testing.T) {
 	fs := newLazyFS()
 	table := testTable(t, Key{1}, Export{Path: "/", FS: fs})
@@ -138,8 +138,8 @@ func TestUnstable(t *testing.T) {
 	}
 }
 
-// TestIntoAsync has a client write again what it wrote, unstable, before the
-// export became async: the verifier is another one.
+// TestIntoAsync checks that the verifier changes when an export becomes async, so that
+// clients write again what was unstable.
 func TestIntoAsync(t *testing.T) {
 	fs := newLazyFS()
 	table := testTable(t, Key{1}, Export{Path: "/", FS: fs})

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Beyond compares what the rules of two exports give, which are named by their paths.
-// It finds a client to which outer gives something that inner does not. client is the
-// Match of outer's rule, and more says in plain words what it gets. Both are empty if
-// there is no such client, or no such export. Of names only what is written is
-// compared: two rules that may be of one client are taken to be.
+// Beyond compares what the rules of two exports give; outer and inner are paths. It
+// looks for a client to which outer gives something that inner does not. client is
+// the Match of outer's rule, and more says in plain words what it gives. Both are
+// empty if there is no such client, or no such export. Names are compared as they are
+// written: a name and a network may be one client, two different names are two.
 func (t *Table) Beyond(outer, inner string) (client, more string) {
 	st := t.state.Load()
 	a, b := st.byPath[outer], st.byPath[inner]
@@ -25,7 +25,7 @@ func (t *Table) Beyond(outer, inner string) (client, more string) {
 		for j := range narrow {
 			n := &narrow[j]
 			more := w.more(n)
-			// A client that an earlier rule of either export matches is not theirs.
+			// Clients that an earlier rule of either export matches do not count.
 			if more != "" && w.meets(n) && !anyCovers(wide[:i], n) && !anyCovers(narrow[:j], w) {
 				return w.Match, more
 			}
@@ -34,7 +34,7 @@ func (t *Table) Beyond(outer, inner string) (client, more string) {
 	return "", ""
 }
 
-// given are the rules as they hold, with what the export says for all.
+// given are the rules of the export, with what it says for all clients applied.
 func (e *entry) given() []rule {
 	rules := slices.Clone(e.rules)
 	if len(rules) == 0 {
@@ -73,8 +73,8 @@ func (w *rule) more(n *rule) string {
 	return ""
 }
 
-// meets reports whether one client may be matched by both. Two names are taken for those
-// of two clients, unless one is in the other's domain.
+// meets reports whether both may match the same client. Two different names are taken
+// for two clients, unless one is a domain that the other lies in.
 func (r *rule) meets(o *rule) bool {
 	switch {
 	case r.all || o.all:

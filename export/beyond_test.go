@@ -52,7 +52,8 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
-// TestBeyondOfExports has what an export says of all its clients, and one that is not there.
+// TestBeyondOfExports compares what exports say of all their clients, and names an
+// export that does not exist.
 func TestBeyondOfExports(t *testing.T) {
 	table, err := NewTable(Key{}, Export{Path: "/a", FS: &struct{ vfs.FS }{}},
 		Export{Path: "/ro", FS: &struct{ vfs.FS }{}, ReadOnly: true}, Export{Path: "/remote", FS: &struct{ vfs.FS }{}, Remote: true})

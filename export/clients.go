@@ -14,7 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Resolver is the name service: what is used of a [net.Resolver].
+// Resolver is the name service: the part of [net.Resolver] that is used.
 type Resolver interface {
 	// LookupAddr returns names of an address. They prove nothing.
 	LookupAddr(ctx context.Context, addr string) ([]string, error)
@@ -22,8 +22,7 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// maxNames is how many names of a client are looked at. An address that has more
-// is a client without those.
+// maxNames is how many names of an address are looked at. Further ones are ignored.
 const maxNames = 8
 
 // clients knows the names of addresses, the addresses of names and the groups of
@@ -50,7 +49,7 @@ func (c *clients) init(o *Options) {
 	})
 }
 
-// addrsOf is the addresses of a name; of one that does not exist, none.
+// addrsOf returns the addresses of a name, and none if it does not exist.
 func addrsOf(ctx context.Context, r Resolver, host string) ([]netip.Addr, error) {
 	// The dot at the end keeps the resolver from trying domains of its own.
 	addrs, err := r.LookupNetIP(ctx, "ip", host+".")
@@ -63,8 +62,8 @@ func addrsOf(ctx context.Context, r Resolver, host string) ([]netip.Addr, error)
 	return addrs, nil
 }
 
-// namesOf is the names of an address that have that address themselves: the
-// owner of an address can give it any name.
+// namesOf returns the names of an address that lead back to it. Others prove nothing:
+// the owner of an address can give it any name.
 func namesOf(ctx context.Context, r Resolver, a netip.Addr) ([]string, error) {
 	names, err := r.LookupAddr(ctx, a.String())
 	if err != nil {
@@ -87,7 +86,7 @@ func namesOf(ctx context.Context, r Resolver, a netip.Addr) ([]string, error) {
 	return confirmed, nil
 }
 
-// found is nil if err says that there is nothing to be found.
+// found is nil if err says that no such name or address exists.
 func found(err error, what string) error {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
 		return nil
@@ -95,13 +94,13 @@ func found(err error, what string) error {
 	return fmt.Errorf("export: %s: %w", what, err)
 }
 
-// plain is an address as rules have it.
+// plain is a in the form that rules use: IPv4 unmapped, and no zone.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-// match finds the first rule that matches the address. until, if not zero, is
-// when to look again, since names were looked at. It is vfs.ErrBusy if that rule may
-// be one of a name that is not known, and gives other rights than the one found: to be
-// refused for want of an answer would cost a client what it has yet to write.
+// match returns the first rule that matches the address, or nil. If names were looked
+// up, until is when to look again. It is vfs.ErrBusy if an earlier rule may match, by
+// a name that is not known yet, and gives other rights than the one found. A refusal
+// instead would make the client discard what it has not written yet.
 func (c *clients) match(ctx context.Context, rules []rule, a netip.Addr) (r *rule, until time.Time, err error) {
 	if a.IsValid() && slices.ContainsFunc(rules, func(r rule) bool { return r.host != "" || r.domain != "" }) {
 		var cancel context.CancelFunc
@@ -129,15 +128,14 @@ func (c *clients) match(ctx context.Context, rules []rule, a netip.Addr) (r *rul
 	return r, until, nil
 }
 
-// gives reports whether r gives what o gives, to every client that it matches.
+// gives reports whether r and o give the same rights.
 func (r *rule) gives(o *rule) bool {
 	a, b := r.Rule, o.Rule
 	a.Match, b.Match = "", ""
 	return reflect.DeepEqual(a, b)
 }
 
-// prepare starts all look-ups that may be needed, so that they are waited for
-// together.
+// prepare starts all look-ups that may be needed, so that they run at the same time.
 func (c *clients) prepare(rules []rule, a netip.Addr) {
 	for i := range rules {
 		switch r := &rules[i]; {

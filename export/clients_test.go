@@ -68,8 +68,8 @@ func named(t *testing.T, rules ...string) (*Table, *resolver, func() error) {
 	}
 }
 
-// TestNames matches clients by what the name service says of them, and believes
-// no name that does not lead back.
+// TestNames matches clients by their names, and ignores names that do not lead back to
+// the address.
 func TestNames(t *testing.T) {
 	const addr = "192.0.2.7"
 	for _, x := range []struct {
@@ -106,8 +106,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNamesAreRemembered asks again when an answer is old, and lives with the
-// old one until then, and if the service fails.
+// TestNamesAreRemembered renews an answer that is old, and uses the old one until the
+// new one is there, or while the service fails.
 func TestNamesAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, r, mount := named(t, "*.example.org")
@@ -196,8 +196,8 @@ func TestSlowNames(t *testing.T) {
 	})
 }
 
-// TestAnswersAreBounded has more clients than answers are kept, quick ones and
-// such as take for ever.
+// TestAnswersAreBounded has more clients than answers are kept, with a quick name
+// service and with one that never answers.
 func TestAnswersAreBounded(t *testing.T) {
 	for _, slow := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -235,9 +235,9 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// TestStrangersByName has more strangers than there is room for, whose addresses the
-// name service never answers for, come beside a client that a rule has let in by its
-// name. It stays in, for as long as they come, and is renewed; they are put off.
+// TestStrangersByName floods the cache with strangers for whose addresses the name
+// service never answers. A client that a rule has let in by its name stays in and is
+// renewed; the strangers get ErrBusy.
 func TestStrangersByName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, r, mount := named(t, "*.example.org")
@@ -282,7 +282,7 @@ func TestStrangersByName(t *testing.T) {
 	})
 }
 
-// TestUnknownNames puts a client off while it is not known whether a rule is for it,
+// TestUnknownNames is ErrBusy for a client while it is not known whether a rule matches,
 // unless that makes no difference.
 func TestUnknownNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -306,7 +306,7 @@ func TestUnknownNames(t *testing.T) {
 				t.Errorf("%s: %v, want %v", x.what, err, x.want)
 			}
 		}
-		// That there is nothing is taken so for a while only.
+		// An empty answer is good for a short time only.
 		table, err := New(Options{Resolver: r}, Export{Path: "/", FS: memory(), Clients: []Rule{{Match: "*.example.org"}}})
 		if err != nil {
 			t.Fatal(err)

@@ -1,12 +1,12 @@
 // Package export says who may do what: it turns file systems into exports, and
 // a caller into a view of them.
 //
-// A [Table] holds the exports of a server. [Table.For] is a [View]: a [vfs.FS]
-// over all exports at once, as one caller of one client may see them;
+// A [Table] holds the exports of a server. [Table.For] returns a [View]: a [vfs.FS]
+// over all exports at once, as one caller of one client may see them.
 // [View.Mount] finds the directory that a path names. The server's procedures,
-// the file API and LOCALIO all work on that view, so that one set of rules holds
-// whichever way a caller came in. [Table.As] is the view of the program itself,
-// whom no rule concerns.
+// the file API and LOCALIO all work on that view, so one set of rules holds
+// whichever way a call came in. [Table.As] returns the view of the program itself,
+// which no rule concerns.
 //
 // # Rules
 //
@@ -16,23 +16,23 @@
 // two differences: the order is the one written, not the most specific first,
 // and a rule that another keeps from ever being reached is an error.
 //
-// Rules are applied on every call, and cost next to nothing: what they make of a
-// caller is worked out at its first call and remembered by its view, until the
-// exports are replaced or a name that was looked up grows old. Look-ups are
-// bounded in number and time, and a call waits for them two seconds at most. What is
-// not known then is [vfs.ErrBusy], which clients ask again for, and no refusal.
-// Clients that a rule lets in by name have a share of the look-ups, and of what is
-// remembered, that no stranger has a part of.
+// Rules are applied on every call. A view works out at its first call what they
+// make of its caller, and remembers the result until the exports are replaced or a
+// name that was looked up grows old. Look-ups are bounded in number and time: a call
+// waits at most two seconds for names, and two for groups. What is not known then is
+// [vfs.ErrBusy]: clients send the call again, which they would not after a refusal.
+// Clients that a rule lets in by domain have look-ups and remembered answers
+// reserved for them, which strangers cannot use up.
 //
 // # Handles
 //
 // A handle that leaves the view is sealed: it carries the export's number, the
 // file system's own handle, and a keyed checksum (SipHash-2-4) over both. A
-// handle that comes back is opened before the file system sees any of it, so a
-// guessed or altered one is refused here ([vfs.ErrStale] if only the seal is
-// wrong, as it is after the key was lost; [vfs.ErrBadHandle] if it cannot be one
-// of ours), and a handle of one export never opens anything in another. With
-// the key and the exports' numbers kept, handles are valid across restarts.
+// handle that comes back is checked before the file system sees any of it. A
+// guessed or altered handle is [vfs.ErrStale] if only the seal is wrong, as after
+// the key was lost, and [vfs.ErrBadHandle] if its form is not ours. A handle of one
+// export never opens anything in another. Handles stay valid across restarts as long
+// as the key and the exports' numbers are kept.
 //
 // The seal is no access control by itself: what a caller may do is decided on
 // every call.
@@ -40,20 +40,20 @@
 // # Reload
 //
 // [Table.Replace] puts other exports in force while calls are made. Every call
-// sees the exports of one moment; those that are under way end as they would
-// have, and the next call of each view is judged anew. A file system that is no
-// longer exported is still used by the former: [Table.Drain] waits for them, and
-// then it can be closed.
+// sees one version of the exports. Calls under way finish by the old one, and the
+// next call of each view is judged anew. Calls under way may still use a file system
+// that is no longer exported: [Table.Drain] waits for them, and then the file system
+// can be closed.
 //
 // # Files for other processes
 //
 // [View.OpenHost] opens a file for another process of this host, which then reads
-// and writes it by itself (LOCALIO). Rules are applied before, and cannot be
-// afterwards; so a file goes only to a process to which it gives nothing that the rules would
-// not, and [View.Watch] tells when what it was given for has ended. All views of a
-// table that have a file system in common hear of one another's changes. While
-// nothing is watched, that costs a change one look at a counter, and a change of
-// names an uncontended lock beside it.
+// and writes it by itself (LOCALIO). Rules can be applied only before the file is
+// handed out. So a process gets a file only if it gains nothing by it that the rules
+// refuse, and [View.Watch] tells when the reason for the grant has ended. All views of
+// a table that share a file system hear of one another's changes. While nothing is
+// watched, this costs a change one load of a counter, and a change of names also an
+// uncontended lock.
 //
 // # Safe names
 //

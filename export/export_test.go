@@ -102,8 +102,8 @@ func TestForgedHandles(t *testing.T) {
 	}
 }
 
-// TestHandlesOfOthers opens handles that are sealed well, or nearly, and not for
-// this table: what has no structure of ours is ErrBadHandle, all else ErrStale.
+// TestHandlesOfOthers opens handles that are sealed well, or nearly, but not for this
+// table. Those without our structure are ErrBadHandle, all others ErrStale.
 func TestHandlesOfOthers(t *testing.T) {
 	exports := []Export{{Path: "/a", ID: 1}, {Path: "/b", ID: 2, ReadOnly: true}}
 	table := testTable(t, testKey(), exports...)
@@ -169,7 +169,7 @@ func fuzzTable(f *testing.F) *Table {
 	return table
 }
 
-// FuzzOpen opens anything: nothing but what was sealed opens.
+// FuzzOpen opens any bytes: only what was sealed opens.
 func FuzzOpen(f *testing.F) {
 	table := fuzzTable(f)
 	inner, _ := vfs.MakeHandle([]byte("inner"))
@@ -190,8 +190,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzSeal seals anything that fits, finds it again, and finds nothing once a bit
-// is turned.
+// FuzzSeal seals anything that fits and opens it again, but not with a flipped bit.
 func FuzzSeal(f *testing.F) {
 	table := fuzzTable(f)
 	f.Add([]byte("inner"), uint16(3))
@@ -266,12 +265,11 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// numbered is an export of t of which nothing matters but its number.
+// numbered is an export of t where only the number matters.
 func numbered(t *Table, id uint32) *entry { return &entry{Export: &Export{ID: id}, key: t.key} }
 
-// TestOtherTree has handles of the tree that was exported before, under the same path
-// and number and by a file system that knows them all, be stale; with the first tree
-// they are as good as before.
+// TestOtherTree checks that handles of a former tree with the same path and number are
+// stale, even if the file system knows them. When the tree is back, so are they.
 func TestOtherTree(t *testing.T) {
 	fs := memory()
 	one, two := Export{Path: "/", FS: fs, Tree: []byte("one")}, Export{Path: "/", FS: fs, Tree: []byte("two")}

@@ -11,14 +11,15 @@ import (
 	"strings"
 )
 
-// maxGroups bounds the groups of a user: NGROUPS_MAX of Linux. More is an error.
+// maxGroups bounds the groups of a user: NGROUPS_MAX of Linux. If getent says more,
+// that is an error; of what package os/user says, the rest is dropped.
 const maxGroups = 65536
 
 // HostGroups returns all groups of a user of this host, the primary one first,
 // and none if there is no such user. It asks getent(1), which knows every source
-// that the host's name service switch names, LDAP and the like included; where
-// there is none, or it does not know initgroups, package os/user answers, which
-// in a static binary sees /etc/passwd and /etc/group alone.
+// of the host's name service switch, such as LDAP. Where there is no getent, or it
+// fails for initgroups, package os/user answers: in a static binary it sees only
+// /etc/passwd and /etc/group.
 func HostGroups(ctx context.Context, uid uint32) ([]uint32, error) {
 	getent, err := exec.LookPath("getent")
 	if err != nil {
@@ -43,17 +44,17 @@ func HostGroups(ctx context.Context, uid uint32) ([]uint32, error) {
 	return unique(append([]uint32{gid}, further...)), err
 }
 
-// maxAnswer bounds what is read of getent: maxGroups numbers of ten digits.
+// maxAnswer bounds what is read from getent: maxGroups numbers of ten digits.
 const maxAnswer = maxGroups*11 + 4096
 
-// ask asks getent for one key of a database and returns its line; "" if there is
-// no such key.
+// ask asks getent for one key of a database and returns its first line, or "" if
+// there is no such key.
 func ask(ctx context.Context, getent, database, key string) (string, error) {
 	out := &bounded{most: maxAnswer}
 	cmd := exec.CommandContext(ctx, getent, "--", database, key)
 	cmd.Stdout = out
 	if err := cmd.Run(); err != nil {
-		// Its manual: 2 is a key that was not found.
+		// getent(1): the key was not found.
 		const notFound = 2
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == notFound {
 			return "", nil
@@ -78,8 +79,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// parsePasswd is the name and the primary group in a line of passwd(5), which
-// must be uid's.
+// parsePasswd returns the name and the primary group in a line of passwd(5). A line
+// of another user is an error.
 func parsePasswd(line string, uid uint32) (name string, gid uint32, err error) {
 	f := strings.Split(line, ":")
 	const fields = 7
@@ -96,8 +97,8 @@ func parsePasswd(line string, uid uint32) (name string, gid uint32, err error) {
 	return f[0], gid, nil
 }
 
-// parseInitgroups is the groups in what getent answers: the name, which may hold
-// spaces, and their numbers.
+// parseInitgroups returns the groups in getent's answer, which is the user's name,
+// with spaces perhaps, and their numbers.
 func parseInitgroups(line, name string) ([]uint32, error) {
 	numbers, ok := strings.CutPrefix(line, name)
 	if !ok {
@@ -123,7 +124,7 @@ func parseID(s string) (uint32, error) {
 func fileGroups(uid uint32) ([]uint32, error) {
 	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
 	if _, ok := errors.AsType[user.UnknownUserIdError](err); ok || errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // a container may have no /etc/passwd, and so no users
+		return nil, nil // a container without /etc/passwd has no users
 	}
 	if err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func fileGroups(uid uint32) ([]uint32, error) {
 	return unique(groups), nil
 }
 
-// unique takes repetitions out of groups and leaves the first in its place.
+// unique removes repetitions and keeps the order.
 func unique(groups []uint32) []uint32 {
 	out := groups[:0]
 	seen := make(map[uint32]bool, len(groups))

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// fakeGetent puts a getent in the path that answers a script.
+// fakeGetent puts a getent in PATH that is a script.
 func fakeGetent(t *testing.T, script string) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -24,7 +24,7 @@ func fakeGetent(t *testing.T, script string) {
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
-// TestHostGroups asks a getent that knows all that can go wrong.
+// TestHostGroups asks a getent that goes wrong in every way.
 func TestHostGroups(t *testing.T) {
 	fakeGetent(t, `
 test "$1" = -- || exit 1
@@ -60,8 +60,7 @@ esac
 			t.Errorf("uid %d: %v", uid, got)
 		}
 	}
-	// The answer without end is not read to it; the files know no uid 10 but
-	// what this host has.
+	// An endless answer is cut off. Then the files of this host answer for uid 10.
 	if got, err := HostGroups(t.Context(), 10); err == nil && len(got) > maxGroups {
 		t.Errorf("uid 10: %d groups", len(got))
 	}
@@ -101,7 +100,7 @@ func TestTooManyGroups(t *testing.T) {
 	}
 }
 
-// FuzzGroups parses anything that getent may say.
+// FuzzGroups parses any bytes as getent's answer.
 func FuzzGroups(f *testing.F) {
 	f.Add("ann:x:1:10:Ann,,,:/home/ann:/bin/sh", "ann   1 2 3")
 	f.Add("", "")

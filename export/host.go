@@ -11,28 +11,27 @@ import (
 
 var _ vfs.HostOpener = (*View)(nil)
 
-// OpenHost implements vfs.HostOpener. What rules say of READ and WRITE holds for
-// it. Beyond that, since no rule is asked again once a descriptor is out:
+// OpenHost implements vfs.HostOpener. The rules hold as for READ and WRITE. No rule is
+// asked again once a descriptor is out, so more is demanded here:
 //
-//   - Of an export or a rule that is Remote no file is handed out.
-//   - To be read only, a file is opened sealed. Where the file system cannot do
-//     that, only those processes get it that could open it for themselves and write (see
-//     below), and of an export that is read-only for them nobody does.
-//   - To be written, it is handed out to such callers alone.
+//   - An export or a rule that is Remote hands out no file.
+//   - For reading, the file is opened sealed. If the file system cannot do that, only
+//     a trusted process gets the file, and of a read-only export no process.
+//   - For writing, only a trusted process gets the file.
 //
-// Those are processes that the rule believes to be who they are, as the kernel
-// says (how.Peer), and for whom the view speaks: of the same user, or root. A caller
-// that is squashed is somebody else on the disk of this host than over the network, and
-// could use as the one what was opened for the other. how.Trusted lets all pass
-// for such.
+// A process is trusted if how.Trusted is set, or if it has no more rights on this host
+// than the view gives it. For that, the rule must not squash the user or any group that
+// the kernel says the process has (how.Peer). And the process must be the same user as
+// the view's caller, or root. A squashed process has its own user on this host and
+// another over the network; it could use as the one what was opened for the other.
 //
-// What no seal keeps in: a descriptor also names its file system, and a process with
-// CAP_DAC_READ_SEARCH in the host's own user namespace opens by it whatever else is
-// there (open_by_handle_at(2)), to be read if it was sealed. Such a process, which
-// would be a container's root that was left that capability, is not to be told from
-// others here; an export that must be kept from it is Remote.
+// A seal does not keep everything in. A descriptor also names its file system: a process
+// with CAP_DAC_READ_SEARCH in the host's own user namespace can open any other file there
+// by it (open_by_handle_at(2)), for reading if it was sealed. A container's root that kept
+// this capability is such a process, and cannot be told from others here. An export that
+// must be kept from it is Remote.
 //
-// Whatever is not handed out, and might be read or written through the view, is
+// A file that is not handed out, but might be read or written through the view, is
 // vfs.ErrNotSupp; vfs.ErrNoDev if the export has no files of this host at all.
 func (v *View) OpenHost(ctx context.Context, h vfs.Handle, how *vfs.HostOpen) (*os.File, vfs.Attr, error) {
 	for range maxReloads {
@@ -49,8 +48,8 @@ func (v *View) OpenHost(ctx context.Context, h vfs.Handle, how *vfs.HostOpen) (*
 		if inForce {
 			return f, a, nil
 		}
-		// The exports were replaced meanwhile, and the watchers of the file have
-		// been told, or will be. Nobody has used it yet.
+		// The exports were replaced meanwhile. Watchers of the file have been told,
+		// or will be, and the descriptor has not been used yet.
 		if err := f.Close(); err != nil {
 			return nil, vfs.Attr{}, err
 		}
@@ -87,10 +86,10 @@ func (r *ref) openHost(ctx context.Context, how *vfs.HostOpen) (*os.File, vfs.At
 	return power.OpenHost(ctx, r.h, &below)
 }
 
-// speaksFor reports whether the process peer, with what it may on this host by
-// itself, may no more than the view gives it: the rule takes peer for who it is,
-// all its groups included, and the view's caller is the same user, or peer is
-// root, who could have said so of anybody.
+// speaksFor reports whether the process peer has no more rights on this host than the
+// view gives it. The rule must squash neither its user nor any of its groups, and the
+// view's caller must be the same user. Unsquashed root always passes: it could have
+// claimed to be any caller.
 func (r *ref) speaksFor(ctx context.Context, peer *vfs.Caller) bool {
 	is, _, err := r.v.t.clients.identity(ctx, r.rule, peer)
 	switch {

@@ -59,7 +59,7 @@ func person(id uint32, groups ...uint32) vfs.Caller {
 	return vfs.Caller{UID: id, GID: id, Groups: groups}
 }
 
-// TestOpenHost says to whom a file goes, and whether sealed.
+// TestOpenHost checks which processes get a file, and whether sealed.
 func TestOpenHost(t *testing.T) {
 	const r, w, rw = vfs.ShareRead, vfs.ShareWrite, vfs.ShareRead | vfs.ShareWrite
 	ro, root, all := Rule{ReadOnly: true}, Rule{Squash: SquashRoot}, Rule{Squash: SquashAll}
@@ -160,8 +160,8 @@ func hostTable(t *testing.T, fs vfs.FS, exports ...Export) (*Table, vfs.Handle) 
 	return table, h
 }
 
-// TestOpenHostBelow asks the file system as the squashed caller, hands its errors
-// on, and asks once more only for want of sealed files.
+// TestOpenHostBelow checks that the file system is asked as the squashed caller, that
+// its errors are passed on, and that only ErrNotSupp for a seal has it asked again.
 func TestOpenHostBelow(t *testing.T) {
 	fs := newHost(t)
 	table, h := hostTable(t, fs, Export{Path: "/", FS: fs, Clients: []Rule{{Match: "*", Squash: SquashRoot}}})
@@ -228,8 +228,8 @@ func TestOpenHostBelow(t *testing.T) {
 	}
 }
 
-// TestOpenHostReplaced replaces the exports while a file is opened: what was opened by
-// the old ones is not handed out.
+// TestOpenHostReplaced replaces the exports while a file is opened: what the old exports
+// opened is not handed out.
 func TestOpenHostReplaced(t *testing.T) {
 	fs := newHost(t)
 	table, h := hostTable(t, fs, Export{Path: "/", FS: fs})

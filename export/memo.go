@@ -6,41 +6,44 @@ import (
 	"time"
 )
 
-// Bounds of the look-ups that go to a name service: of names, addresses, groups.
+// Bounds of the look-ups of names, addresses and groups.
 const (
-	// lookupWait is how long the rules of one export may keep a call waiting.
-	// The look-up goes on, and a later call finds the answer.
+	// lookupWait is how long a call waits for the names in the rules of one export,
+	// and again for a user's groups. The look-up goes on, and a later call finds
+	// the answer.
 	lookupWait = 2 * time.Second
-	// lookupTime ends a look-up itself.
+	// lookupTime is the timeout of a look-up itself.
 	lookupTime = 10 * time.Second
-	// maxLookups is how many run at once, of each kind; the others wait. There
-	// are as many for what is held (see memo), which wait for no others.
+	// maxLookups is how many look-ups of each kind run at once; the others wait.
+	// As many again are reserved for answers that are held (see memo).
 	maxLookups = 32
-	// maxAnswers is how many answers are kept, of each kind, beside those that are
-	// held, of which there are as many. At the bound one makes room that is not
-	// waited for, and if there is none, nothing is looked up. One more is then not
-	// held, unless one that is has not been renewed for keepFor.
+	// maxAnswers is how many answers of each kind are kept. As many again may be
+	// held. At the bound, an answer that no look-up is renewing makes room; if there
+	// is none, nothing is looked up. At the bound of those held, a further one is
+	// held only in place of one that was not renewed for keepFor.
 	maxAnswers = 4096
-	// An answer is taken as it is for freshFor, and then asked for again; it serves
-	// until the new one is there, but no longer than keepFor, in which the service
-	// fails. That there is nothing is taken so for missingFor, and not longer.
+	// An answer is fresh for freshFor. The first use after that renews it, and the
+	// old answer serves until the look-up ends. If the look-up fails, an answer older
+	// than keepFor is forgotten. An empty answer is good for missingFor, and never
+	// serves while it is renewed.
 	freshFor   = 5 * time.Minute
 	missingFor = 30 * time.Second
 	keepFor    = time.Hour
-	// retryAfter is when a failed look-up is tried again, and an answer that is
-	// being renewed looked at again.
+	// retryAfter is when a failed look-up is tried again, and when to look again at
+	// an answer that is being renewed.
 	retryAfter = 5 * time.Second
 )
 
-// memo remembers what a slow and unreliable service answers. An answer is a list,
-// which may be empty. What a client was let in for is held: strangers, of whom there
-// may be any number, displace only one another, and keep only one another waiting.
+// memo is a cache of what a slow and unreliable service answers. An answer is a list,
+// which may be empty. An answer by which a client was let in is held: it cannot be
+// displaced by strangers, however many there are, and its look-ups do not wait for
+// theirs.
 type memo[K comparable, E any] struct {
 	ask    func(context.Context, K) ([]E, error)
 	now    func() time.Time
 	report func(error)
-	slots  chan struct{} // one for each look-up that runs,
-	own    chan struct{} // of what is held
+	slots  chan struct{} // one for each look-up that runs
+	own    chan struct{} // the same, for answers that are held
 
 	mu      sync.Mutex
 	answers map[K]*answer[E] // guarded by mu
@@ -57,15 +60,16 @@ func newMemo[K comparable, E any](o *Options, ask func(context.Context, K) ([]E,
 // answer is guarded by the memo's mu.
 type answer[E any] struct {
 	list   []E
-	known  bool          // list has been answered,
-	since  time.Time     // at this time
+	known  bool          // list has been answered
+	since  time.Time     // when it was answered
 	until  time.Time     // ask again after that
-	asking chan struct{} // while a look-up runs; closed at its end
+	asking chan struct{} // not nil while a look-up runs; closed at its end
 	held   bool
 }
 
-// get returns what is known of k, at the latest when ctx ends, and until when
-// that is good. ok is false if nothing is known.
+// get returns the answer for k, and until when it is good. It waits for the look-up
+// only if there is no answer yet, and no longer than ctx. ok is false if nothing is
+// known.
 func (m *memo[K, E]) get(ctx context.Context, k K) (list []E, until time.Time, ok bool) {
 	m.mu.Lock()
 	a := m.start(k)
@@ -96,7 +100,7 @@ func (m *memo[K, E]) read(a *answer[E]) ([]E, time.Time, bool) {
 	return a.list, a.until, a.known
 }
 
-// prepare starts the look-up of k if it is due, and waits for nothing.
+// prepare starts the look-up of k if it is due, and does not wait.
 func (m *memo[K, E]) prepare(k K) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,7 +133,7 @@ func (m *memo[K, E]) start(k K) *answer[E] {
 	return a
 }
 
-// hold keeps what is known of k from being displaced by others that are not held.
+// hold keeps the answer for k from being displaced by those that are not held.
 func (m *memo[K, E]) hold(k K) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,8 +145,8 @@ func (m *memo[K, E]) hold(k K) {
 	m.held++
 }
 
-// release lets go of one that is held and was not renewed for long. The caller holds
-// mu.
+// release looks for an answer that is held but was not renewed for keepFor, and holds
+// it no more. The caller holds mu.
 func (m *memo[K, E]) release() bool {
 	for _, a := range m.answers {
 		if a.held && a.asking == nil && m.now().Sub(a.since) > keepFor {
@@ -166,8 +170,8 @@ func (m *memo[K, E]) room() bool {
 	if len(m.answers)-m.held < maxAnswers {
 		return true
 	}
-	// Maps are walked from a place of chance: a client that fills this one does not
-	// choose which other that hits.
+	// Go walks maps from a random place: a client that fills this one cannot choose
+	// which answer is displaced.
 	for k, a := range m.answers {
 		if a.asking == nil && !a.held {
 			delete(m.answers, k)
@@ -177,8 +181,8 @@ func (m *memo[K, E]) room() bool {
 	return false
 }
 
-// run looks k up. It outlives the call that wanted to know, for the next call's
-// benefit, but not lookupTime.
+// run looks k up. It may outlive the call that asked, so that the next call finds the
+// answer, but not lookupTime.
 func (m *memo[K, E]) run(k K, a *answer[E], slots chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
 	defer cancel()

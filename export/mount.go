@@ -8,20 +8,21 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Mount is Mount of the view that c has by [Table.As].
+// Mount is [View.Mount] of the view that As returns for c.
 func (t *Table) Mount(ctx context.Context, c *vfs.Caller, p string) (vfs.Handle, vfs.Attr, error) {
 	return t.As(c).(*View).Mount(ctx, p)
 }
 
 // Mount returns the handle and attributes of the directory that p names: an
-// export, or a directory below one. The empty path is "/", and "/" stands for
-// the only export where there is one alone that has another path. No such path
-// is vfs.ErrNoEnt; what is not a directory is vfs.ErrNotDir; an export that the
-// client may not use is vfs.ErrAccess, whatever there is below it. "." and ".."
-// are taken out of p before it is looked up. Symbolic links are followed as mountd of
-// Linux does it, but never out of the export: an absolute one is a path that clients
-// mount, and one that leads elsewhere is vfs.ErrAccess. More than
-// 40 of them are vfs.ErrInval.
+// export, or a directory below one. The empty path is "/". If there is only one
+// export, "/" names it, whatever its path. No such path is vfs.ErrNoEnt; what is not a
+// directory is vfs.ErrNotDir. An export that the client may not use is vfs.ErrAccess,
+// whether or not the path exists below it. "." and ".." are taken out of p before it
+// is looked up.
+//
+// Symbolic links are followed, as mountd of Linux does, but never out of the export:
+// that is vfs.ErrAccess. The target of an absolute link is a path as clients mount it.
+// More than 40 links are vfs.ErrInval.
 func (v *View) Mount(ctx context.Context, p string) (vfs.Handle, vfs.Attr, error) {
 	for range maxReloads {
 		st := v.t.state.Load()
@@ -42,17 +43,17 @@ func (v *View) Mount(ctx context.Context, p string) (vfs.Handle, vfs.Attr, error
 	return vfs.Handle{}, vfs.Attr{}, vfs.ErrBusy
 }
 
-// maxMountLinks is how many symbolic links a path may have, as path_resolution(7) has
-// it for Linux.
+// maxMountLinks bounds the symbolic links of one path, as path_resolution(7) does for
+// Linux.
 const maxMountLinks = 40
 
-// step is a directory on the way, from the root.
+// step is a directory on the way from the root.
 type step struct {
 	h    vfs.Handle
 	attr vfs.Attr
 }
 
-// walk finds the directory that the path rest names below the root.
+// walk finds the directory that the path rest names, from the export's root on.
 func (r *ref) walk(ctx context.Context, rest string) (vfs.Handle, vfs.Attr, error) {
 	root, attr, err := r.fs.Root(ctx)
 	if err != nil {
@@ -92,7 +93,7 @@ func (r *ref) walk(ctx context.Context, rest string) (vfs.Handle, vfs.Attr, erro
 	return sealed, at.attr, err
 }
 
-// step looks name up in dir. It is a directory, or the target of a symbolic link.
+// step looks name up in dir. It returns a directory, or the target of a symbolic link.
 func (r *ref) step(ctx context.Context, dir vfs.Handle, name string) (next step, target string, err error) {
 	if next.h, next.attr, _, err = r.fs.Lookup(ctx, dir, name); err != nil {
 		return step{}, "", err
@@ -115,8 +116,8 @@ func (r *ref) step(ctx context.Context, dir vfs.Handle, name string) (next step,
 	return step{}, "", vfs.ErrNotDir
 }
 
-// inside is a link's target as a path from the end of way, which is cut to the root
-// for one that is absolute. That is a path that clients mount.
+// inside returns a link's target as a path from the end of way. For an absolute target,
+// which is a path as clients mount it, way is first cut to the export's root.
 func (r *ref) inside(target string, way *[]step) (string, error) {
 	if !strings.HasPrefix(target, "/") {
 		return target, nil
@@ -128,8 +129,8 @@ func (r *ref) inside(target string, way *[]step) (string, error) {
 	return strings.TrimPrefix(target, r.e.Path), nil
 }
 
-// find returns the export with the longest path that p lies under, and what of
-// p is below it.
+// find returns the export with the longest path that p lies under, and the rest of p
+// below it.
 func (s *state) find(p string) (*entry, string, error) {
 	if len(p) > maxExportPath {
 		return nil, "", vfs.ErrNameTooLong

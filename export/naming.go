@@ -8,27 +8,27 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Names, and the watchers of what loses one.
+// Changes of names, and the watchers of objects that lose one.
 //
 // A file system does not tell which object has lost a name by a Remove or a
-// Rename. So the name is looked up before, and it must still mean the same when
-// the change is made: as long as anything is watched, a call that takes a name away has
-// its directory to itself, from the look to the change. Calls that give names
-// share the directory with one another, and with calls that take names while
-// nothing is watched. If one of these finds watches at the end, it does not know
-// which object has lost the name, and tells all watchers.
+// Rename. So the name is looked up first, and must still mean the same object when
+// the change is made. While anything is watched, a call that takes a name away locks
+// its directory exclusively, from the look-up to the change. Calls that give names
+// lock it shared, and so do calls that take names while nothing is watched. If a watch
+// appears during one of these, the object that lost the name is unknown: the call
+// tells every watcher.
 //
-// The change alone is made with the directory locked, not what makes it stable,
-// which many shall wait for together.
+// The lock covers the change, not the sync after it, so that many changes share a
+// sync.
 
 // naming is a change of names in one directory or two.
 type naming struct {
 	all    *watches
-	alone  bool
-	stripe [2]int // in this order, which all share; -1: none
+	alone  bool   // the locks are exclusive
+	stripe [2]int // locked in ascending order, against deadlocks; -1: none
 }
 
-// naming begins a change of names in dir, and in other if that is not zero.
+// naming locks dir for a change of names, and other if that is not zero.
 func (r *ref) naming(alone bool, dir, other *vfs.Handle) naming {
 	n := naming{all: &r.e.users.watches, alone: alone, stripe: [2]int{r.e.users.watches.stripe(dir), -1}}
 	if !other.IsZero() {
@@ -60,11 +60,11 @@ func (n *naming) end() {
 	}
 }
 
-// giving begins a change that gives an object a name in dir, and takes none.
+// giving begins a change that gives an object a name in dir and takes none away.
 func (r *ref) giving(dir *vfs.Handle) naming { return r.naming(false, dir, &vfs.Handle{}) }
 
-// taking makes a change by which what is called name in dir loses that name, and
-// tells those who watch it. other is a second directory that changes, or zero.
+// taking makes a change by which the object called name in dir loses that name, and
+// tells its watchers. other is a second directory that changes, or zero.
 func (r *ref) taking(ctx context.Context, dir vfs.Handle, name string, other vfs.Handle, change func() error) error {
 	all := &r.e.users.watches
 	watched := all.n.Load() != 0
@@ -88,9 +88,9 @@ func (r *ref) taking(ctx context.Context, dir vfs.Handle, name string, other vfs
 	return err
 }
 
-// named returns what is called name in dir, or the zero Handle if nothing is. ok
-// is false if that cannot be told. It is asked as the file system's own caller: one
-// who may take a name may not be one who may look it up.
+// named returns the object called name in dir, or the zero Handle if there is none. ok
+// is false if the look-up failed. It asks with the file system's own rights: a caller
+// that may remove a name need not be able to look it up.
 func (r *ref) named(ctx context.Context, dir vfs.Handle, name string) (h vfs.Handle, ok bool) {
 	h, _, _, err := r.e.FS.Lookup(ctx, dir, name)
 	if err != nil {
@@ -102,17 +102,18 @@ func (r *ref) named(ctx context.Context, dir vfs.Handle, name string) (h vfs.Han
 // rights are the attributes by which callers are judged.
 const rights = vfs.MaskMode | vfs.MaskUID | vfs.MaskGID
 
-// rejudged tells those who watch h that it has other rights, if set, which ended
-// with err, was to give it such.
+// rejudged tells the watchers of h that its rights may have changed. set is what was to
+// be set, and err how that ended: if it changes no rights, or was refused, nothing is
+// told.
 func (r *ref) rejudged(h *vfs.Handle, set vfs.Mask, err error) {
 	if set&rights != 0 && !refused(err) {
 		r.e.users.watches.tell(h, vfs.ChangeRights)
 	}
 }
 
-// refused reports whether err says that nothing was changed, because the caller
-// may not or because it makes no sense: a caller that asks for such must not make
-// others lose what they have. What failed in another way may have changed a part.
+// refused reports whether err says that nothing was changed, because the caller may not
+// or because the request makes no sense. Such a request must not cost other clients
+// their grants. A change that failed in another way may have been made in part.
 func refused(err error) bool {
 	if err == nil || errors.Is(err, vfs.ErrUnknownOutcome) {
 		return false

@@ -17,9 +17,9 @@ func (v *View) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File,
 	return f, opened, nil
 }
 
-// OpenIn is Open in memory of the caller's. A server of NFSv3 opens a file for
-// each READ and each WRITE, and has that memory at hand. f is a file until Close;
-// after it, or after an error, f may be opened again.
+// OpenIn is Open into the caller's memory: an NFSv3 server opens a file for each READ
+// and WRITE, and so need not allocate it. f is an open file until Close. After Close,
+// or after an error, f may be used again.
 func (v *View) OpenIn(ctx context.Context, f *File, at vfs.At, how *vfs.OpenHow) (vfs.Opened, error) {
 	sealed := &at.H
 	if at.Name != "" {
@@ -53,13 +53,13 @@ func (f *File) open(ctx context.Context, r *ref, at vfs.At, how *vfs.OpenHow) (v
 	*f = File{below: below, ref: *r, writes: how.Access&vfs.ShareWrite != 0}
 	f.ref.h = opened.H
 	if opened, err = r.opened(ctx, opened, changes); err != nil {
-		// The open's own error says more than that of giving it up.
+		// The error of opening says more than that of closing.
 		_ = below.Close(ctx)
 	}
 	return opened, err
 }
 
-// openBelow opens a file of the file system's.
+// openBelow opens the file in the file system below.
 func (r *ref) openBelow(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
 	if r.e.Async && !how.NoCommit {
 		loose := *how
@@ -94,9 +94,9 @@ func (r *ref) opened(ctx context.Context, o vfs.Opened, changes bool) (vfs.Opene
 	return o, err
 }
 
-// File is an open file of an export: the [vfs.File] of [View.Open]. What may be
-// done with it was decided by Open, and is decided again when the exports have
-// been replaced since.
+// File is an open file of an export: the [vfs.File] of [View.Open]. Open decides
+// what may be done with it; each use decides again if the exports have been replaced
+// since.
 type File struct {
 	below  vfs.File
 	ref    ref  // of the file itself
@@ -106,8 +106,8 @@ type File struct {
 
 var _ vfs.File = (*File)(nil)
 
-// may is nil if the rules as they are now still give the caller the file, to be
-// written if write is true.
+// may is nil if the rules now in force still let the caller use the file, and write
+// it if write is true.
 func (f *File) may(ctx context.Context, write bool) error {
 	r := &f.ref
 	st := r.v.t.state.Load()
@@ -133,8 +133,8 @@ func (f *File) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 	return f.below.ReadAt(ctx, p, off, post)
 }
 
-// WriteAt implements vfs.File. Of an async export the server has what is written, and
-// says that the disk has.
+// WriteAt implements vfs.File. On an async export the bytes are written Unstable and
+// reported as FileSync.
 func (f *File) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stability, w *vfs.Written) (n int, err error) {
 	if err := f.may(ctx, true); err != nil {
 		return 0, err

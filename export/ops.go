@@ -8,7 +8,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Root is the root of the export that Mount finds under "/".
+// Root returns the root of the export that Mount finds under "/".
 func (v *View) Root(ctx context.Context) (vfs.Handle, vfs.Attr, error) { return v.Mount(ctx, "/") }
 
 // Info implements vfs.FS.
@@ -100,7 +100,7 @@ func (v *View) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs
 	if err != nil {
 		return vfs.Handle{}, attr, wcc, err
 	}
-	r.rejudged(&h, how.Set.Valid, nil) // it may have been there
+	r.rejudged(&h, how.Set.Valid, nil) // the object may have existed before
 	if err := r.stable(ctx, h, r.h); err != nil {
 		return vfs.Handle{}, attr, wcc, err
 	}
@@ -156,7 +156,7 @@ func (v *View) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, 
 	if err != nil {
 		return from, to, err
 	}
-	// The new name first: a crash in between leaves two names, never none.
+	// The new name first: a crash between the two syncs leaves both names, never none.
 	if r.h == d {
 		return from, to, r.stable(ctx, r.h)
 	}
@@ -177,8 +177,8 @@ func (v *View) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want v
 				yield(nil, err)
 				return
 			}
-			// A handle too long to be sealed is left out, and a caller that looks the
-			// name up learns why: one object must not end the listing of others.
+			// A handle too long to be sealed is left out: one object must not end the
+			// listing of the others. A caller that looks the name up gets the error.
 			if entry.Handle, err = r.seal(&entry.Handle); err != nil {
 				entry.Handle = vfs.Handle{}
 			}

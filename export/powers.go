@@ -16,10 +16,10 @@ var (
 	_ vfs.Holder = (*View)(nil)
 )
 
-// held are the powers of a view that a file system of one state has.
+// held are the powers that at least one file system of a state has.
 type held struct{ locker, acler, putter, hostOpener bool }
 
-// add makes those of fs part of s.
+// add adds the powers of fs.
 func (s *held) add(fs vfs.FS) {
 	s.locker = s.locker || vfs.Has[vfs.Locker](fs)
 	s.acler = s.acler || vfs.Has[vfs.ACLer](fs)
@@ -27,10 +27,10 @@ func (s *held) add(fs vfs.FS) {
 	s.hostOpener = s.hostOpener || vfs.Has[vfs.HostOpener](fs)
 }
 
-// Holds implements vfs.Holder. A view passes on the powers of what is exported now:
-// it has one if at least one of the file systems has it. Used with a handle of
-// another, which lacks it, it is vfs.ErrNotSupp (OpenHost: vfs.ErrNoDev). After the
-// next Replace the answer may be another one.
+// Holds implements vfs.Holder. A view has a power if at least one of the file systems
+// that are exported now has it. Used with a handle of a file system that lacks it, the
+// power is vfs.ErrNotSupp (OpenHost: vfs.ErrNoDev). The next Replace may change the
+// answer.
 func (v *View) Holds(power any) bool {
 	now := &v.t.state.Load().held
 	switch power.(type) {
@@ -46,8 +46,9 @@ func (v *View) Holds(power any) bool {
 	return true
 }
 
-// Locker is the power to lock in whatever is exported, now or later, and whatever
-// of it can be locked: the program's own, whom no rule concerns.
+// Locker returns the program's own power to lock, which no rule concerns. It serves
+// whatever is exported, now or later; a file system that cannot lock is
+// vfs.ErrNotSupp.
 func (t *Table) Locker() vfs.Locker { return t.view(origin{local: true}, nil) }
 
 // ACL implements vfs.ACLer.
@@ -108,7 +109,7 @@ func (v *View) Put(ctx context.Context, dir vfs.Handle, name string, mode uint32
 }
 
 // Lock implements vfs.Locker. On a read-only export an exclusive lock is
-// vfs.ErrROFS, as it is with nfsd: those are for writers.
+// vfs.ErrROFS, as with nfsd: exclusive locks are for writers.
 func (v *View) Lock(ctx context.Context, h vfs.Handle, l *vfs.Lock) error {
 	return v.locker(ctx, &h, func(r *ref, power vfs.Locker) error {
 		if r.readOnly && l.Exclusive {
@@ -145,8 +146,8 @@ func (v *View) locker(ctx context.Context, sealed *vfs.Handle, do func(*ref, vfs
 	return do(&r, power)
 }
 
-// ReleaseLocks implements vfs.Locker, in the file systems of all exports: also
-// of those that this caller may not use any more, whose locks are to go as well.
+// ReleaseLocks implements vfs.Locker in all file systems that are exported or still in
+// use. Those that the caller may not use, or may no longer use, are included.
 func (v *View) ReleaseLocks(ctx context.Context, whom func(*vfs.Owner) bool) error {
 	var errs []error
 	for _, u := range v.t.enterAll(v.shard) {
@@ -170,8 +171,8 @@ func (t *Table) enterAll(shard uint32) []*users {
 	return all
 }
 
-// Unwrap gives the powers of the file below that Open has granted, one behind
-// another, and nothing else of it.
+// Unwrap returns the powers of the file below that this one passes on, as a chain of
+// wrappers, and nothing else of it.
 func (f *File) Unwrap() any {
 	var next any
 	if power, ok := vfs.As[vfs.HostFiler](f.below); ok {

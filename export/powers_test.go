@@ -16,8 +16,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// mighty is a file system with every power, and files with every power. It
-// notes the handles that its powers are used with.
+// mighty is a file system with every power, and so are its files. It records the
+// handles that its powers are used with.
 type mighty struct {
 	*memfs.FS
 	used     *[]vfs.Handle
@@ -125,9 +125,9 @@ func interfaces(t *testing.T) []string {
 	return names
 }
 
-// TestPowers looks for every power that package vfs knows in a view, and in a
-// file of a view, of a file system that has them all: what is there is there
-// because somebody has decided so.
+// TestPowers looks for every power of package vfs in a view, and in a file of a view, of
+// a file system that has them all. The table above must list each, so that none is
+// passed on by accident.
 func TestPowers(t *testing.T) {
 	for _, name := range interfaces(t) {
 		if _, ok := powers[name]; !ok {
@@ -193,7 +193,7 @@ func TestViewPowersAreTheirs(t *testing.T) {
 	}
 }
 
-// TestFilePowersAreTheirs gives a file no power that the file below has not.
+// TestFilePowersAreTheirs checks that a file has no power that the file below lacks.
 func TestFilePowersAreTheirs(t *testing.T) {
 	table := testTable(t, Key{}, Export{Path: "/", FS: memory()})
 	_, h := put(t, table.As(nil), "f")
@@ -228,8 +228,8 @@ func usePowers(t *testing.T, v *View, h vfs.Handle) map[string]error {
 	}
 }
 
-// TestPowersAreGuarded opens the handles that powers are used with, and lets
-// rules hold for them as for everything.
+// TestPowersAreGuarded checks that powers get unsealed handles, and that rules hold for
+// powers as for all calls.
 func TestPowersAreGuarded(t *testing.T) {
 	below := newMighty()
 	inner, _, err := below.Root(t.Context())

@@ -10,15 +10,14 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Replace puts other exports in the place of those there are, all at once, or is
-// an error and changes nothing. Calls that have begun end as they would have;
-// the next call of every view is judged by the new exports. Handles keep their
-// meaning as long as an export has their ID. Files that are open go on if their
-// export still has the file system, and the caller the right; else their next
-// use is vfs.ErrStale, vfs.ErrAccess or vfs.ErrROFS. The watchers of an object
-// through an export that judges otherwise now have been told when Replace returns.
+// Replace replaces all exports at once, or returns an error and changes nothing. Calls
+// that have begun finish by the old exports; the next call of every view is judged by
+// the new ones. Handles keep their meaning as long as an export has their ID and tree.
+// An open file goes on if its export still has the file system, and its caller the
+// right. Else its next use is vfs.ErrStale, vfs.ErrAccess or vfs.ErrROFS. Before
+// Replace returns, it tells the watchers of objects whose export now has other rules.
 //
-// File systems that are exported no longer may still be in use: see Drain.
+// File systems that are no longer exported may still be in use: see Drain.
 func (t *Table) Replace(exports ...Export) error {
 	next, err := t.newState(exports)
 	if err != nil {
@@ -38,8 +37,8 @@ func (t *Table) Replace(exports ...Export) error {
 		u.stay()
 		e.users = u
 	}
-	// From here on nobody comes to the file systems that are not in next, so
-	// that their users can only become fewer.
+	// From here on no call enters a file system that is not in next, so its users
+	// can only become fewer.
 	t.state.Store(next)
 	for fs, u := range t.users {
 		if exported[fs] {
@@ -64,9 +63,9 @@ func checkFS(path string, fs vfs.FS) error {
 	return nil
 }
 
-// Drain waits until no call and no open file uses fs, which has been taken out
-// of the table, so that it can be closed. It is an error if fs is exported, or
-// ctx's if that ends first.
+// Drain waits until no call and no open file uses fs, so that it can be closed. It is
+// an error that wraps vfs.ErrInval if fs is exported, or becomes so again meanwhile,
+// and ctx's error if that ends first.
 func (t *Table) Drain(ctx context.Context, fs vfs.FS) error {
 	t.mu.Lock()
 	u := t.users[fs]
@@ -98,8 +97,8 @@ func (t *Table) Drain(ctx context.Context, fs vfs.FS) error {
 
 var errExported = fmt.Errorf("export: a file system that is exported never drains: %w", vfs.ErrInval)
 
-// settle forgets u, and wakes those who wait for it, if it was the last call
-// that has left. The caller holds mu.
+// settle forgets u and wakes Drain, if u is no longer exported and its last user has
+// left. The caller holds mu.
 func (t *Table) settle(u *users) {
 	if !u.leaving.Load() || u.busy() || t.users[u.fs] != u {
 		return
@@ -108,33 +107,33 @@ func (t *Table) settle(u *users) {
 	u.wake()
 }
 
-// shards is into how many counters the users of a file system are divided, lest
-// every call of every core write to the same place in memory.
+// shards is how many counters the users of a file system are divided among, so that
+// cores do not contend for one cache line.
 const shards = 8
 
 // users counts the uses of a file system: calls under way and open files.
 //
-// A user that comes counts itself first and then looks whether the state that it came
-// by is still in force; the call that takes the file system out first stores the new state
-// and then looks at the counters. So one of the two sees the other.
+// A call counts itself first, and then checks that its state is still in force. Replace
+// first stores the new state, and then reads the counters. So at least one of the two
+// sees the other.
 type users struct {
 	fs      vfs.FS
-	leaving atomic.Bool   // exported no more
-	gone    chan struct{} // guarded by Table.mu; closed when the last has left, or the file system is back
+	leaving atomic.Bool   // no longer exported
+	gone    chan struct{} // guarded by Table.mu; closed when the last user has left, or fs is exported again
 	in      [shards]struct {
 		n atomic.Int64
 		_ [56]byte // a cache line each
 	}
-	watches watches // of its objects, by those who use it
+	watches watches // of its objects
 }
 
-// stay takes leaving back. The caller holds Table.mu.
+// stay says that the file system is exported, perhaps again. The caller holds Table.mu.
 func (u *users) stay() {
 	u.leaving.Store(false)
 	u.wake()
 }
 
-// wake tells those who wait in Drain to look again. The caller holds Table.mu.
+// wake has the calls of Drain look again. The caller holds Table.mu.
 func (u *users) wake() {
 	if u.gone != nil {
 		close(u.gone)
@@ -144,7 +143,7 @@ func (u *users) wake() {
 
 func (u *users) enter(shard uint32) { u.in[shard%shards].n.Add(1) }
 
-// leave ends what enter began.
+// leave takes back what enter has counted.
 func (u *users) leave(t *Table, shard uint32) {
 	if u.in[shard%shards].n.Add(-1) == 0 && u.leaving.Load() {
 		t.mu.Lock()
@@ -153,9 +152,9 @@ func (u *users) leave(t *Table, shard uint32) {
 	}
 }
 
-// busy reports whether anybody is in. While leaving, a counter that has been
-// seen at zero stays there, but for those who come by an old state and leave at
-// once; so counters can be looked at one after another.
+// busy reports whether the file system has users. The counters can be read one after
+// another: while leaving is set, one that was zero stays zero, but for calls that find
+// their state outdated and leave at once.
 func (u *users) busy() bool {
 	for i := range u.in {
 		if u.in[i].n.Load() != 0 {

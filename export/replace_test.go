@@ -26,8 +26,8 @@ func put(t *testing.T, v vfs.FS, name string) (root, file vfs.Handle) {
 	return root, file
 }
 
-// TestReplace takes a client through reloads: each is noticed by its next call,
-// and handles mean what they meant.
+// TestReplace takes a client through reloads: its next call is judged by each, and
+// handles keep their meaning.
 func TestReplace(t *testing.T) {
 	one, other := memory(), memory()
 	table := testTable(t, Key{1}, Export{Path: "/a", FS: one})
@@ -162,8 +162,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// turning is a file system that is replaced while a caller is judged, which is
-// after the call has found its export and before it is counted.
+// turning is a file system that is replaced while a caller is judged: after the call has
+// found its export, and before it is counted as a user.
 type turning struct {
 	*memfs.FS
 	turn func()
@@ -202,7 +202,7 @@ func TestReplaceWithinCall(t *testing.T) {
 	if _, err := table.As(&vfs.Caller{}).GetAttr(t.Context(), root, vfs.MaskV3); err != nil {
 		t.Errorf("the call went to the file system that was drained: %v", err)
 	}
-	// Reloads without end end the call.
+	// Endless reloads make the call fail.
 	var again func()
 	again = func() {
 		next := &turning{FS: below}
@@ -220,8 +220,7 @@ func TestReplaceWithinCall(t *testing.T) {
 	}
 }
 
-// TestDrainIsTold wakes a caller that waits for a file system to drain when it is exported
-// again.
+// TestDrainIsTold checks that Drain ends when its file system is exported again.
 func TestDrainIsTold(t *testing.T) {
 	old := newGate()
 	table := testTable(t, Key{}, Export{Path: "/", FS: old})
@@ -308,7 +307,7 @@ func TestOpenFilesAfterReload(t *testing.T) {
 	}
 }
 
-// closing is a file system that must not be used once it is closed.
+// closing is a file system that must not be used after Close.
 type closing struct {
 	*memfs.FS
 	mu     sync.RWMutex

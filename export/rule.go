@@ -10,13 +10,13 @@ import (
 // MaxRules bounds the rules of all exports of a table together; see MaxExports.
 const MaxRules = 4096
 
-// Nobody is the user and the group of callers who are squashed, or do not say
-// who they are, where the rule names no other: 65534, as on Linux.
+// Nobody is the user and group of callers that are squashed, or that do not say who
+// they are, if the rule names no other: 65534, as on Linux.
 const Nobody = 65534
 
 // Rule says which clients may use an export, and how.
 type Rule struct {
-	// Match says which:
+	// Match says which clients:
 	//
 	//	"*"                           every client
 	//	"192.0.2.7", "2001:db8::1"    the client with this address
@@ -27,53 +27,52 @@ type Rule struct {
 	//
 	// IPv4 addresses that came mapped into IPv6 are IPv4. A client whose
 	// connection has no IP address is matched by "*" alone. Addresses are sure
-	// and cost nothing; names are as good as the name service. While it does not
-	// say whether a rule matches, and a later one would give other rights or
-	// there is none, calls are vfs.ErrBusy. What it has said of a client that was
-	// let in serves for an hour in which it fails.
+	// and need no look-up; names are as good as the name service. While it has not
+	// answered whether a rule matches, calls are vfs.ErrBusy, unless a later rule
+	// matches that gives the same rights. If the service fails, its last answer
+	// serves for an hour.
 	Match string
 	// ReadOnly refuses every change with vfs.ErrROFS.
 	ReadOnly bool
-	// Squash says who is not believed to be who they say.
+	// Squash says which callers become anonymous.
 	Squash Squash
-	// AnonUID and AnonGID are the user and the group that they are instead.
-	// nil: Nobody. [Anonymous] is an error.
+	// AnonUID and AnonGID are the anonymous user and group. nil: Nobody.
+	// [Anonymous] is an error.
 	AnonUID, AnonGID *uint32
 	// Remote hands no file to another process of this host: see Export.Remote.
 	Remote bool
-	// Secure refuses calls from source ports of 1024 and above, which everybody
-	// on the client may use.
+	// Secure refuses calls from source ports of 1024 and above, which any user of
+	// the client can get, and from unknown ports.
 	Secure bool
-	// ManyGroups looks up the further groups of the caller's uid on this host,
-	// and does not believe those of the credential, of which there is room for
-	// 16. The primary group is still the credential's, as it is with nfsd. A user
-	// who does not exist here has no further ones. While the look-up fails, or
-	// takes long, calls are vfs.ErrBusy.
+	// ManyGroups takes the caller's further groups from this host instead of the
+	// credential, which has room for 16. The primary group is still the
+	// credential's, as with nfsd. A user who does not exist on this host has no
+	// further groups. While the look-up fails, or takes longer than two seconds,
+	// calls are vfs.ErrBusy.
 	ManyGroups bool
-	// TrustLocal believes programs on this host to be who they say, although the
-	// kernel knows who they are: see [Origin].
+	// TrustLocal believes the credential of programs on this host, although the
+	// kernel knows which user they run as: see [Origin].
 	TrustLocal bool
 }
 
-// Squash says which callers become anonymous. Whatever it is, a caller that
-// does not say who it is always does ([Anonymous]).
+// Squash says which callers become anonymous. A caller that does not say who it is
+// ([Anonymous]) always does.
 type Squash uint8
 
 // The kinds of squashing.
 const (
-	// SquashNone believes everybody.
+	// SquashNone believes every caller.
 	SquashNone Squash = iota
 	// SquashRoot maps uid 0, and gid 0 wherever it stands among the caller's
-	// groups. The other groups stay, as they do with nfsd.
+	// groups. The other groups stay, as with nfsd.
 	SquashRoot
-	// SquashAll makes every caller the anonymous user with no group but its
-	// own.
+	// SquashAll makes every caller the anonymous user, in the anonymous group alone.
 	SquashAll
 )
 
 var squashNames = [...]string{"none", "root", "all"}
 
-// String is the word that ParseSquash understands.
+// String returns the word that ParseSquash understands.
 func (s Squash) String() string {
 	if int(s) < len(squashNames) {
 		return squashNames[s]
@@ -81,7 +80,7 @@ func (s Squash) String() string {
 	return fmt.Sprintf("squash %d", uint8(s))
 }
 
-// ParseSquash is the Squash of a word: "none", "root" or "all".
+// ParseSquash returns the Squash of a word: "none", "root" or "all".
 func ParseSquash(s string) (Squash, error) {
 	for i, name := range squashNames {
 		if s == name {
@@ -91,8 +90,8 @@ func ParseSquash(s string) (Squash, error) {
 	return 0, fmt.Errorf("squash %.40q: not one of none, root and all", s)
 }
 
-// rule is a Rule with its Match understood. Exactly one of the four fields that
-// match is set.
+// rule is a Rule with its Match parsed. Exactly one of all, prefix, host and domain is
+// set.
 type rule struct {
 	Rule
 	all    bool
@@ -101,7 +100,7 @@ type rule struct {
 	domain string // lower case, with the leading dot
 }
 
-// parseRules understands the rules of one export. Its errors name the rule.
+// parseRules parses the rules of one export. Its errors name the rule.
 func parseRules(rules []Rule) ([]rule, error) {
 	out := make([]rule, 0, len(rules))
 	for i, r := range rules {
@@ -119,8 +118,8 @@ func parseRules(rules []Rule) ([]rule, error) {
 	return out, nil
 }
 
-// covers reports whether p matches nothing that r does not. Of names, that is
-// known only if they are the same.
+// covers reports whether r surely matches every client that p matches. Of names, that
+// is known only if they are the same.
 func (r *rule) covers(p *rule) bool {
 	switch {
 	case r.all:
@@ -190,8 +189,8 @@ func (r *rule) network(m string) error {
 	return nil
 }
 
-// digits reports whether s is a number: the last part of an address, never of a
-// name (RFC 1123, section 2.1).
+// digits reports whether s is a number. The last part of a host's name never is (RFC
+// 1123, section 2.1).
 func digits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }

@@ -11,11 +11,11 @@ import (
 //	byte   0      sealPlain, or sealTree for an export that says what its tree is
 //	bytes  1-4    the export's ID, big-endian
 //	bytes  5-     the file system's handle, 1 to MaxInner bytes
-//	last 8 bytes  SipHash-2-4 of all before, under the table's key, or if it is
-//	              sealTree under the tree's own; little-endian
+//	last 8 bytes  SipHash-2-4 of all before, under the table's key or, for
+//	              sealTree, under the tree's own; little-endian
 //
-// So a handle of a tree that was exported before under the same number is stale, and
-// no handle is longer for it.
+// So a handle of another tree that had the same number before is stale, and naming
+// the tree makes no handle longer.
 const (
 	sealPlain = 1
 	sealTree  = 2
@@ -24,9 +24,9 @@ const (
 	sealSum  = 8
 )
 
-// MaxInner is the size of the largest handle, in bytes, that a file system may
-// have to be exported: what is left of NFSv3's 64 bytes. A larger handle is
-// [vfs.ErrBadHandle] wherever it would have to go out.
+// MaxInner is the size in bytes of the largest handle that an exported file system
+// may have: what the seal leaves of NFSv3's 64 bytes. An operation that would have
+// to hand out a larger one fails with [vfs.ErrBadHandle].
 const MaxInner = vfs.MaxHandleV3 - sealHead - sealSum
 
 // seal makes the handle that clients hold of the file system's h.
@@ -53,8 +53,7 @@ func (e *entry) version() byte {
 	return sealPlain
 }
 
-// of is the key of the handles of a tree, made from the table's: they cost as much
-// as those of no tree.
+// of derives the key of a tree's handles from the table's.
 func (k *Key) of(tree []byte) (own Key) {
 	for half := range byte(2) {
 		sum := k.sum(append([]byte{'t', 'r', 'e', 'e', half}, tree...))
@@ -81,9 +80,9 @@ func (st *state) open(from *vfs.Handle) (*entry, vfs.Handle, error) {
 	return e, h, err
 }
 
-// asyncVerifier is the write verifier of an export that is async. It differs
-// from every sum of a handle and of a tree by its input, whose first byte is its own, and
-// from a file system's verifier by chance alone.
+// asyncVerifier is the write verifier of an export that is async. No seal and no
+// tree's key is a sum over the same input, since only this one begins with 'a'. It
+// equals a file system's verifier only by accident, once in 2^64.
 func (t *Table) asyncVerifier(id uint32) (v vfs.Verifier) {
 	binary.LittleEndian.PutUint64(v[:], t.key.sum(binary.BigEndian.AppendUint32([]byte("async"), id)))
 	return v

@@ -5,12 +5,12 @@ import (
 	"math/bits"
 )
 
-// Key is the secret under which handles are sealed. It is made once, at random,
-// and kept: handles sealed under another key are stale.
+// Key is the secret under which handles are sealed. The caller makes it once, at
+// random, and keeps it: handles sealed under another key are stale.
 type Key [16]byte
 
-// sum is SipHash-2-4 (Aumasson and Bernstein, 2012) of p: a checksum that
-// nobody can compute without the key, in tens of nanoseconds.
+// sum is SipHash-2-4 (Aumasson and Bernstein, 2012) of p: a checksum that takes tens
+// of nanoseconds and cannot be computed without the key.
 func (k *Key) sum(p []byte) uint64 {
 	k0, k1 := binary.LittleEndian.Uint64(k[:8]), binary.LittleEndian.Uint64(k[8:])
 	s := sipState{k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d, k0 ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573}

@@ -9,16 +9,17 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Anonymous is the UID and GID of a [vfs.Caller] who does not say who it is:
+// Anonymous is the UID and GID of a [vfs.Caller] that does not say who it is:
 // AUTH_NONE. Every rule squashes it, as nfsd does.
 const Anonymous = math.MaxUint32
 
-// believed is the rule for callers whom no rule concerns.
+// believed is the rule for callers that no rule concerns.
 var believed rule
 
-// claimed is the user that a caller may say that it is: user, if that is known (see
-// [Origin]), and else the one that it names. until, if not zero, is when to look again. The
-// groups of a user are this host's; while they are not known it is vfs.ErrBusy.
+// claimed returns the caller that a call may claim to be. If the kernel knows the user
+// (see [Origin]), that is the user with its groups on this host, and vfs.ErrBusy while
+// they are not known. Otherwise, and for root and by TrustLocal, it is what the
+// credential says. until, if not zero, is when to look again.
 func (c *clients) claimed(ctx context.Context, r *rule, user *uint32, says *vfs.Caller) (who *vfs.Caller, until time.Time, err error) {
 	if r.TrustLocal || says == nil || user == nil || *user == 0 {
 		return says, until, nil
@@ -40,9 +41,10 @@ func (c *clients) claimed(ctx context.Context, r *rule, user *uint32, says *vfs.
 	return &is, until, nil
 }
 
-// groupsOf is the groups of a user on this host; of one that there is not, none.
-// It is vfs.ErrBusy if the look-up has failed, or takes long: to guess would give
-// rights away, or take them from a user that has them. until is when to look again.
+// groupsOf returns the groups of a user on this host, and none if there is no such
+// user. It is vfs.ErrBusy if the look-up has failed, or takes longer than lookupWait: a
+// guess could give rights away, or refuse those that a user has. until is when to look
+// again.
 func (c *clients) groupsOf(ctx context.Context, uid uint32) ([]uint32, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupWait)
 	defer cancel()
@@ -53,8 +55,9 @@ func (c *clients) groupsOf(ctx context.Context, uid uint32) ([]uint32, time.Time
 	return groups, until, nil
 }
 
-// identity is who c is by the rule: as nfsd_setuser() of Linux has it. until, if
-// not zero, is when to look again. It is vfs.ErrBusy while it is not known.
+// identity returns who the caller is by the rule, as nfsd_setuser() of Linux does.
+// until, if not zero, is when to look again. It is vfs.ErrBusy while groups that the
+// rule wants are not known.
 func (c *clients) identity(ctx context.Context, r *rule, who *vfs.Caller) (is *vfs.Caller, until time.Time, err error) {
 	if who == nil {
 		return nil, until, nil
@@ -76,7 +79,7 @@ func (c *clients) identity(ctx context.Context, r *rule, who *vfs.Caller) (is *v
 	}
 	out.UID = swap(out.UID, Anonymous, anonUID)
 	out.GID = swap(out.GID, Anonymous, anonGID)
-	// No kernel takes this one for a group: every call would fail.
+	// The kernel refuses this number as a group: every call would fail.
 	out.Groups = swapAll(out.Groups, Anonymous, anonGID)
 	return &out, until, nil
 }
@@ -96,7 +99,7 @@ func swap(id, from, to uint32) uint32 {
 	return id
 }
 
-// swapAll is swap for groups, which stay as they are: views share them.
+// swapAll is swap for a list of groups. It copies the list, which views share.
 func swapAll(groups []uint32, from, to uint32) []uint32 {
 	if !slices.Contains(groups, from) {
 		return groups

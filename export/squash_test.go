@@ -57,7 +57,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestLocalIdentity lets the program itself be any user that it wants.
+// TestLocalIdentity lets the program itself be any user.
 func TestLocalIdentity(t *testing.T) {
 	fs := &probeFS{}
 	table := testTable(t, Key{}, Export{Path: "/", FS: fs, Clients: []Rule{{Match: "192.0.2.1", Squash: SquashAll}}})
@@ -88,8 +88,8 @@ func TestLocalIdentity(t *testing.T) {
 	}
 }
 
-// TestManyGroups believes this host about a user's groups, and nobody else: a user
-// that it does not know has none, and what it cannot say yet is asked again.
+// TestManyGroups takes a user's groups from this host alone. A user that the host does
+// not know has none. While the look-up fails, the call is ErrBusy.
 func TestManyGroups(t *testing.T) {
 	var many []uint32
 	for g := range uint32(40) {
@@ -142,7 +142,7 @@ func TestManyGroups(t *testing.T) {
 	}
 }
 
-// TestGroupOfNobody keeps from the file system an id that no kernel takes.
+// TestGroupOfNobody checks that the file system gets no id that the kernel refuses.
 func TestGroupOfNobody(t *testing.T) {
 	var c clients
 	groups := []uint32{50, Anonymous}
@@ -152,8 +152,8 @@ func TestGroupOfNobody(t *testing.T) {
 	}
 }
 
-// TestUser takes a program on this host for the user that the kernel knows, whatever
-// it says it is, with the groups that this host gives that user.
+// TestUser checks that a program on this host is the user that the kernel says, whatever
+// its credential says, with that user's groups on this host.
 func TestUser(t *testing.T) {
 	fs := &probeFS{}
 	table, err := New(Options{Groups: func(_ context.Context, uid uint32) ([]uint32, error) {

@@ -11,14 +11,14 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// errBroken is what a service says that does not work.
+// errBroken is the error of a service that does not work.
 var errBroken = errors.New("broken")
 
 func memory() *memfs.FS { return memfs.New(memfs.Options{Mode: 0o777}) }
 
 func remote(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 
-// probeFS has an empty root and notes who asks.
+// probeFS has an empty root and records its callers.
 type probeFS struct {
 	vfs.FS
 	last *vfs.Caller

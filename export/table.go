@@ -14,9 +14,9 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// MaxExports bounds a table, and [MaxRules] the rules of all its exports. They
-// fit the answer to MOUNT's EXPORT into one record; more is an error of New and
-// Replace.
+// MaxExports bounds the exports of a table, and [MaxRules] the rules of all of them
+// together. So the reply to MOUNT's EXPORT fits one record. More is an error of New
+// and Replace.
 const MaxExports = 4096
 
 // Export is one file system under one path.
@@ -24,48 +24,48 @@ type Export struct {
 	// Path is what clients mount, absolute and clean: "/", "/home".
 	Path string
 	// FS is what they get. Its root is the export's. It must be comparable, as
-	// pointers are: that tells whether a reload has kept it.
+	// pointers are: so a reload sees whether the file system is the same.
 	FS vfs.FS
-	// ID tells this export's handles from others'. It is part of every handle
-	// and must be the same after a restart. 0 derives it from Path.
+	// ID is the number of the export. It is part of every handle, and must be the
+	// same after a restart. 0 derives it from Path.
 	ID uint32
-	// Tree tells the tree from others that were, or may be, exported by the same ID:
-	// the same bytes after a restart, and other ones for another root. Handles of
-	// another tree are vfs.ErrStale then, of whatever use they would be to FS.
-	// Empty: only FS can tell.
+	// Tree identifies the tree among all that are exported under the same ID at one
+	// time or another: the same bytes after a restart, and others for another root.
+	// Handles of another tree are then vfs.ErrStale, even if FS would accept them.
+	// Empty: FS alone decides.
 	Tree []byte
 	// ReadOnly refuses every change with vfs.ErrROFS, whatever Clients say.
 	ReadOnly bool
 	// Remote keeps every read and write with the server: View.OpenHost gives no
-	// file of this export to another process, whatever its user. For exports that
-	// demand TLS or Kerberos, whose promises a descriptor knows nothing of, and
+	// file of this export to another process, whatever its user. It is for exports
+	// that demand TLS or Kerberos, which a descriptor goes around, and for those
 	// where all access is to be counted, limited or logged.
 	Remote bool
 	// Clients are the rules of the clients that may use the export. The first
 	// rule that matches a client is its rule; a client that none matches gets
-	// vfs.ErrAccess. No rules at all: everybody may, by the zero Rule.
+	// vfs.ErrAccess. Without rules every client may use it, by the zero Rule.
 	Clients []Rule
-	// Async calls every change stable without making it so: writes are answered
+	// Async reports every change as stable without making it so: writes are answered
 	// as FileSync, Commit and changes of names as done, and nothing is synced.
 	// DANGEROUS: a crash of the host loses what clients believe to be safe, and
-	// an error of the disk reaches nobody. As exports(5) has it.
+	// errors of the disk are not reported. It is async of exports(5).
 	Async bool
 }
 
-// Options are what a table needs beside its exports. The zero value of all but
-// Key is a good one.
+// Options are what a table needs beside its exports. Every field but Key may be left
+// zero.
 type Options struct {
 	// Key seals the handles.
 	Key Key
 	// Resolver finds the names of clients and the addresses of names, if rules
 	// ask for names. nil: net.DefaultResolver.
 	Resolver Resolver
-	// Groups returns all groups of a user of this host, for rules with
-	// ManyGroups; a user who does not exist has none, without an error. nil:
-	// HostGroups.
+	// Groups returns all groups of a user of this host, the primary one first. It
+	// is asked for rules with ManyGroups, and where Origin.User is known. A user who
+	// does not exist has none, without an error. nil: HostGroups.
 	Groups func(ctx context.Context, uid uint32) ([]uint32, error)
-	// Report receives the errors of both, which callers see as vfs.ErrBusy at
-	// most. nil discards.
+	// Report receives the errors of both; callers see vfs.ErrBusy at most. nil
+	// discards them.
 	Report func(error)
 	// Now is the clock. nil: time.Now.
 	Now func() time.Time
@@ -79,7 +79,7 @@ type Table struct {
 
 	// state is what is exported now. It is replaced as a whole, never changed.
 	state atomic.Pointer[state]
-	views atomic.Uint32 // made so far: deals them out to the shards of users
+	views atomic.Uint32 // views made so far: spreads them over the shards of users
 
 	mu    sync.Mutex
 	users map[vfs.FS]*users // guarded by mu; of all file systems that are exported or still in use
@@ -90,7 +90,7 @@ func NewTable(key Key, exports ...Export) (*Table, error) {
 	return New(Options{Key: key}, exports...)
 }
 
-// New checks the exports and makes a table of them.
+// New checks the exports and returns a table of them.
 func New(o Options, exports ...Export) (*Table, error) {
 	if o.Resolver == nil {
 		o.Resolver = net.DefaultResolver
@@ -133,14 +133,15 @@ type entry struct {
 	index int
 	rules []rule
 	users *users
-	// verf is the write verifier of an export that is async: no other export's,
-	// so that what was unstable before a reload is written again.
+	// verf is the write verifier of an export that is async. It differs from the
+	// file system's own, so clients write again what was unstable before a reload
+	// made the export async.
 	verf vfs.Verifier
 	key  Key // of its handles
 }
 
-// newState checks the exports and works out what calls need of them. users of
-// the entries are left to Replace.
+// newState checks the exports and works out what calls need of them. Replace fills in
+// users of the entries.
 func (t *Table) newState(exports []Export) (*state, error) {
 	if len(exports) == 0 || len(exports) > MaxExports {
 		return nil, fmt.Errorf("export: %d exports; a table has 1 to %d", len(exports), MaxExports)
@@ -191,7 +192,7 @@ func (e *entry) check() error {
 	return checkFS(e.Path, e.FS)
 }
 
-// idOf derives a number from a path that stays the same as long as the path.
+// idOf derives an export's number from its path.
 func idOf(p string) uint32 {
 	h := fnv.New32a()
 	// A hash.Hash never fails to write.

@@ -12,35 +12,35 @@ import (
 // View is all exports of a table as one caller of one client may see them: a
 // [vfs.FS] whose handles are sealed. It has the powers [vfs.Locker], [vfs.ACLer],
 // [vfs.Putter] and [vfs.HostOpener], as far as the file systems have them
-// ([View.Holds]), that of a [vfs.Watcher], and no other.
+// ([View.Holds]), and that of a [vfs.Watcher].
 //
-// Every call is judged by the exports and rules as they are when it begins. What
-// the rules say of this caller is worked out once and remembered until the next
-// Replace, or until a name has to be looked up again.
+// Every call is judged by the exports and rules that are in force when it begins. The
+// view remembers what the rules make of its caller until the next Replace, or until a
+// name has to be looked up again.
 type View struct {
 	t      *Table
 	caller *vfs.Caller
 	origin origin
 	shard  uint32 // of users
 	hasty  bool   // changes are answered before they are stable
-	// seen are the exports that were used, each in the place of its index. Most
-	// callers use one or two; with more exports than places, some share one and
-	// are judged again when they take turns.
+	// seen is a cache of the exports that were used, each at its index modulo
+	// seenExports. Most callers use one or two. Exports that share a place displace
+	// one another, and are then judged again.
 	seen [seenExports]atomic.Pointer[seen]
 }
 
-// seenExports is in how many exports at once a view is judged but once.
+// seenExports is how many exports a view remembers.
 const seenExports = 16
 
 // Origin is where calls come from: a connection.
 type Origin struct {
 	// Remote is the client's address and port; invalid: a connection without one.
 	Remote netip.AddrPort
-	// User is set for a program on this host whose user the kernel has been asked
-	// for. That one it is, with all its groups on this host, whatever its
-	// credential says, unless the rule says TrustLocal. Root may speak for
-	// everybody. [Anonymous]: the kernel could not tell, and it is nobody.
-	// nil: it is the user that the credential says.
+	// User is the user of a program on this host, as the kernel says. The program is
+	// this user, with all its groups on this host, whatever its credential says.
+	// Where the rule says TrustLocal, or if the user is root, the credential is
+	// believed. [Anonymous]: the kernel could not tell, and the program is
+	// anonymous. nil: the credential is believed.
 	User *uint32
 }
 
@@ -53,7 +53,7 @@ type origin struct {
 	user  *uint32    // as Origin has it
 }
 
-// seen is an export as a caller sees it.
+// seen is what the rules of an export make of a caller.
 type seen struct {
 	st       *state
 	e        *entry
@@ -65,10 +65,10 @@ type seen struct {
 	until    time.Time // judge again; zero: never
 }
 
-// As returns the view that c has of all exports. Without a client (c.Client is
-// ""), or as nil, c is the program's own: no rule concerns it. If c.Client is an
-// address, its rules are those of a client of that address whose port is not
-// known, and not secure; if it is something else, those of a client without one.
+// As returns the view that c has of all exports. If c is nil, or c.Client is empty, it
+// is the program's own, and no rule concerns it. If c.Client is an address, the rules
+// of that address hold; its port is unknown, which rules that are Secure refuse. Any
+// other c.Client is a client without an address.
 //
 // Renames and links between exports are vfs.ErrXDev. Root is that of the export
 // that Mount finds under "/".
@@ -76,15 +76,15 @@ func (t *Table) As(c *vfs.Caller) vfs.FS {
 	if c == nil || c.Client == "" {
 		return t.view(origin{local: true}, c)
 	}
-	// What is no address is the zero Addr, which is none.
+	// If it is no address, ParseAddr returns the zero Addr, which stands for none.
 	addr, _ := netip.ParseAddr(c.Client)
 	return t.view(origin{addr: plain(addr)}, c)
 }
 
 // For returns the view that c has of all exports from the address and port of a
-// connection. An invalid remote is a connection that has none, such as one over
-// a Unix socket. A nil c is nobody's identity, but the file systems' own: rules
-// decide whether and how the client may use an export, and squash nothing.
+// connection. An invalid remote is a connection without an address, such as one over
+// a Unix socket. If c is nil, calls have the file systems' own identity: rules decide
+// whether the client may use an export and change it, and squash nothing.
 func (t *Table) For(remote netip.AddrPort, c *vfs.Caller) *View {
 	return t.From(Origin{Remote: remote}, c)
 }
@@ -101,30 +101,30 @@ func (t *Table) view(o origin, c *vfs.Caller) *View {
 // As returns the view of another caller from the same place.
 func (v *View) As(c *vfs.Caller) vfs.FS { return v.t.view(v.origin, c) }
 
-// Unstable returns the view of the same caller from the same place whose changes of
-// names and attributes are not made stable before they are answered, as if each
-// export were async. It is for steps of which only the last one is promised to
-// anybody, who makes that one, and Commit, by v: a file that is made and written
-// under a name of its own, and renamed.
+// Unstable returns a view of the same caller from the same place that answers changes
+// of names and attributes before they are stable. Bytes are as stable as they are asked
+// to be. It is for a sequence of steps of which only the result is promised, such as to
+// create a file under a temporary name, write it and rename it. The caller makes the
+// last step, and Commit, through v.
 func (v *View) Unstable() *View {
 	u := v.t.view(v.origin, v.caller)
 	u.hasty = true
 	return u
 }
 
-// ref is an opened handle: the export as the caller sees it, and the object in
-// it. Its holder uses the export's file system until leave.
+// ref is an opened handle: the export as the caller sees it, and the object in it. It
+// counts as a use of the export's file system until leave.
 type ref struct {
 	*seen
 	v *View
 	h vfs.Handle
 }
 
-// maxReloads bounds how often a call begins anew because the exports have just
-// been replaced. At the bound it is vfs.ErrBusy.
+// maxReloads bounds how often a call starts again because the exports have just been
+// replaced. At the bound the call is vfs.ErrBusy.
 const maxReloads = 16
 
-// ref opens a sealed handle. The caller leaves it if err is nil.
+// ref opens a sealed handle. If err is nil, the caller must call leave.
 func (v *View) ref(ctx context.Context, sealed *vfs.Handle) (ref, error) {
 	for range maxReloads {
 		st := v.t.state.Load()
@@ -143,8 +143,8 @@ func (v *View) ref(ctx context.Context, sealed *vfs.Handle) (ref, error) {
 	return ref{}, vfs.ErrBusy
 }
 
-// enter judges the caller and counts it among the users of the export's file
-// system. ok is false if st is no longer in force.
+// enter judges the caller and counts a user of the export's file system. ok is false if
+// st is no longer in force.
 func (v *View) enter(ctx context.Context, st *state, e *entry) (s *seen, ok bool, err error) {
 	s = v.see(ctx, st, e)
 	if s.err != nil {
@@ -161,16 +161,15 @@ func (v *View) enter(ctx context.Context, st *state, e *entry) (s *seen, ok bool
 // leave ends the use of the export's file system.
 func (r *ref) leave() { r.e.users.leave(r.v.t, r.v.shard) }
 
-// see is e as the caller sees it.
+// see returns what the rules of e make of the caller.
 func (v *View) see(ctx context.Context, st *state, e *entry) *seen {
-	// An entry is of one state: what was seen of an export before a reload is of
-	// another entry.
+	// Every reload makes new entries: what was remembered before is of another one.
 	place := &v.seen[e.index%seenExports]
 	if s := place.Load(); s != nil && s.e == e && (s.until.IsZero() || v.t.now().Before(s.until)) {
 		return s
 	}
 	s := v.judge(ctx, st, e)
-	if ctx.Err() == nil { // else it did not wait for every answer
+	if ctx.Err() == nil { // else judge may not have waited for every answer
 		place.Store(s)
 	}
 	return s
@@ -208,7 +207,7 @@ func (v *View) judge(ctx context.Context, st *state, e *entry) *seen {
 	return s
 }
 
-// again has the caller judged again at until at the latest, if that is not zero.
+// again has the caller judged again no later than until, if that is not zero.
 func (s *seen) again(until time.Time) {
 	if s.until.IsZero() || !until.IsZero() && until.Before(s.until) {
 		s.until = until
@@ -228,8 +227,8 @@ func (v *View) change(ctx context.Context, sealed *vfs.Handle) (ref, error) {
 	return r, err
 }
 
-// pair opens two handles, which must both lie in one export, to change both.
-// The caller leaves the first.
+// pair opens two handles of one export, to change both. The caller calls leave of the
+// first.
 func (v *View) pair(ctx context.Context, a, b *vfs.Handle) (ref, vfs.Handle, error) {
 	r, err := v.change(ctx, a)
 	if err != nil {
@@ -263,8 +262,8 @@ func (r *ref) second(ctx context.Context, sealed *vfs.Handle) (vfs.Handle, error
 func (r *ref) seal(h *vfs.Handle) (vfs.Handle, error) { return r.e.seal(h) }
 
 // stable makes the changes of the objects hs stable, if the file system leaves
-// that to its caller and the export is not async. Its error is the operation's:
-// what is not on the disk has not been done as far as the client may believe.
+// that to its caller and the export is not async. Its error is the operation's error:
+// a change that is not on the disk must not be reported as done.
 func (r *ref) stable(ctx context.Context, hs ...vfs.Handle) error {
 	if r.e.Async || r.v.hasty {
 		return nil
@@ -284,8 +283,8 @@ func (r *ref) stable(ctx context.Context, hs ...vfs.Handle) error {
 	return nil
 }
 
-// Owns reports whether uid, the owner of an object in the export of h, is the
-// caller: the user that the rules make of it, not the one that it says it is.
+// Owns reports whether uid is the caller, as the rules of the export of h make it, and
+// not as its credential says.
 func (v *View) Owns(ctx context.Context, h vfs.Handle, uid uint32) bool {
 	r, err := v.ref(ctx, &h)
 	if err != nil {
@@ -295,8 +294,8 @@ func (v *View) Owns(ctx context.Context, h vfs.Handle, uid uint32) bool {
 	return r.caller != nil && r.caller.UID == uid
 }
 
-// User is the user that the rules of the export of h make of the caller; ok is false if
-// it may not use that export, or is the process itself.
+// User returns the user that the rules of the export of h make of the caller. ok is
+// false if the caller may not use that export, or is the program itself.
 func (v *View) User(ctx context.Context, h vfs.Handle) (uid uint32, ok bool) {
 	r, err := v.ref(ctx, &h)
 	if err != nil {

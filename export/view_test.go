@@ -11,8 +11,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// syncFS is a file system that leaves it to its caller to make changes stable,
-// and notes what it is asked to.
+// syncFS is a file system that leaves it to its caller to make changes stable, and
+// records what it is asked to sync.
 type syncFS struct {
 	*memfs.FS
 	synced *[]vfs.Handle
@@ -150,8 +150,8 @@ func (s *stage) openAndClose(at vfs.At, how *vfs.OpenHow) error {
 	return f.Close(s.Context())
 }
 
-// TestChangesAreStable asks the file system to make stable what was changed, at
-// the least, before the view answers.
+// TestChangesAreStable checks that the view syncs at least what was changed before it
+// answers.
 func TestChangesAreStable(t *testing.T) {
 	s := newStage(t, nil)
 	for name, x := range s.changes() {
@@ -192,7 +192,7 @@ func TestReadsDoNotSync(t *testing.T) {
 	}
 }
 
-// TestUnstableChangeFails does not call done what is not on the disk.
+// TestUnstableChangeFails checks that a change fails if its sync fails.
 func TestUnstableChangeFails(t *testing.T) {
 	s := newStage(t, vfs.ErrIO)
 	_, _, _, err := s.view.Create(t.Context(), s.root, "x", &vfs.CreateHow{Type: vfs.TypeDir})
@@ -210,7 +210,7 @@ func TestUnstableChangeFails(t *testing.T) {
 	}
 }
 
-// TestExportsAreApart lets nothing lead from one export into another.
+// TestExportsAreApart checks that nothing leads from one export into another.
 func TestExportsAreApart(t *testing.T) {
 	other := memfs.New(memfs.Options{Mode: 0o777})
 	s := newStage(t, nil, export.Export{Path: "/ro", FS: other, ReadOnly: true}, export.Export{Path: "/rw", FS: other})
@@ -245,8 +245,7 @@ func TestExportsAreApart(t *testing.T) {
 	}
 }
 
-// TestReadOnly refuses every change, and gives back no handle of what it has
-// not made.
+// TestReadOnly refuses every change, and returns no handle of what was not made.
 func TestReadOnly(t *testing.T) {
 	inner := memfs.New(memfs.Options{Mode: 0o777})
 	table, err := export.NewTable(export.Key{1}, export.Export{Path: "/", FS: inner, ReadOnly: true})

@@ -14,41 +14,39 @@ import (
 var _ vfs.Watcher = (*View)(nil)
 
 const (
-	// maxWatches bounds the watches of one file system, by all views together,
-	// each of some 300 bytes. At the bound Watch is vfs.ErrBusy.
+	// maxWatches bounds the watches of one file system, by all views together. Each
+	// takes some 300 bytes. At the bound Watch is vfs.ErrBusy.
 	maxWatches = 128 << 10
-	// watchShards is into how many parts the watched handles are divided, and
-	// nameStripes the directories, each with a lock of its own.
+	// watchShards is how many locks the watched handles are divided among, and
+	// nameStripes how many the directories are.
 	watchShards = 64
 	nameStripes = 64
 )
 
-// Watch implements vfs.Watcher. It tells of what is changed through any view of
-// the table, whatever export of the file system that goes by, and of what the
-// file system tells itself, if it is a Watcher:
+// Watch implements vfs.Watcher. It tells of changes through any view of the table, by
+// any export of the file system. If the file system is a Watcher itself, it also tells
+// what that tells.
 //
 //   - ChangeGone: Remove has taken a name of the object, or Rename has put
-//     another object in its place. An object that is renamed stays what it was,
-//     and is not told of.
+//     another object in its place. That an object is renamed is not told: it stays
+//     what it was.
 //   - ChangeRights: its mode, owner, group or access control list was set, or
-//     Replace has changed or taken away the export that it was watched through.
-//     Of that it is told before Replace returns. A watch of a file system that is
-//     not exported any more has nothing more to tell, and has ended.
+//     Replace has changed or removed the export that it was watched through. Replace
+//     tells it before it returns. When the file system is no longer exported, the
+//     watch has ended.
 //
-// A name service that changes its mind about a client is not told of: what it
-// said holds for a client that was given something by it until that asks for more.
+// A name service that gives another answer about a client is not told of: the old
+// answer holds for what the client was granted, until it asks for more.
 //
 // # Watch first, then open
 //
-// Code that grants something on the ground of what an object is (a descriptor:
-// [View.OpenHost]) watches the object, looks at it and grants, in this order, and
-// takes the grant back if changed was called since, if only in between. Then no
-// grant outlives its ground. A change is made in the file system, then the
-// watches are looked at, then the change is answered. If it was made before the
-// look, the look has seen it. If it was made after the look, it was made after
-// the watch was there, and so the watches were looked at when it was: changed
-// has been called before the answer. With Replace it is the same, the table's
-// state being what is changed.
+// Code may grant something because an object is what it is, such as a descriptor
+// ([View.OpenHost]). It watches the object, then looks at it, then grants. If changed
+// was called since the watch began, even before the grant, it takes the grant back.
+// Then no grant outlives its reason: every change is made first, then watchers are
+// told, then the change is answered. A change made before the look is seen by the
+// look. A change made after the look finds the watch, so changed is called before the
+// answer. The same holds for Replace, which changes the table's state.
 func (v *View) Watch(h vfs.Handle, changed func(vfs.Change)) (stop func(), err error) {
 	for range maxReloads {
 		r, err := v.ref(context.Background(), &h)
@@ -91,8 +89,8 @@ func (r *ref) watch(changed func(vfs.Change)) (stop func(), err error) {
 	}, nil
 }
 
-// watches are those of one file system, by all views. A call that changes something looks
-// at n, and while that is 0 at nothing else.
+// watches are those of one file system, by all views. While n is 0, changes look at
+// nothing else.
 type watches struct {
 	n      atomic.Int64
 	seed   maphash.Seed
@@ -100,8 +98,8 @@ type watches struct {
 	names  [nameStripes]sync.RWMutex // of directories: see naming
 }
 
-// watchShard is a part of the watches. Those who watch are told with mu held, so
-// that nobody is told any more when stop, which takes it too, has returned.
+// watchShard is a part of the watches. Watchers are told with mu held. stop takes mu
+// too, so after it has returned its watcher is told nothing more.
 type watchShard struct {
 	mu sync.Mutex
 	of map[vfs.Handle]*watch // guarded by mu, as are the watches in it
@@ -156,7 +154,7 @@ func (a *watches) remove(h vfs.Handle, w *watch) {
 	}
 }
 
-// tell tells those who watch h.
+// tell tells the watchers of h.
 func (a *watches) tell(h *vfs.Handle, c vfs.Change) {
 	if a.n.Load() == 0 {
 		return
@@ -195,12 +193,12 @@ func (a *watches) each(f func(*watch) bool) {
 	}
 }
 
-// replaced tells those whose export is another in next.
+// replaced tells the watchers whose export has other rules in next, or is not in it.
 func (a *watches) replaced(next *state) {
 	if a.n.Load() == 0 {
 		return
 	}
-	same := make(map[*entry]bool) // an export has as many watches as it has rules
+	same := make(map[*entry]bool) // an export may have many rules, and many watches
 	a.each(func(w *watch) bool {
 		e := next.byID[w.e.ID]
 		as, known := same[w.e]
@@ -218,7 +216,7 @@ func (a *watches) replaced(next *state) {
 	})
 }
 
-// end ends all watches of a file system that is exported no more.
+// end ends all watches of a file system that is no longer exported.
 func (a *watches) end() {
 	var ended []*watch
 	a.each(func(w *watch) bool {
@@ -231,7 +229,7 @@ func (a *watches) end() {
 	}
 }
 
-// judgesAs reports whether e gives every caller what o gives.
+// judgesAs reports whether e gives every caller the same as o.
 func (e *entry) judgesAs(o *entry) bool {
 	return e.FS == o.FS && e.ReadOnly == o.ReadOnly && e.Remote == o.Remote && reflect.DeepEqual(e.Clients, o.Clients)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// yielding is a file system that lets others do something between a look and a
+// yielding is a file system that lets other goroutines run between a look-up and a
 // change.
 type yielding struct{ *memfs.FS }
 
@@ -28,10 +28,10 @@ func (f *yielding) Lookup(ctx context.Context, dir vfs.Handle, name string) (vfs
 	return f.FS.Lookup(ctx, dir, name)
 }
 
-// TestWatchedNames makes files, gives them names, renames them over one another and
-// removes them, from several sides, in one directory. Each is watched as soon as it
-// is known, by few at a time, so that often nobody is. In the end, a watcher that
-// was not told has a file that is still there.
+// TestWatchedNames makes files, links, renames and removes them, from several goroutines
+// in one directory. Each file is watched as soon as it is known, few at a time, so that
+// often there is no watch. In the end, the file of a watcher that was not told must still
+// exist.
 func TestWatchedNames(t *testing.T) {
 	const changers, changes, names = 4, 4000, 3
 	fs := &yielding{memory()}
@@ -110,8 +110,8 @@ func TestWatchedNames(t *testing.T) {
 	}
 }
 
-// TestWatchFirst sets modes one after another, and reloads, while others watch and then
-// look, again and again: nobody keeps believing in what was before.
+// TestWatchFirst sets modes one after another, and reloads, while other goroutines watch
+// and then look, again and again: none of them keeps an outdated mode.
 func TestWatchFirst(t *testing.T) {
 	const looking, modes = 3, 300
 	fs := memory()

@@ -12,7 +12,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// told is what somebody who watches was told.
+// told is what a watcher was told.
 type told struct{ was atomic.Uint32 }
 
 func (w *told) changed(c vfs.Change) { w.was.Or(uint32(c)) }
@@ -30,8 +30,8 @@ func watching(t *testing.T, v vfs.FS, h vfs.Handle) (*told, func()) {
 	return w, stop
 }
 
-// TestWatch changes things through a view of another export of the file system, and
-// looks at what those who watch have been told when the change is answered.
+// TestWatch makes changes through a view of another export of the file system, and
+// checks what watchers have been told when the change is answered.
 func TestWatch(t *testing.T) {
 	const gone, rights = vfs.ChangeGone, vfs.ChangeRights
 	set := func(valid vfs.Mask) vfs.SetAttr { return vfs.SetAttr{Valid: valid, Mode: 0o640, UID: 1, GID: 1} }
@@ -141,7 +141,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchReplace tells whose export, or the rules of it, are others.
+// TestWatchReplace checks that Replace tells the watchers whose export or rules have
+// changed.
 func TestWatchReplace(t *testing.T) {
 	one, two := memory(), memory()
 	id := uint32(7)
@@ -261,8 +262,8 @@ func (w *watchable) Watch(_ vfs.Handle, changed func(vfs.Change)) (func(), error
 	return func() { delete(w.watches, i) }, nil
 }
 
-// TestWatchBelow hands on what the file system tells itself, and ends its watches with
-// one's own, or when the file system is exported no more.
+// TestWatchBelow checks that what the file system tells is passed on, and that its
+// watches end with the view's, or when it is no longer exported.
 func TestWatchBelow(t *testing.T) {
 	fs := &watchable{FS: memory(), watches: make(map[int]func(vfs.Change))}
 	table := testTable(t, Key{}, Export{Path: "/", FS: fs})
@@ -296,8 +297,7 @@ func TestWatchBelow(t *testing.T) {
 	stop()
 }
 
-// erring is a file system whose changes are made and then fail, or the name of
-// whose objects cannot be told.
+// erring is a file system whose changes are made and then fail, or whose look-ups fail.
 type erring struct {
 	*memfs.FS
 	change, lookup error
@@ -325,7 +325,8 @@ func (f *erring) SetAttr(context.Context, vfs.Handle, *vfs.SetAttr, *time.Time) 
 	return vfs.WCC{}, f.change
 }
 
-// TestWatchErrors tells of what may have been changed, and not of what was refused.
+// TestWatchErrors checks that watchers are told of what may have changed, and not of
+// what was refused.
 func TestWatchErrors(t *testing.T) {
 	for _, x := range []struct {
 		what           string

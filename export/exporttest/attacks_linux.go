@@ -7,19 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attic is a directory of the export in which everybody may make names.
+// attic is a directory of the export in which every user may make names.
 const attic = "attic"
 
 // attack is something that must not be possible by a descriptor for reading.
 type attack struct {
 	name string
-	root []unix.Errno // what it is for root, whom no mode of a file holds up
+	root []unix.Errno // how it may fail for root, which no mode of a file stops
 	try  func(fd int, attic string) error
 }
 
 func proc(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
-// reopened opens the file again, by flags.
+// reopened opens the file again with flags.
 func reopened(flags int) func(int, string) error {
 	return func(fd int, _ string) error {
 		n, err := unix.Open(proc(fd), flags|unix.O_CLOEXEC, 0)

@@ -17,8 +17,8 @@ import (
 // hostModes are those of files that are handed out to other processes.
 var hostModes = []uint32{0, 0o600, 0o640, 0o644, 0o444, 0o666, 0o711, 0o4755, 0o2755, 0o6777}
 
-// hostAccesses are what files are handed out for, and the operations of a view that
-// are the same.
+// hostAccesses are what files are handed out for, each with the operation of a view
+// that needs the same rights.
 var hostAccesses = []struct {
 	name      string
 	access    vfs.Share
@@ -30,24 +30,24 @@ var hostAccesses = []struct {
 	{"truncate", vfs.ShareWrite, "truncate"},
 }
 
-// content is what is in a file before somebody has it.
+// content is what a file holds before it is handed out.
 const content = "content"
 
 // Descriptors is the matrix for files that are handed out to other processes
-// ([vfs.HostOpener]): a caller that may do something through the view may do it by the
-// descriptor, and one that may not is told the same, except that a file may be kept back
-// where a descriptor would give too much; and a descriptor that is for reading is
-// good for nothing else, whatever process has it.
+// ([vfs.HostOpener]). A caller that may do something through the view may do it by the
+// descriptor. A caller that may not gets the same error from both. A file may be
+// refused where a descriptor would give too much. A descriptor for reading is good for
+// nothing else, whatever process has it.
 //
-// Another process has it, of each of the callers: this test run once more,
-// which takes root. So the test that calls Descriptors shall begin with
+// The other process is this test, run once more for each of the callers, which needs
+// root. So the test that calls Descriptors must begin with
 //
 //	if exporttest.IsPeer() {
 //		exporttest.Peer(t)
 //		return
 //	}
 //
-// and files of Place.Below must be such as can be sealed.
+// and Place.Below must be able to seal its files.
 func Descriptors(t *testing.T, c Config) {
 	nobody := vfs.Caller{UID: export.Nobody, GID: export.Nobody}
 	var peers []*peer
@@ -69,13 +69,13 @@ func Descriptors(t *testing.T, c Config) {
 type hostMatrix struct {
 	matrix
 	peers  []*peer
-	passed int // descriptors
-	tested int // that were attacked
+	passed int // descriptors handed out
+	tested int // of these, attacked
 }
 
 func (m *hostMatrix) run() {
 	m.begin()
-	// Here everybody may make links.
+	// Every user may make links here.
 	if err := os.Mkdir(filepath.Join(m.place.Dir, attic), 0o777); err != nil {
 		m.Fatal(err)
 	}
@@ -96,8 +96,8 @@ func (m *hostMatrix) run() {
 	}
 }
 
-// tryPeer opens a file for a process that speaks for somebody, in every way, each
-// on an object of its own.
+// tryPeer opens files for a process that speaks for a caller: one for each access, each
+// an object of its own.
 func (m *hostMatrix) tryPeer(who *vfs.Caller, p *peer, o object) {
 	view := m.place.As(who)
 	for _, a := range hostAccesses {
@@ -133,7 +133,7 @@ func operationOf(name string) *operation {
 func (m *hostMatrix) prepareFull(o object) string {
 	name := m.prepare(o)
 	path := filepath.Join(m.place.Dir, name)
-	// Writing takes set-uid bits away.
+	// Writing clears set-uid bits, so the mode is set after it.
 	if err := errors.Join(os.WriteFile(path, []byte(content), 0), unix.Chmod(path, o.mode)); err != nil {
 		m.Fatal(err)
 	}
@@ -149,7 +149,8 @@ func (m *hostMatrix) open(view vfs.FS, name string, access vfs.Share, p *peer) (
 	return f, err
 }
 
-// judge holds what OpenHost said against what the view said to the same operation.
+// judge compares what OpenHost returned with what the view and the model say of the
+// same operation.
 func (m *hostMatrix) judge(what string, who *vfs.Caller, p *peer, o object, op *operation, access vfs.Share, byView, got error) {
 	writes := access&vfs.ShareWrite != 0
 	set := o.mode&0o6000 != 0
@@ -170,7 +171,7 @@ func (m *hostMatrix) judge(what string, who *vfs.Caller, p *peer, o object, op *
 	}
 }
 
-// use does by the descriptor what it is for, and nothing else can be done.
+// use does by the descriptor what it is for, and checks that nothing else works.
 func (m *hostMatrix) use(what string, f *os.File, access vfs.Share) {
 	fd, buf := int(f.Fd()), make([]byte, len(content)+1)
 	n, err := unix.Pread(fd, buf, 0)

@@ -21,8 +21,8 @@ type object struct {
 	dir      bool
 }
 
-// squashed is who a caller is by the squash of a rule that names no anonymous
-// user (exports(5), "User ID Mapping").
+// squashed is the caller that a rule makes of c if it names no anonymous user
+// (exports(5), "User ID Mapping").
 func squashed(c vfs.Caller, s export.Squash) vfs.Caller {
 	const nobody = 65534
 	switch s {
@@ -40,11 +40,11 @@ func squashed(c vfs.Caller, s export.Squash) vfs.Caller {
 	return c
 }
 
-// may reports whether POSIX gives c all rights in want on o: those of the one
-// class that c is in, and no others.
+// may reports whether POSIX gives c all rights in want on o. Only the rights of the one
+// class that c is in count.
 func may(c vfs.Caller, o object, want uint32) bool {
 	if c.UID == 0 {
-		// Root may everything, but run what nobody may run.
+		// Root may do everything, but run what no class may run.
 		return want&execute == 0 || o.dir || o.mode&0o111 != 0
 	}
 	class := o.mode
@@ -57,7 +57,7 @@ func may(c vfs.Caller, o object, want uint32) bool {
 	return class&want == want
 }
 
-// verdict is what an operation by c, who has been squashed, on o is to say.
+// verdict is the error that an operation on o by c, which has been squashed, must return.
 func (m *matrix) verdict(c vfs.Caller, op *operation, o object) error {
 	owns := c.UID == o.uid
 	switch {
@@ -74,10 +74,10 @@ func (m *matrix) verdict(c vfs.Caller, op *operation, o object) error {
 	return vfs.ErrAccess
 }
 
-// overrides reports whether NFSv3 gives c the rights on a file whatever POSIX
-// says, each of them by itself: to the owner, who may have opened the file before
-// it took its own right away, all; and reading to those who may execute, since
-// programs are loaded by reading them.
+// overrides reports whether NFSv3 gives c the rights on a file although POSIX does not
+// (RFC 1813, section 4.4). The owner has all of them: it may have opened the file before
+// it took its own right away. A caller that may execute may read, since programs are
+// loaded by reading them.
 func overrides(c vfs.Caller, o object, want uint32) bool {
 	if c.UID == o.uid {
 		return true
@@ -85,7 +85,7 @@ func overrides(c vfs.Caller, o object, want uint32) bool {
 	return may(c, o, want&^read) && (may(c, o, read) || may(c, o, execute))
 }
 
-// grants are the rights that ACCESS is to grant of those that there are.
+// grants are the rights that ACCESS must grant if it is asked for all.
 func (m *matrix) grants(c vfs.Caller, o object) vfs.Access {
 	var have vfs.Access
 	give := func(needs uint32, a vfs.Access) {

@@ -11,14 +11,14 @@ import (
 type operation struct {
 	name    string
 	dir     bool   // with a directory; else with a file
-	changes bool   // something, so that read-only exports refuse it
+	changes bool   // read-only exports refuse it
 	needs   uint32 // rights on the object
-	owner   bool   // being its owner, instead
+	owner   bool   // the caller must own the object, whatever its rights
 	do      func(ctx context.Context, fs vfs.FS, at target) error
 }
 
-// target is what an operation finds: handles of the object, and of another file
-// to make links of; a directory holds a file named "file".
+// target holds the handles that an operation uses: of the object, and of another file
+// to link. A directory holds a file named "file".
 type target struct{ object, other vfs.Handle }
 
 var operations = []operation{

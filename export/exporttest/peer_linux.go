@@ -18,22 +18,22 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// peerEnv says that this process is a peer, whose socket is peerFD.
+// peerEnv in the environment says that this process is a peer; its socket is peerFD.
 const (
 	peerEnv = "EXPORTTEST_PEER"
 	peerFD  = 3
 )
 
-// peerPatience bounds how long a peer is waited for.
+// peerPatience is how long the test waits for a peer.
 const peerPatience = 30 * time.Second
 
-// peer is a process of some user, who gets descriptors.
+// peer is a process of some user that gets descriptors.
 type peer struct {
 	who  vfs.Caller
 	conn *net.UnixConn
 }
 
-// startPeer runs this test once more as somebody else, until the test ends.
+// startPeer runs this test once more as another user, until the test ends.
 func startPeer(t *testing.T, who vfs.Caller) *peer {
 	t.Helper()
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -46,7 +46,7 @@ func startPeer(t *testing.T, who vfs.Caller) *peer {
 		t.Fatal(err)
 	}
 	test, _, _ := strings.Cut(t.Name(), "/")
-	// It ends when the socket is closed, which is later than the test's context ends.
+	// It ends when the socket is closed, which is after the test's context has ended.
 	ctx := context.WithoutCancel(t.Context())
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", "-test.run=^"+test+"$", "-test.count=1")
 	cmd.Dir = "/"
@@ -65,7 +65,7 @@ func startPeer(t *testing.T, who vfs.Caller) *peer {
 	return &peer{who: who, conn: conn}
 }
 
-// packets makes a connection of f, which is closed.
+// packets makes a connection of f, and closes f.
 func packets(f *os.File) (*net.UnixConn, error) {
 	c, err := net.FileConn(f)
 	if err := errors.Join(err, f.Close()); err != nil {
@@ -74,8 +74,8 @@ func packets(f *os.File) (*net.UnixConn, error) {
 	return c.(*net.UnixConn), nil
 }
 
-// attack has the peer try all attacks on f, and returns what became of each: 0 if
-// it went well.
+// attack has the peer try all attacks on f, and returns the outcome of each: 0 if it
+// succeeded.
 func (p *peer) attack(t *testing.T, f *os.File, attic string) []unix.Errno {
 	t.Helper()
 	if err := p.conn.SetDeadline(time.Now().Add(peerPatience)); err != nil {
@@ -95,12 +95,12 @@ func (p *peer) attack(t *testing.T, f *os.File, attic string) []unix.Errno {
 	return outcome
 }
 
-// IsPeer reports whether this process was started by [Descriptors], and is to be
-// nothing but a Peer.
+// IsPeer reports whether [Descriptors] has started this process, which must then call
+// Peer and do nothing else.
 func IsPeer() bool { return os.Getenv(peerEnv) != "" }
 
-// Peer attacks the files that [Descriptors] hands to this process, until there are
-// no more.
+// Peer attacks the files that [Descriptors] hands to this process, until the socket is
+// closed.
 func Peer(t *testing.T) {
 	conn, err := packets(os.NewFile(peerFD, "peer"))
 	if err != nil {
@@ -130,7 +130,7 @@ func Peer(t *testing.T) {
 	}
 }
 
-// errnoOf is the number of err: 0 of nil, and one that is nobody's of others.
+// errnoOf is the number of err: 0 for nil, and an unused one for what is no errno.
 func errnoOf(err error) unix.Errno {
 	if err == nil {
 		return 0

@@ -12,21 +12,21 @@ import (
 // Config says what is tested.
 type Config struct {
 	// New makes an empty file system and exports it by the rule, whose Match is
-	// "*". It tears down what it has set up when t ends.
+	// "*". It has t clean up when it ends.
 	New func(t *testing.T, rule export.Rule) Place
-	// Override is true where files are opened anew for every operation, as
-	// NFSv3 does: then an owner may read and write whatever its file's mode
-	// says, and a caller that may execute may read (RFC 1813, section 4.4).
+	// Override is true where files are opened for every operation, as NFSv3 does.
+	// Then an owner may read and write whatever its file's mode says, and a caller
+	// that may execute may read (RFC 1813, section 4.4).
 	Override bool
-	// Every, where a try is dear, tries one combination in so many, spread over
-	// all of them by a prime such as 7. 0 and 1 try every one: some 20,000.
+	// Every tries only one combination in so many, where each takes long. A prime,
+	// such as 7, spreads them over all kinds. 0 and 1 try all: some 20,000.
 	Every int
 }
 
 // Place is an export from both sides.
 type Place struct {
-	// Below is the file system itself, as root: objects are made in it, and
-	// given away.
+	// Below is the file system itself, as root: the test makes objects in it and
+	// gives them their owners.
 	Below vfs.FS
 	// As is the export as a caller at the client sees it.
 	As func(*vfs.Caller) vfs.FS
@@ -34,9 +34,9 @@ type Place struct {
 	Dir string
 }
 
-// callers try every operation. To an object of 1000:2000 they are root, the
-// owner, a member of the group and somebody else; to one of root, the third is a
-// member of the group; and to one of nobody, every squashed caller is the owner.
+// callers try every operation. For an object of 1000:2000 they are root, the owner, a
+// member of the group, and another user. For one of root, the third is a member of the
+// group. For one of nobody, every squashed caller is the owner.
 var callers = []vfs.Caller{
 	{UID: 0, GID: 0},
 	{UID: 1000, GID: 1000},
@@ -47,14 +47,14 @@ var callers = []vfs.Caller{
 // owners have the objects.
 var owners = [][2]uint32{{1000, 2000}, {0, 0}, {export.Nobody, export.Nobody}}
 
-// modes are those in which one bit tells, and the usual ones.
+// modes are those with a single bit or class, and the usual ones.
 var modes = []uint32{
 	0, 0o400, 0o200, 0o100, 0o040, 0o020, 0o010, 0o004, 0o002, 0o001,
 	0o300, 0o030, 0o003, 0o700, 0o070, 0o007, 0o077, 0o644, 0o755, 0o777,
 }
 
-// Rights lets every caller try every operation on objects of every owner and
-// mode, by every kind of rule, and holds the results against the model.
+// Rights lets every caller try every operation on objects of every owner and mode, by
+// every kind of rule, and compares the results with the model.
 func Rights(t *testing.T, c Config) {
 	for _, squash := range []export.Squash{export.SquashNone, export.SquashRoot, export.SquashAll} {
 		for _, ro := range []bool{false, true} {
@@ -77,8 +77,8 @@ type matrix struct {
 
 	root  vfs.Handle // of the file system below
 	made  int        // objects
-	tried int        // combinations, those left out included
-	other string     // the name of a file that everybody may link to
+	tried int        // combinations, with those left out
+	other string     // the name of a file that every caller may link to
 }
 
 func (m *matrix) run() {
@@ -94,7 +94,7 @@ func (m *matrix) run() {
 	}
 }
 
-// begin finds the root, and lets everybody through it.
+// begin finds the root, and lets every caller search it.
 func (m *matrix) begin() {
 	var err error
 	if m.root, _, err = m.place.Below.Root(m.Context()); err != nil {
@@ -134,14 +134,14 @@ func (m *matrix) tryAll(who *vfs.Caller, o object) {
 	}
 }
 
-// turn reports whether the next combination is to be tried.
+// turn reports whether to try the next combination.
 func (m *matrix) turn() bool {
 	m.tried++
 	return m.tried%max(m.c.Every, 1) == 0
 }
 
-// prepare makes an object, and a file in it if it is a directory, and returns its
-// name in the root.
+// prepare makes an object and returns its name in the root. If it is a directory, it
+// holds a file.
 func (m *matrix) prepare(o object) string {
 	name := m.make(m.root, o)
 	if o.dir {
@@ -172,7 +172,8 @@ func (m *matrix) make(dir vfs.Handle, o object) string {
 	return name
 }
 
-// set gives an object its owner, and then its mode, which giving away may change.
+// set gives an object its owner and then its mode, since a change of owner may change
+// the mode.
 func (m *matrix) set(h vfs.Handle, o object) {
 	for _, set := range []vfs.SetAttr{
 		{Valid: vfs.MaskUID | vfs.MaskGID, UID: o.uid, GID: o.gid}, {Valid: vfs.MaskMode, Mode: o.mode},
@@ -183,7 +184,7 @@ func (m *matrix) set(h vfs.Handle, o object) {
 	}
 }
 
-// find looks an object up as the client does: its handles are the export's.
+// find looks an object up as a client does, so its handles are sealed.
 func (m *matrix) find(fs vfs.FS, name string) (at target) {
 	root, _, err := fs.Root(m.Context())
 	if err != nil {
