@@ -28,7 +28,9 @@
 // satisfy errors.Is with fs.ErrNotExist, fs.ErrExist, fs.ErrPermission and with
 // the syscall.Errno of the same meaning. A mutation that was cut off in flight
 // (cancelled, connection lost) returns an error that Is [ErrUnknownOutcome]: it
-// may or may not have happened. Any other error means that it has not.
+// may or may not have happened. Any other error means that it has not, with two
+// exceptions. A SetAttr may have set some of its attributes. And if a change was
+// made but could not be made stable, it stays, with the error of the sync.
 //
 // # What has been written
 //
@@ -36,15 +38,15 @@
 // [Verifier]. Unstable bytes are safe once Commit has answered with the verifier
 // that every one of their writes carried; if it answers with another, the server
 // has restarted in between and the bytes must be sent again. An FS is raw and
-// does not buffer; one wrapper (internal/client/writeback) owns that duty.
+// does not buffer; one wrapper, internal/client/writeback, does that for all.
 //
 // # Optional powers
 //
 // What only some file systems can do is a small interface of its own
-// ([HoleSeeker], [HostFiler], ...), found with [As], which looks through
-// wrappers. What it finds is true of the whole stack: a wrapper that has a power
-// only if what it wraps has it, or that does something which a power below would
-// go around, says so ([Holder]). There are no capability flags.
+// ([HoleSeeker], [HostFiler], ...). [As] finds it, also through wrappers. What it
+// finds is true of the whole stack: a wrapper is a [Holder] if it has a power only
+// where the wrapped file system has it, or if a power below would bypass what the
+// wrapper does. There are no capability flags.
 //
 // # Names
 //

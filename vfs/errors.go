@@ -52,13 +52,13 @@ const (
 // not have happened, and only a look at the result can tell.
 var ErrUnknownOutcome = errors.New("the outcome is unknown")
 
-// ErrNoAnswer marks an error that says that the other side has not answered for as long
-// as the caller has the patience to wait. Nothing is known of the object.
+// ErrNoAnswer marks the error of a call to which the other side has not answered within
+// the caller's patience. Nothing is known of the object.
 var ErrNoAnswer = errors.New("no answer")
 
 type statusText struct {
 	status Status
-	errno  syscall.Errno // what the same meaning is called here; 0: nothing
+	errno  syscall.Errno // of the same meaning on this system; 0: none
 	name   string        // on the wire, without NFS3ERR_ or NFS4ERR_
 	text   string
 }
@@ -105,7 +105,7 @@ func (s Status) row() *statusText {
 	return nil
 }
 
-// Error says what happened, in the words that people know from errno.
+// Error says what happened, in the words of strerror(3).
 func (s Status) Error() string {
 	if r := s.row(); r != nil {
 		return r.text

@@ -18,7 +18,7 @@ import (
 // to send: [Attr.Valid] may be zero. Callers that need them call GetAttr.
 type FS interface {
 	// As returns the view of another caller. nil is the caller that the file
-	// system itself runs as. Views are cached and cheap; they need no closing.
+	// system itself runs as. Views are cheap and need no closing.
 	As(*Caller) FS
 
 	// Root returns the handle and attributes of the top directory.
@@ -64,25 +64,24 @@ type FS interface {
 	// of one object are left as they are, without an error.
 	Rename(ctx context.Context, fromDir Handle, fromName string, toDir Handle, toName string) (from, to WCC, err error)
 
-	// Open opens a regular file, creating it first if how says so. The file
-	// belongs to the caller, who closes it. Where the peer keeps no state of
-	// opens (NFSv3), an Open by handle alone need not ask it: that the handle is
-	// stale, or names no file, then shows at the first use.
+	// Open opens a regular file, creating it first if how says so. The caller
+	// must close it. Where the peer keeps no state of opens (NFSv3), an Open by
+	// handle alone need not ask it. If the handle is stale, or names no file, the
+	// first use then fails.
 	Open(ctx context.Context, at At, how *OpenHow) (File, Opened, error)
 
-	// ReadDir lists dir from the position after which it is to go on: the zero
-	// Pos starts at the beginning, an Entry's Next goes on behind that entry,
-	// in this iteration, in another, or after a restart. "." and ".." are not
-	// listed. want says which attributes the entries shall carry (0: names
-	// only; [MaskHandle] asks for handles); those that the peer leaves out are
-	// missing from Entry.Attr.Valid, and the caller asks for them one by one.
-	// maxBytes (0: the peer's choice) bounds the size of one page of the
-	// listing, not the listing.
+	// ReadDir lists dir from a position on. The zero Pos starts at the beginning;
+	// an Entry's Next goes on behind that entry, in this iteration, in another, or
+	// after a restart. "." and ".." are not listed. want says which attributes the
+	// entries should carry (0: names only; [MaskHandle] asks for handles). Those
+	// that the peer leaves out are missing from Entry.Attr.Valid, and the caller
+	// asks for them one by one. maxBytes (0: the peer's choice) bounds the size of
+	// one page of the listing, not the listing.
 	//
 	// Entries that exist throughout are listed exactly once, whatever is
 	// created and removed meanwhile. Memory does not grow with the directory.
-	// An error ends the iteration; [ErrBadCookie] says that from is no longer
-	// understood, and a new listing must start from the zero Pos.
+	// An error ends the iteration. After [ErrBadCookie] the position is no longer
+	// understood: a new listing must start from the zero Pos.
 	ReadDir(ctx context.Context, dir Handle, from Pos, want Mask, maxBytes uint32) iter.Seq2[*Entry, error]
 }
 

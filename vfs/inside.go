@@ -9,14 +9,14 @@ import (
 // ErrOutside says that a symbolic link leads out of an FS.
 var ErrOutside = errors.New("the symbolic link leads out of the tree")
 
-// Inside returns f for [Resolve] alone: a link that leads out of f is [ErrOutside]. By
-// itself an FS stays at its root, and so finds another object than the link names on the
-// host that has it.
+// Inside returns f for use with [Resolve] alone: a link that leads out of f is then
+// [ErrOutside]. An FS by itself stays at its root, so the link would find another object
+// than it does on its own host.
 func Inside(f FS) FS { return inside{f} }
 
 type inside struct{ FS }
 
-// Lookup knows the root by its "..", which is the root.
+// Lookup recognises the root: its ".." is the root itself.
 func (f inside) Lookup(ctx context.Context, dir Handle, name string) (h Handle, a, d Attr, err error) {
 	h, a, d, err = f.FS.Lookup(ctx, dir, name)
 	if err == nil && name == ".." && h == dir {

@@ -6,10 +6,9 @@ import (
 	"io"
 )
 
-// ReadFull reads from f at off until p is full or the file ends, and returns
-// how much came and whether the end was reached. A peer that answers nothing
-// and no end is [io.ErrNoProgress]; one that claims more than was asked for is
-// [ErrServerFault].
+// ReadFull reads from f at off until p is full or the file ends. It returns how much
+// came and whether the end was reached. If the peer returns no bytes and no end, that
+// is [io.ErrNoProgress]; if it claims more than was asked for, [ErrServerFault].
 func ReadFull(ctx context.Context, f File, p []byte, off uint64) (n int, eof bool, err error) {
 	for n < len(p) {
 		m, end, err := f.ReadAt(ctx, p[n:], off+uint64(n), nil)
@@ -27,11 +26,11 @@ func ReadFull(ctx context.Context, f File, p []byte, off uint64) (n int, eof boo
 	return n, false, nil
 }
 
-// WriteFull writes all of p to f at off. w holds what the last write said;
-// Committed is the weakest and, if the verifier changed on the way, Unstable
-// under the first verifier, so that a Commit cannot match it. A peer that takes
-// nothing is [io.ErrShortWrite]; one that claims to have taken more than there
-// was is [ErrServerFault].
+// WriteFull writes all of p to f at off. w covers all its writes: Committed is the
+// weakest, and WCC goes from before the first to after the last. If the verifier
+// changed on the way, w is Unstable under the first one, so that no Commit matches it.
+// If the peer takes nothing, that is [io.ErrShortWrite]; if it claims more than it was
+// given, [ErrServerFault].
 func WriteFull(ctx context.Context, f File, p []byte, off uint64, how Stability, w *Written) (n int, err error) {
 	first := true
 	var all Written
@@ -57,7 +56,7 @@ func WriteFull(ctx context.Context, f File, p []byte, off uint64, how Stability,
 	return n, nil
 }
 
-// merge makes w the judgement over itself and the later write o.
+// merge adds the later write o to w.
 func (w *Written) merge(o *Written) {
 	w.Committed = min(w.Committed, o.Committed)
 	if w.Verf != o.Verf {

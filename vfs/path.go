@@ -22,8 +22,8 @@ const MaxSymlinks = 40
 
 // CheckName returns nil if name can name an entry of a directory: not empty,
 // neither "." nor "..", no '/' and no NUL ([ErrInval]), and at most [MaxName]
-// bytes ([ErrNameTooLong]). Everything that creates, renames or removes, and
-// everyone who takes names from a server, asks it.
+// bytes ([ErrNameTooLong]). It is called by whatever creates, renames or removes a
+// name, or takes names from a server.
 func CheckName(name string) error {
 	switch {
 	case name == "" || name == "." || name == "..":
@@ -45,12 +45,12 @@ type Resolved struct {
 }
 
 // Resolve follows path, its parts divided by '/', from the directory at start.
-// Empty parts and "." stand for nothing; ".." is the FS's to answer, which does
-// not leave its root. Symbolic links are followed, the last part's only if
-// follow; an absolute target starts again at the FS's root. So a link that leads out of the
-// FS is followed to another object, or none: give [Inside] of the FS to have
-// [ErrOutside] instead. Errors are *fs.PathError with the path up to the part that failed,
-// or with the link that was one too many.
+// Empty parts and "." stand for nothing; the FS is asked for "..", which does not leave
+// its root. Symbolic links are followed, that of the last part only if follow is true.
+// An absolute target starts again at the FS's root. So a link that leads out of the FS
+// finds another object, or none; use [Inside] to get [ErrOutside] instead. Errors are
+// *fs.PathError with the path up to the part that failed, or to the link that was one
+// too many.
 func Resolve(ctx context.Context, f FS, start Handle, path string, follow bool) (Resolved, error) {
 	r := resolver{fs: f, follow: follow, at: Resolved{Handle: start, Dir: start}}
 	if len(path) > MaxPath {
@@ -66,7 +66,7 @@ func Resolve(ctx context.Context, f FS, start Handle, path string, follow bool) 
 		if err := r.step(ctx, part); err != nil {
 			at := strings.Join(append(r.done, part), "/")
 			if errors.Is(err, syscall.ELOOP) {
-				at = part // the way there is all the links, one by one
+				at = part // the whole path would repeat every link
 			}
 			return r.at, &fs.PathError{Op: "resolve", Path: at, Err: err}
 		}
@@ -75,7 +75,7 @@ func Resolve(ctx context.Context, f FS, start Handle, path string, follow bool) 
 	return r.at, nil
 }
 
-// resolver is a path half walked.
+// resolver is the state of one Resolve.
 type resolver struct {
 	fs     FS
 	follow bool

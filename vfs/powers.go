@@ -5,28 +5,28 @@ import (
 	"os"
 )
 
-// Unwrapper is implemented by what wraps another FS or File: Unwrap returns the
-// wrapped one.
+// Unwrapper is implemented by wrappers of an FS or File. Unwrap returns the wrapped
+// one.
 type Unwrapper interface{ Unwrap() any }
 
-// Holder is implemented by a wrapper that does not have every power for which it
-// has methods, or which what it wraps has: one that it merely passes on, and one
-// that would lead around what it does.
+// Holder is implemented by a wrapper that lacks some power although it has its
+// methods, or although the wrapped file system has it. The first is a power that it
+// only passes on; the second one that would bypass what the wrapper does.
 type Holder interface {
 	// Holds reports whether the stack from here down has a power. power is a nil
-	// pointer to its interface: (*Syncer)(nil). Of one that it does not know it is
-	// true. It makes no call, and says the same of all views.
+	// pointer to its interface: (*Syncer)(nil). It is true for a power that the
+	// wrapper does not know. It makes no call, and is the same for all views.
 	Holds(power any) bool
 }
 
-// maxWrap bounds how many wrappers As looks through. A stack has five; a
-// wrapper that wraps itself shall not hang anyone.
+// maxWrap bounds how many wrappers As looks through, so that a wrapper of itself
+// causes no endless loop. A stack has five.
 const maxWrap = 32
 
-// As finds the optional power T in v or in what v wraps. What it finds is true of
-// all that stands above: a [Holder] on the way that denies the power ends the
-// search. Use it instead of a type assertion, which a wrapper would hide the power
-// from, and which takes a wrapper's methods for its powers.
+// As finds the optional power T in v or in what v wraps. A [Holder] on the way that
+// denies the power ends the search, so what As finds is true of the whole stack. Use
+// it instead of a type assertion: that misses powers below a wrapper, and takes a
+// wrapper's methods for its powers.
 func As[T any](v any) (T, bool) {
 	for range maxWrap {
 		if h, ok := v.(Holder); ok && !h.Holds((*T)(nil)) {
@@ -52,8 +52,7 @@ func Has[T any](v any) bool {
 }
 
 // HoleSeeker is a File that knows where its holes are (lseek(2), SEEK_DATA and
-// SEEK_HOLE; RFC 7862, SEEK). Only the bytes of one file are concerned; a hole
-// reads as zeros.
+// SEEK_HOLE; RFC 7862, SEEK). A hole reads as zeros.
 type HoleSeeker interface {
 	// NextData returns the start of the first data at or behind off. If there
 	// is none before the end of the file, err is io.EOF.
@@ -63,82 +62,81 @@ type HoleSeeker interface {
 	NextHole(ctx context.Context, off uint64) (uint64, error)
 }
 
-// Appender is a File that knows where it ends while nobody else appends to it.
+// Appender is a File that can append in one step.
 type Appender interface {
-	// Append writes p at the end of the file, wherever that is by then: of all that
-	// is appended through one FS, by whatever File and view, nothing is written over
-	// anything else. What another host appends meanwhile may be. It is stable as
-	// WriteAt has it, and w is filled as by [WriteFull]. Of p, n bytes were written
-	// from off on: all of them unless err says why not.
+	// Append writes p at the end of the file. Appends through one FS, by any of its
+	// Files and views, never overwrite each other. What another host appends at the
+	// same time may be overwritten. how is that of WriteAt, and w is filled as by
+	// [WriteFull]. n bytes of p were written from off on: all of them unless err says
+	// why not.
 	Append(ctx context.Context, p []byte, how Stability, w *Written) (off uint64, n int, err error)
 }
 
-// Dropper is a File whose bytes the host keeps at hand, and which can be told to
-// forget them (posix_fadvise(2), POSIX_FADV_DONTNEED).
+// Dropper is a File whose bytes the host caches, and which can be told to drop them
+// (posix_fadvise(2), POSIX_FADV_DONTNEED).
 type Dropper interface {
-	// Drop forgets the bytes of [off, off+n), or, if n is 0, those from off on, so
-	// that they are read next from where they are stored. What is not stable is
-	// kept: commit first. It is a wish: what somebody else uses just now may stay.
+	// Drop removes the bytes of [off, off+n), or, if n is 0, those from off on, from
+	// the cache, so that the next read takes them from the disk or the server. What
+	// is not stable is kept: commit first. It is a hint: bytes in use may stay.
 	Drop(ctx context.Context, off, n uint64) error
 }
 
-// HostFiler is a File that rests on a descriptor of this host, which may be
-// read past nfsbox: LOCALIO, passthrough.
+// HostFiler is a File that rests on a descriptor of this host. Code may use the
+// descriptor without the File: LOCALIO, passthrough.
 type HostFiler interface {
-	// HostFile returns the descriptor and a function that gives it back. Until
-	// then it stays open; the caller does not close it.
+	// HostFile returns the descriptor and a function that gives it back. The
+	// descriptor stays open until then; the caller must not close it.
 	HostFile() (f *os.File, release func(), ok bool)
 }
 
-// HostOpener is an FS whose files are files of this host, and which opens one for
-// another process of the host, to be read and written without any FS: LOCALIO.
-// What is handed out cannot be taken back. The rights are those of the view; what
-// more the other process could make of a descriptor, by what it is itself, is
-// for HostOpen to say and for the FS to prevent.
+// HostOpener is an FS whose files are files of this host. It opens one for another
+// process of the host, which then reads and writes it without any FS: LOCALIO. A
+// descriptor cannot be taken back. The rights are those of the view. By its own rights
+// the other process might do more with the descriptor: HostOpen says what the FS must
+// prevent.
 type HostOpener interface {
-	// OpenHost opens the regular file h anew: the description is the caller's
-	// alone, and the caller closes it. Anything but a regular file is ErrInval
-	// (a directory ErrIsDir). What the view's caller may not do is the error
-	// that ReadAt or WriteAt would have been; what it may do through this FS
-	// and not by a descriptor is [ErrNotSupp]. a are the attributes of what was
-	// opened.
+	// OpenHost opens the regular file h anew: the open file description is the
+	// caller's alone, and the caller closes it. Anything but a regular file is
+	// ErrInval (a directory ErrIsDir). What the view's caller may not do is the
+	// error that ReadAt or WriteAt would return. What it may do through this FS but
+	// not by a descriptor is [ErrNotSupp]. a are the attributes of what was opened.
 	OpenHost(ctx context.Context, h Handle, how *HostOpen) (f *os.File, a Attr, err error)
 }
 
 // HostOpen says how to open a file for another process.
 type HostOpen struct {
 	Access Share // ShareRead, ShareWrite or both
-	// Sealed wants a descriptor by which no process can change anything, whatever its
-	// user: not the file's times or mode, and not its bytes by opening it again
+	// Sealed asks for a descriptor by which no process can change anything, whatever
+	// its user: neither the file's times or mode, nor its bytes by opening it again
 	// through /proc. It excludes ShareWrite.
 	Sealed bool
 	// Peer is the user of the other process, as the kernel says: UID, GID and Groups.
-	// An FS that cannot act for its callers hands out unsealed only to a process of its
-	// own user.
+	// An FS that cannot act for its callers hands out unsealed descriptors only to
+	// processes of its own user.
 	Peer Caller
-	// Trusted hands out descriptors also to processes that could do more by them
-	// than the view's caller may.
+	// Trusted allows descriptors also for processes that could do more by them than
+	// the view's caller may.
 	Trusted bool
 }
 
-// Near is a File that may have its bytes at hand, in the page cache of this host: to
-// read ahead of it, or to divide a read, costs more than it could save.
+// Near is a File whose bytes may be in the page cache of this host. Then reading ahead,
+// or dividing a read, costs more than it could save.
 type Near interface {
-	// Near reports whether it is so now. It is asked before each read, and costs
-	// next to nothing.
+	// Near reports whether that is so now. It must be cheap: it is asked before each
+	// read.
 	Near() bool
 }
 
 // Change says what has happened to a watched object.
 type Change uint8
 
-// The changes. More than one may come at once, and each more often than it
-// happened; the one that is told looks for itself.
+// The changes. One call may report several, and a change may be reported more often
+// than it happened: a watcher looks at the object itself.
 const (
 	// ChangeGone: a name of it was removed, or given to another object.
 	ChangeGone Change = 1 << iota
-	// ChangeRights: its mode, owner, group or access control list is another, or
-	// the rules by which callers are judged.
+	// ChangeRights: its mode, owner, group or access control list may have changed,
+	// or the rules by which callers are judged.
 	ChangeRights
 )
 
@@ -157,20 +155,18 @@ type Watcher interface {
 	Watch(h Handle, changed func(Change)) (stop func(), err error)
 }
 
-// Putter is an FS that makes a file together with its bytes, at less cost than to
-// make it under a name of its own, write it and rename it.
+// Putter is an FS that creates a file together with its bytes. That costs less than
+// to create it under a temporary name, write it and rename it.
 type Putter interface {
-	// Put makes a regular file called name in dir, of exactly that mode, that holds
-	// data. Nobody meets the name before it stands for all of them; if an error is
-	// returned it has not come to be, nor has anything else. An object that has the name
-	// keeps it: ErrExist. ErrNotSupp says that files in dir cannot be made so.
+	// Put creates a regular file called name in dir, of exactly that mode, that holds
+	// data. The name appears only with all the data. If the name exists, that is
+	// ErrExist, and its object stays. ErrNotSupp says that Put does not work in dir.
 	//
-	// An error of making it stable, where an FS over another promises that, leaves it
-	// there, as it does what was created.
+	// If Put fails, nothing was created, with one exception: an FS over another that
+	// makes the file stable may fail to sync it. Then the file remains.
 	//
-	// What is stable of it when Put returns is what is of a file that was created,
-	// written Unstable and renamed: with [Syncer], nothing, and without a Commit to
-	// come.
+	// As much is stable when Put returns as of a file that was created, written
+	// Unstable and renamed: with [Syncer], nothing. There is no Commit for it.
 	Put(ctx context.Context, dir Handle, name string, mode uint32, data []byte) (Handle, Attr, error)
 }
 
@@ -186,19 +182,18 @@ type Syncer interface {
 	Sync(ctx context.Context, h Handle) error
 }
 
-// Forgetter is an FS that keeps something in memory for every directory that was
-// listed or looked into, for as long as handles may lead through it.
+// Forgetter is an FS that keeps state in memory for every directory that was listed
+// or searched, for as long as handles from it may be used.
 type Forgetter interface {
 	// Forget says that the caller is done with what is in dir: handles that were
-	// found in it, or made in it, may be [ErrStale] from then on. The handle of dir
-	// itself stays what it was. Of what is forgotten and used again nothing is lost
-	// but the handles from before.
+	// found or created in it may be [ErrStale] from then on. The handle of dir itself
+	// stays valid. The objects can be looked up again.
 	Forget(dir Handle)
 }
 
 // Closer is an FS that holds resources: connections, descriptors, a map on
-// disk. Close is called once, on any view, when no call is in flight; the FS
-// and all its views are then of no further use.
+// disk. Close is called once, on any view, when no call is in flight. After it, the
+// FS and all its views must not be used.
 type Closer interface {
 	Close() error
 }

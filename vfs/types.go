@@ -15,8 +15,8 @@ const MaxHandle = 128
 const MaxHandleV3 = 64
 
 // Handle names an object of a file system. It is a value: comparable, a map
-// key, without a pointer. Its bytes mean something to their maker alone. The
-// zero Handle names nothing.
+// key, without a pointer. Its bytes mean something only to the file system that made
+// it. The zero Handle names nothing.
 type Handle struct {
 	n uint8
 	b [MaxHandle]byte
@@ -66,9 +66,9 @@ func (c *Caller) InGroup(gid uint32) bool { return c.GID == gid || slices.Contai
 
 // Owner identifies the holder of open and lock state within a client: the
 // name, svid and oh of NLM, the owner of NFSv4, the lock_owner of FUSE. It is a
-// value and a map key. Share names whom a file system counts what it holds for when
-// it divides what it has: the same for all clients that have one share together. With
-// none an owner has no share to keep to.
+// value and a map key. Share names the share of the file system's locks that the
+// owner's count against; several clients may have one together. An empty Share
+// means no such bound.
 type Owner struct {
 	Client string
 	Share  string
@@ -164,7 +164,7 @@ type PreAttr struct {
 
 // WCC is weak cache consistency data (RFC 1813, section 2.6): what an object
 // was before an operation and is after it. If Atomic, nothing else can have
-// changed it in between, and a cache may take Before for its proof.
+// changed it in between: a cache that held Before may go on with After.
 type WCC struct {
 	Before PreAttr
 	Atomic bool
@@ -178,8 +178,8 @@ type SetAttr struct {
 	Mode     uint32 // 07777
 	UID, GID uint32
 	Size     uint64
-	// AtimeNow and MtimeNow take the clock of the side that has the disk, and
-	// need no more right than writing; the times are then ignored.
+	// AtimeNow and MtimeNow set the time by the clock of the side that has the
+	// disk; Atime and Mtime are then ignored. A caller that may write may do that.
 	AtimeNow, MtimeNow bool
 	Atime, Mtime       time.Time
 }
@@ -197,12 +197,13 @@ const (
 	AccessExecute Access = 0x20 // run a file
 )
 
-// Verifier is 8 bytes that change when a server has lost what it had not yet
+// Verifier is 8 bytes that change when a server may have lost what it had not yet
 // made stable (of a write), or the meaning of its cookies (of a listing).
 type Verifier [8]byte
 
 // Pos is a place in a listing of a directory. It is a plain value that can be
-// stored and used after a restart, and means something to its maker alone.
+// stored and used after a restart. It means something only to the file system that
+// made it.
 type Pos struct {
 	Cookie uint64
 	Verf   Verifier
@@ -230,8 +231,8 @@ const (
 	CreateUnchecked
 	// CreateExclusive: an existing file is ErrExist unless it was created with
 	// the same Verf, in which case the call is a repetition and succeeds. Set
-	// is not looked at; the caller follows with SetAttr. ErrNotSupp is that it takes a
-	// guarded create. Regular files only.
+	// is not looked at; the caller follows with SetAttr. An FS that cannot do this
+	// is ErrNotSupp; the caller then uses CreateGuarded. Regular files only.
 	CreateExclusive
 )
 
@@ -272,10 +273,10 @@ type OpenHow struct {
 	Owner   Owner
 	Create  *CreateHow // with At.Dir and At.Name: create the file first
 	Want    Deleg
-	Reclaim bool // take up again an open of before the server's restart
+	Reclaim bool // take up again an open from before the server's restart
 	Trunc   bool // set the size to zero
-	// NoCommit says that there will be no Commit. The file system need not keep what it
-	// takes to answer one.
+	// NoCommit says that the caller will not call Commit, so the file system need
+	// not keep what a Commit would need.
 	NoCommit bool
 }
 

@@ -26,8 +26,8 @@ func (f *FS) Mkdir(name string, perm fs.FileMode) error {
 	})
 }
 
-// MkdirAll makes a directory, and those on its way that are not there. It is no
-// error if all are.
+// MkdirAll makes a directory, and those above it that do not exist. It is no error if
+// all exist.
 func (f *FS) MkdirAll(name string, perm fs.FileMode) error {
 	if name == "." {
 		return nil
@@ -42,7 +42,7 @@ func (f *FS) MkdirAll(name string, perm fs.FileMode) error {
 	if err == nil {
 		return nil
 	}
-	// Whatever the reason: if it is there, all is well.
+	// Whatever the error was: if the directory exists, that is a success.
 	if at, serr := f.find("mkdir", name, object); serr == nil {
 		if at.attr.Type == vfs.TypeDir {
 			return nil
@@ -69,10 +69,9 @@ func (f *FS) remove(at place, isDir bool) error {
 	return err
 }
 
-// Rename moves what is called from to the name to, and replaces, in one step,
-// what is there: a file by what is no directory, an empty directory by a
-// directory. Programs that have the replaced file open can read on if they use
-// the same client. Errors are *os.LinkError.
+// Rename renames from to to, and atomically replaces what is there: an empty directory
+// if from is a directory, else anything but a directory. Programs that have the replaced
+// file open can read on if they use the same client. Errors are *os.LinkError.
 func (f *FS) Rename(from, to string) error {
 	return f.both("rename", from, parent, to, func(a, b *walker) error {
 		defer f.memory.forget(a.last.dir, a.last.name)
@@ -82,7 +81,7 @@ func (f *FS) Rename(from, to string) error {
 	})
 }
 
-// Link makes to a further name of the file from, or of the link if from is one.
+// Link makes to a further name of the file from, or of the link itself if from is one.
 // Errors are *os.LinkError.
 func (f *FS) Link(from, to string) error {
 	return f.both("link", from, itself, to, func(a, b *walker) error {
@@ -91,7 +90,7 @@ func (f *FS) Link(from, to string) error {
 	})
 }
 
-// both calls do with where two names lead, the second as parent.
+// both walks two names, the second with the goal parent, and calls do with both walks.
 func (f *FS) both(op, from string, g goal, to string, do func(a, b *walker) error) error {
 	err := f.at(op, from, g, func(a *walker) error {
 		return f.at(op, to, parent, func(b *walker) error { return do(a, b) })
@@ -109,8 +108,8 @@ func (f *FS) both(op, from string, g goal, to string, do func(a, b *walker) erro
 	return nil
 }
 
-// Symlink makes name a symbolic link. target is stored as it is, byte for byte;
-// one that leads out of the tree can be made, and not be followed.
+// Symlink makes name a symbolic link. target is stored as it is, byte for byte. A link
+// that leads out of the tree can be made, but not followed.
 func (f *FS) Symlink(target, name string) error {
 	err := f.at("symlink", name, parent, func(w *walker) error {
 		_, _, _, err := f.fs.Create(f.ctx, w.last.dir, w.last.name, &vfs.CreateHow{Type: vfs.TypeSymlink, Target: target})
@@ -122,10 +121,10 @@ func (f *FS) Symlink(target, name string) error {
 	return err
 }
 
-// Sync makes what was created, renamed and removed in the directory that name
-// leads to outlive a crash, if the file system below leaves that to its callers
-// (a [vfs.Syncer], such as a directory of this host). NFS servers do it by
-// themselves, and are not asked.
+// Sync makes stable what was created, renamed and removed in the directory that name
+// leads to, if the file system below leaves that to its callers (a [vfs.Syncer], such
+// as a directory of this host). NFS servers do it by themselves: there Sync does
+// nothing but walk the path.
 func (f *FS) Sync(name string) error {
 	return f.at("sync", name, directory, func(w *walker) error {
 		if s, ok := vfs.As[vfs.Syncer](f.fs); ok {
@@ -146,7 +145,7 @@ func (f *FS) Chown(name string, uid, gid int) error {
 	return f.chown("chown", name, object, uid, gid)
 }
 
-// Lchown is Chown of name itself, be it a link.
+// Lchown is Chown of name itself, even if it is a link.
 func (f *FS) Lchown(name string, uid, gid int) error {
 	return f.chown("lchown", name, itself, uid, gid)
 }

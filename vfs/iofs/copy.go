@@ -12,8 +12,7 @@ import (
 // one READ or WRITE carries.
 const copyBuffer = 1 << 20
 
-// buffers lends what ReadFrom and WriteTo need, one buffer for each call under
-// way.
+// buffers is the pool of the buffers of ReadFrom and WriteTo.
 type buffers struct{ pool sync.Pool }
 
 func (b *buffers) get() *[copyBuffer]byte {
@@ -73,12 +72,12 @@ func (o *File) ReadFrom(r io.Reader) (total int64, err error) {
 	}
 }
 
-// maxEmptyReads bounds how often in a row a reader may yield nothing and no
-// error. Then it is io.ErrNoProgress.
+// maxEmptyReads bounds how often in a row a reader may return no bytes and no error.
+// At the bound that is io.ErrNoProgress.
 const maxEmptyReads = 100
 
-// fill reads until p is full. Unlike io.ReadFull it tells an end from
-// io.ErrUnexpectedEOF, which is an error if a reader says so.
+// fill reads until p is full. Unlike io.ReadFull it does not report the end as
+// io.ErrUnexpectedEOF, so that this stays the error of a reader that returns it.
 func fill(r io.Reader, p []byte) (n int, err error) {
 	for empty := 0; n < len(p) && err == nil; {
 		var m int

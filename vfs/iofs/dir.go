@@ -8,9 +8,9 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// readAhead is how many entries ReadDir(n) of an open directory fetches at once
-// if it is asked for fewer, so that a small n does not cost a page of the listing
-// for a few of its entries. What was not asked for is kept for the next call.
+// readAhead is how many entries ReadDir(n) of an open directory fetches at least, so
+// that a small n does not cost a page of the listing each time. The rest is kept for
+// the next call.
 const readAhead = 512
 
 // dir is an open directory: a place in a listing. It is used by one goroutine at
@@ -22,12 +22,12 @@ type dir struct {
 	ahead  []fs.DirEntry
 	pos    vfs.Pos // behind ahead
 	end    bool    // nothing is behind pos
-	stuck  error   // not nil: it is no place to go on from
+	stuck  error   // not nil: the listing cannot go on from pos
 	closed bool
 }
 
-// errStuck is a server's that gives all entries one place, or no place: from there the
-// same entries would come for ever.
+// errStuck is the error if a server gives all entries the same cookie: going on from it
+// would list the same entries for ever.
 var errStuck = fmt.Errorf("the place behind the entries that were listed is the one before them: %w", vfs.ErrBadCookie)
 
 // Stat describes the directory as it was when it was opened.
@@ -65,7 +65,7 @@ func (d *dir) ReadDir(n int) ([]fs.DirEntry, error) {
 	out := d.ahead
 	if n > 0 && len(out) >= n {
 		d.ahead = out[n:]
-		return out[:n:n], nil // should there be an error, the next call meets it
+		return out[:n:n], nil // an error is left for the next call
 	}
 	d.ahead = nil
 	switch {

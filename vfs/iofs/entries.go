@@ -36,7 +36,7 @@ func (e *Entry) Info() (fs.FileInfo, error) { return e.info, nil }
 // Next is the place behind the entry, for [FS.EntriesFrom].
 func (e *Entry) Next() Pos { return Pos{e.next} }
 
-// String is the entry as fs.FormatDirEntry writes it.
+// String formats the entry by fs.FormatDirEntry.
 func (e *Entry) String() string { return fs.FormatDirEntry(e) }
 
 // Pos is a place in the listing of one directory; the zero Pos is its beginning.
@@ -85,15 +85,15 @@ func (p Pos) String() string {
 }
 
 // Entries lists the directory that name leads to, in the order of the file
-// system, without ever holding more than a page of it. An error ends the listing.
+// system, and holds at most a page of it. An error ends the listing.
 //
-// Entries that are there throughout come exactly once, whatever is created and
+// Entries that exist throughout come exactly once, whatever is created and
 // removed meanwhile.
 func (f *FS) Entries(name string) iter.Seq2[*Entry, error] { return f.EntriesFrom(name, Pos{}) }
 
-// EntriesFrom is Entries from a place on that [Entry.Next] has told earlier, of
-// the same directory. An error that Is [vfs.ErrBadCookie] says that the server
-// does not know the place any more, and the listing must begin anew.
+// EntriesFrom is Entries from a place on that [Entry.Next] returned for the same
+// directory. After an error that Is [vfs.ErrBadCookie] the server does not know the
+// place any more, and the listing must begin anew.
 func (f *FS) EntriesFrom(name string, from Pos) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		var broken error // the listing, behind what was yielded
@@ -124,12 +124,12 @@ func (f *FS) EntriesFrom(name string, from Pos) iter.Seq2[*Entry, error] {
 	}
 }
 
-// list lists a directory, and remembers where the directories in it are. What
-// is gone when it is asked for what the listing left out is not listed, nor are
-// names that no entry can have.
+// list lists a directory, and remembers the directories in it. If the listing left out
+// attributes, list asks for them, and skips entries that are gone by then. It also
+// skips names that vfs.CheckName refuses.
 func (f *FS) list(dir vfs.Handle, from vfs.Pos) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
-		asked := time.Now() // or later: pages are not told apart here
+		asked := time.Now() // a lower bound: later pages were asked for later
 		for e, err := range f.fs.ReadDir(f.ctx, dir, from, vfs.MaskV3|vfs.MaskHandle, 0) {
 			if err != nil {
 				yield(nil, err)

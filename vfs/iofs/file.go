@@ -13,10 +13,9 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// File is an open regular file, as os.File is one. All methods may be called
-// concurrently. Read, Write and Seek, which share an offset, wait for each other;
-// ReadAt and WriteAt do not. Calls end with the context of the FS that opened the
-// file.
+// File is an open regular file, like os.File. All methods may be called concurrently.
+// Read, Write and Seek share an offset and wait for each other; ReadAt and WriteAt do
+// not. Calls end with the context of the FS that opened the file.
 type File struct {
 	fs     *FS
 	file   vfs.File
@@ -27,13 +26,13 @@ type File struct {
 	stable vfs.Stability // of each write
 	opened vfs.Attr      // as it was when it was opened
 
-	offset  sync.Mutex // held by what reads and moves off
+	offset  sync.Mutex // guards off
 	off     int64
 	commits chan struct{} // full while a commit is under way
 	state   sync.Mutex    // taken after the others, and not held over a call
 
 	// Guarded by state.
-	toldAt   time.Time // when opened was told; zero: it is not news any more
+	toldAt   time.Time // when the server sent opened; zero: opened is outdated
 	unstable unstable
 	failed   error // the first error of a write
 	closed   bool
@@ -57,8 +56,8 @@ func (o *File) fail(op string, err error) error {
 	return &fs.PathError{Op: op, Path: o.name, Err: err}
 }
 
-// use is nil if the file can be used in that way. That the context has ended would
-// not show in what is answered from memory below.
+// use is nil if the file can be used in that way. It checks the context, too: what the
+// file system below answers from memory would not notice its end.
 func (o *File) use(access vfs.Share) error {
 	o.state.Lock()
 	defer o.state.Unlock()
@@ -72,8 +71,8 @@ func (o *File) use(access vfs.Share) error {
 }
 
 // Stat describes the file as it is now, with all that was written. It asks the
-// server, but for the first Stat soon after opening, of a file to which nothing
-// has been written meanwhile: the server has just been asked then.
+// server, except that the first Stat within three seconds of opening uses the
+// attributes that came with the open, if nothing was written since.
 func (o *File) Stat() (fs.FileInfo, error) {
 	if err := o.use(0); err != nil {
 		return nil, o.fail("stat", err)
@@ -120,7 +119,7 @@ func (o *File) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next is Read, but tells at once that the bytes are the last.
+// next is Read, but returns io.EOF together with the last bytes.
 func (o *File) next(p []byte) (int, error) {
 	o.offset.Lock()
 	defer o.offset.Unlock()
@@ -132,7 +131,8 @@ func (o *File) next(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadAt reads from off until p is full; less, with io.EOF, is at the end.
+// ReadAt reads from off until p is full. At the end of the file it reads less, with
+// io.EOF.
 func (o *File) ReadAt(p []byte, off int64) (int, error) {
 	n, eof, err := o.readAt(p, off)
 	if err == nil && eof && n < len(p) {
@@ -155,8 +155,8 @@ func (o *File) readAt(p []byte, off int64) (n int, eof bool, err error) {
 	return n, eof, nil
 }
 
-// Seek says where the next Read or Write begins. From the end it asks the server
-// for the size.
+// Seek says where the next Read or Write begins. For io.SeekEnd it asks the server for
+// the size.
 func (o *File) Seek(offset int64, whence int) (int64, error) {
 	if err := o.use(0); err != nil {
 		return 0, o.fail("seek", err)
@@ -183,7 +183,7 @@ func (o *File) Seek(offset int64, whence int) (int64, error) {
 	return o.off, nil
 }
 
-// other is what can be described and not read.
+// other is an open device, pipe or the like: it has Stat, and cannot be read.
 type other struct{ info info }
 
 func (f *other) Stat() (fs.FileInfo, error) { return f.info, nil }

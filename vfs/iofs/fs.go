@@ -14,8 +14,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// FS is a tree as an io/fs.FS, and what os has to change one. It may be used
-// concurrently.
+// FS is a tree as an io/fs.FS, with the methods of package os that change files. It
+// may be used concurrently.
 type FS struct {
 	ctx  context.Context
 	fs   vfs.FS
@@ -24,14 +24,14 @@ type FS struct {
 	*shared
 }
 
-// shared is what all trees have in common that come from one New.
+// shared is what all trees of one New have in common.
 type shared struct {
 	memory  memory
 	buffers buffers
 }
 
-// identity is the caller that a view is for: that of As, or the one that the
-// file system was a view of that New was given.
+// identity is the caller of a view: that of As, or else the caller of the file system
+// that New was given.
 type identity struct {
 	as     bool
 	caller *vfs.Caller
@@ -52,9 +52,9 @@ func New(ctx context.Context, f vfs.FS, root vfs.Handle) *FS {
 	return &FS{ctx: ctx, fs: f, root: root, shared: new(shared)}
 }
 
-// Root returns the whole of f. ctx ends every call. For what a URL names take Tree of
-// nfsbox.Client, and not its FS. Where the URL names no directory, or nothing, the FS has
-// the directory above as its root: a mistyped name would lead there.
+// Root returns the whole of f. ctx ends every call. For what a URL names, use Tree of
+// nfsbox.Client instead. If the URL names no directory, or nothing, the root of the
+// client's FS is the directory above: a mistyped name would lead there.
 func Root(ctx context.Context, f vfs.FS) (*FS, error) {
 	root, _, err := f.Root(ctx)
 	if err != nil {
@@ -78,9 +78,8 @@ func (f *FS) As(c *vfs.Caller) *FS {
 	return &view
 }
 
-// Open opens a file or a directory for reading. What it returns is a [*File], a
-// fs.ReadDirFile, or, for what is neither (a device, a pipe), something that can
-// be described and not read.
+// Open opens a file or a directory for reading. It returns a [*File], a
+// fs.ReadDirFile, or, for a device, pipe or the like, an fs.File that has only Stat.
 func (f *FS) Open(name string) (fs.File, error) {
 	var opened fs.File
 	err := f.at("open", name, object, func(w *walker) error {
@@ -151,9 +150,8 @@ func (f *FS) ReadDir(name string) (entries []fs.DirEntry, err error) {
 	return entries, err
 }
 
-// maxPresized bounds how much ReadFile allocates on the word of a server, and
-// presizeFactor how many times what has come it then allocates for what is said
-// to be still to come.
+// maxPresized bounds how much ReadFile allocates because of the size that a server
+// claims. Beyond that it allocates at most presizeFactor times what has come already.
 const (
 	maxPresized   = 1 << 20
 	presizeFactor = 8
@@ -176,7 +174,7 @@ func (o *File) readAll() ([]byte, error) {
 	if o.opened.Size >= math.MaxInt {
 		return nil, o.fail("read", vfs.ErrFBig)
 	}
-	size := o.opened.Size + 1 // so that the end is seen
+	size := o.opened.Size + 1 // one byte more, to meet the end of the file
 	buf := make([]byte, 0, min(size, maxPresized))
 	for {
 		n, err := o.next(buf[len(buf):cap(buf)])

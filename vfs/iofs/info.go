@@ -41,7 +41,7 @@ var specialBits = [...]struct {
 	mode fs.FileMode
 }{{0o4000, fs.ModeSetuid}, {0o2000, fs.ModeSetgid}, {0o1000, fs.ModeSticky}}
 
-// FileMode is the type and permissions in a, as io/fs writes them.
+// FileMode returns the type and permissions in a, as an fs.FileMode.
 func FileMode(a *vfs.Attr) fs.FileMode {
 	m := fs.FileMode(a.Mode & 0o777)
 	if int(a.Type) < len(typeBits) {
@@ -57,8 +57,8 @@ func FileMode(a *vfs.Attr) fs.FileMode {
 	return m
 }
 
-// modeBits is what vfs calls the permissions in m, with set-uid, set-gid and
-// sticky.
+// modeBits converts the permissions in m, with set-uid, set-gid and sticky, to those of
+// vfs.
 func modeBits(m fs.FileMode) uint32 {
 	bits := uint32(m.Perm())
 	for _, b := range specialBits {

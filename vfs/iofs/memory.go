@@ -9,19 +9,18 @@ import (
 
 const (
 	// maxRemembered bounds how many directories are remembered, in each of two
-	// generations. At the bound the older generation is forgotten, and what it
-	// held is looked up again when it is needed: some 400 bytes a directory.
+	// generations, at some 400 bytes each. At the bound the older generation is
+	// forgotten, and its directories are looked up again when they are needed.
 	maxRemembered = 2048
 
-	// trusted is for how long what a server has said is taken to be so without
-	// asking again: as long as Linux's client trusts an attribute at the least
-	// (nfs(5), acregmin).
+	// trusted is how long an answer of the server is used without asking again: the
+	// minimum for which Linux's client caches attributes (nfs(5), acregmin).
 	trusted = 3 * time.Second
 )
 
-// memory says where directories are that were looked up a moment ago, by the
-// directory that holds them and the name there. All trees that come from one New
-// share it, so that what one of them renames or removes the others forget.
+// memory is a cache of directories that were looked up recently, by the directory
+// that holds them and the name there. All trees of one New share it: what one of
+// them renames or removes, the others forget.
 type memory struct {
 	mu       sync.Mutex
 	now, old map[entryKey]whereabouts // guarded by mu
@@ -32,17 +31,17 @@ type entryKey struct {
 	name string
 }
 
-// whereabouts are what a server said about a name, to whom, and when it was
-// asked. What it said to one caller is nothing that another may know. Without a
-// handle they say that the name was taken away then.
+// whereabouts are the server's answer about a name, for which caller it is, and when
+// it was asked. Another caller must not see it. Without a handle it says that the name
+// was renamed or removed at that time.
 type whereabouts struct {
 	handle vfs.Handle
 	who    identity
 	at     time.Time
 }
 
-// note remembers that name in dir is the directory h, as the server was asked at
-// the given time; unless the name was taken away since.
+// note remembers that name in dir was the directory h when the server was asked, at
+// the given time; unless the name was renamed or removed since.
 func (m *memory) note(dir vfs.Handle, name string, h vfs.Handle, who identity, at time.Time) {
 	k := entryKey{dir, name}
 	m.mu.Lock()
@@ -61,7 +60,7 @@ func (m *memory) forget(dir vfs.Handle, name string) {
 	m.set(entryKey{dir, name}, whereabouts{at: at})
 }
 
-// recall returns what note was told, if that is not long ago.
+// recall returns what note was told for this caller, if that is not older than trusted.
 func (m *memory) recall(dir vfs.Handle, name string, who identity) (h vfs.Handle, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -21,14 +21,14 @@ const knownFlags = os.O_RDONLY | os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CR
 //
 //   - O_CREATE makes the file if there is none, with the mode perm: there is no
 //     umask on this side.
-//   - O_EXCL, with O_CREATE: there must be none, nor a link. Of all clients that
-//     try, one succeeds, also if replies are lost on the way (an exclusive CREATE,
-//     RFC 1813, section 3.3.8).
+//   - O_EXCL, with O_CREATE: the name must not exist, not even as a link. Of all
+//     clients that try, one succeeds, also if replies are lost on the way (an
+//     exclusive CREATE, RFC 1813, section 3.3.8).
 //   - O_TRUNC empties it.
 //   - O_APPEND makes each Write begin at the end of the file, for which it asks
 //     the server. NFS cannot do both in one step: what two clients append at the
-//     same moment can be written one over the other. What Files of one client of
-//     nfsbox.Dial append cannot ([vfs.Appender]).
+//     same time may be written over one another. Files of one client of
+//     nfsbox.Dial are safe from each other ([vfs.Appender]).
 //   - O_SYNC makes each Write return when it is on the server's disk.
 //
 // Any other flag, and O_TRUNC without the right to write, is vfs.ErrInval. An
@@ -69,14 +69,13 @@ func (f *FS) OpenFile(name string, flag int, perm fs.FileMode) (file *File, err 
 	return file, err
 }
 
-// Create opens a file for reading and writing, and makes or empties it. Its mode
-// is 0644, as there is no umask here that would take rights from 0666, unless it
-// was there before.
+// Create opens a file for reading and writing, and creates or empties it. A new file
+// has mode 0644: there is no umask here that would take rights from 0666.
 func (f *FS) Create(name string) (*File, error) {
 	return f.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
 }
 
-// shares are the accesses in flag; none is no possible combination.
+// shares are the accesses in flag, or 0 if it combines them in an impossible way.
 func shares(flag int) vfs.Share {
 	switch flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR) {
 	case os.O_RDONLY:
@@ -109,7 +108,7 @@ func (f *FS) openFound(name string, at found, flag int) (*File, error) {
 	return f.newFile(name, file, &opened, flag), nil
 }
 
-// create opens what is at a place, and makes it first if need be.
+// create opens the file at a place, and creates it if there is none.
 func (f *FS) create(name string, at place, flag int, perm fs.FileMode) (*File, error) {
 	how := &vfs.OpenHow{Access: shares(flag), Trunc: flag&os.O_TRUNC != 0, Create: &vfs.CreateHow{
 		Type: vfs.TypeReg,
@@ -126,8 +125,8 @@ func (f *FS) create(name string, at place, flag int, perm fs.FileMode) (*File, e
 	return f.newFile(name, file, &opened, flag), nil
 }
 
-// createExclusive makes a file that was not there. A server may keep the verifier
-// in the new file's times, so that they are to be set with the mode, after it.
+// createExclusive creates a file that must not exist. A server may keep the verifier in
+// the new file's times, so they are set afterwards, together with the mode.
 func (f *FS) createExclusive(name string, at place, flag int, how *vfs.OpenHow) (*File, error) {
 	exclusive := vfs.CreateHow{Type: vfs.TypeReg, Mode: vfs.CreateExclusive}
 	rand.Read(exclusive.Verf[:])
@@ -161,8 +160,8 @@ func (f *FS) createExclusive(name string, at place, flag int, how *vfs.OpenHow) 
 // undoTime bounds the removal of a file that was made and cannot be used.
 const undoTime = 10 * time.Second
 
-// undoCreate removes a file that was just made, also if the context has ended:
-// left behind, it would keep everybody from making it.
+// undoCreate removes a file that was just created, even if the context has ended: it
+// would keep every other program from creating it exclusively.
 func (f *FS) undoCreate(at place) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), undoTime)
 	defer cancel()

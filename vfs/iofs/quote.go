@@ -9,8 +9,8 @@ import (
 // stands for itself if doubled.
 const quoteMark = '\u201b'
 
-// quote makes of a name, which is any bytes, one that is valid UTF-8. Different
-// names stay different, and unquote finds them again.
+// quote turns a name of any bytes into valid UTF-8. Different names stay different, and
+// unquote is the inverse.
 func quote(name string) string {
 	if utf8.ValidString(name) && !strings.ContainsRune(name, quoteMark) {
 		return name
@@ -35,8 +35,8 @@ func quote(name string) string {
 	return b.String()
 }
 
-// unquote is the name that quote has made shown of. A mark that quote would not
-// have put there is taken as it is.
+// unquote returns the name from which quote has made shown. A mark that quote would not
+// have written is left as it is.
 func unquote(shown string) string {
 	const mark = string(quoteMark)
 	before, rest, ok := strings.Cut(shown, mark)
@@ -59,8 +59,8 @@ func unquote(shown string) string {
 	return b.String()
 }
 
-// highByte reads two hexadecimal digits of a byte that is not ASCII, which quote
-// never needs to write.
+// highByte reads the two hexadecimal digits of a byte. An ASCII byte is refused, since
+// quote never writes one.
 func highByte(s string) (byte, bool) {
 	if len(s) < 2 || s[0] < '8' {
 		return 0, false

@@ -10,33 +10,33 @@ import (
 )
 
 const (
-	// removeBatch is how many entries RemoveAll lists before it removes them:
-	// of each directory on its way down it holds so many.
+	// removeBatch is how many entries RemoveAll lists before it removes them. It
+	// holds so many for each directory on its way down.
 	removeBatch = 256
 
 	// removeWorkers bounds the files that RemoveAll removes at once.
 	removeWorkers = 8
 
-	// removeDepth bounds how deep RemoveAll goes, a depth that no path can say.
+	// removeDepth bounds how deep RemoveAll goes: deeper than any path can name.
 	// Deeper is vfs.ErrNameTooLong.
 	removeDepth = vfs.MaxPath/2 + 1
 
-	// removeRounds bounds how often RemoveAll lists a directory that is not
-	// empty although all that was listed is gone: others put things there. Then
-	// it is vfs.ErrNotEmpty.
+	// removeRounds bounds how often RemoveAll lists a directory that is not empty
+	// although all that was listed is removed: other programs add to it. At the
+	// bound that is vfs.ErrNotEmpty.
 	removeRounds = 3
 )
 
-// RemoveAll removes name and, if it is a directory, all that is in it, also what
-// has a name that is not UTF-8. Links are removed, not followed. It goes on after
-// an error, and returns the first. That there is no such name is none.
+// RemoveAll removes name and, if it is a directory, all that is in it, also names
+// that are not UTF-8. Links are removed, not followed. It goes on after an error, and
+// returns the first. It is no error if there is no such name.
 func (f *FS) RemoveAll(name string) error {
 	err := f.at("removeall", name, parent, func(w *walker) error {
 		at, err := f.lookup(w.last.dir, w.last.name)
 		if err != nil {
 			return err
 		}
-		defer f.memory.forget(w.last.dir, w.last.name) // nothing leads to what was in it
+		defer f.memory.forget(w.last.dir, w.last.name) // no path leads to what was below it
 		return f.removeTree(w.last, at, 0)
 	})
 	if errors.Is(err, vfs.ErrNoEnt) {
@@ -45,7 +45,7 @@ func (f *FS) RemoveAll(name string) error {
 	return err
 }
 
-// removeTree removes what is at a place.
+// removeTree removes what is at a place, and all below it.
 func (f *FS) removeTree(where place, at found, depth int) (err error) {
 	if at.attr.Type != vfs.TypeDir {
 		return gone(f.remove(where, false))
@@ -64,7 +64,7 @@ func (f *FS) removeTree(where place, at found, depth int) (err error) {
 	return err
 }
 
-// gone is err, unless that says that there is nothing to remove.
+// gone is err, or nil if err says that there is nothing to remove.
 func gone(err error) error {
 	if errors.Is(err, vfs.ErrNoEnt) {
 		return nil
@@ -72,7 +72,7 @@ func gone(err error) error {
 	return err
 }
 
-// victim is an entry that is to go.
+// victim is an entry that is to be removed.
 type victim struct {
 	name  string
 	found found
@@ -85,7 +85,7 @@ func (f *FS) empty(dir vfs.Handle, depth int) (first error) {
 	for {
 		batch, next, err := f.victims(dir, pos)
 		if errors.Is(err, vfs.ErrBadCookie) && first == nil && pos != (vfs.Pos{}) {
-			pos = vfs.Pos{} // to some servers a removal makes it another directory
+			pos = vfs.Pos{} // some servers forget cookies when the directory changes
 			continue
 		}
 		if err != nil {
@@ -114,7 +114,7 @@ func (f *FS) victims(dir vfs.Handle, from vfs.Pos) (batch []victim, next vfs.Pos
 		v := victim{string(e.Name), found{handle: e.Handle, attr: e.Attr}}
 		next = e.Next
 		if vfs.CheckName(v.name) != nil {
-			continue // no call could say it; the directory will not be empty
+			continue // no call can name it; the directory will stay not empty
 		}
 		if batch = append(batch, v); len(batch) == removeBatch {
 			break
@@ -123,7 +123,7 @@ func (f *FS) victims(dir vfs.Handle, from vfs.Pos) (batch []victim, next vfs.Pos
 	return batch, next, nil
 }
 
-// removeEach removes entries, what is no directory many at a time.
+// removeEach removes entries: files in parallel, then directories one by one.
 func (f *FS) removeEach(dir vfs.Handle, batch []victim, depth int) error {
 	var (
 		files sync.WaitGroup
@@ -151,8 +151,8 @@ func (f *FS) removeEach(dir vfs.Handle, batch []victim, depth int) error {
 	return first
 }
 
-// removeFile removes v if it is no directory, having asked if the listing did
-// not tell what it is.
+// removeFile removes v if it is no directory. It looks v up first if the listing did
+// not say what it is.
 func (f *FS) removeFile(dir vfs.Handle, v *victim) (err error) {
 	if !v.found.attr.Has(vfs.MaskType) || v.found.handle.IsZero() {
 		if v.found, err = f.lookup(dir, v.name); err != nil {

@@ -33,30 +33,29 @@ type goal uint8
 
 const (
 	object    goal = iota // what the path leads to, links followed
-	itself                // what has the name, be it a link
-	directory             // a directory, by its handle alone: it may be remembered
+	itself                // what has the name, even if that is a link
+	directory             // a directory, by its handle alone: the cache may answer
 	parent                // the directory that has the path's last part, or could have it
 	possible              // object, or the place where there is none
 )
 
-// walker is a path half walked. Unlike [vfs.Resolve] it remembers the
-// directories that it came through, so that ".." never asks what is above the
-// root.
+// walker is the state of a walk along a path. Unlike [vfs.Resolve] it keeps the
+// directories that it came through, so that ".." never asks what is above the root.
 type walker struct {
 	f       *FS
 	goal    goal
-	recall  bool    // directories may be remembered
+	recall  bool    // the cache may be used
 	dirs    []found // from the root to where the walk stands
 	rest    []string
 	links   int
-	recalls int   // directories that were remembered
-	last    place // of the path's last part, where there is or could be something
-	absent  bool  // possible: there is nothing
+	recalls int   // directories that came from the cache
+	last    place // of the path's last part, whether or not it exists
+	absent  bool  // with the goal possible: it does not exist
 }
 
-// at calls do with where name leads. If that fails and may have failed for what
-// was remembered, both are done again with nothing remembered: memory saves
-// calls, and never makes an error. Errors name op and name.
+// at walks name and calls do with the walk. If either fails and a cached directory may
+// be the reason (misled), both are done again without the cache. Errors name op and
+// name.
 func (f *FS) at(op, name string, g goal, do func(*walker) error) error {
 	err := f.try(name, g, do)
 	if err != nil {
@@ -81,8 +80,8 @@ func (f *FS) try(name string, g goal, do func(*walker) error) error {
 	return err
 }
 
-// misled reports whether err is one that a directory can lead to that is not
-// any more where it was. Nothing has been changed then.
+// misled reports whether err may come of a directory that is no longer where the cache
+// says. After such an error nothing has been changed.
 func misled(err error) bool {
 	if errors.Is(err, vfs.ErrUnknownOutcome) {
 		return false
@@ -120,7 +119,7 @@ func (w *walker) run(do func(*walker) error) error {
 
 func (w *walker) here() *found { return &w.dirs[len(w.dirs)-1] }
 
-// find is where name leads, with its attributes.
+// find returns the object that name leads to, with its attributes.
 func (f *FS) find(op, name string, g goal) (at found, err error) {
 	err = f.at(op, name, g, func(w *walker) (err error) {
 		at, err = w.described()
@@ -130,7 +129,7 @@ func (f *FS) find(op, name string, g goal) (at found, err error) {
 	return at, err
 }
 
-// described is where the walk has ended, with its attributes.
+// described is the object where the walk has ended, with its attributes.
 func (w *walker) described() (at found, err error) {
 	at = *w.here()
 	if !at.attr.Has(needed) {
@@ -176,7 +175,7 @@ func (w *walker) step(part string) error {
 	return nil
 }
 
-// lookup asks for a name, and remembers it if it is a directory's.
+// lookup looks a name up, and remembers it if it is a directory.
 func (f *FS) lookup(dir vfs.Handle, name string) (at found, err error) {
 	asked := time.Now()
 	at.handle, at.attr, _, err = f.fs.Lookup(f.ctx, dir, name)

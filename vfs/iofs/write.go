@@ -17,7 +17,7 @@ type unstable struct {
 	mixed bool // they came with different verifiers, so that some are lost
 }
 
-// add takes over what a write said.
+// add adds a write.
 func (u *unstable) add(w *vfs.Written) {
 	if w.Committed != vfs.Unstable {
 		return
@@ -29,8 +29,8 @@ func (u *unstable) add(w *vfs.Written) {
 }
 
 // Write writes p where the last Read or Write ended, or at the end of a file that
-// was opened with O_APPEND. That it returns does not mean that p is on the
-// server's disk, but for O_SYNC: see Sync.
+// was opened with O_APPEND. When it returns, p is on the server's disk only if the
+// file was opened with O_SYNC: see Sync.
 func (o *File) Write(p []byte) (int, error) {
 	o.offset.Lock()
 	defer o.offset.Unlock()
@@ -42,8 +42,8 @@ func (o *File) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// appendNext is Write at the end: in one step as far as this client is concerned, if
-// the file below can. The caller holds offset.
+// appendNext is Write at the end of the file, in one step within this client if the file
+// below is a vfs.Appender. The caller holds offset.
 func (o *File) appendNext(p []byte) (int, error) {
 	if err := o.use(vfs.ShareWrite); err != nil {
 		return 0, o.fail("write", err)
@@ -98,7 +98,7 @@ func (o *File) writeAt(p []byte, off int64) (int, error) {
 	return o.wrote(n, &w, err)
 }
 
-// wrote takes over what came of writing: n bytes, and perhaps an error.
+// wrote records the outcome of a write: n bytes, and perhaps an error.
 func (o *File) wrote(n int, w *vfs.Written, err error) (int, error) {
 	o.state.Lock()
 	defer o.state.Unlock()
@@ -139,9 +139,9 @@ func (o *File) Truncate(size int64) error {
 	return nil
 }
 
-// Sync returns when all that was written before is on the server's disk, or says
-// why it may not be. An error of a write or of Sync stays: no later Sync or Close
-// succeeds.
+// Sync returns when all that was written before is on the server's disk, or returns
+// the error why it may not be. After an error of a write or of Sync, no later Sync or
+// Close succeeds.
 func (o *File) Sync() error {
 	if err := o.use(0); err != nil {
 		return o.fail("sync", err)
@@ -149,12 +149,12 @@ func (o *File) Sync() error {
 	return o.commit("sync")
 }
 
-// errForgotten is what a raw FS cannot repair and [File] does not: it keeps no
-// bytes. nfsbox.Dial puts a wrapper between that does.
+// errForgotten is the error if a raw FS has lost bytes: File keeps none to send again.
+// The wrapper that nfsbox.Dial adds does.
 var errForgotten = fmt.Errorf("the server has restarted, and may have lost what was written: %w", vfs.ErrIO)
 
-// commit makes stable what was written. One waits for the other: what it finds
-// nothing of may be on its way.
+// commit makes stable what was written. Calls wait for each other: bytes that one does
+// not find in unstable may be in the commit of another.
 func (o *File) commit(op string) error {
 	o.commits <- struct{}{}
 	defer func() { <-o.commits }()
@@ -178,8 +178,8 @@ func (o *File) commit(op string) error {
 	return o.failed
 }
 
-// Close does what Sync does, and ends the use of the file. Its error is the first
-// of any write to it: a program that has written looks at it.
+// Close does what Sync does, and ends the use of the file. Its error is the first error
+// of any write, so a program that has written must look at it.
 func (o *File) Close() error {
 	o.state.Lock()
 	closed := o.closed
@@ -200,10 +200,9 @@ func (o *File) Close() error {
 // data is written as Write does, and a COMMIT follows.
 const maxStableWrite = 64 << 10
 
-// WriteFile makes data the contents of a file, which is made with the mode perm
-// if there is none. It returns when data is on the server's disk. If it fails, or
-// the program does, some of it may be there: see the example of how a file is
-// replaced as a whole.
+// WriteFile replaces the contents of a file by data, and creates it with the mode perm
+// if there is none. It returns when data is on the server's disk. If it fails, or the
+// program ends, a part may be there: the example shows how to replace a file as a whole.
 func (f *FS) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	flag := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	if len(data) <= maxStableWrite {
@@ -215,7 +214,7 @@ func (f *FS) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	}
 	_, err = file.Write(data)
 	if cerr := file.Close(); err == nil {
-		err = cerr // which is the write's, if that failed
+		err = cerr
 	}
 	return err
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// aclTests are for an FS that is a vfs.ACLer, and skipped for others and where
-// what lies below has no lists.
+// aclTests are for an FS that is a vfs.ACLer. They are skipped for others, and where the
+// file system below has no lists.
 var aclTests = []test{
 	{"of-mode", aclOfMode},
 	{"set", aclSet},
@@ -27,8 +27,8 @@ var aclTests = []test{
 	{"cancelled", aclCancelled},
 }
 
-// aclOf is an access list of the owner's rights, those of some users, the
-// group's, and others'.
+// aclOf is an access list: the owner's rights, those of named users, the group's, and
+// those of others.
 func aclOf(owner, group, other uint32, named ...vfs.ACLEntry) []vfs.ACLEntry {
 	return append([]vfs.ACLEntry{
 		{Tag: vfs.ACLUserObj, Perm: owner}, {Tag: vfs.ACLGroupObj, Perm: group}, {Tag: vfs.ACLOther, Perm: other},
@@ -62,8 +62,8 @@ func (e *env) setACL(h vfs.Handle, acl vfs.ACL) {
 	e.ok(e.acler().SetACL(e.ctx, h, acl))
 }
 
-// wantACL ends the test unless h has these lists. The order is left to the FS,
-// and so is a mask that takes nothing away beside no named entries.
+// wantACL ends the test unless h has these lists. The FS may order them as it likes, and
+// without named entries it may have a mask that takes nothing away.
 func (e *env) wantACL(h vfs.Handle, want vfs.ACL) {
 	e.Helper()
 	got, err := e.acler().ACL(e.ctx, h)
@@ -174,7 +174,7 @@ func aclInherited(e *env) {
 		vfs.ACL{Access: aclOf(7, 5, 0, aclUser(40001, 7), aclMasked(5)), Default: dflt})
 }
 
-// aclNoList sets what is none, and wants what was to stay.
+// aclNoList sets lists that are invalid, and wants the former ones to stay.
 func aclNoList(e *env) {
 	e.acler()
 	h := e.mkdir(e.dir, "dir")
@@ -204,7 +204,7 @@ func aclNoList(e *env) {
 	e.wantACL(h, was)
 }
 
-// aclUnknownRights gives rights that there are not. They are refused, or left out.
+// aclUnknownRights gives rights that do not exist. They are refused, or left out.
 func aclUnknownRights(e *env) {
 	e.acler()
 	h := e.create(e.dir, "file", fileHow(0o600))
@@ -253,7 +253,7 @@ func aclRestart(e *env) {
 	e.wantACL(h, acl)
 }
 
-// aclGrants looks whether lists let in the users that they name, and keep out others.
+// aclGrants checks that lists let in the users that they name, and keep others out.
 func aclGrants(e *env) {
 	e.acler()
 	if !e.config.Callers {

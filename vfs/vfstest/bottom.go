@@ -13,9 +13,9 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// bottom is the innermost file system of a stack whose powers are proved. Over a file
-// system that is stable by itself it has every power, or none, and it knows what a
-// crash would take: what was changed and neither committed nor synced.
+// bottom is the innermost file system of a stack whose powers are proved. It wraps a
+// file system that is stable by itself, and has every power, or none. It knows what a
+// crash would lose: what was changed and neither committed nor synced.
 type bottom struct {
 	vfs.FS // of a caller
 	*ledger
@@ -23,7 +23,7 @@ type bottom struct {
 
 // ledger is what all views of a bottom share.
 type ledger struct {
-	all  vfs.FS // as itself
+	all  vfs.FS // for its own caller
 	able bool   // it has every power
 	temp func() (*os.File, error)
 
@@ -64,13 +64,14 @@ func (b *bottom) Holds(power any) bool {
 	return b.able
 }
 
-// Unwrap gives the powers that are not here: locks, lists.
+// Unwrap returns the file system below, for the powers that bottom does not implement:
+// locks, lists.
 func (b *bottom) Unwrap() any { return b.FS }
 
 func (b *bottom) As(c *vfs.Caller) vfs.FS { return &bottom{b.all.As(c), b.ledger} }
 
-// changed notes that names in, or attributes of, the objects are another, and what
-// watches them is told.
+// changed notes that names in the objects, or their attributes, have changed, and tells
+// their watchers.
 func (l *ledger) changed(what vfs.Change, all ...vfs.Handle) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +95,7 @@ func (l *ledger) settled(h vfs.Handle) {
 	delete(l.data, h)
 }
 
-// owes says what of h a crash would take.
+// owes says what of h a crash would lose.
 func (l *ledger) owes(h vfs.Handle) (names, data bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -219,8 +220,8 @@ func (b *bottom) Watch(h vfs.Handle, changed func(vfs.Change)) (stop func(), err
 	}, nil
 }
 
-// OpenHost implements vfs.HostOpener, with a copy of the file as it is now where the
-// file system below has no files of this host.
+// OpenHost implements vfs.HostOpener. If the file system below has no files of this
+// host, it opens a copy of the file as it is now.
 func (b *bottom) OpenHost(ctx context.Context, h vfs.Handle, how *vfs.HostOpen) (*os.File, vfs.Attr, error) {
 	if below, ok := vfs.As[vfs.HostOpener](b.FS); ok {
 		return below.OpenHost(ctx, h, how)
@@ -240,7 +241,7 @@ func (b *bottom) OpenHost(ctx context.Context, h vfs.Handle, how *vfs.HostOpen) 
 	return host, a, errors.Join(err, f.Close(ctx))
 }
 
-// copyOf is a file of this host that holds what f does.
+// copyOf returns a file of this host with the contents of f.
 func (l *ledger) copyOf(ctx context.Context, f vfs.File) (*os.File, error) {
 	host, err := l.temp()
 	if err != nil {
@@ -272,7 +273,7 @@ type bottomFile struct {
 // Holds implements vfs.Holder.
 func (f *bottomFile) Holds(any) bool { return f.l.able }
 
-// Unwrap gives the powers that are not here: holes.
+// Unwrap returns the file below, for the power that bottomFile does not implement: holes.
 func (f *bottomFile) Unwrap() any { return f.File }
 
 func (f *bottomFile) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stability, w *vfs.Written) (int, error) {

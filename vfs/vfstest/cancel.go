@@ -78,8 +78,8 @@ func cancelBeforeMutations(e *env) {
 	e.wantContent(h, "content")
 }
 
-// cancelBeforeReads hands out a buffer and looks at it again only after other
-// calls have gone over the same way.
+// cancelBeforeReads cancels a read and looks at its buffer again after other calls over
+// the same connection.
 func cancelBeforeReads(e *env) {
 	f := e.open(e.mkfile(e.dir, "file", pattern(100_000)), vfs.ShareRead)
 	p := []byte(zeros(100_000))
@@ -100,8 +100,8 @@ func cancelBeforeWrites(e *env) {
 	wantBytes(e, e.contentOf(f), "content")
 }
 
-// cancelWhileListing cancels in the middle. What has come already may still be
-// listed; the error ends it, or nothing was left to ask for.
+// cancelWhileListing cancels in the middle. Entries that have come already may still be
+// listed. Then the error ends the listing, unless nothing was left to ask for.
 func cancelWhileListing(e *env) {
 	e.mkfiles(e.dir, 300)
 	ctx, cancel := context.WithCancel(e.ctx)

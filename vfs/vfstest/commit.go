@@ -77,7 +77,7 @@ func commitBeyond(e *env) {
 	wantBytes(e, e.contentOf(f), "content")
 }
 
-// commitSurvives restarts behind a commit and behind a stable write.
+// commitSurvives restarts after a commit and after a stable write.
 func commitSurvives(e *env) {
 	a, b := e.mkfile(e.dir, "a", ""), e.mkfile(e.dir, "b", "")
 	e.with(a, readWrite, func(f vfs.File) {
@@ -92,8 +92,8 @@ func commitSurvives(e *env) {
 	e.wantContent(b, pattern(40_000))
 }
 
-// commitNoticed restarts before the commit. Then either the verifier tells, or
-// nothing is lost.
+// commitNoticed restarts before the commit. Then the verifier changes, or nothing is
+// lost.
 func commitNoticed(e *env) {
 	h := e.mkfile(e.dir, "file", "")
 	var w vfs.Written

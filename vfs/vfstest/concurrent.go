@@ -57,8 +57,8 @@ func putFile(ctx context.Context, f vfs.FS, dir vfs.Handle, name, content string
 	return err
 }
 
-// concurrentCreate makes, lists and removes in one directory at once. What
-// stood there before is in every listing, once.
+// concurrentCreate creates, lists and removes in one directory at once. What was there
+// before is in every listing, once.
 func concurrentCreate(e *env) {
 	fixed := e.mkfiles(e.dir, 50)
 	e.together(func(worker int) error {
@@ -127,7 +127,7 @@ func concurrentExclusive(e *env) {
 	}
 }
 
-// concurrentOneFile writes the blocks of one file from all sides.
+// concurrentOneFile writes the blocks of one file from several goroutines.
 func concurrentOneFile(e *env) {
 	const block = 5000
 	want := pattern(workers * rounds * block)
@@ -150,8 +150,8 @@ func concurrentOneFile(e *env) {
 	wantBytes(e, e.contentOf(f), want)
 }
 
-// concurrentRename replaces one name over and over: it is there at any time,
-// with one content or another.
+// concurrentRename replaces one name over and over: it exists at any time, with one of
+// the contents.
 func concurrentRename(e *env) {
 	e.mkfile(e.dir, "name", "content")
 	e.together(func(worker int) error {
@@ -176,8 +176,8 @@ func concurrentRename(e *env) {
 	e.wantContent(e.mustLookup(e.dir, "name"), "content")
 }
 
-// concurrentCross moves directories into each other. Nothing may end as its own
-// ancestor, and nothing may stand still for ever.
+// concurrentCross moves directories into each other. No directory may become its own
+// ancestor, and there must be no deadlock.
 func concurrentCross(e *env) {
 	a, b := e.mkdir(e.dir, "a"), e.mkdir(e.dir, "b")
 	refusals := []vfs.Status{vfs.ErrInval, vfs.ErrNoEnt, vfs.ErrNotEmpty, vfs.ErrExist}
@@ -215,7 +215,7 @@ func firstOther(expected []vfs.Status, errs ...error) error {
 	return nil
 }
 
-// concurrentViews asks for views from all sides; nil is one of the callers.
+// concurrentViews asks for views from several goroutines; nil is one of the callers.
 func concurrentViews(e *env) {
 	e.together(func(int) error {
 		for range rounds {

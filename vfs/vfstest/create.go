@@ -77,9 +77,8 @@ func createUncheckedSize(e *env) {
 	e.wantContent(h, "")
 }
 
-// createUncheckedOtherSize asks for what no open(2) does: RFC 1813 has initial
-// attributes, and leaves open what they mean for a file that exists; the
-// contract does not.
+// createUncheckedOtherSize asks for what no open(2) does. RFC 1813 leaves open what
+// initial attributes mean for a file that exists; the contract does not.
 func createUncheckedOtherSize(e *env) {
 	h := e.mkfile(e.dir, "file", "content")
 	how := fileHow(0o644)

@@ -8,22 +8,22 @@
 //
 // # What is judged
 //
-// One group of tests, in the file of the same name, for each method of the
+// There is one group of tests, in the file of the same name, for each method of the
 // contract, and some for what concerns them all: names, handles, identities,
 // holes, concurrency, cancelling, size. Where RFC 1813 and POSIX leave a choice
-// the suite accepts every answer that they permit; what an FS may leave out
+// the suite accepts every answer that they permit. What an FS may leave out
 // ([vfs.Attr] beside a result, a [vfs.WCC]) is compared only as far as it is
-// marked valid. No test sleeps or takes two instants to differ: where a time
-// has to move, it is first set far back.
+// marked valid. No test sleeps or expects two moments to have different times: where
+// a time has to change, it is first set far back.
 //
-// Behind the tables [RunModel] applies random operations to the FS and to
+// After the tables [RunModel] applies random operations to the FS and to
 // internal/testkit/memfs, and compares every status and the trees that result.
 //
 // # Powers
 //
-// What [vfs.As] finds is proved by its effect, and each power that is passed on by
-// what comes of it below the wrapper: a stack that makes an FS over another is
-// handed one that knows what a crash would take of it.
+// Each power that [vfs.As] finds is proved by its effect, and one that is passed on
+// by its effect below the wrapper: a stack that makes an FS over another is given one
+// that knows what a crash would lose.
 //
 //	vfstest.RunPowers(t, vfstest.PowersConfig{New: func(t *testing.T, over vfs.FS) vfs.FS { ... }})
 //

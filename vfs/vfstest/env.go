@@ -10,12 +10,12 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// patience bounds one subtest, model included. Behind it every call returns
-// the context's error, and the subtest fails instead of hanging.
+// patience is the timeout of one subtest, also of the model. After it every call
+// returns the context's error, and the subtest fails instead of hanging.
 const patience = 2 * time.Minute
 
-// old is a time that no clock shows any more: what is set to it and has moved
-// since was moved by the operation under test.
+// old is a time long past: if an object's time is set to it and has then changed, the
+// operation under test has changed it.
 var old = time.Unix(1_000_000_000, 0)
 
 // fixture is what the tests of a group share.
@@ -24,7 +24,7 @@ type fixture struct {
 	config Config
 	fs     vfs.FS
 	root   vfs.Handle
-	below  *bottom // of fs; nil: it is not known
+	below  *bottom // of fs; nil: not known
 }
 
 func newFixture(t *testing.T, c Config) *fixture {
@@ -37,8 +37,8 @@ func newFixture(t *testing.T, c Config) *fixture {
 	return x
 }
 
-// env is what one test works with. Its methods end the test on the first thing
-// that is not as it should be, and are for the test's own goroutine.
+// env is what one test works with. Its methods end the test at the first failure, and
+// are for the test's own goroutine.
 type env struct {
 	*testing.T
 	*fixture
@@ -138,7 +138,7 @@ func (e *env) symlink(dir vfs.Handle, name, target string) vfs.Handle {
 	return e.create(dir, name, &vfs.CreateHow{Type: vfs.TypeSymlink, Target: target})
 }
 
-// mustLookup returns what name stands for, which must exist.
+// mustLookup returns the object called name, which must exist.
 func (e *env) mustLookup(dir vfs.Handle, name string) vfs.Handle {
 	e.Helper()
 	h, _, _, err := e.fs.Lookup(e.ctx, dir, name)
@@ -155,7 +155,7 @@ func (e *env) gone(dir vfs.Handle, name string) {
 	e.wantStatus(err, vfs.ErrNoEnt)
 }
 
-// attr returns all that NFSv3 knows of h.
+// attr returns all attributes of h that NFSv3 has.
 func (e *env) attr(h vfs.Handle) vfs.Attr {
 	e.Helper()
 	a, err := e.fs.GetAttr(e.ctx, h, vfs.MaskV3)

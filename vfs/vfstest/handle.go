@@ -68,8 +68,8 @@ func handleStaleAfterRestart(e *env) {
 	e.wantStatus(err, vfs.ErrStale)
 }
 
-// refused calls everything that takes a handle with one that names nothing,
-// and ends the test at an answer that is not one of the statuses.
+// refused calls every method that takes a handle with h, which names nothing, and ends
+// the test at an answer that is not one of the statuses.
 func (e *env) refused(h vfs.Handle, want ...vfs.Status) {
 	e.Helper()
 	_, err := e.fs.GetAttr(e.ctx, h, vfs.MaskV3)

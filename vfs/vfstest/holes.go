@@ -65,8 +65,8 @@ func covered(e *env, all [][2]uint64, from, to uint64) {
 	e.Fatalf("[%d, %d) was written, and is a hole: data is %v", from, to, all)
 }
 
-// holesWalk asks for no holes, for a file system need not make them; what it
-// reports as one must hold nothing.
+// holesWalk does not expect holes, which a file system need not make. What it reports as
+// a hole must read as zeros.
 func holesWalk(e *env) {
 	const size = 4 << 20
 	f, s := e.holeSeeker(e.mkfile(e.dir, "file", ""))

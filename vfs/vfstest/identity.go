@@ -31,7 +31,7 @@ var (
 	other  = &vfs.Caller{UID: 21003, GID: 21003, Groups: []uint32{21008}}
 )
 
-// public is a directory in which anyone may make names.
+// public is a directory in which every user may make names.
 func (e *env) public(mode uint32) vfs.Handle {
 	e.Helper()
 	e.set(e.dir, vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o755})
@@ -48,7 +48,7 @@ func (e *env) owned(dir vfs.Handle, name string, how *vfs.CreateHow) vfs.Handle 
 	return h
 }
 
-// allowed ends the test unless err is as the right is: nil, or a refusal.
+// allowed ends the test unless err is nil if the caller may, and else a refusal.
 func (e *env) allowed(who string, err error, may bool) {
 	e.Helper()
 	if may && err != nil {
@@ -61,8 +61,8 @@ func (e *env) allowed(who string, err error, may bool) {
 	}
 }
 
-// tryRead opens h as c and reads from it. Where opens are not known to the
-// server, it is the read that is refused.
+// tryRead opens h as c and reads from it. Where the server does not know of opens, the
+// read is refused.
 func (e *env) tryRead(c *vfs.Caller, h vfs.Handle) error {
 	return e.try(c, h, vfs.ShareRead, func(f vfs.File) error {
 		_, _, err := f.ReadAt(e.ctx, make([]byte, 10), 0, nil)

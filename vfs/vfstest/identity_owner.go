@@ -2,8 +2,8 @@ package vfstest
 
 import "github.com/nfsbox/nfsbox/vfs"
 
-// identityRemove takes names away by the mode of the directory; that of the
-// object does not count.
+// identityRemove removes names by the mode of the directory; that of the object does not
+// count.
 func identityRemove(e *env) {
 	dir := e.owned(e.public(0o777), "dir", how(vfs.TypeDir, 0o700))
 	e.byMode(0o111, 2, func(c *vfs.Caller, mode uint32) error {
@@ -116,8 +116,8 @@ func identityChgrp(e *env) {
 	}
 }
 
-// identityTimes: any time is the owner's to set, the present also that of
-// those who may write.
+// identityTimes: the owner may set any time, and a caller that may write the present
+// one.
 func identityTimes(e *env) {
 	h := e.owned(e.public(0o777), "file", fileHow(0o664))
 	exact := &vfs.SetAttr{Valid: vfs.MaskAtime | vfs.MaskMtime, Atime: old, Mtime: old}

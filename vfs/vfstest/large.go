@@ -92,8 +92,8 @@ func largeRestart(e *env) {
 	}
 }
 
-// largeChanges creates, removes and renames others while it lists, and stores
-// the place where it goes on.
+// largeChanges creates, removes and renames other entries while it lists, and stores the
+// place where it goes on.
 func largeChanges(e *env) {
 	lasting := e.mkfiles(e.dir, someFiles)
 	for i := range someFiles {
@@ -102,7 +102,7 @@ func largeChanges(e *env) {
 	seen := make(map[string]int)
 	var at vfs.Pos
 	n := 0
-	// New names may be listed or not; twice as many as there ever are is an end.
+	// New names may be listed or not. Twice as many as ever exist are an endless listing.
 	for range 4 * someFiles {
 		more := false
 		for entry, err := range e.fs.ReadDir(e.ctx, e.dir, at, 0, smallBytes) {

@@ -195,8 +195,8 @@ func lockToEnd(e *env) {
 	e.wantHolder(h, alone(ann, 1<<40, 0), alone(ben, math.MaxInt64, 0))
 }
 
-// lockTooFar asks for what lies beyond the offsets that files have, where the
-// sum of offset and length overflows among others.
+// lockTooFar asks for ranges beyond the offsets that files can have, some of which
+// overflow.
 func lockTooFar(e *env) {
 	h := e.mkfile(e.dir, "file", "")
 	for _, l := range []*vfs.Lock{
@@ -223,7 +223,7 @@ func lockHolder(e *env) {
 	e.lock(h, alone(ann, 0, 5))
 }
 
-// lockOwners has owners of which parts are the same.
+// lockOwners has different owners that are equal in part.
 func lockOwners(e *env) {
 	h := e.mkfile(e.dir, "file", "")
 	all := []vfs.Owner{locksOf("a", "x"), locksOf("a", "xy"), locksOf("b", "x"), locksOf("", "x"), locksOf("a", ""), {}}
@@ -275,8 +275,8 @@ func lockRename(e *env) {
 	e.lock(h, alone(ben, 0, 0))
 }
 
-// lockRemoval frees a lock on what has no name any more, and looks whether the
-// one who comes after it is hindered.
+// lockRemoval frees a lock on a file that has no name any more, and checks that the next
+// file is not hindered by it.
 func lockRemoval(e *env) {
 	h := e.mkfile(e.dir, "file", "")
 	e.lock(h, alone(ann, 0, 0))
@@ -301,8 +301,8 @@ func lockNoFile(e *env) {
 	}
 }
 
-// lockRights is about callers: what may not be read cannot be locked, and what
-// may not be written not by one alone, but for the owner.
+// lockRights is about callers: a file that a caller may not read it cannot lock, and one
+// that it may not write it cannot lock exclusively, unless it owns the file.
 func lockRights(e *env) {
 	e.locker()
 	if !e.config.Callers {
@@ -317,7 +317,7 @@ func lockRights(e *env) {
 	e.wantStatus(their.Lock(e.ctx, h, shared(ben, 0, 1)), vfs.ErrAccess)
 	_, _, err := their.TestLock(e.ctx, h, shared(ben, 0, 1))
 	e.wantStatus(err, vfs.ErrAccess)
-	e.ok(their.Unlock(e.ctx, h, shared(ben, 0, 0))) // what one holds one may give back
+	e.ok(their.Unlock(e.ctx, h, shared(ben, 0, 0))) // a holder may always unlock
 	e.ok(my.Lock(e.ctx, h, alone(ann, 0, 0)))
 }
 

@@ -50,7 +50,7 @@ func (w *walker) walk(h vfs.Handle, path string, depth int) error {
 		return fmt.Errorf("getattr of %s: %w", path, err)
 	}
 	line := path
-	if path != "." { // whose mode is not of the model's making
+	if path != "." { // the model has not set the root's mode
 		line = fmt.Sprintf("%s: %s", path, describe(&a))
 	}
 	switch a.Type {

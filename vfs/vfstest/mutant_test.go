@@ -41,8 +41,7 @@ var mutants = map[string]func(vfs.FS) vfs.FS{
 	"acl-mask-is-left-out":         func(f vfs.FS) vfs.FS { return unmasks{f, f.(vfs.ACLer)} },
 }
 
-// TestMutants runs the suite on each mutant, in a process of its own, and wants
-// it to fail there.
+// TestMutants runs the suite on each mutant, in a process of its own, where it must fail.
 func TestMutants(t *testing.T) {
 	if name := os.Getenv(mutantEnv); name != "" {
 		runMutant(t, name)
@@ -214,7 +213,7 @@ func (f opens) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File,
 	return f.wrap(g), opened, nil
 }
 
-// endsEarly takes a buffer that was filled for the end of the file.
+// endsEarly reports the end of the file whenever the buffer was filled.
 type endsEarly struct{ vfs.File }
 
 func (f endsEarly) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (int, bool, error) {
@@ -250,7 +249,7 @@ func (f unlocks) Unlock(ctx context.Context, h vfs.Handle, l *vfs.Lock) error {
 	return f.Locker.Unlock(ctx, h, &vfs.Lock{Owner: l.Owner})
 }
 
-// shares has no locks that are one's alone.
+// shares makes every lock shared.
 type shares struct {
 	vfs.FS
 	vfs.Locker

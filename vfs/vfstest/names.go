@@ -103,8 +103,8 @@ func namesTooLong(e *env) {
 	e.wantNlink(h, 1)
 }
 
-// namesForbidden uses what CheckName refuses. RFC 1813 leaves open with which
-// status, and names several; nothing may come of it.
+// namesForbidden uses names that CheckName refuses. RFC 1813 allows several statuses;
+// nothing may change.
 func namesForbidden(e *env) {
 	h := e.mkfile(e.dir, "file", "")
 	dir := e.mkdir(e.dir, "a")

@@ -95,9 +95,8 @@ func openMissing(e *env) {
 	e.wantStatus(err, vfs.ErrNoEnt)
 }
 
-// openError is what an open of what cannot be opened says. NFSv3 knows no
-// opens, so that an open by handle need not ask anyone: then it is the first
-// read that is refused.
+// openError returns the error of opening an object that cannot be opened. NFSv3 has no
+// opens, so an open by handle need not ask the server: then the first read is refused.
 func (e *env) openError(at vfs.At) error {
 	e.Helper()
 	f, _, err := e.fs.Open(e.ctx, at, &vfs.OpenHow{Access: vfs.ShareRead})
@@ -130,8 +129,8 @@ func openNoAccess(e *env) {
 	e.wantStatus(err, vfs.ErrInval)
 }
 
-// openReadOnly writes through an open that did not ask for it. NFSv3 knows no
-// opens, so it is the client that has to remember.
+// openReadOnly writes through an open for reading. NFSv3 has no opens, so the client has
+// to refuse it.
 func openReadOnly(e *env) {
 	h := e.mkfile(e.dir, "file", "content")
 	f := e.open(h, vfs.ShareRead)

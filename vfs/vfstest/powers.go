@@ -26,10 +26,10 @@ type PowersConfig struct {
 }
 
 // RunPowers proves, as subtests of t, every power that vfs.As finds in a stack and in
-// its open files, by what comes of it at the other end: once over a file system with
-// all powers, of which no change is stable before it is synced, and once over one with
-// none, of which every change is. The group "powers" of [Run] proves as much of them
-// as shows from above.
+// its open files, by its effect on the file system below. It runs once over a file
+// system with all powers, where no change is stable before it is synced, and once over
+// one with none, where every change is stable. The group "powers" of [Run] proves what
+// can be seen without access to the file system below.
 func RunPowers(t *testing.T, c PowersConfig) {
 	for _, able := range []bool{true, false} {
 		name := map[bool]string{true: "over-all-powers", false: "over-none"}[able]
@@ -82,8 +82,8 @@ func power[T any](e *env, v any) T {
 	return p
 }
 
-// can ends the test if err says that a power does nothing here: as a failure if the
-// file system at the bottom is known to have it.
+// can ends the test if err is not nil. It is a skip if err is ErrNotSupp and the file
+// system at the bottom is not known to have the power, else a failure.
 func (e *env) can(err error) {
 	e.Helper()
 	switch s, _ := vfs.StatusOf(err); {
@@ -95,7 +95,7 @@ func (e *env) can(err error) {
 	}
 }
 
-// under is what has these names at the bottom.
+// under is the object at the bottom that the names lead to.
 func (e *env) under(names ...string) vfs.Handle {
 	e.Helper()
 	h, _, err := e.below.all.Root(e.ctx)
@@ -115,7 +115,7 @@ func (e *env) contentBelow(names ...string) string {
 	return below.content(e.under(names...))
 }
 
-// dirty makes a file and leaves it open, with content that nobody has committed.
+// dirty makes a file and leaves it open, with content that is not committed.
 func (e *env) dirty(name, content string) (vfs.Handle, vfs.File) {
 	e.Helper()
 	h := e.create(e.dir, name, fileHow(0o644))
@@ -124,9 +124,8 @@ func (e *env) dirty(name, content string) (vfs.Handle, vfs.File) {
 	return h, f
 }
 
-// powersSyncer: what is changed is stable when the call returns, or the stack is a
-// Syncer, and it is stable when Sync has returned. What is written is stable behind
-// Commit in any case.
+// powersSyncer: a change is stable when the call returns, or the stack is a Syncer and
+// the change is stable when Sync has returned. Data is stable after Commit in any case.
 func powersSyncer(e *env) {
 	h, f := e.dirty("committed", "content")
 	var w vfs.Written
@@ -167,8 +166,8 @@ func powersSyncer(e *env) {
 	}
 }
 
-// syncs ends the test unless a change of h, by that name in the test's directory, is
-// stable, if need be by Sync.
+// syncs ends the test unless a change of h, called name in the test's directory, is
+// stable, after Sync if the stack is a Syncer.
 func (e *env) syncs(s vfs.Syncer, what string, h vfs.Handle, name string) {
 	e.Helper()
 	at, dir := e.under(name), e.under()
@@ -206,8 +205,8 @@ func powersPutter(e *env) {
 	e.wantStatus(err, vfs.ErrExist)
 }
 
-// powersLocker: a lock excludes others, at the bottom too; and what was written under
-// it is there when the lock has gone, for the next holder.
+// powersLocker: a lock excludes others, at the bottom too. What was written under it is
+// there for the next holder.
 func powersLocker(e *env) {
 	l := power[vfs.Locker](e, e.fs)
 	h, f := e.dirty("file", "before")
@@ -314,7 +313,7 @@ func powersForgetter(e *env) {
 	e.wantContent(e.mustLookup(e.dir, "file"), "content")
 }
 
-// powersHoleSeeker: bytes that nobody has committed are no hole.
+// powersHoleSeeker: bytes that are not committed are no hole.
 func powersHoleSeeker(e *env) {
 	h := e.create(e.dir, "file", fileHow(0o644))
 	f := e.open(h, vfs.ShareRead|vfs.ShareWrite)
@@ -348,7 +347,7 @@ func powersHostFiler(e *env) {
 	release()
 }
 
-// powersDropper: the wish gets through, and takes no bytes that are not stable.
+// powersDropper: the call reaches the bottom, and drops no bytes that are not stable.
 func powersDropper(e *env) {
 	_, f := e.dirty("file", "content")
 	p := power[vfs.Dropper](e, f)
@@ -366,7 +365,8 @@ func powersDropper(e *env) {
 	}
 }
 
-// powersAppender: what several append at once is all there, each piece in one piece.
+// powersAppender: pieces that are appended at the same time are all there, and none is
+// torn.
 func powersAppender(e *env) {
 	const pieces, size = 20, 1000
 	h := e.mkfile(e.dir, "file", "begins")

@@ -57,8 +57,8 @@ func TestEveryPowerIsProved(t *testing.T) {
 	}
 }
 
-// lies are wrappers of the bottom that say they have a power which is not so, or not
-// what it promises, each with the test that finds it.
+// lies are wrappers of the bottom that claim a power that they lack or do not fulfil,
+// each with the test that finds it.
 var lies = map[string]struct {
 	test string
 	make func(vfs.FS) vfs.FS
@@ -78,7 +78,7 @@ var lies = map[string]struct {
 		return wraps{passes{f}, func(g vfs.File) vfs.File { return &appendsOver{File: g} }}
 	}},
 	"drops-nothing": {"dropper", func(f vfs.FS) vfs.FS { return wraps{passes{f}, func(g vfs.File) vfs.File { return dropsNothing{g} }} }},
-	// Powers of what they wrap lead around the bytes that they keep.
+	// Powers below bypass the bytes that these wrappers keep.
 	"syncs-around": {"syncer", func(f vfs.FS) vfs.FS { return keeps(f, (*vfs.Syncer)(nil)) }},
 	"locks-around": {"locker", func(f vfs.FS) vfs.FS { return keeps(f, (*vfs.Locker)(nil)) }},
 	"lists-around": {"acler", func(f vfs.FS) vfs.FS { return keeps(f, (*vfs.ACLer)(nil)) }},
@@ -178,7 +178,7 @@ type seesHoles struct{ vfs.File }
 func (seesHoles) NextData(context.Context, uint64) (uint64, error)       { return 0, vfs.ErrNXIO }
 func (seesHoles) NextHole(_ context.Context, off uint64) (uint64, error) { return off, nil }
 
-// appendsOver believes that nobody else does.
+// appendsOver ignores that others append, too.
 type appendsOver struct {
 	vfs.File
 	end uint64
@@ -195,8 +195,8 @@ type dropsNothing struct{ vfs.File }
 
 func (dropsNothing) Drop(context.Context, uint64, uint64) error { return nil }
 
-// keeper keeps what is written until it is read, committed or asked for, or the file
-// is closed; and passes one power on that knows nothing of it.
+// keeper keeps what is written until it is read, committed or asked for, or the file is
+// closed. It passes one power on that bypasses these bytes.
 type keeper struct {
 	passes
 	power any
@@ -209,7 +209,7 @@ func (k *keeper) Holds(power any) bool {
 	return power == k.power || power == any((*vfs.Syncer)(nil)) && vfs.Has[vfs.Syncer](k.FS)
 }
 
-// Sync gives out what is kept, unless it is the power that leads around.
+// Sync writes out what is kept, unless Sync is the power that bypasses it.
 func (k *keeper) Sync(ctx context.Context, h vfs.Handle) error {
 	if k.power != any((*vfs.Syncer)(nil)) {
 		k.flush(ctx)

@@ -2,8 +2,8 @@ package vfstest
 
 import "github.com/nfsbox/nfsbox/vfs"
 
-// putTests are for an FS that is a vfs.Putter, and skipped for others and where files
-// cannot be made so.
+// putTests are for an FS that is a vfs.Putter. They are skipped for others, and where Put
+// is ErrNotSupp.
 var putTests = []test{
 	{"whole", putWhole},
 	{"nothing", putNothing},
@@ -114,7 +114,7 @@ func putCancelled(e *env) {
 	e.wantNames(e.dir)
 }
 
-// putRights is who may make names.
+// putRights checks which callers may make names.
 func putRights(e *env) {
 	if !e.config.Callers {
 		e.Skip("this file system acts for one caller only")
@@ -139,8 +139,7 @@ func putRights(e *env) {
 	})
 }
 
-// putSetID asks for bits that writing takes from a caller that may not keep
-// them: the bytes come first.
+// putSetID asks for bits that a write would clear: the mode must be set after the bytes.
 func putSetID(e *env) {
 	if !e.config.Callers {
 		e.Skip("this file system acts for one caller only")

@@ -210,8 +210,8 @@ func readdirStale(e *env) {
 	e.wantStatus(e.listError(h, vfs.Pos{}), vfs.ErrStale, vfs.ErrNoEnt)
 }
 
-// readdirBadCookie starts at places that no listing ever handed out. Anything
-// but a crash, a repetition without end or another error will do.
+// readdirBadCookie starts at places that no listing ever handed out. There must be no
+// crash, no endless listing and no other error than ErrBadCookie or ErrInval.
 func readdirBadCookie(e *env) {
 	e.mkfiles(e.dir, 10)
 	for _, cookie := range []uint64{1, 2, 1 << 31, 1<<63 - 1, 1 << 63, 1<<64 - 1} {
@@ -222,8 +222,8 @@ func readdirBadCookie(e *env) {
 	}
 }
 
-// readdirBorrowed writes to what it was lent, and must find the next entry as
-// it is.
+// readdirBorrowed overwrites the entry that it borrows, and must still get the next one
+// right.
 func readdirBorrowed(e *env) {
 	all := e.mkfiles(e.dir, 10)
 	var names []string

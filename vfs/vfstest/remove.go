@@ -17,7 +17,7 @@ var removeTests = []test{
 	{"modifies-directory", removeModifies},
 }
 
-// remove takes a name away, which must be allowed.
+// remove removes a name, which must be allowed.
 func (e *env) remove(dir vfs.Handle, name string, isDir bool) {
 	e.Helper()
 	_, err := e.fs.Remove(e.ctx, dir, name, isDir)
@@ -44,7 +44,7 @@ func removeDirectory(e *env) {
 	e.wantStatus(err, vfs.ErrStale)
 }
 
-// removeOthers takes away a link, and not what it points at.
+// removeOthers removes a link, and not what it points at.
 func removeOthers(e *env) {
 	e.mkdir(e.dir, "dir")
 	e.symlink(e.dir, "link", "dir")
@@ -100,8 +100,8 @@ func removeOneOfTwo(e *env) {
 	e.wantContent(e.mustLookup(e.dir, "b"), "content")
 }
 
-// removeWhileOpen is what makes temporary files: the last name goes, what is
-// open stays.
+// removeWhileOpen removes the last name of an open file, as is done for temporary files:
+// the file stays readable.
 func removeWhileOpen(e *env) {
 	f := e.open(e.mkfile(e.dir, "file", "content"), readWrite)
 	e.remove(e.dir, "file", false)

@@ -81,8 +81,8 @@ func setattrDirSize(e *env) {
 	e.mkfile(h, "still-a-directory", "")
 }
 
-// setattrTimes sets times that a file system with the resolution it speaks of
-// can keep exactly.
+// setattrTimes sets times that a file system with the claimed resolution can keep
+// exactly.
 func setattrTimes(e *env) {
 	delta := max(1, e.info(vfs.InfoLimits).TimeDelta.Nanoseconds())
 	h := e.mkfile(e.dir, "file", "")

@@ -8,7 +8,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Config says what is tested, and what it is known not to do.
+// Config says what is tested, and which tests it is known to fail.
 type Config struct {
 	// New makes an empty, writable FS and returns the view of its root user:
 	// the superuser, or the process's own user. It is cleaned up by t.Cleanup.
@@ -22,7 +22,7 @@ type Config struct {
 	// view that New returns is then the superuser's.
 	Callers bool
 
-	// Groups are the groups to run ("lock"), and nothing else is; nil is all.
+	// Groups are the only groups to run ("lock"); nil is all.
 	Groups []string
 
 	// Differences are subtests ("rename/over-open-file") that do not hold, each

@@ -71,8 +71,8 @@ func writeStability(e *env) {
 	e.wantContent(h, "content")
 }
 
-// writeOneVerifier writes to two files by turns. Whether both answer with the
-// same verifier is the server's choice; that each keeps its own is not.
+// writeOneVerifier writes to two files by turns. Both may have the same verifier or not,
+// but each must keep its own.
 func writeOneVerifier(e *env) {
 	files := [...]vfs.File{e.open(e.mkfile(e.dir, "a", ""), vfs.ShareWrite), e.open(e.mkfile(e.dir, "b", ""), vfs.ShareWrite)}
 	var first [len(files)]vfs.Verifier
