@@ -6,7 +6,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Access implements vfs.FS, by what the host says.
+// Access implements vfs.FS. The host decides.
 func (f *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (got vfs.Access, a vfs.Attr, err error) {
 	if err := f.begin(ctx); err != nil {
 		return 0, a, err
@@ -32,7 +32,7 @@ func (f *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (got vfs
 			continue
 		}
 		if r.may == mayWrite && dir {
-			r.may |= mayExec // no name can be changed where none can be reached
+			r.may |= mayExec // names in a directory can be changed only if it can be searched
 		}
 		err := fail("access", x.may(r.may))
 		if err == nil {
@@ -44,14 +44,14 @@ func (f *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (got vfs
 	return got, o.st.Attr, nil
 }
 
-// Rights as access(2) has them.
+// Rights as in access(2).
 const (
 	mayExec  = 1
 	mayWrite = 2
 	mayRead  = 4
 )
 
-// meaningful are the rights that mean something for an object of that type.
+// meaningful are the rights that an object of this type can have.
 func meaningful(typ vfs.Type) vfs.Access {
 	const file = vfs.AccessRead | vfs.AccessModify | vfs.AccessExtend
 	switch typ {

@@ -13,7 +13,7 @@ import (
 
 var _ vfs.ACLer = (*FS)(nil)
 
-// The extended attributes that are the lists (acl(5), xattr(7)).
+// The extended attributes that hold the lists (acl(5), xattr(7)).
 const (
 	xattrAccess  = "system.posix_acl_access"
 	xattrDefault = "system.posix_acl_default"
@@ -45,7 +45,7 @@ func (f *FS) ACL(ctx context.Context, h vfs.Handle) (acl vfs.ACL, err error) {
 	return acl, nil
 }
 
-// SetACL implements vfs.ACLer. Either both lists are set or none.
+// SetACL implements vfs.ACLer. It sets both lists or neither.
 func (f *FS) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
 	access, err := posixacl.Canonical(acl.Access)
 	if err != nil {
@@ -90,8 +90,8 @@ func (f *FS) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
 	return nil
 }
 
-// list is one of the object's lists, nil if it has none of its own. It goes through
-// /proc because fgetxattr(2) refuses O_PATH descriptors.
+// list is one of the object's lists; nil if it has none. It goes through /proc because
+// fgetxattr(2) refuses O_PATH descriptors.
 func (x *hostObject) list(name string) ([]vfs.ACLEntry, error) {
 	buf := make([]byte, posixacl.XattrMax)
 	n, err := unix.Getxattr(procPath(x.fd), name, buf)
@@ -110,7 +110,7 @@ func (x *hostObject) list(name string) ([]vfs.ACLEntry, error) {
 	return list, nil
 }
 
-// setList sets one of the object's lists, or takes it away.
+// setList sets one of the object's lists; an empty list removes it.
 func (x *hostObject) setList(name string, list []vfs.ACLEntry) error {
 	err := again(func() error {
 		if len(list) == 0 {

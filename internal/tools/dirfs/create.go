@@ -12,29 +12,28 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// The modes of what is made without one.
+// Modes of objects that are created without one.
 const (
 	defaultFileMode = 0o644
 	defaultDirMode  = 0o755
-	// exclusiveMode is that of a file made by an exclusive create, until the SETATTR
-	// that follows.
+	// exclusiveMode is the mode after an exclusive create, until the SETATTR that follows.
 	exclusiveMode = 0o600
 )
 
 const (
-	// maxRaces bounds how often a create goes back because the name came and went in
-	// between, and how often an object is made again because it cannot be told from
-	// one that was removed just now. Beyond, it is ErrBusy.
+	// maxRaces bounds the retries of a create: the name may come and go meanwhile, or the
+	// object may have to be made again because it looks like one that was just removed.
+	// At the bound it is ErrBusy.
 	maxRaces = 16
-	// tick is longer than the kernel's clock for times of files takes to move on.
+	// tick is longer than a step of the kernel's clock for file times.
 	tick = 5 * time.Millisecond
 )
 
 // Create implements vfs.FS.
 //
-// The verifier of an exclusive create is kept in the seconds of atime and mtime,
-// where Linux nfsd keeps it. A mode that is asked for is set exactly, whatever the
-// umask; but in a directory with a default access control list the list decides.
+// The verifier of an exclusive create is kept in the seconds of atime and mtime, like Linux
+// nfsd's. A mode that is asked for is set exactly, whatever the umask. In a directory with a
+// default access control list the list decides.
 func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (vfs.Handle, vfs.Attr, vfs.WCC, error) {
 	var o vfs.Opened
 	if err := f.begin(ctx); err != nil {
@@ -51,7 +50,7 @@ func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	return o.H, o.Attr, o.Dir, err
 }
 
-// openNew is Open of what may have to be made first.
+// openNew is Open for a file that may have to be created.
 func (f *FS) openNew(ctx context.Context, at vfs.At, how *vfs.OpenHow, o *vfs.Opened, st *stat) (*os.File, error) {
 	m := maker{f: f, name: at.Name, how: how.Create, flags: flags(how.Access)}
 	file, err := m.run(ctx, at.Dir, o)
@@ -72,7 +71,7 @@ func (f *FS) openNew(ctx context.Context, at vfs.At, how *vfs.OpenHow, o *vfs.Op
 	return file, err
 }
 
-// checkCreate checks what can be checked beforehand.
+// checkCreate checks the arguments.
 func checkCreate(name string, how *vfs.CreateHow) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -111,8 +110,8 @@ type maker struct {
 	st    stat
 }
 
-// run makes the object, or takes the one that is there as how allows. A regular file
-// that was made is returned open.
+// run makes the object, or takes the existing one if how allows. A regular file that was
+// made is returned open.
 func (m *maker) run(ctx context.Context, dir vfs.Handle, o *vfs.Opened) (file *os.File, err error) {
 	if err := checkCreate(m.name, m.how); err != nil {
 		return nil, err
@@ -139,7 +138,7 @@ func (m *maker) run(ctx context.Context, dir vfs.Handle, o *vfs.Opened) (file *o
 	return nil, fmt.Errorf("dirfs: create: the name comes and goes: %w", vfs.ErrBusy)
 }
 
-// errTwin says that what was made cannot be told from what was removed just now.
+// errTwin says that the new object has the identity of one that was just removed.
 var errTwin = errors.New("made within the same tick as what was removed")
 
 // wait waits until the kernel's clock has moved on.
@@ -155,8 +154,8 @@ func (m *maker) wait(ctx context.Context, why error) error {
 	}
 }
 
-// try makes the object or takes the one that is there. ErrNoEnt says that it was
-// there and is no longer.
+// try makes the object or takes the existing one. ErrNoEnt says that the existing one has
+// vanished meanwhile.
 func (m *maker) try(o *vfs.Opened) (*os.File, error) {
 	file, err := m.make()
 	if err == nil {
@@ -185,7 +184,7 @@ func (m *maker) mode() uint32 {
 	return defaultFileMode
 }
 
-// make makes the object with its attributes. If that fails it is removed again.
+// make makes the object with its attributes. If that fails, it removes the object again.
 func (m *maker) make() (file *os.File, err error) {
 	switch m.how.Type {
 	case vfs.TypeReg:
@@ -209,11 +208,11 @@ func (m *maker) make() (file *os.File, err error) {
 	return file, nil
 }
 
-// finish gives what was made its attributes.
+// finish sets the new object's attributes.
 func (m *maker) finish(file *os.File) error {
 	err := fail("stat", m.stat(file))
 	if err == nil && m.st.Type != m.how.Type {
-		return vfs.ErrStale // somebody else has put it there
+		return vfs.ErrStale // another program has replaced it
 	}
 	if err != nil {
 		return err
@@ -239,8 +238,7 @@ func (m *maker) stat(file *os.File) error {
 	return m.dir.stat(m.name, &m.st)
 }
 
-// dress sets the attributes that the call that made the object has not, if there are
-// such.
+// dress sets those attributes that the call which made the object could not.
 func (m *maker) dress(file *os.File) error {
 	set := m.how.Set
 	if m.how.Mode == vfs.CreateExclusive {
@@ -254,7 +252,7 @@ func (m *maker) dress(file *os.File) error {
 	}
 	set.Mode = m.mode()
 	if m.how.Type == vfs.TypeDir {
-		set.Mode |= m.st.Mode & 0o2000 // from the directory that it is in
+		set.Mode |= m.st.Mode & 0o2000 // inherited from its directory
 	}
 	set.Valid &= vfs.MaskUID | vfs.MaskGID | vfs.MaskAtime | vfs.MaskMtime
 	if m.how.Type != vfs.TypeSymlink && (m.st.Mode != set.Mode || set.Valid&(vfs.MaskUID|vfs.MaskGID) != 0) && !m.dir.decides() {
@@ -271,16 +269,15 @@ func (m *maker) dress(file *os.File) error {
 	return x.set(&set, &m.st)
 }
 
-// undo removes what was made, if it is still what the name means. What cannot be
-// removed stays.
+// undo removes the new object, if its name still leads to it. If that fails, it stays.
 func (m *maker) undo() {
 	var now stat
 	if m.dir.stat(m.name, &now) == nil && now.id() == m.st.id() {
-		_ = m.dir.unlink(m.name, m.how.Type == vfs.TypeDir) // the first error is the one to tell
+		_ = m.dir.unlink(m.name, m.how.Type == vfs.TypeDir) // the first error is the one to report
 	}
 }
 
-// existing takes the file that has the name already.
+// existing takes the file that has the name.
 func (m *maker) existing() error {
 	if err := fail("stat", m.dir.stat(m.name, &m.st)); err != nil {
 		return err
@@ -298,15 +295,14 @@ func (m *maker) existing() error {
 	return fail("stat", m.dir.stat(m.name, &m.st))
 }
 
-// repeated reports whether the file that is there was made by an exclusive create
-// with the same verifier.
+// repeated reports whether an exclusive create with the same verifier made the existing file.
 func (m *maker) repeated() bool {
 	asec, msec := exclusiveTimes(m.how.Verf)
 	return m.st.Size == 0 && m.st.Atime.Equal(time.Unix(asec, 0)) && m.st.Mtime.Equal(time.Unix(msec, 0))
 }
 
-// exclusiveTimes are the atime and mtime that stand for a verifier. The highest bits
-// are left out, as some file systems have no times before 1970.
+// exclusiveTimes are the atime and mtime that stand for a verifier. The highest bits are
+// dropped, as some file systems have no times before 1970.
 func exclusiveTimes(verf vfs.Verifier) (asec, msec int64) {
 	const mask = 0x7fffffff
 	return int64(binary.BigEndian.Uint32(verf[:4]) & mask), int64(binary.BigEndian.Uint32(verf[4:]) & mask)

@@ -45,7 +45,7 @@ func (f *FS) pinIn(s *slot) (*hostDir, error) {
 	return at.dir, nil
 }
 
-// is checks that d is the directory s, and closes it if not.
+// is checks that d is the directory s. If not, it closes d.
 func (s *slot) is(d *hostDir) error {
 	var st stat
 	err := d.self(&st)
@@ -58,7 +58,8 @@ func (s *slot) is(d *hostDir) error {
 	return err
 }
 
-// notNoEnt keeps an ErrNoEnt that means a directory from meaning a name in it.
+// notNoEnt makes ErrStale of an error that says that the directory is missing, so that it is
+// not taken for a missing name in it.
 func notNoEnt(err error) error {
 	if errors.Is(err, vfs.ErrNoEnt) || errors.Is(err, vfs.ErrNotDir) || errors.Is(err, vfs.ErrInval) {
 		return vfs.ErrStale
@@ -85,8 +86,8 @@ func (t *slots) pinLocked(s *slot) *hostDir {
 	return s.dir
 }
 
-// fromBelow opens s by way of ".." of a directory in it that is open: on the way up
-// out of a deep tree nothing else may be. It is nil if that does not lead there.
+// fromBelow opens s through ".." of an open directory in it: on the way up out of a deep tree
+// nothing else may be open. It returns nil if ".." is another directory.
 func (t *slots) fromBelow(s *slot) *hostDir {
 	t.mu.Lock()
 	below := s.below
@@ -104,8 +105,8 @@ func (t *slots) fromBelow(s *slot) *hostDir {
 	return s.dir
 }
 
-// chain are s and the directories above it up to the first that is open, which is
-// pinned. The caller has locked tree.
+// chain returns s and the directories above it, up to the first open one, which it pins. The
+// caller has locked tree.
 func (t *slots) chain(s *slot) []*slot {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,7 +123,7 @@ func (t *slots) install(s *slot, d *hostDir) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.opens++
-	if s.dir != nil { // somebody else was first
+	if s.dir != nil { // another call was first
 		d.close()
 	} else {
 		s.dir = d
@@ -133,7 +134,7 @@ func (t *slots) install(s *slot, d *hostDir) {
 	}
 }
 
-// unpin lets go of an open directory.
+// unpin ends the use of an open directory.
 func (t *slots) unpin(s *slot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,7 +156,7 @@ func (f *FS) leave(s *slot) {
 	f.slots.drop(s)
 }
 
-// enter opens the directory that h says, to work in it. leave ends that.
+// enter opens the directory of handle h for a call. leave ends its use.
 func (f *FS) enter(h vfs.Handle) (*slot, *hostDir, error) {
 	r, err := parse(h)
 	if err != nil {
@@ -173,7 +174,7 @@ func (f *FS) enter(h vfs.Handle) (*slot, *hostDir, error) {
 	return s, d, nil
 }
 
-// dirSlot is the slot of the directory that r says, held.
+// dirSlot returns the slot of r's directory, held.
 func (f *FS) dirSlot(r *ref) (*slot, error) {
 	t := &f.slots
 	if r.kind != vfs.TypeDir {
@@ -187,8 +188,8 @@ func (f *FS) dirSlot(r *ref) (*slot, error) {
 	if s := t.find(r); s != nil {
 		return s, nil
 	}
-	// Where it is now may not be where the handle says. It stays there until it is known:
-	// a call that moves a directory tells those that are known of its new place.
+	// It may have been moved away from where the handle says. While tree is locked it stays
+	// put, and once its slot is known a rename updates that.
 	t.tree.RLock()
 	defer t.tree.RUnlock()
 	o, err := f.objectIn(r)

@@ -1,36 +1,36 @@
 package dirfs
 
-// How an FS divides its descriptors. A call takes all that it may need at once, and
-// so never waits for one while it has another; open files and listings have a part
-// of their own, because those who hold one call again.
+// How an FS divides its descriptors. A call takes all that it may need at once, so it never
+// waits for one while it holds another. Open files and listings have budgets of their own,
+// because their holders make further calls.
 const (
-	// perCall is what one call has open at most: two directories that it works in, one
+	// perCall is the most that one call has open: two directories that it works in, one
 	// that is being opened, and the object.
 	perCall = 4
-	// maxCalls bounds the calls at work at once. One more waits.
+	// maxCalls bounds concurrent calls. At the bound further calls wait.
 	maxCalls = 32
-	// maxIdle bounds the directories that stay open while nobody works in them. At the
-	// bound the one that was used least recently is closed.
+	// maxIdle bounds the directories that stay open without a call. At the bound the
+	// least recently used one is closed.
 	maxIdle = 256
-	// maxLists bounds the listings that keep their descriptor between two pages. Others
-	// open the directory again for each page.
+	// maxLists bounds the listings that keep their descriptor between two pages. At the
+	// bound further listings open the directory again for each page.
 	maxLists = 32
 	// maxShare bounds the descriptors of one FS, whatever the limit.
 	maxShare = 4096
-	// minShare is what an FS needs, whatever the limit: with fewer it may fail for
-	// want of descriptors.
+	// minShare is the least budget of an FS, whatever the limit. If the process has fewer,
+	// calls may fail for want of descriptors.
 	minShare = 8
 	// reserved are left to the rest of the process: connections, records, the output.
 	reserved = 16
-	// enough is a limit of the process (RLIMIT_NOFILE) with which two FS, for the two ends of
-	// a copy, have what they need: a command has few descriptors besides what is reserved.
+	// enough is the RLIMIT_NOFILE that suffices for two FS, the two ends of a copy, in a
+	// command that has few other descriptors.
 	enough = 4*minShare + 2*reserved
 )
 
 // budget is the division.
 type budget struct{ files, calls, idle, lists int }
 
-// divide divides n descriptors, or, if n is 0, half of what the process has left.
+// divide divides n descriptors; if n is 0, half of what the process may still open.
 func divide(n int) budget {
 	if n <= 0 {
 		n = (descriptorsLeft() - reserved) / 2

@@ -12,12 +12,12 @@ import (
 // MaxIO is the size of the largest read or write, in bytes.
 const MaxIO = 1 << 20
 
-// Options say how to use a directory. The zero Options are usable.
+// Options of New. The zero Options are usable.
 type Options struct {
-	// OneFileSystem leaves directories empty that something is mounted on.
+	// OneFileSystem shows directories as empty if something is mounted on them.
 	OneFileSystem bool
 	// Descriptors bounds the descriptors that the FS has open; 0: half of what the
-	// process may still open, so that two of them fit.
+	// process may still open, so that two FS fit.
 	Descriptors int
 }
 
@@ -47,7 +47,7 @@ var (
 	_ vfs.Closer    = (*FS)(nil)
 )
 
-// New returns an FS over the directory at path. Close it.
+// New returns an FS over the directory at path. The caller closes it.
 func New(path string, o Options) (*FS, error) {
 	top, err := openTop(path)
 	if err != nil {
@@ -66,7 +66,7 @@ func New(path string, o Options) (*FS, error) {
 	return f, nil
 }
 
-// Close gives back the directories that are open. Files that are open stay so.
+// Close closes the directories that the FS has open. Open files stay open.
 func (f *FS) Close() error {
 	if !f.closed.Swap(true) {
 		f.slots.end()
@@ -77,10 +77,10 @@ func (f *FS) Close() error {
 // As implements vfs.FS: there is one view, that of the process.
 func (f *FS) As(*vfs.Caller) vfs.FS { return f }
 
-// Mounts is how many directories Options.OneFileSystem has left empty so far.
+// Mounts is how many directories Options.OneFileSystem has shown as empty so far.
 func (f *FS) Mounts() int { return int(f.mounts.Load()) }
 
-// begin is the door of every call that touches the disk; end leaves it.
+// begin starts a call that touches the disk, and waits at maxCalls. end finishes it.
 func (f *FS) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -120,8 +120,8 @@ func (f *FS) Forget(dir vfs.Handle) {
 	}
 }
 
-// verifier is that of writes and commits: another one after the disk has failed to
-// take what was written.
+// verifier is the verifier of writes and commits. It changes when the disk has failed to
+// store written data.
 func (f *FS) verifier() (v vfs.Verifier) {
 	n := f.verf.Load()
 	for i := range v {

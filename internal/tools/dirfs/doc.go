@@ -3,48 +3,45 @@
 //
 // # What a handle is, and how long it lives
 //
-// There is no table of objects. A handle holds the number of the directory that the
-// object was found in (a [slot]), the object's name there, and what it was: device,
-// inode number, time of birth and, on Linux, the mount. Whatever is done by a handle
-// looks the name up, and what it finds must be that object: if not it is
-// vfs.ErrStale, and never another object. Where the time of birth is not kept, or may
-// change (Linux' file systems without a device), an inode number that is used again
-// under the same name cannot be told apart.
+// There is no table of objects. A handle holds the number of the directory where the object
+// was found (a [slot]), the object's name there, and its identity: device, inode number, time
+// of birth and, on Linux, the mount. Every use of a handle looks the name up and compares the
+// identity. If another object is there, that is vfs.ErrStale. Where the time of birth is not
+// kept, or may change (Linux' file systems without a device), a new object that gets the
+// inode number under the same name cannot be told apart.
 //
-// A handle outlives what this FS itself renames, links and removes: the last
-// [maxMoved] places that objects were given are known, and behind that the
-// directory is searched for the inode. It need not outlive renames by others, nor
-// the FS. A directory that is in use outlives them as long as it is held open.
+// A handle outlives renames, links and removals by this FS: the last [maxMoved] new places
+// are kept, and beyond them the directory is searched for the inode. It need not outlive
+// renames by others, nor the FS. A directory that is held open outlives them.
 //
 // # What is kept
 //
-// A slot for every directory that was listed or looked into, about 400 bytes, until
-// it is forgotten ([vfs.Forgetter]); [maxForgotten] of these are kept a while longer,
-// for what is still under way. Of those that nobody forgets, [maxSlots] are kept, and
-// handles that lead through one that had to go are vfs.ErrStale. Nothing is kept for
-// an object that is no directory, but for names that do not fit a handle.
+// A slot for every directory that was listed or looked into, about 400 bytes, until it is
+// forgotten ([vfs.Forgetter]). [maxForgotten] forgotten slots are kept a while longer, for
+// calls in flight. In all, [maxSlots] are kept; handles that lead through a dropped one are
+// vfs.ErrStale. Of other objects the last [maxMoved] that were moved or linked, the last
+// [maxGone] that were removed, and [maxLong] names that do not fit a handle are kept.
 //
 // # Descriptors
 //
-// An FS works within a share of RLIMIT_NOFILE ([Options].Descriptors), and so does
-// with trees of any depth: every call opens what it needs, name by name, from the
-// nearest directory that is open. A call, and an Open, waits for a descriptor
-// rather than fail: a program that holds more files open than there are descriptors for
-// files, and waits for one more, waits until its context ends.
+// An FS works within a share of RLIMIT_NOFILE ([Options].Descriptors), in trees of any
+// depth: every call opens what it needs, name by name, from the nearest open directory. A
+// call, and an Open, waits for a descriptor instead of failing. If a program waits for one
+// more file while it holds all that the share allows, it waits until its context ends.
 //
 // # Links and mounts
 //
-// Names are opened one at a time, below a directory that is open, and never through
-// a symbolic link, even if one is put there while it is looked at. (On Windows os.Root
-// keeps a path within the root, but may follow a link that somebody swaps in between
-// two looks.) The root itself is the caller's word, and may be a link.
+// Names are opened one at a time, below an open directory, and never through a symbolic
+// link, even if one is put there meanwhile. On Windows os.Root keeps paths within the root,
+// but may follow a link that is swapped in between two steps. The root itself may be named
+// by a link.
 //
-// Mounts are crossed, as cp(1) and tar(1) do. With Options.OneFileSystem a directory
-// that something is mounted on is there, and empty; FS.Mounts counts them.
+// Mounts are crossed, as by cp(1) and tar(1). With Options.OneFileSystem a mount point is
+// shown as an empty directory; FS.Mounts counts them.
 //
 // # Whose rights, and what blocks
 //
-// Everything is done as the process: As returns the same view for every caller. Disk
-// calls are made by the goroutine that asks, at most [maxCalls] at once; a context is
-// looked at before a call and not within.
+// The process's own rights apply: As returns the same view for every caller. Disk calls are
+// made by the calling goroutine, at most [maxCalls] at once. A context is checked before a
+// call, not during it.
 package dirfs

@@ -8,9 +8,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// fail turns an error of the host into one of the contract: the everyday ones into
-// their Status and nothing else, those that somebody will want to understand with
-// what was tried.
+// fail maps an error of the host to one of the contract. Everyday errors become their bare
+// Status. Others also say what was tried.
 func fail(op string, err error) error {
 	var s vfs.Status
 	if err == nil || errors.As(err, &s) {
@@ -18,7 +17,7 @@ func fail(op string, err error) error {
 	}
 	s, known := vfs.StatusOf(err)
 	if errors.Is(err, syscall.EBADF) {
-		s, known = vfs.ErrServerFault, false // ours: what should have been open
+		s, known = vfs.ErrServerFault, false // a fault of this package: the descriptor should be open
 	}
 	if errors.Is(err, syscall.EMFILE) {
 		return fmt.Errorf("dirfs: %s: %w: %s (ulimit -n is too small; %d is enough)", op, s, err.Error(), enough)

@@ -10,15 +10,15 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// file is an open regular file. A call that is under way when it is closed ends as
-// it would have; os.File sees to that.
+// file is an open regular file. os.File lets a call in flight end normally if the file is
+// closed meanwhile.
 type file struct {
 	fs     *FS
 	f      *os.File
 	access vfs.Share
 }
 
-// ready says whether a call may begin.
+// ready reports whether a call may begin.
 func (x *file) ready(ctx context.Context, access vfs.Share) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -68,8 +68,8 @@ func (x *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 	}
 	*w = vfs.Written{Committed: how, Verf: x.fs.verifier()}
 	if len(p) > 0 {
-		// What was written before an error stays, and is not told: as a write that
-		// failed it will be made again.
+		// The caller does not learn how much was written before the error: it will
+		// write all of it again.
 		if n, err = x.f.WriteAt(p[:min(len(p), MaxIO)], int64(off)); err != nil {
 			return 0, closedOr("write", err)
 		}
@@ -86,7 +86,7 @@ func (x *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 	return n, nil
 }
 
-// Commit implements vfs.File. It is fsync(2): data and attributes are safe.
+// Commit implements vfs.File by fsync(2): data and attributes are stable.
 func (x *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 	if err := x.ready(ctx, 0); err != nil {
 		return err
@@ -95,8 +95,8 @@ func (x *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 	return x.fs.synced(x.f.Sync())
 }
 
-// synced notes that the disk has not taken what was written: a writer that has not
-// committed yet shall write again.
+// synced changes the verifier if a sync has failed: writers that have not committed yet must
+// write again.
 func (f *FS) synced(err error) error {
 	if err != nil && !errors.Is(err, os.ErrClosed) {
 		f.verf.Add(1)

@@ -18,7 +18,7 @@ var _ vfs.HoleSeeker = (*file)(nil)
 
 func (f *FS) newFile(x *os.File, access vfs.Share) vfs.File { return &file{f, x, access} }
 
-// control calls do with the descriptor of f, which stays open meanwhile.
+// control calls do with the descriptor of f, and keeps it open meanwhile.
 func control(f *os.File, do func(fd int) error) error {
 	c, err := f.SyscallConn()
 	if err != nil {
@@ -46,7 +46,7 @@ func (x *file) NextData(ctx context.Context, off uint64) (uint64, error) {
 	return n, err
 }
 
-// NextHole implements vfs.HoleSeeker. Behind the end all is hole.
+// NextHole implements vfs.HoleSeeker. Everything after the end is a hole.
 func (x *file) NextHole(ctx context.Context, off uint64) (uint64, error) {
 	n, err := x.seek(ctx, off, unix.SEEK_HOLE)
 	if errors.Is(err, vfs.ErrNXIO) {
@@ -55,7 +55,7 @@ func (x *file) NextHole(ctx context.Context, off uint64) (uint64, error) {
 	return n, err
 }
 
-// seek moves the offset of a descriptor that is read and written at offsets only.
+// seek uses the descriptor's offset, which reads and writes do not.
 func (x *file) seek(ctx context.Context, off uint64, whence int) (n uint64, err error) {
 	if err := x.ready(ctx, 0); err != nil {
 		return 0, err
@@ -69,7 +69,7 @@ func (x *file) seek(ctx context.Context, off uint64, whence int) (n uint64, err 
 		return err
 	})
 	if errors.Is(err, unix.EINVAL) {
-		return 0, vfs.ErrNotSupp // a file system that knows no holes
+		return 0, vfs.ErrNotSupp // a file system without support for holes
 	}
 	if err != nil {
 		return 0, closedOr("lseek", err)

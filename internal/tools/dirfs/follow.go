@@ -8,8 +8,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Follow returns the attributes of what name in dir leads to, as stat(2) does: that may
-// lie outside of the FS. A caller can compare them, and do nothing with the object.
+// Follow returns the attributes of the object that name in dir leads to, as stat(2) does. It
+// may lie outside the FS: the caller can compare it, but has no handle of it.
 func (f *FS) Follow(ctx context.Context, dir vfs.Handle, name string) (vfs.Attr, error) {
 	if err := checkName(name); err != nil {
 		return vfs.Attr{}, err

@@ -6,7 +6,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// GetAttr implements vfs.FS. All attributes come.
+// GetAttr implements vfs.FS. It returns all attributes.
 func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, _ vfs.Mask) (vfs.Attr, error) {
 	if err := f.begin(ctx); err != nil {
 		return vfs.Attr{}, err

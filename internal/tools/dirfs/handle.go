@@ -7,20 +7,19 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// ident tells an object from all others, and from one that gets its inode number
-// after it.
+// ident identifies an object, also from a later one with the same inode number.
 type ident struct {
 	dev, ino uint64
 	born     int64  // nanoseconds since 1970; 0 where that is not kept, or may change
-	mount    uint64 // Linux: the mount it was found on; elsewhere the device
+	mount    uint64 // Linux: the mount where it was found; elsewhere the device
 }
 
-// ref is what a handle says.
+// ref is the content of a handle.
 type ref struct {
 	kind vfs.Type
-	slot uint64 // of the directory that the object was found in; 0: it is the root
+	slot uint64 // of the directory where the object was found; 0: it is the root
 	id   ident
-	name string // "" if it does not fit: hash then stands for it
+	name string // "" if it does not fit; then hash stands for it
 	hash uint64
 }
 
@@ -48,7 +47,7 @@ func (r *ref) handle() vfs.Handle {
 	return h
 }
 
-// parse reads a handle. One that handle cannot have made is vfs.ErrBadHandle.
+// parse decodes a handle. One that this package cannot have made is vfs.ErrBadHandle.
 func parse(h vfs.Handle) (r ref, err error) {
 	le, p := binary.LittleEndian, h.Bytes()
 	if len(p) < handleHead {
@@ -82,8 +81,8 @@ func parse(h vfs.Handle) (r ref, err error) {
 	return r, nil
 }
 
-// hashName is FNV-1a, and never 0. Names that somebody has made to collide are told
-// apart by what they name.
+// hashName is FNV-1a, and never 0. Names that were made to collide are told apart by the
+// identity of their objects.
 func hashName(name string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(name) {
@@ -96,8 +95,8 @@ func hashName(name string) uint64 {
 type stat struct {
 	vfs.Attr
 	mount uint64
-	// changes says that the time of birth may become another, as with overlayfs, when
-	// it copies an object to its upper layer.
+	// changes says that the time of birth may change, as with overlayfs, when it copies
+	// an object to its upper layer.
 	changes bool
 }
 
@@ -109,7 +108,7 @@ func (st *stat) id() ident {
 	return id
 }
 
-// handleOf is the handle of what is called name in s.
+// handleOf returns the handle of the object name in s.
 func (f *FS) handleOf(s *slot, name string, st *stat) vfs.Handle {
 	r := ref{kind: st.Type, slot: s.serial, id: st.id(), name: name}
 	if len(name) > inlineName {

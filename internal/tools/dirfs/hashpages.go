@@ -11,17 +11,17 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Where there is no place in a directory that outlives what is made and removed in it,
-// a listing goes by the hashes of the names, in ascending order: a page are the
-// lowest ones behind the place. Each page reads the whole directory.
+// Some systems have no position in a directory that survives changes of it. There a listing
+// goes by the hashes of the names, in ascending order: a page has the lowest ones after the
+// position. Each page reads the whole directory.
 
 // readNames is how many names are read at a time.
 const readNames = 1024
 
-// hashPages are a directory, page by page.
+// hashPages lists a directory, page by page.
 type hashPages struct {
-	seed maphash.Seed // another order, and other places, in each FS
-	most int          // names of a page
+	seed maphash.Seed // gives each FS an order and positions of its own
+	most int          // names in a page
 	at   vfs.Pos
 	rest []hashed
 	over bool
@@ -32,7 +32,7 @@ type hashed struct {
 	name string
 }
 
-// verf goes with every cookie: places of another FS mean nothing.
+// verf goes with every cookie, so that positions of another FS are refused.
 func (p *hashPages) verf() (v vfs.Verifier) {
 	n := maphash.String(p.seed, "verifier")
 	for i := range v {
@@ -43,7 +43,7 @@ func (p *hashPages) verf() (v vfs.Verifier) {
 
 func (p *hashPages) more() bool { return len(p.rest) > 0 }
 
-// next reads the directory for the names behind the place that was reached.
+// next reads the directory for the names after the current position.
 func (p *hashPages) next(list func() (*os.File, error)) (over bool, err error) {
 	if p.over {
 		return true, nil
@@ -57,7 +57,7 @@ func (p *hashPages) next(list func() (*os.File, error)) (over bool, err error) {
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
 	var page []hashed
-	limit := uint64(math.MaxUint64) // hashes from here on are for another page
+	limit := uint64(math.MaxUint64) // hashes from here on belong to later pages
 	err = eachName(dir, func(name string) {
 		h := max(maphash.String(p.seed, name), 1)
 		if h <= p.at.Cookie || h >= limit {
@@ -92,7 +92,7 @@ func byHash(a, b hashed) int {
 	return 0
 }
 
-// lowest are the p.most lowest of page, and the hash from which on they are not.
+// lowest returns the p.most lowest of page, and the first hash that is not among them.
 func (p *hashPages) lowest(page []hashed) ([]hashed, uint64) {
 	slices.SortFunc(page, byHash)
 	return page[:p.most], page[p.most].hash
@@ -114,7 +114,7 @@ func eachName(dir *os.File, do func(name string)) error {
 	}
 }
 
-// take takes the next entry of the page. Its inode number is not known.
+// take returns the next entry of the page. Its inode number is not known.
 func (p *hashPages) take() (name []byte, ino uint64, at vfs.Pos, err error) {
 	e := p.rest[0]
 	p.rest = p.rest[1:]

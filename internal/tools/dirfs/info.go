@@ -7,10 +7,10 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// dirPref is the page of a listing that suits us best.
+// dirPref is the preferred size of a listing's page, in bytes.
 const dirPref = 64 << 10
 
-// Info implements vfs.FS. All of it comes.
+// Info implements vfs.FS. It returns everything.
 func (f *FS) Info(ctx context.Context, h vfs.Handle, want vfs.InfoMask) (i vfs.Info, err error) {
 	if err := f.begin(ctx); err != nil {
 		return i, err
@@ -39,8 +39,7 @@ func (f *FS) Info(ctx context.Context, h vfs.Handle, want vfs.InfoMask) (i vfs.I
 	return i, nil
 }
 
-// folds reports whether the directory, or the one that holds the file, does not tell
-// upper and lower case apart.
+// folds reports whether the directory, or the one that holds the file, ignores case.
 func (o *place) folds() bool {
 	if o.st.Type != vfs.TypeDir || o.name == "." {
 		return o.dir.folds()

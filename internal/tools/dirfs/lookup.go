@@ -6,7 +6,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Lookup implements vfs.FS. The directory's attributes do not come beside it.
+// Lookup implements vfs.FS. It does not return the directory's attributes.
 func (f *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.Handle, a, dirAttr vfs.Attr, err error) {
 	if name != ".." {
 		if err := checkName(name); err != nil {
@@ -36,7 +36,7 @@ func (f *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.Han
 	return f.handleOf(s, name, &st), st.Attr, dirAttr, nil
 }
 
-// parent is the directory that s is in; the root's is the root.
+// parent returns the directory that s is in; for the root, the root.
 func (f *FS) parent(s *slot) (h vfs.Handle, a vfs.Attr, err error) {
 	t := &f.slots
 	t.mu.Lock()
@@ -66,7 +66,7 @@ func (f *FS) parent(s *slot) (h vfs.Handle, a vfs.Attr, err error) {
 	return r.handle(), st.Attr, nil
 }
 
-// orStale tells a name that is missing from a directory that is gone.
+// orStale makes ErrStale of err if d itself is gone, and not only a name in it.
 func orStale(d *hostDir, err error) error {
 	if err != vfs.ErrNoEnt { //nolint:errorlint // fail returns it as it is
 		return err

@@ -6,18 +6,18 @@ import (
 )
 
 const (
-	// maxMoved bounds the objects of which it is known where this FS has put them,
-	// about 200 bytes each. At the bound the first is forgotten, and searched for.
+	// maxMoved bounds the objects whose places after a rename or link of this FS are
+	// kept, about 200 bytes each. At the bound the oldest is dropped, and is searched for.
 	maxMoved = 1 << 12
-	// maxLong bounds the names that are kept because they do not fit a handle, about
-	// 400 bytes each. At the bound the first is forgotten, and searched for.
+	// maxLong bounds the names that are kept because they do not fit a handle, about 400
+	// bytes each. At the bound the oldest is dropped, and is searched for.
 	maxLong = 1 << 12
-	// maxGone bounds the objects of which it is known that this FS has just removed
-	// them. At the bound the first is forgotten.
+	// maxGone bounds the objects that are known to have been removed by this FS just now.
+	// At the bound the oldest is dropped.
 	maxGone = 256
 )
 
-// recent is a map that forgets what came first when it holds max.
+// recent is a map that drops its oldest entry when it holds max.
 type recent[K comparable, V any] struct {
 	mu    sync.Mutex
 	of    map[K]*list.Element
@@ -64,26 +64,26 @@ type spot struct {
 	name string
 }
 
-// moved knows where this FS has put objects: by a rename, or by a further link.
+// moved maps objects to the places where this FS has put them by a rename or a link.
 type moved struct{ spots recent[ident, spot] }
 
 func (m *moved) note(id ident, slot uint64, name string) { m.spots.put(id, spot{slot, name}, maxMoved) }
 func (m *moved) find(id ident) (spot, bool)              { return m.spots.get(id) }
 
-// longNames are names that do not fit a handle, by their hashes.
+// longNames maps hashes to names that do not fit a handle.
 type longNames struct{ names recent[uint64, string] }
 
 func (l *longNames) keep(name string) { l.names.put(hashName(name), name, maxLong) }
 
-// find returns "" for a name that is not known.
+// find returns "" for an unknown name.
 func (l *longNames) find(hash uint64) string {
 	name, _ := l.names.get(hash)
 	return name
 }
 
-// gone are objects that this FS has just removed. What is made within the same tick
-// of the clock can get the inode number and the time of birth of one of them, and
-// must not be taken for it.
+// gone are objects that this FS has just removed. A new object within the same tick of the
+// clock can get the inode number and time of birth of one of them, and must not be taken for
+// it.
 type gone struct{ ids recent[ident, struct{}] }
 
 func (g *gone) note(id ident)     { g.ids.put(id, struct{}{}, maxGone) }

@@ -6,8 +6,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// place is an object that was found: in a directory that is held and pinned, and by
-// its name there, "." for the root itself.
+// place is where an object was found: a directory, held and pinned, and the name in it; "."
+// for the root itself.
 type place struct {
 	s    *slot
 	dir  *hostDir
@@ -15,7 +15,7 @@ type place struct {
 	st   stat
 }
 
-// object finds the object that r says. The caller leaves o.s.
+// object finds the object of r. The caller leaves o.s.
 func (f *FS) object(r *ref) (o place, err error) {
 	if r.slot == 0 {
 		return f.rootPlace(f.pin, r)
@@ -23,13 +23,13 @@ func (f *FS) object(r *ref) (o place, err error) {
 	if o, err = f.named(f.pin, r); !errors.Is(err, vfs.ErrStale) {
 		return o, err
 	}
-	// Not there, or another: where else has this FS put it?
+	// It is gone or another object: this FS may have moved the one sought.
 	f.slots.tree.RLock()
 	defer f.slots.tree.RUnlock()
 	return f.objectIn(r)
 }
 
-// objectIn is object for a caller that has locked tree for reading: this FS moves no
+// objectIn is object for a caller that has locked tree for reading, so that this FS moves no
 // directory meanwhile.
 func (f *FS) objectIn(r *ref) (o place, err error) {
 	if r.slot == 0 {
@@ -50,8 +50,8 @@ func (f *FS) objectIn(r *ref) (o place, err error) {
 	return f.search(r)
 }
 
-// named finds the object where its handle says, or, if it is a directory that is
-// known, where that is.
+// named finds the object where its handle says. A directory with a slot is found where the
+// slot says.
 func (f *FS) named(pin pinner, r *ref) (o place, err error) {
 	s, name := f.slots.whereIs(r)
 	if s == nil {
@@ -76,7 +76,7 @@ func (f *FS) rootPlace(pin pinner, r *ref) (o place, err error) {
 	return f.at(pin, s, ".", r.id)
 }
 
-// whereIs is the place of a directory that is known, held.
+// whereIs returns the place of a directory that has a slot; its parent's slot is held.
 func (t *slots) whereIs(r *ref) (*slot, string) {
 	if r.kind != vfs.TypeDir {
 		return nil, ""
@@ -91,8 +91,8 @@ func (t *slots) whereIs(r *ref) (*slot, string) {
 	return s.parent, s.name
 }
 
-// at looks at name in s, which is held, and must find the object id there; whatever
-// else there is, or nothing, is ErrStale. After an error s is no longer held.
+// at looks name up in s, which is held, and returns ErrStale unless it is the object id.
+// After an error s is no longer held.
 func (f *FS) at(pin pinner, s *slot, name string, id ident) (o place, err error) {
 	if name == "" {
 		f.slots.drop(s)
@@ -117,9 +117,9 @@ func (f *FS) at(pin pinner, s *slot, name string, id ident) (o place, err error)
 	return o, err
 }
 
-// search looks for an object in the whole of the directory that its handle names:
-// this FS has renamed something there, or the name was too long for the handle. The
-// caller has locked tree for reading.
+// search looks for an object in all of the directory that its handle names, because this FS
+// has renamed something there, or the name was too long for the handle. The caller has
+// locked tree for reading.
 func (f *FS) search(r *ref) (o place, err error) {
 	s, err := f.slots.of(r)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *slot) hasMoves(t *slots) bool {
 	return s.moves
 }
 
-// find finds the object that h says.
+// find finds the object of handle h.
 func (f *FS) find(h vfs.Handle) (r ref, o place, err error) {
 	if r, err = parse(h); err == nil {
 		o, err = f.object(&r)
@@ -168,8 +168,8 @@ func (f *FS) find(h vfs.Handle) (r ref, o place, err error) {
 	return r, o, err
 }
 
-// take opens the object that h says, so that what is done by it is done to that very
-// object. The caller closes it and leaves o.s.
+// take opens the object of handle h, so that the caller acts on that very object. The caller
+// closes it and leaves o.s.
 func (f *FS) take(h vfs.Handle) (x hostObject, o place, err error) {
 	r, o, err := f.find(h)
 	if err != nil {

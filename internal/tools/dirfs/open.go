@@ -8,8 +8,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Open implements vfs.FS. There is no state to deny others anything or to reclaim:
-// that is ErrNotSupp; and no delegation is ever given.
+// Open implements vfs.FS. Denying access to others and reclaiming are ErrNotSupp, as there is
+// no state for them. No delegation is given.
 func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
 	var o vfs.Opened
 	switch {
@@ -25,7 +25,7 @@ func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, v
 	if err := ctx.Err(); err != nil {
 		return nil, o, err
 	}
-	// The place among the open files first: a call never waits for it.
+	// First a place among the open files: a call must not wait for one.
 	select {
 	case f.files <- struct{}{}:
 	case <-ctx.Done():
@@ -115,8 +115,8 @@ func (f *FS) openName(at vfs.At, how *vfs.OpenHow, o *vfs.Opened, st *stat) (*os
 	return file, err
 }
 
-// openFile opens the regular file that was found, and that one only. What is a
-// device or a pipe is not opened: that alone can do something.
+// openFile opens the regular file that was found, and no other. Devices and pipes are not
+// opened, because opening one may have effects.
 func (o *place) openFile(flags int) (*os.File, stat, error) {
 	var st stat
 	switch o.st.Type {

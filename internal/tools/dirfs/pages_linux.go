@@ -11,11 +11,11 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// cookieVerf goes with every cookie. It never changes: cookies are the file system's
-// own (d_off), which mean the same place for as long as it lives.
+// cookieVerf goes with every cookie. It never changes: cookies are the file system's own
+// d_off, which stay valid.
 var cookieVerf = vfs.Verifier{'d', '_', 'o', 'f', 'f', 0, 0, 2}
 
-// The part of a directory that is read at a time, in bytes.
+// Sizes of the part of a directory that is read at a time, in bytes.
 const (
 	maxPage = 32 << 10
 	minPage = 4 << 10
@@ -26,7 +26,7 @@ type order struct{}
 
 func newOrder() order { return order{} }
 
-// pages are a directory, read by getdents64(2), page by page.
+// pages lists a directory by getdents64(2), page by page.
 type pages struct {
 	fd   int // -1: not open
 	at   vfs.Pos
@@ -35,7 +35,7 @@ type pages struct {
 	size int
 }
 
-// from begins a listing at a place. The buffer is that of the listing before.
+// from begins a listing at a position. It keeps the buffer of the previous listing.
 func (p *pages) from(_ *FS, at vfs.Pos, maxBytes uint32) {
 	size := maxPage
 	if maxBytes != 0 {
@@ -53,7 +53,7 @@ func (p *pages) close() {
 	}
 }
 
-// next reads a page, at the place that was reached.
+// next reads a page, from the current position.
 func (p *pages) next(d *hostDir) (over bool, err error) {
 	if p.at.Cookie != 0 && p.at.Verf != cookieVerf || p.at.Cookie > math.MaxInt64 {
 		return false, vfs.ErrBadCookie
@@ -89,7 +89,7 @@ func (p *pages) next(d *hostDir) (over bool, err error) {
 // direntHead is the offset of d_name in struct linux_dirent64.
 const direntHead = 19
 
-// take takes the next entry of the page. "." and ".." are among them.
+// take returns the next entry of the page. "." and ".." are among them.
 func (p *pages) take() (name []byte, ino uint64, at vfs.Pos, err error) {
 	name, ino, off, n := parseDirent(p.rest)
 	if n == 0 {
@@ -100,8 +100,8 @@ func (p *pages) take() (name []byte, ino uint64, at vfs.Pos, err error) {
 	return name, ino, p.at, nil
 }
 
-// parseDirent reads the struct linux_dirent64 at the start of b and tells its length, 0
-// if it is malformed: file systems in user space are input as well.
+// parseDirent decodes the struct linux_dirent64 at the start of b and returns its length; 0
+// if it is malformed: a FUSE file system may send anything.
 func parseDirent(b []byte) (name []byte, ino, off uint64, n int) {
 	if len(b) <= direntHead {
 		return nil, 0, 0, 0
@@ -122,7 +122,7 @@ func parseDirent(b []byte) (name []byte, ino, off uint64, n int) {
 	return nil, 0, 0, 0
 }
 
-// searchDir is the name in d for which is is true, "" if there is none.
+// searchDir returns the name in d for which is returns true; "" if there is none.
 func searchDir(d *hostDir, is func(name []byte, ino uint64) bool) (string, error) {
 	var p pages
 	p.from(nil, vfs.Pos{}, 0)

@@ -9,8 +9,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// pageNames bounds the names of a page, about 100 bytes each. A directory of n names is
-// read n/pageNames times, and once more.
+// pageNames bounds the names in a page, about 100 bytes each. A directory of n names is read
+// n/pageNames times, and once more.
 const pageNames = 1 << 16
 
 // order is what all listings of an FS share.
@@ -18,10 +18,10 @@ type order struct{ seed maphash.Seed }
 
 func newOrder() order { return order{maphash.MakeSeed()} }
 
-// pages are a directory, page by page.
+// pages lists a directory, page by page.
 type pages struct{ hashPages }
 
-// from begins a listing at a place.
+// from begins a listing at a position.
 func (p *pages) from(f *FS, at vfs.Pos, _ uint32) {
 	p.hashPages = hashPages{seed: f.order.seed, most: pageNames, at: at}
 }
@@ -30,7 +30,7 @@ func (p *pages) close() {}
 
 func (p *pages) next(d *hostDir) (over bool, err error) { return p.hashPages.next(d.list) }
 
-// searchDir is the name in d for which is is true, "" if there is none.
+// searchDir returns the name in d for which is returns true; "" if there is none.
 func searchDir(d *hostDir, is func(name []byte, ino uint64) bool) (found string, err error) {
 	dir, err := d.list()
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// pageBatch is how many entries are looked at in one call.
+// pageBatch is how many entries one call handles.
 const pageBatch = 64
 
-// ReadDir implements vfs.FS. A listing of names alone does not look at the objects.
-// No call is at work while an entry is handed out.
+// ReadDir implements vfs.FS. A listing of names alone does not stat the objects. While an
+// entry is handed out, the listing takes no call of the budget.
 func (f *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs.Mask, maxBytes uint32) iter.Seq2[*vfs.Entry, error] {
 	return func(yield func(*vfs.Entry, error) bool) {
 		l := f.newLister(want)
@@ -42,12 +42,12 @@ type lister struct {
 	s     *slot // held
 	want  vfs.Mask
 	pages pages
-	keep  bool // the descriptor, from page to page
+	keep  bool // keep the descriptor between pages
 	batch []vfs.Entry
 	over  bool
 }
 
-// newLister takes a lister of the pool: most of it is room for entries.
+// newLister takes a lister from the pool, for its space for entries.
 func (f *FS) newLister(want vfs.Mask) *lister {
 	l, _ := f.listers.Get().(*lister)
 	if l == nil {
@@ -93,7 +93,7 @@ func (l *lister) close() {
 	l.f.listers.Put(l)
 }
 
-// fill makes the next batch; none is the end.
+// fill makes the next batch. An empty one is the end.
 func (l *lister) fill(ctx context.Context) error {
 	l.batch = l.batch[:0]
 	if l.over {
@@ -114,7 +114,7 @@ func (l *lister) fill(ctx context.Context) error {
 	for len(l.batch) < pageBatch {
 		if !l.pages.more() {
 			if len(l.batch) > 0 {
-				return nil // what is lent lies in the page
+				return nil // the batch's names still point into the page
 			}
 			if l.over, err = l.pages.next(d); err != nil || l.over {
 				return fail("list", err)
@@ -138,7 +138,7 @@ func (l *lister) fill(ctx context.Context) error {
 // dots reports whether name is "." or "..", which are not listed.
 func dots(name []byte) bool { return string(name) == "." || string(name) == ".." }
 
-// entry adds an entry to the batch, unless it has vanished meanwhile.
+// entry adds an entry to the batch, unless the object has vanished.
 func (l *lister) entry(d *hostDir, name []byte, ino uint64, at vfs.Pos) error {
 	if l.want == 0 && ino != 0 {
 		l.batch = append(l.batch, vfs.Entry{Name: name, FileID: ino, Next: at})
@@ -151,7 +151,7 @@ func (l *lister) entry(d *hostDir, name []byte, ino uint64, at vfs.Pos) error {
 	case errors.Is(err, vfs.ErrNoEnt):
 		return nil
 	case errors.Is(err, vfs.ErrAccess):
-		// A caller that may read a directory but not search it gets the names.
+		// A directory that may be read but not searched shows its names.
 		l.batch = append(l.batch, vfs.Entry{Name: name, FileID: ino, Next: at})
 		return nil
 	default:

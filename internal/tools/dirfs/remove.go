@@ -40,7 +40,7 @@ func (f *FS) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool
 	return wcc, nil
 }
 
-// vanished takes note of an object that has lost a name in s.
+// vanished notes that an object has lost a name in s.
 func (f *FS) vanished(s *slot, st *stat) {
 	switch {
 	case st.Type == vfs.TypeDir:

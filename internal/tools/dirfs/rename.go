@@ -36,19 +36,19 @@ func (f *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, to
 		return from, to, orStale(d, fail("stat", err))
 	}
 	if st.Type == vfs.TypeDir {
-		// Nobody goes by the names that lead through it meanwhile.
+		// No call resolves names through the directory while it moves.
 		f.slots.tree.Lock()
 		defer f.slots.tree.Unlock()
-		if err := d.stat(fromName, &st); err != nil { // it may be another by now
+		if err := d.stat(fromName, &st); err != nil { // again, under the lock
 			return from, to, orStale(d, fail("stat", err))
 		}
 	}
 	var over stat
 	replaced := e.stat(toName, &over) == nil
 	if replaced && over.id() == st.id() && over.Type != vfs.TypeDir {
-		return from, to, nil // two names of one object are left as they are
+		return from, to, nil // rename(2) does nothing for two names of one object
 	}
-	// A call that has its handle shall find it at any time.
+	// Calls that have its handle must find it at any time.
 	f.slots.changed(s)
 	f.slots.changed(t)
 	f.moved.note(st.id(), t.serial, toName)

@@ -45,8 +45,8 @@ func preAttr(st *stat) vfs.PreAttr {
 	}
 }
 
-// set changes what is named but the size: the owner before the mode, whose set-id
-// bits that clears, and the times last.
+// set changes all attributes that set names, except the size. The owner comes before the
+// mode, because it clears set-id bits. The times come last.
 func (x *hostObject) set(set *vfs.SetAttr, st *stat) error {
 	if err := x.setOwner(set, st); err != nil {
 		return err
@@ -62,8 +62,8 @@ func (x *hostObject) set(set *vfs.SetAttr, st *stat) error {
 	return fail("utimensat", x.utimes(set))
 }
 
-// setOwner gives the object away. Ids that it has already are left alone: even that
-// would be refused to those who may not.
+// setOwner changes owner and group. It leaves out ids that the object already has: even that
+// may be refused.
 func (x *hostObject) setOwner(set *vfs.SetAttr, st *stat) error {
 	uid, gid := -1, -1
 	if set.Valid&vfs.MaskUID != 0 && set.UID != st.UID {

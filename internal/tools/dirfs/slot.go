@@ -8,43 +8,42 @@ import (
 )
 
 const (
-	// maxSlots bounds the directories that are known, about 400 bytes each. At the
-	// bound the one without directories below it that was used least recently goes,
-	// and handles that lead through it are vfs.ErrStale.
+	// maxSlots bounds the slots of directories, about 400 bytes each. At the bound the
+	// least recently used one without slots below it is dropped, and handles that lead
+	// through it are vfs.ErrStale.
 	maxSlots = 1 << 17
-	// maxForgotten bounds those among them that the caller is done with. At the bound
-	// the one that was forgotten first goes.
+	// maxForgotten bounds the slots among them that the caller has forgotten. At the bound
+	// the one that was forgotten first is dropped.
 	maxForgotten = 1 << 12
 )
 
-// slot is a directory that was listed or looked into. Its number is what the handles
-// of its entries hold. Its fields are guarded by slots.mu, but for serial and id,
-// which do not change.
+// slot is a directory that was listed or looked into. The handles of its entries hold its
+// serial number. slots.mu guards its fields, except serial and id, which do not change.
 type slot struct {
 	serial uint64
 	id     ident
 
 	parent *slot // nil: the root
 	name   string
-	empty  bool // something is mounted on it, and it is to be left
-	// moves says that names in it were taken away or given by this FS, so that it is
-	// worth a search for an object that is not where its handle says.
+	empty  bool // something is mounted on it, and it is shown as empty
+	// moves says that this FS has removed or added names in it. Then an object that is
+	// not where its handle says is searched for.
 	moves bool
 
 	dir   *hostDir // nil: not open
-	below *slot    // a directory in it that was opened last
-	pins  int      // calls that work in dir
-	holds int      // listings, and slots whose parent it is
+	below *slot    // the directory in it that was opened last
+	pins  int      // calls that use dir
+	holds int      // calls, listings, and slots whose parent it is
 	lost  bool     // no longer in the table
 	idle  *list.Element
 	age   *list.Element // in used or forgotten; nil while held
-	done  bool          // forgotten, and not worked in since
+	done  bool          // forgotten, and not used since
 }
 
-// slots are the directories that are known.
+// slots is the table of known directories.
 //
-// Lock order: tree, then mu. Directories are moved by this FS with tree locked, and
-// opened by their names with it locked for reading.
+// Lock order: tree, then mu. Renames of directories lock tree; opening directories by their
+// names locks it for reading.
 type slots struct {
 	tree sync.RWMutex
 
@@ -54,10 +53,10 @@ type slots struct {
 	bySerial  map[uint64]*slot
 	byID      map[ident]*slot
 	used      list.List // least recently used first
-	forgotten list.List // forgotten first, first
+	forgotten list.List // the one forgotten first comes first
 	open      list.List // idle and open, least recently used first
 	maxIdle   int
-	opens     int // directories that were opened, ever
+	opens     int // how many directories were ever opened
 }
 
 func (t *slots) start(top *hostDir, id ident, idle int) {
@@ -67,7 +66,7 @@ func (t *slots) start(top *hostDir, id ident, idle int) {
 	t.byID = map[ident]*slot{id: t.root}
 }
 
-// end closes all that is open.
+// end closes all open directories.
 func (t *slots) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,7 +79,7 @@ func (t *slots) end() {
 	t.open.Init()
 }
 
-// of is the slot that a handle was made in, held: drop it.
+// of returns the slot that a handle was made in, held.
 func (t *slots) of(r *ref) (*slot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +100,7 @@ func (t *slots) ofLocked(r *ref) (*slot, error) {
 	return nil, vfs.ErrStale
 }
 
-// find is the slot of the directory that r says, held; nil if there is none.
+// find returns the slot of r's directory, held; nil if there is none.
 func (t *slots) find(r *ref) *slot {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,8 +112,8 @@ func (t *slots) find(r *ref) *slot {
 	return s
 }
 
-// add is the slot of the directory that r says, which is called name in parent, held.
-// It is made if there is none. It is not looked at whether the directory is there.
+// add returns the slot of r's directory, which is called name in parent, held. If there is
+// none it makes one, without looking whether the directory exists.
 func (t *slots) add(r *ref, parent *slot, name string) (s *slot, made bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,7 +132,7 @@ func (t *slots) add(r *ref, parent *slot, name string) (s *slot, made bool, err 
 	return s, true, nil
 }
 
-// known is the slot of a directory, nil if it has none.
+// known returns the slot of a directory; nil if it has none.
 func (t *slots) known(r *ref) *slot {
 	if r.slot == 0 {
 		if r.id == t.root.id {
@@ -159,7 +158,7 @@ func (t *slots) ageList(s *slot) *list.List {
 	return &t.used
 }
 
-// drop gives a hold back.
+// drop ends a hold.
 func (t *slots) drop(s *slot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,7 +172,7 @@ func (t *slots) dropLocked(s *slot) {
 	}
 }
 
-// forget says that the caller is done with a directory.
+// forget notes that the caller is done with a directory.
 func (t *slots) forget(id ident) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,7 +188,7 @@ func (t *slots) forget(id ident) {
 	t.trim()
 }
 
-// trim lets slots go until the bounds are kept.
+// trim drops slots until the bounds are kept.
 func (t *slots) trim() {
 	for t.forgotten.Len() > maxForgotten {
 		t.lose(t.forgotten.Front().Value.(*slot))
@@ -199,8 +198,7 @@ func (t *slots) trim() {
 	}
 }
 
-// lose takes a slot out of the table. A call that holds it can go on as long as it is
-// open.
+// lose removes a slot from the table. A call that holds it can go on while it is open.
 func (t *slots) lose(s *slot) {
 	if s.lost || s.parent == nil {
 		return
@@ -223,7 +221,7 @@ func (t *slots) lose(s *slot) {
 	t.dropLocked(s.parent)
 }
 
-// closeIdle closes a directory that nobody works in.
+// closeIdle closes a directory that no call uses.
 func (t *slots) closeIdle(s *slot) {
 	t.open.Remove(s.idle)
 	s.idle = nil
@@ -231,7 +229,7 @@ func (t *slots) closeIdle(s *slot) {
 	s.dir = nil
 }
 
-// removed says that the directory is gone.
+// removed notes that the directory was removed.
 func (t *slots) removed(id ident) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -240,7 +238,7 @@ func (t *slots) removed(id ident) {
 	}
 }
 
-// renamed says that the directory has another place. The caller has locked tree.
+// renamed notes the directory's new place. The caller has locked tree.
 func (t *slots) renamed(id ident, to *slot, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -263,7 +261,7 @@ func (t *slots) renamed(id ident, to *slot, name string) {
 	}
 }
 
-// changed says that this FS has taken away or given names in s.
+// changed notes that this FS has removed or added names in s.
 func (t *slots) changed(s *slot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

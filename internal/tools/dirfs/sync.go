@@ -8,9 +8,9 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Sync implements vfs.Syncer. Files and directories are synced each for itself. What
-// cannot be opened for it (links, pipes, devices) takes a sync of its whole file
-// system, which all share that wait for one.
+// Sync implements vfs.Syncer. Files and directories are synced one by one. An object that
+// cannot be opened for it (a link, pipe or device) takes a sync of its whole file system,
+// which all waiting calls share.
 func (f *FS) Sync(ctx context.Context, h vfs.Handle) error {
 	if err := f.begin(ctx); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (f *FS) Sync(ctx context.Context, h vfs.Handle) error {
 func (f *FS) syncFile(o *place) error {
 	file, _, err := o.openFile(os.O_RDONLY)
 	if err != nil {
-		// Write-only, or not ours to read: the file system as a whole will do.
+		// Write-only, or not readable by us: sync the whole file system.
 		return f.share.do(o.st.FSID[0], o.dir.syncAll)
 	}
 	err = file.Sync()
@@ -67,8 +67,8 @@ func (f *FS) syncDir(o *place) error {
 	return d.sync()
 }
 
-// share has the calls wait together that want the same file system synced: a round that
-// has not begun is joined.
+// share lets calls that want the same file system synced wait together: they join the next
+// round, which has not begun.
 type share struct {
 	mu    sync.Mutex
 	next  map[uint64]*round

@@ -33,7 +33,7 @@ func statAt(fd int, name string, st *stat) error {
 	return err
 }
 
-// follow fills st with what name in d leads to.
+// follow fills st with the attributes of what name in d leads to.
 func (d *hostDir) follow(name string, st *stat) error {
 	var x unix.Stat_t
 	err := again(func() error { return unix.Fstatat(d.fd, name, &x, 0) })
@@ -54,16 +54,15 @@ func (st *stat) of(x *unix.Stat_t) {
 	}
 }
 
-// mknod is refused: there is no call that makes nodes below an open directory.
+// mknod is refused: macOS has no call that makes nodes below an open directory.
 func (d *hostDir) mknod(string, vfs.Type, uint32, uint64) error { return vfs.ErrNotSupp }
 
 func (d *hostDir) decides() bool { return false }
 
-// syncAll syncs the whole file system that d is in, by its directory: HFS+ and APFS
-// have one journal.
+// syncAll syncs the whole file system of d by syncing d: HFS+ and APFS have one journal.
 func (d *hostDir) syncAll() error { return d.sync() }
 
-// folds reports whether names in d that differ by case alone are one.
+// folds reports whether d takes names that differ only in case for one.
 func (d *hostDir) folds() bool {
 	sensitive, err := unix.Fpathconf(d.fd, pathCaseSensitive)
 	return err != nil || sensitive == 0
@@ -72,7 +71,7 @@ func (d *hostDir) folds() bool {
 // pathCaseSensitive is _PC_CASE_SENSITIVE (unistd.h).
 const pathCaseSensitive = 11
 
-// list opens d to be read.
+// list opens d for reading.
 func (d *hostDir) list() (*os.File, error) {
 	fd, err := d.readable()
 	if err != nil {
@@ -81,15 +80,15 @@ func (d *hostDir) list() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "directory"), nil
 }
 
-// hostObject is an object: open, if it is a file or directory that may be read, else
-// by its name, so that in between somebody else's may be put there.
+// hostObject is an object. A readable file or directory is open. Another is used by its name,
+// which may come to lead to something else.
 type hostObject struct {
 	dir  *hostDir
 	name string
 	fd   int
 }
 
-// object holds what is called name in d; st are its attributes from then on.
+// object holds the object name in d, and fills st with its attributes.
 func (d *hostDir) object(name string, st *stat) (x hostObject, err error) {
 	x = hostObject{d, name, -1}
 	if err := statAt(d.fd, name, st); err != nil {
@@ -100,7 +99,7 @@ func (d *hostDir) object(name string, st *stat) (x hostObject, err error) {
 	}
 	fd, err := unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return x, nil // by its name, then
+		return x, nil // used by its name
 	}
 	x.fd = fd
 	if err = statFD(fd, st); err != nil {
@@ -174,8 +173,7 @@ func (x *hostObject) info(i *vfs.Info) error {
 	return nil
 }
 
-// syncData makes the data of f stable, and what is needed to read it: with all else,
-// as macOS has no less.
+// syncData makes the data of f stable. macOS has no call that leaves out other metadata.
 func syncData(f *os.File) error { return f.Sync() }
 
 // descriptorsLeft is how many descriptors the process may still open.

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// dirFlags open a directory so that names can be looked up in it, also where it
-	// may not be read.
+	// dirFlags open a directory for looking names up in it, also if it may not be read.
 	dirFlags  = unix.O_PATH
 	utimeOmit = unix.UTIME_OMIT
 	utimeNow  = unix.UTIME_NOW
@@ -30,7 +29,7 @@ func statAt(fd int, name string, st *stat) error {
 	return statx(fd, name, unix.AT_SYMLINK_NOFOLLOW, st)
 }
 
-// follow fills st with what name in d leads to.
+// follow fills st with the attributes of what name in d leads to.
 func (d *hostDir) follow(name string, st *stat) error { return statx(d.fd, name, 0, st) }
 
 func statx(fd int, name string, flags int, st *stat) error {
@@ -38,8 +37,8 @@ func statx(fd int, name string, flags int, st *stat) error {
 	if err := again(func() error { return unix.Statx(fd, name, flags|unix.AT_STATX_SYNC_AS_STAT, statMask, &x) }); err != nil {
 		return err
 	}
-	// File systems without a device of their own are overlayfs, those that never use an
-	// inode number again soon (tmpfs, btrfs), and those that keep no time of birth.
+	// File systems without a device: overlayfs, those that do not reuse inode numbers soon
+	// (tmpfs, btrfs), and those that keep no time of birth.
 	st.changes = x.Dev_major == 0
 	dev := unix.Mkdev(x.Dev_major, x.Dev_minor)
 	st.mount = dev
@@ -74,14 +73,14 @@ func (d *hostDir) mknod(name string, typ vfs.Type, mode uint32, rdev uint64) err
 	return again(func() error { return unix.Mknodat(d.fd, name, kind|mode, dev) })
 }
 
-// decides reports whether a default access control list in d gives what is made in
-// it its mode: then no umask has been at work.
+// decides reports whether d has a default access control list, which gives new objects their
+// mode instead of the umask.
 func (d *hostDir) decides() bool {
 	n, err := unix.Getxattr(procPath(d.fd), xattrDefault, nil)
 	return err == nil && n > 0
 }
 
-// syncAll syncs the whole file system that d is in.
+// syncAll syncs the whole file system of d.
 func (d *hostDir) syncAll() error {
 	fd, err := d.readable() // syncfs refuses O_PATH
 	if err != nil {
@@ -91,7 +90,7 @@ func (d *hostDir) syncAll() error {
 	return errors.Join(err, unix.Close(fd))
 }
 
-// folds reports whether names in d that differ by case alone are one.
+// folds reports whether d takes names that differ only in case for one.
 func (d *hostDir) folds() bool {
 	fd, err := d.readable()
 	if err != nil {
@@ -105,10 +104,10 @@ func (d *hostDir) folds() bool {
 // casefold is FS_CASEFOLD_FL (linux/fs.h).
 const casefold = 0x40000000
 
-// hostObject is an object that is held, whatever becomes of its name.
+// hostObject is an object that is held by a descriptor, whatever happens to its name.
 type hostObject struct{ fd int }
 
-// object holds what is called name in d; st are its attributes from then on.
+// object holds the object name in d, and fills st with its attributes.
 func (d *hostDir) object(name string, st *stat) (x hostObject, err error) {
 	x.fd = -1
 	err = again(func() (err error) {
@@ -129,12 +128,12 @@ func (x *hostObject) stat(st *stat) error { return statFD(x.fd, st) }
 
 func (x *hostObject) readlink() (string, error) { return readlinkAt(x.fd, "") }
 
-// procPath names an open descriptor as a path. Following it leads to the very object
-// that is open, wherever its name has gone (proc_pid_fd(5)).
+// procPath is a path of an open descriptor. It leads to the very object that is open,
+// wherever its name has gone (proc_pid_fd(5)).
 func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
-// chmod goes through /proc because fchmod(2) refuses O_PATH descriptors; without /proc
-// it takes Linux 6.6.
+// chmod goes through /proc because fchmod(2) refuses O_PATH descriptors. Without /proc it
+// needs Linux 6.6.
 func (x *hostObject) chmod(mode uint32) error {
 	err := again(func() error { return unix.Chmod(procPath(x.fd), mode) })
 	if errors.Is(err, unix.ENOENT) {
@@ -155,8 +154,7 @@ func (x *hostObject) utimes(set *vfs.SetAttr) error {
 	return again(func() error { return unix.UtimesNanoAt(x.fd, "", ts, unix.AT_EMPTY_PATH) })
 }
 
-// link goes through /proc because AT_EMPTY_PATH asks for a privilege that link(2)
-// itself does not need.
+// link goes through /proc because AT_EMPTY_PATH needs a privilege that link(2) does not.
 func (x *hostObject) link(dir *hostDir, name string) error {
 	return again(func() error {
 		return unix.Linkat(unix.AT_FDCWD, procPath(x.fd), dir.fd, name, unix.AT_SYMLINK_FOLLOW)
@@ -167,7 +165,7 @@ func (x *hostObject) may(rights uint32) error {
 	return again(func() error { return unix.Faccessat(x.fd, "", rights, unix.AT_EMPTY_PATH|unix.AT_EACCESS) })
 }
 
-// info fills in what statfs(2) tells, and what is known of the kinds of file systems.
+// info fills in what statfs(2) says, and what is known of each type of file system.
 func (x *hostObject) info(i *vfs.Info) error {
 	var st unix.Statfs_t
 	if err := again(func() error { return unix.Fstatfs(x.fd, &st) }); err != nil {
@@ -194,7 +192,7 @@ func (x *hostObject) info(i *vfs.Info) error {
 	return nil
 }
 
-// syncData makes the data of f stable, and what is needed to read it.
+// syncData makes the data of f stable, with the metadata needed to read it.
 func syncData(f *os.File) error { return control(f, unix.Fdatasync) }
 
 // descriptorsLeft is how many descriptors the process may still open.

@@ -11,7 +11,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// dirsArePaths says whether a directory that is open goes by its path: not here.
+// dirsArePaths says whether open directories are only paths, which renames above break. Here
+// they are descriptors.
 const dirsArePaths = false
 
 // hostDir is an open directory.
@@ -29,8 +30,8 @@ func openDir(at int, name string, flags int) (*hostDir, error) {
 	return d, nil
 }
 
-// again repeats f while a signal interrupts it: the runtime's own make EINTR an
-// everyday answer on some file systems.
+// again repeats f while a signal interrupts it: the Go runtime's own signals make EINTR
+// common on some file systems.
 func again(f func() error) error {
 	for {
 		if err := f(); !errors.Is(err, unix.EINTR) {
@@ -39,13 +40,13 @@ func again(f func() error) error {
 	}
 }
 
-// checkName is vfs.CheckName, and what else the host asks of a name.
+// checkName is vfs.CheckName and the host's own rules for names.
 func checkName(name string) error { return vfs.CheckName(name) }
 
-// openTop opens the root, which may be named by way of a link.
+// openTop opens the root, following links.
 func openTop(path string) (*hostDir, error) { return openDir(unix.AT_FDCWD, path, 0) }
 
-// sub opens the directory called name in d. A link there is an error.
+// sub opens the directory name in d. A link is an error.
 func (d *hostDir) sub(name string) (*hostDir, error) { return openDir(d.fd, name, unix.O_NOFOLLOW) }
 
 // up opens the directory that d is in now.
@@ -53,10 +54,10 @@ func (d *hostDir) up() (*hostDir, error) { return openDir(d.fd, "..", unix.O_NOF
 
 func (d *hostDir) close() { _ = unix.Close(d.fd) } // nothing was written by it
 
-// stat fills st with what is called name in d, a link's being its own.
+// stat fills st with the attributes of name in d; a link is not followed.
 func (d *hostDir) stat(name string, st *stat) error { return statAt(d.fd, name, st) }
 
-// open opens what is called name in d, but no link and without waiting for anyone.
+// open opens name in d, without following a link and without blocking on a pipe.
 func (d *hostDir) open(name string, flags int, mode uint32) (*os.File, error) {
 	fd := -1
 	err := again(func() (err error) {
@@ -66,7 +67,7 @@ func (d *hostDir) open(name string, flags int, mode uint32) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Regular files heed no O_NONBLOCK; without it os.File leaves the poller alone.
+	// O_NONBLOCK has no effect on regular files; without it os.File does not use the poller.
 	if err := unix.SetNonblock(fd, false); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
@@ -93,7 +94,7 @@ func (d *hostDir) unlink(name string, isDir bool) error {
 	return again(func() error { return unix.Unlinkat(d.fd, name, flags) })
 }
 
-// readable opens d anew, to be read or synced.
+// readable opens d again, for reading or syncing.
 func (d *hostDir) readable() (int, error) {
 	fd := -1
 	err := again(func() (err error) {
@@ -127,7 +128,7 @@ func readlinkAt(fd int, name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// typeOf is the type that a mode says.
+// typeOf is the type in a mode.
 func typeOf(mode uint32) vfs.Type {
 	switch mode & unix.S_IFMT {
 	case unix.S_IFREG:
@@ -148,7 +149,7 @@ func typeOf(mode uint32) vfs.Type {
 	return vfs.TypeNone
 }
 
-// timespecs are the times that set names, as utimensat(2) takes them.
+// timespecs are set's times in the form of utimensat(2).
 func timespecs(set *vfs.SetAttr) ([]unix.Timespec, error) {
 	ts := make([]unix.Timespec, 2)
 	for i, x := range [...]struct {

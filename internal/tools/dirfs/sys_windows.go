@@ -14,12 +14,12 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// dirsArePaths says that what is kept of a directory has to be found again when one
-// above it has been renamed.
+// dirsArePaths says that open directories are only paths: they have to be found again when a
+// directory above them was renamed.
 const dirsArePaths = true
 
-// hostDir is a directory: the root, and the path below it. os.Root opens every part of
-// the path on the way, and holds none open.
+// hostDir is a directory: the root, and the path below it. os.Root opens each part of the
+// path for a call, and keeps none open.
 type hostDir struct {
 	root *os.Root
 	path string
@@ -33,7 +33,7 @@ func openTop(path string) (*hostDir, error) {
 	return &hostDir{root, "."}, nil
 }
 
-// checkName is vfs.CheckName, and refuses what would be more than a name here.
+// checkName is vfs.CheckName, and refuses names that mean more than a name on Windows.
 func checkName(name string) error {
 	if err := vfs.CheckName(name); err != nil {
 		return err
@@ -46,7 +46,7 @@ func checkName(name string) error {
 
 func (d *hostDir) at(name string) string { return filepath.Join(d.path, name) }
 
-// sub is the directory called name in d. A link there is an error.
+// sub is the directory name in d. A link is an error.
 func (d *hostDir) sub(name string) (*hostDir, error) {
 	info, err := d.root.Lstat(d.at(name))
 	if err == nil && !info.IsDir() {
@@ -68,7 +68,7 @@ func (d *hostDir) close() {
 
 func (d *hostDir) self(st *stat) error { return d.stat(".", st) }
 
-// stat fills st with what is called name in d, a link's being its own.
+// stat fills st with the attributes of name in d; a link is not followed.
 func (d *hostDir) stat(name string, st *stat) error {
 	info, err := d.root.Lstat(d.at(name))
 	if err != nil {
@@ -80,7 +80,7 @@ func (d *hostDir) stat(name string, st *stat) error {
 	}
 	f, err := d.root.Open(d.at(name))
 	if errors.Is(err, fs.ErrPermission) {
-		return nil // what cannot be opened has no number
+		return nil // an object that cannot be opened has no number
 	}
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (d *hostDir) stat(name string, st *stat) error {
 	return errors.Join(statFile(f, st), f.Close())
 }
 
-// follow fills st with what name in d leads to.
+// follow fills st with the attributes of what name in d leads to.
 func (d *hostDir) follow(name string, st *stat) error {
 	f, err := os.Open(filepath.Join(d.root.Name(), d.at(name)))
 	if err != nil {
@@ -97,7 +97,7 @@ func (d *hostDir) follow(name string, st *stat) error {
 	return errors.Join(statFile(f, st), f.Close())
 }
 
-// of fills st with what a name tells.
+// of fills st with what info says.
 func (st *stat) of(info fs.FileInfo) {
 	m := info.ModTime()
 	st.mount = 0
@@ -172,7 +172,7 @@ func (d *hostDir) mknod(string, vfs.Type, uint32, uint64) error { return vfs.Err
 
 func (d *hostDir) decides() bool { return false }
 
-// sync has nothing to do: NTFS keeps a journal of names.
+// sync does nothing: Windows has no call to sync a directory, and NTFS journals names.
 func (d *hostDir) sync() error    { return nil }
 func (d *hostDir) syncAll() error { return nil }
 
@@ -180,7 +180,7 @@ func (d *hostDir) folds() bool { return true }
 
 func (d *hostDir) list() (*os.File, error) { return d.root.Open(d.path) }
 
-// hostObject is an object by its name: in between somebody else's may be put there.
+// hostObject is an object by its name, which may come to lead to something else.
 type hostObject struct {
 	dir  *hostDir
 	name string
@@ -227,7 +227,7 @@ func (x *hostObject) link(dir *hostDir, name string) error {
 	return x.dir.root.Link(x.dir.at(x.name), dir.at(name))
 }
 
-// may goes by the one bit of a mode that Windows knows.
+// may goes by the one bit of a mode that Windows has.
 func (x *hostObject) may(rights uint32) error {
 	var st stat
 	if err := x.stat(&st); err != nil {
@@ -252,5 +252,5 @@ func (f *FS) newFile(x *os.File, access vfs.Share) vfs.File { return &file{f, x,
 
 func syncData(f *os.File) error { return f.Sync() }
 
-// descriptorsLeft is more than an FS takes: Windows has no limit of that kind.
+// descriptorsLeft is more than an FS takes: Windows has no such limit.
 func descriptorsLeft() int { return 2*maxShare + reserved }

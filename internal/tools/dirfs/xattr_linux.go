@@ -10,16 +10,17 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// xattrMaxNames is how many bytes of names of extended attributes Linux lists at most.
-// Between two looks xattrMore bytes of them may be added; then there are some.
+// xattrMaxNames is the most bytes of names of extended attributes that Linux lists.
+// xattrMore is room for names that are added between two calls; if it does not suffice, the
+// object has some.
 const (
 	xattrMaxNames = 64 << 10
 	xattrMore     = 256
 )
 
-// HasXattrs reports whether the file has extended attributes of a user, or capabilities
-// (xattr(7)). Others are the system's own, or lists (vfs.ACLer). Of what cannot be read it
-// is true.
+// HasXattrs reports whether the file has extended attributes of users, or capabilities
+// (xattr(7)). Others belong to the system, or are lists (vfs.ACLer). If they cannot be read,
+// it returns true.
 func (x *file) HasXattrs(ctx context.Context) bool {
 	if x.ready(ctx, 0) != nil {
 		return false
@@ -32,7 +33,7 @@ func (x *file) HasXattrs(ctx context.Context) bool {
 	return has && err == nil
 }
 
-// HasXattrs is that of any object.
+// HasXattrs reports the same of any object.
 func (f *FS) HasXattrs(ctx context.Context, h vfs.Handle) bool {
 	if f.begin(ctx) != nil {
 		return false
@@ -40,15 +41,14 @@ func (f *FS) HasXattrs(ctx context.Context, h vfs.Handle) bool {
 	defer f.end()
 	x, o, err := f.take(h)
 	if err != nil {
-		return false // it is gone, and what needs it says so
+		return false // the object is gone, which other calls report
 	}
 	defer f.leave(o.s)
 	defer x.close()
 	return hasXattrs(func(b []byte) (int, error) { return unix.Listxattr(procPath(x.fd), b) })
 }
 
-// hasXattrs looks for them in what list lists. It asks for the length first: most objects
-// have none.
+// hasXattrs searches what list lists. It asks for the length first, as most objects have none.
 func hasXattrs(list func([]byte) (int, error)) bool {
 	n, err := list(nil)
 	var names []byte
