@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Bash is a completion script for bash 3.2 and later. Where it has nothing to
-// offer, the shell's own completion of file names holds.
+// Bash is a completion script for bash 3.2 and later. Where it has nothing to offer, the
+// shell completes file names.
 func Bash(c *Command) string {
 	var b strings.Builder
 	fn := "_" + identifier(c.name())
@@ -55,7 +55,7 @@ const bashEnd = `	COMPREPLY=()
 	done < <(compgen -W "$words" -- "$cur")
 `
 
-// offer sets the words that are offered.
+// offer sets the words to offer.
 func offer(words []string) string {
 	if len(words) == 0 {
 		return ":" // the default: files
@@ -63,7 +63,7 @@ func offer(words []string) string {
 	return "words=" + word(strings.Join(words, " "))
 }
 
-// flagWords are all flags, as they are typed.
+// flagWords returns all flags, as they are typed.
 func (c *Command) flagWords() (words []string) {
 	for i := range c.Flags {
 		f := &c.Flags[i]
@@ -75,7 +75,7 @@ func (c *Command) flagWords() (words []string) {
 	return words
 }
 
-// argWords are the commands, or what the first argument can be.
+// argWords returns the commands, or the values of the first argument.
 func (c *Command) argWords() (words []string) {
 	for i := range c.Commands {
 		words = append(words, c.Commands[i].name())

@@ -12,7 +12,7 @@ type Page struct {
 	Text string // roff
 }
 
-// Pages are those of a program, its own first, and of each of its commands.
+// Pages returns the program's page first, then one for each of its commands.
 func Pages(c *Command, version string) []Page {
 	all := c.all()
 	pages := make([]Page, len(all))
@@ -79,9 +79,9 @@ func (b *roff) synopsis(c *Command) {
 	}
 }
 
-// paragraphs writes texts. What is indented keeps its lines.
+// paragraphs writes texts. Indented lines keep their breaks.
 func (b *roff) paragraphs(texts ...string) {
-	literal, gap := false, false // gap: a paragraph has ended, and another may come
+	literal, gap := false, false // gap: a paragraph has ended, and another may follow
 	for line := range strings.Lines(strings.TrimSpace(strings.Join(texts, "\n\n"))) {
 		line = strings.TrimRight(line, " \n")
 		indented := strings.HasPrefix(line, "  ")
@@ -172,9 +172,8 @@ func (b *roff) seeAlso(c, program *Command) {
 	}
 }
 
-// escape makes text of a line that roff could take for its own: backslashes,
-// hyphens, which are to be typed as they stand, and a control character at the
-// beginning.
+// escape escapes what roff would interpret: backslashes, hyphens, which must be copied as
+// they are, and a control character at the beginning.
 func escape(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n", " ").Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {

@@ -7,7 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Command is a command, or the program itself, and what stands below it.
+// Command is a command, or the program itself, with its subcommands.
 type Command struct {
 	Path     []string // "nfsbox", "bench", "read"
 	Help     string   // one sentence; the program's has paragraphs
@@ -22,8 +22,8 @@ type Value int
 
 // The values.
 const (
-	None    Value = iota // of a flag that is there or not
-	Text                 // nothing that could be offered
+	None    Value = iota // a flag without a value
+	Text                 // nothing can be offered
 	File                 // a file's name
 	Dir                  // a directory's name
 	Choices              // one of a list
@@ -34,8 +34,8 @@ type Flag struct {
 	Name      string // "squash"
 	Short     string // "s"; "" is none
 	Help      string
-	Holder    string // what stands for the value: "WHOM"
-	Group     string // the heading under which it stands; "" is the first
+	Holder    string // placeholder of the value: "WHOM"
+	Group     string // its heading; "" is the first
 	Value     Value
 	Choices   []string
 	Negatable bool // there is --no-NAME
@@ -52,7 +52,7 @@ type Arg struct {
 	Choices  []string
 }
 
-// Of is what the model of a parser defines. What is hidden is left out.
+// Of returns what a parser's model defines, without hidden parts.
 func Of(app *kong.Application) Command { return command(app.Node, nil, nil) }
 
 func command(n *kong.Node, path []string, above []Flag) Command {
@@ -98,11 +98,10 @@ func flagOf(f *kong.Flag) Flag {
 	return x
 }
 
-// listed is a placeholder that lists what can be given; a word in capitals stands
-// for something else.
+// listed is a placeholder that lists the values; a word in capitals in it stands for others.
 var listed = regexp.MustCompile(`^[A-Za-z0-9-]+(\|[A-Za-z0-9-]+)+$`)
 
-// valueOf is what a value can be, as far as its definition tells.
+// valueOf returns the values that a definition allows, as far as it says.
 func valueOf(v *kong.Value, holder string) (Value, []string) {
 	var choices []string
 	switch {
@@ -143,7 +142,7 @@ func (c *Command) summary() string {
 	return strings.TrimSuffix(strings.TrimSpace(line), ".")
 }
 
-// all are the command and those below it, each before its own.
+// all returns the command and all below it, each before its own subcommands.
 func (c *Command) all() []*Command {
 	out := []*Command{c}
 	for i := range c.Commands {

@@ -92,5 +92,5 @@ func action(v Value, choices []string) string {
 	return " "
 }
 
-// colons quotes those that would end a part of a specification.
+// colons escapes colons, which end a part of a specification.
 func colons(s string) string { return strings.ReplaceAll(s, ":", `\:`) }

@@ -12,7 +12,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// spelled is the path that an argument spells: of a URL, what stands before its arguments.
+// spelled is the path that an argument spells; of a URL, without its query.
 func spelled(arg string) string {
 	if !IsURL(arg) {
 		return filepath.ToSlash(arg)
@@ -21,21 +21,21 @@ func spelled(arg string) string {
 	return arg
 }
 
-// MeansDir reports whether arg can only mean a directory, by its end: a slash, "." or "..".
-// A link at that place stands for its target.
+// MeansDir reports whether arg can only mean a directory, because it ends in a slash, "." or
+// "..". A link there stands for its target.
 func MeansDir(arg string) bool {
 	return strings.HasSuffix(spelled(arg), "/") || NamesContents(arg)
 }
 
-// NamesContents reports whether arg ends in "." or "..": as a source, it means what is in
-// the directory, and not the directory under its name.
+// NamesContents reports whether arg ends in "." or "..": as a source it means the directory's
+// contents, and not the directory under its name.
 func NamesContents(arg string) bool {
 	last := strings.TrimRight(spelled(arg), "/")
 	last = last[strings.LastIndexByte(last, '/')+1:]
 	return last == "." || last == ".."
 }
 
-// ContentsOf is the argument that means what is in the directory that arg names.
+// ContentsOf returns the argument that means the contents of the directory arg.
 func ContentsOf(arg string) string {
 	if NamesContents(arg) {
 		return arg
@@ -44,8 +44,8 @@ func ContentsOf(arg string) string {
 	return strings.TrimSuffix(dir, "/") + "/." + arg[len(dir):]
 }
 
-// withoutEnd is a path, or a URL without arguments, without what says at its end no more than
-// that it is a directory.
+// withoutEnd removes the end of a path, or of a URL without a query, that says only that it is
+// a directory.
 func withoutEnd(path string) string {
 	for {
 		short := strings.TrimSuffix(strings.TrimRight(spelled(path), "/"), "/.")
@@ -56,8 +56,8 @@ func withoutEnd(path string) string {
 	}
 }
 
-// divided are the URL of the directory that holds what arg names, a URL, and the name in it;
-// ok is false if there is none, or arg can only mean a directory.
+// divided divides a URL into that of the directory and the name in it. ok is false if there is
+// no name, or arg can only mean a directory.
 func divided(arg string) (dir, name string, ok bool) {
 	u, err := nfsbox.ParseURL(arg)
 	if err != nil || MeansDir(u.Path) {
@@ -66,13 +66,13 @@ func divided(arg string) (dir, name string, ok bool) {
 	text := spelled(arg)
 	dir, name = text[:strings.LastIndexByte(text, '/')+1]+arg[len(text):], path.Base(u.Path)
 	d, err := nfsbox.ParseURL(dir)
-	// It may lie above the export that arg names, and a slash in a name may be an escaped one.
+	// The directory may lie above the export, and a slash in a name may be escaped.
 	return dir, name, err == nil && path.Join(d.Path, name) == path.Clean(u.Path)
 }
 
-// Reached returns err as that of a place. It is ErrUnreachable unless the server, or this host,
-// has answered: that there is no such path, that it leads through what is no directory, or that
-// the caller may not see it. An interruption stays what it is.
+// Reached returns err as that of a place. It becomes ErrUnreachable unless the server, or this
+// host, has answered: no such path, a path through something that is no directory, or no
+// permission. An interruption is returned as it is.
 func Reached(err error) error {
 	if err == nil || answer(err) || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUsage) || errors.Is(err, context.Canceled) {
 		return err
@@ -80,13 +80,13 @@ func Reached(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
-// answer reports whether err is what a file system says of a path.
+// answer reports whether err is a file system's answer about a path.
 func answer(err error) bool {
 	if errors.Is(err, vfs.ErrOutside) {
 		return true
 	}
 	switch s, _ := vfs.StatusOf(err); s {
-	case vfs.ErrNoEnt, vfs.ErrNotDir, vfs.ErrAccess, vfs.ErrPerm, vfs.ErrNameTooLong, vfs.ErrInval: // this one for too many links
+	case vfs.ErrNoEnt, vfs.ErrNotDir, vfs.ErrAccess, vfs.ErrPerm, vfs.ErrNameTooLong, vfs.ErrInval: // ErrInval: too many links
 		return true
 	}
 	return false

@@ -1,10 +1,10 @@
-// Package place turns what people type into what the house works on: a path of
-// this host or an nfs:// URL becomes a [vfs.FS] and a path in it. Commands take
-// places; nothing below them reads an argument.
+// Package place opens what users type: a path of this host or an nfs:// URL becomes a
+// [vfs.FS] and a path in it. Commands take places; no package below them parses an argument.
 //
-// A local place is rooted as deep as the argument allows: at the directory it
-// names, or at the directory that holds the file it names. Nothing that is done
-// through a place can reach outside that root, whatever names or links are met.
+// A local place is rooted as deep as the argument allows: at the directory it names, or at
+// the directory that holds the file it names. Nothing done through its FS can reach outside
+// that root, whatever names or links are met. [Place.Follow] returns another FS for the
+// target of a link that leads out.
 package place
 
 import (
@@ -23,14 +23,14 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// ErrUnreachable marks the error of a place that could not be opened: its server
-// does not answer, or has no such export or directory.
+// ErrUnreachable marks the error of a place that could not be opened: the server does not
+// answer, or has no such export or directory.
 var ErrUnreachable = errors.New("cannot be reached")
 
 // ErrUsage marks the error of an argument that is no place at all.
 var ErrUsage = errors.New("not a place")
 
-// usageError is an ErrUsage that says itself what is wrong.
+// usageError is an ErrUsage with a message of its own.
 type usageError struct{ error }
 
 func (e usageError) Is(target error) bool { return target == ErrUsage }
@@ -38,24 +38,24 @@ func (e usageError) Unwrap() error        { return e.error }
 
 // Options says how to open a place. The zero Options are those of a command.
 type Options struct {
-	// Follow makes a symbolic link that the argument itself names stand for its
-	// target, as ls and cat want it and cp -r does not.
+	// Follow makes a symbolic link that the argument itself names stand for its target,
+	// which ls and cat need and cp -r does not.
 	Follow bool
-	// OneFileSystem leaves directories of a local place empty that something is
-	// mounted on; see Place.Mounts.
+	// OneFileSystem shows mount points of a local place as empty directories; see
+	// Place.Mounts.
 	OneFileSystem bool
-	// Dial are further options for nfs:// places.
+	// Dial is further options for nfs:// places.
 	Dial []nfsbox.Option
 }
 
-// Place is an open place. Close it.
+// Place is an open place. The caller closes it.
 type Place struct {
 	FS   vfs.FS
 	Path string // of the object below FS's root, clean; "" is the root itself
 	Text string // the argument, for messages
 	nfs  *nfsbox.Client
-	far  *Place // what Follow has opened
-	told bool   // what was found when it was opened; from then on the server is asked
+	far  *Place // the place that Follow has opened
+	told bool   // the result of opening was used; from then on the server is asked
 }
 
 // IsURL reports whether arg is a URL rather than a path of this host.
@@ -64,10 +64,9 @@ func IsURL(arg string) bool {
 	return ok && scheme != "" && !strings.ContainsAny(scheme, "/.")
 }
 
-// Open opens the place that arg names. The object itself need not exist, but
-// the directory that holds it must. Errors are ErrUsage or ErrUnreachable, or neither if
-// they are what the file system says of the path ([Reached]). What a server does not export
-// is ErrUnreachable.
+// Open opens the place that arg names. The object itself need not exist, but the directory
+// that holds it must. Errors are ErrUsage or ErrUnreachable, or the file system's answer about
+// the path ([Reached]). A path that a server does not export is ErrUnreachable.
 func Open(ctx context.Context, arg string, o Options) (*Place, error) {
 	switch {
 	case arg == "":
@@ -103,9 +102,9 @@ func openNFS(ctx context.Context, arg string, o Options) (*Place, error) {
 	return &Place{FS: c.FS(), Path: c.Target(), Text: arg, nfs: c}, nil
 }
 
-// dialAbsent is a client whose URL names nothing in a directory that is there, if arg does so
-// with a slash or a dot at its end: what shall be a directory need not exist. A link there
-// that leads nowhere is something.
+// dialAbsent handles an arg whose end says that it means a directory: that need not exist. It
+// returns a client if nothing has the name in an existing directory. A dangling link there has
+// the name.
 func dialAbsent(ctx context.Context, arg string, o Options) *nfsbox.Client {
 	c, err := nfsbox.Dial(ctx, withoutEnd(spelled(arg))+arg[len(spelled(arg)):], o.Dial...)
 	if err != nil {
@@ -118,10 +117,9 @@ func dialAbsent(ctx context.Context, arg string, o Options) *nfsbox.Client {
 	return c
 }
 
-// OpenName opens the place of the name that arg ends in: where a server mounts the directory
-// that a link leads to, what Open opens is that directory, and what this opens is the link.
-// Where arg has no such name, as that of what a server exports, or as one behind which a
-// slash says that a directory is meant, it is Open.
+// OpenName opens the place of the last name in arg. If that is a link to a directory that the
+// server mounts, Open opens the directory, and OpenName the link. If arg has no such name, as
+// for an export itself or with a slash at the end, OpenName is Open.
 func OpenName(ctx context.Context, arg string, o Options) (*Place, error) {
 	dir, name, ok := divided(arg)
 	if !ok {
@@ -147,9 +145,9 @@ func openLocal(arg string, o Options) (*Place, error) {
 	return &Place{FS: fsys, Path: rest, Text: arg}, nil
 }
 
-// splitLocal divides a path of this host into the directory to root the place
-// at, and the name in it: none if the path is a directory. It takes ".." for what this host
-// finds there, which behind a link is not what the text says.
+// splitLocal divides a path of this host into the directory to root the place at, and the
+// name in it; "" if the path is a directory. ".." means what this host finds there, which after
+// a link is not what the text says.
 func splitLocal(arg string, follow bool) (root, name string, err error) {
 	stat, isDir := os.Lstat, MeansDir(arg)
 	if follow || isDir {
@@ -168,7 +166,7 @@ func splitLocal(arg string, follow bool) (root, name string, err error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return "", "", err
 	case err != nil && isDir && exists(withoutEnd(arg)):
-		return "", "", err // a link that leads nowhere
+		return "", "", err // a dangling link
 	}
 	root, name = filepath.Split(withoutEnd(arg))
 	if name == "" || name == ".." {
@@ -188,10 +186,9 @@ func exists(path string) bool {
 
 func notDir(path string) error { return &fs.PathError{Op: "open", Path: path, Err: vfs.ErrNotDir} }
 
-// Resolve finds the object that the place names. follow says whether a symbolic
-// link there stands for its target. If the object does not exist, the error Is
-// fs.ErrNotExist; other errors are those of [Reached]. The first answer for a server is what
-// was found when the place was opened.
+// Resolve finds the object that the place names. follow says whether a symbolic link there
+// stands for its target. If the object does not exist, the error Is fs.ErrNotExist; other
+// errors are those of [Reached]. For a server the first call may use what Open has found.
 func (p *Place) Resolve(ctx context.Context, follow bool) (vfs.Resolved, error) {
 	r, ok, err := p.found(follow)
 	if !ok {
@@ -206,10 +203,9 @@ func (p *Place) Resolve(ctx context.Context, follow bool) (vfs.Resolved, error) 
 	return r, nil
 }
 
-// Follow finds what the symbolic link that the place names leads to, and the file system that
-// has it: of this host it may lie out of FS. A link of a server that leads out of the
-// directory that it is in is an error. Errors are those of Resolve. The file system is the
-// place's, which closes it.
+// Follow finds the target of the symbolic link that the place names, and its file system,
+// which on this host may be another than FS. The place closes that. A link of a server that
+// leads out of its own directory is an error. Errors are those of Resolve.
 func (p *Place) Follow(ctx context.Context) (vfs.FS, vfs.Resolved, error) {
 	if p.nfs != nil {
 		r, err := p.Resolve(ctx, true)
@@ -226,7 +222,7 @@ func (p *Place) Follow(ctx context.Context) (vfs.FS, vfs.Resolved, error) {
 	return p.far.FS, r, err
 }
 
-// found is what opening the place has found, once; ok is false if that does not tell.
+// found returns once what opening the place has found; ok is false if that is not enough.
 func (p *Place) found(follow bool) (r vfs.Resolved, ok bool, err error) {
 	if p.nfs == nil || p.told {
 		return r, false, nil
@@ -236,9 +232,9 @@ func (p *Place) found(follow bool) (r vfs.Resolved, ok bool, err error) {
 	return r, err != nil || !follow || r.Attr.Has(vfs.MaskType) && r.Attr.Type != vfs.TypeSymlink, err
 }
 
-// look follows the path from the root. Of a server the root is the directory that holds
-// what the path names, and a link that leads out of that is not followed. Of this host,
-// opening the place has followed all that leads somewhere.
+// look follows the path from the root. For a server the root is the directory that holds the
+// object, and a link that leads out of it is not followed. On this host, opening the place has
+// followed every link that leads somewhere.
 func (p *Place) look(ctx context.Context, follow bool) (vfs.Resolved, error) {
 	root, attr, err := p.root(ctx)
 	if err != nil {
@@ -257,8 +253,8 @@ func (p *Place) look(ctx context.Context, follow bool) (vfs.Resolved, error) {
 	return r, err
 }
 
-// root is FS's root, and its attributes if the place is the root. Of a server the
-// handle is known, and who goes on from there is told soon enough if it is gone.
+// root is FS's root, and its attributes if the place is the root. A server's root handle is
+// used unchecked: later calls report it if it is stale.
 func (p *Place) root(ctx context.Context) (vfs.Handle, vfs.Attr, error) {
 	if p.nfs != nil && p.Path != "" {
 		return p.nfs.Raw().Root, vfs.Attr{}, nil
@@ -281,8 +277,8 @@ func (p *Place) Parent(ctx context.Context) (dir vfs.Handle, name string, err er
 	return r.Handle, name, nil
 }
 
-// Base is the last part of the argument's path, as a copy of it would be named:
-// "" for the root of a server.
+// Base is the last part of the argument's path, which a copy gets as its name; "" for the root
+// of a server.
 func (p *Place) Base() string {
 	text := p.Text
 	if u, err := nfsbox.ParseURL(text); err == nil && p.nfs != nil {
@@ -296,7 +292,7 @@ func (p *Place) Base() string {
 	return ""
 }
 
-// Stats are the counters of an nfs:// place; ok is false for any other.
+// Stats returns the counters of an nfs:// place; ok is false for any other.
 func (p *Place) Stats() (s nfsbox.Stats, ok bool) {
 	if p.nfs == nil {
 		return s, false
@@ -304,7 +300,7 @@ func (p *Place) Stats() (s nfsbox.Stats, ok bool) {
 	return p.nfs.Stats(), true
 }
 
-// Mounts is how many directories Options.OneFileSystem has left empty so far.
+// Mounts is how many directories Options.OneFileSystem has shown as empty so far.
 func (p *Place) Mounts() uint64 {
 	if f, ok := p.FS.(*dirfs.FS); ok {
 		return uint64(f.Mounts())
@@ -312,7 +308,7 @@ func (p *Place) Mounts() uint64 {
 	return 0
 }
 
-// Close gives back what the place holds.
+// Close closes what the place has opened.
 func (p *Place) Close() error {
 	if p.nfs != nil {
 		return p.nfs.Close()

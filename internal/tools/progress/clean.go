@@ -6,11 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Clean returns name so that it can be shown on a terminal: what is not
-// printable (control characters, escape sequences, marks that change the
-// direction of writing, bytes that are not UTF-8) is written as Go escapes it, a
-// backslash as two. Different names stay different. A name that needs none of
-// this is returned as it is.
+// Clean returns name in a form that is safe to show on a terminal. What is not printable
+// (control characters, escape sequences, marks that change the direction of writing, bytes
+// that are not UTF-8) is written as Go escapes it, and a backslash as two. Different names
+// stay different. A name that needs none of this is returned unchanged.
 func Clean(name string) string {
 	for i, r := range name {
 		if !plain(name, i, r) {
@@ -23,7 +22,7 @@ func Clean(name string) string {
 // plain reports whether the rune r, found at i, is shown as it is.
 func plain(s string, i int, r rune) bool {
 	if r == utf8.RuneError {
-		// A replacement character that is really there takes three bytes.
+		// A replacement character of the name itself takes three bytes.
 		_, size := utf8.DecodeRuneInString(s[i:])
 		return size == 3
 	}
@@ -52,9 +51,8 @@ func escape(s string, i int) string {
 
 const hex = "0123456789abcdef"
 
-// appendJSON appends s as a JSON string in which everything that is not
-// printable is escaped, so that it can be shown on a terminal too. Bytes that are
-// not UTF-8 become U+FFFD, as JSON has no way to hold them.
+// appendJSON appends s as a JSON string. What is not printable is escaped, so that a terminal
+// can show it. Bytes that are not UTF-8 become U+FFFD: JSON cannot hold them.
 func appendJSON(out []byte, s string) []byte {
 	out = append(out, '"')
 	for _, r := range s {

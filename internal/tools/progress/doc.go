@@ -1,15 +1,14 @@
 // Package progress counts what a long task does, and shows it.
 //
-// A task adds to the counters of a [Tracker], which costs one atomic addition,
-// and reports what people must learn (errors, differences) as [Event]s. A
-// [Renderer] shows both: [Line] on one line of a terminal that is rewritten in
-// place, or as plain lines in a log; [JSON] as one object a line for programs.
+// A task adds to the counters of a [Tracker], which costs one atomic addition, and reports
+// errors, differences and notes as [Event]s. A [Renderer] shows both: [Line] on one line of a
+// terminal that is rewritten in place, or as plain lines in a log; [JSON] as one object a line
+// for programs.
 //
 // # Honest totals
 //
-// Until the walk is over nobody knows how much there is to do. Totals are
-// therefore shown as "≥" until [Tracker.CloseTotals], and no time of arrival is
-// invented.
+// Until the walk is over, the total is not known. Totals are therefore shown as "≥" until
+// [Tracker.CloseTotals], and no time of completion is estimated.
 //
 // # Names are hostile
 //

@@ -16,12 +16,11 @@ const jsonInterval = time.Second
 // jsonLines is the renderer of JSON.
 type jsonLines struct{ w io.Writer }
 
-// JSON returns a Renderer that writes one JSON object a line to w. Each has "t"
-// (RFC 3339) and "type": "progress" with the counters, "seconds" and
-// "totals_final"; an event's type with "kind", "path" and "message", and, of a server
-// that does not answer or does again, "server", "since" and "until"; and, last of all,
-// "summary" with the fields of the task's summary. A path that is not UTF-8 has
-// "path_base64" beside it, with its bytes.
+// JSON returns a Renderer that writes one JSON object a line to w. Each has "t" (RFC 3339) and
+// "type". Type "progress" has the counters, "seconds" and "totals_final". An event has its own
+// type, with "kind", "path" and "message"; if a server has stopped answering, or answers again,
+// also "server", "since" and "until". "summary" comes last, with the fields of the task's
+// summary. A path that is not UTF-8 has "path_base64" beside it, with its bytes.
 func JSON(w io.Writer) Renderer { return &jsonLines{w: w} }
 
 // Interval is a second.
@@ -81,7 +80,7 @@ func head(t time.Time, kind string) []byte {
 	return appendJSON(append(b, `","type":`...), kind)
 }
 
-// appendTime adds a time, if there is one.
+// appendTime appends a field with a time, unless the time is zero.
 func appendTime(b []byte, name string, t time.Time) []byte {
 	if t.IsZero() {
 		return b
@@ -101,8 +100,7 @@ func appendCounts(b []byte, s *Snapshot) []byte {
 	return strconv.AppendBool(b, s.Closed)
 }
 
-// line writes b and the end of line at once, so that lines of other writers do
-// not come in between.
+// line writes b and the end of line in one call, so that lines of other writers do not mix in.
 func (j *jsonLines) line(b []byte) error {
 	_, err := j.w.Write(append(b, '\n'))
 	return err

@@ -14,17 +14,17 @@ const (
 	terminalInterval = 200 * time.Millisecond
 	// logInterval is the time between two lines in a log.
 	logInterval = 10 * time.Second
-	// columns is the width to which the line on a terminal is cut, so that it
-	// fits any: a line that wraps cannot be rewritten.
+	// columns is the width to which the line on a terminal is cut. It fits any terminal:
+	// a line that wraps cannot be rewritten.
 	columns = 79
 	// rateSpan is how far back the rate looks.
 	rateSpan = 5 * time.Second
-	// rateSamples bounds what is kept for the rate: a sample per rewrite, and one
-	// that is as old as rateSpan. Beyond it the oldest goes.
+	// rateSamples bounds the samples for the rate: one for each rewrite within rateSpan,
+	// and an older one. At the bound the oldest is dropped.
 	rateSamples = int(rateSpan/terminalInterval) + 1
 )
 
-// sample is how many bytes had been done at one time.
+// sample is how many bytes were done at one time.
 type sample struct {
 	at    time.Duration
 	bytes uint64
@@ -34,13 +34,12 @@ type sample struct {
 type line struct {
 	w        io.Writer
 	terminal bool
-	drawn    bool // the cursor stands on a line that is to be rewritten
+	drawn    bool // the cursor is on a line that is to be rewritten
 	past     []sample
 }
 
-// Line returns a Renderer that writes for people to w: on a terminal one line
-// that is rewritten in place, else a line every ten seconds. Events get lines of
-// their own.
+// Line returns a Renderer for people: on a terminal it rewrites one line in place, otherwise it
+// writes a line every ten seconds. Events get lines of their own.
 func Line(w io.Writer, isTerminal bool) Renderer { return &line{w: w, terminal: isTerminal} }
 
 // Interval is 200 ms on a terminal, else 10 s.
@@ -51,7 +50,7 @@ func (l *line) Interval() time.Duration {
 	return logInterval
 }
 
-// clear is what takes the line away that is to be rewritten.
+// clear erases the line that is to be rewritten.
 func (l *line) clear() string {
 	if !l.drawn {
 		return ""
@@ -89,9 +88,8 @@ func (l *line) Event(_ time.Time, e *Event) error {
 	return err
 }
 
-// Summary writes the line for the last time, with the rate over the whole time.
-// What the task has to say is for the command to print. A task that has not
-// begun gets no line.
+// Summary writes the line for the last time, with the rate over the whole time. The command
+// prints the task's summary itself. If all counters are zero, it only erases the line.
 func (l *line) Summary(s *Snapshot, _ any) error {
 	if s.Counts == [numCounters]uint64{} {
 		_, err := io.WriteString(l.w, l.clear())
@@ -102,7 +100,7 @@ func (l *line) Summary(s *Snapshot, _ any) error {
 	return err
 }
 
-// text says what s holds: "12 of ≥ 34 items, 5.0 MiB of ≥ 1.2 GiB, 3.4 MiB/s, 1 error, 0:07".
+// text shows s: "12 of ≥ 34 items, 5.0 MiB of ≥ 1.2 GiB, 3.4 MiB/s, 1 error, 0:07".
 func (l *line) text(s *Snapshot) string {
 	atLeast := "≥ "
 	if s.Closed {
@@ -131,8 +129,7 @@ func (l *line) text(s *Snapshot) string {
 	return strings.Join(append(parts, clock(s.Elapsed)), ", ")
 }
 
-// rate is the bytes per second over the last rateSpan, or over the whole time
-// if less is known.
+// rate is the bytes per second over the last rateSpan, or since the start if that is shorter.
 func (l *line) rate(s *Snapshot) uint64 {
 	now := sample{s.Elapsed, s.Counts[Bytes]}
 	for len(l.past) > 1 && (now.at-l.past[1].at >= rateSpan || len(l.past) >= rateSamples) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Counter is one thing that is counted.
+// Counter is one of the things that are counted.
 type Counter uint8
 
 // The counters.
@@ -36,7 +36,7 @@ var counterNames = [numCounters]string{
 
 func (c Counter) String() string { return counterNames[c] }
 
-// Snapshot is what the counters said at one time.
+// Snapshot has the values of the counters at one time.
 type Snapshot struct {
 	Time    time.Time
 	Elapsed time.Duration
@@ -44,7 +44,7 @@ type Snapshot struct {
 	Counts  [numCounters]uint64
 }
 
-// Items is the number of items that have been dealt with, failures included.
+// Items is the number of items that are done or failed.
 func (s *Snapshot) Items() uint64 {
 	var n uint64
 	for _, c := range [...]Counter{Files, Dirs, Symlinks, Hardlinks, Nodes, Skipped, Errors, Vanished} {
@@ -53,16 +53,16 @@ func (s *Snapshot) Items() uint64 {
 	return n
 }
 
-// Event is something that people must learn.
+// Event is something that the user must learn.
 type Event struct {
-	Type    string // "error", "difference", "note"; of a server "silent", "answers"
+	Type    string // "error", "difference", "note"; about a server "silent", "answers"
 	Kind    string // of a difference: what differs; of an error: what failed; may be empty
-	Path    string // as the peer spells it: renderers clean it
+	Path    string // as the peer sent it: renderers clean it
 	Message string // may quote names too
 
-	Server string    // of one that does not answer, or does again
+	Server string    // one that has stopped answering, or answers again
 	Since  time.Time // when it was last heard of
-	Until  time.Time // when the wait for it ends; zero: not before it answers
+	Until  time.Time // when the wait for it ends; zero: when it answers
 }
 
 // Renderer shows a Tracker. Its methods are called one at a time.
@@ -71,7 +71,7 @@ type Renderer interface {
 	Interval() time.Duration
 	Progress(s *Snapshot) error
 	Event(now time.Time, e *Event) error
-	// Summary comes last, once. v is what the task has to say in the end.
+	// Summary is the last call, made once. v is the task's summary.
 	Summary(s *Snapshot, v any) error
 }
 
@@ -87,12 +87,11 @@ type Tracker struct {
 
 	mu   sync.Mutex
 	show Renderer
-	err  error // the first that show returned
+	err  error // the first error of show
 	over bool
 }
 
-// New makes a Tracker that shows itself with show, which may be nil, until
-// Finish. now is its clock.
+// New makes a Tracker that calls show, which may be nil, until Finish. now is its clock.
 func New(show Renderer, now func() time.Time) *Tracker {
 	t := &Tracker{now: now, start: now(), show: show, stop: make(chan struct{})}
 	if show != nil {
@@ -115,8 +114,8 @@ func (t *Tracker) run() {
 	}
 }
 
-// render runs f, unless the summary has been shown or showing has failed: a
-// terminal that is gone does not stop the task.
+// render runs f, unless the summary was shown or showing has failed: a lost terminal does not
+// stop the task.
 func (t *Tracker) render(f func() error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,7 +132,7 @@ func (t *Tracker) Add(c Counter, n uint64) {
 	}
 }
 
-// Get is what c stands at.
+// Get is the value of c.
 func (t *Tracker) Get(c Counter) uint64 {
 	if t == nil {
 		return 0
@@ -141,7 +140,7 @@ func (t *Tracker) Get(c Counter) uint64 {
 	return t.counts[c].Load()
 }
 
-// CloseTotals says that everything there is to do has been found.
+// CloseTotals notes that everything there is to do has been found.
 func (t *Tracker) CloseTotals() {
 	if t != nil {
 		t.closed.Store(true)
@@ -161,8 +160,8 @@ func (t *Tracker) Snapshot() Snapshot {
 	return s
 }
 
-// Report shows e. It waits for the output, which is what bounds the events of a
-// task that fails everywhere. It does not count.
+// Report shows e. It waits for the output, which slows a task down that fails everywhere. It
+// does not count.
 func (t *Tracker) Report(e Event) {
 	if t != nil {
 		t.render(func() error { return t.show.Event(t.now(), &e) })
@@ -172,8 +171,8 @@ func (t *Tracker) Report(e Event) {
 // ErrFinished is returned by a second Finish.
 var ErrFinished = errors.New("progress has been finished")
 
-// Finish shows the summary, v, and ends the showing. It returns the first error
-// that the output met. v is marshalled by JSON; it holds no names.
+// Finish shows the summary v and ends the rendering. It returns the first error of the output.
+// v is marshalled as JSON; it must hold no names of a peer.
 func (t *Tracker) Finish(v any) error {
 	if t == nil {
 		return nil

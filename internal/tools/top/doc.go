@@ -1,15 +1,14 @@
-// Package top shows in a terminal what package view shows in a browser: the
-// figures of a running server, again and again.
+// Package top shows in a terminal what package view shows in a browser: the figures of a
+// running server, updated repeatedly.
 //
-// [Lines] draws: it turns a Frame and the size of a screen into lines, and does
-// nothing else. [Feed] fetches Frames, each with the points that came before it.
-// [Run] puts the two together, in one of four ways: a screen that is drawn over
-// and over, where there is a terminal; a line for each interval where there is
-// none; once, and no more; or as JSON, a Frame a line.
+// [Lines] turns a Frame and the size of a screen into lines, without side effects. [Feed]
+// fetches Frames, each with the points before it. [Run] combines the two in one of four ways:
+// on a terminal it redraws the screen; elsewhere it writes a line for each interval; it shows
+// one Frame and ends; or it writes JSON, a Frame a line.
 //
-// The server at the other end need not be ours. What it sends is bounded, and
-// nothing that it names reaches the terminal but through progress.Clean.
+// The server may be another program. What it sends is bounded, and everything that it names
+// passes progress.Clean before it reaches the terminal.
 //
-// No library draws: a screen that is written from the top down, each line cleared
-// behind its end, needs five escape sequences that all terminals know.
+// There is no drawing library: a screen that is written from the top down, each line cleared
+// after its end, needs five escape sequences that all terminals know.
 package top

@@ -16,8 +16,8 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
-// ErrUsage is what an error Is when the address makes no sense, and
-// ErrUnreachable when nobody answers there, or not with a Frame.
+// ErrUsage marks an address that is not valid. ErrUnreachable marks a server that does not
+// answer, or not with a Frame.
 var (
 	ErrUsage       = errors.New("not the address of a view")
 	ErrUnreachable = errors.New("no figures")
@@ -27,12 +27,12 @@ var (
 type Feed struct {
 	url     url.URL
 	client  *http.Client
-	started string // the life of the server that the points are of
+	started string // the server's start time, to which the points belong
 	points  []view.Point
 }
 
-// NewFeed makes a Feed of the view at an address: "http://HOST:PORT/", or only
-// HOST:PORT. client is http.DefaultClient if nil; it follows no redirection.
+// NewFeed makes a Feed of the view at an address: "http://HOST:PORT/", or only HOST:PORT. client
+// is http.DefaultClient if nil. Redirections are not followed.
 func NewFeed(address string, client *http.Client) (*Feed, error) {
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
@@ -55,7 +55,7 @@ func NewFeed(address string, client *http.Client) (*Feed, error) {
 	return &Feed{url: *u, client: &c}, nil
 }
 
-// Next is the server's last Frame, with all points that the Feed has seen.
+// Next returns the server's last Frame, with all points that the Feed has kept.
 func (f *Feed) Next(ctx context.Context) (*view.Frame, error) {
 	after := uint64(0)
 	if n := len(f.points); n > 0 {
@@ -67,7 +67,7 @@ func (f *Feed) Next(ctx context.Context) (*view.Frame, error) {
 	}
 	if started := x.Started.String(); started != f.started {
 		f.started, f.points = started, nil
-		if after > 0 { // it has begun again: all its points are new
+		if after > 0 { // it has restarted: ask for all its points
 			if x, err = f.fetch(ctx, 0); err != nil {
 				return nil, err
 			}
@@ -81,7 +81,7 @@ func (f *Feed) Next(ctx context.Context) (*view.Frame, error) {
 	return x, nil
 }
 
-// fetch asks for a Frame with the points behind after.
+// fetch asks for a Frame with the points after number after.
 func (f *Feed) fetch(ctx context.Context, after uint64) (x *view.Frame, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -97,7 +97,7 @@ func (f *Feed) fetch(ctx context.Context, after uint64) (x *view.Frame, err erro
 	res, err := f.client.Do(req)
 	if err != nil {
 		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err // without the URL, which fail names
+			err = e.Err // without the URL, which fail adds
 		}
 		return fail(err)
 	}

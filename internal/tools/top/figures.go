@@ -32,7 +32,7 @@ func number(n float64) string {
 	return strconv.FormatFloat(n, 'e', 1, 64)
 }
 
-// scaled writes n with a digit behind the point if it is small.
+// scaled writes n, with one decimal if it is small.
 func scaled(n float64) string {
 	if n < 99.95 {
 		return strconv.FormatFloat(n, 'f', 1, 64)
@@ -47,7 +47,7 @@ func size(n float64) string { return progress.Size(uint64(min(max(n, 0), 1<<62))
 
 func rate(n float64) string { return size(n) + "/s" }
 
-// amount writes what may be bytes.
+// amount writes n, as bytes if bytes is set.
 func amount(bytes bool, n uint64) string {
 	if bytes {
 		return size(float64(n))
@@ -55,7 +55,7 @@ func amount(bytes bool, n uint64) string {
 	return count(n)
 }
 
-// bound is the amount of a limit, where there is one.
+// bound writes a limit; "any" if there is none.
 func bound(bytes bool, n uint64) string {
 	if n == 0 {
 		return "any"
@@ -89,7 +89,7 @@ func span(d time.Duration) string {
 	return strconv.FormatInt(int64(max(d, 0)/time.Second), 10) + " s"
 }
 
-// name cleans what a peer has named.
+// name cleans and shortens a name that a peer chose.
 func name(s string) string { return cut(progress.Clean(s), maxName) }
 
 // cut shortens s to n characters.
@@ -115,7 +115,7 @@ func spark(points []view.Point, width int, value func(*view.Point) float64) stri
 	for i := range points {
 		level := 0
 		switch v := value(&points[i]); {
-		case v >= most && most > 0: // also where it is infinite
+		case v >= most && most > 0: // v may be infinite
 			level = 7
 		case v > 0:
 			level = int(math.Round(v / most * 7))
@@ -125,7 +125,7 @@ func spark(points []view.Point, width int, value func(*view.Point) float64) stri
 	return b.String()
 }
 
-// sum is all calls of a point.
+// sum is the rate of all calls at a point.
 func sum(p *view.Point) (n float64) {
 	for _, r := range p.Rates {
 		n += r

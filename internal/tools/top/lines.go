@@ -12,17 +12,17 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/view"
 )
 
-// Screen is what Lines may draw on.
+// Screen describes where Lines draws.
 type Screen struct {
 	Width  int // characters
-	Height int // lines; 0: as many as it takes
+	Height int // lines; 0: no limit
 	Colour bool
 	Zone   *time.Location // of the times of day; UTC if nil
 }
 
-// Lines draws a Frame: none of the lines is longer than the screen is wide, or 40
-// characters, nor are they more than it is high. Where there are more rows than
-// lines, the longest tables give up rows first, and then the last tables go.
+// Lines draws a Frame. No line is longer than the screen is wide, or 40 characters, and there are
+// no more lines than the screen is high. If there are too many rows, the longest tables are cut
+// first, and then the last tables are left out.
 func Lines(f *view.Frame, s Screen) []string {
 	s.Width = min(max(s.Width, minWidth), maxWidth)
 	if s.Zone == nil {
@@ -42,8 +42,8 @@ func Lines(f *view.Frame, s Screen) []string {
 	return out
 }
 
-// fewRows is how many rows a table should have at least; rather than that all have
-// fewer, the last table goes.
+// fewRows is how many rows a table should have at least. If not all can have them, the last
+// table is left out.
 const fewRows = 3
 
 // choose finds how many tables fit into a height, and how many rows each may have
@@ -70,8 +70,8 @@ func choose(tables []table, room int, all bool) (chosen []table, rows int) {
 	return nil, 0
 }
 
-// height is how many lines tables take with n rows each at most: each has a
-// heading, and an empty line before.
+// height is how many lines tables take with at most n rows each: each has a heading, and an
+// empty line before it.
 func height(tables []table, n int) (lines int) {
 	for i := range tables {
 		lines += min(n, tables[i].rows()) + 2
@@ -79,7 +79,7 @@ func height(tables []table, n int) (lines int) {
 	return lines
 }
 
-// head are the lines above the tables.
+// head draws the lines above the tables.
 func (s *Screen) head(f *view.Frame) []string {
 	state := "in service"
 	if !f.Healthy {
@@ -121,7 +121,7 @@ func (s *Screen) head(f *view.Frame) []string {
 	return out
 }
 
-// flow puts parts into as many lines as they take.
+// flow puts parts on as few lines as fit them.
 func (s *Screen) flow(parts ...string) (lines []string) {
 	line := ""
 	for _, p := range parts {
@@ -145,12 +145,12 @@ func (s *Screen) bold(line string) string {
 	return line
 }
 
-// tables are those of a Frame, the most wanted first.
+// tables are a Frame's tables, the most important first.
 func (s *Screen) tables(f *view.Frame) []table {
 	return []table{procedures(f), s.slow(f), lanes(f), limits(f), caches(f), jobs(f)}
 }
 
-// procedures are the busiest first.
+// procedures lists the busiest first.
 func procedures(f *view.Frame) table {
 	t := table{[]column{
 		{head: "PROCEDURE", left: true}, {head: "OPS/S"}, {head: "P50"}, {head: "P99"}, {head: "ERRORS/S", spare: true}, {head: "TOTAL", spare: true},
@@ -225,7 +225,7 @@ func jobs(f *view.Frame) table {
 	return t
 }
 
-// meter draws how much of a limit is taken.
+// meter draws the used part of a limit as a bar.
 func meter(used, limit uint64) string {
 	const width = 20
 	if limit == 0 {

@@ -24,21 +24,21 @@ type Options struct {
 	Once   bool // show one Frame and end
 	JSON   bool // a Frame a line, and a summary
 
-	// Every is the time from one Frame to the next; 0: as often as the server
-	// makes them. It is kept within the bounds of this package.
+	// Every is the time from one Frame to the next; 0: as often as the server makes them.
+	// It is kept between minPause and maxPause.
 	Every time.Duration
 
-	// Size is that of the terminal that Out is; nil: it is none, and no escape
-	// sequence is written. Resized, if not nil, tells that it has changed.
+	// Size is the size of the terminal Out; nil: Out is no terminal, and gets no escape
+	// sequences. Resized, if not nil, receives when the size has changed.
 	Size    func() (width, height int)
 	Resized <-chan struct{}
 	Colour  bool
 	Zone    *time.Location // of the times of day; UTC if nil
 }
 
-// Run shows a server until ctx ends, which is no error. Without Once, a server that
-// does not answer is asked again, unless it never did; the errors are ErrUsage,
-// ErrUnreachable, and those of Out.
+// Run shows a server until ctx ends, which is no error. Without Once, a server that has answered
+// before is asked again when it does not. The errors are ErrUsage, ErrUnreachable, and those of
+// Out.
 func Run(ctx context.Context, o Options) (err error) {
 	feed, err := NewFeed(o.URL, o.Client)
 	if err != nil {
@@ -87,12 +87,12 @@ func (o *Options) pause(f *view.Frame) time.Duration {
 	return max(time.Duration(every*float64(time.Second)), minPause)
 }
 
-// show writes Frames in the way that the options want.
+// show writes Frames as the options say.
 type show struct {
 	o      *Options
-	screen bool // a terminal's, drawn over and over
+	screen bool // a terminal, which is redrawn
 	last   *view.Frame
-	why    string // why there is no newer one; "": there is
+	why    string // why the last Frame is old; "": it is not
 	frames uint64
 	errors uint64
 }
@@ -101,8 +101,8 @@ func newShow(o *Options) *show {
 	return &show{o: o, screen: o.Size != nil && !o.Once && !o.JSON}
 }
 
-// The escape sequences: a screen of its own without cursor and without wrapping,
-// and back; to the first place; clear to the end of the line, of the screen.
+// The escape sequences: enter a screen of its own without cursor and wrapping, and leave it;
+// move to the top; clear to the end of the line, and of the screen.
 const (
 	enter     = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 	leave     = "\x1b[?7h\x1b[?25h\x1b[?1049l"
@@ -143,7 +143,7 @@ func (s *show) frame(f *view.Frame) error {
 	switch {
 	case s.o.JSON:
 		now := *f
-		now.Points = []view.Point{} // what was before has had its lines
+		now.Points = []view.Point{} // earlier points were written before
 		return s.json("frame", &now)
 	case s.screen:
 		return s.draw()
@@ -157,7 +157,7 @@ func (s *show) frame(f *view.Frame) error {
 	return s.write(s.line(f))
 }
 
-// line is a Frame on one line, for those who have no terminal.
+// line is a Frame on one line, for an output that is no terminal.
 func (s *show) line(f *view.Frame) string {
 	zone := s.o.Zone
 	if zone == nil {
@@ -168,7 +168,7 @@ func (s *show) line(f *view.Frame) string {
 		number(f.Total.Errors), f.Conns.Clients, f.Process.Threads, f.Gate.Waiting)
 }
 
-// lost shows that there is no Frame.
+// lost shows that no Frame came.
 func (s *show) lost(err error) error {
 	s.why = progress.Clean(err.Error())
 	s.errors++
@@ -195,7 +195,7 @@ func (s *show) draw() error {
 	return s.write(home + strings.Join(lines, clearLine+"\r\n") + clearLine + clearRest)
 }
 
-// wait waits, and draws anew when the terminal has another size.
+// wait waits for d, and redraws when the terminal's size changes.
 func (s *show) wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -228,9 +228,8 @@ func (s *show) json(kind string, v any) error {
 	return s.write(`{"type":"` + kind + `",` + printable(string(fields[1:])) + "\n")
 }
 
-// printable escapes in JSON what is not printable: a terminal takes U+009B for
-// the beginning of an escape sequence. JSON has such characters in its strings
-// alone.
+// printable escapes JSON for a terminal, which takes U+009B for the beginning of an escape
+// sequence. JSON has such characters only in strings.
 func printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -5,18 +5,18 @@ import (
 	"unicode/utf8"
 )
 
-// column is a column of a table: its heading, and what each row has there.
+// column is a column of a table: its heading and its cells.
 type column struct {
 	head  string
 	cells []string
-	left  bool // to the left; numbers stand to the right
-	spare bool // goes first where the screen is narrow, the last one first
+	left  bool // aligned to the left; numbers are aligned to the right
+	spare bool // left out where the screen is narrow, the last one first
 }
 
 // table is a heading and rows.
 type table struct{ columns []column }
 
-// add adds a row, of a cell for each column.
+// add adds a row, with one cell for each column.
 func (t *table) add(cells ...string) {
 	for i := range t.columns {
 		t.columns[i].cells = append(t.columns[i].cells, cells[i])
@@ -27,7 +27,7 @@ func (t *table) rows() int { return len(t.columns[0].cells) }
 
 const gap = 2 // between columns
 
-// lines draws n rows within a width.
+// lines draws n rows in width.
 func (t *table) lines(width, n int) []string {
 	columns := append([]column(nil), t.columns...)
 	widths := fit(&columns, width, n)
@@ -56,8 +56,8 @@ func (t *table) lines(width, n int) []string {
 	return out
 }
 
-// fit finds each column's width. Where all are too wide together, spare ones go,
-// and then the first is cut.
+// fit finds each column's width. If all are too wide together, spare ones are left out, and then
+// the first is cut.
 func fit(columns *[]column, width, n int) []int {
 	for {
 		total, spare := -gap, -1
