@@ -79,13 +79,13 @@ With --csv the header names the columns: seconds, rates by the second, and times
   nfsbox bench getattr --csv --server-pid "$(pidof ganesha.nfsd)" nfs://127.0.0.1/export`
 }
 
-// benchFlags are those of every verb.
+// benchFlags are the flags of every verb.
 type benchFlags struct {
 	URL string `arg:"" name:"URL" help:"nfs://host[:port]/export/path, or http://host:port/export/path for verbs that the file API has."`
 	benchCommon
 }
 
-// benchCommon are those of a comparison, too.
+// benchCommon are the flags that a comparison has, too.
 type benchCommon struct {
 	Concurrency   int           `short:"c" default:"1" placeholder:"N" help:"Callers at once, each with one operation under way (default: 1)."`
 	Count         *uint64       `short:"n" placeholder:"COUNT" help:"Operations to measure (default: see above, and no limit with --duration)."`
@@ -100,7 +100,7 @@ type benchCommon struct {
 	loadFlags
 }
 
-// dataFlags are those of verbs that move bytes.
+// dataFlags are the flags of verbs that move bytes.
 type dataFlags struct {
 	Size     *byteSize `placeholder:"BYTES" help:"Bytes of one operation, such as 4096, 64K or 1M (default: 1M)."`
 	FileSize *byteSize `placeholder:"BYTES" help:"Bytes of each file that is made (default: what keeps all of them below 256M)."`
@@ -108,7 +108,7 @@ type dataFlags struct {
 	Seed     uint64    `default:"1" help:"Of random places and data; the same seed, the same run (default: 1)."`
 }
 
-// options are those of bench.Run.
+// options returns the options of bench.Run.
 func (f *benchCommon) options(e *env, verb, url string) (bench.Options, error) {
 	o := bench.Options{
 		Verb: verb, URL: url, ServerMetrics: f.ServerMetrics, Concurrency: f.Concurrency, Duration: f.Duration, WarmUp: f.WarmUp, Rand: e.rand,
@@ -167,10 +167,10 @@ func (s *byteSize) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// int is the number, or the largest that there is, which is too many for anyone.
+// int is s, or the largest int if s is larger, which bench refuses.
 func (s byteSize) int() int { return int(min(int64(s), math.MaxInt)) }
 
-// batchFlags are those of verbs that make many calls together.
+// batchFlags are the flags of verbs that make many calls together.
 type batchFlags struct {
 	Batch int `default:"1" placeholder:"N" help:"Calls that each caller makes together and waits for. Each is an operation, and took as long as all of them; COUNT is rounded up to whole batches (default: 1)."`
 }

@@ -120,7 +120,7 @@ func benchError(err error) error {
 	return err
 }
 
-// writePage writes a page of charts. It is drawn whole before the file is touched.
+// writePage writes a page of charts. It draws all of it before it creates the file.
 func writePage(name string, draw func(io.Writer) error) error {
 	var page bytes.Buffer
 	err := draw(&page)
@@ -148,7 +148,7 @@ func (s *benchShow) round(r *bench.Round) {
 	}
 }
 
-// comparison shows the end.
+// comparison shows the result.
 func (s *benchShow) comparison(c *bench.Comparison) error {
 	switch {
 	case s.json:
@@ -191,7 +191,7 @@ func compareText(c *bench.Comparison) string {
 	for _, line := range append(c.A.Warnings("A", c.Rounds), c.B.Warnings("B", c.Rounds)...) {
 		fmt.Fprintln(&b, line)
 	}
-	// Errors of a strings.Builder do not exist.
+	// A strings.Builder returns no errors.
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintln(w, "figure\tA\tB\tB/A\tleast\tgreatest\tbetter\t")
 	for _, f := range c.Figures {
@@ -201,7 +201,7 @@ func compareText(c *bench.Comparison) string {
 	return b.String()
 }
 
-// plainFloat has as many digits as say something.
+// plainFloat writes x with its significant digits.
 func plainFloat(x float64) string {
 	if x >= 1000 {
 		return progress.Count(uint64(x))

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// tokenVariable is the environment's, where a token may stand.
+	// tokenVariable is the environment variable that may hold the token.
 	tokenVariable = "NFSBOX_TOKEN"
 
 	// maxSecret bounds a file with a token or certificates, in bytes. A longer
@@ -21,7 +21,7 @@ const (
 	maxSecret = 1 << 20
 )
 
-// apiFlags say how to speak to a file API.
+// apiFlags say how to call a file API.
 type apiFlags struct {
 	Encoding  string `enum:"protobuf,json" default:"protobuf" placeholder:"protobuf|json" help:"How messages of the file API are written; encoding=json in a URL stands above it (default: protobuf)."`
 	HTTP2     bool   `name:"http2" help:"Make all calls of the file API on one connection, instead of one for each caller."`
@@ -53,7 +53,7 @@ func (f *apiFlags) set(o *bench.Options) error {
 	return err
 }
 
-// token is the one to show, or "".
+// token is the bearer token, or "".
 func (f *apiFlags) token() (string, error) {
 	token := os.Getenv(tokenVariable)
 	if f.TokenFile != "" {
@@ -96,7 +96,7 @@ func (f *apiFlags) tls() (*tls.Config, error) {
 	return c, nil
 }
 
-// pair is the certificate to show.
+// pair is the client certificate.
 func (f *apiFlags) pair() (pair tls.Certificate, err error) {
 	cert, err := readSecret(f.Cert)
 	if err != nil {
@@ -112,7 +112,7 @@ func (f *apiFlags) pair() (pair tls.Certificate, err error) {
 	return pair, err
 }
 
-// readSecret reads a file that is not large.
+// readSecret reads a file of up to maxSecret bytes.
 func readSecret(name string) (b []byte, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -131,7 +131,7 @@ type tagFlag struct {
 	Tag string `placeholder:"NAME" help:"Part of the name of the files' directory, nfsbox-bench-NAME (default: files)."`
 }
 
-// filesFlags are those of verbs that work on the files of a dataset.
+// filesFlags are the flags of verbs that work on the files of a dataset.
 type filesFlags struct {
 	Size  *byteSize `placeholder:"BYTES" help:"Bytes of each file, such as 4096, 50K or 1M (default: 50K)."`
 	Files uint64    `placeholder:"N" help:"Files of the dataset (default: COUNT, or 1000). With more operations than files the verb begins again."`
@@ -139,8 +139,8 @@ type filesFlags struct {
 	apiFlags
 }
 
-// set fills in o. moves says whether the verb moves bytes; the others take the size
-// so that the same flags suit all verbs.
+// set fills in o. moves says whether the verb moves bytes; other verbs ignore the size, so that
+// the same flags suit all verbs.
 func (f *filesFlags) set(o *bench.Options, moves bool) error {
 	if f.Size != nil && moves {
 		o.Size = f.Size.int()

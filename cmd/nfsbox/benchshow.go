@@ -17,8 +17,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
-// measure runs a verb and prints what it has measured. set, if not nil, fills in
-// the verb's own options.
+// measure runs a verb and prints the result. set, if not nil, fills in the verb's own options.
 func (f *benchFlags) measure(e *env, verb string, set func(*bench.Options) error) error {
 	o, err := f.options(e, verb, f.URL)
 	if err == nil && set != nil {
@@ -47,24 +46,24 @@ func (f *benchFlags) measure(e *env, verb string, set func(*bench.Options) error
 	return errors.Join(benchError(err), res.Failures())
 }
 
-// maxSamples bounds the seconds that a page of charts shows; what comes behind is
-// in its figures, and not in its curve.
+// maxSamples bounds the seconds that a page of charts shows. Later ones are in its figures, but
+// not in its curve.
 const maxSamples = int(bench.MaxDuration / time.Second)
 
-// benchShow is how a measurement shows itself.
+// benchShow shows a measurement.
 type benchShow struct {
-	mu     sync.Mutex // while it is measured: that a server is silent comes in between
+	mu     sync.Mutex // during the measurement: messages about silent servers come from other goroutines
 	out    *bufio.Writer
 	stderr io.Writer
 	verb   string
-	line   bool // there is a line on the terminal that is rewritten
+	line   bool // the terminal has a line that is rewritten
 	drawn  bool
 	quiet  bool
 	json   bool
 	csv    bool
-	err    error // the first of the output's
+	err    error // the first error of the output
 
-	chart   bool // the samples are for a page
+	chart   bool // keep the samples for a page
 	samples []bench.Sample
 }
 
@@ -85,7 +84,7 @@ func jsonLine(kind string, v any) ([]byte, error) {
 	return append(append([]byte(head), fields[1:]...), '\n'), nil
 }
 
-// each shows one second.
+// each shows the figures of one second.
 func (s *benchShow) each(x bench.Sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +109,7 @@ func (s *benchShow) each(x bench.Sample) {
 	}
 }
 
-// clear takes the line away.
+// clear erases the line.
 func (s *benchShow) clear() {
 	if s.drawn && s.err == nil {
 		s.drawn = false
@@ -118,7 +117,7 @@ func (s *benchShow) clear() {
 	}
 }
 
-// onSilence tells of servers that do not answer.
+// onSilence reports servers that do not answer.
 func (s *benchShow) onSilence() nfsbox.Option {
 	return onSilence(func(e *silenceEvent) {
 		s.mu.Lock()
@@ -145,7 +144,7 @@ func (s *benchShow) event(kind string, v any) error {
 	return s.out.Flush()
 }
 
-// result shows the end.
+// result shows the result.
 func (s *benchShow) result(res *bench.Result) error {
 	s.clear()
 	switch {
@@ -160,7 +159,7 @@ func (s *benchShow) result(res *bench.Result) error {
 	return s.out.Flush()
 }
 
-// stays says what upload has left, and how it goes.
+// stays says which files upload has left, and how to remove them.
 func (s *benchShow) stays(res *bench.Result) error {
 	if res.Verb != "upload" || res.Ops == 0 || s.quiet {
 		return nil
@@ -248,7 +247,7 @@ func benchText(r *bench.Result) string {
 	return b.String()
 }
 
-// serverLines are what is known of the server's process.
+// serverLines are the figures of the server's process.
 func serverLines(r *bench.Result) (lines []string) {
 	if r.CPU.ServerPerOp != nil {
 		line := micros(*r.CPU.ServerPerOp) + " of processor time an operation"
@@ -271,7 +270,7 @@ func serverLines(r *bench.Result) (lines []string) {
 	return append(lines, line)
 }
 
-// datasetLine says which files there were.
+// datasetLine says which files were used.
 func datasetLine(r *bench.Result) string {
 	line := fmt.Sprintf("%s in %s, seed %d", progress.Count(r.Dataset.Files), r.Dataset.Directory, r.Dataset.Seed)
 	if r.Verb != "upload" {

@@ -42,7 +42,7 @@ func (c *catCmd) Run(e *env) error {
 			return fmt.Errorf("%s is a %s, not a file", p.Text, r.Attr.Type)
 		}
 		if !place.IsURL(p.Text) {
-			r.Attr.Size = 0 // this host's kernel knows where a file ends; in /sys the size does not tell
+			r.Attr.Size = 0 // the kernel knows where a local file ends; in /sys st_size does not say
 		}
 		if err := cat(e.ctx, out, p.FS, r, buf); err != nil {
 			return fmt.Errorf("%s: %w", p.Text, err)
@@ -51,15 +51,15 @@ func (c *catCmd) Run(e *env) error {
 	})
 }
 
-// cat writes one file to out. Where it ends before its size, it is asked for what follows;
-// if nothing comes, the file has failed.
+// cat writes one file to out. If the file ends before its size, cat reads once more; if nothing
+// comes, that is an error.
 func cat(ctx context.Context, out *output, fsys vfs.FS, r vfs.Resolved, buf []byte) (err error) {
 	f, _, err := fsys.Open(ctx, vfs.At{H: r.Handle}, &vfs.OpenHow{Access: vfs.ShareRead})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close(ctx)) }()
-	early := false // the last read met the end before the size
+	early := false // the last read ended before the size
 	for off := uint64(0); ; {
 		n, eof, err := vfs.ReadFull(ctx, f, buf, off)
 		if _, werr := out.w.Write(buf[:n]); werr != nil {
@@ -73,7 +73,7 @@ func cat(ctx context.Context, out *output, fsys vfs.FS, r vfs.Resolved, buf []by
 			early = false
 			continue
 		}
-		// It was shortened meanwhile, or the server does not give all of it.
+		// It was truncated meanwhile, or the server does not send all of it.
 		a, err := fsys.GetAttr(ctx, r.Handle, vfs.MaskSize)
 		switch {
 		case err != nil:

@@ -25,7 +25,7 @@ type cpCmd struct {
 	clientFlags
 	show
 
-	madeDest bool // the copy becomes DEST, a directory that was not there
+	madeDest bool // the copy becomes DEST, a directory that did not exist
 }
 
 func (*cpCmd) Help() string {
@@ -113,8 +113,7 @@ func (c *cpCmd) Run(e *env) (err error) {
 	return errors.Join(err, ferr)
 }
 
-// all copies the sources one after the other. One that is refused does not stop the
-// others.
+// all copies the sources one after the other. A refused source does not stop the others.
 func (c *cpCmd) all(e *env, sources []string, dest string, record *os.Root, tracker *progress.Tracker, sum *cpSummary) (err error) {
 	po, err := c.place(false)
 	if err != nil {
@@ -169,7 +168,7 @@ type cpSummary struct {
 	RPCs uint64 `json:"rpcs"`
 }
 
-// add makes s the sum of several copies.
+// add adds the figures of one more copy.
 func (s *cpSummary) add(o *job.Summary) {
 	for _, p := range [...]struct{ to, from *uint64 }{
 		{&s.Files, &o.Files}, {&s.Dirs, &o.Dirs}, {&s.Symlinks, &o.Symlinks}, {&s.Hardlinks, &o.Hardlinks},
@@ -246,12 +245,12 @@ func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tra
 	return nil
 }
 
-// sameStill is an error if another directory than from, which was copied, has the name of
-// src by now. A rename changes the ctime of from: unless that has changed, the name is not
-// asked for again. An answer that does not come is no error.
+// sameStill returns an error if the name of src leads to another directory by now than from,
+// which was copied. Since a rename changes the ctime of from, the name is looked up only if that
+// has changed. If the server does not answer, that is no error.
 func sameStill(ctx context.Context, src *place.Place, from *vfs.Resolved, po place.Options, rpcs *uint64) error {
 	if from.Attr.Type != vfs.TypeDir {
-		return nil // one that was replaced was copied as it was, or as it is
+		return nil // a replaced file was copied whole, either the old or the new one
 	}
 	now, err := src.FS.GetAttr(ctx, from.Handle, vfs.MaskV3)
 	if err == nil && now.Ctime.Equal(from.Attr.Ctime) {
@@ -271,7 +270,7 @@ func sameStill(ctx context.Context, src *place.Place, from *vfs.Resolved, po pla
 	return fmt.Errorf("%w: its name is that of another %v now", job.ErrGone, r.Attr.Type)
 }
 
-// closePlace closes p, adds its calls to rpcs and its error to err.
+// closePlace closes p, and adds its number of calls to rpcs and its error to err.
 func closePlace(p *place.Place, err *error, rpcs *uint64) {
 	if s, ok := p.Stats(); ok {
 		*rpcs += s.RPCs
@@ -279,8 +278,8 @@ func closePlace(p *place.Place, err *error, rpcs *uint64) {
 	*err = errors.Join(*err, p.Close())
 }
 
-// finish shows the summary. A task that has failed as a whole has none that
-// could be mistaken for a success: its errors count.
+// finish shows the summary. A task that has failed as a whole counts as an error, so that its
+// summary does not look like a success.
 func (c *cpCmd) finish(tracker *progress.Tracker, sum *cpSummary, err error) error {
 	if err != nil && sum.Errors == 0 {
 		sum.Errors = 1

@@ -15,25 +15,23 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// destination is where the copies of a command go. It is settled before the first
-// of them is made, by the rules of cp(1).
+// destination is where a command's copies go. The rules of cp(1) settle it before the first copy
+// is made.
 type destination struct {
 	*place.Place
 	inside bool      // DEST is a directory, and receives each SOURCE under its own name
 	at     spot      // what DEST names
-	leads  *spot     // what DEST leads to, if it is a symbolic link, and that is no directory
+	leads  *spot     // the target of DEST, if it is a symbolic link to something other than a directory
 	broken error     // why such a link leads nowhere
 	linked bool      // DEST is a symbolic link to a directory
 	absent bool      // nothing has the name DEST
-	record *os.Root  // that has yet to be told of inside; else nil
+	record *os.Root  // the job's, until inside is written there; then nil
 	made   *job.Made // if several sources go into one directory
-	// taken are the names in DEST that sources of this command have got, each with
-	// its source.
+	// taken maps names in DEST to the source of this command that got each.
 	taken map[string]source
 }
 
-// source is what tells that two arguments are one source: a link, and the directory that it
-// leads to, may have the same path.
+// source identifies a source: a link and the directory that it leads to may have the same path.
 type source struct {
 	path string
 	kind vfs.Type
@@ -43,10 +41,10 @@ type source struct {
 type spot struct {
 	job.Place            // the directory
 	name      string     // in it; "" if the copy becomes the directory
-	there     *job.There // what has the name, if that was asked for
+	there     *job.There // what has the name, if that was looked up
 }
 
-// spotOf is the spot of what was found.
+// spotOf is the spot of an object.
 func spotOf(f vfs.FS, r *vfs.Resolved) spot {
 	if r.Attr.Type == vfs.TypeDir {
 		return spot{Place: job.Place{FS: f, Handle: r.Handle}}
@@ -54,8 +52,8 @@ func spotOf(f vfs.FS, r *vfs.Resolved) spot {
 	return spot{job.Place{FS: f, Handle: r.Dir}, r.Name, &job.There{Handle: r.Handle, Attr: r.Attr}}
 }
 
-// destine settles where copies to dst go, or refuses. A job that goes on keeps what
-// was decided when it began, though the copy exists by now.
+// destine settles where copies to dst go, or refuses. A resumed job keeps the decision of its
+// first run, although the copy exists by now.
 func (c *cpCmd) destine(ctx context.Context, dst *place.Place, record *os.Root) (*destination, error) {
 	d := &destination{Place: dst, record: record, taken: make(map[string]source)}
 	isDir, err := d.look(ctx)
@@ -82,10 +80,10 @@ func (c *cpCmd) destine(ctx context.Context, dst *place.Place, record *os.Root) 
 	return d, nil
 }
 
-// refused is err, of a command that makes no sense as it was given.
+// refused marks err as the fault of the command line.
 func refused(err error) error { return &exitError{status: exitUsage, err: err} }
 
-// look finds what DEST names, and what that leads to: a link to a directory is that
+// look finds what DEST names, and where that leads: a link to a directory counts as the
 // directory.
 func (d *destination) look(ctx context.Context) (isDir bool, err error) {
 	r, err := d.Resolve(ctx, false)
@@ -122,8 +120,8 @@ func (d *destination) look(ctx context.Context) (isDir bool, err error) {
 	return isDir, nil
 }
 
-// itself is where the copy of a source is made that becomes DEST. A file is copied through
-// a link, as by cp(1), and so replaces what that leads to; anything else replaces the link.
+// itself is the spot of the copy that becomes DEST. A file is copied through a link, as by cp(1),
+// and so replaces the link's target. Anything else replaces the link.
 func (d *destination) itself(src *vfs.Attr) (spot, error) {
 	at := d.at
 	switch {
@@ -132,24 +130,23 @@ func (d *destination) itself(src *vfs.Attr) (spot, error) {
 	case src.Type == vfs.TypeReg:
 		return at, d.broken
 	case src.Type == vfs.TypeDir:
-		at.there = nil // of a directory more is to be known
+		at.there = nil // for a directory, the job asks for more
 	}
 	return at, nil
 }
 
-// asName takes DEST as a name, for a job whose copy became DEST, and whose DEST leads to a
-// directory by now: a copy of a link does, and is made again. Of a directory to be copied it
-// finds out whether DEST is a link. The place, which is to be closed, is nil if nothing had to
-// be asked.
+// asName handles a resumed job whose copy became DEST, while DEST leads to a directory by now. A
+// copied link does so, and is made again. For a source that is a directory it finds out whether
+// DEST is a link. The caller closes the place, which is nil if no look-up was needed.
 func (d *destination) asName(ctx context.Context, src *vfs.Attr, o place.Options) (*place.Place, error) {
 	isDir := src.Type == vfs.TypeDir
 	if d.inside || d.at.name != "" || src.Type == vfs.TypeReg || isDir && !place.IsURL(d.Text) {
 		return nil, nil
 	}
-	o.OneFileSystem = false // as DEST was opened
+	o.OneFileSystem = false // DEST was opened so
 	p, err := place.OpenName(ctx, d.Text, o)
 	if err != nil {
-		return nil, ctx.Err() // what holds DEST need not be to be had: it is the directory, then
+		return nil, ctx.Err() // the directory above DEST may not be accessible: then DEST is taken for the directory
 	}
 	r, err := p.Resolve(ctx, false)
 	if err != nil {
@@ -163,8 +160,8 @@ func (d *destination) asName(ctx context.Context, src *vfs.Attr, o place.Options
 	return p, nil
 }
 
-// isDirectory refuses what cannot become DEST, which is a directory by now. A file that cannot
-// go through a link does not replace it, whatever that leads to.
+// isDirectory refuses sources that cannot become DEST, which is a directory by now. A file that
+// cannot be copied through a link does not replace the link.
 func (d *destination) isDirectory(src *place.Place, attr *vfs.Attr) error {
 	kind, hint := "a special file", ""
 	switch attr.Type {
@@ -172,7 +169,7 @@ func (d *destination) isDirectory(src *place.Place, attr *vfs.Attr) error {
 		kind = "a regular file"
 	case vfs.TypeSymlink:
 		kind = "a symbolic link"
-		if !place.IsURL(src.Text) { // with a slash, a URL is that of another job
+		if !place.IsURL(src.Text) { // a URL with a slash would be another job
 			hint = fmt.Sprintf("; %s/ is what the link leads to", src.Text)
 		}
 	}
@@ -180,25 +177,25 @@ func (d *destination) isDirectory(src *place.Place, attr *vfs.Attr) error {
 		src.Text, kind, d.Text, hint))
 }
 
-// isLink refuses to copy a directory to where DEST leads, for a job whose copy became DEST,
-// which was no link to a directory then: it may be the copy of what the source was.
+// isLink refuses to copy a directory to the target of DEST, for a job whose copy became DEST,
+// which was no link to a directory then. The link may be the copy of an earlier source.
 func (d *destination) isLink() error {
 	hint := ""
-	if !place.IsURL(d.Text) { // with a slash, a URL is that of another job
+	if !place.IsURL(d.Text) { // a URL with a slash would be another job
 		hint = fmt.Sprintf(": %s/ is what it leads to", d.Text)
 	}
 	return refused(fmt.Errorf("%s is a link to a directory, which it was not when this job began, and is not followed%s. Nothing has been copied", d.Text, hint))
 }
 
-// gone says that the directory that a job copied into is no longer there. Its parent
-// is none of the job's business.
+// gone says that the directory that a job copied into does not exist any more. The job does not
+// use its parent.
 func gone(dest string, record *os.Root) error {
 	return &exitError{status: exitUnreachable, err: fmt.Errorf(
 		"%s was a directory when this job began, and no longer is; nothing has been copied. "+
 			"Bring it back and run the same command, or begin anew: mkdir the directory, and first rm -r %s", dest, quoteArg(record.Name()))}
 }
 
-// settle keeps, for a job, how DEST was understood. Nothing has been refused any more.
+// settle records how a job has understood DEST. It is called after all refusals.
 func (d *destination) settle() error {
 	if d.record == nil {
 		return nil
@@ -206,9 +203,9 @@ func (d *destination) settle() error {
 	return remember(d.record, d.inside)
 }
 
-// receive gives a source its place: the directory that the copy is made in, and its
-// name there. An empty name says that the source's contents go into the directory.
-// skip says that the same source has been given before.
+// receive returns the directory that a source is copied into, and its name there. If the name is
+// empty, the source's contents go into the directory. skip says that the command has named the
+// same source before.
 func (d *destination) receive(src *place.Place, attr *vfs.Attr) (at spot, skip bool, err error) {
 	isDir := attr.Type == vfs.TypeDir
 	if !d.inside {
@@ -242,9 +239,8 @@ func (d *destination) receive(src *place.Place, attr *vfs.Attr) (at spot, skip b
 	return at, false, d.refuseItself(src, isDir, strings.TrimSuffix(d.Text, "/")+"/"+name)
 }
 
-// refuseItself refuses, where both are paths of this host, to copy a directory to a
-// path that lies within it, and anything else onto itself. What can be seen only over
-// the network, package job finds out.
+// refuseItself compares two paths of this host: it refuses to copy a directory to a path within
+// it, and anything else onto itself. Over the network, package job checks that.
 func (d *destination) refuseItself(src *place.Place, isDir bool, to string) error {
 	if place.IsURL(src.Text) || place.IsURL(d.Text) {
 		return nil
@@ -259,7 +255,7 @@ func (d *destination) refuseItself(src *place.Place, isDir bool, to string) erro
 	if !isDir {
 		return refuseSameFile(src.Text, to, from)
 	}
-	// Symbolic links on the way lead somewhere else than their names stand.
+	// Symbolic links on the way may lead elsewhere.
 	at, err := filepath.Abs(to)
 	if err == nil {
 		at, err = filepath.EvalSymlinks(filepath.Dir(at))
@@ -275,8 +271,8 @@ func (d *destination) refuseItself(src *place.Place, isDir bool, to string) erro
 	return nil
 }
 
-// refuseSameFile refuses to copy what is no directory onto itself, a link to what it leads
-// to, and a file to a link that leads to it.
+// refuseSameFile refuses to copy an object that is no directory onto itself, a link to its
+// target, and a file to a link that leads to it.
 func refuseSameFile(source, to string, from os.FileInfo) error {
 	there, err := os.Lstat(to)
 	if err == nil && there.Mode()&fs.ModeSymlink != 0 && from.Mode()&fs.ModeSymlink == 0 {
@@ -296,8 +292,8 @@ func refuseSameFile(source, to string, from os.FileInfo) error {
 	return nil
 }
 
-// ownName is what a copy of src is called in a directory: "" if its contents go
-// into it, as those of a server's root do.
+// ownName is the name of src's copy in a directory: "" if its contents go into the directory,
+// like those of a server's root.
 func ownName(src *place.Place) string {
 	if place.NamesContents(src.Text) {
 		return ""

@@ -19,7 +19,7 @@ type counted struct {
 	what string
 }
 
-// text says what the numbers are that are not zero.
+// text lists the numbers that are not zero.
 func text(all ...counted) string {
 	var parts []string
 	for _, c := range all {
@@ -30,8 +30,8 @@ func text(all ...counted) string {
 	return strings.Join(parts, ", ")
 }
 
-// print says, for people, what the line with the totals does not: what was passed over
-// and verified, what was not copied as it stood, and what could not be preserved.
+// print writes what the line with the totals lacks: what was skipped and verified, what was not
+// copied as it stood, and what could not be preserved.
 func (s *cpSummary) print(w io.Writer) {
 	for _, line := range [...]struct{ head, text string }{
 		{"", text(
@@ -46,13 +46,13 @@ func (s *cpSummary) print(w io.Writer) {
 		)},
 	} {
 		if line.text != "" {
-			// What cannot be written has nowhere else to go.
+			// There is nowhere to report an error of stderr.
 			_, _ = io.WriteString(w, line.head+line.text+"\n")
 		}
 	}
 }
 
-// goOn says how a job goes on that has been broken off, or has not finished all that it made.
+// goOn says how to resume a job that was broken off, or that has left directories unfinished.
 func (c *cpCmd) goOn(e *env, sum *cpSummary, err error) {
 	broken := interrupted(e) || errors.Is(err, job.ErrSilent) || errors.Is(err, job.ErrFull) || errors.Is(err, job.ErrGone)
 	incomplete := sum.NoSpace > 0 || sum.DirsClosed > 0
@@ -68,7 +68,7 @@ func (c *cpCmd) goOn(e *env, sum *cpSummary, err error) {
 	switch {
 	case c.Job != "":
 		_, _ = fmt.Fprintf(e.stderr, "nfsbox: to go on from here: %s\n", commandLine(e.name, e.args))
-	case len(c.Places) > 2: // which --job does not take
+	case len(c.Places) > 2: // --job takes one source
 		_, _ = fmt.Fprintf(e.stderr, "nfsbox: what has been copied is whole and stays, without a record to go on from; "+
 			"this copies all again, to the same place: %s\n", commandLine(e.name, e.args))
 	default:
@@ -77,7 +77,7 @@ func (c *cpCmd) goOn(e *env, sum *cpSummary, err error) {
 	}
 }
 
-// stays says what becomes of temporaries that could not be removed.
+// stays says what happens to temporaries that could not be removed.
 func (c *cpCmd) stays(e *env, dest string, n uint64) {
 	switch {
 	case n == 0:
@@ -89,13 +89,13 @@ func (c *cpCmd) stays(e *env, dest string, n uint64) {
 	}
 }
 
-// again are arguments that have everything copied to where args had it copied, by a job.
-// A directory that args have made by the name DEST would now receive the copy under the
-// source's name: so it is the contents that are copied.
+// again returns arguments that resume the copy of args as a job, to the same place. If args made
+// the directory DEST, the new command would copy the source into it under the source's name; so
+// it copies the source's contents.
 func (c *cpCmd) again(args []string) []string {
 	args = slices.Clone(args)
 	source, dest := c.Places[0], c.Places[1]
-	// From the end, as flags with values of the same text tend to come first.
+	// From the end, since flags whose values have the same text usually come first.
 	to := lastIndex(args, dest)
 	if from := lastIndex(args[:max(to, 0)], source); c.madeDest && from >= 0 {
 		args[from] = place.ContentsOf(source)

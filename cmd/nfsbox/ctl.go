@@ -66,7 +66,7 @@ Exit status: 0 done; 1 usage; 2 there is no such client, or the server refused; 
 several.`
 }
 
-// The lines of JSON.
+// Lines of JSON.
 type (
 	clientRow struct {
 		Type string `json:"type"` // "client"
@@ -128,14 +128,14 @@ func (c *ctlCmd) events(out *output, a *daemon.ControlAnswer) error {
 	return out.event(listSummary{"summary", out.entries, 0})
 }
 
-// table prints an answer as text. Names are the clients' own, and cleaned.
+// table prints an answer as text. Clients choose their names, so these are cleaned.
 func (c *ctlCmd) table(out *output, a *daemon.ControlAnswer) error {
 	const gap = 2
 	w := tabwriter.NewWriter(out.w, 0, 0, gap, ' ', 0)
 	line := func(cells ...any) {
 		for i, cell := range cells {
 			if i > 0 {
-				_, _ = fmt.Fprint(w, "\t") // errors are found when all is flushed
+				_, _ = fmt.Fprint(w, "\t") // flushing returns the error
 			}
 			_, _ = fmt.Fprint(w, cell)
 		}
@@ -165,13 +165,13 @@ func (c *ctlCmd) table(out *output, a *daemon.ControlAnswer) error {
 }
 
 const (
-	// shownNames is how many of a client's names a line has. It counts the others.
+	// shownNames is how many of a client's names a line shows. Further ones are counted.
 	shownNames = 4
-	// shownName is how many characters of a name it has. Dots stand for the rest.
+	// shownName is how many characters of a name it shows; dots replace the rest.
 	shownName = 64
 )
 
-// names are those that a client gives itself, which it may do at length.
+// names are the names that a client has given itself.
 func names(x *daemon.ControlClient) string {
 	all := make([]string, 0, shownNames)
 	for _, name := range x.Names[:min(len(x.Names), shownNames)] {
@@ -184,7 +184,7 @@ func names(x *daemon.ControlClient) string {
 	return dash(s)
 }
 
-// short is a client's own word for a terminal.
+// short cleans and shortens a text of a client for a terminal.
 func short(name string) string {
 	r := []rune(name[:min(len(name), shownName*utf8.UTFMax)])
 	if len(r) > shownName {
@@ -193,7 +193,7 @@ func short(name string) string {
 	return progress.Clean(name)
 }
 
-// dash stands for what is empty.
+// dash replaces an empty text.
 func dash(s string) string {
 	if s == "" {
 		return "-"
@@ -215,7 +215,7 @@ func ago(t *time.Time) string {
 	return max(time.Since(*t), 0).Truncate(time.Second).String()
 }
 
-// end is the first byte behind a lock.
+// end is the first byte after a lock.
 func end(l *daemon.ControlLock) string {
 	if l.Length == 0 {
 		return "-"

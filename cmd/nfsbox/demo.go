@@ -72,7 +72,7 @@ func (c *demoCmd) Run(e *env) (err error) {
 	return runErr
 }
 
-// demo is a demonstration under way.
+// demo is a running demonstration.
 type demo struct {
 	cmd     *demoCmd
 	e       *env
@@ -116,7 +116,7 @@ func (d *demo) source() (string, error) {
 	return dir, nil
 }
 
-// served runs do while dir is served.
+// served runs do while a server serves dir.
 func (d *demo) served(dir string, do func(url string) error) error {
 	ctx, stop := context.WithCancel(d.e.ctx)
 	defer stop()
@@ -132,7 +132,7 @@ func (d *demo) served(dir string, do func(url string) error) error {
 	}()
 	select {
 	case err := <-ended:
-		return fmt.Errorf("serve %s: %w", dir, cmp.Or(err, context.Cause(ctx))) // without an err it was interrupted
+		return fmt.Errorf("serve %s: %w", dir, cmp.Or(err, context.Cause(ctx))) // if err is nil, it was interrupted
 	case d.sum.URL = <-ready:
 	}
 	err := do(d.sum.URL)
@@ -140,13 +140,13 @@ func (d *demo) served(dir string, do func(url string) error) error {
 	return errors.Join(err, <-ended)
 }
 
-// privately is a configuration that lets this host, and nobody else, read dir.
+// privately is a configuration that lets only this host read dir.
 func privately(dir, state string) daemon.Config {
 	c, x, yes := daemon.Default(), daemon.DefaultExport(), true
-	c.Listen, c.StateDir, c.LocalIO = []string{"127.0.0.1:0"}, state, "off" // the network is what it is to show
+	c.Listen, c.StateDir, c.LocalIO = []string{"127.0.0.1:0"}, state, "off" // the demonstration is of the network
 	x.Dir, x.ReadOnly = dir, &yes
 	c.Exports = []daemon.Export{x}
-	// What is copied lies beside the state directory, and is no safer.
+	// The copy lies beside the state directory, and is protected no better.
 	c.TrustStatePath = true
 	return c
 }
@@ -201,7 +201,7 @@ func (d *demo) open(arg string) (*place.Place, job.Place, error) {
 	return p, job.Place{FS: p.FS, Handle: root}, nil
 }
 
-// asExit makes a status an error.
+// asExit makes an error of an exit status.
 func asExit(status int, err error) error {
 	if status == exitOK {
 		return nil

@@ -24,7 +24,7 @@ func goSource(ctx context.Context) string {
 	return dir
 }
 
-// The tree that is made up where no Go installation is.
+// The generated tree, for hosts without a Go installation.
 const (
 	treeDirs     = 60
 	filesPerDir  = 100

@@ -59,7 +59,7 @@ type doctorSummary struct {
 	OK      int     `json:"ok"`
 	Failed  int     `json:"failed"`
 	Skipped int     `json:"skipped"`
-	Reached bool    `json:"reached"` // the server, and what the URL names on it
+	Reached bool    `json:"reached"` // the server answered a look-up of what the URL names
 	Seconds float64 `json:"seconds"`
 }
 
@@ -85,10 +85,10 @@ func (c *doctorCmd) Run(e *env) error {
 type doctor struct {
 	out *output
 	sum doctorSummary
-	err error // the first of the output's
+	err error // the first error of the output
 }
 
-// step shows one step, at once.
+// step shows one step immediately.
 func (d *doctor) step(s nfsbox.Step) {
 	x := doctorEvent{Type: "step", Step: s.Name, Result: "ok", Seconds: s.Took.Seconds(), Detail: s.Detail, Advice: s.Advice}
 	switch {
@@ -101,7 +101,7 @@ func (d *doctor) step(s nfsbox.Step) {
 	default:
 		d.sum.OK++
 	}
-	// It was asked there for what the URL names, and has answered.
+	// The server has answered this step, whatever the answer was.
 	d.sum.Reached = d.sum.Reached || s.Name == "lookup" && s.Err == nil
 	if d.err == nil {
 		d.err = d.show(&x)
@@ -128,8 +128,7 @@ const (
 	tookColumn   = 10
 )
 
-// stepText is a row of the table, with the lines that belong to it below. What a
-// server says is cleaned.
+// stepText is a row of the table, with further lines below it. Texts of the server are cleaned.
 func stepText(x *doctorEvent) string {
 	result, took := x.Result, ""
 	switch x.Result {
@@ -160,8 +159,8 @@ func cleanLines(text, prefix string) (lines []string) {
 	return lines
 }
 
-// end shows the summary and finds the exit status. err is what Diagnose has
-// returned: of a step that failed nothing is left to say.
+// end shows the summary and returns the exit status. err is Diagnose's: failed steps have been
+// shown already.
 func (d *doctor) end(err error) error {
 	if d.out.json && d.err == nil {
 		if d.err = d.out.event(d.sum); d.err == nil {

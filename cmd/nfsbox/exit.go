@@ -20,8 +20,8 @@ const (
 	exitUnreachable = job.ExitUnreachable // a source or destination cannot be reached
 )
 
-// exitError is an error with the exit status it leads to. Without an err there
-// is nothing left to say: the items have been listed.
+// exitError is an error with its exit status. Without err nothing is printed: the items have been
+// listed.
 type exitError struct {
 	status int
 	err    error
@@ -36,9 +36,8 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// report prints err, unless its items have been listed, and returns the exit
-// status. What was interrupted is incomplete, whatever it was waiting for: whether that
-// could have been reached nobody knows.
+// report prints err, unless its items have been listed, and returns the exit status. A command
+// that was interrupted is incomplete, and not unreachable, whatever it was waiting for.
 func report(e *env, err error) int {
 	status := statusOf(e, err)
 	if status == exitUnreachable && interrupted(e) {
@@ -47,14 +46,14 @@ func report(e *env, err error) int {
 	return status
 }
 
-// statusOf prints err, unless its items have been listed, and returns the status that it
-// leads to: of several errors, the highest.
+// statusOf prints err, unless its items have been listed, and returns its status; of several
+// errors the highest.
 func statusOf(e *env, err error) int {
 	if err == nil {
 		return exitOK
 	}
 	if errors.Is(context.Cause(e.ctx), errPipe) {
-		return exitPipe // there is nobody to tell
+		return exitPipe // there is no reader for a message
 	}
 	status := exitOK
 	for _, one := range joined(err) {
@@ -70,7 +69,7 @@ func statusOf(e *env, err error) int {
 	return status
 }
 
-// statusFor is the status that one error leads to.
+// statusFor is the status of one error.
 func statusFor(err error) int {
 	var exit *exitError
 	switch {
@@ -84,7 +83,7 @@ func statusFor(err error) int {
 	return exitIncomplete
 }
 
-// joined are the errors that err joins: err alone if it is none of errors.Join.
+// joined are the errors in err; err alone if errors.Join has not made it.
 func joined(err error) (each []error) {
 	all, ok := err.(interface{ Unwrap() []error })
 	if !ok || errors.Join(all.Unwrap()...).Error() != err.Error() {
@@ -96,17 +95,17 @@ func joined(err error) (each []error) {
 	return each
 }
 
-// complain prints err as a line, or, if it is several errors joined, each as
-// its own. Their texts may hold names that a server chose.
+// complain prints err as a line, or each of several joined errors as a line. Their texts may hold
+// names that a server chose.
 func complain(e *env, err error) {
 	for _, one := range joined(err) {
-		// A message that cannot be written has nowhere else to go.
-		_, _ = fmt.Fprintf(e.stderr, "nfsbox: %s\n", progress.Clean(strings.ReplaceAll(words(one), "\n", "; "))) // of errors.Join, further down
+		// There is nowhere to report an error of stderr.
+		_, _ = fmt.Fprintf(e.stderr, "nfsbox: %s\n", progress.Clean(strings.ReplaceAll(words(one), "\n", "; "))) // newlines of an inner errors.Join
 	}
 }
 
-// words are what err says to people: that an interruption has cut something off comes
-// first, and not in the words of package context.
+// words is the text of err for people. If an interruption caused it, that comes first, in words
+// of our own.
 func words(err error) string {
 	text := err.Error()
 	if !errors.Is(err, context.Canceled) {
@@ -121,7 +120,7 @@ func words(err error) string {
 	return said + ": " + strings.ReplaceAll(text, cut, said)
 }
 
-// interrupted reports whether the command was to end before it had.
+// interrupted reports whether the command was stopped before its end.
 func interrupted(e *env) bool {
 	return e.ctx.Err() != nil && !errors.Is(context.Cause(e.ctx), errPipe)
 }

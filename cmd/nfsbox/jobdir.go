@@ -15,14 +15,14 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 )
 
-// jobNames are what a job may be called: its name becomes that of a directory.
+// jobNames matches names of jobs: they become names of directories.
 var jobNames = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // jobName is the name of a job; "" if there is none.
 type jobName string
 
-// Decode takes the name from the command line. An empty one is refused, as others are that
-// none can have: a script whose variable is empty would go without a record.
+// Decode takes the name from the command line. It refuses an empty one: a script with an empty
+// variable would run without a record.
 func (n *jobName) Decode(ctx *kong.DecodeContext) error {
 	var name string
 	if err := ctx.Scan.PopValueInto("name", &name); err != nil {
@@ -35,8 +35,7 @@ func (n *jobName) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
-// openJob opens, or makes, the directory in which the job called name keeps its
-// record. Without a name there is none.
+// openJob opens, or makes, the directory of the job's record. Without a name it returns nil.
 func openJob(name jobName) (*os.Root, error) {
 	if name == "" {
 		return nil, nil
@@ -56,8 +55,7 @@ func openJob(name jobName) (*os.Root, error) {
 	return root, nil
 }
 
-// stateDir is where programs keep what shall outlast them (XDG Base Directory
-// Specification).
+// stateDir is the directory for state of programs (XDG Base Directory Specification).
 func stateDir() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return dir, nil
@@ -69,15 +67,15 @@ func stateDir() (string, error) {
 	return filepath.Join(home, ".local", "state"), nil
 }
 
-// The file in a job's directory that says how its target was understood.
+// The file in a job's directory that says how its destination was understood.
 const (
 	targetFile   = "target"
 	targetInside = "nfsbox-target-1 inside\n" // DEST was a directory, and the copy is in it
 	targetItself = "nfsbox-target-1 itself\n" // DEST is the copy
 )
 
-// remembered returns what the job decided when it began; known is false if it begins
-// now, or is none.
+// remembered returns the decision of the job's first run; known is false if this is the first
+// run, or there is no job.
 func remembered(record *os.Root) (inside, known bool, err error) {
 	if record == nil {
 		return false, false, nil
@@ -95,8 +93,8 @@ func remembered(record *os.Root) (inside, known bool, err error) {
 	return false, false, nil
 }
 
-// remember keeps inside for the next time. The file is written before anything is
-// copied, and is whole or absent.
+// remember stores inside for later runs. The file is written before anything is copied, and is
+// whole or absent.
 func remember(record *os.Root, inside bool) error {
 	text := targetItself
 	if inside {
@@ -108,22 +106,22 @@ func remember(record *os.Root, inside bool) error {
 	return nil
 }
 
-// The file in a job's directory that says, for people, what the job copies: a line each for
-// SOURCE and DEST, quoted, behind the first. What the job is, its record knows. Jobs of before
-// there was this file get it when they go on.
+// The file in a job's directory that tells people what the job copies: after the first line, one
+// line each for SOURCE and DEST, quoted. The record itself decides which job it is. A job from
+// before this file existed gets one when it is resumed.
 const (
 	placesFile  = "places"
 	placesMagic = "nfsbox-places-1\n"
 	placesLines = placesMagic + "%q\n%q\n"
 )
 
-// jobID says what a job is: the same command, from wherever it is given.
+// jobID identifies a job: the same command, whatever the working directory.
 func jobID(source, dest string) string {
 	return strings.Join([]string{"cp", jobPlace(source), jobPlace(dest)}, "\x00")
 }
 
-// belongs is an error if the job called name copies another source, or to another place, than
-// these. Nothing has been looked at yet: a DEST that was mistyped is not one that has gone.
+// belongs returns an error if the job called name has another source or destination. It is called
+// before DEST is looked up: otherwise a mistyped DEST would look like one that is gone.
 func belongs(record *os.Root, name jobName, source, dest string) error {
 	was, err := record.ReadFile(placesFile)
 	known := err == nil && strings.HasPrefix(string(was), placesMagic)
@@ -138,12 +136,12 @@ func belongs(record *os.Root, name jobName, source, dest string) error {
 	return fmt.Errorf("the job %s %s another --job NAME. Nothing has been copied", name, what)
 }
 
-// places is what placesFile holds.
+// places is the text of placesFile.
 func places(source, dest string) string {
 	return fmt.Sprintf(placesLines, jobPlace(source), jobPlace(dest))
 }
 
-// notePlaces writes placesFile, if the job has none. belongs has found that it is the job's.
+// notePlaces writes placesFile, if the job has none. The caller has called belongs.
 func notePlaces(record *os.Root, source, dest string) error {
 	if record == nil {
 		return nil
@@ -157,7 +155,7 @@ func notePlaces(record *os.Root, source, dest string) error {
 	return nil
 }
 
-// writeSynced makes the file name with this text, whole or not at all.
+// writeSynced writes a file, whole or not at all, and makes it stable.
 func writeSynced(dir *os.Root, name, text string) error {
 	f, err := dir.OpenFile(name+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -177,8 +175,7 @@ func writeSynced(dir *os.Root, name, text string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// jobPlace is a place as a job knows it: a path means the same from every
-// working directory.
+// jobPlace is a place in the form that identifies a job: paths are absolute.
 func jobPlace(arg string) string {
 	if place.IsURL(arg) {
 		return arg

@@ -34,8 +34,8 @@ Characters that could steer a terminal are shown as escapes; --json has the byte
   nfsbox ls -R --json nfs://127.0.0.1:2049/ | jq -r 'select(.type=="entry").path'`
 }
 
-// sortLimit is how many entries ls collects to sort them. A larger directory is
-// printed as it comes.
+// sortLimit is how many entries ls collects for sorting. A larger directory is printed in the
+// server's order.
 const sortLimit = 10000
 
 func (c *lsCmd) Run(e *env) error {
@@ -72,8 +72,8 @@ func (c *lsCmd) Run(e *env) error {
 	})
 }
 
-// lister prints what it is shown. It is a walk.Visitor, of a walk with one worker:
-// directories are listed ahead, and shown one after the other.
+// lister prints entries. It is the visitor of a walk with one worker: directories are listed
+// ahead, and printed one after the other.
 type lister struct {
 	cmd  *lsCmd
 	out  *output
@@ -105,7 +105,7 @@ func (l *lister) directory(dir vfs.Handle) error {
 			return errors.Join(l.flush(), err)
 		}
 		if err := walk.CheckName(entry.Name); err != nil {
-			// As with -R, a name that nobody could use is none.
+			// As with -R, entries with an invalid name are errors.
 			name := string(entry.Name[:min(len(entry.Name), vfs.MaxName)])
 			l.out.failed(name, fmt.Errorf("%q: %w", name, err))
 			continue
@@ -118,7 +118,7 @@ func (l *lister) directory(dir vfs.Handle) error {
 		if l.sort = append(l.sort, x); sorting && len(l.sort) < sortLimit {
 			continue
 		}
-		// Too many to sort: what has been collected goes out, and the rest follows.
+		// Too many to sort: print the collected ones, and then the rest as it comes.
 		sorting = false
 		if err := l.flush(); err != nil {
 			return err
@@ -130,7 +130,7 @@ func (l *lister) directory(dir vfs.Handle) error {
 	return l.flush()
 }
 
-// complete asks for what the server left out of a listing.
+// complete asks for attributes that a listing lacks.
 func (l *lister) complete(dir vfs.Handle, x *listed, want vfs.Mask) (err error) {
 	if want == 0 || x.attr.Has(vfs.MaskV3) && !x.h.IsZero() {
 		return nil
@@ -154,10 +154,10 @@ func (l *lister) flush() error {
 	return nil
 }
 
-// linksAtOnce is how many links of a directory are read together.
+// linksAtOnce is how many links of a directory are read concurrently.
 const linksAtOnce = 64
 
-// readLinks reads the links among what has been collected.
+// readLinks reads the links among the collected entries.
 func (l *lister) readLinks() {
 	if !l.cmd.Long && !l.cmd.JSON {
 		return
@@ -209,7 +209,7 @@ func (l *lister) print(x *listed) error {
 	return l.out.text(string(append(line, '\n')))
 }
 
-// Enter prints the directory itself, but for the root.
+// Enter prints the directory itself, except for the root.
 func (l *lister) Enter(_ context.Context, d *walk.Dir) error {
 	if d.Parent == nil {
 		return nil
@@ -222,12 +222,12 @@ func (l *lister) Entry(_ context.Context, d *walk.Dir, e *vfs.Entry) error {
 	return l.single(d.Path(string(e.Name)), e.Handle, e.Attr)
 }
 
-// Fault reports what could not be listed.
+// Fault reports an item that could not be listed.
 func (l *lister) Fault(_ context.Context, d *walk.Dir, name string, err error) error {
 	path := d.Path(name)
 	l.out.failed(path, fmt.Errorf("%s: %w", path, err))
 	return nil
 }
 
-// Leave has nothing to print.
+// Leave does nothing.
 func (*lister) Leave(context.Context, *walk.Dir, error) error { return nil }

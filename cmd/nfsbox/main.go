@@ -1,8 +1,8 @@
 // Command nfsbox is NFS in user space: it looks at, copies and verifies trees on
 // NFS servers without a mount and without root, and serves a directory.
 //
-// The command is thin: it parses, makes one call, and prints. What is data goes
-// to stdout; progress and messages go to stderr.
+// The command is thin: it parses, makes one call, and prints. Data goes to stdout; progress and
+// messages go to stderr.
 package main
 
 import (
@@ -67,7 +67,7 @@ are not there or may not be looked at, and are listed, or it was interrupted;
 4 a source or destination cannot be reached: its server, or what that exports. Of
 arguments that fail each in its way the highest counts.`
 
-// env is what a command gets from the world.
+// env is a command's environment.
 type env struct {
 	ctx    context.Context
 	stdout io.Writer
@@ -76,13 +76,13 @@ type env struct {
 	size   func() (width, height int) // of the terminal that stdout is; nil: it is none
 	colour bool                       // a terminal may be written to in colours
 	rand   func([]byte)
-	alone  bool   // the process is this command's: its limits are ours to set
-	name   string // by which the command was called; "" is nfsbox
+	alone  bool   // the process runs this command only, which may change its limits
+	name   string // the name under which the program was called; "" is nfsbox
 	args   []string
 }
 
-// doubled is how long after the first signal another says nothing new: timeout(1)
-// sends one to the process, and the same to its group.
+// doubled is how long after the first signal a second one is ignored: timeout(1) signals the
+// process, and then its group.
 const doubled = 500 * time.Millisecond
 
 func main() {
@@ -91,8 +91,8 @@ func main() {
 	base, cancel := context.WithCancelCause(context.Background())
 	ctx, stop := signal.NotifyContext(base, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() { time.AfterFunc(doubled, stop) })
-	// A reader that goes ends the context, too: without this its signal would end the
-	// process where it stands.
+	// A closed pipe ends the context, too. Otherwise SIGPIPE would kill the process before
+	// it can clean up.
 	signal.Ignore(syscall.SIGPIPE)
 	gone := func() { cancel(errPipe) }
 	status := run(&env{
@@ -109,13 +109,13 @@ func main() {
 	os.Exit(status)
 }
 
-// isTerminal reports whether f is a terminal, as far as its mode tells.
+// isTerminal reports whether f's mode is a terminal's.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
-// run is the whole command: it returns the exit status.
+// run runs the command and returns the exit status.
 func run(e *env, args []string) int {
 	e.args = args
 	parser, exited, err := newParser(e)
@@ -124,13 +124,13 @@ func run(e *env, args []string) int {
 	}
 	kctx, err := parser.Parse(customary(args))
 	if *exited {
-		return exitOK // --help has printed all there is
+		return exitOK // --help has printed everything
 	}
 	if err != nil {
 		return report(e, usageError(parser, err))
 	}
-	// A terminal that goes ends what runs in it as an interruption does, unless
-	// nohup(1) has it go on. To serve it means something else.
+	// A closed terminal ends the command like an interruption, unless nohup(1) has SIGHUP
+	// ignored. serve reloads its configuration instead.
 	if e.alone && kctx.Selected().Name != "serve" && !signal.Ignored(syscall.SIGHUP) {
 		var stop context.CancelFunc
 		e.ctx, stop = signal.NotifyContext(e.ctx, syscall.SIGHUP)
@@ -140,8 +140,7 @@ func run(e *env, args []string) int {
 	return report(e, kctx.Run(e))
 }
 
-// customary are arguments in which what people write by habit stands as the command
-// line has it: help, as a command, and --version.
+// customary replaces arguments that people type by habit: help as a command, and --version.
 func customary(args []string) []string {
 	switch {
 	case len(args) == 0:
@@ -166,7 +165,7 @@ func newParser(e *env) (*kong.Kong, *bool, error) {
 	return parser, exited, err
 }
 
-// usageError says which help explains a wrong command line.
+// usageError adds to err which help explains the command line.
 func usageError(parser *kong.Kong, err error) error {
 	command := parser.Model.Name
 	var pe *kong.ParseError

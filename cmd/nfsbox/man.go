@@ -46,7 +46,7 @@ func (c *manCmd) Run(e *env, k *kong.Context) error {
 	return nil
 }
 
-// printPages prints pages one after the other, which man takes for one.
+// printPages prints pages one after the other; man reads them as one page.
 func printPages(w io.Writer, pages []manual.Page) error {
 	for i := range pages {
 		if _, err := io.WriteString(w, pages[i].Text); err != nil {

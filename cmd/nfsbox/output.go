@@ -23,7 +23,7 @@ type output struct {
 	json   bool
 	stderr io.Writer
 
-	mu      sync.Mutex // of what follows: that a server is silent comes in between
+	mu      sync.Mutex // guards what follows: messages about silent servers come from other goroutines
 	w       *bufio.Writer
 	entries uint64
 	errors  uint64
@@ -62,24 +62,24 @@ func (o *output) flush() error {
 	return nil
 }
 
-// onSilence tells of servers that do not answer, at once.
+// onSilence reports servers that do not answer, immediately.
 func (o *output) onSilence() nfsbox.Option {
 	return onSilence(func(e *silenceEvent) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if o.json {
-			// A broken stdout is found when it is flushed again.
+			// The next flush returns the error of stdout.
 			_ = errors.Join(o.line(struct {
 				Type string `json:"type"`
 				*silenceEvent
 			}{e.Type, e}), o.w.Flush())
 		}
-		// A message that cannot be written has nowhere else to go.
+		// There is nowhere to report an error of stderr.
 		_, _ = io.WriteString(o.stderr, e.line())
 	})
 }
 
-// text prints s, in which names have been cleaned.
+// text prints s. The caller has cleaned the names in it.
 func (o *output) text(s string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -105,10 +105,10 @@ func (o *output) failed(path string, err error) {
 	o.errors++
 	text := words(err)
 	if o.json {
-		// A broken stdout is found when it is flushed.
+		// Flushing returns the error of stdout.
 		_ = o.line(errorEvent{"error", path, notUTF8(path), text})
 	}
-	// A message that cannot be written has nowhere else to go.
+	// There is nowhere to report an error of stderr.
 	_, _ = fmt.Fprintf(o.stderr, "nfsbox: %s\n", progress.Clean(text))
 }
 
@@ -119,9 +119,8 @@ type listSummary struct {
 	Errors  uint64 `json:"errors"`
 }
 
-// eachPlace opens the places one after the other and calls do with each. A place
-// that fails is reported and the rest goes on, unless that is an interruption: then
-// what has been printed stays printed.
+// eachPlace opens the places one after the other and calls do with each. A place that fails is
+// reported, and the others follow. After an interruption none follows.
 func eachPlace(e *env, places []string, asJSON bool, po place.Options, do func(*output, *place.Place) error) error {
 	out := &output{w: bufio.NewWriter(e.stdout), json: asJSON, stderr: e.stderr}
 	po.Dial = append(slices.Clip(po.Dial), watched(e, out.onSilence())...)
@@ -162,7 +161,7 @@ func onePlace(e *env, arg string, po place.Options, out *output, do func(*output
 	return do(out, p)
 }
 
-// worse is the silent exit for items that have been reported, with the highest status.
+// worse is an exit without a message, for items that have been reported, with the highest status.
 func worse(before, err error) error {
 	status := exitOK
 	for _, one := range append(joined(err), joined(before)...) {

@@ -6,18 +6,17 @@ import (
 	"syscall"
 )
 
-// errPipe is why a command ends whose output nobody reads any more, as in
-// "nfsbox cp --json ... | head -1". It ends as if interrupted, and so leaves nothing
-// half done.
+// errPipe ends a command whose output has no reader any more, as in
+// "nfsbox cp --json ... | head -1". The command ends as if interrupted, and cleans up.
 var errPipe = errors.New("the reader of the output has gone")
 
-// exitPipe is the status that a shell shows of a command which SIGPIPE has ended.
+// exitPipe is the status that a shell shows for a command that SIGPIPE has killed.
 const exitPipe = 128 + int(syscall.SIGPIPE)
 
-// pipe is an output whose reader may go.
+// pipe is an output whose reader may close it.
 type pipe struct {
 	io.Writer
-	gone func() // is told of it
+	gone func() // called when that has happened
 }
 
 func (p pipe) Write(b []byte) (int, error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
-// quoteArg writes an argument as a shell reads it. What could steer a terminal is
-// written in $'...', which bash, zsh, ksh and POSIX.1-2024 know.
+// quoteArg quotes an argument for a shell. Characters that could control a terminal are written
+// as $'...', which bash, zsh, ksh and POSIX.1-2024 understand.
 func quoteArg(s string) string {
 	switch {
 	case s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:,@%=") == "":

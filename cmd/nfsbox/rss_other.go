@@ -4,8 +4,8 @@ package main
 
 import "runtime"
 
-// maxRSS is the memory that the Go runtime has taken from the system, in bytes:
-// an upper bound of what is resident.
+// maxRSS is the memory that the Go runtime has taken from the system, in bytes: an upper bound of
+// the resident memory.
 func maxRSS() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -140,7 +140,7 @@ signal on.
 Exit status: 0 all ended in good order; 1 the configuration will not do, the server could not begin,
 or calls had to be cut off.`
 
-// flags are what the command line has said.
+// flags are the settings of the command line.
 func (c *serveCmd) flags(k *kong.Context) daemon.Flags {
 	f := daemon.Flags{Config: c.Config, Export: c.Export, Given: make(map[string]bool), Dir: c.Dir, File: c.File}
 	for _, part := range k.Path {

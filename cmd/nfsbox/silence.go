@@ -9,20 +9,20 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
-// silenceEvent says that a server does not answer, or that it does again.
+// silenceEvent says that a server does not answer, or answers again.
 type silenceEvent struct {
 	Type    string     `json:"-"` // "silent", "answers"
 	Server  string     `json:"server"`
 	Since   time.Time  `json:"since"`           // it has sent nothing since
-	Until   *time.Time `json:"until,omitempty"` // when the first call gives up; nil: nothing but an answer ends the wait
+	Until   *time.Time `json:"until,omitempty"` // when the first call gives up; nil: the calls wait for an answer
 	Message string     `json:"message"`
 }
 
-// worthTelling is the shortest wait that a silent server is told of for.
+// worthTelling is the shortest wait for a silent server that is reported.
 const worthTelling = time.Second
 
-// outages tell of servers that do not answer: once for each time that one does not,
-// however many connections lead to it.
+// outages reports servers that do not answer: once for each outage, however many connections lead
+// to the server.
 type outages struct {
 	show func(*silenceEvent) // called by one goroutine at a time
 
@@ -30,7 +30,7 @@ type outages struct {
 	silent map[string]bool // by server
 }
 
-// onSilence has show told of servers that do not answer.
+// onSilence calls show for servers that do not answer.
 func onSilence(show func(*silenceEvent)) nfsbox.Option {
 	return nfsbox.WithSilence((&outages{show: show}).tell)
 }
@@ -41,7 +41,7 @@ func (o *outages) tell(s nfsbox.Silence) {
 	now := time.Now()
 	ends := !s.Until.IsZero() && s.Until.Sub(now) < worthTelling
 	if o.silent[s.Server] == !s.Over || ends {
-		return // another connection has said so, or the error will
+		return // another connection has reported it, or the error will
 	}
 	if o.silent == nil {
 		o.silent = make(map[string]bool)
@@ -77,13 +77,12 @@ func clock(t, now time.Time) string {
 // line is the event for people.
 func (e *silenceEvent) line() string { return "nfsbox: " + progress.Clean(e.Message) + "\n" }
 
-// watched are the options of a client whose servers are told of when they do not
-// answer, and which ends with the command.
+// watched are the options of a client that reports silent servers and ends with the command.
 func watched(e *env, onSilence nfsbox.Option) []nfsbox.Option {
 	return []nfsbox.Option{onSilence, nfsbox.WithStop(e.ctx)}
 }
 
-// onTracker tells of silent servers among the events of a task.
+// onTracker reports silent servers as events of a task.
 func onTracker(t *progress.Tracker) nfsbox.Option {
 	return onSilence(func(e *silenceEvent) {
 		x := progress.Event{Type: e.Type, Server: e.Server, Since: e.Since, Message: e.Message}

@@ -49,7 +49,7 @@ func (c *statCmd) Run(e *env) error {
 	})
 }
 
-// statText is the attributes for people, in the layout that stat(1) has.
+// statText shows the attributes in the layout of stat(1).
 func statText(row *row, r *vfs.Resolved) string {
 	a := &r.Attr
 	name := progress.Clean(row.Path)

@@ -7,13 +7,13 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
-// show is how a long task shows itself; cp, verify and demo have these flags.
+// show has the flags for the output of a long task; cp, verify and demo have them.
 type show struct {
 	JSON       bool `help:"Print events as lines of JSON on stdout, the last of type summary."`
 	NoProgress bool `help:"Report failures and the end, and nothing in between."`
 }
 
-// tracker starts the showing of a task. The caller ends it with Finish.
+// tracker starts showing a task. The caller ends it with Finish.
 func (s *show) tracker(e *env) *progress.Tracker {
 	r := progress.Line(e.stderr, e.tty && !s.NoProgress)
 	if s.JSON {
@@ -25,20 +25,20 @@ func (s *show) tracker(e *env) *progress.Tracker {
 	return progress.New(r, time.Now)
 }
 
-// whole reports that a source, or the command, has failed as a whole: an item that fails
-// is reported by the job. People read it from stderr; a program has only the events.
+// whole reports that a source, or the command, has failed as a whole; the job reports single
+// items. In text the error goes to stderr alone, so this is for JSON.
 func (s *show) whole(t *progress.Tracker, path string, err error) {
 	if s.JSON {
 		t.Report(progress.Event{Type: "error", Path: path, Message: words(err)})
 	}
 }
 
-// quiet leaves the progress out.
+// quiet suppresses the progress.
 type quiet struct{ progress.Renderer }
 
 func (quiet) Progress(*progress.Snapshot) error { return nil }
 
-// randReader is the command's randomness as a reader.
+// randReader is the command's source of randomness as a reader.
 type randReader func([]byte)
 
 func (r randReader) Read(p []byte) (int, error) {

@@ -4,8 +4,8 @@ package main
 
 import "os"
 
-// terminal cannot tell: nothing is taken for a terminal to be drawn on.
+// terminal returns nil: on this system no output is drawn on.
 func terminal(*os.File) func() (width, height int) { return nil }
 
-// resizes never tells.
+// resizes returns a nil channel.
 func resizes() (told <-chan struct{}, stop func()) { return nil, func() {} }

@@ -69,7 +69,7 @@ func (c *verifyCmd) Run(e *env) error {
 		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Parallel: c.Parallel, Owner: c.Owner,
 	}, &sum)
 	sum.tell(tracker)
-	// What has failed as a whole must not look like a success.
+	// A failure as a whole must not look like a success.
 	if err != nil && sum.Errors == 0 && sum.Differences == 0 {
 		sum.Errors = 1
 		c.whole(tracker, "", err)
@@ -81,7 +81,7 @@ func (c *verifyCmd) Run(e *env) error {
 		counted{sum.ACLsLost, "access control lists, whose modes are as a copy has them"},
 		counted{sum.TimesLost, "times that NFSv3 does not have"},
 	); lost != "" && !c.JSON {
-		_, _ = io.WriteString(e.stderr, "not preserved: "+lost+"\n") // what cannot be written has nowhere else to go
+		_, _ = io.WriteString(e.stderr, "not preserved: "+lost+"\n") // there is nowhere to report an error of stderr
 	}
 	return err
 }
@@ -125,8 +125,8 @@ func (c *verifyCmd) verify(e *env, po place.Options, o job.VerifyOptions, sum *v
 	return nil
 }
 
-// hint says, where nothing of a directory was there to be compared, that DEST has a directory of
-// its name: cp makes the copy there if DEST is there before.
+// hint says, if nothing of a directory was found, that DEST has a directory of its name: cp makes
+// the copy there if DEST existed before.
 func (c *verifyCmd) hint(e *env, src *place.Place, o *job.VerifyOptions, sum *verifySummary) {
 	name := ownName(src)
 	if name == "" || sum.Missing == 0 || sum.Files+sum.Symlinks+sum.Hardlinks+sum.Nodes > 0 || sum.Dirs > 1 {
@@ -134,14 +134,14 @@ func (c *verifyCmd) hint(e *env, src *place.Place, o *job.VerifyOptions, sum *ve
 	}
 	_, there, _, err := o.Dest.FS.Lookup(e.ctx, o.Dest.Handle, name)
 	if err != nil || there.Type != vfs.TypeDir {
-		return // it is no more than a hint
+		return // the hint is optional
 	}
 	o.Progress.Report(progress.Event{Type: "note", Path: c.Dest, Message: "it has a directory of the name of SOURCE, " +
 		"as after a copy into a DEST that was there: verify SOURCE DEST/" + name + " compares that"})
 }
 
-// copyAt is where cp has made the copy of a source that DEST names: where a link leads to,
-// unless the source is a link itself.
+// copyAt is where cp has made a source's copy for DEST: at the target of a link, unless the source
+// is a link itself.
 func copyAt(ctx context.Context, dst *place.Place, src *vfs.Attr, found *vfs.Resolved) (job.Place, error) {
 	if found.Attr.Type != vfs.TypeSymlink || src.Type == vfs.TypeSymlink {
 		return job.Place{FS: dst.FS, Handle: found.Handle}, nil

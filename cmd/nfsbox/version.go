@@ -13,7 +13,7 @@ func (*versionCmd) Run(e *env) error {
 	return err
 }
 
-// version is that of the program, as the build has recorded it.
+// version is the program's version, as recorded by the build.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
