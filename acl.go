@@ -7,7 +7,7 @@ import "github.com/nfsbox/nfsbox/vfs"
 // methods are vfs.ErrNotSupp.
 type ACLer = vfs.ACLer
 
-// ACL, and what it is made of (POSIX.1e, draft 17; acl(5)).
+// ACL and its parts (POSIX.1e, draft 17; acl(5)).
 type (
 	ACL      = vfs.ACL
 	ACLEntry = vfs.ACLEntry
@@ -20,6 +20,6 @@ const (
 	ACLUser     = vfs.ACLUser     // the user ID
 	ACLGroupObj = vfs.ACLGroupObj // the object's group
 	ACLGroup    = vfs.ACLGroup    // the group ID
-	ACLMask     = vfs.ACLMask     // the most that all but the owner and others have
-	ACLOther    = vfs.ACLOther    // everybody else
+	ACLMask     = vfs.ACLMask     // the most rights that entries have, except the owner's and others'
+	ACLOther    = vfs.ACLOther    // everyone else
 )

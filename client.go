@@ -17,7 +17,7 @@ import (
 // concurrently.
 type Client struct {
 	conn  *nfsclient.Conn
-	local *localio.FS // nil: switched off
+	local *localio.FS // nil: off
 	fs    *writeback.FS
 
 	stop    context.Context // of WithStop; nil: none
@@ -26,24 +26,22 @@ type Client struct {
 	closeFS func() error // once
 }
 
-// FS is the file system below the URL's directory: of a URL that names a file, or nothing,
-// the directory that holds it, with the name in Target. Its root is then not what the URL
-// names. A caller that means a directory, to read, change or remove all that is in it,
-// takes Tree, which refuses such a URL. It is valid until Close.
+// FS is the file system below the URL's directory. If the URL names a file, or nothing, it is
+// rooted at the directory above, and Target has the name in it: the root is not what the URL
+// names. A caller that means a directory, to read, change or remove everything in it, uses
+// Tree, which refuses such a URL. FS is valid until Close.
 func (c *Client) FS() vfs.FS { return c.fs }
 
-// Target is the name of what the URL names, in FS's root, where it need not
-// exist; "" is the root itself. It may be a symbolic link that leads out of the root, where
-// FS alone stays at the root and finds another object. A program that follows it gives
-// vfs.Resolve the FS that vfs.Inside returns, which makes that vfs.ErrOutside; package iofs
-// refuses such a link by itself.
+// Target is the name of the URL's object in FS's root, where it need not exist; "" is the root
+// itself. It may be a symbolic link that leads out of the root. FS alone stays within the root,
+// and would find another object. A program that follows the link gives vfs.Resolve the FS that
+// vfs.Inside returns, which makes that vfs.ErrOutside. Package iofs refuses such links itself.
 func (c *Client) Target() string { return c.conn.Target() }
 
-// Tree is the directory that the URL names, for everything in Go that reads files; ctx ends
-// every call of it. It is iofs.Root of FS where the URL names a directory. If the URL names
-// nothing, the error Is fs.ErrNotExist, and if it names anything else, symbolic links
-// included, syscall.ENOTDIR: what lies beside it is in FS, and not in a tree by mistake. A
-// slash at the end of the URL has a link followed.
+// Tree is the directory that the URL names, as an iofs.FS rooted there. ctx ends every call of
+// it. If the URL names nothing, the error Is fs.ErrNotExist; if it names something other than
+// a directory, symbolic links included, the error Is syscall.ENOTDIR. So a mistaken URL never
+// exposes the directory above. A slash at the end of the URL has a link followed.
 func (c *Client) Tree(ctx context.Context) (*iofs.FS, error) {
 	name := c.Target()
 	if name == "" {
@@ -55,32 +53,31 @@ func (c *Client) Tree(ctx context.Context) (*iofs.FS, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: vfs.ErrNotDir}
 }
 
-// Found is what the URL names, as the server said when it was dialled: a caller who wants
-// to know at once is spared the calls. Fields of the attributes may be missing. The error
-// Is fs.ErrNotExist if the URL names nothing.
+// Found is the object that the URL names, as Dial has found it: it saves the caller a look-up
+// right after Dial. Attributes may be incomplete. The error Is fs.ErrNotExist if the URL names
+// nothing.
 func (c *Client) Found() (vfs.Resolved, error) { return c.conn.Found() }
 
-// Raw is the way to the server below the file system, for a program that calls
-// procedures of the protocol itself: those of package proto/nfs3, and of other
-// programs that the server has at the same port. Calls go over the client's own
-// connections, and are neither limited nor judged.
+// Raw is the connection below the file system, for programs that call procedures themselves:
+// those of package proto/nfs3, and of other programs at the server's port. The calls use the
+// client's own connections. They bypass the limiter, and their statuses are not interpreted.
 type Raw struct {
 	RPC  *oncrpc.Client // the Client's, which closes it
 	Auth oncrpc.Auth    // the credential of the client's caller
 	Root vfs.Handle     // of the directory that FS is rooted at
 }
 
-// Raw returns the way to the server. It is valid until Close.
+// Raw returns the connection. It is valid until Close.
 func (c *Client) Raw() Raw {
 	rpc, auth := c.conn.Raw()
 	return Raw{RPC: rpc, Auth: auth, Root: c.conn.Root()}
 }
 
-// Close ends the client. Files are to be closed before: what they have not made
-// stable is lost, as it would be in a crash, and the error says how much that is.
-// The server is told, if it answers within two seconds.
+// Close ends the client. Files must be closed before: what they have not made stable is lost,
+// as in a crash, and the error says how many bytes. The server is told to unmount; Close waits
+// two seconds at most for its answer.
 func (c *Client) Close() error {
-	err := c.closeFS() // and with it what is below
+	err := c.closeFS() // closes the layers below, too
 	if c.stop == nil {
 		return errors.Join(err, c.conn.Close())
 	}

@@ -14,18 +14,18 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// LocalIO says whether files are read, written and made stable without the
-// network where the server is on this host, and is an nfsbox.
+// LocalIO says whether files are read, written and made stable without the network, if the
+// server is an nfsbox on this host.
 type LocalIO uint8
 
-// Whatever is said here, it is the server that decides what it hands out, and to
-// whom; and all but reading, writing and committing goes over the network.
+// In every mode the server decides which files it hands out, and to whom. Everything but
+// reading, writing and committing goes over the network.
 const (
-	LocalIOAuto    LocalIO = iota // where it can be had, and over the network elsewhere
+	LocalIOAuto    LocalIO = iota // where possible, otherwise over the network
 	LocalIOOff                    // never
-	LocalIORequire                // Dial fails where it cannot be had
-	// LocalIOTrusted is as auto, and what is handed out may be used past this package:
-	// a file of what FS wraps (vfs.Unwrapper) is a vfs.HostFiler.
+	LocalIORequire                // Dial fails where it is not possible
+	// LocalIOTrusted is as auto, and the descriptors may be used outside this package: a
+	// file of the FS that FS wraps (vfs.Unwrapper) is a vfs.HostFiler.
 	LocalIOTrusted
 )
 
@@ -40,27 +40,23 @@ func (m LocalIO) String() string {
 	return fmt.Sprintf("LocalIO(%d)", uint8(m))
 }
 
-// WithLocalIO says whether the network is left out where the server is on this
-// host. It is localio in the URL.
+// WithLocalIO sets the mode of local I/O. It is localio in the URL.
 func WithLocalIO(m LocalIO) Option {
 	return func(o *config) { o.localIO = m }
 }
 
-// WithLocalIODir looks for the server's socket in dir, an absolute path, and
-// nowhere else: that of a directory which containers share, say. The directory
-// belongs to root, to the user of this process or to the one whom the server runs
-// as, and nobody else may write to it. It is localio-dir in the URL; "" is where
-// servers of this host are looked for by default, /run/nfsbox and nfsbox in
-// $XDG_RUNTIME_DIR.
+// WithLocalIODir looks for the server's socket only in dir, an absolute path, such as a directory
+// that containers share. The directory must belong to root, to this process's user or to the
+// server's, and no other user may write to it. It is localio-dir in the URL. "" is the default:
+// /run/nfsbox, and nfsbox in $XDG_RUNTIME_DIR.
 func WithLocalIODir(dir string) Option {
 	return func(o *config) { o.localIODir = dir }
 }
 
-// WithEagerLocalIO asks for a descriptor at the first use of every file. Without it
-// the first read or write of one of up to 256 KiB goes over the network: most small
-// files are used once, which costs one call in this way and a descriptor as well in
-// the other. It is for programs that come back to their small files;
-// [LocalIORequire] implies it.
+// WithEagerLocalIO asks for a descriptor at the first use of every file. Without it the first
+// read or write of one up to 256 KiB goes over the network: most small files are used once, and
+// a descriptor would cost a second call. It is for programs that use their small files
+// repeatedly; [LocalIORequire] implies it.
 func WithEagerLocalIO() Option {
 	return func(o *config) { o.localIOEager = true }
 }
@@ -84,7 +80,7 @@ func setLocalIODir(u *URL, v string) error {
 	return checkLocalIODir(dir)
 }
 
-// checkLocalIODir refuses what would be another directory in another process.
+// checkLocalIODir refuses a path that is relative, has a NUL or is too long.
 func checkLocalIODir(dir string) error {
 	switch {
 	case !filepath.IsAbs(dir):
@@ -97,7 +93,7 @@ func checkLocalIODir(dir string) error {
 	return nil
 }
 
-// local is the layer that leaves the network out; nil if that is switched off.
+// local is the layer of local I/O; nil if that is off.
 func (o *config) local(conn *nfsclient.Conn) *localio.FS {
 	mode := localio.Auto
 	switch o.localIO {
@@ -115,7 +111,7 @@ func (o *config) local(conn *nfsclient.Conn) *localio.FS {
 	return localio.New(conn.FS(), conn, l)
 }
 
-// requireLocal says why there is no local I/O, err, and what to do about it.
+// requireLocal says why there is no local I/O, which is err, and what to do about it.
 func requireLocal(ctx context.Context, conn *nfsclient.Conn, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("nfs: local I/O is required: %w", err)
@@ -123,7 +119,7 @@ func requireLocal(ctx context.Context, conn *nfsclient.Conn, err error) error {
 	return fmt.Errorf("nfs: local I/O is required: %w; %s", err, adviseLocal(ctx, conn))
 }
 
-// What to do where files are used over the network, and need not be.
+// Advice for files that go over the network although they need not.
 const (
 	adviseNoLocalIO = "if the server is an nfsbox on this host, it has local I/O switched off (nfsbox serve --localio), or no directory for its socket (nfsbox serve --localio-dir)"
 	adviseNoSession = "if the server is on this host, or in a container of it, have both use one directory, which its owner alone can write to: " +
@@ -131,7 +127,7 @@ const (
 	adviseNoFile = "run as the user in whose name is asked (uid= and gid= in the URL), or as root; the export must neither squash that user nor say localio = false"
 )
 
-// adviseLocal is what to do where there is no session with the server.
+// adviseLocal is the advice if there is no session with the server.
 func adviseLocal(ctx context.Context, conn *nfsclient.Conn) string {
 	if _, err := conn.ServerUUID(ctx); err != nil {
 		return adviseNoLocalIO
@@ -139,12 +135,12 @@ func adviseLocal(ctx context.Context, conn *nfsclient.Conn) string {
 	return adviseNoSession
 }
 
-// LocalIOStats say how many reads and writes have left the network out.
+// LocalIOStats say how much was read and written without the network.
 type LocalIOStats struct {
-	State  string `json:"state"`            // of now: "local", "remote" or "off"
-	Why    string `json:"why,omitempty"`    // remote: why, once that is known; local: why the last file is not that is not
-	Socket string `json:"socket,omitempty"` // local: of the server
-	Files  int    `json:"files"`            // of now: descriptors that are open
+	State  string `json:"state"`            // now: "local", "remote" or "off"
+	Why    string `json:"why,omitempty"`    // remote: why, once that is known; local: why the most recent remote file is not local
+	Socket string `json:"socket,omitempty"` // local: the server's
+	Files  int    `json:"files"`            // now: open descriptors
 
 	Opens        uint64 `json:"opens"` // descriptors that the server has handed out
 	Reads        uint64 `json:"reads"`
@@ -153,8 +149,8 @@ type LocalIOStats struct {
 	BytesRead    uint64 `json:"bytes_read"`
 	BytesWritten uint64 `json:"bytes_written"`
 	Fallbacks    uint64 `json:"fallbacks"`  // reads, writes and commits that went over the network, the first ones of small files too
-	Revoked      uint64 `json:"revoked"`    // descriptors that the server has taken back
-	Handshakes   uint64 `json:"handshakes"` // that have begun a session; more than one: it was lost and is there again
+	Revoked      uint64 `json:"revoked"`    // descriptors that the server has revoked
+	Handshakes   uint64 `json:"handshakes"` // sessions begun; more than one: a session was lost and begun again
 }
 
 // localStats are the counters of local I/O.
@@ -170,10 +166,10 @@ func (c *Client) localStats() LocalIOStats {
 	}
 }
 
-// diagnose tries local I/O as a step of a diagnosis, and reads a byte of file if
-// there is one. That there is none is an error only where it is required.
+// diagnose tries local I/O as a step of a diagnosis, and reads a byte of file if there is one. A
+// failure is an error only if the mode is LocalIORequire.
 func (o *config) diagnose(ctx context.Context, conn *nfsclient.Conn, file vfs.Handle, s *nfsclient.Step) (err error) {
-	eager := *o // or a small file would say nothing
+	eager := *o // otherwise a small file would go over the network
 	eager.localIOEager = true
 	l := eager.local(conn)
 	if l == nil {
@@ -188,7 +184,7 @@ func (o *config) diagnose(ctx context.Context, conn *nfsclient.Conn, file vfs.Ha
 	case ready != nil && o.localIO == LocalIORequire:
 		s.Advice = adviseLocal(ctx, conn)
 		return ready
-	case asked != nil: // it may be any server
+	case asked != nil: // the server may be another program
 		s.Skipped, s.Detail = true, "over the network: "+st.Why
 		return nil
 	case st.State != "local":
@@ -199,7 +195,7 @@ func (o *config) diagnose(ctx context.Context, conn *nfsclient.Conn, file vfs.Ha
 	if file == (vfs.Handle{}) {
 		return nil
 	}
-	// A descriptor that does not come soon is no reason to say that none will.
+	// The descriptor may take a while to come.
 	for range diagnoseReads {
 		if err := readByte(ctx, l, file); err != nil {
 			return err
@@ -215,8 +211,8 @@ func (o *config) diagnose(ctx context.Context, conn *nfsclient.Conn, file vfs.Ha
 	return nil
 }
 
-// diagnoseReads is how often a diagnosis reads a file until it has done so locally. Each
-// time it waits a tenth of a second for the descriptor.
+// diagnoseReads is how often a diagnosis reads a file before it gives up local I/O. It waits a
+// tenth of a second between two reads.
 const diagnoseReads = 20
 
 // readByte reads the first byte of a file.

@@ -16,37 +16,36 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Option changes how Dial works. Where a URL says the same, the Option holds.
+// Option changes how Dial works. It overrides the URL.
 type Option func(*config)
 
-// config is what Dial goes by.
+// config is the configuration of a client.
 type config struct {
 	nfsclient.Options
 	maxLoad int  // of each class; 0: auto
-	debug   bool // what is logged at debug level is information
+	debug   bool // log debug records at information level
 	buffers writeback.Options
 
 	stop context.Context // of WithStop; nil: none
 
 	localIO      LocalIO
 	localIOEager bool
-	localIODir   string // "": those of this host
+	localIODir   string // "": the default directories
 }
 
-// WithCaller says who is asking. Of the caller's groups the first 16 are sent.
+// WithCaller sets the user that calls are made for. The first 16 of its groups are sent.
 func WithCaller(c vfs.Caller) Option {
 	return func(o *config) { o.FS.Caller = c }
 }
 
-// WithDialer makes connections with dial, which has the type of
-// net.Dialer.DialContext and is called with "tcp" and "host:port". The arguments
-// of the URL that are about sockets then have no effect.
+// WithDialer makes connections with dial, which has the type of net.Dialer.DialContext and is
+// called with "tcp" and "host:port". The URL's arguments about sockets then have no effect.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return func(o *config) { o.Dial = dial }
 }
 
-// WithMachineName says what this host is called in credentials; the default is
-// its host name. More than 255 bytes are an error of Dial.
+// WithMachineName sets this host's name in credentials; the default is its host name. More than
+// 255 bytes are an error of Dial.
 func WithMachineName(name string) Option {
 	return func(o *config) { o.FS.Machine = name }
 }
@@ -57,51 +56,46 @@ func WithRand(fill func(p []byte)) Option {
 	return func(o *config) { o.Rand = fill }
 }
 
-// WithReadOnly makes whatever changes something vfs.ErrROFS, as readonly in the
-// URL does.
+// WithReadOnly makes every change fail with vfs.ErrROFS, like readonly in the URL.
 func WithReadOnly() Option {
 	return func(o *config) { o.FS.ReadOnly = true }
 }
 
-// WithHard makes calls go on until their context ends, as hard in the URL does,
-// however long the server does not answer. What a call without an end waits for
-// tells the logger.
+// WithHard makes calls go on until their context ends, however long the server does not answer,
+// like hard in the URL. The logger learns what a call waits for.
 func WithHard() Option {
 	return func(o *config) { o.FS.Hard, o.FS.SoftErr = true, false }
 }
 
-// WithTimeout makes a call that is not answered be sent again after try. After try
-// times retries+1 a soft call has failed, however often it was sent and connections
-// were lost; with retries of 0 nothing is sent again. They are timeo and retrans of
-// the URL. A try of 0 is the default.
+// WithTimeout sends a call again when it has no reply after try. A soft call fails after try
+// times retries+1, however often it was sent and connections were lost. With retries of 0
+// nothing is sent again. They are timeo and retrans of the URL. A try of 0 is the default.
 func WithTimeout(try time.Duration, retries int) Option {
 	return func(o *config) {
-		// So many retries are for ever, and do not overflow where they are added to.
+		// So many retries never end, and do not overflow in sums.
 		if o.Timeout, o.Retries = try, min(retries, math.MaxInt32); retries <= 0 {
 			o.Retries = -1
 		}
 	}
 }
 
-// WithConnections makes as many connections as n at most, from 1 to 16, as
-// nconnect in the URL does.
+// WithConnections makes at most n connections, from 1 to 16, like nconnect in the URL.
 func WithConnections(n int) Option {
 	return func(o *config) {
 		if o.Conns = n; n <= 0 {
-			o.Conns = -1 // which nfsclient refuses; its 0 is the default
+			o.Conns = -1 // nfsclient refuses it; its 0 is the default
 		}
 	}
 }
 
-// WithMaxLoad allows n calls of each class (metadata, reads, writes) under way
-// at once, from 1 to 512; 0 finds out what is best for the server. It is
-// max-load in the URL.
+// WithMaxLoad allows n calls of each class (metadata, reads, writes) in flight, from 1 to 512; 0
+// measures what is best for the server. It is max-load in the URL.
 func WithMaxLoad(n int) Option {
 	return func(o *config) { o.maxLoad = n }
 }
 
-// WithReadAhead bounds what is read ahead in an open file, in bytes; 0 is no
-// reading ahead. It is readahead in the URL.
+// WithReadAhead bounds what is read ahead in an open file, in bytes; 0 switches it off. It is
+// readahead in the URL.
 func WithReadAhead(bytes int64) Option {
 	return func(o *config) {
 		if o.buffers.ReadAhead = bytes; bytes <= 0 {
@@ -111,32 +105,31 @@ func WithReadAhead(bytes int64) Option {
 	}
 }
 
-// WithDirty bounds the memory, in bytes, for what was written and is not yet
-// known to be stable on the server; 0 is 96 MiB. At the bound writers wait.
+// WithDirty bounds the memory for written data that is not known to be stable on the server, in
+// bytes; 0 is 96 MiB. At the bound writers wait.
 func WithDirty(bytes int64) Option {
 	return func(o *config) { o.buffers.MaxDirty = bytes }
 }
 
-// WithLogger has log told of a server that does not answer, and at debug level
-// of what else happens. Without it there is silence.
+// WithLogger logs servers that do not answer, and other events at debug level. Without it
+// nothing is logged.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *config) { o.Log = log }
 }
 
-// Silence is a time in which a server has sent nothing although calls waited for it.
-// Its Server is the host, as the URL has it, and a port.
+// Silence is a period in which a server has sent nothing although calls waited for it. Server is
+// the host, as in the URL, and a port.
 type Silence = oncrpc.Silence
 
-// WithSilence has f told of a server that has sent nothing for five seconds while
-// calls wait for it, Dial's own included: since when, and when the first of them gives
-// up. When the server sends again, f is told so. It is told once of each time, by
-// each of the client's ports (NFS, MOUNT, the portmapper), and called concurrently. It
-// must not close the client.
+// WithSilence calls f when a server has sent nothing for five seconds while calls wait for it,
+// Dial's own included. f learns since when, and when the first of the calls gives up. When the
+// server sends again, f is called again. Each of the client's ports (NFS, MOUNT, the
+// portmapper) makes these two calls, possibly concurrently. f must not close the client.
 func WithSilence(f func(Silence)) Option {
 	return func(o *config) { o.Silent = f }
 }
 
-// complete makes what the parts of the client need of what was asked for.
+// complete fills in what the parts of the client need.
 func (o *config) complete() error {
 	switch {
 	case o.maxLoad < 0 || o.maxLoad > maxLoad:
@@ -158,8 +151,7 @@ func (o *config) complete() error {
 	return nil
 }
 
-// behind is how long what was written behind a program's back is tried: as long
-// as a call of its own would be.
+// behind is how long writes in the background are tried: as long as a call of the program's own.
 func (o *config) behind() time.Duration {
 	if o.FS.Hard {
 		return math.MaxInt64
@@ -172,8 +164,8 @@ func (o *config) behind() time.Duration {
 	return time.Duration(tries) * try
 }
 
-// louder is a handler that takes records of debug level for information: what
-// debug= in a URL asks for, whose writer does not set the logger's level.
+// louder is a handler that raises debug records to information level, for debug= in a URL: the
+// URL cannot set the logger's level.
 type louder struct{ slog.Handler }
 
 func (l louder) Enabled(ctx context.Context, level slog.Level) bool {

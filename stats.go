@@ -11,8 +11,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Stats are counters of a client. All that are not said to be of now only grow.
-// In JSON durations are nanoseconds.
+// Stats are a client's counters. They only grow, except those marked "now". In JSON durations
+// are nanoseconds.
 type Stats struct {
 	RPCs        uint64 `json:"rpcs"`        // calls made
 	Retransmits uint64 `json:"retransmits"` // calls sent again
@@ -22,9 +22,9 @@ type Stats struct {
 	BytesIn     uint64 `json:"bytes_in"`  // received
 	BytesOut    uint64 `json:"bytes_out"` // sent
 
-	InFlight    int   `json:"in_flight"`   // of now: calls under way
-	Connections int   `json:"connections"` // of now: open ones
-	Dirty       int64 `json:"dirty"`       // of now: memory, in bytes, of what was written and is not yet known to be stable
+	InFlight    int   `json:"in_flight"`   // now: calls in flight
+	Connections int   `json:"connections"` // now: open ones
+	Dirty       int64 `json:"dirty"`       // now: memory of written data that is not known to be stable, in bytes
 
 	Procs   []ProcStats  `json:"procs"` // of the procedures that have been called
 	Load    []LoadStats  `json:"load"`  // metadata, reads, writes
@@ -32,26 +32,26 @@ type Stats struct {
 	LocalIO LocalIOStats `json:"local_io"`
 }
 
-// BufferStats are counters of what stands between a program's reads and writes
-// and the server's. Bytes are counted each time that they are sent.
+// BufferStats are the counters of the buffers between the program and the server. Bytes count
+// each time that they are sent.
 type BufferStats struct {
-	Dirty int64 `json:"dirty"` // of now: as in Stats
+	Dirty int64 `json:"dirty"` // now: as in Stats
 
-	BytesWritten    uint64 `json:"bytes_written"`    // sent behind the writers' backs, and answered
+	BytesWritten    uint64 `json:"bytes_written"`    // sent in the background, and answered
 	Resent          uint64 `json:"resent"`           // bytes sent again because the server had restarted
-	Retries         uint64 `json:"retries"`          // WRITEs and COMMITs made again after a failure that might pass
+	Retries         uint64 `json:"retries"`          // WRITEs and COMMITs repeated after a temporary failure
 	Commits         uint64 `json:"commits"`          // COMMITs that were answered
-	VerifierChanges uint64 `json:"verifier_changes"` // restarts of the server, as files with dirty bytes have seen them
-	BytesLost       uint64 `json:"bytes_lost"`       // given up; an error has told so
+	VerifierChanges uint64 `json:"verifier_changes"` // restarts of the server, counted by each file with dirty bytes
+	BytesLost       uint64 `json:"bytes_lost"`       // given up; an error has said so
 
-	ReadAhead       int64  `json:"read_ahead"`        // of now: memory, in bytes, of what is read ahead
+	ReadAhead       int64  `json:"read_ahead"`        // now: memory of what is read ahead, in bytes
 	ReadAheadBytes  uint64 `json:"read_ahead_bytes"`  // read ahead
 	ReadAheadHits   uint64 `json:"read_ahead_hits"`   // reads that were answered from it, or waited for it
 	ReadAheadMisses uint64 `json:"read_ahead_misses"` // reads that went to the server
-	ReadAheadWasted uint64 `json:"read_ahead_wasted"` // bytes that nobody asked for
+	ReadAheadWasted uint64 `json:"read_ahead_wasted"` // bytes read ahead that were never read
 }
 
-// ProcStats are counters of one procedure. All only grow.
+// ProcStats are the counters of one procedure. They only grow.
 type ProcStats struct {
 	Name        string `json:"name"`  // as RFC 1813 has it: "READ"
 	Calls       uint64 `json:"calls"` // that have ended
@@ -60,18 +60,18 @@ type ProcStats struct {
 	Timeouts    uint64 `json:"timeouts"`
 	BytesIn     uint64 `json:"bytes_in"`
 	BytesOut    uint64 `json:"bytes_out"`
-	// Statuses are how often NFS answered with an error, by its name: "NOENT".
-	// Such a call is not among the Errors.
+	// Statuses are how often NFS answered with each error, by name: "NOENT". Such calls
+	// are not among the Errors.
 	Statuses map[string]uint64 `json:"statuses,omitempty"`
 	Queued   *Histogram        `json:"-"` // nanoseconds from the call to its sending
 	Latency  *Histogram        `json:"-"` // nanoseconds from sending to reply
 }
 
-// Histogram counts values, and gives their number, sum, mean, maximum and
-// quantiles. It is the caller's own; nil is empty.
+// Histogram counts values, and gives their number, sum, mean, maximum and quantiles. The caller
+// owns it; nil is empty.
 type Histogram = metric.Snapshot
 
-// Distribution is what is worth telling of a histogram of durations.
+// Distribution summarises a histogram of durations.
 type Distribution struct {
 	Count uint64        `json:"count"`
 	Mean  time.Duration `json:"mean_ns"`
@@ -81,7 +81,7 @@ type Distribution struct {
 	Max   time.Duration `json:"max_ns"`
 }
 
-// Distribute sums up a histogram of nanoseconds.
+// Distribute summarises a histogram of nanoseconds.
 func Distribute(h *Histogram) Distribution {
 	if h == nil {
 		return Distribution{}
@@ -96,7 +96,7 @@ func Distribute(h *Histogram) Distribution {
 	}
 }
 
-// MarshalJSON sums the histograms up.
+// MarshalJSON summarises the histograms.
 func (p ProcStats) MarshalJSON() ([]byte, error) {
 	type plain ProcStats
 	return json.Marshal(struct {
@@ -109,14 +109,14 @@ func (p ProcStats) MarshalJSON() ([]byte, error) {
 // LoadStats are the state of the limit of one class of calls.
 type LoadStats struct {
 	Class    string        `json:"class"` // "metadata", "read" or "write"
-	Limit    int           `json:"limit"` // of now: calls that may be under way
+	Limit    int           `json:"limit"` // now: calls that may be in flight
 	InFlight int           `json:"in_flight"`
 	Waiting  int           `json:"waiting"`
 	Latency  time.Duration `json:"latency_ns"` // mean of recent calls; 0 under a fixed limit
 	Waits    uint64        `json:"waits"`      // calls that had to wait
 	BackOffs uint64        `json:"back_offs"`  // times that the limit fell for a busy or silent server
 	Grown    uint64        `json:"grown"`      // times that it grew
-	Shrunk   uint64        `json:"shrunk"`     // times that it fell because less was as good
+	Shrunk   uint64        `json:"shrunk"`     // times that it fell because fewer calls did as well
 }
 
 // Stats returns the counters since Dial.
@@ -133,7 +133,7 @@ func (c *Client) Stats() Stats {
 		InFlight:    s.RPC.InFlight,
 		Connections: s.RPC.Conns,
 		Dirty:       buffers.Dirty,
-		Procs:       make([]ProcStats, 0, len(s.Procs)), // not nil: JSON has a list
+		Procs:       make([]ProcStats, 0, len(s.Procs)), // not nil: JSON needs a list
 		Buffers:     BufferStats(buffers),
 		LocalIO:     c.localStats(),
 	}
@@ -178,7 +178,7 @@ func procStats(p *nfsclient.ProcStats) ProcStats {
 	return out
 }
 
-// statusName is what a status is counted under.
+// statusName is the name under which a status is counted.
 func statusName(s vfs.Status) string {
 	if s == 0 {
 		return "UNKNOWN"

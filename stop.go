@@ -6,23 +6,22 @@ import (
 )
 
 const (
-	// stopPatience is how long a server may send nothing, while calls wait for it, when
-	// the program wants to end (WithStop).
+	// stopPatience is how long a silent server is waited for when the program wants to
+	// end (WithStop).
 	stopPatience = 2 * time.Second
-	// stopEvery is how often that is looked at.
+	// stopEvery is how often giveUp checks for silence.
 	stopEvery = 50 * time.Millisecond
 )
 
-// WithStop says when the program wants to end: when ctx has ended. Calls that have
-// contexts of their own go on, so that the program can clean up behind itself; but a
-// server that sends nothing for two seconds from then on, while calls wait for it, is
-// given up: they fail, and all that come. Close then waits for the server half a second
-// at most.
+// WithStop gives up a silent server when the program wants to end, which is when ctx has ended.
+// Calls with contexts of their own go on, so that the program can clean up. But if the server
+// sends nothing for two seconds from then on, while calls wait for it, these calls fail, and all
+// later ones. Close then waits half a second at most for the server.
 func WithStop(ctx context.Context) Option {
 	return func(o *config) { o.stop = ctx }
 }
 
-// watchStop gives the server up when stop has ended and it does not answer.
+// watchStop begins giveUp when stop has ended.
 func (c *Client) watchStop(stop context.Context) {
 	if stop == nil {
 		return
@@ -32,8 +31,8 @@ func (c *Client) watchStop(stop context.Context) {
 	c.unwatch = context.AfterFunc(stop, func() { c.giveUp(open) })
 }
 
-// giveUp waits until the server has been quiet for stopPatience, and gives it up; or
-// until the client is closed.
+// giveUp waits until the server has been silent for stopPatience, then fails all calls and closes
+// the client. It ends early when the client is closed.
 func (c *Client) giveUp(open context.Context) {
 	began := time.Now()
 	tick := time.NewTicker(stopEvery)
@@ -46,7 +45,7 @@ func (c *Client) giveUp(open context.Context) {
 		}
 		if min(c.conn.Quiet(), time.Since(began)) >= stopPatience {
 			c.conn.Abandon()
-			_ = c.closeFS() // Close says the same
+			_ = c.closeFS() // Close returns the same error
 			return
 		}
 	}

@@ -15,23 +15,23 @@ import (
 // maxURL bounds a URL, in bytes. A longer one is an error.
 const maxURL = 16 << 10
 
-// SourcePort says from which ports connections are made.
+// SourcePort says which local ports connections are made from.
 type SourcePort uint8
 
-// Servers that export with "secure", their default, take calls from reserved
-// ports only, which are root's.
+// Servers that export with "secure", their default, accept calls only from reserved ports, which
+// only root may use.
 const (
-	SourcePortAuto     SourcePort = iota // a reserved one if the process may, else any
+	SourcePortAuto     SourcePort = iota // a reserved one if the process may use them, else any
 	SourcePortReserved                   // a reserved one, or fail
 	SourcePortAny
 )
 
-// Patience says what becomes of a call that the server does not answer (nfs(5)).
+// Patience says what happens to a call that the server does not answer (nfs(5)).
 type Patience uint8
 
-// A soft call fails after timeo times retrans+1, with an error that Is
-// syscall.EIO, or syscall.ETIMEDOUT with softerr. A hard call goes on until its
-// context ends. One whose reply breaks the RPC protocol in the same way twice fails
+// A soft call fails after timeo times retrans+1, with an error that Is syscall.EIO, or
+// syscall.ETIMEDOUT with softerr. A hard call goes on until its context ends. A call whose reply
+// breaks the RPC protocol in the same way twice fails at once, hard or soft.
 // at once, hard or soft.
 const (
 	PatienceSoft Patience = iota
@@ -39,12 +39,11 @@ const (
 	PatienceHard
 )
 
-// URL is a parsed NFS URL. The zero value of an argument is that it was not
-// given.
+// URL is a parsed NFS URL. Arguments that were not given are zero.
 type URL struct {
 	Host string // a name or an address; IPv6 without its brackets
 	Port uint16 // serves NFS and MOUNT alike
-	Path string // absolute, unescaped, as it was written otherwise; "/" if there was none
+	Path string // absolute, unescaped, otherwise as written; "/" if there was none
 
 	Export             string        // export, unescaped
 	UID, GID           *uint32       // uid, gid
@@ -74,7 +73,7 @@ type URL struct {
 
 // URLError says what is wrong with a URL.
 type URLError struct {
-	Arg string // the argument that is meant; "" if it is no argument
+	Arg string // the argument that is wrong; "" if it is another part
 	Err error
 }
 
