@@ -2,15 +2,15 @@ package nlm
 
 import "time"
 
-// What all clients share is divided among homes: one may take more only while it has
+// What all clients share is divided among homes. A home may take more only while it has
 // less than is free, and less than its own bound (see may).
 const (
-	// maxClients bounds the clients that are known, and maxNames those of one home,
-	// which can call itself what it likes, or hide a network. At the bound one that
-	// holds nothing is forgotten, of that home if it is the home's bound; if that
-	// makes no room, a newcomer is told NLM4_DENIED_NOLOCKS. A client that no rule admits has
-	// no place among them. A home that has less than fewNames may have another while
-	// there is room: all clients are looked at only for one that has many.
+	// maxClients bounds the clients that are known. maxNames bounds those of one home,
+	// which can call itself what it likes, or be a network behind one address. At the
+	// bound a client that holds nothing is forgotten; at that of a home, one of this
+	// home. If that makes no room, a new client gets NLM4_DENIED_NOLOCKS. Clients that
+	// no rule admits are not among them. A home with fewer than fewNames gets another
+	// while there is room; only for larger ones are all clients counted.
 	maxClients = 4096
 	maxNames   = 1024
 	fewNames   = 8
@@ -21,22 +21,22 @@ const (
 	maxLocks       = 1 << 18
 	maxClientLocks = 1 << 16
 
-	// DefaultMaxHoldings is how many owners of locks one home has, each counted once
-	// for each file: NLM4_DENIED_NOLOCKS. It is a quarter of the files that a
-	// directory is served with by default, for its file system opens one for each,
-	// lets locks have half of all, and divides those by vfs.Owner.Share.
+	// DefaultMaxHoldings bounds the owners of locks of one home, each counted once
+	// for each file. At the bound the answer is NLM4_DENIED_NOLOCKS. It is a quarter of
+	// the files that a directory is served with by default: its file system opens one
+	// for each, lets locks have half of all, and divides those by vfs.Owner.Share.
 	DefaultMaxHoldings = 1024
 
 	// maxWaits bounds the locks that wait, of all clients, maxQueue those for one
-	// file, and maxClientWaits those of one home: NLM4_DENIED_NOLOCKS. A home that is
-	// alone has half of a file's.
+	// file, and maxClientWaits those of one home. At the bound the answer is
+	// NLM4_DENIED_NOLOCKS. A home that is alone gets half of a file's.
 	maxWaits       = 1 << 15
 	maxQueue       = 2048
 	maxClientWaits = 8192
 
 	// maxShares bounds the share reservations of all clients, maxFileShares those of
-	// one file, and maxClientShares those of one home: NLM4_DENIED_NOLOCKS. A home
-	// that is alone has half of a file's.
+	// one file, and maxClientShares those of one home. At the bound the answer is
+	// NLM4_DENIED_NOLOCKS. A home that is alone gets half of a file's.
 	maxShares       = 1 << 16
 	maxFileShares   = 2048
 	maxClientShares = 1 << 14
@@ -48,40 +48,40 @@ const (
 	maxClientResults = 256
 
 	// maxCalling bounds the calls to clients that are under way, each with a socket
-	// and its buffers, and maxClientCalling those to one home. What is more waits for
-	// its turn; a home that does not answer holds up no other.
+	// and its buffers, and maxClientCalling those to one home. Further calls wait for
+	// their turn. A home that does not answer holds up no other.
 	maxCalling       = 64
 	maxClientCalling = 8
 )
 
 const (
-	// pollPause is how often files with a queue are looked at, whose lock a local
-	// program may hold. Looking takes at most one part in pollShare of the time.
+	// pollPause is how often files with a queue are tried again, since a local program
+	// may hold the lock. That takes at most one part in pollShare of the time.
 	pollPause = 100 * time.Millisecond
 	pollShare = 20
 
-	// idleEvery is how often clients are looked at, and idleAfter how long one
-	// that holds nothing is still monitored: a client that locks and unlocks all
-	// day shall not cost a write to the disk each time.
+	// idleEvery is how often idle clients are looked for, and idleAfter how long a
+	// client that holds nothing is still monitored. So a client that locks and unlocks
+	// all day does not cost a write to the disk each time.
 	idleEvery = time.Minute
 	idleAfter = 5 * time.Minute
 
-	// grantFor is how long a grant is sent that the client does not answer.
+	// grantFor is how long a grant is sent again to a client that does not answer.
 	grantFor = 90 * time.Second
 
-	// Between two tries there is a pause, which grows. Clients ask again by
-	// themselves, Linux every 30 s.
+	// Between two tries there is a backoff. Clients also ask again by themselves,
+	// Linux every 30 s.
 	grantPause    = time.Second
 	maxGrantPause = 10 * time.Second
 
-	// fullPause is how often, at most, the log is told of a lock that is refused for
-	// want of room.
+	// fullPause is the least time between two log messages about locks refused for want
+	// of room.
 	fullPause = time.Minute
 
-	// askPause is how often one host is asked for its state number, at most, on the
-	// ground of what others say.
+	// askPause is the least time between two questions to a host for its state number
+	// that another address has caused.
 	askPause = 10 * time.Second
 
-	// callTimeout is how long a client has for one answer.
+	// callTimeout is the timeout of one call to a client.
 	callTimeout = 2 * time.Second
 )

@@ -22,8 +22,8 @@ var errFull = errors.New("nlm: too many clients")
 // client is a host that locks, or a user of this one.
 type client struct {
 	key  clientKey
-	id   string // Client of its owners
-	at   string // their Share: where its home is
+	id   string // vfs.Owner.Client of its owners
+	at   string // vfs.Owner.Share of its owners: names its home
 	home *home
 
 	// gate is held for reading while a lock of the client's is taken or freed, and
@@ -31,22 +31,22 @@ type client struct {
 	gate sync.RWMutex
 
 	// Guarded by Service.mu.
-	from    net.Addr      // a call that it has made
-	host    callback.Host // how it is called: as its last call came
+	from    net.Addr      // where one of its calls came from
+	host    callback.Host // how to call it: the way its last call came
 	uses    int           // handlers that are at work for it
 	files   map[*file]int // in which it has locks, waits or shares, and how many
-	seen    time.Time
-	watched nsm.Host  // as the monitor knows it; the zero Host: it does not
-	asked   time.Time // when its host was asked for its state number
-	state   int32     // of its last restart that we have heard of
+	seen    time.Time     // of its last call
+	watched nsm.Host      // as the monitor knows it; zero: it is not monitored
+	asked   time.Time     // when its host was asked for its state number
+	state   int32         // that its last notice of a restart has announced
 	out     outbox
 }
 
 // ownerPrefix begins the Client of all our owners.
 const ownerPrefix = "nlm "
 
-// enter makes the client of a call, or finds it. leave gives it back. It is for
-// clients alone that a rule admits.
+// enter finds the client of a call, or makes it. leave gives it back. It is only for
+// clients that a rule admits.
 func (s *Service) enter(call *oncrpc.Call, name string) (*client, error) {
 	if c := s.find(call, name); c != nil {
 		return c, nil
@@ -70,7 +70,7 @@ func keyOf(call *oncrpc.Call, name string) clientKey {
 	return clientKey{callback.From(call.Remote).Addr(), oncrpc.UserOf(call.Remote), name}
 }
 
-// find is the client of a call, if it is known; leave gives it back.
+// find returns the client of a call, or nil if it is not known. leave gives it back.
 func (s *Service) find(call *oncrpc.Call, name string) *client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *Service) use(call *oncrpc.Call, name string) *client {
 		c.host.Network = "udp"
 	}
 	if c.host.Local.IsUnspecified() {
-		c.host.Local = netip.Addr{} // a socket of datagrams does not know at which it was reached
+		c.host.Local = netip.Addr{} // a datagram socket does not know which address was reached
 	}
 	return c
 }
@@ -101,15 +101,14 @@ func (s *Service) leave(c *client) {
 	c.uses--
 }
 
-// idle reports whether nothing is known of c that matters. s.mu is held.
+// idle reports whether c holds nothing and is not in use. s.mu is held.
 func (c *client) idle() bool { return c.uses == 0 && len(c.files) == 0 && c.out.empty() }
 
-// gone reports whether c has not been heard of for long. s.mu is held.
+// gone reports whether c has not called for idleAfter. s.mu is held.
 func (c *client) gone() bool { return time.Since(c.seen) >= idleAfter }
 
-// makeRoom forgets a client that holds nothing, if there is no room for another: of
-// this home, if that has as many as one may have, for those of others have done
-// nothing to be forgotten.
+// makeRoom forgets an idle client, if there is no room for another. If the bound is that
+// of this home, it is one of this home.
 func (s *Service) makeRoom(call *oncrpc.Call) {
 	s.mu.Lock()
 	home := s.homes[oncrpc.ShareOf(call.Remote)]
@@ -121,8 +120,8 @@ func (s *Service) makeRoom(call *oncrpc.Call) {
 	}
 }
 
-// forgetIdle forgets clients that hold nothing, if which says true of them, as many
-// as most, and has them monitored no longer.
+// forgetIdle forgets at most most idle clients for which which is true, and has the
+// monitor forget them, too.
 func (s *Service) forgetIdle(most int, which func(*client) bool) {
 	s.watching.Lock()
 	defer s.watching.Unlock()
@@ -154,8 +153,8 @@ func (s *Service) takeIdle(most int, which func(*client) bool) (hosts []nsm.Host
 	return s.watchedByNone(hosts)
 }
 
-// watchedByNone are those of the hosts for which no client is monitored any more:
-// users of this host may call themselves the same. s.mu is held.
+// watchedByNone returns those of the hosts for which no client is monitored any more.
+// Several users of this host may have the same name. s.mu is held.
 func (s *Service) watchedByNone(hosts []nsm.Host) []nsm.Host {
 	if len(hosts) == 0 {
 		return nil
@@ -193,8 +192,8 @@ func (s *Service) watch(c *client) error {
 	return nil
 }
 
-// svidBytes is what an owner's ID begins with; oh follows, or its hash if it is
-// longer than there is room for.
+// svidBytes is the size of svid, with which an owner's ID begins. oh follows, or its hash
+// if it is too long.
 const svidBytes = 4
 
 func ownerOf(c *client, oh []byte, svid int32) vfs.Owner {
@@ -208,7 +207,7 @@ func ownerOf(c *client, oh []byte, svid int32) vfs.Owner {
 	return o
 }
 
-// holder is what TEST tells of an owner: nothing if it is none of ours.
+// holder returns what TEST tells of an owner: nothing if it is not a client of NLM.
 func holder(o *vfs.Owner) (oh []byte, svid int32) {
 	if !strings.HasPrefix(o.Client, ownerPrefix) || o.N < svidBytes {
 		return nil, 0

@@ -10,18 +10,18 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// file is what is known of one handle that somebody has locked, or is at work to.
+// file is what is known of a handle with locks, or with calls at work on it.
 type file struct {
 	h vfs.Handle
-	// turn is taken by a call that works on the file: what the file system holds and what
-	// is noted here change together. It guards the next fields.
+	// turn is a lock that a call takes to work on the file, so that the file system's
+	// locks and what is noted here change together. It guards the next fields.
 	turn   chan struct{}
 	held   map[vfs.Owner]*holding
 	queue  []*waiter // first come, first served
 	sent   []*waiter // granted out of the queue, and not yet acknowledged
 	shares []share
 
-	uses int // guarded by Service.mu: those who work on it, or wait to
+	uses int // guarded by Service.mu: calls that have the turn, or wait for it
 }
 
 // holding is what one owner has locked of a file.
@@ -69,7 +69,7 @@ func (s *Service) drop(f *file) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.uses--
-	// With nobody at work, nobody has the turn, and its fields are ours.
+	// Without uses no call has the turn, so its fields can be read here.
 	if f.uses == 0 && len(f.held) == 0 && len(f.queue) == 0 && len(f.shares) == 0 {
 		delete(s.files, f.h)
 	}
@@ -109,7 +109,7 @@ func (s *Service) hold(f *file, c *client, owner vfs.Owner, set byterange.Set) *
 	return have
 }
 
-// spans is what owner has locked, to be changed.
+// spans returns a copy of what owner has locked.
 func (f *file) spans(owner vfs.Owner) byterange.Set {
 	if have := f.held[owner]; have != nil {
 		return slices.Clone(have.set)
@@ -117,7 +117,7 @@ func (f *file) spans(owner vfs.Owner) byterange.Set {
 	return nil
 }
 
-// covers reports whether owner holds all of span, and in that kind.
+// covers reports whether owner holds all of span by one lock of the same kind.
 func (f *file) covers(owner vfs.Owner, span byterange.Span) bool {
 	have := f.held[owner]
 	return have != nil && slices.ContainsFunc(have.set, func(o byterange.Span) bool {
@@ -131,7 +131,7 @@ func (f *file) touches(owner vfs.Owner, span byterange.Span) bool {
 	return have != nil && slices.ContainsFunc(have.set, span.Overlaps)
 }
 
-// taken reports whether a lock that we have granted stands in the way.
+// taken reports whether a lock of another owner that NLM has granted conflicts with span.
 func (f *file) taken(owner vfs.Owner, span byterange.Span) bool {
 	for other, have := range f.held {
 		if _, found := have.set.Conflict(span); found && other != owner {
@@ -141,7 +141,7 @@ func (f *file) taken(owner vfs.Owner, span byterange.Span) bool {
 	return false
 }
 
-// ofClient are the owners of c's that hold something, if which says true of them.
+// ofClient returns the owners of c that hold something for which which is true.
 func (f *file) ofClient(c *client, which func(*holding) bool) []vfs.Owner {
 	return slices.Collect(func(yield func(vfs.Owner) bool) {
 		for owner, have := range maps.Clone(f.held) {

@@ -14,29 +14,29 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// What becomes of a lock whose grant a client
+// What happens to a lock whose grant a client
 //
-//   - accepts: it is the client's.
-//   - refuses, because the process has gone meanwhile: it is freed. But if an
-//     earlier try may have arrived, the client may have had its lock by that one,
-//     and refuses only to be told twice; then it keeps it.
-//   - does not answer, for grantFor: if no try can have arrived, nobody knows of
-//     the lock, and it is freed. Otherwise the client may believe that it holds it,
-//     and keeps it until it restarts. To let two clients write is worse than to let
-//     one wait.
-//   - asks for again, cancels or unlocks: that counts, and the grant is not sent any
+//   - accepts: the client has it.
+//   - refuses, because the process has ended: it is freed. But if an earlier try may
+//     have arrived, the client may have accepted that one, and refuses only the
+//     repetition. Then it keeps the lock.
+//   - does not answer for grantFor: if no try can have arrived, the client does not
+//     know of the lock, and it is freed. Otherwise the client may believe that it has
+//     the lock, and keeps it until it restarts. To let two clients write is worse than
+//     to let one wait.
+//   - asks for again, cancels or unlocks: that is done, and the grant is not sent any
 //     more.
 //
-// outbox is what waits to be sent to a client: one call at a time, in turn with other
+// outbox is what is to be sent to a client: one call at a time, in turn with other
 // clients. It is guarded by Service.mu.
 type outbox struct {
 	grants   []*waiter
 	results  []result
 	question bool          // its host is to be asked for its state number
 	round    []*waiter     // the grants that are still to be sent before the next pause
-	failed   bool          // one of this round was
+	failed   bool          // a grant of this round is to be tried again
 	pause    time.Duration // before the next round
-	sending  bool          // it is in turn, is called, or pauses
+	sending  bool          // the client is in turn, is being called, or pauses
 }
 
 // result is the answer to an asynchronous call.
@@ -49,7 +49,7 @@ func (o *outbox) empty() bool { return len(o.grants) == 0 && len(o.results) == 0
 
 func cookieBytes(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-// sendGrant has w told that it has its lock. The caller has f's turn.
+// sendGrant starts to tell the client that w has its lock. The caller has f's turn.
 func (s *Service) sendGrant(f *file, w *waiter) {
 	s.n.wakened.Add(1)
 	f.sent = append(f.sent, w)
@@ -61,7 +61,7 @@ func (s *Service) sendGrant(f *file, w *waiter) {
 	s.startSending(w.c)
 }
 
-// sendResult has the answer to an asynchronous call sent.
+// sendResult queues the answer to an asynchronous call.
 func (s *Service) sendResult(c *client, p *xdr.Proc, res xdr.Appender) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,8 +84,8 @@ func (s *Service) startSending(c *client) {
 	s.dispatch()
 }
 
-// dispatch begins the calls that may begin now: of the clients in turn, the first one
-// of a home that has the fewest under way. s.mu is held.
+// dispatch begins as many calls as the bounds allow. The next is for the first client in
+// turn of a home with the fewest calls under way. s.mu is held.
 func (s *Service) dispatch() {
 	for s.calling < maxCalling && len(s.turn) > 0 && !s.closed {
 		least := 0
@@ -105,7 +105,7 @@ func (s *Service) dispatch() {
 	}
 }
 
-// send makes one call of those that c's outbox asks for.
+// send makes one call of c's outbox.
 func (s *Service) send(c *client) {
 	host, r, w, question := s.next(c)
 	failed := false
@@ -113,7 +113,7 @@ func (s *Service) send(c *client) {
 	case question:
 		s.ask(host, c)
 	case r != nil:
-		// It is said once: a client that has missed it asks again.
+		// The answer is sent once: a client that has missed it asks again.
 		if err := s.call.Call(s.ctx, host, r.proc, r.args, &xdr.Void{}); err != nil {
 			s.o.Log.Debug("an answer was not taken", "client", c.key.name, "procedure", r.proc.Name, "error", err)
 		}
@@ -123,7 +123,7 @@ func (s *Service) send(c *client) {
 	s.sent(c, failed)
 }
 
-// next is what is to be sent next: a question, a result, or a grant.
+// next takes from c's outbox what to send next: a question, a result, or a grant.
 func (s *Service) next(c *client) (host callback.Host, r *result, w *waiter, question bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +148,8 @@ func (s *Service) next(c *client) (host callback.Host, r *result, w *waiter, que
 	return c.host, nil, w, false
 }
 
-// sent ends a call, and says when the next one to c is due.
+// sent ends a call to c, and puts c in turn again, at once or after a pause, if there is
+// more to send.
 func (s *Service) sent(c *client, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +177,7 @@ func (s *Service) sent(c *client, failed bool) {
 	s.dispatch()
 }
 
-// tell sends one grant. It answers whether to try it again after a pause.
+// tell sends one grant, and reports whether to try it again after a pause.
 func (s *Service) tell(host callback.Host, w *waiter) (again bool) {
 	if !s.pending(w) {
 		return false
@@ -203,12 +204,12 @@ func (s *Service) tell(host callback.Host, w *waiter) (again bool) {
 	return s.answered(s.ctx, w, res.Stat.Stat, w.arrived)
 }
 
-// answered ends w's grant by what the client has said. again is true if it wants
-// to be asked later.
+// answered ends w's grant by the client's answer. before says that an earlier try may have
+// arrived. again is true if the client wants to be asked later.
 func (s *Service) answered(ctx context.Context, w *waiter, st nlm4.Nlm4Stats, before bool) (again bool) {
 	switch {
 	case st == nlm4.NLM4_DENIED_GRACE_PERIOD:
-		return true // it reclaims from others, and is not ready
+		return true // the client is in a grace of its own, as a server
 	case st == nlm4.NLM4_GRANTED, before:
 		s.finish(ctx, w, false)
 	default:
@@ -217,7 +218,7 @@ func (s *Service) answered(ctx context.Context, w *waiter, st nlm4.Nlm4Stats, be
 	return false
 }
 
-// abandon ends a grant that nobody answers.
+// abandon ends a grant that the client has not answered for grantFor.
 func (s *Service) abandon(w *waiter) {
 	s.n.abandoned.Add(1)
 	s.o.Log.Warn("a client does not answer when it is granted a lock", "client", w.c.key.name, "address", w.c.key.from(),
@@ -225,7 +226,7 @@ func (s *Service) abandon(w *waiter) {
 	s.finish(s.ctx, w, !w.arrived)
 }
 
-// finish ends w's grant, and frees its lock if that is not the client's.
+// finish ends w's grant, and frees its lock if free is true.
 func (s *Service) finish(ctx context.Context, w *waiter, free bool) {
 	w.c.gate.RLock()
 	defer w.c.gate.RUnlock()
@@ -243,8 +244,8 @@ func (s *Service) finish(ctx context.Context, w *waiter, free bool) {
 	s.wake(ctx, f)
 }
 
-// settle ends the sending of a grant, if there is one of this lock. The caller has
-// f's turn.
+// settle ends the sending of a grant of this lock, and reports whether there was one. The
+// caller has f's turn.
 func (s *Service) settle(f *file, owner vfs.Owner, span byterange.Span) bool {
 	w := findWaiter(f.sent, owner, span)
 	if w == nil {
@@ -265,7 +266,7 @@ func (s *Service) pending(w *waiter) bool {
 	return s.grants[w.cookie] == w
 }
 
-// count counts a try whose answer comes by itself.
+// count counts a try whose answer comes as a call of its own.
 func (s *Service) count(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,7 +285,7 @@ func (s *Service) grantedRes(ctx context.Context, c *oncrpc.Call) error {
 	var before bool
 	if len(a.Cookie) == 8 {
 		if w = s.grants[binary.BigEndian.Uint64(a.Cookie)]; w != nil && (w.c.key.addr != from || w.c.key.user != user || !w.async) {
-			w = nil // somebody else's
+			w = nil // another client's
 		}
 	}
 	if w != nil {

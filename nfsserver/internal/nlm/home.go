@@ -8,17 +8,16 @@ import (
 	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
-// home is where clients come from, whatever they call themselves: an address, or of
-// IPv6 a network of 64 bits, or a user of this host. What is divided among clients is
-// divided among homes, for a machine can call itself what it likes. It is guarded by
-// Service.mu.
+// home is where clients come from: an address, or of IPv6 a network of 64 bits, or a user
+// of this host. Bounds are divided among homes and not among clients, since a machine can
+// use any number of names. It is guarded by Service.mu.
 type home struct {
 	clients  int
 	locks    int // ranges
 	holdings int // owners of locks, each counted once a file
 	waits    int
 	shares   int
-	results  int // that wait to be sent
+	results  int // answers that wait to be sent
 	calling  int // calls to it that are under way
 }
 
@@ -33,7 +32,7 @@ func (s *Service) homeOf(a net.Addr) *home {
 	return h
 }
 
-// endHome forgets the home of an address if nobody is left there. s.mu is held.
+// endHome forgets the home of an address if it has no clients left. s.mu is held.
 func (s *Service) endHome(a net.Addr) {
 	if share := oncrpc.ShareOf(a); s.homes[share].clients == 0 {
 		delete(s.homes, share)
@@ -42,7 +41,7 @@ func (s *Service) endHome(a net.Addr) {
 
 var errShare = errors.New("nlm: the client has its share of locks")
 
-// sayFull tells the log why c has no more locks, at most once in a fullPause.
+// sayFull logs why c gets no more locks, at most once in a fullPause.
 func (s *Service) sayFull(c *client, why error) {
 	s.mu.Lock()
 	now := time.Now()
@@ -56,20 +55,21 @@ func (s *Service) sayFull(c *client, why error) {
 	}
 }
 
-// may reports whether a home that holds so much of something may have one more: while it
-// has less than own, its bound, and less than is free. All homes together have taken so
-// much of most. One alone has half. Several that take what they can, one after the other,
-// leave something to the next home.
+// may reports whether a home that holds held of something may have one more. It must have
+// less than its bound own, and less than is free of most, where all homes together have
+// taken. So one home alone gets half, and however many take what they can, something is
+// left for the next.
 func may(held, own, taken, most int) bool { return held < min(own, most-taken) }
 
-// roomFor reports whether h may have one more lock, and for another owner or in
-// another file if owner is true. s.mu is held.
+// roomFor reports whether h may have one more lock. owner says that it is the first of
+// its owner in its file, which counts against MaxHoldings. s.mu is held.
 func (s *Service) roomFor(h *home, owner bool) bool {
 	return may(h.locks, maxClientLocks, s.locks, maxLocks) && (!owner || h.holdings < s.o.MaxHoldings)
 }
 
-// mayEnter reports whether h may have one more client. Those that hold nothing are in
-// nobody's way, for they make room, but h has no more names than its bound. s.mu is held.
+// mayEnter reports whether h may have one more client. Idle clients do not count against
+// its share, since they make room when it is needed, but they count against maxNames and
+// maxClients. s.mu is held.
 func (s *Service) mayEnter(h *home) bool {
 	switch {
 	case h.clients >= maxNames, len(s.clients) >= maxClients:

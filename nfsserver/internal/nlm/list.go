@@ -78,9 +78,9 @@ func (s *Service) Held() []Held {
 	return all
 }
 
-// Drop frees all that the clients hold of whose address and user which is true, under
-// whatever names, and answers how many of them held something. They are not told.
-// which is called with the service locked, and must not call it.
+// Drop frees all that clients hold for whose address and user which is true, whatever
+// their names, and returns how many of them held something. They are not told. which is
+// called with the service locked, and must not call it.
 func (s *Service) Drop(ctx context.Context, which func(netip.Addr, string) bool) (n int) {
 	s.mu.Lock()
 	var all []*client

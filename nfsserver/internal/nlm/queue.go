@@ -13,7 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// waiter is a lock that waits, and then its grant.
+// waiter is a lock that waits, and later its grant.
 type waiter struct {
 	c      *client
 	f      *file
@@ -27,13 +27,13 @@ type waiter struct {
 
 	// Of a grant.
 	since   time.Time
-	tries   int  // guarded by Service.mu: messages that are not answered
-	arrived bool // a try without an answer may have; the sender's
+	tries   int  // guarded by Service.mu: messages without an answer
+	arrived bool // a try without an answer may have arrived; only the sender uses it
 }
 
 func (w *waiter) owner() *client { return w.c }
 
-// waiting is the place of this lock in the queue, if it has one.
+// waiting returns this lock's waiter in the queue, or nil.
 func (f *file) waiting(owner vfs.Owner, span byterange.Span) *waiter {
 	return findWaiter(f.queue, owner, span)
 }
@@ -46,8 +46,8 @@ func findWaiter(list []*waiter, owner vfs.Owner, span byterange.Span) *waiter {
 	return list[i]
 }
 
-// behind reports whether a request waits, in front of w or anywhere if w is nil, that
-// could not have its lock together with span.
+// behind reports whether a request of another owner that conflicts with span waits: in
+// front of w, or anywhere in the queue if w is nil.
 func (f *file) behind(owner vfs.Owner, span byterange.Span, w *waiter) bool {
 	for _, o := range f.queue {
 		if o == w {
@@ -60,11 +60,11 @@ func (f *file) behind(owner vfs.Owner, span byterange.Span, w *waiter) bool {
 	return false
 }
 
-// enqueue puts q into the queue, unless it is there as w. The answer is that it
+// enqueue puts q into the queue, unless it is there as w. It returns errBlocked if q
 // waits.
 func (s *Service) enqueue(f *file, w *waiter, q *request, a *nlm4.Nlm4Lockargs) error {
 	if w != nil {
-		// Asked again: the place stays, and the rights of now count.
+		// Asked again: it keeps its place, but with the caller's present rights.
 		w.locker, w.async = q.locker, q.async
 		return errBlocked
 	}
@@ -107,14 +107,12 @@ func (s *Service) dequeue(f *file, w *waiter) {
 	}
 }
 
-// wake grants what can be granted of the queue, in its order. The caller has f's
-// turn.
+// wake grants, in order, what can be granted of the queue. The caller has f's turn.
 func (s *Service) wake(ctx context.Context, f *file) {
 	if len(f.queue) == 0 {
 		return
 	}
-	// The grants are nobody's in particular: they do not end with the call that
-	// has made them possible.
+	// The grants must not end with the call that has made them possible.
 	ctx = context.WithoutCancel(ctx)
 	for _, w := range slices.Clone(f.queue) {
 		if f.taken(w.lock.Owner, w.span) || !f.touches(w.lock.Owner, w.span) && f.behind(w.lock.Owner, w.span, w) {
@@ -130,16 +128,15 @@ func (s *Service) wake(ctx context.Context, f *file) {
 			s.sendGrant(f, w)
 		case errors.Is(err, vfs.ErrLocked), errors.Is(err, vfs.ErrBusy):
 		default:
-			// It cannot be had any more, by waiting or otherwise. The client learns
-			// why when it asks again.
+			// Waiting will not help. The client gets the error when it asks again.
 			s.o.Log.Info("a lock does not wait any more", "client", w.c.key.name, "error", err)
 			s.dequeue(f, w)
 		}
 	}
 }
 
-// tend looks after queues whose locks local programs may hold, and after clients
-// that have gone, until the service is closed.
+// tend polls queues whose locks local programs may hold, and forgets idle clients, until
+// the service is closed.
 func (s *Service) tend() {
 	idle := time.NewTicker(idleEvery)
 	defer idle.Stop()
@@ -155,7 +152,7 @@ func (s *Service) tend() {
 	}
 }
 
-// poll looks at the files that have a queue, until there is none.
+// poll tries the files that have a queue again and again, until there is none.
 func (s *Service) poll() {
 	timer := time.NewTimer(pollPause)
 	defer timer.Stop()

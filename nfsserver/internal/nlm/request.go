@@ -14,7 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// request is the client that asks, and for which bytes of what.
+// request is a call about locks: the client, the file and the bytes.
 type request struct {
 	c      *client
 	view   *peer.View
@@ -23,7 +23,7 @@ type request struct {
 	lock   vfs.Lock
 	span   byterange.Span
 	alock  *nlm4.Nlm4Lock // borrowed from the call
-	async  bool           // the answer is a call of ours
+	async  bool           // the answer is sent by a call to the client
 }
 
 // errStatus is an error that has a status of its own in this protocol.
@@ -31,10 +31,10 @@ type errStatus nlm4.Nlm4Stats
 
 func (e errStatus) Error() string { return nlm4.Nlm4Stats(e).String() }
 
-// begin finds the client and the file of a call. Whatever the error, q.c is to be
-// given back if it is there. A client that is not known is entered only when the
-// rules of the file's export have admitted it; what is known may give up what it has,
-// whatever the rules say by now. A client that no rule admits gets no message of ours.
+// begin finds the client and the file of a call. If q.c is set, it must be given back,
+// even after an error. An unknown client is entered only if the rules of the file's
+// export admit it. A known one may give up what it has, whatever the rules say by now.
+// A client that no rule admits is never sent a message.
 func (s *Service) begin(ctx context.Context, q *request, c *oncrpc.Call, l *nlm4.Nlm4Lock, exclusive bool) error {
 	conn, ok := c.State.(*peer.Conn)
 	if !ok {
@@ -64,7 +64,7 @@ func (s *Service) begin(ctx context.Context, q *request, c *oncrpc.Call, l *nlm4
 	}
 	n := l.LLen
 	if n == math.MaxUint64 {
-		n = 0 // as some clients spell "to the end"
+		n = 0 // some clients mean "to the end" by it
 	}
 	if q.span, ok = byterange.Of(l.LOffset, n, exclusive); !ok {
 		return errStatus(nlm4.NLM4_FBIG)
@@ -74,8 +74,7 @@ func (s *Service) begin(ctx context.Context, q *request, c *oncrpc.Call, l *nlm4
 	return nil
 }
 
-// status is err in this protocol. What has no number is a surprise, and goes to
-// the log.
+// status is err in this protocol. An error without a status is unexpected, and is logged.
 func (s *Service) status(c *oncrpc.Call, err error) nlm4.Nlm4Stats {
 	if err == nil {
 		return nlm4.NLM4_GRANTED
@@ -109,8 +108,8 @@ type binding struct {
 	once    bool
 }
 
-// bindings are the procedures that are served. Of the results that others send
-// only those of our own calls are.
+// bindings are the procedures that are served. Of the results that clients send, only
+// those of GRANTED_MSG are, which this server calls.
 func (s *Service) bindings() []binding {
 	return []binding{
 		{nlm4.NLMPROC4_NULL, func(_ context.Context, c *oncrpc.Call) error { return c.Reply(xdr.Void{}) }, false},
@@ -146,11 +145,11 @@ func args[A any, PA decoded[A]](c *oncrpc.Call) (*A, error) {
 	return a, c.Args.Finish()
 }
 
-// procedure serves a call, which it does not answer, and leaves q.c to be given
-// back. Its error becomes the call's.
+// procedure computes the result of a call, and leaves q.c to be given back. Its error
+// becomes the call's.
 type procedure[A any] func(s *Service, ctx context.Context, q *request, c *oncrpc.Call, a *A) (xdr.Appender, error)
 
-// answer is a procedure whose result is the call's.
+// answer is the handler of a procedure whose result is the reply.
 func answer[A any, PA decoded[A]](s *Service, do procedure[A]) oncrpc.Handler {
 	return func(ctx context.Context, c *oncrpc.Call) error {
 		a, err := args[A, PA](c)
@@ -166,7 +165,8 @@ func answer[A any, PA decoded[A]](s *Service, do procedure[A]) oncrpc.Handler {
 	}
 }
 
-// message is a procedure without a result: it is sent in a call of ours.
+// message is the handler of a procedure whose reply is empty: the result is sent by a call
+// to the client.
 func message[A any, PA decoded[A]](s *Service, do procedure[A], back *xdr.Proc) oncrpc.Handler {
 	return func(ctx context.Context, c *oncrpc.Call) error {
 		a, err := args[A, PA](c)
@@ -197,13 +197,13 @@ func (s *Service) serve(ctx context.Context, q *request, c *oncrpc.Call, do func
 	}()
 	res, err := do()
 	if err != nil && ctx.Err() != nil {
-		return nil, oncrpc.ErrDrop // nobody waits for it any more
+		return nil, oncrpc.ErrDrop // the client does not wait for it any more
 	}
 	return res, err
 }
 
-// refusal answers err: with a status if it has one, and else, for what concerns
-// the call itself, as an error of RPC.
+// refusal returns the status of err, or err itself if it is an error of the call's
+// credential, or of its end.
 func (s *Service) refusal(ctx context.Context, c *oncrpc.Call, err error) (nlm4.Nlm4Stats, error) {
 	if _, denied := errors.AsType[*oncrpc.AuthError](err); denied || ctx.Err() != nil {
 		return 0, err
@@ -211,9 +211,9 @@ func (s *Service) refusal(ctx context.Context, c *oncrpc.Call, err error) (nlm4.
 	st := s.status(c, err)
 	switch st {
 	case nlm4.NLM4_DENIED_GRACE_PERIOD, nlm4.NLM4_DENIED_NOLOCKS:
-		c.Forget() // it may be another answer in a moment
+		c.Forget() // the next try may get another answer
 	case nlm4.NLM4_STALE_FH:
-		c.Forget() // nothing was changed, and anybody can fill the memory of replies with it
+		c.Forget() // nothing was changed, and any client could fill the reply cache with it
 	}
 	return st, nil
 }

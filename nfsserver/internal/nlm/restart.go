@@ -16,10 +16,9 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// restarted frees what the clients held that a notice is about: those of its
-// address that go by its name, and if a user of this host has sent it, that user's
-// alone. What was locked under the state that the notice
-// brings was locked since.
+// restarted frees what the clients of a notice held: those of its name at its address
+// and, if a user of this host has sent it, of that user alone. What was locked under the
+// state number of the notice was locked since the restart, and stays.
 func (s *Service) restarted(ctx context.Context, n nsm.Notice) {
 	for _, c := range s.atAddress(n) {
 		s.mu.Lock()
@@ -28,7 +27,7 @@ func (s *Service) restarted(ctx context.Context, n nsm.Notice) {
 		s.mu.Unlock()
 		s.release(ctx, c, func(state int32) bool {
 			if state == 0 {
-				return news // it does not say; at least it is not freed twice
+				return news // the lock has no number; a repeated notice does not free it
 			}
 			return state != n.State
 		})
@@ -36,12 +35,11 @@ func (s *Service) restarted(ctx context.Context, n nsm.Notice) {
 	s.askElsewhere(n)
 }
 
-// askElsewhere has the clients of the notice's name asked that are known at another
-// address than the one it came from: a host with several may tell of its restart from
-// any. Anybody else can use its name, too, so it counts for nothing but the question,
-// which goes to where the client has locked from; see renewed. For a client that no
-// rule admits nothing is asked, and neither is this host, which runs as long as this
-// server.
+// askElsewhere asks clients with the notice's name at other addresses whether they have
+// restarted: a host with several addresses may tell it from any. Since any host can use
+// the name, the notice causes only the question, which goes to the address from which the
+// client has locked; see renewed. A notice of a client that no rule admits causes none.
+// Clients on this host are not asked: it has not restarted while this server runs.
 func (s *Service) askElsewhere(n nsm.Notice) {
 	if !s.o.Table.Gate(n.From).Admits() {
 		return
@@ -71,8 +69,8 @@ func (s *Service) ask(host callback.Host, c *client) {
 	s.renewed(c, res.State)
 }
 
-// renewed frees what c has locked under another state number than the one that its
-// host has now. What bears no number stays.
+// renewed frees what c has locked under another state number than now, the present one of
+// its host. Locks without a number stay.
 func (s *Service) renewed(c *client, now int32) {
 	s.mu.Lock()
 	c.uses++
@@ -80,7 +78,8 @@ func (s *Service) renewed(c *client, now int32) {
 	s.release(s.ctx, c, func(state int32) bool { return state != 0 && state != now })
 }
 
-// atAddress are the clients that a notice is about, in use. leave gives them back.
+// atAddress returns the clients that a notice is about, and counts a use of each. leave
+// gives them back.
 func (s *Service) atAddress(n nsm.Notice) (all []*client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +106,8 @@ func (s *Service) freeAll(ctx context.Context, c *oncrpc.Call) error {
 	return c.Reply(xdr.Void{})
 }
 
-// crashed makes all clients believe that the server has restarted.
+// crashed does what a restart of the server would: it frees the locks of all clients, and
+// begins a grace. The monitor tells the clients.
 func (s *Service) crashed(ctx context.Context) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.clients))
@@ -121,8 +121,8 @@ func (s *Service) crashed(ctx context.Context) {
 	}
 }
 
-// release frees what c holds under the states of which is true, and gives c back,
-// which is in use. Nothing that c locks meanwhile is lost: it comes before or after.
+// release frees what c holds under states for which which is true, and gives c back.
+// What c locks meanwhile comes either before, and is freed, too, or after, and stays.
 func (s *Service) release(ctx context.Context, c *client, which func(state int32) bool) {
 	ctx = context.WithoutCancel(ctx)
 	defer s.leave(c)
@@ -141,7 +141,8 @@ func (s *Service) release(ctx context.Context, c *client, which func(state int32
 	}
 }
 
-// strip takes everything from c, and answers in which files.
+// strip frees what c holds under states for which which is true, and returns the files in
+// which c held something.
 func (s *Service) strip(ctx context.Context, c *client, which func(state int32) bool) (freed []vfs.Handle) {
 	c.gate.Lock()
 	defer c.gate.Unlock()
@@ -160,8 +161,7 @@ func (s *Service) strip(ctx context.Context, c *client, which func(state int32) 
 				s.dequeue(f, w)
 			}
 		}
-		// A reservation does not say under which state it was made: it stays if
-		// nothing of before the restart can.
+		// A reservation has no state number: it is freed like a lock without one.
 		if which(0) {
 			s.dropShares(f, func(o share) bool { return o.c == c })
 		}

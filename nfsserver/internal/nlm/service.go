@@ -24,9 +24,9 @@ import (
 type Options struct {
 	Table *export.Table
 	Log   *slog.Logger
-	// Grace is how long after a start only those who held locks before may lock,
-	// so that they get theirs back. It is held only if somebody did. 0: nobody
-	// waits, and a lock that is to be reclaimed is taken as any other.
+	// Grace is how long after a start only locks that are reclaimed are granted. It
+	// begins only if clients held locks before. 0: there is no grace, and a reclaim is
+	// like any other lock.
 	Grace time.Duration
 	// StateDir keeps the clients that hold locks and the state number. It must
 	// exist. "": nothing survives a restart, and no client is told of one.
@@ -35,12 +35,12 @@ type Options struct {
 	Hostname string
 	// Now dates a state number when there is none; nil is time.Now.
 	Now func() time.Time
-	// Cookie is where the numbers of grants begin. It ought to be random: answers
-	// to grants of before a restart may still be under way.
+	// Cookie is where the numbers of grants begin. It should be random: answers to
+	// grants from before a restart may still arrive.
 	Cookie uint64
-	// MaxHoldings is how many owners of locks one client has, each counted once for
-	// each file; 0 is DefaultMaxHoldings. A file system may open a file for each: it
-	// ought to be a part of those.
+	// MaxHoldings bounds the owners of locks of one home, each counted once for each
+	// file; 0 is DefaultMaxHoldings. A file system may open a file for each, so it
+	// should be a part of the files that it may open.
 	MaxHoldings int
 	// Dial reaches clients; nil is [callback.DialNet].
 	Dial callback.Dial
@@ -51,11 +51,11 @@ type Options struct {
 type Service struct {
 	o    Options
 	nsm  *nsm.Monitor
-	call *callback.Caller // each call once: grants, results
+	call *callback.Caller // for grants and results; it sends each call once
 	n    counters
 
-	// all unlocks in all exports: what a client holds it may give up, whatever
-	// else it may or may not do by now.
+	// all unlocks in all exports: a client may give up what it holds, even if the
+	// rules refuse it everything else by now.
 	all vfs.Locker
 
 	poke chan struct{} // wakes the goroutine that looks after queues
@@ -63,11 +63,11 @@ type Service struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup // all goroutines; added to under mu, before closed
 
-	// watching is held while the monitor is told which clients to watch and which no more,
-	// so that none is forgotten that is just coming back. Before mu.
+	// watching is held while the monitor is told to watch a client or to forget one, so
+	// that it does not forget a client that is just coming back. It is taken before mu.
 	watching sync.Mutex
 
-	mu      sync.Mutex // guards what follows, and what is marked so in client and file
+	mu      sync.Mutex // guards what follows, and what says so in client and file
 	closed  bool
 	clients map[clientKey]*client
 	homes   map[string]*home // of the clients, by oncrpc.ShareOf
@@ -75,15 +75,15 @@ type Service struct {
 	queued  map[*file]struct{} // those with a queue
 	grants  map[uint64]*waiter // sent, and not yet answered
 	cookie  uint64
-	locks   int // ranges, of all clients; so are
+	locks   int // ranges of all clients; the next counts are of all clients, too
 	waits   int
 	shares  int
-	results int       // that wait to be sent
+	results int       // answers that wait to be sent
 	calling int       // calls to clients that are under way
 	turn    []*client // those to be called next
 	graceBy *time.Timer
 	inGrace bool
-	// fullAgain is when the log may be told again that there is no room.
+	// fullAgain is when sayFull may log again.
 	fullAgain time.Time
 }
 
@@ -92,11 +92,11 @@ type counters struct {
 	wakened, abandoned, restarts          atomic.Uint64
 }
 
-// Stats are counters of a Service. Those up to Queued are of now, the others only
+// Stats are counters of a Service. Those up to Grace are present values, the others only
 // grow.
 type Stats struct {
-	Clients int  // known; they hold something, or did lately
-	Watched int  // of them, those that stand in the state directory
+	Clients int  // known clients: they hold something, or did recently
+	Watched int  // of them, those in the state directory
 	Owed    int  // clients that have yet to be told of the server's restart
 	Locks   int  // ranges locked
 	Queued  int  // locks that wait
@@ -106,13 +106,13 @@ type Stats struct {
 	Denied      uint64 // locks refused because of another's
 	Blocked     uint64 // locks put into a queue
 	Wakened     uint64 // locks granted out of a queue
-	Abandoned   uint64 // grants that no client has answered
+	Abandoned   uint64 // grants that the client has not answered
 	GraceDenied uint64 // locks refused because of the grace
 	Restarts    uint64 // of clients that held locks
 }
 
-// New reads the state directory; see [nsm.New]. The grace begins, but its end is
-// counted from Start.
+// New reads the state directory; see [nsm.New]. The grace begins at once, and lasts until
+// Options.Grace after Start.
 func New(o Options) (*Service, error) {
 	if o.Table == nil {
 		return nil, errors.New("nlm: no exports")
@@ -143,8 +143,7 @@ func New(o Options) (*Service, error) {
 	return s, nil
 }
 
-// Start tells the clients of before the restart, and looks after queues, until
-// Close.
+// Start tells the recorded clients of the restart, and looks after queues, until Close.
 func (s *Service) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +155,7 @@ func (s *Service) Start() {
 	s.nsm.Start()
 }
 
-// beginGrace begins a grace, or leaves it. s.mu is held.
+// beginGrace begins a grace if held is true, and ends one otherwise. s.mu is held.
 func (s *Service) beginGrace(held bool) {
 	if s.graceBy != nil {
 		s.graceBy.Stop()
@@ -170,16 +169,16 @@ func (s *Service) beginGrace(held bool) {
 	end = time.AfterFunc(s.o.Grace, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.graceBy == end { // else a later grace has begun, just when it was too late to stop this
+		if s.graceBy == end { // else a later grace has begun after this timer had fired
 			s.inGrace = false
 		}
 	})
 	s.graceBy = end
 }
 
-// Close ends all work, and frees the locks of all clients. The clients stay in
-// the state directory, to be told when the server is back. Call it when the
-// server answers no more calls.
+// Close ends all work, and frees the locks of all clients. The clients stay in the state
+// directory, to be told when the server is back. Call it after the server has answered
+// its last call.
 func (s *Service) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -229,14 +228,14 @@ func (s *Service) RPC() []oncrpc.Service {
 	return []oncrpc.Service{{Program: &nlm4.NLM_V4, Handlers: h, Once: once}, s.nsm.RPC()}
 }
 
-// clientKey is what makes two clients the same.
+// clientKey identifies a client.
 type clientKey struct {
 	addr netip.Addr
 	user string // as oncrpc.UserOf has it; "": it is no known user of this host
 	name string
 }
 
-// from is where clients of that key are: their address, and in front its user.
+// from is the client's address, with the user in front if there is one.
 func (k *clientKey) from() string {
 	from := "local"
 	if k.addr.IsValid() {

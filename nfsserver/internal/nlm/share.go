@@ -11,8 +11,8 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// share is procedure 20: open a file and deny others to read or write it, as DOS
-// has it. A reservation that is there already is granted again.
+// share is procedure 20: open a file and deny others to read or write it, as in DOS. A
+// reservation that exists already is granted again.
 func (s *Service) share(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Shareargs) (xdr.Appender, error) {
 	res := &nlm4.Nlm4Shareres{Cookie: bytes.Clone(a.Cookie)}
 	err := s.beginShare(ctx, q, c, &a.Share)
@@ -34,8 +34,8 @@ func (s *Service) beginShare(ctx context.Context, q *request, c *oncrpc.Call, a 
 	return s.begin(ctx, q, c, &nlm4.Nlm4Lock{CallerName: a.CallerName, Fh: a.Fh, Oh: a.Oh}, false)
 }
 
-// mayShare asks whether the caller may do what it reserves. A client that will do nothing,
-// and only keeps others out, must at least be let in to read.
+// mayShare checks that the caller may do what it reserves. A client that reserves nothing,
+// and only keeps others out, must at least have the right to read.
 func (s *Service) mayShare(ctx context.Context, q *request, access nlm4.Fsh4Access) error {
 	var want vfs.Access
 	if access&nlm4.FsaR != 0 {
@@ -85,7 +85,7 @@ func (s *Service) reserve(ctx context.Context, q *request, a *nlm4.Nlm4Share) er
 	return nil
 }
 
-// unshare is procedure 21. What is not reserved is given up, too.
+// unshare is procedure 21. It is no error if there is no such reservation.
 func (s *Service) unshare(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Shareargs) (xdr.Appender, error) {
 	res := &nlm4.Nlm4Shareres{Cookie: bytes.Clone(a.Cookie)}
 	err := s.beginShare(ctx, q, c, &a.Share)
