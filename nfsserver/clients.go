@@ -16,29 +16,29 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// ClientInfo is a client as it is now: an address, or a known user of this host at it,
-// and all that is there of it. What it has done on connections that are closed is not in it.
+// ClientInfo describes a client: an address, or a known user of this host there. It does
+// not count what the client did on connections that are closed.
 type ClientInfo struct {
 	Client   string   // its address, without port: what Drop takes; "local": none over IP; a user: "1000@127.0.0.1"
 	Names    []string // as it calls itself where it locks
 	Conns    int
 	UnderWay int       // calls read, and not yet answered
-	Calls    uint64    // of the connections that are open
-	BytesIn  uint64    // of them: read from the client
-	BytesOut uint64    // written to it
+	Calls    uint64    // on the connections that are open
+	BytesIn  uint64    // read from the client on them
+	BytesOut uint64    // written to it on them
 	Locks    int       // ranges locked by NLM
 	Waits    int       // locks that it waits for
 	Shares   int       // share reservations
 	Files    int       // open files that LOCALIO has handed to it
-	Since    time.Time // its oldest connection was opened; zero: it has none
-	Active   time.Time // it was last heard of, or answered
+	Since    time.Time // when its oldest connection was opened; zero: it has none
+	Active   time.Time // when it last sent something, or was answered
 }
 
 // LockInfo is a range of a file that a client has locked, or waits for.
 type LockInfo struct {
 	Client    string     // as in ClientInfo
 	Name      string     // as the client calls itself
-	Process   int32      // a number by which it knows its process
+	Process   int32      // a number that the client gives its process
 	File      vfs.Handle // as clients have it
 	Off, Len  uint64     // in bytes; Len 0: to the end of the file
 	Exclusive bool
@@ -48,11 +48,11 @@ type LockInfo struct {
 // ErrNoClient says that nothing is known of a client.
 var ErrNoClient = errors.New("nfsserver: no such client")
 
-// noAddress is the name of clients that are not there over IP.
+// noAddress is the name of clients without an IP address.
 const noAddress = "local"
 
-// Clients returns all who have a connection, locks or files, in the order of their
-// addresses.
+// Clients returns all clients that have a connection, locks or files, ordered by
+// address.
 func (s *Server) Clients() []ClientInfo {
 	all := make(map[string]*ClientInfo)
 	of := func(name string, active time.Time) *ClientInfo {
@@ -97,8 +97,8 @@ func (s *Server) Clients() []ClientInfo {
 	return out
 }
 
-// Locks returns all locks and all that is waited for, of all clients or, if client is
-// not "", of that one, or of all users at that address, ordered by client, file and place.
+// Locks returns all locks, also those that wait, ordered by client, file and offset. If
+// client is not "", it returns those of that client, or of all users at that address.
 func (s *Server) Locks(client string) []LockInfo {
 	locks := s.lockService()
 	if locks == nil {
@@ -120,12 +120,12 @@ func (s *Server) Locks(client string) []LockInfo {
 	return all
 }
 
-// Drop takes from a client, by its ClientInfo.Client, all that it has here, and by an
-// address from all users of this host at it, too: its connections are
-// closed, its locks freed for others, its open files taken back, its mounts
-// forgotten. The client is not told of its locks: it is for clients that are gone, or
-// that must go. One that is alive comes back at once, unless the exports keep it out.
-// It is [ErrNoClient] if there was nothing.
+// Drop takes all that a client has here from it. client is its ClientInfo.Client; an
+// address stands for all users of this host there, too. Connections are closed, locks
+// freed, open files taken back, mounts forgotten. The client is not told that it has lost
+// its locks: Drop is for clients that are gone, or must go. A client that is alive comes
+// back at once, unless the exports refuse it. Drop returns [ErrNoClient] if there was
+// nothing to take.
 func (s *Server) Drop(ctx context.Context, client string) error {
 	client = canonical(client)
 	which := func(at, user string) bool { return goesBy(ofUser(user, canonical(at)), client) }
@@ -163,7 +163,7 @@ func nameOf(a netip.Addr, user string) string {
 // userMark stands between a user and its address.
 const userMark = "@"
 
-// ofUser names a user at an address; "" is nobody in particular.
+// ofUser names a user at an address; "" is no known user.
 func ofUser(user, at string) string {
 	if user == "" {
 		return at
@@ -171,13 +171,13 @@ func ofUser(user, at string) string {
 	return user + userMark + at
 }
 
-// goesBy reports whether a client goes by a name: its own, or its address alone.
+// goesBy reports whether name names the client: it is its own name, or its address alone.
 func goesBy(client, name string) bool {
 	_, at, known := strings.Cut(client, userMark)
 	return client == name || known && at == name
 }
 
-// canonical is a client as nameOf writes it; what is none stays as it is.
+// canonical returns the name as nameOf writes it. A name without an address stays as it is.
 func canonical(name string) string {
 	user, at, known := strings.Cut(name, userMark)
 	if !known {

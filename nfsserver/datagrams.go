@@ -9,10 +9,10 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// overUDP is services without the procedures that answer a short question by a
-// list. The sender of a datagram can say that it comes from another host, to which the
-// list would go, and be up to a thousand times what the sender has spent. Over TCP,
-// where clients ask next, everybody is where he says.
+// overUDP returns the services without the procedures that answer a short call with a
+// list. The sender of a datagram can forge its address; the list would then go to the
+// victim, with up to a thousand times the bytes of the call. Over TCP, where clients ask
+// next, addresses cannot be forged.
 func overUDP(services []oncrpc.Service) []oncrpc.Service {
 	lists := []*xdr.Proc{
 		mount3.MOUNTPROC3_DUMP, mount3.MOUNTPROC3_EXPORT, mount3.MOUNTPROC_DUMP, mount3.MOUNTPROC_EXPORT,

@@ -24,17 +24,17 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// Options say what a Server serves and within which bounds. Exports is
-// required; the zero value of anything else is a good one.
+// Options say what a Server serves and within which bounds. Exports is required;
+// every other field may be left zero.
 type Options struct {
 	// Exports is what is served.
 	Exports *export.Table
-	// Log receives mounts, and what no client can be told: errors of file
-	// systems that have no status. nil discards.
+	// Log receives mounts, and errors of file systems for which the protocol has no
+	// status. nil discards.
 	Log *slog.Logger
 
 	// Bounds; 0 is the default of package oncrpc, whose constants say what
-	// happens at each.
+	// happens at each bound.
 	MaxConns        int   // connections at once
 	MaxCallsPerConn int   // calls of one connection under way
 	MaxRequestBytes int64 // memory of requests
@@ -49,8 +49,8 @@ type Options struct {
 	// it, loaded, to the next server.
 	Replies oncrpc.Replies
 
-	// SlowOp, if it is not 0, has Observe told of calls that take so long; Sample,
-	// if it is not nil, picks others that it is told of. See oncrpc.ServerOptions.
+	// Observe is called for every call that takes SlowOp or longer, if that is not 0,
+	// and for those that Sample picks, if that is not nil. See oncrpc.ServerOptions.
 	SlowOp  time.Duration
 	Sample  func() bool
 	Observe func(oncrpc.Served)
@@ -58,26 +58,27 @@ type Options struct {
 	// Locks serves NLM and the status monitor: locks on ranges of bytes, of file
 	// systems that have them (vfs.Locker).
 	Locks bool
-	// LockStateDir keeps the clients that hold locks over a restart; it must exist. "": after
-	// a restart nobody is told.
+	// LockStateDir records the clients that hold locks over a restart; it must exist.
+	// "": after a restart no client is told of it.
 	LockStateDir string
-	// MaxClientLocks is how many owners of locks one client may have, each counted
-	// once for each file, in which the file system may open a file for it; 0 is
-	// DefaultMaxClientLocks. Beyond it a lock is refused.
+	// MaxClientLocks bounds the owners of locks of one client, each counted once for
+	// each file: the file system may open a file for it. 0 is DefaultMaxClientLocks. At
+	// the bound a lock is refused.
 	MaxClientLocks int
-	// Grace is how long after a start only clients from before it may lock.
+	// Grace is how long after a start only locks from before it are granted again, if
+	// there were any.
 	Grace time.Duration
 	// Hostname is what the server calls itself to clients that hold locks.
 	Hostname string
-	// Cookie is a random number, with which grants of locks are told from those
-	// before a restart.
+	// Cookie is a random number. It distinguishes grants of locks from those before a
+	// restart.
 	Cookie uint64
 
-	// User, if set, is asked for the user of each connection that may come from
-	// this host: nil for one that is believed, oncrpc.UnknownUser for one that is not
-	// known. Over UDP nobody can be asked, and callers of this host are not known.
-	// Each user is a client of its own, beside those who are believed: it has its
-	// locks, replies and shares for itself. See export.Origin and oncrpc.UserAddr.
+	// User, if set, returns the user of a connection that may come from this host: nil
+	// for one whose credentials are believed, oncrpc.UnknownUser for one that is not
+	// known. Over UDP it cannot be asked, and callers on this host are not known. Each
+	// user is a client of its own, with its own locks, replies and shares. See
+	// export.Origin and oncrpc.UserAddr.
 	User func(net.Conn) *uint32
 
 	// LocalIO, if set, hands files to clients on this host, which read and write
@@ -86,22 +87,21 @@ type Options struct {
 }
 
 // LocalIO says where clients on the same host find the server, and what they may
-// have. UUID is required; the zero value of anything else is a good one.
+// have. UUID is required; every other field may be left zero.
 type LocalIO struct {
-	// Dir is the directory of the server's socket, which is made if its parent is
-	// there. It must be where clients look for it, and writable by nobody but its
-	// owner. Client and server in containers of one host share it as a volume.
-	// "": /run/nfsbox for root, $XDG_RUNTIME_DIR/nfsbox for others.
+	// Dir is the directory of the server's socket. It is made if its parent exists.
+	// It must be where clients look for it, and writable only for its owner. Client
+	// and server in containers of one host share it as a volume. "": /run/nfsbox for
+	// root, $XDG_RUNTIME_DIR/nfsbox for others.
 	Dir string
-	// UUID is this server's from start to end, and no other's: random bytes.
+	// UUID identifies this run of the server: random bytes.
 	UUID [16]byte
 	// Trusted hands files also to processes that could do more by them on this
-	// host than they may over the network: to root although it is squashed, to be
-	// written, say. Rules still hold when a file is opened.
+	// host than they may over the network, such as a squashed root that wants to
+	// write. Rules still hold when a file is opened.
 	Trusted bool
-	// MaxFiles is how many files one client has at once (0: 1024, at most 16384),
-	// and MaxSessions how many clients there are (0: 256). Beyond them the network
-	// is used.
+	// MaxFiles bounds the files that one client has at once (0: 1024, at most 16384),
+	// and MaxSessions the clients (0: 256). At the bounds the network is used.
 	MaxFiles, MaxSessions int
 }
 
@@ -132,8 +132,8 @@ type Server struct {
 	addrs []net.Addr // guarded by mu; where the programs are served
 }
 
-// New makes a server. It does nothing until Serve, but for LocalIO, whose socket is
-// there until Shutdown or Close.
+// New makes a server. It does nothing before Serve, except that LocalIO's socket exists
+// until Shutdown or Close.
 func New(o Options) (*Server, error) {
 	if o.Exports == nil {
 		return nil, errors.New("nfsserver: no exports")
@@ -182,8 +182,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// listenLocally begins LOCALIO, if it is wanted, and returns its program, which no
-// port mapper knows.
+// listenLocally begins LOCALIO, if Options ask for it, and returns its program, which no
+// port mapper lists.
 func (s *Server) listenLocally(o *Options) ([]oncrpc.Service, error) {
 	if o.LocalIO == nil {
 		return nil, nil
@@ -199,7 +199,7 @@ func (s *Server) listenLocally(o *Options) ([]oncrpc.Service, error) {
 	return []oncrpc.Service{s.local.RPC()}, nil
 }
 
-// endLocally takes back all that local clients have, and ends their sessions.
+// endLocally revokes the files of local clients, and ends their sessions.
 func (s *Server) endLocally() error {
 	if s.local == nil {
 		return nil
@@ -233,10 +233,10 @@ func (s *Server) options(o *Options) oncrpc.ServerOptions {
 }
 
 const (
-	// maxMapConns is how many connections there are at the port mapper's own
-	// addresses. A further one takes the place of the one that was silent longest.
+	// maxMapConns bounds the connections at the port mapper's own addresses. At the
+	// bound a new one replaces the one that was idle longest.
 	maxMapConns = 256
-	// maxMapRequests is the memory of requests there. At the bound none is read.
+	// maxMapRequests bounds the memory of requests there. At the bound none is read.
 	maxMapRequests = 1 << 20
 )
 
@@ -247,9 +247,9 @@ func (s *Server) mapOptions(o *Options) oncrpc.ServerOptions {
 	return m
 }
 
-// PeerOf is remote, the far end of nc. Where both ends may lie on this host it asks user
-// for the connection's, and adds that: see [oncrpc.UserAddr]. A nil user names nobody.
-// [Options.User] says what user does.
+// PeerOf returns remote, the far end of nc. If both ends may lie on this host, it adds the
+// user that user returns for the connection: see [oncrpc.UserAddr] and [Options.User]. A
+// nil user adds none.
 func PeerOf(user func(net.Conn) *uint32, nc net.Conn, remote, local net.Addr) net.Addr {
 	if user != nil && peer.Within(remote, local) {
 		if uid := user(nc); uid != nil {
@@ -259,7 +259,7 @@ func PeerOf(user func(net.Conn) *uint32, nc net.Conn, remote, local net.Addr) ne
 	return remote
 }
 
-// asking has each new connection's user asked for.
+// asking sets o to ask for the user of each new connection.
 func asking(user func(net.Conn) *uint32, o oncrpc.ServerOptions) oncrpc.ServerOptions {
 	if user != nil {
 		o.Peer = func(nc net.Conn, remote, local net.Addr) net.Addr { return PeerOf(user, nc, remote, local) }
@@ -267,8 +267,8 @@ func asking(user func(net.Conn) *uint32, o oncrpc.ServerOptions) oncrpc.ServerOp
 	return o
 }
 
-// asked has datagrams that come from this host be nobody's: whose a socket was that
-// has sent one, nobody knows for sure when it is read.
+// asked sets o to treat the user of datagrams from this host as unknown: when one is read,
+// its sender's socket may already belong to another user.
 func asked(user func(net.Conn) *uint32, o oncrpc.ServerOptions) oncrpc.ServerOptions {
 	if user != nil {
 		o.Peer = func(_ net.Conn, remote, local net.Addr) net.Addr {
@@ -282,26 +282,26 @@ func asked(user func(net.Conn) *uint32, o oncrpc.ServerOptions) oncrpc.ServerOpt
 }
 
 // recordRoom is what a request may have beside the data of a WRITE: the head of
-// the call, its credential, the handle. A longer record closes the connection.
+// the call, its credential, the handle. At the bound of a record the connection is
+// closed.
 const recordRoom = 64 << 10
 
-// Serve answers connections to l, which it closes in the end, until Shutdown or
-// Close; it then returns [ErrClosed]. It may be called for several listeners.
+// Serve answers connections to l until Shutdown or Close; it then closes l and returns
+// [ErrClosed]. It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	s.begin(l.Addr())
 	return s.rpc.Serve(l)
 }
 
 // ServePacket is Serve over UDP, for all programs but NFS and its access control
-// lists, whose clients have TCP. The procedures that answer by a list (MOUNT's DUMP
-// and EXPORT, the port mapper's DUMP) are there over TCP alone.
+// lists, whose clients have TCP. Procedures whose reply is a list (MOUNT's DUMP and
+// EXPORT, the port mapper's DUMP) are not served over UDP.
 func (s *Server) ServePacket(pc net.PacketConn) error {
 	s.begin(pc.LocalAddr())
 	return s.udp.ServePacket(pc)
 }
 
-// ServePortmap is Serve for the port mapper alone, where clients ask: port 111. Nothing
-// else answers there.
+// ServePortmap is Serve for the port mapper alone, on its own port: 111.
 func (s *Server) ServePortmap(l net.Listener) error {
 	s.ports.Mapping(l.Addr())
 	return s.maps[0].Serve(l)
@@ -313,8 +313,8 @@ func (s *Server) ServePortmapPacket(pc net.PacketConn) error {
 	return s.maps[1].ServePacket(pc)
 }
 
-// begin notes that the programs are served at a, and has the lock manager begin
-// its work with the first address.
+// begin notes that the programs are served at a. At the first address it starts the lock
+// manager.
 func (s *Server) begin(a net.Addr) {
 	s.ports.Listening(a)
 	s.mu.Lock()
@@ -325,11 +325,10 @@ func (s *Server) begin(a net.Addr) {
 	}
 }
 
-// Shutdown ends the server without losing a reply: files are taken back from local
-// clients, listeners are closed, calls under way are finished and answered, and
-// clients are given two seconds to take their leave. When ctx ends before, it is a
-// Close and returns ctx's error.
-// The exports' file systems stay open; they are the caller's.
+// Shutdown ends the server without losing a reply. It takes files back from local
+// clients, closes listeners, and finishes and answers calls under way. Clients have two
+// seconds to close their connections. If ctx ends before, it closes the server and
+// returns ctx's error. The exports' file systems stay open; they are the caller's.
 func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(s.endLocally(), s.rpc.Shutdown(ctx), s.udp.Shutdown(ctx),
 		s.maps[0].Shutdown(ctx), s.maps[1].Shutdown(ctx), s.endLocks())
@@ -361,8 +360,8 @@ func (s *Server) endLocks() error {
 type Registered struct{ r *portmap.Registration }
 
 // Register enters the server's programs with the rpcbind of this host, at the
-// addresses at which they are served by then. What others have entered stays
-// theirs; Left says what that was.
+// addresses at which they are served by then. Entries of other servers stay; Left
+// returns those.
 func (s *Server) Register(ctx context.Context) (*Registered, error) {
 	tcp, udp := s.ports.Programs()
 	var entries []portmap.Entry
@@ -384,8 +383,8 @@ func (s *Server) Register(ctx context.Context) (*Registered, error) {
 	return &Registered{r}, nil
 }
 
-// Left are the programs that others had entered before, in words.
+// Left describes the programs that other servers had entered before.
 func (r *Registered) Left() []string { return r.r.Left }
 
-// Close takes out what Register has entered.
+// Close removes what Register has entered.
 func (r *Registered) Close(ctx context.Context) error { return r.r.Close(ctx) }

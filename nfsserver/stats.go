@@ -11,8 +11,8 @@ import (
 
 // Stats are counters of a server.
 type Stats struct {
-	// RPC counts what comes over TCP, and UDP the datagrams, but for what comes to the
-	// port mapper's own addresses.
+	// RPC counts what comes over TCP, and UDP what comes in datagrams. Neither counts
+	// the port mapper's own addresses.
 	RPC, UDP oncrpc.ServerStats
 	// Calls counts the calls of each procedure of NFS, under its name in RFC
 	// 1813 without the prefix: "READ". Errors are those of them that were

@@ -9,9 +9,9 @@ import (
 	"github.com/nfsbox/nfsbox/proto/nfsacl3"
 )
 
-// StatusOf is the status with which the results of a call begin, in the words of its
-// protocol, such as NFS3ERR_STALE; nil: they begin with none, or there are none. It is
-// for [Options].Observe.
+// StatusOf returns the status of a call's results, as its protocol names it, such as
+// NFS3ERR_STALE. It is nil if there are no results, or none with a status. It is for
+// [Options].Observe.
 func StatusOf(c *oncrpc.Served) fmt.Stringer {
 	if c.Proc == nil || c.Failed || c.BytesOut == 0 || c.Proc.Number == 0 {
 		return nil

@@ -2,9 +2,9 @@
 // access control lists beside NFS, on its port. No RFC describes it; what is said
 // here of Solaris and Linux is what their servers and clients do.
 //
-// The lists themselves are for the file system to judge ([vfs.ACLer]): whether
-// they are lists, and who may set them. Here they are put into the form that the
-// clients know, and two peculiarities of theirs are seen to:
+// The file system judges the lists ([vfs.ACLer]): whether they are valid, and which
+// callers may set them. This package converts them to the form that clients know, and
+// handles two peculiarities of the protocol:
 //
 //   - On the wire an access list has a mask, because Solaris refuses one without.
 //     A list of four entries whose mask takes nothing away says what a mode says,

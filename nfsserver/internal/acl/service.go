@@ -72,7 +72,7 @@ func (s *Service) begin(c *oncrpc.Call, args xdr.Unmarshaler) (vfs.FS, error) {
 // reply sends res, whose status becomes what err says.
 func (s *Service) reply(ctx context.Context, c *oncrpc.Call, res xdr.Appender, status *nfsacl3.Nfsstat3, err error) error {
 	if err != nil && ctx.Err() != nil {
-		return oncrpc.ErrDrop // nobody waits for it any more
+		return oncrpc.ErrDrop // the client does not wait any more
 	}
 	if err != nil {
 		s.errors.Add(1)
@@ -95,8 +95,8 @@ func power(fs vfs.FS) (vfs.ACLer, error) {
 	return p, nil
 }
 
-// post fills p with the attributes of h and returns them. An object that cannot
-// be asked has none, which the protocol allows.
+// post fills p with the attributes of h and returns them. If asking fails, p has none,
+// which the protocol allows.
 func post(ctx context.Context, fs vfs.FS, h vfs.Handle, p *nfsacl3.PostOpAttr) vfs.Attr {
 	a, err := fs.GetAttr(ctx, h, vfs.MaskV3)
 	if err != nil {

@@ -33,8 +33,8 @@ func set(ctx context.Context, fs vfs.FS, args *nfsacl3.SETACL3args, res *nfsacl3
 	return nil
 }
 
-// replace sets the lists that w mentions. The other one, if it mentions one only,
-// is read first: another that changes that at the same moment may lose the change.
+// replace sets the lists that w mentions. If it mentions only one, the other is read
+// first; a change of that one by another client at the same time may be lost.
 func replace(ctx context.Context, fs vfs.FS, h vfs.Handle, w *nfsacl3.Secattr) error {
 	acl, err := fromWire(w)
 	if err != nil {

@@ -72,8 +72,8 @@ func fromWire(w *nfsacl3.Secattr) (acl vfs.ACL, err error) {
 	return acl, err
 }
 
-// fromEntries takes over a list that was announced to have count entries, all of
-// them with flag set. Whether it is a list is for the file system to judge.
+// fromEntries converts a list that was announced to have count entries, all of them with
+// flag set. The file system judges whether it is a valid list.
 func fromEntries(count int32, list []nfsacl3.Aclent, flag int32) ([]vfs.ACLEntry, error) {
 	if int64(count) != int64(len(list)) {
 		return nil, vfs.ErrInval

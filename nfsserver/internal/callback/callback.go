@@ -18,18 +18,17 @@ import (
 )
 
 const (
-	// DefaultTimeout is how long one question waits for its answer before it is
-	// asked again, or given up.
+	// DefaultTimeout is the timeout of one try of a call.
 	DefaultTimeout = 2 * time.Second
 
-	// retries is how often a question is repeated, unless [Caller.Once]: a
-	// datagram may get lost. A host that has not answered then is away, and the caller
-	// comes back later.
+	// retries is how often a call is repeated, unless [Caller.Once]: a datagram may get
+	// lost. A host that has not answered then is taken for down; the caller may try
+	// again later.
 	retries = 1
 
-	// maxReply is the longest answer, in bytes; a longer one is as good as none.
-	// Those of the procedures called here are far shorter, and thousands of hosts
-	// may be called at once.
+	// maxReply bounds a reply, in bytes; a longer one counts as none. Replies of the
+	// procedures called here are far shorter, and thousands of hosts may be called at
+	// once.
 	maxReply = 4 << 10
 )
 
@@ -41,8 +40,8 @@ type Dial func(ctx context.Context, network string, local netip.Addr, address st
 type Host struct {
 	// Name is an address or a name of the host, without a port.
 	Name string
-	// Local is the address of ours under which the host knows us: clients accept
-	// a grant from nobody else. The zero Addr is whichever leads there.
+	// Local is our address that the host has called: clients accept grants from no
+	// other. With the zero Addr the kernel chooses.
 	Local netip.Addr
 	// Network is the transport to be tried first, "tcp" or "udp".
 	Network string
@@ -53,8 +52,8 @@ type Caller struct {
 	Dial    Dial
 	Machine string        // the name of this host, for credentials
 	Timeout time.Duration // of one try; 0 is [DefaultTimeout]
-	// Once has no call repeated that may have arrived, neither over the same
-	// transport nor over the other.
+	// Once says that a call that may have arrived is not repeated, neither over the
+	// same transport nor over the other.
 	Once bool
 }
 
@@ -62,9 +61,9 @@ type Caller struct {
 // program: it cannot have been called.
 var ErrNotThere = errors.New("not registered with the host's port mapper")
 
-// Call finds the program of p at the host and calls p. What res borrows is dead
-// when Call returns: read only its numbers. An error that
-// [MayHaveArrived] leaves open whether the call was executed.
+// Call finds the program of p at the host and calls p. What res borrows is not valid
+// after Call has returned: read only its numbers. After an error [MayHaveArrived] tells
+// whether the call may have been executed.
 func (c *Caller) Call(ctx context.Context, h Host, p *xdr.Proc, args xdr.Appender, res xdr.Unmarshaler) error {
 	networks := []string{"udp", "tcp"}
 	if h.Network == "tcp" {
@@ -88,15 +87,15 @@ func (c *Caller) Call(ctx context.Context, h Host, p *xdr.Proc, args xdr.Appende
 	return errors.Join(errs...)
 }
 
-// calledError marks what failed after the program had been found: only then can
-// it have received something.
+// calledError marks an error after the program had been found: only then can it have
+// received the call.
 type calledError struct{ err error }
 
 func (e *calledError) Error() string { return e.err.Error() }
 func (e *calledError) Unwrap() error { return e.err }
 
-// MayHaveArrived reports whether a call that failed with err may have been
-// executed all the same, its answer lost.
+// MayHaveArrived reports whether a call that failed with err may have been executed, and
+// only its reply lost.
 func MayHaveArrived(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return slices.ContainsFunc(joined.Unwrap(), MayHaveArrived)

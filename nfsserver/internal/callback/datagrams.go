@@ -18,9 +18,9 @@ const (
 	maxDatagram = 65507
 )
 
-// datagrams lets a client of streams talk over datagrams: of what it writes it
-// sends each record without its mark, and what comes is a record each. One
-// goroutine reads and one writes, as with any connection.
+// datagrams lets a client for streams talk over datagrams. It sends each record that is
+// written as a datagram without its mark, and each datagram that comes is read as a
+// record. One goroutine may read and one write, as with any connection.
 type datagrams struct {
 	net.Conn
 	in   []byte // a record, from which head to the end is still to be read
@@ -49,8 +49,8 @@ func (d *datagrams) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Read receives a datagram when the one before has been read. What one has beyond
-// maxReply is lost.
+// Read receives a datagram when the one before has been read. Bytes beyond maxReply are
+// lost.
 func (d *datagrams) Read(p []byte) (int, error) {
 	if d.head == len(d.in) {
 		if cap(d.in) == 0 {

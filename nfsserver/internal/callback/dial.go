@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// The ports of the privileged that no service of note listens on (those of
+	// The reserved ports on which no well-known service listens (those of
 	// bindresvport(3)).
 	firstReserved = 600
 	lastReserved  = 1023
@@ -19,9 +19,9 @@ const (
 	reservedTries = 8
 )
 
-// DialNet is the [Dial] of package net. It calls from a reserved port if it may:
-// the kernel's lock manager hears a status monitor on no other, and rpcbind
-// registers programs for nobody else.
+// DialNet is the [Dial] of package net. It calls from a reserved port if it may: the
+// kernel's lock manager accepts calls of a status monitor, and rpcbind registrations,
+// only from such ports.
 func DialNet(ctx context.Context, network string, local netip.Addr, address string) (net.Conn, error) {
 	if !local.IsValid() {
 		local = unspecified(address)
@@ -39,8 +39,8 @@ func DialNet(ctx context.Context, network string, local netip.Addr, address stri
 	return dialFrom(ctx, network, netip.AddrPortFrom(local, 0), address)
 }
 
-// unspecified is no address in particular, of the family of address. For a name
-// it is the zero Addr: only the resolver knows.
+// unspecified is the unspecified address of the family of address. For a name it is the
+// zero Addr, since only the resolver knows the family.
 func unspecified(address string) netip.Addr {
 	to, err := netip.ParseAddrPort(address)
 	switch {
@@ -65,8 +65,8 @@ func dialFrom(ctx context.Context, network string, local netip.AddrPort, address
 	return d.DialContext(ctx, network, address)
 }
 
-// From is the address and port of the far end of a connection, of a stream or a
-// datagram. What has none, such as a pipe, is the zero AddrPort.
+// From is the address and port of the far end of a connection over TCP or UDP. For others,
+// such as pipes, it is the zero AddrPort.
 func From(a net.Addr) netip.AddrPort {
 	var ap netip.AddrPort
 	if a, ok := a.(interface{ AddrPort() netip.AddrPort }); ok {

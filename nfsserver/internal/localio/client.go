@@ -18,8 +18,8 @@ import (
 	"github.com/nfsbox/nfsbox/proto/localio"
 )
 
-// client is the process at the other end of a session. It is a stranger until an
-// RPC connection has told of it; then conn is what it is bound to.
+// client is the process at the other end of a session. It is a stranger until its nonce
+// comes over an RPC connection; conn is then that connection.
 type client struct {
 	s       *Service
 	c       *session.Conn
@@ -29,7 +29,7 @@ type client struct {
 	timer   *time.Timer // ends a stranger
 	ctx     context.Context
 	cancel  context.CancelFunc
-	room    chan struct{} // holds one when the line of asked may be shorter
+	room    chan struct{} // a token when asked may have become shorter
 	ended   sync.Once
 
 	commitment [commitmentSize]byte // guarded by s.mu
@@ -38,13 +38,13 @@ type client struct {
 	gone      bool                     // guarded by mu, as is what follows
 	page      *session.Page            // nil before HELLO
 	slots     []slot                   // as many as were needed so far
-	free      []uint32                 // of them, by index
-	sending   bool                     // somebody sends
+	free      []uint32                 // indices of slots that are free
+	sending   bool                     // a goroutine sends
 	greetings []localio.SessionMessage // to be sent: WELCOME and BOUND
-	revoked   []localio.SessionFile    // to be sent; each slot stands there once at most
+	revoked   []localio.SessionFile    // to be sent; each slot at most once
 	asked     []request                // files that wait to be opened; maxAsked at most
 	opening   int                      // files that are being opened, or wait to be sent; maxOpening at most
-	answers   []*answer                // to be sent; of those that are opening
+	answers   []*answer                // to be sent; counted in opening
 }
 
 // newClient makes a stranger of a connection. s.mu is held.
@@ -55,7 +55,7 @@ func newClient(s *Service, conn *session.Conn) *client {
 	return c
 }
 
-// errLate is the end of a stranger who stayed one.
+// errLate ends a stranger that was not bound in time.
 var errLate = errors.New("no nonce in time")
 
 // expire ends c if it is still a stranger.
@@ -68,9 +68,9 @@ func (s *Service) expire(c *client) {
 	}
 }
 
-// end ends the session: the page is dead, the socket shut down, and nothing watched
-// any more. When it returns, that is done, by this call or another. It waits for nobody
-// who receives: see maxStuck.
+// end ends the session: it marks the page as dead, shuts the socket down and ends all
+// watches. When it returns, that is done, by this call or another. It does not wait for
+// the goroutine that receives: see maxStuck.
 func (c *client) end(why error) {
 	c.ended.Do(func() {
 		c.mu.Lock()
@@ -116,7 +116,7 @@ func (c *client) serve() {
 	}()
 	var m localio.SessionMessage
 	for {
-		_, err := c.c.Receive(&m) // the kernel drops what a client sends beside it
+		_, err := c.c.Receive(&m) // the kernel drops descriptors that a client sends
 		if err == nil {
 			err = c.take(&m)
 		}
@@ -127,8 +127,8 @@ func (c *client) serve() {
 	}
 }
 
-// fail ends the session for an error, which is the client's fault unless it, or
-// we, have just gone.
+// fail ends the session for an error. It counts as the client's fault, unless either side
+// has just ended the session.
 func (c *client) fail(err error) {
 	if c.ctx.Err() == nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EPIPE) {
 		c.s.n.broken.Add(1)
@@ -136,7 +136,7 @@ func (c *client) fail(err error) {
 	c.end(err)
 }
 
-// take does what a message asks for. An error ends the session.
+// take serves one message. An error ends the session.
 func (c *client) take(m *localio.SessionMessage) error {
 	if m.Type == localio.SESSION_HELLO {
 		return c.hello(&m.Hello)
@@ -153,7 +153,7 @@ func (c *client) take(m *localio.SessionMessage) error {
 	return nil
 }
 
-// hello notes what the client commits itself to, and answers with the page.
+// hello notes the hash of the client's nonce, and answers with the page.
 func (c *client) hello(h *localio.SessionHello) error {
 	if h.Speaks < localio.SESSION_VERSION {
 		return fmt.Errorf("a client of version %d", h.Speaks)
@@ -185,14 +185,15 @@ func (c *client) hello(h *localio.SessionHello) error {
 	return nil
 }
 
-// foreign reports whether a client is known to be in another user namespace than
-// ours: by what the kernel says of it or, where we may not ask that, it itself.
+// foreign reports whether a client is known to be in another user namespace than ours: by
+// what the kernel says or, where it does not let us ask, by what the client says.
 func foreign(kernel, says, ours uint64) bool {
 	ns := cmp.Or(kernel, says)
 	return ns != 0 && ours != 0 && ns != ours
 }
 
-// commit lets the nonce with that hash find c. Two clients cannot have the same.
+// commit enters c under the hash of its nonce. A second client with the same hash is
+// refused.
 func (c *client) commit(hash [commitmentSize]byte) error {
 	s := c.s
 	s.mu.Lock()

@@ -12,7 +12,7 @@ type Session struct {
 	User   string // as peer.Conn has it
 	UID    uint32
 	PID    int32
-	Files  int // that it has, or is about to
+	Files  int // that it has, or that are being opened for it
 }
 
 // Sessions returns the clients that are local now, in no order.
@@ -33,9 +33,9 @@ func (s *Service) Sessions() []Session {
 
 var errDropped = errors.New("dropped by the administrator")
 
-// Drop ends the sessions of whose client and user, as Session has them, which is true.
-// Their files are taken back when it returns; it answers how many there were. which is
-// called with the service locked, and must not call it.
+// Drop ends the sessions for whose client and user, as in Session, which is true, and
+// returns how many there were. Their files are taken back when it returns. which is called
+// with the service locked, and must not call it.
 func (s *Service) Drop(which func(client, user string) bool) int {
 	s.mu.Lock()
 	var all []*client

@@ -20,19 +20,18 @@ import (
 type request struct {
 	id     uint32
 	handle vfs.Handle
-	bad    error // why handle is none
+	bad    error // why handle is not valid
 	access vfs.Share
 	caller vfs.Caller
 }
 
-// answer is what a request has led to. Its holder closes the file.
+// answer is the result of a request. Its holder closes the file.
 type answer struct {
 	localio.SessionOpenedFile
 	file *os.File // SESSION_OK: to be sent
 }
 
-// land gives back the file of an answer, of which the client has got a duplicate or
-// nothing. What was never written cannot be lost.
+// land closes the file of an answer: the client has a duplicate of it, or nothing.
 func (c *client) land(a *answer) error {
 	if a.file == nil {
 		return nil
@@ -41,7 +40,7 @@ func (c *client) land(a *answer) error {
 	return a.file.Close()
 }
 
-// openAll has files opened as soon as there is room.
+// openAll queues files to be opened, and waits while the queue is full.
 func (c *client) openAll(files []localio.SessionOpenFile) error {
 	all := make([]request, len(files))
 	for i := range files {
@@ -62,7 +61,8 @@ func (c *client) openAll(files []localio.SessionOpenFile) error {
 	return nil
 }
 
-// line puts requests in the line of those that wait, unless that is too long.
+// line queues requests. It is false, and queues none, if there would be more than
+// maxAsked.
 func (c *client) line(all []request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,8 +74,8 @@ func (c *client) line(all []request) bool {
 	return true
 }
 
-// begin opens the first of those that wait, each by a goroutine of its own, unless
-// the client is gone: then wg may be waited for. c.mu is held.
+// begin starts to open the first files of the queue, each in a goroutine of its own. If
+// the client is gone it starts none, since wg may be waited for. c.mu is held.
 func (c *client) begin() {
 	if c.gone {
 		c.asked = nil
@@ -91,12 +91,12 @@ func (c *client) begin() {
 		}()
 	}
 	select {
-	case c.room <- struct{}{}: // the reader looks whether there is
+	case c.room <- struct{}{}: // the reader tries again
 	default:
 	}
 }
 
-// open opens a file, which is then aloft.
+// open opens a file, which then counts in Service.aloft.
 func (c *client) open(r *request) *answer {
 	a := &answer{SessionOpenedFile: localio.SessionOpenedFile{Id: r.id}}
 	if c.foreign.Load() || !mayClaim(&c.peer, &r.caller) {
@@ -122,8 +122,8 @@ func (c *client) open(r *request) *answer {
 	return a
 }
 
-// openBy takes a slot, begins to watch the file, and only then looks whether it may
-// be opened, so that no change is missed in between.
+// openBy takes a slot, begins to watch the file, and only then checks whether it may
+// be opened, so that no change between is missed.
 func (c *client) openBy(view *export.View, r *request, a *answer) {
 	number, generation, ok := c.reserve()
 	if !ok {
@@ -151,7 +151,7 @@ func (c *client) how(r *request) *vfs.HostOpen {
 	}
 }
 
-// view is what the caller sees by the RPC connection, which remembers views.
+// view is the caller's view by the RPC connection, which remembers views.
 func (c *client) view(caller *vfs.Caller) (*export.View, error) {
 	claim := oncrpc.AuthSys{UID: caller.UID, GID: caller.GID, GIDs: caller.Groups}
 	auth, err := claim.Auth()
@@ -165,8 +165,8 @@ func (c *client) view(caller *vfs.Caller) (*export.View, error) {
 	return v.FS, nil
 }
 
-// mayClaim reports whether a process may say that it acts for caller: it is
-// caller, with no group that it does not have, or it is root.
+// mayClaim reports whether a process may act for caller: it is root, or the same user and
+// in all of caller's groups.
 func mayClaim(p *session.Peer, caller *vfs.Caller) bool {
 	if p.UID == 0 {
 		return true
@@ -175,7 +175,7 @@ func mayClaim(p *session.Peer, caller *vfs.Caller) bool {
 	return p.UID == caller.UID && p.InGroup(caller.GID) && !slices.ContainsFunc(caller.Groups, foreign)
 }
 
-// refuse has a say why there is no file.
+// refuse makes a a refusal, with the reason.
 func (c *client) refuse(a *answer, err error) {
 	st, known := vfs.StatusOf(err)
 	switch {
@@ -186,14 +186,14 @@ func (c *client) refuse(a *answer, err error) {
 	case known && st != vfs.ErrBusy:
 		a.Why, a.Status = localio.SESSION_REFUSED, uint32(st)
 	default:
-		a.Why = localio.SESSION_CROWDED // RPC has the last word
+		a.Why = localio.SESSION_CROWDED // the client uses RPC, which reports the error
 		if !known && !errors.Is(err, context.Canceled) {
 			c.s.o.Log.Warn("the file system failed", slog.String("procedure", "OPEN of LOCALIO"), slog.Any("error", err))
 		}
 	}
 }
 
-// answer has a sent.
+// answer queues a to be sent.
 func (c *client) answer(a *answer) {
 	c.mu.Lock()
 	gone, company := c.gone, c.opening > 1
@@ -206,7 +206,7 @@ func (c *client) answer(a *answer) {
 		return
 	}
 	if company {
-		runtime.Gosched() // others may be about to answer, too: one message for all
+		runtime.Gosched() // other answers may be ready at once: one message for all
 	}
 	c.send()
 }

@@ -24,9 +24,8 @@ func (s *Service) RPC() oncrpc.Service {
 
 func null(_ context.Context, c *oncrpc.Call) error { return c.Reply(xdr.Void{}) }
 
-// procedure1 is GETUUID or UUID_IS_LOCAL, as the length of the arguments has it.
-// Of the latter the answer says nothing, as in Linux: what counts is what happens
-// on the socket.
+// procedure1 is GETUUID or UUID_IS_LOCAL, by the length of the arguments. The reply to
+// the latter says nothing, as in Linux: the outcome is told over the socket.
 func (s *Service) procedure1(_ context.Context, c *oncrpc.Call) error {
 	conn := c.State.(*peer.Conn)
 	if _, err := conn.View(c.Auth); err != nil {
@@ -46,8 +45,8 @@ func (s *Service) procedure1(_ context.Context, c *oncrpc.Call) error {
 	return oncrpc.ErrGarbageArgs
 }
 
-// bind finds the client that has committed itself to the nonce, and binds it to
-// the RPC connection. A nonce is good once.
+// bind finds the client with the hash of the nonce, and binds it to the RPC connection. A
+// nonce is good once.
 func (s *Service) bind(nonce [localio.UUID_SIZE]byte, conn *peer.Conn) {
 	s.mu.Lock()
 	c := s.pending[sha256.Sum256(nonce[:])]
@@ -82,7 +81,7 @@ func (s *Service) bind(nonce [localio.UUID_SIZE]byte, conn *peer.Conn) {
 	})
 }
 
-// estrange takes c out of the strangers. s.mu is held.
+// estrange removes c from the strangers. s.mu is held.
 func (s *Service) estrange(c *client) {
 	s.strangers = slices.DeleteFunc(s.strangers, func(o *client) bool { return o == c })
 	if s.pending[c.commitment] == c {

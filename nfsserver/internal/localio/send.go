@@ -7,7 +7,7 @@ import (
 	"github.com/nfsbox/nfsbox/proto/localio"
 )
 
-// queue has put add to what is to be sent, and that sent by somebody else.
+// queue calls put, which adds to what is to be sent, and has another goroutine send it.
 func (c *client) queue(put func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -18,8 +18,8 @@ func (c *client) queue(put func()) {
 	c.wake()
 }
 
-// wake finds somebody to send, if nobody does. c.mu is held, and the client is not
-// gone: so end is still to come, and wg not waited for yet.
+// wake starts a goroutine that sends, if there is none. c.mu is held, and the client is
+// not gone, so wg is not waited for yet.
 func (c *client) wake() {
 	if c.sending {
 		return
@@ -32,7 +32,7 @@ func (c *client) wake() {
 	}()
 }
 
-// send sends what is to be sent, unless somebody does.
+// send sends what is to be sent, unless another goroutine does.
 func (c *client) send() {
 	c.mu.Lock()
 	idle := !c.sending
@@ -43,8 +43,8 @@ func (c *client) send() {
 	}
 }
 
-// sendAll sends until there is nothing left, as the only one: so what is said of a
-// file stays in its order. A client that does not take it loses its session.
+// sendAll sends until there is nothing left. Only one goroutine does, so messages about a
+// file stay in order. A client that does not receive them loses its session.
 func (c *client) sendAll() {
 	var m localio.SessionMessage
 	for {
@@ -68,9 +68,9 @@ func (c *client) sendAll() {
 	}
 }
 
-// next fills m with what is to be sent next, and returns whose answers these are.
-// Those that are lost were revoked too early for their files to be sent. fd is
-// what goes beside the rest. If there is nothing, ok is false, and nobody sends.
+// next fills m with what is to be sent next, and returns the answers in it. Those in lost
+// were revoked before their files were sent. fd is a descriptor to send with other
+// messages. If there is nothing to send, ok is false, and c.sending is cleared.
 func (c *client) next(m *localio.SessionMessage) (answers, lost []*answer, fd []int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,9 +96,9 @@ func (c *client) next(m *localio.SessionMessage) (answers, lost []*answer, fd []
 	return answers, lost, fd, true
 }
 
-// settle looks once more at what is about to be sent: from here on a revocation
-// is a message of its own, which follows. It returns copies of the answers whose
-// files were lost before. c.mu is held.
+// settle checks the answers that are about to be sent: after it, a revocation is a message
+// of its own, which follows. It returns copies of the answers whose files were revoked
+// before. c.mu is held.
 func (c *client) settle(answers []*answer) (lost []*answer) {
 	for _, a := range answers {
 		if a.Why != localio.SESSION_OK {
@@ -120,8 +120,7 @@ func crowded(id uint32) answer {
 	return answer{SessionOpenedFile: localio.SessionOpenedFile{Id: id, Why: localio.SESSION_CROWDED}}
 }
 
-// sendOpened sends answers, and with them the files, which nobody needs any more
-// then.
+// sendOpened sends answers with their files, and closes the files.
 func (c *client) sendOpened(m *localio.SessionMessage, answers []*answer) error {
 	err := c.sendFiles(m, answers)
 	if errors.Is(err, session.ErrNoDescriptors) {
@@ -146,9 +145,9 @@ func (c *client) sendFiles(m *localio.SessionMessage, answers []*answer) error {
 	return c.c.Send(m, fds...)
 }
 
-// withhold keeps the files of answers back: too many are on their way. It may be
-// that one was revoked since; the client ignores what it hears of a file that it
-// does not have.
+// withhold turns answers into refusals, since too many descriptors are in flight. A file
+// may have been revoked meanwhile: the client ignores messages about files that it does
+// not have.
 func (c *client) withhold(answers []*answer) {
 	for _, a := range answers {
 		if a.file != nil {

@@ -62,7 +62,7 @@ type Service struct {
 	ns uint64 // our user namespace; 0: not known
 	n  counters
 
-	aloft *tally // files that are being opened, or open and not yet sent
+	aloft *tally // files that are being opened, or are open and not yet sent
 	held  *tally // slots that are not free
 
 	ctx  context.Context
@@ -70,20 +70,20 @@ type Service struct {
 	wg   sync.WaitGroup // all other goroutines; added to for clients that are not gone
 
 	accepted chan struct{}  // closed when no more clients are accepted
-	places   chan struct{}  // of those who receive: see maxStuck
-	readers  sync.WaitGroup // they; added to until accepted is closed
+	places   chan struct{}  // a token for each goroutine that receives: see maxStuck
+	readers  sync.WaitGroup // those goroutines; added to until accepted is closed
 
 	mu        sync.Mutex
 	closed    bool
 	strangers []*client                        // guarded by mu; not bound, the oldest first
-	pending   map[[commitmentSize]byte]*client // guarded by mu; of them, those who said HELLO
+	pending   map[[commitmentSize]byte]*client // guarded by mu; the strangers that sent HELLO
 	bound     map[*client]struct{}             // guarded by mu
 }
 
 const commitmentSize = 32
 
-// New begins to listen for clients; nobody is told of it before [Service.RPC] is
-// served. Where there is no LOCALIO the error is errors.ErrUnsupported.
+// New begins to listen for clients, which find it when [Service.RPC] is served. Where
+// LOCALIO is not possible, the error is errors.ErrUnsupported.
 func New(o Options) (*Service, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -125,7 +125,8 @@ func (s *Service) Close() error {
 
 var errClosed = errors.New("the server is closed")
 
-// awaitReaders waits until no goroutine receives any more; one may be held up there.
+// awaitReaders waits until no goroutine receives any more, but only for readersTime: a
+// client may block one.
 func (s *Service) awaitReaders() error {
 	done := make(chan struct{})
 	go func() {
@@ -171,7 +172,7 @@ func (s *Service) accept() {
 	}
 }
 
-// admit begins to serve a connection, as a stranger. The caller has a place for it.
+// admit begins to serve a connection as a stranger. The caller has put a token into places.
 func (s *Service) admit(conn *session.Conn) {
 	s.mu.Lock()
 	c := newClient(s, conn)
@@ -192,8 +193,8 @@ func (s *Service) admit(conn *session.Conn) {
 	s.readers.Go(c.serve)
 }
 
-// crowd is the stranger who has to go, if there are too many: the oldest of the
-// user who has most of them. s.mu is held.
+// crowd returns the stranger to close if there are too many: the oldest one of the user
+// with the most of them. s.mu is held.
 func (s *Service) crowd() *client {
 	if len(s.strangers) <= maxStrangers {
 		return nil
@@ -202,9 +203,9 @@ func (s *Service) crowd() *client {
 	return victim
 }
 
-// displaced is whose session ends to make room for that of c: one of the user who
-// has most of them, if that is more than c's user would have with this one; else
-// c's own. It is nil while there is room. s.mu is held.
+// displaced returns the client whose session must end to make room for that of c. It is
+// one of the user with the most sessions, if that is more than c's user would have with
+// c, and else c itself. It is nil while there is room. s.mu is held.
 func (s *Service) displaced(c *client) *client {
 	if len(s.bound) < s.o.MaxSessions {
 		return nil
@@ -221,7 +222,8 @@ func (s *Service) displaced(c *client) *client {
 	return c
 }
 
-// ofMost is the first client of the user who has most of them, and how many.
+// ofMost returns the first client of the user with the most clients, and how many those
+// are.
 func ofMost(clients iter.Seq[*client]) (first *client, most int) {
 	of := make(map[uint32]int)
 	for c := range clients {
@@ -243,23 +245,23 @@ type counters struct {
 	why                                   [localio.SESSION_CROWDED + 1]atomic.Uint64
 }
 
-// Stats are counters of a Service. Those up to Files are of now, the others only
+// Stats are counters of a Service. Those up to Files are present values, the others only
 // grow.
 type Stats struct {
 	UUID      string // of the server, as it is written
 	Socket    string // its path
-	Strangers int    // connections of which no RPC connection has told yet
+	Strangers int    // connections that are not yet bound to an RPC connection
 	Sessions  int    // clients that are local
 	Files     int    // that they have
 
 	Bound   uint64 // clients that became local
-	Full    uint64 // clients that did not, or not any longer, since there were MaxSessions
-	Crowded uint64 // strangers who had to make room for others
-	Unknown uint64 // nonces that belong to nobody here: clients elsewhere, of other kinds, or too late
-	Broken  uint64 // sessions ended for what a client sent, or did not
+	Full    uint64 // clients that did not, or whose session ended, at the bound MaxSessions
+	Crowded uint64 // strangers closed at the bound of strangers
+	Unknown uint64 // nonces of no client here: it is elsewhere, of another kind, or too late
+	Broken  uint64 // sessions ended for what a client sent, or did not send
 	Opened  uint64 // files handed out
-	// Refused counts the files that were not, by the reason as session.x names
-	// it, without the prefix and in lower case: "identity".
+	// Refused counts the files that were not handed out, by the reason as session.x
+	// names it, without the prefix and in lower case: "identity".
 	Refused map[string]uint64
 	Revoked uint64 // files taken back
 }

@@ -14,7 +14,7 @@ type slot struct {
 	stop       func() // ends the watch of the file; nil: none yet, or ended
 }
 
-// slotState is how far a file has come.
+// slotState is the state of a slot's file.
 type slotState uint8
 
 const (
@@ -36,8 +36,8 @@ func (sl *slot) end(n *counters) {
 	}
 }
 
-// reserve takes a slot for a file that is about to be opened, whose word is valid
-// from now on. ok is false if there is none.
+// reserve takes a slot for a file that is about to be opened. Its word is valid from now
+// on. ok is false if there is no slot.
 func (c *client) reserve() (i, generation uint32, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,8 +60,8 @@ func (c *client) reserve() (i, generation uint32, ok bool) {
 	return i + 1, sl.generation, true
 }
 
-// find is the slot of that number, which begins at 1, if it is still of that
-// generation; else nil. c.mu is held.
+// find returns the slot of that number, counted from 1, or nil if it is not of that
+// generation any more. c.mu is held.
 func (c *client) find(number, generation uint32) *slot {
 	if number == 0 || uint64(number) > uint64(len(c.slots)) {
 		return nil
@@ -86,9 +86,9 @@ func (c *client) watched(number, generation uint32, stop func()) {
 	}
 }
 
-// revoke takes a file back. It is called by the call that changes the file, which waits
-// for nothing but a lock: by the time it returns the client's next look at the
-// page tells, and the message is somebody else's to send.
+// revoke takes a file back. The call that changes the file calls it, and waits only for a
+// lock. When it returns, the client's next look at the page shows the revocation; another
+// goroutine sends the message.
 func (c *client) revoke(number, generation uint32, _ vfs.Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,8 +107,8 @@ func (c *client) revoke(number, generation uint32, _ vfs.Change) {
 	c.wake()
 }
 
-// release gives back a slot that is in one of those states, and ends its watch.
-// Anything else is left as it is: what a client closes may be long gone.
+// release frees a slot that is in one of those states, and ends its watch. A slot in
+// another state is left as it is: a client may close a file that is long gone.
 func (c *client) release(number, generation uint32, states ...slotState) {
 	c.mu.Lock()
 	sl := c.find(number, generation)

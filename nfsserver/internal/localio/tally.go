@@ -2,8 +2,7 @@ package localio
 
 import "sync"
 
-// tally counts what there is, and what of it each user has. Its lock is taken last,
-// whatever others are held.
+// tally counts something in all, and by user. Its lock is taken last, after any others.
 type tally struct {
 	most, mostOfUser int // bounds
 
@@ -16,7 +15,7 @@ func newTally(most, mostOfUser int) *tally {
 	return &tally{most: most, mostOfUser: mostOfUser, of: make(map[uint32]int)}
 }
 
-// take counts one more of a user. It is false, and nothing is counted, at a bound.
+// take counts one more for a user. At a bound it is false, and counts nothing.
 func (t *tally) take(uid uint32) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// logPause is how long after a line about a client and a path the next one of that
-	// kind comes. What happens meanwhile is counted, and told of by that next one.
+	// logPause is the least time between two lines of one message about a client and a
+	// path. What happens meanwhile is counted, and the next line has the count.
 	logPause = 10 * time.Second
 
-	// maxLogged bounds the clients and paths about which lines were written lately,
-	// and maxLoggedPaths those of one client. At the bounds lines about others are
-	// counted in common, as of one more path and one more client.
+	// maxLogged bounds the clients and paths with a recent line, and maxLoggedPaths
+	// the paths of one client. At the bounds further paths count as one more path, and
+	// further clients as one more client.
 	maxLogged      = 256
 	maxLoggedPaths = 8
 )
 
-// ledger is the log of mounts. A call costs its sender nothing, and a line costs us
-// disk: so of what one client does again and again few are written.
+// ledger is the log of mounts. A call is cheap for its sender, and a line takes space on
+// the disk, so few lines are written about what a client repeats.
 type ledger struct {
 	log *slog.Logger
 
@@ -29,8 +29,8 @@ type ledger struct {
 	paths  map[string]int // of each client in logged
 }
 
-// entry is what lines are counted by. The empty client, or path, is all for which there
-// is no room.
+// entry is what lines are counted by. An empty client, or path, stands for all that are
+// beyond the bound.
 type entry struct{ message, client, path string }
 
 type told struct {
@@ -83,8 +83,7 @@ func (l *ledger) due(e entry, now time.Time) (more int, due bool) {
 	return more, true
 }
 
-// tidy forgets clients about which another line would be written anyway, and none was
-// left out. l.mu is held.
+// tidy forgets entries that are due anyway and have no lines left out. l.mu is held.
 func (l *ledger) tidy(now time.Time) {
 	for e, t := range l.logged {
 		if now.Sub(t.at) >= logPause && t.more == 0 {

@@ -49,9 +49,9 @@ func dirpath(c *oncrpc.Call) (string, error) {
 	return p, c.Args.Finish()
 }
 
-// mnt is procedure 1 (section 5.2.1): the handle of a directory. The path is
-// looked up with the caller's rights, so that nobody receives the handle of a
-// directory to which it could not have walked.
+// mnt is procedure 1 (section 5.2.1): the handle of a directory. The path is looked up
+// with the caller's rights, so a caller gets no handle of a directory that it could not
+// reach.
 func (s *Service) mnt(ctx context.Context, c *oncrpc.Call) error {
 	path, err := dirpath(c)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Service) mnt(ctx context.Context, c *oncrpc.Call) error {
 	}
 	h, _, err := view.FS.Mount(ctx, path)
 	if err != nil && ctx.Err() != nil || errors.Is(err, vfs.ErrBusy) {
-		return oncrpc.ErrDrop // MOUNT has no word for later: the client asks again
+		return oncrpc.ErrDrop // MOUNT has no status for "try again": the client repeats the call
 	}
 	var res mount3.Mountres3
 	if err != nil {
@@ -85,8 +85,8 @@ func (s *Service) mnt(ctx context.Context, c *oncrpc.Call) error {
 	return c.Reply(&res)
 }
 
-// inEffect is the user that the rules make of the caller. What it says of itself proves
-// nothing.
+// inEffect is the user that the rules make of the caller, for the log. What its credential
+// says proves nothing.
 func inEffect(ctx context.Context, view *peer.View, h vfs.Handle) []slog.Attr {
 	uid, ok := view.FS.User(ctx, h)
 	if !ok {
@@ -114,8 +114,8 @@ func status(err error) (mount3.Mountstat3, bool) {
 	return mount3.MNT3ERR_SERVERFAULT, false
 }
 
-// Forget forgets what those have mounted of whose client and user, as peer.Conn has
-// them, which is true. It answers how much that was. which must not call the service.
+// Forget forgets the mounts for whose client and user, as in peer.Conn, which is true, and
+// returns how many those were. which must not call the service.
 func (s *Service) Forget(which func(client, user string) bool) (n int) {
 	s.mounts.remove(func(m mount) bool {
 		if !which(m.client, m.user) {
@@ -127,8 +127,8 @@ func (s *Service) Forget(which func(client, user string) bool) (n int) {
 	return n
 }
 
-// dump is procedure 2 (section 5.2.2): who has mounted what, as far as anybody
-// knows. A client that no rule knows is told of nothing.
+// dump is procedure 2 (section 5.2.2): which client has mounted what, as far as is known.
+// A client that no rule knows gets an empty list.
 func (s *Service) dump(ctx context.Context, c *oncrpc.Call) error {
 	if err := c.Args.Finish(); err != nil {
 		return err
@@ -169,9 +169,9 @@ func (s *Service) umntall(_ context.Context, c *oncrpc.Call) error {
 	return c.Reply(xdr.Void{})
 }
 
-// exports is procedure 5 (section 5.2.5), for clients that the rules of any export
-// know; others are told of none. The groups are the clients that rules match; none
-// means everybody.
+// exports is procedure 5 (section 5.2.5), for clients that the rules of any export know;
+// others get an empty list. The groups are the clients that rules match; no groups means
+// all clients.
 func (s *Service) exports(ctx context.Context, c *oncrpc.Call) error {
 	if err := c.Args.Finish(); err != nil {
 		return err

@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// maxMounts bounds what DUMP remembers. Nothing depends on it, as section 5.2.2
-// says: clients come and go without a word. At the bound the oldest entry is
-// forgotten.
+// maxMounts bounds the entries of DUMP. Nothing depends on them, as section 5.2.2 says:
+// clients may go without UMNT. At the bound the oldest entry is forgotten.
 const maxMounts = 1024
 
 // mount is a path that a client has mounted: an address, or a user at it.

@@ -34,7 +34,7 @@ type Host struct {
 	Local netip.Addr // of ours, at which it knows us
 }
 
-// key is what makes two Hosts the same.
+// key identifies a Host.
 type key struct {
 	name string
 	addr netip.Addr
@@ -50,16 +50,16 @@ func (h *Host) callback() callback.Host {
 	return callback.Host{Name: h.Addr.String(), Local: h.Local}
 }
 
-// SameName reports whether a and b can be names of the same host: without regard
-// to case, and to the domain if one of them has none. Hosts that restart call
-// themselves now by the long name and now by the short one.
+// SameName reports whether a and b can be names of the same host. It ignores case, and the
+// domain if one of them has none: hosts use sometimes the long name and sometimes the
+// short one.
 func SameName(a, b string) bool {
 	if strings.EqualFold(a, b) {
 		return true
 	}
 	for _, s := range []string{a, b} {
 		if _, err := netip.ParseAddr(s); err == nil {
-			return false // its dots are no domain's
+			return false // an address: its dots separate no domain
 		}
 	}
 	shortA, domainA, _ := strings.Cut(a, ".")
@@ -70,8 +70,8 @@ func SameName(a, b string) bool {
 // Notice is what a host says of itself when it has restarted.
 type Notice struct {
 	Name  string
-	From  netip.AddrPort // from which the news came
-	User  string         // whose news they are, as oncrpc.UserOf has it; "": the host's
+	From  netip.AddrPort // from which the notice came
+	User  string         // the user of this host that sent it, as oncrpc.UserOf has it; "": the host
 	State int32
 }
 
@@ -88,8 +88,8 @@ type Options struct {
 	Now func() time.Time
 	// Restarted is called when a host has restarted, before it is answered.
 	Restarted func(context.Context, Notice)
-	// Crashed is called when SM_SIMU_CRASH wants everyone to believe that this
-	// host has.
+	// Crashed is called at SM_SIMU_CRASH, which asks to do what follows a restart of this
+	// host.
 	Crashed func(context.Context)
 }
 
@@ -147,7 +147,7 @@ func New(o Options) (*Monitor, error) {
 	return m, nil
 }
 
-// raise begins the next life: an odd number above the one on disk.
+// raise stores the next state number, 2 above the one on disk, so that it stays odd.
 func (m *Monitor) raise() error {
 	m.disk.Lock()
 	defer m.disk.Unlock()
@@ -169,11 +169,11 @@ func (m *Monitor) raise() error {
 	return m.store.setState(n)
 }
 
-// fresh is a number for when there is none on disk. All that clients do with it
-// is to see that it is another, so the clock is a good beginning.
+// fresh is the state number if there is none on disk. Clients only compare it with former
+// ones, so the clock gives a good start.
 func fresh(now time.Time) uint32 { return uint32(now.Unix())<<1 | firstState }
 
-// State is the number of this life.
+// State is the present state number.
 func (m *Monitor) State() int32 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,8 +197,8 @@ func (m *Monitor) count(of func(*entry) bool) (n int) {
 	return n
 }
 
-// Watch makes sure that h will be told if this server restarts: when it returns,
-// that stands on the disk.
+// Watch makes sure that h will be told if this server restarts. When it returns, h is
+// recorded on disk.
 func (m *Monitor) Watch(h Host) error {
 	if m.watched(h.key()) {
 		return nil
@@ -269,8 +269,8 @@ func (m *Monitor) Start() {
 	m.wg.Go(m.notifyAll)
 }
 
-// Close ends all work in the background. The hosts that hold locks stay on disk:
-// they will be told when the server is back.
+// Close ends all work in the background. The hosts that hold locks stay on disk, and are
+// told when the server is back.
 func (m *Monitor) Close() {
 	m.mu.Lock()
 	m.stop()

@@ -10,12 +10,11 @@ import (
 )
 
 const (
-	// notifyFor is how long a host that does not answer is told of the restart.
-	// Then it is forgotten: it is down, and has no locks, or beyond help. It is
-	// what sm-notify(8) does.
+	// notifyFor is how long a host that does not answer is told of the restart, as by
+	// sm-notify(8). Then it is forgotten: most likely it is down, and has no locks.
 	notifyFor = 15 * time.Minute
 
-	// Between two rounds of telling there is a pause, which grows.
+	// Between two rounds there is a backoff.
 	notifyPause    = 5 * time.Second
 	maxNotifyPause = time.Minute
 
@@ -25,8 +24,8 @@ const (
 	notifyTimeout = 10 * time.Second
 )
 
-// notifyAll tells every host that is owed the news, until all have answered or
-// it is too late. There is one of it at most.
+// notifyAll tells every host that has to be told, until all have answered or notifyFor is
+// over. At most one notifyAll runs.
 func (m *Monitor) notifyAll() {
 	ctx, cancel := context.WithTimeout(m.ctx, notifyFor)
 	defer cancel()
@@ -43,7 +42,7 @@ func (m *Monitor) notifyAll() {
 		timer.Stop()
 	}
 	if m.ctx.Err() != nil {
-		return // the next life takes over: the hosts are still on disk
+		return // the hosts are still on disk, and are told after the next start
 	}
 	for _, h := range m.owing() {
 		m.o.Log.Warn("a client did not answer when it was told that the server has restarted; its locks are lost to it",
@@ -55,7 +54,7 @@ func (m *Monitor) notifyAll() {
 	m.mu.Unlock()
 }
 
-// done reports that nobody is owed anything. There is then no notifyAll any more.
+// done reports whether every host has been told. If so, notifyAll ends.
 func (m *Monitor) done() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,7 +108,7 @@ func (m *Monitor) notify(ctx context.Context, h *Host) error {
 	return m.o.Call.Call(ctx, h.callback(), nsm.SM_NOTIFY, args, &xdr.Void{})
 }
 
-// told says that h needs to hear no more.
+// told notes that h has been told.
 func (m *Monitor) told(h Host) {
 	if err := m.forget(h.key(), func(e *entry) { e.owed = false }); err != nil {
 		m.o.Log.Warn("a client stays in the list of those to be told", "client", h.Name, "error", err)

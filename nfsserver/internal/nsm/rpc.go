@@ -16,8 +16,8 @@ const (
 	// At the bound they are told stat_fail.
 	maxWatchers = 1024
 
-	// maxTelling bounds the hosts of which such programs are being told at once.
-	// What is more gets no answer: a host that has news tells it again.
+	// maxTelling bounds the notices that such programs are being told of at once. At the
+	// bound a notice gets no reply, so that its host sends it again.
 	maxTelling = 16
 
 	// unknown is the state in a result that failed.
@@ -27,8 +27,8 @@ const (
 	loopback = "127.0.0.1"
 )
 
-// watcher is a program of this host that wants to know when a host restarts.
-// These are kept in memory alone: a program that outlives us asks again.
+// watcher is a program of this host that wants to know when a host restarts. Watchers are
+// kept in memory only: a program has to ask again after our restart.
 type watcher struct {
 	host             string
 	me               string
@@ -55,9 +55,9 @@ func args(c *oncrpc.Call, a xdr.Unmarshaler) error {
 	return c.Args.Finish()
 }
 
-// privileged reports whether the call comes from a program of this host that
-// root has started. Some hosts let every user have a reserved port: if it is known
-// whose it is, and that is not root's, it will not do.
+// privileged reports whether the call comes from a program of root on this host: from a
+// loopback address and a reserved port. Some hosts give every user reserved ports, so if
+// the user is known, it must be root.
 func privileged(c *oncrpc.Call) bool {
 	from := callback.From(c.Remote)
 	if of, ok := c.Remote.(*oncrpc.UserAddr); ok && of.UID != oncrpc.UnknownUser {
@@ -79,7 +79,7 @@ func (m *Monitor) stat(_ context.Context, c *oncrpc.Call) error {
 	return c.Reply(&res)
 }
 
-// mon is procedure 2: a program of this host wants to hear of a host.
+// mon is procedure 2: a program of this host wants to be told when a host restarts.
 func (m *Monitor) mon(_ context.Context, c *oncrpc.Call) error {
 	var a nsm.Mon
 	if err := args(c, &a); err != nil {
@@ -130,8 +130,7 @@ func (m *Monitor) add(w watcher) bool {
 	return true
 }
 
-// hostNamed is a host of which a program of this host has given no more than a
-// name, or its address for a name.
+// hostNamed is a host of which only a name is known, which may be an address.
 func hostNamed(name string) Host {
 	if addr, err := netip.ParseAddr(name); err == nil {
 		return Host{Name: name, Addr: addr.Unmap()}
@@ -186,7 +185,7 @@ func (m *Monitor) unmonAll(_ context.Context, c *oncrpc.Call) error {
 	return c.Reply(&nsm.SmStat{State: m.State()})
 }
 
-// simuCrash is procedure 5: a new life begins without an end of the one before.
+// simuCrash is procedure 5: do what follows a restart, without one.
 func (m *Monitor) simuCrash(ctx context.Context, c *oncrpc.Call) error {
 	if err := c.Args.Finish(); err != nil {
 		return err
@@ -209,7 +208,7 @@ func (m *Monitor) simuCrash(ctx context.Context, c *oncrpc.Call) error {
 	return c.Reply(xdr.Void{})
 }
 
-// notified is procedure 6: a host has restarted. Everybody may say so of itself.
+// notified is procedure 6: a host says that it has restarted. Any host may.
 func (m *Monitor) notified(ctx context.Context, c *oncrpc.Call) error {
 	var a nsm.StatChge
 	if err := args(c, &a); err != nil {

@@ -37,8 +37,8 @@ func (s store) state() (n uint32, ok bool, err error) {
 
 func (s store) setState(n uint32) error { return s.write(stateFile, encodeState(n)) }
 
-// hosts reads the files of all hosts, as many as maxHosts. What cannot be read
-// is handed to bad; what is damaged, or was never finished, is removed.
+// hosts reads the files of all hosts, maxHosts at most. It calls bad for a file that cannot
+// be read, and removes those that are damaged or were never finished.
 func (s store) hosts(bad func(name string, err error)) ([]Host, error) {
 	if s.dir == "" {
 		return nil, nil
@@ -73,9 +73,8 @@ func (s store) hosts(bad func(name string, err error)) ([]Host, error) {
 	}
 }
 
-// host reads a host's file, which has to stand under the name that it would be
-// written to: no two files are about the same host, and one that a crash has left
-// half written, under another name, is none.
+// host reads a host's file. The file must have the name that its host gets: so no two
+// files are about the same host, and a half-written one does not count.
 func (s store) host(name string) (Host, error) {
 	b, err := s.read(name)
 	if err != nil {
@@ -94,8 +93,8 @@ func (s store) host(name string) (Host, error) {
 // put makes h's file durable.
 func (s store) put(h *Host) error { return s.write(hostFile(h.key()), encodeHost(h)) }
 
-// drop removes a host's file. It need not be durable: a host that is told of a
-// restart without need finds that it has no locks to claim.
+// drop removes a host's file. That need not be durable: a host that is told of a restart
+// without need has no locks to reclaim.
 func (s store) drop(k key) error {
 	if s.dir == "" {
 		return nil
@@ -107,8 +106,8 @@ func (s store) drop(k key) error {
 	return err
 }
 
-// hostFile is the name of a host's file: names of hosts come from the wire and
-// are no names of files.
+// hostFile is the name of a host's file. Names of hosts come from the wire, and cannot be
+// used as file names.
 func hostFile(k key) string {
 	sum := sha256.Sum256([]byte(text(k.addr) + " " + k.name))
 	return hostPrefix + hex.EncodeToString(sum[:16])

@@ -1,5 +1,5 @@
-// Package peer knows who is at the far end of a connection: it turns the
-// credentials of its calls into views of the exports, and remembers them.
+// Package peer identifies the callers of a connection: it turns the credentials of
+// its calls into views of the exports, and caches them.
 package peer
 
 import (
@@ -14,13 +14,13 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// maxViews bounds how many identities one connection remembers: a client with
-// that many users at once is rare. At the bound a newcomer takes the place of one,
-// of whichever chance has it, which is made anew when it calls.
+// maxViews bounds the identities that one connection remembers: a client with that many
+// users at once is rare. At the bound a new one displaces any other, which is made anew
+// when it calls.
 const maxViews = 256
 
-// View is what one caller sees of the exports. Caller is who it says it is; who
-// that makes it in an export is for the export's rules to say, and FS knows.
+// View is what one caller sees of the exports. Caller is what its credential says; the
+// rules of each export, which FS applies, decide who it is there.
 type View struct {
 	FS     *export.View
 	Caller *vfs.Caller
@@ -83,12 +83,12 @@ func Within(remote, local net.Addr) bool {
 }
 
 // Admitted reports whether any rule of any export admits the client, as far as that
-// is known now. Nothing may be kept for one whom none does.
+// is known now. Nothing may be kept for a client that no rule admits.
 func (c *Conn) Admitted() bool { return c.gate.Admits() }
 
-// Known reports whether any export has a rule for the client's address; others are
-// told of nothing that is here. Names are waited for. The error is [oncrpc.ErrDrop], if
-// they cannot be looked up: the client asks again.
+// Known reports whether any export has a rule for the client's address; other clients
+// must not be told what is here. It waits for names. If they cannot be looked up, the
+// error is [oncrpc.ErrDrop], so that the client asks again.
 func (c *Conn) Known(ctx context.Context) (bool, error) {
 	known, err := c.gate.Knows(ctx)
 	if err != nil {
@@ -105,8 +105,8 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// host is an address without its port: a client that connects again is the same
-// client.
+// host is an address without its port, since a client stays the same when it connects
+// again.
 func host(a net.Addr) string {
 	if a == nil {
 		return ""
@@ -122,8 +122,8 @@ func host(a net.Addr) string {
 // says nothing about the caller, and clients exist that change it in each call.
 const stampSize = 4
 
-// View returns the view that belongs to a credential. AUTH_SYS is believed;
-// AUTH_NONE is [export.Anonymous]. What is malformed or of another flavor is an
+// View returns the view of a credential. AUTH_SYS is believed; AUTH_NONE is
+// [export.Anonymous]. A malformed credential, or another flavor, is an
 // [*oncrpc.AuthError].
 func (c *Conn) View(a oncrpc.Auth) (*View, error) {
 	switch a.Flavor {
@@ -138,8 +138,8 @@ func (c *Conn) View(a oncrpc.Auth) (*View, error) {
 		}
 		return c.find(a.Body)
 	case oncrpc.AuthShort:
-		// We hand none out, so it can only be another server's; the client is
-		// to send the full one (RFC 5531, section 9).
+		// AUTH_SHORT: this server hands none out, so it is another server's. The
+		// client has to send the full credential (RFC 5531, section 9).
 		return nil, &oncrpc.AuthError{Stat: oncrpc.AuthRejectedCred}
 	}
 	return nil, &oncrpc.AuthError{Stat: oncrpc.AuthTooWeak}
@@ -164,7 +164,7 @@ func (c *Conn) find(body []byte) (*View, error) {
 	}
 	cred, err := oncrpc.ParseAuthSys(body)
 	if err != nil {
-		// Why it does not parse is not sent; the flavor of refusal says enough.
+		// The reason is not sent: AUTH_BADCRED says enough.
 		return nil, &oncrpc.AuthError{Stat: oncrpc.AuthBadCred}
 	}
 	caller := &vfs.Caller{UID: cred.UID, GID: cred.GID, Groups: cred.GIDs, Client: c.Client}

@@ -18,11 +18,11 @@ const owner = "nfsbox"
 // concurrently.
 type Service struct {
 	programs []*xdr.Program
-	udp      []*xdr.Program // of them, those that are served over UDP as well
+	udp      []*xdr.Program // those served over UDP as well
 
 	mu        sync.Mutex // guards what follows
 	listeners []endpoint // where the programs are
-	mappers   []endpoint // where this package is alone
+	mappers   []endpoint // where the port mapper alone is served
 }
 
 // New returns the service for a server of these programs and of its own, over
@@ -85,7 +85,7 @@ func args[A any, PA decoded[A]](c *oncrpc.Call, a PA) error {
 	return c.Args.Finish()
 }
 
-// refuse is SET and UNSET: nobody registers anything here.
+// refuse is SET and UNSET: nothing can be registered here.
 func refuse[A any, PA decoded[A]](_ context.Context, c *oncrpc.Call) error {
 	var a A
 	if err := args[A, PA](c, &a); err != nil {
@@ -94,10 +94,9 @@ func refuse[A any, PA decoded[A]](_ context.Context, c *oncrpc.Call) error {
 	return c.Reply(&rpcbind.PMAPPROC_SETres{Value: false})
 }
 
-// serves reports whether the server has the program over that transport, in any
-// version or, if vers is not 0, in that one. As other port mappers do, GETPORT and
-// GETADDR lead a client whose version is missing to the program itself, which says
-// which versions it has.
+// serves reports whether the server has the program over that transport, in any version
+// or, if vers is not 0, in that one. GETPORT and GETADDR ignore the version, as other port
+// mappers do: the program itself tells the client which versions it has.
 func (s *Service) serves(network string, prog, vers uint32) bool {
 	return slices.ContainsFunc(s.programs, func(p *xdr.Program) bool {
 		return p.Number == prog && (vers == 0 || p.Version == vers) && s.over(p, network)
@@ -119,8 +118,8 @@ func (s *Service) getport(_ context.Context, c *oncrpc.Call) error {
 	return c.Reply(&res)
 }
 
-// listed reports whether a client may be told of all programs at once: none may that
-// the rules of no export know. Those that know what they look for are answered (GETPORT).
+// listed reports whether a client may have the list of all programs: only one that the
+// rules of some export know. GETPORT, for one program, is answered to all.
 func listed(ctx context.Context, c *oncrpc.Call) (bool, error) {
 	conn, ok := c.State.(*peer.Conn)
 	if !ok {

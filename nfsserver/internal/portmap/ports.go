@@ -13,7 +13,7 @@ import (
 )
 
 // maxListeners bounds what Listening remembers. A server has one or two; at the
-// bound a further one is not told of.
+// bound a further one is ignored.
 const maxListeners = 64
 
 // endpoint is a transport, "tcp" or "udp", and where it is served.
@@ -42,8 +42,7 @@ func at(a net.Addr) (e endpoint, ok bool) {
 // any time. A listener that serves nothing but this package is not named.
 func (s *Service) Listening(a net.Addr) { s.note(&s.listeners, a) }
 
-// Mapping says that clients ask at a, where no other program is served: the port
-// mapper itself is there, and they go elsewhere for the others.
+// Mapping says that the port mapper is served at a, and no other program.
 func (s *Service) Mapping(a net.Addr) { s.note(&s.mappers, a) }
 
 func (s *Service) note(all *[]endpoint, a net.Addr) {
@@ -60,8 +59,8 @@ func (s *Service) over(p *xdr.Program, network string) bool {
 	return network == "tcp" || slices.Contains(s.udp, p)
 }
 
-// port is where a program is over a transport, for a client that has asked at local;
-// 0: nowhere. The port mapper is where others are not, if there is such a place.
+// port is the port of a program over a transport, for a client that has asked at local; 0:
+// there is none. For the port mapper itself, an endpoint of Mapping is preferred.
 func (s *Service) port(local endpoint, network string, program uint32) uint16 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,13 +71,13 @@ func (s *Service) port(local endpoint, network string, program uint32) uint16 {
 	}
 	best := nearest(s.listeners, local, network)
 	if best == 0 && len(s.listeners) == 0 && local.network == network {
-		return local.addr.Port() // nobody has named any: it is all one
+		return local.addr.Port() // none was named: all programs are on one port
 	}
 	return best
 }
 
-// nearest is the port of a transport among all that is best for a client that has
-// asked at local; 0: none.
+// nearest is the port among all that suits a client best that has asked at local; 0: none
+// is of that transport.
 func nearest(all []endpoint, local endpoint, network string) uint16 {
 	best, found := uint16(0), 0
 	for _, l := range all {
@@ -91,7 +90,7 @@ func nearest(all []endpoint, local endpoint, network string) uint16 {
 		case l.addr.Addr() == local.addr.Addr() || l.addr.Addr().IsUnspecified() || local.addr.Addr().IsUnspecified():
 			rank = 2
 		default:
-			continue // nothing that has to do with where the client has come
+			continue // it is not at the address that the client has reached
 		}
 		if rank > found {
 			best, found = l.addr.Port(), rank
@@ -106,8 +105,8 @@ var networks = [...]struct {
 	number uint32
 }{{"tcp", rpcbind.IPPROTO_TCP}, {"udp", rpcbind.IPPROTO_UDP}}
 
-// local is the endpoint at which the client has reached the server. One that does
-// not know its address, as a socket of datagrams, has the family of the client's.
+// local is the endpoint at which the client has reached the server. A datagram socket does
+// not know the address: then it is the unspecified one of the client's family.
 func local(c *oncrpc.Call) (endpoint, bool) {
 	l, ok := at(c.Local)
 	if remote, known := at(c.Remote); ok && known && l.addr.Addr().IsUnspecified() && remote.addr.Addr().Is4() {

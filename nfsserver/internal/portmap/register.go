@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// registryTimeout is how long the host's registry has for one answer.
+	// registryTimeout is the timeout of one call to the host's registry.
 	registryTimeout = 5 * time.Second
 
 	// maxEntries bounds what is registered: a program, a transport and a family
@@ -61,7 +61,7 @@ func (r record) String() string {
 // Registration is what has been entered.
 type Registration struct {
 	// Left are the entries that were not made, since another server had entered
-	// the same program over the same transport: that one stays.
+	// the same program over the same transport.
 	Left []string
 
 	dial func(context.Context) (net.Conn, error)
@@ -121,8 +121,8 @@ func families(ip netip.Addr) []netip.Addr {
 	return []netip.Addr{ip}
 }
 
-// foreign finds an entry of another server's that mine would stand beside or
-// replace. One with our port can only be ours, of before: nobody else listens there.
+// foreign finds an entry of another server that mine would replace or stand beside. An
+// entry with our port is our own, from before: no other server can listen there.
 func foreign(have []record, mine record) (record, bool) {
 	i := slices.IndexFunc(have, func(o record) bool {
 		return o.prog == mine.prog && o.netid == mine.netid && o.port != mine.port
@@ -133,7 +133,7 @@ func foreign(have []record, mine record) (record, bool) {
 	return have[i], true
 }
 
-// Close takes out what was entered, as far as it is still there.
+// Close removes what was entered, as far as it is still there.
 func (r *Registration) Close(ctx context.Context) error {
 	if len(r.set) == 0 {
 		return nil
@@ -148,7 +148,7 @@ func (r *Registration) Close(ctx context.Context) error {
 			same := func(o record) bool { return mine.prog == o.prog && mine.vers == o.vers && mine.netid == o.netid }
 			i := slices.IndexFunc(have, same)
 			if i < 0 || have[i].port != mine.port {
-				continue // taken out, or over, by another
+				continue // another server has removed or replaced it
 			}
 			if err := g.unset(ctx, mine, have); err != nil {
 				errs = append(errs, fmt.Errorf("%v: %w", mine, err))
@@ -275,8 +275,8 @@ func (g registry2) set(ctx context.Context, r record) error {
 	return g.call(ctx, rpcbind.PMAPPROC_SET, args, &res, func() error { return refused(res.Value) })
 }
 
-// unset takes out both transports at once, as version 2 has it: not if one of them
-// is another server's. What went with the one before is gone already.
+// unset removes the entries of both transports at once, as version 2 does; so it removes
+// none if one of them is another server's. They may be gone already with an earlier unset.
 func (g registry2) unset(ctx context.Context, r record, have []record) error {
 	for _, o := range have {
 		if o.prog == r.prog && o.vers == r.vers && o.port != r.port {

@@ -19,25 +19,24 @@ const (
 	DefaultMaxBulk = 256 << 20
 	maxWait        = 2 * time.Second
 
-	// connBulk bounds what one connection has of that at once, which is what is
-	// read ahead of its socket; and it is never more than one part in connShare of
-	// all. At the bound READ and the listings of that connection wait until the
-	// client has taken some, as long as the connection lives. leaves is how many
-	// times as much as a client has it must leave to others; at that bound its calls
-	// wait for its own in the same way.
+	// connBulk bounds what one connection has of that at once: what is read ahead of
+	// its socket. It is at most one part in connShare of all. At the bound READ and the
+	// listings of that connection wait until the client has received some data, as long
+	// as the connection lives. A client must leave free leaves times as much as it
+	// has; at that bound its calls wait for its own replies in the same way.
 	connBulk  = 16 << 20
 	connShare = 8
 	leaves    = 3
 
 	// maxPage bounds one page of a listing. A client that asks for more gets
-	// this much and goes on behind it.
+	// this much and asks for the next page.
 	maxPage = 1 << 20
 
 	// preferredPage is what FSINFO says a listing is best read in.
 	preferredPage = 64 << 10
 
-	// minFill is the least that is asked of the file system for one page, so
-	// that any single name fits it; a client that wants less gets less.
+	// minFill is the least that is asked of the file system for one page, so that any
+	// name fits. A client that wants less gets less.
 	minFill = 4096
 
 	// maxEntry is what one entry of a page can take: the flag before it,

@@ -10,20 +10,19 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// budget bounds the bytes of all buffers that are lent out. What is lent comes back
-// when the client's socket has taken it, and a client may ask for much and take
-// nothing. So a connection that has connBulk waits until its own socket has taken
-// some of that; and a client, on however many connections, is lent no more than one
-// part in leaves of what it leaves to others. One alone thus has a quarter of all, and
-// of what several have left the next one has a quarter. Clients that wait for the same
-// bytes take turns.
+// budget bounds the bytes of all buffers that are lent out. A buffer comes back when the
+// client's socket has taken its bytes; but a client may ask for much and receive nothing.
+// So a connection that has connBulk waits until its own socket has taken some. And a
+// client, on any number of connections, gets no more than one part in leaves of what it
+// leaves to others. One client alone thus gets a quarter of all, and the next a quarter
+// of what is left. Clients that wait for the same bytes take turns.
 type budget struct {
 	patience time.Duration // how long take waits for what others have
 	perConn  int64         // what one connection is lent at once
 
 	mu      sync.Mutex
 	free    int64
-	short   bool // the first in turn waits for what others have
+	short   bool // the first in turn waits for bytes that others have
 	readers map[*peer.Conn]*reader
 	clients map[string]*client // by peer.Conn.Share
 	turn    []*client          // those with readers in turn
@@ -53,8 +52,8 @@ type waiter struct {
 	granted chan struct{} // closed when it has what it waits for
 }
 
-// maxSpareReaders is how many readers are kept to be used again. What is more is
-// left to the garbage collector.
+// maxSpareReaders bounds the readers that are kept to be used again. Further ones are left
+// to the garbage collector.
 const maxSpareReaders = 64
 
 func newBudget(limit int64) budget {
@@ -64,9 +63,9 @@ func newBudget(limit int64) budget {
 	}
 }
 
-// take waits until conn may be lent n bytes more and takes them for it. It gives up
-// with ctx; or, if it has waited for what others have, and not for what the client
-// itself has yet to take, with ErrBusy.
+// take waits until conn may be lent n bytes more and takes them for it. It gives up when
+// ctx ends. After patience it is ErrBusy if the bytes are with other clients; while the
+// client itself has yet to receive what it was lent, take waits on.
 func (b *budget) take(ctx context.Context, conn *peer.Conn, n int64) (*reader, error) {
 	b.mu.Lock()
 	r := b.reader(conn)
@@ -103,8 +102,8 @@ func (b *budget) take(ctx context.Context, conn *peer.Conn, n int64) (*reader, e
 	}
 }
 
-// leave takes w out of r's queue, unless its patience has ended while it waits for
-// its own client. If it was granted meanwhile, that is as good.
+// leave removes w from r's queue after err. It does not, and over is false, if patience has
+// ended while w waits for its own client. If w was granted meanwhile, there is no error.
 func (b *budget) leave(r *reader, w *waiter, err error) (over bool, _ error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -166,7 +165,7 @@ func (b *budget) forget(r *reader) {
 	delete(b.readers, r.conn)
 	c := r.client
 	if c.users--; c.users > 0 {
-		return // the next one that is left behind has a client to spare
+		return // a later reader is kept instead, with its client
 	}
 	delete(b.clients, c.share)
 	*c = client{turn: c.turn[:0]}
@@ -193,8 +192,8 @@ func (b *budget) give(r *reader, n int64) {
 	r.client.held += n
 }
 
-// settle puts r into its client's turn, and the client into that of all, or takes
-// them out. mu is held.
+// settle puts r into its client's turn, and the client into the turn of all, if r has a
+// waiter that its own connection does not hold up. Otherwise it removes them. mu is held.
 func (b *budget) settle(r *reader) {
 	c := r.client
 	want := len(r.queue) > 0 && b.roomFor(r, r.queue[0].n)
@@ -214,9 +213,9 @@ func (b *budget) settle(r *reader) {
 	r.inTurn = want
 }
 
-// serve lends to those who wait, in turn. A client that has its share lets the next
-// one pass; one for which too little is free does not, or the small ones would keep
-// out the large for ever. mu is held.
+// serve lends to waiters, in turn. A client that has its share is passed over. If too
+// little is free for the next one, all others wait: otherwise small requests could starve
+// a large one. mu is held.
 func (b *budget) serve() {
 	b.short = false
 	for i := 0; i < len(b.turn); {

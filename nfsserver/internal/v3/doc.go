@@ -10,20 +10,18 @@
 //
 // # Attributes beside the result
 //
-// The protocol lets a server leave out the attributes that it returns beside a
-// result, and clients then ask for them in a further round trip. What the file
-// system gives for nothing is sent. Where clients depend on attributes (of the
-// object found or made, of a directory that was changed, of the object that
-// describes a file system) and the file system gave none, the server asks it
-// once: that is a call within this process instead of one over the network.
+// The protocol lets a server leave out the attributes beside a result; clients then
+// ask for them in a further round trip. What the file system returns anyway is sent.
+// Clients depend on attributes of the object found or made, of a directory that was
+// changed, and of the object of FSINFO and its like. If the file system returned none of
+// those, the server asks it once: that is cheaper than a call over the network.
 //
-// "Before" attributes (RFC 1813, section 2.6, wcc_data) are sent only together
-// with the "after" that the file system gave with them. An "after" that was
-// asked for later may hold someone else's change, which the client would take
-// for its own.
+// "Before" attributes (RFC 1813, section 2.6, wcc_data) are sent only together with the
+// "after" that the file system returned with them. An "after" that was asked for later
+// may hold another client's change, which the client would take for its own.
 //
 // # Rights
 //
-// NFSv3 has no open, so a right that a client's program won by opening a file
-// must hold for READ and WRITE later on; see rights.go for the two cases.
+// NFSv3 has no open, so a right that a client's program got by opening a file must hold
+// for READ and WRITE later on; see rights.go for the two cases.
 package v3

@@ -53,8 +53,8 @@ type result[R any] interface {
 	Stat() *nfs3.Nfsstat3
 }
 
-// handler makes what oncrpc calls of a procedure. The procedure's error becomes
-// the status of the result, of which it may have filled the failure's arm.
+// handler makes an oncrpc.Handler of a procedure. The procedure's error becomes the
+// status of the result, whose arm for failures it may have filled.
 func handler[A, R any, PA decoded[A], PR result[R]](s *Service, do func(context.Context, *request, *A, *R) error) oncrpc.Handler {
 	frames := sync.Pool{New: func() any { return new(frame[A, R]) }}
 	return func(ctx context.Context, c *oncrpc.Call) error {
@@ -71,16 +71,15 @@ func handler[A, R any, PA decoded[A], PR result[R]](s *Service, do func(context.
 		}
 		err := do(ctx, &f.request, &f.args, &f.res)
 		if err != nil && ctx.Err() != nil {
-			// Nobody waits for this any more, and what was cut off has no
-			// status that would be true.
+			// The client does not wait any more, and no status would be true of a
+			// call that was cut off.
 			return oncrpc.ErrDrop
 		}
 		st := s.status(c, err)
 		switch st {
 		case nfs3.NFS3ERR_JUKEBOX, nfs3.NFS3ERR_STALE, nfs3.NFS3ERR_BADHANDLE:
-			// The client is told to try again, and is to be tried again. And a handle
-			// that opens nothing has changed nothing: a client that sends such shall not
-			// fill the memory of replies.
+			// A call that is told to try again must be executed again. And a call with
+			// a bad handle has changed nothing: such calls must not fill the reply cache.
 			c.Forget()
 		}
 		*PR(&f.res).Stat() = st
@@ -111,8 +110,8 @@ func (q *request) begin(s *Service, c *oncrpc.Call, args xdr.Unmarshaler) error 
 	return nil
 }
 
-// status is err on the wire. An error without a number of its own is a surprise
-// and goes to the log, since the client sees no more than SERVERFAULT.
+// status is err on the wire. An error without a status is unexpected, and is logged, since
+// the client gets only SERVERFAULT.
 func (s *Service) status(c *oncrpc.Call, err error) nfs3.Nfsstat3 {
 	if err == nil {
 		return nfs3.NFS3_OK
@@ -126,8 +125,8 @@ func (s *Service) status(c *oncrpc.Call, err error) nfs3.Nfsstat3 {
 	return st
 }
 
-// post fills p with the attributes of h: those in a if they came, else asked
-// for. An object that cannot be asked has none, which the protocol allows.
+// post fills p with the attributes of h: those in a if they came, else it asks for them.
+// If that fails, p has none, which the protocol allows.
 func (q *request) post(ctx context.Context, h vfs.Handle, a *vfs.Attr, p *nfs3.PostOpAttr) {
 	if !a.Has(nfs3.Sent) {
 		got, err := q.fs.GetAttr(ctx, h, vfs.MaskV3)
@@ -140,8 +139,8 @@ func (q *request) post(ctx context.Context, h vfs.Handle, a *vfs.Attr, p *nfs3.P
 	p.SetAttr(a)
 }
 
-// wcc fills w with what became of h, an object that the procedure has changed or
-// has tried to.
+// wcc fills w with the attributes of h, an object that the procedure has changed or tried
+// to change.
 func (q *request) wcc(ctx context.Context, h vfs.Handle, v *vfs.WCC, w *nfs3.WccData) {
 	if v.After.Has(nfs3.Sent) {
 		w.SetWCC(v)

@@ -21,9 +21,8 @@ const (
 	cookieDot    = 1
 	cookieDotDot = 2
 
-	// maxCookie is the largest cookie of a file system that can be sent. An
-	// entry above it ends the listing with an error: nothing could go on
-	// behind it.
+	// maxCookie is the largest cookie of a file system that can be sent. An entry above
+	// it ends the listing with an error: no listing could go on from it.
 	maxCookie = math.MaxUint64 - cookieDotDot
 )
 
@@ -133,9 +132,9 @@ func (q *request) list(ctx context.Context, l *listing, p *page) error {
 	}
 	p.room = int(min(l.most, maxPage)) - pageFrame
 	p.names = int(min(l.names, maxPage))
-	// The attributes are those from before the listing: a client that sees them
-	// again may believe that the listing still holds. Later ones could promise
-	// that of a name which was made too late to be listed.
+	// The attributes are from before the listing: while they do not change, a client
+	// trusts its cached listing. Later ones would do so although a name was made too
+	// late to be listed.
 	attr, err := q.fs.GetAttr(ctx, l.dir, vfs.MaskV3)
 	if err != nil {
 		return err
@@ -174,8 +173,8 @@ func (q *request) dots(ctx context.Context, l *listing, p *page, attr *vfs.Attr)
 	}
 	up, upAttr, _, err := q.fs.Lookup(ctx, l.dir, "..")
 	if err != nil {
-		// To list takes another right than to look up; the number is then a
-		// guess that does no harm, and the client asks for the rest.
+		// The caller may list but not look up. The number is then a guess that does
+		// no harm, and the client asks for the rest.
 		up, upAttr = vfs.Handle{}, vfs.Attr{FileID: attr.FileID}
 	}
 	ok, err := p.add([]byte(".."), cookieDotDot, upAttr.FileID, &upAttr, &up)
@@ -193,8 +192,8 @@ func orTooSmall(err error) error {
 }
 
 // fill adds what the file system lists until the page is full or the directory
-// ends. An error behind the first entry ends the page; the client meets it
-// again at the start of the next.
+// ends. An error after the first entry only ends the page; the client gets it at the
+// start of the next.
 func (q *request) fill(ctx context.Context, l *listing, p *page) error {
 	var from vfs.Pos
 	if l.cookie > cookieDotDot {
@@ -226,8 +225,7 @@ func (q *request) fill(ctx context.Context, l *listing, p *page) error {
 // addEntry adds one entry and reports whether another may follow.
 func (q *request) addEntry(p *page, e *vfs.Entry) (bool, error) {
 	if len(e.Name) == 0 || len(e.Name) > vfs.MaxName || bytes.IndexByte(e.Name, '/') >= 0 || bytes.IndexByte(e.Name, 0) >= 0 {
-		// No client could ask for it. The others in the directory are not to
-		// suffer.
+		// No client could use the name, and it must not end the listing of others.
 		q.srv.log.Warn("an entry that cannot be named is left out of a listing", slog.String("name", string(e.Name)))
 		return true, nil
 	}

@@ -28,7 +28,7 @@ func (q *request) reopen(ctx context.Context, h vfs.Handle, access vfs.Share) (v
 	return f, err
 }
 
-// closeFile closes f even for a call that nobody waits for any more.
+// closeFile closes f even if the call's context has ended.
 func closeFile(ctx context.Context, f vfs.File) error {
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)
@@ -47,11 +47,11 @@ func (q *request) mayExecute(ctx context.Context, h vfs.Handle) bool {
 	return err == nil && got&vfs.AccessExecute != 0
 }
 
-// resizing is what ftruncate(2) sets. An owner may set all of it through a
-// descriptor that it holds, whatever the mode says by now.
+// resizing is what ftruncate(2) sets. An owner may set it through a descriptor that it
+// holds, whatever the mode says by now.
 const resizing = vfs.MaskSize | vfs.MaskAtime | vfs.MaskMtime
 
-// mayResize reports whether set, refused to the caller, is the ftruncate of the
+// mayResize reports whether set, which was refused to the caller, is an ftruncate by the
 // owner.
 func (q *request) mayResize(ctx context.Context, h vfs.Handle, set *vfs.SetAttr) bool {
 	return set.Valid&vfs.MaskSize != 0 && set.Valid&^resizing == 0 && q.owns(ctx, h)

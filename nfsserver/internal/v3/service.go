@@ -81,9 +81,9 @@ func (s *Service) RPC() oncrpc.Service {
 	return oncrpc.Service{Program: &nfs3.NFS_V3, Handlers: h, Once: once()}
 }
 
-// once are the procedures that change something, each of which is executed once
-// however often it is sent. That goes for WRITE and SETATTR as well, though their
-// repetition looks harmless: one that comes late would undo what was done since.
+// once are the procedures that change something: a call is executed once, however often
+// it is sent. That includes WRITE and SETATTR: a late repetition would undo what was done
+// since.
 func once() []bool {
 	o := make([]bool, len(nfs3.NFS_V3.Procs))
 	for _, p := range []*xdr.Proc{
@@ -95,8 +95,8 @@ func once() []bool {
 	return o
 }
 
-// null is procedure 0: is anybody there? It asks for no credential (RFC 1813,
-// section 3.3.0) and ignores arguments, as there are none.
+// null is procedure 0: a ping. It needs no credential (RFC 1813, section 3.3.0) and
+// ignores arguments, since it has none.
 func (s *Service) null(_ context.Context, c *oncrpc.Call) error {
 	s.calls[nfs3.NFSPROC3_NULL.Number].Add(1)
 	return c.Reply(xdr.Void{})
