@@ -15,7 +15,7 @@ import (
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 )
 
-// MaxMessage bounds what Get and Put move at once, in bytes. More is an error.
+// MaxMessage bounds the bytes that one Get or Put moves. More is an error.
 const MaxMessage = 1 << 20
 
 // Options say how to speak to a server. The zero value is for one on this host that
@@ -76,7 +76,7 @@ func New(base string, o Options) (*Client, error) {
 		ReadBufferSize:      64 << 10,
 	}
 	if o.HTTP2 {
-		t.MaxConnsPerHost = 0 // one does, until it has as many calls as the server takes
+		t.MaxConnsPerHost = 0 // one connection is enough until it has as many calls as the server allows
 	}
 	options := []connect.ClientOption{
 		connect.WithAcceptCompression("gzip", nil, nil), // the server has none
@@ -128,7 +128,7 @@ func (bearer) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.St
 	return next
 }
 
-// Stat returns the attributes of what name leads to.
+// Stat returns the attributes of the object that name leads to.
 func (c *Client) Stat(ctx context.Context, name string) (*pb.FileInfo, error) {
 	q := &pb.StatRequest{}
 	if err := setName(q, name); err != nil {
@@ -148,8 +148,8 @@ func (c *Client) Lstat(ctx context.Context, name string) (*pb.FileInfo, error) {
 	return r.GetInfo(), failed("lstat", name, err)
 }
 
-// Exist reports whether there is what name leads to. An error says that it could not
-// be learned.
+// Exist reports whether the object that name leads to exists. After an error that is not
+// known.
 func (c *Client) Exist(ctx context.Context, name string) (bool, error) {
 	q := &pb.ExistRequest{}
 	if err := setName(q, name); err != nil {
@@ -189,11 +189,11 @@ func (c *Client) remove(ctx context.Context, path string, dir bool) error {
 // Entry is a name in a directory.
 type Entry struct {
 	Name string       // its bytes, which need not be UTF-8
-	Info *pb.FileInfo // as List was asked for it; nil also if it has gone meanwhile
+	Info *pb.FileInfo // nil: List was not asked for it, or the name is gone
 }
 
 // List iterates over a directory, a page at a time, without "." and "..". It ends with
-// the first error. What exists throughout is there once.
+// the first error. Names that exist throughout are listed once.
 func (c *Client) List(ctx context.Context, path string, withInfo bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		q := &pb.ListRequest{WithInfo: withInfo}
@@ -212,7 +212,7 @@ func (c *Client) List(ctx context.Context, path string, withInfo bool) iter.Seq2
 					return
 				}
 			}
-			// A token that does not change would be a listing that never ends.
+			// A token that does not change would make the listing endless.
 			if page.GetNextPageToken() == "" || page.GetNextPageToken() == q.GetPageToken() {
 				return
 			}
@@ -221,7 +221,7 @@ func (c *Client) List(ctx context.Context, path string, withInfo bool) iter.Seq2
 	}
 }
 
-// Echo sends data to the server and back: what the protocol alone costs.
+// Echo sends data to the server and back, to measure the cost of the protocol alone.
 func (c *Client) Echo(ctx context.Context, data []byte) ([]byte, error) {
 	r, err := call(ctx, c, "Echo", &pb.EchoRequest{Data: data}, c.rpc.Echo)
 	return r.GetData(), failed("echo", "", err)

@@ -15,22 +15,21 @@
 //
 // # What can be relied on
 //
-// An upload is there whole or not at all: the server writes it under a name of its
-// own, compares size and checksum with what was sent, and renames it then. Unless
-// UploadOptions.NoSync, it is on the disk when Upload returns. A download returns
-// without an error only if all bytes have come and have the checksum that the server
-// computed, and if the file was not changed meanwhile as far as its size and time
-// tell; until then what has been written to the caller's writer proves nothing.
+// An upload is stored whole or not at all. The server writes it under a temporary name,
+// compares size and checksum with what was sent, and then renames it. Unless
+// UploadOptions.NoSync is set, it is on the disk when Upload returns. A download
+// succeeds only if all bytes have come with the checksum that the server computed, and
+// if the file's size and time have not changed meanwhile. Until it has returned, the
+// bytes in the caller's writer are not verified.
 //
-// Rights are those that the server gives to the token or certificate, and the same as
-// over NFS. Nothing is tried twice: an error that Is [vfs.ErrUnknownOutcome] says that
-// a change may have been made or not, any other that it has not.
+// Rights are those that the server gives to the token or certificate, the same as over
+// NFS. No call is repeated. After an error that Is [vfs.ErrUnknownOutcome] a change may
+// have been made or not; after any other it was not made.
 //
 // # Errors
 //
-// Errors are an [Error], which errors.Is finds under the server's vfs.Status and so
-// under fs.ErrNotExist, fs.ErrExist and fs.ErrPermission, and whose Code is the
-// protocol's.
+// Errors are an [Error]. errors.Is finds it under the server's vfs.Status, and so under
+// fs.ErrNotExist, fs.ErrExist and fs.ErrPermission. Its Code is the protocol's.
 //
 // The protocol itself is package proto/fileapi; docs/file-api.md describes it.
 package fileapi

@@ -58,7 +58,7 @@ func failed(op, name string, err error) error {
 	for _, d := range wire.Details() {
 		m, err := d.Value()
 		if err != nil {
-			continue // a detail of a later server's
+			continue // an unknown detail, of a later server
 		}
 		if detail, ok := m.(*pb.ErrorDetail); ok {
 			e.Status = vfs.Status(detail.GetStatus())
@@ -73,8 +73,8 @@ func failed(op, name string, err error) error {
 	return e
 }
 
-// changing is failed for a call that changes something: if the server has not said
-// what came of it, nobody knows.
+// changing is failed for a call that changes something: without the server's answer the
+// outcome is unknown.
 func changing(op, name string, err error) error {
 	if err == nil {
 		return nil

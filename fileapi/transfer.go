@@ -11,8 +11,8 @@ import (
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 )
 
-// part is how much of a file one message of an upload carries, in bytes. What is
-// smaller is Put.
+// part is how much of a file one message of an upload carries, in bytes. A smaller file
+// is sent by Put.
 const part = 128 << 10
 
 // UploadOptions say how to store a file. The zero value is the safest.
@@ -32,12 +32,12 @@ type UploadOptions struct {
 // Stored says what the server has.
 type Stored struct {
 	Info     *pb.FileInfo
-	Checksum string // of the bytes that were sent, as both sides have computed it
-	Existed  bool   // by content: it was there already
+	Checksum string // of the bytes that were sent; both sides have computed it
+	Existed  bool   // of an upload by content: the store had it already
 }
 
-// Upload stores what r gives, to its end, under the name, in place of any file that has
-// it. An error of r's leaves everything as it was.
+// Upload stores all that r returns under the name, and replaces any file of that name. If
+// r fails, nothing changes.
 func (c *Client) Upload(ctx context.Context, name string, r io.Reader, o UploadOptions) (*Stored, error) {
 	buf := make([]byte, part)
 	n, end, err := fill(r, buf)
@@ -59,7 +59,7 @@ func (c *Client) Upload(ctx context.Context, name string, r io.Reader, o UploadO
 		return nil, failed("upload", name, err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // an upload that is given up is cut off, not ended
+	defer cancel() // an upload that fails must be cut off, not ended as if complete
 	stream, err := c.rpc.Upload(ctx)
 	if err != nil {
 		return nil, changing("upload", name, err)
@@ -85,8 +85,8 @@ type uploading struct {
 	sum    *pb.Checksum
 }
 
-// send sends everything. That the server has answered before all was sent is no error
-// of it: the answer says why.
+// send sends everything. It is no error here if the server answers before all was sent:
+// the answer has the reason.
 func (u *uploading) send(head *pb.UploadHeader, buf []byte, n int) error {
 	err := u.stream.Send(&pb.UploadRequest{Part: &pb.UploadRequest_Header{Header: head}})
 	size := uint64(0)
@@ -112,12 +112,12 @@ func (u *uploading) send(head *pb.UploadHeader, buf []byte, n int) error {
 	return err
 }
 
-// maxEmptyReads bounds how often in a row a reader may give nothing; once more is
+// maxEmptyReads bounds how often in a row a reader may return no bytes; once more is
 // io.ErrNoProgress.
 const maxEmptyReads = 100
 
-// fill reads until buf is full or r ends. It is not io.ReadFull, whose error does not
-// tell a reader's end from one that was cut short itself.
+// fill reads until buf is full or r ends. io.ReadFull would report both the end of r and
+// an error of r by io.ErrUnexpectedEOF.
 func fill(r io.Reader, buf []byte) (n int, end bool, err error) {
 	for empty := 0; n < len(buf); empty++ {
 		m, err := r.Read(buf[n:])
@@ -177,9 +177,9 @@ func (c *Client) put(ctx context.Context, name string, q *pb.PutRequest, checksu
 	return &Stored{Info: answer.GetInfo(), Checksum: answer.GetChecksum(), Existed: answer.GetExisted()}, nil
 }
 
-// UploadContent stores what r gives in the server's store, under its SHA-256, which is
-// the name that it returns. r is read once to compute it, and again only if the server
-// has not got the content yet.
+// UploadContent stores all that r returns in the server's store, under its SHA-256, which
+// it returns as the name. r is read once to compute that, and again only if the server
+// does not have the content yet.
 func (c *Client) UploadContent(ctx context.Context, r io.ReadSeeker) (*Stored, error) {
 	sum, err := pb.NewChecksum(pb.SHA256)
 	if err == nil {
@@ -192,14 +192,14 @@ func (c *Client) UploadContent(ctx context.Context, r io.ReadSeeker) (*Stored, e
 	if info, err := c.Stat(ctx, name); err == nil {
 		return &Stored{Info: info, Checksum: name, Existed: true}, nil
 	}
-	// Whatever is wrong will show again.
+	// Any other error will show again at the upload.
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return nil, failed("upload", name, err)
 	}
 	return c.Upload(ctx, name, r, UploadOptions{Checksum: name})
 }
 
-// Range is what of a file to get. The zero value is all of it.
+// Range is the part of a file to get. The zero value is all of it.
 type Range struct {
 	Off uint64
 	Len uint64 // 0: to the end
@@ -253,7 +253,7 @@ func (c *Client) Download(ctx context.Context, name string, w io.Writer, r Range
 		return nil, failed("download", name, err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // one that is given up is not read to its end
+	defer cancel() // a download that fails is not read to its end
 	stream, err := c.rpc.Download(ctx, q)
 	if err != nil {
 		return nil, failed("download", name, err)
@@ -269,7 +269,7 @@ func (c *Client) Download(ctx context.Context, name string, w io.Writer, r Range
 	return d, nil
 }
 
-// receive writes what comes, and holds it against the trailer.
+// receive writes what comes to w, and compares it with the trailer.
 func receive(stream *connect.ServerStreamForClient[pb.DownloadResponse], sum *pb.Checksum, w io.Writer) (*Downloaded, error) {
 	d := &Downloaded{}
 	for stream.Receive() {
@@ -296,7 +296,7 @@ func receive(stream *connect.ServerStreamForClient[pb.DownloadResponse], sum *pb
 	return nil, io.ErrUnexpectedEOF
 }
 
-// newSum begins the checksum of a file: its name's, if that is its content.
+// newSum begins the checksum of a file. If its name is its content, that is SHA-256.
 func newSum(name, checksum string) (*pb.Checksum, error) {
 	if checksum == "" && len(name) > 0 && name[0] != '/' {
 		checksum = name
@@ -304,7 +304,7 @@ func newSum(name, checksum string) (*pb.Checksum, error) {
 	return pb.NewChecksum(checksum)
 }
 
-// agree holds the checksum that the server has computed against ours.
+// agree compares the checksum that the server has computed with ours.
 func agree(sum *pb.Checksum, theirs string) error {
 	if sum.String() != theirs {
 		return fmt.Errorf("%w: the server has %.100s, and we have %s", ErrCorrupted, theirs, sum)

@@ -20,9 +20,9 @@ import (
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 )
 
-// Calls of one message each way in protobuf, but for List, are made here, and not by
-// package connect, which would copy the bytes of a file twice. What stands on the wire
-// is the same (https://connectrpc.com/docs/protocol, "Unary").
+// Calls of one message each way in protobuf, except List, are made here and not by
+// package connect, which would copy the bytes of a file twice. The bytes on the wire are
+// the same (https://connectrpc.com/docs/protocol, "Unary").
 
 // The numbers in fileapi.proto of the fields that hold a file's bytes.
 const (
@@ -30,9 +30,8 @@ const (
 	getData = 2
 )
 
-// maxAnswer bounds an answer, in bytes: MaxMessage and what is around it. More is
-// resource_exhausted. maxError bounds one that is an error; what is longer is not
-// read.
+// maxAnswer bounds an answer, in bytes: MaxMessage and the rest of the message. More is
+// resource_exhausted. maxError bounds an answer that is an error; the rest is not read.
 const (
 	maxAnswer = MaxMessage + 1<<16
 	maxError  = 64 << 10
@@ -44,7 +43,7 @@ type messageOf[T any] interface {
 	proto.Message
 }
 
-// call is a call of small messages, in JSON by package connect.
+// call makes a call of small messages. JSON goes by package connect.
 func call[Q, R any, PQ messageOf[Q], PR messageOf[R]](ctx context.Context, c *Client, name string, q PQ, byConnect func(context.Context, PQ) (PR, error)) (PR, error) {
 	if c.json {
 		return byConnect(ctx, q)
@@ -61,7 +60,7 @@ func call[Q, R any, PQ messageOf[Q], PR messageOf[R]](ctx context.Context, c *Cl
 	return r, decode(answer, r)
 }
 
-// callPut is Put. The bytes are sent from where they are.
+// callPut is Put. It does not copy the bytes.
 func (c *Client) callPut(ctx context.Context, q *pb.PutRequest) (*pb.PutResponse, error) {
 	if c.json {
 		return c.rpc.Put(ctx, q)
@@ -111,9 +110,9 @@ func decode(message []byte, r proto.Message) error {
 	return nil
 }
 
-// cut takes a field of bytes out of a message, and returns the others and its bytes,
-// the last ones if it is there repeatedly, as for any decoder. The bytes are the
-// message's own.
+// cut removes a field of bytes from a message, and returns the other fields and the bytes.
+// If the field is repeated, the last one counts, as for any decoder. The bytes share the
+// message's memory.
 func cut(message []byte, field protowire.Number) (rest, data []byte, err error) {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -134,7 +133,7 @@ func cut(message []byte, field protowire.Number) (rest, data []byte, err error) 
 	return rest, data, nil
 }
 
-// loan is for how long a call may read bytes that are its caller's.
+// loan bounds the time for which a request may read its caller's bytes.
 type loan struct {
 	mu   sync.Mutex
 	over bool // guarded by mu
@@ -146,8 +145,8 @@ func (l *loan) end() {
 	l.over = true
 }
 
-// message is a request's body: two pieces, on loan. Package net/http may still read one
-// when its answer has come.
+// message is a request's body: two pieces, on loan. Package net/http may still read them
+// after the answer has come.
 type message struct {
 	loan *loan
 	rest [2][]byte // what was not read
@@ -174,8 +173,8 @@ func (m *message) Read(p []byte) (n int, err error) {
 // Close implements io.Closer.
 func (*message) Close() error { return nil }
 
-// post makes a call with a message in two pieces, which nobody reads any more when it
-// returns the answer.
+// post makes a call with a message in two pieces. They are not read any more after it has
+// returned.
 func (c *Client) post(ctx context.Context, name string, head, data []byte) ([]byte, error) {
 	r := (&http.Request{
 		Method: http.MethodPost, URL: c.urls[name], Host: c.urls[name].Host,
@@ -192,14 +191,14 @@ func (c *Client) post(ctx context.Context, name string, head, data []byte) ([]by
 	l := &loan{}
 	defer l.end()
 	r.GetBody = func() (io.ReadCloser, error) { return &message{loan: l, rest: [2][]byte{head, data}}, nil }
-	// It has no errors.
+	// GetBody never fails.
 	r.Body, _ = r.GetBody()
 	answer, err := c.client.Do(r)
 	if err != nil {
 		return nil, cutOff(ctx, err)
 	}
 	b, err := receiveAnswer(answer)
-	// What was not read of it closes the connection, which is nobody's error.
+	// If the answer was not read to its end, this closes the connection.
 	_ = answer.Body.Close()
 	if _, said := errors.AsType[*connect.Error](err); err != nil && !said {
 		err = cutOff(ctx, err)
@@ -244,8 +243,8 @@ func receiveAnswer(r *http.Response) ([]byte, error) {
 
 var errTooLong = connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("the answer is longer than %d bytes", maxAnswer))
 
-// refused is the error that an answer is: the server's, or one of something that
-// stands before it and knows nothing of calls.
+// refused is the error in an answer: the server's, or that of a proxy which does not know
+// the protocol.
 func refused(r *http.Response) error {
 	var m struct {
 		Code    string `json:"code"`

@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// Crowd bounds connections. At the bound a newcomer takes the place of a connection of
-// the client that has most. If that has not at least two more than the newcomer's
-// client, the newcomer is closed. So one client's connections, however many, keep no
-// other client out. The connection that goes is the oldest without a request under
-// way, or the oldest if all have one. Its methods may be called concurrently.
+// Crowd bounds connections. At the bound a new connection displaces one of the client
+// with the most. If that client does not have at least two more than the new
+// connection's, the new one is closed instead. So no client can keep another out. The
+// connection that is displaced is the oldest without a request under way, or the oldest
+// if all have one. All methods may be called concurrently.
 type Crowd struct {
 	most int
 	name func(net.Conn) string // of the client
@@ -29,16 +29,16 @@ type seat struct {
 	busy bool // it has a request under way, or one that has begun to come
 }
 
-// New returns a Crowd of most connections at once, at least one. name is the client of
-// a connection. It is called when the server has accepted that, and must not read or
-// write. Of a connection over TLS it gets the one below.
+// New returns a Crowd that allows most connections at once, at least one. name returns
+// the client of a connection. It is called when the server has accepted the connection,
+// and must not read or write. For TLS it gets the connection below.
 func New(most int, name func(net.Conn) string) *Crowd {
 	return &Crowd{most: max(most, 1), name: name, of: make(map[net.Conn]*list.Element), held: make(map[string]*list.List)}
 }
 
 // State is for the hook of an http.Server (ConnState). It returns the connection that the
-// hook has to close for want of room, nc or another one; nil if there is none. The server
-// finds that out when it next reads or writes there, and the client does.
+// hook must close to stay within the bound, nc or another one, or nil. The server notices
+// when it next reads or writes there.
 func (c *Crowd) State(nc net.Conn, s http.ConnState) (out net.Conn) {
 	if s == http.StateNew {
 		if out = c.add(nc); out != nil {
@@ -50,7 +50,7 @@ func (c *Crowd) State(nc net.Conn, s http.ConnState) (out net.Conn) {
 	defer c.mu.Unlock()
 	e := c.of[nc]
 	switch {
-	case e == nil: // it had to go
+	case e == nil: // it was displaced
 	case s == http.StateActive, s == http.StateIdle:
 		e.Value.(*seat).busy = s == http.StateActive
 	default:
@@ -66,8 +66,8 @@ func (c *Crowd) Len() int {
 	return len(c.of)
 }
 
-// below is the connection that nc stands on. TLS would say goodbye before it closes,
-// and wait for a client that does not read.
+// below returns the connection below TLS, or nc. Closing TLS would send an alert, and wait
+// for a client that does not read.
 func below(nc net.Conn) net.Conn {
 	if over, ok := nc.(interface{ NetConn() net.Conn }); ok {
 		return over.NetConn()
@@ -75,15 +75,14 @@ func below(nc net.Conn) net.Conn {
 	return nc
 }
 
-// add counts nc and returns the connection that has to go for it, if there is one: it
-// may be nc itself.
+// add counts nc and returns the connection to close for it, if any: it may be nc itself.
 func (c *Crowd) add(nc net.Conn) (out net.Conn) {
 	s := &seat{nc: nc, who: c.name(below(nc))}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	mine := c.held[s.who]
 	if mine == nil {
-		mine = list.New() // which is not held before it has something
+		mine = list.New() // entered in held with its first connection
 	}
 	if len(c.of) >= c.most {
 		greedy := c.greediest()
@@ -99,7 +98,8 @@ func (c *Crowd) add(nc net.Conn) (out net.Conn) {
 	return out
 }
 
-// greediest is what the client has that has most. c.mu is held, and there is one.
+// greediest returns the connections of the client with the most. c.mu is held, and there
+// is a client.
 func (c *Crowd) greediest() (most *list.List) {
 	for _, held := range c.held {
 		if most == nil || held.Len() > most.Len() {
@@ -109,7 +109,8 @@ func (c *Crowd) greediest() (most *list.List) {
 	return most
 }
 
-// oldest is the oldest without a request under way, or the oldest if all have one.
+// oldest returns the oldest connection without a request under way, or the oldest if all
+// have one.
 func oldest(held *list.List) *list.Element {
 	for e := held.Front(); e != nil; e = e.Next() {
 		if !e.Value.(*seat).busy {

@@ -19,15 +19,15 @@ const (
 	MaxKeep = 10_000
 	MaxDays = 3650
 
-	// megabyte is the unit of a file's size: what is asked is rounded up to it.
+	// megabyte is the unit of a file's size, which is rounded up to it.
 	megabyte = 1 << 20
 
-	// rotateAfter is how old a file gets where Days bounds the age of old ones:
-	// a log that has little to say would else never grow old.
+	// rotateAfter is the age at which a file is rotated if Days is set: otherwise the
+	// lines of a small log would never get old enough to be removed.
 	rotateAfter = 24 * time.Hour
 )
 
-// FileOptions say where a log is and what is kept of it. Path and Size are
+// FileOptions say where a log is and which old files are kept. Path and Size are
 // required.
 type FileOptions struct {
 	Path     string
@@ -38,12 +38,12 @@ type FileOptions struct {
 	Now      func() time.Time
 }
 
-// File is a file that is put aside when it has its size or, if Days is set, a day's
-// age: as "name-TIME.ext", from which the oldest are removed beyond Keep and Days.
-// All methods may be called concurrently.
+// File is a log file that is rotated at its size or, if Days is set, after a day. It is
+// then renamed to "name-TIME.ext", and old files beyond Keep and Days are removed. All
+// methods may be called concurrently.
 //
-// Removing, and compressing, is done by a goroutine that the library starts with
-// the first line and never ends: a process has a few Files, and keeps them.
+// A goroutine that the library starts with the first line removes and compresses files.
+// It never ends, so a process should have only a few Files, and keep them.
 type File struct {
 	now  func() time.Time
 	days bool
@@ -60,9 +60,9 @@ type File struct {
 
 var _ io.WriteCloser = (*File)(nil)
 
-// OpenFile makes a File. It fails at once where a line could not be written
-// later: the folder must be there, and nothing but a regular file may have the
-// name. A file that is there is continued; a new one is its owner's alone to read.
+// OpenFile makes a File. It fails at once if lines could not be written later: the folder
+// must exist, and the name must not be that of anything but a regular file. An existing
+// file is continued. Only its owner can read a new one.
 func OpenFile(o FileOptions) (*File, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -80,12 +80,12 @@ func OpenFile(o FileOptions) (*File, error) {
 	return f, nil
 }
 
-// Check finds what is wrong with o and with the place of the file, as far as that
-// can be known without making it.
+// Check reports what is wrong with o and with the place of the file, as far as that can be
+// known without making the file.
 func (o FileOptions) Check() error {
 	switch {
 	case !filepath.IsAbs(o.Path):
-		return fmt.Errorf("log: %q is not an absolute path", o.Path) // a server changes its folder
+		return fmt.Errorf("log: %q is not an absolute path", o.Path) // a server changes its working directory
 	case o.Size <= 0 || o.Size > MaxSize:
 		return fmt.Errorf("log: a size of %d bytes is not between 1 and %d", o.Size, int64(MaxSize))
 	case o.Keep < 0 || o.Keep > MaxKeep:
@@ -106,10 +106,9 @@ func (o FileOptions) Check() error {
 	return nil
 }
 
-// find makes the file where there is none, and notes its size. The library opens
-// what is there at its end for every write, which it does not do with what it has
-// made itself: there, lines would leave a hole after somebody has cut the file short,
-// and lie over those of another process.
+// find makes the file if there is none, and notes its size. The library opens an existing
+// file with O_APPEND, but not one that it has made itself. Without O_APPEND, lines would
+// leave a hole after the file was truncated, and overwrite those of another process.
 func (f *File) find() (err error) {
 	file, err := os.OpenFile(f.out.Filename, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -124,8 +123,8 @@ func (f *File) find() (err error) {
 	return nil
 }
 
-// Write writes p, whole lines, to one file. p must not be longer than Size. If only
-// a part of it could be written, the next Write begins on a line of its own.
+// Write writes p, which is whole lines, to one file. p must not be longer than Size. If
+// only a part could be written, the next Write begins a new line.
 func (f *File) Write(p []byte) (n int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,8 +143,7 @@ func (f *File) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// write writes p at the end of the file, which it puts aside first if it would get
-// too large.
+// write writes p at the end of the file, which it first rotates if it would get too large.
 func (f *File) write(p []byte) (n int, err error) {
 	if !f.open {
 		if err := f.find(); err != nil {
@@ -164,7 +162,7 @@ func (f *File) write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Rotate puts the file aside now.
+// Rotate rotates the file now.
 func (f *File) Rotate() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,8 +175,8 @@ func (f *File) rotate(now time.Time) error {
 	return errors.Join(f.out.Rotate(), f.out.Close())
 }
 
-// Close closes the file. A later Write opens it again, and makes it if somebody else
-// has put it aside.
+// Close closes the file. A later Write opens it again, and makes a new one if another
+// program has moved it.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,33 +13,31 @@ import (
 )
 
 const (
-	// DefaultQueue is how many calls wait to be written where Options do not
-	// say. What does not fit is left out, and counted.
+	// DefaultQueue bounds the calls that wait to be written, if Options do not say. At
+	// the bound a call is left out, and counted.
 	DefaultQueue = 1024
 
-	// DefaultLines is how many lines a second are written at most where Options
-	// do not say: a thousandth of them is still enough to see what goes on, and
-	// writing them takes a few hundredths of a processor. More are left out, and
-	// counted.
+	// DefaultLines bounds the lines a second, if Options do not say. Writing so many
+	// takes a few hundredths of a processor. Further calls are left out, and counted.
 	DefaultLines = 10_000
 )
 
-// Call is one call that was served, of whatever protocol. What is empty, or false,
-// is left out of its line, but for the times and the bytes.
+// Call is one call that was served, of any protocol. Empty and false fields are left out
+// of its line, except times and bytes.
 type Call struct {
 	Procedure fmt.Stringer  // what was called; nil: it is unknown to the server
 	Client    fmt.Stringer  // from where, such as a net.Addr
-	User      string        // the caller's, where users have names
-	UID       uint32        // or are numbers
+	User      string        // the caller, if users have names
+	UID       uint32        // the caller, if users are numbers
 	HasUID    bool          // UID is known
 	XID       uint32        // the call's number
 	HasXID    bool          // it has one
 	Took      time.Duration // from the request's arrival to its reply
-	Waited    time.Duration // of it, until work on it began
+	Waited    time.Duration // the part of Took before work on it began
 	BytesIn   int64         // of the request
 	BytesOut  int64         // of the reply
 	Status    fmt.Stringer  // what the answer says; nil: it says nothing
-	Failed    bool          // the protocol itself had to say that it failed
+	Failed    bool          // it failed with an error of the protocol itself
 }
 
 // Options configure a Log. Handler is required.
@@ -47,7 +45,7 @@ type Options struct {
 	// Handler gets a record of each call, from one goroutine: slog's text or
 	// JSON handler, over a [File] or whatever else takes lines.
 	Handler slog.Handler
-	// Every: one call in so many is wanted; 0 and 1 want all.
+	// Every is how many calls there are for each that is wanted; 0 and 1 want all.
 	Every int
 	Queue int // calls that may wait to be written; DefaultQueue if 0
 	Lines int // a second, at most; DefaultLines if 0
@@ -61,14 +59,14 @@ type Options struct {
 // Stats are counters of calls that a Log was given. They only grow.
 type Stats struct {
 	Written uint64
-	LeftOut uint64 // for want of room, or beyond Options.Lines
+	LeftOut uint64 // because the queue was full, or beyond Options.Lines
 	Failed  uint64 // that the Handler could not write
 }
 
 // Log is a sampled log of calls. All methods may be called concurrently.
 type Log struct {
 	o     Options
-	below uint64 // wanted are the random numbers up to this
+	below uint64 // a call is wanted if its random number is at most this
 	queue chan entry
 	stop  chan struct{}
 	end   sync.WaitGroup
@@ -77,7 +75,7 @@ type Log struct {
 	written, leftOut, failed atomic.Uint64
 
 	// The goroutine's own.
-	told   uint64    // of leftOut, what lines have told of
+	told   uint64    // how many of leftOut lines have told of
 	window time.Time // when this second began
 	lines  int       // in it
 	ill    bool      // the last write failed
@@ -111,8 +109,8 @@ func New(o Options) *Log {
 // allocates nothing. A nil Log wants none.
 func (l *Log) Wants() bool { return l != nil && l.o.Rand() <= l.below }
 
-// Put has a call written, or counts it as left out. It neither waits nor
-// allocates. After Close, nothing is written.
+// Put queues a call to be written, or counts it as left out. It neither waits nor
+// allocates. After Close nothing is written.
 func (l *Log) Put(c Call) {
 	select {
 	case l.queue <- entry{c, l.o.Now()}:
@@ -139,7 +137,7 @@ func (l *Log) run() {
 		case e := <-l.queue:
 			l.take(&e)
 		case <-l.stop:
-			for range len(l.queue) { // what comes later is nobody's any more
+			for range len(l.queue) { // calls that come later are not written
 				e := <-l.queue
 				l.take(&e)
 			}
@@ -172,8 +170,8 @@ func (l *Log) take(e *entry) {
 	}
 }
 
-// AppendAttrs appends what the line of c says to a slice. Client and Status are there
-// as text, since a log in JSON would show the bytes of an address.
+// AppendAttrs appends the attributes of c's line to a slice. Client and Status are text,
+// since JSON would show the bytes of an address.
 func (c *Call) AppendAttrs(to []slog.Attr) []slog.Attr {
 	procedure := "unknown"
 	if c.Procedure != nil {

@@ -1,8 +1,9 @@
-// Package sockdiag asks the kernel whose a connection within this host is.
+// Package sockdiag asks the kernel which user is at the far end of a connection within
+// this host.
 //
-// AUTH_SYS proves nothing: every program may claim to be every user. Of a program
-// on the same host the kernel knows better, for a socket belongs to the user that
-// has made it. Linux tells by sock_diag(7); elsewhere nobody can be asked.
+// AUTH_SYS proves nothing: a program may claim to be any user. On the same host the
+// kernel knows, since a socket belongs to the user that has made it. Linux tells by
+// sock_diag(7); other systems do not.
 package sockdiag
 
 import "errors"

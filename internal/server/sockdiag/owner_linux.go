@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Owner is the user whose socket is at the far end of nc, a connection over TCP
-// within this host, in the terms of this process' user namespace. Root of a
-// namespace that is not ours is the user that the namespace maps it to. Sockets of the
-// kernel itself are root's. It is ErrUnknown if there is no far end any more.
+// Owner returns the user whose socket is at the far end of nc, a connection over TCP
+// within this host, as a number of this process' user namespace. Root of another
+// namespace is the user that the namespace maps it to. Sockets of the kernel itself are
+// root's. It is ErrUnknown if the far end does not exist any more.
 //
-// The two ends are found by their addresses, so the near end must be found by them
-// as well, after the far one, and be the socket that nc is. Then no other socket
-// can have had the far end's place.
+// Sockets are found by their addresses. To be sure, Owner then finds the near end in the
+// same way, and checks that it is nc: so no other socket can have had the far end's
+// addresses.
 func Owner(nc net.Conn) (uint32, error) {
 	t, ok := nc.(*net.TCPConn)
 	if !ok {
@@ -48,16 +48,15 @@ func Owner(nc net.Conn) (uint32, error) {
 		return 0, err
 	case !ours.in(unix.BPF_TCP_ESTABLISHED, unix.BPF_TCP_CLOSE_WAIT) || ours.inode != mine:
 		return 0, ErrUnknown
-	// What is left of a socket that was closed has no inode, and says that it is
-	// root's.
+	// A socket that was closed has no inode, and the kernel says that it is root's.
 	case !theirs.in(unix.BPF_TCP_ESTABLISHED, unix.BPF_TCP_FIN_WAIT1, unix.BPF_TCP_FIN_WAIT2) || theirs.inode == 0:
 		return 0, ErrUnknown
 	}
 	return theirs.uid, nil
 }
 
-// Works is nil if Owner can tell anything here: it asks about a connection of its
-// own. Kernels without inet_diag, and what only looks like Linux, cannot.
+// Works is nil if Owner works here: it tries a connection of its own. Kernels without
+// inet_diag, and emulations of Linux, cannot.
 func Works() (err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -75,7 +74,7 @@ func Works() (err error) {
 			return err
 		}
 		if nc.RemoteAddr().String() != from.LocalAddr().String() {
-			if err := nc.Close(); err != nil { // somebody else's
+			if err := nc.Close(); err != nil { // another program's
 				return err
 			}
 			continue
@@ -135,7 +134,7 @@ func (d *diag) close() {
 	_ = unix.Close(d.fd) // of a socket on which nothing is under way
 }
 
-// socket is what the kernel tells of one.
+// socket is what the kernel tells of a socket.
 type socket struct {
 	state      uint8
 	uid, inode uint32
@@ -150,8 +149,8 @@ func (s *socket) in(states ...uint8) bool {
 	return false
 }
 
-// The messages, as <linux/sock_diag.h> and <linux/inet_diag.h> have them. Numbers
-// are the machine's, but for ports and addresses.
+// The messages, as in <linux/sock_diag.h> and <linux/inet_diag.h>. Numbers are in the
+// machine's byte order, ports and addresses in that of the network.
 const (
 	sockDiagByFamily = 20
 
@@ -163,7 +162,7 @@ const (
 	answerInode = headSize + 68
 )
 
-// find is the socket at local that is connected to remote.
+// find returns the socket at local that is connected to remote.
 func (d *diag) find(local, remote netip.AddrPort) (socket, error) {
 	if err := unix.Sendto(d.fd, request(local, remote), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return socket{}, fmt.Errorf("sockdiag: %w", os.NewSyscallError("sendto", err))
