@@ -136,18 +136,19 @@ func TestIdleRestart(t *testing.T) {
 	}
 }
 
-// TestLeaderTimesOut: the caller who reads times out as any other, and leaves
-// the connection to those who have time.
+// TestLeaderTimesOut: the caller that reads times out as any other, and leaves the
+// connection to those that have time.
 func TestLeaderTimesOut(t *testing.T) {
 	s := newScript(t)
-	c := newClient(t, ClientOptions{Dial: s.dial, Timeout: 2 * time.Second, Retries: -1})
+	c := newClient(t, ClientOptions{Dial: s.dial, Retries: -1})
 	first := begin(func() error { return callEcho(t.Context(), c, procEcho, "first") })
 	r := s.accept()
-	r.call()
-	// The second has so much more time than the first, of which a busy machine may need some.
-	waitFor(t, "some time to pass", func() bool { return c.aged(1500 * time.Millisecond) })
+	lead, _, _ := r.call()
+	inFollowers(t, c, 0)
 	second := begin(func() error { return callEcho(t.Context(), c, procEcho, "second") })
 	xid, _, args := r.call()
+	inFollowers(t, c, 1)
+	c.ages(t, lead)
 	if err := await(t, first); !errors.Is(err, ErrTimeout) {
 		t.Errorf("first: %v", err)
 	}
@@ -158,14 +159,14 @@ func TestLeaderTimesOut(t *testing.T) {
 	waitFor(t, "the connection to end", func() bool { return c.Stats().Conns == 0 })
 }
 
-// aged reports whether some call has waited for d.
-func (c *Client) aged(d time.Duration) bool {
+// ages has the leader, which is the call of that number, be overdue at the next tick.
+func (c *Client) ages(t *testing.T, xid uint32) {
+	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, pc := range c.slots {
-		if pc != nil && c.now-pc.began > d {
-			return true
-		}
+	pc := c.slots[xid%slotCount]
+	if pc == nil || c.conns[0].leader != pc {
+		t.Fatal("the first call does not read")
 	}
-	return false
+	pc.due = 0
 }
