@@ -11,8 +11,8 @@ import (
 // exactly once, when the bytes have been written or dropped.
 type Releaser interface{ Release() }
 
-// batch is what one write carries: messages, encoded in head, and between them
-// bulk that stays where it is. A batch belongs to the goroutine that is writing.
+// batch is what one write carries: encoded messages in head, and bulk between them, which
+// is written from where it is. It belongs to the goroutine that writes.
 type batch struct {
 	head []byte
 	cuts []cut
@@ -25,10 +25,10 @@ type batch struct {
 type cut struct {
 	at    int
 	bulk  []byte
-	owner Releaser // nil: somebody who waits
+	owner Releaser // nil: a caller that waits
 }
 
-// bulk lays p behind what is encoded so far.
+// bulk appends p, without copying it, behind what is encoded so far.
 func (b *batch) bulk(p []byte, owner Releaser) {
 	b.cuts = append(b.cuts, cut{at: len(b.head), bulk: p, owner: owner})
 	b.lent += int64(len(p))
@@ -37,8 +37,8 @@ func (b *batch) bulk(p []byte, owner Releaser) {
 // bytes is the batch's length so far.
 func (b *batch) bytes() int64 { return int64(len(b.head)) + b.lent }
 
-// rewind takes back what was added since there were head and cuts cuts. An encoder
-// that failed may have returned anything in head's place.
+// rewind takes back a message: head and cuts are what there was before it. Its encoder,
+// which has failed, may have put anything in head's place.
 func (b *batch) rewind(head []byte, cuts int) {
 	b.head = head
 	for i := range b.cuts[cuts:] {
@@ -74,9 +74,8 @@ func vectored(nc net.Conn) bool {
 	return false
 }
 
-// coalesce copies the batch into one buffer of pool, for a connection that is
-// not vectored, or because its bulk must not be touched any more. The caller
-// releases the buffer, if there is one, when the batch has been written.
+// coalesce copies the batch into one buffer of pool, for a connection that is not
+// vectored. The caller releases the buffer, if it is not nil, when the batch was written.
 func (b *batch) coalesce(pool *bufpool.Pool) *bufpool.Buffer {
 	if len(b.cuts) == 0 {
 		return nil
@@ -95,9 +94,9 @@ func (b *batch) coalesce(pool *bufpool.Pool) *bufpool.Buffer {
 	return buf
 }
 
-// write writes what is left, in one system call unless the kernel takes less,
-// and answers how much went out. One buffer goes to one, which is nc or a quicker
-// way to it.
+// write writes what is left, in one system call unless the kernel takes less, and returns
+// how many bytes it wrote. A single buffer goes through one, which is nc or a quicker way
+// to it.
 func (b *batch) write(nc net.Conn, one io.Writer) (int64, error) {
 	if len(b.left) == 1 {
 		n, err := one.Write(b.left[0])
@@ -113,7 +112,7 @@ func (b *batch) write(nc net.Conn, one io.Writer) (int64, error) {
 // written is how many of segs have been written whole.
 func (b *batch) written() int { return len(b.segs) - len(b.left) }
 
-// reset releases what the batch holds and empties it.
+// reset releases the bulk and empties the batch.
 func (b *batch) reset() {
 	for i := range b.cuts {
 		if o := b.cuts[i].owner; o != nil {

@@ -20,10 +20,9 @@ const (
 	// small calls.
 	maxEmptyFragments = 256
 
-	// quickBytes is how much one system call of a quickSocket moves: the bulk of a
-	// READ, when a reader has slept until all of it was there (maxWake). It takes a
-	// hundred microseconds or so, by which others in the process may have to wait
-	// longer. What is more takes further ones.
+	// quickBytes is how much one system call of a quickSocket moves at most: the bulk of a
+	// READ for which the reader has slept (maxWake). It takes some hundred microseconds,
+	// for which a garbage collection may have to wait. More bytes take further calls.
 	quickBytes = 1 << 20
 
 	// directRead is the number of bytes from which on they are read straight
@@ -77,7 +76,7 @@ const (
 	maxPatience = 100 * 365 * 24 * time.Hour
 
 	// DefaultDialTries is how many failed dials one call waits for, as long as
-	// nobody knows whether there is a server at all.
+	// the server has never answered.
 	DefaultDialTries = 3
 
 	// MaxConns bounds the connections of one client (Linux has 16 as well).
@@ -94,10 +93,10 @@ const (
 	growPause = 10 * time.Second
 	laneIdle  = time.Minute
 
-	// maxFirstTries is how many connections a call may lose before the server has
-	// ever answered anybody. At the bound it fails: what takes connections and
-	// closes them without a word is, more likely than not, a tunnel or a proxy with
-	// nothing behind it. With the pauses between them that is after some seconds.
+	// maxFirstTries is how many connections a call may lose while the server has never
+	// answered any call. At the bound the call fails, after some seconds: a peer that
+	// accepts connections and closes them is most likely a tunnel or a proxy with no
+	// server behind it.
 	maxFirstTries = 8
 
 	// maxBreaches is how often a call's connection may end because what came
@@ -126,9 +125,9 @@ const (
 
 	// backoffMin is the pause after a first failed dial; it doubles up to
 	// backoffMax. A connection that was lost before it gave one reply counts
-	// as a failed dial. So long, and up to
-	// twice that, waits a call that has lost a second connection on which others
-	// were answered; spread is how many such waits there are.
+	// as a failed dial. A call that has lost a second connection on which others were
+	// answered waits as long, or up to twice that; spread is how many such waits there
+	// are.
 	backoffMin = 20 * time.Millisecond
 	backoffMax = 2 * time.Second
 	spread     = 16
@@ -143,7 +142,7 @@ const (
 	clientIdle = 5 * time.Minute
 
 	// writeRounds is how many writes one caller does for others before a
-	// goroutine takes over: nobody's own call waits for everybody's.
+	// goroutine takes over: no caller writes for others without end.
 	writeRounds = 4
 
 	// writePiece is how much a connection is given at a time whose writes cannot be
@@ -151,21 +150,20 @@ const (
 	// loses the connection.
 	writePiece = 64 << 10
 
-	// clientReadBuffer is the connection's read buffer, for many small
-	// replies at once; of a client whose MaxReply is less, as much as that. While bulk is awaited one read takes no more than
+	// clientReadBuffer is the connection's read buffer, for many small replies at once; it
+	// is no longer than MaxReply. While a call waits for bulk, one read takes at most
 	// bulkReadAhead, because what lands in the buffer must be copied out.
 	clientReadBuffer = 64 << 10
 	bulkReadAhead    = 4 << 10
 
 	// bulkWake is how much of a reply's bulk has to be outstanding for its
 	// reader to sleep until all of it has come, or maxWake of it, which the
-	// kernel keeps room for. What is shorter wakes him at once.
+	// kernel keeps room for. Less wakes the reader at once.
 	bulkWake = 128 << 10
 	maxWake  = 1 << 20
 
-	// maxTogether is how many bytes of replies share one buffer: above all of a
-	// batch of small ones, and what a caller who keeps one of them keeps of its
-	// neighbours. What is more comes in the next buffer.
+	// maxTogether is how many bytes of replies share one buffer. A caller that keeps one
+	// of them keeps the whole buffer. Further replies come in the next.
 	maxTogether = 16 << 10
 
 	// replyHead is how much of a reply is read before looking at it, and

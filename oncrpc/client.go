@@ -10,7 +10,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 )
 
-// ClientOptions says how a client reaches its server.
+// ClientOptions says how a client reaches its server, and how long it tries.
 type ClientOptions struct {
 	// Dial makes a connection. It is called again whenever one was lost, so
 	// that names are resolved again; its context ends after 30 s, and when
@@ -53,16 +53,16 @@ type ClientOptions struct {
 	// Log receives what a user would want to know of a server that does not
 	// answer; nil is silence.
 	Log *slog.Logger
-	// Silent, if set, is told of a server that has sent nothing for [SilentAfter]
+	// Silent, if set, is called when a server has sent nothing for [SilentAfter]
 	// while calls wait for it, and again when it sends: once each, however many
-	// calls there are. Calls to it come one at a time and hold up no call; Close
-	// waits for them, so that they must not close the client. A client that is
-	// closed tells nothing more.
+	// calls there are. It is called by one goroutine at a time, and holds up no
+	// call. Close waits for it: it must not close the client. A client that is
+	// closed does not call it.
 	Silent func(Silence)
 	// MaxReply is the longest reply, in bytes; 0 is [DefaultMaxReply].
 	MaxReply int
 
-	nagle bool // leave TCP_NODELAY off, to prove that it is not what saves us
+	nagle bool // leave TCP_NODELAY off: tests prove that we do not depend on it
 }
 
 // Silence is a time in which a server has sent nothing although calls waited for it.
@@ -83,7 +83,7 @@ type Client struct {
 	patience time.Duration   // of a call
 	ctx      context.Context // of the client's own goroutines; ends with Close
 	stop     context.CancelFunc
-	room     chan struct{} // holds a token for each call that was promised a slot
+	room     chan struct{} // a token for each slot that was promised to a waiting caller
 
 	// Guarded by hub.mu.
 	stats     Stats
@@ -96,8 +96,8 @@ type Client struct {
 	outage    outage
 	free      []*call // calls to be used again
 	inFlight  int     // slots taken
-	promised  int     // slots kept for callers who have waited
-	outside   int     // callers who wait, and to whom none is promised
+	promised  int     // slots kept for callers that have waited
+	outside   int     // callers that wait for a slot and were promised none yet
 	timer     *time.Timer
 	ticking   bool
 	procs     map[procKey]*procCounters
@@ -114,8 +114,8 @@ type Stats struct {
 	Dials       uint64 // connections made
 	Reconnects  uint64 // of them, those made when there was none any more
 	DialErrors  uint64
-	Late        uint64 // replies discarded because nobody waited any more
-	Stray       uint64 // replies discarded because nobody had ever called
+	Late        uint64 // replies discarded because no call waited any more
+	Stray       uint64 // replies discarded because no call had ever been made
 	BytesIn     uint64
 	BytesOut    uint64
 	InFlight    int // calls under way
@@ -123,21 +123,21 @@ type Stats struct {
 	Buffers     int // lent out: the connections' read buffers, and replies not yet released
 }
 
-// attempt is one dial, which any number of calls wait for. It goes on when they
-// have all left, so that the next one finds a connection.
+// attempt is one dial, for which any number of calls wait. It goes on when they have all
+// left, so that the next call finds a connection.
 type attempt struct {
 	lane lane
 	done chan struct{} // closed at the end
 	err  error
 }
 
-// episode is a time in which the server does not answer. The log tells of its
-// beginning and of its end. Guarded by Client.mu.
+// episode is a time in which the server does not answer. Its beginning and its end are
+// logged. Guarded by Client.mu.
 type episode struct {
-	since  time.Duration // nothing has been heard since, and something was wanted; 0: all is well
-	told   bool          // the log has it
-	notes  []note        // what is to be told
-	teller bool          // a goroutine is at it
+	since  time.Duration // when the server first failed to answer; 0: it answers
+	told   bool          // that was logged
+	notes  []note        // messages to be delivered
+	teller bool          // a goroutine delivers them
 }
 
 // note is one message for the log, or, if silent, a silence for ClientOptions.Silent.
@@ -153,7 +153,7 @@ type note struct {
 // Client.mu.
 type outage struct {
 	heard uint64        // bytes that had come at the last tick
-	since time.Duration // none have come since, or nothing was wanted before
+	since time.Duration // none have come since, or no call waited before
 	told  bool
 }
 

@@ -51,7 +51,7 @@ func (c *Client) call(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appe
 	return r, err
 }
 
-// exchange tries until there is a reply or no sense in trying again.
+// exchange tries until there is a reply, or until again says that there is no further try.
 func (c *Client) exchange(pc *call) (Reply, error) {
 	for {
 		err := c.try(pc)
@@ -64,7 +64,8 @@ func (c *Client) exchange(pc *call) (Reply, error) {
 	}
 }
 
-// try sends the call once and waits. An error means that there is no reply.
+// try sends the call once and waits for the end of the try. An error says why there is no
+// reply.
 func (c *Client) try(pc *call) error {
 	if pc.conn == nil {
 		if err := c.enlist(pc); err != nil {
@@ -75,7 +76,7 @@ func (c *Client) try(pc *call) error {
 	return c.await(pc)
 }
 
-// write writes what stands in the queue, if that is the caller's duty.
+// write writes the connection's queue, if that is the caller's duty.
 func (pc *call) write() {
 	if pc.duty == noDuty {
 		return
@@ -97,24 +98,23 @@ func (c *Client) await(pc *call) error {
 		case leads:
 			cc.read()
 		case waits:
-			// The goroutine that has news sends the token; of contexts that end, it is
-			// the clock.
+			// The goroutine that ends the try, or appoints a leader, sends the token. The
+			// clock looks for contexts that have ended.
 			<-pc.wake
 		}
 	}
 }
 
-// What a caller does next.
+// next is what a caller does.
 type next uint8
 
 const (
 	waits  next = iota
-	leads       // reads, until its try is over or the connection is
-	isOver      // leaves: the try has ended, and nobody borrows a part of the call
+	leads       // reads, until its try or the connection is over
+	isOver      // leaves: the try is over, and no part of the call is lent
 )
 
-// look says what the caller of pc does next. If that is to wait, it will be
-// signalled.
+// look says what the caller of pc does next. If it waits, signal will wake it.
 func (c *Client) look(pc *call) next {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,8 +137,8 @@ func (c *Client) look(pc *call) next {
 	return waits
 }
 
-// depart takes a call that is idle off its connection. The batch that it was in may
-// still be on its way; that is not the next try's. Client.mu is held.
+// depart ends the try of a call that is idle, and takes it off the connection. Client.mu
+// is held.
 func (c *Client) depart(pc *call) {
 	pc.to(resting)
 	if pc.wrote || pc.err == nil {
@@ -163,7 +163,7 @@ func (pc *call) result() (Reply, error) {
 	return Reply{Took: pc.took(), Resent: pc.sends > 1}, pc.failure(fmt.Errorf("reply of no use: %w", err))
 }
 
-// decode decodes what the reader has not.
+// decode decodes what the reader has not decoded.
 func (pc *call) decode() error {
 	d := &pc.dec
 	if pc.parsed == nothing {
@@ -192,7 +192,7 @@ func (pc *call) decode() error {
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if !c.closed {
-		c.now = c.moment()
+		c.now = c.clock()
 		c.watchSilence() // an answer since the last tick may have been the last one
 	}
 	c.closed = true

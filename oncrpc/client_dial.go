@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// begin dials. Client.mu is held.
+// begin starts a dial for lane l. Client.mu is held.
 func (c *Client) begin(l lane) {
 	c.attempt = &attempt{lane: l, done: make(chan struct{})}
 	c.wg.Add(1)
 	go c.dial(c.attempt, backoff(c.failures))
 }
 
-// backoff is the pause after so many failures in a row.
+// backoff is the pause after that many failures in a row.
 func backoff(failures int) time.Duration {
 	if failures == 0 {
 		return 0
@@ -28,7 +28,7 @@ func backoff(failures int) time.Duration {
 	return min(d, backoffMax)
 }
 
-// dial makes one connection, after a pause.
+// dial makes one connection after a pause, and ends the attempt.
 func (c *Client) dial(a *attempt, pause time.Duration) {
 	defer c.wg.Done()
 	nc, err := c.dialAfter(pause)
@@ -38,12 +38,12 @@ func (c *Client) dial(a *attempt, pause time.Duration) {
 	c.attempt = nil
 	if err == nil && c.closed {
 		err = ErrClosed
-		_ = nc.Close() // nobody has used it
+		_ = nc.Close() // it was not used
 	}
 	alone := !slices.ContainsFunc(c.conns, func(cc *clientConn) bool { return !cc.retired })
 	if alone {
-		// It counts as a failure until the first reply: a server that accepts
-		// and hangs up must not be called in a tight loop.
+		// It counts as a failure until the first reply: a server that accepts and hangs
+		// up must not be dialed in a tight loop.
 		c.failures++
 		a.lane = metaLane
 	}
@@ -101,7 +101,8 @@ func (c *Client) dialAfter(pause time.Duration) (net.Conn, error) {
 	return secured, nil
 }
 
-// ended puts off further connections if cc has brought no reply. Client.mu is held.
+// ended logs the end of cc. If it has brought no reply, growth is put off. Client.mu is
+// held.
 func (c *Client) ended(cc *clientConn, why error) {
 	c.tell(slog.LevelDebug, "connection closed", why)
 	if !cc.spoke {
@@ -111,4 +112,4 @@ func (c *Client) ended(cc *clientConn, why error) {
 
 // cannotGrow puts off further growth: the server takes no more connections, or
 // hangs up on them. Client.mu is held.
-func (c *Client) cannotGrow() { c.growAfter = c.moment() + growPause }
+func (c *Client) cannotGrow() { c.growAfter = c.clock() + growPause }

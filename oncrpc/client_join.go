@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// join puts pc in the queue of a connection, if there is one that is beyond
-// doubt. Client.mu is held.
+// join puts pc in the queue of a connection, unless there is none or the best one is
+// doubtful. Client.mu is held.
 func (c *Client) join(pc *call) (ok bool, doubtful *clientConn) {
 	cc := c.pick(pc)
 	switch {
@@ -22,15 +22,15 @@ func (c *Client) join(pc *call) (ok bool, doubtful *clientConn) {
 	return true, nil
 }
 
-// anew forgets the try before. The clock looks at calls that rest, too.
+// anew forgets the try before. It takes the lock since the clock looks at resting calls.
 func (c *Client) anew(pc *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pc.try, pc.unheard = try{}, false
 }
 
-// enlist begins a try: it puts pc in the queue of a connection, and waits until
-// there is one.
+// enlist begins a try: it puts pc in the queue of a connection, and waits until there is
+// one.
 func (c *Client) enlist(pc *call) error {
 	c.anew(pc)
 	if err := c.pause(pc); err != nil {
@@ -47,7 +47,7 @@ func (c *Client) enlist(pc *call) error {
 			return ErrClosed
 		}
 		ok, doubtful := c.join(pc)
-		if hungUp := !ok && tries > 0 && last == nil && !c.reached; hungUp { // before the call could join
+		if hungUp := !ok && tries > 0 && last == nil && !c.reached; hungUp { // the server closed it before the call could join
 			pc.first++
 		}
 		if !ok && doubtful == nil && c.attempt == nil {
@@ -79,14 +79,14 @@ func (c *Client) enlist(pc *call) error {
 	}
 }
 
-// doubtful reports whether the server may have closed cc without anybody having
-// noticed: nobody has read from it for a while. Client.mu is held.
+// doubtful reports whether the server may have closed cc unnoticed, because no goroutine
+// has read from it for a while. Client.mu is held.
 func (cc *clientConn) doubtful() bool {
-	return cc.led && !cc.reading && cc.calls == 0 && cc.hub.moment()-cc.heard > tickEvery
+	return cc.led && !cc.reading && cc.calls == 0 && cc.hub.clock()-cc.heard > tickEvery
 }
 
-// examine ends cc if the server has closed it, before a call is written to it
-// that must not be repeated.
+// examine ends cc if the server has closed it, before a call that must not be repeated
+// is written to it.
 func (cc *clientConn) examine() {
 	open := cc.alive()
 	h := cc.hub
@@ -94,7 +94,7 @@ func (cc *clientConn) examine() {
 	defer h.mu.Unlock()
 	switch {
 	case open && !cc.reading:
-		cc.heard = h.moment()
+		cc.heard = h.clock()
 	case open:
 	case cc.calls == 0:
 		cc.fail(lost(io.EOF))

@@ -4,18 +4,16 @@ import (
 	"time"
 )
 
-// This file chooses connections. A client that may have several keeps file data
-// on lanes of its own, so that a LOOKUP never waits behind megabytes, be it in
-// our queue, in a socket's buffer or in the server's. All lanes share one
-// sequence of numbers and one slot table; what is lost with a connection, or
-// times out on it, is sent again on whichever connection is best then.
+// This file chooses connections. A client with several keeps file data on lanes of its
+// own: a LOOKUP never waits behind megabytes in our queue, a socket's buffer or the
+// server's. All lanes share one sequence of numbers and one slot table. A call whose
+// connection was lost, or on which it timed out, goes to the connection that is best then.
 //
-// Connections are added one by one, in the background, for a lane that has none
-// or is busy: as many calls on each of its connections as busyMeta or busyBulk
-// say. Nobody waits for them; while the right lane has no connection, any will
-// do. Those that nobody has used for laneIdle are closed again.
+// Connections are added one by one, in the background, for a lane that has none or is
+// busy (busyMeta, busyBulk). No call waits for them: while its lane has no connection,
+// any other will do. Those unused for laneIdle are closed again.
 
-// lanes is how many lanes a client of so many connections has in each.
+// lanes is how many connections lane l may have.
 func (c *Client) lanes(l lane) int {
 	meta := max(1, c.o.Conns/4)
 	if l == metaLane {
@@ -37,8 +35,8 @@ func (r *request) bulky() bool {
 	return r.bulkRes != nil || r.bulkArgs != nil && len(r.bulkArgs.Bulk()) > inlineBulk
 }
 
-// pick returns the connection for pc: of its lane, if there is one, the one with
-// the fewest calls. nil says that there is none at all. Client.mu is held.
+// pick returns the connection for pc: of its lane if that has any, the one with the
+// fewest calls; nil if there is none at all. Client.mu is held.
 func (c *Client) pick(pc *call) *clientConn {
 	var best *clientConn
 	l, n := c.laneOf(pc), 0
@@ -67,7 +65,7 @@ func (cc *clientConn) fits(l lane, o *clientConn) bool {
 	return cc.calls < o.calls
 }
 
-// busy reports whether calls would gain by another connection beside this one.
+// busy reports whether another connection beside this one would help.
 func (cc *clientConn) busy() bool {
 	if cc.lane == bulkLane {
 		return cc.calls >= busyBulk
@@ -82,8 +80,8 @@ func (c *Client) grow(l lane) {
 	}
 }
 
-// spare reports whether the client could do without cc: all but one connection
-// for metadata. Client.mu is held.
+// spare reports whether the client can do without cc: it needs one connection for
+// metadata. Client.mu is held.
 func (cc *clientConn) spare() bool {
 	if cc.lane == bulkLane {
 		return true
@@ -96,8 +94,8 @@ func (cc *clientConn) spare() bool {
 	return false
 }
 
-// closeIdle closes cc if nobody has used it for long, and else says when that
-// will be so. Client.mu is held.
+// closeIdle closes cc if it was unused for long, and else says how long that takes.
+// Client.mu is held.
 func (cc *clientConn) closeIdle() (left time.Duration, closed bool) {
 	most := clientIdle
 	if cc.spare() {

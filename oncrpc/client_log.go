@@ -5,12 +5,11 @@ import (
 	"log/slog"
 )
 
-// missed notes that the server did not answer: the log hears of it at once.
-// Client.mu is held.
+// missed notes that the server did not answer, and logs it at once. Client.mu is held.
 func (c *Client) missed(why error) {
 	e := &c.episode
 	if e.since == 0 {
-		e.since = c.moment()
+		e.since = c.clock()
 	}
 	if !e.told {
 		e.told = true
@@ -18,13 +17,13 @@ func (c *Client) missed(why error) {
 	}
 }
 
-// away notes that the server is out of reach: the log hears of it when it has
-// been so for some time. Client.mu is held.
+// away notes that the server is out of reach, and logs it after awayQuietly. Client.mu is
+// held.
 func (c *Client) away(why error) {
 	e := &c.episode
 	if e.since == 0 {
-		e.since = c.moment()
-	} else if c.moment()-e.since >= awayQuietly {
+		e.since = c.clock()
+	} else if c.clock()-e.since >= awayQuietly {
 		c.missed(why)
 	}
 }
@@ -42,7 +41,7 @@ func (c *Client) answered() {
 	c.episode.since, c.episode.told = 0, false
 }
 
-// tell hands a message to the log. Client.mu is held.
+// tell queues a message for the log. Client.mu is held.
 func (c *Client) tell(level slog.Level, text string, why error) {
 	if c.o.Log == nil {
 		return
@@ -55,7 +54,8 @@ func (c *Client) tell(level slog.Level, text string, why error) {
 	c.queue(n)
 }
 
-// queue hands a message on, in order and without making anybody wait. Client.mu is held.
+// queue hands a message to the goroutine that delivers them, in order and without
+// waiting. Above maxNotes it is dropped. Client.mu is held.
 func (c *Client) queue(n note) {
 	e := &c.episode
 	if c.closed || len(e.notes) == maxNotes {
@@ -69,7 +69,7 @@ func (c *Client) queue(n note) {
 	}
 }
 
-// tellAll hands the messages to those they are for, which may take their time.
+// tellAll delivers the messages: the log and Silent may take their time.
 func (c *Client) tellAll() {
 	defer c.wg.Done()
 	for {

@@ -33,7 +33,7 @@ type Exchange struct {
 // those that have one go first. Exchanges may be used again, once their Replies are
 // released.
 func (c *Client) CallMany(ctx context.Context, xs []Exchange) {
-	for i := range xs { // which may have served before
+	for i := range xs { // they may have been used before
 		xs[i].Reply, xs[i].Err = Reply{}, nil
 	}
 	for len(xs) > 0 {
@@ -50,7 +50,7 @@ func (c *Client) openMany(ctx context.Context, xs []Exchange) int {
 	if first.pc, first.Err = c.openFirst(ctx, first); first.Err != nil {
 		return 1
 	}
-	began := c.moment()
+	began := c.clock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first.pc.many = true
@@ -79,10 +79,10 @@ func (c *Client) openFirst(ctx context.Context, x *Exchange) (*call, error) {
 	return pc, nil
 }
 
-// exchangeMany is exchange for all that were opened: it sends them, and then waits
-// for one after the other. While the first waits it reads, and so the replies of the
-// others on its connection come in; on other connections the clock has somebody read.
-// Those that are to be tried again are so together.
+// exchangeMany is exchange for all that were opened: it sends them, and then waits for one
+// after the other. While the first waits it reads, and so the replies of the others on its
+// connection come in; on other connections the clock starts a reader. Those that are to
+// be tried again are sent together.
 func (c *Client) exchangeMany(xs []Exchange) {
 	for again := true; again; {
 		c.sendMany(xs)
@@ -145,7 +145,7 @@ func (c *Client) settle(x *Exchange) bool {
 func (x *Exchange) fail(err error) { x.Err, x.over = x.pc.failure(err), true }
 
 // sendMany begins a try of each call that is not over, in as few writes as it can.
-// Afterwards those that stand on no connection are over.
+// Afterwards those without a connection are over.
 func (c *Client) sendMany(xs []Exchange) {
 	var away error // there is no connection to be had
 	for i := range xs {
@@ -153,7 +153,7 @@ func (c *Client) sendMany(xs []Exchange) {
 		if x.pc == nil || x.over || x.pc.conn != nil || c.joinNow(x.pc) {
 			continue
 		}
-		writeMany(xs) // nobody is to wait for them while this one waits
+		writeMany(xs) // the calls queued so far do not wait while this one does
 		for x.pc.conn == nil && !x.over {
 			err := away
 			if err == nil {
@@ -172,7 +172,7 @@ func (c *Client) sendMany(xs []Exchange) {
 
 // joinNow begins a try if there is a connection for it, and it need not wait.
 func (c *Client) joinNow(pc *call) bool {
-	if pc.notBefore > 0 && c.moment() < pc.notBefore {
+	if pc.notBefore > 0 && c.clock() < pc.notBefore {
 		return false
 	}
 	c.anew(pc)

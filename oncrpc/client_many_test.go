@@ -178,7 +178,7 @@ func TestCallManyWrites(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	xs, _ := echoes(2, "written")
 	c.mu.Lock()
-	cc, now := c.conns[0], c.moment()
+	cc, now := c.conns[0], c.clock()
 	cc.heard = now // it needs no look
 	xs[1].pc = c.issue(ctx, now, echoProc, Auth{}, xs[1].Args, xs[1].Res)
 	cc.retire()

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// This file decides how long a call goes on. A soft call has a patience, counted
-// from its beginning, which bounds everything it waits for. Nothing but time ends
-// it: within its patience a try that got no reply is repeated however often
-// connections are lost. Two things are no matter of patience. A server that has
-// never answered anybody, and hangs up, is perhaps no server (maxFirstTries). And
-// what came instead of the reply may break the protocol; if it does so again in the
-// same way, it will for ever, for a hard call, too (client_breach.go).
+// This file decides how long a call goes on. A soft call has a patience, counted from its
+// beginning, which bounds everything it waits for. Only time ends it: within its patience
+// a try without a reply is repeated, however often connections are lost. There are two
+// exceptions. A server that has never answered any call, and hangs up, is perhaps no
+// server (maxFirstTries). And a server that breaks the protocol twice in the same way
+// will do so for ever: that ends a hard call, too (conn_breach.go).
 
-// dialTries is how many failed dials a call waits for; 0 is no bound but its
-// patience. Client.mu is held.
+// dialTries is how many failed dials a call waits for; 0: its patience alone bounds them.
+// Client.mu is held.
 func (c *Client) dialTries() int {
 	switch {
 	case c.reached && (c.o.Hard || c.o.DialTries == 0):
@@ -31,15 +30,15 @@ func (c *Client) expect(pc *call) {
 	pc.due = min(c.now+pc.wait, pc.deadline) + tickEvery
 }
 
-// overdue ends a try that got no reply in time, and has the next one wait
-// longer. Client.mu is held.
+// overdue ends a try that got no reply in time. The next try waits longer. Client.mu is
+// held.
 func (c *Client) overdue(pc *call) {
 	c.stats.Timeouts++
 	pc.timeouts++
 	pc.wait = min(pc.wait+c.o.Timeout, max(maxTimeout, c.o.Timeout))
 	c.missed(ErrTimeout)
-	// The connection may be dead without saying so, and must not get new
-	// calls; the others that wait on it keep their chance.
+	// The connection may be dead without a sign, and gets no new calls. Calls that
+	// wait on it may still be answered.
 	pc.conn.retire()
 	pc.finish(ErrTimeout)
 }
@@ -50,9 +49,9 @@ func (c *Client) mayRepeat(pc *call) bool {
 	return !pc.wrote || !pc.once && (pc.proc.Repeatable || c.o.Resend)
 }
 
-// again decides whether a call that got no reply is sent again. Version 3 of
-// NFS, and good manners, want that on another connection only; a try fails for
-// want of its connection, or has retired it.
+// again decides whether a call that got no reply is sent again. NFS version 4 (RFC 8881,
+// section 2.9.2) forbids that on the same connection, and so do we always: a try that has
+// failed has lost its connection, or has retired it.
 func (c *Client) again(pc *call, err error) bool {
 	if pc.ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrNoConnection) {
 		return false
@@ -72,10 +71,10 @@ func (c *Client) again(pc *call, err error) bool {
 	return true
 }
 
-// mayGoOn reports whether the call's patience lasts for one more try, and says when
-// that may begin. Client.mu is held.
+// mayGoOn reports whether the call's patience lasts for one more try, and notes when that
+// may begin. Client.mu is held.
 func (c *Client) mayGoOn(pc *call, err error) bool {
-	now := c.moment()
+	now := c.clock()
 	switch pc.count(); {
 	case pc.breached():
 		return false
@@ -91,8 +90,8 @@ func (c *Client) mayGoOn(pc *call, err error) bool {
 	return true
 }
 
-// count adds the breach with which a try ended, if it ended so, to those before it.
-// What was not written whole had no reply to come. Client.mu is held.
+// count adds the breach with which the try ended, if there was one, to those before. A
+// call that was not written whole could not have caused it. Client.mu is held.
 func (pc *call) count() {
 	switch {
 	case pc.breach == nil || !pc.wrote:
@@ -113,13 +112,13 @@ func (pc *call) breached() bool {
 	return pc.breaches >= maxBreaches || pc.near >= maxNearBreaches
 }
 
-// rest is how long a call that has lost its connection waits for its next try. It
-// waits for nothing the first time, nor if nobody is answered: then dials have their
-// pauses. A call that loses one connection after the other, on which others are
-// answered, may be what the server hangs up on, and must not take down theirs in a tight
-// loop. Calls that were lost together come back one after the other, spread by their
-// numbers, so that those which are not to blame get through. None waits for more than
-// half of what is left of its patience. Client.mu is held.
+// rest is how long a call that has lost its connection waits for its next try. It does
+// not wait the first time, nor while the server answers no call: then the dials have
+// their pauses. A call that loses one connection after the other while others are
+// answered may be why the server hangs up, and must not take down connections in a tight
+// loop. Calls that were lost together come back one by one, spread by their numbers, so
+// that those without fault get through. None waits for more than half of its remaining
+// patience. Client.mu is held.
 func (c *Client) rest(pc *call, err error, left time.Duration) time.Duration {
 	if pc.unheard && pc.near == 0 || errors.Is(err, ErrTimeout) {
 		return 0
@@ -130,13 +129,13 @@ func (c *Client) rest(pc *call, err error, left time.Duration) time.Duration {
 	return min(d, left/2)
 }
 
-// gaveUp is err, with which the last try of a call ended, with the reason for which
-// there is no further one, if err is not that.
+// gaveUp adds to err, with which the last try ended, why there is no further try, unless
+// err itself says so.
 func (c *Client) gaveUp(pc *call, err error) error {
 	switch {
 	case pc.breached():
 		return fmt.Errorf("%w, %d times in the same way: %w", ErrBadReply, pc.breaches+pc.near, err)
-	case c.o.Hard || c.moment() < pc.deadline || errors.Is(err, ErrTimeout) || errors.Is(err, ErrNoConnection):
+	case c.o.Hard || c.clock() < pc.deadline || errors.Is(err, ErrTimeout) || errors.Is(err, ErrNoConnection):
 		return err
 	case pc.ctx.Err() != nil || !c.mayRepeat(pc):
 		return err
@@ -144,7 +143,8 @@ func (c *Client) gaveUp(pc *call, err error) error {
 	return fmt.Errorf("%w: %w", ErrTimeout, err)
 }
 
-// failure dresses err as what Call returns.
+// failure is err as Call returns it: with the procedure, and whether the server may have
+// executed the call.
 func (pc *call) failure(err error) error {
 	switch {
 	case pc.sends == 0:
@@ -158,9 +158,9 @@ func (pc *call) failure(err error) error {
 // pause waits until the call's next try may begin.
 func (c *Client) pause(pc *call) error {
 	if pc.notBefore == 0 {
-		return nil // nearly every call, which pays for no look at the clock
+		return nil // nearly always; the clock is not read
 	}
-	left := pc.notBefore - c.moment()
+	left := pc.notBefore - c.clock()
 	if left <= 0 {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (c *Client) pause(pc *call) error {
 
 // waitFor waits for a dial, as long as the call's context and patience last.
 func (c *Client) waitFor(pc *call, a *attempt) error {
-	timer := time.NewTimer(pc.deadline - c.moment())
+	timer := time.NewTimer(pc.deadline - c.clock())
 	defer timer.Stop()
 	select {
 	case <-a.done:

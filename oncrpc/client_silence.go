@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// watchSilence has ClientOptions.Silent told of a server that sends nothing, and
-// again when it does. Calls pay nothing for it: the clock looks at what is counted
-// anyway. Client.mu is held.
+// watchSilence tells ClientOptions.Silent of a server that sends nothing, and again when
+// it sends. Calls pay nothing for it: the clock looks at what is counted anyway.
+// Client.mu is held.
 func (c *Client) watchSilence() {
 	s := &c.outage
 	came := c.bytesIn.Load()
@@ -22,27 +22,26 @@ func (c *Client) watchSilence() {
 	}
 }
 
-// Quiet is how long the server has sent nothing although calls wait for it; 0 if none
-// does. It may be 10 ms off.
+// Quiet is how long the server has sent nothing while calls wait for it; 0 if no call
+// waits. It may be 10 ms off.
 func (c *Client) Quiet() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.inFlight == 0 || c.bytesIn.Load() != c.outage.heard {
 		return 0
 	}
-	return c.moment() - c.outage.since
+	return c.clock() - c.outage.since
 }
 
-// beginSilence begins to count anew when the first call after a rest is made, unless
-// the server was silent before. Client.mu is held.
+// beginSilence counts anew from the first call after a rest, unless the server was silent
+// before. Client.mu is held.
 func (c *Client) beginSilence() {
 	if !c.outage.told {
 		c.outage.since = c.now
 	}
 }
 
-// givesUp is when the first of the calls under way gives up; zero if none does.
-// Client.mu is held.
+// givesUp is when the first call under way gives up; zero if none does. Client.mu is held.
 func (c *Client) givesUp() (first time.Time) {
 	for _, pc := range c.slots {
 		if pc == nil || pc.phase == over {
@@ -61,7 +60,7 @@ func (c *Client) givesUp() (first time.Time) {
 	return first
 }
 
-// notify hands a silence on, as tell does with messages. Client.mu is held.
+// notify queues a silence for ClientOptions.Silent. Client.mu is held.
 func (c *Client) notify(s Silence) {
 	if c.o.Silent != nil {
 		c.queue(note{silence: s, silent: true})

@@ -13,7 +13,7 @@ func (c *Client) open(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appe
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	began := c.moment()
+	began := c.clock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.inFlight+c.promised >= maxInFlight {
@@ -57,8 +57,8 @@ func (c *Client) takeSlot() *call {
 	return pc
 }
 
-// waitForSlot waits until a slot is free, in the order of arrival. Client.mu is
-// held, but not while waiting.
+// waitForSlot waits until a slot is free, in order of arrival. Client.mu is held, but not
+// while it waits.
 func (c *Client) waitForSlot(ctx context.Context) error {
 	c.outside++
 	c.mu.Unlock()
@@ -73,7 +73,7 @@ func (c *Client) waitForSlot(ctx context.Context) error {
 			c.outside--
 			return err
 		}
-		<-c.room // one is promised to every call that waits
+		<-c.room // the slot was promised meanwhile
 	}
 	c.promised--
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Client) waitForSlot(ctx context.Context) error {
 	return err
 }
 
-// promise gives a slot that is free to a caller who waits. Client.mu is held.
+// promise gives a free slot to a caller that waits for one. Client.mu is held.
 func (c *Client) promise() {
 	if c.outside > 0 {
 		c.outside--
@@ -100,9 +100,8 @@ func (c *Client) done(pc *call, err error) {
 	c.forget(pc, err)
 }
 
-// forget counts a call that has ended, and gives its slot back. Its number will
-// not come again before all others have, so that a late reply finds nobody.
-// Client.mu is held.
+// forget counts a call that has ended, and frees its slot. Its number is used again only
+// after all others, so that a late reply finds no call. Client.mu is held.
 func (c *Client) forget(pc *call, err error) {
 	if pc.counters != nil {
 		pc.counters.count(pc, err)

@@ -8,8 +8,7 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// counters finds the counters of p, or makes them. Without room it answers nil.
-// Client.mu is held.
+// counters finds the counters of p, or makes them; nil above maxProcs. Client.mu is held.
 func (c *Client) counters(p *xdr.Proc) *procCounters {
 	if c.lastProc != nil && c.lastProc.Proc == p {
 		return c.lastProc
@@ -39,15 +38,15 @@ func (s *ProcStats) count(pc *call, err error) {
 	s.BytesIn += pc.bytesIn
 }
 
-// ended are calls of one procedure that have ended, and took the same times: those
-// that one caller has made at once, and whose replies one read has brought.
+// ended are calls of one procedure that took the same times: one caller made them at
+// once, and one read brought their replies.
 type ended struct {
 	counters     *procCounters
 	queued, took time.Duration // -1: it was never sent; 0: it got no reply
 	calls        uint64
 }
 
-// end is pc, which has ended.
+// end is pc alone.
 func (pc *call) end() ended {
 	e := ended{pc.counters, -1, pc.took(), 1}
 	if pc.firstAt > 0 {
@@ -56,7 +55,7 @@ func (pc *call) end() ended {
 	return e
 }
 
-// and adds o, if it took the same times, or else observes e and goes on with o.
+// and adds o if it took the same times. Else it observes e and goes on with o.
 func (e *ended) and(o ended) {
 	if e.counters == o.counters && e.queued == o.queued && e.took == o.took {
 		e.calls += o.calls

@@ -4,13 +4,13 @@ import (
 	"time"
 )
 
-// tickOn starts the clock, unless it is running. Client.mu is held.
+// tickOn starts the clock unless it is running. Client.mu is held.
 func (c *Client) tickOn() {
 	if c.ticking {
 		return
 	}
 	c.ticking = true
-	c.now = c.moment()
+	c.now = c.clock()
 	c.beginSilence()
 	if c.timer == nil {
 		c.timer = time.AfterFunc(tickEvery, c.tick)
@@ -19,17 +19,17 @@ func (c *Client) tickOn() {
 	c.timer.Reset(tickEvery)
 }
 
-// tick ends the tries that are overdue and those whose callers want to leave, urges
-// goroutines that hold on to calls that are over, and has replies read that nobody reads. It
-// runs again as long as there are calls, and after that when it is time to close
-// connections that nobody uses: before the server does.
+// tick is the clock. It ends tries that are overdue or whose context has ended, interrupts
+// goroutines that use calls that are over, and starts a reader where replies wait for
+// one. It runs again after tickEvery while there are calls, and else when it is time to
+// close unused connections, before the server does.
 func (c *Client) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return
 	}
-	c.now = c.moment()
+	c.now = c.clock()
 	c.watchSilence()
 	for _, pc := range c.slots {
 		if pc == nil || pc.conn == nil {
@@ -68,16 +68,16 @@ func (c *Client) tick() {
 	}
 }
 
-// cancelled ends a try because its caller wants to leave. Client.mu is held.
+// cancelled ends a try whose context has ended. Client.mu is held.
 func (c *Client) cancelled(pc *call) {
 	c.stats.Cancelled++
 	pc.finish(pc.ctx.Err())
 }
 
-// watchWriter frees a caller from writing for others when its own call is
-// over, and looks after writes that make no headway: it has somebody read, in
-// case the server waits for that, and in the end gives up. It reports whether
-// there is a write to watch. Client.mu is held.
+// watchWriter watches the write under way on cc, and reports whether there is one. It
+// interrupts the writer if that is a caller whose own call is over. It starts a reader,
+// in case the server waits for its replies to be read. After a time-out it ends a
+// connection whose write makes no progress. Client.mu is held.
 func (c *Client) watchWriter(cc *clientConn) bool {
 	if cc.began == 0 {
 		return false

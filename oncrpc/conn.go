@@ -18,7 +18,7 @@ import (
 type hub struct {
 	pool     bufpool.Pool
 	born     time.Time      // times are since then; none is 0
-	maxReply int            // the longest reply, in bytes
+	maxReply int            // the longest reply taken, in bytes
 	wg       sync.WaitGroup // the client's own goroutines; added to under mu, before closed
 	owner    owner
 
@@ -26,11 +26,11 @@ type hub struct {
 
 	mu     sync.Mutex // guards what follows, and what is marked so in call and clientConn
 	closed bool
-	conns  []*clientConn // that take calls, and retired ones that still owe replies
+	conns  []*clientConn // open: that take calls, or are retired and have calls left
 	next   uint32        // the next transaction number
 	issued uint64        // how many there have been
 	slots  [slotCount]*call
-	now    time.Duration // as of the last tick
+	now    time.Duration // the clock at the last tick
 	late   uint64        // replies discarded because no call waited any more
 	stray  uint64        // replies discarded because no call had ever been made
 }
@@ -43,49 +43,49 @@ type owner interface {
 	ended(cc *clientConn, why error)
 }
 
-// moment is the present, as the client measures it.
-func (h *hub) moment() time.Duration { return time.Since(h.born) }
+// clock is the time since born.
+func (h *hub) clock() time.Duration { return time.Since(h.born) }
 
 // lane is what a connection carries.
 type lane uint8
 
 const (
-	metaLane lane = iota // and everything else, if the client has but one connection
-	bulkLane
+	metaLane lane = iota // calls without file data; of a client with one connection, all
+	bulkLane             // calls that move file data
 )
 
-// clientConn is one connection of a client: how it begins and ends. Others tell
-// of sending on it (client_send.go) and of reading from it (client_lead.go).
+// clientConn is one connection of a client: a stream of calls out, and of replies in.
+// conn_send.go writes, conn_reply.go reads a reply, conn_lead.go says which goroutine
+// reads, conn_end.go ends tries and connections.
 //
-// On a plain socket, callers do both themselves. Any other connection (TLS) has
-// a goroutine that reads, and one that writes when there is something to write:
-// such a connection does not survive that a write is interrupted, so that a
-// caller could not leave.
+// On a plain socket the callers write and read themselves. Any other connection (TLS)
+// has a goroutine that reads, and one that writes when a call is queued: it does not
+// survive an interrupted write, and a caller must be free to leave.
 type clientConn struct {
 	hub    *hub
 	nc     net.Conn
 	raw    syscall.RawConn // of a plain socket
 	stream io.ReadWriter   // nc, or a quicker way to its socket
 	inline bool            // a plain socket: callers write themselves
-	led    bool            // and read themselves
+	led    bool            // callers read themselves: one of them is the leader
 
 	// Guarded by hub.mu.
 	lane    lane
 	err     error // why the connection is over
 	retired bool
-	calls   int           // tries that stand on it
+	calls   int           // tries under way on it
 	bulks   atomic.Int32  // of them, those that wait for bulk; read without the lock
-	owed    int           // replies to calls that have left, roughly
-	spoke   bool          // it has brought a reply, be it to nobody's call
-	idle    time.Duration // since when no call has stood on it
+	owed    int           // replies still to come for calls that are over; may be too high
+	spoke   bool          // it has brought a reply, even one that no call waited for
+	idle    time.Duration // when its last call left
 
 	// Writing; guarded by hub.mu.
 	queue     []*call
 	flushing  bool          // there is a writer
-	writer    *call         // the caller who writes; nil: a goroutine
+	writer    *call         // the caller that writes; nil: a goroutine of the client
 	began     time.Duration // of the write under way; 0: none
-	stalled   bool          // it was interrupted for taking too long
-	disturbed bool          // the write deadline lies in the past
+	stalled   bool          // the write was interrupted because it made no progress
+	disturbed bool          // the write deadline lies in the past: writes return at once
 
 	// The writer's.
 	out     batch
@@ -94,22 +94,22 @@ type clientConn struct {
 
 	// Reading; guarded by hub.mu.
 	reading   bool     // there is a reader
-	leader    *call    // the caller who reads, or is about to; nil: a goroutine
-	followers callList // callers who wait, and could read
+	leader    *call    // the caller that reads, or is about to; nil: a goroutine of the client
+	followers callList // callers that wait, and can be made the leader
 	sink      *call    // whose res the reader is filling
 
 	// The reader's.
 	reply
-	over  bool          // the reader has no reason to read on
-	heard time.Duration // when something was read last
+	over  bool          // the reader's duty has ended
+	heard time.Duration // when bytes last came
 	stray int           // replies in a row to calls never made
 
-	wakes    int32         // how many bytes wake the reader, if wakeAt has said so
-	setWakes func(uintptr) // tells the socket
+	wakes    int32         // how many bytes wake the reader: see wakeAt
+	setWakes func(uintptr) // tells the socket; made once
 }
 
-// sending is a call in a batch. Without bulk the call may be over, and its slot
-// another's, before the batch is written: hence xid.
+// sending is a call in a batch. Its caller may leave before the batch is written, unless
+// the batch points into its bulk; xid then tells whether pc is still the same call.
 type sending struct {
 	pc  *call
 	xid uint32
@@ -122,27 +122,27 @@ type sending struct {
 type stage uint8
 
 const (
-	between    stage = iota // replies
-	inHead                  // its first bytes come to rec
-	inRest                  // all of it comes to rec
-	inBulkHead              // what stands before the bulk comes to rec
-	inBulk                  // the bulk comes to where its caller wants it
-	inTail                  // what follows comes to tail
-	inSkip                  // the rest is nobody's
+	between    stage = iota // no reply has begun
+	inHead                  // its first bytes are read into rec
+	inRest                  // all of it is read into rec
+	inBulkHead              // the bytes before the bulk are read into rec
+	inBulk                  // the bulk is read into the caller's buffer
+	inTail                  // the bytes behind the bulk are read into tail
+	inSkip                  // the rest is dropped
 )
 
-// reply is the reply at hand. It is the reader's, but outlives him: a reader who
-// is interrupted leaves it to the next one.
+// reply is the reply that is being read. The reader owns it; an interrupted reader
+// leaves it to the next one, which goes on where it was.
 type reply struct {
-	window *bufpool.Buffer // the memory of r
+	window *bufpool.Buffer // the memory of r's buffer
 	r      recordReader
 	stage  stage
 	xid    uint32
 	rec    *bufpool.Buffer
 	whole  bool   // rec has all of it
-	dst    []byte // for the bulk
-	filled int    // bytes of dst
-	ahead  []byte // what rec holds behind the bulk's beginning
+	dst    []byte // the caller's buffer, for the bulk
+	filled int    // bytes of dst that have come
+	ahead  []byte // bytes in rec that follow the bulk
 	tail   *bufpool.Buffer
 }
 
@@ -167,8 +167,8 @@ type request struct {
 	res      xdr.Unmarshaler
 	bulkRes  xdr.BulkResult // res, or nil
 	counters *procCounters  // may be nil
-	began    time.Duration  // times are since Client.born, here and below
-	deadline time.Duration  // when the caller's patience ends
+	began    time.Duration  // when Call was called; on the hub's clock, as all times of a call
+	deadline time.Duration  // when the call's patience ends
 	once     bool           // never to be sent twice
 	many     bool           // its caller may be waiting for another of its calls
 }
@@ -183,17 +183,17 @@ type try struct {
 	due     time.Duration // when this try times out
 	sentAt  time.Duration // when it was about to be written; 0: not yet
 	gotAt   time.Duration // when the reply came
-	replies uint64        // that the client had when it was queued
+	replies uint64        // how many the client had received when it was queued
 	wrote   bool          // written whole, or perhaps so: the server may execute it
 	err     error         // why there is no reply
 	breach  error         // how its connection broke the protocol; nil: it did not
 	mine    bool          // and that was surely in this call's reply
-	older   *call         // among conn's followers
+	older   *call         // its neighbours among conn's followers
 	newer   *call
 }
 
-// history is what the tries have shown. It is the caller's, between tries, but for what
-// is marked.
+// history is what the tries so far have shown. The caller uses it between tries; fields
+// that are marked are guarded by hub.mu.
 type history struct {
 	wait        time.Duration // the time-out of this try; guarded by hub.mu
 	firstAt     time.Duration // sentAt of the first try that was sent; guarded by hub.mu
@@ -211,7 +211,7 @@ type history struct {
 	bytesIn     uint64
 }
 
-// answer is the reply: the reader's, and the caller's once the phase is over.
+// answer is the reply. The reader fills it; it is the caller's when the phase is over.
 type answer struct {
 	rec, tail *bufpool.Buffer
 	body      []byte // the reply, in rec, behind the transaction number

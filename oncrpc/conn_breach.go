@@ -5,17 +5,16 @@ import (
 	"errors"
 )
 
-// This file knows connections that end because of what came on them, in contrast to
-// those that only end. Another connection mends the latter. Of the former a call
-// gets a second try, since a bit may have been wrong on the way; a server that then
-// breaks the protocol in the same way again would do so for ever, and each time take
-// down the connection that others use.
+// This file tells connections that end because the server broke the protocol from those
+// that only end. After a breach the call has one more try, since a bit may have been
+// wrong on the way. A server that breaks the protocol in the same way again would do so
+// for ever, and each time take down the connection that other calls use.
 
-// errTooLong stands for every RecordError: how long the record would be, which may
-// be any number, makes it no other breach.
+// errTooLong stands for every RecordError: the announced length does not make it another
+// kind of breach.
 var errTooLong = errors.New("record too long")
 
-// breachOf is what kind of breach err is, with which a connection ended; nil: none.
+// breachOf is the kind of breach that err is; nil: none.
 func breachOf(err error) error {
 	for _, kind := range [...]error{errNotReply, errCutMessage, errEmpties, errStray} {
 		if errors.Is(err, kind) {
@@ -28,9 +27,9 @@ func breachOf(err error) error {
 	return nil
 }
 
-// blame notes that the connection ends because of what came on it, and whose reply
-// that was: that of the call whose number stands there; else that of the only call,
-// or perhaps of any. hub.mu is held.
+// blame notes the breach in the call whose number the reply has. Without a number it is
+// noted in all calls of the connection, as surely theirs if there is only one. hub.mu is
+// held.
 func (cc *clientConn) blame(err error) {
 	kind := breachOf(err)
 	if kind == nil {
@@ -45,9 +44,8 @@ func (cc *clientConn) blame(err error) {
 	}
 }
 
-// suspect is the call whose reply is being read, as far as that can be told from its
-// number or, where it has not come so far, from what stands in a number's place.
-// hub.mu is held.
+// suspect is the call whose reply is being read. Before the head has been read, the
+// first four bytes are taken for the number. hub.mu is held.
 func (cc *clientConn) suspect() *call {
 	if cc.stage <= inHead {
 		first := cc.r.buf[cc.r.r:cc.r.w]

@@ -13,12 +13,10 @@ func (t *try) to(next phase) {
 	t.phase = next
 }
 
-// idle reports whether the try is over and nobody borrows a part of the call.
-// hub.mu is held.
+// idle reports whether the try is over and no part of the call is lent. hub.mu is held.
 func (pc *call) idle() bool { return pc.phase == over && pc.lent == 0 }
 
-// took is the time from the sending of the answered try to its reply; 0 without
-// one.
+// took is the time from the sending of the answered try to its reply; 0: no reply came.
 func (pc *call) took() time.Duration {
 	if pc.gotAt == 0 {
 		return 0
@@ -44,7 +42,7 @@ func (cc *clientConn) enter(pc *call) {
 	}
 }
 
-// lookup finds the call that waits for this reply. hub.mu is held.
+// lookup finds the call that waits for the reply at hand; nil: none does. hub.mu is held.
 func (cc *clientConn) lookup() *call {
 	pc := cc.hub.slots[cc.xid%slotCount]
 	if pc == nil || pc.xid != cc.xid || pc.conn != cc || pc.phase == queued || pc.phase == over {
@@ -53,12 +51,12 @@ func (cc *clientConn) lookup() *call {
 	return pc
 }
 
-// retire takes no new calls on cc; it is closed when the last of its calls is
-// over. hub.mu is held.
+// retire has cc take no new calls; it is closed when the last of its calls leaves.
+// hub.mu is held.
 func (cc *clientConn) retire() { cc.retired = true }
 
-// current reports whether the call still stands on the connection. hub.mu is
-// held.
+// current reports whether the call is still the one that was put in the batch, on this
+// connection. hub.mu is held.
 func (s *sending) current(cc *clientConn) bool { return s.pc.xid == s.xid && s.pc.conn == cc }
 
 func (l *callList) newest() *call { return l.last }

@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// This file makes callers leave. A caller who is cancelled, or whose try has
-// timed out, may not return while a reader or a writer of the connection still
-// borrows its buffers, and a peer that stands still must not hold it there. So
-// the read or the write under way is interrupted with a deadline in the past;
-// the goroutine that was interrupted gives back what the callers want back, resets the
-// deadline and carries on with the stream where it was.
+// This file ends tries and connections.
+//
+// A caller that is cancelled, or whose try has timed out, may not return while the
+// reader or the writer borrows its buffers; a peer that stands still must not hold it
+// there. Therefore a deadline in the past interrupts the read or the write under way.
+// The interrupted goroutine gives the buffers back, resets the deadline, and goes on with
+// the stream where it was.
 
-// lost wraps what ended a connection.
+// lost says of err that it ended the connection.
 func lost(err error) error { return fmt.Errorf("connection lost: %w", err) }
 
-// finish says that the try is over. hub.mu is held.
+// finish ends the try, with err or, if that is nil, with a reply. hub.mu is held.
 func (pc *call) finish(err error) {
 	cc := pc.conn
 	switch {
@@ -30,7 +31,7 @@ func (pc *call) finish(err error) {
 	pc.signal()
 }
 
-// unqueue takes pc out of the queue; nothing of it was written. hub.mu is held.
+// unqueue takes pc out of the queue, before any of it was written. hub.mu is held.
 func (cc *clientConn) unqueue(pc *call) {
 	cc.queue = slices.DeleteFunc(cc.queue, func(o *call) bool { return o == pc })
 }
@@ -47,7 +48,7 @@ func (pc *call) signal() {
 	pc.wake <- struct{}{} // there is room: the token before was taken
 }
 
-// giveBack ends the writer's hold on pc. hub.mu is held.
+// giveBack ends the writer's use of pc. hub.mu is held.
 func (pc *call) giveBack() {
 	pc.lent &^= byWriter
 	if pc.phase == over {
@@ -55,14 +56,14 @@ func (pc *call) giveBack() {
 	}
 }
 
-// release ends the reader's hold on pc. hub.mu is held.
+// release ends the reader's use of pc. hub.mu is held.
 func (cc *clientConn) release(pc *call) {
 	cc.sink = nil
 	pc.lent &^= byReader
 	pc.signal()
 }
 
-// drop releases what the reply has left behind, and makes room for the next.
+// drop releases the buffers of the reply at hand, and makes ready for the next.
 func (p *reply) drop() {
 	if p.rec != nil {
 		p.rec.Release()
@@ -73,8 +74,8 @@ func (p *reply) drop() {
 	p.rec, p.tail, p.dst, p.ahead, p.stage = nil, nil, nil, nil, between
 }
 
-// fail ends the connection and, with it, every try that stands on it. Only the
-// first reason counts. hub.mu is held.
+// fail ends the connection and every try that is under way on it. Only the first reason
+// counts. hub.mu is held.
 func (cc *clientConn) fail(err error) {
 	if cc.err != nil {
 		return
@@ -85,8 +86,7 @@ func (cc *clientConn) fail(err error) {
 	h.conns = slices.DeleteFunc(h.conns, func(o *clientConn) bool { return o == cc })
 	h.owner.ended(cc, err)
 	for _, pc := range h.slots {
-		// What is being written is left to the writer, which will know whether
-		// the server can have got it.
+		// Calls in the batch are left to the writer: it knows which were written.
 		if pc != nil && pc.conn == cc && pc.phase != over && pc.phase != batched {
 			pc.finish(err)
 		}
@@ -95,10 +95,10 @@ func (cc *clientConn) fail(err error) {
 		cc.dismiss()
 	}
 	if cc.inline {
-		_ = cc.nc.Close() // nothing was promised that the error could break
+		_ = cc.nc.Close() // the connection is lost in any case
 		return
 	}
-	// TLS says good-bye, and may wait for room to do so.
+	// TLS sends an alert, and may wait for room to do so.
 	h.wg.Add(1)
 	go func() {
 		defer h.wg.Done()
@@ -106,7 +106,7 @@ func (cc *clientConn) fail(err error) {
 	}()
 }
 
-// dismiss gives back what readers use, after the connection's end. hub.mu is
+// dismiss ends reading after the connection's end, and releases the buffers. hub.mu is
 // held.
 func (cc *clientConn) dismiss() {
 	cc.reading, cc.leader = false, nil
@@ -117,7 +117,7 @@ func (cc *clientConn) dismiss() {
 	}
 }
 
-// urge makes the reader and the writer give pc back. hub.mu is held.
+// urge interrupts the reader and the writer if they use pc. hub.mu is held.
 func (cc *clientConn) urge(pc *call) {
 	if pc.lent&byReader != 0 {
 		// An error means that the connection is closed: the read ends anyway.
@@ -128,8 +128,8 @@ func (cc *clientConn) urge(pc *call) {
 	}
 }
 
-// disturb interrupts the writer. One that is a goroutine of its own holds
-// nobody's bytes, and its connection would not survive. hub.mu is held.
+// disturb interrupts the writer, if that is a caller. A writing goroutine of the client
+// works on a copy, and its connection would not survive. hub.mu is held.
 func (cc *clientConn) disturb() {
 	if cc.inline && !cc.disturbed {
 		cc.disturbed = true

@@ -6,32 +6,34 @@ import (
 	"time"
 )
 
-// This file says who reads. On a plain socket it is one of the callers who wait
-// there, the leader: his own reply costs no other goroutine, and one large read
-// brings those of the others, the followers, which he wakes. When he has his
-// reply, and no other stands in the buffer, he hands over to a follower. Without
-// one nobody reads: a goroutine does only while replies are owed to callers who
-// have left, since a server that cannot get rid of those would hang up; to callers
-// who wait for others of their calls on another connection, since those would time
-// out; and while a write does not move on, since it might be for want of a reader.
+// This file says which goroutine reads. On a plain socket it is one of the callers that
+// wait there: the leader. Its own reply costs no other goroutine, and one large read
+// brings the replies of the others, the followers, which the leader wakes. When it has
+// its reply and the buffer holds no other, it makes a follower the leader.
 //
-// A leader whose context ends, or whose try times out, is interrupted in his
-// read as others are (client_interrupt.go); what he was reading, be it the
-// middle of somebody's bulk, is carried on by the next reader.
+// Without followers the connection is not read, but in three cases, in which a goroutine
+// of the client reads:
+//   - replies are still to come for calls that are over (owed): a server that cannot
+//     send them would hang up;
+//   - a caller waits for another of its calls on another connection: this one would time
+//     out;
+//   - a write makes no progress: perhaps the server waits for its replies to be read.
+//
+// A leader whose context ends, or whose try times out, is interrupted (conn_end.go). The
+// next reader goes on where it was, be it in the middle of another caller's bulk.
 
 // clientSource is a clientConn as the reader's source of bytes.
 type clientSource clientConn
 
-// Read reads from the connection. A passed deadline says that a caller wants to
-// leave: the answer is errBrokenOff if that concerns the reader or what he is
-// filling. The deadline is set and reset under hub.mu, so that no wish gets
-// lost.
+// Read reads from the connection. A passed deadline says that a caller wants to leave:
+// the error is errBrokenOff if that is the reader, or the caller whose buffer it fills.
+// The deadline is set and reset under hub.mu, so that no interruption is lost.
 func (s *clientSource) Read(p []byte) (int, error) {
 	cc := (*clientConn)(s)
 	for {
 		n, err := cc.stream.Read(p)
 		if n > 0 {
-			cc.heard = cc.hub.moment()
+			cc.heard = cc.hub.clock()
 			cc.hub.bytesIn.Add(uint64(n))
 			return n, nil
 		}
@@ -44,7 +46,8 @@ func (s *clientSource) Read(p []byte) (int, error) {
 	}
 }
 
-// interrupted resets the read deadline and lets callers go that asked for it.
+// interrupted resets the read deadline, and releases the call whose bulk is being read if
+// that is over.
 func (cc *clientConn) interrupted() error {
 	h := cc.hub
 	h.mu.Lock()
@@ -68,15 +71,15 @@ func (cc *clientConn) interrupted() error {
 	return nil
 }
 
-// readAlone is a goroutine that reads: all the time where callers do not, and
-// else while somebody has to.
+// readAlone is a goroutine that reads: for ever on a connection that callers do not
+// read, else until handOver.
 func (cc *clientConn) readAlone() {
 	defer cc.hub.wg.Done()
 	cc.read()
 }
 
-// read reads replies until the reader's duty or the connection is over. A leader
-// whose reply has come deals with those of others that have come with it.
+// read reads replies until the reader's duty or the connection is over. A leader that
+// has its reply hands out first what stands in the buffer.
 func (cc *clientConn) read() {
 	var err error
 	for err == nil && (!cc.over || cc.r.buffered()) {
@@ -103,8 +106,8 @@ func (cc *clientConn) read() {
 	cc.dismiss()
 }
 
-// handOver ends the duty of a reader, and finds the next: a follower, or a
-// goroutine if nobody waits and there is something to read. hub.mu is held.
+// handOver ends the duty of a reader and finds the next: a follower, or a goroutine if
+// there is none and replies are owed or have begun. hub.mu is held.
 func (cc *clientConn) handOver() {
 	if cc.err != nil {
 		cc.dismiss()
@@ -126,7 +129,7 @@ func (cc *clientConn) handOver() {
 // hub.mu is held.
 func (cc *clientConn) appoint(pc *call) { cc.reading, cc.leader, cc.over = true, pc, false }
 
-// readInBackground has a goroutine read. hub.mu is held.
+// readInBackground starts a goroutine that reads. hub.mu is held.
 func (cc *clientConn) readInBackground() {
 	cc.appoint(nil)
 	cc.hub.wg.Add(1)
@@ -142,16 +145,15 @@ func (cc *clientConn) takesLead(pc *call) bool {
 	return true
 }
 
-// attend has somebody read although no caller does: those who could are writing, or
-// wait on another connection. hub.mu is held.
+// attend starts a reading goroutine if there is no reader: the callers that could read
+// are writing, or wait on another connection. hub.mu is held.
 func (cc *clientConn) attend() {
 	if !cc.reading && cc.err == nil {
 		cc.readInBackground()
 	}
 }
 
-// watchReader frees a caller from reading when its call is over. hub.mu is
-// held.
+// watchReader interrupts the leader if its call is over. hub.mu is held.
 func (cc *clientConn) watchReader() {
 	if cc.leader != nil && cc.leader.phase == over {
 		// An error means that the connection is closed: the read ends anyway.

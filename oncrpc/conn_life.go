@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// attach begins to use nc. hub.mu is held.
+// attach makes nc a connection of lane l. hub.mu is held.
 func (h *hub) attach(nc net.Conn, l lane) {
-	cc := &clientConn{hub: h, nc: nc, stream: nc, lane: l, inline: vectored(nc), heard: h.moment(), idle: h.moment(), wakes: 1}
+	cc := &clientConn{hub: h, nc: nc, stream: nc, lane: l, inline: vectored(nc), heard: h.clock(), idle: h.clock(), wakes: 1}
 	if s, ok := nc.(syscall.Conn); ok && cc.inline && canPeek {
 		if raw, err := s.SyscallConn(); err == nil {
 			cc.raw, cc.led, cc.stream = raw, true, quick(nc, raw)

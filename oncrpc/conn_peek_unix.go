@@ -4,13 +4,13 @@ package oncrpc
 
 import "syscall"
 
-// canPeek says that a caller can look whether the server has closed a connection
-// without reading from it. Elsewhere somebody reads all the time.
+// canPeek says that a caller can see without reading whether the server has closed a
+// connection. Elsewhere a goroutine reads all the time.
 const canPeek = true
 
-// alive looks whether a connection that nobody reads and nobody waits on is
-// open. A server that has closed it, and one that says what nobody has asked
-// for, are not worth a call that may not be repeated.
+// alive reports whether a connection without reader and calls is open and silent. If the
+// server has closed it, or has sent bytes that no call waits for, a call that may not be
+// repeated had better not go there.
 func (cc *clientConn) alive() bool {
 	quiet := false
 	err := cc.raw.Control(func(fd uintptr) {

@@ -9,7 +9,7 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// more reads on until rec holds n bytes, or the whole record.
+// more reads until rec holds n bytes or the whole record.
 func (p *reply) more(pool *bufpool.Pool, n int) error {
 	have := len(p.rec.B)
 	if n > cap(p.rec.B) {
@@ -25,8 +25,8 @@ func (p *reply) more(pool *bufpool.Pool, n int) error {
 	return ifEnd(err, nil)
 }
 
-// step deals with one reply, from where an interrupted reader has left it. An
-// error other than errBrokenOff is the end of the connection.
+// step reads one reply, from where an interrupted reader has left it. An error other
+// than errBrokenOff ends the connection.
 func (cc *clientConn) step() error {
 	for {
 		var err error
@@ -52,8 +52,8 @@ func (cc *clientConn) step() error {
 	}
 }
 
-// beginReply waits for a reply. While bulk is awaited, a read takes in little
-// beyond what it needs, since that would have to be copied.
+// beginReply waits for a reply. While a call waits for bulk, a read takes little more
+// than it needs: bulk that lands in the read buffer must be copied.
 func (cc *clientConn) beginReply() error {
 	cc.r.ahead = len(cc.r.buf)
 	if cc.bulks.Load() > 0 {
@@ -82,9 +82,9 @@ func (cc *clientConn) readHead() error {
 	return cc.claim()
 }
 
-// claim finds the call that waits for this reply, and borrows its result if
-// that takes bulk; if it does not, and the reply is here, it is handed over at
-// once. Without a call, the reply is counted.
+// claim finds the call that waits for this reply. If its result takes bulk, the reader
+// borrows it. If not, and the reply is here whole, the call gets it at once. A reply
+// without a call is counted and skipped.
 func (cc *clientConn) claim() error {
 	h := cc.hub
 	h.mu.Lock()
@@ -111,7 +111,7 @@ func (cc *clientConn) claim() error {
 	return nil
 }
 
-// unclaimed counts a reply that nobody waits for. hub.mu is held.
+// unclaimed counts a reply that no call waits for. hub.mu is held.
 func (cc *clientConn) unclaimed() error {
 	h := cc.hub
 	if age := h.next - cc.xid; age > 0 && uint64(age) <= h.issued {
@@ -127,8 +127,8 @@ func (cc *clientConn) unclaimed() error {
 	return nil
 }
 
-// readRest completes a reply without bulk, and hands it to its call if that
-// still waits.
+// readRest reads the rest of a reply without bulk, and hands it to its call if that still
+// waits.
 func (cc *clientConn) readRest() (err error) {
 	h := cc.hub
 	if cc.rec, err = cc.r.rest(&h.pool, cc.rec, nil); err != nil {
@@ -144,8 +144,7 @@ func (cc *clientConn) readRest() (err error) {
 	return cc.unclaimed()
 }
 
-// hand gives the reply at hand, or what stands in rec of it, to pc. hub.mu is
-// held.
+// hand gives pc its reply, which is rec in the buffer at hand. hub.mu is held.
 func (cc *clientConn) hand(pc *call, rec []byte) {
 	pc.rec, pc.tail, pc.body = cc.rec, cc.tail, rec[4:]
 	cc.rec, cc.tail = nil, nil
@@ -157,8 +156,8 @@ func (cc *clientConn) hand(pc *call, rec []byte) {
 	cc.reply.drop()
 }
 
-// readBulkHead reads and decodes what stands before the bulk. If it takes more than
-// is here it comes again from the start, as what it has borrowed may have moved.
+// readBulkHead decodes what stands before the bulk. If bytes are missing it reads more and
+// decodes again from the start: a larger buffer has moved what was borrowed.
 func (cc *clientConn) readBulkHead() error {
 	pc := cc.sink
 	pc.parsed = headIn
@@ -188,8 +187,8 @@ func (cc *clientConn) readBulkHead() error {
 	return nil
 }
 
-// decodeHead is the result's own, which must not bring down a goroutine that
-// may be another caller's.
+// decodeHead calls the result's own DecodeHead. If that panics, its call fails: the
+// goroutine may be another call's.
 func (pc *call) decodeHead() (dst []byte, n int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -199,14 +198,14 @@ func (pc *call) decodeHead() (dst []byte, n int, err error) {
 	return pc.bulkRes.DecodeHead(&pc.dec)
 }
 
-// refuse ends a reply that brings no bulk.
+// refuse ends a reply without bulk, or with bulk that does not fit.
 func (cc *clientConn) refuse(err error) error {
 	cc.sink.refusal = err
 	cc.stage = inSkip
 	_, tooLong := errors.AsType[*xdr.LengthError](err)
 	if tooLong || errors.Is(err, errBulkTooLong) {
-		// Whatever this is, it is not what was asked for: no such peer is
-		// given a second chance on this connection.
+		// The server sends more than was asked for. The connection ends: to skip what
+		// it announces might take for ever.
 		cc.handBulk()
 		return err
 	}
@@ -214,9 +213,9 @@ func (cc *clientConn) refuse(err error) error {
 }
 
 func (cc *clientConn) readBulk() error {
-	defer cc.wakeAt(1) // whatever is read next may be short
+	defer cc.wakeAt(1) // the next reply may be short
 	for cc.filled < len(cc.dst) {
-		if cc.r.r == cc.r.w { // else there is something to copy first
+		if cc.r.r == cc.r.w { // else bytes in the buffer are copied first
 			cc.wakeAt(min(len(cc.dst)-cc.filled, cc.r.left))
 		}
 		n, err := cc.r.Read(cc.dst[cc.filled:])
@@ -234,8 +233,8 @@ func (cc *clientConn) readBulk() error {
 	return nil
 }
 
-// readTail reads what follows the bulk: pad bytes, and then the tail. The first
-// of it may have come with the head.
+// readTail reads what follows the bulk: pad bytes, and then the tail. Some of it may have
+// come with the head.
 func (cc *clientConn) readTail() (err error) {
 	rest := cc.ahead
 	if cc.whole {
@@ -260,8 +259,8 @@ func (cc *clientConn) readTail() (err error) {
 	return nil
 }
 
-// readNothing drops the rest of the record. If it was somebody's, what is known
-// of it is handed over.
+// readNothing drops the rest of the record. If a call waits for this reply, it gets what
+// is known of it.
 func (cc *clientConn) readNothing() error {
 	if err := cc.r.skip(); err != nil {
 		return err
@@ -274,8 +273,7 @@ func (cc *clientConn) readNothing() error {
 	return nil
 }
 
-// handBulk ends the reader's hold on a call, with a reply if that still wants
-// one.
+// handBulk ends the reader's use of a call, which gets the reply unless it is over.
 func (cc *clientConn) handBulk() {
 	h, pc := cc.hub, cc.sink
 	h.mu.Lock()
@@ -289,8 +287,8 @@ func (cc *clientConn) handBulk() {
 	cc.release(pc)
 }
 
-// judge notes whether the reader has done what he is here for: a leader when his
-// call is over, a goroutine when nothing is owed. hub.mu is held.
+// judge notes whether the reader's duty has ended: a leader's when its call is over, a
+// goroutine's when no replies are owed and no write is under way. hub.mu is held.
 func (cc *clientConn) judge() {
 	if cc.leader != nil {
 		cc.over = cc.leader.phase == over

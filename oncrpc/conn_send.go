@@ -11,18 +11,18 @@ import (
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 )
 
-// This file sends. Calls stand in a queue; a caller that finds no writer at work
-// becomes it, and writes everything that has gathered in one write, others'
-// calls included.
+// This file writes. Calls stand in a queue. A caller that finds no writer becomes the
+// writer, and sends all that is queued in one write, other callers' calls included.
 
-// encodeError marks arguments that do not encode: another try would not help.
+// encodeError says that arguments do not encode: another try would not help.
 type encodeError struct{ err error }
 
 func (e *encodeError) Error() string { return e.err.Error() }
 
 func (e *encodeError) Unwrap() error { return e.err }
 
-// enqueue puts pc in the queue, and says who writes. hub.mu is held.
+// enqueue puts pc in the queue. If there is no writer, pc's caller gets the duty, or a
+// goroutine where callers do not write. hub.mu is held.
 func (cc *clientConn) enqueue(pc *call) {
 	cc.enter(pc)
 	pc.to(queued)
@@ -42,17 +42,16 @@ func (cc *clientConn) enqueue(pc *call) {
 	}
 }
 
-// flushAlone is a goroutine that writes what stands in the queue, after others have had
-// their turn: they are about to call as well, or to be answered and then call. Letting
-// them run first makes one write of many calls.
+// flushAlone is a goroutine that writes the queue. It yields first: other goroutines are
+// about to call, and one write then carries many calls.
 func (cc *clientConn) flushAlone() {
 	defer cc.hub.wg.Done()
 	runtime.Gosched()
 	cc.flush(nil)
 }
 
-// flush writes what stands in the queue, until it is empty or somebody else has
-// taken over. self is the caller who does it, or nil.
+// flush writes the queue until it is empty, the connection is over, or another goroutine
+// has taken over. self is the caller that writes; nil: a goroutine.
 func (cc *clientConn) flush(self *call) {
 	for round := 0; cc.take(self, round); round++ {
 		cc.encode()
@@ -62,8 +61,9 @@ func (cc *clientConn) flush(self *call) {
 	}
 }
 
-// take ends the batch before, and moves calls from the queue to the writer.
-// Without any, there is no writer from here on.
+// take ends the batch before, and moves calls from the queue to the next. It returns
+// false if this goroutine is no longer the writer: the queue is empty, the connection is
+// over, or self has written for others long enough (writeRounds).
 func (cc *clientConn) take(self *call, round int) bool {
 	h := cc.hub
 	h.mu.Lock()
@@ -92,7 +92,8 @@ func (cc *clientConn) take(self *call, round int) bool {
 	return true
 }
 
-// encode builds the batch, and gives back the calls that it does not point into.
+// encode builds the batch. It gives back the calls whose bulk the batch does not point
+// into.
 func (cc *clientConn) encode() {
 	for i := range cc.sending {
 		s := &cc.sending[i]
@@ -106,7 +107,7 @@ func (cc *clientConn) encode() {
 	}
 	cc.out.seal()
 	h := cc.hub
-	now, before := h.moment(), int64(0)
+	now, before := h.clock(), int64(0)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range cc.sending {
@@ -127,8 +128,8 @@ func (cc *clientConn) encode() {
 	cc.began = now
 }
 
-// append encodes one call. An encoder that panics does so among calls of others,
-// whose goroutine this may be; the one who has passed it gets an error.
+// append encodes one call. If its encoder panics, that call fails: the goroutine may be
+// another call's.
 func (cc *clientConn) append(pc *call) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -154,8 +155,8 @@ func (cc *clientConn) append(pc *call) (err error) {
 	return endRecord(b.head, at, int(b.bytes()-before)-(len(b.head)-at))
 }
 
-// push writes the batch, which take ends. It answers false if the writer's duty
-// has passed to somebody else, or the connection is over.
+// push writes the batch; take ends it. It returns false if this goroutine is no longer
+// the writer, or the connection is over.
 func (cc *clientConn) push(self *call) bool {
 	one := io.Writer(cc.stream)
 	if !cc.inline {
@@ -182,8 +183,8 @@ func (cc *clientConn) push(self *call) bool {
 	return true
 }
 
-// clientSink is a clientConn whose writes cannot be interrupted, as the writer's end
-// of it. What is written in pieces is seen to move on.
+// clientSink writes to a connection whose writes cannot be interrupted. It writes in
+// pieces, so that the clock sees progress.
 type clientSink clientConn
 
 func (s *clientSink) Write(p []byte) (int, error) {
@@ -200,14 +201,14 @@ func (s *clientSink) Write(p []byte) (int, error) {
 			return done, err
 		}
 		cc.hub.mu.Lock()
-		cc.began = cc.hub.moment()
+		cc.began = cc.hub.clock()
 		cc.hub.mu.Unlock()
 	}
 	return done, nil
 }
 
-// coalesce copies the batch's bulk for a writer that cannot be interrupted, and
-// gives the calls back.
+// coalesce copies the batch, for a connection whose writes cannot be interrupted, and
+// gives its calls back.
 func (cc *clientConn) coalesce() *bufpool.Buffer {
 	h := cc.hub
 	buf := cc.out.coalesce(&h.pool)
@@ -222,15 +223,15 @@ func (cc *clientConn) coalesce() *bufpool.Buffer {
 	return buf
 }
 
-// finishBatch gives back what the batch pointed into. hub.mu is held.
+// finishBatch ends a batch that was written. hub.mu is held.
 func (cc *clientConn) finishBatch() {
 	cc.undisturb()
 	cc.began = 0
 	cc.clearBatch()
 }
 
-// clearBatch ends the writer's hold on the calls in the batch, and finishes
-// those that fail left to it. hub.mu is held.
+// clearBatch gives back the calls in the batch, and finishes those that fail left to it.
+// hub.mu is held.
 func (cc *clientConn) clearBatch() {
 	for i := range cc.sending {
 		s := &cc.sending[i]
@@ -251,8 +252,8 @@ func (cc *clientConn) clearBatch() {
 	cc.out.reset()
 }
 
-// broken ends the connection after a write that failed. Calls that were not
-// written whole cannot be executed, and may be sent again whatever they are.
+// broken ends the connection after a failed write. Calls that were not written whole
+// cannot have been executed, and may be sent again even if they must not be repeated.
 func (cc *clientConn) broken(err error) {
 	h := cc.hub
 	h.mu.Lock()
@@ -270,10 +271,9 @@ func (cc *clientConn) broken(err error) {
 	cc.flushing, cc.writer = false, nil
 }
 
-// resume puts an interrupted write in order: callers who want to leave get
-// their bulk back, and what of it is not written yet goes on as a copy. It
-// answers false if the connection has no future. progress says whether the
-// write had moved before it was interrupted.
+// resume prepares an interrupted write to go on: callers whose try is over get their bulk
+// back, and a copy of it is written instead. It returns false if the connection is over,
+// or was stalled and the write has made no progress.
 func (cc *clientConn) resume(progress bool) bool {
 	h := cc.hub
 	h.mu.Lock()
@@ -282,7 +282,7 @@ func (cc *clientConn) resume(progress bool) bool {
 		return false
 	}
 	cc.undisturb()
-	cc.began = h.moment()
+	cc.began = h.clock()
 	done := cc.out.written()
 	for i := range cc.sending {
 		s := &cc.sending[i]
@@ -298,7 +298,7 @@ func (cc *clientConn) resume(progress bool) bool {
 	return true
 }
 
-// passOn hands the writer's duty to a goroutine if self wants to leave.
+// passOn hands the writing to a goroutine if self's try is over.
 func (cc *clientConn) passOn(self *call) bool {
 	h := cc.hub
 	h.mu.Lock()
@@ -312,7 +312,7 @@ func (cc *clientConn) passOn(self *call) bool {
 	return true
 }
 
-// carryOn finishes the batch that another had begun to write.
+// carryOn finishes a batch that a caller had begun to write, and then the queue.
 func (cc *clientConn) carryOn() {
 	defer cc.hub.wg.Done()
 	for ok := cc.push(nil); ok && cc.take(nil, 1); ok = cc.push(nil) {

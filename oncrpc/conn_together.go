@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 )
 
-// handTogether hands over the replies that stand whole in the read buffer, side
-// by side: under one lock, and in one buffer that they share. It stops before the
-// first that takes bulk, or that nobody waits for, and answers false if there are
-// not two: such a reply is dealt with by itself.
+// handTogether hands out the replies that stand whole in the read buffer, side by side:
+// under one lock, and in one buffer that they share. It stops before the first reply that
+// takes bulk or that no call waits for. It returns false if there are not two: a single
+// reply goes through step.
 func (cc *clientConn) handTogether() bool {
 	in := cc.r.standing()
 	in = in[:min(len(in), maxTogether)]
@@ -40,9 +40,9 @@ func (cc *clientConn) handTogether() bool {
 	return true
 }
 
-// expected is how many bytes of in are replies, from the first on, that calls without
-// bulk wait for. No more is looked at, and nothing copied: a server that repeats itself
-// for ever is not to cost more than what it sends. hub.mu is held.
+// expected is how many bytes at the beginning of in are replies that calls without bulk
+// wait for. It looks no further and copies nothing: a server that repeats itself for ever
+// costs no more than what it sends. hub.mu is held.
 func (cc *clientConn) expected(in []byte) (end int) {
 	for n := recordBytes(in); n > 0 && n-markBytes <= cc.r.max && cc.awaited(in[end+markBytes:end+n]) != nil; {
 		end += n
@@ -51,8 +51,8 @@ func (cc *clientConn) expected(in []byte) (end int) {
 	return end
 }
 
-// awaited finds the call, without bulk, that waits for the reply in rec. hub.mu
-// is held.
+// awaited finds the call without bulk that waits for the reply in rec; nil: none does.
+// hub.mu is held.
 func (cc *clientConn) awaited(rec []byte) *call {
 	if len(rec) < 8 || binary.BigEndian.Uint32(rec[4:]) != msgReply {
 		return nil

@@ -2,6 +2,5 @@
 
 package oncrpc
 
-// wakeAt does nothing: whether a system looks at SO_RCVLOWAT when it waits for
-// more than one socket is its own affair.
+// wakeAt does nothing: systems differ in whether poll heeds SO_RCVLOWAT.
 func (cc *clientConn) wakeAt(int) {}

@@ -1,9 +1,13 @@
-// Package oncrpc is ONC RPC version 2 over streams (RFC 5531): the client, the
-// server, and the record marking, messages and credentials that they share. It
-// carries any program and knows none: a client is handed the [xdr.Proc] that it
-// calls, a server the [xdr.Program] that it serves with a handler for each
-// procedure. Whatever a peer sends is taken for hostile; bounds.go names every
-// bound and says what happens at it.
+// Package oncrpc is ONC RPC version 2 over streams (RFC 5531): the client, the server, and
+// the record marking, messages and credentials that they share. It carries any program
+// and knows none: a client is handed the [xdr.Proc] that it calls, a server the
+// [xdr.Program] that it serves, with a handler for each procedure. What a peer sends is
+// hostile until checked; bounds.go names every bound and says what happens at it.
+//
+// # Files
+//
+// conn*.go is one connection of a client, and client*.go the policy above it. The test
+// TestLayers has their order: a file knows only those below it. server*.go is the server.
 //
 // # Bulk
 //
@@ -19,41 +23,37 @@
 //
 // # One write for many
 //
-// On either side messages gather in a queue. A goroutine that finds no writer at work
-// becomes the writer; when there is company it yields once, so that the others
-// can add theirs, and then writes all that is there with one system call. A
-// message is never cut into two writes, and TCP_NODELAY is on: what is lone
-// leaves at once, what comes in crowds leaves in crowds.
+// On either side messages gather in a queue. A goroutine that finds no writer becomes the
+// writer. If other calls are under way it yields once, so that they can add theirs, and
+// then writes the queue with one system call. A message is never cut into two writes, and
+// TCP_NODELAY is on: a single message leaves at once, many leave together.
 //
 // # Who reads
 //
-// At the client it is, on a plain socket, one of the callers who wait: the
-// leader. A lone call thus costs no goroutine and no wake-up, only a write and a
-// read; when there are many, one large read brings the replies of all, and the
-// leader hands them over together and wakes the others. One caller who makes
-// many calls at once ([Client.CallMany]) wakes nobody. With its own reply in hand
-// the leader deals with what stands in the buffer and makes another caller the
-// leader. On Linux Go's scheduler is not told of these reads and writes, which do
-// not block (quick_linux.go has what that saves). When nobody waits nobody
-// reads, unless replies are owed to callers who have left, or who wait for others of
-// their calls on another connection. A connection that has been silent is therefore
-// looked at before it is used: a server that was restarted meanwhile has closed it,
-// and a call that must not be repeated had better not find out by being lost. TLS and
-// other streams have a goroutine that reads.
+// At the client it is, on a plain socket, one of the callers that wait: the leader. A
+// single call thus costs no goroutine and no wake-up, only a write and a read. When there
+// are many, one large read brings the replies of all; the leader hands them out together
+// and wakes the other callers. A caller that makes many calls at once ([Client.CallMany])
+// wakes no other. A leader that has its own reply hands out what stands in the buffer, and
+// makes another caller the leader. conn_lead.go says when a goroutine reads instead. TLS
+// and other streams always have one.
+//
+// A connection that no goroutine has read for a while is examined before it is used: a
+// server that was restarted meanwhile has closed it, and a call that must not be repeated
+// would be lost there. On Linux Go's scheduler is not told of reads and writes, which do
+// not block (quick_linux.go).
 //
 // # Whose bytes
 //
-// A [Client.Call] that has returned, cancelled or not, has let go of everything
-// it was given. The connection's reader and writer borrow parts of a call and
-// say so in it (reading, writing). To leave, a caller has the read or the write
-// under way interrupted by a deadline in the past; the interrupted side gives
-// back what is wanted, and the connection goes on where it was: the rest of the
-// reply is read into nothing, the rest of the call is written from a copy. The
-// same makes a reader leave that is a caller itself; the reply at hand, be it
-// half of somebody's megabyte, is then the next reader's. Cancelling costs
-// neither the connection nor anybody else's call. A clock that ticks while there
-// are calls looks for contexts that have ended, so that a call neither allocates
-// nor waits for two things at once; callers leave at its next tick.
+// A [Client.Call] that has returned, cancelled or not, uses nothing any more that it was
+// given. The connection's reader and writer borrow parts of a call, and note that in it
+// (borrowers). When a caller wants to leave, a deadline in the past interrupts the read or
+// the write under way. The interrupted side gives the parts back, and the connection goes
+// on where it was: the rest of the reply is dropped, the rest of the call is written from
+// a copy. A leader leaves in the same way, and the next reader goes on with the reply at
+// hand. Cancelling costs neither the connection nor another call. A clock that ticks
+// while there are calls looks for contexts that have ended, so that a call neither
+// allocates nor waits for two things at once; callers leave at its next tick.
 //
 // Results borrow from a reply until [Reply.Release]; a handler borrows its
 // [Call] until it returns; bulk lent to [Call.ReplyBulk] comes back through its
@@ -63,9 +63,9 @@
 //
 // A client has one connection as long as one is enough, and up to
 // [ClientOptions].Conns when it is busy. File data then has lanes of its own, so
-// that a LOOKUP never queues behind megabytes. More are dialed in the background
-// and nobody waits for them; idle ones are closed, and the last of them before
-// the server would do it. When one is lost, its calls go to the others.
+// that a LOOKUP never queues behind megabytes. More are dialed in the background, and no
+// call waits for them. Idle ones are closed, the last of them before the server would do
+// it. When one is lost, its calls go to the others.
 //
 // # Numbers, time-outs, second tries
 //
@@ -78,36 +78,33 @@
 // an [ErrNotSent]. A connection on which a call timed out takes no new calls, but
 // is kept until its other calls have their replies or time-outs, too.
 //
-// A soft call has a patience, Timeout x (Retries+1), which bounds all that it
-// waits for; a hard one has its context. Within the patience each try waits
-// longer than the one before. Nothing but time ends a call: however many
-// connections it loses, be it to a server that restarts or to a network that
-// cuts them. Dials that follow each other have growing pauses between them, until
-// there is a reply, and so have the tries of a call that loses one connection after
-// the other on which others are answered. Only a server that has never answered anybody is
-// given up sooner, when it has closed maxFirstTries connections.
+// A soft call has a patience, Timeout x (Retries+1), which bounds all that it waits for; a
+// hard one has its context. Within the patience each try waits longer than the one before.
+// Only time ends a call, however many connections it loses to a server that restarts or a
+// network that cuts them. Dials in a row have growing pauses between them until there is a
+// reply, and so have the tries of a call that loses one connection after the other while
+// other calls are answered. Only a server that has never answered any call is given up
+// sooner, when it has closed maxFirstTries connections.
 //
-// What came instead of a reply may break the protocol: a record without end, a
-// message that is none. That connection is closed, and the call whose reply it
-// was has one more try; if that ends in the same way it is an [ErrBadReply], hard
-// or soft. Where nobody can say whose reply it was, since others were under way,
-// a call has maxNearBreaches such tries. A reply that came whole and does not
-// decode is an error at once.
+// A server may break the protocol: a record without end, a message that is no reply. That
+// connection is closed, and the call whose reply it was has one more try. If that ends in
+// the same way it is an [ErrBadReply], hard or soft. If other calls were under way, so
+// that the reply may have been theirs, a call has maxNearBreaches such tries. A reply that
+// came whole and does not decode is an error at once.
 //
 // # The server
 //
 // Each connection has a goroutine that reads, and workers that run its handlers:
 // one as long as no handler blocks, and always another on its way while there is
-// something left to do (see server_work.go). What was read at once is thus
-// answered at once, in one write, and a handler that blocks holds up nobody. Back
-// pressure is not reading: a connection with too many calls under way, or whose
-// request finds no room in the server's budget of bytes, is left alone until
-// there is room; with too many in all, each connection has one at a time. A
-// request takes what it may need all at once, clients take turns, and none has
-// more than its share. A buffer grows with what has arrived, not with what was
-// announced. A client that sends a request too slowly, or does not take its
-// replies, loses its connection, and nobody else loses anything; where others wait
-// for memory, the request goes that gets on least.
+// something left to do (server_work.go). Calls that were read at once are thus answered
+// at once, in one write, and a handler that blocks holds up no other call. Back pressure
+// is not reading: a connection with too many calls under way, or whose request finds no
+// room in the server's budget of bytes, is not read until there is room. With too many
+// calls in all, each connection has one at a time. A request takes what it may need all at
+// once, clients take turns, and none has more than its share. A buffer grows with what has
+// arrived, not with what was announced. A client that sends a request too slowly, or does
+// not take its replies, loses its connection, and no other does. Where requests wait for
+// memory, the one that arrives most slowly is given up.
 //
 // Where something is divided among clients, one is an address, or of IPv6 a network
 // of 64 bits, or, where it is known, a user of the server's own host ([ShareOf],
@@ -125,8 +122,8 @@
 //
 // # Locks
 //
-// Client.mu guards the whole client: slots, queues, and the states of calls and
-// connections. It is held for a few instructions and never while reading,
+// Client.mu, which is its hub's, guards the whole client: slots, queues, and the phases of
+// calls and connections. It is held for a few instructions and never while reading,
 // writing, dialing, encoding or logging. What only the reader or the writer of a
 // connection touches needs no lock: there is one of each at a time, and the duty
 // passes from one to the next under Client.mu. At the server, the order is

@@ -12,35 +12,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// quickSocket is a plain socket whose system calls Go's scheduler is not told of.
-// They never block, so that there is nothing to tell; and telling, with the
-// runtime's monitor being woken for it time and again, is a third of what a small
-// call costs. Nothing interrupts them either, not even for a garbage collection,
-// which is why one of them moves no more than quickBytes.
+// quickSocket is a non-blocking socket that is read and written by raw system calls:
+// recvfrom and sendto with MSG_DONTWAIT, without entersyscall and exitsyscall. On EAGAIN
+// it parks in netpoll, as package net does, through RawConn.Read and RawConn.Write.
 //
-// A reader that has been woken has not woken the monitor, if that sleeps, so that it
-// would not see what he does next take long. But it sleeps until the next timer at
-// most, and while there are calls that of Client.tick is near.
+// entersyscall tells the scheduler that a thread may block, so that sysmon can retake its
+// P. These calls do not block, and the bookkeeping, with sysmon woken for it again and
+// again, is a third of what a small call costs. The price: the thread cannot be preempted
+// in the call, and stopping the world for a garbage collection waits for it. Therefore
+// one call moves at most quickBytes.
 //
-// There may be one reader and one writer at a time. That a write comes before the
-// read of what was written the race detector knows from package syscall alone; with
-// it, and where the kernel's numbers of these calls are young, all goes the usual
-// way.
+// netpoll does not wake sysmon when it makes a goroutine runnable, so that a sleeping
+// sysmon does not see a goroutine that then runs for long. Client.tick's timer bounds its
+// sleep to tickEvery while there are calls.
+//
+// One goroutine may read and one may write at a time. The race detector learns from
+// package syscall alone that a write happens before the read of its bytes. With it, and
+// on 386 and s390x, where older kernels lack these calls, net.Conn is used as it is.
 type quickSocket struct {
 	net.Conn
 	raw     syscall.RawConn
 	in, out direction
 }
 
-// direction is one of the two.
+// direction is reading or writing.
 type direction struct {
-	p   []byte // to be moved
-	n   int    // bytes of it moved
+	p   []byte // to be read into, or written
+	n   int    // bytes moved
 	err syscall.Errno
-	try func(fd uintptr) bool // moves what can be moved, and answers false if that is nothing
+	try func(fd uintptr) bool // makes the call; false: wait in netpoll, and try again
 }
 
-// quick is nc, made quicker.
+// quick returns nc as a quickSocket. raw is nc's.
 func quick(nc net.Conn, raw syscall.RawConn) io.ReadWriter {
 	q := &quickSocket{Conn: nc, raw: raw}
 	q.in.try = func(fd uintptr) bool { return q.in.move(unix.SYS_RECVFROM, fd, unix.MSG_DONTWAIT) }
@@ -48,8 +51,8 @@ func quick(nc net.Conn, raw syscall.RawConn) io.ReadWriter {
 	return q
 }
 
-// move makes one system call: further ones in a loop, in which there is no call that
-// Go's scheduler could stop at, would keep the world from stopping as one long one.
+// move makes one system call, or another after EINTR. It does not loop over more bytes:
+// raw calls in a row would hold off a garbage collection as one long call does.
 func (d *direction) move(trap, fd, flags uintptr) bool {
 	p := d.p[:min(len(d.p), quickBytes)]
 	d.n, d.err = 0, syscall.EINTR
@@ -63,7 +66,7 @@ func (d *direction) move(trap, fd, flags uintptr) bool {
 	return d.err != syscall.EAGAIN
 }
 
-// Read is as that of a net.Conn.
+// Read reads as a net.Conn does.
 func (q *quickSocket) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -75,13 +78,13 @@ func (q *quickSocket) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write is as that of a net.Conn.
+// Write writes as a net.Conn does.
 func (q *quickSocket) Write(p []byte) (int, error) {
 	done := 0
 	for done < len(p) {
 		n, err := q.do(&q.out, q.raw.Write, "write", p[done:])
 		if n == 0 && err == nil {
-			err = io.ErrUnexpectedEOF // as net.Conn: better than trying for ever
+			err = io.ErrUnexpectedEOF // as net.Conn does, so that the loop ends
 		}
 		if err != nil {
 			return done, err
@@ -91,8 +94,8 @@ func (q *quickSocket) Write(p []byte) (int, error) {
 	return done, nil
 }
 
-// do moves bytes of p, and waits for the socket if none can be moved; when knows
-// how.
+// do moves bytes of p, and waits in netpoll while none can be moved. when is the RawConn's
+// Read or Write.
 func (q *quickSocket) do(d *direction, when func(func(uintptr) bool) error, op string, p []byte) (int, error) {
 	d.p = p
 	err := when(d.try)

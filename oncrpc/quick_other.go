@@ -8,5 +8,5 @@ import (
 	"syscall"
 )
 
-// quick is nc: there is no quicker way.
+// quick returns nc: there is no quicker way here.
 func quick(nc net.Conn, _ syscall.RawConn) io.ReadWriter { return nc }

@@ -16,9 +16,9 @@ const (
 	markBytes    = 4
 )
 
-// recordReader takes records off a stream. It holds what it has read ahead, and
-// every method can be called again after an error of src that was not final (a
-// deadline that has passed): no byte is lost or seen twice.
+// recordReader reads records from a stream. It keeps what it has read ahead. After an
+// error of src that was not final, such as a passed deadline, every method can be called
+// again: no byte is lost or seen twice.
 type recordReader struct {
 	src   io.Reader
 	buf   []byte // read ahead: buf[r:w]
@@ -44,8 +44,7 @@ func (r *recordReader) buffered() bool {
 	return recordBytes(r.standing()) > 0
 }
 
-// standing is what stands in the buffer of the next records; nothing in the middle
-// of one.
+// standing is what stands in the buffer of the next records; nil in the middle of one.
 func (r *recordReader) standing() []byte {
 	if r.frags != 0 {
 		return nil
@@ -53,11 +52,11 @@ func (r *recordReader) standing() []byte {
 	return r.buf[r.r:r.w]
 }
 
-// pass takes a record of n bytes, with the word before it, off the run.
+// pass drops a record of n bytes, word included, from what stands in the buffer.
 func (r *recordReader) pass(n int) { r.r, r.before = r.r+n, n }
 
-// recordBytes is how long the record is that b begins with, word included, if it
-// is there whole and in one fragment; else 0.
+// recordBytes is the length of b's first record, word included, if that is there whole
+// and in one fragment; else 0.
 func recordBytes(b []byte) int {
 	if len(b) < markBytes {
 		return 0
@@ -119,8 +118,8 @@ func (r *recordReader) header() error {
 	return nil
 }
 
-// finished moves on as advance does, and closes the record at its end. It
-// answers whether to stop here, and with what error.
+// finished moves on as advance does, and closes the record at its end. It reports whether
+// to stop, and with what error.
 func (r *recordReader) finished() (bool, error) {
 	err := r.advance()
 	if errors.Is(err, errRecordEnd) {
@@ -175,8 +174,8 @@ func (r *recordReader) fill(n int) error {
 	return nil
 }
 
-// check judges what one read of src gave. An error that came with bytes comes
-// again without.
+// check judges what one read of src returned. It ignores an error that came with bytes:
+// the next read returns it again.
 func (r *recordReader) check(n int, err error) error {
 	if n > 0 {
 		r.silent = 0
@@ -194,8 +193,8 @@ func (r *recordReader) check(n int, err error) error {
 	return nil
 }
 
-// Read reads from the record: across fragments, but not beyond its end, where
-// it answers errRecordEnd. Many bytes are read straight into p.
+// Read reads from the record, across fragments; at its end the error is errRecordEnd.
+// From directRead bytes on it reads straight into p.
 func (r *recordReader) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -218,8 +217,8 @@ func (r *recordReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// full fills p from the record. It answers how many bytes it wrote, and
-// errRecordEnd if the record has fewer.
+// full fills p from the record. It returns how many bytes it wrote, and errRecordEnd if
+// the record has fewer.
 func (r *recordReader) full(p []byte) (int, error) {
 	got := 0
 	for got < len(p) {
@@ -247,8 +246,8 @@ func (r *recordReader) skip() error {
 	}
 }
 
-// admitter is asked before a buffer grows beyond smallRecord, for a record that
-// may become n bytes long.
+// admitter is asked before a buffer grows beyond smallRecord, for a record that may become
+// n bytes long.
 type admitter interface{ admit(n int) error }
 
 // rest reads what is left of the record behind the bytes in b, closes the
@@ -286,7 +285,7 @@ func (r *recordReader) rest(pool *bufpool.Pool, b *bufpool.Buffer, a admitter) (
 	}
 }
 
-// past is a deadline that has gone by.
+// past is a deadline that interrupts a read or a write at once.
 var past = time.Unix(1, 0)
 
 // ifEnd turns the end of a record, where more of it was needed, into err.
