@@ -36,7 +36,7 @@ func (d *diagnosis) advise(err error) string {
 	if _, ok := errors.AsType[*oncrpc.DeniedError](err); ok {
 		return "the server does not take this caller's credential (AUTH_SYS); see the export's sec= option"
 	}
-	// A Status comes first: NFS3ERR_NOTSUPP is errors.ErrUnsupported as well.
+	// First a Status: NFS3ERR_NOTSUPP is errors.ErrUnsupported as well.
 	if text := adviseStatus(err); text != "" {
 		return text + d.aboutPort(err)
 	}
@@ -46,7 +46,7 @@ func (d *diagnosis) advise(err error) string {
 	return adviseNetwork(err)
 }
 
-// adviseMount is for what the MOUNT service has refused.
+// adviseMount advises on a refusal of the MOUNT service.
 func (d *diagnosis) adviseMount(refusal *MountError) string {
 	e := d.exportOf(refusal.Path)
 	switch {
@@ -62,7 +62,7 @@ func (d *diagnosis) adviseMount(refusal *MountError) string {
 	return fmt.Sprintf("%s is exported, but %s cannot be mounted: see that it exists there", e.Path, refusal.Path)
 }
 
-// aboutPort adds what a refusal may be for if the caller has no privileged port.
+// aboutPort adds that a privileged port may be needed, if the caller has none.
 func (d *diagnosis) aboutPort(err error) string {
 	port, ok := d.localPort()
 	if !ok || port <= lastReserved || (!errors.Is(err, vfs.ErrAccess) && !errors.Is(err, vfs.ErrPerm)) {
@@ -72,7 +72,7 @@ func (d *diagnosis) aboutPort(err error) string {
 		"run as root, give the program CAP_NET_BIND_SERVICE, or export with \"insecure\"", lastReserved, port)
 }
 
-// adviseStatus is for what NFS has answered; "" if it has not.
+// adviseStatus advises on an answer of NFS; "" if err is none.
 func adviseStatus(err error) string {
 	switch {
 	case errors.Is(err, vfs.ErrStale), errors.Is(err, vfs.ErrBadHandle):
@@ -101,14 +101,14 @@ func adviseStatus(err error) string {
 	return ""
 }
 
-// busy reports whether the server has answered that it is, also if that went on for
-// longer than the step has time.
+// busy reports whether the server has answered that it is busy, also if the step timed out over
+// that.
 func busy(err error) bool {
 	_, ended := errors.AsType[*v3.BusyError](err)
 	return ended || errors.Is(err, vfs.ErrBusy)
 }
 
-// adviseNetwork is for everything on the way.
+// adviseNetwork advises on errors of the network.
 func adviseNetwork(err error) string {
 	silent := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
 	switch {

@@ -16,17 +16,17 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// service is a program that a server may have, and how to find it.
+// service is a program of a server, and how to find it.
 type service struct {
 	name     string
 	prog     *xdr.Program
 	null     *xdr.Proc
-	port     func(o *Options) uint16  // the one that is meant, or 0
-	arg      string                   // of the URL, that names the port
+	port     func(o *Options) uint16  // the port that the options name, or 0
+	arg      string                   // the URL's argument for the port
 	maxReply int                      // 0: the default of package oncrpc
-	lasting  bool                     // used for more than a question
-	fallback bool                     // Options.Port may turn out to be NFS's alone
-	early    func(rpc *oncrpc.Client) // if not nil: asks more, before it is known whether the service is there
+	lasting  bool                     // used for more than one question
+	fallback bool                     // Options.Port may be NFS's alone
+	early    func(rpc *oncrpc.Client) // if not nil: sends more calls before the service is known to be there
 }
 
 var mountService = service{
@@ -51,8 +51,8 @@ var nfsService = service{
 
 var portmapService = service{name: "portmapper", maxReply: maxMountReply}
 
-// connect finds the service's port and returns a client that has reached it there. The
-// order in which ports are tried is in the package's documentation.
+// connect finds the service's port and returns a client connected to it. The package's
+// documentation has the order in which ports are tried.
 func (o *Options) connect(ctx context.Context, s *service) (rpc *oncrpc.Client, port uint16, err error) {
 	if port = s.port(o); port != 0 {
 		return o.try(ctx, s, port)
@@ -61,7 +61,7 @@ func (o *Options) connect(ctx context.Context, s *service) (rpc *oncrpc.Client, 
 	if o.Port != 0 {
 		rpc, port, err = o.try(ctx, s, o.Port)
 		if err == nil || !s.fallback || ctx.Err() != nil || errors.Is(err, syscall.ECONNREFUSED) {
-			// Where nothing listens NFS is not either: another port for MOUNT is of no use.
+			// Nothing listens there, so NFS does not either: a port for MOUNT would not help.
 			return rpc, port, err
 		}
 		first = err
@@ -82,8 +82,8 @@ func (o *Options) connect(ctx context.Context, s *service) (rpc *oncrpc.Client, 
 	return rpc, port, e
 }
 
-// giveWhat is what to add to the URL of a server whose portmapper does not answer, and that
-// has no s at the usual port because of err.
+// giveWhat says what to add to the URL, for a server whose portmapper does not answer and whose
+// usual port has no s because of err.
 func (o *Options) giveWhat(s *service, err error) string {
 	if o.NFSPort == 0 && o.MountPort == 0 && errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Sprintf("nothing listens at port %d; give the server's own in the URL, nfs://HOST:PORT/...", nfsPort)
@@ -124,8 +124,8 @@ func (o *Options) try(ctx context.Context, s *service, port uint16) (*oncrpc.Cli
 	return nil, 0, errors.Join(err, rpc.Close(), r.drop())
 }
 
-// client connects to a port of the server, so that a port where nobody listens
-// is told at once, and makes an RPC client that begins with that connection.
+// client connects to a port of the server, so that a port without a listener is an error at once,
+// and makes an RPC client that begins with that connection.
 func (o *Options) client(ctx context.Context, port uint16, s *service) (*oncrpc.Client, *redial, error) {
 	bounded, cancel := context.WithTimeout(ctx, o.dialTime())
 	defer cancel()
@@ -152,17 +152,16 @@ func (o *Options) client(ctx context.Context, port uint16, s *service) (*oncrpc.
 	return oncrpc.NewClient(opt), r, nil
 }
 
-// redial hands out the first connection, and then makes new ones. The name is
-// resolved again each time: a server that moves to another address is found.
+// redial returns the first connection once, and then makes new ones. It resolves the name again
+// each time, because the server may move to another address.
 type redial struct {
 	o      *Options
 	port   uint16
-	remote net.Addr // that the first connection has reached
+	remote net.Addr // peer of the first connection
 	first  atomic.Pointer[net.Conn]
 }
 
-// drop closes the first connection if it was not handed out, after the RPC
-// client was closed.
+// drop closes the first connection if it was never used. The RPC client is closed already.
 func (r *redial) drop() error {
 	if c := r.first.Swap(nil); c != nil {
 		return (*c).Close()
@@ -170,7 +169,7 @@ func (r *redial) drop() error {
 	return nil
 }
 
-// errLost is why a call fails under Options.DialOnce.
+// errLost fails calls under Options.DialOnce.
 var errLost = errors.New("the connection was lost, and is not to be made again")
 
 func (r *redial) dial(ctx context.Context) (net.Conn, error) {

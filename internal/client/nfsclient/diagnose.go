@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// stepTime bounds each step of a diagnosis. One that takes longer has failed.
+	// stepTime bounds each step of a diagnosis. At the bound it has failed.
 	stepTime = 15 * time.Second
 
 	// tryTime is how long a diagnosis waits for one reply.
 	tryTime = 5 * time.Second
 
-	// maxAddresses bounds how many addresses of a host are connected to. The
-	// others are named, and left out.
+	// maxAddresses bounds how many addresses of a host are tried. Further ones are only
+	// listed.
 	maxAddresses = 8
 
-	// nullCalls is how many NULL calls are made to tell how far the server is.
+	// nullCalls is how many NULL calls measure the round trip.
 	nullCalls = 10
 
 	// maxListed bounds the exports that are named in a message.
@@ -40,16 +40,15 @@ type Step struct {
 // DiagnoseOptions say what Diagnose tries besides looking.
 type DiagnoseOptions struct {
 	Read, Write bool
-	// LocalIO tries to leave the network out, which is not for this package to do.
-	// It has 15 seconds; file, which it may read, is the zero Handle if there is
-	// none, or if Read is false. nil: it is left out.
+	// LocalIO tries local I/O, which is outside this package. It has 15 seconds. file,
+	// which it may read, is the zero Handle if there is none or Read is false. nil: the
+	// step is left out.
 	LocalIO func(ctx context.Context, c *Conn, file vfs.Handle, s *Step) error
 }
 
-// Diagnose goes the way of Mount, and of a file's first calls, one step at a
-// time, and reports each. It goes on where that makes sense; the error is that
-// of the step without which nothing works, or those of the steps that failed
-// behind it.
+// Diagnose makes the steps of Mount, and of the first calls for a file, one at a time, and
+// reports each. It goes on as long as later steps can succeed. The error is that of the step
+// without which nothing works, or those of the failed steps after it.
 func Diagnose(ctx context.Context, o Options, what DiagnoseOptions, report func(Step)) error {
 	if err := checkPath(o.Path); err != nil {
 		return err
@@ -71,8 +70,8 @@ func Diagnose(ctx context.Context, o Options, what DiagnoseOptions, report func(
 	return err
 }
 
-// unmount takes off the server's list what was mounted, also after an interruption.
-// It is the courtesy that Conn.umount is.
+// unmount sends UMNT for what was mounted, also after an interruption. Like Conn.umount it is a
+// courtesy.
 func (d *diagnosis) unmount(ctx context.Context) {
 	if d.conn.mounted == "" {
 		return
@@ -85,22 +84,22 @@ func (d *diagnosis) unmount(ctx context.Context) {
 	}
 }
 
-// diagnosis is a Diagnose under way.
+// diagnosis is a running Diagnose.
 type diagnosis struct {
 	o      Options
 	what   DiagnoseOptions
 	report func(Step)
 
-	addresses []string // of the host; the host itself if a dialer of the caller's resolves it
-	local     net.Addr // where a connection came from
+	addresses []string // the host's; the host itself if the caller's dialer resolves it
+	local     net.Addr // the local address of a connection
 	exports   []Export // nil: not known
 	mountd    *mountd
 	conn      *Conn
 	file      string        // a regular file in the root, to be read
-	grain     time.Duration // of the server's times
+	grain     time.Duration // resolution of the server's times
 }
 
-// run makes the steps in the order in which each needs those before.
+// run makes the steps. Each needs those before it.
 func (d *diagnosis) run(ctx context.Context) error {
 	needed := []struct {
 		name string
@@ -138,11 +137,11 @@ func (d *diagnosis) run(ctx context.Context) error {
 	return failed
 }
 
-// interrupted reports whether the caller wants no more.
+// interrupted reports whether the caller has cancelled ctx.
 func interrupted(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
-// step makes one step and reports it. One that the caller has cut off says nothing
-// about the server: it is the last to be reported, and has not failed.
+// step makes one step and reports it. A step that the caller interrupts says nothing about the
+// server: it is the last one reported, and has not failed.
 func (d *diagnosis) step(whole context.Context, name string, do func(context.Context, *Step) error) error {
 	if interrupted(whole) {
 		return whole.Err()
@@ -164,7 +163,7 @@ func (d *diagnosis) step(whole context.Context, name string, do func(context.Con
 	return s.Err
 }
 
-// optional makes a step, on which no other depends, if it is wanted.
+// optional makes a step that no other depends on, if wanted.
 func (d *diagnosis) optional(ctx context.Context, name string, wanted bool, do func(context.Context, *Step) error) error {
 	if !wanted {
 		d.report(Step{Name: name, Skipped: true, Detail: "not asked for"})
@@ -176,7 +175,7 @@ func (d *diagnosis) optional(ctx context.Context, name string, wanted bool, do f
 	return nil
 }
 
-// localIO makes the step that is its caller's.
+// localIO makes the caller's step.
 func (d *diagnosis) localIO(ctx context.Context) error {
 	if d.what.LocalIO == nil {
 		return nil
@@ -194,11 +193,11 @@ func (d *diagnosis) localIO(ctx context.Context) error {
 	})
 }
 
-// find follows a path from the directory that the mount has led to, and no link out of it:
-// that is [vfs.ErrOutside].
+// find follows a path from the mounted directory. A link that leads out of that is
+// [vfs.ErrOutside].
 func (d *diagnosis) find(ctx context.Context, path string) (vfs.Resolved, error) {
 	return vfs.Resolve(ctx, vfs.Inside(d.conn.fs), d.root(), path, true)
 }
 
-// root is the directory that the mount has led to.
+// root is the mounted directory.
 func (d *diagnosis) root() vfs.Handle { return d.conn.Root() }

@@ -15,12 +15,12 @@ const (
 	// testBytes is how much a diagnosis reads, or writes, of a file.
 	testBytes = 1 << 20
 
-	// skewWorthTelling is from where on the clocks of server and client differ
-	// enough to confuse programs that compare times of files, such as make.
+	// skewWorthTelling is how far the clocks of server and client must differ to be
+	// reported: enough to confuse programs that compare times of files, such as make.
 	skewWorthTelling = time.Second
 
-	// timeGrain is how coarse the times of files may be, whatever the server says
-	// of them: a tick of the kernel.
+	// timeGrain is the assumed resolution of file times, whatever the server says: a tick
+	// of the kernel.
 	timeGrain = 10 * time.Millisecond
 
 	// maxEntries bounds how many entries of the directory are looked at.
@@ -42,7 +42,7 @@ func (d *diagnosis) fsinfo(ctx context.Context, s *Step) error {
 	return nil
 }
 
-// getattr looks at the root, and at what the caller may do there.
+// getattr checks the root, and the caller's rights there.
 func (d *diagnosis) getattr(ctx context.Context, s *Step) error {
 	h, a, err := d.conn.fs.Root(ctx)
 	if err != nil {
@@ -70,8 +70,8 @@ func (d *diagnosis) getattr(ctx context.Context, s *Step) error {
 	return nil
 }
 
-// lookup finds what the URL names in the directory. That there is nothing yet is
-// no error to a program which is to create it, but to all others.
+// lookup finds the URL's object in the directory. If there is none it is an error, except to a
+// program that is about to create it.
 func (d *diagnosis) lookup(ctx context.Context, s *Step) error {
 	name := d.conn.target
 	if name == "" {
@@ -148,8 +148,8 @@ func (d *diagnosis) read(ctx context.Context, s *Step) error {
 	return errors.Join(err, f.Close(ctx))
 }
 
-// write makes a file, writes to it, makes that stable, reads it back, and removes
-// the file. Its times tell how the clocks differ.
+// write makes a file, writes to it, makes it stable, reads it back, and removes it. The file's
+// times show the difference of the clocks.
 func (d *diagnosis) write(ctx context.Context, s *Step) error {
 	if d.o.FS.ReadOnly {
 		s.Skipped, s.Detail = true, "the URL says readonly"
@@ -179,7 +179,7 @@ func (d *diagnosis) write(ctx context.Context, s *Step) error {
 	return err
 }
 
-// writeBack writes to f and finds out whether the server has kept it.
+// writeBack writes to f and checks that the server has kept it.
 func (d *diagnosis) writeBack(ctx context.Context, f vfs.File, s *Step) error {
 	data := make([]byte, testBytes)
 	d.o.Rand(data)
@@ -190,7 +190,7 @@ func (d *diagnosis) writeBack(ctx context.Context, f vfs.File, s *Step) error {
 	}
 	written := time.Now()
 	s.Detail = fmt.Sprintf("%d bytes written in %v", len(data), round(written.Sub(start)))
-	if wrote.Committed == vfs.FileSync { // some servers write nothing else, and have no COMMIT
+	if wrote.Committed == vfs.FileSync { // some servers always write so, and have no COMMIT
 		s.Detail += ", stable at once"
 	} else {
 		if err := f.Commit(ctx, 0, 0, &kept); err != nil {
@@ -212,8 +212,8 @@ func (d *diagnosis) writeBack(ctx context.Context, f vfs.File, s *Step) error {
 	return nil
 }
 
-// clock reports how far the server's clock is from this host's. A file that was
-// made between two times of ours has the server's time in between.
+// clock reports the difference of the server's clock from this host's. The time of a file that
+// was made between two of our times should lie between them.
 func (d *diagnosis) clock(a *vfs.Attr, before, after time.Time) {
 	s := Step{Name: "clock", Took: after.Sub(before)}
 	if !a.Has(vfs.MaskMtime) {

@@ -43,11 +43,11 @@ func (d *diagnosis) portmap(ctx context.Context) {
 		d.report(Step{Name: "portmap", Skipped: true, Detail: "the ports are given"})
 		return
 	}
-	_ = d.step(ctx, "portmap", d.ports) // what it costs those behind it, they tell
+	_ = d.step(ctx, "portmap", d.ports) // later steps report what a failure prevents
 }
 
-// ports finds the ports of both services. That nobody answers is no error, for
-// Mount goes on without; that the portmapper does not know them is.
+// ports finds the ports of both services. A portmapper that does not answer is no error, because
+// Mount goes on without. One that does not know the services is.
 func (d *diagnosis) ports(ctx context.Context, s *Step) error {
 	var found []string
 	for _, service := range []*service{&nfsService, &mountService} {
@@ -71,7 +71,7 @@ func (d *diagnosis) ports(ctx context.Context, s *Step) error {
 	return nil
 }
 
-// missingPorts says which arguments of the URL would spare the portmapper.
+// missingPorts says which arguments of the URL would replace the portmapper.
 func (d *diagnosis) missingPorts() string {
 	switch {
 	case d.nfsPort() != 0:
@@ -82,10 +82,10 @@ func (d *diagnosis) missingPorts() string {
 	return "the port that serves both, nfs://HOST:PORT/..., or nfsport= and mountport="
 }
 
-// nfsPort is where NFS is said to be; 0 if nobody has said.
+// nfsPort is the port that the options name for NFS, or 0.
 func (d *diagnosis) nfsPort() uint16 { return cmp.Or(d.o.NFSPort, d.o.Port) }
 
-// connect tries every address of the host. One that works is enough.
+// connect tries every address of the host. It succeeds if one works.
 func (d *diagnosis) connect(ctx context.Context, s *Step) error {
 	tried := d.addresses[:min(len(d.addresses), maxAddresses)]
 	port := cmp.Or(d.nfsPort(), nfsPort)
@@ -100,7 +100,7 @@ func (d *diagnosis) connect(ctx context.Context, s *Step) error {
 		lines = append(lines, line)
 	}
 	if len(failed) == len(tried) {
-		return errors.Join(failed...) // which says it all
+		return errors.Join(failed...) // these say everything
 	}
 	if n := len(d.addresses) - len(tried); n > 0 {
 		lines = append(lines, fmt.Sprintf("%d further addresses were not tried", n))
@@ -132,7 +132,7 @@ func (d *diagnosis) dialOne(ctx context.Context, address string, port uint16) (s
 	return line, c.Close()
 }
 
-// localPort is the port that a connection came from.
+// localPort is the local port of a connection.
 func (d *diagnosis) localPort() (int, bool) {
 	a, ok := d.local.(*net.TCPAddr)
 	if !ok {
@@ -143,7 +143,7 @@ func (d *diagnosis) localPort() (int, bool) {
 
 // mount reaches the MOUNT service and asks it for its exports.
 func (d *diagnosis) mount(ctx context.Context, s *Step) error {
-	o := d.o // connectMountd fills it
+	o := d.o // connectMountd changes it
 	m, err := connectMountd(ctx, &o, nil)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (d *diagnosis) mount(ctx context.Context, s *Step) error {
 	d.mountd = m
 	if d.exports, err = m.exports(ctx); err != nil {
 		s.Detail = "the MOUNT service answers, but does not list its exports: " + err.Error()
-		return nil // which some servers hide; the path may be right all the same
+		return nil // some servers hide their exports; the path may still be right
 	}
 	s.Detail = "the server exports " + listExports(d.exports)
 	if len(d.exports) == 0 {
@@ -172,7 +172,7 @@ func (d *diagnosis) mnt(ctx context.Context, s *Step) error {
 	return nil
 }
 
-// null calls NFS, which does nothing, and tells how long that takes.
+// null measures the round trip of NULL calls to NFS.
 func (d *diagnosis) null(ctx context.Context, s *Step) (err error) {
 	if d.conn.rpc, _, err = d.o.connect(ctx, &nfsService); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (d *diagnosis) null(ctx context.Context, s *Step) (err error) {
 	return nil
 }
 
-// round makes a duration short.
+// round shortens a duration for printing.
 func round(d time.Duration) time.Duration {
 	if d < time.Millisecond {
 		return d.Round(time.Microsecond)

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// Reserved ports are tried between these two, as other clients do: those
-	// below 512 belong to services.
+	// Reserved ports between these two are tried, like other clients do: those below 512
+	// belong to services.
 	firstReserved = 512
 	lastReserved  = 1023
 
-	// maxPortTries bounds how many reserved ports are tried for one connection.
-	// At the bound PortAuto takes any port, and PortReserved fails.
+	// maxPortTries bounds the reserved ports tried for one connection. At the bound
+	// PortAuto takes any port, and PortReserved fails.
 	maxPortTries = 128
 )
 
@@ -41,7 +41,7 @@ func (o *Options) dial(ctx context.Context, port uint16) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", address)
 }
 
-// dialReserved connects from a reserved port, beginning at a random one.
+// dialReserved connects from a reserved port, starting at a random one.
 func (o *Options) dialReserved(ctx context.Context, address string) (c net.Conn, err error) {
 	var r [2]byte
 	o.Rand(r[:])
@@ -57,13 +57,13 @@ func (o *Options) dialReserved(ctx context.Context, address string) (c net.Conn,
 	return nil, err
 }
 
-// taken reports whether another port may do.
+// taken reports whether err is about one port, so that another may work.
 func taken(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)
 }
 
-// noPort reports whether err is for want of a port, and not the server's doing.
-// Only bind answers with EACCES or EPERM what the process may not.
+// noPort reports whether err says that this process gets no reserved port. Only bind returns
+// EACCES or EPERM for that; the server cannot cause it.
 func noPort(err error) bool {
 	var call *os.SyscallError
 	denied := errors.As(err, &call) && call.Syscall == "bind" &&

@@ -4,7 +4,7 @@ import (
 	"syscall"
 )
 
-// checkControl is nil: Linux has all that control needs.
+// checkControl returns nil: Linux supports everything in control.
 func checkControl(*Options) error { return nil }
 
 // control prepares a socket before it connects; nil if there is nothing to do.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// checkControl refuses what only Linux can do.
+// checkControl refuses options that only Linux supports.
 func checkControl(o *Options) error {
 	switch {
 	case o.Interface != "":

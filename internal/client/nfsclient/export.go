@@ -9,7 +9,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// checkExport is nil for an export that the path lies in, or none.
+// checkExport checks that the path lies in Options' export, if there is one.
 func (o *Options) checkExport() error {
 	end := split(o.Export)
 	switch parts := split(o.Path); {
@@ -21,7 +21,7 @@ func (o *Options) checkExport() error {
 	return checkPath(o.Export)
 }
 
-// begin asks MOUNT for all that open will ask for in any case.
+// begin sends the MOUNT calls that open needs in any case.
 func (c *Conn) begin(ctx context.Context, m *mountd) {
 	if c.opt.Export != "" {
 		m.ask(ctx, joined(split(c.opt.Export)), 0)
@@ -31,8 +31,8 @@ func (c *Conn) begin(ctx context.Context, m *mountd) {
 	m.ask(ctx, "/", seenTime)
 }
 
-// open mounts o.Path and goes to where it leads: as far as the server mounts it, or as
-// the options say that the export goes, by MOUNT, and the rest by LOOKUP.
+// open mounts o.Path and goes to its end: by MOUNT as far as the server mounts it, or as the
+// options' export goes, and by LOOKUP for the rest.
 func (c *Conn) open(ctx context.Context, m *mountd) error {
 	defer c.asking.Wait()
 	parts := split(c.opt.Path)
@@ -52,9 +52,9 @@ func (c *Conn) open(ctx context.Context, m *mountd) error {
 	return c.descend(ctx, root, parts[n:], meansDir(c.opt.Path))
 }
 
-// find mounts as much of the path as the server does, and returns how many parts that
-// are. Two of its questions may be for "/", which is therefore asked at once: what holds
-// a name that cannot be mounted, and whether the server looks at a path that can.
+// find mounts as much of the path as the server does, and returns how many parts that are. Two
+// cases need "/", so it is asked for in advance: the parent of a name that cannot be mounted, and
+// the test whether the server looks at the path at all.
 func (c *Conn) find(ctx context.Context, m *mountd, parts []string) (root vfs.Handle, n int, err error) {
 	if len(parts) == 0 {
 		return c.climb(ctx, m, parts, 1)
@@ -64,21 +64,20 @@ func (c *Conn) find(ctx context.Context, m *mountd, parts []string) (root vfs.Ha
 	if err == nil && n == len(parts) {
 		n, err = c.seen(ctx, m, t, root, parts)
 	}
-	t.stop() // what needed the answer has it
+	t.stop() // the answer is not needed any more
 	_, terr := t.answer()
 	c.looked = terr == nil && c.mounted != "/"
 	return root, n, err
 }
 
-// seen is how many of the parts the server has gone down when it mounted all of them.
-// Some servers do not look at the path: they have one file system, and give its root
-// for whatever is asked, which is not what the path names. Such a server gives the same
-// handle for "/". Then the list of exports says where the export ends, which is what is
-// meant for their one file system; or else the path is one within it, if it is there.
+// seen returns how many of the parts the server has descended when it mounted all of them. Some
+// servers ignore the path: they have one file system, and give its root for every path. Such a
+// server gives the same handle for "/". Then the longest export that the path lies in is what was
+// mounted; without one, the whole path is looked up below the root, if it is there.
 func (c *Conn) seen(ctx context.Context, m *mountd, t *asked, root vfs.Handle, parts []string) (int, error) {
 	top, err := t.answer()
 	if err != nil {
-		return len(parts), ctx.Err() // it looks at the path: most servers do not export "/"
+		return len(parts), ctx.Err() // it looks at the path, and does not export "/", like most servers
 	}
 	if top != root {
 		return len(parts), nil
@@ -102,8 +101,8 @@ func (c *Conn) seen(ctx context.Context, m *mountd, t *asked, root vfs.Handle, p
 	return 0, nil
 }
 
-// within is how many of the parts are the longest export that they lie in; 0 if they
-// lie in none, or in "/".
+// within returns how many of the parts are the longest export that they lie in; 0 if they lie in
+// none, or in "/".
 func within(exports []Export, parts []string) (n int) {
 	for i := range exports {
 		end := split(exports[i].Path)

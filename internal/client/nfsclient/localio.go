@@ -10,37 +10,36 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// probeTime bounds a question of the LOCALIO program, waiting for a connection
-// and second tries included, however patient or hard other calls are. Beyond it
-// the question has failed; the files are used over the network meanwhile.
+// probeTime bounds a question of the LOCALIO program, with waiting for a connection and second
+// tries, however patient other calls are. At the bound it has failed, and files are used over the
+// network.
 const probeTime = 5 * time.Second
 
-// maxHangUps is how often in a row the server may end the connection instead of
-// answering such a question. Then it is not asked any more, and errHangsUp is the
-// answer. A server that was being restarted ends one or two.
+// maxHangUps is how often in a row the server may close the connection instead of answering such a
+// question. At the bound it is not asked any more, and the error is errHangsUp. A restarting server
+// closes one or two.
 const maxHangUps = 3
 
 var errHangsUp = errors.New("the server hangs up when it is asked")
 
-// ServerUUID asks the server for its UUID, in the form of LOCALIO that was first
-// proposed. A server that does not have it answers with an [oncrpc.AcceptError]:
-// PROG_UNAVAIL one without the program, GARBAGE_ARGS one with the form of Linux.
+// ServerUUID asks the server for its UUID, by the first proposal of LOCALIO. A server without it
+// answers with an [oncrpc.AcceptError]: PROG_UNAVAIL if it lacks the program, GARBAGE_ARGS if it
+// has Linux' form.
 func (c *Conn) ServerUUID(ctx context.Context) ([16]byte, error) {
 	var res localio.GETUUIDres
 	err := c.probe(ctx, localio.LOCALIOPROC_GETUUID, xdr.Void{}, &res)
 	return res.Uuid, err
 }
 
-// OfferNonce shows the server a nonce, as UUID_IS_LOCAL does. That it succeeds
-// means nothing: a server that has never heard of the nonce says the same.
+// OfferNonce sends the server a nonce, like UUID_IS_LOCAL. Success means nothing: a server that
+// does not know the nonce answers the same.
 func (c *Conn) OfferNonce(ctx context.Context, nonce [16]byte) error {
 	return c.probe(ctx, localio.LOCALIOPROC_UUID_IS_LOCAL, &localio.UUID_IS_LOCALargs{Uuid: nonce}, xdr.Void{})
 }
 
-// probe calls a procedure as the caller of the file system, so that the server
-// judges the same credential and address as in any other call. It does so once: a
-// server that hangs up on programs which it does not know does so on all other calls
-// of the connection as well.
+// probe calls a procedure as the file system's caller, so that the server checks the same
+// credential and address as in any other call. It makes one try: a server that hangs up on unknown
+// programs breaks all other calls on the connection, too.
 func (c *Conn) probe(ctx context.Context, p *xdr.Proc, args xdr.Appender, res xdr.Unmarshaler) error {
 	if c.hangUps.Load() >= maxHangUps {
 		return errHangsUp

@@ -18,47 +18,45 @@ import (
 // Conn is a mounted directory of a server. All methods but Close may be called
 // concurrently.
 type Conn struct {
-	opt     Options
-	rpc     *oncrpc.Client
-	port    uint16 // of rpc
-	fs      *v3.FS
-	target  string
-	mounted string       // what the MOUNT service was asked for
-	looked  bool         // it gave "/" as well, which is not what is mounted
-	found   vfs.Resolved // what the path names
-	missing error        // why it names nothing; nil if it does
-	mountd  mountd       // that was asked; its rpc is not for later
-	parting sync.WaitGroup
-	asking  sync.WaitGroup // for limits
-	hangUps atomic.Int32   // in a row, on questions of LOCALIO
-
+	opt       Options
+	rpc       *oncrpc.Client
+	port      uint16 // of rpc
+	fs        *v3.FS
+	target    string
+	mounted   string       // the path that MOUNT was asked for
+	looked    bool         // MOUNT gave "/" as well, which is not what is mounted
+	found     vfs.Resolved // the path's object
+	missing   error        // why there is none; nil if there is
+	mountd    mountd       // the MOUNT service that was asked; its rpc is closed
+	parting   sync.WaitGroup
+	asking    sync.WaitGroup // for limits
+	hangUps   atomic.Int32   // in a row, on questions of LOCALIO
 	abandoned atomic.Bool
 }
 
-// FS is the file system, as Options.FS.Caller sees it.
+// FS is the file system, for Options.FS.Caller.
 func (c *Conn) FS() vfs.FS { return c.fs }
 
-// Target is the name of what the path names, in FS's root; "" is the root itself.
-// It need not exist.
+// Target is the name of the path's object in FS's root; "" is the root itself. The object need
+// not exist.
 func (c *Conn) Target() string { return c.target }
 
-// Found is what the path names, as the server said while it was mounted: fields of the
-// attributes may be missing. The error Is fs.ErrNotExist if it names nothing.
+// Found is the path's object as Mount has found it; attributes may be incomplete. The error Is
+// fs.ErrNotExist if there is none.
 func (c *Conn) Found() (vfs.Resolved, error) { return c.found, c.missing }
 
-// Raw is what the file system calls procedures through: a client of the
-// connection to NFS, and the credential of Options.FS.Caller. It is the Conn's,
-// which closes it.
+// Raw returns the RPC client and the credential that the file system uses. They belong to the
+// Conn, which closes the client.
 func (c *Conn) Raw() (*oncrpc.Client, oncrpc.Auth) { return c.rpc, c.fs.Auth }
 
 // Root is the handle of the directory that FS is rooted at.
 func (c *Conn) Root() vfs.Handle { return c.fs.Top() }
 
-// Close tells the server, if it listens, and ends the connection. Calls under
-// way fail.
+// Close unmounts, waits up to umountTime for the server's answer, and closes the connections. Calls
+// in flight fail.
 func (c *Conn) Close() error { return c.close(umountTime) }
 
-// Leave is Close for somebody who has to go: the server has a moment to listen.
+// Leave is Close with leaveTime, for a program that has to end.
 func (c *Conn) Leave() error { return c.close(leaveTime) }
 
 func (c *Conn) close(patience time.Duration) error {
@@ -71,17 +69,16 @@ func (c *Conn) close(patience time.Duration) error {
 	return c.rpc.Close()
 }
 
-// Quiet is how long the server has not answered although calls of NFS wait for it.
+// Quiet is how long the server has sent nothing although NFS calls wait for it.
 func (c *Conn) Quiet() time.Duration { return c.rpc.Quiet() }
 
-// Abandon ends the connection without a word. Calls under way fail, and all that come.
+// Abandon closes the connections without UMNT. Calls in flight fail, and all later ones.
 func (c *Conn) Abandon() {
 	c.abandoned.Store(true)
-	_ = c.rpc.Close() // Close says the same again
+	_ = c.rpc.Close() // Close returns the same error
 }
 
-// part gives "/" back and ends the connection to MOUNT. Close waits for it, and nobody
-// else: it is a courtesy, as umount is.
+// part unmounts "/" and closes the connection to MOUNT, in the background. Only Close waits for it.
 func (c *Conn) part(m *mountd) {
 	ctx, cancel := context.WithTimeout(context.Background(), umountTime)
 	defer cancel()
@@ -89,9 +86,8 @@ func (c *Conn) part(m *mountd) {
 	_ = m.close()
 }
 
-// umount sends UMNT, to where MOUNT was found: by the connection to NFS if that is at the
-// same port. It is a courtesy: that it failed changes nothing for anyone, so its errors
-// end here.
+// umount sends UMNT, on the connection to NFS if MOUNT has the same port. It is a courtesy: a
+// failure has no consequences, so errors are dropped.
 func (c *Conn) umount(ctx context.Context) {
 	if c.port == c.mountd.port {
 		m := mountd{rpc: c.rpc, auth: c.mountd.auth}
@@ -109,8 +105,8 @@ func (c *Conn) umount(ctx context.Context) {
 	_, _ = rpc.Close(), r.drop()
 }
 
-// Mount mounts a directory, or the one that holds what o.Path names. The
-// directory must exist. What a server refuses is a [*MountError].
+// Mount mounts the directory o.Path, or the one that holds the object o.Path. The directory must
+// exist. A refusal by the server is a [*MountError].
 func Mount(ctx context.Context, o Options) (*Conn, error) {
 	if err := checkPath(o.Path); err != nil {
 		return nil, err
@@ -129,7 +125,7 @@ func Mount(ctx context.Context, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// checkPath is nil for a path that can be divided by text alone.
+// checkPath returns an error for a path that cannot be divided by its text.
 func checkPath(path string) error {
 	switch {
 	case !strings.HasPrefix(path, "/"):
@@ -145,16 +141,16 @@ func checkPath(path string) error {
 	return nil
 }
 
-// connect reaches both services, at the same time, and opens the path, for which MOUNT is
-// asked before it is known to be there. That there is none ends the other attempt, and is
-// the error.
+// connect connects to both services concurrently, and opens the path. MOUNT is called before the
+// service is known to be there. If one service is missing, the other attempt ends, and that is the
+// error.
 func (c *Conn) connect(ctx context.Context) error {
 	var nfs sync.WaitGroup
 	var err error
 	beside, stop := context.WithCancel(ctx)
 	defer stop()
 	nfs.Go(func() { c.rpc, c.port, err = c.opt.connect(beside, &nfsService) })
-	o := c.opt // connectMountd fills it
+	o := c.opt // connectMountd changes it
 	m, merr := connectMountd(ctx, &o, c.begin)
 	if merr != nil {
 		stop()
@@ -174,7 +170,7 @@ func (c *Conn) connect(ctx context.Context) error {
 	return errors.Join(err, m.close())
 }
 
-// split is the parts of a path that stand for something.
+// split returns the parts of a path, without empty ones and ".".
 func split(path string) (parts []string) {
 	for part := range strings.SplitSeq(path, "/") {
 		if part != "" && part != "." {
@@ -184,16 +180,15 @@ func split(path string) (parts []string) {
 	return parts
 }
 
-// meansDir reports whether a path can only mean a directory, by its end.
+// meansDir reports whether the end of a path says that it is a directory.
 func meansDir(path string) bool { return strings.HasSuffix(path, "/") || strings.HasSuffix(path, "/.") }
 
 // joined is the path that has these parts.
 func joined(parts []string) string { return "/" + strings.Join(parts, "/") }
 
-// climb mounts the longest prefix of the path that the server mounts and that is
-// a directory, and returns how many parts that are. It tries most of them. If there is
-// none, the error is that of the whole path. Of a prefix that something comes behind,
-// the LOOKUP of that tells whether it is a directory.
+// climb mounts the longest prefix of the path that the server mounts and that is a directory, and
+// returns how many parts that are. It makes most tries. If all fail, the error is the first one's.
+// For a proper prefix the following LOOKUP shows whether it is a directory.
 func (c *Conn) climb(ctx context.Context, m *mountd, parts []string, most int) (root vfs.Handle, n int, err error) {
 	var first error
 	whole := len(split(c.opt.Path))
@@ -216,7 +211,7 @@ func (c *Conn) climb(ctx context.Context, m *mountd, parts []string, most int) (
 	return root, 0, first
 }
 
-// directory mounts path, and looks what it is: some servers mount files.
+// directory mounts path and, if look is set, checks its type: some servers mount files.
 func (c *Conn) directory(ctx context.Context, m *mountd, path string, look bool) (vfs.Handle, error) {
 	root, err := m.mnt(ctx, path)
 	if err != nil {
@@ -240,15 +235,15 @@ func (c *Conn) directory(ctx context.Context, m *mountd, path string, look bool)
 	return root, nil
 }
 
-// limits asks for the limits of a mounted directory beside what is looked up in it: the
-// first file to be opened needs them. Without an answer they are asked for then.
+// limits asks for the limits of a mounted directory while the path is looked up: the first file
+// that is opened needs them. If no answer comes, they are asked for then.
 func (c *Conn) limits(ctx context.Context, fsys *v3.FS) {
 	ctx, cancel := context.WithTimeout(ctx, limitsTime)
 	defer cancel()
 	_, _ = fsys.Info(ctx, fsys.Top(), vfs.InfoLimits)
 }
 
-// climbs reports whether the parent may mount where a path did not.
+// climbs reports whether a parent may be mountable after err for a path.
 func climbs(err error) bool {
 	refusal, ok := errors.AsType[*MountError](err)
 	if !ok {
@@ -261,30 +256,29 @@ func climbs(err error) bool {
 	return false
 }
 
-// descend moves the root down the rest of the path: to the directory that it
-// names, or to the one that holds what it names. Links on the way are followed below
-// the mounted directory; the last one only if the path says that it is a directory. What
-// the server says of the path is a *fs.PathError.
+// descend moves the root down the rest of the path: to the directory that it names, or to the one
+// that holds its object. Links on the way are followed below the mounted directory; the last one
+// only if the path says that it is a directory. An answer of the server about the path is a
+// *fs.PathError.
 func (c *Conn) descend(ctx context.Context, root vfs.Handle, rest []string, isDir bool) error {
 	if len(rest) == 0 {
 		return nil
 	}
 	at, err := c.lookup(ctx, root, rest, isDir)
 	if errors.Is(err, vfs.ErrStale) {
-		// A directory on the way was replaced between two steps. The path is
-		// what was asked for, so it is walked once more.
+		// A directory on the way was replaced between two steps: walk the path once more.
 		at, err = c.lookup(ctx, root, rest, isDir)
 	}
 	if err != nil {
 		return fmt.Errorf("nfs: %q in the mounted %q: %w", strings.Join(rest, "/"), c.mounted, err)
 	}
-	if at != root { // else it is rooted there, and has counted what failed
+	if at != root { // otherwise c.fs has the root already, and its counters
 		c.fs, err = v3.New(c.rpc, at, c.opt.FS)
 	}
 	return err
 }
 
-// lookup goes down the rest of the path, to the directory to root the file system at.
+// lookup goes down the rest of the path, to the directory that becomes the root.
 func (c *Conn) lookup(ctx context.Context, root vfs.Handle, rest []string, isDir bool) (vfs.Handle, error) {
 	dir, last := rest[:len(rest)-1], rest[len(rest)-1]
 	at, err := c.resolve(ctx, root, dir)
@@ -294,8 +288,8 @@ func (c *Conn) lookup(ctx context.Context, root vfs.Handle, rest []string, isDir
 	return c.enter(ctx, at, last, isDir)
 }
 
-// inside follows a path below the mounted directory, and all links. One that leads out of
-// that is [vfs.ErrOutside]: something else may have the name that it leads to.
+// inside follows a path below the mounted directory, with all links. A link that leads out of it is
+// [vfs.ErrOutside]: its target's name may be another object's here.
 func (c *Conn) inside(ctx context.Context, dir vfs.Handle, path string) (vfs.Resolved, error) {
 	found, err := vfs.Resolve(ctx, vfs.Inside(c.fs), dir, path, true)
 	if errors.Is(err, vfs.ErrOutside) {
@@ -317,8 +311,8 @@ func (c *Conn) resolve(ctx context.Context, root vfs.Handle, dir []string) (vfs.
 	return found.Handle, err
 }
 
-// enter goes to the directory last in dir. Anything else that has the name, or nothing,
-// becomes the target. If it has to be a directory, a link is followed, and else there is none.
+// enter goes to the directory last in dir. If something else has the name, or nothing, the name
+// becomes the target. A link is followed only if isDir.
 func (c *Conn) enter(ctx context.Context, dir vfs.Handle, last string, isDir bool) (vfs.Handle, error) {
 	found, err := vfs.Resolve(ctx, c.fs, dir, last, false)
 	if err == nil && isDir && found.Attr.Type == vfs.TypeSymlink {

@@ -13,7 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// mountd speaks to a server's MOUNT service (RFC 1813, appendix I).
+// mountd calls a server's MOUNT service (RFC 1813, appendix I).
 type mountd struct {
 	rpc  *oncrpc.Client
 	port uint16
@@ -22,16 +22,16 @@ type mountd struct {
 	early map[string]*asked // by path: at most two, see Conn.begin
 }
 
-// asked is the question for a path that has been sent before the answer was needed.
+// asked is a MNT call that was sent before its answer was needed.
 type asked struct {
 	stop context.CancelFunc
-	done chan struct{} // closed when it has been answered, or given up
+	done chan struct{} // closed when it was answered or given up
 	root vfs.Handle
 	err  error
 }
 
-// ask asks for a path, once, and waits for nothing. The answer may take as long as patience
-// says; 0 is as long as a call may.
+// ask sends MNT for a path, once, and does not wait. patience bounds the call; 0 is an ordinary
+// call's.
 func (m *mountd) ask(ctx context.Context, path string, patience time.Duration) *asked {
 	if a := m.early[path]; a != nil {
 		return a
@@ -60,7 +60,7 @@ func (a *asked) answer() (vfs.Handle, error) {
 	return a.root, a.err
 }
 
-// forget ends what is still asked.
+// forget cancels the calls in flight.
 func (m *mountd) forget() {
 	for _, a := range m.early {
 		a.stop()
@@ -69,7 +69,7 @@ func (m *mountd) forget() {
 	m.early = nil
 }
 
-// close ends the connection, and what is still asked.
+// close closes the connection and cancels the calls in flight.
 func (m *mountd) close() error {
 	m.forget()
 	return m.rpc.Close()
@@ -94,9 +94,9 @@ func (e *MountError) Error() string {
 }
 func (e *MountError) Unwrap() error { return e.Status }
 
-// mnt asks for the handle of a directory. If that has been asked early, its answer will do.
-// What has not been answered is asked again: the connection may have been lost, or the
-// patience been short. But a server that had all the time of a call gets no more.
+// mnt returns the handle of a directory. If it was asked for early, that answer is used. A call that
+// failed early is made again: the connection may have been lost, or the patience too short. But
+// after a call with full patience it is not.
 func (m *mountd) mnt(ctx context.Context, path string) (vfs.Handle, error) {
 	if a := m.early[path]; a != nil {
 		root, err := a.answer()
@@ -130,8 +130,8 @@ func (m *mountd) call(ctx context.Context, path string) (h vfs.Handle, err error
 	return h, nil
 }
 
-// takesAuthSys is nil if a server that lists these flavors will take AUTH_SYS.
-// One that lists nothing has not been asked.
+// takesAuthSys returns an error if a server lists flavors without AUTH_SYS. An empty list is no
+// statement.
 func takesAuthSys(flavors []int32) error {
 	if len(flavors) == 0 || slices.Contains(flavors, int32(oncrpc.AuthSysFlavor)) || slices.Contains(flavors, int32(oncrpc.AuthNone)) {
 		return nil
@@ -140,7 +140,7 @@ func takesAuthSys(flavors []int32) error {
 		flavors[:min(len(flavors), 8)], errors.ErrUnsupported)
 }
 
-// dump lists who has mounted what (procedure 2), as far as the server knows.
+// dump lists which clients have mounted what (procedure 2), as far as the server knows.
 func (m *mountd) dump(ctx context.Context) ([]Mounted, error) {
 	var res mount3.Mountlist
 	reply, err := m.rpc.Call(ctx, mount3.MOUNTPROC3_DUMP, m.auth, xdr.Void{}, &res)
@@ -155,7 +155,7 @@ func (m *mountd) dump(ctx context.Context) ([]Mounted, error) {
 	return list, nil
 }
 
-// umnt says that path is not mounted any more (procedure 3).
+// umnt tells the server that path is not mounted any more (procedure 3).
 func (m *mountd) umnt(ctx context.Context, path string) error {
 	args := mount3.Mountargs{Path: []byte(path)}
 	reply, err := m.rpc.Call(ctx, mount3.MOUNTPROC3_UMNT, m.auth, &args, xdr.Void{})
@@ -163,7 +163,7 @@ func (m *mountd) umnt(ctx context.Context, path string) error {
 	return err
 }
 
-// exports lists what the server offers (procedure 5).
+// exports lists the server's exports (procedure 5).
 func (m *mountd) exports(ctx context.Context) ([]Export, error) {
 	var res mount3.Exports
 	reply, err := m.rpc.Call(ctx, mount3.MOUNTPROC3_EXPORT, m.auth, xdr.Void{}, &res)
@@ -187,12 +187,12 @@ type Export struct {
 	Groups []string // hosts and groups that may mount it; none means everybody
 }
 
-// Mounted is a line in a server's memory of who has mounted what.
+// Mounted is an entry in a server's list of mounts.
 type Mounted struct {
 	Host, Path string
 }
 
-// Exports asks a server for what it offers. Of o the path is not looked at.
+// Exports asks a server for its exports. It ignores o.Path.
 func Exports(ctx context.Context, o Options) ([]Export, error) {
 	m, err := connectMountd(ctx, &o, nil)
 	if err != nil {
@@ -202,7 +202,7 @@ func Exports(ctx context.Context, o Options) ([]Export, error) {
 	return list, errors.Join(err, m.close())
 }
 
-// Mounts asks a server for who has mounted what. Of o the path is not looked at.
+// Mounts asks a server for its list of mounts. It ignores o.Path.
 func Mounts(ctx context.Context, o Options) ([]Mounted, error) {
 	m, err := connectMountd(ctx, &o, nil)
 	if err != nil {
@@ -212,9 +212,8 @@ func Mounts(ctx context.Context, o Options) ([]Mounted, error) {
 	return list, errors.Join(err, m.close())
 }
 
-// connectMountd finds a server's MOUNT service. Close it after use. begin, if not nil, may
-// ask before it is known whether the service is there, and is called again for each port
-// at which it may be.
+// connectMountd finds a server's MOUNT service. The caller closes it. begin, if not nil, may send
+// calls before the service is known to be there. It is called again for each port that is tried.
 func connectMountd(ctx context.Context, o *Options, begin func(context.Context, *mountd)) (*mountd, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
@@ -225,7 +224,7 @@ func connectMountd(ctx context.Context, o *Options, begin func(context.Context, 
 	}
 	m, s := &mountd{auth: auth}, mountService
 	s.early = func(rpc *oncrpc.Client) {
-		m.forget() // of another port
+		m.forget() // calls to the port before
 		m.rpc = rpc
 		if begin != nil {
 			begin(ctx, m)

@@ -16,52 +16,50 @@ import (
 )
 
 const (
-	// nfsPort is where NFS is unless the portmapper says otherwise.
+	// nfsPort is NFS's port unless the portmapper says otherwise.
 	nfsPort = 2049
 
-	// maxMountReply bounds the replies of MOUNT and the portmapper. A list of
-	// exports that is longer is an error.
+	// maxMountReply bounds the replies of MOUNT and the portmapper, in bytes. A longer list
+	// of exports is an error.
 	maxMountReply = 4 << 20
 
-	// DefaultConns is the most connections where nobody says: one for calls that
-	// shall not queue behind bulk, and three for bulk, which is as much as one
-	// fast link needs. They are made when those there are do not suffice, so that
-	// a client with little to do has one. More is no better by itself: some
-	// servers do worse with 16 of one client, and reserved ports are scarce.
+	// DefaultConns is the default for the most connections: one for calls that must not
+	// queue behind bulk, and three for bulk, which is as much as one fast link needs. They
+	// are made when needed, so that a client with little to do has one. More is not always
+	// better: some servers do worse with 16 of one client, and reserved ports are scarce.
 	DefaultConns = 4
 
-	// maxClimb bounds how many parents of a path are tried. A path that is
-	// longer than that below its export does not mount; the deeper directory
-	// has to be exported, or a shorter path be given.
+	// maxClimb bounds how many parents of a path are tried. At the bound the path does not
+	// mount: the deeper directory must be exported, or a shorter path given.
 	maxClimb = 64
 
-	// maxDial bounds the first connection to a port, as package oncrpc bounds those
-	// that follow, whatever dials: the system alone would wait for two minutes, and a
-	// dialer of the caller's perhaps for ever. At the bound there is nobody there.
+	// maxDial bounds the first connection to a port, as package oncrpc bounds later ones.
+	// The system alone would wait for two minutes, and a caller's dialer perhaps for ever.
+	// At the bound the connection has failed.
 	maxDial = 30 * time.Second
-	// minDial is what it has in any case, however short the patience of a call is.
+	// minDial is its least time, however short the patience of a call is.
 	minDial = 5 * time.Second
 
-	// seenTime bounds the question whether the server looks at the path. One that
-	// does not answer it is taken to do so.
+	// seenTime bounds the question whether the server looks at the path. Without an answer
+	// it is assumed to.
 	seenTime = 5 * time.Second
 
-	// limitsTime bounds how long Mount waits for the limits, FSINFO, which it asks for
-	// beside other things. Without an answer the first call that needs them asks again.
+	// limitsTime bounds how long Mount waits for FSINFO, which it sends alongside other
+	// calls. Without an answer the first call that needs the limits asks again.
 	limitsTime = 5 * time.Second
 
-	// umountTime bounds what Close waits for UMNT, which is a courtesy: it takes
-	// an entry off a list that no server relies on.
+	// umountTime bounds how long Close waits for UMNT, which only removes an entry of a
+	// list that no server relies on.
 	umountTime = 2 * time.Second
-	// leaveTime is the same of Leave.
+	// leaveTime is the same bound for Leave.
 	leaveTime = 500 * time.Millisecond
 )
 
-// SourcePort says from which ports connections are made.
+// SourcePort says which local ports connections are made from.
 type SourcePort uint8
 
-// Servers that export with "secure", their default, want callers to come from
-// ports that only the superuser may use.
+// Servers that export with "secure", their default, accept calls only from ports that only the
+// superuser may use.
 const (
 	PortAuto     SourcePort = iota // a reserved one if the process may, else any
 	PortReserved                   // between 512 and 1023, or fail
@@ -72,42 +70,42 @@ const (
 type Options struct {
 	Host string // a name or an address; IPv6 without brackets
 	Path string // absolute, '/' between its parts, no ".."
-	// Export is the beginning of Path that is asked of MOUNT; the rest is looked up
-	// in it. "": as much of Path as the server mounts.
+	// Export is the beginning of Path that MOUNT is asked for; the rest is looked up in
+	// it. "": as much of Path as the server mounts.
 	Export string
 
-	Version   int    // of NFS: 3, or 0 for the best that there is
+	Version   int    // of NFS: 3, or 0 for the best available
 	Port      uint16 // of NFS and MOUNT; 0: ask the portmapper
 	NFSPort   uint16 // of NFS; 0: Port
 	MountPort uint16 // of MOUNT; 0: Port, then the portmapper
 
 	FS v3.Options // the caller, sizes, read-only
 
-	// Dial makes connections; nil is TCP with SourcePort, Interface and SynCount,
-	// which a Dial of one's own has no use for.
+	// Dial makes connections; nil is TCP with SourcePort, Interface and SynCount, which
+	// another Dial does not use.
 	Dial       func(ctx context.Context, network, address string) (net.Conn, error)
 	SourcePort SourcePort
 	Interface  string // bind to this network interface (Linux)
 	SynCount   int    // attempts of the kernel to connect (Linux, TCP_SYNCNT); 0: its own choice
 
-	// A call goes on for Timeout times Retries+1, whether it waits for a reply or
-	// for a connection; if FS.Hard, until its context ends.
+	// A call is tried for Timeout times Retries+1, whether it waits for a reply or for a
+	// connection; if FS.Hard, until its context ends.
 	Timeout   time.Duration // of one try of a call; 0: that of package oncrpc
 	Retries   int           // 0: that of package oncrpc; negative: none
-	DialTries int           // of a call that needs a new connection; 0: as long as it has patience
-	DialOnce  bool          // a connection to NFS that is lost stays lost
+	DialTries int           // for a call that needs a new connection; 0: as its patience allows
+	DialOnce  bool          // a lost connection to NFS is not made again
 
 	// Conns is the most connections to NFS, up to oncrpc.MaxConns; 0 is
 	// [DefaultConns]. DialOnce allows one.
 	Conns int
 
-	// Log is told what a user would want to know of a server that does not
-	// answer, and at debug level what else happens; nil is silence.
+	// Log receives what a user needs to know of a server that does not answer, and other
+	// events at debug level; nil: nothing is logged.
 	Log *slog.Logger
 
-	// Silent, if set, is told of a port of the server that sends nothing, and again
-	// when it does, as oncrpc.ClientOptions has it, from the first connection on;
-	// Silence.Server is its host and port. It is called concurrently.
+	// Silent, if set, is called when a port of the server is silent, and when it sends
+	// again, as in oncrpc.ClientOptions, from the first connection on. Silence.Server is
+	// its host and port. Calls may be concurrent.
 	Silent func(oncrpc.Silence)
 
 	// Rand fills p with random bytes; nil is crypto/rand.
@@ -117,7 +115,7 @@ type Options struct {
 // fill completes and checks the options.
 func (o *Options) fill() error {
 	if o.Rand == nil {
-		o.Rand = func(p []byte) { _, _ = rand.Read(p) } // which never fails
+		o.Rand = func(p []byte) { _, _ = rand.Read(p) } // crypto/rand.Read never fails
 	}
 	if o.FS.Rand == nil {
 		o.FS.Rand = o.Rand
@@ -150,8 +148,8 @@ func (o *Options) fill() error {
 	return checkControl(o)
 }
 
-// dialTime bounds the first connection to a port: a call's patience, from minDial to
-// maxDial.
+// dialTime bounds the first connection to a port: a call's patience, but at least minDial and at
+// most maxDial.
 func (o *Options) dialTime() time.Duration {
 	try, tries := cmp.Or(o.Timeout, oncrpc.DefaultTimeout), max(cmp.Or(o.Retries, oncrpc.DefaultRetries), 0)+1
 	if o.FS.Hard || tries > int(maxDial/try) {
@@ -160,8 +158,7 @@ func (o *Options) dialTime() time.Duration {
 	return max(try*time.Duration(tries), minDial)
 }
 
-// auth is the credential for MOUNT and NULL: that of the file system's own
-// caller.
+// auth is the credential for MOUNT and NULL: that of the file system's caller.
 func (o *Options) auth() (oncrpc.Auth, error) {
 	a := oncrpc.AuthSys{Machine: o.FS.Machine, UID: o.FS.Caller.UID, GID: o.FS.Caller.GID}
 	return a.Auth()

@@ -15,18 +15,17 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// errNotRegistered is the portmapper's answer that nobody offers a service.
+// errNotRegistered says that the portmapper does not know a service.
 var errNotRegistered = errors.New("the server's portmapper does not know it")
 
-// portmapper asks a server where its services are (RFC 1833).
+// portmapper asks a server for the ports of its services (RFC 1833).
 type portmapper struct {
 	rpc    *oncrpc.Client
 	remote net.Addr // the server
 }
 
-// port finds the TCP port of a program: by version 2 of the protocol, which
-// everybody has, and for a server that was reached over IPv6, of which version 2
-// knows nothing, by versions 4 and 3.
+// port finds the TCP port of a program: by version 2 of the protocol, which all servers have. For
+// a server that was reached over IPv6, which version 2 lacks, it asks by versions 4 and 3.
 func (p *portmapper) port(ctx context.Context, prog *xdr.Program) (uint16, error) {
 	port, err := p.getport(ctx, prog)
 	if err == nil && port != 0 {
@@ -47,14 +46,14 @@ func (p *portmapper) port(ctx context.Context, prog *xdr.Program) (uint16, error
 	return port, err
 }
 
-// overIPv6 reports whether the server was reached at an IPv6 address. An IPv4
-// address in IPv6's clothes is none.
+// overIPv6 reports whether the server was reached at an IPv6 address. An IPv4-mapped address is
+// none.
 func (p *portmapper) overIPv6() bool {
 	at, err := netip.ParseAddrPort(p.remote.String())
 	return err == nil && at.Addr().Is6() && !at.Addr().Is4In6()
 }
 
-// getport is PMAPPROC_GETPORT; 0 is a service that nobody offers.
+// getport is PMAPPROC_GETPORT; 0 is a service that is not registered.
 func (p *portmapper) getport(ctx context.Context, prog *xdr.Program) (uint16, error) {
 	args := rpcbind.Mapping{Prog: prog.Number, Vers: prog.Version, Prot: rpcbind.IPPROTO_TCP}
 	var res rpcbind.PMAPPROC_GETPORTres
@@ -69,7 +68,7 @@ func (p *portmapper) getport(ctx context.Context, prog *xdr.Program) (uint16, er
 	return uint16(res.Value), nil
 }
 
-// getaddr is RPCBPROC_GETADDR of either version.
+// getaddr is RPCBPROC_GETADDR of version 3 or 4.
 func (p *portmapper) getaddr(ctx context.Context, proc *xdr.Proc, prog *xdr.Program) (uint16, error) {
 	args := rpcbind.Rpcb{RProg: prog.Number, RVers: prog.Version, RNetid: []byte("tcp6")}
 	var res rpcbind.RPCBVERS4_RPCBPROC_GETADDRres // as in version 3
@@ -84,12 +83,12 @@ func (p *portmapper) getaddr(ctx context.Context, proc *xdr.Proc, prog *xdr.Prog
 	return universalPort(string(res.Value[:min(len(res.Value), maxUniversal)]))
 }
 
-// maxUniversal bounds a universal address, in bytes; RFC 5665 needs fewer. What
-// is longer is cut, and then no address any more.
+// maxUniversal bounds a universal address, in bytes; RFC 5665 needs fewer. A longer one is cut,
+// and so is no valid address.
 const maxUniversal = 128
 
-// universalPort is the port in a universal address: its last two numbers, the
-// port's two bytes (RFC 5665, section 5.2.3).
+// universalPort is the port in a universal address: its last two numbers are the port's two bytes
+// (RFC 5665, section 5.2.3).
 func universalPort(addr string) (uint16, error) {
 	host, low, ok1 := cutLast(addr)
 	_, high, ok2 := cutLast(host)

@@ -10,8 +10,8 @@ import (
 	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
-// silent is Options.Silent of the server's port, as the user named the server; nil if
-// nobody wants to know.
+// silent is Options.Silent for a port of the server, which it names as the user did; nil if that
+// is not set.
 func (o *Options) silent(port uint16) func(oncrpc.Silence) {
 	if o.Silent == nil {
 		return nil
@@ -23,8 +23,8 @@ func (o *Options) silent(port uint16) func(oncrpc.Silence) {
 	}
 }
 
-// dialFirst makes the first connection to a port, and tells of a server that takes
-// its time: package oncrpc knows of nothing before there is one.
+// dialFirst makes the first connection to a port, and reports a server that is silent meanwhile:
+// package oncrpc sees nothing before there is a connection.
 func (o *Options) dialFirst(ctx context.Context, port uint16) (net.Conn, error) {
 	tell := o.silent(port)
 	if tell == nil {
@@ -32,7 +32,7 @@ func (o *Options) dialFirst(ctx context.Context, port uint16) (net.Conn, error) 
 	}
 	s := oncrpc.Silence{Since: time.Now()}
 	s.Until, _ = ctx.Deadline()
-	var mu sync.Mutex // between the timer and the end
+	var mu sync.Mutex // orders the timer and the end
 	told, ended := false, false
 	timer := time.AfterFunc(oncrpc.SilentAfter, func() {
 		mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Stats are what has been counted of a connection to NFS since it was made.
+// Stats are the counters of a connection to NFS since it was made.
 type Stats struct {
 	RPC   oncrpc.Stats
 	Procs []ProcStats // of the procedures that have been called
@@ -17,7 +17,7 @@ type Stats struct {
 // ProcStats are the counters of a procedure.
 type ProcStats struct {
 	oncrpc.ProcStats
-	// Statuses are how often it was answered with each status but NFS3_OK; see
+	// Statuses are how often it was answered with each status other than NFS3_OK; see
 	// v3.FS.Statuses.
 	Statuses map[vfs.Status]uint64
 }

@@ -13,8 +13,7 @@ type accessCall struct {
 	res  nfs3.ACCESS3res
 }
 
-// Access is one ACCESS (section 3.3.4). Rights that were not asked for are taken out of the
-// answer.
+// Access is one ACCESS (section 3.3.4). Rights that were not asked for are removed from the answer.
 func (f *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Access, vfs.Attr, error) {
 	if err := checkHandle(&h); err != nil {
 		return 0, vfs.Attr{}, err

@@ -12,13 +12,13 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// bothLists is the mask that asks for, and sets, both lists: a server that is
-// sent one alone may take the other away.
+// bothLists is the mask that asks for, and sets, both lists: a server that receives one alone may
+// remove the other.
 const bothLists = nfsacl3.NA_ACL | nfsacl3.NA_DFACL
 
 var _ vfs.ACLer = (*FS)(nil)
 
-// getacl and setacl are results as do treats them.
+// getacl and setacl are results in the form that do takes.
 type getacl struct {
 	nfsacl3.GETACL3res
 	status nfs3.Nfsstat3
@@ -49,8 +49,8 @@ func (r *setacl) DecodeXDR(d *xdr.Decoder) error {
 // Stat is the status of the result.
 func (r *setacl) Stat() *nfs3.Nfsstat3 { return &r.status }
 
-// ACL is one GETACL of the NFS_ACL program, which servers have beside NFS on the
-// same port, if at all. One that has not is asked once.
+// ACL is one GETACL of the NFS_ACL program, which some servers have at NFS's port. A server without
+// it is asked once.
 func (f *FS) ACL(ctx context.Context, h vfs.Handle) (acl vfs.ACL, err error) {
 	if err := checkHandle(&h); err != nil {
 		return acl, err
@@ -68,8 +68,8 @@ func (f *FS) ACL(ctx context.Context, h vfs.Handle) (acl vfs.ACL, err error) {
 	return acl, err
 }
 
-// SetACL is one SETACL. More entries than the protocol carries, and rights that
-// there are none of, are vfs.ErrInval.
+// SetACL is one SETACL. More entries than the protocol carries, and unknown rights, are
+// vfs.ErrInval.
 func (f *FS) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
 	if err := f.mayChange(ctx); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (f *FS) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
 	return err
 }
 
-// doACL is do for a program that the server may not have.
+// doACL is do for a program that the server may lack.
 func (f *FS) doACL(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Result) (oncrpc.Reply, error) {
 	if f.noACL.Load() {
 		return oncrpc.Reply{}, vfs.ErrNotSupp
@@ -108,7 +108,7 @@ func (f *FS) doACL(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3
 	return reply, err
 }
 
-// fromWire takes over a list whose entries all have flag set.
+// fromWire decodes a list whose entries all have flag set.
 func fromWire(list []nfsacl3.Aclent, flag int32) ([]vfs.ACLEntry, error) {
 	entries := make([]vfs.ACLEntry, 0, len(list))
 	for _, w := range list {
@@ -134,13 +134,13 @@ func known(t vfs.ACLTag) bool {
 	return false
 }
 
-// toWire is a list on the wire: in the order of the tags, as servers want it,
-// and with a mask, without which Solaris takes none.
+// toWire encodes a list: in the order of the tags, which servers require, and with a mask, which
+// Solaris requires.
 func toWire(entries []vfs.ACLEntry, flag int32) ([]nfsacl3.Aclent, error) {
 	if len(entries) == 0 {
 		return nil, nil
 	}
-	class, masked := uint32(0), false // what the group class has
+	class, masked := uint32(0), false // the rights of the group class
 	list := make([]nfsacl3.Aclent, 0, len(entries)+1)
 	for _, e := range entries {
 		if e.Perm&^7 != 0 {

@@ -12,14 +12,14 @@ const (
 	// procCount is how many procedures NFSv3 has.
 	procCount = 22
 
-	// RFC 1813 has two ranges of statuses. Each status has a counter; all that
-	// the RFC does not know share the last one.
+	// RFC 1813 has two ranges of statuses. Each status has a counter; all others share the last
+	// one.
 	lowStatuses  = int(nfs3.NFS3ERR_REMOTE) + 1
 	highStatuses = int(nfs3.NFS3ERR_JUKEBOX-nfs3.NFS3ERR_BADHANDLE) + 1
 	statusCount  = lowStatuses + highStatuses + 1
 )
 
-// counts are how often each procedure was answered with each error.
+// counts has how often each procedure was answered with each error.
 type counts [procCount][statusCount]atomic.Uint64
 
 func (c *counts) note(p *xdr.Proc, s nfs3.Nfsstat3) {
@@ -36,7 +36,7 @@ func (c *counts) note(p *xdr.Proc, s nfs3.Nfsstat3) {
 	c[p.Number][at].Add(1)
 }
 
-// statusAt is the status that a counter stands for; 0 is every unknown one.
+// statusAt is the status of a counter; 0 is every unknown one.
 func statusAt(at int) vfs.Status {
 	switch {
 	case at < lowStatuses:
@@ -47,9 +47,9 @@ func statusAt(at int) vfs.Status {
 	return 0
 }
 
-// Statuses returns how often p has been answered with each error status, by all
-// views together; nil if never. Status 0 stands for those that RFC 1813 does
-// not know. NFS3ERR_JUKEBOX is counted each time it comes.
+// Statuses returns how often p has been answered with each error status, for all views together;
+// nil if never. Status 0 stands for those that RFC 1813 does not have. NFS3ERR_JUKEBOX is counted
+// each time.
 func (f *FS) Statuses(p *xdr.Proc) map[vfs.Status]uint64 {
 	if p.Program != nfs3.NFS_V3.Number || p.Number >= procCount {
 		return nil

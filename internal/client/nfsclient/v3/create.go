@@ -9,9 +9,8 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// Create is one CREATE, MKDIR, SYMLINK or MKNOD, by the type of what is made
-// (sections 3.3.8 to 3.3.11). If
-// the server does not send the new object's handle, a LOOKUP follows.
+// Create is one CREATE, MKDIR, SYMLINK or MKNOD, by the type of the new object (sections 3.3.8 to
+// 3.3.11). If the server does not send the object's handle, a LOOKUP follows.
 func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (h vfs.Handle, attr vfs.Attr, wcc vfs.WCC, err error) {
 	if err := f.mayChange(ctx); err != nil {
 		return h, attr, wcc, err
@@ -45,14 +44,14 @@ func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	return m.h, m.attr, m.dir, err
 }
 
-// made is what has come of making an object.
+// made is the result of creating an object.
 type made struct {
 	h    vfs.Handle // zero if it was not sent
 	attr vfs.Attr
 	dir  vfs.WCC
 }
 
-// set takes over what all four procedures answer.
+// set takes the fields that all four procedures return.
 func (m *made) set(p *xdr.Proc, obj *nfs3.PostOpFh3, attr *nfs3.PostOpAttr, dir *nfs3.WccData) (err error) {
 	m.attr, m.dir = attr.VFS(), dir.VFS()
 	if obj.HandleFollows {
@@ -74,7 +73,7 @@ func (f *FS) create(ctx context.Context, where nfs3.Diropargs3, how *vfs.CreateH
 	default:
 		return m, vfs.ErrInval
 	}
-	_ = args.How.ObjAttributes.SetAttr(&how.Set) // clamped times are told by what comes back
+	_ = args.How.ObjAttributes.SetAttr(&how.Set) // the returned attributes show clamped times
 	reply, err := f.do(ctx, nfs3.NFSPROC3_CREATE, &args, &res)
 	defer reply.Release()
 	if err != nil {
@@ -85,8 +84,8 @@ func (f *FS) create(ctx context.Context, where nfs3.Diropargs3, how *vfs.CreateH
 	return m, m.set(nfs3.NFSPROC3_CREATE, &ok.Obj, &ok.ObjAttributes, &ok.DirWcc)
 }
 
-// decided is err without a doubt that the verifier of an exclusive CREATE has
-// removed: a server that had made the file would have known its own again.
+// decided returns err without the doubt about its outcome if the verifier of an exclusive CREATE
+// settles it: a server that had made the file would have recognised its verifier.
 func decided(err error, mode vfs.CreateMode) error {
 	s, ok := errors.AsType[*StatusError](err)
 	if ok && mode == vfs.CreateExclusive && s.Status == vfs.ErrExist {

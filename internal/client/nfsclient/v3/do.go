@@ -12,14 +12,14 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// do makes a call, again while the server answers NFS3ERR_JUKEBOX and its patience
-// lasts, and returns an error for every status but NFS3_OK. The Reply is to be
-// released in any case; what the result borrows is only there if it is NFS3_OK.
+// do makes a call, repeats it while the server answers NFS3ERR_JUKEBOX and the patience lasts, and
+// returns an error for every status other than NFS3_OK. The caller always releases the Reply. What
+// the result borrows is valid only with NFS3_OK.
 func (f *FS) do(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Result) (oncrpc.Reply, error) {
 	return f.doWaiting(ctx, p, args, res, wait{})
 }
 
-// doWaiting is do with a wait of the caller's.
+// doWaiting is do with the caller's own wait.
 func (f *FS) doWaiting(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Result, w wait) (oncrpc.Reply, error) {
 	resent := false // in any try: each is a call of its own, and may have been executed
 	for {
@@ -41,32 +41,31 @@ func (f *FS) doWaiting(ctx context.Context, p *xdr.Proc, args xdr.Appender, res 
 			return reply, &StatusError{Proc: p, Status: vfs.Status(status), Resent: resent && changes(p) && !settled(status)}
 		}
 		reply.Release()
-		*res.Stat() = nfs3.NFS3_OK // until the next reply says otherwise
+		*res.Stat() = nfs3.NFS3_OK // until the next reply
 		if err := w.pause(ctx, f); err != nil {
 			return oncrpc.Reply{}, uncertain(p, resent, &BusyError{Proc: p, Tries: w.tries, Err: err})
 		}
 	}
 }
 
-// refusedBriefly reports whether the results of a call that failed with err are an error
-// status without all that should follow it. Some servers leave the attributes out. What
-// the status says is true all the same; res is then what it would be with none.
+// refusedBriefly reports whether the results of a call that failed with err are an error status
+// without the fields that should follow it. Some servers leave the attributes out. The status
+// counts all the same; res then has no attributes.
 func refusedBriefly(err error, res nfs3.Result) bool {
 	if !errors.Is(err, xdr.ErrShort) || *res.Stat() == nfs3.NFS3_OK {
 		return false
 	}
-	const longest = 64 // what follows an error status if it is all zeros: a LINK's or RENAME's
+	const longest = 64 // bytes after an error status if all are zero: LINK's or RENAME's
 	b := xdr.AppendInt32(make([]byte, 0, longest), int32(*res.Stat()))
 	d := xdr.NewDecoder(b[:longest])
 	return res.DecodeXDR(&d) == nil
 }
 
-// try makes a call once, when the limiter admits it, and tells the limiter how
-// it went. Nothing is held afterwards: a call that waits for a busy server to recover
-// does not stand in the way of others. Nor does one that waits for a server that has
-// answered nobody since a call was given up. There is no load on such a server,
-// and calls that waited for their turn would otherwise be given up one after the
-// other, each after a patience of its own.
+// try makes a call once, when the limiter admits it, and reports the outcome to the limiter. The
+// admission ends with the try, so a call that waits for a busy server does not hold up others. Nor
+// does a call that waits for a server which has been silent since a call was given up. Such a
+// server has no load, and queued calls would otherwise be given up one after the other, each after
+// a patience of its own.
 func (f *FS) try(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Result) (oncrpc.Reply, error) {
 	limiter := f.opt.Pace
 	if limiter == nil {
@@ -93,8 +92,8 @@ func (f *FS) try(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.R
 	return reply, err
 }
 
-// classOf is the class in which a procedure is limited: what moves a file's bytes,
-// or makes them stable, apart from all that is small.
+// classOf is the class in which a procedure is limited: procedures that move a file's bytes, or
+// make them stable, are kept apart from small ones.
 func classOf(p *xdr.Proc) pace.Class {
 	switch p {
 	case nfs3.NFSPROC3_READ:
@@ -105,8 +104,8 @@ func classOf(p *xdr.Proc) pace.Class {
 	return pace.Metadata
 }
 
-// moved is how many bytes a call has read or written of a file, or listed of a
-// directory: a page is not as light as a GETATTR.
+// moved is how many bytes a call has read or written of a file, or listed of a directory: a page
+// costs more than a GETATTR.
 func moved(res nfs3.Result, err error) int {
 	if err != nil || *res.Stat() != nfs3.NFS3_OK {
 		return 0
@@ -122,13 +121,11 @@ func moved(res nfs3.Result, err error) int {
 	return 0
 }
 
-// outcome is what a call says about the server's load. An error that came from
-// the server itself says nothing, since no work was done for it, and neither
-// does want of a connection, over which nothing was sent. A reply to a call that
-// was sent again counts like any other, by the time of its last try: more often
-// than of load it tells of a connection that was lost, with all the calls on it,
-// when a server restarted that has nothing else to do now. A server that is too
-// slow is found out by its other replies, and by the calls that end in a time-out.
+// outcome is what a call says about the server's load. An error of the server itself says nothing,
+// because it did no work, and neither does a missing connection, over which nothing was sent. A
+// reply to a call that was sent again counts with the time of its last try. Resending usually means
+// that a connection was lost with all its calls, as when a server restarts that is idle now. A slow
+// server shows in its other replies, and in calls that time out.
 func outcome(res nfs3.Result, err error) pace.Outcome {
 	switch {
 	case errors.Is(err, oncrpc.ErrTimeout) && !errors.Is(err, oncrpc.ErrNotSent):

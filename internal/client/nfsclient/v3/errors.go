@@ -13,14 +13,13 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// StatusError is an error status that a procedure was answered with. It is the
-// Status it wraps.
+// StatusError is an error status of a procedure. It wraps the vfs.Status.
 type StatusError struct {
 	Proc   *xdr.Proc
 	Status vfs.Status
-	// Resent says that the call changes something and was sent more than once:
-	// the status is what the last execution met, which may be what an earlier
-	// one has made. The error then Is vfs.ErrUnknownOutcome.
+	// Resent says that the call changes something and was sent more than once: the status is
+	// that of the last execution, and may come from an earlier one. Then the error Is
+	// vfs.ErrUnknownOutcome.
 	Resent bool
 }
 
@@ -33,11 +32,11 @@ func (e *StatusError) Error() string {
 }
 func (e *StatusError) Unwrap() error { return e.Status }
 
-// Is makes a status after a repetition what it is: no proof.
+// Is adds vfs.ErrUnknownOutcome after a repetition.
 func (e *StatusError) Is(target error) bool { return e.Resent && target == vfs.ErrUnknownOutcome }
 
-// settled reports whether a status depends on the call alone, and not on what is
-// on the server's disk: then no execution of it can have come to another.
+// settled reports whether a status depends on the call alone, and not on the state of the server's
+// disk: then all executions have the same result.
 func settled(s nfs3.Nfsstat3) bool {
 	switch s {
 	case nfs3.NFS3ERR_INVAL, nfs3.NFS3ERR_NAMETOOLONG, nfs3.NFS3ERR_BADHANDLE, nfs3.NFS3ERR_NOTSUPP, nfs3.NFS3ERR_BADTYPE:
@@ -46,7 +45,7 @@ func settled(s nfs3.Nfsstat3) bool {
 	return false
 }
 
-// ReplyError is a reply that cannot be true.
+// ReplyError is a reply that is inconsistent or impossible.
 type ReplyError struct {
 	Proc *xdr.Proc
 	Err  error // what is wrong
@@ -57,7 +56,7 @@ func (e *ReplyError) Error() string {
 }
 func (e *ReplyError) Unwrap() error { return e.Err }
 
-// name is what RFC 1813 calls the procedure in its text: "READ".
+// name is the procedure's name in the text of RFC 1813: "READ".
 func name(p *xdr.Proc) string {
 	_, name, _ := strings.Cut(p.Name, "_")
 	return name
@@ -68,11 +67,11 @@ func untrue(p *xdr.Proc, format string, args ...any) error {
 	return &ReplyError{Proc: p, Err: fmt.Errorf(format, args...)}
 }
 
-// BusyError is the end of a call's context while the server put the call off.
+// BusyError says that a call's context ended while the server answered NFS3ERR_JUKEBOX.
 type BusyError struct {
 	Proc  *xdr.Proc
-	Tries int   // all of them answered NFS3ERR_JUKEBOX
-	Err   error // of the context
+	Tries int   // all answered NFS3ERR_JUKEBOX
+	Err   error // the context's
 }
 
 func (e *BusyError) Error() string {
@@ -86,7 +85,7 @@ var (
 	errEmpty = errors.New("pages without an entry, and no end")
 )
 
-// unknown marks the error of a change whose reply did not come.
+// unknown marks the error of a change without a reply.
 type unknown struct{ err error }
 
 func (e *unknown) Error() string {
@@ -100,7 +99,7 @@ func (e *unknown) Is(target error) bool {
 	return target == vfs.ErrUnknownOutcome
 }
 
-// changes are the procedures with an effect.
+// changes reports whether a procedure changes something.
 func changes(p *xdr.Proc) bool {
 	switch p {
 	case nfs3.NFSPROC3_SETATTR, nfs3.NFSPROC3_WRITE, nfs3.NFSPROC3_COMMIT, nfs3.NFSPROC3_CREATE, nfs3.NFSPROC3_MKDIR, nfs3.NFSPROC3_SYMLINK,
@@ -111,8 +110,8 @@ func changes(p *xdr.Proc) bool {
 	return false
 }
 
-// uncertain is err, which ended a call before it got its last answer, for a call
-// that has been sent more than once if resent.
+// uncertain marks err, which ended a call without a last answer, if the call may have been executed.
+// resent says that it was sent more than once.
 func uncertain(p *xdr.Proc, resent bool, err error) error {
 	if resent && changes(p) {
 		return &unknown{err}
@@ -120,8 +119,8 @@ func uncertain(p *xdr.Proc, resent bool, err error) error {
 	return err
 }
 
-// lost makes err, with which a try of p ended, an error of the contract. resent
-// says that an earlier try may have been executed.
+// lost maps err, which ended a try of p, to an error of the contract. resent says that an earlier try
+// may have been executed.
 func (f *FS) lost(p *xdr.Proc, resent bool, err error) error {
 	err = withStatus(f.patience(err))
 	switch {
@@ -137,8 +136,8 @@ func (f *FS) lost(p *xdr.Proc, resent bool, err error) error {
 	return &unknown{err}
 }
 
-// refused reports whether the server has answered that it did not execute a
-// call. One that failed in executing it says something else.
+// refused reports whether the server has answered that it did not execute the call. SYSTEM_ERR does
+// not say so.
 func refused(err error) bool {
 	if a, ok := errors.AsType[*oncrpc.AcceptError](err); ok {
 		return a.Stat != oncrpc.SystemErr
@@ -147,9 +146,8 @@ func refused(err error) bool {
 	return ok
 }
 
-// answered is an error that a server has answered below NFS, in RPC, and the
-// Status that says the same: it is an answer like any other, and no reason to
-// try again.
+// answered is an RPC-level error of the server with the matching Status. It is an answer, so the call
+// is not tried again.
 type answered struct {
 	status vfs.Status
 	err    error
@@ -158,7 +156,7 @@ type answered struct {
 func (e *answered) Error() string   { return e.err.Error() }
 func (e *answered) Unwrap() []error { return []error{e.status, e.err} }
 
-// withStatus gives an error its Status if the server has answered it in RPC.
+// withStatus adds the Status to an RPC-level error of the server.
 func withStatus(err error) error {
 	if a, ok := errors.AsType[*oncrpc.AcceptError](err); ok {
 		return &answered{acceptStatus(a.Stat), err}
@@ -172,7 +170,7 @@ func withStatus(err error) error {
 	return err
 }
 
-// acceptStatus is the Status that says what an accept_stat does.
+// acceptStatus is the Status for an accept_stat.
 func acceptStatus(s oncrpc.AcceptStat) vfs.Status {
 	switch s {
 	case oncrpc.ProgUnavail, oncrpc.ProgMismatch, oncrpc.ProcUnavail:
@@ -183,9 +181,8 @@ func acceptStatus(s oncrpc.AcceptStat) vfs.Status {
 	return vfs.ErrServerFault
 }
 
-// PatienceError says that a server has not answered for as long as a soft mount
-// waits. It is what happened, and the errno with which nfs(5) lets such a call
-// fail.
+// PatienceError says that a server has not answered for as long as a soft mount waits. It has the
+// cause, and the errno with which such a call fails according to nfs(5).
 type PatienceError struct {
 	Errno syscall.Errno // EIO, or ETIMEDOUT if Options.SoftErr
 	Err   error
@@ -194,7 +191,7 @@ type PatienceError struct {
 func (e *PatienceError) Error() string   { return e.Err.Error() }
 func (e *PatienceError) Unwrap() []error { return []error{e.Errno, e.Err} }
 
-// Is makes it what it is to every consumer of a vfs.FS.
+// Is makes it vfs.ErrNoAnswer.
 func (e *PatienceError) Is(target error) bool { return target == vfs.ErrNoAnswer }
 
 // patienceEnded reports whether a call was given up for want of an answer.
@@ -202,7 +199,7 @@ func patienceEnded(err error) bool {
 	return errors.Is(err, oncrpc.ErrTimeout) || errors.Is(err, oncrpc.ErrNoConnection)
 }
 
-// patience marks an error that says that the patience has ended.
+// patience makes a PatienceError of an error that says that the patience has ended.
 func (f *FS) patience(err error) error {
 	if !patienceEnded(err) {
 		return err

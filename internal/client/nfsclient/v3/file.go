@@ -7,8 +7,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// file is an open regular file. NFSv3 has no opens: it is a handle, a caller,
-// and an entry in the table of open files.
+// file is an open regular file. NFSv3 has no open state: a file is a handle, a caller, and an entry
+// in the table of open files.
 type file struct {
 	fs     *FS
 	h      vfs.Handle
@@ -19,7 +19,7 @@ type file struct {
 
 var _ vfs.File = (*file)(nil)
 
-// use is nil if the file can be used in that way.
+// use returns an error if the file was not opened for that access.
 func (o *file) use(access vfs.Share) error {
 	switch {
 	case o.closed.Load():
@@ -38,8 +38,8 @@ func (o *file) Truncate(ctx context.Context, size uint64) (vfs.WCC, error) {
 	return o.fs.SetAttr(ctx, o.h, &vfs.SetAttr{Valid: vfs.MaskSize, Size: size}, nil)
 }
 
-// Close makes no call, unless the file was removed while open and this is its
-// last Close: then it really goes.
+// Close makes no call, unless the file was removed while open and this is its last Close: then it
+// removes the file.
 func (o *file) Close(ctx context.Context) error {
 	if !o.closed.CompareAndSwap(false, true) {
 		return vfs.ErrInval

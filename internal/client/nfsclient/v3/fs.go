@@ -16,35 +16,33 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// Options say how an FS speaks to its server. The zero Options are the superuser
-// without a machine name, and the server's sizes.
+// Options say how an FS calls its server. The zero Options are the superuser without a machine name,
+// and the server's sizes.
 type Options struct {
-	// Caller is the identity of the view that New returns, and of As(nil). Of
-	// its groups the first 16 are sent: AUTH_SYS carries no more.
+	// Caller is the user of the view that New returns, and of As(nil). The first 16 of its
+	// groups are sent: AUTH_SYS carries no more.
 	Caller vfs.Caller
 	// Machine is the host name in AUTH_SYS credentials, at most 255 bytes.
 	Machine string
 	// ReadMax and WriteMax bound one READ and one WRITE, in bytes; 0 is
 	// [DefaultTransfer]. The server's limit holds as well.
 	ReadMax, WriteMax uint32
-	// DirCount and MaxCount are the sizes of READDIRPLUS, in bytes: of the names
-	// and cookies in a page, and of all of it. 0: as large as MaxCount; and
-	// [DefaultPage].
+	// DirCount and MaxCount are the sizes of READDIRPLUS, in bytes: of the names and cookies
+	// in a page, and of the whole page. 0: as large as MaxCount, and [DefaultPage].
 	DirCount, MaxCount uint32
 	// NoPlus lists by READDIR alone, without handles and attributes.
 	NoPlus bool
-	// Hard makes calls go on while the server answers NFS3ERR_JUKEBOX, until
-	// their context ends.
+	// Hard repeats calls while the server answers NFS3ERR_JUKEBOX, until their context ends.
 	Hard bool
-	// SoftErr makes a call that the server did not answer in time an ETIMEDOUT
-	// instead of an EIO.
+	// SoftErr makes a call that the server did not answer in time fail with ETIMEDOUT instead
+	// of EIO.
 	SoftErr bool
-	// Pace limits how many calls are under way; nil: nothing does.
+	// Pace limits the calls in flight; nil: no limit.
 	Pace *pace.Limiter
-	// ReadOnly makes all that changes something vfs.ErrROFS, before it is sent.
+	// ReadOnly makes every change fail with vfs.ErrROFS, before it is sent.
 	ReadOnly bool
-	// Rand fills p with random bytes; nil is crypto/rand. Names of files that are
-	// removed while open, and pauses, come from it.
+	// Rand fills p with random bytes; nil is crypto/rand. It gives the names of files that are
+	// removed while open, and the lengths of pauses.
 	Rand func(p []byte)
 }
 
@@ -57,12 +55,12 @@ type FS struct {
 
 var _ vfs.FS = (*FS)(nil)
 
-// shared is what all views have in common.
+// shared is the state that all views share.
 type shared struct {
 	opt    Options
 	root   vfs.Handle
 	base   *FS
-	limits atomic.Pointer[vfs.Info] // what FSINFO said
+	limits atomic.Pointer[vfs.Info] // from FSINFO
 	noPlus atomic.Bool              // the server has no READDIRPLUS
 	noACL  atomic.Bool              // the server has no NFS_ACL program
 	silent atomic.Bool              // a call was given up, and none was answered since
@@ -80,15 +78,14 @@ type shared struct {
 	writes   pool[writeCall]
 }
 
-// New returns the view of o.Caller of the file system whose top directory is
-// root, on the server that rpc reaches. It makes no call. rpc stays the caller's,
-// which closes it after the FS's last use.
+// New returns o.Caller's view of the file system with the top directory root, on rpc's server. It
+// makes no call. The caller closes rpc after the FS's last use.
 func New(rpc *oncrpc.Client, root vfs.Handle, o Options) (*FS, error) {
 	if root.IsZero() || root.Len() > vfs.MaxHandleV3 {
 		return nil, vfs.ErrBadHandle
 	}
 	if o.Rand == nil {
-		o.Rand = func(p []byte) { _, _ = rand.Read(p) } // which never fails
+		o.Rand = func(p []byte) { _, _ = rand.Read(p) } // crypto/rand.Read never fails
 	}
 	s := &shared{opt: o, root: root, views: make(map[string]*FS), names: nameMemory{seed: maphash.MakeSeed()}}
 	s.noPlus.Store(o.NoPlus)
@@ -119,8 +116,7 @@ func (f *FS) As(c *vfs.Caller) vfs.FS {
 	}
 	auth, err := f.auth(c)
 	if err != nil {
-		// The machine's name was encoded before, and of groups there are
-		// never too many.
+		// The machine's name was encoded in New, and the groups are cut to what fits.
 		panic("nfsclient/v3: credential: " + err.Error())
 	}
 	f.viewsMu.RLock()
@@ -151,7 +147,7 @@ func (f *FS) Root(ctx context.Context) (vfs.Handle, vfs.Attr, error) {
 	return f.root, a, err
 }
 
-// mayChange is asked before every change.
+// mayChange is called before every change.
 func (f *FS) mayChange(ctx context.Context) error {
 	if f.opt.ReadOnly {
 		return vfs.ErrROFS
@@ -159,7 +155,7 @@ func (f *FS) mayChange(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// handleOf takes over a handle from the wire.
+// handleOf decodes a handle from the wire.
 func handleOf(p *xdr.Proc, w *nfs3.NfsFh3) (vfs.Handle, error) {
 	h, err := w.VFS()
 	if err != nil {
@@ -168,11 +164,11 @@ func handleOf(p *xdr.Proc, w *nfs3.NfsFh3) (vfs.Handle, error) {
 	return h, nil
 }
 
-// fh is h on the wire, borrowed from it. A handle that is too long for NFSv3
-// does not encode; checkHandle comes before.
+// fh is h on the wire, which borrows h's bytes. A handle too long for NFSv3 does not encode;
+// checkHandle must be called before.
 func fh(h *vfs.Handle) nfs3.NfsFh3 { return nfs3.NfsFh3{Data: h.Bytes()} }
 
-// checkHandle is vfs.ErrBadHandle for what no NFSv3 server has made.
+// checkHandle returns vfs.ErrBadHandle for a handle that no NFSv3 server can have made.
 func checkHandle(h *vfs.Handle) error {
 	if h.IsZero() || h.Len() > vfs.MaxHandleV3 {
 		return vfs.ErrBadHandle
@@ -180,8 +176,7 @@ func checkHandle(h *vfs.Handle) error {
 	return nil
 }
 
-// dirop is a name in a directory on the wire, after the checks that spare the
-// server a call. The name is a copy.
+// dirop encodes a name in a directory, after checks that save the server a call. The name is copied.
 func dirop(dir *vfs.Handle, name string) (nfs3.Diropargs3, error) {
 	if err := checkHandle(dir); err != nil {
 		return nfs3.Diropargs3{}, err
@@ -202,15 +197,14 @@ func (p *pool[T]) get() *T {
 	return new(T)
 }
 
-// put takes v back, without what it refers to.
+// put returns v to the pool, without its references.
 func (p *pool[T]) put(v *T) {
 	var zero T
 	*v = zero
 	p.p.Put(v)
 }
 
-// transfer is the size of a READ or WRITE: what the options want and the server
-// takes.
+// transfer is the size of a READ or WRITE, from the options and the server's limit.
 func transfer(option, server uint32) uint32 {
 	return min(cmp.Or(option, DefaultTransfer), cmp.Or(server, fallbackTransfer), MaxTransfer)
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Info makes one call for each part that want names (FSSTAT, FSINFO, PATHCONF: sections
-// 3.3.18 to 3.3.20), but only once per FS for
-// the limits, which are those of the root and of the options together.
+// Info makes one call for each part that want names (FSSTAT, FSINFO, PATHCONF: sections 3.3.18 to
+// 3.3.20). The limits of the root and the options are asked for only once per FS.
 func (f *FS) Info(ctx context.Context, h vfs.Handle, want vfs.InfoMask) (info vfs.Info, err error) {
 	if err := checkHandle(&h); err != nil {
 		return info, err
@@ -37,9 +36,8 @@ func (f *FS) Info(ctx context.Context, h vfs.Handle, want vfs.InfoMask) (info vf
 	return info, nil
 }
 
-// fsinfo returns the limits, asking for them the first time. The result is
-// shared and not changed. A server that refuses to tell gets the sizes that
-// every server takes.
+// fsinfo returns the limits, and asks for them the first time. The result is shared and must not be
+// changed. If the server refuses, the limits are the sizes that every server takes.
 func (f *FS) fsinfo(ctx context.Context) (*vfs.Info, error) {
 	if limits := f.limits.Load(); limits != nil {
 		return limits, nil
@@ -58,7 +56,7 @@ func (f *FS) fsinfo(ctx context.Context) (*vfs.Info, error) {
 	return limits, nil
 }
 
-// limitsOf is what ok says, after a look at the options.
+// limitsOf combines the server's answer with the options.
 func (f *FS) limitsOf(ok *nfs3.FSINFO3resok) *vfs.Info {
 	i := &vfs.Info{
 		Valid:       vfs.InfoLimits,

@@ -13,7 +13,7 @@ type getattrCall struct {
 	res  nfs3.GETATTR3res
 }
 
-// GetAttr is one GETATTR (RFC 1813, section 3.3.1), which brings all attributes that NFSv3 has.
+// GetAttr is one GETATTR (RFC 1813, section 3.3.1), which returns all attributes that NFSv3 has.
 func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, _ vfs.Mask) (a vfs.Attr, err error) {
 	if err := checkHandle(&h); err != nil {
 		return a, err

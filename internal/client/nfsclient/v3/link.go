@@ -8,8 +8,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Link is one LINK (section 3.3.15). If the call had to be repeated and the name is there, a
-// LOOKUP, and perhaps a GETATTR, find out whose it is.
+// Link is one LINK (section 3.3.15). If the call had to be repeated and the name exists, a LOOKUP, and
+// perhaps a GETATTR, find out whether it is the wanted link.
 func (f *FS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Attr, vfs.WCC, error) {
 	if err := f.mayChange(ctx); err != nil {
 		return vfs.Attr{}, vfs.WCC{}, err
@@ -37,10 +37,9 @@ func (f *FS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Attr
 	return res.Resok.FileAttributes.VFS(), res.Resok.LinkdirWcc.VFS(), nil
 }
 
-// linked reports whether the LINK that err is about has been done after all: it
-// was sent twice, and the name stands for h. A link that was there before looks
-// the same, and is what was wanted; a caller that takes a lock by linking a file of its own
-// is told the truth. attr is what is known of h.
+// linked reports whether the LINK that failed with err has succeeded after all: it was sent twice, and
+// the name leads to h. A link from before looks the same, and is what was wanted. A caller that takes
+// a lock by linking a file of its own gets the right answer. attr is what is known of h.
 func (f *FS) linked(ctx context.Context, h vfs.Handle, attr *vfs.Attr, dir vfs.Handle, name string, err error) bool {
 	s, ok := errors.AsType[*StatusError](err)
 	if !ok || !s.Resent || (s.Status != vfs.ErrExist && s.Status != vfs.ErrMLink) {
@@ -50,7 +49,7 @@ func (f *FS) linked(ctx context.Context, h vfs.Handle, attr *vfs.Attr, dir vfs.H
 	if err != nil || found == h {
 		return err == nil
 	}
-	// Two handles may be of one object (RFC 1813, section 2.6); its number tells.
+	// Two handles may be one object's (RFC 1813, section 2.6); compare its file id.
 	const identity = vfs.MaskFSID | vfs.MaskFileID
 	if !attr.Has(identity) {
 		if *attr, err = f.GetAttr(ctx, h, identity); err != nil {

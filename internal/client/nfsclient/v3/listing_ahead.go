@@ -7,25 +7,24 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// ahead is the fetching of a page while the one before it is delivered, by a
-// goroutine that is there from the first time to the end of the listing. There
-// is at most one page on its way, and none that nobody waits for: next takes it,
-// or stop does.
+// ahead fetches a page while the one before it is delivered. Its goroutine starts with the first such
+// page and runs to the end of the listing. At most one page is in flight; next takes it, or stop
+// drops it.
 type ahead struct {
-	ask    chan order // nil: it has not begun
-	done   chan error // what became of the order
+	ask    chan order // nil: not started
+	done   chan error // the result of the order
 	cancel context.CancelFunc
 	busy   bool // an order was given and its page not taken
-	at     int  // which of l.pages is delivered; the other is that on its way
+	at     int  // which of l.pages is delivered; the other is in flight
 }
 
-// order is a page that is to be fetched.
+// order is a page to fetch.
 type order struct {
 	pos vfs.Pos
 	p   *page
 }
 
-// lookAhead begins to fetch the page behind p, if there is one.
+// lookAhead begins to fetch the page after p, if there is one.
 func (l *listing) lookAhead(p *page) {
 	a := &l.ahead
 	if p.eof || a.busy {
@@ -41,8 +40,8 @@ func (l *listing) lookAhead(p *page) {
 	a.ask <- order{vfs.Pos{Cookie: p.last, Verf: p.verf}, &l.pages[1-a.at]}
 }
 
-// work fetches what is ordered. Between an order and what is done the pager and
-// the page ordered are its own.
+// work fetches ordered pages. Between an order and its result, the pager and the ordered page belong
+// to its goroutine.
 func (l *listing) work(ctx context.Context) {
 	defer close(l.ahead.done)
 	for o := range l.ahead.ask {
@@ -50,7 +49,7 @@ func (l *listing) work(ctx context.Context) {
 	}
 }
 
-// next returns the next page: the one on its way, or one that is fetched now.
+// next returns the next page: the one in flight, or one that it fetches.
 func (l *listing) next() (*page, error) {
 	a := &l.ahead
 	p := &l.pages[1-a.at]
@@ -77,7 +76,7 @@ func (l *listing) next() (*page, error) {
 	return p, nil
 }
 
-// stop ends the fetching, waits until it has ended, and gives back what came.
+// stop ends the fetching, waits for the goroutine, and releases the page in flight.
 func (l *listing) stop() {
 	a := &l.ahead
 	if a.ask == nil {

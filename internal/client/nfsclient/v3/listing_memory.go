@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// memory knows the names that a listing has delivered: each of the first
-// maxExact by a hash, in the order of delivery; and of more than that, landmarks:
-// a ladder of names at even distances, and the last ones.
+// memory remembers the names that a listing has delivered. It has a hash of each of the first maxExact
+// names, in the order of delivery. For more names it has landmarks: a ladder of names at even
+// distances, and the last ones.
 type memory struct {
 	seed   maphash.Seed
 	seeded bool
@@ -15,13 +15,12 @@ type memory struct {
 
 	chunks [][]uint64 // of chunkNames each; nil when there are too many names
 
-	ladder []uint64 // of every stride'th name, from the first one on
+	ladder []uint64 // of every stride'th name, starting with the first
 	stride int      // a power of two
 	ring   []uint64 // of name i at i modulo maxRing; nil as long as there are chunks
 }
 
-// hash is what is remembered of a name. Nobody but this process can tell which
-// names have the same.
+// hash is a name's hash. Its key is secret, so that no server can make names collide.
 func (m *memory) hash(name []byte) uint64 {
 	if !m.seeded {
 		m.seed, m.seeded = maphash.MakeSeed(), true
@@ -50,8 +49,8 @@ func (m *memory) add(hash uint64) {
 	m.n++
 }
 
-// climb adds a step to the ladder, or, if it is full, takes every second one
-// away; the new one would then be one of those, since maxLadder is even.
+// climb adds a step to the ladder. If the ladder is full, it removes every second step instead; the new
+// one would be among those, since maxLadder is even.
 func (m *memory) climb(hash uint64) {
 	if len(m.ladder) < maxLadder {
 		m.ladder = append(m.ladder, hash)
@@ -64,7 +63,7 @@ func (m *memory) climb(hash uint64) {
 	m.stride *= 2
 }
 
-// condense keeps landmarks instead of all names.
+// condense replaces the hashes of all names by landmarks.
 func (m *memory) condense() {
 	m.stride = maxExact / maxLadder
 	m.ladder = make([]uint64, 0, maxLadder)
@@ -80,10 +79,10 @@ func (m *memory) condense() {
 	m.chunks = nil
 }
 
-// at is the hash of the i'th name, of those that are in chunks.
+// at is the hash of the i'th name. The chunks must hold it.
 func (m *memory) at(i int) uint64 { return m.chunks[i/chunkNames][i%chunkNames] }
 
-// all are the hashes of all names, ascending; false if they are not known.
+// all returns the hashes of all names, ascending; false if only landmarks are known.
 func (m *memory) all() ([]uint64, bool) {
 	if m.ring != nil {
 		return nil, false
@@ -93,8 +92,8 @@ func (m *memory) all() ([]uint64, bool) {
 	return all, true
 }
 
-// landmarks are the hashes of some names, in the order of delivery. Those from
-// tail on are the last names that were delivered, without a gap.
+// landmarks returns the hashes of some names, in the order of delivery. From tail on they are the last
+// names delivered, without a gap.
 func (m *memory) landmarks() (marks []uint64, tail int) {
 	last := min(m.n, maxRing)
 	rest := m.n - last

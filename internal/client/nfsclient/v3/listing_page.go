@@ -9,12 +9,10 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// page is the result of READDIR or READDIRPLUS, as far as it is decoded at once:
-// the entries stay where they are, in the reply, and are decoded one by one when
-// they are delivered. All of a page is checked before its first entry is
-// delivered. A reply that was cut is an error then, and not half a page and an
-// error; what follows need check nothing; and the next page can be asked for
-// while this one is delivered, because its cookie is known.
+// page is the result of READDIR or READDIRPLUS. The entries stay in the reply, and are decoded one by
+// one when they are delivered. All of a page is checked before its first entry is delivered. So a
+// truncated reply is an error without half a page before it, later steps need no checks, and the next
+// page can be asked for during delivery, because its cookie is known.
 type page struct {
 	plus   bool // of a READDIRPLUS
 	status nfs3.Nfsstat3
@@ -23,17 +21,16 @@ type page struct {
 	reply  oncrpc.Reply
 
 	entries int
-	bytes   int    // that they take
+	bytes   int    // size of the entries
 	last    uint64 // cookie of the last one
 	eof     bool   // no entry follows
-	passed  int    // entries at the beginning that the listing has had before
+	passed  int    // entries at the beginning that were delivered before
 }
 
 // Stat is the status of the result.
 func (p *page) Stat() *nfs3.Nfsstat3 { return &p.status }
 
-// DecodeXDR takes the whole rest of the record for the entries; scan finds out
-// whether it is.
+// DecodeXDR takes the whole rest of the record as entries; scan checks that.
 func (p *page) DecodeXDR(d *xdr.Decoder) error {
 	p.status = nfs3.Nfsstat3(d.Int32())
 	var dirAttr nfs3.PostOpAttr
@@ -45,7 +42,7 @@ func (p *page) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// release gives the reply back, and with it the entries.
+// release releases the reply, and with it the entries.
 func (p *page) release() {
 	p.reply.Release()
 	*p = page{}
@@ -58,17 +55,16 @@ func (p *page) proc() *xdr.Proc {
 	return nfs3.NFSPROC3_READDIR
 }
 
-// Sizes of what an entry has on the wire (RFC 1813, section 3.3.16 and 3.3.17),
-// beside what has a length of its own.
+// Sizes of an entry's parts on the wire (RFC 1813, sections 3.3.16 and 3.3.17), without those of
+// variable length.
 const (
-	entryHead = 4 + 8 + 4 // that it follows, fileid, length of the name
+	entryHead = 4 + 8 + 4 // "entry follows", fileid, length of the name
 	entryTail = 8         // cookie
 	attrSize  = 84        // fattr3
 )
 
-// scan goes over the entries, from length to length, and finds where they end.
-// An error of package xdr says that they are not what they should be; without
-// one, the generated decoders will find nothing wrong.
+// scan goes over the entries, from length to length, and finds their end. An error of package xdr says
+// that they are malformed. Without one, the generated decoders accept them.
 func (p *page) scan() error {
 	b := p.list.Rest()
 	p.bytes = len(b)
@@ -100,7 +96,7 @@ func (p *page) scan() error {
 	return nil
 }
 
-// entrySize is the size of the entry that b begins with. It notes its cookie.
+// entrySize is the size of the entry at the start of b. It records the entry's cookie.
 func (p *page) entrySize(b []byte) (int, error) {
 	if len(b) < entryHead {
 		return 0, xdr.ErrShort
@@ -117,8 +113,8 @@ func (p *page) entrySize(b []byte) (int, error) {
 	return plusSize(b, n)
 }
 
-// plusSize is the size of the entry that b begins with, of which n bytes are
-// what a READDIR has as well.
+// plusSize is the size of the READDIRPLUS entry at the start of b. Its first n bytes are those that a
+// READDIR has as well.
 func plusSize(b []byte, n int) (int, error) {
 	attrs, n, err := flag(b, n)
 	if err != nil {
@@ -141,7 +137,7 @@ func plusSize(b []byte, n int) (int, error) {
 	return n, nil
 }
 
-// flag is the boolean at b[n:], and the place behind it.
+// flag is the boolean at b[n:], and the offset after it.
 func flag(b []byte, n int) (uint32, int, error) {
 	if len(b)-n < 4 {
 		return 0, 0, xdr.ErrShort

@@ -11,17 +11,16 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// pager asks for the pages of a directory, each in the way that the ones before
-// have shown to be good: their size, and whether by READDIRPLUS. It is used by
-// one goroutine at a time.
+// pager asks for the pages of a directory, and learns from each the size and the procedure for the
+// next. One goroutine at a time uses it.
 type pager struct {
 	fs    *FS
 	dir   vfs.Handle
 	plus  bool          // by READDIRPLUS
 	size  uint32        // of the next page
-	most  uint32        // that it may grow to
-	fixed bool          // most is the caller's, and no refusal makes a page larger
-	slow  time.Duration // what the page took because of which size was halved last
+	most  uint32        // the largest size
+	fixed bool          // most is the caller's: refusals do not make pages larger
+	slow  time.Duration // how long the page took for which the size was halved last
 }
 
 func newPager(f *FS, dir vfs.Handle, want vfs.Mask, maxBytes uint32) pager {
@@ -32,7 +31,7 @@ func newPager(f *FS, dir vfs.Handle, want vfs.Mask, maxBytes uint32) pager {
 	}
 }
 
-// fetch makes p the page behind pos. With an error p holds nothing.
+// fetch fills p with the page after pos. After an error p holds nothing.
 func (g *pager) fetch(ctx context.Context, pos vfs.Pos, p *page) error {
 	for try := 0; ; try++ {
 		g.plus = g.plus && !g.fs.noPlus.Load()
@@ -52,7 +51,7 @@ func (g *pager) fetch(ctx context.Context, pos vfs.Pos, p *page) error {
 	}
 }
 
-// request makes the call, and gives a large page up that takes too long.
+// request makes the call, and gives up a large page that takes too long.
 func (g *pager) request(ctx context.Context, pos vfs.Pos, p *page) (err error) {
 	if g.size > smallPage {
 		var cancel context.CancelFunc
@@ -68,16 +67,16 @@ func (g *pager) request(ctx context.Context, pos vfs.Pos, p *page) (err error) {
 	return err
 }
 
-// concede reports whether the page that was refused with err is to be asked for
-// in another way, which it has chosen.
+// concede reports whether a page that was refused with err is to be asked for in another way, and
+// chooses that way.
 func (g *pager) concede(err error) bool {
 	switch {
 	case g.plus && lacking(err):
 		g.fs.noPlus.Store(true)
 	case errors.Is(err, vfs.ErrTooSmall) && g.grow():
 	case g.plus && (errors.Is(err, vfs.ErrTooSmall) || errors.Is(err, vfs.ErrBusy) || errors.Is(err, vfs.ErrServerFault)):
-		// Names alone take less room, and their objects need not be looked
-		// at. One object that is on a tape, or broken, refuses the whole page.
+		// Names alone take less space, and the server need not look at the objects. One
+		// object that is on tape, or damaged, makes it refuse the whole page.
 		g.plus = false
 	case tooLate(err) && g.size > smallPage:
 		g.most = max(g.size/2, smallPage)
@@ -88,7 +87,7 @@ func (g *pager) concede(err error) bool {
 	return true
 }
 
-// lacking reports whether err says that the server does not have a procedure.
+// lacking reports whether err says that the server lacks a procedure.
 func lacking(err error) bool {
 	if a, ok := errors.AsType[*oncrpc.AcceptError](err); ok {
 		return a.Stat == oncrpc.ProcUnavail
@@ -96,14 +95,13 @@ func lacking(err error) bool {
 	return errors.Is(err, vfs.ErrNotSupp)
 }
 
-// tooLate reports whether err says that no answer came in time. That the
-// caller's own time is over has been asked before.
+// tooLate reports whether err says that no answer came in time. The caller has checked that its own
+// context has not ended.
 func tooLate(err error) bool {
 	return errors.Is(err, oncrpc.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// grow makes the next page larger than any that the server has refused, if that
-// is allowed.
+// grow makes the next page larger than those that the server has refused. It reports whether it could.
 func (g *pager) grow() bool {
 	if g.fixed || g.size >= maxPage {
 		return false
@@ -113,7 +111,7 @@ func (g *pager) grow() bool {
 	return true
 }
 
-// adapt chooses the size of the next page from what this one took and held.
+// adapt chooses the size of the next page from the time and the size of this one.
 func (g *pager) adapt(took time.Duration, bytes int) {
 	switch {
 	case took > slowPage:
@@ -123,7 +121,7 @@ func (g *pager) adapt(took time.Duration, bytes int) {
 		g.size = max(g.size/2, smallPage)
 		g.most, g.slow = g.size, took
 	case took > quickPage || bytes < int(g.size/2):
-		// Of a size that the server does not use no more is to be had.
+		// The server does not use the whole size, so a larger one gains nothing.
 	default:
 		g.size = min(2*g.size, g.most)
 	}

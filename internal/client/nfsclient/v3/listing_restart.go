@@ -9,11 +9,11 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// recover makes p the page to go on with after a page was refused with
-// vfs.ErrBadCookie; cause is that error.
+// recover fills p with the page to continue with, after a page was refused with vfs.ErrBadCookie;
+// cause is that error.
 func (l *listing) recover(p *page, cause error) error {
 	if l.pos.Cookie == l.before {
-		return cause // no entry has come yet
+		return cause // no entry was delivered yet
 	}
 	if !l.retried && l.before != 0 {
 		l.retried = true
@@ -24,8 +24,8 @@ func (l *listing) recover(p *page, cause error) error {
 	return l.restart(p, cause)
 }
 
-// retry asks for the last entry once more, with the verifier that a new listing
-// has. It is false if what comes is anything else, or nothing.
+// retry asks for the last entry once more, with the verifier that a new listing has. It returns false
+// if another entry comes, or none.
 func (l *listing) retry(p *page) (bool, error) {
 	for range maxRetries {
 		fresh := l.pager
@@ -64,14 +64,14 @@ func (l *listing) repeated(p *page) bool {
 	return w.Next(&d) && w.Cookie == l.pos.Cookie && l.names.hash(w.Name) == l.hash
 }
 
-// still reports whether p, a page of names, ends where it was to begin. So does
-// every page but the first of a server whose READDIR has no regard for the cookie.
+// still reports whether p, a page of names, ends where it should begin. So does every page but the
+// first of a server whose READDIR ignores the cookie.
 func (l *listing) still(p *page) bool {
 	return !p.plus && !p.eof && p.entries > 0 && p.last == l.pos.Cookie && !l.fs.noPlus.Load()
 }
 
-// plusInstead makes p a page of READDIRPLUS: a server that lists by one procedure in
-// circles may list by the other one, which its author's own client asks for.
+// plusInstead fills p by READDIRPLUS: a server whose READDIR runs in circles may list correctly by the
+// procedure that its author's own client uses.
 func (l *listing) plusInstead(p *page) error {
 	cause := &ReplyError{Proc: p.proc(), Err: errLoop}
 	p.release()
@@ -98,19 +98,19 @@ func (l *listing) restart(p *page, cause error) error {
 	return l.fetch(l.ctx, l.pos, p)
 }
 
-// replay sorts out, in a listing that began again, what has been delivered.
+// replay recognises, in a listing that began again, what was delivered before.
 type replay struct {
 	all []uint64 // the hashes of all names that were delivered, ascending; or
 
-	place map[uint64]int // of landmarks: where they stand
-	tail  int            // from here on they are the last names that were delivered
-	last  int            // the place that was met last
+	place map[uint64]int // of landmarks: their positions
+	tail  int            // from this position on, they are the last names delivered
+	last  int            // the position that was met last
 	met   int
-	found bool // what is not known from here on is new
+	found bool // from here on, unknown names are new
 }
 
-// replay prepares for a listing's second beginning. It is nil if too little is
-// known. whole says that all that stands before the last name was delivered.
+// replay prepares for a listing's second beginning. It returns nil if too little is known. whole says
+// that everything before the last name was delivered.
 func (m *memory) replay(whole bool) *replay {
 	if all, ok := m.all(); ok && whole {
 		return &replay{all: all}
@@ -126,7 +126,7 @@ func (m *memory) replay(whole bool) *replay {
 	return r
 }
 
-// known reports whether a name is to be left out.
+// known reports whether a name was delivered before, and is to be left out.
 func (r *replay) known(hash uint64) (bool, error) {
 	if r.place == nil {
 		_, known := slices.BinarySearch(r.all, hash)
@@ -146,8 +146,8 @@ func (r *replay) known(hash uint64) (bool, error) {
 	return true, nil
 }
 
-// end is an error if the directory's end came and the place was not found up to
-// which its entries have been delivered. A nil replay has nothing to find.
+// end returns an error if the directory ended before the position up to which entries were delivered.
+// A nil replay returns none.
 func (r *replay) end() error {
 	if r == nil || r.place == nil || r.found {
 		return nil

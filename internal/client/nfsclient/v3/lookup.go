@@ -14,9 +14,9 @@ type lookupCall struct {
 	res  nfs3.LOOKUP3res
 }
 
-// Lookup is one LOOKUP (section 3.3.3). ".." of the root, which the server might follow out of
-// it, is the root and costs a GETATTR. A name that does not exist is
-// vfs.ErrNoEnt itself: it is an answer, and a frequent one.
+// Lookup is one LOOKUP (section 3.3.3). ".." of the root, which the server might follow out of it, is
+// the root and costs a GETATTR. A missing name is vfs.ErrNoEnt itself, without context, because it is
+// a frequent answer.
 func (f *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.Handle, attr, dirAttr vfs.Attr, err error) {
 	if err := checkHandle(&dir); err != nil {
 		return h, attr, dirAttr, err

@@ -9,8 +9,8 @@ import (
 
 func (f *FS) mkdir(ctx context.Context, where nfs3.Diropargs3, how *vfs.CreateHow) (m made, err error) {
 	args, res := nfs3.MKDIR3args{Where: where}, nfs3.MKDIR3res{}
-	_ = args.Attributes.SetAttr(&how.Set) // clamped times are told by what comes back
-	args.Attributes.Size.SetIt = false    // a directory has none to set
+	_ = args.Attributes.SetAttr(&how.Set) // the returned attributes show clamped times
+	args.Attributes.Size.SetIt = false    // a directory's size cannot be set
 	reply, err := f.do(ctx, nfs3.NFSPROC3_MKDIR, &args, &res)
 	defer reply.Release()
 	if err != nil {

@@ -15,8 +15,8 @@ func (f *FS) mknod(ctx context.Context, where nfs3.Diropargs3, how *vfs.CreateHo
 		set = &args.What.Device.DevAttributes
 		args.What.Device.Spec = nfs3.Specdata3{Specdata1: uint32(how.Rdev >> 32), Specdata2: uint32(how.Rdev)}
 	}
-	_ = set.SetAttr(&how.Set) // clamped times are told by what comes back
-	set.Size.SetIt = false    // a node has none to set
+	_ = set.SetAttr(&how.Set) // the returned attributes show clamped times
+	set.Size.SetIt = false    // a node's size cannot be set
 	reply, err := f.do(ctx, nfs3.NFSPROC3_MKNOD, &args, &res)
 	defer reply.Release()
 	if err != nil {

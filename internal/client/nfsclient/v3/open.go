@@ -7,12 +7,10 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Open opens a regular file. By handle alone it makes no call, so that what is
-// wrong with it shows with the first READ or WRITE; by name it is a LOOKUP, or a
-// CREATE, and once more if what it found is gone before it can be truncated.
-// Rights are not checked here but by the server, each time. With
-// CreateExclusive, attributes in Set are set by the SETATTR that RFC 1813,
-// section 3.3.8 wants to follow.
+// Open opens a regular file. By handle alone it makes no call, so that errors show with the first READ
+// or WRITE. By name it is a LOOKUP, or a CREATE, and once more if the object is gone before it can be
+// truncated. The server checks rights with each call. With CreateExclusive, attributes in Set are set
+// by the SETATTR that RFC 1813, section 3.3.8 requires.
 func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
 	if err := f.checkOpen(at, how); err != nil {
 		return nil, vfs.Opened{}, err
@@ -23,8 +21,7 @@ func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, v
 	name := f.openName(at)
 	opened, err := f.prepare(ctx, at, how)
 	if errors.Is(err, vfs.ErrStale) && opened.H != at.H && at.Name != "" {
-		// The name was found, and given to another object before that one was
-		// touched. What the caller means is the name.
+		// The name was given to another object in between. The caller means the name.
 		opened, err = f.prepare(ctx, at, how)
 	}
 	if err != nil {
@@ -36,7 +33,7 @@ func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, v
 	return &file{fs: f, h: opened.H, name: name, access: how.Access}, opened, nil
 }
 
-// openName is the name by which at is about to be opened.
+// openName registers the name by which at is about to be opened.
 func (f *FS) openName(at vfs.At) *openName {
 	if at.Name == "" {
 		return f.open.nameless()
@@ -44,8 +41,8 @@ func (f *FS) openName(at vfs.At) *openName {
 	return f.open.expect(f.names.folded(&at.Dir, at.Name))
 }
 
-// prepare finds, or makes, what at names, and truncates it if that is wanted. If
-// it fails behind the first step, o says what was found.
+// prepare finds, or makes, the object of at, and truncates it if how says so. If a later step fails,
+// o has what was found.
 func (f *FS) prepare(ctx context.Context, at vfs.At, how *vfs.OpenHow) (o vfs.Opened, err error) {
 	o, err = f.locate(ctx, at, how)
 	if err == nil {
@@ -74,7 +71,7 @@ func (f *FS) checkOpen(at vfs.At, how *vfs.OpenHow) error {
 	return nil
 }
 
-// regular is nil if a may be the attributes of a regular file.
+// regular returns an error unless a may be the attributes of a regular file.
 func regular(a *vfs.Attr) error {
 	switch {
 	case !a.Has(vfs.MaskType) || a.Type == vfs.TypeReg:
@@ -85,7 +82,7 @@ func regular(a *vfs.Attr) error {
 	return vfs.ErrInval
 }
 
-// setOpened is a SETATTR on what is being opened.
+// setOpened is a SETATTR on the object that is being opened.
 func (f *FS) setOpened(ctx context.Context, o *vfs.Opened, set *vfs.SetAttr) error {
 	wcc, err := f.SetAttr(ctx, o.H, set, nil)
 	if err == nil {
@@ -94,7 +91,7 @@ func (f *FS) setOpened(ctx context.Context, o *vfs.Opened, set *vfs.SetAttr) err
 	return err
 }
 
-// locate finds, or makes, what at names.
+// locate finds, or makes, the object of at.
 func (f *FS) locate(ctx context.Context, at vfs.At, how *vfs.OpenHow) (o vfs.Opened, err error) {
 	switch {
 	case at.Name == "":
@@ -113,9 +110,8 @@ func (f *FS) locate(ctx context.Context, at vfs.At, how *vfs.OpenHow) (o vfs.Ope
 	return o, err
 }
 
-// createOrTake opens what has the name, and creates it if nothing has. An
-// unchecked CREATE does not tell which of the two it did, so this is a guarded
-// one, and a LOOKUP if that meets something.
+// createOrTake opens the object of the name, and creates it if there is none. An unchecked CREATE does
+// not tell which of the two it did, so it makes a guarded one, and a LOOKUP if the name exists.
 func (f *FS) createOrTake(ctx context.Context, at vfs.At, how *vfs.CreateHow) (o vfs.Opened, err error) {
 	guarded := *how
 	guarded.Mode = vfs.CreateGuarded
@@ -126,7 +122,7 @@ func (f *FS) createOrTake(ctx context.Context, at vfs.At, how *vfs.CreateHow) (o
 			o.Created = true
 			return o, nil
 		}
-		// A caller that may not create in the directory may still open what is there.
+		// A caller without the right to create may still open an existing file.
 		exists := errors.Is(refused, vfs.ErrExist)
 		if !exists && !errors.Is(refused, vfs.ErrAccess) && !errors.Is(refused, vfs.ErrROFS) {
 			return o, refused
@@ -145,10 +141,10 @@ func (f *FS) createOrTake(ctx context.Context, at vfs.At, how *vfs.CreateHow) (o
 	return o, vfs.ErrBusy
 }
 
-// take makes of an existing object what an unchecked CREATE would.
+// take changes an existing object as an unchecked CREATE would.
 func (f *FS) take(ctx context.Context, o *vfs.Opened, how *vfs.CreateHow) (err error) {
 	if !o.Attr.Has(vfs.MaskType) {
-		// The server need not send them with the name; a link is the caller's to follow.
+		// The server may have left them out. Following a link is up to the caller.
 		if o.Attr, err = f.GetAttr(ctx, o.H, vfs.MaskV3); err != nil {
 			return err
 		}

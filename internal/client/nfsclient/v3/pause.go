@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// wait is the waiting of a call that is answered with NFS3ERR_JUKEBOX: for a file that
-// comes from tape, for a server that has too much to do.
+// wait is the waiting of a call that is answered with NFS3ERR_JUKEBOX: for a file on tape, or for an
+// overloaded server.
 type wait struct {
 	most  time.Duration // how long it may last; 0: the client's patience
-	tries int           // that were answered so
-	until time.Time     // when it ends; it begins with the first of them
+	tries int           // with that answer
+	until time.Time     // when it ends; set at the first of them
 }
 
-// over counts one more try that was answered so, and reports whether the time for the
-// call is over. For a hard one it is never, unless most is set.
+// over counts one more try with that answer, and reports whether the call's time is over. For a hard
+// call it never is, unless most is set.
 func (w *wait) over(f *FS) bool {
 	now := time.Now()
 	if w.tries++; w.tries == 1 {
@@ -32,9 +32,8 @@ func (w *wait) over(f *FS) bool {
 	return !now.Before(w.until)
 }
 
-// pause waits before the call is made for the next time: for between half of and all
-// of busyMin, doubled with each try up to busyMax. The last pause ends when the time
-// is over, with one more try.
+// pause waits before the next try: between half of and all of busyMin, doubled with each try up to
+// busyMax. The last pause ends when the time is over, before one more try.
 func (w *wait) pause(ctx context.Context, f *FS) error {
 	d := busyMin
 	for i := 1; i < w.tries && d < busyMax; i++ {

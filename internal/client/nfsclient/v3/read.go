@@ -13,8 +13,8 @@ type readCall struct {
 	res  nfs3.READ3res
 }
 
-// ReadAt is one READ (section 3.3.6), straight into p. An end of file that the same reply's
-// size contradicts is not believed: the caller goes on, and the next READ tells.
+// ReadAt is one READ (section 3.3.6), straight into p. An end of file that contradicts the size in the
+// same reply is ignored: the caller goes on, and the next READ decides.
 func (o *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
 	if err := o.use(vfs.ShareRead); err != nil {
 		return 0, false, err
@@ -40,7 +40,7 @@ func (o *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 	return checkRead(&c.res.Resok, len(p), off)
 }
 
-// checkRead finds out what a reply to a READ of asked bytes at off is worth.
+// checkRead checks a reply to a READ of asked bytes at off.
 func checkRead(ok *nfs3.READ3resok, asked int, off uint64) (n int, eof bool, err error) {
 	n = len(ok.Data)
 	switch {
@@ -54,7 +54,7 @@ func checkRead(ok *nfs3.READ3resok, asked int, off uint64) (n int, eof bool, err
 	return n, ok.Eof && !more, nil
 }
 
-// setPost tells the caller, if it wants to know, what attributes came.
+// setPost sets *post to the attributes that came, unless post is nil.
 func setPost(post *vfs.Attr, came *nfs3.PostOpAttr) {
 	if post != nil {
 		*post = came.VFS()

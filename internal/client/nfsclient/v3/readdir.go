@@ -8,24 +8,22 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// ReadDir lists by READDIRPLUS (section 3.3.17) if handles or attributes are wanted,
-// else by READDIR (section 3.3.16), page by page, and decodes each page where it is: an Entry is part of
-// the reply. From the moment that the consumer asks for a page's second entry,
-// the next page is on its way. So a listing of any size costs the memory of two
-// pages and of some names (see below), a directory of one page costs one call,
-// and a caller that only wants to know whether there is an entry pays for one page. No
-// page is on its way any more when the iteration has ended, however it ended.
+// ReadDir lists by READDIRPLUS (section 3.3.17) if handles or attributes are wanted, else by READDIR
+// (section 3.3.16). It lists page by page, and decodes entries in place: an Entry is part of the
+// reply. The next page is asked for when the consumer asks for a page's second entry. So a listing of
+// any size takes the memory of two pages and of some names (see below), a directory of one page costs
+// one call, and a caller that only wants to know whether there is an entry pays for one page. When the
+// iteration has ended, in whatever way, no page is in flight.
 //
-// A page is never so small that it could hold no entry at all, whatever maxBytes
-// is, and otherwise as large as the server is quick, up to maxBytes. A page that
-// is not what it should be is a ReplyError before any entry of it is delivered.
+// A page is never so small that it could hold no entry, whatever maxBytes is. Otherwise it is as large
+// as the server is quick, up to maxBytes. A malformed page is a ReplyError before any entry of it is
+// delivered.
 //
-// Names come as the server sent them. One that vfs.CheckName refuses, such as
-// "../x", is delivered like any other, so that it hides nothing that stands
-// behind it; a caller that uses names asks CheckName first. Only "." and ".." are left
-// out. A server without READDIRPLUS gives names and file numbers alone, and so
-// does one that cannot make a READDIRPLUS of this directory (TOOSMALL, JUKEBOX
-// or SERVERFAULT in the end).
+// Names come as the server sent them. One that vfs.CheckName refuses, such as "../x", is delivered like
+// any other, so that it does not hide later ones; a caller that uses names calls CheckName first. Only
+// "." and ".." are left out. A server without READDIRPLUS gives names and file numbers alone, and so
+// does one that cannot make a READDIRPLUS of this directory (finally TOOSMALL, JUKEBOX or
+// SERVERFAULT).
 //
 // # Refused cookies
 //
