@@ -8,8 +8,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// claim is a caller as a call over the network names it: the credential of
-// AUTH_SYS, with its bound on groups.
+// claim is a caller as AUTH_SYS names it in a call over the network, with the same limit on groups.
 type claim struct {
 	uid, gid uint32
 	n        uint8
@@ -22,43 +21,43 @@ func claimOf(c *vfs.Caller) (who claim) {
 	return who
 }
 
-// ask is a descriptor that was asked for. All who want it wait for it together.
+// ask is a request for a descriptor. All calls that want that descriptor wait for it together.
 type ask struct {
 	l    *link
 	n    *node
 	key  key
 	id   uint32 // in the session
 	done chan struct{}
-	late atomic.Bool // it has been waited for too long: nobody does any more
+	late atomic.Bool // it has taken too long: no call waits for it any more
 }
 
-// refusal is why there is no descriptor.
+// refusal says why there is no descriptor.
 type refusal struct {
 	l      *link
 	why    string
-	status vfs.Status // what the server would have said over the network, or 0
+	status vfs.Status // the server's answer if asked over the network, or 0
 	until  time.Time  // zero: while the file is open
-	brief  bool       // there may be room soon
+	brief  bool       // there may soon be room
 }
 
 func crowded(l *link, why string) *refusal {
 	return &refusal{l: l, why: why, until: time.Now().Add(crowdedTime), brief: true}
 }
 
-// holds reports whether r, which may be nil, is still to be heeded.
+// holds reports whether r, which may be nil, is still in force.
 func (r *refusal) holds(l *link) bool {
 	return r != nil && r.l == l && (r.until.IsZero() || time.Now().Before(r.until))
 }
 
-// way is how a file is read, or written: by a descriptor, or not.
+// way is how a file is read, or written: by a descriptor or over the network.
 type way struct {
-	used    atomic.Bool // over the network, so that a further use pays for a descriptor
+	used    atomic.Bool // it was used over the network: at the next use a descriptor pays
 	grant   atomic.Pointer[grant]
 	refusal atomic.Pointer[refusal]
 }
 
-// obtain finds a grant, or asks for one and waits. The caller is its user then.
-// nil: there is none now, for the reason that f.whyNot gives.
+// obtain finds a grant, or asks for one and waits. The caller becomes a user of it. nil: there is none
+// now, for the reason that f.whyNot gives.
 func (f *file) obtain(ctx context.Context, access vfs.Share, small bool) *grant {
 	s, w := f.fs.s, f.way(access)
 	l := s.link.Load()
@@ -81,8 +80,8 @@ func (f *file) obtain(ctx context.Context, access vfs.Share, small bool) *grant 
 	return nil
 }
 
-// insist is obtain where the network is not allowed. It waits for a slow server and for
-// room, and asks again for what was taken back before it could be used.
+// insist is obtain in mode Require, without the network. It waits for a slow server and for room, and
+// asks again for a descriptor that was revoked before its use.
 func (f *file) insist(ctx context.Context, k key, w *way) *grant {
 	s := f.fs.s
 	for end := time.Now().Add(s.wait); ; {
@@ -90,7 +89,7 @@ func (f *file) insist(ctx context.Context, k key, w *way) *grant {
 		if l == nil {
 			return nil
 		}
-		var answered <-chan struct{} // never, while there is no room
+		var answered <-chan struct{} // nil, which never receives, while there is no room
 		until := end
 		if r := w.refusal.Load(); !r.holds(l) {
 			g, a := f.find(l, k, w, false)
@@ -98,7 +97,7 @@ func (f *file) insist(ctx context.Context, k key, w *way) *grant {
 				return g
 			}
 			if a == nil {
-				continue // it is refused
+				continue // a was refused
 			}
 			answered = a.done
 		} else if !r.brief {
@@ -112,7 +111,7 @@ func (f *file) insist(ctx context.Context, k key, w *way) *grant {
 	}
 }
 
-// pause waits until something has come, or for a time. It is false if ctx has ended.
+// pause waits until come is closed, or until a time. It returns false if ctx has ended.
 func pause(ctx context.Context, come <-chan struct{}, until time.Time) bool {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -125,8 +124,8 @@ func pause(ctx context.Context, come <-chan struct{}, until time.Time) bool {
 	return true
 }
 
-// find returns the grant that there is, of which the caller is a user then, or
-// what there is to wait for, or neither. For a small use nothing is waited for.
+// find returns an existing grant, of which the caller becomes a user, or the ask to wait for, or
+// neither. A small use does not wait.
 func (f *file) find(l *link, k key, w *way, small bool) (*grant, *ask) {
 	n := f.n
 	n.mu.Lock()
@@ -156,8 +155,8 @@ func (f *file) find(l *link, k key, w *way, small bool) (*grant, *ask) {
 	return nil, a
 }
 
-// await returns the descriptor to wait for, which is ours to ask for if nobody
-// has, or why there is none. mu is held.
+// await returns the ask to wait for, or the reason why there is none. ours says that the ask is new and
+// the caller must send it. mu is held.
 func (n *node) await(l *link, k key) (a *ask, r *refusal, ours bool) {
 	if r := n.refusals[k]; r.holds(l) {
 		return nil, r, false
@@ -177,8 +176,7 @@ func (n *node) await(l *link, k key) (a *ask, r *refusal, ours bool) {
 	return a, nil, true
 }
 
-// attach makes g the way that f goes from now on. The caller is a user of g.
-// n.mu is held.
+// attach makes f use g from now on, for w. The caller is a user of g. n.mu is held.
 func (f *file) attach(g *grant, w *way) {
 	old := w.grant.Load()
 	if f.closed.Load() || old == g {
@@ -193,7 +191,7 @@ func (f *file) attach(g *grant, w *way) {
 	}
 }
 
-// release is called when a file uses g no more. n.mu is held.
+// release notes that a file uses g no more. n.mu is held.
 func (g *grant) release() {
 	if g.files--; g.files == 0 {
 		g.n.s.park(g)
@@ -222,7 +220,7 @@ func (a *ask) wait(ctx context.Context, patience time.Duration) bool {
 	return false
 }
 
-// granted ends a, for which g was handed out.
+// granted completes a with g.
 func (a *ask) granted(g *grant) {
 	n, s := a.n, a.n.s
 	s.admit(g)
@@ -236,7 +234,7 @@ func (a *ask) granted(g *grant) {
 	n.mu.Unlock()
 }
 
-// refused ends a, for which there is nothing.
+// refused completes a without a descriptor.
 func (a *ask) refused(r *refusal) {
 	n, s := a.n, a.n.s
 	n.mu.Lock()

@@ -6,28 +6,27 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Commit syncs what was written by descriptors, and commits below if unstable
-// bytes went there. Which of them were in the range is not looked at: the kernel
-// syncs a file as a whole. The verifier is read last: what was lost until then
-// has changed it.
+// Commit syncs what was written by descriptors, and commits below if unstable bytes went there. The
+// range is ignored: the kernel syncs a file as a whole. The verifier is read last, because everything
+// lost until then has changed it.
 func (f *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 	if err := f.use(ctx, 0); err != nil {
 		return err
 	}
 	*w = vfs.Written{}
-	did, err := f.n.sync(ctx, true) // what others wrote, if f cannot
+	did, err := f.n.sync(ctx, true) // with what other files wrote, if f itself cannot
 	if err != nil {
 		return err
 	}
 	if f.n.below.Load() || f.access&vfs.ShareWrite == 0 {
-		return f.commitBelow(ctx, w) // which may not want it at all
+		return f.commitBelow(ctx, w) // the FS below may find nothing to commit
 	}
 	g := f.grant(ctx, vfs.ShareWrite, f.small(vfs.ShareWrite, 0, 0))
 	if g != nil {
 		defer g.leave()
 	}
 	if !did {
-		// Nothing that was written here. The caller may mean what others wrote.
+		// Nothing was written here. The caller may mean what other clients wrote.
 		if g == nil {
 			return f.commitBelow(ctx, w)
 		}
@@ -44,14 +43,14 @@ func (f *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 	return nil
 }
 
-// commitBelow commits over the network: in mode Require as well if something is
-// in doubt there, since nothing else ends that, and it carries no data.
+// commitBelow commits over the network. In mode Require it does so too if the outcome of a write there
+// is in doubt: nothing else ends the doubt, and COMMIT carries no data.
 func (f *file) commitBelow(ctx context.Context, w *vfs.Written) error {
 	if err := f.remote(ctx, vfs.ShareWrite, nil); err != nil && !f.n.below.Load() {
 		return err
 	}
 	seq := f.n.draining()
-	// All of it, so that nothing is left of what went there.
+	// The whole file, so that nothing unstable is left there.
 	if err := f.below.Commit(ctx, 0, 0, w); err != nil {
 		return err
 	}

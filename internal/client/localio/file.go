@@ -9,8 +9,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// file is an open file: one of the FS below, and the ways past it. What that one
-// can do and this cannot is found through Unwrap: it is the same file.
+// file is an open file: one of the FS below, and the ways to bypass it. Powers of the file below are found
+// through Unwrap.
 type file struct {
 	fs     *FS
 	below  vfs.File
@@ -21,7 +21,7 @@ type file struct {
 	write  way
 }
 
-// trustedFile is a file whose descriptor others may have.
+// trustedFile is a file whose descriptor other packages may use.
 type trustedFile struct{ *file }
 
 var (
@@ -41,7 +41,7 @@ func (f *file) way(access vfs.Share) *way {
 	return &f.write
 }
 
-// use is nil if f can be used in that way.
+// use returns an error if f was not opened for that access.
 func (f *file) use(ctx context.Context, access vfs.Share) error {
 	switch {
 	case f.closed.Load():
@@ -52,10 +52,9 @@ func (f *file) use(ctx context.Context, access vfs.Share) error {
 	return ctx.Err()
 }
 
-// small reports whether a read or write of n bytes at off may well be all that f
-// is opened for: the first one, of a file that is not large. That costs one call
-// over the network, and a descriptor would cost one as well, and more at both ends.
-// A file that is read on, or written as much as fills a WRITE, gets one.
+// small reports whether a read or write of n bytes at off may be the only use of f: the first one, of a
+// file that is not large. Over the network it costs one call; a descriptor would cost one as well, and
+// more on both sides. A file that is read on, or written in large pieces, gets a descriptor.
 func (f *file) small(access vfs.Share, n int, off uint64) bool {
 	if f.fs.s.o.Mode == Require || f.fs.s.o.Eager || f.way(access).used.Load() {
 		return false
@@ -66,8 +65,8 @@ func (f *file) small(access vfs.Share, n int, off uint64) bool {
 	return off == 0 && n <= smallFile
 }
 
-// grant returns a descriptor of which the caller is a user then, or nil: there is
-// none. One that is not there yet is asked for unless the use is small.
+// grant returns a descriptor, of which the caller becomes a user, or nil if there is none. It asks for a
+// missing one unless the use is small.
 func (f *file) grant(ctx context.Context, access vfs.Share, small bool) *grant {
 	w := f.way(access)
 	if g := w.grant.Load(); g != nil {
@@ -79,7 +78,7 @@ func (f *file) grant(ctx context.Context, access vfs.Share, small bool) *grant {
 	return f.obtain(ctx, access, small)
 }
 
-// detach has f not go the way of g any more, which leads nowhere.
+// detach makes f stop using g, which is not valid any more.
 func (f *file) detach(g *grant, w *way) {
 	f.n.mu.Lock()
 	defer f.n.mu.Unlock()
@@ -88,8 +87,8 @@ func (f *file) detach(g *grant, w *way) {
 	}
 }
 
-// remote is asked before data goes over the network. cause is why a descriptor that there
-// is is of no use, or nil.
+// remote is called before data goes over the network. cause is why an existing descriptor does not help,
+// or nil.
 func (f *file) remote(ctx context.Context, access vfs.Share, cause error) error {
 	s := f.fs.s
 	if s.o.Mode != Require {
@@ -126,8 +125,7 @@ func (f *file) Near() bool {
 	return l != nil && f.access&vfs.ShareRead != 0 && !f.read.refusal.Load().holds(l)
 }
 
-// Truncate goes below. Its order among writes is the caller's business, unless it
-// was cut off: see SetAttr.
+// Truncate goes below. Callers order it among writes, unless it was cut off: see SetAttr.
 func (f *file) Truncate(ctx context.Context, size uint64) (vfs.WCC, error) {
 	wcc, err := f.below.Truncate(ctx, size)
 	switch {

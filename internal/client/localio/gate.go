@@ -5,20 +5,20 @@ import "context"
 // gate bounds the threads that wait for disks.
 type gate struct {
 	places chan struct{}
-	syncs  chan struct{} // a call that syncs has one of these first
+	syncs  chan struct{} // a call that syncs takes one of these first
 }
 
 func newGate() gate {
 	return gate{make(chan struct{}, maxBlocked), make(chan struct{}, maxSyncs)}
 }
 
-// enter waits for a place, which leave gives back.
+// enter waits for a place, which leave returns.
 func (g *gate) enter(ctx context.Context) error { return take(ctx, g.places) }
 
 func (g *gate) leave() { <-g.places }
 
-// enterSync waits for a place to sync, or to close, which leaveSync gives back.
-// Nobody who waits for it has a place.
+// enterSync waits for a place for a sync or a close, which leaveSync returns. A call that waits here holds
+// no other place.
 func (g *gate) enterSync() {
 	g.syncs <- struct{}{}
 	g.places <- struct{}{}

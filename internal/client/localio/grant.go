@@ -11,13 +11,13 @@ import (
 	"github.com/nfsbox/nfsbox/proto/localio"
 )
 
-// retired is what grant.users is less than zero by when no new ones are let in.
+// retired is added to grant.users when no new users are admitted.
 const retired = math.MinInt64
 
-// grant is a descriptor that the server has handed out. It is closed when the
-// last call has ended that uses it, after it was taken back, or given back.
+// grant is a descriptor that the server has handed out. After it was revoked, or given back, it is closed
+// when the last call that uses it has ended.
 type grant struct {
-	// What every call looks at, in one cache line.
+	// The fields that every call uses, in one cache line.
 	users      atomic.Int64
 	ops, bytes atomic.Uint64
 	l          *link
@@ -34,15 +34,15 @@ type grant struct {
 	hostOnce sync.Once
 	host     *os.File // of HostFile; it owns fd then
 
-	files int // open ones that use it; n.mu
+	files int // open files that use it; n.mu
 
-	parted       bool // shared.mu: not held any more
+	parted       bool // shared.mu: no longer held
 	idle         bool // shared.mu: in its list, between these two
 	older, newer *grant
 	since        time.Time
 }
 
-// enter makes the caller a user of g, which calls leave, if g is valid.
+// enter makes the caller a user of g, if g is valid. The caller calls leave.
 func (g *grant) enter() bool {
 	if g.admits() {
 		return true
@@ -51,7 +51,7 @@ func (g *grant) enter() bool {
 	return false
 }
 
-// admits is enter for a call that has locked something.
+// admits is enter for a caller that holds a lock.
 func (g *grant) admits() bool {
 	if g.users.Add(1) > 0 && g.stands() {
 		return true
@@ -60,12 +60,12 @@ func (g *grant) admits() bool {
 	return false
 }
 
-// stands reports whether the server has not taken g back. g is open.
+// stands reports whether the server has not revoked g. g is open.
 func (g *grant) stands() bool {
 	return g.l.page.Load(g.slot) == g.generation && g.l.page.Load(0) == localio.PAGE_LIVE
 }
 
-// valid reports whether enter would succeed, more or less.
+// valid reports whether enter would probably succeed.
 func (g *grant) valid() bool { return g.users.Load() >= 0 && g.stands() }
 
 func (g *grant) leave() {
@@ -74,8 +74,8 @@ func (g *grant) leave() {
 	}
 }
 
-// retire lets no more users in. It may be called several times, with no lock
-// held. The next call that needs the object asks anew.
+// retire admits no more users. It may be called several times. The caller holds no lock. The next call
+// that needs the object asks again.
 func (g *grant) retire() {
 	n, s := g.n, g.n.s
 	n.mu.Lock()
@@ -102,14 +102,14 @@ func (g *grant) retire() {
 	}
 }
 
-// finish closes g, behind the back of its last user.
+// finish closes g in the background.
 func (g *grant) finish() {
 	if g.finished.CompareAndSwap(false, true) {
 		g.n.s.work.Go(g.close)
 	}
 }
 
-// close syncs g if that has to be, closes it, and gives the slot back.
+// close syncs g if necessary, closes it, and gives the slot back.
 func (g *grant) close() {
 	n, s := g.n, g.n.s
 	if g.dirty.Load() {
@@ -119,7 +119,7 @@ func (g *grant) close() {
 	}
 	n.mu.Lock()
 	delete(n.dirty, g)
-	running := n.running // which may be about to sync g
+	running := n.running // it may be about to sync g
 	n.mu.Unlock()
 	if running != nil {
 		<-running.done
@@ -141,7 +141,7 @@ func (g *grant) closeFD() error {
 	return closeFD(g.fd)
 }
 
-// file is g as a file, for others to use. The caller is a user of g.
+// file is g as an os.File, for other packages. The caller is a user of g.
 func (g *grant) file() *os.File {
 	g.hostOnce.Do(func() { g.host = os.NewFile(uintptr(g.fd), "localio:"+g.n.h.String()) })
 	return g.host

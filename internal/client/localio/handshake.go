@@ -14,7 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox/proto/localio"
 )
 
-// run meets the server, again and again, until the FS is closed.
+// run makes handshakes and serves sessions until the FS is closed.
 func (s *shared) run() {
 	var pause, flap time.Duration
 	for s.pause(pause) {
@@ -41,8 +41,8 @@ func (s *shared) run() {
 	s.remote("it is closed")
 }
 
-// pause waits, for between half of d and d, or until there is a hint and retryMin
-// is over. It is false if the FS is closed.
+// pause waits for between half of d and d, or until there is a hint and retryMin has passed. It returns
+// false if the FS is closed.
 func (s *shared) pause(d time.Duration) bool {
 	if d == 0 {
 		return s.ctx.Err() == nil
@@ -71,8 +71,8 @@ func (s *shared) pause(d time.Duration) bool {
 	return true
 }
 
-// hear is called when the server has answered over the network. If a session was
-// lost not long ago, that is a hint.
+// hear is called when the server has answered over the network. If a session was lost recently, that is a
+// hint for a handshake.
 func (s *shared) hear() {
 	if s.link.Load() == nil && s.hints.Load() > 0 {
 		select {
@@ -94,7 +94,7 @@ func (s *shared) meet() (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Nothing else ends the wait for a message.
+	// Closing the socket is the only way to end the wait for a message.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	l := &link{
 		s: s, conn: conn, socket: path,
@@ -138,8 +138,8 @@ func (s *shared) connect(ctx context.Context, uuid [localio.UUID_SIZE]byte) (con
 		strings.Join(s.o.Dirs, " or "))
 }
 
-// greet goes through the handshake. Nothing is believed before BOUND: that shows
-// that what was said over the network has come to the owner of the socket.
+// greet makes the handshake. Nothing is trusted before BOUND, which shows that what was sent over the
+// network has reached the owner of the socket.
 func (l *link) greet(ctx context.Context, uuid [localio.UUID_SIZE]byte) error {
 	var nonce [localio.UUID_SIZE]byte
 	l.s.o.Rand(nonce[:])
@@ -198,7 +198,7 @@ func closeAll(fds []int) (err error) {
 	return err
 }
 
-// local makes l the session that files use.
+// local makes l the current session.
 func (s *shared) local(l *link) {
 	s.mu.Lock()
 	s.why, s.some = "", ""
@@ -209,7 +209,7 @@ func (s *shared) local(l *link) {
 	s.meeting.Do(func() { close(s.met) })
 }
 
-// remote takes note of why there is no session. The same reason is told once.
+// remote records why there is no session. The same reason is logged once.
 func (s *shared) remote(why string) {
 	s.mu.Lock()
 	news := s.why != why

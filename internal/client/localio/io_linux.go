@@ -14,7 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// supported says that files can be had from a server of this host here.
+// supported says whether this system can use descriptors of a local server.
 const supported = true
 
 // openLimit is how many descriptors the process may have.
@@ -28,9 +28,8 @@ func openLimit() int {
 
 func closeFD(fd int) error { return unix.Close(fd) }
 
-// checkFD is an error unless fd is what was asked for: a regular file, open as
-// it is to be used, and read and written where pread and pwrite say. (To a
-// descriptor that appends, pwrite(2) does so as well.)
+// checkFD returns an error unless fd is what was asked for: a regular file, open for the wanted access,
+// and without O_APPEND, with which pwrite(2) ignores the offset.
 func checkFD(fd int, access vfs.Share) error {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	if err != nil {
@@ -52,8 +51,7 @@ func checkFD(fd int, access vfs.Share) error {
 	return nil
 }
 
-// preadNowait reads what is in memory, without a thread (preadv2(2), RWF_NOWAIT).
-// p is not empty.
+// preadNowait reads what is in memory, without a thread (preadv2(2), RWF_NOWAIT). p must not be empty.
 func preadNowait(fd int, p []byte, off uint64) (int, syscall.Errno) {
 	v := unix.Iovec{Base: &p[0]}
 	v.SetLen(len(p))
@@ -66,8 +64,8 @@ func preadNowait(fd int, p []byte, off uint64) (int, syscall.Errno) {
 	return int(n), 0
 }
 
-// cannotNowait reports whether errno means that this file system never reads
-// without waiting, or this kernel (before Linux 4.14) does not.
+// cannotNowait reports whether errno says that this file system, or this kernel (before Linux 4.14), does
+// not support RWF_NOWAIT.
 func cannotNowait(errno syscall.Errno) bool {
 	return errno == unix.EOPNOTSUPP || errno == unix.ENOSYS || errno == unix.EINVAL
 }
@@ -88,7 +86,7 @@ func pwrite(fd int, p []byte, off uint64) (n int, err error) {
 	return max(n, 0), err
 }
 
-// syncFD is fsync(2), or fdatasync(2) if the times and such do not matter.
+// syncFD is fsync(2) if full, otherwise fdatasync(2), which may leave out times.
 func syncFD(fd int, full bool) error {
 	call := unix.Fdatasync
 	if full {
@@ -106,14 +104,14 @@ func uninterrupted(call func() error) (err error) {
 	return err
 }
 
-// decided reports whether the error of a local read or write is an answer. With
-// any other, the server has the last word: it knows of limits that are not ours
-// (EFBIG, by RLIMIT_FSIZE), or we have used the descriptor wrongly.
+// decided reports whether the error of a local read or write is the answer. After any other error the
+// server decides: the error may come from our own limits (EFBIG, by RLIMIT_FSIZE), or from a wrong use of
+// the descriptor.
 func decided(err error) bool {
 	return errors.Is(err, unix.EIO) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
-// fail turns an error of the kernel into one of the contract.
+// fail maps an error of the kernel to one of the contract.
 func fail(op string, err error) error {
 	e, ok := errors.AsType[syscall.Errno](err)
 	if !ok {
@@ -126,16 +124,16 @@ func fail(op string, err error) error {
 	return s
 }
 
-// statMask asks statx(2) for all that an NFSv3 server tells.
+// statMask asks statx(2) for everything that an NFSv3 server reports.
 const statMask = unix.STATX_BASIC_STATS
 
-// stat is what statx says about an open file.
+// stat is statx's result for an open file.
 type stat struct{ unix.Statx_t }
 
 // emptyName is the name that, with AT_EMPTY_PATH, stands for the descriptor.
 var emptyName = [1]byte{}
 
-// statFD fills st, without the copy of a name that unix.Statx makes.
+// statFD fills st, without the copy of the name that unix.Statx makes.
 func (st *stat) statFD(fd int) error {
 	_, _, e := unix.Syscall6(unix.SYS_STATX, uintptr(fd), uintptr(unsafe.Pointer(&emptyName[0])),
 		unix.AT_EMPTY_PATH|unix.AT_STATX_SYNC_AS_STAT, statMask, uintptr(unsafe.Pointer(&st.Statx_t)), 0)
@@ -145,9 +143,8 @@ func (st *stat) statFD(fd int) error {
 	return nil
 }
 
-// timeOf is t as NFSv3 would say it, whose seconds are unsigned and have 32 bits (RFC 1813,
-// section 2.5): attributes by descriptor are compared with those that came over the
-// network, where what does not fit has become the nearest time.
+// timeOf is t clamped to NFSv3's times, whose seconds are unsigned and have 32 bits (RFC 1813, section
+// 2.5): attributes by descriptor are compared with those that came over the network.
 func timeOf(t unix.StatxTimestamp) time.Time {
 	switch {
 	case t.Sec < 0:
@@ -158,8 +155,7 @@ func timeOf(t unix.StatxTimestamp) time.Time {
 	return time.Unix(t.Sec, int64(t.Nsec))
 }
 
-// attr turns st into the attributes that GETATTR would tell, Change being derived
-// from the ctime as everywhere here.
+// attr makes of st the attributes that GETATTR would return. Change is derived from the ctime.
 func (st *stat) attr(id *identity, a *vfs.Attr) {
 	*a = vfs.Attr{
 		Valid: vfs.MaskV3,

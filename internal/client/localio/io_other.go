@@ -9,8 +9,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// supported says that files cannot be had from a server of this host here, so
-// that nothing below is ever called.
+// supported says whether this system can use descriptors of a local server. If not, nothing below is
+// called.
 const supported = false
 
 func openLimit() int { return 0 }

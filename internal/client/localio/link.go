@@ -20,21 +20,20 @@ type link struct {
 	conn   *session.Conn
 	page   *session.View
 	slots  int
-	socket string // where it was found
+	socket string // its path
 
 	mu        sync.Mutex
-	over      bool // nothing is asked any more; mu guards this and what follows
+	over      bool // no more requests are sent; mu guards this and what follows
 	sending   bool
 	lastID    uint32
 	pending   map[uint32]*ask
 	bySlot    map[uint32]*grant
-	strangers map[claim]struct{} // that the server does not take us for
+	strangers map[claim]struct{} // callers that the server does not accept from us
 	asks      []*ask             // to be sent
 	closes    []localio.SessionFile
 }
 
-// ask sends a, with those of others who come meanwhile. It is false if that
-// cannot be done.
+// ask sends a, with requests of other calls that come meanwhile. It returns false if the session has ended.
 func (l *link) ask(a *ask) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,8 +61,8 @@ func (l *link) giveBack(f localio.SessionFile) {
 	}
 }
 
-// send sends what is to be sent, unless somebody else does already. mu is held,
-// but not while it sends. A socket that fails ends the session.
+// send sends what is queued, unless another call does so already. mu is held, but not during the sending.
+// A socket that fails ends the session.
 func (l *link) send() {
 	if l.sending {
 		return
@@ -75,7 +74,7 @@ func (l *link) send() {
 		err := l.conn.Send(m)
 		l.mu.Lock()
 		if err != nil {
-			// The goroutine that receives tells those that wait.
+			// The receiving goroutine completes the requests that wait.
 			l.over = true
 			_ = l.conn.Close()
 		}
@@ -83,8 +82,8 @@ func (l *link) send() {
 	l.sending = false
 }
 
-// message takes what fits in one message from what is to be sent: first what is
-// given back, since others may wait for the room. mu is held.
+// message takes what fits into one message from the queue: first what is given back, because that makes
+// room. mu is held.
 func (l *link) message() *localio.SessionMessage {
 	m := new(localio.SessionMessage)
 	if n := min(len(l.closes), localio.SESSION_MAX_OPENS); n > 0 {
@@ -134,9 +133,8 @@ func (l *link) receive() error {
 	}
 }
 
-// opened settles what was asked for. There is a descriptor for each file that was
-// opened, unless there was no room for them here. After an error it goes on to
-// the end, so that all of them are closed.
+// opened completes requests. There is a descriptor for each file that was opened, unless this process had
+// no room for them. After an error it goes on to the end, so that all descriptors are closed.
 func (l *link) opened(files []localio.SessionOpenedFile, fds []int, full bool) (err error) {
 	for i := range files {
 		o := &files[i]
@@ -167,7 +165,7 @@ func (l *link) opened(files []localio.SessionOpenedFile, fds []int, full bool) (
 	return err
 }
 
-// install makes a grant of fd, which a has asked for.
+// install makes a grant of fd for a.
 func (l *link) install(a *ask, o *localio.SessionOpenedFile, fd int) error {
 	err := checkFD(fd, a.key.access)
 	l.mu.Lock()
@@ -193,8 +191,8 @@ func (l *link) install(a *ask, o *localio.SessionOpenedFile, fd int) error {
 	return nil
 }
 
-// revoked retires what the server has taken back. Which files these are the page
-// says, for the message may be late.
+// revoked retires what the server has revoked. The page says which files these are, because the message
+// may be late.
 func (l *link) revoked(files []localio.SessionFile) {
 	for _, f := range files {
 		l.mu.Lock()
@@ -206,7 +204,7 @@ func (l *link) revoked(files []localio.SessionFile) {
 	}
 }
 
-// forget makes g's slot one of which nothing is known.
+// forget empties g's slot.
 func (l *link) forget(g *grant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -215,10 +213,10 @@ func (l *link) forget(g *grant) {
 	}
 }
 
-// end ends the session: nothing of it is valid any more.
+// end ends the session: all its grants become invalid.
 func (l *link) end() {
 	l.page.Close()
-	_ = l.conn.Close() // nothing can be lost that was not lost already
+	_ = l.conn.Close() // an error loses nothing more
 	l.mu.Lock()
 	l.over = true
 	asks, grants := l.pending, l.bySlot
@@ -232,7 +230,7 @@ func (l *link) end() {
 	}
 }
 
-// refusal is what the server's answer o to a means.
+// refusal is the meaning of the server's answer o to a.
 func (l *link) refusal(a *ask, o *localio.SessionOpenedFile) *refusal {
 	switch o.Why {
 	case localio.SESSION_REFUSED:
@@ -261,7 +259,7 @@ func (l *link) stranger(who *claim) *refusal {
 	return &refusal{l: l, why: fmt.Sprintf("the server does not believe this process to be user %d with its groups", who.uid)}
 }
 
-// known reports whether the server may take us for who, a user with its groups.
+// known reports whether the server may accept who, a user with its groups, from us.
 func (l *link) known(who *claim) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

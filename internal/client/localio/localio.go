@@ -26,9 +26,8 @@ var (
 	_ vfs.Unwrapper = (*FS)(nil)
 )
 
-// New returns fs, which is the view of o.Caller, with the data of its files read
-// and written past the network while its server, which p asks, is on this host.
-// The first handshake begins at once, in the background.
+// New returns fs, the view of o.Caller, with files that are read and written without the network while fs's
+// server, which p asks, is on this host. The first handshake begins at once, in the background.
 func New(fs vfs.FS, p Prober, o Options) *FS {
 	o.fill()
 	s := &shared{
@@ -52,9 +51,8 @@ func New(fs vfs.FS, p Prober, o Options) *FS {
 	return &FS{below: fs, s: s, who: claimOf(&o.Caller)}
 }
 
-// Ready waits for the outcome of the first handshake, and returns why files are
-// not local, as an error that is ErrNotLocal, or nil if they are. Only in mode
-// Require this keeps them from being used.
+// Ready waits for the result of the first handshake. It returns nil if files are local, otherwise an
+// ErrNotLocal with the reason. Only in mode Require does that prevent their use.
 func (f *FS) Ready(ctx context.Context) error {
 	select {
 	case <-f.s.met:
@@ -81,7 +79,7 @@ func (f *FS) As(c *vfs.Caller) vfs.FS {
 // Unwrap returns the FS below.
 func (f *FS) Unwrap() any { return f.below }
 
-// Open opens below. A descriptor is asked for when the file is first used.
+// Open opens below. A descriptor is asked for at the file's first use.
 func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
 	inner, opened, err := f.below.Open(ctx, at, how)
 	if err != nil {
@@ -102,8 +100,8 @@ func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, v
 	return file, opened, nil
 }
 
-// SetAttr passes through. A change of size that was cut off must not come behind
-// what is written later, as a write must not; nor one that comes with Open.
+// SetAttr passes through. A change of size that was cut off, here or in Open, must not take effect after a
+// later write, like a write that was cut off.
 func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (vfs.WCC, error) {
 	wcc, err := f.below.SetAttr(ctx, h, set, guard)
 	switch {
@@ -119,9 +117,8 @@ func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard 
 	return wcc, err
 }
 
-// Close ends the session, syncs what was written by descriptors and not
-// committed, closes them, and then the FS below. Files that are still open are of
-// no further use.
+// Close ends the session. It syncs what was written by descriptors and not committed, closes them, and then
+// the FS below. Files that are still open cannot be used any more.
 func (f *FS) Close() error {
 	s := f.s
 	s.mu.Lock()
@@ -139,9 +136,9 @@ func (f *FS) Close() error {
 	}
 	s.mu.Unlock()
 	for _, g := range all {
-		g.retire() // while the server can still be told
+		g.retire() // while the session can still give it back
 	}
-	s.cancel() // and with it the session
+	s.cancel() // ends the session, too
 	s.work.Wait()
 	s.mu.Lock()
 	err := s.unsynced

@@ -8,27 +8,27 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// node stands for an object, whichever callers have it open, while there are open files of
-// it, or descriptors, or something is to be remembered of it: see shared.leave.
+// node is the state of an object, for all callers. It exists while the object has open files or descriptors,
+// or something about it must be remembered: see shared.leave.
 type node struct {
 	s    *shared
 	h    vfs.Handle
-	size atomic.Uint64 // as last known: a read that ends before it asks no more
-	verf atomic.Uint64 // what its writes carry; 0: what those of all others do
+	size atomic.Uint64 // last known: a read that ends before it needs no attributes
+	verf atomic.Uint64 // the verifier of its writes; 0: the common one
 	id   atomic.Pointer[identity]
 
-	failed atomic.Pointer[flight] // the last that has, or nil
+	failed atomic.Pointer[flight] // the last that has failed, or nil
 
-	// below is true while there may be unstable bytes with the server that went
-	// there over the network; drains, if writes may become local nevertheless.
+	// below is true while the server may have unstable bytes that came over the network; drains
+	// says that writes may become local nevertheless.
 	below, drains atomic.Bool
 
 	mu       sync.Mutex
 	files    int                  // open ones; mu guards this and what follows
 	grants   map[key]*grant       // valid ones
-	asks     map[key]*ask         // on their way
+	asks     map[key]*ask         // in flight
 	refusals map[key]*refusal     // while there are open files
-	dirty    map[*grant]dirtiness // with bytes that have not been synced
+	dirty    map[*grant]dirtiness // with bytes that are not synced
 	running  *flight
 	next     *flight
 
