@@ -1,13 +1,11 @@
 // Package bufpool lends buffers and counts them.
 //
-// A buffer has one owner at a time, who gives it back with Release, once; or
-// several, by Share, of whom each does. The pool knows how many are out: tests
-// read [Pool.Outstanding] in their cleanup, and a buffer that was lost, or given
-// back twice, is found there instead of in somebody's data.
+// A buffer has one owner at a time, which calls Release once. After Share it has several owners, and each
+// calls Release. The pool counts the buffers in use: tests check [Pool.Outstanding] in their cleanup, and so
+// find a buffer that was lost or released twice before it corrupts data.
 //
-// Buffers come in sizes of powers of two. Small requests share the smallest
-// size, and requests above the largest are allocated as asked for and left to
-// the garbage collector, but counted all the same.
+// Buffers come in sizes of powers of two. Small requests get the smallest size. Requests above the largest
+// are allocated as asked for and left to the garbage collector, but are counted, too.
 package bufpool
 
 import (
@@ -21,21 +19,20 @@ const (
 	maxBits = 21 // 2 MiB: 1 MiB of bulk and the head before it fit
 )
 
-// Pool lends buffers. The zero Pool is ready. All methods may be called
-// concurrently. Idle buffers belong to the garbage collector (sync.Pool); how
-// many are out at once is for the users to bound, each where it knows why.
+// Pool lends buffers. The zero Pool is ready. All methods may be called concurrently. Idle buffers belong to
+// the garbage collector (sync.Pool). The pool does not bound the buffers in use; its users do.
 type Pool struct {
 	classes [maxBits - minBits + 1]sync.Pool
 	out     atomic.Int64
 	bytes   atomic.Int64
 }
 
-// Buffer is one lent buffer. Its bytes hold whatever the user before left.
+// Buffer is a lent buffer. Its bytes are those of its last use.
 type Buffer struct {
 	// B is the buffer, of the length that was asked for. The owner may reslice
 	// it and append to it.
 	B     []byte
-	full  []byte // as it was allocated
+	full  []byte // as allocated
 	class int    // of the pool; -1 if too large for one
 	pool  *Pool
 	users atomic.Int32
@@ -63,17 +60,15 @@ func (b *Buffer) lend(n int) *Buffer {
 	return b
 }
 
-// Share gives b one owner more, who may read it as long as he has not given it
-// back, and returns it.
+// Share adds an owner to b and returns b. Owners may only read it.
 func (b *Buffer) Share() *Buffer {
 	b.users.Add(1)
 	return b
 }
 
-// Release gives b back. Its bytes must not be touched afterwards. A second
-// Release panics: two owners of one buffer are corruption in the making. Of several
-// owners (Share), one who releases it twice takes it from another, and that is found
-// when the last of them gives it back.
+// Release ends the caller's ownership of b, whose bytes must not be used afterwards. A second Release panics,
+// because two owners of one buffer would corrupt data. If there are several owners (Share), an owner that
+// releases twice takes the release of another, and the last one's panics.
 func (b *Buffer) Release() {
 	switch n := b.users.Add(-1); {
 	case n > 0:
@@ -89,8 +84,8 @@ func (b *Buffer) Release() {
 	}
 }
 
-// Outstanding is the number of buffers that are lent out now.
+// Outstanding is the number of buffers in use now.
 func (p *Pool) Outstanding() int { return int(p.out.Load()) }
 
-// Bytes is the memory of the buffers that are lent out now.
+// Bytes is the memory of the buffers in use now, in bytes.
 func (p *Pool) Bytes() int64 { return p.bytes.Load() }

@@ -1,9 +1,7 @@
-// Package byterange is the arithmetic of locks on ranges of bytes, as fcntl(2)
-// has it: what an owner locks again takes the new kind, what it frees in the
-// middle leaves two pieces, and what touches becomes one.
+// Package byterange is the arithmetic of locks on ranges of bytes, as in fcntl(2): locking a range again
+// changes its kind, unlocking the middle leaves two ranges, and adjacent ranges of a kind become one.
 //
-// A [Set] knows nothing of other owners, files or waiting. Those are for the
-// code that keeps the sets.
+// A [Set] is one owner's. Other owners, files and waiting are up to the code that keeps the sets.
 package byterange
 
 import (
@@ -14,14 +12,13 @@ import (
 // Max is the last byte that can be locked: offsets of files are signed.
 const Max = math.MaxInt64
 
-// Span is the bytes from First to Last, both among them.
+// Span is the bytes from First to Last, inclusive.
 type Span struct {
 	First, Last uint64
 	Exclusive   bool
 }
 
-// Of is the span of n bytes from off; an n of 0 is all that follow. ok is false
-// if it reaches beyond Max.
+// Of is the span of n bytes from off; an n of 0 means all that follow. ok is false if it reaches beyond Max.
 func Of(off, n uint64, exclusive bool) (s Span, ok bool) {
 	switch {
 	case off > Max:
@@ -34,7 +31,7 @@ func Of(off, n uint64, exclusive bool) (s Span, ok bool) {
 	return Span{off, off + n - 1, exclusive}, true
 }
 
-// Len is how many bytes s has, and 0 if it reaches to Max: the reverse of Of.
+// Len is the number of bytes in s, or 0 if it reaches to Max: the inverse of Of.
 func (s Span) Len() uint64 {
 	if s.Last == Max {
 		return 0
@@ -42,17 +39,17 @@ func (s Span) Len() uint64 {
 	return s.Last - s.First + 1
 }
 
-// Overlaps reports whether the two have a byte in common.
+// Overlaps reports whether s and o have a byte in common.
 func (s Span) Overlaps(o Span) bool { return s.First <= o.Last && o.First <= s.Last }
 
-// Conflicts reports whether the two cannot be held by different owners.
+// Conflicts reports whether two owners cannot hold s and o at the same time.
 func (s Span) Conflicts(o Span) bool { return s.Overlaps(o) && (s.Exclusive || o.Exclusive) }
 
-// Set is what one owner has locked: in order, without overlaps, and no two of
-// one kind touch. The zero Set is empty.
+// Set is the locks of one owner: in order, without overlaps, and with no adjacent spans of one kind. The zero
+// Set is empty.
 type Set []Span
 
-// Put locks s, whatever was locked of it before.
+// Put locks s, and replaces earlier locks in that range.
 func (t Set) Put(s Span) Set {
 	t = t.Take(s)
 	i := slices.IndexFunc(t, func(o Span) bool { return o.First > s.Last })
@@ -71,7 +68,7 @@ func (t Set) Put(s Span) Set {
 	return slices.Replace(t, from, to, s)
 }
 
-// Take frees s, of whatever kind.
+// Take unlocks s, whatever the kind.
 func (t Set) Take(s Span) Set {
 	from := slices.IndexFunc(t, s.Overlaps)
 	if from < 0 {
@@ -94,7 +91,7 @@ func (t Set) Take(s Span) Set {
 	return slices.Replace(t, from, to, left[:n]...)
 }
 
-// Conflict returns the first span that stands in the way of another owner's s.
+// Conflict returns the first span of t that conflicts with another owner's s.
 func (t Set) Conflict(s Span) (Span, bool) {
 	i := slices.IndexFunc(t, s.Conflicts)
 	if i < 0 {

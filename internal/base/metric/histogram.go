@@ -12,8 +12,8 @@ const (
 	subBits = 4
 	subs    = 1 << subBits
 
-	// Buckets is the number of buckets of a histogram. What is above the last
-	// one, which ends at 2^47, is counted in it.
+	// Buckets is the number of buckets of a histogram. Values above the last one, which ends at
+	// 2^47, are counted in it.
 	Buckets = (48 - subBits) * subs
 )
 
@@ -59,14 +59,13 @@ func (h *Histogram) RecordN(v, n uint64) {
 	}
 }
 
-// Since counts the nanoseconds from start to now; a clock that went backwards
-// counts as none.
+// Since counts the nanoseconds from start to now; a negative time counts as 0.
 func (h *Histogram) Since(start, now time.Time) { h.Duration(now.Sub(start)) }
 
-// Duration counts d in nanoseconds; less than none counts as none.
+// Duration counts d in nanoseconds; a negative one counts as 0.
 func (h *Histogram) Duration(d time.Duration) { h.Record(uint64(max(d, 0))) }
 
-// Snapshot copies what has been counted.
+// Snapshot copies the counts.
 func (h *Histogram) Snapshot() *Snapshot {
 	s := new(Snapshot)
 	for i := range h.counts {

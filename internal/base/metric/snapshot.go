@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Snapshot is what a histogram had counted at one time. The zero Snapshot, and a
-// nil one, are empty. It is the caller's own.
+// Snapshot is a histogram's counts at one time. The zero Snapshot, and a nil one, are empty. The caller owns
+// it.
 type Snapshot struct {
 	Count uint64
 	Sum   uint64
-	Max   uint64 // of all time, also after Sub
+	Max   uint64 // since the histogram began, also after Sub
 
 	counts [Buckets]uint64
 }
@@ -24,8 +24,8 @@ func (s *Snapshot) Mean() float64 {
 	return float64(s.Sum) / float64(s.Count)
 }
 
-// Quantile is the value that a share q, from 0 to 1, of the values do not
-// exceed: the middle of its bucket, but never above Max. Without values it is 0.
+// Quantile is the value that a fraction q, from 0 to 1, of the values do not exceed: the middle of its
+// bucket, but never above Max. Without values it is 0.
 func (s *Snapshot) Quantile(q float64) uint64 {
 	if s == nil || s.Count == 0 {
 		return 0
@@ -45,7 +45,7 @@ func (s *Snapshot) Quantile(q float64) uint64 {
 // Duration is Quantile for a histogram of durations.
 func (s *Snapshot) Duration(q float64) time.Duration { return time.Duration(s.Quantile(q)) }
 
-// Add adds what o has counted, as if one histogram had counted both.
+// Add adds the counts of o, as if one histogram had recorded both.
 func (s *Snapshot) Add(o *Snapshot) {
 	if o == nil {
 		return
@@ -56,8 +56,7 @@ func (s *Snapshot) Add(o *Snapshot) {
 	s.Count, s.Sum, s.Max = s.Count+o.Count, s.Sum+o.Sum, max(s.Max, o.Max)
 }
 
-// Sub takes away what an earlier snapshot of the same histogram has counted, so
-// that what came in between is left.
+// Sub subtracts an earlier snapshot of the same histogram, and leaves what was recorded in between.
 func (s *Snapshot) Sub(earlier *Snapshot) {
 	if earlier == nil {
 		return
@@ -69,8 +68,7 @@ func (s *Snapshot) Sub(earlier *Snapshot) {
 	s.Sum -= min(earlier.Sum, s.Sum)
 }
 
-// All yields, in ascending order, each bucket that is not empty: the lowest
-// value above it and how many values it holds.
+// All yields each bucket that is not empty, in ascending order: the lowest value above it and its count.
 func (s *Snapshot) All() iter.Seq2[uint64, uint64] {
 	return func(yield func(uint64, uint64) bool) {
 		if s == nil {

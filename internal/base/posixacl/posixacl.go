@@ -1,6 +1,5 @@
-// Package posixacl is the arithmetic of POSIX access control lists (POSIX.1e,
-// draft 17; acl(5)): which lists are lists, what they and a file's mode say of
-// each other, and whom they let in.
+// Package posixacl is the arithmetic of POSIX access control lists (POSIX.1e, draft 17; acl(5)): which lists
+// are valid, how a list and a file's mode depend on each other, and which rights a list gives.
 package posixacl
 
 import (
@@ -10,23 +9,22 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// MaxEntries bounds a list. It is what the NFSACL protocol carries; a longer one
-// is vfs.ErrInval.
+// MaxEntries bounds a list, as the NFSACL protocol does; a longer one is vfs.ErrInval.
 const MaxEntries = 1024
 
-// single are the tags that a list has once at most, base those that it has.
+// single are the tags that a list may have once; base are those that it must have.
 const (
 	base   = vfs.ACLUserObj | vfs.ACLGroupObj | vfs.ACLOther
 	named  = vfs.ACLUser | vfs.ACLGroup
 	single = base | vfs.ACLMask
 )
 
-// noID is nobody's id (chown(2) leaves the owner alone by it).
+// noID is no user's id (chown(2) takes it for "unchanged").
 const noID = 1<<32 - 1
 
-// Canonical is list in the order that Linux keeps: by tag and id, with a mask
-// wherever there are named entries. One that is no list (a tag twice or unknown,
-// a user twice, one of the three that the mode has missing) is vfs.ErrInval.
+// Canonical is list in the order that Linux keeps: by tag and id, with a mask if there are named entries. An
+// invalid list (a tag twice or unknown, a user twice, one of the mode's three entries missing) is
+// vfs.ErrInval.
 func Canonical(list []vfs.ACLEntry) ([]vfs.ACLEntry, error) {
 	if len(list) > MaxEntries {
 		return nil, vfs.ErrInval
@@ -73,7 +71,7 @@ func Canonical(list []vfs.ACLEntry) ([]vfs.ACLEntry, error) {
 	return list, nil
 }
 
-// FromMode is the list that says what a mode says.
+// FromMode is the list that is equivalent to a mode.
 func FromMode(mode uint32) []vfs.ACLEntry {
 	return []vfs.ACLEntry{
 		{Tag: vfs.ACLUserObj, Perm: mode >> 6 & 7},
@@ -82,11 +80,10 @@ func FromMode(mode uint32) []vfs.ACLEntry {
 	}
 }
 
-// Minimal reports whether a canonical list says no more than a mode does.
+// Minimal reports whether a canonical list is equivalent to a mode.
 func Minimal(list []vfs.ACLEntry) bool { return len(list) <= 3 }
 
-// Mode is the nine bits that stand for a canonical list: those of the group are
-// the mask, if there is one.
+// Mode is the nine permission bits that a canonical list shows: the group's are the mask, if there is one.
 func Mode(list []vfs.ACLEntry) uint32 {
 	var mode uint32
 	for _, e := range list {
@@ -109,13 +106,13 @@ func Chmod(list []vfs.ACLEntry, mode uint32) []vfs.ACLEntry {
 	return set(list, func(old, class uint32) uint32 { return class }, mode)
 }
 
-// Inherit is what an object made with that mode gets of its directory's default
-// list: the rights that both give.
+// Inherit is the list of an object that is created with mode in a directory with the default list dflt: it has
+// the rights that both give.
 func Inherit(dflt []vfs.ACLEntry, mode uint32) []vfs.ACLEntry {
 	return set(dflt, func(old, class uint32) uint32 { return old & class }, mode)
 }
 
-// set merges a mode into the entries that stand for it.
+// set merges a mode into the entries that correspond to it.
 func set(list []vfs.ACLEntry, merge func(old, class uint32) uint32, mode uint32) []vfs.ACLEntry {
 	list = slices.Clone(list)
 	masked := slices.ContainsFunc(list, func(e vfs.ACLEntry) bool { return e.Tag == vfs.ACLMask })
@@ -133,9 +130,8 @@ func set(list []vfs.ACLEntry, merge func(old, class uint32) uint32, mode uint32)
 	return list
 }
 
-// Permits reports whether a canonical list gives c all rights in want on an object
-// of that owner and group. The first class that c is in decides; among the
-// groups that c is in, any.
+// Permits reports whether a canonical list gives c all rights in want on an object of uid and gid. The first
+// class that c belongs to decides; among several groups of c one that gives them suffices.
 func Permits(list []vfs.ACLEntry, c *vfs.Caller, uid, gid, want uint32) bool {
 	mask := uint32(7)
 	for _, e := range list {

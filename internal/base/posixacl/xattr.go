@@ -7,20 +7,19 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// The kernel's format of a list, in the value of an extended attribute, all little
-// endian (linux/posix_acl_xattr.h): a version, and for each entry tag uint16, rights
-// uint16, id uint32.
+// The kernel's format of a list, as the value of an extended attribute, little endian
+// (linux/posix_acl_xattr.h): a version, then for each entry tag uint16, rights uint16, id uint32.
 const (
 	xattrVersion = 2
 	xattrHead    = 4
 	xattrEntry   = 8
 )
 
-// XattrMax is the size of the longest value that Parse is to be handed, in bytes.
+// XattrMax is the size of the longest value that Parse accepts, in bytes.
 const XattrMax = xattrHead + xattrEntry*MaxEntries
 
-// Parse reads a list in the kernel's format. No bytes are no list. A malformed value
-// is vfs.ErrIO; whether what it holds is a list is Canonical's to say.
+// Parse decodes a list in the kernel's format. No bytes are a nil list. A malformed value is vfs.ErrIO;
+// Canonical checks whether the entries are a valid list.
 func Parse(b []byte) ([]vfs.ACLEntry, error) {
 	le := binary.LittleEndian
 	if len(b) == 0 {
@@ -40,7 +39,7 @@ func Parse(b []byte) ([]vfs.ACLEntry, error) {
 	return list, nil
 }
 
-// Append is the reverse of Parse. No entries are no bytes.
+// Append is the inverse of Parse. An empty list is no bytes.
 func Append(b []byte, list []vfs.ACLEntry) []byte {
 	le := binary.LittleEndian
 	if len(list) == 0 {

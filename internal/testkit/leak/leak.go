@@ -1,5 +1,4 @@
-// Package leak is for tests that look for goroutines of ours that nobody has ended,
-// when all tests of a package have cleaned up.
+// Package leak finds goroutines of this module that are left when all tests of a package have cleaned up.
 package leak
 
 import (
@@ -12,17 +11,16 @@ import (
 )
 
 const (
-	// patience is how long goroutines may take to end. It is spent on failure alone;
-	// the runtime needs a moment to bury them, and a busy machine a longer one.
+	// patience is how long goroutines may take to end: the runtime needs some time, and a busy
+	// machine more. Only a failure takes all of it.
 	patience = 20 * time.Second
 	tick     = 5 * time.Millisecond
 
-	// maxStacks bounds what is read of all stacks, in bytes. What is beyond is not seen.
+	// maxStacks bounds how much of all stacks is read, in bytes. Goroutines beyond it are missed.
 	maxStacks = 4 << 20
 )
 
-// Main is the whole of a TestMain: it runs the tests, which have failed if goroutines
-// of this module are left behind.
+// Main is a whole TestMain: it runs the tests, and fails them if goroutines of this module are left.
 func Main(m *testing.M) {
 	code := m.Run()
 	if left := behind("nfsbox/nfsbox", patience); len(left) > 0 {
@@ -32,8 +30,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// behind are the stacks of other goroutines that name what, when none is left or the
-// time is up.
+// behind waits until no other goroutine's stack names what, at most for limit, and returns the stacks that do.
 func behind(what string, limit time.Duration) (left []string) {
 	buf := make([]byte, maxStacks)
 	for end := time.Now().Add(limit); ; time.Sleep(tick) {

@@ -11,8 +11,8 @@ type right struct {
 	mode   uint32
 }
 
-// What each right of RFC 1813, section 3.3.4 takes. A right that is in neither
-// table, such as to look up names in a file, nobody has.
+// The mode bits that each right of RFC 1813, section 3.3.4 needs. A right in neither table, such as looking up
+// names in a file, is never given.
 var (
 	dirRights = [...]right{
 		{vfs.AccessRead, mayRead},

@@ -77,8 +77,7 @@ func (n *inode) setAccess(list []vfs.ACLEntry) {
 	}
 }
 
-// inherit gives n, which has its mode, what the directory that it is made in has
-// for new objects.
+// inherit gives n, which has its mode, the lists that its directory d has for new objects.
 func (n *inode) inherit(d *inode) {
 	if d.acl.Default == nil || n.typ == vfs.TypeSymlink {
 		return

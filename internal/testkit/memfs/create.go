@@ -6,7 +6,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// What an object may do if its maker does not say.
+// Modes of objects that are created without one.
 const (
 	defaultFileMode      = 0o644
 	defaultDirMode       = 0o755
@@ -33,8 +33,7 @@ func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	return f.handle(n), f.attr(n), f.wcc(d, pre), nil
 }
 
-// create makes what how says in d, or takes what is there. made is false if it
-// was there before. The caller holds mu.
+// create makes an object in d, or takes the existing one. made is false if it existed. The caller holds mu.
 func (f *FS) create(d *inode, name string, how *vfs.CreateHow) (n *inode, made bool, err error) {
 	if err := vfs.CheckName(name); err != nil {
 		return nil, false, err
@@ -64,7 +63,7 @@ func (f *FS) create(d *inode, name string, how *vfs.CreateHow) (n *inode, made b
 	return n, true, nil
 }
 
-// checkHow is nil if how makes sense for its type.
+// checkHow returns an error unless how makes sense for its type.
 func checkHow(how *vfs.CreateHow) error {
 	switch how.Type {
 	case vfs.TypeReg:
@@ -89,8 +88,8 @@ func checkHow(how *vfs.CreateHow) error {
 	return nil
 }
 
-// taken says what how makes of an object that has the name already. repeated
-// is true if the object is what an earlier copy of the same call made.
+// taken decides what how means for an existing object of the name. repeated is true if an earlier copy of the
+// same call made the object.
 func (f *FS) taken(n *inode, how *vfs.CreateHow) (repeated bool, err error) {
 	switch {
 	case how.Mode == vfs.CreateExclusive && n.exclusive && n.verf == how.Verf:
@@ -112,8 +111,7 @@ func (f *FS) taken(n *inode, how *vfs.CreateHow) (repeated bool, err error) {
 	return false, nil
 }
 
-// build makes the object itself, without a name. Everything that can fail does
-// so before there is anything.
+// build makes the object, without a name. Everything that can fail does so before it changes anything.
 func (f *FS) build(d *inode, how *vfs.CreateHow) (*inode, error) {
 	if (how.Type == vfs.TypeBlock || how.Type == vfs.TypeChar) && !f.super() {
 		return nil, vfs.ErrPerm
@@ -149,8 +147,7 @@ func (f *FS) build(d *inode, how *vfs.CreateHow) (*inode, error) {
 	return n, nil
 }
 
-// initial is what is set on the new object: what was asked for, the mode in
-// any case.
+// initial is what is set on the new object: what how says, and a mode in any case.
 func initial(how *vfs.CreateHow) vfs.SetAttr {
 	set := how.Set
 	if how.Mode == vfs.CreateExclusive {
@@ -172,7 +169,7 @@ func initial(how *vfs.CreateHow) vfs.SetAttr {
 	return set
 }
 
-// mayInit is maySet for an object that is about to be made: its maker owns it.
+// mayInit is maySet for an object that is to be created: the caller will own it.
 func (f *FS) mayInit(plan *inode, set *vfs.SetAttr) error {
 	if set.Valid&vfs.MaskSize != 0 && set.Size > MaxFileSize {
 		return vfs.ErrFBig

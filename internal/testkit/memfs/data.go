@@ -8,11 +8,10 @@ import (
 	"sort"
 )
 
-// pageSize is the grain of holes and of stability, in bytes.
+// pageSize is the unit of holes and of stability, in bytes.
 const pageSize = 4096
 
-// page is what was written to one page of a file. bytes may be shorter than
-// the page: the rest is zeros.
+// page is a written page of a file. bytes may be shorter than the page: the rest is zeros.
 type page struct {
 	index uint64
 	bytes []byte
@@ -23,24 +22,23 @@ type data struct {
 	size  uint64
 	pages []page // ordered by index, each of it once
 
-	// saved are the pages that a restart brings back in place of those that
-	// were written unstable since: nil is a hole. It is nil while all is
-	// stable; stableSize means something only while it is not.
+	// saved has the stable contents of pages that were written unstable since, for a restart; nil
+	// is a hole. The map is nil while everything is stable; stableSize is valid only otherwise.
 	saved      map[uint64][]byte
 	stableSize uint64
 }
 
-// find is where the page of that index is in d.pages, or would be.
+// find is the position of the page of that index in d.pages, or where it would be.
 func (d *data) find(index uint64) int {
 	return sort.Search(len(d.pages), func(i int) bool { return d.pages[i].index >= index })
 }
 
-// pagesOf are the first page of [off, end) and the one behind its last.
+// pagesOf returns the first page of [off, end) and the one after its last.
 func pagesOf(off, end uint64) (first, behind uint64) {
 	return off / pageSize, end/pageSize + min(1, end%pageSize)
 }
 
-// read fills p from off and returns how much there was.
+// read fills p from off and returns how many bytes there were.
 func (d *data) read(p []byte, off uint64) int {
 	if off >= d.size {
 		return 0
@@ -66,7 +64,7 @@ func (d *data) missing(off, end uint64) uint64 {
 	return behind - first - uint64(d.find(behind)-d.find(first))
 }
 
-// write puts p at off. If it is stable, so is every page that it touches.
+// write writes p at off. If it is stable, so is every page that it touches.
 func (d *data) write(p []byte, off uint64, stable bool) {
 	end := off + uint64(len(p))
 	if !stable {
@@ -86,7 +84,7 @@ func (d *data) write(p []byte, off uint64, stable bool) {
 	}
 }
 
-// span makes the pages of [off, end) where they are missing and returns them.
+// span makes the missing pages of [off, end) and returns all of them.
 func (d *data) span(off, end uint64) []page {
 	first, behind := pagesOf(off, end)
 	i, j := d.find(first), d.find(behind)
@@ -104,8 +102,8 @@ func (d *data) span(off, end uint64) []page {
 	return d.pages[i : i+len(run)]
 }
 
-// extend makes b at least n bytes long, the new ones zero. Small files take
-// small pages: trees of a million of them are tested.
+// extend makes b at least n bytes long, the new ones zero. Small files get small pages, because trees of a
+// million of them are tested.
 func extend(b []byte, n int) []byte {
 	old := len(b)
 	if n <= old {
@@ -138,8 +136,7 @@ func (d *data) save(off, end uint64) {
 	}
 }
 
-// settle makes the pages of [off, end) stable, and with them the size as far
-// as they reach.
+// settle makes the pages of [off, end) stable, and the size as far as they reach.
 func (d *data) settle(off, end uint64) {
 	if d.saved == nil {
 		return
@@ -154,15 +151,14 @@ func (d *data) settle(off, end uint64) {
 	d.forget()
 }
 
-// forget ends the keeping of saved pages once there is nothing to bring back.
+// forget drops the saved pages once everything is stable.
 func (d *data) forget() {
 	if len(d.saved) == 0 && d.stableSize == d.size {
 		d.saved = nil
 	}
 }
 
-// truncate sets the size, at once stable. What is cut off is gone, and reads as
-// zeros if the file grows again.
+// truncate sets the size, stable at once. What is cut off reads as zeros if the file grows again.
 func (d *data) truncate(size uint64) {
 	_, behind := pagesOf(0, size)
 	keep := d.find(behind)
@@ -186,7 +182,7 @@ func (d *data) truncate(size uint64) {
 	d.forget()
 }
 
-// cut takes from the last page of a file what is behind its size.
+// cut removes what is after size from the last page of a file.
 func cut(b []byte, size uint64) []byte {
 	keep := size % pageSize
 	if keep == 0 || keep >= uint64(len(b)) {
@@ -195,7 +191,7 @@ func cut(b []byte, size uint64) []byte {
 	return b[:keep]
 }
 
-// restart brings the stable state back. lost is false if it was there.
+// restart restores the stable state. lost is false if nothing was unstable.
 func (d *data) restart() (lost bool) {
 	saved, size := d.saved, d.stableSize
 	if saved == nil {

@@ -6,20 +6,19 @@ import (
 )
 
 const (
-	// direntSize is what an entry adds to its directory's size, as a show.
+	// direntSize is what an entry adds to the size that its directory reports.
 	direntSize = 32
-	// firstCookie is the least cookie of an entry: 0 is the start of a listing,
-	// and 1 and 2 are left to "." and "..".
+	// firstCookie is the smallest cookie of an entry: 0 is the start of a listing, and 1 and 2 are
+	// for "." and "..".
 	firstCookie = 3
-	// minGone is how many removed entries a directory may keep before it looks
-	// whether to sweep them out.
+	// minGone is how many removed entries a directory keeps before it considers sweeping them out.
 	minGone = 64
 )
 
 // dirent is a name in a directory.
 type dirent struct {
 	name   string
-	node   *inode // nil: removed, and waiting to be swept out of order
+	node   *inode // nil: removed, and not yet swept out of order
 	cookie uint64
 }
 
@@ -36,7 +35,7 @@ func newDirectory(parent *inode) *directory {
 	return &directory{parent: parent, names: make(map[string]*dirent), last: firstCookie - 1}
 }
 
-// lookup finds what name stands for, or nil.
+// lookup returns the object of name, or nil.
 func (d *directory) lookup(name string) *inode {
 	if e := d.names[name]; e != nil {
 		return e.node
@@ -44,7 +43,7 @@ func (d *directory) lookup(name string) *inode {
 	return nil
 }
 
-// add puts a name in, which is not there yet.
+// add adds a name, which must not exist.
 func (d *directory) add(name string, n *inode) {
 	d.last++
 	e := &dirent{name: name, node: n, cookie: d.last}
@@ -52,7 +51,7 @@ func (d *directory) add(name string, n *inode) {
 	d.order = append(d.order, e)
 }
 
-// remove takes a name out. The others keep their cookies.
+// remove removes a name. The others keep their cookies.
 func (d *directory) remove(name string) {
 	e := d.names[name]
 	delete(d.names, name)
@@ -64,13 +63,13 @@ func (d *directory) remove(name string) {
 	}
 }
 
-// behind are the entries with cookies greater than cookie.
+// behind returns the entries with cookies greater than cookie.
 func (d *directory) behind(cookie uint64) []*dirent {
 	i := sort.Search(len(d.order), func(i int) bool { return d.order[i].cookie > cookie })
 	return d.order[i:]
 }
 
-// holds reports whether n is dir or lies, however deep, below it.
+// holds reports whether n is dir or lies below it.
 func holds(dir, n *inode) bool {
 	for n != dir {
 		if n.dir.parent == n {

@@ -17,7 +17,7 @@ func (f *FS) Root(ctx context.Context) (vfs.Handle, vfs.Attr, error) {
 	return h, f.attr(f.root), nil
 }
 
-// GetAttr returns all attributes, whatever is wanted.
+// GetAttr returns all attributes, whatever the mask.
 func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, _ vfs.Mask) (vfs.Attr, error) {
 	if err := f.begin(ctx, "getattr", h); err != nil {
 		return vfs.Attr{}, err

@@ -6,7 +6,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Info returns all parts, whatever is wanted.
+// Info returns all parts, whatever the mask.
 func (f *FS) Info(ctx context.Context, h vfs.Handle, _ vfs.InfoMask) (vfs.Info, error) {
 	if err := f.begin(ctx, "info", h); err != nil {
 		return vfs.Info{}, err

@@ -21,8 +21,8 @@ type inode struct {
 	ctime    time.Time
 	btime    time.Time
 
-	opens int  // Files that keep it alive without a name
-	dead  bool // taken out of the tree; a call that still holds it gets ErrStale
+	opens int  // open Files, which keep it without a name
+	dead  bool // removed from the tree: calls that still hold it get ErrStale
 
 	content data       // of a regular file
 	dir     *directory // of a directory, else nil
@@ -32,7 +32,7 @@ type inode struct {
 	verf      vfs.Verifier
 
 	locks map[vfs.Owner]byterange.Set // never an empty set
-	acl   vfs.ACL                     // canonical; no access list where the mode says it all
+	acl   vfs.ACL                     // canonical; without an access list that is equivalent to the mode
 }
 
 // newInode makes an object without a name or owner, all its times now.
@@ -45,7 +45,7 @@ func (t *tree) newInode(typ vfs.Type) *inode {
 	return n
 }
 
-// release takes n out of the tree if neither a name nor an open File holds it.
+// release removes n from the tree if neither a name nor an open File holds it.
 func (t *tree) release(n *inode) {
 	if n.nlink == 0 && n.opens == 0 {
 		t.drop(n)
@@ -74,7 +74,7 @@ func (t *tree) modified(n *inode, now time.Time) {
 	n.mtime = now
 }
 
-// attr is all that is known of n.
+// attr returns all attributes of n.
 func (t *tree) attr(n *inode) vfs.Attr {
 	return vfs.Attr{
 		Valid: vfs.MaskV3 | vfs.MaskBtime,
@@ -109,11 +109,10 @@ func (t *tree) wcc(n *inode, pre vfs.PreAttr) vfs.WCC {
 	return vfs.WCC{Before: pre, Atomic: true, After: t.attr(n)}
 }
 
-// relatime is how long an access time may lag behind although nothing was
-// changed since, as mount(8) says of the option of that name.
+// relatime is the greatest age of an access time of an unchanged file, as mount(8) says of the option relatime.
 const relatime = 24 * time.Hour
 
-// accessed moves n's access time if it is due. The caller holds no lock.
+// accessed updates n's access time if it is due. The caller holds no lock.
 func (t *tree) accessed(n *inode) {
 	now := t.now()
 	t.mu.RLock()

@@ -6,8 +6,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Link gives h a further name. A directory has but one (RFC 8881, section
-// 18.9.3: ISDIR).
+// Link gives h a further name. A directory has only one (RFC 8881, section 18.9.3: ISDIR).
 func (f *FS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Attr, vfs.WCC, error) {
 	if err := f.begin(ctx, "link", dir); err != nil {
 		return vfs.Attr{}, vfs.WCC{}, err
@@ -46,7 +45,7 @@ func (f *FS) mayLink(n, d *inode, name string) error {
 		return vfs.ErrIsDir
 	case d.dir.lookup(name) != nil:
 		return vfs.ErrExist
-	case n.nlink == 0: // open, but removed: it shall not come back
+	case n.nlink == 0: // open, but removed: it gets no new name
 		return vfs.ErrStale
 	case n.nlink >= f.opt.MaxLinks:
 		return vfs.ErrMLink

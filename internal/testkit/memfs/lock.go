@@ -9,13 +9,12 @@ import (
 
 var _ vfs.Locker = (*FS)(nil)
 
-// maxLockRanges bounds the ranges of one file that one owner holds apart. What
-// would make more of them is ErrBusy.
+// maxLockRanges bounds the separate ranges that one owner locks in one file. At the bound a further one is
+// ErrBusy.
 const maxLockRanges = 1024
 
-// Lock implements vfs.Locker. A caller that may read a file may share a lock on it, one
-// that may write it may have one alone. A range that reaches beyond [MaxFileSize] is
-// ErrFBig.
+// Lock implements vfs.Locker. A shared lock needs the right to read the file, an exclusive one the right to
+// write it. A range that reaches beyond [MaxFileSize] is ErrFBig.
 func (f *FS) Lock(ctx context.Context, h vfs.Handle, l *vfs.Lock) error {
 	if err := f.begin(ctx, "lock", h); err != nil {
 		return err
@@ -91,8 +90,7 @@ func (f *FS) ReleaseLocks(ctx context.Context, whom func(*vfs.Owner) bool) error
 	return nil
 }
 
-// lockable finds the file that h names and the range that l means. The caller
-// holds mu.
+// lockable returns the file of h and the range of l. The caller holds mu.
 func (t *tree) lockable(h vfs.Handle, l *vfs.Lock) (*inode, byterange.Span, error) {
 	s, ok := byterange.Of(l.Off, l.Len, l.Exclusive)
 	n, err := t.get(h)
@@ -108,7 +106,7 @@ func (t *tree) lockable(h vfs.Handle, l *vfs.Lock) (*inode, byterange.Span, erro
 	return n, s, err
 }
 
-// conflict finds a lock of another owner that stands in the way of s.
+// conflict returns a lock of another owner that conflicts with s.
 func (n *inode) conflict(owner vfs.Owner, s byterange.Span) (holder vfs.Owner, held byterange.Span, free bool) {
 	for other, set := range n.locks {
 		if other == owner {
@@ -121,7 +119,7 @@ func (n *inode) conflict(owner vfs.Owner, s byterange.Span) (holder vfs.Owner, h
 	return holder, held, true
 }
 
-// setLocks makes the owner's locks those of set.
+// setLocks replaces the owner's locks by set.
 func (n *inode) setLocks(owner vfs.Owner, set byterange.Set) error {
 	switch {
 	case len(set) > maxLockRanges:

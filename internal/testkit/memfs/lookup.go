@@ -6,7 +6,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Lookup finds name in dir; ".." is its parent, and the root's is the root.
+// Lookup finds name in dir. ".." is the parent; the root's is the root.
 func (f *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.Handle, attr, dirAttr vfs.Attr, err error) {
 	if err = f.begin(ctx, "lookup", dir); err != nil {
 		return h, attr, dirAttr, err

@@ -11,28 +11,26 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// What an FS has unless Options says otherwise.
+// Defaults of Options.
 const (
-	// DefaultMaxBytes bounds the pages of all files; the next one is ErrNoSpace.
+	// DefaultMaxBytes bounds the pages of all files; at the bound it is ErrNoSpace.
 	DefaultMaxBytes = 4 << 30
-	// DefaultMaxFiles bounds the objects; one more is ErrNoSpace.
+	// DefaultMaxFiles bounds the objects; at the bound it is ErrNoSpace.
 	DefaultMaxFiles = 1 << 22
-	// DefaultMaxLinks bounds the names of one object, as ext4 does; one more is
-	// ErrMLink. Directories in a directory are not counted.
+	// DefaultMaxLinks bounds the names of one object, as ext4 does; at the bound it is ErrMLink.
+	// Directories in a directory are not counted.
 	DefaultMaxLinks = 65000
-	// DefaultTransfer bounds one ReadAt or WriteAt; what is beyond stays for
-	// the next call.
+	// DefaultTransfer bounds one ReadAt or WriteAt; a larger one is short.
 	DefaultTransfer = 1 << 20
 )
 
-// MaxFileSize is the size of the largest file; beyond it is ErrFBig.
+// MaxFileSize is the largest size of a file; beyond it is ErrFBig.
 const MaxFileSize = math.MaxInt64
 
-// maxViews bounds the cache of views. At the bound the oldest is forgotten; it
-// goes on working for those who hold it.
+// maxViews bounds the cache of views. At the bound the oldest is dropped; it goes on working for its users.
 const maxViews = 64
 
-// Options say how an FS behaves. The zero value is a good one.
+// Options say how an FS behaves. The zero Options are usable.
 type Options struct {
 	// Now is the clock of all times; nil is time.Now.
 	Now func() time.Time
@@ -42,10 +40,9 @@ type Options struct {
 	Verifier vfs.Verifier
 	// ID is the FS's identity in handles and in Attr.FSID; 0 draws a random one.
 	ID uint64
-	// Fault, if not nil, is asked before each operation, by the procedure's
-	// name ("lookup", "write", "readdir" once per page, ...) with the handle that it
-	// starts from. An error is the operation's result; nothing has happened
-	// then. It may wait, and should give up with ctx.
+	// Fault, if not nil, is called before each operation, with the procedure's name ("lookup",
+	// "write", "readdir" once per page, ...) and the handle that it starts from. An error is the
+	// operation's result, and nothing is done. It may wait, and should stop with ctx.
 	Fault func(ctx context.Context, op string, h vfs.Handle) error
 
 	MaxBytes uint64 // 0: DefaultMaxBytes
@@ -89,7 +86,7 @@ type FS struct {
 
 var _ vfs.FS = (*FS)(nil)
 
-// tree is what all views share.
+// tree is the state that all views share.
 type tree struct {
 	opt Options
 
@@ -104,7 +101,7 @@ type tree struct {
 
 	viewsMu sync.RWMutex
 	views   []*FS // the first is the superuser's and stays
-	oldest  int   // index in views of what goes next
+	oldest  int   // index in views of the next one to drop
 }
 
 // New makes an empty file system and returns the superuser's view of it.
@@ -120,7 +117,7 @@ func New(opt Options) *FS {
 	return f
 }
 
-// As returns the view of c. Equal callers mostly get the same one.
+// As returns the view of c. Equal callers usually get the same one.
 func (f *FS) As(c *vfs.Caller) vfs.FS {
 	t := f.tree
 	t.viewsMu.RLock()
@@ -154,15 +151,14 @@ func (t *tree) view(c *vfs.Caller) *FS {
 	return nil
 }
 
-// OpenFiles is the number of Files that were opened and not closed.
+// OpenFiles is the number of open Files.
 func (f *FS) OpenFiles() int {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.opens
 }
 
-// begin is asked by every operation first: it answers for a context that has
-// ended, and for the fault hook.
+// begin is called first by every operation. It returns the error of an ended context, or of the fault hook.
 func (t *tree) begin(ctx context.Context, op string, h vfs.Handle) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -190,7 +186,7 @@ func (t *tree) handle(n *inode) vfs.Handle {
 	return h
 }
 
-// get finds the inode that h names. The caller holds mu.
+// get returns the inode of h. The caller holds mu.
 func (t *tree) get(h vfs.Handle) (*inode, error) {
 	b := h.Bytes()
 	if len(b) != handleSize || binary.BigEndian.Uint64(b[8:]) != t.opt.ID {
@@ -207,7 +203,7 @@ func (t *tree) get(h vfs.Handle) (*inode, error) {
 	return n, nil
 }
 
-// getDir finds the directory that h names. The caller holds mu.
+// getDir returns the directory of h. The caller holds mu.
 func (t *tree) getDir(h vfs.Handle) (*inode, error) {
 	n, err := t.get(h)
 	if err != nil {

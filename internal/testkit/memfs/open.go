@@ -20,9 +20,8 @@ var (
 	_ vfs.HoleSeeker = (*file)(nil)
 )
 
-// Open opens a regular file. Rights are checked here and not again, and a file
-// that this call has made is open to its maker whatever its mode: both as in
-// open(2). There are no share reservations and no delegations.
+// Open opens a regular file. Rights are checked only here, and the caller that creates a file can use it whatever
+// its mode: both as in open(2). There are no share reservations and no delegations.
 func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
 	start := at.H
 	if at.Name != "" {
@@ -65,7 +64,7 @@ func checkOpen(at vfs.At, how *vfs.OpenHow) error {
 	return nil
 }
 
-// locate finds, or makes, what at names.
+// locate finds, or makes, the object of at.
 func (f *FS) locate(at vfs.At, how *vfs.OpenHow) (n *inode, opened vfs.Opened, err error) {
 	if at.Name == "" {
 		n, err = f.get(at.H)
@@ -104,7 +103,7 @@ func (f *FS) mayOpen(n *inode, how *vfs.OpenHow, created bool) error {
 	return f.may(n, want)
 }
 
-// use is nil if the file can be used in that way. The caller holds mu.
+// use returns an error if the file was not opened for that access. The caller holds mu.
 func (o *file) use(access vfs.Share) error {
 	switch {
 	case o.closed:
@@ -117,8 +116,7 @@ func (o *file) use(access vfs.Share) error {
 	return nil
 }
 
-// Close gives the file back; one that has no name any more ends with its last
-// open.
+// Close closes the file. A file without a name is removed with its last close.
 func (o *file) Close(ctx context.Context) error {
 	hook := o.fs.begin(context.WithoutCancel(ctx), "close", o.h)
 	o.fs.mu.Lock()
