@@ -12,13 +12,12 @@ import (
 )
 
 const (
-	// portion is what a call takes of the memory at once, in bytes.
+	// portion is the unit in which a call takes memory, in bytes.
 	portion = 16 << 10
 	// costPerByte is the memory that one byte of a message costs where package connect
-	// reads it: the buffer that it comes in, which doubles as it grows, and the message
-	// that is made of it.
+	// reads it: the buffer, which doubles as it grows, and the decoded message.
 	costPerByte = 3
-	// maxLent bounds the buffers that are lent to a call: a message, and its answer.
+	// maxLent bounds the buffers that are lent to a call: for a message and its answer.
 	maxLent = 2
 )
 
@@ -30,10 +29,10 @@ type admission struct {
 
 	mu      sync.Mutex
 	calls   int                // guarded by mu
-	telling int                // guarded by mu; denied requests of which Options.Observe is told
+	telling int                // guarded by mu; denied requests that Options.Observe is being told of
 	clients map[string]*client // guarded by mu; those with calls in progress
-	closed  bool               // guarded by mu; nobody enters any more
-	idle    chan struct{}      // guarded by mu; closed when there is neither call nor telling; nil: nobody waits
+	closed  bool               // guarded by mu; no more calls are admitted
+	idle    chan struct{}      // guarded by mu; closed when calls and telling are 0; nil: nothing waits
 }
 
 // client is the share of one identity.
@@ -53,7 +52,8 @@ type call struct {
 	loans  int
 }
 
-// enter admits a call of the identity who, or is an error. The call leaves.
+// enter admits a call of the identity who, or returns an error. The caller must call
+// leave in the end.
 func (a *admission) enter(who string) (*call, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,9 +76,9 @@ func (a *admission) enter(who string) (*call, error) {
 	return &call{a: a, client: c, who: who}, nil
 }
 
-// within reports whether a client that holds so much may have more: as long as it has
-// less than its own bound, and less than is free. The first client to take all that it
-// can leaves half, the next one a quarter.
+// within reports whether a client that holds so much may have more: it must have less
+// than its own bound, and less than is free. The first client that takes all it can
+// leaves half, the next one a quarter.
 func within(held, own, free int64) bool { return held < own && held < free }
 
 // leave gives back all that the call has.
@@ -96,7 +96,7 @@ func (c *call) leave() {
 	c.a.rest()
 }
 
-// tell calls f as long as the server is not closed; wait waits for it.
+// tell calls f, unless the server is closed. wait waits for it.
 func (a *admission) tell(f func()) {
 	a.mu.Lock()
 	if a.closed {
@@ -114,7 +114,7 @@ func (a *admission) tell(f func()) {
 	f()
 }
 
-// rest tells those who wait if there is nothing left to wait for. The caller holds mu.
+// rest wakes wait if there is nothing left to wait for. The caller holds mu.
 func (a *admission) rest() {
 	if a.calls+a.telling == 0 && a.idle != nil {
 		close(a.idle)
@@ -122,7 +122,7 @@ func (a *admission) rest() {
 	}
 }
 
-// close lets nobody enter any more.
+// close makes enter fail from now on.
 func (a *admission) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -157,8 +157,8 @@ func (c *call) hold(n int) error {
 	}
 	more := (c.held - c.taken + portion - 1) / portion * portion
 	c.taken += more
-	// Add first and look then: of two calls at the bound both may fail, but no two
-	// pass it together.
+	// Add first, then compare: of two calls at the bound both may fail, but they cannot
+	// both pass it.
 	l, mine, all := c.a.limits, c.client.memory.Add(more), c.a.memory.Add(more)
 	switch {
 	case all > l.Memory:
@@ -169,8 +169,8 @@ func (c *call) hold(n int) error {
 	return nil
 }
 
-// lend lends the call n bytes until it leaves, at most maxLent times. That they are
-// counted is for hold to see to.
+// lend lends the call n bytes until it leaves, at most maxLent times. The caller must
+// have counted them by hold.
 func (c *call) lend(n int) []byte {
 	b := c.a.buffers.Get(n)
 	c.lent[c.loans] = b
@@ -197,9 +197,9 @@ type Reason uint8
 
 const (
 	_               Reason = iota
-	Unauthenticated        // nobody knows who it is
-	TooMany                // there are as many as there may be, or they hold as much memory
-	TooLarge               // the message or the file is larger than any may be
+	Unauthenticated        // the caller is not known
+	TooMany                // the bound of calls, connections or memory is reached
+	TooLarge               // the message or the file is too large
 	Closing                // the server was closed
 )
 

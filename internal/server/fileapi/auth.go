@@ -16,10 +16,10 @@ import (
 // loopbackName is the name of the caller without a proof, in counts and logs.
 const loopbackName = "loopback"
 
-// authenticate says who a request is of, or is an error.
+// authenticate returns the identity of a request's caller, or an error.
 //
 // A token has precedence over a certificate: a proxy may have one certificate and
-// many users. A caller that shows a wrong one is refused, not taken for another user.
+// many users. A wrong token is refused, even beside a good certificate.
 func (s *Server) authenticate(r *http.Request, remote netip.AddrPort) (*identity, error) {
 	if shown, ok := r.Header["Authorization"]; ok {
 		return s.byToken(r, remote, shown)
@@ -45,7 +45,8 @@ func (s *Server) authenticate(r *http.Request, remote netip.AddrPort) (*identity
 // mayLoopback is the key of what MayLoopback has said, in the context of a connection.
 type mayLoopback struct{}
 
-// asked has a connection that may come from this host judged by MayLoopback.
+// asked asks MayLoopback about a connection that may come from this host, and puts the
+// answer into the connection's context.
 func (s *Server) asked(ctx context.Context, c net.Conn) context.Context {
 	if over, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = over.NetConn()
@@ -71,9 +72,9 @@ func (s *Server) byToken(r *http.Request, remote netip.AddrPort, shown []string)
 	return nil, unauthenticated("not a token of any caller")
 }
 
-// fromThisHost keeps web pages out that a browser of this host shows: one that is
-// loaded from elsewhere has an Origin, and one whose name was pointed at 127.0.0.1
-// (DNS rebinding) has that name in Host.
+// fromThisHost keeps out web pages in a browser on this host. A page from another site
+// sends an Origin; a page whose name was pointed at 127.0.0.1 (DNS rebinding) sends that
+// name as Host.
 func fromThisHost(r *http.Request) bool {
 	if r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
 		return false

@@ -18,7 +18,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// The bounds of a file of callers. Beyond them it is an error, and nobody is let in.
+// The bounds of a file of callers. A file beyond them is an error, and admits no caller.
 const (
 	maxCallersFile = 1 << 20
 	maxCallers     = 1024
@@ -189,9 +189,8 @@ func (c *Callers) bySubject(cert *x509.Certificate) *identity {
 	return c.subjects[subject.String()]
 }
 
-// byToken finds whose token it is. It takes as long for every token of its length,
-// right or wrong: all are compared, by their checksums, of which a near miss says
-// nothing.
+// byToken finds the identity of a token. Its time depends on the token's length alone: it
+// compares the checksums of all tokens, of which a near miss tells nothing.
 func (c *Callers) byToken(token string) *identity {
 	if len(token) > maxToken {
 		return nil

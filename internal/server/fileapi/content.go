@@ -58,7 +58,7 @@ func (s *Server) openContent(ctx context.Context, content string, off uint64, n 
 	return r, infoOfObject(&info), nil
 }
 
-// storeContent stores what the incoming bytes are, if the store has not got it.
+// storeContent stores the incoming bytes, unless the store has them already.
 func (s *Server) storeContent(ctx context.Context, in *incoming) (*stored, error) {
 	store, sum, err := s.byContent(in.head.GetContent())
 	if err != nil {
@@ -70,13 +70,13 @@ func (s *Server) storeContent(ctx context.Context, in *incoming) (*stored, error
 	}
 	info, isNew, err := object.PutContent(ctx, store, sum, size, in)
 	if in.err != nil && !in.complete {
-		return nil, in.err // says more than that the bytes have ended
+		return nil, in.err // it says why the bytes have ended
 	}
 	if err != nil {
 		return nil, err
 	}
-	// What was there already has not been read. It is, for its client sends it all the
-	// same and is owed its checksum.
+	// If the content was there already, its bytes have not been read. The client sends
+	// them anyway, and expects their checksum.
 	if _, err := io.Copy(io.Discard, in); err != nil {
 		return nil, err
 	}

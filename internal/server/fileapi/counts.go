@@ -19,7 +19,7 @@ type Procedure uint8
 // procedures are the calls, by their names.
 var procedures = [...]string{"Stat", "Exist", "List", "MakeDirectory", "Delete", "Get", "Put", "Download", "Upload", "Echo", "unknown"}
 
-// Unknown is what a request is for that is for none of the calls.
+// Unknown is the procedure of a request for none of the calls.
 const Unknown Procedure = Procedure(len(procedures)) - 1
 
 // String returns the name, such as "Upload".
@@ -34,7 +34,7 @@ func procedureOf(path string) Procedure {
 	return Unknown
 }
 
-// Code is what a call has come to: 0, or the code of its error.
+// Code is the outcome of a call: 0, or the code of its error.
 type Code connect.Code
 
 // maxCode is the last of the codes.
@@ -64,15 +64,14 @@ type counted struct {
 
 // Snapshot is what a server has done so far, and what it is doing.
 type Snapshot struct {
-	// Calls are those that have been heard, by the names of their procedures; under
-	// "unknown" are requests that were for none.
+	// Calls are the calls that were admitted, by the names of their procedures;
+	// "unknown" are requests for none.
 	Calls map[string]Call
-	// Denied are connections and requests that were not given what they asked for
-	// because of who asked, or how much, by the Reason. Those that were turned away
-	// unheard are here alone.
+	// Denied counts connections and requests that were denied, by the Reason. Those
+	// that were denied before they were admitted are counted only here.
 	Denied map[string]uint64
-	// Slow are the calls that were cut off because their clients sent or took too
-	// slowly.
+	// Slow counts the calls that were cut off because their clients sent or received
+	// too slowly.
 	Slow uint64
 	// InProgress are the calls that have not ended, Memory the bytes of messages that
 	// they hold, and Conns the connections.
@@ -83,13 +82,13 @@ type Snapshot struct {
 	Left uint64
 }
 
-// Call is what has become of one procedure's calls.
+// Call counts one procedure's calls.
 type Call struct {
-	InProgress int64             // of those that have not ended, which the others do not count
-	Codes      map[string]uint64 // by what they have come to, as Code writes it; without those that none has
+	InProgress int64             // calls that have not ended; the other fields do not count them
+	Codes      map[string]uint64 // by outcome, as Code writes it, without zeros
 	Errors     uint64            // the sum of Codes without "ok"
-	// BytesIn and BytesOut are of the bodies of requests and answers, as they were
-	// on the wire.
+	// BytesIn and BytesOut are those of the bodies of requests and answers, as on the
+	// wire.
 	BytesIn, BytesOut uint64
 	Time              *metric.Snapshot // from the request's header to the end of its answer, in nanoseconds
 }
@@ -130,8 +129,8 @@ func (c *counted) snapshot() Call {
 	return r
 }
 
-// interceptor notes what calls that package connect answers have come to, and turns
-// their errors into the wire's.
+// interceptor records the outcome of calls that package connect answers, and converts
+// their errors to those of the protocol.
 type interceptor struct{ s *Server }
 
 // WrapUnary implements connect.Interceptor.

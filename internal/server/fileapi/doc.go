@@ -30,10 +30,10 @@
 // # What clients can make the server hold
 //
 // [Limits] bounds calls and their memory, of all clients and of each, so that one
-// client has no way to use up what the others need. Nothing waits for room: what is
-// one too many is refused. What a client only announces is not held for it, but for the
-// first 64 KiB of a message. A client that sends or takes too slowly is cut off; the
-// time of the disk is not held against it (pace.go).
+// client cannot use up what the others need. Nothing waits for room: at a bound a call
+// is refused. For bytes that a client has only announced, the server holds no memory
+// but the first 64 KiB of a message. A client that sends or receives too slowly is cut
+// off; waits for the disk do not count (pace.go).
 //
 // # Locks
 //
@@ -43,11 +43,11 @@
 //
 // # Layout
 //
-// procedures.go has the calls. unary.go answers those that most are, one message of
-// protobuf each way, by itself, without the copies that package connect would make;
-// both ways lead to the same procedures. server.go has what stands before both, and
-// served.go what comes after: what a request has come to is counted, and told, in one
-// place. incoming.go and outgoing.go are the bytes of a file on their way, store.go and
-// content.go where they go, temporary.go and ledger.go what makes that atomic; path.go
-// leads a path to a view, auth.go a request to a caller.
+// procedures.go has the calls. unary.go serves the most frequent kind, one message of
+// protobuf each way, without the copies that package connect would make; both ways lead
+// to the same procedures. server.go has what comes before both, and served.go what comes
+// after: there each request's outcome is counted and observed. incoming.go and
+// outgoing.go move the bytes of a file, store.go and content.go store them, temporary.go
+// and ledger.go make that atomic. path.go finds the view for a path, auth.go the caller
+// of a request.
 package fileapi

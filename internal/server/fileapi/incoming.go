@@ -10,8 +10,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// incoming is the bytes of an upload. They have ended well only if complete says so,
-// with io.EOF; else they are to be forgotten.
+// incoming is the bytes of an upload. They are all there, and the right ones, only if
+// complete is true at io.EOF; else they must be discarded.
 type incoming struct {
 	head *pb.UploadHeader
 	// part returns the next bytes, or the trailer at the end, or an error.
@@ -24,7 +24,7 @@ type incoming struct {
 	complete bool   // all of them have come, and are the right ones
 	checksum string // of them
 	rest     []byte // of a part, for Read
-	again    []byte // what next is to return once more, before the end
+	again    []byte // bytes that next returns once more, before the end
 	err      error
 }
 
@@ -75,8 +75,8 @@ func (in *incoming) next() ([]byte, error) {
 	return nil, in.err
 }
 
-// whole returns all bytes of an upload that has at most one part with any, when they are
-// known to be the right ones.
+// whole returns all bytes of an upload that has at most one part with bytes, after it has
+// checked them.
 func (in *incoming) whole() ([]byte, error) {
 	data, err := in.next()
 	if err == nil {
@@ -88,7 +88,7 @@ func (in *incoming) whole() ([]byte, error) {
 	return data, nil
 }
 
-// end holds what came against what the client says that it sent.
+// end compares what came with the client's trailer.
 func (in *incoming) end(t *pb.UploadTrailer) error {
 	if in.size != t.GetSize() || in.head.Size != nil && in.size != in.head.GetSize() {
 		return refuse(connect.CodeDataLoss, "%d bytes have come, and not as many as were sent", in.size)

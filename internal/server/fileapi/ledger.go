@@ -21,31 +21,31 @@ const (
 	// ledgerMagic is the first line of a ledger.
 	ledgerMagic = "nfsbox uploads 1"
 	// maxLedger bounds the directories in a ledger. At the bound it is written anew
-	// without those in which no upload is under way; the others are no more than
+	// without those in which no upload is under way; the others are at most
 	// Limits.Calls. If there is still no room, because directories cannot be synced,
 	// uploads to further ones fail.
 	maxLedger = 16384
-	// maxRuns bounds the runs in a ledger: as many starts in a row that could not
-	// sweep all. What the oldest has left is then no longer known.
+	// maxRuns bounds the runs in a ledger, which grow with each start that could not
+	// sweep all. At the bound the oldest is forgotten, and its temporaries stay.
 	maxRuns = 256
-	// maxLedgerBytes bounds the bytes of one. A longer file is none: the server does
-	// not start with it.
+	// maxLedgerBytes bounds the bytes of a ledger. With a longer file the server does
+	// not start.
 	maxLedgerBytes = 64 << 20
 )
 
-// ledger is the file that remembers in which directories uploads have been under
-// way. A directory is written down, and synced, before the first temporary is made in
-// it, and not again for those that follow: an upload costs a look into a map.
+// ledger is a file with the directories in which uploads have been under way. A directory
+// is recorded, and the file synced, before the first temporary is made in it. Further
+// uploads to the directory cost a look-up in a map.
 //
 //	nfsbox uploads 1
 //	run 6f1c0d2b9a8e7f35
 //	dir 01000000...        a sealed handle, which survives restarts and renames
 //
-// Temporaries have the number of their run in their names, so that one server sweeps
-// nothing of another's that exports the same directory.
+// Temporaries have the number of their run in their names, so a server does not sweep
+// those of another server that exports the same directory.
 //
-// A directory is left out again only when its names are stable: an upload without sync
-// has got its name, but a crash might give it back that of its temporary.
+// A directory is removed from the ledger only when its names are stable: a crash could
+// undo the rename of an upload without sync, and bring its temporary back.
 type ledger struct {
 	name string
 	own  vfs.FS
@@ -63,8 +63,8 @@ func newRun() string {
 	return hex.EncodeToString(b[:])
 }
 
-// openLedger sweeps what the ledger knows of, and begins a new one. What could not
-// be swept is taken over into it.
+// openLedger sweeps the directories in the ledger, and begins a new one, which keeps those
+// that could not be swept.
 func openLedger(ctx context.Context, name string, t *temporaries) (*ledger, error) {
 	l := &ledger{name: name, own: t.own, dirs: make(map[vfs.Handle]int)}
 	old, err := os.ReadFile(name)
@@ -93,7 +93,7 @@ func openLedger(ctx context.Context, name string, t *temporaries) (*ledger, erro
 	return l, l.rewrite()
 }
 
-// read takes in what a former run has written. The last line may be cut short: its
+// read parses what a former run has written. The last line may be cut short: its
 // directory was not yet used.
 func (l *ledger) read(old []byte) error {
 	if len(old) == 0 {
@@ -152,14 +152,15 @@ func sweep(ctx context.Context, own vfs.FS, dir vfs.Handle, runs []string) error
 	return settle(ctx, own, dir)
 }
 
-// settle makes the names in dir stable. Nothing is changed, but that it is made stable
-// belongs to a change as anybody makes it.
+// settle makes the names in dir stable, by a change that changes nothing: the view syncs
+// the directory after it, as after any change.
 func settle(ctx context.Context, own vfs.FS, dir vfs.Handle) error {
 	_, err := own.SetAttr(ctx, dir, &vfs.SetAttr{}, nil)
 	return unlessGone(err)
 }
 
-// enter says that an upload begins in dir. It leaves, unless it cannot clean up.
+// enter says that an upload begins in dir. The upload calls leave, unless it has left its
+// temporary behind.
 func (l *ledger) enter(dir vfs.Handle) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -199,8 +200,8 @@ func (l *ledger) leave(dir vfs.Handle) {
 	l.dirs[dir]--
 }
 
-// rewrite puts a new file in the place of the old one, all of it or none, without
-// the directories in which nothing is under way, as far as there is time to sync them.
+// rewrite replaces the file atomically, without the directories in which no upload is
+// under way, as far as there is time to sync them.
 func (l *ledger) rewrite() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
 	defer cancel()
@@ -247,11 +248,11 @@ func syncDir(name string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// errUnsettled is what uploads get to a directory that there is no room for.
+// errUnsettled is the error of uploads to a directory for which the ledger has no room.
 const errUnsettled = plainError("ledger of uploads: it is full of directories that cannot be synced")
 
-// close leaves those directories in the file in which uploads are still under way,
-// or have left something.
+// close keeps in the file only the directories in which uploads are still under way, or
+// have left temporaries.
 func (l *ledger) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

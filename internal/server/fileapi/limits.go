@@ -2,44 +2,43 @@ package fileapi
 
 import "time"
 
-// The bounds of the API that are nobody's to choose. The others are in Limits.
+// The fixed bounds of the API. The others are in Limits.
 const (
 	// MaxData bounds the bytes of a file in one message: all that Get and Put move,
 	// and a part of an upload. A longer part or Put is resource_exhausted, and so is
-	// a Get of more, which says that Download is what is wanted.
+	// a Get of more, whose error names Download.
 	MaxData = 1 << 20
 	// maxMessage bounds a message as it comes in: MaxData in base64, and a path.
-	// What is longer is resource_exhausted.
+	// A longer one is resource_exhausted.
 	maxMessage = MaxData/3*4 + 64<<10
 	// chunk is how much of a file one message of a download carries.
 	chunk = 128 << 10
 	// maxPage bounds the entries of one page of a listing, and pageBytes the bytes of
-	// the page of the file system's that they are read from. A page that is asked to
-	// be larger is cut.
+	// the file system's page that they are read from. A client that asks for a larger
+	// page gets this one.
 	maxPage   = 1000
 	pageBytes = 64 << 10
 	// maxEcho bounds what Echo echoes; more is resource_exhausted.
 	maxEcho = 64 << 10
 	// maxHeader bounds the header of a request; more is answered with HTTP's 431.
 	maxHeader = 16 << 10
-	// headerTime is within how long a header has to come, and keepAlive for how long
-	// a connection without a request is kept. Then it is closed.
+	// headerTime is the timeout of a request's header, and keepAlive that of a
+	// connection without a request. Then the connection is closed.
 	headerTime = 10 * time.Second
 	keepAlive  = 2 * time.Minute
 	// streamsPerConn bounds the calls of one connection over HTTP/2. At the bound the
 	// client waits, as HTTP/2 has it do.
 	streamsPerConn = 1000
-	// streamWindow and connWindow bound what HTTP/2 receives before a handler takes
-	// it. At the bound the client waits.
+	// streamWindow and connWindow bound what HTTP/2 receives before a handler reads it.
+	// At the bound the client waits.
 	streamWindow = 256 << 10
 	connWindow   = 1 << 20
-	// cleanupTime bounds how long a temporary's removal is tried after its upload
-	// has failed, and for how long directories are synced when the ledger is written
-	// anew. A temporary that outlives it, as what is in a directory that does, is swept
-	// at the next start.
+	// cleanupTime is the timeout of a temporary's removal after its upload has failed,
+	// and of the syncs of directories when the ledger is written anew. What is not done
+	// by then is left to the sweep of the next start.
 	cleanupTime = 10 * time.Second
-	// maxTries bounds how many names are tried for a temporary. All of them being
-	// taken is vfs.ErrExist; one being taken is unheard of.
+	// maxTries bounds how many names are tried for a temporary. If all are taken, that
+	// is vfs.ErrExist.
 	maxTries = 8
 )
 
@@ -47,24 +46,23 @@ const (
 // its default.
 type Limits struct {
 	// Calls bounds the calls in progress, and CallsPerClient those of one identity,
-	// wherever it calls from; one that has as many as are free gets no more either.
-	// One more is resource_exhausted at once: a client does not queue here. 8192 and
-	// 4096.
+	// wherever it calls from. An identity that has as many as are free gets no more
+	// either. At a bound a call is resource_exhausted at once: there is no queue. 8192
+	// and 4096.
 	Calls, CallsPerClient int
 	// Memory bounds the bytes of messages that calls in progress hold, and
-	// MemoryPerClient those of one identity, which gets no more either when it has as
-	// much as is free. A call that needs more then is resource_exhausted. 512 MiB and
-	// 256 MiB.
+	// MemoryPerClient those of one identity. An identity that has as much as is free
+	// gets no more either. At a bound a call is resource_exhausted. 512 MiB and 256 MiB.
 	Memory, MemoryPerClient int64
-	// Conns bounds the connections. One more is closed unheard, or takes the place of
-	// one of the client that has most: see package crowd. 16384.
+	// Conns bounds the connections. At the bound a new one is closed, or displaces one
+	// of the client with the most: see package crowd. 16384.
 	Conns int
 	// FileSize bounds what one upload may carry; more is out_of_range. 1 TiB.
 	FileSize uint64
 	// Idle is how long a call waits for its client to send the next 4 KiB (progress),
-	// or to take the next 64 (piece). Then it is deadline_exceeded. 30 s.
+	// or to receive the next 64 KiB (piece). Then it is deadline_exceeded. 30 s.
 	Idle time.Duration
-	// Total is how long a call may take in all. Then it is deadline_exceeded. 24 h.
+	// Total is the timeout of a whole call. Then it is deadline_exceeded. 24 h.
 	Total time.Duration
 }
 

@@ -63,15 +63,15 @@ func (s service) List(ctx context.Context, q *pb.ListRequest) (*pb.ListResponse,
 	return p.page(ctx, dir, pos, q)
 }
 
-// What an entry of a page costs in memory, as itself and in the answer, in bytes: without
-// its name, and the attributes.
+// What an entry of a page costs in memory, decoded and in the answer, in bytes: without
+// its name, and for the attributes.
 const (
 	entryCost = 128
 	infoCost  = 512
 )
 
-// page reads one page of a directory. A page without entries is the last: one that
-// holds the server's own names alone is read on.
+// page reads one page of a directory. A page without entries is the last one, so page
+// reads on while it finds only the server's own names.
 func (p *place) page(ctx context.Context, dir vfs.Handle, pos vfs.Pos, q *pb.ListRequest) (*pb.ListResponse, error) {
 	size := int(min(q.GetPageSize(), maxPage))
 	if size == 0 {
@@ -87,7 +87,7 @@ func (p *place) page(ctx context.Context, dir vfs.Handle, pos vfs.Pos, q *pb.Lis
 			return nil, err
 		}
 		if len(r.Entries) == size {
-			// There is another one: the page is not the last.
+			// There is one more entry, so this page is not the last.
 			r.NextPageToken = tokenOfPos(pos)
 			break
 		}
@@ -103,8 +103,8 @@ func (p *place) page(ctx context.Context, dir vfs.Handle, pos vfs.Pos, q *pb.Lis
 	return r, nil
 }
 
-// entry is what a page says of a name. What has gone meanwhile, or may not be looked
-// at, is there without attributes, as a listing that is older would have it.
+// entry is a page's entry for a name. If the object is gone by now, or the caller may not
+// look at it, the entry has no attributes.
 func (p *place) entry(ctx context.Context, dir vfs.Handle, entry *vfs.Entry, withInfo bool) *pb.Entry {
 	e := &pb.Entry{}
 	if utf8.Valid(entry.Name) {

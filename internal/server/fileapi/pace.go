@@ -10,36 +10,35 @@ import (
 	"connectrpc.com/connect"
 )
 
-// progress is how much a client has to send for its call to be waited for another
-// Limits.Idle, and piece how much it has to take, in bytes.
+// progress is how much a client has to send to get another Limits.Idle, and piece how
+// much it has to receive, in bytes.
 const (
 	progress = 4 << 10
 	piece    = 64 << 10
 )
 
-// pacer watches over one request: that its client neither sends nor takes too
-// slowly, and how much memory what it sends takes up. net/http itself has bounds of
-// time for whole requests only, which a file of a terabyte has no use for.
+// pacer bounds one request: how slowly its client sends or receives, and the memory of
+// what it sends. The timeouts of net/http are for whole requests, and a file of a
+// terabyte needs none.
 //
-// Only the time counts in which the client is waited for, and not the disk. A
-// deadline of HTTP/2 ends its stream also between a read and the next: there it is
-// taken back after each.
+// Only waits for the client count, not those for the disk. A deadline of HTTP/2 ends its
+// stream even between two reads, so there it is cleared after each.
 type pacer struct {
 	c      *http.ResponseController
 	idle   time.Duration
 	now    func() time.Time
-	call   *call // whose memory is what comes in; nil: the reader sees to that
+	call   *call // counts the memory of what comes in; nil: the reader counts it
 	http2  bool
-	whole  bool          // the request has come to its end
+	whole  bool          // the request has been read to its end
 	in     int           // bytes that have come since the last progress
-	waited time.Duration // for them
-	broken error         // of the memory's bound
+	waited time.Duration // for those bytes
+	broken error         // the error at the bound of memory
 
 	header        http.Header // of the answer
 	status        int         // of it
 	read, written uint64      // bytes of the bodies
 	failed        error       // of the first read that failed
-	slow          bool        // the client was
+	slow          bool        // the client was too slow
 }
 
 func newPacer(w http.ResponseWriter, r *http.Request, l *Limits, now func() time.Time, c *call) *pacer {
@@ -53,11 +52,11 @@ func newPacer(w http.ResponseWriter, r *http.Request, l *Limits, now func() time
 // that for its leaving, and cancels the connection's next request.
 func (p *pacer) end() {
 	until := p.now().Add(p.idle)
-	// A connection that cannot have deadlines is a test's, or has gone.
+	// A connection without deadlines is a test's, or is closed.
 	if !p.whole {
 		_ = p.c.SetReadDeadline(until)
 	}
-	// An answer that waits for the rest of the request has its time after that.
+	// An answer that waits for the rest of the request gets its time after that.
 	_ = p.c.SetWriteDeadline(until.Add(p.idle))
 }
 
@@ -155,7 +154,7 @@ func (w *pacedWriter) Flush() {
 // Unwrap is for http.ResponseController.
 func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// wait gives the client its time to take what follows; the function that it returns
+// wait starts the client's time to receive what follows; the function that it returns
 // ends it.
 func (w *pacedWriter) wait() (end func()) {
 	_ = w.p.c.SetWriteDeadline(w.p.now().Add(w.p.idle))
@@ -165,7 +164,7 @@ func (w *pacedWriter) wait() (end func()) {
 	return func() { _ = w.p.c.SetWriteDeadline(time.Time{}) }
 }
 
-// tooSlow is the error of a client that did not do what it had to.
+// tooSlow is the error of a client that did not do in time what it had to.
 func (p *pacer) tooSlow(what string) error {
 	p.slow = true
 	return connect.NewError(connect.CodeDeadlineExceeded, plainError("the client took too long to "+what+" the next bytes"))

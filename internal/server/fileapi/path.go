@@ -16,9 +16,9 @@ type named interface {
 	GetRawPath() []byte
 }
 
-// place is the part of the exports that a request goes to: an export as its caller
-// sees it. It is a vfs.FS whose root is that export's, so that symbolic links with
-// absolute targets stay in it, as those with ".." do of themselves.
+// place is the export that a request is for, as its caller sees it. It is a vfs.FS whose
+// root is the export's, so that symbolic links with absolute targets stay in it. Those
+// with ".." do anyway.
 type place struct {
 	*export.View
 	root vfs.Handle
@@ -49,8 +49,8 @@ func (s *Server) find(ctx context.Context, n named) (*place, error) {
 	return p, err
 }
 
-// checkPath refuses what is no path, what could be meant to lead out of the export,
-// and the server's own names.
+// checkPath refuses what is no path, what might lead out of the export, and the server's
+// own names.
 func checkPath(path string) error {
 	switch {
 	case !strings.HasPrefix(path, "/"):
@@ -87,8 +87,8 @@ func mountPoint(exports []export.Export, path string) (string, bool) {
 
 // resolve finds what the path names.
 func (p *place) resolve(ctx context.Context, follow bool) (vfs.Handle, vfs.Attr, error) {
-	// What stands in front of a slash is a directory (path_resolution(7)), or a link
-	// to one.
+	// A name before a slash is that of a directory (path_resolution(7)), or of a link to
+	// one.
 	last := p.rest[strings.LastIndexByte(p.rest, '/')+1:]
 	dir := p.rest != "" && (last == "" || last == ".")
 	r, err := vfs.Resolve(ctx, p, p.root, p.rest, follow || dir)
@@ -101,8 +101,8 @@ func (p *place) resolve(ctx context.Context, follow bool) (vfs.Handle, vfs.Attr,
 	return r.Handle, r.Attr, err
 }
 
-// parent finds the directory that holds, or is to hold, what the path names, and its
-// name there. Symbolic links are followed but for the last part.
+// parent finds the directory that holds, or will hold, what the path names, and the name
+// there. Symbolic links are followed, except in the last part.
 func (p *place) parent(ctx context.Context) (vfs.Handle, string, error) {
 	i := strings.LastIndexByte(p.rest, '/')
 	dir, name := p.rest[:max(i, 0)], p.rest[i+1:]

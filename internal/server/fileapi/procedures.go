@@ -30,8 +30,8 @@ func (s service) Stat(ctx context.Context, q *pb.StatRequest) (*pb.StatResponse,
 	return &pb.StatResponse{Info: infoOf(&attr)}, nil
 }
 
-// Exist implements pb.FileServiceHandler. That a part of the path is no directory
-// says as well that there is no such file.
+// Exist implements pb.FileServiceHandler. If a part of the path is no directory, the file
+// does not exist.
 func (s service) Exist(ctx context.Context, q *pb.ExistRequest) (*pb.ExistResponse, error) {
 	err := s.exist(ctx, q)
 	if status, ok := vfs.StatusOf(err); ok && (status == vfs.ErrNoEnt || status == vfs.ErrNotDir) {
@@ -102,8 +102,8 @@ func (s service) Get(ctx context.Context, q *pb.GetRequest) (*pb.GetResponse, er
 	return r, err
 }
 
-// get also returns the buffer that holds the bytes, behind headRoom, and that is lent
-// to the call.
+// get also returns the buffer with the bytes, which begin after headRoom. It is lent to
+// the call.
 func (s service) get(ctx context.Context, q *pb.GetRequest) (*pb.GetResponse, []byte, error) {
 	sum, err := algorithmOf(q.GetChecksum())
 	if err != nil {
@@ -165,7 +165,7 @@ func (s service) Download(ctx context.Context, q *pb.DownloadRequest, stream *co
 		}
 		part.Data = buf[:n]
 		_, _ = sum.Write(part.Data) // a hash.Hash never fails to write
-		// Send has encoded the message when it returns; nobody looks at the bytes then.
+		// Send has encoded the message when it returns, and does not need the bytes after.
 		if err := stream.Send(message); err != nil {
 			return err
 		}
@@ -277,5 +277,5 @@ func (s service) Echo(_ context.Context, q *pb.EchoRequest) (*pb.EchoResponse, e
 	return &pb.EchoResponse{Data: q.GetData()}, nil
 }
 
-// errChanged says that what was sent may be of two versions of the file.
+// errChanged says that the bytes sent may be from two versions of the file.
 var errChanged = connect.NewError(connect.CodeAborted, errors.New("the file was changed while it was read"))

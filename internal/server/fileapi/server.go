@@ -51,25 +51,24 @@ type Options struct {
 	// Ledger is the file that remembers where uploads are under way, so that what a
 	// crash leaves of them is swept at the next start; "": nothing is.
 	Ledger string
-	// Report is told what an operator should know and no client does. It must not
-	// block. nil discards.
+	// Report receives errors for the operator that clients are not told. It must not
+	// block. nil discards them.
 	Report func(error)
-	// Observe, if set, is told of each request that took Slow or longer, and of those
-	// that Sample picks, from the goroutine that serves it, which has written
-	// its answer. It must not wait. It is not called any more when Wait has returned
-	// after Close.
+	// Observe, if set, is called for each request that took Slow or longer, and for
+	// those that Sample picks. The goroutine that has served the request calls it after
+	// the answer is written. It must not wait. It is not called any more after Close and
+	// Wait have returned.
 	Observe func(Served)
 	// Slow: 0 is for no request.
 	Slow time.Duration
-	// Sample, if set, is asked once for each request that Observe could be told of,
-	// whether to, by many goroutines at once. It must be fast, and allocate nothing.
+	// Sample, if set, says once for each request whether Observe is called for it. Many
+	// goroutines call it at once. It must be fast, and allocate nothing.
 	Sample func() bool
 	// Now is the clock. nil: time.Now.
 	Now func() time.Time
 }
 
-// Server is the file API's side with the files. All methods may be called
-// concurrently.
+// Server is the server of the file API. All methods may be called concurrently.
 type Server struct {
 	o        Options
 	admit    admission
@@ -84,8 +83,8 @@ type Server struct {
 	conns    *crowd.Crowd
 }
 
-// New makes a server. With a Ledger, it first sweeps what uploads that a crash
-// has ended have left; what it cannot sweep it reports, and goes on.
+// New makes a server. With a Ledger, it first sweeps the temporaries that uploads have
+// left at a crash. What it cannot sweep it reports, and goes on.
 func New(ctx context.Context, o Options) (*Server, error) {
 	if o.Table == nil {
 		return nil, errors.New("file API: there is nothing to serve: no exports")
@@ -109,8 +108,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	}
 	options := []connect.HandlerOption{
 		connect.WithReadMaxBytes(maxMessage),
-		// Compressed requests cost the server far more than the client that
-		// sends them, and files that are worth it are compressed already.
+		// Compressed requests cost the server far more than the client, and files that
+		// are worth it are compressed already.
 		connect.WithCompression("gzip", nil, nil),
 		connect.WithInterceptors(&interceptor{s}),
 	}
@@ -120,8 +119,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// SetCallers puts others in the place of those who may call. Calls in progress
-// go on.
+// SetCallers replaces the callers that are admitted. Calls in progress go on.
 func (s *Server) SetCallers(c *Callers) {
 	if c == nil {
 		c = &Callers{}
@@ -142,7 +140,7 @@ func (s *Server) configure() {
 			MaxReceiveBufferPerStream:     streamWindow,
 			MaxReceiveBufferPerConnection: connWindow,
 		},
-		// What clients get wrong on the way to a request is not worth a line each.
+		// Errors of clients before a request are not worth a line each.
 		ErrorLog:    log.New(io.Discard, "", 0),
 		ConnState:   s.count,
 		ConnContext: s.asked,
@@ -153,8 +151,8 @@ func (s *Server) configure() {
 	s.http.Protocols.SetUnencryptedHTTP2(s.o.TLS == nil)
 }
 
-// count closes a connection if there is one too many. It is counted before its client can
-// know.
+// count closes a connection at the bound. It is counted as denied before its client can
+// notice.
 func (s *Server) count(c net.Conn, state http.ConnState) {
 	if out := s.conns.State(c, state); out != nil {
 		s.counts.denied[TooMany].Add(1)
@@ -196,13 +194,13 @@ func (s *Server) Close() error {
 	return errors.Join(s.http.Close(), s.temps.close())
 }
 
-// Wait waits until no call is in progress, or is the cause of the end of ctx. After
-// Close, or a Shutdown that has returned, it is for good: the file systems and the
-// store are not used any more, and Observe is not called.
+// Wait waits until no call is in progress, or returns the cause of ctx's end. After
+// Close, or a Shutdown that has returned, no call begins any more: the file systems and
+// the store are then not used, and Observe is not called.
 func (s *Server) Wait(ctx context.Context) error { return s.admit.wait(ctx) }
 
-// ServeHTTP answers one request. It is for a server of somebody else's, which then
-// has to bound connections and headers as Serve does.
+// ServeHTTP answers one request. It is for another http.Server, which must then bound
+// connections and headers as Serve does.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// An address that cannot be read is the zero AddrPort: a Unix socket's.
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
@@ -234,7 +232,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter finds whose request it is, and admits it.
+// enter finds the identity of a request, and admits it.
 func (s *Server) enter(q *request, r *http.Request) (err error) {
 	if q.who, err = s.authenticate(r, q.remote); err != nil {
 		return err
@@ -243,8 +241,8 @@ func (s *Server) enter(q *request, r *http.Request) (err error) {
 	return err
 }
 
-// deny answers a request that is not heard. The connection is not used again: what
-// follows on it need not be read.
+// deny answers a request that is not admitted. The connection is closed, so the rest of
+// the request need not be read.
 func (s *Server) deny(w http.ResponseWriter, r *http.Request, q *request, err error) {
 	_ = q.outcome(err) // which is answered here
 	s.counts.denied[q.why].Add(1)
@@ -254,15 +252,15 @@ func (s *Server) deny(w http.ResponseWriter, r *http.Request, q *request, err er
 	if r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	}
-	// A client that does not take the answer has gone.
+	// If this fails, the client is gone.
 	_ = s.errors.Write(w, r, err)
 	s.admit.tell(func() { s.observe(q, s.o.Now().Sub(q.start)) })
 }
 
-// requestKey is under which a call's context has its request.
+// requestKey is the key of a call's request in its context.
 type requestKey struct{}
 
 func requestOf(ctx context.Context) *request { return ctx.Value(requestKey{}).(*request) }
 
-// service holds the procedures, out of sight of those who use a Server.
+// service has the procedures, so that they are not methods of Server.
 type service struct{ *Server }

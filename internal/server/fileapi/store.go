@@ -10,10 +10,10 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// defaultMode is that of a file for which no mode was asked, and none was before.
+// defaultMode is the mode of a new file for which no mode was asked.
 const defaultMode = 0o644
 
-// stored is what an upload has come to.
+// stored is the result of an upload.
 type stored struct {
 	info     *pb.FileInfo
 	checksum string
@@ -50,8 +50,8 @@ func (s *Server) store(ctx context.Context, in *incoming) (*stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	// That a temporary is left behind is the operator's to know. It never has the
-	// file's name.
+	// If the temporary is left behind, the operator is told. It never has the file's
+	// name.
 	defer func() { _ = tmp.discard(ctx) }()
 	info, err := p.fill(ctx, tmp, in, name)
 	if err != nil {
@@ -61,13 +61,13 @@ func (s *Server) store(ctx context.Context, in *incoming) (*stored, error) {
 }
 
 // modeFor is the mode of a new file: the one asked for, else that of the file which it
-// replaces, so that nobody new gets to read what has the name.
+// replaces, so that no other users can read the new one.
 func (p *place) modeFor(ctx context.Context, dir vfs.Handle, name string, asked *uint32) (uint32, error) {
 	if asked != nil {
 		if *asked&^0o7777 != 0 {
 			return 0, refuse(connect.CodeInvalidArgument, "%#o is no mode", *asked)
 		}
-		return *asked, nil // what has the name is for the rename to see
+		return *asked, nil // the rename checks what has the name
 	}
 	h, attr, _, err := p.Lookup(ctx, dir, name)
 	if err == nil && !attr.Has(vfs.MaskType|vfs.MaskMode) {
@@ -85,12 +85,12 @@ func (p *place) modeFor(ctx context.Context, dir vfs.Handle, name string, asked 
 	case attr.Type != vfs.TypeReg:
 		attr.Mode = defaultMode
 	}
-	// What ran with its owner's rights does not do so with another's content.
+	// Set-uid and the like must not pass to new content.
 	return attr.Mode & 0o777, nil
 }
 
-// put stores a small file of a name that nobody has in one step, where the export's
-// file system can. It returns nil if it cannot, or somebody has the name.
+// put stores a small file under a new name in one step. It returns nil if the export's file
+// system cannot, or if the name exists.
 func (p *place) put(ctx context.Context, dir vfs.Handle, name string, mode uint32, in *incoming) (*pb.FileInfo, error) {
 	data, err := in.whole()
 	if err != nil {
@@ -109,7 +109,7 @@ func (p *place) put(ctx context.Context, dir vfs.Handle, name string, mode uint3
 	return p.infoAfter(ctx, h, &attr, in.size), nil
 }
 
-// fill writes the bytes, and gives the file its name when all are there.
+// fill writes the bytes, and gives the file its name when all are written.
 func (p *place) fill(ctx context.Context, tmp *temporary, in *incoming, name string) (*pb.FileInfo, error) {
 	var written, last vfs.Written // the first write's verifier is what the others must share
 	changed := false
@@ -148,8 +148,8 @@ func (p *place) fill(ctx context.Context, tmp *temporary, in *incoming, name str
 	return p.infoAfter(ctx, h, &last.WCC.After, in.size), nil
 }
 
-// infoAfter is what is known of a file of so many bytes that has just got its name,
-// from the attributes that its last write has brought, if it has brought all.
+// infoAfter describes a file of so many bytes that has just got its name, by the
+// attributes of its last write if those are complete.
 func (p *place) infoAfter(ctx context.Context, h vfs.Handle, written *vfs.Attr, size uint64) *pb.FileInfo {
 	if written.Has(vfs.MaskV3) && written.Size == size {
 		a := *written
@@ -158,8 +158,8 @@ func (p *place) infoAfter(ctx context.Context, h vfs.Handle, written *vfs.Attr, 
 	}
 	attr, err := p.GetAttr(ctx, h, vfs.MaskV3)
 	if err != nil {
-		// The file is stored; that somebody else has replaced it already, or that it
-		// cannot be looked at, is not for this upload to say.
+		// The file is stored. If another caller has replaced it already, or if it cannot
+		// be looked at, the upload has still succeeded.
 		return &pb.FileInfo{Type: pb.FileType_FILE_TYPE_REGULAR, Size: size}
 	}
 	return infoOf(&attr)
@@ -169,8 +169,8 @@ func (p *place) infoAfter(ctx context.Context, h vfs.Handle, written *vfs.Attr, 
 // and not yet stable.
 var errRestarted = connect.NewError(connect.CodeUnavailable, plainError("the server's disk has restarted during the upload: send it again"))
 
-// change writes into a file that is there, in place. data has come whole and is what
-// was sent; a crash may leave part of it written.
+// change writes into an existing file, in place. data is complete and checked; a crash may
+// leave a part of it written.
 func (s *Server) change(ctx context.Context, in *incoming, off uint64) (*stored, error) {
 	data, err := in.whole()
 	if err != nil {

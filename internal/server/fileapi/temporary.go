@@ -12,13 +12,12 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// tempPrefix begins the names of temporaries. Behind it are the number of the
-// server's run, random, in 16 hexadecimal digits, a hyphen, and a count. Names that
-// begin so are the server's: no request may use one, and no listing shows one.
+// tempPrefix begins the names of temporaries. After it come the random number of the
+// server's run, in 16 hexadecimal digits, a hyphen, and a count. Such names are the
+// server's: no request may use one, and no listing shows one.
 const tempPrefix = ".nfsbox-upload-"
 
-// temporaries makes the names under which uploads wait for their ends, and takes
-// away what did not come to one.
+// temporaries makes temporaries for uploads, and removes those of uploads that failed.
 type temporaries struct {
 	own    vfs.FS // the program's own view: a caller's may have lost the right
 	run    string
@@ -39,7 +38,7 @@ type temporary struct {
 	done bool     // it has its name, or was removed
 }
 
-// newTemporaries sweeps what former runs have left and begins a run of its own.
+// newTemporaries sweeps the temporaries of former runs and begins a run of its own.
 func newTemporaries(ctx context.Context, o *Options) (*temporaries, error) {
 	t := &temporaries{own: o.Table.As(nil), run: newRun(), report: o.Report}
 	if o.Ledger == "" {
@@ -60,9 +59,9 @@ func (t *temporaries) close() error {
 // reserved reports whether a name is one that only the server may use.
 func reserved(name string) bool { return strings.HasPrefix(name, tempPrefix) }
 
-// create makes a temporary in dir, for what will have the mode. The caller discards it
-// in the end, also when it has been renamed. Only what shall be on the disk in the end
-// is made stable, once: its bytes by a commit, and its name by the rename.
+// create makes a temporary in dir, for a file of that mode. The caller must call discard in
+// the end, even after rename. With sync, the bytes are made stable once, by a commit, and
+// the name by the rename.
 func (t *temporaries) create(ctx context.Context, view *export.View, dir vfs.Handle, mode uint32, sync bool) (*temporary, error) {
 	if t.ledger != nil {
 		if err := t.ledger.enter(dir); err != nil {
@@ -72,7 +71,7 @@ func (t *temporaries) create(ctx context.Context, view *export.View, dir vfs.Han
 	how := vfs.OpenHow{Access: vfs.ShareWrite, NoCommit: !sync, Create: &vfs.CreateHow{
 		Type: vfs.TypeReg, Mode: vfs.CreateGuarded, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode},
 	}}
-	hasty := view.Unstable() // its name is promised to nobody
+	hasty := view.Unstable() // the temporary's name need not be stable
 	tmp := &temporary{t: t, view: view, dir: dir}
 	if !sync {
 		tmp.view = hasty
@@ -87,15 +86,15 @@ func (t *temporaries) create(ctx context.Context, view *export.View, dir vfs.Han
 		}
 	}
 	if err != nil {
-		// The file may have been made, if only what followed has failed.
+		// The file may have been made, if a later step failed.
 		tmp.file, tmp.done = nil, !mayExist(err)
 		return nil, errors.Join(err, tmp.discard(ctx))
 	}
 	return tmp, nil
 }
 
-// mayExist reports whether a create that failed with err may have made the file: any
-// error but those that a file system gives before it begins.
+// mayExist reports whether a create that failed with err may have made the file. It is
+// false for errors that a file system returns before it begins.
 func mayExist(err error) bool {
 	status, ok := vfs.StatusOf(err)
 	if !ok || errors.Is(err, vfs.ErrUnknownOutcome) {
@@ -109,8 +108,8 @@ func mayExist(err error) bool {
 	return true
 }
 
-// rename closes the file and gives it its name, in place of whatever but a directory
-// has it. It returns the file's handle.
+// rename closes the file and gives it its name. It replaces anything but a directory. It
+// returns the file's handle.
 func (tmp *temporary) rename(ctx context.Context, name string) (vfs.Handle, error) {
 	if err := tmp.close(ctx); err != nil {
 		return tmp.h, err
@@ -131,8 +130,8 @@ func (tmp *temporary) close(ctx context.Context) error {
 	return f.Close(context.WithoutCancel(ctx))
 }
 
-// discard takes a temporary away that has not got its name, whether or not ctx has
-// ended; one that has is left alone. An error says that it is left behind.
+// discard removes a temporary that has not got its name, even if ctx has ended. After
+// rename it does nothing. An error says that the temporary is left behind.
 func (tmp *temporary) discard(ctx context.Context) error {
 	if tmp.done {
 		tmp.leave()
@@ -153,8 +152,8 @@ func (tmp *temporary) discard(ctx context.Context) error {
 	return err
 }
 
-// unlessGone is err, unless it says that there is nothing to be removed: the name has
-// gone, or its directory, or the export.
+// unlessGone is err, or nil if err says that there is nothing to remove: the name, its
+// directory or the export is gone.
 func unlessGone(err error) error {
 	if errors.Is(err, vfs.ErrNoEnt) || errors.Is(err, vfs.ErrStale) || errors.Is(err, vfs.ErrBadHandle) {
 		return nil

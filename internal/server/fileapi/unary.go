@@ -15,20 +15,20 @@ import (
 )
 
 // A call of one message each way, in protobuf, by POST over HTTP/1.1, is answered
-// here; all else is package connect's. What stands on the wire is the same
-// (https://connectrpc.com/docs/protocol, "Unary"): a message for a body, and a message,
-// or an error in JSON, for an answer. But the bytes of a file are not copied: they are
+// here; package connect answers all others. The bytes on the wire are the same
+// (https://connectrpc.com/docs/protocol, "Unary"): the body is a message, and the answer
+// a message, or an error in JSON. But the bytes of a file are not copied: they are
 // written from the buffer that the request came in, and sent from the one that the
-// file was read into. For a small file that is a third of the call's cost.
+// file was read into. For a small file that saves a third of the call's cost.
 //
-// Over HTTP/2 a buffer may still be in use when a failed write returns, so that it
-// could not be lent to somebody else.
+// HTTP/2 is left out: a buffer may still be in use there after a failed write has
+// returned, so it could not be lent to another call.
 
 // unaryCall answers the message of a request with a message. Both lie in memory that
 // is valid until the call has left.
 type unaryCall func(s service, ctx context.Context, message []byte) ([]byte, error)
 
-// unaryCalls are they, by their names.
+// unaryCalls maps the names of procedures to their handlers.
 var unaryCalls = map[string]unaryCall{
 	"Stat":          unary(service.Stat),
 	"Exist":         unary(service.Exist),
@@ -62,10 +62,10 @@ func (s *Server) unary(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	q := requestOf(ctx)
 	if err = q.outcome(s.wire(err)); err != nil {
 		if q.pacer.slow {
-			// Or else the answer would wait for the rest of the message.
+			// Otherwise the answer would wait for the rest of the message.
 			w.Header().Set("Connection", "close")
 		}
-		// A client that does not take the answer has gone.
+		// If this fails, the client is gone.
 		_ = s.errors.Write(w, r, err)
 		return
 	}
@@ -111,9 +111,10 @@ func parseTimeout(v string) (time.Duration, error) {
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
-// A message gets onTrust bytes of memory before any of it has come and, each time that
-// they are full, trustGrows times as many, or up to twice that if these are all. To
-// announce a megabyte and keep it back costs the server some times what was sent.
+// A message gets onTrust bytes of memory before any of it has come. Each time the buffer
+// is full it grows trustGrows times, or to the whole message if that is within twice as
+// much. So a client that announces a megabyte and does not send it costs the server only
+// a few times what it has sent.
 const (
 	onTrust    = 64 << 10
 	trustGrows = 4
@@ -137,7 +138,7 @@ func (s *Server) receive(c *call, body io.Reader, size int) ([]byte, error) {
 		}
 		have = len(begun.B)
 		if room = have * trustGrows; room >= size/2 {
-			room = size // rather than to begin anew for the rest
+			room = size // rather than to grow once more for the rest
 		}
 		if err := c.hold(room); err != nil {
 			return nil, err
@@ -161,7 +162,7 @@ func readFull(r io.Reader, p []byte) error {
 	return refuse(connect.CodeInvalidArgument, "read message: %w", err)
 }
 
-// unary is a call whose messages are not worth more thought.
+// unary is a call with small messages, which are simply decoded and encoded.
 func unary[Q any, R proto.Message, P interface {
 	*Q
 	proto.Message
@@ -179,8 +180,8 @@ func unary[Q any, R proto.Message, P interface {
 	}
 }
 
-// decode adds to q what the bytes say. They are then there another time, and perhaps a
-// third in the answer.
+// decode decodes the message into q. It charges the call for two more copies: q, and what
+// may be of it in the answer.
 func decode(ctx context.Context, message []byte, q proto.Message) error {
 	if err := requestOf(ctx).call.hold((costPerByte - 1) * len(message)); err != nil {
 		return err
@@ -212,9 +213,9 @@ func unaryPut(s service, ctx context.Context, message []byte) ([]byte, error) {
 	return proto.Marshal(r)
 }
 
-// cut takes a field of bytes out of a message, and returns its bytes, the last ones if
-// it is there repeatedly, as for any decoder. They are the message's own. What stands
-// between is rest's, a piece at a time, and what is no field as well.
+// cut takes a field of bytes out of a message, and returns the bytes, which share the
+// message's memory. If the field is repeated, the last one counts, as for any decoder. It
+// calls rest with each piece of the other fields, and with what is no field.
 func cut(message []byte, field protowire.Number, rest func([]byte) error) (data []byte, err error) {
 	begin := 0 // of the piece
 	for at := 0; ; {
@@ -238,8 +239,8 @@ func cut(message []byte, field protowire.Number, rest func([]byte) error) (data 
 	}
 }
 
-// headRoom is kept in front of a file's bytes for the rest of the message, in bytes.
-// What does not fit moves the bytes.
+// headRoom is the space in front of a file's bytes for the rest of the message, in bytes.
+// If that does not fit, the bytes are moved.
 const headRoom = 512
 
 // unaryGet is Get into the message that is sent.
