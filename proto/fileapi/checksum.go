@@ -14,14 +14,14 @@ import (
 
 // The algorithms of checksums, by their names on the wire.
 const (
-	// SHA256 is what is meant where no algorithm is named: there is no host that
-	// cannot compute it, with sha256sum(1) at least.
+	// SHA256 is the default where no algorithm is named: every host can compute it, by
+	// sha256sum(1) at least.
 	SHA256 = "sha256"
 	// BLAKE3, with 256 bits, is as strong, and several times as fast where the
 	// processor has no instructions for SHA-256.
 	BLAKE3 = "blake3"
-	// CRC32C (Castagnoli) costs next to nothing. It finds what happened to the
-	// bytes on their way, and nothing that somebody did to them.
+	// CRC32C (Castagnoli) is the cheapest. It finds errors of the network and of memory,
+	// but no tampering.
 	CRC32C = "crc32c"
 )
 
@@ -36,9 +36,9 @@ type Checksum struct {
 	want      string // all of it; "": nothing in particular
 }
 
-// NewChecksum begins a checksum by the algorithm that s names: all of a checksum,
-// which [Checksum.Check] will then want, or the algorithm alone, or nothing, which
-// is SHA256. What cannot be read is ErrChecksum.
+// NewChecksum begins a checksum by the algorithm of s. s is a whole checksum, which
+// [Checksum.Check] then expects, or an algorithm alone, or empty, which is SHA256.
+// Anything else is ErrChecksum.
 func NewChecksum(s string) (*Checksum, error) {
 	algorithm, value, whole := strings.Cut(s, ":")
 	c := &Checksum{algorithm: algorithm}
@@ -67,9 +67,8 @@ func (c *Checksum) String() string {
 	return c.algorithm + ":" + hex.EncodeToString(c.Sum(sum[:0]))
 }
 
-// Check returns the checksum of what has been written, and an error if it is not
-// the one that NewChecksum was given, or not also, unless empty, the one that is
-// given here.
+// Check returns the checksum of what has been written. It is an error if that is not the
+// one that NewChecksum was given, or not also, unless that is empty.
 func (c *Checksum) Check(also string) (string, error) {
 	have := c.String()
 	for _, want := range []string{c.want, also} {

@@ -17,8 +17,8 @@ const Sent = vfs.MaskType | vfs.MaskMode | vfs.MaskNlink | vfs.MaskUID | vfs.Mas
 	vfs.MaskFileID | vfs.MaskMtime | vfs.MaskCtime
 
 // Time is t on the wire: unsigned 32-bit seconds (RFC 1813, section 2.5,
-// nfstime3). What lies before 1970 or after 2106 becomes the nearest time that
-// there is; exact is then false.
+// nfstime3). A time before 1970 or after 2106 becomes the nearest one that fits; exact
+// is then false.
 func Time(t time.Time) (w Nfstime3, exact bool) {
 	switch sec := t.Unix(); {
 	case t.IsZero() || sec < 0:
@@ -62,8 +62,8 @@ func (f *Fattr3) SetVFS(a *vfs.Attr) {
 	a.Btime = time.Time{}
 }
 
-// SetAttr fills f with a, which Has [Sent]. What else is not valid in a goes out
-// as its neighbour: Used as Size, Atime as Mtime.
+// SetAttr fills f with a, which must have all of [Sent]. If Used is not valid in a, Size is
+// sent for it, and Mtime for Atime.
 func (f *Fattr3) SetAttr(a *vfs.Attr) {
 	*f = Fattr3{
 		Type:   Ftype3(a.Type),

@@ -21,8 +21,8 @@ func (s Nfsstat3) Err() error {
 	return vfs.Status(s)
 }
 
-// StatusOf is err as it goes onto the wire. ok is false if err has no number of
-// its own and became NFS3ERR_SERVERFAULT: the server reports it in its log.
+// StatusOf is the status of err on the wire. ok is false if err has none and became
+// NFS3ERR_SERVERFAULT: the server then logs it.
 func StatusOf(err error) (s Nfsstat3, ok bool) {
 	v, ok := vfs.StatusOf(err)
 	if v == vfs.ErrLocked {

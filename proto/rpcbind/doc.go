@@ -12,9 +12,9 @@
 // structs with a field Value here ([PMAPPROC_GETPORTres]), which are the same
 // on the wire.
 //
-// The indirect calls (CALLIT, BCAST, INDIRECT) are in the specification, for
-// the descriptor to be whole. To serve them is to make calls in a stranger's
-// name; no part of nfsbox does.
+// The indirect calls (CALLIT, BCAST, INDIRECT) are in the specification only to make
+// the descriptor complete. To serve them is to make calls on behalf of others; no part
+// of nfsbox does.
 package rpcbind
 
 //go:generate go run github.com/nfsbox/nfsbox/cmd/xdrgen -pkg rpcbind rpcbind.x

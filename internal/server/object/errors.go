@@ -17,24 +17,24 @@ func (k *kind) Error() string { return "object: " + k.text }
 // Is reports whether target is the wider meaning.
 func (k *kind) Is(target error) bool { return k.is != nil && target == k.is }
 
-// The errors of the contract. A driver wraps what it met in one of them wherever
-// one fits, and errors.Is is how to ask. [ErrNotExist], [ErrExist], [ErrKey] and
-// [ErrClosed] are found under their namesakes of io/fs too (ErrKey under
-// fs.ErrInvalid). A context that ended is reported as that context's error.
+// The errors of the contract. A driver's error wraps one of them wherever one fits, for
+// errors.Is. [ErrNotExist], [ErrExist], [ErrKey] and [ErrClosed] are also found under
+// their namesakes of io/fs (ErrKey under fs.ErrInvalid). When a context ends, the error
+// is the context's.
 var (
 	// ErrNotExist: there is no object of that key.
 	ErrNotExist error = &kind{"no such object", fs.ErrNotExist}
-	// ErrExist: there is one, and it was asked for that there be none. That
-	// answer, as every sight of an object, survives a crash.
+	// ErrExist: the object exists, although PutOptions.IfAbsent was set. No crash
+	// makes it disappear after this answer.
 	ErrExist error = &kind{"the object exists", fs.ErrExist}
-	// ErrKey: the key, or the prefix, is none that a store takes.
+	// ErrKey: the key, or the prefix, is not valid.
 	ErrKey error = &kind{"not a key", fs.ErrInvalid}
 	// ErrRange: the range begins behind the object's end, or before its start.
 	ErrRange error = &kind{"the range is not in the object", nil}
 	// ErrTooLarge: the object is larger than the store takes.
 	ErrTooLarge error = &kind{"the object is too large", nil}
-	// ErrMismatch: the reader gave other bytes, or more or fewer, than the
-	// caller had announced. Nothing was stored.
+	// ErrMismatch: the reader returned other bytes than announced, or more or fewer.
+	// Nothing was stored.
 	ErrMismatch error = &kind{"the content is not the one announced", nil}
 	// ErrCorrupted: what is stored is not what was put there.
 	ErrCorrupted error = &kind{"the object is corrupted", nil}
@@ -42,16 +42,15 @@ var (
 	ErrNoSpace error = &kind{"no space is left", nil}
 	// ErrBusy: not now; the same call may well succeed later.
 	ErrBusy error = &kind{"the store is busy", nil}
-	// ErrUnknownOutcome: the change was cut off when it had been made, or
-	// perhaps not, or not so that a crash could not undo it. To do it again is
-	// safe and settles it.
+	// ErrUnknownOutcome: the change was cut off. It may have been made or not, and a
+	// crash may undo it. Repeating it is safe and settles it.
 	ErrUnknownOutcome error = &kind{"the outcome is unknown", nil}
 	// ErrClosed: the store is closed.
 	ErrClosed error = &kind{"the store is closed", fs.ErrClosed}
 )
 
-// Error is what every call of a store returns when it fails: what was tried, on
-// which key (of List, which prefix), and why.
+// Error is the error of every call of a store: what was tried, on which key (for List,
+// which prefix), and why it failed.
 type Error struct {
 	Op  string // in lower case: "put", "get", "stat", "list", "delete"
 	Key string // as it was given, perhaps no key at all

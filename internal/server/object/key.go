@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Bounds of keys. They are those of the narrowest store that we know of, with
-// room to spare: S3 takes 1024 bytes, a file system 255 for each name.
+// Bounds of keys. They are well below those of the stores that we know of: S3 takes
+// 1024 bytes, a file system 255 for each name.
 const (
 	// MaxKey bounds a key, in bytes. A longer one is [ErrKey].
 	MaxKey = 512
-	// MaxSegment bounds what stands between two slashes. What is longer is ErrKey.
+	// MaxSegment bounds a segment between slashes, in bytes. A longer one is ErrKey.
 	MaxSegment = 128
 	// MaxSegments bounds how many segments a key has, and so how deep a driver
 	// nests its directories. A key with more is ErrKey.
@@ -23,12 +23,11 @@ const shownKey = 96
 
 // CheckKey returns nil if key is one, and otherwise an error that Is [ErrKey].
 //
-// A key is segments with single slashes between them. A segment is made of
-// a-z, 0-9, '-', '_' and '.', and begins with none of "-_." but with a letter or
-// a digit: there are no ".", "..", hidden files or options among them. Upper case
-// is left out so that a store may be moved to a file system that does not tell
-// it from lower case, and everything else so that a key never needs escaping: not
-// in a URL, a shell, a log or a file name.
+// A key is segments with single slashes between them. A segment is made of a-z, 0-9,
+// '-', '_' and '.', and begins with a letter or a digit: so it is never ".", "..", a
+// hidden file or an option. Upper case is left out so that a store can move to a file
+// system that ignores case. All other bytes are left out so that a key never needs
+// escaping in a URL, a shell, a log or a file name.
 func CheckKey(key string) error {
 	if err := CheckPrefix(key); err != nil {
 		return err

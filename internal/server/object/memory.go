@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// memoryChunk is how many bytes Memory reads at a time: as much as it may hold
-// beyond what it was told it may.
+// memoryChunk is how many bytes Memory reads at a time, and so how far it may exceed its
+// bounds.
 const memoryChunk = 32 << 10
 
 // MemoryOptions are the options of [NewMemory]. The zero value has no bounds.
@@ -95,7 +95,7 @@ func (m *Memory) put(ctx context.Context, key string, r io.Reader, o PutOptions)
 	return info, nil
 }
 
-// read reads r to its end, or one byte beyond what is allowed.
+// read reads r to its end, or to one byte beyond the bound.
 func (m *Memory) read(ctx context.Context, r io.Reader, size int64) ([]byte, error) {
 	var all bytes.Buffer
 	for chunk := make([]byte, memoryChunk); ; {

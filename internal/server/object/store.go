@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// PageSize is the largest limit of List, and what a limit of zero stands for.
-// More is cut down to it: it is what S3 gives at once.
+// PageSize is the largest limit of List, and the meaning of a limit of zero. A larger
+// limit is cut to it. It is that of S3.
 const PageSize = 1000
 
 // Store keeps objects by key. The package's documentation says what it promises.
@@ -16,15 +16,14 @@ const PageSize = 1000
 // caller bounds how many. They give up when ctx ends. Keys are checked first
 // ([CheckKey]), before anything is read or looked at. Every error is an *[Error].
 type Store interface {
-	// Put stores what r gives, to its end, as the object of key: all of it, or
-	// nothing. It replaces an object of that key, unless o.IfAbsent. When Put
-	// returns nil the object is there, whole, and stays whatever crashes.
+	// Put stores all that r returns as the object of key, or nothing. It replaces an
+	// object of that key, unless o.IfAbsent. When Put returns nil the object is there,
+	// whole, and survives a crash.
 	//
-	// Put reads r on the calling goroutine and reads nothing more once it has
-	// returned, but does not close it; how long it takes is up to r, and a Read
-	// that blocks is not interrupted by ctx. An error of r's is returned, wrapped.
-	// After any error the key has what it had before, with the exception of one
-	// that Is [ErrUnknownOutcome].
+	// Put reads r on the calling goroutine, and reads nothing after it has returned. It
+	// does not close r. ctx does not interrupt a Read that blocks. An error of r is
+	// returned, wrapped. After an error the key has what it had before, unless the
+	// error Is [ErrUnknownOutcome].
 	Put(ctx context.Context, key string, r io.Reader, o PutOptions) (Info, error)
 
 	// Get opens n bytes of an object from off on; a negative n, or one beyond the
@@ -32,10 +31,10 @@ type Store interface {
 	// beyond that is [ErrRange]. The object that was opened is read to its end,
 	// even if it is replaced or deleted meanwhile.
 	//
-	// A caller that reads an object whole, from 0 to io.EOF, has its checksum compared: it
-	// is [ErrCorrupted] in the place of io.EOF if the bytes were not those that
-	// were put. Of a part nobody knows. ctx is that of the reads as well. The
-	// caller closes the reader, and uses it on one goroutine at a time.
+	// When an object is read whole, from 0 to io.EOF, its checksum is compared: if the
+	// bytes are not those that were put, [ErrCorrupted] takes the place of io.EOF. A
+	// part is not verified. ctx ends the reads as well. The caller closes the reader,
+	// and uses it on one goroutine at a time.
 	Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, Info, error)
 
 	// Stat says what is known of an object without reading it.
@@ -46,29 +45,28 @@ type Store interface {
 	// empty page is the end, and so is one with More false; the last key is the
 	// next page's after. Info.Sum is not set: Stat has it.
 	//
-	// What exists from the first page to the last is there once. What comes or
-	// goes meanwhile may be there or not.
+	// What exists from the first page to the last is listed once. What comes or
+	// goes meanwhile may be listed or not.
 	List(ctx context.Context, prefix, after string, limit int) (Page, error)
 
 	// Delete removes an object. It is no error if there is none. When Delete
 	// returns nil the object is gone, and no crash brings it back.
 	Delete(ctx context.Context, key string) error
 
-	// Close lets no new call in and waits for those under way. Readers that Get
-	// has handed out remain good, and are the caller's to close.
+	// Close makes new calls fail and waits for those under way. Readers that Get has
+	// returned stay valid; the caller closes them.
 	Close() error
 }
 
-// PutOptions say what Put is to hold the content against.
+// PutOptions say what the content must be, and whether it may replace an object.
 type PutOptions struct {
-	// Size is how many bytes r will give, and -1 if that is not known. If they
-	// are more or fewer it is [ErrMismatch]. Zero is no bytes.
+	// Size is how many bytes r must return, or -1 if that is not known. More or fewer
+	// are [ErrMismatch]. Zero is no bytes.
 	Size int64
-	// Sum is the SHA-256 that the bytes must have, or nil. With another one it
-	// is ErrMismatch.
+	// Sum is the SHA-256 that the bytes must have, or nil. Another one is ErrMismatch.
 	Sum *Sum
-	// IfAbsent leaves an object that is there alone: Put is [ErrExist] then. Of
-	// any number of calls at once exactly one succeeds. r may have been read, in
+	// IfAbsent keeps an existing object: Put is then [ErrExist]. Of any number of
+	// concurrent calls exactly one succeeds. After ErrExist r may have been read, in
 	// part or whole.
 	IfAbsent bool
 }
@@ -77,7 +75,7 @@ type PutOptions struct {
 type Info struct {
 	Key     string
 	Size    int64     // bytes
-	ModTime time.Time // when it was put, by the store's clock, as finely as that is kept
+	ModTime time.Time // when it was put, by the store's clock and in its resolution
 	Sum     Sum       // of the content; not set in a Page
 }
 

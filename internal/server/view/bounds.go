@@ -4,17 +4,16 @@ import "time"
 
 // The bounds of this package, and what happens at each.
 const (
-	// DefaultEvery is the time from one Frame to the next where Options do not
-	// say.
+	// DefaultEvery is the time from one Frame to the next, if Options do not say.
 	DefaultEvery = 2 * time.Second
 
-	// maxPoints is how many points the charts have: ten minutes at DefaultEvery.
-	// An older one makes room for the next.
+	// maxPoints bounds the points of the charts: ten minutes at DefaultEvery. At the
+	// bound the oldest is dropped.
 	maxPoints = 300
 
-	// maxProcs, maxLanes, maxLimits, maxCaches and maxJobs are how many rows each
-	// of a Frame's tables has. Lanes beyond are added up under the name others;
-	// what else is beyond is left out, and Frame.Left counts it.
+	// maxProcs, maxLanes, maxLimits, maxCaches and maxJobs bound the rows of a Frame's
+	// tables. Further lanes are added up under the name others; other rows are left out,
+	// and counted by Frame.Left.
 	maxProcs  = 128
 	maxLanes  = 256
 	maxLimits = 32
@@ -30,10 +29,10 @@ const (
 	slowest    = 32
 	slowWindow = 5 * time.Minute
 
-	// writeTime is how long a reader may take to take an answer; then its
-	// connection is closed.
+	// writeTime is the timeout of a reader that receives an answer; then its connection
+	// is closed.
 	writeTime = 10 * time.Second
 )
 
-// others is the name of what has no row of its own.
+// others is the row of all lanes without a row of their own.
 const others = "others"

@@ -2,14 +2,14 @@ package view
 
 import "time"
 
-// Format is the number of the form of a Frame. It changes when a field goes or
-// changes its meaning; one that is added does not change it, so readers pass over
-// fields that they do not know.
+// Format is the version of Frame. It changes when a field is removed or changes its
+// meaning. New fields do not change it, so readers must ignore fields that they do not
+// know.
 const Format = 1
 
-// Frame is what /view.json says: the figures of the last interval. Rates are a
-// second, times are seconds, sizes are bytes; "total" is since the start of the
-// server. A part that the server has not is null or left out.
+// Frame is the content of /view.json: the figures of the last interval. Rates are per
+// second, times in seconds, sizes in bytes; "total" is since the start of the server. A
+// part that the server does not have is null or left out.
 type Frame struct {
 	Format   int       `json:"format"`   // 1
 	URL      string    `json:"url"`      // where clients find the server

@@ -28,8 +28,8 @@ func between(was, now *sample) interval {
 	return iv
 }
 
-// since is how much has been added to a total. One that is less than it was began
-// again, and what it is now came since.
+// since is how much has been added to a total. If it is less than before, it was reset,
+// and all of it came since.
 func since(was, now uint64) uint64 {
 	if now < was {
 		return now
@@ -83,8 +83,7 @@ type procKey struct {
 
 func (p *Proc) key() procKey { return procKey{p.Program, p.Name, p.Version} }
 
-// together adds up what is the same procedure. The Snapshot's own rows are not
-// touched.
+// together adds up rows of the same procedure. It does not change the Snapshot's rows.
 func together(procs []Proc) []Proc {
 	out, at := make([]Proc, 0, len(procs)), make(map[procKey]int, len(procs))
 	for i := range procs {
@@ -137,7 +136,7 @@ func (iv *interval) procs(f *Frame) {
 	f.Procs = upTo(f.Procs, maxProcs, f)
 }
 
-// recent is what a histogram has counted since it was was; nil if there is none.
+// recent is what a histogram has counted since was; nil if there is none.
 func recent(was, now *metric.Snapshot) *metric.Snapshot {
 	if now == nil {
 		return nil
@@ -196,7 +195,7 @@ func (iv *interval) lane(was, l *Lane) LaneFrame {
 	return row
 }
 
-// add adds another lane; the mean wait is that of all who waited.
+// add adds another lane. The mean wait becomes that of all waits of both.
 func (l *LaneFrame) add(o *LaneFrame) {
 	if waits := l.Waits + o.Waits; waits > 0 {
 		l.Wait = (l.Wait*l.Waits + o.Wait*o.Waits) / waits
@@ -247,8 +246,8 @@ func (f *Frame) point() Point {
 	return p
 }
 
-// index finds rows by their keys. In place of one that is not there stands a zero
-// row, which nobody changes.
+// index finds rows by their keys. For a missing one it returns a zero row, which must not
+// be changed.
 func index[K comparable, R any](rows []R, key func(*R) K) func(K) *R {
 	m, none := make(map[K]*R, len(rows)), new(R)
 	for i := range rows {

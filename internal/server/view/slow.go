@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// slowCalls keeps the slowest calls of this window and of the last one, so that
-// at any time it knows those of the last slowWindow at least.
+// slowCalls keeps the slowest calls of this window and of the last one, so that it always
+// has those of at least the last slowWindow.
 type slowCalls struct {
 	floor atomic.Int64 // what is faster does not count; 0 while there is room
 
@@ -46,8 +46,8 @@ func (s *slowCalls) add(c SlowCall) {
 // counts reports whether a call that took so long may be among the slowest.
 func (s *slowCalls) counts(took time.Duration) bool { return int64(took) >= s.floor.Load() }
 
-// turn begins another window when this one is over. Calls may be told of a little
-// after others that ended later; a clock that was set back by more begins anew.
+// turn begins another window when this one is over. Calls may come a little after others
+// that ended later. If the clock was set back by more than that, a new window begins.
 func (s *slowCalls) turn(now time.Time) {
 	age := now.Sub(s.began)
 	switch {

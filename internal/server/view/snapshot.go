@@ -6,10 +6,9 @@ import (
 	"github.com/nfsbox/nfsbox/internal/base/metric"
 )
 
-// Snapshot is what a server's counters say at one time. What is named a total
-// only grows, from the start of the server or from when its part was put into
-// service; all else is as it is now. Parts that a server has not are left zero, and
-// are not shown.
+// Snapshot is the values of a server's counters at one time. A total only grows, from the
+// start of the server or from when its part was added; all else is the present value.
+// Parts that a server does not have are left zero, and are not shown.
 type Snapshot struct {
 	URL     string    // where clients find the server
 	Version string    // of the program
