@@ -26,10 +26,13 @@ func (b *box) whenPassed(bytes int64, lose func()) func() change {
 	}
 }
 
-// lostSource checks how a job ends whose source is lost as a whole.
-func lostSource(t *testing.T, status int, text string) {
+// lostSource checks how a job ends whose source is lost as a whole: each of stderr and
+// the events says so once.
+func lostSource(t *testing.T, status int, events, stderr string) {
 	t.Helper()
-	if status != 4 || strings.Count(text, "the source is gone") != 1 {
+	const gone = "the source is gone"
+	text := events + stderr
+	if status != 4 || strings.Count(events, gone) != 1 || strings.Count(stderr, gone) != 1 {
 		t.Errorf("exit status %d\n%.3000s", status, text)
 	}
 	if strings.Contains(text, `"kind":"vanished"`) || strings.Contains(text, "note: vanished") {
@@ -62,7 +65,7 @@ func TestOtherDirectoryServed(t *testing.T) {
 			<-lost
 			other := b.serveWith(s.state, fmt.Sprintf("127.0.0.1:%d", s.port), b.path("other"), "--localio=off")
 			status := r.status()
-			lostSource(t, status, r.out.String()+r.err.String())
+			lostSource(t, status, r.out.String(), r.err.String())
 			if verb == "verify" {
 				return
 			}
