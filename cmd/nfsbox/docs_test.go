@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	codeBlock = regexp.MustCompile("(?ms)^```.*?^```$|^    [^\n]*(?:\n    [^\n]*)*$")
+	codeSpan  = regexp.MustCompile("`(nfsbox [^`]+)`")
+	comment   = regexp.MustCompile(`\s#.*`)
+	shellWord = regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^\s'"])+`)
+	// ended is what ends a command within a line of a shell.
+	ended = regexp.MustCompile(`^(?:[|;&]+|>.*|2>.*)$`)
+	// saidByOther is what another command says; every flag that takes one takes a number.
+	saidByOther = regexp.MustCompile(`\$\([^)]*\)`)
+	// image is what podman takes before the command's own arguments.
+	image = regexp.MustCompile(`^podman run .* nfsbox (.*)$`)
+)
+
+// commands are the lines of a page's code in which nfsbox is called.
+func commands(page string) (list []string) {
+	for _, b := range codeBlock.FindAllString(page, -1) {
+		b = strings.ReplaceAll(b, "\\\n", " ")
+		for line := range strings.Lines(b) {
+			line = strings.TrimSpace(comment.ReplaceAllString(line, ""))
+			line = strings.TrimPrefix(line, "$ ")
+			if args, ok := strings.CutPrefix(line, "nfsbox "); ok {
+				list = append(list, args)
+			} else if m := image.FindStringSubmatch(line); m != nil {
+				list = append(list, m[1])
+			}
+		}
+	}
+	return list
+}
+
+// shellWords are the arguments that a shell would make of a line, up to a pipe or the like.
+func shellWords(line string) (args []string) {
+	for _, w := range shellWord.FindAllString(saidByOther.ReplaceAllString(line, "1"), -1) {
+		if ended.MatchString(w) {
+			break
+		}
+		args = append(args, strings.NewReplacer(`'`, "", `"`, "").Replace(w))
+	}
+	return args
+}
+
+// TestDocsCommands: every command that the pages show parses. A command that the text
+// merely mentions is one that there is.
+func TestDocsCommands(t *testing.T) {
+	n := 0
+	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/*/*.md"} {
+		list, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range list {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range commands(string(text)) {
+				n++
+				parse(t, page, shellWords(line))
+			}
+			for _, m := range codeSpan.FindAllStringSubmatch(codeBlock.ReplaceAllString(string(text), ""), -1) {
+				n++
+				parse(t, page, []string{strings.Fields(m[1])[1], "--help"})
+			}
+		}
+	}
+	if n < 60 {
+		t.Errorf("only %d commands were found", n)
+	}
+}
+
+func parse(t *testing.T, page string, args []string) {
+	t.Helper()
+	var out bytes.Buffer
+	parser, exited, err := newParser(&env{ctx: t.Context(), stdout: &out, stderr: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = parser.Parse(customary(args))
+	if err != nil && !*exited && !errors.Is(err, fs.ErrNotExist) { // the directories of examples are elsewhere
+		t.Errorf("%s: nfsbox %s: %v", page, strings.Join(args, " "), err)
+	}
+}
+
+// TestDocsCommandsAreFound knows what it looks for.
+func TestDocsCommandsAreFound(t *testing.T) {
+	const page = "Text.\n\n    nfsbox ls -l nfs://h/e  # says what is there\n    $ nfsbox cat 'a b' | jq .\n\n" +
+		"```\nnfsbox bench getattr nfs://h/e \\\n  -c 8 >out\npodman run -v x:/y nfsbox doctor nfs://h/\nnot nfsbox\n```\n"
+	want := [][]string{{"ls", "-l", "nfs://h/e"}, {"cat", "a b"}, {"bench", "getattr", "nfs://h/e", "-c", "8"}, {"doctor", "nfs://h/"}}
+	found := commands(page)
+	if len(found) != len(want) {
+		t.Fatalf("%q", found)
+	}
+	for i, line := range found {
+		if got := shellWords(line); strings.Join(got, "\x00") != strings.Join(want[i], "\x00") {
+			t.Errorf("%q, want %q", got, want[i])
+		}
+	}
+}
