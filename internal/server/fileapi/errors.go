@@ -12,7 +12,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// codes are what clients see of a status, beside the status itself in an
+// codes are the protocol's codes of statuses; clients get the status itself, too, in an
 // ErrorDetail. A status that is not here is internal: the server's fault.
 var codes = map[vfs.Status]connect.Code{
 	vfs.ErrPerm:        connect.CodePermissionDenied,
@@ -46,8 +46,8 @@ func refuse(code connect.Code, format string, a ...any) error {
 	return connect.NewError(code, fmt.Errorf(format, a...))
 }
 
-// wire is err as the client sees it. What is nobody's but the operator's business
-// goes to Options.Report, and the client learns that it is there.
+// wire is err as the client gets it. Details that are only for the operator go to
+// Options.Report; the client learns only that there is an error.
 func (s *Server) wire(err error) error {
 	if err == nil {
 		return nil

@@ -20,7 +20,7 @@ var types = map[vfs.Type]pb.FileType{
 	vfs.TypeFIFO:    pb.FileType_FILE_TYPE_FIFO,
 }
 
-// infoOf is what a message says of an object; of what is not valid it says nothing.
+// infoOf converts attributes to a message. It leaves out those that are not valid.
 func infoOf(a *vfs.Attr) *pb.FileInfo {
 	i := &pb.FileInfo{}
 	if a.Has(vfs.MaskType) {

@@ -11,13 +11,13 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// outgoing is a range of a file on its way out.
+// outgoing is a range of a file that is being read and sent.
 type outgoing struct {
 	info *pb.FileInfo
 	size uint64 // of the range
 
 	object io.ReadCloser // by content
-	whole  bool          // and all of it: the store then checks it at its end
+	whole  bool          // the range is all of it: the store then verifies it at its end
 
 	file   vfs.File // by path
 	off    uint64   // of the next byte
@@ -79,7 +79,7 @@ func (o *outgoing) read(ctx context.Context, p []byte) (n int, err error) {
 		return n, err
 	}
 	for n < len(p) {
-		// ReadFull has no room for the attributes, which come for nothing.
+		// Not ReadFull, which does not return the attributes.
 		m, eof, err := o.file.ReadAt(ctx, p[n:], o.off, &o.after)
 		if err != nil {
 			return n, err
@@ -93,8 +93,8 @@ func (o *outgoing) read(ctx context.Context, p []byte) (n int, err error) {
 	return n, nil
 }
 
-// end says whether the n bytes that were read are those of one version of the file,
-// as far as its time and size tell.
+// end is an error if the n bytes that were read may be from two versions of the file, as
+// far as its time and size tell.
 func (o *outgoing) end(ctx context.Context, n int) error {
 	if uint64(n) != o.size {
 		return errChanged

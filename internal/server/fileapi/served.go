@@ -14,12 +14,12 @@ import (
 type Served struct {
 	Procedure Procedure
 	Client    netip.AddrPort // not valid: a Unix socket's
-	Name      string         // who calls, as Callers name him; "": nobody was found
-	UID       uint32         // as whom
-	HasUID    bool           // somebody was found
+	Name      string         // of the caller, as in Callers; "": not known
+	UID       uint32         // of the caller
+	HasUID    bool           // UID is known
 	Took      time.Duration  // from the request's header to the end of its answer
 	BytesIn   uint64         // of the request's body
-	BytesOut  uint64         // of the answer's; 0 of one that was denied unheard
+	BytesOut  uint64         // of the answer's body; 0 if the request was not admitted
 	Code      Code
 	Sampled   bool // Options.Sample picked it
 }
@@ -30,17 +30,16 @@ type request struct {
 	start     time.Time
 	procedure Procedure
 	remote    netip.AddrPort
-	who       *identity // nil: nobody was found
-	call      *call     // nil: it was denied unheard, and the pacer is, too
+	who       *identity // nil: not known
+	call      *call     // nil: the request was not admitted; pacer is then nil, too
 	pacer     *pacer
 
-	known bool // what it has come to, which is:
+	known bool // the outcome is known: code and why
 	code  Code
-	why   Reason // it was denied, if it was
+	why   Reason // why it was denied; 0: it was not
 }
 
-// outcome notes what the request has come to, an error of the wire's or none, and
-// returns it.
+// outcome records the request's outcome, an error of the protocol or nil, and returns it.
 func (q *request) outcome(err error) error {
 	q.known, q.code, q.why = true, 0, 0
 	if err == nil {
@@ -55,9 +54,9 @@ func (q *request) outcome(err error) error {
 	return err
 }
 
-// guess is outcome for a request that package connect has answered without asking
-// us: it was none of the protocol, or its message could not be read. The answer then
-// tells, as far as its protocol has it in a header.
+// guess is outcome for a request that package connect has answered by itself: it was not of
+// the protocol, or its message could not be read. The outcome is then taken from the
+// answer's header, as far as its protocol has it there.
 func (q *request) guess() {
 	p := q.pacer
 	q.known, q.code = true, codeOfAnswer(p.status, p.header)
@@ -73,7 +72,7 @@ func (q *request) guess() {
 	}
 }
 
-// codeOfAnswer is the code that an answer of package connect's bears.
+// codeOfAnswer is the code in an answer of package connect.
 func codeOfAnswer(status int, h http.Header) Code {
 	for _, key := range []string{"Grpc-Status", http.TrailerPrefix + "Grpc-Status"} {
 		if v := h[key]; len(v) > 0 {
@@ -99,7 +98,7 @@ func codeOfAnswer(status int, h http.Header) Code {
 // begins counts a call as one in progress.
 func (s *Server) begins(q *request) { s.counts.calls[q.procedure].inProgress.Add(1) }
 
-// ended counts a call that was heard, and tells of it.
+// ended counts a call that was admitted, and reports it to Observe.
 func (s *Server) ended(q *request) {
 	if !q.known { // its handler has panicked
 		q.code = Code(connect.CodeInternal)
@@ -120,7 +119,7 @@ func (s *Server) ended(q *request) {
 	s.observe(q, took)
 }
 
-// observe tells of a request, which took so long, if somebody wants to know.
+// observe calls Observe for a request that took so long, if it is slow or sampled.
 func (s *Server) observe(q *request, took time.Duration) {
 	if s.o.Observe == nil {
 		return

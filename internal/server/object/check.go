@@ -2,7 +2,7 @@ package object
 
 import "fmt"
 
-// Check holds what a reader gave against what was announced: nil, or an error
+// Check compares what a reader returned with what was announced. It is nil, or an error
 // that Is [ErrMismatch]. It is for drivers.
 func (o *PutOptions) Check(size int64, sum Sum) error {
 	if o.Size >= 0 && size != o.Size {
@@ -14,7 +14,7 @@ func (o *PutOptions) Check(size int64, sum Sum) error {
 	return nil
 }
 
-// Range is how many bytes a Get of n bytes from off on gives of an object of that
+// Range returns how many bytes a Get of n bytes from off on yields of an object of that
 // size, or an error that Is [ErrRange]. It is for drivers.
 func Range(size, off, n int64) (int64, error) {
 	if off < 0 || off > size {

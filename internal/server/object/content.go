@@ -13,8 +13,8 @@ const contentPrefix = "sha256/"
 // ContentKey is the key of the object whose content has that checksum.
 func ContentKey(sum Sum) string { return contentPrefix + sum.String() }
 
-// ContentSum is the checksum that key demands of its object's content; false if
-// it is no [ContentKey].
+// ContentSum returns the checksum that key demands of its object's content. It is false
+// if key is no [ContentKey].
 func ContentSum(key string) (Sum, bool) {
 	digits, ok := strings.CutPrefix(key, contentPrefix)
 	if !ok {
@@ -24,12 +24,11 @@ func ContentSum(key string) (Sum, bool) {
 	return sum, err == nil
 }
 
-// PutContent stores content by its checksum, of size bytes or of an unknown
-// number (-1). What is there already is not stored again, and r is not read then:
-// stored says whether it was. Any number may store the same content at once; all
-// succeed, and there is one object in the end.
+// PutContent stores content by its checksum, of size bytes or of an unknown number (-1).
+// If the store has it already, r is not read and stored is false. Any number of calls may
+// store the same content at once: all succeed, and there is one object in the end.
 //
-// An object that is there but corrupted is replaced.
+// An existing object that is corrupted is replaced.
 func PutContent(ctx context.Context, s Store, sum Sum, size int64, r io.Reader) (info Info, stored bool, err error) {
 	key := ContentKey(sum)
 	info, err = s.Stat(ctx, key)
@@ -38,7 +37,7 @@ func PutContent(ctx context.Context, s Store, sum Sum, size int64, r io.Reader) 
 		return info, false, nil
 	case errors.Is(err, ErrNotExist):
 		info, err = s.Put(ctx, key, r, PutOptions{Size: size, Sum: &sum, IfAbsent: true})
-		if errors.Is(err, ErrExist) { // Somebody was faster.
+		if errors.Is(err, ErrExist) { // Another call was faster.
 			info, err = s.Stat(ctx, key)
 			return info, false, err
 		}

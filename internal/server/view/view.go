@@ -17,8 +17,8 @@ type Options struct {
 	// Source is asked for the counters once in every interval, by one goroutine
 	// at a time.
 	Source func() Snapshot
-	// Health says why the server is not well, or nil; nil: it always is. It is
-	// asked by many goroutines.
+	// Health returns why the server is not healthy, or nil; a nil Health: it always is.
+	// Many goroutines call it at once.
 	Health func() error
 	Every  time.Duration    // from one Frame to the next; DefaultEvery if 0
 	Now    func() time.Time // time.Now if nil
@@ -107,16 +107,16 @@ func (v *View) publish(iv interval) {
 	v.frame = f
 }
 
-// Slow tells of a call that took long; the slowest are shown. It may be called
-// for every call: most cost an atomic load, and none waits for a reader.
+// Slow reports a call that took long; the slowest are shown. It may be called for every
+// call: most cost an atomic load, and none waits for a reader.
 func (v *View) Slow(c SlowCall) { v.slow.add(c) }
 
-// AmongSlowest reports whether a call that took so long may be among those that
-// Slow keeps, and saves telling of the others: it costs an atomic load.
+// AmongSlowest reports whether Slow might keep a call that took so long. It costs an
+// atomic load, and saves calls of Slow.
 func (v *View) AmongSlowest(took time.Duration) bool { return v.slow.counts(took) }
 
-// Frame is the last one, with the points behind after. A reader that has seen
-// more than there is has seen another life of the server, and gets them all.
+// Frame returns the last Frame, with the points after the given one. If after is larger
+// than the last point, the reader has it from before a restart, and gets all points.
 func (v *View) Frame(after uint64) *Frame {
 	v.mu.Lock()
 	f := *v.frame
@@ -159,7 +159,7 @@ func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	// A writer that cannot set a deadline has none: a recorder in a test.
+	// If the writer has no deadlines, as a recorder in a test, there is none.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 	v.mux.ServeHTTP(w, r)
 }
@@ -190,7 +190,7 @@ func (v *View) serveFrame(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(append(text, '\n')) // the reader may have gone
 }
 
-// serveHealth answers those who ask whether clients are served.
+// serveHealth answers health checks.
 func (v *View) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	if err := v.health(); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)

@@ -12,12 +12,12 @@ import (
 )
 
 // Check reads every object whole and compares it with both of its checksums, and
-// with its key if that is one by content. found is called, on this goroutine, with
-// each that is damaged or cannot be read, and with whatever is in the store and is
-// not the store's. While Check runs the store is used as ever; it asks for a place
-// at the gate for every piece it reads, and so gives way to others.
+// with its key if that is by content. It calls found, on this goroutine, for each object
+// that is damaged or cannot be read, and for each file that is not part of the store. The
+// store can be used meanwhile: Check takes a place at the gate for every piece that it
+// reads, and so gives way to other calls.
 //
-// err is why Check came to an end early. It says nothing of the objects.
+// err is why Check has ended early. It says nothing about the objects.
 func (s *Store) Check(ctx context.Context, found func(Finding)) (c Checked, err error) {
 	if err := s.enter(); err != nil {
 		return c, err
@@ -70,19 +70,19 @@ func (s *Store) checkFolder(ctx context.Context, f *folder, b *buffer, c *Checke
 	return nil
 }
 
-// errStray is what Check says of what is not the store's.
+// errStray is the finding about a file that is not part of the store.
 var errStray = errors.New("it is not part of the store")
 
 // holdsFolder reports whether name in f is a directory of the store.
 func (s *Store) holdsFolder(f *folder, name string) bool {
 	st, err := lstat(f, name)
 	if errors.Is(err, unix.ENOENT) {
-		return true // it was one, as far as anybody knows
+		return true // take it for one
 	}
 	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && s.isFolder(name)
 }
 
-// checkObject reads one object. It is nil if the object has gone meanwhile.
+// checkObject reads one object. It is nil if the object was removed meanwhile.
 func (s *Store) checkObject(ctx context.Context, f *folder, name, key string, b *buffer, c *Checked) (err error) {
 	var o *opened
 	err = s.gated(ctx, Read, func() (err error) {

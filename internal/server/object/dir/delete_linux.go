@@ -38,7 +38,7 @@ func (s *Store) delete(ctx context.Context, key string) error {
 		gone = errors.Is(err, unix.ENOENT)
 		return err == nil, fail("unlink", err)
 	})
-	if gone { // by somebody whose sync may still be under way
+	if gone { // removed by a call whose sync may still be under way
 		return s.settleName(ctx, f, name)
 	}
 	if err != nil {

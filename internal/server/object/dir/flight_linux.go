@@ -6,15 +6,14 @@ import (
 	"sync"
 )
 
-// flights let concurrent syncs of one directory share the work, and know which
-// names in it a crash could still undo. A sync covers what was changed before it
-// began; a call that comes while one runs waits for the next, together with all others
-// that do.
+// flights let concurrent syncs of one directory share the work, and know which names in
+// it are not yet stable. A sync covers what was changed before it began. All calls that
+// come while one runs share the next.
 type flights struct {
 	mu            sync.Mutex
 	running, next *flight
-	// changing are the names that are being changed; changed those that were, since
-	// the last sync began; and syncing those that the running one is to make stable.
+	// changing are the names that are being changed, changed those that were changed
+	// since the last sync began, and syncing those that the running sync covers.
 	changing, changed, syncing names
 }
 
@@ -35,15 +34,15 @@ type flight struct {
 	err  error
 }
 
-// begin notes that name is about to be changed. From before the change on, a call
-// that sees it can know that it is not stable.
+// begin notes that name is about to be changed, so that a call that sees the change knows
+// that it is not stable.
 func (f *flights) begin(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.changing.add(name, 1)
 }
 
-// end notes that it has been, or that nothing came of it.
+// end notes that name was changed, or that nothing has changed.
 func (f *flights) end(name string, changed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -53,24 +52,24 @@ func (f *flights) end(name string, changed bool) {
 	}
 }
 
-// unstable reports whether what a look at name has just shown is perhaps not
-// stable. It must be asked after the look.
+// unstable reports whether what a look at name has shown may not be stable. It must be
+// called after the look.
 func (f *flights) unstable(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.changing[name]+f.changed[name]+f.syncing[name] > 0
 }
 
-// unsettled reports whether any name is perhaps not stable.
+// unsettled reports whether any name may not be stable.
 func (f *flights) unsettled() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.changing)+len(f.changed)+len(f.syncing) > 0
 }
 
-// join runs sync, or waits for a run of someone else's that begins after the
-// call, and returns its error; led says which. A call that merely waits gives up with
-// the context. If sync fails, what it was to make stable remains unstable.
+// join runs sync, or waits for another call's run that begins after this call, and
+// returns its error. led is true if this call has run it. A call that waits gives up when
+// ctx ends. If sync fails, what it should have made stable remains unstable.
 func (f *flights) join(ctx context.Context, sync func() error) (led bool, err error) {
 	f.mu.Lock()
 	if n := f.next; n != nil {
@@ -107,8 +106,8 @@ func (f *flights) join(ctx context.Context, sync func() error) (led bool, err er
 	return true, own.err
 }
 
-// change makes a change of name in f. In a store that syncs it remains unstable
-// until f is settled. changed is false if nothing has come of it.
+// change makes a change of name in f. In a store that syncs, it remains unstable until f
+// is settled. do returns false if it has changed nothing.
 func (s *Store) change(ctx context.Context, f *folder, name string, do func() (changed bool, err error)) error {
 	return s.gated(ctx, Meta, func() (err error) {
 		if s.o.NoSync {
@@ -143,9 +142,9 @@ func (s *Store) settleName(ctx context.Context, f *folder, name string) error {
 	return s.settle(ctx, f)
 }
 
-// syncFolder syncs for all who wait: the context of the one who does it ends
-// nothing for them. After a failure nothing is known of what is on disk, since the
-// kernel reports each once and then forgets; so it is the store's last.
+// syncFolder syncs for all calls that wait, so the end of this call's context does not
+// stop it. After a failure the state on disk is unknown, since the kernel reports each
+// error only once: the store then makes no further change.
 func (s *Store) syncFolder(ctx context.Context, f *folder) error {
 	return s.gated(context.WithoutCancel(ctx), Sync, func() error {
 		if err := s.failure(); err != nil {
@@ -161,7 +160,7 @@ func (s *Store) syncFolder(ctx context.Context, f *folder) error {
 	})
 }
 
-// failure is the error that has ended all writing, or nil.
+// failure is the error since which the store refuses changes, or nil.
 func (s *Store) failure() error {
 	if err := s.failed.Load(); err != nil {
 		return fmt.Errorf("a sync of the store has failed, and it must be opened anew: %w", *err)

@@ -19,14 +19,14 @@ type folder struct {
 
 	// Guarded by folders.mu.
 	pins   int
-	stable bool // no crash takes its name, nor those above it
+	stable bool // its name, and those above it, survive a crash
 	place  *list.Element
 
 	flights
 }
 
-// folders are the directories that are open, of which those not in use are closed
-// when they become more than maxFolders. Its lock is taken before a folder's.
+// folders is a cache of open directories. Beyond maxFolders, those not in use are closed.
+// Its lock is taken before a folder's.
 type folders struct {
 	mu     sync.Mutex
 	m      map[string]*folder
@@ -52,8 +52,8 @@ func (c *folders) unpin(f *folder) {
 	f.pins--
 }
 
-// add takes fd over, as that of the folder p, pinned. If somebody else was
-// faster, fd is closed.
+// add enters fd as the folder p, and pins it. If another call was faster, add closes fd
+// and returns that call's folder.
 func (c *folders) add(p string, fd int, stable bool) (*folder, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +68,7 @@ func (c *folders) add(p string, fd int, stable bool) (*folder, error) {
 	return f, c.shrink()
 }
 
-// shrink closes what has not been used for longest.
+// shrink closes the folders that were not used for longest.
 func (c *folders) shrink() error {
 	var errs []error
 	for e := c.recent.Back(); e != nil && len(c.m) > maxFolders; {
@@ -103,10 +103,10 @@ func (c *folders) close() error {
 	return errors.Join(errs...)
 }
 
-// folder opens a folder, step by step from the root, through no symbolic link,
-// and pins it. If create, it is made where it does not exist, and its name is
-// stable; if not, that is object.ErrNotExist. It recurses object.MaxSegments
-// times at most, since the root is always open.
+// folder opens a folder step by step from the root, without following symbolic links, and
+// pins it. If it does not exist, it is made if create is true, and its name is stable;
+// else that is object.ErrNotExist. It recurses object.MaxSegments times at most, since
+// the root is always open.
 func (s *Store) folder(ctx context.Context, p string, create bool) (*folder, error) {
 	known, stable := s.folders.pin(p)
 	if known != nil && (stable || !create) {

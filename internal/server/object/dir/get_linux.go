@@ -78,7 +78,7 @@ func (s *Store) find(ctx context.Context, key string, content bool) (*opened, er
 	if errors.Is(err, object.ErrCorrupted) {
 		s.counts.corrupted.Add(1)
 	}
-	// What is not there may be a removal that a crash would undo.
+	// A missing object may have been removed in a way that a crash would undo.
 	if err == nil || errors.Is(err, object.ErrNotExist) {
 		if serr := s.settleName(ctx, f, name); serr != nil {
 			if err == nil {
@@ -108,7 +108,7 @@ func (s *Store) open(f *folder, name, key string, content bool) (*opened, error)
 	return o, nil
 }
 
-// load reads the trailer, and all of it if it is little.
+// load reads the trailer, and the whole object if it is small and content is set.
 func (s *Store) load(o *opened, content bool) error {
 	var st unix.Stat_t
 	if err := again(func() error { return unix.Fstat(o.fd, &st) }); err != nil {
@@ -144,7 +144,7 @@ func (s *Store) load(o *opened, content bool) error {
 	return fail("close", unix.Close(fd))
 }
 
-// drop gives back what o holds.
+// drop releases what o holds.
 func (s *Store) drop(o *opened) error {
 	if o.all != nil {
 		s.buffers.Put(o.all)
@@ -211,7 +211,7 @@ func (r *reader) read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// verdict is what stands at the end of the bytes.
+// verdict is the error at the end of the bytes: io.EOF, or that they are corrupted.
 func (r *reader) verdict() error {
 	if r.whole && r.crc != r.o.crc {
 		r.s.counts.corrupted.Add(1)

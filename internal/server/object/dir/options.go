@@ -4,9 +4,8 @@ import "context"
 
 // The bounds of a store.
 const (
-	// DefaultMaxSize is how large an object may be if Options do not say: what S3
-	// takes, so that a store can be moved there. A larger one is
-	// object.ErrTooLarge.
+	// DefaultMaxSize bounds an object, in bytes, if Options do not say. It is that of
+	// S3, so that a store can be moved there. A larger object is object.ErrTooLarge.
 	DefaultMaxSize = 5 << 40
 
 	// DefaultFanout and MaxFanout are how many characters of a name choose its
@@ -23,9 +22,8 @@ const (
 	MaxSweep = 10_000
 
 	// chunk is how many bytes are read, hashed and written at a time, and what a
-	// Put holds in memory; an object that fits one is read in one piece, too. The
-	// usual small file fits, and the cost of a system call is lost in that of the
-	// checksum.
+	// Put holds in memory. An object that fits one is read in one piece. Most small
+	// files do, and a system call costs little beside the checksum of so many bytes.
 	chunk = 64 << 10
 
 	// maxFolders bounds the directories that are kept open. At the bound the one
@@ -37,10 +35,10 @@ const (
 	listBatch = 256
 
 	// maxBuckets is how many buckets a directory can have: as many as names have
-	// beginnings. What else looks like one is left out.
+	// beginnings. Further directories that look like buckets are left out.
 	maxBuckets = 1440
 
-	// maxEmptyReads is how often in a row a reader may give nothing and no error.
+	// maxEmptyReads is how often in a row a reader may return no bytes and no error.
 	// Then it is io.ErrNoProgress.
 	maxEmptyReads = 100
 )
@@ -56,9 +54,9 @@ const (
 	Sync
 )
 
-// Gate bounds how many calls may block on the disk at once. Every call that may
-// is made between Enter and Leave, by the goroutine that wants it; no place is
-// held while a caller's reader is waited for, nor while another is asked for.
+// Gate bounds how many calls may block on the disk at once. Every call that may block is
+// made between Enter and Leave, by the goroutine that needs it. No place is held while a
+// call waits for its caller's reader, or for another place.
 type Gate interface {
 	// Enter waits for a place, at most until ctx ends. An error other than ctx's
 	// becomes an object.ErrBusy.
@@ -74,12 +72,11 @@ type Options struct {
 	// Fanout is how many leading characters of a name choose its directory, 1 to
 	// MaxFanout; 0 is DefaultFanout. It is fixed when the store is made.
 	Fanout int
-	// ReadOnly opens a store that perhaps another process has open. Nothing is
-	// locked, synced or written, and what is seen may be so new that a crash still
-	// undoes it.
+	// ReadOnly opens a store that another process may have open. Nothing is locked,
+	// synced or written, and a crash may still undo what is seen.
 	ReadOnly bool
-	// NoSync leaves all syncs out. A crash of the machine may then lose what was
-	// acknowledged, or leave it damaged, which every read detects.
+	// NoSync leaves all syncs out. A crash of the machine may then lose objects that
+	// were stored, or damage them, which a read of the whole object detects.
 	NoSync bool
 	// MaxSize bounds an object, in bytes; 0 is DefaultMaxSize.
 	MaxSize int64
@@ -98,8 +95,8 @@ type Snapshot struct {
 	Gets        uint64
 	Deletes     uint64 // that have removed something
 	Syncs       uint64 // of directories
-	Shared      uint64 // syncs of directories that were saved, since somebody else's did
-	Corrupted   uint64 // objects that turned out to be, each time
+	Shared      uint64 // syncs of directories that were saved, since another call's covered them
+	Corrupted   uint64 // objects found to be corrupted, counted each time
 	Left        uint64 // temporary names that could not be removed, and wait for Sweep
 	Folders     int    // directories open now
 	OpenReaders int    // readers that are not closed yet
@@ -108,14 +105,14 @@ type Snapshot struct {
 
 // Checked is what a Check has seen.
 type Checked struct {
-	Objects int   // that could be opened, and have a trailer
-	Bytes   int64 // of content
-	Damaged int   // reported, with those that could not be opened
-	Strays  int   // reported
+	Objects int   // objects that could be opened, and have a trailer
+	Bytes   int64 // of their content
+	Damaged int   // objects reported, including those that could not be opened
+	Strays  int   // other files reported
 }
 
-// Finding is something wrong in a store. Its error Is object.ErrCorrupted if the
-// disk gave bytes, and they are not those that were put.
+// Finding is a fault in a store. Its error Is object.ErrCorrupted if the object could be
+// read, but its bytes are not those that were put.
 type Finding struct {
 	Path string // below the store's directory
 	Key  string // of the object, "" if it is none

@@ -73,7 +73,7 @@ func (s *Store) absent(ctx context.Context, f *folder, name string) error {
 	return s.existing(ctx, f, name)
 }
 
-// existing is the error for an object that was found where none should be.
+// existing is the error for an object that exists although IfAbsent is set.
 func (s *Store) existing(ctx context.Context, f *folder, name string) error {
 	if err := s.settleName(ctx, f, name); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (s *Store) existing(ctx context.Context, f *folder, name string) error {
 	return object.ErrExist
 }
 
-// fill writes all that r gives, and the trailer, and makes it stable.
+// fill writes all that r returns, and the trailer, and makes both stable.
 func (s *Store) fill(ctx context.Context, t *temp, key string, r io.Reader, o *object.PutOptions) (info object.Info, err error) {
 	b := s.buffers.Get().(*buffer)
 	defer s.buffers.Put(b)
@@ -170,8 +170,8 @@ func (s *Store) writeAll(fd int, p []byte, off int64) error {
 	return nil
 }
 
-// publish gives t its name, and makes that stable. From the moment it has it,
-// nobody's patience counts any more.
+// publish gives t its name, and makes that stable. Once t has its name, the end of ctx
+// does not stop it.
 func (s *Store) publish(ctx context.Context, t *temp, name string, ifAbsent bool) error {
 	exists := false
 	err := s.change(ctx, t.in, name, func() (bool, error) {

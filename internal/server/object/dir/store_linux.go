@@ -41,15 +41,14 @@ type counts struct {
 	readers                                                       atomic.Int64
 }
 
-// buffer holds what is on its way: the content of a small object and its trailer.
+// buffer holds a chunk of content, or a small object with its trailer.
 type buffer [chunk + trailerSize]byte
 
-// Open opens the store in the directory path, which must exist. Only one process
-// at a time has it open to write; another gets object.ErrBusy.
+// Open opens the store in the directory path, which must exist. Only one process at a
+// time has it open to write; another gets object.ErrBusy.
 //
-// What a process that was killed has left unsynced is made stable first, with one
-// syncfs(2): else it would be seen, and taken for stored, while a crash could
-// still take it away.
+// Open first makes stable, with one syncfs(2), what a killed process has left unsynced.
+// Otherwise calls would see objects that a crash could still undo.
 func Open(path string, o Options) (*Store, error) {
 	s, err := open(path, o)
 	if err != nil {
@@ -105,14 +104,14 @@ func (o *Options) complete() error {
 		o.Sys = osSys{}
 	}
 	if o.Rand == nil {
-		// It never fails, and ends the process rather than give what is not random.
+		// It never fails: it ends the process instead.
 		o.Rand = func(p []byte) { _, _ = rand.Read(p) }
 	}
 	return nil
 }
 
-// openRoot opens the root. That it may be reached over symbolic links is the
-// caller's business; below it none is followed.
+// openRoot opens the root. The path to it may lead through symbolic links; below the root
+// none is followed.
 func openRoot(path string) (fd int, err error) {
 	err = again(func() (err error) {
 		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -167,12 +166,12 @@ func (s *Store) openMarker(root *folder) error {
 	return err
 }
 
-// makeMarker makes a store of an empty directory. Of two calls that do so at once, one
-// makes the marker, and both open that. Its name is made stable with all else.
+// makeMarker makes a store of an empty directory. If two calls do so at once, one makes
+// the marker, and both open it. The syncfs of Open makes its name stable.
 func (s *Store) makeMarker(root *folder) error {
 	err := s.eachName(root, func(name string) error {
 		if strings.HasPrefix(name, tempMark) || name == markerName {
-			return nil // of a try that was killed; of one that is faster
+			return nil // from a process that was killed, or was faster
 		}
 		return fmt.Errorf("it is not empty, and no object store: there is %q in it", name)
 	})
@@ -196,7 +195,7 @@ func (s *Store) makeMarker(root *folder) error {
 	return err
 }
 
-// enter lets a call in, until leave.
+// enter counts a call, until leave. It fails after Close.
 func (s *Store) enter() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -209,7 +208,7 @@ func (s *Store) enter() error {
 
 func (s *Store) leave() { s.calls.Done() }
 
-// enterChange lets a call in that writes.
+// enterChange is enter for a call that writes.
 func (s *Store) enterChange() error {
 	if s.o.ReadOnly {
 		return fmt.Errorf("the store is open for reading: %w", unix.EROFS)
@@ -252,5 +251,5 @@ func (s *Store) Snapshot() Snapshot {
 	}
 }
 
-// tempName is a name that no other has, of this store's life.
+// tempName returns a new temporary name.
 func (s *Store) tempName() string { return s.own + strconv.FormatUint(s.temps.Add(1), 10) }

@@ -8,13 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sweep removes what crashes have left behind: temporary names that were last
-// written before the given time, and are not those of Puts under way. It removes
-// MaxSweep at most, and more says whether it stopped at that. While it runs the
-// store is used as ever.
+// Sweep removes what crashes have left behind: temporary files that were last written
+// before the given time, and are not those of Puts under way. It removes MaxSweep at
+// most; more says that it has stopped there. The store can be used meanwhile.
 //
-// A store on a file system that can make files without a name (ext4, XFS, Btrfs,
-// tmpfs) has leftovers only of Puts that replaced an object at that moment.
+// A store on a file system that can make files without a name (ext4, XFS, Btrfs, tmpfs)
+// has leftovers only of Puts that were replacing an object.
 func (s *Store) Sweep(ctx context.Context, before time.Time) (removed int, more bool, err error) {
 	if err := s.enterChange(); err != nil {
 		return 0, false, err

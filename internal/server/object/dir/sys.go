@@ -1,18 +1,18 @@
 package dir
 
-// Sys is the door through which a store changes anything on disk. The operating
-// system stands behind it by default, and in crash tests a simulated disk that
-// forgets what was not synced: it needs no type of this package, since every
-// signature is made of ints, strings and bytes.
+// Sys is the interface through which a store makes all changes on disk. The default is
+// the operating system; crash tests use a simulated disk that forgets what was not
+// synced. Its signatures have only ints, strings and bytes, so an implementation needs
+// no type of this package.
 //
-// Looking does not pass here. dirfd is the descriptor of a directory; a name is a
+// Reads do not go through it. dirfd is the descriptor of a directory; a name is a
 // single component. Errors are, or wrap, a syscall.Errno. All methods may be
 // called concurrently.
 type Sys interface {
 	// Openat is openat(2) with O_CREAT|O_EXCL among flags.
 	Openat(dirfd int, name string, flags int, mode uint32) (fd int, err error)
 	Mkdirat(dirfd int, name string, mode uint32) error
-	// Linkat makes a name for what is open as fromfd. It never replaces one.
+	// Linkat makes a name for the file open as fromfd. It never replaces one.
 	Linkat(fromfd int, dirfd int, name string) error
 	Unlinkat(dirfd int, name string, flags int) error
 	Renameat(fromfd int, from string, tofd int, to string) error

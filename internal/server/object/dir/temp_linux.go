@@ -16,16 +16,16 @@ type temp struct {
 	temp string
 }
 
-// newTemp makes one in the directory where it is to stay: to move a name from
-// another directory would take a lock of the whole file system.
+// newTemp makes a temp in the directory where it will stay: a rename from another
+// directory would take a lock of the whole file system.
 func (s *Store) newTemp(f *folder) (*temp, error) {
 	if a, ok := s.sys.(Anonymous); ok && !s.named.Load() {
 		fd, err := a.Tmpfile(f.fd, 0o600)
 		if err == nil {
 			return &temp{s: s, in: f, fd: fd}, nil
 		}
-		// Older kernels take it for a directory that is to be written, and have
-		// other errors for that (open(2), "BUGS").
+		// Older kernels take O_TMPFILE for an open of a directory to write, and return
+		// other errors (open(2), "BUGS").
 		if !isOneOf(err, unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL) {
 			return nil, fail("open", err)
 		}
@@ -40,9 +40,8 @@ func (s *Store) newTemp(f *folder) (*temp, error) {
 	return t, nil
 }
 
-// name gives t its name. What only makes a name, and never replaces one, is a
-// link; what replaces one in one step is a rename, for which a file without a name
-// gets a temporary one.
+// name gives t its name: by a link, which never replaces one, or by a rename, which does
+// so atomically. For a rename, a file without a name first gets a temporary one.
 func (t *temp) name(name string, ifAbsent bool) error {
 	sys, dir := t.s.sys, t.in.fd
 	if ifAbsent || t.temp == "" {
@@ -63,22 +62,23 @@ func (t *temp) name(name string, ifAbsent bool) error {
 	return nil
 }
 
-// close closes t and removes its temporary name, if it still has one. That is
-// done with a place at the gate if there is one to be had, and else without.
+// close closes t and removes its temporary name, if it still has one. If it gets no place
+// at the gate, it does so without.
 func (t *temp) close(ctx context.Context) error {
 	if t.s.o.Gate.Enter(context.WithoutCancel(ctx), Meta) == nil {
 		defer t.s.o.Gate.Leave(Meta)
 	}
 	if t.temp != "" {
 		if err := t.s.sys.Unlinkat(t.in.fd, t.temp, 0); err != nil {
-			// It does no harm where it is, until a sweep finds it.
+			// The file stays until a sweep removes it.
 			t.s.counts.left.Add(1)
 		}
 	}
 	return fail("close", unix.Close(t.fd))
 }
 
-// isTemp reports whether name is a temporary one, and of this very store.
+// isTemp reports whether name is a temporary one, and whether it is of this opening of the
+// store.
 func (s *Store) isTemp(name string) (temp, own bool) {
 	return strings.HasPrefix(name, tempMark), strings.HasPrefix(name, s.own)
 }

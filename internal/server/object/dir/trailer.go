@@ -8,10 +8,9 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/object"
 )
 
-// An object's file is its content, and behind it a trailer of equal size always,
-// so that the content can be written before its sums are known, begins on a page,
-// and is what `head -c -64` gives. All numbers are big endian, and a CRC is
-// CRC-32C.
+// An object's file is its content, and after it a trailer of fixed size. So the content
+// can be written before its sums are known, begins on a page, and is what `head -c -64`
+// prints. All numbers are big endian, and a CRC is CRC-32C.
 //
 //	magic (8), version (4), CRC of the key (4), size (8), SHA-256 (32),
 //	CRC of the content (4), CRC of the trailer so far (4)
@@ -21,7 +20,7 @@ const (
 	trailerSize    = 64
 )
 
-// trailer is what a file says of its content.
+// trailer describes the content of a file.
 type trailer struct {
 	size int64
 	sum  object.Sum

@@ -9,9 +9,9 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/object"
 )
 
-// eachFolder calls visit with every directory of the store, the root first. One
-// that goes meanwhile is passed over. It recurses once for each segment that a
-// key may have, and once more for the bucket.
+// eachFolder calls visit with every directory of the store, the root first. It skips a
+// directory that is removed meanwhile. It recurses once for each segment that a key may
+// have, and once more for the bucket.
 func (s *Store) eachFolder(ctx context.Context, p string, visit func(f *folder) error) error {
 	f, err := s.folder(ctx, p, false)
 	if errors.Is(err, object.ErrNotExist) || isOneOf(err, unix.ENOTDIR, unix.ELOOP) {

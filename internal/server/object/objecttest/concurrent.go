@@ -112,8 +112,8 @@ func replaceWhileReading(e *env) {
 	readers.Wait()
 }
 
-// listWhileChanging wants those that stay listed once each, in order, while others
-// come and go around them.
+// listWhileChanging wants the objects that stay to be listed once each, in order, while
+// others come and go.
 func listWhileChanging(e *env) {
 	var stay []string
 	for i := range 60 {

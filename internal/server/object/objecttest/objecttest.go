@@ -1,6 +1,6 @@
-// Package objecttest is the suite that every object.Store passes. It holds a
-// driver to the documentation of package object, call by call, and then compares
-// it with the fake in memory over random calls.
+// Package objecttest is the suite that every object.Store passes. It checks a driver
+// against the documentation of package object, call by call, and then compares it with
+// the fake in memory over random calls.
 package objecttest
 
 import (
@@ -16,8 +16,8 @@ import (
 
 // Config says what is tested.
 type Config struct {
-	// New makes an empty store, which the suite closes. What else there is to
-	// clean up is up to t.Cleanup.
+	// New makes an empty store, which the suite closes. All else it cleans up by
+	// t.Cleanup.
 	New func(t *testing.T) object.Store
 
 	// Reopen, if not nil, closes s and opens what it has stored anew.
