@@ -1,11 +1,13 @@
 // Package bufpool lends buffers and counts them.
 //
-// A buffer has one owner at a time, which calls Release once. After Share it has several owners, and each
-// calls Release. The pool counts the buffers in use: tests check [Pool.Outstanding] in their cleanup, and so
-// find a buffer that was lost or released twice before it corrupts data.
+// A buffer has one owner at a time, which calls Release once. After Share it has several
+// owners, and each calls Release. The pool counts the buffers in use: tests check
+// [Pool.Outstanding] in their cleanup, and so find a buffer that was lost or released twice
+// before it corrupts data.
 //
-// Buffers come in sizes of powers of two. Small requests get the smallest size. Requests above the largest
-// are allocated as asked for and left to the garbage collector, but are counted, too.
+// Buffers come in sizes of powers of two. Small requests get the smallest size. Requests above
+// the largest are allocated as asked for and left to the garbage collector, but are counted,
+// too.
 package bufpool
 
 import (
@@ -19,8 +21,9 @@ const (
 	maxBits = 21 // 2 MiB: 1 MiB of bulk and the head before it fit
 )
 
-// Pool lends buffers. The zero Pool is ready. All methods may be called concurrently. Idle buffers belong to
-// the garbage collector (sync.Pool). The pool does not bound the buffers in use; its users do.
+// Pool lends buffers. The zero Pool is ready. All methods may be called concurrently. Idle
+// buffers belong to the garbage collector (sync.Pool). The pool does not bound the buffers in
+// use; its users do.
 type Pool struct {
 	classes [maxBits - minBits + 1]sync.Pool
 	out     atomic.Int64
@@ -66,9 +69,10 @@ func (b *Buffer) Share() *Buffer {
 	return b
 }
 
-// Release ends the caller's ownership of b, whose bytes must not be used afterwards. A second Release panics,
-// because two owners of one buffer would corrupt data. If there are several owners (Share), an owner that
-// releases twice takes the release of another, and the last one's panics.
+// Release ends the caller's ownership of b, whose bytes must not be used afterwards. A second
+// Release panics, because two owners of one buffer would corrupt data. If there are several
+// owners (Share), an owner that releases twice takes the release of another, and the last one's
+// panics.
 func (b *Buffer) Release() {
 	switch n := b.users.Add(-1); {
 	case n > 0:

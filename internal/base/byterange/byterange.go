@@ -1,5 +1,6 @@
-// Package byterange is the arithmetic of locks on ranges of bytes, as in fcntl(2): locking a range again
-// changes its kind, unlocking the middle leaves two ranges, and adjacent ranges of a kind become one.
+// Package byterange is the arithmetic of locks on ranges of bytes, as in fcntl(2): locking a
+// range again changes its kind, unlocking the middle leaves two ranges, and adjacent ranges of
+// a kind become one.
 //
 // A [Set] is one owner's. Other owners, files and waiting are up to the code that keeps the sets.
 package byterange
@@ -18,7 +19,8 @@ type Span struct {
 	Exclusive   bool
 }
 
-// Of is the span of n bytes from off; an n of 0 means all that follow. ok is false if it reaches beyond Max.
+// Of is the span of n bytes from off; an n of 0 means all that follow. ok is false if it
+// reaches beyond Max.
 func Of(off, n uint64, exclusive bool) (s Span, ok bool) {
 	switch {
 	case off > Max:
@@ -45,8 +47,8 @@ func (s Span) Overlaps(o Span) bool { return s.First <= o.Last && o.First <= s.L
 // Conflicts reports whether two owners cannot hold s and o at the same time.
 func (s Span) Conflicts(o Span) bool { return s.Overlaps(o) && (s.Exclusive || o.Exclusive) }
 
-// Set is the locks of one owner: in order, without overlaps, and with no adjacent spans of one kind. The zero
-// Set is empty.
+// Set is the locks of one owner: in order, without overlaps, and with no adjacent spans of one
+// kind. The zero Set is empty.
 type Set []Span
 
 // Put locks s, and replaces earlier locks in that range.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Snapshot is a histogram's counts at one time. The zero Snapshot, and a nil one, are empty. The caller owns
-// it.
+// Snapshot is a histogram's counts at one time. The zero Snapshot, and a nil one, are empty.
+// The caller owns it.
 type Snapshot struct {
 	Count uint64
 	Sum   uint64
@@ -68,7 +68,8 @@ func (s *Snapshot) Sub(earlier *Snapshot) {
 	s.Sum -= min(earlier.Sum, s.Sum)
 }
 
-// All yields each bucket that is not empty, in ascending order: the lowest value above it and its count.
+// All yields each bucket that is not empty, in ascending order: the lowest value above it and
+// its count.
 func (s *Snapshot) All() iter.Seq2[uint64, uint64] {
 	return func(yield func(uint64, uint64) bool) {
 		if s == nil {

@@ -1,5 +1,6 @@
-// Package posixacl is the arithmetic of POSIX access control lists (POSIX.1e, draft 17; acl(5)): which lists
-// are valid, how a list and a file's mode depend on each other, and which rights a list gives.
+// Package posixacl is the arithmetic of POSIX access control lists (POSIX.1e, draft 17;
+// acl(5)): which lists are valid, how a list and a file's mode depend on each other, and which
+// rights a list gives.
 package posixacl
 
 import (
@@ -22,9 +23,9 @@ const (
 // noID is no user's id (chown(2) takes it for "unchanged").
 const noID = 1<<32 - 1
 
-// Canonical is list in the order that Linux keeps: by tag and id, with a mask if there are named entries. An
-// invalid list (a tag twice or unknown, a user twice, one of the mode's three entries missing) is
-// vfs.ErrInval.
+// Canonical is list in the order that Linux keeps: by tag and id, with a mask if there are
+// named entries. An invalid list (a tag twice or unknown, a user twice, one of the mode's three
+// entries missing) is vfs.ErrInval.
 func Canonical(list []vfs.ACLEntry) ([]vfs.ACLEntry, error) {
 	if len(list) > MaxEntries {
 		return nil, vfs.ErrInval
@@ -83,7 +84,8 @@ func FromMode(mode uint32) []vfs.ACLEntry {
 // Minimal reports whether a canonical list is equivalent to a mode.
 func Minimal(list []vfs.ACLEntry) bool { return len(list) <= 3 }
 
-// Mode is the nine permission bits that a canonical list shows: the group's are the mask, if there is one.
+// Mode is the nine permission bits that a canonical list shows: the group's are the mask, if
+// there is one.
 func Mode(list []vfs.ACLEntry) uint32 {
 	var mode uint32
 	for _, e := range list {
@@ -106,8 +108,8 @@ func Chmod(list []vfs.ACLEntry, mode uint32) []vfs.ACLEntry {
 	return set(list, func(old, class uint32) uint32 { return class }, mode)
 }
 
-// Inherit is the list of an object that is created with mode in a directory with the default list dflt: it has
-// the rights that both give.
+// Inherit is the list of an object that is created with mode in a directory with the default
+// list dflt: it has the rights that both give.
 func Inherit(dflt []vfs.ACLEntry, mode uint32) []vfs.ACLEntry {
 	return set(dflt, func(old, class uint32) uint32 { return old & class }, mode)
 }
@@ -130,8 +132,9 @@ func set(list []vfs.ACLEntry, merge func(old, class uint32) uint32, mode uint32)
 	return list
 }
 
-// Permits reports whether a canonical list gives c all rights in want on an object of uid and gid. The first
-// class that c belongs to decides; among several groups of c one that gives them suffices.
+// Permits reports whether a canonical list gives c all rights in want on an object of uid and
+// gid. The first class that c belongs to decides; among several groups of c one that gives them
+// suffices.
 func Permits(list []vfs.ACLEntry, c *vfs.Caller, uid, gid, want uint32) bool {
 	mask := uint32(7)
 	for _, e := range list {

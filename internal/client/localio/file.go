@@ -9,8 +9,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// file is an open file: one of the FS below, and the ways to bypass it. Powers of the file below are found
-// through Unwrap.
+// file is an open file: one of the FS below, and the ways to bypass it. Powers of the file
+// below are found through Unwrap.
 type file struct {
 	fs     *FS
 	below  vfs.File
@@ -65,8 +65,8 @@ func (f *file) small(access vfs.Share, n int, off uint64) bool {
 	return off == 0 && n <= smallFile
 }
 
-// grant returns a descriptor, of which the caller becomes a user, or nil if there is none. It asks for a
-// missing one unless the use is small.
+// grant returns a descriptor, of which the caller becomes a user, or nil if there is none. It
+// asks for a missing one unless the use is small.
 func (f *file) grant(ctx context.Context, access vfs.Share, small bool) *grant {
 	w := f.way(access)
 	if g := w.grant.Load(); g != nil {
@@ -87,8 +87,8 @@ func (f *file) detach(g *grant, w *way) {
 	}
 }
 
-// remote is called before data goes over the network. cause is why an existing descriptor does not help,
-// or nil.
+// remote is called before data goes over the network. cause is why an existing descriptor does
+// not help, or nil.
 func (f *file) remote(ctx context.Context, access vfs.Share, cause error) error {
 	s := f.fs.s
 	if s.o.Mode != Require {

@@ -17,8 +17,8 @@ func (g *gate) enter(ctx context.Context) error { return take(ctx, g.places) }
 
 func (g *gate) leave() { <-g.places }
 
-// enterSync waits for a place for a sync or a close, which leaveSync returns. A call that waits here holds
-// no other place.
+// enterSync waits for a place for a sync or a close, which leaveSync returns. A call that waits
+// here holds no other place.
 func (g *gate) enterSync() {
 	g.syncs <- struct{}{}
 	g.places <- struct{}{}

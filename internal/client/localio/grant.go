@@ -14,8 +14,8 @@ import (
 // retired is added to grant.users when no new users are admitted.
 const retired = math.MinInt64
 
-// grant is a descriptor that the server has handed out. After it was revoked, or given back, it is closed
-// when the last call that uses it has ended.
+// grant is a descriptor that the server has handed out. After it was revoked, or given back, it
+// is closed when the last call that uses it has ended.
 type grant struct {
 	// The fields that every call uses, in one cache line.
 	users      atomic.Int64

@@ -71,8 +71,8 @@ func (s *shared) pause(d time.Duration) bool {
 	return true
 }
 
-// hear is called when the server has answered over the network. If a session was lost recently, that is a
-// hint for a handshake.
+// hear is called when the server has answered over the network. If a session was lost recently,
+// that is a hint for a handshake.
 func (s *shared) hear() {
 	if s.link.Load() == nil && s.hints.Load() > 0 {
 		select {

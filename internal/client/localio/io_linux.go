@@ -64,8 +64,8 @@ func preadNowait(fd int, p []byte, off uint64) (int, syscall.Errno) {
 	return int(n), 0
 }
 
-// cannotNowait reports whether errno says that this file system, or this kernel (before Linux 4.14), does
-// not support RWF_NOWAIT.
+// cannotNowait reports whether errno says that this file system, or this kernel (before Linux
+// 4.14), does not support RWF_NOWAIT.
 func cannotNowait(errno syscall.Errno) bool {
 	return errno == unix.EOPNOTSUPP || errno == unix.ENOSYS || errno == unix.EINVAL
 }
@@ -104,9 +104,9 @@ func uninterrupted(call func() error) (err error) {
 	return err
 }
 
-// decided reports whether the error of a local read or write is the answer. After any other error the
-// server decides: the error may come from our own limits (EFBIG, by RLIMIT_FSIZE), or from a wrong use of
-// the descriptor.
+// decided reports whether the error of a local read or write is the answer. After any other
+// error the server decides: the error may come from our own limits (EFBIG, by RLIMIT_FSIZE), or
+// from a wrong use of the descriptor.
 func decided(err error) bool {
 	return errors.Is(err, unix.EIO) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }

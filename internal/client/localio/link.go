@@ -33,7 +33,8 @@ type link struct {
 	closes    []localio.SessionFile
 }
 
-// ask sends a, with requests of other calls that come meanwhile. It returns false if the session has ended.
+// ask sends a, with requests of other calls that come meanwhile. It returns false if the
+// session has ended.
 func (l *link) ask(a *ask) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,8 +62,8 @@ func (l *link) giveBack(f localio.SessionFile) {
 	}
 }
 
-// send sends what is queued, unless another call does so already. mu is held, but not during the sending.
-// A socket that fails ends the session.
+// send sends what is queued, unless another call does so already. mu is held, but not during
+// the sending. A socket that fails ends the session.
 func (l *link) send() {
 	if l.sending {
 		return
@@ -133,8 +134,9 @@ func (l *link) receive() error {
 	}
 }
 
-// opened completes requests. There is a descriptor for each file that was opened, unless this process had
-// no room for them. After an error it goes on to the end, so that all descriptors are closed.
+// opened completes requests. There is a descriptor for each file that was opened, unless this
+// process had no room for them. After an error it goes on to the end, so that all descriptors
+// are closed.
 func (l *link) opened(files []localio.SessionOpenedFile, fds []int, full bool) (err error) {
 	for i := range files {
 		o := &files[i]

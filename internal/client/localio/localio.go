@@ -26,8 +26,9 @@ var (
 	_ vfs.Unwrapper = (*FS)(nil)
 )
 
-// New returns fs, the view of o.Caller, with files that are read and written without the network while fs's
-// server, which p asks, is on this host. The first handshake begins at once, in the background.
+// New returns fs, the view of o.Caller, with files that are read and written without the
+// network while fs's server, which p asks, is on this host. The first handshake begins at once,
+// in the background.
 func New(fs vfs.FS, p Prober, o Options) *FS {
 	o.fill()
 	s := &shared{
@@ -100,8 +101,8 @@ func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, v
 	return file, opened, nil
 }
 
-// SetAttr passes through. A change of size that was cut off, here or in Open, must not take effect after a
-// later write, like a write that was cut off.
+// SetAttr passes through. A change of size that was cut off, here or in Open, must not take
+// effect after a later write, like a write that was cut off.
 func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (vfs.WCC, error) {
 	wcc, err := f.below.SetAttr(ctx, h, set, guard)
 	switch {
@@ -117,8 +118,8 @@ func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard 
 	return wcc, err
 }
 
-// Close ends the session. It syncs what was written by descriptors and not committed, closes them, and then
-// the FS below. Files that are still open cannot be used any more.
+// Close ends the session. It syncs what was written by descriptors and not committed, closes
+// them, and then the FS below. Files that are still open cannot be used any more.
 func (f *FS) Close() error {
 	s := f.s
 	s.mu.Lock()

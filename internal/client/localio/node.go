@@ -8,8 +8,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// node is the state of an object, for all callers. It exists while the object has open files or descriptors,
-// or something about it must be remembered: see shared.leave.
+// node is the state of an object, for all callers. It exists while the object has open files or
+// descriptors, or something about it must be remembered: see shared.leave.
 type node struct {
 	s    *shared
 	h    vfs.Handle

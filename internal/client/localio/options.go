@@ -11,15 +11,15 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Mode says whether files of this host are read and written past the network.
+// Mode says whether files of this host are read and written without the network.
 type Mode uint8
 
 // The modes.
 const (
 	Off     Mode = iota // never: the caller makes no FS then
-	Auto                // where it can be done
-	Require             // always: what cannot be done so is an error, ErrNotLocal
-	Trusted             // as Auto; and descriptors may leave this process' hands (vfs.HostFiler)
+	Auto                // where possible
+	Require             // always: otherwise the call fails with ErrNotLocal
+	Trusted             // as Auto, and other packages may use the descriptors (vfs.HostFiler)
 )
 
 var modeNames = [...]string{Off: "off", Auto: "auto", Require: "require", Trusted: "trusted"}
@@ -41,12 +41,11 @@ func ParseMode(s string) (Mode, error) {
 	return 0, fmt.Errorf("localio: %q is not one of off, auto, require and trusted", s)
 }
 
-// ErrNotLocal marks what would have had to go over the network in mode Require,
-// or why nothing else can be had.
+// ErrNotLocal marks a call that would have to go over the network in mode Require, and the
+// reason why files are not local.
 var ErrNotLocal = errors.New("not a file of this host for us")
 
-// notLocal is ErrNotLocal, with the reason, and with what the server would have
-// said if it said so.
+// notLocal is ErrNotLocal with the reason, and with the server's Status if there is one.
 type notLocal struct {
 	why   string
 	cause error // or nil
@@ -61,34 +60,29 @@ func (e *notLocal) Unwrap() []error {
 	return []error{ErrNotLocal, e.cause}
 }
 
-// Prober asks the server of the file system, on the connection of the file
-// system.
+// Prober calls the file system's server, on the file system's connection.
 type Prober interface {
-	// ServerUUID returns the UUID of the server (LOCALIOPROC_GETUUID). That it has
-	// none, or does not know the question, is an error like any other.
+	// ServerUUID returns the server's UUID (LOCALIOPROC_GETUUID). A server without one, or
+	// without the procedure, is an error like any other.
 	ServerUUID(ctx context.Context) ([16]byte, error)
 	// OfferNonce shows the server a nonce (LOCALIOPROC_UUID_IS_LOCAL). Success
 	// proves nothing.
 	OfferNonce(ctx context.Context, nonce [16]byte) error
 }
 
-// Options say how an FS behaves. The zero value is of mode Off: a caller that makes
-// an FS names a mode.
+// Options say how an FS behaves. The zero value has mode Off: a caller that makes an FS sets a mode.
 type Options struct {
 	Mode Mode
-	// Dirs are the directories in which the sockets of servers are looked for; nil
-	// is session.Dirs.
+	// Dirs are the directories that are searched for sockets of servers; nil is session.Dirs.
 	Dirs []string
-	// Caller is the identity of the view that New returns, and of As(nil).
+	// Caller is the user of the view that New returns, and of As(nil).
 	Caller vfs.Caller
-	// MaxFiles bounds the descriptors of files that are held at once; 0 is a quarter
-	// of what the process may open, and at most 1024. The server has a bound as
-	// well.
+	// MaxFiles bounds the descriptors that are held at once; 0 is a quarter of what the process
+	// may open, and at most 1024. The server has a bound as well.
 	MaxFiles int
-	// Eager asks for a descriptor at the first use of a file, even if that may well
-	// be the only one and the file is small.
+	// Eager asks for a descriptor at the first use of a file, even if the file is small.
 	Eager bool
-	// Log is told when files become local, or remote, and why; nil: nobody is.
+	// Log receives when files become local, or remote, and why; nil: nothing is logged.
 	Log *slog.Logger
 	// Rand fills p with random bytes, and may be called by several goroutines at
 	// once; nil is crypto/rand.
@@ -106,6 +100,6 @@ func (o *Options) fill() {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Rand == nil {
-		o.Rand = func(p []byte) { _, _ = rand.Read(p) } // which never fails
+		o.Rand = func(p []byte) { _, _ = rand.Read(p) } // crypto/rand.Read never fails
 	}
 }

@@ -40,8 +40,7 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 	return n, eof, err
 }
 
-// read reads at least a byte, or finds the end. An error is ctx's, or of the
-// kernel.
+// read reads at least a byte, or finds the end. An error is ctx's, or the kernel's.
 func (g *grant) read(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
 	if len(p) <= promptMax && !g.slow.Load() {
 		k, errno := preadNowait(g.fd, p, off)
@@ -67,14 +66,13 @@ func (g *grant) read(ctx context.Context, p []byte, off uint64, post *vfs.Attr) 
 	return n, eof, err
 }
 
-// readOn reads what is missing behind the first n bytes of p. The caller has a
-// place in the gate.
+// readOn reads what p lacks after its first n bytes. The caller has a place in the gate.
 func (g *grant) readOn(p []byte, n int, off uint64, post *vfs.Attr) (int, bool, error) {
 	k, err := pread(g.fd, p[n:], off+uint64(n))
 	if err != nil && n == 0 {
 		return 0, false, err
 	}
-	// What has come first is good; the next read meets the error.
+	// Bytes that have come are returned; the next read meets the error.
 	n += k
 	g.ops.Add(1)
 	g.bytes.Add(uint64(n))
@@ -82,12 +80,11 @@ func (g *grant) readOn(p []byte, n int, off uint64, post *vfs.Attr) (int, bool, 
 		return n, false, nil
 	}
 	eof, err := g.atEnd(off+uint64(n), post)
-	// Nothing was read where the end was, though the file may have grown since.
+	// A read of nothing was at the end, though the file may have grown since.
 	return n, eof || n == 0, err
 }
 
-// atEnd asks for the attributes, and reports whether a read that came to off has
-// come to the end.
+// atEnd asks for the attributes, and reports whether off is at or after the end.
 func (g *grant) atEnd(off uint64, post *vfs.Attr) (bool, error) {
 	var st stat
 	if err := st.statFD(g.fd); err != nil {
@@ -100,7 +97,7 @@ func (g *grant) atEnd(off uint64, post *vfs.Attr) (bool, error) {
 	return off >= st.Size, nil
 }
 
-// named is what attributes call the object.
+// named is the object's identity in attributes.
 func (g *grant) named() *identity {
 	if id := g.n.id.Load(); id != nil {
 		return id

@@ -10,33 +10,33 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// shared is what all views of an FS have in common.
+// shared is the state that all views of an FS share.
 type shared struct {
 	o     Options
 	p     Prober
 	gate  gate
 	count counters
 	link  atomic.Pointer[link] // nil: none
-	verf  atomic.Uint64        // of all objects that have none of their own
-	wait  time.Duration        // for a descriptor
+	verf  atomic.Uint64        // of all objects without one of their own
+	wait  time.Duration        // the longest wait for a descriptor
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	work    sync.WaitGroup // goroutines
-	hint    chan struct{}  // the server may be there again
-	hints   atomic.Int32   // how many more of these are heeded
-	met     chan struct{}  // closed, by meeting, when the outcome of the first handshake is known
+	hint    chan struct{}  // the server may be back
+	hints   atomic.Int32   // how many more of these are used
+	met     chan struct{}  // closed, by meeting, when the first handshake has ended
 	meeting sync.Once
 
 	mu       sync.Mutex
 	over     bool                 // closed; mu guards this and what follows
-	unsynced error                // of the syncs since
-	why      string               // not local
-	some     string               // why the last file was not that is not, though others are
+	unsynced error                // of syncs since then
+	why      string               // why files are not local
+	some     string               // why the most recent remote file is not local, though others are
 	nodes    map[vfs.Handle]*node // those with refs, and those to remember
-	kept     int                  // of the latter
+	kept     int                  // how many of them are only remembered
 	held     int                  // valid grants, and asks
-	closing  int                  // grants that were given back, or taken, and are not closed yet
+	closing  int                  // grants that were given back or revoked, and are not closed yet
 	open     map[*grant]struct{}  // not closed yet
 	idles    int                  // in the list from oldest to newest
 	oldest   *grant               // idle for longest
@@ -56,7 +56,7 @@ func (s *shared) random() uint64 {
 	return 1
 }
 
-// enter returns the node of h, for one more user, who drops it.
+// enter returns the node of h, and counts the caller as a user. The caller drops it.
 func (s *shared) enter(h vfs.Handle) *node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *shared) enter(h vfs.Handle) *node {
 	return n
 }
 
-// find returns the node of h if there is one in use, or nil.
+// find returns the node of h if it exists, or nil.
 func (s *shared) find(h vfs.Handle) *node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,25 +88,24 @@ func (s *shared) find(h vfs.Handle) *node {
 	return nil
 }
 
-// unanswered takes note of a change of h's bytes over the network that may still
-// be carried out.
+// unanswered notes a change of h's bytes over the network that was cut off and may still be
+// carried out.
 func (s *shared) unanswered(h vfs.Handle) {
 	n := s.enter(h)
 	n.unanswered()
 	s.drop(n)
 }
 
-// hold makes one more user of n, which has one.
+// hold adds a user of n, which has one already.
 func (s *shared) hold(n *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n.refs++
 }
 
-// drop gives n back. Without users it is forgotten, unless its verifier is not
-// that of others, or the server has bytes of it that are not committed: a caller
-// that opens it again and commits shall hear of it. If there is too much to remember,
-// all are as if they had lost their bytes.
+// drop removes a user of n. A node without users is forgotten, unless it has a verifier of its
+// own, or the server has uncommitted bytes of it: a caller that opens the object again and
+// commits must learn of it. At maxRemembered all objects count as if bytes of them were lost.
 func (s *shared) drop(n *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,11 +130,11 @@ func (s *shared) drop(n *node) {
 	s.kept = 0
 }
 
-// limit is how many descriptors may be held of l.
+// limit is how many descriptors may be held in l.
 func (s *shared) limit(l *link) int { return max(1, min(s.o.MaxFiles, l.slots)) }
 
-// reserve makes room for one more descriptor, unless all are in use, or more than
-// as many again wait for their last user, or a disk, to be closed.
+// reserve makes room for one more descriptor. It returns false if all are in use, or if more
+// than as many again are still to be closed.
 func (s *shared) reserve(l *link) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +158,7 @@ func (s *shared) unreserve() {
 	s.held--
 }
 
-// admit takes g over, for which room was reserved.
+// admit adds g, for which room was reserved.
 func (s *shared) admit(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +166,7 @@ func (s *shared) admit(g *grant) {
 	s.count.opens.Add(1)
 }
 
-// gone is called once, when g is retired: it is not held any more.
+// gone is called once, when g is retired: it is no longer held.
 func (s *shared) gone(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +183,7 @@ func (s *shared) part(g *grant) {
 	}
 }
 
-// closed is called once, when g has been closed, whose node it drops.
+// closed is called once, when g was closed. It drops g's node.
 func (s *shared) closed(g *grant) {
 	s.mu.Lock()
 	delete(s.open, g)
@@ -194,7 +193,7 @@ func (s *shared) closed(g *grant) {
 	s.drop(g.n)
 }
 
-// park keeps g, which no file uses, for a while.
+// park keeps g, which no file uses, for up to idleTime.
 func (s *shared) park(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,8 +223,7 @@ func (s *shared) unpark(g *grant) {
 	s.unlink(g)
 }
 
-// unlink takes g out of the list of those that are idle, if it is there. mu is
-// held.
+// unlink removes g from the list of idle ones, if it is there. mu is held.
 func (s *shared) unlink(g *grant) {
 	if !g.idle {
 		return
@@ -245,13 +243,13 @@ func (s *shared) unlink(g *grant) {
 	g.older, g.newer = nil, nil
 }
 
-// expel gives g back, which is idle. mu is held, under which nothing is retired.
+// expel gives back an idle g. mu is held, under which nothing is retired.
 func (s *shared) expel(g *grant) {
 	s.part(g)
 	s.work.Go(g.retire)
 }
 
-// sweep gives back what has been idle for long.
+// sweep gives back what was idle for idleTime.
 func (s *shared) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,7 +265,7 @@ func (s *shared) sweep() {
 	}
 }
 
-// shrink gives back all that is idle, for want of descriptors.
+// shrink gives back all idle descriptors, because the process lacks descriptors.
 func (s *shared) shrink() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,8 +274,8 @@ func (s *shared) shrink() {
 	}
 }
 
-// notSynced takes note of a sync that has failed when nobody had the object open.
-// The verifier tells those who open it again; when the FS is closed, nobody can.
+// notSynced notes a sync that failed when no file had the object open. The verifier shows it to
+// callers that open the object again; when the FS is closed, Close returns it.
 func (s *shared) notSynced(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,7 +284,7 @@ func (s *shared) notSynced(err error) {
 	}
 }
 
-// refused takes note of why some file is not local.
+// refused notes why a file is not local.
 func (s *shared) refused(r *refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 // Stats say how files are read and written, and how often.
 type Stats struct {
 	State  string // "local"; "remote"; "off", once closed
-	Why    string // not local; or, in state local, why the last file is not that is not
-	Socket string // of the server, in state local
-	Files  int    // descriptors that are open
+	Why    string // why files are not local; in state local, why the most recent remote file is not
+	Socket string // the server's, in state local
+	Files  int    // open descriptors
 
 	Opens        uint64 // descriptors that the server has handed out
 	Reads        uint64 // by descriptors
@@ -20,19 +20,18 @@ type Stats struct {
 	BytesRead    uint64
 	BytesWritten uint64
 	Fallbacks    uint64 // reads, writes and commits over the network
-	Revoked      uint64 // descriptors that the server has taken back
-	Handshakes   uint64 // that have begun a session
+	Revoked      uint64 // descriptors that the server has revoked
+	Handshakes   uint64 // sessions that were begun
 	Verifiers    uint64 // changes of the verifier, of an object or of all
 }
 
-// counters are what Stats is made from. What descriptors that are open have done
-// is not in them yet.
+// counters are the source of Stats. They lack what open descriptors have done.
 type counters struct {
 	opens, commits, fallbacks, revoked, handshakes, verifiers atomic.Uint64
 	reads, writes, bytesRead, bytesWritten                    uint64 // shared.mu
 }
 
-// add adds what g has done. shared.mu is held.
+// add adds the counters of g. shared.mu is held.
 func (c *counters) add(g *grant) {
 	if g.key.access == vfs.ShareRead {
 		c.reads += g.ops.Load()
@@ -43,7 +42,7 @@ func (c *counters) add(g *grant) {
 	}
 }
 
-// Stats returns what has been counted since New. It may be called at any time.
+// Stats returns the counters since New. It may be called at any time.
 func (f *FS) Stats() Stats {
 	s := f.s
 	s.mu.Lock()

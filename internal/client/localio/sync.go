@@ -8,22 +8,20 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// dirtiness says what of a file has not been synced since it was written to by
-// some descriptor.
+// dirtiness says what must be synced after a write by a descriptor.
 type dirtiness uint8
 
 const (
-	dirtyMeta dirtiness = iota + 1 // times and such
+	dirtyMeta dirtiness = iota + 1 // times and other metadata
 	dirtyData
 )
 
-// flight is a sync of all dirty descriptors of an object. Of these there is one
-// at a time, so that what came of it is known, and the verifier changed if need
-// be, before the next one can say that all is well: the kernel tells each failure
-// once to each descriptor, and has given the bytes up by then.
+// flight is a sync of all dirty descriptors of an object. Only one runs at a time: its result
+// is known, and the verifier changed if necessary, before the next one can succeed. The kernel
+// reports each failure once to each descriptor, and has dropped the bytes by then.
 type flight struct {
 	done chan struct{}
-	full bool // somebody on board needs more than the data
+	full bool // a caller needs more than the data
 	err  error
 }
 
@@ -36,8 +34,8 @@ func (fl *flight) wait(ctx context.Context) error {
 	}
 }
 
-// wrote takes note that something was written by g, of which the caller is a user.
-// If g is dirty already, a call that cleans it from now on syncs these bytes as well.
+// wrote notes that g was written to. The caller is a user of g. If g is dirty already, the next
+// sync of g includes these bytes.
 func (n *node) wrote(g *grant) {
 	if g.dirty.Load() {
 		return
@@ -48,17 +46,16 @@ func (n *node) wrote(g *grant) {
 	n.dirty[g] = dirtyData
 }
 
-// touch has the next full sync include g.
+// touch makes the next full sync include g.
 func (n *node) touch(g *grant) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.dirty[g] = max(n.dirty[g], dirtyMeta)
 }
 
-// sync makes stable what was written by descriptors before the call; all of the
-// metadata too, if full. It joins a flight that begins behind the call, or leads
-// one; where nothing is dirty there is nothing to wait for but the flight that has
-// taken it. did is false if there was nothing to do.
+// sync makes stable what was written by descriptors before the call, with all metadata if full.
+// It joins a flight that begins after the call, or leads one. If nothing is dirty, it only
+// waits for a running flight. did is false if there was nothing to do.
 func (n *node) sync(ctx context.Context, full bool) (did bool, err error) {
 	n.mu.Lock()
 	if !n.needs(full) {
@@ -103,7 +100,7 @@ func (n *node) sync(ctx context.Context, full bool) (did bool, err error) {
 	return true, own.err
 }
 
-// needs reports whether something is dirty in that sense. n.mu is held.
+// needs reports whether something is dirty, metadata included if full. n.mu is held.
 func (n *node) needs(full bool) bool {
 	if full {
 		return len(n.dirty) > 0
@@ -116,8 +113,8 @@ func (n *node) needs(full bool) bool {
 	return false
 }
 
-// clean returns the descriptors to sync, which are dirty no more. They stay open:
-// a call that closes one syncs it first. n.mu is held.
+// clean returns the descriptors to sync, and clears their marks. They stay open: a call that
+// closes one syncs it first. n.mu is held.
 func (n *node) clean(full bool) (all []*grant) {
 	for g, d := range n.dirty {
 		switch {

@@ -1,4 +1,5 @@
-// Package leak finds goroutines of this module that are left when all tests of a package have cleaned up.
+// Package leak finds goroutines of this module that are left when all tests of a package have
+// cleaned up.
 package leak
 
 import (
@@ -30,7 +31,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// behind waits until no other goroutine's stack names what, at most for limit, and returns the stacks that do.
+// behind waits until no other goroutine's stack names what, at most for limit, and returns the
+// stacks that do.
 func behind(what string, limit time.Duration) (left []string) {
 	buf := make([]byte, maxStacks)
 	for end := time.Now().Add(limit); ; time.Sleep(tick) {

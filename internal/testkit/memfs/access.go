@@ -11,8 +11,8 @@ type right struct {
 	mode   uint32
 }
 
-// The mode bits that each right of RFC 1813, section 3.3.4 needs. A right in neither table, such as looking up
-// names in a file, is never given.
+// The mode bits that each right of RFC 1813, section 3.3.4 needs. A right in neither table,
+// such as looking up names in a file, is never given.
 var (
 	dirRights = [...]right{
 		{vfs.AccessRead, mayRead},

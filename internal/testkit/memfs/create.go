@@ -33,7 +33,8 @@ func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	return f.handle(n), f.attr(n), f.wcc(d, pre), nil
 }
 
-// create makes an object in d, or takes the existing one. made is false if it existed. The caller holds mu.
+// create makes an object in d, or takes the existing one. made is false if it existed. The
+// caller holds mu.
 func (f *FS) create(d *inode, name string, how *vfs.CreateHow) (n *inode, made bool, err error) {
 	if err := vfs.CheckName(name); err != nil {
 		return nil, false, err
@@ -88,8 +89,8 @@ func checkHow(how *vfs.CreateHow) error {
 	return nil
 }
 
-// taken decides what how means for an existing object of the name. repeated is true if an earlier copy of the
-// same call made the object.
+// taken decides what how means for an existing object of the name. repeated is true if an
+// earlier copy of the same call made the object.
 func (f *FS) taken(n *inode, how *vfs.CreateHow) (repeated bool, err error) {
 	switch {
 	case how.Mode == vfs.CreateExclusive && n.exclusive && n.verf == how.Verf:

@@ -102,8 +102,8 @@ func (d *data) span(off, end uint64) []page {
 	return d.pages[i : i+len(run)]
 }
 
-// extend makes b at least n bytes long, the new ones zero. Small files get small pages, because trees of a
-// million of them are tested.
+// extend makes b at least n bytes long, the new ones zero. Small files get small pages, because
+// trees of a million of them are tested.
 func extend(b []byte, n int) []byte {
 	old := len(b)
 	if n <= old {

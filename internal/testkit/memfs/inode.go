@@ -109,7 +109,8 @@ func (t *tree) wcc(n *inode, pre vfs.PreAttr) vfs.WCC {
 	return vfs.WCC{Before: pre, Atomic: true, After: t.attr(n)}
 }
 
-// relatime is the greatest age of an access time of an unchanged file, as mount(8) says of the option relatime.
+// relatime is the greatest age of an access time of an unchanged file, as mount(8) says of the
+// option relatime.
 const relatime = 24 * time.Hour
 
 // accessed updates n's access time if it is due. The caller holds no lock.

@@ -9,12 +9,12 @@ import (
 
 var _ vfs.Locker = (*FS)(nil)
 
-// maxLockRanges bounds the separate ranges that one owner locks in one file. At the bound a further one is
-// ErrBusy.
+// maxLockRanges bounds the separate ranges that one owner locks in one file. At the bound a
+// further one is ErrBusy.
 const maxLockRanges = 1024
 
-// Lock implements vfs.Locker. A shared lock needs the right to read the file, an exclusive one the right to
-// write it. A range that reaches beyond [MaxFileSize] is ErrFBig.
+// Lock implements vfs.Locker. A shared lock needs the right to read the file, an exclusive one
+// the right to write it. A range that reaches beyond [MaxFileSize] is ErrFBig.
 func (f *FS) Lock(ctx context.Context, h vfs.Handle, l *vfs.Lock) error {
 	if err := f.begin(ctx, "lock", h); err != nil {
 		return err

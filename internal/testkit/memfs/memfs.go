@@ -27,7 +27,8 @@ const (
 // MaxFileSize is the largest size of a file; beyond it is ErrFBig.
 const MaxFileSize = math.MaxInt64
 
-// maxViews bounds the cache of views. At the bound the oldest is dropped; it goes on working for its users.
+// maxViews bounds the cache of views. At the bound the oldest is dropped; it goes on working
+// for its users.
 const maxViews = 64
 
 // Options say how an FS behaves. The zero Options are usable.
@@ -158,7 +159,8 @@ func (f *FS) OpenFiles() int {
 	return f.opens
 }
 
-// begin is called first by every operation. It returns the error of an ended context, or of the fault hook.
+// begin is called first by every operation. It returns the error of an ended context, or of the
+// fault hook.
 func (t *tree) begin(ctx context.Context, op string, h vfs.Handle) error {
 	if err := ctx.Err(); err != nil {
 		return err

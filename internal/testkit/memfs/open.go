@@ -20,8 +20,9 @@ var (
 	_ vfs.HoleSeeker = (*file)(nil)
 )
 
-// Open opens a regular file. Rights are checked only here, and the caller that creates a file can use it whatever
-// its mode: both as in open(2). There are no share reservations and no delegations.
+// Open opens a regular file. Rights are checked only here, and the caller that creates a file
+// can use it whatever its mode: both as in open(2). There are no share reservations and no
+// delegations.
 func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
 	start := at.H
 	if at.Name != "" {

@@ -39,9 +39,10 @@ func (f *FS) inGroup(gid uint32) bool { return f.super() || f.who.InGroup(gid) }
 // owns reports whether the caller may do what the owner of n may.
 func (f *FS) owns(n *inode) bool { return f.super() || f.who.UID == n.uid }
 
-// may returns an error unless the caller has the rights in want on n. Only one class counts: an owner that the
-// mode denies does not get the others' rights. The superuser has all rights, except to execute a file that has
-// no execute bit. An access control list decides instead of the mode.
+// may returns an error unless the caller has the rights in want on n. Only one class counts: an
+// owner that the mode denies does not get the others' rights. The superuser has all rights,
+// except to execute a file that has no execute bit. An access control list decides instead of
+// the mode.
 func (f *FS) may(n *inode, want uint32) error {
 	have := n.mode & 7
 	if n.acl.Access != nil && !f.super() {
@@ -67,8 +68,8 @@ func (f *FS) may(n *inode, want uint32) error {
 	return nil
 }
 
-// mayTake returns an error unless the caller may remove the name of n from dir: it may write to dir and, if that
-// is sticky, owns one of the two.
+// mayTake returns an error unless the caller may remove the name of n from dir: it may write to
+// dir and, if that is sticky, owns one of the two.
 func (f *FS) mayTake(dir, n *inode) error {
 	if err := f.may(dir, mayWrite|mayExec); err != nil {
 		return err
@@ -79,8 +80,8 @@ func (f *FS) mayTake(dir, n *inode) error {
 	return nil
 }
 
-// unprivilege clears set-uid and set-gid of a file that was given away or written to. Set-gid without the
-// group's execute bit stays: it once meant mandatory locking.
+// unprivilege clears set-uid and set-gid of a file that was given away or written to. Set-gid
+// without the group's execute bit stays: it once meant mandatory locking.
 func (n *inode) unprivilege() {
 	if n.typ == vfs.TypeDir {
 		return

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// Clock is a clock that stands still until somebody moves it. It serves the
-// code whose clock reaches a disk or a wire; timers and time-outs are tested
-// with testing/synctest, so a Clock has none. All methods may be called
-// concurrently.
+// Clock is a clock that moves only when a test moves it. It is for code that writes times to a
+// disk or a wire. Timers and time-outs are tested with testing/synctest, so a Clock has none.
+// All methods may be called concurrently.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -24,8 +23,7 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// Advance moves the clock by d. A negative d sets it back, as an administrator
-// or a time server may.
+// Advance moves the clock by d. A negative d sets it back.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ type Conn struct {
 	closed        bool // guarded by net.mu
 }
 
-// Read takes what has arrived, at most len(p) bytes.
+// Read returns what has arrived, at most len(p) bytes.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.in.read(p)
 	return n, c.wrap("read", err)
@@ -37,9 +37,9 @@ func (c *Conn) Write(p []byte) (int, error) {
 // io.EOF.
 func (c *Conn) CloseWrite() error { return c.wrap("close", c.out.closeWrite()) }
 
-// Close closes the connection. What was sent before arrives, unless the peer's
-// bytes have not all been read: then, as TCP does (RFC 2525, section 2.17), the
-// peer is reset and loses what it had not yet read.
+// Close closes the connection. What was sent before arrives. But if the peer's bytes have not
+// all been read, the peer is reset and loses what it had not yet read, as with TCP (RFC 2525,
+// section 2.17).
 func (c *Conn) Close() error {
 	unread, err := c.in.closeRead()
 	if err != nil {
@@ -54,8 +54,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Reset cuts the connection at once: both ends fail with ECONNRESET, and what
-// was on its way is lost.
+// Reset cuts the connection at once: both ends fail with ECONNRESET, and bytes in flight are lost.
 func (c *Conn) Reset() {
 	c.net.forget(c)
 	c.net.forget(c.peer)
@@ -77,18 +76,18 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return c.SetWriteDeadline(t)
 }
 
-// SetReadDeadline makes Reads fail from t on, those that are blocked included.
+// SetReadDeadline makes Reads fail from t on, including blocked ones.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	return c.wrap("set", c.in.setReadDeadline(t))
 }
 
-// SetWriteDeadline makes Writes fail from t on, those that are blocked included.
+// SetWriteDeadline makes Writes fail from t on, including blocked ones.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	return c.wrap("set", c.out.setWriteDeadline(t))
 }
 
-// SetFaults sets what befalls the bytes that this end sends from now on. Bytes
-// that an earlier StallAfter held back are let go, unless f holds them again.
+// SetFaults sets the faults of the bytes that this end sends from now on. Bytes that an earlier
+// StallAfter held back are released, unless f holds them again.
 func (c *Conn) SetFaults(f Faults) { c.out.setFaults(f) }
 
 // Peer is the other end.
@@ -113,7 +112,7 @@ type Stats struct {
 	BytesRead    int64
 }
 
-// wrap dresses err as package net does; io.EOF stays itself.
+// wrap wraps err as package net does; io.EOF is returned as it is.
 func (c *Conn) wrap(op string, err error) error {
 	if err == nil || errors.Is(err, errEOF) {
 		return err

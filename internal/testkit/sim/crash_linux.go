@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Crash takes the power away and gives it back: the tree becomes what the disk
-// may hold then, and that is stable. No call may be in flight, and descriptors
-// of before should be closed: they may see what is gone.
+// Crash is a power failure: the tree becomes what the disk may hold afterwards, and that is
+// stable. No call may be in flight, and descriptors from before should be closed: they may
+// refer to lost objects.
 func (d *Disk) Crash(loss Loss) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -31,8 +31,8 @@ type lostName struct {
 	old  *inode
 }
 
-// crash turns names back in two rounds, since a name may be in the way of
-// another: first all that are lost go, then the stable ones return.
+// crash restores names in two rounds, since one may be in the way of another: first it removes
+// all lost ones, then it puts the stable ones back.
 func (d *Disk) crash(loss Loss) error {
 	all := d.sorted()
 	lost := d.draw(all, loss)
@@ -53,7 +53,7 @@ func (d *Disk) crash(loss Loss) error {
 	return errors.Join(append(errs, d.clearShadow())...)
 }
 
-// survives draws by the seed.
+// survives decides by the seed.
 func (d *Disk) survives(loss Loss) bool { return loss == LoseSome && d.rand.IntN(2) == 0 }
 
 // draw chooses the names that are lost.
@@ -72,8 +72,8 @@ func (d *Disk) draw(all []*inode, loss Loss) (lost []lostName) {
 	return lost
 }
 
-// takeOut removes what a lost change has put there. A directory moves to the
-// shadow directory: it may have had another name, or go with all that is in it.
+// takeOut removes what a lost change has put there. A directory moves to the shadow directory:
+// it may have had another name, or be lost with its entries.
 func (d *Disk) takeOut(l lostName) error {
 	fd, err := lookup(l.dir.fd, l.name)
 	if errors.Is(err, unix.ENOENT) {
@@ -159,8 +159,8 @@ func (d *Disk) turnBackData(i *inode, loss Loss) error {
 	return errors.Join(err, f.Close())
 }
 
-// turnBackPages writes the kept pages back, as far as they are lost. What lies
-// behind now, where the file was cut, is: the cut is lost with all that it took.
+// turnBackPages writes the saved pages back, as far as they are lost. If the file was
+// truncated, the truncation is lost, and all that it removed comes back.
 func (d *Disk) turnBackPages(s *savedData, f *os.File, now, size int64, loss Loss) error {
 	for page := int64(0); page*pageSize < s.size; page++ {
 		b := s.pages[page]
@@ -177,8 +177,7 @@ func (d *Disk) turnBackPages(s *savedData, f *os.File, now, size int64, loss Los
 	return nil
 }
 
-// zeroPages makes zeros of bytes in [from, to), behind the stable end, as far as
-// they are lost while the new size is not.
+// zeroPages writes zeros over lost bytes in [from, to), after the stable end, if the new size survives.
 func (d *Disk) zeroPages(f *os.File, from, to int64, loss Loss) error {
 	for off := from; off < to; {
 		next := min((off/pageSize+1)*pageSize, to)
@@ -192,7 +191,7 @@ func (d *Disk) zeroPages(f *os.File, from, to int64, loss Loss) error {
 	return nil
 }
 
-// clearShadow removes what nothing stands for any more.
+// clearShadow removes shadow entries that are not needed any more.
 func (d *Disk) clearShadow() error {
 	names, err := os.ReadDir(d.shadow.Name())
 	if err != nil {

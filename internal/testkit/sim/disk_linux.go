@@ -10,38 +10,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Loss says how much of what was not synced a crash takes.
+// Loss says how much of the unsynced data a crash loses.
 type Loss int
 
-// The losses.
+// Losses.
 const (
 	LoseAll  Loss = iota // nothing survives that was not synced
 	LoseSome             // a part survives, chosen by the seed
 )
 
-// Disk is a disk that forgets: a [Sys] that remembers, of every change, what was
-// there before, until a sync makes it stable. See the package's documentation.
+// Disk is a disk that loses unsynced data: a [Sys] that remembers, for every change, the state
+// before, until a sync makes the change stable. See the package's documentation.
 //
-// All methods may be called concurrently; calls run one after another. The
-// calls proper run on the caller's thread and under its credentials, the
-// bookkeeping under those of the process. Syncs do not reach the Sys below,
-// since nothing is at stake there.
+// All methods may be called concurrently; calls run one after another. The calls themselves run
+// on the caller's thread with its credentials, the bookkeeping with those of the process. Syncs
+// do not reach the Sys below, where nothing can be lost.
 type Disk struct {
 	inner  Sys
 	rand   *Rand
-	shadow *os.File // where removed objects wait
+	shadow *os.File // the directory of removed objects
 
 	mu      sync.Mutex
 	inodes  map[inodeKey]*inode
 	created int // inodes and shadow names, ever
 	calls   int
-	off     int // call at which the power goes; 0: never
+	off     int // the call at which the power fails; 0: never
 	fault   func(op string) error
 }
 
-// NewDisk returns a disk on which everything that exists is stable. shadow is a
-// directory, which is made if it does not exist and must be empty: outside of
-// what is served, on the same file system.
+// NewDisk returns a disk on which everything that exists is stable. shadow is a directory
+// outside of what is served, on the same file system. It is made if it does not exist, and must
+// be empty.
 func NewDisk(inner Sys, shadow string, seed uint64) (*Disk, error) {
 	if err := os.MkdirAll(shadow, 0o700); err != nil {
 		return nil, fmt.Errorf("sim: shadow directory: %w", err)
@@ -60,7 +59,7 @@ func NewDisk(inner Sys, shadow string, seed uint64) (*Disk, error) {
 	return &Disk{inner: inner, rand: NewRand(seed), shadow: f, inodes: make(map[inodeKey]*inode)}, nil
 }
 
-// Close makes everything stable and lets go of the shadow directory.
+// Close makes everything stable and closes the shadow directory.
 func (d *Disk) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,33 +68,31 @@ func (d *Disk) Close() error {
 	return errors.Join(err, d.shadow.Close())
 }
 
-// Calls is the number of calls so far, syncs included: one run of a test tells
-// at how many places the next runs can take the power away.
+// Calls is the number of calls so far, with syncs: one run of a test counts the places at which
+// the next runs can cut the power.
 func (d *Disk) Calls() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.calls
 }
 
-// PowerOff lets the next n calls pass; all further ones fail with EIO and change
-// nothing, until Crash.
+// PowerOff lets the next n calls pass. All further ones fail with EIO and change nothing, until Crash.
 func (d *Disk) PowerOff(n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.off = d.calls + n + 1
 }
 
-// SetFault has fault asked before every call, by its name in lower case
-// ("fsync", "pwrite"). If it returns an error the call fails with that error
-// and does nothing. nil ends this.
+// SetFault calls fault before every call, with the call's name in lower case ("fsync",
+// "pwrite"). If it returns an error, the call fails with that and does nothing. nil ends this.
 func (d *Disk) SetFault(fault func(op string) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fault = fault
 }
 
-// change runs one call: prepare notes what is there now, call does the work on
-// the caller's thread, and done learns how that ended.
+// change runs one call: prepare saves the state before, call runs on the caller's thread, and
+// done gets call's error.
 func (d *Disk) change(op string, prepare func() error, call func() error, done func(err error) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,7 +111,7 @@ func (d *Disk) change(op string, prepare func() error, call func() error, done f
 	return err
 }
 
-// admit counts a call, and says whether it may be made.
+// admit counts a call, and returns an error if it must not be made.
 func (d *Disk) admit(op string) error {
 	d.calls++
 	if d.off > 0 && d.calls >= d.off {
@@ -126,8 +123,8 @@ func (d *Disk) admit(op string) error {
 	return nil
 }
 
-// onProcess runs f on a thread with the credentials of the process: a caller
-// that has changed those of its thread is locked to it, and so f is elsewhere.
+// onProcess runs f on a thread with the credentials of the process. A caller that has changed
+// its thread's is locked to that thread, so f runs on another.
 func onProcess(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -199,13 +196,13 @@ func (d *Disk) Renameat(fromfd int, from string, tofd int, to string) error {
 	return d.rename("renameat", fromfd, from, tofd, to, d.inner.Renameat)
 }
 
-// noReplacer is a [Sys] that can rename where nothing is replaced.
+// noReplacer is a [Sys] with a rename that replaces nothing.
 type noReplacer interface {
 	RenameatNoReplace(fromfd int, from string, tofd int, to string) error
 }
 
-// RenameatNoReplace is Renameat where nothing is replaced: EEXIST. It is EINVAL if the
-// Sys below cannot.
+// RenameatNoReplace is Renameat, but EEXIST if the new name exists. It is EINVAL if the Sys
+// below lacks it.
 func (d *Disk) RenameatNoReplace(fromfd int, from string, tofd int, to string) error {
 	inner, ok := d.inner.(noReplacer)
 	if !ok {
@@ -329,7 +326,7 @@ func (d *Disk) syncAll() error {
 	return errors.Join(errs...)
 }
 
-// Unsynced lists, for messages and assertions, what a crash could take now.
+// Unsynced lists, for messages and assertions, what a crash could lose now.
 func (d *Disk) Unsynced() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

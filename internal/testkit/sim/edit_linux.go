@@ -13,25 +13,24 @@ type change struct {
 	group *group
 }
 
-// group ties changes that survive a crash together or not at all.
+// group makes changes survive a crash together or not at all.
 type group struct {
 	drawn, survives bool
 }
 
-// edit is the change of one name in the making.
+// edit is a change of one name in progress.
 type edit struct {
 	d     *Disk
 	dir   *inode
 	name  string
-	known bool   // the name had changed before: its stable state is noted
-	old   *inode // what the name stands for now, or nil; pinned
+	known bool   // the name was changed before: its stable state is recorded
+	old   *inode // the object of the name now, or nil; pinned
 	stand string // the name in the shadow directory of the directory that is removed
 }
 
-// begin prepares to change name in dirfd. If removesDir, an empty directory of
-// that name is about to be removed: it moves to the shadow directory, and an
-// empty one like it takes its place and dies instead, so that the call itself
-// meets what it would have met.
+// begin prepares to change name in dirfd. If removesDir, an empty directory of that name is
+// about to be removed. It moves to the shadow directory, and an empty copy takes its place and
+// is removed instead, so that the call itself has the same result.
 func (d *Disk) begin(dirfd int, name string, removesDir bool) (*edit, error) {
 	dir, base, err := d.parent(dirfd, name)
 	if err != nil {
@@ -50,7 +49,7 @@ func (d *Disk) begin(dirfd int, name string, removesDir bool) (*edit, error) {
 	if err = errors.Join(err, unix.Close(fd)); err != nil {
 		return nil, errors.Join(err, d.release(dir))
 	}
-	// A directory that no stable name knows may really die.
+	// A directory without a stable name may really be removed.
 	replaceable := removesDir && e.old.isDir() && (!known || e.old.pins > 0)
 	if err := d.pin(e.old); err != nil {
 		return nil, err
@@ -126,7 +125,7 @@ func (e *edit) end(err error) error {
 	return e.commit()
 }
 
-// commit notes that the call has changed the name.
+// commit records that the call has changed the name.
 func (e *edit) commit() error {
 	if e.old != nil && e.stand != "" {
 		e.old.shadow = e.stand
@@ -153,7 +152,7 @@ func (e *edit) cancel() error {
 	return errors.Join(append(errs, e.d.release(e.dir))...)
 }
 
-// markFresh notes that what the name stands for is new.
+// markFresh records that the name's object is new.
 func (e *edit) markFresh() error {
 	fd, err := lookup(e.dir.fd, e.name)
 	if err != nil {
@@ -166,8 +165,7 @@ func (e *edit) markFresh() error {
 	return errors.Join(err, unix.Close(fd))
 }
 
-// tie makes a rename survive a crash whole or not at all, unless one of its
-// directories is synced alone.
+// tie makes a rename survive a crash whole or not at all, unless only one of its directories is synced.
 func (d *Disk) tie(source, target *edit) error {
 	from, to := source.dir.names[source.name], target.dir.names[target.name]
 	if from == nil || to == nil {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// pageSize is the grain in which overwritten bytes are kept, and survive.
+	// pageSize is the unit in which overwritten bytes are saved, and survive.
 	pageSize = 4096
 	// toEnd is a length that reaches the end of any file.
 	toEnd = math.MaxInt64
@@ -25,8 +25,8 @@ type inodeKey struct{ dev, ino uint64 }
 
 func keyOf(st *unix.Stat_t) inodeKey { return inodeKey{uint64(st.Dev), st.Ino} }
 
-// inode is what must be known of an object of which something is not stable.
-// Its descriptor keeps the number from being used again.
+// inode is the record of an object with unstable state. Its descriptor keeps the inode number
+// from being used again.
 type inode struct {
 	key  inodeKey
 	fd   int // O_PATH
@@ -37,8 +37,8 @@ type inode struct {
 	fresh bool
 	// pins counts the changed names that stood for this object when stable.
 	pins int
-	// shadow is its name in the shadow directory, of a pinned object: a further
-	// link of what is no directory, the only place of a removed directory.
+	// shadow is the name of a pinned object in the shadow directory: a further link of a file, or
+	// the only name of a removed directory.
 	shadow string
 
 	attr  *savedAttr         // if unstable: what is stable
@@ -58,7 +58,7 @@ type savedAttr struct {
 	lists        [len(listNames)][]byte // access control lists; nil: none
 }
 
-// savedData is the stable content, as far as it differs from the present one.
+// savedData is the stable content, as far as it differs from the current one.
 type savedData struct {
 	size  int64
 	pages map[int64][]byte // by number; cut at size
@@ -81,8 +81,7 @@ func (d *Disk) find(fd int) (*inode, error) {
 	return d.inodes[keyOf(&st)], nil
 }
 
-// get returns the record of fd's object, which the caller gives back with
-// release once it has noted something in it.
+// get returns the record of fd's object. The caller calls release after it has recorded something.
 func (d *Disk) get(fd int) (*inode, unix.Stat_t, error) {
 	st, err := stat(fd)
 	if err != nil {
@@ -101,7 +100,7 @@ func (d *Disk) get(fd int) (*inode, unix.Stat_t, error) {
 	return i, st, nil
 }
 
-// release drops a record in which nothing is noted any more.
+// release drops a record in which nothing is recorded any more.
 func (d *Disk) release(i *inode) error {
 	if i.fresh || i.pins > 0 || i.attr != nil || i.data != nil || len(i.names) > 0 || d.inodes[i.key] != i {
 		return nil
@@ -129,7 +128,7 @@ func (d *Disk) pin(i *inode) error {
 	return nil
 }
 
-// unpin lets i go, with all that is known of it if no name is left.
+// unpin ends a pin of i, and drops the record if no name is left.
 func (d *Disk) unpin(i *inode) error {
 	i.pins--
 	if i.pins > 0 {
@@ -143,8 +142,7 @@ func (d *Disk) unpin(i *inode) error {
 	return errors.Join(err, d.reap(i))
 }
 
-// reap forgets what is noted in i if i has no name left, for nobody will find
-// it after a crash.
+// reap drops the record of i if i has no name left: it cannot be found after a crash.
 func (d *Disk) reap(i *inode) error {
 	st, err := stat(i.fd)
 	if err != nil {
@@ -170,7 +168,7 @@ func (d *Disk) shadowName() string {
 	return strconv.Itoa(d.created)
 }
 
-// saveAttr notes the stable attributes of fd's object before they change.
+// saveAttr saves the stable attributes of fd's object before they change.
 func (d *Disk) saveAttr(fd int) error {
 	i, st, err := d.get(fd)
 	if err != nil {
@@ -186,7 +184,7 @@ func (d *Disk) saveAttr(fd int) error {
 	return nil
 }
 
-// saveData notes the stable content of [off, off+n) before it changes.
+// saveData saves the stable content of [off, off+n) before it changes.
 func (d *Disk) saveData(fd int, off, n int64) error {
 	i, st, err := d.get(fd)
 	if err != nil {
@@ -214,7 +212,7 @@ func (d *Disk) saveData(fd int, off, n int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// save keeps one page.
+// save saves one page.
 func (s *savedData) save(f *os.File, page int64) error {
 	b := make([]byte, min(pageSize, s.size-page*pageSize))
 	if _, err := f.ReadAt(b, page*pageSize); err != nil && err != io.EOF {
@@ -224,7 +222,7 @@ func (s *savedData) save(f *os.File, page int64) error {
 	return nil
 }
 
-// open opens a regular file, past its permission bits.
+// open opens a regular file in spite of its permission bits.
 func (i *inode) open(flags int) (*os.File, error) {
 	f, err := os.OpenFile(procPath(i.fd), flags, 0)
 	if !errors.Is(err, os.ErrPermission) {

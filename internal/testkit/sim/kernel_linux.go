@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kernel is the [Sys] of the running kernel, as plain as can be, for what lies below
-// a [Disk]. Of syncs, which end there, it makes errors.
+// Kernel is the plain [Sys] of the running kernel, for use below a [Disk]. Its syncs are
+// errors, because a Disk does not pass them on.
 type Kernel struct{}
 
 var errSynced = errors.New("sim: a sync reached the disk below")
 
-// again makes a call until no signal interrupts it.
+// again repeats a call while signals interrupt it.
 func again(f func() error) error {
 	for {
 		if err := f(); !errors.Is(err, unix.EINTR) {

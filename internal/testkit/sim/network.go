@@ -13,27 +13,26 @@ import (
 )
 
 const (
-	// listenBacklog bounds the connections that wait for Accept. A dial beyond
-	// it waits, as behind a full backlog of TCP, until its context ends.
+	// listenBacklog bounds the connections that wait for Accept. At the bound a dial waits, as with
+	// TCP, until its context ends.
 	listenBacklog = 128
 	// firstPort is where ephemeral ports start; they are never used twice.
 	firstPort = 32768
-	// maxPorts bounds the ephemeral ports; beyond it a dial is EADDRNOTAVAIL.
+	// maxPorts bounds the ephemeral ports; at the bound a dial is EADDRNOTAVAIL.
 	maxPorts = 65536 - firstPort
 )
 
 // loopback is the host of an address that names none.
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// Network is a network in memory. Addresses look like TCP's ("10.0.0.1:2049"),
-// and nothing is in the way between any two, except what a test puts there. All
-// methods may be called concurrently.
+// Network is a network in memory. Addresses look like TCP's ("10.0.0.1:2049"). All addresses
+// reach each other, unless a test says otherwise. All methods may be called concurrently.
 type Network struct {
 	seed uint64
 
 	mu        sync.Mutex
 	listeners map[netip.AddrPort]*listener
-	conns     map[*Conn]struct{} // dialling ends of those that are not closed at both
+	conns     map[*Conn]struct{} // dialling ends of connections that are not closed at both
 	refused   map[netip.AddrPort]bool
 	parted    map[netip.AddrPort]chan struct{} // closed when healed
 	toServer  Faults                           // of new connections
@@ -42,8 +41,8 @@ type Network struct {
 	ports     int
 }
 
-// NewNetwork returns a network without faults. seed decides how reads are
-// chopped: by connection, in the order of dialling, and by direction.
+// NewNetwork returns a network without faults. seed decides how reads are split: by connection,
+// in the order of dialling, and by direction.
 func NewNetwork(seed uint64) *Network {
 	return &Network{
 		seed:      seed,
@@ -54,7 +53,7 @@ func NewNetwork(seed uint64) *Network {
 	}
 }
 
-// resolve understands "ip:port" and ":port".
+// resolve parses "ip:port" and ":port".
 func resolve(addr string) (netip.AddrPort, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -103,7 +102,7 @@ func (n *Network) Dial(ctx context.Context, addr string) (*Conn, error) {
 	return n.DialFrom(ctx, "", addr)
 }
 
-// DialContext has the type of net.Dialer.DialContext; network is not looked at.
+// DialContext has the type of net.Dialer.DialContext; it ignores network.
 func (n *Network) DialContext(ctx context.Context, _, addr string) (net.Conn, error) {
 	c, err := n.Dial(ctx, addr)
 	if err != nil {
@@ -187,8 +186,8 @@ func (n *Network) connect(local, to netip.AddrPort) (*Conn, *listener, error) {
 	return client, l, nil
 }
 
-// forget notes that c has been closed. A connection is dropped with its second
-// end: what the first one sent may still be on its way, and a partition in it.
+// forget notes that c was closed. A connection is dropped when its second end closes: bytes of
+// the first may still be in flight, and a partition may hold them.
 func (n *Network) forget(c *Conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -199,15 +198,15 @@ func (n *Network) forget(c *Conn) {
 	}
 }
 
-// SetFaults sets what befalls the connections that are dialled from now on, in
-// each direction. Existing ones have [Conn.SetFaults].
+// SetFaults sets the faults of connections that are dialled from now on, for each direction.
+// Existing ones have [Conn.SetFaults].
 func (n *Network) SetFaults(toServer, toClient Faults) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.toServer, n.toClient = toServer, toClient
 }
 
-// Refuse makes dials to addr fail with ECONNREFUSED, or no longer.
+// Refuse makes dials to addr fail with ECONNREFUSED, or ends that.
 func (n *Network) Refuse(addr string, refuse bool) error {
 	at, err := resolve(addr)
 	if err != nil {
@@ -219,9 +218,9 @@ func (n *Network) Refuse(addr string, refuse bool) error {
 	return nil
 }
 
-// Partition parts addr from everybody: what is sent on its connections is held
-// back in both directions, and dials wait. Nothing is lost; TCP would send it
-// again. A second Partition changes nothing.
+// Partition separates addr from all others: bytes on its connections are held back in both
+// directions, and dials wait. Nothing is lost, because TCP would send it again. A second
+// Partition changes nothing.
 func (n *Network) Partition(addr string) error { return n.part(addr, true) }
 
 // Heal ends a partition: what was held back arrives.
@@ -273,7 +272,7 @@ func (n *Network) Conns(addr string) ([]*Conn, error) {
 	return slices.DeleteFunc(n.connsOf(at), func(c *Conn) bool { return c.closed }), nil
 }
 
-// listener is where a Network accepts connections.
+// listener accepts connections of a Network.
 type listener struct {
 	net   *Network
 	at    netip.AddrPort
@@ -297,7 +296,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close frees the address and resets the connections that nobody accepted.
+// Close frees the address and resets the connections that were not accepted.
 func (l *listener) Close() error {
 	err := net.ErrClosed
 	l.once.Do(func() {
@@ -324,8 +323,8 @@ func (l *listener) Close() error {
 // Addr is a *net.TCPAddr.
 func (l *listener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.at) }
 
-// opError dresses err as package net does. A deadline that passed and a
-// context that ended keep their identity.
+// opError wraps err as package net does. errors.Is still finds an exceeded deadline and an
+// ended context.
 func opError(op string, local net.Addr, remote netip.AddrPort, err error) error {
 	if e, ok := errors.AsType[syscall.Errno](err); ok {
 		err = os.NewSyscallError(op, e)

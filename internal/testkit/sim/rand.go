@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// Rand is a source of bytes that are the same for the same seed: an io.Reader
-// in the place of crypto/rand.Reader, for verifiers, keys, xids and UUIDs. It
-// may be read concurrently, but then who gets which bytes is up to the
-// scheduler; give each user a Rand of its own with [Rand.Fork].
+// Rand is a source of bytes that are the same for the same seed: an io.Reader in place of
+// crypto/rand.Reader, for verifiers, keys, xids and UUIDs. It may be read concurrently, but
+// then the scheduler decides which reader gets which bytes; give each user a Rand of its own
+// with [Rand.Fork].
 type Rand struct {
 	mu  sync.Mutex
 	src *rand.ChaCha8
@@ -43,8 +43,8 @@ func (r *Rand) Uint64() uint64 {
 // IntN is a number in [0, n); n must be positive.
 func (r *Rand) IntN(n int) int { return rand.New(r).IntN(n) }
 
-// Fork returns a source whose bytes depend on r's seed and on how much has been
-// drawn from r, and on nothing that happens to r afterwards.
+// Fork returns a source whose bytes depend on r's seed and on how much was drawn from r before,
+// and not on later uses of r.
 func (r *Rand) Fork() *Rand { return newRand(r.Uint64(), r.Uint64()) }
 
 // Fill fills p, for constructors that take a function.

@@ -14,14 +14,14 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// maxPassed is how many descriptors the kernel takes beside one message
-// (SCM_MAX_FD). With room for all of them, MSG_CTRUNC has one meaning.
+// maxPassed is how many descriptors the kernel accepts with one message (SCM_MAX_FD). With room
+// for all of them, MSG_CTRUNC has only one cause.
 const maxPassed = 253
 
 // Conn is one end of a session.
 type Conn struct {
 	c      *net.UnixConn
-	server bool // this end is
+	server bool // this end is the server's
 	peer   Peer
 	// patience is SendTimeout.
 	patience time.Duration
@@ -36,7 +36,7 @@ type Conn struct {
 	failed error  // guarded by mu; why nothing more is sent
 }
 
-// newConn takes over c, which is closed if it fails.
+// newConn makes a Conn of c, and closes c if that fails.
 func newConn(c *net.UnixConn, server bool) (*Conn, error) {
 	peer, err := peerOf(c)
 	if err != nil {
@@ -52,8 +52,8 @@ func newConn(c *net.UnixConn, server bool) (*Conn, error) {
 // Peer is the process at the other end.
 func (c *Conn) Peer() Peer { return c.peer }
 
-// Close ends the session. It may be called several times, and by any goroutine.
-// When it has returned no message is on its way out any more, and no descriptor.
+// Close ends the session. It may be called several times, and by any goroutine. After it has
+// returned no message or descriptor is sent.
 func (c *Conn) Close() error {
 	c.once.Do(func() {
 		if err := c.c.Close(); err != nil {
@@ -63,12 +63,11 @@ func (c *Conn) Close() error {
 	return c.closeErr
 }
 
-// Shutdown ends the session as Close does, but leaves it to Close to wait for the goroutine
-// that receives, and to give up what was not received, which may take as long as the
-// peer likes.
+// Shutdown ends the session like Close, but does not wait: Close waits for the goroutine that
+// receives, and discards what was not received, which a peer can delay.
 func (c *Conn) Shutdown() error {
 	err := c.shut()
-	c.mu.Lock() // and nobody sends
+	c.mu.Lock() // excludes senders
 	defer c.mu.Unlock()
 	if c.failed == nil {
 		c.failed = fmt.Errorf("localio: %w", net.ErrClosed)
@@ -76,7 +75,7 @@ func (c *Conn) Shutdown() error {
 	return err
 }
 
-// shut has both ends see the end.
+// shut ends the connection for both sides.
 func (c *Conn) shut() error {
 	raw, err := c.c.SyscallConn()
 	if err != nil {
@@ -91,9 +90,9 @@ func (c *Conn) shut() error {
 	return nil
 }
 
-// Send sends m and, beside it, duplicates of fds, which stay the caller's. It may
-// be called concurrently. It waits [SendTimeout] at most; an error other than
-// [ErrNoDescriptors], or of encoding m, ends the session as Shutdown does.
+// Send sends m with duplicates of fds, which the caller keeps. It may be called concurrently.
+// It waits [SendTimeout] at most. An error other than [ErrNoDescriptors], or of encoding m,
+// ends the session like Shutdown.
 func (c *Conn) Send(m *localio.SessionMessage, fds ...int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,18 +121,18 @@ func (c *Conn) Send(m *localio.SessionMessage, fds ...int) error {
 	return c.failed
 }
 
-// Receive waits for the next message and decodes it into m, which borrows from it
-// until the next Receive: handles do. The descriptors beside it are the caller's,
-// in the order of what they belong to. One goroutine receives. The end of the
-// session is io.EOF; any error but [ErrNoDescriptors] closes the connection.
+// Receive waits for the next message and decodes it into m. Handles in m are valid until the
+// next Receive. The caller owns the descriptors, which are in the order of what they belong to.
+// Only one goroutine may receive. The end of the session is io.EOF. Any error but
+// [ErrNoDescriptors] closes the connection.
 func (c *Conn) Receive(m *localio.SessionMessage) (fds []int, err error) {
 	n, controls, flags, _, err := c.c.ReadMsgUnix(c.in, c.control)
-	// An empty message looks like the end, and may have descriptors beside it.
+	// An empty message looks like the end, and may carry descriptors.
 	fds, rightsErr := rights(c.control[:controls])
 	switch {
 	case err == nil:
 		err = rightsErr
-	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET): // which it is if we had sent more
+	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET): // ECONNRESET is the end after we have sent more
 		err = io.EOF
 	}
 	if err == nil {
@@ -149,7 +148,7 @@ func (c *Conn) Receive(m *localio.SessionMessage) (fds []int, err error) {
 	return nil, err
 }
 
-// decode decodes a message and holds it against what this end may receive.
+// decode decodes a message and checks that this end may receive it.
 func (c *Conn) decode(m *localio.SessionMessage, packet []byte, flags, fds int) error {
 	if flags&unix.MSG_TRUNC != 0 {
 		return fmt.Errorf("localio: a message of more than %d bytes", localio.SESSION_MAX_PACKET)
@@ -174,7 +173,7 @@ func (c *Conn) decode(m *localio.SessionMessage, packet []byte, flags, fds int) 
 	return nil
 }
 
-// fromClient reports whether it is the client that sends messages of this type.
+// fromClient reports whether clients send messages of this type.
 func fromClient(t localio.SessionType) bool {
 	return t == localio.SESSION_HELLO || t == localio.SESSION_OPEN || t == localio.SESSION_CLOSE
 }
@@ -196,8 +195,7 @@ func beside(m *localio.SessionMessage) int {
 	return 0
 }
 
-// rights are the descriptors in control messages. Those that are found are
-// returned even if there is an error.
+// rights returns the descriptors in control messages. It returns those found even with an error.
 func rights(control []byte) ([]int, error) {
 	if len(control) == 0 {
 		return nil, nil

@@ -11,13 +11,13 @@ import (
 	"github.com/nfsbox/nfsbox/proto/localio"
 )
 
-// network is SOCK_SEQPACKET to package net: a connection that keeps messages
-// apart, and says when it ends.
+// network is SOCK_SEQPACKET in package net: a connection that keeps message boundaries and
+// reports its end.
 const network = "unixpacket"
 
-// Connect connects to the server that has this UUID and its socket in a
-// directory. Where there is no such socket the error is fs.ErrNotExist; where
-// there is one that is not to be used, a [*Refused].
+// Connect connects to the server with this UUID and a socket in the directory path. Without
+// such a socket the error is fs.ErrNotExist. If the socket must not be used, it is a
+// [*Refused].
 func Connect(ctx context.Context, path string, uuid [localio.UUID_SIZE]byte) (*Conn, error) {
 	d, err := openDir(path, 0)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemDir is where the servers of root are. /run is root's, so that the owner
-// of this directory was given it.
+// systemDir is the directory of root's servers. Only root can make an entry in /run, so root
+// has given this directory to its owner.
 const systemDir = "/run/nfsbox"
 
-// Dirs is where clients look for servers that they were not told the directory
-// of: /run/nfsbox and $XDG_RUNTIME_DIR/nfsbox.
+// Dirs are the directories in which clients look for servers by default: /run/nfsbox and
+// $XDG_RUNTIME_DIR/nfsbox.
 func Dirs() []string {
 	if d := userDir(); d != "" {
 		return []string{systemDir, d}
@@ -24,9 +24,8 @@ func Dirs() []string {
 	return []string{systemDir}
 }
 
-// DefaultDir is where a server listens that was not told where: root's in
-// /run/nfsbox, others in $XDG_RUNTIME_DIR/nfsbox. "": the user has no such
-// directory.
+// DefaultDir is the directory in which a server listens by default: /run/nfsbox for root,
+// $XDG_RUNTIME_DIR/nfsbox for other users; "" if the user has no such directory.
 func DefaultDir() string {
 	if unix.Geteuid() == 0 {
 		return systemDir
@@ -36,20 +35,20 @@ func DefaultDir() string {
 
 func userDir() string {
 	d := os.Getenv("XDG_RUNTIME_DIR")
-	if !filepath.IsAbs(d) { // the specification has such a value ignored
+	if !filepath.IsAbs(d) { // the specification says to ignore such a value
 		return ""
 	}
 	return filepath.Join(d, "nfsbox")
 }
 
-// dir is a directory of sockets that was looked at.
+// dir is a directory of sockets that was checked.
 type dir struct {
 	fd    int
 	owner uint32
 }
 
-// openDir opens a directory, which has to be one that only its owner can put
-// sockets into. flags are further ones of open(2).
+// openDir opens a directory into which only its owner can put sockets. flags are further ones
+// of open(2).
 func openDir(path string, flags int) (*dir, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|flags, 0)
 	if err != nil {
@@ -71,20 +70,20 @@ func (d *dir) check(path string) error {
 	if st.Mode&0o022 != 0 {
 		return refused("%s can be written by others (mode %#o): take that from them (chmod go-w), or name another directory", path, st.Mode&0o7777)
 	}
-	// The environment may have come along from another user (su, sudo).
+	// The variable may come from another user's environment (su, sudo).
 	if path == userDir() && !d.trusts(st.Uid, false) {
 		return refused("%s belongs to uid %d", path, st.Uid)
 	}
 	return nil
 }
 
-// trusts reports whether a socket of uid in d may be what it says: root's, our
-// own or, if owner, that of the owner of d.
+// trusts reports whether a socket of uid in d may be used: root's, our own user's or, if owner
+// is set, that of d's owner.
 func (d *dir) trusts(uid uint32, owner bool) bool {
 	return uid == 0 || uid == uint32(unix.Geteuid()) || owner && uid == d.owner
 }
 
-// path is a path to an entry of d, however long that of d is.
+// path is a path to an entry of d whose length does not depend on d's.
 func (d *dir) path(name string) string { return "/proc/self/fd/" + strconv.Itoa(d.fd) + "/" + name }
 
 func (d *dir) close() error {

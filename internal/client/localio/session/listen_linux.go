@@ -17,8 +17,8 @@ import (
 	"github.com/nfsbox/nfsbox/proto/localio"
 )
 
-// maxSwept is how many sockets of a directory a new server looks at, for those of
-// servers that were killed. More are left to the next.
+// maxSwept is how many sockets of a directory a new server checks for those of killed servers.
+// At the bound the rest is left to the next server.
 const maxSwept = 1024
 
 // Listener is a server's socket. All methods may be called concurrently.
@@ -33,10 +33,9 @@ type Listener struct {
 	closeErr error
 }
 
-// Listen makes the socket of a server in a directory, which is made, too, if only
-// its parent is there, and removes what killed servers of the same user have left
-// there. Every user may connect. The UUID is random, for no two servers to have
-// the same.
+// Listen makes a server's socket in a directory. It makes the directory, if its parent exists,
+// and removes what killed servers of the same user have left there. Every user may connect. The
+// UUID is random, so that no two servers have the same.
 func Listen(path string, uuid [localio.UUID_SIZE]byte) (*Listener, error) {
 	d, err := makeDir(path)
 	if err != nil {
@@ -52,7 +51,7 @@ func Listen(path string, uuid [localio.UUID_SIZE]byte) (*Listener, error) {
 	return l, nil
 }
 
-// makeDir opens a directory, which it makes if it is not there.
+// makeDir opens a directory, and makes it if necessary.
 func makeDir(path string) (*dir, error) {
 	err := os.Mkdir(path, 0o700)
 	switch {
@@ -64,9 +63,9 @@ func makeDir(path string) (*dir, error) {
 	return nil, fmt.Errorf("localio: %w", err)
 }
 
-// openMade opens a directory that was just made, and lets all enter it, whatever the
-// umask. If somebody who may change its parent has put another in its place since,
-// that one stays as it is: he could have it be any directory of ours.
+// openMade opens a directory that was just made, and lets all users enter it, whatever the
+// umask. If another user has replaced it since, it is not changed: it could be any directory of
+// ours.
 func openMade(path string) (*dir, error) {
 	d, err := openDir(path, unix.O_NOFOLLOW)
 	if err != nil {
@@ -81,13 +80,13 @@ func openMade(path string) (*dir, error) {
 	return d, nil
 }
 
-// listen binds the socket under another name, which it changes when there is
-// somebody listening: a socket at which nobody listens is a dead one.
+// listen binds the socket under a temporary name, and renames it once it listens: a socket
+// without a listener counts as dead.
 func (l *Listener) listen() error {
 	bound := l.name + ".new"
 	var how net.ListenConfig
 	how.Control = func(_, _ string, c syscall.RawConn) error { return takeNoRights(c) }
-	nl, err := how.Listen(context.Background(), network, l.dir.path(bound)) // never waits
+	nl, err := how.Listen(context.Background(), network, l.dir.path(bound)) // does not block
 	if err != nil {
 		return fmt.Errorf("localio: %s/%s: %w", l.path, bound, err)
 	}
@@ -108,9 +107,9 @@ func (l *Listener) listen() error {
 	return nil
 }
 
-// takeNoRights has the kernel refuse a process that sends descriptors to a socket, or to one
-// that comes of it. Kernels before Linux 6.16 cannot, and drop them when they are
-// received: see the package.
+// takeNoRights has the kernel refuse descriptors that a process sends to a socket, or to one
+// that it accepts. Kernels before Linux 6.16 cannot, and drop them when they are received: see
+// the package.
 func takeNoRights(c syscall.RawConn) error {
 	var set error
 	err := c.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) })
@@ -120,7 +119,7 @@ func takeNoRights(c syscall.RawConn) error {
 	return err
 }
 
-// sweep removes the sockets of our own user at which nobody listens.
+// sweep removes our own user's sockets without a listener.
 func (d *dir) sweep(path, except string) error {
 	f, err := os.Open(d.path("."))
 	if err != nil {
@@ -142,8 +141,7 @@ func (d *dir) sweep(path, except string) error {
 	return nil
 }
 
-// dead reports whether an entry is a socket of our own user at which nobody
-// listens.
+// dead reports whether an entry is our own user's socket without a listener.
 func (d *dir) dead(name string) bool {
 	var st unix.Stat_t
 	if err := unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil ||
@@ -152,7 +150,7 @@ func (d *dir) dead(name string) bool {
 	}
 	c, err := net.DialUnix(network, nil, &net.UnixAddr{Name: d.path(name), Net: network})
 	if err == nil {
-		// The peer sees a client who thinks better of it.
+		// The server sees a client that disconnects at once.
 		_ = c.Close()
 	}
 	return errors.Is(err, unix.ECONNREFUSED)
@@ -161,8 +159,8 @@ func (d *dir) dead(name string) bool {
 // Path is the path of the socket.
 func (l *Listener) Path() string { return filepath.Join(l.path, l.name) }
 
-// Accept waits for the next client. Once the listener is closed the error is
-// net.ErrClosed; of others, such as a lack of descriptors, some pass.
+// Accept waits for the next client. After Close the error is net.ErrClosed. Others, such as a
+// lack of descriptors, may be temporary.
 func (l *Listener) Accept() (*Conn, error) {
 	c, err := l.l.AcceptUnix()
 	if err != nil {
@@ -171,13 +169,13 @@ func (l *Listener) Accept() (*Conn, error) {
 	return newConn(c, true)
 }
 
-// Close ends the listening and removes the socket. It may be called several times.
+// Close stops listening and removes the socket. It may be called several times.
 func (l *Listener) Close() error {
 	l.once.Do(func() { l.closeErr = errors.Join(l.remove(), l.l.Close(), l.dir.close()) })
 	return l.closeErr
 }
 
-// remove removes the socket, unless its name is another's by now, or it is gone.
+// remove removes the socket, unless it is gone or its name is another socket's.
 func (l *Listener) remove() error {
 	var st unix.Stat_t
 	err := unix.Fstatat(l.dir.fd, l.name, &st, unix.AT_SYMLINK_NOFOLLOW)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// words is a mapping of a page. It stays in place until nobody can reach it any
-// more, so that no access ever faults, however late; or until unmap.
+// words is a mapping of a page. It stays mapped until it is unreachable, so that no access
+// faults, however late; or until unmap.
 type words struct {
 	w       []uint32
 	cleanup runtime.Cleanup
@@ -32,7 +32,7 @@ func mapWords(fd, slots, prot int) (*words, error) {
 	return m, nil
 }
 
-// unmap ends the mapping, which nobody uses any more.
+// unmap ends the mapping. No other goroutine uses it.
 func (m *words) unmap() {
 	m.cleanup.Stop()
 	_ = unix.MunmapPtr(unsafe.Pointer(&m.w[0]), uintptr(len(m.w))*wordSize) // as above
@@ -48,20 +48,19 @@ func (m *words) load(i int) uint32 {
 	return v
 }
 
-// Page is the server's side of the page: it alone writes. All methods may be called
-// concurrently, and after Close, when nobody sees what is stored.
+// Page is the server's side of the page, and its only writer. All methods may be called
+// concurrently, also after Close, when stores have no effect.
 type Page struct {
-	mu sync.RWMutex // held to be read while m is used
+	mu sync.RWMutex // read-locked while m is used
 	m  *words       // guarded by mu; empty: closed
 	fd atomic.Int64 // -1: closed
 }
 
-// sealed is what nobody can do to a page any more: make it shorter, which would
-// have the client's loads fault, or longer, map it for writing or write to it, or
-// take this back.
+// sealed is what no process can do to a page any more: shrink it, which would make the client's
+// loads fault, grow it, map it for writing or write to it, or remove these seals.
 const sealed = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
 
-// NewPage makes a page of zeros, with a word for each slot behind the first.
+// NewPage makes a page of zeros, with one word and then one for each slot.
 func NewPage(slots int) (*Page, error) {
 	if err := checkSlots(slots); err != nil {
 		return nil, err
@@ -81,7 +80,7 @@ func NewPage(slots int) (*Page, error) {
 	return p, nil
 }
 
-// newPage makes a page of fd, which is no longer needed then.
+// newPage makes a page of fd, which the caller may close afterwards.
 func newPage(fd, slots int) (*Page, error) {
 	if err := unix.Ftruncate(fd, pageSize(slots)); err != nil {
 		return nil, fmt.Errorf("localio: sizing the page: %w", err)
@@ -102,17 +101,17 @@ func newPage(fd, slots int) (*Page, error) {
 	return p, nil
 }
 
-// FD is the descriptor to send to the client, until Close. It can only read.
+// FD is the descriptor to send to the client, until Close. It is read-only.
 func (p *Page) FD() int { return int(p.fd.Load()) }
 
-// Load returns word i; there are none but the first and the slots'.
+// Load returns word i: 0 is the first, the slots' follow.
 func (p *Page) Load(i int) uint32 {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.m.load(i)
 }
 
-// Store sets word i, for the client to see at its next load.
+// Store sets word i; the client's next load sees it.
 func (p *Page) Store(i int, v uint32) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -121,9 +120,9 @@ func (p *Page) Store(i int, v uint32) {
 	}
 }
 
-// Close gives the descriptor and the mapping back, at once: clients may come and go
-// faster than garbage is collected, and the kernel bounds the mappings of a process.
-// The client's view is its own.
+// Close closes the descriptor and ends the mapping at once: clients may come and go faster than
+// garbage is collected, and the kernel bounds the mappings of a process. The client's view is
+// not affected.
 func (p *Page) Close() {
 	p.mu.Lock()
 	m := p.m
@@ -133,7 +132,7 @@ func (p *Page) Close() {
 		m.unmap()
 	}
 	if fd := p.fd.Swap(-1); fd >= 0 {
-		// It was only read; nothing can be lost.
+		// It was only read, so an error loses nothing.
 		_ = unix.Close(int(fd))
 	}
 }
@@ -141,9 +140,8 @@ func (p *Page) Close() {
 // View is the client's side of the page.
 type View struct{ m atomic.Pointer[words] }
 
-// MapPage maps the page that came as fd, which stays the caller's and is not
-// needed any longer. What could be made shorter by its owner, and thus fault, is
-// an error.
+// MapPage maps the page fd, which the caller keeps and may close afterwards. A file that its
+// owner could shrink, so that loads fault, is an error.
 func MapPage(fd, slots int) (*View, error) {
 	if err := checkSlots(slots); err != nil {
 		return nil, err
@@ -160,8 +158,8 @@ func MapPage(fd, slots int) (*View, error) {
 	return v, nil
 }
 
-// checkSealed looks whether fd is a file in memory that has the size of a page,
-// and will always have it. (Huge pages have seals, too, but can run out.)
+// checkSealed checks that fd is a file in memory of the size of a page, and will keep that
+// size. (Huge pages have seals, too, but can run out.)
 func checkSealed(fd, slots int) error {
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err != nil {
@@ -182,10 +180,10 @@ func checkSealed(fd, slots int) error {
 	return nil
 }
 
-// Load returns word i as the server has it now, and 0 where there is none. It may
-// be called concurrently, and after Close.
+// Load returns word i as the server has set it, and 0 for a word that does not exist. It may be
+// called concurrently, and after Close.
 func (v *View) Load(i int) uint32 { return v.m.Load().load(i) }
 
-// Close has every word read as 0 from now on: what was valid is not any more. It
-// may be called several times.
+// Close makes every word read as 0 from now on, so that nothing is valid any more. It may be
+// called several times.
 func (v *View) Close() { v.m.Store(&words{}) }

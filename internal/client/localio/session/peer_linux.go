@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxPeerGroups is how many groups a process can have (NGROUPS_MAX). The kernel
-// never names more.
+// maxPeerGroups is how many groups a process can have (NGROUPS_MAX).
 const maxPeerGroups = 65536
 
-// peerOf asks the kernel who is at the other end of c.
+// peerOf asks the kernel for the process at the other end of c.
 func peerOf(c *net.UnixConn) (Peer, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -39,8 +38,7 @@ func peerOf(c *net.UnixConn) (Peer, error) {
 	return p, nil
 }
 
-// peerGroups is SO_PEERGROUPS, for which the kernel says how much room it needs
-// when it has too little.
+// peerGroups is SO_PEERGROUPS. If the buffer is too small, the kernel says how large it must be.
 func peerGroups(fd uintptr) ([]uint32, error) {
 	groups := make([]uint32, 32)
 	for {
@@ -58,11 +56,11 @@ func peerGroups(fd uintptr) ([]uint32, error) {
 	}
 }
 
-// UserNS is the inode of this process' user namespace; 0 if that is not known.
+// UserNS is the inode of this process's user namespace; 0 if it is not known.
 func UserNS() uint64 { return userNS("self") }
 
-// userNS is the inode of the user namespace of a process, which names it as long
-// as it lives. 0: we may not ask.
+// userNS is the inode of a process's user namespace, which identifies it during its life. 0: we
+// are not permitted to ask.
 func userNS(pid string) uint64 {
 	var st unix.Stat_t
 	if err := unix.Stat("/proc/"+pid+"/ns/user", &st); err != nil {

@@ -8,35 +8,35 @@ import (
 	"github.com/nfsbox/nfsbox/proto/localio"
 )
 
-// SendTimeout is how long a message may wait for room in the socket. Then the
-// peer, who does not read, loses the connection.
+// SendTimeout is how long a message may wait for room in the socket. At the bound the
+// connection is closed, because the peer does not read.
 const SendTimeout = 5 * time.Second
 
-// ErrNoDescriptors says that a message came or went without its descriptors. From
-// [Conn.Receive]: this process can have no more (RLIMIT_NOFILE), those that did
-// come were closed, and the message is good. From [Conn.Send]: too many are on
-// their way already, and nothing was sent. The connection lives on.
+// ErrNoDescriptors says that a message was sent or received without its descriptors. From
+// [Conn.Receive]: this process can have no more (RLIMIT_NOFILE), those that came were closed,
+// and the message is valid. From [Conn.Send]: too many are in flight, and nothing was sent. The
+// connection stays open.
 var ErrNoDescriptors = errors.New("localio: no room for descriptors")
 
-// Refused says why a socket that is there, or its directory, is not to be used.
+// Refused says why an existing socket, or its directory, must not be used.
 type Refused struct{ Why string }
 
 func (r *Refused) Error() string { return "localio: " + r.Why }
 
-// refused is a [*Refused] in the manner of fmt.Sprintf.
+// refused makes a [*Refused], like fmt.Sprintf.
 func refused(format string, args ...any) error { return &Refused{Why: fmt.Sprintf(format, args...)} }
 
-// Peer is the process at the other end of a connection, as the kernel knew it
-// when it connected, or began to listen. Numbers are those of our own user
-// namespace; a user who has none there is the overflow user, 65534.
+// Peer is the process at the other end of a connection, as the kernel knew it when it
+// connected, or began to listen. Ids are those of our own user namespace; a user without an id
+// there is the overflow user, 65534.
 type Peer struct {
 	UID, GID uint32
-	Groups   []uint32 // the further ones
-	// PID is 0 if the process is in a PID namespace that we do not see. It may
-	// be gone, and the number another's: nothing that matters may rest on it.
+	Groups   []uint32 // supplementary groups
+	// PID is 0 if the process is in a PID namespace that we do not see. The process may be
+	// gone, and the number another's: nothing important may depend on it.
 	PID int32
-	// UserNS is the inode of its user namespace; 0 if we may not ask, which a
-	// process without privileges may only of its own kind.
+	// UserNS is the inode of its user namespace; 0 if we are not permitted to ask. An
+	// unprivileged process may ask only for processes of its own user.
 	UserNS uint64
 }
 
@@ -50,7 +50,7 @@ func (p *Peer) InGroup(gid uint32) bool {
 	return p.GID == gid
 }
 
-// FormatUUID is a server's UUID as it is written, and as its socket is named.
+// FormatUUID is a UUID as text, as in the names of sockets.
 func FormatUUID(u [localio.UUID_SIZE]byte) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
@@ -58,7 +58,7 @@ func FormatUUID(u [localio.UUID_SIZE]byte) string {
 // The name of a socket is its server's UUID and suffix.
 const suffix = ".sock"
 
-// checkSlots holds the number of slots of a page against its bounds.
+// checkSlots checks the number of slots of a page against its bounds.
 func checkSlots(slots int) error {
 	if slots < 1 || slots > localio.SESSION_MAX_SLOTS {
 		return fmt.Errorf("localio: a page of %d slots; it has 1 to %d", slots, localio.SESSION_MAX_SLOTS)
@@ -66,8 +66,7 @@ func checkSlots(slots int) error {
 	return nil
 }
 
-// wordSize is the size of a word of the page, in bytes; the first is in front of
-// the slots'.
+// wordSize is the size of a word of the page, in bytes. The first word comes before the slots'.
 const wordSize = 4
 
 func pageSize(slots int) int64 { return wordSize * (1 + int64(slots)) }

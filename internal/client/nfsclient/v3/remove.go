@@ -7,9 +7,9 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Remove is one REMOVE or RMDIR (sections 3.3.12 and 3.3.13). If the name may be that of a file that this FS has
-// open (openNames), a LOOKUP comes before, and if it is one of them it is renamed
-// instead, so that it stays readable; the last Close removes it.
+// Remove is one REMOVE or RMDIR (sections 3.3.12 and 3.3.13). If the name may be that of a file
+// that this FS has open (openNames), a LOOKUP comes before, and if it is one of them it is
+// renamed instead, so that it stays readable; the last Close removes it.
 func (f *FS) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool) (vfs.WCC, error) {
 	if err := f.mayChange(ctx); err != nil {
 		return vfs.WCC{}, err

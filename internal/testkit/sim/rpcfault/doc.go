@@ -1,9 +1,7 @@
-// Package rpcfault is a proxy between an RPC client and an RPC server that does
-// to their calls and replies what networks, crashes and broken servers do: it
-// loses them, delays, doubles and reorders them, cuts connections at any byte,
-// lets a call be executed and throws its reply away, and writes lies into
-// replies. It is for tests: what it does is said by rules, and follows from a
-// seed.
+// Package rpcfault is a proxy between an RPC client and an RPC server that injects the faults
+// of networks, crashes and broken servers. It loses calls and replies, delays, doubles and
+// reorders them, cuts connections at any byte, lets a call be executed and drops its reply, and
+// changes replies. It is for tests: rules say what it does, and a seed decides the rest.
 //
 //	p := rpcfault.New(rpcfault.Options{
 //		Upstream: func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "tcp", server) },
@@ -15,39 +13,36 @@
 //	})
 //	go p.Serve(l) // or hand p.Dial to the client
 //
-// # What it understands
+// # What it parses
 //
-// The proxy reads records (RFC 5531, section 11), of any number of fragments,
-// and the heads of the messages in them (section 9): number, direction and, of a
-// call, program and procedure. A reply is known by the number of its call on the
-// same connection. Arguments and results mean nothing to it; an [Edit] that
-// lies about a count is told where the count is. What does not parse, in either
-// direction, is passed on as it came and counted. Records are sent on as one
-// fragment each, unless [Fragment] or [FragmentCall] want it otherwise.
+// The proxy reads records (RFC 5531, section 11), of any number of fragments, and the heads of
+// the messages in them (section 9): number, direction and, for a call, program and procedure. A
+// reply is matched to its call by the number on the same connection. The proxy does not parse
+// arguments and results; an [Edit] that changes a count gets its offset. What does not parse is
+// passed on unchanged and counted. Records are sent on as one fragment each, unless [Fragment]
+// or [FragmentCall] says otherwise.
 //
 // # Rules and chance
 //
-// Each call is put before every [Rule], in order, whatever connection it came
-// by; what happens to its reply is decided then, too. A rule has chance of its
-// own and draws from it once for every call that it is about, so that the same
-// seed and rules lead to the same decisions for the first, second, third such
-// call. Which call is the first is up to the client: with many callers at work
-// it is the scheduler's choice, and a seed then stands for a mix of faults and
-// not for one history. A call that is sent again is a new call; Rule.Budget says
-// when it is to get through.
+// Each call is matched with every [Rule], in order, whatever its connection; that also decides
+// the faults of its reply. A rule has a random source of its own and draws from it once for
+// every call that it is about. So the same seed and rules lead to the same decisions for the
+// first, second, third such call. Which call is the first is up to the client: with many
+// callers the scheduler chooses, and a seed then stands for a mix of faults and not for one
+// history. A call that is sent again is a new call; Rule.Budget bounds how often it is hit.
 //
-// All rules that fire hold. Of one message, loss comes before all else; then
-// edits, in the order of the rules; then the wait; then the cut, or the copies.
+// All rules that fire apply. To one message loss applies first; then edits, in the order of the
+// rules; then the wait; then the cut, or the copies.
 //
 // # Time
 //
-// Waits are timers of package time: in a testing/synctest bubble, with
-// connections of sim.Network or of [Proxy.Dial], they pass in no time at all. A
-// message that waits is overtaken by those behind it.
+// Waits are timers of package time: in a testing/synctest bubble, with connections of
+// sim.Network or of [Proxy.Dial], they take no real time. Later messages overtake a message
+// that waits.
 //
 // # Bounds
 //
-// bounds.go names them. What a peer announces costs nothing before it has come,
-// and what waits is counted. [Proxy.Close] ends every connection and returns
-// when no goroutine is left.
+// bounds.go names them. An announced length costs no memory before its bytes have come, and
+// waiting messages are counted. [Proxy.Close] ends every connection and returns when no
+// goroutine is left.
 package rpcfault

@@ -6,7 +6,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/testkit/sim"
 )
 
-// Message is a call or a reply on its way.
+// Message is a call or a reply in flight.
 type Message struct {
 	Head
 	// Record is the message without its marks. An Edit may change it, and its
@@ -17,8 +17,7 @@ type Message struct {
 	Claim int
 }
 
-// Edit changes a message. Its chance is its own: the same seed makes the same
-// change.
+// Edit changes a message. It has a random source of its own: the same seed makes the same change.
 type Edit func(m *Message, r *sim.Rand)
 
 // word returns the four bytes at off behind the head, or nil if they are not there.

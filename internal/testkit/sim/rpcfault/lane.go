@@ -13,20 +13,20 @@ type lane struct {
 	link *link
 	to   net.Conn
 
-	late    sync.WaitGroup // messages that wait; added to by the lane's pump alone
-	waiting atomic.Int32   // how many they are
+	late    sync.WaitGroup // waiting messages; only the lane's pump adds
+	waiting atomic.Int32   // their number
 
 	mu sync.Mutex // held while a message is written, so that none is cut by another
 }
 
-// parcel is a message made ready.
+// parcel is a message with its faults applied.
 type parcel struct {
 	bytes  []byte
 	copies int
 	cut    *firing // the connection ends within the message
-	at     int     // so many bytes of it pass before
+	at     int     // after this many bytes of it
 	wait   time.Duration
-	behind int // replies that shall come before this one; 0: none
+	behind int // how many replies must come before this one
 }
 
 // send passes a message on, as the faults will have it.
@@ -55,7 +55,7 @@ func (d *lane) send(m *Message, faults []firing) {
 	}()
 }
 
-// rest waits as the parcel has to; false: the link was closed meanwhile.
+// rest waits as long as the parcel has to; false: the link was closed meanwhile.
 func (d *lane) rest(p *parcel, w *parked) bool {
 	t := time.NewTimer(p.wait)
 	defer t.Stop()

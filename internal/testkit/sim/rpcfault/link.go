@@ -25,7 +25,7 @@ type link struct {
 // owed is a reply that has not come yet.
 type owed struct {
 	call   Head
-	faults []firing // what shall befall it
+	faults []firing // to apply to it
 }
 
 // run passes messages on until both sides have ended.
@@ -65,8 +65,8 @@ func (l *link) forget() {
 	delete(l.p.links, l)
 }
 
-// pump hands the records that come from from to pass. The end of from becomes
-// that of the lane, behind what waits in it; an error ends the link.
+// pump passes the records of from to pass. After the end of from it ends the lane, behind
+// waiting messages; an error ends the link.
 func (l *link) pump(from net.Conn, to *lane, pass func(*Message)) {
 	defer to.late.Wait()
 	for {
@@ -92,7 +92,7 @@ func (l *link) pump(from net.Conn, to *lane, pass func(*Message)) {
 	}
 }
 
-// call passes on what a client has sent.
+// call passes on a client's message.
 func (l *link) call(m *Message) {
 	if m.Program == 0 || m.Reply {
 		l.toServer.send(m, nil)
@@ -132,8 +132,7 @@ func (l *link) call(m *Message) {
 	l.toServer.send(m, now)
 }
 
-// remember notes what a reply will be to, and what befalls it; held reports that
-// the link swallows everything.
+// remember records a call's reply to come, and its faults. held reports that the link drops everything.
 func (l *link) remember(m *Message, later []firing) (held bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +148,7 @@ func (l *link) hold() {
 	l.held = true
 }
 
-// reply passes on what the server has sent.
+// reply passes on a server's message.
 func (l *link) reply(m *Message) {
 	l.mu.Lock()
 	o, known := l.pending[m.XID]
@@ -197,7 +196,7 @@ func (l *link) close(reset bool) {
 	}
 }
 
-// cut closes a connection. Errors say that it was gone before.
+// cut closes a connection. An error says that it was closed before.
 func cut(c net.Conn, reset bool) {
 	if reset {
 		switch c := c.(type) {
@@ -225,7 +224,7 @@ func (l *link) park(n int) *parked {
 	return w
 }
 
-// overtaken tells those that wait that a reply has left.
+// overtaken tells parked replies that a reply was sent.
 func (l *link) overtaken() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

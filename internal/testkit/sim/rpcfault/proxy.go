@@ -15,12 +15,12 @@ import (
 // ErrClosed is returned by Serve and Dial once the proxy is closed.
 var ErrClosed = errors.New("rpcfault: proxy closed")
 
-// Options say where a proxy leads to and what it does on the way.
+// Options say which server a proxy leads to, and which faults it injects.
 type Options struct {
 	// Upstream connects to the server, once for each connection of a client.
 	// Required. Its context ends with the proxy.
 	Upstream func(ctx context.Context) (net.Conn, error)
-	// Seed decides everything that is left to chance.
+	// Seed decides everything random.
 	Seed  uint64
 	Rules []Rule
 }
@@ -44,7 +44,7 @@ type Proxy struct {
 	stats     Stats
 }
 
-// New returns a proxy without connections. Close it after use.
+// New returns a proxy without connections. The caller closes it.
 func New(o Options) *Proxy {
 	p := &Proxy{opt: o, rand: sim.NewRand(o.Seed), links: make(map[*link]struct{})}
 	p.ctx, p.stop = context.WithCancel(context.Background())
@@ -63,8 +63,7 @@ func (p *Proxy) SetRules(rules ...Rule) {
 	}
 }
 
-// Serve takes connections from l, which it closes in the end, until the proxy is
-// closed; it then returns ErrClosed.
+// Serve accepts connections from l until the proxy is closed. It then closes l and returns ErrClosed.
 func (p *Proxy) Serve(l net.Listener) error {
 	if !p.adopt(l) {
 		return errors.Join(ErrClosed, l.Close())
@@ -107,8 +106,8 @@ func (p *Proxy) pause(d time.Duration) {
 	}
 }
 
-// Dial connects to the proxy in memory, whatever the address: it has the type
-// that nfsbox.WithDialer wants. While the proxy refuses, it is ECONNREFUSED.
+// Dial connects to the proxy in memory, whatever the address: it has the type for
+// nfsbox.WithDialer. While the proxy refuses, it is ECONNREFUSED.
 func (p *Proxy) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	n, err := p.memory()
 	if err != nil {
@@ -147,8 +146,7 @@ func (p *Proxy) memory() (*sim.Network, error) {
 	return n, nil
 }
 
-// admits reports whether a new connection is taken now; it counts those that are
-// not.
+// admits reports whether a new connection is accepted now, and counts refused ones.
 func (p *Proxy) admits() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,14 +178,14 @@ func (p *Proxy) accept(c net.Conn) {
 	go l.run()
 }
 
-// Refuse refuses new connections for d from now; the present ones stay.
+// Refuse refuses new connections for d from now; existing ones stay.
 func (p *Proxy) Refuse(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refusing = time.Now().Add(d)
 }
 
-// Cut cuts all present connections.
+// Cut cuts all connections.
 func (p *Proxy) Cut() {
 	for _, l := range p.connections() {
 		l.close(true)
@@ -235,7 +233,7 @@ func (p *Proxy) Stats() Stats {
 	return s
 }
 
-// decide puts a call before the rules.
+// decide matches a call with the rules.
 func (p *Proxy) decide(m *Message) []firing {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -260,5 +258,5 @@ func (p *Proxy) count(f func(s *Stats)) {
 	f(&p.stats)
 }
 
-// injected counts a fault that was done.
+// injected counts an injected fault.
 func (p *Proxy) injected(k Kind) { p.count(func(s *Stats) { s.Injected[k]++ }) }

@@ -21,7 +21,7 @@ const (
 	maxAuthBody   = 400 // RFC 5531, section 8.2
 )
 
-// errRecord says that a peer does not keep to record marking, or overdoes it.
+// errRecord says that a peer violates record marking, or exceeds its bounds.
 var errRecord = errors.New("rpcfault: not a record")
 
 // readRecord reads the next record, without its marks. io.EOF is a stream that
@@ -74,9 +74,9 @@ func readFragment(r io.Reader, rec []byte, size int) ([]byte, error) {
 	return rec, nil
 }
 
-// appendRecord appends rec in fragments of at most size bytes, or as one if size
-// is 0, with so many empty ones before each. claim, if it is not negative, is what the last fragment's mark says of
-// its length, true or not.
+// appendRecord appends rec in fragments of at most size bytes, or as one if size is 0, with so
+// many empty ones before each. claim, if it is not negative, is what the last fragment's mark
+// says of its length, true or not.
 func appendRecord(b, rec []byte, size, empty, claim int) []byte {
 	for size > 0 && len(rec) > size {
 		b = append(b, make([]byte, markBytes*empty)...)
