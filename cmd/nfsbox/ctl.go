@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/nfsbox/nfsbox/internal/server/daemon"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
@@ -70,11 +70,11 @@ several.`
 type (
 	clientRow struct {
 		Type string `json:"type"` // "client"
-		daemon.ControlClient
+		ops.ControlClient
 	}
 	lockRow struct {
 		Type string `json:"type"` // "lock"
-		daemon.ControlLock
+		ops.ControlLock
 	}
 	droppedRow struct {
 		Type   string `json:"type"` // "dropped"
@@ -84,14 +84,14 @@ type (
 
 func (c *ctlCmd) Run(e *env) error {
 	switch {
-	case c.Do == daemon.ControlDrop && c.Client == "":
+	case c.Do == ops.ControlDrop && c.Client == "":
 		return &exitError{status: exitUsage, err: errors.New("drop whom? nfsbox ctl clients lists the addresses")}
-	case c.Do == daemon.ControlClients && c.Client != "":
+	case c.Do == ops.ControlClients && c.Client != "":
 		return &exitError{status: exitUsage, err: fmt.Errorf("clients lists them all: %q is too much", c.Client)}
 	}
-	answer, err := daemon.Control(e.ctx, c.StateDir, c.Do, c.Client)
+	answer, err := ops.Control(e.ctx, c.StateDir, c.Do, c.Client)
 	switch {
-	case errors.Is(err, daemon.ErrNoServer):
+	case errors.Is(err, ops.ErrNoServer):
 		return &exitError{status: exitUnreachable, err: err}
 	case err != nil:
 		return err
@@ -109,7 +109,7 @@ func (c *ctlCmd) Run(e *env) error {
 }
 
 // events prints an answer as JSON.
-func (c *ctlCmd) events(out *output, a *daemon.ControlAnswer) error {
+func (c *ctlCmd) events(out *output, a *ops.ControlAnswer) error {
 	for i := range a.Clients {
 		if err := out.event(clientRow{"client", a.Clients[i]}); err != nil {
 			return err
@@ -120,7 +120,7 @@ func (c *ctlCmd) events(out *output, a *daemon.ControlAnswer) error {
 			return err
 		}
 	}
-	if c.Do == daemon.ControlDrop {
+	if c.Do == ops.ControlDrop {
 		if err := out.event(droppedRow{"dropped", c.Client}); err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (c *ctlCmd) events(out *output, a *daemon.ControlAnswer) error {
 }
 
 // table prints an answer as text. Clients choose their names, so these are cleaned.
-func (c *ctlCmd) table(out *output, a *daemon.ControlAnswer) error {
+func (c *ctlCmd) table(out *output, a *ops.ControlAnswer) error {
 	const gap = 2
 	w := tabwriter.NewWriter(out.w, 0, 0, gap, ' ', 0)
 	line := func(cells ...any) {
@@ -142,14 +142,14 @@ func (c *ctlCmd) table(out *output, a *daemon.ControlAnswer) error {
 		_, _ = fmt.Fprintln(w)
 	}
 	switch c.Do {
-	case daemon.ControlClients:
+	case ops.ControlClients:
 		line("CLIENT", "CONNS", "UNDERWAY", "CALLS", "IN", "OUT", "LOCKS", "WAITS", "FILES", "SINCE", "HEARD", "NAMES")
 		for i := range a.Clients {
 			x := &a.Clients[i]
 			line(x.Client, x.Connections, x.UnderWay, x.Calls, x.BytesIn, x.BytesOut, x.Locks, x.Waits, x.Files,
 				stamp(x.Since), ago(x.Active), names(x))
 		}
-	case daemon.ControlLocks:
+	case ops.ControlLocks:
 		line("CLIENT", "NAME", "PROCESS", "INODE", "FROM", "END", "KIND", "STATE")
 		for i := range a.Locks {
 			x := &a.Locks[i]
@@ -172,7 +172,7 @@ const (
 )
 
 // names are the names that a client has given itself.
-func names(x *daemon.ControlClient) string {
+func names(x *ops.ControlClient) string {
 	all := make([]string, 0, shownNames)
 	for _, name := range x.Names[:min(len(x.Names), shownNames)] {
 		all = append(all, short(name))
@@ -216,21 +216,21 @@ func ago(t *time.Time) string {
 }
 
 // end is the first byte after a lock.
-func end(l *daemon.ControlLock) string {
+func end(l *ops.ControlLock) string {
 	if l.Length == 0 {
 		return "-"
 	}
 	return strconv.FormatUint(l.Offset+l.Length, 10)
 }
 
-func kind(l *daemon.ControlLock) string {
+func kind(l *ops.ControlLock) string {
 	if l.Exclusive {
 		return "exclusive"
 	}
 	return "shared"
 }
 
-func state(l *daemon.ControlLock) string {
+func state(l *ops.ControlLock) string {
 	if l.Waits {
 		return "waits"
 	}

@@ -8,18 +8,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/server/daemon"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
 )
 
 // answer is of a server with two clients and two locks. Names are the clients' own.
-func answer() *daemon.ControlAnswer {
+func answer() *ops.ControlAnswer {
 	since := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	return &daemon.ControlAnswer{
-		Clients: []daemon.ControlClient{
+	return &ops.ControlAnswer{
+		Clients: []ops.ControlClient{
 			{Client: "192.0.2.7", Names: []string{"a\x1b[31m", "b"}, Connections: 2, UnderWay: 1, Calls: 30, BytesIn: 4, BytesOut: 5, Locks: 6, Waits: 7, Files: 8, Since: &since},
 			{Client: "local"},
 		},
-		Locks: []daemon.ControlLock{
+		Locks: []ops.ControlLock{
 			{Client: "192.0.2.7", Name: "a\x1b[31m", Process: 12, Handle: "ab", FileID: 34, Offset: 100, Length: 50, Exclusive: true},
 			{Client: "192.0.2.7", Process: 13, Waits: true},
 		},
@@ -32,7 +32,7 @@ func TestCtlOutput(t *testing.T) {
 	clients.Locks, locks.Clients = nil, nil
 	for _, c := range []struct {
 		cmd  ctlCmd
-		of   *daemon.ControlAnswer
+		of   *ops.ControlAnswer
 		want string
 	}{
 		{ctlCmd{Do: "clients"}, clients, `CLIENT     CONNS  UNDERWAY  CALLS  IN  OUT  LOCKS  WAITS  FILES  SINCE                 HEARD  NAMES
@@ -43,7 +43,7 @@ local      0      0         0      0   0    0      0      0      -              
 192.0.2.7  a\x1b[31m  12       34     100   150  exclusive  held
 192.0.2.7  -          13       0      0     -    shared     waits
 `},
-		{ctlCmd{Do: "drop", Client: "192.0.2.7"}, &daemon.ControlAnswer{}, "dropped  192.0.2.7\n"},
+		{ctlCmd{Do: "drop", Client: "192.0.2.7"}, &ops.ControlAnswer{}, "dropped  192.0.2.7\n"},
 		{ctlCmd{Do: "clients", JSON: true}, clients, `{"type":"client","client":"192.0.2.7","names":["a\u001b[31m","b"],"connections":2,"under_way":1,"calls":30,"bytes_in":4,"bytes_out":5,"locks":6,"waits":7,"shares":0,"files":8,"since":"2026-03-04T05:06:07Z"}
 {"type":"client","client":"local","connections":0,"under_way":0,"calls":0,"bytes_in":0,"bytes_out":0,"locks":0,"waits":0,"shares":0,"files":0}
 {"type":"summary","entries":2,"errors":0}
@@ -52,7 +52,7 @@ local      0      0         0      0   0    0      0      0      -              
 {"type":"lock","client":"192.0.2.7","name":"","process":13,"handle":"","offset":0,"length":0,"exclusive":false,"waits":true}
 {"type":"summary","entries":2,"errors":0}
 `},
-		{ctlCmd{Do: "drop", Client: "192.0.2.7", JSON: true}, &daemon.ControlAnswer{}, `{"type":"dropped","client":"192.0.2.7"}
+		{ctlCmd{Do: "drop", Client: "192.0.2.7", JSON: true}, &ops.ControlAnswer{}, `{"type":"dropped","client":"192.0.2.7"}
 {"type":"summary","entries":1,"errors":0}
 `},
 	} {
@@ -94,7 +94,7 @@ func TestCtlRefuses(t *testing.T) {
 func TestCtlNamesAreBounded(t *testing.T) {
 	const shown = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..."
 	name := strings.Repeat("a", 200)
-	a := &daemon.ControlAnswer{Clients: []daemon.ControlClient{{Client: "x", MoreNames: 7}}}
+	a := &ops.ControlAnswer{Clients: []ops.ControlClient{{Client: "x", MoreNames: 7}}}
 	for range 10 {
 		a.Clients[0].Names = append(a.Clients[0].Names, name)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/internal/server/daemon"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -141,11 +142,11 @@ func (d *demo) served(dir string, do func(url string) error) error {
 }
 
 // privately is a configuration that lets only this host read dir.
-func privately(dir, state string) daemon.Config {
-	c, x, yes := daemon.Default(), daemon.DefaultExport(), true
+func privately(dir, state string) config.Config {
+	c, x, yes := config.Default(), config.DefaultExport(), true
 	c.Listen, c.StateDir, c.LocalIO = []string{"127.0.0.1:0"}, state, "off" // the demonstration is of the network
 	x.Dir, x.ReadOnly = dir, &yes
-	c.Exports = []daemon.Export{x}
+	c.Exports = []config.Export{x}
 	// The copy lies beside the state directory, and is protected no better.
 	c.TrustStatePath = true
 	return c

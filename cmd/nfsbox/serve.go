@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/nfsbox/nfsbox/internal/server/daemon"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
 type serveCmd struct {
@@ -17,8 +18,8 @@ type serveCmd struct {
 	File  string `name:"config" short:"c" placeholder:"FILE" help:"Read nfsbox.toml, whose keys are these flags; flags replace what it says." type:"existingfile"`
 	Check bool   `help:"Check the configuration and the files that it names, print what holds, with the defaults, and end."`
 
-	daemon.Export `group:"Exports:"`
-	daemon.Config `group:"Server:"`
+	config.Export `group:"Exports:"`
+	config.Config `group:"Server:"`
 }
 
 func (*serveCmd) Help() string { return serveHelp }
@@ -141,8 +142,8 @@ Exit status: 0 all ended in good order; 1 the configuration will not do, the ser
 or calls had to be cut off.`
 
 // flags are the settings of the command line.
-func (c *serveCmd) flags(k *kong.Context) daemon.Flags {
-	f := daemon.Flags{Config: c.Config, Export: c.Export, Given: make(map[string]bool), Dir: c.Dir, File: c.File}
+func (c *serveCmd) flags(k *kong.Context) config.Flags {
+	f := config.Flags{Config: c.Config, Export: c.Export, Given: make(map[string]bool), Dir: c.Dir, File: c.File}
 	for _, part := range k.Path {
 		if part.Flag != nil {
 			f.Given[part.Flag.Name] = true
@@ -153,13 +154,13 @@ func (c *serveCmd) flags(k *kong.Context) daemon.Flags {
 
 func (c *serveCmd) Run(e *env, k *kong.Context) error {
 	flags := c.flags(k)
-	conf, err := daemon.Load(flags)
+	conf, err := config.Load(flags)
 	if err != nil {
 		return &exitError{status: exitUsage, err: err}
 	}
 	world := daemon.World{
 		Rand: e.rand, Log: e.stderr, File: c.File, Version: version(),
-		Reread:  func() (*daemon.Config, error) { return daemon.Load(flags) },
+		Reread:  func() (*config.Config, error) { return config.Load(flags) },
 		Manager: daemon.Manager{Getenv: os.Getenv, PID: os.Getpid()}, Alone: e.alone,
 	}
 	if c.Check {
@@ -183,7 +184,7 @@ func (c *serveCmd) Run(e *env, k *kong.Context) error {
 }
 
 // printConfig prints a configuration.
-func printConfig(w io.Writer, c *daemon.Config) error {
+func printConfig(w io.Writer, c *config.Config) error {
 	text, err := c.TOML()
 	if err == nil {
 		_, err = w.Write(text)

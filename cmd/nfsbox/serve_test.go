@@ -8,7 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/nfsbox/nfsbox/internal/server/daemon"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
 // TestServeFlags holds the flags against the keys of the configuration, and what
@@ -23,7 +23,7 @@ func TestServeFlags(t *testing.T) {
 	for _, f := range parser.Model.Flags {
 		flags[f.Name] = true
 	}
-	for _, struc := range []reflect.Type{reflect.TypeFor[daemon.Config](), reflect.TypeFor[daemon.Export]()} {
+	for _, struc := range []reflect.Type{reflect.TypeFor[config.Config](), reflect.TypeFor[config.Export]()} {
 		for _, name := range flagsOf(struc, "") {
 			if !flags[name] {
 				t.Errorf("there is a key, and no flag --%s", name)
@@ -33,10 +33,10 @@ func TestServeFlags(t *testing.T) {
 	if _, err := parser.Parse([]string{t.TempDir()}); err != nil {
 		t.Fatal(err)
 	}
-	if want := daemon.Default(); !reflect.DeepEqual(c.Config, want) {
+	if want := config.Default(); !reflect.DeepEqual(c.Config, want) {
 		t.Errorf("help says %+v, and the default is %+v", c.Config, want)
 	}
-	if want := daemon.DefaultExport(); !reflect.DeepEqual(c.Export, want) {
+	if want := config.DefaultExport(); !reflect.DeepEqual(c.Export, want) {
 		t.Errorf("help says %+v, and the default is %+v", c.Export, want)
 	}
 }

@@ -2,43 +2,32 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"path/filepath"
 	"slices"
-	"sync"
+	"time"
 
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/server/fileapi"
-	"github.com/nfsbox/nfsbox/internal/server/iogate"
 	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/internal/server/object/dir"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // uploadsName is the file in the server's own folder that tells in which directories
 // uploads are under way.
 const uploadsName = "uploads"
 
-// api is the file API: the same table as that of NFS, through the same gate.
-type api struct {
-	srv    *fileapi.Server // nil: none is served
-	doors  []net.Listener
-	tls    *certificates // nil: it does not speak TLS
-	store  *dir.Store    // nil: there are paths alone
-	lanes  *iogate.Lanes // of the store
-	ended  sync.WaitGroup
-	cancel context.CancelFunc // ends what works for the store by itself
-}
-
 // openAPI opens the file API, if there shall be one. It sweeps what uploads have
 // left that were cut off by a crash.
 func (d *daemon) openAPI(ctx context.Context) (err error) {
 	a, x := &d.c.API, &d.api
-	if !a.on() {
+	if !a.On() {
 		return nil
 	}
-	secrets, err := a.read()
+	secrets, err := readSecrets(a)
 	if err != nil {
 		return err
 	}
@@ -46,10 +35,10 @@ func (d *daemon) openAPI(ctx context.Context) (err error) {
 		return err
 	}
 	o := fileapi.Options{
-		Table: d.table, Callers: secrets.callers, Loopback: a.Loopback.caller(), MayLoopback: d.mayLoopback(), Whose: d.client, Cleartext: a.Cleartext, Limits: a.limits(),
+		Table: d.table, Callers: secrets.callers, Loopback: callerOf(a.Loopback), MayLoopback: d.mayLoopback(), Whose: d.client, Cleartext: a.Cleartext, Limits: limitsOf(a),
 		Ledger: filepath.Join(d.own, uploadsName), Now: d.w.Now,
 		Report:  func(err error) { d.log.Warn("api", slog.Any("error", err)) },
-		Observe: d.observeAPI, Slow: slowFloor, Sample: d.logs.sample(),
+		Observe: d.logs.ObserveAPI, Slow: config.SlowFloor, Sample: d.logs.Sample(),
 	}
 	if secrets.tls != nil {
 		x.tls = newCertificates(secrets.tls)
@@ -67,10 +56,10 @@ func (d *daemon) openAPI(ctx context.Context) (err error) {
 // or nobody can tell whose they are.
 func (d *daemon) mayLoopback() func(net.Conn) bool {
 	l := d.c.API.Loopback
-	doubted := slices.ContainsFunc(d.c.Exports, func(e Export) bool {
-		return slices.ContainsFunc(e.rules(), func(c Client) bool { return !is(c.TrustLocal) })
+	doubted := slices.ContainsFunc(d.c.Exports, func(e config.Export) bool {
+		return slices.ContainsFunc(e.Rules(), func(c config.Client) bool { return !config.IsSet(c.TrustLocal) })
 	})
-	if l == nil || !l.only || d.users == nil || !doubted {
+	if l == nil || !l.Only || d.users == nil || !doubted {
 		return nil
 	}
 	return func(nc net.Conn) bool { return d.users(nc) == nil } // root, or the server's own user
@@ -107,17 +96,6 @@ func (d *daemon) openStore(ctx context.Context) (object.Store, error) {
 // exports, which begin with a slash.
 const storeLanes = "store"
 
-// storeGate lets the store through the gate as one client among those of exports.
-type storeGate struct{ lanes *iogate.Lanes }
-
-// Enter implements dir.Gate.
-func (g storeGate) Enter(ctx context.Context, c dir.Class) error {
-	return g.lanes.Enter(ctx, iogate.Class(c), "")
-}
-
-// Leave implements dir.Gate.
-func (g storeGate) Leave(c dir.Class) { g.lanes.Leave(iogate.Class(c)) }
-
 // inheritAPI takes those sockets of the service manager's for the file API that have
 // the port of one of its addresses, and are not NFS' by their whole address.
 func (d *daemon) inheritAPI() {
@@ -137,10 +115,9 @@ func (d *daemon) bindAPI(ctx context.Context) error {
 		if slices.ContainsFunc(x.doors[:inherited], func(l net.Listener) bool { return samePort(address, l.Addr()) }) {
 			continue
 		}
-		var lc net.ListenConfig
-		l, err := lc.Listen(ctx, family("tcp", address), address)
+		l, err := listenTCP(ctx, "api", address)
 		if err != nil {
-			return fmt.Errorf("api: %w", listenError("tcp", "api", address, err))
+			return fmt.Errorf("api: %w", err)
 		}
 		x.doors = append(x.doors, l)
 	}
@@ -170,10 +147,10 @@ func (d *daemon) serveAPI() {
 // warnAPI says what an operator of the file API may not expect.
 func (d *daemon) warnAPI() {
 	a := &d.c.API
-	if !a.on() {
+	if !a.On() {
 		return
 	}
-	switch open := slices.ContainsFunc(d.api.doors, func(l net.Listener) bool { return elsewhere(l.Addr().String()) }); {
+	switch open := slices.ContainsFunc(d.api.doors, func(l net.Listener) bool { return config.Elsewhere(l.Addr().String()) }); {
 	case !open || d.api.tls != nil:
 	case a.Cleartext:
 		d.log.Warn("api: tokens cross the network in clear: whoever listens has them; this is for a proxy with TLS in front")
@@ -181,55 +158,24 @@ func (d *daemon) warnAPI() {
 		d.log.Warn("api: there is no TLS, so tokens from other hosts are refused; name a certificate with --api-tls-cert")
 	}
 	for i := range d.c.Exports {
-		if e := &d.c.Exports[i]; slices.ContainsFunc(e.rules(), func(c Client) bool { return is(c.Secure) }) {
+		if e := &d.c.Exports[i]; slices.ContainsFunc(e.Rules(), func(c config.Client) bool { return config.IsSet(c.Secure) }) {
 			d.log.Warn("api: an export that is secure refuses callers of the file API, whose ports are 1024 or above", slog.String("export", e.Path))
 		}
 	}
 }
 
-// shutdown lets calls finish until ctx ends, and then cuts them off.
-func (x *api) shutdown(ctx context.Context) error {
-	if x.srv == nil {
+// limitsOf are those of package fileapi.
+func limitsOf(a *config.API) fileapi.Limits {
+	return fileapi.Limits{
+		Calls: a.MaxCalls, CallsPerClient: a.MaxCallsPerCaller, Memory: int64(a.MaxMemory), MemoryPerClient: int64(a.MaxMemoryPerCaller),
+		Conns: a.MaxConnections, FileSize: uint64(a.MaxFileSize), Idle: time.Duration(a.IdleTimeout), Total: time.Duration(a.CallTimeout),
+	}
+}
+
+// callerOf is the user as a file system knows one; nil is none.
+func callerOf(u *config.User) *vfs.Caller {
+	if u == nil {
 		return nil
 	}
-	err := x.srv.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = errors.Join(errCutOff, x.srv.Close())
-	}
-	return err
-}
-
-// errCutOff says that clients of the file API have not got their answers.
-var errCutOff = errors.New("calls of the file API were cut off")
-
-// close gives back what openAPI has taken. Calls that were cut off get apiEnd to
-// notice, so that they take their temporaries away while the file systems are open.
-func (x *api) close() (err error) {
-	if x.srv != nil {
-		err = errors.Join(x.srv.Close(), x.wait())
-	}
-	for _, l := range x.doors {
-		if e := l.Close(); !errors.Is(e, net.ErrClosed) {
-			err = errors.Join(err, e)
-		}
-	}
-	if x.store != nil {
-		x.cancel()
-		x.ended.Wait()
-		err = errors.Join(err, x.store.Close())
-	}
-	if x.lanes != nil {
-		x.lanes.Close()
-	}
-	return err
-}
-
-// wait waits until no call is in progress, for apiEnd at most.
-func (x *api) wait() error {
-	ctx, cancel := context.WithTimeout(context.Background(), apiEnd)
-	defer cancel()
-	if err := x.srv.Wait(ctx); err != nil {
-		return fmt.Errorf("calls of the file API are still at work after %v: %w", apiEnd, err)
-	}
-	return nil
+	return &vfs.Caller{UID: u.UID, GID: u.GID, Groups: u.Groups}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/fileapi"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
 // askUntil asks for a page until it says what is wanted.
@@ -84,7 +85,7 @@ func metricsURL(log *logBuffer) string {
 // TestAPIDrains lets an upload end that was under way when the server was told to.
 func TestAPIDrains(t *testing.T) {
 	c := apiConfig(t.TempDir(), t.TempDir())
-	c.Metrics, c.DrainTimeout = "127.0.0.1:0", Duration(time.Minute)
+	c.Metrics, c.DrainTimeout = "127.0.0.1:0", config.Duration(time.Minute)
 	_, log, stop := run(t, c)
 	u := beginUpload(t, log)
 	stopped := make(chan error, 1)
@@ -112,7 +113,7 @@ func TestAPIDrains(t *testing.T) {
 // is left.
 func TestAPICutOff(t *testing.T) {
 	c := apiConfig(t.TempDir(), t.TempDir())
-	c.Metrics, c.DrainTimeout = "127.0.0.1:0", Duration(time.Millisecond)
+	c.Metrics, c.DrainTimeout = "127.0.0.1:0", config.Duration(time.Millisecond)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	log, ready, stopped := new(logBuffer), make(chan struct{}), make(chan error, 1)

@@ -3,6 +3,8 @@ package daemon
 import (
 	"net"
 	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
 // TestInheritAPI tells sockets of the service manager's apart by their ports, and
@@ -34,7 +36,7 @@ func TestInheritAPI(t *testing.T) {
 		{"another port", nil, []string{"127.0.0.1:1"}, false},
 		{"no API", nil, nil, false},
 	} {
-		d := &daemon{c: &Config{Listen: x.listen, API: API{Listen: x.api}}, doors: []door{{l: l}}}
+		d := &daemon{c: &config.Config{Listen: x.listen, API: config.API{Listen: x.api}}, doors: []door{{l: l}}}
 		d.inheritAPI()
 		if taken := len(d.api.doors) == 1 && len(d.doors) == 0; taken != x.taken {
 			t.Errorf("%s: %v, want %v", x.what, taken, x.taken)

@@ -10,6 +10,8 @@ import (
 	"os"
 	"sync/atomic"
 
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
 	"github.com/nfsbox/nfsbox/internal/server/fileapi"
 )
 
@@ -20,10 +22,10 @@ type apiSecrets struct {
 	tls     *tls.Config      // nil: no TLS
 }
 
-// read reads the files that [api] names.
-func (a *API) read() (s apiSecrets, err error) {
+// readSecrets reads the files that [api] names.
+func readSecrets(a *config.API) (s apiSecrets, err error) {
 	if a.Callers != "" {
-		if err := regular(a.Callers); err != nil {
+		if err := paths.Regular(a.Callers); err != nil {
 			return s, fmt.Errorf("api: callers: %w", err)
 		}
 		if s.callers, err = fileapi.ReadCallers(a.Callers); err != nil {
@@ -70,7 +72,7 @@ func readCertificate(certFile, keyFile string) (tls.Certificate, error) {
 
 // readPEM reads a file of at most maxPEM bytes.
 func readPEM(path string) (text []byte, mode fs.FileMode, err error) {
-	if err := regular(path); err != nil {
+	if err := paths.Regular(path); err != nil {
 		return nil, 0, err
 	}
 	f, err := os.Open(path)
@@ -83,19 +85,9 @@ func readPEM(path string) (text []byte, mode fs.FileMode, err error) {
 		return nil, 0, err
 	}
 	if text, err = io.ReadAll(io.LimitReader(f, maxPEM+1)); len(text) > maxPEM {
-		err = fmt.Errorf("%s is longer than %v", path, Size(maxPEM))
+		err = fmt.Errorf("%s is longer than %v", path, config.Size(maxPEM))
 	}
 	return text, info.Mode(), err
-}
-
-// regular refuses what is no regular file, before it is opened: a pipe would never
-// answer, and a device never end.
-func regular(path string) error {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", path)
-	}
-	return err
 }
 
 // certificates are those in force. Connections that are open keep what they began
@@ -113,16 +105,5 @@ func (x *certificates) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return x.now.Load(), nil },
-	}
-}
-
-// renew goes over to what was read.
-func (x *api) renew(s apiSecrets) {
-	if x.srv == nil {
-		return
-	}
-	x.srv.SetCallers(s.callers)
-	if x.tls != nil {
-		x.tls.now.Store(s.tls)
 	}
 }

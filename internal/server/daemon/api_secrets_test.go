@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
 // TestSecretsRefused reads no file of [api] that is too long or open to everybody.
@@ -27,23 +29,23 @@ func TestSecretsRefused(t *testing.T) {
 	if err := os.Chmod(open, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&API{TLSCert: certFile, TLSKey: keyFile}).read(); err != nil {
+	if _, err := readSecrets(&config.API{TLSCert: certFile, TLSKey: keyFile}); err != nil {
 		t.Fatal(err)
 	}
 	for _, x := range []struct {
 		what string
-		api  API
+		api  config.API
 		want string
 	}{
-		{"a long certificate", API{TLSCert: long, TLSKey: keyFile}, "longer than 1MiB"},
-		{"a long key", API{TLSCert: certFile, TLSKey: long}, "longer than 1MiB"},
-		{"a key for everybody", API{TLSCert: certFile, TLSKey: open}, "(mode 0644)"},
-		{"many authorities", API{TLSCert: certFile, TLSKey: keyFile, TLSClientCA: long}, "longer than 1MiB"},
-		{"no authority", API{TLSCert: certFile, TLSKey: keyFile, TLSClientCA: keyFile}, "no certificate"},
-		{"a directory for callers", API{Callers: dir}, "no regular file"},
-		{"a directory for a certificate", API{TLSCert: dir, TLSKey: keyFile}, "no regular file"},
+		{"a long certificate", config.API{TLSCert: long, TLSKey: keyFile}, "longer than 1MiB"},
+		{"a long key", config.API{TLSCert: certFile, TLSKey: long}, "longer than 1MiB"},
+		{"a key for everybody", config.API{TLSCert: certFile, TLSKey: open}, "(mode 0644)"},
+		{"many authorities", config.API{TLSCert: certFile, TLSKey: keyFile, TLSClientCA: long}, "longer than 1MiB"},
+		{"no authority", config.API{TLSCert: certFile, TLSKey: keyFile, TLSClientCA: keyFile}, "no certificate"},
+		{"a directory for callers", config.API{Callers: dir}, "no regular file"},
+		{"a directory for a certificate", config.API{TLSCert: dir, TLSKey: keyFile}, "no regular file"},
 	} {
-		if _, err := x.api.read(); err == nil || !strings.Contains(err.Error(), x.want) {
+		if _, err := readSecrets(&x.api); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v, want %s", x.what, err, x.want)
 		}
 	}
@@ -54,12 +56,12 @@ func TestSecretsRefused(t *testing.T) {
 func TestSessionsEndWithAuthorities(t *testing.T) {
 	first, second, server := newAuthority(t, "first"), newAuthority(t, "second"), newAuthority(t, "server")
 	dir := t.TempDir()
-	a := API{}
+	a := config.API{}
 	cert, key := server.sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: "server"}})
 	a.TLSCert, a.TLSKey = writePEM(t, filepath.Join(dir, "server"), cert, key)
 	read := func(by *authority) *tls.Config {
 		a.TLSClientCA, _ = writePEM(t, filepath.Join(dir, "clients"), by.cert, nil)
-		s, err := a.read()
+		s, err := readSecrets(&a)
 		if err != nil {
 			t.Fatal(err)
 		}

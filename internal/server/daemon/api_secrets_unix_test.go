@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
 // TestPipesForSecrets does not wait for what a pipe never says.
@@ -16,17 +18,17 @@ func TestPipesForSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeSecret(t, file, "")
-	for what, a := range map[string]API{
+	for what, a := range map[string]config.API{
 		"callers": {Callers: pipe}, "a certificate": {TLSCert: pipe, TLSKey: file},
 	} {
-		if _, err := a.read(); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		if _, err := readSecrets(&a); err == nil || !strings.Contains(err.Error(), "no regular file") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	if _, err := loadKey(pipe, counter()); err == nil || !strings.Contains(err.Error(), "no regular file") {
 		t.Errorf("the key of the handles: %v", err)
 	}
-	if _, err := Load(Flags{File: pipe}); err == nil || !strings.Contains(err.Error(), "no regular file") {
+	if _, err := config.Load(config.Flags{File: pipe}); err == nil || !strings.Contains(err.Error(), "no regular file") {
 		t.Errorf("a configuration: %v", err)
 	}
 }

@@ -16,14 +16,15 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/nfsbox/nfsbox/fileapi"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
 
 // apiConfig serves dir over the file API, too, to the user who runs the tests.
-func apiConfig(dir, state string) Config {
-	c := config(dir, state)
+func apiConfig(dir, state string) config.Config {
+	c := confOf(dir, state)
 	c.API.Listen = []string{"127.0.0.1:0"}
-	c.API.Loopback = &User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+	c.API.Loopback = &config.User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
 	return c
 }
 
@@ -177,7 +178,7 @@ func TestAPICallers(t *testing.T) {
 	writeSecret(t, filepath.Join(tree, "private"), "mine")
 	c := apiConfig(tree, t.TempDir())
 	c.API.Loopback, c.API.Callers = nil, secret
-	c.fill()
+	c.Fill()
 	me, other := os.Geteuid(), os.Geteuid()+1
 	writeSecret(t, secret, fmt.Sprintf("me %d:%d token:%s\nother %d:%[4]d token:%s\n", me, os.Getegid(), token('m'), other, token('o')))
 	r := runReloader(t, c)
@@ -203,7 +204,7 @@ func TestAPICallers(t *testing.T) {
 	}
 
 	writeSecret(t, secret, fmt.Sprintf("me %d:%d token:%s\n", me, os.Getegid(), token('n')))
-	r.reload(changed(c, func(c *Config) { c.API.MaxCalls = 5000 }), nil)
+	r.reload(changed(c, func(c *config.Config) { c.API.MaxCalls = 5000 }), nil)
 	hold("with another file", unknown, unknown, 0)
 	if !strings.Contains(r.log.String(), "keys=api.max-calls\n") {
 		t.Errorf("the log does not say what waits for a restart:\n%s", r.log)
@@ -215,10 +216,10 @@ func TestAPIReloadExports(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
 	c := apiConfig(one, t.TempDir())
 	c.Exports[0].Path = "/one"
-	c.fill()
+	c.Fill()
 	r := runReloader(t, c)
 	cl := apiClient(t, apiURL(t, r.log), fileapi.Options{})
-	r.reload(changed(c, func(c *Config) { c.Exports[0].Path, c.Exports[0].Dir = "/two", two }), nil)
+	r.reload(changed(c, func(c *config.Config) { c.Exports[0].Path, c.Exports[0].Dir = "/two", two }), nil)
 	if _, err := cl.Put(t.Context(), "/two/file", []byte("x"), fileapi.UploadOptions{}); err != nil {
 		t.Error(err)
 	}
@@ -237,18 +238,18 @@ func TestAPIStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, x := range map[string]struct {
-		change func(*API)
+		change func(*config.API)
 		want   string
 	}{
-		"no callers":             {func(a *API) { a.Callers = filepath.Join(dir, "none") }, "callers: stat " + dir},
-		"callers open to others": {func(a *API) { a.Callers = open }, "chmod 600"},
-		"callers in the tree":    {func(a *API) { a.Callers = inside }, "lies within " + tree},
-		"a store in the tree":    {func(a *API) { a.Store = tree }, "lies within " + tree},
-		"no certificate":         {func(a *API) { a.TLSCert, a.TLSKey = open, open }, "certificate " + open},
-		"no store":               {func(a *API) { a.Store = filepath.Join(dir, "none") }, "store of content"},
-		"a store that is none":   {func(a *API) { a.Store = full }, "store of content"},
-		"no such address":        {func(a *API) { a.Listen = []string{"192.0.2.1:0"} }, "api: listen"},
-		"nobody":                 {func(a *API) { a.Loopback = nil }, "it is not said who may call"},
+		"no callers":             {func(a *config.API) { a.Callers = filepath.Join(dir, "none") }, "callers: stat " + dir},
+		"callers open to others": {func(a *config.API) { a.Callers = open }, "chmod 600"},
+		"callers in the tree":    {func(a *config.API) { a.Callers = inside }, "lies within " + tree},
+		"a store in the tree":    {func(a *config.API) { a.Store = tree }, "lies within " + tree},
+		"no certificate":         {func(a *config.API) { a.TLSCert, a.TLSKey = open, open }, "certificate " + open},
+		"no store":               {func(a *config.API) { a.Store = filepath.Join(dir, "none") }, "store of content"},
+		"a store that is none":   {func(a *config.API) { a.Store = full }, "store of content"},
+		"no such address":        {func(a *config.API) { a.Listen = []string{"192.0.2.1:0"} }, "api: listen"},
+		"nobody":                 {func(a *config.API) { a.Loopback = nil }, "it is not said who may call"},
 	} {
 		c := apiConfig(tree, t.TempDir())
 		x.change(&c.API)

@@ -98,7 +98,7 @@ func TestAPITLS(t *testing.T) {
 	a.Loopback, a.Callers = nil, filepath.Join(dir, "callers")
 	ids := fmt.Sprintf("%d:%d", os.Geteuid(), os.Getegid())
 	writeSecret(t, a.Callers, "one "+ids+" token:"+token('t')+"\ntwo "+ids+" subject:CN=laptop,O=Example\n")
-	c.fill()
+	c.Fill()
 	r := runReloader(t, c)
 
 	certificate := func(name string) []tls.Certificate {

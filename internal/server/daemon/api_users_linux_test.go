@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
@@ -48,8 +49,8 @@ func TestAPIOfOneUser(t *testing.T) {
 		trust *bool
 		other int // what another user is answered
 	}{{"by hand", true, nil, http.StatusUnauthorized}, {"trusted", true, &yes, http.StatusOK}, {"it is said", false, nil, http.StatusOK}} {
-		c := config(tree, t.TempDir())
-		c.API.Listen, c.API.Loopback = []string{"127.0.0.1:0"}, &User{UID: 4711, GID: 4711, only: x.only}
+		c := confOf(tree, t.TempDir())
+		c.API.Listen, c.API.Loopback = []string{"127.0.0.1:0"}, &config.User{UID: 4711, GID: 4711, Only: x.only}
 		c.Exports[0].TrustLocal = x.trust
 		_, log, _ := run(t, c)
 		for uid, want := range map[int]int{0: http.StatusOK, 4712: x.other} {

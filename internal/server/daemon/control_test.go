@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nlm4"
 )
@@ -42,39 +43,39 @@ func folderOf(t *testing.T, state string) string {
 // TestControl lists a client with its lock, and drops it: its lock is gone.
 func TestControl(t *testing.T) {
 	tree, state := treeOf(t), t.TempDir()
-	conf := config(tree, state)
+	conf := confOf(tree, state)
 	u, log, stop := run(t, conf)
 	c := client(t, u)
 	lock(t, c, lookup(t, c, mount(t, c, "/"), "file"))
 
-	a, err := Control(t.Context(), state, ControlClients, "")
+	a, err := ops.Control(t.Context(), state, ops.ControlClients, "")
 	if err != nil || len(a.Clients) != 1 {
 		t.Fatalf("clients: %+v, %v", a, err)
 	}
 	if x := a.Clients[0]; x.Client != "127.0.0.1" || x.Connections != 1 || x.Calls < 3 || x.BytesIn == 0 || x.BytesOut == 0 || x.Locks != 1 || x.Since == nil {
 		t.Errorf("clients: %+v", x)
 	}
-	a, err = Control(t.Context(), state, ControlLocks, "127.0.0.1")
+	a, err = ops.Control(t.Context(), state, ops.ControlLocks, "127.0.0.1")
 	if err != nil || len(a.Locks) != 1 {
 		t.Fatalf("locks: %+v, %v", a, err)
 	}
 	if x := a.Locks[0]; x.Name != "host" || x.Process != 7 || x.Length != 10 || !x.Exclusive || x.FileID == 0 {
 		t.Errorf("locks: %+v", x)
 	}
-	if _, err = Control(t.Context(), state, ControlDrop, "192.0.2.1"); !errors.Is(err, ErrNoClient) {
+	if _, err = ops.Control(t.Context(), state, ops.ControlDrop, "192.0.2.1"); !errors.Is(err, ops.ErrNoClient) {
 		t.Errorf("drop of nobody: %v", err)
 	}
-	if _, err = Control(t.Context(), state, ControlDrop, "127.0.0.1"); err != nil {
+	if _, err = ops.Control(t.Context(), state, ops.ControlDrop, "127.0.0.1"); err != nil {
 		t.Errorf("drop: %v", err)
 	}
-	if a, err := Control(t.Context(), state, ControlLocks, ""); err != nil || len(a.Locks) != 0 {
+	if a, err := ops.Control(t.Context(), state, ops.ControlLocks, ""); err != nil || len(a.Locks) != 0 {
 		t.Errorf("locks of who was dropped: %+v, %v", a, err)
 	}
 	if !strings.Contains(log.String(), "dropped by the operator") {
 		t.Error("the log says nothing")
 	}
 
-	socket := filepath.Join(folderOf(t, state), controlName)
+	socket := filepath.Join(folderOf(t, state), "control")
 	info, err := os.Stat(socket)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket: %v, %v", info, err)
@@ -85,7 +86,7 @@ func TestControl(t *testing.T) {
 	if _, err := os.Stat(socket); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket is there after the end: %v", err)
 	}
-	if _, err := Control(t.Context(), state, ControlClients, ""); !errors.Is(err, ErrNoServer) {
+	if _, err := ops.Control(t.Context(), state, ops.ControlClients, ""); !errors.Is(err, ops.ErrNoServer) {
 		t.Errorf("no server: %v", err)
 	}
 }
@@ -104,23 +105,23 @@ func treeOf(t *testing.T) string {
 // one whose folder is named.
 func TestControlOfSeveral(t *testing.T) {
 	state := t.TempDir()
-	_, _, stop := run(t, config(treeOf(t), state))
+	_, _, stop := run(t, confOf(treeOf(t), state))
 	one := folderOf(t, state)
-	u, _, _ := run(t, config(treeOf(t), state))
-	_, err := Control(t.Context(), state, ControlClients, "")
-	if !errors.Is(err, ErrNoServer) || !strings.Contains(err.Error(), u) || !strings.Contains(err.Error(), "--state-dir "+one) {
+	u, _, _ := run(t, confOf(treeOf(t), state))
+	_, err := ops.Control(t.Context(), state, ops.ControlClients, "")
+	if !errors.Is(err, ops.ErrNoServer) || !strings.Contains(err.Error(), u) || !strings.Contains(err.Error(), "--state-dir "+one) {
 		t.Errorf("two servers: %v", err)
 	}
-	if _, err := Control(t.Context(), one, ControlClients, ""); err != nil {
+	if _, err := ops.Control(t.Context(), one, ops.ControlClients, ""); err != nil {
 		t.Errorf("one of two: %v", err)
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := Control(t.Context(), state, ControlServer, ""); err != nil || a.Server.URL != u || a.Server.PID != os.Getpid() {
+	if a, err := ops.Control(t.Context(), state, ops.ControlServer, ""); err != nil || a.Server.URL != u || a.Server.PID != os.Getpid() {
 		t.Errorf("the one that is left: %+v, %v", a, err)
 	}
-	if _, err := Control(t.Context(), filepath.Join(state, "none"), ControlClients, ""); !errors.Is(err, ErrNoServer) {
+	if _, err := ops.Control(t.Context(), filepath.Join(state, "none"), ops.ControlClients, ""); !errors.Is(err, ops.ErrNoServer) {
 		t.Errorf("no such directory: %v", err)
 	}
 }
@@ -129,17 +130,14 @@ func TestControlOfSeveral(t *testing.T) {
 // socket that a killed server has left is replaced; what is no socket stays.
 func TestControlHostile(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("sockets by a short path")
+		t.Skip("sockets by a short name")
 	}
 	state, tree := t.TempDir(), treeOf(t)
-	_, _, stop := run(t, config(tree, state))
-	socket := filepath.Join(folderOf(t, state), controlName)
+	_, _, stop := run(t, confOf(tree, state))
+	socket := filepath.Join(folderOf(t, state), "control")
+	t.Chdir(filepath.Dir(socket)) // however long its path is
 	say := func(text string) (string, error) {
-		var nc net.Conn
-		err := shortPath(socket, func(short string) (err error) {
-			nc, err = net.Dial("unix", short)
-			return err
-		})
+		nc, err := net.Dial("unix", "control")
 		if err != nil {
 			return "", err
 		}
@@ -148,20 +146,20 @@ func TestControlHostile(t *testing.T) {
 			return "", err
 		}
 		b, err := io.ReadAll(nc)
-		var a ControlAnswer
+		var a ops.ControlAnswer
 		if err == nil && len(b) > 0 {
 			err = json.Unmarshal(b, &a)
 		}
 		return a.Error, err
 	}
 	for text, want := range map[string]string{
-		"GET / HTTP/1.1\r\n\r\n":                        "not a request",
-		"{}\n":                                          "form 0",
-		`{"version":2,"do":"clients"}` + "\n":           "form 2",
-		`{"version":1,"do":"reboot"}` + "\n":            "no such request",
-		`{"version":1,"do":"drop"}` + "\n":              "whom?",
-		`{"version":1,"do":"clients","more":1}` + "\n":  "not a request",
-		strings.Repeat("x", maxControlRequest+1) + "\n": "",
+		"GET / HTTP/1.1\r\n\r\n":                       "not a request",
+		"{}\n":                                         "form 0",
+		`{"version":2,"do":"clients"}` + "\n":          "form 2",
+		`{"version":1,"do":"reboot"}` + "\n":           "no such request",
+		`{"version":1,"do":"drop"}` + "\n":             "whom?",
+		`{"version":1,"do":"clients","more":1}` + "\n": "not a request",
+		strings.Repeat("x", 4<<10+1) + "\n":            "",
 	} {
 		got, err := say(text)
 		if want == "" && err != nil {
@@ -174,19 +172,16 @@ func TestControlHostile(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	err := shortPath(socket, func(short string) error {
-		l, err := net.Listen("unix", short)
-		if err == nil {
-			l.(*net.UnixListener).SetUnlinkOnClose(false)
-			err = l.Close()
-		}
-		return err
-	})
+	l, err := net.Listen("unix", "control")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, stop = run(t, config(tree, state))
-	if _, err := Control(context.Background(), state, ControlClients, ""); err != nil {
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, _, stop = run(t, confOf(tree, state))
+	if _, err := ops.Control(context.Background(), state, ops.ControlClients, ""); err != nil {
 		t.Errorf("after a server that was killed: %v", err)
 	}
 	if err := stop(); err != nil {
@@ -195,7 +190,7 @@ func TestControlHostile(t *testing.T) {
 	if err := os.WriteFile(socket, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, log, stop := run(t, config(tree, state))
+	_, log, stop := run(t, confOf(tree, state))
 	if !strings.Contains(log.String(), "ctl cannot reach") {
 		t.Error("nothing is said of a file in the socket's place")
 	}

@@ -5,51 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
-	"net/url"
-	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
-	"github.com/nfsbox/nfsbox/internal/server/localfs"
 	"github.com/nfsbox/nfsbox/nfsserver"
-	"github.com/nfsbox/nfsbox/oncrpc/replycache"
 )
-
-// World is what a server gets from its surroundings. Only Rand is required.
-type World struct {
-	Rand func([]byte)     // fills its argument with randomness
-	Now  func() time.Time // time.Now if nil
-	Log  io.Writer        // nil discards
-
-	// File is the configuration's path, by which the server's own folder in
-	// the state directory is named; "" names it by the directory served.
-	File string
-
-	// Reload makes the server call Reread and change what can be changed under
-	// way; see [Serve]. Both nil: it never does.
-	Reload <-chan os.Signal
-	Reread func() (*Config, error)
-
-	Version string // of the program, as the live view shows it
-
-	// Manager has started the process, and may have opened its listeners.
-	Manager Manager
-
-	// Alone says that the process is this server's: limits and capabilities
-	// that are the process' are then set as the configuration needs them.
-	Alone bool
-}
-
-// Running is what can be known of a server that has begun to listen.
-type Running struct {
-	URL  string   // for a client on this host: "nfs://127.0.0.1:2049/"
-	Addr net.Addr // of the first listener
-}
 
 // Serve serves until ctx ends, and then lets calls that are under way finish,
 // for at most DrainTimeout. ready is called once, when clients can connect; its
@@ -59,7 +22,7 @@ type Running struct {
 // for slow calls, and who may use the file API; connections stay. What else has
 // changed is named in the log and waits for the next start. If anything is wrong
 // with the new configuration, all stays as it was.
-func Serve(ctx context.Context, c Config, w World, ready func(Running) error) (err error) {
+func Serve(ctx context.Context, c config.Config, w World, ready func(Running) error) (err error) {
 	d := &daemon{w: w}
 	d.sites.ended, d.sites.end = context.WithCancel(context.WithoutCancel(ctx))
 	if d.w.Now == nil {
@@ -68,59 +31,31 @@ func Serve(ctx context.Context, c Config, w World, ready func(Running) error) (e
 	if d.w.Log == nil {
 		d.w.Log = io.Discard
 	}
-	if err := c.complete(); err != nil {
+	if err := c.Complete(); err != nil {
 		return err
 	}
 	d.c = &c
 	defer func() { err = errors.Join(err, d.close()) }()
-	d.startLog()
+	d.logs = ops.NewLogs(&d.c.Log, d.w.Log, d.w.Now)
+	d.log = d.logs.Logger()
 	if err := d.privateOutside(d.c); err != nil {
 		return err // before anything is made in a tree that clients can write to
 	}
-	if err := d.openLogs(); err != nil {
+	if err := d.logs.Open(&d.c.Log, time.Duration(d.c.Slow)); err != nil {
 		return err
 	}
+	d.log = d.logs.Logger()
 	if err := d.open(ctx); err != nil {
 		return err
 	}
 	return d.run(ctx, ready)
 }
 
-// daemon is a server and all that belongs to it.
-type daemon struct {
-	w    World
-	c    *Config // in force
-	log  *slog.Logger
-	logs logs
-
-	own     string   // the server's own folder in the state directory
-	held    *os.File // the lock of that folder, while it is open
-	key     export.Key
-	gate    *iogate.Gate
-	locks   localfs.Locks // of all directories, which may overlap
-	sites   sites
-	table   *export.Table
-	replies *replycache.Cache
-	slow    *slowLog
-	srv     *nfsserver.Server
-	doors   []door
-	users   func(net.Conn) *uint32 // whose a connection from this host is; nil: nobody can tell
-	api     api
-	web     web
-	control *control              // nil: it is not there
-	entered *nfsserver.Registered // with rpcbind; nil: nothing is
-
-	served  chan error // what each door's Serve returned
-	serving int        // how many of them have not
-
-	reloading chan struct{} // closed when the last reload has been prepared; nil: there was none
-}
-
 // open does all that must succeed before clients can be let in. What it has
 // opened, close closes.
 func (d *daemon) open(ctx context.Context) (err error) {
 	if d.w.Alone {
-		d.prepareProcess()
+		prepareProcess(d.c, d.log)
 	}
 	if d.own, d.key, err = d.state(); err != nil {
 		return err
@@ -142,7 +77,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 		return err
 	}
 	d.findUsers()
-	d.c.squash(d.onlyKnown())
+	d.c.SquashUnsaid(d.onlyKnown())
 	if err := d.openTable(); err != nil {
 		return err
 	}
@@ -170,7 +105,7 @@ func (d *daemon) run(ctx context.Context, ready func(Running) error) error {
 	if err := d.register(ctx); err != nil {
 		return errors.Join(err, d.drain(context.WithoutCancel(ctx)))
 	}
-	d.web.serving.Store(true)
+	d.web.Serving()
 	r := d.running()
 	if err := ready(r); err != nil {
 		return errors.Join(err, d.drain(context.WithoutCancel(ctx)))
@@ -200,27 +135,11 @@ func (d *daemon) run(ctx context.Context, ready func(Running) error) error {
 	}
 }
 
-// running is what ready is told.
-func (d *daemon) running() Running {
-	addr := d.doors[0].addr()
-	return Running{URL: address(addr, d.c.Exports[0].Path), Addr: addr}
-}
-
-// address is the URL at which a client on this host finds the export.
-func address(addr net.Addr, path string) string {
-	host := addr.String()
-	if a, ok := addr.(*net.TCPAddr); ok && a.IP.IsUnspecified() {
-		host = net.JoinHostPort("127.0.0.1", fmt.Sprint(a.Port))
-	}
-	u := url.URL{Scheme: "nfs", Host: host, Path: path}
-	return u.String()
-}
-
 // drain ends the server, at first in good order, and leaves its replies to the
 // next one.
 func (d *daemon) drain(ctx context.Context) error {
 	d.notify("STOPPING=1\nSTATUS=Finishing calls")
-	d.web.draining.Store(true)
+	d.web.Draining()
 	limit := time.Duration(d.c.DrainTimeout)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -243,10 +162,7 @@ func (d *daemon) drain(ctx context.Context) error {
 // close gives back what open has taken, the last first. The server has ended, or
 // never begun.
 func (d *daemon) close() (err error) {
-	err = errors.Join(d.control.close(), d.web.close(), d.api.close(), d.closeDoors())
-	if d.slow != nil {
-		d.slow.close()
-	}
+	err = errors.Join(d.control.Close(), d.web.Close(), d.api.close(), d.closeDoors())
 	d.sites.end()
 	d.abandonReload()
 	err = errors.Join(err, d.sites.close())
@@ -256,7 +172,7 @@ func (d *daemon) close() (err error) {
 	if d.held != nil {
 		err = errors.Join(err, d.held.Close())
 	}
-	return errors.Join(err, d.logs.close())
+	return errors.Join(err, d.logs.Close())
 }
 
 // unlessClosed is err, unless it is the ordinary end of a server.
@@ -265,12 +181,4 @@ func unlessClosed(err error) error {
 		return nil
 	}
 	return err
-}
-
-// identity is what the server's own folder in the state directory is named by.
-func (d *daemon) identity() (string, error) {
-	if d.w.File != "" {
-		return filepath.Abs(d.w.File)
-	}
-	return realDir(d.c.Exports[0].Dir)
 }

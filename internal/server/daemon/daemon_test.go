@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/testkit/leak"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/mount3"
@@ -40,22 +41,22 @@ func (l *logBuffer) String() string {
 }
 
 // config serves dir on loopback, at a port of its own, and over it alone.
-func config(dir, state string) Config {
-	c, x := Default(), DefaultExport()
-	c.LocalIO = localIOOff
+func confOf(dir, state string) config.Config {
+	c, x := config.Default(), config.DefaultExport()
+	c.LocalIO = config.LocalIOOff
 	c.Listen, c.StateDir = []string{"127.0.0.1:0"}, state
 	x.Dir = dir
-	c.Exports = []Export{x}
+	c.Exports = []config.Export{x}
 	return c
 }
 
 // run serves until stop is called, which returns what Serve returned.
-func run(t *testing.T, c Config) (url string, log *logBuffer, stop func() error) {
+func run(t *testing.T, c config.Config) (url string, log *logBuffer, stop func() error) {
 	t.Helper()
 	return runIn(t, c, World{})
 }
 
-func runIn(t *testing.T, c Config, w World) (url string, log *logBuffer, stop func() error) {
+func runIn(t *testing.T, c config.Config, w World) (url string, log *logBuffer, stop func() error) {
 	t.Helper()
 	log = &logBuffer{}
 	w.Log = log
@@ -181,7 +182,7 @@ func TestHandlesSurvive(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(tree, "dir", "file"), []byte("still here"), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			conf, random := config(tree, t.TempDir()), counter()
+			conf, random := confOf(tree, t.TempDir()), counter()
 			conf.Exports[0].Handles = handles
 			u, log, stop := runIn(t, conf, World{Rand: random})
 			c := client(t, u)
@@ -212,7 +213,7 @@ func TestHandlesSurvive(t *testing.T) {
 func TestKeyLost(t *testing.T) {
 	t.Parallel()
 	tree, state := t.TempDir(), t.TempDir()
-	conf, random := config(tree, state), counter()
+	conf, random := confOf(tree, state), counter()
 	u, _, stop := runIn(t, conf, World{Rand: random})
 	root := mount(t, client(t, u), "/")
 	if err := stop(); err != nil {
@@ -246,16 +247,16 @@ func TestServeFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir, state := t.TempDir(), t.TempDir()
-	for what, change := range map[string]func(*Config){
-		"no directory":           func(c *Config) { c.Exports[0].Dir = filepath.Join(dir, "none") },
-		"a file":                 func(c *Config) { c.Exports[0].Dir = file },
-		"an address in use":      func(c *Config) { c.Listen = []string{taken.Addr().String()} },
-		"no address":             func(c *Config) { c.Listen = []string{"nowhere"} },
-		"a relative export":      func(c *Config) { c.Exports[0].Path = "photos" },
-		"unknown handles":        func(c *Config) { c.Exports[0].Handles = "magic" },
-		"a state that is a file": func(c *Config) { c.StateDir = file },
+	for what, change := range map[string]func(*config.Config){
+		"no directory":           func(c *config.Config) { c.Exports[0].Dir = filepath.Join(dir, "none") },
+		"a file":                 func(c *config.Config) { c.Exports[0].Dir = file },
+		"an address in use":      func(c *config.Config) { c.Listen = []string{taken.Addr().String()} },
+		"no address":             func(c *config.Config) { c.Listen = []string{"nowhere"} },
+		"a relative export":      func(c *config.Config) { c.Exports[0].Path = "photos" },
+		"unknown handles":        func(c *config.Config) { c.Exports[0].Handles = "magic" },
+		"a state that is a file": func(c *config.Config) { c.StateDir = file },
 	} {
-		c := config(dir, state)
+		c := confOf(dir, state)
 		change(&c)
 		err := Serve(t.Context(), c, World{Rand: counter()}, func(Running) error {
 			t.Errorf("%s: it serves", what)
@@ -270,13 +271,13 @@ func TestServeFails(t *testing.T) {
 // TestReadyFails ends the server if its caller cannot go on.
 func TestReadyFails(t *testing.T) {
 	want := errors.New("stdout is closed")
-	if err := Serve(t.Context(), config(t.TempDir(), t.TempDir()), World{Rand: counter()}, func(Running) error { return want }); !errors.Is(err, want) {
+	if err := Serve(t.Context(), confOf(t.TempDir(), t.TempDir()), World{Rand: counter()}, func(Running) error { return want }); !errors.Is(err, want) {
 		t.Errorf("%v, want %v", err, want)
 	}
 }
 
 func TestWarnings(t *testing.T) {
-	c := config(t.TempDir(), t.TempDir())
+	c := confOf(t.TempDir(), t.TempDir())
 	c.Listen, c.Exports[0].Async = []string{"0.0.0.0:0"}, true
 	_, log, _ := run(t, c)
 	if !strings.Contains(log.String(), "may mount") {
@@ -297,16 +298,16 @@ func TestWarnsOfClientsAlone(t *testing.T) {
 	const said = "only those may mount"
 	yes := true
 	for what, x := range map[string]struct {
-		clients []Client
+		clients []config.Client
 		allow   []string
 		want    bool
 	}{
-		"one client":            {[]Client{{Match: "127.0.0.1", Rule: Rule{ReadOnly: &yes}}}, nil, true},
-		"one, and a network":    {[]Client{{Match: "127.0.0.1", Rule: Rule{ReadOnly: &yes}}}, []string{"10.0.0.0/8"}, false},
-		"everybody is a client": {[]Client{{Match: "*", Rule: Rule{ReadOnly: &yes}}}, nil, false},
+		"one client":            {[]config.Client{{Match: "127.0.0.1", Rule: config.Rule{ReadOnly: &yes}}}, nil, true},
+		"one, and a network":    {[]config.Client{{Match: "127.0.0.1", Rule: config.Rule{ReadOnly: &yes}}}, []string{"10.0.0.0/8"}, false},
+		"everybody is a client": {[]config.Client{{Match: "*", Rule: config.Rule{ReadOnly: &yes}}}, nil, false},
 		"nothing is said":       {nil, nil, false},
 	} {
-		c := config(t.TempDir(), t.TempDir())
+		c := confOf(t.TempDir(), t.TempDir())
 		c.Exports[0].Clients, c.Exports[0].Allow = x.clients, x.allow
 		_, log, _ := run(t, c)
 		if strings.Contains(log.String(), said) != x.want || !strings.Contains(log.String(), "ro=false") {

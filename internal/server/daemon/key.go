@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
 )
 
 // The key's file:
@@ -53,7 +54,7 @@ func readKey(path string) (key export.Key, err error) {
 		return key, fmt.Errorf("%s is no regular file", path)
 	case info.Mode().Perm()&0o077 != 0:
 		return key, fmt.Errorf("%s is open to others (mode %04o), who may have read it; make it 0600 or remove it, which makes all handles stale", path, info.Mode().Perm())
-	case !owned(info):
+	case !paths.Owned(info):
 		return key, fmt.Errorf("%s belongs to another user", path)
 	}
 	f, err := os.Open(path)
@@ -107,14 +108,5 @@ func makeKey(path string, random func([]byte)) (err error) {
 	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncDir(dir)
-}
-
-// syncDir makes the names in dir stable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return paths.SyncDir(dir)
 }

@@ -3,45 +3,12 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"slices"
-	"syscall"
+
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
-
-// door is where clients come in: a listener, or a socket of datagrams.
-type door struct {
-	l       net.Listener
-	pc      net.PacketConn
-	portmap bool   // clients ask for the port mapper there, and go to others
-	open    func() // called when the server has begun to let clients in
-}
-
-func (x *door) addr() net.Addr {
-	if x.l != nil {
-		return x.l.Addr()
-	}
-	return x.pc.LocalAddr()
-}
-
-func (x *door) close() error {
-	if x.l != nil {
-		return x.l.Close()
-	}
-	return x.pc.Close()
-}
-
-// closeAll closes doors, also those that the server has closed.
-func closeAll(doors []door) (err error) {
-	for i := range doors {
-		if e := doors[i].close(); !errors.Is(e, net.ErrClosed) {
-			err = errors.Join(err, e)
-		}
-	}
-	return err
-}
 
 func (d *daemon) closeDoors() error { return closeAll(d.doors) }
 
@@ -78,15 +45,15 @@ func (d *daemon) listen(ctx context.Context) (err error) {
 // bind opens one address of those of key, and the same port for datagrams if udp.
 func (d *daemon) bind(ctx context.Context, key, address string, udp bool) error {
 	portmap := key == "portmap-listen"
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, family("tcp", address), address)
+	l, err := listenTCP(ctx, key, address)
 	if err != nil {
-		return listenError("tcp", key, address, err)
+		return err
 	}
 	d.doors = append(d.doors, door{l: l, portmap: portmap})
 	if !udp {
 		return nil
 	}
+	var lc net.ListenConfig
 	pc, err := lc.ListenPacket(ctx, family("udp", address), l.Addr().String())
 	if err != nil {
 		return listenError("udp", key, l.Addr().String(), err)
@@ -95,41 +62,11 @@ func (d *daemon) bind(ctx context.Context, key, address string, udp bool) error 
 	return nil
 }
 
-// family is network for an address that is listened at. Where that is one of IPv4, also
-// 0.0.0.0, nobody comes in over IPv6, as they do where no address is named.
-func family(network, address string) string {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return network
-	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
-		return network + "4"
-	}
-	return network
-}
-
-// somebody has an address, and it is not known who.
-const somebody = "another process has it; end it, or"
-
-// listenError says what can be done about an address of key that cannot be had over
-// tcp, or udp.
-func listenError(network, key, address string, err error) error {
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("listen: %w: %s name another port with --%s", err, holder(network, address), key)
-	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("listen: %w: ports below 1024 take root or CAP_NET_BIND_SERVICE; name a higher one with --%s, or let the service manager open it", err, key)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("listen: %w: this host has no such address", err)
-	}
-	return fmt.Errorf("listen: %w", err)
-}
-
 // onlyKnown reports whether clients are those of this host alone, and the kernel
 // knows who they are.
 func (d *daemon) onlyKnown() bool { return d.users != nil && d.onLoopback() }
 
 // onLoopback reports whether only this host can reach the doors.
 func (d *daemon) onLoopback() bool {
-	return !slices.ContainsFunc(d.doors, func(x door) bool { return !onLoopback(x.addr().String()) })
+	return !slices.ContainsFunc(d.doors, func(x door) bool { return !config.OnLoopback(x.addr().String()) })
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -69,9 +70,9 @@ func TestLocalIO(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(tree, "file"), content, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	conf := config(tree, t.TempDir())
-	conf.LocalIO, conf.LocalIODir, conf.Metrics = localIOOn, dir, "127.0.0.1:0"
-	conf.fill()
+	conf := confOf(tree, t.TempDir())
+	conf.LocalIO, conf.LocalIODir, conf.Metrics = config.LocalIOOn, dir, "127.0.0.1:0"
+	conf.Fill()
 	r := runReloader(t, conf)
 	c := locally(t, r.url, dir)
 	f := open(t, c, "file")
@@ -87,9 +88,9 @@ func TestLocalIO(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 
-	other := changed(conf, func(c *Config) {
+	other := changed(conf, func(c *config.Config) {
 		c.Log.Level = "debug"
-		c.Exports = append(c.Exports, Export{Path: "/other", Dir: t.TempDir(), Handles: "auto"})
+		c.Exports = append(c.Exports, config.Export{Path: "/other", Dir: t.TempDir(), Handles: "auto"})
 	})
 	r.reload(other, nil)
 	look("after a reload")
@@ -104,7 +105,7 @@ func TestLocalIO(t *testing.T) {
 	)
 
 	no := false
-	r.reload(changed(*other, func(c *Config) { c.Exports[0].LocalIO = &no }), nil)
+	r.reload(changed(*other, func(c *config.Config) { c.Exports[0].LocalIO = &no }), nil)
 	if _, text := get(t, metrics[1]+"/metrics"); !strings.Contains(text, "nfsbox_localio_revoked_total 1") {
 		t.Error("the descriptor was not taken back")
 	}
@@ -121,8 +122,8 @@ func TestLocalIODirectory(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	conf := config(t.TempDir(), t.TempDir())
-	conf.LocalIO, conf.LocalIODir = localIOOn, file
+	conf := confOf(t.TempDir(), t.TempDir())
+	conf.LocalIO, conf.LocalIODir = config.LocalIOOn, file
 	err := Serve(t.Context(), conf, World{Rand: counter()}, func(Running) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "name another localio-dir") {
 		t.Errorf("%v", err)

@@ -3,8 +3,6 @@ package daemon
 import (
 	"encoding/json"
 	"errors"
-	"log/slog"
-	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,56 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/server/reqlog"
-	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
-
-// TestLogRefuses names what is wrong with [log], and where.
-func TestLogRefuses(t *testing.T) {
-	const rest = "[[export]]\npath = \"/\"\ndir = \"/srv\"\n"
-	for text, want := range map[string]string{
-		"[log]\nlevels = \"info\"\n":                             ":2: log.levels: no such key",
-		"[log]\nlevel = \"loud\"\n":                              ":2: log.level: \"loud\" is not one of debug",
-		"[log]\n\nformat = \"xml\"\n":                            ":3: log.format: \"xml\" is not one of text, json",
-		"log-level = \"info\"\n":                                 ":1: log-level: no such key",
-		"[log]\nsample = 0\n":                                    ":2: log.sample: 0 is not within 1",
-		"[log]\nmax-files = -1\n":                                ":2: log.max-files: -1 is not within 0",
-		"[log]\nmax-size = \"1000\"\n":                           ":2: log.max-size: 1000 is neither 0 nor whole MiB",
-		"[log]\nmax-size = \"2TiB\"\n":                           ":2: log.max-size: 2TiB is neither",
-		"[log]\nmax-age = \"36h\"\n":                             ":2: log.max-age: 36h is not whole days",
-		"[log]\nmax-age = \"9999d\"\n":                           ":2: log.max-age: \"9999d\" is not within 0 and 3650d",
-		"[log]\nmax-age = \"-1d\"\n":                             ":2: log.max-age: \"-1d\" is no time",
-		"[log]\nfile = \"a.log\"\n":                              ":2: log.file: \"a.log\" is not an absolute path",
-		"[log]\nrequests = \"a.log\"\n":                          ":2: log.requests: \"a.log\" is not an absolute path",
-		"[log]\nfile = \"/a.log\"\nrequests = \"/x/../a.log\"\n": ":3: log.requests: /x/../a.log is the file of the server's own log already",
-	} {
-		path := configFile(t, text+rest)
-		if _, err := Load(Flags{File: path}); err == nil || !strings.Contains(err.Error(), path+want) {
-			t.Errorf("%s: %v; want %s", text, err, want)
-		}
-	}
-}
-
-// TestLogFlags lays flags over the table, by names that begin with its own.
-func TestLogFlags(t *testing.T) {
-	path := configFile(t, "[log]\nlevel = \"warn\"\nsample = 7\nmax-age = \"7d\"\n[[export]]\ndir = \"/srv\"\n")
-	flags := Flags{File: path, Given: map[string]bool{"log-sample": true, "sample": true, "level": true}}
-	flags.Config.Log.Sample = 9
-	c, err := Load(flags)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := defaultLog()
-	want.Level, want.Sample, want.MaxAge = "warn", 9, Duration(7*day)
-	if c.Log != want {
-		t.Errorf("%+v, want %+v", c.Log, want)
-	}
-	flags.Config.Log.Sample = -1
-	if _, err = Load(flags); err == nil || !strings.HasPrefix(err.Error(), "--log-sample: -1 is not within") {
-		t.Error(err)
-	}
-}
 
 // logged are the lines of a file in JSON.
 func logged(t *testing.T, path string) (all []map[string]any) {
@@ -97,7 +48,7 @@ func TestLogFiles(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(tree, "file"), []byte("still here"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	conf := config(tree, t.TempDir())
+	conf := confOf(tree, t.TempDir())
 	conf.Log.File, conf.Log.Requests = filepath.Join(dir, "server.log"), filepath.Join(dir, "requests.log")
 	conf.Log.Format, conf.Log.Sample = "json", 1
 	u, stderr, stop := run(t, conf)
@@ -137,10 +88,10 @@ func TestLogFiles(t *testing.T) {
 
 // TestLogReopen has somebody put the files aside, as logrotate does.
 func TestLogReopen(t *testing.T) {
-	dir, conf := t.TempDir(), config(t.TempDir(), t.TempDir())
+	dir, conf := t.TempDir(), confOf(t.TempDir(), t.TempDir())
 	conf.Log.File, conf.Log.Requests = filepath.Join(dir, "server.log"), filepath.Join(dir, "requests.log")
 	conf.Log.Format, conf.Log.Sample, conf.Log.MaxSize = "json", 1, 0
-	conf.fill()
+	conf.Fill()
 	r := runReloader(t, conf)
 	c := client(t, r.url)
 	mount(t, c, "/")
@@ -186,13 +137,13 @@ func waitForLine(t *testing.T, path, text string) {
 // TestLogLost takes the folder of the logs away: clients are served, what is lost is
 // counted, and stderr tells of it, once.
 func TestLogLost(t *testing.T) {
-	dir, conf := filepath.Join(t.TempDir(), "log"), config(t.TempDir(), t.TempDir())
+	dir, conf := filepath.Join(t.TempDir(), "log"), confOf(t.TempDir(), t.TempDir())
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	conf.Log.File, conf.Log.Requests, conf.Log.Sample = filepath.Join(dir, "server.log"), filepath.Join(dir, "requests.log"), 1
 	conf.Metrics = "127.0.0.1:0"
-	conf.fill()
+	conf.Fill()
 	r := runReloader(t, conf)
 	text, err := os.ReadFile(conf.Log.File)
 	at := regexp.MustCompile(`msg=metrics url=(\S+)`).FindStringSubmatch(string(text))
@@ -230,11 +181,11 @@ func TestLogLost(t *testing.T) {
 
 // TestLogCannotBegin refuses to serve with a log that could not be written.
 func TestLogCannotBegin(t *testing.T) {
-	for key, change := range map[string]func(*Log, string){
-		"log.file":     func(l *Log, path string) { l.File = path },
-		"log.requests": func(l *Log, path string) { l.Requests = path },
+	for key, change := range map[string]func(*config.Log, string){
+		"log.file":     func(l *config.Log, path string) { l.File = path },
+		"log.requests": func(l *config.Log, path string) { l.Requests = path },
 	} {
-		conf := config(t.TempDir(), t.TempDir())
+		conf := confOf(t.TempDir(), t.TempDir())
 		change(&conf.Log, filepath.Join(t.TempDir(), "none", "x.log"))
 		err := Serve(t.Context(), conf, World{Rand: counter()}, func(Running) error {
 			t.Errorf("%s: it serves", key)
@@ -248,75 +199,10 @@ func TestLogCannotBegin(t *testing.T) {
 
 // TestLogOutside refuses a log that clients could turn into another file.
 func TestLogOutside(t *testing.T) {
-	conf := config(t.TempDir(), t.TempDir())
+	conf := confOf(t.TempDir(), t.TempDir())
 	conf.Log.Requests = filepath.Join(conf.Exports[0].Dir, "requests.log")
 	err := Serve(t.Context(), conf, World{Rand: counter()}, func(Running) error { return errors.New("it serves") })
 	if err == nil || !strings.Contains(err.Error(), "the file of the log of requests "+conf.Log.Requests+" lies within") {
 		t.Error(err)
-	}
-}
-
-// TestRequestOf takes a call to a procedure that is unknown, by a client likewise.
-func TestRequestOf(t *testing.T) {
-	got := requestOf(&oncrpc.Served{XID: 7, Failed: true})
-	if want := (reqlog.Call{XID: 7, HasXID: true, Failed: true}); got != want {
-		t.Errorf("%+v", got)
-	}
-}
-
-// unlogged is a daemon whose log of requests wants hardly a call.
-func unlogged(tb testing.TB) *daemon {
-	d := &daemon{slow: newSlowLog(slog.New(slog.DiscardHandler), time.Now, time.Second)}
-	d.logs.requests = reqlog.New(reqlog.Options{Handler: slog.DiscardHandler, Every: math.MaxInt})
-	tb.Cleanup(func() {
-		d.slow.close()
-		if err := d.logs.close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	return d
-}
-
-// TestUnloggedAllocates spends nothing on calls that no log wants.
-func TestUnloggedAllocates(t *testing.T) {
-	d := unlogged(t)
-	sample, call := d.logs.sample(), oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Microsecond}
-	if n := testing.AllocsPerRun(1000, func() {
-		call.Sampled = sample()
-		d.observe(call)
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-	if (&logs{}).sample() != nil {
-		t.Error("a server without a log of requests asks about each call")
-	}
-}
-
-// BenchmarkUnlogged is what the log of requests costs a call that it does not want,
-// from asking on: at most 150 ns. The server does not even tell of such a call, and
-// what it takes to ask is in package oncrpc's BenchmarkObserve.
-func BenchmarkUnlogged(b *testing.B) {
-	d := unlogged(b)
-	sample, call := d.logs.sample(), oncrpc.Served{Proc: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{}, Took: time.Microsecond}
-	b.ReportAllocs()
-	for b.Loop() {
-		call.Sampled = sample()
-		d.observe(call)
-	}
-}
-
-// TestLogFlagsAreRelative: what the command line names lies where the command was given.
-func TestLogFlagsAreRelative(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	f := Flags{Dir: dir, Config: config("", ""), Given: map[string]bool{"log-file": true, "log-requests": true}}
-	f.Config.Log.File, f.Config.Log.Requests = "a.log", filepath.Join("sub", "b.log")
-	c, err := Load(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	here, err := os.Getwd()
-	if err != nil || c.Log.File != filepath.Join(here, "a.log") || c.Log.Requests != filepath.Join(here, "sub", "b.log") {
-		t.Errorf("%v: %q, %q", err, c.Log.File, c.Log.Requests)
 	}
 }

@@ -3,7 +3,6 @@ package daemon
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"strconv"
@@ -53,18 +52,11 @@ func (m Manager) notify(state string) error {
 	return nil
 }
 
-// notify tells the manager, and the log if that fails: nothing else hangs on it.
-func (d *daemon) notify(state string) {
-	if err := d.w.Manager.notify(state); err != nil {
-		d.log.Warn("notify", slog.Any("error", err))
-	}
-}
-
 // watchdog says when the manager wants a sign of life, at twice the rate that it
 // asks for. It never does if the manager wants none.
 func (m Manager) watchdog() (ping <-chan time.Time, stop func()) {
 	usec, err := strconv.ParseInt(m.get("WATCHDOG_USEC"), 10, 64)
-	if err != nil || usec < 2 || usec > maxTime.Microseconds() || m.get("WATCHDOG_PID") != "" && !m.mine("WATCHDOG_PID") {
+	if err != nil || usec < 2 || usec > maxWatchdog.Microseconds() || m.get("WATCHDOG_PID") != "" && !m.mine("WATCHDOG_PID") {
 		return nil, func() {}
 	}
 	t := time.NewTicker(time.Duration(usec) * time.Microsecond / 2)

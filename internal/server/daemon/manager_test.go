@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
 // environ is an environment made up.
@@ -44,10 +46,10 @@ func TestNotify(t *testing.T) {
 		}
 		return string(b[:n])
 	}
-	c, hangup := config(t.TempDir(), t.TempDir()), make(chan os.Signal)
+	c, hangup := confOf(t.TempDir(), t.TempDir()), make(chan os.Signal)
 	u, _, stop := runIn(t, c, World{
 		Manager: environ("NOTIFY_SOCKET", path, "WATCHDOG_USEC", "20000", "WATCHDOG_PID", "77"),
-		Reload:  hangup, Reread: func() (*Config, error) { c := c; c.fill(); return &c, nil },
+		Reload:  hangup, Reread: func() (*config.Config, error) { c := c; c.Fill(); return &c, nil },
 	})
 	if got := said(); got != "READY=1\nSTATUS=Serving "+u {
 		t.Errorf("at the start: %q", got)
@@ -81,7 +83,7 @@ func TestNotify(t *testing.T) {
 
 // TestNotifyNobody serves on when there is nobody to be told.
 func TestNotifyNobody(t *testing.T) {
-	_, log, stop := runIn(t, config(t.TempDir(), t.TempDir()), World{Manager: environ("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "none"))})
+	_, log, stop := runIn(t, confOf(t.TempDir(), t.TempDir()), World{Manager: environ("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "none"))})
 	if err := stop(); err != nil {
 		t.Error(err)
 	}

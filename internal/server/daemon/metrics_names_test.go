@@ -7,13 +7,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/nfsbox/nfsbox/fileapi"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
 // TestMetricNames holds the names of metrics against Prometheus' customs. In
 // OpenMetrics a counter goes by its name without "_total", which must be no other's.
 func TestMetricNames(t *testing.T) {
 	c := apiConfig(t.TempDir(), t.TempDir())
-	c.Metrics, c.API.Store, c.LocalIO = "127.0.0.1:0", t.TempDir(), localIOOff
+	c.Metrics, c.API.Store, c.LocalIO = "127.0.0.1:0", t.TempDir(), config.LocalIOOff
 	u, log, _ := run(t, c)
 	mount(t, client(t, u), "/")
 	_, err := apiClient(t, apiURL(t, log), fileapi.Options{}).Stat(t.Context(), "/")

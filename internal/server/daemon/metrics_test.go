@@ -1,32 +1,12 @@
 package daemon
 
 import (
-	"reflect"
 	"regexp"
 	"testing"
 
-	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
-
-// TestAddDirectory leaves no count out.
-func TestAddDirectory(t *testing.T) {
-	var s localfs.Snapshot
-	for _, v := range reflect.ValueOf(&s).Elem().Fields() {
-		if v.CanInt() {
-			v.SetInt(21)
-		} else {
-			v.SetUint(21)
-		}
-	}
-	sum := s
-	addDirectory(&sum, &s)
-	for field, v := range reflect.ValueOf(sum).Fields() {
-		if v.CanInt() && v.Int() != 42 || v.CanUint() && v.Uint() != 42 {
-			t.Errorf("%s of two directories with 21 each: %v", field.Name, v)
-		}
-	}
-}
 
 // TestMetricsOfOneDirectory exports a directory twice, in ways that have it open
 // twice: its counts are those of both.
@@ -36,10 +16,10 @@ func TestMetricsOfOneDirectory(t *testing.T) {
 	at := regexp.MustCompile(`msg=metrics url=(\S+)`)
 	var got []string
 	for _, twice := range []bool{false, true} {
-		c := config(t.TempDir(), t.TempDir())
+		c := confOf(t.TempDir(), t.TempDir())
 		c.MaxOpenFiles, c.Metrics = 32, "127.0.0.1:0"
 		if twice {
-			c.Exports = append(c.Exports, Export{Path: "/again", Dir: c.Exports[0].Dir, LocalWriters: true, FSID: 7})
+			c.Exports = append(c.Exports, config.Export{Path: "/again", Dir: c.Exports[0].Dir, LocalWriters: true, FSID: 7})
 		}
 		_, log, _ := run(t, c)
 		_, text := get(t, at.FindStringSubmatch(log.String())[1]+"/metrics")

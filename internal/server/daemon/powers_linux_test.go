@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/vfs/vfstest"
 )
@@ -14,10 +15,10 @@ func TestPowers(t *testing.T) {
 	for name, mode := range map[string]nfsbox.LocalIO{"off": nfsbox.LocalIOOff, "require": nfsbox.LocalIORequire, "trusted": nfsbox.LocalIOTrusted} {
 		t.Run(name, func(t *testing.T) {
 			vfstest.Run(t, vfstest.Config{Groups: []string{"powers"}, New: func(t *testing.T) vfs.FS {
-				conf := config(t.TempDir(), t.TempDir())
+				conf := confOf(t.TempDir(), t.TempDir())
 				conf.Exports[0].Squash = "none"
 				if mode != nfsbox.LocalIOOff {
-					conf.LocalIO, conf.LocalIODir = localIOOn, localDir(t)
+					conf.LocalIO, conf.LocalIODir = config.LocalIOOn, localDir(t)
 				}
 				url, _, _ := run(t, conf)
 				c, err := nfsbox.Dial(t.Context(), url, nfsbox.WithLocalIO(mode), nfsbox.WithLocalIODir(conf.LocalIODir))

@@ -2,17 +2,24 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
+	"path/filepath"
+	"time"
 
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // Check finds what Serve would find wrong with c, and with the files and directories
 // that it names, before it listens. It changes nothing, and says to w.Log whom the rules of
 // an export keep out, or let in by way of another, where that may surprise.
-func Check(c Config, w World) error {
-	if err := c.complete(); err != nil {
+func Check(c config.Config, w World) error {
+	if err := c.Complete(); err != nil {
 		return err
 	}
 	d := &daemon{w: w, c: &c, log: slog.New(slog.DiscardHandler)}
@@ -20,29 +27,29 @@ func Check(c Config, w World) error {
 	if err == nil {
 		err = d.checkState()
 	}
-	table, e := c.tryExports()
-	err = errors.Join(err, e, c.Log.checkFiles())
-	if c.API.on() {
-		_, e := c.API.read()
+	table, e := tryExports(&c)
+	err = errors.Join(err, e, ops.CheckFiles(&c.Log))
+	if c.API.On() {
+		_, e := readSecrets(&c.API)
 		err = errors.Join(err, e)
 	}
 	if w.Log == nil {
 		return err
 	}
-	d.startLog()
+	d.log = ops.NewLogs(&c.Log, w.Log, time.Now).Logger()
 	for i := range c.Exports {
 		d.warnClients(&c.Exports[i])
 	}
 	if err != nil {
 		return err
 	}
-	var all []exported
+	var all []paths.Tree
 	for i := range c.Exports {
 		s, err := siteOf(&c.Exports[i])
 		if err != nil {
 			return err
 		}
-		all = append(all, exported{c.Exports[i].Path, s})
+		all = append(all, s.treeOf(c.Exports[i].Path))
 	}
 	d.warnWithin(all, table)
 	return nil
@@ -52,13 +59,47 @@ func Check(c Config, w World) error {
 type unopened struct{ vfs.FS }
 
 // tryExports makes a table of exports, as far as that goes without opening them.
-func (c *Config) tryExports() (*export.Table, error) {
+func tryExports(c *config.Config) (*export.Table, error) {
 	var all []export.Export
-	likely := c.squashed()
+	likely := c.Squashed()
 	for i := range likely.Exports {
-		one := likely.Exports[i].table(&directory{})
+		one := tableOf(&likely.Exports[i], &directory{})
 		one.FS = &unopened{}
 		all = append(all, one)
 	}
 	return export.New(export.Options{}, all...)
+}
+
+// checkState finds what a start would find wrong with what lies in the state directory,
+// and makes nothing there.
+func (d *daemon) checkState() error {
+	base, own, err := d.folders()
+	if err != nil {
+		return err
+	}
+	if err := d.unshared(base); err != nil {
+		return err
+	}
+	d.own = own
+	folders := []string{own, filepath.Join(own, locksName)}
+	for i := range d.c.Exports {
+		s, err := siteOf(&d.c.Exports[i])
+		if err != nil {
+			return err
+		}
+		of, err := d.siteFolder(&s)
+		if err != nil {
+			return err
+		}
+		folders = append(folders, of)
+	}
+	for _, dir := range folders {
+		if err := paths.Private(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("state directory: %w", err)
+		}
+	}
+	if _, err := readKey(filepath.Join(own, keyName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("key of the handles: %w", err)
+	}
+	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
 // TestCheck finds what a start would find, and makes nothing.
@@ -16,29 +18,29 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, x := range map[string]struct {
-		change func(*Config)
+		change func(*config.Config)
 		want   string
 	}{
-		"all well":              {func(*Config) {}, ""},
-		"no directory":          {func(c *Config) { c.Exports[0].Dir = none }, "no such file"},
-		"a file to serve":       {func(c *Config) { c.Exports[0].Dir = file }, file + ": it is no directory"},
-		"state in the tree":     {func(c *Config) { c.StateDir = filepath.Join(tree, "state") }, "lies within"},
-		"no callers":            {func(c *Config) { c.API.Callers = none }, "no such file"},
-		"callers for everybody": {func(c *Config) { c.API.Callers = file }, "mode 0644"},
-		"no certificate":        {func(c *Config) { c.API.TLSCert, c.API.TLSKey = none, none }, "no such file"},
-		"a log in no folder":    {func(c *Config) { c.Log.File = none }, "log.file: "},
-		"a folder for requests": {func(c *Config) { c.Log.Requests = dir }, "log.requests: "},
-		"a client that is none": {func(c *Config) { c.Exports[0].Allow = []string{"no..host"} }, "not an address"},
-		"one file for both logs": {func(c *Config) {
+		"all well":              {func(*config.Config) {}, ""},
+		"no directory":          {func(c *config.Config) { c.Exports[0].Dir = none }, "no such file"},
+		"a file to serve":       {func(c *config.Config) { c.Exports[0].Dir = file }, file + ": it is no directory"},
+		"state in the tree":     {func(c *config.Config) { c.StateDir = filepath.Join(tree, "state") }, "lies within"},
+		"no callers":            {func(c *config.Config) { c.API.Callers = none }, "no such file"},
+		"callers for everybody": {func(c *config.Config) { c.API.Callers = file }, "mode 0644"},
+		"no certificate":        {func(c *config.Config) { c.API.TLSCert, c.API.TLSKey = none, none }, "no such file"},
+		"a log in no folder":    {func(c *config.Config) { c.Log.File = none }, "log.file: "},
+		"a folder for requests": {func(c *config.Config) { c.Log.Requests = dir }, "log.requests: "},
+		"a client that is none": {func(c *config.Config) { c.Exports[0].Allow = []string{"no..host"} }, "not an address"},
+		"one file for both logs": {func(c *config.Config) {
 			c.Log.File = filepath.Join(dir, "log")
 			c.Log.Requests = c.Log.File + ".link"
 			if err := errors.Join(os.WriteFile(c.Log.File, nil, 0o600), os.Symlink(c.Log.File, c.Log.Requests)); err != nil {
 				t.Error(err)
 			}
 		}, "are one file"},
-		"a value":           {func(c *Config) { c.API.MaxCalls = 0 }, "api-max-calls"},
-		"addresses":         {func(c *Config) { c.Metrics, c.Listen = "127.0.0.1:9", []string{"127.0.0.1:9"} }, "is the address of NFS already"},
-		"one address twice": {func(c *Config) { c.Listen = []string{"127.0.0.1:9", "127.0.0.1:9"} }, "listen: 127.0.0.1:9 is the address of NFS already"},
+		"a value":           {func(c *config.Config) { c.API.MaxCalls = 0 }, "api-max-calls"},
+		"addresses":         {func(c *config.Config) { c.Metrics, c.Listen = "127.0.0.1:9", []string{"127.0.0.1:9"} }, "is the address of NFS already"},
+		"one address twice": {func(c *config.Config) { c.Listen = []string{"127.0.0.1:9", "127.0.0.1:9"} }, "listen: 127.0.0.1:9 is the address of NFS already"},
 	} {
 		c := apiConfig(tree, filepath.Join(dir, "state"))
 		c.Log.File = filepath.Join(dir, "log")

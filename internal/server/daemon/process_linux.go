@@ -7,46 +7,45 @@ import (
 	"math"
 	"os"
 	"runtime"
-	"strconv"
-	"strings"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
 // prepareProcess raises the limit of descriptors to what the configuration may
 // need, and then lays down the capability that lets a process exceed quotas and
 // take the blocks that are reserved for root: what clients write is theirs, and
 // counts.
-func (d *daemon) prepareProcess() {
-	need := d.descriptors()
+func prepareProcess(c *config.Config, log *slog.Logger) {
+	need := descriptors(c)
 	if have, err := raiseFiles(need); err != nil {
-		d.log.Warn("too few descriptors for what is configured: connections or open files will be refused; raise the limit (LimitNOFILE=, ulimit -n) or lower max-connections, max-open-files and api-max-connections",
+		log.Warn("too few descriptors for what is configured: connections or open files will be refused; raise the limit (LimitNOFILE=, ulimit -n) or lower max-connections, max-open-files and api-max-connections",
 			slog.Uint64("needed", need), slog.Uint64("limit", have), slog.Any("error", err))
 	}
 	if err := dropCapability(unix.CAP_SYS_RESOURCE); err != nil {
-		d.log.Warn("CAP_SYS_RESOURCE stays: clients may exceed quotas and take the blocks that are reserved for root; start the process without it (CapabilityBoundingSet=)",
+		log.Warn("CAP_SYS_RESOURCE stays: clients may exceed quotas and take the blocks that are reserved for root; start the process without it (CapabilityBoundingSet=)",
 			slog.Any("error", err))
 	}
 }
 
 // descriptors is how many the configuration may need: for connections, for the
 // files of each directory, of which localfs takes at most half, and others.
-func (d *daemon) descriptors() uint64 {
-	files := uint64(d.c.MaxOpenFiles) * uint64(max(len(d.c.Exports), 1))
-	files = max(files, 2*uint64(d.c.MaxOpenFiles)) + otherFiles
-	if d.c.LocalIO != localIOOff {
+func descriptors(c *config.Config) uint64 {
+	files := uint64(c.MaxOpenFiles) * uint64(max(len(c.Exports), 1))
+	files = max(files, 2*uint64(c.MaxOpenFiles)) + otherFiles
+	if c.LocalIO != config.LocalIOOff {
 		files += localFiles
 	}
-	if a := &d.c.API; a.on() {
+	if a := &c.API; a.On() {
 		files += uint64(a.MaxConnections)
 		if a.Store != "" {
 			files += uint64(a.MaxCalls) + storeFiles
 		}
 	}
-	return uint64(d.c.MaxConnections) + files
+	return uint64(c.MaxConnections) + files
 }
 
 // fileLimit is how many descriptors the process may have.
@@ -148,28 +147,4 @@ func monotonic() string {
 		return ""
 	}
 	return fmt.Sprintf("MONOTONIC_USEC=%d", now.Nano()/1000)
-}
-
-// ourProcess is what this process takes (proc_pid_status(5), getrusage(2)).
-func ourProcess() (p process) {
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) == nil {
-		p.cpu = time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
-	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return p
-	}
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(line, ":")
-		n, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 32)
-		switch {
-		case err != nil:
-		case name == "Threads":
-			p.threads = int(n)
-		case name == "VmRSS":
-			p.memory = n << 10
-		}
-	}
-	return p
 }

@@ -48,12 +48,6 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-func TestOurProcess(t *testing.T) {
-	if p := ourProcess(); p.threads < 1 || p.threads > 1<<16 || p.cpu <= 0 || p.memory < 1<<20 || p.memory > 1<<40 {
-		t.Errorf("%+v", p)
-	}
-}
-
 // TestListenErrors says who has the port, and what to do.
 func TestListenErrors(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -65,7 +59,7 @@ func TestListenErrors(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	c := config(t.TempDir(), t.TempDir())
+	c := confOf(t.TempDir(), t.TempDir())
 	c.Listen = []string{l.Addr().String()}
 	err = Serve(t.Context(), c, World{Rand: counter()}, func(Running) error { return errors.New("it serves") })
 	if err == nil || !strings.Contains(err.Error(), "this server has it already; name another port with --listen") {

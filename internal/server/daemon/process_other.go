@@ -2,10 +2,15 @@
 
 package daemon
 
-import "math"
+import (
+	"log/slog"
+	"math"
+
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+)
 
 // prepareProcess has nothing to prepare elsewhere than on Linux.
-func (d *daemon) prepareProcess() {}
+func prepareProcess(*config.Config, *slog.Logger) {}
 
 // fileLimit cannot tell.
 func fileLimit() uint64 { return math.MaxInt }
@@ -18,6 +23,3 @@ func monotonic() string { return "" }
 
 // holder cannot tell.
 func holder(_, _ string) string { return somebody }
-
-// ourProcess cannot tell.
-func ourProcess() process { return process{} }

@@ -4,21 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
-
-// onTheFly are the keys that a reload changes.
-var onTheFly = map[string]bool{"export": true, "slow": true, "log.level": true}
 
 // preparation is a reload of which all is done that may take long: for ever, where
 // a directory does not answer. It is made beside run, which goes on meanwhile.
 type preparation struct {
-	c       *Config
+	c       *config.Config
 	later   []string // keys that wait for the next start
 	open    directories
 	exports []export.Export
@@ -34,7 +31,7 @@ func (d *daemon) reload() <-chan *preparation {
 	d.reloading = idle
 	go func() {
 		defer close(idle)
-		if err := d.logs.reopen(); err != nil {
+		if err := d.logs.Reopen(); err != nil {
 			d.log.Error("reload: the files of the log", slog.Any("error", err))
 		}
 		p := d.prepare()
@@ -55,10 +52,10 @@ func (d *daemon) prepare() *preparation {
 	if err != nil {
 		return &preparation{err: err}
 	}
-	p := &preparation{c: c, later: d.c.keep(c)}
-	c.squash(d.onlyKnown())
+	p := &preparation{c: c, later: d.c.Keep(c)}
+	c.SquashUnsaid(d.onlyKnown())
 	if err = d.privateOutside(c); err == nil {
-		p.secrets, err = c.API.read()
+		p.secrets, err = readSecrets(&c.API)
 	}
 	if err == nil {
 		p.open, p.exports, err = d.openSites(c)
@@ -98,8 +95,7 @@ func (d *daemon) replace(p *preparation) error {
 	}
 	c := p.c
 	defer d.warnTop(before)
-	d.logs.level.Set(c.Log.level())
-	d.slow.set(time.Duration(c.Slow))
+	d.logs.Reload(&c.Log, time.Duration(c.Slow))
 	d.api.renew(p.secrets)
 	d.c = c
 	if len(p.later) > 0 {
@@ -136,28 +132,6 @@ func (d *daemon) abandonReload() {
 	}
 }
 
-// keep puts the values in force into n where they cannot be changed under way,
-// and names those that differ.
-func (c *Config) keep(n *Config) (differ []string) {
-	return keepFields(reflect.ValueOf(c).Elem(), reflect.ValueOf(n).Elem(), "")
-}
-
-func keepFields(now, next reflect.Value, prefix string) (differ []string) {
-	for field, v := range next.Fields() {
-		key, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
-		key, old := prefix+key, now.FieldByIndex(field.Index)
-		switch {
-		case onTheFly[key] || reflect.DeepEqual(v.Interface(), old.Interface()):
-		case isTable(field):
-			differ = append(differ, keepFields(old, v, key+".")...)
-		default:
-			differ = append(differ, key)
-			v.Set(old)
-		}
-	}
-	return differ
-}
-
 // replaceExports goes over to other exports, and retires what is old.
 func (d *daemon) replaceExports(p *preparation) error {
 	gone := d.sites.now().without(p.open)
@@ -172,15 +146,4 @@ func (d *daemon) replaceExports(p *preparation) error {
 		d.retire(s, x)
 	}
 	return nil
-}
-
-// without are the directories of a that are not in b.
-func (a directories) without(b directories) directories {
-	out := make(directories)
-	for s, x := range a {
-		if b[s] == nil {
-			out[s] = x
-		}
-	}
-	return out
 }

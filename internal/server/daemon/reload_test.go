@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/mount3"
 )
@@ -14,28 +15,28 @@ import (
 // reloader is a server whose configuration a test changes.
 type reloader struct {
 	hangup chan os.Signal
-	next   chan func() (*Config, error)
+	next   chan func() (*config.Config, error)
 	log    *logBuffer
 	url    string
 	stop   func() error
 }
 
-func runReloader(t *testing.T, c Config) *reloader { return runReloaderIn(t, c, nil) }
+func runReloader(t *testing.T, c config.Config) *reloader { return runReloaderIn(t, c, nil) }
 
-func runReloaderIn(t *testing.T, c Config, random func([]byte)) *reloader {
-	r := &reloader{hangup: make(chan os.Signal), next: make(chan func() (*Config, error), 1)}
+func runReloaderIn(t *testing.T, c config.Config, random func([]byte)) *reloader {
+	r := &reloader{hangup: make(chan os.Signal), next: make(chan func() (*config.Config, error), 1)}
 	r.url, r.log, r.stop = runIn(t, c, World{
-		File: "/etc/nfsbox.toml", Reload: r.hangup, Reread: func() (*Config, error) { return (<-r.next)() }, Rand: random,
+		File: "/etc/nfsbox.toml", Reload: r.hangup, Reread: func() (*config.Config, error) { return (<-r.next)() }, Rand: random,
 	})
 	return r
 }
 
 // reload goes over to c, or finds err, and returns when that is done: a second
 // one is read only then.
-func (r *reloader) reload(c *Config, err error) {
-	r.next <- func() (*Config, error) { return c, err }
+func (r *reloader) reload(c *config.Config, err error) {
+	r.next <- func() (*config.Config, error) { return c, err }
 	r.hangup <- os.Interrupt
-	r.next <- func() (*Config, error) { return nil, errors.New("the marker") }
+	r.next <- func() (*config.Config, error) { return nil, errors.New("the marker") }
 	r.hangup <- os.Interrupt
 }
 
@@ -57,9 +58,9 @@ func TestReload(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(one, "file"), []byte("still here"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	first := config(one, state)
+	first := confOf(one, state)
 	first.Exports[0].Path = "/one"
-	first.fill()
+	first.Fill()
 	r := runReloader(t, first)
 	c := client(t, r.url)
 	file := lookup(t, c, mount(t, c, "/one"), "file")
@@ -68,8 +69,8 @@ func TestReload(t *testing.T) {
 	}
 
 	second := first
-	second.MaxConnections, second.Log.Level, second.Slow = 7, "warn", Duration(slowFloor)
-	second.Exports = append(second.Exports[:1:1], Export{Path: "/two", Dir: two, Handles: "auto", Rule: Rule{Squash: "root"}})
+	second.MaxConnections, second.Log.Level, second.Slow = 7, "warn", config.Duration(config.SlowFloor)
+	second.Exports = append(second.Exports[:1:1], config.Export{Path: "/two", Dir: two, Handles: "auto", Rule: config.Rule{Squash: "root"}})
 	mount(t, c, "/")
 	r.reload(&second, nil)
 	mount(t, c, "/two")
@@ -84,13 +85,13 @@ func TestReload(t *testing.T) {
 	}
 
 	for what, x := range map[string]struct {
-		c   *Config
+		c   *config.Config
 		err error
 	}{
 		"an error":                  {nil, errors.New("line 3 is broken")},
-		"no such directory":         {changed(second, func(c *Config) { c.Exports[1].Dir = filepath.Join(two, "none") }), nil},
-		"a path twice":              {changed(second, func(c *Config) { c.Exports[1].Path = "/one" }), nil},
-		"the state within the tree": {changed(second, func(c *Config) { c.Exports[1].Dir = filepath.Dir(state) }), nil},
+		"no such directory":         {changed(second, func(c *config.Config) { c.Exports[1].Dir = filepath.Join(two, "none") }), nil},
+		"a path twice":              {changed(second, func(c *config.Config) { c.Exports[1].Path = "/one" }), nil},
+		"the state within the tree": {changed(second, func(c *config.Config) { c.Exports[1].Dir = filepath.Dir(state) }), nil},
 	} {
 		r.reload(x.c, x.err)
 		if st := mountStatus(t, c, "/two"); st != mount3.MNT3_OK {
@@ -105,7 +106,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("%d reloads have failed:\n%s", n, r.log)
 	}
 
-	r.reload(changed(second, func(c *Config) { c.Exports = c.Exports[1:] }), nil)
+	r.reload(changed(second, func(c *config.Config) { c.Exports = c.Exports[1:] }), nil)
 	if got, st := read(t, c, file); got != "" || st == 0 {
 		t.Errorf("READ of what is exported no longer: %q, %v", got, st)
 	}
@@ -113,8 +114,8 @@ func TestReload(t *testing.T) {
 }
 
 // changed is a copy of c with a change.
-func changed(c Config, change func(*Config)) *Config {
-	c.Exports = append([]Export(nil), c.Exports...)
+func changed(c config.Config, change func(*config.Config)) *config.Config {
+	c.Exports = append([]config.Export(nil), c.Exports...)
 	change(&c)
 	return &c
 }
@@ -122,11 +123,11 @@ func changed(c Config, change func(*Config)) *Config {
 // TestReloadSquash reloads a configuration whose addresses are all of loopback,
 // while the server goes on to listen where others can reach it.
 func TestReloadSquash(t *testing.T) {
-	c := config(t.TempDir(), t.TempDir())
+	c := confOf(t.TempDir(), t.TempDir())
 	c.Listen = []string{"0.0.0.0:0"}
 	r := runReloader(t, c)
-	next := config(c.Exports[0].Dir, c.StateDir)
-	next.fill()
+	next := confOf(c.Exports[0].Dir, c.StateDir)
+	next.Fill()
 	r.reload(&next, nil)
 	if log := r.log.String(); strings.Count(log, "squash=root") != 2 || strings.Contains(log, "squash=none") {
 		t.Errorf("root of everybody is believed:\n%s", log)
@@ -138,8 +139,8 @@ func TestReloadSquash(t *testing.T) {
 func TestReloadHangs(t *testing.T) {
 	dead, hangs := make(chan struct{}), make(chan struct{})
 	hangup := make(chan os.Signal)
-	conf := config(t.TempDir(), t.TempDir())
-	u, log, stop := runIn(t, conf, World{Reload: hangup, Reread: func() (*Config, error) {
+	conf := confOf(t.TempDir(), t.TempDir())
+	u, log, stop := runIn(t, conf, World{Reload: hangup, Reread: func() (*config.Config, error) {
 		close(hangs)
 		<-dead
 		return nil, errors.New("too late")
@@ -162,11 +163,11 @@ func TestReloadHangs(t *testing.T) {
 func TestReloadAtTheEnd(t *testing.T) {
 	ends, hangs := make(chan struct{}), make(chan struct{})
 	hangup := make(chan os.Signal)
-	conf := config(t.TempDir(), t.TempDir())
-	next := config(t.TempDir(), conf.StateDir)
-	next.fill()
+	conf := confOf(t.TempDir(), t.TempDir())
+	next := confOf(t.TempDir(), conf.StateDir)
+	next.Fill()
 	before := openIn(t, next.Exports[0].Dir)
-	_, _, stop := runIn(t, conf, World{Reload: hangup, File: "/etc/nfsbox.toml", Reread: func() (*Config, error) {
+	_, _, stop := runIn(t, conf, World{Reload: hangup, File: "/etc/nfsbox.toml", Reread: func() (*config.Config, error) {
 		close(hangs)
 		<-ends
 		return &next, nil

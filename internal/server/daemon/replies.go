@@ -12,6 +12,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+
+	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
 )
 
 // The file in which a server leaves its remembered replies to the next one:
@@ -55,7 +57,7 @@ func (d *daemon) dropReplies() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err = errors.Join(err, syncDir(d.own)); err != nil {
+	if err = errors.Join(err, paths.SyncDir(d.own)); err != nil {
 		return fmt.Errorf("replies of before the restart stay on the disk: %w", err)
 	}
 	return nil
@@ -117,7 +119,7 @@ func (d *daemon) saveReplies() (err error) {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return syncDir(d.own)
+	return paths.SyncDir(d.own)
 }
 
 func (d *daemon) writeReplies(f *os.File) error {

@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
 	"github.com/nfsbox/nfsbox/oncrpc/replycache"
 )
 
@@ -54,8 +56,7 @@ func TestRepliesDamaged(t *testing.T) {
 	}
 	log := &logBuffer{}
 	d := withReplies(t, dir, 1)
-	d.w.Log = log
-	d.startLog()
+	d.log = ops.NewLogs(&d.c.Log, log, time.Now).Logger()
 	d.loadReplies()
 	if err := d.dropReplies(); err != nil {
 		t.Error(err)

@@ -77,7 +77,7 @@ func TestRepliesOutliveRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	write()
-	u, _, stop := runIn(t, config(tree, state), World{Rand: random})
+	u, _, stop := runIn(t, confOf(tree, state), World{Rand: random})
 	record := removeRecord(mount(t, client(t, u), "/"), "file")
 	first := ask(t, u, record)
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
@@ -87,7 +87,7 @@ func TestRepliesOutliveRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	write()
-	u, log, stop := runIn(t, config(tree, state), World{Rand: random})
+	u, log, stop := runIn(t, confOf(tree, state), World{Rand: random})
 	if got := ask(t, u, record); !bytes.Equal(got, first) {
 		t.Errorf("the answer is %x, and was %x", got, first)
 	}
@@ -115,7 +115,7 @@ func TestHandover(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	u, _, stop := runIn(t, config(tree, state), World{Rand: random})
+	u, _, stop := runIn(t, confOf(tree, state), World{Rand: random})
 	c := client(t, u)
 	record := removeRecord(mount(t, c, "/"), "file")
 	first := ask(t, u, record)
@@ -128,7 +128,7 @@ func TestHandover(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	bad := config(tree, state)
+	bad := confOf(tree, state)
 	bad.Metrics = taken.Addr().String()
 	log, ended := &signalLog{said: make(chan string, 1), want: "waiting for its end"}, make(chan error, 1)
 	go func() {
@@ -141,7 +141,7 @@ func TestHandover(t *testing.T) {
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "metrics: ") || !strings.Contains(err.Error(), "--metrics") {
 		t.Fatalf("the second one ended with %v", err)
 	}
-	u, _, stop = runIn(t, config(tree, state), World{Rand: random})
+	u, _, stop = runIn(t, confOf(tree, state), World{Rand: random})
 	if got := ask(t, u, record); !bytes.Equal(got, first) {
 		t.Errorf("the answer is %x, and was %x", got, first)
 	}
@@ -153,10 +153,10 @@ func TestHandover(t *testing.T) {
 // TestStateHeld does not begin while another server has the state.
 func TestStateHeld(t *testing.T) {
 	tree, state := t.TempDir(), t.TempDir()
-	_, _, _ = run(t, config(tree, state))
+	_, _, _ = run(t, confOf(tree, state))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := Serve(ctx, config(tree, state), World{Rand: counter()}, func(Running) error { return errors.New("it serves") })
+	err := Serve(ctx, confOf(tree, state), World{Rand: counter()}, func(Running) error { return errors.New("it serves") })
 	if err == nil || !strings.Contains(err.Error(), "another server runs with") {
 		t.Error(err)
 	}

@@ -5,18 +5,16 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc/replycache"
 )
-
-// locksName is the folder in the server's own that tells who holds locks.
-const locksName = "locks"
 
 // newServer makes the server, with the replies that the last one has left.
 func (d *daemon) newServer() (err error) {
@@ -24,9 +22,8 @@ func (d *daemon) newServer() (err error) {
 		PerClient: d.c.RepliesPerClient, Keep: time.Duration(d.c.RepliesKeep), MaxBytes: int64(d.c.RepliesBytes), Now: d.w.Now,
 	})
 	d.loadReplies()
-	d.slow = newSlowLog(d.log, d.w.Now, time.Duration(d.c.Slow))
 	locks := filepath.Join(d.own, locksName)
-	if err := makePrivate(locks); err != nil {
+	if err := paths.MakePrivate(locks); err != nil {
 		return fmt.Errorf("state of the locks: %w", err)
 	}
 	host, err := os.Hostname()
@@ -43,7 +40,7 @@ func (d *daemon) newServer() (err error) {
 		Exports: d.table, Log: d.log,
 		MaxConns: d.c.MaxConnections, MaxCallsPerConn: d.c.MaxCalls, MaxRequestBytes: int64(d.c.MaxRequestBytes),
 		MaxReplyBytes: int64(d.c.MaxReplyBytes), IdleTimeout: time.Duration(d.c.IdleTimeout),
-		Replies: d.replies, SlowOp: slowFloor, Sample: d.logs.sample(), Observe: d.observe,
+		Replies: d.replies, SlowOp: config.SlowFloor, Sample: d.logs.Sample(), Observe: d.logs.Observe,
 		Locks: d.c.Locks, MaxClientLocks: openFiles(d.c, fileLimit()) / lockShare, LockStateDir: locks, Grace: time.Duration(d.c.Grace),
 		Hostname: host, Cookie: binary.LittleEndian.Uint64(cookie[:]), LocalIO: local, User: d.users,
 	}
@@ -69,43 +66,6 @@ func (d *daemon) serve() {
 	}
 	open.Wait()
 	d.serveAPI()
-}
-
-// serve answers those who come in by a door.
-func (x *door) serve(s *nfsserver.Server) error {
-	switch {
-	case x.l != nil && x.portmap:
-		return s.ServePortmap(&entrance{x.l, x.open})
-	case x.l != nil:
-		return s.Serve(&entrance{x.l, x.open})
-	case x.portmap:
-		return s.ServePortmapPacket(&packetEntrance{x.pc, x.open})
-	}
-	return s.ServePacket(&packetEntrance{x.pc, x.open})
-}
-
-// entrance is a listener that says when the server has begun to accept.
-type entrance struct {
-	net.Listener
-	open func()
-}
-
-// Accept implements net.Listener.
-func (e *entrance) Accept() (net.Conn, error) {
-	e.open()
-	return e.Listener.Accept()
-}
-
-// packetEntrance is an entrance for datagrams.
-type packetEntrance struct {
-	net.PacketConn
-	open func()
-}
-
-// ReadFrom implements net.PacketConn.
-func (e *packetEntrance) ReadFrom(p []byte) (int, net.Addr, error) {
-	e.open()
-	return e.PacketConn.ReadFrom(p)
 }
 
 // register enters the programs with the port mapper of this host, if it shall.

@@ -218,20 +218,8 @@ func TestStateOpenToOthers(t *testing.T) {
 	}
 }
 
-func TestDefaultStateDir(t *testing.T) {
-	t.Setenv("XDG_STATE_HOME", "/somewhere")
-	dir, err := DefaultStateDir()
-	want := "/somewhere/nfsbox"
-	if os.Geteuid() == 0 {
-		want = "/var/lib/nfsbox"
-	}
-	if err != nil || dir != want {
-		t.Errorf("%s, %v; want %s", dir, err, want)
-	}
-}
-
 // stateOf is a server of dir that has not begun.
 func stateOf(dir, base string) *daemon {
-	c := config(dir, base)
+	c := confOf(dir, base)
 	return &daemon{c: &c, w: World{Rand: counter()}, log: slog.New(slog.DiscardHandler)}
 }

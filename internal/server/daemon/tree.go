@@ -1,44 +1,23 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 
-	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
 )
-
-// errMoved says that a directory was replaced just when it was opened.
-var errMoved = errors.New("it has become another directory meanwhile")
-
-// tree tells the directory from others that were, or will be, at the same path, for
-// export.Export: by the handle of its root, which survives restarts as all handles do,
-// and by its volume.
-func (s *site) tree(fs *localfs.FS) ([]byte, error) {
-	root, _, err := fs.Root(context.Background())
-	if err != nil {
-		return nil, fmt.Errorf("serve %s: %w", s.dir, err)
-	}
-	volume, err := volumeOf(s.dir)
-	if err != nil {
-		return nil, err
-	}
-	if now, _, err := placeOf(s.dir); err != nil || now != s.at {
-		return nil, errors.Join(fmt.Errorf("serve %s: %w", s.dir, errMoved), err)
-	}
-	return append(root.Bytes(), volume...), nil
-}
 
 // unmounted reports, and says in the log, that an export is to be left out since
 // nothing is mounted where something must be.
-func (d *daemon) unmounted(e *Export) (bool, error) {
+func (d *daemon) unmounted(e *config.Export) (bool, error) {
 	if !e.MountPoint {
 		return false, nil
 	}
-	_, isMount, err := placeOf(e.Dir)
+	_, isMount, err := paths.PlaceOf(e.Dir)
 	if err != nil || isMount {
 		return false, err
 	}
@@ -56,7 +35,7 @@ func (d *daemon) siteFolder(s *site) (string, error) {
 	if filepath.Base(d.own) == folder(s.dir) {
 		own = d.own
 	}
-	itself := filepath.Join(d.own, folder(fmt.Sprintf("%s\x00%d %d", s.dir, s.at.ino, s.at.born)))
+	itself := filepath.Join(d.own, folder(s.dir+"\x00"+s.at.Inode()))
 	switch _, err := os.Stat(itself); {
 	case err == nil:
 		own = itself
@@ -74,7 +53,7 @@ func (d *daemon) siteState(s *site) (string, error) {
 	if err != nil || own == d.own {
 		return own, err
 	}
-	if err := makePrivate(own); err != nil {
+	if err := paths.MakePrivate(own); err != nil {
 		return "", fmt.Errorf("state directory: %w", err)
 	}
 	return own, nil

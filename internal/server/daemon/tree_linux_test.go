@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
@@ -47,16 +48,16 @@ func TestReloadOtherTree(t *testing.T) {
 		t.Run(handles, func(t *testing.T) {
 			top := t.TempDir()
 			one, two := treeWith(t, filepath.Join(top, "one"), "one"), treeWith(t, filepath.Join(top, "two"), "two")
-			conf := config(one, t.TempDir())
+			conf := confOf(one, t.TempDir())
 			conf.Exports[0].Handles = handles
-			conf.fill()
+			conf.Fill()
 			r := runReloader(t, conf)
 			c := client(t, r.url)
 			old := lookup(t, c, mount(t, c, "/"), "file")
 			if got, st := read(t, c, old); got != "one" {
 				t.Fatalf("READ: %q, %v", got, st)
 			}
-			r.reload(changed(conf, func(c *Config) { c.Exports[0].Dir = two }), nil)
+			r.reload(changed(conf, func(c *config.Config) { c.Exports[0].Dir = two }), nil)
 			if got, st := read(t, c, old); st != nfs3.NFS3ERR_STALE {
 				t.Errorf("READ of a file of the old tree: %q, %v", got, st)
 			}
@@ -82,9 +83,9 @@ func TestReloadReplaced(t *testing.T) {
 		t.Run(handles, func(t *testing.T) {
 			dir, state := filepath.Join(t.TempDir(), "tree"), t.TempDir()
 			treeWith(t, dir, "old")
-			conf := config(dir, state)
+			conf := confOf(dir, state)
 			conf.Exports[0].Handles = handles
-			conf.fill()
+			conf.Fill()
 			random := counter()
 			r := runReloaderIn(t, conf, random)
 			c := client(t, r.url)
@@ -122,11 +123,11 @@ func TestReloadReplaced(t *testing.T) {
 func TestMountPoint(t *testing.T) {
 	need.Root(t, "to mount")
 	dir, other := treeWith(t, filepath.Join(t.TempDir(), "tree"), "beneath"), t.TempDir()
-	conf := config(dir, t.TempDir())
+	conf := confOf(dir, t.TempDir())
 	conf.Exports[0].Path = "/tree"
-	conf.Exports = append(conf.Exports, Export{Path: "/other", Dir: other, Handles: "auto"})
-	conf.fill()
-	must := changed(conf, func(c *Config) { c.Exports[0].MountPoint = true })
+	conf.Exports = append(conf.Exports, config.Export{Path: "/other", Dir: other, Handles: "auto"})
+	conf.Fill()
+	must := changed(conf, func(c *config.Config) { c.Exports[0].MountPoint = true })
 	r := runReloader(t, conf)
 	c := client(t, r.url)
 	beneath := lookup(t, c, mount(t, c, "/tree"), "file")
@@ -143,7 +144,7 @@ func TestMountPoint(t *testing.T) {
 		}
 	})
 	treeWith(t, dir, "above")
-	for what, next := range map[string]*Config{"with mountpoint": must, "without": &conf} {
+	for what, next := range map[string]*config.Config{"with mountpoint": must, "without": &conf} {
 		r.reload(next, nil)
 		if got, st := read(t, c, lookup(t, c, mount(t, c, "/tree"), "file")); got != "above" {
 			t.Errorf("%s: READ of what is mounted: %q, %v", what, got, st)
@@ -160,7 +161,7 @@ func TestMadeAgain(t *testing.T) {
 	for _, handles := range []string{"auto", "map"} {
 		t.Run(handles, func(t *testing.T) {
 			dir, state := treeWith(t, filepath.Join(t.TempDir(), "tree"), "old"), t.TempDir()
-			conf, random := config(dir, state), counter()
+			conf, random := confOf(dir, state), counter()
 			conf.Exports[0].Handles = handles
 			u, _, stop := runIn(t, conf, World{Rand: random})
 			c := client(t, u)

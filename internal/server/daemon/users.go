@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/nfsbox/nfsbox/internal/server/sockdiag"
+	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
@@ -33,4 +34,9 @@ func (d *daemon) user(nc net.Conn) *uint32 {
 		return nil
 	}
 	return &uid
+}
+
+// client names whose a connection is: a user of this host, or an address.
+func (d *daemon) client(nc net.Conn) string {
+	return oncrpc.ShareOf(nfsserver.PeerOf(d.users, nc, nc.RemoteAddr(), nc.LocalAddr()))
 }

@@ -110,7 +110,7 @@ func TestUsersOfThisHost(t *testing.T) {
 	if err := os.Chown(secret, 1000, 1000); err != nil {
 		t.Fatal(err)
 	}
-	u, log, _ := run(t, config(tree, t.TempDir()))
+	u, log, _ := run(t, confOf(tree, t.TempDir()))
 	stranger, owner, root := clientOf(t, u, 65533), clientOf(t, u, 1000), clientOf(t, u, 0)
 	if uid := create(t, stranger, says(t, 0, 0), tree, "a"); uid != 65533 {
 		t.Errorf("who says that it is root makes a set-uid program of %d", uid)
@@ -146,7 +146,7 @@ func TestUsersOfThisHost(t *testing.T) {
 		t.Errorf("a warning, although all users are known:\n%s", log)
 	}
 
-	conf, yes := config(tree, t.TempDir()), true
+	conf, yes := confOf(tree, t.TempDir()), true
 	conf.Exports[0].TrustLocal = &yes
 	u, log, _ = run(t, conf)
 	if uid := create(t, clientOf(t, u, 65533), says(t, 0, 0), tree, "d"); uid != 0 {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/base/metric"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
 // get fetches a page.
@@ -49,8 +49,8 @@ func TestMetrics(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(tree, "file"), []byte("still here"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := config(tree, t.TempDir())
-	c.Exports = append(c.Exports, Export{Path: "/bytes", Dir: bytes})
+	c := confOf(tree, t.TempDir())
+	c.Exports = append(c.Exports, config.Export{Path: "/bytes", Dir: bytes})
 	c.Metrics, c.Pprof = "127.0.0.1:0", "localhost:0"
 	u, log, _ := run(t, c)
 	cl := client(t, u)
@@ -92,7 +92,7 @@ func nullCall(xid uint32) (b []byte) {
 // TestMetricsOfBothTransports reads metrics when one procedure has been called
 // over TCP and over UDP.
 func TestMetricsOfBothTransports(t *testing.T) {
-	c := config(t.TempDir(), t.TempDir())
+	c := confOf(t.TempDir(), t.TempDir())
 	c.UDP, c.Metrics = true, "127.0.0.1:0"
 	u, log, _ := run(t, c)
 	for _, network := range []string{"tcp", "udp"} {
@@ -124,59 +124,10 @@ func TestMetricsOfBothTransports(t *testing.T) {
 	)
 }
 
-// TestSecondsOf puts values into Prometheus' buckets exactly.
-func TestSecondsOf(t *testing.T) {
-	var h metric.Histogram
-	for _, d := range []time.Duration{0, 1<<13 - 1, 1 << 13, 1<<14 - 1, 1 << 14, time.Hour} {
-		h.Duration(d)
-	}
-	got := secondsOf(h.Snapshot())
-	for bound, want := range map[int]uint64{13: 2, 14: 4, 15: 5, 34: 5} {
-		if n := got.buckets[float64(uint64(1)<<bound)/1e9]; n != want {
-			t.Errorf("up to 2^%d: %d, want %d", bound, n, want)
-		}
-	}
-	if got.n != 6 || len(got.buckets) != lastBound-firstBound+1 || got.sum < 3600 {
-		t.Errorf("%+v", got)
-	}
-}
-
-// TestManyScrapers keeps connections that ask nothing from taking descriptors
-// without end.
-func TestManyScrapers(t *testing.T) {
-	c := config(t.TempDir(), t.TempDir())
-	c.Metrics = "127.0.0.1:0"
-	_, log, _ := run(t, c)
-	url := regexp.MustCompile(`msg=metrics url=http://(\S+)`).FindStringSubmatch(log.String())
-	if url == nil {
-		t.Fatal(log)
-	}
-	for i := range maxHTTP + 1 {
-		conn, err := net.Dial("tcp", url[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := conn.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		if i < maxHTTP {
-			continue
-		}
-		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := conn.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
-			t.Errorf("one more than %d is let in: %v", maxHTTP, err)
-		}
-	}
-}
-
 // TestRebinding tells nothing to a page whose name was pointed at this host, on
 // loopback; at other addresses names are how servers are found.
 func TestRebinding(t *testing.T) {
-	c := config(t.TempDir(), t.TempDir())
+	c := confOf(t.TempDir(), t.TempDir())
 	c.Metrics, c.HTTP, c.Pprof = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	_, log, _ := run(t, c)
 	paths := map[string]string{"metrics": "/metrics", "http": "/view.json", "pprof": "/debug/pprof/cmdline"}
@@ -225,7 +176,7 @@ func (a *asker) Write(p []byte) (int, error) {
 
 // TestHealthAtTheStart does not say that clients are served before they are.
 func TestHealthAtTheStart(t *testing.T) {
-	c, log, after := config(t.TempDir(), t.TempDir()), &asker{t: t}, 0
+	c, log, after := confOf(t.TempDir(), t.TempDir()), &asker{t: t}, 0
 	c.Metrics = "127.0.0.1:0"
 	ctx, cancel := context.WithCancel(t.Context())
 	err := Serve(ctx, c, World{Rand: counter(), Log: log}, func(Running) error {

@@ -1,14 +1,16 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
+
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // mine is a file or directory that clients must not reach.
@@ -16,7 +18,7 @@ type mine struct{ path, what, why string }
 
 // privateOutside refuses a state directory that clients could reach, and what else
 // is none of theirs.
-func (d *daemon) privateOutside(c *Config) error {
+func (d *daemon) privateOutside(c *config.Config) error {
 	base, err := d.stateBase()
 	if err != nil {
 		return err
@@ -51,11 +53,11 @@ func (d *daemon) privateOutside(c *Config) error {
 type served struct {
 	dirs []string      // as the configuration has them
 	tops []fs.FileInfo // what they lead to
-	all  []exported
-	n    *nesting
+	all  []paths.Tree
+	n    *paths.Nesting
 }
 
-func servedBy(c *Config) (*served, error) {
+func servedBy(c *config.Config) (*served, error) {
 	s := new(served)
 	for i := range c.Exports {
 		e := &c.Exports[i]
@@ -70,9 +72,9 @@ func servedBy(c *Config) (*served, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.dirs, s.tops, s.all = append(s.dirs, e.Dir), append(s.tops, top), append(s.all, exported{e.Path, of})
+		s.dirs, s.tops, s.all = append(s.dirs, e.Dir), append(s.tops, top), append(s.all, of.treeOf(e.Path))
 	}
-	s.n = nestingOf(s.all, mountsNow())
+	s.n = paths.Nest(s.all)
 	return s, nil
 }
 
@@ -80,14 +82,14 @@ func servedBy(c *Config) (*served, error) {
 // does, also where a second mount shows it elsewhere. If the tree is all there is, no place
 // lies outside of it: the modes of the files must do then.
 func (d *daemon) outside(m *mine, s *served) error {
-	way, err := wayTo(m.path)
+	way, err := paths.Way(m.path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.what, err)
 	}
-	reached := s.n.reaching(way)
+	reached := s.n.Reaching(way)
 	for i, top := range s.tops {
 		dir := s.dirs[i]
-		switch at := slices.IndexFunc(way, func(x mark) bool { return os.SameFile(x.info, top) }); {
+		switch at := slices.IndexFunc(way, func(x paths.Step) bool { return os.SameFile(x.Info, top) }); {
 		case at == 0:
 			d.log.Warn("the "+m.what+" lies within the tree that is served", slog.String("path", m.path))
 		case at > 0:
@@ -99,65 +101,42 @@ func (d *daemon) outside(m *mine, s *served) error {
 	return nil
 }
 
-// maxLinks is how many symbolic links a way may have, as many as Linux follows
-// (path_resolution(7)); one with more leads nowhere.
-const maxLinks = 40
-
-// mark is something on a way, and its path without symbolic links.
-type mark struct {
-	path string
-	info fs.FileInfo
+// trees are the exports in force. The disk, which may not answer, is not asked.
+func (d *daemon) trees() (all []paths.Tree) {
+	by := make(map[vfs.FS]site)
+	for s, x := range d.sites.now() {
+		by[x.fs] = s
+	}
+	for _, e := range d.table.Exports() {
+		s := by[e.FS]
+		all = append(all, s.treeOf(e.Path))
+	}
+	return all
 }
 
-// wayTo is what a path is found by, the root first: the symbolic links on the way, the
-// directories that its names, and those of the links, are looked up in, and what it leads to
-// in the end. It ends where nothing is there.
-func wayTo(path string) (way []mark, err error) {
-	if !filepath.IsAbs(path) {
-		here, err := os.Getwd()
-		if err != nil {
-			return nil, err
-		}
-		path = here + string(filepath.Separator) + path
-	}
-	at, rest := rootOf(path)
-	top, err := os.Lstat(at)
-	if err != nil {
-		return nil, err
-	}
-	way = append(way, mark{at, top})
-	for links := 0; rest != ""; {
-		var name string
-		name, rest, _ = strings.Cut(rest, string(filepath.Separator))
-		next := filepath.Join(at, name) // for "..", too: at has no links
-		info, err := os.Lstat(next)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return way, nil
-		case err != nil:
-			return nil, err
-		case info.Mode()&fs.ModeSymlink == 0:
-			at, way = next, append(way, mark{next, info})
+// warnWithin says so of each export that lies within another one, or has its directory,
+// where some clients may do more by the other's rules than by its own. Of several others
+// it names one.
+func (d *daemon) warnWithin(all []paths.Tree, t *export.Table) {
+	n := paths.Nest(all)
+	for i := range all {
+		in := &all[i]
+		out, client, more := reachedBy(n, in, t)
+		if more == "" {
 			continue
 		}
-		way = append(way, mark{next, info})
-		if links++; links > maxLinks {
-			return nil, fmt.Errorf("%s: too many symbolic links", path)
-		}
-		to, err := os.Readlink(next)
-		if err != nil {
-			return nil, err
-		}
-		if filepath.IsAbs(to) {
-			at, to = rootOf(to)
-		}
-		rest = to + string(filepath.Separator) + rest
+		d.log.Warn("the export lies within another one, or has its directory, and clients reach it by the rules of that one: keep the directories apart, or make the rules of the other as strict",
+			slog.String("export", in.Name), slog.String("within", out), slog.String("client", client), slog.String("gets", more))
 	}
-	return way, nil
 }
 
-// rootOf divides an absolute path into its root and the rest.
-func rootOf(path string) (root, rest string) {
-	n := len(filepath.VolumeName(path)) + 1
-	return path[:n], path[n:]
+// reachedBy finds the export, going up from in, that gives a client more of what is
+// within in.
+func reachedBy(n *paths.Nesting, in *paths.Tree, t *export.Table) (path, client, more string) {
+	for out := range n.Above(in) {
+		if client, more := t.Beyond(out.Name, in.Name); more != "" {
+			return out.Name, client, more
+		}
+	}
+	return "", "", ""
 }

@@ -1,0 +1,150 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
+)
+
+// Load reads the file, if there is one, lays the flags over it, and checks the
+// result. Its errors name the key, and the file's line or the flag.
+func Load(f Flags) (*Config, error) {
+	c, lines := Default(), positions(nil)
+	if f.File != "" {
+		text, err := readConfig(f.File)
+		if err != nil {
+			return nil, err
+		}
+		if err := decode(text, &c); err != nil {
+			return nil, inFile(f.File, text, err)
+		}
+		w := walkPositions(text)
+		if err := unquoted(f.File, w); err != nil {
+			return nil, err
+		}
+		lines = w.found
+	}
+	if err := f.overlay(&c); err != nil {
+		return nil, err
+	}
+	if f.File == "" {
+		c.API.byHand(thisUser())
+	}
+	c.Fill()
+	var all []error
+	for _, p := range c.check() {
+		all = append(all, p.at(f, lines))
+	}
+	return &c, errors.Join(all...)
+}
+
+// readConfig reads what is at most maxConfig long.
+func readConfig(path string) (text []byte, err error) {
+	if err := paths.Regular(path); err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	text, err = io.ReadAll(io.LimitReader(f, maxConfig+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("configuration: %w", err)
+	case len(text) > maxConfig:
+		return nil, fmt.Errorf("configuration: %s is longer than %v", path, Size(maxConfig))
+	}
+	return text, nil
+}
+
+// decode lays a file's text over c. A key that is none of ours is an error.
+func decode(text []byte, c *Config) error {
+	d := toml.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(c)
+}
+
+// inFile says where in the file an error of decode is.
+func inFile(path string, text []byte, err error) error {
+	var unknown *toml.StrictMissingError
+	if errors.As(err, &unknown) {
+		var all []error
+		for _, e := range unknown.Errors {
+			line, _ := e.Position()
+			all = append(all, fmt.Errorf("%s:%d: %s: no such key", path, line, strings.Join(e.Key(), ".")))
+		}
+		return errors.Join(all...)
+	}
+	var wrong *toml.DecodeError
+	if errors.As(err, &wrong) {
+		line, _ := wrong.Position()
+		what := plainly(strings.TrimPrefix(wrong.Error(), "toml: "))
+		if key := strings.Join(wrong.Key(), "."); key != "" {
+			what = key + ": " + what
+		}
+		return fmt.Errorf("%s:%d: %s", path, line, what)
+	}
+	if err := unquoted(path, walkPositions(text)); err != nil { // the decoder does not say where
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// kinds are what types of a Config are to those who write a file.
+var kinds = map[string]string{
+	"string": "a string", "[]string": "a list of strings", "bool": "true or false", "int": "a whole number", "uint32": "a whole number",
+	"config.Duration": "a time in quotes", "config.Size": "a size", "config.Log": "a table", "config.API": "a table", "[]config.Export": "an [[export]]",
+}
+
+// plainly says what the decoder says of a value of the wrong kind without the names
+// that fields and types have in Go.
+func plainly(text string) string {
+	found, field, ok := strings.Cut(text, " into struct field ")
+	_, name, _ := strings.Cut(field, " of type ")
+	if kind := kinds[name]; ok && kind != "" {
+		return fmt.Sprintf("%s is wanted, and there is: %s", kind, strings.TrimPrefix(found, "cannot decode TOML "))
+	}
+	return text
+}
+
+// unquoted refuses a number where a text is wanted. The decoder would take it for
+// nanoseconds. None at all, 0, needs no unit.
+func unquoted(path string, w *positionWalk) error {
+	var all []error
+	examples := quoted(reflect.TypeFor[Config](), "")
+	for _, key := range slices.Sorted(maps.Keys(examples)) {
+		if value, ok := w.bare[key]; ok && value != "0" {
+			all = append(all, fmt.Errorf("%s:%d: %s: %s is not in quotes, as in %q", path, w.found[key], key, value, examples[key]))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// quoted are the keys whose values are texts that are read further, with an example
+// of each.
+func quoted(t reflect.Type, prefix string) map[string]string {
+	keys := make(map[string]string)
+	for field := range t.Fields() {
+		key, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+		switch {
+		case field.Type == reflect.TypeFor[Duration]():
+			keys[prefix+key] = "90s"
+		case field.Type == reflect.TypeFor[*User]():
+			keys[prefix+key] = "1000:1000"
+		case isTable(field):
+			maps.Copy(keys, quoted(field.Type, prefix+key+"."))
+		}
+	}
+	return keys
+}

@@ -1,0 +1,67 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// problem is a value that will not do, or not beside others.
+type problem struct {
+	key  string // "io-pool", "export[1].dir"
+	text string
+}
+
+// problems gathers them.
+type problems []problem
+
+func (p *problems) add(key, format string, args ...any) {
+	*p = append(*p, problem{key: key, text: fmt.Sprintf(format, args...)})
+}
+
+func (p *problems) within(key string, v, low, high int64) {
+	if v < low || v > high {
+		p.add(key, "%d is not within %d and %d", v, low, high)
+	}
+}
+
+// size is within for sizes.
+func (p *problems) size(key string, v, low, high Size) {
+	if v < low || v > high {
+		p.add(key, "%v is not within %v and %v", v, low, high)
+	}
+}
+
+// positive refuses 0, where the rooms below would take it for "as you like".
+func (p *problems) positive(key string, d Duration) {
+	if d <= 0 {
+		p.add(key, "%v is no time to wait", d)
+	}
+}
+
+func (p *problems) oneOf(key, v string, of ...string) {
+	if !slices.Contains(of, v) {
+		p.add(key, "%q is not one of %s", v, strings.Join(of, ", "))
+	}
+}
+
+func (p *problems) addresses(key string, all []string) {
+	p.within(key, int64(len(all)), 0, maxListen)
+	for i, a := range all {
+		p.address(fmt.Sprintf("%s[%d]", key, i), a)
+	}
+}
+
+// address holds a against the shape HOST:PORT, of which HOST may be empty.
+func (p *problems) address(key, a string) {
+	_, port, err := net.SplitHostPort(a)
+	if err != nil {
+		p.add(key, "%q is no address and port, such as 127.0.0.1:2049 or [::]:2049", a)
+		return
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		p.add(key, "%q: the port is not within 0 and 65535", a)
+	}
+}

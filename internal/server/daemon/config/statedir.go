@@ -1,0 +1,24 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// DefaultStateDir is where state lives if nobody says otherwise:
+// /var/lib/nfsbox for root, else nfsbox in $XDG_STATE_HOME or in ~/.local/state
+// (the XDG base directory specification).
+func DefaultStateDir() (string, error) {
+	if os.Geteuid() == 0 {
+		return "/var/lib/nfsbox", nil
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "nfsbox"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for the state: name a state directory: %w", err)
+	}
+	return filepath.Join(home, ".local", "state", "nfsbox"), nil
+}

@@ -1,0 +1,102 @@
+package daemon
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
+	"github.com/nfsbox/nfsbox/internal/server/iogate"
+	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/nfsserver"
+	"github.com/nfsbox/nfsbox/oncrpc/replycache"
+)
+
+// World is what a server gets from its surroundings. Only Rand is required.
+type World struct {
+	Rand func([]byte)     // fills its argument with randomness
+	Now  func() time.Time // time.Now if nil
+	Log  io.Writer        // nil discards
+
+	// File is the configuration's path, by which the server's own folder in
+	// the state directory is named; "" names it by the directory served.
+	File string
+
+	// Reload makes the server call Reread and change what can be changed under
+	// way; see [Serve]. Both nil: it never does.
+	Reload <-chan os.Signal
+	Reread func() (*config.Config, error)
+
+	Version string // of the program, as the live view shows it
+
+	// Manager has started the process, and may have opened its listeners.
+	Manager Manager
+
+	// Alone says that the process is this server's: limits and capabilities
+	// that are the process' are then set as the configuration needs them.
+	Alone bool
+}
+
+// Running is what can be known of a server that has begun to listen.
+type Running struct {
+	URL  string   // for a client on this host: "nfs://127.0.0.1:2049/"
+	Addr net.Addr // of the first listener
+}
+
+// daemon is a server and all that belongs to it.
+type daemon struct {
+	w    World
+	c    *config.Config // in force
+	log  *slog.Logger
+	logs *ops.Logs
+
+	own     string   // the server's own folder in the state directory
+	held    *os.File // the lock of that folder, while it is open
+	key     export.Key
+	gate    *iogate.Gate
+	locks   localfs.Locks // of all directories, which may overlap
+	sites   sites
+	table   *export.Table
+	replies *replycache.Cache
+	srv     *nfsserver.Server
+	doors   []door
+	users   func(net.Conn) *uint32 // whose a connection from this host is; nil: nobody can tell
+	api     api
+	web     ops.Web
+	control *ops.Controls         // nil: it is not there
+	entered *nfsserver.Registered // with rpcbind; nil: nothing is
+
+	served  chan error // what each door's Serve returned
+	serving int        // how many of them have not
+
+	reloading chan struct{} // closed when the last reload has been prepared; nil: there was none
+}
+
+// running is what ready is told.
+func (d *daemon) running() Running {
+	addr := d.doors[0].addr()
+	return Running{URL: address(addr, d.c.Exports[0].Path), Addr: addr}
+}
+
+// address is the URL at which a client on this host finds the export.
+func address(addr net.Addr, path string) string {
+	host := addr.String()
+	if a, ok := addr.(*net.TCPAddr); ok && a.IP.IsUnspecified() {
+		host = net.JoinHostPort("127.0.0.1", fmt.Sprint(a.Port))
+	}
+	u := url.URL{Scheme: "nfs", Host: host, Path: path}
+	return u.String()
+}
+
+// notify tells the manager, and the log if that fails: nothing else hangs on it.
+func (d *daemon) notify(state string) {
+	if err := d.w.Manager.notify(state); err != nil {
+		d.log.Warn("notify", slog.Any("error", err))
+	}
+}

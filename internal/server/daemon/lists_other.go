@@ -1,6 +1,0 @@
-//go:build !linux
-
-package daemon
-
-// hasList cannot tell.
-func hasList(string) bool { return false }

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package ops
+
+// ourProcess cannot tell.
+func ourProcess() process { return process{} }

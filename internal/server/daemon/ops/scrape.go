@@ -1,0 +1,92 @@
+package ops
+
+import (
+	"github.com/nfsbox/nfsbox/internal/server/fileapi"
+	"github.com/nfsbox/nfsbox/internal/server/iogate"
+	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/server/object/dir"
+	"github.com/nfsbox/nfsbox/nfsserver"
+	"github.com/nfsbox/nfsbox/oncrpc"
+)
+
+// Scrape is what the server's parts have counted, at one time. Its caller fills the
+// exported fields; the counts of the logs and of the process are added here.
+type Scrape struct {
+	Server  nfsserver.Stats
+	Replies oncrpc.ReplyCacheStats
+	Gate    iogate.Snapshot
+	Leaving int               // directories out of service in which calls are still at work
+	API     *fileapi.Snapshot // nil: there is none
+	Store   *dir.Snapshot     // nil: there is none
+
+	dirs    map[string]localfs.Snapshot
+	slow    uint64
+	lost    logLosses
+	process process
+}
+
+// AddDirectory adds the counts of a directory. If it is open more than once, with other
+// handles, its counts are added up.
+func (s *Scrape) AddDirectory(path string, more localfs.Snapshot) {
+	if s.dirs == nil {
+		s.dirs = make(map[string]localfs.Snapshot)
+	}
+	sum := s.dirs[path]
+	addDirectory(&sum, &more)
+	s.dirs[path] = sum
+}
+
+// complete adds what this package counts itself.
+func (s *Scrape) complete(l *Logs) *Scrape {
+	s.slow, s.lost, s.process = l.slow.count.Load(), l.losses(), ourProcess()
+	s.Server.Procs = together(s.Server.Procs)
+	return s
+}
+
+// together adds up what has one name: the server counts a procedure once for each
+// transport. Calls over UDP are few (MOUNT, the lock manager, the port mapper), and
+// which transport they took is a label that nobody asks for.
+func together(procs []oncrpc.ProcServerStats) []oncrpc.ProcServerStats {
+	type name struct {
+		proc    string
+		version uint32
+	}
+	rows := make(map[name]int, len(procs))
+	out := procs[:0]
+	for i := range procs {
+		p := &procs[i]
+		n := name{p.Proc.Name, p.Proc.Version}
+		at, ok := rows[n]
+		if !ok {
+			rows[n] = len(out)
+			out = append(out, *p)
+			continue
+		}
+		sum := &out[at]
+		sum.Calls += p.Calls
+		sum.Errors += p.Errors
+		sum.BytesIn += p.BytesIn
+		sum.BytesOut += p.BytesOut
+		sum.Latency.Add(p.Latency)
+	}
+	return out
+}
+
+// addDirectory adds up what is told of directories.
+func addDirectory(sum, s *localfs.Snapshot) {
+	sum.Open += s.Open
+	sum.MaxOpen += s.MaxOpen
+	sum.Dirty += s.Dirty
+	sum.Hits += s.Hits
+	sum.Misses += s.Misses
+	sum.Evicted += s.Evicted
+	sum.Idle += s.Idle
+	sum.Syncs += s.Syncs
+	sum.Shared += s.Shared
+	sum.Cleaned += s.Cleaned
+	sum.Verifiers += s.Verifiers
+	sum.NowaitHits += s.NowaitHits
+	sum.NowaitMisses += s.NowaitMisses
+	sum.AsCaller += s.AsCaller
+	sum.Busy += s.Busy
+}

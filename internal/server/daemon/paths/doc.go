@@ -1,0 +1,12 @@
+// Package paths knows what the paths of this host lead to, and who else could change
+// that. It changes nothing but to make private folders.
+//
+// [Way] is every step by which a path is looked up, its symbolic links included. Whoever
+// may replace one step decides what the path leads to: [ReplacedBy] and [SharedWith]
+// name such users, by owner, mode and access list. [Private] is a folder of the server's
+// user alone.
+//
+// A [Place] tells a directory from others that are at the same path at another time. A
+// [Nesting] finds the trees by which clients reach a path, also where a bind mount shows
+// it elsewhere. For that it reads /proc/self/mountinfo.
+package paths

@@ -1,0 +1,19 @@
+package paths
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestWayOfLinks ends where links lead in a circle.
+func TestWayOfLinks(t *testing.T) {
+	circle := filepath.Join(t.TempDir(), "circle")
+	if err := os.Symlink("circle/on", circle); err != nil {
+		t.Fatal(err)
+	}
+	if way, err := Way(circle); err == nil || !strings.Contains(err.Error(), "too many") {
+		t.Errorf("%d steps, %v", len(way), err)
+	}
+}

@@ -1,0 +1,61 @@
+package daemon
+
+import (
+	"log/slog"
+	"os"
+	"slices"
+
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+)
+
+// warnRoot says so where a rule lets everybody be root who says that it is.
+func (d *daemon) warnRoot(e *config.Export, c *config.Client) {
+	if c.Squash != "none" || os.Geteuid() != 0 {
+		return
+	}
+	switch {
+	case config.IsSet(c.TrustLocal) || d.users == nil && d.onLoopback():
+		d.log.Warn("squash is none: every user of this host who says that it is root is root in the export",
+			slog.String("export", e.Path), slog.String("client", c.Match))
+	case !d.onLoopback() && !config.IsSet(c.Secure):
+		d.log.Warn("squash is none: every program of a client that says that it is root's is root in the export; secure asks for a port that takes root there",
+			slog.String("export", e.Path), slog.String("client", c.Match))
+	}
+}
+
+// warnClients says so where rules that are there for a few clients keep out all others.
+func (d *daemon) warnClients(e *config.Export) {
+	everybody := slices.ContainsFunc(e.Clients, func(c config.Client) bool { return c.Match == "*" })
+	if len(e.Clients) > 0 && len(e.Allow) == 0 && !everybody {
+		d.log.Warn("the export has clients and no allow: only those may mount it; allow = [\"*\"] lets others in",
+			slog.String("export", e.Path))
+	}
+}
+
+// warn says what an operator may not expect.
+func (d *daemon) warn() {
+	for s, x := range d.sites.now() {
+		if x.fs.Squashed() {
+			d.log.Warn("not running as root: whatever callers do is done, and owned, by this user; what they may is judged by the mode bits",
+				slog.String("dir", s.dir))
+		}
+	}
+	for i := range d.c.Exports {
+		e := &d.c.Exports[i]
+		if e.Async {
+			d.log.Warn("async: clients are told that their data is safe before it is; a crash of this host loses it, and no client will know",
+				slog.String("export", e.Path))
+		}
+		if open := len(e.Clients)+len(e.Allow) == 0 && !d.onLoopback(); open {
+			d.log.Warn("everybody who can reach the address may mount the export", slog.String("export", e.Path))
+		}
+		d.warnClients(e)
+		for _, client := range e.Rules() {
+			d.warnRoot(e, &client)
+		}
+		d.log.Info("export", slog.String("path", e.Path), slog.String("dir", e.Dir), slog.String("squash", e.Squash), slog.Bool("ro", config.IsSet(e.ReadOnly)),
+			slog.Int("clients", len(e.Clients)))
+	}
+	d.warnWithin(d.trees(), d.table)
+	d.warnAPI()
+}
