@@ -42,7 +42,7 @@ func contenders(o *options) (all []contender, err error) {
 		fmt.Fprintln(os.Stderr, "LEFT OUT: GoFsBench, of which $GOFSBENCH names the directory of the programs FsServer and FsClient")
 	}
 	peers := []struct{ name, pool string }{{"GoFsBench, no pool", ""}, {"GoFsBench, Go pool", "G"}, {"GoFsBench, C pool", "C"}}
-	for i, kind := range []string{"auto", "none", "go", "c", "uring"} {
+	for i, kind := range []string{"auto", "none", "go", "c"} {
 		if bin != "" && i < len(peers) {
 			p := peers[i]
 			all = append(all, contender{p.name, true, func(ctx context.Context, o *options, dir string) (*server, error) {

@@ -19,9 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kinds runs test for each kind; one that is not to be had here is said so.
-func kinds(t *testing.T, test func(t *testing.T, l *Lanes)) {
-	for k := range URing + 1 {
+// eachKind runs test for each kind; one that is not to be had here is said so.
+func eachKind(t *testing.T, test func(t *testing.T, l *Lanes)) {
+	for k := range kinds {
 		t.Run(k.String(), func(t *testing.T) {
 			g := gate(t, Options{Kind: k})
 			if g.Kind() != k {
@@ -58,7 +58,7 @@ func open(t testing.TB, path string, how int) int {
 // TestCalls writes and reads back from many goroutines, each its own part.
 func TestCalls(t *testing.T) {
 	const part, parts, rounds = 4096, 100, 20
-	kinds(t, func(t *testing.T, l *Lanes) {
+	eachKind(t, func(t *testing.T, l *Lanes) {
 		fd := file(t, nil)
 		var all sync.WaitGroup
 		for i := range parts {
@@ -94,7 +94,7 @@ func TestCalls(t *testing.T) {
 
 // TestCallErrors compares counts and errors with those of the system calls.
 func TestCallErrors(t *testing.T) {
-	kinds(t, func(t *testing.T, l *Lanes) {
+	eachKind(t, func(t *testing.T, l *Lanes) {
 		enter(t, l, Read, 1)
 		defer l.Leave(Read)
 		short := file(t, []byte("short"))
@@ -189,7 +189,7 @@ func TestBlocking(t *testing.T) {
 // TestUninvited makes more calls than there are places: a caller without one makes the
 // call alone.
 func TestUninvited(t *testing.T) {
-	kinds(t, func(t *testing.T, l *Lanes) {
+	eachKind(t, func(t *testing.T, l *Lanes) {
 		fd := file(t, []byte("content"))
 		var all sync.WaitGroup
 		for range 4 * DefaultThreads {
@@ -208,7 +208,7 @@ func TestUninvited(t *testing.T) {
 // place finds a backend that has ended.
 func TestCloseUnderLoad(t *testing.T) {
 	for range 3 {
-		kinds(t, func(t *testing.T, l *Lanes) {
+		eachKind(t, func(t *testing.T, l *Lanes) {
 			fd := file(t, []byte("content"))
 			var all sync.WaitGroup
 			var entered atomic.Int64
@@ -248,7 +248,7 @@ func TestCallAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	kinds(t, func(t *testing.T, l *Lanes) {
+	eachKind(t, func(t *testing.T, l *Lanes) {
 		fd, p := file(t, make([]byte, 4096)), make([]byte, 4096)
 		ctx := context.Background()
 		if n := testing.AllocsPerRun(300, func() {
@@ -313,7 +313,7 @@ func TestTryReadBound(t *testing.T) {
 }
 
 func BenchmarkPread(b *testing.B) {
-	for k := range URing + 1 {
+	for k := range kinds {
 		b.Run(k.String(), func(b *testing.B) {
 			g := gate(b, Options{Kind: k})
 			if g.Kind() != k {

@@ -14,8 +14,6 @@ func choose(o *Options) (k Kind, reason string, p *pool) {
 		p.b = startGoroutines(o.Threads)
 	case C:
 		p.b, err = startThreads(p, o)
-	case URing:
-		p.b, err = startRing(p)
 	}
 	if err != nil {
 		return Auto, fmt.Sprintf("%v is not possible: %v", o.Kind, err), nil

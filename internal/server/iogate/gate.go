@@ -3,6 +3,7 @@ package iogate
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,10 +18,10 @@ const (
 	None              // in the calling goroutine, without any bound
 	Go                // a pool of goroutines
 	C                 // POSIX threads through cgo; needs the build tag nfsbox_cthreads
-	URing             // io_uring
+	kinds             // how many there are
 )
 
-var kindNames = [...]string{Auto: "auto", None: "none", Go: "go", C: "c", URing: "uring"}
+var kindNames = [...]string{Auto: "auto", None: "none", Go: "go", C: "c"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
@@ -29,14 +30,18 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// ParseKind is the kind called s.
+// ParseKind is the kind called s. Its error says which there are, and what to use
+// instead of one that there was.
 func ParseKind(s string) (Kind, error) {
+	if s == "uring" {
+		return 0, errors.New(`there is no kind "uring" any more: use auto, which does as well`)
+	}
 	for k, name := range kindNames {
 		if s == name {
 			return Kind(k), nil
 		}
 	}
-	return 0, fmt.Errorf("iogate: %q is not one of auto, none, go, c and uring", s)
+	return 0, fmt.Errorf("%q is not one of %s", s, strings.Join(kindNames[:], ", "))
 }
 
 // Class is a lane: work of one class does not wait for that of another.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -459,13 +460,15 @@ func TestOptions(t *testing.T) {
 			_ = g.Close()
 		}
 	}
-	for k := range URing + 1 {
+	for k := range kinds {
 		if got, err := ParseKind(k.String()); err != nil || got != k {
 			t.Errorf("%v is parsed as %v, %v", k, got, err)
 		}
 	}
-	if _, err := ParseKind("epoll"); err == nil {
-		t.Error("epoll is a kind")
+	for name, want := range map[string]string{"epoll": `"epoll" is not one of auto, none, go, c`, "uring": "use auto"} {
+		if _, err := ParseKind(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
 	}
 }
 

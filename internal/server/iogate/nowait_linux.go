@@ -17,7 +17,7 @@ type nowait struct {
 }
 
 func (w *nowait) init(k Kind) {
-	if k == Auto || k == URing {
+	if k == Auto {
 		w.most = int64(nowaitPerCPU * runtime.GOMAXPROCS(0))
 	}
 }

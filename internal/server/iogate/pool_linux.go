@@ -35,10 +35,9 @@ type call struct {
 	p     []byte
 	off   int64
 
-	n      int
-	err    error
-	direct bool          // it could not be made: the caller is to do it
-	done   chan struct{} // has room for one
+	n    int
+	err  error
+	done chan struct{} // has room for one
 }
 
 func newPool(n int) *pool {
@@ -62,11 +61,8 @@ func (p *pool) run(op op, fd int, buf []byte, off int64) (int, error) {
 	c.op, c.fd, c.p, c.off = op, fd, buf, off
 	p.b.start(c)
 	<-c.done
-	n, err, direct := c.n, c.err, c.direct
-	c.p, c.err, c.direct = nil, nil, false
+	n, err := c.n, c.err
+	c.p, c.err = nil, nil
 	p.spare <- c
-	if direct {
-		return op.do(fd, buf, off)
-	}
 	return n, err
 }

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -83,74 +82,5 @@ func TestThreads(t *testing.T) {
 	t.Logf("%d threads for %d callers", len(tasks), callers)
 	if len(tasks) > DefaultThreads+spare {
 		t.Errorf("%d threads, the bound is %d", len(tasks), DefaultThreads)
-	}
-}
-
-// TestNoRing asks for io_uring where it is forbidden, as in many containers.
-func TestNoRing(t *testing.T) {
-	for _, errno := range []unix.Errno{unix.EPERM, unix.ENOSYS} {
-		t.Run(fmt.Sprint(uint16(errno)), func(t *testing.T) {
-			if !inChild(t) {
-				return
-			}
-			forbid(t, unix.SYS_IO_URING_SETUP, errno)
-			g := gate(t, Options{Kind: URing})
-			if s := g.Snapshot(); s.Kind != Auto || g.Kind() != Auto || s.Asked != URing || !strings.Contains(s.Reason, errno.Error()) {
-				t.Errorf("%+v", s)
-			}
-			l, fd, p := g.Export("e"), file(t, []byte("content")), make([]byte, 7)
-			enter(t, l, Read, 1)
-			defer l.Leave(Read)
-			if n, err := l.Pread(fd, p, 0); n != len(p) || err != nil {
-				t.Errorf("read %d, %v", n, err)
-			}
-		})
-	}
-}
-
-// TestRingLost forbids it later, when the ring is in use: calls are made all the
-// same.
-func TestRingLost(t *testing.T) {
-	if !inChild(t) {
-		return
-	}
-	g := gate(t, Options{Kind: URing})
-	if g.Kind() != URing {
-		t.Log("LEFT OUT: ", g.Snapshot().Reason)
-		return
-	}
-	l, fd, p := g.Export("e"), file(t, []byte("content")), make([]byte, 7)
-	enter(t, l, Read, 1)
-	defer l.Leave(Read)
-	for i := range 3 {
-		if n, err := l.Pread(fd, p, 0); n != len(p) || err != nil {
-			t.Errorf("read %d, %v", n, err)
-		}
-		if i == 0 {
-			forbid(t, unix.SYS_IO_URING_ENTER, unix.EPERM)
-		}
-	}
-}
-
-// forbid makes a system call fail in this process, for good (seccomp(2)).
-func forbid(t *testing.T, call uint32, errno unix.Errno) {
-	t.Helper()
-	const load, equal, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
-	const allow, fail = 0x7fff0000, 0x00050000 // SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO
-	filter := []unix.SockFilter{
-		{Code: load, K: 0}, // the call's number
-		{Code: equal, K: call, Jf: 1},
-		{Code: ret, K: fail | uint32(errno)},
-		{Code: ret, K: allow},
-	}
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		t.Fatal(err)
-	}
-	_, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
-	if e != 0 {
-		t.Fatal(e)
 	}
 }

@@ -303,7 +303,7 @@ func shortly(t *testing.T) context.Context {
 // TestReadsInMemory reads with and without a gate that can tell what is in
 // memory, in pieces of all sizes.
 func TestReadsInMemory(t *testing.T) {
-	for _, kind := range []iogate.Kind{iogate.Auto, iogate.None, iogate.Go, iogate.URing} {
+	for _, kind := range []iogate.Kind{iogate.Auto, iogate.None, iogate.Go} {
 		t.Run(kind.String(), func(t *testing.T) {
 			g := newGate(t, iogate.Options{Kind: kind, Threads: 8})
 			f := open(t, t.TempDir(), Options{Handles: HandlesMap, Volatile: true, Gate: g.Export("x")})

@@ -21,7 +21,7 @@ func (c *Config) check() problems {
 	}
 	p.oneOf("localio", c.LocalIO, LocalIOOn, LocalIOOff, LocalIOTrusted)
 	if _, err := iogate.ParseKind(c.IOPool); err != nil {
-		p.oneOf("io-pool", c.IOPool, "auto", "none", "go", "c", "uring")
+		p.add("io-pool", "%v", err)
 	}
 	threads := int64(iogate.DefaultThreads)
 	if c.IOThreads != 0 {

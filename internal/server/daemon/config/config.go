@@ -20,7 +20,7 @@ type Config struct {
 	LocalIO    string `toml:"localio" name:"localio" default:"on" help:"Let clients of this host read and write files without the network: on, off, trusted."`
 	LocalIODir string `toml:"localio-dir,omitempty" name:"localio-dir" placeholder:"DIR" help:"Where the socket for that is made; by default /run/nfsbox for root, else nfsbox in $XDG_RUNTIME_DIR."`
 
-	IOPool            string `toml:"io-pool" default:"auto" help:"How work reaches the disk: auto, none, go, c, uring."`
+	IOPool            string `toml:"io-pool" default:"auto" help:"How work reaches the disk: auto, none, go, c."`
 	IOThreads         int    `toml:"io-threads" placeholder:"N" help:"Threads that the disk may hold, of all exports together; 0 takes the gate's own."`
 	IOPriorityThreads int    `toml:"io-priority-threads" placeholder:"N" help:"Of them, with real-time priority (c only)."`
 	IOAffinity        bool   `toml:"io-affinity" help:"Tie each thread to a processor (c only)."`

@@ -53,6 +53,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"a bad address", "listen = [\n  \"127.0.0.1:2049\",\n  \"nowhere\",\n]\n" + good, ":3: listen[1]: \"nowhere\" is no address"},
 		{"a bad port", "metrics = \"127.0.0.1:99999\"\n" + good, ":1: metrics: "},
 		{"an unknown kind", "io-pool = \"warp\"\n" + good, ":1: io-pool: \"warp\" is not one of auto"},
+		{"a kind that is gone", "io-pool = \"uring\"\n" + good, ":1: io-pool: there is no kind \"uring\" any more: use auto"},
 		{"no time to be idle", "idle-timeout = \"0s\"\n" + good, ":1: idle-timeout: 0s is no time"},
 		{"too few threads", "io-threads = 3\n" + good, ":1: io-threads: 3 is not within 4"},
 		{"priority without threads", "io-priority-threads = 2\n" + good, "kind c"},
