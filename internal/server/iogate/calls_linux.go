@@ -1,7 +1,5 @@
 package iogate
 
-import "golang.org/x/sys/unix"
-
 // Pread, Pwrite, Fsync and Fdatasync are the system calls, made by whom the kind
 // says, for a caller who has a place. Theirs are the errors of the system calls,
 // and short counts are passed on.
@@ -32,19 +30,4 @@ func (l *Lanes) run(op op, fd int, p []byte, off int64) (int, error) {
 		return op.block(fd, p, off)
 	}
 	return l.g.pool.run(op, fd, p, off)
-}
-
-// do makes the call on the calling thread.
-func (o op) do(fd int, p []byte, off int64) (n int, err error) {
-	switch o {
-	case opRead:
-		n, err = unix.Pread(fd, p, off)
-	case opWrite:
-		n, err = unix.Pwrite(fd, p, off)
-	case opFsync:
-		err = unix.Fsync(fd)
-	case opFdatasync:
-		err = unix.Fdatasync(fd)
-	}
-	return max(n, 0), err // -1 is none
 }

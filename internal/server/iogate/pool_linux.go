@@ -1,15 +1,5 @@
 package iogate
 
-// op is a data call.
-type op uint8
-
-const (
-	opRead op = iota
-	opWrite
-	opFsync
-	opFdatasync
-)
-
 // backend makes data calls for others.
 type backend interface {
 	// start hands c over. Once it is made, done gets c's result.
