@@ -108,6 +108,15 @@ func client(t *testing.T, u string) *oncrpc.Client {
 	return c
 }
 
+// hangUp closes a client before its server ends. A client that is idle does not notice
+// that the server has closed its side, and the server would wait two seconds for it.
+func hangUp(t *testing.T, c *oncrpc.Client) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func auth(t *testing.T) oncrpc.Auth {
 	a := oncrpc.AuthSys{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
 	auth, err := a.Auth()
@@ -190,6 +199,7 @@ func TestHandlesSurvive(t *testing.T) {
 			dir := lookup(t, c, root, "dir")
 			file := lookup(t, c, dir, "file")
 			rename(t, c, dir, "file", root, "elsewhere")
+			hangUp(t, c)
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +225,9 @@ func TestKeyLost(t *testing.T) {
 	tree, state := t.TempDir(), t.TempDir()
 	conf, random := confOf(tree, state), counter()
 	u, _, stop := runIn(t, conf, World{Rand: random})
-	root := mount(t, client(t, u), "/")
+	c := client(t, u)
+	root := mount(t, c, "/")
+	hangUp(t, c)
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}

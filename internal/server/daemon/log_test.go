@@ -60,6 +60,7 @@ func TestLogFiles(t *testing.T) {
 	if _, st := read(t, c, root); st != nfs3.NFS3ERR_ISDIR {
 		t.Error(st)
 	}
+	hangUp(t, c)
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -149,6 +149,7 @@ func TestReloadHangs(t *testing.T) {
 	hangup <- os.Interrupt
 	<-hangs
 	mount(t, c, "/") // it serves on
+	hangUp(t, c)
 	if err := stop(); err != nil {
 		t.Error(err)
 	}

@@ -78,7 +78,9 @@ func TestRepliesOutliveRestart(t *testing.T) {
 	}
 	write()
 	u, _, stop := runIn(t, confOf(tree, state), World{Rand: random})
-	record := removeRecord(mount(t, client(t, u), "/"), "file")
+	c := client(t, u)
+	record := removeRecord(mount(t, c, "/"), "file")
+	hangUp(t, c)
 	first := ask(t, u, record)
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("REMOVE was not made: %v, %x", err, first)
@@ -118,6 +120,7 @@ func TestHandover(t *testing.T) {
 	u, _, stop := runIn(t, confOf(tree, state), World{Rand: random})
 	c := client(t, u)
 	record := removeRecord(mount(t, c, "/"), "file")
+	hangUp(t, c)
 	first := ask(t, u, record)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

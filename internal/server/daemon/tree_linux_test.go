@@ -103,6 +103,7 @@ func TestReloadReplaced(t *testing.T) {
 			if got, st := read(t, c, old); st != nfs3.NFS3ERR_STALE {
 				t.Errorf("READ of a file of the directory that was there: %q, %v", got, st)
 			}
+			hangUp(t, c)
 			if err := r.stop(); err != nil {
 				t.Fatal(err)
 			}
@@ -166,6 +167,7 @@ func TestMadeAgain(t *testing.T) {
 			u, _, stop := runIn(t, conf, World{Rand: random})
 			c := client(t, u)
 			old := lookup(t, c, mount(t, c, "/"), "file")
+			hangUp(t, c)
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}

@@ -84,6 +84,7 @@ func TestView(t *testing.T) {
 	if len(f.Caches) != 1 || !strings.HasSuffix(f.Caches[0].Name, dir) || f.Caches[0].Max == 0 {
 		t.Errorf("%+v", f.Caches)
 	}
+	hangUp(t, cl)
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
