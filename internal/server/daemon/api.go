@@ -51,9 +51,9 @@ func (d *daemon) openAPI(ctx context.Context) (err error) {
 	return err
 }
 
-// mayLoopback is for fileapi.Options: who may call without a proof. It is nil if every
-// program of this host may, since the operator has said as whom or believes them all,
-// or nobody can tell whose they are.
+// mayLoopback is for fileapi.Options: whether a connection may call without a proof. It is
+// nil if every program of this host may: the configuration says as which user they call,
+// or trusts them all, or the kernel does not report users.
 func (d *daemon) mayLoopback() func(net.Conn) bool {
 	l := d.c.API.Loopback
 	doubted := slices.ContainsFunc(d.c.Exports, func(e config.Export) bool {
@@ -96,30 +96,30 @@ func (d *daemon) openStore(ctx context.Context) (object.Store, error) {
 // exports, which begin with a slash.
 const storeLanes = "store"
 
-// inheritAPI takes those sockets of the service manager's for the file API that have
-// the port of one of its addresses, and are not NFS' by their whole address.
+// inheritAPI takes over the service manager's sockets that have the port of one of the file
+// API's addresses. A socket with the whole address of one of NFS' stays NFS'.
 func (d *daemon) inheritAPI() {
-	d.doors = slices.DeleteFunc(d.doors, func(x door) bool {
+	d.listeners = slices.DeleteFunc(d.listeners, func(x listener) bool {
 		if x.l == nil || slices.Contains(d.c.Listen, x.addr().String()) || !slices.ContainsFunc(d.c.API.Listen, func(a string) bool { return samePort(a, x.addr()) }) {
 			return false
 		}
-		d.api.doors = append(d.api.doors, x.l)
+		d.api.listeners = append(d.api.listeners, x.l)
 		return true
 	})
 }
 
 // bindAPI opens those addresses of the file API that the service manager has not.
 func (d *daemon) bindAPI(ctx context.Context) error {
-	x, inherited := &d.api, len(d.api.doors)
+	x, inherited := &d.api, len(d.api.listeners)
 	for _, address := range d.c.API.Listen {
-		if slices.ContainsFunc(x.doors[:inherited], func(l net.Listener) bool { return samePort(address, l.Addr()) }) {
+		if slices.ContainsFunc(x.listeners[:inherited], func(l net.Listener) bool { return samePort(address, l.Addr()) }) {
 			continue
 		}
 		l, err := listenTCP(ctx, "api", address)
 		if err != nil {
 			return fmt.Errorf("api: %w", err)
 		}
-		x.doors = append(x.doors, l)
+		x.listeners = append(x.listeners, l)
 	}
 	return nil
 }
@@ -130,14 +130,13 @@ func samePort(address string, of net.Addr) bool {
 	return err == nil && e == nil && one == two
 }
 
-// serveAPI opens the doors of the file API. What its server returns goes where that
-// of NFS' does.
+// serveAPI begins to serve the file API. Its server ends in d.served, as that of NFS does.
 func (d *daemon) serveAPI() {
 	scheme := "http"
 	if d.api.tls != nil {
 		scheme = "https"
 	}
-	for _, l := range d.api.doors {
+	for _, l := range d.api.listeners {
 		d.serving++
 		go func() { d.served <- d.api.srv.Serve(l) }()
 		d.log.Info("api", slog.String("url", scheme+"://"+l.Addr().String()))
@@ -150,7 +149,7 @@ func (d *daemon) warnAPI() {
 	if !a.On() {
 		return
 	}
-	switch open := slices.ContainsFunc(d.api.doors, func(l net.Listener) bool { return config.Elsewhere(l.Addr().String()) }); {
+	switch open := slices.ContainsFunc(d.api.listeners, func(l net.Listener) bool { return config.Elsewhere(l.Addr().String()) }); {
 	case !open || d.api.tls != nil:
 	case a.Cleartext:
 		d.log.Warn("api: tokens cross the network in clear: whoever listens has them; this is for a proxy with TLS in front")

@@ -36,9 +36,9 @@ func TestInheritAPI(t *testing.T) {
 		{"another port", nil, []string{"127.0.0.1:1"}, false},
 		{"no API", nil, nil, false},
 	} {
-		d := &daemon{c: &config.Config{Listen: x.listen, API: config.API{Listen: x.api}}, doors: []door{{l: l}}}
+		d := &daemon{c: &config.Config{Listen: x.listen, API: config.API{Listen: x.api}}, listeners: []listener{{l: l}}}
 		d.inheritAPI()
-		if taken := len(d.api.doors) == 1 && len(d.doors) == 0; taken != x.taken {
+		if taken := len(d.api.listeners) == 1 && len(d.listeners) == 0; taken != x.taken {
 			t.Errorf("%s: %v, want %v", x.what, taken, x.taken)
 		}
 	}

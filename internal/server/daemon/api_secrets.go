@@ -15,10 +15,10 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/fileapi"
 )
 
-// apiSecrets is what the file API knows callers by, and what it is known by. Both
-// are in files, and change by a reload.
+// apiSecrets are how the file API knows its callers, and how they know it. Both are in
+// files, and a reload reads them again.
 type apiSecrets struct {
-	callers *fileapi.Callers // nil: nobody has a token or a certificate
+	callers *fileapi.Callers // nil: no caller has a token or a certificate
 	tls     *tls.Config      // nil: no TLS
 }
 
@@ -90,8 +90,7 @@ func readPEM(path string) (text []byte, mode fs.FileMode, err error) {
 	return text, info.Mode(), err
 }
 
-// certificates are those in force. Connections that are open keep what they began
-// with.
+// certificates are those in force. Open connections keep those that they began with.
 type certificates struct{ now atomic.Pointer[tls.Config] }
 
 func newCertificates(c *tls.Config) *certificates {
@@ -100,7 +99,7 @@ func newCertificates(c *tls.Config) *certificates {
 	return x
 }
 
-// config is one that asks for what is in force, for each connection.
+// config is a configuration that looks up what is in force, for each connection.
 func (x *certificates) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,

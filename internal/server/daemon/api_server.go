@@ -14,13 +14,13 @@ import (
 
 // api is the file API: the same table as that of NFS, through the same gate.
 type api struct {
-	srv    *fileapi.Server // nil: none is served
-	doors  []net.Listener
-	tls    *certificates // nil: it does not speak TLS
-	store  *dir.Store    // nil: there are paths alone
-	lanes  *iogate.Lanes // of the store
-	ended  sync.WaitGroup
-	cancel context.CancelFunc // ends what works for the store by itself
+	srv       *fileapi.Server // nil: none is served
+	listeners []net.Listener
+	tls       *certificates // nil: it does not speak TLS
+	store     *dir.Store    // nil: there are paths alone
+	lanes     *iogate.Lanes // of the store
+	ended     sync.WaitGroup
+	cancel    context.CancelFunc // ends what works for the store by itself
 }
 
 // storeGate lets the store through the gate as one client among those of exports.
@@ -55,7 +55,7 @@ func (x *api) close() (err error) {
 	if x.srv != nil {
 		err = errors.Join(x.srv.Close(), x.wait())
 	}
-	for _, l := range x.doors {
+	for _, l := range x.listeners {
 		if e := l.Close(); !errors.Is(e, net.ErrClosed) {
 			err = errors.Join(err, e)
 		}

@@ -2,8 +2,8 @@ package daemon
 
 import "time"
 
-// The bounds of this package, and what happens at each. Those that a Config sets
-// are described there; these are their defaults.
+// The bounds of this package, and what happens at each. Those that an operator sets are in
+// package config.
 const (
 	// maxPEM is the longest file of certificates, or of a key, in bytes; a longer one is
 	// refused. All authorities that a distribution knows fit.
@@ -15,7 +15,7 @@ const (
 
 	// lockShare is the part of a directory's open files that one client may have for
 	// locks. Beyond it a lock is refused; all clients together have half, of which
-	// package localfs keeps some for those who come later.
+	// package localfs keeps some for clients that have few.
 	lockShare = 4
 
 	// localFiles is how many local I/O takes beyond those: two for each client of

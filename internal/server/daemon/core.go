@@ -38,8 +38,8 @@ type World struct {
 	// Manager has started the process, and may have opened its listeners.
 	Manager Manager
 
-	// Alone says that the process is this server's: limits and capabilities
-	// that are the process' are then set as the configuration needs them.
+	// Alone says that the process has no other purpose. Its limits and capabilities are
+	// then set as the configuration needs them.
 	Alone bool
 }
 
@@ -56,31 +56,31 @@ type daemon struct {
 	log  *slog.Logger
 	logs *ops.Logs
 
-	own     string   // the server's own folder in the state directory
-	held    *os.File // the lock of that folder, while it is open
-	key     export.Key
-	gate    *iogate.Gate
-	locks   localfs.Locks // of all directories, which may overlap
-	sites   sites
-	table   *export.Table
-	replies *replycache.Cache
-	srv     *nfsserver.Server
-	doors   []door
-	users   func(net.Conn) *uint32 // whose a connection from this host is; nil: nobody can tell
-	api     api
-	web     ops.Web
-	control *ops.Controls         // nil: it is not there
-	entered *nfsserver.Registered // with rpcbind; nil: nothing is
+	own       string   // the server's own folder in the state directory
+	held      *os.File // the lock of that folder, while it is open
+	key       export.Key
+	gate      *iogate.Gate
+	locks     localfs.Locks // of all directories, which may overlap
+	sites     sites
+	table     *export.Table
+	replies   *replycache.Cache
+	srv       *nfsserver.Server
+	listeners []listener
+	users     func(net.Conn) *uint32 // the user of a connection from this host; nil: the kernel does not report it
+	api       api
+	web       ops.Web
+	control   *ops.Controls         // nil: it is not there
+	entered   *nfsserver.Registered // with rpcbind; nil: nothing is
 
-	served  chan error // what each door's Serve returned
+	served  chan error // what each listener's Serve returned
 	serving int        // how many of them have not
 
 	reloading chan struct{} // closed when the last reload has been prepared; nil: there was none
 }
 
-// running is what ready is told.
+// running is the argument of ready.
 func (d *daemon) running() Running {
-	addr := d.doors[0].addr()
+	addr := d.listeners[0].addr()
 	return Running{URL: address(addr, d.c.Exports[0].Path), Addr: addr}
 }
 
@@ -94,7 +94,7 @@ func address(addr net.Addr, path string) string {
 	return u.String()
 }
 
-// notify tells the manager, and the log if that fails: nothing else hangs on it.
+// notify tells the service manager. If that fails the log says so, and no more happens.
 func (d *daemon) notify(state string) {
 	if err := d.w.Manager.notify(state); err != nil {
 		d.log.Warn("notify", slog.Any("error", err))

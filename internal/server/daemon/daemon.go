@@ -95,7 +95,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// run serves from the moment that clients may come until all are gone.
+// run serves until the end: from when clients are let in until all have gone.
 func (d *daemon) run(ctx context.Context, ready func(Running) error) error {
 	d.warn()
 	if err := d.dropReplies(); err != nil {
@@ -121,7 +121,7 @@ func (d *daemon) run(ctx context.Context, ready func(Running) error) error {
 		select {
 		case <-ctx.Done():
 			return d.drain(context.WithoutCancel(ctx))
-		case err := <-d.served: // a door that ended by itself
+		case err := <-d.served: // a listener that ended by itself
 			d.serving--
 			return errors.Join(err, d.drain(context.WithoutCancel(ctx)))
 		case <-hangup: // the next one is taken when this one is over
@@ -135,8 +135,8 @@ func (d *daemon) run(ctx context.Context, ready func(Running) error) error {
 	}
 }
 
-// drain ends the server, at first in good order, and leaves its replies to the
-// next one.
+// drain ends the server: calls under way may finish for DrainTimeout, then they are cut
+// off. It leaves the remembered replies to the next server.
 func (d *daemon) drain(ctx context.Context) error {
 	d.notify("STOPPING=1\nSTATUS=Finishing calls")
 	d.web.Draining()
@@ -159,10 +159,9 @@ func (d *daemon) drain(ctx context.Context) error {
 	return errors.Join(err, <-left, d.saveReplies())
 }
 
-// close gives back what open has taken, the last first. The server has ended, or
-// never begun.
+// close closes what open has opened, the last first. The server has ended, or never begun.
 func (d *daemon) close() (err error) {
-	err = errors.Join(d.control.Close(), d.web.Close(), d.api.close(), d.closeDoors())
+	err = errors.Join(d.control.Close(), d.web.Close(), d.api.close(), d.closeListeners())
 	d.sites.end()
 	d.abandonReload()
 	err = errors.Join(err, d.sites.close())
@@ -175,7 +174,7 @@ func (d *daemon) close() (err error) {
 	return errors.Join(err, d.logs.Close())
 }
 
-// unlessClosed is err, unless it is the ordinary end of a server.
+// unlessClosed is err, or nil if that is the ordinary end of a server.
 func unlessClosed(err error) error {
 	if errors.Is(err, nfsserver.ErrClosed) || errors.Is(err, http.ErrServerClosed) {
 		return nil

@@ -10,13 +10,12 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
 )
 
-// retire closes a directory as soon as nobody uses it any more, or when the
-// server has ended.
+// retire closes a directory when the last call in it has ended, or the server has.
 func (d *daemon) retire(s site, x *directory) {
 	d.sites.left.Add(1)
 	d.sites.leaving.Go(func() {
 		defer d.sites.left.Add(-1)
-		// The error is the end of the server, after which nobody is left.
+		// The error is the end of the server: no call is left then.
 		_ = d.table.Drain(d.sites.ended, x.fs)
 		if err := x.close(); err != nil {
 			d.log.Error("a directory that is served no longer", slog.String("dir", s.dir), slog.Any("error", err))

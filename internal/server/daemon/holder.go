@@ -1,4 +1,4 @@
 package daemon
 
-// somebody has an address, and it is not known who.
+// somebody is what is said of an address if the process that has it is unknown.
 const somebody = "another process has it; end it, or"

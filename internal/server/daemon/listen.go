@@ -10,23 +10,23 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
-func (d *daemon) closeDoors() error { return closeAll(d.doors) }
+func (d *daemon) closeListeners() error { return closeAll(d.listeners) }
 
-// listen opens the doors: those that the service manager hands over, and else
-// those of the configuration. The first one is for all programs.
+// listen takes over the sockets of the service manager or, if there are none, listens at
+// the addresses of the configuration. The first socket serves all programs.
 func (d *daemon) listen(ctx context.Context) (err error) {
-	if d.doors, err = d.w.Manager.inherited(); err != nil {
+	if d.listeners, err = d.w.Manager.inherited(); err != nil {
 		return err
 	}
 	d.inheritAPI()
-	if len(d.doors) > 0 {
-		d.log.Info("the service manager has opened the listeners", slog.Int("sockets", len(d.doors)))
+	if len(d.listeners) > 0 {
+		d.log.Info("the service manager has opened the listeners", slog.Int("sockets", len(d.listeners)))
 		// The first one is a listener for all programs: its URL is printed.
-		i := slices.IndexFunc(d.doors, func(x door) bool { return x.l != nil && !x.portmap })
+		i := slices.IndexFunc(d.listeners, func(x listener) bool { return x.l != nil && !x.portmap })
 		if i < 0 {
 			return errors.New("the service manager has opened no socket of TCP, other than the port mapper's")
 		}
-		d.doors[0], d.doors[i] = d.doors[i], d.doors[0]
+		d.listeners[0], d.listeners[i] = d.listeners[i], d.listeners[0]
 		return nil
 	}
 	for _, a := range d.c.Listen {
@@ -49,7 +49,7 @@ func (d *daemon) bind(ctx context.Context, key, address string, udp bool) error 
 	if err != nil {
 		return err
 	}
-	d.doors = append(d.doors, door{l: l, portmap: portmap})
+	d.listeners = append(d.listeners, listener{l: l, portmap: portmap})
 	if !udp {
 		return nil
 	}
@@ -58,15 +58,15 @@ func (d *daemon) bind(ctx context.Context, key, address string, udp bool) error 
 	if err != nil {
 		return listenError("udp", key, l.Addr().String(), err)
 	}
-	d.doors = append(d.doors, door{pc: pc, portmap: portmap})
+	d.listeners = append(d.listeners, listener{pc: pc, portmap: portmap})
 	return nil
 }
 
-// onlyKnown reports whether clients are those of this host alone, and the kernel
-// knows who they are.
+// onlyKnown reports whether all clients are on this host, and the kernel reports their
+// users.
 func (d *daemon) onlyKnown() bool { return d.users != nil && d.onLoopback() }
 
-// onLoopback reports whether only this host can reach the doors.
+// onLoopback reports whether only this host can reach the listeners.
 func (d *daemon) onLoopback() bool {
-	return !slices.ContainsFunc(d.doors, func(x door) bool { return !config.OnLoopback(x.addr().String()) })
+	return !slices.ContainsFunc(d.listeners, func(x listener) bool { return !config.OnLoopback(x.addr().String()) })
 }

@@ -13,8 +13,8 @@ import (
 // itself in the environment: systemd, or what does as systemd (sd_notify(3),
 // sd_listen_fds(3), sd_watchdog_enabled(3)). The zero Manager is none.
 //
-// The two protocols are a datagram and three variables; they are spoken here,
-// rather than by a library.
+// The protocols are a datagram and a few variables. Decision 0030 says why they are spoken
+// here, rather than by a library.
 type Manager struct {
 	Getenv func(string) string // os.Getenv; nil: there is no manager
 	PID    int                 // this process; variables for another are not ours
@@ -52,8 +52,8 @@ func (m Manager) notify(state string) error {
 	return nil
 }
 
-// watchdog says when the manager wants a sign of life, at twice the rate that it
-// asks for. It never does if the manager wants none.
+// watchdog ticks when a sign of life is due, at twice the rate that the manager asks for.
+// It never ticks if the manager asks for none.
 func (m Manager) watchdog() (ping <-chan time.Time, stop func()) {
 	usec, err := strconv.ParseInt(m.get("WATCHDOG_USEC"), 10, 64)
 	if err != nil || usec < 2 || usec > maxWatchdog.Microseconds() || m.get("WATCHDOG_PID") != "" && !m.mine("WATCHDOG_PID") {
@@ -67,11 +67,10 @@ func (m Manager) watchdog() (ping <-chan time.Time, stop func()) {
 // (SD_LISTEN_FDS_START).
 const firstInherited = 3
 
-// inherited are the sockets that the manager hands over: listeners, and sockets
-// of datagrams. What they are for is told by their ports, so that their names
-// (LISTEN_FDNAMES) do not matter. They stay open for the next process when ours
-// are closed.
-func (m Manager) inherited() (doors []door, err error) {
+// inherited are the sockets that the manager hands over. Their ports say what they are
+// for; their names (LISTEN_FDNAMES) do not matter. When ours are closed, the manager's
+// stay open for the next process.
+func (m Manager) inherited() (listeners []listener, err error) {
 	if m.get("LISTEN_FDS") == "" || !m.mine("LISTEN_PID") {
 		return nil, nil
 	}
@@ -82,22 +81,22 @@ func (m Manager) inherited() (doors []door, err error) {
 	for i := range n {
 		x, err := inherit(uintptr(firstInherited + i))
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("inherited socket %d: %w", i, err), closeAll(doors))
+			return nil, errors.Join(fmt.Errorf("inherited socket %d: %w", i, err), closeAll(listeners))
 		}
-		doors = append(doors, x)
+		listeners = append(listeners, x)
 	}
-	return doors, nil
+	return listeners, nil
 }
 
 // portmapPort is the port mapper's (RFC 1833, section 3).
 const portmapPort = "111"
 
 // inherit takes over one descriptor.
-func inherit(fd uintptr) (x door, err error) {
-	// What is no socket may be a descriptor of the runtime's own, where fewer were
-	// handed over than was said: it must not be closed.
+func inherit(fd uintptr) (x listener, err error) {
+	// If fewer were handed over than was said, this may be a descriptor of the runtime's
+	// own: it must not be closed.
 	if !isSocket(fd) {
-		return door{}, fmt.Errorf("descriptor %d is no socket: %w", fd, os.ErrInvalid)
+		return listener{}, fmt.Errorf("descriptor %d is no socket: %w", fd, os.ErrInvalid)
 	}
 	f := os.NewFile(fd, "inherited")
 	// What is made of f has a descriptor of its own, not handed on to children.
@@ -106,12 +105,12 @@ func inherit(fd uintptr) (x door, err error) {
 	if err != nil {
 		var perr error
 		if x.pc, perr = net.FilePacketConn(f); perr != nil {
-			return door{}, errors.Join(err, perr)
+			return listener{}, errors.Join(err, perr)
 		}
 	}
 	_, port, err := net.SplitHostPort(x.addr().String())
 	if err != nil {
-		return door{}, errors.Join(err, x.close())
+		return listener{}, errors.Join(err, x.close())
 	}
 	x.portmap = port == portmapPort
 	return x, nil

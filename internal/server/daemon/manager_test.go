@@ -115,8 +115,8 @@ func TestWatchdog(t *testing.T) {
 // TestInheritNothing takes over what is meant for this process alone.
 func TestInheritNothing(t *testing.T) {
 	for _, m := range []Manager{{}, environ(), environ("LISTEN_FDS", "1", "LISTEN_PID", "78"), environ("LISTEN_FDS", "1")} {
-		if doors, err := m.inherited(); err != nil || len(doors) != 0 {
-			t.Errorf("%v, %v", doors, err)
+		if listeners, err := m.inherited(); err != nil || len(listeners) != 0 {
+			t.Errorf("%v, %v", listeners, err)
 		}
 	}
 	for _, n := range []string{"x", "-1", "65"} {

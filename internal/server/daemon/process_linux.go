@@ -15,10 +15,9 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
-// prepareProcess raises the limit of descriptors to what the configuration may
-// need, and then lays down the capability that lets a process exceed quotas and
-// take the blocks that are reserved for root: what clients write is theirs, and
-// counts.
+// prepareProcess raises the limit of descriptors to what the configuration may need. Then
+// it drops the capability by which a process exceeds quotas and takes the blocks that are
+// reserved for root: what clients write counts as theirs.
 func prepareProcess(c *config.Config, log *slog.Logger) {
 	need := descriptors(c)
 	if have, err := raiseFiles(need); err != nil {
@@ -94,8 +93,7 @@ func (c *capabilities) has(n uint) bool {
 	return (c[n/32].Permitted|c[n/32].Inheritable)&(1<<(n%32)) != 0
 }
 
-// dropCapability lays down a capability in all threads of the process, and in
-// those to come.
+// dropCapability drops a capability in all threads of the process, and in those to come.
 func dropCapability(n uint) error {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var caps capabilities
@@ -117,10 +115,9 @@ func dropCapability(n uint) error {
 	return fmt.Errorf("capset: %w", errno)
 }
 
-// dropAndStartAnew is the way of a program with cgo, whose threads the runtime
-// does not know: it lays the capability down in this thread, for good, and
-// executes the program anew from here. There, nothing is left to be dropped. It
-// returns only if that cannot be done.
+// dropAndStartAnew is dropCapability for a program with cgo, whose threads the runtime does
+// not know all: it drops the capability in this thread, for good, and executes the program
+// again from here. It returns only if that fails.
 func dropAndStartAnew(n uint, head *unix.CapUserHeader, caps *capabilities) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

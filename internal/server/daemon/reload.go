@@ -12,8 +12,8 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
-// preparation is a reload of which all is done that may take long: for ever, where
-// a directory does not answer. It is made beside run, which goes on meanwhile.
+// preparation is the part of a reload that may take long, or for ever if a directory does
+// not answer. A goroutine of its own makes it, and the server goes on meanwhile.
 type preparation struct {
 	c       *config.Config
 	later   []string // keys that wait for the next start
@@ -23,8 +23,8 @@ type preparation struct {
 	err     error // nothing else is there then
 }
 
-// reload begins to go over to the configuration as it is now, and returns the way
-// by which run hears what has come of it. There is one at a time.
+// reload begins to prepare the configuration as it is now. The preparation comes over the
+// channel. There is one reload at a time.
 func (d *daemon) reload() <-chan *preparation {
 	d.notify("RELOADING=1\n" + monotonic())
 	out, idle := make(chan *preparation), make(chan struct{})
@@ -66,7 +66,7 @@ func (d *daemon) prepare() *preparation {
 	return p
 }
 
-// discard closes what was opened in vain.
+// discard closes what a preparation has opened in vain.
 func (d *daemon) discard(p *preparation) (err error) {
 	for _, x := range p.open.without(d.sites.now()) {
 		err = errors.Join(err, x.close())
@@ -74,7 +74,7 @@ func (d *daemon) discard(p *preparation) (err error) {
 	return err
 }
 
-// reloaded goes over to what was prepared, or says why not.
+// reloaded puts what was prepared in force, or logs why not.
 func (d *daemon) reloaded(p *preparation) {
 	status := "Serving; reloaded"
 	if err := d.replace(p); err != nil {
@@ -116,9 +116,8 @@ func (d *daemon) warnTop(before []export.Export) {
 	}
 }
 
-// abandonReload waits a moment for a reload under way, which nobody takes any
-// more, to close what it has opened. One that hangs is left to the end of the
-// process.
+// abandonReload waits for a reload under way to close what it has opened, for reloadEnd at
+// most. A reload that hangs ends with the process.
 func (d *daemon) abandonReload() {
 	if d.reloading == nil {
 		return
@@ -132,7 +131,7 @@ func (d *daemon) abandonReload() {
 	}
 }
 
-// replaceExports goes over to other exports, and retires what is old.
+// replaceExports puts other exports in force, and retires directories that none of them has.
 func (d *daemon) replaceExports(p *preparation) error {
 	gone := d.sites.now().without(p.open)
 	if left := int(d.sites.left.Load()); left+len(gone) > maxRetired {

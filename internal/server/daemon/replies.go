@@ -23,11 +23,11 @@ import (
 //	bytes 40-    what replycache's Cache.Save has written
 //
 // The key ties the file to its state directory: replies of another server would
-// be answers to questions that were never asked. It is written at a clean end
+// answer calls that were never made. It is written at a clean end
 // alone, and removed when all is ready for the first call of the next server:
 // one that fails to begin leaves it alone, and no server ever finds what is older
 // than the end of the one before it. The server's folder is held meanwhile (see
-// hold), so that nobody reads while another has yet to write.
+// hold), so that no server reads what another has yet to write.
 const (
 	repliesName  = "replies"
 	repliesMagic = "nfsboxR\x01"
@@ -36,8 +36,8 @@ const (
 
 func (d *daemon) repliesPath() string { return filepath.Join(d.own, repliesName) }
 
-// loadReplies takes over what the last server has left. Of what is damaged the log
-// tells: it is a loss of memory, not of data.
+// loadReplies takes over what the last server has left. If that is damaged the log says
+// so, and the server begins: replies are lost then, and no data.
 func (d *daemon) loadReplies() {
 	err := d.readReplies(d.repliesPath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,8 +50,8 @@ func (d *daemon) loadReplies() {
 	}
 }
 
-// dropReplies removes what loadReplies has read. If that fails, nobody may be
-// served: after a crash these would be answers to what was never asked.
+// dropReplies removes what loadReplies has read. If that fails the server must not serve:
+// after a crash the next one would take these replies for answers to other calls.
 func (d *daemon) dropReplies() error {
 	err := os.Remove(d.repliesPath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +103,7 @@ func (d *daemon) saveReplies() (err error) {
 			err = fmt.Errorf("remembered replies are not kept: %w", err)
 		}
 	}()
-	// One that a crash has left is in the way of nobody but us.
+	// A crash may have left one.
 	fresh := d.repliesPath() + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

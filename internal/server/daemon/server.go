@@ -50,12 +50,12 @@ func (d *daemon) newServer() (err error) {
 	return err
 }
 
-// serve opens the doors to clients, and returns when all are open.
+// serve lets clients in, and returns when all listeners accept.
 func (d *daemon) serve() {
-	d.served = make(chan error, len(d.doors)+len(d.api.doors))
+	d.served = make(chan error, len(d.listeners)+len(d.api.listeners))
 	var open sync.WaitGroup
-	for i := range d.doors {
-		x := &d.doors[i]
+	for i := range d.listeners {
+		x := &d.listeners[i]
 		d.serving++
 		open.Add(1)
 		x.open = sync.OnceFunc(open.Done)

@@ -14,9 +14,8 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
 )
 
-// site is all that makes one open directory differ from another. Exports with
-// the same site share it, and a reload that leaves the site alone leaves its
-// descriptors, and what it knows, alone.
+// site is all that makes one open directory differ from another. Exports with the same
+// site share it. A reload that does not change the site keeps its descriptors and handles.
 type site struct {
 	dir                       string      // without symbolic links
 	at                        paths.Place // where that has led to
@@ -41,8 +40,8 @@ func (x *directory) close() error {
 	return x.fs.Close()
 }
 
-// sites are the directories that are open, and those that reloads have taken out
-// of service and that calls of before may still be at work in.
+// sites are the open directories, and those that reloads have taken out of service while
+// calls are still at work in them.
 type sites struct {
 	open    atomic.Pointer[directories] // replaced as a whole, by run's goroutine alone
 	leaving sync.WaitGroup
@@ -112,12 +111,11 @@ func (a directories) without(b directories) directories {
 	return out
 }
 
-// errMoved says that a directory was replaced just when it was opened.
+// errMoved says that a directory was replaced while it was being opened.
 var errMoved = errors.New("it has become another directory meanwhile")
 
-// tree tells the directory from others that were, or will be, at the same path, for
-// export.Export: by the handle of its root, which survives restarts as all handles do,
-// and by its volume.
+// tree tells the directory from others at the same path, at other times, for
+// export.Export: by the handle of its root, which survives restarts, and by its volume.
 func (s *site) tree(fs *localfs.FS) ([]byte, error) {
 	root, _, err := fs.Root(context.Background())
 	if err != nil {

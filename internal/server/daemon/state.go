@@ -17,11 +17,11 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
 )
 
-// locksName is the folder in the server's own that tells who holds locks.
+// locksName is the folder, in the server's own, with the clients that hold locks.
 const locksName = "locks"
 
-// state makes sure of the server's own folder in the state directory, and of the
-// key in it.
+// state makes the server's own folder in the state directory, and the key in it, unless
+// they are there.
 func (d *daemon) state() (own string, key export.Key, err error) {
 	base, own, err := d.folders()
 	if err != nil {
@@ -33,7 +33,7 @@ func (d *daemon) state() (own string, key export.Key, err error) {
 	if err := paths.MakePrivate(own); err != nil {
 		return "", key, fmt.Errorf("state directory: %w", err)
 	}
-	// It may have been made by somebody else meanwhile.
+	// Another user may have made it meanwhile.
 	if err := d.unshared(base); err != nil {
 		return "", key, err
 	}
@@ -54,8 +54,8 @@ func (d *daemon) folders() (base, own string, err error) {
 // lockName is the file whose lock says that a server runs with the folder.
 const lockName = "lock"
 
-// holdState makes the server's folder its own for as long as it runs. One that is
-// at its end already is waited for: it has yet to leave what it remembers.
+// holdState locks the server's folder for as long as it runs. If another server has it,
+// holdState waits for its end: it may have yet to leave its replies.
 func (d *daemon) holdState(ctx context.Context) (err error) {
 	if d.held, err = os.OpenFile(filepath.Join(d.own, lockName), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return fmt.Errorf("state directory: %w", err)
@@ -97,10 +97,10 @@ func (d *daemon) stateBase() (base string, err error) {
 	return base, nil
 }
 
-// unshared refuses a state directory in which others could put a folder of theirs in
-// the place of the server's: with a key that they know, and links to follow. It refuses one
-// that others could move away, too, by what lies on the way to it, unless the configuration
-// trusts them. One that is not there is made for the server alone.
+// unshared refuses a state directory in which other users could replace the server's
+// folder: by one with a key that they know, and links to follow. It also refuses one that
+// they could move away, by a directory or link on the way to it, unless the configuration
+// trusts them. A directory that is not there will be made for the server alone.
 func (d *daemon) unshared(base string) error {
 	way, err := paths.Way(base)
 	if err != nil {
@@ -131,13 +131,13 @@ func (d *daemon) unshared(base string) error {
 	return nil
 }
 
-// folder is the name of the folder of what has that path.
+// folder is the name of the folder for what has that path.
 func folder(path string) string {
 	sum := sha256.Sum256([]byte(path))
 	return hex.EncodeToString(sum[:16])
 }
 
-// identity is what the server's own folder in the state directory is named by.
+// identity is the path by which the server's own folder is named.
 func (d *daemon) identity() (string, error) {
 	if d.w.File != "" {
 		return filepath.Abs(d.w.File)

@@ -11,8 +11,8 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
 )
 
-// unmounted reports, and says in the log, that an export is to be left out since
-// nothing is mounted where something must be.
+// unmounted reports whether an export is to be left out, since nothing is mounted where a
+// mount point is required. The log says so.
 func (d *daemon) unmounted(e *config.Export) (bool, error) {
 	if !e.MountPoint {
 		return false, nil
@@ -26,10 +26,9 @@ func (d *daemon) unmounted(e *config.Export) (bool, error) {
 	return true, nil
 }
 
-// siteFolder is the folder for the map of handles of one directory. It is
-// the server's own if that is named by the directory, too. A directory that has taken
-// the place of another, of which the folder still is, has one that is named by
-// itself as well.
+// siteFolder is the folder for the map of handles of one directory: the server's own if
+// that is named by the directory, else one in it. While another directory that was at the
+// same path still has that folder, the name also has the directory's inode.
 func (d *daemon) siteFolder(s *site) (string, error) {
 	own := filepath.Join(d.own, folder(s.dir))
 	if filepath.Base(d.own) == folder(s.dir) {
@@ -47,7 +46,7 @@ func (d *daemon) siteFolder(s *site) (string, error) {
 	return own, nil
 }
 
-// siteState makes sure of the folder.
+// siteState makes that folder, unless it is there.
 func (d *daemon) siteState(s *site) (string, error) {
 	own, err := d.siteFolder(s)
 	if err != nil || own == d.own {

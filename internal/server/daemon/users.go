@@ -10,8 +10,7 @@ import (
 	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
-// findUsers finds out whether the kernel tells whose the connections from this host
-// are.
+// findUsers finds out whether the kernel reports the users of connections from this host.
 func (d *daemon) findUsers() {
 	if err := sockdiag.Works(); err != nil {
 		d.log.Warn("whose the connections from this host are cannot be told here: its users are believed to be who they say, but for root",
@@ -21,9 +20,9 @@ func (d *daemon) findUsers() {
 	d.users = d.user
 }
 
-// user is whose a connection from this host is, for nfsserver.Options. Root is
-// believed, since it may be everybody, and so is the server's own user, since it has all
-// that the server has.
+// user is the user of a connection from this host, for nfsserver.Options; nil is one that
+// is believed. Root is, since it can be every user, and so is the server's own user, since
+// it has all that the server has.
 func (d *daemon) user(nc net.Conn) *uint32 {
 	uid, err := sockdiag.Owner(nc)
 	switch {
@@ -36,7 +35,7 @@ func (d *daemon) user(nc net.Conn) *uint32 {
 	return &uid
 }
 
-// client names whose a connection is: a user of this host, or an address.
+// client names the client of a connection: a user of this host, or an address.
 func (d *daemon) client(nc net.Conn) string {
 	return oncrpc.ShareOf(nfsserver.PeerOf(d.users, nc, nc.RemoteAddr(), nc.LocalAddr()))
 }

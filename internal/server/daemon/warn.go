@@ -8,7 +8,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
-// warnRoot says so where a rule lets everybody be root who says that it is.
+// warnRoot logs that a rule believes clients that say that they are root.
 func (d *daemon) warnRoot(e *config.Export, c *config.Client) {
 	if c.Squash != "none" || os.Geteuid() != 0 {
 		return
@@ -23,7 +23,7 @@ func (d *daemon) warnRoot(e *config.Export, c *config.Client) {
 	}
 }
 
-// warnClients says so where rules that are there for a few clients keep out all others.
+// warnClients logs that an export with rules for some clients keeps out all others.
 func (d *daemon) warnClients(e *config.Export) {
 	everybody := slices.ContainsFunc(e.Clients, func(c config.Client) bool { return c.Match == "*" })
 	if len(e.Clients) > 0 && len(e.Allow) == 0 && !everybody {
@@ -32,7 +32,7 @@ func (d *daemon) warnClients(e *config.Export) {
 	}
 }
 
-// warn says what an operator may not expect.
+// warn logs what an operator may not expect.
 func (d *daemon) warn() {
 	for s, x := range d.sites.now() {
 		if x.fs.Squashed() {

@@ -16,8 +16,8 @@ import (
 // mine is a file or directory that clients must not reach.
 type mine struct{ path, what, why string }
 
-// privateOutside refuses a state directory that clients could reach, and what else
-// is none of theirs.
+// privateOutside refuses a state directory, and other private files, that clients could
+// reach.
 func (d *daemon) privateOutside(c *config.Config) error {
 	base, err := d.stateBase()
 	if err != nil {
@@ -78,9 +78,9 @@ func servedBy(c *config.Config) (*served, error) {
 	return s, nil
 }
 
-// outside refuses what lies within a tree that is served, or is found by a link that
-// does, also where a second mount shows it elsewhere. If the tree is all there is, no place
-// lies outside of it: the modes of the files must do then.
+// outside refuses what lies within a tree that is served, or is found by a link that does,
+// also where a second mount shows it elsewhere. If the root directory is served, nothing
+// lies outside: then the modes of the files have to suffice.
 func (d *daemon) outside(m *mine, s *served) error {
 	way, err := paths.Way(m.path)
 	if err != nil {
@@ -114,9 +114,8 @@ func (d *daemon) trees() (all []paths.Tree) {
 	return all
 }
 
-// warnWithin says so of each export that lies within another one, or has its directory,
-// where some clients may do more by the other's rules than by its own. Of several others
-// it names one.
+// warnWithin logs each export that lies within another one, or has its directory, if the
+// other's rules allow some client more than its own. Of several others it names one.
 func (d *daemon) warnWithin(all []paths.Tree, t *export.Table) {
 	n := paths.Nest(all)
 	for i := range all {

@@ -1,10 +1,9 @@
 package iogate
 
-// Pread, Pwrite, Fsync and Fdatasync are the system calls, made by whom the kind
-// says, for a caller who has a place. Theirs are the errors of the system calls,
-// and short counts are passed on.
-// The calling thread's identity does not go along: work that needs it is done by
-// the caller itself, between Enter and Leave.
+// Pread is pread(2) for a caller that has a place: by the caller or by a pool, as the kind
+// says. So are Pwrite, Fsync and Fdatasync. Errors are those of the system calls, and
+// short counts are passed on. A pool's thread does not have the caller's identity: work
+// that needs it is done by the caller itself, between Enter and Leave.
 func (l *Lanes) Pread(fd int, p []byte, off int64) (int, error) { return l.run(opRead, fd, p, off) }
 
 // Pwrite is described at Pread.

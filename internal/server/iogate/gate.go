@@ -107,7 +107,7 @@ func (o *Options) fill() error {
 	return nil
 }
 
-// Gate is one process' door to its disks.
+// Gate is one process' way to its disks.
 type Gate struct {
 	o      Options
 	kind   Kind   // in force
@@ -115,8 +115,8 @@ type Gate struct {
 	pool   *pool  // makes the data calls; nil: the caller does
 	nowait nowait
 
-	// What the fast path looks at. It is open while nobody waits and fewer than
-	// fast are inside: a call that enters then takes nothing that is kept for others.
+	// What the fast path looks at. It is open while no call waits and fewer than fast
+	// are inside: a call that enters then takes no place that is kept for others.
 	inside  atomic.Int64
 	fast    atomic.Int64
 	waiting atomic.Int64 // in the queue, and 1 more while Close waits
@@ -124,7 +124,7 @@ type Gate struct {
 	mu      sync.Mutex
 	exports map[string]*Lanes // guarded by mu, as all below
 	cells   []*cell
-	turn    []*lane // lanes in which someone waits, next in turn first
+	turn    []*lane // lanes in which calls wait, next in turn first
 	queued  int
 	spare   []*waiter
 	closing chan struct{} // closed with the last one inside, once Close is called
@@ -146,7 +146,7 @@ func New(o Options) (*Gate, error) {
 // Kind is the kind in force.
 func (g *Gate) Kind() Kind { return g.kind }
 
-// Close lets nobody in any more, sends waiters away with ErrClosed, waits for
+// Close refuses calls from now on, those that wait included, with ErrClosed. It waits for
 // those inside to leave, and ends the gate's threads.
 func (g *Gate) Close() error {
 	g.mu.Lock()
@@ -156,7 +156,7 @@ func (g *Gate) Close() error {
 	}
 	g.closing = make(chan struct{})
 	g.fast.Store(0)
-	g.waiting.Add(1) // so that everybody who leaves looks in
+	g.waiting.Add(1) // so that each call that leaves looks in
 	g.dismiss()
 	g.mu.Unlock()
 	<-g.closing
@@ -166,9 +166,9 @@ func (g *Gate) Close() error {
 	return g.pool.b.close()
 }
 
-// Export returns the lanes of the export called name: the same ones each time,
-// until all who have asked have closed them, so that a reload of the configuration
-// keeps what is counted and under way.
+// Export returns the lanes of the export called name: the same ones each time, until each
+// caller has closed them. So a reload of the configuration keeps counts, and calls that
+// are under way.
 func (g *Gate) Export(name string) *Lanes {
 	g.mu.Lock()
 	defer g.mu.Unlock()

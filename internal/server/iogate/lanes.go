@@ -12,7 +12,7 @@ type Lanes struct {
 	name  string
 	mute  atomic.Int32 // reads not to be tried without blocking
 	lanes [Classes]lane
-	users int   // how many have asked Export for them, and not called Close; guarded by Gate.mu, as is cell
+	users int   // callers of Export that have not called Close; guarded by Gate.mu, as is cell
 	cell  *cell // of the lanes' units
 }
 
@@ -24,9 +24,9 @@ type lane struct {
 	queue   queue // guarded by Gate.mu
 }
 
-// Enter waits for a place in the lane of class c; Leave gives it back. client
-// has the place: one that has many waiting does not hold up one that has few.
-// The error is ErrFull, ErrClosed, or that of ctx.
+// Enter waits for a place in the lane of class c; Leave gives it back. The place is client's:
+// a client with many waiting calls does not hold up one with few. The error is ErrFull,
+// ErrClosed, or that of ctx.
 func (l *Lanes) Enter(ctx context.Context, c Class, client string) error {
 	if err := ctx.Err(); err != nil || l == nil {
 		return err
@@ -45,8 +45,8 @@ func (l *Lanes) Enter(ctx context.Context, c Class, client string) error {
 	return nil
 }
 
-// TryEnter takes a place if there is one for the lane and nobody waits for it. It does
-// not wait, and so may be called by who holds what others wait for.
+// TryEnter takes a place if one is free for the lane and no call waits for it. It does not
+// wait, so that a caller may hold what others wait for.
 func (l *Lanes) TryEnter(c Class) bool {
 	if l == nil {
 		return true
@@ -69,10 +69,9 @@ func (l *Lanes) Leave(c Class) {
 	l.g.leave(&l.lanes[c])
 }
 
-// Close says that one who has asked Export for the lanes needs them no more, and
-// has nothing under way there. When all have, the gate forgets the name and what
-// was counted, and what was kept for it is for the next export. It is called once
-// for each Export.
+// Close says that a caller of Export needs the lanes no more, and has no call under way
+// there. After the last Close the gate forgets the name and its counts, and keeps its
+// places for the next export. It is called once for each Export.
 func (l *Lanes) Close() {
 	if l == nil {
 		return

@@ -10,19 +10,19 @@ import (
 type queue struct {
 	clients map[string]*client
 	next    *client   // a ring
-	idle    []*client // without anybody waiting, to be used again
+	idle    []*client // to be used again
 	n       int
 	counts  counts
 }
 
-// counts are what the lane's queue has seen.
+// counts are what has happened in the lane's queue.
 type counts struct {
 	full, late, cancelled uint64
 	waited                time.Duration
 	waits                 [WaitBuckets]uint64
 }
 
-// client is somebody who waits in a lane, as often as they do.
+// client is a client with calls that wait in a lane.
 type client struct {
 	name        string
 	first, last *waiter
@@ -122,7 +122,7 @@ func (q *queue) join(name string) *client {
 	return c
 }
 
-// part takes a client out that has nobody waiting any more.
+// part takes out a client of which no call waits any more.
 func (q *queue) part(c *client) {
 	delete(q.clients, c.name)
 	c.prev.next, c.next.prev = c.next, c.prev

@@ -91,8 +91,7 @@ func (g *Gate) takeFor(u *unit) bool {
 		if int64(g.o.Threads)-n <= g.lacking(u) {
 			return false
 		}
-		// Should the number be the same again after others came and went, then
-		// those who came found less than fast inside, where any may enter.
+		// ABA is harmless: calls that came meanwhile found fewer than fast inside.
 		if g.inside.CompareAndSwap(n, n+1) {
 			return true
 		}

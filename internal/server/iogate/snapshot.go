@@ -42,11 +42,10 @@ type Lane struct {
 	Entered         uint64 // places given, with waiting or without
 	Full            uint64 // ErrFull because the queue was
 	Late            uint64 // ErrFull because the wait was too long
-	Cancelled       uint64 // whose context ended while they waited
+	Cancelled       uint64 // the context ended during the wait
 
-	// Waits counts those who waited and got a place: Waits[i] those who waited
-	// for less than WaitBound(i), and not less than WaitBound(i-1). Waited is the
-	// sum of their waits.
+	// Waits counts calls that waited and got a place: Waits[i] those that waited for less
+	// than WaitBound(i), and not less than WaitBound(i-1). Waited is the sum of all.
 	Waits  [WaitBuckets]uint64
 	Waited time.Duration
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// enter is the way of those who find others waiting, or much inside.
+// enter is Enter for a call that finds others waiting, or the places that are for all taken.
 func (g *Gate) enter(ctx context.Context, n *lane, name string) error {
 	g.mu.Lock()
 	if g.closing != nil {
@@ -60,8 +60,8 @@ func (g *Gate) wait(ctx context.Context, w *waiter) error {
 	return err
 }
 
-// giveUp takes w out of the queue and counts it. If its turn has come meanwhile,
-// that holds: nobody else would get the place sooner for its being refused.
+// giveUp takes w out of the queue and counts it. If its turn has come meanwhile it has the
+// place: refusing it now would help no other call.
 func (g *Gate) giveUp(w *waiter, count *uint64, err error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -29,7 +29,7 @@ type API struct {
 	CallTimeout        Duration `toml:"call-timeout" default:"1d" help:"How long a call may take in all."`
 }
 
-// defaultAPI is what holds where nothing is said: the defaults of package fileapi.
+// defaultAPI are the defaults, which are those of package fileapi.
 func defaultAPI() API {
 	return API{
 		MaxCalls: 8192, MaxCallsPerCaller: 4096, MaxMemory: 512 << 20, MaxMemoryPerCaller: 256 << 20,
@@ -41,9 +41,9 @@ func defaultAPI() API {
 // on reports whether the file API is to be served.
 func (a *API) On() bool { return len(a.Listen) > 0 }
 
-// byHand says as which user programs of this host call where the command line is all
-// there is and names nobody: the one that has started the server, and can do all that it
-// can. Where the kernel can tell, those of other users are refused: see daemon.mayLoopback.
+// byHand says as which user programs of this host call if there is no configuration file and
+// the command line names no caller: as u, the user who has started the server. Programs of
+// other users are refused where the kernel reports users: see User.Only.
 func (a *API) byHand(u *User) {
 	if a.On() && a.Loopback == nil && a.Callers == "" && !slices.ContainsFunc(a.Listen, Elsewhere) {
 		a.Loopback = u
@@ -71,7 +71,7 @@ func (a *API) check(p *problems) {
 	p.positive("api.call-timeout", a.CallTimeout)
 }
 
-// checkCallers refuses a server that would answer nobody, and half of a certificate.
+// checkCallers refuses an API without callers, and a certificate without its key.
 func (a *API) checkCallers(p *problems) {
 	if a.Loopback == nil && a.Callers == "" {
 		p.add("api.listen", "it is not said who may call: name a file of callers and their tokens (--api-callers FILE; callers in [api]), or say as whom every program of this host calls (--api-loopback UID:GID; loopback in [api])")

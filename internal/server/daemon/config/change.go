@@ -8,8 +8,8 @@ import (
 // onTheFly are the keys that a reload changes.
 var onTheFly = map[string]bool{"export": true, "slow": true, "log.level": true}
 
-// keep puts the values in force into n where they cannot be changed under way,
-// and names those that differ.
+// Keep puts values of c into n where a reload cannot change them, and names the keys that
+// differ.
 func (c *Config) Keep(n *Config) (differ []string) {
 	return keepFields(reflect.ValueOf(c).Elem(), reflect.ValueOf(n).Elem(), "")
 }

@@ -74,7 +74,7 @@ func (c *Config) Complete() (err error) {
 	return err
 }
 
-// checkExports looks at each export, and at all of them side by side.
+// checkExports finds what is wrong with an export, or with two of them together.
 func (c *Config) checkExports(p *problems) {
 	if len(c.Exports) == 0 {
 		p.add("export", "nothing is exported: add an [[export]] with path and dir")
@@ -124,7 +124,7 @@ func (r *Rule) check(key string, p *problems) {
 	}
 }
 
-// match holds the client of a rule against what package export understands.
+// match refuses a client that package export would not understand.
 func (p *problems) match(key, m string) {
 	if strings.ContainsRune(m, '/') {
 		prefix, err := netip.ParsePrefix(m)
@@ -141,8 +141,7 @@ func (p *problems) match(key, m string) {
 	}
 }
 
-// apart refuses an address that is taken already, but for those whose port is free
-// to be chosen.
+// apart refuses an address that is named twice. Port 0, which takes a free one, may be.
 func (p *problems) apart(c *Config) {
 	by := make(map[string]string)
 	for _, x := range []struct {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// fill completes what was left out and follows from the rest, but for Squash, which
-// follows from who can reach the server.
+// Fill fills in what was left out and follows from the rest. Squash is left to
+// SquashUnsaid, since it depends on the addresses at which the server listens.
 func (c *Config) Fill() {
 	for i := range c.Exports {
 		e := &c.Exports[i]
@@ -26,9 +26,9 @@ func (c *Config) Fill() {
 	}
 }
 
-// squash says whom to squash where nobody has: root, unless only this host can
-// reach the server, and its users are known. That is told by the sockets and not by
-// Listen: those of a service manager may be others, and a reload keeps them.
+// SquashUnsaid fills in Squash where it was left out: root, or none if known, which says
+// that only this host can reach the server and its users are known. The sockets decide
+// that, not Listen: those of a service manager may have other addresses.
 func (c *Config) SquashUnsaid(known bool) {
 	whom := "root"
 	if known {
@@ -43,7 +43,7 @@ func (c *Config) SquashUnsaid(known bool) {
 	}
 }
 
-// fill takes from the export's rule what a client's does not say.
+// fill takes from the export's rule what a client's leaves out.
 func (r *Rule) fill(of *Rule) {
 	r.Squash = cmp.Or(r.Squash, of.Squash)
 	for _, x := range []struct{ to, from **bool }{
@@ -62,8 +62,7 @@ func (r *Rule) fill(of *Rule) {
 	}
 }
 
-// squashed is a copy in which Squash follows from Listen, where the configuration does
-// not say it.
+// Squashed is a copy in which Squash is filled in by what Listen says.
 func (c *Config) Squashed() Config {
 	out := *c
 	out.Exports = slices.Clone(c.Exports)

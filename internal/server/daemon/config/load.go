@@ -101,14 +101,14 @@ func inFile(path string, text []byte, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// kinds are what types of a Config are to those who write a file.
+// kinds are the words for types of a Config in errors.
 var kinds = map[string]string{
 	"string": "a string", "[]string": "a list of strings", "bool": "true or false", "int": "a whole number", "uint32": "a whole number",
 	"config.Duration": "a time in quotes", "config.Size": "a size", "config.Log": "a table", "config.API": "a table", "[]config.Export": "an [[export]]",
 }
 
-// plainly says what the decoder says of a value of the wrong kind without the names
-// that fields and types have in Go.
+// plainly is the decoder's error for a value of the wrong kind, without the names of Go's
+// fields and types.
 func plainly(text string) string {
 	found, field, ok := strings.Cut(text, " into struct field ")
 	_, name, _ := strings.Cut(field, " of type ")
@@ -118,8 +118,8 @@ func plainly(text string) string {
 	return text
 }
 
-// unquoted refuses a number where a text is wanted. The decoder would take it for
-// nanoseconds. None at all, 0, needs no unit.
+// unquoted refuses a number where a text is wanted: the decoder would take it for
+// nanoseconds. 0 needs no unit, and is allowed.
 func unquoted(path string, w *positionWalk) error {
 	var all []error
 	examples := quoted(reflect.TypeFor[Config](), "")
@@ -131,8 +131,8 @@ func unquoted(path string, w *positionWalk) error {
 	return errors.Join(all...)
 }
 
-// quoted are the keys whose values are texts that are read further, with an example
-// of each.
+// quoted are the keys whose values are texts with a syntax of their own, each with an
+// example.
 func quoted(t reflect.Type, prefix string) map[string]string {
 	keys := make(map[string]string)
 	for field := range t.Fields() {

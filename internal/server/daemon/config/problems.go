@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// problem is a value that will not do, or not beside others.
+// problem is a value that is wrong by itself or together with others.
 type problem struct {
 	key  string // "io-pool", "export[1].dir"
 	text string
 }
 
-// problems gathers them.
+// problems are all that check has found.
 type problems []problem
 
 func (p *problems) add(key, format string, args ...any) {
@@ -34,7 +34,7 @@ func (p *problems) size(key string, v, low, high Size) {
 	}
 }
 
-// positive refuses 0, where the rooms below would take it for "as you like".
+// positive refuses 0, which packages below would take for their default.
 func (p *problems) positive(key string, d Duration) {
 	if d <= 0 {
 		p.add(key, "%v is no time to wait", d)
@@ -54,7 +54,7 @@ func (p *problems) addresses(key string, all []string) {
 	}
 }
 
-// address holds a against the shape HOST:PORT, of which HOST may be empty.
+// address refuses what is not HOST:PORT. HOST may be empty.
 func (p *problems) address(key, a string) {
 	_, port, err := net.SplitHostPort(a)
 	if err != nil {

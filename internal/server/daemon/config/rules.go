@@ -1,6 +1,6 @@
 package config
 
-// rules are the clients that may come, and how.
+// Rules are the clients that may mount the export, each with its rule.
 func (e *Export) Rules() []Client {
 	all := e.Clients
 	for _, match := range e.Allow {
@@ -12,7 +12,7 @@ func (e *Export) Rules() []Client {
 	return all
 }
 
-// readOnly reports whether nobody may change anything.
+// AllReadOnly reports whether no client may change anything.
 func (e *Export) AllReadOnly() bool {
 	for _, client := range e.Rules() {
 		if !IsSet(client.ReadOnly) {

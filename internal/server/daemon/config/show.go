@@ -16,8 +16,8 @@ const unnamedDir = `# localio-dir is not named: it is /run/nfsbox for root, else
 # that there is no local I/O. A server whose file names it does not start without it.
 `
 
-// noteLoopback is what there is to say of api.loopback where it is not shown. A server
-// that was started by hand lets fewer call than the key would.
+// noteLoopback says what api.loopback would, if that is not shown. A server that was started
+// by hand lets fewer programs call than the key would.
 func (a *API) noteLoopback() string {
 	switch {
 	case a.Loopback == nil:
@@ -32,7 +32,7 @@ func (a *API) noteLoopback() string {
 // where nothing was said, as far as they are known before a start. Notes at its head are
 // for keys that cannot be written so. Squash is then what follows from Listen; it is root
 // in any case where a service manager opens sockets that others can reach. The state
-// directory is that of the user who asks.
+// directory is that of the user who runs this.
 func (c *Config) TOML() ([]byte, error) {
 	shown, out := c.Squashed(), bytes.Buffer{}
 	for i := range shown.Exports {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// DefaultStateDir is where state lives if nobody says otherwise:
+// DefaultStateDir is where state lives by default:
 // /var/lib/nfsbox for root, else nfsbox in $XDG_STATE_HOME or in ~/.local/state
 // (the XDG base directory specification).
 func DefaultStateDir() (string, error) {

@@ -11,8 +11,8 @@ import (
 type User struct {
 	UID, GID uint32
 	Groups   []uint32
-	// Only lets nobody but this user, and root, call as this user. It is set for who has
-	// started a server by hand, and the text does not have it.
+	// Only lets programs of this user and of root call as this user, and no others. It is
+	// set for the user who has started a server by hand. The text does not have it.
 	Only bool
 }
 
@@ -37,7 +37,7 @@ func (u User) String() string {
 	return s
 }
 
-// thisUser is the user that runs the process; nil for root, which nobody becomes by default.
+// thisUser is the user that runs the process; nil for root: no caller is root by default.
 func thisUser() *User {
 	if os.Geteuid() <= 0 {
 		return nil

@@ -83,7 +83,7 @@ func globbed(path string) string {
 	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(path)
 }
 
-// errNobody says that nobody listens at a socket, or there is none.
+// errNobody says that there is no socket, or no process listens at it.
 var errNobody = errors.New("nobody listens")
 
 // askControl sends one request to a socket.

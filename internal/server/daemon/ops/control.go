@@ -21,9 +21,9 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// controlName is the socket in the server's own folder by which its operator asks who
-// its clients are, and sends one away. Every process that can open it may: it has
-// mode 0600, in a folder that nobody else may enter.
+// controlName is the socket, in the server's own folder, by which its operator lists clients
+// and drops them. It has mode 0600, in a folder that only the server's user may enter:
+// a process that can open it may ask.
 const controlName = "control"
 
 // Of a connection to it there is one request, an object of JSON on a line, and one
@@ -109,7 +109,7 @@ type ControlLock struct {
 	Waits     bool   `json:"waits"`
 }
 
-// controlled is what is asked of a server.
+// controlled is what this needs of a server.
 type controlled interface {
 	Clients() []nfsserver.ClientInfo
 	Locks(client string) []nfsserver.LockInfo
@@ -193,7 +193,7 @@ func (c *Controls) Close() error {
 	return err
 }
 
-// serve answers those who come.
+// serve answers connections.
 func (c *Controls) serve() {
 	places := make(chan struct{}, maxControls)
 	for {
@@ -262,7 +262,7 @@ func (c *Controls) answer(ctx context.Context, line []byte) *ControlAnswer {
 	return a
 }
 
-// drop sends a client away.
+// drop drops a client.
 func (c *Controls) drop(ctx context.Context, client string, a *ControlAnswer) {
 	if client == "" {
 		a.Error = "whom?"

@@ -24,7 +24,7 @@ type Logs struct {
 	level    slog.LevelVar
 	own      *lossy      // the file of the server's own log; nil: it has none
 	slow     *slowLog    // nil before Open
-	requests *reqlog.Log // calls of clients; nil: nobody wants to know
+	requests *reqlog.Log // calls of clients; nil: there is no such log
 	calls    *reqlog.File
 }
 
@@ -75,7 +75,7 @@ func CheckFiles(l *config.Log) (err error) {
 }
 
 // lossy is the file of the server's own log. What it does not take is lost, and
-// counted: nobody waits until a disk has room.
+// counted: no call waits until a disk has room.
 type lossy struct {
 	*reqlog.File
 	lost atomic.Uint64
@@ -142,8 +142,7 @@ func (l *Logs) Open(c *config.Log, slow time.Duration) error {
 	return nil
 }
 
-// Sample is asked of each call whether the log of requests wants it; nil is for
-// none.
+// Sample says, for each call, whether the log of requests wants it; nil is for none.
 func (l *Logs) Sample() func() bool {
 	if l.requests == nil {
 		return nil
@@ -163,7 +162,7 @@ func (l *Logs) Observe(c oncrpc.Served) {
 	}
 }
 
-// requestOf is a call in the words of the log of requests.
+// requestOf is a call as the log of requests has it.
 func requestOf(c *oncrpc.Served) reqlog.Call {
 	r := reqlog.Call{
 		Client: c.Client, UID: c.UID, HasUID: c.HasUID, XID: c.XID, HasXID: true, Took: c.Took, Waited: c.Waited,

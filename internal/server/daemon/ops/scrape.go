@@ -45,7 +45,7 @@ func (s *Scrape) complete(l *Logs) *Scrape {
 
 // together adds up what has one name: the server counts a procedure once for each
 // transport. Calls over UDP are few (MOUNT, the lock manager, the port mapper), and
-// which transport they took is a label that nobody asks for.
+// their transport is not worth a label.
 func together(procs []oncrpc.ProcServerStats) []oncrpc.ProcServerStats {
 	type name struct {
 		proc    string

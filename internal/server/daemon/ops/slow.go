@@ -44,7 +44,7 @@ func (s *slowLog) run() {
 		case c := <-s.queue:
 			s.write(c)
 		case <-s.stop:
-			for range len(s.queue) { // what comes later is nobody's any more
+			for range len(s.queue) { // what comes later is not logged
 				s.write(<-s.queue)
 			}
 			return

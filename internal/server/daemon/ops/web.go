@@ -31,7 +31,7 @@ type WebOptions struct {
 	Logs    *Logs
 	Source  func() *Scrape                                                       // called at any time, from any goroutine
 	Listen  func(ctx context.Context, key, address string) (net.Listener, error) // at an address of Config's key
-	Client  func(net.Conn) string                                                // names whose a connection is
+	Client  func(net.Conn) string                                                // names the client of a connection
 }
 
 // Web is the HTTP servers for operators: metrics at one address, the live view at
@@ -134,7 +134,7 @@ func (w *Web) health() error {
 	return nil
 }
 
-// serveHealth answers those who ask whether clients are served.
+// serveHealth says whether clients are served.
 func (w *Web) serveHealth(out http.ResponseWriter, _ *http.Request) {
 	if err := w.health(); err != nil {
 		http.Error(out, err.Error(), http.StatusServiceUnavailable)

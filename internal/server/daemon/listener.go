@@ -11,40 +11,40 @@ import (
 	"github.com/nfsbox/nfsbox/nfsserver"
 )
 
-// door is where clients come in: a listener, or a socket of datagrams.
-type door struct {
+// listener is a socket that clients reach: one that accepts connections, or one for datagrams.
+type listener struct {
 	l       net.Listener
 	pc      net.PacketConn
-	portmap bool   // clients ask for the port mapper there, and go to others
+	portmap bool   // for the port mapper alone
 	open    func() // called when the server has begun to let clients in
 }
 
-func (x *door) addr() net.Addr {
+func (x *listener) addr() net.Addr {
 	if x.l != nil {
 		return x.l.Addr()
 	}
 	return x.pc.LocalAddr()
 }
 
-func (x *door) close() error {
+func (x *listener) close() error {
 	if x.l != nil {
 		return x.l.Close()
 	}
 	return x.pc.Close()
 }
 
-// closeAll closes doors, also those that the server has closed.
-func closeAll(doors []door) (err error) {
-	for i := range doors {
-		if e := doors[i].close(); !errors.Is(e, net.ErrClosed) {
+// closeAll closes listeners. It does not mind those that the server has closed.
+func closeAll(listeners []listener) (err error) {
+	for i := range listeners {
+		if e := listeners[i].close(); !errors.Is(e, net.ErrClosed) {
 			err = errors.Join(err, e)
 		}
 	}
 	return err
 }
 
-// family is network for an address that is listened at. Where that is one of IPv4, also
-// 0.0.0.0, nobody comes in over IPv6, as they do where no address is named.
+// family is the network for an address to listen at. An address of IPv4, 0.0.0.0 included,
+// is not reached over IPv6; no address at all is reached over both.
 func family(network, address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -80,8 +80,8 @@ func listenError(network, key, address string, err error) error {
 	return fmt.Errorf("listen: %w", err)
 }
 
-// serve answers those who come in by a door.
-func (x *door) serve(s *nfsserver.Server) error {
+// serve serves clients of one listener.
+func (x *listener) serve(s *nfsserver.Server) error {
 	switch {
 	case x.l != nil && x.portmap:
 		return s.ServePortmap(&entrance{x.l, x.open})
@@ -93,7 +93,7 @@ func (x *door) serve(s *nfsserver.Server) error {
 	return s.ServePacket(&packetEntrance{x.pc, x.open})
 }
 
-// entrance is a listener that says when the server has begun to accept.
+// entrance calls open when the server begins to accept.
 type entrance struct {
 	net.Listener
 	open func()
@@ -105,7 +105,7 @@ func (e *entrance) Accept() (net.Conn, error) {
 	return e.Listener.Accept()
 }
 
-// packetEntrance is an entrance for datagrams.
+// packetEntrance is the same for datagrams.
 type packetEntrance struct {
 	net.PacketConn
 	open func()
