@@ -110,8 +110,8 @@ func (v *FS) permits(d *fdcache.Desc, st *linux.Stat, want uint32) error {
 	}
 	if hasACL(d, st) {
 		if !v.who.Switched {
-			// The kernel cannot be asked as somebody whom the process cannot be,
-			// and nobody shall get more than the list gives.
+			// The kernel cannot be asked as a user that the process cannot act for, and
+			// no caller gets more than the list gives.
 			return vfs.ErrAccess
 		}
 		return v.ask(d, want)

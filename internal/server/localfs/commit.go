@@ -33,7 +33,7 @@ func (f *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 	}
 	*w = vfs.Written{Committed: vfs.FileSync}
 	var st linux.Stat
-	if err := v.glance(ctx, d, &st); err != nil {
+	if err := v.statOpen(ctx, d, &st); err != nil {
 		return err
 	}
 	if err := f.check(&st, f.w == nil, f.w != nil); err != nil {
@@ -46,7 +46,7 @@ func (f *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 	// Read after the sync: had it failed, for us or for the one that we
 	// joined, this would be the new one.
 	w.Verf = v.verifier()
-	if v.glance(ctx, d, &st) == nil {
+	if v.statOpen(ctx, d, &st) == nil {
 		v.attr(&st, &w.WCC.After)
 	}
 	return nil
@@ -136,9 +136,9 @@ func (h *host) syncNow(d *fdcache.Desc, full bool) (err error) {
 	return err
 }
 
-// syncIn runs sync, with a place in the lane for syncs, or joins the sync of a call
-// that has one. Those that wait for it need no place. His own end is not theirs: he does
-// not give up with his context.
+// syncIn runs sync with a place in the lane for syncs, or joins the sync of a call that has
+// one. Calls that join need no place. A call that syncs for others does not give up with
+// its own context.
 func (v *FS) syncIn(ctx context.Context, x vfs.Handle, full bool, sync func(full bool) error) error {
 	led := false
 	err := v.flights.join(ctx, x, full, func(full bool) error {
@@ -156,8 +156,8 @@ func (v *FS) syncIn(ctx context.Context, x vfs.Handle, full bool, sync func(full
 	return err
 }
 
-// syncLast syncs a descriptor that is about to be closed with the cache. Nothing
-// else is in flight by then, and nothing to be held up.
+// syncLast syncs a descriptor that is about to be closed with the cache. No call is in
+// progress by then.
 func (h *host) syncLast(d *fdcache.Desc) error {
 	err := h.fdatasync(d.FD)
 	if err != nil {

@@ -54,7 +54,7 @@ func (v *FS) create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	if err := checkCreate(name, how); err != nil {
 		return o, nil, err
 	}
-	if how.Mode == vfs.CreateExclusive && v.stranger() && !v.who.Super {
+	if how.Mode == vfs.CreateExclusive && v.cannotAct() && !v.who.Super {
 		return o, nil, vfs.ErrNotSupp
 	}
 	if err := v.beginChange(ctx, classMeta); err != nil {
@@ -69,7 +69,7 @@ func (v *FS) create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	m := maker{v: v, dir: d, name: name, how: how}
 	x, made, err := m.locked(&o.Dir)
 	if err == nil {
-		err = v.handles.Settle(m.mark)
+		err = v.handles.WaitStable(m.mark)
 		if err != nil && made {
 			i := v.lock(m.dir)
 			m.undo()
@@ -121,13 +121,13 @@ type maker struct {
 	dirStat linux.Stat
 	name    string
 	how     *vfs.CreateHow
-	st      linux.Stat     // of the object
-	mark    handlemap.Mark // when its handle is good
-	w       *fdcache.Desc  // of the file that was made, if there is room for it
+	st      linux.Stat    // of the object
+	mark    handlemap.LSN // when its handle is good
+	w       *fdcache.Desc // of the file that was made, if there is room for it
 }
 
-// locked makes or takes the object under the directory's lock. Its handle is
-// settled after that, so that those who wait for the disk wait together.
+// locked makes or takes the object under the directory's lock. The handle is waited for
+// after that, so that calls wait for the disk together.
 func (m *maker) locked(wcc *vfs.WCC) (x vfs.Handle, made bool, err error) {
 	v := m.v
 	defer v.unlock(v.lock(m.dir))
@@ -170,7 +170,8 @@ func (m *maker) try() (x vfs.Handle, made bool, err error) {
 	return x, false, found
 }
 
-// notNoEnt keeps an ErrNoEnt that means the directory from meaning the name.
+// notNoEnt maps ErrNoEnt of the directory to ErrStale, so that it does not pass for
+// ErrNoEnt of the name.
 func notNoEnt(err error) error {
 	if errors.Is(err, vfs.ErrNoEnt) {
 		return vfs.ErrStale
@@ -227,10 +228,10 @@ func (m *maker) mode() uint32 {
 	return defaultFileMode
 }
 
-// bareMode is the mode that the object is made with. A stranger's set-id bits wait until
-// its group is known.
+// bareMode is the mode that the object is made with. If the process cannot act for the
+// caller, set-id bits wait until the object's group is known.
 func (m *maker) bareMode() uint32 {
-	if m.v.stranger() {
+	if m.v.cannotAct() {
 		return m.mode() &^ setIDs
 	}
 	return m.mode()
@@ -243,12 +244,12 @@ func (m *maker) finish(fd int) (x vfs.Handle, err error) {
 	if err := m.st.Of(fd); err != nil {
 		return x, linux.Close(fd, linux.Fail("statx", err))
 	}
-	// Somebody else may have put something else there, if it is a directory's or
+	// Another caller may have put something else there, if it is a directory's or
 	// a link's name that was opened again.
 	if linux.TypeOf(m.st.Mode) != m.how.Type {
 		return x, linux.Close(fd, vfs.ErrStale)
 	}
-	dressed, err := m.dress(fd)
+	dressed, err := m.initialize(fd)
 	if err == nil && dressed {
 		err = linux.Fail("statx", m.st.Of(fd))
 	}
@@ -277,9 +278,9 @@ func (m *maker) finish(fd int) (x vfs.Handle, err error) {
 	return x, nil
 }
 
-// dress sets the initial attributes that the system call that made the object
-// has not, if there are such.
-func (m *maker) dress(fd int) (dressed bool, err error) {
+// initialize sets the initial attributes that the system call that made the object has not,
+// if there are such.
+func (m *maker) initialize(fd int) (dressed bool, err error) {
 	v := m.v
 	d := &fdcache.Desc{FD: fd, Kind: m.st.Mode & unix.S_IFMT}
 	if m.how.Mode == vfs.CreateExclusive {

@@ -54,19 +54,19 @@ func (h *host) fdatasync(fd int) error {
 	return linux.Fail("fdatasync", linux.Again(func() error { return h.o.Gate.Fdatasync(fd) }))
 }
 
-// diskFailed says that bytes which clients believe to be on their way to the
-// disk may be lost. Every write verifier that was told until now becomes void,
-// and clients send again what they have not committed.
+// diskFailed says that bytes may be lost which clients believe to be on their way to the
+// disk. Every write verifier told until now becomes void, and clients send again what they
+// have not committed.
 func (h *host) diskFailed(err error) {
 	h.newVerifier()
 	h.counts.verifiers.Add(1)
 	h.o.Report(fmt.Errorf("%w; the write verifier has been changed, so that clients send again what was not committed", err))
 }
 
-// orphaned is told of a dirty descriptor that is closed because the object was
-// seen to lose its last name. If it has got another one meanwhile, nobody will
-// hear of it if the disk fails to take its data.
-func (h *host) orphaned(d *fdcache.Desc) {
+// closedDirty is told of a dirty descriptor that is closed because its object was seen to
+// lose its last name. If the object has got another name meanwhile, no call would hear that
+// the disk failed to take its data: so the verifier changes.
+func (h *host) closedDirty(d *fdcache.Desc) {
 	var st linux.Stat
 	if err := st.Of(d.FD); err != nil || st.Nlink > 0 {
 		h.newVerifier()

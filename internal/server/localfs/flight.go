@@ -10,33 +10,33 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// flights let concurrent syncs of one object share the work. A sync covers all
-// that happened before it began; a call that comes while one runs waits for the next,
-// together with all others that do.
-type flights struct {
+// syncGroups let concurrent syncs of one object share the work. A sync covers all that
+// happened before it began. A call that comes while one runs waits for the next, together
+// with all others that do.
+type syncGroups struct {
 	mu sync.Mutex
-	m  map[vfs.Handle]*lane
+	m  map[vfs.Handle]*syncQueue
 }
 
-// lane is the flights of one object: one at a time, so that an error is dealt
-// with before the next begins.
-type lane struct{ running, next *flight }
+// syncQueue are the syncs of one object: one at a time, so that an error is dealt with
+// before the next begins.
+type syncQueue struct{ running, next *syncRun }
 
-type flight struct {
+type syncRun struct {
 	done chan struct{}
-	full bool // someone on board needs more than the data
+	full bool // one of the calls needs more than the data
 	err  error
 }
 
-func (f *flights) init() { f.m = make(map[vfs.Handle]*lane) }
+func (f *syncGroups) init() { f.m = make(map[vfs.Handle]*syncQueue) }
 
-// join runs sync, or waits for a run of someone else's that begins after the
-// call, and returns its error. A call that merely waits gives up with the context.
-func (f *flights) join(ctx context.Context, x vfs.Handle, full bool, sync func(full bool) error) error {
+// join runs sync, or waits for a run by another call that begins after this one came, and
+// returns its error. A call that merely waits gives up with the context.
+func (f *syncGroups) join(ctx context.Context, x vfs.Handle, full bool, sync func(full bool) error) error {
 	f.mu.Lock()
 	l := f.m[x]
 	if l == nil {
-		l = &lane{}
+		l = &syncQueue{}
 		f.m[x] = l
 	}
 	if n := l.next; n != nil {
@@ -49,7 +49,7 @@ func (f *flights) join(ctx context.Context, x vfs.Handle, full bool, sync func(f
 			return fmt.Errorf("localfs: sync: %w: %w", vfs.ErrUnknownOutcome, ctx.Err())
 		}
 	}
-	own := &flight{done: make(chan struct{}), full: full}
+	own := &syncRun{done: make(chan struct{}), full: full}
 	l.next = own
 	if r := l.running; r != nil {
 		f.mu.Unlock()

@@ -135,7 +135,7 @@ func (v *FS) openForLocks(o *fdcache.Desc, write bool) (int, error) {
 		fd, err = linux.Reopen(o.FD, unix.O_RDONLY)
 	}
 	if err != nil {
-		v.fds.Lend(-1)
+		v.fds.AddOpen(-1)
 		return -1, linux.Fail("open", err)
 	}
 	return fd, nil

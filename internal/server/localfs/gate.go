@@ -24,17 +24,16 @@ const (
 	classSync  = iogate.Sync
 )
 
-// errCrowd is what a call gets that the gate has turned away.
-var errCrowd = fmt.Errorf("localfs: too much waits for the disk: %w", vfs.ErrBusy)
+// errFull is what a call gets that the gate has turned away.
+var errFull = fmt.Errorf("localfs: too much waits for the disk: %w", vfs.ErrBusy)
 
-// begin is the door that every call comes through before it blocks, and end the
-// one that it leaves by: between the two it has a place in a lane of the gate,
-// and may hold a thread. A system call in progress cannot be interrupted, so the
-// context is looked at here only.
+// begin is called before anything that may block, and end after it. Between the two the
+// call has a place in a lane of the gate, and may hold a thread. A system call in progress
+// cannot be interrupted, so the context is looked at here only.
 //
-// Nobody who has a place waits for another one. What is found without waiting
-// for any disk (the attributes of what is open, bytes that are in memory) needs
-// none: such calls make do with ready.
+// No call that has a place waits for another one. What is found without waiting for a disk
+// (attributes of open files, bytes in memory) needs no place: such calls make do with
+// ready.
 func (v *FS) begin(ctx context.Context, c class) error {
 	if err := v.ready(ctx); err != nil {
 		return err
@@ -42,7 +41,8 @@ func (v *FS) begin(ctx context.Context, c class) error {
 	return v.enter(ctx, c)
 }
 
-// ready is what every call asks first.
+// ready refuses a call whose context has ended, after Close, or on a thread that is not
+// itself.
 func (v *FS) ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("localfs: %w", err)
@@ -53,7 +53,7 @@ func (v *FS) ready(ctx context.Context) error {
 	return v.creds.Check()
 }
 
-// enter waits for a place.
+// enter waits for a place in the gate. With too many calls in the queue it is errFull.
 func (v *FS) enter(ctx context.Context, c class) error {
 	err := v.o.Gate.Enter(ctx, c, v.who.Client())
 	switch {
@@ -61,21 +61,22 @@ func (v *FS) enter(ctx context.Context, c class) error {
 		return nil
 	case errors.Is(err, iogate.ErrFull):
 		v.counts.busy.Add(1)
-		return errCrowd
+		return errFull
 	}
 	return fmt.Errorf("localfs: %w", err)
 }
 
+// end gives the place back, unless the lane has one more call inside than it has places.
 func (h *host) end(c class) {
-	if h.owed[c].Load() > 0 && h.pay(c) {
+	if h.excess[c].Load() > 0 && h.payBack(c) {
 		return
 	}
 	h.o.Gate.Leave(c)
 }
 
-// pay takes one from what is owed, if it is still there.
-func (h *host) pay(c class) bool {
-	o := &h.owed[c]
+// payBack takes one from excess, if there is one.
+func (h *host) payBack(c class) bool {
+	o := &h.excess[c]
 	for n := o.Load(); n > 0; n = o.Load() {
 		if o.CompareAndSwap(n, n-1) {
 			return true
@@ -92,9 +93,9 @@ func (v *FS) beginChange(ctx context.Context, c class) error {
 	return v.begin(ctx, c)
 }
 
-// release is fds.unpin for a call without a place: the last one to use a file that
-// has lost its name waits until its blocks are free. It is closed even if the
-// gate gives none, since nobody else will.
+// release is fds.Unpin for a call without a place: the last one to use a file that has lost
+// its name waits until its blocks are free. It is closed also if the gate gives no place,
+// since no other call will close it.
 func (v *FS) release(d *fdcache.Desc) {
 	if !d.Last() {
 		v.fds.Unpin(d)
@@ -106,9 +107,9 @@ func (v *FS) release(d *fdcache.Desc) {
 	v.fds.Unpin(d)
 }
 
-// glance is a statx of what is open, for a call without a place.
-func (v *FS) glance(ctx context.Context, d *fdcache.Desc, st *linux.Stat) error {
-	if !v.prompt {
+// statOpen is a statx of an open file, for a call without a place.
+func (v *FS) statOpen(ctx context.Context, d *fdcache.Desc, st *linux.Stat) error {
+	if !v.attrsInMemory {
 		if err := v.enter(ctx, classMeta); err != nil {
 			return err
 		}
@@ -117,40 +118,40 @@ func (v *FS) glance(ctx context.Context, d *fdcache.Desc, st *linux.Stat) error 
 	return linux.Fail("statx", st.Of(d.FD))
 }
 
-// settling is the map of handles behind the gate. Calls that wait until the map
-// is on disk wait without a place, and the one of them that syncs it takes one of
-// the lane for syncs.
-type settling struct {
+// gatedMap is the map of handles behind the gate. A call that waits until the map is on
+// disk has no place meanwhile. The one of them that syncs takes a place in the lane for
+// syncs.
+type gatedMap struct {
 	handler
 	h *host
 	m *handlemap.Map
 }
 
-// settle is called with a place in the lane for metadata, and returns with one,
-// or with one owed: the gate may have none to spare, and what was begun is better
-// ended than broken off.
-func (s settling) Settle(m handlemap.Mark) error {
-	if s.m.Settled(m) {
+// WaitStable is called with a place in the lane for metadata, and returns with one. If the
+// gate has none to spare, the lane has one call more inside than places (excess): what was
+// begun is better ended than broken off.
+func (s gatedMap) WaitStable(m handlemap.LSN) error {
+	if s.m.Stable(m) {
 		return nil
 	}
 	g := s.h.o.Gate
 	g.Leave(classMeta)
-	err := s.handler.Settle(m)
+	err := s.handler.WaitStable(m)
 	if g.Enter(context.Background(), classMeta, "") != nil {
-		s.h.owed[classMeta].Add(1)
+		s.h.excess[classMeta].Add(1)
 	}
 	return err
 }
 
-// gatedSys is the Sys of the map of handles. It gates the sync that settle
-// waits for; whatever else the map does to its file is done by who has a place.
+// gatedSys is the Sys of the map of handles. It gates the sync that WaitStable waits for.
+// The map's other calls are made by calls that have a place.
 type gatedSys struct {
 	Sys
 	gate *iogate.Lanes
 }
 
-// Fdatasync goes without a place if the gate has none: there is one such call
-// at a time, and its failing would mean that the disk has failed.
+// Fdatasync goes without a place if the gate has none. There is one such call at a time,
+// and its failure would mean that the disk has failed.
 func (s gatedSys) Fdatasync(fd int) error {
 	if s.gate.Enter(context.Background(), classSync, "") == nil {
 		defer s.gate.Leave(classSync)
@@ -161,9 +162,9 @@ func (s gatedSys) Fdatasync(fd int) error {
 // noLock is the stripe of a call that has locked nothing.
 const noLock = -1
 
-// lock takes the lock of d's stripe, for unlock to give back. Nothing is locked
-// where local programs, which know no such lock, change the tree as well, and no other
-// FS relies on it. The caller has a place in the lane for metadata: see acquire.
+// lock takes the lock of d's stripe, for unlock to give back. Nothing is locked where local
+// programs, which know no such lock, change the tree as well and no other FS relies on it.
+// The caller has a place in the lane for metadata: see acquire.
 func (v *FS) lock(d *fdcache.Desc) int { return v.lockIn(d, classMeta) }
 
 // lockIn is lock for a call that has a place in the lane c.
@@ -176,7 +177,7 @@ func (v *FS) lockIn(d *fdcache.Desc, c class) int {
 	return i
 }
 
-// unlocked says that nobody locks.
+// unlocked reports whether changes take no locks: see Options.LocalWriters.
 func (h *host) unlocked() bool { return h.o.LocalWriters && h.o.Locks == nil }
 
 // lock2 takes the locks of two objects, in an order that all calls share.
@@ -194,12 +195,12 @@ func (v *FS) lock2(x, y *fdcache.Desc) (int, int) {
 	return i, j
 }
 
-// acquire takes a lock. A call that waits for it holds no thread, and gives up the place in
-// the lane meanwhile: calls that change one directory, one after the other, would fill
-// the lane, and hold up calls in any other. The call that has the lock does not wait
-// for a place, since others, of other lanes too, wait for the lock: without one to be
-// had at once, one is owed. So there may be as many more inside than there are places
-// as there are locks that somebody has waited for.
+// acquire takes a lock. A call that waits for it gives up its place in the lane meanwhile:
+// the calls that change one directory, one after the other, would fill the lane and hold up
+// calls in all others. A call that has the lock does not wait for a place, since others, of
+// other lanes too, wait for the lock. If the gate has none at once, the lane has one call
+// more inside than places (excess): there can be as many of those as locks that a call has
+// waited for.
 func (v *FS) acquire(i int, c class) {
 	l := &v.locks.stripes[i]
 	if l.TryLock() {
@@ -208,7 +209,7 @@ func (v *FS) acquire(i int, c class) {
 	v.end(c)
 	l.Lock()
 	if !v.o.Gate.TryEnter(c) {
-		v.owed[c].Add(1)
+		v.excess[c].Add(1)
 	}
 }
 
@@ -223,9 +224,9 @@ func (h *host) unlock2(i, j int) {
 	h.unlock(i)
 }
 
-// stripe spreads objects over the locks, by the inode number: an object has the same by
-// whatever mount and export it is reached, and keeps it when it is copied to another
-// layer. Others with that number share the lock, which does no harm; so does what
+// stripe spreads objects over the locks, by the inode number. An object has the same number
+// by whatever mount and export it is reached, and keeps it when it is copied to another
+// layer. Another object with that number shares the lock, which does no harm; so does what
 // cannot be looked at any more.
 func stripe(d *fdcache.Desc) int {
 	if i := d.Stripe.Load(); i != 0 {

@@ -54,7 +54,7 @@ func TestGateIsPassed(t *testing.T) {
 		g := narrow(t)
 		o.Gate = g.Export("x")
 		f := open(t, t.TempDir(), o)
-		if !f.prompt {
+		if !f.attrsInMemory {
 			t.Skipf("NOT TESTED: the temporary directory is on a file system whose attributes may have to be waited for")
 		}
 		r := root(t, f)
@@ -146,7 +146,7 @@ func TestGateTurnsAway(t *testing.T) {
 	wantErr(t, err, vfs.ErrBusy)
 	wantErr(t, file.Commit(ctx, 0, 0, &w), vfs.ErrBusy)
 	verf := f.verifier()
-	if f.prompt {
+	if f.attrsInMemory {
 		if _, err := f.GetAttr(ctx, x, vfs.MaskV3); err != nil {
 			t.Errorf("the attributes of what is open: %v", err)
 		}

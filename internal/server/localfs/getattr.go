@@ -25,7 +25,7 @@ func (v *FS) GetAttr(ctx context.Context, x vfs.Handle, _ vfs.Mask) (a vfs.Attr,
 		return a, err
 	}
 	var st linux.Stat
-	if !v.atHand(x, &st) {
+	if !v.statCached(x, &st) {
 		if err := v.statObject(ctx, x, &st); err != nil {
 			return a, err
 		}
@@ -34,9 +34,9 @@ func (v *FS) GetAttr(ctx context.Context, x vfs.Handle, _ vfs.Mask) (a vfs.Attr,
 	return a, nil
 }
 
-// atHand fills st with the attributes of x if that surely takes no waiting.
-func (v *FS) atHand(x vfs.Handle, st *linux.Stat) bool {
-	if !v.prompt {
+// statCached fills st with the attributes of x if that surely takes no waiting.
+func (v *FS) statCached(x vfs.Handle, st *linux.Stat) bool {
+	if !v.attrsInMemory {
 		return false
 	}
 	d := v.fds.GetAny(x)
@@ -44,12 +44,12 @@ func (v *FS) atHand(x vfs.Handle, st *linux.Stat) bool {
 		return false
 	}
 	defer v.release(d)
-	return v.nearRoot(d) && st.Of(d.FD) == nil && st.Nlink > 0
+	return v.depthHolds(d) && st.Of(d.FD) == nil && st.Nlink > 0
 }
 
-// nearRoot reports whether d lies in the tree, if that can be told from where it
-// was the last time. The directories above one that is open are in memory.
-func (h *host) nearRoot(d *fdcache.Desc) bool {
+// depthHolds reports whether d lies in the tree, if that can be told from how deep it was
+// the last time. The directories above an open one are in memory.
+func (h *host) depthHolds(d *fdcache.Desc) bool {
 	if d.Kind != unix.S_IFDIR || d.H == h.root {
 		return true
 	}
@@ -101,7 +101,7 @@ func preAttr(st *linux.Stat) vfs.PreAttr {
 	}
 }
 
-// before is what wcc data tells of the time before an operation. Without the
+// before is what wcc data says of the time before an operation. Without the
 // lock it could be the work of others, and is nothing: of files as soon as
 // another process may write to one (OpenHost), which knows no lock of ours.
 func (h *host) before(st *linux.Stat) vfs.PreAttr {

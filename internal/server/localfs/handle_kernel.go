@@ -130,7 +130,7 @@ func (k *kernelHandles) Open(x vfs.Handle, st *linux.Stat) (int, error) {
 	return fd, nil
 }
 
-// reach is open for a handle that was made by of, and not by a stranger.
+// reach is Open for a handle that was made by of, and not by a client.
 func (k *kernelHandles) reach(x vfs.Handle, st *linux.Stat) (int, error) {
 	var r linux.RawHandle
 	key, err := unpackHandle(&r, x)
@@ -184,7 +184,7 @@ func (k *kernelHandles) confirm(x vfs.Handle, fd int) error {
 	return err
 }
 
-func (k *kernelHandles) Bind(dir *fdcache.Desc, name []byte, fd int, _ *linux.Stat) (vfs.Handle, handlemap.Mark, error) {
+func (k *kernelHandles) Bind(dir *fdcache.Desc, name []byte, fd int, _ *linux.Stat) (vfs.Handle, handlemap.LSN, error) {
 	if fd >= 0 {
 		x, err := k.of(fd, &linux.EmptyName[0], unix.AT_EMPTY_PATH)
 		return x, 0, err
@@ -212,13 +212,13 @@ func (k *kernelHandles) Find(dir *fdcache.Desc, name string, fd int, _ *linux.St
 	return x, err == nil
 }
 
-func (k *kernelHandles) Expect(*fdcache.Desc, string, vfs.Handle) (handlemap.Mark, bool, error) {
+func (k *kernelHandles) Expect(*fdcache.Desc, string, vfs.Handle) (handlemap.LSN, bool, error) {
 	return 0, false, nil
 }
 
 func (k *kernelHandles) Unbind(*fdcache.Desc, string, vfs.Handle, bool) {}
-func (k *kernelHandles) Touched(*fdcache.Desc) (handlemap.Mark, error)  { return 0, nil }
+func (k *kernelHandles) Touched(*fdcache.Desc) (handlemap.LSN, error)   { return 0, nil }
 func (k *kernelHandles) Lost(vfs.Handle)                                {}
 func (k *kernelHandles) WhileMoving(f func() error) error               { return f() }
-func (k *kernelHandles) Settle(handlemap.Mark) error                    { return nil }
+func (k *kernelHandles) WaitStable(handlemap.LSN) error                 { return nil }
 func (k *kernelHandles) Close() error                                   { return linux.Close(k.mount, nil) }

@@ -19,18 +19,6 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Snapshot returns the counters. It costs a few locks, each held for an instant.
-func (h *host) Snapshot() Snapshot {
-	n := &h.counts
-	c := h.fds.Stats()
-	return Snapshot{
-		Open: c.Open, MaxOpen: h.fds.Max, Dirty: c.Dirty, Hits: c.Hits, Misses: c.Misses, Evicted: c.Evicted, Idle: c.Idled,
-		Syncs: n.syncs.Load(), Shared: n.shared.Load(), Cleaned: n.cleaned.Load(), Verifiers: n.verifiers.Load(),
-		NowaitHits: n.nowaitHits.Load(), NowaitMisses: n.nowaitMisses.Load(), AsCaller: n.asCaller.Load(),
-		Busy: n.busy.Load(),
-	}
-}
-
 // FS is a directory of this host, as one caller sees it.
 type FS struct {
 	*host
@@ -44,33 +32,33 @@ type host struct {
 	handles  handler
 	mapped   *handlemap.Map // nil: the kernel's handles
 	mode     Mode
-	copiesUp bool // see numberer
+	copiesUp bool // see handlemap.Identifier
 	disk     Sys  // sys, but for its syncs not gated: see gatedSys
 	fds      *fdcache.Cache
 	creds    *identity.Switcher
-	flights  flights
+	flights  syncGroups
 	locks    *Locks // Options.Locks, or its own
 	flocks   ofd.Table
 	bufs     bufpool.Pool
 	listers  sync.Pool // of *lister
 	verf     atomic.Uint64
 	closed   atomic.Bool
-	owed     [iogate.Classes]atomic.Int32 // places in the lanes that end need not give back
+	excess   [iogate.Classes]atomic.Int32 // calls inside the lanes beyond their places
 	reserve  reserve
 	watches  inotify.Watches
 	sweeper  fdcache.Sweeper
 	cleaning atomic.Bool // what is dirty and idle is being synced
 	counts   counts
 
-	rootFD    int // O_PATH; never closed before the end
-	root      vfs.Handle
-	rootPath  string // when it was opened
-	rootIno   uint64
-	rootDev   uint64
-	rootMount uint64
-	fsid      uint64        // the same after a restart, on most file systems
-	prompt    bool          // attributes of what is open come without waiting for a disk
-	seal      mounts.Double // of the root's mount
+	rootFD        int // O_PATH; never closed before the end
+	root          vfs.Handle
+	rootPath      string // when it was opened
+	rootIno       uint64
+	rootDev       uint64
+	rootMount     uint64
+	fsid          uint64        // the same after a restart, on most file systems
+	attrsInMemory bool          // attributes of what is open come without waiting for a disk
+	seal          mounts.Double // of the root's mount
 
 	hidden hidden
 	mounts *mounts.Table // nil: not crossed
@@ -109,7 +97,7 @@ func (v *FS) as(f func() error) error {
 	if !v.who.Switched {
 		return f()
 	}
-	return v.creds.As(v.who, identity.Wholly, f)
+	return v.creds.As(v.who, identity.Whole, f)
 }
 
 // hidden remembers which mount points were reported.
@@ -133,55 +121,54 @@ func (h *host) hide(name string, st *linux.Stat) {
 	h.report(fmt.Errorf("%q is on another file system, and hidden: %w", name, vfs.ErrXDev))
 }
 
-// handler makes handles and finds what they name. There are two: the kernel's
-// own handles and the map. All methods may be called concurrently. dir is always
-// a directory, pinned by the caller.
+// handler makes handles and finds what they name. There are two: the kernel's own handles
+// and the map, whose methods have full comments in package handlemap. All methods may be
+// called concurrently. dir is always a directory, pinned by the caller.
 type handler interface {
+	// Root is the handle of the tree's top directory.
 	Root() (vfs.Handle, error)
-
-	// open returns an O_PATH descriptor of what x names, which belongs to the
-	// caller, and its attributes. A directory is not checked to lie in the tree.
+	// Open returns an O_PATH descriptor of what x names, and fills st. A directory is not
+	// checked to lie in the tree.
 	Open(x vfs.Handle, st *linux.Stat) (fd int, err error)
-
-	// bind gives the object that is called name in dir, which st describes, its
-	// handle. fd is the object, or -1. The handle must not leave this package
-	// before settle(mark) has returned.
-	Bind(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (vfs.Handle, handlemap.Mark, error)
-
-	// find is bind for an object that nobody may ever ask for: without a handle
-	// yet it gets none, and ok is false. name may be "..".
+	// Bind gives the object that is called name in dir, which st describes, its handle. fd
+	// is the object, or -1. The handle must not leave before WaitStable.
+	Bind(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (vfs.Handle, handlemap.LSN, error)
+	// Find is Bind for an object that nobody may ever ask for. name may be "..".
 	Find(dir *fdcache.Desc, name string, fd int, st *linux.Stat) (x vfs.Handle, ok bool)
 
-	// expect says that x is about to be called name in dir as well. After
-	// settle(mark), x is found there too, if the change survives a crash. fresh
-	// is false if x was thought to be called that already.
-	Expect(dir *fdcache.Desc, name string, x vfs.Handle) (m handlemap.Mark, fresh bool, err error)
-
-	// unbind says that x is no longer called name in dir, and, if gone, that it
-	// has no other name either.
+	// Expect says that x is about to be called name in dir as well; fresh is false if it
+	// was thought to be called that already.
+	Expect(dir *fdcache.Desc, name string, x vfs.Handle) (at handlemap.LSN, fresh bool, err error)
+	// Unbind says that x is no longer called name in dir, and, if gone, nowhere else.
 	Unbind(dir *fdcache.Desc, name string, x vfs.Handle, gone bool)
-
-	// touched says that o, which the caller has pinned, was opened to be written, or
-	// changed: it may look like another object to those who have only its name. Until
-	// settle(mark), a crash may make that true.
-	Touched(o *fdcache.Desc) (handlemap.Mark, error)
-
-	// lost says that x has no name left, and can get none.
+	// Touched says that o, which the caller has pinned, was opened to be written, or
+	// changed: it may look like another object now.
+	Touched(o *fdcache.Desc) (handlemap.LSN, error)
+	// Lost says that x has no name left, and can get none.
 	Lost(x vfs.Handle)
-
-	// whileMoving runs f, in which an object leaves a name for another that was
-	// expected. Nobody takes it for lost meanwhile.
+	// WhileMoving runs f, in which an object leaves a name for another that was expected.
 	WhileMoving(f func() error) error
 
-	// settle waits until what was bound up to the mark survives a crash.
-	Settle(handlemap.Mark) error
-
+	// WaitStable waits until what was noted up to then survives a crash.
+	WaitStable(handlemap.LSN) error
 	Close() error
 }
 
-// reserve knows whether there is room enough on the disk for nobody to come
-// near the blocks that are root's.
+// reserve says whether the disk has room enough that no write comes near the blocks kept
+// for root.
 type reserve struct {
 	writes atomic.Int32 // that may be made before the next look
 	near   atomic.Bool
+}
+
+// Snapshot returns the counters. It costs a few locks, each held for an instant.
+func (h *host) Snapshot() Snapshot {
+	n := &h.counts
+	c := h.fds.Stats()
+	return Snapshot{
+		Open: c.Open, MaxOpen: h.fds.Max, Dirty: c.Dirty, Hits: c.Hits, Misses: c.Misses, Evicted: c.Evicted, Idle: c.Idled,
+		Syncs: n.syncs.Load(), Shared: n.shared.Load(), Cleaned: n.cleaned.Load(), Verifiers: n.verifiers.Load(),
+		NowaitHits: n.nowaitHits.Load(), NowaitMisses: n.nowaitMisses.Load(), AsCaller: n.asCaller.Load(),
+		Busy: n.busy.Load(),
+	}
 }

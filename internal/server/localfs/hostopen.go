@@ -134,7 +134,7 @@ const maxSealTries = 4
 // double of its mount.
 func (v *FS) openSealed(d *fdcache.Desc, st *linux.Stat) (int, error) {
 	if st.Mnt_id == v.rootMount {
-		in, err := v.seal.Root(v.rootFD, v.fds.Lend, v.report)
+		in, err := v.seal.Root(v.rootFD, v.fds.AddOpen, v.report)
 		if err != nil {
 			return -1, err
 		}

@@ -37,7 +37,7 @@ func (v *FS) Link(ctx context.Context, x, dir vfs.Handle, name string) (a vfs.At
 	if err := v.mayChange(d, &st, mayWrite|mayExec); err != nil {
 		return a, wcc, err
 	}
-	news, err := v.tell(d, name, x)
+	news, err := v.expect(d, name, x)
 	if err != nil {
 		return a, wcc, err
 	}
@@ -55,7 +55,7 @@ func (v *FS) Link(ctx context.Context, x, dir vfs.Handle, name string) (a vfs.At
 		err = v.touched(o)
 	}
 	if err != nil {
-		v.untell(d, name, news)
+		v.unexpect(d, name, news)
 		return a, wcc, err
 	}
 	v.after(o, &a)

@@ -45,10 +45,10 @@ func (v *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (x vfs.Han
 }
 
 // childByHandle looks name up in d by way of the kernel's handle, fills st with the
-// attributes and returns the pinned descriptor. The most that anybody looks up is
-// looked up again and again, and open then; that takes neither an open nor a close.
-// Where this is no way, or leads to nothing, it returns nil: child has another
-// look, and a better word for it.
+// attributes and returns the pinned descriptor. Most names are
+// looked up again and again, and their objects are open; that takes neither an open nor
+// a close. Where this way is closed, or leads to nothing, it returns nil: child looks
+// again, and finds the right error.
 func (v *FS) childByHandle(d *fdcache.Desc, name string, st *linux.Stat) *fdcache.Desc {
 	var buf [vfs.MaxName + 1]byte
 	n := copy(buf[:], name)
@@ -90,7 +90,7 @@ func (v *FS) child(d *fdcache.Desc, name string) (x vfs.Handle, attr vfs.Attr, e
 	var st linux.Stat
 	x, m, err := v.identify(d, name, fd, &st)
 	if err == nil {
-		err = v.handles.Settle(m)
+		err = v.handles.WaitStable(m)
 	}
 	if err != nil {
 		return x, attr, linux.Close(fd, err)
@@ -103,9 +103,9 @@ func (v *FS) child(d *fdcache.Desc, name string) (x vfs.Handle, attr vfs.Attr, e
 	return x, attr, nil
 }
 
-// identify fills st and returns the handle of fd, which was found as name in d.
-// Nobody may see it before it is settled.
-func (v *FS) identify(d *fdcache.Desc, name string, fd int, st *linux.Stat) (x vfs.Handle, m handlemap.Mark, err error) {
+// identify fills st and returns the handle of fd, which was found as name in d. The handle
+// must not leave before WaitStable.
+func (v *FS) identify(d *fdcache.Desc, name string, fd int, st *linux.Stat) (x vfs.Handle, m handlemap.LSN, err error) {
 	if err := st.Of(fd); err != nil {
 		return x, 0, linux.Fail("statx", err)
 	}

@@ -50,8 +50,8 @@ func (h *host) open(dir string) (err error) {
 		// Half of what the process may have: the other half is for connections.
 		h.o.MaxOpen = int(min(uint64(h.o.MaxOpen), limit.Cur/2))
 	}
-	h.fds = fdcache.New(h.o.MaxOpen, h.orphaned)
-	h.flocks.Most, h.flocks.Closed = h.o.MaxOpen/lockShare, func() { h.fds.Lend(-1) }
+	h.fds = fdcache.New(h.o.MaxOpen, h.closedDirty)
+	h.flocks.Most, h.flocks.Closed = h.o.MaxOpen/lockShare, func() { h.fds.AddOpen(-1) }
 	h.initWatches()
 	h.sweeper.Look, h.sweeper.More = h.look, h.more
 	h.fds.Clean, h.fds.Filled = h.cleanOldest, h.sweeper.Wake
@@ -69,7 +69,7 @@ func (h *host) open(dir string) (err error) {
 	if h.o.CrossMounts {
 		if h.mounts, err = mounts.Open(mounts.Options{
 			Path: h.rootPath, Root: h.rootFD, RootMount: h.rootMount, NeedHandles: h.mode == HandlesKernel,
-			NoHandles: h.o.noHandles, Opened: h.fds.Lend, Report: h.o.Report,
+			NoHandles: h.o.noHandles, Opened: h.fds.AddOpen, Report: h.o.Report,
 		}); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (h *host) openRoot(dir string) (err error) {
 		return linux.Fail("fstatfs", err)
 	}
 	h.fsid = uint64(uint32(sfs.Fsid.Val[0])) | uint64(uint32(sfs.Fsid.Val[1]))<<32
-	h.prompt = !h.o.CrossMounts && linux.IsLocal(int64(sfs.Type))
+	h.attrsInMemory = !h.o.CrossMounts && linux.IsLocal(int64(sfs.Type))
 	return nil
 }
 
@@ -125,7 +125,7 @@ func (h *host) openHandles() error {
 	}
 	m, err := handlemap.New(handlemap.Options{
 		StateDir: h.o.StateDir, Volatile: h.o.Volatile, Disk: h.sys, Rand: h.o.Rand, Report: h.o.Report,
-		Path: h.rootPath, Root: h.rootFD, RootMount: h.rootMount, Mount: func(id uint64) (*handlemap.Numberer, uint64, bool) { return h.mounts.Numberer(id) },
+		Path: h.rootPath, Root: h.rootFD, RootMount: h.rootMount, Mount: func(id uint64) (*handlemap.Identifier, uint64, bool) { return h.mounts.Identifier(id) },
 		FDs: h.fds, InTree: h.inTree, NoHandles: h.o.noHandles,
 		Beneath: func(fd int) (bool, error) { return h.beneath(&fdcache.Desc{FD: fd}) },
 	})
@@ -134,7 +134,7 @@ func (h *host) openHandles() error {
 	}
 	h.handles, h.mode, h.mapped, h.copiesUp = m, HandlesMap, m, m.CopiesUp()
 	if h.o.Gate != nil {
-		h.handles = settling{m, h, m}
+		h.handles = gatedMap{m, h, m}
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (h *host) shut() error {
 	h.sweeper.Close()
 	h.flocks.Release(func(*vfs.Owner) bool { return true })
 	err := errors.Join(h.watches.Close(), h.mounts.Close())
-	h.seal.Close(h.fds.Lend)
+	h.seal.Close(h.fds.AddOpen)
 	err = errors.Join(err, h.fds.Close(h.syncLast))
 	if h.handles != nil {
 		err = errors.Join(err, h.handles.Close())

@@ -68,8 +68,8 @@ func (h *host) stat(d *fdcache.Desc, st *linux.Stat) error {
 	return nil
 }
 
-// touched says that o was changed. What is under a lock does not wait until that is
-// stable: a crash may leave a handle that is stale.
+// touched notes that o was changed. A call that holds a lock does not wait until the note
+// is stable: a crash may leave a handle that is stale.
 func (h *host) touched(o *fdcache.Desc) error {
 	if !h.copiesUp {
 		return nil
@@ -130,7 +130,7 @@ func (v *FS) data(x vfs.Handle, u fdcache.Use) (*fdcache.Desc, error) {
 	if u == fdcache.Write && v.copiesUp {
 		m, err := v.handles.Touched(o)
 		if err == nil {
-			err = v.handles.Settle(m)
+			err = v.handles.WaitStable(m)
 		}
 		if err != nil {
 			return nil, linux.Close(fd, err)
@@ -143,27 +143,27 @@ func (v *FS) data(x vfs.Handle, u fdcache.Use) (*fdcache.Desc, error) {
 	return d, err
 }
 
-// told is word of a place where an object is about to be, beside those that it
-// has. The word is stable before the change: should the host fall between the
-// two, the handle finds the object at one of them. It is given before any lock is
-// taken, so that all who wait for the disk wait together.
-type told struct {
-	x     vfs.Handle
-	fresh bool // news
+// expectation is a name that an object is about to get, beside those that it has. The map
+// has it on disk before the change: should the host fall in between, the handle finds the
+// object by one of its names. It is written before any lock is taken, so that calls wait
+// for the disk together.
+type expectation struct {
+	x    vfs.Handle
+	news bool // the map did not have it
 }
 
-// tell gives word that x is about to be called name in dir as well.
-func (v *FS) tell(dir *fdcache.Desc, name string, x vfs.Handle) (told, error) {
+// expect notes that x is about to be called name in dir as well.
+func (v *FS) expect(dir *fdcache.Desc, name string, x vfs.Handle) (expectation, error) {
 	m, fresh, err := v.handles.Expect(dir, name, x)
 	if err == nil {
-		err = v.handles.Settle(m)
+		err = v.handles.WaitStable(m)
 	}
-	return told{x, fresh}, err
+	return expectation{x, fresh}, err
 }
 
-// untell takes back what did not come to pass.
-func (v *FS) untell(dir *fdcache.Desc, name string, t told) {
-	if t.fresh {
+// unexpect takes back an expectation that has not come to pass.
+func (v *FS) unexpect(dir *fdcache.Desc, name string, t expectation) {
+	if t.news {
 		v.handles.Unbind(dir, name, t.x, false)
 	}
 }

@@ -202,7 +202,7 @@ func (f *file) check(st *linux.Stat, read, write bool) error {
 	return nil
 }
 
-// begin is the door of every method that may block: it fails after Close.
+// begin is called before anything that may block; it fails after Close.
 func (f *file) begin(ctx context.Context, c class) error {
 	if err := f.ready(ctx); err != nil {
 		return err
@@ -234,7 +234,7 @@ func (f *file) ready(ctx context.Context) error {
 }
 
 // leave ends a call. The last one to leave after Close gives the descriptors
-// back, and makes sure by goneBit that nobody does so again.
+// back, and goneBit keeps others from doing so again.
 func (f *file) leave() {
 	if f.calls.Add(-1) == closedBit && f.calls.CompareAndSwap(closedBit, closedBit|goneBit) {
 		f.unpin()
@@ -284,10 +284,10 @@ func (f *file) HostFile() (*os.File, func(), bool) {
 	}
 	fd, err := unix.FcntlInt(uintptr(d.FD), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		c.Lend(-1)
+		c.AddOpen(-1)
 		return nil, nil, false
 	}
 	host := os.NewFile(uintptr(fd), "nfsbox file")
 	var once sync.Once
-	return host, func() { once.Do(func() { _ = host.Close(); c.Lend(-1) }) }, true
+	return host, func() { once.Do(func() { _ = host.Close(); c.AddOpen(-1) }) }, true
 }

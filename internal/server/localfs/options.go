@@ -105,7 +105,7 @@ type Options struct {
 	// does: a hidden mount point, a failed sync. It must not block or call back.
 	Report func(error)
 
-	// Sys is the door to the disk; the operating system's if nil.
+	// Sys are the calls that change the disk; the operating system's if nil.
 	Sys Sys
 
 	// noHandles is for tests: the map knows objects by their birth.

@@ -58,7 +58,7 @@ func (v *FS) Put(ctx context.Context, dir vfs.Handle, name string, mode uint32, 
 	return x, a, nil
 }
 
-// nameless makes the file, if nobody has its name to be. That is for the link to find
+// nameless makes the file, unless its name is taken. That is for the link to find
 // out; but a name that is taken should not cost the caller the bytes.
 func (m *maker) nameless(s namelessSys) (fd int, err error) {
 	if err := m.v.mayChange(m.dir, &m.dirStat, mayWrite|mayExec); err != nil {
@@ -97,7 +97,7 @@ func (m *maker) put(s namelessSys, fd int, data []byte) (x vfs.Handle, err error
 		err = linux.Fail("statx", m.st.Of(fd)) // writing may have taken these bits
 	}
 	if err == nil {
-		_, err = m.dress(fd)
+		_, err = m.initialize(fd)
 	}
 	if err == nil { // before it has its name: what is to be undone then is less
 		x, _, err = v.handles.Bind(m.dir, []byte(m.name), fd, &m.st)

@@ -51,7 +51,7 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 // there, and readOn goes on behind them.
 func (f *file) tryRead(p []byte, off uint64, st *linux.Stat) (n int, done bool, err error) {
 	v := f.fs
-	if !v.prompt {
+	if !v.attrsInMemory {
 		return 0, false, nil
 	}
 	n, ok := v.o.Gate.TryRead(f.r.FD, p, int64(off))

@@ -55,7 +55,7 @@ type lister struct {
 	dir   linux.Dir
 	want  vfs.Mask
 	buf   *bufpool.Buffer // of dir
-	batch []vfs.Entry     // of space: looked at with one place, and settled together
+	batch []vfs.Entry     // of space: looked at with one place, and waited for together
 	space [mapBatch]vfs.Entry
 	st    linux.Stat
 }
@@ -150,7 +150,7 @@ func (l *lister) fill(ctx context.Context) (n int, err error) {
 		return 0, err
 	}
 	defer l.v.end(classMeta)
-	var last handlemap.Mark
+	var last handlemap.LSN
 	for n < len(l.batch) {
 		if l.dir.Empty() {
 			if n > 0 {
@@ -176,12 +176,12 @@ func (l *lister) fill(ctx context.Context) (n int, err error) {
 			n++
 		}
 	}
-	return n, l.v.handles.Settle(last)
+	return n, l.v.handles.WaitStable(last)
 }
 
 // entry makes e of d. ok is false if there is nothing to show: the object has
 // vanished meanwhile, or is hidden.
-func (l *lister) entry(d *linux.Dirent, e *vfs.Entry) (m handlemap.Mark, ok bool, err error) {
+func (l *lister) entry(d *linux.Dirent, e *vfs.Entry) (m handlemap.LSN, ok bool, err error) {
 	*e = vfs.Entry{Name: d.Name, FileID: d.Ino, Next: vfs.Pos{Cookie: d.Off, Verf: cookieVerf}}
 	if l.want == 0 {
 		return 0, true, nil
@@ -206,7 +206,7 @@ func (l *lister) entry(d *linux.Dirent, e *vfs.Entry) (m handlemap.Mark, ok bool
 // attributes: if those are of the inode that the directory named in the first
 // place, then so is the handle between the two. Where they are not (renamed
 // meanwhile, an overlay, a mount point) the object is held while it is asked.
-func (l *lister) look(d *linux.Dirent, e *vfs.Entry) (m handlemap.Mark, err error) {
+func (l *lister) look(d *linux.Dirent, e *vfs.Entry) (m handlemap.LSN, err error) {
 	h := l.v.handles
 	handle := l.want&vfs.MaskHandle != 0
 	if handle && l.v.mode == HandlesKernel {

@@ -81,18 +81,18 @@ type entry struct {
 	known bool // x is its handle
 }
 
-// look fills e with what name in d is now. It runs as the caller, which is not to
-// learn of names that he may not look up.
+// look fills e with what name in d is now. It runs as the caller, which must not learn of
+// names that it may not look up.
 func (v *FS) look(d *fdcache.Desc, name string, e *entry) error {
-	if err := v.glimpse(d, name, e); err != nil {
+	if err := v.lookUp(d, name, e); err != nil {
 		return err
 	}
 	e.x, e.known = v.handles.Find(d, name, -1, &e.st)
 	return nil
 }
 
-// glimpse is look for a call that does not need the handle.
-func (v *FS) glimpse(d *fdcache.Desc, name string, e *entry) error {
+// lookUp is look for a call that does not need the handle.
+func (v *FS) lookUp(d *fdcache.Desc, name string, e *entry) error {
 	if err := e.st.At(d.FD, name); err != nil {
 		return linux.Fail("statx", err)
 	}

@@ -44,14 +44,14 @@ func (v *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, to
 	}
 	if v.copiesUp && r.src.known {
 		if r.held, err = v.object(r.src.x); err != nil {
-			v.untell(r.to, toName, r.told)
+			v.unexpect(r.to, toName, r.expected)
 			return from, to, err
 		}
 		defer v.fds.Unpin(r.held)
 	}
 	defer v.unlock2(v.lock2(r.from, r.to))
 	if err := v.mayRename(&r); err != nil {
-		v.untell(r.to, toName, r.told)
+		v.unexpect(r.to, toName, r.expected)
 		return from, to, err
 	}
 	from.Before, to.Before = v.before(&r.fromStat), v.before(&r.toStat)
@@ -71,7 +71,7 @@ type renaming struct {
 	src, dst         entry
 	looked           bool // src was looked at
 	replaces         bool // dst is there
-	told             told
+	expected         expectation
 	held             *fdcache.Desc // src, where what is moved may come to look like another
 }
 
@@ -87,11 +87,11 @@ func (v *FS) mayRename(r *renaming) error {
 	return v.mayChange(r.to, &r.toStat, mayWrite|mayExec)
 }
 
-// announce gives word of the move. What stands against the move is for the move itself
+// announce notes the move in the map. What stands against the move is for the move itself
 // to say; only a caller that may not change names is turned away before anything is noted.
 func (v *FS) announce(r *renaming) (err error) {
 	if v.mode == HandlesKernel {
-		return nil // whom nobody need tell
+		return nil // which a rename does not concern
 	}
 	if !v.who.Switched {
 		if err := v.mayRename(r); err != nil {
@@ -104,35 +104,35 @@ func (v *FS) announce(r *renaming) (err error) {
 		return nil
 	})
 	if err == nil && found == nil && r.src.known {
-		r.told, err = v.tell(r.to, r.toName, r.src.x)
+		r.expected, err = v.expect(r.to, r.toName, r.src.x)
 	}
 	return err
 }
 
-// errUntold says that another object has come to the name since the move of the one
-// that it stood for was announced.
-var errUntold = fmt.Errorf("localfs: rename: what has the name changes: %w", vfs.ErrBusy)
+// errOther says that another object has come to the name since the move of the first one
+// was announced.
+var errOther = fmt.Errorf("localfs: rename: what has the name changes: %w", vfs.ErrBusy)
 
 func (v *FS) rename(r *renaming) (err error) {
 	for range maxRaces {
 		err = v.handles.WhileMoving(func() error { return v.move(r) })
-		if !errors.Is(err, errUntold) || errors.Is(err, identity.ErrLost) {
+		if !errors.Is(err, errOther) || errors.Is(err, identity.ErrLost) {
 			break
 		}
-		v.untell(r.to, r.toName, r.told)
+		v.unexpect(r.to, r.toName, r.expected)
 		var e error
-		if r.told, e = v.tell(r.to, r.toName, r.src.x); e != nil {
+		if r.expected, e = v.expect(r.to, r.toName, r.src.x); e != nil {
 			err = e
 			break
 		}
 	}
 	if err != nil {
-		v.untell(r.to, r.toName, r.told)
+		v.unexpect(r.to, r.toName, r.expected)
 	}
 	return err
 }
 
-// move renames and tells what was lost by it.
+// move renames, and forgets what lost its name by it.
 func (v *FS) move(r *renaming) error {
 	if err := v.as(func() error { return v.renameAs(r) }); err != nil {
 		return err
@@ -188,15 +188,15 @@ func (v *FS) renameAs(r *renaming) error {
 // kernel's, which the move does not touch.
 func (v *FS) inspect(r *renaming) (err error) {
 	if v.mode == HandlesKernel {
-		err = v.glimpse(r.from, r.fromName, &r.src)
+		err = v.lookUp(r.from, r.fromName, &r.src)
 	} else {
 		err = v.look(r.from, r.fromName, &r.src)
 	}
 	if err != nil {
 		return err
 	}
-	if r.src.known && r.src.x != r.told.x {
-		return errUntold
+	if r.src.known && r.src.x != r.expected.x {
+		return errOther
 	}
 	r.looked = true
 	return v.sticky(&r.fromStat, &r.src.st)

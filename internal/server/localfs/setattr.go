@@ -104,7 +104,7 @@ func explicitTimes(set *vfs.SetAttr) bool {
 const noChange = -1
 
 // setOwner gives the object away. Ids that it has already are left alone: even
-// that would be refused to those who may not.
+// that would be refused to a caller that may not.
 func (v *FS) setOwner(d *fdcache.Desc, st *linux.Stat, set *vfs.SetAttr) error {
 	uid, gid := noChange, noChange
 	if set.Valid&vfs.MaskUID != 0 && set.UID != st.Uid {
@@ -128,9 +128,9 @@ func (v *FS) setSize(d *fdcache.Desc, size uint64) error {
 	return v.truncate(w, size)
 }
 
-// setTimes sets what set asks for. Where the caller owns nothing and wants the
-// clock's time, maySet has found that writing is enough; the kernel would want
-// the owner if only one of the two is asked for, so it is not asked as him.
+// setTimes sets what set asks for. A caller that owns nothing may set the clock's time if
+// it may write, which maySet has checked. The kernel would want the owner if only one of
+// the two times is asked for, so then it is not asked as the caller.
 func (v *FS) setTimes(d *fdcache.Desc, st *linux.Stat, set *vfs.SetAttr) error {
 	asec, ansec := timeArg(set.Valid&vfs.MaskAtime != 0, set.AtimeNow, set.Atime)
 	msec, mnsec := timeArg(set.Valid&vfs.MaskMtime != 0, set.MtimeNow, set.Mtime)

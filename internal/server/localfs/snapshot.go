@@ -11,7 +11,7 @@ type Snapshot struct {
 
 	Hits, Misses uint64 // of look-ups in the cache of descriptors
 	Evicted      uint64 // descriptors closed to make room for others
-	Idle         uint64 // descriptors closed because nobody used them
+	Idle         uint64 // descriptors closed because they were idle
 
 	Syncs     uint64 // of files, directories and file systems
 	Shared    uint64 // calls that were content with a sync that others had asked for

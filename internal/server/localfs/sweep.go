@@ -48,12 +48,11 @@ func (h *host) look(ctx context.Context) {
 	}
 }
 
-// reap forgets d, which nobody has used for a while, if a local program has removed it,
-// and wants its blocks back.
+// reap forgets d, which is idle, if a local program has removed it: its blocks become free.
 func (v *FS) reap(d *fdcache.Desc) {
 	var st linux.Stat
 	if st.Of(d.FD) == nil && st.Nlink == 0 {
-		_ = v.gone(d.H) // it is nobody's error
+		_ = v.gone(d.H) // ErrStale, of no call
 	}
 }
 
@@ -74,10 +73,10 @@ func (v *FS) cleanAged(ctx context.Context) {
 	}
 }
 
-// cleanOldest makes something that can be closed of what is dirty, for a call that needs a
-// descriptor and has a place, in which it waits for the disk. If the file is being synced
-// already, it waits for that, and so perhaps for a place in the lane for syncs, where
-// nobody waits for anything but the disk.
+// cleanOldest cleans one dirty descriptor, for a call that needs a descriptor and has a
+// place, in which it waits for the disk. If the file is being synced already, it waits for
+// that sync, which may wait for a place in the lane for syncs. Calls in that lane wait for
+// nothing but the disk.
 func (h *host) cleanOldest() bool {
 	d := h.fds.Dirty.PinOldest()
 	if d == nil {

@@ -87,10 +87,10 @@ func TestIdleDescriptorsClose(t *testing.T) {
 			}
 			time.Sleep((fdcache.IdleOther + 2) * fdcache.SweepEvery)
 			synctest.Wait()
-			if s := f.Snapshot(); s.Open != 0 || f.sweeper.Awake() {
-				t.Errorf("%d descriptors are open, looked after: %v", s.Open, f.sweeper.Awake())
+			if s := f.Snapshot(); s.Open != 0 || f.sweeper.Due() {
+				t.Errorf("%d descriptors are open, looked after: %v", s.Open, f.sweeper.Due())
 			}
-			if got := content(t, f, left); got != "no COMMIT" || !f.sweeper.Awake() {
+			if got := content(t, f, left); got != "no COMMIT" || !f.sweeper.Due() {
 				t.Errorf("reads %q after all was closed", got)
 			}
 			closeFS(t, f)

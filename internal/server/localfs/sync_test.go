@@ -157,7 +157,7 @@ func TestDescriptorsAreBounded(t *testing.T) {
 // one, and that nobody is served by one that began before he came.
 func TestFlightsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var f flights
+		var f syncGroups
 		f.init()
 		gate := make(chan struct{})
 		var began, fulls atomic.Int64

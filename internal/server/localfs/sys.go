@@ -1,20 +1,19 @@
 package localfs
 
-// Sys is the door through which localfs changes anything on disk: the tree that
-// it serves as well as its own map of handles. The operating system stands
-// behind it by default. A simulated disk that forgets what was not synced
-// stands there in crash tests; it needs no type of this package, since every
-// signature is made of ints, strings and bytes.
+// Sys are the system calls by which localfs changes anything on disk: the tree that it
+// serves as well as its own map of handles. By default they are the operating system's. In
+// crash tests a simulated disk stands here, which forgets what was not synced. It needs no
+// type of this package, since every signature is made of ints, strings and bytes.
 //
-// Looking (openat without O_CREAT, statx, getdents, pread, lseek) does not pass
-// here: what is not yet stable is visible all the same.
+// Looking (openat without O_CREAT, statx, getdents, pread, lseek) does not pass here: what
+// is not yet stable is visible all the same.
 //
-// Descriptors are those of the operating system. dirfd is a directory's, often
-// one opened with O_PATH, or unix.AT_FDCWD beside an absolute name; any other
-// name is a single component, which is never followed if it is a symbolic link.
-// Errors are, or wrap, a syscall.Errno. A call may run under the credentials of
-// the calling thread, so an implementation must do its work on the goroutine
-// that calls it. All methods may be called concurrently.
+// Descriptors are those of the operating system. dirfd is a directory's, often one opened
+// with O_PATH, or unix.AT_FDCWD beside an absolute name. Any other name is a single
+// component, which is never followed if it is a symbolic link. Errors are, or wrap, a
+// syscall.Errno. A call may run under the credentials of the calling thread, so an
+// implementation must do its work on the goroutine that calls it. All methods may be called
+// concurrently.
 type Sys interface {
 	// Openat is openat(2) with O_CREAT|O_EXCL among flags: it makes a regular
 	// file and never opens what exists. O_TRUNC is never used.

@@ -13,7 +13,7 @@ import (
 
 var _ vfs.Watcher = (*FS)(nil)
 
-// Watch implements vfs.Watcher. Programs of this host are heard, unless there is no
+// Watch implements vfs.Watcher. Changes by programs of this host are told, unless there is no
 // inotify or this process may not read the object: that is ErrNotSupp.
 func (v *FS) Watch(x vfs.Handle, changed func(vfs.Change)) (stop func(), err error) {
 	if err := v.begin(context.Background(), classMeta); err != nil {
@@ -40,18 +40,18 @@ func (v *FS) lookAgain(x vfs.Handle) (s inotify.State, err error) {
 	}
 	defer v.fds.Unpin(d)
 	if s, err = inotify.Of(d.FD); errors.Is(err, vfs.ErrStale) {
-		v.fds.Forget(x) // whose blocks a local program wants back
+		v.fds.Forget(x) // so that its blocks become free
 	}
 	return s, err
 }
 
-// initWatches sets up who hears of changes.
+// initWatches sets up the watches.
 func (h *host) initWatches() {
 	h.watches.Look = func(x vfs.Handle) (inotify.State, error) {
 		return (&FS{host: h, who: h.creds.Of(nil)}).lookAgain(x)
 	}
 	h.watches.Report = h.report
-	h.watches.Opened = h.fds.Lend
+	h.watches.Opened = h.fds.AddOpen
 }
 
 // changed tells the watchers of x, of which st was told before, of a change that was made

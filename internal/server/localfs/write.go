@@ -28,7 +28,7 @@ func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 	}
 	defer f.leave()
 	if !f.forgetful {
-		if err := f.fs.tidy(ctx, f.w); err != nil {
+		if err := f.fs.boundDirty(ctx, f.w); err != nil {
 			return 0, err
 		}
 	}
@@ -75,10 +75,9 @@ func (f *file) write(ctx context.Context, p []byte, off int64, w *vfs.Written) (
 	return n, err
 }
 
-// tidy makes room for one more dirty descriptor, if d is to become one. What
-// becomes of the syncs is not d's writer's concern: an error has changed the
-// write verifier.
-func (v *FS) tidy(ctx context.Context, d *fdcache.Desc) error {
+// boundDirty makes room for one more dirty descriptor, if d is to become one. If a sync of
+// another file fails, d's writer is not told: the write verifier has changed.
+func (v *FS) boundDirty(ctx context.Context, d *fdcache.Desc) error {
 	l := &v.fds.Dirty
 	for range maxTidy {
 		if d.Dirty.Load() || l.Count() < v.fds.Max/dirtyShare {

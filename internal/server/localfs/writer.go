@@ -13,7 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Who writes.
+// As whom a write is made.
 //
 // To take on the identity of a caller for the length of one write costs six
 // system calls, more than all the rest of a small WRITE. What the kernel makes of
@@ -30,26 +30,26 @@ import (
 //
 // So a write is made as the caller if the file has such a bit, if the process
 // has that capability, or if the disk has not much more left than the reserve;
-// and on what is mounted below the root, whose room nobody looks at.
-// Everybody else's write is made by the thread as it is. A server should give up
+// and on what is mounted below the root, whose free space is not looked at.
+// All other writes are made by the thread as it is. A server should give up
 // CAP_SYS_RESOURCE at its start; one that keeps it pays on each write.
 
 // asWriter runs f, which writes to a descriptor, as the caller.
 func (v *FS) asWriter(f func() error) error {
-	if !v.foreignWriter() {
+	if !v.otherWriter() {
 		return f()
 	}
-	return v.creds.As(v.who, identity.Wholly, f)
+	return v.creds.As(v.who, identity.Whole, f)
 }
 
-// foreignWriter reports whether the kernel may make a difference between the
-// caller, who writes, and this process.
-func (v *FS) foreignWriter() bool { return v.creds.Foreign(v.who) }
+// otherWriter reports whether the kernel may make a difference between the caller, who
+// writes, and this process.
+func (v *FS) otherWriter() bool { return v.creds.ActsAsOther(v.who) }
 
 // identityMatters reports whether a write to a file with the attributes st has to
 // be made as the caller.
 func (v *FS) identityMatters(st *linux.Stat) bool {
-	return v.foreignWriter() &&
+	return v.otherWriter() &&
 		(st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 || v.creds.Has(unix.CAP_SYS_RESOURCE) ||
 			st.Mnt_id != v.rootMount || v.nearReserve())
 }
@@ -85,18 +85,18 @@ func (h *host) nearReserve() bool {
 // the group.
 const setIDs = unix.S_ISUID | unix.S_ISGID
 
-// stranger reports whether the caller is another user than this process, which cannot
-// act for it: what the caller makes belongs to the user of this process.
-func (v *FS) stranger() bool {
-	return v.creds.Stranger(v.who)
+// cannotAct reports whether the caller is another user than this process, which cannot act
+// for it. What such a caller makes belongs to the user of this process.
+func (v *FS) cannotAct() bool {
+	return v.creds.CannotActAs(v.who)
 }
 
-// settable returns mode, which set asks for, without the bits by which a stranger would
-// make a program that runs as the user of this process. The set-gid bit is the stranger's
-// to set if it is in the object's group, as with the kernel. A directory keeps the one
-// that it has, which hands on its group and no rights.
+// settable returns mode, which set asks for, without the bits by which a caller that the
+// process cannot act for would make a program that runs as the process' user. The set-gid
+// bit stays if the caller is in the object's group, as with the kernel. A directory keeps
+// the one that it has: it hands on a group and no rights.
 func (v *FS) settable(mode uint32, st *linux.Stat, set *vfs.SetAttr) uint32 {
-	if mode&setIDs == 0 || !v.stranger() {
+	if mode&setIDs == 0 || !v.cannotAct() {
 		return mode
 	}
 	mode &^= unix.S_ISUID
@@ -111,10 +111,11 @@ func (v *FS) settable(mode uint32, st *linux.Stat, set *vfs.SetAttr) uint32 {
 	return mode
 }
 
-// dropSetIDs takes the set-id bits of d, a file that st describes, before a stranger
-// writes to it. The kernel does so by itself where this process has not got CAP_FSETID.
+// dropSetIDs takes the set-id bits of d, a file that st describes, before a caller writes
+// to it that the process cannot act for. The kernel does so by itself if this process has
+// no CAP_FSETID.
 func (v *FS) dropSetIDs(d *fdcache.Desc, st *linux.Stat) error {
-	if st.Mode&setIDs == 0 || !v.stranger() {
+	if st.Mode&setIDs == 0 || !v.cannotAct() {
 		return nil
 	}
 	return linux.Fail("chmod", v.sys.Fchmod(d.FD, st.Perm()&^setIDs))
@@ -122,7 +123,7 @@ func (v *FS) dropSetIDs(d *fdcache.Desc, st *linux.Stat) error {
 
 // dropSetIDsOf is dropSetIDs of a d whose attributes are not known yet.
 func (v *FS) dropSetIDsOf(d *fdcache.Desc) error {
-	if !v.stranger() {
+	if !v.cannotAct() {
 		return nil
 	}
 	var st linux.Stat
@@ -145,9 +146,9 @@ func (v *FS) writeAs(d *fdcache.Desc, st *linux.Stat, p []byte, off int64) (n in
 
 func (v *FS) writeSwitched(d *fdcache.Desc, st *linux.Stat, p []byte, off int64) (n int, err error) {
 	v.counts.asCaller.Add(1)
-	x := identity.ForData
+	x := identity.UserOnly
 	if st.Mode&unix.S_ISGID != 0 {
-		x = identity.Wholly
+		x = identity.Whole
 	}
 	err = v.creds.As(v.who, x, func() (err error) {
 		n, err = v.disk.Pwrite(d.FD, p, off)

@@ -33,9 +33,10 @@ func (s *shard) age() (closable, rested []*Desc, dirty bool) {
 	return closable, rested, dirty
 }
 
-// age makes everything in the cache a look older. It hands shut and rested of a shard,
-// unless both are empty, to do: those in the first were idle for long enough, and are for
-// shutIdle; those in the other are idle, and pinned. dirty says that pinAged finds one.
+// Age makes everything in the cache a look older. Of each shard it hands two lists to do,
+// unless both are empty. Those in closable were idle for long enough, and are for ShutIdle.
+// Those in idle are pinned, for the caller to unpin. dirty says that PinAged would find
+// one.
 func (c *Cache) Age(do func(closable, rested []*Desc)) (dirty bool) {
 	for i := range c.shards {
 		closable, rested, aged := c.shards[i].age()
@@ -47,13 +48,13 @@ func (c *Cache) Age(do func(closable, rested []*Desc)) (dirty bool) {
 	return dirty
 }
 
-// shutIdle closes what age has let go of.
+// ShutIdle closes what Age has let go of.
 func (c *Cache) ShutIdle(d *Desc) {
 	c.idled.Add(1)
 	c.shut(d)
 }
 
-// empty reports whether nothing is in the cache.
+// Empty reports whether nothing is in the cache.
 func (c *Cache) Empty() bool {
 	for i := range c.shards {
 		s := &c.shards[i]

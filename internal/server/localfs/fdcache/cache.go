@@ -22,9 +22,9 @@ const (
 	maxCleaned = 4
 )
 
-// fdCache keeps descriptors open between calls. All methods may be called
-// concurrently. A call that finds a descriptor takes the lock of one shard for a map's
-// look-up; one that gives it back takes none.
+// Cache keeps descriptors open between calls. All methods may be called concurrently. A
+// call that finds a descriptor takes the lock of one shard for a map's look-up; one that
+// gives it back takes none.
 type Cache struct {
 	Max    int
 	seed   maphash.Seed
@@ -33,20 +33,20 @@ type Cache struct {
 	Dirty  DirtyList
 	shards [shards]shard
 
-	// orphaned is told of a dirty descriptor that is closed because its object
+	// orphaned is called with a dirty descriptor that is closed because its object
 	// seemed to have lost its last name.
 	orphaned func(*Desc)
 	// clean makes what is dirty clean, one at least, and reports whether it has.
 	Clean func() bool
-	// filled is told that there is something in the cache.
+	// Filled is called when something was put into the cache.
 	Filled  func()
 	evicted atomic.Uint64 // closed to make room
-	idled   atomic.Uint64 // closed because nobody used them
+	idled   atomic.Uint64 // closed because they were idle
 }
 
 // fdShard is a part of the cache. Its ring is walked by a hand that passes once
 // over what was used since the last time (the clock algorithm), and takes the
-// next that nobody pins.
+// next that is not pinned.
 type shard struct {
 	mu   sync.Mutex
 	m    map[Key]*Desc
@@ -57,6 +57,8 @@ type shard struct {
 	_            [64]byte // shards share no line of the processor's cache
 }
 
+// New makes a cache of at most max descriptors. orphaned is called before a dirty
+// descriptor is closed because its object seemed to have lost its last name.
 func New(max int, orphaned func(*Desc)) *Cache {
 	c := &Cache{Max: max, seed: maphash.MakeSeed(), orphaned: orphaned, Clean: func() bool { return false }, Filled: func() {}}
 	for i := range c.shards {
@@ -69,14 +71,14 @@ func (c *Cache) shard(h vfs.Handle) *shard {
 	return &c.shards[maphash.Bytes(c.seed, h.Bytes())%shards]
 }
 
-// cacheStats are the counters of a cache. All but the first two only grow.
+// Stats are the counters of a cache. All but Open and Dirty only grow.
 type Stats struct {
 	Open, Dirty    int    // descriptors: those that are open, and of them those that are dirty
 	Hits, Misses   uint64 // of look-ups
-	Evicted, Idled uint64 // closed: to make room, and because nobody used them
+	Evicted, Idled uint64 // closed: to make room, and because they were idle
 }
 
-// stats returns the counters. It takes the lock of each shard for an instant.
+// Stats returns the counters. It takes the lock of each shard for an instant.
 func (c *Cache) Stats() Stats {
 	s := Stats{Open: int(c.open.Load()), Dirty: c.Dirty.Count(), Evicted: c.evicted.Load(), Idled: c.idled.Load()}
 	for i := range c.shards {
@@ -89,7 +91,7 @@ func (c *Cache) Stats() Stats {
 	return s
 }
 
-// get returns the descriptor of h, pinned, or nil.
+// Get returns the descriptor of h for u, pinned, or nil.
 func (c *Cache) Get(h vfs.Handle, u Use) *Desc {
 	s := c.shard(h)
 	s.mu.Lock()
@@ -105,7 +107,7 @@ func (c *Cache) Get(h vfs.Handle, u Use) *Desc {
 	return d
 }
 
-// getAny is get for a call that needs a reference to h only, for which any use will do.
+// GetAny is Get for a call that needs a mere reference to h: any use will do.
 func (c *Cache) GetAny(h vfs.Handle) (d *Desc) {
 	s := c.shard(h)
 	s.mu.Lock()
@@ -122,8 +124,9 @@ func (c *Cache) GetAny(h vfs.Handle) (d *Desc) {
 	return nil
 }
 
-// put adds fd, which now belongs to the cache, also when put fails, and returns
-// it pinned. If another came first, that one is returned and fd closed.
+// Put adds fd, which belongs to the cache from now on, also if Put fails, and returns it
+// pinned. If another one came first, that is returned and fd closed. With all descriptors
+// in use it is vfs.ErrBusy.
 func (c *Cache) Put(h vfs.Handle, u Use, fd int, kind uint16) (*Desc, error) {
 	if err := c.Room(); err != nil {
 		return nil, linux.Close(fd, err)
@@ -146,9 +149,8 @@ func (c *Cache) Put(h vfs.Handle, u Use, fd int, kind uint16) (*Desc, error) {
 	return d, nil
 }
 
-// room takes a place for one more descriptor, closing another if need be. What
-// is dirty is synced before, if nothing else is left: dirt sees to it that this is
-// rare.
+// Room counts one more descriptor as open, and closes another if need be. What is dirty is
+// synced before that if nothing else is left. With all in use it is vfs.ErrBusy.
 func (c *Cache) Room() error {
 	for cleaned := 0; ; {
 		n := c.open.Load()
@@ -167,7 +169,7 @@ func (c *Cache) Room() error {
 	}
 }
 
-// evict closes one descriptor that nobody uses.
+// evict closes one idle descriptor.
 func (c *Cache) evict() bool {
 	first := c.turn.Add(1)
 	for i := range uint32(shards) {
@@ -211,19 +213,19 @@ func (s *shard) remove(d *Desc) {
 	s.ring = s.ring[:last]
 }
 
-// lend counts n more descriptors that are open for others, or fewer.
-func (c *Cache) Lend(n int) { c.open.Add(int64(n)) }
+// AddOpen counts n descriptors more that are open elsewhere, or fewer if n is negative.
+func (c *Cache) AddOpen(n int) { c.open.Add(int64(n)) }
 
-// unpin gives back what get or put returned. The last call to use what was
-// forgotten closes it, and may wait for the disk to free the blocks of a file
-// without a name: that takes a place of the gate (see FS.release).
+// Unpin gives back what Get or Put returned. The last call to use what was forgotten closes
+// it, which may wait until the disk has freed the blocks of a file without a name: see
+// Last.
 func (c *Cache) Unpin(d *Desc) {
 	if d.pins.Add(-1) == deadBit {
 		c.shut(d)
 	}
 }
 
-// shut closes d, which nobody can reach any more.
+// shut closes d, which is in the cache no longer.
 func (c *Cache) shut(d *Desc) {
 	if d.Dirty.Load() {
 		c.orphaned(d)
@@ -233,8 +235,8 @@ func (c *Cache) shut(d *Desc) {
 	_ = unix.Close(d.FD) // nothing is left that could fail
 }
 
-// forget makes the cache let go of h, so that a deleted object's blocks become
-// free: idle descriptors are closed, pinned ones as soon as they are given back.
+// Forget lets go of h, so that a deleted object's blocks become free. Idle descriptors are
+// closed now, pinned ones as soon as they are unpinned.
 func (c *Cache) Forget(h vfs.Handle) {
 	s := c.shard(h)
 	for _, u := range [...]Use{Path, Read, Write} {
@@ -250,8 +252,7 @@ func (c *Cache) Forget(h vfs.Handle) {
 	}
 }
 
-// close closes what is idle, after sync has made it clean. Nothing may be
-// pinned.
+// Close closes everything, after sync has made clean what is dirty. Nothing may be pinned.
 func (c *Cache) Close(sync func(*Desc) error) (err error) {
 	for d := c.Dirty.PinOldest(); d != nil; d = c.Dirty.PinOldest() {
 		if e := sync(d); e != nil {

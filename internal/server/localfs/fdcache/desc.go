@@ -8,7 +8,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// use is what a descriptor is good for.
+// Use is what a descriptor is good for.
 type Use uint8
 
 const (
@@ -17,14 +17,13 @@ const (
 	Write            // O_WRONLY
 )
 
+// Key is what a descriptor is found by.
 type Key struct {
 	H   vfs.Handle
 	Use Use
 }
 
-// desc is an open descriptor. It is opened by the server with the server's
-// rights and shared by all callers: a call that uses it on behalf of a caller checks
-// that caller first.
+// Desc is an open descriptor, for what Key says.
 type Desc struct {
 	Key
 	FD   int
@@ -48,8 +47,8 @@ type Desc struct {
 	// stripe is 1 + the number of the object's lock; 0: not known. See stripe.
 	Stripe atomic.Int32
 	// dirty says that data was written through fd and not synced since. Such a
-	// descriptor stays open: an error of the disk is told to the descriptors
-	// that are open, and a later one may never hear of it. See dirt.
+	// descriptor stays open: the kernel reports an error of the disk to descriptors
+	// that are open then, and perhaps never to a later one. See DirtyList.
 	Dirty atomic.Bool
 
 	at int // in fdShard.ring; guarded by fdShard.mu
@@ -59,8 +58,8 @@ type Desc struct {
 
 const deadBit = 1 << 62
 
-// last reports whether the caller is the last one to use d, which the cache has let go
-// of: to unpin it closes it.
+// Last reports whether the caller is the last one to use d, and the cache has let go of it:
+// to unpin it closes it.
 func (d *Desc) Last() bool { return d.pins.Load() == deadBit+1 }
 
 // pinAgain pins d for a call that did not get it from the cache. It answers false if d

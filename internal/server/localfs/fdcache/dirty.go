@@ -7,10 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// dirt knows the descriptors through which something was written that has not
-// been synced since, the oldest first. They stay open until it is: so they have
-// a bound of their own, below that of the cache, and a call that is about to exceed it
-// cleans another first (FS.tidy).
+// DirtyList has the descriptors through which something was written that has not been
+// synced since, the oldest first.
 type DirtyList struct {
 	n  atomic.Int64
 	mu sync.Mutex
@@ -18,11 +16,11 @@ type DirtyList struct {
 	oldest, newest *Desc
 }
 
-// count is how many descriptors are in the list.
+// Count is how many descriptors are in the list.
 func (l *DirtyList) Count() int { return int(l.n.Load()) }
 
-// add says that d, which the caller has pinned, was written to. If it is dirty
-// already, a call that cleans it from now on syncs these bytes as well.
+// Add says that d, which the caller has pinned, was written to. If it is dirty already, a
+// call that cleans it from now on syncs these bytes as well.
 func (l *DirtyList) Add(d *Desc) {
 	if d.Dirty.Load() {
 		return
@@ -42,7 +40,7 @@ func (l *DirtyList) Add(d *Desc) {
 	l.newest = d
 }
 
-// clean says that d is about to be synced, or that it does not matter any more.
+// Clean says that d is about to be synced, or does not matter any more.
 func (l *DirtyList) Clean(d *Desc) {
 	if !d.Dirty.Load() {
 		return
@@ -66,8 +64,8 @@ func (l *DirtyList) Clean(d *Desc) {
 	d.newer, d.older = nil, nil
 }
 
-// pinOldest returns the descriptor that has been dirty for longest, pinned, or
-// nil. It becomes the newest, so that all who clean at a time clean different ones.
+// PinOldest returns the descriptor that has been dirty for longest, pinned, or nil. It
+// becomes the newest, so that concurrent calls clean different ones.
 func (l *DirtyList) PinOldest() *Desc {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +94,7 @@ func (l *DirtyList) toBack(d *Desc) {
 	l.newest = d
 }
 
-// pinAged is pinOldest for those that were idle for so long that they are to be synced.
+// PinAged is PinOldest among those that were idle for IdleDirty looks.
 func (l *DirtyList) PinAged() *Desc {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,25 +9,26 @@ import (
 	"time"
 )
 
-// What happens to descriptors that nobody uses.
+// What happens to idle descriptors.
 const (
 	// sweepEvery is how often the cache is looked through, while anything is in it. All
 	// ages here are counted in such looks, which cost a call that uses a descriptor nothing.
 	SweepEvery = time.Second
 	// idleWriter is after how many looks a clean descriptor that can write is closed: a
-	// program that was uploaded can be executed then, and local programs hear that the
+	// program that was uploaded can be executed then, and local programs are told that the
 	// file was closed (IN_CLOSE_WRITE). It is what Linux nfsd takes.
 	IdleWriter = 2
 	// idleOther is the same for all other descriptors. It frees the blocks of files that
-	// local programs have removed and nobody has looked at since.
+	// local programs have removed.
 	IdleOther = 5
 	// idleDirty is after how many a dirty one is synced, for clients that have left
 	// without a COMMIT.
 	IdleDirty = 5
 )
 
-// sweeper runs look every sweepEvery while more says that there is something to look at.
-// A timer runs meanwhile; there is a goroutine only during a look.
+// Sweeper runs Look every SweepEvery while More says that there is something to look at. A
+// timer runs meanwhile; there is a goroutine only during a look. The two fields are set
+// before the first call.
 type Sweeper struct {
 	Look func(context.Context) // the context ends with close
 	More func() bool
@@ -41,7 +42,7 @@ type Sweeper struct {
 	running sync.WaitGroup
 }
 
-// wake makes sure that what was put into the cache just now is looked at.
+// Wake makes sure that what was put into the cache just now is looked at.
 func (s *Sweeper) Wake() {
 	if s.on.Load() {
 		return
@@ -59,8 +60,8 @@ func (s *Sweeper) Wake() {
 	s.timer.Reset(SweepEvery)
 }
 
-// awake reports whether a look is to come.
-func (s *Sweeper) Awake() bool { return s.on.Load() }
+// Due reports whether a look is to come.
+func (s *Sweeper) Due() bool { return s.on.Load() }
 
 // tick is what the timer does.
 func (s *Sweeper) tick() {
@@ -75,17 +76,17 @@ func (s *Sweeper) tick() {
 	s.Look(s.ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// A call puts something into the cache before it asks whether anybody looks.
+	// A call puts something into the cache before it looks whether a look is due.
 	s.on.Store(false)
 	if !s.closed && s.More() && !s.on.Swap(true) {
 		s.timer.Reset(SweepEvery)
 	}
 }
 
-// run runs f beside the looks; close waits for it. It is called during a look only.
+// Run runs f beside the looks; Close waits for it. It is called during a look only.
 func (s *Sweeper) Run(f func()) { s.running.Go(f) }
 
-// close ends the looking, and waits until it has ended.
+// Close ends the looks, and waits for the one under way.
 func (s *Sweeper) Close() {
 	s.mu.Lock()
 	s.closed = true

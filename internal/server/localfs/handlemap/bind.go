@@ -12,9 +12,9 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// ident is the ident of what st tells of: fd or, if that is -1, what is called name in
-// dir. Inode numbers are those of one file system: of other mounts than the root's, the
-// key goes in as well.
+// ident is the Ident of what st describes: of fd or, if that is -1, of what is called name
+// in dir. Inode numbers are those of one file system, so on other mounts than the root's
+// the mount's key goes in as well.
 func (m *Map) ident(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (linux.Ident, error) {
 	by, key := &m.by, uint64(0)
 	if st.Mnt_id != m.o.RootMount {
@@ -31,8 +31,9 @@ func (m *Map) ident(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (lin
 	return id, err
 }
 
-// touched notes what o looks like now, if it has been copied up.
-func (m *Map) Touched(o *fdcache.Desc) (Mark, error) {
+// Touched notes what o looks like now, if it has been copied up. A crash before WaitStable
+// leaves a handle that may be stale.
+func (m *Map) Touched(o *fdcache.Desc) (LSN, error) {
 	var st linux.Stat
 	if err := st.Of(o.FD); err != nil {
 		return 0, linux.Fail("statx", err)
@@ -57,10 +58,11 @@ func (m *Map) Touched(o *fdcache.Desc) (Mark, error) {
 		return 0, err
 	}
 	off, err := m.place(i, l.parent, []byte(name), false)
-	return m.log.mark(off), err
+	return m.log.lsn(off), err
 }
 
-// lost ends the life of a handle whose object is gone for good: it has no name left.
+// Lost ends the life of a handle whose object is gone for good: it has no name left, and
+// can get none.
 func (m *Map) Lost(x vfs.Handle) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,7 +71,9 @@ func (m *Map) Lost(x vfs.Handle) {
 	}
 }
 
-func (m *Map) Bind(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (vfs.Handle, Mark, error) {
+// Bind gives the object that st describes its handle. It is called name in dir; fd is the
+// object, or -1. The handle must not leave the server before WaitStable has returned.
+func (m *Map) Bind(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (vfs.Handle, LSN, error) {
 	id, err := m.ident(dir, name, fd, st)
 	if err != nil {
 		return vfs.Handle{}, 0, err
@@ -86,7 +90,7 @@ func (m *Map) Bind(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (vfs.
 	}
 	if known {
 		if l, ok := m.at(i, parent, hashName(name)); ok {
-			return m.pack(i), m.log.mark(l.off), nil
+			return m.pack(i), m.log.lsn(l.off), nil
 		}
 	} else if i, err = m.alloc(id); err != nil {
 		return vfs.Handle{}, 0, err
@@ -96,16 +100,15 @@ func (m *Map) Bind(dir *fdcache.Desc, name []byte, fd int, st *linux.Stat) (vfs.
 	off, err := m.place(i, parent, name, false)
 	if err != nil {
 		if !known {
-			m.vacate(i)
+			m.empty(i)
 			m.free = append(m.free, i)
 		}
 		return vfs.Handle{}, 0, err
 	}
-	return m.pack(i), m.log.mark(off), nil
+	return m.pack(i), m.log.lsn(off), nil
 }
 
-// alloc takes a slot for a new object, in memory: the bind that follows tells
-// the file.
+// alloc takes a slot for a new object, in memory: the bind that follows is in the log.
 func (m *Map) alloc(id linux.Ident) (i uint32, err error) {
 	switch {
 	case len(m.free) > 0:
@@ -125,7 +128,7 @@ func (m *Map) alloc(id linux.Ident) (i uint32, err error) {
 
 // place notes, in the file and in memory, that i is called name in parent.
 func (m *Map) place(i, parent uint32, name []byte, only bool) (int64, error) {
-	m.tidy()
+	m.compactIfDue()
 	s := &m.slots[i]
 	off, err := m.log.append(&record{typ: recBind, slot: i, serial: s.serial, id: s.id, parent: parent, only: only, name: name})
 	if err != nil {
@@ -139,6 +142,8 @@ func (m *Map) place(i, parent uint32, name []byte, only bool) (int64, error) {
 	return off, nil
 }
 
+// Find is Bind for an object that nobody may ever ask for: without a handle yet it gets
+// none, and ok is false.
 func (m *Map) Find(dir *fdcache.Desc, name string, fd int, st *linux.Stat) (vfs.Handle, bool) {
 	id, err := m.ident(dir, []byte(name), fd, st)
 	if err != nil {
@@ -153,7 +158,10 @@ func (m *Map) Find(dir *fdcache.Desc, name string, fd int, st *linux.Stat) (vfs.
 	return m.pack(i), true
 }
 
-func (m *Map) Expect(dir *fdcache.Desc, name string, x vfs.Handle) (Mark, bool, error) {
+// Expect says that x is about to be called name in dir as well. After WaitStable, x is
+// found there too, if the change survives a crash. fresh is false if x was thought to be
+// called that already.
+func (m *Map) Expect(dir *fdcache.Desc, name string, x vfs.Handle) (LSN, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	parent, err := m.slotOf(dir.H)
@@ -165,15 +173,17 @@ func (m *Map) Expect(dir *fdcache.Desc, name string, x vfs.Handle) (Mark, bool, 
 		return 0, false, err
 	}
 	if l, ok := m.at(i, parent, hashName(name)); ok {
-		return m.log.mark(l.off), false, nil
+		return m.log.lsn(l.off), false, nil
 	}
 	off, err := m.place(i, parent, []byte(name), false)
 	if err != nil {
 		return 0, false, err
 	}
-	return m.log.mark(off), true, nil
+	return m.log.lsn(off), true, nil
 }
 
+// Unbind says that x is no longer called name in dir, and, if gone, that it has no other
+// name either.
 func (m *Map) Unbind(dir *fdcache.Desc, name string, x vfs.Handle, gone bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,12 +207,12 @@ func (m *Map) Unbind(dir *fdcache.Desc, name string, x vfs.Handle, gone bool) {
 // drop ends the life of a handle.
 func (m *Map) drop(i uint32) {
 	m.note(&record{typ: recDrop, slot: i})
-	m.vacate(i)
+	m.empty(i)
 	m.free = append(m.free, i)
 }
 
-// note appends what may as well be lost: without it, an object is looked for
-// where it no longer is, and found to be another or none.
+// note appends a record that may be lost. Without it the map looks for an object where it
+// no longer is, and finds another one or none.
 func (m *Map) note(r *record) {
 	if _, err := m.log.append(r); err != nil {
 		m.o.Report(err)
@@ -211,16 +221,18 @@ func (m *Map) note(r *record) {
 	m.records++
 }
 
+// WhileMoving runs f, in which an object leaves a name for another one that was expected.
+// No search gives it up meanwhile.
 func (m *Map) WhileMoving(f func() error) error {
 	m.moving.RLock()
 	defer m.moving.RUnlock()
 	return f()
 }
 
-// errMapFull says that an object gets no handle.
+// ErrFull says that an object gets no handle, because the map has MaxEntries.
 var ErrFull = fmt.Errorf("localfs: the map of handles is full: %w", vfs.ErrServerFault)
 
-// overflow is errMapFull, which is reported once for each sweep that it brings about.
+// overflow is ErrFull. It is reported once for each sweep that it brings about.
 func (m *Map) overflow() error {
 	if !m.sweep.full && m.sweep.next == 0 && m.sweep.pause == 0 {
 		m.o.Report(fmt.Errorf("%w: with %d objects; others cannot be opened until some of these are gone", ErrFull, m.most))

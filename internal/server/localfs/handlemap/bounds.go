@@ -2,14 +2,14 @@ package handlemap
 
 // The bounds of a map, and what happens at each.
 const (
-	// mapDepth bounds how far below the root an object can be. Deeper ones are
+	// MaxDepth bounds how far below the root an object can be. Deeper ones are
 	// vfs.ErrStale. A path of PATH_MAX bytes has at most half as many parts.
 	MaxDepth = 4096
 
-	// MaxMapEntries bounds the objects in a map of handles, which takes about
+	// MaxEntries bounds the objects in a map of handles, which takes about
 	// 80 bytes of memory for each. At the bound, objects that have no handle yet
 	// get none: a listing goes without, any other call fails with
-	// vfs.ErrServerFault, and those that are gone are looked for (map_sweep.go).
+	// vfs.ErrServerFault, and those that are gone are looked for (Map.Sweep).
 	MaxEntries = 16 << 20
 
 	// maxRescan bounds how many entries of a directory are looked at to find an

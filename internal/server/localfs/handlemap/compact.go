@@ -5,13 +5,13 @@ package handlemap
 import "fmt"
 
 // tidy writes the file anew when more of it is dead than alive.
-func (m *Map) tidy() {
-	if m.records <= max(2*m.names+CompactSlack, m.patient) {
+func (m *Map) compactIfDue() {
+	if m.records <= max(2*m.names+CompactSlack, m.compactAt) {
 		return
 	}
 	if err := m.compact(); err != nil {
 		m.o.Report(fmt.Errorf("%w; the old file goes on growing", err))
-		m.patient = m.records + m.names + CompactSlack
+		m.compactAt = m.records + m.names + CompactSlack
 	}
 }
 
@@ -46,7 +46,7 @@ func (m *Map) compact() error {
 	for i, off := range first {
 		m.slots[i].first.off = off
 	}
-	m.more, m.records, m.patient = more, m.names, 0
+	m.more, m.records, m.compactAt = more, m.names, 0
 	return nil
 }
 

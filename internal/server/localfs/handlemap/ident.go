@@ -10,14 +10,14 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 )
 
-// telling is by what the map tells an object from the one that gets its inode number
+// identBy is how the map tells an object from the one that gets its inode number
 // after it.
-type telling uint8
+type identBy uint8
 
 const (
 	// byNumber: by nothing else than the number. Nothing is searched for under another
 	// name, and what has the number at the same name is taken for the object.
-	byNumber telling = iota
+	byNumber identBy = iota
 	// byBirth: by the time of birth as well. Two objects that are born within one tick
 	// of the kernel's clock, a few milliseconds, have the same.
 	byBirth
@@ -29,9 +29,9 @@ const (
 	byLayers
 )
 
-// numberer makes idents.
-type Numberer struct {
-	how telling
+// Identifier makes the Idents of one file system's objects.
+type Identifier struct {
+	how identBy
 	fid int // the flag that name_to_handle_at(2) takes: fidOnly, or 0 before Linux 6.5
 	// copiesUp says that an object may come to look like another when it is changed
 	// (overlayfs before Linux 6.6), which a call that has it open then notes: see
@@ -39,12 +39,12 @@ type Numberer struct {
 	copiesUp bool
 }
 
-// newNumberer finds out what tells objects of a file system apart. st is of fd, which
-// is a directory of it; magic is statfs' f_type. Only the handles of file systems that
-// are known to keep them are asked for: FUSE, for one, gives a file another when it is
+// NewIdentifier finds out what tells objects of a file system apart. st is of fd, which is
+// a directory of it; magic is statfs' f_type. Only file systems that are known to keep
+// their handles are asked for them: FUSE, for one, gives a file another handle when it is
 // looked up again.
-func NewNumberer(fd int, st *linux.Stat, magic int64, noHandles bool) Numberer {
-	n := Numberer{how: byNumber, fid: linux.FIDOnly}
+func NewIdentifier(fd int, st *linux.Stat, magic int64, noHandles bool) Identifier {
+	n := Identifier{how: byNumber, fid: linux.FIDOnly}
 	layers := magic == unix.OVERLAYFS_SUPER_MAGIC
 	if st.Mask&unix.STATX_BTIME != 0 {
 		n.how, n.copiesUp = byBirth, layers
@@ -68,9 +68,9 @@ func NewNumberer(fd int, st *linux.Stat, magic int64, noHandles bool) Numberer {
 	return n
 }
 
-// ident is that of the object of which st tells. It is fd, or called name, which ends
-// in a NUL, in the directory fd.
-func (n *Numberer) Ident(fd int, name *byte, flags int, st *linux.Stat) (linux.Ident, error) {
+// Ident is that of the object that st describes. It is fd itself, or what is called name in
+// the directory fd; name ends in a NUL.
+func (n *Identifier) Ident(fd int, name *byte, flags int, st *linux.Stat) (linux.Ident, error) {
 	id := st.Ident()
 	if n.how == byLayers {
 		id.Gen = 0

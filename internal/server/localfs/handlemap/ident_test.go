@@ -23,7 +23,7 @@ func TestIdentWithoutHandle(t *testing.T) {
 	if err := st.Of(int(r.Fd())); err != nil {
 		t.Fatal(err)
 	}
-	n := Numberer{how: byLayers} // which before Linux 6.5 pipes have not
+	n := Identifier{how: byLayers} // which before Linux 6.5 pipes have not
 	if id, err := n.Ident(int(r.Fd()), &linux.EmptyName[0], unix.AT_EMPTY_PATH, &st); err != nil || id != st.Ident() {
 		t.Errorf("%+v, %v; want %+v", id, err, st.Ident())
 	}

@@ -24,10 +24,10 @@ const (
 // not synced, at the latest.
 const flushSize = 64 << 10
 
-// mapLog is the file of the map: records are appended, read back by offset, and
-// made stable in groups. Without a directory it is a file in memory.
+// log is the file of the map. Records are appended, read back by offset, and made stable in
+// groups. Without a directory it is a file in memory.
 //
-// Lock order: mapHandles.mu, then mapLog.mu.
+// Lock order: Map.mu, then log.mu.
 type log struct {
 	sys Disk
 	dir int // of the directory; -1: volatile
@@ -38,14 +38,14 @@ type log struct {
 	pend    []byte // appended and not written
 	written int64  // bytes in the file
 	synced  int64  // of which on disk
-	base    int64  // what offsets are less than marks: see mark
+	base    int64  // what offsets are less than LSNs
 	syncing bool
 	err     error // a sync has failed: nothing here can be trusted any more
 }
 
-// mark is a place in the file of the map, for settle to wait until all up to it is on disk.
-// 0 needs no waiting.
-type Mark int64
+// LSN is a log sequence number: WaitStable waits until the log is on disk up to it. They
+// grow, also when a compaction makes the file shorter. 0 needs no waiting.
+type LSN int64
 
 func newLog(sys Disk, dir int) *log {
 	l := &log{sys: sys, dir: dir, fd: -1}
@@ -70,12 +70,11 @@ func (l *log) append(r *record) (off int64, err error) {
 	return off, nil
 }
 
-// mark is the moment at which the record at off is on disk. Marks go on growing
-// when a compaction makes the file shorter.
-func (l *log) mark(off int64) Mark {
+// lsn is the LSN of the record at off.
+func (l *log) lsn(off int64) LSN {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Mark(l.base + off + 1)
+	return LSN(l.base + off + 1)
 }
 
 // flush writes what is pending. After an error it can be tried again.
@@ -102,9 +101,9 @@ func writeAll(sys Disk, fd int, p []byte, off int64) error {
 	return nil
 }
 
-// settle waits until all up to m is on disk. One of those who wait syncs for
+// waitStable waits until the log is on disk up to at. One of the calls that wait syncs for
 // all whose records were appended by then.
-func (l *log) settle(m Mark) error {
+func (l *log) waitStable(m LSN) error {
 	if l.dir < 0 {
 		return nil
 	}
@@ -162,15 +161,15 @@ type nameReader struct {
 
 func (l *log) reader() nameReader { return nameReader{l, new([maxRecord]byte)} }
 
-// name returns the name in the bind at off. The caller holds mapHandles.mu, so
-// that no compaction moves it.
+// name returns the name in the bind at off. The caller holds Map.mu, so that no compaction
+// moves it.
 func (n nameReader) name(off int64) (string, error) {
 	n.l.mu.Lock()
 	defer n.l.mu.Unlock()
 	return n.nameLocked(off)
 }
 
-// nameLocked is name for a call that holds mapLog.mu as well.
+// nameLocked is name for a call that holds log.mu as well.
 func (n nameReader) nameLocked(off int64) (string, error) {
 	l := n.l
 	var b []byte
@@ -190,9 +189,8 @@ func (n nameReader) nameLocked(off int64) (string, error) {
 	return string(r.name), nil
 }
 
-// replace puts a new file in the place of the log, on disk before it returns.
-// write writes it, through w, and keeps the offsets that w tells. The caller
-// holds mapHandles.mu.
+// replace puts a new file in the place of the log, on disk before it returns. write writes
+// it, through w, and keeps the offsets that w tells. The caller holds Map.mu.
 func (l *log) replace(write func(w *writer) error) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -274,7 +272,7 @@ func (l *log) close() error {
 	}
 	var err error
 	if l.dir >= 0 && l.err == nil && (l.synced < l.written || len(l.pend) > 0) {
-		// Twice: the second sync leaves word that the first has reached the disk.
+		// Twice: the second sync has the record that the first has reached the disk.
 		if err = l.sync(); err == nil {
 			err = l.sync()
 		}
@@ -311,8 +309,8 @@ func (w *writer) flush() error {
 	return nil
 }
 
-// settled reports whether settle(m) need not wait.
-func (l *log) settled(m Mark) bool {
+// stable reports whether waitStable need not wait.
+func (l *log) stable(m LSN) bool {
 	if l.dir < 0 {
 		return true
 	}

@@ -10,42 +10,30 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// mapHandles numbers the objects and remembers what they are called: for
-// containers and processes without privilege, which the kernel gives no handles.
-// A handle is
-//
-//	byte     version: handleMap
-//	[8]byte  the map's nonce
-//	uint32   slot, big endian
-//	uint64   serial: slots are used again, serials are not
-//
-// It survives restarts, and renames that are made through this FS. What was
-// renamed behind its back is searched for where it was; if it is not there under
-// any name, it is stale, and remains so. An inode number that is used again is told
-// from the old one by what the file system says of its generations (map_ident.go).
-// What local programs have removed is found out now and then (map_sweep.go).
+// Map numbers objects and remembers their names. Its methods may be called concurrently; a
+// directory that is handed in is pinned by the caller.
 type Map struct {
 	o     Options
 	dirfd int // Options.StateDir, locked; -1: volatile
-	by    Numberer
+	by    Identifier
 	log   *log
 
 	// moving is held for reading while a rename is under way, and for writing by
 	// a call that has not found an object and must know whether it is gone.
 	moving sync.RWMutex
 
-	mu      sync.Mutex
-	nonce   [8]byte
-	serial  uint64
-	slots   []slot
-	free    []uint32
-	index   map[linux.Ident]uint32
-	more    map[uint32][]loc // further names of objects that have several
-	names   int              // known names
-	records int              // in the file, dead or alive
-	patient int              // records at which a compaction is worth a try
-	most    int              // objects: MaxMapEntries
-	sweep   sweep
+	mu        sync.Mutex
+	nonce     [8]byte
+	serial    uint64
+	slots     []slot
+	free      []uint32
+	index     map[linux.Ident]uint32
+	more      map[uint32][]loc // further names of objects that have several
+	names     int              // known names
+	records   int              // in the file, dead or alive
+	compactAt int              // records at which a compaction is worth a try
+	most      int              // objects: MaxMapEntries
+	sweep     sweep
 }
 
 // handleMap is the first byte of a handle of the map: of what it is made, in which
@@ -84,32 +72,36 @@ func (m *Map) slotOf(x vfs.Handle) (uint32, error) {
 	return i, nil
 }
 
-// size is how many objects the map knows, in how many slots, and how many records its
-// file has, dead or alive.
+// Size is how many objects the map knows, in how many slots, and how many records its file
+// has, dead or alive.
 func (m *Map) Size() (objects, slots, records int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.index), len(m.slots), m.records
 }
 
-// setMost is for tests: a map of so many objects is full.
+// SetMost is for tests: a map of n objects is full.
 func (m *Map) SetMost(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.most = n
 }
 
-// changing reports whether an object may come to look like another when it is written to:
-// see numberer.copiesUp.
+// CopiesUp reports whether an object may come to look like another one when it is written
+// to: see Identifier.
 func (m *Map) CopiesUp() bool { return m.by.copiesUp }
 
+// Root is the handle of the tree's top directory.
 func (m *Map) Root() (vfs.Handle, error) { return m.pack(rootSlot), nil }
 
-func (m *Map) Settle(at Mark) error { return m.log.settle(at) }
+// WaitStable waits until the log is on disk up to at. After an error no handle can be given
+// out any more.
+func (m *Map) WaitStable(at LSN) error { return m.log.waitStable(at) }
 
-// settled reports whether settle(at) need not wait.
-func (m *Map) Settled(at Mark) bool { return m.log.settled(at) }
+// Stable reports whether WaitStable(at) need not wait.
+func (m *Map) Stable(at LSN) bool { return m.log.stable(at) }
 
+// Close makes the log stable, and unlocks the state directory.
 func (m *Map) Close() error {
 	err := m.log.close()
 	if m.dirfd >= 0 {
@@ -119,7 +111,7 @@ func (m *Map) Close() error {
 	return err
 }
 
-// mapSweep is where a sweep of the map stands. It is guarded by mapHandles.mu.
+// sweep is where a sweep of the map stands. It is guarded by Map.mu.
 type sweep struct {
 	next  uint32 // slot; 0: no sweep is under way
 	at    int    // objects at which the next begins

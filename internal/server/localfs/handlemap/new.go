@@ -12,7 +12,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// newMapHandles opens the map in the state directory, or begins one.
+// New opens the map in the state directory, or begins one.
 func New(o Options) (_ *Map, err error) {
 	m := &Map{o: o, dirfd: -1, index: make(map[linux.Ident]uint32), more: make(map[uint32][]loc), most: MaxEntries, sweep: sweep{at: SweepSlack}}
 	if err := m.openDir(); err != nil {
@@ -63,7 +63,7 @@ func (m *Map) load() error {
 	if err := st.Of(m.o.Root); err != nil {
 		return linux.Fail("statx", err)
 	}
-	m.by = NewNumberer(m.o.Root, &st, int64(sfs.Type), m.o.NoHandles)
+	m.by = NewIdentifier(m.o.Root, &st, int64(sfs.Type), m.o.NoHandles)
 	root, err := m.ident(nil, nil, m.o.Root, &st)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (m *Map) load() error {
 			m.o.Report(fmt.Errorf("localfs: %s: a new map of handles is begun; all handles that clients have are stale, and they have to mount again: %w", m.o.Path, err))
 			m.log.discard()
 		default:
-			m.gather()
+			m.findFree()
 			return err
 		}
 	}

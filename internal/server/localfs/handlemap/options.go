@@ -4,7 +4,7 @@ package handlemap
 
 import "github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
 
-// mapSetup is what a map is made of.
+// Options are what a map is made of.
 type Options struct {
 	// StateDir is the directory of the map's file, which one process at a time uses. It
 	// must not lie in the tree. "" is a map in memory, if Volatile.
@@ -12,7 +12,7 @@ type Options struct {
 	Volatile bool
 	// Disk is what changes the file.
 	Disk Disk
-	// Rand fills its argument with randomness; Report is told what no caller is.
+	// Rand fills its argument with randomness; Report gets errors that no caller does.
 	Rand   func([]byte)
 	Report func(error)
 
@@ -21,7 +21,7 @@ type Options struct {
 	RootMount uint64 // the mount that Root is in
 	// Mount tells objects of another mount apart, and is the key of that mount. ok is false if it
 	// is not part of the tree.
-	Mount func(id uint64) (by *Numberer, key uint64, ok bool)
+	Mount func(id uint64) (by *Identifier, key uint64, ok bool)
 	// FDs has the descriptors of directories on the way.
 	FDs *fdcache.Cache
 	// InTree is vfs.ErrStale for a directory that lies outside of the tree now. Beneath
@@ -33,7 +33,7 @@ type Options struct {
 	NoHandles bool
 }
 
-// mapDisk are the system calls that change the map's file: see localfs.Sys.
+// Disk are the system calls that change the map's file. They are as localfs.Sys has them.
 type Disk interface {
 	Openat(dirfd int, name string, flags int, mode uint32) (fd int, err error)
 	Unlinkat(dirfd int, name string, flags int) error

@@ -51,7 +51,7 @@ const (
 	recDrop
 	// recSynced: all of the file up to this offset was on disk when the record
 	// was written. Damage before it is damage; behind the last one it is what a
-	// crash may leave of writes that nobody was told of.
+	// crash may leave of writes that no call was answered for.
 	recSynced
 )
 

@@ -23,10 +23,10 @@ const maxSteps = 4 * MaxDepth
 // gets ErrStale, and the next may have more luck.
 const maxMisses = 8
 
-// mapSearch is one search for an object. At first, nothing is concluded from
-// what is not found: a rename under way may have taken it from a place that has
-// been passed to one that is still to come. Only a final search, during which
-// there are no renames, gives an object up.
+// search is one search for an object. At first it concludes nothing from what it does not
+// find: a rename under way may have taken the object from a place that was passed to one
+// that is still to come. Only a final search, during which there are no renames, gives an
+// object up.
 type search struct {
 	m     *Map
 	final bool
@@ -40,6 +40,9 @@ type place struct {
 	name string
 }
 
+// Open returns an O_PATH descriptor of what x names, which belongs to the caller, and fills
+// st. It looks where the object is or was called so. It is vfs.ErrStale if the object is
+// gone. A directory is not checked to lie in the tree.
 func (m *Map) Open(x vfs.Handle, st *linux.Stat) (int, error) {
 	s := search{m: m}
 	fd, err := s.open(x, st)
@@ -52,7 +55,7 @@ func (m *Map) Open(x vfs.Handle, st *linux.Stat) (int, error) {
 	return s.open(x, st)
 }
 
-// open opens what x names, where it is or was called so. ErrNoEnt: it is not
+// open opens what x names, where it is or was called so. vfs.ErrNoEnt says that it is not
 // there, which may mean nothing.
 func (s *search) open(x vfs.Handle, st *linux.Stat) (int, error) {
 	for range maxMisses {

@@ -13,7 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// What a map holds of objects that are gone. Local programs remove files without a word;
+// What a map holds of objects that are gone. Local programs remove files, and the map is not told;
 // so now and then the map is looked through, a part at each look of the sweeper.
 const (
 	// sweepSlack is by how many objects, or by which part of them, one in sweepShare, a
@@ -31,24 +31,24 @@ const (
 )
 
 // missed is an object that was not found where it should be.
-type missed struct {
+type missing struct {
 	x      vfs.Handle
 	id     linux.Ident
 	places []place
 	found  bool // or not to be judged
 }
 
-// waits reports whether there is a sweep under way, or to come.
+// SweepDue reports whether a sweep is under way, or to come.
 func (m *Map) SweepDue() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.sweep.next != 0 || m.sweep.full || len(m.index) >= m.sweep.at
 }
 
-// sweepOn looks for the next objects of the map, and gives up those that are gone. The
-// caller has a place in the lane for metadata.
+// Sweep looks for the next objects of the map, and gives up those that are gone. It waits
+// for the disk.
 func (m *Map) Sweep() {
-	var gone []missed
+	var gone []missing
 	for _, x := range m.nextBatch() {
 		id, places, err := m.places(x)
 		if err != nil || places == nil {
@@ -59,7 +59,7 @@ func (m *Map) Sweep() {
 		if err == nil {
 			_ = unix.Close(fd) // a mere reference
 		} else if errors.Is(err, vfs.ErrNoEnt) {
-			gone = append(gone, missed{x: x, id: id, places: places})
+			gone = append(gone, missing{x: x, id: id, places: places})
 		}
 	}
 	m.searchAll(gone)
@@ -99,8 +99,8 @@ func (m *Map) nextBatch() (batch []vfs.Handle) {
 
 // searchAll looks for other names of the objects in gone, in the directories where they
 // were, each of which is read once.
-func (m *Map) searchAll(gone []missed) {
-	in := make(map[uint32][]*missed)
+func (m *Map) searchAll(gone []missing) {
+	in := make(map[uint32][]*missing)
 	for i := range gone {
 		g := &gone[i]
 		if g.id.Gen == 0 {
@@ -123,14 +123,14 @@ func (m *Map) searchAll(gone []missed) {
 			m.o.FDs.Unpin(dir)
 		}
 		for _, g := range all {
-			g.found = g.found || err != nil // nobody knows
+			g.found = g.found || err != nil // not to be judged
 		}
 	}
 }
 
 // searchIn looks for all in dir, and notes the names of those that are found.
-func (s *search) searchIn(dir *fdcache.Desc, all []*missed) error {
-	byNumber := make(map[uint64][]*missed, len(all))
+func (s *search) searchIn(dir *fdcache.Desc, all []*missing) error {
+	byNumber := make(map[uint64][]*missing, len(all))
 	for _, g := range all {
 		byNumber[g.id.Ino] = append(byNumber[g.id.Ino], g)
 	}
@@ -154,7 +154,7 @@ func (s *search) searchIn(dir *fdcache.Desc, all []*missed) error {
 }
 
 // dropAll gives up those of gone that are still nowhere, while nothing is renamed.
-func (m *Map) dropAll(gone []missed) {
+func (m *Map) dropAll(gone []missing) {
 	m.moving.Lock()
 	defer m.moving.Unlock()
 	for i := range gone {

@@ -23,7 +23,7 @@ func (m *Map) apply(r *record, off int64) error {
 	switch s := &m.slots[r.slot]; r.typ {
 	case recBind:
 		if s.serial != r.serial {
-			m.vacate(r.slot)
+			m.empty(r.slot)
 			*s = slot{id: r.id, serial: r.serial}
 			m.index[r.id] = r.slot
 			m.serial = max(m.serial, r.serial)
@@ -37,13 +37,13 @@ func (m *Map) apply(r *record, off int64) error {
 	case recUnbind:
 		m.removeLoc(r.slot, r.parent, r.hash)
 	case recDrop:
-		m.vacate(r.slot)
+		m.empty(r.slot)
 	}
 	return nil
 }
 
 // gather finds the free slots after a load.
-func (m *Map) gather() {
+func (m *Map) findFree() {
 	for i := range m.slots {
 		if m.slots[i].serial == 0 {
 			m.free = append(m.free, uint32(i))
@@ -52,7 +52,7 @@ func (m *Map) gather() {
 }
 
 // vacate empties a slot, in memory.
-func (m *Map) vacate(i uint32) {
+func (m *Map) empty(i uint32) {
 	s := &m.slots[i]
 	if s.serial != 0 && m.index[s.id] == i {
 		delete(m.index, s.id)

@@ -16,36 +16,34 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// threadIDs are the calls that change the identity of the calling thread alone.
-// (syscall.Setgroups and its like change that of all threads.) Tests put others
-// in their place.
+// Calls change the identity of the calling thread alone. (syscall.Setgroups and its like
+// change that of all threads.) Tests put others in their place.
 type Calls struct {
-	setGroups func(gids []int) error
-	setFSGID  func(gid int) (old int, err error)
+	SetGroups func(gids []int) error
+	SetFSGID  func(gid int) (old int, err error)
 	SetFSUID  func(uid int) (old int, err error)
-	setCaps   func(*linux.Caps) error
+	SetCaps   func(*linux.Caps) error
 }
 
 func osCalls() Calls {
 	return Calls{
-		setGroups: unix.Setgroups,
-		setFSGID:  unix.SetfsgidRetGid,
+		SetGroups: unix.Setgroups,
+		SetFSGID:  unix.SetfsgidRetGid,
 		SetFSUID:  unix.SetfsuidRetUid,
-		setCaps:   linux.SetCaps,
+		SetCaps:   linux.SetCaps,
 	}
 }
 
-// errIdentity says that the thread of this goroutine could not be given its
-// own identity back. The goroutine keeps the thread to itself, and both end
-// together; until then nothing is done on it.
+// ErrLost says that the thread of this goroutine could not be given its own identity back.
+// The goroutine keeps the thread to itself, and both end together. Until then nothing is
+// done on it.
 var ErrLost = fmt.Errorf("localfs: this thread's identity could not be restored: %w", vfs.ErrServerFault)
 
-// creds lends other people's identities to the thread of a call. Each part of an
-// identity costs a system call of about two microseconds there, and one back, so
-// only what differs is set; a hand-off to another goroutine would cost more.
+// Switcher gives a thread the identity of a caller, and takes it back. Its methods may be
+// called concurrently.
 type Switcher struct {
-	Calls    Calls
-	uid, gid int // the process' own
+	Calls    Calls // the system's
+	uid, gid int   // the process' own
 	groups   []int
 	own      linux.Caps
 	less     linux.Caps // what own leaves to others
@@ -58,7 +56,7 @@ type Switcher struct {
 	threads map[int]bool
 }
 
-// newCreds finds out as which user the process runs and whether it may be others.
+// New finds out which user the process runs as, and whether it can act as others.
 func New() (*Switcher, error) {
 	return newBy(osCalls())
 }
@@ -78,7 +76,7 @@ func newBy(ids Calls) (*Switcher, error) {
 	// goes (capabilities(7)): a process with a bare CAP_SETUID would keep them.
 	if c.uid == 0 && c.own.Has(unix.CAP_SETUID) && c.own.Has(unix.CAP_SETGID) {
 		// A user namespace may not know the ids of others.
-		err := c.As(&Identity{uid: nobody, gid: nobody}, Wholly, func() error { return nil })
+		err := c.As(&Identity{uid: nobody, gid: nobody}, Whole, func() error { return nil })
 		c.able = err == nil
 		if errors.Is(err, ErrLost) {
 			return nil, err
@@ -87,20 +85,20 @@ func newBy(ids Calls) (*Switcher, error) {
 	return c, nil
 }
 
-// nobody is the id that newCreds tries on.
+// nobody is the id that New tries on.
 const nobody = 65534
 
-// identity is the user that a view acts for.
+// Identity is the user that a view acts for.
 type Identity struct {
 	Caller   *vfs.Caller // nil: the process
 	uid, gid int
 	groups   []int
-	Switched bool // the kernel is asked as this identity
+	Switched bool // the kernel is asked as this identity, and judges its rights
 	regroup  bool // groups are not the process' own
 	Super    bool // no rights are checked here
 }
 
-// client is the client that the gate counts the caller's work for.
+// Client is the client that the gate counts the caller's work for; "" is the process.
 func (id *Identity) Client() string {
 	if id.Caller == nil {
 		return ""
@@ -108,22 +106,22 @@ func (id *Identity) Client() string {
 	return id.Caller.Client
 }
 
-// foreign reports whether id is another user's than the process', and the kernel is
-// asked as that user.
-func (c *Switcher) Foreign(id *Identity) bool { return id.Switched && id.uid != c.uid }
+// ActsAsOther reports whether the kernel is asked as id, and id is another user than the
+// process.
+func (c *Switcher) ActsAsOther(id *Identity) bool { return id.Switched && id.uid != c.uid }
 
-// stranger reports whether id is another user's, whom the process cannot act for.
-func (c *Switcher) Stranger(id *Identity) bool {
+// CannotActAs reports whether id is another user than the process, which cannot act for it.
+func (c *Switcher) CannotActAs(id *Identity) bool {
 	return id.Caller != nil && !c.able && id.uid != c.uid
 }
 
-// acts reports whether the process can act for others.
+// Able reports whether the process can act for others.
 func (c *Switcher) Able() bool { return c.able }
 
-// has reports whether the process has a capability.
+// Has reports whether the process has a capability, in its effective set.
 func (c *Switcher) Has(capability int) bool { return c.own.Has(capability) }
 
-// identityOf prepares a caller.
+// Of prepares the identity of a caller; nil is the process.
 func (c *Switcher) Of(caller *vfs.Caller) *Identity {
 	if caller == nil {
 		return &Identity{uid: c.uid, gid: c.gid, Super: true}
@@ -141,9 +139,9 @@ func (c *Switcher) Of(caller *vfs.Caller) *Identity {
 	return id
 }
 
-// speakFor reports whether what the process peer may do on this host by itself, as
-// far as its user goes, is what callers may do here: they are given their own
-// identity or, where they all have that of this process, so has peer.
+// SpeaksFor reports whether callers may do here what the process peer may do on this host
+// by itself, as far as its user goes. That is so if callers are given their own identity.
+// It is also so if they all have that of this process, and peer has the same.
 func (c *Switcher) SpeaksFor(peer *vfs.Caller) bool {
 	in := func(gid uint32) bool { return int(gid) == c.gid || slices.Contains(c.groups, int(gid)) }
 	return c.able || int(peer.UID) == c.uid && in(peer.GID) &&
@@ -160,21 +158,22 @@ func sameGroups(a, b []int, primary int) bool {
 	return !slices.ContainsFunc(a, in(b)) && !slices.ContainsFunc(b, in(a))
 }
 
-// extent is how much of an identity a call needs.
-type extent uint8
+// Extent is how much of an identity a call needs.
+type Extent uint8
 
 const (
-	// wholly: names are looked up and made.
-	Wholly extent = iota
-	// forData: a descriptor is written to. Groups matter to that in one case
-	// only: the set-gid bit of a file that its group may not run, which once
-	// meant mandatory locking, falls when a member of the group writes, too.
-	ForData
+	// Whole is for calls that look names up, or make them.
+	Whole Extent = iota
+	// UserOnly is for calls that write to a descriptor. Groups matter to them in one case
+	// only. The set-gid bit of a file that its group may not run once meant mandatory
+	// locking; it falls when a member of the group writes, too.
+	UserOnly
 )
 
-// as runs f under id, on a thread that is locked to this goroutine meanwhile. f
-// is not run if the identity cannot be taken on.
-func (c *Switcher) As(id *Identity, x extent, f func() error) error {
+// As runs f under id, on a thread that is locked to this goroutine meanwhile. It does not
+// run f if the thread cannot take on the identity. f's error comes back; with ErrLost, f
+// has run and the thread is of no further use.
+func (c *Switcher) As(id *Identity, x Extent, f func() error) error {
 	runtime.LockOSThread()
 	err := c.enter(id, x)
 	if err == nil {
@@ -183,7 +182,7 @@ func (c *Switcher) As(id *Identity, x extent, f func() error) error {
 	if e := c.leave(id, x); e != nil {
 		// The thread stays locked. f's outcome is real, but the caller cannot go
 		// on here, so it must learn of this rather than of a success.
-		c.lose()
+		c.markLost()
 		return errors.Join(ErrLost, e, err)
 	}
 	runtime.UnlockOSThread()
@@ -192,10 +191,10 @@ func (c *Switcher) As(id *Identity, x extent, f func() error) error {
 
 // enter makes the thread id's. The user comes last: giving up uid 0 gives up the
 // capabilities of files.
-func (c *Switcher) enter(id *Identity, x extent) error {
-	if x == Wholly {
+func (c *Switcher) enter(id *Identity, x Extent) error {
+	if x == Whole {
 		if id.regroup {
-			if err := c.Calls.setGroups(id.groups); err != nil {
+			if err := c.Calls.SetGroups(id.groups); err != nil {
 				return fmt.Errorf("localfs: setgroups: %w: %w", vfs.ErrServerFault, err)
 			}
 		}
@@ -204,7 +203,7 @@ func (c *Switcher) enter(id *Identity, x extent) error {
 		}
 	}
 	if id.uid != 0 && c.less != c.own {
-		if err := c.Calls.setCaps(&c.less); err != nil {
+		if err := c.Calls.SetCaps(&c.less); err != nil {
 			return fmt.Errorf("localfs: capset: %w: %w", vfs.ErrServerFault, err)
 		}
 	}
@@ -213,23 +212,23 @@ func (c *Switcher) enter(id *Identity, x extent) error {
 
 // leave makes the thread the process' own again, in all that enter may have
 // changed.
-func (c *Switcher) leave(id *Identity, x extent) error {
+func (c *Switcher) leave(id *Identity, x Extent) error {
 	if err := c.setUID(c.uid, id.uid); err != nil {
 		return err
 	}
 	if id.uid != 0 && c.less != c.own {
-		if err := c.Calls.setCaps(&c.own); err != nil {
+		if err := c.Calls.SetCaps(&c.own); err != nil {
 			return fmt.Errorf("capset: %w", err)
 		}
 	}
-	if x != Wholly {
+	if x != Whole {
 		return nil
 	}
 	if err := c.setGID(c.gid, id.gid); err != nil {
 		return err
 	}
 	if id.regroup {
-		if err := c.Calls.setGroups(c.groups); err != nil {
+		if err := c.Calls.SetGroups(c.groups); err != nil {
 			return fmt.Errorf("setgroups: %w", err)
 		}
 	}
@@ -259,25 +258,25 @@ func (c *Switcher) setGID(gid, other int) error {
 	if gid == other {
 		return nil
 	}
-	if _, err := c.Calls.setFSGID(gid); err != nil {
+	if _, err := c.Calls.SetFSGID(gid); err != nil {
 		return fmt.Errorf("setfsgid: %w", err)
 	}
-	if got, err := c.Calls.setFSGID(noID); err != nil || got != gid {
+	if got, err := c.Calls.SetFSGID(noID); err != nil || got != gid {
 		return fmt.Errorf("localfs: cannot act for group %d: %w", gid, vfs.ErrServerFault)
 	}
 	return nil
 }
 
 // lose marks the current thread.
-func (c *Switcher) lose() {
+func (c *Switcher) markLost() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.threads[unix.Gettid()] = true
 	c.lost.Store(int32(len(c.threads)))
 }
 
-// check fails on a thread whose identity was lost. It tries once more to
-// restore it; a thread that was born with the number of a lost one passes.
+// Check is ErrLost on a thread whose identity was lost. It tries once more to restore it. A
+// new thread with the number of a lost one passes.
 func (c *Switcher) Check() error {
 	if c.lost.Load() == 0 {
 		return nil
@@ -290,7 +289,7 @@ func (c *Switcher) Check() error {
 	if !c.threads[tid] {
 		return nil
 	}
-	if err := c.leave(&Identity{uid: noID, gid: noID, regroup: true}, Wholly); err != nil {
+	if err := c.leave(&Identity{uid: noID, gid: noID, regroup: true}, Whole); err != nil {
 		return errors.Join(ErrLost, err)
 	}
 	delete(c.threads, tid)

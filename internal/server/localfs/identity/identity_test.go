@@ -27,10 +27,10 @@ func (f *fakeIDs) calls() Calls {
 		}
 	}
 	return Calls{
-		setGroups: func([]int) error { return nil },
-		setFSGID:  set(&f.gid),
+		SetGroups: func([]int) error { return nil },
+		SetFSGID:  set(&f.gid),
 		SetFSUID:  set(&f.uid),
-		setCaps:   func(*linux.Caps) error { return nil },
+		SetCaps:   func(*linux.Caps) error { return nil },
 	}
 }
 
@@ -42,7 +42,7 @@ func TestLostIdentity(t *testing.T) {
 		defer close(done)
 		ran := false
 		ids.broken = true
-		err := c.As(&Identity{uid: 7, gid: 7}, Wholly, func() error { ran = true; return vfs.ErrExist })
+		err := c.As(&Identity{uid: 7, gid: 7}, Whole, func() error { ran = true; return vfs.ErrExist })
 		if !ran || !errors.Is(err, ErrLost) || !errors.Is(err, vfs.ErrExist) {
 			t.Errorf("ran %v, error %v", ran, err)
 		}
@@ -67,7 +67,7 @@ func TestRefusedIdentityRunsNothing(t *testing.T) {
 	calls := ids.calls()
 	calls.SetFSUID = func(int) (int, error) { return 0, nil } // a user that this namespace does not know
 	c := &Switcher{Calls: calls, threads: make(map[int]bool)}
-	err := c.As(&Identity{uid: 7, gid: 7}, Wholly, func() error { t.Error("it ran"); return nil })
+	err := c.As(&Identity{uid: 7, gid: 7}, Whole, func() error { t.Error("it ran"); return nil })
 	if !errors.Is(err, vfs.ErrServerFault) {
 		t.Errorf("error %v", err)
 	}

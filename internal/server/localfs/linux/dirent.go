@@ -4,7 +4,7 @@ package linux
 
 import "encoding/binary"
 
-// dirent is struct linux_dirent64.
+// Dirent is struct linux_dirent64.
 type Dirent struct {
 	Ino  uint64
 	Off  uint64
@@ -14,7 +14,7 @@ type Dirent struct {
 // direntHead is the offset of d_name in struct linux_dirent64.
 const direntHead = 19
 
-// parseDirent reads the entry at the start of b and tells its length, 0 if it is
+// ParseDirent reads the entry at the start of b and tells its length, 0 if it is
 // malformed: file systems in user space are input as well.
 func ParseDirent(b []byte) (d Dirent, n int) {
 	if len(b) <= direntHead {

@@ -12,7 +12,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// closing closes fd and returns err, or what closing it said.
+// Close closes fd and returns err; if that is nil, the error of closing.
 func Close(fd int, err error) error {
 	if e := unix.Close(fd); err == nil && e != nil {
 		return Fail("close", e)
@@ -20,10 +20,10 @@ func Close(fd int, err error) error {
 	return err
 }
 
-// fail turns an error of the kernel into one of the contract. The everyday ones
-// are their Status and nothing else, since a LOOKUP that finds nothing shall not
-// cost a formatted message; those that an operator will want to understand keep
-// what was tried.
+// Fail turns an error of the kernel into one of the contract; nil stays nil. An everyday
+// error becomes its vfs.Status and nothing else, since a LOOKUP that finds nothing must not
+// cost a formatted message. One that an operator will want to understand keeps op, what was
+// tried.
 func Fail(op string, err error) error {
 	if err == nil {
 		return nil

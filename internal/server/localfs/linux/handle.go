@@ -10,22 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxKernelHandle bounds the kernel's part of a handle, so that the whole fits an NFSv3
-// handle beside the export's seal. Overlayfs needs 32. File systems that need more are
-// served with the map.
+// MaxHandle bounds the kernel's part of a handle, in bytes, so that the whole fits an NFSv3
+// handle beside the export's seal. Overlayfs needs 32. A file system that needs more is
+// served with the map of handles.
 const MaxHandle = 45
 
-// rawHandle is struct file_handle.
+// RawHandle is struct file_handle.
 type RawHandle struct {
 	Size  uint32
 	Type  int32
 	Bytes [MaxHandle]byte
 }
 
-// errNoHandles says why a handle was too large for us.
+// ErrNoHandles says that the kernel's handle has more than MaxHandle bytes.
 var ErrNoHandles = errors.New("the handles of this file system are too large")
 
-// nameToHandle is name_to_handle_at(2), and tells the mount. name ends in a NUL.
+// NameToHandle is name_to_handle_at(2). It fills r, and returns the number of the mount.
+// name ends in a NUL.
 func (r *RawHandle) NameToHandle(dirfd int, name *byte, flags int) (mountID uint64, err error) {
 	var mount int32
 	r.Size = MaxHandle
@@ -52,7 +53,7 @@ const (
 	unbornPause = time.Millisecond
 )
 
-// open is open_by_handle_at(2).
+// Open is open_by_handle_at(2), on the mount in which a file is open as mount.
 func (r *RawHandle) Open(mount, flags int) (fd int, err error) {
 	for range maxUnborn {
 		if fd, err = r.openOnce(mount, flags); !errors.Is(err, unix.ENOMEM) {
@@ -77,7 +78,8 @@ func (r *RawHandle) openOnce(mount, flags int) (int, error) {
 	}
 }
 
-// cName is name with a NUL behind it. Names in a listing's buffer have theirs already.
+// CName is name with a NUL behind it. A name in a listing's buffer has one already, and is
+// not copied.
 func CName(name []byte) *byte {
 	if cap(name) == len(name) || name[:len(name)+1][len(name)] != 0 {
 		name = append(name[:len(name):len(name)], 0)
@@ -85,11 +87,11 @@ func CName(name []byte) *byte {
 	return &name[:1][0]
 }
 
-// fidOnly is AT_HANDLE_FID of name_to_handle_at(2), Linux 6.5: a handle that need not be
-// good for open_by_handle_at(2). No privilege is needed for it.
+// FIDOnly is AT_HANDLE_FID of name_to_handle_at(2), Linux 6.5. The handle need not be good
+// for open_by_handle_at(2), and takes no privilege.
 const FIDOnly = 0x200
 
-// sum is a checksum of r (FNV-1a).
+// Sum is a checksum of r (FNV-1a).
 func (r *RawHandle) Sum() int64 {
 	sum := uint64(14695981039346656037)
 	for _, b := range r.Bytes[:r.Size] {

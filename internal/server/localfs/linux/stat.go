@@ -14,18 +14,19 @@ import (
 // statMask asks statx(2) for all that an Attr holds, and for the mount.
 const statMask = unix.STATX_BASIC_STATS | unix.STATX_BTIME | unix.STATX_MNT_ID
 
-// stat is what statx says about an object.
+// Stat is what statx(2) says of an object.
 type Stat struct{ unix.Statx_t }
 
-// emptyName is the name that, with AT_EMPTY_PATH, stands for the descriptor.
+// EmptyName is the name that stands for the descriptor itself, with AT_EMPTY_PATH.
 var EmptyName = [1]byte{}
 
-// statFD fills st with the attributes of what fd has open, O_PATH or not.
+// Of fills st with the attributes of what fd has open, which may be an O_PATH descriptor.
 func (st *Stat) Of(fd int) error {
 	return st.Statx(fd, &EmptyName[0], unix.AT_EMPTY_PATH)
 }
 
-// statAt fills st with the attributes of name in dirfd; a symlink's are its own.
+// At fills st with the attributes of name in dirfd, and not of what a symbolic link leads
+// to.
 func (st *Stat) At(dirfd int, name string) error {
 	p, err := unix.BytePtrFromString(name)
 	if err != nil {
@@ -34,8 +35,8 @@ func (st *Stat) At(dirfd int, name string) error {
 	return st.Statx(dirfd, p, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// statx spares the copy of the name that unix.Statx makes: listings and reads
-// call it for every entry and every block. name ends in a NUL.
+// Statx is statx(2). It spares the copy of the name that unix.Statx makes: listings and
+// reads call it for each entry and block. name ends in a NUL.
 func (st *Stat) Statx(fd int, name *byte, flags int) error {
 	_, _, e := unix.Syscall6(unix.SYS_STATX, uintptr(fd), uintptr(unsafe.Pointer(name)),
 		uintptr(flags|unix.AT_STATX_SYNC_AS_STAT), statMask, uintptr(unsafe.Pointer(&st.Statx_t)), 0)
@@ -45,11 +46,16 @@ func (st *Stat) Statx(fd int, name *byte, flags int) error {
 	return nil
 }
 
+// Is reports whether the object is of that type (S_IFMT bits).
 func (st *Stat) Is(fmtBits uint16) bool { return st.Mode&unix.S_IFMT == fmtBits }
-func (st *Stat) Dev() uint64            { return uint64(st.Dev_major)<<32 | uint64(st.Dev_minor) }
-func (st *Stat) Perm() uint32           { return uint32(st.Mode) & 07777 }
 
-// ident is what st alone says of it: of the generation, the time of birth in
+// Dev is the device number of the file system.
+func (st *Stat) Dev() uint64 { return uint64(st.Dev_major)<<32 | uint64(st.Dev_minor) }
+
+// Perm are the mode bits below the type.
+func (st *Stat) Perm() uint32 { return uint32(st.Mode) & 07777 }
+
+// Ident is what st alone says of it: of the generation, the time of birth in
 // nanoseconds.
 func (st *Stat) Ident() Ident {
 	id := Ident{Ino: st.Ino}
@@ -59,6 +65,7 @@ func (st *Stat) Ident() Ident {
 	return id
 }
 
+// TypeOf is the type in a mode.
 func TypeOf(mode uint16) vfs.Type {
 	switch mode & unix.S_IFMT {
 	case unix.S_IFREG:
@@ -79,13 +86,14 @@ func TypeOf(mode uint16) vfs.Type {
 	return vfs.TypeNone
 }
 
+// TimeOf turns a timestamp into a time.
 func TimeOf(t unix.StatxTimestamp) time.Time { return time.Unix(t.Sec, int64(t.Nsec)) }
 
-// change is what stands for NFSv4's changeid: the ctime. STATX_CHANGE_COOKIE
+// Change is what stands for NFSv4's changeid: the ctime. STATX_CHANGE_COOKIE
 // would be better, and the kernel keeps it to itself.
 func (st *Stat) Change() uint64 { return uint64(st.Ctime.Sec)*1e9 + uint64(st.Ctime.Nsec) }
 
-// ident tells an object from all others, also from those that had or will have its
+// Ident tells an object from all others, also from those that had or will have its
 // inode number.
 type Ident struct {
 	Ino uint64

@@ -28,7 +28,7 @@ import (
 // can be unmounted, and the file system then lives as long as the files that
 // were handed out are open.
 
-// seal is the double of one mount. It is made when it is first asked for.
+// Double is the read-only double of one mount. It is made when it is first asked for.
 type Double struct {
 	mu    sync.Mutex
 	fd    int  // of its root, if made
@@ -36,9 +36,9 @@ type Double struct {
 	never bool // it cannot be made here
 }
 
-// root returns the root of the double of mount, whose root is open as that descriptor. It
-// is good until close. Where there can be none it is vfs.ErrNotSupp, and report is told of
-// it once; opened counts descriptors.
+// Root returns the root of the double of the mount whose root is open as mount. It is good
+// until Close. Where there can be no double it is vfs.ErrNotSupp, and report is told so
+// once. opened counts descriptors.
 func (s *Double) Root(mount int, opened func(int), report func(error)) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *Double) Root(mount int, opened func(int), report func(error)) (int, err
 	return fd, nil
 }
 
-// close closes the double, if there is one; opened counts descriptors.
+// Close closes the double, if there is one; opened counts descriptors.
 func (s *Double) Close(opened func(int)) {
 	if s.made {
 		s.made = false
@@ -96,9 +96,10 @@ func double(fd int) (int, error) {
 	return in, nil
 }
 
-// sealedByPath finds the file that is open as d by the path that the kernel knows it by, without a
-// symbolic link or a way out, and takes it only if it is the very file. linux.IsGone of
-// its error: it was not there.
+// SealedByPath opens the file that is open as d in the double whose root is in. mount is
+// the root that it is a double of. It goes by the path that the kernel knows the file by,
+// without a symbolic link or a way out, and takes only the very file that st describes.
+// linux.IsGone of the error says that it was not there.
 func SealedByPath(in, mount, d int, st *linux.Stat) (int, error) {
 	var path, top [unix.PathMax]byte
 	n, err := unix.Readlink(linux.ProcPath(d), path[:])
@@ -136,7 +137,8 @@ func SealedByPath(in, mount, d int, st *linux.Stat) (int, error) {
 	return fd, nil
 }
 
-// same returns fd if it is the object that st describes, else ErrStale.
+// Same returns fd if it is the object that st describes. Else it closes fd, and is
+// vfs.ErrStale.
 func Same(fd int, st *linux.Stat) (int, error) {
 	var is linux.Stat
 	if err := is.Of(fd); err != nil {

@@ -33,17 +33,17 @@ const (
 	mountInfo = "/proc/self/mountinfo"
 )
 
-// mounts are the file systems mounted below the root, where Options.CrossMounts
-// makes them part of the tree. The table follows the kernel's: a call that meets a
-// mount asks first whether that has changed, which is one poll(2).
+// Table are the file systems mounted below the root of a tree that are part of it. It
+// follows the kernel's table: a call that meets a mount asks first whether that has
+// changed, which is one poll(2). A nil Table has no mounts.
 //
-// The kernel numbers mounts as they come, and numbers come again; in handles and
-// attributes a mount has a key that is made of its file system's id and the inode
-// of its root, and survives a restart as well as those do. The same directory
-// mounted in two places below the root has one key, and one ".." .
+// The kernel numbers mounts as they come, and numbers come again. In handles and attributes
+// a mount has a key, made of its file system's id and the inode of its root. It survives a
+// restart as well as those do. The same directory mounted in two places below the root has
+// one key, and one "..".
 //
-// Each mount is held by a descriptor. While it is served it can only be unmounted
-// with umount -l; what is below it is then stale.
+// Each mount is held by a descriptor. While it is served it can only be unmounted with
+// umount -l; what is below it is then stale.
 type Table struct {
 	o    Options
 	info int // mountInfo
@@ -57,11 +57,11 @@ type Table struct {
 type mount struct {
 	id, key uint64
 	fd      int // of its root
-	by      handlemap.Numberer
+	by      handlemap.Identifier
 	seal    Double
 }
 
-// mountOptions are what a table of mounts has to know of the tree.
+// Options are what a Table has to know of the tree.
 type Options struct {
 	Path      string // of the tree, for messages
 	Root      int    // its top directory, open as O_PATH
@@ -76,7 +76,7 @@ type Options struct {
 	Report func(error)
 }
 
-// openMounts reads the table.
+// Open reads the kernel's table.
 func Open(o Options) (*Table, error) {
 	fd, err := unix.Open(mountInfo, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -87,6 +87,7 @@ func Open(o Options) (*Table, error) {
 	return m, nil
 }
 
+// Close lets go of all mounts.
 func (m *Table) Close() error {
 	if m == nil {
 		return nil
@@ -97,15 +98,15 @@ func (m *Table) Close() error {
 	return linux.Close(m.info, nil)
 }
 
-// count is how many mounts are held.
+// Count is how many mounts are held.
 func (m *Table) Count() int {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return len(m.byID)
 }
 
-// key is the key of the mount that the kernel calls id; ok is false of what is not part of
-// the tree. A nil table has no mounts.
+// Key is the key of the mount that the kernel calls id; ok is false of what is not part of
+// the tree.
 func (m *Table) Key(id uint64) (key uint64, ok bool) {
 	if m == nil {
 		return 0, false
@@ -119,8 +120,9 @@ func (m *Table) Key(id uint64) (key uint64, ok bool) {
 	return 0, false
 }
 
-// numberer tells objects of the mount id apart, which has that key. A nil table has none.
-func (m *Table) Numberer(id uint64) (by *handlemap.Numberer, key uint64, ok bool) {
+// Identifier tells objects of the mount id apart, and is the key of that mount. ok is false
+// if mounts are not crossed.
+func (m *Table) Identifier(id uint64) (by *handlemap.Identifier, key uint64, ok bool) {
 	if m == nil {
 		return nil, 0, false
 	}
@@ -130,10 +132,10 @@ func (m *Table) Numberer(id uint64) (by *handlemap.Numberer, key uint64, ok bool
 	if p := m.byID[id]; p != nil {
 		return &p.by, p.key, true
 	}
-	return &handlemap.Numberer{}, 0, true
+	return &handlemap.Identifier{}, 0, true
 }
 
-// open opens r on the mount of that key.
+// Open opens r, of the mount of that key, as O_PATH.
 func (m *Table) Open(key uint64, r *linux.RawHandle) (int, error) {
 	m.follow()
 	m.mu.RLock()
@@ -277,7 +279,7 @@ func (m *Table) mountOf(id uint64, ref int) (*mount, error) {
 	if err != nil {
 		return nil, linux.Fail("open", err)
 	}
-	by := handlemap.NewNumberer(ref, &st, int64(sfs.Type), m.o.NoHandles)
+	by := handlemap.NewIdentifier(ref, &st, int64(sfs.Type), m.o.NoHandles)
 	return &mount{id: id, key: keyOf(&sfs, &st), fd: fd, by: by}, nil
 }
 
@@ -331,9 +333,9 @@ func below(p, dir []byte) bool {
 	return ok && len(rest) > 1 && rest[0] == '/'
 }
 
-// sealedIn runs open with the root of the double of the mount id, and the root of that
-// mount, which stay open meanwhile. It is vfs.ErrStale if that is no part of the tree any
-// more, and vfs.ErrNotSupp with a nil table.
+// Sealed runs open with the root of the double of the mount id, and the root of that mount,
+// which stay open meanwhile. It is vfs.ErrStale if that mount is no part of the tree any
+// more, and vfs.ErrNotSupp for a nil Table.
 func (m *Table) Sealed(id uint64, open func(double, mount int) (int, error)) (int, error) {
 	if m == nil {
 		return -1, vfs.ErrNotSupp
