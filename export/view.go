@@ -264,6 +264,8 @@ func (r *ref) seal(h *vfs.Handle) (vfs.Handle, error) { return r.e.seal(h) }
 // stable makes the changes of the objects hs stable, if the file system leaves
 // that to its caller and the export is not async. Its error is the operation's error:
 // a change that is not on the disk must not be reported as done.
+// They are made stable one after the other, in the order given: it decides what a
+// crash in between leaves (docs/decisions/0010-the-object-before-its-name.md).
 func (r *ref) stable(ctx context.Context, hs ...vfs.Handle) error {
 	if r.e.Async || r.v.hasty {
 		return nil

@@ -173,6 +173,36 @@ func TestChangesAreStable(t *testing.T) {
 	}
 }
 
+// TestObjectIsStableBeforeItsName: no crash leaves a name whose object has lost its
+// attributes or bytes, since the object is made stable first.
+func TestObjectIsStableBeforeItsName(t *testing.T) {
+	s := newStage(t, nil)
+	root := s.below("")
+	check := func(what string, inner vfs.Handle) {
+		t.Helper()
+		if want := []vfs.Handle{inner, root}; !slices.Equal(s.synced, want) {
+			t.Errorf("%s: synced %v, want %v", what, s.synced, want)
+		}
+		s.synced = nil
+	}
+	for _, typ := range []vfs.Type{vfs.TypeReg, vfs.TypeDir} {
+		_, inner := s.make(s.root, typ.String(), typ)
+		check("create of "+typ.String(), inner)
+	}
+	sealed, inner := s.make(s.root, "linked", vfs.TypeReg)
+	s.synced = nil
+	if _, _, err := s.view.Link(t.Context(), sealed, s.root, "link"); err != nil {
+		t.Fatal(err)
+	}
+	check("link", inner)
+	if err := s.openAndClose(vfs.At{Dir: s.root, Name: "opened"}, &vfs.OpenHow{
+		Access: vfs.ShareWrite, Create: &vfs.CreateHow{Type: vfs.TypeReg},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	check("open", s.below("opened"))
+}
+
 // TestReadsDoNotSync asks for nothing where nothing has changed.
 func TestReadsDoNotSync(t *testing.T) {
 	s := newStage(t, nil)

@@ -141,8 +141,11 @@ const (
 )
 
 // Watcher is an FS that tells of changes to an object that end what others were
-// granted on it: the one road for the revocation of LOCALIO's descriptors, for
-// the recall of delegations, and for caches.
+// granted on it. LOCALIO takes its descriptors back by it.
+//
+// It tells after the change was made, and of lost names and of rights alone: not of
+// new data, and not of what a directory holds. A delegation has to be recalled before
+// the change, and a cache has to know of data and names: neither can stand on it.
 type Watcher interface {
 	// Watch has changed called from now on, until stop is called. Of a change
 	// made through this FS, by any view, it is called before the change is
