@@ -100,6 +100,7 @@ func newKernelHandles(h *host) (*kernelHandles, error) {
 	return k, linux.Close(fd, nil)
 }
 
+// Root implements handler.
 func (k *kernelHandles) Root() (vfs.Handle, error) {
 	return k.of(k.h.rootFD, &linux.EmptyName[0], unix.AT_EMPTY_PATH)
 }
@@ -119,6 +120,7 @@ func (k *kernelHandles) of(fd int, name *byte, flags int) (vfs.Handle, error) {
 	return packHandle(&r, key)
 }
 
+// Open implements handler. The handle may come from a client, so it is confirmed.
 func (k *kernelHandles) Open(x vfs.Handle, st *linux.Stat) (int, error) {
 	fd, err := k.reach(x, st)
 	if err != nil {
@@ -184,6 +186,7 @@ func (k *kernelHandles) confirm(x vfs.Handle, fd int) error {
 	return err
 }
 
+// Bind implements handler.
 func (k *kernelHandles) Bind(dir *fdcache.Desc, name []byte, fd int, _ *linux.Stat) (vfs.Handle, handlemap.LSN, error) {
 	if fd >= 0 {
 		x, err := k.of(fd, &linux.EmptyName[0], unix.AT_EMPTY_PATH)
@@ -207,18 +210,31 @@ func (k *kernelHandles) hides(dir *fdcache.Desc, name []byte) bool {
 	return true
 }
 
+// Find implements handler.
 func (k *kernelHandles) Find(dir *fdcache.Desc, name string, fd int, _ *linux.Stat) (vfs.Handle, bool) {
 	x, _, err := k.Bind(dir, []byte(name), fd, nil)
 	return x, err == nil
 }
 
+// Expect implements handler. Names do not matter to these handles, so nothing is noted.
 func (k *kernelHandles) Expect(*fdcache.Desc, string, vfs.Handle) (handlemap.LSN, bool, error) {
 	return 0, false, nil
 }
 
+// Unbind implements handler.
 func (k *kernelHandles) Unbind(*fdcache.Desc, string, vfs.Handle, bool) {}
-func (k *kernelHandles) Touched(*fdcache.Desc) (handlemap.LSN, error)   { return 0, nil }
-func (k *kernelHandles) Lost(vfs.Handle)                                {}
-func (k *kernelHandles) WhileMoving(f func() error) error               { return f() }
-func (k *kernelHandles) WaitStable(handlemap.LSN) error                 { return nil }
-func (k *kernelHandles) Close() error                                   { return linux.Close(k.mount, nil) }
+
+// Touched implements handler.
+func (k *kernelHandles) Touched(*fdcache.Desc) (handlemap.LSN, error) { return 0, nil }
+
+// Lost implements handler.
+func (k *kernelHandles) Lost(vfs.Handle) {}
+
+// WhileMoving implements handler.
+func (k *kernelHandles) WhileMoving(f func() error) error { return f() }
+
+// WaitStable implements handler.
+func (k *kernelHandles) WaitStable(handlemap.LSN) error { return nil }
+
+// Close implements handler.
+func (k *kernelHandles) Close() error { return linux.Close(k.mount, nil) }

@@ -23,6 +23,7 @@ const (
 	HandlesMap
 )
 
+// String is the mode's name, as the configuration has it.
 func (m Mode) String() string {
 	switch m {
 	case HandlesAuto:
