@@ -7,6 +7,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/client/localio"
 	"github.com/nfsbox/nfsbox/internal/client/nfsclient"
+	"github.com/nfsbox/nfsbox/internal/client/readahead"
 	"github.com/nfsbox/nfsbox/internal/client/writeback"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -18,7 +19,8 @@ import (
 type Client struct {
 	conn  *nfsclient.Conn
 	local *localio.FS // nil: off
-	fs    *writeback.FS
+	ahead *readahead.FS
+	fs    *writeback.FS // over ahead
 
 	stop    context.Context // of WithStop; nil: none
 	unwatch func() bool     // stops waiting for its end

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/client/nfsclient"
 	"github.com/nfsbox/nfsbox/internal/client/nfsclient/v3"
+	"github.com/nfsbox/nfsbox/internal/client/readahead"
 	"github.com/nfsbox/nfsbox/internal/client/writeback"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -32,7 +33,8 @@ func Dial(ctx context.Context, rawURL string, opts ...Option) (*Client, error) {
 	if c.local != nil {
 		below = c.local
 	}
-	c.fs = writeback.New(below, o.buffers)
+	c.ahead = readahead.New(below, o.ahead)
+	c.fs = writeback.New(c.ahead, o.buffers)
 	c.closeFS = sync.OnceValue(c.fs.Close)
 	c.watchStop(o.stop)
 	if o.localIO == LocalIORequire {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/client/nfsclient"
 	"github.com/nfsbox/nfsbox/internal/client/pace"
+	"github.com/nfsbox/nfsbox/internal/client/readahead"
 	"github.com/nfsbox/nfsbox/internal/client/writeback"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -25,6 +26,7 @@ type config struct {
 	maxLoad int  // of each class; 0: auto
 	debug   bool // log debug records at information level
 	buffers writeback.Options
+	ahead   readahead.Options
 
 	stop context.Context // of WithStop; nil: none
 
@@ -98,10 +100,10 @@ func WithMaxLoad(n int) Option {
 // readahead in the URL.
 func WithReadAhead(bytes int64) Option {
 	return func(o *config) {
-		if o.buffers.ReadAhead = bytes; bytes <= 0 {
-			o.buffers.ReadAhead = -1
+		if o.ahead.File = bytes; bytes <= 0 {
+			o.ahead.File = -1
 		}
-		o.buffers.ReadAheadTotal = max(bytes, writeback.DefaultReadAheadTotal)
+		o.ahead.Total = max(bytes, readahead.DefaultTotal)
 	}
 }
 

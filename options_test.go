@@ -45,9 +45,9 @@ func TestOptions(t *testing.T) {
 			return c.localIO == LocalIOOff && c.localIODir == "/y"
 		}},
 		"nordirplus":      {"?nordirplus", nil, func(c *config) bool { return c.FS.NoPlus }},
-		"readahead":       {"?readahead=65536", nil, func(c *config) bool { return c.buffers.ReadAhead == 65536 }},
-		"no readahead":    {"?readahead=0", nil, func(c *config) bool { return c.buffers.ReadAhead < 0 }},
-		"WithReadAhead":   {"?readahead=0", []Option{WithReadAhead(4096)}, func(c *config) bool { return c.buffers.ReadAhead == 4096 }},
+		"readahead":       {"?readahead=65536", nil, func(c *config) bool { return c.ahead.File == 65536 }},
+		"no readahead":    {"?readahead=0", nil, func(c *config) bool { return c.ahead.File < 0 }},
+		"WithReadAhead":   {"?readahead=0", []Option{WithReadAhead(4096)}, func(c *config) bool { return c.ahead.File == 4096 }},
 		"WithDirty":       {"", []Option{WithDirty(1 << 30)}, func(c *config) bool { return c.buffers.MaxDirty == 1<<30 }},
 		"patience behind": {"?timeo=20&retrans=1", nil, func(c *config) bool { return c.buffers.Patience == 4*time.Second }},
 		"none of it ends": {"?hard", nil, func(c *config) bool { return c.buffers.Patience == math.MaxInt64 }},

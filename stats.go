@@ -121,7 +121,7 @@ type LoadStats struct {
 
 // Stats returns the counters since Dial.
 func (c *Client) Stats() Stats {
-	s, buffers := c.conn.Stats(), c.fs.Stats()
+	s, buffers, ahead := c.conn.Stats(), c.fs.Stats(), c.ahead.Stats()
 	out := Stats{
 		RPCs:        s.RPC.Calls,
 		Retransmits: s.RPC.Retransmits,
@@ -134,8 +134,21 @@ func (c *Client) Stats() Stats {
 		Connections: s.RPC.Conns,
 		Dirty:       buffers.Dirty,
 		Procs:       make([]ProcStats, 0, len(s.Procs)), // not nil: JSON needs a list
-		Buffers:     BufferStats(buffers),
-		LocalIO:     c.localStats(),
+		Buffers: BufferStats{
+			Dirty:           buffers.Dirty,
+			BytesWritten:    buffers.BytesWritten,
+			Resent:          buffers.Resent,
+			Retries:         buffers.Retries,
+			Commits:         buffers.Commits,
+			VerifierChanges: buffers.VerifierChanges,
+			BytesLost:       buffers.BytesLost,
+			ReadAhead:       ahead.Held,
+			ReadAheadBytes:  ahead.Bytes,
+			ReadAheadHits:   ahead.Hits,
+			ReadAheadMisses: ahead.Misses,
+			ReadAheadWasted: ahead.Wasted,
+		},
+		LocalIO: c.localStats(),
 	}
 	for i := range s.Procs {
 		out.Procs = append(out.Procs, procStats(&s.Procs[i]))

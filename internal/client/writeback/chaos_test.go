@@ -34,7 +34,7 @@ func (m *moody) upTo(n int) int {
 
 // pause is part of the way to the server, or back; it may be gone by then.
 func (m *moody) pause(restarts int) {
-	time.Sleep(time.Duration(m.upTo(2000)) * us)
+	time.Sleep(time.Duration(m.upTo(2000)) * time.Microsecond)
 	if m.one(restarts) {
 		m.restart()
 	}
@@ -115,12 +115,12 @@ func TestMoodyServer(t *testing.T) {
 
 func moodyServer(t *testing.T, seed uint64) {
 	const parts, part = 4, 60_001
-	opt := Options{ReadAheadTotal: 256 << 10}
+	var opt Options
 	if seed%2 == 1 {
 		opt.MaxDirty = 64 << 10
 	}
 	r := newRig(t, memfs.Options{ReadMax: 4096, WriteMax: 4096}, opt)
-	r.fs.inner = &moody{FS: r.below, restart: r.below.Restart, rnd: rand.New(rand.NewPCG(seed, 9))}
+	r.readAhead(&moody{FS: r.below, restart: r.below.Restart, rnd: rand.New(rand.NewPCG(seed, 9))}, 256<<10)
 	last, h := r.open("f", vfs.OpenHow{})
 	want := make([]byte, parts*part)
 	var wg sync.WaitGroup

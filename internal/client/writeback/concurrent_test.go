@@ -16,7 +16,8 @@ import (
 // reads what it has written.
 func TestConcurrent(t *testing.T) {
 	for _, dirty := range []int64{0, 64 << 10} {
-		r := newRig(t, memfs.Options{ReadMax: 4096, WriteMax: 4096}, Options{MaxDirty: dirty, ReadAheadTotal: 256 << 10})
+		r := newRig(t, memfs.Options{ReadMax: 4096, WriteMax: 4096}, Options{MaxDirty: dirty})
+		r.readAhead(r.below, 256<<10)
 		var mu sync.Mutex
 		faults := rand.New(rand.NewPCG(1, 2))
 		const parts, part = 4, 150_001

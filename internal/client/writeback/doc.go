@@ -1,7 +1,6 @@
-// Package writeback is the one owner of dirty bytes, and of bytes read ahead: a
-// [vfs.FS] over another that accepts writes at once, sends them in large pieces
-// behind the caller's back, and answers for them until they are stable; and that
-// has the next bytes of a sequential reader on their way before he asks.
+// Package writeback is the one owner of dirty bytes: a [vfs.FS] over another that
+// accepts writes at once, sends them in large pieces behind the caller's back, and
+// answers for them until they are stable.
 //
 // The FS below is raw: its unstable writes are lost when the server restarts
 // before a COMMIT, and only the verifier tells (RFC 1813, sections 3.3.7 and
@@ -51,31 +50,9 @@
 //
 // # What readers may rely on
 //
-// After two reads in a row, at one of a few places in an open file, one READ is
-// sent ahead; from then on as many as pay, which is measured (gauge): until more
-// in flight bring no more bytes a second, and never more than the reader has
-// read. That is little on a near server and much on a far one. Random reads, and
-// sequences that stop after a few, cause none. Nor do reads that are so large that
-// the delay of the server is little of what they take, of a reader who does
-// nothing in between: what is read ahead is copied once more. The delay is
-// measured as well (toll): now and then a READ is made in two, a small one first,
-// while reading ahead pauses. That is not done while every READ takes so long
-// (farRead) that the copy is little beside it: there reading ahead goes on, and
-// how much it is doubles with each round trip at first. Reads that are larger than a READ
-// are split into several at once, by the same measure, and go straight into the
-// caller's buffer, as do all reads of which nothing was read ahead.
-//
-// Where the file below is [vfs.Near] nothing of this is done: a read that meets no
-// dirty bytes is one read below, of the whole buffer. What was read ahead before is
-// dropped. Writes are gathered all the same.
-//
-// What was read ahead belongs to one open file: opening never hands out what
-// another open has read, so that close-to-open holds. It is dropped where
-// something is written or cut through any view, when the attributes that come
-// with a READ say that somebody else has changed the file, and when it gets old
-// (maxFresh). Nothing is read ahead where bytes are dirty, nor behind the end as
-// far as it is known. An end of file is believed only if nothing was dirty when
-// the READ was sent.
+// A read returns dirty bytes where there are any, and what is below elsewhere. A read that
+// meets none is one read below, of the whole buffer, and takes no lock. The FS below may
+// read ahead (internal/client/readahead); it is told not to where bytes are dirty.
 //
 // # How it works
 //
@@ -86,20 +63,18 @@
 // overlapping WRITEs are ever in flight. A piece does not cross a multiple of the
 // size of a WRITE; the last few that are not full (tails) wait for more. A WRITE
 // that passes through, or a change of size, puts up a barrier: no piece that it
-// touches is sent meanwhile, and nothing there is read ahead.
+// touches is sent meanwhile.
 //
 // COMMITs go out behind when a share of MaxDirty has been written, while further
 // WRITEs and a few earlier COMMITs are in flight; of those that somebody waits for there
 // is one at a time, and its waiters hear of the earlier ones as well. A timer runs while
 // an object has dirty bytes, goroutines while something is in flight.
 //
-// An open file has a few streams, each with chunks of what was read ahead of it.
 // Rename and Remove need nothing done: handles stay, and so do open files.
 //
 // Files offer no Unwrap, since a call that reads below them misses dirty bytes; the
 // [vfs.HoleSeeker] of the file below is offered, and commits first.
 //
-// Locks: node.mu before shared.mu. Neither is held over a call to the FS below,
-// nor while bytes that were read ahead are copied out. A read of a near file with
-// no dirty bytes takes none: users and node.dirty say why that is safe.
+// Locks: node.mu before shared.mu. Neither is held over a call to the FS below. A read of
+// a file with no dirty bytes takes none: users and node.dirty say why that is safe.
 package writeback

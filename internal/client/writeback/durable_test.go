@@ -522,7 +522,7 @@ func TestAge(t *testing.T) {
 // TestAgeDuringFlush: what comes while a flush is under way is flushed as well.
 func TestAgeDuringFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, _ := newFar(t, 0, time.Second, 1e6, Options{})
+		r := newFar(t, time.Second, 1e6, Options{})
 		f, h := r.open("f", vfs.OpenHow{})
 		r.write(f, 0, []byte("abc"))
 		time.Sleep(maxAge + time.Second + time.Second/2)
@@ -585,7 +585,7 @@ func TestWriterFillsTheLine(t *testing.T) {
 		for _, delay := range []time.Duration{10 * ms, ms / 10} {
 			synctest.Test(t, func(t *testing.T) {
 				const size, bandwidth = 96 << 20, 100e6
-				r, _ := newFar(t, 0, delay, bandwidth, Options{MaxDirty: bound})
+				r := newFar(t, delay, bandwidth, Options{MaxDirty: bound})
 				share := size / bandwidth / r.timeToWrite(size, 32<<10).Seconds()
 				t.Logf("bound %d, %v: %.0f%% of the bandwidth, %d WRITEs, %d COMMITs", bound, delay, 100*share, r.count("write"), r.count("commit"))
 				if share < 0.8 {
@@ -606,7 +606,7 @@ func TestFarWriter(t *testing.T) {
 	const size, trip = 256 << 20, 100 * ms
 	for _, bandwidth := range []float64{200e6, 500e6} {
 		synctest.Test(t, func(t *testing.T) {
-			r, _ := newFarOf(t, 1<<20, 0, trip, bandwidth, Options{})
+			r := newFarOf(t, 1<<20, trip, bandwidth, Options{})
 			took := r.timeToWrite(size, 1<<20)
 			// A round trip for so many WRITEs, and one for the last COMMIT.
 			least := max(time.Duration(size/bandwidth*1e9), trip*size/(maxInFlight<<20)) + trip

@@ -23,7 +23,6 @@ type file struct {
 
 	users users
 	err   error // the first, for good
-	ahead ahead
 }
 
 // users counts the calls in progress of a file, for which Close waits, and has the
@@ -50,6 +49,12 @@ func (u *users) shut() bool { return u.n.Or(closing) >= 0 }
 // gone reports whether none is left. It is asked after shut.
 func (u *users) gone() bool { return u.n.Load() == closing }
 
+// avoider is a file below that reads ahead, and spares what has not to be read: dirty
+// bytes.
+type avoider interface {
+	Avoid(free func(off, size uint64) uint64)
+}
+
 // open makes a file, and its node if it is the first one there.
 func (v *FS) open(ctx context.Context, inner vfs.File, opened *vfs.Opened, access vfs.Share, limits *vfs.Info) vfs.File {
 	f := &file{n: v.s.enter(opened.H, limits), view: v, inner: inner, access: access, max: limits.MaxFileSize}
@@ -58,14 +63,15 @@ func (v *FS) open(ctx context.Context, inner vfs.File, opened *vfs.Opened, acces
 		f.max = math.MaxInt64
 	}
 	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	f.ahead = ahead{need: firstRun, end: math.MaxUint64, split: gauge{level: firstSplit}}
 	f.n.mu.Lock()
-	f.learn(&opened.Attr, 0, 0, false)
 	f.n.files[f] = struct{}{}
 	if f.err = f.n.over; f.err != nil {
 		f.cancel()
 	}
 	f.n.mu.Unlock()
+	if below, ok := vfs.As[avoider](inner); ok {
+		below.Avoid(f.n.clean)
+	}
 	if below, ok := vfs.As[vfs.HoleSeeker](inner); ok {
 		return &holeFile{file: f, below: below}
 	}
@@ -81,7 +87,6 @@ func (s *shared) enter(h vfs.Handle, limits *vfs.Info) *node {
 			s:     s,
 			h:     h,
 			wsize: transferSize(limits.WritePref, limits.WriteMax, s.opt.MaxDirty),
-			rsize: transferSize(limits.ReadPref, limits.ReadMax, maxTransfer),
 			files: make(map[*file]struct{}),
 			over:  s.over,
 			turn:  make(chan struct{}, 1),
@@ -212,7 +217,7 @@ func (f *file) Close(ctx context.Context) error {
 }
 
 // giveUp takes f off its node when the last call has ended, with the pieces that
-// could not be made stable, for the reason err, and what it has read ahead.
+// could not be made stable, for the reason err.
 func (f *file) giveUp(ctx context.Context, err error) error {
 	n := f.n
 	n.mu.Lock()
@@ -225,8 +230,7 @@ func (f *file) giveUp(ctx context.Context, err error) error {
 	for !f.users.gone() {
 		n.cond.Wait()
 	}
-	f.stopAhead()
-	for n.flies(f) || f.ahead.reading > 0 {
+	for n.flies(f) {
 		n.cond.Wait()
 	}
 	lost := n.giveUp(func(p *piece) bool { return p.file == f })

@@ -13,32 +13,6 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// TestReadAfterContext: a read whose context has ended fails, also where its bytes
-// are in memory.
-func TestReadAfterContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, _ := newFar(t, 0, 10*ms, 100e6, Options{})
-		f, _ := r.open("f", vfs.OpenHow{})
-		r.write(f, 0, pattern(1<<20))
-		r.ok(r.commit(f))
-		p := make([]byte, unit)
-		for off := uint64(0); off < 3*unit; off += unit {
-			_, _, err := f.ReadAt(t.Context(), p, off, nil)
-			r.ok(err)
-		}
-		time.Sleep(time.Second)
-		r.write(f, 0, pattern(100))
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		for _, off := range []uint64{0, 3 * unit} {
-			if n, _, err := f.ReadAt(ctx, p[:10], off, nil); n != 0 || !errors.Is(err, context.Canceled) {
-				t.Errorf("at %d: %d, %v", off, n, err)
-			}
-		}
-		r.ok(f.Close(t.Context()))
-	})
-}
-
 // TestCloseWhileWriting: what a WriteAt has accepted that was in progress when
 // Close was called is stable when Close has returned.
 func TestCloseWhileWriting(t *testing.T) {
@@ -194,7 +168,7 @@ func TestLateWriteError(t *testing.T) {
 // the size.
 func TestTruncateAmongWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, _ := newFar(t, 0, 10*ms, 100e6, Options{})
+		r := newFar(t, 10*ms, 100e6, Options{})
 		f, h := r.open("f", vfs.OpenHow{})
 		g, _ := r.open("f", vfs.OpenHow{})
 		stop := make(chan struct{})
@@ -229,19 +203,13 @@ func TestTruncateAmongWrites(t *testing.T) {
 	})
 }
 
-// TestUseAfterCloseFS: nothing is read ahead any more, and a file that is opened
-// while the file system is closed accepts nothing.
+// TestUseAfterCloseFS: a file that is opened while the file system is closed accepts
+// nothing.
 func TestUseAfterCloseFS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, far := newFar(t, 64<<20, ms, 100e6, Options{})
+		r := newFar(t, ms, 100e6, Options{})
 		f, _ := r.open("f", vfs.OpenHow{})
-		r.readTo(f, 0, 2<<20, unit)
 		r.ok(r.fs.Close())
-		far.asked()
-		r.readTo(f, 2<<20, 4<<20, unit)
-		if n, held := len(far.asked()), r.fs.Stats().ReadAhead; n > 17 || held != 0 {
-			t.Errorf("%d READs for 16 reads, %d bytes held", n, held)
-		}
 		for _, name := range []string{"f", "g"} {
 			g, _ := r.open(name, vfs.OpenHow{})
 			if n, err := g.WriteAt(t.Context(), []byte("x"), 0, vfs.Unstable, new(vfs.Written)); n != 0 || !errors.Is(err, vfs.ErrInval) {
@@ -297,40 +265,6 @@ func TestCloseFSDuringCommit(t *testing.T) {
 		mu.Unlock()
 		wg.Wait()
 		_ = f.Close(t.Context()) // which has nothing to add
-	})
-}
-
-// TestSetAttrWhileOpened: what was read ahead while the size was changed is not
-// handed out, also if nobody had the file open when that began.
-func TestSetAttrWhileOpened(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, _ := newFar(t, 0, ms, 1e9, Options{})
-		f, h := r.open("f", vfs.OpenHow{})
-		r.write(f, 0, pattern(4<<20))
-		r.ok(f.Close(t.Context()))
-		p := make([]byte, unit)
-		r.setFault(func(_ context.Context, op string) error {
-			if op != "setattr" {
-				return nil
-			}
-			f, _ = r.open("f", vfs.OpenHow{})
-			for off := uint64(0); off < 1<<20; off += unit {
-				if _, _, err := f.ReadAt(t.Context(), p, off, nil); err != nil {
-					t.Error(err)
-				}
-			}
-			time.Sleep(time.Second)
-			if s := r.fs.Stats(); s.ReadAhead == 0 {
-				t.Error("nothing was read ahead: the test is of no use")
-			}
-			return nil
-		})
-		_, err := r.fs.SetAttr(t.Context(), h, &vfs.SetAttr{Valid: vfs.MaskSize, Size: 100}, nil)
-		r.ok(err)
-		if n, eof, err := f.ReadAt(t.Context(), p, 1<<20, nil); n != 0 || !eof || err != nil {
-			t.Errorf("behind the new end: %d, %v, %v", n, eof, err)
-		}
-		r.ok(f.Close(t.Context()))
 	})
 }
 

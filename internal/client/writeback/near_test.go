@@ -5,23 +5,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
+	"github.com/nfsbox/nfsbox/internal/client/readahead"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// handy is an FS whose files are near while it says so, and counts their reads.
+// handy is an FS whose files are near while it says so.
 type handy struct {
 	vfs.FS
-	near  atomic.Bool
-	reads atomic.Int64
-	held  chan struct{} // if not nil, reads wait until it is closed
-	idle  bool          // reads cost nothing, and bring nothing
+	near atomic.Bool
+	held chan struct{} // if not nil, reads wait until it is closed
+	idle bool          // reads cost nothing, and bring nothing
 }
 
 func (h *handy) Unwrap() any             { return h.FS }
@@ -46,53 +45,19 @@ func (f *handyFile) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.
 	if f.fs.idle {
 		return len(p), false, nil
 	}
-	f.fs.reads.Add(1)
 	if f.fs.held != nil {
 		<-f.fs.held
 	}
 	return f.File.ReadAt(ctx, p, off, post)
 }
 
-// newHandy is a rig over a memfs that is near.
+// newHandy is a rig over a memfs that is near, with reading ahead between.
 func newHandy(t *testing.T, opt Options) (*rig, *handy) {
 	r := newRig(t, memfs.Options{ReadMax: 64 << 10, WriteMax: 64 << 10}, opt)
 	h := &handy{FS: r.below}
 	h.near.Store(true)
-	r.fs.inner = h
+	r.readAhead(h, 0)
 	return r, h
-}
-
-// TestNear: reads of a near file go below as they are, one for one, and of a far
-// one they do not.
-func TestNear(t *testing.T) {
-	for _, near := range []bool{true, false} {
-		r, below := newHandy(t, Options{})
-		below.near.Store(near)
-		f, _ := r.open("f", vfs.OpenHow{})
-		want := make([]byte, 4<<20)
-		rnd := rand.New(rand.NewPCG(1, 2))
-		for i := range want {
-			want[i] = byte(rnd.Uint32())
-		}
-		r.write(f, 0, want)
-		r.ok(f.Commit(t.Context(), 0, 0, new(vfs.Written)))
-		got, reads := make([]byte, len(want)), int64(0)
-		for step, off := 4<<10, 0; off < len(got); step = min(2*step, 256<<10) {
-			n, _, err := f.ReadAt(t.Context(), got[off:min(off+step, len(got))], uint64(off), nil)
-			r.ok(err)
-			off += n
-			reads++
-		}
-		if !bytes.Equal(got, want) {
-			t.Error("other bytes than were written")
-		}
-		s := r.fs.Stats()
-		straight := below.reads.Load() == reads && s.ReadAheadBytes == 0 && r.fs.s.toll.Load() == nil
-		if straight != near {
-			t.Errorf("near %v: %d reads below for %d, %+v", near, below.reads.Load(), reads, s)
-		}
-		r.ok(f.Close(t.Context()))
-	}
 }
 
 // TestNearDirty: dirty bytes are read by whatever road the others come.
@@ -119,42 +84,6 @@ func TestNearDirty(t *testing.T) {
 	}
 	r.ok(f.Close(t.Context()))
 	r.ok(g.Close(t.Context()))
-}
-
-// TestNearDropsAhead: what was read ahead while the file was far is not handed
-// out once its reader has seen what is there by now.
-func TestNearDropsAhead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, below := newHandy(t, Options{})
-		below.near.Store(false)
-		f, h := r.open("f", vfs.OpenHow{})
-		r.write(f, 0, make([]byte, 1<<20))
-		r.ok(f.Commit(t.Context(), 0, 0, new(vfs.Written)))
-		p := make([]byte, 16<<10)
-		for i := range uint64(10) {
-			_, _, err := f.ReadAt(t.Context(), p, i*uint64(len(p)), nil)
-			r.ok(err)
-			synctest.Wait()
-		}
-		ahead := r.fs.Stats().ReadAhead
-		direct, _, err := r.below.Open(t.Context(), vfs.At{H: h}, &vfs.OpenHow{Access: rw})
-		r.ok(err)
-		_, err = vfs.WriteFull(t.Context(), direct, bytes.Repeat([]byte("x"), 1<<20), 0, vfs.FileSync, new(vfs.Written))
-		r.ok(err)
-		r.ok(direct.Close(t.Context()))
-		for _, near := range []bool{true, false} {
-			below.near.Store(near)
-			n, _, err := f.ReadAt(t.Context(), p, 10*uint64(len(p)), nil)
-			r.ok(err)
-			if n == 0 || p[0] != 'x' {
-				t.Errorf("near %v: %d bytes of what was there before", near, n)
-			}
-			if left := r.fs.Stats().ReadAhead; near && (ahead == 0 || left != 0) {
-				t.Errorf("%d bytes read ahead, %d of them left", ahead, left)
-			}
-		}
-		r.ok(f.Close(t.Context()))
-	})
 }
 
 // TestNearClose: Close waits for reads below, and none begins behind it.
@@ -222,7 +151,7 @@ func TestNearCloseRace(t *testing.T) {
 func idleFile(t testing.TB, near bool) vfs.File {
 	below := &handy{FS: memfs.New(memfs.Options{}), idle: true}
 	below.near.Store(near)
-	fs := New(below, Options{})
+	fs := New(readahead.New(below, readahead.Options{}), Options{})
 	root, _, err := fs.Root(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +169,7 @@ func idleFile(t testing.TB, near bool) vfs.File {
 	return f
 }
 
-// BenchmarkRead4K is what the wrapper adds to a read at a random place.
+// BenchmarkRead4K is what this wrapper and reading ahead add to a read at a random place.
 func BenchmarkRead4K(b *testing.B) {
 	for _, near := range []bool{false, true} {
 		b.Run(fmt.Sprintf("near=%v", near), func(b *testing.B) {
@@ -253,5 +182,18 @@ func BenchmarkRead4K(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestNearAllocs: a read of a near file allocates nothing.
+func TestNearAllocs(t *testing.T) {
+	f, p, ctx := idleFile(t, true), make([]byte, 4<<10), t.Context()
+	got := testing.AllocsPerRun(1000, func() {
+		if _, _, err := f.ReadAt(ctx, p, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got != 0 {
+		t.Errorf("%v allocations a read", got)
 	}
 }

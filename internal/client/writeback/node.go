@@ -3,7 +3,6 @@ package writeback
 import (
 	"container/list"
 	"context"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +15,6 @@ type node struct {
 	s     *shared
 	h     vfs.Handle
 	wsize int // of a WRITE, a power of two
-	rsize int // of a READ, likewise
 
 	turn chan struct{} // full while somebody appends
 
@@ -31,10 +29,8 @@ type node struct {
 	tails    []*piece // queued ones that a next write may append to, oldest first
 	barriers []*span  // of calls below that no WRITE may overlap
 	flying   int      // WRITEs
-	answers  uint64   // to WRITEs
 	seq      uint64   // counts what happens to pieces
 	stored   uint64   // shared.stored when some became stable last
-	chunks   int      // of what is read ahead
 	over     error    // that the FS is closed
 
 	verf     vfs.Verifier // the last one
@@ -150,6 +146,19 @@ func (n *node) barred(from, to uint64) bool {
 	return false
 }
 
+// clean is how many of the size bytes at off come before the first that is dirty.
+func (n *node) clean(off, size uint64) uint64 {
+	if !n.dirty.Load() {
+		return size
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if over := n.overlapping(off, off+size); len(over) > 0 {
+		return max(over[0].off, off) - off
+	}
+	return size
+}
+
 // drain sends what is dirty in [from, to) and waits until it is sent. That a
 // WRITE failed is told by the files, not here.
 func (n *node) drain(ctx context.Context, from, to uint64) error {
@@ -192,7 +201,6 @@ func (n *node) fence(ctx context.Context, from, to uint64, call func() (uint64, 
 	var lo, hi uint64
 	err := n.await(ctx, func() bool { return !n.sending(from, to) })
 	if err == nil {
-		n.invalidate(from, to)
 		n.mu.Unlock()
 		lo, hi, err = call()
 		n.mu.Lock()
@@ -200,9 +208,6 @@ func (n *node) fence(ctx context.Context, from, to uint64, call func() (uint64, 
 	n.lift(barrier)
 	if lo < hi {
 		n.cut(lo, hi)
-	}
-	if to == math.MaxUint64 {
-		n.forgetEnd()
 	}
 	n.pump()
 	n.changed()
@@ -248,10 +253,9 @@ func (n *node) abandon(err error) (lost int) {
 	n.fail(err)
 	for f := range n.files {
 		f.cancel()
-		f.stopAhead()
 	}
 	n.cond.Broadcast()
-	for n.flying > 0 || n.chunks > 0 || len(n.commits) > 0 {
+	for n.flying > 0 || len(n.commits) > 0 {
 		n.cond.Wait()
 	}
 	lost = n.giveUp(func(*piece) bool { return true })

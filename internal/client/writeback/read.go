@@ -18,7 +18,7 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 	}
 	dirty, end := f.n.copyDirty(p, off)
 	if len(dirty) == 0 && end <= off {
-		return f.fetch(ctx, p, off, post)
+		return f.inner.ReadAt(ctx, p, off, post)
 	}
 	r := reader{ctx: ctx, f: f, p: p, off: off, end: end, post: post}
 	if post != nil {
@@ -86,7 +86,7 @@ func (r *reader) below(to uint64) error {
 		r.hole(gap, at)
 		return nil
 	}
-	k, eof, err := r.f.fetch(r.ctx, gap, at, r.post)
+	k, eof, err := r.f.inner.ReadAt(r.ctx, gap, at, r.post)
 	r.n += k
 	if err != nil {
 		return err

@@ -52,7 +52,6 @@ func (n *node) send(p *piece) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.flying--
-	n.answers++
 	if err != nil {
 		n.unsent(p, err)
 	} else {

@@ -6,7 +6,6 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -21,20 +20,8 @@ type shared struct {
 	over   error                // that the FS is closed
 	limits *vfs.Info            // as first asked for
 	dirty  int64                // bytes of buffers
-	ahead  int64                // bytes of buffers for what is read ahead
-	swept  time.Time            // when idle streams were last looked for
 
 	stored atomic.Uint64 // counts how often pieces have become stable
-
-	attrs   sync.Pool            // of *vfs.Attr
-	chunks  sync.Pool            // of *chunk
-	found   atomic.Int32         // the level that suited the last stream
-	toll    atomic.Pointer[toll] // nil until somebody has looked
-	copied  copied               // what it costs to copy what was read ahead
-	judged  atomic.Uint64        // reads of which was asked whether reading ahead pays
-	begun   atomic.Uint64        // READs
-	reading atomic.Int32         // READs in flight
-	least   atomic.Int64         // that a READ has taken, in nanoseconds, while the server seems far; 0: none yet
 
 	queue list.List  // of *node: those with dirty bytes, that longest so first
 	room  *sync.Cond // there may be less dirty than before
@@ -136,37 +123,7 @@ func (s *shared) enlist(n *node, dirty bool) {
 	s.tell()
 }
 
-// reserveAhead charges n bytes for what is read ahead, if there is room. If there
-// is not, crowded says that it is time for a sweep.
-func (s *shared) reserveAhead(n int) (ok, crowded bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ahead+int64(n) <= s.opt.ReadAheadTotal {
-		s.ahead += int64(n)
-		return true, false
-	}
-	now := time.Now()
-	if crowded = now.Sub(s.swept) >= sweepPause; crowded {
-		s.swept = now
-	}
-	return false, crowded
-}
-
-func (s *shared) returnAhead(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ahead -= int64(n)
-}
-
-// sweep takes from streams that stand still what they have read ahead.
-func (s *shared) sweep() {
-	now := time.Now()
-	for _, n := range s.all() {
-		n.dropIdle(now)
-	}
-}
-
-// transferSize is how much one WRITE or READ carries: a power of two, as buffers
+// transferSize is how much one WRITE carries: a power of two, as buffers
 // are.
 func transferSize(pref, most uint32, bound int64) int {
 	if pref == 0 {

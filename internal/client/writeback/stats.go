@@ -2,8 +2,8 @@ package writeback
 
 import "sync/atomic"
 
-// Stats are counters of an FS and all its views. All but Dirty and ReadAhead
-// only grow. Bytes are counted as they are sent: again if they are sent again.
+// Stats are counters of an FS and all its views. All but Dirty only
+// grow. Bytes are counted as they are sent: again if they are sent again.
 type Stats struct {
 	Dirty int64 // memory, in bytes, of what is not yet known to be stable
 
@@ -13,25 +13,18 @@ type Stats struct {
 	Commits         uint64 // COMMITs that were answered
 	VerifierChanges uint64 // seen by files with dirty bytes, each for itself
 	BytesLost       uint64 // accepted, and given up: an error has told so
-
-	ReadAhead       int64  // memory, in bytes, of what has been or is being read ahead
-	ReadAheadBytes  uint64 // read ahead
-	ReadAheadHits   uint64 // reads that found, or came to wait for, what was read ahead
-	ReadAheadMisses uint64 // reads that went below, but those of near files
-	ReadAheadWasted uint64 // bytes of ReadAheadBytes that nobody asked for
 }
 
 // counters are what Stats is made from.
 type counters struct {
 	written, resent, retries, commits, changes, lost atomic.Uint64
-	read, hits, misses, wasted                       atomic.Uint64
 }
 
 // Stats returns the counters since New. It may be called at any time.
 func (f *FS) Stats() Stats {
 	s := f.s
 	s.mu.Lock()
-	dirty, ahead := s.dirty, s.ahead
+	dirty := s.dirty
 	s.mu.Unlock()
 	return Stats{
 		Dirty:           dirty,
@@ -41,10 +34,5 @@ func (f *FS) Stats() Stats {
 		Commits:         s.count.commits.Load(),
 		VerifierChanges: s.count.changes.Load(),
 		BytesLost:       s.count.lost.Load(),
-		ReadAhead:       ahead,
-		ReadAheadBytes:  s.count.read.Load(),
-		ReadAheadHits:   s.count.hits.Load(),
-		ReadAheadMisses: s.count.misses.Load(),
-		ReadAheadWasted: s.count.wasted.Load(),
 	}
 }

@@ -95,7 +95,6 @@ func (f *file) tryAccept(ctx context.Context, p []byte, off uint64) (took, room 
 		return 0, room, nil
 	}
 	n.cut(off, end)
-	n.invalidate(off, end)
 	if t != nil {
 		n.append(t, p)
 	} else {

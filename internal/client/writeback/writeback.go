@@ -1,7 +1,6 @@
 package writeback
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,10 +20,6 @@ type Options struct {
 	// reason that may pass; 0 is [DefaultPatience]. What the FS below does before
 	// it fails counts. Commit, Sync and Close wait no longer than their contexts.
 	Patience time.Duration
-	// ReadAhead bounds the bytes that are read ahead in an open file, and
-	// ReadAheadTotal those in all; 0 is [DefaultReadAhead] and
-	// [DefaultReadAheadTotal]. If either is negative nothing is read ahead.
-	ReadAhead, ReadAheadTotal int64
 	// Pool lends the buffers; nil is a pool of its own.
 	Pool *bufpool.Pool
 	// Verifier is what Written carries. A server of this FS
@@ -53,11 +48,6 @@ func New(inner vfs.FS, opt Options) *FS {
 	if opt.Patience <= 0 {
 		opt.Patience = DefaultPatience
 	}
-	if opt.ReadAhead < 0 || opt.ReadAheadTotal < 0 {
-		opt.ReadAhead = -1
-	}
-	opt.ReadAhead = cmp.Or(opt.ReadAhead, DefaultReadAhead)
-	opt.ReadAheadTotal = cmp.Or(opt.ReadAheadTotal, DefaultReadAheadTotal)
 	if opt.Pool == nil {
 		opt.Pool = new(bufpool.Pool)
 	}
@@ -131,11 +121,7 @@ func (f *FS) growSince(since uint64, h vfs.Handle, attr *vfs.Attr) {
 func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (wcc vfs.WCC, err error) {
 	n := f.s.node(h)
 	if n == nil {
-		wcc, err = f.inner.SetAttr(ctx, h, set, guard)
-		if set.Valid&vfs.MaskSize != 0 {
-			f.resized(h) // somebody may have opened it meanwhile
-		}
-		return wcc, err
+		return f.inner.SetAttr(ctx, h, set, guard)
 	}
 	if set.Valid&^vfs.MaskSize != 0 {
 		if err := n.commit(ctx); err != nil && ctx.Err() != nil {
@@ -186,9 +172,6 @@ func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 		h, attr, wcc, err = f.inner.Create(ctx, dir, name, how)
 		return h, err
 	})
-	if err == nil {
-		f.resized(h)
-	}
 	f.growSince(since, h, &attr)
 	return h, attr, wcc, err
 }
@@ -214,19 +197,6 @@ func (f *FS) resizing(ctx context.Context, at vfs.At, size uint64, call func() (
 		}
 		return size, math.MaxUint64, nil
 	})
-}
-
-// resized makes open files forget what they read ahead of h, whose size a call by
-// name has set.
-func (f *FS) resized(h vfs.Handle) {
-	n := f.s.node(h)
-	if n == nil {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.invalidate(0, math.MaxUint64)
-	n.forgetEnd()
 }
 
 // Link passes through.
@@ -291,9 +261,6 @@ func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (file vfs.Fi
 	if err != nil {
 		return nil, opened, err
 	}
-	if resizes {
-		f.resized(opened.H)
-	}
 	limits, err := f.limits(ctx, opened.H)
 	if err != nil {
 		_ = inner.Close(context.WithoutCancel(ctx)) // the first error is the one to tell
@@ -324,7 +291,7 @@ func (f *FS) limits(ctx context.Context, h vfs.Handle) (*vfs.Info, error) {
 	return &info, nil
 }
 
-// Close ends what goes on behind: timers, tries, what is read ahead. Files that
+// Close ends what goes on behind: timers and tries. Files that
 // are still open are of no further use. What they have not made stable is given
 // up, and the error says how much that is. Then the FS below is closed.
 func (f *FS) Close() error {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/client/readahead"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -57,6 +58,11 @@ func newRig(t *testing.T, mem memfs.Options, opt Options) *rig {
 		}
 	})
 	return r
+}
+
+// readAhead puts reading ahead between the wrapper and below.
+func (r *rig) readAhead(below vfs.FS, total int64) {
+	r.fs.inner = readahead.New(below, readahead.Options{Total: total, Pool: r.pool})
 }
 
 func (r *rig) setFault(f func(ctx context.Context, op string) error) {

@@ -72,9 +72,11 @@ func (o *Options) given(name string) bool {
 
 // below is the file system below write-behind and read-ahead.
 func below(f vfs.FS) vfs.FS {
-	if w, ok := f.(vfs.Unwrapper); ok {
-		if inner, ok := w.Unwrap().(vfs.FS); ok {
-			return inner
+	for range 2 {
+		if w, ok := f.(vfs.Unwrapper); ok {
+			if inner, ok := w.Unwrap().(vfs.FS); ok {
+				f = inner
+			}
 		}
 	}
 	return f

@@ -46,14 +46,14 @@ func TestReadAheadOverTheWire(t *testing.T) {
 	for off := 0; off < size+5000; off += 5000 {
 		read(f, off, 5000)
 	}
-	sequential := statsOf(t, c.FS())
+	sequential := c.Stats().Buffers
 	if sequential.ReadAheadHits < 1000 || sequential.ReadAheadWasted > 1<<20 || sequential.ReadAheadBytes > size {
 		t.Errorf("in a row: %+v", sequential)
 	}
 	for i := range 500 {
 		read(f, i*7919*4096%size, 100)
 	}
-	if random := statsOf(t, c.FS()); random.ReadAheadBytes != sequential.ReadAheadBytes {
+	if random := c.Stats().Buffers; random.ReadAheadBytes != sequential.ReadAheadBytes {
 		t.Errorf("at random: %+v", random)
 	}
 	if err := f.Close(ctx); err != nil {
@@ -65,7 +65,7 @@ func TestReadAheadOverTheWire(t *testing.T) {
 	if err := f.Close(ctx); err != nil {
 		t.Error(err)
 	}
-	if s := statsOf(t, c.FS()); s.ReadAhead != 0 {
+	if s := c.Stats().Buffers; s.ReadAhead != 0 {
 		t.Errorf("%+v", s)
 	}
 }

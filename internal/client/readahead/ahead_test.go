@@ -1,4 +1,4 @@
-package writeback
+package readahead
 
 import (
 	"context"
@@ -40,9 +40,9 @@ func TestReadAheadFillsTheLine(t *testing.T) {
 				r.readTo(f, 0, size/uint64(tt.step)*uint64(tt.step), tt.step)
 				took := time.Since(start)
 				share := size / tt.bandwidth / took.Seconds()
-				s := r.fs.Stats()
+				s := r.ahead.Stats()
 				t.Logf("%.0f%% of the bandwidth, up to %d READs in flight, %d hits, %d misses, %d wasted",
-					100*share, far.flew(), s.ReadAheadHits, s.ReadAheadMisses, s.ReadAheadWasted)
+					100*share, far.flew(), s.Hits, s.Misses, s.Wasted)
 				if share < 0.7 {
 					t.Errorf("%v: %.0f%% of the bandwidth", took, 100*share)
 				}
@@ -55,8 +55,8 @@ func TestReadAheadFillsTheLine(t *testing.T) {
 					}
 				}
 				r.ok(f.Close(t.Context()))
-				if s := r.fs.Stats(); s.ReadAheadWasted > 1<<20 {
-					t.Errorf("%d bytes wasted", s.ReadAheadWasted)
+				if s := r.ahead.Stats(); s.Wasted > 1<<20 {
+					t.Errorf("%d bytes wasted", s.Wasted)
 				}
 			})
 		})
@@ -84,13 +84,13 @@ func TestFarReader(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, far := newFarOf(t, step, size, delay, tt.bandwidth, Options{ReadAhead: 32 * step})
+				r, far := newFarOf(t, step, size, delay, tt.bandwidth, Options{File: 32 * step})
 				f, _ := r.open("f", vfs.OpenHow{})
 				p, want := make([]byte, step), make([]byte, step)
 				start, held := time.Now(), int64(0)
 				for off := uint64(0); off < size; off += step {
 					r.readOne(f, off, p, want)
-					held = max(held, r.fs.Stats().ReadAhead/step)
+					held = max(held, r.ahead.Stats().Held/step)
 					time.Sleep(tt.think)
 				}
 				trips := time.Since(start) / delay
@@ -124,7 +124,7 @@ func TestRandomReads(t *testing.T) {
 		if asked := far.asked(); len(asked) != reads {
 			t.Errorf("%d READs for %d reads", len(asked), reads)
 		}
-		if s := r.fs.Stats(); s.ReadAheadBytes != 0 || s.ReadAheadMisses != reads {
+		if s := r.ahead.Stats(); s.Bytes != 0 || s.Misses != reads {
 			t.Errorf("%+v", s)
 		}
 		r.ok(f.Close(t.Context()))
@@ -152,9 +152,9 @@ func TestStreams(t *testing.T) {
 			}
 			noises := float64(each/step/noise) * 0.010
 			share := 32 << 20 / 100e6 / (time.Since(start).Seconds() - noises)
-			s := r.fs.Stats()
+			s := r.ahead.Stats()
 			t.Logf("%d streams: %.0f%% of the bandwidth, up to %d READs in flight, %+v", streams, 100*share, far.flew(), s)
-			if share < 0.6 || s.ReadAheadMisses > 200 {
+			if share < 0.6 || s.Misses > 200 {
 				t.Errorf("%d streams: %.0f%% of the bandwidth, %+v", streams, 100*share, s)
 			}
 			r.ok(f.Close(t.Context()))
@@ -171,10 +171,10 @@ func TestReaderStops(t *testing.T) {
 			r.readTo(f, 0, read, unit)
 			time.Sleep(time.Second)
 			r.ok(f.Close(t.Context()))
-			s := r.fs.Stats()
-			t.Logf("after %d bytes: %d wasted", read, s.ReadAheadWasted)
-			if s.ReadAheadWasted > read || s.ReadAheadWasted > 4<<20 {
-				t.Errorf("after %d bytes: %d wasted", read, s.ReadAheadWasted)
+			s := r.ahead.Stats()
+			t.Logf("after %d bytes: %d wasted", read, s.Wasted)
+			if s.Wasted > read || s.Wasted > 4<<20 {
+				t.Errorf("after %d bytes: %d wasted", read, s.Wasted)
 			}
 		})
 	}
@@ -194,8 +194,8 @@ func TestPairs(t *testing.T) {
 			r.readOne(f, off+4096, p, want)
 		}
 		time.Sleep(time.Second)
-		if s := r.fs.Stats(); s.ReadAheadBytes > 10*unit {
-			t.Errorf("%d READs ahead", s.ReadAheadBytes/unit)
+		if s := r.ahead.Stats(); s.Bytes > 10*unit {
+			t.Errorf("%d READs ahead", s.Bytes/unit)
 		}
 		r.ok(f.Close(t.Context()))
 	})
@@ -206,7 +206,7 @@ func TestPairs(t *testing.T) {
 func TestAheadBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const each, total, read = 8 * unit, 20 * unit, 16 << 20
-		r, _ := newFar(t, 1<<30, 50*ms, 1e9, Options{ReadAhead: each, ReadAheadTotal: total})
+		r, _ := newFar(t, 1<<30, 50*ms, 1e9, Options{File: each, Total: total})
 		files := make([]vfs.File, 4)
 		for i := range files {
 			files[i], _ = r.open("f", vfs.OpenHow{})
@@ -217,7 +217,7 @@ func TestAheadBounds(t *testing.T) {
 			for off := from; off < to; off += unit {
 				for _, f := range files {
 					r.readTo(f, off, off+unit, unit)
-					most = max(most, r.fs.Stats().ReadAhead)
+					most = max(most, r.ahead.Stats().Held)
 				}
 			}
 			return most
@@ -233,7 +233,7 @@ func TestAheadBounds(t *testing.T) {
 		if held := readAll(files[3:], 2*read, 3*read); held > total {
 			t.Errorf("%d bytes held, the bound is %d", held, total)
 		}
-		if held := r.fs.Stats().ReadAhead; held > each || held < each-unit {
+		if held := r.ahead.Stats().Held; held > each || held < each-unit {
 			t.Errorf("%d bytes held by the only file that is read, the bound is %d", held, each)
 		}
 		for _, f := range files {
@@ -268,7 +268,7 @@ func TestParallelReaders(t *testing.T) {
 		if n := len(far.asked()); n != readers*each {
 			t.Errorf("%d READs for %d reads", n, readers*each)
 		}
-		if s := r.fs.Stats(); s.ReadAheadBytes != 0 {
+		if s := r.ahead.Stats(); s.Bytes != 0 {
 			t.Errorf("%+v", s)
 		}
 		r.ok(f.Close(t.Context()))
@@ -279,7 +279,7 @@ func TestParallelReaders(t *testing.T) {
 func TestSplit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 16<<20 + 1000
-		r, far := newFar(t, size, 10*ms, 100e6, Options{ReadAhead: -1})
+		r, far := newFar(t, size, 10*ms, 100e6, Options{File: -1})
 		f, _ := r.open("f", vfs.OpenHow{})
 		p, want := make([]byte, 8<<20), make([]byte, 8<<20)
 		r.readOne(f, 0, p, want)
@@ -300,7 +300,7 @@ func TestSplit(t *testing.T) {
 			t.Errorf("behind the end: %d, %v, %v", n, eof, err)
 		}
 		r.ok(f.Close(t.Context()))
-		if s := r.fs.Stats(); s.ReadAheadBytes != 0 {
+		if s := r.ahead.Stats(); s.Bytes != 0 {
 			t.Errorf("read ahead though it is off: %+v", s)
 		}
 	})
@@ -334,7 +334,7 @@ func TestSplitError(t *testing.T) {
 }
 
 // TestAheadIsDropped changes a file while bytes of it are held, and reads what
-// is there then.
+// is there then: with dirty bytes above, and alone.
 func TestAheadIsDropped(t *testing.T) {
 	const size = 4 << 20
 	for _, tt := range []struct {
@@ -351,6 +351,7 @@ func TestAheadIsDropped(t *testing.T) {
 		{"write by another open", func(r *rig, _ vfs.File, want []byte) []byte {
 			g, _ := r.open("f", vfs.OpenHow{})
 			r.write(g, 1<<20, []byte("new"))
+			r.ok(r.commit(g))
 			r.ok(g.Close(r.t.Context()))
 			copy(want[1<<20:], "new")
 			return want
@@ -377,14 +378,21 @@ func TestAheadIsDropped(t *testing.T) {
 			return append(want, "more"...)
 		}},
 	} {
-		for _, flying := range []bool{false, true} {
+		for i := range 4 {
+			flying, alone := i%2 > 0, i/2 > 0
 			name := tt.name + " when it is there"
 			if flying {
 				name = tt.name + " while it is on its way"
 			}
+			if alone {
+				name += ", alone"
+			}
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r, far := newFar(t, 0, ms, 1e9, Options{})
+					if alone {
+						r.alone()
+					}
 					f, h := r.open("f", vfs.OpenHow{})
 					want := pattern(size)
 					r.write(f, 0, want)
@@ -404,7 +412,7 @@ func TestAheadIsDropped(t *testing.T) {
 					if !flying {
 						time.Sleep(100 * ms)
 					}
-					if s := r.fs.Stats(); s.ReadAhead == 0 {
+					if s := r.ahead.Stats(); s.Held == 0 {
 						t.Errorf("nothing was read ahead: the test is of no use: %+v", s)
 					}
 					want = tt.change(r, f, want)
@@ -420,6 +428,70 @@ func TestAheadIsDropped(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestWriteUnderWay: while a WRITE is under way nothing is read ahead where it writes, since
+// that would be handed out when it has returned.
+func TestWriteUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, far := newFar(t, 0, ms, 1e9, Options{})
+		r.alone()
+		f, _ := r.open("f", vfs.OpenHow{})
+		want := pattern(4 << 20)
+		r.write(f, 0, want)
+		let := make(chan struct{})
+		r.setFault(func(_ context.Context, op string) error {
+			if op == "write" {
+				<-let
+			}
+			return nil
+		})
+		var wg sync.WaitGroup
+		wg.Go(func() { r.write(f, 1<<20, []byte("new")) })
+		synctest.Wait()
+		p := make([]byte, unit)
+		for off := uint64(0); off < 1<<20; off += unit {
+			_, _, err := f.ReadAt(t.Context(), p, off, nil)
+			r.ok(err)
+			time.Sleep(100 * ms)
+		}
+		for _, s := range far.asked() {
+			if s.from < 1<<20+3 && s.to > 1<<20 {
+				t.Errorf("READ of [%d, %d)", s.from, s.to)
+			}
+		}
+		close(let)
+		wg.Wait()
+		copy(want[1<<20:], "new")
+		n, _, err := f.ReadAt(t.Context(), p, 1<<20, nil)
+		if err != nil || n == 0 || string(p[:n]) != string(want[1<<20:][:n]) {
+			t.Errorf("%d bytes, %v: not what was written", n, err)
+		}
+		r.ok(f.Close(t.Context()))
+	})
+}
+
+// TestNothingAheadOfDirty: what is dirty above is not read ahead.
+func TestNothingAheadOfDirty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, far := newFar(t, 0, ms, 1e9, Options{})
+		f, _ := r.open("f", vfs.OpenHow{})
+		r.write(f, 0, pattern(4<<20))
+		r.ok(r.commit(f))
+		r.write(f, 1<<20+1000, pattern(100)) // which waits for more
+		p := make([]byte, unit/4)
+		for off := uint64(0); off < 1<<20; off += unit / 4 {
+			_, _, err := f.ReadAt(t.Context(), p, off, nil)
+			r.ok(err)
+			time.Sleep(10 * ms)
+		}
+		for _, s := range far.asked() {
+			if s.from < 1<<20+1100 && s.to > 1<<20+1000 {
+				t.Errorf("READ of [%d, %d)", s.from, s.to)
+			}
+		}
+		r.ok(f.Close(t.Context()))
+	})
 }
 
 // TestChangeByOthers: attributes that come with a READ tell that the file has
@@ -442,11 +514,11 @@ func TestChangeByOthers(t *testing.T) {
 		far.mu.Lock()
 		far.mtime = far.mtime.Add(time.Second)
 		far.mu.Unlock()
-		held := r.fs.Stats().ReadAhead
+		held := r.ahead.Stats().Held
 		p, want := make([]byte, 4096), make([]byte, 4096)
 		r.readOne(f, 15<<20, p, want) // is not held
-		if now := r.fs.Stats(); held == 0 || now.ReadAhead != 0 {
-			t.Errorf("%d bytes held before, %d after the change", held, now.ReadAhead)
+		if now := r.ahead.Stats(); held == 0 || now.Held != 0 {
+			t.Errorf("%d bytes held before, %d after the change", held, now.Held)
 		}
 		r.readTo(f, 2<<20, 4<<20, unit)
 		time.Sleep(2 * maxFresh)

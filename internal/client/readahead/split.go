@@ -1,4 +1,4 @@
-package writeback
+package readahead
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type split struct {
 // met the end of the file. Behind the end, as far as it is known, nothing is
 // asked for; if the file has grown the read is a short one.
 func (r *split) read(ctx context.Context) (n int, eof bool, err error) {
-	unit := r.f.n.rsize
+	unit := r.f.unit()
 	r.f.n.mu.Lock()
 	end := r.f.ahead.end
 	r.f.n.mu.Unlock()
@@ -60,8 +60,8 @@ func (r *split) start(ctx context.Context) {
 // unit reads unit i, and starts what may be in flight after it.
 func (r *split) unit(ctx context.Context, i int) {
 	var post vfs.Attr
-	from := i * r.f.n.rsize
-	p := r.p[from:min(from+r.f.n.rsize, len(r.p))]
+	from := i * r.f.unit()
+	p := r.p[from:min(from+r.f.unit(), len(r.p))]
 	k, eof, err := r.f.fill(ctx, p, r.off+uint64(from), &post)
 	r.mu.Lock()
 	r.flying--
@@ -75,7 +75,7 @@ func (r *split) unit(ctx context.Context, i int) {
 	r.mu.Unlock()
 	n := r.f.n
 	n.mu.Lock()
-	r.f.ahead.split.moved(k, n.rsize, maxSplit, more)
+	r.f.ahead.split.moved(k, r.f.unit(), maxSplit, more)
 	n.mu.Unlock()
 	if more {
 		r.start(ctx)

@@ -1,6 +1,7 @@
-package writeback
+package readahead
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 )
@@ -15,10 +16,10 @@ type ahead struct {
 	gen     uint64       // counts what may have moved the end of the file
 	held    atomic.Int64 // bytes of buffers; isNear reads it without the mutex
 
-	end   uint64    // where the file ends below, as far as is known; else math.MaxUint64
-	mtime time.Time // of what has been read; zero if not known
-	size  uint64    // likewise
-	wrote uint64    // node.answers then
+	end     uint64    // where the file ends below, as far as is known; else math.MaxUint64
+	mtime   time.Time // of what has been read; zero if not known
+	size    uint64    // likewise
+	changes uint64    // node.changes then
 
 	split gauge // of READs for one ReadAt
 }
@@ -88,12 +89,13 @@ func (s *stream) lessThan(o *stream) bool {
 // expect takes note of a read of size bytes at off, starts to read ahead if that
 // promises something, and returns the read's stream, or nil. curious says that
 // the file's attributes are of interest, look that this read is one to look by.
-func (f *file) expect(off uint64, size int) (s *stream, curious, look bool) {
+func (f *file) expect(ctx context.Context, off uint64, size int) (s *stream, curious, look bool) {
 	n, a := f.n, &f.ahead
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if a.streams == nil {
 		a.streams = make([]stream, maxStreams)
+		f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	}
 	a.tick++
 	s = a.match(off)
@@ -102,13 +104,13 @@ func (f *file) expect(off uint64, size int) (s *stream, curious, look bool) {
 			return nil, a.held.Load() > 0, false
 		}
 		f.retire(s)
-		*s = stream{chunks: s.chunks[:0], window: f.n.s.newWindow()}
+		*s = stream{chunks: s.chunks[:0], window: f.s.newWindow()}
 	}
 	// A caller with several large reads under way reads ahead by itself, and without
 	// a copy.
-	self := size >= n.rsize && s.busy > 0 && len(s.chunks) == 0
+	self := size >= f.unit() && s.busy > 0 && len(s.chunks) == 0
 	now := time.Now()
-	s.thought(n.s.toll.Load(), size, now)
+	s.thought(f.s.toll.Load(), size, now)
 	s.pos = max(s.pos, off+uint64(size))
 	s.reads++
 	s.run += uint64(size)
@@ -120,7 +122,7 @@ func (f *file) expect(off uint64, size int) (s *stream, curious, look bool) {
 	s.last = now
 	f.passed(s, off)
 	look = f.judge(s, size, now)
-	if s.ahead && f.ctx.Err() == nil {
+	if s.ahead && !f.stopped {
 		f.topUp(s, size)
 	}
 	return s, true, look
@@ -132,36 +134,36 @@ func (f *file) expect(off uint64, size int) (s *stream, curious, look bool) {
 // is less than what was of use. n.mu is held.
 func (f *file) topUp(s *stream, read int) {
 	n, a := f.n, &f.ahead
-	unit := uint64(n.rsize)
+	unit := uint64(f.unit())
 	wide := min(uint64(s.window.units()), uint64(f.mostAhead()))*unit + max(uint64(read), unit) - unit
 	window := min(wide, max(s.run, 2*unit)-unit)
 	s.narrow = window < wide
 	s.next = max(s.next, s.pos)
 	for {
 		size := min(unit-s.next%unit, a.end-min(a.end, s.next))
-		size = n.clean(s.next, size)
+		size = f.free(s.next, size)
 		if size == 0 || s.next+size > s.pos+window {
 			return
 		}
 		room := lent(int(size))
-		if a.held.Load()+int64(room) > n.s.opt.ReadAhead {
+		if a.held.Load()+int64(room) > f.s.opt.File {
 			return
 		}
-		ok, crowded := n.s.reserveAhead(room)
+		ok, crowded := f.s.reserve(room)
 		if crowded {
-			go n.s.sweep() // which takes other objects' locks
+			go f.s.sweep() // which takes other objects' locks
 		}
 		if !ok {
 			s.narrow = true
 			return
 		}
-		c := n.s.newChunk()
+		c := f.s.newChunk()
 		c.f, c.s, c.off, c.size = f, s, s.next, int(size)
-		c.buf, c.flying, c.gen = n.s.opt.Pool.Get(int(size)), true, a.gen
+		c.buf, c.flying, c.gen = f.s.opt.Pool.Get(int(size)), true, a.gen
 		if c.level = s.window.level; s.narrow {
 			c.level = -1
 		}
-		c.sure = len(n.pieces) == 0 && len(n.barriers) == 0
+		c.sure = len(n.changing) == 0
 		s.chunks = append(s.chunks, c)
 		s.next += size
 		a.held.Add(int64(room))
@@ -171,14 +173,12 @@ func (f *file) topUp(s *stream, read int) {
 	}
 }
 
-// clean is how many of the size bytes at off come before the first that is dirty
-// or that a call is about to change. n.mu is held.
-func (n *node) clean(off, size uint64) uint64 {
-	if over := n.overlapping(off, off+size); len(over) > 0 {
-		size = max(over[0].off, off) - off
-	}
-	if size > 0 && n.barred(off, off+size) {
-		return 0
+// free is how many of the size bytes at off come before the first that a call is about
+// to change, or that the layer above holds. n.mu is held.
+func (f *file) free(off, size uint64) uint64 {
+	size = f.n.unchanging(off, size)
+	if size > 0 && f.avoid != nil {
+		size = f.avoid(off, size)
 	}
 	return size
 }
@@ -197,11 +197,4 @@ func (f *file) retire(s *stream) {
 		f.ahead.need = max(f.ahead.need/2, firstRun)
 	}
 	s.hits, s.wasted = 0, 0
-}
-
-// stopAhead ends all streams. n.mu is held.
-func (f *file) stopAhead() {
-	for i := range f.ahead.streams {
-		f.retire(&f.ahead.streams[i])
-	}
 }

@@ -1,4 +1,4 @@
-package writeback
+package readahead
 
 import (
 	"context"
@@ -163,20 +163,20 @@ func (s *stream) thought(t *toll, size int, now time.Time) {
 // just begun, and whether that read is one to look by. A look needs that nothing
 // else is under way: reading ahead pauses for it. n.mu is held.
 func (f *file) judge(s *stream, size int, now time.Time) (look bool) {
-	tolls := &f.n.s.toll
-	t, judged := tolls.Load(), f.n.s.judged.Add(1)
+	tolls := &f.s.toll
+	t, judged := tolls.Load(), f.s.judged.Add(1)
 	switch {
-	case s.busy > 1 || min(size, f.n.rsize) < lookSize:
+	case s.busy > 1 || min(size, f.unit()) < lookSize:
 		s.due = false
 	case t == nil:
-		s.due = !f.n.s.far()
+		s.due = !f.s.far()
 	case !s.due && t.due(now, judged): // the call that changes looked is the one to look
 		claimed := *t
 		claimed.looked, claimed.judged = now, judged
 		s.due = tolls.CompareAndSwap(t, &claimed)
 	}
 	if !s.due {
-		s.ahead = s.pays(t, &f.n.s.copied, size)
+		s.ahead = s.pays(t, &f.s.copied, size)
 		return false
 	}
 	s.ahead, s.due = false, len(s.chunks) > 0
@@ -187,7 +187,7 @@ func (f *file) judge(s *stream, size int, now time.Time) (look bool) {
 // and the rest of the first READ. A server whose replies are short is taken for
 // one that is all delay: large READs do not pay there.
 func (f *file) look(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
-	s := f.n.s
+	s := f.s
 	alone, began, start := s.reading.Load() == 0, s.begun.Load(), time.Now()
 	n, eof, err = f.once(ctx, p[:lookFirst], off, post)
 	if eof || err != nil {
@@ -196,7 +196,7 @@ func (f *file) look(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (
 	first := time.Since(start)
 	var k int
 	if n == lookFirst {
-		k, eof, err = f.once(ctx, p[n:min(len(p), f.n.rsize)], off+lookFirst, post)
+		k, eof, err = f.once(ctx, p[n:min(len(p), f.unit())], off+lookFirst, post)
 		if err != nil {
 			return n + k, eof, err
 		}
@@ -207,7 +207,7 @@ func (f *file) look(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (
 		t.looked, t.judged = time.Now(), s.judged.Load()
 		s.toll.Store(t)
 	}
-	if n += k; eof || n != f.n.rsize || n == len(p) {
+	if n += k; eof || n != f.unit() || n == len(p) {
 		return n, eof, nil
 	}
 	k, eof, err = f.direct(ctx, p[n:], off+uint64(n), post)
@@ -216,7 +216,7 @@ func (f *file) look(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (
 
 // once is one READ, which is counted, and timed unless the server is near.
 func (f *file) once(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (int, bool, error) {
-	s := f.n.s
+	s := f.s
 	s.begun.Add(1)
 	s.reading.Add(1)
 	defer s.reading.Add(-1)

@@ -1,4 +1,4 @@
-package writeback
+package readahead
 
 import (
 	"context"
@@ -10,16 +10,20 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// fetch reads what is below, from what was read ahead if it is there. The
-// attributes that came with that are of then, and not handed out.
-func (f *file) fetch(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
-	if f.isNear() {
+// ReadAt reads from what was read ahead, and below what was not. Attributes that came with
+// what was read ahead are as old as that, and not handed out.
+func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
+	if f.isNear() || len(p) == 0 || off > math.MaxInt64 || f.access&vfs.ShareRead == 0 || !f.knowsUnit(ctx) {
 		return f.inner.ReadAt(ctx, p, off, post)
 	}
-	if len(p) == 0 || f.n.s.opt.ReadAhead <= 0 || off > math.MaxInt64 {
+	if f.s.opt.File <= 0 {
 		return f.direct(ctx, p, off, post)
 	}
-	s, curious, look := f.expect(off, len(p))
+	// For what is in memory nobody would notice that ctx has ended.
+	if err := ctx.Err(); err != nil {
+		return 0, false, err
+	}
+	s, curious, look := f.expect(ctx, off, len(p))
 	waited := false
 	if s != nil {
 		n, eof, waited, err = f.take(ctx, s, p, off)
@@ -33,8 +37,8 @@ func (f *file) fetch(ctx context.Context, p []byte, off uint64, post *vfs.Attr) 
 	}
 	came := post
 	if came == nil && curious {
-		came = f.n.s.attr()
-		defer f.n.s.attrs.Put(came)
+		came = f.s.attr()
+		defer f.s.attrs.Put(came)
 	}
 	var k int
 	if look && n == 0 {
@@ -65,12 +69,17 @@ func (f *file) isNear() bool {
 	return true
 }
 
-func (s *shared) attr() *vfs.Attr {
-	if a, ok := s.attrs.Get().(*vfs.Attr); ok {
-		*a = vfs.Attr{}
-		return a
+// unit is how many bytes a READ carries.
+func (f *file) unit() int { return int(f.s.unit.Load()) }
+
+// knowsUnit asks for the limits, if that has not been done. If they do not come, the next
+// read asks again.
+func (f *file) knowsUnit(ctx context.Context) bool {
+	if f.unit() > 0 {
+		return true
 	}
-	return new(vfs.Attr)
+	_, err := f.view.Info(ctx, f.h, vfs.InfoLimits)
+	return err == nil
 }
 
 // take copies to p what has been read ahead of it, and waits for what is on its
@@ -100,7 +109,7 @@ func (f *file) take(ctx context.Context, s *stream, p []byte, off uint64) (n int
 		n += k
 	}
 	if n > 0 {
-		f.n.s.count.hits.Add(1)
+		f.s.count.hits.Add(1)
 	}
 	return n, eof, waited, nil
 }
@@ -121,7 +130,7 @@ func (f *file) copyFrom(s *stream, c *chunk, p []byte, at uint64) (k int, eof bo
 	data := c.buf.B[at-c.off:]
 	c.pins++
 	f.n.mu.Unlock()
-	k = f.n.s.copyOut(p, data)
+	k = f.s.copyOut(p, data)
 	f.n.mu.Lock()
 	c.used += k
 	eof = c.eof && at+uint64(k) == c.end()
@@ -154,7 +163,7 @@ func (f *file) landed(s *stream, n int, waited bool) {
 // landedBelow is landed for a read whose last k bytes, at off, came from below,
 // with the attributes post, if that is not nil.
 func (f *file) landedBelow(s *stream, n int, post *vfs.Attr, off uint64, k int, eof bool) {
-	f.n.s.count.misses.Add(1)
+	f.s.count.misses.Add(1)
 	f.n.mu.Lock()
 	defer f.n.mu.Unlock()
 	if post != nil {
@@ -175,9 +184,9 @@ func (f *file) moved(s *stream, n int, waited bool) {
 		s.window.waited = s.window.waited || waited
 		return
 	}
-	s.window.moved(n, f.n.rsize, f.mostAhead(), waited)
+	s.window.moved(n, f.unit(), f.mostAhead(), waited)
 	if level, ok := s.window.found(); ok {
-		f.n.s.found.Store(int32(level))
+		f.s.found.Store(int32(level))
 	}
 }
 
@@ -188,11 +197,11 @@ func (s *shared) newWindow() gauge {
 }
 
 // mostAhead is how many READs ahead fit in the bound of a file.
-func (f *file) mostAhead() int { return max(1, int(f.n.s.opt.ReadAhead/int64(f.n.rsize))) }
+func (f *file) mostAhead() int { return max(1, int(f.s.opt.File/int64(f.unit()))) }
 
 // direct reads below into p. What is more than a READ carries is split.
 func (f *file) direct(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (int, bool, error) {
-	if len(p) <= f.n.rsize {
+	if len(p) <= f.unit() {
 		return f.once(ctx, p, off, post)
 	}
 	r := split{f: f, p: p, off: off, post: post}

@@ -1,4 +1,4 @@
-package writeback
+package readahead
 
 import (
 	"context"
@@ -50,13 +50,13 @@ func TestWhatPays(t *testing.T) {
 				}
 				bytes := time.Duration(size / tt.bandwidth * 1e9)
 				share := float64(max(bytes, tt.think*time.Duration(size/tt.step))) / float64(time.Since(start))
-				s := r.fs.Stats()
+				s := r.ahead.Stats()
 				t.Logf("%.0f%%, %d READs, up to %d in flight, %+v", 100*share, len(far.asked()), far.flew(), s)
-				if got := s.ReadAheadBytes > 0; got != tt.ahead {
+				if got := s.Bytes > 0; got != tt.ahead {
 					t.Errorf("read ahead: %v, want %v", got, tt.ahead)
 				}
-				if tt.ahead && s.ReadAheadHits < 10*s.ReadAheadMisses {
-					t.Errorf("%d reads in vain", s.ReadAheadMisses)
+				if tt.ahead && s.Hits < 10*s.Misses {
+					t.Errorf("%d reads in vain", s.Misses)
 				}
 				if share < tt.share {
 					t.Errorf("%.0f%% of what link and reader can do", 100*share)
@@ -85,7 +85,7 @@ func TestNoFlapping(t *testing.T) {
 			}
 			r.readOne(f, i<<20, p, want)
 		}
-		if s := r.fs.Stats(); s.ReadAheadBytes > 0 {
+		if s := r.ahead.Stats(); s.Bytes > 0 {
 			t.Errorf("%+v", s)
 		}
 		r.ok(f.Close(t.Context()))
@@ -102,12 +102,12 @@ func TestDelayChanges(t *testing.T) {
 		p, want := make([]byte, 1<<20), make([]byte, 1<<20)
 		// reads returns which part of some reads got what was read ahead.
 		reads := func(n int) float64 {
-			before := r.fs.Stats()
+			before := r.ahead.Stats()
 			for range n {
 				r.readOne(f, off, p, want)
 				off += uint64(len(p))
 			}
-			return float64(r.fs.Stats().ReadAheadHits-before.ReadAheadHits) / float64(n)
+			return float64(r.ahead.Stats().Hits-before.Hits) / float64(n)
 		}
 		for _, delay := range []time.Duration{50 * us, 10 * ms, 50 * us} {
 			far.line.setDelay(delay)
@@ -197,7 +197,7 @@ func TestWholeReadAllocs(t *testing.T) {
 	r, below, f := tolled(t, toll{delay: 10 * us, perByte: 1})
 	base, got := seqAllocs(t, below, step), seqAllocs(t, f, step)
 	// A reader whom the machine keeps from reading seems to think.
-	if s := r.fs.Stats(); got > base || s.ReadAheadHits > s.ReadAheadMisses/20 {
+	if s := r.ahead.Stats(); got > base || s.Hits > s.Misses/20 {
 		t.Errorf("%v allocations a read, %v without the wrapper; %+v", got, base, s)
 	}
 	r.ok(f.Close(t.Context()))
@@ -214,7 +214,7 @@ func tolled(t *testing.T, known toll) (r *rig, below, f vfs.File) {
 	r.ok(err)
 	t.Cleanup(func() { r.ok(below.Close(t.Context())) })
 	known.looked = time.Now().Add(time.Hour)
-	r.fs.s.toll.Store(&known)
+	r.ahead.s.toll.Store(&known)
 	return r, below, f
 }
 
@@ -236,11 +236,11 @@ func TestShortReplies(t *testing.T) {
 	for _, most := range []int{1000, 6000} {
 		synctest.Test(t, func(t *testing.T) {
 			r, far := newFar(t, 16<<20, ms, 100e6, Options{})
-			r.fs.inner = &curt{far, most}
+			r.ahead.FS = &curt{far, most}
 			f, _ := r.open("f", vfs.OpenHow{})
 			r.readTo(f, 0, 4<<20, unit)
-			s := r.fs.Stats()
-			if s.ReadAheadMisses > 600 || s.ReadAheadHits == 0 {
+			s := r.ahead.Stats()
+			if s.Misses > 600 || s.Hits == 0 {
 				t.Errorf("at most %d bytes: %+v", most, s)
 			}
 			r.ok(f.Close(t.Context()))

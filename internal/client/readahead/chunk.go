@@ -1,4 +1,4 @@
-package writeback
+package readahead
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func (c *chunk) readAhead() {
 	if err == nil {
 		f.learn(&c.post, c.off, k, eof)
 		if !c.gone {
-			c.s.window.opened(c.level, took, n.s.quickest(), f.mostAhead())
+			c.s.window.opened(c.level, took, f.s.quickest(), f.mostAhead())
 		}
 	}
 	a.reading--
@@ -65,10 +65,10 @@ func (c *chunk) readAhead() {
 	c.landed <- struct{}{}
 	short := k < c.size
 	c.size, c.buf.B = k, c.buf.B[:k]
-	n.s.count.read.Add(uint64(k))
+	f.s.count.read.Add(uint64(k))
 	switch {
 	case c.gone: // while it was in flight
-		n.s.count.wasted.Add(uint64(k))
+		f.s.count.wasted.Add(uint64(k))
 		f.release(c)
 	case err != nil || k == 0 || (short || eof) && (!c.sure || c.gen != a.gen):
 		f.drop(c.s, c)
@@ -101,7 +101,7 @@ func (f *file) unpin(c *chunk) {
 
 // passed drops what the stream has left behind that is now at off. n.mu is held.
 func (f *file) passed(s *stream, off uint64) {
-	slack := 2 * uint64(f.n.rsize) // readers in parallel may come out of order
+	slack := 2 * uint64(f.unit()) // readers in parallel may come out of order
 	for len(s.chunks) > 0 && !s.chunks[0].flying && s.chunks[0].end()+slack < off {
 		f.drop(s, s.chunks[0])
 	}
@@ -126,7 +126,7 @@ func (f *file) drop(s *stream, c *chunk) {
 	used := min(c.used, c.size)
 	s.hits += uint64(used)
 	s.wasted += uint64(c.size - used)
-	f.n.s.count.wasted.Add(uint64(c.size - used))
+	f.s.count.wasted.Add(uint64(c.size - used))
 	f.release(c)
 }
 
@@ -138,15 +138,16 @@ func (f *file) release(c *chunk) {
 	}
 	room := cap(c.buf.B)
 	f.ahead.held.Add(-int64(room))
-	f.n.s.returnAhead(room)
+	f.s.unreserve(room)
 	f.n.chunks--
+	f.n.cond.Broadcast()
 	c.buf.Release()
 	select {
 	case <-c.landed:
 	default:
 	}
 	*c = chunk{run: c.run, landed: c.landed}
-	f.n.s.chunks.Put(c)
+	f.s.chunks.Put(c)
 }
 
 // learn compares what a reply says about the file with what was known. If the
@@ -167,11 +168,11 @@ func (f *file) learn(post *vfs.Attr, off uint64, k int, eof bool) {
 		return
 	}
 	same := post.Mtime.Equal(a.mtime) && post.Size == a.size
-	ours := a.mtime.IsZero() || f.n.flying > 0 || f.n.answers != a.wrote
+	ours := a.mtime.IsZero() || len(f.n.changing) > 0 || f.n.changes != a.changes
 	if !same && !ours {
 		f.dropAll()
 	}
-	a.mtime, a.size, a.wrote = post.Mtime, post.Size, f.n.answers
+	a.mtime, a.size, a.changes = post.Mtime, post.Size, f.n.changes
 }
 
 // dropAll drops all that was read ahead, of which streams think as of what
@@ -185,45 +186,4 @@ func (f *file) dropAll() {
 		}
 	}
 	f.ahead.gen++
-}
-
-// invalidate drops what was read ahead of bytes in [from, to), and what saw the
-// end of the file before. n.mu is held.
-func (n *node) invalidate(from, to uint64) {
-	if n.chunks == 0 {
-		return
-	}
-	for f := range n.files {
-		f.ahead.gen++
-		for i := range f.ahead.streams {
-			s := &f.ahead.streams[i]
-			for j := len(s.chunks) - 1; j >= 0; j-- {
-				c := s.chunks[j]
-				if c.off < to && from < c.end() || c.eof && to > c.end() {
-					f.drop(s, c)
-				}
-			}
-		}
-	}
-}
-
-// forgetEnd is called when the size has been set. n.mu is held.
-func (n *node) forgetEnd() {
-	for f := range n.files {
-		f.ahead.end, f.ahead.mtime = math.MaxUint64, time.Time{}
-	}
-}
-
-// dropIdle drops what streams have read ahead that are not read from.
-func (n *node) dropIdle(now time.Time) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for f := range n.files {
-		for i := range f.ahead.streams {
-			s := &f.ahead.streams[i]
-			if len(s.chunks) > 0 && now.Sub(s.last) > maxIdle {
-				f.retire(s)
-			}
-		}
-	}
 }

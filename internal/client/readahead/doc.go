@@ -1,0 +1,52 @@
+// Package readahead has the next bytes of a sequential reader on their way before it asks:
+// a [vfs.FS] over another, that stands below the one that owns dirty bytes
+// (internal/client/writeback) and sees every WRITE that is sent.
+//
+// # When it reads ahead
+//
+// After two reads in a row, at one of a few places in an open file (streams), one READ is
+// sent ahead. From then on there are as many as pay (gauge): until more in flight bring no
+// more bytes a second, and never more than the reader has read. That is little on a near
+// server and much on a far one. Random reads, and sequences that stop after a few, cause
+// none.
+//
+// What is read ahead is copied once more. Reading ahead pauses where that costs more than
+// it saves: for large reads from a near server, whose reader does nothing in between. To
+// know, it measures the delay of the server (toll): now and then a READ is made in two, a
+// small one first. Where every READ takes long (farRead) it does not have to measure:
+// there the number of READs ahead doubles with each round trip at first.
+//
+// A read that is larger than a READ becomes several at once, straight into the caller's
+// buffer. So does every read of which nothing was read ahead.
+//
+// A file that is [vfs.Near] is read below as it is asked, without a lock. What was read
+// ahead before it became near is dropped.
+//
+// # What readers may rely on
+//
+// Bytes that were read ahead belong to one open file: another open never gets them, so that
+// close-to-open holds. They are dropped
+//
+//   - where a write or a change of size passes through, in any view,
+//   - when the attributes that come with a READ say that another client has changed the
+//     file, and
+//   - when they are old (maxFresh).
+//
+// From before a WRITE is sent until it is answered, nothing is read ahead of the bytes that
+// it writes. So a READ that was sent before a WRITE and answered after it is of no use to
+// anybody. The layer above answers for bytes that it has accepted and not yet sent; with
+// file.Avoid it has nothing read ahead where it holds such bytes.
+//
+// Nothing is read behind the end of the file, as far as that is known. An end of file that
+// a READ ahead met is believed only if no change was under way when it was sent, and none
+// has begun since.
+//
+// # How it works
+//
+// A node stands for an object with open files. An open file has a few streams, each with
+// chunks: what one READ ahead has brought, or will bring.
+//
+// Locks: node.mu before shared.mu. A node's is held while the layer above is asked what it
+// holds (file.Avoid), and neither over a call to the FS below, nor while bytes are copied
+// out.
+package readahead
