@@ -9,9 +9,9 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// chunk is what one READ ahead has brought, or will bring. Chunks are used again,
-// so that reading ahead allocates nothing: nobody may touch one that is gone,
-// unless he has pinned it.
+// chunk is what one READ ahead has brought, or will bring. Chunks are used again, so that
+// reading ahead allocates nothing. A goroutine that has not pinned a chunk must not touch
+// it once it is gone.
 type chunk struct {
 	run    func()        // readAhead, of this chunk
 	landed chan struct{} // holds a token once the READ has been answered
@@ -22,7 +22,7 @@ type chunk struct {
 	buf    *bufpool.Buffer // buf.B are the bytes, once they are there
 	size   int             // how many they are
 	flying bool
-	gone   bool // of no use any more; the buffer goes when nobody needs it
+	gone   bool // of no use any more; the buffer goes with the last pin
 	eof    bool
 	level  int       // the window's when it was sent; -1: it was narrower
 	sure   bool      // nothing was dirty when it was sent: an end is the end
@@ -44,8 +44,8 @@ func (s *shared) newChunk() *chunk {
 	return c
 }
 
-// readAhead fills c. Its errors are nobody's: a call that wants the bytes asks below,
-// and hears its own.
+// readAhead fills c. Its errors are dropped: a read that wants the bytes asks below, and
+// gets an error of its own.
 func (c *chunk) readAhead() {
 	f := c.f
 	n, a := f.n, &f.ahead
@@ -99,7 +99,7 @@ func (f *file) unpin(c *chunk) {
 	}
 }
 
-// passed drops what the stream has left behind that is now at off. n.mu is held.
+// passed drops chunks that the stream, which is now at off, has left behind. n.mu is held.
 func (f *file) passed(s *stream, off uint64) {
 	slack := 2 * uint64(f.unit()) // readers in parallel may come out of order
 	for len(s.chunks) > 0 && !s.chunks[0].flying && s.chunks[0].end()+slack < off {
@@ -130,8 +130,8 @@ func (f *file) drop(s *stream, c *chunk) {
 	f.release(c)
 }
 
-// release gives c, which is gone, and its buffer back, unless somebody still needs
-// them. n.mu is held.
+// release gives back c, which is gone, and its buffer, unless it is pinned or in flight.
+// n.mu is held.
 func (f *file) release(c *chunk) {
 	if c.pins > 0 || c.flying {
 		return
@@ -150,9 +150,9 @@ func (f *file) release(c *chunk) {
 	f.s.chunks.Put(c)
 }
 
-// learn compares what a reply says about the file with what was known. If the
-// file has been changed, and not by WRITEs of this FS, nothing that was read
-// ahead is of use. n.mu is held.
+// learn compares what a reply says about the file with what was known. If the file has
+// changed, and no call through this FS has changed it, all that was read ahead is dropped.
+// n.mu is held.
 func (f *file) learn(post *vfs.Attr, off uint64, k int, eof bool) {
 	a := &f.ahead
 	to := off + uint64(k)
@@ -175,8 +175,7 @@ func (f *file) learn(post *vfs.Attr, off uint64, k int, eof bool) {
 	a.mtime, a.size, a.changes = post.Mtime, post.Size, f.n.changes
 }
 
-// dropAll drops all that was read ahead, of which streams think as of what
-// nobody wanted. n.mu is held.
+// dropAll drops all that was read ahead. Each stream counts it as wasted. n.mu is held.
 func (f *file) dropAll() {
 	for i := range f.ahead.streams {
 		s := &f.ahead.streams[i]

@@ -5,14 +5,14 @@
 // # When it reads ahead
 //
 // After two reads in a row, at one of a few places in an open file (streams), one READ is
-// sent ahead. From then on there are as many as pay (gauge): until more in flight bring no
+// sent ahead. From then on there are as many as pay (climb): until more in flight bring no
 // more bytes a second, and never more than the reader has read. That is little on a near
 // server and much on a far one. Random reads, and sequences that stop after a few, cause
 // none.
 //
 // What is read ahead is copied once more. Reading ahead pauses where that costs more than
 // it saves: for large reads from a near server, whose reader does nothing in between. To
-// know, it measures the delay of the server (toll): now and then a READ is made in two, a
+// know, it measures the delay of the server (readCost): now and then a READ is made in two, a
 // small one first. Where every READ takes long (farRead) it does not have to measure:
 // there the number of READs ahead doubles with each round trip at first.
 //

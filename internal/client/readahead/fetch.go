@@ -19,7 +19,7 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 	if f.s.opt.File <= 0 {
 		return f.direct(ctx, p, off, post)
 	}
-	// For what is in memory nobody would notice that ctx has ended.
+	// A read from memory makes no call that would notice that ctx has ended.
 	if err := ctx.Err(); err != nil {
 		return 0, false, err
 	}
@@ -152,8 +152,7 @@ func (s *shared) copyOut(p, data []byte) int {
 	return k
 }
 
-// landed ends a read that s took part in, of which n bytes came from what was
-// read ahead.
+// landed ends a read of stream s, of which n bytes came from what was read ahead.
 func (f *file) landed(s *stream, n int, waited bool) {
 	f.n.mu.Lock()
 	defer f.n.mu.Unlock()
@@ -172,7 +171,7 @@ func (f *file) landedBelow(s *stream, n int, post *vfs.Attr, off uint64, k int, 
 	f.moved(s, n+k, true)
 }
 
-// moved tells the stream's gauge. f.n.mu is held.
+// moved ends the read, and tells the stream's climb how much has come. f.n.mu is held.
 func (f *file) moved(s *stream, n int, waited bool) {
 	if s == nil {
 		return
@@ -190,10 +189,10 @@ func (f *file) moved(s *stream, n int, waited bool) {
 	}
 }
 
-// newWindow is the gauge of a new stream. It begins where others have ended.
-func (s *shared) newWindow() gauge {
+// newWindow is the climb of a new stream. It begins where others have ended.
+func (s *shared) newWindow() climb {
 	found := int(s.found.Load())
-	return gauge{level: max(firstAhead, found), opening: found == 0}
+	return climb{level: max(firstAhead, found), opening: found == 0}
 }
 
 // mostAhead is how many READs ahead fit in the bound of a file.

@@ -36,7 +36,7 @@ var (
 func (v *FS) open(inner vfs.File, opened *vfs.Opened, access vfs.Share) *file {
 	f := &file{s: v.s, view: v, h: opened.H, inner: inner, access: access}
 	f.near, _ = vfs.As[vfs.Near](inner)
-	f.ahead = ahead{need: firstRun, end: math.MaxUint64, split: gauge{level: firstSplit}}
+	f.ahead = ahead{need: firstRun, end: math.MaxUint64, split: climb{level: firstSplit}}
 	f.n, f.stopped = v.s.enter(opened.H)
 	f.n.mu.Lock()
 	defer f.n.mu.Unlock()

@@ -76,7 +76,7 @@ func TestNear(t *testing.T) {
 			t.Error("other bytes than were written")
 		}
 		s := r.ahead.Stats()
-		straight := below.reads.Load() == reads && s.Bytes == 0 && r.ahead.s.toll.Load() == nil
+		straight := below.reads.Load() == reads && s.Bytes == 0 && r.ahead.s.readCost.Load() == nil
 		if straight != near {
 			t.Errorf("near %v: %d reads below for %d, %+v", near, below.reads.Load(), reads, s)
 		}

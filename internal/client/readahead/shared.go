@@ -22,15 +22,15 @@ type shared struct {
 	held  int64                // bytes of buffers
 	swept time.Time            // when idle streams were last looked for
 
-	attrs   sync.Pool            // of *vfs.Attr
-	chunks  sync.Pool            // of *chunk
-	found   atomic.Int32         // the level that suited the last stream
-	toll    atomic.Pointer[toll] // nil until somebody has looked
-	copied  copied               // what it costs to copy what was read ahead
-	judged  atomic.Uint64        // reads of which was asked whether reading ahead pays
-	begun   atomic.Uint64        // READs
-	reading atomic.Int32         // READs in flight
-	least   atomic.Int64         // that a READ has taken, in nanoseconds, while the server seems far; 0: none yet
+	attrs    sync.Pool                // of *vfs.Attr
+	chunks   sync.Pool                // of *chunk
+	found    atomic.Int32             // the level that suited the last stream
+	readCost atomic.Pointer[readCost] // nil before the first look
+	copied   copied                   // what it costs to copy what was read ahead
+	judged   atomic.Uint64            // reads of which was asked whether reading ahead pays
+	begun    atomic.Uint64            // READs
+	reading  atomic.Int32             // READs in flight
+	least    atomic.Int64             // that a READ has taken, in nanoseconds, while the server seems far; 0: none yet
 }
 
 // learnLimits takes over how much a READ carries, once. If another file system below

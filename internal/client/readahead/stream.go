@@ -21,7 +21,7 @@ type ahead struct {
 	size    uint64    // likewise
 	changes uint64    // node.changes then
 
-	split gauge // of READs for one ReadAt
+	split climb // of READs for one ReadAt
 }
 
 // stream is a sequential reader, or what may become one.
@@ -37,7 +37,7 @@ type stream struct {
 	chunks []*chunk // in order
 	hits   uint64   // bytes of earlier chunks that were used
 	wasted uint64   // and that were not
-	window gauge
+	window climb
 	narrow bool // less is read ahead than window says
 
 	ahead bool          // it pays, as far as is known
@@ -110,7 +110,7 @@ func (f *file) expect(ctx context.Context, off uint64, size int) (s *stream, cur
 	// a copy.
 	self := size >= f.unit() && s.busy > 0 && len(s.chunks) == 0
 	now := time.Now()
-	s.thought(f.s.toll.Load(), size, now)
+	s.thought(f.s.readCost.Load(), size, now)
 	s.pos = max(s.pos, off+uint64(size))
 	s.reads++
 	s.run += uint64(size)

@@ -9,7 +9,7 @@ import (
 
 var _ vfs.Appender = (*file)(nil)
 
-// Append implements vfs.Appender. Those who append to an object take turns, each for
+// Append implements vfs.Appender. Calls that append to an object take turns, each for
 // as long as it takes to ask for the size and to accept p.
 func (f *file) Append(ctx context.Context, p []byte, how vfs.Stability, w *vfs.Written) (off uint64, n int, err error) {
 	if err := f.begin(vfs.ShareWrite); err != nil {

@@ -44,7 +44,7 @@ func (n *node) commit(ctx context.Context) error {
 	}
 }
 
-// asked reports whether a COMMIT is in flight that somebody waits for. One is enough:
+// asked reports whether a COMMIT is in flight that a call waits for. One is enough:
 // calls that come meanwhile share the next. n.mu is held.
 func (n *node) asked() bool {
 	return slices.ContainsFunc(n.commits, func(c *attempt) bool { return c.asked })
@@ -76,12 +76,12 @@ func (n *node) committer(born uint64) (through *file, left bool) {
 // attempt is a COMMIT in flight. The node's mutex guards it.
 type attempt struct {
 	mark  uint64 // when it was sent
-	asked bool   // somebody waits for it
+	asked bool   // a call waits for it
 	err   error  // why it was of no use
 }
 
 // startCommit sends a COMMIT through f for what has been written so far. It goes on
-// when nobody waits for it any more, until f is given up: if the server could not
+// when no call waits for it any more, until f is given up: if the server could not
 // store something it may tell that once, and with the next COMMIT all would seem
 // well. n.mu is held.
 func (n *node) startCommit(f *file) *attempt {
@@ -157,7 +157,7 @@ func (n *node) flushNow() {
 }
 
 // flush is the flush that began at start. What cannot be made stable is given
-// up: nobody is there to try again, and the files have been told.
+// up: no call is there to try again, and the files have the error.
 func (n *node) flush(start time.Time, born uint64) {
 	err := n.commit(context.Background())
 	n.mu.Lock()

@@ -21,10 +21,10 @@
 // bytes of the object have become stable since they were asked for. Each byte is
 // sent under the name of the caller through whose view it was written.
 //
-// Those who append (vfs.Appender) to an object, through whatever view, take turns: each
-// asks the server for the size, with what was accepted before him, and writes there.
+// Calls that append (vfs.Appender) to an object, through whatever view, take turns. Each
+// asks the server for the size, with all that was accepted before, and writes there.
 //
-// What nobody commits is sent and committed when it is a few seconds old
+// What no call commits is sent and committed when it is a few seconds old
 // (maxAge). Dirty bytes are bounded for all files together (Options.MaxDirty): at
 // the bound WriteAt waits for the oldest to become stable; it does not fail.
 //
@@ -66,8 +66,8 @@
 // touches is sent meanwhile.
 //
 // COMMITs go out behind when a share of MaxDirty has been written, while further
-// WRITEs and a few earlier COMMITs are in flight; of those that somebody waits for there
-// is one at a time, and its waiters hear of the earlier ones as well. A timer runs while
+// WRITEs and a few earlier COMMITs are in flight; of those that a call waits for there
+// is one at a time, and its waiters get the errors of the earlier ones as well. A timer runs while
 // an object has dirty bytes, goroutines while something is in flight.
 //
 // Rename and Remove need nothing done: handles stay, and so do open files.

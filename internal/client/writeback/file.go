@@ -31,7 +31,7 @@ type file struct {
 // before it looks at the number: either the call sees the bit and does nothing, or
 // Close sees the call and waits. The last call to go, with the bit set, takes
 // the node's mutex and tells: Close, which looks under that mutex and gives it up
-// only to wait, has not looked yet, and finds nobody, or waits and is woken.
+// only to wait, has not looked yet, and finds none, or waits and is woken.
 type users struct{ n atomic.Int64 }
 
 // closing is far from any number of calls, and makes the sum negative.
@@ -40,7 +40,7 @@ const closing = math.MinInt64
 // enter reports whether a call may go on. It is one of the users in any case.
 func (u *users) enter() bool { return u.n.Add(1) > 0 }
 
-// leave reports whether somebody is to be told that the last one has gone.
+// leave reports whether Close is to be told that the last call has gone.
 func (u *users) leave() bool { return u.n.Add(-1) == closing }
 
 // shut lets no further call enter; it is false if that has been done before.
@@ -152,7 +152,7 @@ func (f *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 		return err
 	}
 	defer f.end()
-	// With nothing dirty there is nobody who would notice that ctx has ended.
+	// With nothing dirty no call is made that would notice that ctx has ended.
 	err := ctx.Err()
 	if err == nil {
 		within, done := f.within(ctx)

@@ -16,7 +16,7 @@ type node struct {
 	h     vfs.Handle
 	wsize int // of a WRITE, a power of two
 
-	turn chan struct{} // full while somebody appends
+	turn chan struct{} // full while a call appends
 
 	opens int           // guarded by shared.mu
 	place *list.Element // in shared.queue; guarded by shared.mu
@@ -44,10 +44,9 @@ type node struct {
 	flushing    bool       // a flush is under way
 	timer       *time.Timer
 
-	// dirty says that there are pieces, as shared.queue knows as well. A call that holds
-	// mu keeps it so: see changed. Read without mu it is of use as it is: a write is
-	// accepted under mu, and so nobody who can know of it finds false before its
-	// bytes are below, or given up. A call that finds true takes mu.
+	// dirty says that there are pieces; changed keeps it so, under mu. It may be read
+	// without mu: a read that begins after a write was accepted never finds false while the
+	// write's bytes are dirty. A call that finds true takes mu.
 	dirty atomic.Bool
 }
 
@@ -71,7 +70,7 @@ func (n *node) await(ctx context.Context, ready func() bool) error {
 	return nil
 }
 
-// changed tells everyone who waits, and has the timer run while there is
+// changed wakes all calls that wait, and has the timer run while there is
 // something dirty. n.mu is held.
 func (n *node) changed() {
 	if dirty := len(n.pieces) > 0; dirty != n.dirty.Load() {

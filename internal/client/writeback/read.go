@@ -12,7 +12,7 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 		return 0, false, err
 	}
 	defer f.end()
-	// For what is in memory nobody would notice that ctx has ended.
+	// A read from memory makes no call that would notice that ctx has ended.
 	if err := ctx.Err(); err != nil {
 		return 0, false, err
 	}

@@ -62,7 +62,7 @@ func (s *shared) charge(n int) {
 	}
 }
 
-// tell wakes those who wait for room. s.mu is held.
+// tell wakes all calls that wait for room. s.mu is held.
 func (s *shared) tell() {
 	s.freed++
 	s.room.Broadcast()

@@ -177,7 +177,7 @@ func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 }
 
 // resizing runs call, which sets the size of what at names, if that exists, and
-// returns its handle. If that is another one than at named before (somebody has
+// returns its handle. If that is another one than at named before (another client has
 // renamed it meanwhile), what is dirty in that stays: it has not been cut.
 func (f *FS) resizing(ctx context.Context, at vfs.At, size uint64, call func() (vfs.Handle, error)) error {
 	h := at.H

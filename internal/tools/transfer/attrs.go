@@ -104,7 +104,7 @@ func SetAttrs(ctx context.Context, f vfs.FS, h vfs.Handle, want, have *vfs.Attr,
 		lost.Owner = key.give&^m != 0
 		lost.SetID = want.Has(vfs.MaskMode) && want.Type != vfs.TypeSymlink && set.Mode != want.Mode&0o7777
 		if err == nil {
-			lost.heeded(ctx, f, h, &set, &after)
+			lost.noteUnset(ctx, f, h, &set, &after)
 		}
 		break
 	}
@@ -178,7 +178,7 @@ func setBoth(ctx context.Context, f vfs.FS, h vfs.Handle, want *vfs.Attr, m vfs.
 		only := vfs.SetAttr{Valid: m, UID: want.UID, GID: want.GID}
 		wcc, err := f.SetAttr(ctx, h, &only, nil)
 		if err == nil && !wcc.After.Has(m) {
-			wcc.After, err = f.GetAttr(ctx, h, vfs.MaskV3) // nobody is to be believed here
+			wcc.After, err = f.GetAttr(ctx, h, vfs.MaskV3) // the answer is not believed here
 		}
 		if err == nil && notSet(want, &wcc.After, m) != 0 {
 			err = vfs.ErrPerm

@@ -56,10 +56,10 @@ func closeAfter(ctx context.Context, f vfs.File, err error) error {
 
 // comparer compares two files, chunk by chunk.
 type comparer struct {
-	a, b vfs.File
-	o    *Options
-	crew *crew // nil if there is but one chunk
-	size uint64
+	a, b    vfs.File
+	o       *Options
+	workers *workers // nil if there is but one chunk
+	size    uint64
 	// Both tell where their files have data, or one does not.
 	seekA, seekB vfs.HoleSeeker
 
@@ -83,12 +83,12 @@ func (c *comparer) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c.crew = &crew{o: c.o, chunks: chunks, work: func() {
+	c.workers = &workers{o: c.o, chunks: chunks, work: func() {
 		if !c.work(ctx) {
 			cancel()
 		}
 	}}
-	c.crew.run()
+	c.workers.run()
 	return c.err
 }
 
@@ -132,8 +132,8 @@ func (c *comparer) step(ctx context.Context) (more bool, err error) {
 	}
 	start := time.Now()
 	err = c.chunk(ctx, off, int(n))
-	if err == nil && c.crew != nil {
-		c.crew.moved(n, start)
+	if err == nil && c.workers != nil {
+		c.workers.moved(n, start)
 	}
 	return true, err
 }

@@ -26,7 +26,7 @@ type copier struct {
 	left    []string   // temporaries before it that may appear yet
 	made    vfs.Opened // the temporary
 	wrote   ledger
-	sum     *digest    // nil if nobody asked
+	sum     *digest    // nil if not asked for
 	syncer  vfs.Syncer // nil if the destination needs none
 	longer  bool       // the source is longer by now
 	want    vfs.Attr   // of the copy: before, but for an access control list
@@ -330,7 +330,7 @@ func (c *copier) attributes(ctx context.Context, res *Result) error {
 	return nil
 }
 
-// verify reads the copy back. It is committed: nobody on the way has bytes of it
+// verify reads the copy back. It is committed: no layer on the way has bytes of it
 // any more but the host that stores it, which forgets what it can.
 func (c *copier) verify(ctx context.Context, want *[32]byte) error {
 	if d, ok := vfs.As[vfs.Dropper](c.out); ok {

@@ -7,8 +7,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// readFull reads until p is full or the file ends. It differs from vfs.ReadFull
-// in that it does not believe a peer's counts.
+// readFull reads until p is full or the file ends. It differs from vfs.ReadFull in that it
+// passes on attributes, and that a count which cannot be is [ErrCount].
 func readFull(ctx context.Context, f vfs.File, p []byte, off uint64, post *vfs.Attr) (n int, err error) {
 	for n < len(p) {
 		m, eof, err := f.ReadAt(ctx, p[n:], off+uint64(n), post)
@@ -23,7 +23,8 @@ func readFull(ctx context.Context, f vfs.File, p []byte, off uint64, post *vfs.A
 	return n, nil
 }
 
-// writeFull writes all of p and enters into l what the peer said of it.
+// writeFull writes all of p, and enters into l the stability and the verifier of each
+// answer. It differs from vfs.WriteFull in that a count which cannot be is [ErrCount].
 func writeFull(ctx context.Context, f vfs.File, p []byte, off uint64, how vfs.Stability, l *ledger) error {
 	for n := 0; n < len(p); {
 		var w vfs.Written
@@ -40,11 +41,12 @@ func writeFull(ctx context.Context, f vfs.File, p []byte, off uint64, how vfs.St
 	return nil
 }
 
-// ledger is what a peer said about all writes of a file.
+// ledger is what a file system has answered to all writes of a file. One that owns its
+// dirty bytes always answers with the same verifier; a raw one does not after a restart.
 type ledger struct {
 	mu       sync.Mutex
-	unstable bool         // something has to be committed
-	mixed    bool         // under several verifiers: something is lost
+	unstable bool         // a COMMIT is needed
+	mixed    bool         // the verifiers differ: bytes may be lost
 	verf     vfs.Verifier // of the first unstable write
 }
 

@@ -70,7 +70,7 @@
 // Each of a few workers reads a chunk, waits for its turn to hash it, and writes it:
 // reads run ahead of writes, and a file takes a chunk of memory for each worker at
 // most. There is no second queue. Where chunks come from afar the workers become more
-// (crew). A [Budget] bounds all files together.
+// (workers). A [Budget] bounds all files together.
 //
 // # Holes
 //

@@ -22,13 +22,13 @@ func (e *LeftError) Error() string {
 
 func (e *LeftError) Unwrap() error { return e.Err }
 
-// errOvertaken is why a temporary may be left that was not there to be removed.
+// errOvertaken says why a temporary may appear after a REMOVE has not found it.
 var errOvertaken = errors.New("the call that makes it was not answered, so that it may appear yet")
 
 // makeTime is how long a call that makes a temporary goes on after the copy's context
-// has ended. Its answer is wanted: a REMOVE may overtake it, over another connection or
-// in the server, and then what it makes stays. Afterwards the temporary is one that may
-// be left. A server that is silent is given up sooner (nfsbox.WithStop).
+// has ended. The answer matters: a REMOVE may overtake the call, over another connection or
+// in the server, and then what the call makes stays. Without an answer in that time the
+// temporary is reported as left. A silent server is given up sooner (nfsbox.WithStop).
 const makeTime = 5 * time.Second
 
 // whileMade is the context in which a temporary is made: it ends makeTime after ctx, or
@@ -63,9 +63,9 @@ func CreateTemp(ctx context.Context, dst *Target, temp string, how *vfs.CreateHo
 	return h, attr, err
 }
 
-// RemoveTemp takes a temporary away, also after ctx has ended. made is the error of the
-// call that makes it: if that was not answered, it proves nothing that the temporary is
-// not there. An error is a LeftError.
+// RemoveTemp removes a temporary, also after ctx has ended. made is the error of the call
+// that makes it: if that call was not answered, a REMOVE that finds nothing proves nothing.
+// An error is a LeftError.
 func RemoveTemp(ctx context.Context, dst *Target, temp string, made error) error {
 	ctx, cancel := cleanup(ctx)
 	defer cancel()

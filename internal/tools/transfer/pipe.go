@@ -58,7 +58,7 @@ type pipe struct {
 	zeros   bool // do not write blocks of zeros
 	wrote   *ledger
 	moved   func(n int)
-	crew    *crew // nil if there is but one piece
+	workers *workers // nil if there is but one piece
 
 	mu     sync.Mutex
 	pieces pieces
@@ -80,12 +80,12 @@ func (p *pipe) run(ctx context.Context) (after vfs.Attr, err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p.crew = &crew{o: p.o, chunks: n + 1, work: func() {
+	p.workers = &workers{o: p.o, chunks: n + 1, work: func() {
 		if !p.work(ctx, nil) {
 			cancel()
 		}
 	}}
-	p.crew.run()
+	p.workers.run()
 	return after, p.err
 }
 
@@ -115,8 +115,8 @@ func (p *pipe) step(ctx context.Context, post *vfs.Attr) (more bool, err error) 
 	}
 	start := time.Now()
 	err = p.move(ctx, at, turn, done, post)
-	if err == nil && p.crew != nil && !at.hole {
-		p.crew.moved(at.n, start)
+	if err == nil && p.workers != nil && !at.hole {
+		p.workers.moved(at.n, start)
 	}
 	return true, err
 }

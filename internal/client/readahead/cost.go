@@ -23,9 +23,9 @@ const (
 	lookPause = 64
 	lookSoon  = 8
 
-	// Chance, and others, only ever make READs slower: a time that is shorter than
-	// expected counts at once, of a longer one no more than riseOf8 eighths of what
-	// was expected, and riseLeast, so that what was too short to measure may grow.
+	// Chance and other calls only make READs slower. So a time that is shorter than expected
+	// counts at once. A longer one counts for riseOf8 eighths of what was expected, and
+	// riseLeast, at most. With riseLeast, what was too short to measure may grow.
 	riseOf8   = 9
 	riseLeast = time.Microsecond
 
@@ -35,9 +35,9 @@ const (
 	startOf12 = 16
 	stayOf12  = 15
 
-	// What is read ahead is copied once more, by the reader, and another goroutine
-	// wakes for it. To begin, it has to save him three times what the copy takes
-	// (startCopies), and to go on, twice (stayCopies).
+	// The reader copies what is read ahead once more, and another goroutine wakes for it.
+	// Reading ahead begins if it saves three times what the copy takes (startCopies), and
+	// goes on while it saves twice that (stayCopies).
 	startCopies = 3
 	stayCopies  = 2
 
@@ -52,10 +52,10 @@ const (
 	thinkShare = 8
 )
 
-// toll is what a READ takes that is alone: a delay, and a time for each byte. The
-// FS keeps one, since all its files are at the same server. A toll does not
-// change; a look makes a new one.
-type toll struct {
+// readCost is what a READ takes that is alone: a delay, and a time for each byte. All files
+// of an FS are at the same server and share one. It does not change: a look, which is a
+// measurement, makes a new one.
+type readCost struct {
 	delay   time.Duration
 	perByte float64 // nanoseconds
 	looked  time.Time
@@ -65,15 +65,15 @@ type toll struct {
 }
 
 // bytes is what n bytes take, without the delay.
-func (t *toll) bytes(n int) time.Duration { return time.Duration(t.perByte * float64(n)) }
+func (t *readCost) bytes(n int) time.Duration { return time.Duration(t.perByte * float64(n)) }
 
-func (t *toll) read(n int) time.Duration { return t.delay + t.bytes(n) }
+func (t *readCost) read(n int) time.Duration { return t.delay + t.bytes(n) }
 
-// after is the toll after a look, which is t from before, or nil: a READ of small
-// bytes took first, and one of large bytes second. If they were not alone, times
-// that are longer than expected say nothing.
-func (t *toll) after(small, large int, first, second time.Duration, alone bool) *toll {
-	next := &toll{look: first + second}
+// after returns the cost after a look: a READ of small bytes took first, and one of large
+// bytes took second. t is the cost before, or nil. If other READs were in flight, times
+// that are longer than expected do not count.
+func (t *readCost) after(small, large int, first, second time.Duration, alone bool) *readCost {
+	next := &readCost{look: first + second}
 	if t != nil {
 		next.pause = lookPause
 		if alone && (first > 2*t.read(small) || second > 2*t.read(large)) {
@@ -91,7 +91,7 @@ func (t *toll) after(small, large int, first, second time.Duration, alone bool) 
 }
 
 // most is the longest time that a READ of n bytes is believed to have taken.
-func (t *toll) most(n int, alone bool) time.Duration {
+func (t *readCost) most(n int, alone bool) time.Duration {
 	if !alone {
 		return t.read(n)
 	}
@@ -99,7 +99,7 @@ func (t *toll) most(n int, alone bool) time.Duration {
 }
 
 // due reports whether it is time for a look, when so many reads have been judged.
-func (t *toll) due(now time.Time, judged uint64) bool {
+func (t *readCost) due(now time.Time, judged uint64) bool {
 	return judged-t.judged >= uint64(t.pause) && now.Sub(t.looked) >= time.Duration(t.pause)*t.look
 }
 
@@ -129,14 +129,14 @@ func (c *copied) bytes(n int) time.Duration {
 }
 
 // pays reports whether it pays to read ahead of a stream with reads of so many
-// bytes. One after another, each takes the time in which its reader thinks, the
-// delay, and that of its bytes. If read ahead it takes the longest of these: the
-// delay is gone, since there are several in flight, and what is left overlaps
-// with the thinking. So whole READs of a near server go straight into the buffer
-// of a reader who does nothing else, small reads, those of a far server, and
-// those of a reader who works on what he gets do not. What is saved must be worth
-// the copy. While nothing is known, all is read ahead.
-func (s *stream) pays(t *toll, c *copied, size int) bool {
+// bytes. One after another, each read takes the reader's pause, the delay, and the time of
+// its bytes. If it is read ahead there are several in flight: the delay is gone, and the
+// time of the bytes overlaps with the pause.
+//
+// So reading ahead does not pay for whole READs from a near server without a pause between.
+// It pays for small reads, for a far server, and for a reader that works on what it gets.
+// What it saves must be worth the copy. While nothing is known, it is taken to pay.
+func (s *stream) pays(t *readCost, c *copied, size int) bool {
 	if t == nil {
 		return true
 	}
@@ -151,7 +151,7 @@ func (s *stream) pays(t *toll, c *copied, size int) bool {
 // thought takes note of how long the reader has been thinking before a read of so
 // many bytes. More than a read takes makes no difference, and so one long pause
 // does not look like many short ones.
-func (s *stream) thought(t *toll, size int, now time.Time) {
+func (s *stream) thought(t *readCost, size int, now time.Time) {
 	if t == nil || s.busy > 0 || s.ended.IsZero() {
 		return
 	}
@@ -163,8 +163,8 @@ func (s *stream) thought(t *toll, size int, now time.Time) {
 // just begun, and whether that read is one to look by. A look needs that nothing
 // else is under way: reading ahead pauses for it. n.mu is held.
 func (f *file) judge(s *stream, size int, now time.Time) (look bool) {
-	tolls := &f.s.toll
-	t, judged := tolls.Load(), f.s.judged.Add(1)
+	costs := &f.s.readCost
+	t, judged := costs.Load(), f.s.judged.Add(1)
 	switch {
 	case s.busy > 1 || min(size, f.unit()) < lookSize:
 		s.due = false
@@ -173,7 +173,7 @@ func (f *file) judge(s *stream, size int, now time.Time) (look bool) {
 	case !s.due && t.due(now, judged): // the call that changes looked is the one to look
 		claimed := *t
 		claimed.looked, claimed.judged = now, judged
-		s.due = tolls.CompareAndSwap(t, &claimed)
+		s.due = costs.CompareAndSwap(t, &claimed)
 	}
 	if !s.due {
 		s.ahead = s.pays(t, &f.s.copied, size)
@@ -203,9 +203,9 @@ func (f *file) look(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (
 	}
 	if k > lookFirst || !eof {
 		alone = alone && s.begun.Load() == began+2
-		t := s.toll.Load().after(lookFirst, k, first, time.Since(start)-first, alone)
+		t := s.readCost.Load().after(lookFirst, k, first, time.Since(start)-first, alone)
 		t.looked, t.judged = time.Now(), s.judged.Load()
-		s.toll.Store(t)
+		s.readCost.Store(t)
 	}
 	if n += k; eof || n != f.unit() || n == len(p) {
 		return n, eof, nil

@@ -12,7 +12,7 @@ import (
 // TestAheadAllocs: reading ahead allocates nothing but what the READ below does.
 func TestAheadAllocs(t *testing.T) {
 	const step = 64 << 10
-	r, below, f := tolled(t, toll{delay: time.Hour})
+	r, below, f := withCost(t, readCost{delay: time.Hour})
 	base, got := seqAllocs(t, below, step), seqAllocs(t, f, step)
 	s := r.ahead.Stats()
 	t.Logf("%v allocations a read, %v without the wrapper, %d hits", got, base, s.Hits)

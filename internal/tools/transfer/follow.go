@@ -12,7 +12,7 @@ import (
 // ErrSame says that a symbolic link leads to what it would replace.
 var ErrSame = errors.New("the link leads to the very object that it would replace")
 
-// errOutside says that a link leads out of the file system, where nobody can follow it.
+// errOutside says that a link leads out of the file system, where it cannot be followed.
 var errOutside = errors.New("it leads out of what is copied from, and may lead to what has its name in the destination; move or remove that")
 
 // Follower is an FS that knows where its links lead, out of its tree, too.
@@ -22,8 +22,8 @@ type Follower interface {
 }
 
 // LeadsTo reports whether the symbolic link that has the source's name leads to the object
-// with the attributes there, of which perhaps another file system speaks. An error says
-// that nobody knows. One that leads nowhere leads to nothing that could be lost.
+// with the attributes there, which may come from another file system. With an error it is
+// not known. A link that leads nowhere leads to nothing that could be lost.
 func (s *Source) LeadsTo(ctx context.Context, there *vfs.Attr) (bool, error) {
 	to, err := s.follow(ctx)
 	for _, none := range [...]error{vfs.ErrNoEnt, vfs.ErrNotDir, vfs.ErrStale, vfs.ErrNameTooLong, syscall.ELOOP} {
@@ -39,8 +39,8 @@ func (s *Source) LeadsTo(ctx context.Context, there *vfs.Attr) (bool, error) {
 	return to.Has(id) && there.Has(id) && to.FileID == there.FileID && to.Ctime.Equal(there.Ctime), nil
 }
 
-// Spares is nil if the symbolic link may replace h, an object of f: one to which it leads
-// it would leave without a name, and lead to itself. The error Is ErrSame then.
+// Spares is nil if the symbolic link may replace h, an object of f. If the link leads to h,
+// replacing h would take its name and leave a link to itself: the error Is ErrSame.
 func (s *Source) Spares(ctx context.Context, f vfs.FS, h vfs.Handle, attr *vfs.Attr) error {
 	if attr.Type == vfs.TypeSymlink || attr.Type == vfs.TypeDir || s.Name == "" {
 		return nil // no contents are lost, or it is not replaced

@@ -8,17 +8,17 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// A server may answer that attributes are set, and not set them. The attributes that
-// come with the answer tell. Where none come, it is believed.
+// A server may answer that attributes are set, and not set them. The attributes that come
+// with its answer show that. If none come, the answer is believed.
 
-// notSet is which of the owners in m a is known not to have as want has them.
+// notSet returns those owners in m that differ in want and in a, as far as a has them.
 func notSet(want, a *vfs.Attr, m vfs.Mask) vfs.Mask {
 	return m & a.Valid & ownersDiffer(want, a)
 }
 
-// heeded notes in l what of set, but the owners, h is known not to have, after it was
-// set and a came back.
-func (l *Lost) heeded(ctx context.Context, f vfs.FS, h vfs.Handle, set *vfs.SetAttr, a *vfs.Attr) {
+// noteUnset notes in l which attributes in set, but for the owners, h is known not to have:
+// a came back after they were set.
+func (l *Lost) noteUnset(ctx context.Context, f vfs.FS, h vfs.Handle, set *vfs.SetAttr, a *vfs.Attr) {
 	if set.Valid&a.Valid&vfs.MaskMode != 0 {
 		l.SetID = l.SetID || set.Mode&^a.Mode&(setUID|setGID) != 0
 		l.Mode = (set.Mode^a.Mode)&0o1777 != 0 || a.Mode&^set.Mode&(setUID|setGID) != 0
@@ -26,8 +26,8 @@ func (l *Lost) heeded(ctx context.Context, f vfs.FS, h vfs.Handle, set *vfs.SetA
 	if set.Valid&a.Valid&vfs.MaskMtime != 0 {
 		l.Times = l.Times || !near(ctx, f, h, set.Mtime, a.Mtime)
 	}
-	// Many file systems keep no atime, or a rough one. But one that no server of NFSv3
-	// can be told is lost.
+	// Many file systems keep no atime, or a rough one, and that is not counted. A time that
+	// NFSv3 cannot express is.
 	if set.Valid&a.Valid&vfs.MaskAtime != 0 && !fitsNFS(set.Atime) {
 		l.Times = l.Times || !near(ctx, f, h, set.Atime, a.Atime)
 	}

@@ -3,30 +3,27 @@ package readahead
 import "time"
 
 const (
-	// levels bounds a gauge: 1<<(levels-1) units in flight.
+	// levels bounds a climb: 1<<(levels-1) units in flight.
 	levels = 10
-	// probePause is how many epochs pass before a gauge looks whether the level
-	// above, or the one below, does better by now.
+	// After probePause epochs the level above, or the one below, is tried again.
 	probePause = 16
 	// A level is enough if it moves enoughOf16 sixteenths of what the best does.
 	enoughOf16 = 15
 )
 
-// gauge finds out how many units (READs or WRITEs) in flight pay. It is a climb
-// by what is moved in a second: the number doubles as long as that brings more,
-// and the smallest that is nearly as good as the best is kept. That is the
-// bandwidth times the delay, in units, without a belief in the shortest delay
-// ever seen, which on a file server is that of its cache.
+// climb finds out how many READs (units) in flight pay, by the bytes that come in a second.
+// The number doubles as long as that brings more bytes, and the smallest number that is
+// nearly as good as the best is kept. It comes to the bandwidth times the delay, and does
+// not rely on the shortest delay ever seen: that of a file server's cache.
 //
-// Where the way is long it would climb for seconds. There it opens first: while somebody
-// has to wait, and a unit does not take longer for all that are under way, the number
-// doubles, once in the time that one takes. That it suffices is known that much later, so
-// that it may become four times as large as is needed. From where units begin to wait for
-// each other it climbs.
+// With a far server climbing would take seconds, and so it opens first. While reads have to
+// wait, and units do not wait for each other, the number doubles once in a unit's time.
+// That it suffices shows a unit's time later: it may become four times what is needed. When
+// units begin to wait for each other, it climbs.
 //
-// What was moved while nobody had to wait says nothing about the number, and is
-// not counted. The owner's mutex guards a gauge.
-type gauge struct {
+// Bytes that came while no read had to wait say nothing about the number, and do not count.
+// The owner's mutex guards a climb.
+type climb struct {
 	level int
 	rates [levels]float64 // bytes per second at each level; 0: not known
 
@@ -34,20 +31,20 @@ type gauge struct {
 
 	bytes  int64     // moved in this epoch
 	start  time.Time // when the first window of this epoch had been moved
-	waited bool      // somebody had to wait since then
+	waited bool      // a read had to wait since then
 	quiet  int       // epochs since the last look around
 	up     bool      // where that was
 }
 
 // units is how many may be in flight.
-func (g *gauge) units() int { return 1 << g.level }
+func (g *climb) units() int { return 1 << g.level }
 
 // moved counts n bytes that have come or gone; unit is the size of one unit, and
 // most the largest number that is allowed. What is in flight together comes
 // together, so that the time between two units says little: an epoch is three
 // times what may be in flight and what is being waited for, one part to settle
 // in, and two to be measured.
-func (g *gauge) moved(n int, unit, most int, waited bool) {
+func (g *climb) moved(n int, unit, most int, waited bool) {
 	window := int64(unit)*int64(g.units()) + int64(max(n, unit))
 	before := g.bytes
 	g.bytes += int64(n)
@@ -65,7 +62,7 @@ func (g *gauge) moved(n int, unit, most int, waited bool) {
 
 // opened takes note of a unit that was sent at level, when as many were in flight, and
 // took so long; quickest is the shortest time that any unit has taken.
-func (g *gauge) opened(level int, took, quickest time.Duration, most int) {
+func (g *climb) opened(level int, took, quickest time.Duration, most int) {
 	if !g.opening || level != g.level {
 		return // sent when fewer were in flight
 	}
@@ -76,16 +73,16 @@ func (g *gauge) opened(level int, took, quickest time.Duration, most int) {
 }
 
 // restart begins the epoch anew.
-func (g *gauge) restart() { g.bytes = 0 }
+func (g *climb) restart() { g.bytes = 0 }
 
 // found returns the best level, if the one above is known to be no better.
-func (g *gauge) found() (level int, ok bool) {
+func (g *climb) found() (level int, ok bool) {
 	level = g.best()
 	return level, level+1 < levels && g.rates[level+1] > 0
 }
 
 // rate takes note of what the present level moves, and chooses the next one.
-func (g *gauge) rate(r float64, most int) {
+func (g *climb) rate(r float64, most int) {
 	if old := g.rates[g.level]; old > 0 {
 		r = (r + old) / 2
 	}
@@ -109,7 +106,7 @@ func (g *gauge) rate(r float64, most int) {
 }
 
 // best is the lowest level that is enough.
-func (g *gauge) best() int {
+func (g *climb) best() int {
 	var most float64
 	for _, r := range g.rates {
 		most = max(most, r)

@@ -7,9 +7,9 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// What somebody has to do something about is told in words that say what.
+// Some errors need the user to act. Their texts say what to do.
 
-// inTheWay is an error of giving a name to what is no directory, if a directory has it.
+// inTheWay explains err, of giving something that is no directory the name of a directory.
 func inTheWay(what string, err error) error {
 	for _, s := range [...]vfs.Status{vfs.ErrIsDir, vfs.ErrExist, vfs.ErrNotEmpty} {
 		if errors.Is(err, s) {
@@ -19,8 +19,8 @@ func inTheWay(what string, err error) error {
 	return frozen(what, err)
 }
 
-// notMade is an error of making the object. A host lets few make devices, and says to the
-// others what it says of an immutable directory.
+// notMade explains err, of making the object. A user who may not make devices gets the same
+// status as for an immutable directory.
 func (n *node) notMade(err error) error {
 	if device := n.how.Type == vfs.TypeBlock || n.how.Type == vfs.TypeChar; device && errors.Is(err, vfs.ErrPerm) {
 		return fmt.Errorf("create: %w; a device is made by root alone, or with CAP_MKNOD, on the host that has the destination", err)
@@ -28,8 +28,8 @@ func (n *node) notMade(err error) error {
 	return frozen("create", err)
 }
 
-// frozen is an error of changing the destination. What may not be changed by its owner, or
-// by root, is not told apart by a status.
+// frozen explains err, of changing the destination. The status does not tell an immutable
+// object from one that the caller may not change.
 func frozen(what string, err error) error {
 	if errors.Is(err, vfs.ErrPerm) {
 		return fmt.Errorf("%s: %w; or it, or its directory, is immutable or append-only (see lsattr)", what, err)

@@ -143,13 +143,13 @@ func TestPays(t *testing.T) {
 		{40, 100, 100, 40, true, true},
 		{100, 10, 0, 40, false, true},
 	} {
-		toll := &toll{delay: tt.delay * us, perByte: float64(tt.bytes) * 1000 / unit}
+		readCost := &readCost{delay: tt.delay * us, perByte: float64(tt.bytes) * 1000 / unit}
 		var c copied
 		for range copyFirst {
 			c.took(unit, tt.copied*us)
 		}
-		begins := (&stream{think: tt.think * us}).pays(toll, &c, unit)
-		stays := (&stream{think: tt.think * us, ahead: true}).pays(toll, &c, unit)
+		begins := (&stream{think: tt.think * us}).pays(readCost, &c, unit)
+		stays := (&stream{think: tt.think * us, ahead: true}).pays(readCost, &c, unit)
 		if begins != tt.begins || stays != tt.stays {
 			t.Errorf("%+v: begins %v, stays %v", tt, begins, stays)
 		}
@@ -176,7 +176,7 @@ func TestCopied(t *testing.T) {
 // TestCopiedOnce: one copy during which the processor was taken away does not keep
 // anything from being read ahead.
 func TestCopiedOnce(t *testing.T) {
-	far := &toll{delay: ms, perByte: 1}
+	far := &readCost{delay: ms, perByte: 1}
 	var c copied
 	c.took(copyLook, 10*ms)
 	if !new(stream).pays(far, &c, copyLook) {
@@ -194,7 +194,7 @@ func TestCopiedOnce(t *testing.T) {
 // nothing is read ahead for it.
 func TestWholeReadAllocs(t *testing.T) {
 	const step = 64 << 10
-	r, below, f := tolled(t, toll{delay: 10 * us, perByte: 1})
+	r, below, f := withCost(t, readCost{delay: 10 * us, perByte: 1})
 	base, got := seqAllocs(t, below, step), seqAllocs(t, f, step)
 	// A reader whom the machine keeps from reading seems to think.
 	if s := r.ahead.Stats(); got > base || s.Hits > s.Misses/20 {
@@ -203,9 +203,9 @@ func TestWholeReadAllocs(t *testing.T) {
 	r.ok(f.Close(t.Context()))
 }
 
-// tolled makes a file of which is known what READs take, and opens it with and
+// withCost makes a file of which is known what READs take, and opens it with and
 // without the wrapper.
-func tolled(t *testing.T, known toll) (r *rig, below, f vfs.File) {
+func withCost(t *testing.T, known readCost) (r *rig, below, f vfs.File) {
 	r = newRig(t, memfs.Options{ReadMax: 64 << 10}, Options{})
 	f, h := r.open("f", vfs.OpenHow{})
 	r.write(f, 0, pattern(16<<20))
@@ -214,7 +214,7 @@ func tolled(t *testing.T, known toll) (r *rig, below, f vfs.File) {
 	r.ok(err)
 	t.Cleanup(func() { r.ok(below.Close(t.Context())) })
 	known.looked = time.Now().Add(time.Hour)
-	r.ahead.s.toll.Store(&known)
+	r.ahead.s.readCost.Store(&known)
 	return r, below, f
 }
 
@@ -270,10 +270,10 @@ func (c *curtFile) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.A
 
 // TestAfter: what a look makes of the times that it saw.
 func TestAfter(t *testing.T) {
-	known := &toll{delay: 100 * us, perByte: 1} // a READ of 4 KiB takes 104 us
+	known := &readCost{delay: 100 * us, perByte: 1} // a READ of 4 KiB takes 104 us
 	for _, tt := range []struct {
 		name          string
-		before        *toll
+		before        *readCost
 		first, second time.Duration
 		alone         bool
 		delay, bytes  time.Duration // of 100 KiB
