@@ -1,7 +1,7 @@
 package nfs3
 
-// Stat is the status with which every result begins, for those who treat the
-// results of all procedures alike.
+// Stat is the status with which every result begins, for code that treats
+// the results of all procedures alike.
 
 // Stat is the status of the result.
 func (r *GETATTR3res) Stat() *Nfsstat3 { return &r.Status }

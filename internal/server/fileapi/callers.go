@@ -161,7 +161,7 @@ func (c *Callers) addToken(who *identity, kind, value string) error {
 }
 
 // ParseIDs reads a caller's numbers, "uid:gid[,group...]", of which at most 1024 are
-// further groups. None is 1<<32-1, which stands for nobody at all.
+// further groups. None is 1<<32-1, which stands for no user.
 func ParseIDs(s string) (vfs.Caller, error) {
 	uid, gids, ok := strings.Cut(s, ":")
 	ids := append([]string{uid}, strings.SplitN(gids, ",", 2+maxGroups)...)

@@ -1,7 +1,7 @@
 // Package fileapi is the server of the file API: files of a server's exports over
 // HTTP, as protobuf or JSON, by Connect, gRPC or gRPC-Web. The protocol is
 // proto/fileapi, the client for Go is package fileapi at the module's root, and
-// docs/file-api.md is for those who use either.
+// docs/file-api.md is the manual of both.
 //
 // # Whose rights
 //

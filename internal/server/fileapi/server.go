@@ -27,11 +27,11 @@ type Options struct {
 	// Table is what is served by path.
 	Table *export.Table
 	// Store is what is served by content; nil: nothing, which is unimplemented.
-	// Every caller may read and add to it, and nobody may delete from it.
+	// Every caller may read and add to it, and none may delete from it.
 	Store object.Store
-	// Callers may call with a token or a client certificate; nil: nobody may.
+	// Callers may call with a token or a client certificate; nil: there are none.
 	Callers *Callers
-	// Loopback is the user that calls from this host without either; nil: nobody may.
+	// Loopback is the user of calls from this host without either; nil: they are refused.
 	Loopback *vfs.Caller
 	// MayLoopback, if set, says of a connection from this host whether the program at
 	// its far end may call as Loopback. It is asked when the connection is made, by
