@@ -27,33 +27,28 @@ import (
 //
 // # Refused cookies
 //
-// A server may forget what its cookies mean (NFS3ERR_BAD_COOKIE). If it does so
-// before the first entry, the error is vfs.ErrBadCookie: only the caller knows
-// what it has had before. Later the listing helps itself:
+// A server may forget what its cookies mean (NFS3ERR_BAD_COOKIE). Before the first entry, the
+// error is vfs.ErrBadCookie: only the caller knows what it has had before. Later the listing
+// recovers:
 //
-//   - The last entry is asked for again, by the cookie before it and the
-//     verifier that a new listing has now. If it comes, as first entry and with
-//     the cookie that it had, only the verifier had changed, and the listing
-//     goes on. (To try the last cookie itself would not do: a server that counts
-//     entries takes every number, and means another place by it.)
-//   - Otherwise it begins again, and leaves out what has been delivered. Up to
-//     about a million names (2^20) it knows each of them by a 64-bit hash; the
-//     order in which the server lists is of no concern then, and the odds are
-//     better than a million to one that no entry is left out by mistake.
-//   - Of more names, and in an iteration that did not begin at the zero Pos, it
-//     knows some landmarks, and the last 4096. It leaves out everything up to
-//     the last of them, and what it knows of them. This needs a server that keeps
-//     its order, as servers do that list by hash or by place on disk, and that
-//     is not believed: unless 16 landmarks and more are met, every one of them
-//     in the old order, the iteration ends with vfs.ErrBadCookie.
+//   - It asks for the last entry again, by the cookie before it and the verifier that a new
+//     listing has now. If the entry comes first, with its old cookie, only the verifier had
+//     changed, and the listing goes on. (Trying the last cookie itself would not do: a server
+//     that counts entries accepts every number, and may mean another place by it.)
+//   - Otherwise it begins again, and leaves out what was delivered. It remembers up to about a
+//     million names (2^20) by 64-bit hashes. The order of the new listing does not matter then,
+//     and the odds are better than a million to one that no entry is left out by mistake.
+//   - Of more names, and in an iteration that did not begin at the zero Pos, it remembers some
+//     landmarks, and the last 4096. It leaves out everything up to the last landmark, and the
+//     names that it remembers after that. This needs a server that keeps its order, as servers
+//     do that list by hash or by place on disk. It is checked: unless at least 16 landmarks are
+//     met, all in the old order, the iteration ends with vfs.ErrBadCookie.
 //
-// So entries that are there throughout are delivered exactly once, or there is
-// an error. A caller that goes on from an Entry's Next in another iteration has this only
-// as far as the server keeps its order. A server that refuses its own cookies
-// again and again, without letting the listing get any further, is ErrBadCookie
-// in the end. What is remembered takes 8 bytes a name, of all pages but the
-// last, up to 8 MiB (twice that in a listing that had to begin again), and of
-// more than 2^20 names 64 KiB.
+// So entries that exist throughout are delivered exactly once, or there is an error. A caller
+// that continues from an Entry's Next in another iteration has this only if the server keeps its
+// order. A server that refuses its own cookies repeatedly, without progress of the listing, is
+// finally ErrBadCookie. The memory is 8 bytes a name, of all pages but the last, up to 8 MiB
+// (twice that in a listing that had to begin again), and 64 KiB for more than 2^20 names.
 func (f *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs.Mask, maxBytes uint32) iter.Seq2[*vfs.Entry, error] {
 	return func(yield func(*vfs.Entry, error) bool) {
 		if err := checkHandle(&dir); err != nil {
@@ -71,9 +66,8 @@ func (f *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs
 	}
 }
 
-// listing is a ReadDir under way. It belongs to the goroutine of the iteration;
-// pager and the page that is being fetched belong to the other one, which looks
-// ahead, while it runs.
+// listing is a running ReadDir. It belongs to the goroutine of the iteration. While the goroutine
+// that fetches ahead runs, the pager and the page being fetched belong to that.
 type listing struct {
 	pager
 	ahead ahead
@@ -83,22 +77,22 @@ type listing struct {
 	want  vfs.Mask
 	yield func(*vfs.Entry, error) bool
 	entry vfs.Entry
-	err   error // found in the midst of a page
+	err   error // found within a page
 
-	pos    vfs.Pos // behind the entry at hand
+	pos    vfs.Pos // after the current entry
 	before uint64  // the cookie before it
-	whole  bool    // the listing began at the beginning
+	whole  bool    // the listing began at the zero Pos
 	empty  int     // pages in a row without an entry
 	loop   loopGuard
 
-	names   memory  // what has been delivered
-	hash    uint64  // of the name of the entry at hand, but for the last page
+	names   memory  // of delivered names
+	hash    uint64  // of the current entry's name, except on the last page
 	replay  *replay // not nil: the listing began again
-	retried bool    // the last entry was asked for again, and none came behind it
-	barren  int     // restarts since the last entry that was delivered
+	retried bool    // the last entry was asked for again, and none came after it
+	barren  int     // restarts since the last delivered entry
 }
 
-// run delivers page by page until the directory or the consumer's interest ends.
+// run delivers page by page until the directory ends or the consumer stops.
 func (l *listing) run() error {
 	for {
 		p, err := l.next()
@@ -109,7 +103,7 @@ func (l *listing) run() error {
 			p.release()
 			return err
 		}
-		eof := p.eof // of a page that will be gone
+		eof := p.eof // p is released below
 		if more := l.page(p); !more || l.err != nil {
 			return l.err
 		}
@@ -119,7 +113,7 @@ func (l *listing) run() error {
 	}
 }
 
-// progress is an error if the listing will be, after p, where it was before.
+// progress returns an error if the listing would be, after p, where it was before.
 func (l *listing) progress(p *page) error {
 	switch {
 	case p.eof:
@@ -136,8 +130,8 @@ func (l *listing) progress(p *page) error {
 	return nil
 }
 
-// page delivers the entries of p and gives it back. It is false if the consumer
-// has enough, or at an error, which is l.err.
+// page delivers the entries of p and releases it. It returns false if the consumer has stopped, or
+// after an error, which is l.err.
 func (l *listing) page(p *page) bool {
 	defer p.release()
 	if p.entries > 0 {
@@ -164,8 +158,8 @@ func (l *listing) entries(p *page) bool {
 	return l.err == nil
 }
 
-// reached moves the listing behind the i'th entry of p and reports whether the
-// entry is to be delivered.
+// reached moves the listing to after the i'th entry of p and reports whether the entry is to be
+// delivered.
 func (l *listing) reached(p *page, i int, name []byte, cookie uint64) bool {
 	if i < p.passed || l.err != nil {
 		return false
@@ -203,8 +197,8 @@ func (l *listing) deliver(p *page, name []byte, fileid uint64) bool {
 	if !l.yield(e, nil) {
 		return false
 	}
-	// A caller that takes one entry (not "." or "..", which it never sees) and comes
-	// back for more will want the next page.
+	// A consumer that takes one entry (never "." or "..") and comes back for more will want
+	// the next page.
 	l.lookAhead(p)
 	return true
 }

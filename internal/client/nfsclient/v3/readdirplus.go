@@ -22,8 +22,8 @@ func (g *pager) readdirplus(ctx context.Context, pos vfs.Pos, p *page) (oncrpc.R
 	return g.fs.doWaiting(ctx, nfs3.NFSPROC3_READDIRPLUS, &args, p, wait{most: plusBusy})
 }
 
-// entriesPlus delivers the entries of a READDIRPLUS, as entries does. A handle
-// of a size that none has counts as not sent.
+// entriesPlus delivers the entries of a READDIRPLUS, as entries does. A handle of an invalid size
+// counts as not sent.
 func (l *listing) entriesPlus(p *page) bool {
 	attrs, handles := l.want&^vfs.MaskHandle != 0, l.want&vfs.MaskHandle != 0
 	var w nfs3.Entryplus3
@@ -49,13 +49,12 @@ func (l *listing) entriesPlus(p *page) bool {
 	return l.err == nil
 }
 
-// setHandle makes h the handle of these bytes, or zero if there is none of so
-// many. The handles of a directory's objects mostly have one length; then only
-// that much is copied.
+// setHandle sets h to the handle with these bytes, or to zero if their number is invalid. The handles
+// in a directory mostly have one length; then only that much is copied.
 func setHandle(h *vfs.Handle, b []byte) {
 	if old := h.Bytes(); len(b) > 0 && len(old) == len(b) {
 		copy(old, b)
 		return
 	}
-	*h, _ = vfs.MakeHandle(b) // zero beside its error
+	*h, _ = vfs.MakeHandle(b) // zero after an error
 }

@@ -8,18 +8,15 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// rememberedNames is how many names are remembered. A further one takes the
-// place of another, and a RENAME of that one that was sent twice stays
-// undecided.
+// rememberedNames bounds the names that are remembered. At the bound a further one replaces another.
+// If a RENAME of the replaced one is sent twice, its outcome stays unknown.
 const rememberedNames = 1024
 
-// nameMemory knows, of names that were looked up or made lately, which object they
-// stood for: not the object itself, but enough to recognize it. It is there for
-// the rare RENAME of which nobody knows whether it was done, and must cost the
-// frequent LOOKUP next to nothing: a slot is two words without a lock, and a
-// slot that two have written to at once is no longer anyone's, since the words
-// do not fit each other (as R. Hyatt and T. Mann store the positions of chess,
-// "A lock-less transposition table implementation", 2002).
+// nameMemory remembers, for names that were looked up or made recently, a hash of their object's
+// handle. It serves the rare RENAME with an unknown outcome, and must cost the frequent LOOKUP little.
+// So a slot is two words without a lock. If two goroutines write to a slot at once, its words do not
+// match, and it counts as empty (as R. Hyatt and T. Mann store the positions of chess, "A lock-less
+// transposition table implementation", 2002).
 type nameMemory struct {
 	seed  maphash.Seed
 	slots [rememberedNames]struct{ check, object atomic.Uint64 }
@@ -30,21 +27,21 @@ func (m *nameMemory) key(dir *vfs.Handle, name string) uint64 {
 	return bits.RotateLeft64(maphash.Bytes(m.seed, dir.Bytes()), 1) ^ maphash.String(m.seed, name)
 }
 
-// object stands for what has handle h; 0 for nothing.
+// object is the hash of handle h; 0 for the zero handle.
 func (m *nameMemory) object(h *vfs.Handle) uint64 {
 	if h.IsZero() {
 		return 0
 	}
-	return max(maphash.Bytes(m.seed, h.Bytes()), 1) // 0 is not known
+	return max(maphash.Bytes(m.seed, h.Bytes()), 1) // 0 means unknown
 }
 
-// note remembers that name in dir stands for h.
+// note remembers that name in dir is h's.
 func (m *nameMemory) note(dir *vfs.Handle, name string, h *vfs.Handle) {
 	m.set(m.key(dir, name), m.object(h))
 }
 
-// forget is called when name in dir stands for something else from now on, or
-// may do so: what it has stood for would prove nothing about the next RENAME.
+// forget is called when name in dir becomes another object's, or may do so: its old object would prove
+// nothing about the next RENAME.
 func (m *nameMemory) forget(dir *vfs.Handle, name string) { m.set(m.key(dir, name), 0) }
 
 func (m *nameMemory) set(key, object uint64) {
@@ -53,7 +50,7 @@ func (m *nameMemory) set(key, object uint64) {
 	s.check.Store(object ^ key)
 }
 
-// recall returns what name in dir last stood for; 0 if that is not known.
+// recall returns the last known object of name in dir; 0 if it is unknown.
 func (m *nameMemory) recall(dir *vfs.Handle, name string) uint64 {
 	key := m.key(dir, name)
 	s := &m.slots[key%rememberedNames]

@@ -23,7 +23,7 @@ func (f *FS) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool
 	return f.remove(ctx, dir, name)
 }
 
-// remove is Remove without a thought of what is open.
+// remove is Remove without regard to open files.
 func (f *FS) remove(ctx context.Context, dir vfs.Handle, name string) (vfs.WCC, error) {
 	object, err := dirop(&dir, name)
 	if err != nil {

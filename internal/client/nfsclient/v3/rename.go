@@ -23,7 +23,7 @@ func (f *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, to
 	return f.rename(ctx, m)
 }
 
-// rename is Rename without a thought of what is open.
+// rename is Rename without regard to open files.
 func (f *FS) rename(ctx context.Context, m *move) (from, to vfs.WCC, err error) {
 	args, res := nfs3.RENAME3args{}, nfs3.RENAME3res{}
 	if args.From, err = dirop(&m.fromDir, m.fromName); err != nil {
@@ -51,10 +51,9 @@ func (f *FS) rename(ctx context.Context, m *move) (from, to vfs.WCC, err error) 
 	return res.Resok.FromdirWcc.VFS(), res.Resok.TodirWcc.VFS(), nil
 }
 
-// beforeRename finds out what m moves, as far as that is known: what the name
-// stands for afterwards proves nothing. If the target is known to be that very
-// object already, finding it there afterwards would prove nothing either: the
-// source must be another one by now.
+// beforeRename finds out, as far as known, which object m moves: afterwards the name proves nothing. If
+// the target is known to be that object already, finding it there afterwards would prove nothing
+// either, because the source must be another one by now.
 func (n *nameMemory) beforeRename(m *move) {
 	if m.object == 0 {
 		m.object = n.recall(&m.fromDir, m.fromName)
@@ -64,11 +63,10 @@ func (n *nameMemory) beforeRename(m *move) {
 	}
 }
 
-// renamed reports whether the RENAME that err is about has been done after all:
-// it was sent twice, the source is gone, and the target is the very object that
-// the source was before. Another client that has moved that object to that name has done
-// what was wanted; where several contend for an object, each has a target of its
-// own.
+// renamed reports whether the RENAME that failed with err has succeeded after all: it was sent
+// twice, the source is gone, and the target is the object that the source was before. If
+// another client has moved that object to that name, the result is the wanted one. Clients that
+// contend for an object have targets of their own.
 func (f *FS) renamed(ctx context.Context, m *move, err error) bool {
 	s, ok := errors.AsType[*StatusError](err)
 	if !ok || !s.Resent || s.Status != vfs.ErrNoEnt || m.object == 0 {

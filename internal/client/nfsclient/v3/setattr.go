@@ -9,7 +9,7 @@ import (
 )
 
 // SetAttr is one SETATTR (section 3.3.2). A time that NFSv3 cannot carry (before 1970, after
-// 2106) becomes the nearest one that it can; WCC.After shows what was set.
+// 2106) becomes the nearest one that it can; WCC.After shows the result.
 func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (vfs.WCC, error) {
 	if err := f.mayChange(ctx); err != nil {
 		return vfs.WCC{}, err
@@ -18,7 +18,7 @@ func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard 
 		return vfs.WCC{}, err
 	}
 	args, res := nfs3.SETATTR3args{Object: fh(&h)}, nfs3.SETATTR3res{}
-	_ = args.NewAttributes.SetAttr(set) // clamped times are told by what comes back
+	_ = args.NewAttributes.SetAttr(set) // the returned attributes show clamped times
 	if guard != nil {
 		exact := false
 		args.Guard.Check = true

@@ -10,33 +10,33 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// openFiles are the files that this FS has open, by handle. A server knows
-// nothing of them; so that they stay readable when their last name goes, they
-// are kept alive under a hidden name, as every NFS client has done since 1985.
+// openFiles are the files that this FS has open, by handle. The server does not know of them. To keep
+// them readable when their last name is removed, they are renamed to a hidden name, as NFS clients have
+// done since 1985.
 type openFiles struct {
 	mu    sync.Mutex
 	m     map[vfs.Handle]*openFile
 	names openNames // guarded by mu
 }
 
-// openFile is one file of the table, held by n Files and by who is about to
-// take a name from it.
+// openFile is one file of the table. n counts its Files and the calls that are about to take a
+// name from it.
 type openFile struct {
 	n int // guarded by openFiles.mu
 
 	mu     sync.Mutex // held while a name is taken from the file
-	hidden *hidden    // guarded by mu; after the last hold nobody's
+	hidden *hidden    // guarded by mu, until the last hold has ended
 }
 
-// hidden is the name that keeps a file alive, to be removed by whom it was made.
+// hidden is the name that keeps a file alive. The view that made it removes it.
 type hidden struct {
 	fs    *FS
 	dir   vfs.Handle
 	name  string
-	doubt bool // nobody knows whether it has been made
+	doubt bool // it is not known whether it was made
 }
 
-// keeps reports whether h has the hidden name, as far as anybody knows.
+// keeps reports whether h has the hidden name, as far as is known.
 func (d *hidden) keeps(ctx context.Context, h vfs.Handle) bool {
 	if d.doubt {
 		found, _, _, err := d.fs.Lookup(ctx, d.dir, d.name)
@@ -59,7 +59,7 @@ func (t *openFiles) add(h vfs.Handle) {
 	e.n++
 }
 
-// hold returns the entry of h if h is open. The caller gives it back with release.
+// hold returns the entry of h if h is open. The caller calls release.
 func (t *openFiles) hold(h vfs.Handle) *openFile {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,8 +92,8 @@ func (t *openFiles) release(ctx context.Context, h vfs.Handle) error {
 	return nil
 }
 
-// hideRemoved takes name out of dir if it is an open file; done is false if it
-// is not, and a plain REMOVE will do.
+// hideRemoved removes name from dir if it is an open file's, by hiding it. done is false if it
+// is not, and a plain REMOVE suffices.
 func (f *FS) hideRemoved(ctx context.Context, dir vfs.Handle, name string) (wcc vfs.WCC, done bool, err error) {
 	if !f.open.mayBe(f.names.folded(&dir, name)) {
 		return wcc, false, nil
@@ -118,9 +118,8 @@ func (f *FS) hideRemoved(ctx context.Context, dir vfs.Handle, name string) (wcc 
 	return wcc, true, err
 }
 
-// survives reports whether the open file h has a name besides the one that it is
-// about to lose. e.mu is held, so that two names do not go at once for the sake
-// of each other.
+// survives reports whether the open file h has a name besides the one that it is about to lose. e.mu is
+// held, so that two names are not removed at once, each because of the other.
 func (f *FS) survives(ctx context.Context, e *openFile, h vfs.Handle) bool {
 	if e.hidden != nil && e.hidden.keeps(ctx, h) {
 		return true
@@ -137,8 +136,8 @@ func (f *FS) hide(ctx context.Context, e *openFile, h, dir vfs.Handle, name stri
 	return wcc, err
 }
 
-// keep takes over a hidden name, if there may be one: to remove a name that is
-// not there does no harm. err is what came of making it. e.mu is held.
+// keep records a hidden name, if it may exist: removing a missing name does no harm. err is the
+// result of making it. e.mu is held.
 func (e *openFile) keep(hid *hidden, err error) {
 	hid.doubt = errors.Is(err, vfs.ErrUnknownOutcome)
 	if err == nil || hid.doubt {
@@ -152,7 +151,7 @@ func (f *FS) newHidden(dir vfs.Handle) *hidden {
 	return &hidden{fs: f, dir: dir, name: ".nfs" + hex.EncodeToString(r[:])}
 }
 
-// move is a rename on its way.
+// move is a rename in progress.
 type move struct {
 	fromDir, toDir   vfs.Handle
 	fromName, toName string
@@ -164,7 +163,7 @@ func (f *FS) openTarget(ctx context.Context, m *move) (*openFile, vfs.Handle) {
 	if m.fromDir == m.toDir && m.fromName == m.toName || !f.open.mayBe(f.names.folded(&m.toDir, m.toName)) {
 		return nil, vfs.Handle{}
 	}
-	// What is wrong with either name RENAME will tell.
+	// RENAME reports what is wrong with either name.
 	target, _, _, err := f.Lookup(ctx, m.toDir, m.toName)
 	if err != nil {
 		return nil, target
@@ -172,15 +171,14 @@ func (f *FS) openTarget(ctx context.Context, m *move) (*openFile, vfs.Handle) {
 	return f.open.hold(target), target
 }
 
-// keep gives the open file h, which m is about to replace, a name to live on
-// under: by a hard link, so that the target's name always stands for something,
-// or by renaming where the server makes no links. In the second case undo gives
-// the name back. e.mu is held.
+// keep gives the open file h, which m is about to replace, a hidden name: by a hard link, so that the
+// target's name always exists, or by renaming where the server makes no links. In the second case undo
+// restores the name. e.mu is held.
 func (f *FS) keep(ctx context.Context, e *openFile, h vfs.Handle, m *move) (undo func() error, err error) {
 	undo = func() error { return nil }
 	source, attr, _, err := f.Lookup(ctx, m.fromDir, m.fromName)
-	// Two names of one object stay as they are, and a directory replaces no
-	// file: the server says so, if the file is still there.
+	// RENAME does nothing for two names of one object, and refuses to replace a file by a
+	// directory: the server says so, if the file still exists.
 	if err != nil || source == h || attr.Type == vfs.TypeDir || f.survives(ctx, e, h) {
 		return undo, err
 	}
@@ -205,7 +203,7 @@ func (f *FS) keep(ctx context.Context, e *openFile, h vfs.Handle, m *move) (undo
 	}, nil
 }
 
-// renameOver renames over the open file h. It gives e back.
+// renameOver renames over the open file h, and releases it.
 func (f *FS) renameOver(ctx context.Context, e *openFile, h vfs.Handle, m *move) (from, to vfs.WCC, err error) {
 	defer func() { err = errors.Join(err, f.open.release(ctx, h)) }()
 	f.open.moved(f.names.folded(&m.toDir, m.toName))

@@ -6,35 +6,33 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// openNames are the names of the open files, so that a name that none of them can
-// have is removed, and replaced, without a LOOKUP before.
+// openNames are the names of the open files. Other names are removed, and replaced, without a LOOKUP
+// before.
 //
-// A file has a known name if it was made under it, or was found under it and had no
-// other then. A name that this FS takes from it, or gives it, makes it one without a
-// known name, and while there is such a one, every name is looked up. What another
-// client renames is not noticed, as it is not by the kernel's client: a file of which
-// this FS then takes the new name becomes stale.
+// A file has a known name if it was made under it, or was found under it and had no other then.
+// If this FS takes a name from it, or adds one, its name becomes unknown. While there is a file
+// with an unknown name, every name is looked up. A rename by another client goes unnoticed, as
+// with the kernel's client: if this FS then removes the new name, the file becomes stale.
 type openNames struct {
 	of      map[uint64]*openName // by nameMemory.folded
 	unknown int                  // open Files without a known name
 }
 
-// openName is a name by which one file was opened, or is being opened. It is known
-// as long as it is in openNames.of.
+// openName is a name by which one file was opened, or is being opened. It is known as long as it is in
+// openNames.of.
 type openName struct {
 	key uint64
 	n   int        // Files
 	h   vfs.Handle // zero while the first one is being opened
 }
 
-// folded is key for names of which a server may make no difference: those that
-// differ in case alone.
+// folded is a key that is equal for names that differ only in case, which a server may take for one.
 func (m *nameMemory) folded(dir *vfs.Handle, name string) uint64 {
 	return m.key(dir, strings.ToLower(name))
 }
 
-// expect is called before a file is opened by a name: what becomes of the name on
-// the way shall not be missed. The caller ends it with drop.
+// expect is called before a file is opened by a name, so that changes of the name meanwhile are
+// noticed. The caller calls drop.
 func (t *openFiles) expect(key uint64) *openName {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +68,7 @@ func (t *openFiles) drop(n *openName) {
 	}
 }
 
-// opened says what was found by n. only says that it has no other name.
+// opened records the object that was found by n. only says that it has no other name.
 func (t *openFiles) opened(n *openName, h vfs.Handle, only bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,17 +78,16 @@ func (t *openFiles) opened(n *openName, h vfs.Handle, only bool) {
 	n.h = h
 }
 
-// moved is called before a name is taken from what it stands for, and once more
-// behind that, for those who have begun to open it meanwhile; and when it is found
-// not to be the only one.
+// moved is called before a name is taken from its object, and again afterwards, for files that
+// are being opened meanwhile; and when the name is found not to be the only one.
 func (t *openFiles) moved(key uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.names.forget(key)
 }
 
-// linked is called before h gets another name, and once more behind that. What is
-// being opened may be h.
+// linked is called before h gets another name, and again afterwards. A file that is being
+// opened may be h.
 func (t *openFiles) linked(h vfs.Handle) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

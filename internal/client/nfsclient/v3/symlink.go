@@ -7,8 +7,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// defaultLinkMode is a link's mode if nobody says. It means nothing, but some
-// servers refuse a SYMLINK without one.
+// defaultLinkMode is a link's mode if the caller sets none. It has no meaning, but some servers
+// refuse a SYMLINK without one.
 const defaultLinkMode = 0o777
 
 func (f *FS) symlink(ctx context.Context, where nfs3.Diropargs3, how *vfs.CreateHow) (m made, err error) {
@@ -21,8 +21,8 @@ func (f *FS) symlink(ctx context.Context, where nfs3.Diropargs3, how *vfs.Create
 	args, res := nfs3.SYMLINK3args{Where: where}, nfs3.SYMLINK3res{}
 	args.Symlink.SymlinkData = []byte(how.Target)
 	set := &args.Symlink.SymlinkAttributes
-	_ = set.SetAttr(&how.Set) // clamped times are told by what comes back
-	set.Size.SetIt = false    // the target's length, and no other
+	_ = set.SetAttr(&how.Set) // the returned attributes show clamped times
+	set.Size.SetIt = false    // the size is the target's length
 	if !set.Mode.SetIt {
 		set.Mode.SetIt, set.Mode.Mode = true, defaultLinkMode
 	}
