@@ -93,7 +93,7 @@ type benchCommon struct {
 	WarmUp        time.Duration `name:"warmup" default:"1s" placeholder:"TIME" help:"The longest warm-up; it is a tenth of COUNT if that is shorter. 0 leaves it out (default: 1s)."`
 	ServerPID     *int          `name:"server-pid" placeholder:"PID" help:"Report processor time and threads of this process as the server's (Linux)."`
 	ServerMetrics string        `name:"server-metrics" placeholder:"URL" help:"Read an nfsbox server's processor time, threads and counts there (its --metrics), and hold its counts against those of this run."`
-	HTML          string        `name:"html" placeholder:"FILE" type:"path" help:"Write a page of charts into FILE as well."`
+	HTML          string        `name:"html" placeholder:"FILE" type:"path" help:"Write a page for a browser into FILE as well: the figures and, of one run, the operations of each second."`
 	JSON          bool          `xor:"form" help:"Print a line of JSON a second, then a summary; nfsbox bench --help has the fields."`
 	CSV           bool          `name:"csv" xor:"form" help:"Print a header and one line of comma-separated values."`
 	NoProgress    bool          `help:"Report the end, and nothing in between."`

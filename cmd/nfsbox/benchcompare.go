@@ -120,7 +120,7 @@ func benchError(err error) error {
 	return err
 }
 
-// writePage writes a page of charts. It draws all of it before it creates the file.
+// writePage writes a page. It draws all of it before it creates the file.
 func writePage(name string, draw func(io.Writer) error) error {
 	var page bytes.Buffer
 	err := draw(&page)
@@ -144,7 +144,7 @@ func (s *benchShow) round(r *bench.Round) {
 	case s.line:
 		s.drawn = true
 		_, s.err = fmt.Fprintf(s.stderr, "\r\x1b[K%s: round %d, %s: %s/s, p99 %s, %s errors", s.verb, r.Round,
-			strings.ToUpper(r.Side), progress.Count(uint64(r.OpsPerSecond)), micros(r.Latency.P99), progress.Count(r.Errors))
+			strings.ToUpper(r.Side), progress.Count(uint64(r.OpsPerSecond)), progress.Micros(r.Latency.P99), progress.Count(r.Errors))
 	}
 }
 
@@ -195,16 +195,8 @@ func compareText(c *bench.Comparison) string {
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintln(w, "figure\tA\tB\tB/A\tleast\tgreatest\tbetter\t")
 	for _, f := range c.Figures {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%.3f\t%.3f\t%.3f\t%s\t\n", f.Name, plainFloat(f.A), plainFloat(f.B), f.Ratio.Median, f.Ratio.Min, f.Ratio.Max, f.Better)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%.3f\t%.3f\t%.3f\t%s\t\n", f.Name, progress.Number(f.A), progress.Number(f.B), f.Ratio.Median, f.Ratio.Min, f.Ratio.Max, f.Better)
 	}
 	_ = w.Flush()
 	return b.String()
-}
-
-// plainFloat writes x with its significant digits.
-func plainFloat(x float64) string {
-	if x >= 1000 {
-		return progress.Count(uint64(x))
-	}
-	return strconv.FormatFloat(x, 'g', 4, 64)
 }

@@ -46,7 +46,7 @@ func (f *benchFlags) measure(e *env, verb string, set func(*bench.Options) error
 	return errors.Join(benchError(err), res.Failures())
 }
 
-// maxSamples bounds the seconds that a page of charts shows. Later ones are in its figures, but
+// maxSamples bounds the seconds that a page shows. Later ones are in its figures, but
 // not in its curve.
 const maxSamples = int(bench.MaxDuration / time.Second)
 
@@ -104,7 +104,7 @@ func (s *benchShow) each(x bench.Sample) {
 		if x.Entries != 0 {
 			text += fmt.Sprintf(", %s entries/s", progress.Count(uint64(x.EntriesPerSecond)))
 		}
-		text += fmt.Sprintf(", p99 %s, %s errors, %.0f s", micros(x.Latency.P99), progress.Count(x.Errors), x.Seconds)
+		text += fmt.Sprintf(", p99 %s, %s errors, %.0f s", progress.Micros(x.Latency.P99), progress.Count(x.Errors), x.Seconds)
 		_, s.err = io.WriteString(s.stderr, "\r\x1b[K"+text)
 	}
 }
@@ -224,9 +224,9 @@ func benchText(r *bench.Result) string {
 	}
 	l := &r.Latency
 	row("latency", "mean %s, 50%% %s, 90%% %s, 99%% %s, 99.9%% %s, longest %s",
-		micros(l.Mean), micros(l.P50), micros(l.P90), micros(l.P99), micros(l.P999), micros(l.Max))
+		progress.Micros(l.Mean), progress.Micros(l.P50), progress.Micros(l.P90), progress.Micros(l.P99), progress.Micros(l.P999), progress.Micros(l.Max))
 	row("client", "%s of processor time, %.1f allocations and %s an operation",
-		micros(r.CPU.ClientPerOp), r.AllocsPerOp, progress.Size(uint64(r.AllocBytesPerOp)))
+		progress.Micros(r.CPU.ClientPerOp), r.AllocsPerOp, progress.Size(uint64(r.AllocBytesPerOp)))
 	for _, line := range serverLines(r) {
 		row("server", "%s", line)
 	}
@@ -250,7 +250,7 @@ func benchText(r *bench.Result) string {
 // serverLines are the figures of the server's process.
 func serverLines(r *bench.Result) (lines []string) {
 	if r.CPU.ServerPerOp != nil {
-		line := micros(*r.CPU.ServerPerOp) + " of processor time an operation"
+		line := progress.Micros(*r.CPU.ServerPerOp) + " of processor time an operation"
 		if r.ServerThreads != nil {
 			line += fmt.Sprintf(", %s threads at most", progress.Count(uint64(*r.ServerThreads)))
 		}
@@ -286,6 +286,3 @@ func datasetLine(r *bench.Result) string {
 	}
 	return line
 }
-
-// micros writes microseconds in a unit that suits them.
-func micros(us float64) string { return bench.Micros(us) }

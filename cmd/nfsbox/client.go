@@ -173,4 +173,4 @@ func procText(p *nfsbox.ProcStats) string {
 }
 
 // took writes a duration in a unit that suits it.
-func took(d time.Duration) string { return micros(float64(d) / float64(time.Microsecond)) }
+func took(d time.Duration) string { return progress.Micros(float64(d) / float64(time.Microsecond)) }

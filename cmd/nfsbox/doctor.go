@@ -133,9 +133,9 @@ func stepText(x *doctorEvent) string {
 	result, took := x.Result, ""
 	switch x.Result {
 	case "failed":
-		result, took = "FAILED", micros(x.Seconds*1e6)
+		result, took = "FAILED", progress.Micros(x.Seconds*1e6)
 	case "ok":
-		took = micros(x.Seconds * 1e6)
+		took = progress.Micros(x.Seconds * 1e6)
 	}
 	lines := append(cleanLines(x.Detail, ""), cleanLines(x.Error, "")...)
 	lines = append(lines, cleanLines(x.Advice, "-> ")...)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"math"
-	"strings"
 
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
@@ -14,12 +12,12 @@ import (
 //go:embed page.html
 var pageHTML string
 
-// sheet is a page of charts. It has no script and asks for nothing.
+// sheet is a page of figures. It has no script and asks for nothing.
 type sheet struct {
 	Title    string
 	Lines    []string
 	Warnings []string
-	Charts   []*chart
+	Chart    *chart // nil: none
 	Header   []string
 	Rows     [][]string
 }
@@ -38,7 +36,7 @@ func (s *sheet) write(w io.Writer) error {
 	return t.Execute(w, s)
 }
 
-// WriteHTML writes a page of charts of r. samples are those of its run, in order.
+// WriteHTML writes a page of the result. samples are those of its run, in order.
 func (res *Result) WriteHTML(w io.Writer, samples []Sample) error {
 	s := &sheet{
 		Title: "nfsbox bench " + res.Verb,
@@ -57,10 +55,11 @@ func (res *Result) WriteHTML(w io.Writer, samples []Sample) error {
 		s.Warnings = append(s.Warnings, "The server has counted something else: others use it, or these figures are wrong.")
 	}
 	s.Warnings = append(s.Warnings, complaints(res.Faults)...)
-	if c := rates(samples); c != nil {
-		s.Charts = append(s.Charts, c)
+	what, perSecond := "a point for each second", each(samples, func(x *Sample) float64 { return x.OpsPerSecond })
+	if len(perSecond) < 2 {
+		what, perSecond = "the mean of the run", []float64{res.OpsPerSecond, res.OpsPerSecond}
 	}
-	s.Charts = append(s.Charts, latencies(&res.Latency))
+	s.Chart = newChart(what, perSecond, nil)
 	return s.write(w)
 }
 
@@ -76,16 +75,16 @@ func complaints(faults []Fault) (lines []string) {
 func (res *Result) rows() [][]string {
 	l := &res.Latency
 	rows := [][]string{
-		{"operations/s", number(res.OpsPerSecond)},
+		{"operations/s", progress.Number(res.OpsPerSecond)},
 		{"bytes/s", progress.Size(uint64(res.BytesPerSecond))},
-		{"mean", Micros(l.Mean)}, {"50 %", Micros(l.P50)}, {"90 %", Micros(l.P90)},
-		{"99 %", Micros(l.P99)}, {"99.9 %", Micros(l.P999)}, {"longest", Micros(l.Max)},
-		{"client's processor time per operation", Micros(res.CPU.ClientPerOp)},
-		{"client's allocations per operation", number(res.AllocsPerOp)},
+		{"mean", progress.Micros(l.Mean)}, {"50 %", progress.Micros(l.P50)}, {"90 %", progress.Micros(l.P90)},
+		{"99 %", progress.Micros(l.P99)}, {"99.9 %", progress.Micros(l.P999)}, {"longest", progress.Micros(l.Max)},
+		{"client's processor time per operation", progress.Micros(res.CPU.ClientPerOp)},
+		{"client's allocations per operation", progress.Number(res.AllocsPerOp)},
 		{"calls", progress.Count(res.RPCs)},
 	}
 	if res.CPU.ServerPerOp != nil {
-		rows = append(rows, []string{"server's processor time per operation", Micros(*res.CPU.ServerPerOp)})
+		rows = append(rows, []string{"server's processor time per operation", progress.Micros(*res.CPU.ServerPerOp)})
 	}
 	if res.ServerThreads != nil {
 		rows = append(rows, []string{"server's threads, at most", progress.Count(uint64(*res.ServerThreads))})
@@ -96,7 +95,7 @@ func (res *Result) rows() [][]string {
 	return rows
 }
 
-// WriteHTML writes a page of charts of c.
+// WriteHTML writes a page of the comparison.
 func (c *Comparison) WriteHTML(w io.Writer) error {
 	s := &sheet{
 		Title: "nfsbox bench compare: " + c.Verb,
@@ -119,22 +118,11 @@ func (c *Comparison) WriteHTML(w io.Writer) error {
 	}
 	for _, f := range c.Figures {
 		s.Rows = append(s.Rows, []string{
-			f.Name, number(f.A), number(f.B), number(f.Ratio.Median), number(f.Ratio.Min), number(f.Ratio.Max), f.Better,
+			f.Name, progress.Number(f.A), progress.Number(f.B), progress.Number(f.Ratio.Median), progress.Number(f.Ratio.Min), progress.Number(f.Ratio.Max), f.Better,
 		})
 	}
-	s.Charts = []*chart{ratios(c.Figures), turns(c.Runs)}
+	a, b := sorted(c.Runs)
+	rate := func(r **Result) float64 { return (*r).OpsPerSecond }
+	s.Chart = newChart("A is blue, B is orange, a point for each round", each(a, rate), each(b, rate))
 	return s.write(w)
-}
-
-// number writes x with as many digits as say something.
-func number(x float64) string {
-	switch {
-	case x == 0:
-		return "0"
-	case math.Abs(x) >= 100:
-		return progress.Count(uint64(math.Round(math.Abs(x))))
-	case math.Abs(x) >= 10:
-		return fmt.Sprintf("%.1f", x)
-	}
-	return strings.TrimSuffix(fmt.Sprintf("%.3f", x), "0")
 }

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/nfsbox/nfsbox"
@@ -168,17 +167,6 @@ func (res *Result) cost(from, to reading) {
 	res.BytesIn, res.BytesOut = b.bytesIn-a.bytesIn, b.bytesOut-a.bytesOut
 	res.ClientCalls = since(a.calls, b.calls)
 	res.Connections, res.Load = b.connections, b.load
-}
-
-// Micros writes microseconds in a unit that suits them.
-func Micros(us float64) string {
-	switch {
-	case us < 1000:
-		return fmt.Sprintf("%.1f µs", us)
-	case us < 1e6:
-		return fmt.Sprintf("%.2f ms", us/1e3)
-	}
-	return fmt.Sprintf("%.2f s", us/1e6)
 }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -148,6 +148,16 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("Size(%d) = %q", n, got)
 		}
 	}
+	for us, want := range map[float64]string{0: "0.0 µs", 999.94: "999.9 µs", 1000: "1.00 ms", 999_994: "999.99 ms", 3e6: "3.00 s"} {
+		if got := Micros(us); got != want {
+			t.Errorf("Micros(%v) = %q", us, got)
+		}
+	}
+	for x, want := range map[float64]string{0: "0", 0.5: "0.50", 1.2345: "1.234", 2: "2.00", 12.34: "12.3", 123.4: "123", 98765: "98,765"} {
+		if got := Number(x); got != want {
+			t.Errorf("Number(%v) = %q", x, got)
+		}
+	}
 	for d, want := range map[time.Duration]string{0: "0:00", 61 * time.Second: "1:01", 3*time.Hour + 62*time.Second: "3:01:02"} {
 		if got := clock(d); got != want {
 			t.Errorf("clock(%v) = %q", d, got)
