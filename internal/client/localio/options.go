@@ -31,16 +31,6 @@ func (m Mode) String() string {
 	return fmt.Sprintf("Mode(%d)", uint8(m))
 }
 
-// ParseMode is the mode called s.
-func ParseMode(s string) (Mode, error) {
-	for m, name := range modeNames {
-		if s == name {
-			return Mode(m), nil
-		}
-	}
-	return 0, fmt.Errorf("localio: %q is not one of off, auto, require and trusted", s)
-}
-
 // ErrNotLocal marks a call that would have to go over the network in mode Require, and the
 // reason why files are not local.
 var ErrNotLocal = errors.New("not a file of this host for us")

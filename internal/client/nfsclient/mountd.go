@@ -140,21 +140,6 @@ func takesAuthSys(flavors []int32) error {
 		flavors[:min(len(flavors), 8)], errors.ErrUnsupported)
 }
 
-// dump lists which clients have mounted what (procedure 2), as far as the server knows.
-func (m *mountd) dump(ctx context.Context) ([]Mounted, error) {
-	var res mount3.Mountlist
-	reply, err := m.rpc.Call(ctx, mount3.MOUNTPROC3_DUMP, m.auth, xdr.Void{}, &res)
-	defer reply.Release()
-	if err != nil {
-		return nil, err
-	}
-	list := make([]Mounted, len(res))
-	for i, e := range res {
-		list[i] = Mounted{Host: string(e.MlHostname), Path: string(e.MlDirectory)}
-	}
-	return list, nil
-}
-
 // umnt tells the server that path is not mounted any more (procedure 3).
 func (m *mountd) umnt(ctx context.Context, path string) error {
 	args := mount3.Mountargs{Path: []byte(path)}
@@ -187,11 +172,6 @@ type Export struct {
 	Groups []string // hosts and groups that may mount it; none means everybody
 }
 
-// Mounted is an entry in a server's list of mounts.
-type Mounted struct {
-	Host, Path string
-}
-
 // Exports asks a server for its exports. It ignores o.Path.
 func Exports(ctx context.Context, o Options) ([]Export, error) {
 	m, err := connectMountd(ctx, &o, nil)
@@ -199,16 +179,6 @@ func Exports(ctx context.Context, o Options) ([]Export, error) {
 		return nil, err
 	}
 	list, err := m.exports(ctx)
-	return list, errors.Join(err, m.close())
-}
-
-// Mounts asks a server for its list of mounts. It ignores o.Path.
-func Mounts(ctx context.Context, o Options) ([]Mounted, error) {
-	m, err := connectMountd(ctx, &o, nil)
-	if err != nil {
-		return nil, err
-	}
-	list, err := m.dump(ctx)
 	return list, errors.Join(err, m.close())
 }
 

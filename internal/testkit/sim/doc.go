@@ -1,4 +1,4 @@
-// Package sim has test doubles for what nfsbox cannot control: the clock ([Clock]), randomness
+// Package sim has test doubles for what nfsbox cannot control: randomness
 // ([Rand]), the network ([Network]) and a disk that loses power ([Disk]). Their behaviour
 // follows from a seed, so that a failure can be reproduced.
 //

@@ -375,14 +375,7 @@ func TestFullBacklog(t *testing.T) {
 	})
 }
 
-func TestClockAndRand(t *testing.T) {
-	start := time.Unix(1_000_000, 5)
-	c := NewClock(start)
-	c.Advance(2 * time.Second)
-	c.Advance(-time.Second)
-	if got := c.Now(); !got.Equal(start.Add(time.Second)) {
-		t.Errorf("the clock shows %v", got)
-	}
+func TestRand(t *testing.T) {
 	var a, b, other [32]byte
 	for seed, p := range map[*Rand][]byte{NewRand(7): a[:], NewRand(7): b[:], NewRand(8): other[:]} {
 		if n, err := seed.Read(p); n != len(p) || err != nil {
