@@ -75,32 +75,48 @@
 //
 // # Errors
 //
-// A server's answers are vfs.Status; errors.Is(err, fs.ErrNotExist) and the like work. A call
-// whose reply was lost is sent again under the same number, by which the server should recognise
-// it. If it changes something, the server may have executed it twice. Then success is success.
-// But an error such as "file exists" may come from the first execution. It is resolved where
-// earlier knowledge decides: a renamed object is at its new name, a link leads to its file, an
-// exclusive create has its verifier. Otherwise the error Is vfs.ErrUnknownOutcome as well as the
-// status. The documentation of internal/client/nfsclient/v3 has the table. A handle whose object
-// is gone is vfs.ErrStale, at once; package iofs looks a path up again.
+// Errors are found with errors.Is; their types are internal.
+//
+//   - A server's answer is a [vfs.Status], and Is fs.ErrNotExist and the like.
+//   - [vfs.ErrStale]: the handle's object is gone. Package iofs looks the path up again.
+//   - [vfs.ErrBusy]: the server was busy (NFS3ERR_JUKEBOX) until the patience or the context ended.
+//   - [vfs.ErrNoAnswer]: the server did not answer in time.
+//   - [vfs.ErrUnknownOutcome]: a change was sent, and no reply says what became of it.
+//   - The context's error, if it ended the call.
+//
+// A call whose reply was lost is sent again under the same number, by which the server should
+// recognise it. If it changes something, the server may have executed it twice. Then success is
+// success. But an error such as "file exists" may come from the first execution. It is resolved
+// where earlier knowledge decides: a renamed object is at its new name, a link leads to its file,
+// an exclusive create has its verifier. Otherwise the error Is vfs.ErrUnknownOutcome as well as
+// the status. The documentation of internal/client/nfsclient/v3 has the table.
+//
+// What is sent again, and by which layer (each bound has a name in the layer's bounds.go):
+//
+//	oncrpc        no reply, or a lost connection   growing time-outs, until the patience ends
+//	nfsclient/v3  JUKEBOX                          pauses of 0.1 to 5 s, until the patience ends
+//	nfsclient/v3  BAD_COOKIE in a listing          from the last entry, or from the beginning
+//	writeback     WRITE, COMMIT: a failed call     pauses, until the patience ends
+//	writeback     the server lost unstable bytes   each byte 16 times, then the file fails
+//
 // # How much at once
 //
-// One Client serves any number of goroutines. It begins with one connection and
 // One Client serves any number of goroutines. It begins with one connection and makes more when
 // needed, four at most (nconnect, [WithConnections]), so that small calls do not queue behind
 // large ones. The calls in flight of each class (metadata, reads, writes) are limited to the
 // number that has proved best for the server, which is measured continuously. max-load, or
 // [WithMaxLoad], sets a fixed number. If a server says that it is busy, calls are repeated at
 // growing intervals.
-// # What can be seen
+//
 // # What can be observed
 //
 // [Client.Stats] counts calls, errors and times by procedure, the state of the limits, and what
 // is buffered; it can be marshalled as JSON. [WithLogger] logs when a server stops responding,
 // and when it responds again. [Diagnose] repeats Dial step by step, to find out why it fails.
+//
 // # Below the file system
 //
-// [Client.Raw] gives the connection and the credential to programs that call
-// procedures themselves, with package proto/nfs3. What only some servers can do
-// is found with vfs.As: [ACLer].
+// [Client.Raw] gives the connection and the credential to programs that call procedures
+// themselves, with package proto/nfs3. What only some servers can do is found with vfs.As:
+// [ACLer].
 package nfsbox

@@ -19,8 +19,8 @@ const (
 	maxLookups = 32
 	// maxAnswers is how many answers of each kind are kept. As many again may be
 	// held. At the bound, an answer that no look-up is renewing makes room; if there
-	// is none, nothing is looked up. At the bound of those held, a further one is
-	// held only in place of one that was not renewed for keepFor.
+	// is none, nothing is looked up. With maxAnswers
+	// held, a new one replaces one that was not renewed for keepFor.
 	maxAnswers = 4096
 	// An answer is fresh for freshFor. The first use after that renews it, and the
 	// old answer serves until the look-up ends. If the look-up fails, an answer older

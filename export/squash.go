@@ -17,8 +17,8 @@ const Anonymous = math.MaxUint32
 var believed rule
 
 // claimed returns the caller that a call may claim to be. If the kernel knows the user
-// (see [Origin]), that is the user with its groups on this host, and vfs.ErrBusy while
-// they are not known. Otherwise, and for root and by TrustLocal, it is what the
+// (see [Origin]), it is that user with its groups on this host. Until the groups are known
+// the error is vfs.ErrBusy. Otherwise, and for root and by TrustLocal, it is what the
 // credential says. until, if not zero, is when to look again.
 func (c *clients) claimed(ctx context.Context, r *rule, user *uint32, says *vfs.Caller) (who *vfs.Caller, until time.Time, err error) {
 	if r.TrustLocal || says == nil || user == nil || *user == 0 {

@@ -7,11 +7,15 @@ import (
 )
 
 // This file decides how long a call goes on. A soft call has a patience, counted from its
-// beginning, which bounds everything it waits for. Only time ends it: within its patience
-// a try without a reply is repeated, however often connections are lost. There are two
-// exceptions. A server that has never answered any call, and hangs up, is perhaps no
-// server (maxFirstTries). And a server that breaks the protocol twice in the same way
-// will do so for ever: that ends a hard call, too (conn_breach.go).
+// beginning, which bounds everything it waits for. Within it a try without a reply is
+// repeated, however often connections are lost. Four things end a call sooner:
+//
+//   - It must not be sent twice, and was sent (ErrUnknownOutcome).
+//   - ClientOptions.Retries is negative: there is no second try.
+//   - The server has never answered any call: DialTries failed dials, or maxFirstTries
+//     connections that it closed, are the end.
+//   - The server breaks the protocol twice in the same way (conn_breach.go). That ends a
+//     hard call, too.
 
 // dialTries is how many failed dials a call waits for; 0: its patience alone bounds them.
 // Client.mu is held.

@@ -26,8 +26,9 @@ var ErrServerClosed = errors.New("oncrpc: server closed")
 // ErrUnknownOutcome says that a call which must not be sent twice was sent, and
 // that no usable reply came: connection lost, cancelled, timed out. The server may or
 // may not have executed it. Errors that are ErrUnknownOutcome are their cause,
-// too. An error of a call that is not repeatable and is not ErrUnknownOutcome
-// means that the server has not executed it, or has answered so itself.
+// too. Any other error of a call that is not repeatable means that the server has not
+// executed it, or has answered with an error of its own. An [AcceptError] of SYSTEM_ERR
+// leaves open how far it got.
 var ErrUnknownOutcome = errors.New("the server may or may not have executed it")
 
 // ErrNotSent says that the call has never left whole, so that the server cannot

@@ -76,8 +76,8 @@ func ShareOf(a net.Addr) string {
 	return p.String()
 }
 
-// fair reports whether a client that holds held of something may have n more, of what
-// is free: after that it has to leave as much free as it holds. This is the dynamic
+// fair reports whether a client that holds held units may have n more of those that are
+// free. What it holds afterwards must not exceed what stays free. This is the dynamic
 // threshold of switches with a shared memory (Choudhury and Hahne, 1998), for which
 // nobody has to know how many clients there are. One alone has half. Several that go on
 // asking have equal parts, as large as what stays free. A client that holds nothing may

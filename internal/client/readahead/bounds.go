@@ -28,25 +28,24 @@ const (
 	// file. One more takes the place of what looks least like one.
 	maxStreams = 8
 
-	// firstRun is how many reads in a row begin to read ahead. Each stream whose
+	// After firstRun sequential reads, reading ahead begins. Each stream whose
 	// bytes were not used doubles the number for the file, up to lastRun, and each
 	// whose bytes were halves it.
 	firstRun = 2
 	lastRun  = 64
 
-	// firstAhead is how many READs ahead a file begins with once it has shown
-	// that they are of use, as a power of two, where no other file has found out.
+	// A file begins with 1<<firstAhead READs ahead, once its reads have shown that they
+	// are of use, unless another file of the server has found a better number.
 	firstAhead = 1
 
 	// farRead is how long every READ has to take until a server is far. There reading
 	// ahead is worth its copy in any case, and no look is needed to know.
 	farRead = 20 * time.Millisecond
-	// queuedAhead is how many times as long as the quickest READ one may take that does
-	// not wait for others, but for the distance.
+	// queuedAhead tells distance from a queue: a READ that takes up to queuedAhead times
+	// the quickest has not waited for other READs.
 	queuedAhead = 2
 
-	// maxSplit bounds the READs in flight for one ReadAt, where so many pay;
-	// firstSplit is with how many it begins, as a power of two.
+	// maxSplit bounds the READs in flight for one ReadAt. It begins with 1<<firstSplit.
 	maxSplit   = 64
 	firstSplit = 2
 )

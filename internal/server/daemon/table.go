@@ -5,7 +5,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
-// table is the export as package export wants it.
+// tableOf is the export in the form that package export takes.
 func tableOf(e *config.Export, of *directory) export.Export {
 	x := export.Export{Path: e.Path, FS: of.fs, Tree: of.tree, ID: e.FSID, ReadOnly: e.AllReadOnly(), Async: e.Async,
 		Remote: e.LocalIO != nil && !*e.LocalIO}

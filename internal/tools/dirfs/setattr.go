@@ -45,7 +45,7 @@ func preAttr(st *stat) vfs.PreAttr {
 	}
 }
 
-// set changes all attributes that set names, except the size. The owner comes before the
+// set changes all attributes that the argument names, except the size. The owner comes before the
 // mode, because it clears set-id bits. The times come last.
 func (x *hostObject) set(set *vfs.SetAttr, st *stat) error {
 	if err := x.setOwner(set, st); err != nil {

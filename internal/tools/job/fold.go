@@ -40,7 +40,8 @@ type folds struct{ cases, forms bool }
 func (f folds) any() bool { return f.cases || f.forms }
 
 // Made remembers what copies have made in one directory, so that no copy replaces what
-// another has made there. The zero Made is ready; one copy at a time may use it.
+// another has made there. The zero Made is ready. One job at a time may
+// use it; the job's workers share it.
 type Made struct {
 	tried bool
 	folds folds
@@ -183,7 +184,8 @@ func (m *Made) lock(name string) (unlock func()) {
 }
 
 // clashes reports whether this run made the object id under another name that the directory
-// may take for name. At the bound it says so of every object that it does not know.
+// may take for name. At the bound (maxMade) it says so of
+// every name that it does not know.
 func (m *Made) clashes(id uint64, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -124,7 +124,7 @@ func moved(res nfs3.Result, err error) int {
 // outcome is what a call says about the server's load. An error of the server itself says nothing,
 // because it did no work, and neither does a missing connection, over which nothing was sent. A
 // reply to a call that was sent again counts with the time of its last try. Resending usually means
-// that a connection was lost with all its calls, as when a server restarts that is idle now. A slow
+// that a connection was lost with all its calls, as at a restart; the server may be idle now. A slow
 // server shows in its other replies, and in calls that time out.
 func outcome(res nfs3.Result, err error) pace.Outcome {
 	switch {

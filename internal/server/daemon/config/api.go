@@ -38,7 +38,7 @@ func defaultAPI() API {
 	}
 }
 
-// on reports whether the file API is to be served.
+// On reports whether the file API is to be served.
 func (a *API) On() bool { return len(a.Listen) > 0 }
 
 // byHand says as which user programs of this host call if there is no configuration file and

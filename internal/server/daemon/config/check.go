@@ -64,7 +64,7 @@ func (c *Config) check() problems {
 	return p
 }
 
-// complete fills in what was left out of a Config that Load has not seen, and checks
+// Complete fills in what was left out of a Config that Load has not seen, and checks
 // it.
 func (c *Config) Complete() (err error) {
 	c.Fill()

@@ -28,7 +28,7 @@ type Logs struct {
 	calls    *reqlog.File
 }
 
-// level is the least that is logged; check has seen it.
+// levelOf is the lowest level that is logged. config has checked it.
 func levelOf(l *config.Log) (least slog.Level) {
 	if err := least.UnmarshalText([]byte(l.Level)); err != nil {
 		return slog.LevelInfo

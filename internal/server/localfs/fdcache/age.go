@@ -35,7 +35,7 @@ func (s *shard) age() (closable, rested []*Desc, dirty bool) {
 
 // Age makes everything in the cache a look older. Of each shard it hands two lists to do,
 // unless both are empty. Those in closable were idle for long enough, and are for ShutIdle.
-// Those in idle are pinned, for the caller to unpin. dirty says that PinAged would find
+// Those in rested are pinned, for the caller to unpin. dirty says that PinAged would find
 // one.
 func (c *Cache) Age(do func(closable, rested []*Desc)) (dirty bool) {
 	for i := range c.shards {

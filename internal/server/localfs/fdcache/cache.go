@@ -44,7 +44,7 @@ type Cache struct {
 	idled   atomic.Uint64 // closed because they were idle
 }
 
-// fdShard is a part of the cache. Its ring is walked by a hand that passes once
+// shard is a part of the cache. Its ring is walked by a hand that passes once
 // over what was used since the last time (the clock algorithm), and takes the
 // next that is not pinned.
 type shard struct {

@@ -4,7 +4,7 @@ package handlemap
 
 import "fmt"
 
-// tidy writes the file anew when more of it is dead than alive.
+// compactIfDue writes the file anew when more of it is dead than alive.
 func (m *Map) compactIfDue() {
 	if m.records <= max(2*m.names+CompactSlack, m.compactAt) {
 		return

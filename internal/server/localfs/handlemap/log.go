@@ -282,7 +282,7 @@ func (l *log) close() error {
 	return err
 }
 
-// mapWriter writes a new file from its start.
+// writer writes a new file from its start.
 type writer struct {
 	log *log
 	fd  int

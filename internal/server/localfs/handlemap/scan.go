@@ -51,7 +51,7 @@ func (l *log) load(begin func(*header) error, apply func(r *record, off int64) e
 	return nil
 }
 
-// mapScanner reads a map's file through a window.
+// scanner reads a map's file through a window.
 type scanner struct {
 	fd   int
 	size int64

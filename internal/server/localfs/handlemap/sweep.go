@@ -30,7 +30,7 @@ const (
 	sweepDrops = 64
 )
 
-// missed is an object that was not found where it should be.
+// missing is an object that was not found where it should be.
 type missing struct {
 	x      vfs.Handle
 	id     linux.Ident

@@ -42,7 +42,7 @@ func (m *Map) apply(r *record, off int64) error {
 	return nil
 }
 
-// gather finds the free slots after a load.
+// findFree finds the free slots after a load.
 func (m *Map) findFree() {
 	for i := range m.slots {
 		if m.slots[i].serial == 0 {
@@ -51,7 +51,7 @@ func (m *Map) findFree() {
 	}
 }
 
-// vacate empties a slot, in memory.
+// empty empties a slot, in memory.
 func (m *Map) empty(i uint32) {
 	s := &m.slots[i]
 	if s.serial != 0 && m.index[s.id] == i {

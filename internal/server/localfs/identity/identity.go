@@ -61,7 +61,7 @@ func New() (*Switcher, error) {
 	return newBy(osCalls())
 }
 
-// newCredsBy is newCreds with other calls than the system's.
+// newBy is New with other calls than the system's.
 func newBy(ids Calls) (*Switcher, error) {
 	c := &Switcher{Calls: ids, uid: unix.Geteuid(), gid: unix.Getegid(), threads: make(map[int]bool)}
 	var err error
@@ -267,7 +267,7 @@ func (c *Switcher) setGID(gid, other int) error {
 	return nil
 }
 
-// lose marks the current thread.
+// markLost marks the current thread, whose identity could not be restored.
 func (c *Switcher) markLost() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
