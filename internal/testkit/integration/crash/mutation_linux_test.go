@@ -35,7 +35,7 @@ func TestCrashMissingSync(t *testing.T) {
 			for _, site := range slices.Sorted(maps.Keys(sites)) {
 				spared := slices.ContainsFunc(spare, func(s string) bool { return strings.HasPrefix(site, s) })
 				// What both kinds of handles have in common is tried with one, for time.
-				again := mode == localfs.HandlesMap && os.Geteuid() == 0 && !strings.HasPrefix(site, "(*mapLog)")
+				again := mode == localfs.HandlesMap && os.Geteuid() == 0 && !strings.HasPrefix(site, "handlemap.")
 				if !spared && (!again || os.Getenv("NFSBOX_SOAK") != "") {
 					missing(t, mode, site, sites[site])
 				}

@@ -119,13 +119,17 @@ func (s *crashSys) sync(fd int, do func(int) error) error {
 }
 
 // site names the call of a sync: the operation of the export that it is for, the
-// line of localfs that makes it, and what it is made of.
+// line of localfs that makes it, and what it is made of. A sync of the map of handles
+// is named by its line in handlemap alone, whatever call it is for.
 func (s *crashSys) site(fd int) string {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
 	line, op := "", ""
 	for {
 		f, more := frames.Next()
+		if name, ok := strings.CutPrefix(f.Function, "github.com/nfsbox/nfsbox/internal/server/localfs/handlemap."); ok {
+			return fmt.Sprintf("handlemap.%s:%d", name, f.Line)
+		}
 		name, isLocal := strings.CutPrefix(f.Function, "github.com/nfsbox/nfsbox/internal/server/localfs.")
 		name = strings.SplitN(name, ".func", 2)[0]
 		if isLocal && line == "" && !strings.HasPrefix(name, "gatedSys") &&
@@ -145,9 +149,6 @@ func (s *crashSys) site(fd int) string {
 		if !more {
 			break
 		}
-	}
-	if strings.HasPrefix(line, "(*mapLog)") {
-		return line // whatever call it is for
 	}
 	return strings.TrimSpace(op + " " + line + " " + s.kind(op, fd))
 }
