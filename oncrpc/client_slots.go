@@ -2,7 +2,6 @@ package oncrpc
 
 import (
 	"context"
-	"time"
 
 	"github.com/nfsbox/nfsbox/xdr"
 )
@@ -21,11 +20,6 @@ func (c *Client) open(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appe
 			return nil, err
 		}
 	}
-	return c.issue(ctx, began, p, auth, args, res), nil
-}
-
-// issue is open where a slot is free. Client.mu is held.
-func (c *Client) issue(ctx context.Context, began time.Duration, p *xdr.Proc, auth Auth, args xdr.Appender, res xdr.Unmarshaler) *call {
 	pc := c.takeSlot()
 	pc.counters = c.counters(p)
 	pc.ctx, pc.proc, pc.auth, pc.args, pc.res = ctx, p, auth, args, res
@@ -34,7 +28,7 @@ func (c *Client) issue(ctx context.Context, began time.Duration, p *xdr.Proc, au
 	pc.began, pc.deadline, pc.wait = began, began+c.patience, c.o.Timeout
 	c.stats.Calls++
 	c.join(pc)
-	return pc
+	return pc, nil
 }
 
 // takeSlot takes the next number whose slot is free. Client.mu is held.
@@ -91,18 +85,11 @@ func (c *Client) promise() {
 	}
 }
 
-// done ends a call.
+// done counts a call that has ended, and frees its slot. Its number is used again only
+// after all others, so that a late reply finds no call.
 func (c *Client) done(pc *call, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := pc.end()
-	e.observe()
-	c.forget(pc, err)
-}
-
-// forget counts a call that has ended, and frees its slot. Its number is used again only
-// after all others, so that a late reply finds no call. Client.mu is held.
-func (c *Client) forget(pc *call, err error) {
 	if pc.counters != nil {
 		pc.counters.count(pc, err)
 	}

@@ -3,7 +3,6 @@ package oncrpc
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/nfsbox/nfsbox/xdr"
 )
@@ -27,7 +26,7 @@ func (c *Client) counters(p *xdr.Proc) *procCounters {
 }
 
 // count adds a call that has ended. Client.mu is held.
-func (s *ProcStats) count(pc *call, err error) {
+func (s *procCounters) count(pc *call, err error) {
 	s.Calls++
 	if err != nil {
 		s.Errors++
@@ -36,45 +35,11 @@ func (s *ProcStats) count(pc *call, err error) {
 	s.Timeouts += uint64(pc.timeouts)
 	s.BytesOut += pc.bytesOut
 	s.BytesIn += pc.bytesIn
-}
-
-// ended are calls of one procedure that took the same times: one caller made them at
-// once, and one read brought their replies.
-type ended struct {
-	counters     *procCounters
-	queued, took time.Duration // -1: it was never sent; 0: it got no reply
-	calls        uint64
-}
-
-// end is pc alone.
-func (pc *call) end() ended {
-	e := ended{pc.counters, -1, pc.took(), 1}
 	if pc.firstAt > 0 {
-		e.queued = max(pc.firstAt-pc.began, 0)
+		s.queued.Duration(pc.firstAt - pc.began)
 	}
-	return e
-}
-
-// and adds o if it took the same times. Else it observes e and goes on with o.
-func (e *ended) and(o ended) {
-	if e.counters == o.counters && e.queued == o.queued && e.took == o.took {
-		e.calls += o.calls
-		return
-	}
-	e.observe()
-	*e = o
-}
-
-// observe adds the times of the calls to the histograms.
-func (e *ended) observe() {
-	if e.counters == nil {
-		return
-	}
-	if e.queued >= 0 {
-		e.counters.queued.RecordN(uint64(e.queued), e.calls)
-	}
-	if e.took > 0 {
-		e.counters.latency.RecordN(uint64(e.took), e.calls)
+	if took := pc.took(); took > 0 {
+		s.latency.Duration(took)
 	}
 }
 

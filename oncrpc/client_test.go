@@ -606,6 +606,9 @@ func TestBadArguments(t *testing.T) {
 	if _, err := c.Call(t.Context(), proc(procEcho), Auth{}, panics{}, &opaque{}); err == nil || !strings.Contains(err.Error(), "panic") {
 		t.Errorf("arguments that panic: %v", err)
 	}
+	if _, err := c.Call(t.Context(), proc(procEcho), Auth{}, forgets{}, &opaque{}); !errors.Is(err, ErrNotSent) || !errors.Is(err, errTest) {
+		t.Errorf("arguments that do not encode: %v", err)
+	}
 	_, err := c.Call(t.Context(), proc(procEcho), Auth{Body: make([]byte, 401)}, &opaque{}, &opaque{})
 	if !isLength(err) || !strings.Contains(err.Error(), "ECHO") {
 		t.Errorf("credential above its bound: %v", err)

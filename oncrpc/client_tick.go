@@ -41,8 +41,6 @@ func (c *Client) tick() {
 			c.cancelled(pc)
 		case c.now > pc.due:
 			c.overdue(pc)
-		case pc.many && pc.sentAt > 0 && c.now-pc.sentAt > tickEvery:
-			pc.conn.attend()
 		}
 		if pc.phase == over {
 			pc.conn.urge(pc)

@@ -2,10 +2,67 @@ package oncrpc
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/xdr"
 )
+
+// madeCall is a call that a test makes, and its outcome.
+type madeCall struct {
+	proc *xdr.Proc
+	args xdr.Appender
+	res  xdr.Unmarshaler
+
+	reply Reply
+	err   error
+	done  chan error
+}
+
+// echoes are calls of ECHO, and where their results go.
+func echoes(n int, text string) ([]*madeCall, []opaque) {
+	fs, res := make([]*madeCall, n), make([]opaque, n)
+	for i := range fs {
+		fs[i] = &madeCall{proc: proc(procEcho), args: &opaque{b: fmt.Appendf(nil, "%s %d", text, i)}, res: &res[i]}
+	}
+	return fs, res
+}
+
+// makeCalls makes the calls; each has arrived at the server before the next is made.
+func makeCalls(t *testing.T, s *script, c *Client, fs []*madeCall, arrived func(i int, xid, number uint32, args []byte)) (r *rawConn) {
+	t.Helper()
+	for i, f := range fs {
+		f.done = begin(func() (err error) {
+			f.reply, err = c.Call(t.Context(), f.proc, Auth{}, f.args, f.res)
+			return err
+		})
+		if r == nil {
+			r = s.accept()
+		}
+		xid, number, args := r.call()
+		arrived(i, xid, number, args)
+	}
+	return r
+}
+
+// awaitCalls waits until all calls have returned.
+func awaitCalls(t *testing.T, fs []*madeCall) {
+	t.Helper()
+	for _, f := range fs {
+		f.err = await(t, f.done)
+	}
+}
+
+// checkEchoes compares each result with what was sent, and releases the reply.
+func checkEchoes(t *testing.T, fs []*madeCall, res []opaque) {
+	t.Helper()
+	for i, f := range fs {
+		if want := f.args.(*opaque).b; f.err != nil || !bytes.Equal(res[i].b, want) {
+			t.Errorf("%q, %v; want %q", res[i].b, f.err, want)
+		}
+		f.reply.Release()
+	}
+}
 
 // TestRepliesTogether sends replies in one piece, in another order, with bulk, a
 // stray one, one in fragments and one of an odd kind among them, and the last one
@@ -16,13 +73,10 @@ func TestRepliesTogether(t *testing.T) {
 	c := newClient(t, ClientOptions{Dial: s.dial, FirstXID: 1 << 20})
 	xs, res := echoes(8, "text")
 	bulk := readRes{Data: make([]byte, 3000)}
-	xs = append(xs, Exchange{Proc: readProc, Args: &readArgs{}, Res: &bulk})
-	done := begin(func() error { c.CallMany(t.Context(), xs); return nil })
-	r := s.accept()
+	xs = append(xs, &madeCall{proc: readProc, args: &readArgs{}, res: &bulk})
 	replies := make([][]byte, len(xs))
 	var first uint32
-	for i := range xs {
-		xid, number, args := r.call()
+	r := makeCalls(t, s, c, xs, func(i int, xid, number uint32, args []byte) {
 		if number == procRead {
 			args = join(words(0, 0, 3000), bytes.Repeat([]byte{7}, 3000), words(9))
 		}
@@ -30,20 +84,18 @@ func TestRepliesTogether(t *testing.T) {
 		if i == 0 {
 			first = xid
 		}
-	}
+	})
 	replies[5] = record(pieces(replies[5][markBytes:], 9)...)
 	stray := record(accepted(first-1000, words(1, 2, 3)))
 	all := join(replies[2], replies[0], stray, replies[1], replies[8], replies[4], replies[3], replies[5], replies[7], replies[6])
 	r.send(all[:len(all)-10])
 	waitFor(t, "the replies", func() bool { return c.Stats().Replies == uint64(len(xs)-1) })
 	r.send(all[len(all)-10:])
-	if err := await(t, done); err != nil {
-		t.Fatal(err)
+	awaitCalls(t, xs)
+	if xs[8].err != nil || bulk.Tail != 9 || !bytes.Equal(bulk.Data, bytes.Repeat([]byte{7}, 3000)) {
+		t.Errorf("bulk: %v, %+v", xs[8].err, bulk)
 	}
-	if xs[8].Err != nil || bulk.Tail != 9 || !bytes.Equal(bulk.Data, bytes.Repeat([]byte{7}, 3000)) {
-		t.Errorf("bulk: %v, %+v", xs[8].Err, bulk)
-	}
-	xs[8].Reply.Release()
+	xs[8].reply.Release()
 	const kept = 4
 	for i := range xs[:8] {
 		if i != kept {
@@ -71,44 +123,13 @@ func TestNonsenseTogether(t *testing.T) {
 		s := newScript(t)
 		c := newClient(t, ClientOptions{Dial: s.dial, Retries: -1})
 		xs, res := echoes(3, "text")
-		done := begin(func() error { c.CallMany(t.Context(), xs); return nil })
-		r := s.accept()
 		var replies [3][]byte
-		for i := range replies {
-			xid, _, args := r.call()
-			replies[i] = record(accepted(xid, args))
-		}
+		r := makeCalls(t, s, c, xs, func(i int, xid, _ uint32, args []byte) { replies[i] = record(accepted(xid, args)) })
 		r.send(join(replies[0], replies[1], nonsense, replies[2]))
-		if err := await(t, done); err != nil {
-			t.Fatal(err)
-		}
+		awaitCalls(t, xs)
 		checkEchoes(t, xs[:2], res)
-		if xs[2].Err == nil {
+		if xs[2].err == nil {
 			t.Errorf("after %x a reply was taken", nonsense)
 		}
-	}
-}
-
-// TestCallManyAllocs: a call among many costs no memory.
-func TestCallManyAllocs(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
-	_, _, c := pair(t, ServerOptions{}, ClientOptions{})
-	xs := make([]Exchange, 64)
-	for i := range xs {
-		xs[i] = Exchange{Proc: proc(procNull), Args: xdr.Void{}, Res: xdr.Void{}}
-	}
-	n := testing.AllocsPerRun(200, func() {
-		c.CallMany(t.Context(), xs)
-		for i := range xs {
-			if xs[i].Err != nil {
-				t.Fatal(xs[i].Err)
-			}
-			xs[i].Reply.Release()
-		}
-	})
-	if n > 1 {
-		t.Errorf("%v allocations for %d calls", n, len(xs))
 	}
 }

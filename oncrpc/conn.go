@@ -170,7 +170,6 @@ type request struct {
 	began    time.Duration  // when Call was called; on the hub's clock, as all times of a call
 	deadline time.Duration  // when the call's patience ends
 	once     bool           // never to be sent twice
-	many     bool           // its caller may be waiting for another of its calls
 }
 
 // try is one sending of the call on one connection. Guarded by hub.mu.

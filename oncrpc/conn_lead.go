@@ -11,12 +11,10 @@ import (
 // brings the replies of the others, the followers, which the leader wakes. When it has
 // its reply and the buffer holds no other, it makes a follower the leader.
 //
-// Without followers the connection is not read, but in three cases, in which a goroutine
-// of the client reads:
+// Without followers the connection is not read, but in two cases, in which a goroutine of
+// the client reads:
 //   - replies are still to come for calls that are over (owed): a server that cannot
 //     send them would hang up;
-//   - a caller waits for another of its calls on another connection: this one would time
-//     out;
 //   - a write makes no progress: perhaps the server waits for its replies to be read.
 //
 // A leader whose context ends, or whose try times out, is interrupted (conn_end.go). The
@@ -146,7 +144,7 @@ func (cc *clientConn) takesLead(pc *call) bool {
 }
 
 // attend starts a reading goroutine if there is no reader: the callers that could read
-// are writing, or wait on another connection. hub.mu is held.
+// are writing. hub.mu is held.
 func (cc *clientConn) attend() {
 	if !cc.reading && cc.err == nil {
 		cc.readInBackground()

@@ -33,10 +33,9 @@
 // At the client it is, on a plain socket, one of the callers that wait: the leader. A
 // single call thus costs no goroutine and no wake-up, only a write and a read. When there
 // are many, one large read brings the replies of all; the leader hands them out together
-// and wakes the other callers. A caller that makes many calls at once ([Client.CallMany])
-// wakes no other. A leader that has its own reply hands out what stands in the buffer, and
-// makes another caller the leader. conn_lead.go says when a goroutine reads instead. TLS
-// and other streams always have one.
+// and wakes the other callers. A leader that has its own reply hands out what stands in
+// the buffer, and makes another caller the leader. conn_lead.go says when a goroutine
+// reads instead. TLS and other streams always have one.
 //
 // A connection that no goroutine has read for a while is examined before it is used: a
 // server that was restarted meanwhile has closed it, and a call that must not be repeated

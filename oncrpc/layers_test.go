@@ -37,7 +37,6 @@ client_tick
 client_join
 client_slots
 client_call
-client_many
 `
 
 var system = regexp.MustCompile(`_(linux|unix|other|race)$|$`)

@@ -45,12 +45,9 @@ func bounds(i int) (low, width uint64) {
 }
 
 // Record counts v.
-func (h *Histogram) Record(v uint64) { h.RecordN(v, 1) }
-
-// RecordN counts v as Record does n times.
-func (h *Histogram) RecordN(v, n uint64) {
-	h.counts[bucket(v)].Add(n)
-	h.sum.Add(v * n)
+func (h *Histogram) Record(v uint64) {
+	h.counts[bucket(v)].Add(1)
+	h.sum.Add(v)
 	for {
 		old := h.max.Load()
 		if v <= old || h.max.CompareAndSwap(old, v) {

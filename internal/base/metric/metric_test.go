@@ -30,20 +30,6 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// TestRecordN: a value counted n times at once is as if it were counted n times.
-func TestRecordN(t *testing.T) {
-	var once, often Histogram
-	for _, v := range []uint64{0, 7, 1000, 5, math.MaxUint32} {
-		once.RecordN(v, 3)
-		for range 3 {
-			often.Record(v)
-		}
-	}
-	if *once.Snapshot() != *often.Snapshot() {
-		t.Errorf("%+v, %+v", once.Snapshot(), often.Snapshot())
-	}
-}
-
 // TestQuantiles compares with the sorted values.
 func TestQuantiles(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
