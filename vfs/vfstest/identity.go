@@ -3,12 +3,76 @@ package vfstest
 import "github.com/nfsbox/nfsbox/vfs"
 
 var identityTests = []test{
-	{"owner-of-new", identityOwnerOfNew},
-	{"read", identityRead},
-	{"write", identityWrite},
-	{"lookup", identityLookup},
-	{"list", identityList},
-	{"create", identityCreate},
+	{"owner-of-new", func(e *env) {
+		dir := e.public(0o777)
+		for name, how := range map[string]*vfs.CreateHow{
+			"file": fileHow(0o640), "dir": how(vfs.TypeDir, 0o750), "link": {Type: vfs.TypeSymlink, Target: "target"},
+		} {
+			if a := e.attr(e.owned(dir, name, how)); a.UID != owner.UID || a.GID != owner.GID {
+				e.Errorf("%s belongs to %d:%d, want %d:%d", name, a.UID, a.GID, owner.UID, owner.GID)
+			}
+		}
+	}},
+	{"read", func(e *env) {
+		h := e.owned(e.public(0o777), "file", fileHow(0o600))
+		// An owner without the bit is not tried: NFS servers let it read all the
+		// same, because an open file stays open (RFC 1813, section 4.4).
+		for _, c := range classes[1:] {
+			e.set(h, vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600 | 4<<c.shift})
+			for _, d := range classes[1:] {
+				e.allowed(d.name, e.tryRead(d.who, h), c.shift == d.shift)
+			}
+			e.allowed("the owner", e.tryRead(owner, h), true)
+		}
+	}},
+	{"write", func(e *env) {
+		h := e.owned(e.public(0o777), "file", fileHow(0o600))
+		for _, c := range classes[1:] {
+			e.set(h, vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600 | 2<<c.shift})
+			for _, d := range classes[1:] {
+				e.allowed(d.name, e.tryWrite(d.who, h), c.shift == d.shift)
+			}
+			e.allowed("the owner", e.tryWrite(owner, h), true)
+		}
+	}},
+	{"lookup", func(e *env) {
+		dir := e.owned(e.public(0o777), "dir", how(vfs.TypeDir, 0o700))
+		e.owned(dir, "file", fileHow(0o644))
+		e.byMode(0, 1, func(c *vfs.Caller, mode uint32) error {
+			e.set(dir, vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode})
+			_, _, _, err := e.fs.As(c).Lookup(e.ctx, dir, "file")
+			return err
+		})
+	}},
+	{"list", func(e *env) {
+		dir := e.owned(e.public(0o777), "dir", how(vfs.TypeDir, 0o700))
+		e.owned(dir, "file", fileHow(0o644))
+		e.byMode(0, 4, func(c *vfs.Caller, mode uint32) error {
+			e.set(dir, vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode})
+			for _, err := range e.fs.As(c).ReadDir(e.ctx, dir, vfs.Pos{}, 0, 0) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}},
+	{"create", func(e *env) {
+		dir := e.owned(e.public(0o777), "dir", how(vfs.TypeDir, 0o700))
+		for _, typ := range []vfs.Type{vfs.TypeReg, vfs.TypeDir, vfs.TypeSymlink} {
+			how := how(typ, 0o755)
+			how.Target = "target"
+			e.byMode(0o111, 2, func(c *vfs.Caller, mode uint32) error {
+				e.set(dir, vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode})
+				_, _, _, err := e.fs.As(c).Create(e.ctx, dir, "new", how)
+				if err == nil {
+					e.remove(dir, "new", typ == vfs.TypeDir)
+				}
+				return err
+			})
+		}
+		e.wantNames(dir)
+	}},
 	{"remove-and-rename", identityRemove},
 	{"further-groups", identityGroups},
 	{"access", identityAccess},
@@ -90,17 +154,6 @@ func (e *env) try(c *vfs.Caller, h vfs.Handle, access vfs.Share, do func(vfs.Fil
 	return err
 }
 
-func identityOwnerOfNew(e *env) {
-	dir := e.public(0o777)
-	for name, how := range map[string]*vfs.CreateHow{
-		"file": fileHow(0o640), "dir": how(vfs.TypeDir, 0o750), "link": {Type: vfs.TypeSymlink, Target: "target"},
-	} {
-		if a := e.attr(e.owned(dir, name, how)); a.UID != owner.UID || a.GID != owner.GID {
-			e.Errorf("%s belongs to %d:%d, want %d:%d", name, a.UID, a.GID, owner.UID, owner.GID)
-		}
-	}
-}
-
 // classes are the three classes of a mode, and where their bits are.
 var classes = []struct {
 	name  string
@@ -118,69 +171,4 @@ func (e *env) byMode(base, bit uint32, try func(c *vfs.Caller, mode uint32) erro
 			e.allowed(c.name, try(c.who, mode), c.shift == given.shift)
 		}
 	}
-}
-
-func identityRead(e *env) {
-	h := e.owned(e.public(0o777), "file", fileHow(0o600))
-	// An owner without the bit is not tried: NFS servers let it read all the
-	// same, because an open file stays open (RFC 1813, section 4.4).
-	for _, c := range classes[1:] {
-		e.set(h, vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600 | 4<<c.shift})
-		for _, d := range classes[1:] {
-			e.allowed(d.name, e.tryRead(d.who, h), c.shift == d.shift)
-		}
-		e.allowed("the owner", e.tryRead(owner, h), true)
-	}
-}
-
-func identityWrite(e *env) {
-	h := e.owned(e.public(0o777), "file", fileHow(0o600))
-	for _, c := range classes[1:] {
-		e.set(h, vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600 | 2<<c.shift})
-		for _, d := range classes[1:] {
-			e.allowed(d.name, e.tryWrite(d.who, h), c.shift == d.shift)
-		}
-		e.allowed("the owner", e.tryWrite(owner, h), true)
-	}
-}
-
-func identityLookup(e *env) {
-	dir := e.owned(e.public(0o777), "dir", how(vfs.TypeDir, 0o700))
-	e.owned(dir, "file", fileHow(0o644))
-	e.byMode(0, 1, func(c *vfs.Caller, mode uint32) error {
-		e.set(dir, vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode})
-		_, _, _, err := e.fs.As(c).Lookup(e.ctx, dir, "file")
-		return err
-	})
-}
-
-func identityList(e *env) {
-	dir := e.owned(e.public(0o777), "dir", how(vfs.TypeDir, 0o700))
-	e.owned(dir, "file", fileHow(0o644))
-	e.byMode(0, 4, func(c *vfs.Caller, mode uint32) error {
-		e.set(dir, vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode})
-		for _, err := range e.fs.As(c).ReadDir(e.ctx, dir, vfs.Pos{}, 0, 0) {
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func identityCreate(e *env) {
-	dir := e.owned(e.public(0o777), "dir", how(vfs.TypeDir, 0o700))
-	for _, typ := range []vfs.Type{vfs.TypeReg, vfs.TypeDir, vfs.TypeSymlink} {
-		how := how(typ, 0o755)
-		how.Target = "target"
-		e.byMode(0o111, 2, func(c *vfs.Caller, mode uint32) error {
-			e.set(dir, vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode})
-			_, _, _, err := e.fs.As(c).Create(e.ctx, dir, "new", how)
-			if err == nil {
-				e.remove(dir, "new", typ == vfs.TypeDir)
-			}
-			return err
-		})
-	}
-	e.wantNames(dir)
 }

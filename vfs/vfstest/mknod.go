@@ -3,14 +3,30 @@ package vfstest
 import "github.com/nfsbox/nfsbox/vfs"
 
 var mknodTests = []test{
-	{"fifo", mknodFIFO},
-	{"socket", mknodSocket},
-	{"devices", mknodDevices},
-	{"existing", mknodExisting},
+	{"fifo", func(e *env) { e.mknod(vfs.TypeFIFO) }},
+	{"socket", func(e *env) { e.mknod(vfs.TypeSocket) }},
+	{"devices", func(e *env) {
+		// Makes the device of /dev/null, which does no harm if it is left.
+		for _, typ := range []vfs.Type{vfs.TypeChar, vfs.TypeBlock} {
+			how := how(typ, 0o600)
+			how.Rdev = 1<<32 | 3
+			h, _, _, err := e.fs.Create(e.ctx, e.dir, typ.String(), how)
+			if err != nil {
+				e.wantStatus(err, vfs.ErrPerm, vfs.ErrAccess, vfs.ErrNotSupp, vfs.ErrBadType)
+				continue
+			}
+			if a := e.attr(h); a.Type != typ || a.Rdev != how.Rdev {
+				e.Errorf("a new %s %#x, want a %s %#x", a.Type, a.Rdev, typ, how.Rdev)
+			}
+		}
+	}},
+	{"existing", func(e *env) {
+		h := e.mkfile(e.dir, "file", "content")
+		_, _, _, err := e.fs.Create(e.ctx, e.dir, "file", how(vfs.TypeFIFO, 0o644))
+		e.wantStatus(err, vfs.ErrExist, vfs.ErrNotSupp, vfs.ErrBadType)
+		e.wantContent(h, "content")
+	}},
 }
-
-func mknodFIFO(e *env)   { e.mknod(vfs.TypeFIFO) }
-func mknodSocket(e *env) { e.mknod(vfs.TypeSocket) }
 
 func (e *env) mknod(typ vfs.Type) {
 	e.Helper()
@@ -25,27 +41,4 @@ func (e *env) mknod(typ vfs.Type) {
 	_, err = e.fs.Remove(e.ctx, e.dir, "node", false)
 	e.ok(err)
 	e.gone(e.dir, "node")
-}
-
-// mknodDevices makes the device of /dev/null, which does no harm if it is left.
-func mknodDevices(e *env) {
-	for _, typ := range []vfs.Type{vfs.TypeChar, vfs.TypeBlock} {
-		how := how(typ, 0o600)
-		how.Rdev = 1<<32 | 3
-		h, _, _, err := e.fs.Create(e.ctx, e.dir, typ.String(), how)
-		if err != nil {
-			e.wantStatus(err, vfs.ErrPerm, vfs.ErrAccess, vfs.ErrNotSupp, vfs.ErrBadType)
-			continue
-		}
-		if a := e.attr(h); a.Type != typ || a.Rdev != how.Rdev {
-			e.Errorf("a new %s %#x, want a %s %#x", a.Type, a.Rdev, typ, how.Rdev)
-		}
-	}
-}
-
-func mknodExisting(e *env) {
-	h := e.mkfile(e.dir, "file", "content")
-	_, _, _, err := e.fs.Create(e.ctx, e.dir, "file", how(vfs.TypeFIFO, 0o644))
-	e.wantStatus(err, vfs.ErrExist, vfs.ErrNotSupp, vfs.ErrBadType)
-	e.wantContent(h, "content")
 }

@@ -8,11 +8,60 @@ import (
 )
 
 var namesTests = []test{
-	{"bytes", namesBytes},
-	{"every-byte", namesEveryByte},
-	{"longest", namesLongest},
-	{"too-long", namesTooLong},
-	{"forbidden", namesForbidden},
+	{"bytes", func(e *env) {
+		// Names that one program or another has tripped over.
+		for _, name := range []string{
+			"...", ". ", " ", "  leading", "trailing ", "-rf", "a\nb", "a\tb", "back\\slash", "quote\"'`", "*?[]", "~", "%2f", "a:b", "NUL",
+			"caf\xc3\xa9", "cafe\xcc\x81", "\xff", "\xc3", "\xed\xa0\x80", "\xf0\x9f\x93\xa6", "lost+found",
+		} {
+			e.nameMade(name)
+		}
+	}},
+	{"every-byte", func(e *env) {
+		var b strings.Builder
+		for c := 1; c < 256; c++ {
+			if c != '/' && c != 'A' { // 'A': so that no two differ by case alone
+				b.WriteByte(byte(c))
+			}
+		}
+		e.nameMade(b.String())
+	}},
+	{"longest", func(e *env) {
+		longest := strings.Repeat("n", vfs.MaxName)
+		e.nameMade(longest)
+		e.mkdir(e.dir, longest)
+		e.symlink(e.dir, longest[:vfs.MaxName-1]+"s", longest)
+		e.wantNames(e.dir, longest, longest[:vfs.MaxName-1]+"s")
+	}},
+	{"too-long", func(e *env) {
+		h := e.mkfile(e.dir, "file", "")
+		for _, n := range []int{vfs.MaxName + 1, 1000, 5000, 1 << 16} {
+			e.eachName(h, strings.Repeat("n", n), func(what string, err error) {
+				if got, known := vfs.StatusOf(err); !known || got != vfs.ErrNameTooLong {
+					e.Errorf("%s with a name of %d bytes: %v, want %s", what, n, err, vfs.ErrNameTooLong.Name())
+				}
+			})
+		}
+		e.wantNames(e.dir, "file")
+		e.wantNlink(h, 1)
+	}},
+	{"forbidden", func(e *env) {
+		// Uses names that CheckName refuses. RFC 1813 allows several statuses;
+		// nothing may change.
+		h := e.mkfile(e.dir, "file", "")
+		dir := e.mkdir(e.dir, "a")
+		for _, name := range []string{"", ".", "..", "/", "a/b", "a/", "/a", "a/../b", "../b", "b\x00", "\x00", "file\x00b"} {
+			e.eachName(h, name, func(what string, err error) {
+				got, known := vfs.StatusOf(err)
+				if err == nil || !known || got == vfs.ErrServerFault {
+					e.Errorf("%s with the name %q: %v, want an error that says so", what, name, err)
+				}
+			})
+		}
+		e.wantNames(e.dir, "file", "a")
+		e.wantNames(dir)
+		e.wantNlink(h, 1)
+	}},
 }
 
 // nameMade makes, finds, lists, renames and removes one name.
@@ -26,34 +75,6 @@ func (e *env) nameMade(name string) {
 	e.wantContent(e.mustLookup(e.dir, name), "content")
 	e.remove(e.dir, name, false)
 	e.wantNames(e.dir)
-}
-
-// namesBytes are names that one program or another has tripped over.
-func namesBytes(e *env) {
-	for _, name := range []string{
-		"...", ". ", " ", "  leading", "trailing ", "-rf", "a\nb", "a\tb", "back\\slash", "quote\"'`", "*?[]", "~", "%2f", "a:b", "NUL",
-		"caf\xc3\xa9", "cafe\xcc\x81", "\xff", "\xc3", "\xed\xa0\x80", "\xf0\x9f\x93\xa6", "lost+found",
-	} {
-		e.nameMade(name)
-	}
-}
-
-func namesEveryByte(e *env) {
-	var b strings.Builder
-	for c := 1; c < 256; c++ {
-		if c != '/' && c != 'A' { // 'A': so that no two differ by case alone
-			b.WriteByte(byte(c))
-		}
-	}
-	e.nameMade(b.String())
-}
-
-func namesLongest(e *env) {
-	longest := strings.Repeat("n", vfs.MaxName)
-	e.nameMade(longest)
-	e.mkdir(e.dir, longest)
-	e.symlink(e.dir, longest[:vfs.MaxName-1]+"s", longest)
-	e.wantNames(e.dir, longest, longest[:vfs.MaxName-1]+"s")
 }
 
 // eachName calls everything that takes a name with this one. h is a file and
@@ -88,35 +109,4 @@ func (e *env) eachName(h vfs.Handle, name string, each func(what string, err err
 			each("put", err)
 		}
 	}
-}
-
-func namesTooLong(e *env) {
-	h := e.mkfile(e.dir, "file", "")
-	for _, n := range []int{vfs.MaxName + 1, 1000, 5000, 1 << 16} {
-		e.eachName(h, strings.Repeat("n", n), func(what string, err error) {
-			if got, known := vfs.StatusOf(err); !known || got != vfs.ErrNameTooLong {
-				e.Errorf("%s with a name of %d bytes: %v, want %s", what, n, err, vfs.ErrNameTooLong.Name())
-			}
-		})
-	}
-	e.wantNames(e.dir, "file")
-	e.wantNlink(h, 1)
-}
-
-// namesForbidden uses names that CheckName refuses. RFC 1813 allows several statuses;
-// nothing may change.
-func namesForbidden(e *env) {
-	h := e.mkfile(e.dir, "file", "")
-	dir := e.mkdir(e.dir, "a")
-	for _, name := range []string{"", ".", "..", "/", "a/b", "a/", "/a", "a/../b", "../b", "b\x00", "\x00", "file\x00b"} {
-		e.eachName(h, name, func(what string, err error) {
-			got, known := vfs.StatusOf(err)
-			if err == nil || !known || got == vfs.ErrServerFault {
-				e.Errorf("%s with the name %q: %v, want an error that says so", what, name, err)
-			}
-		})
-	}
-	e.wantNames(e.dir, "file", "a")
-	e.wantNames(dir)
-	e.wantNlink(h, 1)
 }

@@ -54,15 +54,162 @@ func RunPowers(t *testing.T, c PowersConfig) {
 // powersTests prove one power each, and are skipped where there is none.
 var powersTests = []test{
 	{"syncer", powersSyncer},
-	{"putter", powersPutter},
-	{"locker", powersLocker},
-	{"acler", powersACLer},
-	{"host-opener", powersHostOpener},
-	{"watcher", powersWatcher},
-	{"forgetter", powersForgetter},
-	{"hole-seeker", powersHoleSeeker},
-	{"host-filer", powersHostFiler},
-	{"dropper", powersDropper},
+	{"putter", func(e *env) {
+		// The file is there, with all its bytes.
+		p := power[vfs.Putter](e, e.fs)
+		h, _, err := p.Put(e.ctx, e.dir, "file", 0o640, []byte("content"))
+		e.can(err)
+		e.same(e.mustLookup(e.dir, "file"), h)
+		e.wantContent(h, "content")
+		if e.below != nil && e.contentBelow("file") != "content" {
+			e.Error("the bytes have not come to the bottom")
+		}
+		_, _, err = p.Put(e.ctx, e.dir, "file", 0o640, nil)
+		e.wantStatus(err, vfs.ErrExist)
+	}},
+	{"locker", func(e *env) {
+		// A lock excludes others, at the bottom too. What was written under it is
+		// there for the next holder.
+		l := power[vfs.Locker](e, e.fs)
+		h, f := e.dirty("file", "before")
+		e.can(l.Lock(e.ctx, h, alone(ann, 0, 0)))
+		e.locked(h, alone(ben, 0, 1))
+		if e.below != nil && e.below.able {
+			_, free, err := power[vfs.Locker](e, e.below).TestLock(e.ctx, e.under("file"), alone(ben, 0, 1))
+			if e.ok(err); free {
+				e.Error("the file is not locked at the bottom")
+			}
+		}
+		e.unstable(f, "behind")
+		e.unlock(h, ann, 0, 0)
+		e.wantFree(h, alone(ben, 0, 1))
+		if e.below != nil && e.contentBelow("file") != "behind" {
+			e.Error("what was written under the lock is not seen by who takes it next")
+		}
+	}},
+	{"acler", func(e *env) {
+		// A list is what was set, at the bottom too, and the mode follows.
+		p := power[vfs.ACLer](e, e.fs)
+		h, _ := e.dirty("file", "content")
+		if e.below != nil {
+			if _, err := e.below.ACL(e.ctx, e.under("file")); err != nil {
+				e.Skip("what lies at the bottom has no access control lists")
+			}
+		}
+		_, err := p.ACL(e.ctx, h)
+		e.can(err)
+		want := vfs.ACL{Access: aclOf(6, 4, 0, aclUser(1000, 4), aclMasked(6))}
+		e.can(p.SetACL(e.ctx, h, want))
+		if e.below != nil && e.contentBelow("file") != "content" {
+			e.Error("what was written before may be refused behind it")
+		}
+		e.wantACL(h, want)
+		if mode := e.attr(h).Mode; mode != 0o660 {
+			e.Errorf("mode %o, want 660", mode)
+		}
+		if e.below == nil {
+			return
+		}
+		got, err := e.below.ACL(e.ctx, e.under("file"))
+		if e.ok(err); !sameList(got.Access, want.Access) {
+			e.Errorf("at the bottom: %+v, want %+v", got, want)
+		}
+	}},
+	{"host-opener", func(e *env) {
+		// What a descriptor reads is what the file holds.
+		p := power[vfs.HostOpener](e, e.fs)
+		h, _ := e.dirty("file", "content")
+		self := vfs.Caller{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+		host, a, err := p.OpenHost(e.ctx, h, &vfs.HostOpen{Access: vfs.ShareRead, Trusted: true, Peer: self})
+		e.can(err)
+		e.wantHost(host, "content")
+		e.ok(host.Close())
+		if a.FileID != e.attr(h).FileID {
+			e.Error("the attributes are those of another file")
+		}
+	}},
+	{"watcher", func(e *env) {
+		// A watcher knows of a change before the caller that made it has the answer.
+		p := power[vfs.Watcher](e, e.fs)
+		h := e.mkfile(e.dir, "file", "content")
+		var told atomic.Uint32
+		stop, err := p.Watch(h, func(c vfs.Change) { told.Or(uint32(c)) })
+		e.can(err)
+		defer func() { stop() }()
+		e.set(h, vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600})
+		if vfs.Change(told.Load())&vfs.ChangeRights == 0 {
+			e.Error("the mode is another, and nobody was told")
+		}
+		e.link(h, e.dir, "link")
+		e.remove(e.dir, "link", false)
+		if vfs.Change(told.Load())&vfs.ChangeGone == 0 {
+			e.Error("a name is gone, and nobody was told")
+		}
+		stop()
+		stop = func() {}
+		told.Store(0)
+		e.set(h, vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o640})
+		if told.Load() != 0 {
+			e.Error("told behind the end of the watch")
+		}
+	}},
+	{"forgetter", func(e *env) {
+		// What was forgotten is found again.
+		p := power[vfs.Forgetter](e, e.fs)
+		e.mkfile(e.dir, "file", "content")
+		p.Forget(e.dir)
+		e.wantNames(e.dir, "file")
+		e.wantContent(e.mustLookup(e.dir, "file"), "content")
+	}},
+	{"hole-seeker", func(e *env) {
+		// Bytes that are not committed are no hole.
+		h := e.create(e.dir, "file", fileHow(0o644))
+		f := e.open(h, vfs.ShareRead|vfs.ShareWrite)
+		p := power[vfs.HoleSeeker](e, f)
+		const at = 1 << 20
+		var w vfs.Written
+		_, err := vfs.WriteFull(e.ctx, f, []byte("content"), at, vfs.Unstable, &w)
+		e.ok(err)
+		data, err := p.NextData(e.ctx, at)
+		e.can(err)
+		if data != at {
+			e.Errorf("the next data behind %d is at %d", at, data)
+		}
+		hole, err := p.NextHole(e.ctx, at)
+		if e.ok(err); hole < at+uint64(len("content")) {
+			e.Errorf("a hole at %d, in what was written", hole)
+		}
+	}},
+	{"host-filer", func(e *env) {
+		// What the descriptor reads is what the file holds.
+		_, f := e.dirty("file", "content")
+		host, release, ok := power[vfs.HostFiler](e, f).HostFile()
+		if !ok {
+			if e.below != nil && e.below.able {
+				e.Fatal("the power is there, and gives nothing")
+			}
+			e.Skip("there is no descriptor just now")
+		}
+		e.wantHost(host, "content")
+		release()
+	}},
+	{"dropper", func(e *env) {
+		// The call reaches the bottom, and drops no bytes that are not stable.
+		_, f := e.dirty("file", "content")
+		p := power[vfs.Dropper](e, f)
+		e.can(p.Drop(e.ctx, 0, 0))
+		if got := e.contentOf(f); got != "content" {
+			e.Fatalf("the file holds %q", got)
+		}
+		e.commit(f)
+		e.ok(p.Drop(e.ctx, 0, 0))
+		if got := e.contentOf(f); got != "content" {
+			e.Fatalf("the file holds %q", got)
+		}
+		if e.below != nil && e.below.able && e.below.dropped.Load() == 0 {
+			e.Error("nobody at the bottom has heard of it")
+		}
+	}},
 	{"appender", powersAppender},
 }
 
@@ -191,177 +338,12 @@ func (e *env) syncs(s vfs.Syncer, what string, h vfs.Handle, name string) {
 	}
 }
 
-// powersPutter: the file is there, with all its bytes.
-func powersPutter(e *env) {
-	p := power[vfs.Putter](e, e.fs)
-	h, _, err := p.Put(e.ctx, e.dir, "file", 0o640, []byte("content"))
-	e.can(err)
-	e.same(e.mustLookup(e.dir, "file"), h)
-	e.wantContent(h, "content")
-	if e.below != nil && e.contentBelow("file") != "content" {
-		e.Error("the bytes have not come to the bottom")
-	}
-	_, _, err = p.Put(e.ctx, e.dir, "file", 0o640, nil)
-	e.wantStatus(err, vfs.ErrExist)
-}
-
-// powersLocker: a lock excludes others, at the bottom too. What was written under it is
-// there for the next holder.
-func powersLocker(e *env) {
-	l := power[vfs.Locker](e, e.fs)
-	h, f := e.dirty("file", "before")
-	e.can(l.Lock(e.ctx, h, alone(ann, 0, 0)))
-	e.locked(h, alone(ben, 0, 1))
-	if e.below != nil && e.below.able {
-		_, free, err := power[vfs.Locker](e, e.below).TestLock(e.ctx, e.under("file"), alone(ben, 0, 1))
-		if e.ok(err); free {
-			e.Error("the file is not locked at the bottom")
-		}
-	}
-	e.unstable(f, "behind")
-	e.unlock(h, ann, 0, 0)
-	e.wantFree(h, alone(ben, 0, 1))
-	if e.below != nil && e.contentBelow("file") != "behind" {
-		e.Error("what was written under the lock is not seen by who takes it next")
-	}
-}
-
-// powersACLer: a list is what was set, at the bottom too, and the mode follows.
-func powersACLer(e *env) {
-	p := power[vfs.ACLer](e, e.fs)
-	h, _ := e.dirty("file", "content")
-	if e.below != nil {
-		if _, err := e.below.ACL(e.ctx, e.under("file")); err != nil {
-			e.Skip("what lies at the bottom has no access control lists")
-		}
-	}
-	_, err := p.ACL(e.ctx, h)
-	e.can(err)
-	want := vfs.ACL{Access: aclOf(6, 4, 0, aclUser(1000, 4), aclMasked(6))}
-	e.can(p.SetACL(e.ctx, h, want))
-	if e.below != nil && e.contentBelow("file") != "content" {
-		e.Error("what was written before may be refused behind it")
-	}
-	e.wantACL(h, want)
-	if mode := e.attr(h).Mode; mode != 0o660 {
-		e.Errorf("mode %o, want 660", mode)
-	}
-	if e.below == nil {
-		return
-	}
-	got, err := e.below.ACL(e.ctx, e.under("file"))
-	if e.ok(err); !sameList(got.Access, want.Access) {
-		e.Errorf("at the bottom: %+v, want %+v", got, want)
-	}
-}
-
-// powersHostOpener: what a descriptor reads is what the file holds.
-func powersHostOpener(e *env) {
-	p := power[vfs.HostOpener](e, e.fs)
-	h, _ := e.dirty("file", "content")
-	self := vfs.Caller{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
-	host, a, err := p.OpenHost(e.ctx, h, &vfs.HostOpen{Access: vfs.ShareRead, Trusted: true, Peer: self})
-	e.can(err)
-	e.wantHost(host, "content")
-	e.ok(host.Close())
-	if a.FileID != e.attr(h).FileID {
-		e.Error("the attributes are those of another file")
-	}
-}
-
 // wantHost ends the test unless a file of this host holds that.
 func (e *env) wantHost(host *os.File, want string) {
 	e.Helper()
 	p := make([]byte, len(want)+1)
 	if n, _ := host.ReadAt(p, 0); string(p[:n]) != want {
 		e.Fatalf("the descriptor reads %q, want %q", p[:n], want)
-	}
-}
-
-// powersWatcher: a watcher knows of a change before the caller that made it has the answer.
-func powersWatcher(e *env) {
-	p := power[vfs.Watcher](e, e.fs)
-	h := e.mkfile(e.dir, "file", "content")
-	var told atomic.Uint32
-	stop, err := p.Watch(h, func(c vfs.Change) { told.Or(uint32(c)) })
-	e.can(err)
-	defer func() { stop() }()
-	e.set(h, vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600})
-	if vfs.Change(told.Load())&vfs.ChangeRights == 0 {
-		e.Error("the mode is another, and nobody was told")
-	}
-	e.link(h, e.dir, "link")
-	e.remove(e.dir, "link", false)
-	if vfs.Change(told.Load())&vfs.ChangeGone == 0 {
-		e.Error("a name is gone, and nobody was told")
-	}
-	stop()
-	stop = func() {}
-	told.Store(0)
-	e.set(h, vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o640})
-	if told.Load() != 0 {
-		e.Error("told behind the end of the watch")
-	}
-}
-
-// powersForgetter: what was forgotten is found again.
-func powersForgetter(e *env) {
-	p := power[vfs.Forgetter](e, e.fs)
-	e.mkfile(e.dir, "file", "content")
-	p.Forget(e.dir)
-	e.wantNames(e.dir, "file")
-	e.wantContent(e.mustLookup(e.dir, "file"), "content")
-}
-
-// powersHoleSeeker: bytes that are not committed are no hole.
-func powersHoleSeeker(e *env) {
-	h := e.create(e.dir, "file", fileHow(0o644))
-	f := e.open(h, vfs.ShareRead|vfs.ShareWrite)
-	p := power[vfs.HoleSeeker](e, f)
-	const at = 1 << 20
-	var w vfs.Written
-	_, err := vfs.WriteFull(e.ctx, f, []byte("content"), at, vfs.Unstable, &w)
-	e.ok(err)
-	data, err := p.NextData(e.ctx, at)
-	e.can(err)
-	if data != at {
-		e.Errorf("the next data behind %d is at %d", at, data)
-	}
-	hole, err := p.NextHole(e.ctx, at)
-	if e.ok(err); hole < at+uint64(len("content")) {
-		e.Errorf("a hole at %d, in what was written", hole)
-	}
-}
-
-// powersHostFiler: what the descriptor reads is what the file holds.
-func powersHostFiler(e *env) {
-	_, f := e.dirty("file", "content")
-	host, release, ok := power[vfs.HostFiler](e, f).HostFile()
-	if !ok {
-		if e.below != nil && e.below.able {
-			e.Fatal("the power is there, and gives nothing")
-		}
-		e.Skip("there is no descriptor just now")
-	}
-	e.wantHost(host, "content")
-	release()
-}
-
-// powersDropper: the call reaches the bottom, and drops no bytes that are not stable.
-func powersDropper(e *env) {
-	_, f := e.dirty("file", "content")
-	p := power[vfs.Dropper](e, f)
-	e.can(p.Drop(e.ctx, 0, 0))
-	if got := e.contentOf(f); got != "content" {
-		e.Fatalf("the file holds %q", got)
-	}
-	e.commit(f)
-	e.ok(p.Drop(e.ctx, 0, 0))
-	if got := e.contentOf(f); got != "content" {
-		e.Fatalf("the file holds %q", got)
-	}
-	if e.below != nil && e.below.able && e.below.dropped.Load() == 0 {
-		e.Error("nobody at the bottom has heard of it")
 	}
 }
 

@@ -61,7 +61,31 @@ var createTests = []test{
 		}
 		e.gone(e.dir, "nowhere")
 	}},
-	{name: "exclusive-again", run: createExclusive},
+	{name: "exclusive-again", run: func(e *env) {
+		// The same verifier is the same call, which had been done;
+		// another is another client's.
+		// The verifier is kept in times, of which not all file systems have all bits.
+		verf := nfs3.Createverf3{0, 1, 2, 3, 0, 5, 6, 7}
+		res := e.create(e.dir, "f", exclusive(verf))
+		e.ok(res.Status)
+		h := e.made(&res.Resok.Obj, e.dir, "f")
+		again := e.create(e.dir, "f", exclusive(verf))
+		e.ok(again.Status)
+		e.same("an exclusive CREATE made twice", e.made(&again.Resok.Obj, e.dir, "f"), h)
+		verf[7]++
+		before := e.attr(e.dir)
+		other := e.create(e.dir, "f", exclusive(verf))
+		e.gotStatus(other.Status, nfs3.NFS3ERR_EXIST)
+		e.wccIfAny("a refused CREATE", &other.Resfail.DirWcc, before, e.dir)
+		// A client sets the attributes next, and the times are times again.
+		set := mode(0o640)
+		set.Atime.SetIt, set.Mtime.SetIt = nfs3.SET_TO_SERVER_TIME, nfs3.SET_TO_SERVER_TIME
+		e.ok(e.setattr(h, set).Status)
+		a, dir := e.attr(h), e.attr(e.dir)
+		if a.Mode != 0o640 || later(dir.Mtime, a.Mtime) {
+			e.Errorf("attributes %+v behind an exclusive CREATE and SETATTR; the directory's: %+v", a, dir)
+		}
+	}},
 	{name: "exclusive-over-file", run: func(e *env) {
 		h := e.file(e.dir, "f", "data")
 		e.gotStatus(e.create(e.dir, "f", exclusive(nfs3.Createverf3{1})).Status, nfs3.NFS3ERR_EXIST)
@@ -77,32 +101,6 @@ var createTests = []test{
 		e.refused(nfs3.NFSPROC3_CREATE, args, new(nfs3.CREATE3res), nfs3.NFS3ERR_INVAL)
 		e.gone(e.dir, "f")
 	}},
-}
-
-// createExclusive: the same verifier is the same call, which had been done;
-// another is another client's.
-func createExclusive(e *env) {
-	// The verifier is kept in times, of which not all file systems have all bits.
-	verf := nfs3.Createverf3{0, 1, 2, 3, 0, 5, 6, 7}
-	res := e.create(e.dir, "f", exclusive(verf))
-	e.ok(res.Status)
-	h := e.made(&res.Resok.Obj, e.dir, "f")
-	again := e.create(e.dir, "f", exclusive(verf))
-	e.ok(again.Status)
-	e.same("an exclusive CREATE made twice", e.made(&again.Resok.Obj, e.dir, "f"), h)
-	verf[7]++
-	before := e.attr(e.dir)
-	other := e.create(e.dir, "f", exclusive(verf))
-	e.gotStatus(other.Status, nfs3.NFS3ERR_EXIST)
-	e.wccIfAny("a refused CREATE", &other.Resfail.DirWcc, before, e.dir)
-	// A client sets the attributes next, and the times are times again.
-	set := mode(0o640)
-	set.Atime.SetIt, set.Mtime.SetIt = nfs3.SET_TO_SERVER_TIME, nfs3.SET_TO_SERVER_TIME
-	e.ok(e.setattr(h, set).Status)
-	a, dir := e.attr(h), e.attr(e.dir)
-	if a.Mode != 0o640 || later(dir.Mtime, a.Mtime) {
-		e.Errorf("attributes %+v behind an exclusive CREATE and SETATTR; the directory's: %+v", a, dir)
-	}
 }
 
 // created checks what CREATE and its like answer, and returns the handle.

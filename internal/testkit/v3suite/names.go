@@ -8,7 +8,20 @@ import (
 
 // namesTests make every operation with every kind of name.
 func namesTests() []test {
-	all := []test{{name: "verbatim", run: namesVerbatim}}
+	all := []test{{name: "verbatim", run: func(e *env) {
+		// Names are bytes, of which two mean something.
+		want := make(map[string]handle)
+		for _, name := range []string{
+			" ", "a b", "...", ".hidden", "~", "-rf", "*", "back\\slash", "new\nline", "\x7f", "\xff\xfe", "\u00e4", "a\u0308",
+			"C:", "con", "a.", strings.Repeat("\xc3\xa4", 127), name(255),
+		} {
+			want[name] = e.file(e.dir, name, "")
+		}
+		for name, h := range want {
+			e.same(name, e.find(e.dir, name), h)
+		}
+		e.sameNames("READDIR", e.list(e.dir, 8192), want)
+	}}}
 	for i := range operations {
 		op := &operations[i]
 		if !op.names {
@@ -36,19 +49,4 @@ func namesTests() []test {
 		)
 	}
 	return all
-}
-
-// namesVerbatim: names are bytes, of which two mean something.
-func namesVerbatim(e *env) {
-	want := make(map[string]handle)
-	for _, name := range []string{
-		" ", "a b", "...", ".hidden", "~", "-rf", "*", "back\\slash", "new\nline", "\x7f", "\xff\xfe", "\u00e4", "a\u0308",
-		"C:", "con", "a.", strings.Repeat("\xc3\xa4", 127), name(255),
-	} {
-		want[name] = e.file(e.dir, name, "")
-	}
-	for name, h := range want {
-		e.same(name, e.find(e.dir, name), h)
-	}
-	e.sameNames("READDIR", e.list(e.dir, 8192), want)
 }

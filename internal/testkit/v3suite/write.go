@@ -8,7 +8,33 @@ import (
 )
 
 var writeTests = []test{
-	{name: "stability", run: writeStability},
+	{name: "stability", run: func(e *env) {
+		// No server does less than it is asked for, and all verifiers of
+		// one life of a server are one.
+		h := e.file(e.dir, "f", "")
+		var verf nfs3.Writeverf3
+		for i, how := range []nfs3.StableHow{nfs3.UNSTABLE, nfs3.DATA_SYNC, nfs3.FILE_SYNC} {
+			before := e.attr(h)
+			res := e.write(h, uint64(i), "x", how)
+			e.ok(res.Status)
+			ok := &res.Resok
+			e.wcc("WRITE "+how.String(), &ok.FileWcc, before, h)
+			if ok.Count != 1 || ok.Committed < how || ok.Committed > nfs3.FILE_SYNC {
+				e.Errorf("WRITE %v of 1 byte: count %d, committed %v", how, ok.Count, ok.Committed)
+			}
+			if i == 0 {
+				verf = ok.Verf
+			}
+			if ok.Verf != verf {
+				e.Errorf("verifier %x, and %x before", ok.Verf, verf)
+			}
+		}
+		res := e.commit(h, 0, 0)
+		e.ok(res.Status)
+		if res.Resok.Verf != verf {
+			e.Errorf("verifier %x of COMMIT, and %x of WRITE", res.Resok.Verf, verf)
+		}
+	}},
 	{name: "grows-and-overwrites", run: func(e *env) {
 		h := e.file(e.dir, "f", "")
 		for _, w := range []struct {
@@ -83,34 +109,6 @@ var writeTests = []test{
 		e.gotStatus(e.write(e.mustMkdir(e.dir, "d"), 0, "x", nfs3.FILE_SYNC).Status, nfs3.NFS3ERR_ISDIR, nfs3.NFS3ERR_INVAL)
 		e.gotStatus(e.write(e.mustSymlink(e.dir, "l", "x"), 0, "x", nfs3.FILE_SYNC).Status, nfs3.NFS3ERR_INVAL)
 	}},
-}
-
-// writeStability: no server does less than it is asked for, and all verifiers of
-// one life of a server are one.
-func writeStability(e *env) {
-	h := e.file(e.dir, "f", "")
-	var verf nfs3.Writeverf3
-	for i, how := range []nfs3.StableHow{nfs3.UNSTABLE, nfs3.DATA_SYNC, nfs3.FILE_SYNC} {
-		before := e.attr(h)
-		res := e.write(h, uint64(i), "x", how)
-		e.ok(res.Status)
-		ok := &res.Resok
-		e.wcc("WRITE "+how.String(), &ok.FileWcc, before, h)
-		if ok.Count != 1 || ok.Committed < how || ok.Committed > nfs3.FILE_SYNC {
-			e.Errorf("WRITE %v of 1 byte: count %d, committed %v", how, ok.Count, ok.Committed)
-		}
-		if i == 0 {
-			verf = ok.Verf
-		}
-		if ok.Verf != verf {
-			e.Errorf("verifier %x, and %x before", ok.Verf, verf)
-		}
-	}
-	res := e.commit(h, 0, 0)
-	e.ok(res.Status)
-	if res.Resok.Verf != verf {
-		e.Errorf("verifier %x of COMMIT, and %x of WRITE", res.Resok.Verf, verf)
-	}
 }
 
 // refused makes a call with arguments that no client should send: the answer is

@@ -14,59 +14,55 @@ import (
 )
 
 var concurrentTests = []test{
-	{"concurrent/same-content", sameContent},
-	{"concurrent/if-absent", oneOfMany},
+	{"concurrent/same-content", func(e *env) {
+		// Has all racers store one content: all succeed, and there is one.
+		content := random(11, 1000)
+		sum := object.SumOf(content)
+		var wg sync.WaitGroup
+		var stored atomic.Int64
+		for range e.c.Racers {
+			wg.Go(func() {
+				info, did, err := object.PutContent(e.ctx(), e.s, sum, int64(len(content)), bytes.NewReader(content))
+				if err != nil || info.Sum != sum {
+					e.Errorf("%+v, %v", info, err)
+				}
+				if did {
+					stored.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if stored.Load() != 1 {
+			e.Errorf("%d say that they have stored it", stored.Load())
+		}
+		e.want(object.ContentKey(sum), content)
+		e.wantList("", "", 0, []string{object.ContentKey(sum)})
+	}},
+	{"concurrent/if-absent", func(e *env) {
+		// Has the racers compete for a key with contents of their own.
+		var wg sync.WaitGroup
+		var won atomic.Int64
+		winner := -1
+		for i := range e.c.Racers {
+			wg.Go(func() {
+				_, err := e.s.Put(e.ctx(), "lock", strings.NewReader(fmt.Sprint(i)), object.PutOptions{Size: -1, IfAbsent: true})
+				switch {
+				case err == nil:
+					won.Add(1)
+					winner = i
+				case !errors.Is(err, object.ErrExist):
+					e.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if won.Load() != 1 {
+			e.Fatalf("%d have won", won.Load())
+		}
+		e.want("lock", []byte(fmt.Sprint(winner)))
+	}},
 	{"concurrent/replace", replaceWhileReading},
 	{"concurrent/list", listWhileChanging},
-}
-
-// sameContent has all racers store one content: all succeed, and there is one.
-func sameContent(e *env) {
-	content := random(11, 1000)
-	sum := object.SumOf(content)
-	var wg sync.WaitGroup
-	var stored atomic.Int64
-	for range e.c.Racers {
-		wg.Go(func() {
-			info, did, err := object.PutContent(e.ctx(), e.s, sum, int64(len(content)), bytes.NewReader(content))
-			if err != nil || info.Sum != sum {
-				e.Errorf("%+v, %v", info, err)
-			}
-			if did {
-				stored.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	if stored.Load() != 1 {
-		e.Errorf("%d say that they have stored it", stored.Load())
-	}
-	e.want(object.ContentKey(sum), content)
-	e.wantList("", "", 0, []string{object.ContentKey(sum)})
-}
-
-// oneOfMany has the racers compete for a key with contents of their own.
-func oneOfMany(e *env) {
-	var wg sync.WaitGroup
-	var won atomic.Int64
-	winner := -1
-	for i := range e.c.Racers {
-		wg.Go(func() {
-			_, err := e.s.Put(e.ctx(), "lock", strings.NewReader(fmt.Sprint(i)), object.PutOptions{Size: -1, IfAbsent: true})
-			switch {
-			case err == nil:
-				won.Add(1)
-				winner = i
-			case !errors.Is(err, object.ErrExist):
-				e.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if won.Load() != 1 {
-		e.Fatalf("%d have won", won.Load())
-	}
-	e.want("lock", []byte(fmt.Sprint(winner)))
 }
 
 // replaceWhileReading wants every reader to see one of the versions, whole.

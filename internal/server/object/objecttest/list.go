@@ -10,11 +10,88 @@ import (
 )
 
 var listTests = []test{
-	{"list/order", listOrder},
-	{"list/prefixes", listPrefixes},
-	{"list/pages", listPages},
-	{"list/many", listMany},
-	{"list/hostile", listHostile},
+	{"list/order", func(e *env) {
+		e.wantList("", "", 0, nil)
+		keys := e.putListed()
+		e.wantList("", "", 0, keys)
+		var all []string
+		for info, err := range object.All(e.ctx(), e.s, "") {
+			e.ok(err)
+			all = append(all, info.Key)
+			if info.Size != int64(len(info.Key)) {
+				e.Errorf("%s has %d bytes", info.Key, info.Size)
+			}
+		}
+		if !slices.Equal(all, keys) {
+			e.Errorf("All gives %q, want %q", all, keys)
+		}
+	}},
+	{"list/prefixes", func(e *env) {
+		keys := e.putListed()
+		tried := make(map[string]bool)
+		for _, key := range listed {
+			for n := range len(key) + 1 {
+				for _, prefix := range []string{key[:n], key[:n] + "0", key[:n] + "/"} {
+					if !tried[prefix] && object.CheckPrefix(prefix) == nil {
+						tried[prefix] = true
+						e.wantList(prefix, "", 0, keys)
+					}
+				}
+			}
+		}
+	}},
+	{"list/pages", func(e *env) {
+		keys := e.putListed()
+		for _, prefix := range []string{"", "a", "a/", "aa", "b"} {
+			for limit := range 6 {
+				e.wantList(prefix, "", limit+1, keys)
+			}
+		}
+		for _, after := range slices.Concat(keys, []string{"a/", "a/a", "aa/aa/", "ab/0/0/0", "b/b/b/b/b/b", "zzz"}) {
+			for _, prefix := range []string{"", "a", "a/b", "aa/"} {
+				for _, limit := range []int{0, 1, 3} {
+					e.wantList(prefix, after, limit, keys)
+				}
+			}
+		}
+		page, err := e.s.List(e.ctx(), "", "", len(keys))
+		e.ok(err)
+		if len(page.Objects) != len(keys) {
+			e.Errorf("a page for %d has %d", len(keys), len(page.Objects))
+		}
+		if page, err = e.s.List(e.ctx(), "", "", len(keys)-1); err != nil || !page.More {
+			e.Errorf("a page that lacks one is the last: %v, %v", page.More, err)
+		}
+	}},
+	{"list/many", func(e *env) {
+		var keys []string
+		for i := range object.PageSize + 300 {
+			key := fmt.Sprintf("many/%03x", i*7919%4096)
+			if i%13 == 0 {
+				key = fmt.Sprintf("d%03d/x", i)
+			}
+			keys = append(keys, key)
+		}
+		e.putAll(keys)
+		slices.Sort(keys)
+		e.wantList("", "", 0, keys)
+		e.wantList("", "", 1<<30, keys)
+		e.wantList("", "", 499, keys)
+		e.wantList("many/", "", 100, keys)
+		e.wantList("d", "d5", 100, keys)
+	}},
+	{"list/hostile", func(e *env) {
+		e.put("a", nil)
+		for _, bad := range []string{"/", "..", "../", "a//", "A", "a\x00", ".", strings.Repeat("a", object.MaxSegment+1), "a/../b"} {
+			_, err := e.s.List(e.ctx(), bad, "", 0)
+			e.wantErr(err, object.ErrKey)
+			_, err = e.s.List(e.ctx(), "", bad, 0)
+			e.wantErr(err, object.ErrKey)
+		}
+		if got := e.list("", "", -5); len(got) != 1 {
+			e.Errorf("with a negative limit: %q", got)
+		}
+	}},
 }
 
 // listed are keys of which some are the beginnings of others, in an order in which
@@ -91,92 +168,5 @@ func (e *env) wantList(prefix, after string, limit int, all []string) {
 	}
 	if got := e.list(prefix, after, limit); !slices.Equal(got, want) {
 		e.Fatalf("prefix %q, after %q, limit %d: %q, want %q", prefix, after, limit, got, want)
-	}
-}
-
-func listOrder(e *env) {
-	e.wantList("", "", 0, nil)
-	keys := e.putListed()
-	e.wantList("", "", 0, keys)
-	var all []string
-	for info, err := range object.All(e.ctx(), e.s, "") {
-		e.ok(err)
-		all = append(all, info.Key)
-		if info.Size != int64(len(info.Key)) {
-			e.Errorf("%s has %d bytes", info.Key, info.Size)
-		}
-	}
-	if !slices.Equal(all, keys) {
-		e.Errorf("All gives %q, want %q", all, keys)
-	}
-}
-
-func listPrefixes(e *env) {
-	keys := e.putListed()
-	tried := make(map[string]bool)
-	for _, key := range listed {
-		for n := range len(key) + 1 {
-			for _, prefix := range []string{key[:n], key[:n] + "0", key[:n] + "/"} {
-				if !tried[prefix] && object.CheckPrefix(prefix) == nil {
-					tried[prefix] = true
-					e.wantList(prefix, "", 0, keys)
-				}
-			}
-		}
-	}
-}
-
-func listPages(e *env) {
-	keys := e.putListed()
-	for _, prefix := range []string{"", "a", "a/", "aa", "b"} {
-		for limit := range 6 {
-			e.wantList(prefix, "", limit+1, keys)
-		}
-	}
-	for _, after := range slices.Concat(keys, []string{"a/", "a/a", "aa/aa/", "ab/0/0/0", "b/b/b/b/b/b", "zzz"}) {
-		for _, prefix := range []string{"", "a", "a/b", "aa/"} {
-			for _, limit := range []int{0, 1, 3} {
-				e.wantList(prefix, after, limit, keys)
-			}
-		}
-	}
-	page, err := e.s.List(e.ctx(), "", "", len(keys))
-	e.ok(err)
-	if len(page.Objects) != len(keys) {
-		e.Errorf("a page for %d has %d", len(keys), len(page.Objects))
-	}
-	if page, err = e.s.List(e.ctx(), "", "", len(keys)-1); err != nil || !page.More {
-		e.Errorf("a page that lacks one is the last: %v, %v", page.More, err)
-	}
-}
-
-func listMany(e *env) {
-	var keys []string
-	for i := range object.PageSize + 300 {
-		key := fmt.Sprintf("many/%03x", i*7919%4096)
-		if i%13 == 0 {
-			key = fmt.Sprintf("d%03d/x", i)
-		}
-		keys = append(keys, key)
-	}
-	e.putAll(keys)
-	slices.Sort(keys)
-	e.wantList("", "", 0, keys)
-	e.wantList("", "", 1<<30, keys)
-	e.wantList("", "", 499, keys)
-	e.wantList("many/", "", 100, keys)
-	e.wantList("d", "d5", 100, keys)
-}
-
-func listHostile(e *env) {
-	e.put("a", nil)
-	for _, bad := range []string{"/", "..", "../", "a//", "A", "a\x00", ".", strings.Repeat("a", object.MaxSegment+1), "a/../b"} {
-		_, err := e.s.List(e.ctx(), bad, "", 0)
-		e.wantErr(err, object.ErrKey)
-		_, err = e.s.List(e.ctx(), "", bad, 0)
-		e.wantErr(err, object.ErrKey)
-	}
-	if got := e.list("", "", -5); len(got) != 1 {
-		e.Errorf("with a negative limit: %q", got)
 	}
 }
