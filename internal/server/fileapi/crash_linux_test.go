@@ -16,6 +16,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim"
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -59,7 +60,7 @@ func newCrashRig(t *testing.T, mode localfs.Mode, seed uint64) *crashRig {
 		c.ok(os.Chown(dir, 1000, 1000))
 	}
 	var err error
-	c.disk, err = sim.NewDisk(sim.Kernel{}, filepath.Join(c.base, "shadow"), seed)
+	c.disk, err = sim.NewDisk(linux.OS{}, filepath.Join(c.base, "shadow"), seed)
 	c.ok(err)
 	if err := c.start(seed); err != nil {
 		c.ok(c.disk.Close())

@@ -14,7 +14,18 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 )
+
+var errSynced = errors.New("a sync reached the disk below")
+
+// kernel makes syncs errors, because a Disk does not pass them on.
+type kernel struct{ linux.OS }
+
+func (kernel) Fdatasync(int) error { return errSynced }
+func (kernel) Fsync(int) error     { return errSynced }
+func (kernel) Syncfs(int) error    { return errSynced }
 
 // rig is a tree on a Disk, used by paths below its root.
 type rig struct {
@@ -32,7 +43,7 @@ func newRig(t *testing.T, seed uint64) *rig {
 		t.Fatal(err)
 	}
 	var err error
-	if r.disk, err = NewDisk(Kernel{}, filepath.Join(base, "shadow"), seed); err != nil {
+	if r.disk, err = NewDisk(kernel{}, filepath.Join(base, "shadow"), seed); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -30,7 +31,7 @@ func forModes(t *testing.T, f func(t *testing.T, s *server)) {
 			s := &server{t: t, base: t.TempDir(), mode: mode}
 			s.ok(os.Mkdir(filepath.Join(s.base, "root"), 0o755), os.Mkdir(filepath.Join(s.base, "state"), 0o700))
 			var err error
-			s.disk, err = sim.NewDisk(sim.Kernel{}, filepath.Join(s.base, "shadow"), 1)
+			s.disk, err = sim.NewDisk(linux.OS{}, filepath.Join(s.base, "shadow"), 1)
 			s.ok(err)
 			if err := s.start(); err != nil {
 				s.ok(s.disk.Close())

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc"
@@ -71,7 +72,7 @@ func newCrashRig(dir string, mode localfs.Mode, seed uint64, workers int, skip s
 		}
 	}
 	var err error
-	if c.disk, err = sim.NewDisk(sim.Kernel{}, filepath.Join(dir, "shadow"), seed); err != nil {
+	if c.disk, err = sim.NewDisk(linux.OS{}, filepath.Join(dir, "shadow"), seed); err != nil {
 		return nil, err
 	}
 	c.sys = &crashSys{disk: c.disk, sites: make(map[string]int), skip: skip, patience: c.r.IntN(4)}
