@@ -52,6 +52,40 @@ func TestDestinationThatFoldsCase(t *testing.T) {
 	})
 }
 
+// TestDirectoryThatFoldsCase: one directory of the destination folds case, and the one
+// above it does not. A job that is run again does not lose one of two files in it silently.
+func TestDirectoryThatFoldsCase(t *testing.T) {
+	b := newBox(t)
+	b.no(os.MkdirAll(b.path("srv", "dst", "src", "disk"), 0o755))
+	b.no(os.MkdirAll(b.path("src", "disk"), 0o755))
+	s := b.serve(b.path("srv"))
+	peer := s.dial(uint32(os.Getuid()))
+	disk := peer.root(b)
+	for _, name := range []string{"dst", "src", "disk"} {
+		var status uint32
+		var err error
+		if disk, status, err = peer.lookup(disk, name); err != nil || status != statusOK {
+			t.Fatalf("LOOKUP of %s: %d, %v", name, status, err)
+		}
+	}
+	p := b.proxy(s, func(p *proxy) { p.towards = smallLettersIn(disk) })
+	args := []string{"cp", "-r", "--json", "--job", "j", b.path("src"), p.url() + "dst"}
+	b.must(0, args...)
+	b.write(b.path("src", "disk", "Makefile"), "large")
+	b.write(b.path("src", "disk", "makefile"), "small")
+	r := b.run(args...)
+	if r.status != 2 || r.count(b, "errors") != 1 || !strings.Contains(r.stdout, "for one") {
+		t.Errorf("exit status %d, though two files have become one: %s\n%s", r.status, r.stdout, r.stderr)
+	}
+	b.write(b.path("src", "disk", "other"), "3")
+	if r := b.run(args...); r.status != 2 || r.count(b, "errors") != 1 {
+		t.Errorf("once more: exit status %d: %s\n%s", r.status, r.stdout, r.stderr)
+	}
+	if got := b.text(b.path("srv", "dst", "src", "disk", "other")); got != "3" {
+		t.Errorf("what has its name alone holds %q", got)
+	}
+}
+
 // folds copies to dest, which is at in the end, and folds case. Without dest, it is at.
 func (b *box) folds(at, dest string) {
 	b.Helper()

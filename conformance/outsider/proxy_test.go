@@ -177,7 +177,14 @@ func replacing(old, with string) func() change {
 
 // smallLetters makes small letters of the large ones in all names that calls of NFS
 // carry: to the client it is a server whose disk folds case.
-func smallLetters() change {
+func smallLetters() change { return smallLettersIn(nil)() }
+
+// smallLettersIn does so in the directory of one handle alone, or with nil in all of them.
+func smallLettersIn(dir []byte) func() change {
+	return func() change { return foldCalls(dir) }
+}
+
+func foldCalls(dir []byte) change {
 	var pending []byte
 	return func(p []byte) (whole []byte) {
 		pending = append(pending, p...)
@@ -187,7 +194,7 @@ func smallLetters() change {
 				break
 			}
 			call := reader(pending[4:n])
-			foldNames(&call)
+			foldNames(&call, dir)
 			whole = append(whole, pending[:n]...)
 			pending = pending[n:]
 		}
@@ -195,8 +202,8 @@ func smallLetters() change {
 	}
 }
 
-// foldNames changes the names in a call, where they stand.
-func foldNames(call *reader) {
+// foldNames changes the names in a call, where they stand, if they are names in dir.
+func foldNames(call *reader, dir []byte) {
 	if _, kind, _ := call.u32(), call.u32(), call.u32(); kind != 0 {
 		return
 	}
@@ -207,12 +214,16 @@ func foldNames(call *reader) {
 	for range 2 { // credential and verifier
 		_, _ = call.u32(), call.opaque()
 	}
+	var in []byte
 	for _, isName := range map[uint32][]bool{
 		nfsLOOKUP: {false, true}, nfsCREATE: {false, true}, nfsREMOVE: {false, true},
 		9: {false, true}, 10: {false, true}, 11: {false, true}, 13: {false, true}, // MKDIR, SYMLINK, MKNOD, RMDIR
 		14: {false, true, false, true}, 15: {false, false, true}, // RENAME, LINK
 	}[procedure] {
-		if p := call.opaque(); isName {
+		p := call.opaque()
+		if !isName {
+			in = p
+		} else if dir == nil || bytes.Equal(in, dir) {
 			copy(p, bytes.ToLower(p)) // of ASCII names, which keep their length
 		}
 	}

@@ -24,7 +24,7 @@ type dirState struct {
 	key    pathKey
 	dir    *walk.Dir // of the source; nil if the job copies a single object
 
-	made *Made // nil: nothing else is made in it, so no name can replace another
+	made *Made
 
 	created bool        // by this run
 	plain   *plainMode  // nil if the job copies a single object
@@ -85,7 +85,7 @@ func (j *copyJob) enterRoot(ctx context.Context) (*dirState, error) {
 			return nil, err
 		}
 	}
-	if state.made, err = j.tryOut(ctx, state.made, state.handle, ""); err != nil {
+	if err = j.tryOut(ctx, state.made, state.handle, ""); err != nil {
 		return nil, err
 	}
 	state.key = rootKey(j.o.Owner)
@@ -110,13 +110,12 @@ func (j *copyJob) enterRoot(ctx context.Context) (*dirState, error) {
 
 // top is the directory that receives the copy. It knows what other copies have made there.
 func (j *copyJob) top(ctx context.Context) (*dirState, error) {
-	s := &dirState{handle: j.o.Dest.Handle, key: rootKey(j.o.Owner)}
-	if j.o.Made == nil {
+	s := &dirState{handle: j.o.Dest.Handle, key: rootKey(j.o.Owner), made: j.o.Made}
+	if s.made == nil {
+		s.made = new(Made)
 		return s, nil
 	}
-	var err error
-	s.made, err = j.tryOut(ctx, j.o.Made, s.handle, "..")
-	return s, err
+	return s, j.tryOut(ctx, s.made, s.handle, "..")
 }
 
 // makeDir makes the directory name in parent, or takes the existing one, unless this run
@@ -136,14 +135,14 @@ func (j *copyJob) makeDir(ctx context.Context, parent *dirState, name string) (*
 func (j *copyJob) takeDir(ctx context.Context, parent *dirState, name string) (*dirState, error) {
 	f := j.o.Dest.FS
 	how := vfs.CreateHow{Type: vfs.TypeDir, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o700}}
-	state := &dirState{made: parent.made.madeIn()}
+	state := new(dirState)
 	if j.record != nil {
 		state.key = parent.key.child(name)
 	}
 	var err error
 	state.handle, state.attr, _, err = f.Create(ctx, parent.handle, name, &how)
 	if err == nil {
-		state.created = true
+		state.created, state.made = true, parent.made.madeIn()
 		return state, nil
 	}
 	if !errors.Is(err, vfs.ErrExist) {
@@ -160,13 +159,8 @@ func (j *copyJob) takeDir(ctx context.Context, parent *dirState, name string) (*
 	if state.attr.Type != vfs.TypeDir {
 		return nil, fmt.Errorf("a %v has the directory's name in the destination, and is not replaced; move or remove it: %w", state.attr.Type, vfs.ErrNotDir)
 	}
-	if err := j.reopen(ctx, state); err != nil {
-		return nil, err
-	}
-	if j.record == nil || !j.record.resumed { // else an earlier run of the job most likely made it
-		state.made, err = j.tryOut(ctx, nil, state.handle, parent.dirPath(name))
-	}
-	return state, err
+	state.made = new(Made)
+	return state, j.reopen(ctx, state)
 }
 
 // reopen lets us use an existing directory: an earlier run may have given it its final

@@ -24,9 +24,9 @@
 // link in the destination, old or slipped in meanwhile, is replaced or is an error: nothing
 // is written through it. It is followed only to see whether it leads to the source.
 //
-// Two probes are made and removed outside the copy's own names: a temporary in each
-// directory that may fold names ([Made]), and one in the destination, or a directory above
-// it, that has the file id and ctime of the source.
+// Two probes are made and removed outside the copy's own names: a temporary in the tree's
+// root, and in older directories where two names may be one ([Made]); and one in the
+// destination, or a directory above it, that has the file id and ctime of the source.
 //
 // A copy into its own source is refused ([ErrIntoItself]), as far as both ends report file
 // ids. So is a link that would replace what it leads to ([transfer.ErrSame]).
@@ -72,7 +72,8 @@
 //
 // All that is kept has a named bound: package walk's own, the files in flight (parallel,
 // maxChunks), names of objects with several names (maxLinked), 16 bytes for each recorded
-// file (maxIndexed), names made in a directory that folds names (maxMade), the listing of a
-// directory that is verified (maxListed), finished files that wait for a sync (maxUnsynced,
-// maxUnsyncedNodes), and failures that are held back (maxTight, maxUnsureHeld).
+// file (maxIndexed), names made in a directory that folds names (maxMade) or was not tried
+// out (maxEarly), the listing of a directory that is verified (maxListed), finished files
+// that wait for a sync (maxUnsynced, maxUnsyncedNodes), and failures that are held back
+// (maxTight, maxUnsureHeld).
 package job

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -16,8 +17,9 @@ import (
 // A destination may take two names of the source for one: names that differ in case, or in
 // how Unicode composes a letter (APFS, NTFS, ext4 with casefold). The second copy would
 // silently replace the first. What servers say of it in PATHCONF is often not true, so a
-// probe tries it out: once in the tree's root, and in directories that were there before.
-// Directories that the job makes behave like their parent.
+// probe tries it out in the tree's root. Directories that the job makes behave like their
+// parent. One that was there before need not: it may be a mount, or have a flag of its own.
+// It is tried out as soon as two names in it may be one; most directories have no such names.
 //
 // Where names are folded, nothing is made under a name that leads to an object which this
 // run has made under another name.
@@ -39,45 +41,58 @@ type folds struct{ cases, forms bool }
 
 func (f folds) any() bool { return f.cases || f.forms }
 
+// maxEarly is how many names of a directory are remembered before it is tried out, about 100
+// bytes each. At the bound it is tried out.
+const maxEarly = 1 << 14
+
 // Made remembers what copies have made in one directory, so that no copy replaces what
 // another has made there. The zero Made is ready. One job at a time may
 // use it; the job's workers share it.
 type Made struct {
-	tried bool
+	tried atomic.Bool // folds is known, and does not change any more
 	folds folds
 	seed  maphash.Seed
 
-	all     sync.RWMutex // write-locked for a name that is not ASCII
+	// all is held by each name that is being made in a directory that folds names, or that
+	// was not tried out. It is write-locked for a name that is not ASCII, and for the probe.
+	all     sync.RWMutex
 	stripes [foldStripes]sync.Mutex
 
-	mu  sync.Mutex
-	ids map[uint64][]string // by file id: the names under which this run made the object
-	n   int                 // of all names
+	mu    sync.Mutex
+	early map[string]string   // until the directory is tried out: the names made, by their lower case
+	ids   map[uint64][]string // by file id: the names under which this run made the object
+	n     int                 // of all names
 }
 
 // madeIn returns the Made of a directory that was created in m's: it folds names alike.
 func (m *Made) madeIn() *Made {
-	if m == nil || !m.tried {
-		return nil
+	if !m.tried.Load() {
+		return new(Made)
 	}
 	if !m.folds.any() {
 		return m
 	}
-	return newMade(m.folds)
+	in := new(Made)
+	in.know(m.folds)
+	return in
 }
 
-func newMade(f folds) *Made {
-	m := &Made{tried: true, folds: f}
+// know ends the time in which m was not tried out.
+func (m *Made) know(f folds) {
 	if f.any() {
 		m.seed, m.ids = maphash.MakeSeed(), make(map[uint64][]string)
 	}
-	return m
+	m.folds = f
+	m.tried.Store(true)
 }
 
-// tryOut finds out whether dir, whose path is for messages, folds names, unless m knows.
-func (j *copyJob) tryOut(ctx context.Context, m *Made, dir vfs.Handle, path string) (*Made, error) {
-	if m != nil && m.tried {
-		return m, nil
+// tryOut finds out whether dir, whose path is for messages, folds names, unless m knows. It
+// waits for the names that are being made there.
+func (j *copyJob) tryOut(ctx context.Context, m *Made, dir vfs.Handle, path string) error {
+	m.all.Lock()
+	defer m.all.Unlock()
+	if m.tried.Load() {
+		return nil
 	}
 	f, err := j.probe(ctx, dir)
 	if left, ok := errors.AsType[*transfer.LeftError](err); ok {
@@ -86,14 +101,52 @@ func (j *copyJob) tryOut(ctx context.Context, m *Made, dir vfs.Handle, path stri
 		err = fmt.Errorf("remove the temporary %s: %w", left.Names[0], left.Err)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	fresh := newMade(f)
-	if m == nil {
-		return fresh, nil
+	ids := make(map[string]uint64)
+	if f.any() {
+		for _, name := range m.early {
+			o, there, err := lookup(ctx, j.o.Dest.FS, dir, name)
+			if err != nil {
+				return fmt.Errorf("lookup of %q: %w", name, err)
+			}
+			if there {
+				ids[name] = o.attr.FileID
+			}
+		}
 	}
-	m.tried, m.folds, m.seed, m.ids = true, fresh.folds, fresh.seed, fresh.ids
-	return m, nil
+	m.know(f)
+	m.early = nil
+	for name, id := range ids {
+		m.add(id, name)
+	}
+	return nil
+}
+
+// makeEarly lets a name be made in a directory that was not tried out, unless the directory
+// may take it for a name that was made. end releases it.
+func (m *Made) makeEarly(name string) (end func(made bool), ok bool) {
+	m.all.RLock()
+	lower := strings.ToLower(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was, taken := m.early[lower]
+	if m.tried.Load() || !isASCII(name) || taken && was != name || len(m.early) >= maxEarly {
+		m.all.RUnlock()
+		return nil, false
+	}
+	if m.early == nil {
+		m.early = make(map[string]string)
+	}
+	m.early[lower] = name
+	return func(made bool) {
+		if !made && !taken {
+			m.mu.Lock()
+			delete(m.early, lower)
+			m.mu.Unlock()
+		}
+		m.all.RUnlock()
+	}, true
 }
 
 // The end of the probe's name: one letter, composed and decomposed.
@@ -145,7 +198,15 @@ func isOurTemp(name, tag string) bool {
 // made. The caller makes the object, then calls end, which releases the name's lock.
 func (j *copyJob) beginName(ctx context.Context, s *dirState, name string) (end func(made bool), err error) {
 	m := s.made
-	if m == nil || !m.folds.any() {
+	if !m.tried.Load() {
+		if end, ok := m.makeEarly(name); ok {
+			return end, nil
+		}
+		if err := j.tryOut(ctx, m, s.handle, s.dirPath("")); err != nil {
+			return nil, err
+		}
+	}
+	if !m.folds.any() {
 		return func(bool) {}, nil
 	}
 	unlock := m.lock(name)

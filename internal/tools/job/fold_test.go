@@ -3,12 +3,14 @@ package job
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
@@ -146,6 +148,113 @@ func TestCopyFoldsMerge(t *testing.T) {
 	if got := string(dst.read(to.at("d/FILE"), 3)); got != "new" {
 		t.Errorf("the file holds %q", got)
 	}
+}
+
+// foldsIn folds names in one directory alone, like a directory of ext4 to which somebody gave
+// casefold, and counts what is created there.
+type foldsIn struct {
+	vfs.FS
+	fold    folding
+	dir     vfs.Handle
+	created *atomic.Int64
+}
+
+func (f foldsIn) in(dir vfs.Handle) vfs.FS {
+	if dir == f.dir {
+		return f.fold
+	}
+	return f.FS
+}
+
+func (f foldsIn) Lookup(ctx context.Context, dir vfs.Handle, name string) (vfs.Handle, vfs.Attr, vfs.Attr, error) {
+	return f.in(dir).Lookup(ctx, dir, name)
+}
+
+func (f foldsIn) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (vfs.Handle, vfs.Attr, vfs.WCC, error) {
+	if dir == f.dir {
+		f.created.Add(1)
+	}
+	return f.in(dir).Create(ctx, dir, name, how)
+}
+
+func (f foldsIn) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Attr, vfs.WCC, error) {
+	return f.in(dir).Link(ctx, h, dir, name)
+}
+
+func (f foldsIn) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool) (vfs.WCC, error) {
+	return f.in(dir).Remove(ctx, dir, name, isDir)
+}
+
+func (f foldsIn) Rename(ctx context.Context, a vfs.Handle, an string, b vfs.Handle, bn string) (vfs.WCC, vfs.WCC, error) {
+	return f.in(b).Rename(ctx, a, an, b, bn)
+}
+
+// TestCopyFoldsInOneDirectory: somebody else made a directory that folds names, below one
+// that does not. It is tried out, by resumed jobs too, as soon as two names may be one.
+func TestCopyFoldsInOneDirectory(t *testing.T) {
+	for _, tt := range []struct {
+		what  string
+		fold  func(string) string
+		names []string
+		lost  uint64
+		made  int64 // names created in the directory, the probe's included
+	}{
+		{"names that are one", strings.ToLower, []string{"File", "file", "FILE", "x"}, 2, 2 + 1},
+		{"many, then two that are one", strings.ToLower, append(numbered(3*foldStripes), "0A"), 1, 3*foldStripes + 1},
+		{"a letter of two forms", foldForm, []string{"e", "caf" + composed, "caf" + decomposed}, 1, 2 + 1},
+		{"names that only look alike", func(s string) string { return s }, []string{"File", "file", "x"}, 0, 3 + 1},
+		{"names apart", strings.ToLower, numbered(100), 0, 100},
+	} {
+		for _, resumed := range []bool{false, true} {
+			t.Run(fmt.Sprint(tt.what, ", resumed ", resumed), func(t *testing.T) {
+				src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+				src.dir("d")
+				dst.dir("copy")
+				at := dst.dir("copy/d")
+				var created atomic.Int64
+				to := newTree(t, foldsIn{dst.fs, folding{dst.fs, tt.fold, new(sync.Mutex)}, at, &created})
+				o, v := options(t, src, to, "copy")
+				o.Record, o.ID = recordDir(t), "this job"
+				if resumed {
+					if s, err := Copy(t.Context(), o); err != nil || s.Errors != 0 {
+						t.Fatalf("%v, %+v\n%s", err, s, v)
+					}
+				}
+				for _, name := range tt.names {
+					src.make("d/"+name, vfs.CreateHow{Type: vfs.TypeSymlink, Target: "of " + name})
+				}
+				src.settle()
+				s, err := Copy(t.Context(), o)
+				if err != nil || s.Errors != tt.lost || created.Load() != tt.made {
+					t.Errorf("%v, %+v, %d names created; want %d errors, %d names\n%s", err, s, created.Load(), tt.lost, tt.made, v)
+				}
+				keptOrTold(t, src, to, v)
+			})
+		}
+	}
+}
+
+// TestMadeEarlyBound: a directory of more names than are remembered is tried out.
+func TestMadeEarlyBound(t *testing.T) {
+	m := new(Made)
+	names := numbered(maxEarly + 1)
+	for i, name := range names {
+		end, ok := m.makeEarly(name)
+		if ok != (i < maxEarly) {
+			t.Fatalf("name %d: %v", i, ok)
+		}
+		if ok {
+			end(true)
+		}
+	}
+}
+
+// numbered are n names that differ in more than case.
+func numbered(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprint(i, "a"))
+	}
+	return names
 }
 
 // TestCopyFoldsTogether: several copies into one directory know of each other.
