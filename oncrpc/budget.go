@@ -42,11 +42,17 @@ type allowance struct {
 	want  int64         // with ready: what it waits for
 	ready chan struct{} // closed when that was given
 
-	conn          *serverConn   // whose request it is; nil: of no client that could be too slow
+	conn          sender        // whose request it is; nil: of no client that could be too slow
 	since         time.Duration // when it was given, or soon before; guarded by budget.mu once it is
 	got           atomic.Int64  // bytes of the request that have come since
 	whole         atomic.Bool   // all of it has
 	before, after *allowance    // in budget.out; guarded by budget.mu
+}
+
+// sender is a connection that sends a request.
+type sender interface {
+	// tooSlow closes it: others wait for the memory of what it sends.
+	tooSlow()
 }
 
 // newBudget returns a budget of limit bytes, or of more if that is less than leastRoom
@@ -136,7 +142,7 @@ func (b *budget) await(d *debtor, a *allowance, stop <-chan struct{}) bool {
 // it: the slowest of the client that holds most of those that have any; nil: none
 // does. If d has its share, a waits for d's own: to cut those off would
 // have them sent again and again, and the least rate ends them in time.
-func (b *budget) slowest(d *debtor, a *allowance) *serverConn {
+func (b *budget) slowest(d *debtor, a *allowance) sender {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !slices.Contains(d.queue, a) || !b.within(d, a.want) {

@@ -14,7 +14,7 @@ import (
 //   - ClientOptions.Retries is negative: there is no second try.
 //   - The server has never answered any call: DialTries failed dials, or maxFirstTries
 //     connections that it closed, are the end.
-//   - The server breaks the protocol twice in the same way (conn_breach.go). That ends a
+//   - The server breaks the protocol twice in the same way (conn_end.go). That ends a
 //     hard call, too.
 
 // dialTries is how many failed dials a call waits for; 0: its patience alone bounds them.
@@ -131,6 +131,18 @@ func (c *Client) rest(pc *call, err error, left time.Duration) time.Duration {
 	d := backoff(pc.lost - 1)
 	d += d / spread * time.Duration(pc.xid%spread)
 	return min(d, left/2)
+}
+
+// backoff is the pause after that many failures in a row.
+func backoff(failures int) time.Duration {
+	if failures == 0 {
+		return 0
+	}
+	d := backoffMin
+	for i := 1; i < failures && d < backoffMax; i++ {
+		d *= 2
+	}
+	return min(d, backoffMax)
 }
 
 // gaveUp adds to err, with which the last try ended, why there is no further try, unless

@@ -3,8 +3,6 @@ package oncrpc
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -131,87 +129,25 @@ type Server struct {
 	packets   map[*packetConn]struct{}
 }
 
-// NewServer returns a server of services. It is an error if two of them are the
-// same version of the same program, or if one has more handlers than procedures.
-func NewServer(services []Service, o ServerOptions) (*Server, error) {
-	o.defaults()
-	for i, s := range services {
-		if s.Program == nil {
-			return nil, fmt.Errorf("oncrpc: service %d has no program", i)
-		}
-		if n := max(len(s.Handlers), len(s.Once)); n > len(s.Program.Procs) {
-			return nil, fmt.Errorf("oncrpc: %s has %d procedures and %d handlers", s.Program.Name, len(s.Program.Procs), n)
-		}
-		for _, t := range services[:i] {
-			if s.Program.Number == t.Program.Number && s.Program.Version == t.Program.Version {
-				return nil, fmt.Errorf("oncrpc: program %d version %d is there twice", s.Program.Number, s.Program.Version)
-			}
-		}
-	}
-	s := &Server{
-		o:         o,
-		epoch:     time.Now(),
-		budget:    newBudget(o.MaxRequestBytes, o.MaxRecord),
-		aside:     newBudget(strangerBytes, o.MaxRecord),
-		shares:    make(map[string]int),
-		listeners: make(map[*net.Listener]struct{}),
-		conns:     make(map[*serverConn]struct{}),
-		packets:   make(map[*packetConn]struct{}),
-	}
-	s.budget.epoch, s.aside.epoch = s.epoch, s.epoch
-	for _, svc := range services {
-		s.services = append(s.services, binding{svc, make([]meter, len(svc.Program.Procs))})
-	}
-	s.ctx, s.stop = context.WithCancel(context.Background())
-	return s, nil
+// binding is a service at work.
+type binding struct {
+	Service
+	meters []meter // by procedure
 }
 
 // admits reports whether anything may be kept for a client.
 func (s *Server) admits(state any) bool { return s.o.Admit == nil || s.o.Admit(state) }
 
-// Serve accepts connections on l until Shutdown or Close, which close l; it then
-// returns ErrServerClosed. A listener that fails for good ends it, too.
-func (s *Server) Serve(l net.Listener) error {
-	if !s.track(&l) {
-		return errors.Join(ErrServerClosed, l.Close())
+// peer is the far end of a connection, or of a datagram if nc is nil.
+func (s *Server) peer(nc net.Conn, remote, local net.Addr) net.Addr {
+	if s.o.Peer == nil {
+		return remote
 	}
-	defer s.untrack(&l)
-	pause := time.Duration(0)
-	for {
-		nc, err := l.Accept()
-		if err == nil {
-			pause = 0
-			s.accept(nc)
-			continue
-		}
-		if s.closing() {
-			return ErrServerClosed
-		}
-		if errors.Is(err, net.ErrClosed) {
-			return fmt.Errorf("oncrpc: listener %v: %w", l.Addr(), err)
-		}
-		pause = min(max(2*pause, acceptPauseMin), acceptPauseMax)
-		s.o.Log.Error("accepting a connection failed, trying again", "listener", l.Addr(), "err", err, "pause", pause)
-		if !s.sleep(pause) {
-			return ErrServerClosed
-		}
-	}
+	return s.o.Peer(nc, remote, local)
 }
 
-func (s *Server) track(l *net.Listener) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.ending {
-		s.listeners[l] = struct{}{}
-	}
-	return !s.ending
-}
-
-func (s *Server) untrack(l *net.Listener) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.listeners, l)
-}
+// clock is the time since the server was made.
+func (s *Server) clock() time.Duration { return time.Since(s.epoch) }
 
 func (s *Server) closing() bool {
 	s.mu.Lock()
@@ -231,126 +167,215 @@ func (s *Server) sleep(d time.Duration) bool {
 	}
 }
 
-// peer is the far end of a connection, or of a datagram if nc is nil.
-func (s *Server) peer(nc net.Conn, remote, local net.Addr) net.Addr {
-	if s.o.Peer == nil {
-		return remote
-	}
-	return s.o.Peer(nc, remote, local)
+// Call is one call at the server. It, and everything borrowed from it, is the
+// handler's until the handler returns.
+type Call struct {
+	XID    uint32
+	Proc   *xdr.Proc
+	Auth   Auth        // the credential, borrowed
+	Verf   Auth        // the verifier, borrowed
+	Args   xdr.Decoder // the arguments
+	Remote net.Addr
+	Local  net.Addr
+	State  any // of the connection, from NewConn
+
+	s         *Server
+	to        route           // where the call came from
+	rec       *bufpool.Buffer // the request
+	arrived   time.Duration   // on the server's clock
+	began     time.Duration   // the handler; 0: nobody wants to know, or it has not
+	allowance allowance
+	handler   Handler
+	meter     *meter // of the procedure; nil: it has none
+	once      once
+	reply     answered
 }
 
-// accept begins to serve nc, if there is room or room can be made.
-func (s *Server) accept(nc net.Conn) {
-	s.stats.accepted.Add(1)
-	remote := s.peer(nc, nc.RemoteAddr(), nc.LocalAddr())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	share := ShareOf(remote)
-	if s.ending || !s.roomFor(share) {
-		s.stats.refused.Add(1)
-		_ = nc.Close() // nothing was promised
-		return
-	}
-	sc := newServerConn(s, nc, remote, share)
-	s.conns[sc] = struct{}{}
-	s.shares[share]++
-	s.wg.Add(1)
-	go sc.serve()
+// once is what a call knows of the server's Replies.
+type once struct {
+	is     bool          // the procedure must not be executed twice
+	client ClientReplies // nil: the server has no Replies
+	serial uint64        // of the connection, or the datagram
+	entry  Entry         // claimed, and to be settled
+	forget bool
 }
 
-// Shutdown ends the server without losing a reply: it closes the listeners,
-// reads no more calls, lets those under way finish, sends their replies and
-// waits, for at most two seconds, until the clients have closed. When ctx ends
-// before, it closes everything and returns ctx's error.
-func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.end((*serverConn).drain)
-	done := make(chan struct{})
-	go func() {
-		s.wg.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		s.stop()
-		return err
-	case <-ctx.Done():
-		err = errors.Join(err, ctx.Err(), s.Close())
-		<-done
-		return err
-	}
+// answered is the reply of a call, until it is put in the queue.
+type answered struct {
+	buf   *bufpool.Buffer // the record, without the bulk; nil: none yet
+	at    int             // where in it the bulk belongs
+	bulk  []byte          // nil: none
+	owner Releaser        // of bulk
 }
 
-// Close ends the server at once: handlers' contexts end, replies not yet sent
-// are lost. It waits for the handlers to return.
-func (s *Server) Close() error {
-	s.stop()
-	err := s.end(func(sc *serverConn) { sc.fail(ErrServerClosed) })
-	s.wg.Wait()
-	return err
+// route leads back to where a call came from: a connection, or a datagram.
+type route interface {
+	Asker
+	// context is that of handlers. It ends when no reply can get there any more.
+	context() context.Context
+	// enqueue takes a call's reply, or none, and with it the call is over.
+	enqueue(answered)
+	// flush sends what was enqueued, or sees to it that somebody does.
+	flush()
 }
 
-// end closes the listeners, and each connection by how.
-func (s *Server) end(how func(*serverConn)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ending = true
-	var errs []error
-	for l := range s.listeners {
-		errs = append(errs, (*l).Close())
+// newCall returns a call that came by to, and still needs its request.
+func (s *Server) newCall(to route) *Call {
+	c, _ := s.calls.Get().(*Call)
+	if c == nil {
+		c = &Call{}
 	}
-	clear(s.listeners)
-	for sc := range s.conns {
-		how(sc)
-	}
-	for p := range s.packets {
-		p.halt()
-	}
-	return errors.Join(errs...)
+	c.s, c.to = s, to
+	return c
 }
 
-// binding is a service at work.
-type binding struct {
-	Service
-	meters []meter // by procedure
+// free gives back the request and what it held.
+func (c *Call) free() {
+	s := c.s
+	c.rec.Release()
+	c.allowance.put()
+	*c = Call{}
+	s.calls.Put(c)
 }
 
-// find returns the service and the index of the procedure that a call asks for,
-// or what it must be answered.
-func (s *Server) find(prog, vers, proc uint32) (*binding, int, error) {
-	var low, high uint32
-	known := false
-	for i := range s.services {
-		p := s.services[i].Program
-		if p.Number != prog {
-			continue
-		}
-		if p.Version == vers {
-			j := procIndex(p, proc)
-			if j < 0 && proc != 0 {
-				return nil, 0, &AcceptError{Stat: ProcUnavail}
-			}
-			return &s.services[i], j, nil
-		}
-		if !known {
-			low, high, known = p.Version, p.Version, true
-		}
-		low, high = min(low, p.Version), max(high, p.Version)
-	}
-	if known {
-		return nil, 0, &AcceptError{Stat: ProgMismatch, Low: low, High: high}
-	}
-	return nil, 0, &AcceptError{Stat: ProgUnavail}
+// serverConn is one connection of a server. Its goroutine reads calls, workers
+// execute them (see work); replies gather in out, and a goroutine that finds no writer at
+// work writes all that is there in one write.
+type serverConn struct {
+	s             *Server
+	remote, local net.Addr
+	state         any
+	ctx           context.Context // of the handlers
+	cancel        context.CancelFunc
+	stop          chan struct{} // closed when reading has to end
+	client        ClientReplies // nil: the server has no Replies; set by serve, under mu
+	serial        uint64        // rises from one connection to the next
+	share         string        // ShareOf remote
+	stranger      bool          // not admitted when it came; guarded by Server.mu
+	debtor        *debtor       // the client at the server's budget
+	aside         *debtor       // and at that of those who are not admitted
+	opened        time.Time
+
+	bytesIn, bytesOut atomic.Uint64
+
+	// The reader's.
+	r         recordReader
+	arrived   time.Duration // when the last bytes did, on the server's clock
+	secured   bool
+	began     time.Time  // when the record that is arriving did; without what it has waited; zero: none has
+	receiving *allowance // of that record; nil: it has none
+
+	mu       sync.Mutex
+	fewer    sync.Cond // calls has fallen, or the connection is over
+	nc       net.Conn
+	err      error // why the connection is over
+	draining bool
+	eof      bool      // the client has closed its side
+	calls    int       // read, and the reply not yet written
+	total    uint64    // read
+	active   time.Time // when something was last read or answered
+	out      *batch    // replies that wait
+	waiting  int       // how many
+	flushing bool
+	ready    []*Call // read, and not yet begun, from taken on
+	taken    int
+	pending  bool   // a worker is on its way
+	worker   func() // work; bound once, so that starting one does not allocate
+	spare    *batch // for out, while out is written
 }
 
-// procIndex returns the index of procedure number in p, or -1.
-func procIndex(p *xdr.Program, number uint32) int {
-	if int64(number) < int64(len(p.Procs)) && p.Procs[number].Number == number {
-		return int(number)
-	}
-	for i := range p.Procs {
-		if p.Procs[i].Number == number {
-			return i
-		}
-	}
-	return -1
+// packetConn is a socket of datagrams: each is one call, or one reply (RFC 5531,
+// section 5 leaves it to the caller to ask again).
+type packetConn struct {
+	s       *Server
+	pc      net.PacketConn
+	stop    chan struct{} // closed when reading has to end
+	running chan struct{} // holds a token for each call under way
+
+	mu     sync.Mutex
+	shares map[string]int // guarded by mu; calls under way by client; "": of those not admitted
+	calls  int            // guarded by mu; of all
+}
+
+// Replies remembers the replies of procedures that must not be executed twice
+// ([Service].Once): a duplicate request cache (RFC 1813, section 4.5). Package
+// replycache has one. All methods may be called concurrently.
+//
+// No method may wait for a call, and none may call an [Asker] with a lock held
+// that the same method of another client takes.
+type Replies interface {
+	// Serial returns a number that rises with each call. The server takes one for
+	// each connection when it accepts it: the higher number is the newer connection.
+	Serial() uint64
+	// Client returns what is remembered of the client at remote. The server calls
+	// Release once, when the connection or the datagram is over.
+	Client(remote net.Addr) ClientReplies
+	// Stats returns the counters.
+	Stats() ReplyCacheStats
+}
+
+// ClientReplies is what a [Replies] remembers of one client.
+type ClientReplies interface {
+	// Claim says what becomes of a call that came by to, whose serial number is
+	// given. See [Verdict].
+	Claim(c *Claim, to Asker, serial uint64) (Verdict, Entry)
+	// Leave ends the calls that to has joined: its connection is lost, and does not
+	// wait for what another goroutine executes. Of each it calls to.Unanswered.
+	Leave(to Asker)
+	// Release ends the use of this client.
+	Release()
+}
+
+// Claim is a call before its handler runs, as a [Replies] sees it. The fields are
+// [Call]'s; XID, Proc, Auth and Args tell one call from another.
+type Claim Call
+
+// Verdict is what becomes of a call that may have been made before.
+type Verdict uint8
+
+const (
+	// Execute: the call is new. Its Entry is settled by Remember or Forget, once.
+	Execute Verdict = iota
+	// Replay: it was answered before. Claim has given the reply to [Claim.Replay].
+	Replay
+	// Joined: another goroutine executes it, and answers the newest asker. Claim has
+	// called [Claim.PassOn], and Unanswered of the asker that gets no reply for it.
+	Joined
+)
+
+// Entry is a call under way in the memory of a [Replies].
+type Entry interface {
+	// Remember keeps the reply: the three parts in a row. It copies them. It returns
+	// the asker that gets the reply, or nil if that is the one that claimed the call.
+	Remember(head, bulk, tail []byte) Asker
+	// Forget keeps no reply: a retransmission will be executed. It returns what
+	// Remember returns.
+	Forget() Asker
+}
+
+// Asker is where a call came from: a connection or a datagram. A [Replies] knows one
+// from another by comparing the interface values.
+type Asker interface {
+	// Gone reports whether the client has closed its side, or the connection is lost.
+	Gone() bool
+	// Unanswered ends one call of this asker without a reply.
+	Unanswered()
+}
+
+// ReplyCacheStats are counters of a [Replies]. Replies, Bytes, Clients, Connected,
+// UnderWay and Waiting are what there is now, the others only grow.
+type ReplyCacheStats struct {
+	Replies   int   // remembered
+	Bytes     int64 // what they take
+	Clients   int   // known: connected, or with replies
+	Connected int   // of them, those with a connection, or a datagram under way
+	UnderWay  int   // calls begun, and not yet answered
+	Waiting   int   // of them, those that a retransmission has joined
+
+	Hits         uint64 // calls answered from memory
+	Joined       uint64 // calls that joined one under way
+	Forgotten    uint64 // replies not remembered because they were failures, or Forget asked for it
+	TooLong      uint64 // replies not remembered because they were too long
+	Evicted      uint64 // replies evicted
+	EvictedYoung uint64 // of them, for want of memory: ones that were still to be kept
 }

@@ -4,91 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"runtime/debug"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/xdr"
 )
-
-// Call is one call at the server. It, and everything borrowed from it, is the
-// handler's until the handler returns.
-type Call struct {
-	XID    uint32
-	Proc   *xdr.Proc
-	Auth   Auth        // the credential, borrowed
-	Verf   Auth        // the verifier, borrowed
-	Args   xdr.Decoder // the arguments
-	Remote net.Addr
-	Local  net.Addr
-	State  any // of the connection, from NewConn
-
-	s         *Server
-	to        route           // where the call came from
-	rec       *bufpool.Buffer // the request
-	arrived   time.Duration   // on the server's clock
-	began     time.Duration   // the handler; 0: nobody wants to know, or it has not
-	allowance allowance
-	handler   Handler
-	meter     *meter // of the procedure; nil: it has none
-	once      once
-	reply     answered
-}
-
-// route leads back to where a call came from: a connection, or a datagram.
-type route interface {
-	Asker
-	// context is that of handlers. It ends when no reply can get there any more.
-	context() context.Context
-	// enqueue takes a call's reply, or none, and with it the call is over.
-	enqueue(answered)
-	// flush sends what was enqueued, or sees to it that somebody does.
-	flush()
-}
-
-// newCall returns a call that came by to, and still needs its request.
-func (s *Server) newCall(to route) *Call {
-	c, _ := s.calls.Get().(*Call)
-	if c == nil {
-		c = &Call{}
-	}
-	c.s, c.to = s, to
-	return c
-}
-
-// free gives back the request and what it held.
-func (c *Call) free() {
-	s := c.s
-	c.rec.Release()
-	c.allowance.put()
-	*c = Call{}
-	s.calls.Put(c)
-}
-
-// start looks at the head of a request and has it answered. An error means that
-// the connection cannot go on; c is used up in any case.
-func (sc *serverConn) start(c *Call) error {
-	c.arrived = sc.arrived
-	proc, err := c.decode()
-	if err != nil && !isAnswer(err) {
-		c.free()
-		return err
-	}
-	if err == nil && c.Auth.Flavor == AuthTLS {
-		return sc.startTLS(c, proc)
-	}
-	if err != nil || c.handler == nil {
-		sc.begun()
-		c.conclude(err)
-		return nil
-	}
-	if c.once.is {
-		c.once.client, c.once.serial = sc.client, sc.serial
-	}
-	sc.begin(c)
-	return nil
-}
 
 // decode consumes the head of the request and finds the procedure. An error that
 // is no answer is a message that is no call.
@@ -124,6 +44,47 @@ func (c *Call) bind(prog, vers, proc uint32) error {
 		return &AcceptError{Stat: ProcUnavail}
 	}
 	return nil
+}
+
+// find returns the service and the index of the procedure that a call asks for,
+// or what it must be answered.
+func (s *Server) find(prog, vers, proc uint32) (*binding, int, error) {
+	var low, high uint32
+	known := false
+	for i := range s.services {
+		p := s.services[i].Program
+		if p.Number != prog {
+			continue
+		}
+		if p.Version == vers {
+			j := procIndex(p, proc)
+			if j < 0 && proc != 0 {
+				return nil, 0, &AcceptError{Stat: ProcUnavail}
+			}
+			return &s.services[i], j, nil
+		}
+		if !known {
+			low, high, known = p.Version, p.Version, true
+		}
+		low, high = min(low, p.Version), max(high, p.Version)
+	}
+	if known {
+		return nil, 0, &AcceptError{Stat: ProgMismatch, Low: low, High: high}
+	}
+	return nil, 0, &AcceptError{Stat: ProgUnavail}
+}
+
+// procIndex returns the index of procedure number in p, or -1.
+func procIndex(p *xdr.Program, number uint32) int {
+	if int64(number) < int64(len(p.Procs)) && p.Procs[number].Number == number {
+		return int(number)
+	}
+	for i := range p.Procs {
+		if p.Procs[i].Number == number {
+			return i
+		}
+	}
+	return -1
 }
 
 // run executes a call. It answers by which route the reply will leave once that
@@ -225,54 +186,75 @@ func (c *Call) statusOf(err error) error {
 	return &AcceptError{Stat: SystemErr}
 }
 
-// startTLS answers an AUTH_TLS probe (RFC 9289, section 4.1): a NULL call, with
-// nothing under way on the connection, and nothing sent behind it before the
-// handshake.
-func (sc *serverConn) startTLS(c *Call, proc uint32) error {
-	deny := func(stat AuthStat) error {
-		sc.begun()
-		c.conclude(&DeniedError{Stat: AuthRejected, Auth: stat})
-		return nil
-	}
-	switch {
-	case sc.s.o.Secure == nil || sc.secured:
-		return deny(AuthRejectedCred)
-	case proc != 0 || len(c.Auth.Body) != 0:
-		return deny(AuthBadCred)
-	case c.Verf.Flavor != AuthNone || len(c.Verf.Body) != 0:
-		return deny(AuthBadVerf)
-	case sc.r.r != sc.r.w:
-		// What an attacker put there would pass for sent under TLS.
+// Forget says that the reply to c is not to be remembered, because a
+// retransmission should be executed anew: it says "try again later", or that the
+// call was cut off. Replies that are errors of RPC are not remembered anyway.
+func (c *Call) Forget() { c.once.forget = true }
+
+// claim asks what is to become of c, and reports whether to execute it. If not, c
+// is used up.
+func (c *Call) claim() bool {
+	to, client := c.to, c.once.client
+	v, entry := client.Claim((*Claim)(c), to, c.once.serial)
+	switch v {
+	case Execute:
+		c.once.entry = entry
+		return true
+	case Replay:
+		reply := c.reply
+		c.observe(nil, c.measure(nil))
 		c.free()
-		return errEarlyData
+		to.enqueue(reply)
+		return false
 	}
-	sc.begun()
-	c.replyStartTLS()
-	reply := c.reply
-	c.free()
-	sc.enqueue(reply)
-	sc.flush()
-	if !sc.await(0) {
-		return errConnGone
+	if to.context().Err() != nil {
+		client.Leave(to) // the connection was lost while the call joined: its own Leave may have come before
 	}
-	return sc.secure()
+	return false
 }
 
-// secure runs the handshake, within the time that a request has.
-func (sc *serverConn) secure() error {
-	if err := sc.nc.SetDeadline(time.Now().Add(sc.s.o.HeadTimeout)); err != nil {
-		return err
+// Replay gives the call the reply that was remembered. It copies message.
+func (c *Claim) Replay(message []byte) {
+	b := c.s.pool.Get(markBytes + len(message))
+	b.B = append(beginRecord(b.B[:0]), message...)
+	_ = endRecord(b.B, 0, 0) // fails above 2 GiB
+	c.reply.buf = b
+}
+
+// PassOn frees a call that is not answered here. Afterwards its asker's call may be
+// over at any time, and the server's Close does not wait for it.
+func (c *Claim) PassOn() { (*Call)(c).aside() }
+
+// aside frees a call that is not answered here.
+func (c *Call) aside() {
+	c.meter.aside.Add(1)
+	c.free()
+}
+
+// late drops a call whose connection was lost before it began. The client has
+// asked again, or will: executed now, the call could undo a later one.
+func (c *Call) late() {
+	to := c.to
+	c.s.stats.late.Add(1)
+	c.aside()
+	to.Unanswered()
+}
+
+// settle hands the handler's answer to the Replies. It returns the asker that gets
+// the reply, or nil if that is the one that had the call executed.
+func (c *Call) settle(err error) route {
+	a, entry := &c.reply, c.once.entry
+	var to Asker
+	switch {
+	case err != nil || c.once.forget || !c.s.admits(c.State):
+		to = entry.Forget()
+	case a.bulk == nil:
+		to = entry.Remember(a.buf.B[markBytes:], nil, nil)
+	default:
+		to = entry.Remember(a.buf.B[markBytes:a.at], a.bulk, a.buf.B[a.at:])
 	}
-	nc, err := sc.s.o.Secure(sc.nc)
-	if err != nil {
-		return fmt.Errorf("securing the connection: %w", err)
+	if to == nil {
+		return nil
 	}
-	if err := nc.SetDeadline(time.Time{}); err != nil {
-		return err
-	}
-	sc.secured = true
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
-	sc.nc = nc
-	return sc.err
+	return to.(route)
 }

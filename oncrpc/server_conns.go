@@ -50,3 +50,90 @@ func (s *Server) Drop(which func(remote net.Addr) bool) (n int) {
 	}
 	return n
 }
+
+// Connections are divided among clients: see DefaultMaxConns.
+
+// mayHave reports whether one more connection is within a client's share. s.mu is held.
+func (s *Server) mayHave(share string) bool {
+	held, free := s.shares[share], s.o.MaxConns-(len(s.conns)-s.strangers)
+	return held < minShareConns || fair(int64(held), 1, int64(free))
+}
+
+// roomFor reports whether there is room for one more connection of a client, and
+// makes it if need be. s.mu is held.
+func (s *Server) roomFor(share string) bool {
+	switch {
+	case !s.mayHave(share):
+		return s.evict(func(sc *serverConn) bool { return sc.share == share })
+	case len(s.conns) >= s.o.MaxConns:
+		return s.evict(func(*serverConn) bool { return true })
+	}
+	return true
+}
+
+// join counts sc among those who are not admitted, if it is one of them. It answers
+// false if there are too many.
+func (s *Server) join(sc *serverConn) bool {
+	if s.admits(sc.state) {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.strangers >= max(s.o.MaxConns/strangerShare, minShareConns) && !s.evict(func(o *serverConn) bool { return o.stranger }) {
+		return false
+	}
+	if _, here := s.conns[sc]; here {
+		sc.stranger = true
+		s.strangers++
+	}
+	return true
+}
+
+// remove takes sc out of the connections, if it is among them. s.mu is held.
+func (s *Server) remove(sc *serverConn) {
+	if _, here := s.conns[sc]; !here {
+		return
+	}
+	delete(s.conns, sc)
+	if s.shares[sc.share]--; s.shares[sc.share] == 0 {
+		delete(s.shares, sc.share)
+	}
+	if sc.stranger {
+		s.strangers--
+	}
+}
+
+// evict ends one of the connections of which is true, that have no call under way: of
+// those not admitted, then of the client that has most, the one that has been silent
+// longest. s.mu is held.
+func (s *Server) evict(which func(*serverConn) bool) bool {
+	var victim *serverConn
+	var since time.Time
+	for sc := range s.conns {
+		t, ok := sc.silentSince()
+		if !ok || !which(sc) {
+			continue
+		}
+		if victim == nil || s.before(sc, t, victim, since) {
+			victim, since = sc, t
+		}
+	}
+	if victim == nil {
+		return false
+	}
+	s.stats.evicted.Add(1)
+	s.remove(victim)
+	victim.fail(errEvicted)
+	return true
+}
+
+// before reports whether sc, silent since t, makes room before o. s.mu is held.
+func (s *Server) before(sc *serverConn, t time.Time, o *serverConn, since time.Time) bool {
+	switch {
+	case sc.stranger != o.stranger:
+		return sc.stranger
+	case s.shares[sc.share] != s.shares[o.share]:
+		return s.shares[sc.share] > s.shares[o.share]
+	}
+	return t.Before(since)
+}

@@ -6,22 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 )
-
-// packetConn is a socket of datagrams: each is one call, or one reply (RFC 5531,
-// section 5 leaves it to the caller to ask again).
-type packetConn struct {
-	s       *Server
-	pc      net.PacketConn
-	stop    chan struct{} // closed when reading has to end
-	running chan struct{} // holds a token for each call under way
-
-	mu     sync.Mutex
-	shares map[string]int // guarded by mu; calls under way by client; "": of those not admitted
-	calls  int            // guarded by mu; of all
-}
 
 // datagram leads back to where a call in a datagram came from.
 type datagram struct {

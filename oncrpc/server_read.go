@@ -1,0 +1,243 @@
+package oncrpc
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+)
+
+// serverSource is a serverConn as the reader's source of bytes.
+type serverSource serverConn
+
+// Read reads from the connection. Before it may block it sends the replies that
+// the reader itself has given.
+func (s *serverSource) Read(p []byte) (int, error) {
+	sc := (*serverConn)(s)
+	sc.flushOwn()
+	for again := false; ; again = true {
+		nc, err := sc.setDeadline(again)
+		if err != nil {
+			return 0, err
+		}
+		n, err := nc.Read(p)
+		if n > 0 {
+			sc.s.stats.bytesIn.Add(uint64(n))
+			sc.bytesIn.Add(uint64(n))
+			if sc.receiving != nil {
+				sc.receiving.got.Add(int64(n))
+			}
+			sc.arrived = sc.s.clock()
+			return n, nil
+		}
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		if err := sc.expired(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// setDeadline arms the deadline of one read: the record's, or that of silence.
+func (sc *serverConn) setDeadline(again bool) (net.Conn, error) {
+	now := time.Now()
+	until := now.Add(sc.s.o.IdleTimeout)
+	if !sc.r.idle() {
+		if sc.began.IsZero() {
+			sc.began = now
+		}
+		until = sc.began.Add(sc.s.o.HeadTimeout + time.Duration(sc.r.have()/leastRate)*time.Second)
+	}
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.err != nil {
+		return nil, sc.err
+	}
+	if sc.draining {
+		return nil, errDraining
+	}
+	if !again {
+		sc.active = now
+	}
+	return sc.nc, sc.nc.SetReadDeadline(until)
+}
+
+// expired says what a passed deadline means: nil is that the client is silent
+// because it waits for us, or has done so until lately.
+func (sc *serverConn) expired() error {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	switch {
+	case sc.err != nil:
+		return sc.err
+	case sc.draining:
+		return errDraining
+	case !sc.r.idle():
+		return errSlow
+	case sc.calls > 0 || time.Since(sc.active) < sc.s.o.IdleTimeout:
+		return nil
+	}
+	return errIdle
+}
+
+// readCalls reads calls and starts them until the connection is over.
+func (sc *serverConn) readCalls() error {
+	for {
+		if !sc.await(sc.window()) {
+			return errConnGone
+		}
+		sc.began, sc.receiving = time.Time{}, nil
+		if err := sc.r.begin(); err != nil {
+			return ifEnd(err, errCutMessage)
+		}
+		c := sc.s.newCall(sc)
+		c.Remote, c.Local, c.State = sc.remote, sc.local, sc.state
+		rec := sc.s.pool.Get(min(sc.r.left, smallRecord))
+		rec.B = rec.B[:0]
+		var err error
+		if c.rec, err = sc.r.rest(&sc.s.pool, rec, c); err == nil {
+			if c.allowance.held > 0 {
+				c.allowance.whole.Store(true)
+			}
+			err = sc.start(c)
+		} else {
+			c.free()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// window is how many calls may be under way when one more is read.
+func (sc *serverConn) window() int {
+	if sc.s.underWay.Load() >= int64(sc.s.o.MaxCalls) {
+		return 0
+	}
+	return sc.s.o.MaxCallsPerConn - 1
+}
+
+// await waits until at most n calls are under way. It answers false if the
+// connection is over.
+func (sc *serverConn) await(n int) bool {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.calls > n {
+		// Some of them may wait for the reader itself to send their replies.
+		sc.mu.Unlock()
+		sc.flush()
+		sc.mu.Lock()
+	}
+	for sc.calls > n {
+		sc.fewer.Wait()
+	}
+	return sc.err == nil
+}
+
+// start looks at the head of a request and has it answered. An error means that
+// the connection cannot go on; c is used up in any case.
+func (sc *serverConn) start(c *Call) error {
+	c.arrived = sc.arrived
+	proc, err := c.decode()
+	if err != nil && !isAnswer(err) {
+		c.free()
+		return err
+	}
+	if err == nil && c.Auth.Flavor == AuthTLS {
+		return sc.startTLS(c, proc)
+	}
+	if err != nil || c.handler == nil {
+		sc.begun()
+		c.conclude(err)
+		return nil
+	}
+	if c.once.is {
+		c.once.client, c.once.serial = sc.client, sc.serial
+	}
+	sc.begin(c)
+	return nil
+}
+
+// admit takes what a growing request may need from the server's budget, or of one
+// that the server does not admit from what there is for those. For what it waits here
+// the sender is not to blame.
+func (c *Call) admit(n int) error {
+	sc := c.to.(*serverConn)
+	if c.allowance.held > 0 {
+		return nil // all that it may come to need
+	}
+	sc.flush()
+	by := sc.debtor
+	if !sc.s.admits(sc.state) {
+		by = sc.aside
+	}
+	c.allowance.conn, c.allowance.since = sc, sc.arrived
+	waited, ok := by.of.take(by, &c.allowance, room(n), sc.stop)
+	if !ok {
+		return errDraining
+	}
+	if waited && !sc.began.IsZero() { // else it stood in the buffer, and no read has been waited for
+		sc.began = sc.began.Add(sc.s.clock() - sc.arrived)
+	}
+	sc.receiving = &c.allowance
+	return nil
+}
+
+// tooSlow closes the connection: others wait for the memory of what it sends.
+func (sc *serverConn) tooSlow() { sc.fail(errSlow) }
+
+var _ admitter = (*Call)(nil)
+
+// startTLS answers an AUTH_TLS probe (RFC 9289, section 4.1): a NULL call, with
+// nothing under way on the connection, and nothing sent behind it before the
+// handshake.
+func (sc *serverConn) startTLS(c *Call, proc uint32) error {
+	deny := func(stat AuthStat) error {
+		sc.begun()
+		c.conclude(&DeniedError{Stat: AuthRejected, Auth: stat})
+		return nil
+	}
+	switch {
+	case sc.s.o.Secure == nil || sc.secured:
+		return deny(AuthRejectedCred)
+	case proc != 0 || len(c.Auth.Body) != 0:
+		return deny(AuthBadCred)
+	case c.Verf.Flavor != AuthNone || len(c.Verf.Body) != 0:
+		return deny(AuthBadVerf)
+	case sc.r.r != sc.r.w:
+		// What an attacker put there would pass for sent under TLS.
+		c.free()
+		return errEarlyData
+	}
+	sc.begun()
+	c.replyStartTLS()
+	reply := c.reply
+	c.free()
+	sc.enqueue(reply)
+	sc.flush()
+	if !sc.await(0) {
+		return errConnGone
+	}
+	return sc.secure()
+}
+
+// secure runs the handshake, within the time that a request has.
+func (sc *serverConn) secure() error {
+	if err := sc.nc.SetDeadline(time.Now().Add(sc.s.o.HeadTimeout)); err != nil {
+		return err
+	}
+	nc, err := sc.s.o.Secure(sc.nc)
+	if err != nil {
+		return fmt.Errorf("securing the connection: %w", err)
+	}
+	if err := nc.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	sc.secured = true
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.nc = nc
+	return sc.err
+}
