@@ -64,18 +64,8 @@ func (b *batch) seal() {
 	}
 }
 
-// vectored reports whether one Write of several buffers on nc is one system
-// call. On anything else net.Buffers makes a Write of each.
-func vectored(nc net.Conn) bool {
-	switch nc.(type) {
-	case *net.TCPConn, *net.UnixConn:
-		return true
-	}
-	return false
-}
-
-// coalesce copies the batch into one buffer of pool, for a connection that is not
-// vectored. The caller releases the buffer, if it is not nil, when the batch was written.
+// coalesce copies the batch into one buffer of pool, for a connection that takes
+// no vectored writes. The caller releases the buffer, if it is not nil, when the batch was written.
 func (b *batch) coalesce(pool *bufpool.Pool) *bufpool.Buffer {
 	if len(b.cuts) == 0 {
 		return nil

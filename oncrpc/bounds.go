@@ -20,11 +20,6 @@ const (
 	// small calls.
 	maxEmptyFragments = 256
 
-	// quickBytes is how much one system call of a quickSocket moves at most: the bulk of a
-	// READ for which the reader has slept (maxWake). It takes some hundred microseconds,
-	// for which a garbage collection may have to wait. More bytes take further calls.
-	quickBytes = 1 << 20
-
 	// directRead is the number of bytes from which on they are read straight
 	// to where they belong. Fewer go through the connection's read buffer,
 	// which then takes in what follows as well.
@@ -156,12 +151,6 @@ const (
 	clientReadBuffer = 64 << 10
 	bulkReadAhead    = 4 << 10
 
-	// bulkWake is how much of a reply's bulk has to be outstanding for its
-	// reader to sleep until all of it has come, or maxWake of it, which the
-	// kernel keeps room for. Less wakes the reader at once.
-	bulkWake = 128 << 10
-	maxWake  = 1 << 20
-
 	// maxTogether is how many bytes of replies share one buffer. A caller that keeps one
 	// of them keeps the whole buffer. Further replies come in the next.
 	maxTogether = 16 << 10
@@ -213,22 +202,13 @@ const (
 	// connections together and requests up to smallRecord left out. At the
 	// bound connections with large requests are not read; those of a client
 	// that has its share, as much as it leaves free, are not either. It is room for
-	// leastRoom of the longest requests at least.
+	// two of the longest requests at least.
 	DefaultMaxRequestBytes = 192 << 20
-	leastRoom              = 2
 
 	// strangerBytes is what clients have of that together that are not admitted; it
 	// is not taken from the others. A client whose name is not known yet may need
 	// it for its first requests.
 	strangerBytes = 4 << 20
-
-	// Where a request waits for memory, one goes that is still arriving, and has been
-	// for slowAfter, if less than crowdedRate bytes of it have come a second: its
-	// connection is closed. Of several it is the slowest of the client that holds most.
-	// One whose client has its share
-	// waits for that client's own. It looks again after each slowAfter.
-	slowAfter   = 500 * time.Millisecond
-	crowdedRate = 128 << 10
 
 	// DefaultIdleTimeout closes a connection that has neither sent a request
 	// nor waited for a reply for so long. Six minutes is what Linux nfsd does.

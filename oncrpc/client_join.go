@@ -185,7 +185,7 @@ func (cc *clientConn) doubtful() bool {
 // examine ends cc if the server has closed it, before a call that must not be repeated
 // is written to it.
 func (cc *clientConn) examine() {
-	open := cc.alive()
+	open := cc.socket.Alive()
 	h := cc.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/nfsbox/nfsbox/oncrpc/internal/socket"
 )
 
 // inFollowers waits until n callers follow on the first connection, and one leads.
@@ -29,7 +31,7 @@ func inFollowers(t *testing.T, c *Client, n int) {
 // or afterwards.
 func TestNobodyReads(t *testing.T) {
 	s := newScript(t)
-	if !canPeek {
+	if !socket.CanPeek {
 		t.Skip("here a goroutine reads")
 	}
 	c := newClient(t, ClientOptions{Dial: s.dial})
@@ -66,7 +68,7 @@ func TestLeaderLeaves(t *testing.T) {
 		leader := begin(func() error { return callEcho(ctx, c, procOnce, "leader") })
 		r := s.accept()
 		lead, _, args := r.call()
-		if canPeek {
+		if socket.CanPeek {
 			inFollowers(t, c, 0)
 		}
 		buf := make([]byte, size)
@@ -76,7 +78,7 @@ func TestLeaderLeaves(t *testing.T) {
 			return err
 		})
 		read, _, _ := r.call()
-		if canPeek {
+		if socket.CanPeek {
 			inFollowers(t, c, 1)
 		}
 		rec := record(pieces(accepted(read, join(words(0, 0, uint32(size)), data, words(1))), 30<<10)...)
@@ -119,7 +121,7 @@ func TestIdleRestart(t *testing.T) {
 					t.Fatalf("call %d: %v", i, err)
 				}
 				end(r)
-				if !canPeek {
+				if !socket.CanPeek {
 					waitFor(t, "the reader to notice", func() bool { return c.Stats().Conns == 0 })
 					continue
 				}
@@ -127,7 +129,7 @@ func TestIdleRestart(t *testing.T) {
 				cc := c.conns[0]
 				cc.heard -= time.Second
 				c.mu.Unlock()
-				waitFor(t, "the end to arrive", func() bool { return !cc.alive() })
+				waitFor(t, "the end to arrive", func() bool { return !cc.socket.Alive() })
 			}
 			if st := c.Stats(); st.Retransmits != 0 {
 				t.Errorf("%+v", st)

@@ -7,10 +7,10 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/oncrpc/internal/socket"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
@@ -65,10 +65,10 @@ const (
 type clientConn struct {
 	hub    *hub
 	nc     net.Conn
-	raw    syscall.RawConn // of a plain socket
-	stream io.ReadWriter   // nc, or a quicker way to its socket
-	inline bool            // a plain socket: callers write themselves
-	led    bool            // callers read themselves: one of them is the leader
+	stream io.ReadWriter  // nc, or a quicker way to its socket
+	socket *socket.Socket // nil: none that can tell whether the server has closed it
+	inline bool           // a plain socket: callers write themselves
+	led    bool           // it has a socket: callers read themselves, one of them is the leader
 
 	// Guarded by hub.mu.
 	lane    lane
@@ -104,9 +104,6 @@ type clientConn struct {
 	over  bool          // the reader's duty has ended
 	heard time.Duration // when bytes last came
 	stray int           // replies in a row to calls never made
-
-	wakes    int32         // how many bytes wake the reader: see wakeAt
-	setWakes func(uintptr) // tells the socket; made once
 }
 
 // sending is a call in a batch. Its caller may leave before the batch is written, unless

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"net"
 	"os"
-	"syscall"
 	"time"
+
+	"github.com/nfsbox/nfsbox/oncrpc/internal/socket"
 )
 
 // This file says which goroutine reads. On a plain socket it is one of the callers that
@@ -163,11 +164,10 @@ func (cc *clientConn) watchReader() {
 
 // attach makes nc a connection of lane l. hub.mu is held.
 func (h *hub) attach(nc net.Conn, l lane) {
-	cc := &clientConn{hub: h, nc: nc, stream: nc, lane: l, inline: vectored(nc), heard: h.clock(), idle: h.clock(), wakes: 1}
-	if s, ok := nc.(syscall.Conn); ok && cc.inline && canPeek {
-		if raw, err := s.SyscallConn(); err == nil {
-			cc.raw, cc.led, cc.stream = raw, true, quick(nc, raw)
-		}
+	cc := &clientConn{hub: h, nc: nc, stream: nc, socket: socket.Of(nc), lane: l, inline: socket.Vectored(nc),
+		heard: h.clock(), idle: h.clock()}
+	if cc.socket != nil {
+		cc.led, cc.stream = true, cc.socket.ReadWriter
 	}
 	cc.window = h.pool.Get(min(clientReadBuffer, max(h.maxReply, smallRecord)))
 	cc.r = recordReader{src: (*clientSource)(cc), buf: cc.window.B, max: h.maxReply}

@@ -213,10 +213,10 @@ func (cc *clientConn) refuse(err error) error {
 }
 
 func (cc *clientConn) readBulk() error {
-	defer cc.wakeAt(1) // the next reply may be short
+	defer cc.socket.WakeAt(1) // the next reply may be short
 	for cc.filled < len(cc.dst) {
 		if cc.r.r == cc.r.w { // else bytes in the buffer are copied first
-			cc.wakeAt(min(len(cc.dst)-cc.filled, cc.r.left))
+			cc.socket.WakeAt(min(len(cc.dst)-cc.filled, cc.r.left))
 		}
 		n, err := cc.r.Read(cc.dst[cc.filled:])
 		cc.filled += n

@@ -40,7 +40,7 @@
 // A connection that no goroutine has read for a while is examined before it is used: a
 // server that was restarted meanwhile has closed it, and a call that must not be repeated
 // would be lost there. On Linux Go's scheduler is not told of reads and writes, which do
-// not block (quick_linux.go).
+// not block (internal/socket).
 //
 // # Whose bytes
 //

@@ -18,11 +18,10 @@ import (
 // (client*.go), and neither knows the server. Files of one line do not know each other.
 const layers = `
 doc bounds checked stats
-errors quick conn_phase
+errors conn_phase
 record batch auth share
-message budget
+message
 conn
-conn_peek conn_wake
 conn_end
 conn_send conn_reply
 conn_lead

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/oncrpc/internal/budget"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
@@ -110,10 +111,10 @@ type Server struct {
 	o        ServerOptions
 	services []binding
 	pool     bufpool.Pool
-	budget   *budget
-	aside    *budget   // for those who are not admitted
-	calls    sync.Pool // of *Call
-	epoch    time.Time // when its clock began
+	budget   *budget.Budget
+	aside    *budget.Budget // for those who are not admitted
+	calls    sync.Pool      // of *Call
+	epoch    time.Time      // when its clock began
 	ctx      context.Context
 	stop     context.CancelFunc
 	wg       sync.WaitGroup // a count for each connection; added to under mu, before ending
@@ -184,7 +185,7 @@ type Call struct {
 	rec       *bufpool.Buffer // the request
 	arrived   time.Duration   // on the server's clock
 	began     time.Duration   // the handler; 0: nobody wants to know, or it has not
-	allowance allowance
+	allowance budget.Allowance
 	handler   Handler
 	meter     *meter // of the procedure; nil: it has none
 	once      once
@@ -233,7 +234,7 @@ func (s *Server) newCall(to route) *Call {
 func (c *Call) free() {
 	s := c.s
 	c.rec.Release()
-	c.allowance.put()
+	c.allowance.Put()
 	*c = Call{}
 	s.calls.Put(c)
 }
@@ -247,13 +248,13 @@ type serverConn struct {
 	state         any
 	ctx           context.Context // of the handlers
 	cancel        context.CancelFunc
-	stop          chan struct{} // closed when reading has to end
-	client        ClientReplies // nil: the server has no Replies; set by serve, under mu
-	serial        uint64        // rises from one connection to the next
-	share         string        // ShareOf remote
-	stranger      bool          // not admitted when it came; guarded by Server.mu
-	debtor        *debtor       // the client at the server's budget
-	aside         *debtor       // and at that of those who are not admitted
+	stop          chan struct{}  // closed when reading has to end
+	client        ClientReplies  // nil: the server has no Replies; set by serve, under mu
+	serial        uint64         // rises from one connection to the next
+	share         string         // ShareOf remote
+	stranger      bool           // not admitted when it came; guarded by Server.mu
+	debtor        *budget.Client // the client at the server's budget
+	aside         *budget.Client // and at that of those who are not admitted
 	opened        time.Time
 
 	bytesIn, bytesOut atomic.Uint64
@@ -262,8 +263,8 @@ type serverConn struct {
 	r         recordReader
 	arrived   time.Duration // when the last bytes did, on the server's clock
 	secured   bool
-	began     time.Time  // when the record that is arriving did; without what it has waited; zero: none has
-	receiving *allowance // of that record; nil: it has none
+	began     time.Time         // when the record that is arriving did; without what it has waited; zero: none has
+	receiving *budget.Allowance // of that record; nil: it has none
 
 	mu       sync.Mutex
 	fewer    sync.Cond // calls has fallen, or the connection is over

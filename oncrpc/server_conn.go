@@ -7,6 +7,8 @@ import (
 	"os"
 	"runtime"
 	"time"
+
+	"github.com/nfsbox/nfsbox/oncrpc/internal/socket"
 )
 
 func (sc *serverConn) context() context.Context { return sc.ctx }
@@ -46,7 +48,7 @@ func (sc *serverConn) cut(err error) {
 	sc.halt()
 	sc.cancel()
 	sc.fewer.Broadcast()
-	if vectored(sc.nc) {
+	if socket.Vectored(sc.nc) {
 		_ = sc.nc.Close() // nothing was promised that the error could break
 		return
 	}
@@ -192,7 +194,7 @@ func (sc *serverConn) flushOnce() bool {
 // client any more.
 func (sc *serverConn) write(nc net.Conn, b *batch) error {
 	b.seal()
-	resumable := vectored(nc)
+	resumable := socket.Vectored(nc)
 	if !resumable {
 		if copied := b.coalesce(&sc.s.pool); copied != nil {
 			defer copied.Release()

@@ -3,6 +3,8 @@ package oncrpc
 import (
 	"net"
 	"time"
+
+	"github.com/nfsbox/nfsbox/oncrpc/internal/budget"
 )
 
 // ConnInfo is a connection of a server, as it is now.
@@ -56,7 +58,7 @@ func (s *Server) Drop(which func(remote net.Addr) bool) (n int) {
 // mayHave reports whether one more connection is within a client's share. s.mu is held.
 func (s *Server) mayHave(share string) bool {
 	held, free := s.shares[share], s.o.MaxConns-(len(s.conns)-s.strangers)
-	return held < minShareConns || fair(int64(held), 1, int64(free))
+	return held < minShareConns || budget.Fair(int64(held), 1, int64(free))
 }
 
 // roomFor reports whether there is room for one more connection of a client, and

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/nfsbox/nfsbox/oncrpc/internal/budget"
 )
 
 // NewServer returns a server of services. It is an error if two of them are the
@@ -26,17 +28,17 @@ func NewServer(services []Service, o ServerOptions) (*Server, error) {
 			}
 		}
 	}
+	epoch := time.Now()
 	s := &Server{
 		o:         o,
-		epoch:     time.Now(),
-		budget:    newBudget(o.MaxRequestBytes, o.MaxRecord),
-		aside:     newBudget(strangerBytes, o.MaxRecord),
+		epoch:     epoch,
+		budget:    budget.New(o.MaxRequestBytes, o.MaxRecord, epoch),
+		aside:     budget.New(strangerBytes, o.MaxRecord, epoch),
 		shares:    make(map[string]int),
 		listeners: make(map[*net.Listener]struct{}),
 		conns:     make(map[*serverConn]struct{}),
 		packets:   make(map[*packetConn]struct{}),
 	}
-	s.budget.epoch, s.aside.epoch = s.epoch, s.epoch
 	for _, svc := range services {
 		s.services = append(s.services, binding{svc, make([]meter, len(svc.Program.Procs))})
 	}
@@ -125,9 +127,9 @@ func (sc *serverConn) serve() {
 	s := sc.s
 	defer s.wg.Done()
 	defer sc.cancel()
-	sc.debtor, sc.aside = s.budget.join(sc.share), s.aside.join(sc.share)
-	defer s.budget.leave(sc.debtor)
-	defer s.aside.leave(sc.aside)
+	sc.debtor, sc.aside = s.budget.Join(sc.share), s.aside.Join(sc.share)
+	defer sc.debtor.Leave()
+	defer sc.aside.Leave()
 	if r := s.o.Replies; r != nil {
 		m := r.Client(sc.remote)
 		defer m.Release()

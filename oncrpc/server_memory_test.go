@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nfsbox/nfsbox/oncrpc/internal/budget"
 )
 
 // resident is the memory that the process has taken from the system and not
@@ -48,7 +50,7 @@ func TestServerTrickle(t *testing.T) {
 		room    int64
 	}{
 		{"one client", 1, DefaultMaxRequestBytes / 2},
-		{"eight clients", 8, DefaultMaxRequestBytes/9*8 - 8*room(1<<20)},
+		{"eight clients", 8, DefaultMaxRequestBytes/9*8 - 8*budget.Room(1<<20)},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			runtime.GC() // what pools keep outlives one collection
@@ -56,7 +58,7 @@ func TestServerTrickle(t *testing.T) {
 			before := resident()
 			_, srv, c := pair(t, ServerOptions{HeadTimeout: time.Minute}, ClientOptions{})
 			defer trickles(t, c.addr(t), conns, k.clients)()
-			waitFor(t, "the requests", func() bool { return srv.Stats().RequestBytes > k.room-room(1<<20) })
+			waitFor(t, "the requests", func() bool { return srv.Stats().RequestBytes > k.room-budget.Room(1<<20) })
 			var most, slowest = int64(0), time.Duration(0)
 			for range 20 {
 				start := time.Now()

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/nfsbox/nfsbox/oncrpc/internal/budget"
 )
 
 // datagram leads back to where a call in a datagram came from.
@@ -152,7 +154,7 @@ func (d *datagram) join() bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !fair(int64(p.shares[d.share]), 1, int64(maxDatagramCalls-p.calls)) {
+	if !budget.Fair(int64(p.shares[d.share]), 1, int64(maxDatagramCalls-p.calls)) {
 		return false
 	}
 	p.shares[d.share]++

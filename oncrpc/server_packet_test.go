@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/oncrpc/internal/budget"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
@@ -356,12 +357,12 @@ func (noPackets) WriteTo(p []byte, _ net.Addr) (n int, err error) { return len(p
 func TestPacketBesideStreams(t *testing.T) {
 	s := newService()
 	srv, to := startPackets(t, s, ServerOptions{MaxRequestBytes: 1})
-	d, a := srv.budget.join("127.0.0.1"), &allowance{}
-	if _, ok := srv.budget.take(d, a, srv.budget.limit/leastRoom, nil); !ok {
+	d, a := srv.budget.Join("127.0.0.1"), &budget.Allowance{}
+	if _, ok := d.Take(a, budget.Room(DefaultMaxRecord), nil); !ok {
 		t.Fatal("nothing was given")
 	}
-	defer srv.budget.leave(d)
-	defer a.put()
+	defer d.Leave()
+	defer a.Put()
 	p := dialPacket(t, to)
 	p.send(message(1, procEcho, str(string(make([]byte, 2*smallRecord)))))
 	if xid, _, err := p.reply(); xid != 1 || err != nil {

@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/nfsbox/nfsbox/oncrpc/internal/budget"
 )
 
 // serverSource is a serverConn as the reader's source of bytes.
@@ -26,7 +28,7 @@ func (s *serverSource) Read(p []byte) (int, error) {
 			sc.s.stats.bytesIn.Add(uint64(n))
 			sc.bytesIn.Add(uint64(n))
 			if sc.receiving != nil {
-				sc.receiving.got.Add(int64(n))
+				sc.receiving.Got.Add(int64(n))
 			}
 			sc.arrived = sc.s.clock()
 			return n, nil
@@ -98,8 +100,8 @@ func (sc *serverConn) readCalls() error {
 		rec.B = rec.B[:0]
 		var err error
 		if c.rec, err = sc.r.rest(&sc.s.pool, rec, c); err == nil {
-			if c.allowance.held > 0 {
-				c.allowance.whole.Store(true)
+			if c.allowance.Held() {
+				c.allowance.Whole.Store(true)
 			}
 			err = sc.start(c)
 		} else {
@@ -165,7 +167,7 @@ func (sc *serverConn) start(c *Call) error {
 // the sender is not to blame.
 func (c *Call) admit(n int) error {
 	sc := c.to.(*serverConn)
-	if c.allowance.held > 0 {
+	if c.allowance.Held() {
 		return nil // all that it may come to need
 	}
 	sc.flush()
@@ -173,8 +175,8 @@ func (c *Call) admit(n int) error {
 	if !sc.s.admits(sc.state) {
 		by = sc.aside
 	}
-	c.allowance.conn, c.allowance.since = sc, sc.arrived
-	waited, ok := by.of.take(by, &c.allowance, room(n), sc.stop)
+	c.allowance.From, c.allowance.Since = sc, sc.arrived
+	waited, ok := by.Take(&c.allowance, budget.Room(n), sc.stop)
 	if !ok {
 		return errDraining
 	}
@@ -185,8 +187,8 @@ func (c *Call) admit(n int) error {
 	return nil
 }
 
-// tooSlow closes the connection: others wait for the memory of what it sends.
-func (sc *serverConn) tooSlow() { sc.fail(errSlow) }
+// TooSlow closes the connection: others wait for the memory of what it sends.
+func (sc *serverConn) TooSlow() { sc.fail(errSlow) }
 
 var _ admitter = (*Call)(nil)
 

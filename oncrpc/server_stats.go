@@ -15,7 +15,7 @@ func (s *Server) Stats() ServerStats {
 		Calls: n.calls.Load(), Denied: n.denied.Load(), Failed: n.failed.Load(),
 		Dropped: n.dropped.Load(), Late: n.late.Load(), Unsent: n.unsent.Load(), Panics: n.panics.Load(),
 		BytesIn: n.bytesIn.Load(), BytesOut: n.bytesOut.Load(),
-		Conns: conns, RequestBytes: s.budget.outstanding() + s.aside.outstanding(), Buffers: s.pool.Outstanding(),
+		Conns: conns, RequestBytes: s.budget.Outstanding() + s.aside.Outstanding(), Buffers: s.pool.Outstanding(),
 	}
 }
 

@@ -76,14 +76,6 @@ func ShareOf(a net.Addr) string {
 	return p.String()
 }
 
-// fair reports whether a client that holds held units may have n more of those that are
-// free. What it holds afterwards must not exceed what stays free. This is the dynamic
-// threshold of switches with a shared memory (Choudhury and Hahne, 1998), for which
-// nobody has to know how many clients there are. One alone has half. Several that go on
-// asking have equal parts, as large as what stays free. A client that holds nothing may
-// have all that is free.
-func fair(held, n, free int64) bool { return held == 0 || held+n <= free-n }
-
 // ShareOfClient is [ShareOf] the client that [ClientOf] names so.
 func ShareOfClient(name string) string {
 	if user, addr, ok := strings.Cut(name, userMark); ok && isUser(user) && isAddr(addr) {

@@ -1,4 +1,4 @@
-package oncrpc
+package budget
 
 import (
 	"fmt"
@@ -11,10 +11,15 @@ import (
 	"time"
 )
 
+// connection is a sender. It has a size, so that each has an address of its own.
+type connection struct{ _ int }
+
+func (*connection) TooSlow() {}
+
 // idle checks that a budget has everything back.
-func (b *budget) idle(t *testing.T) {
+func (b *Budget) idle(t *testing.T) {
 	t.Helper()
-	if b.outstanding() != 0 || len(b.turn) != 0 || len(b.clients) != 0 || b.out != nil {
+	if b.Outstanding() != 0 || len(b.turn) != 0 || len(b.clients) != 0 || b.out != nil {
 		t.Errorf("left over: %+v", b)
 	}
 }
@@ -24,7 +29,7 @@ func (b *budget) idle(t *testing.T) {
 // its share with one client.
 func TestBudget(t *testing.T) {
 	const limit, longest, workers, clients = 100, 32, 40, 3
-	b := newBudget(limit, longest)
+	b := New(limit, longest, time.Now())
 	var out, most atomic.Int64
 	var per [clients]atomic.Int64
 	gone := make(chan struct{})
@@ -34,21 +39,21 @@ func TestBudget(t *testing.T) {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(2, uint64(g)))
 			for range 300 {
-				d := b.join(fmt.Sprint(g % clients))
-				var a allowance
+				d := b.Join(fmt.Sprint(g % clients))
+				var a Allowance
 				var stop chan struct{}
 				if rnd.IntN(4) == 0 {
 					stop = gone
 				}
 				n := 1 + rnd.Int64N(longest)
-				if _, ok := b.take(d, &a, n, stop); ok {
+				if _, ok := d.Take(&a, n, stop); ok {
 					if now := per[g%clients].Add(n); now > limit/2 {
 						t.Errorf("a client holds %d", now)
 					}
 					now := out.Add(n)
 					for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
 					}
-					if _, ok := b.take(d, &a, n/2, nil); !ok || a.held != n {
+					if _, ok := d.Take(&a, n/2, nil); !ok || a.held != n {
 						t.Errorf("holds %d of %d", a.held, n)
 					}
 					out.Add(-n)
@@ -56,8 +61,8 @@ func TestBudget(t *testing.T) {
 				} else if stop == nil {
 					t.Error("nothing was given to one who waits")
 				}
-				a.put()
-				b.leave(d)
+				a.Put()
+				d.Leave()
 			}
 		})
 	}
@@ -71,18 +76,18 @@ func TestBudget(t *testing.T) {
 // TestBudgetOrder looks at requests that wait for others, and at those that stop waiting.
 func TestBudgetOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(100, 1)
+		b := New(100, 1, time.Now())
 		var got []string
 		var mu sync.Mutex
-		all := make(map[string]*allowance)
+		all := make(map[string]*Allowance)
 		take := func(name string, n int64, stop chan struct{}) {
-			a := &allowance{}
+			a := &Allowance{}
 			all[name] = a
-			d := b.join(name[:1])
+			d := b.Join(name[:1])
 			go func() {
-				if _, ok := b.take(d, a, n, stop); !ok {
+				if _, ok := d.Take(a, n, stop); !ok {
 					name += " left"
-					b.leave(d)
+					d.Leave()
 				}
 				mu.Lock()
 				defer mu.Unlock()
@@ -92,8 +97,8 @@ func TestBudgetOrder(t *testing.T) {
 		}
 		put := func(name string) {
 			d := all[name].by
-			all[name].put()
-			b.leave(d)
+			all[name].Put()
+			d.Leave()
 		}
 		expect := func(want ...string) {
 			t.Helper()
@@ -140,32 +145,32 @@ func TestBudgetOrder(t *testing.T) {
 // TestBudgetTurns: a client that begins many requests delays the others by one of them.
 func TestBudgetTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(2, 1)
-		greedy, modest := b.join("greedy"), b.join("modest")
-		var held [20]allowance
+		b := New(2, 1, time.Now())
+		greedy, modest := b.Join("greedy"), b.Join("modest")
+		var held [20]Allowance
 		done := 0
 		for i := range held {
 			go func() {
-				b.take(greedy, &held[i], 1, nil)
+				greedy.Take(&held[i], 1, nil)
 				done++
 			}()
 		}
 		synctest.Wait()
 		for i := range 5 {
-			var a allowance
-			if _, ok := b.take(modest, &a, 1, nil); !ok || done != 1 {
+			var a Allowance
+			if _, ok := modest.Take(&a, 1, nil); !ok || done != 1 {
 				t.Fatalf("turn %d: %d of the others are served", i, done)
 			}
-			a.put()
+			a.Put()
 		}
 		for range held {
 			for i := range held {
 				synctest.Wait()
-				held[i].put()
+				held[i].Put()
 			}
 		}
-		b.leave(greedy)
-		b.leave(modest)
+		greedy.Leave()
+		modest.Leave()
 		b.idle(t)
 	})
 }
@@ -174,35 +179,35 @@ func TestBudgetTurns(t *testing.T) {
 // of the client that holds most, unless its own client has its share.
 func TestBudgetSlowest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(150, 1)
+		b := New(150, 1, time.Now())
 		type sender struct {
-			d *debtor
-			a *allowance
+			d *Client
+			a *Allowance
 		}
 		begin := func(name string, n int64, came int64) sender {
-			s := sender{b.join(name), &allowance{conn: &serverConn{}}}
-			if _, ok := b.take(s.d, s.a, n, nil); !ok {
+			s := sender{b.Join(name), &Allowance{From: &connection{}}}
+			if _, ok := s.d.Take(s.a, n, nil); !ok {
 				t.Fatal("no room")
 			}
-			s.a.got.Store(came)
+			s.a.Got.Store(came)
 			return s
 		}
 		slow := begin("a", 30, 10)
 		slower := begin("a", 20, 5)
 		done := begin("b", 25, 0)
-		done.a.whole.Store(true)
+		done.a.Whole.Store(true)
 		fast := begin("b", 25, 100*crowdedRate)
 		small := begin("d", 1, 0)
-		c, want := b.join("c"), &allowance{want: 10}
+		c, want := b.Join("c"), &Allowance{want: 10}
 		c.queue = append(c.queue, want)
 		if got := b.slowest(c, want); got != nil {
 			t.Error("one that has just begun has to go")
 		}
 		time.Sleep(slowAfter)
-		if got := b.slowest(c, want); got != slower.a.conn {
-			t.Errorf("%p has to go, want %p", got, slower.a.conn)
+		if got := b.slowest(c, want); got != slower.a.From {
+			t.Errorf("%p has to go, want %p", got, slower.a.From)
 		}
-		own := &allowance{want: 10}
+		own := &Allowance{want: 10}
 		done.d.queue = append(done.d.queue, own)
 		if got := b.slowest(done.d, own); got != nil {
 			t.Error("one of another client has to go, or one that is whole, or fast enough")
@@ -213,10 +218,10 @@ func TestBudgetSlowest(t *testing.T) {
 		}
 		c.queue, done.d.queue, slow.d.queue = nil, nil, nil
 		for _, s := range []sender{slow, slower, done, fast, small} {
-			s.a.put()
-			b.leave(s.d)
+			s.a.Put()
+			s.d.Leave()
 		}
-		b.leave(c)
+		c.Leave()
 		b.idle(t)
 	})
 }
@@ -227,14 +232,14 @@ func TestBudgetManyGreedy(t *testing.T) {
 	gone := make(chan struct{})
 	close(gone)
 	for greedy := 1; greedy <= 9; greedy++ {
-		b := newBudget(1000, 1)
-		all := make(map[*allowance]*debtor)
+		b := New(1000, 1, time.Now())
+		all := make(map[*Allowance]*Client)
 		for taken := true; taken; {
 			taken = false
 			for i := range greedy {
-				d, a := b.join(fmt.Sprint(i)), &allowance{}
-				if _, ok := b.take(d, a, 1, gone); !ok {
-					b.leave(d)
+				d, a := b.Join(fmt.Sprint(i)), &Allowance{}
+				if _, ok := d.Take(a, 1, gone); !ok {
+					d.Leave()
 					continue
 				}
 				all[a], taken = d, true
@@ -244,8 +249,8 @@ func TestBudgetManyGreedy(t *testing.T) {
 			t.Errorf("%d clients have left %d of 1000", greedy, b.free)
 		}
 		for a, d := range all {
-			a.put()
-			b.leave(d)
+			a.Put()
+			d.Leave()
 		}
 		b.idle(t)
 	}
@@ -255,14 +260,14 @@ func TestBudgetManyGreedy(t *testing.T) {
 // not keep others from what is.
 func TestBudgetBehindShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(100, 32)
+		b := New(100, 32, time.Now())
 		var wg sync.WaitGroup
-		given := make(map[string]*allowance)
+		given := make(map[string]*Allowance)
 		take := func(who string, n int64) {
-			d, a := b.join(who), &allowance{}
+			d, a := b.Join(who), &Allowance{}
 			given[who+fmt.Sprint(n)] = a
 			wg.Go(func() {
-				if _, ok := b.take(d, a, n, nil); !ok {
+				if _, ok := d.Take(a, n, nil); !ok {
 					t.Errorf("%s was given nothing", who)
 				}
 			})
@@ -277,12 +282,12 @@ func TestBudgetBehindShare(t *testing.T) {
 			t.Error("the small one waits for what is not the greedy one's to have")
 		}
 		for _, who := range []string{"greedy30", "other32", "third20", "small8"} {
-			given[who].put()
+			given[who].Put()
 		}
 		wg.Wait()
 		for _, a := range given {
-			a.put()
-			b.leave(a.by)
+			a.Put()
+			a.by.Leave()
 		}
 		b.idle(t)
 	})

@@ -1,6 +1,6 @@
 //go:build linux && !386 && !s390x && !race
 
-package oncrpc
+package socket
 
 import (
 	"bytes"
@@ -16,19 +16,30 @@ import (
 // quickPair is a quick socket, what it stands for, and the other end.
 func quickPair(t *testing.T) (io.ReadWriter, *net.TCPConn, *net.TCPConn) {
 	t.Helper()
-	s := newScript(t)
-	nc, err := s.dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	nc, other := pair(t)
+	s := Of(nc)
+	if _, ok := s.ReadWriter.(*quickSocket); !ok {
+		t.Fatalf("a %T", s.ReadWriter)
 	}
-	other := s.accept().nc.(*net.TCPConn)
-	t.Cleanup(func() { _ = nc.Close() }) // some tests have closed it
-	tcp := nc.(*net.TCPConn)
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
+	return s, nc, other
+}
+
+// begin runs f, and await waits for its end.
+func begin(f func() error) chan error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	return done
+}
+
+func await(t *testing.T, done chan error) error {
+	t.Helper()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(20 * time.Second):
+		t.Fatal("it does not end")
+		return nil
 	}
-	return quick(tcp, raw), tcp, other
 }
 
 // TestQuickSocketMoves: all bytes arrive, in both directions, however many more
@@ -36,7 +47,9 @@ func quickPair(t *testing.T) (io.ReadWriter, *net.TCPConn, *net.TCPConn) {
 func TestQuickSocketMoves(t *testing.T) {
 	q, _, other := quickPair(t)
 	sent := make([]byte, 8<<20+1)
-	pattern(sent, 3)
+	for i := range sent {
+		sent[i] = byte(i * 7 >> 3)
+	}
 	echoed := begin(func() error {
 		_, err := io.CopyN(other, other, int64(len(sent)))
 		return err

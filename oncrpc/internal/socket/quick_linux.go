@@ -1,6 +1,6 @@
 //go:build linux && !386 && !s390x && !race
 
-package oncrpc
+package socket
 
 import (
 	"io"
@@ -18,13 +18,13 @@ import (
 //
 // entersyscall tells the scheduler that a thread may block, so that sysmon can retake its
 // P. These calls do not block, and the bookkeeping, with sysmon woken for it again and
-// again, is a third of what a small call costs. The price: the thread cannot be preempted
+// again, are a third of what a small call costs. The price: the thread cannot be preempted
 // in the call, and stopping the world for a garbage collection waits for it. Therefore
 // one call moves at most quickBytes.
 //
 // netpoll does not wake sysmon when it makes a goroutine runnable, so that a sleeping
-// sysmon does not see a goroutine that then runs for long. Client.tick's timer bounds its
-// sleep to tickEvery while there are calls.
+// sysmon does not see a goroutine that then runs for long. The timer of oncrpc.Client bounds
+// its sleep to 10 ms while there are calls.
 //
 // One goroutine may read and one may write at a time. The race detector learns from
 // package syscall alone that a write happens before the read of its bytes. With it, and

@@ -1,6 +1,6 @@
 //go:build !linux || 386 || s390x || race
 
-package oncrpc
+package socket
 
 import (
 	"io"

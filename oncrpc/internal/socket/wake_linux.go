@@ -1,4 +1,4 @@
-package oncrpc
+package socket
 
 import (
 	"syscall"
@@ -7,26 +7,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wakeAt has a read that finds nothing sleep until n bytes have come, the connection has
+// WakeAt has a read that finds nothing sleep until n bytes have come, the connection has
 // ended, or the kernel's buffer is full (SO_RCVLOWAT, socket(7)). Without it the reader
 // of a long reply is woken for each piece that arrives, which costs more than to copy the
-// piece. Only the reader calls it.
-func (cc *clientConn) wakeAt(n int) {
+// piece. Only the reader calls it. On a nil Socket it does nothing.
+func (s *Socket) WakeAt(n int) {
 	if n < bulkWake {
 		n = 1
 	}
 	at := int32(min(n, maxWake))
-	if at == cc.wakes || cc.raw == nil {
+	if s == nil || at == s.wakes {
 		return
 	}
-	if cc.setWakes == nil {
-		cc.setWakes = func(fd uintptr) {
+	if s.setWakes == nil {
+		s.setWakes = func(fd uintptr) {
 			// If the kernel refuses, it wakes the reader for each piece. The call does not
 			// block, so Go's scheduler is not told.
 			_, _, _ = syscall.RawSyscall6(unix.SYS_SETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT,
-				uintptr(unsafe.Pointer(&cc.wakes)), unsafe.Sizeof(cc.wakes), 0)
+				uintptr(unsafe.Pointer(&s.wakes)), unsafe.Sizeof(s.wakes), 0)
 		}
 	}
-	cc.wakes = at
-	_ = cc.raw.Control(cc.setWakes) // on a closed connection the next read fails
+	s.wakes = at
+	_ = s.raw.Control(s.setWakes) // on a closed connection the next read fails
 }

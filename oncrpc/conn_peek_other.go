@@ -1,7 +1,0 @@
-//go:build !unix
-
-package oncrpc
-
-const canPeek = false
-
-func (cc *clientConn) alive() bool { return true }
