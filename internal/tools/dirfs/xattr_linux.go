@@ -20,28 +20,28 @@ const (
 
 // HasXattrs reports whether the file has extended attributes of users, or capabilities
 // (xattr(7)). Others belong to the system, or are lists (vfs.ACLer). If they cannot be read,
-// it returns true.
+// it returns true: a copy may lose some.
 func (x *file) HasXattrs(ctx context.Context) bool {
 	if x.ready(ctx, 0) != nil {
-		return false
+		return true
 	}
 	has := false
 	err := control(x.f, func(fd int) error {
 		has = hasXattrs(func(b []byte) (int, error) { return unix.Flistxattr(fd, b) })
 		return nil
 	})
-	return has && err == nil
+	return has || err != nil
 }
 
-// HasXattrs reports the same of any object.
+// HasXattrs reports the same of any object. One that is gone has none.
 func (f *FS) HasXattrs(ctx context.Context, h vfs.Handle) bool {
 	if f.begin(ctx) != nil {
-		return false
+		return true
 	}
 	defer f.end()
 	x, o, err := f.take(h)
 	if err != nil {
-		return false // the object is gone, which other calls report
+		return !errors.Is(err, vfs.ErrStale)
 	}
 	defer f.leave(o.s)
 	defer x.close()

@@ -1,8 +1,12 @@
 package dirfs
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -60,6 +64,82 @@ func TestHasXattrs(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestHasXattrsUnread: what cannot be read counts as an object with extended attributes, and
+// what is gone does not.
+func TestHasXattrsUnread(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"d/f", "gone"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700), os.WriteFile(filepath.Join(dir, name), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := open(t, dir, Options{})
+	root, _, err := f.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, _, _, err := f.Lookup(t.Context(), root, "gone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, _, _, err := f.Lookup(t.Context(), root, "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, _, _, err := f.Lookup(t.Context(), d, "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, _, err := f.Open(t.Context(), vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(opened.Close(t.Context()), os.Remove(filepath.Join(dir, "gone"))); err != nil {
+		t.Fatal(err)
+	}
+	if f.HasXattrs(t.Context(), gone) {
+		t.Error("what is gone has extended attributes")
+	}
+	if !opened.(*file).HasXattrs(t.Context()) {
+		t.Error("a file that cannot be read has no extended attributes")
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if !f.HasXattrs(ended, h) {
+		t.Error("what was not asked has no extended attributes")
+	}
+	if err := os.Chmod(filepath.Join(dir, "d"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if !unprivileged(t, func() bool { return f.HasXattrs(t.Context(), h) }) {
+		t.Error("what may not be looked at has no extended attributes")
+	}
+	if err := os.Chmod(filepath.Join(dir, "d"), 0o700); err != nil {
+		t.Error(err)
+	}
+}
+
+// unprivileged calls has on a thread without root's privileges over files.
+func unprivileged(t *testing.T, has func() bool) (had bool) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return has()
+	}
+	var err error
+	var done sync.WaitGroup
+	done.Go(func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
+		if err = unix.Setfsuid(12345); err == nil {
+			had = has()
+		}
+	})
+	done.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return had
 }
 
 // BenchmarkHasXattrs is what each file of a local source costs more.
