@@ -157,7 +157,8 @@ func TestVerifyKnowsTimes(t *testing.T) {
 	}
 	b.no(os.Chtimes(filepath.Join(src, "dir"), early, early))
 	b.no(os.Mkdir(b.path("srv"), 0o755))
-	url := b.serve(b.path("srv")).url + "dst"
+	s := b.serve(b.path("srv"))
+	url := s.url + "dst"
 	lost := b.must(0, "cp", "-r", "--json", src, url).count(b, "times_lost")
 	r := b.must(0, "verify", "--json", src, url)
 	if n := r.count(b, "times_lost"); n != 4 || n != lost {
@@ -165,6 +166,12 @@ func TestVerifyKnowsTimes(t *testing.T) {
 	}
 	if r := b.must(0, "verify", src, url); !strings.Contains(r.stderr, "not preserved: 4 times that NFSv3 does not have") {
 		t.Errorf("verify does not tell of them:\n%s", r.stderr)
+	}
+	for _, run := range []string{"first", "second"} {
+		r := b.must(0, "cp", "-r", "--json", "--job", "j", src, s.url+"job")
+		if n := r.count(b, "times_lost"); n != 4 {
+			t.Errorf("a job's %s run lost %d times, want 4: %s", run, n, r.stdout)
+		}
 	}
 	b.no(os.Chtimes(b.path("srv", "dst", "late"), early, b.before()))
 	b.no(os.Chtimes(b.path("srv", "dst", "early"), late, time.Unix(1<<32-1, 999_999_999)))

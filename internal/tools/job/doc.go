@@ -60,8 +60,8 @@
 //   - A copy whose owner or mode somebody has changed gets it again.
 //   - Two copies that somebody has made one, or links that somebody has split, are as in the
 //     source again, for up to [maxLinked] objects.
-//   - Lost owners, modes, lists and extended attributes of skipped files are counted again.
-//     Lost times are not.
+//   - What a skipped file has lost (owner, mode, times, list, extended attributes) is
+//     counted again.
 //   - With Verify all of them are compared. Nothing else finds a copy whose bytes were changed
 //     and whose time was put back.
 //

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/tools/transfer"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -134,6 +135,37 @@ func TestResumeChanges(t *testing.T) {
 		}
 		if got := string(dst.read(dst.at("copy/one byte"), 1)); got != string(src.read(src.at("one byte"), 1)) {
 			t.Errorf("%s: the copy holds %q", tt.what, got)
+		}
+	}
+}
+
+// nfsTimes keeps the nearest times that NFSv3 has.
+type nfsTimes struct{ vfs.FS }
+
+func (f nfsTimes) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (vfs.WCC, error) {
+	own := *set
+	own.Atime, own.Mtime = transfer.NFSTime(set.Atime), transfer.NFSTime(set.Mtime)
+	return f.FS.SetAttr(ctx, h, &own, guard)
+}
+
+// TestResumeLostTimes: a run that skips a file counts the times that its copy has not.
+func TestResumeLostTimes(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	early := time.Date(1960, 1, 2, 3, 4, 5, 6, time.UTC)
+	for name, set := range map[string]vfs.SetAttr{
+		"neither": {Valid: vfs.MaskMtime | vfs.MaskAtime, Mtime: early, Atime: early},
+		"mtime":   {Valid: vfs.MaskMtime | vfs.MaskAtime, Mtime: early, Atime: epoch},
+		"both":    {Valid: vfs.MaskMtime | vfs.MaskAtime, Mtime: epoch, Atime: epoch},
+	} {
+		src.set(src.file(name, 0o644, []byte("x")), set)
+	}
+	dir, to := recordDir(t), newTree(t, nfsTimes{dst.fs})
+	for run := range 2 {
+		o, v := options(t, src, to, "copy")
+		o.Record, o.ID = dir, "this job"
+		s, err := Copy(t.Context(), o)
+		if err != nil || s.TimesLost != 2 || s.Skipped != uint64(3*run) {
+			t.Errorf("run %d: %v, %+v, want 2 lost times\n%s", run, err, s, v)
 		}
 	}
 }

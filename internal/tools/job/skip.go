@@ -127,9 +127,8 @@ func (k *copyIDs) compared(same bool) {
 }
 
 // asCopied gives a copy of an earlier run its owner and mode again, if somebody has changed
-// them. It counts the owner, mode, list and extended attributes that could not be kept, as
-// that run did, but not times. It reads the source's access control list only if the record
-// has one or the modes differ.
+// them. It counts what could not be kept, as that run did. It reads the source's access
+// control list only if the record has one or the modes differ.
 func (j *copyJob) asCopied(ctx context.Context, src *transfer.Source, copied *object) error {
 	want := src.Attr
 	want.Valid &= vfs.MaskType | vfs.MaskMode | vfs.MaskUID | vfs.MaskGID
@@ -146,6 +145,7 @@ func (j *copyJob) asCopied(ctx context.Context, src *transfer.Source, copied *ob
 		return err
 	}
 	lost.ACL, lost.Xattr = acl, copied.xattr
+	lost.Times = transfer.TimesLost(ctx, j.o.Dest.FS, copied.handle, &src.Attr, &copied.attr)
 	j.lost(lost)
 	if !set {
 		return nil

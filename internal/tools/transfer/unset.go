@@ -23,14 +23,18 @@ func (l *Lost) noteUnset(ctx context.Context, f vfs.FS, h vfs.Handle, set *vfs.S
 		l.SetID = l.SetID || set.Mode&^a.Mode&(setUID|setGID) != 0
 		l.Mode = (set.Mode^a.Mode)&0o1777 != 0 || a.Mode&^set.Mode&(setUID|setGID) != 0
 	}
-	if set.Valid&a.Valid&vfs.MaskMtime != 0 {
-		l.Times = l.Times || !near(ctx, f, h, set.Mtime, a.Mtime)
+	l.Times = l.Times || TimesLost(ctx, f, h, &vfs.Attr{Valid: set.Valid, Atime: set.Atime, Mtime: set.Mtime}, a)
+}
+
+// TimesLost reports whether h, a copy with the attributes have, lacks a time of want. Many
+// file systems keep no atime, or a rough one, and that is not counted. An atime that NFSv3
+// cannot express is. If h's times may be coarse, the file system is asked (vfs.FS.Info).
+func TimesLost(ctx context.Context, f vfs.FS, h vfs.Handle, want, have *vfs.Attr) bool {
+	both := want.Valid & have.Valid
+	if both&vfs.MaskMtime != 0 && !near(ctx, f, h, want.Mtime, have.Mtime) {
+		return true
 	}
-	// Many file systems keep no atime, or a rough one, and that is not counted. A time that
-	// NFSv3 cannot express is.
-	if set.Valid&a.Valid&vfs.MaskAtime != 0 && !fitsNFS(set.Atime) {
-		l.Times = l.Times || !near(ctx, f, h, set.Atime, a.Atime)
-	}
+	return both&vfs.MaskAtime != 0 && !fitsNFS(want.Atime) && !near(ctx, f, h, want.Atime, have.Atime)
 }
 
 // NFSTime is the time nearest to t that NFSv3 has: its seconds have 32 bits, without a
