@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/nfsbox/nfsbox/oncrpc/internal/phase"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
@@ -119,18 +120,18 @@ func (c *Client) look(pc *call) next {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	cc := pc.conn
-	if pc.phase == over && cc.leader == pc {
+	if pc.phase == phase.Over && cc.leader == pc {
 		cc.handOver()
 	}
 	switch {
 	case pc.idle():
 		c.depart(pc)
 		return isOver
-	case pc.phase != over && cc.takesLead(pc):
+	case pc.phase != phase.Over && cc.takesLead(pc):
 		return leads
 	}
 	pc.caller = sleeping
-	if pc.phase != over {
+	if pc.phase != phase.Over {
 		pc.caller = following
 		cc.followers.add(pc)
 	}
@@ -140,7 +141,7 @@ func (c *Client) look(pc *call) next {
 // depart ends the try of a call that is idle, and takes it off the connection. Client.mu
 // is held.
 func (c *Client) depart(pc *call) {
-	pc.to(resting)
+	pc.phase.To(phase.Resting)
 	if pc.wrote || pc.err == nil {
 		pc.sends++
 	}

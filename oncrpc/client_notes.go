@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/nfsbox/nfsbox/oncrpc/internal/phase"
 )
 
 // missed notes that the server did not answer, and logs it at once. Client.mu is held.
@@ -136,7 +138,7 @@ func (c *Client) beginSilence() {
 // givesUp is when the first call under way gives up; zero if none does. Client.mu is held.
 func (c *Client) givesUp() (first time.Time) {
 	for _, pc := range c.slots {
-		if pc == nil || pc.phase == over {
+		if pc == nil || pc.phase == phase.Over {
 			continue
 		}
 		at, bounded := pc.ctx.Deadline()

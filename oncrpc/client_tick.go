@@ -2,6 +2,8 @@ package oncrpc
 
 import (
 	"time"
+
+	"github.com/nfsbox/nfsbox/oncrpc/internal/phase"
 )
 
 // tickOn starts the clock unless it is running. Client.mu is held.
@@ -36,13 +38,13 @@ func (c *Client) tick() {
 			continue
 		}
 		switch {
-		case pc.phase == over:
+		case pc.phase == phase.Over:
 		case pc.ctx.Err() != nil:
 			c.cancelled(pc)
 		case c.now > pc.due:
 			c.overdue(pc)
 		}
-		if pc.phase == over {
+		if pc.phase == phase.Over {
 			pc.conn.urge(pc)
 		}
 	}
@@ -80,7 +82,7 @@ func (c *Client) watchWriter(cc *clientConn) bool {
 	if cc.began == 0 {
 		return false
 	}
-	if cc.writer != nil && cc.writer.phase == over {
+	if cc.writer != nil && cc.writer.phase == phase.Over {
 		cc.disturb()
 	}
 	cc.attend()

@@ -2,7 +2,6 @@ package oncrpc
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/oncrpc/internal/phase"
 	"github.com/nfsbox/nfsbox/oncrpc/internal/socket"
 	"github.com/nfsbox/nfsbox/xdr"
 )
@@ -155,6 +155,33 @@ type call struct {
 	answer
 }
 
+// borrowers are the goroutines of the connection that use a part of the call. While
+// there is one, Call does not return.
+type borrowers uint8
+
+const (
+	byWriter borrowers = 1 << iota // auth, args and the bulk of args
+	byReader                       // res and its bulk
+)
+
+// callerState is what the goroutine in Call is about.
+type callerState uint8
+
+const (
+	awake     callerState = iota // it runs, or reads, or writes
+	sleeping                     // it waits for the token in wake, until nothing is lent any more
+	following                    // it waits for the token, and may be asked to read meanwhile
+)
+
+// duty is whether the caller writes its connection's queue.
+type duty uint8
+
+const (
+	noDuty          duty = iota
+	writesAlone          // no other call is under way on the connection
+	writesInCompany      // others are: it lets them queue theirs first
+)
+
 // request is what is asked for; it does not change while the call lasts.
 type request struct {
 	ctx      context.Context
@@ -172,7 +199,7 @@ type request struct {
 
 // try is one sending of the call on one connection. Guarded by hub.mu.
 type try struct {
-	phase   phase
+	phase   phase.Phase
 	lent    borrowers
 	caller  callerState
 	duty    duty
@@ -231,16 +258,8 @@ const (
 // callList is a list of calls, the newest last.
 type callList struct{ last *call }
 
-// to moves the try on. hub.mu is held.
-func (t *try) to(next phase) {
-	if checkPhases && !t.phase.may(next) {
-		panic(fmt.Sprintf("oncrpc: a call goes from %v to %v", t.phase, next))
-	}
-	t.phase = next
-}
-
 // idle reports whether the try is over and no part of the call is lent. hub.mu is held.
-func (pc *call) idle() bool { return pc.phase == over && pc.lent == 0 }
+func (pc *call) idle() bool { return pc.phase == phase.Over && pc.lent == 0 }
 
 // took is the time from the sending of the answered try to its reply; 0: no reply came.
 func (pc *call) took() time.Duration {
@@ -271,7 +290,7 @@ func (cc *clientConn) enter(pc *call) {
 // lookup finds the call that waits for the reply at hand; nil: none does. hub.mu is held.
 func (cc *clientConn) lookup() *call {
 	pc := cc.hub.slots[cc.xid%slotCount]
-	if pc == nil || pc.xid != cc.xid || pc.conn != cc || pc.phase == queued || pc.phase == over {
+	if pc == nil || pc.xid != cc.xid || pc.conn != cc || pc.phase == phase.Queued || pc.phase == phase.Over {
 		return nil
 	}
 	return pc

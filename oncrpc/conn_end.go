@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/nfsbox/nfsbox/oncrpc/internal/phase"
 )
 
 // This file ends tries and connections.
@@ -23,12 +25,12 @@ func lost(err error) error { return fmt.Errorf("connection lost: %w", err) }
 func (pc *call) finish(err error) {
 	cc := pc.conn
 	switch {
-	case pc.phase == queued:
+	case pc.phase == phase.Queued:
 		cc.unqueue(pc)
-	case err != nil && pc.wrote && pc.phase != arriving:
+	case err != nil && pc.wrote && pc.phase != phase.Arriving:
 		cc.owed++
 	}
-	pc.to(over)
+	pc.phase.To(phase.Over)
 	pc.err = err
 	pc.signal()
 }
@@ -53,7 +55,7 @@ func (pc *call) signal() {
 // giveBack ends the writer's use of pc. hub.mu is held.
 func (pc *call) giveBack() {
 	pc.lent &^= byWriter
-	if pc.phase == over {
+	if pc.phase == phase.Over {
 		pc.signal()
 	}
 }
@@ -89,7 +91,7 @@ func (cc *clientConn) fail(err error) {
 	h.owner.ended(cc, err)
 	for _, pc := range h.slots {
 		// Calls in the batch are left to the writer: it knows which were written.
-		if pc != nil && pc.conn == cc && pc.phase != over && pc.phase != batched {
+		if pc != nil && pc.conn == cc && pc.phase != phase.Over && pc.phase != phase.Batched {
 			pc.finish(err)
 		}
 	}
@@ -180,7 +182,7 @@ func (cc *clientConn) blame(err error) {
 	numbered := cc.stage > inHead
 	owner := cc.suspect()
 	for _, pc := range cc.hub.slots {
-		if pc != nil && pc.conn == cc && pc.phase != over && (owner == pc || owner == nil && !numbered) {
+		if pc != nil && pc.conn == cc && pc.phase != phase.Over && (owner == pc || owner == nil && !numbered) {
 			pc.breach, pc.mine = kind, owner == pc || cc.calls == 1
 		}
 	}

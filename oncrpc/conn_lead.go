@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/nfsbox/nfsbox/oncrpc/internal/phase"
 	"github.com/nfsbox/nfsbox/oncrpc/internal/socket"
 )
 
@@ -60,7 +61,7 @@ func (cc *clientConn) interrupted() error {
 		return err
 	}
 	cc.judge()
-	detached := cc.sink != nil && cc.sink.phase == over
+	detached := cc.sink != nil && cc.sink.phase == phase.Over
 	if detached {
 		cc.release(cc.sink)
 		cc.stage = inSkip
@@ -156,7 +157,7 @@ func (cc *clientConn) attend() {
 
 // watchReader interrupts the leader if its call is over. hub.mu is held.
 func (cc *clientConn) watchReader() {
-	if cc.leader != nil && cc.leader.phase == over {
+	if cc.leader != nil && cc.leader.phase == phase.Over {
 		// An error means that the connection is closed: the read ends anyway.
 		_ = cc.nc.SetReadDeadline(past)
 	}

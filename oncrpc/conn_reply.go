@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/oncrpc/internal/phase"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
@@ -96,7 +97,7 @@ func (cc *clientConn) claim() error {
 		cc.stage = inSkip
 		return cc.unclaimed()
 	case pc.bulkRes != nil:
-		pc.to(arriving)
+		pc.phase.To(phase.Arriving)
 		pc.lent |= byReader
 		cc.sink = pc
 		pc.parsed, pc.refusal = nothing, nil
@@ -278,7 +279,7 @@ func (cc *clientConn) handBulk() {
 	h, pc := cc.hub, cc.sink
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if pc.phase == over {
+	if pc.phase == phase.Over {
 		h.late++
 		cc.reply.drop()
 	} else {
@@ -291,7 +292,7 @@ func (cc *clientConn) handBulk() {
 // goroutine's when no replies are owed and no write is under way. hub.mu is held.
 func (cc *clientConn) judge() {
 	if cc.leader != nil {
-		cc.over = cc.leader.phase == over
+		cc.over = cc.leader.phase == phase.Over
 	} else {
 		cc.over = cc.led && cc.owed == 0 && cc.began == 0
 	}

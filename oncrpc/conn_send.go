@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/oncrpc/internal/phase"
 )
 
 // This file writes. Calls stand in a queue. A caller that finds no writer becomes the
@@ -25,7 +26,7 @@ func (e *encodeError) Unwrap() error { return e.err }
 // goroutine where callers do not write. hub.mu is held.
 func (cc *clientConn) enqueue(pc *call) {
 	cc.enter(pc)
-	pc.to(queued)
+	pc.phase.To(phase.Queued)
 	cc.queue = append(cc.queue, pc)
 	switch {
 	case cc.flushing:
@@ -83,7 +84,7 @@ func (cc *clientConn) take(self *call, round int) bool {
 		return false
 	}
 	for _, pc := range cc.queue[:n] {
-		pc.to(batched)
+		pc.phase.To(phase.Batched)
 		pc.lent |= byWriter
 		pc.wrote = true
 		cc.sending = append(cc.sending, sending{pc: pc, xid: pc.xid, cut: -1})
@@ -116,7 +117,7 @@ func (cc *clientConn) encode() {
 			s.pc.left(now, s.end-before)
 		} else {
 			s.pc.wrote = false
-			if s.pc.phase != over {
+			if s.pc.phase != phase.Over {
 				s.pc.finish(&encodeError{s.err})
 			}
 		}
@@ -239,11 +240,11 @@ func (cc *clientConn) clearBatch() {
 			s.pc.giveBack()
 		}
 		switch {
-		case !s.current(cc) || s.pc.phase == over:
+		case !s.current(cc) || s.pc.phase == phase.Over:
 		case cc.err != nil:
 			s.pc.finish(cc.err)
-		case s.pc.phase == batched:
-			s.pc.to(sent)
+		case s.pc.phase == phase.Batched:
+			s.pc.phase.To(phase.Sent)
 		}
 	}
 	clear(cc.sending)
@@ -286,7 +287,7 @@ func (cc *clientConn) resume(progress bool) bool {
 	done := cc.out.written()
 	for i := range cc.sending {
 		s := &cc.sending[i]
-		if s.cut < 0 || s.pc.phase != over {
+		if s.cut < 0 || s.pc.phase != phase.Over {
 			continue
 		}
 		if at := 2*s.cut + 1; at >= done {
@@ -303,7 +304,7 @@ func (cc *clientConn) passOn(self *call) bool {
 	h := cc.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if self == nil || h.closed || self.phase != over {
+	if self == nil || h.closed || self.phase != phase.Over {
 		return false
 	}
 	cc.writer = nil

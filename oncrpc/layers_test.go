@@ -17,8 +17,8 @@ import (
 // its own. The connection of a client (conn*.go) knows nothing of the client's policy
 // (client*.go), and neither knows the server. Files of one line do not know each other.
 const layers = `
-doc bounds checked stats
-errors conn_phase
+doc bounds stats
+errors
 record batch auth share
 message
 conn

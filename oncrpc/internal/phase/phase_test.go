@@ -1,4 +1,4 @@
-package oncrpc
+package phase
 
 import (
 	"bufio"
@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestPhases walks through the table in phase's comment: of all pairs of phases, may
+// TestPhases walks through the table in Phase's comment: of all pairs of phases, may
 // allows those that stand in it, and no other.
 func TestPhases(t *testing.T) {
-	f, err := os.Open("conn_phase.go")
+	f, err := os.Open("phase.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,15 +22,15 @@ func TestPhases(t *testing.T) {
 			table[words[0]] = words[1:]
 		}
 	}
-	if len(table) != int(over)+1 {
+	if len(table) != int(Over)+1 {
 		t.Fatalf("the table has %d rows", len(table))
 	}
-	for p := resting; p <= over; p++ {
+	for p := Resting; p <= Over; p++ {
 		follow := make(map[string]bool)
 		for _, name := range table[p.String()] {
 			follow[name] = true
 		}
-		for q := resting; q <= over; q++ {
+		for q := Resting; q <= Over; q++ {
 			if p.may(q) != follow[q.String()] {
 				t.Errorf("%v to %v: %v, and the table says %v", p, q, p.may(q), follow[q.String()])
 			}
@@ -41,9 +41,10 @@ func TestPhases(t *testing.T) {
 // TestPhaseChecked: with the race detector a forbidden step panics.
 func TestPhaseChecked(t *testing.T) {
 	defer func() {
-		if p := recover(); (p != nil) != checkPhases {
+		if p := recover(); (p != nil) != checked {
 			t.Errorf("it panics with %v", p)
 		}
 	}()
-	(&try{phase: over}).to(sent)
+	p := Over
+	p.To(Sent)
 }
