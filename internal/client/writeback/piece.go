@@ -35,12 +35,17 @@ func (p *piece) end() uint64 { return p.off + uint64(len(p.buf.B)) }
 // span is a range of bytes, [from, to).
 type span struct{ from, to uint64 }
 
-// newPiece copies b. n.mu is held.
-func (n *node) newPiece(f *file, b []byte, off, born uint64) *piece {
-	p := &piece{off: off, buf: n.s.opt.Pool.Get(len(b)), file: f, born: born}
-	copy(p.buf.B, b)
-	n.s.charge(cap(p.buf.B))
-	return p
+// copied is a buffer with a copy of b.
+func (s *shared) copied(b []byte) *bufpool.Buffer {
+	buf := s.opt.Pool.Get(len(b))
+	copy(buf.B, b)
+	return buf
+}
+
+// newPiece makes a piece of buf, and releases it in the end. n.mu is held.
+func (n *node) newPiece(f *file, buf *bufpool.Buffer, off, born uint64) *piece {
+	n.s.charge(cap(buf.B))
+	return &piece{off: off, buf: buf, file: f, born: born}
 }
 
 // append adds b to p, whose buffer doubles if it must. n.mu is held.
@@ -151,7 +156,7 @@ func (n *node) cut(from, to uint64) {
 // addition.
 func (n *node) split(i int, off uint64) {
 	p := n.pieces[i]
-	right := n.newPiece(p.file, p.buf.B[off-p.off:], off, p.born)
+	right := n.newPiece(p.file, n.s.copied(p.buf.B[off-p.off:]), off, p.born)
 	right.state, right.sent, right.done, right.verf, right.lost = p.state, p.sent, p.done, p.verf, p.lost
 	n.pieces = slices.Insert(n.pieces, i+1, right)
 	if right.state == queued {

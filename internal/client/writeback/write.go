@@ -3,6 +3,7 @@ package writeback
 import (
 	"context"
 
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -22,8 +23,31 @@ func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 	case how != vfs.Unstable:
 		return f.writeThrough(ctx, p, off, how, w)
 	}
+	return f.writeBehind(ctx, p, nil, off, w)
+}
+
+// WriteBuffer is WriteAt of all of b's bytes with [vfs.Unstable]. Where one WRITE carries
+// them they are not copied: b is shared, and the caller may only release it afterwards.
+func (f *file) WriteBuffer(ctx context.Context, b *bufpool.Buffer, off uint64) error {
+	if err := f.begin(vfs.ShareWrite); err != nil {
+		return err
+	}
+	defer f.end()
+	if off > f.max || uint64(len(b.B)) > f.max-off {
+		return vfs.ErrFBig
+	}
+	var w vfs.Written
+	_, err := f.writeBehind(ctx, b.B, b, off, &w)
+	return err
+}
+
+// writeBehind accepts p, which are the bytes of from if that is not nil.
+func (f *file) writeBehind(ctx context.Context, p []byte, from *bufpool.Buffer, off uint64, w *vfs.Written) (n int, err error) {
+	if from != nil && (len(p) > f.n.left(off) || cap(p) != lent(len(p))) {
+		from = nil // too large for one WRITE, or more memory than would be charged
+	}
 	for n < len(p) {
-		k, err := f.accept(ctx, p[n:], off+uint64(n))
+		k, err := f.accept(ctx, p[n:], from, off+uint64(n))
 		if err != nil {
 			return n, err
 		}
@@ -48,10 +72,10 @@ func (f *file) writeThrough(ctx context.Context, p []byte, off uint64, how vfs.S
 	return n, err
 }
 
-// accept takes a copy of as much of p as one WRITE carries.
-func (f *file) accept(ctx context.Context, p []byte, off uint64) (int, error) {
+// accept takes as much of p as one WRITE carries: a copy, or from if that is not nil.
+func (f *file) accept(ctx context.Context, p []byte, from *bufpool.Buffer, off uint64) (int, error) {
 	for {
-		n, room, err := f.tryAccept(ctx, p, off)
+		n, room, err := f.tryAccept(ctx, p, from, off)
 		if n > 0 || err != nil {
 			return n, err
 		}
@@ -67,7 +91,7 @@ func (f *file) accept(ctx context.Context, p []byte, off uint64) (int, error) {
 // tryAccept is accept; if it takes nothing, there was no room for so many bytes.
 // A piece does not reach over a multiple of the size of a WRITE, so that those of
 // a sequence are full and aligned wherever it began.
-func (f *file) tryAccept(ctx context.Context, p []byte, off uint64) (took, room int, err error) {
+func (f *file) tryAccept(ctx context.Context, p []byte, from *bufpool.Buffer, off uint64) (took, room int, err error) {
 	n := f.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -98,7 +122,12 @@ func (f *file) tryAccept(ctx context.Context, p []byte, off uint64) (took, room 
 	if t != nil {
 		n.append(t, p)
 	} else {
-		t = n.newPiece(f, p, off, n.next())
+		if from == nil {
+			from = n.s.copied(p)
+		} else {
+			from.Share()
+		}
+		t = n.newPiece(f, from, off, n.next())
 		n.insert(t)
 		n.addTail(t)
 	}

@@ -11,10 +11,10 @@ import (
 
 // tries are the attempts to copy one file.
 type tries struct {
-	src                        *Source
-	fresh                      bool      // src.Attr was asked for, after the listing
-	first                      *vfs.Attr // what the first attempt found, before its reads changed atime
-	changes, rewrites, lookups int
+	src              *Source
+	fresh            bool      // src.Attr was asked for, after the listing
+	first            *vfs.Attr // what the first attempt found, before its reads changed atime
+	changes, lookups int
 }
 
 // again brings the source up to date after c has failed with err, for another
@@ -29,8 +29,6 @@ func (t *tries) again(ctx context.Context, c *copier, err error) error {
 	case errors.Is(err, ErrChanged) && !c.fresh: // since the listing, it may be
 	case errors.Is(err, ErrChanged) && t.changes < maxChanges:
 		t.changes++
-	case errors.Is(err, ErrVerifier) && t.rewrites < maxRewrites:
-		t.rewrites++
 	default:
 		return err
 	}

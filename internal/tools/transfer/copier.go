@@ -19,19 +19,19 @@ type copier struct {
 	first *vfs.Attr    // what an earlier attempt found, before its reads changed atime
 	moved atomic.Int64 // bytes told to o.Moved
 
-	in, out vfs.File
-	before  vfs.Attr // of the source
-	fresh   bool     // before is from the time of this attempt, not of a listing
-	temp    string
-	left    []string   // temporaries before it that may appear yet
-	made    vfs.Opened // the temporary
-	wrote   ledger
-	sum     *digest    // nil if not asked for
-	syncer  vfs.Syncer // nil if the destination needs none
-	longer  bool       // the source is longer by now
-	want    vfs.Attr   // of the copy: before, but for an access control list
-	acl     bool       // which is lost
-	xattr   bool       // the source has extended attributes, which are lost
+	in, out  vfs.File
+	before   vfs.Attr // of the source
+	fresh    bool     // before is from the time of this attempt, not of a listing
+	temp     string
+	left     []string   // temporaries before it that may appear yet
+	made     vfs.Opened // the temporary
+	unstable bool       // a COMMIT is needed
+	sum      *digest    // nil if not asked for
+	syncer   vfs.Syncer // nil if the destination needs none
+	longer   bool       // the source is longer by now
+	want     vfs.Attr   // of the copy: before, but for an access control list
+	acl      bool       // which is lost
+	xattr    bool       // the source has extended attributes, which are lost
 }
 
 // copy makes the attempt and cleans up behind it.
@@ -292,17 +292,15 @@ func unchanged(a, b *vfs.Attr) bool {
 	return a.Size == b.Size && a.Mtime.Equal(b.Mtime) && a.Ctime.Equal(b.Ctime)
 }
 
-// commit makes what was written unstable stable, or finds that it is lost.
+// commit makes what was written stable. The destination answers for all of it, so there are
+// no verifiers to be compared: see Target.
 func (c *copier) commit(ctx context.Context) error {
-	if !c.wrote.unstable {
+	if !c.unstable {
 		return nil
 	}
 	var w vfs.Written
 	if err := c.out.Commit(ctx, 0, 0, &w); err != nil {
 		return fmt.Errorf("commit: %w", err)
-	}
-	if c.wrote.mixed || w.Verf != c.wrote.verf {
-		return ErrVerifier
 	}
 	return nil
 }
@@ -310,7 +308,7 @@ func (c *copier) commit(ctx context.Context) error {
 // settle makes data and attributes stable on a destination that leaves it to us.
 // A commit covers both, as what it answers is FileSync.
 func (c *copier) settle(ctx context.Context) error {
-	if c.wrote.unstable {
+	if c.unstable {
 		return c.commit(ctx)
 	}
 	if err := c.syncer.Sync(ctx, c.made.H); err != nil {

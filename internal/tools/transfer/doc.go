@@ -11,11 +11,11 @@
 //
 // # Safe before it has a name
 //
-// What was written unstable is committed, and the commit's verifier compared
-// with that of every write. If they differ, the server has restarted in between,
-// and the file is copied again ([maxRewrites] times). A file that fits one chunk
-// is written with a single FILE_SYNC write instead, one round trip fewer: from
-// an NFS server it costs READ there, and CREATE, WRITE, SETATTR, RENAME here.
+// What was written unstable is committed. Dirty bytes have one owner, and that is the
+// destination ([Target]): what a server forgets it sends again, and here no verifier is
+// looked at. A chunk is handed over to it in its buffer, and not copied. A file that fits
+// one chunk is written with a single FILE_SYNC write instead, one round trip fewer: from an
+// NFS server it costs READ there, and CREATE, WRITE, SETATTR, RENAME here.
 //
 // On a [vfs.Syncer] attributes are set first, and the file's data and attributes
 // made stable together, with one commit. Names are not: the caller syncs

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -26,7 +27,7 @@ var zeros [zeroHash]byte
 // the last read.
 func (c *copier) pump(ctx context.Context) (after vfs.Attr, err error) {
 	p := pipe{
-		in: c.in, out: c.out, o: c.o, sum: c.sum, wrote: &c.wrote,
+		in: c.in, out: c.out, o: c.o, sum: c.sum,
 		pieces: pieces{size: c.before.Size, chunk: c.o.chunk()},
 		moved:  func(n int) { c.moved.Add(int64(n)); c.o.moved(int64(n)) },
 	}
@@ -35,7 +36,9 @@ func (c *copier) pump(ctx context.Context) (after vfs.Attr, err error) {
 	if c.before.Size <= p.pieces.chunk && c.syncer == nil {
 		p.how = vfs.FileSync
 	}
+	p.behind, _ = vfs.As[bufferWriter](c.out)
 	after, err = p.run(ctx)
+	c.unstable = p.unstable
 	if err == nil && p.end < c.before.Size {
 		// The file ends in a hole.
 		if _, err := c.out.Truncate(ctx, c.before.Size); err != nil {
@@ -55,16 +58,24 @@ type pipe struct {
 	o       *Options
 	sum     *digest // nil: none
 	how     vfs.Stability
-	zeros   bool // do not write blocks of zeros
-	wrote   *ledger
+	zeros   bool         // do not write blocks of zeros
+	behind  bufferWriter // nil if out is none
 	moved   func(n int)
 	workers *workers // nil if there is but one piece
 
-	mu     sync.Mutex
-	pieces pieces
-	last   chan struct{} // closed when the piece taken last has been hashed
-	end    uint64        // of what was written
-	err    error
+	mu       sync.Mutex
+	pieces   pieces
+	last     chan struct{} // closed when the piece taken last has been hashed
+	end      uint64        // of what was written
+	unstable bool          // a COMMIT is needed
+	err      error
+}
+
+// bufferWriter is a File that keeps written bytes until they are stable, and keeps b instead
+// of a copy.
+type bufferWriter interface {
+	// WriteBuffer writes all of b, unstable. The caller may only release b afterwards.
+	WriteBuffer(ctx context.Context, b *bufpool.Buffer, off uint64) error
 }
 
 // run moves everything. A file of one piece is moved right here, and the
@@ -167,13 +178,15 @@ func (p *pipe) move(ctx context.Context, at piece, turn, done chan struct{}, pos
 			return err
 		}
 	}
-	if p.out == nil {
+	switch {
+	case p.out == nil:
 		return nil
+	case p.zeros:
+		return p.writeData(ctx, buf.B, at.off)
+	case p.behind != nil && p.how == vfs.Unstable:
+		return p.wrote(at.off, at.n, true, p.behind.WriteBuffer(ctx, buf, at.off))
 	}
-	if !p.zeros {
-		return p.write(ctx, buf.B, at.off)
-	}
-	return p.writeData(ctx, buf.B, at.off)
+	return p.write(ctx, buf.B, at.off)
 }
 
 // read is err of in, which is a source if there is something to be written.
@@ -222,12 +235,19 @@ func (p *pipe) writeData(ctx context.Context, b []byte, off uint64) error {
 
 // write writes all of b.
 func (p *pipe) write(ctx context.Context, b []byte, off uint64) error {
-	if err := writeFull(ctx, p.out, b, off, p.how, p.wrote); err != nil {
+	unstable, err := writeFull(ctx, p.out, b, off, p.how)
+	return p.wrote(off, uint64(len(b)), unstable, err)
+}
+
+// wrote notes the end of a write of n bytes.
+func (p *pipe) wrote(off, n uint64, unstable bool, err error) error {
+	if err != nil {
 		return fmt.Errorf("write at %d: %w", off, err)
 	}
-	p.moved(len(b))
+	p.moved(int(n))
 	p.mu.Lock()
-	p.end = max(p.end, off+uint64(len(b)))
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	p.end = max(p.end, off+n)
+	p.unstable = p.unstable || unstable
 	return nil
 }

@@ -27,9 +27,6 @@ const (
 	DefaultWindow = 4
 	MaxWindow     = 64
 
-	// maxRewrites is how often a file is copied again because the server lost
-	// unstable writes. Then it is ErrVerifier.
-	maxRewrites = 2
 	// maxChanges is how often a file is copied again because it changed
 	// meanwhile. Then it is ErrChanged.
 	maxChanges = 1
@@ -53,8 +50,6 @@ var (
 	ErrVanished = errors.New("vanished before it was copied")
 	// ErrChanged says that the source changed while it was being copied.
 	ErrChanged = errors.New("the file changed while it was being copied")
-	// ErrVerifier says that the destination lost unstable writes again and again.
-	ErrVerifier = errors.New("the server restarted and lost what had been written")
 	// ErrCount says that a peer claims to have moved more bytes than it was
 	// given, or none at all.
 	ErrCount = errors.New("the peer returned an impossible count")
@@ -80,6 +75,9 @@ type Source struct {
 
 // Target is the name that an object shall have.
 type Target struct {
+	// FS owns its dirty bytes: a Commit or Close that succeeds makes everything stable that
+	// was written before. A Client's FS does so, and a directory of this host. A raw FS,
+	// whose caller has to compare verifiers, does not.
 	FS   vfs.FS
 	Dir  vfs.Handle
 	Name string

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,6 +115,43 @@ func TestVerifyFindsWhatTheWireChanged(t *testing.T) {
 		}
 		if list, err := names(t.Context(), c.fs, c.root); err != nil || len(list) > 0 {
 			t.Errorf("%d bytes: the server has %q, %v", size, list, err)
+		}
+	}
+}
+
+// TestCopyWhileServerForgets copies a file while the server loses what is not committed, and
+// changes its verifier, at every place where it may. The copy is right, and made once: no
+// byte of the source is read again.
+func TestCopyWhileServerForgets(t *testing.T) {
+	const size = 5<<20 + 12
+	for _, at := range []string{"write 1", "write 2", "write 5", "write 6", "write 7", "commit 1", "commit 2"} {
+		var mu sync.Mutex
+		var mem *memfs.FS
+		count := make(map[string]int)
+		mem = memfs.New(memfs.Options{Mode: 0o777, Fault: func(_ context.Context, op string, _ vfs.Handle) error {
+			mu.Lock()
+			defer mu.Unlock()
+			count[op]++
+			if fmt.Sprint(op, " ", count[op]) == at || op == "commit" && count[op] == 1 {
+				mem.Restart()
+			}
+			return nil
+		}})
+		c := newCopyingTo(t, mem)
+		want, moved := pattern(1, 1, 0, size), atomic.Int64{}
+		c.o.Moved = func(n int64) { moved.Add(max(n, -n)) }
+		if err := c.file(c.source("f", want)); err != nil {
+			t.Fatalf("%s: %v", at, err)
+		}
+		mem.Restart() // what is there now has been made stable
+		if !bytes.Equal(get(t, mem, "f"), want) {
+			t.Errorf("%s: bytes are lost", at)
+		}
+		if n := moved.Load(); n != size {
+			t.Errorf("%s: %d bytes were moved, of %d", at, n, size)
+		}
+		if n := c.o.Pool.Outstanding(); n != 0 {
+			t.Errorf("%s: %d buffers are still out", at, n)
 		}
 	}
 }
