@@ -180,7 +180,8 @@ type Putter interface {
 // Concurrent calls share the work. A rename between two directories needs both.
 //
 // An FS without this power makes every such change stable before it answers, as
-// NFS servers do.
+// NFS servers do. On a host that has no means to make something stable, an FS with this
+// power says so in its documentation.
 type Syncer interface {
 	Sync(ctx context.Context, h Handle) error
 }

@@ -39,6 +39,13 @@
 // Mounts are crossed, as by cp(1) and tar(1). With Options.OneFileSystem a mount point is
 // shown as an empty directory; FS.Mounts counts them.
 //
+// # What is stable on Windows
+//
+// Sync flushes files and directories to which the process may write, where the file system
+// knows how. All else (links, read-only files, other directories) it leaves as it is, and
+// returns nil: their names and attributes may be lost when the power fails. What is written
+// to a file is flushed in any case, or is an error.
+//
 // # Whose rights, and what blocks
 //
 // The process's own rights apply: As returns the same view for every caller. Disk calls are

@@ -2,7 +2,6 @@ package dirfs
 
 import (
 	"context"
-	"os"
 	"sync"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -10,7 +9,7 @@ import (
 
 // Sync implements vfs.Syncer. Files and directories are synced one by one. An object that
 // cannot be opened for it (a link, pipe or device) takes a sync of its whole file system,
-// which all waiting calls share.
+// which all waiting calls share. Windows does not allow all of it: see the package's doc.
 func (f *FS) Sync(ctx context.Context, h vfs.Handle) error {
 	if err := f.begin(ctx); err != nil {
 		return err
@@ -36,7 +35,7 @@ func (f *FS) Sync(ctx context.Context, h vfs.Handle) error {
 }
 
 func (f *FS) syncFile(o *place) error {
-	file, _, err := o.openFile(os.O_RDONLY)
+	file, _, err := o.openFile(syncBy)
 	if err != nil {
 		// Write-only, or not readable by us: sync the whole file system.
 		return f.share.do(o.st.FSID[0], o.dir.syncAll)

@@ -104,6 +104,9 @@ func (d *hostDir) readable() (int, error) {
 	return fd, err
 }
 
+// syncBy opens a file to be synced.
+const syncBy = os.O_RDONLY
+
 // sync makes the names in d stable.
 func (d *hostDir) sync() error {
 	fd, err := d.readable()

@@ -172,8 +172,50 @@ func (d *hostDir) mknod(string, vfs.Type, uint32, uint64) error { return vfs.Err
 
 func (d *hostDir) decides() bool { return false }
 
-// sync does nothing: Windows has no call to sync a directory, and NTFS journals names.
-func (d *hostDir) sync() error    { return nil }
+// syncBy opens a file to be synced: FlushFileBuffers takes a handle that may write.
+const syncBy = os.O_RDWR
+
+// sync flushes the directory. Some file systems, and directories to which we may not write,
+// do not allow it; then names there are as stable as the file system keeps them by itself.
+// The path is not followed below the root as os.Root does it: what is flushed is compared.
+func (d *hostDir) sync() error {
+	var want stat
+	if err := d.self(&want); err != nil {
+		return err
+	}
+	path := filepath.Join(d.root.Name(), d.path)
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return err
+	}
+	const share = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
+	const flags = windows.FILE_FLAG_BACKUP_SEMANTICS | windows.FILE_FLAG_OPEN_REPARSE_POINT
+	h, err := windows.CreateFile(name, windows.GENERIC_WRITE, share, nil, windows.OPEN_EXISTING, flags, 0)
+	if err != nil {
+		return unlessDenied(err)
+	}
+	dir := os.NewFile(uintptr(h), path)
+	var st stat
+	if err = statFile(dir, &st); err == nil && st.id() != want.id() {
+		err = vfs.ErrStale
+	}
+	if err == nil {
+		err = unlessDenied(windows.FlushFileBuffers(h))
+	}
+	return errors.Join(err, dir.Close())
+}
+
+// unlessDenied is err, unless it says that the directory cannot be flushed.
+func unlessDenied(err error) error {
+	for _, no := range [...]error{windows.ERROR_ACCESS_DENIED, windows.ERROR_INVALID_FUNCTION, windows.ERROR_NOT_SUPPORTED, windows.ERROR_WRITE_PROTECT} {
+		if errors.Is(err, no) {
+			return nil
+		}
+	}
+	return err
+}
+
+// syncAll does nothing: it takes an administrator to flush a volume.
 func (d *hostDir) syncAll() error { return nil }
 
 func (d *hostDir) folds() bool { return true }
