@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"slices"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
 
 // cli is the command line: one struct from which parsing, help, manual pages and
@@ -171,6 +174,12 @@ func usageError(parser *kong.Kong, err error) error {
 	var pe *kong.ParseError
 	if errors.As(err, &pe) && pe.Context != nil && pe.Context.Selected() != nil {
 		command = pe.Context.Selected().FullPath()
+	}
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) && command == "nfsbox serve" {
+		if advice := config.Misplaced(pathErr.Path); advice != "" {
+			err = fmt.Errorf("%w: %s", err, advice)
+		}
 	}
 	return &exitError{status: exitUsage, err: fmt.Errorf("%w; see %s --help", err, command)}
 }

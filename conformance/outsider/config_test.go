@@ -293,3 +293,28 @@ func TestCheckOfState(t *testing.T) {
 		b.no(os.Lchown(path, 0, 0))
 	}
 }
+
+// TestOptionsInAPath: options after a comma, as other servers take them, are refused with
+// what to write instead, and not served as a path that nobody meant.
+func TestOptionsInAPath(t *testing.T) {
+	b := newBox(t)
+	data, odd := b.path("data"), b.path("data,ro")
+	b.no(os.Mkdir(data, 0o755))
+	b.no(os.Mkdir(odd, 0o755))
+	for _, x := range []struct {
+		what, says string
+		args       []string
+	}{
+		{"a limit of the file API", "--api-max-file-size", []string{"--export", "/data,max-file-size=1G", data}},
+		{"no directory", "nfsbox serve DIR --export /data;", []string{"--export", "/data,max-file-size=1G"}},
+		{"in the directory", "--api-max-file-size", []string{data + ",max-file-size=1G"}},
+		{"of the export", "--ro", []string{data + ",rw,ro"}},
+		{"of others", `"sec=sys"`, []string{data + ",sec=sys"}},
+	} {
+		r := b.run(append([]string{"serve", "--check"}, x.args...)...)
+		if r.status != 1 || !strings.Contains(r.stderr, x.says) {
+			t.Errorf("%s: exit status %d, and nothing of %s:\n%s%s", x.what, r.status, x.says, r.stdout, r.stderr)
+		}
+	}
+	b.must(0, "serve", "--check", odd)
+}

@@ -99,8 +99,13 @@ func (e *Export) check(key string, p *problems) {
 	if !path.IsAbs(e.Path) || path.Clean(e.Path) != e.Path {
 		p.add(key+".path", "%q is not absolute and clean, such as / or /home", e.Path)
 	}
+	if advice := Misplaced(e.Path); advice != "" {
+		p.add(key+".path", "%q: %s", e.Path, advice)
+	}
 	if e.Dir == "" {
 		p.add(key+".dir", "no directory")
+	} else if advice := Misplaced(e.Dir); advice != "" {
+		p.add(key+".dir", "%q is no directory: %s", e.Dir, advice)
 	}
 	p.oneOf(key+".handles", e.Handles, "auto", "kernel", "map")
 	if e.Handles == "kernel" && e.CrossMounts {

@@ -62,6 +62,8 @@ func (f *Flags) overlay(c *Config) error {
 		return fmt.Errorf("%s has exports of its own: name no directory beside it", f.File)
 	case f.Dir != "":
 		c.Exports = []Export{{Dir: f.Dir, Path: "/"}}
+	case f.File == "" && f.Given["export"]:
+		return noDirectory(f.Export.Path)
 	case f.File == "":
 		return errors.New("nothing to serve: name a directory, or a configuration with -c")
 	case f.Given["export"]:
@@ -79,6 +81,16 @@ func (f *Flags) overlay(c *Config) error {
 		}
 	}
 	return nil
+}
+
+// noDirectory says that --export does not name what is served.
+func noDirectory(path string) error {
+	advice := ""
+	if a := Misplaced(path); a != "" {
+		path, _, _ = strings.Cut(path, ",")
+		advice = "; " + a
+	}
+	return fmt.Errorf("nothing to serve: --export is the path that clients mount; name the directory, too, as in nfsbox serve DIR --export %s%s", path, advice)
 }
 
 // copyGiven copies the fields whose flags, which begin with prefix, were given.

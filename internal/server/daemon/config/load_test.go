@@ -66,6 +66,9 @@ func TestLoadRefuses(t *testing.T) {
 		{"no directory", "[[export]]\npath = \"/x\"\n", ":1: export[0].dir: no directory"},
 		{"a relative path", "[[export]]\ndir = \"/srv\"\npath = \"x\"\n", ":3: export[0].path: \"x\" is not absolute"},
 		{"a path twice", good + good, ":5: export[1].path: \"/\" is the path of export[0]"},
+		{"an option of the export in its path", "[[export]]\ndir = \"/srv\"\npath = \"/x,ro\"\n", ":3: export[0].path: \"/x,ro\": a path takes no options: ro is set by the flag --ro, or by the key ro of nfsbox.toml in [[export]]"},
+		{"an option of the server in a directory", "[[export]]\npath = \"/x\"\ndir = \"/x,max-file-size=1G\"\n", "--api-max-file-size, or by the key max-file-size of nfsbox.toml in [api]"},
+		{"an unknown option in a path", "[[export]]\ndir = \"/srv\"\npath = \"/x,y,sec=krb5\"\n", "a path takes no options, such as \"sec=krb5\""},
 		{"a number twice", good + "fsid = 7\n[[export]]\npath = \"/b\"\ndir = \"/b\"\nfsid = 7\n", ":8: export[1].fsid: 7 is the number"},
 		{"an unknown squash", good + "squash = \"some\"\n", ":4: export[0].squash: \"some\" is not one of none, root, all"},
 		{"a network with host bits", good + "allow = [\"10.0.0.1/8\"]\n", ":4: export[0].allow[0]: \"10.0.0.1/8\" has bits"},
@@ -78,6 +81,23 @@ func TestLoadRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), x.want) || !strings.Contains(err.Error(), path) && !strings.Contains(x.want, "kind c") {
 			t.Errorf("%s: %v; want %s", x.what, err, x.want)
 		}
+	}
+}
+
+// TestLoadComma: a path may have a comma, and a directory any name.
+func TestLoadComma(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data,ro,max-file-size=1G")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/data,old", dir} {
+		if c, err := Load(Flags{Dir: dir, Export: Export{Path: path}, Given: map[string]bool{"export": true}}); err != nil || c.Exports[0].Path != path {
+			t.Errorf("%q: %+v, %v", path, c.Exports, err)
+		}
+	}
+	if _, err := Load(Flags{Export: Export{Path: "/data,udp"}, Given: map[string]bool{"export": true}}); err == nil ||
+		!strings.Contains(err.Error(), "nfsbox serve DIR --export /data; ") || !strings.Contains(err.Error(), "--udp") {
+		t.Errorf("--export without a directory: %v", err)
 	}
 }
 
