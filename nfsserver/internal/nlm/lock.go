@@ -15,12 +15,13 @@ import (
 
 var errGrace = errStatus(nlm4.NLM4_DENIED_GRACE_PERIOD)
 
-// admit says whether the grace lets a lock, or a question for one, pass.
+// admit refuses what the grace period forbids: new locks and tests while it lasts, reclaims
+// after it.
 func (s *Service) admit(reclaim bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// A reclaim that comes too late must not take what others may have had and
-	// changed meanwhile. Without a grace there is nobody to tell it from.
+	// A late reclaim must fail: another client may have held the lock meanwhile, and changed
+	// the file. Without a grace period every reclaim passes.
 	if s.inGrace == reclaim || !s.inGrace && s.o.Grace == 0 {
 		return nil
 	}
@@ -28,7 +29,7 @@ func (s *Service) admit(reclaim bool) error {
 	return errGrace
 }
 
-// test is procedure 1: is there a lock in the way?
+// test is procedure 1: it returns a lock that conflicts, if there is one.
 func (s *Service) test(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Testargs) (xdr.Appender, error) {
 	res := &nlm4.Nlm4Testres{Cookie: bytes.Clone(a.Cookie)}
 	err := s.begin(ctx, q, c, &a.Alock, a.Exclusive)
@@ -48,13 +49,12 @@ func (s *Service) test(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.
 	return res, err
 }
 
-// lock is procedure 2: take a lock, or wait for it.
+// lock is procedure 2: it takes a lock, or queues the request.
 func (s *Service) lock(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Lockargs) (xdr.Appender, error) {
 	return s.lockAs(ctx, q, c, a, true)
 }
 
-// nmLock is procedure 22: a lock of a client that is not monitored, and will not
-// be told of a restart.
+// nmLock is procedure 22: a lock for a client that does not want to be told of a restart.
 func (s *Service) nmLock(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Lockargs) (xdr.Appender, error) {
 	return s.lockAs(ctx, q, c, a, false)
 }
@@ -83,15 +83,14 @@ func (s *Service) lockAs(ctx context.Context, q *request, c *oncrpc.Call, a *nlm
 	return res, err
 }
 
-// may is nil if the caller has the right to lock the file in one kind at least.
+// may returns nil if the caller has the right to lock the file, shared or exclusive.
 func (s *Service) may(ctx context.Context, q *request) error {
 	_, _, err := q.locker.TestLock(ctx, q.h, &q.lock)
 	return err
 }
 
-// remember has q's client monitored. Only one that may lock something is: the
-// others shall cost no write to the disk, and have no place in a list that clients
-// need.
+// remember has q's client monitored: it is written to the disk, and told of a restart. Only
+// a client that may lock the file is, because the list is bounded.
 func (s *Service) remember(ctx context.Context, q *request) error {
 	if s.watches(q.c) {
 		return nil
@@ -119,11 +118,11 @@ func (s *Service) take(ctx context.Context, q *request, a *nlm4.Nlm4Lockargs) er
 	defer s.end(f)
 	owner := q.lock.Owner
 	if have := f.held[owner]; have != nil && a.State != 0 && have.state != 0 && have.state != a.State {
-		// The same process, but of another life of the client: what it held died
-		// with the one before, and the news of it are still under way.
+		// The client has restarted, and its SM_NOTIFY has not arrived yet. The locks that
+		// this process held before are void.
 		s.releaseHolding(ctx, f, owner)
 	}
-	s.settle(f, owner, q.span) // the client speaks of this lock: it knows, or will by our answer
+	s.settle(f, owner, q.span) // no GRANTED is needed any more: the reply tells the client
 	w := f.waiting(owner, q.span)
 	if a.Block && !f.covers(owner, q.span) && !f.touches(owner, q.span) && f.behind(owner, q.span, w) {
 		if err := s.may(ctx, q); err != nil {
@@ -143,7 +142,7 @@ func (s *Service) take(ctx context.Context, q *request, a *nlm4.Nlm4Lockargs) er
 			s.dequeue(f, w)
 		}
 		if !q.span.Exclusive {
-			s.wake(ctx, f) // an exclusive lock may have become one to be shared
+			s.wake(ctx, f) // the lock may have been exclusive before
 		}
 		return nil
 	case errors.Is(err, vfs.ErrLocked) && a.Block:
@@ -154,16 +153,16 @@ func (s *Service) take(ctx context.Context, q *request, a *nlm4.Nlm4Lockargs) er
 	return err
 }
 
-// room reports whether one more lock of c's is within the bounds; owner says that
-// its owner has none yet in the file.
+// room reports whether one more lock of c's is within the bounds. owner means that the
+// lock's owner has no other in the file.
 func (s *Service) room(c *client, owner bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.roomFor(c.home, owner)
 }
 
-// unlock is procedure 4. It is heard in the grace as well: what a client has got
-// back it may give up.
+// unlock is procedure 4. It is served in the grace period, too: a client may give up a lock
+// that it has reclaimed.
 func (s *Service) unlock(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Unlockargs) (xdr.Appender, error) {
 	res := &nlm4.Nlm4Res{Cookie: bytes.Clone(a.Cookie)}
 	err := s.begin(ctx, q, c, &a.Alock, false)
@@ -186,7 +185,7 @@ func (s *Service) free(ctx context.Context, q *request) error {
 	owner := q.lock.Owner
 	for _, w := range slices.Clone(f.queue) {
 		if w.lock.Owner == owner && w.span.First == q.span.First && w.span.Last == q.span.Last {
-			s.dequeue(f, w) // a client that unlocks does not wait any more
+			s.dequeue(f, w) // a client that unlocks no longer wants the lock
 		}
 	}
 	for _, w := range slices.Clone(f.sent) {
@@ -204,7 +203,7 @@ func (s *Service) free(ctx context.Context, q *request) error {
 	return nil
 }
 
-// unlockSpan has the file system free span, and notes it.
+// unlockSpan frees span in the file system, and in f. A stale file has no locks.
 func (s *Service) unlockSpan(ctx context.Context, f *file, c *client, owner vfs.Owner, span byterange.Span) error {
 	err := s.all.Unlock(ctx, f.h, &vfs.Lock{Owner: owner, Off: span.First, Len: span.Len()})
 	if err != nil && !errors.Is(err, vfs.ErrStale) && !errors.Is(err, vfs.ErrBadHandle) {
@@ -214,7 +213,7 @@ func (s *Service) unlockSpan(ctx context.Context, f *file, c *client, owner vfs.
 	return err
 }
 
-// cancel is procedure 3: a lock that waits is not wanted any more.
+// cancel is procedure 3: it takes a request back.
 func (s *Service) cancel(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Cancargs) (xdr.Appender, error) {
 	res := &nlm4.Nlm4Res{Cookie: bytes.Clone(a.Cookie)}
 	err := s.begin(ctx, q, c, &a.Alock, a.Exclusive)
@@ -225,9 +224,9 @@ func (s *Service) cancel(ctx context.Context, q *request, c *oncrpc.Call, a *nlm
 	return res, err
 }
 
-// withdraw takes a waiter out of the queue. One that has been granted, but does
-// not know it yet, loses its lock; one that knows must unlock it, and is told
-// ErrLocked.
+// withdraw takes a request out of the queue. If the lock has been granted and the client
+// has not confirmed it, the lock is freed. If it has, withdraw returns ErrLocked, and the
+// client must unlock.
 func (s *Service) withdraw(ctx context.Context, q *request) error {
 	q.c.gate.RLock()
 	defer q.c.gate.RUnlock()
@@ -238,7 +237,7 @@ func (s *Service) withdraw(ctx context.Context, q *request) error {
 	defer s.end(f)
 	if w := f.waiting(q.lock.Owner, q.span); w != nil {
 		s.dequeue(f, w)
-		s.wake(ctx, f) // it may have stood in the way of those behind it
+		s.wake(ctx, f) // requests behind it may go on
 		return nil
 	}
 	if !s.settle(f, q.lock.Owner, q.span) {
@@ -251,7 +250,8 @@ func (s *Service) withdraw(ctx context.Context, q *request) error {
 	return nil
 }
 
-// granted is procedure 5, which servers call: we wait for nobody.
+// granted is procedure 5, which servers call. It is refused: this server asks no other for
+// locks.
 func (s *Service) granted(ctx context.Context, q *request, c *oncrpc.Call, a *nlm4.Nlm4Testargs) (xdr.Appender, error) {
 	res := &nlm4.Nlm4Res{Cookie: bytes.Clone(a.Cookie)}
 	err := s.begin(ctx, q, c, &a.Alock, a.Exclusive)
