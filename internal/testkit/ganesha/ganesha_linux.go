@@ -28,8 +28,8 @@ EXPORT_DEFAULTS { Protocols = 3; Transports = TCP; SecType = sys;
 LOG { Default_Log_Level = EVENT; }
 %[3]s`
 
-// script runs both in one mount namespace with a /run of its own, and so the socket,
-// rpcbind alone in another network; and ends both when it is told to.
+// script runs rpcbind and the server in one mount namespace with a /run of its own, where
+// their socket is. rpcbind has another network. SIGTERM ends both.
 const script = `
 mount -t tmpfs tmpfs /run && mkdir -p /run/ganesha /run/rpcbind || exit 1
 mount -t tmpfs tmpfs /var/lib/nfs && mkdir -p /var/lib/nfs/ganesha || exit 1
@@ -46,7 +46,7 @@ kill $rpcbind; wait`
 // Patience bounds how long the processes may take to start and to end.
 const Patience = 20 * time.Second
 
-// Missing says why it cannot be run here; nil if it can.
+// Missing returns why nfs-ganesha cannot run here; nil if it can.
 func Missing() error {
 	for _, tool := range []string{"ganesha.nfsd", "rpcbind", "unshare", "ip"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -59,7 +59,7 @@ func Missing() error {
 	return nil
 }
 
-// Server is one that can be run.
+// Server is a configured server. Nothing runs before Command or Start.
 type Server struct {
 	NFS, Mount int // ports
 
@@ -86,8 +86,8 @@ func (s *Server) URL(dir string) string {
 	return fmt.Sprintf("nfs://127.0.0.1%s?nfsport=%d&mountport=%d", dir, s.NFS, s.Mount)
 }
 
-// Command runs the server until it is told to end by SIGTERM, and so does the end of ctx
-// or of this process.
+// Command returns the command that runs the server. SIGTERM ends it, and so does the end of
+// ctx or of this process.
 func (s *Server) Command(ctx context.Context) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "unshare", "-m", "sh", "-c", script, "ganesha", s.home)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
@@ -96,7 +96,7 @@ func (s *Server) Command(ctx context.Context) *exec.Cmd {
 	return cmd
 }
 
-// Serves reports whether the log says so.
+// Serves reports whether the server answers, by its log.
 func (s *Server) Serves() bool { return bytes.Contains(s.log(), []byte("NFS SERVER INITIALIZED")) }
 
 func (s *Server) log() []byte {
@@ -104,7 +104,7 @@ func (s *Server) log() []byte {
 	return b
 }
 
-// PID is the server's own process, once it serves; that of Command has started it.
+// PID is the server's own process, once it serves. The process of Command is its parent.
 func (s *Server) PID() (int, error) {
 	b, err := os.ReadFile(filepath.Join(s.home, "ganesha"))
 	if err != nil {

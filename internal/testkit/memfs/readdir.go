@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// dirPageBytes is the size of a page of a listing if nobody says otherwise.
+	// dirPageBytes is the size of a page of a listing if the caller gives none.
 	dirPageBytes = 64 << 10
 	// dirPageEntries bounds the entries of a page, and with them the memory of
 	// a listing. What is beyond comes with the next page.

@@ -16,7 +16,7 @@ func (f *FS) Restart() {
 		n.locks = nil
 		f.pages -= uint64(len(n.content.pages))
 		if n.content.restart() {
-			f.modified(n, f.now()) // no cache shall take it for what it was
+			f.modified(n, f.now()) // caches must read it again
 		}
 		f.pages += uint64(len(n.content.pages))
 	}

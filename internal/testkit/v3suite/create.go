@@ -64,7 +64,7 @@ var createTests = []test{
 	{name: "exclusive-again", run: func(e *env) {
 		// The same verifier is the same call, which had been done;
 		// another is another client's.
-		// The verifier is kept in times, of which not all file systems have all bits.
+		// The verifier is kept in times. Not every file system keeps all their bits.
 		verf := nfs3.Createverf3{0, 1, 2, 3, 0, 5, 6, 7}
 		res := e.create(e.dir, "f", exclusive(verf))
 		e.ok(res.Status)

@@ -55,7 +55,7 @@ func (e *env) runReadOnly(op *operation, file handle) nfs3.Nfsstat3 {
 	return op.run(e, h, "new")
 }
 
-// deniedTests make operations as one who has no right to them.
+// deniedTests make each operation as a caller without the right to it.
 func deniedTests() []test {
 	var all []test
 	for i := range operations {

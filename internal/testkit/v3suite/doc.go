@@ -5,8 +5,8 @@
 //
 //	v3suite.Run(t, v3suite.Target{Dial: dial, Export: "/export", Identities: true})
 //
-// It differs from vfs/vfstest in where it stands. That one judges a file system
-// behind an interface, this one what goes over the wire: every field of every
+// vfs/vfstest judges a file system behind an interface. This suite judges what goes over the
+// wire: every field of every
 // result, the attributes around each operation (post_op_attr, wcc_data), cookies,
 // verifiers and the byte limits of pages, credentials, and what a server does
 // with arguments that no client of good will would send.
@@ -18,15 +18,15 @@
 // callers, exports for reading only, full disks, borders of file systems,
 // identities, credentials, RPC itself, and MOUNT. Where the RFC leaves a choice,
 // or where all servers agree on something else, every such answer is accepted,
-// and a comment says so. No test sleeps or takes two instants to differ: where a
-// time has to move, it is first set far back.
+// and a comment says so. No test sleeps, or relies on the clock to move between two calls:
+// where a time has to change, it is first set far back.
 //
 // # The matrix
 //
 // matrix.go lists every pair of a procedure and a status that the RFC has, and
 // whether the suite provokes it (covered) or why a client cannot (exempt).
-// The package's tests find every pair in one of the two; a run on which nothing
-// was skipped fails if a pair that the matrix has for provoked did not show.
+// The package's tests want every pair in one of the two. A run without skips fails if a
+// pair is covered by the matrix and was not seen.
 //
 // The tests of the suite itself let a server lie in one field of one procedure
 // at a time, for every field that there is, and want each lie found.

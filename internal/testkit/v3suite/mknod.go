@@ -40,8 +40,7 @@ var mknodTests = []test{
 	}},
 }
 
-// node asks for something special of mode 0640, a device with numbers of which
-// none is as another's.
+// node asks for a special file of mode 0640. A device's two numbers differ.
 func node(typ nfs3.Ftype3) nfs3.Mknoddata3 {
 	if typ == nfs3.NF3CHR || typ == nfs3.NF3BLK {
 		return nfs3.Mknoddata3{Type: typ, Device: nfs3.Devicedata3{

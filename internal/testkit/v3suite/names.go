@@ -9,7 +9,7 @@ import (
 // namesTests make every operation with every kind of name.
 func namesTests() []test {
 	all := []test{{name: "verbatim", run: func(e *env) {
-		// Names are bytes, of which two mean something.
+		// Names are bytes; only "/" and NUL mean something.
 		want := make(map[string]handle)
 		for _, name := range []string{
 			" ", "a b", "...", ".hidden", "~", "-rf", "*", "back\\slash", "new\nline", "\x7f", "\xff\xfe", "\u00e4", "a\u0308",

@@ -68,8 +68,8 @@ func (o *ordeal) rule(procs ...*xdr.Proc) rpcfault.Rule {
 	}}
 }
 
-// bystand has somebody else call the server all the time, and be answered: it is there,
-// and not away. If it must be, it always is. What bystand returns ends that.
+// bystand makes other calls all the time, which are answered: so the client sees that the
+// server is there. With must every one has to be answered. end ends the calls.
 func bystand(f *faulty, must bool) (end func()) {
 	ctx, cancel := context.WithCancel(f.t.Context())
 	var wg sync.WaitGroup

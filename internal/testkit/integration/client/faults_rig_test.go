@@ -75,8 +75,7 @@ func inMemory(t *testing.T, at vfs.FS, seed uint64, query string, opts ...nfsbox
 	return mountFaulty(t, p, at, "nfs://127.0.0.1:2049/?"+query, opts...)
 }
 
-// pattern is content that says of every 16 bytes where in which version of which
-// file they belong.
+// pattern is content in which every 16 bytes name their file, its version and their offset.
 func pattern(file, version uint64, off, n int) []byte {
 	b := make([]byte, 0, n+16)
 	for at := off &^ 15; at < off+n; at += 16 {

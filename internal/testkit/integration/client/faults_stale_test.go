@@ -156,8 +156,8 @@ func (j *jukebox) busy(op string, times int64) {
 	j.op.Store(&op)
 }
 
-// TestJukebox has the server answer NFS3ERR_JUKEBOX three times: the client
-// waits, for times that are not the same twice, and nobody hears of it.
+// TestJukebox has the server answer NFS3ERR_JUKEBOX three times: the client waits, each time
+// for another while, and the caller gets no error.
 func TestJukebox(t *testing.T) {
 	for _, u := range uses {
 		t.Run(u.name, func(t *testing.T) {

@@ -78,7 +78,7 @@ func elsewhere(t *testing.T, n *neighbour, what task, attr *syscall.SysProcAttr)
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	err = cmd.Run()
-	// The keeper of the door goes when the last process that could ask has gone.
+	// doorkeeper ends with the last process that could ask.
 	if e := theirs.Close(); err == nil {
 		err = e
 	}
@@ -96,8 +96,8 @@ func elsewhere(t *testing.T, n *neighbour, what task, attr *syscall.SysProcAttr)
 	return found
 }
 
-// doorkeeper hands out a connection to addr whenever it is asked, until nobody is
-// left to ask.
+// doorkeeper hands out a connection to addr for each request, until the other end of the
+// socket is closed.
 func doorkeeper(t *testing.T, door *os.File, addr string) {
 	defer func() {
 		if err := door.Close(); err != nil {

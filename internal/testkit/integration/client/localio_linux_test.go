@@ -287,8 +287,7 @@ func relay(t *testing.T, to string) (addr string) {
 	return l.Addr().String()
 }
 
-// forward copies both ways until one side has ended. A relay has nobody to tell of
-// an error but those two, by hanging up.
+// forward copies both ways until one side has ended. It reports an error by hanging up.
 func forward(ctx context.Context, in net.Conn, to string) {
 	defer func() { _ = in.Close() }()
 	var d net.Dialer
@@ -401,8 +400,8 @@ func TestLocalIOImpostor(t *testing.T) {
 	}
 }
 
-// TestLocalIOForeignProbe is a client of another kind, which has a nonce that
-// nobody here knows: it is told nothing, and nothing comes of it.
+// TestLocalIOForeignProbe is a client of another kind, with a nonce that this server does not
+// know: it is told nothing, and nothing is kept.
 func TestLocalIOForeignProbe(t *testing.T) {
 	n := newNeighbour(t, localfs.HandlesMap, export.Rule{})
 	n.onDisk("file", []byte("content"))
@@ -429,8 +428,8 @@ func TestLocalIOForeignProbe(t *testing.T) {
 	}
 }
 
-// TestLocalIORestart restarts the server while a file is read, and others are
-// written: nobody notices, and the client is local again by itself.
+// TestLocalIORestart restarts the server while a file is read, and others are written: no
+// caller gets an error, and the client is local again by itself.
 func TestLocalIORestart(t *testing.T) {
 	const restarts, size = 4, 1 << 20
 	n := newNeighbour(t, localfs.HandlesMap, export.Rule{})

@@ -19,8 +19,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// TestLocalIORevoked takes descriptors back: what is read, or written, after a
-// change that somebody else knows of is what the network alone would give.
+// TestLocalIORevoked takes descriptors back: reads and writes after another client's change
+// have the result that they would have over the network.
 func TestLocalIORevoked(t *testing.T) {
 	need.Root(t, "the callers are others than this process")
 	someone := vfs.Caller{UID: 1000, GID: 1000}

@@ -69,8 +69,8 @@ func (c *checker) run() error {
 // adrift reports whether o may be lost because a rename to another directory was
 // not answered. To the disk that forgets, a rename is two changes, and it loses
 // the object if only the directory of the old name is synced before the power
-// goes. The server syncs the other one first; but meanwhile somebody else may
-// have his own changes in the old one synced, or the next life of the server.
+// goes. The server syncs the other one first. But meanwhile another client's call, or the
+// next life of the server, may sync the old one.
 func (c *checker) adrift(o *object) bool {
 	return o.adrift > 0 && (!c.alone || o.adrift < c.l.life-1)
 }

@@ -58,8 +58,8 @@ func (k *killedServer) begin() error {
 	return nil
 }
 
-// live checks what the last life has left and works until the process is killed,
-// at a moment that the seed chooses.
+// live checks what the last life has left, and works until the process is killed. The seed
+// decides when.
 func (k *killedServer) live(t *testing.T, work time.Duration) error {
 	c := k.rig
 	if err := k.begin(); err != nil {

@@ -50,8 +50,8 @@ func (o *object) settled() bool {
 		len(o.mtime.v) <= 1 && len(o.acl.v) <= 1 && len(o.data.sizes) == 0
 }
 
-// cutAt reports whether the file may end there because of the write, if nobody has had an
-// answer to it: the kernel leaves whole pages of one in which it ends the process.
+// cutAt reports whether the file may end at end because of the write, if it was not answered:
+// when the kernel kills a process during a write, whole pages of it stay.
 func (u *unstable) cutAt(end int) bool {
 	return u.verf == [8]byte{} && u.off < end && end < u.end() && end%os.Getpagesize() == 0
 }
@@ -64,7 +64,7 @@ type content struct {
 	sizes   []int // that a truncation which was not answered may leave
 }
 
-// unstable is a write of which nobody has said that it is stable.
+// unstable is a write that the server has not called stable.
 type unstable struct {
 	off  int
 	data []byte
@@ -221,7 +221,7 @@ func (l *ledger) sureNames(o *object) (n int) {
 	return n
 }
 
-// below are the objects of which that is true, and all that have a name in one of them.
+// below are the objects for which that is true, and all that have a name in one of them.
 func (l *ledger) below(that func(*object) bool) map[*object]bool {
 	all := make(map[*object]bool)
 	for more := true; more; {
@@ -249,7 +249,7 @@ func (l *ledger) lost(o *object) {
 	}
 }
 
-// places lists the sure names of a worker's objects of which ok holds.
+// places lists the certain names of a worker's objects, those that ok accepts.
 func (l *ledger) places(owner int, ok func(place, *object) bool) (list []place) {
 	for dir, names := range l.names {
 		if !dir.settled() {

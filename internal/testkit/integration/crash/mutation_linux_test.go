@@ -16,8 +16,8 @@ const (
 )
 
 // TestCrashMissingSync leaves out the syncs of one place in the server after the
-// other. Each time, clients must lose what they were told was safe: else the suite
-// would not notice if somebody took that call away, or nobody needs it.
+// other. Each time, clients must lose what they were told was safe. Else the suite would
+// not notice if that call went, or the call is not needed.
 func TestCrashMissingSync(t *testing.T) {
 	for _, mode := range []localfs.Mode{localfs.HandlesKernel, localfs.HandlesMap} {
 		t.Run(mode.String(), func(t *testing.T) {

@@ -18,9 +18,9 @@ type diskSys interface {
 	RenameatNoReplace(fromfd int, from string, tofd int, to string) error
 }
 
-// crashSys is the door to the disk of a server whose process dies at a moment
-// that the test chooses: from then on nothing that it does counts. It knows where
-// in the server each sync is called, and can leave those of one place out.
+// crashSys makes the system calls of a server that dies when the test says so: after that, no
+// call reaches the disk. It knows where in the server each sync is called, and can leave out
+// those of one place.
 type crashSys struct {
 	disk diskSys
 

@@ -85,7 +85,7 @@ func TestCompanyServer(t *testing.T) {
 	}
 }
 
-// company is a server in a process of its own, and those who mean it ill.
+// company is a server in a process of its own, and clients that attack it.
 type company struct {
 	t    *testing.T
 	addr string
@@ -217,8 +217,8 @@ func (c *company) locks(ip string, h []byte, n int) {
 	})
 }
 
-// unnamed asks for attributes from one address after the other whose name is not to be
-// had.
+// unnamed asks for attributes from one address after the other. The name service does not
+// answer for them.
 func (c *company) unnamed(first, n int, h []byte) {
 	c.ill(func(round int) {
 		i := first + round%n
@@ -252,9 +252,9 @@ func (c *company) sample() (rss int64, files int) {
 	return rss, len(open)
 }
 
-// TestBadCompany has an honest client work beside 128 READs that nobody takes, 130
-// large WRITEs that do not get on, 5,000 locks of strangers at a time and 9,000
-// addresses whose names do not come, and measures it. It takes a minute.
+// TestBadCompany measures an honest client beside 128 READs whose replies are not read, 130
+// large WRITEs that stop half way, 5,000 locks of strangers at a time, and 9,000 addresses
+// for which the name service does not answer. It takes a minute.
 func TestBadCompany(t *testing.T) {
 	if os.Getenv("NFSBOX_SOAK") == "" {
 		t.Skip("it measures: set NFSBOX_SOAK")

@@ -74,7 +74,7 @@ func TestReadMax(t *testing.T) {
 	}
 }
 
-// TestReadRights reads as the owner against the mode, and as one who may execute.
+// TestReadRights reads as the owner against the mode, and as a user who may execute.
 func TestReadRights(t *testing.T) {
 	r := newRig(t, memfs.Options{}).as(alice)
 	mine := r.file(r.root, "mine", 0o200, "x")
@@ -213,8 +213,8 @@ func TestUnknownError(t *testing.T) {
 	}
 }
 
-// TestReplyBudget holds READs at the bound of the memory for replies: nobody
-// takes more, all are served in the end.
+// TestReplyBudget makes READs at the bound of the memory for replies: no more is used, and
+// all are served in the end.
 func TestReplyBudget(t *testing.T) {
 	const size = 1 << 20
 	fs := memfs.New(memfs.Options{})

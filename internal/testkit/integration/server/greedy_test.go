@@ -120,9 +120,9 @@ func answered(t testing.TB, c net.Conn) {
 	}
 }
 
-// TestStrangersLocks has addresses that no rule admits ask for locks by messages,
-// whose answers would be calls of the server's: it keeps and sends nothing, and a client that
-// is admitted gets its lock.
+// TestStrangersLocks asks for locks by messages from addresses that no rule admits. Their
+// answers would be calls of the server's: it keeps and sends nothing, and a client that is
+// admitted gets its lock.
 func TestStrangersLocks(t *testing.T) {
 	fs := memfs.New(memfs.Options{Mode: 0o777})
 	r := serve(t, fs, nfsserver.Options{Exports: admitting(t, fs, "127.0.0.1"), Locks: true})
@@ -150,9 +150,9 @@ func TestStrangersLocks(t *testing.T) {
 	}
 }
 
-// TestStrangersReplies has thousands of addresses that no rule admits, and one that a
-// rule admits with handles of nobody's, send calls to be executed once: what is
-// remembered of a client stays.
+// TestStrangersReplies sends calls to be executed once from thousands of addresses that no
+// rule admits, and from one that is admitted, with made-up handles. What is remembered of
+// another client stays.
 func TestStrangersReplies(t *testing.T) {
 	fs := memfs.New(memfs.Options{Mode: 0o777})
 	r := serve(t, fs, nfsserver.Options{Exports: admitting(t, fs, "127.0.0.0/24")})

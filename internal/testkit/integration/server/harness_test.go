@@ -148,7 +148,7 @@ func dial(t testing.TB, addr string) *oncrpc.Client {
 func noLeaks(t testing.TB) {
 	t.Cleanup(func() {
 		var left []string
-		// The runtime needs a moment to bury them.
+		// A goroutine that has returned may still be listed for a while.
 		for end := time.Now().Add(onceWait); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 			left = left[:0]
 			buf := make([]byte, 1<<20)

@@ -14,8 +14,8 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// onceWorld is a server with what the calls of onceOps work on. Its own client
-// is the second one, who changes things while the first has lost its reply.
+// onceWorld is a server with what the calls of onceOps work on. Its own client is the second
+// one: it changes things while the first has lost its reply.
 type onceWorld struct {
 	*rig
 	file, other []byte // "file" and "old", which hold "first"
@@ -120,7 +120,7 @@ func guarded(perm uint32) nfs3.Createhow3 {
 
 func sized(n uint64) nfs3.Sattr3 { return nfs3.Sattr3{Size: nfs3.SetSize3{SetIt: true, Size: n}} }
 
-// creations are calls that make "new", which somebody else removes.
+// creations are calls that make "new". Another client then removes it.
 func creations() []onceOp {
 	then := func(w *onceWorld) { w.ok(w.remove(w.root, "new").Status) }
 	look := func(w *onceWorld) { w.gone("new") }
@@ -158,8 +158,7 @@ func creations() []onceOp {
 	}
 }
 
-// removals are calls that take a name away, which somebody else gives to
-// something else.
+// removals are calls that take a name away. Another client then gives it to another object.
 func removals() []onceOp {
 	again := func(w *onceWorld) { w.other = w.rig.file(w.root, "old", 0o600, "theirs") }
 	there := func(w *onceWorld) {
@@ -188,8 +187,7 @@ func removals() []onceOp {
 	}
 }
 
-// changes are calls that change what a file or a lock is, which somebody else
-// changes again.
+// changes are calls that change a file or a lock. Another client then changes it again.
 func changes() []onceOp {
 	perm := func(want uint32) func(w *onceWorld) {
 		return func(w *onceWorld) {

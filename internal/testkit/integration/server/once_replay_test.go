@@ -82,7 +82,7 @@ func onceMessage(t testing.TB, xid uint32, p *xdr.Proc, who oncrpc.AuthSys, args
 	return b
 }
 
-// stream is a connection of nobody's client.
+// stream is a plain connection, without our client.
 type stream struct {
 	t testing.TB
 	net.Conn
@@ -248,8 +248,8 @@ func onceTimeout(f rpcfault.Fault) time.Duration {
 	return onceWait
 }
 
-// TestOnceRaw asks again on a new connection, word for word, after somebody else
-// has changed what the call had done.
+// TestOnceRaw sends the same bytes again on a new connection, after another client has
+// undone the call.
 func TestOnceRaw(t *testing.T) {
 	forOnce(t, func(t *testing.T, w *onceWorld, op *onceOp) {
 		msg := onceMessage(t, 7, op.proc, root, op.begin(w))

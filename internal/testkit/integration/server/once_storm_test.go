@@ -21,8 +21,8 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// TestOnceUDP has locks asked for in datagrams, each several times and from
-// several sockets, with somebody else's calls between.
+// TestOnceUDP asks for locks in datagrams, each several times and from several sockets, with
+// another client's calls between.
 func TestOnceUDP(t *testing.T) {
 	w := newOnceWorld(t)
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
