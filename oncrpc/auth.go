@@ -8,11 +8,11 @@ import (
 
 // Authentication flavors (RFC 5531, section 8.2; RFC 2203; RFC 9289).
 const (
-	AuthNone      uint32 = 0
-	AuthSysFlavor uint32 = 1
-	AuthShort     uint32 = 2
-	AuthGSS       uint32 = 6
-	AuthTLS       uint32 = 7
+	AuthNone      uint32 = 0 // no credential
+	AuthSysFlavor uint32 = 1 // a user and groups, unproven: see AuthSys
+	AuthShort     uint32 = 2 // a server's shorthand for AUTH_SYS
+	AuthGSS       uint32 = 6 // RPCSEC_GSS
+	AuthTLS       uint32 = 7 // asks whether the server has TLS
 )
 
 // Auth is a credential or a verifier, the opaque_auth of RFC 5531, section 8.2.
@@ -23,7 +23,7 @@ type Auth struct {
 	Body   []byte
 }
 
-// check refuses what no peer would take.
+// check refuses a body above the protocol's bound.
 func (a *Auth) check() error {
 	return xdr.CheckLen("opaque_auth.body", len(a.Body), MaxAuthBody)
 }
@@ -82,9 +82,9 @@ func (a *AuthSys) AppendXDR(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// DecodeXDR reads a credential's body into a, reusing the space of a.GIDs, and
-// the string of a.Machine if it is the same: one AuthSys that decodes the
-// credentials of one client over and over does not allocate.
+// DecodeXDR reads a credential's body into a. It reuses the space of a.GIDs, and a.Machine
+// if that is the same: an AuthSys that decodes one client's credentials again and again
+// does not allocate.
 func (a *AuthSys) DecodeXDR(d *xdr.Decoder) error {
 	a.Stamp = d.Uint32()
 	machine := d.Opaque("authsys_parms.machinename", MaxMachineName)
@@ -101,8 +101,8 @@ func (a *AuthSys) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// Decode reads body, which must hold one authsys_parms and nothing else, into a
-// as DecodeXDR does. Errors are those of package xdr; a is then unusable.
+// Decode is DecodeXDR for a body that must hold one authsys_parms and nothing else. Errors
+// are those of package xdr. Do not use a after an error.
 func (a *AuthSys) Decode(body []byte) error {
 	d := xdr.NewDecoder(body)
 	if err := a.DecodeXDR(&d); err != nil {
@@ -114,7 +114,7 @@ func (a *AuthSys) Decode(body []byte) error {
 	return nil
 }
 
-// sysUID is the user of a credential's body. It allocates nothing.
+// sysUID is the user in a credential's body. It allocates nothing.
 func sysUID(body []byte) (uid uint32, ok bool) {
 	d := xdr.NewDecoder(body)
 	d.Uint32()
@@ -123,8 +123,8 @@ func sysUID(body []byte) (uid uint32, ok bool) {
 	return uid, d.Err() == nil
 }
 
-// ParseAuthSys decodes the body of an AUTH_SYS credential. The result borrows
-// nothing. See [AuthSys.Decode] for a form that does not allocate.
+// ParseAuthSys decodes the body of an AUTH_SYS credential. The result borrows nothing.
+// [AuthSys.Decode] does not allocate.
 func ParseAuthSys(body []byte) (AuthSys, error) {
 	var a AuthSys
 	if err := a.Decode(body); err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// This file chooses connections. A client with several keeps file data on lanes of its
+// This file makes, chooses and closes connections. A client with several keeps file data on lanes of its
 // own: a LOOKUP never waits behind megabytes in our queue, a socket's buffer or the
 // server's. All lanes share one sequence of numbers and one slot table. A call whose
 // connection was lost, or on which it timed out, goes to the connection that is best then.

@@ -10,7 +10,7 @@ import (
 	"github.com/nfsbox/nfsbox/oncrpc/internal/phase"
 )
 
-// This file ends tries and connections.
+// This file ends tries and connections, and says what a server has done wrong.
 //
 // A caller that is cancelled, or whose try has timed out, may not return while the
 // reader or the writer borrows its buffers; a peer that stands still must not hold it
@@ -149,10 +149,10 @@ func (cc *clientConn) undisturb() {
 	}
 }
 
-// This file tells connections that end because the server broke the protocol from those
-// that only end. After a breach the call has one more try, since a bit may have been
-// wrong on the way. A server that breaks the protocol in the same way again would do so
-// for ever, and each time take down the connection that other calls use.
+// A connection may end because the server broke the protocol (a breach). The call then has
+// one more try, since a bit may have been wrong on the way. A server that breaks the
+// protocol in the same way again would do so for ever, and each time take down the
+// connection that other calls use.
 
 // errTooLong stands for every RecordError: the announced length does not make it another
 // kind of breach.

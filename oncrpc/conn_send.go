@@ -18,8 +18,10 @@ import (
 // encodeError says that arguments do not encode: another try would not help.
 type encodeError struct{ err error }
 
+// Error is that of the encoder.
 func (e *encodeError) Error() string { return e.err.Error() }
 
+// Unwrap returns the encoder's error.
 func (e *encodeError) Unwrap() error { return e.err }
 
 // enqueue puts pc in the queue. If there is no writer, pc's caller gets the duty, or a
@@ -188,6 +190,7 @@ func (cc *clientConn) push(self *call) bool {
 // pieces, so that the clock sees progress.
 type clientSink clientConn
 
+// Write writes all of p.
 func (s *clientSink) Write(p []byte) (int, error) {
 	cc := (*clientConn)(s)
 	done := 0

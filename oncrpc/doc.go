@@ -2,24 +2,24 @@
 // the record marking, messages and credentials that they share. It carries any program
 // and knows none: a client is handed the [xdr.Proc] that it calls, a server the
 // [xdr.Program] that it serves, with a handler for each procedure. What a peer sends is
-// hostile until checked; bounds.go names every bound and says what happens at it.
+// hostile until checked. bounds.go names every bound, and says what happens at it.
 //
 // # Files
 //
-// conn*.go is one connection of a client, and client*.go the policy above it. The test
-// TestLayers has their order: a file knows only those below it. server*.go is the server.
+// conn*.go is one connection of a client, and client*.go the policy above it. server*.go
+// is the server. conn.go, client.go and server.go have the types. A file knows only those
+// below it: the test TestLayers has the order.
 //
 // # Bulk
 //
-// File data is not copied on its way out: arguments and results that are
-// [xdr.BulkArgs] leave in one vectored write, the head, the bytes where they
-// are, the tail. On its way in, only what has come with the head is copied: a
-// result that is an [xdr.BulkResult] is read from the socket into the caller's
-// buffer, across the fragments that some servers cut their records into, and a
-// request into the buffer that its handler will see. (Bulk of up to 2 KiB is
-// copied next to its head, which is cheaper, and connections other than plain
-// sockets get one copied buffer, because there a vectored write would be
-// several.)
+// File data is not copied on its way out. Arguments and results that are [xdr.BulkArgs]
+// leave in one vectored write: the head, the bytes where they are, the tail. On its way in,
+// only what has come with the head is copied. A result that is an [xdr.BulkResult] is read
+// from the socket into the caller's buffer, across the fragments of its record. A request
+// is read into the buffer that its handler sees.
+//
+// Bulk of up to 2 KiB is copied next to its head, which is cheaper. On connections other
+// than plain sockets a vectored write would be several: they get one copied buffer.
 //
 // # One write for many
 //
@@ -54,28 +54,26 @@
 // while there are calls looks for contexts that have ended, so that a call neither
 // allocates nor waits for two things at once; callers leave at its next tick.
 //
-// Results borrow from a reply until [Reply.Release]; a handler borrows its
-// [Call] until it returns; bulk lent to [Call.ReplyBulk] comes back through its
-// [Releaser]. All buffers are counted: Stats().Buffers is zero when all is done.
+// Results borrow from a reply until [Reply.Release]. A handler borrows its [Call] until it
+// returns. Bulk that is lent to [Call.ReplyBulk] comes back through its [Releaser]. All
+// buffers are counted: Stats().Buffers is 0 when all is done.
 //
 // # Connections
 //
-// A client has one connection as long as one is enough, and up to
-// [ClientOptions].Conns when it is busy. File data then has lanes of its own, so
-// that a LOOKUP never queues behind megabytes. More are dialed in the background, and no
-// call waits for them. Idle ones are closed, the last of them before the server would do
-// it. When one is lost, its calls go to the others.
+// A client has one connection while one is enough, and up to [ClientOptions].Conns when it
+// is busy. File data then has connections of its own, so that a LOOKUP never queues behind
+// megabytes. More are dialed in the background, and no call waits for them. Idle ones are
+// closed, the last of them before the server would do it. When one is lost, its calls go
+// to the others.
 //
 // # Numbers, time-outs, second tries
 //
-// A client numbers its calls in one sequence over all its connections, from a
-// random start, and finds the call of a reply at number modulo table size. A
-// number is used again only to repeat its call: after a time-out or a lost
-// connection, on another connection, and only if the procedure is repeatable or
-// the caller has asked for it ([ClientOptions].Resend). Any other call that was
-// sent and got no reply is an [ErrUnknownOutcome]; one that never left whole is
-// an [ErrNotSent]. A connection on which a call timed out takes no new calls, but
-// is kept until its other calls have their replies or time-outs, too.
+// A client numbers its calls in one sequence over all its connections, from a random start.
+// A number is used again only to repeat its call: after a time-out or a lost connection, on
+// another connection, and only if the procedure is repeatable or the caller has asked for it
+// ([ClientOptions].Resend). Any other call that was sent and got no reply is an
+// [ErrUnknownOutcome]. One that never left whole is an [ErrNotSent]. A connection on which a
+// call timed out takes no new calls. It is kept until its other calls have ended.
 //
 // A soft call has a patience, Timeout x (Retries+1), which bounds all that it waits for; a
 // hard one has its context. Within the patience each try waits longer than the one before.
@@ -93,47 +91,48 @@
 //
 // # The server
 //
-// Each connection has a goroutine that reads, and workers that run its handlers:
-// one as long as no handler blocks, and always another on its way while there is
-// something left to do (server_work.go). Calls that were read at once are thus answered
-// at once, in one write, and a handler that blocks holds up no other call. Back pressure
-// is not reading: a connection with too many calls under way, or whose request finds no
-// room in the server's budget of bytes, is not read until there is room. With too many
-// calls in all, each connection has one at a time. A request takes what it may need all at
-// once, clients take turns, and none has more than its share. A buffer grows with what has
-// arrived, not with what was announced. A client that sends a request too slowly, or does
-// not take its replies, loses its connection, and no other does. Where requests wait for
-// memory, the one that arrives most slowly is given up.
+// Each connection has a goroutine that reads, and workers that run its handlers: one while
+// no handler blocks, and always another about to start while something is left to do
+// (server_work.go). So calls that were read together are answered in one write, and a
+// handler that blocks holds up no other call.
 //
-// Where something is divided among clients, one is an address, or of IPv6 a network
-// of 64 bits, or, where it is known, a user of the server's own host ([ShareOf],
-// [UserAddr]). A client that [ServerOptions].Admit does not admit has a small share
-// of its own of memory and connections, and nothing of it is remembered.
+// Back pressure is not reading. A connection is not read while it has too many calls under
+// way, or while its request waits for memory. With too many calls in all, each connection
+// has one at a time. A request takes all memory that it may need at once, clients take
+// turns, and none has more than its share (internal/budget). A buffer grows with what has
+// arrived, not with what was announced. A client that sends a request too slowly, or does
+// not take its replies, loses its connection, and no other client does. Where requests
+// wait for memory, the one that arrives most slowly is given up.
+//
+// Where something is divided among clients, a client is an address, or of IPv6 a network of
+// 64 bits. A user of the server's own host is a client where it is known ([ShareOf],
+// [UserAddr]). The clients that [ServerOptions].Admit does not admit have a small share of
+// memory and connections together, and no reply of theirs is remembered.
 //
 // Datagrams ([Server.ServePacket]) are served by the same handlers, a call each.
 //
 // # Once
 //
-// The server asks a [Replies] about each call of a procedure that [Service].Once names:
-// is the call new, under way, or answered? Package replycache is the one that remembers,
-// and says what is promised. Such a call, once begun, is finished even if its connection
-// is lost. One whose connection is lost before it has begun is not executed at all.
+// The server asks a [Replies] about each call of a procedure that [Service].Once names: is
+// the call new, under way, or answered? Package replycache has one, and says what it
+// promises. Such a call, once begun, is finished even if its connection is lost. If the
+// connection is lost before, the call is not executed at all.
 //
 // # Locks
 //
 // Client.mu, which is its hub's, guards the whole client: slots, queues, and the phases of
-// calls and connections. It is held for a few instructions and never while reading,
-// writing, dialing, encoding or logging. What only the reader or the writer of a
-// connection touches needs no lock: there is one of each at a time, and the duty
-// passes from one to the next under Client.mu. At the server, the order is
-// Server.mu before serverConn.mu, with those of the [Replies] between;
-// budget.mu stands alone. No lock is
-// held while a handler, an option's function or a Releaser runs.
+// calls and connections. It is held for a few instructions, and never while reading,
+// writing, dialing, encoding or logging. What only the reader or the writer of a connection
+// uses needs no lock: there is one of each at a time, and one hands over to the next under
+// Client.mu.
+//
+// At the server Server.mu is taken before serverConn.mu, and the locks of the [Replies]
+// between them. No other lock is held with a budget's. No lock is held while a handler, a
+// Releaser or an option's function runs, but for the argument of [Server.Drop].
 //
 // # Neighbours
 //
 // Below: xdr (codec and descriptors), internal/base/bufpool (counted buffers),
-// internal/base/metric (histograms).
-// Above: replycache, and the generated protocols' clients and servers, which hand in
-// descriptors, handlers, dialers and credentials.
+// internal/base/metric (histograms). Above: replycache, and the clients and servers of
+// protocols, which hand in descriptors, handlers, dialers and credentials.
 package oncrpc

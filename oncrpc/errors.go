@@ -13,8 +13,13 @@ var ErrTimeout error = timeoutError{}
 
 type timeoutError struct{}
 
-func (timeoutError) Error() string        { return "no reply in time" }
-func (timeoutError) Timeout() bool        { return true }
+// Error says what happened.
+func (timeoutError) Error() string { return "no reply in time" }
+
+// Timeout returns true, as [net.Error] has it.
+func (timeoutError) Timeout() bool { return true }
+
+// Is makes it an [os.ErrDeadlineExceeded].
 func (timeoutError) Is(target error) bool { return target == os.ErrDeadlineExceeded }
 
 // ErrClosed is returned by calls on a client that was closed.
@@ -23,32 +28,31 @@ var ErrClosed = errors.New("client closed")
 // ErrServerClosed is returned by [Server.Serve] after Shutdown or Close.
 var ErrServerClosed = errors.New("oncrpc: server closed")
 
-// ErrUnknownOutcome says that a call which must not be sent twice was sent, and
-// that no usable reply came: connection lost, cancelled, timed out. The server may or
-// may not have executed it. Errors that are ErrUnknownOutcome are their cause,
-// too. Any other error of a call that is not repeatable means that the server has not
-// executed it, or has answered with an error of its own. An [AcceptError] of SYSTEM_ERR
-// leaves open how far it got.
+// ErrUnknownOutcome says that a call that must not be sent twice was sent, and got no
+// usable reply: it was cancelled or timed out, or its connection was lost. The server may
+// or may not have executed it. The error wraps its cause, too.
+//
+// Any other error of a call that is not repeatable means that the server has not executed
+// it, or has answered with an error of its own. An [AcceptError] of SYSTEM_ERR leaves open
+// how far the server got.
 var ErrUnknownOutcome = errors.New("the server may or may not have executed it")
 
-// ErrNotSent says that the call has never left whole, so that the server cannot
-// have executed it. Errors that are ErrNotSent are their cause, too.
+// ErrNotSent says that the call has never left whole, so that the server cannot have
+// executed it. The error wraps its cause, too.
 var ErrNotSent = errors.New("the call was not sent")
 
 // ErrNoConnection says that no connection could be had.
 var ErrNoConnection = errors.New("no connection")
 
-// ErrBadReply says that what came instead of a reply breaks the RPC protocol, in the
-// same way each time that the call was sent. Errors that are ErrBadReply are what is
-// wrong with it, too.
+// ErrBadReply says that what came instead of a reply broke the RPC protocol, in the same
+// way each time that the call was sent. The error wraps what is wrong, too.
 var ErrBadReply = errors.New("the server's reply breaks the RPC protocol")
 
-// ErrGarbageArgs is a handler's answer to arguments that it cannot decode, or
-// cannot make sense of; the client receives GARBAGE_ARGS. The errors of package
-// xdr mean the same.
+// ErrGarbageArgs is a handler's answer to arguments that it cannot decode or cannot make
+// sense of. The client receives GARBAGE_ARGS. Errors of package xdr mean the same.
 var ErrGarbageArgs = errors.New("oncrpc: garbage arguments")
 
-// ErrDrop is a handler's wish to send no reply at all.
+// ErrDrop is returned by a handler so that no reply is sent.
 var ErrDrop = errors.New("oncrpc: drop the call")
 
 // Errors for which a connection is given up.
@@ -76,9 +80,10 @@ var (
 	errBulkTooLong = errors.New("more bulk than its buffer holds")
 )
 
-// RecordError reports a record longer than allowed. The connection is closed.
+// RecordError reports a record longer than allowed, in bytes. The connection is closed.
 type RecordError struct{ Len, Max int64 }
 
+// Error has the record's length, as far as it is known, and the bound.
 func (e *RecordError) Error() string {
 	return fmt.Sprintf("record of at least %d bytes, at most %d allowed", e.Len, e.Max)
 }
@@ -88,14 +93,15 @@ type AcceptStat uint32
 
 // Statuses of accepted calls.
 const (
-	Success      AcceptStat = 0
-	ProgUnavail  AcceptStat = 1
-	ProgMismatch AcceptStat = 2
-	ProcUnavail  AcceptStat = 3
-	GarbageArgs  AcceptStat = 4
-	SystemErr    AcceptStat = 5
+	Success      AcceptStat = 0 // the results follow
+	ProgUnavail  AcceptStat = 1 // the server does not have the program
+	ProgMismatch AcceptStat = 2 // it does not have this version of it
+	ProcUnavail  AcceptStat = 3 // it does not have the procedure
+	GarbageArgs  AcceptStat = 4 // it cannot decode the arguments
+	SystemErr    AcceptStat = 5 // it has failed
 )
 
+// String is the name in the RFC, and what it means.
 func (s AcceptStat) String() string {
 	switch s {
 	case Success:
@@ -114,13 +120,14 @@ func (s AcceptStat) String() string {
 	return fmt.Sprintf("accept_stat %d", uint32(s))
 }
 
-// AcceptError is the answer of a server that took a call and did not execute
-// it, or failed in doing so.
+// AcceptError is the answer of a server that took a call and did not execute it, or failed
+// while it did.
 type AcceptError struct {
 	Stat      AcceptStat
 	Low, High uint32 // with ProgMismatch: the versions that the server has; 0 and 0 if it does not say
 }
 
+// Error has the status, and the versions that the server has.
 func (e *AcceptError) Error() string {
 	if e.Stat == ProgMismatch && e.High != 0 {
 		return fmt.Sprintf("%v, but %d to %d", e.Stat, e.Low, e.High)
@@ -133,7 +140,7 @@ type RejectStat uint32
 
 // Reasons for a denial.
 const (
-	RPCMismatch  RejectStat = 0
+	RPCMismatch  RejectStat = 0 // the server does not speak this version of RPC
 	AuthRejected RejectStat = 1 // AUTH_ERROR
 )
 
@@ -142,16 +149,17 @@ type AuthStat uint32
 
 // What may be wrong with a credential or a verifier.
 const (
-	AuthOK           AuthStat = 0
-	AuthBadCred      AuthStat = 1
-	AuthRejectedCred AuthStat = 2
-	AuthBadVerf      AuthStat = 3
-	AuthRejectedVerf AuthStat = 4
-	AuthTooWeak      AuthStat = 5
-	AuthInvalidResp  AuthStat = 6
-	AuthFailed       AuthStat = 7
+	AuthOK           AuthStat = 0 // nothing
+	AuthBadCred      AuthStat = 1 // the credential is malformed
+	AuthRejectedCred AuthStat = 2 // the client must begin a new session
+	AuthBadVerf      AuthStat = 3 // the verifier is malformed
+	AuthRejectedVerf AuthStat = 4 // the verifier expired or was used before
+	AuthTooWeak      AuthStat = 5 // refused for reasons of security
+	AuthInvalidResp  AuthStat = 6 // the server's verifier is not valid
+	AuthFailed       AuthStat = 7 // for an unknown reason
 )
 
+// String is the name in the RFC.
 func (s AuthStat) String() string {
 	names := [...]string{"AUTH_OK", "AUTH_BADCRED", "AUTH_REJECTEDCRED", "AUTH_BADVERF",
 		"AUTH_REJECTEDVERF", "AUTH_TOOWEAK", "AUTH_INVALIDRESP", "AUTH_FAILED"}
@@ -168,6 +176,7 @@ type DeniedError struct {
 	Auth      AuthStat // with AuthRejected
 }
 
+// Error has the reason, and what the server says of it.
 func (e *DeniedError) Error() string {
 	switch e.Stat {
 	case RPCMismatch:
@@ -181,14 +190,14 @@ func (e *DeniedError) Error() string {
 	return fmt.Sprintf("denied: reject_stat %d", uint32(e.Stat))
 }
 
-// AuthError is a handler's answer to a credential that it does not take: the
-// client receives MSG_DENIED with AUTH_ERROR.
+// AuthError is a handler's answer to a credential that it does not take. The client
+// receives MSG_DENIED with AUTH_ERROR.
 type AuthError struct{ Stat AuthStat }
 
+// Error has the status.
 func (e *AuthError) Error() string { return "credential refused: " + e.Stat.String() }
 
-// isGarbage reports whether a handler's error says that the arguments did not
-// decode.
+// isGarbage reports whether a handler's error says that the arguments did not decode.
 func isGarbage(err error) bool {
 	if errors.Is(err, ErrGarbageArgs) || errors.Is(err, xdr.ErrShort) || errors.Is(err, xdr.ErrTrailing) {
 		return true
@@ -211,6 +220,7 @@ func isAnswer(err error) bool {
 	return isDenial(err)
 }
 
+// isDenial reports whether err says that the server did not take the call.
 func isDenial(err error) bool {
 	_, ok := errors.AsType[*DeniedError](err)
 	return ok

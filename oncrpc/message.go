@@ -19,9 +19,8 @@ const (
 	replyDenied   = 1
 )
 
-// beginRecord makes room for the word before a record of one fragment;
-// endRecord writes it, for the record that begins at at and whose bytes are all
-// in b but for bulk more.
+// beginRecord makes room for the word before a record of one fragment. endRecord writes
+// it, for the record at b[at:], to which bulk more bytes belong that are not in b.
 func beginRecord(b []byte) []byte { return append(b, 0, 0, 0, 0) }
 
 func endRecord(b []byte, at, bulk int) error {
@@ -33,8 +32,8 @@ func endRecord(b []byte, at, bulk int) error {
 	return nil
 }
 
-// appendCall appends the head of a call, up to its arguments. The verifier is
-// AUTH_NONE: of the flavors that we send, none has another.
+// appendCall appends the head of a call, up to its arguments. The verifier is AUTH_NONE, as
+// it is for all flavors that we send.
 func appendCall(b []byte, xid uint32, p *xdr.Proc, cred *Auth) []byte {
 	b = xdr.AppendUint32(b, xid)
 	b = xdr.AppendUint32(b, msgCall)
@@ -46,8 +45,8 @@ func appendCall(b []byte, xid uint32, p *xdr.Proc, cred *Auth) []byte {
 	return (&Auth{}).append(b)
 }
 
-// appendAccepted appends the head of an accepted reply, up to its results. An
-// accept_stat other than Success and ProgMismatch has nothing behind it.
+// appendAccepted appends the head of an accepted reply, up to its results, or with
+// ProgMismatch to the versions. Behind other statuses there is nothing.
 func appendAccepted(b []byte, xid uint32, verf []byte, stat AcceptStat) []byte {
 	b = xdr.AppendUint32(b, xid)
 	b = xdr.AppendUint32(b, msgReply)
@@ -56,7 +55,7 @@ func appendAccepted(b []byte, xid uint32, verf []byte, stat AcceptStat) []byte {
 	return xdr.AppendUint32(b, uint32(stat))
 }
 
-// acceptedBytes is how long the head of an accepted reply is whose verifier is empty.
+// acceptedBytes is the length of appendAccepted's head if the verifier is empty.
 const acceptedBytes = 24
 
 // appendError appends the whole reply that err, an [*AcceptError] or a
@@ -83,10 +82,9 @@ func appendError(b []byte, xid uint32, err error) []byte {
 	return b
 }
 
-// decodeReply consumes the head of a reply behind its xid, up to the results.
-// The error is the server's answer, an [*AcceptError] or a [*DeniedError]; or
-// what is wrong with the message, which then is of no use, while the connection
-// is as good as before: [errNotReply] apart, which no server sends.
+// decodeReply consumes the head of a reply behind its xid, up to the results. An error is
+// the server's answer, an [*AcceptError] or a [*DeniedError]. Any other says what is wrong
+// with this message. The connection can go on, but not after [errNotReply].
 func decodeReply(d *xdr.Decoder) (verf Auth, err error) {
 	if t := d.Uint32(); d.Err() == nil && t != msgReply {
 		return verf, errNotReply
@@ -107,7 +105,7 @@ func decodeReply(d *xdr.Decoder) (verf Auth, err error) {
 	return verf, err
 }
 
-// decodeAcceptStat answers nil for Success.
+// decodeAcceptStat returns nil for Success.
 func decodeAcceptStat(d *xdr.Decoder) error {
 	stat := AcceptStat(d.Uint32())
 	switch {
@@ -124,8 +122,8 @@ func decodeAcceptStat(d *xdr.Decoder) error {
 	return &AcceptError{Stat: stat}
 }
 
-// decodeRange consumes the versions that a server has. Some servers leave them out:
-// the refusal is as good without, and the range then 0 to 0.
+// decodeRange consumes the versions that a server has. Some servers leave them out: then
+// the range is 0 to 0.
 func decodeRange(d *xdr.Decoder) (low, high uint32) {
 	if d.Len() == 0 {
 		return 0, 0
@@ -155,8 +153,8 @@ type callHead struct {
 	cred, verf Auth
 }
 
-// decode consumes a call up to its arguments. A [*DeniedError] is what the
-// caller must be told; any other error is no RPC, and the connection is closed.
+// decode consumes a call up to its arguments. A [*DeniedError] is the answer. Any other
+// error says that this is no RPC: the connection is closed.
 func (h *callHead) decode(d *xdr.Decoder) error {
 	h.xid = d.Uint32()
 	kind := d.Uint32()
@@ -179,8 +177,8 @@ func (h *callHead) decode(d *xdr.Decoder) error {
 	return decodeAuth(d, &h.verf, AuthBadVerf)
 }
 
-// decodeAuth consumes a credential or a verifier; one that is too long is
-// denied as stat, one that is cut ends the connection.
+// decodeAuth consumes a credential or a verifier. One that is too long is denied as stat.
+// One that is cut ends the connection.
 func decodeAuth(d *xdr.Decoder, a *Auth, stat AuthStat) error {
 	a.decode(d)
 	err := d.Err()

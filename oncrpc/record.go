@@ -68,8 +68,8 @@ func recordBytes(b []byte) int {
 	return markBytes + int(word&^lastFragment)
 }
 
-// begin waits for the next record. The one before must have been read to its
-// end. io.EOF is a stream that ended between two records.
+// begin waits for the next record. The one before must have been read to its end. io.EOF
+// says that the stream ended between two records.
 func (r *recordReader) begin() error {
 	for r.frags == 0 {
 		if err := r.header(); err != nil {
@@ -79,8 +79,8 @@ func (r *recordReader) begin() error {
 	return r.advance()
 }
 
-// advance moves on to the next fragment that holds bytes; errRecordEnd says
-// that there is none.
+// advance moves on to the next fragment that holds bytes; errRecordEnd says that there is
+// none.
 func (r *recordReader) advance() error {
 	for r.left == 0 {
 		if r.last {
@@ -135,8 +135,8 @@ func (r *recordReader) end() {
 	r.left, r.last, r.size, r.frags, r.empty = 0, false, 0, 0, 0
 }
 
-// bytes is how long the record is, as far as it is known, with the words before
-// its fragments; between records it is the length of the one before.
+// bytes is the length of the record so far, with the words before its fragments; between
+// records that of the one before.
 func (r *recordReader) bytes() int {
 	if r.frags == 0 {
 		return r.before
@@ -144,8 +144,7 @@ func (r *recordReader) bytes() int {
 	return r.size + r.frags*markBytes
 }
 
-// most is how long the record may become: the sum of its fragments, unless more
-// are to follow.
+// most is how long the record may become: the sum of its fragments, or max if more follow.
 func (r *recordReader) most() int {
 	if r.last {
 		return r.size
@@ -153,7 +152,7 @@ func (r *recordReader) most() int {
 	return r.max
 }
 
-// have is how much of the record has come, what stands in the buffer included.
+// have is how much of the record has come, with what stands in the buffer.
 func (r *recordReader) have() int { return r.size - r.left + r.w - r.r }
 
 // fill makes n bytes stand in buf.
@@ -250,11 +249,10 @@ func (r *recordReader) skip() error {
 // n bytes long.
 type admitter interface{ admit(n int) error }
 
-// rest reads what is left of the record behind the bytes in b, closes the
-// record, and returns b, or a larger buffer that has taken its place. The
-// buffer grows with what arrives, by at most growFactor at a time, whatever
-// length was announced. After an error b is as good as before, and still to be
-// released by the caller; so is what came to stand in it.
+// rest reads what is left of the record behind the bytes in b, and closes the record. It
+// returns b, or a larger buffer in its place: the buffer grows with what arrives, by at
+// most growFactor at a time, whatever length was announced. After an error the caller has
+// to release the buffer, too, which holds what has come, or may call rest again with it.
 func (r *recordReader) rest(pool *bufpool.Pool, b *bufpool.Buffer, a admitter) (*bufpool.Buffer, error) {
 	for {
 		if over, err := r.finished(); over {

@@ -15,25 +15,25 @@ import (
 )
 
 // Service is one version of a program and what serves it: Handlers[i] serves
-// Program.Procs[i]. A procedure with a nil handler, or beyond the end of
-// Handlers, is answered PROC_UNAVAIL; procedure 0 always answers.
+// Program.Procs[i]. A procedure with a nil handler, or beyond the end of Handlers, is
+// answered PROC_UNAVAIL. Procedure 0 always answers.
 //
-// Once[i] says that a second execution of Program.Procs[i] could do harm: with a
-// [Replies] it is executed once, and a retransmission gets the same reply.
+// Once[i] says that a second execution of Program.Procs[i] could do harm. With a [Replies]
+// such a procedure is executed once, and a retransmission gets the same reply.
 type Service struct {
 	Program  *xdr.Program
 	Handlers []Handler
 	Once     []bool // may be shorter than Handlers
 }
 
-// Handler serves one call. It may block without holding up others, replies at
-// most once, and returns nil if it has, or if the answer is void. Otherwise it
-// returns an error: what says that the arguments were no good (see
-// [ErrGarbageArgs]) is answered GARBAGE_ARGS, an [*AuthError] is a denial,
-// [ErrDrop] is no reply at all, and anything else, or a panic, is SYSTEM_ERR and
-// goes to the log. ctx ends when the server is closed, or the connection is lost;
-// but for the procedures that a [Replies] covers the connection does not
-// matter, and what has begun is finished.
+// Handler serves one call. It may block without holding up others. It replies at most
+// once, and returns nil if it has replied or the answer is void. An error becomes the
+// answer: GARBAGE_ARGS if it says that the arguments were no good (see [ErrGarbageArgs]),
+// a denial if it is an [*AuthError], no reply at all if it is [ErrDrop]. Anything else, or
+// a panic, is SYSTEM_ERR and goes to the log.
+//
+// ctx ends when the server is closed or the connection is lost. For procedures that a
+// [Replies] covers the connection does not matter: what has begun is finished.
 type Handler func(ctx context.Context, c *Call) error
 
 // ServerOptions bounds a server. Zero values are the defaults of the constants
@@ -48,45 +48,42 @@ type ServerOptions struct {
 	HeadTimeout     time.Duration
 	WriteTimeout    time.Duration
 
-	// Peer, if set, answers the far end of each connection, which Call.Remote then
-	// is, for a server that knows more of it than its address: see UserAddr. It may not read
-	// or write, and connections wait for it to be accepted. Of a datagram nc is nil.
+	// Peer, if set, returns the far end of each connection, for Call.Remote. It is for a
+	// server that knows more of a client than its address: see [UserAddr]. It may not read
+	// or write. Its listener accepts no other connection meanwhile. Of a datagram nc is nil.
 	Peer func(nc net.Conn, remote, local net.Addr) net.Addr
-	// NewConn, if set, is called for each connection before it is read; what
-	// it returns is Call.State. An error closes the connection.
+	// NewConn, if set, is called for each connection before it is read. Call.State is
+	// what it returns. An error closes the connection.
 	NewConn func(remote, local net.Addr) (state any, err error)
-	// Admit, if set, says of what NewConn has returned whether anything may be kept
-	// for that client: a reply to be sent again, the memory of a large request. For
-	// others the server has a small share (see strangerBytes), and keeps nothing. It
-	// is asked again and again, and must wait for nothing. nil admits everybody.
+	// Admit, if set, is asked for what NewConn has returned: may the server keep anything
+	// for that client, such as a reply to be sent again or a large request? All others
+	// together have a small share of memory (strangerBytes), and no reply of theirs is
+	// kept. It is called often, and must not wait. nil admits every client.
 	Admit func(state any) bool
-	// EndConn, if set, is called when a connection that NewConn had admitted
-	// is over and its last handler has returned.
+	// EndConn, if set, is called when a connection for which NewConn returned no error is
+	// over and its last handler has returned.
 	EndConn func(state any)
-	// Secure, if set, makes the server answer an AUTH_TLS probe with STARTTLS
-	// (RFC 9289, section 4.1) and is then called to turn the connection into
-	// one that is protected. Without it such probes are denied, and clients go
-	// on in the clear if they may.
+	// Secure, if set, turns a connection into a protected one, after the server has
+	// answered an AUTH_TLS probe with STARTTLS (RFC 9289, section 4.1). Without it such
+	// probes are denied, and clients go on in the clear if they may.
 	Secure func(net.Conn) (net.Conn, error)
-	// Replies remembers the replies of the procedures that are Once. nil: a
+	// Replies remembers the replies of procedures that are Once. If it is nil a
 	// retransmission is executed again. Servers may share one.
 	Replies Replies
-	// Observe, if set, is told of each call that took Slow or longer, and of those
-	// that Sample picks, from the goroutine that served it. The reply leaves when
-	// it has returned: it must not wait. After the server's end it is not called
-	// any more.
+	// Observe, if set, is told of each call that took Slow or longer, and of those that
+	// Sample picks. The goroutine that served the call runs it before the reply leaves, so
+	// it must not wait. It is not called after the server's end.
 	Observe func(Served)
-	// Slow: 0 is for no call.
+	// Slow is for Observe. 0: no call is slow.
 	Slow time.Duration
-	// Sample, if set, is asked once for each call that Observe could be told of,
-	// whether to, by many goroutines at once. It must be fast, and allocate
-	// nothing.
+	// Sample, if set, is called once for each call and says whether to tell Observe of it.
+	// Many goroutines call it at once. It must be fast, and allocate nothing.
 	Sample func() bool
-	// Log receives what no client can be told: panics of handlers, their
-	// errors that became SYSTEM_ERR, failing listeners. nil discards.
+	// Log receives what no client can be told: panics of handlers, their errors that
+	// became SYSTEM_ERR, failing listeners. nil discards.
 	Log *slog.Logger
 
-	nagle  bool          // leave TCP_NODELAY off, to prove that it is not what saves us
+	nagle  bool          // leave TCP_NODELAY off: tests prove that we do not depend on it
 	linger time.Duration // lingerTime
 }
 
@@ -112,7 +109,7 @@ type Server struct {
 	services []binding
 	pool     bufpool.Pool
 	budget   *budget.Budget
-	aside    *budget.Budget // for those who are not admitted
+	aside    *budget.Budget // of clients that are not admitted
 	calls    sync.Pool      // of *Call
 	epoch    time.Time      // when its clock began
 	ctx      context.Context
@@ -156,7 +153,7 @@ func (s *Server) closing() bool {
 	return s.ending
 }
 
-// sleep answers false if the server was closed meanwhile.
+// sleep returns false if the server was closed meanwhile.
 func (s *Server) sleep(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -184,10 +181,10 @@ type Call struct {
 	to        route           // where the call came from
 	rec       *bufpool.Buffer // the request
 	arrived   time.Duration   // on the server's clock
-	began     time.Duration   // the handler; 0: nobody wants to know, or it has not
+	began     time.Duration   // when the handler did; 0: it has not, or there is no Observe
 	allowance budget.Allowance
 	handler   Handler
-	meter     *meter // of the procedure; nil: it has none
+	meter     *meter // of the procedure; nil: of no known one
 	once      once
 	reply     answered
 }
@@ -212,15 +209,15 @@ type answered struct {
 // route leads back to where a call came from: a connection, or a datagram.
 type route interface {
 	Asker
-	// context is that of handlers. It ends when no reply can get there any more.
+	// context is for handlers. It ends when no reply can get there any more.
 	context() context.Context
-	// enqueue takes a call's reply, or none, and with it the call is over.
+	// enqueue takes a call's reply, or none, and ends the call.
 	enqueue(answered)
-	// flush sends what was enqueued, or sees to it that somebody does.
+	// flush sends what was enqueued, unless another goroutine is about to.
 	flush()
 }
 
-// newCall returns a call that came by to, and still needs its request.
+// newCall returns a call that came by to, without its request.
 func (s *Server) newCall(to route) *Call {
 	c, _ := s.calls.Get().(*Call)
 	if c == nil {
@@ -230,7 +227,7 @@ func (s *Server) newCall(to route) *Call {
 	return c
 }
 
-// free gives back the request and what it held.
+// free ends the use of c: it gives back the request and its memory.
 func (c *Call) free() {
 	s := c.s
 	c.rec.Release()
@@ -239,9 +236,9 @@ func (c *Call) free() {
 	s.calls.Put(c)
 }
 
-// serverConn is one connection of a server. Its goroutine reads calls, workers
-// execute them (see work); replies gather in out, and a goroutine that finds no writer at
-// work writes all that is there in one write.
+// serverConn is one connection of a server. One goroutine reads calls (server_read.go),
+// workers execute them (server_work.go), and their replies gather in out. A goroutine that
+// finds no writer writes all of them in one write (server_conn.go).
 type serverConn struct {
 	s             *Server
 	remote, local net.Addr
@@ -250,11 +247,11 @@ type serverConn struct {
 	cancel        context.CancelFunc
 	stop          chan struct{}  // closed when reading has to end
 	client        ClientReplies  // nil: the server has no Replies; set by serve, under mu
-	serial        uint64         // rises from one connection to the next
+	serial        uint64         // greater than that of earlier connections
 	share         string         // ShareOf remote
 	stranger      bool           // not admitted when it came; guarded by Server.mu
-	debtor        *budget.Client // the client at the server's budget
-	aside         *budget.Client // and at that of those who are not admitted
+	debtor        *budget.Client // the client, in Server.budget
+	aside         *budget.Client // and in Server.aside
 	opened        time.Time
 
 	bytesIn, bytesOut atomic.Uint64
@@ -263,8 +260,8 @@ type serverConn struct {
 	r         recordReader
 	arrived   time.Duration // when the last bytes did, on the server's clock
 	secured   bool
-	began     time.Time         // when the record that is arriving did; without what it has waited; zero: none has
-	receiving *budget.Allowance // of that record; nil: it has none
+	began     time.Time         // when the record that is arriving began, and as much later as it waited for memory; zero: none has
+	receiving *budget.Allowance // of that record; nil: it has none yet
 
 	mu       sync.Mutex
 	fewer    sync.Cond // calls has fallen, or the connection is over
@@ -278,15 +275,15 @@ type serverConn struct {
 	out      *batch    // replies that wait
 	waiting  int       // how many
 	flushing bool
-	ready    []*Call // read, and not yet begun, from taken on
+	ready    []*Call // from taken on: read, and not yet begun
 	taken    int
 	pending  bool   // a worker is on its way
-	worker   func() // work; bound once, so that starting one does not allocate
-	spare    *batch // for out, while out is written
+	worker   func() // work; made once, so that starting a worker does not allocate
+	spare    *batch // becomes out while out is written
 }
 
-// packetConn is a socket of datagrams: each is one call, or one reply (RFC 5531,
-// section 5 leaves it to the caller to ask again).
+// packetConn is a socket of datagrams. Each is one call, or one reply. A client sends a
+// call again if it or its reply was lost (RFC 5531, section 5).
 type packetConn struct {
 	s       *Server
 	pc      net.PacketConn
@@ -294,16 +291,16 @@ type packetConn struct {
 	running chan struct{} // holds a token for each call under way
 
 	mu     sync.Mutex
-	shares map[string]int // guarded by mu; calls under way by client; "": of those not admitted
-	calls  int            // guarded by mu; of all
+	shares map[string]int // guarded by mu; calls under way, by ShareOf; "": of clients that are not admitted
+	calls  int            // guarded by mu; calls under way, of all
 }
 
 // Replies remembers the replies of procedures that must not be executed twice
 // ([Service].Once): a duplicate request cache (RFC 1813, section 4.5). Package
 // replycache has one. All methods may be called concurrently.
 //
-// No method may wait for a call, and none may call an [Asker] with a lock held
-// that the same method of another client takes.
+// No method may wait for a call. None may call an [Asker] while it holds a lock that the
+// same method of another client takes.
 type Replies interface {
 	// Serial returns a number that rises with each call. The server takes one for
 	// each connection when it accepts it: the higher number is the newer connection.
@@ -317,11 +314,11 @@ type Replies interface {
 
 // ClientReplies is what a [Replies] remembers of one client.
 type ClientReplies interface {
-	// Claim says what becomes of a call that came by to, whose serial number is
-	// given. See [Verdict].
+	// Claim decides what becomes of a call that came by to. serial is that of its
+	// connection or datagram.
 	Claim(c *Claim, to Asker, serial uint64) (Verdict, Entry)
-	// Leave ends the calls that to has joined: its connection is lost, and does not
-	// wait for what another goroutine executes. Of each it calls to.Unanswered.
+	// Leave ends the calls that to has joined, since its connection is lost: they do not
+	// wait for the goroutines that execute them. For each it calls to.Unanswered.
 	Leave(to Asker)
 	// Release ends the use of this client.
 	Release()
@@ -335,19 +332,20 @@ type Claim Call
 type Verdict uint8
 
 const (
-	// Execute: the call is new. Its Entry is settled by Remember or Forget, once.
+	// Execute says that the call is new. The server calls Remember or Forget of its Entry,
+	// once.
 	Execute Verdict = iota
-	// Replay: it was answered before. Claim has given the reply to [Claim.Replay].
+	// Replay says that it was answered before. Claim has given the reply to [Claim.Replay].
 	Replay
-	// Joined: another goroutine executes it, and answers the newest asker. Claim has
-	// called [Claim.PassOn], and Unanswered of the asker that gets no reply for it.
+	// Joined says that another goroutine executes it, and answers the newest asker. Claim
+	// has called [Claim.PassOn], and Unanswered of the asker that gets no reply for it.
 	Joined
 )
 
 // Entry is a call under way in the memory of a [Replies].
 type Entry interface {
-	// Remember keeps the reply: the three parts in a row. It copies them. It returns
-	// the asker that gets the reply, or nil if that is the one that claimed the call.
+	// Remember keeps a copy of the reply: the three parts in a row. It returns the asker
+	// that gets the reply, or nil if that is the one that claimed the call.
 	Remember(head, bulk, tail []byte) Asker
 	// Forget keeps no reply: a retransmission will be executed. It returns what
 	// Remember returns.
@@ -378,5 +376,5 @@ type ReplyCacheStats struct {
 	Forgotten    uint64 // replies not remembered because they were failures, or Forget asked for it
 	TooLong      uint64 // replies not remembered because they were too long
 	Evicted      uint64 // replies evicted
-	EvictedYoung uint64 // of them, for want of memory: ones that were still to be kept
+	EvictedYoung uint64 // of them, those that had to be kept longer, but for want of memory
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// decode consumes the head of the request and finds the procedure. An error that
-// is no answer is a message that is no call.
+// decode consumes the head of the request and finds the procedure. An error is the answer
+// ([isAnswer]), or says that the message is no call.
 func (c *Call) decode() (proc uint32, err error) {
 	c.s.stats.calls.Add(1)
 	c.Args.Reset(c.rec.B)
@@ -46,8 +46,8 @@ func (c *Call) bind(prog, vers, proc uint32) error {
 	return nil
 }
 
-// find returns the service and the index of the procedure that a call asks for,
-// or what it must be answered.
+// find returns the service, and the index of the procedure that a call asks for; -1: it is
+// procedure 0, which the program does not list. An error is the answer.
 func (s *Server) find(prog, vers, proc uint32) (*binding, int, error) {
 	var low, high uint32
 	known := false
@@ -74,7 +74,7 @@ func (s *Server) find(prog, vers, proc uint32) (*binding, int, error) {
 	return nil, 0, &AcceptError{Stat: ProgUnavail}
 }
 
-// procIndex returns the index of procedure number in p, or -1.
+// procIndex is the index of procedure number in p; -1: there is none.
 func procIndex(p *xdr.Program, number uint32) int {
 	if int64(number) < int64(len(p.Procs)) && p.Procs[number].Number == number {
 		return int(number)
@@ -87,9 +87,9 @@ func procIndex(p *xdr.Program, number uint32) int {
 	return -1
 }
 
-// run executes a call. It answers by which route the reply will leave once that
-// is flushed, and how long the call took. A handler may end the goroutine
-// (runtime.Goexit), as one does whose thread has become unusable.
+// run executes a call. It returns the route that has the reply, and is to be flushed, and
+// how long the call took. A handler may end its goroutine (runtime.Goexit), as one does
+// whose thread has become unusable: then the route is flushed here.
 func (c *Call) run() (to route, took time.Duration) {
 	s, ctx, err := c.s, c.to.context(), errExited
 	to = c.to
@@ -104,8 +104,7 @@ func (c *Call) run() (to route, took time.Duration) {
 		if !c.claim() {
 			return to, 0
 		}
-		// What has begun is finished, and remembered, whether or not the
-		// client is still there.
+		// What has begun is finished and remembered, even if the connection is lost.
 		ctx = s.ctx
 	}
 	defer func() {
@@ -118,7 +117,7 @@ func (c *Call) run() (to route, took time.Duration) {
 	return to, took
 }
 
-// handle runs the handler; a panic is an error like others.
+// handle runs the handler. A panic becomes an error.
 func (c *Call) handle(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -129,9 +128,8 @@ func (c *Call) handle(ctx context.Context) (err error) {
 	return c.handler(ctx, c)
 }
 
-// conclude turns what the handler has returned into the reply, frees the call
-// and puts the reply in the queue. It answers by which route that will leave, and
-// how long the call took.
+// conclude turns what the handler has returned into the reply, frees the call, and puts
+// the reply in the queue of a route. It returns that route, and how long the call took.
 func (c *Call) conclude(err error) (to route, took time.Duration) {
 	switch {
 	case errors.Is(err, ErrDrop):
@@ -150,8 +148,7 @@ func (c *Call) conclude(err error) (to route, took time.Duration) {
 	if c.once.entry != nil {
 		newer = c.settle(err)
 	}
-	// The request goes first: with the reply's leaving the call is over, and
-	// may have been the last that Close waits for.
+	// The request is freed first: when the reply has left, Close may stop waiting.
 	reply := c.reply
 	c.free()
 	if newer != nil {
@@ -162,8 +159,7 @@ func (c *Call) conclude(err error) (to route, took time.Duration) {
 	return to, took
 }
 
-// statusOf maps a handler's error, or the server's own, to what the client is
-// told.
+// statusOf maps an error, of a handler or the server's own, to what the client is told.
 func (c *Call) statusOf(err error) error {
 	s := c.s
 	if isAnswer(err) {
@@ -186,13 +182,13 @@ func (c *Call) statusOf(err error) error {
 	return &AcceptError{Stat: SystemErr}
 }
 
-// Forget says that the reply to c is not to be remembered, because a
-// retransmission should be executed anew: it says "try again later", or that the
-// call was cut off. Replies that are errors of RPC are not remembered anyway.
+// Forget says that the reply to c is not to be remembered, so that a retransmission is
+// executed anew: for a reply that says "try again later", or a call that was cut off. An
+// error of RPC is not remembered in any case.
 func (c *Call) Forget() { c.once.forget = true }
 
-// claim asks what is to become of c, and reports whether to execute it. If not, c
-// is used up.
+// claim asks the Replies what becomes of c, and reports whether to execute it. If not, c
+// was freed.
 func (c *Call) claim() bool {
 	to, client := c.to, c.once.client
 	v, entry := client.Claim((*Claim)(c), to, c.once.serial)
@@ -208,12 +204,13 @@ func (c *Call) claim() bool {
 		return false
 	}
 	if to.context().Err() != nil {
-		client.Leave(to) // the connection was lost while the call joined: its own Leave may have come before
+		client.Leave(to) // the connection was lost meanwhile; its own Leave may have come too soon
 	}
 	return false
 }
 
-// Replay gives the call the reply that was remembered. It copies message.
+// Replay gives the call the reply that was remembered, a message without its record mark.
+// It copies message.
 func (c *Claim) Replay(message []byte) {
 	b := c.s.pool.Get(markBytes + len(message))
 	b.B = append(beginRecord(b.B[:0]), message...)
@@ -221,18 +218,18 @@ func (c *Claim) Replay(message []byte) {
 	c.reply.buf = b
 }
 
-// PassOn frees a call that is not answered here. Afterwards its asker's call may be
-// over at any time, and the server's Close does not wait for it.
+// PassOn frees the call, which is not answered here. Afterwards the asker's call may end at
+// any time, and its server's Close does not wait for c: do not use it.
 func (c *Claim) PassOn() { (*Call)(c).aside() }
 
-// aside frees a call that is not answered here.
+// aside counts and frees a call that is not answered here.
 func (c *Call) aside() {
 	c.meter.aside.Add(1)
 	c.free()
 }
 
-// late drops a call whose connection was lost before it began. The client has
-// asked again, or will: executed now, the call could undo a later one.
+// late drops a call whose connection was lost before its handler began. The client has
+// sent it again, or will. Executed now, it could undo a later call.
 func (c *Call) late() {
 	to := c.to
 	c.s.stats.late.Add(1)
@@ -240,8 +237,8 @@ func (c *Call) late() {
 	to.Unanswered()
 }
 
-// settle hands the handler's answer to the Replies. It returns the asker that gets
-// the reply, or nil if that is the one that had the call executed.
+// settle hands the answer to the Replies. It returns the route that gets the reply; nil:
+// the one by which the call came.
 func (c *Call) settle(err error) route {
 	a, entry := &c.reply, c.once.entry
 	var to Asker

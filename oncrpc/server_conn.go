@@ -11,6 +11,8 @@ import (
 	"github.com/nfsbox/nfsbox/oncrpc/internal/socket"
 )
 
+// This file ends connections, and sends replies.
+
 func (sc *serverConn) context() context.Context { return sc.ctx }
 
 // Gone reports whether the client has closed its side, or the connection is lost.
@@ -27,9 +29,9 @@ func (sc *serverConn) over() bool {
 	return sc.err != nil
 }
 
-// fail ends the connection; only the first reason counts. Replies that wait are
-// dropped by the goroutine that would have written them; calls that other connections have
-// executed are not waited for.
+// fail ends the connection. Only the first reason counts. The goroutine that would have
+// written the replies that wait drops them. Calls that have joined those of other
+// connections end (ClientReplies.Leave).
 func (sc *serverConn) fail(err error) {
 	sc.mu.Lock()
 	m := sc.client
@@ -49,10 +51,10 @@ func (sc *serverConn) cut(err error) {
 	sc.cancel()
 	sc.fewer.Broadcast()
 	if socket.Vectored(sc.nc) {
-		_ = sc.nc.Close() // nothing was promised that the error could break
+		_ = sc.nc.Close() // the connection is lost in any case
 		return
 	}
-	// TLS says good-bye, and may wait for room to do so.
+	// TLS sends an alert, and may wait for room to do so.
 	nc := sc.nc
 	sc.s.wg.Add(1)
 	go func() {
@@ -61,7 +63,7 @@ func (sc *serverConn) cut(err error) {
 	}()
 }
 
-// drain ends reading, and with it, in good order, the connection.
+// drain ends reading: the connection ends when all its calls are answered.
 func (sc *serverConn) drain() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -79,8 +81,8 @@ func (sc *serverConn) halt() {
 	}
 }
 
-// silentSince answers when the connection last said something, and whether it
-// may be closed to make room.
+// silentSince is when something was last read or answered, and whether the connection may
+// be closed to make room: no call is under way.
 func (sc *serverConn) silentSince() (time.Time, bool) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -106,8 +108,8 @@ func (sc *serverConn) ended(n int) {
 // Unanswered ends a call without a reply.
 func (sc *serverConn) Unanswered() { sc.enqueue(answered{}) }
 
-// enqueue hands a call's reply to the next writer. If there is none, or
-// the connection is over, the call ends here.
+// enqueue hands a call's reply to the next writer. If there is no reply, or the connection
+// is over, the call ends here.
 func (sc *serverConn) enqueue(a answered) {
 	if a.buf != nil && sc.accepts(&a) {
 		return
@@ -142,8 +144,8 @@ func (sc *serverConn) accepts(a *answered) bool {
 	return true
 }
 
-// flush writes the replies that wait, unless a goroutine is at it already, which
-// then writes these as well.
+// flush writes the replies that wait, unless another goroutine is writing: that one then
+// writes these as well.
 func (sc *serverConn) flush() {
 	sc.mu.Lock()
 	if sc.flushing || sc.waiting == 0 {
@@ -154,16 +156,16 @@ func (sc *serverConn) flush() {
 	company := sc.calls > sc.waiting
 	sc.mu.Unlock()
 	if company {
-		// Other calls are about to be answered. Letting them run first makes
-		// one write of many replies.
+		// Other calls are about to be answered. If they run first, one write takes many
+		// replies.
 		runtime.Gosched()
 	}
 	for sc.flushOnce() {
 	}
 }
 
-// flushOnce writes one batch; it answers false when there was none, or the
-// connection is over, and then there is no writer any more.
+// flushOnce writes one batch, or drops it if the connection is over. It returns false if
+// there was none; then there is no writer any more.
 func (sc *serverConn) flushOnce() bool {
 	sc.mu.Lock()
 	b, n, nc := sc.out, sc.waiting, sc.nc
@@ -190,8 +192,8 @@ func (sc *serverConn) flushOnce() bool {
 	return true
 }
 
-// write writes the batch. A client that does not take it fast enough is no
-// client any more.
+// write writes the batch. If the client takes less than minWriteProgress in WriteTimeout,
+// the error ends its connection.
 func (sc *serverConn) write(nc net.Conn, b *batch) error {
 	b.seal()
 	resumable := socket.Vectored(nc)
@@ -213,7 +215,7 @@ func (sc *serverConn) write(nc net.Conn, b *batch) error {
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
-		// A TLS connection does not survive a write that was cut off.
+		// A TLS connection does not survive an interrupted write.
 		if !resumable || n < minWriteProgress {
 			return errNotTaking
 		}

@@ -38,9 +38,9 @@ func (sc *serverConn) info() ConnInfo {
 	}
 }
 
-// Drop closes the connections of which is true, and answers how many. Their calls
-// under way end as if the clients had gone; nothing keeps these from coming back.
-// which is called with the server locked, and must not call it.
+// Drop closes the connections for which which returns true, and returns their number.
+// Their calls under way end as if the clients had gone. The clients may connect again. The
+// server is locked while which runs: it must not call the server.
 func (s *Server) Drop(which func(remote net.Addr) bool) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *Server) Drop(which func(remote net.Addr) bool) (n int) {
 	return n
 }
 
-// Connections are divided among clients: see DefaultMaxConns.
+// Clients share the number of connections: see DefaultMaxConns.
 
 // mayHave reports whether one more connection is within a client's share. s.mu is held.
 func (s *Server) mayHave(share string) bool {
@@ -61,8 +61,8 @@ func (s *Server) mayHave(share string) bool {
 	return held < minShareConns || budget.Fair(int64(held), 1, int64(free))
 }
 
-// roomFor reports whether there is room for one more connection of a client, and
-// makes it if need be. s.mu is held.
+// roomFor reports whether there is room for one more connection of a client. It makes room
+// if it can. s.mu is held.
 func (s *Server) roomFor(share string) bool {
 	switch {
 	case !s.mayHave(share):
@@ -73,8 +73,8 @@ func (s *Server) roomFor(share string) bool {
 	return true
 }
 
-// join counts sc among those who are not admitted, if it is one of them. It answers
-// false if there are too many.
+// join counts sc among the connections that are not admitted, if it is one of them. It
+// returns false if there are too many.
 func (s *Server) join(sc *serverConn) bool {
 	if s.admits(sc.state) {
 		return true
@@ -105,9 +105,8 @@ func (s *Server) remove(sc *serverConn) {
 	}
 }
 
-// evict ends one of the connections of which is true, that have no call under way: of
-// those not admitted, then of the client that has most, the one that has been silent
-// longest. s.mu is held.
+// evict closes one connection for which which returns true and that has no call under way:
+// the first in the order of before. It returns false if there is none. s.mu is held.
 func (s *Server) evict(which func(*serverConn) bool) bool {
 	var victim *serverConn
 	var since time.Time
@@ -129,7 +128,9 @@ func (s *Server) evict(which func(*serverConn) bool) bool {
 	return true
 }
 
-// before reports whether sc, silent since t, makes room before o. s.mu is held.
+// before reports whether sc, silent since t, is to be closed rather than o. The order: what
+// is not admitted, then what is of the client with most connections, then what has been
+// silent longest. s.mu is held.
 func (s *Server) before(sc *serverConn, t time.Time, o *serverConn, since time.Time) bool {
 	switch {
 	case sc.stranger != o.stranger:

@@ -46,8 +46,8 @@ func NewServer(services []Service, o ServerOptions) (*Server, error) {
 	return s, nil
 }
 
-// Serve accepts connections on l until Shutdown or Close, which close l; it then
-// returns ErrServerClosed. A listener that fails for good ends it, too.
+// Serve accepts connections on l until Shutdown or Close. These close l, and Serve returns
+// [ErrServerClosed]. A listener that fails for good ends it, too.
 func (s *Server) Serve(l net.Listener) error {
 	if !s.track(&l) {
 		return errors.Join(ErrServerClosed, l.Close())
@@ -90,7 +90,7 @@ func (s *Server) untrack(l *net.Listener) {
 	delete(s.listeners, l)
 }
 
-// accept begins to serve nc, if there is room or room can be made.
+// accept begins to serve nc, or closes it if there is no room and none can be made.
 func (s *Server) accept(nc net.Conn) {
 	s.stats.accepted.Add(1)
 	remote := s.peer(nc, nc.RemoteAddr(), nc.LocalAddr())
@@ -99,7 +99,7 @@ func (s *Server) accept(nc net.Conn) {
 	share := ShareOf(remote)
 	if s.ending || !s.roomFor(share) {
 		s.stats.refused.Add(1)
-		_ = nc.Close() // nothing was promised
+		_ = nc.Close() // nothing was read or written
 		return
 	}
 	sc := newServerConn(s, nc, remote, share)
@@ -174,14 +174,13 @@ func (sc *serverConn) open() error {
 	return err
 }
 
-// finish ends the connection for which reading ended with err. Neither a server
-// that shuts down nor a client that has merely closed its side, and has not long
-// to wait, loses a reply.
+// finish ends a connection whose reading has ended with err. No reply is lost where the
+// server shuts down, or where the client has closed its side alone and gets its replies
+// within lingerTime.
 func (sc *serverConn) finish(err error) {
 	switch {
 	case errors.Is(err, io.EOF):
-		// It may be gone altogether. Handlers that wait for something must not
-		// wait for its sake for ever.
+		// The client may be gone altogether. Handlers must not wait for ever on its behalf.
 		sc.mu.Lock()
 		sc.eof = true
 		sc.mu.Unlock()
@@ -196,22 +195,23 @@ func (sc *serverConn) finish(err error) {
 	sc.fail(err)
 }
 
-// linger says that nothing more comes, and reads until the client says so, too.
+// linger closes our side, and reads until the client has closed its own: to close with
+// unread input would destroy replies on their way.
 func (sc *serverConn) linger() {
 	half, ok := sc.nc.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil || sc.nc.SetReadDeadline(time.Now().Add(sc.s.o.linger)) != nil {
 		return
 	}
 	if sc.over() {
-		return // Close came between, and must not wait for the deadline
+		return // Close has come before the deadline was set, and must not wait for it
 	}
-	_, _ = io.Copy(io.Discard, sc.nc) // the client's end, the deadline or Close: all the same
+	_, _ = io.Copy(io.Discard, sc.nc) // it does not matter what ends it
 }
 
-// Shutdown ends the server without losing a reply: it closes the listeners,
-// reads no more calls, lets those under way finish, sends their replies and
-// waits, for at most two seconds, until the clients have closed. When ctx ends
-// before, it closes everything and returns ctx's error.
+// Shutdown ends the server without losing a reply. It closes the listeners, reads no more
+// calls, lets those under way finish and sends their replies. Then it waits, for at most
+// two seconds, until the clients have closed. If ctx ends before, it closes everything and
+// returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.end((*serverConn).drain)
 	done := make(chan struct{})
@@ -230,8 +230,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Close ends the server at once: handlers' contexts end, replies not yet sent
-// are lost. It waits for the handlers to return.
+// Close ends the server at once: the contexts of handlers end, and replies that are not
+// yet sent are lost. It waits for the handlers to return.
 func (s *Server) Close() error {
 	s.stop()
 	err := s.end(func(sc *serverConn) { sc.fail(ErrServerClosed) })

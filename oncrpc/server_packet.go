@@ -15,19 +15,19 @@ import (
 type datagram struct {
 	p      *packetConn
 	from   net.Addr      // where the reply goes
-	remote net.Addr      // whose it is: see ServerOptions.Peer
+	remote net.Addr      // the client's: see ServerOptions.Peer
 	client ClientReplies // released with the call
 	state  any
-	opened bool // state is for EndConn
+	opened bool // NewConn has returned state: EndConn gets it
 	share  string
 	shares bool // it is counted in packetConn.shares
 }
 
-// ServePacket answers calls that come in datagrams to pc, as UDP clients send
-// them, until Shutdown or Close, which close pc; it then returns ErrServerClosed.
-// A pc that fails for good ends it, too. The services are those of connections,
-// and so is the reply cache. NewConn and EndConn are called for each call, since
-// no datagram says that it was the last. What is no call gets no answer.
+// ServePacket answers calls that come to pc in datagrams, as UDP clients send them, until
+// Shutdown or Close. These close pc, and ServePacket returns [ErrServerClosed]. A pc that
+// fails for good ends it, too. Services and reply cache are those of connections. NewConn
+// and EndConn are called for each call, since no datagram says that it was the last. What
+// is no call gets no answer.
 func (s *Server) ServePacket(pc net.PacketConn) error {
 	p := &packetConn{s: s, pc: pc, stop: make(chan struct{}), running: make(chan struct{}, maxDatagramCalls), shares: make(map[string]int)}
 	if !s.trackPackets(p) {
@@ -57,14 +57,14 @@ func (s *Server) trackPackets(p *packetConn) bool {
 	return !s.ending
 }
 
-// halt ends reading; Server.mu is held. It may be called more than once.
+// halt ends reading. It may be called more than once. Server.mu is held.
 func (p *packetConn) halt() {
 	select {
 	case <-p.stop:
 	default:
 		close(p.stop)
 	}
-	_ = p.pc.SetReadDeadline(past) // a socket that is closed is not read any more either
+	_ = p.pc.SetReadDeadline(past) // on a closed socket reading ends anyway
 }
 
 // serve reads calls and starts them.
@@ -100,7 +100,7 @@ func (p *packetConn) serve() error {
 	}
 }
 
-// take begins to serve one datagram. It holds a token, which its call gives back.
+// take begins to serve one datagram. The token in running is its call's from here on.
 func (p *packetConn) take(msg []byte, from net.Addr) {
 	s := p.s
 	d := &datagram{p: p, from: from, remote: s.peer(nil, from, p.pc.LocalAddr())}
@@ -116,7 +116,7 @@ func (p *packetConn) take(msg []byte, from net.Addr) {
 		return
 	}
 	if err == nil && c.Auth.Flavor == AuthTLS {
-		// RFC 9289 has TLS on streams alone.
+		// Only streams have TLS here.
 		err = &DeniedError{Stat: AuthRejected, Auth: AuthRejectedCred}
 	}
 	if err != nil || c.handler == nil {
@@ -146,7 +146,8 @@ func (p *packetConn) take(msg []byte, from net.Addr) {
 	}()
 }
 
-// join counts a call as its client's. It answers false if that has its share (fair).
+// join counts a call as its client's. It returns false if the client has its share
+// (budget.Fair).
 func (d *datagram) join() bool {
 	p := d.p
 	if p.s.admits(d.state) {
@@ -179,17 +180,17 @@ func (d *datagram) leave() {
 
 func (d *datagram) context() context.Context { return d.p.s.ctx }
 
-// Gone is never so: a datagram has no other end that could close.
+// Gone returns false: a datagram has no other end that could close.
 func (d *datagram) Gone() bool { return false }
 
 // Unanswered ends the call without a reply.
 func (d *datagram) Unanswered() { d.enqueue(answered{}) }
 
-// flush has nothing to do: each reply leaves by itself.
+// flush does nothing: enqueue has sent the reply.
 func (d *datagram) flush() {}
 
-// enqueue sends the reply, if there is one. That it could not be sent is counted,
-// and no more: it may have been made to fail by the forger of the datagram.
+// enqueue sends the reply, if there is one. A failure is counted and not logged: a sender
+// that forges its address can cause as many as it likes.
 func (d *datagram) enqueue(a answered) {
 	s := d.p.s
 	if a.buf != nil {
@@ -208,8 +209,8 @@ func (d *datagram) enqueue(a answered) {
 	<-d.p.running
 }
 
-// send writes the reply as one datagram. The client is told of one that is too
-// long.
+// send writes the reply as one datagram. In place of one that is too long the client gets
+// SYSTEM_ERR.
 func (d *datagram) send(a *answered) error {
 	s := d.p.s
 	if a.length() > maxDatagramReply {

@@ -10,11 +10,14 @@ import (
 	"github.com/nfsbox/nfsbox/oncrpc/internal/budget"
 )
 
+// This file reads calls, and starts each. Back pressure is not reading: see window and
+// admit.
+
 // serverSource is a serverConn as the reader's source of bytes.
 type serverSource serverConn
 
-// Read reads from the connection. Before it may block it sends the replies that
-// the reader itself has given.
+// Read reads from the connection. Before it can block it sends the replies that the
+// reader itself has given.
 func (s *serverSource) Read(p []byte) (int, error) {
 	sc := (*serverConn)(s)
 	sc.flushOwn()
@@ -42,7 +45,8 @@ func (s *serverSource) Read(p []byte) (int, error) {
 	}
 }
 
-// setDeadline arms the deadline of one read: the record's, or that of silence.
+// setDeadline sets the deadline of one read: the record's, or between records that of an
+// idle connection.
 func (sc *serverConn) setDeadline(again bool) (net.Conn, error) {
 	now := time.Now()
 	until := now.Add(sc.s.o.IdleTimeout)
@@ -66,8 +70,8 @@ func (sc *serverConn) setDeadline(again bool) (net.Conn, error) {
 	return sc.nc, sc.nc.SetReadDeadline(until)
 }
 
-// expired says what a passed deadline means: nil is that the client is silent
-// because it waits for us, or has done so until lately.
+// expired says why a read whose deadline has passed ends the connection; nil: it does not,
+// since the client waits for replies, or has waited until lately.
 func (sc *serverConn) expired() error {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -113,7 +117,7 @@ func (sc *serverConn) readCalls() error {
 	}
 }
 
-// window is how many calls may be under way when one more is read.
+// window is how many calls of the connection may be under way when one more is read.
 func (sc *serverConn) window() int {
 	if sc.s.underWay.Load() >= int64(sc.s.o.MaxCalls) {
 		return 0
@@ -121,13 +125,13 @@ func (sc *serverConn) window() int {
 	return sc.s.o.MaxCallsPerConn - 1
 }
 
-// await waits until at most n calls are under way. It answers false if the
-// connection is over.
+// await waits until at most n calls are under way. It returns false if the connection is
+// over.
 func (sc *serverConn) await(n int) bool {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if sc.calls > n {
-		// Some of them may wait for the reader itself to send their replies.
+		// Some replies may wait for this goroutine, the reader, to send them.
 		sc.mu.Unlock()
 		sc.flush()
 		sc.mu.Lock()
@@ -138,8 +142,8 @@ func (sc *serverConn) await(n int) bool {
 	return sc.err == nil
 }
 
-// start looks at the head of a request and has it answered. An error means that
-// the connection cannot go on; c is used up in any case.
+// start decodes the head of a request. It answers c, or hands it to a worker. An error ends
+// the connection. In any case c belongs to the caller no longer.
 func (sc *serverConn) start(c *Call) error {
 	c.arrived = sc.arrived
 	proc, err := c.decode()
@@ -162,13 +166,13 @@ func (sc *serverConn) start(c *Call) error {
 	return nil
 }
 
-// admit takes what a growing request may need from the server's budget, or of one
-// that the server does not admit from what there is for those. For what it waits here
-// the sender is not to blame.
+// admit takes the memory that a growing request may need: from the budget of all clients,
+// or from that of the clients that are not admitted. The time that it waits does not count
+// against the sender.
 func (c *Call) admit(n int) error {
 	sc := c.to.(*serverConn)
 	if c.allowance.Held() {
-		return nil // all that it may come to need
+		return nil // that is all that it may come to need
 	}
 	sc.flush()
 	by := sc.debtor
@@ -180,7 +184,7 @@ func (c *Call) admit(n int) error {
 	if !ok {
 		return errDraining
 	}
-	if waited && !sc.began.IsZero() { // else it stood in the buffer, and no read has been waited for
+	if waited && !sc.began.IsZero() { // else all so far came from the buffer, and no read has begun
 		sc.began = sc.began.Add(sc.s.clock() - sc.arrived)
 	}
 	sc.receiving = &c.allowance
@@ -192,9 +196,8 @@ func (sc *serverConn) TooSlow() { sc.fail(errSlow) }
 
 var _ admitter = (*Call)(nil)
 
-// startTLS answers an AUTH_TLS probe (RFC 9289, section 4.1): a NULL call, with
-// nothing under way on the connection, and nothing sent behind it before the
-// handshake.
+// startTLS answers an AUTH_TLS probe (RFC 9289, section 4.1): a NULL call without a body in
+// credential and verifier. The client may send nothing more before the handshake.
 func (sc *serverConn) startTLS(c *Call, proc uint32) error {
 	deny := func(stat AuthStat) error {
 		sc.begun()
@@ -209,7 +212,7 @@ func (sc *serverConn) startTLS(c *Call, proc uint32) error {
 	case c.Verf.Flavor != AuthNone || len(c.Verf.Body) != 0:
 		return deny(AuthBadVerf)
 	case sc.r.r != sc.r.w:
-		// What an attacker put there would pass for sent under TLS.
+		// Else bytes of an attacker would count as sent under TLS.
 		c.free()
 		return errEarlyData
 	}
@@ -225,7 +228,7 @@ func (sc *serverConn) startTLS(c *Call, proc uint32) error {
 	return sc.secure()
 }
 
-// secure runs the handshake, within the time that a request has.
+// secure runs the handshake. It may take as long as a request (HeadTimeout).
 func (sc *serverConn) secure() error {
 	if err := sc.nc.SetDeadline(time.Now().Add(sc.s.o.HeadTimeout)); err != nil {
 		return err

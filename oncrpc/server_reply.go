@@ -6,9 +6,9 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// Reply encodes res as the call's results. It leaves when the handler has
-// returned. An error, of res or because there is a reply already, is what the
-// handler should return.
+// Reply encodes res as the call's results. The reply leaves when the handler has returned.
+// The handler should return an error of Reply: res did not encode, or there is a reply
+// already.
 func (c *Call) Reply(res xdr.Appender) error {
 	if c.reply.buf != nil {
 		return errReplyTwice
@@ -28,10 +28,9 @@ func (c *Call) Reply(res xdr.Appender) error {
 	return err
 }
 
-// ReplyBulk is [Call.Reply] for results with bulk, which is written from where
-// it is, together with the rest in one vectored write. owner, if it is not nil,
-// is released exactly once: when the bulk has been written, or when it will
-// never be, an error of ReplyBulk included.
+// ReplyBulk is [Call.Reply] for results with bulk. The bulk is written from where it is,
+// with the rest in one vectored write. owner, if it is not nil, is released exactly once:
+// when the bulk has been written, or will not be. An error of ReplyBulk releases it, too.
 func (c *Call) ReplyBulk(res xdr.BulkArgs, owner Releaser) error {
 	bulk := res.Bulk()
 	if c.reply.buf == nil && len(bulk) > inlineBulk {
@@ -61,14 +60,14 @@ func (c *Call) replyBulk(res xdr.BulkArgs, bulk []byte, owner Releaser) error {
 	return err
 }
 
-// begin lends a buffer for a reply of about n bytes and fills in the head of an
-// accepted one.
+// begin gets a buffer for a reply of about n bytes, and appends the head of an accepted
+// one.
 func (c *Call) begin(n int) []byte {
 	c.reply.buf = c.s.pool.Get(n)
 	return appendAccepted(beginRecord(c.reply.buf.B[:0]), c.XID, nil, Success)
 }
 
-// replyVoid, replyError and replyStartTLS are records that cannot be too long.
+// replyVoid is a reply without results. Like the two below it is never too long.
 func (c *Call) replyVoid() { c.short(c.begin(0)) }
 
 func (c *Call) replyError(err error) {
@@ -86,7 +85,7 @@ func (c *Call) short(b []byte) {
 	_ = endRecord(b, 0, 0) // fails above 2 GiB
 }
 
-// length is how long the reply is, its record mark left out; 0: there is none.
+// length is the reply's, in bytes, without its record mark; 0: there is none.
 func (a *answered) length() int {
 	if a.buf == nil {
 		return 0
@@ -94,8 +93,8 @@ func (a *answered) length() int {
 	return len(a.buf.B) - markBytes + len(a.bulk)
 }
 
-// result is the first word of the results of a call that has succeeded; 0: they
-// have none, or begin with bulk.
+// result is the first word of the results of a call that has succeeded; 0: there is none,
+// or they begin with bulk.
 func (a *answered) result() uint32 {
 	const at = markBytes + acceptedBytes
 	switch {
@@ -105,7 +104,7 @@ func (a *answered) result() uint32 {
 	return binary.BigEndian.Uint32(a.buf.B[at:])
 }
 
-// drop takes back the reply that the handler has given, if it has.
+// drop releases the reply, if there is one.
 func (a *answered) drop() {
 	if a.buf != nil {
 		a.buf.Release()

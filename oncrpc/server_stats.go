@@ -19,8 +19,8 @@ func (s *Server) Stats() ServerStats {
 	}
 }
 
-// Procs returns the counters of the procedures that have been called, in the
-// order of the services.
+// Procs returns the counters of procedures that have been called, in the order of the
+// services.
 func (s *Server) Procs() []ProcServerStats {
 	var all []ProcServerStats
 	for i := range s.services {
@@ -39,8 +39,8 @@ func (s *Server) Procs() []ProcServerStats {
 	return all
 }
 
-// measure counts c, whose reply is ready to be queued: err is what the handler
-// has returned. It answers how long c took.
+// measure counts c, whose reply is ready to be queued, and returns how long it took. err is
+// what the handler has returned.
 func (c *Call) measure(err error) time.Duration {
 	took, m := c.s.clock()-c.arrived, c.meter
 	if m == nil {
@@ -57,7 +57,7 @@ func (c *Call) measure(err error) time.Duration {
 	return took
 }
 
-// observe tells of c, which took so long, if somebody wants to know.
+// observe tells ServerOptions.Observe of c if it took long or is sampled.
 func (c *Call) observe(err error, took time.Duration) {
 	o := &c.s.o
 	if o.Observe == nil {

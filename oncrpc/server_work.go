@@ -1,13 +1,12 @@
 package oncrpc
 
-// A connection's calls are executed by workers. One that takes a call sees to it
-// that another is on its way if there is more to do than this call: more calls,
-// or replies to be sent. A handler that blocks thus holds up nobody, as if each
-// call had a goroutine of its own. But as long as none blocks, one worker does
-// all that was read at once, and its replies leave in one write: the other one,
-// when its time comes, finds nothing left to do.
+// Workers execute a connection's calls. A worker that takes a call starts another one if
+// more than this call is left: further calls, or replies to be sent. So a handler that
+// blocks holds up no other call, as if each had a goroutine of its own. While none blocks,
+// one worker executes all calls that were read at once, and their replies leave in one
+// write. The other worker then finds nothing left to do.
 
-// begin counts a call as under way and hands it to a worker.
+// begin counts a call as under way, and hands it to a worker.
 func (sc *serverConn) begin(c *Call) {
 	sc.s.underWay.Add(1)
 	sc.mu.Lock()
@@ -37,8 +36,8 @@ func (sc *serverConn) work() {
 	sc.flush()
 }
 
-// next takes the next call for a worker, and starts another worker if there is
-// more to do. first says that this one was on its way until now.
+// next takes the next call for a worker, and starts another worker if more is left. first
+// says that this is the worker's first call: it is no longer pending.
 func (sc *serverConn) next(first bool) *Call {
 	sc.mu.Lock()
 	if first {
@@ -62,8 +61,8 @@ func (sc *serverConn) next(first bool) *Call {
 	return c
 }
 
-// flushOwn is the reader's flush, before it blocks: of the replies that it has
-// given itself, unless a worker is on its way, which will do it.
+// flushOwn is the reader's flush, before it blocks. It leaves the replies to a worker if
+// one is pending.
 func (sc *serverConn) flushOwn() {
 	sc.mu.Lock()
 	pending := sc.pending

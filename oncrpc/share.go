@@ -8,29 +8,28 @@ import (
 	"strings"
 )
 
-// shareBits is how much of an IPv6 address tells clients apart where something is
-// divided among them: a host is given a network of 64 bits and takes from it as many
-// addresses as it likes (RFC 4941).
+// shareBits is how many bits of an IPv6 address tell clients apart where something is
+// divided among them. A host has a network of 64 bits, and takes as many addresses from it
+// as it likes (RFC 4941).
 const shareBits = 64
 
-// MaxClientName is how long a name of [ClientOf] may be. What is longer is cut.
+// MaxClientName bounds a name of [ClientOf], in bytes. A longer one is cut.
 const MaxClientName = 255
 
-// UnknownUser is the UID of a [UserAddr] whose user nobody can tell. No user has it.
+// UnknownUser is the UID of a [UserAddr] whose user is unknown. No user has it.
 const UnknownUser = math.MaxUint32
 
-// UserAddr is the address of a program on the server's own host, whose user is known
-// from elsewhere than its credential: see [ServerOptions].Peer. All users of a host
-// share its addresses, so each is a client of its own, and those that nobody can tell
-// are one together.
+// UserAddr is the address of a program on the server's own host, with its user, who is not
+// known from a credential: see [ServerOptions].Peer. The users of a host share its
+// addresses. Therefore each is a client of its own. All unknown users are one client.
 type UserAddr struct {
 	net.Addr
 	UID uint32 // or UnknownUser
 }
 
 const (
-	userMark    = "@" // stands between the user and the address
-	unknownMark = "?" // stands for UnknownUser
+	userMark    = "@" // between the user and the address
+	unknownMark = "?" // instead of UnknownUser
 )
 
 // User is the user as String has it: a number, or "?" for [UnknownUser].
@@ -44,7 +43,7 @@ func (a *UserAddr) User() string {
 // String is the address with its user in front: "1000@127.0.0.1:700".
 func (a *UserAddr) String() string { return a.User() + userMark + a.Addr.String() }
 
-// AddrPort is the address and port; of what has none, the zero AddrPort.
+// AddrPort is the address and port; the zero AddrPort if Addr has none.
 func (a *UserAddr) AddrPort() netip.AddrPort {
 	if p, ok := a.Addr.(interface{ AddrPort() netip.AddrPort }); ok {
 		return p.AddrPort()
@@ -52,7 +51,7 @@ func (a *UserAddr) AddrPort() netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// UserOf is the User of an [*UserAddr], and "" of every other address.
+// UserOf is the User of a [*UserAddr], and "" of any other address.
 func UserOf(a net.Addr) string {
 	if u, ok := a.(*UserAddr); ok {
 		return u.User()
@@ -60,9 +59,9 @@ func UserOf(a net.Addr) string {
 	return ""
 }
 
-// ShareOf names the client at a where something is divided among clients: by its
-// address without the port, or of IPv6 the first 64 bits. Of a [*UserAddr] it is the
-// user alone, which has all addresses of loopback.
+// ShareOf names the client at a where something is divided among clients: its address
+// without the port, or of IPv6 the first 64 bits. Of a [*UserAddr] it is the user alone,
+// since a user can have any address of loopback.
 func ShareOf(a net.Addr) string {
 	if u, ok := a.(*UserAddr); ok {
 		return u.User() + userMark
@@ -71,12 +70,12 @@ func ShareOf(a net.Addr) string {
 	if !addr.Is6() {
 		return ClientOf(a)
 	}
-	// A network of a valid address and length is never an error.
+	// It fails for invalid lengths alone.
 	p, _ := addr.WithZone("").Prefix(shareBits)
 	return p.String()
 }
 
-// ShareOfClient is [ShareOf] the client that [ClientOf] names so.
+// ShareOfClient is [ShareOf] for the client that has this name of [ClientOf].
 func ShareOfClient(name string) string {
 	if user, addr, ok := strings.Cut(name, userMark); ok && isUser(user) && isAddr(addr) {
 		return user + userMark
@@ -97,8 +96,8 @@ func isAddr(s string) bool {
 	return err == nil
 }
 
-// ClientOf names the client at a: by its address without the port, so that it is the
-// same client when it connects again, and by its user if that is known. The name has at
+// ClientOf names the client at a: its address, with its user if a is a [*UserAddr], and
+// without the port, so that it is the same client when it connects again. The name has at
 // most [MaxClientName] bytes.
 func ClientOf(a net.Addr) string {
 	switch a := a.(type) {
@@ -119,7 +118,7 @@ func ClientOf(a net.Addr) string {
 	return s[:min(len(s), MaxClientName)]
 }
 
-// addrOf is the address of a without the port; of what has none, the zero Addr.
+// addrOf is the address of a without the port; the zero Addr if it has none.
 func addrOf(a net.Addr) netip.Addr {
 	switch a := a.(type) {
 	case *net.TCPAddr:

@@ -9,15 +9,15 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// Histogram is what has been counted of one kind of value; see its methods.
+// Histogram is a copy of the counts of one kind of value. Its methods give quantiles.
 type Histogram = metric.Snapshot
 
-// ProcStats are the counters of one procedure. All only grow.
+// ProcStats are a client's counters of one procedure. All only grow.
 type ProcStats struct {
 	Proc        *xdr.Proc
-	Calls       uint64 // calls made, and ended
-	Errors      uint64 // of them, without a usable reply; a status in a result is no error here
-	Retransmits uint64
+	Calls       uint64     // calls made, and ended
+	Errors      uint64     // of them, without a usable reply; a status in a result is no error here
+	Retransmits uint64     // sent again after they had been sent
 	Timeouts    uint64     // tries that got no reply in time
 	BytesOut    uint64     // of records, bulk included
 	BytesIn     uint64     // the same of replies
@@ -25,7 +25,7 @@ type ProcStats struct {
 	Latency     *Histogram // nanoseconds from the sending of the answered try to its reply
 }
 
-// procKey is what makes a procedure, however it is described.
+// procKey tells procedures apart, whatever xdr.Proc describes them.
 type procKey struct{ program, version, number uint32 }
 
 // procCounters counts the calls of one procedure.
@@ -41,7 +41,7 @@ type ServerStats struct {
 	Accepted     uint64 // connections
 	Evicted      uint64 // connections closed to make room for others
 	Refused      uint64 // connections closed at once, for want of room or by NewConn
-	Calls        uint64 // calls read, answered in whatever way
+	Calls        uint64 // calls read
 	Denied       uint64 // calls answered MSG_DENIED
 	Failed       uint64 // calls answered with an accept_stat other than SUCCESS
 	Dropped      uint64 // calls whose handler wanted no reply
@@ -51,7 +51,7 @@ type ServerStats struct {
 	BytesIn      uint64
 	BytesOut     uint64
 	Conns        int   // open now
-	RequestBytes int64 // of MaxRequestBytes, taken now, and of what clients have that are not admitted
+	RequestBytes int64 // memory that requests have taken now, of all clients
 	Buffers      int   // lent out: the connections' read buffers, requests, replies
 }
 
@@ -63,16 +63,16 @@ type serverCounters struct {
 // ProcServerStats are the counters of one procedure at a server. All only grow.
 type ProcServerStats struct {
 	Proc     *xdr.Proc
-	Calls    uint64     // calls whose reply was queued, and those that joined another or came too late
-	Errors   uint64     // of them, those answered with an error of RPC or with silence; a status in a result is no error here
+	Calls    uint64     // calls that have ended, of which some joined another or came too late
+	Errors   uint64     // of them, those answered with an error of RPC or not at all; a status in a result is no error here
 	BytesIn  uint64     // of requests, without record marks
 	BytesOut uint64     // of replies, bulk included
 	Latency  *Histogram // nanoseconds from the record's arrival to the queueing of its reply
 }
 
-// meter counts the calls of one procedure at a server.
+// meter are a server's counters of one procedure.
 type meter struct {
-	hint              atomic.Int32  // how long its replies get
+	hint              atomic.Int32  // the longest reply so far, in bytes, up to maxReplyHint
 	errors, aside     atomic.Uint64 // aside: calls without a reply of their own
 	bytesIn, bytesOut atomic.Uint64
 	latency           metric.Histogram

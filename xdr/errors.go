@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// ErrShort says that the record ended before the value did. From DecodeHead it
-// is a request for more bytes; from anything else the record was cut.
+// ErrShort says that the record ended before the value did. From DecodeHead it asks for
+// more bytes. From anything else it says that the record was cut.
 var ErrShort = errors.New("xdr: record too short")
 
-// ErrTrailing says that a record held more bytes than the value it was to hold.
+// ErrTrailing says that a record held more bytes than its value.
 var ErrTrailing = errors.New("xdr: bytes left over behind the value")
 
-// MaxDepth bounds how deep a recursive type (a tree; lists are loops and do not
-// count) may nest in one record. Deeper is an error: the specification sets no
-// limit, and the stack has one.
+// MaxDepth bounds how deep a recursive type may nest in one record: a tree, since lists are
+// decoded in loops and do not count. A deeper one is a [DepthError]: the specification has
+// no bound, and the stack has one.
 const MaxDepth = 64
 
 // LengthError reports a length above the bound of its type, or above what the
@@ -25,6 +25,7 @@ type LengthError struct {
 	Max  uint64 // as allowed
 }
 
+// Error has the field, its length and the bound.
 func (e *LengthError) Error() string {
 	if e.What == "" {
 		return fmt.Sprintf("xdr: length %d, at most %d allowed", e.Len, e.Max)
@@ -39,6 +40,7 @@ type ValueError struct {
 	Value int64
 }
 
+// Error has the type and the value.
 func (e *ValueError) Error() string {
 	return fmt.Sprintf("xdr: %d is no value of %s", e.Value, e.What)
 }
@@ -46,6 +48,7 @@ func (e *ValueError) Error() string {
 // DepthError reports a recursive type nested deeper than [MaxDepth].
 type DepthError struct{ What string }
 
+// Error has the type.
 func (e *DepthError) Error() string {
 	return fmt.Sprintf("xdr: %s nests deeper than %d", e.What, MaxDepth)
 }
