@@ -65,7 +65,6 @@ func Exports(ctx context.Context, rawURL string, opts ...Option) ([]Export, erro
 	return exports, err
 }
 
-// options is what the URL and the Options ask for together.
 func options(rawURL string, opts []Option) (*config, error) {
 	u, err := ParseURL(rawURL)
 	if err != nil {

@@ -153,7 +153,6 @@ type LocalIOStats struct {
 	Handshakes   uint64 `json:"handshakes"` // sessions begun; more than one: a session was lost and begun again
 }
 
-// localStats are the counters of local I/O.
 func (c *Client) localStats() LocalIOStats {
 	if c.local == nil {
 		return LocalIOStats{State: "off", Why: "switched off"}

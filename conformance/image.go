@@ -27,7 +27,6 @@ type image struct {
 	err  error // the first; the rest is then left out
 }
 
-// newImage begins an image in a file.
 func newImage(name string) (*image, error) {
 	f, err := os.Create(name)
 	if err != nil {
@@ -36,7 +35,6 @@ func newImage(name string) (*image, error) {
 	return &image{w: bufio.NewWriterSize(f, 1<<20), file: f, have: make(map[string]bool)}, nil
 }
 
-// close ends the archive.
 func (m *image) close() error {
 	m.entry("TRAILER!!!", 0, nil)
 	if m.err == nil {
@@ -68,7 +66,6 @@ const (
 	typeLink = 0o120000
 )
 
-// parents makes the directories above a name.
 func (m *image) parents(name string) {
 	if dir := path.Dir(name); dir != "." && dir != "/" {
 		m.dir(dir)
@@ -93,7 +90,6 @@ func (m *image) add(name string, mode uint32, data []byte) {
 	m.entry(name, mode, data)
 }
 
-// copy adds a file of this machine under a name.
 func (m *image) copy(name, from string) {
 	info, err := os.Stat(from)
 	if err == nil {

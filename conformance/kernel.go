@@ -25,7 +25,6 @@ type kernel struct {
 	modules map[string]string // paths by names, with '_' for '-'
 }
 
-// cacheDir is where packages are kept.
 func cacheDir() (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
@@ -35,7 +34,6 @@ func cacheDir() (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// run runs a program to its end and returns what it printed.
 func run(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
@@ -82,7 +80,6 @@ func fetch(ctx context.Context, name, tmp, dir string) error {
 	return os.Rename(tree, dir)
 }
 
-// findKernel fetches the kernel and lists its modules.
 func findKernel(ctx context.Context) (*kernel, error) {
 	depends, err := run(ctx, "", "apt-cache", "depends", kernelPackage)
 	if err != nil {

@@ -49,7 +49,6 @@ type config struct {
 	disks         []string // raw images, /dev/vda and so on
 }
 
-// boot starts a guest. Its end is ctx's, or stop's.
 func boot(ctx context.Context, c config) (*machine, error) {
 	args := []string{
 		"-machine", "pc,usb=off", "-accel", "tcg,thread=multi", "-cpu", "max",

@@ -106,7 +106,6 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // bearer puts a token into every request.
 type bearer string
 
-// WrapUnary implements connect.Interceptor.
 func (b bearer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, q connect.AnyRequest) (connect.AnyResponse, error) {
 		q.Header().Set("Authorization", string(b))
@@ -114,7 +113,6 @@ func (b bearer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// WrapStreamingClient implements connect.Interceptor.
 func (b bearer) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
 		conn := next(ctx, spec)
@@ -123,7 +121,6 @@ func (b bearer) WrapStreamingClient(next connect.StreamingClientFunc) connect.St
 	}
 }
 
-// WrapStreamingHandler implements connect.Interceptor.
 func (bearer) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return next
 }

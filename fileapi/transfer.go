@@ -304,7 +304,6 @@ func newSum(name, checksum string) (*pb.Checksum, error) {
 	return pb.NewChecksum(checksum)
 }
 
-// agree compares the checksum that the server has computed with ours.
 func agree(sum *pb.Checksum, theirs string) error {
 	if sum.String() != theirs {
 		return fmt.Errorf("%w: the server has %.100s, and we have %s", ErrCorrupted, theirs, sum)

@@ -152,7 +152,6 @@ type message struct {
 	rest [2][]byte // what was not read
 }
 
-// Read implements io.Reader.
 func (m *message) Read(p []byte) (n int, err error) {
 	m.loan.mu.Lock()
 	defer m.loan.mu.Unlock()
@@ -170,7 +169,6 @@ func (m *message) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Close implements io.Closer.
 func (*message) Close() error { return nil }
 
 // post makes a call with a message in two pieces. They are not read any more after it has

@@ -108,7 +108,6 @@ type dataFlags struct {
 	Seed     uint64    `default:"1" help:"Of random places and data; the same seed, the same run (default: 1)."`
 }
 
-// options returns the options of bench.Run.
 func (f *benchCommon) options(e *env, verb, url string) (bench.Options, error) {
 	o := bench.Options{
 		Verb: verb, URL: url, ServerMetrics: f.ServerMetrics, Concurrency: f.Concurrency, Duration: f.Duration, WarmUp: f.WarmUp, Rand: e.rand,
@@ -138,7 +137,6 @@ func (f *benchCommon) options(e *env, verb, url string) (bench.Options, error) {
 	return o, err
 }
 
-// data fills in what dataFlags say.
 func (f *dataFlags) data(o *bench.Options) {
 	if f.Size != nil {
 		o.Size = f.Size.int()

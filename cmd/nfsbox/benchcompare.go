@@ -58,7 +58,6 @@ faults, failed_rounds, counts_match) and figures: name, better ("more" or "less"
   nfsbox bench compare --verb echo -c 64 --html echo.html http://h:9999/ 'http://h:9999/?encoding=json'`
 }
 
-// side is one target's options.
 func (c *benchCompareCmd) side(e *env, url string) (bench.Options, error) {
 	o, err := c.options(e, c.Verb, url)
 	if err != nil {
@@ -73,7 +72,6 @@ func (c *benchCompareCmd) side(e *env, url string) (bench.Options, error) {
 	return o, errors.Join(c.batchFlags.set(&o), c.filesFlags.set(&o, true))
 }
 
-// Run measures both and prints the comparison.
 func (c *benchCompareCmd) Run(e *env) error {
 	a, errA := c.side(e, c.A)
 	b, errB := c.side(e, c.B)
@@ -109,7 +107,6 @@ func (c *benchCompareCmd) Run(e *env) error {
 	return errors.Join(benchError(err), done.Failures())
 }
 
-// benchError is an error of package bench with its exit status.
 func benchError(err error) error {
 	switch {
 	case errors.Is(err, bench.ErrUsage):
@@ -133,7 +130,6 @@ func writePage(name string, draw func(io.Writer) error) error {
 	return nil
 }
 
-// round shows one run of a comparison.
 func (s *benchShow) round(r *bench.Round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +144,6 @@ func (s *benchShow) round(r *bench.Round) {
 	}
 }
 
-// comparison shows the result.
 func (s *benchShow) comparison(c *bench.Comparison) error {
 	switch {
 	case s.json:
@@ -162,7 +157,6 @@ func (s *benchShow) comparison(c *bench.Comparison) error {
 	return s.out.Flush()
 }
 
-// compareTable writes a header and a line for each figure.
 func (s *benchShow) compareTable(c *bench.Comparison) error {
 	float := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 	lines := [][]string{{"verb", "figure", "better", "a", "b", "ratio_median", "ratio_min", "ratio_max", "rounds", "a_url", "b_url", "a_errors", "b_errors"}}
@@ -178,7 +172,6 @@ func (s *benchShow) compareTable(c *bench.Comparison) error {
 	return s.out.Flush()
 }
 
-// compareText is a comparison for people.
 func compareText(c *bench.Comparison) string {
 	var b strings.Builder
 	cut := ""

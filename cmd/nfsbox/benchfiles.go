@@ -53,7 +53,6 @@ func (f *apiFlags) set(o *bench.Options) error {
 	return err
 }
 
-// token is the bearer token, or "".
 func (f *apiFlags) token() (string, error) {
 	token := os.Getenv(tokenVariable)
 	if f.TokenFile != "" {
@@ -96,7 +95,6 @@ func (f *apiFlags) tls() (*tls.Config, error) {
 	return c, nil
 }
 
-// pair is the client certificate.
 func (f *apiFlags) pair() (pair tls.Certificate, err error) {
 	cert, err := readSecret(f.Cert)
 	if err != nil {
@@ -112,7 +110,6 @@ func (f *apiFlags) pair() (pair tls.Certificate, err error) {
 	return pair, err
 }
 
-// readSecret reads a file of up to maxSecret bytes.
 func readSecret(name string) (b []byte, err error) {
 	f, err := os.Open(name)
 	if err != nil {

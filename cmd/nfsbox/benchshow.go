@@ -74,7 +74,6 @@ func (f *benchCommon) shower(e *env, verb string) *benchShow {
 	}
 }
 
-// jsonLine is an event with the fields of v.
 func jsonLine(kind string, v any) ([]byte, error) {
 	fields, err := json.Marshal(v)
 	if err != nil {
@@ -84,7 +83,6 @@ func jsonLine(kind string, v any) ([]byte, error) {
 	return append(append([]byte(head), fields[1:]...), '\n'), nil
 }
 
-// each shows the figures of one second.
 func (s *benchShow) each(x bench.Sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +107,6 @@ func (s *benchShow) each(x bench.Sample) {
 	}
 }
 
-// clear erases the line.
 func (s *benchShow) clear() {
 	if s.drawn && s.err == nil {
 		s.drawn = false
@@ -117,7 +114,6 @@ func (s *benchShow) clear() {
 	}
 }
 
-// onSilence reports servers that do not answer.
 func (s *benchShow) onSilence() nfsbox.Option {
 	return onSilence(func(e *silenceEvent) {
 		s.mu.Lock()
@@ -144,7 +140,6 @@ func (s *benchShow) event(kind string, v any) error {
 	return s.out.Flush()
 }
 
-// result shows the result.
 func (s *benchShow) result(res *bench.Result) error {
 	s.clear()
 	switch {
@@ -169,7 +164,6 @@ func (s *benchShow) stays(res *bench.Result) error {
 	return err
 }
 
-// table writes a header and a line.
 func (s *benchShow) table(r *bench.Result) error {
 	float := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 	count := func(x uint64) string { return strconv.FormatUint(x, 10) }
@@ -200,7 +194,6 @@ func (s *benchShow) table(r *bench.Result) error {
 	return s.out.Flush()
 }
 
-// benchText is a result for people.
 func benchText(r *bench.Result) string {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
@@ -247,7 +240,6 @@ func benchText(r *bench.Result) string {
 	return b.String()
 }
 
-// serverLines are the figures of the server's process.
 func serverLines(r *bench.Result) (lines []string) {
 	if r.CPU.ServerPerOp != nil {
 		line := progress.Micros(*r.CPU.ServerPerOp) + " of processor time an operation"
@@ -270,7 +262,6 @@ func serverLines(r *bench.Result) (lines []string) {
 	return append(lines, line)
 }
 
-// datasetLine says which files were used.
 func datasetLine(r *bench.Result) string {
 	line := fmt.Sprintf("%s in %s, seed %d", progress.Count(r.Dataset.Files), r.Dataset.Directory, r.Dataset.Seed)
 	if r.Verb != "upload" {

@@ -35,7 +35,6 @@ type clientFlag struct {
 	option      func(u *nfsbox.URL) nfsbox.Option
 }
 
-// options are what the flags, as they stand, ask of a client.
 func (f *loadFlags) options() ([]nfsbox.Option, error) {
 	local, err := f.localFlags.options()
 	if err != nil {
@@ -80,7 +79,6 @@ type clientFlags struct {
 	watched []nfsbox.Option // of the command
 }
 
-// place is how such a command opens its places.
 func (f *clientFlags) place(follow bool) (place.Options, error) {
 	opts, err := f.options()
 	return place.Options{Follow: follow, Dial: append(opts, f.watched...)}, err
@@ -99,7 +97,6 @@ type mountsSkipped struct {
 // note counts what a place has left out, before it is closed.
 func (m *mountsSkipped) note(p *place.Place) { m.MountsSkipped += p.Mounts() }
 
-// tell says so to people.
 func (m *mountsSkipped) tell(t *progress.Tracker) {
 	if m.MountsSkipped > 0 {
 		t.Report(progress.Event{Type: "note", Message: fmt.Sprintf("%d directories are left empty: something is mounted on them", m.MountsSkipped)})
@@ -120,7 +117,6 @@ func (f *clientFlags) count(p *place.Place) {
 // else to go.
 func (f *clientFlags) print(e *env) { _, _ = io.WriteString(e.stderr, f.table) }
 
-// statsText is a client's counters as a table.
 func statsText(name string, s *nfsbox.Stats) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s RPCs, %s sent again, %s timed out, %s reconnects, %s sent, %s received\n", progress.Clean(name),
@@ -158,7 +154,6 @@ func localText(s *nfsbox.LocalIOStats) string {
 	return text + "\n"
 }
 
-// procText is a procedure's row.
 func procText(p *nfsbox.ProcStats) string {
 	failed, kinds := p.Errors, ""
 	for _, status := range slices.Sorted(maps.Keys(p.Statuses)) {
@@ -172,5 +167,4 @@ func procText(p *nfsbox.ProcStats) string {
 	}, "\t")
 }
 
-// took writes a duration in a unit that suits it.
 func took(d time.Duration) string { return progress.Micros(float64(d) / float64(time.Microsecond)) }

@@ -168,7 +168,6 @@ type cpSummary struct {
 	RPCs uint64 `json:"rpcs"`
 }
 
-// add adds the figures of one more copy.
 func (s *cpSummary) add(o *job.Summary) {
 	for _, p := range [...]struct{ to, from *uint64 }{
 		{&s.Files, &o.Files}, {&s.Dirs, &o.Dirs}, {&s.Symlinks, &o.Symlinks}, {&s.Hardlinks, &o.Hardlinks},
@@ -184,7 +183,6 @@ func (s *cpSummary) add(o *job.Summary) {
 	s.Seconds += o.Seconds
 }
 
-// one copies one source.
 func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tracker *progress.Tracker, sum *cpSummary) (err error) {
 	po, err := c.place(false)
 	if err != nil {

@@ -44,7 +44,6 @@ type spot struct {
 	there     *job.There // what has the name, if that was looked up
 }
 
-// spotOf is the spot of an object.
 func spotOf(f vfs.FS, r *vfs.Resolved) spot {
 	if r.Attr.Type == vfs.TypeDir {
 		return spot{Place: job.Place{FS: f, Handle: r.Handle}}

@@ -108,7 +108,6 @@ func (c *ctlCmd) Run(e *env) error {
 	return out.flush()
 }
 
-// events prints an answer as JSON.
 func (c *ctlCmd) events(out *output, a *ops.ControlAnswer) error {
 	for i := range a.Clients {
 		if err := out.event(clientRow{"client", a.Clients[i]}); err != nil {
@@ -171,7 +170,6 @@ const (
 	shownName = 64
 )
 
-// names are the names that a client has given itself.
 func names(x *ops.ControlClient) string {
 	all := make([]string, 0, shownNames)
 	for _, name := range x.Names[:min(len(x.Names), shownNames)] {
@@ -193,7 +191,6 @@ func short(name string) string {
 	return progress.Clean(name)
 }
 
-// dash replaces an empty text.
 func dash(s string) string {
 	if s == "" {
 		return "-"

@@ -102,7 +102,6 @@ func (d *demo) run() error {
 	return d.verify(source, target)
 }
 
-// source is the tree to serve.
 func (d *demo) source() (string, error) {
 	if d.cmd.Dir != "" {
 		return filepath.Abs(d.cmd.Dir)
@@ -117,7 +116,6 @@ func (d *demo) source() (string, error) {
 	return dir, nil
 }
 
-// served runs do while a server serves dir.
 func (d *demo) served(dir string, do func(url string) error) error {
 	ctx, stop := context.WithCancel(d.e.ctx)
 	defer stop()
@@ -170,7 +168,6 @@ func (d *demo) copy(url, target string) (err error) {
 	return asExit(s.ExitCode(err), err)
 }
 
-// verify compares the copy with the tree on disk.
 func (d *demo) verify(source, target string) (err error) {
 	src, from, err := d.open(source)
 	if err != nil {
@@ -189,7 +186,6 @@ func (d *demo) verify(source, target string) (err error) {
 	return asExit(s.ExitCode(err), err)
 }
 
-// open opens a place and its root.
 func (d *demo) open(arg string) (*place.Place, job.Place, error) {
 	p, err := place.Open(d.e.ctx, arg, place.Options{Follow: true})
 	if err != nil {
@@ -202,7 +198,6 @@ func (d *demo) open(arg string) (*place.Place, job.Place, error) {
 	return p, job.Place{FS: p.FS, Handle: root}, nil
 }
 
-// asExit makes an error of an exit status.
 func asExit(status int, err error) error {
 	if status == exitOK {
 		return nil

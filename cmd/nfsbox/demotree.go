@@ -33,7 +33,6 @@ const (
 	treeModified = 1_700_000_000
 )
 
-// makeTree makes a tree of directories, files, symbolic and hard links under dir.
 func makeTree(dir string) error {
 	random := rand.New(rand.NewPCG(treeSeed, treeSeed))
 	buf := make([]byte, maxTreeFile)

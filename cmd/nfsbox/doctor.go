@@ -151,7 +151,6 @@ func stepText(x *doctorEvent) string {
 	return text
 }
 
-// cleanLines are the lines of text, each behind a prefix.
 func cleanLines(text, prefix string) (lines []string) {
 	for line := range strings.Lines(text) {
 		lines = append(lines, prefix+progress.Clean(strings.TrimRight(line, "\n")))

@@ -69,7 +69,6 @@ func statusOf(e *env, err error) int {
 	return status
 }
 
-// statusFor is the status of one error.
 func statusFor(err error) int {
 	var exit *exitError
 	switch {
@@ -120,7 +119,6 @@ func words(err error) string {
 	return said + ": " + strings.ReplaceAll(text, cut, said)
 }
 
-// interrupted reports whether the command was stopped before its end.
 func interrupted(e *env) bool {
 	return e.ctx.Err() != nil && !errors.Is(context.Cause(e.ctx), errPipe)
 }

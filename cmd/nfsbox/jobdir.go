@@ -136,7 +136,6 @@ func belongs(record *os.Root, name jobName, source, dest string) error {
 	return fmt.Errorf("the job %s %s another --job NAME. Nothing has been copied", name, what)
 }
 
-// places is the text of placesFile.
 func places(source, dest string) string {
 	return fmt.Sprintf(placesLines, jobPlace(source), jobPlace(dest))
 }

@@ -92,7 +92,6 @@ type listed struct {
 	err    error  // of reading it
 }
 
-// directory prints the entries of dir.
 func (l *lister) directory(dir vfs.Handle) error {
 	l.sort = l.sort[:0]
 	sorting := true
@@ -142,7 +141,6 @@ func (l *lister) complete(dir vfs.Handle, x *listed, want vfs.Mask) (err error) 
 	return err
 }
 
-// flush prints what has been collected.
 func (l *lister) flush() error {
 	l.readLinks()
 	for i := range l.sort {
@@ -157,7 +155,6 @@ func (l *lister) flush() error {
 // linksAtOnce is how many links of a directory are read concurrently.
 const linksAtOnce = 64
 
-// readLinks reads the links among the collected entries.
 func (l *lister) readLinks() {
 	if !l.cmd.Long && !l.cmd.JSON {
 		return
@@ -187,7 +184,6 @@ func (l *lister) single(path string, h vfs.Handle, a vfs.Attr) error {
 	return l.print(&x)
 }
 
-// print prints one line.
 func (l *lister) print(x *listed) error {
 	path, a, target := x.name, x.attr, x.target
 	if !l.cmd.Long && !l.cmd.JSON {
@@ -217,17 +213,14 @@ func (l *lister) Enter(_ context.Context, d *walk.Dir) error {
 	return l.single(d.Path(""), d.Handle, d.Attr)
 }
 
-// Entry prints an entry.
 func (l *lister) Entry(_ context.Context, d *walk.Dir, e *vfs.Entry) error {
 	return l.single(d.Path(string(e.Name)), e.Handle, e.Attr)
 }
 
-// Fault reports an item that could not be listed.
 func (l *lister) Fault(_ context.Context, d *walk.Dir, name string, err error) error {
 	path := d.Path(name)
 	l.out.failed(path, fmt.Errorf("%s: %w", path, err))
 	return nil
 }
 
-// Leave does nothing.
 func (*lister) Leave(context.Context, *walk.Dir, error) error { return nil }

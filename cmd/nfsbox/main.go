@@ -112,13 +112,11 @@ func main() {
 	os.Exit(status)
 }
 
-// isTerminal reports whether f's mode is a terminal's.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
-// run runs the command and returns the exit status.
 func run(e *env, args []string) int {
 	e.args = args
 	parser, exited, err := newParser(e)
@@ -168,7 +166,6 @@ func newParser(e *env) (*kong.Kong, *bool, error) {
 	return parser, exited, err
 }
 
-// usageError adds to err which help explains the command line.
 func usageError(parser *kong.Kong, err error) error {
 	command := parser.Model.Name
 	var pe *kong.ParseError

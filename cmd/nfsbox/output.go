@@ -29,7 +29,6 @@ type output struct {
 	errors  uint64
 }
 
-// event prints v as one line of JSON.
 func (o *output) event(v any) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -52,7 +51,6 @@ func (o *output) line(v any) error {
 	return nil
 }
 
-// flush writes what has been printed.
 func (o *output) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

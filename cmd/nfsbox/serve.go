@@ -141,7 +141,6 @@ signal on.
 Exit status: 0 all ended in good order; 1 the configuration will not do, the server could not begin,
 or calls had to be cut off.`
 
-// flags are the settings of the command line.
 func (c *serveCmd) flags(k *kong.Context) config.Flags {
 	f := config.Flags{Config: c.Config, Export: c.Export, Given: make(map[string]bool), Dir: c.Dir, File: c.File}
 	for _, part := range k.Path {
@@ -183,7 +182,6 @@ func (c *serveCmd) Run(e *env, k *kong.Context) error {
 	return nil
 }
 
-// printConfig prints a configuration.
 func printConfig(w io.Writer, c *config.Config) error {
 	text, err := c.TOML()
 	if err == nil {

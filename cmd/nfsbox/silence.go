@@ -30,7 +30,6 @@ type outages struct {
 	silent map[string]bool // by server
 }
 
-// onSilence calls show for servers that do not answer.
 func onSilence(show func(*silenceEvent)) nfsbox.Option {
 	return nfsbox.WithSilence((&outages{show: show}).tell)
 }
@@ -74,15 +73,12 @@ func clock(t, now time.Time) string {
 	return t.Local().Format(time.TimeOnly)
 }
 
-// line is the event for people.
 func (e *silenceEvent) line() string { return "nfsbox: " + progress.Clean(e.Message) + "\n" }
 
-// watched are the options of a client that reports silent servers and ends with the command.
 func watched(e *env, onSilence nfsbox.Option) []nfsbox.Option {
 	return []nfsbox.Option{onSilence, nfsbox.WithStop(e.ctx)}
 }
 
-// onTracker reports silent servers as events of a task.
 func onTracker(t *progress.Tracker) nfsbox.Option {
 	return onSilence(func(e *silenceEvent) {
 		x := progress.Event{Type: e.Type, Server: e.Server, Since: e.Since, Message: e.Message}

@@ -7,5 +7,4 @@ import "os"
 // terminal returns nil: on this system no output is drawn on.
 func terminal(*os.File) func() (width, height int) { return nil }
 
-// resizes returns a nil channel.
 func resizes() (told <-chan struct{}, stop func()) { return nil, func() {} }

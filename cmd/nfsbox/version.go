@@ -13,7 +13,6 @@ func (*versionCmd) Run(e *env) error {
 	return err
 }
 
-// version is the program's version, as recorded by the build.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

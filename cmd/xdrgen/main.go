@@ -48,7 +48,6 @@ func list(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// compile reads the specification and writes the two files.
 func compile(spec, out string, opt emit.Options) error {
 	if out == "" {
 		out = strings.TrimSuffix(spec, filepath.Ext(spec)) + "_xdr.go"

@@ -49,7 +49,6 @@ func start(ctx context.Context, args []string, pin string) (*serve.Process, stri
 	return p, fmt.Sprintf(same, u.Hostname(), u.Path, u.Port()), nil
 }
 
-// tree makes what is served.
 func tree(dir string) error {
 	block := bytes.Repeat([]byte("nfsbox compares"), 1<<20/15+1)[:1<<20]
 	f, err := os.Create(filepath.Join(dir, fileName))
@@ -119,7 +118,6 @@ func command(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// drive runs one measurement.
 func (c *test) drive(ctx context.Context, p peer, url string, seconds float64, count int, before ...string) (drive.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()

@@ -135,7 +135,6 @@ func turn(ctx context.Context, o *options, home string, c *contender, add func(f
 	return nil
 }
 
-// printJSON prints all measurements, a line for each.
 func (t *table) printJSON() error {
 	e := json.NewEncoder(os.Stdout)
 	for _, runs := range t.runs {

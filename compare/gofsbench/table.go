@@ -90,7 +90,6 @@ func (t *table) median(verb string, server int) (f figure) {
 	return f
 }
 
-// machine describes what was measured on, and how.
 func machine(o *options, home string) error {
 	var u syscall.Utsname
 	var fs syscall.Statfs_t
@@ -121,7 +120,6 @@ func machine(o *options, home string) error {
 	return nil
 }
 
-// processor is the name of the first one.
 func processor() string {
 	b, _ := os.ReadFile("/proc/cpuinfo") // not everywhere, and not in the same words
 	for line := range strings.Lines(string(b)) {
@@ -132,7 +130,6 @@ func processor() string {
 	return runtime.GOARCH
 }
 
-// fileSystem names the kind of a file system (statfs(2)).
 func fileSystem(magic int64) string {
 	switch magic {
 	case 0xef53:

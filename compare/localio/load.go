@@ -29,7 +29,6 @@ const (
 	maxWorkers = 16
 )
 
-// tree makes what is served.
 func tree(dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

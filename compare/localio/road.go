@@ -84,7 +84,6 @@ func (r *road) calls() (n uint64) {
 	return n
 }
 
-// open opens a file to read it, or to write it.
 func (r *road) open(ctx context.Context, name string, write bool) (file, error) {
 	if r.client == nil {
 		flags := os.O_RDONLY

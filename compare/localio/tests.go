@@ -74,7 +74,6 @@ type verdict struct {
 	Met    bool    `json:"met"`
 }
 
-// median is the medians of all columns.
 func median(runs []figure) figure {
 	f := runs[0]
 	f.PerS = serve.Median(runs, func(f *figure) float64 { return f.PerS })
@@ -88,7 +87,6 @@ func median(runs []figure) figure {
 	return f
 }
 
-// show prints the medians of the runs on each road, and what came of the bars.
 func (t *test) show(runs [][]figure, asJSON bool) error {
 	out := json.NewEncoder(os.Stdout)
 	if !asJSON {

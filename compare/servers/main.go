@@ -107,7 +107,6 @@ func compare(ctx context.Context, o *options) (err error) {
 	return loads(ctx, o, kinds)
 }
 
-// loads runs the table of tests.
 func loads(ctx context.Context, o *options, kinds []kind) (err error) {
 	servers := make([]*server, len(kinds))
 	defer func() {

@@ -133,7 +133,6 @@ func tree(dir string) error {
 	return nil
 }
 
-// fill makes a file of size bytes, in pieces.
 func fill(name string, size, piece int) (err error) {
 	f, err := os.Create(name)
 	if err != nil {

@@ -72,7 +72,6 @@ func load(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// network gives lo and the one card their addresses.
 func network() error {
 	if err := up("lo", net.IPv4(127, 0, 0, 1), net.CIDRMask(8, 32)); err != nil {
 		return err
@@ -91,7 +90,6 @@ func network() error {
 	return errors.New("there is no network card")
 }
 
-// up brings an interface up with an address.
 func up(name string, ip net.IP, mask net.IPMask) error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {

@@ -37,7 +37,6 @@ type item struct {
 	root  bool // wants a server that knows its callers
 }
 
-// client mounts the server and does everything that is there to do.
 func client(params map[string]string) error {
 	locks := !strings.Contains(params["opts"], "nolock")
 	if locks {
@@ -73,7 +72,6 @@ func client(params map[string]string) error {
 	return nil
 }
 
-// judge runs one item and says how it ended.
 func judge(it item) (hung bool) {
 	began := time.Now()
 	done := make(chan error, 1)
@@ -113,13 +111,11 @@ func statd() error {
 	return tool("/", "rpc.statd", "--no-notify")
 }
 
-// tool runs a program to its end.
 func tool(dir, name string, args ...string) error {
 	_, err := output(dir, name, args...)
 	return err
 }
 
-// output runs a program to its end and returns what it printed.
 func output(dir, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), toolTime)
 	defer cancel()

@@ -43,7 +43,6 @@ var items = []item{
 
 func join(parts ...string) string { return filepath.Join(parts...) }
 
-// holds checks what is in a file.
 func holds(path, want string) error {
 	got, err := os.ReadFile(path)
 	if err == nil && string(got) != want {
@@ -54,7 +53,6 @@ func holds(path, want string) error {
 
 func put(path, data string) error { return os.WriteFile(path, []byte(data), 0o644) }
 
-// gone checks that there is no such name.
 func gone(path string) error {
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		return wrong(err, "%s: want ENOENT", path)
@@ -62,12 +60,10 @@ func gone(path string) error {
 	return nil
 }
 
-// wrong is what was found, and the error there was with it, if any.
 func wrong(err error, format string, args ...any) error {
 	return errors.Join(fmt.Errorf(format, args...), err)
 }
 
-// all does steps until one fails.
 func all(steps ...func() error) error {
 	for i, step := range steps {
 		if err := step(); err != nil {
@@ -140,7 +136,6 @@ func link(s site) error {
 	)
 }
 
-// modeIs checks the permissions of a file.
 func modeIs(path string, want uint32) error {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil || st.Mode&0o7777 != want {

@@ -24,7 +24,6 @@ import (
 // The lines that the host looks for begin so.
 const mark = "conformance: "
 
-// say prints a line for the host.
 func say(format string, args ...any) {
 	fmt.Println(mark + strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " | "))
 }

@@ -173,7 +173,6 @@ func blockingLock(s site) error {
 	return errors.Join(f.Close(), waiter.Wait())
 }
 
-// setLock is fcntl(2) on a range.
 func setLock(f *os.File, how int, typ int16, start, length int64) error {
 	return unix.FcntlFlock(f.Fd(), how, &unix.Flock_t{Type: typ, Whence: io.SeekStart, Start: start, Len: length})
 }

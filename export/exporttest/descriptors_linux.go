@@ -129,7 +129,6 @@ func operationOf(name string) *operation {
 	return &operations[slices.IndexFunc(operations, func(op operation) bool { return op.name == name })]
 }
 
-// prepareFull makes a file that has content.
 func (m *hostMatrix) prepareFull(o object) string {
 	name := m.prepare(o)
 	path := filepath.Join(m.place.Dir, name)

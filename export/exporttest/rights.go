@@ -134,7 +134,6 @@ func (m *matrix) tryAll(who *vfs.Caller, o object) {
 	}
 }
 
-// turn reports whether to try the next combination.
 func (m *matrix) turn() bool {
 	m.tried++
 	return m.tried%max(m.c.Every, 1) == 0
@@ -156,7 +155,6 @@ func (m *matrix) prepare(o object) string {
 	return name
 }
 
-// make makes an object under a name of its own.
 func (m *matrix) make(dir vfs.Handle, o object) string {
 	m.made++
 	name := fmt.Sprint("object ", m.made)

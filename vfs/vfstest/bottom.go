@@ -159,7 +159,6 @@ func (b *bottom) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.Fil
 	return &bottomFile{f, b.ledger, o.H}, o, nil
 }
 
-// Sync implements vfs.Syncer.
 func (b *bottom) Sync(ctx context.Context, h vfs.Handle) error {
 	if below, ok := vfs.As[vfs.Syncer](b.FS); ok {
 		if err := below.Sync(ctx, h); err != nil {
@@ -170,7 +169,6 @@ func (b *bottom) Sync(ctx context.Context, h vfs.Handle) error {
 	return ctx.Err()
 }
 
-// Put implements vfs.Putter.
 func (b *bottom) Put(ctx context.Context, dir vfs.Handle, name string, mode uint32, data []byte) (vfs.Handle, vfs.Attr, error) {
 	f, o, err := b.FS.Open(ctx, vfs.At{Dir: dir, Name: name}, &vfs.OpenHow{Access: vfs.ShareWrite, Create: fileHow(mode)})
 	if err != nil {
@@ -185,7 +183,6 @@ func (b *bottom) Put(ctx context.Context, dir vfs.Handle, name string, mode uint
 	return o.H, a, err
 }
 
-// SetACL implements vfs.ACLer.
 func (b *bottom) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
 	below, ok := vfs.As[vfs.ACLer](b.FS)
 	if !ok {
@@ -198,7 +195,6 @@ func (b *bottom) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
 	return err
 }
 
-// ACL implements vfs.ACLer.
 func (b *bottom) ACL(ctx context.Context, h vfs.Handle) (vfs.ACL, error) {
 	below, ok := vfs.As[vfs.ACLer](b.FS)
 	if !ok {
@@ -207,7 +203,6 @@ func (b *bottom) ACL(ctx context.Context, h vfs.Handle) (vfs.ACL, error) {
 	return below.ACL(ctx, h)
 }
 
-// Watch implements vfs.Watcher.
 func (b *bottom) Watch(h vfs.Handle, changed func(vfs.Change)) (stop func(), err error) {
 	w := &bottomWatch{h, changed}
 	b.mu.Lock()
@@ -241,7 +236,6 @@ func (b *bottom) OpenHost(ctx context.Context, h vfs.Handle, how *vfs.HostOpen) 
 	return host, a, errors.Join(err, f.Close(ctx))
 }
 
-// copyOf returns a file of this host with the contents of f.
 func (l *ledger) copyOf(ctx context.Context, f vfs.File) (*os.File, error) {
 	host, err := l.temp()
 	if err != nil {
@@ -270,7 +264,6 @@ type bottomFile struct {
 	h vfs.Handle
 }
 
-// Holds implements vfs.Holder.
 func (f *bottomFile) Holds(any) bool { return f.l.able }
 
 // Unwrap returns the file below, for the power that bottomFile does not implement: holes.
@@ -302,13 +295,11 @@ func (f *bottomFile) Commit(ctx context.Context, off, n uint64, w *vfs.Written) 
 	return err
 }
 
-// Drop implements vfs.Dropper.
 func (f *bottomFile) Drop(ctx context.Context, _, _ uint64) error {
 	f.l.dropped.Add(1)
 	return ctx.Err()
 }
 
-// HostFile implements vfs.HostFiler.
 func (f *bottomFile) HostFile() (*os.File, func(), bool) {
 	if below, ok := vfs.As[vfs.HostFiler](f.File); ok {
 		return below.HostFile()

@@ -19,7 +19,6 @@ func (e *env) open(h vfs.Handle, access vfs.Share) vfs.File {
 	return f
 }
 
-// closing closes f at the end of the test.
 func (e *env) closing(f vfs.File) {
 	e.Cleanup(func() {
 		if err := f.Close(context.Background()); err != nil {
@@ -75,7 +74,6 @@ func (e *env) contentOf(f vfs.File) string {
 	return s
 }
 
-// readAll reads f to its end, or to maxContent.
 func readAll(ctx context.Context, f vfs.File) (string, error) {
 	var all []byte
 	p := make([]byte, 64<<10)

@@ -67,7 +67,6 @@ func (e *env) restart() {
 	e.root = root
 }
 
-// ok ends the test if err is not nil.
 func (e *env) ok(err error) {
 	e.Helper()
 	if err != nil {
@@ -123,7 +122,6 @@ func (e *env) mkdir(dir vfs.Handle, name string) vfs.Handle {
 	return e.create(dir, name, how(vfs.TypeDir, 0o755))
 }
 
-// mkfile makes a regular file with that content.
 func (e *env) mkfile(dir vfs.Handle, name, content string) vfs.Handle {
 	e.Helper()
 	h := e.create(dir, name, fileHow(0o644))
@@ -138,7 +136,6 @@ func (e *env) symlink(dir vfs.Handle, name, target string) vfs.Handle {
 	return e.create(dir, name, &vfs.CreateHow{Type: vfs.TypeSymlink, Target: target})
 }
 
-// mustLookup returns the object called name, which must exist.
 func (e *env) mustLookup(dir vfs.Handle, name string) vfs.Handle {
 	e.Helper()
 	h, _, _, err := e.fs.Lookup(e.ctx, dir, name)
@@ -155,7 +152,6 @@ func (e *env) gone(dir vfs.Handle, name string) {
 	e.wantStatus(err, vfs.ErrNoEnt)
 }
 
-// attr returns all attributes of h that NFSv3 has.
 func (e *env) attr(h vfs.Handle) vfs.Attr {
 	e.Helper()
 	a, err := e.fs.GetAttr(e.ctx, h, vfs.MaskV3)

@@ -163,7 +163,6 @@ func measure(c Client, task *Task) (*Result, error) {
 	return r, nil
 }
 
-// worker is one caller.
 func (l *loop) worker(i int, samples []uint32) ([]uint32, error) {
 	buf := make([]byte, ReadSize)
 	span := l.c.Size() - ReadSize + 1
@@ -209,7 +208,6 @@ func (l *loop) enough(now time.Time) bool {
 	return l.left.Add(-1) < 0
 }
 
-// processor is the time that this process has used of the processors.
 func processor() time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {

@@ -28,7 +28,6 @@ var zeros [maxRead]byte // never written
 // errUnknownProgram is what clients are told who try what else there may be.
 var errUnknownProgram = errors.New("unknown program")
 
-// results appends what a procedure answers.
 func results(out []byte, prog, proc uint32, args *xdr.Decoder) ([]byte, error) {
 	switch {
 	case proc == 0:

@@ -66,7 +66,6 @@ func (c *conn) call(p *xdr.Proc, args xdr.Appender) (uint32, error) {
 	return c.xid, nil
 }
 
-// flush writes the calls that were appended.
 func (c *conn) flush() error {
 	if len(c.out) == 0 {
 		return nil
@@ -108,5 +107,4 @@ func (c *conn) reply() (xid uint32, results []byte, err error) {
 	return binary.BigEndian.Uint32(b), b[head:], nil
 }
 
-// buffered reports whether a reply, or part of one, is here already.
 func (c *conn) buffered() bool { return c.r.Buffered() > 4 }

@@ -91,7 +91,6 @@ func (l *Load) Run(ctx context.Context) (Result, error) {
 	return r, errors.Join(errs...)
 }
 
-// handles finds what the operation works on.
 func (l *Load) handles(ctx context.Context) (hs [][]byte, err error) {
 	c, err := nfsbox.Dial(ctx, l.URL)
 	if err != nil {
@@ -181,7 +180,6 @@ var (
 	block50K = make([]byte, SmallSize)
 )
 
-// next appends a call of the operation.
 func (w *worker) next() error {
 	fh := nfs3.NfsFh3{Data: w.h}
 	var p *xdr.Proc

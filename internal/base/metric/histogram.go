@@ -26,7 +26,6 @@ type Histogram struct {
 	max    atomic.Uint64
 }
 
-// bucket is the index of v's bucket.
 func bucket(v uint64) int {
 	if v < subs {
 		return int(v)

@@ -46,7 +46,6 @@ func (d *diagnosis) advise(err error) string {
 	return adviseNetwork(err)
 }
 
-// adviseMount advises on a refusal of the MOUNT service.
 func (d *diagnosis) adviseMount(refusal *MountError) string {
 	e := d.exportOf(refusal.Path)
 	switch {
@@ -72,7 +71,6 @@ func (d *diagnosis) aboutPort(err error) string {
 		"run as root, give the program CAP_NET_BIND_SERVICE, or export with \"insecure\"", lastReserved, port)
 }
 
-// adviseStatus advises on an answer of NFS; "" if err is none.
 func adviseStatus(err error) string {
 	switch {
 	case errors.Is(err, vfs.ErrStale), errors.Is(err, vfs.ErrBadHandle):
@@ -108,7 +106,6 @@ func busy(err error) bool {
 	return ended || errors.Is(err, vfs.ErrBusy)
 }
 
-// adviseNetwork advises on errors of the network.
 func adviseNetwork(err error) string {
 	silent := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
 	switch {
@@ -129,7 +126,6 @@ func adviseNetwork(err error) string {
 	return "see that the server can be reached at this address and port, and that it is an NFS server"
 }
 
-// listExports is a list of exports for people.
 func listExports(list []Export) string {
 	var lines []string
 	for i, e := range list {
@@ -142,7 +138,6 @@ func listExports(list []Export) string {
 	return strings.Join(lines, ", ")
 }
 
-// whom says who may mount an export.
 func whom(e *Export) string {
 	if len(e.Groups) == 0 {
 		return "(to everybody)"

@@ -91,7 +91,6 @@ func (o *Options) giveWhat(s *service, err error) string {
 	return fmt.Sprintf("give its port with %s=", s.arg)
 }
 
-// ask asks the portmapper for the service's port.
 func (o *Options) ask(ctx context.Context, s *service) (uint16, error) {
 	rpc, r, err := o.client(ctx, rpcbind.PMAP_PORT, &portmapService)
 	if err != nil {
@@ -105,7 +104,6 @@ func (o *Options) ask(ctx context.Context, s *service) (uint16, error) {
 	return port, nil
 }
 
-// try finds out whether the service is at port.
 func (o *Options) try(ctx context.Context, s *service, port uint16) (*oncrpc.Client, uint16, error) {
 	rpc, r, err := o.client(ctx, port, s)
 	if err != nil {

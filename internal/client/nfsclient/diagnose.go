@@ -137,7 +137,6 @@ func (d *diagnosis) run(ctx context.Context) error {
 	return failed
 }
 
-// interrupted reports whether the caller has cancelled ctx.
 func interrupted(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 // step makes one step and reports it. A step that the caller interrupts says nothing about the
@@ -199,5 +198,4 @@ func (d *diagnosis) find(ctx context.Context, path string) (vfs.Resolved, error)
 	return vfs.Resolve(ctx, vfs.Inside(d.conn.fs), d.root(), path, true)
 }
 
-// root is the mounted directory.
 func (d *diagnosis) root() vfs.Handle { return d.conn.Root() }

@@ -27,7 +27,6 @@ const (
 	maxEntries = 1000
 )
 
-// fsinfo asks for the server's limits.
 func (d *diagnosis) fsinfo(ctx context.Context, s *Step) error {
 	i, err := d.conn.fs.Info(ctx, d.root(), vfs.InfoLimits)
 	if err != nil {
@@ -42,7 +41,6 @@ func (d *diagnosis) fsinfo(ctx context.Context, s *Step) error {
 	return nil
 }
 
-// getattr checks the root, and the caller's rights there.
 func (d *diagnosis) getattr(ctx context.Context, s *Step) error {
 	h, a, err := d.conn.fs.Root(ctx)
 	if err != nil {

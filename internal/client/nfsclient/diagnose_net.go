@@ -16,7 +16,6 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// resolve finds the host's addresses.
 func (d *diagnosis) resolve(ctx context.Context, s *Step) error {
 	if _, err := netip.ParseAddr(d.o.Host); err == nil || d.o.Dial != nil {
 		d.addresses = []string{d.o.Host}
@@ -37,7 +36,6 @@ func (d *diagnosis) resolve(ctx context.Context, s *Step) error {
 	return nil
 }
 
-// portmap asks the portmapper for both services.
 func (d *diagnosis) portmap(ctx context.Context) {
 	if d.nfsPort() != 0 && cmp.Or(d.o.MountPort, d.o.Port) != 0 {
 		d.report(Step{Name: "portmap", Skipped: true, Detail: "the ports are given"})
@@ -82,7 +80,6 @@ func (d *diagnosis) missingPorts() string {
 	return "the port that serves both, nfs://HOST:PORT/..., or nfsport= and mountport="
 }
 
-// nfsPort is the port that the options name for NFS, or 0.
 func (d *diagnosis) nfsPort() uint16 { return cmp.Or(d.o.NFSPort, d.o.Port) }
 
 // connect tries every address of the host. It succeeds if one works.
@@ -192,7 +189,6 @@ func (d *diagnosis) null(ctx context.Context, s *Step) (err error) {
 	return nil
 }
 
-// round shortens a duration for printing.
 func round(d time.Duration) time.Duration {
 	if d < time.Millisecond {
 		return d.Round(time.Microsecond)

@@ -22,7 +22,6 @@ const (
 	maxPortTries = 128
 )
 
-// dial connects to a port of the server.
 func (o *Options) dial(ctx context.Context, port uint16) (net.Conn, error) {
 	address := net.JoinHostPort(o.Host, strconv.Itoa(int(port)))
 	if o.Dial != nil {

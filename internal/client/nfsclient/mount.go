@@ -180,7 +180,6 @@ func split(path string) (parts []string) {
 	return parts
 }
 
-// meansDir reports whether the end of a path says that it is a directory.
 func meansDir(path string) bool { return strings.HasSuffix(path, "/") || strings.HasSuffix(path, "/.") }
 
 // joined is the path that has these parts.

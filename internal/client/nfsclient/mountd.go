@@ -54,13 +54,11 @@ func (m *mountd) ask(ctx context.Context, path string, patience time.Duration) *
 	return a
 }
 
-// answer waits for the answer.
 func (a *asked) answer() (vfs.Handle, error) {
 	<-a.done
 	return a.root, a.err
 }
 
-// forget cancels the calls in flight.
 func (m *mountd) forget() {
 	for _, a := range m.early {
 		a.stop()
@@ -69,7 +67,6 @@ func (m *mountd) forget() {
 	m.early = nil
 }
 
-// close closes the connection and cancels the calls in flight.
 func (m *mountd) close() error {
 	m.forget()
 	return m.rpc.Close()

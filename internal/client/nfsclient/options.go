@@ -112,7 +112,6 @@ type Options struct {
 	Rand func(p []byte)
 }
 
-// fill completes and checks the options.
 func (o *Options) fill() error {
 	if o.Rand == nil {
 		o.Rand = func(p []byte) { _, _ = rand.Read(p) } // crypto/rand.Read never fails

@@ -36,7 +36,6 @@ type climb struct {
 	up     bool      // where that was
 }
 
-// units is how many may be in flight.
 func (g *climb) units() int { return 1 << g.level }
 
 // moved counts n bytes that have come or gone; unit is the size of one unit, and

@@ -66,7 +66,6 @@ func (s *shared) leave(f *file) {
 	}
 }
 
-// Unwrap returns the file below.
 func (f *file) Unwrap() any { return f.inner }
 
 // Holds implements vfs.Holder. Powers end here by which bytes are written, or read anew,
@@ -96,7 +95,6 @@ func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 	return f.inner.WriteAt(ctx, p, off, how, w)
 }
 
-// Commit passes through.
 func (f *file) Commit(ctx context.Context, off, n uint64, w *vfs.Written) error {
 	return f.inner.Commit(ctx, off, n, w)
 }

@@ -59,7 +59,6 @@ func (s *shared) resized(h vfs.Handle) {
 	}
 }
 
-// all lists the nodes.
 func (s *shared) all() []*node {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -108,7 +108,6 @@ func (d *daemon) inheritAPI() {
 	})
 }
 
-// bindAPI opens those addresses of the file API that the service manager has not.
 func (d *daemon) bindAPI(ctx context.Context) error {
 	x, inherited := &d.api, len(d.api.listeners)
 	for _, address := range d.c.API.Listen {
@@ -163,7 +162,6 @@ func (d *daemon) warnAPI() {
 	}
 }
 
-// limitsOf are those of package fileapi.
 func limitsOf(a *config.API) fileapi.Limits {
 	return fileapi.Limits{
 		Calls: a.MaxCalls, CallsPerClient: a.MaxCallsPerCaller, Memory: int64(a.MaxMemory), MemoryPerClient: int64(a.MaxMemoryPerCaller),

@@ -22,7 +22,6 @@ type apiSecrets struct {
 	tls     *tls.Config      // nil: no TLS
 }
 
-// readSecrets reads the files that [api] names.
 func readSecrets(a *config.API) (s apiSecrets, err error) {
 	if a.Callers != "" {
 		if err := paths.Regular(a.Callers); err != nil {

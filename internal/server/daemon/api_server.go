@@ -26,12 +26,10 @@ type api struct {
 // storeGate lets the store through the gate as one client among those of exports.
 type storeGate struct{ lanes *iogate.Lanes }
 
-// Enter implements dir.Gate.
 func (g storeGate) Enter(ctx context.Context, c dir.Class) error {
 	return g.lanes.Enter(ctx, iogate.Class(c), "")
 }
 
-// Leave implements dir.Gate.
 func (g storeGate) Leave(c dir.Class) { g.lanes.Leave(iogate.Class(c)) }
 
 // shutdown lets calls finish until ctx ends, and then cuts them off.

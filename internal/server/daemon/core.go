@@ -78,7 +78,6 @@ type daemon struct {
 	reloading chan struct{} // closed when the last reload has been prepared; nil: there was none
 }
 
-// running is the argument of ready.
 func (d *daemon) running() Running {
 	addr := d.listeners[0].addr()
 	return Running{URL: address(addr, d.c.Exports[0].Path), Addr: addr}

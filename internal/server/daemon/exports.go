@@ -23,7 +23,6 @@ func (d *daemon) retire(s site, x *directory) {
 	})
 }
 
-// openTable opens the directories and makes the table that exports them.
 func (d *daemon) openTable() error {
 	open, exports, err := d.openSites(d.c)
 	if err != nil {

@@ -56,7 +56,6 @@ func family(network, address string) string {
 	return network
 }
 
-// listenTCP listens at an address of key, a key of the configuration.
 func listenTCP(ctx context.Context, key, address string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, family("tcp", address), address)
@@ -80,7 +79,6 @@ func listenError(network, key, address string, err error) error {
 	return fmt.Errorf("listen: %w", err)
 }
 
-// serve serves clients of one listener.
 func (x *listener) serve(s *nfsserver.Server) error {
 	switch {
 	case x.l != nil && x.portmap:
@@ -99,7 +97,6 @@ type entrance struct {
 	open func()
 }
 
-// Accept implements net.Listener.
 func (e *entrance) Accept() (net.Conn, error) {
 	e.open()
 	return e.Listener.Accept()
@@ -111,7 +108,6 @@ type packetEntrance struct {
 	open func()
 }
 
-// ReadFrom implements net.PacketConn.
 func (e *packetEntrance) ReadFrom(p []byte) (int, net.Addr, error) {
 	e.open()
 	return e.PacketConn.ReadFrom(p)

@@ -20,7 +20,6 @@ type Manager struct {
 	PID    int                 // this process; variables for another are not ours
 }
 
-// get is a variable of the environment.
 func (m Manager) get(name string) string {
 	if m.Getenv == nil {
 		return ""
@@ -91,7 +90,6 @@ func (m Manager) inherited() (listeners []listener, err error) {
 // portmapPort is the port mapper's (RFC 1833, section 3).
 const portmapPort = "111"
 
-// inherit takes over one descriptor.
 func inherit(fd uintptr) (x listener, err error) {
 	// If fewer were handed over than was said, this may be a descriptor of the runtime's
 	// own: it must not be closed.

@@ -7,7 +7,6 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
 )
 
-// openWeb opens the servers for operators.
 func (d *daemon) openWeb(ctx context.Context) error {
 	return d.web.Open(ctx, ops.WebOptions{
 		Config: d.c, Version: d.w.Version, URL: d.running().URL, Now: d.w.Now, Log: d.log, Logs: d.logs,

@@ -47,7 +47,6 @@ func descriptors(c *config.Config) uint64 {
 	return uint64(c.MaxConnections) + files
 }
 
-// fileLimit is how many descriptors the process may have.
 func fileLimit() uint64 {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -80,7 +79,6 @@ func raiseFiles(n uint64) (uint64, error) {
 // capabilities are those of a thread, 64 bits in two halves (capget(2)).
 type capabilities [2]unix.CapUserData
 
-// without takes a capability out of all three sets.
 func (c *capabilities) without(n uint) {
 	word := &c[n/32]
 	bit := uint32(1) << (n % 32)

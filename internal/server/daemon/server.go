@@ -82,7 +82,6 @@ func (d *daemon) register(ctx context.Context) (err error) {
 	return nil
 }
 
-// unregister takes out what register has entered.
 func (d *daemon) unregister(ctx context.Context) error {
 	if d.entered == nil {
 		return nil

@@ -51,7 +51,6 @@ type sites struct {
 	ended   context.Context
 }
 
-// now is what is open.
 func (s *sites) now() directories {
 	if p := s.open.Load(); p != nil {
 		return *p
@@ -83,7 +82,6 @@ func siteOf(e *config.Export) (s site, err error) {
 	return s, err
 }
 
-// realDir is the absolute path of dir, without symbolic links.
 func realDir(dir string) (string, error) {
 	real, err := filepath.Abs(dir)
 	if err == nil {
@@ -100,7 +98,6 @@ func (s *site) treeOf(export string) paths.Tree {
 	return paths.Tree{Name: export, Dir: s.dir, At: s.at, Crosses: s.crossMounts}
 }
 
-// without are the directories of a that are not in b.
 func (a directories) without(b directories) directories {
 	out := make(directories)
 	for s, x := range a {

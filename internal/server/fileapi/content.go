@@ -25,7 +25,6 @@ func (s *Server) byContent(content string) (object.Store, object.Sum, error) {
 	return s.o.Store, sum, nil
 }
 
-// statContent returns what is known of an object.
 func (s *Server) statContent(ctx context.Context, content string) (*pb.FileInfo, error) {
 	store, sum, err := s.byContent(content)
 	if err != nil {
@@ -38,7 +37,6 @@ func (s *Server) statContent(ctx context.Context, content string) (*pb.FileInfo,
 	return infoOfObject(&info), nil
 }
 
-// openContent opens n bytes of an object from off on, or all the rest.
 func (s *Server) openContent(ctx context.Context, content string, off uint64, n *uint64) (io.ReadCloser, *pb.FileInfo, error) {
 	store, sum, err := s.byContent(content)
 	if err != nil {

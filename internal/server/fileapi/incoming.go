@@ -28,7 +28,6 @@ type incoming struct {
 	err      error
 }
 
-// newIncoming checks what the header says.
 func newIncoming(head *pb.UploadHeader, limit uint64, part func() ([]byte, *pb.UploadTrailer, error)) (*incoming, error) {
 	if head.GetSize() > limit {
 		return nil, tooLarge()
@@ -101,7 +100,6 @@ func (in *incoming) end(t *pb.UploadTrailer) error {
 	return io.EOF
 }
 
-// Read implements io.Reader.
 func (in *incoming) Read(p []byte) (int, error) {
 	if len(in.rest) == 0 {
 		data, err := in.next()

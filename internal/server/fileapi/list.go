@@ -43,7 +43,6 @@ func posOfToken(token string) (pos vfs.Pos, err error) {
 	return pos, refuse(connect.CodeInvalidArgument, "the page token is none of this server's")
 }
 
-// List implements pb.FileServiceHandler.
 func (s service) List(ctx context.Context, q *pb.ListRequest) (*pb.ListResponse, error) {
 	pos, err := posOfToken(q.GetPageToken())
 	if err != nil {

@@ -69,7 +69,6 @@ func rangeOf(size, off uint64, n *uint64) uint64 {
 	return left
 }
 
-// read fills p, unless the file ends before.
 func (o *outgoing) read(ctx context.Context, p []byte) (n int, err error) {
 	if o.object != nil {
 		n, err = io.ReadFull(o.object, p)

@@ -66,7 +66,6 @@ type pacedBody struct {
 	p    *pacer
 }
 
-// Read implements io.Reader.
 func (b *pacedBody) Read(q []byte) (int, error) {
 	n, err := b.read(q)
 	b.p.read += uint64(n)
@@ -137,7 +136,6 @@ func (w *pacedWriter) Write(q []byte) (int, error) {
 	}
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (w *pacedWriter) WriteHeader(status int) {
 	w.p.status = status
 	w.ResponseWriter.WriteHeader(status)
@@ -151,7 +149,6 @@ func (w *pacedWriter) Flush() {
 	w.p.slow = errors.Is(w.p.c.Flush(), os.ErrDeadlineExceeded) || w.p.slow
 }
 
-// Unwrap is for http.ResponseController.
 func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // wait starts the client's time to receive what follows; the function that it returns

@@ -26,7 +26,6 @@ type place struct {
 	rest string // of the path, below the root
 }
 
-// Root implements vfs.FS.
 func (p *place) Root(context.Context) (vfs.Handle, vfs.Attr, error) { return p.root, p.attr, nil }
 
 // find returns the place of a request.
@@ -85,7 +84,6 @@ func mountPoint(exports []export.Export, path string) (string, bool) {
 	return best, ok
 }
 
-// resolve finds what the path names.
 func (p *place) resolve(ctx context.Context, follow bool) (vfs.Handle, vfs.Attr, error) {
 	// A name before a slash is that of a directory (path_resolution(7)), or of a link to
 	// one.

@@ -13,7 +13,6 @@ import (
 
 var _ pb.FileServiceHandler = service{}
 
-// Stat implements pb.FileServiceHandler.
 func (s service) Stat(ctx context.Context, q *pb.StatRequest) (*pb.StatResponse, error) {
 	if q.GetContent() != "" {
 		info, err := s.statContent(ctx, q.GetContent())
@@ -53,7 +52,6 @@ func (s service) exist(ctx context.Context, q *pb.ExistRequest) error {
 	return err
 }
 
-// MakeDirectory implements pb.FileServiceHandler.
 func (s service) MakeDirectory(ctx context.Context, q *pb.MakeDirectoryRequest) (*pb.MakeDirectoryResponse, error) {
 	mode := uint32(0o755)
 	if q.Mode != nil {
@@ -80,7 +78,6 @@ func (s service) MakeDirectory(ctx context.Context, q *pb.MakeDirectoryRequest) 
 	return &pb.MakeDirectoryResponse{Info: infoOf(&attr)}, nil
 }
 
-// Delete implements pb.FileServiceHandler.
 func (s service) Delete(ctx context.Context, q *pb.DeleteRequest) (*pb.DeleteResponse, error) {
 	p, err := s.find(ctx, q)
 	if err != nil {
@@ -96,7 +93,6 @@ func (s service) Delete(ctx context.Context, q *pb.DeleteRequest) (*pb.DeleteRes
 	return &pb.DeleteResponse{}, nil
 }
 
-// Get implements pb.FileServiceHandler.
 func (s service) Get(ctx context.Context, q *pb.GetRequest) (*pb.GetResponse, error) {
 	r, _, err := s.get(ctx, q)
 	return r, err
@@ -134,7 +130,6 @@ func (s service) get(ctx context.Context, q *pb.GetRequest) (*pb.GetResponse, []
 	return &pb.GetResponse{Info: out.info, Data: data, Checksum: sum.String()}, buf, nil
 }
 
-// Download implements pb.FileServiceHandler.
 func (s service) Download(ctx context.Context, q *pb.DownloadRequest, stream *connect.ServerStream[pb.DownloadResponse]) error {
 	sum, err := algorithmOf(q.GetChecksum())
 	if err != nil {
@@ -188,7 +183,6 @@ func algorithmOf(name string) (*pb.Checksum, error) {
 	return sum, nil
 }
 
-// Put implements pb.FileServiceHandler.
 func (s service) Put(ctx context.Context, q *pb.PutRequest) (*pb.PutResponse, error) {
 	head := &pb.UploadHeader{Checksum: q.GetChecksum(), Sync: q.GetSync(), Mode: q.Mode, Size: new(uint64(len(q.GetData())))}
 	switch f := q.GetFile().(type) {
@@ -223,7 +217,6 @@ func (s service) Put(ctx context.Context, q *pb.PutRequest) (*pb.PutResponse, er
 	return &pb.PutResponse{Info: done.info, Checksum: done.checksum, Existed: done.existed}, nil
 }
 
-// Upload implements pb.FileServiceHandler.
 func (s service) Upload(ctx context.Context, stream *connect.ClientStream[pb.UploadRequest]) (*pb.UploadResponse, error) {
 	call := requestOf(ctx).call
 	next := func() (*pb.UploadRequest, error) {
@@ -269,7 +262,6 @@ func (s service) Upload(ctx context.Context, stream *connect.ClientStream[pb.Upl
 	return &pb.UploadResponse{Info: done.info, Checksum: done.checksum, Existed: done.existed}, nil
 }
 
-// Echo implements pb.FileServiceHandler.
 func (s service) Echo(_ context.Context, q *pb.EchoRequest) (*pb.EchoResponse, error) {
 	if len(q.GetData()) > maxEcho {
 		return nil, oversize("%d bytes to echo, of at most %d", len(q.GetData()), maxEcho)

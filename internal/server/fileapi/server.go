@@ -160,7 +160,6 @@ func (s *Server) count(c net.Conn, state http.ConnState) {
 	}
 }
 
-// addressOf is the address of a connection's client, without the port.
 func addressOf(c net.Conn) string {
 	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
 		return a.IP.String()

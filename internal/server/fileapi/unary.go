@@ -120,7 +120,6 @@ const (
 	trustGrows = 4
 )
 
-// receive reads a message of that size.
 func (s *Server) receive(c *call, body io.Reader, size int) ([]byte, error) {
 	room := min(size, onTrust)
 	if err := c.hold(room); err != nil {

@@ -64,7 +64,6 @@ func (g *Gate) push(n *lane, name string) *waiter {
 	return w
 }
 
-// fresh is a waiter without work.
 func (g *Gate) fresh() *waiter {
 	if i := len(g.spare) - 1; i >= 0 {
 		w := g.spare[i]
@@ -75,7 +74,6 @@ func (g *Gate) fresh() *waiter {
 	return &waiter{ready: make(chan struct{}, 1), timer: time.NewTimer(g.o.Patience)}
 }
 
-// pull takes w out of its queue.
 func (g *Gate) pull(w *waiter) {
 	c, q := w.client, &w.lane.queue
 	if w.prev == nil {

@@ -40,7 +40,6 @@ func (g *Gate) room(q *queue, name string) bool {
 	return g.queued < most
 }
 
-// wait waits for w's turn.
 func (g *Gate) wait(ctx context.Context, w *waiter) error {
 	var err error
 	select {

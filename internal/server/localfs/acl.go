@@ -135,7 +135,6 @@ func readACL(d *fdcache.Desc, name string) ([]vfs.ACLEntry, error) {
 	return list, nil
 }
 
-// writeACL sets one list of d, or takes it away.
 func (v *FS) writeACL(d *fdcache.Desc, name string, list []vfs.ACLEntry) error {
 	sys, ok := v.disk.(aclSys)
 	if !ok {

@@ -215,7 +215,6 @@ func (m *maker) dev() uint64 {
 	return unix.Mkdev(uint32(m.how.Rdev>>32), uint32(m.how.Rdev))
 }
 
-// mode is the mode that was asked for.
 func (m *maker) mode() uint32 {
 	switch {
 	case m.how.Mode == vfs.CreateExclusive:

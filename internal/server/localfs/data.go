@@ -89,7 +89,6 @@ func (h *host) newVerifier() {
 	}
 }
 
-// verifier is the write verifier in force.
 func (h *host) verifier() (v vfs.Verifier) {
 	binary.LittleEndian.PutUint64(v[:], h.verf.Load())
 	return v

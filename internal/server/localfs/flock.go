@@ -103,7 +103,6 @@ func (v *FS) ReleaseLocks(ctx context.Context, whom func(*vfs.Owner) bool) error
 	return nil
 }
 
-// mayLock checks the caller's rights.
 func (v *FS) mayLock(o *fdcache.Desc, exclusive bool) error {
 	var st linux.Stat
 	if err := v.stat(o, &st); err != nil {

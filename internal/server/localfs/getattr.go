@@ -58,7 +58,6 @@ func (h *host) depthHolds(d *fdcache.Desc) bool {
 	return n > 0 && up.Statx(d.FD, &ups[3*(maxUps-n)], 0) == nil && h.isRoot(&up)
 }
 
-// statObject fills st with the attributes of x.
 func (v *FS) statObject(ctx context.Context, x vfs.Handle, st *linux.Stat) error {
 	if err := v.enter(ctx, classMeta); err != nil {
 		return err
@@ -72,7 +71,6 @@ func (v *FS) statObject(ctx context.Context, x vfs.Handle, st *linux.Stat) error
 	return v.stat(d, st)
 }
 
-// attr turns st into attributes as the contract has them.
 func (h *host) attr(st *linux.Stat, a *vfs.Attr) {
 	*a = vfs.Attr{
 		Valid: vfs.MaskV3,

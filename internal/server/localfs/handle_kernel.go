@@ -59,7 +59,6 @@ func packHandle(r *linux.RawHandle, key uint64) (vfs.Handle, error) {
 	return vfs.MakeHandle(append(b, r.Bytes[:r.Size]...))
 }
 
-// unpackHandle is the reverse of packHandle, for bytes of unknown origin.
 func unpackHandle(r *linux.RawHandle, x vfs.Handle) (key uint64, err error) {
 	b := x.Bytes()
 	if len(b) > kernelHead+linux.MaxHandle || len(b) < kernelHead || b[0] != handleKernel || b[1] > 1 {
@@ -100,7 +99,6 @@ func newKernelHandles(h *host) (*kernelHandles, error) {
 	return k, linux.Close(fd, nil)
 }
 
-// Root implements handler.
 func (k *kernelHandles) Root() (vfs.Handle, error) {
 	return k.of(k.h.rootFD, &linux.EmptyName[0], unix.AT_EMPTY_PATH)
 }
@@ -186,7 +184,6 @@ func (k *kernelHandles) confirm(x vfs.Handle, fd int) error {
 	return err
 }
 
-// Bind implements handler.
 func (k *kernelHandles) Bind(dir *fdcache.Desc, name []byte, fd int, _ *linux.Stat) (vfs.Handle, handlemap.LSN, error) {
 	if fd >= 0 {
 		x, err := k.of(fd, &linux.EmptyName[0], unix.AT_EMPTY_PATH)
@@ -210,7 +207,6 @@ func (k *kernelHandles) hides(dir *fdcache.Desc, name []byte) bool {
 	return true
 }
 
-// Find implements handler.
 func (k *kernelHandles) Find(dir *fdcache.Desc, name string, fd int, _ *linux.Stat) (vfs.Handle, bool) {
 	x, _, err := k.Bind(dir, []byte(name), fd, nil)
 	return x, err == nil
@@ -221,20 +217,14 @@ func (k *kernelHandles) Expect(*fdcache.Desc, string, vfs.Handle) (handlemap.LSN
 	return 0, false, nil
 }
 
-// Unbind implements handler.
 func (k *kernelHandles) Unbind(*fdcache.Desc, string, vfs.Handle, bool) {}
 
-// Touched implements handler.
 func (k *kernelHandles) Touched(*fdcache.Desc) (handlemap.LSN, error) { return 0, nil }
 
-// Lost implements handler.
 func (k *kernelHandles) Lost(vfs.Handle) {}
 
-// WhileMoving implements handler.
 func (k *kernelHandles) WhileMoving(f func() error) error { return f() }
 
-// WaitStable implements handler.
 func (k *kernelHandles) WaitStable(handlemap.LSN) error { return nil }
 
-// Close implements handler.
 func (k *kernelHandles) Close() error { return linux.Close(k.mount, nil) }

@@ -46,7 +46,6 @@ func (h *host) inTree(d *fdcache.Desc) error {
 	return err
 }
 
-// dir returns the pinned descriptor of the directory x.
 func (h *host) dir(x vfs.Handle) (*fdcache.Desc, error) {
 	d, err := h.object(x)
 	if err == nil && d.Kind != unix.S_IFDIR {

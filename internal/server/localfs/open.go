@@ -171,7 +171,6 @@ func (f *file) open(ctx context.Context, how *vfs.OpenHow, o *vfs.Opened) (err e
 	return nil
 }
 
-// any returns a descriptor of f.
 func (f *file) any() *fdcache.Desc {
 	if f.w != nil {
 		return f.w

@@ -88,7 +88,6 @@ func (h *host) walkUp(fd int) (int, error) {
 	return notBeneath, nil
 }
 
-// isRoot reports whether st is the root of the tree, seen through its mount.
 func (h *host) isRoot(st *linux.Stat) bool {
 	return st.Ino == h.rootIno && st.Dev() == h.rootDev && (h.rootMount == 0 || st.Mnt_id == h.rootMount)
 }

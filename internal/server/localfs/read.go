@@ -98,7 +98,6 @@ func (v *FS) byMode(d *fdcache.Desc, st *linux.Stat) bool {
 	return v.owns(st) || d.ACL.Load() == int64(st.Change())<<1
 }
 
-// NextData implements vfs.HoleSeeker.
 func (f *file) NextData(ctx context.Context, off uint64) (uint64, error) {
 	n, err := f.seek(ctx, off, unix.SEEK_DATA)
 	if errors.Is(err, vfs.ErrNXIO) {

@@ -75,7 +75,6 @@ type renaming struct {
 	held             *fdcache.Desc // src, where what is moved may come to look like another
 }
 
-// mayRename is mayChange for both directories.
 func (v *FS) mayRename(r *renaming) error {
 	if err := v.mayChange(r.from, &r.fromStat, mayWrite|mayExec); err != nil {
 		return err

@@ -95,7 +95,6 @@ func (v *FS) maySet(d *fdcache.Desc, st *linux.Stat, set *vfs.SetAttr) error {
 	return nil
 }
 
-// explicitTimes reports whether set names a time, which only the owner may.
 func explicitTimes(set *vfs.SetAttr) bool {
 	return set.Valid&vfs.MaskAtime != 0 && !set.AtimeNow || set.Valid&vfs.MaskMtime != 0 && !set.MtimeNow
 }

@@ -45,7 +45,6 @@ func (v *FS) lookAgain(x vfs.Handle) (s inotify.State, err error) {
 	return s, err
 }
 
-// initWatches sets up the watches.
 func (h *host) initWatches() {
 	h.watches.Look = func(x vfs.Handle) (inotify.State, error) {
 		return (&FS{host: h, who: h.creds.Of(nil)}).lookAgain(x)

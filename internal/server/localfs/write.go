@@ -97,7 +97,6 @@ func (v *FS) boundDirty(ctx context.Context, d *fdcache.Desc) error {
 	return nil
 }
 
-// Truncate implements vfs.File.
 func (f *file) Truncate(ctx context.Context, size uint64) (wcc vfs.WCC, err error) {
 	if f.w == nil {
 		return wcc, vfs.ErrAccess

@@ -77,7 +77,6 @@ func badKey(why string) error {
 	return fmt.Errorf("%w: %s", ErrKey, why)
 }
 
-// quote is key as a message shows it.
 func quote(key string) string {
 	if len(key) > shownKey {
 		return strconv.Quote(key[:shownKey]) + "..."

@@ -119,7 +119,6 @@ func (m *Memory) read(ctx context.Context, r io.Reader, size int64) ([]byte, err
 	}
 }
 
-// find looks an object up.
 func (m *Memory) find(ctx context.Context, key string) (memoryObject, error) {
 	if err := CheckKey(key); err != nil {
 		return memoryObject{}, err

@@ -169,7 +169,6 @@ func (f *File) Rotate() error {
 	return f.rotate(f.now())
 }
 
-// rotate leaves a new file, which is not open.
 func (f *File) rotate(now time.Time) error {
 	f.began, f.open, f.size = now, false, 0
 	return errors.Join(f.out.Rotate(), f.out.Close())

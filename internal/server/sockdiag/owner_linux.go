@@ -191,7 +191,6 @@ func (d *diag) find(local, remote netip.AddrPort) (socket, error) {
 	}, nil
 }
 
-// request asks for one socket.
 func request(local, remote netip.AddrPort) []byte {
 	family, size := byte(unix.AF_INET), 4
 	if local.Addr().Is6() {

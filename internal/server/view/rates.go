@@ -204,7 +204,6 @@ func (l *LaneFrame) add(o *LaneFrame) {
 	l.Entered, l.Refused, l.Waits = l.Entered+o.Entered, l.Refused+o.Refused, l.Waits+o.Waits
 }
 
-// localIO fills in what clients of the same host do.
 func (iv *interval) localIO(f *Frame) {
 	l := iv.now.LocalIO
 	if l == nil {
@@ -217,7 +216,6 @@ func (iv *interval) localIO(f *Frame) {
 	}
 }
 
-// caches fills in the caches.
 func (iv *interval) caches(f *Frame) {
 	was := index(iv.was.Caches, func(c *Cache) string { return c.Name })
 	for _, c := range upTo(iv.now.Caches, maxCaches, f) {

@@ -71,7 +71,6 @@ func (v *View) Run(ctx context.Context) {
 	}
 }
 
-// take takes a snapshot.
 func (v *View) take() sample {
 	s := sample{v.o.Source(), v.o.Now()}
 	s.Procs = together(s.Procs)
@@ -171,7 +170,6 @@ func asset(name, kind string) http.HandlerFunc {
 	}
 }
 
-// serveFrame answers with a Frame.
 func (v *View) serveFrame(w http.ResponseWriter, r *http.Request) {
 	after := uint64(0)
 	if s := r.URL.Query().Get("after"); s != "" {
@@ -190,7 +188,6 @@ func (v *View) serveFrame(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(append(text, '\n')) // the reader may have gone
 }
 
-// serveHealth answers health checks.
 func (v *View) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	if err := v.health(); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)

@@ -64,7 +64,6 @@ func (d *data) missing(off, end uint64) uint64 {
 	return behind - first - uint64(d.find(behind)-d.find(first))
 }
 
-// write writes p at off. If it is stable, so is every page that it touches.
 func (d *data) write(p []byte, off uint64, stable bool) {
 	end := off + uint64(len(p))
 	if !stable {

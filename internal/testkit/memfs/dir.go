@@ -35,7 +35,6 @@ func newDirectory(parent *inode) *directory {
 	return &directory{parent: parent, names: make(map[string]*dirent), last: firstCookie - 1}
 }
 
-// lookup returns the object of name, or nil.
 func (d *directory) lookup(name string) *inode {
 	if e := d.names[name]; e != nil {
 		return e.node
@@ -69,7 +68,6 @@ func (d *directory) behind(cookie uint64) []*dirent {
 	return d.order[i:]
 }
 
-// holds reports whether n is dir or lies below it.
 func holds(dir, n *inode) bool {
 	for n != dir {
 		if n.dir.parent == n {

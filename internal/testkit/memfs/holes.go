@@ -6,12 +6,10 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// NextData returns where the next data is, at or behind off.
 func (o *file) NextData(ctx context.Context, off uint64) (uint64, error) {
 	return o.seek(ctx, off, (*data).nextData)
 }
 
-// NextHole returns where the next hole is, at or behind off.
 func (o *file) NextHole(ctx context.Context, off uint64) (uint64, error) {
 	return o.seek(ctx, off, (*data).nextHole)
 }

@@ -74,7 +74,6 @@ func (t *tree) modified(n *inode, now time.Time) {
 	n.mtime = now
 }
 
-// attr returns all attributes of n.
 func (t *tree) attr(n *inode) vfs.Attr {
 	return vfs.Attr{
 		Valid: vfs.MaskV3 | vfs.MaskBtime,

@@ -119,7 +119,6 @@ func (n *inode) conflict(owner vfs.Owner, s byterange.Span) (holder vfs.Owner, h
 	return holder, held, true
 }
 
-// setLocks replaces the owner's locks by set.
 func (n *inode) setLocks(owner vfs.Owner, set byterange.Set) error {
 	switch {
 	case len(set) > maxLockRanges:

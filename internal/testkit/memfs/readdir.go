@@ -73,7 +73,6 @@ func (t *tree) dirVerf() (v vfs.Verifier) {
 	return v
 }
 
-// start checks where the listing is to begin, and sees where it will end.
 func (l *listing) start(from vfs.Pos) error {
 	f := l.fs
 	f.mu.RLock()

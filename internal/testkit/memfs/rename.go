@@ -80,7 +80,6 @@ func (f *FS) mayMove(m *move) error {
 	return nil
 }
 
-// check is nil if m makes sense.
 func (m *move) check() error {
 	if m.n.dir != nil && holds(m.n, m.dst) {
 		return vfs.ErrInval // into its own subtree

@@ -53,7 +53,6 @@ func (d *Disk) crash(loss Loss) error {
 	return errors.Join(append(errs, d.clearShadow())...)
 }
 
-// survives decides by the seed.
 func (d *Disk) survives(loss Loss) bool { return loss == LoseSome && d.rand.IntN(2) == 0 }
 
 // draw chooses the names that are lost.
@@ -99,7 +98,6 @@ func (d *Disk) takeOut(l lostName) error {
 	return nil
 }
 
-// putBack restores a stable name.
 func (d *Disk) putBack(l lostName) error {
 	if l.old == nil {
 		return nil

@@ -158,7 +158,6 @@ func (d *Disk) Mknodat(dirfd int, name string, mode uint32, dev uint64) error {
 	return d.create("mknodat", dirfd, name, func() error { return d.inner.Mknodat(dirfd, name, mode, dev) })
 }
 
-// create makes a name of a new object.
 func (d *Disk) create(op string, dirfd int, name string, call func() error) error {
 	var e *edit
 	return d.change(op,
@@ -211,7 +210,6 @@ func (d *Disk) RenameatNoReplace(fromfd int, from string, tofd int, to string) e
 	return d.rename("renameat2", fromfd, from, tofd, to, inner.RenameatNoReplace)
 }
 
-// rename moves a name by call.
 func (d *Disk) rename(op string, fromfd int, from string, tofd int, to string,
 	call func(fromfd int, from string, tofd int, to string) error) error {
 	var source, target *edit

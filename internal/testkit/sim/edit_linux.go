@@ -60,7 +60,6 @@ func (d *Disk) begin(dirfd int, name string, removesDir bool) (*edit, error) {
 	return e, err
 }
 
-// parent returns the record of the directory that name is in.
 func (d *Disk) parent(dirfd int, name string) (*inode, string, error) {
 	if dirfd != unix.AT_FDCWD {
 		dir, _, err := d.get(dirfd)
@@ -105,7 +104,6 @@ func (e *edit) exchange(name string) error {
 	return unix.Renameat2(int(e.d.shadow.Fd()), name, e.dir.fd, e.name, unix.RENAME_EXCHANGE)
 }
 
-// isEmpty reports whether a directory has no entries.
 func isEmpty(dirfd int) (bool, error) {
 	fd, err := unix.Open(procPath(dirfd), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -24,7 +24,6 @@ func (d *Disk) Setxattr(fd int, name string, value []byte) error {
 	return d.changeAttr("setxattr", fd, func() error { return inner.Setxattr(fd, name, value) })
 }
 
-// saveLists notes the lists of fd's object.
 func (a *savedAttr) saveLists(fd int) error {
 	for n, name := range listNames {
 		buf := make([]byte, 64<<10) // XATTR_SIZE_MAX
@@ -38,7 +37,6 @@ func (a *savedAttr) saveLists(fd int) error {
 	return nil
 }
 
-// turnBackLists restores them.
 func (a *savedAttr) turnBackLists(fd int) error {
 	for n, name := range listNames {
 		var err error

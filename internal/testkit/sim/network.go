@@ -320,7 +320,6 @@ func (l *listener) Close() error {
 	return nil
 }
 
-// Addr is a *net.TCPAddr.
 func (l *listener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.at) }
 
 // opError wraps err as package net does. errors.Is still finds an exceeded deadline and an

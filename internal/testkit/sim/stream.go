@@ -212,7 +212,6 @@ func (s *stream) take(p []byte) (int, error) {
 	return 0, nil
 }
 
-// stalled reports whether StallAfter has been reached.
 func (s *stream) stalled() bool { return s.faults.StallAfter > 0 && s.sent >= s.faults.StallAfter }
 
 // isDue reports whether t has come, and sees to it that the reader wakes if not.
@@ -307,7 +306,6 @@ func (s *stream) reset() {
 	s.cond.Broadcast()
 }
 
-// wasCut reports whether CutAfter has been reached.
 func (s *stream) wasCut() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -66,7 +66,6 @@ func (e *env) refusedAuth(want ...oncrpc.AuthStat) {
 	e.denied(answer, want...)
 }
 
-// denied checks that a call was denied for its credential.
 func (e *env) denied(answer error, want ...oncrpc.AuthStat) {
 	var d *oncrpc.DeniedError
 	if !errors.As(answer, &d) || d.Stat != oncrpc.AuthRejected {

@@ -154,7 +154,6 @@ func (e *env) commit(h handle, off uint64, n uint32) (res nfs3.COMMIT3res) {
 
 // What sets the stage: each ends the test if it fails.
 
-// attr is the attributes of an object.
 func (e *env) attr(h handle) nfs3.Fattr3 {
 	last := e.last
 	res := e.getattr(h)
@@ -163,7 +162,6 @@ func (e *env) attr(h handle) nfs3.Fattr3 {
 	return res.Resok.ObjAttributes
 }
 
-// find is the handle of a name.
 func (e *env) find(dir handle, name string) handle {
 	res := e.lookup(dir, name)
 	e.ok(res.Status)
@@ -200,7 +198,6 @@ func (e *env) mustMkdir(dir handle, name string) handle {
 	return h
 }
 
-// mustSymlink makes a symbolic link.
 func (e *env) mustSymlink(dir handle, name, target string) handle {
 	res := e.symlink(dir, name, target)
 	e.ok(res.Status)

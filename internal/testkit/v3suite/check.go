@@ -119,7 +119,6 @@ func (e *env) touched(what string, all ...handle) {
 	}
 }
 
-// same checks that two handles are of one object.
 func (e *env) same(what string, a, b handle) {
 	x, y := e.attr(a), e.attr(b)
 	if x.Fileid != y.Fileid || x.Fsid != y.Fsid {
@@ -127,19 +126,16 @@ func (e *env) same(what string, a, b handle) {
 	}
 }
 
-// nlink checks how many names an object has.
 func (e *env) nlink(what string, h handle, want uint32) {
 	if got := e.attr(h).Nlink; got != want {
 		e.Errorf("%s: nlink %d, want %d", what, got, want)
 	}
 }
 
-// gone checks that a directory has no such name.
 func (e *env) gone(dir handle, name string) {
 	e.gotStatus(e.lookup(dir, name).Status, nfs3.NFS3ERR_NOENT)
 }
 
-// content checks what is in a file.
 func (e *env) content(what string, h handle, want string) {
 	res := e.read(h, 0, uint32(len(want))+1)
 	if !e.gotStatus(res.Status, nfs3.NFS3_OK) {

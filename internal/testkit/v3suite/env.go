@@ -79,7 +79,6 @@ func newSuite(t *testing.T, target Target) (s *suite, failed []string) {
 // firstXID differs from run to run, for servers remember replies by it.
 func firstXID() uint32 { return uint32(time.Now().UnixNano()) }
 
-// makeDir makes the directory of this run.
 func (s *suite) makeDir(e *env) {
 	s.export = e.mount(s.target.Export)
 	s.runName = "v3suite-" + strconv.FormatInt(time.Now().UnixNano(), 36) // earlier runs have left theirs
@@ -206,7 +205,6 @@ func (e *env) mnt(path string) (res mount3.Mountres3) {
 	return res
 }
 
-// mountCall makes a call of MOUNT that must be answered.
 func (e *env) mountCall(p *xdr.Proc, args xdr.Appender, res xdr.Unmarshaler) {
 	reply, err := e.mountd.Call(e.ctx, p, e.auth, args, res)
 	if err != nil {

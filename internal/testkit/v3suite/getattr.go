@@ -60,7 +60,6 @@ var getattrTests = []test{
 	}},
 }
 
-// checkTimes checks that the times of an object are times.
 func checkTimes(e *env, a nfs3.Fattr3) {
 	for _, t := range []nfs3.Nfstime3{a.Atime, a.Mtime, a.Ctime} {
 		if t.Seconds == 0 || t.Nseconds >= 1e9 {
@@ -69,7 +68,6 @@ func checkTimes(e *env, a nfs3.Fattr3) {
 	}
 }
 
-// later reports whether a is later than b.
 func later(a, b nfs3.Nfstime3) bool {
 	return a.Seconds > b.Seconds || a.Seconds == b.Seconds && a.Nseconds > b.Nseconds
 }

@@ -74,7 +74,6 @@ func handleTests(judge func(e *env, op *operation)) []test {
 	return all
 }
 
-// staleHandle makes an operation on what has been removed.
 func staleHandle(e *env, op *operation) {
 	var h handle
 	switch {

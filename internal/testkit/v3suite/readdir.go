@@ -83,7 +83,6 @@ var readdirTests = []test{
 	}},
 }
 
-// name is a name of n bytes.
 func name(n int) string {
 	const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
 	return strings.Repeat(digits, n/len(digits)+1)[:n]
@@ -98,7 +97,6 @@ func (e *env) manyNames(dir handle) map[string]handle {
 	return made
 }
 
-// list is the names of a directory and their file ids, in pages of so many bytes.
 func (e *env) list(dir handle, count uint32) map[string]uint64 {
 	found := make(map[string]uint64)
 	args := nfs3.READDIR3args{Dir: fh(dir), Count: count}
@@ -123,7 +121,6 @@ func (e *env) list(dir handle, count uint32) map[string]uint64 {
 	return nil
 }
 
-// found notes an entry.
 func (e *env) found(all map[string]uint64, name []byte, id uint64) {
 	if _, twice := all[string(name)]; twice {
 		e.Errorf("%.40q is listed twice", name)
@@ -142,7 +139,6 @@ func (e *env) withinBytes(what string, resok xdr.Appender, limit uint32) {
 	}
 }
 
-// sameNames checks that a listing has all names and no other.
 func (e *env) sameNames(what string, got map[string]uint64, want map[string]handle) {
 	delete(got, ".")
 	delete(got, "..")

@@ -83,7 +83,6 @@ var readdirplusTests = []test{
 	}},
 }
 
-// listPlus is e.list by READDIRPLUS.
 func (e *env) listPlus(dir handle, dircount, maxcount uint32) map[string]uint64 {
 	found := make(map[string]uint64)
 	e.goOnPlus(nfs3.READDIRPLUS3args{Dir: fh(dir), Dircount: dircount, Maxcount: maxcount}, found)

@@ -22,7 +22,6 @@ type literal []byte
 
 func (l literal) AppendXDR(b []byte) ([]byte, error) { return append(b, l...), nil }
 
-// words is numbers as they go over the wire.
 func words(all ...uint32) literal {
 	var b literal
 	for _, w := range all {
@@ -51,7 +50,6 @@ func (e *env) raw(p *xdr.Proc, args xdr.Appender, res xdr.Unmarshaler) (accepted
 	return false, err
 }
 
-// garbage reports whether an answer is GARBAGE_ARGS.
 func garbage(err error) bool {
 	var refusal *oncrpc.AcceptError
 	return errors.As(err, &refusal) && refusal.Stat == oncrpc.GarbageArgs

@@ -157,7 +157,6 @@ func eachDir(ctx context.Context, set folder, do func(dir folder) error) error {
 	return nil
 }
 
-// ours calls do with the files in dir that upload makes.
 func ours(ctx context.Context, dir folder, do func(name string) error) error {
 	for e, err := range dir.list(ctx) {
 		if err != nil {

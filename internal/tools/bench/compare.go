@@ -141,7 +141,6 @@ func newContender(o *Options, side string) (*contender, error) {
 	return x, check.complete(v)
 }
 
-// run makes one run, with what it needs.
 func (x *contender) run(ctx context.Context) (*Result, error) {
 	switch {
 	case x.v == &uploadVerb:
@@ -218,7 +217,6 @@ func compared(o *CompareOptions, runs []*Round) *Comparison {
 	return c
 }
 
-// sorted takes the runs of both sides apart.
 func sorted(runs []*Round) (a, b []*Result) {
 	for _, r := range runs {
 		if r.Side == "a" {

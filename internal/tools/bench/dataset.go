@@ -81,7 +81,6 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// dirName is the name of the i-th directory of a dataset.
 func dirName(i int) string { return hex.EncodeToString([]byte{byte(i)}) }
 
 // checkTag refuses what would not be part of one name, or of a polite one.
@@ -115,7 +114,6 @@ func ourFile(name string) bool {
 	return ok && digits(run, 2*runBytes, 2*runBytes) && digits(number, 1, 16)
 }
 
-// ourDir reports whether a dataset has a directory of such a name.
 func ourDir(name string) bool { return digits(name, 2, 2) }
 
 // digits reports whether s is from least to most hexadecimal digits in lower case.

@@ -55,7 +55,6 @@ type page struct {
 	calls   map[string]uint64 // by procedure, of NFS and of the file API
 }
 
-// fetch reads a page of metrics.
 func fetch(ctx context.Context, c *http.Client, rawURL string) (p *page, err error) {
 	ctx, cancel := context.WithTimeout(ctx, metricsTime)
 	defer cancel()

@@ -59,7 +59,6 @@ func (o *Options) dial() (opts []nfsbox.Option) {
 	return opts
 }
 
-// given reports whether the URL has an argument.
 func (o *Options) given(name string) bool {
 	_, args, _ := strings.Cut(o.URL, "?")
 	for arg := range strings.SplitSeq(args, "&") {
@@ -112,7 +111,6 @@ func raw(f vfs.FS) vfs.FS {
 	}
 }
 
-// counters are those of the connection.
 func (m *mount) counters() counters {
 	s := m.client.Stats()
 	calls := make(map[string]uint64, len(s.Procs))
@@ -126,5 +124,4 @@ func (m *mount) counters() counters {
 	}
 }
 
-// end closes the connection.
 func (m *mount) end(context.Context) error { return m.client.Close() }

@@ -43,7 +43,6 @@ func cleanUp(ctx context.Context, w work) error {
 	return w.end(ctx)
 }
 
-// prepare finds the file, or makes it.
 func (w *readWork) prepare(ctx context.Context) error {
 	size := w.target.Attr.Size
 	switch w.target.Attr.Type {
@@ -65,7 +64,6 @@ func (w *readWork) prepare(ctx context.Context) error {
 	return nil
 }
 
-// fill makes a file of that size.
 func (w *readWork) fill(ctx context.Context, size uint64) (err error) {
 	f, h, err := w.scratch.create(ctx)
 	if err != nil {
@@ -127,7 +125,6 @@ func (c *readCaller) place() uint64 {
 	return (c.w.cursor.Add(1) - 1) % c.w.blocks
 }
 
-// op reads one block.
 func (c *readCaller) op(ctx context.Context) (moved, error) {
 	n, _, err := vfs.ReadFull(ctx, c.f, c.buf, c.place()*uint64(len(c.buf)))
 	if err == nil && n < len(c.buf) {

@@ -171,7 +171,6 @@ func (res *Result) cost(from, to reading) {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// per is a/b, and 0 if there is nothing to divide by.
 func per(a, b float64) float64 {
 	if b <= 0 {
 		return 0

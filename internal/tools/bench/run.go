@@ -71,7 +71,6 @@ type run struct {
 	server  *observer // nil: the server's process is not seen
 }
 
-// all runs the warm-up and the measured part.
 func (r *run) all(ctx context.Context) (*Result, error) {
 	for i := range r.o.Concurrency {
 		c, err := r.work.caller(ctx, i)

@@ -60,7 +60,6 @@ func (s *scratch) create(ctx context.Context) (vfs.File, vfs.Handle, error) {
 	return f, h, nil
 }
 
-// remove removes all that was made.
 func (s *scratch) remove(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -83,7 +83,6 @@ func (w *observer) look(ctx context.Context, all func(*page) bool) (now, still *
 	return now, still, nil
 }
 
-// read is what can be seen of the server.
 func (w *observer) read(ctx context.Context) (p *page, err error) {
 	var cpu time.Duration
 	var threads int
@@ -222,7 +221,6 @@ func countsMatch(v *verb, res *Result) *bool {
 	return &match
 }
 
-// since is what was counted between two readings.
 func since(before, after map[string]uint64) map[string]uint64 {
 	x := make(map[string]uint64)
 	for name, n := range after {

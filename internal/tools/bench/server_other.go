@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// process needs /proc.
 func process(int) (cpu time.Duration, threads int, err error) {
 	return 0, 0, fmt.Errorf("processor time of another process: %w", errors.ErrUnsupported)
 }

@@ -63,13 +63,11 @@ func outlast(ctx context.Context) (longer context.Context, end func()) {
 	return longer, func() { stop(); cancel() }
 }
 
-// isAPI reports whether a URL names a file API.
 func isAPI(rawURL string) bool {
 	scheme, _, _ := strings.Cut(rawURL, "://")
 	return strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")
 }
 
-// reach connects to the target of o.
 func reach(ctx context.Context, o *Options) (target, error) {
 	if isAPI(o.URL) {
 		return reachAPI(ctx, o)

@@ -80,7 +80,6 @@ func (c *writeCaller) op(ctx context.Context) (moved, error) {
 	return moved{bytes: uint64(n)}, err
 }
 
-// flush commits what is not stable.
 func (c *writeCaller) flush(ctx context.Context) error {
 	if !c.dirty || c.w.o.NoCommit {
 		return nil

@@ -55,7 +55,6 @@ const bashEnd = `	COMPREPLY=()
 	done < <(compgen -W "$words" -- "$cur")
 `
 
-// offer sets the words to offer.
 func offer(words []string) string {
 	if len(words) == 0 {
 		return ":" // the default: files
@@ -63,7 +62,6 @@ func offer(words []string) string {
 	return "words=" + word(strings.Join(words, " "))
 }
 
-// flagWords returns all flags, as they are typed.
 func (c *Command) flagWords() (words []string) {
 	for i := range c.Flags {
 		f := &c.Flags[i]
@@ -75,7 +73,6 @@ func (c *Command) flagWords() (words []string) {
 	return words
 }
 
-// argWords returns the commands, or the values of the first argument.
 func (c *Command) argWords() (words []string) {
 	for i := range c.Commands {
 		words = append(words, c.Commands[i].name())

@@ -32,7 +32,6 @@ func Fish(c *Command) string {
 	return b.String()
 }
 
-// fish writes the completions of a flag.
 func (f *Flag) fish(b *strings.Builder, is string) {
 	b.WriteString(is)
 	if f.Short != "" {

@@ -22,10 +22,8 @@ func Pages(c *Command, version string) []Page {
 	return pages
 }
 
-// page is the name of a command's page.
 func (c *Command) page() string { return strings.Join(c.Path, "-") }
 
-// man is the page of a command of a program.
 func (c *Command) man(program *Command, version string) string {
 	var b roff
 	b.printf(".TH %s 1 \"\" %s %s\n", quote(strings.ToUpper(c.page())), quote(program.name()+" "+version), quote(program.name()+" manual"))
@@ -57,7 +55,6 @@ type roff struct{ strings.Builder }
 
 func (b *roff) printf(format string, args ...any) { fmt.Fprintf(&b.Builder, format, args...) }
 
-// synopsis shows how a command is called.
 func (b *roff) synopsis(c *Command) {
 	b.printf(".B %s\n", escape(c.line()))
 	if len(c.Flags) > 0 {

@@ -16,10 +16,8 @@ func Zsh(c *Command) string {
 	return b.String()
 }
 
-// function is the name of a command's function.
 func (c *Command) function() string { return "_" + identifier(c.line()) }
 
-// zsh writes the function of a command.
 func (c *Command) zsh(b *strings.Builder) {
 	fmt.Fprintf(b, "\n%s() {\n", c.function())
 	if len(c.Commands) > 0 {

@@ -23,17 +23,14 @@ type jsonLines struct{ w io.Writer }
 // summary. A path that is not UTF-8 has "path_base64" beside it, with its bytes.
 func JSON(w io.Writer) Renderer { return &jsonLines{w: w} }
 
-// Interval is a second.
 func (j *jsonLines) Interval() time.Duration { return jsonInterval }
 
-// Progress writes the counters.
 func (j *jsonLines) Progress(s *Snapshot) error {
 	b := head(s.Time, "progress")
 	b = appendCounts(b, s)
 	return j.line(append(b, '}'))
 }
 
-// Event writes e.
 func (j *jsonLines) Event(now time.Time, e *Event) error {
 	b := head(now, e.Type)
 	for _, f := range [...]struct{ name, value string }{{"kind", e.Kind}, {"path", e.Path}, {"message", e.Message}} {
@@ -54,7 +51,6 @@ func (j *jsonLines) Event(now time.Time, e *Event) error {
 	return j.line(append(b, '}'))
 }
 
-// Summary writes v's fields, or the counters if v is nil.
 func (j *jsonLines) Summary(s *Snapshot, v any) error {
 	b := head(s.Time, "summary")
 	if v == nil {

@@ -48,7 +48,6 @@ func (l *line) Interval() time.Duration {
 	return logInterval
 }
 
-// clear erases the line that is to be rewritten.
 func (l *line) clear() string {
 	if !l.drawn {
 		return ""
@@ -57,7 +56,6 @@ func (l *line) clear() string {
 	return "\r\x1b[K"
 }
 
-// Progress writes the line.
 func (l *line) Progress(s *Snapshot) error {
 	text := l.text(s)
 	if !l.terminal {

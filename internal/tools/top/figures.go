@@ -42,7 +42,6 @@ func scaled(n float64) string {
 
 func count(n uint64) string { return number(float64(n)) }
 
-// size writes bytes.
 func size(n float64) string { return progress.Size(uint64(min(max(n, 0), 1<<62))) }
 
 func rate(n float64) string { return size(n) + "/s" }

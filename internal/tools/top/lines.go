@@ -79,7 +79,6 @@ func height(tables []table, n int) (lines int) {
 	return lines
 }
 
-// head draws the lines above the tables.
 func (s *Screen) head(f *view.Frame) []string {
 	state := "in service"
 	if !f.Healthy {

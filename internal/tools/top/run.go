@@ -136,7 +136,6 @@ func (s *show) end() error {
 	return nil
 }
 
-// frame shows a Frame.
 func (s *show) frame(f *view.Frame) error {
 	s.last, s.why = f, ""
 	s.frames++
@@ -183,7 +182,6 @@ func (s *show) lost(err error) error {
 	return s.write(s.why + "\n")
 }
 
-// draw draws the last Frame over the screen.
 func (s *show) draw() error {
 	width, height := s.o.Size()
 	w := Screen{Width: width, Height: max(height, 1), Colour: s.o.Colour, Zone: s.o.Zone}

@@ -16,7 +16,6 @@ type column struct {
 // table is a heading and rows.
 type table struct{ columns []column }
 
-// add adds a row, with one cell for each column.
 func (t *table) add(cells ...string) {
 	for i := range t.columns {
 		t.columns[i].cells = append(t.columns[i].cells, cells[i])
@@ -27,7 +26,6 @@ func (t *table) rows() int { return len(t.columns[0].cells) }
 
 const gap = 2 // between columns
 
-// lines draws n rows in width.
 func (t *table) lines(width, n int) []string {
 	columns := append([]column(nil), t.columns...)
 	widths := fit(&columns, width, n)

@@ -86,7 +86,6 @@ func (d *Dir) id() (objectID, bool) {
 	return objectID{d.Attr.FSID, d.Attr.FileID}, d.Attr.Has(vfs.MaskFSID | vfs.MaskFileID)
 }
 
-// isOwnAncestor reports whether one of d's ancestors is the same object.
 func (d *Dir) isOwnAncestor() bool {
 	id, ok := d.id()
 	for p := d.Parent; p != nil; p = p.Parent {

@@ -81,7 +81,6 @@ func (l *listing) isNew(hash uint64) bool {
 	return true
 }
 
-// restart goes back to the beginning.
 func (l *listing) restart() error {
 	if l.restarts++; l.restarts > maxRestarts {
 		return fmt.Errorf("%w: %d attempts", ErrRestart, maxRestarts)

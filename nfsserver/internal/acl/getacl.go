@@ -11,7 +11,6 @@ import (
 // allMasks are the bits that the protocol knows. Others are vfs.ErrInval.
 const allMasks = nfsacl3.NA_ACL | nfsacl3.NA_ACLCNT | nfsacl3.NA_DFACL | nfsacl3.NA_DFACLCNT
 
-// getacl is procedure 1.
 func (s *Service) getacl(ctx context.Context, c *oncrpc.Call) error {
 	var args nfsacl3.GETACL3args
 	fs, err := s.begin(c, &args)

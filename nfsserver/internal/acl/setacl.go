@@ -8,7 +8,6 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// setacl is procedure 2.
 func (s *Service) setacl(ctx context.Context, c *oncrpc.Call) error {
 	var args nfsacl3.SETACL3args
 	fs, err := s.begin(c, &args)

@@ -106,7 +106,6 @@ func (c *client) end(why error) {
 	})
 }
 
-// serve receives until the session ends, and closes the socket.
 func (c *client) serve() {
 	defer func() { <-c.s.places }()
 	defer func() {

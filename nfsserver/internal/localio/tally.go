@@ -37,7 +37,6 @@ func (t *tally) give(uid uint32, n int) {
 	}
 }
 
-// count is how many there are.
 func (t *tally) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

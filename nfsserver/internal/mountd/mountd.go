@@ -43,7 +43,6 @@ func (s *Service) RPC() []oncrpc.Service {
 
 func null(_ context.Context, c *oncrpc.Call) error { return c.Reply(xdr.Void{}) }
 
-// dirpath decodes the only argument that this program has.
 func dirpath(c *oncrpc.Call) (string, error) {
 	p := string(c.Args.Opaque("dirpath", mount3.MNTPATHLEN))
 	return p, c.Args.Finish()

@@ -169,7 +169,6 @@ func (s *Service) watchedByNone(hosts []nsm.Host) []nsm.Host {
 	return slices.DeleteFunc(hosts, func(h nsm.Host) bool { return still[same(h)] })
 }
 
-// watches reports whether c is monitored.
 func (s *Service) watches(c *client) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

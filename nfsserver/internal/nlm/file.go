@@ -109,7 +109,6 @@ func (s *Service) hold(f *file, c *client, owner vfs.Owner, set byterange.Set) *
 	return have
 }
 
-// spans returns a copy of what owner has locked.
 func (f *file) spans(owner vfs.Owner) byterange.Set {
 	if have := f.held[owner]; have != nil {
 		return slices.Clone(have.set)
@@ -125,7 +124,6 @@ func (f *file) covers(owner vfs.Owner, span byterange.Span) bool {
 	})
 }
 
-// touches reports whether owner holds any of span.
 func (f *file) touches(owner vfs.Owner, span byterange.Span) bool {
 	have := f.held[owner]
 	return have != nil && slices.ContainsFunc(have.set, span.Overlaps)

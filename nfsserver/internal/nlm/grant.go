@@ -105,7 +105,6 @@ func (s *Service) dispatch() {
 	}
 }
 
-// send makes one call of c's outbox.
 func (s *Service) send(c *client) {
 	host, r, w, question := s.next(c)
 	failed := false

@@ -94,7 +94,6 @@ func (s *Service) enqueue(f *file, w *waiter, q *request, a *nlm4.Nlm4Lockargs) 
 	return errBlocked
 }
 
-// dequeue takes w out of the queue.
 func (s *Service) dequeue(f *file, w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

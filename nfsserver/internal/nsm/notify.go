@@ -100,7 +100,6 @@ func (m *Monitor) round(ctx context.Context, hosts []Host) {
 	wg.Wait()
 }
 
-// notify tells one host.
 func (m *Monitor) notify(ctx context.Context, h *Host) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
@@ -108,7 +107,6 @@ func (m *Monitor) notify(ctx context.Context, h *Host) error {
 	return m.o.Call.Call(ctx, h.callback(), nsm.SM_NOTIFY, args, &xdr.Void{})
 }
 
-// told notes that h has been told.
 func (m *Monitor) told(h Host) {
 	if err := m.forget(h.key(), func(e *entry) { e.owed = false }); err != nil {
 		m.o.Log.Warn("a client stays in the list of those to be told", "client", h.Name, "error", err)

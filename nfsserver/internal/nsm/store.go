@@ -90,7 +90,6 @@ func (s store) host(name string) (Host, error) {
 	return h, err
 }
 
-// put makes h's file durable.
 func (s store) put(h *Host) error { return s.write(hostFile(h.key()), encodeHost(h)) }
 
 // drop removes a host's file. That need not be durable: a host that is told of a restart

@@ -28,7 +28,6 @@ func (q *request) lend(ctx context.Context, n int) ([]byte, error) {
 	return b.buf.B, nil
 }
 
-// Release gives the buffer back.
 func (b *bulk) Release() {
 	s, by, n := b.srv, b.by, b.n
 	b.buf.Release()

@@ -54,10 +54,8 @@ const (
 	nameFrame = 8 + 4 + 8
 )
 
-// Stat is the status of the result.
 func (p *page) Stat() *nfs3.Nfsstat3 { return &p.status }
 
-// AppendXDR appends the result in one piece.
 func (p *page) AppendXDR(b []byte) ([]byte, error) {
 	b, err := p.AppendHead(b)
 	if err != nil || p.status != nfs3.NFS3_OK {
@@ -125,7 +123,6 @@ type listing struct {
 	names  uint32 // bytes of information on names
 }
 
-// list fills p.
 func (q *request) list(ctx context.Context, l *listing, p *page) error {
 	if l.most <= pageFrame {
 		return vfs.ErrTooSmall

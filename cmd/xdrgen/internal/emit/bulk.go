@@ -28,7 +28,6 @@ func (g *gen) bulkMethod(d *def, doc, signature string, body func(*def)) {
 	g.p("}\n")
 }
 
-// bulkArm is the arm of the union d that holds the bulk data.
 func (d *def) bulkArm() *arm {
 	for _, a := range d.arms {
 		if a.field == d.fields[d.bulk] {

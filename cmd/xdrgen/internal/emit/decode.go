@@ -8,7 +8,6 @@ import (
 
 func join(list []string) string { return strings.Join(list, ", ") }
 
-// decodeMethod prints DecodeXDR.
 func (g *gen) decodeMethod(d *def) {
 	g.blocks, g.lengths = 0, 0
 	g.p("// DecodeXDR consumes the encoding of v from d; see [xdr.Unmarshaler].")
@@ -172,7 +171,6 @@ func (g *gen) decodeEach(it item) {
 	g.loops--
 }
 
-// decodeUnion prints the body of DecodeXDR of a union.
 func (g *gen) decodeUnion(d *def) {
 	disc := d.fields[0]
 	if d.optional() != nil {

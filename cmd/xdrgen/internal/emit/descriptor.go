@@ -1,6 +1,5 @@
 package emit
 
-// programs prints the descriptors of RPC programs.
 func (g *gen) programs() {
 	for _, p := range g.m.spec.Programs {
 		g.doc(goName(p.Name)+" is the number of the program "+p.Name+".", p.Doc)

@@ -2,7 +2,6 @@ package emit
 
 import "slices"
 
-// appendMethod prints AppendXDR.
 func (g *gen) appendMethod(d *def) {
 	g.blocks, g.lengths = 0, 0
 	g.p("// AppendXDR appends the encoding of v to b; see [xdr.Appender].")

@@ -86,7 +86,6 @@ func heldByValue(d *xdrlang.Decl, nodes map[*xdrlang.TypeDef]bool) {
 	}
 }
 
-// refs are the definitions that a value of type t leads to.
 func (t *typ) refs() []*def {
 	if t.kind == kEnum {
 		return nil
@@ -100,7 +99,6 @@ func (t *typ) refs() []*def {
 	return nil
 }
 
-// next are the definitions that values of d lead to.
 func (d *def) next() []*def {
 	var out []*def
 	for _, f := range d.fields {
@@ -226,7 +224,6 @@ func (t *typ) hasBulk() bool {
 	return (t.kind == kStruct || t.kind == kUnion) && t.def.bulk >= 0
 }
 
-// methodNames are the exported methods that d gets.
 func (d *def) methodNames() []string {
 	names := []string{"AppendXDR", "DecodeXDR"}
 	if d.node {

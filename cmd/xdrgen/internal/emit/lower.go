@@ -6,7 +6,6 @@ import (
 	"github.com/nfsbox/nfsbox/cmd/xdrgen/internal/xdrlang"
 )
 
-// build lowers a specification.
 func build(spec *xdrlang.Spec, opt Options) (*model, error) {
 	m := &model{spec: spec, types: make(map[*xdrlang.TypeDef]*typ), names: make(scope)}
 	m.nodes = findNodes(spec)
@@ -94,7 +93,6 @@ func (m *model) declare(d *def, t *typ) {
 	m.defs = append(m.defs, d)
 }
 
-// body lowers an enum, struct or union into d.
 func (m *model) body(d *def, body *xdrlang.Type, known *typ) {
 	*known = typ{name: d.name, def: d}
 	switch body.Kind {

@@ -100,7 +100,6 @@ type arm struct {
 	field *field
 }
 
-// String is the type as Go writes it.
 func (t *typ) String() string {
 	if t.name != "" {
 		return t.name
@@ -213,10 +212,8 @@ func (t *typ) mayFail() bool {
 	return false
 }
 
-// methods reports whether values of t have AppendXDR and DecodeXDR.
 func (t *typ) methods() bool { return t.def != nil && t.kind != kEnum }
 
-// exhaustive reports whether every discriminant selects an arm.
 func (d *def) exhaustive() bool {
 	last := d.arms[len(d.arms)-1]
 	return len(last.cases) == 0 || d.fields[0].typ.kind == kBool && d.unused() == ""

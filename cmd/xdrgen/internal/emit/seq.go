@@ -67,7 +67,6 @@ func (g *gen) split(items []item) []item {
 	return out
 }
 
-// lengthVar names the variable for a length in the function being printed.
 func (g *gen) lengthVar() string {
 	if g.lengths++; g.lengths > 1 {
 		return fmt.Sprintf("length%d", g.lengths)
@@ -102,7 +101,6 @@ func span(p string, off, n int) string {
 	return fmt.Sprintf("%s[%d:%d]", p, off, off+n)
 }
 
-// blockVar names the variable for a new run in the function being printed.
 func (g *gen) blockVar() string {
 	if g.blocks++; g.blocks > 1 {
 		return fmt.Sprintf("p%d", g.blocks)
@@ -117,7 +115,6 @@ func (g *gen) index() string {
 	return "ijklmnopqrstuvwxyz"[g.loops-1 : g.loops]
 }
 
-// blockMethods prints getBlock and putBlock of a struct of fixed size.
 func (g *gen) blockMethods(d *def) {
 	size := d.typ.wire()
 	if d.typ.kind != kStruct || size < 0 {
@@ -184,7 +181,6 @@ func (g *gen) load(it item, p string, off int) {
 	}
 }
 
-// store prints the encoding of a value of fixed size into p at off.
 func (g *gen) store(it item, p string, off int) {
 	n := it.t.wire()
 	s := span(p, off, n)

@@ -68,7 +68,6 @@ func (g *testGen) number() uint64 {
 	return g.seed
 }
 
-// sampleFunc prints a function that makes a value of d with no field zero.
 func (g *testGen) sampleFunc(d *def) {
 	g.seed = 0
 	g.p("func sample%s() %s {\nreturn %s\n}\n", d.name, d.name, g.literal(d, nil))
@@ -137,7 +136,6 @@ func (t *typ) leadsToRecursion() bool {
 	return false
 }
 
-// label is a discriminant that selects a.
 func (d *def) label(a *arm) string {
 	if len(a.cases) > 0 {
 		return a.cases[0]

@@ -105,7 +105,6 @@ func (g *gen) title(d *def, what string) string {
 	return d.name + " is the " + what + " " + d.spec + " of " + file + "."
 }
 
-// structType prints the Go declaration of a struct, union, array or list.
 func (g *gen) structType(d *def) {
 	switch d.typ.kind {
 	case kArray:
@@ -141,7 +140,6 @@ func (g *gen) structType(d *def) {
 	g.p("}\n")
 }
 
-// bound is a comment on how long a field may be.
 func bound(t *typ) string {
 	if (t.kind != kBytes && t.kind != kSlice) || t.name != "" || t.bound == xdrlang.Unbounded {
 		return ""

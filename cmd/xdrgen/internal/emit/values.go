@@ -72,7 +72,6 @@ func (g *testGen) pointed(t *typ) string {
 	return v
 }
 
-// several is a slice, array or list with elements.
 func (g *testGen) several(t *typ) string {
 	n := 2
 	switch t.kind {
@@ -88,7 +87,6 @@ func (g *testGen) several(t *typ) string {
 	return t.String() + "{" + join(elems) + "}"
 }
 
-// zeroValid reports whether the zero value of t can be encoded.
 func zeroValid(t *typ) bool {
 	switch t.kind {
 	case kEnum:
@@ -108,7 +106,6 @@ func zeroValid(t *typ) bool {
 	return true
 }
 
-// has reports whether v is a value of the enum d.
 func (d *def) has(v uint64) bool {
 	return slices.ContainsFunc(d.members, func(e *xdrlang.Member) bool { return !e.Val.Neg && e.Val.Abs == v })
 }
@@ -128,7 +125,6 @@ func (d *def) zeroArm() *arm {
 	return nil
 }
 
-// row prints the entry of d in the table.
 func (g *testGen) row(d *def) {
 	g.seed = 1000
 	base := g.base
@@ -159,7 +155,6 @@ func (g *testGen) row(d *def) {
 	g.p("},")
 }
 
-// limits prints the values of d at their bounds.
 func (g *testGen) limits(d *def) {
 	var rows []string
 	add := func(t *typ, before, after string) {
@@ -199,7 +194,6 @@ func (g *testGen) limits(d *def) {
 	}
 }
 
-// sliceLimit is the row of a named slice.
 func (g *testGen) sliceLimit(d *def) []string {
 	if d.typ.bound > maxLimit || !zeroValid(d.typ.elem) {
 		return nil

@@ -324,7 +324,6 @@ func discriminant(t *Type) bool {
 	return false
 }
 
-// caseValue checks that x is a value of the discriminant's type.
 func (c *checker) caseValue(disc *Type, x *Expr) {
 	switch disc.Kind {
 	case Bool:

@@ -23,7 +23,6 @@ type token struct {
 	tail string // the comment behind the token before, on its line
 }
 
-// describe names the token in an error message.
 func (t token) describe() string {
 	switch t.kind {
 	case eof:

@@ -66,7 +66,6 @@ func (p *parser) expected(what string) *Error {
 	return Errorf(p.tok.pos, "expected %s, found %s", what, p.tok.describe())
 }
 
-// take consumes punctuation k if it is next.
 func (p *parser) take(k kind) bool {
 	if p.tok.kind != k {
 		return false
@@ -82,7 +81,6 @@ func (p *parser) expect(k kind, what string) *Error {
 	return nil
 }
 
-// keyword consumes the word if it is next.
 func (p *parser) keyword(word string) bool {
 	if p.tok.kind != ident || p.tok.text != word {
 		return false
@@ -208,7 +206,6 @@ func (p *parser) composite() *Error {
 	return nil
 }
 
-// value parses a number or the name of a constant.
 func (p *parser) value() (*Expr, *Error) {
 	if p.tok.kind != number {
 		t, err := p.name("a constant")

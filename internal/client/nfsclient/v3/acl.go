@@ -24,14 +24,12 @@ type getacl struct {
 	status nfs3.Nfsstat3
 }
 
-// DecodeXDR decodes the result.
 func (r *getacl) DecodeXDR(d *xdr.Decoder) error {
 	err := r.GETACL3res.DecodeXDR(d)
 	r.status = nfs3.Nfsstat3(r.Status)
 	return err
 }
 
-// Stat is the status of the result.
 func (r *getacl) Stat() *nfs3.Nfsstat3 { return &r.status }
 
 type setacl struct {
@@ -39,14 +37,12 @@ type setacl struct {
 	status nfs3.Nfsstat3
 }
 
-// DecodeXDR decodes the result.
 func (r *setacl) DecodeXDR(d *xdr.Decoder) error {
 	err := r.SETACL3res.DecodeXDR(d)
 	r.status = nfs3.Nfsstat3(r.Status)
 	return err
 }
 
-// Stat is the status of the result.
 func (r *setacl) Stat() *nfs3.Nfsstat3 { return &r.status }
 
 // ACL is one GETACL of the NFS_ACL program, which some servers have at NFS's port. A server without

@@ -62,7 +62,6 @@ func name(p *xdr.Proc) string {
 	return name
 }
 
-// untrue makes a ReplyError.
 func untrue(p *xdr.Proc, format string, args ...any) error {
 	return &ReplyError{Proc: p, Err: fmt.Errorf(format, args...)}
 }
@@ -99,7 +98,6 @@ func (e *unknown) Is(target error) bool {
 	return target == vfs.ErrUnknownOutcome
 }
 
-// changes reports whether a procedure changes something.
 func changes(p *xdr.Proc) bool {
 	switch p {
 	case nfs3.NFSPROC3_SETATTR, nfs3.NFSPROC3_WRITE, nfs3.NFSPROC3_COMMIT, nfs3.NFSPROC3_CREATE, nfs3.NFSPROC3_MKDIR, nfs3.NFSPROC3_SYMLINK,
@@ -156,7 +154,6 @@ type answered struct {
 func (e *answered) Error() string   { return e.err.Error() }
 func (e *answered) Unwrap() []error { return []error{e.status, e.err} }
 
-// withStatus adds the Status to an RPC-level error of the server.
 func withStatus(err error) error {
 	if a, ok := errors.AsType[*oncrpc.AcceptError](err); ok {
 		return &answered{acceptStatus(a.Stat), err}

@@ -98,7 +98,6 @@ func New(rpc *oncrpc.Client, root vfs.Handle, o Options) (*FS, error) {
 	return s.base, nil
 }
 
-// auth encodes a caller's credential.
 func (s *shared) auth(c *vfs.Caller) (oncrpc.Auth, error) {
 	a := oncrpc.AuthSys{
 		Machine: s.opt.Machine,
@@ -155,7 +154,6 @@ func (f *FS) mayChange(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// handleOf decodes a handle from the wire.
 func handleOf(p *xdr.Proc, w *nfs3.NfsFh3) (vfs.Handle, error) {
 	h, err := w.VFS()
 	if err != nil {

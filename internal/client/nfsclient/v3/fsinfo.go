@@ -56,7 +56,6 @@ func (f *FS) fsinfo(ctx context.Context) (*vfs.Info, error) {
 	return limits, nil
 }
 
-// limitsOf combines the server's answer with the options.
 func (f *FS) limitsOf(ok *nfs3.FSINFO3resok) *vfs.Info {
 	i := &vfs.Info{
 		Valid:       vfs.InfoLimits,

@@ -28,7 +28,6 @@ func (m *memory) hash(name []byte) uint64 {
 	return maphash.Bytes(m.seed, name)
 }
 
-// add remembers a name that is delivered.
 func (m *memory) add(hash uint64) {
 	if m.ring == nil && m.n == maxExact {
 		m.condense()

@@ -27,7 +27,6 @@ type page struct {
 	passed  int    // entries at the beginning that were delivered before
 }
 
-// Stat is the status of the result.
 func (p *page) Stat() *nfs3.Nfsstat3 { return &p.status }
 
 // DecodeXDR takes the whole rest of the record as entries; scan checks that.

@@ -40,7 +40,6 @@ func (o *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 	return checkRead(&c.res.Resok, len(p), off)
 }
 
-// checkRead checks a reply to a READ of asked bytes at off.
 func checkRead(ok *nfs3.READ3resok, asked int, off uint64) (n int, eof bool, err error) {
 	n = len(ok.Data)
 	switch {

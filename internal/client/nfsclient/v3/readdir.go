@@ -143,7 +143,6 @@ func (l *listing) page(p *page) bool {
 	return l.entries(p)
 }
 
-// entries delivers the entries of a READDIR.
 func (l *listing) entries(p *page) bool {
 	var w nfs3.Entry3
 	for i := 0; w.Next(&p.list); i++ {

@@ -51,7 +51,6 @@ func (o *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 	return checkWrite(&c.res.Resok, len(p), how, w)
 }
 
-// checkWrite checks a reply to a WRITE of asked bytes.
 func checkWrite(ok *nfs3.WRITE3resok, asked int, how vfs.Stability, w *vfs.Written) (n int, err error) {
 	switch {
 	case uint64(ok.Count) > uint64(asked):

@@ -29,7 +29,6 @@ type API struct {
 	CallTimeout        Duration `toml:"call-timeout" default:"1d" help:"How long a call may take in all."`
 }
 
-// defaultAPI are the defaults, which are those of package fileapi.
 func defaultAPI() API {
 	return API{
 		MaxCalls: 8192, MaxCallsPerCaller: 4096, MaxMemory: 512 << 20, MaxMemoryPerCaller: 256 << 20,
@@ -50,7 +49,6 @@ func (a *API) byHand(u *User) {
 	}
 }
 
-// check finds what is wrong with the file API's part of a configuration.
 func (a *API) check(p *problems) {
 	if !a.On() {
 		blank := *a

@@ -74,7 +74,6 @@ func (c *Config) Complete() (err error) {
 	return err
 }
 
-// checkExports finds what is wrong with an export, or with two of them together.
 func (c *Config) checkExports(p *problems) {
 	if len(c.Exports) == 0 {
 		p.add("export", "nothing is exported: add an [[export]] with path and dir")

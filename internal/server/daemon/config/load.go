@@ -48,7 +48,6 @@ func Load(f Flags) (*Config, error) {
 	return &c, errors.Join(all...)
 }
 
-// readConfig reads what is at most maxConfig long.
 func readConfig(path string) (text []byte, err error) {
 	if err := paths.Regular(path); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)

@@ -42,7 +42,6 @@ type positionWalk struct {
 	count map[string]int    // tables of each array so far
 }
 
-// line is the line of a piece of the text, counted from 1.
 func (w *positionWalk) line(r unstable.Range) int {
 	n, _ := slices.BinarySearch(w.ends, r.Offset)
 	return n + 1

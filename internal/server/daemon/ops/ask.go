@@ -86,7 +86,6 @@ func globbed(path string) string {
 // errNobody says that there is no socket, or no process listens at it.
 var errNobody = errors.New("nobody listens")
 
-// askControl sends one request to a socket.
 func askControl(ctx context.Context, socket string, q controlRequest) (a *ControlAnswer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, controlTime)
 	defer cancel()

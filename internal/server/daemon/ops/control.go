@@ -193,7 +193,6 @@ func (c *Controls) Close() error {
 	return err
 }
 
-// serve answers connections.
 func (c *Controls) serve() {
 	places := make(chan struct{}, maxControls)
 	for {
@@ -214,7 +213,6 @@ func (c *Controls) serve() {
 	}
 }
 
-// talk is one connection.
 func (c *Controls) talk(nc net.Conn) (err error) {
 	ctx, cancel := context.WithTimeout(c.ended, controlTime)
 	defer cancel()
@@ -235,7 +233,6 @@ func (c *Controls) talk(nc net.Conn) (err error) {
 	return out.Flush()
 }
 
-// answer does what a request asks for.
 func (c *Controls) answer(ctx context.Context, line []byte) *ControlAnswer {
 	a := &ControlAnswer{Version: controlVersion}
 	var q controlRequest
@@ -262,7 +259,6 @@ func (c *Controls) answer(ctx context.Context, line []byte) *ControlAnswer {
 	return a
 }
 
-// drop drops a client.
 func (c *Controls) drop(ctx context.Context, client string, a *ControlAnswer) {
 	if client == "" {
 		a.Error = "whom?"

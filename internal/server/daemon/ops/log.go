@@ -83,7 +83,6 @@ type lossy struct {
 	tell func(error) // is told of the first loss, and of the first after it has worked again
 }
 
-// Write implements io.Writer.
 func (l *lossy) Write(p []byte) (int, error) {
 	n, err := l.File.Write(p)
 	if err != nil {

@@ -40,7 +40,6 @@ func newCollector(of *config.Config, scrape func() *Scrape) *collector {
 // changes while it runs.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s := c.scrape()
 	w := writer{out: out}

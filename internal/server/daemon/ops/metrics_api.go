@@ -7,7 +7,6 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/object/dir"
 )
 
-// api are the metrics of the file API, if there is one.
 func (w writer) api(s *fileapi.Snapshot) {
 	if s == nil {
 		return
@@ -38,7 +37,6 @@ func (w writer) api(s *fileapi.Snapshot) {
 	w.gauge("api_temporaries_left", "Temporaries of uploads that could not be removed, and wait for the next start.", float64(s.Left))
 }
 
-// store are the metrics of the store of content, if there is one.
 func (w writer) store(s *dir.Snapshot) {
 	if s == nil {
 		return

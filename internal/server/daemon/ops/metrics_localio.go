@@ -6,7 +6,6 @@ import (
 	"github.com/nfsbox/nfsbox/nfsserver"
 )
 
-// localIO are the metrics of LOCALIO, if it is there.
 func (w writer) localIO(s *nfsserver.LocalIOStats) {
 	if s == nil {
 		return
@@ -27,7 +26,6 @@ func (w writer) localIO(s *nfsserver.LocalIOStats) {
 	w.count("localio_revoked_total", "Descriptors that were taken back.", s.Revoked)
 }
 
-// logs are the metrics of the logs.
 func (w writer) logs(lost logLosses) {
 	const name, help = "log_dropped_total", "Lines that a log has lost: its file could not be written, or they were too many."
 	w.send(name, help, prometheus.CounterValue, float64(lost.own), []string{"log"}, "server")

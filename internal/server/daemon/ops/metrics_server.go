@@ -16,7 +16,6 @@ import (
 // others is the label of what has none of its own; see maxLabels.
 const others = "others"
 
-// connections are the metrics of the server as a whole.
 func (w writer) connections(s *Scrape) {
 	r := &s.Server.RPC
 	w.gauge("connections", "Connections that are open.", float64(r.Conns))
@@ -35,7 +34,6 @@ func (w writer) connections(s *Scrape) {
 	w.count("nfs_errors_total", "Calls of NFS answered with an error.", s.Server.Errors)
 }
 
-// procedures are the metrics of each procedure that has been called.
 func (w writer) procedures(procs []oncrpc.ProcServerStats) {
 	label := []string{"procedure", "version"}
 	for i := range procs {
@@ -56,7 +54,6 @@ func (w writer) procedures(procs []oncrpc.ProcServerStats) {
 	}
 }
 
-// replyCache are the metrics of the duplicate request cache.
 func (w writer) replyCache(r *oncrpc.ReplyCacheStats) {
 	w.gauge("replies_remembered", "Replies remembered.", float64(r.Replies))
 	w.gauge("replies_remembered_bytes", "Memory that they take.", float64(r.Bytes))
@@ -66,7 +63,6 @@ func (w writer) replyCache(r *oncrpc.ReplyCacheStats) {
 	w.count("replies_evicted_young_total", "Of them, those forgotten too early, for want of memory.", r.EvictedYoung)
 }
 
-// locks are the metrics of the lock manager, if there is one.
 func (w writer) locks(l *nfsserver.LockStats) {
 	if l == nil {
 		return
@@ -85,7 +81,6 @@ func (w writer) locks(l *nfsserver.LockStats) {
 	w.gauge("locks_grace", "1 while locks can only be claimed back.", grace)
 }
 
-// lanes are the metrics of the gate to the disk.
 func (w writer) lanes(g *iogate.Snapshot) {
 	w.send("gate_info", "How work reaches the disk.", prometheus.GaugeValue, 1,
 		[]string{"kind", "asked", "reason"}, g.Kind.String(), g.Asked.String(), g.Reason)
@@ -152,7 +147,6 @@ func waitsOf(l *iogate.Lane) histogram {
 	return h
 }
 
-// directories are the metrics of the descriptors and syncs of each directory.
 func (w writer) directories(dirs map[string]localfs.Snapshot) {
 	var rest localfs.Snapshot
 	for i, dir := range slices.Sorted(maps.Keys(dirs)) {

@@ -2,5 +2,4 @@
 
 package ops
 
-// ourProcess cannot tell.
 func ourProcess() process { return process{} }

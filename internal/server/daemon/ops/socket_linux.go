@@ -24,5 +24,4 @@ func shortPath(path string, f func(string) error) (err error) {
 	return f(fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path)))
 }
 
-// isRefused reports whether no process listens at a socket.
 func isRefused(err error) bool { return errors.Is(err, unix.ECONNREFUSED) }

@@ -53,7 +53,6 @@ func (s *Scrape) view(c *config.Config, url, version string, started time.Time) 
 	return out
 }
 
-// viewAPI adds the file API to the view, if there is one.
 func (s *Scrape) viewAPI(out *view.Snapshot, a *config.API) {
 	if s.API == nil {
 		return

@@ -134,7 +134,6 @@ func (w *Web) health() error {
 	return nil
 }
 
-// serveHealth says whether clients are served.
 func (w *Web) serveHealth(out http.ResponseWriter, _ *http.Request) {
 	if err := w.health(); err != nil {
 		http.Error(out, err.Error(), http.StatusServiceUnavailable)

@@ -2,5 +2,4 @@
 
 package paths
 
-// hasList knows of none here.
 func hasList(string) bool { return false }

@@ -2,5 +2,4 @@
 
 package paths
 
-// mountsNow knows none here.
 func mountsNow() mounts { return nil }

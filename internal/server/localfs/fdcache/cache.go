@@ -169,7 +169,6 @@ func (c *Cache) Room() error {
 	}
 }
 
-// evict closes one idle descriptor.
 func (c *Cache) evict() bool {
 	first := c.turn.Add(1)
 	for i := range uint32(shards) {

@@ -53,7 +53,6 @@ func newLog(sys Disk, dir int) *log {
 	return l
 }
 
-// append adds a record and returns its offset.
 func (l *log) append(r *record) (off int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +69,6 @@ func (l *log) append(r *record) (off int64, err error) {
 	return off, nil
 }
 
-// lsn is the LSN of the record at off.
 func (l *log) lsn(off int64) LSN {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -290,7 +288,6 @@ type writer struct {
 	off int64 // where buf goes
 }
 
-// record writes r and returns its offset.
 func (w *writer) record(r *record) (int64, error) {
 	off := w.off + int64(len(w.buf))
 	w.buf = appendRecord(w.buf, r)

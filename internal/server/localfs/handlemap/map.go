@@ -59,7 +59,6 @@ func (m *Map) pack(i uint32) vfs.Handle {
 	return x
 }
 
-// slotOf is the slot that x names.
 func (m *Map) slotOf(x vfs.Handle) (uint32, error) {
 	b := x.Bytes()
 	if len(b) != handleSize || b[0] != handleMap {

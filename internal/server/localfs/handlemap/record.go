@@ -73,7 +73,6 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // errRecord says that bytes are no record.
 var errRecord = errors.New("not a record")
 
-// appendRecord appends r to b.
 func appendRecord(b []byte, r *record) []byte {
 	at := len(b)
 	le := binary.LittleEndian

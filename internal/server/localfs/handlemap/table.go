@@ -51,7 +51,6 @@ func (m *Map) findFree() {
 	}
 }
 
-// empty empties a slot, in memory.
 func (m *Map) empty(i uint32) {
 	s := &m.slots[i]
 	if s.serial != 0 && m.index[s.id] == i {
@@ -110,7 +109,6 @@ func (m *Map) removeLoc(i, parent, hash uint32) {
 	}
 }
 
-// locs are all places of an object.
 func (m *Map) locs(i uint32) []loc {
 	if m.slots[i].first.off == 0 {
 		return nil
@@ -118,7 +116,6 @@ func (m *Map) locs(i uint32) []loc {
 	return append([]loc{m.slots[i].first}, m.more[i]...)
 }
 
-// at returns the place of that name, if it is known.
 func (m *Map) at(i, parent, hash uint32) (loc, bool) {
 	if l := m.slots[i].first; l.off != 0 && l.parent == parent && l.hash == hash {
 		return l, true

@@ -253,7 +253,6 @@ func (c *Switcher) setUID(uid, other int) error {
 	return nil
 }
 
-// setGID is setUID for the group.
 func (c *Switcher) setGID(gid, other int) error {
 	if gid == other {
 		return nil

@@ -18,7 +18,6 @@ import (
 // eventBuffer is how many bytes of events are read at once, some 4000 of them.
 const eventBuffer = 64 << 10
 
-// listen reads events until the instance is closed.
 func (n *Watches) listen(file *os.File) {
 	buf := make([]byte, eventBuffer)
 	for {

@@ -173,7 +173,6 @@ func (m *Table) changed() bool {
 	return err != nil || n > 0
 }
 
-// read makes the table anew.
 func (m *Table) read() error {
 	table, err := m.table()
 	if err != nil {
@@ -204,7 +203,6 @@ func (m *Table) read() error {
 	return nil
 }
 
-// table reads the kernel's table.
 func (m *Table) table() ([]byte, error) {
 	var b []byte
 	for len(b) < maxTable {

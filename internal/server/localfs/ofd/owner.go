@@ -82,7 +82,6 @@ func kindOf(s byterange.Span) int16 {
 	return unix.F_RDLCK
 }
 
-// flock is struct flock.
 func flock(kind int16, s byterange.Span) unix.Flock_t {
 	return unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: int64(s.First), Len: int64(min(s.Len(), math.MaxInt64))}
 }

@@ -73,7 +73,6 @@ func (s *Store) checkFolder(ctx context.Context, f *folder, b *buffer, c *Checke
 // errStray is the finding about a file that is not part of the store.
 var errStray = errors.New("it is not part of the store")
 
-// holdsFolder reports whether name in f is a directory of the store.
 func (s *Store) holdsFolder(f *folder, name string) bool {
 	st, err := lstat(f, name)
 	if errors.Is(err, unix.ENOENT) {
@@ -102,7 +101,6 @@ func (s *Store) checkObject(ctx context.Context, f *folder, name, key string, b 
 	return err
 }
 
-// compare reads the content of o.
 func (s *Store) compare(ctx context.Context, o *opened, b *buffer, c *Checked) error {
 	hash, crc := sha256.New(), uint32(0)
 	for off := int64(0); off < o.info.Size; {

@@ -34,7 +34,6 @@ func fail(call string, err error) error {
 	return fmt.Errorf("%s: %w", call, err)
 }
 
-// isOneOf reports whether err is one of those.
 func isOneOf(err error, list ...unix.Errno) bool {
 	for _, errno := range list {
 		if errors.Is(err, errno) {

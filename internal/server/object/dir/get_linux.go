@@ -90,7 +90,6 @@ func (s *Store) find(ctx context.Context, key string, content bool) (*opened, er
 	return o, err
 }
 
-// open opens the object called name in f.
 func (s *Store) open(f *folder, name, key string, content bool) (*opened, error) {
 	fd, err := openObject(f.fd, name)
 	switch {
@@ -169,7 +168,6 @@ type reader struct {
 	closed  bool
 }
 
-// Read implements io.Reader.
 func (r *reader) Read(p []byte) (int, error) {
 	n, err := r.read(p)
 	if err != nil && err != io.EOF { //nolint:errorlint // our own read, whose end is io.EOF itself

@@ -58,7 +58,6 @@ func (l layout) isBucket(name string) (group string, ok bool) {
 	return group, ok && len(group) <= l.fanout && isSegment(group)
 }
 
-// isSegment reports whether name is a segment of a key.
 func isSegment(name string) bool {
 	return !strings.Contains(name, "/") && object.CheckKey(name) == nil
 }
@@ -68,7 +67,6 @@ func (l layout) marker() []byte {
 	return fmt.Appendf(nil, "%s\nversion %d\nfanout %d\n", markerMagic, markerVersion, l.fanout)
 }
 
-// parseMarker reads it.
 func parseMarker(b []byte) (l layout, err error) {
 	rest, ok := strings.CutPrefix(string(b), markerMagic+"\nversion ")
 	if !ok {

@@ -155,7 +155,6 @@ func readChunk(r io.Reader, p []byte) (n int, err error) {
 	return n, err
 }
 
-// writeAll writes all of p.
 func (s *Store) writeAll(fd int, p []byte, off int64) error {
 	for len(p) > 0 {
 		n, err := s.sys.Pwrite(fd, p, off)

@@ -251,5 +251,4 @@ func (s *Store) Snapshot() Snapshot {
 	}
 }
 
-// tempName returns a new temporary name.
 func (s *Store) tempName() string { return s.own + strconv.FormatUint(s.temps.Add(1), 10) }

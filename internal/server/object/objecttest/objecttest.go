@@ -91,7 +91,6 @@ func (e *env) ok(err error) {
 // anything stands for options that announce nothing.
 var anything = object.PutOptions{Size: -1}
 
-// put stores content under key.
 func (e *env) put(key string, content []byte) object.Info {
 	e.Helper()
 	info, err := e.s.Put(e.ctx(), key, bytes.NewReader(content), anything)
@@ -147,7 +146,6 @@ func (e *env) want(key string, content []byte) {
 	}
 }
 
-// wantNone wants that there is no object of key.
 func (e *env) wantNone(key string) {
 	e.Helper()
 	_, err := e.s.Stat(e.ctx(), key)

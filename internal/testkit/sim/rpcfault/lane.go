@@ -127,7 +127,6 @@ func (d *lane) ship(p *parcel) {
 	}
 }
 
-// end passes the end of the stream on.
 func (d *lane) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

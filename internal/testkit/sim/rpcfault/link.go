@@ -42,7 +42,6 @@ func (l *link) run() {
 	wg.Wait()
 }
 
-// connect reaches the server.
 func (l *link) connect() bool {
 	c, err := l.p.opt.Upstream(l.p.ctx)
 	if err != nil {
@@ -92,7 +91,6 @@ func (l *link) pump(from net.Conn, to *lane, pass func(*Message)) {
 	}
 }
 
-// call passes on a client's message.
 func (l *link) call(m *Message) {
 	if m.Program == 0 || m.Reply {
 		l.toServer.send(m, nil)
@@ -148,7 +146,6 @@ func (l *link) hold() {
 	l.held = true
 }
 
-// reply passes on a server's message.
 func (l *link) reply(m *Message) {
 	l.mu.Lock()
 	o, known := l.pending[m.XID]

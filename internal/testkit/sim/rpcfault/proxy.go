@@ -251,7 +251,6 @@ func (p *Proxy) decide(m *Message) []firing {
 	return all
 }
 
-// count changes the counters.
 func (p *Proxy) count(f func(s *Stats)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -146,7 +146,6 @@ func results(d *xdr.Decoder) bool {
 	return d.Uint32() == acceptSuccess
 }
 
-// skipAuth consumes a credential or a verifier.
 func skipAuth(d *xdr.Decoder) {
 	d.Uint32()
 	d.Opaque("body of opaque_auth", maxAuthBody)

@@ -112,7 +112,6 @@ type rule struct {
 	fired uint64
 }
 
-// about reports whether the rule is about the call m.
 func (r *rule) about(m *Message) bool {
 	if r.Procs != nil && !slices.ContainsFunc(r.Procs, func(p *xdr.Proc) bool {
 		return p.Program == m.Program && p.Number == m.Proc
