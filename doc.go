@@ -91,7 +91,9 @@
 // an exclusive create has its verifier. Otherwise the error Is vfs.ErrUnknownOutcome as well as
 // the status. The documentation of internal/client/nfsclient/v3 has the table.
 //
-// What is sent again, and by which layer (each bound has a name in the layer's bounds.go):
+// # What is sent again
+//
+// Each layer has a reason of its own, and a bound with a name in its bounds.go:
 //
 //	oncrpc        no reply, or a lost connection   growing time-outs, until the patience ends
 //	nfsclient/v3  JUKEBOX                          pauses of 0.1 to 5 s, until the patience ends

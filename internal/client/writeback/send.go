@@ -94,10 +94,11 @@ func (n *node) answered(p *piece, w *vfs.Written) {
 	}
 }
 
-// saw takes note of the verifier in the reply to a call that was sent when seq
-// was sent, and has everything sent again that was written under another one. It
-// is false if the reply is from before a change that is already known of: then
-// what the call did is lost. n.mu is held.
+// saw compares the verifier of a reply with that of the replies before. If it is another
+// one, the server may have lost unstable bytes (a restart), and saw queues all that was
+// written under the old one again. sent is when the call was sent. If a newer verifier is
+// known since then, the reply is out of date: saw returns false, and what the call did is
+// lost. n.mu is held.
 func (n *node) saw(verf vfs.Verifier, sent uint64) bool {
 	switch {
 	case !n.verified:
