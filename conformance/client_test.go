@@ -45,12 +45,11 @@ func TestInteropKernelClient(t *testing.T) {
 func TestInteropKernelClientDefaults(t *testing.T) {
 	want(t, clientTools...)
 	l := newLab(t)
-	port := l.serve("--grace=1s") // nobody has locks to claim back
+	port := l.serve("--grace=1s") // no client has locks to reclaim
 	if !l.hasLocks(port) {
 		t.Skip("NOT TESTED: the server has no lock manager")
 	}
-	// An address of the guest's network, where the ports that it will ask for
-	// lead to ours.
+	// At this address of the guest's network the default ports lead to our server.
 	var forward strings.Builder
 	for _, p := range []int{111, 2049, port} {
 		fmt.Fprintf(&forward, ",guestfwd=tcp:10.0.2.100:%d-cmd:%s relay 127.0.0.1:%d", p, l.guest, port)

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// kernelPackage is Debian's, which names the one with the kernel in it.
+// kernelPackage is the package of Debian that depends on the one with the kernel.
 const kernelPackage = "linux-image-amd64"
 
 // kernel is an unpacked kernel package.

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// runTime bounds one guest, from its first to its last word; prepareTime
-	// what comes before: builds and downloads.
+	// runTime bounds one guest, from its first line to its last. prepareTime bounds the
+	// builds and downloads before.
 	runTime     = 5 * time.Minute
 	prepareTime = 3 * time.Minute
 )
@@ -83,7 +83,7 @@ func (l *lab) build(path string) string {
 	return out
 }
 
-// etc are the files without which programs of ours do not know what is what.
+// etc are the files of /etc that the guest's programs need.
 var etc = map[string]string{
 	"/etc/passwd":        "root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\nstatd:x:101:65534::/:/bin/sh\n_rpc:x:102:65534::/:/bin/sh\n",
 	"/etc/group":         "root:x:0:\nnogroup:x:65534:\n",
@@ -156,8 +156,8 @@ func (l *lab) boot(c config) *machine {
 	return m
 }
 
-// sources adds some of this module's rooms, for a tree to work on, and git with
-// the names under which it starts itself.
+// sources adds some packages of this module, as a tree to work on, and git with the names
+// under which it starts itself.
 func sources(m *image) {
 	for _, room := range []string{"xdr", "oncrpc"} {
 		m.tree("/src/"+room, "../"+room, func(path string, d fs.DirEntry) bool {

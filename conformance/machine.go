@@ -20,7 +20,7 @@ const (
 	memory     = "1536M"
 	processors = "2"
 
-	// mark begins the lines of a guest that are meant for us.
+	// mark begins the lines of a guest that are for this package.
 	mark = "conformance: "
 
 	// maxConsole is how much of the console is kept for a message.
@@ -62,7 +62,7 @@ func boot(ctx context.Context, c config) (*machine, error) {
 		args = append(args, "-drive", fmt.Sprintf("if=none,id=d%d,format=raw,cache=unsafe,file=%s", i, disk), "-device", fmt.Sprintf("virtio-blk-pci,drive=d%d", i))
 	}
 	m := &machine{cmd: exec.CommandContext(ctx, qemu, args...), done: make(chan struct{})}
-	// It goes when we go, however that is.
+	// The kernel kills it when this process ends.
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	m.cmd.Stderr = &m.console
 	out, err := m.cmd.StdoutPipe()
@@ -78,7 +78,7 @@ func boot(ctx context.Context, c config) (*machine, error) {
 	return m, nil
 }
 
-// read passes on what is meant for us until the guest ends.
+// read passes on the marked lines until the guest ends.
 func (m *machine) read(out io.Reader, lines chan<- string) {
 	defer close(m.done)
 	defer close(lines)
@@ -87,7 +87,7 @@ func (m *machine) read(out io.Reader, lines chan<- string) {
 			lines <- strings.TrimRight(line, "\r")
 		}
 	}
-	_ = m.cmd.Wait() // how it ended is for the lines to say
+	_ = m.cmd.Wait() // the lines say how it ended
 }
 
 // stop ends the guest.

@@ -80,8 +80,7 @@ var knfsdSometimes = []string{
 	"stale/fsstat", "stale/fsinfo", "stale/pathconf", "stale/commit",
 }
 
-// TestSuiteKnfsd holds the protocol's suite against the server that all others
-// are measured by.
+// TestSuiteKnfsd runs the protocol's suite against the kernel's server.
 func TestSuiteKnfsd(t *testing.T) {
 	want(t, append(slices.Clone(serverTools), "mke2fs")...)
 	l := newLab(t)
@@ -143,8 +142,7 @@ func (l *lab) disk(name, size, contents string) string {
 	return file
 }
 
-// planted is a directory with what the suite looks for where nothing can be
-// written.
+// planted is a directory with the files that the suite looks for on a read-only export.
 func (l *lab) planted() string {
 	l.t.Helper()
 	dir := filepath.Join(l.home, "planted")
@@ -169,7 +167,7 @@ func dialer(port int) func(context.Context) (net.Conn, error) {
 	}
 }
 
-// freePort is a TCP port that was free a moment ago.
+// freePort is a TCP port that was free just before.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

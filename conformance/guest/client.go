@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// itemTime bounds one item of the workload; the machine then says so and stops,
-// because what hangs in the kernel cannot be ended.
+// itemTime bounds one item of the workload. At the bound the machine says so and stops,
+// because a process that hangs in the kernel cannot be killed.
 const itemTime = 150 * time.Second
 
 // toolTime bounds one program.
@@ -121,7 +121,7 @@ func output(dir, name string, args ...string) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
-	cmd.WaitDelay = time.Second // for those who keep its output open: daemons
+	cmd.WaitDelay = time.Second // daemons keep its output open
 	out, err := cmd.CombinedOutput()
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return "", fmt.Errorf("%s %s: %w: %.600s", name, strings.Join(args, " "), err, out)

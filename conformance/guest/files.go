@@ -243,7 +243,7 @@ func appending(s site) error {
 	return holds(join(s.a, "f"), want)
 }
 
-// exclusive lets many create the same name: one of them does.
+// exclusive creates one name in many goroutines: one of them succeeds.
 func exclusive(s site) error {
 	for i := range 10 {
 		var made atomic.Int32

@@ -1,12 +1,12 @@
 //go:build linux
 
-// Command guest is the first program of the machine that package conformance
-// boots: it is /init of an initramfs that holds little else. It loads modules,
-// finds the network, and then is what its kernel command line says: a client,
-// which mounts a server out there and works on it, or a server, the kernel's own.
+// Command guest is the first program of the machine that package conformance boots: /init of
+// its initramfs. It loads modules and sets up the network. Then it is what the kernel's
+// command line says: a client, which mounts a server of the host and works on it, or the
+// kernel's server.
 //
-// It speaks to the host by lines on the console; package conformance knows them.
-// It is of use nowhere else.
+// It speaks to the host by lines on the console, which package conformance reads. It is of
+// no other use.
 package main
 
 import (
@@ -84,8 +84,8 @@ func commandLine() (map[string]string, error) {
 	return params, nil
 }
 
-// child is what this program is when it starts itself anew, for the sake of
-// another process: other locks, another user.
+// child runs in a second process of this program: one with locks of its own, or as another
+// user.
 func child(args []string) error {
 	if len(args) == 3 && args[0] == "lock" {
 		return holdLock(args[1], args[2])
@@ -99,8 +99,8 @@ func child(args []string) error {
 	return errors.New("it is to be the first process of a machine of its own")
 }
 
-// relay connects its standard input and output, which QEMU makes a connection of
-// the guest's, to an address. It is the one thing done outside of the guest.
+// relay connects its standard input and output to an address. It runs on the host: QEMU
+// starts it for a connection of the guest's.
 func relay(addr string) error {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {

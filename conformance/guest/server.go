@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// exports are the disks of the machine and what the kernel's server makes of
-// them.
+// exports are the disks of the machine, and the options with which they are exported.
 var exports = []struct{ disk, dir, options string }{
 	{"/dev/vda", "/export/main", "rw"},
 	{"/dev/vdb", "/export/ro", "ro"},
@@ -46,7 +45,7 @@ func serve() error {
 			say("ready")
 			signals := make(chan os.Signal, 1)
 			signal.Notify(signals)
-			for range signals { // children that end, and whatever else; the host ends the machine
+			for range signals { // children end; the host ends the machine
 			}
 			return nil
 		},

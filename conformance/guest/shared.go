@@ -126,8 +126,8 @@ func denied(path string) error {
 	return nil
 }
 
-// locks takes a lock in this process by one mount, and has others try by the
-// other: they get what is free, and nothing else.
+// locks takes a lock in this process by one mount, and tries others in other processes by
+// the other mount: they get what is free, and nothing else.
 func locks(s site) error {
 	if err := put(join(s.a, "f"), "0123456789"); err != nil {
 		return err
@@ -168,8 +168,8 @@ func blockingLock(s site) error {
 		return errors.Join(err, f.Close())
 	}
 	time.Sleep(2 * time.Second) // to give it time to wait; if it is late, it waits less
-	// The client hears of it by a call back, if one can reach it, or asks again
-	// after 30 seconds.
+	// The server calls the client back, if it can. If not, the client asks again after 30
+	// seconds.
 	return errors.Join(f.Close(), waiter.Wait())
 }
 
@@ -203,8 +203,8 @@ func holdLock(path, span string) error {
 	return errors.Join(setLock(f, how, unix.F_WRLCK, start, length), f.Close())
 }
 
-// renameStorm lets several rename the same files about, by both mounts: all
-// files are there in the end, each once.
+// renameStorm renames the same files in several goroutines, by both mounts: in the end every
+// file is there, once.
 func renameStorm(s site) error {
 	const files, movers, moves = 16, 4, 60
 	for i := range files {

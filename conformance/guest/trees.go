@@ -89,8 +89,8 @@ func sameFile(want, got string, d fs.DirEntry) error {
 	return err
 }
 
-// gitTree makes a repository of the tree on the server, clones it there, works in
-// the clone, and has all checked.
+// gitTree makes a repository of the tree on the server, clones it there, works in the clone,
+// and runs git fsck.
 func gitTree(s site) error {
 	git := func(dir string, args ...string) func() error {
 		args = append([]string{"-c", "user.name=guest", "-c", "user.email=guest@localhost", "-c", "safe.directory=*", "-c", "gc.auto=0"}, args...)
