@@ -51,17 +51,25 @@ type made struct {
 	dir  vfs.WCC
 }
 
-// set takes the fields that all four procedures return.
-func (m *made) set(p *xdr.Proc, obj *nfs3.PostOpFh3, attr *nfs3.PostOpAttr, dir *nfs3.WccData) (err error) {
-	m.attr, m.dir = attr.VFS(), dir.VFS()
-	if obj.HandleFollows {
-		m.h, err = handleOf(p, &obj.Handle)
+// make calls one of the four procedures. Their results are the same on the wire.
+func (f *FS) make(ctx context.Context, p *xdr.Proc, args xdr.Appender) (m made, err error) {
+	var res nfs3.CREATE3res
+	reply, err := f.do(ctx, p, args, &res)
+	defer reply.Release()
+	if err != nil {
+		m.dir = res.Resfail.DirWcc.VFS()
+		return m, err
 	}
-	return err
+	ok := &res.Resok
+	m.attr, m.dir = ok.ObjAttributes.VFS(), ok.DirWcc.VFS()
+	if ok.Obj.HandleFollows {
+		m.h, err = handleOf(p, &ok.Obj.Handle)
+	}
+	return m, err
 }
 
 func (f *FS) create(ctx context.Context, where nfs3.Diropargs3, how *vfs.CreateHow) (m made, err error) {
-	args, res := nfs3.CREATE3args{Where: where}, nfs3.CREATE3res{}
+	args := nfs3.CREATE3args{Where: where}
 	switch how.Mode {
 	case vfs.CreateGuarded:
 		args.How.Mode = nfs3.GUARDED
@@ -74,14 +82,8 @@ func (f *FS) create(ctx context.Context, where nfs3.Diropargs3, how *vfs.CreateH
 		return m, vfs.ErrInval
 	}
 	_ = args.How.ObjAttributes.SetAttr(&how.Set) // the returned attributes show clamped times
-	reply, err := f.do(ctx, nfs3.NFSPROC3_CREATE, &args, &res)
-	defer reply.Release()
-	if err != nil {
-		m.dir = res.Resfail.DirWcc.VFS()
-		return m, decided(err, how.Mode)
-	}
-	ok := &res.Resok
-	return m, m.set(nfs3.NFSPROC3_CREATE, &ok.Obj, &ok.ObjAttributes, &ok.DirWcc)
+	m, err = f.make(ctx, nfs3.NFSPROC3_CREATE, &args)
+	return m, decided(err, how.Mode)
 }
 
 // decided returns err without the doubt about its outcome if the verifier of an exclusive CREATE
@@ -92,4 +94,46 @@ func decided(err error, mode vfs.CreateMode) error {
 		s.Resent = false
 	}
 	return err
+}
+
+func (f *FS) mkdir(ctx context.Context, where nfs3.Diropargs3, how *vfs.CreateHow) (m made, err error) {
+	args := nfs3.MKDIR3args{Where: where}
+	_ = args.Attributes.SetAttr(&how.Set) // the returned attributes show clamped times
+	args.Attributes.Size.SetIt = false    // a directory's size cannot be set
+	return f.make(ctx, nfs3.NFSPROC3_MKDIR, &args)
+}
+
+// defaultLinkMode is a link's mode if the caller sets none. It has no meaning, but some servers
+// refuse a SYMLINK without one.
+const defaultLinkMode = 0o777
+
+func (f *FS) symlink(ctx context.Context, where nfs3.Diropargs3, how *vfs.CreateHow) (m made, err error) {
+	switch {
+	case how.Target == "":
+		return m, vfs.ErrInval
+	case len(how.Target) > vfs.MaxPath:
+		return m, vfs.ErrNameTooLong
+	}
+	args := nfs3.SYMLINK3args{Where: where}
+	args.Symlink.SymlinkData = []byte(how.Target)
+	set := &args.Symlink.SymlinkAttributes
+	_ = set.SetAttr(&how.Set) // the returned attributes show clamped times
+	set.Size.SetIt = false    // the size is the target's length
+	if !set.Mode.SetIt {
+		set.Mode.SetIt, set.Mode.Mode = true, defaultLinkMode
+	}
+	return f.make(ctx, nfs3.NFSPROC3_SYMLINK, &args)
+}
+
+func (f *FS) mknod(ctx context.Context, where nfs3.Diropargs3, how *vfs.CreateHow) (m made, err error) {
+	args := nfs3.MKNOD3args{Where: where}
+	args.What.Type = nfs3.Ftype3(how.Type)
+	set := &args.What.PipeAttributes
+	if how.Type == vfs.TypeBlock || how.Type == vfs.TypeChar {
+		set = &args.What.Device.DevAttributes
+		args.What.Device.Spec = nfs3.Specdata3{Specdata1: uint32(how.Rdev >> 32), Specdata2: uint32(how.Rdev)}
+	}
+	_ = set.SetAttr(&how.Set) // the returned attributes show clamped times
+	set.Size.SetIt = false    // a node's size cannot be set
+	return f.make(ctx, nfs3.NFSPROC3_MKNOD, &args)
 }

@@ -1,8 +1,8 @@
 // Package v3 is the client side of NFS version 3 (RFC 1813): a file system made of its procedures.
 //
 // [FS] is a [vfs.FS], raw and unbuffered: a call of the contract is one procedure where possible.
-// Each procedure has a file here, with the same name as in the server and in the suite. Sections
-// that comments name are those of RFC 1813.
+// Procedures have files of the same names as in the server: those that share their work share one.
+// Sections that comments name are those of RFC 1813.
 //
 // # What a server says is hostile until checked
 //

@@ -75,3 +75,33 @@ func (f *FS) limitsOf(ok *nfs3.FSINFO3resok) *vfs.Info {
 	i.WritePref = min(i.WriteMax, cmp.Or(ok.Wtpref, i.WriteMax))
 	return i
 }
+
+func (f *FS) fsstat(ctx context.Context, h *vfs.Handle, info *vfs.Info) error {
+	args, res := nfs3.FSSTAT3args{Fsroot: fh(h)}, nfs3.FSSTAT3res{}
+	reply, err := f.do(ctx, nfs3.NFSPROC3_FSSTAT, &args, &res)
+	defer reply.Release()
+	if err != nil {
+		return err
+	}
+	ok := &res.Resok
+	info.Valid |= vfs.InfoSpace
+	info.TotalBytes, info.FreeBytes, info.AvailBytes = ok.Tbytes, ok.Fbytes, ok.Abytes
+	info.TotalFiles, info.FreeFiles, info.AvailFiles = ok.Tfiles, ok.Ffiles, ok.Afiles
+	info.Invarsec = time.Duration(ok.Invarsec) * time.Second
+	return nil
+}
+
+func (f *FS) pathconf(ctx context.Context, h *vfs.Handle, info *vfs.Info) error {
+	args, res := nfs3.PATHCONF3args{Object: fh(h)}, nfs3.PATHCONF3res{}
+	reply, err := f.do(ctx, nfs3.NFSPROC3_PATHCONF, &args, &res)
+	defer reply.Release()
+	if err != nil {
+		return err
+	}
+	ok := &res.Resok
+	info.Valid |= vfs.InfoNames
+	info.LinkMax, info.NameMax = ok.Linkmax, ok.NameMax
+	info.NoTrunc, info.ChownRestricted = ok.NoTrunc, ok.ChownRestricted
+	info.CaseInsensitive, info.CasePreserving = ok.CaseInsensitive, ok.CasePreserving
+	return nil
+}

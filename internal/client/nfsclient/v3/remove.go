@@ -14,23 +14,27 @@ func (f *FS) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool
 	if err := f.mayChange(ctx); err != nil {
 		return vfs.WCC{}, err
 	}
-	if isDir {
-		return f.rmdir(ctx, dir, name)
+	if !isDir {
+		if wcc, done, err := f.hideRemoved(ctx, dir, name); done {
+			return wcc, err
+		}
 	}
-	if wcc, done, err := f.hideRemoved(ctx, dir, name); done {
-		return wcc, err
-	}
-	return f.remove(ctx, dir, name)
+	return f.remove(ctx, dir, name, isDir)
 }
 
-// remove is Remove without regard to open files.
-func (f *FS) remove(ctx context.Context, dir vfs.Handle, name string) (vfs.WCC, error) {
+// remove is Remove without regard to open files. Arguments and results of RMDIR are those of
+// REMOVE on the wire.
+func (f *FS) remove(ctx context.Context, dir vfs.Handle, name string, isDir bool) (vfs.WCC, error) {
 	object, err := dirop(&dir, name)
 	if err != nil {
 		return vfs.WCC{}, err
 	}
+	p := nfs3.NFSPROC3_REMOVE
+	if isDir {
+		p = nfs3.NFSPROC3_RMDIR
+	}
 	args, res := nfs3.REMOVE3args{Object: object}, nfs3.REMOVE3res{}
-	reply, err := f.do(ctx, nfs3.NFSPROC3_REMOVE, &args, &res)
+	reply, err := f.do(ctx, p, &args, &res)
 	defer reply.Release()
 	f.names.forget(&dir, name)
 	if err != nil {

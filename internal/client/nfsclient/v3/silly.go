@@ -85,7 +85,7 @@ func (t *openFiles) release(ctx context.Context, h vfs.Handle) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	_, err := e.hidden.fs.remove(ctx, e.hidden.dir, e.hidden.name)
+	_, err := e.hidden.fs.remove(ctx, e.hidden.dir, e.hidden.name, false)
 	if err != nil && !errors.Is(err, vfs.ErrNoEnt) {
 		return fmt.Errorf("a file that was removed while open is left behind as %s: %w", e.hidden.name, err)
 	}
@@ -111,7 +111,7 @@ func (f *FS) hideRemoved(ctx context.Context, dir vfs.Handle, name string) (wcc 
 	defer e.mu.Unlock()
 	if f.survives(ctx, e, h) {
 		f.open.moved(f.names.folded(&dir, name))
-		wcc, err = f.remove(ctx, dir, name)
+		wcc, err = f.remove(ctx, dir, name, false)
 		return wcc, true, err
 	}
 	wcc, err = f.hide(ctx, e, h, dir, name)
