@@ -46,9 +46,9 @@
 //
 // # Layout
 //
-// A verb is a file: a function that prepares its [work], and a line in verbs.
-// What the verbs about files need of a protocol is a [target]: target_nfs.go and
-// target_api.go. run.go and part.go make the operations, server.go and metrics.go
+// A verb is a function that prepares its [work], and a line in verbs: calls.go has null
+// and getattr, files.go those that want what upload has stored. What the verbs about files
+// need of a protocol is a [target]: target_nfs.go and target_api.go. run.go and part.go make the operations, server.go and metrics.go
 // look at the server, compare.go takes turns with two targets, figure.go says
 // what came of them, and page.go and chart.go draw.
 package bench

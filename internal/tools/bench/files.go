@@ -151,3 +151,82 @@ func unlessFull(err error) error {
 
 // gone reports whether an error says that something is not there any more.
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, vfs.ErrStale) }
+
+// downloadVerb reads the files that upload has made, and compares every byte.
+var downloadVerb = verb{
+	name: "download", size: DefaultFileSize, count: DefaultFiles, anywhere: true, files: true, start: onFiles(download),
+	calls: [2][]string{{"LOOKUP"}, {"Get", "Download"}},
+}
+
+// onFiles starts a verb that wants to find the files.
+func onFiles(one func(context.Context, *fileCaller) (moved, error)) func(context.Context, *Options) (work, error) {
+	return func(ctx context.Context, o *Options) (work, error) {
+		w, err := startFiles(ctx, o, false)
+		if err != nil {
+			return nil, err
+		}
+		w.one = one
+		if err := w.look(ctx); err != nil {
+			return nil, errors.Join(err, cleanUp(ctx, w))
+		}
+		return w, nil
+	}
+}
+
+func download(ctx context.Context, c *fileCaller) (moved, error) {
+	w := c.w
+	if c.buf == nil {
+		c.buf = make([]byte, w.data.size)
+	}
+	x := w.item()
+	if err := w.dirs[x.dir].download(ctx, x.name, x.data, c.buf); err != nil {
+		return moved{}, err
+	}
+	return moved{bytes: uint64(len(x.data))}, nil
+}
+
+// existVerb asks whether the files that upload has made are there.
+var existVerb = verb{
+	name: "exist", count: DefaultFiles, anywhere: true, files: true, start: onFiles(exist),
+	calls: [2][]string{{"LOOKUP"}, {"Exist"}},
+}
+
+// errAbsent is a file that is not there any more.
+var errAbsent = errors.New("the file is not there: not all that upload makes with these flags is")
+
+func exist(ctx context.Context, c *fileCaller) (moved, error) {
+	w := c.w
+	x := w.item()
+	there, err := w.dirs[x.dir].exist(ctx, x.name)
+	if err == nil && !there {
+		err = errAbsent
+	}
+	return moved{}, err
+}
+
+// deleteVerb removes the files that upload has made.
+var deleteVerb = verb{
+	name: "delete", count: DefaultFiles, anywhere: true, files: true, once: true, start: startDelete,
+	calls: [2][]string{{"REMOVE"}, {"Delete"}},
+}
+
+func startDelete(ctx context.Context, o *Options) (work, error) {
+	w, err := startFiles(ctx, o, false)
+	if err != nil {
+		return nil, err
+	}
+	w.one, w.last = remove, removeEmpty
+	return w, nil
+}
+
+// remove removes the next file. The warm-up only looks: what it would remove could
+// not be measured any more.
+func remove(ctx context.Context, c *fileCaller) (moved, error) {
+	w := c.w
+	x := w.item()
+	if !w.measured {
+		_, err := w.dirs[x.dir].exist(ctx, x.name)
+		return moved{}, err
+	}
+	return moved{}, w.dirs[x.dir].remove(ctx, x.name, false)
+}

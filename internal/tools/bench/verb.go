@@ -23,7 +23,7 @@ type verb struct {
 	calls [2][]string
 }
 
-// verbs are all verbs. Each has a file of its own.
+// verbs are all verbs.
 var verbs = [...]*verb{
 	&nullVerb, &getattrVerb, &readVerb, &writeVerb, &listVerb,
 	&uploadVerb, &downloadVerb, &existVerb, &deleteVerb, &cleanVerb, &echoVerb,
