@@ -3,7 +3,6 @@ package acl
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/nfsserver/internal/peer"
 	"github.com/nfsbox/nfsbox/oncrpc"
@@ -16,25 +15,11 @@ import (
 // Service is NFSACL. Whose exports it serves is in the state of each connection, a
 // [*peer.Conn].
 type Service struct {
-	log    *slog.Logger
-	calls  [procs]atomic.Uint64
-	errors atomic.Uint64
+	log *slog.Logger
 }
-
-// procs is the number of procedures, NULL included.
-const procs = 3
 
 // New returns the service; [Service.RPC] is what a server runs of it.
 func New(log *slog.Logger) *Service { return &Service{log: log} }
-
-// Calls is how often each procedure was called, by its number, and how many of
-// the calls were answered with an error.
-func (s *Service) Calls() (calls [procs]uint64, errors uint64) {
-	for i := range s.calls {
-		calls[i] = s.calls[i].Load()
-	}
-	return calls, s.errors.Load()
-}
 
 // RPC binds the procedures to their numbers. A SETACL is executed once: sent
 // again after another client's, it would undo that.
@@ -49,13 +34,11 @@ func (s *Service) RPC() oncrpc.Service {
 }
 
 func (s *Service) null(_ context.Context, c *oncrpc.Call) error {
-	s.calls[nfsacl3.ACLPROC3_NULL.Number].Add(1)
 	return c.Reply(xdr.Void{})
 }
 
 // begin decodes the arguments and finds what the caller sees.
 func (s *Service) begin(c *oncrpc.Call, args xdr.Unmarshaler) (vfs.FS, error) {
-	s.calls[c.Proc.Number].Add(1)
 	if err := args.DecodeXDR(&c.Args); err != nil {
 		return nil, err
 	}
@@ -75,7 +58,6 @@ func (s *Service) reply(ctx context.Context, c *oncrpc.Call, res xdr.Appender, s
 		return oncrpc.ErrDrop // the client does not wait any more
 	}
 	if err != nil {
-		s.errors.Add(1)
 		st, known := nfs3.StatusOf(err)
 		if !known {
 			s.log.Warn("the file system failed", slog.String("procedure", c.Proc.Name),
