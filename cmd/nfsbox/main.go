@@ -14,6 +14,8 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"syscall"
 	"time"
@@ -179,4 +181,40 @@ func usageError(parser *kong.Kong, err error) error {
 		}
 	}
 	return &exitError{status: exitUsage, err: fmt.Errorf("%w; see %s --help", err, command)}
+}
+
+type versionCmd struct{}
+
+func (*versionCmd) Run(e *env) error {
+	_, err := fmt.Fprintf(e.stdout, "nfsbox %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	return info.Main.Version
+}
+
+// errPipe ends a command whose output has no reader any more, as in
+// "nfsbox cp --json ... | head -1". The command ends as if interrupted, and cleans up.
+var errPipe = errors.New("the reader of the output has gone")
+
+// exitPipe is the status that a shell shows for a command that SIGPIPE has killed.
+const exitPipe = 128 + int(syscall.SIGPIPE)
+
+// pipe is an output whose reader may close it.
+type pipe struct {
+	io.Writer
+	gone func() // called when that has happened
+}
+
+func (p pipe) Write(b []byte) (int, error) {
+	n, err := p.Writer.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		p.gone()
+	}
+	return n, err
 }

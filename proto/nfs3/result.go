@@ -1,5 +1,10 @@
 package nfs3
 
+import (
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/xdr"
+)
+
 // Stat is the status with which every result begins, for code that treats
 // the results of all procedures alike.
 
@@ -65,3 +70,29 @@ func (r *PATHCONF3res) Stat() *Nfsstat3 { return &r.Status }
 
 // Stat is the status of the result.
 func (r *COMMIT3res) Stat() *Nfsstat3 { return &r.Status }
+
+// Result is what the results of all procedures but NULL have in common: they
+// begin with a status.
+type Result interface {
+	xdr.Unmarshaler
+	Stat() *Nfsstat3
+}
+
+// Err is s as an error of the contract, nil for NFS3_OK. The numbers are the
+// same; one that RFC 1813 does not know stays what it is.
+func (s Nfsstat3) Err() error {
+	if s == NFS3_OK {
+		return nil
+	}
+	return vfs.Status(s)
+}
+
+// StatusOf is the status of err on the wire. ok is false if err has none and became
+// NFS3ERR_SERVERFAULT: the server then logs it.
+func StatusOf(err error) (s Nfsstat3, ok bool) {
+	v, ok := vfs.StatusOf(err)
+	if v == vfs.ErrLocked {
+		v = vfs.ErrBusy // NFSv3 has no locks, and nothing nearer
+	}
+	return Nfsstat3(v), ok
+}

@@ -32,3 +32,40 @@ func (o *file) read(p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err 
 	}
 	return n, off >= o.n.content.size || o.n.content.size-off == uint64(n), nil
 }
+
+// Readlink returns the target as it was given to Create.
+func (f *FS) Readlink(ctx context.Context, h vfs.Handle) (string, vfs.Attr, error) {
+	if err := f.begin(ctx, "readlink", h); err != nil {
+		return "", vfs.Attr{}, err
+	}
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	n, err := f.get(h)
+	if err != nil {
+		return "", vfs.Attr{}, err
+	}
+	if n.typ != vfs.TypeSymlink {
+		return "", f.attr(n), vfs.ErrInval
+	}
+	return n.target, f.attr(n), nil
+}
+
+func (o *file) NextData(ctx context.Context, off uint64) (uint64, error) {
+	return o.seek(ctx, off, (*data).nextData)
+}
+
+func (o *file) NextHole(ctx context.Context, off uint64) (uint64, error) {
+	return o.seek(ctx, off, (*data).nextHole)
+}
+
+func (o *file) seek(ctx context.Context, off uint64, next func(*data, uint64) (uint64, error)) (uint64, error) {
+	if err := o.fs.begin(ctx, "seek", o.h); err != nil {
+		return 0, err
+	}
+	o.fs.mu.RLock()
+	defer o.fs.mu.RUnlock()
+	if err := o.use(vfs.ShareRead); err != nil {
+		return 0, err
+	}
+	return next(&o.n.content, off)
+}

@@ -1,6 +1,5 @@
-// Package v3 is NFS version 3 (RFC 1813) over a view of exports: one procedure a
-// file, each under the name that it has in internal/client/nfsclient/v3 and in
-// vfs/vfstest.
+// Package v3 is NFS version 3 (RFC 1813) over a view of exports. Procedures have files of
+// the same names as in internal/client/nfsclient/v3: those that share their work share one.
 //
 // A procedure is a function from decoded arguments to a result. It makes a call
 // or two on the caller's view and returns the view's error; handler.go decodes

@@ -24,3 +24,8 @@ func (q *request) take(ctx context.Context, object *nfs3.Diropargs3, isDir bool,
 	q.wcc(ctx, dir, &wcc, ok)
 	return err
 }
+
+// rmdir is procedure 13 (RFC 1813, section 3.3.13).
+func rmdir(ctx context.Context, q *request, a *nfs3.RMDIR3args, r *nfs3.RMDIR3res) error {
+	return q.take(ctx, &a.Object, true, &r.Resok.DirWcc, &r.Resfail.DirWcc)
+}

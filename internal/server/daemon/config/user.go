@@ -29,6 +29,7 @@ func (u *User) UnmarshalText(b []byte) error {
 // MarshalText implements encoding.TextMarshaler.
 func (u User) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
+// String implements fmt.Stringer.
 func (u User) String() string {
 	s := fmt.Sprintf("%d:%d", u.UID, u.GID)
 	for _, g := range u.Groups {

@@ -82,6 +82,7 @@ func (s *Size) UnmarshalText(b []byte) error {
 // MarshalText implements encoding.TextMarshaler.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// String implements fmt.Stringer.
 func (s Size) String() string {
 	for _, u := range units {
 		if s != 0 && s%(1<<u.shift) == 0 {

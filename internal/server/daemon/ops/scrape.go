@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"time"
+
 	"github.com/nfsbox/nfsbox/internal/server/fileapi"
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
@@ -89,4 +91,11 @@ func addDirectory(sum, s *localfs.Snapshot) {
 	sum.NowaitMisses += s.NowaitMisses
 	sum.AsCaller += s.AsCaller
 	sum.Busy += s.Busy
+}
+
+// process is what the server takes of its host; 0 is unknown.
+type process struct {
+	threads int
+	cpu     time.Duration // total, of all processors
+	memory  uint64        // resident bytes
 }
