@@ -77,6 +77,7 @@ type URLError struct {
 	Err error
 }
 
+// Error implements error.
 func (e *URLError) Error() string {
 	if e.Arg == "" {
 		return "nfs URL: " + e.Err.Error()
@@ -84,6 +85,7 @@ func (e *URLError) Error() string {
 	return "nfs URL: argument " + e.Arg + ": " + e.Err.Error()
 }
 
+// Unwrap returns the cause.
 func (e *URLError) Unwrap() error { return e.Err }
 
 func badURL(format string, args ...any) error {

@@ -93,6 +93,7 @@ const (
 
 var typeNames = [...]string{"none", "file", "directory", "block device", "character device", "symlink", "socket", "fifo"}
 
+// String implements fmt.Stringer.
 func (t Type) String() string {
 	if int(t) < len(typeNames) {
 		return typeNames[t]

@@ -79,6 +79,7 @@ type MountError struct {
 	Status vfs.Status
 }
 
+// Error implements error.
 func (e *MountError) Error() string {
 	hint := ""
 	switch e.Status {
@@ -89,6 +90,8 @@ func (e *MountError) Error() string {
 	}
 	return fmt.Sprintf("nfs: mount %q: %v%s", e.Path, e.Status, hint)
 }
+
+// Unwrap returns the cause.
 func (e *MountError) Unwrap() error { return e.Status }
 
 // mnt returns the handle of a directory. If it was asked for early, that answer is used. A call that

@@ -13,7 +13,7 @@ const (
 	// bound less is read ahead; at the latter, what files have not asked for in
 	// maxIdle is given up as well.
 	DefaultFile  = 32 << 20
-	DefaultTotal = 64 << 20
+	DefaultTotal = 64 << 20 // bytes
 
 	// maxIdle is how long a stream keeps what it has while others have no room,
 	// and sweepPause how often these look for such.

@@ -11,7 +11,7 @@ const (
 	// MinThreads and MaxThreads bound Options.Threads: a place for each class,
 	// and half of the threads at which the Go runtime ends the process.
 	MinThreads = int(Classes)
-	MaxThreads = 5000
+	MaxThreads = 5000 // of Go's 10,000
 
 	// DefaultQueue is how many may wait if Options do not say. A call that comes when so
 	// many wait gets ErrFull at once.

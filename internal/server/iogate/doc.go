@@ -45,12 +45,6 @@
 // Threads counts as many as may be blocked at once. C has its own besides those of the Go
 // runtime that metadata blocks.
 //
-// # Neighbours
-//
-// Package localfs passes everything through its export's lanes. Package daemon makes the
-// gate from the configuration, and package ops shows its Snapshot. This package knows
-// none of them.
-//
 // # Locks
 //
 // Gate.mu is the only lock in Enter and Leave, and nothing is waited for with it held. A

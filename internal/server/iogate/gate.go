@@ -23,6 +23,7 @@ const (
 
 var kindNames = [...]string{Auto: "auto", None: "none", Go: "go", C: "c"}
 
+// String implements fmt.Stringer.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -58,6 +59,7 @@ const (
 
 var classNames = [...]string{Meta: "meta", Read: "read", Write: "write", Sync: "sync"}
 
+// String implements fmt.Stringer.
 func (c Class) String() string {
 	if int(c) < len(classNames) {
 		return classNames[c]

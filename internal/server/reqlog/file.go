@@ -16,8 +16,8 @@ const (
 	// MaxSize bounds FileOptions.Size, MaxKeep FileOptions.Keep, MaxDays
 	// FileOptions.Days. More is refused.
 	MaxSize = 1 << 40
-	MaxKeep = 10_000
-	MaxDays = 3650
+	MaxKeep = 10_000 // files
+	MaxDays = 3650   // ten years
 
 	// megabyte is the unit of a file's size, which is rounded up to it.
 	megabyte = 1 << 20

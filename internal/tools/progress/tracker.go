@@ -34,6 +34,7 @@ var counterNames = [numCounters]string{
 	"found_items", "found_bytes",
 }
 
+// String implements fmt.Stringer.
 func (c Counter) String() string { return counterNames[c] }
 
 // Snapshot has the values of the counters at one time.

@@ -15,7 +15,10 @@ type VanishedError struct {
 	err    error
 }
 
+// Error implements error.
 func (e *VanishedError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
 func (e *VanishedError) Unwrap() error { return e.err }
 
 // movedOn reports whether err says that a handle is stale.

@@ -10,7 +10,7 @@ const (
 	// DefaultMaxFiles is the default bound of the files that one client has at once,
 	// and MaxFiles the largest. At the bound a file is SESSION_CROWDED.
 	DefaultMaxFiles = 1024
-	MaxFiles        = localio.SESSION_MAX_SLOTS
+	MaxFiles        = localio.SESSION_MAX_SLOTS // the protocol's
 
 	// DefaultMaxSessions is the default bound of clients that are served at once. Each
 	// has a descriptor for its socket and one for its page. At the bound a client that

@@ -16,6 +16,7 @@ type Value struct {
 	Abs uint64
 }
 
+// String implements fmt.Stringer.
 func (v Value) String() string {
 	s := strconv.FormatUint(v.Abs, 10)
 	if v.Neg {

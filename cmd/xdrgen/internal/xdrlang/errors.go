@@ -22,6 +22,7 @@ type Pos struct {
 	Line, Col int
 }
 
+// String implements fmt.Stringer.
 func (p Pos) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col) }
 
 // Error is one thing wrong with a specification, and where.
@@ -30,6 +31,7 @@ type Error struct {
 	Msg string
 }
 
+// Error implements error.
 func (e *Error) Error() string { return e.Pos.String() + ": " + e.Msg }
 
 // Errorf makes an [Error] at p.
@@ -41,6 +43,7 @@ func Errorf(p Pos, format string, args ...any) *Error {
 // for each pass.
 type ErrorList []*Error
 
+// Error implements error.
 func (l ErrorList) Error() string {
 	lines := make([]string, len(l))
 	for i, e := range l {

@@ -23,6 +23,7 @@ type StatusError struct {
 	Resent bool
 }
 
+// Error implements error.
 func (e *StatusError) Error() string {
 	text := name(e.Proc) + ": " + e.Status.Error()
 	if e.Resent {
@@ -30,6 +31,8 @@ func (e *StatusError) Error() string {
 	}
 	return text
 }
+
+// Unwrap returns the cause.
 func (e *StatusError) Unwrap() error { return e.Status }
 
 // Is adds vfs.ErrUnknownOutcome after a repetition.
@@ -51,9 +54,12 @@ type ReplyError struct {
 	Err  error // what is wrong
 }
 
+// Error implements error.
 func (e *ReplyError) Error() string {
 	return fmt.Sprintf("%s: the server's reply cannot be true: %v", name(e.Proc), e.Err)
 }
+
+// Unwrap returns the cause.
 func (e *ReplyError) Unwrap() error { return e.Err }
 
 // name is the procedure's name in the text of RFC 1813: "READ".
@@ -73,9 +79,12 @@ type BusyError struct {
 	Err   error // the context's
 }
 
+// Error implements error.
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("%s: the server is busy (NFS3ERR_JUKEBOX, %d times so far): %v", name(e.Proc), e.Tries, e.Err)
 }
+
+// Unwrap returns the cause.
 func (e *BusyError) Unwrap() error { return e.Err }
 
 // Why a listing was given up.
@@ -185,7 +194,10 @@ type PatienceError struct {
 	Err   error
 }
 
-func (e *PatienceError) Error() string   { return e.Err.Error() }
+// Error implements error.
+func (e *PatienceError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
 func (e *PatienceError) Unwrap() []error { return []error{e.Errno, e.Err} }
 
 // Is makes it vfs.ErrNoAnswer.

@@ -82,6 +82,7 @@ const (
 var kindNames = [kinds]string{"DropCall", "DropReply", "Hold", "DelayCall", "DelayReply", "DuplicateCall", "DuplicateReply",
 	"Reorder", "CutBefore", "CutInCall", "CutInReply", "EditCall", "EditReply", "Fragment", "FragmentCall", "Refuse"}
 
+// String implements fmt.Stringer.
 func (k Kind) String() string {
 	if k < kinds {
 		return kindNames[k]
