@@ -214,10 +214,13 @@ const (
 	DefaultWriteTimeout = 30 * time.Second
 	minWriteProgress    = 64 << 10
 
-	// lingerTime is how long a drained connection is read until the client closes it: to
-	// close with unread input destroys replies on their way. It is also how long a client
-	// that has closed its side still gets replies. Then its handlers' contexts end.
-	lingerTime = 2 * time.Second
+	// lingerTime is how long after its last reply a drained connection is read until the
+	// client closes it: to close with unread input destroys replies on their way. It is
+	// also how long a client that has closed its side still gets replies. Then its
+	// handlers' contexts end. lingerLeast is how long a connection is read whose last
+	// reply is older: for calls on their way.
+	lingerTime  = 2 * time.Second
+	lingerLeast = 100 * time.Millisecond
 
 	// serverReadBuffer is the connection's read buffer. It is small, since idle connections
 	// have one, too.

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -87,20 +89,51 @@ func TestShutdownGivesUp(t *testing.T) {
 	}
 }
 
-// TestShutdownLingers has a client that never closes: two seconds are enough.
+// TestShutdownLingers has a client that never closes: two seconds from its last call are
+// enough.
 func TestShutdownLingers(t *testing.T) {
 	const linger = 200 * time.Millisecond
 	srv, addr := startServer(t, newService(), ServerOptions{linger: linger})
 	r := dialRaw(t, addr)
+	start := time.Now()
 	r.send(record(message(1, procNull, nil)))
 	r.mustReply(1)
-	start := time.Now()
 	if err := srv.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if d := time.Since(start); d < linger || d > linger+patience {
 		t.Errorf("Shutdown took %v", d)
 	}
+}
+
+// quietConn is a client that sends nothing and does not close.
+type quietConn struct {
+	net.Conn
+	until  time.Time
+	closed bool
+}
+
+func (c *quietConn) CloseWrite() error                 { c.closed = true; return nil }
+func (c *quietConn) SetReadDeadline(t time.Time) error { c.until = t; return nil }
+func (c *quietConn) Read([]byte) (int, error)          { return 0, os.ErrDeadlineExceeded }
+
+// TestLingersFromLastReply: a client whose last reply is old has had its time to read it.
+func TestLingersFromLastReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, x := range []struct{ quiet, linger, want time.Duration }{
+			{0, lingerTime, lingerTime},
+			{lingerTime / 4, lingerTime, 3 * lingerTime / 4},
+			{lingerTime, lingerTime, lingerLeast},
+			{time.Hour, lingerTime, lingerLeast},
+			{time.Hour, time.Millisecond, time.Millisecond},
+		} {
+			nc := new(quietConn)
+			sc := &serverConn{s: &Server{o: ServerOptions{linger: x.linger}}, nc: nc, active: time.Now().Add(-x.quiet)}
+			if sc.linger(); !nc.closed || time.Until(nc.until) != x.want {
+				t.Errorf("%v after the last reply: read for %v, want %v", x.quiet, time.Until(nc.until), x.want)
+			}
+		}
+	})
 }
 
 // TestServerClientCloses has clients that close their side: they get the replies

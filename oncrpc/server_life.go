@@ -196,10 +196,17 @@ func (sc *serverConn) finish(err error) {
 }
 
 // linger closes our side, and reads until the client has closed its own: to close with
-// unread input would destroy replies on their way.
+// unread input would destroy replies on their way. A client without calls may not look for
+// minutes, but has had its time to read the last reply.
 func (sc *serverConn) linger() {
+	sc.mu.Lock()
+	until := sc.active.Add(sc.s.o.linger)
+	sc.mu.Unlock()
+	if least := time.Now().Add(min(lingerLeast, sc.s.o.linger)); until.Before(least) {
+		until = least
+	}
 	half, ok := sc.nc.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || sc.nc.SetReadDeadline(time.Now().Add(sc.s.o.linger)) != nil {
+	if !ok || half.CloseWrite() != nil || sc.nc.SetReadDeadline(until) != nil {
 		return
 	}
 	if sc.over() {
@@ -210,8 +217,8 @@ func (sc *serverConn) linger() {
 
 // Shutdown ends the server without losing a reply. It closes the listeners, reads no more
 // calls, lets those under way finish and sends their replies. Then it waits, for at most
-// two seconds, until the clients have closed. If ctx ends before, it closes everything and
-// returns ctx's error.
+// two seconds from the last reply, until the clients have closed. If ctx ends before, it
+// closes everything and returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.end((*serverConn).drain)
 	done := make(chan struct{})
