@@ -97,12 +97,17 @@ func found(err error, what string) error {
 // plain is a in the form that rules use: IPv4 unmapped, and no zone.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
+// haveNames reports whether a rule matches by a name, which takes a look-up.
+func haveNames(rules []rule) bool {
+	return slices.ContainsFunc(rules, func(r rule) bool { return r.host != "" || r.domain != "" })
+}
+
 // match returns the first rule that matches the address, or nil. If names were looked
 // up, until is when to look again. It is vfs.ErrBusy if an earlier rule may match, by
 // a name that is not known yet, and gives other rights than the one found. A refusal
 // instead would make the client discard what it has not written yet.
 func (c *clients) match(ctx context.Context, rules []rule, a netip.Addr) (r *rule, until time.Time, err error) {
-	if a.IsValid() && slices.ContainsFunc(rules, func(r rule) bool { return r.host != "" || r.domain != "" }) {
+	if a.IsValid() && haveNames(rules) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, lookupWait)
 		defer cancel()

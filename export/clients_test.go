@@ -1,6 +1,7 @@
 package export
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -157,6 +158,51 @@ func TestNamesAreRemembered(t *testing.T) {
 		time.Sleep(retryAfter)
 		if err := mount(); !errors.Is(err, vfs.ErrBusy) {
 			t.Errorf("believed after more than %v without the service: %v", keepFor, err)
+		}
+	})
+}
+
+// TestOldNames: an answer that nobody has used for long does not let the client in once more.
+func TestOldNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, r, mount := named(t, "*.example.org")
+		r.names["192.0.2.7"] = []string{"h.example.org."}
+		r.addrs["h.example.org."] = []string{"192.0.2.7"}
+		if err := mount(); err != nil {
+			t.Fatal(err)
+		}
+		r.set(func(r *resolver) { r.names = nil })
+		time.Sleep(keepFor + time.Second)
+		if err := mount(); !errors.Is(err, vfs.ErrAccess) {
+			t.Errorf("by a name from before %v: %v", keepFor, err)
+		}
+	})
+}
+
+// TestSlowNamesAndGroups: a call waits for both together no longer than for one of them.
+func TestSlowNamesAndGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		block := make(chan struct{})
+		r := &resolver{block: make(chan struct{}), names: map[string][]string{"192.0.2.7": {"h.example.org."}},
+			addrs: map[string][]string{"h.example.org.": {"192.0.2.7"}}}
+		table, err := New(Options{Resolver: r, Report: func(error) {}, Groups: func(context.Context, uint32) ([]uint32, error) {
+			<-block
+			return []uint32{1}, nil
+		}}, Export{Path: "/", FS: memory(), Clients: []Rule{{Match: "*.example.org", ManyGroups: true}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := table.For(remote("192.0.2.7:700"), &vfs.Caller{UID: 1000})
+		time.AfterFunc(lookupWait/2, func() { close(r.block) })
+		began := time.Now()
+		if _, _, err := v.Root(t.Context()); !errors.Is(err, vfs.ErrBusy) || time.Since(began) != lookupWait {
+			t.Errorf("%v after %v, want %v after %v", err, time.Since(began), vfs.ErrBusy, lookupWait)
+		}
+		close(block)
+		synctest.Wait()
+		time.Sleep(retryAfter)
+		if _, _, err := v.Root(t.Context()); err != nil {
+			t.Errorf("when all is known: %v", err)
 		}
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// maxGroups bounds the groups of a user: NGROUPS_MAX of Linux. If getent says more,
-// that is an error; of what package os/user says, the rest is dropped.
+// maxGroups bounds the groups of a user: NGROUPS_MAX of Linux. More are an error: a user
+// without some of its groups may have rights that these take away.
 const maxGroups = 65536
 
 // HostGroups returns all groups of a user of this host, the primary one first,
@@ -129,16 +129,20 @@ func fileGroups(uid uint32) ([]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	gid, err := parseID(u.Gid)
-	if err != nil {
-		return nil, fmt.Errorf("primary group of uid %d: %w", uid, err)
-	}
 	ids, err := u.GroupIds()
 	if err != nil {
 		return nil, err
 	}
-	groups := []uint32{gid}
-	for _, s := range ids[:min(len(ids), maxGroups-1)] {
+	return parseGroups(uid, append([]string{u.Gid}, ids...))
+}
+
+// parseGroups returns the groups of a user, the primary one first.
+func parseGroups(uid uint32, ids []string) ([]uint32, error) {
+	if len(ids) > maxGroups {
+		return nil, fmt.Errorf("uid %d has more than %d groups", uid, maxGroups)
+	}
+	var groups []uint32
+	for _, s := range ids {
 		g, err := parseID(s)
 		if err != nil {
 			return nil, fmt.Errorf("groups of uid %d: %w", uid, err)

@@ -94,6 +94,13 @@ func TestTooManyGroups(t *testing.T) {
 	if got, err := parseInitgroups(line, "ann"); err == nil {
 		t.Errorf("%d groups", len(got))
 	}
+	ids := slices.Repeat([]string{"1"}, maxGroups)
+	if got, err := parseGroups(7, ids); err != nil || !slices.Equal(got, []uint32{1}) {
+		t.Errorf("as many groups as there may be: %v, %v", got, err)
+	}
+	if got, err := parseGroups(7, append(ids, "2")); err == nil {
+		t.Errorf("one group too many: %d groups", len(got))
+	}
 	b := &bounded{most: 10}
 	if n, err := fmt.Fprint(b, strings.Repeat("x", 11)); n != 0 || err == nil || len(b.held) != 0 {
 		t.Errorf("%d bytes, %v", n, err)

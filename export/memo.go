@@ -8,9 +8,9 @@ import (
 
 // Bounds of the look-ups of names, addresses and groups.
 const (
-	// lookupWait is how long a call waits for the names in the rules of one export,
-	// and again for a user's groups. The look-up goes on, and a later call finds
-	// the answer.
+	// lookupWait is how long a call waits for the names in the rules of one export
+	// and for a user's groups, together. Then it is vfs.ErrBusy, which has the client
+	// try again. The look-up goes on, and a later call finds the answer.
 	lookupWait = 2 * time.Second
 	// lookupTime is the timeout of a look-up itself.
 	lookupTime = 10 * time.Second
@@ -23,9 +23,9 @@ const (
 	// held, a new one replaces one that was not renewed for keepFor.
 	maxAnswers = 4096
 	// An answer is fresh for freshFor. The first use after that renews it, and the
-	// old answer serves until the look-up ends. If the look-up fails, an answer older
-	// than keepFor is forgotten. An empty answer is good for missingFor, and never
-	// serves while it is renewed.
+	// old answer serves until the look-up ends, or after it if it fails. An answer
+	// older than keepFor never serves. An empty answer is good for missingFor, and
+	// never serves while it is renewed.
 	freshFor   = 5 * time.Minute
 	missingFor = 30 * time.Second
 	keepFor    = time.Hour
@@ -121,8 +121,8 @@ func (m *memo[K, E]) start(k K) *answer[E] {
 		a = &answer[E]{}
 		m.answers[k] = a
 	}
-	if a.known && len(a.list) == 0 {
-		a.known = false
+	if len(a.list) == 0 || m.now().Sub(a.since) > keepFor {
+		a.list, a.known = nil, false
 	}
 	a.asking = make(chan struct{})
 	slots := m.slots

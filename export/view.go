@@ -175,8 +175,14 @@ func (v *View) see(ctx context.Context, st *state, e *entry) *seen {
 	return s
 }
 
-// judge applies the rules of e to the caller.
+// judge applies the rules of e to the caller. It waits for names and groups no longer
+// than lookupWait in all.
 func (v *View) judge(ctx context.Context, st *state, e *entry) *seen {
+	if haveNames(e.rules) { // else only groups are looked up, within the same time
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, lookupWait)
+		defer cancel()
+	}
 	s := &seen{st: st, e: e, readOnly: e.ReadOnly}
 	r := &believed
 	if !v.origin.local && len(e.rules) > 0 {

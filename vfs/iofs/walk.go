@@ -80,8 +80,10 @@ func (f *FS) try(name string, g goal, do func(*walker) error) error {
 	return err
 }
 
-// misled reports whether err may come of a directory that is no longer where the cache
-// says. After such an error nothing has been changed.
+// misled reports whether err is tried again without the cache: what was not found, is stale
+// or is forbidden may be so only in a directory that is no longer where the cache says.
+// After such an error nothing has been changed. Other errors, such as vfs.ErrExist, are
+// returned: like results, they may come from the directory that had the path until lately (trusted).
 func misled(err error) bool {
 	if errors.Is(err, vfs.ErrUnknownOutcome) {
 		return false
