@@ -88,8 +88,8 @@ type benchFlags struct {
 // benchCommon are the flags that a comparison has, too.
 type benchCommon struct {
 	Concurrency   int           `short:"c" default:"1" placeholder:"N" help:"Callers at once, each with one operation under way (default: 1)."`
-	Count         *uint64       `short:"n" placeholder:"COUNT" help:"Operations to measure (default: see above, and no limit with --duration)."`
-	Duration      time.Duration `placeholder:"TIME" help:"Measure for so long, such as 30s, or until COUNT operations are done if both are given."`
+	Count         *uint64       `short:"n" placeholder:"COUNT" help:"Operations to measure (default: as described for the verb; with --duration no limit)."`
+	Duration      time.Duration `placeholder:"TIME" help:"How long to measure, such as 30s; with -n, too, the measurement ends at whichever comes first."`
 	WarmUp        time.Duration `name:"warmup" default:"1s" placeholder:"TIME" help:"The longest warm-up; it is a tenth of COUNT if that is shorter. 0 leaves it out (default: 1s)."`
 	ServerPID     *int          `name:"server-pid" placeholder:"PID" help:"Report processor time and threads of this process as the server's (Linux)."`
 	ServerMetrics string        `name:"server-metrics" placeholder:"URL" help:"Read an nfsbox server's processor time, threads and counts there (its --metrics), and hold its counts against those of this run."`
@@ -103,9 +103,9 @@ type benchCommon struct {
 // dataFlags are the flags of verbs that move bytes.
 type dataFlags struct {
 	Size     *byteSize `placeholder:"BYTES" help:"Bytes of one operation, such as 4096, 64K or 1M (default: 1M)."`
-	FileSize *byteSize `placeholder:"BYTES" help:"Bytes of each file that is made (default: what keeps all of them below 256M)."`
-	Through  bool      `help:"Measure what an application has: with our client's read-ahead and write-behind, instead of one call of the wire for each operation."`
-	Seed     uint64    `default:"1" help:"Of random places and data; the same seed, the same run (default: 1)."`
+	FileSize *byteSize `placeholder:"BYTES" help:"Bytes of each file that is made (default: as many as keep all files together below 256M)."`
+	Through  bool      `help:"Measure what an application gets, with the client's read-ahead and write-behind; without it each operation is one call."`
+	Seed     uint64    `default:"1" help:"Number from which random places and data are made; the same number gives the same run (default: 1)."`
 }
 
 func (f *benchCommon) options(e *env, verb, url string) (bench.Options, error) {

@@ -23,9 +23,9 @@ const (
 
 // apiFlags say how to call a file API.
 type apiFlags struct {
-	Encoding  string `enum:"protobuf,json" default:"protobuf" placeholder:"protobuf|json" help:"How messages of the file API are written; encoding=json in a URL stands above it (default: protobuf)."`
+	Encoding  string `enum:"protobuf,json" default:"protobuf" placeholder:"protobuf|json" help:"How messages of the file API are written; encoding=json in a URL overrides it (default: protobuf)."`
 	HTTP2     bool   `name:"http2" help:"Make all calls of the file API on one connection, instead of one for each caller."`
-	Checksum  string `enum:"sha256,blake3,crc32c" default:"sha256" placeholder:"sha256|blake3|crc32c" help:"What client and server of the file API compute of what is moved (default: sha256)."`
+	Checksum  string `enum:"sha256,blake3,crc32c" default:"sha256" placeholder:"sha256|blake3|crc32c" help:"Checksum by which client and server of the file API check the data (default: sha256)."`
 	TokenFile string `type:"path" placeholder:"FILE" help:"Show the token in FILE to the file API; without it, the one in the environment as NFSBOX_TOKEN."`
 	CA        string `name:"ca" type:"path" placeholder:"FILE" help:"Trust these authorities (PEM) for https, instead of the host's."`
 	Cert      string `type:"path" placeholder:"FILE" help:"Show this certificate (PEM) to the file API, with --key."`
@@ -251,7 +251,7 @@ func (c *benchDeleteCmd) Run(e *env) error {
 
 type benchCleanCmd struct {
 	benchFlags
-	Tag *string `placeholder:"NAME" help:"Remove nfsbox-bench-NAME alone (default: all that there are)."`
+	Tag *string `placeholder:"NAME" help:"Remove only nfsbox-bench-NAME (default: every nfsbox-bench- directory)."`
 	apiFlags
 }
 

@@ -37,7 +37,7 @@ type cli struct {
 	Cp         cpCmd         `cmd:"" help:"Copy files and trees."`
 	Verify     verifyCmd     `cmd:"" help:"Compare two trees, byte for byte."`
 	Bench      benchCmd      `cmd:"" help:"Measure a server."`
-	Doctor     doctorCmd     `cmd:"" help:"Say what is wrong with the way to a server, and what to do."`
+	Doctor     doctorCmd     `cmd:"" help:"Find out why a server cannot be reached or used, and say what to do."`
 	Top        topCmd        `cmd:"" help:"Show what a server does, in this terminal."`
 	Ctl        ctlCmd        `cmd:"" help:"List the clients of a server on this host, and their locks, or drop one."`
 	Man        manCmd        `cmd:"" help:"Make the manual pages."`

@@ -33,7 +33,7 @@ func newFake() *fake {
 		},
 		Process: Process{Threads: 12, CPU: time.Minute, Memory: 64 << 20},
 		Conns:   Conns{Open: 7, Clients: 5, Accepted: 100, Evicted: 2, Refused: 3},
-		Gate: Gate{Kind: "auto", Reason: "io_uring is forbidden here", Bound: 32, Inside: 4, Waiting: 1, Memory: 1000, Lanes: []Lane{
+		Gate: Gate{Kind: "auto", Reason: "c is not possible: built without cgo and the tag nfsbox_cthreads", Bound: 32, Inside: 4, Waiting: 1, Memory: 1000, Lanes: []Lane{
 			{Export: "/data", Name: "read", Inside: 4, Waiting: 1, Entered: 10, Waits: 5, Waited: time.Second},
 			{Export: "/data", Name: "write"}, // never used
 		}},

@@ -236,7 +236,7 @@ func (j *verifyJob) compareTimes(p *pair) {
 	case transfer.NFSTime(was).Sub(is).Abs() < j.timeDelta:
 		if j.timesLost.Add(1) == 1 {
 			j.progress.Report(progress.Event{Type: "note", Path: p.path(), Message: fmt.Sprintf(
-				"%s is a time that NFSv3 does not have, %s the nearest that it has; so it is with others, which are counted", shown(was), shown(is))})
+				"NFSv3 does not have the time %s; the copy has the nearest one, %s (further such items are counted, and not listed)", shown(was), shown(is))})
 		}
 	default:
 		j.differ(p.path(), DiffMtime, "%s, and in the destination %s", shown(was), shown(is))
@@ -261,7 +261,7 @@ func (j *verifyJob) compareModes(ctx context.Context, p *pair) error {
 	}
 	if j.aclsLost.Add(1) == 1 {
 		j.progress.Report(progress.Event{Type: "note", Path: p.path(), Message: fmt.Sprintf(
-			"%04o is what its access control list shows as a mode, %04o is the mode without the list; so it is with others, which are counted", src.Mode, dst.Mode)})
+			"an access control list, which is not copied, makes its mode %04o; without the list it is %04o, as that of the copy (further such items are counted, and not listed)", src.Mode, dst.Mode)})
 	}
 	return nil
 }
