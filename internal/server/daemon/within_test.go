@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
 )
 
 // TestNothingOfOursWithin refuses whatever clients could read or replace, also by a
@@ -47,5 +49,50 @@ func TestNothingOfOursWithin(t *testing.T) {
 	}
 	if left, err := os.ReadDir(tree); err != nil || len(left) != 1 {
 		t.Errorf("left in the tree: %v, %v", left, err)
+	}
+}
+
+// TestReachedBy: of the exports whose directories hold another one's, the nearest whose
+// rules give more than the other's is named, whichever is as strict between them.
+func TestReachedBy(t *testing.T) {
+	few := []export.Rule{{Match: "10.0.0.1"}}
+	type ex struct {
+		dir     string
+		clients []export.Rule
+	}
+	for _, x := range []struct {
+		what    string
+		exports map[string]ex // "/in" is the one that is asked for
+		want    string
+	}{
+		{"below one for all", map[string]ex{"/out": {"/srv", nil}, "/in": {"/srv/a/b", few}}, "/out"},
+		{"below one for as few", map[string]ex{"/out": {"/srv", few}, "/in": {"/srv/a", few}}, ""},
+		{"below one for fewer", map[string]ex{"/out": {"/srv", few}, "/in": {"/srv/a", nil}}, ""},
+		{"beside one for all", map[string]ex{"/out": {"/srv", nil}, "/in": {"/srvs", few}}, ""},
+		{"above one for all", map[string]ex{"/out": {"/srv/a", nil}, "/in": {"/srv", few}}, ""},
+		{"the same directory", map[string]ex{"/out": {"/srv", nil}, "/in": {"/srv", few}}, "/out"},
+		{"one as strict between", map[string]ex{"/out": {"/srv", nil}, "/mid": {"/srv/a", few}, "/in": {"/srv/a/b", few}}, "/out"},
+		{"two for all", map[string]ex{"/out": {"/srv", nil}, "/mid": {"/srv/a", nil}, "/in": {"/srv/a/b", few}}, "/mid"},
+		{"more rights", map[string]ex{"/out": {"/srv", nil}, "/in": {"/srv/a", []export.Rule{{Match: "*", ReadOnly: true}}}}, "/out"},
+	} {
+		var all []export.Export
+		var trees []paths.Tree
+		for name, e := range x.exports {
+			all = append(all, export.Export{Path: name, FS: &unopened{}, Clients: e.clients})
+			trees = append(trees, paths.Tree{Name: name, Dir: e.dir})
+		}
+		table, err := export.New(export.Options{}, all...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := paths.Nest(trees)
+		for i := range trees {
+			if trees[i].Name != "/in" {
+				continue
+			}
+			if got, client, more := reachedBy(n, &trees[i], table); got != x.want || (got == "") != (more == "") || got != "" && client != "*" {
+				t.Errorf("%s: reached by %q, as client %q, who gets %q; want %q", x.what, got, client, more, x.want)
+			}
+		}
 	}
 }
