@@ -120,7 +120,7 @@ type HostOpen struct {
 }
 
 // Near is a File whose bytes may be in the page cache of this host. Then reading ahead,
-// or dividing a read, costs more than it could save.
+// dividing a read, or many reads at once cost more than they could save.
 type Near interface {
 	// Near reports whether that is so now. It must be cheap: it is asked before each
 	// read.

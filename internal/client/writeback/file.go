@@ -106,6 +106,9 @@ func (s *shared) leave(n *node) {
 	}
 }
 
+// Near implements vfs.Near.
+func (f *file) Near() bool { return f.near != nil && f.near.Near() }
+
 // begin admits a call that needs access; end ends it.
 func (f *file) begin(access vfs.Share) (err error) {
 	switch {
@@ -257,6 +260,7 @@ type holeFile struct {
 
 var (
 	_ vfs.File       = (*file)(nil)
+	_ vfs.Near       = (*file)(nil)
 	_ vfs.HoleSeeker = (*holeFile)(nil)
 )
 

@@ -40,7 +40,7 @@ func (n *node) pump() {
 
 // mostWrites is how many WRITEs of the object may be in flight for one more through f.
 func (f *file) mostWrites() int {
-	if f.near != nil && f.near.Near() {
+	if f.Near() {
 		return nearInFlight
 	}
 	return maxInFlight

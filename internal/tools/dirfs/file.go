@@ -18,6 +18,9 @@ type file struct {
 	access vfs.Share
 }
 
+// Near implements vfs.Near.
+func (x *file) Near() bool { return true }
+
 // ready reports whether a call may begin.
 func (x *file) ready(ctx context.Context, access vfs.Share) error {
 	if err := ctx.Err(); err != nil {

@@ -45,7 +45,6 @@ type CopyOptions struct {
 	Progress *progress.Tracker // nil: no reports
 
 	Parallel int  // files at once; 0: as many as suit most destinations, 64
-	Window   int  // chunks of a file in flight; 0: transfer.DefaultWindow
 	Owner    bool // keep owners and groups, as far as the caller may
 	Verify   bool // read every file back
 
@@ -170,7 +169,7 @@ func (j *copyJob) prepare(ctx context.Context) error {
 	j.syncer, _ = vfs.As[vfs.Syncer](o.Dest.FS)
 	j.slots = make(chan struct{}, atOnce)
 	j.t = transfer.Options{
-		Chunk: e.chunk, Pool: o.Pool, Random: o.Random, Window: o.Window, Budget: transfer.NewBudget(max(maxChunks, atOnce)), Verify: o.Verify,
+		Chunk: e.chunk, Pool: o.Pool, Random: o.Random, Budget: transfer.NewBudget(max(maxChunks, atOnce)), Verify: o.Verify,
 		// n may be negative: as an unsigned number it wraps, and so subtracts.
 		Moved: func(n int64) { j.progress.Add(progress.Bytes, uint64(n)) },
 	}

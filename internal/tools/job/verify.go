@@ -37,7 +37,6 @@ type VerifyOptions struct {
 	Progress *progress.Tracker // nil: no reports
 
 	Parallel int  // files at once; 0: DefaultParallel
-	Window   int  // chunks of a file in flight; 0: transfer.DefaultWindow
 	Owner    bool // compare owners and groups as well
 }
 
@@ -137,7 +136,7 @@ func (j *verifyJob) prepare(ctx context.Context) error {
 		return fmt.Errorf("the destination %w: %w", ErrUnreachable, err)
 	}
 	j.t = transfer.Options{
-		Pool: o.Pool, Window: o.Window, Budget: transfer.NewBudget(max(maxChunks, cap(j.slots)) / 2),
+		Pool: o.Pool, Budget: transfer.NewBudget(max(maxChunks, cap(j.slots)) / 2),
 		Moved: func(n int64) { j.progress.Add(progress.Bytes, uint64(n)) },
 	}
 	for _, p := range [...]struct {

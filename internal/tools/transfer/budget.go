@@ -32,6 +32,6 @@ func (b *Budget) release() {
 	}
 }
 
-// ample reports whether a file may have more chunks in flight than it began with:
-// a quarter of the slots is left to others.
+// ample reports whether a file may have more chunks in flight than at first: a quarter of
+// the slots is left to other files.
 func (b *Budget) ample() bool { return b == nil || 4*len(b.slots) < 3*cap(b.slots) }

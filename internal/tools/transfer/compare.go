@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -130,12 +129,11 @@ func (c *comparer) step(ctx context.Context) (more bool, err error) {
 	if n == 0 {
 		return false, nil
 	}
-	start := time.Now()
-	err = c.chunk(ctx, off, int(n))
-	if err == nil && c.workers != nil {
-		c.workers.moved(n, start)
+	if err := c.chunk(ctx, off, int(n)); err != nil {
+		return false, err
 	}
-	return true, err
+	c.workers.moved(c.a, c.b)
+	return true, nil
 }
 
 // skip passes over what is a hole in both files, and returns its length. The last byte

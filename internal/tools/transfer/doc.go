@@ -69,8 +69,9 @@
 //
 // Each of a few workers reads a chunk, waits for its turn to hash it, and writes it:
 // reads run ahead of writes, and a file takes a chunk of memory for each worker at
-// most. There is no second queue. Where chunks come from afar the workers become more
-// (workers). A [Budget] bounds all files together.
+// most. There is no second queue, and nothing is learnt here: the client's limiter decides how
+// many calls its server gets at once. The workers are enough to keep it busy, few where the
+// bytes are near ([vfs.Near]) and [MaxWindow] elsewhere. A [Budget] bounds all files together.
 //
 // # Holes
 //

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -124,12 +123,11 @@ func (p *pipe) step(ctx context.Context, post *vfs.Attr) (more bool, err error) 
 	if err != nil || at.n == 0 {
 		return false, err
 	}
-	start := time.Now()
-	err = p.move(ctx, at, turn, done, post)
-	if err == nil && p.workers != nil && !at.hole {
-		p.workers.moved(at.n, start)
+	if err := p.move(ctx, at, turn, done, post); err != nil {
+		return false, err
 	}
-	return true, err
+	p.workers.moved(p.in)
+	return true, nil
 }
 
 // take returns the next piece, the channel that is closed when it is its turn to

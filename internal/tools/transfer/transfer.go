@@ -21,10 +21,9 @@ const (
 	// DefaultChunk is used where a peer states no preference.
 	DefaultChunk = 256 << 10
 
-	// DefaultWindow is with how many chunks of one file in flight a copy begins if
-	// Options does not say how many there shall be; MaxWindow is the most that they
-	// become where the way is long.
-	DefaultWindow = 4
+	// DefaultWindow is how many chunks of one file are in flight at first if Options does
+	// not say, and for as long as the bytes are near. MaxWindow is the most that they become.
+	DefaultWindow = 8
 	MaxWindow     = 64
 
 	// maxChanges is how often a file is copied again because it changed
@@ -90,7 +89,7 @@ type Options struct {
 	Random io.Reader // for the names of temporaries; concurrent use
 	Tag    string    // is part of those names: see IsTemp
 	Chunk  int       // bytes per read and write; 0: DefaultChunk. See Chunk.
-	Window int       // chunks of a file in flight; 0: as many as pay, DefaultWindow at first
+	Window int       // chunks of a file in flight; 0: DefaultWindow, up to MaxWindow of a far file
 	Budget *Budget   // chunks of all files in flight; nil: no bound
 
 	Owners *Owners // keep owner and group, as far as the caller may; nil: do not

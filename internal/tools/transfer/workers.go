@@ -2,32 +2,23 @@ package transfer
 
 import (
 	"sync"
-	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
-const (
-	// nearby is how long a chunk of a near server takes at most. With DefaultWindow of the
-	// largest chunks in flight that is a gigabyte a second.
-	nearby = 4 * time.Millisecond
-	// queued times the quickest chunk's time is the most that a chunk takes which waits for
-	// the distance alone. One that takes longer has waited for other chunks.
-	queued = 2
-)
-
-// workers are the goroutines that move the chunks of one file, DefaultWindow at first. A
-// chunk from a far server that has not waited for other chunks adds one. So their number
-// doubles with each round trip, until chunks wait for each other. That shows a round trip
-// late: there are then up to four times as many as the rate times the delay. With a near
-// server they stay few, and take little memory.
+// workers are the goroutines that move the chunks of one file, DefaultWindow at first. Each
+// chunk that comes from another host adds one, up to MaxWindow. That is a bound of the memory
+// and nothing else: how many calls a server gets at once its client finds out
+// (internal/client/pace), and for that some have to wait there. Of near bytes more at once
+// would cost memory and caches, and bring nothing.
 type workers struct {
 	o      *Options
 	chunks uint64 // of the file
 	work   func() // moves chunks until there are none
 
-	wg       sync.WaitGroup
-	mu       sync.Mutex
-	size     int
-	quickest time.Duration // of a whole chunk
+	wg   sync.WaitGroup
+	mu   sync.Mutex
+	size int
 }
 
 // run returns when all of them have ended.
@@ -39,20 +30,25 @@ func (c *workers) run() {
 	c.wg.Wait()
 }
 
-// moved notes that a worker has moved a piece of n bytes since start.
-func (c *workers) moved(n uint64, start time.Time) {
-	if c.o.Window > 0 || n < c.o.chunk() {
+// moved adds a worker after a chunk of the files from. At a bound it adds none.
+func (c *workers) moved(from ...vfs.File) {
+	if c == nil || c.o.Window > 0 || !c.o.Budget.ample() || allNear(from) {
 		return
 	}
-	took := time.Since(start)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.quickest == 0 || took < c.quickest {
-		c.quickest = took
+	if c.size < MaxWindow && uint64(c.size) < c.chunks {
+		c.size++
+		c.wg.Go(c.work)
 	}
-	if took <= nearby || took > queued*c.quickest || c.size >= MaxWindow || uint64(c.size) >= c.chunks || !c.o.Budget.ample() {
-		return
+}
+
+// allNear reports whether the bytes of all files are near.
+func allNear(files []vfs.File) bool {
+	for _, f := range files {
+		if n, ok := vfs.As[vfs.Near](f); !ok || !n.Near() {
+			return false
+		}
 	}
-	c.size++
-	c.wg.Go(c.work)
+	return true
 }
