@@ -115,8 +115,6 @@ type LoadStats struct {
 	Latency  time.Duration `json:"latency_ns"` // mean of recent calls; 0 under a fixed limit
 	Waits    uint64        `json:"waits"`      // calls that had to wait
 	BackOffs uint64        `json:"back_offs"`  // times that the limit fell for a busy or silent server
-	Grown    uint64        `json:"grown"`      // times that it grew
-	Shrunk   uint64        `json:"shrunk"`     // times that it fell because fewer calls did as well
 }
 
 // Stats returns the counters since Dial.
@@ -162,8 +160,6 @@ func (c *Client) Stats() Stats {
 			Latency:  l.Smooth,
 			Waits:    l.Waits,
 			BackOffs: l.BackOffs,
-			Grown:    l.Grown,
-			Shrunk:   l.Shrunk,
 		})
 	}
 	return out

@@ -63,8 +63,6 @@ type climber struct {
 	// The limit that was best before the server last became slower, and what a unit
 	// of work cost then; 0: it never has, or has become faster since.
 	former, formerCost float64
-
-	grown, shrunk uint64 // moves and steps
 }
 
 func (c *climber) init(seed uint32) {
@@ -115,7 +113,6 @@ func (c *climber) open(took time.Duration, work uint64, waiting bool) int {
 	case waiting:
 		c.limit++
 		c.opening = c.limit < MaxLimit
-		c.grown++
 	}
 	return c.limit
 }

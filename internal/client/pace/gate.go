@@ -195,8 +195,6 @@ func (g *gate) snapshot() Snapshot {
 		Waiting:  g.queue.n,
 		Waits:    g.waits,
 		BackOffs: g.backOffs,
-		Grown:    g.climb.grown,
-		Shrunk:   g.climb.shrunk,
 		Smooth:   g.smooth,
 	}
 }

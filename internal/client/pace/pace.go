@@ -118,8 +118,6 @@ type Snapshot struct {
 	// Counted since the limiter was made.
 	Waits    uint64 // calls that had to wait
 	BackOffs uint64 // times that the limit fell because of Busy or Timeout
-	Grown    uint64 // times that it rose because goodput asked for it
-	Shrunk   uint64 // times that it fell because fewer calls did as well
 
 	Smooth time.Duration // the mean time that recent calls took; 0 before it is known
 }

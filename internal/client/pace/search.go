@@ -27,10 +27,8 @@ func (c *climber) from(s sample) {
 	c.ref = s
 	if c.state == rising {
 		c.limit = clamp(2 * float64(s.limit))
-		c.grown++
 	} else {
 		c.limit = clamp(float64(s.limit) / 2)
-		c.shrunk++
 	}
 }
 

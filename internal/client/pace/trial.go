@@ -176,11 +176,9 @@ func (c *climber) move(by float64) {
 	back := by*float64(c.run) < 0
 	switch {
 	case by > 0:
-		c.grown++
 		c.run = min(max(c.run, 0)+1, maxRunUp)
 		by *= float64(c.run)
 	case by < 0:
-		c.shrunk++
 		c.run = max(min(c.run, 0)-1, -maxRunDown)
 		by *= float64(-c.run)
 	default:

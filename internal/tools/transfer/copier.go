@@ -26,7 +26,7 @@ type copier struct {
 	left     []string   // temporaries before it that may appear yet
 	made     vfs.Opened // the temporary
 	unstable bool       // a COMMIT is needed
-	sum      *digest    // nil if not asked for
+	sum      *digest    // of what was read; nil without Options.Verify
 	syncer   vfs.Syncer // nil if the destination needs none
 	longer   bool       // the source is longer by now
 	want     vfs.Attr   // of the copy: before, but for an access control list
@@ -201,28 +201,21 @@ func (c *copier) closeOut(ctx context.Context) error {
 
 // fill makes the temporary a complete copy.
 func (c *copier) fill(ctx context.Context) (res Result, err error) {
-	if c.o.Sum || c.o.Verify {
-		c.sum = newDigest(c.o.Sum)
+	if c.o.Verify {
+		c.sum = newDigest()
 	}
 	c.syncer, _ = vfs.As[vfs.Syncer](c.dst.FS)
 	if err := c.contentsAndMode(ctx); err != nil {
 		return res, err
 	}
 	res = Result{Source: c.before, Handle: c.made.H, Attr: c.made.Attr, Bytes: c.before.Size, Grew: c.longer, Left: c.left}
-	var sum [32]byte
-	if c.sum != nil {
-		sum = c.sum.result()
-	}
-	if c.o.Sum {
-		res.Sum = sum
-	}
 	if c.syncer == nil || c.o.Verify {
 		err = c.commit(ctx)
 	}
 	if err == nil && c.o.Verify {
 		// Before the times are set: reading changes one of them.
 		res.Verified = true
-		err = c.verify(ctx, &sum)
+		err = c.verify(ctx)
 	}
 	if err == nil {
 		err = c.attributes(ctx, &res)
@@ -330,13 +323,13 @@ func (c *copier) attributes(ctx context.Context, res *Result) error {
 
 // verify reads the copy back. It is committed: no layer on the way has bytes of it
 // any more but the host that stores it, which forgets what it can.
-func (c *copier) verify(ctx context.Context, want *[32]byte) error {
+func (c *copier) verify(ctx context.Context) error {
 	if d, ok := vfs.As[vfs.Dropper](c.out); ok {
 		if err := d.Drop(ctx, 0, 0); err != nil && !errors.Is(err, vfs.ErrNotSupp) {
 			return fmt.Errorf("drop what is cached: %w", err)
 		}
 	}
-	p := pipe{in: c.out, o: c.o, sum: newDigest(c.o.Sum), pieces: pieces{size: c.before.Size, chunk: c.o.chunk()}}
+	p := pipe{in: c.out, o: c.o, sum: newDigest(), pieces: pieces{size: c.before.Size, chunk: c.o.chunk()}}
 	p.pieces.seek(c.out, &c.before)
 	_, err := p.run(ctx)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -345,7 +338,7 @@ func (c *copier) verify(ctx context.Context, want *[32]byte) error {
 	if err != nil {
 		return fmt.Errorf("read back: %w", err)
 	}
-	if p.sum.result() != *want {
+	if p.sum.result() != c.sum.result() {
 		return ErrVerify
 	}
 	return nil

@@ -2,40 +2,28 @@ package transfer
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 
 	"github.com/zeebo/blake3"
 )
 
-// digest tells contents apart. It is their BLAKE3, or, for two copies to be compared, one
-// for which a hole costs nothing: blocks of zeros count by their number and are not
-// hashed, whether they were read or are known to be a hole. So it does not matter where
-// either file has its holes.
+// digest tells contents apart. A hole costs it nothing: blocks of zeros count by their
+// number and are not hashed, whether they were read or are known to be a hole. So it does
+// not matter where a file has its holes.
 type digest struct {
-	sum *blake3.Hasher // of all; or of the blocks that are not zeros
-	// With zeros passed over:
-	runs  *blake3.Hasher // of where they are; nil: none are
+	sum   *blake3.Hasher // of the blocks that are not zeros
+	runs  *blake3.Hasher // of where the others are
 	part  []byte         // of a block that is not whole yet, shorter than zeroBlock
 	block uint64         // how many blocks there were
 	run   uint64         // how many of them, at the end, are zeros
 }
 
-// newDigest makes a digest that is the contents' BLAKE3 if plain.
-func newDigest(plain bool) *digest {
-	d := &digest{sum: blake3.New()}
-	if !plain {
-		d.runs, d.part = blake3.New(), make([]byte, 0, zeroBlock)
-	}
-	return d
+func newDigest() *digest {
+	return &digest{sum: blake3.New(), runs: blake3.New(), part: make([]byte, 0, zeroBlock)}
 }
 
 // write adds bytes.
 func (d *digest) write(b []byte) {
-	if d.runs == nil {
-		_, _ = d.sum.Write(b) // never fails
-		return
-	}
 	if n := len(d.part); n > 0 {
 		n = min(zeroBlock-n, len(b))
 		d.part, b = append(d.part, b[:n]...), b[n:]
@@ -59,7 +47,7 @@ func (d *digest) blocks(b []byte) {
 			d.block++
 			continue
 		}
-		_, _ = d.sum.Write(b[start:at])
+		_, _ = d.sum.Write(b[start:at]) // never fails
 		start = at + zeroBlock
 		d.block++
 		d.run++
@@ -79,38 +67,22 @@ func (d *digest) endRun() {
 	d.run = 0
 }
 
-// hole adds n zeros. A plain digest hashes them, which may take longer than anybody wants
-// to wait.
-func (d *digest) hole(ctx context.Context, n uint64) error {
-	if d.runs != nil {
-		first := min(n, uint64(zeroBlock-len(d.part))%zeroBlock)
-		d.write(zeros[:first])
-		n -= first
-		d.block, d.run = d.block+n/zeroBlock, d.run+n/zeroBlock
-		n %= zeroBlock
-	}
-	for n > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		m := min(n, zeroHash)
-		d.write(zeros[:m])
-		n -= m
-	}
-	return nil
+// hole adds n zeros.
+func (d *digest) hole(n uint64) {
+	first := min(n, uint64(zeroBlock-len(d.part))%zeroBlock)
+	d.write(zeros[:first])
+	n -= first
+	d.block, d.run = d.block+n/zeroBlock, d.run+n/zeroBlock
+	d.write(zeros[:n%zeroBlock])
 }
 
 // result ends the digest.
 func (d *digest) result() (sum [32]byte) {
-	if d.runs != nil {
-		d.endRun()
-		_, _ = d.sum.Write(d.part)
-		var b [8]byte
-		binary.BigEndian.PutUint64(b[:], d.block*zeroBlock+uint64(len(d.part)))
-		_, _ = d.runs.Write(d.sum.Sum(b[:])[:])
-		d.runs.Sum(sum[:0])
-		return sum
-	}
-	d.sum.Sum(sum[:0])
+	d.endRun()
+	_, _ = d.sum.Write(d.part)
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], d.block*zeroBlock+uint64(len(d.part)))
+	_, _ = d.runs.Write(d.sum.Sum(b[:])[:])
+	d.runs.Sum(sum[:0])
 	return sum
 }

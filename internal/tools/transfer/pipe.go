@@ -11,16 +11,12 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-const (
-	// zeroBlock is the unit in which zeros are found and not written, where the
-	// source cannot say where its holes are.
-	zeroBlock = 4096
-	// zeroHash is how many zeros are hashed at a time for a hole.
-	zeroHash = 64 << 10
-)
+// zeroBlock is the unit in which zeros are found and not written, where the source cannot
+// say where its holes are.
+const zeroBlock = 4096
 
 // zeros is what a hole reads as. It is never written to.
-var zeros [zeroHash]byte
+var zeros [zeroBlock]byte
 
 // pump copies the contents. If it can, it returns the source's attributes after
 // the last read.
@@ -159,7 +155,7 @@ func (p *pipe) fail(err error) {
 // move reads, hashes and writes one piece.
 func (p *pipe) move(ctx context.Context, at piece, turn, done chan struct{}, post *vfs.Attr) error {
 	if at.hole {
-		return p.hash(ctx, turn, done, func() error { return p.sum.hole(ctx, at.n) })
+		return p.hash(ctx, turn, done, func() { p.sum.hole(at.n) })
 	}
 	buf := p.o.Pool.Get(int(at.n))
 	defer buf.Release()
@@ -171,8 +167,7 @@ func (p *pipe) move(ctx context.Context, at piece, turn, done chan struct{}, pos
 		return fmt.Errorf("read at %d: %w", at.off+uint64(n), io.ErrUnexpectedEOF)
 	}
 	if p.sum != nil {
-		write := func() error { p.sum.write(buf.B); return nil }
-		if err := p.hash(ctx, turn, done, write); err != nil {
+		if err := p.hash(ctx, turn, done, func() { p.sum.write(buf.B) }); err != nil {
 			return err
 		}
 	}
@@ -196,14 +191,15 @@ func (p *pipe) read(err error) error {
 }
 
 // hash runs f when the pieces before have been hashed.
-func (p *pipe) hash(ctx context.Context, turn, done chan struct{}, f func() error) error {
+func (p *pipe) hash(ctx context.Context, turn, done chan struct{}, f func()) error {
 	select {
 	case <-turn:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	defer close(done)
-	return f()
+	f()
+	return nil
 }
 
 // writeData writes the runs of blocks in b that are not all zeros.

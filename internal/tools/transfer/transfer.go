@@ -93,7 +93,6 @@ type Options struct {
 	Budget *Budget   // chunks of all files in flight; nil: no bound
 
 	Owners *Owners // keep owner and group, as far as the caller may; nil: do not
-	Sum    bool    // compute Result.Sum
 	Verify bool    // read the copy back when it is stable, and compare it with what was read
 
 	// Moved, if not nil, is told of bytes when they have been written. A
@@ -129,7 +128,6 @@ type Result struct {
 	Handle   vfs.Handle
 	Attr     vfs.Attr // of the copy, as far as the peer sent them
 	Bytes    uint64   // the size of the file
-	Sum      [32]byte // BLAKE3 of the contents, with Options.Sum
 	Verified bool
 	Grew     bool // the source grew meanwhile: the copy has what was there at first
 	Lost     Lost
