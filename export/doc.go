@@ -1,5 +1,5 @@
-// Package export says who may do what: it turns file systems into exports, and
-// a caller into a view of them.
+// Package export decides which client may use which file system, and as which user: it
+// gives a server the view that one caller has of all exports.
 //
 // A [Table] holds the exports of a server. [Table.For] returns a [View]: a [vfs.FS]
 // over all exports at once, as one caller of one client may see them.

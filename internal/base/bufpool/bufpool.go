@@ -1,4 +1,4 @@
-// Package bufpool lends buffers and counts them.
+// Package bufpool lends buffers for file data, and counts them, so that tests find a lost one.
 //
 // A buffer has one owner at a time, which calls Release once. After Share it has several
 // owners, and each calls Release. The pool counts the buffers in use: tests check

@@ -1,5 +1,5 @@
-// Package metric counts cheaply: recording in a histogram takes a few atomic additions, with no
-// lock and no allocation. Snapshots of histograms can be subtracted, merged and asked for
+// Package metric has counters and histograms of latency for every call: recording takes a few
+// atomic additions, no lock and no allocation. Snapshots of histograms can be subtracted, merged and asked for
 // quantiles.
 //
 // # What a histogram promises

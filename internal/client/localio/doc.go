@@ -1,5 +1,5 @@
-// Package localio bypasses the network if client and server are on one host. It is a [vfs.FS] over
-// another. Its files read, write and commit by descriptors that the server has handed out to this
+// Package localio lets a client on the server's host read and write without the network: a [vfs.FS]
+// over the network's. Its files read, write and commit by descriptors that the server has handed out to this
 // process. Otherwise, at any time and without an error to the caller, they use the FS below, and so do
 // all other operations. The package does not know which version of NFS that is.
 //

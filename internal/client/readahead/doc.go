@@ -1,6 +1,6 @@
-// Package readahead has the next bytes of a sequential reader on their way before it asks:
-// a [vfs.FS] over another, that stands below the one that owns dirty bytes
-// (internal/client/writeback) and sees every WRITE that is sent.
+// Package readahead reads ahead for sequential readers: a [vfs.FS] over another, with the
+// next bytes of a file on their way before they are asked for. It stands below the owner of
+// dirty bytes (internal/client/writeback), and so sees every WRITE that is sent.
 //
 // # When it reads ahead
 //

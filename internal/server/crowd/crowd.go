@@ -1,4 +1,4 @@
-// Package crowd divides the connections of an HTTP server among its clients.
+// Package crowd bounds the connections of an HTTP server, and shares them out among its clients.
 package crowd
 
 import (

@@ -1,4 +1,4 @@
-// Package iogate bounds how many threads the disk may hold.
+// Package iogate limits how many of a server's calls may block a thread at once.
 //
 // A file has no readiness to wait for: a call that reads what is not in memory, syncs, or
 // opens by name, holds a thread until the disk is done. Go starts another thread for

@@ -1,4 +1,5 @@
-// Package localfs is a directory of a Linux host as a vfs.FS: what the server exports.
+// Package localfs is a directory of a Linux host as a vfs.FS, for the server: with handles
+// that outlive restarts, the rights of each caller, and writes that are stable when it says so.
 //
 // # The rooms below
 //

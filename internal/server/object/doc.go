@@ -1,5 +1,5 @@
-// Package object is the contract of object stores: whole objects under keys, with
-// a fake in memory.
+// Package object is the contract of object stores, for uploads by checksum and for
+// backups: whole objects under keys. It has a fake in memory.
 //
 // # What a store is for
 //

@@ -1,7 +1,7 @@
-// Package need is for tests that take what not every machine has: a peer, a tool, to
-// be root. Where it is missing they are skipped, and say so; where NFSBOX_REQUIRE, a
-// list divided by commas, names it, they fail instead, so that a run that means to
-// have everything cannot pass without it.
+// Package need skips tests that need what a machine does not have: a peer, a tool, to be
+// root, or time. The skip says what is not tested. If NFSBOX_REQUIRE, a list divided by
+// commas, names what is missing, the test fails instead: so a run that is to have
+// everything cannot pass without it.
 package need
 
 import (

@@ -1,4 +1,5 @@
-// Package config is what an operator says: nfsbox.toml and the flags of `nfsbox serve`.
+// Package config reads, checks and shows what an operator says: nfsbox.toml and the flags
+// of `nfsbox serve`.
 //
 // [Config] is one list of keys, for the file and the command line alike: its tags name
 // the keys, the flags, and the help. [Load] reads the file, lays the flags over it, fills

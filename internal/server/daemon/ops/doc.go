@@ -1,5 +1,5 @@
-// Package ops is what operators see of a server: metrics, the live page, profiles, logs,
-// and the socket by which `nfsbox ctl` lists clients and drops them.
+// Package ops shows a running server to its operators: metrics, the live page, profiles,
+// logs, and the socket by which `nfsbox ctl` lists clients and drops them.
 //
 // The parts of a server count; nothing is counted again here. Each reader of metrics, and
 // the live page every few seconds, asks for a [Scrape], which is then written in

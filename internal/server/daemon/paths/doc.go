@@ -1,5 +1,5 @@
-// Package paths knows what the paths of this host lead to, and who else could change
-// that. It changes nothing but to make private folders.
+// Package paths tells the daemon what a path of this host leads to, and which other users
+// could change that. It changes nothing but to make private folders.
 //
 // [Way] is every step by which a path is looked up, its symbolic links included. Whoever
 // may replace one step decides what the path leads to: [ReplacedBy] and [SharedWith]

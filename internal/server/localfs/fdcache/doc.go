@@ -1,4 +1,4 @@
-// Package fdcache keeps descriptors of the server open between calls.
+// Package fdcache keeps files open between the calls of clients, since NFSv3 has no OPEN.
 //
 // A descriptor is opened by the server, with the server's rights, and shared by all
 // callers. A call that uses one on behalf of a caller checks that caller first. It is

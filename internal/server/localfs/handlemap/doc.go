@@ -1,5 +1,5 @@
-// Package handlemap makes handles where the kernel gives none: it numbers the objects of a
-// tree, and remembers what they are called.
+// Package handlemap makes file handles for localfs where the kernel gives none: it numbers
+// the objects of a tree, and keeps their numbers and names in a file.
 //
 // It is for containers and processes without privilege, and for file systems without
 // handles. A handle is

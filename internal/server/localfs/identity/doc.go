@@ -1,4 +1,4 @@
-// Package identity has a thread act as another user for the length of a call.
+// Package identity gives a thread the user and groups of a caller for the length of a call.
 //
 // The kernel judges the credentials of the thread, so the goroutine is locked to its thread
 // meanwhile ([Switcher.As]). Each part of an identity costs a system call of about two

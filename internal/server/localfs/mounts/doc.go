@@ -1,5 +1,5 @@
-// Package mounts follows what is mounted below the root of a tree, and makes read-only
-// doubles of mounts.
+// Package mounts tells localfs what is mounted below the root of an export, and makes the
+// read-only clones of mounts (doubles) that LOCALIO hands out files through.
 //
 // [Table] is for a tree that has the mounts below its root as parts: it gives each a key
 // that lasts, and holds it open. [Double] is a clone of one mount, through which a file can

@@ -1,4 +1,5 @@
-// Package ofd holds locks on ranges of files for many owners, as the kernel's own.
+// Package ofd takes byte-range locks of many owners in the kernel, where the programs of this
+// host see them.
 //
 // The locks are of the kind that belongs to an open file description (F_OFD_SETLK,
 // fcntl(2)). Each owner has one description of each file that it has locked, so the

@@ -1,4 +1,4 @@
-// Package dir keeps an object store in a local directory.
+// Package dir is an object store in a local directory: a file for each object.
 //
 // # On disk
 //
