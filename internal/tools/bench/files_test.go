@@ -54,6 +54,11 @@ type way struct {
 // ways are all the ways to the files of s.
 func (s *server) ways() []way {
 	url, _ := s.api()
+	return ways(url)
+}
+
+// ways are the ways to a server whose file API is at url.
+func ways(url string) []way {
 	return []way{
 		{"nfs", func(*bench.Options) {}},
 		{"nfs in place", func(o *bench.Options) { o.InPlace = o.Verb == "upload" }},
@@ -388,13 +393,19 @@ func TestUploadCancelled(t *testing.T) {
 			}
 			return nil
 		}})
-		w := s.ways()[[]int{0, 2, 3, 4}[i]]
+		url, api := s.api()
+		w := ways(url)[[]int{0, 2, 3, 4}[i]]
 		o := s.options("upload", "")
 		o.Count, o.Concurrency, o.Size = 1<<40, 4, 4096
 		w.set(&o)
 		res, err := bench.Run(ctx, o)
 		if !errors.Is(err, context.Canceled) || res == nil || res.Complete || res.Ops == 0 || res.Errors != 0 {
 			t.Errorf("%s: %+v, %v", w.name, res, err)
+		}
+		// The file API learns of the interruption from the connection, and removes its
+		// temporaries after the client has gone.
+		if err := errors.Join(api.Shutdown(t.Context()), api.Wait(t.Context())); err != nil {
+			t.Error(err)
 		}
 		for _, f := range s.tree() {
 			if !strings.HasSuffix(f, " 4096") || strings.Contains(f, ".") {
