@@ -186,11 +186,21 @@ func (c *benchUploadCmd) Run(e *env) error {
 	})
 }
 
-type benchDownloadCmd struct {
+// storedFlags are the flags of verbs on the files that upload has stored.
+type storedFlags struct {
 	benchFlags
 	tagFlag
 	filesFlags
 }
+
+func (f *storedFlags) run(e *env, verb string, moves bool) error {
+	return f.measure(e, verb, func(o *bench.Options) error {
+		o.Tag = f.Tag
+		return f.filesFlags.set(o, moves)
+	})
+}
+
+type benchDownloadCmd struct{ storedFlags }
 
 func (*benchDownloadCmd) Help() string {
 	return `Reads the files that upload has stored with the same flags, one after the other, and compares every
@@ -202,18 +212,9 @@ Download, with a checksum besides.
   nfsbox bench download -c 64 --files 20000 --duration 30s nfs://filer/export/scratch`
 }
 
-func (c *benchDownloadCmd) Run(e *env) error {
-	return c.measure(e, "download", func(o *bench.Options) error {
-		o.Tag = c.Tag
-		return c.filesFlags.set(o, true)
-	})
-}
+func (c *benchDownloadCmd) Run(e *env) error { return c.run(e, "download", true) }
 
-type benchExistCmd struct {
-	benchFlags
-	tagFlag
-	filesFlags
-}
+type benchExistCmd struct{ storedFlags }
 
 func (*benchExistCmd) Help() string {
 	return `Asks for the files that upload has stored with the same flags, one after the other: over NFS LOOKUP,
@@ -222,18 +223,9 @@ over the file API Exist. One that is not there is a failure ("not there").
   nfsbox bench exist -c 64 --files 20000 -n 200000 nfs://filer/export/scratch`
 }
 
-func (c *benchExistCmd) Run(e *env) error {
-	return c.measure(e, "exist", func(o *bench.Options) error {
-		o.Tag = c.Tag
-		return c.filesFlags.set(o, false)
-	})
-}
+func (c *benchExistCmd) Run(e *env) error { return c.run(e, "exist", false) }
 
-type benchDeleteCmd struct {
-	benchFlags
-	tagFlag
-	filesFlags
-}
+type benchDeleteCmd struct{ storedFlags }
 
 func (*benchDeleteCmd) Help() string {
 	return `Removes the files that upload has stored with the same flags, each once, and then their directories
@@ -242,12 +234,7 @@ if they are empty: over NFS REMOVE, over the file API Delete. The warm-up only l
   nfsbox bench delete -c 64 -n 20000 nfs://filer/export/scratch`
 }
 
-func (c *benchDeleteCmd) Run(e *env) error {
-	return c.measure(e, "delete", func(o *bench.Options) error {
-		o.Tag = c.Tag
-		return c.filesFlags.set(o, false)
-	})
-}
+func (c *benchDeleteCmd) Run(e *env) error { return c.run(e, "delete", false) }
 
 type benchCleanCmd struct {
 	benchFlags
