@@ -32,7 +32,6 @@ type Patience uint8
 // A soft call fails after timeo times retrans+1, with an error that Is syscall.EIO, or
 // syscall.ETIMEDOUT with softerr. A hard call goes on until its context ends. A call whose reply
 // breaks the RPC protocol in the same way twice fails at once, hard or soft.
-// at once, hard or soft.
 const (
 	PatienceSoft Patience = iota
 	PatienceSoftErr

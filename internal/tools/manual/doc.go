@@ -6,7 +6,6 @@
 // which groff and mandoc both read. They bear no date, so that equal definitions make equal
 // pages. [Bash], [Zsh] and [Fish] are scripts that do not call the program at completion
 // time: they contain its commands, its flags and the listable values of those.
-// flags and those of their values that can be listed.
 //
 // Help texts are the program's own and trusted. They are quoted only because of their
 // punctuation.
