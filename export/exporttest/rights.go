@@ -94,7 +94,6 @@ func (m *matrix) run() {
 	}
 }
 
-// begin finds the root, and lets every caller search it.
 func (m *matrix) begin() {
 	var err error
 	if m.root, _, err = m.place.Below.Root(m.Context()); err != nil {

@@ -96,7 +96,6 @@ func (o *File) news() (vfs.Attr, bool) {
 	return o.opened, ok
 }
 
-// size asks for the size of the file.
 func (o *File) size() (int64, error) {
 	attr, err := o.fs.fs.GetAttr(o.fs.ctx, o.handle, vfs.MaskSize)
 	switch {

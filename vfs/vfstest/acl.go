@@ -279,7 +279,6 @@ func sameList(a, b []vfs.ACLEntry) bool {
 	return slices.Equal(tidy(a), tidy(b))
 }
 
-// mayRead opens h as c for reading.
 func (e *env) mayRead(c *vfs.Caller, h vfs.Handle) error {
 	f, _, err := e.fs.As(c).Open(e.ctx, vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead})
 	if err != nil {

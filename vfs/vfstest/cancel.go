@@ -95,7 +95,6 @@ var cancelTests = []test{
 	}},
 }
 
-// ended is a context that is over.
 func (e *env) ended() context.Context {
 	ctx, cancel := context.WithCancel(e.ctx)
 	cancel()

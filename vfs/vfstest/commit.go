@@ -84,7 +84,6 @@ func (e *env) unstable(f vfs.File, content string) vfs.Written {
 	return w
 }
 
-// commit makes all of f stable.
 func (e *env) commit(f vfs.File) vfs.Written {
 	e.Helper()
 	var w vfs.Written

@@ -59,7 +59,6 @@ func (e *env) writeTo(f vfs.File, content string, off uint64) vfs.Written {
 // maxContent bounds what content reads of a file.
 const maxContent = 8 << 20
 
-// content is all of a file.
 func (e *env) content(h vfs.Handle) string {
 	e.Helper()
 	var s string
@@ -119,10 +118,8 @@ func pattern(n int) string {
 	return b.String()
 }
 
-// zeros is n zero bytes.
 func zeros(n int) string { return strings.Repeat("\x00", n) }
 
-// list returns the names in dir, as they come.
 func (e *env) list(dir vfs.Handle) []string {
 	e.Helper()
 	var all []string

@@ -134,7 +134,6 @@ func (e *env) tryRead(c *vfs.Caller, h vfs.Handle) error {
 	})
 }
 
-// tryWrite opens h as c and writes to it.
 func (e *env) tryWrite(c *vfs.Caller, h vfs.Handle) error {
 	return e.try(c, h, vfs.ShareWrite, func(f vfs.File) error {
 		_, err := f.WriteAt(e.ctx, []byte("written"), 0, vfs.FileSync, new(vfs.Written))

@@ -64,7 +64,6 @@ type readCost struct {
 	pause   int           // lookPause or lookSoon, or 0 after the first look
 }
 
-// bytes is what n bytes take, without the delay.
 func (t *readCost) bytes(n int) time.Duration { return time.Duration(t.perByte * float64(n)) }
 
 func (t *readCost) read(n int) time.Duration { return t.delay + t.bytes(n) }

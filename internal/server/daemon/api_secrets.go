@@ -98,7 +98,6 @@ func newCertificates(c *tls.Config) *certificates {
 	return x
 }
 
-// config is a configuration that looks up what is in force, for each connection.
 func (x *certificates) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,

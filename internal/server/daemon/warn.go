@@ -32,7 +32,6 @@ func (d *daemon) warnClients(e *config.Export) {
 	}
 }
 
-// warn logs what an operator may not expect.
 func (d *daemon) warn() {
 	for s, x := range d.sites.now() {
 		if x.fs.Squashed() {

@@ -41,7 +41,6 @@ var codes = map[vfs.Status]connect.Code{
 	vfs.ErrLocked:      connect.CodeAborted,
 }
 
-// refuse is an error about the request itself.
 func refuse(code connect.Code, format string, a ...any) error {
 	return connect.NewError(code, fmt.Errorf(format, a...))
 }

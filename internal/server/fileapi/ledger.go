@@ -129,7 +129,6 @@ func (l *ledger) read(old []byte) error {
 	return lines.Err()
 }
 
-// sweep removes the temporaries of the runs from dir.
 func sweep(ctx context.Context, own vfs.FS, dir vfs.Handle, runs []string) error {
 	var found []string
 	for entry, err := range own.ReadDir(ctx, dir, vfs.Pos{}, 0, pageBytes) {

@@ -174,7 +174,6 @@ func (s service) Download(ctx context.Context, q *pb.DownloadRequest, stream *co
 	}})
 }
 
-// algorithmOf begins a checksum by an algorithm.
 func algorithmOf(name string) (*pb.Checksum, error) {
 	sum, err := pb.NewChecksum(name)
 	if err != nil || strings.Contains(name, ":") {

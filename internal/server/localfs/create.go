@@ -339,7 +339,6 @@ func (m *maker) undo() {
 	}
 }
 
-// existing takes the file that has the name already.
 func (m *maker) existing() (x vfs.Handle, err error) {
 	v := m.v
 	if err := v.permits(m.dir, &m.dirStat, mayExec); err != nil {

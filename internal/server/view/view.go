@@ -77,7 +77,6 @@ func (v *View) take() sample {
 	return s
 }
 
-// step takes a snapshot, and makes a Frame of it and the one before.
 func (v *View) step() {
 	now := v.take()
 	v.mu.Lock()

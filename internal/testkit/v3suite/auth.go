@@ -56,7 +56,6 @@ var authTests = []test{
 	}},
 }
 
-// refusedAuth makes a call that is denied for its credential.
 func (e *env) refusedAuth(want ...oncrpc.AuthStat) {
 	accepted, answer := e.raw(nfs3.NFSPROC3_GETATTR, &nfs3.GETATTR3args{Object: fh(e.export)}, new(nfs3.GETATTR3res))
 	if accepted {

@@ -176,7 +176,6 @@ func (e *env) made(obj *nfs3.PostOpFh3, dir handle, name string) handle {
 	return e.find(dir, name)
 }
 
-// file makes a file of mode 0666.
 func (e *env) file(dir handle, name, data string) handle {
 	res := e.create(dir, name, guarded(mode(0o666)))
 	e.ok(res.Status)

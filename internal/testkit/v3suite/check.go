@@ -8,7 +8,6 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// procName is the RFC's name of a procedure, without what all of them share.
 func procName(p *xdr.Proc) string { return strings.TrimPrefix(p.Name, "NFSPROC3_") }
 
 // status ends the test unless the answer to the last call is one of those that

@@ -153,7 +153,6 @@ func (e *env) Fatalf(format string, args ...any) {
 	panic(stop{})
 }
 
-// as makes the calls that follow those of another caller.
 func (e *env) as(a oncrpc.AuthSys) *env {
 	auth, err := a.Auth()
 	if err != nil {
@@ -163,7 +162,6 @@ func (e *env) as(a oncrpc.AuthSys) *env {
 	return e
 }
 
-// asOwner makes the calls that follow those of owner.
 func (e *env) asOwner() { e.as(e.owner) }
 
 // garbageArgs is GARBAGE_ARGS in place of a status: servers refuse some arguments
@@ -191,7 +189,6 @@ func (e *env) call(p *xdr.Proc, args xdr.Appender, res nfs3.Result) {
 	}
 }
 
-// mount is the handle of an export.
 func (e *env) mount(path string) handle {
 	res := e.mnt(path)
 	if res.FhsStatus != mount3.MNT3_OK {

@@ -70,7 +70,6 @@ func (e *env) refusedCall(p *xdr.Proc, want oncrpc.AcceptStat) (low, high uint32
 	return refusal.Low, refusal.High
 }
 
-// record is a message with its record mark.
 func record(message literal) literal {
 	return append(words(1<<31|uint32(len(message))), message...)
 }

@@ -21,7 +21,6 @@ type mount struct {
 	commits atomic.Uint64
 }
 
-// dial connects and finds what the URL names.
 func dial(ctx context.Context, o *Options) (*mount, error) {
 	client, err := nfsbox.Dial(ctx, o.URL, o.dial()...)
 	if err != nil {

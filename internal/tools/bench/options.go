@@ -129,7 +129,6 @@ type Options struct {
 	Rand func(p []byte)
 }
 
-// complete checks o and fills it in for v.
 func (o *Options) complete(v *verb) error {
 	o.Concurrency = cmp.Or(o.Concurrency, 1)
 	o.Batch = cmp.Or(o.Batch, 1)

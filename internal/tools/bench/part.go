@@ -201,7 +201,6 @@ func (p *part) ended(ctx context.Context) error {
 	return nil
 }
 
-// counted is what has been counted so far.
 func (p *part) counted() (latency *metric.Snapshot, m moved) {
 	latency = new(metric.Snapshot)
 	for i := range p.shards {

@@ -133,7 +133,6 @@ type counters struct {
 	load        []nfsbox.LoadStats
 }
 
-// result is what p has counted.
 func (r *run) result(p, warm *part) *Result {
 	latency, m := p.counted()
 	before, _ := warm.counted()

@@ -104,7 +104,6 @@ func (r *run) all(ctx context.Context) (*Result, error) {
 	return r.measure(ctx, p, warm)
 }
 
-// measure runs p and reads all counters before and after.
 func (r *run) measure(ctx context.Context, p, warm *part) (*Result, error) {
 	var first *page
 	if r.server != nil {

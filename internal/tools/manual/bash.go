@@ -83,7 +83,6 @@ func (c *Command) argWords() (words []string) {
 	return words
 }
 
-// identifier makes the name of a function.
 func identifier(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r == ' ' || r == '.' {

@@ -104,7 +104,6 @@ func (b *roff) paragraphs(texts ...string) {
 	}
 }
 
-// options writes the flags, by groups.
 func (b *roff) options(flags []Flag) {
 	if len(flags) == 0 {
 		return
@@ -147,7 +146,6 @@ func (b *roff) option(f *Flag) {
 	b.WriteString("\n" + escape(f.Help) + "\n")
 }
 
-// seeAlso names the pages above and below a command.
 func (b *roff) seeAlso(c, program *Command) {
 	var pages []string
 	if c != program {

@@ -152,7 +152,6 @@ func (c *client) take(m *localio.SessionMessage) error {
 	return nil
 }
 
-// hello notes the hash of the client's nonce, and answers with the page.
 func (c *client) hello(h *localio.SessionHello) error {
 	if h.Speaks < localio.SESSION_VERSION {
 		return fmt.Errorf("a client of version %d", h.Speaks)

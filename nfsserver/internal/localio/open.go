@@ -175,7 +175,6 @@ func mayClaim(p *session.Peer, caller *vfs.Caller) bool {
 	return p.UID == caller.UID && p.InGroup(caller.GID) && !slices.ContainsFunc(caller.Groups, foreign)
 }
 
-// refuse makes a a refusal, with the reason.
 func (c *client) refuse(a *answer, err error) {
 	st, known := vfs.StatusOf(err)
 	switch {
@@ -193,7 +192,6 @@ func (c *client) refuse(a *answer, err error) {
 	}
 }
 
-// answer queues a to be sent.
 func (c *client) answer(a *answer) {
 	c.mu.Lock()
 	gone, company := c.gone, c.opening > 1

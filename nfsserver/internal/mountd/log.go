@@ -38,7 +38,6 @@ type told struct {
 	more int // lines since that were left out
 }
 
-// tell writes a line about a client and a path, if it is due.
 func (l *ledger) tell(level slog.Level, message, client, path string, attrs ...slog.Attr) {
 	more, due := l.due(entry{message, client, path}, time.Now())
 	if !due {

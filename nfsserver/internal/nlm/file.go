@@ -116,7 +116,6 @@ func (f *file) spans(owner vfs.Owner) byterange.Set {
 	return nil
 }
 
-// covers reports whether owner holds all of span by one lock of the same kind.
 func (f *file) covers(owner vfs.Owner, span byterange.Span) bool {
 	have := f.held[owner]
 	return have != nil && slices.ContainsFunc(have.set, func(o byterange.Span) bool {

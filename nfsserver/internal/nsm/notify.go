@@ -78,7 +78,6 @@ func (m *Monitor) owing() (all []Host) {
 	return all
 }
 
-// round tells each of the hosts once.
 func (m *Monitor) round(ctx context.Context, hosts []Host) {
 	work := make(chan Host)
 	var wg sync.WaitGroup

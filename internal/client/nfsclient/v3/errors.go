@@ -62,7 +62,6 @@ func (e *ReplyError) Error() string {
 // Unwrap returns the cause.
 func (e *ReplyError) Unwrap() error { return e.Err }
 
-// name is the procedure's name in the text of RFC 1813: "READ".
 func name(p *xdr.Proc) string {
 	_, name, _ := strings.Cut(p.Name, "_")
 	return name

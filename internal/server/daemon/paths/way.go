@@ -66,7 +66,6 @@ func Way(path string) (way []Step, err error) {
 	return way, nil
 }
 
-// rootOf divides an absolute path into its root and the rest.
 func rootOf(path string) (root, rest string) {
 	n := len(filepath.VolumeName(path)) + 1
 	return path[:n], path[n:]

@@ -45,7 +45,6 @@ func stateBy(fd int, st *linux.Stat) State {
 	return s
 }
 
-// changed says what is another in now.
 func (s State) changed(now State) (c vfs.Change) {
 	if now.nlink < s.nlink {
 		c |= vfs.ChangeGone

@@ -309,7 +309,6 @@ func parseMount(line []byte) (id uint64, point []byte, ok bool) {
 	return id, unescape(f[4]), true
 }
 
-// unescape replaces the octal numbers of blanks and backslashes in a path.
 func unescape(s []byte) []byte {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {

@@ -41,7 +41,6 @@ func (l layout) group(name string) string { return name[:min(l.fanout, len(name)
 // "packs/=00" it is "packs/".
 func base(folder string) string { return folder[:strings.LastIndexByte(folder, '/')+1] }
 
-// lastOf is the last name of a path in the store.
 func lastOf(p string) string { return p[strings.LastIndexByte(p, '/')+1:] }
 
 // join puts a name behind a path in the store, which is "." for its root.

@@ -46,7 +46,6 @@ func (s *Store) eachFolder(ctx context.Context, p string, visit func(f *folder) 
 	return nil
 }
 
-// isFolder reports whether a store has directories of that name.
 func (s *Store) isFolder(name string) bool {
 	_, ok := s.layout.isBucket(name)
 	return ok || isSegment(name)

@@ -114,7 +114,6 @@ func (e *env) putListed() []string {
 	return keys
 }
 
-// putAll puts empty objects, several at once.
 func (e *env) putAll(keys []string) {
 	e.Helper()
 	var wg sync.WaitGroup
