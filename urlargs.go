@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,8 +43,8 @@ var args = [...]arg{
 	{"debug", false, func(u *URL, v string) error { return setInt(&u.Debug, v, 0, math.MaxInt32) }},
 	{"timeo", false, setTimeo},
 	{"retrans", false, func(u *URL, v string) error { return setInt(ptr(&u.Retries), v, 0, maxRetrans) }},
-	{"sec", false, only("sys", "say sec=sys if the server takes it", oneOf("krb5", "krb5i", "krb5p"))},
-	{"xprtsec", false, only("none", "use a tunnel if the network is not to be trusted", oneOf("tls", "mtls"))},
+	{"sec", false, only("sys", "say sec=sys if the server takes it", "krb5", "krb5i", "krb5p")},
+	{"xprtsec", false, only("none", "use a tunnel if the network is not to be trusted", "tls", "mtls")},
 	{"auto-traverse-mounts", false, zeroOrOne},
 	{"dircache", false, zeroOrOne},
 	{"readonly", true, setReadOnly},
@@ -152,14 +153,14 @@ func setMaxLoad(u *URL, v string) error {
 	return nil
 }
 
-// only takes one value, which asks for nothing. Values that known reports are
-// not built yet, and advice says what to do instead.
-func only(value, advice string, known func(string) bool) func(*URL, string) error {
+// only takes one value, which asks for nothing. Those in known are not built yet, and advice
+// says what to do instead.
+func only(value, advice string, known ...string) func(*URL, string) error {
 	return func(_ *URL, v string) error {
 		switch {
 		case v == value:
 			return nil
-		case known(v):
+		case slices.Contains(known, v):
 			return unbuiltError(fmt.Sprintf("%q is not built yet; %s", v, advice))
 		}
 		return badValue(v, value)
@@ -175,17 +176,6 @@ type unbuiltError string
 
 func (e unbuiltError) Error() string        { return string(e) }
 func (e unbuiltError) Is(target error) bool { return target == errors.ErrUnsupported }
-
-func oneOf(values ...string) func(string) bool {
-	return func(v string) bool {
-		for _, known := range values {
-			if v == known {
-				return true
-			}
-		}
-		return false
-	}
-}
 
 func badValue(v, want string) error { return fmt.Errorf("value %q; %s is wanted", v, want) }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -105,12 +106,7 @@ func (r *resolver) step(ctx context.Context, part string) error {
 
 // more reports whether a part follows that stands for something.
 func (r *resolver) more() bool {
-	for _, p := range r.rest {
-		if p != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.rest, func(p string) bool { return p != "" })
 }
 
 // link puts the target of the symbolic link h in front of what is left. The

@@ -130,9 +130,7 @@ func (o *Options) fill() error {
 	if o.DialOnce {
 		o.Conns = 1
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	switch {
 	case o.Conns < 0 || o.Conns > oncrpc.MaxConns:
 		return fmt.Errorf("nfs: %d connections, at most %d allowed", o.Conns, oncrpc.MaxConns)

@@ -1,8 +1,10 @@
 package readahead
 
 import (
+	"maps"
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,11 +64,7 @@ func (s *shared) resized(h vfs.Handle) {
 func (s *shared) all() []*node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	nodes := make([]*node, 0, len(s.nodes))
-	for _, n := range s.nodes {
-		nodes = append(nodes, n)
-	}
-	return nodes
+	return slices.Collect(maps.Values(s.nodes))
 }
 
 // reserve charges n bytes, if there is room. If there is not, crowded says that it is

@@ -1,6 +1,7 @@
 package iogate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -87,15 +88,9 @@ type Options struct {
 }
 
 func (o *Options) fill() error {
-	if o.Threads == 0 {
-		o.Threads = DefaultThreads
-	}
-	if o.Queue == 0 {
-		o.Queue = DefaultQueue
-	}
-	if o.Patience == 0 {
-		o.Patience = DefaultPatience
-	}
+	o.Threads = cmp.Or(o.Threads, DefaultThreads)
+	o.Queue = cmp.Or(o.Queue, DefaultQueue)
+	o.Patience = cmp.Or(o.Patience, DefaultPatience)
 	switch {
 	case int(o.Kind) >= len(kindNames):
 		return fmt.Errorf("iogate: no kind has the number %d", o.Kind)

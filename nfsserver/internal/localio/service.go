@@ -38,9 +38,7 @@ func (o *Options) check() error {
 	o.Dir = cmp.Or(o.Dir, session.DefaultDir())
 	o.MaxFiles = cmp.Or(o.MaxFiles, DefaultMaxFiles)
 	o.MaxSessions = cmp.Or(o.MaxSessions, DefaultMaxSessions)
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	switch {
 	case o.Dir == "":
 		return errors.New("localio: no directory for the socket, since XDG_RUNTIME_DIR is not set")

@@ -117,9 +117,7 @@ func New(o Options) (*Service, error) {
 	if o.Table == nil {
 		return nil, errors.New("nlm: no exports")
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.MaxHoldings = cmp.Or(o.MaxHoldings, DefaultMaxHoldings)
 	if o.Dial == nil {
 		o.Dial = callback.DialNet

@@ -124,9 +124,7 @@ type entry struct {
 // New reads the state directory and raises the state number, durably. It makes
 // no call before Start.
 func New(o Options) (*Monitor, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/nfsbox/nfsbox/cmd/xdrgen/internal/xdrlang"
@@ -40,21 +41,11 @@ func (m *model) tests(base string) []byte {
 }
 
 func (m *model) hasBulk() bool {
-	for _, d := range m.defs {
-		if d.bulk >= 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.defs, func(d *def) bool { return d.bulk >= 0 })
 }
 
 func (m *model) hasNodes() bool {
-	for _, d := range m.defs {
-		if d.node {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.defs, func(d *def) bool { return d.node })
 }
 
 type testGen struct {
@@ -128,12 +119,7 @@ func (d *def) firstArm() *arm {
 
 // leadsToRecursion reports whether a sample of t might not end.
 func (t *typ) leadsToRecursion() bool {
-	for _, d := range t.refs() {
-		if d.recursive {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.refs(), func(d *def) bool { return d.recursive })
 }
 
 func (d *def) label(a *arm) string {

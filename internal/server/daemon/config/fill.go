@@ -11,12 +11,8 @@ import (
 func (c *Config) Fill() {
 	for i := range c.Exports {
 		e := &c.Exports[i]
-		if e.Path == "" {
-			e.Path = "/"
-		}
-		if e.Handles == "" {
-			e.Handles = "auto"
-		}
+		e.Path = cmp.Or(e.Path, "/")
+		e.Handles = cmp.Or(e.Handles, "auto")
 		if e.Dir != "" {
 			e.Dir = filepath.Clean(e.Dir)
 		}

@@ -3,6 +3,7 @@ package dir
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -35,10 +36,5 @@ func fail(call string, err error) error {
 }
 
 func isOneOf(err error, list ...unix.Errno) bool {
-	for _, errno := range list {
-		if errors.Is(err, errno) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(errno unix.Errno) bool { return errors.Is(err, errno) })
 }

@@ -1,6 +1,7 @@
 package dir
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -91,12 +92,8 @@ func (o *Options) complete() error {
 	case o.ReadOnly && o.Create:
 		return errors.New("a store cannot be made and be read-only")
 	}
-	if o.Fanout == 0 {
-		o.Fanout = DefaultFanout
-	}
-	if o.MaxSize == 0 {
-		o.MaxSize = DefaultMaxSize
-	}
+	o.Fanout = cmp.Or(o.Fanout, DefaultFanout)
+	o.MaxSize = cmp.Or(o.MaxSize, DefaultMaxSize)
 	if o.Gate == nil {
 		o.Gate = make(places, DefaultParallel)
 	}
