@@ -17,11 +17,11 @@ const (
 	// doubling it six times is MaxLimit.
 	firstLimit = 8
 
-	// farLimit is where a class that has made no call yet begins, once another class has
-	// shown that the server is far: by farReplies replies, none in less than searchTime.
-	// That spares a round trip. With more, the first calls take long for being sent all at
-	// once, and that looks like a queue. A server that is slow, and not far, is found out
-	// by the first replies; see openQueued.
+	// farLimit is where a class without calls begins, once another class has shown that
+	// the server is far: by farReplies replies, none in less than searchTime. That spares a
+	// round trip. With more, the first calls would be slow because all are sent at once, and
+	// that looks like a queue. The first replies show a server that is slow, and not far; see
+	// openQueued.
 	farLimit   = 16
 	farReplies = 3
 
@@ -64,8 +64,8 @@ const (
 	unqueued  = 0.9
 	baseShare = 1.0 / 6
 
-	// passedGain is the gain of a halved limit that shows that what was taken for
-	// a slower server was a moment's trouble: fewer calls do not get more done.
+	// passedGain is the gain of a halved limit that shows that the server was slow for a
+	// short time only: fewer calls do not get more done.
 	passedGain = 1.3
 
 	// headroom is how far above the knee a search ends.
@@ -81,10 +81,10 @@ const (
 	// noise; more costs goodput below and latency above.
 	spread = 0.125
 
-	// fineSpread is how far one goes that follows a trial of which little came. It
-	// costs less, and finds a sharp peak; but noise weighs more in it, so that it is
-	// not believed when it says that goodput is steep. Of a limit so low that this is
-	// less than a call there is no fine trial.
+	// fineSpread is how far a trial goes that follows one that changed little. It costs
+	// less, and finds a sharp peak. But noise weighs more in it, and so it is not believed
+	// when it says that goodput is steep. A limit so low that this is less than a call has
+	// no fine trial.
 	fineSpread = 0.05
 
 	// damping is the part of the way to where a trial points that is gone. A move
@@ -95,11 +95,11 @@ const (
 	maxRunDown = 6
 	maxMove    = 0.25
 
-	// restMove is a move of the centre, as a share, that is nothing, as is one that
-	// takes back the last: the limiter then stays at the centre for minRest windows,
-	// and after each further such trial for twice as many, up to maxRest. A server
-	// that changes is noticed all the same. peakGain is how much more the centre must
-	// let through than both sides of it to be the best there is.
+	// restMove is a move of the centre, as a share, that counts as none, like a move that
+	// takes back the last. The limiter then stays at the centre for minRest windows, and
+	// after each further such trial for twice as many, up to maxRest. A change of the server
+	// is noticed all the same. peakGain is how much more the centre must let through than
+	// both sides of it to be the best limit.
 	restMove = 0.03
 	minRest  = 4
 	maxRest  = 16

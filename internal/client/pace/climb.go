@@ -93,10 +93,10 @@ func (c *climber) next(s sample) int {
 	return c.limit
 }
 
-// open takes a reply before the first search, and whether the limit keeps anybody
-// waiting, and returns the limit from now on. Calls of which one waits for others are
-// found out a round trip late, when there are twice as many: that is taken back, and
-// the search begins, which knows from here what a call takes without a queue.
+// open takes a reply before the first search, and whether the limit keeps calls waiting, and
+// returns the limit from now on. A queue shows a round trip late, when there are twice as
+// many calls: then the limit is halved, and the search begins. It knows from here what a call
+// takes without a queue.
 func (c *climber) open(took time.Duration, work uint64, waiting bool) int {
 	c.replies++
 	c.work += work
@@ -156,11 +156,11 @@ func (c *climber) floor(cost float64) {
 	}
 }
 
-// price is the elasticity of goodput that makes a higher limit worth while: a
-// limit that is higher by a small share must let more through by price times that
-// share. It is small, and grows with the square of the queue. Below zero, while a
-// round trip is too short for anybody to care, even a little less goodput would
-// do: where noise hides what is gained, that is the way to drift.
+// price is the elasticity of goodput that makes a higher limit worth while: a limit that is
+// higher by a small share must let more through by price times that share. It is small, and
+// grows with the square of the queue. While a round trip is too short to matter it is
+// negative, and even a little less goodput will do: where noise hides the gain, the limit
+// drifts up.
 func (c *climber) price(s sample) float64 {
 	short := min(2*s.lat/shortTrip-1, 1)
 	base := max(c.base*s.lat/s.cost, shortTrip)

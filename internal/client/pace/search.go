@@ -45,7 +45,7 @@ func (c *climber) recall(s sample) {
 func (c *climber) rise(s sample) {
 	if !s.used {
 		if c.ref.limit != 0 && !s.idle && s.peak < s.limit {
-			c.found(c.knee, float64(s.peak)) // nobody has more calls than that
+			c.found(c.knee, float64(s.peak)) // there are no more calls than that
 		}
 		return
 	}
@@ -67,7 +67,7 @@ func (c *climber) rise(s sample) {
 			return
 		}
 	case !c.again:
-		c.again = true // it may have been a bad moment
+		c.again = true // it may have been noise
 		return
 	case s.rate < holdShare*c.ref.rate:
 		c.centre = float64(c.ref.limit)
@@ -80,11 +80,11 @@ func (c *climber) rise(s sample) {
 // fall halves the limit as long as goodput stays what it was.
 func (c *climber) fall(s sample) {
 	if !s.used {
-		c.settle(float64(s.limit)) // which is more than anybody wants
+		c.settle(float64(s.limit)) // there are fewer calls than that
 		return
 	}
 	if c.ref.limit != 0 && s.rate > passedGain*c.ref.rate {
-		c.settle(c.centre) // it was a bad moment, and has passed
+		c.settle(c.centre) // it was noise
 		return
 	}
 	c.note(s)

@@ -9,7 +9,7 @@ type trial struct {
 	swapped   bool // high, low, low, high
 	step      int
 	slack     bool       // there were not enough calls for the high limit
-	rates     [2]float64 // the better of the low ones, and of the high ones: a bad moment only makes them worse
+	rates     [2]float64 // the better of the low ones, and of the high ones: noise only makes them worse
 	cost      float64    // sum, of the low ones
 }
 
@@ -78,7 +78,7 @@ func (c *climber) hover(s sample) {
 	t := &c.trial
 	if !s.used {
 		if s.idle || s.peak <= t.low {
-			c.begin() // nothing is to be learnt while the limit limits nobody
+			c.begin() // a limit that keeps no call waiting shows nothing
 			return
 		}
 		t.high, t.slack = min(t.high, s.peak), true

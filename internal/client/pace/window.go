@@ -12,7 +12,7 @@ type window struct {
 	work  uint64 // what the calls cost the server: opWork each, and their bytes
 	took  time.Duration
 	look  int  // the n at which the clock is looked at again
-	slack int  // replies after which nobody waited
+	slack int  // replies after which no call waited
 	idle  bool // see sample
 	peak  int
 }

@@ -251,8 +251,8 @@ func (f *file) giveUp(ctx context.Context, err error) error {
 	return nil
 }
 
-// holeFile is a file that knows its holes, of which bytes that are dirty are
-// none: they are committed before anyone looks.
+// holeFile is a file that knows its holes. It commits before it looks for one, as dirty
+// bytes are none.
 type holeFile struct {
 	*file
 	below vfs.HoleSeeker

@@ -127,7 +127,7 @@ func (n *node) giveUp(drop func(*piece) bool) (lost int) {
 	return lost
 }
 
-// cut takes [from, to) away from all pieces, of which none there is in flight.
+// cut takes [from, to) away from all pieces. No piece there is in flight.
 // n.mu is held.
 func (n *node) cut(from, to uint64) {
 	i := n.first(from)

@@ -216,7 +216,8 @@ func (n *node) reached() {
 	n.failing = time.Time{}
 }
 
-// unreached is how long calls have been failing, of which one began at start.
+// unreached notes the failure of a call that began at start, and returns for how long calls
+// have failed.
 func (n *node) unreached(start time.Time) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -93,8 +93,8 @@ func (f *FS) drain(ctx context.Context, h vfs.Handle) error {
 	return nil
 }
 
-// grow makes attr show the dirty end of h, all of which has been sent before attr
-// was asked for, or is still dirty.
+// grow makes attr show the dirty end of h. All bytes up to there were sent before attr was
+// asked for, or are still dirty.
 func (f *FS) grow(h vfs.Handle, attr *vfs.Attr) { f.growSince(math.MaxUint64, h, attr) }
 
 // growSince is grow for a reply to a call that was made when shared.stored was

@@ -88,7 +88,8 @@ func (s *Source) again(ctx context.Context) (Source, error) {
 	return next, nil
 }
 
-// attributes are the source's, of which none is missing that a copy needs.
+// attributes asks for the source's attributes. An error says that a copy needs one that did
+// not come.
 func (s *Source) attributes(ctx context.Context) (vfs.Attr, error) {
 	a, err := s.FS.GetAttr(ctx, s.Handle, vfs.MaskV3)
 	if err == nil && !a.Has(needed) {
@@ -163,9 +164,9 @@ func (c *copier) kept(ctx context.Context, after *vfs.Attr) (bool, error) {
 	return grew, err
 }
 
-// sameBytes compares the whole copy with the source, of which the ctime alone has
-// changed: it was linked, unlinked or given rights, or written to and dated back. It
-// costs a READ more, where another attempt costs a copy and meets the next link.
+// sameBytes compares the whole copy with a source whose ctime alone has changed: it was
+// linked, unlinked or given rights, or written to and dated back. That costs another READ.
+// Another attempt would cost a copy, and may meet the next link.
 func (c *copier) sameBytes(ctx context.Context) (bool, error) {
 	for off := uint64(0); off < c.before.Size; off += c.o.chunk() {
 		same, err := c.sameAt(ctx, off, int(min(c.o.chunk(), c.before.Size-off)))
@@ -176,10 +177,9 @@ func (c *copier) sameBytes(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// grew reports whether the source, of which all bytes up to its first size have
-// been read, has only been appended to, as far as can be told at little cost: it is
-// longer, and starts and goes on as the copy does. One that was cut and written
-// anew does not.
+// grew reports whether the source has only been appended to, as far as can be told at little
+// cost: it is longer, and its first and last bytes up to its first size are the copy's. Those
+// of a file that was cut and written anew are not.
 func (c *copier) grew(ctx context.Context, after *vfs.Attr) (bool, error) {
 	if after.Size <= c.before.Size {
 		return false, nil

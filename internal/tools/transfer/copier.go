@@ -179,8 +179,7 @@ func (c *copier) openTemp(ctx context.Context, how *vfs.OpenHow) (err error) {
 	return err
 }
 
-// discard closes the temporary and removes it. What its Close could not make
-// stable nobody misses.
+// discard closes the temporary and removes it. An error of its Close does not matter.
 func (c *copier) discard(ctx context.Context) error {
 	closing, cancel := cleanup(ctx)
 	defer cancel()
@@ -250,7 +249,7 @@ func (c *copier) contentsAndMode(ctx context.Context) error {
 	return err
 }
 
-// contents copies the bytes and makes sure that they are those of one moment.
+// contents copies the bytes, and makes sure that the source did not change meanwhile.
 func (c *copier) contents(ctx context.Context) error {
 	after, err := c.pump(ctx)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {

@@ -76,7 +76,7 @@
 // # Holes
 //
 // If a source uses less storage than its size, its holes are asked for
-// ([vfs.HoleSeeker]), and where nobody can tell, blocks of zeros count as holes.
+// ([vfs.HoleSeeker]), and where it cannot tell, blocks of zeros count as holes.
 // They are not written. A file without holes is not searched for zeros. NFSv3 has no
 // question for holes: what comes from a server that reports all of a file's bytes
 // as used comes without holes, whatever the server's disk has.

@@ -36,9 +36,8 @@ const (
 	// killed between a CREATE and its answer costs one, each time. Then the file
 	// has failed.
 	maxTempNames = 16
-	// maxLostCreates is how many of them are tried of whose CREATE nobody knows
-	// what became: each may have taken as long as a call may. Then that is the
-	// error.
+	// maxLostCreates is how many of these CREATEs may end without an answer: each may take
+	// as long as a call may. Then that is the error.
 	maxLostCreates = 3
 	// cleanupTime bounds the removal of a temporary after an error.
 	cleanupTime = 10 * time.Second
