@@ -13,9 +13,8 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// serveEach has serve play the server on each connection of the bubble, one after the
-// other, and closes it when serve returns. It gives back how many there were, after the
-// client has nothing to do with them any more.
+// serveEach has serve play the server on each connection of the bubble, one after the other,
+// and closes it when serve returns. served ends that, and returns their number.
 func (b *bubble) serveEach(serve func(nc net.Conn)) (served func() int) {
 	stop := make(chan struct{})
 	n := 0
@@ -75,9 +74,8 @@ func answerWith(reply func(xid uint32, args []byte) []byte) func(net.Conn) {
 
 var echoing = answerWith(func(xid uint32, args []byte) []byte { return record(accepted(xid, args)) })
 
-// TestOnlyTimeEnds has a server cut every connection. A soft call goes on until its
-// patience has passed, and succeeds if the server comes to its senses before; one that
-// must not be sent twice does not.
+// TestOnlyTimeEnds has a server that cuts every connection. A soft call goes on until its
+// patience has passed. It succeeds if the server begins to answer before.
 func TestOnlyTimeEnds(t *testing.T) {
 	for name, cut := range cuts {
 		for _, sane := range []time.Duration{25 * time.Second, time.Hour} {
@@ -148,9 +146,9 @@ var breaches = map[string]struct {
 	}},
 }
 
-// TestBreach: what breaks the protocol in the same way twice is an error at once, for a
-// hard call as for a soft one, and says what is wrong. Once is none, and nor are two
-// ways.
+// TestBreach: a server that breaks the protocol in the same way twice ends a call at once,
+// hard or soft, with an error that says what is wrong. A breach alone, or two of different
+// kinds, do not.
 func TestBreach(t *testing.T) {
 	for name, k := range breaches {
 		for _, hard := range []bool{false, true} {
@@ -197,9 +195,8 @@ func TestBreach(t *testing.T) {
 	}
 }
 
-// TestBreachOfAnother: calls that share a connection with one whose reply breaks the
-// protocol each time get theirs; it alone fails, whether or not what came says whose it
-// was.
+// TestBreachOfAnother: one call's reply breaks the protocol each time. It alone fails, and
+// other calls of its connection get their replies, with or without a number in the breach.
 func TestBreachOfAnother(t *testing.T) {
 	for name, k := range breaches {
 		t.Run(name, func(t *testing.T) {

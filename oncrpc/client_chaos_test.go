@@ -36,8 +36,8 @@ func (x *chaos) serve(l net.Listener) {
 	}
 }
 
-// conn answers on one connection. Replies are held back for up to eight calls;
-// what is held when the calls pause is sent.
+// conn answers on one connection. It holds replies back for up to eight calls, and sends
+// them when the calls pause.
 func (x *chaos) conn(nc net.Conn, rnd *rand.Rand) {
 	defer func() { _ = nc.Close() }() // that is the point
 	r := rawConn{t: x.t, nc: nc, r: recordReader{src: nc, buf: make([]byte, 4096), ahead: 4096, max: 1 << 20}}
@@ -77,8 +77,7 @@ func (x *chaos) conn(nc net.Conn, rnd *rand.Rand) {
 	}
 }
 
-// comes waits a moment for the next call to begin. An error is left to the next
-// read.
+// comes waits a little for the next call to begin. An error is left to the next read.
 func (x *chaos) comes(r *rawConn) bool {
 	if err := r.nc.SetReadDeadline(time.Now().Add(2 * time.Millisecond)); err != nil {
 		return true

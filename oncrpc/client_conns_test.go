@@ -32,8 +32,8 @@ func (r *rawConn) answerRead() {
 	r.send(record(accepted(xid, join(words(0, 0, 8), bytes.Repeat([]byte{7}, 8), words(1)))))
 }
 
-// TestLanes: the first bulk goes where there is a connection, and has another
-// dialed; from then on file data and everything else keep apart.
+// TestLanes: the first bulk goes over the one connection, and has another one dialed. From
+// then on file data and other calls have connections of their own.
 func TestLanes(t *testing.T) {
 	s := newScript(t)
 	var full atomic.Bool
@@ -84,8 +84,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestLanesGrow: busy lanes get more connections, up to the bound; idle ones
-// lose them.
+// TestLanesGrow: busy lanes get more connections, up to the bound. Idle lanes lose them.
 func TestLanesGrow(t *testing.T) {
 	inBubble(t, ClientOptions{Conns: 4}, 0, func(b *bubble) {
 		first := b.met()
@@ -137,8 +136,8 @@ func TestLanesGrow(t *testing.T) {
 	})
 }
 
-// TestLanesRefused: a server that takes one connection only is not dialed in a
-// tight loop, and nobody waits for the second.
+// TestLanesRefused: a server that takes one connection only is not dialed in a tight loop,
+// and no call waits for the second connection.
 func TestLanesRefused(t *testing.T) {
 	inBubble(t, ClientOptions{Conns: 4}, 0, func(b *bubble) {
 		r := b.met()

@@ -56,8 +56,8 @@ func TestNobodyReads(t *testing.T) {
 	}
 }
 
-// TestLeaderLeaves cancels the caller who reads, between replies and in the
-// middle of one that is another's: another carries on where it was.
+// TestLeaderLeaves cancels the caller that reads, between replies and in the middle of
+// another caller's. The next reader goes on where it was.
 func TestLeaderLeaves(t *testing.T) {
 	const size = 100 << 10
 	data := bytes.Repeat([]byte{0x77}, size)
@@ -93,7 +93,7 @@ func TestLeaderLeaves(t *testing.T) {
 		if err := await(t, follower); err != nil || !bytes.Equal(buf, data) {
 			t.Errorf("follower, after %d bytes: %v", part, err)
 		}
-		// The leader's reply, late, is read although nobody calls.
+		// The leader's reply is late. It is read although no call is under way.
 		r.send(record(accepted(lead, args)))
 		waitFor(t, "the late reply", func() bool { return c.Stats().Late == 1 })
 		if st := c.Stats(); st.Dials != 1 || st.Conns != 1 {
@@ -102,8 +102,8 @@ func TestLeaderLeaves(t *testing.T) {
 	}
 }
 
-// TestIdleRestart has a server that closes the connection while nobody calls, or
-// says something unasked: a call that must not be repeated goes to a new one.
+// TestIdleRestart has a server that closes an idle connection, or sends something unasked. A
+// call that must not be repeated goes over a new one.
 func TestIdleRestart(t *testing.T) {
 	for name, end := range map[string]func(*rawConn){
 		"closed":     func(r *rawConn) { r.hangUp() },
@@ -138,8 +138,7 @@ func TestIdleRestart(t *testing.T) {
 	}
 }
 
-// TestLeaderTimesOut: the caller that reads times out as any other, and leaves the
-// connection to those that have time.
+// TestLeaderTimesOut: the caller that reads times out as any other. Another one then reads.
 func TestLeaderTimesOut(t *testing.T) {
 	s := newScript(t)
 	c := newClient(t, ClientOptions{Dial: s.dial, Retries: -1})
@@ -161,7 +160,7 @@ func TestLeaderTimesOut(t *testing.T) {
 	waitFor(t, "the connection to end", func() bool { return c.Stats().Conns == 0 })
 }
 
-// ages has the leader, which is the call of that number, be overdue at the next tick.
+// ages makes the leader overdue at the next tick. It is the call with that number.
 func (c *Client) ages(t *testing.T, xid uint32) {
 	t.Helper()
 	c.mu.Lock()

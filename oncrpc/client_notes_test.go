@@ -45,9 +45,9 @@ func (r *rawConn) echo(xid uint32, text string) {
 // near reports whether a and b are the same, up to some ticks.
 func near(a, b time.Time) bool { return a.IsZero() == b.IsZero() && a.Sub(b).Abs() <= 8*tickEvery }
 
-// TestSilence has a server that does not answer for a while: that is told once, when
-// it has been so for SilentAfter, with how long the first call waits; and once more
-// when it answers. Calls that are answered in time are not worth a word.
+// TestSilence has a server that sends nothing for a while. Silent is told once after
+// SilentAfter, with the time at which the first call gives up, and once more when the
+// server sends. It is not told of calls that are answered in time.
 func TestSilence(t *testing.T) {
 	var h heardOf
 	inBubble(t, ClientOptions{Timeout: time.Minute, Silent: h.silent}, 0, func(b *bubble) {
@@ -102,8 +102,8 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestSilenceEndsWithClose has a client that is closed as soon as its call has been
-// answered, after a silence: that it is over is told all the same.
+// TestSilenceEndsWithClose closes a client as soon as its call was answered after a silence.
+// Silent is still told that the silence is over.
 func TestSilenceEndsWithClose(t *testing.T) {
 	var h heardOf
 	since := time.Time{}
@@ -121,8 +121,7 @@ func TestSilenceEndsWithClose(t *testing.T) {
 	h.is(t, Silence{Since: since, Until: since.Add(3 * time.Minute)}, Silence{Since: since, Over: true})
 }
 
-// TestSilenceOfOneCall has a call that is never answered, while others are: the
-// server is not silent.
+// TestSilenceOfOneCall: a server that never answers one call, and others, is not silent.
 func TestSilenceOfOneCall(t *testing.T) {
 	var h heardOf
 	inBubble(t, ClientOptions{Timeout: time.Minute, Silent: h.silent}, 0, func(b *bubble) {
@@ -147,8 +146,8 @@ func TestSilenceOfOneCall(t *testing.T) {
 	})
 }
 
-// TestSilenceOfHardCalls says that hard calls wait for ever, but for those whose
-// context has a deadline; and that a connection that cannot be had is silence, too.
+// TestSilenceOfHardCalls: hard calls give up only at their context's deadline. A server that
+// cannot be reached is silent, too.
 func TestSilenceOfHardCalls(t *testing.T) {
 	for _, bound := range []time.Duration{0, 20 * time.Second} {
 		var h heardOf

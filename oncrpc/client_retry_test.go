@@ -40,9 +40,9 @@ func (b *bubble) met() *rawConn {
 	return r
 }
 
-// TestServerAway has a server that goes away with a call in hand, refuses
-// connections, takes some and closes them, and comes back before the call's
-// patience is over: nobody notices but the log.
+// TestServerAway has a server that goes away with a call in hand, refuses connections, takes
+// some and closes them, and comes back before the call's patience is over. The call
+// succeeds, and only the log says what happened.
 func TestServerAway(t *testing.T) {
 	for name, o := range map[string]ClientOptions{
 		"soft": {Timeout: 10 * time.Second, Retries: 2},
@@ -86,8 +86,8 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-// TestServerGone is TestServerAway with a server that does not come back: a soft
-// call fails when its patience is over, a hard one when its caller's is.
+// TestServerGone is TestServerAway with a server that does not come back. A soft call fails
+// when its patience is over, a hard one when its context ends.
 func TestServerGone(t *testing.T) {
 	for _, k := range []struct {
 		name   string
@@ -128,8 +128,8 @@ func TestServerGone(t *testing.T) {
 	}
 }
 
-// TestHardTimeouts: a hard call is sent again for as long as it takes, and waits
-// longer each time, up to the bound.
+// TestHardTimeouts: a hard call is sent again and again, and waits longer each time, up to
+// the bound.
 func TestHardTimeouts(t *testing.T) {
 	inBubble(t, ClientOptions{Timeout: 100 * time.Second, Hard: true}, 0, func(b *bubble) {
 		done := begin(func() error { return callEcho(b.t.Context(), b.c, procEcho, "x") })
@@ -149,8 +149,8 @@ func TestHardTimeouts(t *testing.T) {
 	})
 }
 
-// TestResend: with Resend, a call that is not repeatable is sent again under its
-// number, and its reply says so.
+// TestResend: with Resend, a call that is not repeatable is sent again with its number, and
+// its reply says so.
 func TestResend(t *testing.T) {
 	inBubble(t, ClientOptions{Resend: true}, 0, func(b *bubble) {
 		for _, want := range []bool{true, false} {
@@ -252,9 +252,9 @@ func TestTook(t *testing.T) {
 	})
 }
 
-// TestUselessReplies has a server whose first reply is lost, cut or of another
-// number, while its connection stands: the call times out, is sent again under
-// its number on a new connection, and has the right result.
+// TestUselessReplies has a server whose first reply is lost, cut or has another number, while
+// its connection stays open. The call times out, is sent again with its number on a new
+// connection, and has the right result.
 func TestUselessReplies(t *testing.T) {
 	data := bytes.Repeat([]byte{0x31}, 10000)
 	good := func(xid uint32) []byte { return record(accepted(xid, join(words(0, 0, 10000), data, words(1)))) }

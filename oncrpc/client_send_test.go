@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestLeftInBatch: a call that has timed out while the batch that holds it was still
-// being written is free of that batch. What ends the connection of its next try ends
-// that try at once, be it the server or Close.
+// TestLeftInBatch: a call times out while the batch that holds it is being written. From then
+// on the batch does not matter to it: when the server or Close ends the connection of its
+// next try, that try ends at once.
 func TestLeftInBatch(t *testing.T) {
 	for _, closes := range []bool{false, true} {
 		inBubble(t, ClientOptions{Timeout: 10 * time.Second, Retries: 5}, 0, func(b *bubble) {
@@ -58,8 +58,8 @@ func (s slowly) Read(p []byte) (int, error) {
 	return s.src.Read(p[:min(len(p), 4<<10)])
 }
 
-// TestSlowTaker: a server that takes what it is sent slowly, and takes it, keeps its
-// connection for as long as the call waits, which is longer at each try.
+// TestSlowTaker: a server that reads slowly, but reads, keeps its connection for as long as
+// the call waits, which is longer at each try.
 func TestSlowTaker(t *testing.T) {
 	inBubble(t, ClientOptions{Timeout: 10 * time.Second, Hard: true}, 0, func(b *bubble) {
 		ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)

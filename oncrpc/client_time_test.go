@@ -59,7 +59,7 @@ func (b *bubble) accept() *rawConn {
 	return &rawConn{t: b.t, nc: nc, r: recordReader{src: nc, buf: make([]byte, 4096), ahead: 4096, max: 1 << 30}}
 }
 
-// passed checks how much time has gone by, up to some ticks.
+// passed checks how much time has passed since the start, up to some ticks.
 func (b *bubble) passed(want time.Duration) {
 	b.t.Helper()
 	if d := time.Since(b.start); d < want || d > want+8*tickEvery {
@@ -67,8 +67,8 @@ func (b *bubble) passed(want time.Duration) {
 	}
 }
 
-// TestTimeoutResends has a server that stays silent: the call is sent again,
-// with its number, on new connections, waits longer each time, and then fails.
+// TestTimeoutResends has a server that sends nothing. The call is sent again with its number,
+// on new connections, waits longer each time, and then fails.
 func TestTimeoutResends(t *testing.T) {
 	inBubble(t, ClientOptions{Timeout: 5 * time.Second, Retries: 5, FirstXID: 9}, 0, func(b *bubble) {
 		done := begin(func() error { return callEcho(b.t.Context(), b.c, procEcho, "x") })
@@ -112,9 +112,9 @@ func (r *rawConn) mustCloseNow() {
 	}
 }
 
-// TestTimeoutSpares: a connection on which a call has timed out is kept for the
-// calls that still wait, and gets no new ones. What it says to the call that has
-// left it, late, does not reach the caller's buffer.
+// TestTimeoutSpares: a connection on which a call has timed out is kept for the calls that
+// still wait, and gets no new ones. A late reply to the call that has left does not reach
+// the caller's buffer.
 func TestTimeoutSpares(t *testing.T) {
 	inBubble(t, ClientOptions{Timeout: 10 * time.Second}, 0, func(b *bubble) {
 		buf := make([]byte, 8)
@@ -151,7 +151,7 @@ func TestTimeoutSpares(t *testing.T) {
 	})
 }
 
-// TestDialFails looks at how often and how fast a client dials in vain.
+// TestDialFails checks how often and how fast a client dials in vain.
 func TestDialFails(t *testing.T) {
 	inBubble(t, ClientOptions{DialTries: 4}, 1000, func(b *bubble) {
 		err := callEcho(b.t.Context(), b.c, procOnce, "x")
@@ -198,8 +198,8 @@ func TestDialRecovers(t *testing.T) {
 	})
 }
 
-// TestHangsUp has a server that accepts and hangs up, for an hour. Calls of
-// which nothing was written fail as such, and nobody dials in a tight loop.
+// TestHangsUp has a server that accepts and hangs up, for an hour. Calls that were not written
+// fail as such, and the client does not dial in a tight loop.
 func TestHangsUp(t *testing.T) {
 	inBubble(t, ClientOptions{}, 0, func(b *bubble) {
 		stop := make(chan struct{})
@@ -229,8 +229,8 @@ func TestHangsUp(t *testing.T) {
 	})
 }
 
-// TestServerDoesNotRead has a server that takes nothing: calls time out, with
-// the connection.
+// TestServerDoesNotRead has a server that reads nothing: calls time out, and the connection
+// is closed.
 func TestServerDoesNotRead(t *testing.T) {
 	inBubble(t, ClientOptions{Timeout: 5 * time.Second, Retries: -1}, 0, func(b *bubble) {
 		done := begin(func() error { return callEcho(b.t.Context(), b.c, procEcho, "x") })
@@ -243,8 +243,8 @@ func TestServerDoesNotRead(t *testing.T) {
 	})
 }
 
-// TestIdleClient: without calls there are no ticks, and after five minutes no
-// connection; then the next call dials.
+// TestIdleClient: without calls there are no ticks, and after five minutes no connection. The
+// next call dials.
 func TestIdleClient(t *testing.T) {
 	inBubble(t, ClientOptions{}, 0, func(b *bubble) {
 		done := begin(func() error { return callEcho(b.t.Context(), b.c, procEcho, "x") })
@@ -280,8 +280,8 @@ func (c *Client) ticks() bool {
 	return c.ticking
 }
 
-// TestSlots: calls above the bound wait for a slot; those who give up waiting
-// take none away, and were never sent.
+// TestSlots: calls above the bound wait for a slot. Those that give up were never sent, and
+// leave no slot taken.
 func TestSlots(t *testing.T) {
 	inBubble(t, ClientOptions{}, 0, func(b *bubble) {
 		r := b.met()

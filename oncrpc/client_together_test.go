@@ -64,10 +64,9 @@ func checkEchoes(t *testing.T, fs []*madeCall, res []opaque) {
 	}
 }
 
-// TestRepliesTogether sends replies in one piece, in another order, with bulk, a
-// stray one, one in fragments and one of an odd kind among them, and the last one
-// cut. Each call gets its own; a result stays as it is until its own reply is
-// released, whatever becomes of its neighbours.
+// TestRepliesTogether sends replies in one piece and in another order. Among them are one
+// with bulk, one to no call and one in fragments; the last one is cut. Each call gets its
+// own. A result stays as it is until its own reply is released, whatever happens to others.
 func TestRepliesTogether(t *testing.T) {
 	s := newScript(t)
 	c := newClient(t, ClientOptions{Dial: s.dial, FirstXID: 1 << 20})

@@ -13,7 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 )
 
-// dribble reads from p in steps whose lengths follow from p itself.
+// dribble reads from p in steps whose lengths depend on p.
 type dribble struct {
 	p    []byte
 	step uint8
@@ -30,8 +30,8 @@ func (d *dribble) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// FuzzRecord feeds streams to the record reader. Whatever comes, it ends; it
-// gives no byte that was not there, and takes no memory for what did not come.
+// FuzzRecord feeds streams to the record reader. It always ends, returns no byte that was not
+// sent, and takes no memory for what did not come.
 func FuzzRecord(f *testing.F) {
 	f.Add(record([]byte("hello"), []byte(", "), []byte("world")))
 	f.Add(append(record(), record([]byte("x"))...))
@@ -96,8 +96,7 @@ func wholeRecords(stream []byte, limit int) (all [][]byte) {
 	return all
 }
 
-// FuzzServer feeds streams to a server. Whatever comes, it answers or closes,
-// and has nothing left afterwards.
+// FuzzServer feeds streams to a server. It answers or closes, and nothing is left.
 func FuzzServer(f *testing.F) {
 	for _, c := range hostileCalls {
 		f.Add(record(c.msg))
@@ -144,8 +143,8 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// FuzzReply feeds streams to a client that waits for a plain result and for one
-// with bulk. Whatever comes, the calls return, and nothing is lost.
+// FuzzReply feeds streams to a client that waits for a plain result and for one with bulk. The
+// calls return, and no buffer is lost.
 func FuzzReply(f *testing.F) {
 	for _, h := range hostileReplies {
 		if len(h.msg) < 1000 {
@@ -200,8 +199,8 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// FuzzAuthSys parses credentials. What parses encodes to what was parsed, but
-// for what stands in the padding.
+// FuzzAuthSys parses credentials. One that parses encodes to the same bytes, but for those in
+// the padding.
 func FuzzAuthSys(f *testing.F) {
 	for _, a := range []AuthSys{{}, {Stamp: 1, Machine: "host", UID: 2, GID: 3, GIDs: []uint32{4, 5}}, {GIDs: make([]uint32, MaxGIDs)}} {
 		auth, err := a.Auth()

@@ -44,13 +44,13 @@ server_life
 
 var system = regexp.MustCompile(`_(linux|unix|other|race)$|$`)
 
-// base is a file's name without what says for which systems it is.
+// base is a file's name without the suffix for its systems.
 func base(fset *token.FileSet, p token.Pos) string {
 	name := strings.TrimSuffix(filepath.Base(fset.Position(p).Filename), ".go")
 	return name[:system.FindStringIndex(name)[0]]
 }
 
-// nothing imports no package: what others declare is of no interest here.
+// nothing imports no package: names of other packages do not matter here.
 type nothing struct{}
 
 func (nothing) Import(string) (*types.Package, error) { return nil, errors.New("not read") }

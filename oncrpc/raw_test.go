@@ -14,8 +14,8 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// patience is how long a test waits for what must come. Nothing waits so long
-// unless it fails.
+// patience is how long a test waits for what must come. Only a test that fails waits so
+// long.
 const patience = 20 * time.Second
 
 // record is one record of these fragments.
@@ -63,7 +63,7 @@ func message(xid, number uint32, args []byte) []byte {
 
 func str(s string) []byte { return xdr.AppendOpaque(nil, []byte(s)) }
 
-// rawConn is a connection on which a test speaks for itself.
+// rawConn is a connection on which a test writes and reads the messages itself.
 type rawConn struct {
 	t  testing.TB
 	nc net.Conn

@@ -11,8 +11,8 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// moody is a source that gives a byte or some at a time, and, before each, an
-// error that passes.
+// moody is a source that gives a byte or some at a time, and before each time a temporary
+// error.
 type moody struct {
 	p    []byte
 	step int
@@ -70,7 +70,7 @@ func TestRecordResumes(t *testing.T) {
 	}
 }
 
-// TestRecordGrowth announces much: memory follows what arrives.
+// TestRecordGrowth announces a long record: memory grows with what arrives.
 func TestRecordGrowth(t *testing.T) {
 	for _, arrived := range []int{0, 100, 5000, 70000} {
 		var pool bufpool.Pool
@@ -104,7 +104,7 @@ func TestRecordSilence(t *testing.T) {
 	}
 }
 
-// fragmented are whatever pieces a record of a megabyte may legally come in.
+// fragmented are legal ways to cut a record of a megabyte into fragments.
 var fragmented = map[string]func(rec []byte) []byte{
 	"in one":         func(rec []byte) []byte { return record(rec) },
 	"of a byte":      func(rec []byte) []byte { return record(pieces(rec, 1)...) },
@@ -126,8 +126,7 @@ func uneven(p []byte, n int) (f [][]byte) {
 	return f
 }
 
-// TestManyFragments has a megabyte come in many pieces, to a client that reads it where
-// it belongs.
+// TestManyFragments: a megabyte in many pieces is read into the caller's buffer.
 func TestManyFragments(t *testing.T) {
 	data := make([]byte, 1<<20)
 	pattern(data, 3)

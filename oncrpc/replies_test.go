@@ -15,8 +15,8 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// TestCache is a duplicate request cache as the tests need it. Package replycache has it,
-// which imports this one: cache_test.go, in a package of its own, sets NewTestCache.
+// TestCache is the duplicate request cache of package replycache. That package imports this
+// one: cache_test.go, in a package of its own, sets NewTestCache.
 type TestCache interface {
 	Replies
 	Save(w io.Writer) error
@@ -29,7 +29,7 @@ var NewTestCache func() TestCache
 // maxRemembered is the longest reply that it remembers.
 const maxRemembered = 64 << 10
 
-// nowhere is a route on which nothing arrives.
+// nowhere is a route that drops all replies.
 type nowhere struct{ ctx context.Context }
 
 func (n *nowhere) context() context.Context { return n.ctx }
@@ -50,7 +50,7 @@ func TestPassOn(t *testing.T) {
 	}
 }
 
-// executed is how often ONCE was.
+// executed is how often ONCE was executed.
 func (s *service) executed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,8 +78,8 @@ func onceMessage(xid uint32, cred AuthSys, text string) []byte {
 	return append(appendCall(nil, xid, p, &auth), str(text)...)
 }
 
-// TestOnceReplay asks again in various ways. What is the same call is executed
-// once, on whatever connection; what is not is executed.
+// TestOnceReplay sends calls again in various ways. The same call is executed once, on
+// whatever connection it comes. Another one is executed.
 func TestOnceReplay(t *testing.T) {
 	s := newService()
 	cache := NewTestCache()
@@ -122,7 +122,7 @@ func TestOnceReplay(t *testing.T) {
 	}
 }
 
-// TestOnceForgotten has answers that must not stick.
+// TestOnceForgotten: some answers are not remembered, and the call is executed again.
 func TestOnceForgotten(t *testing.T) {
 	s := newService()
 	svc := s.service()
@@ -192,8 +192,8 @@ func TestOnceForgotten(t *testing.T) {
 	}
 }
 
-// TestOnceJoin has a call under way whose connection is lost, and others that
-// ask for the same. It is finished; the newest gets the answer, and nobody else.
+// TestOnceJoin has a call under way whose connection is lost, and retransmissions of it. The
+// call is finished. The newest retransmission alone gets the answer.
 func TestOnceJoin(t *testing.T) {
 	s := newService()
 	svc := s.service()
@@ -320,7 +320,7 @@ func TestOnceLate(t *testing.T) {
 	cancel()
 }
 
-// TestOnceRestart hands the cache on: in the process, and through a file.
+// TestOnceRestart hands the cache to another server: in the process, and by a file.
 func TestOnceRestart(t *testing.T) {
 	s := newService()
 	cache := NewTestCache()
@@ -358,7 +358,7 @@ func TestOnceRestart(t *testing.T) {
 	}
 }
 
-// TestOnceStorm has a client that loses its connections all the time and asks
+// TestOnceStorm has a client that loses its connections again and again, and sends its calls
 // again. Each call is executed once and answered.
 func TestOnceStorm(t *testing.T) {
 	s := newService()
@@ -386,8 +386,8 @@ func TestOnceStorm(t *testing.T) {
 	}
 }
 
-// stormOnce asks on so many connections that are closed at once, and then on one
-// that is not.
+// stormOnce sends a call on some connections that are closed at once, and then on one that
+// stays open.
 func stormOnce(addr string, xid uint32, lost int) error {
 	for try := 0; ; try++ {
 		nc, err := net.Dial("tcp", addr)

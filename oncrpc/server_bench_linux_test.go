@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// BenchmarkServer is the server under a client that does nothing but write calls
-// and read replies, so many in flight. CPU is the whole process's.
+// BenchmarkServer is the server under a client that only writes calls and reads replies, a
+// number of them in flight. CPU is the whole process's.
 func BenchmarkServer(b *testing.B) {
 	var xid uint32 // never the same again
 	once := ServerOptions{Replies: NewTestCache()}

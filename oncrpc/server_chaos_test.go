@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// chaosServer executes ONCE and notes how often each was; some wait, until they
-// are told or the server is closed.
+// chaosServer executes ONCE, and counts how often each call was executed. Some calls wait
+// until they are told to go on, or the server is closed.
 type chaosServer struct {
 	gate chan struct{}
 
@@ -38,8 +38,7 @@ func (s *chaosServer) once(ctx context.Context, c *Call) error {
 	return c.Reply(&opaque{b: []byte(name)})
 }
 
-// chaosClient asks for this and that on connections that it cuts, until the
-// server is closed.
+// chaosClient makes calls on connections that it cuts, until the server is closed.
 func (s *chaosServer) client(addr string, seed uint64, stop <-chan struct{}) error {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	large := make([]byte, 100<<10)
@@ -81,9 +80,9 @@ func (s *chaosServer) client(addr string, seed uint64, stop <-chan struct{}) err
 	}
 }
 
-// TestServerChaos has many clients ask for the same calls on connections that
-// they cut, of a server with little of everything, which is then closed while
-// they go on: nothing is executed twice, and nothing is left.
+// TestServerChaos has many clients make the same calls on connections that they cut, to a
+// server with small bounds. The server is closed while they go on. No call is executed
+// twice, and nothing is left.
 func TestServerChaos(t *testing.T) {
 	for _, o := range []ServerOptions{
 		{},

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestShutdown lets calls finish, their replies arrive, and the client see the
-// end; a call that comes too late is not executed.
+// TestShutdown: calls finish, their replies arrive, and the client sees the end of the
+// connection. A call that comes too late is not executed.
 func TestShutdown(t *testing.T) {
 	const size = 4 << 20
 	s := newService()
@@ -70,8 +70,8 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestShutdownGivesUp has a handler that does not end and a client that does not
-// close.
+// TestShutdownGivesUp: Shutdown ends with its context, although a handler does not return
+// and a client does not close.
 func TestShutdownGivesUp(t *testing.T) {
 	s := newService()
 	srv, addr := startServer(t, s, ServerOptions{})
@@ -89,8 +89,8 @@ func TestShutdownGivesUp(t *testing.T) {
 	}
 }
 
-// TestShutdownLingers has a client that never closes: two seconds from its last call are
-// enough.
+// TestShutdownLingers: Shutdown waits for a client that never closes, for two seconds from
+// its last call.
 func TestShutdownLingers(t *testing.T) {
 	const linger = 200 * time.Millisecond
 	srv, addr := startServer(t, newService(), ServerOptions{linger: linger})
@@ -136,8 +136,8 @@ func TestLingersFromLastReply(t *testing.T) {
 	})
 }
 
-// TestServerClientCloses has clients that close their side: they get the replies
-// that come soon, and the handlers that take longer are told to stop.
+// TestServerClientCloses: clients that close their side get the replies that come soon. The
+// contexts of handlers that take longer end.
 func TestServerClientCloses(t *testing.T) {
 	s := newService()
 	srv, addr := startServer(t, s, ServerOptions{linger: time.Second})
@@ -159,7 +159,7 @@ func TestServerClientCloses(t *testing.T) {
 	waitFor(t, "connection closed", func() bool { return srv.Stats().Conns == 0 })
 }
 
-// TestStartTLS upgrades connections, and tries to slip in bytes before.
+// TestStartTLS secures connections, and refuses bytes that come before the handshake.
 func TestStartTLS(t *testing.T) {
 	cert := selfSigned(t)
 	secure := func(nc net.Conn) (net.Conn, error) {

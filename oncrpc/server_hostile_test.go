@@ -133,7 +133,7 @@ func checkAnswer(t *testing.T, r *rawConn, rec []byte, want error) {
 	}
 }
 
-// TestServerBadRecords sends bytes that are no good as records.
+// TestServerBadRecords sends bytes that are no records.
 func TestServerBadRecords(t *testing.T) {
 	const limit = 100 << 10
 	_, addr := startServer(t, newService(), ServerOptions{MaxRecord: limit})
@@ -198,8 +198,8 @@ func TestServerTruncation(t *testing.T) {
 	}
 }
 
-// TestServerHalfOpen has hundreds of clients that begin and do not go on, some
-// of them adding a byte now and then, while another works.
+// TestServerHalfOpen has hundreds of clients that begin a request and do not go on, or send
+// a byte now and then. Another client is served meanwhile.
 func TestServerHalfOpen(t *testing.T) {
 	const clients, heapLimit = 500, 48 << 20
 	_, srv, c := pair(t, ServerOptions{}, ClientOptions{})
@@ -250,7 +250,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestServerTimeouts looks at which connections are ended, and when.
+// TestServerTimeouts checks which connections are closed, and when.
 func TestServerTimeouts(t *testing.T) {
 	type step struct {
 		after time.Duration
@@ -340,7 +340,7 @@ func TestServerBudget(t *testing.T) {
 	}
 }
 
-// TestServerNotTaking has a client that asks for much and reads nothing.
+// TestServerNotTaking has a client that makes calls with long replies and reads nothing.
 func TestServerNotTaking(t *testing.T) {
 	s, srv, c := pair(t, ServerOptions{WriteTimeout: 200 * time.Millisecond}, ClientOptions{})
 	nc, err := c.o.Dial(t.Context())
@@ -368,8 +368,8 @@ func waitFor(t testing.TB, what string, cond func() bool) {
 	}
 }
 
-// TestServerMaxConns fills the server with connections: silent ones make room,
-// those with calls do not.
+// TestServerMaxConns fills the server with connections: for a new one it closes an idle one,
+// but none with calls under way.
 func TestServerMaxConns(t *testing.T) {
 	s := newService()
 	srv, addr := startServer(t, s, ServerOptions{MaxConns: 4})
@@ -400,8 +400,9 @@ func TestServerMaxConns(t *testing.T) {
 	}
 }
 
-// TestServerShares bounds the connections of one client, and those together that are
-// not admitted, which make room by themselves. Others come in.
+// TestServerShares: the connections of one client are bounded, and so are those of all
+// clients together that are not admitted. Beyond the bound one of their own is closed, and
+// others still get in.
 func TestServerShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, share = 4 * minShareConns, (4*minShareConns - 1) / 2 // what the first leaves, divided
@@ -460,7 +461,7 @@ type connFrom struct {
 
 func (c connFrom) RemoteAddr() net.Addr { return c.from }
 
-// silent is how many connections might make room.
+// silent is how many connections may be closed for a new one.
 func (s *Server) silent() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -472,8 +473,7 @@ func (s *Server) silent() (n int) {
 	return n
 }
 
-// TestServerCallsBound fills one connection with calls: it is not read any
-// more, others are.
+// TestServerCallsBound: a connection with MaxCallsPerConn calls is not read, and others are.
 func TestServerCallsBound(t *testing.T) {
 	s, srv, c := pair(t, ServerOptions{MaxCallsPerConn: 3}, ClientOptions{})
 	nc, err := c.o.Dial(t.Context())
@@ -507,7 +507,7 @@ func TestServerCallsBound(t *testing.T) {
 	}
 }
 
-// TestServerDrop looks at calls that are answered with silence.
+// TestServerDrop: a call whose handler returns ErrDrop gets no reply.
 func TestServerDrop(t *testing.T) {
 	srv, addr := startServer(t, newService(), ServerOptions{MaxCallsPerConn: 2})
 	r := dialRaw(t, addr)
@@ -519,7 +519,7 @@ func TestServerDrop(t *testing.T) {
 	waitFor(t, "calls dropped", func() bool { return srv.Stats().Dropped == 10 })
 }
 
-// TestServerConnHooks looks at NewConn and EndConn.
+// TestServerConnHooks checks when NewConn and EndConn are called.
 func TestServerConnHooks(t *testing.T) {
 	ended := make(chan any, 10)
 	admit := true
@@ -574,7 +574,7 @@ func TestServerConnHooks(t *testing.T) {
 	}
 }
 
-// TestNewServer looks at what cannot be served.
+// TestNewServer refuses services that cannot be served.
 func TestNewServer(t *testing.T) {
 	svc := newService().service()
 	small := Service{Program: &xdr.Program{Name: "SMALL", Number: 1, Version: 1}, Handlers: make([]Handler, 1)}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// joinRig is some servers that share a cache, whose handler of ONCE waits for
-// the test's leave, whatever its context says.
+// joinRig is some servers that share a cache. Their handler of ONCE waits until the test
+// lets it go on, even if its context ends.
 type joinRig struct {
 	t     *testing.T
 	s     *service
@@ -62,8 +62,8 @@ func (j *joinRig) joined(n uint64) {
 	waitFor(j.t, "the joining", func() bool { return j.cache.Stats().Joined == n })
 }
 
-// TestJoinEnds: a connection that has joined a call does not wait for it when it
-// is lost, nor does the server when it is closed; another one still can join.
+// TestJoinEnds: a connection that has joined a call and is lost does not wait for it. Nor
+// does its server when it is closed. Another connection can still join.
 func TestJoinEnds(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, srv *Server, r *rawConn){
 		"Close": func(t *testing.T, srv *Server, _ *rawConn) {
@@ -114,7 +114,7 @@ func TestJoinEnds(t *testing.T) {
 			}
 			j.s.gate <- struct{}{}
 			<-over
-			// The one who had it executed is still there, and gets the answer.
+			// The connection that had it executed is still there, and gets the answer.
 			if got := a.mustReply(7); !bytes.Equal(got, str("done")) || j.times.Load() != 1 {
 				t.Errorf("the answer is %q, executed %d times", got, j.times.Load())
 			}
@@ -122,8 +122,8 @@ func TestJoinEnds(t *testing.T) {
 	}
 }
 
-// TestJoinOlder: a client that asks on an older connection, because the newer one is lost,
-// gets the answer.
+// TestJoinOlder: a client that sends the call again on an older connection, since the newer
+// one is lost, gets the answer.
 func TestJoinOlder(t *testing.T) {
 	for _, how := range []string{"end", "reset"} {
 		t.Run(how, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestJoinOlder(t *testing.T) {
 	}
 }
 
-// lost is how many connections no client listens to.
+// lost is how many connections have ended.
 func (s *Server) lost() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,8 +166,8 @@ func (s *Server) lost() (n int) {
 	return n
 }
 
-// TestServerMaxCalls: with too many calls under way in all, each connection has
-// one of its own, and all are answered in the end.
+// TestServerMaxCalls: with MaxCalls calls under way in all, each connection has one at a
+// time, and all are answered in the end.
 func TestServerMaxCalls(t *testing.T) {
 	s := newService()
 	const most, calls = 8, 6

@@ -12,16 +12,14 @@ import (
 	"github.com/nfsbox/nfsbox/oncrpc/internal/budget"
 )
 
-// resident is the memory that the process has taken from the system and not
-// given back.
+// resident is the memory that the process has from the system now.
 func resident() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.Sys - m.HeapReleased)
 }
 
-// trickle begins a WRITE of 1 MiB and goes on with a byte now and then until
-// stop is closed.
+// trickle begins a WRITE of 1 MiB, and sends a byte now and then until stop is closed.
 func trickle(nc net.Conn, begun []byte, stop <-chan struct{}) {
 	_, err := nc.Write(begun) // blocks while the server does not read
 	for tick := time.NewTicker(100 * time.Millisecond); err == nil; {
@@ -35,9 +33,9 @@ func trickle(nc net.Conn, begun []byte, stop <-chan struct{}) {
 	}
 }
 
-// TestServerTrickle has 1,000 connections send 1 MiB each, as slowly as they can,
-// and another client that works. It is served in time, and memory stays where it
-// belongs, however many clients the slow ones are.
+// TestServerTrickle has 1,000 connections send 1 MiB each, as slowly as they can. Another
+// client is served in time, and memory stays within its bound, however many clients the
+// slow connections belong to.
 func TestServerTrickle(t *testing.T) {
 	const limit = 512 << 20
 	conns := 1000
@@ -82,8 +80,7 @@ func TestServerTrickle(t *testing.T) {
 	}
 }
 
-// trickles has so many connections of so many clients begin and not end. It
-// returns what ends them.
+// trickles starts trickle on conns connections of some clients. It returns what ends them.
 func trickles(t *testing.T, to string, conns, clients int) func() {
 	begun := append(words(lastFragment|1<<20), message(1, procWrite, words(0, 1<<20-60))...)
 	begun = append(begun, make([]byte, 100<<10)...)

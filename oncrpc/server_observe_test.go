@@ -15,7 +15,7 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// observer keeps what a server tells.
+// observer collects what Observe is told.
 type observer struct {
 	mu  sync.Mutex
 	all []Served
@@ -27,7 +27,7 @@ func (o *observer) observe(s Served) {
 	o.all = append(o.all, s)
 }
 
-// told is what it was told so far, without times and addresses, which must be there.
+// told is what it was told so far. It checks times and addresses, and leaves them out.
 func (o *observer) told(t *testing.T) []Served {
 	t.Helper()
 	o.mu.Lock()
@@ -49,7 +49,7 @@ func always() bool { return true }
 
 func never() bool { return false }
 
-// TestServerObserve tells of each call that is picked, whatever became of it.
+// TestServerObserve: Observe is told of each call that is sampled, whatever its outcome.
 func TestServerObserve(t *testing.T) {
 	o := &observer{}
 	_, addr := startServer(t, newService(), ServerOptions{
@@ -95,8 +95,8 @@ func TestServerObserve(t *testing.T) {
 	}
 }
 
-// TestServerObserveSilence tells of a call that gets no answer, of those in
-// datagrams, and of none that nobody has picked.
+// TestServerObserveSilence: Observe is told of a call without an answer, and of calls in
+// datagrams, but of none that is not sampled.
 func TestServerObserveSilence(t *testing.T) {
 	o, pick := &observer{}, atomic.Bool{}
 	pick.Store(true)
@@ -123,8 +123,8 @@ func TestServerObserveSilence(t *testing.T) {
 	}
 }
 
-// TestServerObserveEnd: an observer may count on it that the server has not ended, and
-// will not tell of more when it has.
+// TestServerObserveEnd: the server does not end before Observe has returned, and does not
+// call it afterwards.
 func TestServerObserveEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		telling, hold, closed := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -157,8 +157,7 @@ func TestServerObserveEnd(t *testing.T) {
 	})
 }
 
-// TestServerObserveAllocs: neither to ask whether to tell of a call nor to tell
-// costs an allocation.
+// TestServerObserveAllocs: neither Sample nor Observe costs an allocation.
 func TestServerObserveAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -195,9 +194,8 @@ func observeAllocs(t *testing.T, o ServerOptions) {
 
 var proc0 = proc(procNull)
 
-// BenchmarkObserve is what a call costs that is neither slow nor picked, beside what
-// it costs where nobody wants to know. The picking is that of one in a hundred, by
-// chance.
+// BenchmarkObserve is what a call costs that is neither slow nor sampled, beside a server
+// without Observe. One call in a hundred is sampled, by chance.
 func BenchmarkObserve(b *testing.B) {
 	var told int
 	for _, k := range []struct {

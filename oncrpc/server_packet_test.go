@@ -15,7 +15,7 @@ import (
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
-// startPackets serves s in datagrams, and answers where.
+// startPackets serves s in datagrams, and returns the address.
 func startPackets(t *testing.T, s *service, o ServerOptions) (*Server, net.Addr) {
 	t.Helper()
 	noLeaks(t)
@@ -48,7 +48,7 @@ func startPackets(t *testing.T, s *service, o ServerOptions) (*Server, net.Addr)
 	return srv, pc.LocalAddr()
 }
 
-// packetClient is a socket on which a test speaks for itself.
+// packetClient is a socket on which a test writes and reads the messages itself.
 type packetClient struct {
 	t  *testing.T
 	nc net.Conn
@@ -80,7 +80,7 @@ func (p *packetClient) send(msg []byte) {
 	}
 }
 
-// reply is what the next datagram says.
+// reply reads the reply in the next datagram.
 func (p *packetClient) reply() (uint32, []byte, error) {
 	p.t.Helper()
 	buf := make([]byte, 64<<10)
@@ -94,8 +94,7 @@ func (p *packetClient) reply() (uint32, []byte, error) {
 	return xid, d.Rest(), err
 }
 
-// TestPacketAnswers sends what the streams are sent: each is answered likewise,
-// or not at all.
+// TestPacketAnswers: a message gets the same answer as over a stream, or none.
 func TestPacketAnswers(t *testing.T) {
 	_, addr := startPackets(t, newService(), ServerOptions{})
 	p := dialPacket(t, addr)
@@ -114,8 +113,8 @@ func TestPacketAnswers(t *testing.T) {
 	}
 }
 
-// TestPacketSizes: what fits into a datagram is served, with bulk and without;
-// what does not is an error.
+// TestPacketSizes: a reply that fits into a datagram is sent, with bulk and without. A
+// longer one is an error.
 func TestPacketSizes(t *testing.T) {
 	srv, addr := startPackets(t, newService(), ServerOptions{})
 	p := dialPacket(t, addr)
@@ -169,7 +168,7 @@ func TestPacketOnce(t *testing.T) {
 	}
 }
 
-// TestPacketState: each call has a state of its own, which is ended.
+// TestPacketState: each call has a state of its own, for which EndConn is called.
 func TestPacketState(t *testing.T) {
 	var begun, ended atomic.Int32
 	var closed atomic.Bool
@@ -200,8 +199,8 @@ func TestPacketState(t *testing.T) {
 	waitFor(t, "the refusal", func() bool { return srv.Stats().Refused == 1 })
 }
 
-// TestPacketBound has more calls than may be under way: the rest waits in the
-// socket. Shutdown then lets those that were read finish, and answers them.
+// TestPacketBound: calls above the bound wait in the socket. Shutdown lets those that were
+// read finish, and answers them.
 func TestPacketBound(t *testing.T) {
 	s := newService()
 	srv, addr := startPackets(t, s, ServerOptions{})
@@ -241,8 +240,8 @@ func TestPacketBound(t *testing.T) {
 	}
 }
 
-// TestPacketShares: clients that are not admitted, however many, leave room to one that
-// is admitted. So do other admitted ones that take what they can, one after the other.
+// TestPacketShares: clients that are not admitted, however many, leave room for one that is.
+// So do admitted clients that take what they can, one after the other.
 func TestPacketShares(t *testing.T) {
 	const each = maxDatagramCalls/2 + 1
 	for _, x := range []struct {
@@ -276,8 +275,8 @@ func TestPacketShares(t *testing.T) {
 	}
 }
 
-// TestPacketFails has a socket that is closed by somebody else, and one whose
-// reads fail for a while.
+// TestPacketFails: ServePacket ends when the test closes its socket. It goes on after reads
+// that fail for a while.
 func TestPacketFails(t *testing.T) {
 	srv, err := NewServer([]Service{newService().service()}, ServerOptions{})
 	if err != nil {
@@ -308,7 +307,7 @@ func TestPacketFails(t *testing.T) {
 	}
 }
 
-// sickPackets fails to read a few times.
+// sickPackets fails a few reads.
 type sickPackets struct {
 	net.PacketConn
 	left atomic.Int32
@@ -345,7 +344,7 @@ func FuzzPacket(f *testing.F) {
 	})
 }
 
-// noPackets takes what is written to it.
+// noPackets drops what is written to it.
 type noPackets struct{ net.PacketConn }
 
 func (noPackets) LocalAddr() net.Addr                             { return addr("192.0.2.2", 1) }

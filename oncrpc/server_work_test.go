@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestServerWork sends many calls in one write, some of which block, some of
-// which end the goroutine that executes them. All others are answered meanwhile,
-// however few processors there are.
+// TestServerWork sends many calls in one write. Some block, and some end the goroutine that
+// executes them. All others are answered meanwhile, however few processors there are.
 func TestServerWork(t *testing.T) {
 	for _, procs := range []int{1, 2} {
 		t.Run(fmt.Sprint(procs), func(t *testing.T) { manyCalls(t, procs) })
@@ -64,8 +63,8 @@ func manyCalls(t *testing.T, procs int) {
 	}
 }
 
-// TestServerQueue: what waits for a worker takes no more room than there are
-// calls, in the order in which they came.
+// TestServerQueue: the queue of a connection's workers is in order of arrival, and takes no
+// more room than the calls in it.
 func TestServerQueue(t *testing.T) {
 	sc := &serverConn{s: &Server{}, pending: true}
 	sc.worker = func() {}

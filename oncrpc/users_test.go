@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestClientName looks at what makes the same client.
+// TestClientName checks which addresses are the same client.
 func TestClientName(t *testing.T) {
 	long := make([]byte, 1000)
 	for _, c := range []struct {
@@ -37,8 +37,8 @@ type textAddr string
 func (textAddr) Network() string  { return "text" }
 func (a textAddr) String() string { return string(a) }
 
-// TestUserNames tells apart users that share an address, and leads each name back to its
-// share, as a saved cache has to.
+// TestUserNames: users that share an address have different names, and each name leads back
+// to its share, as a saved cache needs it.
 func TestUserNames(t *testing.T) {
 	for _, c := range []struct {
 		a           net.Addr
@@ -67,14 +67,14 @@ func TestUserNames(t *testing.T) {
 	}
 }
 
-// inTurn is for ServerOptions.Peer: the connections are those of these users.
+// inTurn is for ServerOptions.Peer: the connections belong to these users, one by one.
 func inTurn(users ...uint32) func(net.Conn, net.Addr, net.Addr) net.Addr {
 	var n atomic.Int32
 	return func(_ net.Conn, remote, _ net.Addr) net.Addr { return &UserAddr{remote, users[n.Add(1)-1]} }
 }
 
-// TestUsersReplies: at one address, a user gets no reply to another one's call, though
-// its credential and everything else are the same.
+// TestUsersReplies: a user gets no reply to the call of another user at the same address,
+// even if credential and everything else are the same.
 func TestUsersReplies(t *testing.T) {
 	s := newService()
 	_, to := startServer(t, s, ServerOptions{Replies: NewTestCache(), Peer: inTurn(1, 2, 1, UnknownUser)})
@@ -149,8 +149,8 @@ func TestUsersMemory(t *testing.T) {
 	}
 }
 
-// TestUsersDatagrams: the far end of a datagram is what Peer says, and the answer goes
-// to where it came from.
+// TestUsersDatagrams: the client of a datagram is what Peer says. The answer goes to where
+// the datagram came from.
 func TestUsersDatagrams(t *testing.T) {
 	s := newService()
 	cache := NewTestCache()

@@ -76,7 +76,7 @@ func TestOneWritePerCall(t *testing.T) {
 	}
 }
 
-// TestOneWritePerReply: so does a reply.
+// TestOneWritePerReply: a reply leaves in one write, with and without bulk.
 func TestOneWritePerReply(t *testing.T) {
 	noLeaks(t)
 	s := newService()
@@ -175,10 +175,9 @@ func (w *writeCounter) count() int {
 	return w.n
 }
 
-// TestNoNagleStall: at depth 1, each message being one write, nothing waits for
-// a delayed acknowledgement even with TCP_NODELAY off. A stall takes 40 ms and,
-// if there is a reason for it, comes in most round trips; one that is slow
-// because the machine is busy is no stall.
+// TestNoNagleStall: with one call at a time, each message is one write, and none waits for a
+// delayed acknowledgement even with TCP_NODELAY off. Such a stall takes 40 ms, and comes in
+// most round trips. A few slow ones are a busy machine.
 func TestNoNagleStall(t *testing.T) {
 	_, _, c := pair(t, ServerOptions{nagle: true}, ClientOptions{nagle: true})
 	const trips = 200
@@ -252,9 +251,8 @@ func TestNoAllocations(t *testing.T) {
 
 var echoProc, readProc = proc(procEcho), proc(procRead)
 
-// TestCancelStorm has many callers who cancel at random, over sockets and over
-// pipes. Nobody's buffer is touched after the return, and no call of those who
-// stay fails.
+// TestCancelStorm has many callers that cancel at random, over sockets and over pipes. No
+// buffer is touched after Call has returned, and no call fails that is not cancelled.
 func TestCancelStorm(t *testing.T) {
 	s := newService()
 	srv, addr := startServer(t, s, ServerOptions{})

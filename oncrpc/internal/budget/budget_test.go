@@ -24,9 +24,9 @@ func (b *Budget) idle(t *testing.T) {
 	}
 }
 
-// TestBudget has many requests of some clients at once, some of which give up.
-// All others get what they need; never is more out than there is, nor more than
-// its share with one client.
+// TestBudget makes many requests of some clients at once. Some give up, and all others get
+// what they need. No more is given away than there is, and no client has more than its
+// share.
 func TestBudget(t *testing.T) {
 	const limit, longest, workers, clients = 100, 32, 40, 3
 	b := New(limit, longest, time.Now())
@@ -59,7 +59,7 @@ func TestBudget(t *testing.T) {
 					out.Add(-n)
 					per[g%clients].Add(-n)
 				} else if stop == nil {
-					t.Error("nothing was given to one who waits")
+					t.Error("nothing was given to one that waits")
 				}
 				a.Put()
 				d.Leave()
@@ -73,7 +73,7 @@ func TestBudget(t *testing.T) {
 	b.idle(t)
 }
 
-// TestBudgetOrder looks at requests that wait for others, and at those that stop waiting.
+// TestBudgetOrder checks which requests wait for others, and what one leaves that gives up.
 func TestBudgetOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(100, 1, time.Now())
@@ -175,8 +175,8 @@ func TestBudgetTurns(t *testing.T) {
 	})
 }
 
-// TestBudgetSlowest: a request that waits has the slowest of those go that still arrive,
-// of the client that holds most, unless its own client has its share.
+// TestBudgetSlowest: a request that waits ends the slowest sender, of the client that holds
+// most, unless its own client has its share.
 func TestBudgetSlowest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(150, 1, time.Now())
@@ -226,8 +226,8 @@ func TestBudgetSlowest(t *testing.T) {
 	})
 }
 
-// TestBudgetManyGreedy: whatever greedy clients take, in turn, a client that comes
-// later finds as much as the greediest of them has.
+// TestBudgetManyGreedy: however much greedy clients take in turn, a later client finds as
+// much as the greediest of them has.
 func TestBudgetManyGreedy(t *testing.T) {
 	gone := make(chan struct{})
 	close(gone)
@@ -256,8 +256,8 @@ func TestBudgetManyGreedy(t *testing.T) {
 	}
 }
 
-// TestBudgetBehindShare: one who has his share and wants more than is free does
-// not keep others from what is.
+// TestBudgetBehindShare: a client that has its share and wants more than is free does not
+// keep others from what is free.
 func TestBudgetBehindShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(100, 32, time.Now())

@@ -128,7 +128,7 @@ func TestQuickSocketEnds(t *testing.T) {
 	})
 }
 
-// TestQuickSocketNeverBlocks: not even on a descriptor that somebody has made
+// TestQuickSocketNeverBlocks: it blocks no thread, not even on a descriptor that was made
 // blocking, as File and Fd of package net and os do.
 func TestQuickSocketNeverBlocks(t *testing.T) {
 	q, nc, _ := quickPair(t)
