@@ -43,7 +43,7 @@ func addr(ip string, port int) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip
 // TestPassOn: a call that is passed on has given its buffer back.
 func TestPassOn(t *testing.T) {
 	s := &Server{}
-	c := &Call{s: s, meter: new(meter), rec: s.pool.Get(100)}
+	c := &Call{s: s, counters: new(procServerCounters), rec: s.pool.Get(100)}
 	(*Claim)(c).PassOn()
 	if n := s.pool.Outstanding(); n != 0 {
 		t.Errorf("%d buffers are lent", n)

@@ -105,18 +105,18 @@ func (o *ServerOptions) defaults() {
 // Server serves programs on any number of listeners. All methods may be called
 // concurrently.
 type Server struct {
-	o        ServerOptions
-	services []binding
-	pool     bufpool.Pool
-	budget   *budget.Budget
-	aside    *budget.Budget // of clients that are not admitted
-	calls    sync.Pool      // of *Call
-	epoch    time.Time      // when its clock began
-	ctx      context.Context
-	stop     context.CancelFunc
-	wg       sync.WaitGroup // a count for each connection; added to under mu, before ending
-	stats    serverCounters
-	underWay atomic.Int64 // calls of connections, read and not yet answered
+	o              ServerOptions
+	services       []binding
+	pool           bufpool.Pool
+	budget         *budget.Budget
+	strangerBudget *budget.Budget // of clients that are not admitted
+	calls          sync.Pool      // of *Call
+	epoch          time.Time      // when its clock began
+	ctx            context.Context
+	stop           context.CancelFunc
+	wg             sync.WaitGroup // a count for each connection; added to under mu, before ending
+	stats          serverCounters
+	underWay       atomic.Int64 // calls of connections, read and not yet answered
 
 	mu        sync.Mutex
 	ending    bool
@@ -130,7 +130,7 @@ type Server struct {
 // binding is a service at work.
 type binding struct {
 	Service
-	meters []meter // by procedure
+	counters []procServerCounters // by procedure
 }
 
 // admits reports whether anything may be kept for a client.
@@ -184,7 +184,7 @@ type Call struct {
 	began     time.Duration   // when the handler did; 0: it has not, or there is no Observe
 	allowance budget.Allowance
 	handler   Handler
-	meter     *meter // of the procedure; nil: of no known one
+	counters  *procServerCounters // of the procedure; nil: of no known one
 	once      once
 	reply     answered
 }
@@ -240,19 +240,19 @@ func (c *Call) free() {
 // workers execute them (server_work.go), and their replies gather in out. A goroutine that
 // finds no writer writes all of them in one write (server_conn.go).
 type serverConn struct {
-	s             *Server
-	remote, local net.Addr
-	state         any
-	ctx           context.Context // of the handlers
-	cancel        context.CancelFunc
-	stop          chan struct{}  // closed when reading has to end
-	client        ClientReplies  // nil: the server has no Replies; set by serve, under mu
-	serial        uint64         // greater than that of earlier connections
-	share         string         // ShareOf remote
-	stranger      bool           // not admitted when it came; guarded by Server.mu
-	debtor        *budget.Client // the client, in Server.budget
-	aside         *budget.Client // and in Server.aside
-	opened        time.Time
+	s              *Server
+	remote, local  net.Addr
+	state          any
+	ctx            context.Context // of the handlers
+	cancel         context.CancelFunc
+	stop           chan struct{}  // closed when reading has to end
+	client         ClientReplies  // nil: the server has no Replies; set by serve, under mu
+	serial         uint64         // greater than that of earlier connections
+	share          string         // ShareOf remote
+	stranger       bool           // not admitted when it came; guarded by Server.mu
+	memory         *budget.Client // the client, in Server.budget
+	strangerMemory *budget.Client // and in Server.strangerBudget
+	opened         time.Time
 
 	bytesIn, bytesOut atomic.Uint64
 

@@ -34,7 +34,7 @@ func (c *Call) bind(prog, vers, proc uint32) error {
 		return err
 	}
 	if i >= 0 {
-		c.Proc, c.meter = &svc.Program.Procs[i], &svc.meters[i]
+		c.Proc, c.counters = &svc.Program.Procs[i], &svc.counters[i]
 	}
 	if i >= 0 && i < len(svc.Handlers) {
 		c.handler = svc.Handlers[i]
@@ -220,11 +220,11 @@ func (c *Claim) Replay(message []byte) {
 
 // PassOn frees the call, which is not answered here. Afterwards the asker's call may end at
 // any time, and its server's Close does not wait for c: do not use it.
-func (c *Claim) PassOn() { (*Call)(c).aside() }
+func (c *Claim) PassOn() { (*Call)(c).freeUnanswered() }
 
-// aside counts and frees a call that is not answered here.
-func (c *Call) aside() {
-	c.meter.aside.Add(1)
+// freeUnanswered counts and frees a call that is not answered here.
+func (c *Call) freeUnanswered() {
+	c.counters.unanswered.Add(1)
 	c.free()
 }
 
@@ -233,7 +233,7 @@ func (c *Call) aside() {
 func (c *Call) late() {
 	to := c.to
 	c.s.stats.late.Add(1)
-	c.aside()
+	c.freeUnanswered()
 	to.Unanswered()
 }
 

@@ -30,17 +30,17 @@ func NewServer(services []Service, o ServerOptions) (*Server, error) {
 	}
 	epoch := time.Now()
 	s := &Server{
-		o:         o,
-		epoch:     epoch,
-		budget:    budget.New(o.MaxRequestBytes, o.MaxRecord, epoch),
-		aside:     budget.New(strangerBytes, o.MaxRecord, epoch),
-		shares:    make(map[string]int),
-		listeners: make(map[*net.Listener]struct{}),
-		conns:     make(map[*serverConn]struct{}),
-		packets:   make(map[*packetConn]struct{}),
+		o:              o,
+		epoch:          epoch,
+		budget:         budget.New(o.MaxRequestBytes, o.MaxRecord, epoch),
+		strangerBudget: budget.New(strangerBytes, o.MaxRecord, epoch),
+		shares:         make(map[string]int),
+		listeners:      make(map[*net.Listener]struct{}),
+		conns:          make(map[*serverConn]struct{}),
+		packets:        make(map[*packetConn]struct{}),
 	}
 	for _, svc := range services {
-		s.services = append(s.services, binding{svc, make([]meter, len(svc.Program.Procs))})
+		s.services = append(s.services, binding{svc, make([]procServerCounters, len(svc.Program.Procs))})
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s, nil
@@ -127,9 +127,9 @@ func (sc *serverConn) serve() {
 	s := sc.s
 	defer s.wg.Done()
 	defer sc.cancel()
-	sc.debtor, sc.aside = s.budget.Join(sc.share), s.aside.Join(sc.share)
-	defer sc.debtor.Leave()
-	defer sc.aside.Leave()
+	sc.memory, sc.strangerMemory = s.budget.Join(sc.share), s.strangerBudget.Join(sc.share)
+	defer sc.memory.Leave()
+	defer sc.strangerMemory.Leave()
 	if r := s.o.Replies; r != nil {
 		m := r.Client(sc.remote)
 		defer m.Release()

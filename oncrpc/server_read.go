@@ -175,9 +175,9 @@ func (c *Call) admit(n int) error {
 		return nil // that is all that it may come to need
 	}
 	sc.flush()
-	by := sc.debtor
+	by := sc.memory
 	if !sc.s.admits(sc.state) {
-		by = sc.aside
+		by = sc.strangerMemory
 	}
 	c.allowance.From, c.allowance.Since = sc, sc.arrived
 	waited, ok := by.Take(&c.allowance, budget.Room(n), sc.stop)

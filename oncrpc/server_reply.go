@@ -13,14 +13,14 @@ func (c *Call) Reply(res xdr.Appender) error {
 	if c.reply.buf != nil {
 		return errReplyTwice
 	}
-	b := c.begin(int(c.meter.hint.Load()))
+	b := c.begin(int(c.counters.hint.Load()))
 	var err error
 	if b, err = res.AppendXDR(b); err == nil {
 		err = endRecord(b, 0, 0)
 	}
 	c.reply.buf.B = b
-	if n := int32(min(len(b), maxReplyHint)); n > c.meter.hint.Load() {
-		c.meter.hint.Store(n)
+	if n := int32(min(len(b), maxReplyHint)); n > c.counters.hint.Load() {
+		c.counters.hint.Store(n)
 	}
 	if err != nil {
 		c.reply.drop()

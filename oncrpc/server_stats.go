@@ -15,7 +15,7 @@ func (s *Server) Stats() ServerStats {
 		Calls: n.calls.Load(), Denied: n.denied.Load(), Failed: n.failed.Load(),
 		Dropped: n.dropped.Load(), Late: n.late.Load(), Unsent: n.unsent.Load(), Panics: n.panics.Load(),
 		BytesIn: n.bytesIn.Load(), BytesOut: n.bytesOut.Load(),
-		Conns: conns, RequestBytes: s.budget.Outstanding() + s.aside.Outstanding(), Buffers: s.pool.Outstanding(),
+		Conns: conns, RequestBytes: s.budget.Outstanding() + s.strangerBudget.Outstanding(), Buffers: s.pool.Outstanding(),
 	}
 }
 
@@ -25,13 +25,13 @@ func (s *Server) Procs() []ProcServerStats {
 	var all []ProcServerStats
 	for i := range s.services {
 		b := &s.services[i]
-		for j := range b.meters {
-			m := &b.meters[j]
+		for j := range b.counters {
+			m := &b.counters[j]
 			st := ProcServerStats{
 				Proc: &b.Program.Procs[j], Latency: m.latency.Snapshot(), Errors: m.errors.Load(),
 				BytesIn: m.bytesIn.Load(), BytesOut: m.bytesOut.Load(),
 			}
-			if st.Calls = st.Latency.Count + m.aside.Load(); st.Calls > 0 {
+			if st.Calls = st.Latency.Count + m.unanswered.Load(); st.Calls > 0 {
 				all = append(all, st)
 			}
 		}
@@ -42,7 +42,7 @@ func (s *Server) Procs() []ProcServerStats {
 // measure counts c, whose reply is ready to be queued, and returns how long it took. err is
 // what the handler has returned.
 func (c *Call) measure(err error) time.Duration {
-	took, m := c.s.clock()-c.arrived, c.meter
+	took, m := c.s.clock()-c.arrived, c.counters
 	if m == nil {
 		return took
 	}

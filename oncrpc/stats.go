@@ -70,12 +70,12 @@ type ProcServerStats struct {
 	Latency  *Histogram // nanoseconds from the record's arrival to the queueing of its reply
 }
 
-// meter are a server's counters of one procedure.
-type meter struct {
-	hint              atomic.Int32  // the longest reply so far, in bytes, up to maxReplyHint
-	errors, aside     atomic.Uint64 // aside: calls without a reply of their own
-	bytesIn, bytesOut atomic.Uint64
-	latency           metric.Histogram
+// procServerCounters are a server's counters of one procedure.
+type procServerCounters struct {
+	hint               atomic.Int32  // the longest reply so far, in bytes, up to maxReplyHint
+	errors, unanswered atomic.Uint64 // unanswered: calls without a reply of their own
+	bytesIn, bytesOut  atomic.Uint64
+	latency            metric.Histogram
 }
 
 // Served is a call that was answered, or whose handler wanted no reply.
