@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -328,6 +329,7 @@ func (c *closing) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs
 // TestReplaceUnderLoad reloads, drains and closes while calls are made: none of
 // them meets a file system that is closed, or an error.
 func TestReplaceUnderLoad(t *testing.T) {
+	need.Time(t, "two hundred reloads under load")
 	const reloads, callers = 200, 8
 	// One memory below all, whose handles stay good.
 	below := memory()

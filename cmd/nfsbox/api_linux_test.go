@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/fileapi"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 // TestUploadKilled kills the server again and again in the middle of an upload: its
@@ -112,6 +113,7 @@ func awaitTemporary(t *testing.T, dir string) {
 // TestUploadThreads stores files by path and by content from many clients at once:
 // the disk holds no more threads than it may.
 func TestUploadThreads(t *testing.T) {
+	need.Time(t, "how many threads a hundred uploads take")
 	t.Parallel()
 	const clients, uploads, ioThreads, others = 100, 3, 8, 24 // others: the runtime's own
 	socket, address := listener(t)

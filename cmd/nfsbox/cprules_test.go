@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 // rulesTree makes what the sources and destinations of TestCpRules are.
@@ -78,6 +80,7 @@ func command(t *testing.T, args ...string) (status int, stdout, stderr string) {
 // TestCpRules holds cp's understanding of its sources and DEST beside that of GNU cp,
 // where that is installed: what is refused, and what the tree is afterwards.
 func TestCpRules(t *testing.T) {
+	need.Time(t, "every form of cp's arguments, beside GNU cp")
 	if runtime.GOOS == "windows" {
 		t.Skip("no cp here")
 	}

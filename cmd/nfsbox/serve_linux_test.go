@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs/iofs"
 )
 
@@ -294,6 +295,7 @@ func listener(t *testing.T) (*os.File, string) {
 // TestRollingRestart restarts the server under load, on a listener that stays
 // open and on a port that is bound anew. No client sees an error.
 func TestRollingRestart(t *testing.T) {
+	need.Time(t, "restarts under load")
 	t.Parallel()
 	for _, inherit := range []bool{true, false} {
 		t.Run(fmt.Sprintf("inherit=%v", inherit), func(t *testing.T) {
@@ -363,6 +365,7 @@ func TestSignalTwice(t *testing.T) {
 // TestReloadUnderLoad reloads again and again: good configurations, which add
 // and take away other exports, and broken ones, which change nothing.
 func TestReloadUnderLoad(t *testing.T) {
+	need.Time(t, "reloads under load")
 	t.Parallel()
 	conf, state, a, b := filepath.Join(t.TempDir(), "nfsbox.toml"), t.TempDir(), t.TempDir(), t.TempDir()
 	write := func(more string) {

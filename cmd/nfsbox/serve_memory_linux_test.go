@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/mount3"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
@@ -21,6 +22,7 @@ import (
 // part at once and then a few bytes at a time, while another client works. The
 // server's memory stays in its bounds, and the other client is served.
 func TestTrickle(t *testing.T) {
+	need.Time(t, "2,000 slow connections at once")
 	t.Parallel()
 	const (
 		maxRSS = 512 << 20

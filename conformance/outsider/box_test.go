@@ -49,6 +49,9 @@ var built = sync.OnceValues(func() (string, error) {
 // TestMain removes what was built.
 func TestMain(m *testing.M) {
 	code := m.Run()
+	if testing.Short() {
+		os.Exit(code) // nothing was built
+	}
 	if path, err := built(); err == nil && os.Getenv("NFSBOX_BINARY") == "" {
 		if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -67,6 +70,9 @@ type box struct {
 
 func newBox(t *testing.T) *box {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("NOT TESTED, -short leaves it out: the built command, from outside")
+	}
 	bin, err := built()
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 func TestPowers(t *testing.T) {
 	for name, mode := range map[string]nfsbox.LocalIO{"off": nfsbox.LocalIOOff, "require": nfsbox.LocalIORequire, "trusted": nfsbox.LocalIOTrusted} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of the time a server waits for its clients to leave
 			vfstest.Run(t, vfstest.Config{Groups: []string{"powers"}, New: func(t *testing.T) vfs.FS {
 				conf := confOf(t.TempDir(), t.TempDir())
 				conf.Exports[0].Squash = "none"

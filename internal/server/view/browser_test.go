@@ -161,6 +161,7 @@ func busy(f *fake) http.Handler {
 // TestBrowser has the page shown, at the desk and on a phone, by day and by
 // night, and reads its figures.
 func TestBrowser(t *testing.T) {
+	need.Time(t, "the page in a browser")
 	for _, w := range []looks{
 		{width: 1280, height: 1500, name: "view-desktop"},
 		{width: 320, height: 2600, dark: true, name: "view-phone-dark"}, // the hostile one is on a phone by day
@@ -227,6 +228,7 @@ func (f *found) figures(t *testing.T) {
 
 // TestBrowserHostile gives everything a name that wants to be markup.
 func TestBrowserHostile(t *testing.T) {
+	need.Time(t, "the page in a browser")
 	t.Parallel()
 	f := newFake()
 	const hostile = `</td></script><script>top.pwned=1</script><img src=x onerror="top.pwned=1">` + "\u202e\x1b" + `&lt;" onload="top.pwned=1`
@@ -256,6 +258,7 @@ func TestBrowserHostile(t *testing.T) {
 // TestBrowserIll looks at a server that is not well, one that is gone, and one
 // that has another life while it is watched.
 func TestBrowserIll(t *testing.T) {
+	need.Time(t, "the page in a browser")
 	o := newFake().options()
 	o.Health = func() error { return fmt.Errorf("draining") }
 	ill := New(o)

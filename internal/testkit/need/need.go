@@ -35,6 +35,15 @@ func Root(t testing.TB, why string) {
 	}
 }
 
+// Time ends a test that takes long under go test -short: it is skipped, and says what is
+// left out. Without -short it does nothing.
+func Time(t testing.TB, what string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skipf("NOT TESTED, -short leaves it out: %s", what)
+	}
+}
+
 // Tool finds a program. Without it, what is missing.
 func Tool(t testing.TB, what, program string) string {
 	t.Helper()

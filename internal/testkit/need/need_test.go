@@ -57,3 +57,13 @@ func TestRoot(t *testing.T) {
 		t.Errorf("uid %d: %q", os.Geteuid(), e.how)
 	}
 }
+
+func TestTime(t *testing.T) {
+	e, want := &ended{}, ""
+	if testing.Short() {
+		want = "skipped: NOT TESTED, -short leaves it out: the whole of it"
+	}
+	if Time(e, "the whole of it"); e.how != want {
+		t.Errorf("%q, want %q", e.how, want)
+	}
+}

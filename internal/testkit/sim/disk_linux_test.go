@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 var errSynced = errors.New("a sync reached the disk below")
@@ -443,6 +444,7 @@ func randomOps(r *rig, rnd *rand.Rand, n int) {
 // TestRandomChangesAreTurnedBack: whatever was changed, the tree of the last
 // sync comes back, with its inode numbers.
 func TestRandomChangesAreTurnedBack(t *testing.T) {
+	need.Time(t, "random changes of a disk that loses its power")
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := newRig(t, seed)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/server/fileapi"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/tools/bench"
 )
 
@@ -40,6 +41,7 @@ func (s *server) metrics(api *fileapi.Server, extra *atomic.Uint64) string {
 
 // TestCountsMatch holds every verb's counts against the server's.
 func TestCountsMatch(t *testing.T) {
+	need.Time(t, "the counts of every verb of bench, beside the server's")
 	s := serve(t, memfs.Options{})
 	s.put("file", fileSize)
 	url, api := s.api()

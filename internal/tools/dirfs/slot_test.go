@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -37,6 +38,7 @@ func visit(ctx context.Context, f *FS, dir vfs.Handle) (n int, err error) {
 // TestForget lists more directories than are kept of the forgotten: what is known of
 // them must not grow.
 func TestForget(t *testing.T) {
+	need.Time(t, "more directories than are kept of the forgotten")
 	top := t.TempDir()
 	const n = maxForgotten + 500
 	for i := range n {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -41,6 +42,7 @@ const (
 // same state. The copies end well and leave nothing behind. A SIGKILL keeps the
 // host's page cache: what is lost when the power goes is sim.Disk's business.
 func TestKilledServer(t *testing.T) {
+	need.Time(t, "copies out of and into servers that are killed")
 	n := killSeeds
 	if os.Getenv("NFSBOX_SOAK") != "" {
 		n = soakKills / (2 * killsPerCopy) * 11 / 10 // some moments come after the end

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim/rpcfault"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -30,6 +31,7 @@ const (
 // and put into another order. Every worker knows what its directory must hold,
 // and every byte says where it belongs.
 func TestFaultsUnderLoad(t *testing.T) {
+	need.Time(t, "many clients over a network at fault")
 	for _, b := range backends {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel() // localfs waits for the disk

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim/rpcfault"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
@@ -288,6 +289,7 @@ func (c *change) ends(t *testing.T, s *scene) error {
 // executed. The caller gets the truth, or an error that says that it is unknown;
 // never an error that a second execution has made.
 func TestOutcomeOfWhatWasExecuted(t *testing.T) {
+	need.Time(t, "replies that are lost for each change")
 	forLosses(t, changesMade, append(losses, useless), []uint64{1, 2, 0}, func(t *testing.T, s *scene, c *change) {
 		err := c.ends(t, s)
 		if !c.done(s) {

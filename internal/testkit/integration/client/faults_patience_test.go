@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim/rpcfault"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -90,6 +91,7 @@ func bystand(f *faulty, must bool) (end func()) {
 // TestOrdeals has every call but a bystander's suffer, each of its first tries:
 // everything is done, and every byte is right.
 func TestOrdeals(t *testing.T) {
+	need.Time(t, "faults of every kind that end")
 	for _, o := range ordeals {
 		if o.fault.Kind == rpcfault.Hold {
 			continue // with the first try of one call it takes later ones of others
@@ -141,6 +143,7 @@ func labour(ctx context.Context, f *faulty) error {
 // TestOrdealsWithoutEnd has all tries of a call suffer: a soft call ends when its
 // patience has passed, or before if the reply breaks the protocol in the same way again.
 func TestOrdealsWithoutEnd(t *testing.T) {
+	need.Time(t, "faults that do not end")
 	for _, o := range ordeals {
 		if o.tries == 0 {
 			continue // it is no reason to fail

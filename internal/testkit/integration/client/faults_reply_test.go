@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim/rpcfault"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
@@ -336,6 +337,7 @@ func TestHostileReplies(t *testing.T) {
 // TestHostileRepliesTCP does the same over plain sockets, where READ's data goes
 // straight to the caller.
 func TestHostileRepliesTCP(t *testing.T) {
+	need.Time(t, "forged replies over TCP; in memory they are tried")
 	reads := slices.DeleteFunc(slices.Clone(victimsOf), func(v victim) bool { return v.proc != nfs3.NFSPROC3_READ })
 	forLies(t, reads, func(t *testing.T, v *victim, l lie, always bool) {
 		t.Parallel() // it waits for time-outs

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim/rpcfault"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -110,6 +111,7 @@ const (
 // TestVerifierChanges has a server lose unstable bytes between their WRITE and
 // its COMMIT. When Close has returned every byte is on its disk.
 func TestVerifierChanges(t *testing.T) {
+	need.Time(t, "servers that lose what is not committed, at every place")
 	for _, when := range forgetting {
 		for _, lossy := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/cuts %v", when.name, lossy), func(t *testing.T) {

@@ -69,6 +69,7 @@ var ganeshaDifferences = map[string]string{
 
 // TestInteropGanesha runs the suite against nfs-ganesha.
 func TestInteropGanesha(t *testing.T) {
+	need.Time(t, "the suite against nfs-ganesha")
 	t.Parallel() // it waits for the disk
 	dir, url := startGanesha(t)
 	n := 0

@@ -22,6 +22,7 @@ import (
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -223,6 +224,7 @@ func wantDescriptors(t *testing.T, who, pid string, most int) {
 // the server is killed all the time. All of it ends well and holds what it must,
 // some of it without the network; and no descriptor stays.
 func TestLocalIOKilled(t *testing.T) {
+	need.Time(t, "local I/O while its server is killed")
 	size, most := hostTreeSize, hostKills
 	if os.Getenv("NFSBOX_SOAK") != "" {
 		size, most = soakHostTreeSize, soakHostKills
@@ -359,6 +361,7 @@ func place(ctx context.Context, t *testing.T, fs vfs.FS, path string) job.Place 
 // TestLocalIODescriptors uses many files for long, which are changed and taken
 // away meanwhile. Neither side has more open in the end than after a while.
 func TestLocalIODescriptors(t *testing.T) {
+	need.Time(t, "many rounds that could leave descriptors behind")
 	rounds := openRounds
 	if os.Getenv("NFSBOX_SOAK") != "" {
 		rounds = soakOpenRounds

@@ -223,6 +223,7 @@ func TestLocalIOReadOnlyClient(t *testing.T) {
 
 // TestSuiteLocalIO runs the suite past the network, in both kinds of handles.
 func TestSuiteLocalIO(t *testing.T) {
+	need.Time(t, "the suite by descriptors of the host")
 	for _, mode := range []localfs.Mode{localfs.HandlesKernel, localfs.HandlesMap} {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel() // it waits for the disk

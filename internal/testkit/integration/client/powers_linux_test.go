@@ -8,6 +8,7 @@ import (
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/vfs/vfstest"
@@ -50,6 +51,7 @@ func served(t *testing.T, over vfs.FS, mode nfsbox.LocalIO) *nfsbox.Client {
 // TestPowersOfStacks proves every power of what Dial builds, over memory and over a
 // disk, of what a server exports, and of an export of what Dial builds.
 func TestPowersOfStacks(t *testing.T) {
+	need.Time(t, "the powers of whole stacks")
 	exported := func(t *testing.T, fs vfs.FS) vfs.FS {
 		table, err := export.NewTable(export.Key{5}, export.Export{Path: "/", FS: fs})
 		if err != nil {

@@ -74,6 +74,7 @@ func (d *disk) restart(t *testing.T) {
 // TestSuiteLocalfs runs with the kernel's handles and with the map of them.
 // Handles and dirty bytes outlive restarts of the server in both.
 func TestSuiteLocalfs(t *testing.T) {
+	need.Time(t, "the suite over the wire on a disk; over memory it runs")
 	for _, mode := range []localfs.Mode{localfs.HandlesKernel, localfs.HandlesMap} {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel() // it waits for the disk

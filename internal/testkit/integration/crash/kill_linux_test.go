@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 // killedServer is a server in a process of its own, on the real disk.
@@ -117,6 +118,7 @@ func (k *killedServer) live(t *testing.T, work time.Duration) error {
 // anew, while clients work. The page cache survives, so this is about the server's
 // own state, and about the kernel's handles.
 func TestCrashKill(t *testing.T) {
+	need.Time(t, "a server that is killed over the real disk")
 	kills := 3
 	if os.Getenv("NFSBOX_SOAK") != "" {
 		kills = 100

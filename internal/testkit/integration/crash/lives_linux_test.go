@@ -15,6 +15,10 @@ const crashLives = 5
 // afterwards.
 func TestCrash(t *testing.T) {
 	seeds := 15
+	if testing.Short() {
+		t.Log("-short leaves out all seeds but the first two")
+		seeds = 2
+	}
 	if os.Getenv("NFSBOX_SOAK") != "" {
 		seeds = 500
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 const (
@@ -19,6 +20,7 @@ const (
 // other. Each time, clients must lose what they were told was safe. Else the suite would
 // not notice if that call went, or the call is not needed.
 func TestCrashMissingSync(t *testing.T) {
+	need.Time(t, "whether the lack of each sync is noticed")
 	for _, mode := range []localfs.Mode{localfs.HandlesKernel, localfs.HandlesMap} {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()

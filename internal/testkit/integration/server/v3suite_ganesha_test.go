@@ -41,6 +41,7 @@ func startGanesha(t *testing.T) v3suite.Target {
 // TestV3SuiteGanesha holds the suite against another server, so that it asks for
 // what RFC 1813 has and not for what ours does.
 func TestV3SuiteGanesha(t *testing.T) {
+	need.Time(t, "the suite of the protocol against nfs-ganesha")
 	if err := ganesha.Missing(); err != nil {
 		need.Missing(t, "ganesha", err.Error())
 	}
