@@ -4,7 +4,7 @@
 // all other operations. The package does not know which version of NFS that is.
 //
 // The messages of client and server are in proto/localio's session.x;
-// internal/client/localio/session is the socket. The server's half, with the rights, is in
+// internal/base/session is the socket. The server's half, with the rights, is in
 // nfsserver and export. This package makes no decisions about rights. It only checks that the
 // same server answers by the socket and over the network.
 //

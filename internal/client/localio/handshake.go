@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/client/localio/session"
+	"github.com/nfsbox/nfsbox/internal/base/session"
 	"github.com/nfsbox/nfsbox/proto/localio"
 )
 

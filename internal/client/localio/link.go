@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/client/localio/session"
+	"github.com/nfsbox/nfsbox/internal/base/session"
 	"github.com/nfsbox/nfsbox/proto/localio"
 	"github.com/nfsbox/nfsbox/vfs"
 )

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/client/localio/session"
+	"github.com/nfsbox/nfsbox/internal/base/session"
 	"github.com/nfsbox/nfsbox/proto/localio"
 	"github.com/nfsbox/nfsbox/vfs"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/client/localio/session"
+	"github.com/nfsbox/nfsbox/internal/base/session"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/localio"
 	"github.com/nfsbox/nfsbox/xdr"

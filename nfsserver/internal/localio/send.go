@@ -3,7 +3,7 @@ package localio
 import (
 	"errors"
 
-	"github.com/nfsbox/nfsbox/internal/client/localio/session"
+	"github.com/nfsbox/nfsbox/internal/base/session"
 	"github.com/nfsbox/nfsbox/proto/localio"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/export"
-	"github.com/nfsbox/nfsbox/internal/client/localio/session"
+	"github.com/nfsbox/nfsbox/internal/base/session"
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
