@@ -70,6 +70,9 @@ func TestFloorsAreHeld(t *testing.T) {
 			[]string{"wing base imports tools, which does not stand below it"}},
 		"a wing that may not": {"map", "`internal/tools` | | `base` |", "`internal/tools` | | |",
 			[]string{"tools/job must not import " + module + "/internal/base/metric, of wing base"}},
+		"a room out of order": {"map", "| 3 | `nfsbox` | the root | `tools/job` `server/*` |\n| 2 | `tools/job` | copies | `base/metric`; `github.com/zeebo/blake3` |",
+			"| 2 | `tools/job` | copies | `base/metric`; `github.com/zeebo/blake3` |\n| 3 | `nfsbox` | the root | `tools/job` `server/*` |",
+			[]string{"has nfsbox after tools/job"}},
 		"no such wing": {"house", "./internal/base/metric: sync", "./internal/base/metric:\n./internal/other/x:",
 			[]string{"internal/other/x is in no room", "internal/other/x is in no wing"}},
 		"a room that is missing": {"house", ".:", "./xdr:\n.:",
@@ -106,7 +109,7 @@ func TestFloorsAreHeld(t *testing.T) {
 				t.Fatal(err)
 			}
 			all := smallPackages(house)
-			found := slices.Concat(m.checkMap(), m.checkImports(all), m.checkWings(all), m.checkEmbedded(all))
+			found := slices.Concat(m.checkMap(), m.checkOrder(), m.checkImports(all), m.checkWings(all), m.checkEmbedded(all))
 			if len(found) != len(c.want) {
 				t.Errorf("%d faults, want %d:\n%s", len(found), len(c.want), strings.Join(found, "\n"))
 			}

@@ -1,6 +1,7 @@
 package nfsbox_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -189,6 +190,22 @@ func (m *floorMap) checkMap() (faults []string) {
 	for _, name := range m.embedded {
 		if m.room(name) == nil {
 			fault("%s has %s embedded by others, which is no room", mapPage, name)
+		}
+	}
+	return faults
+}
+
+// checkOrder holds the rooms to the order in which a reader looks for one: those outside
+// internal/ first, then wing by wing, and by name.
+func (m *floorMap) checkOrder() (faults []string) {
+	compare := func(a, b room) int {
+		wa, _, _ := strings.Cut(a.name, "/")
+		wb, _, _ := strings.Cut(b.name, "/")
+		return cmp.Or(m.wing(wa)-m.wing(wb), strings.Compare(a.name, b.name))
+	}
+	for i := 1; i < len(m.rooms); i++ {
+		if a, b := m.rooms[i-1], m.rooms[i]; compare(a, b) > 0 {
+			faults = append(faults, fmt.Sprintf("%s has %s after %s: sort rooms by wing, then by name", mapPage, b.name, a.name))
 		}
 	}
 	return faults

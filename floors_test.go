@@ -72,6 +72,7 @@ func report(t *testing.T, faults []string) {
 func TestFloors(t *testing.T) {
 	m := theMap(t)
 	report(t, m.checkMap())
+	report(t, m.checkOrder())
 	report(t, m.checkImports(list(t, "linux", "darwin", "windows")))
 }
 
