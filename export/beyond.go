@@ -42,7 +42,7 @@ func (e *entry) given() []rule {
 	}
 	for i := range rules {
 		r := &rules[i]
-		r.ReadOnly, r.Remote = r.ReadOnly || e.ReadOnly, r.Remote || e.Remote
+		r.ReadOnly, r.NoHostFiles = r.ReadOnly || e.ReadOnly, r.NoHostFiles || e.NoHostFiles
 	}
 	return rules
 }
@@ -67,7 +67,7 @@ func (w *rule) more(n *rule) string {
 		return "groups that the client names"
 	case w.TrustLocal && !n.TrustLocal:
 		return "users that programs of this host name"
-	case n.Remote && !w.Remote:
+	case n.NoHostFiles && !w.NoHostFiles:
 		return "descriptors"
 	}
 	return ""

@@ -38,7 +38,7 @@ func TestBeyond(t *testing.T) {
 		"secure":                      {nil, rules{{Match: "*", Secure: true}}, "*", "ports"},
 		"groups":                      {nil, rules{{Match: "*", ManyGroups: true}}, "*", "groups"},
 		"believed":                    {rules{{Match: "*", TrustLocal: true}}, nil, "*", "programs of this host"},
-		"descriptors":                 {nil, rules{{Match: "*", Remote: true}}, "*", "descriptors"},
+		"descriptors":                 {nil, rules{{Match: "*", NoHostFiles: true}}, "*", "descriptors"},
 		"stricter, but never reached": {rules{rw("10.0.0.7"), rw("10.0.0.0/8")}, rules{rw("10.0.0.0/8"), ro("192.0.2.1")}, "", ""},
 	} {
 		table, err := NewTable(Key{}, Export{Path: "/a", FS: &struct{ vfs.FS }{}, Clients: x.outer}, Export{Path: "/a/b", FS: &struct{ vfs.FS }{}, Clients: x.inner})
@@ -56,7 +56,7 @@ func TestBeyond(t *testing.T) {
 // export that does not exist.
 func TestBeyondOfExports(t *testing.T) {
 	table, err := NewTable(Key{}, Export{Path: "/a", FS: &struct{ vfs.FS }{}},
-		Export{Path: "/ro", FS: &struct{ vfs.FS }{}, ReadOnly: true}, Export{Path: "/remote", FS: &struct{ vfs.FS }{}, Remote: true})
+		Export{Path: "/ro", FS: &struct{ vfs.FS }{}, ReadOnly: true}, Export{Path: "/remote", FS: &struct{ vfs.FS }{}, NoHostFiles: true})
 	if err != nil {
 		t.Fatal(err)
 	}

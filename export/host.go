@@ -14,7 +14,7 @@ var _ vfs.HostOpener = (*View)(nil)
 // OpenHost implements vfs.HostOpener. The rules hold as for READ and WRITE. No rule is
 // asked again once a descriptor is out, so more is demanded here:
 //
-//   - An export or a rule that is Remote hands out no file.
+//   - An export or a rule with NoHostFiles hands out no file.
 //   - For reading, the file is opened sealed. If the file system cannot do that, only
 //     a trusted process gets the file, and of a read-only export no process.
 //   - For writing, only a trusted process gets the file.
@@ -29,7 +29,7 @@ var _ vfs.HostOpener = (*View)(nil)
 // with CAP_DAC_READ_SEARCH in the host's own user namespace can open any other file there
 // by it (open_by_handle_at(2)), for reading if it was sealed. A container's root that kept
 // this capability is such a process, and cannot be told from others here. An export that
-// must be kept from it is Remote.
+// must be kept from it sets NoHostFiles.
 //
 // A file that is not handed out, but might be read or written through the view, is
 // vfs.ErrNotSupp; vfs.ErrNoDev if the export has no files of this host at all.
@@ -64,7 +64,7 @@ func (r *ref) openHost(ctx context.Context, how *vfs.HostOpen) (*os.File, vfs.At
 		return nil, vfs.Attr{}, vfs.ErrInval
 	case writes && r.readOnly:
 		return nil, vfs.Attr{}, vfs.ErrROFS
-	case r.e.Remote || r.rule.Remote:
+	case r.e.NoHostFiles || r.rule.NoHostFiles:
 		return nil, vfs.Attr{}, vfs.ErrNotSupp
 	}
 	power, ok := vfs.As[vfs.HostOpener](r.fs)

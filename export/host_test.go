@@ -104,8 +104,8 @@ func TestOpenHost(t *testing.T) {
 		{"read-only, root", ro, person(0), person(0), r, sealed, "", nil},
 		{"read-only, to write", ro, person(1), person(1), w, "", "", vfs.ErrROFS},
 		{"read-only, for both", ro, person(0), person(0), rw, "", "", vfs.ErrROFS},
-		{"never", Rule{Remote: true}, person(1), person(1), r, "", "", nil},
-		{"never, root", Rule{Remote: true}, person(0), person(0), rw, "", "", nil},
+		{"never", Rule{NoHostFiles: true}, person(1), person(1), r, "", "", nil},
+		{"never, root", Rule{NoHostFiles: true}, person(0), person(0), rw, "", "", nil},
 		{"for nothing", Rule{}, person(1), person(1), 0, "", "", vfs.ErrInval},
 		{"for what there is not", Rule{}, person(1), person(1), 8, "", "", vfs.ErrInval},
 	} {
@@ -210,7 +210,7 @@ func TestOpenHostBelow(t *testing.T) {
 		want error
 	}{
 		{"of a file system in memory", Export{Path: "/", FS: memory()}, vfs.ErrNoDev},
-		{"of an export that is remote", Export{Path: "/", FS: fs, Remote: true}, vfs.ErrNotSupp},
+		{"of an export that is remote", Export{Path: "/", FS: fs, NoHostFiles: true}, vfs.ErrNotSupp},
 		{"of what is for others", Export{Path: "/", FS: fs, Clients: []Rule{{Match: "10.0.0.1"}}}, vfs.ErrAccess},
 		{"of what is read-only and cannot be sealed", Export{Path: "/", FS: fs, ReadOnly: true}, vfs.ErrNotSupp},
 	} {

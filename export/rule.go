@@ -39,8 +39,8 @@ type Rule struct {
 	// AnonUID and AnonGID are the anonymous user and group. nil: Nobody.
 	// [Anonymous] is an error.
 	AnonUID, AnonGID *uint32
-	// Remote hands no file to another process of this host: see Export.Remote.
-	Remote bool
+	// NoHostFiles hands no file to another process of this host: see Export.NoHostFiles.
+	NoHostFiles bool
 	// Secure refuses calls from source ports of 1024 and above, which any user of
 	// the client can get, and from unknown ports.
 	Secure bool

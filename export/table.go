@@ -36,11 +36,11 @@ type Export struct {
 	Tree []byte
 	// ReadOnly refuses every change with vfs.ErrROFS, whatever Clients say.
 	ReadOnly bool
-	// Remote keeps every read and write with the server: View.OpenHost gives no
+	// NoHostFiles keeps every read and write with the server: View.OpenHost gives no
 	// file of this export to another process, whatever its user. It is for exports
 	// that demand TLS or Kerberos, which a descriptor goes around, and for those
 	// where all access is to be counted, limited or logged.
-	Remote bool
+	NoHostFiles bool
 	// Clients are the rules of the clients that may use the export. The first
 	// rule that matches a client is its rule; a client that none matches gets
 	// vfs.ErrAccess. Without rules every client may use it, by the zero Rule.

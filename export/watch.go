@@ -231,5 +231,5 @@ func (a *watches) end() {
 
 // judgesAs reports whether e gives every caller the same as o.
 func (e *entry) judgesAs(o *entry) bool {
-	return e.FS == o.FS && e.ReadOnly == o.ReadOnly && e.Remote == o.Remote && reflect.DeepEqual(e.Clients, o.Clients)
+	return e.FS == o.FS && e.ReadOnly == o.ReadOnly && e.NoHostFiles == o.NoHostFiles && reflect.DeepEqual(e.Clients, o.Clients)
 }

@@ -127,7 +127,7 @@ func handleMode(s string) (localfs.Mode, error) {
 // tableOf is the export in the form that package export takes.
 func tableOf(e *config.Export, of *directory) export.Export {
 	x := export.Export{Path: e.Path, FS: of.fs, Tree: of.tree, ID: e.FSID, ReadOnly: e.AllReadOnly(), Async: e.Async,
-		Remote: e.LocalIO != nil && !*e.LocalIO}
+		NoHostFiles: e.LocalIO != nil && !*e.LocalIO}
 	for _, client := range e.Rules() {
 		x.Clients = append(x.Clients, ruleOf(&client))
 	}

@@ -531,7 +531,7 @@ func TestLocalIODirectoryGone(t *testing.T) {
 func TestDiagnoseLocalIO(t *testing.T) {
 	n := newNeighbour(t, localfs.HandlesMap, export.Rule{})
 	n.onDisk("file", []byte("content"))
-	keeps := newNeighbour(t, localfs.HandlesMap, export.Rule{Remote: true})
+	keeps := newNeighbour(t, localfs.HandlesMap, export.Rule{NoHostFiles: true})
 	keeps.onDisk("file", []byte("content"))
 	for name, tc := range map[string]struct {
 		of             *neighbour
