@@ -138,27 +138,27 @@ func (m *memo[K, E]) hold(k K) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a := m.answers[k]
-	if a == nil || a.held || m.held >= maxAnswers && !m.release() {
+	if a == nil || a.held || m.held >= maxAnswers && !m.unholdOld() {
 		return
 	}
 	a.held = true
 	m.held++
 }
 
-// release looks for an answer that is held but was not renewed for keepFor, and holds
+// unholdOld looks for an answer that is held but was not renewed for keepFor, and holds
 // it no more. The caller holds mu.
-func (m *memo[K, E]) release() bool {
+func (m *memo[K, E]) unholdOld() bool {
 	for _, a := range m.answers {
 		if a.held && a.asking == nil && m.now().Sub(a.since) > keepFor {
-			m.loose(a)
+			m.unhold(a)
 			return true
 		}
 	}
 	return false
 }
 
-// loose holds a no more. The caller holds mu.
-func (m *memo[K, E]) loose(a *answer[E]) {
+// unhold lets a be displaced again. The caller holds mu.
+func (m *memo[K, E]) unhold(a *answer[E]) {
 	if a.held {
 		a.held = false
 		m.held--
@@ -211,10 +211,10 @@ func (m *memo[K, E]) note(a *answer[E], list []E, err error) {
 		a.until = now.Add(retryAfter)
 		if now.Sub(a.since) > keepFor {
 			a.list, a.known = nil, false
-			m.loose(a)
+			m.unhold(a)
 		}
 	case len(list) == 0:
-		m.loose(a)
+		m.unhold(a)
 		a.list, a.known, a.since, a.until = nil, true, now, now.Add(missingFor)
 	default:
 		a.list, a.known, a.since, a.until = list, true, now, now.Add(freshFor)

@@ -36,10 +36,10 @@ type page struct {
 	entries []byte
 	eof     bool
 
-	plus  bool
-	found bool // an entry of the file system is in entries
-	room  int  // for entries
-	names int  // for what READDIRPLUS counts as information on names
+	plus      bool
+	found     bool // an entry of the file system is in entries
+	room      int  // for entries
+	nameBytes int  // for what READDIRPLUS counts as information on names
 
 	entry     nfs3.Entry3
 	entryPlus nfs3.Entryplus3
@@ -89,7 +89,7 @@ func (p *page) AppendTail(b []byte) ([]byte, error) {
 func (p *page) add(name []byte, cookie uint64, fileID uint64, attr *vfs.Attr, h *vfs.Handle) (bool, error) {
 	before := len(p.entries)
 	names := nameFrame + len(name) + xdr.Pad(len(name))
-	if p.plus && before > 0 && names > p.names {
+	if p.plus && before > 0 && names > p.nameBytes {
 		return false, nil
 	}
 	b, err := p.encode(name, cookie, fileID, attr, h)
@@ -98,7 +98,7 @@ func (p *page) add(name []byte, cookie uint64, fileID uint64, attr *vfs.Attr, h 
 		return false, err
 	}
 	p.entries = b
-	p.names -= names
+	p.nameBytes -= names
 	return true, nil
 }
 
@@ -116,11 +116,11 @@ func (p *page) encode(name []byte, cookie uint64, fileID uint64, attr *vfs.Attr,
 
 // listing is what a client asks of READDIR or READDIRPLUS.
 type listing struct {
-	dir    vfs.Handle
-	cookie uint64
-	verf   vfs.Verifier
-	most   uint32 // bytes of the result
-	names  uint32 // bytes of information on names
+	dir       vfs.Handle
+	cookie    uint64
+	verf      vfs.Verifier
+	most      uint32 // bytes of the result
+	nameBytes uint32 // bytes of information on names
 }
 
 func (q *request) list(ctx context.Context, l *listing, p *page) error {
@@ -128,7 +128,7 @@ func (q *request) list(ctx context.Context, l *listing, p *page) error {
 		return vfs.ErrTooSmall
 	}
 	p.room = int(min(l.most, maxPage)) - pageFrame
-	p.names = int(min(l.names, maxPage))
+	p.nameBytes = int(min(l.nameBytes, maxPage))
 	// The attributes are from before the listing: while they do not change, a client
 	// trusts its cached listing. Later ones would do so although a name was made too
 	// late to be listed.
@@ -200,7 +200,7 @@ func (q *request) fill(ctx context.Context, l *listing, p *page) error {
 	if p.plus {
 		want = vfs.MaskV3 | vfs.MaskHandle
 	}
-	ask := uint32(max(min(p.room, p.names), minFill))
+	ask := uint32(max(min(p.room, p.nameBytes), minFill))
 	for e, err := range q.fs.ReadDir(ctx, l.dir, from, want, ask) {
 		if err == nil {
 			var more bool

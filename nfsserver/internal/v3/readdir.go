@@ -16,7 +16,7 @@ func readdir(ctx context.Context, q *request, a *nfs3.READDIR3args, p *page) err
 		return err
 	}
 	return q.list(ctx, &listing{
-		dir: h, cookie: a.Cookie, verf: vfs.Verifier(a.Cookieverf), most: a.Count, names: a.Count,
+		dir: h, cookie: a.Cookie, verf: vfs.Verifier(a.Cookieverf), most: a.Count, nameBytes: a.Count,
 	}, p)
 }
 
@@ -36,6 +36,6 @@ func readdirplus(ctx context.Context, q *request, a *nfs3.READDIRPLUS3args, p *p
 	}
 	p.plus = true
 	return q.list(ctx, &listing{
-		dir: h, cookie: a.Cookie, verf: vfs.Verifier(a.Cookieverf), most: a.Maxcount, names: a.Dircount,
+		dir: h, cookie: a.Cookie, verf: vfs.Verifier(a.Cookieverf), most: a.Maxcount, nameBytes: a.Dircount,
 	}, p)
 }
