@@ -134,9 +134,10 @@ func (c *cpCmd) all(e *env, sources []string, dest string, record *os.Root, trac
 	if err != nil {
 		return err
 	}
+	r := &cpRun{cpCmd: c, e: e, to: to, record: record, tracker: tracker, sum: sum}
 	for _, source := range sources {
 		counted := sum.Errors
-		oerr := c.one(e, source, to, record, tracker, sum)
+		oerr := r.one(source)
 		if oerr != nil && sum.Errors == counted {
 			sum.Errors++
 			c.whole(tracker, source, oerr)
@@ -183,64 +184,85 @@ func (s *cpSummary) add(o *job.Summary) {
 	s.Seconds += o.Seconds
 }
 
-func (c *cpCmd) one(e *env, source string, to *destination, record *os.Root, tracker *progress.Tracker, sum *cpSummary) (err error) {
-	po, err := c.place(false)
+// cpRun is one run of cp, with one destination.
+type cpRun struct {
+	*cpCmd
+	e       *env
+	to      *destination
+	record  *os.Root // of --job; nil without
+	tracker *progress.Tracker
+	sum     *cpSummary
+}
+
+// one copies one source.
+func (r *cpRun) one(source string) (err error) {
+	po, err := r.place(false)
 	if err != nil {
 		return err
 	}
-	po.OneFileSystem = c.OneFileSystem
-	src, err := place.Open(e.ctx, source, po)
+	po.OneFileSystem = r.OneFileSystem
+	src, err := place.Open(r.e.ctx, source, po)
 	if err != nil {
 		return err
 	}
-	defer closePlace(src, &err, &sum.RPCs)
-	defer c.count(src)
-	defer sum.note(src)
-	from, err := src.Resolve(e.ctx, false)
+	defer closePlace(src, &err, &r.sum.RPCs)
+	defer r.count(src)
+	defer r.sum.note(src)
+	from, err := src.Resolve(r.e.ctx, false)
 	if err != nil {
 		return err
 	}
-	if from.Attr.Type == vfs.TypeDir && !c.Recursive {
+	if from.Attr.Type == vfs.TypeDir && !r.Recursive {
 		return &exitError{status: exitUsage, err: fmt.Errorf("%s is a directory; -r copies it with all that lies below it", source)}
 	}
-	named, err := to.asName(e.ctx, &from.Attr, po)
+	return r.receive(src, &from, po)
+}
+
+// receive makes the destination ready for what is at from, and copies it there.
+func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) (err error) {
+	named, err := r.to.asName(r.e.ctx, &from.Attr, po)
 	if err != nil {
 		return err
 	}
 	if named != nil {
-		defer closePlace(named, &err, &sum.RPCs)
-		defer c.count(named)
+		defer closePlace(named, &err, &r.sum.RPCs)
+		defer r.count(named)
 	}
-	at, skip, err := to.receive(src, &from.Attr)
+	at, skip, err := r.to.receive(src, &from.Attr)
 	if err != nil {
 		return err
 	}
 	if skip {
-		tracker.Report(progress.Event{Type: "note", Path: source, Message: "given more than once, and copied once"})
+		r.tracker.Report(progress.Event{Type: "note", Path: src.Text, Message: "given more than once, and copied once"})
 		return nil
 	}
-	if err := errors.Join(notePlaces(record, source, to.Text), to.settle()); err != nil {
+	if err := errors.Join(notePlaces(r.record, src.Text, r.to.Text), r.to.settle()); err != nil {
 		return &exitError{status: exitUsage, err: err}
 	}
-	c.madeDest = to.absent && !to.inside && from.Attr.Type == vfs.TypeDir
-	s, err := job.Copy(e.ctx, job.CopyOptions{
-		Source: job.Place{FS: src.FS, Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
-		Dest: at.Place, Name: at.name, There: at.there, KeepDest: to.inside, Made: to.made,
-		Pool: new(bufpool.Pool), Random: randReader(e.rand), Now: time.Now, Progress: tracker,
-		Parallel: c.Parallel, Owner: !c.NoOwner, Verify: c.Verify,
-		Record: record, ID: jobID(source, to.Text),
-	})
-	sum.add(&s)
+	r.madeDest = r.to.absent && !r.to.inside && from.Attr.Type == vfs.TypeDir
+	s, err := job.Copy(r.e.ctx, r.options(src, from, at))
+	r.sum.add(&s)
 	if err == nil {
-		err = sameStill(e.ctx, src, &from, po, &sum.RPCs)
+		err = sameStill(r.e.ctx, src, from, po, &r.sum.RPCs)
 	}
 	if status := s.ExitCode(err); status != exitOK {
 		if err != nil {
-			err = fmt.Errorf("copy %s to %s: %w", source, to.Text, err)
+			err = fmt.Errorf("copy %s to %s: %w", src.Text, r.to.Text, err)
 		}
 		return &exitError{status: status, err: err}
 	}
 	return nil
+}
+
+// options are those of the copy of from to at.
+func (r *cpRun) options(src *place.Place, from *vfs.Resolved, at spot) job.CopyOptions {
+	return job.CopyOptions{
+		Source: job.Place{FS: src.FS, Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
+		Dest: at.Place, Name: at.name, There: at.there, KeepDest: r.to.inside, Made: r.to.made,
+		Pool: new(bufpool.Pool), Random: randReader(r.e.rand), Now: time.Now, Progress: r.tracker,
+		Parallel: r.Parallel, Owner: !r.NoOwner, Verify: r.Verify,
+		Record: r.record, ID: jobID(src.Text, r.to.Text),
+	}
 }
 
 // sameStill returns an error if the name of src leads to another directory by now than from,
