@@ -21,6 +21,7 @@ var ErrNoDescriptors = errors.New("localio: no room for descriptors")
 // Refused says why an existing socket, or its directory, must not be used.
 type Refused struct{ Why string }
 
+// Error says why the socket is not used.
 func (r *Refused) Error() string { return "localio: " + r.Why }
 
 // refused makes a [*Refused], like fmt.Sprintf.

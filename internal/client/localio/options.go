@@ -24,6 +24,7 @@ const (
 
 var modeNames = [...]string{Off: "off", Auto: "auto", Require: "require", Trusted: "trusted"}
 
+// String is the mode's name in messages.
 func (m Mode) String() string {
 	if int(m) < len(modeNames) {
 		return modeNames[m]

@@ -8,9 +8,10 @@ import (
 
 const (
 	// DefaultParallel is how many files are compared at once if the options do not say.
-	// Small files take a round trip each. MaxParallel is the most that options can ask for.
+	// Small files take a round trip each.
 	DefaultParallel = 64
-	MaxParallel     = 1024
+	// MaxParallel is the most files at once. More is MaxParallel.
+	MaxParallel = 1024
 
 	// copyParallel is how many files are copied at once if the options do not say. Each
 	// file is made stable, and a journal commits many concurrent ones together.

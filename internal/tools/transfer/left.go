@@ -16,10 +16,12 @@ type LeftError struct {
 	Err   error    // of the last
 }
 
+// Error names the temporaries.
 func (e *LeftError) Error() string {
 	return fmt.Sprintf("may be left behind: the temporary %s: %v", strings.Join(e.Names, ", and "), e.Err)
 }
 
+// Unwrap returns why they could not be removed.
 func (e *LeftError) Unwrap() error { return e.Err }
 
 // errOvertaken says why a temporary may appear after a REMOVE has not found it.

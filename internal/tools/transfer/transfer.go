@@ -22,9 +22,10 @@ const (
 	DefaultChunk = 256 << 10
 
 	// DefaultWindow is how many chunks of one file are in flight at first if Options does
-	// not say, and for as long as the bytes are near. MaxWindow is the most that they become.
+	// not say, and for as long as the bytes are near.
 	DefaultWindow = 8
-	MaxWindow     = 64
+	// MaxWindow is the most chunks of one file in flight, over however far a network.
+	MaxWindow = 64
 
 	// maxChanges is how often a file is copied again because it changed
 	// meanwhile. Then it is ErrChanged.
