@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -163,9 +164,25 @@ func newParser(e *env) (*kong.Kong, *bool, error) {
 		kong.Description(description),
 		kong.Writers(e.stdout, e.stderr),
 		kong.Exit(func(int) { *exited = true }),
+		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: true}),
 	)
 	return parser, exited, err
+}
+
+// printHelp prints what --help shows. kong has go/doc lay it out, which marks headings as in
+// a comment of Go: the mark goes.
+func printHelp(o kong.HelpOptions, ctx *kong.Context) error {
+	var text strings.Builder
+	out := ctx.Stdout
+	ctx.Stdout = &text
+	err := kong.DefaultHelpPrinter(o, ctx)
+	ctx.Stdout = out
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, strings.ReplaceAll(text.String(), "\n# ", "\n"))
+	return err
 }
 
 func usageError(parser *kong.Kong, err error) error {

@@ -24,6 +24,7 @@ type serveCmd struct {
 
 func (*serveCmd) Help() string { return serveHelp }
 
+// serveHelp has headings as a manual page has them: lines in capitals.
 const serveHelp = `Serves DIR, or what a configuration lists, over NFSv3 until it is interrupted. NFS, MOUNT, the lock
 manager and a port mapper answer on one port. The only line on stdout is a URL: that of the first
 export, at the first address.
@@ -36,110 +37,152 @@ export, at the first address.
 
   nfsbox serve -c /etc/nfsbox/nfsbox.toml --check     # squash is shown as it follows from listen
 
-Whom it serves. By default it listens on loopback. A program of this host is taken for the user who
-runs it, as the kernel knows by its socket, with the groups that this host gives that user, whatever
-user it says it is; root, the kernel's own mounts, and the user who runs the server may speak for
-others. --trust-local believes all programs of this host instead, as behind a tunnel whose far end is to
-be believed. Where the kernel cannot tell (it is no Linux, or inet_diag is missing: the log says so),
-they are believed, but for root. Over UDP they are nobody. Where the kernel can tell, each user of this
-host is a client of its own, from whatever address of it: with its own share of connections and of the
-memory of calls and replies, with replies that nobody else gets, and with locks that nobody else frees.
-Those who are believed are so by address, as clients of other hosts are, and free all locks of their
-address when they say that it has restarted (FREE_ALL, SM_NOTIFY); in logs and nfsbox ctl a user stands
-before its address (1000@127.0.0.1:700). With an address that others can reach, root of a client becomes
-nobody (--squash root), and --allow says who may mount at all, and see what there is (showmount, rpcinfo
--p); anybody may without it. AUTH_SYS proves nothing: let it in from networks that you trust. With
---secure only ports that take root on the client are believed. The log warns of --squash none where
-others than root could profit by it.
+CLIENTS OF OTHER HOSTS
 
-As whom. Run as root, files are opened and made with the rights of the calling user. Run as anyone
-else, everything is done, and belongs to, that one, and the log says so. Others then set
-no set-uid bits, nor set-gid bits of groups that they are not in: they get the file without.
+By default the server listens on loopback. With an address that others can reach, root of a client
+becomes nobody (--squash root). --allow says who may mount at all, and see what there is (showmount,
+rpcinfo -p); without it anybody may.
 
-What is promised. What is acknowledged as stable has been synced, names included, unless --async gives
-that up. Handles stay valid over renames and restarts: they are the kernel's where its file systems
-and the process' rights allow, which takes root; elsewhere a map of them is kept in the state
-directory (/var/lib/nfsbox for root, else $XDG_STATE_HOME/nfsbox or ~/.local/state/nfsbox). It must not
-lie within what is served, even if a second mount (bind) shows it elsewhere, and is refused if others
-can write to it, by its mode or an access list, or if it belongs to another user than the server's, or
-root: they could put a key that they know in its place. It is best made by the server, or mode 0700; one
-that is sticky, as /tmp, will do. The same holds of each directory and symbolic link on the way to it,
-by which others could move it away, unless --trust-state-path says that they are trusted.
+AUTH_SYS proves nothing: let it in from networks that you trust. With --secure only ports that take root
+on the client are believed. The log warns of --squash none where others than root could profit by it.
+
+USERS OF THIS HOST
+
+A program of this host is taken for the user who runs it, as the kernel knows by its socket, with the
+groups that this host gives that user, whatever user it says it is. Root, the kernel's own mounts, and
+the user who runs the server may speak for others. --trust-local believes all programs of this host
+instead, as behind a tunnel whose far end is to be believed. Where the kernel cannot tell (it is no
+Linux, or inet_diag is missing: the log says so), they are believed, but for root. Over UDP they are
+nobody.
+
+Where the kernel can tell, each user of this host is a client of its own, from whatever address of it:
+with its own share of connections and of the memory of calls and replies, with replies that nobody else
+gets, and with locks that nobody else frees. Those who are believed are so by address, as clients of
+other hosts are, and free all locks of their address when they say that it has restarted (FREE_ALL,
+SM_NOTIFY). In logs and nfsbox ctl a user stands before its address (1000@127.0.0.1:700).
+
+RIGHTS ON THE DISK
+
+Run as root, the server opens and makes files with the rights of the calling user. Run as anyone else,
+it does everything as that user, who owns what is made; the log says so. Others then set no set-uid
+bits, nor set-gid bits of groups that they are not in: they get the file without.
+
+WHAT IS PROMISED
+
+What is acknowledged as stable has been synced, names included, unless --async gives that up.
+
+Handles stay valid over renames and restarts. They are the kernel's where its file systems and the
+process' rights allow, which takes root. Elsewhere a map of them is kept in the state directory.
+
 A file that a program of this host moves out of DIR may stay open to clients that have its handle, as
 with the kernel's server (no_subtree_check): a handle names the file and not a path, and to look for a
 path from DIR with every call would cost more than the calls. A directory does not stay open. What must
 be out of reach is copied and removed, or given rights that keep clients out.
 
-Clients on this host. An nfsbox on this host finds out that it is (LOCALIO), and reads, writes and
-commits by descriptors that it gets through a socket in --localio-dir (/run/nfsbox for root, else
+THE STATE DIRECTORY
+
+It is /var/lib/nfsbox for root, else $XDG_STATE_HOME/nfsbox or ~/.local/state/nfsbox. It must not lie
+within what is served, even if a second mount (bind) shows it elsewhere. It is refused if others can
+write to it, by its mode or an access list, or if it belongs to another user than the server's, or root:
+they could put a key that they know in its place. It is best made by the server, or mode 0700; one that
+is sticky, as /tmp, will do. The same holds of each directory and symbolic link on the way to it, by
+which others could move it away, unless --trust-state-path says that they are trusted.
+
+LOCALIO
+
+An nfsbox on this host finds out that it is (LOCALIO), and reads, writes and commits by descriptors
+instead of over the network. It gets them through a socket in --localio-dir (/run/nfsbox for root, else
 $XDG_RUNTIME_DIR/nfsbox; containers share the directory as a volume), after the same rules and squash,
 as the user whom the kernel knows it to be. What is read-only cannot be changed by them. A file that is
 removed or replaced, and rights that change, take descriptors back, which is a promise of our client's:
-a process that has one and is not ours may keep it. An export keeps its files to itself with localio =
-false in the configuration; --localio=off does for all; --localio=trusted hands descriptors also to
-processes that could do more by them than their caller may over the network, such as a root that is
-squashed. Without the directory there is no local I/O, and the log says so at level info.
+a process that has one and is not ours may keep it.
 
-The configuration (-c) is TOML. Its keys are the flags below, by the same names, but that in the
-tables log and api they leave these names out; times stand in quotes, with their unit. Each directory is
-a table [[export]] with path, dir and any of the flags for exports, and with rules for single clients
-where they differ: clients = [{match = "10.0.0.7", ro = true}]. Without allow only those may mount, and
-allow = ["*"] beside them lets everybody else in by the export's own rule.
+An export keeps its files to itself with localio = false in the configuration; --localio=off does for
+all. --localio=trusted hands descriptors also to processes that could do more by them than their caller
+may over the network, such as a root that is squashed. Without the directory there is no local I/O, and
+the log says so at level info.
+
+THE CONFIGURATION
+
+The configuration (-c) is TOML. Its keys are the flags below, by the same names, but that in the tables
+log and api they leave these names out; times stand in quotes, with their unit. A key that does not
+exist, or a value that will not do, is an error with its line. packaging/nfsbox.toml has them all.
+
+Each directory is a table [[export]] with path, dir and any of the flags for exports, and with rules for
+single clients where they differ: clients = [{match = "10.0.0.7", ro = true}]. Without allow only those
+may mount, and allow = ["*"] beside them lets everybody else in by the export's own rule. On the command
+line the flags for exports hold for every export.
+
 Rules hold for the way in: a client that may use /a reaches /a/sub through it, by the rules of /a,
 though /a/sub be an export with stricter ones, as with the kernel's server, and though a second mount
 (bind) show it elsewhere. So do two exports of one directory, of which the wider rules hold. Such
-directories are to be kept apart: the log names each at a start and a reload, and so does --check. A key
-that does not exist, or a value that will not do, is an error with its line. On the command line the
-flags for exports hold for every export. packaging/nfsbox.toml has them all.
+directories are to be kept apart: the log names each at a start and a reload, and so does --check.
 
-Signals. SIGHUP reads the configuration again and goes over to its exports, rules, log level and
-threshold for slow calls, without losing a client; what takes a restart is named in the log, and a
-configuration with an error changes nothing. A directory that was replaced, or mounted over, is served
-as it is then, and handles of the old one are stale; with mountpoint an export is left out while
-nothing is mounted there. It also opens the files of the logs anew. A first SIGINT
-or SIGTERM lets calls under way finish (--drain-timeout), and leaves what must be remembered to the
-next start; another one, half a second later or more, ends at once.
+SIGNALS
 
-Service managers. The sockets of socket activation (LISTEN_FDS) take the place of --listen and
---portmap-listen, and one with a port of --api that of it, and stay open over a restart: clients notice
-a pause, and no error. Readiness, reloads and the watchdog are told to NOTIFY_SOCKET. See
-packaging/nfsbox.service and nfsbox.socket.
+SIGHUP reads the configuration again and goes over to its exports, rules, log level and threshold for
+slow calls, without losing a client; what takes a restart is named in the log, and a configuration with
+an error changes nothing. A directory that was replaced, or mounted over, is served as it is then, and
+handles of the old one are stale; with mountpoint an export is left out while nothing is mounted there.
+SIGHUP also opens the files of the logs anew.
 
-The file API. --api 127.0.0.1:9999 serves the exports over HTTP, too, as protobuf and JSON: by the same
-rules, through the same gate. --api-callers FILE says who may call, by token or certificate, and as
-whom; --api-loopback UID:GID lets every program of this host call as that user. One of them it takes,
-but where a user who is not root serves a directory by hand, on loopback: then that user's programs, and
-root's, call as that user, and with --trust-local those of all users of this host. SIGHUP reads the files of callers and certificates again. Its calls count as the
-server's, in metrics and in the live view. See docs/file-api.md.
+A first SIGINT or SIGTERM lets calls under way finish (--drain-timeout), and leaves what must be
+remembered to the next start; another one, half a second later or more, ends at once.
+
+SERVICE MANAGERS
+
+The sockets of socket activation (LISTEN_FDS) take the place of --listen and --portmap-listen, and one
+with a port of --api that of it, and stay open over a restart: clients notice a pause, and no error.
+Readiness, reloads and the watchdog are told to NOTIFY_SOCKET. See packaging/nfsbox.service and
+nfsbox.socket.
+
+THE FILE API
+
+--api 127.0.0.1:9999 serves the exports over HTTP, too, as protobuf and JSON: by the same rules, through
+the same gate. --api-callers FILE says who may call, by token or certificate, and as whom;
+--api-loopback UID:GID lets every program of this host call as that user. One of them it takes, but
+where a user who is not root serves a directory by hand, on loopback: then that user's programs, and
+root's, call as that user, and with --trust-local those of all users of this host. SIGHUP reads the
+files of callers and certificates again. Its calls count as the server's, in metrics and in the live
+view. See docs/file-api.md.
 
   nfsbox serve ./photos --api 127.0.0.1:9999
   curl -d '{"path": "/"}' -H 'Content-Type: application/json' \
     http://127.0.0.1:9999/nfsbox.fileapi.v1.FileService/List
 
-The live view. --http 127.0.0.1:9465 serves a page of charts, of what the server does now and has done
-in the last minutes: calls and their latency, threads, the way to the disk, bounds, LOCALIO, and the
-slowest calls of all that took a millisecond or more. nfsbox top shows the same in a terminal. The page
-changes nothing, asks nobody who he is, and tells names of exports and addresses of clients: at an
-address that others can reach, the log warns of it.
+THE LIVE VIEW
 
-Logs. The log goes to stderr, or to --log-file. --log-requests FILE is a log of clients' calls: of
---log-sample of them one, picked by chance, on a line with its procedure, client, uid (as AUTH_SYS
-says), XID, time in all (took) and until work on it began (waited), bytes in and out, and the status of
-its answer; failed=true says that RPC itself refused it. A call of the file API has its caller's name,
-and no XID. --slow adds to the log, not to that one, the same of each call that took longer, but for
-those of the file API that moved more than 1 MiB. In JSON times are nanoseconds. Files are put aside as
-name-TIME.ext when they reach --log-max-size, and with --log-max-age when they are a day old; with
---log-max-size 0 another program does that, and sends SIGHUP. A full disk holds up nobody: what cannot
-be written, or is more than the log of requests takes, is lost, and counted (nfsbox_log_dropped_total;
-left_out in the next line of the log of requests).
+--http 127.0.0.1:9465 serves a page of charts, of what the server does now and has done in the last
+minutes: calls and their latency, threads, the way to the disk, bounds, LOCALIO, and the slowest calls
+of all that took a millisecond or more. nfsbox top shows the same in a terminal. The page changes
+nothing, asks nobody who he is, and tells names of exports and addresses of clients: at an address that
+others can reach, the log warns of it.
 
-Metrics. --metrics 127.0.0.1:9464 serves /metrics for Prometheus.
+LOGS
 
-Health. Both addresses have /healthz, which is 200 while clients are served and 503 from the first
-signal on.
+The log goes to stderr, or to --log-file. --slow adds to it each call that took longer, but for those of
+the file API that moved more than 1 MiB.
 
-Exit status: 0 all ended in good order; 1 the configuration will not do, the server could not begin,
-or calls had to be cut off.`
+--log-requests FILE is a log of clients' calls: of --log-sample of them one, picked by chance, on a line
+with its procedure, client, uid (as AUTH_SYS says), XID, time in all (took) and until work on it began
+(waited), bytes in and out, and the status of its answer; failed=true says that RPC itself refused it. A
+slow call in the other log has the same fields. A call of the file API has its caller's name, and no
+XID. In JSON times are nanoseconds.
+
+Files are put aside as name-TIME.ext when they reach --log-max-size, and with --log-max-age when they
+are a day old; with --log-max-size 0 another program does that, and sends SIGHUP. A full disk holds up
+nobody: what cannot be written, or is more than the log of requests takes, is lost, and counted
+(nfsbox_log_dropped_total; left_out in the next line of the log of requests).
+
+METRICS AND HEALTH
+
+--metrics 127.0.0.1:9464 serves /metrics for Prometheus. Its address and that of --http have /healthz,
+which is 200 while clients are served and 503 from the first signal on.
+
+EXIT STATUS
+
+0 all ended in good order; 1 the configuration will not do, the server could not begin, or calls had to
+be cut off.`
 
 func (c *serveCmd) flags(k *kong.Context) config.Flags {
 	f := config.Flags{Config: c.Config, Export: c.Export, Given: make(map[string]bool), Dir: c.Dir, File: c.File}

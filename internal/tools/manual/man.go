@@ -76,9 +76,10 @@ func (b *roff) synopsis(c *Command) {
 	}
 }
 
-// paragraphs writes texts. Indented lines keep their breaks.
+// paragraphs writes texts. Indented lines keep their breaks, and a paragraph of capitals
+// begins a section.
 func (b *roff) paragraphs(texts ...string) {
-	literal, gap := false, false // gap: a paragraph has ended, and another may follow
+	literal, gap, begun := false, false, false // gap: a paragraph has ended, and another may follow; begun: a section has
 	for line := range strings.Lines(strings.TrimSpace(strings.Join(texts, "\n\n"))) {
 		line = strings.TrimRight(line, " \n")
 		indented := strings.HasPrefix(line, "  ")
@@ -87,21 +88,32 @@ func (b *roff) paragraphs(texts ...string) {
 			literal, gap = false, true
 		}
 		if line == "" {
-			gap = true
+			gap = !begun // man(7) has no .PP after .SH
 			continue
 		}
-		if gap || indented && !literal {
+		if gap && isHeading(line) {
+			b.printf(".SH %s\n", escape(line))
+			gap, begun = false, true
+			continue
+		}
+		if gap || indented && !literal && !begun {
 			b.WriteString(".PP\n")
 		}
 		if indented && !literal {
 			b.WriteString(".RS 4\n.nf\n")
 		}
-		literal, gap = indented, false
+		literal, gap, begun = indented, false, false
 		b.WriteString(escape(strings.TrimPrefix(line, "  ")) + "\n")
 	}
 	if literal {
 		b.WriteString(".fi\n.RE\n")
 	}
+}
+
+// isHeading reports whether a line is a heading, as a manual page has them: of capitals and
+// spaces alone.
+func isHeading(line string) bool {
+	return !strings.ContainsFunc(line, func(r rune) bool { return r != ' ' && (r < 'A' || r > 'Z') })
 }
 
 func (b *roff) options(flags []Flag) {

@@ -52,7 +52,17 @@ A PLACE is a path or a URL:
   nfs://HOST[:PORT]/PATH
     'quoted' \and more
 
-.Exit status: 0 done.`
+.Exit status: 0 done.
+
+WHAT ELSE
+
+A paragraph of a section.
+
+NFS 3 is no heading.
+
+ONE MORE
+
+  of code`
 
 func program(t *testing.T) *Command {
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 type Command struct {
 	Path     []string // "nfsbox", "bench", "read"
 	Help     string   // one sentence; the program's has paragraphs
-	Detail   string   // paragraphs; lines that are indented stay as they are
+	Detail   string   // paragraphs; indented lines keep their breaks, and one of capitals is a heading
 	Flags    []Flag   // those of the commands above come last
 	Args     []Arg
 	Commands []Command
