@@ -180,3 +180,22 @@ func TestArchitectureDocsHeadings(t *testing.T) {
 		}
 	}
 }
+
+// TestArchitectureDocsFigures: each row of figures that README shows is in
+// docs/performance.md, so that the two cannot disagree.
+func TestArchitectureDocsFigures(t *testing.T) {
+	all := pages(t, tree(t))
+	n := 0
+	for line := range strings.Lines(all["README.md"]) {
+		if !strings.HasPrefix(line, "| ") || !strings.Contains(line, " us") {
+			continue
+		}
+		n++
+		if !strings.Contains(all["docs/performance.md"], line) {
+			t.Errorf("README has %q, and docs/performance.md has not", line)
+		}
+	}
+	if n == 0 {
+		t.Error("README has no table of figures")
+	}
+}
