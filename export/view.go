@@ -18,11 +18,11 @@ import (
 // view remembers what the rules make of its caller until the next Replace, or until a
 // name has to be looked up again.
 type View struct {
-	t      *Table
-	caller *vfs.Caller
-	origin origin
-	shard  uint32 // of users
-	hasty  bool   // changes are answered before they are stable
+	t        *Table
+	caller   *vfs.Caller
+	origin   origin
+	shard    uint32 // of users
+	unstable bool   // changes are answered before they are stable
 	// seen is a cache of the exports that were used, each at its index modulo
 	// seenExports. Most callers use one or two. Exports that share a place displace
 	// one another, and are then judged again.
@@ -108,7 +108,7 @@ func (v *View) As(c *vfs.Caller) vfs.FS { return v.t.view(v.origin, c) }
 // last step, and Commit, through v.
 func (v *View) Unstable() *View {
 	u := v.t.view(v.origin, v.caller)
-	u.hasty = true
+	u.unstable = true
 	return u
 }
 
@@ -273,7 +273,7 @@ func (r *ref) seal(h *vfs.Handle) (vfs.Handle, error) { return r.e.seal(h) }
 // They are made stable one after the other, in the order given: it decides what a
 // crash in between leaves (docs/decisions/0010-the-object-before-its-name.md).
 func (r *ref) stable(ctx context.Context, hs ...vfs.Handle) error {
-	if r.e.Async || r.v.hasty {
+	if r.e.Async || r.v.unstable {
 		return nil
 	}
 	s, ok := vfs.As[vfs.Syncer](r.fs)

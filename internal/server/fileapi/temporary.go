@@ -71,16 +71,16 @@ func (t *temporaries) create(ctx context.Context, view *export.View, dir vfs.Han
 	how := vfs.OpenHow{Access: vfs.ShareWrite, NoCommit: !sync, Create: &vfs.CreateHow{
 		Type: vfs.TypeReg, Mode: vfs.CreateGuarded, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode},
 	}}
-	hasty := view.Unstable() // the temporary's name need not be stable
+	unstable := view.Unstable() // the temporary's name need not be stable
 	tmp := &temporary{t: t, view: view, dir: dir}
 	if !sync {
-		tmp.view = hasty
+		tmp.view = unstable
 	}
 	var err error
 	for range maxTries {
 		tmp.name = tempPrefix + t.run + "-" + strconv.FormatUint(t.last.Add(1), 16)
 		var o vfs.Opened
-		tmp.file, o, err = hasty.Open(ctx, vfs.At{Dir: dir, Name: tmp.name}, &how)
+		tmp.file, o, err = unstable.Open(ctx, vfs.At{Dir: dir, Name: tmp.name}, &how)
 		if tmp.h = o.H; !errors.Is(err, vfs.ErrExist) {
 			break
 		}
