@@ -326,6 +326,44 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestSlowLink: bytes that take longer than the patience to go over a slow link are not given
+// up while the server answers.
+func TestSlowLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, memfs.Options{WriteMax: 4096}, Options{Patience: time.Minute})
+		f, h := r.open("f", vfs.OpenHow{})
+		link := make(chan struct{}, 1)
+		r.setFault(func(ctx context.Context, op string) error {
+			if op != "write" {
+				return nil
+			}
+			unknown := func() error { return fmt.Errorf("%w: %w", vfs.ErrUnknownOutcome, ctx.Err()) }
+			select {
+			case link <- struct{}{}:
+			case <-ctx.Done():
+				return unknown()
+			}
+			defer func() { <-link }()
+			select {
+			case <-time.After(10 * time.Second):
+				return nil
+			case <-ctx.Done():
+				return unknown()
+			}
+		})
+		const size = 4096 * 100
+		r.write(f, 0, pattern(size))
+		if err := r.commit(f); err != nil {
+			t.Errorf("Commit: %v", err)
+		}
+		r.ok(f.Close(t.Context()))
+		r.wantBelow(h, pattern(size))
+		if s := r.fs.Stats(); s.BytesLost != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 // TestPatienceBeginsAnew: calls that failed for bytes which were given up since take
 // no patience from those that come later.
 func TestPatienceBeginsAnew(t *testing.T) {

@@ -38,6 +38,7 @@ type node struct {
 	turned   uint64       // when it was seen to change, by seq
 
 	failing time.Time // since when no WRITE or COMMIT has been answered; zero if they are, or nothing is left to be stored
+	success time.Time // when one was answered last
 
 	uncommitted int64      // bytes written since the last COMMIT was sent
 	commits     []*attempt // in flight, as they were sent

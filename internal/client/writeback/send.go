@@ -213,16 +213,20 @@ func (n *node) deadline(start time.Time) time.Time {
 func (n *node) reached() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.failing = time.Time{}
+	n.failing, n.success = time.Time{}, time.Now()
 }
 
 // unreached notes the failure of a call that began at start, and returns for how long calls
-// have failed.
+// have failed. Over a slow link a call may wait for its turn until its deadline, while those
+// before it are answered: that time counts from their last answer.
 func (n *node) unreached(start time.Time) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.failing.IsZero() {
 		n.failing = start
+		if n.success.After(start) {
+			n.failing = n.success
+		}
 	}
 	return time.Since(n.failing)
 }

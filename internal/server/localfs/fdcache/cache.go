@@ -3,6 +3,7 @@
 package fdcache
 
 import (
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"sync"
@@ -254,9 +255,7 @@ func (c *Cache) Forget(h vfs.Handle) {
 // Close closes everything, after sync has made clean what is dirty. Nothing may be pinned.
 func (c *Cache) Close(sync func(*Desc) error) (err error) {
 	for d := c.Dirty.PinOldest(); d != nil; d = c.Dirty.PinOldest() {
-		if e := sync(d); e != nil {
-			err = e
-		}
+		err = errors.Join(err, sync(d))
 		c.Dirty.Clean(d)
 		c.Unpin(d)
 	}
@@ -267,7 +266,7 @@ func (c *Cache) Close(sync func(*Desc) error) (err error) {
 		}
 	}
 	if n := c.open.Load(); n > 0 {
-		return fmt.Errorf("localfs: closed with %d descriptors in use", n)
+		return errors.Join(err, fmt.Errorf("localfs: closed with %d descriptors in use", n))
 	}
 	return err
 }
