@@ -159,14 +159,14 @@ func customary(args []string) []string {
 
 func newParser(e *env) (*kong.Kong, *bool, error) {
 	exited := new(bool)
-	parser, err := kong.New(&cli{},
+	parser, err := kong.New(&cli{}, append(byteMappers(),
 		kong.Name("nfsbox"),
 		kong.Description(description),
 		kong.Writers(e.stdout, e.stderr),
 		kong.Exit(func(int) { *exited = true }),
 		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: true}),
-	)
+	)...)
 	return parser, exited, err
 }
 

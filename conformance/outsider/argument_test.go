@@ -341,3 +341,38 @@ func TestLinkAndItsDirectoryAreTwoSources(t *testing.T) {
 		t.Errorf("two sources are missing, and %d are counted\n%s", n, r.stdout)
 	}
 }
+
+// TestArgumentsAreBytes: a name that is not UTF-8 is taken as it is. The name that such bytes
+// are often shown as is another file, which was read, or overwritten, in its place.
+func TestArgumentsAreBytes(t *testing.T) {
+	b := newBox(t)
+	odd, shown := "x\xff", "x\ufffd"
+	write := func(name, text string) { b.no(os.WriteFile(b.path(name), []byte(text), 0o644)) }
+	read := func(name string) string {
+		data, err := os.ReadFile(b.path(name))
+		b.no(err)
+		return string(data)
+	}
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	write(odd, "right")
+	write(shown, "wrong")
+	b.must(0, "cp", b.path(odd), b.path("out"))
+	if got := read("out"); got != "right" {
+		t.Errorf("copied %q", got)
+	}
+	if r := b.must(0, "cat", b.path(odd)); r.stdout != "right" {
+		t.Errorf("cat: %q", r.stdout)
+	}
+	write("out", "wrong")
+	b.must(3, "verify", b.path(odd), b.path("out"))
+	write("new", "new")
+	b.must(0, "cp", b.path("new"), b.path(odd))
+	if read(odd) != "new" || read(shown) != "wrong" {
+		t.Errorf("written to: %q and %q", read(odd), read(shown))
+	}
+	s := b.serve(b.path("srv"))
+	b.must(0, "cp", b.path("new"), s.url+odd)
+	if got := read(filepath.Join("srv", odd)); got != "new" {
+		t.Errorf("uploaded %q", got)
+	}
+}
