@@ -703,8 +703,7 @@ func TestOldestFirst(t *testing.T) {
 		if c := r.count("commit"); c != 1 {
 			t.Errorf("%d COMMITs", c)
 		}
-		first := files[0].(*holeFile).n
-		if end, _ := first.end(); end != 0 {
+		if files[0].(*holeFile).n.dirty.Load() {
 			t.Error("the oldest bytes are still dirty")
 		}
 		for _, f := range append(files, f) {
@@ -836,6 +835,67 @@ func TestCloseGivesUpAlone(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		r.wantBelow(h, append(make([]byte, 4096), bytes.Repeat([]byte("g"), 4096)...))
+	})
+}
+
+// TestLostBytesAreNoHole: bytes that were accepted, and then refused, are not told as a hole.
+func TestLostBytesAreNoHole(t *testing.T) {
+	r := newRig(t, memfs.Options{}, Options{})
+	f, _ := r.open("f", vfs.OpenHow{})
+	r.ok(r.commit(f))
+	r.setFault(func(_ context.Context, op string) error {
+		if op == "write" {
+			return vfs.ErrNoSpace
+		}
+		return nil
+	})
+	r.write(f, 0, pattern(100))
+	if off, err := f.(vfs.HoleSeeker).NextHole(t.Context(), 0); !errors.Is(err, vfs.ErrNoSpace) {
+		t.Errorf("the next hole: %d, %v, want %v", off, err, vfs.ErrNoSpace)
+	}
+	if err := f.Close(t.Context()); !errors.Is(err, vfs.ErrNoSpace) {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// TestCloseHearsOfEachCommit: of two COMMITs for the bytes of a file, both sent through another
+// one, the server tells the first that it could not store them, and the second seems well. The
+// file's Close tells, though nothing of it is dirty any more.
+func TestCloseHearsOfEachCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const share = 4 * 4096
+		r := newRig(t, memfs.Options{WriteMax: 4096}, Options{MaxDirty: commitShare * share})
+		f, _ := r.open("f", vfs.OpenHow{})
+		g, _ := r.open("f", vfs.OpenHow{})
+		var commits atomic.Int64
+		answer := make(chan struct{})
+		r.setFault(func(_ context.Context, op string) error {
+			if op == "commit" && commits.Add(1) == 1 {
+				<-answer
+				return vfs.ErrIO
+			}
+			return nil
+		})
+		r.write(f, share, pattern(4096))
+		r.write(g, 0, pattern(share)) // has the first COMMIT sent behind
+		synctest.Wait()
+		if n := commits.Load(); n != 1 {
+			t.Fatalf("%d COMMITs, want 1", n)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var w vfs.Written
+		_ = g.Commit(ctx, 0, 0, &w) // the second, which waits for the first
+		closed := make(chan error, 1)
+		go func() { closed <- f.Close(t.Context()) }()
+		synctest.Wait()
+		close(answer)
+		if err := <-closed; !errors.Is(err, vfs.ErrIO) {
+			t.Errorf("Close: %v, want %v", err, vfs.ErrIO)
+		}
+		if err := g.Close(t.Context()); !errors.Is(err, vfs.ErrIO) {
+			t.Errorf("Close of the other: %v, want %v", err, vfs.ErrIO)
+		}
 	})
 }
 

@@ -199,11 +199,16 @@ func (f *file) Close(ctx context.Context) error {
 	n.mu.Lock()
 	err := n.await(ctx, f.users.gone) // calls in progress may still write
 	mine := n.owns(f)
+	if !mine {
+		err = nil // whether or not ctx has ended
+	}
+	if !mine && f.access&vfs.ShareWrite != 0 {
+		// Its bytes may have been made stable through another file, by one of several
+		// COMMITs. The server may tell but one of them that it could not store them.
+		err = n.awaitCommits(ctx, n.seq)
+	}
 	n.mu.Unlock()
-	switch {
-	case !mine:
-		err = nil
-	case err == nil:
+	if mine && err == nil {
 		err = n.commit(ctx)
 	}
 	err = f.giveUp(ctx, err)
@@ -283,6 +288,9 @@ func (h *holeFile) seek(ctx context.Context, off uint64, below func(context.Cont
 	defer done()
 	if err := h.n.commit(ctx); err != nil {
 		return 0, err
+	}
+	if err := h.failed(); err != nil {
+		return 0, err // what was lost would be a hole
 	}
 	return below(ctx, off)
 }

@@ -102,12 +102,21 @@ func (n *node) next() uint64 {
 	return n.seq
 }
 
-// end is where the dirty bytes end, and what shared.stored was when some became
-// stable last.
-func (n *node) end() (end, stored uint64) {
+// grow makes attr, which has a size, show the dirty end. It is of a reply to a call that was
+// made when shared.stored was since. What has become stable meanwhile is no longer dirty, and
+// may have reached the server behind the call: then attr has no size any more, grow returns
+// false, and a caller that needs the size asks again.
+func (n *node) grow(since uint64, attr *vfs.Attr) bool {
+	if !attr.Has(vfs.MaskSize) {
+		return true
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.dirtyEnd(), n.stored
+	attr.Size = max(attr.Size, n.dirtyEnd())
+	if n.stored > since {
+		attr.Valid &^= vfs.MaskSize
+	}
+	return n.stored <= since
 }
 
 func (n *node) dirtyEnd() uint64 {

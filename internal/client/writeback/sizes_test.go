@@ -22,6 +22,16 @@ func (s *slowReplies) Lookup(ctx context.Context, dir vfs.Handle, name string) (
 	return h, attr, dirAttr, err
 }
 
+// GetAttr is that of a server that restarts before it answers.
+func (s *slowReplies) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr, error) {
+	if below, ok := s.FS.(*memfs.FS); ok {
+		below.Restart()
+	}
+	attr, err := s.FS.GetAttr(ctx, h, want)
+	s.meanwhile()
+	return attr, err
+}
+
 func (s *slowReplies) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Access, vfs.Attr, error) {
 	got, attr, err := s.FS.Access(ctx, h, want)
 	s.meanwhile()
@@ -90,5 +100,32 @@ func TestSizesWhileStored(t *testing.T) {
 			}
 			r.ok(f.Close(ctx))
 		})
+	}
+}
+
+// TestSizeAfterRestart: a server restarts and loses bytes, then answers what the size is, and the
+// bytes become stable before its answer comes. They are not missing in the size, and what is
+// appended does not replace them.
+func TestSizeAfterRestart(t *testing.T) {
+	ctx := t.Context()
+	for _, appends := range []bool{false, true} {
+		r := newRig(t, memfs.Options{}, Options{})
+		f, h := r.open("f", vfs.OpenHow{})
+		r.write(f, 0, []byte("abc"))
+		r.fs.inner = &slowReplies{r.below, func() { r.ok(r.commit(f)) }}
+		f.(*holeFile).view = r.fs
+		if !appends {
+			if a, err := r.fs.GetAttr(ctx, h, vfs.MaskSize); err != nil || !a.Has(vfs.MaskSize) || a.Size != 3 {
+				t.Errorf("size %d, %v, %v, want 3", a.Size, a.Has(vfs.MaskSize), err)
+			}
+			r.ok(f.Close(ctx))
+			continue
+		}
+		var w vfs.Written
+		if off, _, err := f.(vfs.Appender).Append(ctx, []byte("def"), vfs.FileSync, &w); off != 3 || err != nil {
+			t.Errorf("appended at %d, %v, want 3", off, err)
+		}
+		r.ok(f.Close(ctx))
+		r.wantBelow(h, []byte("abcdef"))
 	}
 }

@@ -77,40 +77,34 @@ func (f *FS) Info(ctx context.Context, h vfs.Handle, want vfs.InfoMask) (vfs.Inf
 
 // GetAttr sends what is dirty first, without committing it.
 func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr, error) {
-	if err := f.drain(ctx, h); err != nil {
+	n := f.s.node(h)
+	if n == nil {
+		return f.inner.GetAttr(ctx, h, want)
+	}
+	if err := n.drain(ctx, 0, math.MaxUint64); err != nil {
 		return vfs.Attr{}, err
 	}
+	since := f.s.stored.Load()
 	attr, err := f.inner.GetAttr(ctx, h, want)
-	f.grow(h, &attr)
+	if err != nil || n.grow(since, &attr) {
+		return attr, err
+	}
+	// A server that restarted may have answered without bytes that were sent again, and became
+	// stable, before its answer came. With everything stable first it knows them all.
+	if err := n.commit(ctx); err != nil {
+		return vfs.Attr{}, err
+	}
+	if attr, err = f.inner.GetAttr(ctx, h, want); err == nil {
+		n.grow(math.MaxUint64, &attr)
+	}
 	return attr, err
 }
 
-// drain sends what is dirty in h.
-func (f *FS) drain(ctx context.Context, h vfs.Handle) error {
-	if n := f.s.node(h); n != nil {
-		return n.drain(ctx, 0, math.MaxUint64)
-	}
-	return nil
-}
-
-// grow makes attr show the dirty end of h. All bytes up to there were sent before attr was
-// asked for, or are still dirty.
-func (f *FS) grow(h vfs.Handle, attr *vfs.Attr) { f.growSince(math.MaxUint64, h, attr) }
-
-// growSince is grow for a reply to a call that was made when shared.stored was
-// since. What has become stable meanwhile is no longer dirty, and may have reached
-// the server behind the call: then attr has no size, and a caller that needs it asks.
+// growSince makes attr show the dirty end of h. It is of a reply to a call that was made when
+// shared.stored was since: see [node.grow].
 func (f *FS) growSince(since uint64, h vfs.Handle, attr *vfs.Attr) {
-	if !attr.Has(vfs.MaskSize) {
-		return
-	}
-	n := f.s.node(h)
-	if n == nil {
-		return
-	}
-	end, stored := n.end()
-	if attr.Size = max(attr.Size, end); stored > since {
-		attr.Valid &^= vfs.MaskSize
+	if n := f.s.node(h); n != nil {
+		n.grow(since, attr)
 	}
 }
 
@@ -128,6 +122,7 @@ func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard 
 			return wcc, err
 		}
 	}
+	since := f.s.stored.Load()
 	err = n.fence(ctx, 0, math.MaxUint64, func() (uint64, uint64, error) {
 		wcc, err = f.inner.SetAttr(ctx, h, set, guard)
 		if err != nil || set.Valid&vfs.MaskSize == 0 {
@@ -135,7 +130,7 @@ func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard 
 		}
 		return set.Size, math.MaxUint64, nil
 	})
-	f.grow(h, &wcc.After)
+	n.grow(since, &wcc.After)
 	return wcc, err
 }
 
