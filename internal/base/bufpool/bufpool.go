@@ -41,9 +41,20 @@ type Buffer struct {
 	users atomic.Int32
 }
 
-// Get lends a buffer whose B has n bytes.
+// classOf is the class of buffers of n bytes, which may be above the largest.
+func classOf(n int) int { return max(bits.Len(uint(max(n, 1)-1)), minBits) - minBits }
+
+// Size is the memory, in bytes, of the buffer that Get lends for n bytes.
+func Size(n int) int {
+	if class := classOf(n); class <= maxBits-minBits {
+		return 1 << (class + minBits)
+	}
+	return n
+}
+
+// Get lends a buffer whose B has n bytes, and takes [Size] bytes of memory.
 func (p *Pool) Get(n int) *Buffer {
-	class := max(bits.Len(uint(max(n, 1)-1)), minBits) - minBits
+	class := classOf(n)
 	p.out.Add(1)
 	if class >= len(p.classes) {
 		b := &Buffer{full: make([]byte, n), class: -1, pool: p}

@@ -12,7 +12,7 @@ func TestGet(t *testing.T) {
 		if len(b.B) != n {
 			t.Errorf("Get(%d): %d bytes", n, len(b.B))
 		}
-		if p.Outstanding() != 1 || p.Bytes() < int64(n) {
+		if p.Outstanding() != 1 || p.Bytes() < int64(n) || p.Bytes() != int64(Size(n)) {
 			t.Errorf("Get(%d): %d buffers of %d bytes are out", n, p.Outstanding(), p.Bytes())
 		}
 		b.Release()
@@ -34,7 +34,7 @@ func TestReleaseTwicePanics(t *testing.T) {
 	b.Release()
 }
 
-// TestShare: a buffer is lent until the last of those who share it has given it back.
+// TestShare: a buffer is lent until the last of its owners has released it.
 func TestShare(t *testing.T) {
 	var p Pool
 	b := p.Get(10)

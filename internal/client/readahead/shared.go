@@ -107,7 +107,3 @@ func (s *shared) attr() *vfs.Attr {
 
 // log2 is the power of two that n, which is positive, reaches.
 func log2(n int) int { return bits.Len(uint(n)) - 1 }
-
-// lent is the size of the buffer that a pool lends for n bytes, up to its
-// largest.
-func lent(n int) int { return max(1<<bits.Len(uint(n-1)), 512) }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 )
 
 // ahead is what an open file knows about its readers. The node's mutex guards
@@ -145,7 +147,7 @@ func (f *file) topUp(s *stream, read int) {
 		if size == 0 || s.next+size > s.pos+window {
 			return
 		}
-		room := lent(int(size))
+		room := bufpool.Size(int(size))
 		if a.held.Load()+int64(room) > f.s.opt.File {
 			return
 		}

@@ -43,7 +43,7 @@ func (f *file) WriteBuffer(ctx context.Context, b *bufpool.Buffer, off uint64) e
 
 // writeBehind accepts p, which are the bytes of from if that is not nil.
 func (f *file) writeBehind(ctx context.Context, p []byte, from *bufpool.Buffer, off uint64, w *vfs.Written) (n int, err error) {
-	if from != nil && (len(p) > f.n.left(off) || cap(p) != lent(len(p))) {
+	if from != nil && (len(p) > f.n.left(off) || cap(p) != bufpool.Size(len(p))) {
 		from = nil // too large for one WRITE, or more memory than would be charged
 	}
 	for n < len(p) {
@@ -111,9 +111,9 @@ func (f *file) tryAccept(ctx context.Context, p []byte, from *bufpool.Buffer, of
 		return 0, 0, vfs.ErrInval // closed, by a Close that gave up
 	}
 	t := n.tailAt(f, off)
-	room = lent(len(p))
+	room = bufpool.Size(len(p))
 	if t != nil {
-		room = lent(len(t.buf.B) + len(p))
+		room = bufpool.Size(len(t.buf.B) + len(p))
 	}
 	if !n.s.reserve(room) {
 		return 0, room, nil
