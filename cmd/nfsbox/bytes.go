@@ -14,51 +14,63 @@ import (
 func byteMappers() []kong.Option {
 	return []kong.Option{
 		kong.KindMapper(reflect.String, kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
-			s, err := argument(ctx)
+			s, err := argument(ctx, "string")
 			if err == nil {
 				target.SetString(s)
 			}
 			return err
 		})),
-		kong.NamedMapper("path", pathMapper(func(string) error { return nil })),
-		kong.NamedMapper("existingfile", pathMapper(func(path string) error { return mustBe(path, false) })),
-		kong.NamedMapper("existingdir", pathMapper(func(path string) error { return mustBe(path, true) })),
+		kong.NamedMapper("path", pathMapper(func(path string) (string, error) {
+			if path == "-" {
+				return path, nil
+			}
+			return kong.ExpandPath(path), nil
+		})),
+		kong.NamedMapper("existingfile", pathMapper(func(path string) (string, error) {
+			if path == "-" {
+				return path, nil
+			}
+			path = kong.ExpandPath(path)
+			return path, mustBe(path, false)
+		})),
+		kong.NamedMapper("existingdir", pathMapper(func(path string) (string, error) {
+			path = kong.ExpandPath(path)
+			return path, mustBe(path, true)
+		})),
 	}
 }
 
-// argument takes the next argument of a value.
-func argument(ctx *kong.DecodeContext) (string, error) {
-	t, err := ctx.Scan.PopValue("string")
+// argument takes the next argument of a value, which kind is, for messages.
+func argument(ctx *kong.DecodeContext, kind string) (string, error) {
+	t, err := ctx.Scan.PopValue(kind)
 	if err != nil {
 		return "", err
 	}
 	s, ok := t.Value.(string)
 	if !ok {
-		return "", fmt.Errorf("expected a string but got %v", t.Value)
+		return "", fmt.Errorf("expected a %s but got %v", kind, t.Value)
 	}
 	return s, nil
 }
 
-// pathMapper makes a path absolute, as kong's own mappers do, and has check look at it. "-"
-// stays as it is.
-func pathMapper(check func(path string) error) kong.MapperFunc {
+// pathMapper takes a path as expand returns it. The paths are those of kong's own mappers:
+// absolute, with ~/ as the user's directory.
+func pathMapper(expand func(path string) (string, error)) kong.MapperFunc {
 	return func(ctx *kong.DecodeContext, target reflect.Value) error {
-		path, err := argument(ctx)
-		if err != nil || !ctx.Value.Active {
-			return err
+		path, err := argument(ctx, "file")
+		if err == nil {
+			path, err = expand(path)
 		}
-		if path != "-" && path != "" {
-			path = kong.ExpandPath(path)
-			if err := check(path); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 		target.SetString(path)
 		return nil
 	}
 }
 
-// mustBe refuses a path that is not there, or not a directory if dir says so, or else one.
+// mustBe refuses a path that is not there, or that is a directory where dir is false, or none
+// where it is true.
 func mustBe(path string, dir bool) error {
 	info, err := os.Stat(path)
 	switch {
