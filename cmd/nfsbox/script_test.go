@@ -15,10 +15,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
 )
 
 // TestMain lets the scripts run the command as a process of its own.
@@ -57,7 +58,7 @@ func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, stop := context.WithCancel(context.Background())
 	r, w := io.Pipe()
 	ended := make(chan int, 1)
-	log := new(scriptLog)
+	log := new(logbuf.Buffer)
 	argv := append([]string{"serve", ts.MkAbs(args[1]), "--listen", "127.0.0.1:0", "--state-dir", ts.MkAbs(".served-" + args[0])}, args[2:]...)
 	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--localio") }) {
 		argv = append(argv, "--localio", "off")
@@ -81,24 +82,6 @@ func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	for _, at := range regexp.MustCompile(`msg=(http|api|metrics) url=(\S+)`).FindAllStringSubmatch(log.String(), -1) {
 		ts.Setenv(args[0]+"_"+strings.ToUpper(at[1]), at[2])
 	}
-}
-
-// scriptLog is the log of a server, which is read while it is written.
-type scriptLog struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *scriptLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *scriptLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // sparseScript makes a file of 64 MiB with data at both ends and a hole between:

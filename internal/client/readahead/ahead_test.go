@@ -404,7 +404,7 @@ func TestAheadIsDropped(t *testing.T) {
 					}
 					for off := 0; off < before; off += unit {
 						if flying && off+unit >= before {
-							far.line.setDelay(50 * ms) // longer than the change takes
+							far.line.SetDelay(50 * ms) // longer than the change takes
 						}
 						_, _, err := f.ReadAt(t.Context(), got[off:off+unit], uint64(off), nil)
 						r.ok(err)
@@ -538,9 +538,7 @@ func TestReadAheadCancelled(t *testing.T) {
 		r, far := newFar(t, 16<<20, ms, 100e6, Options{})
 		f, _ := r.open("f", vfs.OpenHow{})
 		r.readTo(f, 0, 1<<20, unit)
-		far.line.mu.Lock()
-		far.line.delay = time.Hour
-		far.line.mu.Unlock()
+		far.line.SetDelay(time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var wg sync.WaitGroup

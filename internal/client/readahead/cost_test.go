@@ -76,12 +76,12 @@ func TestNoFlapping(t *testing.T) {
 		f, _ := r.open("f", vfs.OpenHow{})
 		p, want := make([]byte, 1<<20), make([]byte, 1<<20)
 		for i := range uint64(size >> 20) {
-			far.line.setDelay(50 * us)
+			far.line.SetDelay(50 * us)
 			switch {
 			case i%20 == 19:
 				time.Sleep(time.Second)
 			case i%7 == 6:
-				far.line.setDelay(5 * ms)
+				far.line.SetDelay(5 * ms)
 			}
 			r.readOne(f, i<<20, p, want)
 		}
@@ -110,7 +110,7 @@ func TestDelayChanges(t *testing.T) {
 			return float64(r.ahead.Stats().Hits-before.Hits) / float64(n)
 		}
 		for _, delay := range []time.Duration{50 * us, 10 * ms, 50 * us} {
-			far.line.setDelay(delay)
+			far.line.SetDelay(delay)
 			reads(1500)
 			got := reads(300)
 			t.Logf("%v: %.2f", delay, got)

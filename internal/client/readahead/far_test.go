@@ -7,49 +7,15 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/sim"
 	"github.com/nfsbox/nfsbox/vfs"
 )
-
-// line is a link with a delay, over which bytes go one after another.
-type line struct {
-	delay     time.Duration
-	bandwidth float64 // bytes per second
-
-	mu   sync.Mutex
-	busy time.Time // until then bytes of others are on it
-}
-
-// pass is what n bytes and the call around them take.
-func (l *line) pass(ctx context.Context, n int) error {
-	l.mu.Lock()
-	now := time.Now()
-	if l.busy.Before(now) {
-		l.busy = now
-	}
-	l.busy = l.busy.Add(time.Duration(float64(n) / l.bandwidth * 1e9))
-	wait := l.busy.Sub(now) + l.delay
-	l.mu.Unlock()
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (l *line) setDelay(d time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.delay = d
-}
 
 // farFS is a file system at the far end of a line. Its files are as long as size
 // says, and hold what content says, unless size is 0: then they are a memfs's.
 type farFS struct {
 	vfs.FS
-	line *line
+	line *sim.Line
 	size uint64
 
 	mu     sync.Mutex
@@ -92,12 +58,12 @@ func (f *farFile) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.At
 	defer fs.leave()
 	if fs.size == 0 {
 		n, eof, err := f.File.ReadAt(ctx, p, off, post)
-		if late := fs.line.pass(ctx, n); late != nil {
+		if late := fs.line.Pass(ctx, n); late != nil {
 			return 0, false, late
 		}
 		return n, eof, err
 	}
-	if err := fs.line.pass(ctx, len(p)); err != nil {
+	if err := fs.line.Pass(ctx, len(p)); err != nil {
 		return 0, false, err
 	}
 	n := min(uint64(len(p)), fs.size-min(off, fs.size))
@@ -141,14 +107,14 @@ func (f *farFS) asked() []span {
 }
 
 func (f *farFile) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stability, w *vfs.Written) (int, error) {
-	if err := f.fs.line.pass(ctx, len(p)); err != nil {
+	if err := f.fs.line.Pass(ctx, len(p)); err != nil {
 		return 0, err
 	}
 	return f.File.WriteAt(ctx, p, off, how, w)
 }
 
 func (f *farFile) Commit(ctx context.Context, off, n uint64, w *vfs.Written) error {
-	if err := f.fs.line.pass(ctx, 100); err != nil {
+	if err := f.fs.line.Pass(ctx, 100); err != nil {
 		return err
 	}
 	return f.File.Commit(ctx, off, n, w)
@@ -168,7 +134,7 @@ func newFar(t *testing.T, size uint64, delay time.Duration, bandwidth float64, o
 // newFarOf is newFar with a size of READs and WRITEs.
 func newFarOf(t *testing.T, unit uint32, size uint64, delay time.Duration, bandwidth float64, opt Options) (*rig, *farFS) {
 	t.Helper()
-	far := &farFS{line: &line{delay: delay, bandwidth: bandwidth}, size: size, mtime: time.Unix(1000, 0)}
+	far := &farFS{line: sim.NewLine(delay, bandwidth), size: size, mtime: time.Unix(1000, 0)}
 	r := newRig(t, memfs.Options{ReadMax: unit, WriteMax: unit}, opt)
 	far.FS = r.below
 	r.ahead.FS = far

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/fileapi"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
 )
 
 // askUntil asks for a page until it says what is wanted.
@@ -55,7 +56,7 @@ type slowUpload struct {
 }
 
 // beginUpload begins to store /file, and returns when the server is at it.
-func beginUpload(t *testing.T, log *logBuffer) *slowUpload {
+func beginUpload(t *testing.T, log *logbuf.Buffer) *slowUpload {
 	t.Helper()
 	r, w := io.Pipe()
 	u := &slowUpload{rest: w, first: bytes.Repeat([]byte("x"), 3*fileapi.MaxMessage), ended: make(chan error, 1)}
@@ -78,7 +79,7 @@ func (u *slowUpload) end() error {
 	return errors.Join(<-u.ended, <-u.ended)
 }
 
-func metricsURL(log *logBuffer) string {
+func metricsURL(log *logbuf.Buffer) string {
 	return regexp.MustCompile(`msg=metrics url=(\S+)`).FindStringSubmatch(log.String())[1]
 }
 
@@ -116,7 +117,7 @@ func TestAPICutOff(t *testing.T) {
 	c.Metrics, c.DrainTimeout = "127.0.0.1:0", config.Duration(time.Millisecond)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	log, ready, stopped := new(logBuffer), make(chan struct{}), make(chan error, 1)
+	log, ready, stopped := new(logbuf.Buffer), make(chan struct{}), make(chan error, 1)
 	go func() {
 		stopped <- Serve(ctx, c, World{Rand: counter(), Log: log}, func(Running) error {
 			close(ready)

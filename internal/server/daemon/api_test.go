@@ -17,6 +17,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/fileapi"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
 
@@ -29,7 +30,7 @@ func apiConfig(dir, state string) config.Config {
 }
 
 // apiURL is where the log says that the file API is.
-func apiURL(t *testing.T, log *logBuffer) string {
+func apiURL(t *testing.T, log *logbuf.Buffer) string {
 	t.Helper()
 	at := regexp.MustCompile(`msg=api url=(\S+)`).FindAllStringSubmatch(log.String(), -1)
 	if at == nil {
@@ -143,7 +144,7 @@ func TestAPILog(t *testing.T) {
 }
 
 // checkAPIMetrics looks at what TestAPI has been counted as.
-func checkAPIMetrics(t *testing.T, log *logBuffer) {
+func checkAPIMetrics(t *testing.T, log *logbuf.Buffer) {
 	t.Helper()
 	urls := regexp.MustCompile(`msg=(?:metrics|http) url=(\S+)`).FindAllStringSubmatch(log.String(), -1)
 	metricsSay(t, urls[0][1],

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/testkit/leak"
+	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/mount3"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
@@ -21,24 +22,6 @@ import (
 
 // TestMain looks for goroutines of ours when all tests have cleaned up.
 func TestMain(m *testing.M) { leak.Main(m) }
-
-// logBuffer is a log that tests read.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // config serves dir on loopback, at a port of its own, and over it alone.
 func confOf(dir, state string) config.Config {
@@ -51,14 +34,14 @@ func confOf(dir, state string) config.Config {
 }
 
 // run serves until stop is called, which returns what Serve returned.
-func run(t *testing.T, c config.Config) (url string, log *logBuffer, stop func() error) {
+func run(t *testing.T, c config.Config) (url string, log *logbuf.Buffer, stop func() error) {
 	t.Helper()
 	return runIn(t, c, World{})
 }
 
-func runIn(t *testing.T, c config.Config, w World) (url string, log *logBuffer, stop func() error) {
+func runIn(t *testing.T, c config.Config, w World) (url string, log *logbuf.Buffer, stop func() error) {
 	t.Helper()
-	log = &logBuffer{}
+	log = &logbuf.Buffer{}
 	w.Log = log
 	if w.Rand == nil {
 		w.Rand = counter()
@@ -325,7 +308,7 @@ func TestWarnsOfClientsAlone(t *testing.T) {
 		if strings.Contains(log.String(), said) != x.want || !strings.Contains(log.String(), "ro=false") {
 			t.Errorf("%s: the log says\n%s", what, log)
 		}
-		checked := &logBuffer{}
+		checked := &logbuf.Buffer{}
 		if err := Check(c, World{Log: checked}); err != nil || strings.Contains(checked.String(), said) != x.want {
 			t.Errorf("%s: %v; a check says %q", what, err, checked)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/mount3"
 )
@@ -16,7 +17,7 @@ import (
 type reloader struct {
 	hangup chan os.Signal
 	next   chan func() (*config.Config, error)
-	log    *logBuffer
+	log    *logbuf.Buffer
 	url    string
 	stop   func() error
 }

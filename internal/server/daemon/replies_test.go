@@ -10,6 +10,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
+	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
 	"github.com/nfsbox/nfsbox/oncrpc/replycache"
 )
 
@@ -54,7 +55,7 @@ func TestRepliesDamaged(t *testing.T) {
 			t.Errorf("%d of %d bytes pass", i, len(good))
 		}
 	}
-	log := &logBuffer{}
+	log := &logbuf.Buffer{}
 	d := withReplies(t, dir, 1)
 	d.log = ops.NewLogs(&d.c.Log, log, time.Now).Logger()
 	d.loadReplies()

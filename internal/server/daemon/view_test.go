@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/view"
+	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
 )
 
 // viewAt is where the log says that the live view is.
-func viewAt(t *testing.T, log *logBuffer) string {
+func viewAt(t *testing.T, log *logbuf.Buffer) string {
 	t.Helper()
 	found := regexp.MustCompile(`msg=http url=(\S+)`).FindStringSubmatch(log.String())
 	if found == nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
 )
 
 // get fetches a page.
@@ -162,7 +163,7 @@ func TestRebinding(t *testing.T) {
 
 // asker asks for health as soon as the log says where.
 type asker struct {
-	logBuffer
+	logbuf.Buffer
 	t      *testing.T
 	status int
 }
@@ -171,7 +172,7 @@ func (a *asker) Write(p []byte) (int, error) {
 	if at := regexp.MustCompile(`msg=metrics url=(\S+)`).FindSubmatch(p); at != nil {
 		a.status, _ = get(a.t, string(at[1])+"/healthz")
 	}
-	return a.logBuffer.Write(p)
+	return a.Buffer.Write(p)
 }
 
 // TestHealthAtTheStart does not say that clients are served before they are.
@@ -180,7 +181,7 @@ func TestHealthAtTheStart(t *testing.T) {
 	c.Metrics = "127.0.0.1:0"
 	ctx, cancel := context.WithCancel(t.Context())
 	err := Serve(ctx, c, World{Rand: counter(), Log: log}, func(Running) error {
-		after, _ = get(t, metricsURL(&log.logBuffer)+"/healthz")
+		after, _ = get(t, metricsURL(&log.Buffer)+"/healthz")
 		cancel()
 		return nil
 	})

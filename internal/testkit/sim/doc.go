@@ -1,5 +1,5 @@
 // Package sim has test doubles for what nfsbox cannot control: randomness
-// ([Rand]), the network ([Network]) and a disk that loses power ([Disk]). Their behaviour
+// ([Rand]), the network ([Network], and [Line] for whole calls) and a disk that loses power ([Disk]). Their behaviour
 // follows from a seed, so that a failure can be reproduced.
 //
 // The network uses package time: inside a testing/synctest bubble its latencies and deadlines

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/peer"
 	"github.com/nfsbox/nfsbox/oncrpc"
@@ -107,25 +108,8 @@ type lab struct {
 	table *export.Table
 	svc   *Service
 	srv   *oncrpc.Server
-	log   *logBuffer
+	log   *logbuf.Buffer
 	ended bool
-}
-
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // newLab starts a server. o may bring a grace and a state directory.
@@ -137,7 +121,7 @@ func newLab(t testing.TB, o Options) *lab {
 // newLabOf is newLab over fs.
 func newLabOf(t testing.TB, fs vfs.FS, o Options) *lab {
 	t.Helper()
-	l := &lab{t: t, wire: &wire{listen: make(map[string]*pipes)}, log: &logBuffer{}}
+	l := &lab{t: t, wire: &wire{listen: make(map[string]*pipes)}, log: &logbuf.Buffer{}}
 	var err error
 	l.table, err = export.NewTable(export.Key{1, 2, 3}, export.Export{Path: "/", FS: fs})
 	if err != nil {

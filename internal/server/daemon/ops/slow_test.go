@@ -13,6 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/fileapi"
 	"github.com/nfsbox/nfsbox/internal/server/reqlog"
 	"github.com/nfsbox/nfsbox/internal/server/view"
+	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
 
@@ -20,7 +21,7 @@ import (
 // how many were left out.
 func TestSlowLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &logBuffer{}
+		log := &logbuf.Buffer{}
 		s := newSlowLog(slog.New(slog.NewTextHandler(log, nil)), time.Now, time.Second)
 		call := reqlog.Call{Procedure: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, Took: 2 * time.Second}
 		fast := call
@@ -82,7 +83,7 @@ func TestSlowLogNeverWaits(t *testing.T) {
 
 // TestSlowLogEnded is told of calls that outlive it, and minds nothing.
 func TestSlowLogEnded(t *testing.T) {
-	log := &logBuffer{}
+	log := &logbuf.Buffer{}
 	s := newSlowLog(slog.New(slog.NewTextHandler(log, nil)), time.Now, time.Second)
 	call := reqlog.Call{Procedure: nfs3.NFSPROC3_READ, Took: time.Minute}
 	s.observe(call)
@@ -98,7 +99,7 @@ func TestSlowLogEnded(t *testing.T) {
 // TestSlowAPI has calls of the file API in the log and the view, but for those that
 // moved many bytes.
 func TestSlowAPI(t *testing.T) {
-	log := &logBuffer{}
+	log := &logbuf.Buffer{}
 	l := &Logs{slow: newSlowLog(slog.New(slog.NewTextHandler(log, nil)), time.Now, time.Second)}
 	l.slow.view = view.New(view.Options{Source: func() view.Snapshot { return view.Snapshot{} }})
 	call := fileapi.Served{Name: "ann", UID: 1000, HasUID: true, Took: time.Minute, BytesIn: 40, BytesOut: maxSlowBytes - 40}
@@ -117,7 +118,7 @@ func TestSlowAPI(t *testing.T) {
 // TestSlowClient names clients as text, in JSON too, and where there is none; their
 // user where one is known, root included; and what nobody knows.
 func TestSlowClient(t *testing.T) {
-	log := &logBuffer{}
+	log := &logbuf.Buffer{}
 	s := newSlowLog(slog.New(slog.NewJSONHandler(log, nil)), time.Now, time.Second)
 	s.observe(reqlog.Call{Procedure: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, Took: time.Minute})
 	s.observe(reqlog.Call{Procedure: nfs3.NFSPROC3_READ, Took: time.Minute, HasUID: true})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/testkit/leak"
+	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
 )
 
 // TestMain looks for goroutines of ours when all tests have cleaned up.
@@ -18,7 +19,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 // TestManyScrapers keeps connections that ask nothing from taking descriptors
 // without end.
 func TestManyScrapers(t *testing.T) {
-	c, log := config.Default(), &logBuffer{}
+	c, log := config.Default(), &logbuf.Buffer{}
 	c.Metrics = "127.0.0.1:0"
 	logs := NewLogs(&c.Log, log, time.Now)
 	var w Web

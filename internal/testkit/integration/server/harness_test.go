@@ -8,11 +8,11 @@ import (
 	"net"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc"
@@ -37,25 +37,7 @@ type rig struct {
 	client *oncrpc.Client
 	auth   oncrpc.Auth
 	root   []byte // the handle of the export
-	log    *logBuffer
-}
-
-// logBuffer is a log that tests read.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log    *logbuf.Buffer
 }
 
 func newRig(t testing.TB, o memfs.Options) *rig {
@@ -78,7 +60,7 @@ func newRig(t testing.TB, o memfs.Options) *rig {
 func serve(t testing.TB, fs vfs.FS, o nfsserver.Options) *rig {
 	t.Helper()
 	noLeaks(t)
-	r := &rig{t: t, log: &logBuffer{}}
+	r := &rig{t: t, log: &logbuf.Buffer{}}
 	if o.Exports == nil {
 		table, err := export.NewTable(export.Key{1, 2, 3}, export.Export{Path: "/", FS: fs})
 		if err != nil {
