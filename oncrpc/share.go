@@ -19,8 +19,8 @@ const MaxClientName = 255
 // UnknownUser is the UID of a [UserAddr] whose user is unknown. No user has it.
 const UnknownUser = math.MaxUint32
 
-// UserAddr is the address of a program on the server's own host, with its user, who is not
-// known from a credential: see [ServerOptions].Peer. The users of a host share its
+// UserAddr is the address of a program on the server's own host, with its user. No credential
+// says that user: see [ServerOptions].Peer. The users of a host share its
 // addresses. Therefore each is a client of its own. All unknown users are one client.
 type UserAddr struct {
 	net.Addr

@@ -201,11 +201,11 @@ func (f *file) Close(ctx context.Context) error {
 	mine := n.owns(f)
 	if !mine {
 		err = nil // whether or not ctx has ended
-	}
-	if !mine && f.access&vfs.ShareWrite != 0 {
-		// Its bytes may have been made stable through another file, by one of several
-		// COMMITs. The server may tell but one of them that it could not store them.
-		err = n.awaitCommits(ctx, n.seq)
+		if f.access&vfs.ShareWrite != 0 {
+			// Its bytes may have been made stable through another file, by one of several
+			// COMMITs. The server may tell but one of them that it could not store them.
+			err = n.awaitCommits(ctx, n.seq)
+		}
 	}
 	n.mu.Unlock()
 	if mine && err == nil {

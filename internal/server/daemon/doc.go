@@ -33,7 +33,7 @@
 // LOCALIO is on where the directory for its socket can be had. If the configuration names
 // that directory, a server that cannot have it does not begin. The server ends LOCALIO's
 // sessions before its listeners. A reload leaves sessions alone: what it changes is told
-// to those who watch, file by file.
+// file by file, where a client watches.
 //
 // A program of this host that connects over TCP acts as the user who owns its socket, as
 // the kernel reports (package sockdiag), and not as the one that its credentials name.

@@ -9,11 +9,11 @@
 //	mounts     what is mounted below the root; read-only doubles of mounts
 //	identity   a thread acts as the caller
 //	ofd        locks on ranges, as the kernel's own
-//	inotify    who is told when the rights to an object change
+//	inotify    watches of the rights to objects
 //
 // This package has a file for each operation, and what they share: object.go (a handle
 // becomes a descriptor), gate.go (when a call may block, and what it locks), access.go
-// (rights), writer.go (who writes). Its files use each other in one direction only.
+// (rights), writer.go (the writer's identity). Its files use each other in one direction only.
 //
 // # Nothing outside
 //

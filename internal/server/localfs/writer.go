@@ -42,8 +42,8 @@ func (v *FS) asWriter(f func() error) error {
 	return v.creds.As(v.who, identity.Whole, f)
 }
 
-// otherWriter reports whether the kernel may make a difference between the caller, who
-// writes, and this process.
+// otherWriter reports whether the kernel may treat a write by the caller otherwise than one by
+// this process.
 func (v *FS) otherWriter() bool { return v.creds.ActsAsOther(v.who) }
 
 // identityMatters reports whether a write to a file with the attributes st has to
