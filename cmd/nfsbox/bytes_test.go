@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 // byteArgs has one value of each kind that byteMappers takes.
@@ -59,7 +61,7 @@ func TestByteMappersNotUTF8(t *testing.T) {
 	t.Chdir(dir)
 	const odd = "x\xff"
 	if err := os.Mkdir(odd, 0o700); err != nil {
-		t.Skipf("names that are not UTF-8: %v", err)
+		need.Missing(t, "names that are not UTF-8", err.Error())
 	}
 	file := filepath.Join(odd, "f\xfe")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
