@@ -5,12 +5,20 @@ import "time"
 const (
 	// DefaultMaxDirty bounds the memory for bytes that are not yet known to be
 	// stable, over all files of an FS and its views. At the bound WriteAt waits
-	// until older bytes have become stable, or its context ends. What cutting a
-	// piece in two copies may exceed it by one WRITE's size a file. It is three times
-	// what maxInFlight WRITEs carry: over a long way as much again is being COMMITted,
-	// and some waits for the next COMMIT. With less the bound, and not the way, would
-	// say how many are in flight.
+	// until other bytes have become stable, or its context ends. A write in the middle
+	// of dirty bytes cuts their piece in two, and copies one part: that may exceed the
+	// bound by one WRITE's size a file. The bound is three times what maxInFlight WRITEs
+	// carry: over a long way as much again is being COMMITted, and some waits for the
+	// next COMMIT. With less the bound, and not the way, would say how many are in flight.
 	DefaultMaxDirty = 96 << 20
+
+	// maxShare bounds the share of one object: it takes at most so many times what it
+	// leaves free of MaxDirty, which is seven eighths if it is alone. At this bound its own
+	// writers wait, and others go on. So an object whose WRITEs the server puts off for ever
+	// leaves an eighth to all others, and a second one an eighth of that. With the default
+	// bound there is room for a WRITE of the largest size beside two such objects. With
+	// any bound there is room beside one, as a WRITE carries at most an eighth of MaxDirty.
+	maxShare = 7
 
 	// commitShare is the part of MaxDirty, one divided by it, after which a file's
 	// WRITEs are followed by a COMMIT while further ones are sent: so a writer at

@@ -153,6 +153,7 @@ func (n *node) flushNow() {
 		return
 	}
 	n.flushing = true
+	n.s.enlist(n, false)
 	go n.flush(time.Now(), n.seq)
 }
 

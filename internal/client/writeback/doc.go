@@ -27,7 +27,8 @@
 //
 // What no call commits is sent and committed when it is a few seconds old
 // (maxAge). Dirty bytes are bounded for all files together (Options.MaxDirty): at
-// the bound WriteAt waits for the oldest to become stable; it does not fail.
+// the bound WriteAt has the oldest made stable, and waits; it does not fail. One object
+// never takes all (maxShare): if the server puts off its WRITEs, others can be written.
 //
 // # Errors
 //

@@ -86,7 +86,7 @@ func (s *shared) enter(h vfs.Handle, limits *vfs.Info) *node {
 		n = &node{
 			s:     s,
 			h:     h,
-			wsize: transferSize(limits.WritePref, limits.WriteMax, s.opt.MaxDirty),
+			wsize: transferSize(limits.WritePref, limits.WriteMax, s.opt.MaxDirty/(maxShare+1)),
 			files: make(map[*file]struct{}),
 			over:  s.over,
 			turn:  make(chan struct{}, 1),

@@ -18,8 +18,10 @@ type node struct {
 
 	turn chan struct{} // full while a call appends
 
-	opens int           // guarded by shared.mu
-	place *list.Element // in shared.queue; guarded by shared.mu
+	// Guarded by shared.mu.
+	opens   int
+	place   *list.Element // in shared.queue; nil if nothing is dirty, or a flush is under way
+	charged int64         // memory of its pieces, in bytes
 
 	mu       sync.Mutex
 	cond     *sync.Cond // something has changed
@@ -76,7 +78,7 @@ func (n *node) await(ctx context.Context, ready func() bool) error {
 func (n *node) changed() {
 	if dirty := len(n.pieces) > 0; dirty != n.dirty.Load() {
 		n.dirty.Store(dirty)
-		n.s.enlist(n, dirty)
+		n.s.enlist(n, dirty && !n.flushing)
 		if dirty {
 			n.wind(maxAge)
 		} else {

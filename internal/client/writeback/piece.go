@@ -44,7 +44,7 @@ func (s *shared) copied(b []byte) *bufpool.Buffer {
 
 // newPiece makes a piece of buf, and releases it in the end. n.mu is held.
 func (n *node) newPiece(f *file, buf *bufpool.Buffer, off, born uint64) *piece {
-	n.s.charge(cap(buf.B))
+	n.s.charge(n, cap(buf.B))
 	return &piece{off: off, buf: buf, file: f, born: born}
 }
 
@@ -53,7 +53,7 @@ func (n *node) append(p *piece, b []byte) {
 	size := len(p.buf.B) + len(b)
 	if size > cap(p.buf.B) {
 		bigger := n.s.opt.Pool.Get(size)
-		n.s.charge(cap(bigger.B) - cap(p.buf.B))
+		n.s.charge(n, cap(bigger.B)-cap(p.buf.B))
 		bigger.B = append(bigger.B[:0], p.buf.B...)
 		p.buf.Release()
 		p.buf = bigger
@@ -64,7 +64,7 @@ func (n *node) append(p *piece, b []byte) {
 // discard frees p, which is no longer among n.pieces. n.mu is held.
 func (n *node) discard(p *piece) {
 	p.state = gone
-	n.s.charge(-cap(p.buf.B))
+	n.s.charge(n, -cap(p.buf.B))
 	p.buf.Release()
 	n.tails = slices.DeleteFunc(n.tails, func(t *piece) bool { return t == p })
 }

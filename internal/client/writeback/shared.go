@@ -19,11 +19,11 @@ type shared struct {
 	nodes  map[vfs.Handle]*node // objects with open files
 	over   error                // that the FS is closed
 	limits *vfs.Info            // as first asked for
-	dirty  int64                // bytes of buffers
+	dirty  int64                // memory of all pieces, in bytes
 
 	stored atomic.Uint64 // counts how often pieces have become stable
 
-	queue list.List  // of *node: those with dirty bytes, that longest so first
+	queue list.List  // of *node: those that a flush would make room of, the longest dirty first
 	room  *sync.Cond // there may be less dirty than before
 	freed uint64     // counts what room tells
 }
@@ -52,12 +52,13 @@ func (s *shared) all() []*node {
 	return nodes
 }
 
-// charge adds n dirty bytes, which may be negative.
-func (s *shared) charge(n int) {
+// charge adds more bytes to the memory of n's pieces; more may be negative.
+func (s *shared) charge(n *node, more int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dirty += int64(n)
-	if n < 0 {
+	s.dirty += int64(more)
+	n.charged += int64(more)
+	if more < 0 {
 		s.tell()
 	}
 }
@@ -68,22 +69,29 @@ func (s *shared) tell() {
 	s.room.Broadcast()
 }
 
-// reserve charges n bytes if there is room. The first bytes always have it.
-func (s *shared) reserve(n int) bool {
+// reserve charges n with more bytes if there is room for them.
+func (s *shared) reserve(n *node, more int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.full(n) {
+	if !s.fits(n, more) {
 		return false
 	}
-	s.dirty += int64(n)
+	s.dirty += int64(more)
+	n.charged += int64(more)
 	return true
 }
 
-func (s *shared) full(n int) bool { return s.dirty > 0 && s.dirty+int64(n) > s.opt.MaxDirty }
+// fits reports whether n may have more bytes: they have to be free, and n must not get more than
+// maxShare times what is free. The first bytes of all always have room. s.mu is held.
+func (s *shared) fits(n *node, more int) bool {
+	free := s.opt.MaxDirty - s.dirty
+	return s.dirty == 0 || int64(more) <= free && (n.charged+int64(more))/maxShare <= free
+}
 
-// awaitRoom waits until n more bytes may be dirty, and meanwhile has the object
-// flushed that has been dirty for the longest time.
-func (s *shared) awaitRoom(ctx context.Context, n int) error {
+// awaitRoom waits until n may have more bytes. Meanwhile it has objects flushed: the one that has
+// been dirty for the longest time, and with each wait another one. So an object whose flush does
+// not end keeps no other from being flushed.
+func (s *shared) awaitRoom(ctx context.Context, n *node, more int) error {
 	defer context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -91,7 +99,7 @@ func (s *shared) awaitRoom(ctx context.Context, n int) error {
 	})()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.full(n) {
+	for !s.fits(n, more) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -108,23 +116,21 @@ func (s *shared) awaitRoom(ctx context.Context, n int) error {
 	return nil
 }
 
-// enlist puts n at the end of the queue of nodes with dirty bytes, or takes it
-// out.
-func (s *shared) enlist(n *node, dirty bool) {
+// enlist puts n at the end of the queue, or takes it out.
+func (s *shared) enlist(n *node, queued bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n.place != nil {
 		s.queue.Remove(n.place)
 		n.place = nil
 	}
-	if dirty {
+	if queued {
 		n.place = s.queue.PushBack(n)
+		s.tell() // a call that waits for room has one more object to flush
 	}
-	s.tell()
 }
 
-// transferSize is how much one WRITE carries: a power of two, as buffers
-// are.
+// transferSize is how much one WRITE carries, at most bound: a power of two, as buffers are.
 func transferSize(pref, most uint32, bound int64) int {
 	if pref == 0 {
 		pref = most

@@ -80,7 +80,7 @@ func (f *file) accept(ctx context.Context, p []byte, from *bufpool.Buffer, off u
 			return n, err
 		}
 		within, done := f.within(ctx)
-		err = f.n.s.awaitRoom(within, room)
+		err = f.n.s.awaitRoom(within, f.n, room)
 		done()
 		if err != nil && ctx.Err() != nil {
 			return 0, err
@@ -115,7 +115,7 @@ func (f *file) tryAccept(ctx context.Context, p []byte, from *bufpool.Buffer, of
 	if t != nil {
 		room = bufpool.Size(len(t.buf.B) + len(p))
 	}
-	if !n.s.reserve(room) {
+	if !n.s.reserve(n, room) {
 		return 0, room, nil
 	}
 	n.cut(off, end)
@@ -131,7 +131,7 @@ func (f *file) tryAccept(ctx context.Context, p []byte, from *bufpool.Buffer, of
 		n.insert(t)
 		n.addTail(t)
 	}
-	n.s.charge(-room)
+	n.s.charge(n, -room)
 	n.sendFull(t)
 	n.changed()
 	return len(p), 0, nil
