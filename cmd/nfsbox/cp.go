@@ -59,7 +59,8 @@ removes what is unfinished, unless a server does not answer for 2 seconds; then 
 that stay (with --json notes of "kind":"temporary", and temporaries_left in the summary). Directories
 below DEST that it has made and not finished have mode 0700, so that what is half there is nobody's yet;
 so have those for whose contents there was no space, or no answer. The next run that comes through gives
-them their own. What a copy without --job leaves when it is killed (kill -9, loss of power) no later one
+them their own. In the end DEST is looked up once more: if it was moved or removed during the copy, or
+replaced, the copy is not where it should be, with status 2. What a copy without --job leaves when it is killed (kill -9, loss of power) no later one
 removes, as another copy may be at it: files named .nfsbox-*.tmp, which go by hand when nothing is
 copied there.
 
@@ -144,10 +145,13 @@ func (c *cpCmd) all(e *env, sources []string, dest string, record *os.Root, trac
 		}
 		err = errors.Join(err, oerr)
 		if e.ctx.Err() != nil || errors.Is(err, job.ErrSilent) || errors.Is(err, job.ErrFull) {
-			break
+			return err
 		}
 	}
-	return err
+	if errors.Is(err, job.ErrMoved) {
+		return err
+	}
+	return errors.Join(err, r.still())
 }
 
 func (c *cpCmd) check() error {
@@ -192,6 +196,9 @@ type cpRun struct {
 	record  *os.Root // of --job; nil without
 	tracker *progress.Tracker
 	sum     *cpSummary
+
+	root   vfs.Attr // of the copy that became DEST, if it is a directory
+	lasted bool     // a tree was copied, or a file for so long that DEST may be gone since
 }
 
 // one copies one source.
@@ -240,8 +247,11 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 		return &exitError{status: exitUsage, err: err}
 	}
 	r.madeDest = r.to.absent && !r.to.inside && from.Attr.Type == vfs.TypeDir
-	s, err := job.Copy(r.e.ctx, r.options(src, from, at))
+	o := r.options(src, from, at)
+	o.Root = &r.root
+	s, err := job.Copy(r.e.ctx, o)
 	r.sum.add(&s)
+	r.lasted = r.lasted || err == nil && (s.Dirs > 0 || s.Seconds > askAfter.Seconds())
 	if err == nil {
 		err = sameStill(r.e.ctx, src, from, po, &r.sum.RPCs)
 	}

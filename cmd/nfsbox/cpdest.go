@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
@@ -200,6 +201,58 @@ func (d *destination) settle() error {
 		return nil
 	}
 	return remember(d.record, d.inside)
+}
+
+// askAfter is how long the copy of a file takes at least before DEST is asked for again in the
+// end, which for a server is another connection. After a tree it always is.
+const askAfter = time.Second
+
+// still returns an error if the name DEST leads elsewhere by now than where the copies went.
+// They were made by handles, which stay with a directory that somebody moves.
+func (r *cpRun) still() (err error) {
+	d := r.to
+	if !r.lasted || d.inside && d.at.name != "" || !d.inside && r.root.Type != vfs.TypeDir {
+		return nil
+	}
+	po, err := r.place(false)
+	if err != nil {
+		return err
+	}
+	moved := func(now string) error {
+		return &exitError{status: exitIncomplete, err: fmt.Errorf("%s: %w: %s. What was copied is where it is now, if anywhere", d.Text, job.ErrMoved, now)}
+	}
+	p, err := place.Open(r.e.ctx, d.Text, po)
+	if errors.Is(err, fs.ErrNotExist) {
+		return moved("nothing has its name now")
+	}
+	if err != nil {
+		return fmt.Errorf("look at DEST in the end: %w", err)
+	}
+	defer closePlace(p, &err, &r.sum.RPCs)
+	now := &destination{Place: p}
+	isDir, err := now.look(r.e.ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look at DEST in the end: %w", err)
+	case now.absent:
+		return moved("nothing has its name now")
+	case !isDir:
+		return moved("its name is that of something else now")
+	}
+	is, err := now.at.FS.GetAttr(r.e.ctx, now.at.Handle, vfs.MaskV3)
+	if err != nil {
+		return fmt.Errorf("look at DEST in the end: %w", err)
+	}
+	was := r.root
+	if d.inside {
+		if was, err = d.at.FS.GetAttr(r.e.ctx, d.at.Handle, vfs.MaskV3); errors.Is(err, fs.ErrNotExist) || errors.Is(err, vfs.ErrStale) {
+			return moved("the directory that was there is gone")
+		}
+	}
+	if err == nil && !job.SameObject(&was, &is) {
+		return moved("another directory has its name now")
+	}
+	return err
 }
 
 // receive returns the directory that a source is copied into, and its name there. If the name is

@@ -38,6 +38,9 @@ type CopyOptions struct {
 	// Made, if not nil, is shared by copies into the same Dest, one after the other: where
 	// Dest takes several names for one, no copy replaces what another has made.
 	Made *Made
+	// Root, if not nil, receives the attributes of the directory that the copy became. It is
+	// left alone if the copy is no directory.
+	Root *vfs.Attr
 
 	Pool     *bufpool.Pool
 	Random   io.Reader // for names of temporaries; concurrent use
@@ -104,6 +107,7 @@ type copyJob struct {
 	srcAttr  vfs.Attr
 	target   vfs.Handle // the directory that the tree's root becomes
 	targetID objectID
+	root     vfs.Attr // of target
 	links    linkTable
 	kept     keptLinks
 	ids      copyIDs
@@ -135,6 +139,9 @@ func Copy(ctx context.Context, o CopyOptions) (Summary, error) {
 	}
 	sum := j.summary(&before)
 	sum.Left = j.left.tell(o.Progress)
+	if o.Root != nil && j.srcAttr.Type == vfs.TypeDir {
+		*o.Root = j.root
+	}
 	return sum, err
 }
 
@@ -149,7 +156,11 @@ func (j *copyJob) run(ctx context.Context) error {
 		return errors.Join(err, j.settle(ctx))
 	}
 	j.progress.CloseTotals()
-	return j.syncDest(ctx)
+	serr := j.syncDest(ctx)
+	if err := j.destStill(ctx); err != nil {
+		return err // it explains the other
+	}
+	return serr
 }
 
 // prepare looks at both ends.

@@ -104,7 +104,7 @@ func (j *copyJob) enterRoot(ctx context.Context) (*dirState, error) {
 		}
 	}
 	j.targetID, _ = idOf(&state.attr)
-	j.target = state.handle
+	j.target, j.root = state.handle, state.attr
 	return state, nil
 }
 

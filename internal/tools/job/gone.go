@@ -38,6 +38,28 @@ func (s *source) there(ctx context.Context) error {
 	return nil
 }
 
+// destStill returns an error if the copy does not have its name in the destination any more.
+// Everything was written by handles, which stay with a directory that is moved.
+func (j *copyJob) destStill(ctx context.Context) error {
+	if j.o.Name == "" {
+		return nil
+	}
+	now, ok, err := lookup(ctx, j.o.Dest.FS, j.o.Dest.Handle, j.o.Name)
+	switch {
+	case err == nil && !ok, errors.Is(err, vfs.ErrStale):
+		return fmt.Errorf("%w: nothing has its name now", ErrMoved)
+	case err != nil:
+		return fmt.Errorf("look the copy up in the end: %w", err)
+	case now.handle != j.target && another(&j.root, &now.attr):
+		return fmt.Errorf("%w: its name is that of another %v now", ErrMoved, now.attr.Type)
+	}
+	return nil
+}
+
+// SameObject reports whether two sets of attributes may belong to one object: their ids do
+// not differ.
+func SameObject(a, b *vfs.Attr) bool { return !another(a, b) }
+
 // listed is where an object of the source was listed, and the object's handle then. links
 // tells walk.Unlinked whether the file system counts links. The zero listed is unknown.
 type listed struct {

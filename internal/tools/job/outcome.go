@@ -44,6 +44,9 @@ var (
 	// ErrGone says that the job has ended because the source as a whole is gone or
 	// replaced.
 	ErrGone = errors.New("the source is gone")
+	// ErrMoved says that the copy is done and not where it should be: somebody has moved or
+	// removed it, or a directory above it.
+	ErrMoved = errors.New("it was moved or removed during the copy")
 )
 
 // Kinds of events: items that were not copied, or not as they stood.
