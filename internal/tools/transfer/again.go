@@ -15,10 +15,11 @@ type tries struct {
 	fresh            bool      // src.Attr was asked for, after the listing
 	first            *vfs.Attr // what the first attempt found, before its reads changed atime
 	changes, lookups int
+	left             leftTemps // of all attempts
 }
 
-// again brings the source up to date after c has failed with err, for another
-// attempt. An error says that there is none.
+// again brings the source up to date for another attempt, after c has failed with err. If it
+// returns an error, there is no other attempt.
 func (t *tries) again(ctx context.Context, c *copier, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -43,8 +44,8 @@ func (t *tries) again(ctx context.Context, c *copier, err error) error {
 	return err
 }
 
-// lookup finds the file that has the source's name now: err says that the one that
-// had it is gone.
+// lookup finds the file that has the source's name now. err says that the file which was
+// listed is gone.
 func (t *tries) lookup(ctx context.Context, err error) error {
 	for ; t.src.Name != "" && t.lookups < maxLookups; t.lookups++ {
 		next, lerr := t.src.again(ctx)
@@ -65,8 +66,8 @@ func (t *tries) lookup(ctx context.Context, err error) error {
 	return err
 }
 
-// again is the source as its name stands for it now. What is no longer of its type
-// has changed.
+// again looks the source's name up again. If the name now belongs to an object of another type,
+// that is ErrChanged.
 func (s *Source) again(ctx context.Context) (Source, error) {
 	next := *s
 	var err error
@@ -101,18 +102,18 @@ func (s *Source) attributes(ctx context.Context) (vfs.Attr, error) {
 	return a, nil
 }
 
-// sourceError is an error of the source. The same status of the destination means
+// sourceError marks an error as the source's. From the destination the same status means
 // something else.
 type sourceError struct {
 	err     error
-	opening bool // that is what failed, or, of a link, to read it
+	opening bool // to open the file failed, or to read the link
 }
 
 func (e *sourceError) Error() string { return e.err.Error() }
 func (e *sourceError) Unwrap() error { return e.err }
 
-// movedOn reports whether err says that the source is not there any more, or that
-// what is opened is of another type, as its name may be another object's by now.
+// movedOn reports whether err says that the source is gone. Where a handle follows a name, an
+// object of another type may have taken it: then opening the file fails.
 func movedOn(err error) bool {
 	e, ok := errors.AsType[*sourceError](err)
 	if !ok {
@@ -126,9 +127,9 @@ func movedOn(err error) bool {
 	return errors.Is(e, vfs.ErrStale) || errors.Is(e, vfs.ErrNoEnt)
 }
 
-// attributesAfter are those of the source when all has been read. Where handles go
-// by names the name may be another file's by now; of the one that was read its File
-// may still tell.
+// attributesAfter asks for the source's attributes after all was read. Where a handle follows a
+// name, another file may have taken the name by now. Then the open File is asked instead: a
+// READ at its end returns the attributes of the file that was read.
 func (c *copier) attributesAfter(ctx context.Context) (vfs.Attr, error) {
 	after, err := c.src.attributes(ctx)
 	if err == nil && sameFile(&c.before, &after) || err != nil && !movedOn(err) {
@@ -146,12 +147,12 @@ func sameFile(a, b *vfs.Attr) bool {
 	return !a.Has(vfs.MaskFileID) || !b.Has(vfs.MaskFileID) || a.FileID == b.FileID
 }
 
-// edge is how much of the start and of the end of a copy is compared with a source
+// edge is how many bytes, at the start and at the end of a copy, are compared with a source
 // that has grown.
 const edge = 64 << 10
 
-// kept reports whether the copy is one of the source although that has changed while
-// it was read: it has only been appended to, or none of its bytes has changed.
+// kept reports whether the copy is good although the source has changed while it was read:
+// bytes were only appended, or none has changed.
 func (c *copier) kept(ctx context.Context, after *vfs.Attr) (bool, error) {
 	switch {
 	case !c.fresh || !sameFile(&c.before, after):

@@ -23,7 +23,7 @@ type copier struct {
 	before   vfs.Attr // of the source
 	fresh    bool     // before is from the time of this attempt, not of a listing
 	temp     string
-	left     []string   // temporaries before it that may appear yet
+	left     leftTemps  // of this attempt, and of those before it
 	made     vfs.Opened // the temporary
 	unstable bool       // a COMMIT is needed
 	sum      *digest    // of what was read; nil without Options.Verify
@@ -54,7 +54,8 @@ func (c *copier) copy(ctx context.Context) (res Result, err error) {
 			return res, nil
 		}
 	}
-	return res, join(err, c.discard(ctx))
+	c.discard(ctx)
+	return res, err
 }
 
 // join is err, and then what else went wrong because of it, in one line.
@@ -124,8 +125,8 @@ func (c *copier) closeSource(ctx context.Context) error {
 	return nil
 }
 
-// makeTemp creates the temporary. A name with our random number that exists can
-// only be of a call of ours that was repeated on the way, so it is removed.
+// makeTemp creates the temporary. If a name with our random number exists, it can only be of a
+// call of ours that was sent twice. So it is removed, and another name is tried.
 func (c *copier) makeTemp(ctx context.Context) error {
 	how := vfs.OpenHow{Access: vfs.ShareRead | vfs.ShareWrite, Create: &vfs.CreateHow{
 		Type: vfs.TypeReg,
@@ -146,14 +147,12 @@ func (c *copier) makeTemp(ctx context.Context) error {
 		if !unknown && !exists {
 			return err
 		}
-		// A name that exists may be our own: of a call that was sent again after
-		// a server's restart. Another name does, whichever call made this one; and also
-		// if nobody knows whether this one was made, now that it is removed.
-		if rerr := RemoveTemp(ctx, c.dst, c.temp, err); rerr != nil {
-			c.left = append(c.left, c.temp)
-			if !errors.Is(rerr, errOvertaken) {
-				return join(err, &LeftError{c.left, errors.Unwrap(rerr)})
-			}
+		// A call that was sent again after a server's restart meets its own file. Whether
+		// that file was made or not, it is removed, and another name does as well.
+		rerr := RemoveTemp(ctx, c.dst, c.temp, err)
+		c.left.add(c.temp, rerr)
+		if rerr != nil && !errors.Is(rerr, errOvertaken) {
+			return err
 		}
 		if !exists {
 			lost++
@@ -161,9 +160,6 @@ func (c *copier) makeTemp(ctx context.Context) error {
 		if lost == maxLostCreates || ctx.Err() != nil {
 			break
 		}
-	}
-	if len(c.left) > 0 {
-		err = join(err, &LeftError{c.left, errOvertaken})
 	}
 	return err
 }
@@ -180,13 +176,13 @@ func (c *copier) openTemp(ctx context.Context, how *vfs.OpenHow) (err error) {
 }
 
 // discard closes the temporary and removes it. An error of its Close does not matter.
-func (c *copier) discard(ctx context.Context) error {
+func (c *copier) discard(ctx context.Context) {
 	closing, cancel := cleanup(ctx)
 	defer cancel()
 	if c.out != nil {
 		_ = c.closeOut(closing)
 	}
-	return RemoveTemp(ctx, c.dst, c.temp, nil)
+	c.left.add(c.temp, RemoveTemp(ctx, c.dst, c.temp, nil))
 }
 
 func (c *copier) closeOut(ctx context.Context) error {
@@ -207,7 +203,7 @@ func (c *copier) fill(ctx context.Context) (res Result, err error) {
 	if err := c.contentsAndMode(ctx); err != nil {
 		return res, err
 	}
-	res = Result{Source: c.before, Handle: c.made.H, Attr: c.made.Attr, Bytes: c.before.Size, Grew: c.longer, Left: c.left}
+	res = Result{Source: c.before, Handle: c.made.H, Attr: c.made.Attr, Bytes: c.before.Size, Grew: c.longer, Left: c.left.names}
 	if c.syncer == nil || c.o.Verify {
 		err = c.commit(ctx)
 	}

@@ -24,6 +24,28 @@ func (e *LeftError) Error() string {
 // Unwrap returns why they could not be removed.
 func (e *LeftError) Unwrap() error { return e.Err }
 
+// leftTemps are temporaries that the attempts to copy one file could not remove, or that may
+// appear yet.
+type leftTemps struct {
+	names []string
+	why   error // of the last
+}
+
+// add notes the temporary, if err is that of its RemoveTemp.
+func (l *leftTemps) add(temp string, err error) {
+	if err != nil {
+		l.names, l.why = append(l.names, temp), errors.Unwrap(err)
+	}
+}
+
+// explain adds them to err, with which the last attempt has failed.
+func (l *leftTemps) explain(err error) error {
+	if len(l.names) == 0 {
+		return err
+	}
+	return join(err, &LeftError{l.names, l.why})
+}
+
 // errOvertaken says why a temporary may appear after a REMOVE has not found it.
 var errOvertaken = errors.New("the call that makes it was not answered, so that it may appear yet")
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -155,4 +156,69 @@ func (f *unansweredOnce) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) 
 		return nil, vfs.Opened{}, vfs.ErrUnknownOutcome
 	}
 	return f.FS.Open(ctx, at, how)
+}
+
+// stubborn is a server that removes nothing.
+type stubborn struct{ vfs.FS }
+
+func (stubborn) Remove(context.Context, vfs.Handle, string, bool) (vfs.WCC, error) {
+	return vfs.WCC{}, vfs.ErrIO
+}
+
+// changing is a source with a file that changes when it is read, so many times.
+func changing(t *testing.T, times int) Source {
+	t.Helper()
+	var in hooks
+	src := mem(t, memfs.Options{Fault: in.fault})
+	from := src.file("f", pattern(10))
+	in.start(0, nil)
+	in.before = func(op string) {
+		if op == "read" && times > 0 {
+			times--
+			src.set(from.Handle, vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: time.Unix(int64(times), 0)})
+		}
+	}
+	return from
+}
+
+// temporaries are the names of temporaries in the root.
+func (e *end) temporaries() (temps []string) {
+	e.t.Helper()
+	for _, name := range e.names() {
+		if IsTemp(name, "") {
+			temps = append(temps, name)
+		}
+	}
+	slices.Sort(temps)
+	return temps
+}
+
+// TestTemporariesOfEarlierAttempts: a file changes while it is copied, and is copied again. A
+// temporary that the first attempt could not remove is told of in the end, whether or not the
+// second attempt succeeds.
+func TestTemporariesOfEarlierAttempts(t *testing.T) {
+	for _, times := range []int{1, 1000} {
+		dst := mem(t, memfs.Options{})
+		res, err := File(t.Context(), changing(t, times), Target{FS: stubborn{dst.fs}, Dir: dst.root, Name: "f"}, options(t))
+		told := res.Left
+		if left, ok := errors.AsType[*LeftError](err); ok {
+			told = left.Names
+		}
+		slices.Sort(told)
+		if temps := dst.temporaries(); len(temps) == 0 || !slices.Equal(told, temps) || (err == nil) != (times == 1) {
+			t.Errorf("%d changes: left behind: %q, told of %q: %v", times, temps, told, err)
+		}
+	}
+}
+
+// TestUnansweredTemporaryOfFailure: the copy fails after a temporary that may appear yet. Its
+// error names that.
+func TestUnansweredTemporaryOfFailure(t *testing.T) {
+	dst := mem(t, memfs.Options{})
+	deaf := &unansweredOnce{FS: dst.fs}
+	_, err := File(t.Context(), changing(t, 1000), Target{FS: deaf, Dir: dst.root, Name: "f"}, options(t))
+	left, ok := errors.AsType[*LeftError](err)
+	if !errors.Is(err, ErrChanged) || !ok || !slices.Equal(left.Names, []string{deaf.name}) {
+		t.Errorf("%v, want it to name %s", err, deaf.name)
+	}
 }

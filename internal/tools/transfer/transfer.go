@@ -164,15 +164,16 @@ func Chunk(ctx context.Context, src Source, dst Target) (int, error) {
 func File(ctx context.Context, src Source, dst Target, o *Options) (Result, error) {
 	t := tries{src: &src, fresh: src.Fresh}
 	for {
-		c := copier{src: &src, dst: &dst, o: o, first: t.first, fresh: t.fresh}
+		c := copier{src: &src, dst: &dst, o: o, first: t.first, fresh: t.fresh, left: t.left}
 		res, err := c.copy(ctx)
 		if err == nil {
 			o.moved(int64(res.Bytes) - c.moved.Load()) // holes
 			return res, nil
 		}
 		o.moved(-c.moved.Load())
+		t.left = c.left
 		if err := t.again(ctx, &c, err); err != nil {
-			return Result{}, err
+			return Result{}, t.left.explain(err)
 		}
 	}
 }
