@@ -80,7 +80,7 @@ func remembered(record *os.Root) (inside, known bool, err error) {
 	if record == nil {
 		return false, false, nil
 	}
-	switch b, err := record.ReadFile(targetFile); {
+	switch b, err := job.ReadSmall(record, targetFile); {
 	case err == nil && string(b) == targetInside:
 		return true, true, nil
 	case err == nil && string(b) == targetItself:
@@ -123,7 +123,7 @@ func jobID(source, dest string) string {
 // belongs returns an error if the job called name has another source or destination. It is called
 // before DEST is looked up: otherwise a mistyped DEST would look like one that is gone.
 func belongs(record *os.Root, name jobName, source, dest string) error {
-	was, err := record.ReadFile(placesFile)
+	was, err := job.ReadSmall(record, placesFile)
 	known := err == nil && strings.HasPrefix(string(was), placesMagic)
 	if !job.OfAnother(record, jobID(source, dest)) && (!known || string(was) == places(source, dest)) {
 		return nil

@@ -188,7 +188,7 @@ func (j *copyJob) prepare(ctx context.Context) error {
 		j.t.Owners = &transfer.Owners{}
 	}
 	if o.Record != nil {
-		if j.record, err = openRecord(o.Record, o.ID); err != nil {
+		if j.record, err = openRecord(ctx, o.Record, o.ID); err != nil {
 			return err
 		}
 		if j.record.resumed && j.record.version == 1 {

@@ -2,7 +2,10 @@
 
 package job
 
-import "os"
+import (
+	"context"
+	"os"
+)
 
 // lockFile does nothing: on this system a second run of the job is not kept out.
-func lockFile(*os.File) error { return nil }
+func lockFile(context.Context, *os.File) error { return nil }

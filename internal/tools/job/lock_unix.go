@@ -3,14 +3,41 @@
 package job
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
+	"time"
+)
+
+const (
+	// lockWait is how long a run waits for the record of another one that ends: a process
+	// that was killed may take a while to die. Then the record is in use.
+	lockWait = 2 * time.Second
+	// lockAgain is the time between two attempts to take the lock.
+	lockAgain = 20 * time.Millisecond
 )
 
 // lockFile takes the lock that keeps a second run of the job out. The system releases it
 // when the file is closed or the process ends.
-func lockFile(f *os.File) error {
+func lockFile(ctx context.Context, f *os.File) error {
+	err := tryLock(f)
+	for end := time.Now().Add(lockWait); errors.Is(err, syscall.EWOULDBLOCK) && time.Now().Before(end); err = tryLock(f) {
+		select {
+		case <-time.After(lockAgain):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("it is in use by %s: %w", holder(f), err)
+	}
+	return err
+}
+
+// tryLock takes the lock, or returns at once.
+func tryLock(f *os.File) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return err
@@ -21,8 +48,5 @@ func lockFile(f *os.File) error {
 	}); err != nil {
 		return err
 	}
-	if lerr != nil {
-		return fmt.Errorf("it is in use by another run: %w", lerr)
-	}
-	return nil
+	return lerr
 }

@@ -2,6 +2,7 @@ package job
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -30,7 +32,6 @@ import (
 // key is the path's. Its lowest bit is zero, or one where an earlier program had read the
 // copy back. The highest bits of the nanoseconds of the copy's mtime are flags (listBit,
 // xattrBit).
-// mtime say what it has not got.
 const (
 	recordName    = "copied"
 	recordMagic   = "NFSBOXCP"
@@ -197,13 +198,13 @@ type record struct {
 }
 
 // openRecord opens or creates the record in dir, and locks it.
-func openRecord(dir *os.Root, id string) (*record, error) {
-	f, err := dir.OpenFile(recordName, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+func openRecord(ctx context.Context, dir *os.Root, id string) (*record, error) {
+	f, err := openRegular(dir, recordName, os.O_RDWR|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRecord, err)
 	}
 	r := &record{identity: sha256.Sum256([]byte(id)), version: recordVersion, file: f}
-	if err = lockFile(f); err == nil {
+	if err = lockFile(ctx, f); err == nil {
 		err = r.load()
 	}
 	if err != nil {
@@ -212,10 +213,40 @@ func openRecord(dir *os.Root, id string) (*record, error) {
 	return r, nil
 }
 
+// openRegular opens a file of dir, and refuses what is not a regular file: to open a pipe
+// would wait for its other end.
+func openRegular(dir *os.Root, name string, flags int) (*os.File, error) {
+	f, err := dir.OpenFile(name, flags|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// maxSmall bounds a small file beside the record, in bytes. What follows is not read.
+const maxSmall = 64 << 10
+
+// ReadSmall reads a small file beside the record. What is not a regular file is an error.
+func ReadSmall(dir *os.Root, name string) ([]byte, error) {
+	f, err := openRegular(dir, name, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxSmall))
+	return b, errors.Join(err, f.Close())
+}
+
 // OfAnother reports whether dir has the record of a job with another ID. It says false of a
 // file that is no record or cannot be read: Copy refuses that.
 func OfAnother(dir *os.Root, id string) bool {
-	f, err := dir.Open(recordName)
+	f, err := openRegular(dir, recordName, os.O_RDONLY)
 	if err != nil {
 		return false
 	}
