@@ -40,3 +40,19 @@ func TestRecordIsPipe(t *testing.T) {
 		}
 	}
 }
+
+// TestDestOnlyWritable: DEST may be written to and not be read, so that the copy's name cannot
+// be synced. The command says so, and what to do.
+func TestDestOnlyWritable(t *testing.T) {
+	root(t, "to copy as a user to a directory that this user may not read")
+	b := newBox(t)
+	b.write(b.path("f"), "text")
+	b.belongs(b.path("inbox"), "", 0, 0o333)
+	b.no(os.Chmod(b.path("inbox"), 0o333))
+	cmd := b.command("cp", b.path("f"), b.path("inbox"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: alice, Gid: alice}}
+	r := b.finish(cmd)
+	if r.status != 2 || !strings.Contains(r.stderr, "make it readable") {
+		t.Errorf("exit status %d\n%s", r.status, r.stderr)
+	}
+}

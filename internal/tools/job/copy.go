@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -281,7 +282,12 @@ func (j *copyJob) syncDest(ctx context.Context) error {
 	if j.syncer == nil || j.o.Name == "" {
 		return nil
 	}
-	if err := j.syncer.Sync(ctx, j.o.Dest.Handle); err != nil {
+	err := j.syncer.Sync(ctx, j.o.Dest.Handle)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("sync the destination: %w: the copy is there, but its name is not known to be safe on the disk, "+
+			"as only a directory that may be read can be synced: make it readable, and run the same command again", err)
+	case err != nil:
 		return fmt.Errorf("sync the destination: %w", err)
 	}
 	return nil

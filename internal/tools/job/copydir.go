@@ -201,7 +201,7 @@ func (j *copyJob) Fault(ctx context.Context, d *walk.Dir, name string, err error
 	if errors.Is(err, walk.ErrVanished) {
 		d.Data.(*dirState).missing.Store(true)
 	}
-	j.failAt(ctx, d.Path(name), err, faultAt(d, name, err))
+	j.fault(ctx, d, name, err)
 	return ctx.Err()
 }
 
@@ -250,7 +250,7 @@ func (j *copyJob) syncDir(ctx context.Context, s *dirState, closed bool) bool {
 	if err == nil || closed && errors.Is(err, fs.ErrPermission) {
 		return true
 	}
-	j.fail(ctx, s.dir.Path(""), fmt.Errorf("sync the directory: %w", err))
+	j.failMore(ctx, s.dir.Path(""), fmt.Errorf("sync the directory: %w", err))
 	return false
 }
 

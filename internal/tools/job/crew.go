@@ -24,6 +24,25 @@ func (c *crew) found(a *vfs.Attr) {
 	}
 }
 
+// fault counts what the walk could not read: an entry of d that was not found before, or, with
+// no name, the rest of d, which is counted when it is left.
+func (c *crew) fault(ctx context.Context, d *walk.Dir, name string, err error) {
+	if name == "" {
+		c.progress.Add(progress.MoreErrors, 1)
+	} else {
+		c.progress.Add(progress.FoundItems, 1)
+	}
+	c.failAt(ctx, d.Path(name), err, faultAt(d, name, err))
+}
+
+// failMore reports a failure of an item that is counted as well.
+func (c *crew) failMore(ctx context.Context, path string, err error) {
+	if err != nil && ctx.Err() == nil {
+		c.progress.Add(progress.MoreErrors, 1)
+	}
+	c.fail(ctx, path, err)
+}
+
 // begin runs work in the background for an object of d. work gets the name and a copy of e
 // without it. begin waits for a free slot, and so holds up the listing. An error of work
 // ends the walk.

@@ -180,6 +180,7 @@ func (c *outcomes) lookAgain(ctx context.Context, u *unsure) {
 	u.event.Kind = ""
 	if u.event.Type == "" {
 		u.event.Message = "another object had its name " + away
+		c.progress.Add(progress.MoreErrors, 1) // the other object is counted
 	} else {
 		u.event.Message = "it was not there " + away
 	}

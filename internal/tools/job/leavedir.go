@@ -102,7 +102,9 @@ func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplet
 	if gone {
 		s.up(d).missing.Store(true)
 		if j.removeEmpty(ctx, d, s) {
-			if !errors.Is(incomplete, walk.ErrVanished) {
+			if errors.Is(incomplete, walk.ErrVanished) {
+				j.progress.Add(progress.MoreErrors, ^uint64(0)) // it is counted nowhere else
+			} else {
 				err = fmt.Errorf("the %v %w", d.Attr.Type, transfer.ErrVanished)
 			}
 			j.failAt(ctx, d.Path(""), err, listedDir(d))

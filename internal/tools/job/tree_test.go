@@ -311,7 +311,7 @@ func (v *events) String() string {
 }
 
 // options are those of a copy of src into dst, under name. The pool is checked when the test
-// ends.
+// ends, and that a walk which came to its end has counted no item twice.
 func options(t testing.TB, src, dst *tree, name string) (CopyOptions, *events) {
 	t.Helper()
 	pool := &bufpool.Pool{}
@@ -320,6 +320,9 @@ func options(t testing.TB, src, dst *tree, name string) (CopyOptions, *events) {
 	t.Cleanup(func() {
 		if n := pool.Outstanding(); n != 0 {
 			t.Errorf("%d buffers are still out", n)
+		}
+		if s := tracker.Snapshot(); s.Closed && s.Items() > s.Counts[progress.FoundItems] {
+			t.Errorf("of %d items %d are done: %v", s.Counts[progress.FoundItems], s.Items(), s.Counts)
 		}
 		if err := tracker.Finish(nil); err != nil {
 			t.Error(err)

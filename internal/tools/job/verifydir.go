@@ -119,7 +119,7 @@ func (j *verifyJob) Fault(ctx context.Context, d *walk.Dir, name string, err err
 	if errors.Is(err, walk.ErrVanished) {
 		d.Data.(*side).missing.Store(true)
 	}
-	j.failAt(ctx, d.Path(name), err, faultAt(d, name, err))
+	j.fault(ctx, d, name, err)
 	return ctx.Err()
 }
 
@@ -137,6 +137,9 @@ func (j *verifyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
 		err = j.count(ctx, d, s)
 	}
 	forget(j.o.Dest.FS, s.handle)
+	if err != nil {
+		j.progress.Add(progress.MoreErrors, 1)
+	}
 	j.failAt(ctx, d.Path(""), err, listedDir(d))
 	j.progress.Add(progress.Dirs, 1)
 	return ctx.Err()

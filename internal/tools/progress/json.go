@@ -86,7 +86,7 @@ func appendTime(b []byte, name string, t time.Time) []byte {
 }
 
 func appendCounts(b []byte, s *Snapshot) []byte {
-	for c, n := range s.Counts {
+	for c, n := range s.Counts[:MoreErrors] { // which is for Items alone
 		b = append(b, `,"`+counterNames[c]+`":`...)
 		b = strconv.AppendUint(b, n, 10)
 	}

@@ -25,13 +25,14 @@ const (
 	Vanished                   // items that were gone when their turn came
 	FoundItems                 // items of any kind that the walk has met
 	FoundBytes                 // the sizes of files among them
+	MoreErrors                 // of Errors, those of items that are counted by another counter, too
 	numCounters
 )
 
 var counterNames = [numCounters]string{
 	"files", "dirs", "symlinks", "hardlinks", "nodes", "bytes", "skipped", "verified", "differences", "errors",
 	"vanished",
-	"found_items", "found_bytes",
+	"found_items", "found_bytes", "errors of items that are counted already",
 }
 
 // String implements fmt.Stringer.
@@ -51,7 +52,7 @@ func (s *Snapshot) Items() uint64 {
 	for _, c := range [...]Counter{Files, Dirs, Symlinks, Hardlinks, Nodes, Skipped, Errors, Vanished} {
 		n += s.Counts[c]
 	}
-	return n
+	return n - min(n, s.Counts[MoreErrors])
 }
 
 // Event is something that the user must learn.
