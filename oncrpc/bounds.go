@@ -13,11 +13,13 @@ const (
 	MaxMachineName = 255
 	MaxGIDs        = 16
 
-	// maxEmptyFragments is how many empty fragments may follow each other. One more closes
-	// the connection. The number of other fragments is bounded by the record's length
-	// alone. A megabyte in pieces of one byte is five on the wire, and costs no more than
-	// as many bytes of small calls.
+	// maxEmptyFragments is how many empty fragments a record may have, and one more for each
+	// bytesPerEmpty bytes that have been announced for it. One more closes the connection.
+	// The number of other fragments is bounded by the record's length alone. A megabyte in
+	// pieces of one byte is five on the wire, and costs no more than as many bytes of small
+	// calls.
 	maxEmptyFragments = 256
+	bytesPerEmpty     = 4
 
 	// directRead bytes or more are read straight to where they belong. Fewer go through the
 	// connection's read buffer, which then takes in what follows as well.
@@ -135,7 +137,7 @@ const (
 	writePiece = 64 << 10
 
 	// clientReadBuffer is the connection's read buffer, for many small replies at once. It
-	// is no longer than MaxReply. While a call waits for bulk, one read takes at most
+	// is no longer than MaxReply, or smallRecord. While a call waits for bulk, one read takes at most
 	// bulkReadAhead, since what lands in the buffer must be copied.
 	clientReadBuffer = 64 << 10
 	bulkReadAhead    = 4 << 10
@@ -149,8 +151,13 @@ const (
 	replyHead    = 512
 	maxReplyHead = 64 << 10
 
-	// DefaultMaxReply is the longest reply. A longer one closes the connection.
-	DefaultMaxReply = 64 << 20
+	// DefaultMaxReply is how long a reply may be beside what its call asked for (see
+	// [xdr.Asker]). A longer one closes the connection, and at most so much memory has been
+	// taken for it.
+	DefaultMaxReply = 4 << 20
+	// maxSkipped is how long a reply may be that no call waits for, or a longer MaxReply. It
+	// takes no memory. A longer one closes the connection.
+	maxSkipped = 64 << 20
 
 	// maxStray is how many replies in a row may belong to no call that was ever made. Above
 	// it the connection is closed: the peer is no RPC server.

@@ -61,7 +61,8 @@ type ClientOptions struct {
 	// call. Close waits for it: it must not close the client. A client that is
 	// closed does not call it.
 	Silent func(Silence)
-	// MaxReply is the longest reply, in bytes; 0 is [DefaultMaxReply].
+	// MaxReply is how many bytes a reply may have beside those that its call asked for
+	// (see [xdr.Asker]); 0 is [DefaultMaxReply]. A longer one closes the connection.
 	MaxReply int
 
 	nagle bool // leave TCP_NODELAY off: tests prove that we do not depend on it

@@ -27,6 +27,10 @@ func (c *Client) open(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appe
 	pc.ctx, pc.proc, pc.auth, pc.args, pc.res = ctx, p, auth, args, res
 	pc.bulkArgs, _ = args.(xdr.BulkArgs)
 	pc.bulkRes, _ = res.(xdr.BulkResult)
+	pc.longest = c.maxReply
+	if a, ok := args.(xdr.Asker); ok {
+		pc.longest += int(min(a.Asks(), maxSkipped))
+	}
 	pc.began, pc.deadline, pc.wait = began, began+c.patience, c.o.Timeout
 	c.stats.Calls++
 	c.join(pc)

@@ -627,3 +627,43 @@ func (panics) AppendXDR([]byte) ([]byte, error) { panic("no such thing") }
 type forgets struct{}
 
 func (forgets) AppendXDR([]byte) ([]byte, error) { return nil, errTest }
+
+// TestReplyBound: a reply may have what its call asked for, and MaxReply beside that, to the
+// byte. One more byte ends the connection, and other calls are as they were.
+func TestReplyBound(t *testing.T) {
+	const beside, asked = 8 << 10, 100 << 10
+	head := len(accepted(0, nil))
+	calls := map[string]struct {
+		most int
+		call func(ctx context.Context, c *Client) error
+	}{
+		"small": {beside, func(ctx context.Context, c *Client) error {
+			r, err := c.Call(ctx, proc(procEcho), Auth{}, &opaque{}, &opaque{})
+			r.Release()
+			return err
+		}},
+		"asks": {beside + asked, func(ctx context.Context, c *Client) error {
+			r, err := c.Call(ctx, proc(procEcho), Auth{}, &readArgs{Count: asked}, &opaque{})
+			r.Release()
+			return err
+		}},
+	}
+	for name, k := range calls {
+		for cut, n := range map[string]int{"whole": 4 << 20, "cut": 1000} {
+			for _, over := range []int{0, 4} {
+				t.Run(fmt.Sprint(name, "/", cut, "/over by ", over), func(t *testing.T) {
+					s := newScript(t)
+					c := newClient(t, ClientOptions{Dial: s.dial, Retries: -1, MaxReply: beside})
+					done := begin(func() error { return k.call(t.Context(), c) })
+					r := s.accept()
+					xid, _, _ := r.call()
+					_, _ = r.nc.Write(record(pieces(accepted(xid, xdr.AppendOpaque(nil, make([]byte, k.most-head-4+over))), n)...))
+					err := await(t, done)
+					if _, tooLong := errors.AsType[*RecordError](err); tooLong != (over > 0) || !tooLong && err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+	}
+}

@@ -19,7 +19,7 @@ import (
 type hub struct {
 	pool     bufpool.Pool
 	born     time.Time      // times are since then; none is 0
-	maxReply int            // the longest reply taken, in bytes
+	maxReply int            // ClientOptions.MaxReply
 	wg       sync.WaitGroup // the client's own goroutines; added to under mu, before closed
 	owner    owner
 
@@ -194,6 +194,7 @@ type request struct {
 	counters *procCounters  // may be nil
 	began    time.Duration  // when Call was called; on the hub's clock, as all times of a call
 	deadline time.Duration  // when the call's patience ends
+	longest  int            // the longest reply that is taken, in bytes
 	once     bool           // never to be sent twice
 }
 

@@ -171,7 +171,7 @@ func (h *hub) attach(nc net.Conn, l lane) {
 		cc.led, cc.stream = true, cc.socket.ReadWriter
 	}
 	cc.window = h.pool.Get(min(clientReadBuffer, max(h.maxReply, smallRecord)))
-	cc.r = recordReader{src: (*clientSource)(cc), buf: cc.window.B, max: h.maxReply}
+	cc.r = recordReader{src: (*clientSource)(cc), buf: cc.window.B}
 	h.conns = append(h.conns, cc)
 	if !cc.led {
 		cc.readInBackground()

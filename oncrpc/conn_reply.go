@@ -54,8 +54,10 @@ func (cc *clientConn) step() error {
 }
 
 // beginReply waits for a reply. While a call waits for bulk, a read takes little more
-// than it needs: bulk that lands in the read buffer must be copied.
+// than it needs: bulk that lands in the read buffer must be copied. How long the reply may
+// be is not known before claim finds its call.
 func (cc *clientConn) beginReply() error {
+	cc.r.max = max(maxSkipped, cc.hub.maxReply)
 	cc.r.ahead = len(cc.r.buf)
 	if cc.bulks.Load() > 0 {
 		cc.r.ahead = bulkReadAhead
@@ -96,6 +98,8 @@ func (cc *clientConn) claim() error {
 	case pc == nil:
 		cc.stage = inSkip
 		return cc.unclaimed()
+	case cc.r.atMost(pc.longest) != nil:
+		return cc.r.atMost(pc.longest)
 	case pc.bulkRes != nil:
 		pc.phase.To(phase.Arriving)
 		pc.lent |= byReader
@@ -338,21 +342,21 @@ func (cc *clientConn) handTogether() bool {
 // wait for. It looks no further and copies nothing: a server that repeats itself for ever
 // costs no more than what it sends. hub.mu is held.
 func (cc *clientConn) expected(in []byte) (end int) {
-	for n := recordBytes(in); n > 0 && n-markBytes <= cc.r.max && cc.awaited(in[end+markBytes:end+n]) != nil; {
+	for n := recordBytes(in); n > 0 && cc.awaited(in[end+markBytes:end+n]) != nil; {
 		end += n
 		n = recordBytes(in[end:])
 	}
 	return end
 }
 
-// awaited finds the call without bulk that waits for the reply in rec; nil: none does.
-// hub.mu is held.
+// awaited finds the call without bulk that waits for the reply in rec; nil: none does, or
+// the reply is too long for it. hub.mu is held.
 func (cc *clientConn) awaited(rec []byte) *call {
 	if len(rec) < 8 || binary.BigEndian.Uint32(rec[4:]) != msgReply {
 		return nil
 	}
 	cc.xid = binary.BigEndian.Uint32(rec)
-	if pc := cc.lookup(); pc != nil && pc.bulkRes == nil {
+	if pc := cc.lookup(); pc != nil && pc.bulkRes == nil && len(rec) <= pc.longest {
 		cc.spoke, cc.stray = true, 0
 		return pc
 	}

@@ -58,7 +58,7 @@ var ErrDrop = errors.New("oncrpc: drop the call")
 // Errors for which a connection is given up.
 var (
 	errRecordEnd   = errors.New("end of record")
-	errEmpties     = fmt.Errorf("record with more than %d empty fragments in a row", maxEmptyFragments)
+	errEmpties     = fmt.Errorf("record with more than %d empty fragments, and one for each %d bytes", maxEmptyFragments, bytesPerEmpty)
 	errNotCall     = errors.New("message to a server is no call")
 	errNotReply    = errors.New("message to a client is no reply")
 	errCutMessage  = errors.New("record too short for an RPC message")

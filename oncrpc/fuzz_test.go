@@ -80,17 +80,17 @@ func wholeRecords(stream []byte, limit int) (all [][]byte) {
 	for empty := 0; len(stream) >= markBytes; {
 		word := binary.BigEndian.Uint32(stream)
 		n := int(word &^ lastFragment)
-		if empty++; word != 0 {
-			empty = 0
+		if word == 0 {
+			empty++
 		}
 		stream = stream[markBytes:]
-		if n > len(stream) || len(rec)+n > limit || empty > maxEmptyFragments {
+		if n > len(stream) || len(rec)+n > limit || empty > maxEmptyFragments+len(rec)/bytesPerEmpty {
 			break
 		}
 		rec, stream = append(rec, stream[:n]...), stream[n:]
 		if word&lastFragment != 0 {
 			all = append(all, rec)
-			rec = []byte{}
+			rec, empty = []byte{}, 0
 		}
 	}
 	return all

@@ -69,6 +69,9 @@ func (a *readArgs) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
+// Asks is Count: results may have so many bytes of data.
+func (a *readArgs) Asks() uint32 { return a.Count }
+
 // readRes is a status; with 0 follow a note of any length, the bulk and a tail.
 type readRes struct {
 	Status uint32

@@ -30,7 +30,7 @@ type recordReader struct {
 	last   bool // the current fragment is the record's last
 	size   int  // of the record's fragments so far
 	frags  int  // fragments of this record so far; 0: between records
-	empty  int  // how many of the last ones were empty
+	empty  int  // how many of them were empty, and not the last
 	silent int  // reads in a row that gave nothing
 	before int  // bytes of the record before
 }
@@ -109,11 +109,19 @@ func (r *recordReader) header() error {
 	r.size += int(n)
 	r.frags++
 	if n > 0 || r.last {
-		r.empty = 0
 		return nil
 	}
-	if r.empty++; r.empty > maxEmptyFragments {
+	if r.empty++; r.empty > maxEmptyFragments+r.size/bytesPerEmpty {
 		return errEmpties
+	}
+	return nil
+}
+
+// atMost bounds the length of the record that has begun.
+func (r *recordReader) atMost(n int) error {
+	r.max = n
+	if r.size > n {
+		return &RecordError{Len: int64(r.size), Max: int64(n)}
 	}
 	return nil
 }

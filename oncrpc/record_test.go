@@ -136,7 +136,7 @@ func TestManyFragments(t *testing.T) {
 			c := newClient(t, ClientOptions{Dial: s.dial})
 			buf := make([]byte, len(data))
 			done := begin(func() error {
-				r, err := c.Call(t.Context(), proc(procRead), Auth{}, &readArgs{}, &readRes{Data: buf})
+				r, err := c.Call(t.Context(), proc(procRead), Auth{}, &readArgs{Count: uint32(len(data))}, &readRes{Data: buf})
 				r.Release()
 				return err
 			})

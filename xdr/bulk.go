@@ -14,9 +14,18 @@ type BulkArgs interface {
 	AppendTail(b []byte) ([]byte, error)
 }
 
+// Asker is an [Appender] that says how many bytes of data it asks for: the count of a
+// READ. Results may have so many bytes more than those of other calls. Arguments that
+// do not say it ask for none.
+type Asker interface {
+	Appender
+	Asks() uint32
+}
+
 // BulkResult is an [Unmarshaler] with one bulk opaque in it, the data of a
 // READ. Before the call, its bulk field holds the buffer that the data shall
-// land in; that buffer is the caller's.
+// land in; that buffer is the caller's. A call whose results may be long has
+// arguments that say so ([Asker]).
 //
 // DecodeHead consumes everything before the data, the length included, and
 // answers where the data goes and how many bytes of it follow on the wire. With

@@ -78,6 +78,15 @@ type Result interface {
 	Stat() *Nfsstat3
 }
 
+// Asks is how many bytes of data the READ asks for (see xdr.Asker).
+func (a *READ3args) Asks() uint32 { return a.Count }
+
+// Asks is how many bytes the results may have, by section 3.3.16.
+func (a *READDIR3args) Asks() uint32 { return a.Count }
+
+// Asks is how many bytes the results may have, by section 3.3.17.
+func (a *READDIRPLUS3args) Asks() uint32 { return a.Maxcount }
+
 // Err is s as an error of the contract, nil for NFS3_OK. The numbers are the
 // same; one that RFC 1813 does not know stays what it is.
 func (s Nfsstat3) Err() error {

@@ -40,13 +40,13 @@ var mountService = service{
 }
 
 var nfsService = service{
-	name: "NFS version 3",
-	prog: &nfs3.NFS_V3,
-	null: nfs3.NFSPROC3_NULL,
-	port: func(o *Options) uint16 { return o.NFSPort },
-	arg:  "nfsport",
-
-	lasting: true,
+	name:     "NFS version 3",
+	prog:     &nfs3.NFS_V3,
+	null:     nfs3.NFSPROC3_NULL,
+	port:     func(o *Options) uint16 { return o.NFSPort },
+	arg:      "nfsport",
+	maxReply: maxNFSReply,
+	lasting:  true,
 }
 
 var portmapService = service{name: "portmapper", maxReply: maxMountReply}

@@ -23,6 +23,11 @@ const (
 	// of exports is an error.
 	maxMountReply = 4 << 20
 
+	// maxNFSReply bounds the replies of NFS, in bytes beside the count that a READ, READDIR or
+	// READDIRPLUS asks for. The longest others are access control lists, of 25 KB, and links. A
+	// longer one closes the connection. A second one of the same call is an error.
+	maxNFSReply = 128 << 10
+
 	// DefaultConns is the default for the most connections: one for calls that must not
 	// queue behind bulk, and three for bulk, which is as much as one fast link needs. They
 	// are made when needed, so that a client with little to do has one. More is not always
