@@ -62,8 +62,8 @@ func refusedBriefly(err error, res nfs3.Result) bool {
 }
 
 // try makes a call once, when the limiter admits it, and reports the outcome to the limiter. The
-// admission ends with the try, so a call that waits for a busy server does not hold up others. Nor
-// does a call that waits for a server which has been silent since a call was given up. Such a
+// admission ends with the try, so a call that waits for a busy server does not hold up others.
+// After a call was given up, and until the server answers one, calls hold no admission. Such a
 // server has no load, and queued calls would otherwise be given up one after the other, each after
 // a patience of its own.
 func (f *FS) try(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Result) (oncrpc.Reply, error) {
@@ -81,7 +81,7 @@ func (f *FS) try(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.R
 	}
 	reply, err := f.RPC.Call(ctx, p, f.Auth, args, res)
 	switch {
-	case err == nil && silent:
+	case silent && reply.Took > 0: // an answer, be it a refusal
 		f.silent.Store(false)
 	case patienceEnded(err):
 		f.silent.Store(true)

@@ -162,6 +162,42 @@ func TestPaceSilent(t *testing.T) {
 	})
 }
 
+// TestPaceRefused has a silent server refuse the next call, by RPC itself: it is silent no
+// longer, and the calls after that are limited again.
+func TestPaceRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := pace.New(pace.Options{Max: [pace.Classes]int{1, 1, 1}})
+		goOn := make(chan struct{})
+		st := play(t, script{
+			nfs3.NFSPROC3_GETATTR: func(int, *oncrpc.Call) xdr.Appender { return nil },
+			nfs3.NFSPROC3_ACCESS: func(int, *oncrpc.Call) xdr.Appender {
+				<-goOn
+				return &nfs3.ACCESS3res{}
+			},
+		}, v3.Options{Pace: limiter})
+		if _, err := st.fs.GetAttr(t.Context(), handle(t, "file"), vfs.MaskV3); !errors.Is(err, oncrpc.ErrTimeout) {
+			t.Fatal(err)
+		}
+		_, _, err := st.fs.Readlink(t.Context(), handle(t, "link"))
+		if _, refused := errors.AsType[*oncrpc.AcceptError](err); !refused {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() {
+			_, _, err := st.fs.Access(t.Context(), handle(t, "file"), vfs.AccessRead)
+			done <- err
+		}()
+		synctest.Wait()
+		if s := limiter.Snapshot()[pace.Metadata]; s.InFlight != 1 {
+			t.Errorf("during the call: %+v", s)
+		}
+		close(goOn)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestPaceCancelled gives up a call that waits for its turn: it was never sent,
 // and what it would have changed is as it was.
 func TestPaceCancelled(t *testing.T) {
