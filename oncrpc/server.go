@@ -60,9 +60,6 @@ type ServerOptions struct {
 	// together have a small share of memory (strangerBytes), and no reply of theirs is
 	// kept. It is called often, and must not wait. nil admits every client.
 	Admit func(state any) bool
-	// EndConn, if set, is called when a connection for which NewConn returned no error is
-	// over and its last handler has returned.
-	EndConn func(state any)
 	// Secure, if set, turns a connection into a protected one, after the server has
 	// answered an AUTH_TLS probe with STARTTLS (RFC 9289, section 4.1). Without it such
 	// probes are denied, and clients go on in the clear if they may.

@@ -147,9 +147,6 @@ func (sc *serverConn) serve() {
 		err = sc.readCalls()
 		window.Release()
 		sc.finish(err)
-		if s.o.EndConn != nil {
-			s.o.EndConn(sc.state)
-		}
 	} else {
 		s.stats.refused.Add(1)
 		sc.fail(err)

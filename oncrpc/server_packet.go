@@ -18,7 +18,6 @@ type datagram struct {
 	remote net.Addr      // the client's: see ServerOptions.Peer
 	client ClientReplies // released with the call
 	state  any
-	opened bool // NewConn has returned state: EndConn gets it
 	share  string
 	shares bool // it is counted in packetConn.shares
 }
@@ -26,8 +25,8 @@ type datagram struct {
 // ServePacket answers calls that come to pc in datagrams, as UDP clients send them, until
 // Shutdown or Close. These close pc, and ServePacket returns [ErrServerClosed]. A pc that
 // fails for good ends it, too. Services and reply cache are those of connections. NewConn
-// and EndConn are called for each call, since no datagram says that it was the last. What
-// is no call gets no answer.
+// is called for each call, since no datagram says that it was the last. What is no call
+// gets no answer.
 func (s *Server) ServePacket(pc net.PacketConn) error {
 	p := &packetConn{s: s, pc: pc, stop: make(chan struct{}), running: make(chan struct{}, maxDatagramCalls), shares: make(map[string]int)}
 	if !s.trackPackets(p) {
@@ -129,7 +128,6 @@ func (p *packetConn) take(msg []byte, from net.Addr) {
 			c.conclude(ErrDrop)
 			return
 		}
-		d.opened = true
 	}
 	c.State = d.state
 	if !d.join() {
@@ -199,9 +197,6 @@ func (d *datagram) enqueue(a answered) {
 		}
 	}
 	a.drop()
-	if d.opened && s.o.EndConn != nil {
-		s.o.EndConn(d.state)
-	}
 	if d.client != nil {
 		d.client.Release()
 	}
