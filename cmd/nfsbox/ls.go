@@ -99,7 +99,7 @@ func (l *lister) directory(dir vfs.Handle) error {
 	if l.cmd.Long || l.cmd.JSON {
 		want = vfs.MaskV3 | vfs.MaskHandle
 	}
-	for entry, err := range l.fs.ReadDir(l.ctx, dir, vfs.Pos{}, want, 0) {
+	for entry, err := range walk.List(l.ctx, l.fs, dir, want) {
 		if err != nil {
 			return errors.Join(l.flush(), err)
 		}

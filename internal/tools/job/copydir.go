@@ -181,7 +181,7 @@ func (j *copyJob) sweep(ctx context.Context, dir vfs.Handle) error {
 	if j.record == nil || !j.record.resumed {
 		return nil
 	}
-	for e, err := range j.o.Dest.FS.ReadDir(ctx, dir, vfs.Pos{}, 0, 0) {
+	for e, err := range walk.List(ctx, j.o.Dest.FS, dir, 0) {
 		if err != nil {
 			return fmt.Errorf("look for temporaries: %w", err)
 		}

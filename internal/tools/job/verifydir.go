@@ -163,7 +163,7 @@ func (j *verifyJob) whetherGone(ctx context.Context, d *walk.Dir, s *side) (bool
 // that were found are among them. If there are more, it looks each one up in the source.
 func (j *verifyJob) count(ctx context.Context, d *walk.Dir, s *side) error {
 	var entries uint64
-	for _, err := range j.o.Dest.FS.ReadDir(ctx, s.handle, vfs.Pos{}, 0, 0) {
+	for _, err := range walk.List(ctx, j.o.Dest.FS, s.handle, 0) {
 		if err != nil {
 			return fmt.Errorf("list the destination: %w", err)
 		}
@@ -177,7 +177,7 @@ func (j *verifyJob) count(ctx context.Context, d *walk.Dir, s *side) error {
 		j.differ(d.Path(""), DiffMissing, "%d names of the source are but %d in the destination", s.names, entries)
 		return nil
 	}
-	for e, err := range j.o.Dest.FS.ReadDir(ctx, s.handle, vfs.Pos{}, 0, 0) {
+	for e, err := range walk.List(ctx, j.o.Dest.FS, s.handle, 0) {
 		if err != nil {
 			return fmt.Errorf("list the destination: %w", err)
 		}

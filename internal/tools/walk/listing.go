@@ -1,9 +1,11 @@
 package walk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"iter"
 	"slices"
 
 	"github.com/nfsbox/nfsbox/vfs"
@@ -20,6 +22,9 @@ const (
 	// whose cookies are hashes of names have a few such collisions; more is
 	// ErrStuck.
 	maxSameCookie = 64
+	// maxSameName is how often one name may come again. In a directory that is in use a name
+	// may come twice; more is ErrStuck.
+	maxSameName = 64
 )
 
 // needed are the attributes that every entry must have. An entry without one of them is
@@ -41,6 +46,7 @@ type listing struct {
 	steps uint64
 	until uint64
 	same  int // entries in a row with the cookie pos
+	names nameCycle
 
 	seen  []uint64 // hashes of names visited since the last restart
 	known []uint64 // of those before it; ascending
@@ -63,6 +69,49 @@ func (l *listing) advance(next vfs.Pos) error {
 		l.mark, l.until = next, 2*l.steps
 	}
 	return nil
+}
+
+// nameCycle notices a listing that gives the same names again and again, under new cookies.
+// It remembers one name, which is replaced after 1, 2, 4, ... entries (Brent's cycle search).
+// So names that repeat after n entries are noticed within about maxSameName*n entries.
+type nameCycle struct {
+	mark  uint64 // hash of the name
+	steps uint64
+	until uint64
+	met   int // how often it has come again
+}
+
+// add records a name by its hash.
+func (c *nameCycle) add(hash uint64) error {
+	if c.steps > 0 && hash == c.mark {
+		if c.met++; c.met > maxSameName {
+			return fmt.Errorf("%w: it has one name more than %d times", ErrStuck, maxSameName)
+		}
+	}
+	if c.steps++; c.steps > c.until {
+		c.mark, c.until, c.met = hash, 2*c.steps, 0
+	}
+	return nil
+}
+
+// List is f.ReadDir of the whole directory dir. A listing that gives the same names again and
+// again ends with ErrStuck.
+func List(ctx context.Context, f vfs.FS, dir vfs.Handle, want vfs.Mask) iter.Seq2[*vfs.Entry, error] {
+	return func(yield func(*vfs.Entry, error) bool) {
+		seed, names := maphash.MakeSeed(), nameCycle{}
+		for e, err := range f.ReadDir(ctx, dir, vfs.Pos{}, want, 0) {
+			if err == nil {
+				err = names.add(maphash.Bytes(seed, e.Name))
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
 }
 
 // isNew remembers a name by its hash and reports whether it has to be visited.
@@ -174,7 +223,11 @@ func (w *walker) read(d *Dir) error {
 		if err := d.listing.advance(e.Next); err != nil {
 			return err
 		}
-		if !d.listing.isNew(maphash.Bytes(w.seed, e.Name)) {
+		hash := maphash.Bytes(w.seed, e.Name)
+		if err := d.listing.names.add(hash); err != nil {
+			return err
+		}
+		if !d.listing.isNew(hash) {
 			continue
 		}
 		full, err := w.entry(d, e)

@@ -221,3 +221,52 @@ func TestBadCookie(t *testing.T) {
 		})
 	}
 }
+
+// repeated lists n names again and again, each time with another cookie. It gives up after so
+// many entries that no bound is at work.
+func repeated(n uint64) *hooked {
+	return invented(func(dir uint64, from vfs.Pos) iter.Seq2[*vfs.Entry, error] {
+		return func(yield func(*vfs.Entry, error) bool) {
+			for i := from.Cookie; dir == 1 && i < 1_000_000; i++ {
+				if !yield(entry(fmt.Sprint("f", i%n), 100+i%n, vfs.TypeReg, i+1), nil) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// TestNamesForEver: a server that gives the same names for ever, under new cookies, does not
+// hold up the walk. A few names that come twice are no fault.
+func TestNamesForEver(t *testing.T) {
+	for _, n := range []uint64{1, 2, 1000} {
+		l := newLog(t)
+		if err := l.walk(repeated(n), Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if len(l.faults) != 1 || !errors.Is(l.faults[0].err, ErrStuck) || !errors.Is(l.incomplete["."], ErrStuck) {
+			t.Errorf("%d names: %v, %v", n, l.faults, l.incomplete)
+		}
+		var err error
+		for _, err = range List(t.Context(), repeated(n), handle(1), 0) {
+			if err != nil {
+				break
+			}
+		}
+		if !errors.Is(err, ErrStuck) {
+			t.Errorf("%d names, listed alone: %v", n, err)
+		}
+	}
+	l := newLog(t)
+	if err := l.walk(invented(func(dir uint64, from vfs.Pos) iter.Seq2[*vfs.Entry, error] {
+		return func(yield func(*vfs.Entry, error) bool) {
+			for i := from.Cookie; dir == 1 && i < 2*maxSameName; i++ {
+				if !yield(entry(fmt.Sprint("f", i/2), 100+i/2, vfs.TypeReg, i+1), nil) {
+					return
+				}
+			}
+		}
+	}), Options{}); err != nil || len(l.faults) > 0 {
+		t.Errorf("each name twice: %v, %v", err, l.faults)
+	}
+}
