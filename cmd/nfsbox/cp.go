@@ -48,7 +48,8 @@ link to a directory that the server mounts is that directory, as SOURCE and as D
 
 Where DEST takes two names of the source for one (Makefile and makefile), the first is copied and the
 others have failed. The source may be in use. What vanishes before its turn is noted and counted, and no
-failure, unless it is back in the end; a file that only grows is copied as it was at first, and counted;
+failure, unless it is back in the end. Directories that vanish are counted apart, and one that is found
+elsewhere in the source in the end has failed, as what is below it may be in no copy. A file that only grows is copied as it was at first, and counted;
 one that changes each time it is copied has failed. What cannot be preserved (owners, set-id bits,
 modes, times, access control lists, extended attributes of a local source) is counted, and no failure
 either. NFSv3 has no times before 1970 or after 2106, and no extended attributes: of a source that is a
@@ -177,7 +178,7 @@ func (s *cpSummary) add(o *job.Summary) {
 	for _, p := range [...]struct{ to, from *uint64 }{
 		{&s.Files, &o.Files}, {&s.Dirs, &o.Dirs}, {&s.Symlinks, &o.Symlinks}, {&s.Hardlinks, &o.Hardlinks},
 		{&s.Nodes, &o.Nodes}, {&s.Bytes, &o.Bytes}, {&s.Skipped, &o.Skipped}, {&s.Verified, &o.Verified},
-		{&s.Errors, &o.Errors}, {&s.Changed, &o.Changed}, {&s.Vanished, &o.Vanished}, {&s.Grew, &o.Grew}, {&s.Left, &o.Left},
+		{&s.Errors, &o.Errors}, {&s.Changed, &o.Changed}, {&s.Vanished, &o.Vanished}, {&s.DirsGone, &o.DirsGone}, {&s.Grew, &o.Grew}, {&s.Left, &o.Left},
 		{&s.NoSpace, &o.NoSpace}, {&s.DirsClosed, &o.DirsClosed},
 		{&s.OwnersLost, &o.OwnersLost}, {&s.SetIDsLost, &o.SetIDsLost}, {&s.ModesLost, &o.ModesLost},
 		{&s.TimesLost, &o.TimesLost}, {&s.ACLsLost, &o.ACLsLost}, {&s.LinksSplit, &o.LinksSplit}, {&s.AttrsSet, &o.AttrsSet},

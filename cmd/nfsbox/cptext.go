@@ -30,6 +30,10 @@ func text(all ...counted) string {
 	return strings.Join(parts, ", ")
 }
 
+// goneDirs tells of directories that have vanished from the source. Those that are still in it
+// are failures as well.
+const goneDirs = "directories vanished from the source, with all that was below them"
+
 // print writes what the line with the totals lacks: what was skipped and verified, what was not
 // copied as it stood, and what could not be preserved.
 func (s *cpSummary) print(w io.Writer) {
@@ -37,7 +41,7 @@ func (s *cpSummary) print(w io.Writer) {
 		{"", text(
 			counted{s.Skipped, "skipped, as an earlier run had copied them"}, counted{s.AttrsSet, "of them given their mode or owner again"}, counted{s.Verified, "verified"},
 			counted{s.Vanished, "vanished meanwhile"}, counted{s.Changed, "changed each time they were copied"},
-			counted{s.Grew, "grew, and are copied as they were at first"}, counted{s.LinksSplit, "hard links copied as files of their own"},
+			counted{s.DirsGone, goneDirs}, counted{s.Grew, "grew, and are copied as they were at first"}, counted{s.LinksSplit, "hard links copied as files of their own"},
 		)},
 		{"not preserved: ", text(
 			counted{s.OwnersLost, "owners"}, counted{s.SetIDsLost, "set-id bits"}, counted{s.ModesLost, "modes"},

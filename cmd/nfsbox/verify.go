@@ -29,7 +29,11 @@ func (*verifyCmd) Help() string {
 times and which names belong to one object. What is missing, extra or different is listed. Nothing is
 changed. A mode of the source that is but what an access control list shows, where the copy has what the
 list gives to the group itself, is no difference, and counted: cp copies no lists. Nor is a time before
-1970 or after 2106, which NFSv3 does not have, where the copy has the nearest that it has.
+1970 or after 2106, which NFSv3 does not have, where the copy has the nearest that it has. Access control
+lists and extended attributes are not compared, nor owners without --owner. Holes count as zeros. What is
+a hole on both sides is not read where both tell, as local file systems do; NFSv3 does not, so that a
+sparse file of a server is read whole. A directory that was moved within SOURCE meanwhile could not be
+compared.
 
 SOURCE is compared with DEST itself, also where DEST is a directory: what cp -r s d has copied into a d
 that was there, verify s d/s compares. Links mean what they mean to cp: a SOURCE that is a symbolic link
@@ -76,6 +80,9 @@ func (c *verifyCmd) Run(e *env) error {
 	}
 	if ferr := tracker.Finish(&sum); ferr != nil {
 		err = errors.Join(err, fmt.Errorf("output: %w", ferr))
+	}
+	if sum.DirsGone > 0 && !c.JSON {
+		_, _ = io.WriteString(e.stderr, text(counted{sum.DirsGone, goneDirs})+"\n")
 	}
 	if lost := text(
 		counted{sum.ACLsLost, "access control lists, whose modes are as a copy has them"},

@@ -5,6 +5,7 @@ package outsider
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -72,4 +73,65 @@ func TestDestReplaced(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSourceDirsMove: directories of the source are moved within it, or out of it, before their
+// turn comes. What is in no copy is told of by name, and is no success; what has left the
+// source is counted.
+func TestSourceDirsMove(t *testing.T) {
+	for _, verb := range []string{"cp", "verify"} {
+		for _, where := range []string{"within", "out"} {
+			t.Run(verb+" "+where, func(t *testing.T) {
+				b := newBox(t)
+				for i := range 60 {
+					b.write(b.path("src", fmt.Sprint("d", i), "sub", "f"), string(pattern(40_000, byte(i))))
+				}
+				b.no(os.MkdirAll(b.path("src", "aside"), 0o755))
+				b.no(os.MkdirAll(b.path("out"), 0o755))
+				b.no(os.MkdirAll(b.path("srv"), 0o755))
+				s := b.serve(b.path("srv"))
+				if verb == "verify" {
+					b.must(0, "cp", "-r", b.path("src"), s.url+"dst")
+				}
+				to := b.path("src", "aside")
+				if where == "out" {
+					to = b.path("out")
+				}
+				var gone []string
+				move := sync.OnceFunc(func() {
+					for _, name := range b.names(b.path("src")) {
+						read := verb == "cp" && exists(b.path("srv", "dst", name))
+						if strings.HasPrefix(name, "d") && !strings.Contains(name, "/") && !read {
+							if err := os.Rename(b.path("src", name), filepath.Join(to, name)); err != nil {
+								t.Error(err)
+							}
+							gone = append(gone, name)
+						}
+					}
+				})
+				p := b.proxy(s, func(p *proxy) { p.towards, p.back = b.whenPassed(1_000_000, move), b.whenPassed(1_000_000, move) })
+				args := []string{verb, "--parallel=1", b.path("src"), p.url() + "dst"}
+				if verb == "cp" {
+					args = append(args, "-r")
+				}
+				r := b.run(args...)
+				told := strings.Count(r.stderr, "was moved to aside/d")
+				switch {
+				case len(gone) == 0 || !strings.Contains(r.stderr, "directories vanished"):
+					t.Errorf("%d directories were moved", len(gone))
+				case where == "within" && (r.status != 2 || told == 0), where == "out" && (told > 0 || verb == "cp" && r.status != 0):
+					t.Errorf("%d directories were moved, %d told of", len(gone), told)
+				}
+				if t.Failed() {
+					t.Logf("exit status %d\n%.3000s", r.status, r.stderr)
+				}
+			})
+		}
+	}
+}
+
+// exists reports whether something has the name.
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
 }

@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -32,15 +33,10 @@ func (c *crew) fault(ctx context.Context, d *walk.Dir, name string, err error) {
 	} else {
 		c.progress.Add(progress.FoundItems, 1)
 	}
-	c.failAt(ctx, d.Path(name), err, faultAt(d, name, err))
-}
-
-// failMore reports a failure of an item that is counted as well.
-func (c *crew) failMore(ctx context.Context, path string, err error) {
-	if err != nil && ctx.Err() == nil {
-		c.progress.Add(progress.MoreErrors, 1)
+	if v, ok := errors.AsType[*walk.VanishedError](err); ok {
+		c.dirs.add(d.Path(name), &v.Attr)
 	}
-	c.fail(ctx, path, err)
+	c.failAt(ctx, d.Path(name), err, faultAt(d, name, err))
 }
 
 // begin runs work in the background for an object of d. work gets the name and a copy of e
@@ -72,5 +68,8 @@ func (c *crew) tree(ctx context.Context, root Place, v walk.Visitor) error {
 	ctx, end := c.watch(ctx, func() int { return len(c.slots) })
 	err := walk.Tree(ctx, root.FS, root.Handle, walk.Options{}, v)
 	c.flying.Wait()
+	if err == nil {
+		err = c.findMoved(ctx)
+	}
 	return end(err)
 }

@@ -41,9 +41,14 @@
 // only grew is kept as it was at first ([KindGrew]). A file that changed each time it was
 // copied has failed ([KindChanged]).
 //
+// A directory that vanished may have been moved: where a handle follows a name, that looks the
+// same. So in the end the source is searched for those, by file id. One that is found has
+// failed: what is below it may be in no copy.
+//
 // If items have vanished, the job asks after every [maxUnsure] of them, and at the end,
 // whether the source is still there. If it is gone, or another directory is in its place,
-// the job ends with one error ([ErrGone]). An item that had vanished and is back in the end
+// the job ends with one error ([ErrGone]). If the copy itself was moved or replaced, that is
+// an error in the end ([ErrMoved]). An item that had vanished and is back in the end
 // has failed: somebody took the source, or a part of it, away for a while.
 //
 // A server that has stopped answering ends the job with one error ([ErrSilent]), and so does
@@ -75,5 +80,5 @@
 // file (maxIndexed), names made in a directory that folds names (maxMade) or was not tried
 // out (maxEarly), the listing of a directory that is verified (maxListed), finished files
 // that wait for a sync (maxUnsynced, maxUnsyncedNodes), and failures that are held back
-// (maxTight, maxUnsureHeld).
+// (maxTight, maxUnsureHeld, maxGoneDirs).
 package job

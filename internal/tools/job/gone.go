@@ -86,7 +86,7 @@ func faultAt(d *walk.Dir, name string, err error) listed {
 	if v == nil {
 		return listed{}
 	}
-	return listed{d.Handle, name, v.Handle, v.Links}
+	return listed{d.Handle, name, v.Handle, v.Attr.Nlink}
 }
 
 // unsure is an item that was gone when its turn came.

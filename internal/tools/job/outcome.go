@@ -64,6 +64,7 @@ type outcomes struct {
 	noSpace       atomic.Uint64 // items that failed for want of space, reported or not
 	begun         atomic.Uint64 // items that have begun
 	left          leftovers
+	dirs          goneDirs
 	source        source
 
 	mu           sync.Mutex
@@ -182,6 +183,14 @@ func (c *outcomes) report(e progress.Event) {
 // is not reported.
 func (c *outcomes) fail(ctx context.Context, path string, err error) {
 	c.failAt(ctx, path, err, listed{})
+}
+
+// failMore reports a failure of an item that is counted as well.
+func (c *outcomes) failMore(ctx context.Context, path string, err error) {
+	if err != nil && ctx.Err() == nil {
+		c.progress.Add(progress.MoreErrors, 1)
+	}
+	c.fail(ctx, path, err)
 }
 
 // failAt is fail for an object of the source, with the place where it was listed.

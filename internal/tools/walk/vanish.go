@@ -7,11 +7,11 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// VanishedError is an ErrVanished of a directory, with the handle and the number of links
-// that it was listed with.
+// VanishedError is an ErrVanished of a directory, with the handle and the attributes that it
+// was listed with.
 type VanishedError struct {
 	Handle vfs.Handle
-	Links  uint32
+	Attr   vfs.Attr
 	err    error
 }
 
@@ -39,9 +39,9 @@ func (w *walker) lookAgain(d *Dir, err error) error {
 	lerr := w.complete(d.Parent, &now)
 	switch {
 	case errors.Is(lerr, ErrVanished), lerr == nil && Unlinked(d.Attr.Nlink, &now.Attr):
-		return &VanishedError{d.Handle, d.Attr.Nlink, fmt.Errorf("%w: %w", ErrVanished, err)}
+		return &VanishedError{d.Handle, d.Attr, fmt.Errorf("%w: %w", ErrVanished, err)}
 	case errors.Is(lerr, vfs.ErrStale) && w.vanished(d.Parent):
-		return &VanishedError{d.Handle, d.Attr.Nlink, fmt.Errorf("%w, with the directory that it was in: %w", ErrVanished, err)}
+		return &VanishedError{d.Handle, d.Attr, fmt.Errorf("%w, with the directory that it was in: %w", ErrVanished, err)}
 	case lerr != nil:
 		return fmt.Errorf("%w (and to look it up again: %w)", err, lerr)
 	case now.Attr.Type != vfs.TypeDir:

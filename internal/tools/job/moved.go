@@ -1,0 +1,103 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/nfsbox/nfsbox/internal/tools/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// maxGoneDirs bounds the directories that have vanished and are looked for in the end, about
+// 200 bytes each. Further ones are only counted.
+const maxGoneDirs = 4096
+
+// goneDirs are directories of the source that vanished after they were listed. Where a handle
+// follows a name, a directory vanishes as well if somebody moves it. If it was moved to a place
+// that the walk had passed, what is below it is in no copy.
+type goneDirs struct {
+	mu   sync.Mutex
+	n    uint64
+	path map[objectID]string
+}
+
+// add notes a directory that has vanished, once.
+func (g *goneDirs) add(path string, a *vfs.Attr) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	id, ok := idOf(a)
+	if _, met := g.path[id]; ok && met {
+		return
+	}
+	if g.n++; !ok || len(g.path) >= maxGoneDirs {
+		return
+	}
+	if g.path == nil {
+		g.path = make(map[objectID]string)
+	}
+	g.path[id] = path
+}
+
+// take returns the path of the directory with the attributes a, if it had vanished, and how
+// many more are looked for.
+func (g *goneDirs) take(a *vfs.Attr) (path string, more int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	id, ok := idOf(a)
+	if ok {
+		path = g.path[id]
+		delete(g.path, id)
+	}
+	return path, len(g.path)
+}
+
+// count is how many have vanished.
+func (g *goneDirs) count() uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.n
+}
+
+// findMoved looks in the whole source for the directories that have vanished. One that is
+// there under another name is a failure.
+func (c *outcomes) findMoved(ctx context.Context) error {
+	if _, some := c.dirs.take(new(vfs.Attr)); some == 0 {
+		return nil
+	}
+	err := walk.Tree(ctx, c.source.at.FS, c.source.at.Handle, walk.Options{}, &finder{c})
+	if errors.Is(err, errFound) {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		c.failMore(ctx, ".", fmt.Errorf("look for the directories that have vanished: %w", err))
+	}
+	return nil
+}
+
+// errFound ends the search.
+var errFound = errors.New("all are found")
+
+// finder is the visitor of the search.
+type finder struct{ *outcomes }
+
+func (f *finder) Enter(ctx context.Context, d *walk.Dir) error {
+	was, more := f.dirs.take(&d.Attr)
+	if now := d.Path(""); was != "" && was != now { // one that is back is an error already
+		f.failMore(ctx, was, fmt.Errorf("it was moved to %s meanwhile, and what is below it may be missing: run the same command again", now))
+	}
+	if more == 0 {
+		return errFound
+	}
+	return nil
+}
+
+func (*finder) Entry(context.Context, *walk.Dir, *vfs.Entry) error { return nil }
+
+func (*finder) Fault(context.Context, *walk.Dir, string, error) error { return nil }
+
+func (*finder) Leave(context.Context, *walk.Dir, error) error { return nil }
