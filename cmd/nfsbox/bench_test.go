@@ -53,7 +53,7 @@ func TestBenchLine(t *testing.T) {
 
 // TestHostileStep shows what a server says so that it cannot steer the terminal.
 func TestHostileStep(t *testing.T) {
-	text := stepText(&doctorEvent{Step: "mount", Result: "failed", Detail: "a\x1b[2Jb\nc", Error: "d\re", Advice: "f\ng"})
+	text := stepText(&doctorEvent{Step: "mount", Result: "failed", Detail: "a\x1b[2Jb\nc", Error: &jsonError{Message: "d\re"}, Advice: "f\ng"})
 	if strings.ContainsAny(text, "\x1b\r") || strings.Count(text, "\n") != 5 || !strings.Contains(text, "-> g\n") {
 		t.Errorf("%q", text)
 	}

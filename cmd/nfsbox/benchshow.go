@@ -79,7 +79,7 @@ func jsonLine(kind string, v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	head := `{"t":"` + time.Now().UTC().Format(time.RFC3339Nano) + `","type":"` + kind + `",`
+	head := `{"time":"` + time.Now().UTC().Format(time.RFC3339Nano) + `","type":"` + kind + `",`
 	return append(append([]byte(head), fields[1:]...), '\n'), nil
 }
 

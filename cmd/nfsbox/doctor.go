@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
@@ -31,7 +32,7 @@ made in the directory that URL names, or that holds what it names, and removed a
 the clocks of server and client differ.
 
 With --json each step is a line with "type":"step", step (its name), result ("ok", "failed" or "skipped"),
-seconds, and, where there is something to say, detail, error and advice. The last line has
+seconds, and, where there is something to say, detail, error (code and message) and advice. The last line has
 "type":"summary", ok, failed and skipped (numbers of steps), reached (whether what URL names is there) and
 seconds.
 
@@ -44,13 +45,13 @@ names is not there, 2 if something else has failed.
 
 // doctorEvent is a step in JSON.
 type doctorEvent struct {
-	Type    string  `json:"type"` // "step"
-	Step    string  `json:"step"`
-	Result  string  `json:"result"` // "ok", "failed", "skipped"
-	Seconds float64 `json:"seconds"`
-	Detail  string  `json:"detail,omitempty"`
-	Error   string  `json:"error,omitempty"`
-	Advice  string  `json:"advice,omitempty"`
+	Type    string     `json:"type"` // "step"
+	Step    string     `json:"step"`
+	Result  string     `json:"result"` // "ok", "failed", "skipped"
+	Seconds float64    `json:"seconds"`
+	Detail  string     `json:"detail,omitempty"`
+	Error   *jsonError `json:"error,omitempty"`
+	Advice  string     `json:"advice,omitempty"`
 }
 
 // doctorSummary is the last event.
@@ -93,7 +94,7 @@ func (d *doctor) step(s nfsbox.Step) {
 	x := doctorEvent{Type: "step", Step: s.Name, Result: "ok", Seconds: s.Took.Seconds(), Detail: s.Detail, Advice: s.Advice}
 	switch {
 	case s.Err != nil:
-		x.Result, x.Error = "failed", s.Err.Error()
+		x.Result, x.Error = "failed", &jsonError{Code: fault.Code(s.Err), Message: fault.Text(s.Err)}
 		d.sum.Failed++
 	case s.Skipped:
 		x.Result = "skipped"
@@ -137,7 +138,10 @@ func stepText(x *doctorEvent) string {
 	case "ok":
 		took = progress.Micros(x.Seconds * 1e6)
 	}
-	lines := append(cleanLines(x.Detail, ""), cleanLines(x.Error, "")...)
+	lines := cleanLines(x.Detail, "")
+	if x.Error != nil {
+		lines = append(lines, cleanLines(x.Error.Message, "")...)
+	}
 	lines = append(lines, cleanLines(x.Advice, "-> ")...)
 	first := ""
 	if len(lines) > 0 {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"strings"
 
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -60,9 +63,9 @@ func statusOf(e *env, err error) int {
 		var exit *exitError
 		switch {
 		case !errors.As(one, &exit):
-			complain(e, one)
+			complain(e, one, statusFor(one))
 		case exit.err != nil:
-			complain(e, exit.err)
+			complain(e, exit.err, exit.status)
 		}
 		status = max(status, statusFor(one))
 	}
@@ -94,29 +97,47 @@ func joined(err error) (each []error) {
 	return each
 }
 
-// complain prints err as a line, or each of several joined errors as a line. Their texts may hold
-// names that a server chose.
-func complain(e *env, err error) {
+// complain prints err as a line, or each of several joined errors as a line, and below it what
+// to do. Their texts may hold names that a server chose.
+func complain(e *env, err error, status int) {
 	for _, one := range joined(err) {
 		// There is nowhere to report an error of stderr.
-		_, _ = fmt.Fprintf(e.stderr, "nfsbox: %s\n", progress.Clean(strings.ReplaceAll(words(one), "\n", "; "))) // newlines of an inner errors.Join
+		_, _ = io.WriteString(e.stderr, complaint(one, advice(one, status)))
 	}
 }
 
-// words is the text of err for people. If an interruption caused it, that comes first, in words
-// of our own.
-func words(err error) string {
-	text := err.Error()
-	if !errors.Is(err, context.Canceled) {
+// complaint is what people read of an error.
+func complaint(err error, advice string) string {
+	text := "nfsbox: " + oneLine(err) + "\n"
+	if advice != "" {
+		text += "        -> " + progress.Clean(advice) + "\n"
+	}
+	return text
+}
+
+// oneLine is an error's text as a terminal may show it.
+func oneLine(err error) string {
+	return progress.Clean(strings.ReplaceAll(fault.Text(err), "\n", "; "))
+}
+
+// advice is what to do about an error of a server that has the given exit status; "" for other
+// errors, and where the text says it all.
+func advice(err error, status int) string {
+	url, _, _ := strings.Cut(fault.Text(err), ": ")
+	if !place.IsURL(url) || errors.Is(err, context.Canceled) {
+		return ""
+	}
+	if status != exitUnreachable && errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	text := fault.Advice(err)
+	if status != exitUnreachable {
 		return text
 	}
-	const said = "interrupted"
-	cut := context.Canceled.Error()
-	if text == cut {
-		return said
+	if text != "" {
+		text += "; "
 	}
-	text = strings.ReplaceAll(text, ": "+cut, "")
-	return said + ": " + strings.ReplaceAll(text, cut, said)
+	return text + "nfsbox doctor " + quoteArg(url) + " finds out more"
 }
 
 func interrupted(e *env) bool {

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -26,8 +27,10 @@ type output struct {
 
 	mu      sync.Mutex // guards what follows: messages about silent servers come from other goroutines
 	w       *bufio.Writer
+	scratch []byte // a line of JSON
 	entries uint64
 	errors  uint64
+	advised map[string]bool // codes of errors that advice has been given on
 }
 
 func (o *output) event(v any) error {
@@ -40,13 +43,17 @@ func (o *output) event(v any) error {
 	return nil
 }
 
-// line prints v as one line of JSON. output.mu is held.
+// line prints v, an object with fields, as one line of JSON that begins with the time.
+// output.mu is held.
 func (o *output) line(v any) error {
-	line, err := json.Marshal(v)
+	fields, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	if _, err = o.w.Write(append(line, '\n')); err != nil {
+	line := append(o.scratch[:0], `{"time":"`...)
+	line = append(time.Now().UTC().AppendFormat(line, time.RFC3339Nano), `",`...)
+	o.scratch = append(append(line, fields[1:]...), '\n')
+	if _, err = o.w.Write(o.scratch); err != nil {
 		return fmt.Errorf("standard output: %w", err)
 	}
 	return nil
@@ -91,24 +98,42 @@ func (o *output) text(s string) error {
 
 // errorEvent is an item that failed.
 type errorEvent struct {
-	Type      string `json:"type"` // "error"
-	Path      string `json:"path"`
-	PathBytes string `json:"path_base64,omitempty"` // if the path is not UTF-8
-	Error     string `json:"error"`
+	Type      string    `json:"type"` // "error"
+	Path      string    `json:"path"`
+	PathBytes string    `json:"path_base64,omitempty"` // if the path is not UTF-8
+	Error     jsonError `json:"error"`
 }
 
-// failed reports an item that failed; the command goes on.
+// jsonError is an error in JSON.
+type jsonError struct {
+	Code    string `json:"code"`             // for programs: "ENOENT", "NFS3ERR_JUKEBOX"
+	Message string `json:"message"`          // for people
+	Advice  string `json:"advice,omitempty"` // what to do
+}
+
+func newJSONError(err error) jsonError {
+	return jsonError{fault.Code(err), fault.Text(err), advice(err, statusFor(err))}
+}
+
+// failed reports an item that failed; the command goes on. People read advice once for each
+// code.
 func (o *output) failed(path string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.errors++
-	text := words(err)
+	x := newJSONError(err)
 	if o.json {
 		// Flushing returns the error of stdout.
-		_ = o.line(errorEvent{"error", path, notUTF8(path), text})
+		_ = o.line(errorEvent{"error", path, notUTF8(path), x})
 	}
+	if o.advised[x.Code] {
+		x.Advice = ""
+	} else if o.advised == nil {
+		o.advised = make(map[string]bool)
+	}
+	o.advised[x.Code] = true
 	// There is nowhere to report an error of stderr.
-	_, _ = fmt.Fprintf(o.stderr, "nfsbox: %s\n", progress.Clean(text))
+	_, _ = io.WriteString(o.stderr, complaint(err, x.Advice))
 }
 
 // listSummary is the last event of ls, stat and exports.

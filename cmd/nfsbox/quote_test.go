@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os/exec"
 	"testing"
 )
@@ -21,21 +18,6 @@ func TestQuoteArg(t *testing.T) {
 		out, err := exec.Command(bash, "-c", "printf %s "+quoteArg(arg)).Output()
 		if err != nil || string(out) != arg {
 			t.Errorf("%q is written as %s, and read as %q (%v)", arg, quoteArg(arg), out, err)
-		}
-	}
-}
-
-// TestWords has no word of package context in what people read.
-func TestWords(t *testing.T) {
-	for want, err := range map[string]error{
-		"interrupted":                                context.Canceled,
-		"interrupted: copy a to b":                   fmt.Errorf("copy a to b: %w", context.Canceled),
-		"interrupted: copy a; then b is left behind": fmt.Errorf("copy a: %w; then %w", context.Canceled, errors.New("b is left behind")),
-		"interrupted: after interrupted":             fmt.Errorf("after %w", context.Canceled),
-		"no space":                                   errors.New("no space"),
-	} {
-		if got := words(err); got != want {
-			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
@@ -29,7 +30,7 @@ func (s *show) tracker(e *env) *progress.Tracker {
 // items. In text the error goes to stderr alone, so this is for JSON.
 func (s *show) whole(t *progress.Tracker, path string, err error) {
 	if s.JSON {
-		t.Report(progress.Event{Type: "error", Path: path, Message: words(err)})
+		t.Report(progress.Event{Type: "error", Path: path, Message: fault.Text(err)})
 	}
 }
 

@@ -70,7 +70,7 @@ func (o *Options) connect(ctx context.Context, s *service) (rpc *oncrpc.Client, 
 	switch {
 	case err == nil:
 		return o.try(ctx, s, port)
-	case ctx.Err() != nil || errors.Is(err, errNotRegistered):
+	case ctx.Err() != nil || errors.Is(err, errNotRegistered) || nameless(err):
 		return nil, 0, errors.Join(first, err)
 	case first != nil:
 		return nil, 0, fmt.Errorf("%w; and %w (give its port with %s=)", first, err, s.arg)
@@ -80,6 +80,12 @@ func (o *Options) connect(ctx context.Context, s *service) (rpc *oncrpc.Client, 
 		e = fmt.Errorf("%w; and without the portmapper: %w (%s)", err, e, o.giveWhat(s, e))
 	}
 	return rpc, port, e
+}
+
+// nameless reports whether the host's name has no address: no port of it has one then.
+func nameless(err error) bool {
+	_, ok := errors.AsType[*net.DNSError](err)
+	return ok
 }
 
 // giveWhat says what to add to the URL, for a server whose portmapper does not answer and whose

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/xdr"
@@ -152,7 +153,7 @@ func (d *diagnosis) mount(ctx context.Context, s *Step) error {
 	}
 	s.Detail = "the server exports " + listExports(d.exports)
 	if len(d.exports) == 0 {
-		s.Detail, s.Advice = "the server exports nothing", exportIt
+		s.Detail, s.Advice = "the server exports nothing", fault.ExportIt
 	}
 	return nil
 }

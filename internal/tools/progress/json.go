@@ -16,7 +16,7 @@ const jsonInterval = time.Second
 // jsonLines is the renderer of JSON.
 type jsonLines struct{ w io.Writer }
 
-// JSON returns a Renderer that writes one JSON object a line to w. Each has "t" (RFC 3339) and
+// JSON returns a Renderer that writes one JSON object a line to w. Each has "time" (RFC 3339) and
 // "type". Type "progress" has the counters, "seconds" and "totals_final". An event has its own
 // type, with "kind", "path" and "message"; if a server has stopped answering, or answers again,
 // also "server", "since" and "until". "summary" comes last, with the fields of the task's
@@ -71,7 +71,7 @@ func (j *jsonLines) Summary(s *Snapshot, v any) error {
 
 // head begins an object.
 func head(t time.Time, kind string) []byte {
-	b := append(make([]byte, 0, 512), `{"t":"`...)
+	b := append(make([]byte, 0, 512), `{"time":"`...)
 	b = t.UTC().AppendFormat(b, time.RFC3339Nano)
 	return appendJSON(append(b, `","type":`...), kind)
 }

@@ -24,8 +24,8 @@ func TestServerEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := `{"t":"2026-03-04T05:06:07Z","type":"silent","message":"h:1\u001b is silent","server":"h:1","since":"2026-03-04T05:06:07Z","until":"2026-03-04T05:07:07Z"}
-{"t":"2026-03-04T05:06:07Z","type":"answers","message":"h:1 answers","server":"h:1","since":"2026-03-04T05:06:07Z"}
+	want := `{"time":"2026-03-04T05:06:07Z","type":"silent","message":"h:1\u001b is silent","server":"h:1","since":"2026-03-04T05:06:07Z","until":"2026-03-04T05:07:07Z"}
+{"time":"2026-03-04T05:06:07Z","type":"answers","message":"h:1 answers","server":"h:1","since":"2026-03-04T05:06:07Z"}
 silent: h:1\x1b is silent
 answers: h:1 answers
 `
@@ -183,10 +183,10 @@ func TestJSON(t *testing.T) {
 			t.Errorf("a second Finish: %v", err)
 		}
 		want := []string{
-			`{"t":"2000-01-01T00:00:01Z","type":"progress","files":7,"dirs":0,"symlinks":0,"hardlinks":0,"nodes":0,"bytes":0,` +
+			`{"time":"2000-01-01T00:00:01Z","type":"progress","files":7,"dirs":0,"symlinks":0,"hardlinks":0,"nodes":0,"bytes":0,` +
 				`"skipped":0,"verified":0,"differences":0,"errors":0,"vanished":0,"found_items":0,"found_bytes":0,"seconds":1.000,"totals_final":false}`,
-			`{"t":"2000-01-01T00:00:01.5Z","type":"difference","kind":"mode","path":"a\u009b\ufffd","message":"x","path_base64":"YcKb/w=="}`,
-			`{"t":"2000-01-01T00:00:01.5Z","type":"summary","files":7}`,
+			`{"time":"2000-01-01T00:00:01.5Z","type":"difference","kind":"mode","path":"a\u009b\ufffd","message":"x","path_base64":"YcKb/w=="}`,
+			`{"time":"2000-01-01T00:00:01.5Z","type":"summary","files":7}`,
 		}
 		want[1] = strings.Replace(want[1], `\ufffd`, "\ufffd", 1)
 		got := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
