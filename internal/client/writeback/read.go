@@ -18,26 +18,19 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 	}
 	dirty, end := f.n.copyDirty(p, off)
 	if len(dirty) == 0 && end <= off {
-		return f.inner.ReadAt(ctx, p, off, post)
-	}
-	r := reader{ctx: ctx, f: f, p: p, off: off, end: end, post: post}
-	if post != nil {
-		*post = vfs.Attr{}
-	}
-	for _, d := range dirty {
-		if err := r.below(d.from); err != nil || r.short {
-			return r.n, false, err
+		n, eof, err = f.inner.ReadAt(ctx, p, off, post)
+	} else {
+		if post != nil {
+			*post = vfs.Attr{}
 		}
-		r.n = int(d.to - off)
+		r := reader{ctx: ctx, f: f, p: p, off: off, end: end, post: post}
+		eof, err = r.read(dirty)
+		n = r.n
 	}
-	if err := r.below(off + uint64(len(p))); err != nil || r.short {
-		return r.n, false, err
-	}
-	eof, err = r.atEnd()
-	if post != nil && post.Has(vfs.MaskSize) {
+	if post != nil {
 		post.Size = max(post.Size, end)
 	}
-	return r.n, eof, err
+	return n, eof, err
 }
 
 // copyDirty copies the dirty bytes of [off, off+len(p)) to their places in p,
@@ -51,7 +44,7 @@ func (n *node) copyDirty(p []byte, off uint64) (dirty []span, end uint64) {
 	defer n.mu.Unlock()
 	to := off + uint64(len(p))
 	if to < off {
-		return nil, 0
+		return nil, n.dirtyEnd()
 	}
 	for _, q := range n.overlapping(off, to) {
 		s := span{max(off, q.off), min(to, q.end())}
@@ -61,7 +54,7 @@ func (n *node) copyDirty(p []byte, off uint64) (dirty []span, end uint64) {
 	return dirty, n.dirtyEnd()
 }
 
-// reader puts a read together.
+// reader puts a read together, of dirty bytes and what is below.
 type reader struct {
 	ctx   context.Context
 	f     *file
@@ -70,8 +63,22 @@ type reader struct {
 	end   uint64 // of the dirty bytes: the file is at least so long
 	post  *vfs.Attr
 	n     int  // how much of p is filled
-	short bool // no more comes from below now
+	short bool // a read below brought less than was asked for, and not the end
 	ended bool // the file below ends before off+n
+}
+
+// read fills what is missing of p, in which the dirty bytes are at their places.
+func (r *reader) read(dirty []span) (eof bool, err error) {
+	for _, d := range dirty {
+		if err := r.below(d.from); err != nil || r.short {
+			return false, err
+		}
+		r.n = int(d.to - r.off)
+	}
+	if err := r.below(r.off + uint64(len(r.p))); err != nil || r.short {
+		return false, err
+	}
+	return r.atEnd()
 }
 
 // below fills p up to the position to. Behind the end of the file below, but

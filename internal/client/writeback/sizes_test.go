@@ -129,3 +129,40 @@ func TestSizeAfterRestart(t *testing.T) {
 		r.wantBelow(h, []byte("abcdef"))
 	}
 }
+
+// TestSizesOfReplies: the attributes that come with a read or a stable write have a size with all
+// that was accepted before, wherever in the file that is.
+func TestSizesOfReplies(t *testing.T) {
+	ctx := t.Context()
+	read := func(off uint64, n int) func(vfs.File) (vfs.Attr, error) {
+		return func(f vfs.File) (a vfs.Attr, err error) {
+			_, _, err = f.ReadAt(ctx, make([]byte, n), off, &a)
+			return a, err
+		}
+	}
+	for name, reply := range map[string]func(vfs.File) (vfs.Attr, error){
+		"a read of dirty bytes":         read(150, 10),
+		"a read before them":            read(0, 10),
+		"a read behind them":            read(300, 10),
+		"a short read before them":      read(0, 150),
+		"a read of nothing behind them": read(300, 0),
+		"a stable write before them": func(f vfs.File) (vfs.Attr, error) {
+			var w vfs.Written
+			_, err := f.WriteAt(ctx, []byte("abc"), 0, vfs.FileSync, &w)
+			return w.WCC.After, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, memfs.Options{ReadMax: 20}, Options{})
+			f, _ := r.open("f", vfs.OpenHow{})
+			r.write(f, 0, pattern(50))
+			r.ok(r.commit(f))
+			r.write(f, 100, pattern(100)) // not sent yet
+			a, err := reply(f)
+			if err != nil || a.Has(vfs.MaskSize) && a.Size != 200 {
+				t.Errorf("size %d, %v, want 200", a.Size, err)
+			}
+			r.ok(f.Close(ctx))
+		})
+	}
+}

@@ -61,13 +61,16 @@ func (f *file) writeBehind(ctx context.Context, p []byte, from *bufpool.Buffer, 
 func (f *file) writeThrough(ctx context.Context, p []byte, off uint64, how vfs.Stability, w *vfs.Written) (n int, err error) {
 	ctx, done := f.within(ctx)
 	defer done()
+	var since uint64
 	err = f.n.fence(ctx, off, off+uint64(len(p)), func() (uint64, uint64, error) {
 		if err := f.failed(); err != nil {
 			return 0, 0, err // while it waited
 		}
+		since = f.n.s.stored.Load()
 		n, err = f.inner.WriteAt(ctx, p, off, how, w)
 		return off, off + uint64(max(n, 0)), err
 	})
+	f.n.grow(since, &w.WCC.After)
 	w.Verf = f.n.s.opt.Verifier
 	return n, err
 }
