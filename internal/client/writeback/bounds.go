@@ -60,6 +60,11 @@ const (
 	// bridged, and the writers of one file wait for each other in the kernel.
 	nearInFlight = 4
 
+	// maxClosed bounds the objects without open files of which is remembered when bytes of
+	// them became stable last. At the bound the oldest is forgotten. From then on replies
+	// to calls that were made before that time, such as a long listing, are without a size.
+	maxClosed = 1024
+
 	// maxTails bounds the pieces of an object that wait for a next write to append
 	// to them. At the bound the oldest is sent as it is.
 	maxTails = 4

@@ -122,7 +122,7 @@ func (n *node) settle(f *file, w *vfs.Written, err error, mark uint64) error {
 func (n *node) committed(w *vfs.Written, mark uint64) {
 	n.s.count.commits.Add(1)
 	current := n.saw(w.Verf, mark)
-	n.stored = n.s.stored.Add(1)
+	n.becameStable()
 	n.remove(func(p *piece) bool {
 		return p.state == written && p.done < mark && p.verf == w.Verf
 	})

@@ -101,8 +101,12 @@ func (s *shared) enter(h vfs.Handle, limits *vfs.Info) *node {
 func (s *shared) leave(n *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n.opens--; n.opens == 0 {
-		delete(s.nodes, n.h)
+	if n.opens--; n.opens > 0 {
+		return
+	}
+	delete(s.nodes, n.h)
+	if stored := n.stored.Load(); stored > 0 {
+		s.closed.add(n.h, stored)
 	}
 }
 

@@ -32,7 +32,6 @@ type node struct {
 	barriers []*span  // of calls below that no WRITE may overlap
 	flying   int      // WRITEs
 	seq      uint64   // counts what happens to pieces
-	stored   uint64   // shared.stored when some became stable last
 	over     error    // that the FS is closed
 
 	verf     vfs.Verifier // the last one
@@ -46,6 +45,8 @@ type node struct {
 	commits     []*attempt // in flight, as they were sent
 	flushing    bool       // a flush is under way
 	timer       *time.Timer
+
+	stored atomic.Uint64 // shared.stored when bytes of it became stable last; set under mu
 
 	// dirty says that there are pieces; changed keeps it so, under mu. It may be read
 	// without mu: a read that begins after a write was accepted never finds false while the
@@ -115,10 +116,24 @@ func (n *node) grow(since uint64, attr *vfs.Attr) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	attr.Size = max(attr.Size, n.dirtyEnd())
-	if n.stored > since {
+	if n.stored.Load() > since {
 		attr.Valid &^= vfs.MaskSize
+		return false
 	}
-	return n.stored <= since
+	return true
+}
+
+// becameStable is called when pieces have become stable, before they are dropped: see grow.
+// n.mu is held.
+func (n *node) becameStable() { n.stored.Store(n.s.stored.Add(1)) }
+
+// replaced is called when other bytes are stable at [from, to).
+func (n *node) replaced(from, to uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.overlapping(from, to)) > 0 {
+		n.becameStable()
+	}
 }
 
 func (n *node) dirtyEnd() uint64 {

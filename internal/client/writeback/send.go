@@ -81,7 +81,7 @@ func (n *node) answered(p *piece, w *vfs.Written) {
 	current := n.saw(w.Verf, p.sent)
 	switch {
 	case w.Committed != vfs.Unstable:
-		n.stored = n.s.stored.Add(1)
+		n.becameStable()
 		n.drop(p)
 		return
 	case !current:

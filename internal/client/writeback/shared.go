@@ -17,11 +17,15 @@ type shared struct {
 
 	mu     sync.Mutex
 	nodes  map[vfs.Handle]*node // objects with open files
+	closed closed               // objects that had
 	over   error                // that the FS is closed
 	limits *vfs.Info            // as first asked for
-	dirty  int64                // memory of all pieces, in bytes
 
-	stored atomic.Uint64 // counts how often pieces have become stable
+	// Read without mu. The memory of all pieces, in bytes, changes under mu, and is never zero
+	// while there is a piece. What counts how often pieces have become stable changes before these
+	// pieces are dropped.
+	dirty  atomic.Int64
+	stored atomic.Uint64
 
 	queue list.List  // of *node: those that a flush would make room of, the longest dirty first
 	room  *sync.Cond // there may be less dirty than before
@@ -56,7 +60,7 @@ func (s *shared) all() []*node {
 func (s *shared) charge(n *node, more int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dirty += int64(more)
+	s.dirty.Add(int64(more))
 	n.charged += int64(more)
 	if more < 0 {
 		s.tell()
@@ -76,7 +80,7 @@ func (s *shared) reserve(n *node, more int) bool {
 	if !s.fits(n, more) {
 		return false
 	}
-	s.dirty += int64(more)
+	s.dirty.Add(int64(more))
 	n.charged += int64(more)
 	return true
 }
@@ -84,8 +88,9 @@ func (s *shared) reserve(n *node, more int) bool {
 // fits reports whether n may have more bytes: they have to be free, and n must not get more than
 // maxShare times what is free. The first bytes of all always have room. s.mu is held.
 func (s *shared) fits(n *node, more int) bool {
-	free := s.opt.MaxDirty - s.dirty
-	return s.dirty == 0 || int64(more) <= free && (n.charged+int64(more))/maxShare <= free
+	dirty := s.dirty.Load()
+	free := s.opt.MaxDirty - dirty
+	return dirty == 0 || int64(more) <= free && (n.charged+int64(more))/maxShare <= free
 }
 
 // awaitRoom waits until n may have more bytes. Meanwhile it has objects flushed: the one that has

@@ -85,21 +85,29 @@ func TestSizesWhileStored(t *testing.T) {
 			return a, nil
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, memfs.Options{}, Options{})
-			root, _, err := r.fs.Root(ctx)
-			r.ok(err)
-			f, h := r.open("f", vfs.OpenHow{})
-			r.fs.inner = &slowReplies{r.below, func() { r.ok(r.commit(f)) }}
-			r.write(f, 0, []byte("abc"))
-			if a, err := size(r, root, h); err != nil || a.Has(vfs.MaskSize) && a.Size != 3 {
-				t.Errorf("size %d, %v, want 3, or none", a.Size, err)
-			}
-			if a, err := size(r, root, h); err != nil || !a.Has(vfs.MaskSize) || a.Size != 3 {
-				t.Errorf("with nothing dirty: size %d (%v), %v, want 3", a.Size, a.Has(vfs.MaskSize), err)
-			}
-			r.ok(f.Close(ctx))
-		})
+		for how, store := range map[string]func(*rig, vfs.File) error{
+			"Commit": (*rig).commit,
+			"a stable write": func(_ *rig, f vfs.File) error {
+				_, err := f.WriteAt(ctx, []byte("abc"), 0, vfs.FileSync, new(vfs.Written))
+				return err
+			},
+		} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				r := newRig(t, memfs.Options{}, Options{})
+				root, _, err := r.fs.Root(ctx)
+				r.ok(err)
+				f, h := r.open("f", vfs.OpenHow{})
+				r.fs.inner = &slowReplies{r.below, func() { r.ok(store(r, f)) }}
+				r.write(f, 0, []byte("abc"))
+				if a, err := size(r, root, h); err != nil || a.Has(vfs.MaskSize) && a.Size != 3 {
+					t.Errorf("size %d, %v, want 3, or none", a.Size, err)
+				}
+				if a, err := size(r, root, h); err != nil || !a.Has(vfs.MaskSize) || a.Size != 3 {
+					t.Errorf("with nothing dirty: size %d (%v), %v, want 3", a.Size, a.Has(vfs.MaskSize), err)
+				}
+				r.ok(f.Close(ctx))
+			})
+		}
 	}
 }
 
@@ -163,6 +171,58 @@ func TestSizesOfReplies(t *testing.T) {
 				t.Errorf("size %d, %v, want 200", a.Size, err)
 			}
 			r.ok(f.Close(ctx))
+		})
+	}
+}
+
+// TestSizesInListing: an entry that was fetched before a write does not tell the size without it,
+// whether what was written is dirty still, or has become stable and its file is closed.
+func TestSizesInListing(t *testing.T) {
+	var root vfs.Handle
+	for name, later := range map[string]func(r *rig, f vfs.File){
+		"dirty":  func(*rig, vfs.File) {},
+		"stable": func(r *rig, f vfs.File) { r.ok(r.commit(f)) },
+		"closed": func(r *rig, f vfs.File) { r.ok(f.Close(r.t.Context())) },
+		"closed long ago": func(r *rig, f vfs.File) {
+			r.ok(f.Close(r.t.Context()))
+			for range maxClosed {
+				g, _ := r.open("g", vfs.OpenHow{})
+				r.write(g, 0, []byte("x"))
+				r.ok(g.Close(r.t.Context()))
+				_, err := r.below.Remove(r.t.Context(), root, "g", false)
+				r.ok(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, memfs.Options{}, Options{})
+			var err error
+			root, _, err = r.fs.Root(t.Context())
+			r.ok(err)
+			f, _ := r.open("f", vfs.OpenHow{})
+			began := false
+			r.fs.inner = &slowReplies{r.below, func() {
+				if !began {
+					began = true
+					r.write(f, 0, []byte("abc"))
+					later(r, f)
+				}
+			}}
+			for e, err := range r.fs.ReadDir(t.Context(), root, vfs.Pos{}, vfs.MaskSize|vfs.MaskHandle, 0) {
+				r.ok(err)
+				if string(e.Name) == "f" && e.Attr.Has(vfs.MaskSize) && e.Attr.Size != 3 {
+					t.Errorf("size %d, want 3, or none", e.Attr.Size)
+				}
+			}
+			if name == "dirty" || name == "stable" {
+				r.ok(f.Close(t.Context()))
+			}
+			for e, err := range r.fs.ReadDir(t.Context(), root, vfs.Pos{}, vfs.MaskSize|vfs.MaskHandle, 0) {
+				r.ok(err)
+				if string(e.Name) == "f" && (!e.Attr.Has(vfs.MaskSize) || e.Attr.Size != 3) {
+					t.Errorf("in a listing of its own: size %d (%v), want 3", e.Attr.Size, e.Attr.Has(vfs.MaskSize))
+				}
+			}
 		})
 	}
 }

@@ -23,11 +23,8 @@ type counters struct {
 // Stats returns the counters since New. It may be called at any time.
 func (f *FS) Stats() Stats {
 	s := f.s
-	s.mu.Lock()
-	dirty := s.dirty
-	s.mu.Unlock()
 	return Stats{
-		Dirty:           dirty,
+		Dirty:           s.dirty.Load(),
 		BytesWritten:    s.count.written.Load(),
 		Resent:          s.count.resent.Load(),
 		Retries:         s.count.retries.Load(),

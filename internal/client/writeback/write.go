@@ -68,7 +68,9 @@ func (f *file) writeThrough(ctx context.Context, p []byte, off uint64, how vfs.S
 		}
 		since = f.n.s.stored.Load()
 		n, err = f.inner.WriteAt(ctx, p, off, how, w)
-		return off, off + uint64(max(n, 0)), err
+		end := off + uint64(max(n, 0))
+		f.n.replaced(off, end)
+		return off, end, err
 	})
 	f.n.grow(since, &w.WCC.After)
 	w.Verf = f.n.s.opt.Verifier

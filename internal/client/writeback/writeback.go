@@ -58,11 +58,7 @@ func New(inner vfs.FS, opt Options) *FS {
 func (f *FS) Unwrap() any { return f.inner }
 
 // Dirty is the memory, in bytes, of what is not yet known to be stable.
-func (f *FS) Dirty() int64 {
-	f.s.mu.Lock()
-	defer f.s.mu.Unlock()
-	return f.s.dirty
-}
+func (f *FS) Dirty() int64 { return f.s.dirty.Load() }
 
 // As returns the view of another caller, with the same dirty bytes.
 func (f *FS) As(c *vfs.Caller) vfs.FS { return &FS{inner: f.inner.As(c), s: f.s} }
@@ -101,10 +97,20 @@ func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr
 }
 
 // growSince makes attr show the dirty end of h. It is of a reply to a call that was made when
-// shared.stored was since: see [node.grow].
+// shared.stored was since: see [node.grow]. If h has been closed meanwhile, the same holds.
 func (f *FS) growSince(since uint64, h vfs.Handle, attr *vfs.Attr) {
-	if n := f.s.node(h); n != nil {
+	s := f.s
+	if s.dirty.Load() == 0 && s.stored.Load() == since {
+		return // nothing is dirty, and nothing was when the call was made
+	}
+	s.mu.Lock()
+	n, behind := s.nodes[h], s.closed.behind(h, since)
+	s.mu.Unlock()
+	if n != nil {
 		n.grow(since, attr)
+	}
+	if behind {
+		attr.Valid &^= vfs.MaskSize
 	}
 }
 
@@ -220,10 +226,6 @@ func (f *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs
 	}
 	return func(yield func(*vfs.Entry, error) bool) {
 		since := f.s.stored.Load()
-		if f.Dirty() == 0 {
-			all(yield)
-			return
-		}
 		for e, err := range all {
 			if e != nil {
 				f.growSince(since, e.Handle, &e.Attr)
