@@ -83,6 +83,10 @@ func (l *Limiter) Enter(ctx context.Context, c Class) error {
 	if w == nil {
 		return nil
 	}
+	if waits, ok := ctx.Value(onWait{}).(func(bool)); ok {
+		waits(true)
+		defer waits(false)
+	}
 	select {
 	case <-w.token:
 		g.admitted(w)
@@ -91,6 +95,16 @@ func (l *Limiter) Enter(ctx context.Context, c Class) error {
 		g.giveUp(w)
 		return ctx.Err()
 	}
+}
+
+// onWait is the key of OnWait in a context.
+type onWait struct{}
+
+// OnWait returns a context for one call, with which Enter calls waits(true) before it waits for the
+// call's turn, and waits(false) when it returns. If the call need not wait, it calls neither. So a
+// caller can tell the time in a queue of its own from the time that the server takes.
+func OnWait(ctx context.Context, waits func(bool)) context.Context {
+	return context.WithValue(ctx, onWait{}, waits)
 }
 
 // Leave ends what Enter began. took is the time from sending the call to its

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,37 @@ func mustEnter(t testing.TB, l *Limiter, c Class) {
 	if err := l.Enter(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestOnWait: a caller is told of the wait for its turn, and of the end of it however it ends, and
+// of none if there is none.
+func TestOnWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newFixed(1)
+		var told []bool
+		watched := func(ctx context.Context) context.Context {
+			told = nil
+			return OnWait(ctx, func(waits bool) { told = append(told, waits) })
+		}
+		if err := l.Enter(watched(t.Context()), Write); err != nil || len(told) != 0 {
+			t.Errorf("at once: %v, told %v", err, told)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.Enter(watched(ctx), Write); err == nil || !slices.Equal(told, []bool{true, false}) {
+			t.Errorf("in vain: %v, told %v", err, told)
+		}
+		done := make(chan error)
+		go func() { done <- l.Enter(watched(t.Context()), Write) }()
+		synctest.Wait()
+		if !slices.Equal(told, []bool{true}) {
+			t.Errorf("while it waits: told %v", told)
+		}
+		l.Leave(Write, time.Second, 0, OK)
+		if err := <-done; err != nil || !slices.Equal(told, []bool{true, false}) {
+			t.Errorf("admitted: %v, told %v", err, told)
+		}
+	})
 }
 
 // TestFIFO: the first to come is the first to go, and classes do not wait for each other.

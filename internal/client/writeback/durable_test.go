@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/client/pace"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -361,6 +362,113 @@ func TestSlowLink(t *testing.T) {
 		if s := r.fs.Stats(); s.BytesLost != 0 {
 			t.Errorf("%+v", s)
 		}
+	})
+}
+
+// limited makes each WRITE wait for its turn in a limiter that admits one at a time, and then run
+// admitted.
+func (r *rig) limited(admitted func(ctx context.Context) error) {
+	limiter := pace.New(pace.Options{Max: [pace.Classes]int{1, 1, 1}})
+	r.setFault(func(ctx context.Context, op string) error {
+		if op != "write" {
+			return nil
+		}
+		if err := limiter.Enter(ctx, pace.Write); err != nil {
+			return fmt.Errorf("not sent: %w", err)
+		}
+		defer limiter.Leave(pace.Write, 0, 0, pace.Gone)
+		return admitted(ctx)
+	})
+}
+
+// TestSlowLinkManyFiles: bytes whose first WRITE waits for its turn longer than the patience are
+// not given up, though nothing was ever answered about their files.
+func TestSlowLinkManyFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, memfs.Options{WriteMax: 4096}, Options{Patience: time.Minute})
+		r.limited(func(ctx context.Context) error {
+			select {
+			case <-time.After(10 * time.Second):
+				return nil
+			case <-ctx.Done():
+				return fmt.Errorf("%w: %w", vfs.ErrUnknownOutcome, ctx.Err())
+			}
+		})
+		var files sync.WaitGroup
+		for i := range 100 {
+			files.Go(func() {
+				f, _ := r.open(fmt.Sprint(i), vfs.OpenHow{})
+				r.write(f, 0, pattern(4096))
+				if err := f.Close(t.Context()); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+			})
+		}
+		files.Wait()
+		if s := r.fs.Stats(); s.BytesLost != 0 || s.Retries != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestPatienceBeginsWithTurn: a WRITE that nobody answers is given up when the patience has passed
+// since it was admitted, and the error names the deadline.
+func TestPatienceBeginsWithTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const patience, before, each = time.Minute, 100, 10 * time.Second
+		r := newRig(t, memfs.Options{WriteMax: 4096}, Options{Patience: patience})
+		writes := 0
+		r.limited(func(ctx context.Context) error {
+			if writes++; writes <= before {
+				time.Sleep(each)
+				return nil
+			}
+			<-ctx.Done()
+			return fmt.Errorf("%w: %w", vfs.ErrUnknownOutcome, ctx.Err())
+		})
+		start := time.Now()
+		for i := range before {
+			f, _ := r.open(fmt.Sprint(i), vfs.OpenHow{})
+			r.write(f, 0, pattern(4096))
+			defer func() { r.ok(f.Close(t.Context())) }()
+		}
+		synctest.Wait()
+		f, _ := r.open("f", vfs.OpenHow{})
+		r.write(f, 0, pattern(4096))
+		if err := f.Close(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close: %v, want %v", err, context.DeadlineExceeded)
+		}
+		if took := time.Since(start); took != before*each+patience {
+			t.Errorf("took %v, want %v", took, before*each+patience)
+		}
+	})
+}
+
+// TestOutageManyFiles: if the server does not answer at all, files whose WRITEs wait for their turn
+// are given up as soon as the first.
+func TestOutageManyFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const patience = time.Minute
+		r := newRig(t, memfs.Options{WriteMax: 4096}, Options{Patience: patience})
+		r.limited(func(ctx context.Context) error {
+			<-ctx.Done()
+			return fmt.Errorf("%w: %w", vfs.ErrUnknownOutcome, ctx.Err())
+		})
+		start := time.Now()
+		var files sync.WaitGroup
+		for i := range 100 {
+			files.Go(func() {
+				f, _ := r.open(fmt.Sprint(i), vfs.OpenHow{})
+				r.write(f, 0, pattern(4096))
+				if err := f.Close(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Close: %v", err)
+				}
+				if took := time.Since(start); took != patience {
+					t.Errorf("given up after %v, want %v", took, patience)
+				}
+			})
+		}
+		files.Wait()
 	})
 }
 

@@ -169,9 +169,9 @@ func (f *file) sendAll(p []byte, off uint64) (w vfs.Written, err error) {
 func (n *node) persist(ctx context.Context, call func(context.Context) error) error {
 	for pause := retryMin; ; pause = min(2*pause, retryMax) {
 		start := time.Now()
-		try, cancel := context.WithDeadline(ctx, n.deadline(start))
+		try := n.s.newTry(ctx, start, n.deadline(start))
 		err := call(try)
-		cancel()
+		start = try.end()
 		if err == nil || !passing(err) {
 			n.reached()
 			return err
@@ -211,14 +211,19 @@ func (n *node) deadline(start time.Time) time.Time {
 
 // reached ends a time of failures.
 func (n *node) reached() {
+	now := time.Now()
+	n.s.answered.Store(int64(now.Sub(n.s.made)))
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.failing, n.success = time.Time{}, time.Now()
+	n.failing, n.success = time.Time{}, now
 }
 
+// lastAnswer is when a WRITE or COMMIT of any object was answered last.
+func (s *shared) lastAnswer() time.Time { return s.made.Add(time.Duration(s.answered.Load())) }
+
 // unreached notes the failure of a call that began at start, and returns for how long calls
-// have failed. Over a slow link a call may wait for its turn until its deadline, while those
-// before it are answered: that time counts from their last answer.
+// have failed. Over a slow link a call may wait behind others in the connection until its
+// deadline, while those are answered: that time counts from their last answer.
 func (n *node) unreached(start time.Time) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()

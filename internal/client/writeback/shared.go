@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -27,13 +28,16 @@ type shared struct {
 	dirty  atomic.Int64
 	stored atomic.Uint64
 
+	made     time.Time
+	answered atomic.Int64 // when the server has answered last: nanoseconds after made
+
 	queue list.List  // of *node: those that a flush would make room of, the longest dirty first
 	room  *sync.Cond // there may be less dirty than before
 	freed uint64     // counts what room tells
 }
 
 func newShared(opt Options) *shared {
-	s := &shared{opt: opt, nodes: make(map[vfs.Handle]*node)}
+	s := &shared{opt: opt, nodes: make(map[vfs.Handle]*node), made: time.Now()}
 	s.room = sync.NewCond(&s.mu)
 	return s
 }

@@ -18,7 +18,9 @@ type Options struct {
 	MaxDirty int64
 	// Patience is how long a WRITE or COMMIT is made again that fails for a
 	// reason that may pass; 0 is [DefaultPatience]. What the FS below does before
-	// it fails counts. Commit, Sync and Close wait no longer than their contexts.
+	// it fails counts, but not the time in which the call waits for its turn (package
+	// pace) and others are answered. Commit, Sync and Close wait no longer than their
+	// contexts.
 	Patience time.Duration
 	// Pool lends the buffers; nil is a pool of its own.
 	Pool *bufpool.Pool
