@@ -220,6 +220,10 @@ const (
 	// free.
 	DefaultWriteTimeout = 30 * time.Second
 	minWriteProgress    = 64 << 10
+	// drainWriteTime stands in for WriteTimeout once the server is ending, if that is longer:
+	// a client that takes no replies must not hold up the end. It may send its calls again,
+	// to the next server. On TLS, whose progress is not seen, WriteTimeout holds to the end.
+	drainWriteTime = 2 * time.Second
 
 	// lingerTime is how long after its last reply a drained connection is read until the
 	// client closes it: to close with unread input destroys replies on their way. It is

@@ -82,6 +82,7 @@ type ServerOptions struct {
 
 	nagle  bool          // leave TCP_NODELAY off: tests prove that we do not depend on it
 	linger time.Duration // lingerTime
+	drain  time.Duration // drainWriteTime
 }
 
 func (o *ServerOptions) defaults() {
@@ -94,6 +95,7 @@ func (o *ServerOptions) defaults() {
 	o.HeadTimeout = cmp.Or(o.HeadTimeout, DefaultHeadTimeout)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
 	o.linger = cmp.Or(o.linger, lingerTime)
+	o.drain = cmp.Or(o.drain, drainWriteTime)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -252,6 +254,7 @@ type serverConn struct {
 	opened         time.Time
 
 	bytesIn, bytesOut atomic.Uint64
+	draining          atomic.Bool // no more calls are read; set under mu
 
 	// The reader's.
 	r         recordReader
@@ -263,8 +266,7 @@ type serverConn struct {
 	mu       sync.Mutex
 	fewer    sync.Cond // calls has fallen, or the connection is over
 	nc       net.Conn
-	err      error // why the connection is over
-	draining bool
+	err      error     // why the connection is over
 	eof      bool      // the client has closed its side
 	calls    int       // read, and the reply not yet written
 	total    uint64    // read

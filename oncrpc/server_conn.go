@@ -63,14 +63,21 @@ func (sc *serverConn) cut(err error) {
 	}()
 }
 
-// drain ends reading: the connection ends when all its calls are answered.
+// drain ends reading: the connection ends when all its calls are answered, or when the
+// client does not take the replies.
 func (sc *serverConn) drain() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	sc.draining = true
+	sc.draining.Store(true)
 	sc.halt()
 	_ = sc.nc.SetReadDeadline(past) // on a closed connection there is nothing to end
+	if socket.Vectored(sc.nc) {
+		_ = sc.nc.SetWriteDeadline(time.Now().Add(sc.s.o.drainWrite())) // as above
+	}
 }
+
+// drainWrite is how long a client may take for minWriteProgress when the server is ending.
+func (o *ServerOptions) drainWrite() time.Duration { return min(o.WriteTimeout, o.drain) }
 
 // halt closes stop, once. sc.mu is held.
 func (sc *serverConn) halt() {
@@ -86,7 +93,7 @@ func (sc *serverConn) halt() {
 func (sc *serverConn) silentSince() (time.Time, bool) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	return sc.active, sc.calls == 0 && sc.err == nil && !sc.draining
+	return sc.active, sc.calls == 0 && sc.err == nil && !sc.draining.Load()
 }
 
 // begun counts a call as under way.
@@ -193,7 +200,7 @@ func (sc *serverConn) flushOnce() bool {
 }
 
 // write writes the batch. If the client takes less than minWriteProgress in WriteTimeout,
-// the error ends its connection.
+// or in drainWriteTime when the server is ending, the error ends its connection.
 func (sc *serverConn) write(nc net.Conn, b *batch) error {
 	b.seal()
 	resumable := socket.Vectored(nc)
@@ -205,6 +212,11 @@ func (sc *serverConn) write(nc net.Conn, b *batch) error {
 	for {
 		if err := nc.SetWriteDeadline(time.Now().Add(sc.s.o.WriteTimeout)); err != nil {
 			return err
+		}
+		if resumable && sc.draining.Load() { // drain may have set its deadline before this one
+			if err := nc.SetWriteDeadline(time.Now().Add(sc.s.o.drainWrite())); err != nil {
+				return err
+			}
 		}
 		n, err := b.write(nc, nc)
 		sc.s.stats.bytesOut.Add(uint64(n))

@@ -106,6 +106,36 @@ func TestShutdownLingers(t *testing.T) {
 	}
 }
 
+// TestShutdownNotTaken: Shutdown ends a connection whose client takes no replies, and is no
+// failure. A client that takes them gets all, though it was slow to begin.
+func TestShutdownNotTaken(t *testing.T) {
+	s := newService()
+	srv, addr := startServer(t, s, ServerOptions{drain: 200 * time.Millisecond})
+	const calls = 32
+	idle, taker := dialRaw(t, addr), dialRaw(t, addr)
+	for i := range uint32(calls) {
+		idle.send(record(message(i, procRead, words(i, 1<<20))))
+		taker.send(record(message(i, procRead, words(i, 1<<20))))
+	}
+	waitFor(t, "replies that wait", func() bool { return srv.Stats().Calls == 2*calls })
+	done := begin(func() error { return srv.Shutdown(t.Context()) })
+	waitFor(t, "the shutdown", srv.closing)
+	for range calls {
+		if _, _, err := taker.reply(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := taker.nc.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := await(t, done); err != nil {
+		t.Error(err)
+	}
+	if n := s.pool.Outstanding(); n != 0 {
+		t.Errorf("%d buffers were not given back", n)
+	}
+}
+
 // quietConn is a client that sends nothing and does not close.
 type quietConn struct {
 	net.Conn

@@ -61,7 +61,7 @@ func (sc *serverConn) setDeadline(again bool) (net.Conn, error) {
 	if sc.err != nil {
 		return nil, sc.err
 	}
-	if sc.draining {
+	if sc.draining.Load() {
 		return nil, errDraining
 	}
 	if !again {
@@ -78,7 +78,7 @@ func (sc *serverConn) expired() error {
 	switch {
 	case sc.err != nil:
 		return sc.err
-	case sc.draining:
+	case sc.draining.Load():
 		return errDraining
 	case !sc.r.idle():
 		return errSlow

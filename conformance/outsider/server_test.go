@@ -85,6 +85,26 @@ func TestSilentReader(t *testing.T) {
 	}
 }
 
+// TestSilentReaderAtTheEnd: a client asks for much and takes nothing. The server ends in good
+// order all the same, long before it would cut off calls.
+func TestSilentReaderAtTheEnd(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("srv", "large"), string(pattern(1<<20, 1)))
+	s := b.serve(b.path("srv"), "--drain-timeout", "20s")
+	greedy := s.dial(0)
+	large, _, err := greedy.lookup(greedy.root(b), "large")
+	b.no(err)
+	for range 64 {
+		b.no(greedy.send(progNFS, 3, nfsREAD, readArgs(large, 0, 1<<20)))
+	}
+	_, err = greedy.conn.Read(make([]byte, 1)) // the replies have begun
+	b.no(err)
+	s.stop()
+	if s.err != nil {
+		t.Errorf("the server ended with %v\n%s", s.err, s.log)
+	}
+}
+
 // TestStrangersTakeNothing: addresses that no rule admits ask for callbacks and send
 // large records slowly. The server does not grow, and others get what they ask for.
 func TestStrangersTakeNothing(t *testing.T) {
