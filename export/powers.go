@@ -30,7 +30,7 @@ func (s *held) add(fs vfs.FS) {
 // Holds implements vfs.Holder. A view has a power if at least one of the file systems
 // that are exported now has it. Used with a handle of a file system that lacks it, the
 // power is vfs.ErrNotSupp (OpenHost: vfs.ErrNoDev). The next Replace may change the
-// answer.
+// answer. Only a view that is Unstable is a vfs.Putter: see Put.
 func (v *View) Holds(power any) bool {
 	now := &v.t.state.Load().held
 	switch power.(type) {
@@ -39,7 +39,7 @@ func (v *View) Holds(power any) bool {
 	case *vfs.ACLer:
 		return now.acler
 	case *vfs.Putter:
-		return now.putter
+		return now.putter && v.unstable
 	case *vfs.HostOpener:
 		return now.hostOpener
 	}
@@ -84,7 +84,10 @@ func (v *View) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
 	return r.stable(ctx, r.h)
 }
 
-// Put implements vfs.Putter.
+// Put implements vfs.Putter, for views that are Unstable. For others it is
+// vfs.ErrNotSupp: a file system closes the file, and a sync through another descriptor may
+// not be told that the disk failed to take the bytes (Linux, lib/errseq.c: each failure is
+// told to those who have the file open, and to the next who opens it, if nobody was told).
 func (v *View) Put(ctx context.Context, dir vfs.Handle, name string, mode uint32, data []byte) (vfs.Handle, vfs.Attr, error) {
 	r, err := v.change(ctx, &dir)
 	if err != nil {
@@ -92,15 +95,12 @@ func (v *View) Put(ctx context.Context, dir vfs.Handle, name string, mode uint32
 	}
 	defer r.leave()
 	power, ok := vfs.As[vfs.Putter](r.fs)
-	if !ok {
+	if !ok || !v.unstable {
 		return vfs.Handle{}, vfs.Attr{}, vfs.ErrNotSupp
 	}
 	naming := r.giving(&r.h)
 	h, attr, err := power.Put(ctx, r.h, name, mode, data)
 	naming.end()
-	if err == nil {
-		err = r.stable(ctx, h, r.h)
-	}
 	if err != nil {
 		return vfs.Handle{}, attr, err
 	}

@@ -88,7 +88,7 @@ var powers = map[string]struct {
 	"Closer":     {vfs.Has[vfs.Closer], false, false},
 	"Locker":     {vfs.Has[vfs.Locker], true, false},
 	"ACLer":      {vfs.Has[vfs.ACLer], true, false},
-	"Putter":     {vfs.Has[vfs.Putter], true, false},
+	"Putter":     {vfs.Has[vfs.Putter], false, false}, // an unstable one has it: see below
 	"HostOpener": {vfs.Has[vfs.HostOpener], true, false},
 	"Watcher":    {vfs.Has[vfs.Watcher], true, false},
 	"Appender":   {vfs.Has[vfs.Appender], false, false},  // of those who buffer; a view buffers nothing
@@ -145,6 +145,9 @@ func TestPowers(t *testing.T) {
 		if got := x.has(v); got != x.view {
 			t.Errorf("a view has the power %s: %t", name, got)
 		}
+		if got, want := x.has(v.(*View).Unstable()), x.view || name == "Putter"; got != want {
+			t.Errorf("an unstable view has the power %s: %t", name, got)
+		}
 		if got := x.has(f); got != x.file {
 			t.Errorf("a file has the power %s: %t", name, got)
 		}
@@ -180,10 +183,10 @@ func TestViewPowersAreTheirs(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, has := range all {
-			if got := has(v); got != step.want(name) {
+			if got := has(v.(*View).Unstable()); got != step.want(name) {
 				t.Errorf("%s is exported: %s is %t", step.what, name, got)
 			}
-			if got := has(v.As(&vfs.Caller{UID: 7})); got != step.want(name) {
+			if got := has(v.As(&vfs.Caller{UID: 7}).(*View).Unstable()); got != step.want(name) {
 				t.Errorf("%s is exported: another caller's %s is %t", step.what, name, got)
 			}
 		}
@@ -218,7 +221,10 @@ func usePowers(t *testing.T, v *View, h vfs.Handle) map[string]error {
 	if test == nil && (free || got != *l) {
 		t.Errorf("TestLock: %+v, %t", got, free)
 	}
-	made, _, putErr := v.Put(ctx, h, "f", 0o644, nil)
+	if _, _, err := v.Put(ctx, h, "f", 0o644, nil); err == nil {
+		t.Error("a view that makes changes stable puts what it cannot sync")
+	}
+	made, _, putErr := v.Unstable().Put(ctx, h, "f", 0o644, nil)
 	if putErr == nil && made != h { // the mighty one returns the directory
 		t.Error("Put returns a handle that is not sealed")
 	}

@@ -165,11 +165,12 @@ type Putter interface {
 	// data. The name appears only with all the data. If the name exists, that is
 	// ErrExist, and its object stays. ErrNotSupp says that Put does not work in dir.
 	//
-	// If Put fails, nothing was created, with one exception: an FS over another that
-	// makes the file stable may fail to sync it. Then the file remains.
+	// If Put fails, nothing was created.
 	//
 	// As much is stable when Put returns as of a file that was created, written
-	// Unstable and renamed: with [Syncer], nothing. There is no Commit for it.
+	// Unstable and renamed: with [Syncer], nothing. There is no Commit for it, and a Sync
+	// of the file may miss that the disk failed before. It is for callers that were not
+	// asked to make the file stable.
 	Put(ctx context.Context, dir Handle, name string, mode uint32, data []byte) (Handle, Attr, error)
 }
 

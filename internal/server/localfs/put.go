@@ -58,8 +58,8 @@ func (v *FS) Put(ctx context.Context, dir vfs.Handle, name string, mode uint32, 
 	return x, a, nil
 }
 
-// nameless makes the file, unless its name is taken. That is for the link to find
-// out; but a name that is taken should not cost the caller the bytes.
+// nameless makes the file, unless its name is taken. The link would find that out, too,
+// but only after the bytes were written.
 func (m *maker) nameless(s namelessSys) (fd int, err error) {
 	if err := m.v.mayChange(m.dir, &m.dirStat, mayWrite|mayExec); err != nil {
 		return -1, err
@@ -75,7 +75,7 @@ func (m *maker) nameless(s namelessSys) (fd int, err error) {
 		}
 		return linux.Fail("create", err)
 	})
-	if err != nil && fd >= 0 { // the thread did not become itself again
+	if err != nil && fd >= 0 { // the thread could not get its own identity back
 		err = linux.Close(fd, err)
 	}
 	return fd, err
@@ -99,7 +99,7 @@ func (m *maker) put(s namelessSys, fd int, data []byte) (x vfs.Handle, err error
 	if err == nil {
 		_, err = m.initialize(fd)
 	}
-	if err == nil { // before it has its name: what is to be undone then is less
+	if err == nil { // before the file has a name, so that less has to be undone
 		x, _, err = v.handles.Bind(m.dir, []byte(m.name), fd, &m.st)
 	}
 	if err != nil {
@@ -109,9 +109,10 @@ func (m *maker) put(s namelessSys, fd int, data []byte) (x vfs.Handle, err error
 }
 
 // link gives the file its name, and closes it: a caller that puts whole files has no
-// more to write. It does so under the directory's lock, so that the attributes
-// before and after another's change tell that one from this, and nobody else's file
-// is taken for this one, should it have to be undone.
+// more to write, and was not promised that the file is stable (vfs.Putter). It does so
+// under the directory's lock. So the attributes before and after another call's change
+// tell that change from this one. And if the file has to be undone, no other file that
+// has come to its name is taken for it.
 func (m *maker) link(s namelessSys, fd int) error {
 	v := m.v
 	defer v.unlock(v.lockIn(m.dir, classWrite))
