@@ -17,7 +17,7 @@
 // a time has to change, it is first set far back.
 //
 // After the tables [RunModel] applies random operations to the FS and to
-// internal/testkit/memfs, and compares every status and the trees that result.
+// internal/base/memfs, and compares every status and the trees that result.
 //
 // # Powers
 //

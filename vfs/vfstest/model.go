@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/base/memfs"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
