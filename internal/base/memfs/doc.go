@@ -1,5 +1,5 @@
 // Package memfs is a file system in memory: the fake that everything above package vfs is
-// tested against. It behaves like one on disk.
+// tested against, and what vfs/memfs gives to other programs. It behaves like one on disk.
 //
 // It has hard links, symbolic links, devices, pipes and sockets, permission checks for the
 // caller of each view, sparse files, rename in all its cases, and listings that can be resumed
