@@ -138,8 +138,8 @@ nfsbox.socket.
 
 THE FILE API
 
---api 127.0.0.1:9999 serves the exports over HTTP, too, as protobuf and JSON: by the same rules, through
-the same gate. --api-callers FILE says who may call, by token or certificate, and as whom;
+--api 127.0.0.1:9999 serves the exports over HTTP, too, to curl, browsers and programs: by the same
+rules, through the same gate. --api-callers FILE says who may call, by token or certificate, and as whom;
 --api-loopback UID:GID lets every program of this host call as that user. One of them it takes, but
 where a user who is not root serves a directory by hand, on loopback: then that user's programs, and
 root's, call as that user, and with --trust-local those of all users of this host. SIGHUP reads the
@@ -147,8 +147,8 @@ files of callers and certificates again. Its calls count as the server's, in met
 view. See docs/file-api.md.
 
   nfsbox serve ./photos --api 127.0.0.1:9999
-  curl -d '{"path": "/"}' -H 'Content-Type: application/json' \
-    http://127.0.0.1:9999/nfsbox.fileapi.v1.FileService/List
+  curl -T holiday.jpg http://127.0.0.1:9999/          # a browser shows the same address
+  curl -u x:TOKEN https://host:9999/holiday.jpg -O
 
 THE LIVE VIEW
 

@@ -26,7 +26,7 @@ func (s *Server) authenticate(r *http.Request, remote netip.AddrPort) (*identity
 	}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		if who := s.callers.Load().bySubject(r.TLS.PeerCertificates[0]); who != nil {
-			return who, nil
+			return who, sameSite(r)
 		}
 		return nil, unauthenticated("no caller has this certificate's subject")
 	}
@@ -59,24 +59,48 @@ func (s *Server) asked(ctx context.Context, c net.Conn) context.Context {
 }
 
 func (s *Server) byToken(r *http.Request, remote netip.AddrPort, shown []string) (*identity, error) {
-	if r.TLS == nil && !remote.Addr().IsLoopback() && !s.o.Cleartext {
+	if !s.takesTokens(r, remote) {
 		return nil, unauthenticated("a token that came in clear over a network is not taken, and should be replaced")
 	}
 	scheme, token, ok := strings.Cut(shown[0], " ")
-	if !ok || len(shown) != 1 || !strings.EqualFold(scheme, "Bearer") {
-		return nil, unauthenticated("Authorization must be one bearer token")
+	_, password, basic := r.BasicAuth() // the user name says nothing
+	if basic {
+		token = password
+	}
+	if !ok || len(shown) != 1 || !basic && !strings.EqualFold(scheme, "Bearer") {
+		return nil, unauthenticated("Authorization must be one bearer token, or Basic with it as the password")
 	}
 	if who := s.callers.Load().byToken(strings.TrimSpace(token)); who != nil {
+		if basic {
+			return who, sameSite(r)
+		}
 		return who, nil
 	}
 	return nil, unauthenticated("not a token of any caller")
 }
 
+// takesTokens reports whether a token may come over the request's connection.
+func (s *Server) takesTokens(r *http.Request, remote netip.AddrPort) bool {
+	return r.TLS != nil || remote.Addr().IsLoopback() || s.o.Cleartext
+}
+
+// sameSite refuses what a page of another site has a browser change. Browsers show
+// passwords and certificates for any page; a bearer token they show for none.
+func sameSite(r *http.Request) error {
+	if err := new(http.CrossOriginProtection).Check(r); err != nil {
+		return connect.NewError(connect.CodePermissionDenied, err)
+	}
+	return nil
+}
+
 // fromThisHost keeps out web pages in a browser on this host. A page from another site
-// sends an Origin; a page whose name was pointed at 127.0.0.1 (DNS rebinding) sends that
-// name as Host.
+// sends an Origin, or says so (Sec-Fetch-Site); a page whose name was pointed at 127.0.0.1
+// (DNS rebinding) sends that name as Host. The browser's user may look around: by an
+// address that was typed, and by this server's own pages, which change nothing.
 func fromThisHost(r *http.Request) bool {
-	if r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
+	site := r.Header.Get("Sec-Fetch-Site")
+	looks := (site == "none" || site == "same-origin") && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+	if r.Header.Get("Origin") != "" || site != "" && !looks {
 		return false
 	}
 	host, _, err := net.SplitHostPort(r.Host)

@@ -13,21 +13,27 @@ import (
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 )
 
-// Procedure is one of the calls, or Unknown.
+// Procedure is one of the calls, a method of HTTP for a path, or Unknown.
 type Procedure uint8
 
-// procedures are the calls, by their names.
-var procedures = [...]string{"Stat", "Exist", "List", "MakeDirectory", "Delete", "Get", "Put", "Download", "Upload", "Echo", "unknown"}
+// procedures are the calls and methods, by their names.
+var procedures = [...]string{
+	"Stat", "Exist", "List", "MakeDirectory", "Delete", "Get", "Put", "Download", "Upload", "Echo",
+	"HTTP GET", "HTTP HEAD", "HTTP PUT", "HTTP DELETE", "HTTP OPTIONS", "unknown",
+}
 
-// Unknown is the procedure of a request for none of the calls.
+// Unknown is the procedure of a request for none of the calls, and by none of the methods.
 const Unknown Procedure = Procedure(len(procedures)) - 1
 
 // String returns the name, such as "Upload".
 func (p Procedure) String() string { return procedures[min(p, Unknown)] }
 
-// procedureOf is the procedure that a request's path names.
-func procedureOf(path string) Procedure {
+// procedureOf is the procedure that a request's path names, or its method.
+func procedureOf(method, path string) Procedure {
 	name, ok := strings.CutPrefix(path, "/"+pb.FileServiceName+"/")
+	if !ok {
+		name, ok = "HTTP "+method, true
+	}
 	if i := slices.Index(procedures[:], name); ok && i >= 0 {
 		return Procedure(i)
 	}

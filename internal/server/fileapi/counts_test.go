@@ -97,7 +97,7 @@ func TestCounts(t *testing.T) {
 				if one.last == "" {
 					w = two
 				}
-				name := procedureOf(w.last).String()
+				name := procedureOf(http.MethodPost, w.last).String()
 				if want[name] == nil {
 					want[name] = make(map[string]uint64)
 				}

@@ -1,7 +1,8 @@
 // Package fileapi is the server of the file API: files of a server's exports over
-// HTTP, as protobuf or JSON, by Connect, gRPC or gRPC-Web. The protocol is
-// proto/fileapi, the client for Go is package fileapi at the module's root, and
-// docs/file-api.md is the manual of both.
+// HTTP. A path is a file, with the methods and conditions of HTTP (RFC 9110), or a
+// directory, as a page or as JSON. Below one path are the calls of proto/fileapi, as
+// protobuf or JSON, by Connect, gRPC or gRPC-Web. The calls' client for Go is package
+// fileapi at the module's root, and docs/file-api.md is the manual of all.
 //
 // # Whose rights
 //
@@ -35,7 +36,16 @@
 // but the first 64 KiB of a message. A client that sends or receives too slowly is cut
 // off; waits for the disk do not count (pace.go).
 //
+// # What browsers may do
+//
+// No page of another site can read what is here, nor change it by the password or
+// certificate that the browser shows for it. What a file holds is not run: it comes with a
+// type that is not guessed at, and a policy without scripts.
+//
 // # Locks
+//
+// A request for a path with conditions holds its name's lock (conditions.go) from looking at what has the
+// name until the name is changed; without conditions it shares the lock.
 //
 // admission.mu and ledger.mu guard counters and maps, and are never held together.
 // The ledger's is held over a write and a sync of its file, when a directory gets its
@@ -45,7 +55,9 @@
 //
 // procedures.go has the calls. unary.go serves the most frequent kind, one message of
 // protobuf each way, without the copies that package connect would make; both ways lead
-// to the same procedures. server.go has what comes before both, and served.go what comes
+// to the same procedures. http.go has requests for paths, with httpget.go, httpput.go and
+// page.go (directories); conditions.go has their tags, and digest.go the checksums of what
+// is put. server.go has what comes before all, and served.go what comes
 // after: there each request's outcome is counted and observed. incoming.go and
 // outgoing.go move the bytes of a file, store.go and content.go store them, temporary.go
 // and ledger.go make that atomic. path.go finds the view for a path, auth.go the caller

@@ -17,8 +17,9 @@ type incoming struct {
 	// part returns the next bytes, or the trailer at the end, or an error.
 	part  func() ([]byte, *pb.UploadTrailer, error)
 	limit uint64
-	sum   *pb.Checksum
-	inOne bool // all bytes come in one part, if there are any
+	sum   verifier
+	inOne bool        // all bytes come in one part, if there are any
+	cond  *conditions // of a request for a path; nil: a call
 
 	size     uint64 // so far
 	complete bool   // all of them have come, and are the right ones

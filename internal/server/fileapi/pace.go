@@ -29,6 +29,7 @@ type pacer struct {
 	now    func() time.Time
 	call   *call // counts the memory of what comes in; nil: the reader counts it
 	http2  bool
+	waits  bool          // the client sends nothing before it is told to (Expect), and was not told
 	whole  bool          // the request has been read to its end
 	in     int           // bytes that have come since the last progress
 	waited time.Duration // for those bytes
@@ -36,13 +37,14 @@ type pacer struct {
 
 	header        http.Header // of the answer
 	status        int         // of it
+	began         bool        // the answer's header was written
 	read, written uint64      // bytes of the bodies
 	failed        error       // of the first read that failed
 	slow          bool        // the client was too slow
 }
 
 func newPacer(w http.ResponseWriter, r *http.Request, l *Limits, now func() time.Time, c *call) *pacer {
-	return &pacer{c: http.NewResponseController(w), idle: l.Idle, now: now, call: c, http2: r.ProtoMajor > 1, whole: r.Body == http.NoBody, header: w.Header(), status: http.StatusOK}
+	return &pacer{c: http.NewResponseController(w), idle: l.Idle, now: now, call: c, http2: r.ProtoMajor > 1, waits: r.Header.Get("Expect") != "" && r.Body != http.NoBody, whole: r.Body == http.NoBody, header: w.Header(), status: http.StatusOK}
 }
 
 // end leaves deadlines behind for what net/http does after the handler: reading what
@@ -53,7 +55,9 @@ func newPacer(w http.ResponseWriter, r *http.Request, l *Limits, now func() time
 func (p *pacer) end() {
 	until := p.now().Add(p.idle)
 	// A connection without deadlines is a test's, or is closed.
-	if !p.whole {
+	if p.waits {
+		_ = p.c.SetReadDeadline(p.now()) // nothing comes
+	} else if !p.whole {
 		_ = p.c.SetReadDeadline(until)
 	}
 	// An answer that waits for the rest of the request gets its time after that.
@@ -83,6 +87,7 @@ func (b *pacedBody) read(q []byte) (int, error) {
 	if p.whole {
 		return b.body.Read(q) // without a deadline: see end
 	}
+	p.waits = false
 	start := p.now()
 	_ = p.c.SetReadDeadline(start.Add(p.idle - p.waited))
 	n, err := b.body.Read(q)
@@ -121,6 +126,7 @@ type pacedWriter struct {
 
 func (w *pacedWriter) Write(q []byte) (int, error) {
 	defer w.wait()()
+	w.p.began = true
 	done := 0
 	for {
 		n, err := w.ResponseWriter.Write(q[:min(len(q), piece)])
@@ -137,7 +143,7 @@ func (w *pacedWriter) Write(q []byte) (int, error) {
 }
 
 func (w *pacedWriter) WriteHeader(status int) {
-	w.p.status = status
+	w.p.status, w.p.began = status, true
 	w.ResponseWriter.WriteHeader(status)
 }
 

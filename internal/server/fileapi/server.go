@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"hash/maphash"
 	"io"
 	"log"
 	"net"
@@ -76,6 +77,7 @@ type Server struct {
 	loopback *identity
 	temps    *temporaries
 	counts   counts
+	names    names
 	buffers  bufpool.Pool
 	handler  http.Handler // of the calls
 	errors   *connect.ErrorWriter
@@ -100,6 +102,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	}
 	o.Limits.fill()
 	s := &Server{o: o, loopback: loopbackOf(o.Loopback), conns: crowd.New(o.Limits.Conns, o.Whose)}
+	s.names.seed = maphash.MakeSeed()
 	s.admit = admission{limits: &s.o.Limits, buffers: &s.buffers, clients: make(map[string]*client)}
 	s.SetCallers(o.Callers)
 	var err error
@@ -141,10 +144,12 @@ func (s *Server) configure() {
 			MaxReceiveBufferPerConnection: connWindow,
 		},
 		// Errors of clients before a request are not worth a line each.
-		ErrorLog:    log.New(io.Discard, "", 0),
-		ConnState:   s.count,
-		ConnContext: s.asked,
-		TLSConfig:   s.o.TLS,
+		ErrorLog: log.New(io.Discard, "", 0),
+		// net/http's own answer to "OPTIONS *" reads a body, as slowly as it comes.
+		DisableGeneralOptionsHandler: true,
+		ConnState:                    s.count,
+		ConnContext:                  s.asked,
+		TLSConfig:                    s.o.TLS,
 	}
 	s.http.Protocols.SetHTTP1(true)
 	s.http.Protocols.SetHTTP2(s.o.TLS != nil)
@@ -203,7 +208,7 @@ func (s *Server) Wait(ctx context.Context) error { return s.admit.wait(ctx) }
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// An address that cannot be read is the zero AddrPort: a Unix socket's.
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
-	q := &request{start: s.o.Now(), procedure: procedureOf(r.URL.Path), remote: remote}
+	q := &request{start: s.o.Now(), procedure: procedureOf(r.Method, r.URL.Path), remote: remote}
 	if err := s.enter(q, r); err != nil {
 		s.deny(w, r, q, err)
 		return
@@ -225,6 +230,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r = r.WithContext(ctx)
 	r.Body = body
+	if !isCall(r.URL.Path) {
+		service{s}.files(ctx, paced, r)
+		return
+	}
 	s.handler.ServeHTTP(paced, r)
 	if !q.known {
 		q.guess()
@@ -251,8 +260,14 @@ func (s *Server) deny(w http.ResponseWriter, r *http.Request, q *request, err er
 	if r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	}
-	// If this fails, the client is gone.
-	_ = s.errors.Write(w, r, err)
+	if isCall(r.URL.Path) {
+		_ = s.errors.Write(w, r, err) // if this fails, the client is gone
+	} else {
+		if q.why == Unauthenticated && s.takesTokens(r, q.remote) {
+			w.Header().Add("WWW-Authenticate", `Basic realm="nfsbox", charset="UTF-8"`)
+		}
+		s.refused(w, r, err)
+	}
 	s.admit.tell(func() { s.observe(q, s.o.Now().Sub(q.start)) })
 }
 

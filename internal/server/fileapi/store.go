@@ -18,6 +18,7 @@ type stored struct {
 	info     *pb.FileInfo
 	checksum string
 	existed  bool
+	tag      string // of a file that was put by HTTP; "": not known
 }
 
 // store stores a file whole: by content, or by its path.
@@ -33,17 +34,23 @@ func (s *Server) store(ctx context.Context, in *incoming) (*stored, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !in.cond.none() { // now, too: it may spare the client its bytes
+		if _, err := p.meets(ctx, dir, name, in.cond); err != nil {
+			return nil, err
+		}
+	}
 	mode, err := p.modeFor(ctx, dir, name, in.head.Mode)
 	if err != nil {
 		return nil, err
 	}
-	if in.inOne && !in.head.GetSync() {
-		info, err := p.put(ctx, dir, name, mode, in)
+	if in.inOne && !in.head.GetSync() && (in.cond.none() || in.cond.onlyNew()) {
+		done, err := p.put(ctx, dir, name, mode, in)
 		if err != nil {
 			return nil, err
 		}
-		if info != nil {
-			return &stored{info: info, checksum: in.checksum}, nil
+		if done != nil {
+			done.checksum = in.checksum
+			return done, nil
 		}
 	}
 	tmp, err := s.temps.create(ctx, p.View, dir, mode, in.head.GetSync())
@@ -53,11 +60,36 @@ func (s *Server) store(ctx context.Context, in *incoming) (*stored, error) {
 	// If the temporary is left behind, the operator is told. It never has the file's
 	// name.
 	defer func() { _ = tmp.discard(ctx) }()
-	info, err := p.fill(ctx, tmp, in, name)
+	written, err := p.fill(ctx, tmp, in)
 	if err != nil {
 		return nil, err
 	}
-	return &stored{info: info, checksum: in.checksum}, nil
+	existed, err := s.name(ctx, p, tmp, name, in.cond)
+	if err != nil {
+		return nil, err
+	}
+	done := &stored{checksum: in.checksum, existed: existed}
+	p.describe(ctx, done, tmp.h, &written.WCC.After, in)
+	return done, nil
+}
+
+// name gives a temporary its name, if what has it now is as cond wants it. It reports
+// whether the name existed, where cond is not nil.
+func (s *Server) name(ctx context.Context, p *place, tmp *temporary, name string, cond *conditions) (existed bool, err error) {
+	defer s.names.lock(tmp.dir, name, !cond.none())()
+	if cond != nil {
+		if existed, err = p.meets(ctx, tmp.dir, name, cond); err != nil {
+			return false, err
+		}
+	}
+	if !cond.onlyNew() {
+		_, err = tmp.rename(ctx, name)
+		return existed, err
+	}
+	if err = tmp.link(ctx, name); errors.Is(err, vfs.ErrExist) {
+		err = errCondition
+	}
+	return false, err
 }
 
 // modeFor is the mode of a new file: the one asked for, else that of the file which it
@@ -91,7 +123,7 @@ func (p *place) modeFor(ctx context.Context, dir vfs.Handle, name string, asked 
 
 // put stores a small file under a new name in one step. It returns nil if the export's file
 // system cannot, or if the name exists.
-func (p *place) put(ctx context.Context, dir vfs.Handle, name string, mode uint32, in *incoming) (*pb.FileInfo, error) {
+func (p *place) put(ctx context.Context, dir vfs.Handle, name string, mode uint32, in *incoming) (*stored, error) {
 	data, err := in.whole()
 	if err != nil {
 		return nil, err
@@ -103,15 +135,32 @@ func (p *place) put(ctx context.Context, dir vfs.Handle, name string, mode uint3
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case attr.Has(vfs.MaskV3):
-		return infoOf(&attr), nil
 	}
-	return p.infoAfter(ctx, h, &attr, in.size), nil
+	done := &stored{}
+	if in.cond == nil && attr.Has(vfs.MaskV3) {
+		done.info = infoOf(&attr)
+	} else {
+		p.describe(ctx, done, h, &attr, in)
+	}
+	return done, nil
 }
 
-// fill writes the bytes, and gives the file its name when all are written.
-func (p *place) fill(ctx context.Context, tmp *temporary, in *incoming, name string) (*pb.FileInfo, error) {
-	var written, last vfs.Written // the first write's verifier is what the others must share
+// describe says what was stored: to a call the file's attributes, as far as they are known, and
+// to a request for a path its tag.
+func (p *place) describe(ctx context.Context, done *stored, h vfs.Handle, written *vfs.Attr, in *incoming) {
+	if in.cond == nil {
+		done.info = p.infoAfter(ctx, h, written, in.size)
+		return
+	}
+	// Without attributes there is no tag, and the file is stored all the same.
+	if attr, err := p.GetAttr(ctx, h, vfs.MaskV3); err == nil {
+		done.tag = tagOf(h, &attr)
+	}
+}
+
+// fill writes the bytes, as stably as is asked. It returns what the last write said.
+func (p *place) fill(ctx context.Context, tmp *temporary, in *incoming) (last vfs.Written, err error) {
+	var written vfs.Written // the first write's verifier is what the others must share
 	changed := false
 	for off := uint64(0); ; off = in.size {
 		data, err := in.next()
@@ -119,11 +168,11 @@ func (p *place) fill(ctx context.Context, tmp *temporary, in *incoming, name str
 			break
 		}
 		if err != nil {
-			return nil, err
+			return last, err
 		}
 		var w vfs.Written
 		if _, err := vfs.WriteFull(ctx, tmp.file, data, off, vfs.Unstable, &w); err != nil {
-			return nil, err
+			return last, err
 		}
 		last = w
 		changed = changed || off > 0 && w.Verf != written.Verf
@@ -134,18 +183,14 @@ func (p *place) fill(ctx context.Context, tmp *temporary, in *incoming, name str
 	if in.head.GetSync() { // also if there are no bytes: it was not made stable
 		var w vfs.Written
 		if err := tmp.file.Commit(ctx, 0, 0, &w); err != nil {
-			return nil, err
+			return last, err
 		}
 		changed = changed || in.size > 0 && w.Verf != written.Verf
 	}
 	if changed {
-		return nil, errRestarted
+		return last, errRestarted
 	}
-	h, err := tmp.rename(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return p.infoAfter(ctx, h, &last.WCC.After, in.size), nil
+	return last, nil
 }
 
 // infoAfter describes a file of so many bytes that has just got its name, by the

@@ -121,6 +121,20 @@ func (tmp *temporary) rename(ctx context.Context, name string) (vfs.Handle, erro
 	return tmp.h, nil
 }
 
+// link closes the file and gives it a name that nothing may have: else it is vfs.ErrExist.
+// If the temporary name cannot be removed now, discard tries again.
+func (tmp *temporary) link(ctx context.Context, name string) error {
+	if err := tmp.close(ctx); err != nil {
+		return err
+	}
+	if _, _, err := tmp.view.Link(ctx, tmp.h, tmp.dir, name); err != nil {
+		return err
+	}
+	_, err := tmp.t.own.Remove(ctx, tmp.dir, tmp.name, false)
+	tmp.done = err == nil
+	return nil
+}
+
 func (tmp *temporary) close(ctx context.Context) error {
 	f := tmp.file
 	tmp.file = nil
