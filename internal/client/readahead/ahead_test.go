@@ -471,29 +471,6 @@ func TestWriteUnderWay(t *testing.T) {
 	})
 }
 
-// TestNothingAheadOfDirty: what is dirty above is not read ahead.
-func TestNothingAheadOfDirty(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, far := newFar(t, 0, ms, 1e9, Options{})
-		f, _ := r.open("f", vfs.OpenHow{})
-		r.write(f, 0, pattern(4<<20))
-		r.ok(r.commit(f))
-		r.write(f, 1<<20+1000, pattern(100)) // which waits for more
-		p := make([]byte, unit/4)
-		for off := uint64(0); off < 1<<20; off += unit / 4 {
-			_, _, err := f.ReadAt(t.Context(), p, off, nil)
-			r.ok(err)
-			time.Sleep(10 * ms)
-		}
-		for _, s := range far.asked() {
-			if s.from < 1<<20+1100 && s.to > 1<<20+1000 {
-				t.Errorf("READ of [%d, %d)", s.from, s.to)
-			}
-		}
-		r.ok(f.Close(t.Context()))
-	})
-}
-
 // TestChangeByOthers: attributes that come with a READ tell that the file has
 // changed, and nothing read before is handed out. Opening anew never uses what
 // another open has read ahead.

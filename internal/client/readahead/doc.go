@@ -33,9 +33,10 @@
 //   - when they are old (maxFresh).
 //
 // From before a WRITE is sent until it is answered, nothing is read ahead of the bytes that
-// it writes. So a READ that was sent before a WRITE and answered after it is of no use to
-// anybody. The layer above answers for bytes that it has accepted and not yet sent; with
-// file.Avoid it has nothing read ahead where it holds such bytes.
+// it writes. A READ that was sent before a WRITE and answered after it is dropped. The layer
+// above answers for bytes that it has accepted and not yet sent: it does not ask
+// for them here. If they are read ahead all the same, that is in vain, and dropped when they
+// are sent.
 //
 // Nothing is read behind the end of the file, as far as that is known. An end of file that
 // a READ ahead met is believed only if no change was under way when it was sent, and none
@@ -46,7 +47,6 @@
 // A node stands for an object with open files. An open file has a few streams, each with
 // chunks: what one READ ahead has brought, or will bring.
 //
-// Locks: node.mu before shared.mu. A node's is held while the layer above is asked what it
-// holds (file.Avoid), and neither over a call to the FS below, nor while bytes are copied
-// out.
+// Locks: node.mu before shared.mu. Neither is held over a call to the FS below, or while
+// bytes are copied out.
 package readahead

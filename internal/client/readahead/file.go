@@ -17,7 +17,6 @@ type file struct {
 	inner  vfs.File
 	near   vfs.Near // nil if the file below is not one
 	access vfs.Share
-	avoid  func(off, size uint64) uint64 // of Avoid; nil: none
 
 	ctx     context.Context // of READs ahead; nil before the first read
 	cancel  context.CancelFunc
@@ -78,11 +77,6 @@ func (f *file) Holds(power any) bool {
 	}
 	return true
 }
-
-// Avoid makes free say how many of the size bytes at off are worth reading ahead, for a
-// layer above that holds the others. It is called before the first read. free must not
-// call this file or its FS.
-func (f *file) Avoid(free func(off, size uint64) uint64) { f.avoid = free }
 
 // WriteAt writes below. What was read ahead there is dropped.
 func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stability, w *vfs.Written) (int, error) {

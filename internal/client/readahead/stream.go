@@ -143,7 +143,7 @@ func (f *file) topUp(s *stream, read int) {
 	s.next = max(s.next, s.pos)
 	for {
 		size := min(unit-s.next%unit, a.end-min(a.end, s.next))
-		size = f.free(s.next, size)
+		size = n.unchanging(s.next, size)
 		if size == 0 || s.next+size > s.pos+window {
 			return
 		}
@@ -173,16 +173,6 @@ func (f *file) topUp(s *stream, read int) {
 		n.chunks++
 		go c.run()
 	}
-}
-
-// free is how many of the size bytes at off come before the first that a call is about
-// to change, or that the layer above holds. n.mu is held.
-func (f *file) free(off, size uint64) uint64 {
-	size = f.n.unchanging(off, size)
-	if size > 0 && f.avoid != nil {
-		size = f.avoid(off, size)
-	}
-	return size
 }
 
 // retire ends a stream, and judges by it how soon the next may begin to read

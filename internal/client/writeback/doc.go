@@ -53,8 +53,7 @@
 // # What readers may rely on
 //
 // A read returns dirty bytes where there are any, and what is below elsewhere. A read that
-// meets none is one read below, of the whole buffer, and takes no lock. The FS below may
-// read ahead (internal/client/readahead); it is told not to where bytes are dirty.
+// meets none is one read below, of the whole buffer, and takes no lock.
 //
 // # How it works
 //

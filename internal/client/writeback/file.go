@@ -49,12 +49,6 @@ func (u *users) shut() bool { return u.n.Or(closing) >= 0 }
 // gone reports whether none is left. It is asked after shut.
 func (u *users) gone() bool { return u.n.Load() == closing }
 
-// avoider is a file below that reads ahead, and spares what has not to be read: dirty
-// bytes.
-type avoider interface {
-	Avoid(free func(off, size uint64) uint64)
-}
-
 // open makes a file, and its node if it is the first one there.
 func (v *FS) open(ctx context.Context, inner vfs.File, opened *vfs.Opened, access vfs.Share, limits *vfs.Info) vfs.File {
 	f := &file{n: v.s.enter(opened.H, limits), view: v, inner: inner, access: access, max: limits.MaxFileSize}
@@ -69,9 +63,6 @@ func (v *FS) open(ctx context.Context, inner vfs.File, opened *vfs.Opened, acces
 		f.cancel()
 	}
 	f.n.mu.Unlock()
-	if below, ok := vfs.As[avoider](inner); ok {
-		below.Avoid(f.n.clean)
-	}
 	if below, ok := vfs.As[vfs.HoleSeeker](inner); ok {
 		return &holeFile{file: f, below: below}
 	}

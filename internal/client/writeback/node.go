@@ -172,19 +172,6 @@ func (n *node) barred(from, to uint64) bool {
 	return false
 }
 
-// clean is how many of the size bytes at off come before the first that is dirty.
-func (n *node) clean(off, size uint64) uint64 {
-	if !n.dirty.Load() {
-		return size
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if over := n.overlapping(off, off+size); len(over) > 0 {
-		return max(over[0].off, off) - off
-	}
-	return size
-}
-
 // drain sends what is dirty in [from, to) and waits until it is sent. That a
 // WRITE failed is told by the files, not here.
 func (n *node) drain(ctx context.Context, from, to uint64) error {
