@@ -1,7 +1,8 @@
 // Package bufpool lends buffers for file data, and counts them, so that tests find a lost one.
 //
 // A buffer has one owner at a time, which calls Release once. After Share it has several
-// owners, and each calls Release. The pool counts the buffers in use: tests check
+// owners, and each calls Release. A [Writer] becomes an owner of what it is given, so that
+// bytes need not be copied on their way to a server. The pool counts the buffers in use: tests check
 // [Pool.Outstanding] in their cleanup, and so find a buffer that was lost or released twice
 // before it corrupts data.
 //
@@ -74,7 +75,9 @@ func (b *Buffer) lend(n int) *Buffer {
 	return b
 }
 
-// Share adds an owner to b and returns b. Owners may only read it.
+// Share adds an owner to b and returns b. Owners may read the bytes at the same time. An owner
+// changes the bytes, or B, only if the others have agreed to do nothing with b but release it,
+// as the caller of a [Writer] does.
 func (b *Buffer) Share() *Buffer {
 	b.users.Add(1)
 	return b

@@ -2,7 +2,6 @@ package writeback
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"testing"
 
@@ -11,17 +10,12 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// buffers is a file that takes buffers over.
-type buffers interface {
-	WriteBuffer(ctx context.Context, b *bufpool.Buffer, off uint64) error
-}
-
 // give writes p in a buffer of pool, and releases the caller's part of it.
 func (r *rig) give(f vfs.File, pool *bufpool.Pool, off uint64, p []byte) {
 	r.t.Helper()
 	b := pool.Get(len(p))
 	copy(b.B, p)
-	r.ok(f.(buffers).WriteBuffer(r.t.Context(), b, off))
+	r.ok(f.(bufpool.Writer).WriteBuffer(r.t.Context(), b, off))
 	b.Release()
 }
 
@@ -82,15 +76,15 @@ func TestBufferRefused(t *testing.T) {
 	r.ok(err)
 	b := new(bufpool.Pool).Get(100)
 	defer b.Release()
-	if err := read.(buffers).WriteBuffer(t.Context(), b, 0); !errors.Is(err, vfs.ErrAccess) {
+	if err := read.(bufpool.Writer).WriteBuffer(t.Context(), b, 0); !errors.Is(err, vfs.ErrAccess) {
 		t.Errorf("a file that is open to be read: %v", err)
 	}
-	if err := f.(buffers).WriteBuffer(t.Context(), b, 1<<63); !errors.Is(err, vfs.ErrFBig) {
+	if err := f.(bufpool.Writer).WriteBuffer(t.Context(), b, 1<<63); !errors.Is(err, vfs.ErrFBig) {
 		t.Errorf("behind the largest file: %v", err)
 	}
 	r.ok(read.Close(t.Context()))
 	r.ok(f.Close(t.Context()))
-	if err := f.(buffers).WriteBuffer(t.Context(), b, 0); !errors.Is(err, vfs.ErrInval) {
+	if err := f.(bufpool.Writer).WriteBuffer(t.Context(), b, 0); !errors.Is(err, vfs.ErrInval) {
 		t.Errorf("a closed file: %v", err)
 	}
 }

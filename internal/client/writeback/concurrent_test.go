@@ -85,7 +85,7 @@ func ownPart(t *testing.T, f vfs.File, base uint64, want []byte, seed uint64) {
 
 // put writes q. What is unstable goes in a buffer, if f takes one and the offset is even.
 func put(t *testing.T, f vfs.File, q []byte, off uint64, how vfs.Stability) error {
-	if to, ok := f.(buffers); ok && how == vfs.Unstable && off%2 == 0 {
+	if to, ok := f.(bufpool.Writer); ok && how == vfs.Unstable && off%2 == 0 {
 		b := new(bufpool.Pool).Get(len(q))
 		defer b.Release()
 		copy(b.B, q)

@@ -11,8 +11,8 @@
 //
 // # What writers may rely on
 //
-// WriteAt with [vfs.Unstable] copies p and returns; WriteBuffer, which files have in
-// addition, keeps the buffer and copies nothing. Commit and Close return
+// WriteAt with [vfs.Unstable] copies p and returns; WriteBuffer (bufpool.Writer) keeps the
+// buffer and copies nothing. Commit and Close return
 // when everything written before is stable, or say why not. The verifier that
 // callers see never changes. Stabler writes pass through, behind what they
 // overlap. Reads see what was written through any view of the same wrapper, sent

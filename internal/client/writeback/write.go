@@ -26,8 +26,10 @@ func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 	return f.writeBehind(ctx, p, nil, off, w)
 }
 
-// WriteBuffer is WriteAt of all of b's bytes with [vfs.Unstable]. Where one WRITE carries
-// them they are not copied: b is shared, and the caller may only release it afterwards.
+var _ bufpool.Writer = (*file)(nil)
+
+// WriteBuffer implements bufpool.Writer. b is shared if one WRITE carries all of it, and
+// copied otherwise.
 func (f *file) WriteBuffer(ctx context.Context, b *bufpool.Buffer, off uint64) error {
 	if err := f.begin(vfs.ShareWrite); err != nil {
 		return err

@@ -31,7 +31,7 @@ func (c *copier) pump(ctx context.Context) (after vfs.Attr, err error) {
 	if c.before.Size <= p.pieces.chunk && c.syncer == nil {
 		p.how = vfs.FileSync
 	}
-	p.behind, _ = vfs.As[bufferWriter](c.out)
+	p.behind, _ = vfs.As[bufpool.Writer](c.out)
 	after, err = p.run(ctx)
 	c.unstable = p.unstable
 	if err == nil && p.end < c.before.Size {
@@ -53,8 +53,8 @@ type pipe struct {
 	o       *Options
 	sum     *digest // nil: none
 	how     vfs.Stability
-	zeros   bool         // do not write blocks of zeros
-	behind  bufferWriter // nil if out is none
+	zeros   bool           // do not write blocks of zeros
+	behind  bufpool.Writer // nil if out is none
 	moved   func(n int)
 	workers *workers // nil if there is but one piece
 
@@ -64,13 +64,6 @@ type pipe struct {
 	end      uint64        // of what was written
 	unstable bool          // a COMMIT is needed
 	err      error
-}
-
-// bufferWriter is a File that keeps written bytes until they are stable, and keeps b instead
-// of a copy.
-type bufferWriter interface {
-	// WriteBuffer writes all of b, unstable. The caller may only release b afterwards.
-	WriteBuffer(ctx context.Context, b *bufpool.Buffer, off uint64) error
 }
 
 // run moves everything. A file of one piece is moved right here, and the
