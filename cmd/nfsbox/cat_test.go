@@ -1,11 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
@@ -72,13 +75,56 @@ func TestCatEndsEarly(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got bytes.Buffer
-		out := &output{w: bufio.NewWriter(&got), stderr: io.Discard}
-		err = cat(t.Context(), out, &curt{f, c.reads}, r, make([]byte, 100))
-		if ferr := out.w.Flush(); ferr != nil {
-			t.Fatal(ferr)
+		short := &curt{f, c.reads}
+		opened, _, err := short.Open(t.Context(), vfs.At{H: r.Handle}, &vfs.OpenHow{Access: vfs.ShareRead})
+		if err != nil {
+			t.Fatal(err)
 		}
+		err = cat(t.Context(), &got, short, opened, r, 0, make([]byte, 100))
 		if got.String() != c.want || errors.Is(err, io.ErrUnexpectedEOF) != c.fails || err != nil != c.fails {
 			t.Errorf("reads of %d: %q, %v", c.reads, got.String(), err)
 		}
+	}
+}
+
+// TestCatParts: parts of a file are those that head, tail and dd would write.
+func TestCatParts(t *testing.T) {
+	text := "one\ntwo\n\nfour\nlast"
+	for range 3 {
+		text += "\n" + strings.Repeat("a long line ", 9000) // over the boundaries of what is read at once
+	}
+	for _, end := range []string{"", "\n"} {
+		file := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(file, []byte(text+end), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitAfter(text+end, "\n")
+		if end != "" {
+			lines = lines[:len(lines)-1]
+		}
+		for n := 1; n < 10; n++ {
+			want := strings.Join(lines[:min(n, len(lines))], "")
+			if status, got, stderr := command(t, "cat", "--head", fmt.Sprint(n), file); status != 0 || got != want {
+				t.Errorf("--head %d: %d of %d bytes, status %d: %s", n, len(got), len(want), status, stderr)
+			}
+			want = strings.Join(lines[max(0, len(lines)-n):], "")
+			if status, got, stderr := command(t, "cat", "--tail", fmt.Sprint(n), file); status != 0 || got != want {
+				t.Errorf("--tail %d: %d of %d bytes, status %d: %s", n, len(got), len(want), status, stderr)
+			}
+		}
+		for _, at := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"--offset", "4"}, (text + end)[4:]}, {[]string{"--offset", "4", "--count", "3"}, "two"}, {[]string{"--count", "0"}, ""},
+			{[]string{"--offset=-1"}, (text + end)[len(text+end)-1:]}, {[]string{"--offset=-99999999", "--count=3"}, "one"}, {[]string{"--offset", "99999999"}, ""},
+		} {
+			if status, got, stderr := command(t, append([]string{"cat", file}, at.args...)...); status != 0 || got != at.want {
+				t.Errorf("%v: %d of %d bytes, status %d: %s", at.args, len(got), len(at.want), status, stderr)
+			}
+		}
+	}
+	if status, _, _ := command(t, "cat", "--head", "1", "--tail", "1", "f"); status != exitUsage {
+		t.Errorf("both ends: status %d", status)
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"os"
 	"sync"
 
+	"github.com/nfsbox/nfsbox/internal/tools/ls"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
@@ -15,44 +15,90 @@ import (
 )
 
 type lsCmd struct {
-	Places    []string `arg:"" name:"PLACE" help:"Directories or files: paths or nfs://host/export/path."`
+	Places    []string `arg:"" name:"PLACE" help:"Directories or files: paths or nfs://host/export/path, in whose last parts *, ? (as %3F) and [ stand for names."`
 	Long      bool     `short:"l" help:"Show mode, links, owner, size and time."`
+	All       bool     `short:"a" help:"Show names that begin with a dot as well (--json always does)."`
+	Directory bool     `short:"d" help:"Show directories themselves, and not what is in them."`
+	One       bool     `name:"one" short:"1" help:"Show one name a line, also on a terminal."`
+	Human     bool     `name:"human-readable" short:"h" help:"Show sizes as 1.5K, 12M, with -l."`
+	Time      bool     `short:"t" help:"Sort by time, the newest first."`
+	Size      bool     `short:"S" help:"Sort by size, the largest first."`
+	Reverse   bool     `short:"r" help:"Turn the order around."`
+	Sort      string   `enum:"name,time,size,none," default:"" placeholder:"name|time|size|none" help:"What to sort by; none is the server's order."`
 	Recursive bool     `short:"R" help:"List all that lies below, each with its path."`
+	MaxDepth  int      `placeholder:"N" help:"With -R, go down no more than N levels; 1 is PLACE alone."`
+	Color     string   `enum:"auto,always,never" default:"auto" help:"Show names in the colours of LS_COLORS: on a terminal, unless NO_COLOR is set (auto), always or never."`
 	JSON      bool     `help:"Print one line of JSON for each, then a summary."`
 	clientFlags
 }
 
 func (*lsCmd) Help() string {
 	return `Lists directories. Fewer than 10,000 names are sorted, and shown when all are there; a larger directory
-comes in the order of its server, what follows the first 10,000 as it arrives. With -R, every line
-is a path below PLACE, and comes as it arrives, in the order of the server. Memory does not grow with
-the directory beyond that.
+comes in the order of its server, what follows the first 10,000 as it arrives. With -t, -S, -r or --sort a
+million are sorted. With -R, every line is a path below PLACE, and comes as it arrives, in the
+order of the server. Memory does not grow with the directory beyond that.
+
+On a terminal names stand in columns. Above a long listing that is sorted stands the space that
+its entries use, in KiB, or with its unit with -h.
 
 Characters that could steer a terminal are shown as escapes; --json has the bytes.
 
   nfsbox ls -l nfs://filer/export/home
+  nfsbox ls -lhS 'nfs://filer/export/pictures/*.jpg'
   nfsbox ls -R --json nfs://127.0.0.1:2049/ | jq -r 'select(.type=="entry").path'`
 }
 
-// sortLimit is how many entries ls collects for sorting. A larger directory is printed in the
-// server's order.
-const sortLimit = 10000
+const (
+	// sortLimit is how many entries ls collects for sorting. A larger directory is printed in the
+	// server's order.
+	sortLimit = 10000
+	// sortAsked is the same where an order was asked for.
+	sortAsked = 1000000
+)
+
+// Validate is called by kong.
+func (c *lsCmd) Validate() error {
+	if c.Recursive && c.sorted() {
+		return errors.New("-R lists in the server's order: sort what it prints, with sort(1)")
+	}
+	if c.MaxDepth < 0 || c.MaxDepth > 0 && !c.Recursive {
+		return errors.New("--max-depth goes with -R, and is at least 1")
+	}
+	return nil
+}
+
+// sorted reports whether an order was asked for.
+func (c *lsCmd) sorted() bool {
+	return c.Time || c.Size || c.Reverse || c.Sort != "" && c.Sort != string(ls.AsIs)
+}
+
+func (c *lsCmd) key() ls.Key {
+	switch {
+	case c.Sort != "":
+		return ls.Key(c.Sort)
+	case c.Time:
+		return ls.ByTime
+	case c.Size:
+		return ls.BySize
+	}
+	return ls.ByName
+}
 
 func (c *lsCmd) Run(e *env) error {
-	po, err := c.place(true)
+	po, err := c.place(!c.Directory)
 	if err != nil {
 		return err
 	}
 	defer c.print(e)
 	return eachPlace(e, c.Places, c.JSON, po, func(out *output, p *place.Place) error {
 		defer c.count(p)
-		r, err := p.Resolve(e.ctx, true)
+		r, err := p.Resolve(e.ctx, !c.Directory)
 		if err != nil {
 			return err
 		}
-		l := &lister{cmd: c, out: out, fs: p.FS, ctx: e.ctx}
+		l := &lister{cmd: c, out: out, fs: p.FS, ctx: e.ctx, style: c.style(e)}
 		switch {
-		case r.Attr.Type != vfs.TypeDir:
+		case r.Attr.Type != vfs.TypeDir || c.Directory:
 			return l.single(p.Text, r.Handle, r.Attr)
 		case c.Recursive:
 			if err := walk.Tree(e.ctx, p.FS, r.Handle, walk.Options{Parallel: 1}, l); err != nil {
@@ -65,82 +111,124 @@ func (c *lsCmd) Run(e *env) error {
 				return err
 			}
 		}
-		if err := l.directory(r.Handle); err != nil {
+		if e.size != nil && !c.One && !c.Long && !c.JSON {
+			l.width, _ = e.size()
+		}
+		if err := l.directory(p.Text, r.Handle); err != nil {
 			return fmt.Errorf("%s: %w", p.Text, err)
 		}
 		return nil
 	})
 }
 
+func (c *lsCmd) style(e *env) ls.Style {
+	style := ls.Style{Human: c.Human}
+	if c.Color == "always" || c.Color == "auto" && e.size != nil && e.colour {
+		style.Colours = ls.ParseColours(os.Getenv("LS_COLORS"))
+	}
+	return style
+}
+
 // lister prints entries. It is the visitor of a walk with one worker: directories are listed
 // ahead, and printed one after the other.
 type lister struct {
-	cmd  *lsCmd
-	out  *output
-	fs   vfs.FS
-	ctx  context.Context
-	sort []listed
+	cmd   *lsCmd
+	out   *output
+	fs    vfs.FS
+	ctx   context.Context
+	style ls.Style
+	width int // of the terminal, for columns; 0: one name a line
+	sort  []ls.Entry
 }
 
-// listed is an entry that waits to be sorted.
-type listed struct {
-	name string
-	h    vfs.Handle
-	attr vfs.Attr
-
-	target string // of a link
-	err    error  // of reading it
-}
-
-func (l *lister) directory(dir vfs.Handle) error {
-	l.sort = l.sort[:0]
-	sorting := true
-	want := vfs.Mask(0)
-	if l.cmd.Long || l.cmd.JSON {
-		want = vfs.MaskV3 | vfs.MaskHandle
+// wants are the attributes that are shown or sorted by; 0: names alone.
+func (l *lister) wants() vfs.Mask {
+	c := l.cmd
+	if c.Long || c.JSON || c.key() != ls.ByName && c.key() != ls.AsIs || l.style.Colours != nil {
+		return vfs.MaskV3 | vfs.MaskHandle
 	}
-	for entry, err := range walk.List(l.ctx, l.fs, dir, want) {
+	return 0
+}
+
+// hides reports whether a name is left out.
+func (l *lister) hides(name string) bool { return !l.cmd.All && !l.cmd.JSON && ls.Hidden(name) }
+
+func (l *lister) directory(path string, dir vfs.Handle) error {
+	l.sort = l.sort[:0]
+	limit, all := sortLimit, true
+	if l.cmd.sorted() {
+		limit = sortAsked
+	}
+	for entry, err := range walk.List(l.ctx, l.fs, dir, l.wants()) {
 		if err != nil {
 			return errors.Join(l.flush(), err)
 		}
-		if err := walk.CheckName(entry.Name); err != nil {
-			// As with -R, entries with an invalid name are errors.
-			name := string(entry.Name[:min(len(entry.Name), vfs.MaxName)])
-			l.out.failed(name, fmt.Errorf("%q: %w", name, err))
-			continue
-		}
-		x := listed{name: string(entry.Name), h: entry.Handle, attr: entry.Attr}
-		if err := l.complete(dir, &x, want); err != nil {
-			l.out.failed(x.name, fmt.Errorf("%s: %w", x.name, err))
-			continue
-		}
-		if l.sort = append(l.sort, x); sorting && len(l.sort) < sortLimit {
+		if !l.take(dir, entry) || all && len(l.sort) < limit {
 			continue
 		}
 		// Too many to sort: print the collected ones, and then the rest as it comes.
-		sorting = false
+		if all && l.cmd.sorted() {
+			l.out.note(fmt.Sprintf("%s: more than %d names: they come in the server's order", path, limit))
+		}
+		all, l.width = false, 0
 		if err := l.flush(); err != nil {
 			return err
 		}
 	}
-	if sorting {
-		slices.SortFunc(l.sort, func(a, b listed) int { return strings.Compare(a.name, b.name) })
+	if !all {
+		return l.flush()
+	}
+	return l.inOrder()
+}
+
+// take collects an entry, unless it is hidden or fails.
+func (l *lister) take(dir vfs.Handle, entry *vfs.Entry) bool {
+	if err := walk.CheckName(entry.Name); err != nil {
+		// As with -R, entries with an invalid name are errors.
+		name := string(entry.Name[:min(len(entry.Name), vfs.MaxName)])
+		l.out.failed(name, fmt.Errorf("%q: %w", name, err))
+		return false
+	}
+	x := ls.Entry{Name: string(entry.Name), Handle: entry.Handle, Attr: entry.Attr}
+	if l.hides(x.Name) {
+		return false
+	}
+	if err := l.complete(dir, &x); err != nil {
+		l.out.failed(x.Name, fmt.Errorf("%s: %w", x.Name, err))
+		return false
+	}
+	l.sort = append(l.sort, x)
+	return true
+}
+
+// inOrder prints all entries of a directory, sorted.
+func (l *lister) inOrder() error {
+	l.readLinks()
+	ls.Sort(l.sort, l.cmd.key(), l.cmd.Reverse)
+	if l.cmd.Long && !l.cmd.JSON && len(l.sort) > 0 {
+		if err := l.out.text(l.style.Total(l.sort) + "\n"); err != nil {
+			return err
+		}
+	}
+	if l.width > 0 {
+		return l.out.text(l.style.Columns(l.sort, l.width))
 	}
 	return l.flush()
 }
 
 // complete asks for attributes that a listing lacks.
-func (l *lister) complete(dir vfs.Handle, x *listed, want vfs.Mask) (err error) {
-	if want == 0 || x.attr.Has(vfs.MaskV3) && !x.h.IsZero() {
+func (l *lister) complete(dir vfs.Handle, x *ls.Entry) (err error) {
+	if l.wants() == 0 || x.Attr.Has(vfs.MaskV3) && !x.Handle.IsZero() {
 		return nil
 	}
-	x.h, x.attr, _, err = l.fs.Lookup(l.ctx, dir, x.name)
-	if err == nil && !x.attr.Has(vfs.MaskV3) {
-		x.attr, err = l.fs.GetAttr(l.ctx, x.h, vfs.MaskV3)
+	x.Handle, x.Attr, _, err = l.fs.Lookup(l.ctx, dir, x.Name)
+	if err == nil && !x.Attr.Has(vfs.MaskV3) {
+		x.Attr, err = l.fs.GetAttr(l.ctx, x.Handle, vfs.MaskV3)
 	}
 	return err
 }
 
+// flush prints what has been collected, a line each.
 func (l *lister) flush() error {
 	l.readLinks()
 	for i := range l.sort {
@@ -155,6 +243,7 @@ func (l *lister) flush() error {
 // linksAtOnce is how many links of a directory are read concurrently.
 const linksAtOnce = 64
 
+// readLinks reads the links that have been collected and not been read.
 func (l *lister) readLinks() {
 	if !l.cmd.Long && !l.cmd.JSON {
 		return
@@ -163,13 +252,13 @@ func (l *lister) readLinks() {
 	slots := make(chan struct{}, linksAtOnce)
 	for i := range l.sort {
 		x := &l.sort[i]
-		if x.attr.Type != vfs.TypeSymlink {
+		if x.Attr.Type != vfs.TypeSymlink || x.Target != "" || x.Err != nil {
 			continue
 		}
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			x.target, _, x.err = l.fs.Readlink(l.ctx, x.h)
+			x.Target, _, x.Err = l.fs.Readlink(l.ctx, x.Handle)
 		})
 	}
 	all.Wait()
@@ -177,32 +266,26 @@ func (l *lister) readLinks() {
 
 // single prints one object whose link, if it is one, has not been read.
 func (l *lister) single(path string, h vfs.Handle, a vfs.Attr) error {
-	x := listed{name: path, h: h, attr: a}
+	x := ls.Entry{Name: path, Handle: h, Attr: a}
 	if a.Type == vfs.TypeSymlink && (l.cmd.Long || l.cmd.JSON) {
-		x.target, _, x.err = l.fs.Readlink(l.ctx, h)
+		x.Target, _, x.Err = l.fs.Readlink(l.ctx, h)
 	}
 	return l.print(&x)
 }
 
-func (l *lister) print(x *listed) error {
-	path, a, target := x.name, x.attr, x.target
+func (l *lister) print(x *ls.Entry) error {
 	if !l.cmd.Long && !l.cmd.JSON {
-		return l.out.text(progress.Clean(path) + "\n")
+		return l.out.text(l.style.Name(x) + "\n")
 	}
-	if x.err != nil {
-		l.out.failed(path, fmt.Errorf("%s: readlink: %w", path, x.err))
+	if x.Err != nil {
+		l.out.failed(x.Name, fmt.Errorf("%s: readlink: %w", x.Name, x.Err))
 	}
 	if l.cmd.JSON {
-		row := newRow(path, a)
-		row.Target, row.TargetBytes = target, notUTF8(target)
+		row := newRow(x.Name, x.Attr)
+		row.Target, row.TargetBytes = x.Target, notUTF8(x.Target)
 		return l.out.event(row)
 	}
-	line := fmt.Appendf(nil, "%s %3d %5d %5d %12d %s %s", modeString(&a), a.Nlink, a.UID, a.GID, a.Size,
-		a.Mtime.Format("2006-01-02 15:04:05"), progress.Clean(path))
-	if target != "" {
-		line = fmt.Appendf(line, " -> %s", progress.Clean(target))
-	}
-	return l.out.text(string(append(line, '\n')))
+	return l.out.text(l.style.Line(x) + "\n")
 }
 
 // Enter prints the directory itself, except for the root.
@@ -210,10 +293,22 @@ func (l *lister) Enter(_ context.Context, d *walk.Dir) error {
 	if d.Parent == nil {
 		return nil
 	}
-	return l.single(d.Path(""), d.Handle, d.Attr)
+	if l.hides(d.Name) {
+		return walk.ErrSkipDir
+	}
+	if err := l.single(d.Path(""), d.Handle, d.Attr); err != nil {
+		return err
+	}
+	if l.cmd.MaxDepth > 0 && d.Depth() >= l.cmd.MaxDepth {
+		return walk.ErrSkipDir
+	}
+	return nil
 }
 
 func (l *lister) Entry(_ context.Context, d *walk.Dir, e *vfs.Entry) error {
+	if l.hides(string(e.Name)) {
+		return nil
+	}
 	return l.single(d.Path(string(e.Name)), e.Handle, e.Attr)
 }
 

@@ -47,7 +47,7 @@ func TestLsReadsLinksTogether(t *testing.T) {
 		var out bytes.Buffer
 		l := &lister{cmd: &lsCmd{Long: true}, out: &output{w: bufio.NewWriter(&out), stderr: &out}, fs: f, ctx: t.Context()}
 		start := time.Now()
-		if err := l.directory(root); err != nil {
+		if err := l.directory("dir", root); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.out.w.Flush(); err != nil {
@@ -107,7 +107,7 @@ func TestLsRefusesNames(t *testing.T) {
 	for _, long := range []bool{false, true} {
 		var out, told bytes.Buffer
 		l := &lister{cmd: &lsCmd{Long: long}, out: &output{w: bufio.NewWriter(&out), stderr: &told}, fs: &liar{f, bad}, ctx: t.Context()}
-		if err := l.directory(root); err != nil {
+		if err := l.directory("dir", root); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.out.w.Flush(); err != nil {
@@ -139,10 +139,10 @@ func TestLsAsksOnce(t *testing.T) {
 	asked.Store(0)
 	var out bytes.Buffer
 	l := &lister{cmd: &lsCmd{Long: true}, out: &output{w: bufio.NewWriter(&out), stderr: &out}, fs: &liar{f, []string{"dir"}}, ctx: t.Context()}
-	if err := errors.Join(l.directory(root), l.out.w.Flush()); err != nil {
+	if err := errors.Join(l.directory("dir", root), l.out.w.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	if n := asked.Load(); n != 0 || !strings.HasPrefix(out.String(), "d") {
+	if n := asked.Load(); n != 0 || !strings.Contains(out.String(), "\ndrwx") {
 		t.Errorf("%d GETATTRs; shown: %s", n, out.String())
 	}
 }

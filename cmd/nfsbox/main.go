@@ -29,6 +29,8 @@ import (
 // cli is the command line: one struct from which parsing, help, manual pages and
 // completion are made.
 type cli struct {
+	Help helpFlag `help:"Show help for the command (also -h, where that means nothing else)."`
+
 	Demo       demoCmd       `cmd:"" help:"Serve a tree on loopback, copy it out over NFS, verify every byte, report."`
 	Serve      serveCmd      `cmd:"" help:"Serve a directory over NFSv3."`
 	Exports    exportsCmd    `cmd:"" help:"List what a server exports."`
@@ -36,6 +38,13 @@ type cli struct {
 	Stat       statCmd       `cmd:"" help:"Show the attributes of files."`
 	Cat        catCmd        `cmd:"" help:"Write files to standard output."`
 	Cp         cpCmd         `cmd:"" help:"Copy files and trees."`
+	Mkdir      mkdirCmd      `cmd:"" help:"Make directories."`
+	Rmdir      rmdirCmd      `cmd:"" help:"Remove empty directories."`
+	Mv         mvCmd         `cmd:"" help:"Give objects of a server another name."`
+	Ln         lnCmd         `cmd:"" help:"Make hard and symbolic links."`
+	Touch      touchCmd      `cmd:"" help:"Set times to now, and make empty files."`
+	Chmod      chmodCmd      `cmd:"" help:"Change permissions."`
+	Chown      chownCmd      `cmd:"" help:"Change owners and groups."`
 	Verify     verifyCmd     `cmd:"" help:"Compare two trees, byte for byte."`
 	Bench      benchCmd      `cmd:"" help:"Measure a server."`
 	Doctor     doctorCmd     `cmd:"" help:"Find out why a server cannot be reached or used, and say what to do."`
@@ -72,6 +81,19 @@ are not there or may not be looked at, and are listed, or it was interrupted;
 3 verification found differences, and could compare everything, which else is 2;
 4 a source or destination cannot be reached: its server, or what that exports. Of
 arguments that fail each in its way the highest counts.`
+
+// helpFlag prints help instead of running the command. It is not kong's own, whose -h would
+// take that letter from ls.
+type helpFlag bool
+
+// BeforeReset is called by kong as soon as the flag has been read.
+func (helpFlag) BeforeReset(ctx *kong.Context) error {
+	if err := ctx.PrintUsage(false); err != nil {
+		return err
+	}
+	ctx.Exit(exitOK)
+	return nil
+}
 
 // env is a command's environment.
 type env struct {
@@ -153,6 +175,17 @@ func customary(args []string) []string {
 		return append(slices.Clone(args[1:]), "--help")
 	case args[0] == "--version":
 		return append([]string{"version"}, args[1:]...)
+	case args[0] == "ls":
+		return args // its -h is another one
+	}
+	args = slices.Clone(args)
+	for i, arg := range args {
+		switch arg {
+		case "--":
+			return args
+		case "-h":
+			args[i] = "--help"
+		}
 	}
 	return args
 }
@@ -164,6 +197,7 @@ func newParser(e *env) (*kong.Kong, *bool, error) {
 		kong.Description(description),
 		kong.Writers(e.stdout, e.stderr),
 		kong.Exit(func(int) { *exited = true }),
+		kong.NoDefaultHelp(),
 		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: true}),
 	)...)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -136,6 +137,14 @@ func (o *output) failed(path string, err error) {
 	_, _ = io.WriteString(o.stderr, complaint(err, x.Advice))
 }
 
+// note tells people something that is no failure.
+func (o *output) note(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	// There is nowhere to report an error of stderr.
+	_, _ = io.WriteString(o.stderr, "nfsbox: "+progress.Clean(text)+"\n")
+}
+
 // listSummary is the last event of ls, stat and exports.
 type listSummary struct {
 	Type    string `json:"type"` // "summary"
@@ -143,14 +152,24 @@ type listSummary struct {
 	Errors  uint64 `json:"errors"`
 }
 
-// eachPlace opens the places one after the other and calls do with each. A place that fails is
-// reported, and the others follow. After an interruption none follows.
+// eachPlace opens the places, and what patterns among them stand for, one after the other and
+// calls do with each. A place that fails is reported, and the others follow. After an interruption none follows.
 func eachPlace(e *env, places []string, asJSON bool, po place.Options, do func(*output, *place.Place) error) error {
+	return eachOpened(e, places, asJSON, po, place.Open, do)
+}
+
+// opener is place.Open, or place.OpenName.
+type opener func(ctx context.Context, arg string, po place.Options) (*place.Place, error)
+
+// eachOpened is eachPlace with another way to open a place.
+func eachOpened(e *env, places []string, asJSON bool, po place.Options, open opener, do func(*output, *place.Place) error) error {
 	out := &output{w: bufio.NewWriter(e.stdout), json: asJSON, stderr: e.stderr}
 	po.Dial = append(slices.Clip(po.Dial), watched(e, out.onSilence())...)
 	var worst error
-	for _, arg := range places {
-		err := onePlace(e, arg, po, out, do)
+	for arg, err := range eachMatch(e.ctx, places, po) {
+		if err == nil {
+			err = onePlace(e, arg, po, open, out, do)
+		}
 		if err == nil {
 			continue
 		}
@@ -176,8 +195,8 @@ func eachPlace(e *env, places []string, asJSON bool, po place.Options, do func(*
 	return worst
 }
 
-func onePlace(e *env, arg string, po place.Options, out *output, do func(*output, *place.Place) error) (err error) {
-	p, err := place.Open(e.ctx, arg, po)
+func onePlace(e *env, arg string, po place.Options, open opener, out *output, do func(*output, *place.Place) error) (err error) {
+	p, err := open(e.ctx, arg, po)
 	if err != nil {
 		return err
 	}
@@ -240,34 +259,6 @@ func newRow(path string, a vfs.Attr) *row {
 		}
 	}
 	return r
-}
-
-// modeString is type and permissions as ls -l shows them.
-func modeString(a *vfs.Attr) string {
-	const types = "?-dbclsp"
-	b := []byte("?rwxrwxrwx")
-	if int(a.Type) < len(types) {
-		b[0] = types[a.Type]
-	}
-	for i := range 9 {
-		if a.Mode&(1<<(8-i)) == 0 {
-			b[i+1] = '-'
-		}
-	}
-	for _, special := range []struct {
-		bit      uint32
-		at       int
-		with, no byte
-	}{{0o4000, 3, 's', 'S'}, {0o2000, 6, 's', 'S'}, {0o1000, 9, 't', 'T'}} {
-		if a.Mode&special.bit != 0 {
-			if b[special.at] == 'x' {
-				b[special.at] = special.with
-			} else {
-				b[special.at] = special.no
-			}
-		}
-	}
-	return string(b)
 }
 
 // quoteArg quotes an argument for a shell. Characters that could control a terminal are written

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/tools/ls"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -57,7 +58,7 @@ func statText(row *row, r *vfs.Resolved) string {
 		name += " -> " + progress.Clean(row.Target)
 	}
 	text := fmt.Sprintf("  File: %s\n  Type: %s\n  Size: %d\tUsed: %d\tLinks: %d\n Inode: %d\tDevice: %x:%x\n  Mode: %04o (%s)\tUid: %d\tGid: %d\n",
-		name, a.Type, a.Size, a.Used, a.Nlink, a.FileID, a.FSID[0], a.FSID[1], a.Mode, modeString(a), a.UID, a.GID)
+		name, a.Type, a.Size, a.Used, a.Nlink, a.FileID, a.FSID[0], a.FSID[1], a.Mode, ls.Mode(a), a.UID, a.GID)
 	if a.Type == vfs.TypeBlock || a.Type == vfs.TypeChar {
 		text += fmt.Sprintf("Device: %d, %d\n", a.Rdev>>32, uint32(a.Rdev))
 	}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+type touchCmd struct {
+	Places   []string `arg:"" name:"PLACE" help:"Files: paths or nfs://host/export/path."`
+	NoCreate bool     `short:"c" help:"Make no file that is not there."`
+	verbFlags
+}
+
+func (*touchCmd) Help() string {
+	return `Sets the times of objects to now, by the server's clock, and makes empty files of what is not there.
+
+  nfsbox touch nfs://filer/export/stamp`
+}
+
+func (c *touchCmd) Run(e *env) error {
+	return c.each(e, "changed", c.Places, func(p *place.Place) error {
+		fsys, r, err := followed(e.ctx, p)
+		if errors.Is(err, fs.ErrNotExist) {
+			if c.NoCreate {
+				return nil
+			}
+			return makeEmpty(e.ctx, p)
+		}
+		if err != nil {
+			return err
+		}
+		set := vfs.SetAttr{Valid: vfs.MaskAtime | vfs.MaskMtime, AtimeNow: true, MtimeNow: true}
+		_, err = fsys.SetAttr(e.ctx, r.Handle, &set, nil)
+		return about(p, err)
+	})
+}
+
+// followed is what a place names, with its file system; a link stands for its target.
+func followed(ctx context.Context, p *place.Place) (vfs.FS, vfs.Resolved, error) {
+	r, err := p.Resolve(ctx, false)
+	if err != nil || r.Attr.Type != vfs.TypeSymlink {
+		return p.FS, r, err
+	}
+	return p.Follow(ctx)
+}
+
+func makeEmpty(ctx context.Context, p *place.Place) error {
+	dir, name, err := p.Parent(ctx)
+	if err != nil {
+		return err
+	}
+	// Guarded: what has come there meanwhile is not this command's.
+	how := vfs.CreateHow{Type: vfs.TypeReg, Mode: vfs.CreateGuarded, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o644}}
+	_, _, _, err = p.FS.Create(ctx, dir, name, &how)
+	return about(p, err)
+}
+
+type chmodCmd struct {
+	Mode      string   `arg:"" name:"MODE" help:"Permissions: octal, as 640, or symbolic, as u+rw,go-w."`
+	Places    []string `arg:"" name:"PLACE" help:"Files and directories: paths or nfs://host/export/path."`
+	Recursive bool     `short:"R" help:"Change all that lies below as well, and no symbolic link."`
+	verbFlags
+}
+
+func (*chmodCmd) Help() string {
+	return `Changes permissions. A symbolic mode is of the form [ugoa...][+-=][rwxXst...], several with commas
+between them; without ugoa it is for all, whatever the umask. X is x for directories and for what has an x. A link stands for its target.
+
+  nfsbox chmod 750 nfs://filer/export/home/ann
+  nfsbox chmod -R g+rX,o= nfs://filer/export/projects`
+}
+
+func (c *chmodCmd) Run(e *env) error {
+	change, err := parseMode(c.Mode)
+	if err != nil {
+		return err
+	}
+	return c.each(e, "changed", c.Places, func(p *place.Place) error {
+		return changeTree(e.ctx, p, c.Recursive, func(a *vfs.Attr) vfs.SetAttr {
+			return vfs.SetAttr{Valid: vfs.MaskMode, Mode: change(a)}
+		})
+	})
+}
+
+type chownCmd struct {
+	Owner         string   `arg:"" name:"UID[:GID]" help:"The owner, the owner and the group, or :GID, as numbers."`
+	Places        []string `arg:"" name:"PLACE" help:"Files and directories: paths or nfs://host/export/path."`
+	Recursive     bool     `short:"R" help:"Change all that lies below as well; of a symbolic link the link itself."`
+	NoDereference bool     `name:"no-dereference" help:"Change a symbolic link that PLACE names, and not its target."`
+	verbFlags
+}
+
+func (*chownCmd) Help() string {
+	return `Changes owner and group. NFS version 3 knows numbers alone; names of users are another host's.
+
+  nfsbox chown 1000:1000 nfs://filer/export/home/ann
+  nfsbox chown -R :100 nfs://filer/export/projects`
+}
+
+func (c *chownCmd) Run(e *env) error {
+	set, err := parseOwner(c.Owner)
+	if err != nil {
+		return err
+	}
+	return c.each(e, "changed", c.Places, func(p *place.Place) error {
+		if c.NoDereference && !c.Recursive {
+			r, err := p.Resolve(e.ctx, false)
+			if err == nil {
+				_, err = p.FS.SetAttr(e.ctx, r.Handle, &set, nil)
+				err = about(p, err)
+			}
+			return err
+		}
+		return changeTree(e.ctx, p, c.Recursive, func(*vfs.Attr) vfs.SetAttr { return set })
+	})
+}
+
+// parseOwner reads UID, UID:GID or :GID.
+func parseOwner(s string) (set vfs.SetAttr, err error) {
+	owner, group, _ := strings.Cut(s, ":")
+	for _, part := range []struct {
+		text string
+		mask vfs.Mask
+		to   *uint32
+	}{{owner, vfs.MaskUID, &set.UID}, {group, vfs.MaskGID, &set.GID}} {
+		if part.text == "" {
+			continue
+		}
+		n, err := strconv.ParseUint(part.text, 10, 32)
+		if err != nil || n == 1<<32-1 { // which chown(2) takes as "leave it"
+			return set, &exitError{status: exitUsage, err: fmt.Errorf("%q is no owner: give numbers, UID, UID:GID or :GID", s)}
+		}
+		set.Valid |= part.mask
+		*part.to = uint32(n)
+	}
+	if set.Valid == 0 {
+		return set, &exitError{status: exitUsage, err: fmt.Errorf("%q is no owner: give numbers, UID, UID:GID or :GID", s)}
+	}
+	return set, nil
+}
+
+// changeTree sets attributes of what a place names, and with below of all that lies below it.
+func changeTree(ctx context.Context, p *place.Place, below bool, of func(*vfs.Attr) vfs.SetAttr) error {
+	fsys, r, err := followed(ctx, p)
+	if err != nil {
+		return err
+	}
+	set := of(&r.Attr)
+	if _, err := fsys.SetAttr(ctx, r.Handle, &set, nil); err != nil {
+		return about(p, err)
+	}
+	if !below || r.Attr.Type != vfs.TypeDir {
+		return nil
+	}
+	c := &changer{fs: fsys, of: of, text: p.Text}
+	if err := walk.Tree(ctx, fsys, r.Handle, walk.Options{Parallel: 1}, c); err != nil {
+		return about(p, err)
+	}
+	return errors.Join(c.failed...)
+}
+
+// maxFailures bounds the failures of one place that are told of; more are counted.
+const maxFailures = 100
+
+// changer sets attributes of a tree. It is the visitor of a walk with one worker.
+type changer struct {
+	fs     vfs.FS
+	of     func(*vfs.Attr) vfs.SetAttr
+	text   string // of the place
+	failed []error
+}
+
+func (c *changer) set(ctx context.Context, path string, h vfs.Handle, a *vfs.Attr) error {
+	var err error
+	if !a.Has(vfs.MaskMode | vfs.MaskType) {
+		*a, err = c.fs.GetAttr(ctx, h, vfs.MaskV3)
+	}
+	set := c.of(a)
+	if err == nil && (a.Type != vfs.TypeSymlink || set.Valid&vfs.MaskMode == 0) {
+		_, err = c.fs.SetAttr(ctx, h, &set, nil)
+	}
+	return c.fault(path, err)
+}
+
+// fault keeps what has failed; the walk goes on.
+func (c *changer) fault(path string, err error) error {
+	switch {
+	case err == nil:
+	case len(c.failed) < maxFailures:
+		c.failed = append(c.failed, fmt.Errorf("%s/%s: %w", strings.TrimRight(c.text, "/"), path, err))
+	default:
+		return fmt.Errorf("more than %d failures: %w", maxFailures, err)
+	}
+	return nil
+}
+
+// Enter changes a directory before what is in it.
+func (c *changer) Enter(ctx context.Context, d *walk.Dir) error {
+	if d.Parent == nil {
+		return nil
+	}
+	a := d.Attr
+	return c.set(ctx, d.Path(""), d.Handle, &a)
+}
+
+func (c *changer) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error {
+	return c.set(ctx, d.Path(string(e.Name)), e.Handle, &e.Attr)
+}
+
+func (c *changer) Fault(_ context.Context, d *walk.Dir, name string, err error) error {
+	return c.fault(d.Path(name), err)
+}
+
+func (*changer) Leave(context.Context, *walk.Dir, error) error { return nil }

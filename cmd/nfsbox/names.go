@@ -1,0 +1,297 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// verbFlags are those of the commands that change names and attributes.
+type verbFlags struct {
+	JSON bool `help:"Print one line of JSON for each, then a summary."`
+	clientFlags
+}
+
+// each opens the places, does something to each, and says so in JSON.
+func (f *verbFlags) each(e *env, done string, places []string, do func(*place.Place) error) error {
+	po, err := f.place(false)
+	if err != nil {
+		return err
+	}
+	defer f.print(e)
+	return eachOpened(e, places, f.JSON, po, place.OpenName, func(out *output, p *place.Place) error {
+		defer f.count(p)
+		if err := do(p); err != nil {
+			return err
+		}
+		if !f.JSON {
+			return nil
+		}
+		return out.event(doneEvent{done, p.Text, notUTF8(p.Text)})
+	})
+}
+
+// doneEvent is a change that was made.
+type doneEvent struct {
+	Type      string `json:"type"` // "made", "removed", "moved", "linked", "changed"
+	Path      string `json:"path"`
+	PathBytes string `json:"path_base64,omitempty"` // if the path is not UTF-8
+}
+
+// about adds the place to an error of its file system.
+func about(p *place.Place, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", p.Text, err)
+}
+
+type mkdirCmd struct {
+	Places  []string `arg:"" name:"PLACE" help:"Directories to make: paths or nfs://host/export/path."`
+	Parents bool     `short:"p" help:"Make the directories above as well, and take one that is there."`
+	Mode    string   `short:"m" default:"755" placeholder:"OCTAL" help:"The permissions of PLACE, whatever the umask."`
+	verbFlags
+}
+
+func (*mkdirCmd) Help() string {
+	return `Makes directories. What is on the server's disk when the command ends well stays there.
+
+  nfsbox mkdir -p nfs://filer/export/projects/new/data`
+}
+
+func (c *mkdirCmd) Run(e *env) error {
+	mode, err := octalMode(c.Mode)
+	if err != nil {
+		return err
+	}
+	if !c.Parents {
+		return c.each(e, "made", c.Places, func(p *place.Place) error { return makeDir(e, p, mode, false) })
+	}
+	var all []string
+	for _, arg := range c.Places {
+		above, err := c.missing(e, arg)
+		if err != nil {
+			return err
+		}
+		all = append(all, above...)
+	}
+	return c.each(e, "made", all, func(p *place.Place) error { return makeDir(e, p, mode, true) })
+}
+
+// missing are the directories above arg that are not there, the highest first, and arg.
+func (c *mkdirCmd) missing(e *env, arg string) (all []string, err error) {
+	po, err := c.place(true)
+	if err != nil {
+		return nil, err
+	}
+	for all = []string{arg}; ; all = append([]string{arg}, all...) {
+		p, err := place.Open(e.ctx, arg, po) // which finds the directory that holds it
+		if err == nil {
+			return all, p.Close()
+		}
+		above, ok := above(arg)
+		if !ok || !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		arg = above
+	}
+}
+
+// above is the place of the directory that holds what arg names.
+func above(arg string) (string, bool) {
+	if !place.IsURL(arg) {
+		dir := path.Dir(strings.TrimRight(arg, "/"))
+		return dir, dir != "." && dir != "/"
+	}
+	u, err := nfsbox.ParseURL(arg)
+	if err != nil || strings.Trim(u.Path, "/") == "" {
+		return "", false
+	}
+	u.Path = path.Dir(strings.TrimRight(u.Path, "/"))
+	return u.String(), true
+}
+
+func makeDir(e *env, p *place.Place, mode uint32, may bool) error {
+	dir, name, err := p.Parent(e.ctx)
+	switch {
+	case err != nil:
+		return err
+	case name == "" && may:
+		return nil
+	case name == "":
+		return about(p, vfs.ErrExist)
+	}
+	how := vfs.CreateHow{Type: vfs.TypeDir, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode}}
+	_, _, _, err = p.FS.Create(e.ctx, dir, name, &how)
+	if may && errors.Is(err, fs.ErrExist) {
+		r, err := p.Resolve(e.ctx, true)
+		if err == nil && r.Attr.Type != vfs.TypeDir {
+			err = about(p, vfs.ErrExist)
+		}
+		return err
+	}
+	return about(p, err)
+}
+
+type rmdirCmd struct {
+	Places []string `arg:"" name:"PLACE" help:"Empty directories: paths or nfs://host/export/path."`
+	verbFlags
+}
+
+func (*rmdirCmd) Help() string {
+	return `Removes directories that are empty.
+
+  nfsbox rmdir nfs://filer/export/old`
+}
+
+func (c *rmdirCmd) Run(e *env) error {
+	return c.each(e, "removed", c.Places, func(p *place.Place) error {
+		dir, name, err := p.Parent(e.ctx)
+		if err != nil {
+			return err
+		}
+		if name == "" {
+			return fmt.Errorf("%s is what was mounted, and cannot be removed from within", p.Text)
+		}
+		_, err = p.FS.Remove(e.ctx, dir, name, true)
+		return about(p, err)
+	})
+}
+
+type mvCmd struct {
+	Places []string `arg:"" name:"PLACE" help:"What to move, and last the new name or a directory: nfs://host/export/path, all of one server."`
+	verbFlags
+}
+
+func (*mvCmd) Help() string {
+	return `Gives objects of a server another name, or moves them into a directory, as mv(1) does: by one RENAME each,
+which replaces what has the name atomically. From one file system to another nothing is moved: copy it with
+nfsbox cp, and verify the copy. For paths of this host there is mv(1).
+
+  nfsbox mv nfs://filer/export/a nfs://filer/export/b
+  nfsbox mv 'nfs://filer/export/*.log' nfs://filer/export/logs`
+}
+
+func (c *mvCmd) Run(e *env) error {
+	return c.onto(e, "moved", c.Places, func(p, to *place.Place, toDir vfs.Handle, toName string) error {
+		dir, name, err := p.Parent(e.ctx)
+		if err != nil {
+			return err
+		}
+		if name == "" {
+			return fmt.Errorf("%s is what was mounted, and cannot be moved from within", p.Text)
+		}
+		_, _, err = p.FS.Rename(e.ctx, dir, name, toDir, toName)
+		return about(p, err)
+	})
+}
+
+type lnCmd struct {
+	Symbolic bool     `short:"s" help:"Make a symbolic link: the first argument is its text, which nothing looks at."`
+	Places   []string `arg:"" name:"PLACE" help:"What to link, and last the new name or a directory: nfs://host/export/path, all of one server."`
+	verbFlags
+}
+
+func (*lnCmd) Help() string {
+	return `Gives objects of a server further names (hard links), or with -s makes a symbolic link, also on this host.
+
+  nfsbox ln nfs://filer/export/a nfs://filer/export/b
+  nfsbox ln -s ../shared/a nfs://filer/export/home/a`
+}
+
+func (c *lnCmd) Run(e *env) error {
+	if c.Symbolic {
+		if len(c.Places) != 2 {
+			return &exitError{status: exitUsage, err: errors.New("ln -s takes two arguments: a text, and the name of the link")}
+		}
+		return c.each(e, "linked", c.Places[1:], func(p *place.Place) error { return symlink(e, p, c.Places[0]) })
+	}
+	return c.onto(e, "linked", c.Places, func(p, to *place.Place, toDir vfs.Handle, toName string) error {
+		r, err := p.Resolve(e.ctx, false)
+		if err == nil {
+			_, _, err = p.FS.Link(e.ctx, r.Handle, toDir, toName)
+			err = about(to, err)
+		}
+		return err
+	})
+}
+
+func symlink(e *env, p *place.Place, text string) error {
+	dir, name, err := p.Parent(e.ctx)
+	if err != nil {
+		return err
+	}
+	_, _, _, err = p.FS.Create(e.ctx, dir, name, &vfs.CreateHow{Type: vfs.TypeSymlink, Target: text})
+	return about(p, err)
+}
+
+// onto does something to all places but the last, each with the directory and the name that the
+// last gives it.
+func (f *verbFlags) onto(e *env, done string, places []string, do func(p, to *place.Place, dir vfs.Handle, name string) error) error {
+	if len(places) < 2 {
+		return &exitError{status: exitUsage, err: errors.New("two places are needed: what there is, and its new name or a directory")}
+	}
+	from, last := places[:len(places)-1], places[len(places)-1]
+	for _, arg := range from {
+		if err := sameServer(arg, last); err != nil {
+			return &exitError{status: exitUsage, err: err}
+		}
+	}
+	po, err := f.place(false)
+	if err != nil {
+		return err
+	}
+	to, err := place.Open(e.ctx, last, po)
+	if err != nil {
+		return err
+	}
+	dir, name, isDir, err := target(e, to)
+	if err == nil {
+		err = f.each(e, done, from, func(p *place.Place) error {
+			if isDir {
+				name = p.Base()
+			}
+			return do(p, to, dir, name)
+		})
+	}
+	return errors.Join(err, to.Close())
+}
+
+// target is what a last argument means: a directory that is there, or a name in one.
+func target(e *env, to *place.Place) (dir vfs.Handle, name string, isDir bool, err error) {
+	r, err := to.Resolve(e.ctx, true)
+	if err == nil && r.Attr.Type == vfs.TypeDir {
+		return r.Handle, "", true, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return dir, "", false, err
+	}
+	dir, name, err = to.Parent(e.ctx)
+	return dir, name, false, err
+}
+
+// sameServer refuses two places whose handles have nothing to do with each other.
+func sameServer(a, b string) error {
+	if !place.IsURL(a) || !place.IsURL(b) {
+		return errors.New("places of a server are needed, nfs://host/export/path; for paths of this host there are mv(1) and ln(1)")
+	}
+	u, err := nfsbox.ParseURL(a)
+	if err != nil {
+		return err
+	}
+	v, err := nfsbox.ParseURL(b)
+	if err != nil {
+		return err
+	}
+	u.Path, v.Path = "/", "/"
+	if u.String() != v.String() {
+		return fmt.Errorf("%s and %s are not said to be on one server, with the same arguments: copy with nfsbox cp", a, b)
+	}
+	return nil
+}
