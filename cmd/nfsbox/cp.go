@@ -21,11 +21,13 @@ type cpCmd struct {
 	Job       jobName  `placeholder:"NAME" help:"Keep a record under this name; the same command, run again, goes on where it ended."`
 	Parallel  int      `help:"Files to copy at once; 0 takes what suits the destination."`
 	NoOwner   bool     `help:"Leave owners and groups as the destination makes them."`
+	NoResume  bool     `name:"no-resume" help:"Begin anew, and do not go on with a copy of the same command that was interrupted."`
 	mountFlags
 	clientFlags
 	show
 
 	madeDest bool // the copy becomes DEST, a directory that did not exist
+	recorded bool // each directory that is copied has a record
 }
 
 func (*cpCmd) Help() string {
@@ -48,31 +50,41 @@ link to a directory that the server mounts is that directory, as SOURCE and as D
 
 Where DEST takes two names of the source for one (Makefile and makefile), the first is copied and the
 others have failed. The source may be in use. What vanishes before its turn is noted and counted, and no
-failure, unless it is back in the end. Directories that vanish are counted apart, and one that is found
-elsewhere in the source in the end has failed, as what is below it may be in no copy. A file that only grows is copied as it was at first, and counted;
-one that changes each time it is copied has failed. What cannot be preserved (owners, set-id bits,
-modes, times, access control lists, extended attributes of a local source) is counted, and no failure
-either. NFSv3 has no times before 1970 or after 2106, and no extended attributes: of a source that is a
-server nobody can tell, and what it says is copied. If a server stops answering, the destination is
-full, or the source as a whole is not there any more (removed, or another directory is in its place),
-the copy ends, once, with status 4, 2 or 4, and says how to go on. So does one that is interrupted: it
-removes what is unfinished, unless a server does not answer for 2 seconds; then it names the temporaries
-that stay (with --json notes of "kind":"temporary", and temporaries_left in the summary). Directories
-below DEST that it has made and not finished have mode 0700, so that what is half there is nobody's yet;
-so have those for whose contents there was no space, or no answer. The next run that comes through gives
-them their own. In the end DEST is looked up once more: if it was moved or removed during the copy, or
-replaced, the copy is not where it should be, with status 2. What a copy without --job leaves when it is killed (kill -9, loss of power) no later one
-removes, as another copy may be at it: files named .nfsbox-*.tmp, which go by hand when nothing is
-copied there.
+failure, unless it is back in the end. Directories that vanish are counted apart; one that is found
+elsewhere in the source in the end has failed, as what is below it may be in no copy. A file that only
+grows is copied as it was at first, and counted; one that changes each time it is copied has failed. What
+cannot be preserved (owners, set-id bits, modes, times, access control lists, extended attributes of a
+local source) is counted, and no failure either. NFSv3 has no times before 1970 or after 2106, and no
+extended attributes: of a source that is a server nobody can tell, and what it says is copied. In the end
+DEST is looked up once more: if it was moved, removed or replaced during the copy, the copy is not where
+it should be, with status 2.
 
-With --job, what has been finished is recorded below $XDG_STATE_HOME/nfsbox/jobs (or
-~/.local/state/nfsbox/jobs). The same command, run again after an interruption of whatever kind, passes
-over files that are recorded, unchanged, and still there, whose modes and owners it sets again where
-somebody has changed them. It reads none of them: it goes by type, size, time and file id. Those that
-have another id it compares, as two may have got each other's name, unless the first 16 or more of them
-show that ids do not last there, and none has differed. With --verify it compares them all, as nothing
-else tells a copy that was changed and has its old time again. What was copied only with --no-owner it
-copies again without it, and the other way round.
+If a server stops answering, the destination is full, or the source as a whole is not there any more
+(removed, or another directory is in its place), the copy ends, once, with status 4, 2 or 4, and says how
+to go on. So does one that is interrupted, with status 130: it removes what is unfinished, unless a server
+does not answer for 2 seconds; then it names the temporaries that stay (with --json notes of
+"kind":"temporary", and temporaries_left in the summary). Directories below DEST that it has made and not
+finished have mode 0700, so that what is half there is nobody's yet; so have those for whose contents
+there was no space, or no answer. The next run that comes through gives them their own.
+
+The copy of a directory that was interrupted or killed goes on when the same command is run again, and
+says so. Files that are copied, unchanged and still there are passed over. For that a record is kept below
+$XDG_STATE_HOME/nfsbox/unfinished (or ~/.local/state/nfsbox/unfinished), which is removed when the copy
+has ended well, or a week after its last entry. The same command has the same SOURCE, DEST, --no-owner and
+--one-file-system, on the same host. If DEST is not the directory any more that the copy went to, the
+command begins anew, as cp(1) would, and so it does with --no-resume. Of several SOURCEs, the first 64
+directories have records; files are copied anew. What a copy without a record leaves when it is killed
+(kill -9, loss of power) no later one removes, as another copy may be at it: files named .nfsbox-*.tmp,
+which go by hand when nothing is copied there.
+
+With --job the record has a name, and stays: below $XDG_STATE_HOME/nfsbox/jobs (or
+~/.local/state/nfsbox/jobs). The same command, run again at any time, passes over files that are recorded,
+unchanged, and still there, whose modes and owners it sets again where somebody has changed them. It reads
+none of them: it goes by type, size, time and file id. Those that have another id it compares, as two may
+have got each other's name, unless the first 16 or more of them show that ids do not last there, and none
+has differed. With --verify it compares them all, as nothing else tells a copy that was changed and has
+its old time again. What was copied only with --no-owner it copies again without it, and the other way
+round.
 
 The name belongs to this SOURCE and DEST: with others it is refused. What DEST meant at first it means
 each time: the copy of a link to a directory is made again. Where DEST, which became the copy, is a link
@@ -132,11 +144,17 @@ func (c *cpCmd) all(e *env, sources []string, dest string, record *os.Root, trac
 	}
 	defer closePlace(dst, &err, &sum.RPCs)
 	defer c.count(dst)
-	to, err := c.destine(e.ctx, dst, record)
-	if err != nil {
+	r := &cpRun{cpCmd: c, e: e, record: record, tracker: tracker, sum: sum}
+	defer func() { err = errors.Join(err, r.giveUp(err == nil && sum.Errors == 0)) }()
+	if err := r.known(dest, sources); err != nil {
 		return err
 	}
-	r := &cpRun{cpCmd: c, e: e, to: to, record: record, tracker: tracker, sum: sum}
+	if r.to, err = c.destine(e.ctx, dst, record); err != nil {
+		return err
+	}
+	if err := r.resumes(); err != nil {
+		return err
+	}
 	for _, source := range sources {
 		counted := sum.Errors
 		oerr := r.one(source)
@@ -161,6 +179,8 @@ func (c *cpCmd) check() error {
 		return errors.New("cp needs a SOURCE and a DEST")
 	case c.Job != "" && len(c.Places) > 2:
 		return errors.New("--job takes one SOURCE")
+	case c.Job != "" && c.NoResume:
+		return errors.New("--no-resume is for copies without --job; with another NAME a job begins anew")
 	case c.Parallel < 0 || c.Parallel > job.MaxParallel:
 		return fmt.Errorf("--parallel takes 0 to %d", job.MaxParallel)
 	}
@@ -197,6 +217,9 @@ type cpRun struct {
 	record  *os.Root // of --job; nil without
 	tracker *progress.Tracker
 	sum     *cpSummary
+
+	records []*unfinished // open ones
+	kept    *unfinished   // of the source at hand; nil: none
 
 	root   vfs.Attr // of the copy that became DEST, if it is a directory
 	lasted bool     // a tree was copied, or a file for so long that DEST may be gone since
@@ -247,10 +270,16 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 	if err := errors.Join(notePlaces(r.record, src.Text, r.to.Text), r.to.settle()); err != nil {
 		return &exitError{status: exitUsage, err: err}
 	}
-	r.madeDest = r.to.absent && !r.to.inside && from.Attr.Type == vfs.TypeDir
-	o := r.options(src, from, at)
-	o.Root = &r.root
-	s, err := job.Copy(r.e.ctx, o)
+	isDir := from.Attr.Type == vfs.TypeDir
+	r.madeDest = r.to.absent && !r.to.inside && isDir
+	if isDir {
+		if err := r.keepRecord(src.Text); err != nil {
+			return err
+		}
+	}
+	r.recorded = isDir && r.kept != nil
+	s, err := job.Copy(r.e.ctx, r.options(src, from, at, isDir))
+	r.kept = nil
 	r.sum.add(&s)
 	r.lasted = r.lasted || err == nil && (s.Dirs > 0 || s.Seconds > askAfter.Seconds())
 	if err == nil {
@@ -266,14 +295,20 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 }
 
 // options are those of the copy of from to at.
-func (r *cpRun) options(src *place.Place, from *vfs.Resolved, at spot) job.CopyOptions {
-	return job.CopyOptions{
+func (r *cpRun) options(src *place.Place, from *vfs.Resolved, at spot, isDir bool) job.CopyOptions {
+	o := job.CopyOptions{
 		Source: job.Place{FS: src.FS, Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
 		Dest: at.Place, Name: at.name, There: at.there, KeepDest: r.to.inside, Made: r.to.made,
 		Pool: new(bufpool.Pool), Random: randReader(r.e.rand), Now: time.Now, Progress: r.tracker,
 		Parallel: r.Parallel, Owner: !r.NoOwner, Verify: r.Verify,
 		Record: r.record, ID: jobID(src.Text, r.to.Text),
+		Rooted: func(a vfs.Attr) error { r.root = a; return nil },
 	}
+	if u := r.kept; u != nil && isDir {
+		o.Record, o.ID, o.RecordOptional = u.dir, u.id(), true
+		o.Rooted = func(a vfs.Attr) error { r.root = a; return u.rooted(&a) }
+	}
+	return o
 }
 
 // sameStill returns an error if the name of src leads to another directory by now than from,

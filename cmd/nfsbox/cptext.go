@@ -70,8 +70,8 @@ func (c *cpCmd) goOn(e *env, sum *cpSummary, err error) {
 		_, _ = fmt.Fprintln(e.stderr, "nfsbox: directories that it has made and not finished are closed to others: they have mode 0700 until the copy goes on")
 	}
 	switch {
-	case c.Job != "":
-		_, _ = fmt.Fprintf(e.stderr, "nfsbox: to go on from here: %s\n", commandLine(e.name, e.args))
+	case c.Job != "" || c.recorded:
+		_, _ = fmt.Fprintf(e.stderr, "nfsbox: to go on from here: %s\n", commandLine(e.name, resuming(e.args)))
 	case len(c.Places) > 2: // --job takes one source
 		_, _ = fmt.Fprintf(e.stderr, "nfsbox: what has been copied is whole and stays, without a record to go on from; "+
 			"this copies all again, to the same place: %s\n", commandLine(e.name, e.args))
@@ -85,8 +85,8 @@ func (c *cpCmd) goOn(e *env, sum *cpSummary, err error) {
 func (c *cpCmd) stays(e *env, dest string, n uint64) {
 	switch {
 	case n == 0:
-	case c.Job != "":
-		_, _ = fmt.Fprintf(e.stderr, "nfsbox: temporaries may have stayed in %s: %s; the job removes them when it goes on\n", progress.Clean(dest), progress.Count(n))
+	case c.Job != "" || c.recorded:
+		_, _ = fmt.Fprintf(e.stderr, "nfsbox: temporaries may have stayed in %s: %s; the copy removes them when it goes on\n", progress.Clean(dest), progress.Count(n))
 	default:
 		_, _ = fmt.Fprintf(e.stderr, "nfsbox: temporaries may have stayed in %s: %s; on a host that has the directory, and when nothing is copied into it, "+
 			"find DIR -name '.nfsbox-*.tmp*' -delete removes them\n", progress.Clean(dest), progress.Count(n))
@@ -106,6 +106,11 @@ func (c *cpCmd) again(args []string) []string {
 	}
 	at := slices.Index(args, "cp") + 1
 	return slices.Insert(args, at, "--job", "NAME")
+}
+
+// resuming returns args without --no-resume.
+func resuming(args []string) []string {
+	return slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--no-resume" })
 }
 
 func lastIndex(all []string, s string) int {

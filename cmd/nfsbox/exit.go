@@ -21,6 +21,8 @@ const (
 	exitIncomplete  = job.ExitIncomplete  // some items failed; they have been listed
 	exitDiffers     = job.ExitDifferent   // verification found differences
 	exitUnreachable = job.ExitUnreachable // a source or destination cannot be reached
+
+	exitInterrupted = 130 // by a signal, as shells show one that SIGINT has ended
 )
 
 // exitError is an error with its exit status. Without err nothing is printed: the items have been
@@ -40,11 +42,11 @@ func (e *exitError) Error() string {
 func (e *exitError) Unwrap() error { return e.err }
 
 // report prints err, unless its items have been listed, and returns the exit status. A command
-// that was interrupted is incomplete, and not unreachable, whatever it was waiting for.
+// that was interrupted before it was done has a status of its own, whatever it was waiting for.
 func report(e *env, err error) int {
 	status := statusOf(e, err)
-	if status == exitUnreachable && interrupted(e) {
-		return exitIncomplete
+	if status != exitOK && interrupted(e) {
+		return exitInterrupted
 	}
 	return status
 }

@@ -77,10 +77,10 @@ waited for, and again when it answers. With --json these are a line of
 wait) and one of "type":"answers" (server, since, message), between the others.
 
 Exit status: 0 done; 1 usage or configuration; 2 incomplete: some items failed,
-are not there or may not be looked at, and are listed, or it was interrupted;
-3 verification found differences, and could compare everything, which else is 2;
-4 a source or destination cannot be reached: its server, or what that exports. Of
-arguments that fail each in its way the highest counts.`
+are not there or may not be looked at, and are listed; 3 verification found
+differences, and could compare everything, which else is 2; 4 a source or destination
+cannot be reached: its server, or what that exports. Of arguments that fail each in its
+way the highest counts. 130 interrupted by a signal, before it was done.`
 
 // helpFlag prints help instead of running the command. It is not kong's own, whose -h would
 // take that letter from ls.

@@ -21,7 +21,7 @@ func TestInterrupted(t *testing.T) {
 		stop()
 		return errors.Join(out.event(errorEvent{Type: "first"}), ctx.Err())
 	})
-	if status := report(e, err); status != exitIncomplete || !strings.Contains(stderr.String(), "interrupted") {
+	if status := report(e, err); status != exitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 	lines := strings.Split(stdout.String(), "\n")

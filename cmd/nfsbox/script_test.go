@@ -24,7 +24,23 @@ import (
 
 // TestMain lets the scripts run the command as a process of its own.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"nfsbox": main})
+	testscript.Main(stateless{m}, map[string]func(){"nfsbox": main})
+}
+
+// stateless runs the tests with a state directory of their own.
+type stateless struct{ m *testing.M }
+
+func (s stateless) Run() int {
+	dir, err := os.MkdirTemp("", "nfsbox-state-")
+	if err == nil {
+		err = os.Setenv("XDG_STATE_HOME", dir)
+	}
+	code := s.m.Run()
+	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return max(code, 1)
+	}
+	return code
 }
 
 // TestScripts runs testdata/*.txtar, a script for each command.

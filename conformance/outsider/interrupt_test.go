@@ -65,7 +65,7 @@ func TestInterruptedBesideDeadServer(t *testing.T) {
 			status, took := b.dying(r, b.path("srv", "dst"), func() { s.signal(syscall.SIGSTOP) }, sig)
 			s.signal(syscall.SIGCONT)
 			text := r.err.String()
-			if status != 2 || took > 8*time.Second {
+			if status != 130 || took > 8*time.Second {
 				t.Errorf("exit status %d after %v\n%s", status, took, text)
 			}
 			if strings.Contains(text, "context canceled") || !strings.Contains(text, "interrupted") {
@@ -100,7 +100,7 @@ func TestInterruptedBesideLiveServer(t *testing.T) {
 	r := b.begin("cp", "-r", b.path("src"), p.url()+"dst")
 	status, _ := b.dying(r, b.path("srv", "dst"), func() {}, os.Interrupt)
 	text := r.err.String()
-	if status != 2 || strings.Contains(text, "temporar") || strings.Contains(text, "context canceled") {
+	if status != 130 || strings.Contains(text, "temporar") || strings.Contains(text, "context canceled") {
 		t.Errorf("exit status %d\n%s", status, text)
 	}
 	for _, name := range b.names(b.path("srv", "dst")) {
@@ -169,8 +169,9 @@ func TestKilledJobOfOneFile(t *testing.T) {
 	}
 }
 
-// TestInterruptedWithoutRecord: a copy without --job is interrupted after it has made its
-// DEST. The command that it then gives copies all to the same place, and not into it.
+// TestInterruptedWithoutRecord: a copy without --job, and without a directory for records, is
+// interrupted after it has made its DEST. The command that it then gives copies all to the same
+// place, and not into it.
 func TestInterruptedWithoutRecord(t *testing.T) {
 	heeds(t, os.Interrupt)
 	b := newBox(t)
@@ -178,13 +179,15 @@ func TestInterruptedWithoutRecord(t *testing.T) {
 		b.write(b.path("it's", fmt.Sprint(i)), string(pattern(100_000, byte(i))))
 	}
 	b.no(os.Mkdir(b.path("srv"), 0o755))
+	b.write(b.path(".state"), "a file")
 	p := b.slowDisk(b.serve(b.path("srv")))
 	r := b.begin("cp", "-r", "--no-progress", b.path("it's"), p.url()+"dst")
 	status, _ := b.dying(r, b.path("srv", "dst"), func() {}, os.Interrupt)
 	_, line, ok := strings.Cut(r.err.String(), "to the same place: ")
-	if line, _, _ = strings.Cut(line, "\n"); !ok || status != 2 || !strings.Contains(line, " --job ") {
+	if line, _, _ = strings.Cut(line, "\n"); !ok || status != 130 || !strings.Contains(line, " --job ") {
 		t.Fatalf("exit status %d, and it does not say how to go on\n%s", status, r.err)
 	}
+	b.no(os.Remove(b.path(".state")))
 	sh := b.command()
 	sh.Path, sh.Args = "/bin/sh", []string{"sh", "-c", line}
 	if again := b.finish(sh); again.status != 0 {
@@ -212,7 +215,7 @@ func TestInterruptedWhileConnecting(t *testing.T) {
 		conn, err := l.Accept()
 		b.no(err)
 		b.no(r.Process.Signal(syscall.SIGINT))
-		if status := r.status(); status != 2 || strings.Contains(r.err.String(), "cannot be reached") {
+		if status := r.status(); status != 130 || strings.Contains(r.err.String(), "cannot be reached") {
 			t.Errorf("%q: exit status %d\n%s", args, status, r.err)
 		}
 		_, _ = conn.Close(), l.Close()
@@ -233,7 +236,7 @@ func TestInterruptedDirectoryIsClosed(t *testing.T) {
 	r := b.begin(args...)
 	status, _ := b.dying(r, b.path("srv", "dst", "sub"), func() {}, os.Interrupt)
 	sub := b.path("srv", "dst", "sub")
-	if text := r.err.String(); status != 2 || b.bits(sub) != 0o700 || !strings.Contains(text, "mode 0700 until ") {
+	if text := r.err.String(); status != 130 || b.bits(sub) != 0o700 || !strings.Contains(text, "mode 0700 until ") {
 		t.Errorf("exit status %d, mode %o:\n%s", status, b.bits(sub), text)
 	}
 	b.must(0, args...)

@@ -39,9 +39,9 @@ type CopyOptions struct {
 	// Made, if not nil, is shared by copies into the same Dest, one after the other: where
 	// Dest takes several names for one, no copy replaces what another has made.
 	Made *Made
-	// Root, if not nil, receives the attributes of the directory that the copy became. It is
-	// left alone if the copy is no directory.
-	Root *vfs.Attr
+	// Rooted, if not nil, is called when the directory that the copy becomes is there, and
+	// nothing has been copied into it. An error ends the job.
+	Rooted func(vfs.Attr) error
 
 	Pool     *bufpool.Pool
 	Random   io.Reader // for names of temporaries; concurrent use
@@ -57,6 +57,8 @@ type CopyOptions struct {
 	// again with it. With Verify the copies of earlier runs are compared, too.
 	Record *os.Root
 	ID     string
+	// RecordOptional says that the copy goes on if the record cannot be written. It is told.
+	RecordOptional bool
 }
 
 // There is the object that has the copy's name already. A zero Handle is nothing.
@@ -113,7 +115,8 @@ type copyJob struct {
 	links    linkTable
 	kept     keptLinks
 	ids      copyIDs
-	record   *record // nil: none
+	record   *record   // nil: none
+	unkept   sync.Once // the record could not be written
 
 	forgotten  atomic.Uint64 // directories of the destination
 	dirsClosed atomic.Int64  // of the destination: closed until they are finished
@@ -141,9 +144,6 @@ func Copy(ctx context.Context, o CopyOptions) (Summary, error) {
 	}
 	sum := j.summary(&before)
 	sum.Left = j.left.tell(o.Progress)
-	if o.Root != nil && j.srcAttr.Type == vfs.TypeDir {
-		*o.Root = j.root
-	}
 	return sum, err
 }
 

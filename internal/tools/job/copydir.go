@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -105,6 +106,9 @@ func (j *copyJob) enterRoot(ctx context.Context) (*dirState, error) {
 	}
 	j.targetID, _ = idOf(&state.attr)
 	j.target, j.root = state.handle, state.attr
+	if j.o.Rooted != nil {
+		return state, j.o.Rooted(state.attr)
+	}
 	return state, nil
 }
 
@@ -265,7 +269,19 @@ func (j *copyJob) flush(ctx context.Context, s *dirState, sync bool) error {
 	if sync && !j.syncDir(ctx, s, false) {
 		return ctx.Err()
 	}
-	return j.record.append(done...)
+	return j.enter(done...)
+}
+
+// enter adds files to the record.
+func (j *copyJob) enter(done ...recorded) error {
+	err := j.record.append(done...)
+	if err == nil || !j.o.RecordOptional {
+		return err
+	}
+	j.unkept.Do(func() {
+		j.progress.Report(progress.Event{Type: "note", Message: "an interrupted copy will copy again what is copied from now on: " + err.Error()})
+	})
+	return nil
 }
 
 // settleTime bounds the last syncs of a job that was broken off. Files that are not stable
@@ -291,7 +307,7 @@ func (j *copyJob) finished(ctx context.Context, s *dirState, name string, src *v
 	r := note(s.key.child(name), src, &dst.attr)
 	r.listed, r.xattr = dst.listed, dst.xattr
 	if j.syncer == nil {
-		return j.record.append(r)
+		return j.enter(r)
 	}
 	s.mu.Lock()
 	s.unsynced = append(s.unsynced, r)

@@ -19,6 +19,18 @@ const (
 	lockAgain = 20 * time.Millisecond
 )
 
+// Locks says whether this system has locks that keep a second run of a job out.
+const Locks = true
+
+// Lock locks f, which may be a directory, for as long as it is open. It waits up to two
+// seconds for another process. The error then Is ErrRecord, and names the process if it can.
+func Lock(ctx context.Context, f *os.File) error {
+	if err := lockFile(ctx, f); err != nil {
+		return fmt.Errorf("%w: %w", ErrRecord, err)
+	}
+	return nil
+}
+
 // lockFile takes the lock that keeps a second run of the job out. The system releases it
 // when the file is closed or the process ends.
 func lockFile(ctx context.Context, f *os.File) error {

@@ -33,7 +33,10 @@ import (
 // copy back. The highest bits of the nanoseconds of the copy's mtime are flags (listBit,
 // xattrBit).
 const (
-	recordName    = "copied"
+	// RecordFile is the name of the record in its directory.
+	RecordFile = "copied"
+
+	recordName    = RecordFile
 	recordMagic   = "NFSBOXCP"
 	recordVersion = 2
 	headerSize    = 52
@@ -257,6 +260,12 @@ func OfAnother(dir *os.Root, id string) bool {
 	}
 	sum := sha256.Sum256([]byte(id))
 	return !bytes.Equal(head[len(recordMagic)+8:headerSize-4], sum[:])
+}
+
+// Recorded reports whether dir has a record with entries.
+func Recorded(dir *os.Root) bool {
+	info, err := dir.Lstat(RecordFile)
+	return err == nil && info.Size() > headerSize
 }
 
 // entry is the size of an entry.

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/tools/job"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// keeps reports whether copies of directories keep records that have no name.
+func (c *cpCmd) keeps() bool { return c.Job == "" && c.Recursive && job.Locks }
+
+// known opens the record of an interrupted run, before DEST is understood. With several sources
+// DEST is understood without it.
+func (r *cpRun) known(dest string, sources []string) error {
+	if !r.keeps() || len(sources) > 1 {
+		return nil
+	}
+	prune()
+	return r.open(sources[0], dest, false)
+}
+
+// open opens the record of a source, and makes one if make is set. Without a record the copy is
+// made as well. Only that another run has it is an error.
+func (r *cpRun) open(source, dest string, make bool) error {
+	u, err := r.openUnfinished(r.e.ctx, source, dest, make)
+	switch {
+	case errors.Is(err, job.ErrRecord):
+		return &exitError{status: exitUsage, err: fmt.Errorf("the same copy is under way: %w", err)}
+	case r.e.ctx.Err() != nil:
+		return r.e.ctx.Err()
+	case err != nil:
+		r.noRecord(err)
+	}
+	if r.kept = u; u != nil {
+		r.records = append(r.records, u)
+	}
+	return nil
+}
+
+func (r *cpRun) noRecord(err error) {
+	r.tracker.Report(progress.Event{Type: "note", Message: "no record is kept, so that an interrupted copy cannot go on: " + err.Error()})
+}
+
+// keepRecord opens the record of a source that is a directory, and says whether the copy goes on.
+func (r *cpRun) keepRecord(source string) error {
+	if !r.keeps() || len(r.records) >= maxKept {
+		return nil
+	}
+	if r.kept == nil {
+		if err := r.open(source, r.to.Text, true); err != nil || r.kept == nil {
+			return err
+		}
+		if len(r.Places) > 2 {
+			if err := r.resumes(); err != nil {
+				return err
+			}
+		}
+	}
+	u := r.kept
+	if u.resumed {
+		return nil
+	}
+	now := begun{Source: jobPlace(source), Dest: jobPlace(r.to.Text), Inside: r.to.inside}
+	if now.Inside {
+		a, err := r.to.at.FS.GetAttr(r.e.ctx, r.to.at.Handle, vfs.MaskV3)
+		if err != nil {
+			return err
+		}
+		now.Dir = idOf(&a)
+	}
+	if err := u.begin(now, r.e.rand); err != nil {
+		r.noRecord(err)
+		r.kept = nil
+	}
+	return nil
+}
+
+// resumes decides whether the copy goes on from r.kept: only if DEST still is what the
+// interrupted run copied to.
+func (r *cpRun) resumes() error {
+	u := r.kept
+	if u == nil || u.was == nil {
+		return nil
+	}
+	same := false
+	if !r.NoResume {
+		var err error
+		if same, err = r.sameDest(u); err != nil {
+			return err
+		}
+	}
+	what := "it goes on with the copy that was broken off on "
+	if !same {
+		what = "it does not go on with another one, as DEST is not the directory of the copy that was broken off on "
+	}
+	if !r.NoResume {
+		r.tracker.Report(progress.Event{Type: "note", Message: what + u.at.Local().Format(time.DateTime) + "; --no-resume begins anew"})
+	}
+	if same {
+		u.resumed, u.now, r.to.inside = true, *u.was, u.was.Inside
+	}
+	return nil
+}
+
+// sameDest reports whether DEST is the directory that an interrupted run copied to.
+func (r *cpRun) sameDest(u *unfinished) (bool, error) {
+	d := r.to
+	if !d.inside || !u.was.Inside && d.linked {
+		return false, nil
+	}
+	a, err := d.at.FS.GetAttr(r.e.ctx, d.at.Handle, vfs.MaskV3)
+	if err != nil {
+		return false, err
+	}
+	if id := idOf(&a); id == nil || len(u.was.Dir) > 0 && !slices.Equal(id, u.was.Dir) {
+		return false, nil
+	}
+	if u.was.Inside {
+		return len(u.was.Dir) > 0, nil
+	}
+	// If the directory is not known, the run was killed when it had just made it. If it is, a new
+	// directory may have got its number: then nothing of the copy is there.
+	empty := true
+	for _, err := range d.at.FS.ReadDir(r.e.ctx, d.at.Handle, vfs.Pos{}, 0, 0) {
+		if err != nil {
+			return false, err
+		}
+		empty = false
+		break
+	}
+	if len(u.was.Dir) == 0 {
+		return empty, nil
+	}
+	return !empty || !job.Recorded(u.dir), nil
+}
+
+// giveUp closes the records, and removes them if all has ended well. One that this run has
+// begun, and that has nothing to go on from, goes as well.
+func (r *cpRun) giveUp(well bool) (err error) {
+	for _, u := range r.records {
+		err = errors.Join(err, u.close(well || !u.resumed && u.was == nil && u.idle()))
+	}
+	if err != nil {
+		err = fmt.Errorf("the copy's record: %w", err)
+	}
+	return err
+}

@@ -1,0 +1,195 @@
+//go:build linux
+
+package outsider
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// signalled begins the command, and sends it sig when a part of the bytes has passed by a
+// proxy, which set is to be called with.
+func (b *box) signalled(sig syscall.Signal, bytes int64) (hook func(*proxy), begin func(args ...string) *running, sent chan struct{}) {
+	begun, sent := make(chan *running, 1), make(chan struct{})
+	hook = func(p *proxy) {
+		p.back = b.whenPassed(bytes, func() {
+			r := <-begun
+			if err := r.Process.Signal(sig); err != nil {
+				b.Error(err)
+			}
+			close(sent)
+		})
+	}
+	begin = func(args ...string) *running {
+		b.Helper()
+		r := b.begin(args...)
+		begun <- r
+		return r
+	}
+	return hook, begin, sent
+}
+
+// halfCopy begins cp -r of a served tree to "copy", in the box's directory, and breaks it off
+// by sig when a part has come. again are the same arguments.
+func (b *box) halfCopy(sig syscall.Signal) (again []string, text string) {
+	b.Helper()
+	for i := range 200 {
+		b.write(b.path("srv", "export", fmt.Sprint(i%5), fmt.Sprint(i)), string(pattern(50_000, byte(i))))
+	}
+	b.no(os.Chtimes(b.path("srv", "export"), b.before(), b.before()))
+	hook, begin, sent := b.signalled(sig, 1_500_000)
+	p := b.proxy(b.serve(b.path("srv")), hook)
+	again = []string{"cp", "-r", "--parallel=8", p.url() + "export", "./copy"}
+	r := begin(again...)
+	<-sent
+	want := 130
+	if sig == syscall.SIGKILL {
+		want = -1
+	}
+	if status := r.status(); status != want {
+		b.Fatalf("%v: exit status %d\n%s", sig, status, r.err)
+	}
+	return again, r.err.String()
+}
+
+// unfinished are the records that are kept.
+func (b *box) unfinished() []string {
+	list, _ := os.ReadDir(b.path(".state", "nfsbox", "unfinished")) // it may not be there
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// TestSameCommandGoesOn: a copy is broken off, and the same command is run again. It goes on in
+// the directory that it had made, with the times that the copy was to have, and says so. When it
+// is done nothing is left of that, and the command means what it means to cp(1).
+func TestSameCommandGoesOn(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
+		t.Run(sig.String(), func(t *testing.T) {
+			heeds(t, sig)
+			b := newBox(t)
+			again, text := b.halfCopy(sig)
+			if sig != syscall.SIGKILL && !strings.Contains(text, "to go on from here: "+b.bin+" "+strings.Join(again, " ")+"\n") {
+				t.Errorf("it does not say how to go on:\n%s", text)
+			}
+			if len(b.unfinished()) != 1 {
+				t.Fatalf("records: %q", b.unfinished())
+			}
+			r := b.must(0, append(slices.Clone(again), "--json")...)
+			skipped := r.count(b, "skipped")
+			if !strings.Contains(r.stdout, "it goes on with the copy that was broken off") || sig != syscall.SIGKILL && skipped == 0 {
+				t.Errorf("it did not go on:\n%s", r.stdout)
+			}
+			b.same(b.path("srv", "export"), b.path("copy"))
+			if info, err := os.Stat(b.path("copy")); err != nil || !info.ModTime().Equal(b.before()) {
+				t.Errorf("the copy's own time: %v, %v", info.ModTime(), err)
+			}
+			if len(b.unfinished()) > 0 {
+				t.Errorf("records stay: %q", b.unfinished())
+			}
+			b.must(0, again...)
+			b.same(b.path("srv", "export"), b.path("copy", "export"))
+		})
+	}
+}
+
+// TestOtherCommandBeginsAnew: after an interruption a command that means something else, or
+// finds another DEST, does not go on. It copies as cp(1) would.
+func TestOtherCommandBeginsAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(b *box)
+		flag   string
+		to     string
+	}{
+		"--no-resume":      {flag: "--no-resume", to: "copy/export"},
+		"another option":   {flag: "--no-owner", to: "copy/export"},
+		"DEST is gone":     {change: func(b *box) { b.no(os.RemoveAll(b.path("copy"))) }, to: "copy"},
+		"DEST is another":  {change: func(b *box) { b.no(os.Rename(b.path("copy"), b.path("old"))); b.no(os.Mkdir(b.path("copy"), 0o755)) }, to: "copy/export"},
+		"DEST was emptied": {change: func(b *box) { b.no(os.RemoveAll(b.path("copy"))); b.no(os.Mkdir(b.path("copy"), 0o755)) }, to: "copy/export"},
+		"DEST is a link": {change: func(b *box) {
+			b.no(os.Rename(b.path("copy"), b.path("old")))
+			b.no(os.Symlink("old", b.path("copy")))
+		}, to: "copy/export"},
+		"a broken record": {change: func(b *box) {
+			b.no(os.WriteFile(b.path(".state", "nfsbox", "unfinished", b.unfinished()[0], "begun"), []byte("{"), 0o600))
+		}, to: "copy/export"},
+		"an old record": {change: func(b *box) {
+			for _, name := range []string{"begun", "copied"} {
+				b.no(os.Chtimes(b.path(".state", "nfsbox", "unfinished", b.unfinished()[0], name), b.before(), b.before()))
+			}
+		}, to: "copy/export"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			heeds(t, os.Interrupt)
+			b := newBox(t)
+			again, _ := b.halfCopy(syscall.SIGINT)
+			if c.change != nil {
+				c.change(b)
+			}
+			args := append(slices.Clone(again), "--json")
+			if c.flag != "" {
+				args = append(args, c.flag)
+			}
+			if r := b.must(0, args...); r.count(b, "skipped") > 0 || r.count(b, "files") != 200 {
+				t.Errorf("it went on:\n%s", r.stdout)
+			}
+			b.same(b.path("srv", "export"), b.path(c.to))
+		})
+	}
+}
+
+// TestInterruptedIntoDirectory: a copy into a directory goes on there; the files that somebody
+// has changed meanwhile are copied again.
+func TestInterruptedIntoDirectory(t *testing.T) {
+	heeds(t, os.Interrupt)
+	b := newBox(t)
+	b.no(os.Mkdir(b.path("copy"), 0o755))
+	again, _ := b.halfCopy(syscall.SIGINT)
+	copied, err := filepath.Glob(b.path("copy", "export", "*", "[0-9]*"))
+	b.no(err)
+	b.no(os.WriteFile(copied[0], []byte("changed"), 0o644))
+	b.no(os.Remove(copied[1]))
+	if r := b.must(0, append(again, "--json")...); r.count(b, "skipped") == 0 {
+		t.Errorf("it did not go on:\n%s", r.stdout)
+	}
+	b.same(b.path("srv", "export"), b.path("copy", "export"))
+}
+
+// TestSameCommandTwiceAtOnce: the same copy, begun again while the first is under way, is
+// refused, and names the process.
+func TestSameCommandTwiceAtOnce(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("srv", "f"), string(pattern(4<<20, 1)))
+	hook, begin, stopped := b.signalled(syscall.SIGSTOP, 1_000_000)
+	p := b.proxy(b.serve(b.path("srv")), hook)
+	args := []string{"cp", "-r", p.url(), b.path("copy")}
+	r := begin(args...)
+	<-stopped
+	again := b.run(args...)
+	b.no(r.Process.Signal(syscall.SIGCONT))
+	if again.status != 1 || !strings.Contains(again.stderr, fmt.Sprintf("the same copy is under way: the job's record cannot be used: it is in use by another run, process %d", r.Process.Pid)) {
+		t.Errorf("exit status %d\n%s", again.status, again.stderr)
+	}
+	if status := r.status(); status != 0 {
+		t.Errorf("the first one: exit status %d\n%s", status, r.err)
+	}
+	b.same(b.path("srv"), b.path("copy"))
+}
+
+// TestNoStateDirectory: where no record can be kept, the copy is made, and says so.
+func TestNoStateDirectory(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("src", "f"), "text")
+	b.write(b.path(".state"), "a file")
+	if r := b.must(0, "cp", "-r", b.path("src"), b.path("copy")); !strings.Contains(r.stderr, "note: no record is kept") {
+		t.Errorf("it does not say so:\n%s", r.stderr)
+	}
+	b.same(b.path("src"), b.path("copy"))
+}
