@@ -87,7 +87,7 @@ func (f *Flags) overlay(c *Config) error {
 func noDirectory(path string) error {
 	advice := ""
 	if a := Misplaced(path); a != "" {
-		path, _, _ = strings.Cut(path, ",")
+		path, _, _ = cutOptions(path)
 		advice = "; " + a
 	}
 	return fmt.Errorf("nothing to serve: --export is the path that clients mount; name the directory, too, as in nfsbox serve DIR --export %s%s", path, advice)

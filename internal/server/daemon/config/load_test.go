@@ -101,6 +101,47 @@ func TestLoadComma(t *testing.T) {
 	}
 }
 
+// TestLoadOtherServersOptions: options as other servers' lists of exports have them are
+// refused, with how they are spelled here, and are no part of a path.
+func TestLoadOtherServersOptions(t *testing.T) {
+	there := t.TempDir()
+	for path, want := range map[string]string{
+		"/x,all_squash":                        `all_squash is --squash all (squash = "all") here; the path alone is "/x"`,
+		"/x, ro":                               `ro is set by the flag --ro, or by the key ro of nfsbox.toml in [[export]]; the path alone is "/x"`,
+		"/x;ro":                                `--ro, or by the key ro`,
+		"/x(ro)":                               `--ro, or by the key ro`,
+		"/x (RW,no_root_squash)":               `RW is what holds without --ro here; the path alone is "/x"`,
+		"/x:ro":                                `--ro, or by the key ro`,
+		"/x ro":                                `--ro, or by the key ro`,
+		"/x -ro,all_squash":                    `--ro, or by the key ro of nfsbox.toml in [[export]]; the path alone is "/x"`,
+		"/x 10.0.0.0/8(sync)":                  `sync is what holds without --async here; the path alone is "/x"`,
+		"/x 10.0.0.0/8":                        `10.0.0.0/8 is let in by the flag --allow, or by the key allow of nfsbox.toml in [[export]]; the path alone is "/x"`,
+		"/x *":                                 `--allow`,
+		"/x\nro":                               `--ro, or by the key ro`,
+		"/x\n":                                 `it has a line feed, or another control character; the path alone is "/x"`,
+		"/x:anonuid=0":                         `--anonuid, or by the key anonuid`,
+		filepath.Join(there, "") + ",whatever": `there is no such directory, and a path takes no options, such as "whatever"`,
+	} {
+		_, err := Load(Flags{Dir: there, Export: Export{Path: path}, Given: map[string]bool{"export": true}})
+		if err == nil || !strings.Contains(err.Error(), "--export: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want %s", path, err, want)
+		}
+		// A directory of that name is one.
+		dir := filepath.Join(t.TempDir(), strings.TrimPrefix(path, "/"))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := Load(Flags{Dir: dir, Export: Export{Path: dir}, Given: map[string]bool{"export": true}}); err != nil || c.Exports[0].Path != dir {
+			t.Errorf("%q: %v", dir, err)
+		}
+	}
+	for _, path := range []string{"/", "/x", "/my photos", "/in sync", "/x (old)", "/a:b", "/a,b/ro", "/1:2:3", "/x#1", "/Matörü"} {
+		if _, err := Load(Flags{Dir: there, Export: Export{Path: path}, Given: map[string]bool{"export": true}}); err != nil {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
 // TestLoadZero takes a time that is none without a unit.
 func TestLoadZero(t *testing.T) {
 	c, err := Load(Flags{File: configFile(t, "grace = 0\nslow = \"0\"\n[[export]]\ndir = \"/srv\"\n")})
