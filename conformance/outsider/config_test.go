@@ -51,6 +51,43 @@ func TestStricterExportWithin(t *testing.T) {
 	}
 }
 
+// TestNobodyIsRootByNumber: where nobody is user 0, or in group 0, a check, a start and a
+// reload say who is root then. Other numbers are told nobody of.
+func TestNobodyIsRootByNumber(t *testing.T) {
+	root(t, "only root can act as root")
+	b := newBox(t)
+	b.no(os.MkdirAll(b.path("srv"), 0o755))
+	file := b.path("nfsbox.toml")
+	config := func(rest string) string {
+		return fmt.Sprintf("[[export]]\npath = \"/srv\"\ndir = %q\n%s", b.path("srv"), rest)
+	}
+	for rest, want := range map[string]string{
+		"squash = \"all\"\nanonuid = 0\n":                              "anonuid is 0: every caller is root in the export",
+		"squash = \"all\"\nanongid = 0\n":                              "anongid is 0: every caller is in the group of root in the export",
+		"squash = \"root\"\nanonuid = 0\n":                             "anonuid is 0: root of a client, and a caller who does not say who it is, is root in the export",
+		"clients = [{match = \"*\", squash = \"all\", anonuid = 0}]\n": "anonuid is 0: every caller is root in the export",
+		"squash = \"all\"\nanonuid = 1000\nanongid = 1000\n":           "",
+	} {
+		b.write(file, config(rest))
+		if r := b.must(0, "serve", "-c", file, "--check"); !strings.Contains(r.stderr, want) || want == "" && strings.Contains(r.stderr, "anon") {
+			t.Errorf("--check of %q says:\n%s", rest, r.stderr)
+		}
+	}
+	state, err := os.MkdirTemp(b.dir, ".served-")
+	b.no(err)
+	b.write(file, config("squash = \"all\"\n"))
+	s := b.serveWith(state, "127.0.0.1:0", "-c", file, "--localio=off")
+	b.write(file, config("squash = \"all\"\nanonuid = 0\n"))
+	s.signal(syscall.SIGHUP)
+	b.until("the reload says it", func() bool { return strings.Contains(s.log.String(), "every caller is root") })
+	s.stop()
+	again := b.serveWith(state, "127.0.0.1:0", "-c", file, "--localio=off")
+	again.stop()
+	if strings.Count(again.log.String(), "every caller is root") != 1 {
+		t.Errorf("a start says:\n%s", again.log)
+	}
+}
+
 // TestStricterExportMounted: what is mounted below an export is reached by it only where
 // it serves mounts.
 func TestStricterExportMounted(t *testing.T) {

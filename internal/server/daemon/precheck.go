@@ -37,8 +37,13 @@ func Check(c config.Config, w World) error {
 		return err
 	}
 	d.log = ops.NewLogs(&c.Log, w.Log, time.Now).Logger()
-	for i := range c.Exports {
-		d.warnClients(&c.Exports[i])
+	likely := c.Squashed()
+	for i := range likely.Exports {
+		e := &likely.Exports[i]
+		d.warnClients(e)
+		for _, client := range e.Rules() {
+			d.warnAnon(e, &client)
+		}
 	}
 	if err != nil {
 		return err

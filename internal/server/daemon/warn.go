@@ -23,6 +23,26 @@ func (d *daemon) warnRoot(e *config.Export, c *config.Client) {
 	}
 }
 
+// warnAnon logs that nobody, as a rule has it, is root or in the group of root.
+func (d *daemon) warnAnon(e *config.Export, c *config.Client) {
+	if os.Geteuid() != 0 {
+		return
+	}
+	who := map[string]string{
+		"all":  "every caller",
+		"root": "root of a client, and a caller who does not say who it is,",
+		"none": "a caller who does not say who it is",
+	}[c.Squash]
+	if c.AnonUID != nil && *c.AnonUID == 0 {
+		d.log.Warn("anonuid is 0: "+who+" is root in the export", slog.String("squash", c.Squash),
+			slog.String("export", e.Path), slog.String("client", c.Match))
+	}
+	if c.AnonGID != nil && *c.AnonGID == 0 {
+		d.log.Warn("anongid is 0: "+who+" is in the group of root in the export", slog.String("squash", c.Squash),
+			slog.String("export", e.Path), slog.String("client", c.Match))
+	}
+}
+
 // warnClients logs that an export with rules for some clients keeps out all others.
 func (d *daemon) warnClients(e *config.Export) {
 	everybody := slices.ContainsFunc(e.Clients, func(c config.Client) bool { return c.Match == "*" })
@@ -51,6 +71,7 @@ func (d *daemon) warn() {
 		d.warnClients(e)
 		for _, client := range e.Rules() {
 			d.warnRoot(e, &client)
+			d.warnAnon(e, &client)
 		}
 		d.log.Info("export", slog.String("path", e.Path), slog.String("dir", e.Dir), slog.String("squash", e.Squash), slog.Bool("ro", config.IsSet(e.ReadOnly)),
 			slog.Int("clients", len(e.Clients)))
