@@ -3,6 +3,7 @@
 package outsider
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +54,26 @@ func TestStateBound(t *testing.T) {
 	b.must(0, append(serve, "--check", "--log-file", b.path("kept", "log"))...)
 	if made, err := os.ReadDir(b.path("bound")); err != nil || len(made) != 3 {
 		t.Errorf("in the directory that was refused: %v, %v", made, err)
+	}
+}
+
+// TestStateHeld: a second server on the same state says at once who has it and how long it
+// waits, on stderr though its log goes to a file, and ends then.
+func TestStateHeld(t *testing.T) {
+	b := newBox(t)
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	s := b.serve(b.path("srv"))
+	pid := fmt.Sprintf("(process %d)", s.cmd.Process.Pid)
+	second := b.begin("serve", b.path("srv"), "--listen", "127.0.0.1:0", "--state-dir", s.state, "--localio=off",
+		"--drain-timeout", "1ms", "--log-file", b.path("log"))
+	b.until("it says who has the state", func() bool { return strings.Contains(second.err.String(), pid) })
+	if status := second.status(); status != 1 {
+		t.Errorf("exit status %d", status)
+	}
+	for _, want := range []string{"waiting for its end", "most=5.001s", "runs with " + s.state, pid + ": end it", "waited for, for 5.001s"} {
+		if !strings.Contains(second.err.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, second.err)
+		}
 	}
 }
 

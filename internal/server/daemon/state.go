@@ -10,10 +10,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
 )
 
@@ -51,16 +53,19 @@ func (d *daemon) folders() (base, own string, err error) {
 	return base, filepath.Join(base, folder(name)), err
 }
 
-// lockName is the file whose lock says that a server runs with the folder.
+// lockName is the file whose lock says that a server runs with the folder. It holds the
+// server's process number, for the message of another one that finds it locked.
 const lockName = "lock"
 
 // holdState locks the server's folder for as long as it runs. If another server has it,
-// holdState waits for its end: it may have yet to leave its replies.
+// holdState says so and waits for its end, for DrainTimeout and handoverTime: it may have
+// yet to leave its replies.
 func (d *daemon) holdState(ctx context.Context) (err error) {
 	if d.held, err = os.OpenFile(filepath.Join(d.own, lockName), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	limit, stop := context.WithTimeout(ctx, time.Duration(d.c.DrainTimeout)+handoverTime)
+	most := time.Duration(d.c.DrainTimeout) + handoverTime
+	limit, stop := context.WithTimeout(ctx, most)
 	defer stop()
 	tick := time.NewTicker(handoverTick)
 	defer tick.Stop()
@@ -70,17 +75,47 @@ func (d *daemon) holdState(ctx context.Context) (err error) {
 			return fmt.Errorf("state directory: lock %s: %w", d.own, err)
 		}
 		if free {
+			// On a full disk the number is missing, and the server runs all the same.
+			if d.held.Truncate(0) == nil {
+				_, _ = d.held.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0)
+			}
 			return nil
 		}
 		if !told {
-			d.log.Warn("another server has this state; waiting for its end", slog.String("state", d.own))
+			d.tellHeld(most)
 		}
 		select {
 		case <-tick.C:
 		case <-limit.Done():
-			return fmt.Errorf("state directory: another server runs with %s: end it, or name another one with --state-dir", d.own)
+			err := fmt.Errorf("state directory: another server runs with %s%s: end it, or name another one with --state-dir", d.own, d.holder())
+			if ctx.Err() == nil {
+				err = fmt.Errorf("%w; it was waited for, for %v", err, most)
+			}
+			return err
 		}
 	}
+}
+
+// tellHeld says that another server has the state, where the user who starts this one
+// looks: on stderr, and in the file of the log if there is one.
+func (d *daemon) tellHeld(most time.Duration) {
+	logs := []*slog.Logger{d.log}
+	if d.c.Log.File != "" {
+		logs = append(logs, ops.NewLogs(&d.c.Log, d.w.Log, d.w.Now).Logger())
+	}
+	for _, log := range logs {
+		log.Warn("another server"+d.holder()+" has this state; waiting for its end", slog.String("state", d.own), slog.Duration("most", most))
+	}
+}
+
+// holder is the process that has locked the folder, as far as it has said so.
+func (d *daemon) holder() string {
+	var b [20]byte
+	n, _ := d.held.ReadAt(b[:], 0) // fewer bytes than those are an error, too
+	if pid, err := strconv.ParseUint(string(b[:n]), 10, 32); err == nil {
+		return fmt.Sprintf(" (process %d)", pid)
+	}
+	return ""
 }
 
 // stateBase is the state directory, which several servers may share.
