@@ -48,6 +48,13 @@
 // where the wrapped file system has it, or if a power below would bypass what the
 // wrapper does. There are no capability flags.
 //
+// # A file system of one's own
+//
+// It embeds [ReadOnly] or [Unimplemented], which answer for what it does not do, and has As,
+// Root, GetAttr, Lookup, Open and ReadDir. [ReaderFile] makes a File of an io.ReaderAt. What an
+// NFSv3 server needs of the attributes is [MaskV3]. Package vfstest judges the result. For
+// what has an io/fs.FS already, package iofs does all of this.
+//
 // # Names
 //
 // Names are bytes. They hold neither NUL nor '/', and are neither empty nor

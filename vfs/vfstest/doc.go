@@ -6,6 +6,10 @@
 //
 //	vfstest.Run(t, vfstest.Config{New: func(t *testing.T) vfs.FS { ... }})
 //
+// An FS that nobody changes is judged by the tree that it has:
+//
+//	vfstest.RunReadOnly(t, fs)
+//
 // # What is judged
 //
 // There is one group of tests, in the file of the same name, for each method of the
