@@ -157,7 +157,7 @@ const (
 	// that moves so many counts twice as much as one that moves none.
 	opWork = 32 << 10
 
-	// freeWaiters is how many waiters without a call a gate keeps. What is more
+	// freeWaiters is how many waiters without a call a class keeps. What is more
 	// is garbage.
 	freeWaiters = 1024
 )

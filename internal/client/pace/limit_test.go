@@ -233,7 +233,7 @@ func TestOpening(t *testing.T) {
 			w := &world{rnd: rand.New(rand.NewPCG(1, 1)), service: []service{tc.service}, wire: tc.wire}
 			c := w.add(0, callers)
 			w.run(time.Duration(tc.trips)*(tc.wire+tc.service.spent(w.rnd, 0)) + ms)
-			if got := c.gate.limit; got < tc.least || got > tc.most {
+			if got := c.turns.limit; got < tc.least || got > tc.most {
 				t.Errorf("after %d round trips the limit is %d, and not %d to %d", tc.trips, got, tc.least, tc.most)
 			}
 		})
@@ -245,10 +245,10 @@ func TestOpeningFew(t *testing.T) {
 	w := &world{rnd: rand.New(rand.NewPCG(1, 1)), service: []service{{slots: 512, spent: about(ms, 0)}}, wire: 100 * ms}
 	c := w.add(0, 4)
 	w.run(10 * time.Second)
-	if c.gate.limit != firstLimit || !c.gate.climb.opening {
-		t.Errorf("with 4 callers the limit is %d, opening %v", c.gate.limit, c.gate.climb.opening)
+	if c.turns.limit != firstLimit || !c.turns.climb.opening {
+		t.Errorf("with 4 callers the limit is %d, opening %v", c.turns.limit, c.turns.climb.opening)
 	}
-	if c.gate.smooth == 0 {
+	if c.turns.smooth == 0 {
 		t.Error("nobody knows what calls take")
 	}
 }
@@ -319,18 +319,18 @@ func TestFewCallers(t *testing.T) {
 		w := newWorld(seed, wide)
 		c := w.add(0, 10)
 		w.run(10 * time.Second)
-		if c.gate.limit < 8 || c.gate.limit > 20 {
-			t.Errorf("10 callers: limit %d", c.gate.limit)
+		if c.turns.limit < 8 || c.turns.limit > 20 {
+			t.Errorf("10 callers: limit %d", c.turns.limit)
 		}
 
 		w = newWorld(seed, wide)
 		c = w.add(0, callers)
 		w.run(4 * time.Second)
-		before := c.gate.limit
+		before := c.turns.limit
 		c.quit = callers - 5
 		w.run(8 * time.Second)
-		if c.gate.limit < before/2 || c.gate.limit > before*3/2 {
-			t.Errorf("limit %d, and %d after four seconds with 5 callers", before, c.gate.limit)
+		if c.turns.limit < before/2 || c.turns.limit > before*3/2 {
+			t.Errorf("limit %d, and %d after four seconds with 5 callers", before, c.turns.limit)
 		}
 		for range callers - 5 {
 			w.after(0, func() { w.enter(c) })
@@ -352,15 +352,15 @@ func TestEnds(t *testing.T) {
 		})
 		c := w.add(0, 2*callers)
 		w.run(6 * time.Second)
-		if c.gate.limit < MaxLimit*3/4 || c.gate.limit > MaxLimit {
-			t.Errorf("a server without a knee: limit %d", c.gate.limit)
+		if c.turns.limit < MaxLimit*3/4 || c.turns.limit > MaxLimit {
+			t.Errorf("a server without a knee: limit %d", c.turns.limit)
 		}
-		if s := c.gate.climb.state; s != hovering {
+		if s := c.turns.climb.state; s != hovering {
 			t.Errorf("state %d at the ceiling", s)
 		}
 		w.run(30 * time.Second)
-		if c.gate.limit < minLimit || c.gate.limit > 4*minLimit {
-			t.Errorf("a server of two calls at once: limit %d", c.gate.limit)
+		if c.turns.limit < minLimit || c.turns.limit > 4*minLimit {
+			t.Errorf("a server of two calls at once: limit %d", c.turns.limit)
 		}
 	}
 }

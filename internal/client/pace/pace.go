@@ -55,7 +55,7 @@ type Options struct {
 // Limiter admits calls to one server. All methods may be called concurrently; a
 // class must be one of those above.
 type Limiter struct {
-	gates [Classes]gate
+	classes [Classes]turns
 }
 
 // New makes a limiter with nothing under way. It has no goroutine and needs no
@@ -65,8 +65,8 @@ func New(o Options) *Limiter {
 		o.Now = time.Now
 	}
 	l := new(Limiter)
-	for c := range l.gates {
-		l.gates[c].init(o.Max[c], o.Now)
+	for c := range l.classes {
+		l.classes[c].init(o.Max[c], o.Now)
 	}
 	return l
 }
@@ -78,8 +78,8 @@ func (l *Limiter) Enter(ctx context.Context, c Class) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	g := &l.gates[c]
-	w := g.join()
+	t := &l.classes[c]
+	w := t.join()
 	if w == nil {
 		return nil
 	}
@@ -89,10 +89,10 @@ func (l *Limiter) Enter(ctx context.Context, c Class) error {
 	}
 	select {
 	case <-w.token:
-		g.admitted(w)
+		t.admitted(w)
 		return nil
 	case <-ctx.Done():
-		g.giveUp(w)
+		t.giveUp(w)
 		return ctx.Err()
 	}
 }
@@ -111,15 +111,15 @@ func OnWait(ctx context.Context, waits func(bool)) context.Context {
 // reply, without what it waited before; bytes is the file data that it moved. Both
 // count for OK alone.
 func (l *Limiter) Leave(c Class, took time.Duration, bytes int, o Outcome) {
-	if l.gates[c].leave(took, bytes, o) {
+	if l.classes[c].leave(took, bytes, o) {
 		l.widen()
 	}
 }
 
 // widen tells all classes that the server is far away.
 func (l *Limiter) widen() {
-	for c := range l.gates {
-		l.gates[c].widen()
+	for c := range l.classes {
+		l.classes[c].widen()
 	}
 }
 
@@ -141,7 +141,7 @@ type Snapshot struct {
 func (l *Limiter) Snapshot() [Classes]Snapshot {
 	var s [Classes]Snapshot
 	for c := range s {
-		s[c] = l.gates[c].snapshot()
+		s[c] = l.classes[c].snapshot()
 	}
 	return s
 }

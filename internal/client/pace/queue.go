@@ -1,6 +1,6 @@
 package pace
 
-// waiter is a call that waits in a gate's queue.
+// waiter is a call that waits for its turn.
 type waiter struct {
 	token      chan struct{} // holds one once the call is admitted
 	queued     bool

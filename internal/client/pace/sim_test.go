@@ -53,7 +53,7 @@ type world struct {
 // simClient offers calls from so many callers that each make the next one as soon
 // as the last has returned.
 type simClient struct {
-	gate    gate
+	turns   turns
 	callers int
 	since   time.Duration // begins then
 	size    func(*rand.Rand) int
@@ -140,8 +140,8 @@ func (w *world) serves() service {
 // add makes a client; limit 0 is adaptive.
 func (w *world) add(limit, callers int) *simClient {
 	c := &simClient{callers: callers}
-	c.gate.init(limit, w.now)
-	c.gate.climb.random = w.rnd.Uint32() | 1
+	c.turns.init(limit, w.now)
+	c.turns.climb.random = w.rnd.Uint32() | 1
 	w.all = append(w.all, c)
 	return c
 }
@@ -181,7 +181,7 @@ func (w *world) enter(c *simClient) {
 	if c.size != nil {
 		k.bytes = c.size(w.rnd)
 	}
-	if k.w = c.gate.join(); k.w != nil {
+	if k.w = c.turns.join(); k.w != nil {
 		c.waiting = append(c.waiting, k)
 		return
 	}
@@ -238,17 +238,17 @@ func (w *world) leave(k *call) {
 	var pause time.Duration
 	if k.refused {
 		c.refused++
-		c.gate.leave(took, 0, Busy)
+		c.turns.leave(took, 0, Busy)
 		pause = time.Duration(50+w.rnd.IntN(50)) * time.Millisecond // as nfsclient does
 	} else {
-		c.gate.leave(took, k.bytes, OK)
+		c.turns.leave(took, k.bytes, OK)
 		c.done = append(c.done, reply{w.clock, took, k.bytes})
 	}
 	for len(c.waiting) > 0 && len(c.waiting[0].w.token) > 0 {
 		next := c.waiting[0]
 		c.waiting = c.waiting[1:]
 		<-next.w.token
-		c.gate.admitted(next.w)
+		c.turns.admitted(next.w)
 		w.send(next)
 	}
 	if c.quit > 0 {

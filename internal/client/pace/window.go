@@ -17,7 +17,7 @@ type window struct {
 	peak  int
 }
 
-// load is what a gate looks like when a reply has come and before others are let
+// load is what a class looks like when a reply has come and before others are let
 // in.
 type load struct {
 	limit, inFlight int

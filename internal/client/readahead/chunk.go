@@ -13,8 +13,8 @@ import (
 // reading ahead allocates nothing. A goroutine that has not pinned a chunk must not touch
 // it once it is gone.
 type chunk struct {
-	run    func()        // readAhead, of this chunk
-	landed chan struct{} // holds a token once the READ has been answered
+	run      func()        // readAhead, of this chunk
+	answered chan struct{} // holds a token once the READ has been answered
 
 	f      *file
 	s      *stream
@@ -38,7 +38,7 @@ func (c *chunk) end() uint64 { return c.off + uint64(c.size) }
 func (s *shared) newChunk() *chunk {
 	c, _ := s.chunks.Get().(*chunk)
 	if c == nil {
-		c = &chunk{landed: make(chan struct{}, 1)}
+		c = &chunk{answered: make(chan struct{}, 1)}
 		c.run = c.readAhead
 	}
 	return c
@@ -62,14 +62,14 @@ func (c *chunk) readAhead() {
 	}
 	a.reading--
 	c.flying, c.came, c.eof = false, time.Now(), eof
-	c.landed <- struct{}{}
+	c.answered <- struct{}{}
 	short := k < c.size
 	c.size, c.buf.B = k, c.buf.B[:k]
 	f.s.count.read.Add(uint64(k))
 	switch {
 	case c.gone: // while it was in flight
 		f.s.count.wasted.Add(uint64(k))
-		f.release(c)
+		f.recycle(c)
 	case err != nil || k == 0 || (short || eof) && (!c.sure || c.gen != a.gen):
 		f.drop(c.s, c)
 	}
@@ -82,8 +82,8 @@ func (f *file) awaitChunk(ctx context.Context, c *chunk) (err error) {
 	c.pins++
 	f.n.mu.Unlock()
 	select {
-	case <-c.landed:
-		c.landed <- struct{}{} // for the next one that waits
+	case <-c.answered:
+		c.answered <- struct{}{} // for the next one that waits
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -95,7 +95,7 @@ func (f *file) awaitChunk(ctx context.Context, c *chunk) (err error) {
 func (f *file) unpin(c *chunk) {
 	c.pins--
 	if c.gone {
-		f.release(c)
+		f.recycle(c)
 	}
 }
 
@@ -127,12 +127,12 @@ func (f *file) drop(s *stream, c *chunk) {
 	s.hits += uint64(used)
 	s.wasted += uint64(c.size - used)
 	f.s.count.wasted.Add(uint64(c.size - used))
-	f.release(c)
+	f.recycle(c)
 }
 
-// release gives back c, which is gone, and its buffer, unless it is pinned or in flight.
+// recycle gives back c, which is gone, and its buffer, unless it is pinned or in flight.
 // n.mu is held.
-func (f *file) release(c *chunk) {
+func (f *file) recycle(c *chunk) {
 	if c.pins > 0 || c.flying {
 		return
 	}
@@ -143,10 +143,10 @@ func (f *file) release(c *chunk) {
 	f.n.cond.Broadcast()
 	c.buf.Release()
 	select {
-	case <-c.landed:
+	case <-c.answered:
 	default:
 	}
-	*c = chunk{run: c.run, landed: c.landed}
+	*c = chunk{run: c.run, answered: c.answered}
 	f.s.chunks.Put(c)
 }
 

@@ -47,7 +47,7 @@ func (n *node) commit(ctx context.Context) error {
 // asked reports whether a COMMIT is in flight that a call waits for. One is enough:
 // calls that come meanwhile share the next. n.mu is held.
 func (n *node) asked() bool {
-	return slices.ContainsFunc(n.commits, func(c *attempt) bool { return c.asked })
+	return slices.ContainsFunc(n.commits, func(c *commitCall) bool { return c.asked })
 }
 
 // awaitCommits waits for the COMMITs that were sent up to mark. A server may tell but
@@ -73,8 +73,8 @@ func (n *node) committer(born uint64) (through *file, left bool) {
 	return nil, left
 }
 
-// attempt is a COMMIT in flight. The node's mutex guards it.
-type attempt struct {
+// commitCall is a COMMIT in flight. The node's mutex guards it.
+type commitCall struct {
 	mark  uint64 // when it was sent
 	asked bool   // a call waits for it
 	err   error  // why it was of no use
@@ -84,8 +84,8 @@ type attempt struct {
 // when no call waits for it any more, until f is given up: if the server could not
 // store something it may tell that once, and with the next COMMIT all would seem
 // well. n.mu is held.
-func (n *node) startCommit(f *file) *attempt {
-	c := &attempt{mark: n.next()}
+func (n *node) startCommit(f *file) *commitCall {
+	c := &commitCall{mark: n.next()}
 	n.commits, n.uncommitted = append(n.commits, c), 0
 	f.users.enter() // of a file that is being closed as well
 	go func() {
@@ -93,7 +93,7 @@ func (n *node) startCommit(f *file) *attempt {
 		err := n.persist(f.ctx, func(ctx context.Context) error { return f.inner.Commit(ctx, 0, 0, &w) })
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.commits = slices.DeleteFunc(n.commits, func(other *attempt) bool { return other == c })
+		n.commits = slices.DeleteFunc(n.commits, func(other *commitCall) bool { return other == c })
 		f.users.leave() // and changed tells
 		c.err = n.settle(f, &w, err, c.mark)
 		n.changed()

@@ -96,8 +96,8 @@ func (s *shared) leave(n *node) {
 		return
 	}
 	delete(s.nodes, n.h)
-	if stored := n.stored.Load(); stored > 0 {
-		s.closed.add(n.h, stored)
+	if at := n.stableAt.Load(); at > 0 {
+		s.closed.add(n.h, at)
 	}
 }
 

@@ -41,12 +41,12 @@ type node struct {
 	failing time.Time // since when no WRITE or COMMIT has been answered; zero if they are, or nothing is left to be stored
 	success time.Time // when one was answered last
 
-	uncommitted int64      // bytes written since the last COMMIT was sent
-	commits     []*attempt // in flight, as they were sent
-	flushing    bool       // a flush is under way
+	uncommitted int64         // bytes written since the last COMMIT was sent
+	commits     []*commitCall // in flight, as they were sent
+	flushing    bool          // a flush is under way
 	timer       *time.Timer
 
-	stored atomic.Uint64 // shared.stored when bytes of it became stable last; set under mu
+	stableAt atomic.Uint64 // shared.stableCount when bytes of it became stable last; set under mu
 
 	// dirty says that there are pieces; changed keeps it so, under mu. It may be read
 	// without mu: a read that begins after a write was accepted never finds false while the
@@ -106,7 +106,7 @@ func (n *node) next() uint64 {
 }
 
 // grow makes attr, which has a size, show the dirty end. It is of a reply to a call that was
-// made when shared.stored was since. What has become stable meanwhile is no longer dirty, and
+// made when shared.stableCount was since. What has become stable meanwhile is no longer dirty, and
 // may have reached the server behind the call: then attr has no size any more, grow returns
 // false, and a caller that needs the size asks again.
 func (n *node) grow(since uint64, attr *vfs.Attr) bool {
@@ -116,7 +116,7 @@ func (n *node) grow(since uint64, attr *vfs.Attr) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	attr.Size = max(attr.Size, n.dirtyEnd())
-	if n.stored.Load() > since {
+	if n.stableAt.Load() > since {
 		attr.Valid &^= vfs.MaskSize
 		return false
 	}
@@ -125,7 +125,7 @@ func (n *node) grow(since uint64, attr *vfs.Attr) bool {
 
 // becameStable is called when pieces have become stable, before they are dropped: see grow.
 // n.mu is held.
-func (n *node) becameStable() { n.stored.Store(n.s.stored.Add(1)) }
+func (n *node) becameStable() { n.stableAt.Store(n.s.stableCount.Add(1)) }
 
 // replaced is called when other bytes are stable at [from, to).
 func (n *node) replaced(from, to uint64) {

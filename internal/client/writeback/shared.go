@@ -25,8 +25,8 @@ type shared struct {
 	// Read without mu. The memory of all pieces, in bytes, changes under mu, and is never zero
 	// while there is a piece. What counts how often pieces have become stable changes before these
 	// pieces are dropped.
-	dirty  atomic.Int64
-	stored atomic.Uint64
+	dirty       atomic.Int64
+	stableCount atomic.Uint64
 
 	made     time.Time
 	answered atomic.Int64 // when the server has answered last: nanoseconds after made

@@ -68,7 +68,7 @@ func (f *file) writeThrough(ctx context.Context, p []byte, off uint64, how vfs.S
 		if err := f.failed(); err != nil {
 			return 0, 0, err // while it waited
 		}
-		since = f.n.s.stored.Load()
+		since = f.n.s.stableCount.Load()
 		n, err = f.inner.WriteAt(ctx, p, off, how, w)
 		end := off + uint64(max(n, 0))
 		f.n.replaced(off, end)

@@ -82,7 +82,7 @@ func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr
 	if err := n.drain(ctx, 0, math.MaxUint64); err != nil {
 		return vfs.Attr{}, err
 	}
-	since := f.s.stored.Load()
+	since := f.s.stableCount.Load()
 	attr, err := f.inner.GetAttr(ctx, h, want)
 	if err != nil || n.grow(since, &attr) {
 		return attr, err
@@ -99,10 +99,10 @@ func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr
 }
 
 // growSince makes attr show the dirty end of h. It is of a reply to a call that was made when
-// shared.stored was since: see [node.grow]. If h has been closed meanwhile, the same holds.
+// shared.stableCount was since: see [node.grow]. If h has been closed meanwhile, the same holds.
 func (f *FS) growSince(since uint64, h vfs.Handle, attr *vfs.Attr) {
 	s := f.s
-	if s.dirty.Load() == 0 && s.stored.Load() == since {
+	if s.dirty.Load() == 0 && s.stableCount.Load() == since {
 		return // nothing is dirty, and nothing was when the call was made
 	}
 	s.mu.Lock()
@@ -130,7 +130,7 @@ func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard 
 			return wcc, err
 		}
 	}
-	since := f.s.stored.Load()
+	since := f.s.stableCount.Load()
 	err = n.fence(ctx, 0, math.MaxUint64, func() (uint64, uint64, error) {
 		wcc, err = f.inner.SetAttr(ctx, h, set, guard)
 		if err != nil || set.Valid&vfs.MaskSize == 0 {
@@ -144,7 +144,7 @@ func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard 
 
 // Access passes through.
 func (f *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Access, vfs.Attr, error) {
-	since := f.s.stored.Load()
+	since := f.s.stableCount.Load()
 	got, attr, err := f.inner.Access(ctx, h, want)
 	f.growSince(since, h, &attr)
 	return got, attr, err
@@ -152,7 +152,7 @@ func (f *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Acc
 
 // Lookup passes through.
 func (f *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.Handle, attr, dirAttr vfs.Attr, err error) {
-	since := f.s.stored.Load()
+	since := f.s.stableCount.Load()
 	h, attr, dirAttr, err = f.inner.Lookup(ctx, dir, name)
 	f.growSince(since, h, &attr)
 	return h, attr, dirAttr, err
@@ -165,7 +165,7 @@ func (f *FS) Readlink(ctx context.Context, h vfs.Handle) (string, vfs.Attr, erro
 
 // Create passes through, and cuts what is dirty in an existing file.
 func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (h vfs.Handle, attr vfs.Attr, wcc vfs.WCC, err error) {
-	since := f.s.stored.Load()
+	since := f.s.stableCount.Load()
 	if how.Type != vfs.TypeReg || how.Set.Valid&vfs.MaskSize == 0 {
 		h, attr, wcc, err = f.inner.Create(ctx, dir, name, how)
 		f.growSince(since, h, &attr)
@@ -204,7 +204,7 @@ func (f *FS) resizing(ctx context.Context, at vfs.At, size uint64, call func() (
 
 // Link passes through.
 func (f *FS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Attr, vfs.WCC, error) {
-	since := f.s.stored.Load()
+	since := f.s.stableCount.Load()
 	attr, wcc, err := f.inner.Link(ctx, h, dir, name)
 	f.growSince(since, h, &attr)
 	return attr, wcc, err
@@ -227,7 +227,7 @@ func (f *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs
 		return all
 	}
 	return func(yield func(*vfs.Entry, error) bool) {
-		since := f.s.stored.Load()
+		since := f.s.stableCount.Load()
 		for e, err := range all {
 			if e != nil {
 				f.growSince(since, e.Handle, &e.Attr)
@@ -241,7 +241,7 @@ func (f *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs
 
 // Open opens a file. It costs a round trip more once, for the limits.
 func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (file vfs.File, opened vfs.Opened, err error) {
-	since := f.s.stored.Load()
+	since := f.s.stableCount.Load()
 	var inner vfs.File
 	open := func() (vfs.Handle, error) {
 		inner, opened, err = f.inner.Open(ctx, at, how)
