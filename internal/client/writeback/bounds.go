@@ -3,13 +3,14 @@ package writeback
 import "time"
 
 const (
-	// DefaultMaxDirty bounds the memory for bytes that are not yet known to be
-	// stable, over all files of an FS and its views. At the bound WriteAt waits
-	// until other bytes have become stable, or its context ends. A write in the middle
-	// of dirty bytes cuts their piece in two, and copies one part: that may exceed the
-	// bound by one WRITE's size a file. The bound is three times what maxInFlight WRITEs
-	// carry: over a long way as much again is being COMMITted, and some waits for the
-	// next COMMIT. With less the bound, and not the way, would say how many are in flight.
+	// DefaultMaxDirty bounds the memory for bytes that are not yet known to be stable, over all
+	// files of an FS and its views. At the bound WriteAt waits until other bytes have become
+	// stable, or its context ends. A write in the middle of dirty bytes cuts their piece in two,
+	// and copies one part. That may exceed the bound by one WRITE's size a file.
+	//
+	// The bound is three times what maxInFlight WRITEs carry. Over a long way a third is in
+	// flight, a third is being COMMITted, and the rest waits for the next COMMIT. With a lower
+	// bound fewer WRITEs would be in flight than the way needs.
 	DefaultMaxDirty = 96 << 20
 
 	// maxShare bounds the share of one object: it takes at most so many times what it
@@ -20,23 +21,20 @@ const (
 	// any bound there is room beside one, as a WRITE carries at most an eighth of MaxDirty.
 	maxShare = 7
 
-	// commitShare is the part of MaxDirty, one divided by it, after which a file's
-	// WRITEs are followed by a COMMIT while further ones are sent: so a writer at
-	// the bound finds room again before all that is dirty has been sent. It is also
-	// how many COMMITs of an object are in flight at once, behind: over a long way
-	// each is for the share that was written while the one before was under way. At
-	// that bound what has been written waits for the next.
+	// commitShare says how many parts MaxDirty has. When an object has written such a part since
+	// its last COMMIT, another COMMIT is sent, beside further WRITEs. So a writer at the bound
+	// finds room again before everything dirty has been sent. It is also how many of these COMMITs
+	// of an object may be in flight. At that bound, what has been written waits for the next.
 	commitShare = 4
 
-	// maxAge bounds how long bytes wait for more, for a Commit or a Close: then
-	// they are sent and committed. Bytes that come while this is done wait until
-	// they are as old, or it has ended.
+	// maxAge is how long bytes stay dirty without a Commit or a Close. Then all bytes of the
+	// object are sent and committed, which is a flush. Bytes that come during a flush wait for the
+	// next. That begins maxAge after this one began, or when this one ends if it takes longer.
 	maxAge = 5 * time.Second
 
-	// DefaultPatience bounds how long the WRITEs and COMMITs of an object are made
-	// again while all of them fail for reasons that may pass. Beyond it the error
-	// stays and the bytes are given up; lastTry is what each of those has that is
-	// still to be sent then.
+	// DefaultPatience bounds how long the WRITEs and COMMITs of an object are made again while all
+	// of them fail for reasons that may pass. Then the error stays, and the bytes are given up.
+	// WRITEs of the object that still wait for their turn then get lastTry each.
 	DefaultPatience = 5 * time.Minute
 	lastTry         = 5 * time.Second
 
@@ -44,20 +42,19 @@ const (
 	retryMin = 100 * time.Millisecond
 	retryMax = 5 * time.Second
 
-	// maxRounds bounds how often a byte is sent because the verifier changed
-	// after the time before. A server that restarts more often than this while
-	// one and the same byte waits for its COMMIT does not store anything: the byte
-	// is given up, with an error.
+	// maxRounds bounds how often a byte is sent if the server's verifier changes each time before
+	// the byte is stable. A server that restarts so often stores nothing: the byte is given up,
+	// with an error.
 	maxRounds = 16
 
-	// maxInFlight bounds the WRITEs of one object that are given to the file below
-	// at once; more pieces queue. How many of them a server does well with is known
-	// there. They are a third of DefaultMaxDirty if each carries as much as it may, and
-	// the writes of other files do not wait for more than that.
+	// maxInFlight bounds the WRITEs of one object that are given to the file below at once; more
+	// pieces queue. The FS below decides how many of them the server gets at a time. If each
+	// carries as much as it may, they are a third of DefaultMaxDirty. So one object never puts
+	// more than that before a WRITE of another.
 	maxInFlight = 32
 
-	// nearInFlight is the same where the file below is [vfs.Near]: no delay is to be
-	// bridged, and the writers of one file wait for each other in the kernel.
+	// nearInFlight is the same where the file below is [vfs.Near]: there is no delay to bridge,
+	// and the kernel lets only one writer of a file run at a time.
 	nearInFlight = 4
 
 	// maxClosed bounds the objects without open files of which is remembered when bytes of
@@ -69,8 +66,8 @@ const (
 	// to them. At the bound the oldest is sent as it is.
 	maxTails = 4
 
-	// maxTransfer bounds a WRITE, whatever the server prefers, and minTransfer is what a
-	// server can take that names nothing useful.
+	// maxTransfer bounds a WRITE, whatever the server prefers. A server that names less than
+	// minTransfer, or nothing, is sent so much. What it does not take is sent once more.
 	maxTransfer = 1 << 20
 	minTransfer = 4 << 10
 

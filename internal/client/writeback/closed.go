@@ -5,7 +5,7 @@ import "github.com/nfsbox/nfsbox/vfs"
 // closed remembers, of objects whose last file was closed, when bytes of them became stable last.
 // Replies to calls that were made before may not know of these bytes. shared.mu guards it.
 type closed struct {
-	stableAt map[vfs.Handle]uint64 // by shared.stableCount
+	stableAt map[vfs.Handle]uint64 // shared.stableCount then
 	order    []vfs.Handle          // its keys, at most maxClosed
 	oldest   int                   // in order, once that is full
 	forgot   uint64                // the latest of those that are remembered no more
@@ -30,8 +30,8 @@ func (c *closed) add(h vfs.Handle, stableAt uint64) {
 	c.stableAt[h] = stableAt
 }
 
-// behind reports whether a reply about h to a call that was made when shared.stableCount was since may
-// not know of all bytes that have become stable.
+// behind reports whether a reply about h may be older than bytes that have become stable. Its call
+// was made when shared.stableCount was since.
 func (c *closed) behind(h vfs.Handle, since uint64) bool {
 	return max(c.forgot, c.stableAt[h]) > since
 }

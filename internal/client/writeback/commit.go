@@ -10,9 +10,9 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// commit makes everything stable that is dirty now. Errors of WRITEs are told by
-// the files; what is returned is why COMMIT itself was of no use. Each round
-// makes every piece of them stable, or counts it as lost once more.
+// commit makes everything stable that is dirty now. It returns why a COMMIT failed; errors of
+// WRITEs stay with the files. In each round every piece becomes stable, or is lost by the server
+// once more, and maxRounds bounds that.
 func (n *node) commit(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -50,16 +50,16 @@ func (n *node) asked() bool {
 	return slices.ContainsFunc(n.commits, func(c *commitCall) bool { return c.asked })
 }
 
-// awaitCommits waits for the COMMITs that were sent up to mark. A server may tell but
-// one of them that it could not store something, and the next may seem well. n.mu is
-// held.
+// awaitCommits waits for the end of all COMMITs that were sent up to mark. It would not do to wait
+// for the last: a server may tell any one of them, and no other, that it could not store
+// something. n.mu is held.
 func (n *node) awaitCommits(ctx context.Context, mark uint64) error {
 	return n.await(ctx, func() bool { return len(n.commits) == 0 || n.commits[0].mark > mark })
 }
 
-// committer reports whether a piece is left that was born up to born, and
-// returns a file through which one was written that is not being given up, or
-// nil. n.mu is held.
+// committer reports whether a piece is left that was born up to born. If such a piece has been
+// written, it returns the file through which that was done, for a COMMIT. Files that are being
+// given up do not count. n.mu is held.
 func (n *node) committer(born uint64) (through *file, left bool) {
 	for _, p := range n.pieces {
 		if p.born > born {
@@ -80,30 +80,28 @@ type commitCall struct {
 	err   error  // why it was of no use
 }
 
-// startCommit sends a COMMIT through f for what has been written so far. It goes on
-// when no call waits for it any more, until f is given up: if the server could not
-// store something it may tell that once, and with the next COMMIT all would seem
-// well. n.mu is held.
+// startCommit sends a COMMIT through f for what has been written so far. The COMMIT goes on until
+// f is given up, also if no call waits for it any more. A server may tell only once that it could
+// not store something, and the next COMMIT would succeed. n.mu is held.
 func (n *node) startCommit(f *file) *commitCall {
 	c := &commitCall{mark: n.next()}
 	n.commits, n.uncommitted = append(n.commits, c), 0
-	f.users.enter() // of a file that is being closed as well
+	f.users.enter() // also if f is being closed
 	go func() {
 		var w vfs.Written
 		err := n.persist(f.ctx, func(ctx context.Context) error { return f.inner.Commit(ctx, 0, 0, &w) })
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.commits = slices.DeleteFunc(n.commits, func(other *commitCall) bool { return other == c })
-		f.users.leave() // and changed tells
+		f.users.leave() // n.changed wakes a Close that waits
 		c.err = n.settle(f, &w, err, c.mark)
 		n.changed()
 	}()
 	return c
 }
 
-// settle ends the COMMIT that was sent at mark through f: it compares the verifier
-// with that of every WRITE that was answered before, and tells the files if there
-// is none. n.mu is held.
+// settle ends the COMMIT that was sent through f at mark, and answered with w or failed with err.
+// It returns the error of a COMMIT that was of no use, and leaves it with the files. n.mu is held.
 func (n *node) settle(f *file, w *vfs.Written, err error, mark uint64) error {
 	switch {
 	case err == nil:
@@ -117,8 +115,9 @@ func (n *node) settle(f *file, w *vfs.Written, err error, mark uint64) error {
 	return err
 }
 
-// committed settles what was written before mark, when a COMMIT was sent that
-// was answered with w. n.mu is held.
+// committed takes in the answer w to a COMMIT that was sent at mark. What was written before mark,
+// with the same verifier, is stable. What was written before mark with another one is sent again.
+// n.mu is held.
 func (n *node) committed(w *vfs.Written, mark uint64) {
 	n.s.count.commits.Add(1)
 	current := n.saw(w.Verf, mark)
@@ -134,18 +133,18 @@ func (n *node) committed(w *vfs.Written, mark uint64) {
 	n.pump()
 }
 
-// commitBehind sends a COMMIT in the background for what has been written so far, while
-// further WRITEs are sent, and beside COMMITs that are in flight: each is for what was
-// answered before it was sent, and compared with that alone. That it failed is told by
-// the files; what it was for stays dirty. n.mu is held.
+// commitBehind sends a COMMIT in the background for what has been written so far. Further WRITEs
+// and earlier COMMITs go on beside it. Each COMMIT is compared only with WRITEs that were answered
+// before it was sent. If it fails, the files have the error, and what it was for stays dirty. n.mu
+// is held.
 func (n *node) commitBehind() {
 	if f, _ := n.committer(math.MaxUint64); f != nil {
 		n.startCommit(f)
 	}
 }
 
-// flushNow makes what is dirty stable, in the background. There is one such
-// flush of an object at a time; what becomes dirty meanwhile is for the next.
+// flushNow makes what is dirty stable, in the background. One such flush of an object runs at a
+// time. What becomes dirty meanwhile is for the next.
 func (n *node) flushNow() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -157,8 +156,8 @@ func (n *node) flushNow() {
 	go n.flush(time.Now(), n.seq)
 }
 
-// flush is the flush that began at start. What cannot be made stable is given
-// up: no call is there to try again, and the files have the error.
+// flush makes stable what was born up to born; it began at start. What a COMMIT could not make
+// stable is given up: no call is there to try again, and the files have the error.
 func (n *node) flush(start time.Time, born uint64) {
 	err := n.commit(context.Background())
 	n.mu.Lock()

@@ -25,13 +25,15 @@ type file struct {
 	err   error // the first, for good
 }
 
-// users counts the calls in progress of a file, for which Close waits, and has the
-// bit closing once Close has begun. It needs no lock, so that a call costs two
-// additions. A call adds itself before it looks at the bit, and Close sets the bit
-// before it looks at the number: either the call sees the bit and does nothing, or
-// Close sees the call and waits. The last call to go, with the bit set, takes
-// the node's mutex and tells: Close, which looks under that mutex and gives it up
-// only to wait, has not looked yet, and finds none, or waits and is woken.
+// users counts the calls in progress of a file, for which Close waits. Once Close has begun it has
+// the bit closing, too. A call costs two additions, and takes no lock:
+//
+//   - A call adds itself, and then looks at the bit. Close sets the bit, and then looks at the
+//     number. So either the call sees the bit and does nothing, or Close sees the call and waits
+//     for it.
+//   - The last call to leave with the bit set takes the node's mutex and wakes Close. Close looks
+//     at the number under that mutex, and waiting is all that gives the mutex up. So Close never
+//     sleeps through the wake-up.
 type users struct{ n atomic.Int64 }
 
 // closing is far from any number of calls, and makes the sum negative.
@@ -128,8 +130,8 @@ func (f *file) end() {
 	}
 }
 
-// within bounds a call that may wait for others: it ends with ctx, and when f is
-// given up, since Close waits for it.
+// within returns the context of a call that may wait for others. It ends with ctx, and when Close
+// gives f up: Close waits for the call.
 func (f *file) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(f.ctx, cancel)
@@ -219,8 +221,8 @@ func (f *file) Close(ctx context.Context) error {
 	return err
 }
 
-// giveUp takes f off its node when the last call has ended, with the pieces that
-// could not be made stable, for the reason err.
+// giveUp takes f off its node when the last call has ended. Pieces that are not stable by then are
+// lost, for the reason err. It returns the file's first error, or one that tells of the loss.
 func (f *file) giveUp(ctx context.Context, err error) error {
 	n := f.n
 	n.mu.Lock()
@@ -251,8 +253,8 @@ func (f *file) giveUp(ctx context.Context, err error) error {
 	return nil
 }
 
-// holeFile is a file that knows its holes. It commits before it looks for one, as dirty
-// bytes are none.
+// holeFile is a file that knows its holes. Dirty bytes are no holes, but the file below does not
+// know of them. So everything is committed before each search.
 type holeFile struct {
 	*file
 	below vfs.HoleSeeker

@@ -27,12 +27,12 @@ type node struct {
 	cond     *sync.Cond // something has changed
 	files    map[*file]struct{}
 	pieces   []*piece // disjoint, in order
-	ready    []*piece // queued ones, oldest first; others among them are skipped
+	ready    []*piece // to be sent, oldest first; pump skips those that are not queued any more
 	tails    []*piece // queued ones that a next write may append to, oldest first
 	barriers []*span  // of calls below that no WRITE may overlap
 	flying   int      // WRITEs
 	seq      uint64   // counts what happens to pieces
-	over     error    // that the FS is closed
+	over     error    // set when the FS is closed
 
 	verf     vfs.Verifier // the last one
 	verified bool         // there was one
@@ -99,16 +99,16 @@ func (n *node) wind(d time.Duration) {
 	n.timer.Reset(d)
 }
 
-// next counts. n.mu is held.
+// next returns the next number of n.seq. n.mu is held.
 func (n *node) next() uint64 {
 	n.seq++
 	return n.seq
 }
 
-// grow makes attr, which has a size, show the dirty end. It is of a reply to a call that was
-// made when shared.stableCount was since. What has become stable meanwhile is no longer dirty, and
-// may have reached the server behind the call: then attr has no size any more, grow returns
-// false, and a caller that needs the size asks again.
+// grow makes the size in attr, if there is one, include the dirty bytes. attr is of a reply to a
+// call that was made when shared.stableCount was since. Bytes that have become stable after that
+// are dirty no more, and the server may have answered before it got them. Then attr loses its size
+// and grow returns false: a caller that needs the size asks again.
 func (n *node) grow(since uint64, attr *vfs.Attr) bool {
 	if !attr.Has(vfs.MaskSize) {
 		return true
@@ -172,16 +172,16 @@ func (n *node) barred(from, to uint64) bool {
 	return false
 }
 
-// drain sends what is dirty in [from, to) and waits until it is sent. That a
-// WRITE failed is told by the files, not here.
+// drain sends what is dirty in [from, to) and waits until it is sent. Errors of WRITEs stay with
+// the files.
 func (n *node) drain(ctx context.Context, from, to uint64) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.awaitSent(ctx, from, to, n.seq)
 }
 
-// awaitSent waits until of the pieces in [from, to) that were born up to born
-// none is queued or in flight. n.mu is held.
+// awaitSent has everything sent, and waits until no piece in [from, to) that was born up to born
+// is queued or in flight. n.mu is held.
 func (n *node) awaitSent(ctx context.Context, from, to, born uint64) error {
 	n.closeTails()
 	n.pump()
@@ -195,9 +195,9 @@ func (n *node) awaitSent(ctx context.Context, from, to, born uint64) error {
 	})
 }
 
-// fence runs call, which changes bytes of [from, to) below, while nothing there
-// is in flight: first what is dirty there is sent. call returns the range that
-// it has overwritten or cut; what is dirty in that is dropped.
+// fence runs call, which changes bytes of [from, to) below. What is dirty there is sent first, and
+// nothing there is in flight meanwhile. call returns the range that it has overwritten or cut.
+// What is dirty in that range is dropped.
 func (n *node) fence(ctx context.Context, from, to uint64, call func() (uint64, uint64, error)) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -207,8 +207,8 @@ func (n *node) fence(ctx context.Context, from, to uint64, call func() (uint64, 
 	if err := n.await(ctx, func() bool { return !n.barred(from, to) }); err != nil {
 		return err
 	}
-	// The barrier comes before the wait, or a caller that goes on writing could keep it from
-	// ever being put up.
+	// The barrier comes before the wait. Otherwise a caller that goes on writing could keep this
+	// call waiting for ever.
 	barrier := &span{from, to}
 	n.barriers = append(n.barriers, barrier)
 	var lo, hi uint64

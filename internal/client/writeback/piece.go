@@ -42,7 +42,7 @@ func (s *shared) copied(b []byte) *bufpool.Buffer {
 	return buf
 }
 
-// newPiece makes a piece of buf, and releases it in the end. n.mu is held.
+// newPiece makes a piece of buf, and is an owner of buf from then on. n.mu is held.
 func (n *node) newPiece(f *file, buf *bufpool.Buffer, off, born uint64) *piece {
 	n.s.charge(n, cap(buf.B))
 	return &piece{off: off, buf: buf, file: f, born: born}
@@ -113,8 +113,8 @@ func (n *node) remove(drop func(*piece) bool) {
 	})
 }
 
-// giveUp drops the pieces for which drop holds, and counts their bytes as lost.
-// Its caller has told so to their files, or is about to.
+// giveUp drops the pieces for which drop holds, and counts their bytes as lost. The caller has
+// left an error with their files, or is about to.
 func (n *node) giveUp(drop func(*piece) bool) (lost int) {
 	n.remove(func(p *piece) bool {
 		if !drop(p) {

@@ -33,9 +33,9 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 	return n, eof, err
 }
 
-// copyDirty copies the dirty bytes of [off, off+len(p)) to their places in p,
-// and returns where they are, and where the dirty bytes of the file end. What is
-// copied now cannot be missed if it becomes stable while the rest is read.
+// copyDirty copies the dirty bytes of [off, off+len(p)) to their places in p. It returns where
+// they are, and where the last dirty byte of the file ends. It comes before the read below: bytes
+// that become stable during that read are dropped here, and may be missing there.
 func (n *node) copyDirty(p []byte, off uint64) (dirty []span, end uint64) {
 	if !n.dirty.Load() {
 		return nil, 0
@@ -118,8 +118,8 @@ func (r *reader) hole(p []byte, off uint64) {
 	r.n += int(k)
 }
 
-// atEnd reports whether the file ends where the read did. If nothing has told
-// so far, a read of one byte does.
+// atEnd reports whether the file ends where the read did. If no read below has told that, it reads
+// one more byte.
 func (r *reader) atEnd() (bool, error) {
 	at := r.off + uint64(r.n)
 	if at < r.end || len(r.p) == 0 {

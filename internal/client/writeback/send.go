@@ -38,7 +38,7 @@ func (n *node) pump() {
 	}
 }
 
-// mostWrites is how many WRITEs of the object may be in flight for one more through f.
+// mostWrites is how many WRITEs of the object may be in flight, the next one through f included.
 func (f *file) mostWrites() int {
 	if f.Near() {
 		return nearInFlight
@@ -61,11 +61,12 @@ func (n *node) send(p *piece) {
 	n.changed()
 }
 
-// unsent settles a piece whose WRITE failed for good. If its file is being
-// closed, and that is the reason, Close gives it up and tells. n.mu is held.
+// unsent ends a piece whose WRITE has failed and is not made again. Its bytes are lost, and all
+// open files get the error. A WRITE that failed only because Close gave its file up is different:
+// Close drops the piece, and returns the error. n.mu is held.
 func (n *node) unsent(p *piece, err error) {
 	if p.file.ctx.Err() != nil && passing(err) {
-		p.state = queued // and not ready
+		p.state = queued // but not in n.ready, so that it is not sent
 		return
 	}
 	n.fail(fmt.Errorf("writing %d bytes at %d behind: %w", len(p.buf.B), p.off, err))
@@ -73,7 +74,7 @@ func (n *node) unsent(p *piece, err error) {
 	n.drop(p)
 }
 
-// answered settles a piece whose WRITE was answered with w. n.mu is held.
+// answered takes in w, the answer to the WRITE of p. n.mu is held.
 func (n *node) answered(p *piece, w *vfs.Written) {
 	size := len(p.buf.B)
 	n.s.count.written.Add(uint64(size))
@@ -94,11 +95,10 @@ func (n *node) answered(p *piece, w *vfs.Written) {
 	}
 }
 
-// saw compares the verifier of a reply with that of the replies before. If it is another
-// one, the server may have lost unstable bytes (a restart), and saw queues all that was
-// written under the old one again. sent is when the call was sent. If a newer verifier is
-// known since then, the reply is out of date: saw returns false, and what the call did is
-// lost. n.mu is held.
+// saw compares the verifier of a reply with the one before. If it is another one, the server may
+// have restarted, and lost what it had not stored: all that was written under the old one is
+// queued again. sent is when the call was sent. If a newer verifier has been seen since then, the
+// reply is out of date: saw returns false, and what the call did is lost. n.mu is held.
 func (n *node) saw(verf vfs.Verifier, sent uint64) bool {
 	switch {
 	case !n.verified:
@@ -114,8 +114,8 @@ func (n *node) saw(verf vfs.Verifier, sent uint64) bool {
 	return true
 }
 
-// resend queues the pieces for which lost holds, and gives up those that the
-// server has forgotten too often. n.mu is held.
+// resend queues again the pieces for which lost holds. Those that the server has lost maxRounds
+// times are given up. n.mu is held.
 func (n *node) resend(lost func(*piece) bool) {
 	tooOften := false
 	for _, p := range n.pieces {
@@ -163,9 +163,8 @@ func (f *file) sendAll(p []byte, off uint64) (w vfs.Written, err error) {
 	return w, nil
 }
 
-// persist makes a call again, with pauses, while it fails for a reason that may
-// pass: until ctx ends, or the patience with this object. The error is the call's
-// last one.
+// persist makes a call, and again after a pause while it fails for a reason that may pass. It ends
+// with ctx, or when the patience with this object has passed. The error is that of the last call.
 func (n *node) persist(ctx context.Context, call func(context.Context) error) error {
 	for pause := retryMin; ; pause = min(2*pause, retryMax) {
 		start := time.Now()
@@ -193,9 +192,8 @@ func (n *node) persist(ctx context.Context, call func(context.Context) error) er
 	}
 }
 
-// deadline is that of a call made at start. The patience is with the object, not
-// with each call: when it has ended, those that are still to be made have but
-// lastTry each.
+// deadline is when a call that is made at start is given up. All calls of an object have one
+// patience together. Once that has passed, each further call gets lastTry.
 func (n *node) deadline(start time.Time) time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -209,7 +207,7 @@ func (n *node) deadline(start time.Time) time.Time {
 	return end
 }
 
-// reached ends a time of failures.
+// reached notes that the server has answered, which ends a time of failures.
 func (n *node) reached() {
 	now := time.Now()
 	n.s.answered.Store(int64(now.Sub(n.s.made)))
@@ -221,9 +219,9 @@ func (n *node) reached() {
 // lastAnswer is when a WRITE or COMMIT of any object was answered last.
 func (s *shared) lastAnswer() time.Time { return s.made.Add(time.Duration(s.answered.Load())) }
 
-// unreached notes the failure of a call that began at start, and returns for how long calls
-// have failed. Over a slow link a call may wait behind others in the connection until its
-// deadline, while those are answered: that time counts from their last answer.
+// unreached notes the failure of a call that began at start, and returns for how long calls have
+// failed. Over a slow link a call may wait in the connection until its deadline, behind calls that
+// are answered. So that time counts from the last answer.
 func (n *node) unreached(start time.Time) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -236,11 +234,10 @@ func (n *node) unreached(start time.Time) time.Duration {
 	return time.Since(n.failing)
 }
 
-// passing reports whether the reason of an error may pass: the server is busy, or
-// cannot be reached, or what became of the call is not known. A WRITE may be
-// repeated then, as its bytes have one owner; what a server has answered as an
-// error stands. That nothing was answered comes first: a client whose patience
-// has ended may call that an I/O error, as nfs(5) does.
+// passing reports whether the reason of an error may pass: the server is busy, or cannot be
+// reached, or what became of the call is not known. A WRITE may be repeated then, as its bytes
+// have one owner. What a server has answered as an error stands. Errors that say that nothing was
+// answered are looked for first: they may be an I/O error as well, as nfs(5) has it.
 func passing(err error) bool {
 	if errors.Is(err, vfs.ErrUnknownOutcome) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
 		return true

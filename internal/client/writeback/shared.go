@@ -22,18 +22,18 @@ type shared struct {
 	over   error                // that the FS is closed
 	limits *vfs.Info            // as first asked for
 
-	// Read without mu. The memory of all pieces, in bytes, changes under mu, and is never zero
-	// while there is a piece. What counts how often pieces have become stable changes before these
-	// pieces are dropped.
+	// dirty is the memory of all pieces, in bytes; not zero while there is one. It changes under
+	// mu. stableCount counts how often pieces have become stable, and grows before these are
+	// dropped. Both are read without mu.
 	dirty       atomic.Int64
 	stableCount atomic.Uint64
 
 	made     time.Time
 	answered atomic.Int64 // when the server has answered last: nanoseconds after made
 
-	queue list.List  // of *node: those that a flush would make room of, the longest dirty first
+	queue list.List  // of *node: those with dirty bytes and no flush, that longest so first
 	room  *sync.Cond // there may be less dirty than before
-	freed uint64     // counts what room tells
+	freed uint64     // counts how often room has woken calls
 }
 
 func newShared(opt Options) *shared {

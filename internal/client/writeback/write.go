@@ -7,9 +7,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// WriteAt copies p and returns, unless how asks for more: then it writes p
-// below. If ctx ends while it waits for room, the n bytes that it has accepted
-// stay accepted.
+// WriteAt copies p and returns, unless how asks for more: then it writes p below. If ctx ends
+// while it waits for room, the n bytes that it has accepted stay accepted.
 func (f *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stability, w *vfs.Written) (n int, err error) {
 	if err := f.begin(vfs.ShareWrite); err != nil {
 		return 0, err
@@ -59,14 +58,14 @@ func (f *file) writeBehind(ctx context.Context, p []byte, from *bufpool.Buffer, 
 	return n, nil
 }
 
-// writeThrough writes p below at once; it waits for what is dirty there.
+// writeThrough writes p below at once, after what is dirty there has been sent.
 func (f *file) writeThrough(ctx context.Context, p []byte, off uint64, how vfs.Stability, w *vfs.Written) (n int, err error) {
 	ctx, done := f.within(ctx)
 	defer done()
 	var since uint64
 	err = f.n.fence(ctx, off, off+uint64(len(p)), func() (uint64, uint64, error) {
 		if err := f.failed(); err != nil {
-			return 0, 0, err // while it waited
+			return 0, 0, err // f has failed while this call waited
 		}
 		since = f.n.s.stableCount.Load()
 		n, err = f.inner.WriteAt(ctx, p, off, how, w)
@@ -79,7 +78,7 @@ func (f *file) writeThrough(ctx context.Context, p []byte, off uint64, how vfs.S
 	return n, err
 }
 
-// accept takes as much of p as one WRITE carries: a copy, or from if that is not nil.
+// accept takes as much of p as one WRITE carries: a copy, or from itself if that is not nil.
 func (f *file) accept(ctx context.Context, p []byte, from *bufpool.Buffer, off uint64) (int, error) {
 	for {
 		n, room, err := f.tryAccept(ctx, p, from, off)
@@ -95,9 +94,9 @@ func (f *file) accept(ctx context.Context, p []byte, from *bufpool.Buffer, off u
 	}
 }
 
-// tryAccept is accept; if it takes nothing, there was no room for so many bytes.
-// A piece does not reach over a multiple of the size of a WRITE, so that those of
-// a sequence are full and aligned wherever it began.
+// tryAccept is accept without a wait for room: if it takes nothing, room is how many bytes it
+// needs. A piece does not reach over a multiple of the size of a WRITE. So the WRITEs of a
+// sequence are full and aligned, wherever it began.
 func (f *file) tryAccept(ctx context.Context, p []byte, from *bufpool.Buffer, off uint64) (took, room int, err error) {
 	n := f.n
 	n.mu.Lock()

@@ -98,8 +98,9 @@ func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr
 	return attr, err
 }
 
-// growSince makes attr show the dirty end of h. It is of a reply to a call that was made when
-// shared.stableCount was since: see [node.grow]. If h has been closed meanwhile, the same holds.
+// growSince makes the size in attr, if there is one, include the dirty bytes of h. attr is of a
+// reply to a call that was made when shared.stableCount was since: see [node.grow]. It does the
+// same for an object whose files have been closed meanwhile.
 func (f *FS) growSince(since uint64, h vfs.Handle, attr *vfs.Attr) {
 	s := f.s
 	if s.dirty.Load() == 0 && s.stableCount.Load() == since {
@@ -116,10 +117,10 @@ func (f *FS) growSince(since uint64, h vfs.Handle, attr *vfs.Attr) {
 	}
 }
 
-// SetAttr commits what is dirty first, so that no WRITE, not even one that is
-// made again because the server has restarted, undoes the times and mode that it
-// sets, or is refused for them; and cuts what is dirty at the size that it sets.
-// That bytes could not be made stable is told by the files, not here.
+// SetAttr commits what is dirty first. So no WRITE undoes the times and mode that it sets, or is
+// refused for them, also not one that is made again after a restart of the server. What is dirty
+// behind the size that it sets is cut. If bytes could not be made stable, the files tell, and not
+// SetAttr.
 func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (wcc vfs.WCC, err error) {
 	n := f.s.node(h)
 	if n == nil {
@@ -179,9 +180,9 @@ func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	return h, attr, wcc, err
 }
 
-// resizing runs call, which sets the size of what at names, if that exists, and
-// returns its handle. If that is another one than at named before (another client has
-// renamed it meanwhile), what is dirty in that stays: it has not been cut.
+// resizing runs call, which sets the size of what at names, if that exists, and returns the
+// handle. Dirty bytes behind size are cut. Another client may have renamed something meanwhile, so
+// that call has changed another object: then the one that at named before keeps its dirty bytes.
 func (f *FS) resizing(ctx context.Context, at vfs.At, size uint64, call func() (vfs.Handle, error)) error {
 	h := at.H
 	if at.Name != "" && f.Dirty() > 0 {
@@ -290,9 +291,9 @@ func (f *FS) limits(ctx context.Context, h vfs.Handle) (*vfs.Info, error) {
 	return &info, nil
 }
 
-// Close ends what goes on behind: timers and tries. Files that
-// are still open are of no further use. What they have not made stable is given
-// up, and the error says how much that is. Then the FS below is closed.
+// Close ends what goes on in the background: timers and tries. Files that are still open are of no
+// further use. Their bytes that are not stable are given up, and the error says how many. Then the
+// FS below is closed.
 func (f *FS) Close() error {
 	over := fmt.Errorf("the file system is closed: %w", vfs.ErrInval)
 	f.s.mu.Lock()
