@@ -57,10 +57,10 @@ const (
 	// again.
 	holdShare = 0.85
 
-	// unqueued is how much of its cost a call keeps, if it did not queue, when the
-	// limit is halved. Its base is then believed to be baseShare of that cost at
-	// least: not all of it, since it may queue behind calls of other clients, which
-	// are as many as before.
+	// If the limit is halved, and a call still costs at least unqueued of what it did, the call
+	// was not queueing. Its base is then believed to be at least baseShare of that cost. That is
+	// not all of it: the call may queue behind calls of other clients, which are as many as
+	// before.
 	unqueued  = 0.9
 	baseShare = 1.0 / 6
 

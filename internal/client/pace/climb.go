@@ -10,8 +10,8 @@ type sample struct {
 	limit int     // that held
 	peak  int     // the most calls that were under way
 	rate  float64 // goodput: work a second
-	cost  float64 // seconds a unit of work took: the mean round trip, whatever the calls' sizes
-	lat   float64 // seconds a call took: the mean round trip
+	cost  float64 // the mean round trip for each unit of work, in seconds: calls of all sizes compare
+	lat   float64 // the mean round trip of a call, in seconds
 	used  bool    // the limit kept calls waiting most of the time
 	idle  bool    // at some time there were not enough calls for half the limit
 }
@@ -24,34 +24,34 @@ const (
 	hovering              // staying at it, by trials
 )
 
-// climber finds the limit and keeps finding it. It is arithmetic alone: the
-// sample of a window in, the limit of the next window out.
+// climber finds the limit and keeps finding it. It only calculates: it is given the sample of a
+// window, and returns the limit of the next one.
 type climber struct {
 	state state
 	limit int     // of the next window
 	base  float64 // the cost without a queue, as far as it is known; 0 is not
 
 	// Before the first search.
-	opening  bool
-	quickest time.Duration // reply so far
-	replies  int
-	work     uint64 // of them
+	opening  bool          // the limit grows with each reply, as in TCP's slow start
+	quickest time.Duration // the shortest round trip so far
+	replies  int           // so far
+	work     uint64        // of these calls
 
 	// Searching.
-	ref   sample  // of the limit before
-	knee  float64 // rising: no knee is below
-	max   float64 // the highest rate of this search
-	quiet float64 // the least time of a slot a unit of work took in this search; 0 before there is one
-	again bool    // rising: no gain was seen, and is looked for once more
+	ref   sample  // of the limit before this one; its limit is 0 if there is none
+	knee  float64 // rising: the knee is not below this limit
+	max   float64 // the highest rate in this search
+	quiet float64 // the least limit/rate of this search: what a unit of work takes without a queue; 0: none yet
+	again bool    // rising: the last doubling brought no gain, and is tried once more
 
 	// Hovering.
-	centre float64 // what the trials are about
+	centre float64 // the limit around which trials go
 	rest   int     // windows to come at the centre, before the next trial
-	stay   int     // what rest was set to last
-	fine   bool    // the next trial is a fine one: the last has changed little
+	stay   int     // what rest was last set to
+	fine   bool    // the next trial is a fine one, as the last has changed little
 	mid    float64 // the best goodput at the centre since the last trial; 0: not measured
 	trial  trial
-	usual  float64 // the cost of late
+	usual  float64 // the cost of recent windows
 	odd    int     // windows in a row above the usual (> 0) or below (< 0)
 	run    int     // trials in a row that moved up (> 0) or down (< 0)
 	steep  int     // trials in a row whose goodput grew like the limit
@@ -71,8 +71,8 @@ func (c *climber) init(seed uint32) {
 	c.random = max(seed, 1)
 }
 
-// least is the least time of the next window. Whether a server that has become
-// faster is so still is soon seen: hiccups make it slower.
+// least is the shortest time of the next window. A server that seems faster is looked at again
+// soon, in a short one: a hiccup would have made it slower.
 func (c *climber) least() time.Duration {
 	if c.state == hovering && c.odd >= 0 {
 		return hoverTime
@@ -93,10 +93,9 @@ func (c *climber) next(s sample) int {
 	return c.limit
 }
 
-// open takes a reply before the first search, and whether the limit keeps calls waiting, and
-// returns the limit from now on. A queue shows a round trip late, when there are twice as
-// many calls: then the limit is halved, and the search begins. It knows from here what a call
-// takes without a queue.
+// open takes a reply before the first search, and returns the limit from now on. waiting says that
+// the limit keeps calls waiting. A queue shows a round trip late, when there are twice as many
+// calls. Then the limit is halved, and the search begins, with what a call takes without a queue.
 func (c *climber) open(took time.Duration, work uint64, waiting bool) int {
 	c.replies++
 	c.work += work
@@ -117,11 +116,11 @@ func (c *climber) open(took time.Duration, work uint64, waiting bool) int {
 	return c.limit
 }
 
-// far reports whether the last reply is the one that shows that the server is far away:
-// none has been quicker than a window.
+// far is true once: for the reply that shows that the server is far away, as none so far was
+// quicker than a window.
 func (c *climber) far() bool { return c.opening && c.replies == farReplies }
 
-// widen has the opening begin with farLimit, if it has not begun, and returns the limit.
+// widen lets a class that has had no reply begin with farLimit, and returns the limit.
 func (c *climber) widen() int {
 	if c.opening && c.replies == 0 {
 		c.limit = farLimit
@@ -129,7 +128,8 @@ func (c *climber) widen() int {
 	return c.limit
 }
 
-// cut lowers the limit at once: the server has refused a call, or lost one.
+// cut lowers the limit to factor times what it is: the server has refused a call, or not answered
+// it.
 func (c *climber) cut(factor float64) int {
 	c.opening = false
 	c.calm = calmTrials
@@ -137,7 +137,7 @@ func (c *climber) cut(factor float64) int {
 	return c.limit
 }
 
-// settle ends a search, at a limit.
+// settle ends a search, and lets trials begin around centre.
 func (c *climber) settle(centre float64) {
 	c.state = hovering
 	c.centre = centre
@@ -156,11 +156,10 @@ func (c *climber) floor(cost float64) {
 	}
 }
 
-// price is the elasticity of goodput that makes a higher limit worth while: a limit that is
-// higher by a small share must let more through by price times that share. It is small, and
-// grows with the square of the queue. While a round trip is too short to matter it is
-// negative, and even a little less goodput will do: where noise hides the gain, the limit
-// drifts up.
+// price is how much a higher limit must gain to be worth while. A limit that is higher by a small
+// share has to let through more by price times that share. The price is low at first, and grows
+// with the square of the queue. While a round trip is too short to matter the price is negative,
+// and even a little less goodput will do. So the limit drifts up where noise hides the gain.
 func (c *climber) price(s sample) float64 {
 	short := min(2*s.lat/shortTrip-1, 1)
 	base := max(c.base*s.lat/s.cost, shortTrip)

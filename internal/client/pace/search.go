@@ -2,7 +2,7 @@ package pace
 
 import "math"
 
-// search begins to look for the knee, from what the present limit has shown.
+// search begins to look for the knee, from s, the sample of the present limit.
 func (c *climber) search(to state, s sample) {
 	if to == rising && s.limit >= MaxLimit {
 		c.settle(MaxLimit)
@@ -11,8 +11,8 @@ func (c *climber) search(to state, s sample) {
 	c.state, c.again = to, false
 	c.max, c.quiet = 0, 0
 	if !s.used {
-		// Fewer calls than the limit are too many: what there are is where to
-		// begin, as soon as that has been measured.
+		// There are fewer calls than the limit, and these may be too many already. The search
+		// begins with about as many, once a window has measured that.
 		c.ref.limit = 0
 		c.limit = clamp(float64(s.peak) * 3 / 4)
 		return
@@ -32,8 +32,8 @@ func (c *climber) from(s sample) {
 	}
 }
 
-// recall has a search upwards begin with the limit of before the server became
-// slower, if it is as fast again.
+// recall is for a server that has become as fast again as it was before it became slower. A search
+// upwards then begins with the limit of that time.
 func (c *climber) recall(s sample) {
 	if c.state == rising && s.cost < c.formerCost*band {
 		c.limit = max(c.limit, clamp(c.former))
@@ -98,7 +98,7 @@ func (c *climber) fall(s sample) {
 	c.found(float64(s.limit), float64(c.ref.limit))
 }
 
-// note takes down what a search needs to know in the end.
+// note keeps what a search needs to know in the end.
 func (c *climber) note(s sample) {
 	c.max = max(c.max, s.rate)
 	if each := float64(s.limit) / s.rate; c.quiet == 0 || each < c.quiet {
@@ -107,9 +107,9 @@ func (c *climber) note(s sample) {
 	c.floor(s.cost)
 }
 
-// found ends a search between two limits. By Little's law the highest goodput
-// takes so many calls at once, if none of them queues. Their time is taken from
-// goodput, since a round trip leaves out what a call takes on this side.
+// found ends a search, at a limit between low and high. By Little's law the highest goodput takes
+// so many calls at once, if none of them queues. Their time follows from goodput. A round trip
+// would not do, as it leaves out what a call takes on this side.
 func (c *climber) found(low, high float64) {
 	c.settle(min(max(headroom*c.max*c.quiet, low), max(low, high)))
 }

@@ -2,8 +2,8 @@ package pace
 
 import "math"
 
-// trial compares two limits around the centre, in four windows: low, high, high,
-// low, or the other way round, so that a steady drift of the server falls out.
+// trial compares two limits around the centre, in four windows: low, high, high, low, or the other
+// way round. So a server that becomes steadily faster or slower favours neither.
 type trial struct {
 	low, high int
 	swapped   bool // high, low, low, high
@@ -43,7 +43,7 @@ func (c *climber) begin() {
 	}
 }
 
-// repose takes a window at the centre.
+// repose takes the sample of a window at the centre, between two trials.
 func (c *climber) repose(s sample) {
 	if !s.used {
 		c.rest, c.stay = 0, 0
@@ -56,7 +56,7 @@ func (c *climber) repose(s sample) {
 	}
 }
 
-// hover goes on with the trial, unless the server has changed.
+// hover takes the next window of a trial or of a rest, unless the server has changed.
 func (c *climber) hover(s sample) {
 	usual := c.usual
 	change := c.changed(s)
@@ -96,8 +96,8 @@ func (c *climber) hover(s sample) {
 	c.judge(s)
 }
 
-// changed says whether two windows in a row were dearer (1) or cheaper (-1) than
-// is usual by more than noise.
+// changed says whether two windows in a row cost more (1) or less (-1) than is usual, by more than
+// noise.
 func (c *climber) changed(s sample) int {
 	if c.usual == 0 {
 		c.usual = s.cost

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// turns admits the calls of one class, as many at once as limit says, in the
-// order in which they came.
+// turns admits the calls of one class, as many at once as limit says, in the order in which they
+// come.
 type turns struct {
 	now   func() time.Time
 	fixed bool
@@ -17,7 +17,7 @@ type turns struct {
 	queue    queue
 	window   window
 	climb    climber
-	deaf     int // replies to come that are of calls from before the last cut
+	deaf     int // replies to come of calls from before the last cut: their refusals do not count
 	smooth   time.Duration
 	waits    uint64
 	backOffs uint64
@@ -76,8 +76,8 @@ func (t *turns) admit() {
 	}
 }
 
-// leave ends a call, learns from it, and lets in others. far is true once, when it is
-// known that the server is far away.
+// leave ends a call, learns from it, and lets in others. far is true once, when a reply shows that
+// the server is far away.
 func (t *turns) leave(took time.Duration, bytes int, o Outcome) (far bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,7 +87,7 @@ func (t *turns) leave(took time.Duration, bytes int, o Outcome) (far bool) {
 	return far
 }
 
-// widen lets more calls of a class begin at once that has made none yet.
+// widen lets more calls begin at once in a class that has had no reply yet.
 func (t *turns) widen() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,7 +97,7 @@ func (t *turns) widen() {
 	}
 }
 
-// learn takes in how a call has ended. far is as in leave.
+// learn takes in the outcome of a call. far is as in leave.
 func (t *turns) learn(took time.Duration, bytes int, o Outcome) (far bool) {
 	old, deaf := t.window.skip > 0, t.deaf > 0
 	if old {
@@ -118,10 +118,9 @@ func (t *turns) learn(took time.Duration, bytes int, o Outcome) (far bool) {
 	return o == OK && t.climb.far()
 }
 
-// open is what a reply from afar does before anything has been measured: it lets one
-// more call in if others wait, and has taken no longer for all that were under way. So
-// the limit doubles with each round trip, as TCP's does in slow start. It is false if
-// the reply is for the window.
+// open takes a reply from a far server before the first search. If calls wait, and the reply took
+// no longer with all that were under way, one more call may be. So the limit doubles with each
+// round trip, as TCP's does in slow start. open returns false if the reply is for the window.
 func (t *turns) open(took time.Duration, bytes int) bool {
 	limit := t.climb.open(took, workOf(bytes), t.kept())
 	if limit == t.limit {
@@ -168,8 +167,7 @@ func (t *turns) alarm(now time.Time) bool {
 	return c.odd == 0 && c.outside(s.cost, s.lat) != 0
 }
 
-// cut lowers the limit because of a refusal. Those that follow from the same
-// calls do not count again.
+// cut lowers the limit because of a refusal. Calls that are in flight now do not lower it again.
 func (t *turns) cut(factor float64) {
 	t.backOffs++
 	t.set(t.climb.cut(factor))

@@ -24,8 +24,8 @@ type load struct {
 	waiting         bool
 }
 
-// add counts a reply. It is true if it is time to look at the clock: reading that
-// costs more than all else here.
+// add counts a reply. It returns true if it is time to look at the clock, which costs more than
+// all else here.
 func (w *window) add(l load, took time.Duration, bytes int) bool {
 	w.n++
 	w.work += workOf(bytes)
@@ -45,12 +45,12 @@ func (w *window) add(l load, took time.Duration, bytes int) bool {
 // workOf is what a call that moves so many bytes costs the server.
 func workOf(bytes int) uint64 { return uint64(max(bytes, 0)) + opWork }
 
-// start opens the window at a reply that it does not count.
+// start opens the window at a reply, which itself does not count.
 func (w *window) start(now time.Time, limit int) {
 	w.open, w.began, w.look = true, now, lookEvery(limit)
 }
 
-// lookEvery is the number of replies between two looks at the clock: twice a round
+// lookEvery is the number of replies between two looks at the clock. That is twice in a round
 // trip, or four times in the shortest window.
 func lookEvery(limit int) int { return max(limit/2, minReplies/4) }
 

@@ -24,8 +24,8 @@ type chunk struct {
 	flying bool
 	gone   bool // of no use any more; the buffer goes with the last pin
 	eof    bool
-	level  int       // the window's when it was sent; -1: it was narrower
-	sure   bool      // nothing was dirty when it was sent: an end is the end
+	level  int       // the window's when the READ was sent; -1: less was read ahead than it allows
+	sure   bool      // no change was under way then: an end that the READ meets is the file's
 	gen    uint64    // ahead.gen then
 	came   time.Time // when it was answered
 	post   vfs.Attr  // that came with it
@@ -44,8 +44,8 @@ func (s *shared) newChunk() *chunk {
 	return c
 }
 
-// readAhead fills c. Its errors are dropped: a read that wants the bytes asks below, and
-// gets an error of its own.
+// readAhead fills c. Its errors are dropped: a read that wants the bytes asks below, and gets an
+// error of its own.
 func (c *chunk) readAhead() {
 	f := c.f
 	n, a := f.n, &f.ahead
@@ -130,8 +130,8 @@ func (f *file) drop(s *stream, c *chunk) {
 	f.recycle(c)
 }
 
-// recycle gives back c, which is gone, and its buffer, unless it is pinned or in flight.
-// n.mu is held.
+// recycle gives back c, which is gone, and its buffer, unless it is pinned or in flight: then it
+// is called again. n.mu is held.
 func (f *file) recycle(c *chunk) {
 	if c.pins > 0 || c.flying {
 		return

@@ -3,46 +3,48 @@ package readahead
 import "time"
 
 const (
-	// levels bounds a climb: 1<<(levels-1) units in flight.
+	// levels bounds a climb: it never goes beyond 1<<(levels-1) READs in flight.
 	levels = 10
 	// After probePause epochs the level above, or the one below, is tried again.
 	probePause = 16
-	// A level is enough if it moves enoughOf16 sixteenths of what the best does.
+	// A level is good enough if it moves enoughOf16 sixteenths of what the best one moves.
 	enoughOf16 = 15
 )
 
-// climb finds out how many READs (units) in flight pay, by the bytes that come in a second.
-// The number doubles as long as that brings more bytes, and the smallest number that is
-// nearly as good as the best is kept. It comes to the bandwidth times the delay, and does
-// not rely on the shortest delay ever seen: that of a file server's cache.
+// climb finds out how many READs in flight pay, by the bytes that come in a second. At level n
+// there are 1<<n of them. The level rises as long as that brings more bytes. Then the lowest level
+// is kept that is nearly as good as the best. That number comes to the bandwidth times the delay.
+// Climbing does not rely on the shortest delay ever seen: that of a file server is the delay of
+// its cache.
 //
-// With a far server climbing would take seconds, and so it opens first. While reads have to
-// wait, and units do not wait for each other, the number doubles once in a unit's time.
-// That it suffices shows a unit's time later: it may become four times what is needed. When
-// units begin to wait for each other, it climbs.
+// With a far server climbing would take seconds, so the level first rises without it (opening). As
+// long as reads have to wait, and READs do not wait for each other, it rises once in the time of a
+// READ. That the level suffices shows one such time later. So there may be up to four times as
+// many READs as are needed. Once READs wait for each other, opening ends and climbing begins.
 //
-// Bytes that came while no read had to wait say nothing about the number, and do not count.
-// The owner's mutex guards a climb.
+// Bytes that came while no read had to wait say nothing about the level, and do not count. The
+// owner's mutex guards a climb.
 type climb struct {
 	level int
 	rates [levels]float64 // bytes per second at each level; 0: not known
 
-	opening bool // the rates are not looked at yet
+	opening bool // the level rises with each READ's time; rates are not looked at
 
 	bytes  int64     // moved in this epoch
 	start  time.Time // when the first window of this epoch had been moved
 	waited bool      // a read had to wait since then
-	quiet  int       // epochs since the last look around
-	up     bool      // where that was
+	quiet  int       // epochs since another level was tried
+	up     bool      // that was the one above
 }
 
+// units is how many READs are to be in flight.
 func (g *climb) units() int { return 1 << g.level }
 
-// moved counts n bytes that have come or gone; unit is the size of one unit, and
-// most the largest number that is allowed. What is in flight together comes
-// together, so that the time between two units says little: an epoch is three
-// times what may be in flight and what is being waited for, one part to settle
-// in, and two to be measured.
+// moved counts n bytes that a read has got. unit is the size of a READ, and most is how many READs
+// are allowed. READs that are in flight together come together, so the time between two of them
+// says little. An epoch is therefore three times what may be in flight and what this read waits
+// for. The first third is left out, for the change of level to take effect. The other two are
+// measured.
 func (g *climb) moved(n int, unit, most int, waited bool) {
 	window := int64(unit)*int64(g.units()) + int64(max(n, unit))
 	before := g.bytes
@@ -59,8 +61,8 @@ func (g *climb) moved(n int, unit, most int, waited bool) {
 	}
 }
 
-// opened takes note of a unit that was sent at level, when as many were in flight, and
-// took so long; quickest is the shortest time that any unit has taken.
+// opened takes note of a READ that was sent at level and took so long, while the climb opens.
+// quickest is the shortest time that any READ has taken, and most is how many are allowed.
 func (g *climb) opened(level int, took, quickest time.Duration, most int) {
 	if !g.opening || level != g.level {
 		return // sent when fewer were in flight
@@ -74,7 +76,7 @@ func (g *climb) opened(level int, took, quickest time.Duration, most int) {
 // restart begins the epoch anew.
 func (g *climb) restart() { g.bytes = 0 }
 
-// found returns the best level, if the one above is known to be no better.
+// found returns the best level, and whether the level above is known to be no better.
 func (g *climb) found() (level int, ok bool) {
 	level = g.best()
 	return level, level+1 < levels && g.rates[level+1] > 0

@@ -9,29 +9,28 @@ import (
 )
 
 const (
-	// lookSize is the smallest read that may be used to look what a READ takes, and
-	// lookFirst the part of it that is asked for alone.
+	// A look measures how long a READ takes (file.look). lookSize is the smallest read that is
+	// used for one, and lookFirst the part of it that is asked for alone.
 	lookSize  = 4 * lookFirst
 	lookFirst = minTransfer
 
-	// lookPause is how many times the length of a look passes before the next, and
-	// how many reads are judged: so little is spent on them. The delay of a near
-	// server changes as well, when its disk is asked and not its cache. After a look
-	// that took more than twice as long as expected lookSoon will do: it was chance,
-	// or much has changed. The very first is followed by another one with the next
-	// read, as all was cold.
+	// lookPause is how many times its own length passes after a look until the next, and how many
+	// reads are judged meanwhile. So looks cost little. They are repeated because the delay of a
+	// near server changes, as when its disk is asked and not its cache. A look that took more than
+	// twice as long as expected was chance, or much has changed: then lookSoon takes the place of
+	// lookPause. The next read after the very first look makes another one, as everything was
+	// cold.
 	lookPause = 64
 	lookSoon  = 8
 
 	// Chance and other calls only make READs slower. So a time that is shorter than expected
-	// counts at once. A longer one counts for riseOf8 eighths of what was expected, and
-	// riseLeast, at most. With riseLeast, what was too short to measure may grow.
+	// counts at once. A longer time counts at most for riseOf8 eighths of what was expected, and
+	// riseLeast. With riseLeast, an expected time of nothing can grow.
 	riseOf8   = 9
 	riseLeast = time.Microsecond
 
-	// A stream begins to be read ahead of if that makes it at least a third
-	// faster (startOf12 twelfths of the speed), and this ends if it would be less
-	// than a quarter (stayOf12).
+	// Reading ahead of a stream begins if that makes it at least a third faster (startOf12
+	// twelfths of the speed). It ends if that would make it less than a quarter faster (stayOf12).
 	startOf12 = 16
 	stayOf12  = 15
 
@@ -41,20 +40,19 @@ const (
 	startCopies = 3
 	stayCopies  = 2
 
-	// copyLook is the smallest copy that is measured. What one costs is known after
-	// copyFirst of them: while nothing is read ahead none is made, and so a first one
-	// that was interrupted would be believed for good.
+	// copyLook is the smallest copy that is measured. What a copy costs counts as known after
+	// copyFirst of them. Without reading ahead nothing is copied: a single copy that was
+	// interrupted would be believed for good.
 	copyLook  = 64 << 10
 	copyFirst = 4
 
-	// thinkShare is the part of a new measurement, one divided by it, in what is
-	// known of how long a reader thinks.
+	// thinkShare, as a divisor, is the part that a new measurement has in what is known of how
+	// long a reader thinks.
 	thinkShare = 8
 )
 
-// readCost is what a READ takes that is alone: a delay, and a time for each byte. All files
-// of an FS are at the same server and share one. It does not change: a look, which is a
-// measurement, makes a new one.
+// readCost is how long a READ takes that is alone: a delay, and a time for each byte. All files of
+// an FS are on one server and share one readCost. It does not change: a look makes a new one.
 type readCost struct {
 	delay   time.Duration
 	perByte float64 // nanoseconds
@@ -68,9 +66,9 @@ func (t *readCost) bytes(n int) time.Duration { return time.Duration(t.perByte *
 
 func (t *readCost) read(n int) time.Duration { return t.delay + t.bytes(n) }
 
-// after returns the cost after a look: a READ of small bytes took first, and one of large
-// bytes took second. t is the cost before, or nil. If other READs were in flight, times
-// that are longer than expected do not count.
+// after returns the cost after a look, in which a READ of small bytes took first, and one of large
+// bytes took second. t is the cost before, or nil. alone says that no other READs were in flight.
+// If there were others, times that are longer than expected do not count.
 func (t *readCost) after(small, large int, first, second time.Duration, alone bool) *readCost {
 	next := &readCost{look: first + second}
 	if t != nil {
@@ -108,8 +106,7 @@ type copied struct {
 	looks  atomic.Uint64
 }
 
-// took notes how long a copy of n bytes has taken. As with READs, chance only ever
-// makes it slower.
+// took notes how long a copy of n bytes has taken. As with READs, chance only makes it slower.
 func (c *copied) took(n int, d time.Duration) {
 	per := int64(float64(max(d, 1)) / float64(n) * (1 << 20))
 	if old := c.perMiB.Load(); old > 0 {
@@ -127,14 +124,14 @@ func (c *copied) bytes(n int) time.Duration {
 	return time.Duration(float64(c.perMiB.Load()) * float64(n) / (1 << 20))
 }
 
-// pays reports whether it pays to read ahead of a stream with reads of so many
-// bytes. One after another, each read takes the reader's pause, the delay, and the time of
-// its bytes. If it is read ahead there are several in flight: the delay is gone, and the
-// time of the bytes overlaps with the pause.
+// pays reports whether it pays to read ahead of a stream with reads of size bytes. One after
+// another, each read takes the reader's pause, the delay, and the time of its bytes. With reading
+// ahead several READs are in flight: the delay is gone, and the time of the bytes passes during
+// the pause.
 //
-// So reading ahead does not pay for whole READs from a near server without a pause between.
-// It pays for small reads, for a far server, and for a reader that works on what it gets.
-// What it saves must be worth the copy. While nothing is known, it is taken to pay.
+// So reading ahead does not pay for whole READs from a near server without a pause between. It
+// pays for small reads, for a far server, and for a reader that works on what it gets. What it
+// saves must be worth the copy. While no cost is known, it counts as paying.
 func (s *stream) pays(t *readCost, c *copied, size int) bool {
 	if t == nil {
 		return true
@@ -147,9 +144,9 @@ func (s *stream) pays(t *readCost, c *copied, size int) bool {
 	return 12*alone >= faster*ahead && alone-ahead >= copies*c.bytes(size)
 }
 
-// thought takes note of how long the reader has been thinking before a read of so
-// many bytes. More than a read takes makes no difference, and so one long pause
-// does not look like many short ones.
+// thought takes note of how long the reader has been thinking before a read of size bytes. More
+// than such a read takes counts as so much, and so one long pause does not look like many short
+// ones.
 func (s *stream) thought(t *readCost, size int, now time.Time) {
 	if t == nil || s.busy > 0 || s.ended.IsZero() {
 		return
@@ -158,9 +155,9 @@ func (s *stream) thought(t *readCost, size int, now time.Time) {
 	s.think += (think - s.think) / thinkShare
 }
 
-// judge decides whether to read ahead of s, of which a read of so many bytes has
-// just begun, and whether that read is one to look by. A look needs that nothing
-// else is under way: reading ahead pauses for it. n.mu is held.
+// judge decides whether to read ahead of s, of which a read of size bytes has just begun. It also
+// says whether that read is to be a look. A look needs that nothing else of the stream is under
+// way, so reading ahead pauses first. n.mu is held.
 func (f *file) judge(s *stream, size int, now time.Time) (look bool) {
 	costs := &f.s.readCost
 	t, judged := costs.Load(), f.s.judged.Add(1)
@@ -182,9 +179,9 @@ func (f *file) judge(s *stream, size int, now time.Time) (look bool) {
 	return !s.due
 }
 
-// look reads like direct, the first bytes alone, and learns from what that takes
-// and the rest of the first READ. A server whose replies are short is taken for
-// one that is all delay: large READs do not pay there.
+// look reads like direct, but asks for the first bytes alone. It learns from the time that this
+// takes, and from that of the rest of the first READ. If a server's replies are too short to tell,
+// its READs are taken to be all delay: reading ahead of whole READs does not pay there.
 func (f *file) look(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (n int, eof bool, err error) {
 	s := f.s
 	alone, began, start := s.reading.Load() == 0, s.begun.Load(), time.Now()
@@ -240,8 +237,8 @@ func (s *shared) took(d time.Duration) {
 	}
 }
 
-// quickest is the shortest time that a READ has taken; of a server that is near, the
-// first that told so.
+// quickest is the shortest time that a READ has taken. Once a READ was quicker than farRead, no
+// more are timed.
 func (s *shared) quickest() time.Duration { return time.Duration(s.least.Load()) }
 
 // far reports whether no READ has been answered sooner than after farRead.

@@ -4,17 +4,17 @@
 //
 // # When it reads ahead
 //
-// After two reads in a row, at one of a few places in an open file (streams), one READ is
-// sent ahead. From then on there are as many as pay (climb): until more in flight bring no
-// more bytes a second, and never more than the reader has read. That is little on a near
-// server and much on a far one. Random reads, and sequences that stop after a few, cause
-// none.
+// An open file is read in sequence at a few places at once (streams). After two reads in a
+// row at one of them, one READ is sent ahead. From then on there are as many as pay (climb):
+// their number grows while that brings more bytes a second, and while it is less than what
+// has been read. That is little on a near server and much on a far one. Random reads, and
+// sequences that stop after a few, cause none.
 //
 // What is read ahead is copied once more. Reading ahead pauses where that costs more than
 // it saves: for large reads from a near server, whose reader does nothing in between. To
-// know, it measures the delay of the server (readCost): now and then a READ is made in two, a
-// small one first. Where every READ takes long (farRead) it does not have to measure:
-// there the number of READs ahead doubles with each round trip at first.
+// know, this package measures the delay of the server (readCost): now and then it divides a
+// READ, and sends a small one first (a look). Where every READ takes long (farRead) it does
+// not measure. There the number of READs ahead doubles with each round trip at first.
 //
 // A read that is larger than a READ becomes several at once, straight into the caller's
 // buffer. So does every read of which nothing was read ahead.

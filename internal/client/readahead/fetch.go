@@ -54,9 +54,9 @@ func (f *file) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr)
 	return n + k, eof, err
 }
 
-// isNear reports whether there is nothing to gain by reading ahead, by dividing
-// reads, or by looking what they take. What was read ahead while it was not so is
-// given up: it is older than what the reader gets from now on.
+// isNear reports whether the file is near: then there is nothing to gain by reading ahead, by
+// dividing reads, or by looking what they take. What was read ahead before it became near is given
+// up: it is older than what the reader gets from now on.
 func (f *file) isNear() bool {
 	if f.near == nil || !f.near.Near() {
 		return false
@@ -82,8 +82,8 @@ func (f *file) knowsUnit(ctx context.Context) bool {
 	return err == nil
 }
 
-// take copies to p what has been read ahead of it, and waits for what is on its
-// way; waited says that it did.
+// take copies to p what has been read ahead of it, and waits for what is in flight. waited says
+// that it had to.
 func (f *file) take(ctx context.Context, s *stream, p []byte, off uint64) (n int, eof, waited bool, err error) {
 	f.n.mu.Lock()
 	defer f.n.mu.Unlock()
@@ -124,8 +124,8 @@ func (s *stream) covering(at uint64) *chunk {
 	return nil
 }
 
-// copyFrom copies from c, without the lock, which is held before and after; eof
-// says that the file ends with that. c may be gone then.
+// copyFrom copies from c without the lock, which is held before and after. eof says that the file
+// ends with these bytes. c may be gone afterwards.
 func (f *file) copyFrom(s *stream, c *chunk, p []byte, at uint64) (k int, eof bool) {
 	data := c.buf.B[at-c.off:]
 	c.pins++
@@ -141,7 +141,7 @@ func (f *file) copyFrom(s *stream, c *chunk, p []byte, at uint64) (k int, eof bo
 	return k, eof
 }
 
-// copyOut is copy; what a large one takes is noted.
+// copyOut is copy. It takes the time of large copies.
 func (s *shared) copyOut(p, data []byte) int {
 	if min(len(p), len(data)) < copyLook {
 		return copy(p, data)
@@ -152,15 +152,15 @@ func (s *shared) copyOut(p, data []byte) int {
 	return k
 }
 
-// landed ends a read of stream s, of which n bytes came from what was read ahead.
+// landed ends a read of stream s that got n bytes of what was read ahead.
 func (f *file) landed(s *stream, n int, waited bool) {
 	f.n.mu.Lock()
 	defer f.n.mu.Unlock()
 	f.moved(s, n, waited)
 }
 
-// landedBelow is landed for a read whose last k bytes, at off, came from below,
-// with the attributes post, if that is not nil.
+// landedBelow is landed for a read whose last k bytes, at off, came from below. post, if not nil,
+// are the attributes that came with them.
 func (f *file) landedBelow(s *stream, n int, post *vfs.Attr, off uint64, k int, eof bool) {
 	f.s.count.misses.Add(1)
 	f.n.mu.Lock()
@@ -189,7 +189,7 @@ func (f *file) moved(s *stream, n int, waited bool) {
 	}
 }
 
-// newWindow is the climb of a new stream. It begins where others have ended.
+// newWindow is the climb of a new stream. It begins at the level that an earlier stream has found.
 func (s *shared) newWindow() climb {
 	found := int(s.found.Load())
 	return climb{level: max(firstAhead, found), opening: found == 0}

@@ -67,9 +67,9 @@ func (s *shared) leave(f *file) {
 
 func (f *file) Unwrap() any { return f.inner }
 
-// Holds implements vfs.Holder. Powers end here by which bytes are written, or read anew,
-// past what was read ahead. A file that has a descriptor (vfs.HostFiler) is near, and
-// nothing is read ahead of it.
+// Holds implements vfs.Holder. It ends powers by which bytes are written, or read anew, past what
+// was read ahead. A file with a descriptor (vfs.HostFiler) is near, and nothing is read ahead of
+// it.
 func (f *file) Holds(power any) bool {
 	switch power.(type) {
 	case *vfs.Appender, *vfs.Dropper:

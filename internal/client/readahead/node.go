@@ -22,9 +22,9 @@ type node struct {
 	cond     sync.Cond // a READ ahead has ended, or a chunk is gone
 }
 
-// beginChange is called before a call that writes or cuts [from, to) below. It drops what
-// was read ahead there, and lets nothing there be read ahead until endChange: a READ that
-// is answered with the bytes from before the change is never handed out after it.
+// beginChange is called before a call that writes or cuts [from, to) below. It drops what was read
+// ahead there, and until endChange nothing there is read ahead. So what a READ brought of the
+// bytes from before the change is never handed out after it.
 func (n *node) beginChange(from, to uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -44,8 +44,8 @@ func (n *node) endChange(from, to uint64) {
 	}
 }
 
-// unchanging is how many of the size bytes at off come before the first that a call is
-// about to change. n.mu is held.
+// unchanging is how many of the size bytes at off come before the first that a call under way may
+// change. n.mu is held.
 func (n *node) unchanging(off, size uint64) uint64 {
 	for _, c := range n.changing {
 		if c.from < off+size && off < c.to {
@@ -55,8 +55,8 @@ func (n *node) unchanging(off, size uint64) uint64 {
 	return size
 }
 
-// invalidate drops what was read ahead of bytes in [from, to), and what saw the
-// end of the file before. n.mu is held.
+// invalidate drops chunks with bytes in [from, to), and chunks that saw the end of the file before
+// to. n.mu is held.
 func (n *node) invalidate(from, to uint64) {
 	if n.chunks == 0 {
 		return
@@ -75,14 +75,14 @@ func (n *node) invalidate(from, to uint64) {
 	}
 }
 
-// forgetEnd is called when the size has been set. n.mu is held.
+// forgetEnd forgets where the file ends, when the size has been set. n.mu is held.
 func (n *node) forgetEnd() {
 	for _, f := range n.files {
 		f.ahead.end, f.ahead.mtime = math.MaxUint64, time.Time{}
 	}
 }
 
-// dropIdle drops what streams have read ahead that are not read from.
+// dropIdle drops what was read ahead for streams that nobody reads from.
 func (n *node) dropIdle(now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -96,7 +96,7 @@ func (n *node) dropIdle(now time.Time) {
 	}
 }
 
-// abandon ends reading ahead in all files, and returns when nothing is left of it.
+// abandon ends reading ahead in all files. It returns when no chunk is left.
 func (n *node) abandon() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -26,17 +26,17 @@ type shared struct {
 
 	attrs    sync.Pool                // of *vfs.Attr
 	chunks   sync.Pool                // of *chunk
-	found    atomic.Int32             // the level that suited the last stream
+	found    atomic.Int32             // the level that a stream has found last; 0: none has
 	readCost atomic.Pointer[readCost] // nil before the first look
 	copied   copied                   // what it costs to copy what was read ahead
-	judged   atomic.Uint64            // reads of which was asked whether reading ahead pays
-	begun    atomic.Uint64            // READs
-	reading  atomic.Int32             // READs in flight
-	least    atomic.Int64             // that a READ has taken, in nanoseconds, while the server seems far; 0: none yet
+	judged   atomic.Uint64            // counts calls of file.judge
+	begun    atomic.Uint64            // counts READs
+	reading  atomic.Int32             // READs in flight now
+	least    atomic.Int64             // shortest time of a READ, in nanoseconds; see quickest; 0: none yet
 }
 
-// learnLimits takes over how much a READ carries, once. If another file system below
-// carries less, its READs come back short, and their rest is asked for again.
+// learnLimits takes over how much a READ carries, once. If another file system below carries less,
+// its READs come back short, and the rest is asked for again.
 func (s *shared) learnLimits(info *vfs.Info) {
 	pref := info.ReadPref
 	if pref == 0 {
@@ -52,8 +52,7 @@ func (s *shared) node(h vfs.Handle) *node {
 	return s.nodes[h]
 }
 
-// resized makes open files forget what they read ahead of h, whose size a call may have
-// set.
+// resized makes open files of h forget what they read ahead, as a call may have set its size.
 func (s *shared) resized(h vfs.Handle) {
 	if n := s.node(h); n != nil {
 		n.beginChange(0, math.MaxUint64)
@@ -67,8 +66,8 @@ func (s *shared) all() []*node {
 	return slices.Collect(maps.Values(s.nodes))
 }
 
-// reserve charges n bytes, if there is room. If there is not, crowded says that it is
-// time for a sweep.
+// reserve charges n bytes, if there is room. If there is none, crowded says that it is time for a
+// sweep.
 func (s *shared) reserve(n int) (ok, crowded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +88,7 @@ func (s *shared) unreserve(n int) {
 	s.held -= int64(n)
 }
 
-// sweep takes from streams that stand still what they have read ahead.
+// sweep gives up what was read ahead for streams that stand still.
 func (s *shared) sweep() {
 	now := time.Now()
 	for _, n := range s.all() {

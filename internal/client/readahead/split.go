@@ -25,9 +25,9 @@ type split struct {
 	err    error
 }
 
-// read makes the READs, and returns what came before the first that failed or
-// met the end of the file. Behind the end, as far as it is known, nothing is
-// asked for; if the file has grown the read is a short one.
+// read makes the READs. It returns what came before the first of them that failed, was short, or
+// met the end of the file. Nothing is asked for behind the end of the file, as far as that is
+// known. If the file has grown, the read is a short one.
 func (r *split) read(ctx context.Context) (n int, eof bool, err error) {
 	unit := r.f.unit()
 	r.f.n.mu.Lock()

@@ -40,7 +40,7 @@ type stream struct {
 	hits   uint64   // bytes of earlier chunks that were used
 	wasted uint64   // and that were not
 	window climb
-	narrow bool // less is read ahead than window says
+	narrow bool // less is read ahead than window allows
 
 	ahead bool          // it pays, as far as is known
 	due   bool          // one of its reads is to look whether it does
@@ -64,9 +64,9 @@ func (a *ahead) match(off uint64) *stream {
 	return nil
 }
 
-// place returns the place for a new stream, or nil if all are in use just now:
-// a free one, else the one with the fewest reads in a row of those that have
-// nothing read ahead, else that which has been quiet for the longest time.
+// place returns the place for a new stream, or nil if all are in use just now. It takes one with
+// nothing read ahead first, of these one without two reads in a row, and of equals the one that
+// was read from the longest time ago.
 func (a *ahead) place() *stream {
 	var best *stream
 	for i := range a.streams {
@@ -88,9 +88,9 @@ func (s *stream) lessThan(o *stream) bool {
 	return s.used < o.used
 }
 
-// expect takes note of a read of size bytes at off, starts to read ahead if that
-// promises something, and returns the read's stream, or nil. curious says that
-// the file's attributes are of interest, look that this read is one to look by.
+// expect takes note of a read of size bytes at off, and reads ahead if that promises something. It
+// returns the read's stream, or nil. curious says that the caller is to get the file's attributes
+// with the read, and look that the read is to be a look (file.look).
 func (f *file) expect(ctx context.Context, off uint64, size int) (s *stream, curious, look bool) {
 	n, a := f.n, &f.ahead
 	n.mu.Lock()
@@ -130,10 +130,10 @@ func (f *file) expect(ctx context.Context, off uint64, size int) (s *stream, cur
 	return s, true, look
 }
 
-// topUp reads ahead as far as the stream's window goes: what pays, and the rest
-// of the next read, if it is as large as this one. It is narrower than what the
-// stream has read so far: it begins with one READ, and what is wasted in the end
-// is less than what was of use. n.mu is held.
+// topUp reads ahead as far as the stream's window goes. The window is what pays, and the rest of
+// the next read, if that is as large as this one. It begins with one READ, and stays narrower than
+// what the stream has read so far. So, but for that first READ, less is wasted in the end than was
+// of use. n.mu is held.
 func (f *file) topUp(s *stream, read int) {
 	n, a := f.n, &f.ahead
 	unit := uint64(f.unit())
@@ -175,8 +175,8 @@ func (f *file) topUp(s *stream, read int) {
 	}
 }
 
-// retire ends a stream, and judges by it how soon the next may begin to read
-// ahead. n.mu is held.
+// retire ends a stream, and drops what was read ahead for it. How much of that was of use decides
+// how soon the next stream of the file is read ahead of. n.mu is held.
 func (f *file) retire(s *stream) {
 	had := len(s.chunks) > 0 || s.hits+s.wasted > 0
 	for len(s.chunks) > 0 {
