@@ -7,7 +7,6 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -17,6 +16,10 @@ import (
 
 // MaxMessage bounds the bytes that one Get or Put moves. More is an error.
 const MaxMessage = 1 << 20
+
+// maxAnswer bounds an answer in protobuf, in bytes: MaxMessage and the rest of the message.
+// More is resource_exhausted.
+const maxAnswer = MaxMessage + 1<<16
 
 // Options say how to speak to a server. The zero value is for one on this host that
 // lets its users in without a token.
@@ -41,10 +44,7 @@ const defaultMaxConns = 512
 type Client struct {
 	rpc    pb.FileServiceClient
 	http   *http.Transport
-	client *http.Client        // over it
-	urls   map[string]*url.URL // of calls that are made without package connect
-	token  string              // the header's value; "": none
-	json   bool
+	client *http.Client // over it
 }
 
 // New makes a client of the server at base, such as "http://127.0.0.1:9999". It does
@@ -80,20 +80,14 @@ func New(base string, o Options) (*Client, error) {
 	}
 	options := []connect.ClientOption{
 		connect.WithAcceptCompression("gzip", nil, nil), // the server has none
-		connect.WithReadMaxBytes(2*MaxMessage + 1<<16),  // MaxMessage in base64, and what is around it
+		connect.WithReadMaxBytes(maxAnswer),
 	}
 	if o.JSON {
-		options = append(options, connect.WithProtoJSON())
+		options = append(options, connect.WithProtoJSON(), connect.WithReadMaxBytes(2*maxAnswer)) // base64
 	}
-	c := &Client{http: t, client: &http.Client{Transport: t}, json: o.JSON, urls: make(map[string]*url.URL)}
-	for _, name := range []string{"Stat", "Exist", "MakeDirectory", "Delete", "Get", "Put", "Echo"} {
-		if c.urls[name], err = url.Parse(strings.TrimRight(u.String(), "/") + "/" + pb.FileServiceName + "/" + name); err != nil {
-			return nil, fmt.Errorf("file API: %w", err)
-		}
-	}
+	c := &Client{http: t, client: &http.Client{Transport: t}}
 	if o.Token != "" {
-		c.token = "Bearer " + o.Token
-		options = append(options, connect.WithInterceptors(bearer(c.token)))
+		options = append(options, connect.WithInterceptors(bearer("Bearer "+o.Token)))
 	}
 	c.rpc = pb.NewFileServiceClient(c.client, u.String(), options...)
 	return c, nil
@@ -131,7 +125,7 @@ func (c *Client) Stat(ctx context.Context, name string) (*pb.FileInfo, error) {
 	if err := setName(q, name); err != nil {
 		return nil, failed("stat", name, err)
 	}
-	r, err := call(ctx, c, "Stat", q, c.rpc.Stat)
+	r, err := c.rpc.Stat(ctx, q)
 	return r.GetInfo(), failed("stat", name, err)
 }
 
@@ -141,7 +135,7 @@ func (c *Client) Lstat(ctx context.Context, name string) (*pb.FileInfo, error) {
 	if err := setName(q, name); err != nil {
 		return nil, failed("lstat", name, err)
 	}
-	r, err := call(ctx, c, "Stat", q, c.rpc.Stat)
+	r, err := c.rpc.Stat(ctx, q)
 	return r.GetInfo(), failed("lstat", name, err)
 }
 
@@ -152,7 +146,7 @@ func (c *Client) Exist(ctx context.Context, name string) (bool, error) {
 	if err := setName(q, name); err != nil {
 		return false, failed("exist", name, err)
 	}
-	r, err := call(ctx, c, "Exist", q, c.rpc.Exist)
+	r, err := c.rpc.Exist(ctx, q)
 	return r.GetExists(), failed("exist", name, err)
 }
 
@@ -162,7 +156,7 @@ func (c *Client) MakeDirectory(ctx context.Context, path string, mode uint32) er
 	if err := setName(q, path); err != nil {
 		return failed("mkdir", path, err)
 	}
-	_, err := call(ctx, c, "MakeDirectory", q, c.rpc.MakeDirectory)
+	_, err := c.rpc.MakeDirectory(ctx, q)
 	return failed("mkdir", path, err)
 }
 
@@ -179,7 +173,7 @@ func (c *Client) remove(ctx context.Context, path string, dir bool) error {
 	if err := setName(q, path); err != nil {
 		return failed("delete", path, err)
 	}
-	_, err := call(ctx, c, "Delete", q, c.rpc.Delete)
+	_, err := c.rpc.Delete(ctx, q)
 	return failed("delete", path, err)
 }
 
@@ -220,6 +214,6 @@ func (c *Client) List(ctx context.Context, path string, withInfo bool) iter.Seq2
 
 // Echo sends data to the server and back, to measure the cost of the protocol alone.
 func (c *Client) Echo(ctx context.Context, data []byte) ([]byte, error) {
-	r, err := call(ctx, c, "Echo", &pb.EchoRequest{Data: data}, c.rpc.Echo)
+	r, err := c.rpc.Echo(ctx, &pb.EchoRequest{Data: data})
 	return r.GetData(), failed("echo", "", err)
 }

@@ -167,7 +167,7 @@ func (c *Client) put(ctx context.Context, name string, q *pb.PutRequest, checksu
 	if err != nil {
 		return nil, failed("put", name, err)
 	}
-	answer, err := c.callPut(ctx, q)
+	answer, err := c.rpc.Put(ctx, q)
 	if err != nil {
 		return nil, changing("put", name, err)
 	}
@@ -221,7 +221,7 @@ func (c *Client) Get(ctx context.Context, name string, r Range) ([]byte, *pb.Fil
 	if err != nil {
 		return nil, nil, failed("get", name, err)
 	}
-	answer, err := c.callGet(ctx, q)
+	answer, err := c.rpc.Get(ctx, q)
 	if err != nil {
 		return nil, nil, failed("get", name, err)
 	}

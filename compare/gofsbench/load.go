@@ -29,9 +29,8 @@ var content = func() (b [size]byte) {
 	return b
 }()
 
-// load has the clients do a verb n times between them. As in GoFsBench's client, the
-// time that connecting takes is part of it.
-func load(ctx context.Context, o *options, base string, asJSON bool, verb string, n int) (figure, error) {
+// calls has the clients do a verb by the calls of the file API.
+func calls(ctx context.Context, o *options, base string, asJSON bool, verb string, n int) (figure, error) {
 	c, err := fileapi.New(base, fileapi.Options{JSON: asJSON, HTTP2: o.http2, MaxConns: o.clients})
 	if err != nil {
 		return figure{}, err
@@ -41,6 +40,12 @@ func load(ctx context.Context, o *options, base string, asJSON bool, verb string
 	if err != nil {
 		return figure{}, err
 	}
+	return load(ctx, o, n, func(ctx context.Context, _, i int) error { return do(ctx, i) })
+}
+
+// load has the clients do something n times between them. do is told which client it is,
+// and which time. As in GoFsBench's client, the time that connecting takes is part of it.
+func load(ctx context.Context, o *options, n int, do func(ctx context.Context, client, i int) error) (figure, error) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	took := make([]time.Duration, n)
@@ -54,7 +59,7 @@ func load(ctx context.Context, o *options, base string, asJSON bool, verb string
 					return
 				}
 				begun := time.Now()
-				errs[i] = do(ctx, at)
+				errs[i] = do(ctx, i, at)
 				took[at] = time.Since(begun)
 			}
 		})

@@ -51,7 +51,7 @@ func main() {
 	flag.StringVar(&o.dir, "dir", "", "where the directory is made that is served; that for temporary files if empty")
 	flag.BoolVar(&o.fresh, "fresh", false, "give every turn an ext4 of its own, newly made in a file in that directory; takes root")
 	flag.StringVar(&o.server, "server", "", "the nfsbox to run; built if empty")
-	flag.StringVar(&o.checksum, "checksum", "crc32c", "of every file, on both sides: crc32c, sha256 or blake3; GoFsBench has none")
+	flag.StringVar(&o.checksum, "checksum", "crc32c", "of every file, on both sides, by calls: crc32c, sha256 or blake3; plain HTTP and GoFsBench have none")
 	flag.BoolVar(&o.sync, "sync", false, "have files and names on the disk before an upload is answered, which GoFsBench never does")
 	flag.BoolVar(&o.http2, "http2", false, "speak HTTP/2, with all clients on one connection")
 	flag.BoolVar(&o.asJSON, "json", false, "print a line of JSON for each measurement instead of the table")
@@ -116,6 +116,9 @@ func turn(ctx context.Context, o *options, home string, c *contender, add func(f
 	defer func() { err = errors.Join(err, s.Stop()) }()
 	for verb := range strings.SplitSeq(o.verbs, ",") {
 		n := o.files
+		if verb == "echo" && !c.echo {
+			continue
+		}
 		if verb == "echo" {
 			n *= 5
 		}

@@ -22,6 +22,7 @@ import (
 type contender struct {
 	name  string
 	peer  bool // GoFsBench
+	echo  bool // it has a call that echoes
 	start func(ctx context.Context, o *options, dir string) (*server, error)
 }
 
@@ -45,13 +46,13 @@ func contenders(o *options) (all []contender, err error) {
 	for i, kind := range []string{"auto", "none", "go", "c"} {
 		if bin != "" && i < len(peers) {
 			p := peers[i]
-			all = append(all, contender{p.name, true, func(ctx context.Context, o *options, dir string) (*server, error) {
+			all = append(all, contender{p.name, true, true, func(ctx context.Context, o *options, dir string) (*server, error) {
 				return goFsBench(ctx, o, bin, dir, p.pool)
 			}})
 		}
-		for _, encoding := range []string{"protobuf", "JSON"} {
-			all = append(all, contender{"nfsbox, " + kind + ", " + encoding, false, func(ctx context.Context, o *options, dir string) (*server, error) {
-				return nfsbox(ctx, o, dir, kind, encoding == "JSON")
+		for _, encoding := range []string{"plain", "protobuf", "JSON"} {
+			all = append(all, contender{"nfsbox, " + kind + ", " + encoding, false, encoding != "plain", func(ctx context.Context, o *options, dir string) (*server, error) {
+				return nfsbox(ctx, o, dir, kind, encoding)
 			}})
 		}
 	}
@@ -68,7 +69,7 @@ func serveFlags(o *options) []string {
 	return append(flags, o.flags...)
 }
 
-func nfsbox(ctx context.Context, o *options, dir, kind string, asJSON bool) (*server, error) {
+func nfsbox(ctx context.Context, o *options, dir, kind, encoding string) (*server, error) {
 	data := filepath.Join(dir, "data")
 	if err := os.MkdirAll(filepath.Join(data, folder), 0o755); err != nil {
 		return nil, err
@@ -81,7 +82,10 @@ func nfsbox(ctx context.Context, o *options, dir, kind string, asJSON bool) (*se
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--api", addr, "--api-loopback", fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()), "--state-dir", filepath.Join(dir, "state"), "--io-pool", kind}, serveFlags(o)...)
 	p, _, err := serve.Ours(exec.CommandContext(ctx, o.server, append(args, data)...))
 	return &server{p, func(ctx context.Context, verb string, n int) (figure, error) {
-		return load(ctx, o, "http://"+addr, asJSON, verb, n)
+		if encoding == "plain" {
+			return plain(ctx, o, addr, verb, n)
+		}
+		return calls(ctx, o, "http://"+addr, encoding == "JSON", verb, n)
 	}}, err
 }
 

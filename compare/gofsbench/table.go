@@ -54,6 +54,9 @@ func (t *table) print(o *options, home string) error {
 		}
 		fmt.Printf("\n**%s**\n\n| server | operations/s | ratio | p50 ms | p99 ms | CPU us/operation | ratio | client's CPU us | threads |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n", verb)
 		for i := range t.servers {
+			if len(t.runs[verb+" "+t.servers[i].name]) == 0 {
+				continue // it has no such call
+			}
 			f := t.median(verb, i)
 			fmt.Printf("| %s | %.0f | %s | %s | %s | %.1f | %s | %.1f | %.0f |\n", t.servers[i].name,
 				f.PerS, ratio(f.PerS, peer.PerS), known(f.P50), known(f.P99), f.CPU, ratio(f.CPU, peer.CPU), f.Client, f.Threads)

@@ -53,9 +53,7 @@
 //
 // # Layout
 //
-// procedures.go has the calls. unary.go serves the most frequent kind, one message of
-// protobuf each way, without the copies that package connect would make; both ways lead
-// to the same procedures. http.go has requests for paths, with httpget.go, httpput.go and
+// procedures.go has the calls, which package connect answers. http.go has requests for paths, with httpget.go, httpput.go and
 // page.go (directories); conditions.go has their tags, and digest.go the checksums of what
 // is put. server.go has what comes before all, and served.go what comes
 // after: there each request's outcome is counted and observed. incoming.go and

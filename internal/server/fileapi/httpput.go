@@ -84,6 +84,10 @@ func putHead(r *http.Request, path string) (*pb.UploadHeader, error) {
 	return head, nil
 }
 
+// onTrust is the memory that a request's body gets before any of it has come, in bytes. When
+// that is full the rest is read by chunks.
+const onTrust = 64 << 10
+
 // body reads the parts of a request's body, by memory that is lent to its call.
 type body struct {
 	r    *http.Request

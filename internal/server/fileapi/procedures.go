@@ -94,40 +94,32 @@ func (s service) Delete(ctx context.Context, q *pb.DeleteRequest) (*pb.DeleteRes
 }
 
 func (s service) Get(ctx context.Context, q *pb.GetRequest) (*pb.GetResponse, error) {
-	r, _, err := s.get(ctx, q)
-	return r, err
-}
-
-// get also returns the buffer with the bytes, which begin after headRoom. It is lent to
-// the call.
-func (s service) get(ctx context.Context, q *pb.GetRequest) (*pb.GetResponse, []byte, error) {
 	sum, err := algorithmOf(q.GetChecksum())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	out, err := s.open(ctx, q, q.GetOffset(), q.Length)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer out.close(ctx)
 	if out.size > MaxData {
-		return nil, nil, oversize("%d bytes do not fit a message of %d: Download them, or Get them in ranges", out.size, MaxData)
+		return nil, oversize("%d bytes do not fit a message of %d: Download them, or Get them in ranges", out.size, MaxData)
 	}
 	c := requestOf(ctx).call
 	if err := c.hold(int(out.size) * costPerByte); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	buf := c.lend(headRoom + int(out.size))
-	data := buf[headRoom:]
+	data := c.lend(int(out.size))
 	n, err := out.read(ctx, data)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := out.end(ctx, n); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	_, _ = sum.Write(data) // a hash.Hash never fails to write
-	return &pb.GetResponse{Info: out.info, Data: data, Checksum: sum.String()}, buf, nil
+	return &pb.GetResponse{Info: out.info, Data: data, Checksum: sum.String()}, nil
 }
 
 func (s service) Download(ctx context.Context, q *pb.DownloadRequest, stream *connect.ServerStream[pb.DownloadResponse]) error {

@@ -61,7 +61,7 @@ func (q *request) guess() {
 	p := q.pacer
 	q.known, q.code = true, codeOfAnswer(p.status, p.header)
 	if p.failed != nil && connect.CodeOf(p.failed) == connect.CodeUnknown {
-		q.code = Code(connect.CodeInvalidArgument) // as of a message that unary has not got all of
+		q.code = Code(connect.CodeInvalidArgument) // the message has not come to its end
 	}
 	if q.code != Code(connect.CodeResourceExhausted) {
 		return

@@ -223,11 +223,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.pacer = p
 	defer p.end()
 	body, paced := &pacedBody{body: r.Body, p: p}, &pacedWriter{ResponseWriter: w, p: p}
-	if do := unaryOf(r, q.procedure); do != nil {
-		p.call = nil
-		s.unary(ctx, paced, r, body, do)
-		return
-	}
 	r = r.WithContext(ctx)
 	r.Body = body
 	if !isCall(r.URL.Path) {
