@@ -1,5 +1,18 @@
 // Package nfsserver serves exports over NFS version 3 (RFC 1813).
 //
+//	tree, err := osfs.Open("/srv/photos", osfs.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	defer tree.Close()
+//	return nfsserver.ListenAndServe(ctx, "", export.Export{Path: "/", FS: tree, ReadOnly: true})
+//
+// [ListenAndServe] and [Serve] are all that most programs need: they serve on loopback, to
+// the programs of this host, unless they are told otherwise, and drain when their context
+// ends. What is served may be any [vfs.FS]: a directory (vfs/osfs), a tree in memory
+// (vfs/memfs), or one's own ([vfs.Unimplemented]). [New] is for those that
+// keep handles over restarts, want locks, LOCALIO or metrics, or change exports on the way.
+//
 // A [Server] answers all its programs on one port: NFS, MOUNT (version 3 and part of
 // version 1), access control lists (NFSACL), the port mapper with its successors
 // (versions 2 to 4) and, if [Options.Locks] is set, locks (NLM 4, and the status
