@@ -46,7 +46,8 @@ What is measured is the network. The verbs read and write use local I/O, on the 
 procedures, and have no use for it.
 
 The verbs upload, download, exist, delete, clean and echo have the same meaning whatever URL is: of
-NFS, or http://host:port/export/dir of a file API (https:// with --ca), in protobuf or JSON (--encoding).
+NFS, or http://host:port/export/dir of a file API (https:// with --ca), in protobuf, JSON or by plain
+HTTP (--encoding).
 The others call procedures of NFS. bench compare measures two targets in turns.
 
 An operation that fails is counted by what went wrong; the rest goes on, and the exit status is 2.

@@ -23,7 +23,7 @@ const (
 
 // apiFlags say how to call a file API.
 type apiFlags struct {
-	Encoding  string `enum:"protobuf,json" default:"protobuf" placeholder:"protobuf|json" help:"How messages of the file API are written; encoding=json in a URL overrides it (default: protobuf)."`
+	Encoding  string `enum:"protobuf,json,plain" default:"protobuf" placeholder:"protobuf|json|plain" help:"How files of the file API go: by calls whose messages are protobuf or JSON, or by plain HTTP; encoding=plain in a URL overrides it (default: protobuf)."`
 	HTTP2     bool   `name:"http2" help:"Make all calls of the file API on one connection, instead of one for each caller."`
 	Checksum  string `enum:"sha256,blake3,crc32c" default:"sha256" placeholder:"sha256|blake3|crc32c" help:"Checksum by which client and server of the file API check the data (default: sha256)."`
 	TokenFile string `type:"path" placeholder:"FILE" help:"Show the token in FILE to the file API; without it, the one in the environment as NFSBOX_TOKEN."`
@@ -38,7 +38,7 @@ func (f *apiFlags) set(o *bench.Options) error {
 	if scheme != "http" && scheme != "https" {
 		return nil
 	}
-	o.API = bench.API{JSON: f.Encoding == "json", HTTP2: f.HTTP2, Checksum: f.Checksum}
+	o.API = bench.API{JSON: f.Encoding == "json", Plain: f.Encoding == "plain", HTTP2: f.HTTP2, Checksum: f.Checksum}
 	var err error
 	if o.API.Token, err = f.token(); err != nil {
 		return err
@@ -168,14 +168,14 @@ directories: what is created in one directory takes turns at its lock. The defau
 50 KiB; a file that exists is replaced.
 
 An operation is a whole file. Over NFS it is CREATE under a temporary name, as many WRITEs as it
-needs, and RENAME; over the file API one Put or, above 128 KiB, one Upload, which the server makes
-atomic in the same way, with a checksum. The file is on the disk when the operation ends: FILE_SYNC, or
+needs, and RENAME; over the file API one Put or, above 128 KiB, one Upload, or with --encoding plain one
+PUT, which the server makes atomic in the same way, with a checksum. The file is on the disk when the operation ends: FILE_SYNC, or
 UNSTABLE and COMMIT where one WRITE is not enough; sync over the file API. With --no-sync the server
 may keep the bytes in memory. --in-place leaves the temporary name and RENAME out. The warm-up
 stores files of its own and removes them.
 
   nfsbox bench upload -c 64 -n 20000 nfs://filer/export/scratch
-  nfsbox bench upload -c 500 -n 20000 --no-sync --encoding json http://127.0.0.1:9999/export`
+  nfsbox bench upload -c 500 -n 20000 --no-sync --encoding plain http://127.0.0.1:9999/export`
 }
 
 func (c *benchUploadCmd) Run(e *env) error {
@@ -206,7 +206,7 @@ func (*benchDownloadCmd) Help() string {
 	return `Reads the files that upload has stored with the same flags, one after the other, and compares every
 byte with what upload wrote; a difference is a failure ("wrong data"). An operation is a whole file:
 over NFS LOOKUP and as many READs as it needs; over the file API one Get or, above 128 KiB, one
-Download, with a checksum besides.
+Download, with a checksum besides, or with --encoding plain one GET.
 
   nfsbox bench download -c 64 -n 20000 nfs://filer/export/scratch
   nfsbox bench download -c 64 --files 20000 --duration 30s nfs://filer/export/scratch`
@@ -218,7 +218,7 @@ type benchExistCmd struct{ storedFlags }
 
 func (*benchExistCmd) Help() string {
 	return `Asks for the files that upload has stored with the same flags, one after the other: over NFS LOOKUP,
-over the file API Exist. One that is not there is a failure ("not there").
+over the file API Exist, or HEAD. One that is not there is a failure ("not there").
 
   nfsbox bench exist -c 64 --files 20000 -n 200000 nfs://filer/export/scratch`
 }
@@ -229,7 +229,7 @@ type benchDeleteCmd struct{ storedFlags }
 
 func (*benchDeleteCmd) Help() string {
 	return `Removes the files that upload has stored with the same flags, each once, and then their directories
-if they are empty: over NFS REMOVE, over the file API Delete. The warm-up only looks for files.
+if they are empty: over NFS REMOVE, over the file API Delete, or DELETE. The warm-up only looks for files.
 
   nfsbox bench delete -c 64 -n 20000 nfs://filer/export/scratch`
 }

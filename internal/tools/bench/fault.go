@@ -124,5 +124,8 @@ func kindOf(err error) string {
 	if e, ok := errors.AsType[*fileapi.Error](err); ok {
 		return e.Code.String()
 	}
+	if e, ok := errors.AsType[*refusedError](err); ok {
+		return fmt.Sprintf("HTTP %d", e.status)
+	}
 	return kindOther
 }

@@ -155,7 +155,7 @@ func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(e
 // downloadVerb reads the files that upload has made, and compares every byte.
 var downloadVerb = verb{
 	name: "download", size: DefaultFileSize, count: DefaultFiles, anywhere: true, files: true, start: onFiles(download),
-	calls: [2][]string{{"LOOKUP"}, {"Get", "Download"}},
+	calls: [2][]string{{"LOOKUP"}, {"Get", "Download", "HTTP GET"}},
 }
 
 // onFiles starts a verb that wants to find the files.
@@ -188,7 +188,7 @@ func download(ctx context.Context, c *fileCaller) (moved, error) {
 // existVerb asks whether the files that upload has made are there.
 var existVerb = verb{
 	name: "exist", count: DefaultFiles, anywhere: true, files: true, start: onFiles(exist),
-	calls: [2][]string{{"LOOKUP"}, {"Exist"}},
+	calls: [2][]string{{"LOOKUP"}, {"Exist", "HTTP HEAD"}},
 }
 
 // errAbsent is a file that is not there any more.
@@ -207,7 +207,7 @@ func exist(ctx context.Context, c *fileCaller) (moved, error) {
 // deleteVerb removes the files that upload has made.
 var deleteVerb = verb{
 	name: "delete", count: DefaultFiles, anywhere: true, files: true, once: true, start: startDelete,
-	calls: [2][]string{{"REMOVE"}, {"Delete"}},
+	calls: [2][]string{{"REMOVE"}, {"Delete", "HTTP DELETE"}},
 }
 
 func startDelete(ctx context.Context, o *Options) (work, error) {

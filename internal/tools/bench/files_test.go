@@ -64,6 +64,8 @@ func ways(url string) []way {
 		{"nfs in place", func(o *bench.Options) { o.InPlace = o.Verb == "upload" }},
 		{"protobuf", func(o *bench.Options) { o.URL = url }},
 		{"json", func(o *bench.Options) { o.URL, o.API.JSON = url, true }},
+		{"plain", func(o *bench.Options) { o.URL, o.API.Plain = url, true }},
+		{"plain by URL, HTTP/2", func(o *bench.Options) { o.URL = url + "?encoding=plain&http2=true" }},
 		{"json by URL, HTTP/2", func(o *bench.Options) { o.URL = url + "?encoding=json&http2=true" }},
 	}
 }
@@ -137,7 +139,7 @@ func TestFiles(t *testing.T) {
 					}
 					checkFigures(t, res)
 				}
-				perform("upload", "CREATE", "Put", "Upload")
+				perform("upload", "CREATE", "Put", "Upload", "HTTP PUT")
 				tree := s.tree()
 				if first == nil {
 					first = tree
@@ -145,9 +147,9 @@ func TestFiles(t *testing.T) {
 				if uint64(len(tree)) != files+1 || !slices.Equal(tree, first) {
 					t.Errorf("upload has made %d files, and not the same as another way", len(tree)-1)
 				}
-				perform("download", "LOOKUP", "Get", "Download")
-				perform("exist", "LOOKUP", "Exist")
-				perform("delete", "REMOVE", "Delete")
+				perform("download", "LOOKUP", "Get", "Download", "HTTP GET")
+				perform("exist", "LOOKUP", "Exist", "HTTP HEAD")
+				perform("delete", "REMOVE", "Delete", "HTTP DELETE")
 				if got := s.names(); !slices.Equal(got, []string{"mine"}) {
 					t.Errorf("left behind: %q", got)
 				}

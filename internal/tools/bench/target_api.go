@@ -32,6 +32,7 @@ const (
 // API says how to speak to a file API.
 type API struct {
 	JSON     bool        // instead of protobuf
+	Plain    bool        // files by HTTP's own methods, instead of calls
 	HTTP2    bool        // all calls on one connection
 	Token    string      // to show; "": none
 	TLS      *tls.Config // for https; nil: the host's authorities
@@ -45,7 +46,7 @@ type place struct {
 	api  API
 }
 
-// parseAPI takes a URL apart: http://host:port/export/dir[?encoding=json][&http2=true].
+// parseAPI takes a URL apart: http://host:port/export/dir[?encoding=plain][&http2=true].
 func parseAPI(o *Options) (*place, error) {
 	u, err := url.Parse(o.URL)
 	switch {
@@ -63,12 +64,12 @@ func parseAPI(o *Options) (*place, error) {
 	}
 	for name, values := range args {
 		switch arg := name + "=" + values[len(values)-1]; arg {
-		case "encoding=json", "encoding=protobuf":
-			p.api.JSON = arg == "encoding=json"
+		case "encoding=json", "encoding=protobuf", "encoding=plain":
+			p.api.JSON, p.api.Plain = arg == "encoding=json", arg == "encoding=plain"
 		case "http2=true", "http2=false":
 			p.api.HTTP2 = arg == "http2=true"
 		default:
-			return nil, usage("%s: argument %q; encoding=json, encoding=protobuf, http2=true and http2=false are possible", o.URL, arg)
+			return nil, usage("%s: argument %q; encoding=json, encoding=protobuf, encoding=plain, http2=true and http2=false are possible", o.URL, arg)
 		}
 	}
 	if _, err := pb.NewChecksum(p.api.Checksum); err != nil {
@@ -82,11 +83,12 @@ type apiTarget struct {
 	c   *fileapi.Client
 	dir string
 	o   fileapi.UploadOptions
+	h   *plainHTTP // nil: files go by calls
 
 	calls [len(apiCalls)]atomic.Uint64
 }
 
-// The calls of a file API.
+// The calls and methods of a file API.
 const (
 	callStat = iota
 	callExist
@@ -97,12 +99,17 @@ const (
 	callDownload
 	callUpload
 	callEcho
+	callPUT
+	callGET
+	callHEAD
+	callDELETE
 )
 
 // apiCalls are their names.
 var apiCalls = [...]string{
 	callStat: "Stat", callExist: "Exist", callMakeDirectory: "MakeDirectory", callDelete: "Delete",
 	callGet: "Get", callPut: "Put", callDownload: "Download", callUpload: "Upload", callEcho: "Echo",
+	callPUT: "HTTP PUT", callGET: "HTTP GET", callHEAD: "HTTP HEAD", callDELETE: "HTTP DELETE",
 }
 
 func reachAPI(ctx context.Context, o *Options) (target, error) {
@@ -120,6 +127,11 @@ func reachAPI(ctx context.Context, o *Options) (target, error) {
 		c: c, dir: p.dir,
 		o: fileapi.UploadOptions{Checksum: p.api.Checksum, NoSync: o.NoSync},
 	}
+	if p.api.Plain {
+		if t.h, err = newPlain(p, o); err != nil {
+			return nil, err
+		}
+	}
 	bounded, end := t.begin(ctx, callStat)
 	defer end()
 	if _, err := c.Stat(bounded, t.dir); err != nil {
@@ -135,7 +147,13 @@ func (t *apiTarget) begin(ctx context.Context, call int) (context.Context, conte
 	return context.WithTimeout(ctx, apiPatience)
 }
 
-func (t *apiTarget) top() folder { return &apiFolder{t, t.dir} }
+func (t *apiTarget) top() folder {
+	f := &apiFolder{t, t.dir}
+	if t.h != nil {
+		return &plainFolder{f, t.h}
+	}
+	return f
+}
 
 func (t *apiTarget) echo(ctx context.Context, data []byte) error {
 	ctx, end := t.begin(ctx, callEcho)
@@ -157,6 +175,9 @@ func (t *apiTarget) counters() counters {
 
 func (t *apiTarget) close() error {
 	t.c.Close()
+	if t.h != nil {
+		t.h.client.CloseIdleConnections()
+	}
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 // uploadVerb stores the files of a dataset, which stay.
 var uploadVerb = verb{
 	name: "upload", size: DefaultFileSize, count: DefaultFiles, anywhere: true, files: true, start: startUpload,
-	calls: [2][]string{{"CREATE"}, {"Put", "Upload"}},
+	calls: [2][]string{{"CREATE"}, {"Put", "Upload", "HTTP PUT"}},
 }
 
 func startUpload(ctx context.Context, o *Options) (work, error) {
