@@ -108,12 +108,12 @@ func binary(t *testing.T, root string) {
 		t.Errorf("version: %q", got)
 	}
 	config := filepath.Join(root, "etc/nfsbox/nfsbox.toml")
-	if got := output(t, nfsbox, "serve", "--check", "--config", config); !strings.Contains(got, "[[export]]\npath = '/srv'") {
+	if got := output(t, nfsbox, "serve", "--show", "--config", config); !strings.Contains(got, "[[export]]\npath = '/srv'") {
 		t.Errorf("the configuration becomes\n%s", got)
 	}
 }
 
-// container runs the command of the Containerfile as far as --check goes: its
+// container runs the command of the Containerfile as far as --show goes: its
 // flags are known, and its Go is that of go.mod.
 func (b built) container(t *testing.T) {
 	text := read(t, "Containerfile")
@@ -128,7 +128,7 @@ func (b built) container(t *testing.T) {
 	if i := slices.Index(args, "/data"); i >= 0 {
 		args[i] = t.TempDir()
 	}
-	got := output(t, b.binary, append(args, "--check")...)
+	got := output(t, b.binary, append(args, "--show")...)
 	for _, want := range []string{"listen = ['[::]:2049']", "state-dir = '/state'", "localio-dir = '/run/nfsbox'"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the container serves without %s:\n%s", want, got)

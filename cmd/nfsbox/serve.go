@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -16,7 +17,8 @@ import (
 type serveCmd struct {
 	Dir   string `arg:"" optional:"" name:"DIR" help:"The directory to serve." type:"existingdir"`
 	File  string `name:"config" short:"c" placeholder:"FILE" help:"Read nfsbox.toml, whose keys are these flags; flags replace what it says." type:"existingfile"`
-	Check bool   `help:"Check the configuration and the files that it names, print what holds, with the defaults, and end."`
+	Check bool   `help:"Check the configuration and the files that it names, and end: all that is wrong is named, with its line."`
+	Show  bool   `help:"Check likewise, print what holds, with the defaults, and end."`
 
 	config.Export `group:"Exports:"`
 	config.Config `group:"Server:"`
@@ -35,7 +37,8 @@ export, at the first address.
   nfsbox serve /srv --listen :2049 --portmap-listen :111 --allow 10.0.0.0/8 --squash root
   mount -t nfs -o vers=3 HOST:/ /mnt
 
-  nfsbox serve -c /etc/nfsbox/nfsbox.toml --check     # squash is shown as it follows from listen
+  nfsbox serve -c /etc/nfsbox/nfsbox.toml --check     # names all that is wrong, or says OK
+  nfsbox serve -c /etc/nfsbox/nfsbox.toml --show      # squash is shown as it follows from listen
 
 CLIENTS OF OTHER HOSTS
 
@@ -203,13 +206,22 @@ func (c *serveCmd) Run(e *env, k *kong.Context) error {
 	world := daemon.World{
 		Rand: e.rand, Log: e.stderr, File: c.File, Version: version(),
 		Reread:  func() (*config.Config, error) { return config.Load(flags) },
+		Locate:  flags.Locate,
 		Manager: daemon.Manager{Getenv: os.Getenv, PID: os.Getpid()}, Alone: e.alone,
 	}
-	if c.Check {
+	if c.Check || c.Show {
 		if err := daemon.Check(*conf, world); err != nil {
 			return &exitError{status: exitUsage, err: err}
 		}
-		return printConfig(e.stdout, conf)
+		if c.Show {
+			return printConfig(e.stdout, conf)
+		}
+		some := "s"
+		if len(conf.Exports) == 1 {
+			some = ""
+		}
+		_, err := fmt.Fprintf(e.stdout, "%s: OK, %d export%s\n", cmp.Or(c.File, c.Dir), len(conf.Exports), some)
+		return err
 	}
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)

@@ -320,6 +320,16 @@ func TestCheckOfState(t *testing.T) {
 		t.Errorf("the key was changed to %q", now)
 	}
 	b.no(os.WriteFile(key, []byte(text), 0o600))
+	for _, path := range []string{filepath.Join(own, "lock"), filepath.Join(locks, "nsm-state")} {
+		b.no(os.Rename(path, path+".aside"))
+		b.no(os.Mkdir(path, 0o700))
+		b.refused(state, path, "no regular file")
+		b.no(os.Remove(path))
+		b.no(syscall.Mkfifo(path, 0o600))
+		b.refused(state, path, "no regular file")
+		b.no(os.Remove(path))
+		b.no(os.Rename(path+".aside", path))
+	}
 	b.must(0, args...)
 
 	root(t, "to be two users")
@@ -328,6 +338,59 @@ func TestCheckOfState(t *testing.T) {
 		b.no(os.Lchown(path, 1, 1))
 		b.refused(state, path, "belongs to another user")
 		b.no(os.Lchown(path, 0, 0))
+	}
+}
+
+// TestCheckOfDisk: --check finds, as a start does, that the state directory is on a file
+// system that is full or read-only, and that nothing is mounted where each export needs it.
+func TestCheckOfDisk(t *testing.T) {
+	root(t, "to mount")
+	b := newBox(t)
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	disk := b.path("disk")
+	b.mount("none", disk, "tmpfs", "size=64k,mode=0700")
+	full, err := os.Create(filepath.Join(disk, "full"))
+	b.no(err)
+	for err == nil {
+		_, err = full.Write(make([]byte, 4096))
+	}
+	b.no(full.Close())
+	b.refused(filepath.Join(disk, "state"), disk, "")
+	b.no(os.Remove(full.Name()))
+	b.must(0, "serve", b.path("srv"), "--state-dir", filepath.Join(disk, "state"), "--check")
+	b.no(syscall.Mount("", disk, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	b.refused(filepath.Join(disk, "state"), disk, "read-only")
+
+	r := b.run("serve", b.path("srv"), "--mountpoint", "--check")
+	if r.status != 1 || !strings.Contains(r.stderr, "nothing can be exported") || !strings.Contains(r.stderr, "nothing is mounted there") {
+		t.Errorf("an export without its mount: exit status %d\n%s", r.status, r.stderr)
+	}
+}
+
+// TestCheckSaysAll: --check names all that is wrong, each with its line, and else says OK on
+// one line. --show prints what holds.
+func TestCheckSaysAll(t *testing.T) {
+	b := newBox(t)
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	file := b.path("nfsbox.toml")
+	b.write(file, fmt.Sprintf("lisen = []\nslow = \"1s\"\n[[export]]\npath = \"/a\"\ndri = %q\n", b.path("srv")))
+	b.says(1, file+":1: lisen: no such key; did you mean listen?", "serve", "-c", file, "--check")
+	b.says(1, file+":5: export.dri: no such key; did you mean dir?", "serve", "-c", file, "--check")
+	b.write(file, fmt.Sprintf("[[export]]\npath = \"/a\"\ndir = %q\n[[export]]\npath = \"/b\"\ndir = %q\n", b.path("none"), b.path("other")))
+	for line, name := range map[int]string{3: "none", 6: "other"} {
+		want := fmt.Sprintf("%s:%d: export[%d].dir: serve %s: ", file, line, line/6, b.path(name))
+		b.says(1, want, "serve", "-c", file, "--check")
+		b.says(1, want, "serve", "-c", file)
+	}
+	b.write(file, fmt.Sprintf("[[export]]\npath = \"/a\"\ndir = %q\n", b.path("srv")))
+	if r := b.must(0, "serve", "-c", file, "--check"); r.stdout != file+": OK, 1 export\n" {
+		t.Errorf("--check says %q", r.stdout)
+	}
+	if r := b.must(0, "serve", b.path("srv"), "--check"); r.stdout != b.path("srv")+": OK, 1 export\n" {
+		t.Errorf("--check says %q", r.stdout)
+	}
+	if r := b.must(0, "serve", "-c", file, "--show"); !strings.Contains(r.stdout, "max-connections = 4096\n") {
+		t.Errorf("--show says %q", r.stdout)
 	}
 }
 

@@ -28,6 +28,10 @@ type World struct {
 	// the state directory is named; "" names it by the directory served.
 	File string
 
+	// Locate says of a key where its value came from, with an error about it; nil adds
+	// nothing.
+	Locate func(key string, err error) error
+
 	// Reload makes the server call Reread and change what can be changed under
 	// way; see [Serve]. Both nil: it never does.
 	Reload <-chan os.Signal
@@ -41,6 +45,14 @@ type World struct {
 	// Alone says that the process has no other purpose. Its limits and capabilities are
 	// then set as the configuration needs them.
 	Alone bool
+}
+
+// at says where the directory of an export was named, with an error about it.
+func (w *World) at(export int, err error) error {
+	if err == nil || w.Locate == nil {
+		return err
+	}
+	return w.Locate(fmt.Sprintf("export[%d].dir", export), err)
 }
 
 // Running is what can be known of a server that has begun to listen.

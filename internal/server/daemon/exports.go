@@ -75,7 +75,7 @@ func (d *daemon) openSites(c *config.Config) (open directories, exports []export
 		exports = append(exports, tableOf(e, open[s]))
 	}
 	if len(exports) == 0 {
-		return open, nil, errors.New("nothing can be exported: no directory that must be a mount point (mountpoint) is one")
+		return open, nil, errNoneMounted
 	}
 	return open, exports, nil
 }

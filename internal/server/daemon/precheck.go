@@ -23,16 +23,17 @@ func Check(c config.Config, w World) error {
 		return err
 	}
 	d := &daemon{w: w, c: &c, log: slog.New(slog.DiscardHandler)}
-	err := d.privateOutside(&c)
-	if err == nil {
-		err = d.checkState()
-	}
-	table, e := tryExports(&c)
-	err = errors.Join(err, e, ops.CheckFiles(&c.Log))
+	table, err := tryExports(&c)
+	all := []error{d.privateOutside(&c), d.checkState(), err, ops.CheckFiles(&c.Log)}
 	if c.API.On() {
-		_, e := readSecrets(&c.API)
-		err = errors.Join(err, e)
+		_, err := readSecrets(&c.API)
+		all = append(all, err)
 	}
+	if w.Log != nil {
+		d.log = ops.NewLogs(&c.Log, w.Log, time.Now).Logger()
+	}
+	all = append(all, d.checkMounted())
+	err = errors.Join(all...)
 	if w.Log == nil {
 		return err
 	}
@@ -48,15 +49,30 @@ func Check(c config.Config, w World) error {
 	if err != nil {
 		return err
 	}
-	var all []paths.Tree
+	var trees []paths.Tree
 	for i := range c.Exports {
 		s, err := siteOf(&c.Exports[i])
 		if err != nil {
 			return err
 		}
-		all = append(all, s.treeOf(c.Exports[i].Path))
+		trees = append(trees, s.treeOf(c.Exports[i].Path))
 	}
-	d.warnWithin(all, table)
+	d.warnWithin(trees, table)
+	return nil
+}
+
+// checkMounted finds what unmounted will leave out. It is an error if nothing remains.
+func (d *daemon) checkMounted() error {
+	left := len(d.c.Exports)
+	for i := range d.c.Exports {
+		// privateOutside has named a directory that is not there.
+		if out, err := d.unmounted(&d.c.Exports[i]); err == nil && out {
+			left--
+		}
+	}
+	if left == 0 {
+		return errNoneMounted
+	}
 	return nil
 }
 
@@ -90,7 +106,7 @@ func (d *daemon) checkState() error {
 	for i := range d.c.Exports {
 		s, err := siteOf(&d.c.Exports[i])
 		if err != nil {
-			return err
+			continue // privateOutside has named it
 		}
 		of, err := d.siteFolder(&s)
 		if err != nil {
@@ -105,6 +121,12 @@ func (d *daemon) checkState() error {
 	}
 	if _, err := readKey(filepath.Join(own, keyName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("key of the handles: %w", err)
+	}
+	if err := d.regularState(); err != nil {
+		return err
+	}
+	if err := paths.TakesFiles(own); err != nil {
+		return fmt.Errorf("state directory: %w", err)
 	}
 	return nil
 }

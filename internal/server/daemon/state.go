@@ -39,8 +39,27 @@ func (d *daemon) state() (own string, key export.Key, err error) {
 	if err := d.unshared(base); err != nil {
 		return "", key, err
 	}
+	d.own = own
+	if err := d.regularState(); err != nil {
+		return "", key, err
+	}
 	key, err = loadKey(filepath.Join(own, keyName), d.w.Rand)
 	return own, key, err
+}
+
+// regularState refuses other things where files of the state are to be: a pipe would be
+// waited for without end.
+func (d *daemon) regularState() error {
+	for _, name := range []string{lockName, filepath.Join(locksName, "nsm-state")} {
+		switch info, err := os.Lstat(filepath.Join(d.own, name)); {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return fmt.Errorf("state directory: %w", err)
+		case !info.Mode().IsRegular():
+			return fmt.Errorf("state directory: %s is no regular file: move it away", filepath.Join(d.own, name))
+		}
+	}
+	return nil
 }
 
 // folders are the state directory, and the server's own in it.

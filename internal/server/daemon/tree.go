@@ -11,6 +11,9 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
 )
 
+// errNoneMounted says that every export is left out.
+var errNoneMounted = errors.New("nothing can be exported: no directory that must be a mount point (mountpoint) is one")
+
 // unmounted reports whether an export is to be left out, since nothing is mounted where a
 // mount point is required. The log says so.
 func (d *daemon) unmounted(e *config.Export) (bool, error) {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -23,10 +24,11 @@ func (d *daemon) privateOutside(c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	s, err := servedBy(c)
+	s, err := d.servedBy(c)
 	if err != nil {
 		return err
 	}
+	var all []error
 	for _, m := range []mine{
 		{base, "state directory", "clients could read the key of the handles"},
 		{d.w.File, "configuration", "clients could change what is served"},
@@ -42,11 +44,9 @@ func (d *daemon) privateOutside(c *config.Config) error {
 		if m.path == "" {
 			continue
 		}
-		if err := d.outside(&m, s); err != nil {
-			return err
-		}
+		all = append(all, d.outside(&m, s))
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 // served is what a configuration lets clients reach.
@@ -57,25 +57,33 @@ type served struct {
 	n    *paths.Nesting
 }
 
-func servedBy(c *config.Config) (*served, error) {
+// servedBy looks at the directories of c. Its error names each that will not do.
+func (d *daemon) servedBy(c *config.Config) (*served, error) {
 	s := new(served)
+	var wrong []error
 	for i := range c.Exports {
 		e := &c.Exports[i]
-		top, err := os.Stat(e.Dir)
+		top, of, err := lookAt(e)
 		if err != nil {
-			return nil, fmt.Errorf("serve %s: %w", e.Dir, err)
-		}
-		if !top.IsDir() {
-			return nil, fmt.Errorf("serve %s: it is no directory", e.Dir)
-		}
-		of, err := siteOf(e)
-		if err != nil {
-			return nil, err
+			wrong = append(wrong, d.w.at(i, err))
+			continue
 		}
 		s.dirs, s.tops, s.all = append(s.dirs, e.Dir), append(s.tops, top), append(s.all, of.treeOf(e.Path))
 	}
 	s.n = paths.Nest(s.all)
-	return s, nil
+	return s, errors.Join(wrong...)
+}
+
+func lookAt(e *config.Export) (fs.FileInfo, site, error) {
+	top, err := os.Stat(e.Dir)
+	if err != nil {
+		return nil, site{}, fmt.Errorf("serve %s: %w", e.Dir, err)
+	}
+	if !top.IsDir() {
+		return nil, site{}, fmt.Errorf("serve %s: it is no directory", e.Dir)
+	}
+	of, err := siteOf(e)
+	return top, of, err
 }
 
 // outside refuses what lies within a tree that is served, or is found by a link that does,

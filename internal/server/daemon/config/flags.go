@@ -25,15 +25,15 @@ func (p problem) at(f Flags, lines positions) error {
 		name = "export"
 	}
 	if f.Given[name] {
-		return fmt.Errorf("--%s: %s", name, p.text)
+		return p.message("--" + name)
 	}
 	if line, ok := lines.line(p.key); ok {
-		return fmt.Errorf("%s:%d: %s: %s", f.File, line, p.key, p.text)
+		return p.message(fmt.Sprintf("%s:%d: %s", f.File, line, p.key))
 	}
 	if f.File != "" {
-		return fmt.Errorf("%s: %s: %s", f.File, p.key, p.text)
+		return p.message(f.File + ": " + p.key)
 	}
-	return fmt.Errorf("%s: %s", name, p.text)
+	return p.message(name)
 }
 
 // flagOf is the flag of a key: "io-pool", "log-level" of log.level, "dir" of

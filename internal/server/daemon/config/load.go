@@ -17,35 +17,59 @@ import (
 )
 
 // Load reads the file, if there is one, lays the flags over it, and checks the
-// result. Its errors name the key, and the file's line or the flag.
+// result. Its errors name the key, and the file's line or the flag. They are all that is
+// wrong, but that a value of the wrong kind ends the search.
 func Load(f Flags) (*Config, error) {
 	c, lines := Default(), positions(nil)
+	var all []error
+	var bare []string // keys of which that much has been said
 	if f.File != "" {
 		text, err := readConfig(f.File)
 		if err != nil {
 			return nil, err
 		}
-		if err := decode(text, &c); err != nil {
+		err = decode(text, &c)
+		var unknown *toml.StrictMissingError
+		if err != nil && !errors.As(err, &unknown) {
 			return nil, inFile(f.File, text, err)
 		}
 		w := walkPositions(text)
-		if err := unquoted(f.File, w); err != nil {
-			return nil, err
+		all = append(all, unknownKeys(f.File, unknown)...)
+		bare, err = unquoted(f.File, w)
+		if err != nil {
+			all = append(all, err)
 		}
 		lines = w.found
 	}
 	if err := f.overlay(&c); err != nil {
-		return nil, err
+		return nil, errors.Join(append(all, err)...)
 	}
 	if f.File == "" {
 		c.API.byHand(thisUser())
 	}
 	c.Fill()
-	var all []error
 	for _, p := range c.check() {
-		all = append(all, p.at(f, lines))
+		if !slices.Contains(bare, p.key) {
+			all = append(all, p.at(f, lines))
+		}
 	}
 	return &c, errors.Join(all...)
+}
+
+// Locate adds the key to an error about its value, with the line of the file as that is
+// now, or the flag.
+func (f Flags) Locate(key string, err error) error {
+	if f.Dir != "" && strings.HasSuffix(key, ".dir") {
+		return err // the argument of the command, which err names
+	}
+	var lines positions
+	if f.File != "" {
+		text, e := readConfig(f.File)
+		if e == nil && decode(text, new(Config)) == nil { // walkPositions takes what the decoder took
+			lines = walkPositions(text).found
+		}
+	}
+	return problem{key: key, cause: err}.at(f, lines)
 }
 
 func readConfig(path string) (text []byte, err error) {
@@ -74,17 +98,25 @@ func decode(text []byte, c *Config) error {
 	return d.Decode(c)
 }
 
+// unknownKeys says of each key that is none of ours where it is, and which was meant.
+func unknownKeys(path string, unknown *toml.StrictMissingError) (all []error) {
+	if unknown == nil {
+		return nil
+	}
+	for _, e := range unknown.Errors {
+		line, _ := e.Position()
+		key := e.Key()
+		advice := ""
+		if near := nearest(key); near != "" {
+			advice = "; did you mean " + near + "?"
+		}
+		all = append(all, fmt.Errorf("%s:%d: %s: no such key%s", path, line, strings.Join(key, "."), advice))
+	}
+	return all
+}
+
 // inFile says where in the file an error of decode is.
 func inFile(path string, text []byte, err error) error {
-	var unknown *toml.StrictMissingError
-	if errors.As(err, &unknown) {
-		var all []error
-		for _, e := range unknown.Errors {
-			line, _ := e.Position()
-			all = append(all, fmt.Errorf("%s:%d: %s: no such key", path, line, strings.Join(e.Key(), ".")))
-		}
-		return errors.Join(all...)
-	}
 	var wrong *toml.DecodeError
 	if errors.As(err, &wrong) {
 		line, _ := wrong.Position()
@@ -94,7 +126,7 @@ func inFile(path string, text []byte, err error) error {
 		}
 		return fmt.Errorf("%s:%d: %s", path, line, what)
 	}
-	if err := unquoted(path, walkPositions(text)); err != nil { // the decoder does not say where
+	if _, err := unquoted(path, walkPositions(text)); err != nil { // the decoder does not say where
 		return err
 	}
 	return fmt.Errorf("%s: %w", path, err)
@@ -118,16 +150,17 @@ func plainly(text string) string {
 }
 
 // unquoted refuses a number where a text is wanted: the decoder would take it for
-// nanoseconds. 0 needs no unit, and is allowed.
-func unquoted(path string, w *positionWalk) error {
+// nanoseconds. 0 needs no unit, and is allowed. It returns the keys, too.
+func unquoted(path string, w *positionWalk) (keys []string, err error) {
 	var all []error
 	examples := quoted(reflect.TypeFor[Config](), "")
 	for _, key := range slices.Sorted(maps.Keys(examples)) {
 		if value, ok := w.bare[key]; ok && value != "0" {
+			keys = append(keys, key)
 			all = append(all, fmt.Errorf("%s:%d: %s: %s is not in quotes, as in %q", path, w.found[key], key, value, examples[key]))
 		}
 	}
-	return errors.Join(all...)
+	return keys, errors.Join(all...)
 }
 
 // quoted are the keys whose values are texts with a syntax of their own, each with an

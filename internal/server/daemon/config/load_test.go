@@ -84,6 +84,52 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
+// TestLoadSaysAll: all that is wrong is told at once, with its line, and for a key that is
+// none of ours the one that may have been meant.
+func TestLoadSaysAll(t *testing.T) {
+	path := configFile(t, `lisen = ["127.0.0.1:2049"]
+dir = "/x"
+grcae = "10s"
+slow = 5
+io-threads = 3
+[log]
+levle = "info"
+max-conections = 4
+frobnicate = 1
+[[export]]
+path = "x"
+dri = "/srv"
+readonly = true
+clients = [{match = "*", squsah = "all"}]
+`)
+	_, err := Load(Flags{File: path})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	var got []string
+	for line := range strings.Lines(err.Error()) {
+		got = append(got, strings.TrimPrefix(strings.TrimSpace(line), path))
+	}
+	want := []string{
+		":1: lisen: no such key; did you mean listen?",
+		":2: dir: no such key; did you mean dir in [[export]]?",
+		":3: grcae: no such key; did you mean grace?",
+		":7: log.levle: no such key; did you mean level?",
+		":8: log.max-conections: no such key; did you mean max-connections, above all tables?",
+		":9: log.frobnicate: no such key",
+		":12: export.dri: no such key; did you mean dir?",
+		":13: export.readonly: no such key; did you mean --ro (ro = true)?",
+		":14: export.squsah: no such key; did you mean squash?",
+		`:4: slow: 5 is not in quotes, as in "90s"`,
+		":5: io-threads: 3 is not within 4 and 5000",
+		`:11: export[0].path: "x" is not absolute and clean, such as / or /home`,
+		":10: export[0].dir: no directory",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // TestLoadComma: a path may have a comma, and a directory any name.
 func TestLoadComma(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data,ro,max-file-size=1G")

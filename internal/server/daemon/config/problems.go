@@ -10,8 +10,17 @@ import (
 
 // problem is a value that is wrong by itself or together with others.
 type problem struct {
-	key  string // "io-pool", "export[1].dir"
-	text string
+	key   string // "io-pool", "export[1].dir"
+	text  string
+	cause error // or nil: then text is all
+}
+
+// message is what is wrong, as an error that wraps the cause.
+func (p problem) message(where string) error {
+	if p.cause != nil {
+		return fmt.Errorf("%s: %w", where, p.cause)
+	}
+	return fmt.Errorf("%s: %s", where, p.text)
 }
 
 // problems are all that check has found.
