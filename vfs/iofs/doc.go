@@ -84,4 +84,31 @@
 // [vfs.Status]: errors.Is finds them under fs.ErrNotExist and the like, and under
 // the syscall.Errno of the same meaning, such as syscall.ESTALE, ENOTEMPTY or
 // EDQUOT. Too many links are syscall.ELOOP.
+//
+// # From io/fs
+//
+// [From] is the way back: it makes an io/fs.FS a vfs.FS that nobody changes, so that a server
+// can serve it.
+//
+//	//go:embed site
+//	var site embed.FS
+//	...
+//	err := nfsserver.ListenAndServe(ctx, "", export.Export{Path: "/", FS: iofs.From(site)})
+//
+// A handle means a path, and holds as long as the process lives, whatever comes and goes
+// there. So do positions in listings. After a restart both are refused, and clients begin
+// again. Up to 1,048,576 objects can be in use. What is listed, and nothing more, is at most
+// half of them; then listings come without handles.
+//
+// io/fs has no owners: everything is root's, with the permissions that it says, and without
+// set-id bits. So a file of mode 0600 is for callers with user 0 alone, and fstest.MapFS
+// needs modes. A file without a time has that of From. Symbolic links are shown if the FS has
+// fs.ReadLinkFS, else what they lead to. os.DirFS follows links out of its directory: serve
+// the FS of an os.Root, or vfs/osfs, where others can make links. Names that are not valid
+// paths of io/fs are left out.
+//
+// Files are read by io.ReaderAt or io.Seeker. Those that have neither, as in a zip.Reader,
+// are read whole, and kept in 64 MiB of memory; a larger one is [vfs.ErrFBig]. io/fs lists a
+// directory from its beginning only, so it is read once for every 4096 entries. A directory of
+// more than 4,194,304 names cannot be listed.
 package iofs
