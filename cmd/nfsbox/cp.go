@@ -113,7 +113,10 @@ func (c *cpCmd) Run(e *env) (err error) {
 		}
 	}
 	defer c.print(e)
-	tracker := c.tracker(e)
+	tracker, err := c.tracker(e)
+	if err != nil {
+		return err
+	}
 	c.watched = watched(e, onTracker(tracker))
 	var sum cpSummary
 	err = c.all(e, sources, dest, record, tracker, &sum)

@@ -57,7 +57,11 @@ func (c *demoCmd) Run(e *env) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	start := time.Now()
-	d := &demo{cmd: c, e: e, scratch: scratch, tracker: c.tracker(e), pool: new(bufpool.Pool)}
+	tracker, err := c.tracker(e)
+	if err != nil {
+		return err
+	}
+	d := &demo{cmd: c, e: e, scratch: scratch, tracker: tracker, pool: new(bufpool.Pool)}
 	runErr := d.run()
 	if runErr != nil && d.sum.Errors == 0 {
 		d.sum.Errors = 1

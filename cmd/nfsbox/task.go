@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/fault"
@@ -10,27 +13,46 @@ import (
 
 // show has the flags for the output of a long task; cp, verify and demo have them.
 type show struct {
-	JSON       bool `help:"Print events as lines of JSON on stdout, the last of type summary."`
-	NoProgress bool `help:"Report failures and the end, and nothing in between."`
+	JSON       bool   `help:"Print events as lines of JSON on stdout, the last of type summary."`
+	NoProgress bool   `help:"Report failures and the end, and nothing in between."`
+	ErrorsTo   string `type:"path" placeholder:"FILE" help:"Write every failure and difference to FILE, as lines of JSON; in text three of each cause are shown, and the others counted."`
 }
 
 // tracker starts showing a task. The caller ends it with Finish.
-func (s *show) tracker(e *env) *progress.Tracker {
-	r := progress.Line(e.stderr, e.tty && !s.NoProgress)
+func (s *show) tracker(e *env) (*progress.Tracker, error) {
+	r := progress.Grouped(progress.Line(e.stderr, e.tty && !s.NoProgress))
 	if s.JSON {
 		r = progress.JSON(e.stdout)
 	}
 	if s.NoProgress {
 		r = quiet{r}
 	}
-	return progress.New(r, time.Now)
+	if s.ErrorsTo != "" {
+		f, err := os.Create(s.ErrorsTo)
+		if err != nil {
+			return nil, &exitError{status: exitUsage, err: fmt.Errorf("--errors-to: %w", err)}
+		}
+		r = progress.Both(r, errorFile{progress.JSON(f), f})
+	}
+	return progress.New(r, time.Now), nil
+}
+
+// errorFile is a renderer into a file, which the end of the task closes.
+type errorFile struct {
+	progress.Renderer
+	file *os.File
+}
+
+// Summary is the last line. A file that cannot be written is told with the end of the task.
+func (f errorFile) Summary(s *progress.Snapshot, v any) error {
+	return errors.Join(f.Renderer.Summary(s, v), f.file.Close())
 }
 
 // whole reports that a source, or the command, has failed as a whole; the job reports single
 // items. In text the error goes to stderr alone, so this is for JSON.
 func (s *show) whole(t *progress.Tracker, path string, err error) {
 	if s.JSON {
-		t.Report(progress.Event{Type: "error", Path: path, Message: fault.Text(err)})
+		t.Report(progress.Event{Type: "error", Path: path, Message: fault.Text(err), Err: err})
 	}
 }
 

@@ -61,7 +61,10 @@ func (c *verifyCmd) Run(e *env) error {
 		return &exitError{status: exitUsage, err: fmt.Errorf("--parallel takes 0 to %d", job.MaxParallel)}
 	}
 	defer c.print(e)
-	tracker := c.tracker(e)
+	tracker, err := c.tracker(e)
+	if err != nil {
+		return err
+	}
 	c.watched = watched(e, onTracker(tracker))
 	po, err := c.place(false)
 	if err != nil {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
@@ -204,7 +204,7 @@ func (c *outcomes) failAt(ctx context.Context, path string, err error, at listed
 	if ctx.Err() != nil {
 		return
 	}
-	e := progress.Event{Type: "error", Path: path, Message: strings.ReplaceAll(err.Error(), "\n", "; ")} // errors.Join's newlines
+	e := progress.Event{Type: "error", Path: path, Message: fault.Text(err), Err: err}
 	switch {
 	case errors.Is(err, transfer.ErrVanished), errors.Is(err, walk.ErrVanished):
 		e.Type, e.Kind = "note", KindVanished

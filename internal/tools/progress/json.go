@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 )
 
 // jsonInterval is the time between two progress events.
@@ -18,7 +20,7 @@ type jsonLines struct{ w io.Writer }
 
 // JSON returns a Renderer that writes one JSON object a line to w. Each has "time" (RFC 3339) and
 // "type". Type "progress" has the counters, "seconds" and "totals_final". An event has its own
-// type, with "kind", "path" and "message"; if a server has stopped answering, or answers again,
+// type, with "kind", "path" and "message", and for a failure "error" with "code" and "message"; if a server has stopped answering, or answers again,
 // also "server", "since" and "until". "summary" comes last, with the fields of the task's
 // summary. A path that is not UTF-8 has "path_base64" beside it, with its bytes.
 func JSON(w io.Writer) Renderer { return &jsonLines{w: w} }
@@ -37,6 +39,10 @@ func (j *jsonLines) Event(now time.Time, e *Event) error {
 		if f.value != "" {
 			b = appendJSON(append(b, `,"`+f.name+`":`...), f.value)
 		}
+	}
+	if e.Err != nil {
+		b = appendJSON(append(b, `,"error":{"code":`...), fault.Code(e.Err))
+		b = append(appendJSON(append(b, `,"message":`...), fault.Text(e.Err)), '}')
 	}
 	if e.Server != "" {
 		b = appendJSON(append(b, `,"server":`...), e.Server)

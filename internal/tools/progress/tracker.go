@@ -61,6 +61,7 @@ type Event struct {
 	Kind    string // of a difference: what differs; of an error: what failed; may be empty
 	Path    string // as the peer sent it: renderers clean it
 	Message string // may quote names too
+	Err     error  // of an error: for its code; may be nil
 
 	Server string    // one that has stopped answering, or answers again
 	Since  time.Time // when it was last heard of
