@@ -346,7 +346,7 @@ func TestCurl(t *testing.T) {
 	b.write(b.path("large.bin"), large)
 	run := func(want string, args ...string) {
 		t.Helper()
-		r := b.finish(exec.Command(curl, append([]string{"-sS", "--max-time", "30", "-w", "%{stderr}%{http_code}"}, args...)...))
+		r := b.finish(exec.Command(curl, append([]string{"-sS", "--max-time", "100", "-w", "%{stderr}%{http_code}"}, args...)...))
 		if r.stderr != want {
 			t.Errorf("curl %q: %s, want %s; %.200s", args, r.stderr, want, r.stdout)
 		}

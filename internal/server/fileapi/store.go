@@ -146,10 +146,14 @@ func (p *place) put(ctx context.Context, dir vfs.Handle, name string, mode uint3
 }
 
 // describe says what was stored: to a call the file's attributes, as far as they are known, and
-// to a request for a path its tag.
+// to a request for a path its tag. An answer that does not wait for the disk has none: the tag
+// costs another look at the file.
 func (p *place) describe(ctx context.Context, done *stored, h vfs.Handle, written *vfs.Attr, in *incoming) {
 	if in.cond == nil {
 		done.info = p.infoAfter(ctx, h, written, in.size)
+		return
+	}
+	if !in.head.GetSync() {
 		return
 	}
 	// Without attributes there is no tag, and the file is stored all the same.

@@ -90,7 +90,7 @@ func (h *plainHTTP) do(ctx context.Context, method, path string, body, buf []byt
 		return 0, &refusedError{method + " " + path, answer.StatusCode, string(bytes.TrimSpace(text))}
 	}
 	n, err := io.ReadFull(answer.Body, buf)
-	if errors.Is(err, io.EOF) || err == io.ErrUnexpectedEOF && (answer.ContentLength < 0 || int64(n) == answer.ContentLength) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) && (answer.ContentLength < 0 || int64(n) == answer.ContentLength) {
 		return n, nil
 	}
 	if err != nil {
