@@ -30,7 +30,7 @@ func (w writer) api(s *fileapi.Snapshot) {
 		w.send("api_refused_total", "Connections and requests turned away: who asks is not known, or there is too much of them.", prometheus.CounterValue, float64(n), []string{"reason"}, reason)
 	}
 	w.count("api_slow_clients_total", "Calls cut off because their clients sent or took too slowly.", s.Slow)
-	w.gauge("api_uploads_in_progress", "Files on their way in.", float64(s.Calls["Upload"].InProgress+s.Calls["Put"].InProgress))
+	w.gauge("api_uploads_in_progress", "Files on their way in.", float64(s.Calls["Upload"].InProgress+s.Calls["Put"].InProgress+s.Calls["HTTP PUT"].InProgress))
 	w.gauge("api_calls_in_progress", "Calls of the file API under way.", float64(s.InProgress))
 	w.gauge("api_message_bytes", "Memory that their messages take.", float64(s.Memory))
 	w.gauge("api_connections", "Connections to the file API.", float64(s.Conns))

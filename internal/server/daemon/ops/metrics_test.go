@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/nfsbox/nfsbox/internal/base/metric"
+	"github.com/nfsbox/nfsbox/internal/server/fileapi"
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
 )
 
@@ -44,3 +47,35 @@ func TestSecondsOf(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestUploadsInProgress counts files on their way in, by whatever way.
+func TestUploadsInProgress(t *testing.T) {
+	calls := make(map[string]fileapi.Call)
+	for name, n := range map[string]int64{"Upload": 1, "Put": 10, "HTTP PUT": 100, "HTTP GET": 1000} {
+		calls[name] = fileapi.Call{InProgress: n, Time: new(metric.Histogram).Snapshot()}
+	}
+	r := prometheus.NewRegistry()
+	if err := r.Register(apiAlone{&fileapi.Snapshot{Calls: calls}}); err != nil {
+		t.Fatal(err)
+	}
+	all, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if f.GetName() == "nfsbox_api_uploads_in_progress" {
+			if n := f.GetMetric()[0].GetGauge().GetValue(); n != 111 {
+				t.Errorf("%v uploads, want 111", n)
+			}
+			return
+		}
+	}
+	t.Error("there is no such metric")
+}
+
+// apiAlone collects what there is of a file API.
+type apiAlone struct{ s *fileapi.Snapshot }
+
+func (apiAlone) Describe(chan<- *prometheus.Desc) {}
+
+func (a apiAlone) Collect(out chan<- prometheus.Metric) { writer{out: out}.api(a.s) }
