@@ -36,6 +36,11 @@ const (
 	quickPage = 500 * time.Millisecond
 	slowPage  = 2 * time.Second
 
+	// hardPlace bounds how long a hard call without a reply keeps others from the server. After
+	// that one more call is let in, as if this one had ended. A server may answer all calls but
+	// those for some object.
+	hardPlace = time.Minute
+
 	// pagePatience bounds a page, with all tries of the call and all pauses between them. At
 	// the bound a page of smallPage is asked for instead. Pages of smallPage or less may take
 	// what the client's time-outs allow, and are not made smaller if they are slow.

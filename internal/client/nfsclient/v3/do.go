@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/client/pace"
 	"github.com/nfsbox/nfsbox/oncrpc"
@@ -65,7 +66,8 @@ func refusedBriefly(err error, res nfs3.Result) bool {
 // admission ends with the try, so a call that waits for a busy server does not hold up others.
 // After a call was given up, and until the server answers one, calls hold no admission. Such a
 // server has no load, and queued calls would otherwise be given up one after the other, each after
-// a patience of its own.
+// a patience of its own. A hard call is never given up: after hardPlace without a reply, it gives
+// its place to others.
 func (f *FS) try(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.Result) (oncrpc.Reply, error) {
 	limiter := f.opt.Pace
 	if limiter == nil {
@@ -79,6 +81,10 @@ func (f *FS) try(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.R
 	if silent {
 		limiter.Leave(class, 0, 0, pace.Gone)
 	}
+	var place *time.Timer
+	if f.opt.Hard && !silent {
+		place = time.AfterFunc(hardPlace, func() { limiter.Leave(class, 0, 0, pace.Gone) })
+	}
 	reply, err := f.RPC.Call(ctx, p, f.Auth, args, res)
 	switch {
 	case silent && reply.Took > 0: // an answer, be it a refusal
@@ -86,9 +92,10 @@ func (f *FS) try(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3.R
 	case patienceEnded(err):
 		f.silent.Store(true)
 	}
-	if !silent {
-		limiter.Leave(class, reply.Took, moved(res, err), outcome(res, err))
+	if silent || place != nil && !place.Stop() {
+		return reply, err // it has left already
 	}
+	limiter.Leave(class, reply.Took, moved(res, err), outcome(res, err))
 	return reply, err
 }
 

@@ -277,3 +277,34 @@ func TestOpenStale(t *testing.T) {
 		})
 	}
 }
+
+// TestPaceHard: hard calls that are never answered do not keep others waiting for ever.
+func TestPaceHard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := pace.New(pace.Options{Max: [pace.Classes]int{2, 2, 2}})
+		st := play(t, script{
+			nfs3.NFSPROC3_GETATTR: func(int, *oncrpc.Call) xdr.Appender { return nil },
+			nfs3.NFSPROC3_ACCESS:  always(&nfs3.ACCESS3res{}),
+		}, v3.Options{Pace: limiter, Hard: true})
+		unanswered, cancel := context.WithCancel(t.Context())
+		var calls sync.WaitGroup
+		for range 2 {
+			calls.Go(func() {
+				if _, err := st.fs.GetAttr(unanswered, handle(t, "stuck"), vfs.MaskV3); !errors.Is(err, context.Canceled) {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		ctx, done := context.WithTimeout(t.Context(), time.Hour)
+		defer done()
+		if _, _, err := st.fs.Access(ctx, handle(t, "other"), vfs.AccessRead); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		calls.Wait()
+		if s := limiter.Snapshot()[pace.Metadata]; s.InFlight != 0 || s.Waiting != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}

@@ -54,6 +54,7 @@ func play(t testing.TB, s script, o v3.Options) *stage {
 	st.rpc = oncrpc.NewClient(oncrpc.ClientOptions{
 		Dial:   func(ctx context.Context) (net.Conn, error) { return st.net.DialContext(ctx, "tcp", address) },
 		Resend: true,
+		Hard:   o.Hard,
 	})
 	st.fs, err = v3.New(st.rpc, handle(t, "root"), o)
 	if err != nil {
