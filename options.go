@@ -108,7 +108,7 @@ func WithReadAhead(bytes int64) Option {
 }
 
 // WithDirty bounds the memory for written data that is not known to be stable on the server, in
-// bytes; 0 is 96 MiB. At the bound writers wait.
+// bytes; 0 is 96 MiB. At the bound writers wait. One file has at most seven eighths of it.
 func WithDirty(bytes int64) Option {
 	return func(o *config) { o.buffers.MaxDirty = bytes }
 }
