@@ -5,33 +5,32 @@ import (
 	"errors"
 	"log"
 	"net"
-	"testing"
 
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/export"
-	"github.com/nfsbox/nfsbox/internal/testkit/leak"
-	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/vfs/iofs"
+	"github.com/nfsbox/nfsbox/vfs/memfs"
 )
 
 // filer stands for a server: it starts one that has an empty, writable directory,
 // and returns its URL.
 func filer() (url string, stop func()) {
-	table, err := export.NewTable(export.Key{1}, export.Export{Path: "/", FS: memfs.New(memfs.Options{Mode: 0o777})})
-	if err != nil {
-		log.Fatal(err)
-	}
-	srv, err := nfsserver.New(nfsserver.Options{Exports: table})
-	if err != nil {
-		log.Fatal(err)
-	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
-	go func() { _ = srv.Serve(l) }() // it returns when stop is called
-	return "nfs://" + l.Addr().String() + "/", func() { _ = srv.Close() }
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- nfsserver.Serve(ctx, l, export.Export{Path: "/", FS: memfs.New(memfs.Options{Mode: 0o777})})
+	}()
+	return "nfs://" + l.Addr().String() + "/", func() {
+		cancel()
+		if err := <-ended; err != nil {
+			log.Fatal(err)
+		}
+	}
 }
 
 // mount stands for how a program begins, which the first example shows: Dial, and
@@ -62,6 +61,3 @@ func mount() (tree *iofs.FS, unmount func()) {
 		stop()
 	}
 }
-
-// TestMain looks for goroutines of ours when all tests have cleaned up.
-func TestMain(m *testing.M) { leak.Main(m) }

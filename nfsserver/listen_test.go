@@ -13,6 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/vfs/iofs"
 	"github.com/nfsbox/nfsbox/vfs/memfs"
+	"github.com/nfsbox/nfsbox/vfs/vfstest"
 )
 
 // TestMain looks for goroutines of ours when all tests have cleaned up.
@@ -114,4 +115,9 @@ func TestServeFails(t *testing.T) {
 	if err := nfsserver.Serve(t.Context(), l, export.Export{Path: "/", FS: memfs.New(memfs.Options{})}); err == nil || errors.Is(err, nfsserver.ErrClosed) {
 		t.Errorf("a listener that is closed: %v", err)
 	}
+}
+
+// TestExampleNotes: the file system of the example keeps the contract.
+func TestExampleNotes(t *testing.T) {
+	vfstest.RunReadOnly(t, &notes{names: []string{"ants", "bees", "none"}, texts: []string{"They walk.\n", "They fly.\n", ""}})
 }

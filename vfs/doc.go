@@ -51,7 +51,8 @@
 // # A file system of one's own
 //
 // It embeds [ReadOnly] or [Unimplemented], which answer for what it does not do, and has As,
-// Root, GetAttr, Lookup, Open and ReadDir. [ReaderFile] makes a File of an io.ReaderAt. What an
+// Root, GetAttr, Lookup, Open and ReadDir. [Readable] and [ReaderFile] are an Open that only
+// reads, of an io.ReaderAt. What an
 // NFSv3 server needs of the attributes is [MaskV3]. Package vfstest judges the result. For
 // what has an io/fs.FS already, package iofs does all of this.
 //

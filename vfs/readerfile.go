@@ -9,6 +9,39 @@ import (
 	"sync/atomic"
 )
 
+// Readable is the first half of Open in a file system that nobody changes: it finds what at
+// names in f, by f's Lookup and GetAttr, and returns it with its attributes. What would change
+// something is [ErrROFS] (a name that exists, and had to be new: [ErrExist]), a directory
+// [ErrIsDir], all else that is no file [ErrInval]. Rights are the caller's business.
+func Readable(ctx context.Context, f FS, at At, how *OpenHow) (o Opened, err error) {
+	if o.H = at.H; at.Name != "" {
+		o.H, _, _, err = f.Lookup(ctx, at.Dir, at.Name)
+	}
+	if c := how.Create; c != nil {
+		switch {
+		case errors.Is(err, ErrNoEnt):
+			err = ErrROFS
+		case err == nil && c.Mode != CreateUnchecked:
+			err = ErrExist
+		}
+	}
+	if err == nil {
+		o.Attr, err = f.GetAttr(ctx, o.H, MaskV3)
+	}
+	switch {
+	case err != nil:
+	case o.Attr.Type == TypeDir:
+		err = ErrIsDir
+	case o.Attr.Type != TypeReg || how.Access == 0:
+		err = ErrInval
+	case how.Access&ShareWrite != 0 || how.Trunc:
+		err = ErrROFS
+	case how.Deny != 0:
+		err = ErrNotSupp
+	}
+	return o, err
+}
+
 // ReaderFile returns a [File] that reads r, for the Open of a file system of one's own. a are
 // the file's attributes, and a.Size its length in bytes: r is not read beyond it. Reads call
 // r.ReadAt concurrently, and are as much as it gives. Every change is [ErrROFS]. If r is an

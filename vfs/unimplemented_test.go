@@ -84,26 +84,12 @@ func (s *shelf) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.
 }
 
 func (s *shelf) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
-	h := at.H
-	if at.Name != "" {
-		var err error
-		if h, _, _, err = s.Lookup(ctx, at.Dir, at.Name); errors.Is(err, vfs.ErrNoEnt) && how.Create != nil {
-			err = vfs.ErrROFS
-		}
-		if err != nil {
-			return nil, vfs.Opened{}, err
-		}
+	o, err := vfs.Readable(ctx, s, at, how)
+	if err != nil {
+		return nil, o, err
 	}
-	name, a, err := s.find(ctx, h)
-	switch {
-	case err != nil:
-		return nil, vfs.Opened{}, err
-	case name == "":
-		return nil, vfs.Opened{}, vfs.ErrIsDir
-	case how.Access&vfs.ShareWrite != 0:
-		return nil, vfs.Opened{}, vfs.ErrROFS
-	}
-	return vfs.ReaderFile(strings.NewReader(s.texts[name]), a), vfs.Opened{H: h, Attr: a}, nil
+	name, a, err := s.find(ctx, o.H)
+	return vfs.ReaderFile(strings.NewReader(s.texts[name]), a), o, err
 }
 
 func (s *shelf) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, _ vfs.Mask, _ uint32) iter.Seq2[*vfs.Entry, error] {
@@ -141,6 +127,40 @@ func TestReadOnly(t *testing.T) {
 	}
 	if got, _, err := f.Access(t.Context(), root, 0x3f); got != vfs.AccessRead|vfs.AccessLookup || err != nil {
 		t.Errorf("access %#x, %v", got, err)
+	}
+}
+
+// TestReadable: what a file system that nobody changes opens, and what not.
+func TestReadable(t *testing.T) {
+	ctx, f := t.Context(), newShelf("ants")
+	root, _, err := f.Root(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func(name string) vfs.At { return vfs.At{Dir: root, Name: name} }
+	create := func(m vfs.CreateMode) *vfs.CreateHow { return &vfs.CreateHow{Type: vfs.TypeReg, Mode: m} }
+	for what, c := range map[string]struct {
+		at   vfs.At
+		how  vfs.OpenHow
+		want error
+	}{
+		"by name":           {named("ants"), vfs.OpenHow{Access: vfs.ShareRead}, nil},
+		"by handle":         {vfs.At{H: f.handleOf("ants")}, vfs.OpenHow{Access: vfs.ShareRead}, nil},
+		"or created":        {named("ants"), vfs.OpenHow{Access: vfs.ShareRead, Create: create(vfs.CreateUnchecked)}, nil},
+		"created":           {named("bees"), vfs.OpenHow{Access: vfs.ShareRead, Create: create(vfs.CreateUnchecked)}, vfs.ErrROFS},
+		"created, and new":  {named("ants"), vfs.OpenHow{Access: vfs.ShareRead, Create: create(vfs.CreateGuarded)}, vfs.ErrExist},
+		"missing":           {named("bees"), vfs.OpenHow{Access: vfs.ShareRead}, vfs.ErrNoEnt},
+		"a directory":       {vfs.At{H: root}, vfs.OpenHow{Access: vfs.ShareRead}, vfs.ErrIsDir},
+		"to write":          {named("ants"), vfs.OpenHow{Access: vfs.ShareWrite}, vfs.ErrROFS},
+		"to be empty":       {named("ants"), vfs.OpenHow{Access: vfs.ShareRead, Trunc: true}, vfs.ErrROFS},
+		"for itself":        {named("ants"), vfs.OpenHow{Access: vfs.ShareRead, Deny: vfs.ShareWrite}, vfs.ErrNotSupp},
+		"for nothing":       {named("ants"), vfs.OpenHow{}, vfs.ErrInval},
+		"of another system": {vfs.At{}, vfs.OpenHow{Access: vfs.ShareRead}, vfs.ErrBadHandle},
+	} {
+		o, err := vfs.Readable(ctx, f, c.at, &c.how)
+		if !errors.Is(err, c.want) || err == nil && (o.H != f.handleOf("ants") || o.Attr.Size == 0) {
+			t.Errorf("%s: %+v, %v; want %v", what, o, err, c.want)
+		}
 	}
 }
 

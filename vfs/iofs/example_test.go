@@ -9,13 +9,14 @@ import (
 	"os"
 	"strings"
 
-	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/vfs/iofs"
+	"github.com/nfsbox/nfsbox/vfs/memfs"
 )
 
 // newFS stands for a file system on a server. That of nfsbox.Dial is used in the
 // same way.
-func newFS() *memfs.FS { return memfs.New(memfs.Options{}) }
+func newFS() vfs.FS { return memfs.New(memfs.Options{}) }
 
 // Make a tree of a file system, write to it, and read it as any io/fs.FS.
 func ExampleRoot() {

@@ -24,23 +24,13 @@ const (
 )
 
 func (f *from) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
-	h, err := f.toOpen(ctx, at, how)
-	if err != nil {
-		return nil, vfs.Opened{}, err
-	}
-	p, a, err := f.at(ctx, h)
-	switch {
-	case err != nil:
-	case a.Type == vfs.TypeDir:
-		err = vfs.ErrIsDir
-	case a.Type != vfs.TypeReg || how.Access == 0:
-		err = vfs.ErrInval
-	case how.Deny != 0:
-		err = vfs.ErrNotSupp
-	case how.Access&vfs.ShareWrite != 0 || how.Trunc:
-		err = vfs.ErrROFS
-	case !f.may(&a, mayRead):
+	o, err := vfs.Readable(ctx, f, at, how)
+	if err == nil && !f.may(&o.Attr, mayRead) {
 		err = vfs.ErrAccess
+	}
+	var p string
+	if err == nil {
+		p, err = f.path(ctx, o.H)
 	}
 	if err != nil {
 		return nil, vfs.Opened{}, err
@@ -49,23 +39,8 @@ func (f *from) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File,
 	if err != nil {
 		return nil, vfs.Opened{}, err
 	}
-	return vfs.ReaderFile(r, a), vfs.Opened{H: h, Attr: a}, nil
-}
-
-// toOpen is the handle of what is to be opened.
-func (f *from) toOpen(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.Handle, error) {
-	if at.Name == "" {
-		return at.H, nil
-	}
-	h, _, _, err := f.Lookup(ctx, at.Dir, at.Name)
-	switch {
-	case how.Create == nil:
-	case errors.Is(err, vfs.ErrNoEnt):
-		err = vfs.ErrROFS
-	case err == nil && how.Create.Mode != vfs.CreateUnchecked:
-		err = vfs.ErrExist
-	}
-	return h, err
+	o.Attr = a
+	return vfs.ReaderFile(r, a), o, nil
 }
 
 // open is a file as a reader, which may be a closer, and the attributes of what was opened.
