@@ -122,8 +122,8 @@ func (c *cpCmd) Run(e *env) (err error) {
 	err = c.all(e, sources, dest, record, tracker, &sum)
 	sum.tell(tracker)
 	ferr := c.finish(tracker, &sum, err)
-	if !c.JSON {
-		sum.print(e.stderr)
+	if c.text() {
+		sum.print(e.stderr, tracker.Get(progress.Errors))
 	}
 	c.stays(e, dest, sum.Left)
 	c.goOn(e, &sum, err)
@@ -158,8 +158,9 @@ func (c *cpCmd) all(e *env, sources []string, dest string, record *os.Root, trac
 	if err := r.resumes(); err != nil {
 		return err
 	}
-	for _, source := range sources {
+	for i, source := range sources {
 		counted := sum.Errors
+		r.more = i < len(sources)-1
 		oerr := r.one(source)
 		if oerr != nil && sum.Errors == counted {
 			sum.Errors++
@@ -223,6 +224,7 @@ type cpRun struct {
 
 	records []*unfinished // open ones
 	kept    *unfinished   // of the source at hand; nil: none
+	more    bool          // a source follows
 
 	root   vfs.Attr // of the copy that became DEST, if it is a directory
 	lasted bool     // a tree was copied, or a file for so long that DEST may be gone since
@@ -302,7 +304,7 @@ func (r *cpRun) options(src *place.Place, from *vfs.Resolved, at spot, isDir boo
 	o := job.CopyOptions{
 		Source: job.Place{FS: src.FS, Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
 		Dest: at.Place, Name: at.name, There: at.there, KeepDest: r.to.inside, Made: r.to.made,
-		Pool: new(bufpool.Pool), Random: randReader(r.e.rand), Now: time.Now, Progress: r.tracker,
+		Pool: new(bufpool.Pool), Random: randReader(r.e.rand), Now: time.Now, Progress: r.tracker, More: r.more, Each: r.Verbose,
 		Parallel: r.Parallel, Owner: !r.NoOwner, Verify: r.Verify,
 		Record: r.record, ID: jobID(src.Text, r.to.Text),
 		Rooted: func(a vfs.Attr) error { r.root = a; return nil },

@@ -13,7 +13,8 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
-// counted is a number and what it counts.
+// counted is a number and what it counts: one text, or one for 1 and one for more, with "|"
+// between.
 type counted struct {
 	n    uint64
 	what string
@@ -23,37 +24,59 @@ type counted struct {
 func text(all ...counted) string {
 	var parts []string
 	for _, c := range all {
+		what, many, two := strings.Cut(c.what, "|")
+		if two && c.n != 1 {
+			what = many
+		}
 		if c.n > 0 {
-			parts = append(parts, progress.Count(c.n)+" "+c.what)
+			parts = append(parts, progress.Count(c.n)+" "+what)
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-// goneDirs tells of directories that have vanished from the source. Those that are still in it
-// are failures as well.
-const goneDirs = "directories vanished from the source, with all that was below them"
+// line is a line of a verdict; one without a text is not printed.
+type line struct{ head, text string }
 
-// print writes what the line with the totals lacks: what was skipped and verified, what was not
-// copied as it stood, and what could not be preserved.
-func (s *cpSummary) print(w io.Writer) {
-	for _, line := range [...]struct{ head, text string }{
-		{"", text(
-			counted{s.Skipped, "skipped, as an earlier run had copied them"}, counted{s.AttrsSet, "of them given their mode or owner again"}, counted{s.Verified, "verified"},
-			counted{s.Vanished, "vanished meanwhile"}, counted{s.Changed, "changed each time they were copied"},
-			counted{s.DirsGone, goneDirs}, counted{s.Grew, "grew, and are copied as they were at first"}, counted{s.LinksSplit, "hard links copied as files of their own"},
-		)},
-		{"not preserved: ", text(
-			counted{s.OwnersLost, "owners"}, counted{s.SetIDsLost, "set-id bits"}, counted{s.ModesLost, "modes"},
-			counted{s.TimesLost, "times"}, counted{s.ACLsLost, "access control lists"},
-			counted{s.XattrsLost, "objects' extended attributes"},
-		)},
-	} {
-		if line.text != "" {
+// verdict prints what a task has come to, in words.
+func verdict(w io.Writer, lines ...line) {
+	for _, l := range lines {
+		if l.text != "" {
 			// There is nowhere to report an error of stderr.
-			_, _ = io.WriteString(w, line.head+line.text+"\n")
+			_, _ = io.WriteString(w, l.head+l.text+"\n")
 		}
 	}
+}
+
+// items lists what was copied or compared.
+func items(files, dirs, symlinks, hardlinks, nodes uint64) string {
+	return text(counted{files, "file|files"}, counted{dirs, "directory|directories"}, counted{symlinks, "symbolic link|symbolic links"},
+		counted{hardlinks, "hard link|hard links"}, counted{nodes, "special file|special files"})
+}
+
+// goneDirs tells of directories that have vanished from the source. Those that are still in it
+// are failures as well.
+const goneDirs = "directory vanished from the source, with all that was below it|directories vanished from the source, with all that was below them"
+
+// print writes the verdict: what was copied, skipped and verified, what was not copied as it
+// stood, what could not be preserved, and how many items have failed.
+func (s *cpSummary) print(w io.Writer, failed uint64) {
+	verdict(w,
+		line{"copied: ", items(s.Files, s.Dirs, s.Symlinks, s.Hardlinks, s.Nodes)},
+		line{"", text(
+			counted{s.Skipped, "skipped, as an earlier run had copied it|skipped, as an earlier run had copied them"},
+			counted{s.AttrsSet, "of them given its mode or owner again|of them given their mode or owner again"}, counted{s.Verified, "verified"},
+			counted{s.Vanished, "vanished meanwhile"}, counted{s.DirsGone, goneDirs}, counted{s.Changed, "changed each time it was copied|changed each time they were copied"},
+			counted{s.Grew, "grew, and is copied as it was at first|grew, and are copied as they were at first"},
+			counted{s.LinksSplit, "hard link copied as a file of its own|hard links copied as files of their own"},
+		)},
+		line{"not preserved: ", text(
+			counted{s.OwnersLost, "owner|owners"}, counted{s.SetIDsLost, "file's set-id bits|files' set-id bits"}, counted{s.ModesLost, "mode|modes"},
+			counted{s.TimesLost, "object's times|objects' times"}, counted{s.ACLsLost, "access control list|access control lists"},
+			counted{s.XattrsLost, "object's extended attributes|objects' extended attributes"},
+		)},
+		line{"failed: ", text(counted{failed, "item|items"})},
+	)
 }
 
 // goOn says how to resume a job that was broken off, or that has left directories unfinished.
@@ -61,6 +84,9 @@ func (c *cpCmd) goOn(e *env, sum *cpSummary, err error) {
 	broken := interrupted(e) || errors.Is(err, job.ErrSilent) || errors.Is(err, job.ErrFull) || errors.Is(err, job.ErrGone)
 	incomplete := sum.NoSpace > 0 || sum.DirsClosed > 0
 	if err == nil || !broken && (!incomplete || errors.Is(err, job.ErrIntoItself)) {
+		if sum.Errors > 0 && statusFor(err) == exitIncomplete && (c.Job != "" || c.recorded) {
+			_, _ = fmt.Fprintf(e.stderr, "nfsbox: to try again what has failed: %s\n", commandLine(e.name, resuming(e.args)))
+		}
 		return
 	}
 	if !broken && sum.NoSpace > 0 {

@@ -166,7 +166,7 @@ func (d *demo) copy(url, target string) (err error) {
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
 	s, err := job.Copy(d.e.ctx, job.CopyOptions{
-		Source: from, Dest: to, Pool: d.pool, Random: randReader(d.e.rand), Now: time.Now, Progress: d.tracker, Owner: true,
+		Source: from, Dest: to, Pool: d.pool, Random: randReader(d.e.rand), Now: time.Now, Progress: d.tracker, More: true, Owner: true,
 	})
 	d.sum.Files, d.sum.Dirs, d.sum.Bytes, d.sum.Errors = s.Files+s.Hardlinks, s.Dirs, s.Bytes, s.Errors
 	return asExit(s.ExitCode(err), err)

@@ -71,6 +71,11 @@ mounts is that directory, also to cp and stat, which take other links as they ar
 Data goes to stdout, progress and messages to stderr. With --json every event is
 one line of JSON, the last of "type":"summary".
 
+cp and verify show how far they have come: on a terminal in one line, which fits its width, else
+in a line every ten seconds. Until all directories are listed the totals have a ≥ before them; from
+then on there are a percentage and an estimate of the time left. In the end stands what was copied,
+verified, skipped, not preserved, different, and what has failed.
+
 A server that has not answered for 5 seconds is told of, with until when it is
 waited for, and again when it answers. With --json these are a line of
 "type":"silent" (server, since, until, message; no until if an answer alone ends the
@@ -97,16 +102,17 @@ func (helpFlag) BeforeReset(ctx *kong.Context) error {
 
 // env is a command's environment.
 type env struct {
-	ctx    context.Context
-	stdout io.Writer
-	stderr io.Writer
-	tty    bool                       // stderr is a terminal
-	size   func() (width, height int) // of the terminal that stdout is; nil: it is none
-	colour bool                       // a terminal may be written to in colours
-	rand   func([]byte)
-	alone  bool   // the process runs this command only, which may change its limits
-	name   string // the name under which the program was called; "" is nfsbox
-	args   []string
+	ctx     context.Context
+	stdout  io.Writer
+	stderr  io.Writer
+	tty     bool                       // stderr is a terminal
+	size    func() (width, height int) // of the terminal that stdout is; nil: it is none
+	errSize func() (width, height int) // of the terminal that stderr is; nil: it is none
+	colour  bool                       // a terminal may be written to in colours
+	rand    func([]byte)
+	alone   bool   // the process runs this command only, which may change its limits
+	name    string // the name under which the program was called; "" is nfsbox
+	args    []string
 }
 
 // doubled is how long after the first signal a second one is ignored: timeout(1) signals the
@@ -124,15 +130,16 @@ func main() {
 	signal.Ignore(syscall.SIGPIPE)
 	gone := func() { cancel(errPipe) }
 	status := run(&env{
-		ctx:    ctx,
-		stdout: pipe{os.Stdout, gone},
-		stderr: pipe{os.Stderr, gone},
-		tty:    isTerminal(os.Stderr),
-		size:   terminal(os.Stdout),
-		colour: os.Getenv("NO_COLOR") == "",
-		rand:   func(p []byte) { _, _ = rand.Read(p) }, // crypto/rand.Read never fails
-		alone:  true,
-		name:   os.Args[0],
+		ctx:     ctx,
+		stdout:  pipe{os.Stdout, gone},
+		stderr:  pipe{os.Stderr, gone},
+		tty:     isTerminal(os.Stderr),
+		size:    terminal(os.Stdout),
+		errSize: terminal(os.Stderr),
+		colour:  os.Getenv("NO_COLOR") == "",
+		rand:    func(p []byte) { _, _ = rand.Read(p) }, // crypto/rand.Read never fails
+		alone:   true,
+		name:    os.Args[0],
 	}, os.Args[1:])
 	os.Exit(status)
 }

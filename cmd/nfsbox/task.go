@@ -14,17 +14,28 @@ import (
 // show has the flags for the output of a long task; cp, verify and demo have them.
 type show struct {
 	JSON       bool   `help:"Print events as lines of JSON on stdout, the last of type summary."`
-	NoProgress bool   `help:"Report failures and the end, and nothing in between."`
+	Progress   string `enum:"auto,bar,lines,none" default:"auto" placeholder:"auto|bar|lines|none" help:"Show the progress as a line that is rewritten (bar), as a line every ten seconds (lines), or not at all; auto is bar on a terminal, and else lines."`
+	NoProgress bool   `help:"The same as --progress=none."`
+	Quiet      bool   `short:"q" help:"Print failures and differences alone."`
+	Verbose    bool   `short:"v" help:"Name each item when it is done."`
 	ErrorsTo   string `type:"path" placeholder:"FILE" help:"Write every failure and difference to FILE, as lines of JSON; in text three of each cause are shown, and the others counted."`
 }
 
 // tracker starts showing a task. The caller ends it with Finish.
 func (s *show) tracker(e *env) (*progress.Tracker, error) {
-	r := progress.Grouped(progress.Line(e.stderr, e.tty && !s.NoProgress))
+	none := s.NoProgress || s.Quiet || s.Progress == "none"
+	r := progress.Line(e.stderr, false)
+	if !none && (s.Progress == "bar" || e.tty && s.Progress != "lines") {
+		r = progress.Bar(e.stderr, e.width)
+	}
+	if s.Quiet {
+		r = failures{r}
+	}
+	r = progress.Grouped(r)
 	if s.JSON {
 		r = progress.JSON(e.stdout)
 	}
-	if s.NoProgress {
+	if none {
 		r = quiet{r}
 	}
 	if s.ErrorsTo != "" {
@@ -48,6 +59,21 @@ func (f errorFile) Summary(s *progress.Snapshot, v any) error {
 	return errors.Join(f.Renderer.Summary(s, v), f.file.Close())
 }
 
+// text says whether people read the output, and shall read all of it.
+func (s *show) text() bool { return !s.JSON && !s.Quiet }
+
+// width is how many columns the terminal of stderr has now.
+func (e *env) width() int {
+	if e.errSize == nil {
+		return usualColumns
+	}
+	width, _ := e.errSize()
+	return width
+}
+
+// usualColumns is the width where nothing tells: of --progress=bar without a terminal.
+const usualColumns = 80
+
 // whole reports that a source, or the command, has failed as a whole; the job reports single
 // items. In text the error goes to stderr alone, so this is for JSON.
 func (s *show) whole(t *progress.Tracker, path string, err error) {
@@ -60,6 +86,20 @@ func (s *show) whole(t *progress.Tracker, path string, err error) {
 type quiet struct{ progress.Renderer }
 
 func (quiet) Progress(*progress.Snapshot) error { return nil }
+
+// failures suppresses all but what has failed, or differs, and silent servers.
+type failures struct{ progress.Renderer }
+
+func (failures) Progress(*progress.Snapshot) error { return nil }
+
+func (f failures) Event(now time.Time, e *progress.Event) error {
+	if e.Type == "note" || e.Type == "done" {
+		return nil
+	}
+	return f.Renderer.Event(now, e)
+}
+
+func (failures) Summary(*progress.Snapshot, any) error { return nil }
 
 // randReader is the command's source of randomness as a reader.
 type randReader func([]byte)

@@ -73,7 +73,7 @@ func (c *verifyCmd) Run(e *env) error {
 	po.OneFileSystem = c.OneFileSystem
 	var sum verifySummary
 	err = c.verify(e, po, job.VerifyOptions{
-		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Parallel: c.Parallel, Owner: c.Owner,
+		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Parallel: c.Parallel, Owner: c.Owner, Each: c.Verbose,
 	}, &sum)
 	sum.tell(tracker)
 	// A failure as a whole must not look like a success.
@@ -84,16 +84,28 @@ func (c *verifyCmd) Run(e *env) error {
 	if ferr := tracker.Finish(&sum); ferr != nil {
 		err = errors.Join(err, fmt.Errorf("output: %w", ferr))
 	}
-	if sum.DirsGone > 0 && !c.JSON {
-		_, _ = io.WriteString(e.stderr, text(counted{sum.DirsGone, goneDirs})+"\n")
-	}
-	if lost := text(
-		counted{sum.ACLsLost, "access control lists, whose modes are as a copy has them"},
-		counted{sum.TimesLost, "times that NFSv3 does not have"},
-	); lost != "" && !c.JSON {
-		_, _ = io.WriteString(e.stderr, "not preserved: "+lost+"\n") // there is nowhere to report an error of stderr
+	if c.text() {
+		sum.print(e.stderr, tracker.Get(progress.Errors))
 	}
 	return err
+}
+
+// print writes the verdict: what was compared, what differs, and how many items have failed.
+func (s *verifySummary) print(w io.Writer, failed uint64) {
+	head := "the same: "
+	if s.Differences > 0 || s.Errors > 0 || s.Vanished > 0 {
+		head = "compared: "
+	}
+	verdict(w,
+		line{head, items(s.Files, s.Dirs, s.Symlinks, s.Hardlinks, s.Nodes)},
+		line{"", text(counted{s.Vanished, "vanished meanwhile"}, counted{s.DirsGone, goneDirs})},
+		line{"not preserved: ", text(
+			counted{s.ACLsLost, "access control list, whose mode is as a copy has it|access control lists, whose modes are as a copy has them"},
+			counted{s.TimesLost, "time that NFSv3 does not have|times that NFSv3 does not have"},
+		)},
+		line{"different: ", text(counted{s.Differences, "difference|differences"}, counted{s.Missing, "of them missing in DEST"}, counted{s.Extra, "of them only in DEST"})},
+		line{"failed: ", text(counted{failed, "item that could not be compared|items that could not be compared"})},
+	)
 }
 
 func (c *verifyCmd) verify(e *env, po place.Options, o job.VerifyOptions, sum *verifySummary) (err error) {

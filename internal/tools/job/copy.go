@@ -47,6 +47,8 @@ type CopyOptions struct {
 	Random   io.Reader // for names of temporaries; concurrent use
 	Now      func() time.Time
 	Progress *progress.Tracker // nil: no reports
+	More     bool              // another job follows with this Progress: its totals stay open
+	Each     bool              // report each item that is done, as an event of type "done"
 
 	Parallel int  // files at once; 0: as many as suit most destinations, 64
 	Owner    bool // keep owners and groups, as far as the caller may
@@ -137,7 +139,7 @@ func Copy(ctx context.Context, o CopyOptions) (Summary, error) {
 		o.Progress = progress.New(nil, o.Now)
 	}
 	before := o.Progress.Snapshot()
-	j := &copyJob{o: &o, crew: crew{outcomes: outcomes{progress: o.Progress}}}
+	j := &copyJob{o: &o, crew: crew{outcomes: outcomes{progress: o.Progress}, more: o.More}}
 	err := j.run(ctx)
 	if cerr := j.record.close(); err == nil {
 		err = cerr
@@ -157,7 +159,7 @@ func (j *copyJob) run(ctx context.Context) error {
 	if err := j.tree(ctx, j.o.Source, j); err != nil {
 		return errors.Join(err, j.settle(ctx))
 	}
-	j.progress.CloseTotals()
+	j.closeTotals()
 	serr := j.syncDest(ctx)
 	if err := j.destStill(ctx); err != nil {
 		return err // it explains the other
@@ -256,7 +258,7 @@ func (e *ends) known(t *There) {
 // single copies one object that is no directory.
 func (j *copyJob) single(ctx context.Context) error {
 	j.found(&j.srcAttr)
-	j.progress.CloseTotals()
+	j.closeTotals()
 	e := vfs.Entry{Handle: j.o.Source.Handle, Attr: j.srcAttr}
 	state, err := j.top(ctx)
 	if err != nil {

@@ -33,6 +33,7 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 	dst := transfer.Target{FS: j.o.Dest.FS, Dir: s.handle, Name: name}
 	var fatal error
 	j.start()
+	j.progress.Working(func() string { return s.path(name) })
 	end, err := j.beginName(ctx, s, name)
 	if err == nil {
 		fatal, err = j.copy(ctx, s, src, dst)
@@ -47,6 +48,9 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 		j.failAt(ctx, s.path(name), err, listed{src.Dir, src.Name, src.Handle, src.Attr.Nlink})
 	} else {
 		j.done()
+		if j.o.Each {
+			j.progress.Report(progress.Event{Type: "done", Path: s.path(name)})
+		}
 	}
 	return fatal
 }

@@ -15,6 +15,14 @@ type crew struct {
 	outcomes
 	slots  chan struct{} // holds one element for each object that is worked at
 	flying sync.WaitGroup
+	more   bool // another job follows with the same progress
+}
+
+// closeTotals notes that all items have been found.
+func (c *crew) closeTotals() {
+	if !c.more {
+		c.progress.CloseTotals()
+	}
 }
 
 // found counts an object to be worked at.
@@ -66,7 +74,7 @@ func (c *crew) begin(ctx context.Context, d *walk.Dir, e *vfs.Entry, work func(n
 // failures broke the job off, its error is returned.
 func (c *crew) tree(ctx context.Context, root Place, v walk.Visitor) error {
 	ctx, end := c.watch(ctx, func() int { return len(c.slots) })
-	err := walk.Tree(ctx, root.FS, root.Handle, walk.Options{}, v)
+	err := walk.Tree(ctx, root.FS, root.Handle, walk.Options{Listed: c.closeTotals}, v)
 	c.flying.Wait()
 	if err == nil {
 		err = c.findMoved(ctx)

@@ -35,6 +35,7 @@ type VerifyOptions struct {
 	Pool     *bufpool.Pool
 	Now      func() time.Time
 	Progress *progress.Tracker // nil: no reports
+	Each     bool              // report each item that was compared, as an event of type "done"
 
 	Parallel int  // files at once; 0: DefaultParallel
 	Owner    bool // compare owners and groups as well
@@ -115,12 +116,12 @@ func (j *verifyJob) run(ctx context.Context) error {
 		if err := end(ctx.Err()); err != nil {
 			return err
 		}
-		j.progress.CloseTotals()
+		j.closeTotals()
 		return nil
 	}
 	err := j.tree(ctx, j.o.Source, j)
 	if err == nil {
-		j.progress.CloseTotals()
+		j.closeTotals()
 	}
 	return err
 }

@@ -106,10 +106,14 @@ func (j *verifyJob) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error 
 		p := pair{src: own, path: func() string { return d.Path(name) }}
 		var ok bool
 		var err error
+		j.progress.Working(p.path)
 		if p.dst, ok, err = j.match(ctx, d, name); ok {
 			err = j.compare(ctx, &p)
 		}
 		j.fail(ctx, p.path(), err)
+		if ok && err == nil && j.o.Each {
+			j.progress.Report(progress.Event{Type: "done", Path: p.path()})
+		}
 		return nil
 	})
 }

@@ -7,8 +7,8 @@
 //
 // # Honest totals
 //
-// Until the walk is over, the total is not known. Totals are therefore shown as "≥" until
-// [Tracker.CloseTotals], and no time of completion is estimated.
+// Until all directories are listed, the total is not known. Totals are therefore shown as "≥"
+// until [Tracker.CloseTotals], with no percentage and no time of completion.
 //
 // # Names are hostile
 //

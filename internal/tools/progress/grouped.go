@@ -35,6 +35,8 @@ type cause struct {
 // and in the end how many more there were. r shows all other events.
 func Grouped(r Renderer) Renderer { return &grouped{r, make(map[string]*cause)} }
 
+func (g *grouped) names() bool { return showsNames(g.Renderer) }
+
 // Event passes e on, unless enough has been said of its cause.
 func (g *grouped) Event(now time.Time, e *Event) error {
 	if e.Type == "error" {
@@ -87,6 +89,8 @@ type both struct {
 // Both returns a Renderer that is r, and has failures and differences, and the summary, written
 // by all as well.
 func Both(r, all Renderer) Renderer { return both{r, all} }
+
+func (b both) names() bool { return showsNames(b.Renderer) }
 
 // Event passes e to both.
 func (b both) Event(now time.Time, e *Event) error {

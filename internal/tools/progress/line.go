@@ -4,7 +4,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 const (
@@ -12,9 +11,6 @@ const (
 	terminalInterval = 200 * time.Millisecond
 	// logInterval is the time between two lines in a log.
 	logInterval = 10 * time.Second
-	// columns is the width to which the line on a terminal is cut. It fits any terminal:
-	// a line that wraps cannot be rewritten.
-	columns = 79
 	// rateSpan is how far back the rate looks.
 	rateSpan = 5 * time.Second
 	// rateSamples bounds the samples for the rate: one for each rewrite within rateSpan,
@@ -28,21 +24,35 @@ type sample struct {
 	bytes uint64
 }
 
-// line is the renderer of Line.
+// line is the renderer of Line and Bar.
 type line struct {
-	w        io.Writer
-	terminal bool
-	drawn    bool // the cursor is on a line that is to be rewritten
-	past     []sample
+	w     io.Writer
+	width func() int // of the terminal, in columns; nil: it is none
+	drawn bool       // the cursor is on a line that is to be rewritten
+	past  []sample
 }
 
-// Line returns a Renderer for people: on a terminal it rewrites one line in place, otherwise it
-// writes a line every ten seconds. Events get lines of their own.
-func Line(w io.Writer, isTerminal bool) Renderer { return &line{w: w, terminal: isTerminal} }
+// usualWidth is assumed for a terminal whose width is not known.
+const usualWidth = 80
+
+// Line returns a Renderer for people: on a terminal of 80 columns it rewrites one line in place,
+// otherwise it writes a line every ten seconds. Events get lines of their own.
+func Line(w io.Writer, isTerminal bool) Renderer {
+	if isTerminal {
+		return Bar(w, func() int { return usualWidth })
+	}
+	return &line{w: w}
+}
+
+// Bar returns a Renderer for a terminal: it rewrites one line in place, which fits the width, in
+// columns, that width returns at that time. Events get lines of their own, above it.
+func Bar(w io.Writer, width func() int) Renderer { return &line{w: w, width: width} }
+
+func (l *line) names() bool { return l.width != nil }
 
 // Interval is 200 ms on a terminal, else 10 s.
 func (l *line) Interval() time.Duration {
-	if l.terminal {
+	if l.width != nil {
 		return terminalInterval
 	}
 	return logInterval
@@ -57,12 +67,13 @@ func (l *line) clear() string {
 }
 
 func (l *line) Progress(s *Snapshot) error {
-	text := l.text(s)
-	if !l.terminal {
-		_, err := io.WriteString(l.w, text+"\n")
+	if l.width == nil {
+		_, err := io.WriteString(l.w, l.text(s)+"\n")
 		return err
 	}
-	out := l.clear() + cut(text, columns)
+	// The last column stays free: some terminals wrap a line that fills it, and a line that
+	// wraps cannot be rewritten.
+	out := l.clear() + fit(l.parts(s), s.Name, max(l.width()-1, 1))
 	l.drawn = true
 	_, err := io.WriteString(l.w, out)
 	return err
@@ -96,33 +107,15 @@ func (l *line) Summary(s *Snapshot, _ any) error {
 	return err
 }
 
-// text shows s: "12 of ≥ 34 items, 5.0 MiB of ≥ 1.2 GiB, 3.4 MiB/s, 1 error, 0:07".
+// text shows s whole: "12 of ≥ 34 items, 5.0 MiB of ≥ 1.2 GiB, 3.4 MiB/s, 1 error, 0:07".
 func (l *line) text(s *Snapshot) string {
-	atLeast := "≥ "
-	if s.Closed {
-		atLeast = ""
-	}
-	parts := []string{
-		Count(s.Items()) + " of " + atLeast + Count(max(s.Counts[FoundItems], s.Items())) + " items",
-		Size(s.Counts[Bytes]) + " of " + atLeast + Size(max(s.Counts[FoundBytes], s.Counts[Bytes])),
-		Size(l.rate(s)) + "/s",
-	}
-	for _, c := range [...]struct {
-		n         uint64
-		one, many string
-	}{
-		{s.Counts[Differences], "difference", "differences"},
-		{s.Counts[Errors], "error", "errors"},
-	} {
-		switch c.n {
-		case 0:
-		case 1:
-			parts = append(parts, "1 "+c.one)
-		default:
-			parts = append(parts, Count(c.n)+" "+c.many)
+	var all []string
+	for _, p := range l.parts(s) {
+		if !p.estimate {
+			all = append(all, p.text)
 		}
 	}
-	return strings.Join(append(parts, clock(s.Elapsed)), ", ")
+	return strings.Join(all, ", ")
 }
 
 // rate is the bytes per second over the last rateSpan, or since the start if that is shorter.
@@ -140,17 +133,4 @@ func (l *line) rate(s *Snapshot) uint64 {
 		return 0
 	}
 	return uint64(float64(now.bytes-from.bytes) / (now.at - from.at).Seconds())
-}
-
-// cut returns at most n characters of s.
-func cut(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	for i := range s {
-		if n--; n < 0 {
-			return s[:i]
-		}
-	}
-	return s
 }

@@ -44,6 +44,7 @@ type Snapshot struct {
 	Elapsed time.Duration
 	Closed  bool // the totals, FoundItems and FoundBytes, will not grow any more
 	Counts  [numCounters]uint64
+	Name    string // of an item that is worked at, as the peer sent it; may be empty
 }
 
 // Items is the number of items that are done or failed.
@@ -57,7 +58,7 @@ func (s *Snapshot) Items() uint64 {
 
 // Event is something that the user must learn.
 type Event struct {
-	Type    string // "error", "difference", "note"; about a server "silent", "answers"
+	Type    string // "error", "difference", "note", "done"; about a server "silent", "answers"
 	Kind    string // of a difference: what differs; of an error: what failed; may be empty
 	Path    string // as the peer sent it: renderers clean it
 	Message string // may quote names too
@@ -85,6 +86,8 @@ type Tracker struct {
 	closed atomic.Bool
 	now    func() time.Time
 	start  time.Time
+	names  bool // the renderer shows names
+	name   atomic.Pointer[func() string]
 	stop   chan struct{}
 	ticks  sync.WaitGroup
 
@@ -96,11 +99,17 @@ type Tracker struct {
 
 // New makes a Tracker that calls show, which may be nil, until Finish. now is its clock.
 func New(show Renderer, now func() time.Time) *Tracker {
-	t := &Tracker{now: now, start: now(), show: show, stop: make(chan struct{})}
+	t := &Tracker{now: now, start: now(), show: show, names: showsNames(show), stop: make(chan struct{})}
 	if show != nil {
 		t.ticks.Go(t.run)
 	}
 	return t
+}
+
+// showsNames reports whether r shows the names of what is worked at.
+func showsNames(r Renderer) bool {
+	n, ok := r.(interface{ names() bool })
+	return ok && n.names()
 }
 
 func (t *Tracker) run() {
@@ -135,6 +144,14 @@ func (t *Tracker) Add(c Counter, n uint64) {
 	}
 }
 
+// Working notes what is worked at. name is called when the name is shown, by another goroutine,
+// and perhaps long after.
+func (t *Tracker) Working(name func() string) {
+	if t != nil && t.names {
+		t.name.Store(&name)
+	}
+}
+
 // Get is the value of c.
 func (t *Tracker) Get(c Counter) uint64 {
 	if t == nil {
@@ -159,6 +176,9 @@ func (t *Tracker) Snapshot() Snapshot {
 	s := Snapshot{Time: now, Elapsed: now.Sub(t.start), Closed: t.closed.Load()}
 	for i := range s.Counts {
 		s.Counts[i] = t.counts[i].Load()
+	}
+	if name := t.name.Load(); name != nil {
+		s.Name = (*name)()
 	}
 	return s
 }

@@ -55,6 +55,10 @@ type Options struct {
 	Parallel  int    // directories listed at once; 0: DefaultParallel
 	MaxDepth  int    // levels below the root; 0: DefaultMaxDepth
 	PageBytes uint32 // size of a page of a listing; 0: the peer's choice
+
+	// Listed, if not nil, is called once when all directories have been listed: no Entry
+	// follows. What the visitor has begun may still be under way.
+	Listed func()
 }
 
 // Visitor is called with what a walk finds. Calls for one directory are made one after the
@@ -98,6 +102,7 @@ type walker struct {
 	ahead *ahead // nil: directories are listed when their turn comes
 	stack []*Dir // waiting; the last one is next
 	open  openSet
+	todo  int  // directories whose listing has not ended
 	done  bool // the root has been left, or err is set
 	err   error
 }
@@ -167,7 +172,19 @@ func (w *walker) visit(d *Dir) error {
 		w.ahead.drop(d.preview)
 		d.preview = nil
 	}
+	w.listed()
 	return d.drop()
+}
+
+// listed notes that a directory has been listed, or was skipped.
+func (w *walker) listed() {
+	w.mu.Lock()
+	w.todo--
+	last := w.todo == 0
+	w.mu.Unlock()
+	if last && w.o.Listed != nil {
+		w.o.Listed()
+	}
 }
 
 // admit adds d to the open directories. If d lies too deep or in itself, it is a fault and is
@@ -247,6 +264,7 @@ func (w *walker) push(d *Dir) (full bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	d.refs.Store(1)
+	w.todo++
 	w.pushLocked(d)
 	if d.Parent == nil {
 		return false

@@ -55,6 +55,58 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// TestListed: the end of the listings is told once, when every entry was visited, while the
+// last directories are still held.
+func TestListed(t *testing.T) {
+	f := memfs.New(memfs.Options{})
+	build(t, f, "a/", "a/b/", "a/b/c", "a/d", "e/", "f")
+	for _, parallel := range []int{1, 16} {
+		l := newLog(t)
+		var told atomic.Int64
+		v := &holding{log: l}
+		o := Options{Parallel: parallel, Listed: func() {
+			told.Add(1)
+			l.mu.Lock()
+			entered, entries, left := len(l.entered), len(l.entries), len(l.left)
+			l.mu.Unlock()
+			if entered != 4 || entries != 3 || left != 0 {
+				t.Errorf("parallel %d: told with %d directories entered and %d left, and %d entries", parallel, entered, left, entries)
+			}
+			v.release()
+		}}
+		root, _, err := f.Root(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Tree(t.Context(), f, root, o, v); err != nil || told.Load() != 1 {
+			t.Errorf("parallel %d: %v; told %d times", parallel, err, told.Load())
+		}
+	}
+}
+
+// holding holds every directory until release.
+type holding struct {
+	*log
+	held []*Dir
+}
+
+func (h *holding) Enter(ctx context.Context, d *Dir) error {
+	d.Hold()
+	h.mu.Lock()
+	h.held = append(h.held, d)
+	h.mu.Unlock()
+	return h.log.Enter(ctx, d)
+}
+
+func (h *holding) release() {
+	h.mu.Lock()
+	held := h.held
+	h.mu.Unlock()
+	for _, d := range held {
+		d.Release()
+	}
+}
+
 // TestRequests counts what a walk asks for: the pages of the listings and the
 // root's attributes.
 func TestRequests(t *testing.T) {

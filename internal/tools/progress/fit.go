@@ -1,0 +1,171 @@
+package progress
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// part is a part of the line. Where there is no room for all, those of the lowest rank go.
+type part struct {
+	text     string
+	rank     int
+	estimate bool // is not shown in the end
+}
+
+// minName is the fewest columns in which a name is shown.
+const minName = 10
+
+// parts are the parts of the line, from left to right.
+func (l *line) parts(s *Snapshot) []part {
+	atLeast, items := "≥ ", 9
+	var parts []part
+	if s.Closed {
+		atLeast, items = "", 4
+		parts = append(parts, part{fmt.Sprintf("%d%%", percent(s)), 9, true})
+	}
+	rate := l.rate(s)
+	parts = append(parts,
+		part{text: Count(s.Items()) + " of " + atLeast + Count(max(s.Counts[FoundItems], s.Items())) + " items", rank: items},
+		part{text: Size(s.Counts[Bytes]) + " of " + atLeast + Size(max(s.Counts[FoundBytes], s.Counts[Bytes])), rank: 5},
+		part{text: Size(rate) + "/s", rank: 7},
+	)
+	if left, ok := left(s, rate); ok {
+		parts = append(parts, part{"ETA " + clock(left), 6, true})
+	}
+	for _, c := range [...]struct {
+		n         uint64
+		one, many string
+	}{
+		{s.Counts[Differences], "difference", "differences"},
+		{s.Counts[Errors], "error", "errors"},
+	} {
+		switch c.n {
+		case 0:
+		case 1:
+			parts = append(parts, part{text: "1 " + c.one, rank: 8})
+		default:
+			parts = append(parts, part{text: Count(c.n) + " " + c.many, rank: 8})
+		}
+	}
+	return append(parts, part{text: clock(s.Elapsed), rank: 3})
+}
+
+// percent is how much is done: of the bytes, or of the items if there are no bytes. It is 100
+// only if both are.
+func percent(s *Snapshot) int {
+	share := func(n, of uint64) int {
+		if of == 0 || n >= of {
+			return 100
+		}
+		return min(int(float64(n)/float64(of)*100), 99)
+	}
+	bytes, items := share(s.Counts[Bytes], s.Counts[FoundBytes]), share(s.Items(), s.Counts[FoundItems])
+	if s.Counts[FoundBytes] == 0 {
+		return items
+	}
+	if items < 100 {
+		bytes = min(bytes, 99)
+	}
+	return bytes
+}
+
+// maxLeft is the longest time that is estimated. Beyond it none is shown.
+const maxLeft = 100 * time.Hour
+
+// left estimates the time that the task still takes: for the bytes at the rate of the last
+// seconds, for items without bytes at that of the whole time.
+func left(s *Snapshot, rate uint64) (time.Duration, bool) {
+	if !s.Closed {
+		return 0, false
+	}
+	seconds := 0.0
+	bytes, items := s.Counts[FoundBytes]-min(s.Counts[Bytes], s.Counts[FoundBytes]), s.Counts[FoundItems]-min(s.Items(), s.Counts[FoundItems])
+	switch {
+	case bytes > 0 && rate > 0:
+		seconds = float64(bytes) / float64(rate)
+	case bytes > 0, items == 0, s.Items() == 0:
+		return 0, false
+	default:
+		seconds = s.Elapsed.Seconds() * float64(items) / float64(s.Items())
+	}
+	if seconds >= maxLeft.Seconds() {
+		return 0, false
+	}
+	return time.Duration(seconds * float64(time.Second)), true
+}
+
+// fit is the line in at most width columns: the parts for which there is room, and then the
+// name, or its end.
+func fit(parts []part, name string, width int) string {
+	for columns(joinParts(parts)) > width && len(parts) > 1 {
+		least := 0
+		for i, p := range parts {
+			if p.rank < parts[least].rank {
+				least = i
+			}
+		}
+		parts = append(parts[:least:least], parts[least+1:]...)
+	}
+	text := cut(joinParts(parts), width)
+	room := width - columns(text) - len(", ")
+	if name = Clean(name); name == "" || room < minName {
+		return text
+	}
+	return text + ", " + tail(name, room)
+}
+
+func joinParts(parts []part) string {
+	all := make([]string, len(parts))
+	for i, p := range parts {
+		all[i] = p.text
+	}
+	return strings.Join(all, ", ")
+}
+
+// cut returns the first characters of s, in at most n columns.
+func cut(s string, n int) string {
+	for i, r := range s {
+		if n -= wide(r); n < 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// tail returns s, or its last characters after "...", in at most n columns.
+func tail(s string, n int) string {
+	const dots = "..."
+	if columns(s) <= n {
+		return s
+	}
+	n -= len(dots)
+	at := len(s)
+	for at > 0 {
+		r, size := utf8.DecodeLastRuneInString(s[:at])
+		if n -= wide(r); n < 0 {
+			break
+		}
+		at -= size
+	}
+	return dots + s[at:]
+}
+
+// columns is how many columns of a terminal s takes, or more.
+func columns(s string) (n int) {
+	for _, r := range s {
+		n += wide(r)
+	}
+	return n
+}
+
+// wide is how many columns a character takes at most: two of East Asian scripts and of
+// pictures, else one.
+func wide(r rune) int {
+	switch {
+	case r < 0x1100, r > 0x11ff && r < 0x231a, r > 0x23ff && r < 0x25fd, r > 0x27bf && r < 0x2b00, r > 0x2bff && r < 0x2e80:
+		return 1
+	}
+	return 2
+}

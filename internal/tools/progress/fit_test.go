@@ -1,0 +1,113 @@
+package progress
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// midway is a task under way.
+func midway(closed bool) *Snapshot {
+	s := &Snapshot{Elapsed: 100 * time.Second, Closed: closed, Name: "photos/2024/some-directory/" + strings.Repeat("long-name-", 20) + "end.jpg"}
+	s.Counts[Files], s.Counts[FoundItems] = 12_000, 30_000
+	s.Counts[Bytes], s.Counts[FoundBytes] = 1<<30, 4<<30
+	s.Counts[Errors], s.Counts[MoreErrors] = 2, 2
+	return s
+}
+
+// TestBarFits: the line fits each width, and keeps what matters most.
+func TestBarFits(t *testing.T) {
+	for _, c := range []struct {
+		width  int
+		closed bool
+		want   []string
+	}{
+		{20, true, []string{"25%", "2 errors"}},
+		{20, false, []string{"12,000 of ≥ 30,000"}},
+		{50, true, []string{"25%", "10.2 MiB/s", "ETA 5:00", "2 errors"}},
+		{50, false, []string{"12,000 of ≥ 30,000 items", "10.2 MiB/s", "2 errors"}},
+		{80, true, []string{"25%, ", "1.0 GiB of 4.0 GiB, 10.2 MiB/s, ETA 5:00, 2 errors"}},
+		{80, false, []string{"12,000 of ≥ 30,000 items, 1.0 GiB of ≥ 4.0 GiB, 10.2 MiB/s, 2 errors"}},
+		{200, true, []string{"25%, 12,000 of 30,000 items, 1.0 GiB of 4.0 GiB, 10.2 MiB/s, ETA 5:00, 2 errors, 1:40, ...", "end.jpg"}},
+		{200, false, []string{"12,000 of ≥ 30,000 items, 1.0 GiB of ≥ 4.0 GiB, 10.2 MiB/s, 2 errors, 1:40, ...", "end.jpg"}},
+	} {
+		var out bytes.Buffer
+		if err := Bar(&out, func() int { return c.width }).Progress(midway(c.closed)); err != nil {
+			t.Error(err)
+		}
+		line := out.String()
+		for _, want := range c.want {
+			if !strings.Contains(line, want) {
+				t.Errorf("%d columns: no %q in %q", c.width, want, line)
+			}
+		}
+		if n := columns(line); n >= c.width || c.width == 200 && n != 199 {
+			t.Errorf("%d columns: %q has %d", c.width, line, n)
+		}
+	}
+}
+
+// TestBarAtAnyWidth: names of any characters fit any width, and do no harm.
+func TestBarAtAnyWidth(t *testing.T) {
+	for _, name := range []string{"", "a", strings.Repeat("漢字", 100), "\x1b[31mred\n", strings.Repeat("e\u0301", 100), "\xff\xfe"} {
+		for width := range 260 {
+			s := midway(width%2 == 0)
+			s.Name = name
+			line := fit((&line{}).parts(s), s.Name, max(width-1, 1))
+			if n := columns(line); n > max(width-1, 1) || strings.ContainsAny(line, "\x1b\n") {
+				t.Fatalf("%q at %d: %q has %d", name, width, line, n)
+			}
+		}
+	}
+}
+
+// TestPercent: 100% is shown when all is done, and not before; no time is estimated without a
+// rate, or before all has been found.
+func TestPercent(t *testing.T) {
+	for _, c := range []struct {
+		bytes, ofBytes, items, ofItems uint64
+		want                           int
+		left                           string
+	}{
+		{0, 0, 0, 0, 100, ""},
+		{0, 100, 0, 1, 0, ""},
+		{999_999, 1_000_000, 1, 1, 99, "0:00"},
+		{100, 100, 1, 2, 99, "0:10"},
+		{100, 100, 2, 2, 100, ""},
+		{0, 0, 1, 4, 25, "0:30"},
+		{200, 100, 3, 2, 100, ""},
+	} {
+		s := &Snapshot{Elapsed: 10 * time.Second, Closed: true}
+		s.Counts[Bytes], s.Counts[FoundBytes], s.Counts[Files], s.Counts[FoundItems] = c.bytes, c.ofBytes, c.items, c.ofItems
+		text := ""
+		if d, ok := left(s, c.bytes/10); ok {
+			text = clock(d)
+		}
+		if got := percent(s); got != c.want || text != c.left {
+			t.Errorf("%+v: %d%%, %s left", c, got, text)
+		}
+		if s.Closed = false; c.bytes > 0 {
+			if d, ok := left(s, 1); ok {
+				t.Errorf("%v is estimated of what is not all found", d)
+			}
+		}
+	}
+}
+
+// TestNames: the name of what is worked at is asked for only by a line that shows it.
+func TestNames(t *testing.T) {
+	for _, shown := range []bool{true, false} {
+		r := Both(Grouped(Line(new(bytes.Buffer), shown)), JSON(new(bytes.Buffer)))
+		p := New(r, time.Now)
+		asked := 0
+		p.Working(func() string { asked++; return fmt.Sprint("name ", asked) })
+		if s := p.Snapshot(); (s.Name == "name 1") != shown || (asked > 0) != shown {
+			t.Errorf("shown %v: %q, asked %d times", shown, s.Name, asked)
+		}
+		if err := p.Finish(nil); err != nil {
+			t.Error(err)
+		}
+	}
+}
