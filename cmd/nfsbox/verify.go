@@ -43,7 +43,8 @@ directory, on both sides: of the copy of such a link it is not the link that is 
 
 The exit status is 0 if all is the same, 3 if there are differences, 2 if something could not be
 compared, whether or not there are differences as well, or SOURCE or DEST is not there, and 4 if one
-cannot be reached, or SOURCE is lost meanwhile.
+cannot be reached, or SOURCE is lost meanwhile. A comparison that is interrupted has status 130; run
+again, it compares all again.
 
   nfsbox verify nfs://filer/export/home ./home
   nfsbox verify --json ./a ./b | jq 'select(.type=="difference")'`
@@ -86,6 +87,9 @@ func (c *verifyCmd) Run(e *env) error {
 	}
 	if c.text() {
 		sum.print(e.stderr, tracker.Get(progress.Errors))
+	}
+	if err != nil && interrupted(e) {
+		_, _ = fmt.Fprintf(e.stderr, "nfsbox: of what was compared no record is kept; to compare all again: %s\n", commandLine(e.name, e.args))
 	}
 	return err
 }

@@ -193,3 +193,22 @@ func TestNoStateDirectory(t *testing.T) {
 	}
 	b.same(b.path("src"), b.path("copy"))
 }
+
+// TestInterruptedVerify: a comparison that is interrupted says so, and which command compares
+// all again.
+func TestInterruptedVerify(t *testing.T) {
+	heeds(t, os.Interrupt)
+	b := newBox(t)
+	for i := range 100 {
+		b.write(b.path("srv", fmt.Sprint(i)), string(pattern(100_000, byte(i))))
+	}
+	b.must(0, "cp", "-r", b.path("srv"), b.path("copy"))
+	hook, begin, sent := b.signalled(syscall.SIGINT, 1_000_000)
+	args := []string{"verify", "--parallel=4", b.proxy(b.serve(b.path("srv")), hook).url(), b.path("copy")}
+	r := begin(args...)
+	<-sent
+	status, text := r.status(), r.err.String()
+	if status != 130 || strings.Contains(text, "the same: ") || !strings.Contains(text, "to compare all again: "+b.bin+" "+strings.Join(args, " ")+"\n") {
+		t.Errorf("exit status %d\n%s", status, text)
+	}
+}
