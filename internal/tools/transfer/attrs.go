@@ -56,7 +56,7 @@ func (o *Owners) allowed(k ownerKey) vfs.Mask {
 	return k.give
 }
 
-// learn notes that of what was asked for only most is allowed.
+// learn notes that only most of what was asked for is allowed.
 func (o *Owners) learn(k ownerKey, most vfs.Mask) {
 	if most == k.give || o == nil {
 		return
@@ -71,17 +71,17 @@ func (o *Owners) learn(k ownerKey, most vfs.Mask) {
 	}
 }
 
-// SetAttrs gives h mode, times and, if owners is not nil, owner and group of
-// want. have are h's attributes as far as they are known. It returns h's
-// attributes afterwards, as far as the peer sent them.
+// SetAttrs gives h the mode and times of want and, if owners is not nil, its owner and group.
+// have are h's attributes as far as they are known. It returns h's attributes afterwards, as
+// far as the peer sent them.
 //
-// An owner that the caller may not set is lost, and no error; the group is then
-// tried alone, as everyone may choose among the groups that are theirs. A file
-// whose owner is not the one that want has does not get set-id bits: they would
-// run it in another's name. Where they are kept, the owner is set before them,
-// as changing it takes them away.
+// If the caller may not set the owner, the owner is lost, which is no error. Then the group is
+// tried alone, since users may choose among their own groups. A file that does not get the
+// owner of want gets no set-id bits: they would run it in another user's name. If it keeps
+// them, the owner is set before them, since a new owner clears them.
 //
-// What the peer answers to have set, and shows that it has not, is lost as well.
+// If the peer claims to have set something, and its attributes show that it has not, that is
+// lost as well.
 func SetAttrs(ctx context.Context, f vfs.FS, h vfs.Handle, want, have *vfs.Attr, owners *Owners) (after vfs.Attr, lost Lost, err error) {
 	differs := ownersDiffer(want, have)
 	key := ownerKey{uid: want.UID, gid: want.GID}
@@ -117,8 +117,9 @@ func SetAttrs(ctx context.Context, f vfs.FS, h vfs.Handle, want, have *vfs.Attr,
 	return after, lost, err
 }
 
-// KeepAttrs is SetAttrs of what may have them already: have are h's attributes, all that
-// are wanted. If they are what SetAttrs would come to, no call is made, and set is false.
+// KeepAttrs is SetAttrs for an object that may have the attributes already. have are all
+// attributes of h that are wanted. If SetAttrs would change none, no call is made, and set is
+// false.
 func KeepAttrs(ctx context.Context, f vfs.FS, h vfs.Handle, want, have *vfs.Attr, owners *Owners) (set bool, lost Lost, err error) {
 	differs := ownersDiffer(want, have)
 	key := ownerKey{uid: want.UID, gid: want.GID}
@@ -134,8 +135,8 @@ func KeepAttrs(ctx context.Context, f vfs.FS, h vfs.Handle, want, have *vfs.Attr
 	return err == nil, lost, err
 }
 
-// ownersDiffer says which of owner and group have has not as want has them, or not
-// for certain.
+// ownersDiffer returns which of owner and group differ between want and have, or are not known
+// of have.
 func ownersDiffer(want, have *vfs.Attr) vfs.Mask {
 	var m vfs.Mask
 	if want.Has(vfs.MaskUID) && !(have.Has(vfs.MaskUID) && have.UID == want.UID) {
@@ -147,8 +148,8 @@ func ownersDiffer(want, have *vfs.Attr) vfs.Mask {
 	return m
 }
 
-// settings is what of want is set whichever user owns the object; other says which of
-// owner and group will be another's.
+// settings is what of want is set. other says which of owner and group h will not have from
+// want: that takes set-id bits away.
 func settings(want *vfs.Attr, other vfs.Mask) vfs.SetAttr {
 	set := vfs.SetAttr{
 		Valid: want.Valid & (vfs.MaskMode | vfs.MaskAtime | vfs.MaskMtime),
@@ -171,7 +172,7 @@ func settings(want *vfs.Attr, other vfs.Mask) vfs.SetAttr {
 	return set
 }
 
-// setBoth sets the owner, as far as m says, and set: at once where that is safe.
+// setBoth sets set, and of the owner what m says. It does so in one call if that is safe.
 func setBoth(ctx context.Context, f vfs.FS, h vfs.Handle, want *vfs.Attr, m vfs.Mask, set *vfs.SetAttr, after *vfs.Attr) error {
 	both := *set
 	if m != 0 && set.Mode&(setUID|setGID) != 0 {
@@ -195,8 +196,8 @@ func setBoth(ctx context.Context, f vfs.FS, h vfs.Handle, want *vfs.Attr, m vfs.
 	return err
 }
 
-// refused reports whether err says that this caller, or this file system, does
-// not get to set that.
+// refused reports whether err says that this caller may not set that, or that the file system
+// cannot hold it.
 func refused(err error) bool {
 	for _, s := range [...]vfs.Status{vfs.ErrPerm, vfs.ErrAccess, vfs.ErrInval, vfs.ErrNotSupp} {
 		if errors.Is(err, s) {

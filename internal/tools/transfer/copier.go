@@ -20,17 +20,17 @@ type copier struct {
 	moved atomic.Int64 // bytes told to o.Moved
 
 	in, out  vfs.File
-	before   vfs.Attr // of the source
-	fresh    bool     // before is from the time of this attempt, not of a listing
-	temp     string
+	before   vfs.Attr   // of the source
+	fresh    bool       // before is from the time of this attempt, not of a listing
+	temp     string     // its name
 	left     leftTemps  // of this attempt, and of those before it
 	made     vfs.Opened // the temporary
 	unstable bool       // a COMMIT is needed
 	sum      *digest    // of what was read; nil without Options.Verify
 	syncer   vfs.Syncer // nil if the destination needs none
 	longer   bool       // the source is longer by now
-	want     vfs.Attr   // of the copy: before, but for an access control list
-	acl      bool       // which is lost
+	want     vfs.Attr   // of the copy: before, with the mode that it has without its access control list
+	acl      bool       // the source has such a list, which is lost
 	xattr    bool       // the source has extended attributes, which are lost
 }
 
@@ -69,9 +69,8 @@ func join(err, then error) error {
 	return fmt.Errorf("%w; then %w", err, then)
 }
 
-// publish gives the temporary its name. Of a server that was restarted meanwhile
-// the answer may be that it may or may not have been done; then what stands under
-// the name tells.
+// publish gives the temporary its name. After a restart of the server it may be unknown whether
+// that was done. Then the object that has the name tells.
 func (c *copier) publish(ctx context.Context) error {
 	_, _, err := c.dst.FS.Rename(ctx, c.dst.Dir, c.temp, c.dst.Dir, c.dst.Name)
 	if err == nil {
@@ -85,8 +84,8 @@ func (c *copier) publish(ctx context.Context) error {
 	return inTheWay("rename", err)
 }
 
-// openSource opens the source and learns what it is before it is read. What a
-// listing said will do for a file of one chunk: if it is wrong, that costs little.
+// openSource opens the source and finds out its attributes before it is read. For a file of one
+// chunk those of the listing suffice: if they are out of date, another attempt costs little.
 func (c *copier) openSource(ctx context.Context) error {
 	in, opened, err := c.src.FS.Open(ctx, vfs.At{H: c.src.Handle}, &vfs.OpenHow{Access: vfs.ShareRead})
 	if err != nil {
@@ -280,8 +279,8 @@ func unchanged(a, b *vfs.Attr) bool {
 	return a.Size == b.Size && a.Mtime.Equal(b.Mtime) && a.Ctime.Equal(b.Ctime)
 }
 
-// commit makes what was written stable. The destination answers for all of it, so there are
-// no verifiers to be compared: see Target.
+// commit makes stable what was written. The destination owns its dirty bytes, so that no
+// verifier has to be compared: see Target.
 func (c *copier) commit(ctx context.Context) error {
 	if !c.unstable {
 		return nil
@@ -293,8 +292,8 @@ func (c *copier) commit(ctx context.Context) error {
 	return nil
 }
 
-// settle makes data and attributes stable on a destination that leaves it to us.
-// A commit covers both, as what it answers is FileSync.
+// settle makes data and attributes stable on a vfs.Syncer. If there was an unstable write, the
+// commit covers both.
 func (c *copier) settle(ctx context.Context) error {
 	if c.unstable {
 		return c.commit(ctx)
@@ -316,8 +315,8 @@ func (c *copier) attributes(ctx context.Context, res *Result) error {
 	return nil
 }
 
-// verify reads the copy back. It is committed: no layer on the way has bytes of it
-// any more but the host that stores it, which forgets what it can.
+// verify reads the copy back. Since the copy is committed, only the host that stores it may
+// have cached bytes of it. That host is told to forget them.
 func (c *copier) verify(ctx context.Context) error {
 	if d, ok := vfs.As[vfs.Dropper](c.out); ok {
 		if err := d.Drop(ctx, 0, 0); err != nil && !errors.Is(err, vfs.ErrNotSupp) {

@@ -11,24 +11,22 @@
 //
 // # Safe before it has a name
 //
-// What was written unstable is committed. Dirty bytes have one owner, and that is the
-// destination ([Target]): what a server forgets it sends again, and here no verifier is
-// looked at. A chunk is handed over to it in its buffer, and not copied. A file that fits
-// one chunk is written with a single FILE_SYNC write instead, one round trip fewer: from an
-// NFS server it costs READ there, and CREATE, WRITE, SETATTR, RENAME here.
+// Unstable writes are committed. The destination owns the dirty bytes ([Target]): it sends
+// again what its server has forgotten, so this package looks at no verifier. A chunk goes to
+// the destination in its buffer, without a copy. A file that fits one chunk is written by one
+// FILE_SYNC write, which saves a round trip: between two servers it costs READ there, and
+// CREATE, WRITE, SETATTR, RENAME here.
 //
-// On a [vfs.Syncer] attributes are set first, and the file's data and attributes
-// made stable together, with one commit. Names are not: the caller syncs
-// directories, because it knows when it is done with one; nor are the attributes
-// of links and nodes, which cost a sync of a whole disk that many can share.
+// On a [vfs.Syncer] the attributes are set first. Then one commit makes data and attributes
+// stable. The caller syncs directories, since it knows when a directory is done. It also
+// syncs links and nodes: each such sync may be one of the whole disk, which many can share.
 //
 // # Read back
 //
-// With Options.Verify the copy is committed first. What is read back then comes
-// from the server, or, where the destination is a directory of this host, from
-// the disk, as far as the host can be told to forget the pages ([vfs.Dropper]).
-// Files of LOCALIO are in the page cache that the server itself reads from; there
-// that cache is what is compared.
+// With Options.Verify the copy is committed, and then read back from the server. Where the
+// destination is a directory of this host, the bytes come from the disk, if the host can be
+// told to forget its pages ([vfs.Dropper]). Through LOCALIO they come from the page cache,
+// which the server reads from as well.
 //
 // # The bytes that were there
 //
@@ -37,47 +35,45 @@
 // [ErrChanged]. A source that ends before its size, and a peer that returns
 // counts that cannot be true, are errors.
 //
-// A source that has only grown is kept as it was at first, with the mtime of then
-// (Result.Grew): a log would never be copied else. It is taken to have only grown
-// if all bytes up to its first size could be read, and its first and last ones of
-// them are the copy's still.
+// A source that has only grown is copied as it was at first, with its first mtime
+// (Result.Grew). Otherwise a log could never be copied. It counts as grown if all bytes up to
+// its first size could be read, and the first and the last of them still equal the copy's.
 //
-// A source whose ctime alone has changed, since somebody has linked it or changed its
-// rights, is compared with the copy once more, byte for byte, and kept if it is the
-// same.
+// If only the ctime has changed, somebody has linked the source or changed its rights. Then
+// source and copy are compared once more, byte for byte, and the copy is kept if they are
+// the same.
 //
-// Of a source that is gone the name is looked up again, and the file is copied that
-// has it now; if none has, that is [ErrVanished]. So nothing is missing that had its
-// name throughout, whatever was renamed over it.
+// If the source is gone, its name is looked up again, and the file that has the name now is
+// copied. If there is none, that is [ErrVanished]. So a name that existed throughout is never
+// missing, whatever was renamed over it.
 //
 // # What does not come along
 //
-// Access control lists are not copied. Under one, the group's bits of a mode are
-// those of the list's mask; the copy gets what the list gives to the group itself, so
-// that nobody has more rights than before ([Options.PlainMode]). A list costs a call,
-// which is made while the contents are read, where the mode gives the group rights
-// and until the file system is found to have no lists.
+// Access control lists are not copied. In a mode with a list the group's bits are the list's
+// mask. The copy gets the rights that the list gives to the group itself, so that nobody has
+// more rights than before ([Options.PlainMode]). To ask for a list costs a call, beside the
+// reads. It is made only if the mode gives the group rights, and until the file system is
+// found to have no lists.
 //
-// Extended attributes are not copied either. Those of a user, and capabilities, are told
-// of a source that is a directory of a Linux host: one more system call for a file.
+// Extended attributes are not copied either. Whether there are some is known only if the
+// source is a directory of a Linux host, by one more system call for each file. Attributes of
+// users, and capabilities, count.
 //
-// A server may say that it has set attributes and not have set them: the attributes
-// that come with the answer are compared with what was asked for. [Lost] says what is
-// missing, for whatever reason.
+// A server may claim to have set attributes that it has not set. So the attributes in its
+// answer are compared with what was asked for. [Lost] says what is missing.
 //
 // # Many in flight
 //
-// Each of a few workers reads a chunk, waits for its turn to hash it, and writes it:
-// reads run ahead of writes, and a file takes a chunk of memory for each worker at
-// most. There is no second queue, and nothing is learnt here: the client's limiter decides how
-// many calls its server gets at once. The workers are enough to keep it busy, few where the
-// bytes are near ([vfs.Near]) and [MaxWindow] elsewhere. A [Budget] bounds all files together.
+// Each worker reads a chunk, waits for its turn to hash it, and writes it. So reads run ahead
+// of writes, and a file takes at most one chunk of memory for each worker. The client's
+// limiter decides how many calls its server gets at once. There are enough workers to keep it
+// busy: few where the bytes are near ([vfs.Near]), up to [MaxWindow] elsewhere. A [Budget]
+// bounds all files together.
 //
 // # Holes
 //
-// If a source uses less storage than its size, its holes are asked for
-// ([vfs.HoleSeeker]), and where it cannot tell, blocks of zeros count as holes.
-// They are not written. A file without holes is not searched for zeros. NFSv3 has no
-// question for holes: what comes from a server that reports all of a file's bytes
-// as used comes without holes, whatever the server's disk has.
+// A source that uses less storage than its size is asked for its holes ([vfs.HoleSeeker]).
+// If it cannot tell, blocks of zeros count as holes. Holes are not written. A file without
+// holes is not searched for zeros. NFSv3 has no call for holes: if a server reports all bytes
+// of a file as used, its copy has no holes, whatever the server's disk has.
 package transfer

@@ -49,10 +49,10 @@ func (l *leftTemps) explain(err error) error {
 // errOvertaken says why a temporary may appear after a REMOVE has not found it.
 var errOvertaken = errors.New("the call that makes it was not answered, so that it may appear yet")
 
-// makeTime is how long a call that makes a temporary goes on after the copy's context
-// has ended. The answer matters: a REMOVE may overtake the call, over another connection or
-// in the server, and then what the call makes stays. Without an answer in that time the
-// temporary is reported as left. A silent server is given up sooner (nfsbox.WithStop).
+// makeTime is how long a call that makes a temporary goes on after the copy's context has
+// ended. Without its answer, a REMOVE may overtake it, and the temporary would stay. If no
+// answer comes in that time, the temporary is reported as left. A silent server is given up
+// sooner (nfsbox.WithStop).
 const makeTime = 5 * time.Second
 
 // whileMade is the context in which a temporary is made: it ends makeTime after ctx, or
@@ -74,9 +74,9 @@ func whileMade(ctx context.Context) (making context.Context, end func()) {
 	}
 }
 
-// CreateTemp makes a temporary, of a name from Options.TempName. If ctx ends meanwhile it
-// waits for the answer, for five seconds at most. Whatever the error, if it Is
-// vfs.ErrUnknownOutcome, RemoveTemp has to be given it.
+// CreateTemp makes a temporary, with a name from Options.TempName. If ctx ends meanwhile, it
+// waits for the answer for up to five seconds. An error that Is vfs.ErrUnknownOutcome has to be
+// passed to RemoveTemp.
 func CreateTemp(ctx context.Context, dst *Target, temp string, how *vfs.CreateHow) (vfs.Handle, vfs.Attr, error) {
 	if err := ctx.Err(); err != nil {
 		return vfs.Handle{}, vfs.Attr{}, err
@@ -105,8 +105,8 @@ func RemoveTemp(ctx context.Context, dst *Target, temp string, made error) error
 	return nil
 }
 
-// unanswered reports whether err is of a call that may yet be executed, as no answer to
-// it has come. A Status is an answer.
+// unanswered reports whether err is of a call that got no answer, and may yet be executed. A
+// Status is an answer.
 func unanswered(err error) bool {
 	_, answered := errors.AsType[vfs.Status](err)
 	return errors.Is(err, vfs.ErrUnknownOutcome) && !answered

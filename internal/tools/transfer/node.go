@@ -8,9 +8,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Symlink copies a symbolic link: its target byte for byte, whatever it says.
-// One that is already there with this target is kept. On a vfs.Syncer its times
-// and owner are the caller's to sync.
+// Symlink copies a symbolic link: its target byte for byte, whatever it says. A link that is
+// there already with this target is kept. On a vfs.Syncer the caller syncs its times and owner.
 func Symlink(ctx context.Context, src Source, dst Target, o *Options) (Result, error) {
 	target, attr, err := src.readlink(ctx)
 	if err != nil {
@@ -44,9 +43,8 @@ func (s *Source) readlink(ctx context.Context) (target string, attr vfs.Attr, er
 	}
 }
 
-// Node copies a device, a pipe or a socket: the name, not what speaks through
-// it. Devices are for the privileged; others get vfs.ErrPerm. Syncing is as for
-// Symlink.
+// Node copies a device, a pipe or a socket: the name, not what is read through it. To make a
+// device takes privileges; without them the error is vfs.ErrPerm. Syncing is as for Symlink.
 func Node(ctx context.Context, src Source, dst Target, o *Options) (Result, error) {
 	n := node{dst: &dst, o: o, want: &src.Attr}
 	if src.Attr.Has(vfs.MaskMode) {
@@ -129,8 +127,8 @@ func (n *node) placeOnce(ctx context.Context) (Result, error) {
 	return n.replace(ctx, attr.Type)
 }
 
-// same reports whether h, found under our name, is what we would make. What has other
-// names is not: they would get our attributes, and may stand for other objects.
+// same reports whether h, found under our name, is what we would make. An object with further
+// names is not: they may stand for other objects, and would get our attributes.
 func (n *node) same(ctx context.Context, h vfs.Handle, attr *vfs.Attr) (bool, error) {
 	if attr.Type != n.how.Type || attr.Nlink > 1 {
 		return false, nil
@@ -191,9 +189,9 @@ func linkTemp(ctx context.Context, h vfs.Handle, dst *Target, temp string) error
 	return err
 }
 
-// Link gives h, an object of dst.FS, the name that dst says, in place of whatever
-// but a directory has it. An error that Is vfs.ErrMLink, vfs.ErrNotSupp or
-// vfs.ErrXDev says that it has to be copied instead.
+// Link gives h, an object of dst.FS, the name of dst. It replaces what has the name, unless
+// that is a directory. An error that Is vfs.ErrMLink, vfs.ErrNotSupp or vfs.ErrXDev says that
+// the object has to be copied instead.
 func Link(ctx context.Context, h vfs.Handle, dst Target, o *Options) error {
 	_, _, err := dst.FS.Link(ctx, h, dst.Dir, dst.Name)
 	if !errors.Is(err, vfs.ErrExist) {

@@ -11,15 +11,15 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// zeroBlock is the unit in which zeros are found and not written, where the source cannot
-// say where its holes are.
+// zeroBlock is the unit in which zeros are found and not written, if the source cannot tell
+// where its holes are.
 const zeroBlock = 4096
 
 // zeros is what a hole reads as. It is never written to.
 var zeros [zeroBlock]byte
 
-// pump copies the contents. If it can, it returns the source's attributes after
-// the last read.
+// pump copies the contents. It returns the source's attributes after the last read, if that
+// read brought them.
 func (c *copier) pump(ctx context.Context) (after vfs.Attr, err error) {
 	p := pipe{
 		in: c.in, out: c.out, o: c.o, sum: c.sum,
@@ -46,8 +46,7 @@ func (c *copier) pump(ctx context.Context) (after vfs.Attr, err error) {
 // sparse reports whether a file has less storage than bytes.
 func sparse(a *vfs.Attr) bool { return a.Has(vfs.MaskUsed) && a.Used < a.Size }
 
-// pipe moves the bytes of a file from in to out. Without an out it but hashes
-// them.
+// pipe moves the bytes of a file from in to out. Without an out it only hashes them.
 type pipe struct {
 	in, out vfs.File
 	o       *Options
@@ -66,9 +65,8 @@ type pipe struct {
 	err      error
 }
 
-// run moves everything. A file of one piece is moved right here, and the
-// attributes that came with its read are returned; after others the caller has
-// to ask.
+// run moves everything. For a file of one piece it returns the attributes that came with the
+// read. For others the caller has to ask.
 func (p *pipe) run(ctx context.Context) (after vfs.Attr, err error) {
 	p.last = make(chan struct{})
 	close(p.last)
@@ -119,8 +117,8 @@ func (p *pipe) step(ctx context.Context, post *vfs.Attr) (more bool, err error) 
 	return true, nil
 }
 
-// take returns the next piece, the channel that is closed when it is its turn to
-// be hashed, and the one to close when that has been done.
+// take returns the next piece and two channels: the first is closed when the piece may be
+// hashed, the second is to be closed when it has been.
 func (p *pipe) take(ctx context.Context) (at piece, turn, done chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +134,7 @@ func (p *pipe) take(ctx context.Context) (at piece, turn, done chan struct{}, er
 	return at, turn, done, nil
 }
 
-// fail keeps the first error. Those that follow are of the cancellation.
+// fail keeps the first error. Later ones come from the cancellation that it causes.
 func (p *pipe) fail(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,7 +173,7 @@ func (p *pipe) move(ctx context.Context, at piece, turn, done chan struct{}, pos
 	return p.write(ctx, buf.B, at.off)
 }
 
-// read is err of in, which is a source if there is something to be written.
+// read marks err, of in, as the source's. Without an out, in is the copy.
 func (p *pipe) read(err error) error {
 	if p.out == nil {
 		return err

@@ -33,9 +33,9 @@ const (
 	// maxLookups is how often a name is looked up again because the file that had
 	// it is gone. Then it is ErrChanged.
 	maxLookups = 8
-	// maxTempNames is how many names are tried for a temporary: a server that is
-	// killed between a CREATE and its answer costs one, each time. Then the file
-	// has failed.
+	// maxTempNames is how many names are tried for a temporary. Each time that a server is
+	// killed between a CREATE and its answer, one is used up. After the last the file has
+	// failed.
 	maxTempNames = 16
 	// maxLostCreates is how many of these CREATEs may end without an answer: each may take
 	// as long as a call may. Then that is the error.
@@ -60,8 +60,7 @@ var (
 type Source struct {
 	FS     vfs.FS
 	Handle vfs.Handle
-	// Attr are its attributes as a listing had them. What is missing is asked
-	// for.
+	// Attr are its attributes as a listing had them. Missing ones are asked for.
 	Attr vfs.Attr
 	// Fresh says that Attr were asked for just now: they are not asked for again before
 	// the file is read.
@@ -95,7 +94,7 @@ type Options struct {
 	Owners *Owners // keep owner and group, as far as the caller may; nil: do not
 	Verify bool    // read the copy back when it is stable, and compare it with what was read
 
-	// Moved, if not nil, is told of bytes when they have been written. A
+	// Moved, if not nil, is called with the number of bytes that have been written. A
 	// negative number takes back those of an attempt that failed.
 	Moved func(n int64)
 
