@@ -59,7 +59,8 @@ type CopyOptions struct {
 	// again with it. With Verify the copies of earlier runs are compared, too.
 	Record *os.Root
 	ID     string
-	// RecordOptional says that the copy goes on if the record cannot be written. It is told.
+	// RecordOptional says that the copy goes on if the record cannot be written, which is told.
+	// The last files before a kill may be missing in it, and are copied again.
 	RecordOptional bool
 }
 
@@ -141,7 +142,7 @@ func Copy(ctx context.Context, o CopyOptions) (Summary, error) {
 	before := o.Progress.Snapshot()
 	j := &copyJob{o: &o, crew: crew{outcomes: outcomes{progress: o.Progress}, more: o.More}}
 	err := j.run(ctx)
-	if cerr := j.record.close(); err == nil {
+	if cerr := j.forgive(j.record.close()); err == nil {
 		err = cerr
 	}
 	sum := j.summary(&before)
@@ -195,6 +196,7 @@ func (j *copyJob) prepare(ctx context.Context) error {
 		if j.record, err = openRecord(ctx, o.Record, o.ID); err != nil {
 			return err
 		}
+		j.record.lazy = o.RecordOptional
 		if j.record.resumed && j.record.version == 1 {
 			j.progress.Report(progress.Event{Type: "note", Message: "the job's record is of an earlier version, without the file ids of the copies: " +
 				"copies that have got each other's name only --verify finds"})

@@ -273,8 +273,10 @@ func (j *copyJob) flush(ctx context.Context, s *dirState, sync bool) error {
 }
 
 // enter adds files to the record.
-func (j *copyJob) enter(done ...recorded) error {
-	err := j.record.append(done...)
+func (j *copyJob) enter(done ...recorded) error { return j.forgive(j.record.append(done...)) }
+
+// forgive tells of an error of a record that is optional, once, and returns that of another.
+func (j *copyJob) forgive(err error) error {
 	if err == nil || !j.o.RecordOptional {
 		return err
 	}

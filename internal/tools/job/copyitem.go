@@ -277,7 +277,7 @@ func (j *copyJob) split() {
 // contents copies a regular file unless the record shows that it is done. copied is zero if
 // the name had become another file's: further names must not be linked to it.
 func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (copied object, fatal, err error) {
-	if j.record != nil {
+	if j.record != nil && j.record.resumed {
 		copied, known, fatal, err := j.before(ctx, s, &src, &dst)
 		if known || err != nil {
 			return copied, fatal, err

@@ -47,6 +47,9 @@ const (
 	// of later entries are copied again.
 	maxIndexed = 1 << 24
 
+	// lazyBlock is how many bytes of entries a lazy record collects before it writes them.
+	lazyBlock = 4096
+
 	// loadBlock is how many entries are read at a time.
 	loadBlock = 1024
 )
@@ -195,9 +198,12 @@ type record struct {
 	version  uint32
 	index    []indexed
 
-	mu   sync.Mutex
-	file *os.File
-	err  error // of the first failed write; the tail may be torn
+	lazy bool // entries are written a block at a time: a kill loses the last ones
+
+	mu      sync.Mutex
+	file    *os.File
+	err     error  // of the first failed write; the tail may be torn
+	pending []byte // entries that are not written yet
 }
 
 // openRecord opens or creates the record in dir, and locks it.
@@ -381,17 +387,25 @@ func (r *record) append(entries ...recorded) error {
 	if r == nil || len(entries) == 0 {
 		return nil
 	}
-	b := make([]byte, 0, len(entries)*r.entry())
-	for i := range entries {
-		b = entries[i].append(b, r.entry())
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.err == nil {
-		if _, err := r.file.Write(b); err != nil {
+	for i := range entries {
+		r.pending = entries[i].append(r.pending, r.entry())
+	}
+	if r.lazy && len(r.pending) < lazyBlock {
+		return r.err
+	}
+	return r.write()
+}
+
+// write writes the pending entries. record.mu is held.
+func (r *record) write() error {
+	if r.err == nil && len(r.pending) > 0 {
+		if _, err := r.file.Write(r.pending); err != nil {
 			r.err = fmt.Errorf("write the record: %w", err)
 		}
 	}
+	r.pending = r.pending[:0]
 	return r.err
 }
 
@@ -399,8 +413,15 @@ func (r *record) close() error {
 	if r == nil {
 		return nil
 	}
-	if err := r.file.Close(); err != nil {
-		return fmt.Errorf("close the record: %w", err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.err
+	err := r.write()
+	if was != nil {
+		err = nil // append has returned it
 	}
-	return nil
+	if cerr := r.file.Close(); err == nil && cerr != nil {
+		err = fmt.Errorf("close the record: %w", cerr)
+	}
+	return err
 }

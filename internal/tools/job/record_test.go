@@ -646,3 +646,39 @@ func TestCopyIDs(t *testing.T) {
 		}
 	}
 }
+
+// TestLazyRecord: a record that may lose its last entries writes them together, and all of them
+// when it is closed.
+func TestLazyRecord(t *testing.T) {
+	dir := recordDir(t)
+	r, err := openRecord(t.Context(), dir, "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.lazy = true
+	size := func() int64 {
+		info, err := dir.Stat(recordName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	const n = 2*lazyBlock/entrySize + 3
+	for i := range n {
+		if err := r.append(recorded{key: rootKey(true).child(fmt.Sprint(i))}); err != nil {
+			t.Fatal(err)
+		}
+		if missing := int64(headerSize+(i+1)*entrySize) - size(); missing < 0 || missing >= lazyBlock {
+			t.Fatalf("%d entries: %d bytes are missing", i+1, missing)
+		}
+	}
+	if err := r.close(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = openRecord(t.Context(), dir, "id"); err != nil || len(r.index) != n {
+		t.Fatalf("%d entries of %d, %v", len(r.index), n, err)
+	}
+	if err := r.close(); err != nil {
+		t.Error(err)
+	}
+}
