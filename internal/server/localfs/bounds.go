@@ -11,21 +11,22 @@ const (
 	// DefaultMaxOpen is the default of Options.MaxOpen.
 	DefaultMaxOpen = 1024
 
-	// dirtyShare is the part of the descriptors, one in so many, that may be
-	// dirty at a time. A write that would make it more syncs the one first that
-	// has been dirty for longest. With lockShare it leaves a quarter to all others.
+	// dirtyShare: at most one in dirtyShare descriptors is dirty. At the bound a write
+	// first syncs the descriptor that has been dirty for longest. What lockShare and
+	// dirtyShare leave, a quarter, is for all other uses.
 	dirtyShare = 4
-	// maxTidy is how many it syncs at most. Beyond, others make descriptors dirty
-	// as fast; the bound is then exceeded by as many as are written to at once.
+	// maxTidy is how many descriptors one write syncs at most. At the bound other writes
+	// make descriptors dirty as fast. dirtyShare is then exceeded by as many files as are
+	// written to at once.
 	maxTidy = 4
 
-	// lockShare is the part of the descriptors, one in so many, that may be descriptions
-	// of owners of locks; one more lock is vfs.ErrBusy. A client that locks all that it
-	// finds must not leave others without descriptors.
+	// lockShare: at most one in lockShare descriptors belongs to an owner of locks. At the
+	// bound one more lock is vfs.ErrBusy: a client that locks all that it finds must not
+	// leave others without descriptors.
 	lockShare = 2
 
-	// maxDepth bounds how far below the root an object can be. Deeper ones are
-	// ErrStale. A path of PATH_MAX bytes has at most half as many parts.
+	// maxDepth bounds how far below the root an object can be. A deeper one is
+	// ErrStale. A path of PATH_MAX bytes has at most half of PATH_MAX parts.
 	maxDepth = handlemap.MaxDepth
 
 	// lockStripes is the number of locks that share all objects between them.

@@ -39,7 +39,7 @@ func (v *FS) OpenHost(ctx context.Context, x vfs.Handle, how *vfs.HostOpen) (*os
 	case writes && v.o.ReadOnly:
 		return nil, a, vfs.ErrROFS
 	case !how.Sealed && (v.o.ReadOnly || !how.Trusted && !v.creds.SpeaksFor(&how.Peer)):
-		return nil, a, vfs.ErrNotSupp // the file's owner, if not more of them, could make more of it
+		return nil, a, vfs.ErrNotSupp // by the bare descriptor the peer could do more than the caller may
 	}
 	if err := v.begin(ctx, classMeta); err != nil {
 		return nil, a, err

@@ -93,7 +93,7 @@ grcae = "10s"
 slow = 5
 io-threads = 3
 [log]
-levle = "info"
+leve = "info"
 max-conections = 4
 frobnicate = 1
 [[export]]
@@ -114,7 +114,7 @@ clients = [{match = "*", squsah = "all"}]
 		":1: lisen: no such key; did you mean listen?",
 		":2: dir: no such key; did you mean dir in [[export]]?",
 		":3: grcae: no such key; did you mean grace?",
-		":7: log.levle: no such key; did you mean level?",
+		":7: log.leve: no such key; did you mean level?",
 		":8: log.max-conections: no such key; did you mean max-connections, above all tables?",
 		":9: log.frobnicate: no such key",
 		":12: export.dri: no such key; did you mean dir?",

@@ -2,9 +2,9 @@
 
 package fdcache
 
-// age makes the descriptors of the shard a look older. It lets go of those in closable,
-// which have been idle for long enough, and pins those in rested, which are idle. dirty
-// says that one is to be synced.
+// age counts one more look of the sweeper at each descriptor of the shard. It takes those
+// out that have been idle for long enough (closable), and pins the other idle ones
+// (rested). dirty says that one is to be synced.
 func (s *shard) age() (closable, rested []*Desc, dirty bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -20,7 +20,7 @@ func (s *shard) age() (closable, rested []*Desc, dirty bool) {
 		}
 		dirt := d.Dirty.Load()
 		dirty = dirty || dirt && looks >= IdleDirty
-		// A call that pins has the lock of the shard, but for those that clean: see take.
+		// As in take: only a call that cleans pins without the shard's lock.
 		if looks >= most && !dirt {
 			if d.pins.CompareAndSwap(0, deadBit) {
 				s.remove(d)
@@ -33,10 +33,9 @@ func (s *shard) age() (closable, rested []*Desc, dirty bool) {
 	return closable, rested, dirty
 }
 
-// Age makes everything in the cache a look older. Of each shard it hands two lists to do,
-// unless both are empty. Those in closable were idle for long enough, and are for ShutIdle.
-// Those in rested are pinned, for the caller to unpin. dirty says that PinAged would find
-// one.
+// Age counts one more look of the sweeper at each descriptor. For each shard it calls do
+// with two lists, unless both are empty: do closes those in closable (ShutIdle), and unpins
+// those in rested. dirty says that PinAged would find one.
 func (c *Cache) Age(do func(closable, rested []*Desc)) (dirty bool) {
 	for i := range c.shards {
 		closable, rested, aged := c.shards[i].age()

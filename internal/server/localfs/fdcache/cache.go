@@ -16,16 +16,17 @@ import (
 )
 
 const (
-	// fdShards is the number of parts of the cache, each with a lock of its own.
+	// shards is the number of parts of the cache, each with a lock of its own.
 	shards = 16
 	// maxCleaned is how many dirty descriptors a call cleans at most to make room for
-	// one. Beyond, others make them dirty as fast, and it gets vfs.ErrBusy.
+	// one. At the bound other calls make descriptors dirty as fast, and this one gets
+	// vfs.ErrBusy.
 	maxCleaned = 4
 )
 
-// Cache keeps descriptors open between calls. All methods may be called concurrently. A
-// call that finds a descriptor takes the lock of one shard for a map's look-up; one that
-// gives it back takes none.
+// Cache keeps descriptors open between calls. All methods may be called concurrently. To
+// find a descriptor takes the lock of one shard, for the look-up in a map. To give it back
+// takes no lock.
 type Cache struct {
 	Max    int
 	seed   maphash.Seed
@@ -37,7 +38,7 @@ type Cache struct {
 	// orphaned is called with a dirty descriptor that is closed because its object
 	// seemed to have lost its last name.
 	orphaned func(*Desc)
-	// clean makes what is dirty clean, one at least, and reports whether it has.
+	// Clean syncs at least one dirty descriptor, and reports whether it did.
 	Clean func() bool
 	// Filled is called when something was put into the cache.
 	Filled  func()
@@ -45,9 +46,9 @@ type Cache struct {
 	idled   atomic.Uint64 // closed because they were idle
 }
 
-// shard is a part of the cache. Its ring is walked by a hand that passes once
-// over what was used since the last time (the clock algorithm), and takes the
-// next that is not pinned.
+// shard is a part of the cache. To make room a hand goes round the ring (the clock
+// algorithm). It passes over a descriptor that was used since it came by the last time, and
+// takes the first one that was not used and is not pinned.
 type shard struct {
 	mu   sync.Mutex
 	m    map[Key]*Desc
@@ -182,8 +183,8 @@ func (c *Cache) evict() bool {
 	return false
 }
 
-// take moves the hand on to a descriptor that is idle and clean, and lets go of
-// it. After two rounds there is none.
+// take moves the hand on to a descriptor that is idle and clean, and takes it out of the
+// shard. If two rounds find none, it returns nil.
 func (s *shard) take() *Desc {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,8 +194,8 @@ func (s *shard) take() *Desc {
 		if d.pins.Load() != 0 || d.Dirty.Load() || d.used.Swap(false) {
 			continue
 		}
-		// What is clean and idle becomes dirty only after it was pinned, and
-		// that takes the shard's lock, but for a call that cleans it.
+		// To make it dirty a call must pin it first, which takes the shard's lock. Only a
+		// call that cleans dirty descriptors pins without that lock (pinAgain).
 		if d.pins.CompareAndSwap(0, deadBit) {
 			s.remove(d)
 			return d
@@ -216,9 +217,9 @@ func (s *shard) remove(d *Desc) {
 // AddOpen counts n descriptors more that are open elsewhere, or fewer if n is negative.
 func (c *Cache) AddOpen(n int) { c.open.Add(int64(n)) }
 
-// Unpin gives back what Get or Put returned. The last call to use what was forgotten closes
-// it, which may wait until the disk has freed the blocks of a file without a name: see
-// Last.
+// Unpin gives back what Get or Put returned. If the cache has let go of d meanwhile, the
+// last call that unpins it closes it. That may wait until the disk has freed the blocks of
+// a file without a name: see Last.
 func (c *Cache) Unpin(d *Desc) {
 	if d.pins.Add(-1) == deadBit {
 		c.shut(d)
@@ -235,8 +236,8 @@ func (c *Cache) shut(d *Desc) {
 	_ = unix.Close(d.FD) // nothing is left that could fail
 }
 
-// Forget lets go of h, so that a deleted object's blocks become free. Idle descriptors are
-// closed now, pinned ones as soon as they are unpinned.
+// Forget takes the descriptors of h out of the cache, so that a deleted object's blocks
+// become free. Idle ones are closed now, pinned ones as soon as they are unpinned.
 func (c *Cache) Forget(h vfs.Handle) {
 	s := c.shard(h)
 	for _, u := range [...]Use{Path, Read, Write} {
@@ -252,7 +253,8 @@ func (c *Cache) Forget(h vfs.Handle) {
 	}
 }
 
-// Close closes everything, after sync has made clean what is dirty. Nothing may be pinned.
+// Close closes all descriptors, after sync was called with each dirty one. None may be
+// pinned.
 func (c *Cache) Close(sync func(*Desc) error) (err error) {
 	for d := c.Dirty.PinOldest(); d != nil; d = c.Dirty.PinOldest() {
 		err = errors.Join(err, sync(d))

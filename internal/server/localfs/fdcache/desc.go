@@ -29,41 +29,41 @@ type Desc struct {
 	FD   int
 	Kind uint16 // S_IFMT bits
 
-	// pins counts the calls that use fd, and has deadBit once the cache has let go of it.
-	// The call that brings it to deadBit alone closes fd.
+	// pins counts the calls that use FD, and has deadBit once the cache has let go of it.
+	// The call that brings it down to deadBit closes FD.
 	pins atomic.Int64
-	// used says that d was pinned since the hand of its shard last passed, or the
-	// sweeper looked.
+	// used says that a call has pinned the descriptor since the hand of its shard or the
+	// sweeper came by.
 	used atomic.Bool
-	// idle counts the sweeper's looks since.
+	// idle counts the sweeper's looks since a call last used the descriptor.
 	idle atomic.Int32
 
-	// acl remembers whether the object has an access control list, and under
-	// which ctime that was true: see hasACL.
+	// ACL is package localfs's: whether the object has an access control list, and with
+	// which ctime that was so (hasACL).
 	ACL atomic.Int64
-	// depth is how far below the root a directory was found the last time; 0:
-	// not known. See beneath.
+	// Depth is package localfs's: how far below the root a directory was found the last
+	// time (beneath); 0: not known.
 	Depth atomic.Int32
-	// stripe is 1 + the number of the object's lock; 0: not known. See stripe.
+	// Stripe is package localfs's: 1 + the number of the object's lock; 0: not known.
 	Stripe atomic.Int32
-	// dirty says that data was written through fd and not synced since. Such a
-	// descriptor stays open: the kernel reports an error of the disk to descriptors
-	// that are open then, and perhaps never to a later one. See DirtyList.
+	// Dirty says that data was written through FD and not synced since. Such a descriptor
+	// stays open: the kernel reports a failed write-back to descriptors that are open
+	// then, and perhaps never to a later one. See DirtyList.
 	Dirty atomic.Bool
 
-	at int // in fdShard.ring; guarded by fdShard.mu
+	at int // in shard.ring; guarded by shard.mu
 
-	newer, older *Desc // in dirt's list while dirty; guarded by dirt.mu
+	newer, older *Desc // in the DirtyList while dirty; guarded by its mu
 }
 
 const deadBit = 1 << 62
 
-// Last reports whether the caller is the last one to use d, and the cache has let go of it:
-// to unpin it closes it.
+// Last reports whether Unpin will close d: the cache has let go of it, and no other call
+// uses it.
 func (d *Desc) Last() bool { return d.pins.Load() == deadBit+1 }
 
-// pinAgain pins d for a call that did not get it from the cache. It answers false if d
-// is being closed.
+// pinAgain pins d for a call that did not get it from the cache. It returns false if d is
+// being closed.
 func (d *Desc) pinAgain() bool {
 	for {
 		n := d.pins.Load()

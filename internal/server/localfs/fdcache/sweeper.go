@@ -11,17 +11,17 @@ import (
 
 // What happens to idle descriptors.
 const (
-	// sweepEvery is how often the cache is looked through, while anything is in it. All
-	// ages here are counted in such looks, which cost a call that uses a descriptor nothing.
+	// SweepEvery is how often the cache is looked through while anything is in it. Ages
+	// are counted in such looks, so that a call that uses a descriptor reads no clock.
 	SweepEvery = time.Second
-	// idleWriter is after how many looks a clean descriptor that can write is closed: a
+	// IdleWriter is after how many looks a clean descriptor that can write is closed: a
 	// program that was uploaded can be executed then, and local programs are told that the
 	// file was closed (IN_CLOSE_WRITE). It is what Linux nfsd takes.
 	IdleWriter = 2
-	// idleOther is the same for all other descriptors. It frees the blocks of files that
+	// IdleOther is the same for all other descriptors. It frees the blocks of files that
 	// local programs have removed.
 	IdleOther = 5
-	// idleDirty is after how many a dirty one is synced, for clients that have left
+	// IdleDirty is after how many a dirty one is synced, for clients that have left
 	// without a COMMIT.
 	IdleDirty = 5
 )
@@ -30,7 +30,7 @@ const (
 // timer runs meanwhile; there is a goroutine only during a look. The two fields are set
 // before the first call.
 type Sweeper struct {
-	Look func(context.Context) // the context ends with close
+	Look func(context.Context) // the context ends with Close
 	More func() bool
 
 	on      atomic.Bool // the timer runs, or it looks
