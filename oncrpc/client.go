@@ -93,7 +93,6 @@ type Client struct {
 	attempt   *attempt      // the dial under way
 	growAfter time.Duration // no dial for more connections before
 	failures  int           // dials in a row that led to nothing
-	reached   bool          // there has been a reply, ever
 	server    string        // the address of the latest connection
 	episode   episode
 	outage    outage

@@ -25,15 +25,16 @@ type hub struct {
 
 	bytesIn, bytesOut atomic.Uint64
 
-	mu     sync.Mutex // guards what follows, and what is marked so in call and clientConn
-	closed bool
-	conns  []*clientConn // open: that take calls, or are retired and have calls left
-	next   uint32        // the next transaction number
-	issued uint64        // how many there have been
-	slots  [slotCount]*call
-	now    time.Duration // the clock at the last tick
-	late   uint64        // replies discarded because no call waited any more
-	stray  uint64        // replies discarded because no call had ever been made
+	mu      sync.Mutex // guards what follows, and what is marked so in call and clientConn
+	closed  bool
+	reached bool          // there has been a reply, ever
+	conns   []*clientConn // open: that take calls, or are retired and have calls left
+	next    uint32        // the next transaction number
+	issued  uint64        // how many there have been
+	slots   [slotCount]*call
+	now     time.Duration // the clock at the last tick
+	late    uint64        // replies discarded because no call waited any more
+	stray   uint64        // replies discarded because no call had ever been made
 }
 
 // owner is what connections tell of themselves to their client. hub.mu is held.

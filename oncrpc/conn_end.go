@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -19,7 +20,19 @@ import (
 // the stream where it was.
 
 // lost says of err that it ended the connection.
-func lost(err error) error { return fmt.Errorf("connection lost: %w", err) }
+func lost(err error) error {
+	if errors.Is(err, io.EOF) {
+		err = hungUp{}
+	}
+	return fmt.Errorf("connection lost: %w", err)
+}
+
+// hungUp is io.EOF in plain words.
+type hungUp struct{}
+
+func (hungUp) Error() string { return "the server hung up" }
+
+func (hungUp) Unwrap() error { return io.EOF }
 
 // finish ends the try, with err or, if that is nil, with a reply. hub.mu is held.
 func (pc *call) finish(err error) {
@@ -171,25 +184,30 @@ func breachOf(err error) error {
 	return nil
 }
 
-// blame notes the breach in the call whose number the reply has. Without a number it is
-// noted in all calls of the connection, as surely theirs if there is only one. hub.mu is
+// blame notes the breach that err is in the call to which it came as the reply, by the
+// transaction number. If no number has come, it notes the breach in every call of the
+// connection: in a single one as surely its own, else as perhaps another's. A server that
+// speaks another protocol, and has never answered a call, would do so to each. hub.mu is
 // held.
 func (cc *clientConn) blame(err error) {
 	kind := breachOf(err)
 	if kind == nil {
 		return
 	}
+	e, _ := errors.AsType[*RecordError](err)
+	foreign := e != nil && e.Speaks != "" && !cc.hub.reached
 	numbered := cc.stage > inHead
 	owner := cc.suspect()
 	for _, pc := range cc.hub.slots {
 		if pc != nil && pc.conn == cc && pc.phase != phase.Over && (owner == pc || owner == nil && !numbered) {
-			pc.breach, pc.mine = kind, owner == pc || cc.calls == 1
+			pc.breach, pc.mine = kind, owner == pc || cc.calls == 1 || foreign
 		}
 	}
 }
 
-// suspect is the call whose reply is being read. Before the head has been read, the
-// first four bytes are taken for the number. hub.mu is held.
+// suspect is the call whose reply is being read; nil: none. While the head is still being
+// read, the first four bytes that have come are taken for the transaction number. hub.mu
+// is held.
 func (cc *clientConn) suspect() *call {
 	if cc.stage <= inHead {
 		first := cc.r.buf[cc.r.r:cc.r.w]

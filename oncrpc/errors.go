@@ -81,10 +81,36 @@ var (
 )
 
 // RecordError reports a record longer than allowed, in bytes. The connection is closed.
-type RecordError struct{ Len, Max int64 }
+type RecordError struct {
+	Len, Max int64
+	// Speaks is the protocol whose first bytes stand where the record's length should,
+	// such as HTTP; "": none that is known.
+	Speaks string
+}
 
-// Error has the record's length, as far as it is known, and the bound.
+// speaks is the protocol of which a server's first four bytes are; "": none that is known.
+func speaks(first uint32) string {
+	switch first {
+	case 'H'<<24 | 'T'<<16 | 'T'<<8 | 'P':
+		return "HTTP"
+	case 'S'<<24 | 'S'<<16 | 'H'<<8 | '-':
+		return "SSH"
+	case '2'<<24 | '2'<<16 | '0'<<8 | ' ', '2'<<24 | '2'<<16 | '0'<<8 | '-':
+		return "FTP or SMTP"
+	}
+	switch first >> 16 {
+	case 0x1503, 0x1603: // an alert, or a handshake, of SSL 3.0 or later (RFC 8446, section 5.1)
+		return "TLS"
+	}
+	return ""
+}
+
+// Error has the record's length, as far as it is known, and the bound, or the protocol that
+// was spoken instead.
 func (e *RecordError) Error() string {
+	if e.Speaks != "" {
+		return "this is " + e.Speaks + ", and no RPC, as NFS is"
+	}
 	return fmt.Sprintf("record of at least %d bytes, at most %d allowed", e.Len, e.Max)
 }
 

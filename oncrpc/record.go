@@ -102,7 +102,11 @@ func (r *recordReader) header() error {
 	r.r += markBytes
 	n := int64(word &^ lastFragment)
 	if total := int64(r.size) + n; total > int64(r.max) {
-		return &RecordError{Len: total, Max: int64(r.max)}
+		e := &RecordError{Len: total, Max: int64(r.max)}
+		if r.frags == 0 {
+			e.Speaks = speaks(word)
+		}
+		return e
 	}
 	r.last = word&lastFragment != 0
 	r.left = int(n)

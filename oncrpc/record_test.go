@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
@@ -163,5 +164,28 @@ func TestServerManyFragments(t *testing.T) {
 				t.Error("not what was sent")
 			}
 		})
+	}
+}
+
+// TestForeignProtocols: a server of something else is named by its first bytes. The same
+// bytes within a record are none of its.
+func TestForeignProtocols(t *testing.T) {
+	for text, want := range map[string]string{
+		"HTTP/1.1 400 Bad Request\r\n":   "this is HTTP,",
+		"SSH-2.0-OpenSSH_9.2p1\r\n":      "this is SSH,",
+		"220 mail.example.org ESMTP\r\n": "this is FTP or SMTP,",
+		"\x15\x03\x01\x00\x02\x02\x46":   "this is TLS,",
+		"\x16\x03\x03\x00\x7a":           "this is TLS,",
+		"HTML":                           "record of at least 1213484364 bytes",
+		"\x00\x00\x00\x01xHTTP":          "record of at least 1213486161 bytes",
+	} {
+		r := recordReader{src: strings.NewReader(text), buf: make([]byte, 256), ahead: 256, max: 1 << 20}
+		err := r.begin()
+		if err == nil {
+			err = r.skip()
+		}
+		if _, ok := errors.AsType[*RecordError](err); !ok || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want %s", text, err, want)
+		}
 	}
 }

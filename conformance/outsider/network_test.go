@@ -188,6 +188,9 @@ func TestForeignServers(t *testing.T) {
 			if r.status == 0 || r.stderr == "" {
 				t.Errorf("exit status %d\n%s", r.status, r.stderr)
 			}
+			if what, _, _ := strings.Cut(name, " "); !strings.Contains(r.stderr, map[bool]string{true: "the server hung up", false: "this is " + what + ", and no RPC, as NFS is"}[what == "hangs"]) {
+				t.Errorf("it does not say what listens there:\n%s", r.stderr)
+			}
 			if r.took > 40*time.Second {
 				t.Errorf("it took %v, with a patience of four seconds", r.took)
 			}

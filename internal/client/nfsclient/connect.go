@@ -60,8 +60,9 @@ func (o *Options) connect(ctx context.Context, s *service) (rpc *oncrpc.Client, 
 	var first error
 	if o.Port != 0 {
 		rpc, port, err = o.try(ctx, s, o.Port)
-		if err == nil || !s.fallback || ctx.Err() != nil || errors.Is(err, syscall.ECONNREFUSED) {
-			// Nothing listens there, so NFS does not either: a port for MOUNT would not help.
+		if err == nil || !s.fallback || ctx.Err() != nil || errors.Is(err, syscall.ECONNREFUSED) || isForeign(err) {
+			// Nothing listens there, or something else, so NFS does not either: a port for
+			// MOUNT would not help.
 			return rpc, port, err
 		}
 		first = err
@@ -72,6 +73,8 @@ func (o *Options) connect(ctx context.Context, s *service) (rpc *oncrpc.Client, 
 		return o.try(ctx, s, port)
 	case ctx.Err() != nil || errors.Is(err, errNotRegistered) || nameless(err):
 		return nil, 0, errors.Join(first, err)
+	case first != nil && errors.Is(err, syscall.ECONNREFUSED):
+		return nil, 0, fmt.Errorf("%w; and there is no portmapper to ask for another port (%s= names one)", first, s.arg)
 	case first != nil:
 		return nil, 0, fmt.Errorf("%w; and %w (give its port with %s=)", first, err, s.arg)
 	}
@@ -86,6 +89,12 @@ func (o *Options) connect(ctx context.Context, s *service) (rpc *oncrpc.Client, 
 func nameless(err error) bool {
 	_, ok := errors.AsType[*net.DNSError](err)
 	return ok
+}
+
+// isForeign reports whether the server speaks a protocol that is known to be another one.
+func isForeign(err error) bool {
+	e, ok := errors.AsType[*oncrpc.RecordError](err)
+	return ok && e.Speaks != ""
 }
 
 // giveWhat says what to add to the URL, for a server whose portmapper does not answer and whose
