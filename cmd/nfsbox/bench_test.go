@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/internal/tools/bench"
 )
 
@@ -53,7 +54,7 @@ func TestBenchLine(t *testing.T) {
 
 // TestHostileStep shows what a server says so that it cannot steer the terminal.
 func TestHostileStep(t *testing.T) {
-	text := stepText(&doctorEvent{Step: "mount", Result: "failed", Detail: "a\x1b[2Jb\nc", Error: &jsonError{Message: "d\re"}, Advice: "f\ng"})
+	text := stepText(&doctorEvent{Step: "mount", Result: "failed", Detail: "a\x1b[2Jb\nc", Error: &fault.JSON{Message: "d\re"}, Advice: "f\ng"})
 	if strings.ContainsAny(text, "\x1b\r") || strings.Count(text, "\n") != 5 || !strings.Contains(text, "-> g\n") {
 		t.Errorf("%q", text)
 	}

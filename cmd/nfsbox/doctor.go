@@ -45,13 +45,13 @@ names is not there, 2 if something else has failed.
 
 // doctorEvent is a step in JSON.
 type doctorEvent struct {
-	Type    string     `json:"type"` // "step"
-	Step    string     `json:"step"`
-	Result  string     `json:"result"` // "ok", "failed", "skipped"
-	Seconds float64    `json:"seconds"`
-	Detail  string     `json:"detail,omitempty"`
-	Error   *jsonError `json:"error,omitempty"`
-	Advice  string     `json:"advice,omitempty"`
+	Type    string      `json:"type"` // "step"
+	Step    string      `json:"step"`
+	Result  string      `json:"result"` // "ok", "failed", "skipped"
+	Seconds float64     `json:"seconds"`
+	Detail  string      `json:"detail,omitempty"`
+	Error   *fault.JSON `json:"error,omitempty"`
+	Advice  string      `json:"advice,omitempty"`
 }
 
 // doctorSummary is the last event.
@@ -94,7 +94,7 @@ func (d *doctor) step(s nfsbox.Step) {
 	x := doctorEvent{Type: "step", Step: s.Name, Result: "ok", Seconds: s.Took.Seconds(), Detail: s.Detail, Advice: s.Advice}
 	switch {
 	case s.Err != nil:
-		x.Result, x.Error = "failed", &jsonError{Code: fault.Code(s.Err), Message: fault.Text(s.Err)}
+		x.Result, x.Error = "failed", &fault.JSON{Code: fault.Code(s.Err), Message: fault.Text(s.Err)}
 		d.sum.Failed++
 	case s.Skipped:
 		x.Result = "skipped"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -41,7 +42,7 @@ func (c *exportsCmd) Run(e *env) error {
 	out := &output{w: bufio.NewWriter(e.stdout), json: c.JSON, stderr: e.stderr}
 	exports, err := nfsbox.Exports(e.ctx, url, watched(e, out.onSilence())...)
 	if err != nil {
-		return &exitError{status: exitUnreachable, err: fmt.Errorf("%s: %w", url, err)}
+		return c.failed(out, url, err)
 	}
 	for _, x := range exports {
 		if err := printExport(out, x, c.JSON); err != nil {
@@ -54,6 +55,16 @@ func (c *exportsCmd) Run(e *env) error {
 		}
 	}
 	return out.flush()
+}
+
+// failed ends the command without a list; in JSON that has an error and a summary.
+func (c *exportsCmd) failed(out *output, url string, err error) error {
+	err = &exitError{status: exitUnreachable, err: fmt.Errorf("%s: %w", url, err)}
+	if !c.JSON {
+		return err
+	}
+	out.failed(url, err)
+	return errors.Join(out.event(listSummary{"summary", 0, out.errors}), out.flush(), &exitError{status: exitUnreachable})
 }
 
 func printExport(out *output, x nfsbox.Export, asJSON bool) error {

@@ -99,21 +99,14 @@ func (o *output) text(s string) error {
 
 // errorEvent is an item that failed.
 type errorEvent struct {
-	Type      string    `json:"type"` // "error"
-	Path      string    `json:"path"`
-	PathBytes string    `json:"path_base64,omitempty"` // if the path is not UTF-8
-	Error     jsonError `json:"error"`
+	Type      string     `json:"type"` // "error"
+	Path      string     `json:"path"`
+	PathBytes string     `json:"path_base64,omitempty"` // if the path is not UTF-8
+	Error     fault.JSON `json:"error"`
 }
 
-// jsonError is an error in JSON.
-type jsonError struct {
-	Code    string `json:"code"`             // for programs: "ENOENT", "NFS3ERR_JUKEBOX"
-	Message string `json:"message"`          // for people
-	Advice  string `json:"advice,omitempty"` // what to do
-}
-
-func newJSONError(err error) jsonError {
-	return jsonError{fault.Code(err), fault.Text(err), advice(err, statusFor(err))}
+func newJSONError(err error) fault.JSON {
+	return fault.JSON{Code: fault.Code(err), Message: fault.Text(err), Advice: advice(err, statusFor(err))}
 }
 
 // failed reports an item that failed; the command goes on. People read advice once for each

@@ -40,6 +40,13 @@ var codes = [...]struct {
 	{syscall.ETXTBSY, "ETXTBSY"},
 }
 
+// JSON is an error in a line of JSON.
+type JSON struct {
+	Code    string `json:"code"`             // for programs: "ENOENT", "NFS3ERR_JUKEBOX"
+	Message string `json:"message"`          // for people
+	Advice  string `json:"advice,omitempty"` // what to do
+}
+
 // Code names the cause of err for programs: "ENOENT", "ECONNREFUSED", "NFS3ERR_JUKEBOX". It is
 // "" for nil, and CodeOther if nothing is known of the cause.
 func Code(err error) string {

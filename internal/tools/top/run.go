@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf16"
 
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/internal/server/view"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
@@ -174,8 +175,8 @@ func (s *show) lost(err error) error {
 	switch {
 	case s.o.JSON:
 		return s.json("error", struct {
-			Message string `json:"message"`
-		}{s.why})
+			Error fault.JSON `json:"error"`
+		}{fault.JSON{Code: fault.Code(err), Message: fault.Text(err)}})
 	case s.screen:
 		return s.draw()
 	}
@@ -223,7 +224,7 @@ func (s *show) json(kind string, v any) error {
 	if err != nil {
 		return err
 	}
-	return s.write(`{"type":"` + kind + `",` + printable(string(fields[1:])) + "\n")
+	return s.write(`{"time":"` + time.Now().UTC().Format(time.RFC3339Nano) + `","type":"` + kind + `",` + printable(string(fields[1:])) + "\n")
 }
 
 // printable escapes JSON for a terminal, which takes U+009B for the beginning of an escape
