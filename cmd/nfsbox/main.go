@@ -69,7 +69,8 @@ leads out of what the server mounts. One at the end that leads to a directory wh
 mounts is that directory, also to cp and stat, which take other links as they are.
 
 Data goes to stdout, progress and messages to stderr. With --json every event is
-one line of JSON, the last of "type":"summary".
+one line of JSON that begins with its "time" and "type", the last of "type":"summary";
+docs/json.md has them all. An error there has a code, such as "ENOENT", and a message.
 
 cp and verify show how far they have come: on a terminal in one line, which fits its width, else
 in a line every ten seconds. Until all directories are listed the totals have a ≥ before them; from
