@@ -73,7 +73,8 @@ $XDG_STATE_HOME/nfsbox/unfinished (or ~/.local/state/nfsbox/unfinished), which i
 has ended well, or a week after its last entry. The same command has the same SOURCE, DEST, --no-owner and
 --one-file-system, on the same host. If DEST is not the directory any more that the copy went to, the
 command begins anew, as cp(1) would, and so it does with --no-resume. Of several SOURCEs, the first 64
-directories have records; files are copied anew. What a copy without a record leaves when it is killed
+directories have records; files are copied anew. While the same copy is under way, another one keeps no
+record. What a copy without a record leaves when it is killed
 (kill -9, loss of power) no later one removes, as another copy may be at it: files named .nfsbox-*.tmp,
 which go by hand when nothing is copied there.
 
@@ -224,6 +225,7 @@ type cpRun struct {
 
 	records []*unfinished // open ones
 	kept    *unfinished   // of the source at hand; nil: none
+	busy    bool          // another run has the record
 	more    bool          // a source follows
 
 	root   vfs.Attr // of the copy that became DEST, if it is a directory

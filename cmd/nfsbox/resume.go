@@ -24,13 +24,14 @@ func (r *cpRun) known(dest string, sources []string) error {
 	return r.open(sources[0], dest, false)
 }
 
-// open opens the record of a source, and makes one if make is set. Without a record the copy is
-// made as well. Only that another run has it is an error.
+// open opens the record of a source, and makes one if make is set. If there can be none, or
+// another run has it, the copy is made without.
 func (r *cpRun) open(source, dest string, make bool) error {
 	u, err := r.openUnfinished(r.e.ctx, source, dest, make)
 	switch {
 	case errors.Is(err, job.ErrRecord):
-		return &exitError{status: exitUsage, err: fmt.Errorf("the same copy is under way: %w", err)}
+		r.busy = true
+		r.tracker.Report(progress.Event{Type: "note", Message: "the same copy is under way, and this one keeps no record: " + err.Error()})
 	case r.e.ctx.Err() != nil:
 		return r.e.ctx.Err()
 	case err != nil:
@@ -48,7 +49,7 @@ func (r *cpRun) noRecord(err error) {
 
 // keepRecord opens the record of a source that is a directory, and says whether the copy goes on.
 func (r *cpRun) keepRecord(source string) error {
-	if !r.keeps() || len(r.records) >= maxKept {
+	if !r.keeps() || r.busy || len(r.records) >= maxKept {
 		return nil
 	}
 	if r.kept == nil {
