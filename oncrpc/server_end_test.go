@@ -107,33 +107,47 @@ func TestShutdownLingers(t *testing.T) {
 }
 
 // TestShutdownNotTaken: Shutdown ends a connection whose client takes no replies, and is no
-// failure. A client that takes them gets all, though it was slow to begin.
+// failure.
 func TestShutdownNotTaken(t *testing.T) {
 	s := newService()
-	srv, addr := startServer(t, s, ServerOptions{drain: 200 * time.Millisecond})
-	const calls = 32
-	idle, taker := dialRaw(t, addr), dialRaw(t, addr)
-	for i := range uint32(calls) {
-		idle.send(record(message(i, procRead, words(i, 1<<20))))
-		taker.send(record(message(i, procRead, words(i, 1<<20))))
-	}
-	waitFor(t, "replies that wait", func() bool { return srv.Stats().Calls == 2*calls })
-	done := begin(func() error { return srv.Shutdown(t.Context()) })
-	waitFor(t, "the shutdown", srv.closing)
-	for range calls {
-		if _, _, err := taker.reply(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := taker.nc.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := await(t, done); err != nil {
+	srv, _, _ := unread(t, s, 200*time.Millisecond)
+	if err := srv.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if n := s.pool.Outstanding(); n != 0 {
 		t.Errorf("%d buffers were not given back", n)
 	}
+}
+
+// TestShutdownTakenLate: a client that takes its replies only while the server is ending gets
+// all of them.
+func TestShutdownTakenLate(t *testing.T) {
+	srv, r, calls := unread(t, newService(), time.Minute)
+	done := begin(func() error { return srv.Shutdown(t.Context()) })
+	waitFor(t, "the shutdown", srv.closing)
+	for range calls {
+		if _, _, err := r.reply(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.nc.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := await(t, done); err != nil {
+		t.Error(err)
+	}
+}
+
+// unread starts a server, and a client that has called for more than sockets hold and reads
+// nothing. drain is the server's drainWriteTime.
+func unread(t *testing.T, s *service, drain time.Duration) (srv *Server, r *rawConn, calls int) {
+	srv, addr := startServer(t, s, ServerOptions{drain: drain})
+	r, calls = dialRaw(t, addr), 32
+	for i := range uint32(calls) {
+		r.send(record(message(i, procRead, words(i, 1<<20))))
+	}
+	waitFor(t, "replies that wait", func() bool { return srv.Stats().Calls == uint64(calls) })
+	return srv, r, calls
 }
 
 // quietConn is a client that sends nothing and does not close.

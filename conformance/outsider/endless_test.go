@@ -108,7 +108,7 @@ func TestEndlessReplies(t *testing.T) {
 	b := newBox(t)
 	b.write(b.path("srv", "f"), strings.Repeat("x", 100))
 	s := b.serve(b.path("srv"))
-	const enough = 32 << 20 // two tries of a megabyte in pieces of five bytes, and what sockets hold
+	const enough = 64 << 20 // two tries of a megabyte in pieces of five bytes, and what sockets hold
 	accepted := u32(nil, 1, 0, 0, 0, 0 /* SUCCESS */)
 	for _, c := range []struct {
 		name      string

@@ -252,7 +252,12 @@ func (b *box) impostor(text string, hangUp bool) string {
 				_, _ = io.WriteString(c, text)
 				if !hangUp {
 					<-stop
+					return
 				}
+				// To close with unread bytes would take the text back from the client.
+				_ = c.(*net.TCPConn).CloseWrite()
+				_ = c.SetReadDeadline(time.Now().Add(patience / 2))
+				_, _ = io.Copy(io.Discard, c) // until the client closes
 			})
 		}
 	})

@@ -90,7 +90,7 @@ func TestSilentReader(t *testing.T) {
 func TestSilentReaderAtTheEnd(t *testing.T) {
 	b := newBox(t)
 	b.write(b.path("srv", "large"), string(pattern(1<<20, 1)))
-	s := b.serve(b.path("srv"), "--drain-timeout", "20s")
+	s := b.serve(b.path("srv"), "--drain-timeout", "29s")
 	greedy := s.dial(0)
 	large, _, err := greedy.lookup(greedy.root(b), "large")
 	b.no(err)
