@@ -17,31 +17,30 @@ import (
 // name and the others by number.
 func TestLeftBehind(t *testing.T) {
 	const files = maxLeft + 3
-	var out hooks
-	src, dst := mem(t, memfs.Options{}), newTree(t, memfs.New(memfs.Options{Fault: out.fault}))
-	for i := range files {
-		src.file(fmt.Sprintf("d/%d", i), 0o600, pattern(10, byte(i)))
-	}
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var writing atomic.Int32
-	out.set(func(_ int, op string, _ vfs.Handle) error {
-		switch op {
-		case "remove":
-			if ctx.Err() != nil {
-				return vfs.ErrIO
-			}
-		case "write":
+	var over atomic.Bool
+	src, dst := mem(t, memfs.Options{}), newTree(t, memfs.New(memfs.Options{Fault: func(call context.Context, op string, _ vfs.Handle) error {
+		switch {
+		case over.Load():
+		case op == "remove" && ctx.Err() != nil:
+			return vfs.ErrIO
+		case op == "write":
 			if writing.Add(1) == files {
 				interrupt()
 			}
-			<-ctx.Done()
+			<-call.Done() // which may be a moment later than ctx's
+			return call.Err()
 		}
 		return nil
-	})
+	}}))
+	for i := range files {
+		src.file(fmt.Sprintf("d/%d", i), 0o600, pattern(10, byte(i)))
+	}
 	o, v := options(t, src, dst, "copy")
 	s, err := Copy(ctx, o)
-	out.set(nil)
+	over.Store(true)
 	temps := dst.temps()
 	if err == nil || s.Left != files || len(temps) != files {
 		t.Errorf("%v; %d temporaries are told of, and %d are there", err, s.Left, len(temps))
