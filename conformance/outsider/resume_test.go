@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// signalled begins the command, and sends it sig when a part of the bytes has passed by a
-// proxy, which set is to be called with.
-func (b *box) signalled(sig syscall.Signal, bytes int64) (hook func(*proxy), begin func(args ...string) *running, sent chan struct{}) {
+// signalled begins the command, and sends it sig when so many bytes have come back by a proxy,
+// which is made with hook. Nothing more comes until hold is closed.
+func (b *box) signalled(sig syscall.Signal, bytes int64, hold chan struct{}) (hook func(*proxy), begin func(args ...string) *running, sent chan struct{}) {
 	begun, sent := make(chan *running, 1), make(chan struct{})
 	hook = func(p *proxy) {
 		p.back = b.whenPassed(bytes, func() {
@@ -23,6 +23,7 @@ func (b *box) signalled(sig syscall.Signal, bytes int64) (hook func(*proxy), beg
 				b.Error(err)
 			}
 			close(sent)
+			<-hold
 		})
 	}
 	begin = func(args ...string) *running {
@@ -42,7 +43,8 @@ func (b *box) halfCopy(sig syscall.Signal) (again []string, text string) {
 		b.write(b.path("srv", "export", fmt.Sprint(i%5), fmt.Sprint(i)), string(pattern(50_000, byte(i))))
 	}
 	b.no(os.Chtimes(b.path("srv", "export"), b.before(), b.before()))
-	hook, begin, sent := b.signalled(sig, 1_500_000)
+	hold := make(chan struct{})
+	hook, begin, sent := b.signalled(sig, 1_500_000, hold)
 	p := b.proxy(b.serve(b.path("srv")), hook)
 	again = []string{"cp", "-r", "--parallel=8", p.url() + "export", "./copy"}
 	r := begin(again...)
@@ -51,7 +53,9 @@ func (b *box) halfCopy(sig syscall.Signal) (again []string, text string) {
 	if sig == syscall.SIGKILL {
 		want = -1
 	}
-	if status := r.status(); status != want {
+	status := r.status()
+	close(hold)
+	if status != want {
 		b.Fatalf("%v: exit status %d\n%s", sig, status, r.err)
 	}
 	return again, r.err.String()
@@ -167,7 +171,9 @@ func TestInterruptedIntoDirectory(t *testing.T) {
 func TestSameCommandTwiceAtOnce(t *testing.T) {
 	b := newBox(t)
 	b.write(b.path("srv", "f"), string(pattern(4<<20, 1)))
-	hook, begin, stopped := b.signalled(syscall.SIGSTOP, 1_000_000)
+	hold := make(chan struct{})
+	close(hold)
+	hook, begin, stopped := b.signalled(syscall.SIGSTOP, 1_000_000, hold)
 	p := b.proxy(b.serve(b.path("srv")), hook)
 	args := []string{"cp", "-r", p.url(), b.path("copy")}
 	r := begin(args...)
@@ -204,11 +210,13 @@ func TestInterruptedVerify(t *testing.T) {
 		b.write(b.path("srv", fmt.Sprint(i)), string(pattern(100_000, byte(i))))
 	}
 	b.must(0, "cp", "-r", b.path("srv"), b.path("copy"))
-	hook, begin, sent := b.signalled(syscall.SIGINT, 1_000_000)
+	hold := make(chan struct{})
+	hook, begin, sent := b.signalled(syscall.SIGINT, 1_000_000, hold)
 	args := []string{"verify", "--parallel=4", b.proxy(b.serve(b.path("srv")), hook).url(), b.path("copy")}
 	r := begin(args...)
 	<-sent
 	status, text := r.status(), r.err.String()
+	close(hold)
 	if status != 130 || strings.Contains(text, "the same: ") || !strings.Contains(text, "to compare all again: "+b.bin+" "+strings.Join(args, " ")+"\n") {
 		t.Errorf("exit status %d\n%s", status, text)
 	}
