@@ -59,6 +59,11 @@ func (v *FS) Sync(ctx context.Context, x vfs.Handle) error {
 		return err
 	}
 	d, err := v.syncable(ctx, x)
+	if errors.Is(err, vfs.ErrBusy) {
+		// No descriptor is free. The caller has made a change, and must not be told to make
+		// it again: what it made is synced with all the file system.
+		return v.syncIn(ctx, vfs.Handle{}, true, func(bool) error { return v.syncAll() })
+	}
 	if err != nil {
 		return err
 	}

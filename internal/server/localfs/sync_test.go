@@ -237,3 +237,31 @@ func TestSyncOfWhatCannotBeOpened(t *testing.T) {
 		}
 	}
 }
+
+// TestSyncWithoutRoom: with every descriptor in use, what a change has made is synced all the
+// same. An error would have the client make it again, and find that it exists.
+func TestSyncWithoutRoom(t *testing.T) {
+	f := volatileFS(t, Options{MaxOpen: 16})
+	r := root(t, f)
+	made := mkfile(t, f, r, "first", "x")
+	for i := 0; ; i++ {
+		how := vfs.OpenHow{Access: vfs.ShareWrite, Create: &vfs.CreateHow{Type: vfs.TypeReg}}
+		file, _, err := f.Open(t.Context(), vfs.At{Dir: r, Name: fmt.Sprintf("held%d", i)}, &how)
+		if errors.Is(err, vfs.ErrBusy) {
+			break
+		}
+		if err != nil || i > 16 {
+			t.Fatalf("file %d: %v", i, err)
+		}
+		defer func() {
+			if err := file.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	for name, x := range map[string]vfs.Handle{"the file": made, "its directory": r} {
+		if err := f.Sync(t.Context(), x); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
