@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -35,7 +36,7 @@ func (d *daemon) openAPI(ctx context.Context) (err error) {
 		return err
 	}
 	o := fileapi.Options{
-		Table: d.table, Callers: secrets.callers, Loopback: callerOf(a.Loopback), MayLoopback: d.mayLoopback(), Whose: d.client, Cleartext: a.Cleartext, Limits: limitsOf(a),
+		Table: d.table, Callers: secrets.callers, Loopback: callerOf(a.Loopback), MayLoopback: d.mayLoopback(), Whose: d.client, Cleartext: a.Cleartext, Limits: limitsOf(d.c),
 		Ledger: filepath.Join(d.own, uploadsName), Now: d.w.Now,
 		Report:  func(err error) { d.log.Warn("api", slog.Any("error", err)) },
 		Observe: d.logs.ObserveAPI, Slow: config.SlowFloor, Sample: d.logs.Sample(),
@@ -155,6 +156,9 @@ func (d *daemon) warnAPI() {
 	default:
 		d.log.Warn("api: there is no TLS, so tokens from other hosts are refused; name a certificate with --api-tls-cert")
 	}
+	if l := a.Loopback; l != nil && !l.Only && os.Geteuid() == 0 && (l.UID == 0 || l.GID == 0 || slices.Contains(l.Groups, 0)) {
+		d.log.Warn("api: api.loopback is root, or of its group: every user of this host is, in the exports")
+	}
 	for i := range d.c.Exports {
 		if e := &d.c.Exports[i]; slices.ContainsFunc(e.Rules(), func(c config.Client) bool { return config.IsSet(c.Secure) }) {
 			d.log.Warn("api: an export that is secure refuses callers of the file API, whose ports are 1024 or above", slog.String("export", e.Path))
@@ -162,9 +166,13 @@ func (d *daemon) warnAPI() {
 	}
 }
 
-func limitsOf(a *config.API) fileapi.Limits {
+// limitsOf are the limits of the file API. An upload keeps a descriptor of its directory in use,
+// so calls are no more than half of those: the others are for NFS.
+func limitsOf(c *config.Config) fileapi.Limits {
+	a := &c.API
+	calls := min(a.MaxCalls, openFiles(c, fileLimit())/2)
 	return fileapi.Limits{
-		Calls: a.MaxCalls, CallsPerClient: a.MaxCallsPerCaller, Memory: int64(a.MaxMemory), MemoryPerClient: int64(a.MaxMemoryPerCaller),
+		Calls: calls, CallsPerClient: min(a.MaxCallsPerCaller, calls), Memory: int64(a.MaxMemory), MemoryPerClient: int64(a.MaxMemoryPerCaller),
 		Conns: a.MaxConnections, FileSize: uint64(a.MaxFileSize), Idle: time.Duration(a.IdleTimeout), Total: time.Duration(a.CallTimeout),
 	}
 }

@@ -19,7 +19,7 @@ type API struct {
 
 	Store string `toml:"store" placeholder:"DIR" help:"Keep files by their content (sha256:...) there; an empty directory becomes a store. Without it there are paths alone."`
 
-	MaxCalls           int      `toml:"max-calls" default:"8192" help:"Calls under way. One more is refused."`
+	MaxCalls           int      `toml:"max-calls" default:"8192" help:"Calls under way, of which an upload keeps a file open: at most half of max-open-files. One more is refused."`
 	MaxCallsPerCaller  int      `toml:"max-calls-per-caller" default:"4096" help:"Of them, those of one caller, which gets no more when it has as many as are free, either."`
 	MaxMemory          Size     `toml:"max-memory" default:"512MiB" help:"Memory of messages of calls under way. A call that needs more is refused."`
 	MaxMemoryPerCaller Size     `toml:"max-memory-per-caller" default:"256MiB" help:"Of it, that of one caller, which gets no more when it has as much as is free, either."`

@@ -39,11 +39,11 @@ func Misplaced(path string) string {
 // cutOptions parts a path from what may be options behind it. ok is false if there is
 // nothing of the kind.
 func cutOptions(path string) (name string, options []string, ok bool) {
+	path = strings.TrimRight(path, " ")
 	separates := func(r rune) bool { return strings.ContainsRune(",;:()", r) || unicode.IsControl(r) }
 	at := strings.IndexFunc(path, separates)
 	if blank := strings.LastIndexByte(path, ' '); at < 0 && blank > 0 {
-		// A name may have blanks: only a client behind one, or ro, is taken for an option.
-		if word := path[blank+1:]; word == "ro" || isClient(word) {
+		if word := path[blank+1:]; isOption(word) {
 			return strings.TrimSpace(path[:blank]), []string{word}, true
 		}
 		return path, nil, false
@@ -71,6 +71,16 @@ func cutOptions(path string) (name string, options []string, ok bool) {
 	return strings.TrimSpace(name), options, true
 }
 
+// isOption reports whether a word behind a blank is an option. A name may have blanks, as
+// "/in sync" has: only a client, ro, a word with a dash, or a key with a value is one.
+func isOption(word string) bool {
+	bare := strings.ToLower(strings.Trim(word, quotes))
+	return isClient(word) || bare == "ro" || (word != bare && word[0] == '-' || strings.Contains(word, "=")) && spelled(word) != ""
+}
+
+// quotes are what may stand around an option.
+const quotes = `-'"`
+
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
@@ -85,14 +95,15 @@ func isClient(word string) bool {
 
 // spelled says how an option is written here; "" if it is none that is known.
 func spelled(option string) string {
-	key, _, set := strings.Cut(option, "=")
+	option = strings.Trim(option, quotes)
+	key, _, set := strings.Cut(strings.ToLower(option), "=")
 	if flag, table := findKey(reflect.TypeFor[Export](), key, "", "[[export]]"); flag != "" {
 		return misplaced(key, flag, "in "+table)
 	}
 	if flag, table := findKey(reflect.TypeFor[Config](), key, "", ""); flag != "" {
 		return misplaced(key, flag, table)
 	}
-	if here, ok := foreign[strings.TrimPrefix(strings.ToLower(key), "-")]; ok {
+	if here, ok := foreign[key]; ok {
 		return fmt.Sprintf("a path takes no options: %s is %s here", option, here)
 	}
 	switch {
