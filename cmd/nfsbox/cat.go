@@ -15,8 +15,8 @@ type catCmd struct {
 	Places []string `arg:"" name:"PLACE" help:"Files to write: paths or nfs://host/export/path, in whose last parts *, ? (as %3F) and [ stand for names."`
 	Offset int64    `placeholder:"BYTES" help:"Begin at this byte; a negative one counts from the end."`
 	Count  *uint64  `placeholder:"BYTES" help:"Write no more than this."`
-	Head   uint64   `placeholder:"LINES" help:"Write the first lines alone."`
-	Tail   uint64   `placeholder:"LINES" help:"Write the last lines alone."`
+	Head   *uint64  `placeholder:"LINES" help:"Write the first lines alone."`
+	Tail   *uint64  `placeholder:"LINES" help:"Write the last lines alone."`
 	clientFlags
 }
 
@@ -33,7 +33,7 @@ Only what is asked for is read: the last lines of a large file cost a READ or tw
 
 // Validate is called by kong.
 func (c *catCmd) Validate() error {
-	bytes, head, tail := c.Offset != 0 || c.Count != nil, c.Head > 0, c.Tail > 0
+	bytes, head, tail := c.Offset != 0 || c.Count != nil, c.Head != nil, c.Tail != nil
 	if bytes && (head || tail) || head && tail {
 		return errors.New("give --offset and --count, or --head, or --tail")
 	}
@@ -76,12 +76,9 @@ func (c *catCmd) file(ctx context.Context, out *output, p *place.Place, r vfs.Re
 	if err != nil {
 		return err
 	}
-	w := &part{w: out.w, bytes: c.Count}
+	w := &part{w: out.w, bytes: c.Count, lines: c.Head}
 	if c.Count != nil {
 		buf = buf[:max(1, min(*c.Count, uint64(len(buf))))]
-	}
-	if c.Head > 0 {
-		w.lines = &c.Head
 	}
 	if !place.IsURL(p.Text) {
 		r.Attr.Size = 0 // the kernel knows where a local file ends; in /sys st_size does not say
@@ -96,8 +93,10 @@ func (c *catCmd) file(ctx context.Context, out *output, p *place.Place, r vfs.Re
 // from is the first byte to write of a file of the given size.
 func (c *catCmd) from(ctx context.Context, f vfs.File, size uint64, buf []byte) (uint64, error) {
 	switch {
-	case c.Tail > 0:
-		return lastLines(ctx, f, size, c.Tail, buf)
+	case c.Tail != nil && *c.Tail == 0:
+		return size, nil
+	case c.Tail != nil:
+		return lastLines(ctx, f, size, *c.Tail, buf)
 	case c.Offset >= 0:
 		return uint64(c.Offset), nil
 	}
@@ -153,6 +152,9 @@ func (p *part) Write(b []byte) (int, error) {
 	n, enough := len(b), false
 	if p.bytes != nil && p.didBytes+uint64(n) >= *p.bytes {
 		n, enough = int(*p.bytes-p.didBytes), true
+	}
+	if p.lines != nil && *p.lines == 0 {
+		n, enough = 0, true
 	}
 	for at := 0; p.lines != nil && at < n; {
 		next := bytes.IndexByte(b[at:n], '\n')

@@ -126,7 +126,7 @@ func oneLine(err error) string {
 // errors, and where the text says it all.
 func advice(err error, status int) string {
 	url, _, _ := strings.Cut(fault.Text(err), ": ")
-	if !place.IsURL(url) || errors.Is(err, context.Canceled) {
+	if !strings.HasPrefix(url, "nfs://") || errors.Is(err, context.Canceled) {
 		return ""
 	}
 	if status != exitUnreachable && errors.Is(err, fs.ErrNotExist) {

@@ -42,8 +42,8 @@ func eachMatch(ctx context.Context, args []string, po place.Options) iter.Seq2[s
 }
 
 // matches are the places that an argument stands for. The patterns are those of path.Match, in
-// the path of a URL: patterns of local paths are the shell's. A name that is there as it is
-// written stands for itself.
+// the path of a URL: patterns of local paths are the shell's. A pattern that
+// matches nothing stands for itself.
 func matches(ctx context.Context, arg string, po place.Options) ([]string, error) {
 	u, err := nfsbox.ParseURL(arg)
 	if !place.IsURL(arg) || err != nil || !isPattern(u.Path) {
@@ -127,22 +127,19 @@ func (g *globber) below(dir vfs.Handle, at string, parts []string) error {
 	return nil
 }
 
-// names are the names in dir that a pattern stands for, sorted: the pattern itself if that is
-// there, or is none. Names that begin with a dot match only a pattern that does.
+// names are the names in dir that a pattern stands for, sorted. As for a shell, what is no
+// pattern, or matches nothing, stands for itself. Names that begin with a dot match only a pattern that does.
 func (g *globber) names(dir vfs.Handle, pattern string) (names []string, err error) {
-	_, _, _, err = g.fs.Lookup(g.ctx, dir, pattern)
-	if err == nil {
-		return []string{pattern}, nil
-	}
-	if _, bad := path.Match(pattern, ""); !errors.Is(err, fs.ErrNotExist) || !isPattern(pattern) || bad != nil {
-		return nil, notThere(err)
+	shape := strings.ReplaceAll(pattern, "[!", "[^") // as shells write it, and package path
+	if _, bad := path.Match(shape, ""); !isPattern(pattern) || bad != nil {
+		return g.itself(dir, pattern)
 	}
 	for entry, err := range walk.List(g.ctx, g.fs, dir, 0) {
 		if err != nil {
 			return nil, err
 		}
 		name := string(entry.Name)
-		ok, _ := path.Match(pattern, name) // the pattern has no error: it was tried
+		ok, _ := path.Match(shape, name) // the pattern has no error: it was tried
 		if !ok || walk.CheckName(entry.Name) != nil || ls.Hidden(name) && !ls.Hidden(pattern) {
 			continue
 		}
@@ -151,8 +148,20 @@ func (g *globber) names(dir vfs.Handle, pattern string) (names []string, err err
 		}
 		names = append(names, name)
 	}
+	if len(names) == 0 {
+		return g.itself(dir, pattern)
+	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// itself is the name, if it is there.
+func (g *globber) itself(dir vfs.Handle, name string) ([]string, error) {
+	_, _, _, err := g.fs.Lookup(g.ctx, dir, name)
+	if err != nil {
+		return nil, notThere(err)
+	}
+	return []string{name}, nil
 }
 
 // notThere is err, unless it says that a name is not there.

@@ -34,8 +34,8 @@ type lsCmd struct {
 
 func (*lsCmd) Help() string {
 	return `Lists directories. Fewer than 10,000 names are sorted, and shown when all are there; a larger directory
-comes in the order of its server, what follows the first 10,000 as it arrives. With -t, -S, -r or --sort a
-million are sorted. With -R, every line is a path below PLACE, and comes as it arrives, in the
+comes in the order of its server, what follows the first 10,000 as it arrives. With -t, -S, -r or --sort
+250,000 are sorted. With -R, every line is a path below PLACE, and comes as it arrives, in the
 order of the server. Memory does not grow with the directory beyond that.
 
 On a terminal names stand in columns. Above a long listing that is sorted stands the space that
@@ -53,7 +53,7 @@ const (
 	// server's order.
 	sortLimit = 10000
 	// sortAsked is the same where an order was asked for.
-	sortAsked = 1000000
+	sortAsked = 250000
 )
 
 // Validate is called by kong.

@@ -171,6 +171,9 @@ func run(e *env, args []string) int {
 		context.AfterFunc(e.ctx, func() { time.AfterFunc(doubled, stop) }) // a second one ends the process
 		defer stop()
 	}
+	if kctx.Selected().Name == "serve" {
+		return statusOf(e, kctx.Run(e)) // a signal is how it ends
+	}
 	return report(e, kctx.Run(e))
 }
 

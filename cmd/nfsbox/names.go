@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/nfsbox/nfsbox"
@@ -25,7 +27,7 @@ func (f *verbFlags) each(e *env, done string, places []string, do func(*place.Pl
 		return err
 	}
 	defer f.print(e)
-	return eachOpened(e, places, f.JSON, po, place.OpenName, func(out *output, p *place.Place) error {
+	return eachOpened(e, places, f.JSON, po, openName, func(out *output, p *place.Place) error {
 		defer f.count(p)
 		if err := do(p); err != nil {
 			return err
@@ -35,6 +37,20 @@ func (f *verbFlags) each(e *env, done string, places []string, do func(*place.Pl
 		}
 		return out.event(doneEvent{done, p.Text, notUTF8(p.Text)})
 	})
+}
+
+// openName opens a place by its name, also if a slash stands behind it, as completion adds it.
+func openName(ctx context.Context, arg string, po place.Options) (*place.Place, error) {
+	u, err := nfsbox.ParseURL(arg)
+	if !place.IsURL(arg) || err != nil || strings.Trim(u.Path, "/") == "" || !strings.HasSuffix(u.Path, "/") {
+		return place.OpenName(ctx, arg, po)
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	p, err := place.OpenName(ctx, u.String(), po)
+	if err == nil {
+		p.Text = arg
+	}
+	return p, err
 }
 
 // doneEvent is a change that was made.
@@ -81,8 +97,16 @@ func (c *mkdirCmd) Run(e *env) error {
 		}
 		all = append(all, above...)
 	}
-	return c.each(e, "made", all, func(p *place.Place) error { return makeDir(e, p, mode, true) })
+	return c.each(e, "made", all, func(p *place.Place) error {
+		if slices.Contains(c.Places, p.Text) {
+			return makeDir(e, p, mode, true)
+		}
+		return makeDir(e, p, usualDirMode, true)
+	})
 }
+
+// usualDirMode is that of directories above one with a mode of its own.
+const usualDirMode = 0o755
 
 // missing are the directories above arg that are not there, the highest first, and arg.
 func (c *mkdirCmd) missing(e *env, arg string) (all []string, err error) {
@@ -90,6 +114,7 @@ func (c *mkdirCmd) missing(e *env, arg string) (all []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	po.Dial = append(po.Dial, watched(e, (&output{stderr: e.stderr}).onSilence())...)
 	for all = []string{arg}; ; all = append([]string{arg}, all...) {
 		p, err := place.Open(e.ctx, arg, po) // which finds the directory that holds it
 		if err == nil {
@@ -140,17 +165,22 @@ func makeDir(e *env, p *place.Place, mode uint32, may bool) error {
 }
 
 type rmdirCmd struct {
-	Places []string `arg:"" name:"PLACE" help:"Empty directories: paths or nfs://host/export/path."`
+	Places []string `arg:"" name:"PLACE" help:"Empty directories: nfs://host/export/path."`
 	verbFlags
 }
 
 func (*rmdirCmd) Help() string {
-	return `Removes directories that are empty.
+	return `Removes directories of a server that are empty. For paths of this host there is rmdir(1).
 
   nfsbox rmdir nfs://filer/export/old`
 }
 
 func (c *rmdirCmd) Run(e *env) error {
+	for _, arg := range c.Places {
+		if !place.IsURL(arg) {
+			return &exitError{status: exitUsage, err: fmt.Errorf("%s is a path of this host: there is rmdir(1)", arg)}
+		}
+	}
 	return c.each(e, "removed", c.Places, func(p *place.Place) error {
 		dir, name, err := p.Parent(e.ctx)
 		if err != nil {
@@ -232,18 +262,18 @@ func symlink(e *env, p *place.Place, text string) error {
 }
 
 // onto does something to all places but the last, each with the directory and the name that the
-// last gives it.
+// last gives it. Where that would replace one of them by another, nothing is done.
 func (f *verbFlags) onto(e *env, done string, places []string, do func(p, to *place.Place, dir vfs.Handle, name string) error) error {
 	if len(places) < 2 {
 		return &exitError{status: exitUsage, err: errors.New("two places are needed: what there is, and its new name or a directory")}
 	}
-	from, last := places[:len(places)-1], places[len(places)-1]
-	for _, arg := range from {
-		if err := sameServer(arg, last); err != nil {
-			return &exitError{status: exitUsage, err: err}
-		}
-	}
+	last := places[len(places)-1]
 	po, err := f.place(false)
+	if err != nil {
+		return err
+	}
+	po.Dial = append(po.Dial, watched(e, (&output{stderr: e.stderr}).onSilence())...)
+	from, err := f.sources(e, places[:len(places)-1], last, po)
 	if err != nil {
 		return err
 	}
@@ -252,7 +282,11 @@ func (f *verbFlags) onto(e *env, done string, places []string, do func(p, to *pl
 		return err
 	}
 	dir, name, isDir, err := target(e, to)
-	if err == nil {
+	switch {
+	case err != nil:
+	case len(from) > 1 && !isDir:
+		err = &exitError{status: exitUsage, err: fmt.Errorf("%s is no directory, which several places need", last)}
+	default:
 		err = f.each(e, done, from, func(p *place.Place) error {
 			if isDir {
 				name = p.Base()
@@ -261,6 +295,31 @@ func (f *verbFlags) onto(e *env, done string, places []string, do func(p, to *pl
 		})
 	}
 	return errors.Join(err, to.Close())
+}
+
+// sources are the places that arguments stand for: of the server of last, and no two with one
+// name, of which the second would replace the first.
+func (f *verbFlags) sources(e *env, args []string, last string, po place.Options) (from []string, err error) {
+	names := make(map[string]string)
+	for arg, err := range eachMatch(e.ctx, args, po) {
+		if err == nil {
+			err = sameServer(arg, last)
+		}
+		if err != nil {
+			return nil, err
+		}
+		u, err := nfsbox.ParseURL(arg)
+		if err != nil {
+			return nil, err
+		}
+		name := path.Base(u.Path)
+		if before, ok := names[name]; ok {
+			return nil, &exitError{status: exitUsage, err: fmt.Errorf("%s would replace %s: both are called %q", arg, before, name)}
+		}
+		names[name] = arg
+		from = append(from, arg)
+	}
+	return from, nil
 }
 
 // target is what a last argument means: a directory that is there, or a name in one.
@@ -279,7 +338,7 @@ func target(e *env, to *place.Place) (dir vfs.Handle, name string, isDir bool, e
 // sameServer refuses two places whose handles have nothing to do with each other.
 func sameServer(a, b string) error {
 	if !place.IsURL(a) || !place.IsURL(b) {
-		return errors.New("places of a server are needed, nfs://host/export/path; for paths of this host there are mv(1) and ln(1)")
+		return &exitError{status: exitUsage, err: errors.New("places of a server are needed, nfs://host/export/path; for paths of this host there are mv(1) and ln(1)")}
 	}
 	u, err := nfsbox.ParseURL(a)
 	if err != nil {
@@ -291,7 +350,7 @@ func sameServer(a, b string) error {
 	}
 	u.Path, v.Path = "/", "/"
 	if u.String() != v.String() {
-		return fmt.Errorf("%s and %s are not said to be on one server, with the same arguments: copy with nfsbox cp", a, b)
+		return &exitError{status: exitUsage, err: fmt.Errorf("%s and %s are not said to be on one server, with the same arguments: copy with nfsbox cp", a, b)}
 	}
 	return nil
 }

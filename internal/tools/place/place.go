@@ -72,7 +72,7 @@ func Open(ctx context.Context, arg string, o Options) (*Place, error) {
 	case arg == "":
 		return nil, fmt.Errorf("an empty argument is %w; give a path or nfs://host/export/path", ErrUsage)
 	case strings.HasPrefix(arg, "nfs://"):
-		return openNFS(ctx, arg, o)
+		return openNFS(ctx, arg, true, o)
 	case IsURL(arg):
 		scheme, _, _ := strings.Cut(arg, "://")
 		return nil, fmt.Errorf("%s:// is %w that this version knows; give a path or nfs://host/export/path", scheme, ErrUsage)
@@ -80,12 +80,14 @@ func Open(ctx context.Context, arg string, o Options) (*Place, error) {
 	return openLocal(arg, o)
 }
 
-func openNFS(ctx context.Context, arg string, o Options) (*Place, error) {
+// openNFS opens a URL. absent says that an arg which means a directory may name one that is not
+// there.
+func openNFS(ctx context.Context, arg string, absent bool, o Options) (*Place, error) {
 	if _, err := nfsbox.ParseURL(arg); err != nil {
 		return nil, usageError{err}
 	}
 	c, err := nfsbox.Dial(ctx, arg, o.Dial...)
-	if errors.Is(err, fs.ErrNotExist) && MeansDir(arg) {
+	if absent && errors.Is(err, fs.ErrNotExist) && MeansDir(arg) {
 		if absent := dialAbsent(ctx, arg, o); absent != nil {
 			c, err = absent, nil
 		}
@@ -125,7 +127,8 @@ func OpenName(ctx context.Context, arg string, o Options) (*Place, error) {
 	if !ok {
 		return Open(ctx, arg, o)
 	}
-	p, err := openNFS(ctx, dir, o)
+	// A directory that is not there must not become a name in the one above.
+	p, err := openNFS(ctx, dir, false, o)
 	if err != nil {
 		return nil, err
 	}
