@@ -120,7 +120,8 @@ func (c *Callers) add(line string) error {
 	}
 	as, err := ParseIDs(ids)
 	if err != nil {
-		return err
+		// Nothing of it is quoted: it may be a token in the wrong place, and this is logged.
+		return errors.New("the second word is no user: write it as 1000:1000, or 1000:1000,27,44")
 	}
 	who := &identity{name: name, as: as}
 	if kind != "subject" {
@@ -149,7 +150,7 @@ func (c *Callers) addToken(who *identity, kind, value string) error {
 		}
 		copy(t.sum[:], sum)
 	default:
-		return fmt.Errorf("%.20q is no kind of proof: want token, token-sha256 or subject", kind)
+		return errors.New("no kind of proof: want token, token-sha256 or subject")
 	}
 	for i := range c.tokens {
 		if c.tokens[i].sum == t.sum {

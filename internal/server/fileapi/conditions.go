@@ -59,6 +59,21 @@ func conditionsOf(h http.Header) *conditions {
 	return c
 }
 
+// malformed is the error of a condition that is no list of entity tags, and no "*". A slip in
+// quoting must not turn "only if it is new" into "in any case".
+func (c *conditions) malformed() error {
+	for _, fields := range [][]string{c.match, c.noneMatch} {
+		for part := range strings.SplitSeq(strings.Join(fields, ","), ",") {
+			tag := strings.TrimPrefix(strings.TrimSpace(part), "W/")
+			quoted := len(tag) >= 2 && tag[0] == '"' && tag[len(tag)-1] == '"'
+			if tag != "" && !quoted && tag != "*" {
+				return refuse(connect.CodeInvalidArgument, "%.40q is no entity tag: want \"*\", or tags in quotation marks, as ETag has them", part)
+			}
+		}
+	}
+	return nil
+}
+
 // none reports whether the request is for any case.
 func (c *conditions) none() bool {
 	return c == nil || c.match == nil && c.noneMatch == nil && c.since.IsZero()

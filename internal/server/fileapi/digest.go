@@ -44,9 +44,14 @@ var known = map[string]func() hash.Hash{
 // all bytes.
 const maxDigests = 4
 
-func digestsOf(h http.Header) (digests, error) {
+// digestsOf reads the fields of a request. Those that it announces for a trailer would come when
+// the file has its name: they are refused, since nothing would check them.
+func digestsOf(h, trailer http.Header) (digests, error) {
 	var d digests
 	for _, field := range []string{"Content-MD5", "Digest", "Content-Digest", "Repr-Digest"} {
+		if _, late := trailer[http.CanonicalHeaderKey(field)]; late {
+			return nil, refuse(connect.CodeInvalidArgument, "%s in a trailer is not checked: send it in the header", field)
+		}
 		values := h.Values(field)
 		before := len(d)
 		for part := range strings.SplitSeq(strings.Join(values, ","), ",") {

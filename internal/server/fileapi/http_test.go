@@ -268,6 +268,15 @@ func TestDigests(t *testing.T) {
 		} {
 			r.expect(400, "PUT", "/f", data, bad[0], bad[1])
 		}
+		for _, field := range []string{"Digest", "Repr-Digest", "Content-Digest", "Content-Md5"} {
+			if _, err := digestsOf(http.Header{}, http.Header{field: nil}); err == nil {
+				t.Errorf("%s in a trailer: %v", field, err)
+			}
+		}
+		for _, bad := range []string{"**", "'*'", "x", "*;", `"a`, `"a", b`} {
+			r.expect(400, "PUT", "/f", data, "If-None-Match", bad)
+			r.expect(400, "DELETE", "/f", "", "If-Match", bad)
+		}
 		if after := r.tree(); after != before {
 			t.Errorf("there is now\n%s\nand was\n%s", after, before)
 		}

@@ -27,15 +27,19 @@ func (s service) putPath(ctx context.Context, w *pacedWriter, r *http.Request, p
 	if err != nil {
 		return err
 	}
-	sums, err := digestsOf(r.Header)
+	sums, err := digestsOf(r.Header, r.Trailer)
 	if err != nil {
+		return err
+	}
+	cond := conditionsOf(r.Header)
+	if err := cond.malformed(); err != nil {
 		return err
 	}
 	if head.GetSize() > s.o.Limits.FileSize {
 		return tooLarge()
 	}
 	b := &body{r: r, call: requestOf(ctx).call}
-	in := &incoming{head: head, part: b.part, limit: s.o.Limits.FileSize, sum: sums, cond: conditionsOf(r.Header)}
+	in := &incoming{head: head, part: b.part, limit: s.o.Limits.FileSize, sum: sums, cond: cond}
 	// A client that waits to be told to go on is told so when its rights are known: after
 	// the temporary was made.
 	in.inOne = head.Size != nil && head.GetSize() <= onTrust && r.Header.Get("Expect") == ""
@@ -155,6 +159,9 @@ func (s service) deletePath(ctx context.Context, w *pacedWriter, r *http.Request
 		return err
 	}
 	cond := conditionsOf(r.Header)
+	if err := cond.malformed(); err != nil {
+		return err
+	}
 	defer s.names.lock(dir, last, !cond.none())()
 	if !cond.none() {
 		if _, err := p.meets(ctx, dir, last, cond); err != nil {
