@@ -42,7 +42,7 @@ func (c *crew) fault(ctx context.Context, d *walk.Dir, name string, err error) {
 		c.progress.Add(progress.FoundItems, 1)
 	}
 	if v, ok := errors.AsType[*walk.VanishedError](err); ok {
-		c.dirs.add(d.Path(name), &v.Attr)
+		c.dirs.add(d.Path(name), v.Handle, &v.Attr)
 	}
 	c.failAt(ctx, d.Path(name), err, faultAt(d, name, err))
 }

@@ -101,7 +101,7 @@ func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplet
 	gone, err := j.whetherGone(ctx, d, s, incomplete)
 	if gone {
 		if incomplete != nil || s.missing.Load() { // else all of it was copied before
-			j.dirs.add(d.Path(""), &d.Attr)
+			j.dirs.add(d.Path(""), d.Handle, &d.Attr)
 		}
 		s.up(d).missing.Store(true)
 		if j.removeEmpty(ctx, d, s) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -20,37 +21,60 @@ const maxGoneDirs = 4096
 type goneDirs struct {
 	mu   sync.Mutex
 	n    uint64
-	path map[objectID]string
+	dirs map[objectID]goneDir
+}
+
+// goneDir is a directory that has vanished, as it was listed.
+type goneDir struct {
+	path   string
+	handle vfs.Handle
+	born   time.Time // zero: the file system does not tell
+}
+
+// is reports whether d is the directory with the handle h and the attributes a, which have its
+// file id. A file id is used again as soon as its directory is removed.
+func (d *goneDir) is(h vfs.Handle, a *vfs.Attr) bool {
+	if now := bornAt(a); !d.born.IsZero() && !now.IsZero() {
+		return d.born.Equal(now)
+	}
+	return d.handle == h
+}
+
+func bornAt(a *vfs.Attr) (t time.Time) {
+	if a.Has(vfs.MaskBtime) {
+		t = a.Btime
+	}
+	return t
 }
 
 // add notes a directory that has vanished, once.
-func (g *goneDirs) add(path string, a *vfs.Attr) {
+func (g *goneDirs) add(path string, h vfs.Handle, a *vfs.Attr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	id, ok := idOf(a)
-	if _, met := g.path[id]; ok && met {
+	if have, met := g.dirs[id]; ok && met && have.is(h, a) {
 		return
 	}
-	if g.n++; !ok || len(g.path) >= maxGoneDirs {
+	if g.n++; !ok || len(g.dirs) >= maxGoneDirs {
 		return
 	}
-	if g.path == nil {
-		g.path = make(map[objectID]string)
+	if g.dirs == nil {
+		g.dirs = make(map[objectID]goneDir)
 	}
-	g.path[id] = path
+	g.dirs[id] = goneDir{path, h, bornAt(a)}
 }
 
-// take returns the path of the directory with the attributes a, if it had vanished, and how
-// many more are looked for.
-func (g *goneDirs) take(a *vfs.Attr) (path string, more int) {
+// take returns the path of the directory with the handle h and the attributes a, if it had
+// vanished, and how many more are looked for.
+func (g *goneDirs) take(h vfs.Handle, a *vfs.Attr) (path string, more int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	id, ok := idOf(a)
-	if ok {
-		path = g.path[id]
-		delete(g.path, id)
+	if was, met := g.dirs[id]; ok && met && was.is(h, a) {
+		path = was.path
+		delete(g.dirs, id)
 	}
-	return path, len(g.path)
+	return path, len(g.dirs)
 }
 
 // count is how many have vanished.
@@ -63,7 +87,7 @@ func (g *goneDirs) count() uint64 {
 // findMoved looks in the whole source for the directories that have vanished. One that is
 // there under another name is a failure.
 func (c *outcomes) findMoved(ctx context.Context) error {
-	if _, some := c.dirs.take(new(vfs.Attr)); some == 0 {
+	if _, some := c.dirs.take(vfs.Handle{}, new(vfs.Attr)); some == 0 {
 		return nil
 	}
 	err := walk.Tree(ctx, c.source.at.FS, c.source.at.Handle, walk.Options{}, &finder{c})
@@ -86,7 +110,7 @@ var errFound = errors.New("all are found")
 type finder struct{ *outcomes }
 
 func (f *finder) Enter(ctx context.Context, d *walk.Dir) error {
-	was, more := f.dirs.take(&d.Attr)
+	was, more := f.dirs.take(d.Handle, &d.Attr)
 	if now := d.Path(""); was != "" && was != now { // one that is back is an error already
 		f.failMore(ctx, was, fmt.Errorf("it was moved to %s meanwhile, and what is below it may be missing: run the same command again", now))
 	}

@@ -157,7 +157,7 @@ func (j *verifyJob) whetherGone(ctx context.Context, d *walk.Dir, s *side) (bool
 	}
 	gone, err := j.gone(ctx, d)
 	if gone {
-		j.dirs.add(d.Path(""), &d.Attr)
+		j.dirs.add(d.Path(""), d.Handle, &d.Attr)
 		d.Parent.Data.(*side).missing.Store(true)
 		err = fmt.Errorf("the %v %w", d.Attr.Type, walk.ErrVanished)
 	}
