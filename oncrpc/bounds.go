@@ -154,7 +154,7 @@ const (
 	// DefaultMaxReply is how long a reply may be beside what its call asked for (see
 	// [xdr.Asker]). A longer one closes the connection, and at most so much memory has been
 	// taken for it.
-	DefaultMaxReply = 4 << 20
+	DefaultMaxReply = 8 << 20
 	// maxSkipped is how long a reply may be that no call waits for, or a longer MaxReply. It
 	// takes no memory. A longer one closes the connection.
 	maxSkipped = 64 << 20

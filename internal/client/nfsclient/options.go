@@ -21,7 +21,7 @@ const (
 
 	// maxMountReply bounds the replies of MOUNT and the portmapper, in bytes. A longer list
 	// of exports is an error.
-	maxMountReply = 4 << 20
+	maxMountReply = 8 << 20
 
 	// maxNFSReply bounds the replies of NFS, in bytes beside the count that a READ, READDIR or
 	// READDIRPLUS asks for. The longest others are access control lists, of 25 KB, and links. A
