@@ -161,7 +161,7 @@ func (c *Client) enlist(pc *call) error {
 		case ok:
 			return nil
 		case pc.first >= maxFirstTries:
-			return noConnection(tries, io.EOF)
+			return noConnection(tries, hungUp{})
 		case doubtful != nil:
 			doubtful.examine()
 			continue
