@@ -26,7 +26,11 @@ func (*touchCmd) Help() string {
 }
 
 func (c *touchCmd) Run(e *env) error {
-	return c.each(e, "changed", c.Places, func(p *place.Place) error {
+	v, err := c.begin(e)
+	if err != nil {
+		return err
+	}
+	return v.each("changed", orItself(v.matches(c.Places)), func(p *place.Place) error {
 		fsys, r, err := followed(e.ctx, p)
 		if errors.Is(err, fs.ErrNotExist) {
 			if c.NoCreate {
@@ -83,8 +87,12 @@ func (c *chmodCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return c.each(e, "changed", c.Places, func(p *place.Place) error {
-		return changeTree(e.ctx, p, c.Recursive, func(a *vfs.Attr) vfs.SetAttr {
+	v, err := c.begin(e)
+	if err != nil {
+		return err
+	}
+	return v.each("changed", v.matches(c.Places), func(p *place.Place) error {
+		return v.changeTree(p, c.Recursive, func(a *vfs.Attr) vfs.SetAttr {
 			return vfs.SetAttr{Valid: vfs.MaskMode, Mode: change(a)}
 		})
 	})
@@ -110,7 +118,11 @@ func (c *chownCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return c.each(e, "changed", c.Places, func(p *place.Place) error {
+	v, err := c.begin(e)
+	if err != nil {
+		return err
+	}
+	return v.each("changed", v.matches(c.Places), func(p *place.Place) error {
 		if c.NoDereference && !c.Recursive {
 			r, err := p.Resolve(e.ctx, false)
 			if err == nil {
@@ -119,7 +131,7 @@ func (c *chownCmd) Run(e *env) error {
 			}
 			return err
 		}
-		return changeTree(e.ctx, p, c.Recursive, func(*vfs.Attr) vfs.SetAttr { return set })
+		return v.changeTree(p, c.Recursive, func(*vfs.Attr) vfs.SetAttr { return set })
 	})
 }
 
@@ -148,7 +160,8 @@ func parseOwner(s string) (set vfs.SetAttr, err error) {
 }
 
 // changeTree sets attributes of what a place names, and with below of all that lies below it.
-func changeTree(ctx context.Context, p *place.Place, below bool, of func(*vfs.Attr) vfs.SetAttr) error {
+func (v *verb) changeTree(p *place.Place, below bool, of func(*vfs.Attr) vfs.SetAttr) error {
+	ctx := v.e.ctx
 	fsys, r, err := followed(ctx, p)
 	if err != nil {
 		return err
@@ -160,22 +173,23 @@ func changeTree(ctx context.Context, p *place.Place, below bool, of func(*vfs.At
 	if !below || r.Attr.Type != vfs.TypeDir {
 		return nil
 	}
-	c := &changer{fs: fsys, of: of, text: p.Text}
+	c := &changer{fs: fsys, of: of, text: p.Text, out: v.output}
 	if err := walk.Tree(ctx, fsys, r.Handle, walk.Options{Parallel: 1}, c); err != nil {
 		return about(p, err)
 	}
-	return errors.Join(c.failed...)
+	if c.failed {
+		return &exitError{status: exitIncomplete} // each has been reported
+	}
+	return nil
 }
-
-// maxFailures bounds the failures of one place that are told of; more are counted.
-const maxFailures = 100
 
 // changer sets attributes of a tree. It is the visitor of a walk with one worker.
 type changer struct {
 	fs     vfs.FS
 	of     func(*vfs.Attr) vfs.SetAttr
 	text   string // of the place
-	failed []error
+	out    *output
+	failed bool
 }
 
 func (c *changer) set(ctx context.Context, path string, h vfs.Handle, a *vfs.Attr) error {
@@ -187,18 +201,17 @@ func (c *changer) set(ctx context.Context, path string, h vfs.Handle, a *vfs.Att
 	if err == nil && (a.Type != vfs.TypeSymlink || set.Valid&vfs.MaskMode == 0) {
 		_, err = c.fs.SetAttr(ctx, h, &set, nil)
 	}
-	return c.fault(path, err)
+	return c.fault(ctx, path, err)
 }
 
-// fault keeps what has failed; the walk goes on.
-func (c *changer) fault(path string, err error) error {
-	switch {
-	case err == nil:
-	case len(c.failed) < maxFailures:
-		c.failed = append(c.failed, fmt.Errorf("%s/%s: %w", strings.TrimRight(c.text, "/"), path, err))
-	default:
-		return fmt.Errorf("more than %d failures: %w", maxFailures, err)
+// fault reports what has failed. The walk goes on, unless the command was interrupted.
+func (c *changer) fault(ctx context.Context, path string, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
+	c.failed = true
+	path = strings.TrimRight(c.text, "/") + "/" + path
+	c.out.failed(path, fmt.Errorf("%s: %w", path, err))
 	return nil
 }
 
@@ -215,8 +228,8 @@ func (c *changer) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error {
 	return c.set(ctx, d.Path(string(e.Name)), e.Handle, &e.Attr)
 }
 
-func (c *changer) Fault(_ context.Context, d *walk.Dir, name string, err error) error {
-	return c.fault(d.Path(name), err)
+func (c *changer) Fault(ctx context.Context, d *walk.Dir, name string, err error) error {
+	return c.fault(ctx, d.Path(name), err)
 }
 
 func (*changer) Leave(context.Context, *walk.Dir, error) error { return nil }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"strconv"
@@ -89,14 +88,14 @@ func (c *ctlCmd) Run(e *env) error {
 	case c.Do == ops.ControlClients && c.Client != "":
 		return &exitError{status: exitUsage, err: fmt.Errorf("clients lists them all: %q is too much", c.Client)}
 	}
+	out := newOutput(e, c.JSON)
 	answer, err := ops.Control(e.ctx, c.StateDir, c.Do, c.Client)
-	switch {
-	case errors.Is(err, ops.ErrNoServer):
-		return &exitError{status: exitUnreachable, err: err}
-	case err != nil:
-		return err
+	if errors.Is(err, ops.ErrNoServer) {
+		err = &exitError{status: exitUnreachable, err: err}
 	}
-	out := &output{w: bufio.NewWriter(e.stdout), json: c.JSON, stderr: e.stderr}
+	if err != nil {
+		return out.fail(e, c.Client, err)
+	}
 	if c.JSON {
 		err = c.events(out, answer)
 	} else {
@@ -105,7 +104,7 @@ func (c *ctlCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return out.flush()
+	return out.end(nil)
 }
 
 func (c *ctlCmd) events(out *output, a *ops.ControlAnswer) error {
@@ -120,11 +119,9 @@ func (c *ctlCmd) events(out *output, a *ops.ControlAnswer) error {
 		}
 	}
 	if c.Do == ops.ControlDrop {
-		if err := out.event(droppedRow{"dropped", c.Client}); err != nil {
-			return err
-		}
+		return out.event(droppedRow{"dropped", c.Client})
 	}
-	return out.event(listSummary{"summary", out.entries, 0})
+	return nil
 }
 
 // table prints an answer as text. Clients choose their names, so these are cleaned.

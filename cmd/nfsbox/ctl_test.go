@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"regexp"
@@ -58,12 +57,12 @@ local      0      0         0      0   0    0      0      0      -              
 `},
 	} {
 		var b bytes.Buffer
-		out := &output{w: bufio.NewWriter(&b), json: c.cmd.JSON}
+		out := newOutput(&env{stdout: &b}, c.cmd.JSON)
 		show := c.cmd.table
 		if c.cmd.JSON {
 			show = c.cmd.events
 		}
-		if err := errors.Join(show(out, c.of), out.flush()); err != nil {
+		if err := errors.Join(show(out, c.of), out.end(nil)); err != nil {
 			t.Fatal(err)
 		}
 		// Every line of JSON begins with its time.
@@ -101,7 +100,7 @@ func TestCtlNamesAreBounded(t *testing.T) {
 		a.Clients[0].Names = append(a.Clients[0].Names, name)
 	}
 	var b bytes.Buffer
-	out := &output{w: bufio.NewWriter(&b)}
+	out := newOutput(&env{stdout: &b}, false)
 	if err := errors.Join((&ctlCmd{Do: "clients"}).table(out, a), out.flush()); err != nil {
 		t.Fatal(err)
 	}

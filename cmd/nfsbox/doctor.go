@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"strings"
@@ -75,7 +74,7 @@ func (c *doctorCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	d := &doctor{out: &output{w: bufio.NewWriter(e.stdout), json: c.JSON, stderr: e.stderr}, sum: doctorSummary{Type: "summary"}}
+	d := &doctor{out: newOutput(e, c.JSON), sum: doctorSummary{Type: "summary"}}
 	start := time.Now()
 	err = nfsbox.Diagnose(e.ctx, c.URL, nfsbox.DiagnoseOptions{Read: c.Read, Write: c.Write}, d.step, append(opts, watched(e, d.out.onSilence())...)...)
 	d.sum.Seconds = time.Since(start).Seconds()

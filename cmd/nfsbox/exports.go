@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -39,36 +37,21 @@ func (c *exportsCmd) Run(e *env) error {
 	if _, err := nfsbox.ParseURL(url); err != nil {
 		return &exitError{status: exitUsage, err: err}
 	}
-	out := &output{w: bufio.NewWriter(e.stdout), json: c.JSON, stderr: e.stderr}
+	out := newOutput(e, c.JSON)
 	exports, err := nfsbox.Exports(e.ctx, url, watched(e, out.onSilence())...)
 	if err != nil {
-		return c.failed(out, url, err)
+		return out.fail(e, url, &exitError{status: exitUnreachable, err: fmt.Errorf("%s: %w", url, err)})
 	}
 	for _, x := range exports {
-		if err := printExport(out, x, c.JSON); err != nil {
+		if err := printExport(out, x); err != nil {
 			return err
 		}
 	}
-	if c.JSON {
-		if err := out.event(listSummary{"summary", out.entries, 0}); err != nil {
-			return err
-		}
-	}
-	return out.flush()
+	return out.end(nil)
 }
 
-// failed ends the command without a list; in JSON that has an error and a summary.
-func (c *exportsCmd) failed(out *output, url string, err error) error {
-	err = &exitError{status: exitUnreachable, err: fmt.Errorf("%s: %w", url, err)}
-	if !c.JSON {
-		return err
-	}
-	out.failed(url, err)
-	return errors.Join(out.event(listSummary{"summary", 0, out.errors}), out.flush(), &exitError{status: exitUnreachable})
-}
-
-func printExport(out *output, x nfsbox.Export, asJSON bool) error {
-	if asJSON {
+func printExport(out *output, x nfsbox.Export) error {
+	if out.json {
 		return out.event(exportRow{"export", x.Path, append([]string{}, x.Groups...)})
 	}
 	who := "(everyone)"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -41,23 +42,53 @@ func eachMatch(ctx context.Context, args []string, po place.Options) iter.Seq2[s
 	}
 }
 
+// given yields arguments as they are: names of what is to be made, and what patterns stand for, which
+// is no pattern again.
+func given(args []string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, arg := range args {
+			if !yield(arg, nil) {
+				return
+			}
+		}
+	}
+}
+
+// orItself yields, where nothing is there that a pattern stands for, the pattern: as the name of what
+// may be made.
+func orItself(each iter.Seq2[string, error]) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for arg, err := range each {
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			if !yield(arg, err) {
+				return
+			}
+		}
+	}
+}
+
 // matches are the places that an argument stands for. The patterns are those of path.Match, in
-// the path of a URL: patterns of local paths are the shell's. A pattern that
-// matches nothing stands for itself.
+// the path of a URL: patterns of local paths are the shell's. One with a slash behind it stands for
+// directories. It is an error if nothing is there that it stands for.
 func matches(ctx context.Context, arg string, po place.Options) ([]string, error) {
 	u, err := nfsbox.ParseURL(arg)
-	if !place.IsURL(arg) || err != nil || !isPattern(u.Path) {
+	if !place.IsURL(arg) || err != nil {
 		return []string{arg}, nil // what is wrong with it, opening it says
 	}
+	dir, parts := patternOf(arg)
+	if len(parts) == 0 {
+		return []string{arg}, nil
+	}
 	at := *u
-	dir, parts := patternOf(u.Path)
 	at.Path = dir
 	found, err := matchesBelow(ctx, at.String(), dir, parts, po)
+	if err == nil && len(found) == 0 {
+		err = vfs.ErrNoEnt
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", arg, err)
-	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("%s: %w", arg, vfs.ErrNoEnt)
 	}
 	for i := range found {
 		at.Path = found[i]
@@ -67,8 +98,8 @@ func matches(ctx context.Context, arg string, po place.Options) ([]string, error
 }
 
 // matchesBelow are the paths that parts stand for in the directory of a URL, whose path is dir.
-func matchesBelow(ctx context.Context, url, dir string, parts []string, po place.Options) (found []string, err error) {
-	p, err := place.Open(ctx, url, po)
+func matchesBelow(ctx context.Context, at, dir string, parts []segment, po place.Options) (found []string, err error) {
+	p, err := place.Open(ctx, at, po)
 	if err != nil {
 		return nil, err
 	}
@@ -82,14 +113,63 @@ func matchesBelow(ctx context.Context, url, dir string, parts []string, po place
 	return g.found, err
 }
 
-func isPattern(name string) bool { return strings.ContainsAny(name, "*?[") }
-
-// patternOf divides a path into the directory without a pattern, and what follows.
-func patternOf(whole string) (dir string, parts []string) {
-	parts = strings.Split(strings.TrimPrefix(whole, "/"), "/")
-	i := slices.IndexFunc(parts, isPattern)
-	return "/" + strings.Join(parts[:i], "/"), parts[i:]
+// segment is a part of a URL's path.
+type segment struct {
+	name    string
+	pattern string // of path.Match; "": it is none
 }
+
+// patternOf divides a URL's path into the directory without a pattern, and what follows, with an
+// empty part in the end if the path ends in a slash. Without a pattern nothing follows.
+func patternOf(arg string) (dir string, parts []segment) {
+	_, arg, _ = strings.Cut(arg, "://")
+	arg, _, _ = strings.Cut(arg, "?")
+	_, raw, _ := strings.Cut(strings.NewReplacer("%2F", "/", "%2f", "/").Replace(arg), "/")
+	dir = "/"
+	for text := range strings.SplitSeq(raw, "/") {
+		switch p := segmentOf(text); {
+		case p.name == "":
+		case p.pattern == "" && len(parts) == 0:
+			dir = inside(dir, p.name)
+		default:
+			parts = append(parts, p)
+		}
+	}
+	if len(parts) > 0 && strings.HasSuffix(raw, "/") {
+		parts = append(parts, segment{})
+	}
+	return dir, parts
+}
+
+// segmentOf reads a part as a URL has it. What is escaped stands for itself, but %3F, which without that
+// would end the path.
+func segmentOf(raw string) segment {
+	name, err := url.PathUnescape(raw)
+	if err != nil || !strings.ContainsAny(raw, "*[") && !strings.Contains(name, "?") {
+		return segment{name: name}
+	}
+	var b strings.Builder
+	for i := 0; i < len(raw); i++ {
+		c := raw[i]
+		if c == '%' {
+			one, _ := url.PathUnescape(raw[i : i+3]) // the whole could be
+			c, i = one[0], i+2
+			if strings.IndexByte(`*[]\^-`, c) >= 0 {
+				b.WriteByte('\\')
+			}
+		}
+		b.WriteByte(c)
+	}
+	pattern := strings.ReplaceAll(b.String(), "[!", "[^") // as shells write it, and package path
+	if _, err := path.Match(pattern, ""); err != nil {
+		pattern = "" // as for a shell
+	}
+	return segment{name, pattern}
+}
+
+// inside is the path of a name in a directory. Nothing is cleaned: behind a link, ".." is what the
+// server has there.
+func inside(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
 
 // globber finds the names that a pattern stands for.
 type globber struct {
@@ -99,48 +179,65 @@ type globber struct {
 }
 
 // below finds what parts stand for in the directory dir, which at names.
-func (g *globber) below(dir vfs.Handle, at string, parts []string) error {
+func (g *globber) below(dir vfs.Handle, at string, parts []segment) error {
 	names, err := g.names(dir, parts[0])
 	if err != nil {
 		return fmt.Errorf("%s: %w", at, err)
 	}
 	for _, name := range names {
-		full := path.Join(at, name)
-		if len(parts) == 1 || len(parts) == 2 && parts[1] == "" {
-			if len(g.found) == maxMatches {
-				return errMatches
+		full := inside(at, name)
+		if len(parts) == 1 {
+			if err := g.add(full); err != nil {
+				return err
 			}
-			g.found = append(g.found, full)
 			continue
 		}
-		h, attr, _, err := g.fs.Lookup(g.ctx, dir, name)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && attr.Has(vfs.MaskType) && attr.Type != vfs.TypeDir {
-			continue
+		h, isDir, err := g.directory(dir, name)
+		switch {
+		case err != nil:
+			err = fmt.Errorf("%s: %w", full, err)
+		case isDir && parts[1].name == "":
+			err = g.add(full)
+		case isDir:
+			err = g.below(h, full, parts[1:])
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", full, err)
-		}
-		if err := g.below(h, full, parts[1:]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// names are the names in dir that a pattern stands for, sorted. As for a shell, what is no
+func (g *globber) add(found string) error {
+	if len(g.found) == maxMatches {
+		return errMatches
+	}
+	g.found = append(g.found, found)
+	return nil
+}
+
+// directory finds what has a name, and whether that is a directory. A link is none.
+func (g *globber) directory(dir vfs.Handle, name string) (h vfs.Handle, isDir bool, err error) {
+	h, attr, _, err := g.fs.Lookup(g.ctx, dir, name)
+	if err == nil && !attr.Has(vfs.MaskType) {
+		attr, err = g.fs.GetAttr(g.ctx, h, vfs.MaskV3)
+	}
+	return h, err == nil && attr.Type == vfs.TypeDir, notThere(err)
+}
+
+// names are the names in dir that a part stands for, sorted. As for a shell, what is no
 // pattern, or matches nothing, stands for itself. Names that begin with a dot match only a pattern that does.
-func (g *globber) names(dir vfs.Handle, pattern string) (names []string, err error) {
-	shape := strings.ReplaceAll(pattern, "[!", "[^") // as shells write it, and package path
-	if _, bad := path.Match(shape, ""); !isPattern(pattern) || bad != nil {
-		return g.itself(dir, pattern)
+func (g *globber) names(dir vfs.Handle, p segment) (names []string, err error) {
+	if p.pattern == "" {
+		return g.itself(dir, p.name)
 	}
 	for entry, err := range walk.List(g.ctx, g.fs, dir, 0) {
 		if err != nil {
 			return nil, err
 		}
 		name := string(entry.Name)
-		ok, _ := path.Match(shape, name) // the pattern has no error: it was tried
-		if !ok || walk.CheckName(entry.Name) != nil || ls.Hidden(name) && !ls.Hidden(pattern) {
+		ok, _ := path.Match(p.pattern, name) // the pattern has no error: it was tried
+		if !ok || walk.CheckName(entry.Name) != nil || ls.Hidden(name) && !ls.Hidden(p.name) {
 			continue
 		}
 		if len(names) == maxMatches {
@@ -149,7 +246,7 @@ func (g *globber) names(dir vfs.Handle, pattern string) (names []string, err err
 		names = append(names, name)
 	}
 	if len(names) == 0 {
-		return g.itself(dir, pattern)
+		return g.itself(dir, p.name)
 	}
 	slices.Sort(names)
 	return names, nil

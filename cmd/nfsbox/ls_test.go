@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -45,7 +44,7 @@ func TestLsReadsLinksTogether(t *testing.T) {
 		}
 		far.Store(true)
 		var out bytes.Buffer
-		l := &lister{cmd: &lsCmd{Long: true}, out: &output{w: bufio.NewWriter(&out), stderr: &out}, fs: f, ctx: t.Context()}
+		l := &lister{cmd: &lsCmd{Long: true}, out: newOutput(&env{stdout: &out, stderr: &out}, false), fs: f, ctx: t.Context()}
 		start := time.Now()
 		if err := l.directory("dir", root); err != nil {
 			t.Fatal(err)
@@ -106,7 +105,7 @@ func TestLsRefusesNames(t *testing.T) {
 	bad := []string{"a/b", "../../../tmp/x", "/tmp/x", "", "..", "n\x00l", strings.Repeat("x", 300)}
 	for _, long := range []bool{false, true} {
 		var out, told bytes.Buffer
-		l := &lister{cmd: &lsCmd{Long: long}, out: &output{w: bufio.NewWriter(&out), stderr: &told}, fs: &liar{f, bad}, ctx: t.Context()}
+		l := &lister{cmd: &lsCmd{Long: long}, out: newOutput(&env{stdout: &out, stderr: &told}, false), fs: &liar{f, bad}, ctx: t.Context()}
 		if err := l.directory("dir", root); err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +137,7 @@ func TestLsAsksOnce(t *testing.T) {
 	}
 	asked.Store(0)
 	var out bytes.Buffer
-	l := &lister{cmd: &lsCmd{Long: true}, out: &output{w: bufio.NewWriter(&out), stderr: &out}, fs: &liar{f, []string{"dir"}}, ctx: t.Context()}
+	l := &lister{cmd: &lsCmd{Long: true}, out: newOutput(&env{stdout: &out, stderr: &out}, false), fs: &liar{f, []string{"dir"}}, ctx: t.Context()}
 	if err := errors.Join(l.directory("dir", root), l.out.w.Flush()); err != nil {
 		t.Fatal(err)
 	}

@@ -68,6 +68,10 @@ that is known of the server is below that: name what it leads to. Nor is one on 
 leads out of what the server mounts. One at the end that leads to a directory which the server
 mounts is that directory, also to cp and stat, which take other links as they are.
 
+In the path of a URL *, [ and ? (as %3F) stand for names that are there, as a shell has them, and with
+a slash behind them for directories alone. Escaped, as %2A and %5B, they stand for themselves. So they
+do in the name of what is to be made: of mkdir, and of DEST. cp and verify know no patterns.
+
 Data goes to stdout, progress and messages to stderr. With --json every event is
 one line of JSON that begins with its "time" and "type", the last of "type":"summary";
 docs/json.md has them all. An error there has a code, such as "ENOENT", and a message.

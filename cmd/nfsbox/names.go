@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -20,23 +21,36 @@ type verbFlags struct {
 	clientFlags
 }
 
-// each opens the places, does something to each, and says so in JSON.
-func (f *verbFlags) each(e *env, done string, places []string, do func(*place.Place) error) error {
+// verb is a command that changes names or attributes, under way.
+type verb struct {
+	*verbFlags
+	*output
+	e  *env
+	po place.Options
+}
+
+func (f *verbFlags) begin(e *env) (*verb, error) {
 	po, err := f.place(false)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer f.print(e)
-	return eachOpened(e, places, f.JSON, po, openName, func(out *output, p *place.Place) error {
-		defer f.count(p)
-		if err := do(p); err != nil {
+	out := newOutput(e, f.JSON)
+	return &verb{f, out, e, out.watch(e, po)}, nil
+}
+
+// matches yields what the arguments stand for.
+func (v *verb) matches(args []string) iter.Seq2[string, error] { return eachMatch(v.e.ctx, args, v.po) }
+
+// each opens the places, does something to each, says so in JSON, and ends the command.
+func (v *verb) each(done string, args iter.Seq2[string, error], do func(*place.Place) error) error {
+	defer v.print(v.e)
+	return v.end(v.output.each(v.e, args, v.po, openName, func(p *place.Place) error {
+		defer v.count(p)
+		if err := do(p); err != nil || !v.JSON {
 			return err
 		}
-		if !f.JSON {
-			return nil
-		}
-		return out.event(doneEvent{done, p.Text, notUTF8(p.Text)})
-	})
+		return v.event(doneEvent{done, p.Text, notUTF8(p.Text)})
+	}))
 }
 
 // openName opens a place by its name, also if a slash stands behind it, as completion adds it.
@@ -86,18 +100,14 @@ func (c *mkdirCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	v, err := c.begin(e)
+	if err != nil {
+		return err
+	}
 	if !c.Parents {
-		return c.each(e, "made", c.Places, func(p *place.Place) error { return makeDir(e, p, mode, false) })
+		return v.each("made", given(c.Places), func(p *place.Place) error { return makeDir(e, p, mode, false) })
 	}
-	var all []string
-	for _, arg := range c.Places {
-		above, err := c.missing(e, arg)
-		if err != nil {
-			return err
-		}
-		all = append(all, above...)
-	}
-	return c.each(e, "made", all, func(p *place.Place) error {
+	return v.each("made", v.withParents(c.Places), func(p *place.Place) error {
 		if slices.Contains(c.Places, p.Text) {
 			return makeDir(e, p, mode, true)
 		}
@@ -108,15 +118,30 @@ func (c *mkdirCmd) Run(e *env) error {
 // usualDirMode is that of directories above one with a mode of its own.
 const usualDirMode = 0o755
 
-// missing are the directories above arg that are not there, the highest first, and arg.
-func (c *mkdirCmd) missing(e *env, arg string) (all []string, err error) {
-	po, err := c.place(true)
-	if err != nil {
-		return nil, err
+// withParents yields for each argument the directories above it that are not there, the highest
+// first, and the argument.
+func (v *verb) withParents(args []string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, arg := range args {
+			all, err := v.missing(arg)
+			if err != nil {
+				all = []string{arg}
+			}
+			for _, one := range all {
+				if !yield(one, err) {
+					return
+				}
+			}
+		}
 	}
-	po.Dial = append(po.Dial, watched(e, (&output{stderr: e.stderr}).onSilence())...)
+}
+
+// missing are the directories above arg that are not there, the highest first, and arg.
+func (v *verb) missing(arg string) (all []string, err error) {
+	po := v.po
+	po.Follow = true
 	for all = []string{arg}; ; all = append([]string{arg}, all...) {
-		p, err := place.Open(e.ctx, arg, po) // which finds the directory that holds it
+		p, err := place.Open(v.e.ctx, arg, po) // which finds the directory that holds it
 		if err == nil {
 			return all, p.Close()
 		}
@@ -181,7 +206,11 @@ func (c *rmdirCmd) Run(e *env) error {
 			return &exitError{status: exitUsage, err: fmt.Errorf("%s is a path of this host: there is rmdir(1)", arg)}
 		}
 	}
-	return c.each(e, "removed", c.Places, func(p *place.Place) error {
+	v, err := c.begin(e)
+	if err != nil {
+		return err
+	}
+	return v.each("removed", v.matches(c.Places), func(p *place.Place) error {
 		dir, name, err := p.Parent(e.ctx)
 		if err != nil {
 			return err
@@ -240,7 +269,11 @@ func (c *lnCmd) Run(e *env) error {
 		if len(c.Places) != 2 {
 			return &exitError{status: exitUsage, err: errors.New("ln -s takes two arguments: a text, and the name of the link")}
 		}
-		return c.each(e, "linked", c.Places[1:], func(p *place.Place) error { return symlink(e, p, c.Places[0]) })
+		v, err := c.begin(e)
+		if err != nil {
+			return err
+		}
+		return v.each("linked", given(c.Places[1:]), func(p *place.Place) error { return symlink(e, p, c.Places[0]) })
 	}
 	return c.onto(e, "linked", c.Places, func(p, to *place.Place, toDir vfs.Handle, toName string) error {
 		r, err := p.Resolve(e.ctx, false)
@@ -267,59 +300,65 @@ func (f *verbFlags) onto(e *env, done string, places []string, do func(p, to *pl
 	if len(places) < 2 {
 		return &exitError{status: exitUsage, err: errors.New("two places are needed: what there is, and its new name or a directory")}
 	}
-	last := places[len(places)-1]
-	po, err := f.place(false)
+	args, last := places[:len(places)-1], places[len(places)-1]
+	for _, arg := range args {
+		if err := sameServer(arg, last); err != nil {
+			return err
+		}
+	}
+	v, err := f.begin(e)
 	if err != nil {
 		return err
 	}
-	po.Dial = append(po.Dial, watched(e, (&output{stderr: e.stderr}).onSilence())...)
-	from, err := f.sources(e, places[:len(places)-1], last, po)
+	from, arg, err := v.sources(args)
 	if err != nil {
-		return err
+		return v.fail(e, arg, err)
 	}
-	to, err := place.Open(e.ctx, last, po)
+	to, err := place.Open(e.ctx, last, v.po)
 	if err != nil {
-		return err
+		return v.fail(e, last, err)
 	}
-	dir, name, isDir, err := target(e, to)
-	switch {
-	case err != nil:
-	case len(from) > 1 && !isDir:
-		err = &exitError{status: exitUsage, err: fmt.Errorf("%s is no directory, which several places need", last)}
-	default:
-		err = f.each(e, done, from, func(p *place.Place) error {
-			if isDir {
-				name = p.Base()
-			}
-			return do(p, to, dir, name)
-		})
-	}
-	return errors.Join(err, to.Close())
+	return errors.Join(v.into(done, from, to, do), to.Close())
 }
 
-// sources are the places that arguments stand for: of the server of last, and no two with one
-// name, of which the second would replace the first.
-func (f *verbFlags) sources(e *env, args []string, last string, po place.Options) (from []string, err error) {
-	names := make(map[string]string)
-	for arg, err := range eachMatch(e.ctx, args, po) {
-		if err == nil {
-			err = sameServer(arg, last)
+// into does something to each of from, with the directory and the name that to gives it.
+func (v *verb) into(done string, from []string, to *place.Place, do func(p, to *place.Place, dir vfs.Handle, name string) error) error {
+	dir, name, isDir, err := target(v.e, to)
+	if err == nil && len(from) > 1 && !isDir {
+		err = &exitError{status: exitUsage, err: fmt.Errorf("%s is no directory, which several places need", to.Text)}
+	}
+	if err != nil {
+		return v.fail(v.e, to.Text, err)
+	}
+	return v.each(done, given(from), func(p *place.Place) error {
+		name := name
+		if isDir {
+			name = p.Base()
 		}
+		return do(p, to, dir, name)
+	})
+}
+
+// sources are the places that arguments stand for, of which no two have one name: the second would
+// replace the first. An error is about the place at.
+func (v *verb) sources(args []string) (from []string, at string, err error) {
+	names := make(map[string]string)
+	for arg, err := range v.matches(args) {
 		if err != nil {
-			return nil, err
+			return nil, arg, err
 		}
 		u, err := nfsbox.ParseURL(arg)
 		if err != nil {
-			return nil, err
+			return nil, arg, err
 		}
 		name := path.Base(u.Path)
 		if before, ok := names[name]; ok {
-			return nil, &exitError{status: exitUsage, err: fmt.Errorf("%s would replace %s: both are called %q", arg, before, name)}
+			return nil, arg, &exitError{status: exitUsage, err: fmt.Errorf("%s would replace %s: both are called %q", arg, before, name)}
 		}
 		names[name] = arg
 		from = append(from, arg)
 	}
-	return from, nil
+	return from, "", nil
 }
 
 // target is what a last argument means: a directory that is there, or a name in one.

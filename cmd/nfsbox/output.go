@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,10 @@ type output struct {
 	entries uint64
 	errors  uint64
 	advised map[string]bool // codes of errors that advice has been given on
+}
+
+func newOutput(e *env, asJSON bool) *output {
+	return &output{w: bufio.NewWriter(e.stdout), json: asJSON, stderr: e.stderr}
 }
 
 func (o *output) event(v any) error {
@@ -138,63 +143,96 @@ func (o *output) note(text string) {
 	_, _ = io.WriteString(o.stderr, "nfsbox: "+progress.Clean(text)+"\n")
 }
 
-// listSummary is the last event of ls, stat and exports.
+// listSummary is the last event of ls, stat, exports, ctl and the verbs.
 type listSummary struct {
 	Type    string `json:"type"` // "summary"
 	Entries uint64 `json:"entries"`
 	Errors  uint64 `json:"errors"`
 }
 
-// eachPlace opens the places, and what patterns among them stand for, one after the other and
-// calls do with each. A place that fails is reported, and the others follow. After an interruption none follows.
-func eachPlace(e *env, places []string, asJSON bool, po place.Options, do func(*output, *place.Place) error) error {
-	return eachOpened(e, places, asJSON, po, place.Open, do)
+// watch adds to po what reports silent servers, and ends what waits when the command does.
+func (o *output) watch(e *env, po place.Options) place.Options {
+	po.Dial = append(slices.Clip(po.Dial), watched(e, o.onSilence())...)
+	return po
 }
 
 // opener is place.Open, or place.OpenName.
 type opener func(ctx context.Context, arg string, po place.Options) (*place.Place, error)
 
-// eachOpened is eachPlace with another way to open a place.
-func eachOpened(e *env, places []string, asJSON bool, po place.Options, open opener, do func(*output, *place.Place) error) error {
-	out := &output{w: bufio.NewWriter(e.stdout), json: asJSON, stderr: e.stderr}
-	po.Dial = append(slices.Clip(po.Dial), watched(e, out.onSilence())...)
+// each opens one argument after the other and calls do with its place. What fails is reported, and
+// the others follow; after an interruption none follows. It returns the worst of what has failed.
+func (o *output) each(e *env, args iter.Seq2[string, error], po place.Options, open opener, do func(*place.Place) error) error {
 	var worst error
-	for arg, err := range eachMatch(e.ctx, places, po) {
+	for arg, err := range args {
 		if err == nil {
-			err = onePlace(e, arg, po, open, out, do)
+			err = onePlace(e.ctx, arg, po, open, do)
 		}
 		if err == nil {
 			continue
 		}
 		if e.ctx.Err() != nil {
-			out.errors++
-			worst = err
-			break
-		}
-		out.failed(arg, err)
-		worst = worse(worst, err)
-	}
-	if asJSON {
-		if err := out.event(listSummary{"summary", out.entries, out.errors}); err != nil {
+			o.errors++
 			return err
 		}
-	}
-	if err := out.flush(); err != nil {
-		return err
-	}
-	if worst == nil && out.errors > 0 {
-		return &exitError{status: exitIncomplete}
+		if !told(err) {
+			o.failed(arg, err)
+		}
+		worst = worse(worst, err)
 	}
 	return worst
 }
 
-func onePlace(e *env, arg string, po place.Options, open opener, out *output, do func(*output, *place.Place) error) (err error) {
-	p, err := open(e.ctx, arg, po)
+// told reports whether err only says that something has failed, which was reported.
+func told(err error) bool {
+	return !slices.ContainsFunc(joined(err), func(one error) bool {
+		exit, ok := errors.AsType[*exitError](one)
+		return !ok || exit.err != nil
+	})
+}
+
+func onePlace(ctx context.Context, arg string, po place.Options, open opener, do func(*place.Place) error) (err error) {
+	p, err := open(ctx, arg, po)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	return do(out, p)
+	return do(p)
+}
+
+// end prints the summary, if the output has one, and returns the command's error: err, or else that
+// items have failed, which have been reported.
+func (o *output) end(err error) error {
+	if o.json {
+		if err := o.event(listSummary{"summary", o.entries, o.errors}); err != nil {
+			return err
+		}
+	}
+	if err := o.flush(); err != nil {
+		return err
+	}
+	if err == nil && o.errors > 0 {
+		return &exitError{status: exitIncomplete}
+	}
+	return err
+}
+
+// fail ends a command that could not begin with what the argument arg names: in JSON with an event
+// and a summary, too.
+func (o *output) fail(e *env, arg string, err error) error {
+	if e.ctx.Err() != nil {
+		o.errors++
+		return o.end(err)
+	}
+	o.failed(arg, err)
+	return o.end(worse(nil, err))
+}
+
+// eachPlace opens the places, and what patterns among them stand for, one after the other and
+// calls do with each, as output.each does.
+func eachPlace(e *env, places []string, asJSON bool, po place.Options, do func(*output, *place.Place) error) error {
+	out := newOutput(e, asJSON)
+	po = out.watch(e, po)
+	return out.end(out.each(e, eachMatch(e.ctx, places, po), po, place.Open, func(p *place.Place) error { return do(out, p) }))
 }
 
 // worse is an exit without a message, for items that have been reported, with the highest status.
