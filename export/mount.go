@@ -32,6 +32,9 @@ func (v *View) Mount(ctx context.Context, p string) (vfs.Handle, vfs.Attr, error
 		}
 		s, ok, err := v.enter(ctx, st, e)
 		if err != nil {
+			if v.refuse(s, s.why, p) {
+				err = refusedError{vfs.ErrAccess}
+			}
 			return vfs.Handle{}, vfs.Attr{}, err
 		}
 		if ok {

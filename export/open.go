@@ -39,7 +39,7 @@ func (v *View) OpenIn(ctx context.Context, f *File, at vfs.At, how *vfs.OpenHow)
 func (f *File) open(ctx context.Context, r *ref, at vfs.At, how *vfs.OpenHow) (vfs.Opened, error) {
 	changes := how.Create != nil || how.Trunc
 	if r.readOnly && (changes || how.Access&vfs.ShareWrite != 0) {
-		return vfs.Opened{}, vfs.ErrROFS
+		return vfs.Opened{}, r.v.rofs(r.seen)
 	}
 	if at.Name != "" {
 		at.Dir = r.h
@@ -120,7 +120,10 @@ func (f *File) may(ctx context.Context, write bool) error {
 	}
 	s := r.v.see(ctx, st, e)
 	if s.err == nil && write && s.readOnly {
-		return vfs.ErrROFS
+		return r.v.rofs(s)
+	}
+	if s.err != nil {
+		r.v.refuse(s, s.why, "")
 	}
 	return s.err
 }

@@ -113,7 +113,7 @@ func (v *View) Put(ctx context.Context, dir vfs.Handle, name string, mode uint32
 func (v *View) Lock(ctx context.Context, h vfs.Handle, l *vfs.Lock) error {
 	return v.locker(ctx, &h, func(r *ref, power vfs.Locker) error {
 		if r.readOnly && l.Exclusive {
-			return vfs.ErrROFS
+			return v.rofs(r.seen)
 		}
 		return power.Lock(ctx, r.h, l)
 	})

@@ -67,6 +67,9 @@ type Options struct {
 	// Report receives the errors of both; callers see vfs.ErrBusy at most. nil
 	// discards them.
 	Report func(error)
+	// Refused is told of each call that the rules refuse, before the caller is answered.
+	// It may be called concurrently, and as often as strangers like. nil: nobody is told.
+	Refused func(Refusal)
 	// Now is the clock. nil: time.Now.
 	Now func() time.Time
 }
@@ -75,6 +78,7 @@ type Options struct {
 type Table struct {
 	key     Key
 	now     func() time.Time
+	refused func(Refusal) // nil: nobody is told
 	clients clients
 
 	// state is what is exported now. It is replaced as a whole, never changed.
@@ -104,7 +108,7 @@ func New(o Options, exports ...Export) (*Table, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	t := &Table{key: o.Key, now: o.Now, users: make(map[vfs.FS]*users)}
+	t := &Table{key: o.Key, now: o.Now, refused: o.Refused, users: make(map[vfs.FS]*users)}
 	t.clients.init(&o)
 	if err := t.Replace(exports...); err != nil {
 		return nil, err

@@ -62,6 +62,7 @@ type seen struct {
 	caller   *vfs.Caller // squashed
 	readOnly bool
 	err      error     // why the caller may not use it; nil: it may
+	why      Reason    // of err, if rules have refused it; else 0
 	until    time.Time // judge again; zero: never
 }
 
@@ -134,6 +135,7 @@ func (v *View) ref(ctx context.Context, sealed *vfs.Handle) (ref, error) {
 		}
 		s, ok, err := v.enter(ctx, st, e)
 		if err != nil {
+			v.refuse(s, s.why, "")
 			return ref{}, err
 		}
 		if ok {
@@ -144,11 +146,11 @@ func (v *View) ref(ctx context.Context, sealed *vfs.Handle) (ref, error) {
 }
 
 // enter judges the caller and counts a user of the export's file system. ok is false if
-// st is no longer in force.
+// st is no longer in force. s is what was found, also with an error.
 func (v *View) enter(ctx context.Context, st *state, e *entry) (s *seen, ok bool, err error) {
 	s = v.see(ctx, st, e)
 	if s.err != nil {
-		return nil, false, s.err
+		return s, false, s.err
 	}
 	e.users.enter(v.shard)
 	if v.t.state.Load() != st {
@@ -193,7 +195,9 @@ func (v *View) judge(ctx context.Context, st *state, e *entry) *seen {
 			return s
 		}
 		if r == nil || r.keepsOut(v.origin) {
-			s.err = vfs.ErrAccess
+			if s.err, s.why, s.rule = vfs.ErrAccess, NoRule, r; r != nil {
+				s.why = InsecurePort
+			}
 			return s
 		}
 		s.readOnly = s.readOnly || r.ReadOnly
@@ -228,7 +232,7 @@ func (v *View) change(ctx context.Context, sealed *vfs.Handle) (ref, error) {
 	r, err := v.ref(ctx, sealed)
 	if err == nil && r.readOnly {
 		r.leave()
-		return ref{}, vfs.ErrROFS
+		return ref{}, v.rofs(r.seen)
 	}
 	return r, err
 }
@@ -257,9 +261,10 @@ func (r *ref) second(ctx context.Context, sealed *vfs.Handle) (vfs.Handle, error
 	s := r.v.see(ctx, r.st, e)
 	switch {
 	case s.err != nil:
+		r.v.refuse(s, s.why, "")
 		return h, s.err
 	case s.readOnly:
-		return h, vfs.ErrROFS
+		return h, r.v.rofs(s)
 	}
 	return h, vfs.ErrXDev
 }

@@ -39,6 +39,7 @@ func (d *daemon) openAPI(ctx context.Context) (err error) {
 		Table: d.table, Callers: secrets.callers, Loopback: callerOf(a.Loopback), MayLoopback: d.mayLoopback(), Whose: d.client, Cleartext: a.Cleartext, Limits: limitsOf(d.c),
 		Ledger: filepath.Join(d.own, uploadsName), Now: d.w.Now,
 		Report:  func(err error) { d.log.Warn("api", slog.Any("error", err)) },
+		Denied:  d.denied,
 		Observe: d.logs.ObserveAPI, Slow: config.SlowFloor, Sample: d.logs.Sample(),
 	}
 	if secrets.tls != nil {

@@ -32,6 +32,16 @@ const (
 	handoverTime = 5 * time.Second
 	handoverTick = 20 * time.Millisecond
 
+	// maxRefusals is how many lines the log has of refused calls in ledger.Pause (ten
+	// seconds), of each kind. Beyond it, and of what a client repeats, calls are counted,
+	// and the next line has the count.
+	maxRefusals = 20
+
+	// maxToldRules is how many rules of an export the log has at the start, and maxTold how
+	// many bytes of what a stranger has sent. The rest is left out.
+	maxToldRules = 8
+	maxTold      = 512
+
 	// maxRetired is how many directories that reloads have taken out of service
 	// may still be open, because calls are at work in them. At the bound a
 	// reload that retires one more is refused.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/base/ledger"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
@@ -86,6 +87,8 @@ type daemon struct {
 
 	served  chan error // what each listener's Serve returned
 	serving int        // how many of them have not
+
+	refusals ledger.Ledger // of calls that rules, or the file API, have refused
 
 	reloading chan struct{} // closed when the last reload has been prepared; nil: there was none
 }

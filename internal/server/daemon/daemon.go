@@ -45,6 +45,7 @@ func Serve(ctx context.Context, c config.Config, w World, ready func(Running) er
 		return err
 	}
 	d.log = d.logs.Logger()
+	d.refusals.Log, d.refusals.Most = d.log, maxRefusals
 	if err := d.open(ctx); err != nil {
 		return err
 	}
@@ -97,18 +98,19 @@ func (d *daemon) open(ctx context.Context) (err error) {
 
 // run serves until the end: from when clients are let in until all have gone.
 func (d *daemon) run(ctx context.Context, ready func(Running) error) error {
+	d.tellBegun()
 	d.warn()
 	if err := d.dropReplies(); err != nil {
 		return errors.Join(err, d.srv.Close())
 	}
 	d.serve()
 	if err := d.register(ctx); err != nil {
-		return errors.Join(err, d.drain(context.WithoutCancel(ctx)))
+		return errors.Join(err, d.drain(ctx, err))
 	}
 	d.web.Serving()
 	r := d.running()
 	if err := ready(r); err != nil {
-		return errors.Join(err, d.drain(context.WithoutCancel(ctx)))
+		return errors.Join(err, d.drain(ctx, err))
 	}
 	d.notify("READY=1\nSTATUS=Serving " + r.URL)
 	ping, stop := d.w.Manager.watchdog()
@@ -120,10 +122,10 @@ func (d *daemon) run(ctx context.Context, ready func(Running) error) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return d.drain(context.WithoutCancel(ctx))
+			return d.drain(ctx, context.Cause(ctx))
 		case err := <-d.served: // a listener that ended by itself
 			d.serving--
-			return errors.Join(err, d.drain(context.WithoutCancel(ctx)))
+			return errors.Join(err, d.drain(ctx, err))
 		case <-hangup: // the next one is taken when this one is over
 			hangup, prepared = nil, d.reload()
 		case p := <-prepared:
@@ -136,18 +138,19 @@ func (d *daemon) run(ctx context.Context, ready func(Running) error) error {
 }
 
 // drain ends the server: calls under way may finish for DrainTimeout, then they are cut
-// off. It leaves the remembered replies to the next server.
-func (d *daemon) drain(ctx context.Context) error {
+// off. It leaves the remembered replies to the next server. why it ends is for the log.
+func (d *daemon) drain(ctx context.Context, why error) (err error) {
+	ended := d.tellDrain(why)
+	defer func() { ended(err) }()
 	d.notify("STOPPING=1\nSTATUS=Finishing calls")
 	d.web.Draining()
 	limit := time.Duration(d.c.DrainTimeout)
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	// Side by side: a port mapper that does not answer takes no time from calls.
 	api, left := make(chan error, 1), make(chan error, 1)
 	go func() { api <- d.api.shutdown(ctx) }()
 	go func() { left <- d.unregister(ctx) }()
-	var err error
 	for _, e := range []error{d.srv.Shutdown(ctx), <-api} {
 		if e != nil {
 			err = errors.Join(err, fmt.Errorf("calls were cut off after %v: %w", limit, e))

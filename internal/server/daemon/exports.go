@@ -31,7 +31,8 @@ func (d *daemon) openTable() error {
 	d.sites.open.Store(&open)
 	d.table, err = export.New(export.Options{
 		Key: d.key, Now: d.w.Now,
-		Report: func(err error) { d.log.Warn("clients", slog.Any("error", err)) },
+		Report:  func(err error) { d.log.Warn("clients", slog.Any("error", err)) },
+		Refused: d.refused,
 	}, exports...)
 	return err
 }

@@ -119,7 +119,10 @@ func (d *daemon) saveReplies() (err error) {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return paths.SyncDir(d.own)
+	if err = paths.SyncDir(d.own); err == nil {
+		d.log.Info("remembered replies are left to the next server", slog.Int("replies", d.replies.Stats().Replies))
+	}
+	return err
 }
 
 func (d *daemon) writeReplies(f *os.File) error {

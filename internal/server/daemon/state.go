@@ -88,6 +88,7 @@ func (d *daemon) holdState(ctx context.Context) (err error) {
 	defer stop()
 	tick := time.NewTicker(handoverTick)
 	defer tick.Stop()
+	begun := d.w.Now()
 	for told := false; ; told = true {
 		free, err := paths.Hold(d.held)
 		if err != nil {
@@ -97,6 +98,9 @@ func (d *daemon) holdState(ctx context.Context) (err error) {
 			// On a full disk the number is missing, and the server runs all the same.
 			if d.held.Truncate(0) == nil {
 				_, _ = d.held.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0)
+			}
+			if told {
+				d.log.Info("the other server has ended: its state is taken over", slog.Duration("waited", d.w.Now().Sub(begun)))
 			}
 			return nil
 		}

@@ -74,7 +74,7 @@ func (d *daemon) warn() {
 			d.warnAnon(e, &client)
 		}
 		d.log.Info("export", slog.String("path", e.Path), slog.String("dir", e.Dir), slog.String("squash", e.Squash), slog.Bool("ro", config.IsSet(e.ReadOnly)),
-			slog.Int("clients", len(e.Clients)))
+			slog.Int("clients", len(e.Clients)), slog.String("rules", rulesOf(e)))
 	}
 	d.warnWithin(d.trees(), d.table)
 	d.warnAPI()

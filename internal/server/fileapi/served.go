@@ -24,6 +24,14 @@ type Served struct {
 	Sampled   bool // Options.Sample picked it
 }
 
+// Denied is a request that was denied before it was executed, such as for want of a proof.
+type Denied struct {
+	Client netip.AddrPort // not valid: a Unix socket's
+	Method string         // of HTTP
+	Path   string         // what it asked for
+	Err    error          // why, as the client is told
+}
+
 // request is what there is to know of a request beside its message. It is its
 // handler's goroutine's.
 type request struct {

@@ -60,6 +60,9 @@ type Options struct {
 	// the answer is written. It must not wait. It is not called any more after Close and
 	// Wait have returned.
 	Observe func(Served)
+	// Denied, if set, is told of each request that is denied before it is executed. It must
+	// not wait.
+	Denied func(Denied)
 	// Slow: 0 is for no request.
 	Slow time.Duration
 	// Sample, if set, says once for each request whether Observe is called for it. Many
@@ -249,6 +252,9 @@ func (s *Server) enter(q *request, r *http.Request) (err error) {
 func (s *Server) deny(w http.ResponseWriter, r *http.Request, q *request, err error) {
 	_ = q.outcome(err) // which is answered here
 	s.counts.denied[q.why].Add(1)
+	if s.o.Denied != nil {
+		s.o.Denied(Denied{Client: q.remote, Method: r.Method, Path: r.URL.Path, Err: err})
+	}
 	if q.why == Unauthenticated {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/base/ledger"
 	"github.com/nfsbox/nfsbox/nfsserver/internal/peer"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/mount3"
@@ -18,13 +19,13 @@ import (
 // [*peer.Conn].
 type Service struct {
 	table  *export.Table
-	log    ledger
+	log    ledger.Ledger // its lines are counted by path, too
 	mounts mounts
 }
 
 // New returns the service; [Service.RPC] is what a server runs of it.
 func New(table *export.Table, log *slog.Logger) *Service {
-	return &Service{table: table, log: ledger{log: log}}
+	return &Service{table: table, log: ledger.Ledger{Log: log}}
 }
 
 // RPC binds the procedures to their numbers, in version 3 and in version 1.
@@ -69,16 +70,19 @@ func (s *Service) mnt(ctx context.Context, c *oncrpc.Call) error {
 	if err != nil {
 		var known bool
 		res.FhsStatus, known = status(err)
+		if export.Told(err) { // with the rule that has refused it
+			return c.Reply(&res)
+		}
 		level := slog.LevelInfo
 		if !known {
 			level = slog.LevelWarn
 		}
-		s.log.tell(level, "mount refused", conn.Name, path,
+		s.log.Tell(level, "mount refused", conn.Name, path, slog.String("path", path),
 			slog.Uint64("claimed_uid", uint64(view.Caller.UID)), slog.Any("error", err))
 		return c.Reply(&res)
 	}
 	s.mounts.add(mount{client: conn.Client, user: conn.User, path: path})
-	s.log.tell(slog.LevelInfo, "mounted", conn.Name, path, inEffect(ctx, view, h)...)
+	s.log.Tell(slog.LevelInfo, "mounted", conn.Name, path, append([]slog.Attr{slog.String("path", path)}, inEffect(ctx, view, h)...)...)
 	res.Mountinfo.Fhandle = h.Bytes()
 	res.Mountinfo.AuthFlavors = []int32{int32(oncrpc.AuthSysFlavor)}
 	return c.Reply(&res)
