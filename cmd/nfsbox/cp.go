@@ -57,7 +57,7 @@ cannot be preserved (owners, set-id bits, modes, times, access control lists, ex
 local source) is counted, and no failure either. NFSv3 has no times before 1970 or after 2106, and no
 extended attributes: of a source that is a server nobody can tell, and what it says is copied. In the end
 DEST is looked up once more: if it was moved, removed or replaced during the copy, the copy is not where
-it should be, with status 2.
+it should be, with status 2. Of a file that took less than a second to copy to a server this is not asked.
 
 If a server stops answering, the destination is full, or the source as a whole is not there any more
 (removed, or another directory is in its place), the copy ends, once, with status 4, 2 or 4, and says how
@@ -228,8 +228,9 @@ type cpRun struct {
 	busy    bool          // another run has the record
 	more    bool          // a source follows
 
+	at     spot     // where the last source was copied to
 	root   vfs.Attr // of the copy that became DEST, if it is a directory
-	lasted bool     // a tree was copied, or a file for so long that DEST may be gone since
+	lasted bool     // DEST is to be looked up in the end
 }
 
 // one copies one source.
@@ -286,9 +287,10 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 	}
 	r.recorded = isDir && r.kept != nil
 	s, err := job.Copy(r.e.ctx, r.options(src, from, at, isDir))
-	r.kept = nil
+	r.kept, r.at = nil, at
 	r.sum.add(&s)
-	r.lasted = r.lasted || err == nil && (s.Dirs > 0 || s.Seconds > askAfter.Seconds())
+	long := !place.IsURL(r.to.Text) || s.Dirs > 0 || s.Seconds > askAfter.Seconds()
+	r.lasted = r.lasted || err == nil && long && (isDir || named == nil) // named is closed by then
 	if err == nil {
 		err = sameStill(r.e.ctx, src, from, po, &r.sum.RPCs)
 	}

@@ -203,27 +203,24 @@ func (d *destination) settle() error {
 	return remember(d.record, d.inside)
 }
 
-// askAfter is how long the copy of a file takes at least before DEST is asked for again in the
-// end, which for a server is another connection. After a tree it always is.
+// askAfter is how long the copy of a file to a server takes at least before DEST is asked for
+// again in the end, since that is another connection. After a tree it always is, and on this host.
 const askAfter = time.Second
 
 // still returns an error if the name DEST leads elsewhere by now than where the copies went.
-// They were made by handles, which stay with a directory that somebody moves.
+// They were made by handles, which stay with a directory that somebody moves. A file that was
+// removed or replaced in its directory is no error: whoever waits for it may have taken it.
 func (r *cpRun) still() (err error) {
-	d := r.to
-	if !r.lasted || d.inside && d.at.name != "" || !d.inside && r.root.Type != vfs.TypeDir {
+	if !r.lasted {
 		return nil
 	}
 	po, err := r.place(false)
 	if err != nil {
 		return err
 	}
-	moved := func(now string) error {
-		return &exitError{status: exitIncomplete, err: fmt.Errorf("%s: %w: %s. What was copied is where it is now, if anywhere", d.Text, job.ErrMoved, now)}
-	}
-	p, err := place.Open(r.e.ctx, d.Text, po)
+	p, err := place.Open(r.e.ctx, r.to.Text, po)
 	if errors.Is(err, fs.ErrNotExist) {
-		return moved("nothing has its name now")
+		return r.moved("nothing has its name now")
 	}
 	if err != nil {
 		return fmt.Errorf("look at DEST in the end: %w", err)
@@ -231,28 +228,51 @@ func (r *cpRun) still() (err error) {
 	defer closePlace(p, &err, &r.sum.RPCs)
 	now := &destination{Place: p}
 	isDir, err := now.look(r.e.ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("look at DEST in the end: %w", err)
-	case now.absent:
-		return moved("nothing has its name now")
-	case !isDir:
-		return moved("its name is that of something else now")
 	}
-	is, err := now.at.FS.GetAttr(r.e.ctx, now.at.Handle, vfs.MaskV3)
+	return r.leadsTo(now, isDir)
+}
+
+// leadsTo returns an error if now, which DEST names in the end, is not where the copies went.
+func (r *cpRun) leadsTo(now *destination, isDir bool) error {
+	d, at := r.to, now.at
+	isTree := d.inside || r.root.Type == vfs.TypeDir
+	switch {
+	case isTree && now.absent:
+		return r.moved("nothing has its name now")
+	case isTree && !isDir, !isTree && isDir && !now.linked:
+		return r.moved("its name is that of something else now")
+	case isTree:
+	case now.linked || d.leads == nil && now.leads != nil:
+		return nil // a link was copied, or has replaced the file in its directory
+	case d.leads != nil && now.leads != nil:
+		at = *now.leads
+	}
+	is, err := at.FS.GetAttr(r.e.ctx, at.Handle, vfs.MaskV3)
 	if err != nil {
 		return fmt.Errorf("look at DEST in the end: %w", err)
 	}
 	was := r.root
-	if d.inside {
-		if was, err = d.at.FS.GetAttr(r.e.ctx, d.at.Handle, vfs.MaskV3); errors.Is(err, fs.ErrNotExist) || errors.Is(err, vfs.ErrStale) {
-			return moved("the directory that was there is gone")
-		}
+	if d.inside || !isTree {
+		was, err = r.at.FS.GetAttr(r.e.ctx, r.at.Handle, vfs.MaskV3)
 	}
-	if err == nil && !job.SameObject(&was, &is) {
-		return moved("another directory has its name now")
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, vfs.ErrStale):
+		return r.moved("the directory that was there is gone")
+	case err != nil:
+		return fmt.Errorf("look at DEST in the end: %w", err)
+	case !job.SameObject(&was, &is) && isTree:
+		return r.moved("another directory has its name now")
+	case !job.SameObject(&was, &is):
+		return r.moved("another directory has the name of the one that it was copied to")
 	}
-	return err
+	return nil
+}
+
+// moved says that DEST is not where the copies are.
+func (r *cpRun) moved(now string) error {
+	return &exitError{status: exitIncomplete, err: fmt.Errorf("%s: %w: %s. What was copied is where it is now, if anywhere", r.to.Text, job.ErrMoved, now)}
 }
 
 // receive returns the directory that a source is copied into, and its name there. If the name is
