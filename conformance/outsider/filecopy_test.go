@@ -70,3 +70,18 @@ func TestFileDestMoved(t *testing.T) {
 		}
 	}
 }
+
+// TestProc: a file of /proc has a size of 0, and contents.
+func TestProc(t *testing.T) {
+	const file = "/proc/version"
+	b := newBox(t)
+	b.must(0, "cp", "--verify", file, b.path("v"))
+	if want := b.text(file); b.text(b.path("v")) != want || want == "" {
+		t.Errorf("the copy has %q, want %q", b.text(b.path("v")), want)
+	}
+	// Its times are those of the first look at it, so that they may differ.
+	b.write(b.path("empty"), "")
+	if r := b.run("verify", file, b.path("empty")); r.status != 3 {
+		t.Errorf("an empty file is taken for it\n%s", r.stderr)
+	}
+}

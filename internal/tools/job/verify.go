@@ -287,13 +287,21 @@ func (j *verifyJob) metBefore(p *pair) bool {
 // compareFiles compares the contents of two files.
 func (j *verifyJob) compareFiles(ctx context.Context, p *pair) error {
 	src, dst := &p.src.Attr, &p.dst.attr
-	if src.Size != dst.Size {
-		j.differ(p.path(), DiffSize, "%d bytes, and in the destination %d", src.Size, dst.Size)
-		return nil
-	}
 	a := transfer.Source{FS: j.o.Source.FS, Handle: p.src.Handle, Attr: *src}
 	b := transfer.Source{FS: j.o.Dest.FS, Handle: p.dst.handle, Attr: *dst}
-	cmp, err := transfer.Compare(ctx, a, b, src.Size, &j.t)
+	var cmp transfer.Comparison
+	var unsized bool
+	var err error
+	if src.Size == 0 {
+		cmp, unsized, err = transfer.CompareUnsized(ctx, a, b, &j.t)
+	}
+	if err == nil && !unsized {
+		if src.Size != dst.Size {
+			j.differ(p.path(), DiffSize, "%d bytes, and in the destination %d", src.Size, dst.Size)
+			return nil
+		}
+		cmp, err = transfer.Compare(ctx, a, b, src.Size, &j.t)
+	}
 	if err != nil {
 		return err
 	}

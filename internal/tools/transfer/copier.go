@@ -29,6 +29,7 @@ type copier struct {
 	sum      *digest    // of what was read; nil without Options.Verify
 	syncer   vfs.Syncer // nil if the destination needs none
 	longer   bool       // the source is longer by now
+	sizeless bool       // the source has bytes, of which its size does not tell
 	want     vfs.Attr   // of the copy: before, with the mode that it has without its access control list
 	acl      bool       // the source has such a list, which is lost
 	xattr    bool       // the source has extended attributes, which are lost
@@ -257,6 +258,10 @@ func (c *copier) contents(ctx context.Context) error {
 		}
 	}
 	switch same := unchanged(&c.before, &after); {
+	case c.sizeless && after.Size == 0:
+		return c.closeSource(ctx) // its attributes do not tell whether it has changed
+	case c.sizeless:
+		return ErrChanged // it was empty at first
 	case same && err != nil:
 		return err
 	case !same:

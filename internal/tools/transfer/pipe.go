@@ -21,6 +21,9 @@ var zeros [zeroBlock]byte
 // pump copies the contents. It returns the source's attributes after the last read, if that
 // read brought them.
 func (c *copier) pump(ctx context.Context) (after vfs.Attr, err error) {
+	if c.before.Size == 0 {
+		return c.unsized(ctx)
+	}
 	p := pipe{
 		in: c.in, out: c.out, o: c.o, sum: c.sum,
 		pieces: pieces{size: c.before.Size, chunk: c.o.chunk()},
