@@ -1,5 +1,5 @@
 # One line a target. What each needs beyond Go stands in CONTRIBUTING.md.
-.PHONY: all test race lint generate fuzz compare gofsbench conformance soak package man
+.PHONY: all test race lint generate fuzz compare gofsbench conformance soak package site man
 
 all: test
 test:        ; go test ./...
@@ -12,4 +12,5 @@ gofsbench:   ; cd compare && go run ./gofsbench
 conformance: ; NFSBOX_REQUIRE=ganesha,libnfs,root,vm go test -count 1 -timeout 20m -run 'Interop|Suite' -v ./...
 soak:        ; NFSBOX_SOAK=1 go test -count 1 -timeout 120m ./... && go test -race -count 10 -timeout 60m ./... && .ci/fuzz 5m
 package:     ; packaging/build
+site:        ; packaging/site/build
 man:         ; go run ./cmd/nfsbox man dist/man
