@@ -94,12 +94,7 @@ func (j *copyJob) tryOut(ctx context.Context, m *Made, dir vfs.Handle, path stri
 	if m.tried.Load() {
 		return nil
 	}
-	f, err := j.probe(ctx, dir)
-	if left, ok := errors.AsType[*transfer.LeftError](err); ok {
-		// Counted here, where its path is known. The error does not name it again.
-		j.left.add(path, left.Names)
-		err = fmt.Errorf("remove the temporary %s: %w", left.Names[0], left.Err)
-	}
+	f, err := j.probe(ctx, dir, path)
 	if err != nil {
 		return err
 	}
@@ -156,7 +151,7 @@ const (
 )
 
 // probe creates a name in dir, and looks up its upper case and its decomposed form.
-func (j *copyJob) probe(ctx context.Context, dir vfs.Handle) (found folds, err error) {
+func (j *copyJob) probe(ctx context.Context, dir vfs.Handle, path string) (found folds, err error) {
 	temp, err := j.t.TempName()
 	if err != nil {
 		return found, err
@@ -175,15 +170,30 @@ func (j *copyJob) probe(ctx context.Context, dir vfs.Handle) (found folds, err e
 		}
 		return found, fmt.Errorf("make a temporary in the destination: %w", err)
 	}
-	_, _, _, cerr := f.Lookup(ctx, dir, strings.ToUpper(temp)+end)
-	_, _, _, ferr := f.Lookup(ctx, dir, temp+decomposed)
-	found = folds{cases: cerr == nil, forms: ferr == nil}
+	silent := err // the first call without an answer: nothing more is found out then
+	for _, try := range [...]struct {
+		name  string
+		found *bool
+	}{{strings.ToUpper(temp) + end, &found.cases}, {temp + decomposed, &found.forms}} {
+		if !errors.Is(silent, vfs.ErrNoAnswer) {
+			_, _, _, silent = f.Lookup(ctx, dir, try.name)
+			*try.found = silent == nil
+		}
+	}
 	rerr := transfer.RemoveTemp(ctx, &dst, temp+end, err)
-	if rerr != nil {
+	if rerr != nil && !errors.Is(rerr, vfs.ErrNoAnswer) {
 		// A second try: the job should not fail because of the probe alone.
 		rerr = transfer.RemoveTemp(ctx, &dst, temp+end, err)
 	}
-	if rerr != nil {
+	if left, ok := errors.AsType[*transfer.LeftError](rerr); ok {
+		// Counted here, where its path is known. The error does not name it again.
+		j.left.add(path, left.Names)
+		rerr = fmt.Errorf("remove the temporary %s: %w", left.Names[0], left.Err)
+	}
+	switch {
+	case errors.Is(silent, vfs.ErrNoAnswer):
+		return found, fmt.Errorf("try out the destination with a temporary: %w", silent)
+	case rerr != nil:
 		return found, rerr
 	}
 	return found, ctx.Err()

@@ -2,11 +2,14 @@ package job
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -98,5 +101,75 @@ func TestProbeOvertaken(t *testing.T) {
 		}) {
 			t.Errorf("the temporary is not named in the copy's root:\n%s", v)
 		}
+	}
+}
+
+// deadlyProbe is a server that dies at a call of the probe: from then on it answers nothing.
+type deadlyProbe struct {
+	vfs.FS
+	first string // the operation
+	dead  atomic.Bool
+}
+
+// longPatience is that of a client which waits longer than cleaning up does.
+const longPatience = 2 * cleanupTime
+
+func (f *deadlyProbe) ask(ctx context.Context, op, name string) error {
+	if op == f.first && strings.HasSuffix(name, composed) {
+		f.dead.Store(true)
+	}
+	if !f.dead.Load() {
+		return nil
+	}
+	select {
+	case <-time.After(longPatience):
+		return fmt.Errorf("%w: %w", vfs.ErrUnknownOutcome, vfs.ErrNoAnswer)
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", vfs.ErrUnknownOutcome, ctx.Err())
+	}
+}
+
+func (f *deadlyProbe) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (vfs.Handle, vfs.Attr, vfs.WCC, error) {
+	if err := f.ask(ctx, "create", name); err != nil {
+		return vfs.Handle{}, vfs.Attr{}, vfs.WCC{}, err
+	}
+	return f.FS.Create(ctx, dir, name, how)
+}
+
+func (f *deadlyProbe) Lookup(ctx context.Context, dir vfs.Handle, name string) (vfs.Handle, vfs.Attr, vfs.Attr, error) {
+	if err := f.ask(ctx, "lookup", name); err != nil {
+		return vfs.Handle{}, vfs.Attr{}, vfs.Attr{}, err
+	}
+	return f.FS.Lookup(ctx, dir, name)
+}
+
+func (f *deadlyProbe) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool) (vfs.WCC, error) {
+	if err := f.ask(ctx, "remove", name); err != nil {
+		return vfs.WCC{}, err
+	}
+	return f.FS.Remove(ctx, dir, name, isDir)
+}
+
+// TestProbeSilent: the server dies while the job tries out the directory. Whichever call is
+// the first without an answer, the job says that the server is lost, and does not ask it
+// call after call.
+func TestProbeSilent(t *testing.T) {
+	for _, first := range []string{"create", "lookup", "remove"} {
+		t.Run(first, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+				src.file("d/f", 0o600, nil)
+				o, v := options(t, src, dst, "copy")
+				o.Dest.FS = &deadlyProbe{FS: dst.fs, first: first}
+				began := time.Now()
+				s, err := Copy(t.Context(), o)
+				if code := s.ExitCode(err); !errors.Is(err, vfs.ErrNoAnswer) || code != ExitUnreachable || s.Left != 1 {
+					t.Errorf("%v: exit code %d, %d temporaries are told of\n%s", err, code, s.Left, v)
+				}
+				if took := time.Since(began); took > longPatience+cleanupTime {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
 	}
 }

@@ -87,7 +87,8 @@ func CreateTemp(ctx context.Context, dst *Target, temp string, how *vfs.CreateHo
 	return h, attr, err
 }
 
-// RemoveTemp removes a temporary, also after ctx has ended. made is the error of the call
+// RemoveTemp removes a temporary, also after ctx has ended: it waits ten seconds for the answer,
+// and without one the error Is vfs.ErrNoAnswer. made is the error of the call
 // that makes it: if that call was not answered, a REMOVE that finds nothing proves nothing.
 // An error is a LeftError.
 func RemoveTemp(ctx context.Context, dst *Target, temp string, made error) error {
@@ -97,6 +98,8 @@ func RemoveTemp(ctx context.Context, dst *Target, temp string, made error) error
 	switch {
 	case err == nil:
 		return nil
+	case ctx.Err() != nil && !errors.Is(err, vfs.ErrNoAnswer):
+		return &LeftError{[]string{temp}, fmt.Errorf("%w in %v: %w", vfs.ErrNoAnswer, cleanupTime, err)}
 	case !errors.Is(err, vfs.ErrNoEnt):
 		return &LeftError{[]string{temp}, err}
 	case unanswered(made):
