@@ -125,8 +125,9 @@ type Silence = oncrpc.Silence
 
 // WithSilence calls f when a server has sent nothing for five seconds while calls wait for it,
 // Dial's own included. f learns since when, and when the first of the calls gives up. When the
-// server sends again, f is called again. Each of the client's ports (NFS, MOUNT, the
-// portmapper) makes these two calls, possibly concurrently. f must not close the client.
+// server sends again, f is called again; and before that, if calls still wait five seconds after
+// that time. Each of the client's ports (NFS, MOUNT, the portmapper) makes these calls, possibly
+// concurrently. f must not close the client.
 func WithSilence(f func(Silence)) Option {
 	return func(o *config) { o.Silent = f }
 }

@@ -57,7 +57,9 @@ type ClientOptions struct {
 	Log *slog.Logger
 	// Silent, if set, is called when a server has sent nothing for [SilentAfter]
 	// while calls wait for it, and again when it sends: once each, however many
-	// calls there are. It is called by one goroutine at a time, and holds up no
+	// calls there are. It is called once more, with a new Until, if calls still wait
+	// SilentAfter after Until. Questions ([Client.CallOnce]) are not waited for, and do
+	// not count. It is called by one goroutine at a time, and holds up no
 	// call. Close waits for it: it must not close the client. A client that is
 	// closed does not call it.
 	Silent func(Silence)
@@ -98,6 +100,7 @@ type Client struct {
 	outage    outage
 	free      []*call // calls to be used again
 	inFlight  int     // slots taken
+	questions int     // of them, those of CallOnce
 	promised  int     // slots kept for callers that have waited
 	outside   int     // callers that wait for a slot and were promised none yet
 	timer     *time.Timer
@@ -156,6 +159,7 @@ type note struct {
 type outage struct {
 	heard uint64        // bytes that had come at the last tick
 	since time.Duration // none have come since, or no call waited before
+	next  time.Duration // when it is told, or told again
 	told  bool
 }
 

@@ -33,7 +33,8 @@ func (c *Client) Call(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appe
 // CallOnce is Call, but what may have reached the server is not sent again, whatever
 // the options say: there are questions on which a server hangs up, and each further one
 // would take down a connection that others use. A call that was sent and not answered
-// is an [ErrUnknownOutcome].
+// is an [ErrUnknownOutcome]. What the program waits for are other calls: a question
+// without an answer alone is no silence ([ClientOptions].Silent).
 func (c *Client) CallOnce(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appender, res xdr.Unmarshaler) (Reply, error) {
 	return c.call(ctx, p, auth, args, res, true)
 }
@@ -42,11 +43,10 @@ func (c *Client) call(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appe
 	if err := auth.check(); err != nil {
 		return Reply{}, fmt.Errorf("oncrpc: %v: %w: %w", p, ErrNotSent, err)
 	}
-	pc, err := c.open(ctx, p, auth, args, res)
+	pc, err := c.open(ctx, p, auth, args, res, once)
 	if err != nil {
 		return Reply{}, fmt.Errorf("oncrpc: %v: %w: waiting for a free slot: %w", p, ErrNotSent, err)
 	}
-	pc.once = once
 	r, err := c.exchange(pc)
 	c.done(pc, err)
 	return r, err

@@ -10,7 +10,7 @@ import (
 
 // open takes a slot, with a number that no other call has, and puts the call in
 // the queue of a connection if there is one. Without a free slot it waits.
-func (c *Client) open(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appender, res xdr.Unmarshaler) (*call, error) {
+func (c *Client) open(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appender, res xdr.Unmarshaler, once bool) (*call, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (c *Client) open(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appe
 	}
 	pc := c.takeSlot()
 	pc.counters = c.counters(p)
-	pc.ctx, pc.proc, pc.auth, pc.args, pc.res = ctx, p, auth, args, res
+	pc.ctx, pc.proc, pc.auth, pc.args, pc.res, pc.once = ctx, p, auth, args, res, once
 	pc.bulkArgs, _ = args.(xdr.BulkArgs)
 	pc.bulkRes, _ = res.(xdr.BulkResult)
 	pc.longest = c.maxReply
@@ -33,6 +33,9 @@ func (c *Client) open(ctx context.Context, p *xdr.Proc, auth Auth, args xdr.Appe
 	}
 	pc.began, pc.deadline, pc.wait = began, began+c.patience, c.o.Timeout
 	c.stats.Calls++
+	if once {
+		c.questions++
+	}
 	c.join(pc)
 	return pc, nil
 }
@@ -100,6 +103,9 @@ func (c *Client) done(pc *call, err error) {
 		pc.counters.count(pc, err)
 	}
 	c.slots[pc.xid%slotCount] = nil
+	if pc.once {
+		c.questions--
+	}
 	*pc = call{wake: pc.wake}
 	c.free = append(c.free, pc)
 	c.inFlight--

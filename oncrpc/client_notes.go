@@ -109,36 +109,50 @@ func (c *Client) watchSilence() {
 		if s.told {
 			c.notify(Silence{Server: c.server, Since: c.born.Add(s.since), Over: true})
 		}
-		*s = outage{heard: came, since: c.now}
-	case !s.told && c.inFlight > 0 && c.now-s.since >= SilentAfter:
+		*s = outage{heard: came, since: c.now, next: c.now + SilentAfter}
+	case !c.awaits():
+		c.beginSilence()
+	case c.now >= s.next:
 		s.told = true
-		c.notify(Silence{Server: c.server, Since: c.born.Add(s.since), Until: c.givesUp()})
+		until := c.givesUp()
+		s.next = c.now + maxPatience
+		if !until.IsZero() { // if calls still wait then, later ones have another end
+			s.next = max(c.now, until.Sub(c.born)) + SilentAfter
+		}
+		c.notify(Silence{Server: c.server, Since: c.born.Add(s.since), Until: until})
 	}
 }
 
+// awaits reports whether a call is under way that is no question. Client.mu is held.
+func (c *Client) awaits() bool { return c.inFlight > c.questions }
+
 // Quiet is how long the server has sent nothing while calls wait for it; 0 if no call
-// waits. It may be 10 ms off.
+// waits. Questions (CallOnce) do not count. It may be 10 ms off.
 func (c *Client) Quiet() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.inFlight == 0 || c.bytesIn.Load() != c.outage.heard {
+	if !c.awaits() || c.bytesIn.Load() != c.outage.heard {
 		return 0
 	}
 	return c.clock() - c.outage.since
 }
 
-// beginSilence counts anew from the first call after a rest, unless the server was silent
-// before. Client.mu is held.
+// beginSilence counts anew from the first call after a rest. A server that was silent
+// before still is, but that call waits SilentAfter as well before it is told of. Client.mu
+// is held.
 func (c *Client) beginSilence() {
-	if !c.outage.told {
-		c.outage.since = c.now
+	s := &c.outage
+	s.next = c.now + SilentAfter
+	if !s.told {
+		s.since = c.now
 	}
 }
 
-// givesUp is when the first call under way gives up; zero if none does. Client.mu is held.
+// givesUp is when the first call under way gives up; zero if none does. Questions do not
+// count. Client.mu is held.
 func (c *Client) givesUp() (first time.Time) {
 	for _, pc := range c.slots {
-		if pc == nil || pc.phase == phase.Over {
+		if pc == nil || pc.phase == phase.Over || pc.once {
 			continue
 		}
 		at, bounded := pc.ctx.Deadline()

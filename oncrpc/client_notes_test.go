@@ -102,6 +102,85 @@ func TestSilence(t *testing.T) {
 	})
 }
 
+// TestSilenceOfQuestions: a question, which CallOnce asks and gives up soon, is nothing that a
+// program waits for. Alone it makes no silence, and beside a call it does not say when that
+// gives up.
+func TestSilenceOfQuestions(t *testing.T) {
+	var h heardOf
+	inBubble(t, ClientOptions{Timeout: time.Minute, Silent: h.silent}, 0, func(b *bubble) {
+		ask := func() chan error {
+			ctx, cancel := context.WithTimeout(b.t.Context(), SilentAfter+time.Second)
+			return begin(func() error {
+				defer cancel()
+				r, err := b.c.CallOnce(ctx, proc(procEcho), Auth{}, &opaque{b: []byte("?")}, new(opaque))
+				r.Release()
+				return err
+			})
+		}
+		asked := ask()
+		r := b.accept()
+		r.call()
+		if err := <-asked; !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		h.is(t)
+
+		since := time.Now()
+		done := begin(func() error { return callEcho(b.t.Context(), b.c, procEcho, "x") })
+		asked = ask()
+		x1, _, _ := r.call()
+		x2, _, _ := r.call()
+		time.Sleep(SilentAfter + 500*time.Millisecond)
+		h.is(t, Silence{Since: since, Until: since.Add(3 * time.Minute)})
+		r.echo(x1, "x")
+		r.echo(x2, "x")
+		if err := <-asked; err != nil || <-done != nil {
+			t.Error("the call was not answered")
+		}
+	})
+}
+
+// TestSilenceGoesOn: calls still wait when the first one has given up. Silent is told until
+// when they do. A call that is made after a rest is not told of at once.
+func TestSilenceGoesOn(t *testing.T) {
+	var h heardOf
+	inBubble(t, ClientOptions{Timeout: time.Minute, Silent: h.silent}, 0, func(b *bubble) {
+		b.c.o.Dial = func(ctx context.Context) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		since := time.Now()
+		ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
+		defer cancel()
+		call := func(ctx context.Context) chan error {
+			return begin(func() error { return callEcho(ctx, b.c, procEcho, "x") })
+		}
+		first, second := call(ctx), call(b.t.Context())
+		if err := <-first; !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		all := []Silence{{Since: since, Until: since.Add(20 * time.Second)}}
+		h.is(t, all...)
+		time.Sleep(SilentAfter + time.Second)
+		all = append(all, Silence{Since: since, Until: since.Add(3 * time.Minute)})
+		h.is(t, all...)
+		if err := <-second; !is(ErrNoConnection)(err) {
+			t.Error(err)
+		}
+		time.Sleep(time.Hour)
+		h.is(t, all...)
+		later := time.Now()
+		third := call(b.t.Context())
+		time.Sleep(SilentAfter - time.Second)
+		h.is(t, all...)
+		time.Sleep(2 * time.Second)
+		h.is(t, append(all, Silence{Since: since, Until: later.Add(3 * time.Minute)})...)
+		if err := <-third; !is(ErrNoConnection)(err) {
+			t.Error(err)
+		}
+	})
+}
+
 // TestSilenceEndsWithClose closes a client as soon as its call was answered after a silence.
 // Silent is still told that the silence is over.
 func TestSilenceEndsWithClose(t *testing.T) {

@@ -22,12 +22,12 @@ type silenceEvent struct {
 const worthTelling = time.Second
 
 // outages reports servers that do not answer: once for each outage, however many connections lead
-// to the server.
+// to the server, and once more if calls still wait after the time that was given.
 type outages struct {
 	show func(*silenceEvent) // called by one goroutine at a time
 
 	mu     sync.Mutex
-	silent map[string]bool // by server
+	silent map[string]time.Time // by server: until when, as it was reported
 }
 
 func onSilence(show func(*silenceEvent)) nfsbox.Option {
@@ -39,13 +39,18 @@ func (o *outages) tell(s nfsbox.Silence) {
 	defer o.mu.Unlock()
 	now := time.Now()
 	ends := !s.Until.IsZero() && s.Until.Sub(now) < worthTelling
-	if o.silent[s.Server] == !s.Over || ends {
+	until, told := o.silent[s.Server]
+	holds := told && (until.IsZero() || now.Before(until))
+	switch {
+	case ends, s.Over && !told, !s.Over && holds:
 		return // another connection has reported it, or the error will
+	case s.Over:
+		delete(o.silent, s.Server)
+	case o.silent == nil:
+		o.silent = map[string]time.Time{s.Server: s.Until}
+	default:
+		o.silent[s.Server] = s.Until
 	}
-	if o.silent == nil {
-		o.silent = make(map[string]bool)
-	}
-	o.silent[s.Server] = !s.Over
 	o.show(newSilence(s, now))
 }
 

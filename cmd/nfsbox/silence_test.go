@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,6 +24,22 @@ func TestOutagesAreToldOnce(t *testing.T) {
 	want := "[silent filer:2049 silent other:2049 answers filer:2049 silent filer:2049 answers filer:2049]"
 	if got := fmt.Sprint(told); got != want {
 		t.Errorf("told %v\nwant %v", got, want)
+	}
+}
+
+// TestOutageGoesOn: calls still wait after the time that was given. The new time is told, once.
+func TestOutageGoesOn(t *testing.T) {
+	now := time.Now()
+	past := nfsbox.Silence{Server: "filer:2049", Since: now.Add(-time.Minute), Until: now.Add(time.Minute)}
+	later := nfsbox.Silence{Server: past.Server, Since: past.Since, Until: now.Add(time.Hour)}
+	var told []time.Time
+	o := &outages{show: func(e *silenceEvent) { told = append(told, *e.Until) }}
+	o.tell(past)
+	o.silent[past.Server] = now.Add(-time.Second) // as if it had been until then
+	o.tell(later)
+	o.tell(later)
+	if want := []time.Time{past.Until.UTC(), later.Until.UTC()}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
 	}
 }
 
