@@ -164,6 +164,17 @@ func (r *recordReader) most() int {
 	return r.max
 }
 
+// needs is for how many bytes a buffer that is full with have is to have room: for the
+// fragment at hand and, if more follow, for twice as many as it has. However small the
+// fragments are, the buffer is then copied seldom.
+func (r *recordReader) needs(have int) int {
+	n := have + r.left
+	if r.last {
+		return n
+	}
+	return max(n, have+min(have, r.max-r.size))
+}
+
 // have is how much of the record has come, with what stands in the buffer.
 func (r *recordReader) have() int { return r.size - r.left + r.w - r.r }
 
@@ -276,7 +287,7 @@ func (r *recordReader) rest(pool *bufpool.Pool, b *bufpool.Buffer, a admitter) (
 			if have <= r.max/growFactor {
 				want = max(have*growFactor, smallRecord)
 			}
-			want = min(have+r.left, want)
+			want = min(r.needs(have), want)
 			if a != nil && want > smallRecord {
 				if err := a.admit(r.most()); err != nil {
 					return b, err

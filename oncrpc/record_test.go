@@ -93,6 +93,36 @@ func TestRecordGrowth(t *testing.T) {
 	}
 }
 
+// growths counts how often a buffer grows, and stops it at a bound.
+type growths struct{ n, most int }
+
+func (g *growths) admit(int) error {
+	if g.n++; g.n > g.most {
+		return errTest
+	}
+	return nil
+}
+
+// TestRecordGrowsSeldom cuts a record into fragments of a byte, so that no fragment says how
+// long it becomes. Beyond the sizes that the pool rounds up to, too, the buffer at least
+// doubles: to copy it for each fragment would take time by the square of its length.
+func TestRecordGrowsSeldom(t *testing.T) {
+	const size, most = 5 << 20, 32 // longer than the largest buffer of the pool
+	var pool bufpool.Pool
+	piece := record([]byte{7}, nil)[:markBytes+1]
+	stream := io.MultiReader(bytes.NewReader(bytes.Repeat(piece, size)), bytes.NewReader(words(lastFragment)))
+	r := recordReader{src: stream, buf: make([]byte, 4096), ahead: 4096, max: 8 << 20}
+	if err := r.begin(); err != nil {
+		t.Fatal(err)
+	}
+	g := growths{most: most}
+	b, err := r.rest(&pool, pool.Get(0), &g)
+	if err != nil || len(b.B) != size || cap(b.B) > r.max {
+		t.Errorf("%d bytes in a buffer of %d, after it has grown %d times: %v", len(b.B), cap(b.B), g.n, err)
+	}
+	b.Release()
+}
+
 // silence is a source that never gives anything, not even an error.
 type silence struct{}
 
