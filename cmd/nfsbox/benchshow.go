@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -74,15 +73,6 @@ func (f *benchCommon) shower(e *env, verb string) *benchShow {
 	}
 }
 
-func jsonLine(kind string, v any) ([]byte, error) {
-	fields, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	head := `{"time":"` + time.Now().UTC().Format(time.RFC3339Nano) + `","type":"` + kind + `",`
-	return append(append([]byte(head), fields[1:]...), '\n'), nil
-}
-
 func (s *benchShow) each(x bench.Sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +120,7 @@ func (s *benchShow) onSilence() nfsbox.Option {
 }
 
 func (s *benchShow) event(kind string, v any) error {
-	line, err := jsonLine(kind, v)
+	line, err := progress.AppendObject(nil, time.Now(), kind, v)
 	if err != nil {
 		return err
 	}

@@ -65,21 +65,10 @@ Exit status: 0 done; 1 usage; 2 there is no such client, or the server refused; 
 several.`
 }
 
-// Lines of JSON.
-type (
-	clientRow struct {
-		Type string `json:"type"` // "client"
-		ops.ControlClient
-	}
-	lockRow struct {
-		Type string `json:"type"` // "lock"
-		ops.ControlLock
-	}
-	droppedRow struct {
-		Type   string `json:"type"` // "dropped"
-		Client string `json:"client"`
-	}
-)
+// droppedRow is a line of JSON.
+type droppedRow struct {
+	Client string `json:"client"`
+}
 
 func (c *ctlCmd) Run(e *env) error {
 	switch {
@@ -109,17 +98,17 @@ func (c *ctlCmd) Run(e *env) error {
 
 func (c *ctlCmd) events(out *output, a *ops.ControlAnswer) error {
 	for i := range a.Clients {
-		if err := out.event(clientRow{"client", a.Clients[i]}); err != nil {
+		if err := out.event("client", a.Clients[i]); err != nil {
 			return err
 		}
 	}
 	for i := range a.Locks {
-		if err := out.event(lockRow{"lock", a.Locks[i]}); err != nil {
+		if err := out.event("lock", a.Locks[i]); err != nil {
 			return err
 		}
 	}
 	if c.Do == ops.ControlDrop {
-		return out.event(droppedRow{"dropped", c.Client})
+		return out.event("dropped", droppedRow{c.Client})
 	}
 	return nil
 }

@@ -44,7 +44,6 @@ names is not there, 2 if something else has failed.
 
 // doctorEvent is a step in JSON.
 type doctorEvent struct {
-	Type    string      `json:"type"` // "step"
 	Step    string      `json:"step"`
 	Result  string      `json:"result"` // "ok", "failed", "skipped"
 	Seconds float64     `json:"seconds"`
@@ -55,7 +54,6 @@ type doctorEvent struct {
 
 // doctorSummary is the last event.
 type doctorSummary struct {
-	Type    string  `json:"type"` // "summary"
 	OK      int     `json:"ok"`
 	Failed  int     `json:"failed"`
 	Skipped int     `json:"skipped"`
@@ -74,7 +72,7 @@ func (c *doctorCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	d := &doctor{out: newOutput(e, c.JSON), sum: doctorSummary{Type: "summary"}}
+	d := &doctor{out: newOutput(e, c.JSON)}
 	start := time.Now()
 	err = nfsbox.Diagnose(e.ctx, c.URL, nfsbox.DiagnoseOptions{Read: c.Read, Write: c.Write}, d.step, append(opts, watched(e, d.out.onSilence())...)...)
 	d.sum.Seconds = time.Since(start).Seconds()
@@ -90,7 +88,7 @@ type doctor struct {
 
 // step shows one step immediately.
 func (d *doctor) step(s nfsbox.Step) {
-	x := doctorEvent{Type: "step", Step: s.Name, Result: "ok", Seconds: s.Took.Seconds(), Detail: s.Detail, Advice: s.Advice}
+	x := doctorEvent{Step: s.Name, Result: "ok", Seconds: s.Took.Seconds(), Detail: s.Detail, Advice: s.Advice}
 	switch {
 	case s.Err != nil:
 		x.Result, x.Error = "failed", &fault.JSON{Code: fault.Code(s.Err), Message: fault.Text(s.Err)}
@@ -110,7 +108,7 @@ func (d *doctor) step(s nfsbox.Step) {
 
 func (d *doctor) show(x *doctorEvent) error {
 	if d.out.json {
-		if err := d.out.event(x); err != nil {
+		if err := d.out.event("step", x); err != nil {
 			return err
 		}
 		return d.out.flush()
@@ -165,7 +163,7 @@ func cleanLines(text, prefix string) (lines []string) {
 // shown already.
 func (d *doctor) end(err error) error {
 	if d.out.json && d.err == nil {
-		if d.err = d.out.event(d.sum); d.err == nil {
+		if d.err = d.out.event("summary", d.sum); d.err == nil {
 			d.err = d.out.flush()
 		}
 	}

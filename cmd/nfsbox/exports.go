@@ -24,7 +24,6 @@ names: "(everyone)" if it names none.
 
 // exportRow is an export in JSON.
 type exportRow struct {
-	Type   string   `json:"type"` // "export"
 	Path   string   `json:"path"`
 	Groups []string `json:"groups"`
 }
@@ -52,7 +51,7 @@ func (c *exportsCmd) Run(e *env) error {
 
 func printExport(out *output, x nfsbox.Export) error {
 	if out.json {
-		return out.event(exportRow{"export", x.Path, append([]string{}, x.Groups...)})
+		return out.event("export", exportRow{x.Path, append([]string{}, x.Groups...)})
 	}
 	who := "(everyone)"
 	if len(x.Groups) > 0 {

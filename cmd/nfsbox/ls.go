@@ -283,7 +283,7 @@ func (l *lister) print(x *ls.Entry) error {
 	if l.cmd.JSON {
 		row := newRow(x.Name, x.Attr)
 		row.Target, row.TargetBytes = x.Target, notUTF8(x.Target)
-		return l.out.event(row)
+		return l.out.event("entry", row)
 	}
 	return l.out.text(l.style.Line(x) + "\n")
 }

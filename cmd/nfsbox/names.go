@@ -49,7 +49,7 @@ func (v *verb) each(done string, args iter.Seq2[string, error], do func(*place.P
 		if err := do(p); err != nil || !v.JSON {
 			return err
 		}
-		return v.event(doneEvent{done, p.Text, notUTF8(p.Text)})
+		return v.event(done, doneEvent{p.Text, notUTF8(p.Text)})
 	}))
 }
 
@@ -67,9 +67,8 @@ func openName(ctx context.Context, arg string, po place.Options) (*place.Place, 
 	return p, err
 }
 
-// doneEvent is a change that was made.
+// doneEvent is a change that was made: "made", "removed", "moved", "linked" or "changed".
 type doneEvent struct {
-	Type      string `json:"type"` // "made", "removed", "moved", "linked", "changed"
 	Path      string `json:"path"`
 	PathBytes string `json:"path_base64,omitempty"` // if the path is not UTF-8
 }

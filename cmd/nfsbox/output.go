@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,26 +38,22 @@ func newOutput(e *env, asJSON bool) *output {
 	return &output{w: bufio.NewWriter(e.stdout), json: asJSON, stderr: e.stderr}
 }
 
-func (o *output) event(v any) error {
+// event prints v, an object with fields, as a line of JSON.
+func (o *output) event(kind string, v any) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := o.line(v); err != nil {
+	if err := o.line(kind, v); err != nil {
 		return err
 	}
 	o.entries++
 	return nil
 }
 
-// line prints v, an object with fields, as one line of JSON that begins with the time.
-// output.mu is held.
-func (o *output) line(v any) error {
-	fields, err := json.Marshal(v)
-	if err != nil {
+// line is event without counting. output.mu is held.
+func (o *output) line(kind string, v any) (err error) {
+	if o.scratch, err = progress.AppendObject(o.scratch[:0], time.Now(), kind, v); err != nil {
 		return err
 	}
-	line := append(o.scratch[:0], `{"time":"`...)
-	line = append(time.Now().UTC().AppendFormat(line, time.RFC3339Nano), `",`...)
-	o.scratch = append(append(line, fields[1:]...), '\n')
 	if _, err = o.w.Write(o.scratch); err != nil {
 		return fmt.Errorf("standard output: %w", err)
 	}
@@ -81,10 +76,7 @@ func (o *output) onSilence() nfsbox.Option {
 		defer o.mu.Unlock()
 		if o.json {
 			// The next flush returns the error of stdout.
-			_ = errors.Join(o.line(struct {
-				Type string `json:"type"`
-				*silenceEvent
-			}{e.Type, e}), o.w.Flush())
+			_ = errors.Join(o.line(e.Type, e), o.w.Flush())
 		}
 		// There is nowhere to report an error of stderr.
 		_, _ = io.WriteString(o.stderr, e.line())
@@ -104,8 +96,7 @@ func (o *output) text(s string) error {
 
 // errorEvent is an item that failed.
 type errorEvent struct {
-	Type      string     `json:"type"` // "error"
-	Path      string     `json:"path"`
+	Path      string     `json:"path,omitempty"`
 	PathBytes string     `json:"path_base64,omitempty"` // if the path is not UTF-8
 	Error     fault.JSON `json:"error"`
 }
@@ -123,7 +114,7 @@ func (o *output) failed(path string, err error) {
 	x := newJSONError(err)
 	if o.json {
 		// Flushing returns the error of stdout.
-		_ = o.line(errorEvent{"error", path, notUTF8(path), x})
+		_ = o.line("error", errorEvent{path, notUTF8(path), x})
 	}
 	if o.advised[x.Code] {
 		x.Advice = ""
@@ -145,7 +136,6 @@ func (o *output) note(text string) {
 
 // listSummary is the last event of ls, stat, exports, ctl and the verbs.
 type listSummary struct {
-	Type    string `json:"type"` // "summary"
 	Entries uint64 `json:"entries"`
 	Errors  uint64 `json:"errors"`
 }
@@ -203,7 +193,7 @@ func onePlace(ctx context.Context, arg string, po place.Options, open opener, do
 // items have failed, which have been reported.
 func (o *output) end(err error) error {
 	if o.json {
-		if err := o.event(listSummary{"summary", o.entries, o.errors}); err != nil {
+		if err := o.event("summary", listSummary{o.entries, o.errors}); err != nil {
 			return err
 		}
 	}
@@ -248,7 +238,6 @@ func worse(before, err error) error {
 
 // row is an object as ls and stat print it in JSON.
 type row struct {
-	Type      string `json:"type"` // "entry"
 	Path      string `json:"path"`
 	PathBytes string `json:"path_base64,omitempty"` // if the path is not UTF-8
 	Kind      string `json:"kind"`
@@ -277,7 +266,7 @@ func notUTF8(s string) string {
 
 func newRow(path string, a vfs.Attr) *row {
 	r := &row{
-		Type: "entry", Path: path, PathBytes: notUTF8(path), Kind: a.Type.String(), Mode: fmt.Sprintf("%04o", a.Mode), Nlink: a.Nlink,
+		Path: path, PathBytes: notUTF8(path), Kind: a.Type.String(), Mode: fmt.Sprintf("%04o", a.Mode), Nlink: a.Nlink,
 		UID: a.UID, GID: a.GID, Size: a.Size, Used: a.Used, FileID: a.FileID,
 	}
 	for _, t := range []struct {

@@ -5,8 +5,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 )
@@ -19,7 +23,7 @@ func TestInterrupted(t *testing.T) {
 	e := &env{ctx: ctx, stdout: stdout, stderr: stderr, rand: func(p []byte) { _, _ = rand.Read(p) }} // never fails
 	err := eachPlace(e, []string{t.TempDir(), t.TempDir()}, true, place.Options{}, func(out *output, _ *place.Place) error {
 		stop()
-		return errors.Join(out.event(errorEvent{Type: "first"}), ctx.Err())
+		return errors.Join(out.event("first", errorEvent{Path: "p"}), ctx.Err())
 	})
 	if status := report(e, err); status != exitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
 		t.Errorf("status %d: %s", status, stderr)
@@ -28,5 +32,23 @@ func TestInterrupted(t *testing.T) {
 	if len(lines) != 3 || !strings.HasPrefix(lines[0], `{"time":"2`) || !strings.Contains(lines[0], `"type":"first"`) ||
 		!strings.HasSuffix(lines[1], `"type":"summary","entries":1,"errors":1}`) || lines[2] != "" {
 		t.Errorf("%s", stdout)
+	}
+}
+
+// TestJSONIsPrintable: no name steers the terminal that shows JSON.
+func TestJSONIsPrintable(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no such names here")
+	}
+	dir := t.TempDir()
+	const name = "a\u009b2J\u202e\x7f\x1b"
+	if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"ls", "--json", dir}, {"stat", "--json", filepath.Join(dir, name), filepath.Join(dir, name+"none")}} {
+		_, out, _ := command(t, args...)
+		if !strings.Contains(out, `a\u009b2J\u202e\u007f\u001b`) || strings.ContainsFunc(strings.ReplaceAll(out, "\n", ""), func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%s: %q", args[0], out)
+		}
 	}
 }

@@ -44,7 +44,7 @@ func (c *statCmd) Run(e *env) error {
 			}
 		}
 		if c.JSON {
-			return out.event(row)
+			return out.event("entry", row)
 		}
 		return out.text(statText(row, &r))
 	})

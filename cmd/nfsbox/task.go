@@ -24,7 +24,7 @@ type show struct {
 // tracker starts showing a task. The caller ends it with Finish.
 func (s *show) tracker(e *env) (*progress.Tracker, error) {
 	none := s.NoProgress || s.Quiet || s.Progress == "none"
-	r := progress.Line(e.stderr, false)
+	r := progress.Line(e.stderr)
 	if !none && (s.Progress == "bar" || e.tty && s.Progress != "lines") {
 		r = progress.Bar(e.stderr, e.width)
 	}
@@ -65,14 +65,15 @@ func (s *show) text() bool { return !s.JSON && !s.Quiet }
 // width is how many columns the terminal of stderr has now.
 func (e *env) width() int {
 	if e.errSize == nil {
-		return usualColumns
+		return usualWidth
 	}
 	width, _ := e.errSize()
 	return width
 }
 
-// usualColumns is the width where nothing tells: of --progress=bar without a terminal.
-const usualColumns = 80
+// usualWidth, in columns, is assumed where nothing tells: of --progress=bar without a terminal, and of
+// a terminal that does not know its size, such as a serial line.
+const usualWidth = 80
 
 // whole reports that a source, or the command, has failed as a whole; the job reports single
 // items. In text the error goes to stderr alone, so this is for JSON.

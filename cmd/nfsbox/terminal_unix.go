@@ -11,12 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// usualWidth and usualHeight are assumed for a terminal that does not know its size, such as a
-// serial line.
-const (
-	usualWidth  = 80
-	usualHeight = 24
-)
+// usualHeight, in lines, is assumed where usualWidth is.
+const usualHeight = 24
 
 // terminal returns a function for the size of the terminal f; nil if f is none, or cannot be drawn
 // on.

@@ -2,7 +2,6 @@ package ls
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
@@ -21,7 +20,7 @@ func (s *Style) Columns(entries []Entry, width int) string {
 	}
 	widths := make([]int, len(entries))
 	for i := range entries {
-		widths[i] = utf8.RuneCountInString(progress.Clean(entries[i].Name))
+		widths[i] = progress.Columns(progress.Clean(entries[i].Name))
 	}
 	rows, columns := fit(widths, width)
 	var b strings.Builder

@@ -64,6 +64,10 @@ func TestColumns(t *testing.T) {
 	if got, want := s.Columns(named("longer", "than", "this"), 3), "longer\nthan\nthis\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	// A character may take two columns, or none.
+	if got, want := s.Columns(named("世界", "e\u0301e\u0301", "cccc", "d"), 10), "世界  cccc\ne\u0301e\u0301    d\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	if got := s.Columns(nil, 80); got != "" {
 		t.Errorf("%q of nothing", got)
 	}

@@ -51,16 +51,15 @@ func escape(s string, i int) string {
 
 const hex = "0123456789abcdef"
 
-// appendJSON appends s as a JSON string. What is not printable is escaped, so that a terminal
-// can show it. Bytes that are not UTF-8 become U+FFFD: JSON cannot hold them.
-func appendJSON(out []byte, s string) []byte {
-	out = append(out, '"')
-	for _, r := range s {
+// appendPrintable appends text, which is JSON, with what is not printable escaped, so that a terminal
+// can show it: some take U+009B for the beginning of an escape sequence. JSON has such characters in
+// strings only.
+func appendPrintable(out, text []byte) []byte {
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
 		switch {
-		case r == '"' || r == '\\':
-			out = append(out, '\\', byte(r))
 		case unicode.IsPrint(r):
-			out = utf8.AppendRune(out, r)
+			out = append(out, text[i:i+size]...)
 		case r > 0xffff:
 			r -= 0x10000
 			out = appendUnit(out, 0xd800+r>>10)
@@ -68,8 +67,9 @@ func appendJSON(out []byte, s string) []byte {
 		default:
 			out = appendUnit(out, r)
 		}
+		i += size
 	}
-	return append(out, '"')
+	return out
 }
 
 // appendUnit appends a UTF-16 unit as JSON escapes it.

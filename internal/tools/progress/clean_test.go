@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -94,18 +95,36 @@ func FuzzJSON(f *testing.F) {
 	}
 	f.Add("quote \" and </script>")
 	f.Fuzz(func(t *testing.T, s string) {
-		out := appendJSON(nil, s)
-		for _, r := range string(out) {
+		line, err := AppendObject(nil, time.Now(), "note", map[string]string{s: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, ended := strings.CutSuffix(string(line), "\n")
+		for _, r := range out {
 			if !unicode.IsPrint(r) {
 				t.Errorf("%q is written as %q", s, out)
 			}
 		}
-		var back string
-		if err := json.Unmarshal(out, &back); err != nil {
-			t.Fatalf("%q is written as %q: %v", s, out, err)
+		var back map[string]string
+		if err := json.Unmarshal(line, &back); err != nil || !ended {
+			t.Fatalf("%q is written as %q: %v", s, line, err)
 		}
-		if want := string([]rune(s)); back != want { // invalid bytes are replaced, each by itself
+		// Invalid bytes are replaced, each by itself.
+		want := string([]rune(s))
+		if got, ok := back[want]; want != "time" && want != "type" && (!ok || got != want) {
 			t.Errorf("%q is read as %q, want %q", s, back, want)
 		}
 	})
+}
+
+// TestAppendObject escapes in JSON what is not printable, and nothing else.
+func TestAppendObject(t *testing.T) {
+	in := "a\u009b\u202eü\U0001F600\U000E0001\x7f\x1b\x85"
+	got, err := AppendObject([]byte("before "), time.Unix(0, 0), "note", struct {
+		Text string `json:"text"`
+	}{in})
+	want := `before {"time":"1970-01-01T00:00:00Z","type":"note","text":"a\u009b\u202eü😀\udb40\udc01\u007f\u001b\ufffd"}` + "\n"
+	if err != nil || string(got) != want {
+		t.Errorf("%s, want %s; %v", got, want, err)
+	}
 }

@@ -99,7 +99,7 @@ func left(s *Snapshot, rate uint64) (time.Duration, bool) {
 // fit is the line in at most width columns: the parts for which there is room, and then the
 // name, or its end.
 func fit(parts []part, name string, width int) string {
-	for columns(joinParts(parts)) > width && len(parts) > 1 {
+	for Columns(joinParts(parts)) > width && len(parts) > 1 {
 		least := 0
 		for i, p := range parts {
 			if p.rank < parts[least].rank {
@@ -109,7 +109,7 @@ func fit(parts []part, name string, width int) string {
 		parts = append(parts[:least:least], parts[least+1:]...)
 	}
 	text := cut(joinParts(parts), width)
-	room := width - columns(text) - len(", ")
+	room := width - Columns(text) - len(", ")
 	if name = Clean(name); name == "" || room < minName {
 		return text
 	}
@@ -137,7 +137,7 @@ func cut(s string, n int) string {
 // tail returns s, or its last characters after "...", in at most n columns.
 func tail(s string, n int) string {
 	const dots = "..."
-	if columns(s) <= n {
+	if Columns(s) <= n {
 		return s
 	}
 	n -= len(dots)
@@ -150,22 +150,4 @@ func tail(s string, n int) string {
 		at -= size
 	}
 	return dots + s[at:]
-}
-
-// columns is how many columns of a terminal s takes, or more.
-func columns(s string) (n int) {
-	for _, r := range s {
-		n += wide(r)
-	}
-	return n
-}
-
-// wide is how many columns a character takes at most: two of East Asian scripts and of
-// pictures, else one.
-func wide(r rune) int {
-	switch {
-	case r < 0x1100, r > 0x11ff && r < 0x231a, r > 0x23ff && r < 0x25fd, r > 0x27bf && r < 0x2b00, r > 0x2bff && r < 0x2e80:
-		return 1
-	}
-	return 2
 }

@@ -43,7 +43,7 @@ func TestBarFits(t *testing.T) {
 				t.Errorf("%d columns: no %q in %q", c.width, want, line)
 			}
 		}
-		if n := columns(line); n >= c.width || c.width == 200 && n != 199 {
+		if n := Columns(line); n >= c.width || c.width == 200 && n != 199 {
 			t.Errorf("%d columns: %q has %d", c.width, line, n)
 		}
 	}
@@ -56,7 +56,7 @@ func TestBarAtAnyWidth(t *testing.T) {
 			s := midway(width%2 == 0)
 			s.Name = name
 			line := fit((&line{}).parts(s), s.Name, max(width-1, 1))
-			if n := columns(line); n > max(width-1, 1) || strings.ContainsAny(line, "\x1b\n") {
+			if n := Columns(line); n > max(width-1, 1) || strings.ContainsAny(line, "\x1b\n") {
 				t.Fatalf("%q at %d: %q has %d", name, width, line, n)
 			}
 		}
@@ -98,9 +98,8 @@ func TestPercent(t *testing.T) {
 
 // TestNames: the name of what is worked at is asked for only by a line that shows it.
 func TestNames(t *testing.T) {
-	for _, shown := range []bool{true, false} {
-		r := Both(Grouped(Line(new(bytes.Buffer), shown)), JSON(new(bytes.Buffer)))
-		p := New(r, time.Now)
+	for r, shown := range map[Renderer]bool{Bar(new(bytes.Buffer), usual): true, Line(new(bytes.Buffer)): false} {
+		p := New(Both(Grouped(r), JSON(new(bytes.Buffer))), time.Now)
 		asked := 0
 		p.Working(func() string { asked++; return fmt.Sprint("name ", asked) })
 		if s := p.Snapshot(); (s.Name == "name 1") != shown || (asked > 0) != shown {

@@ -15,7 +15,7 @@ import (
 // has all of them, with their codes.
 func TestGrouped(t *testing.T) {
 	var text, file bytes.Buffer
-	p := New(Both(Grouped(Line(&text, false)), JSON(&file)), time.Now)
+	p := New(Both(Grouped(Line(&text)), JSON(&file)), time.Now)
 	for i := range 1000 {
 		err := fmt.Errorf("f%d: %w", i, vfs.ErrNoSpace)
 		p.Report(Event{Type: "error", Path: fmt.Sprintf("dir/f%d", i), Message: err.Error(), Err: err})
@@ -40,7 +40,7 @@ func TestGrouped(t *testing.T) {
 // TestGroupedBounded: a run whose every failure has another cause keeps no more than it may.
 func TestGroupedBounded(t *testing.T) {
 	var text bytes.Buffer
-	g := Grouped(Line(&text, false)).(*grouped)
+	g := Grouped(Line(&text)).(*grouped)
 	for i := range 10000 {
 		if err := g.Event(time.Time{}, &Event{Type: "error", Message: fmt.Sprint("cause ", i)}); err != nil {
 			t.Fatal(err)

@@ -1,7 +1,6 @@
 package progress
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,83 +26,93 @@ func JSON(w io.Writer) Renderer { return &jsonLines{w: w} }
 
 func (j *jsonLines) Interval() time.Duration { return jsonInterval }
 
-func (j *jsonLines) Progress(s *Snapshot) error {
-	b := head(s.Time, "progress")
-	b = appendCounts(b, s)
-	return j.line(append(b, '}'))
+func (j *jsonLines) Progress(s *Snapshot) error { return j.line(s.Time, "progress", (*counts)(s)) }
+
+// eventLine is an event in JSON.
+type eventLine struct {
+	Kind      string      `json:"kind,omitempty"`
+	Path      string      `json:"path,omitempty"`
+	Message   string      `json:"message,omitempty"`
+	Error     *fault.JSON `json:"error,omitempty"`
+	Server    string      `json:"server,omitempty"`
+	Since     *time.Time  `json:"since,omitempty"`
+	Until     *time.Time  `json:"until,omitempty"`
+	PathBytes []byte      `json:"path_base64,omitempty"` // if the path is not UTF-8
 }
 
 func (j *jsonLines) Event(now time.Time, e *Event) error {
-	b := head(now, e.Type)
-	for _, f := range [...]struct{ name, value string }{{"kind", e.Kind}, {"path", e.Path}, {"message", e.Message}} {
-		if f.value != "" {
-			b = appendJSON(append(b, `,"`+f.name+`":`...), f.value)
-		}
-	}
+	x := eventLine{Kind: e.Kind, Path: e.Path, Message: e.Message, Server: e.Server}
 	if e.Err != nil {
-		b = appendJSON(append(b, `,"error":{"code":`...), fault.Code(e.Err))
-		b = append(appendJSON(append(b, `,"message":`...), fault.Text(e.Err)), '}')
+		x.Error = &fault.JSON{Code: fault.Code(e.Err), Message: fault.Text(e.Err)}
 	}
 	if e.Server != "" {
-		b = appendJSON(append(b, `,"server":`...), e.Server)
-		b = appendTime(b, "since", e.Since)
-		b = appendTime(b, "until", e.Until)
+		x.Since, x.Until = inUTC(e.Since), inUTC(e.Until)
 	}
 	if !utf8.ValidString(e.Path) {
-		b = append(b, `,"path_base64":"`...)
-		b = base64.StdEncoding.AppendEncode(b, []byte(e.Path))
-		b = append(b, '"')
+		x.PathBytes = []byte(e.Path)
 	}
-	return j.line(append(b, '}'))
+	return j.line(now, e.Type, &x)
+}
+
+// inUTC is t for a field that is left out if t is zero.
+func inUTC(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
 }
 
 func (j *jsonLines) Summary(s *Snapshot, v any) error {
-	b := head(s.Time, "summary")
 	if v == nil {
-		return j.line(append(appendCounts(b, s), '}'))
+		v = (*counts)(s)
 	}
+	return j.line(s.Time, "summary", v)
+}
+
+// counts marshals to a Snapshot's counters.
+type counts Snapshot
+
+// MarshalJSON has the counters in their order.
+func (c *counts) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, n := range c.Counts[:MoreErrors] { // which is for Items alone
+		b = append(b, `"`+counterNames[i]+`":`...)
+		b = append(strconv.AppendUint(b, n, 10), ',')
+	}
+	b = append(b, `"seconds":`...)
+	b = strconv.AppendFloat(b, c.Elapsed.Seconds(), 'f', 3, 64)
+	b = append(b, `,"totals_final":`...)
+	return append(strconv.AppendBool(b, c.Closed), '}'), nil
+}
+
+// line writes one call for each line, so that lines of other writers do not mix in.
+func (j *jsonLines) line(now time.Time, kind string, v any) error {
+	b, err := AppendObject(nil, now, kind, v)
+	if err != nil {
+		return err
+	}
+	_, err = j.w.Write(b)
+	return err
+}
+
+// AppendObject appends the line that every event of every command is: an object that begins with
+// "time", which is now (RFC 3339), and "type", which is kind, a plain word, and goes on with the fields of v, which
+// marshals to an object. What is not printable is escaped.
+func AppendObject(line []byte, now time.Time, kind string, v any) ([]byte, error) {
 	fields, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("summary: %w", err)
+		return line, fmt.Errorf("%s: %w", kind, err)
 	}
 	if len(fields) < 2 || fields[0] != '{' {
-		return fmt.Errorf("summary: %T does not marshal to an object", v)
+		return line, fmt.Errorf("%s: %T does not marshal to an object", kind, v)
 	}
-	if len(fields) > 2 {
-		b = append(b, ',')
+	line = append(line, `{"time":"`...)
+	line = now.UTC().AppendFormat(line, time.RFC3339Nano)
+	line = append(line, `","type":"`...)
+	line = append(append(line, kind...), '"')
+	if len(fields) > len("{}") {
+		line = append(line, ',')
 	}
-	return j.line(append(b, fields[1:]...))
-}
-
-// head begins an object.
-func head(t time.Time, kind string) []byte {
-	b := append(make([]byte, 0, 512), `{"time":"`...)
-	b = t.UTC().AppendFormat(b, time.RFC3339Nano)
-	return appendJSON(append(b, `","type":`...), kind)
-}
-
-// appendTime appends a field with a time, unless the time is zero.
-func appendTime(b []byte, name string, t time.Time) []byte {
-	if t.IsZero() {
-		return b
-	}
-	b = append(b, `,"`+name+`":"`...)
-	return append(t.UTC().AppendFormat(b, time.RFC3339Nano), '"')
-}
-
-func appendCounts(b []byte, s *Snapshot) []byte {
-	for c, n := range s.Counts[:MoreErrors] { // which is for Items alone
-		b = append(b, `,"`+counterNames[c]+`":`...)
-		b = strconv.AppendUint(b, n, 10)
-	}
-	b = append(b, `,"seconds":`...)
-	b = strconv.AppendFloat(b, s.Elapsed.Seconds(), 'f', 3, 64)
-	b = append(b, `,"totals_final":`...)
-	return strconv.AppendBool(b, s.Closed)
-}
-
-// line writes b and the end of line in one call, so that lines of other writers do not mix in.
-func (j *jsonLines) line(b []byte) error {
-	_, err := j.w.Write(append(b, '\n'))
-	return err
+	return append(appendPrintable(line, fields[1:]), '\n'), nil
 }

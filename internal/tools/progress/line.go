@@ -32,17 +32,9 @@ type line struct {
 	past  []sample
 }
 
-// usualWidth is assumed for a terminal whose width is not known.
-const usualWidth = 80
-
-// Line returns a Renderer for people: on a terminal of 80 columns it rewrites one line in place,
-// otherwise it writes a line every ten seconds. Events get lines of their own.
-func Line(w io.Writer, isTerminal bool) Renderer {
-	if isTerminal {
-		return Bar(w, func() int { return usualWidth })
-	}
-	return &line{w: w}
-}
+// Line returns a Renderer for people who read a log: it writes a line every ten seconds. Events get
+// lines of their own.
+func Line(w io.Writer) Renderer { return &line{w: w} }
 
 // Bar returns a Renderer for a terminal: it rewrites one line in place, which fits the width, in
 // columns, that width returns at that time. Events get lines of their own, above it.

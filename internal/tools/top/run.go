@@ -2,15 +2,12 @@ package top
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf16"
 
 	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/internal/server/view"
@@ -220,26 +217,9 @@ func (s *show) wait(ctx context.Context, d time.Duration) error {
 
 // json writes an object with the fields of v and its type.
 func (s *show) json(kind string, v any) error {
-	fields, err := json.Marshal(v)
+	line, err := progress.AppendObject(nil, time.Now(), kind, v)
 	if err != nil {
 		return err
 	}
-	return s.write(`{"time":"` + time.Now().UTC().Format(time.RFC3339Nano) + `","type":"` + kind + `",` + printable(string(fields[1:])) + "\n")
-}
-
-// printable escapes JSON for a terminal, which takes U+009B for the beginning of an escape
-// sequence. JSON has such characters only in strings.
-func printable(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch hi, lo := utf16.EncodeRune(r); {
-		case r < 0x7f || unicode.IsPrint(r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
+	return s.write(string(line))
 }

@@ -248,17 +248,3 @@ var errBroken = errors.New("broken")
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errBroken }
-
-// TestPrintable escapes in JSON what is not printable.
-func TestPrintable(t *testing.T) {
-	in := "a\u009b\u202eü\U0001F600\U000E0001\x7f\x1b"
-	text, err := json.Marshal(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, want := printable(string(text)), `"a\u009b\u202eü😀\udb40\udc01\u007f\u001b"`
-	var back string
-	if err := json.Unmarshal([]byte(out), &back); err != nil || back != in || out != want {
-		t.Errorf("%s, want %s; back %q, %v", out, want, back, err)
-	}
-}
