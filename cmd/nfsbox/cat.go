@@ -72,7 +72,14 @@ func (c *catCmd) file(ctx context.Context, out *output, p *place.Place, r vfs.Re
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close(ctx)) }()
-	from, err := c.from(ctx, f, r.Attr.Size, buf)
+	local := !place.IsURL(p.Text)
+	size := r.Attr.Size
+	if local && (c.Tail != nil || c.Offset < 0) {
+		if size, err = sizeOf(ctx, f, size, buf); err != nil {
+			return err
+		}
+	}
+	from, err := c.from(ctx, f, size, buf)
 	if err != nil {
 		return err
 	}
@@ -80,7 +87,7 @@ func (c *catCmd) file(ctx context.Context, out *output, p *place.Place, r vfs.Re
 	if c.Count != nil {
 		buf = buf[:max(1, min(*c.Count, uint64(len(buf))))]
 	}
-	if !place.IsURL(p.Text) {
+	if local {
 		r.Attr.Size = 0 // the kernel knows where a local file ends; in /sys st_size does not say
 	}
 	err = cat(ctx, w, p.FS, f, r, from, buf)
@@ -88,6 +95,24 @@ func (c *catCmd) file(ctx context.Context, out *output, p *place.Place, r vfs.Re
 		return nil
 	}
 	return err
+}
+
+// sizeOf is the size of a local file: st_size if a byte stands before it. Else, as in /proc and
+// /sys, the file is read to find its end.
+func sizeOf(ctx context.Context, f vfs.File, size uint64, buf []byte) (uint64, error) {
+	if size > 0 {
+		n, _, err := vfs.ReadFull(ctx, f, buf[:1], size-1)
+		if err != nil || n == 1 {
+			return size, err
+		}
+	}
+	for size = 0; ; {
+		n, eof, err := vfs.ReadFull(ctx, f, buf, size)
+		size += uint64(n)
+		if err != nil || eof {
+			return size, err
+		}
+	}
 }
 
 // from is the first byte to write of a file of the given size.
