@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
@@ -20,7 +22,8 @@ type touchCmd struct {
 }
 
 func (*touchCmd) Help() string {
-	return `Sets the times of objects to now, by the server's clock, and makes empty files of what is not there.
+	return `Sets the times of objects to now, by the server's clock, and makes empty files of what is not there. A link
+stands for its target, also if that is not there.
 
   nfsbox touch nfs://filer/export/stamp`
 }
@@ -56,6 +59,7 @@ func followed(ctx context.Context, p *place.Place) (vfs.FS, vfs.Resolved, error)
 	return p.Follow(ctx)
 }
 
+// makeEmpty makes an empty file of what is not there; of a link that leads nowhere, where it leads.
 func makeEmpty(ctx context.Context, p *place.Place) error {
 	dir, name, err := p.Parent(ctx)
 	if err != nil {
@@ -63,8 +67,47 @@ func makeEmpty(ctx context.Context, p *place.Place) error {
 	}
 	// Guarded: what has come there meanwhile is not this command's.
 	how := vfs.CreateHow{Type: vfs.TypeReg, Mode: vfs.CreateGuarded, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o644}}
-	_, _, _, err = p.FS.Create(ctx, dir, name, &how)
-	return about(p, err)
+	for range vfs.MaxSymlinks {
+		if _, _, _, err = p.FS.Create(ctx, dir, name, &how); !errors.Is(err, fs.ErrExist) {
+			return about(p, err)
+		}
+		if dir, name, err = ledTo(ctx, p.FS, dir, name, err); err != nil {
+			return about(p, err)
+		}
+	}
+	return about(p, syscall.ELOOP)
+}
+
+// ledTo is the directory and the name that a link, which is called name in dir, leads to; exists, if
+// it is no link.
+func ledTo(ctx context.Context, fsys vfs.FS, dir vfs.Handle, name string, exists error) (vfs.Handle, string, error) {
+	r, err := vfs.Resolve(ctx, fsys, dir, name, false)
+	if err == nil && r.Attr.Type != vfs.TypeSymlink {
+		err = exists
+	}
+	if err != nil {
+		return dir, "", err
+	}
+	text, _, err := fsys.Readlink(ctx, r.Handle)
+	if err != nil {
+		return dir, "", fmt.Errorf("readlink: %w", err)
+	}
+	way, name := path.Split(text)
+	switch {
+	case path.IsAbs(text):
+		err = vfs.ErrOutside
+	case name == "":
+		err = vfs.ErrNoEnt
+	default:
+		r, err = vfs.Resolve(ctx, vfs.Inside(fsys), dir, way, true)
+	}
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		err = at.Err
+	}
+	if err != nil {
+		return dir, "", fmt.Errorf("it leads to %s, which is not there: %w", text, err)
+	}
+	return r.Handle, name, nil
 }
 
 type chmodCmd struct {
@@ -76,7 +119,9 @@ type chmodCmd struct {
 
 func (*chmodCmd) Help() string {
 	return `Changes permissions. A symbolic mode is of the form [ugoa...][+-=][rwxXst...], several with commas
-between them; without ugoa it is for all, whatever the umask. X is x for directories and for what has an x. A link stands for its target.
+between them; without ugoa it is for all, whatever the umask. X is x for directories and for what has an x;
+g=u gives the group what the user has. A directory keeps set-user-ID and set-group-ID if an octal mode does
+not name them; five digits, as 00755, take them away. A link stands for its target.
 
   nfsbox chmod 750 nfs://filer/export/home/ann
   nfsbox chmod -R g+rX,o= nfs://filer/export/projects`

@@ -20,69 +20,110 @@ func octalMode(s string) (uint32, error) {
 }
 
 func badMode(s string) error {
-	return &exitError{status: exitUsage, err: fmt.Errorf("%q is no mode: give octal digits, as 640, or [ugoa][+-=][rwxXst], as u+rw,go-w", s)}
+	return &exitError{status: exitUsage, err: fmt.Errorf("%q is no mode: give octal digits, as 640, or [ugoa][+-=][rwxXst] or [ugoa][+-=][ugo], as u+rw,g=u,o=", s)}
 }
 
-// clause is one change of a symbolic mode.
-type clause struct {
-	who  uint32 // the bits of u, g and o
-	op   byte   // '+', '-', '='
-	bits uint32 // as for all of them
-	x    bool   // X
-}
+// setIDs are the bits that a directory keeps unless they are named.
+const setIDs = 0o6000
 
 // parseMode reads a mode of chmod(1): octal, or symbolic clauses with commas between them.
 func parseMode(s string) (func(*vfs.Attr) uint32, error) {
 	if mode, err := octalMode(s); err == nil {
-		return func(*vfs.Attr) uint32 { return mode }, nil
+		return func(a *vfs.Attr) uint32 {
+			if a.Type == vfs.TypeDir && len(s) < len("00755") { // as GNU chmod
+				return mode | a.Mode&setIDs
+			}
+			return mode
+		}, nil
 	}
-	var clauses []clause
+	var changes []change
 	for text := range strings.SplitSeq(s, ",") {
-		c, ok := parseClause(text)
+		clause, ok := parseClause(text)
 		if !ok {
 			return nil, badMode(s)
 		}
-		clauses = append(clauses, c)
+		changes = append(changes, clause...)
 	}
 	return func(a *vfs.Attr) uint32 {
 		mode := a.Mode
-		for _, c := range clauses {
-			mode = c.apply(mode, a.Type == vfs.TypeDir)
+		for i := range changes {
+			mode = changes[i].apply(mode, a.Type == vfs.TypeDir)
 		}
 		return mode
 	}, nil
 }
 
-func parseClause(text string) (c clause, ok bool) {
-	at := strings.IndexAny(text, "+-=")
-	if at < 0 {
-		return c, false
-	}
-	for _, who := range text[:at] {
-		bits, ok := map[rune]uint32{'u': 0o4700, 'g': 0o2070, 'o': 0o1007, 'a': maxMode}[who]
+// change is one change of a symbolic mode.
+type change struct {
+	who  uint32 // the bits of u, g and o
+	op   byte   // '+', '-', '='
+	bits uint32 // as for all of them
+	x    bool   // X
+	copy uint32 // the bits of one of u, g and o, of which all get what it has; 0: bits
+}
+
+// whoBits are the bits that belong to u, g, o or a.
+func whoBits(letter byte) (bits uint32, ok bool) {
+	bits, ok = map[byte]uint32{'u': 0o4700, 'g': 0o2070, 'o': 0o1007, 'a': maxMode}[letter]
+	return bits, ok
+}
+
+// parseClause reads who, and one or more operators, each with what follows it.
+func parseClause(text string) (changes []change, ok bool) {
+	who, at := uint32(0), strings.IndexAny(text, "+-=")
+	for i := range max(at, 0) {
+		bits, ok := whoBits(text[i])
 		if !ok {
-			return c, false
+			return nil, false
 		}
-		c.who |= bits
+		who |= bits
 	}
 	if at == 0 {
-		c.who = maxMode
+		who = maxMode
 	}
-	c.op = text[at]
-	for _, what := range text[at+1:] {
-		bits, ok := map[rune]uint32{'r': 0o444, 'w': 0o222, 'x': 0o111, 'X': 0, 's': 0o6000, 't': 0o1000}[what]
+	for at >= 0 {
+		op, what := text[at], text[at+1:]
+		if at = strings.IndexAny(what, "+-="); at >= 0 {
+			what, text = what[:at], what
+		}
+		c := change{who: who, op: op}
+		if ok = c.parse(what); !ok {
+			return nil, false
+		}
+		changes = append(changes, c)
+	}
+	return changes, ok
+}
+
+// parse reads what an operator gives or takes.
+func (c *change) parse(what string) bool {
+	if len(what) == 1 && strings.Contains("ugo", what) {
+		bits, ok := whoBits(what[0])
+		c.copy = bits & 0o777
+		return ok
+	}
+	for i := range len(what) {
+		bits, ok := map[byte]uint32{'r': 0o444, 'w': 0o222, 'x': 0o111, 'X': 0, 's': setIDs, 't': 0o1000}[what[i]]
 		if !ok {
-			return c, false
+			return false
 		}
 		c.bits |= bits
-		c.x = c.x || what == 'X'
+		c.x = c.x || what[i] == 'X'
 	}
-	return c, c.op == '=' || at+1 < len(text)
+	return c.op == '=' || what != ""
 }
 
 // apply is mode after the change.
-func (c *clause) apply(mode uint32, isDir bool) uint32 {
+func (c *change) apply(mode uint32, isDir bool) uint32 {
 	bits := c.bits
+	if c.copy != 0 {
+		has := mode & c.copy
+		for _, one := range []uint32{0o444, 0o222, 0o111} {
+			if has&one != 0 {
+				bits |= one
+			}
+		}
+	}
 	if c.x && (isDir || mode&0o111 != 0) {
 		bits |= 0o111
 	}
@@ -94,7 +135,7 @@ func (c *clause) apply(mode uint32, isDir bool) uint32 {
 		return mode &^ bits
 	}
 	if isDir {
-		bits |= mode & 0o6000 // as chmod(1): only an explicit g-s takes them from a directory
+		bits |= mode & setIDs // as chmod(1): only an explicit g-s takes them from a directory
 	}
 	return mode&^c.who | bits
 }
