@@ -3,11 +3,9 @@ package config
 import (
 	"reflect"
 	"strings"
-)
 
-// maxDistance is how many letters a key may be away from one of ours to be proposed
-// instead. Beyond it another key is proposed only if the one begins with the other.
-const maxDistance = 2
+	"github.com/nfsbox/nfsbox/internal/base/near"
+)
 
 // nearest finds the key of ours that may have been meant, with the table that it is in if
 // that is another one; "" if there is none.
@@ -20,20 +18,13 @@ func nearest(key []string) string {
 		return here
 	}
 	in := strings.ToLower(strings.Join(key[:len(key)-1], "."))
-	best, least := "", maxDistance+1
+	best, least := "", near.Far
 	for _, k := range allKeys(reflect.TypeFor[Config](), "") {
 		table, name := "", k
 		if at := strings.LastIndexByte(k, '.'); at >= 0 {
 			table, name = k[:at], k[at+1:]
 		}
-		d := distance(wrong, name)
-		if d > 0 && len(wrong) > 3 && (strings.HasPrefix(name, wrong) || strings.HasPrefix(wrong, name)) {
-			d = 1
-		}
-		if 2*d > len(wrong) {
-			continue // most letters would be others
-		}
-		if d == least && table == in && d <= maxDistance || d < least {
+		if d := near.Distance(wrong, name); d < least || d == least && table == in && d < near.Far {
 			best, least = name, d
 			if table != in {
 				best = place(table, name)
@@ -73,32 +64,4 @@ func allKeys(t reflect.Type, prefix string) (all []string) {
 		all = append(all, prefix+key)
 	}
 	return all
-}
-
-// distance is how many letters have to be changed, added, left out or swapped with their
-// neighbour to make b of a (Damerau and Levenshtein). It is maxDistance+1 for more.
-func distance(a, b string) int {
-	const most = maxDistance + 1
-	if len(a) > 64 || len(b) > 64 || len(a)-len(b) >= most || len(b)-len(a) >= most {
-		return most
-	}
-	var before, last, row [65]int
-	for j := range len(b) + 1 {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			same := 1
-			if a[i-1] == b[j-1] {
-				same = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+same)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last = last, row
-	}
-	return min(last[len(b)], most)
 }
