@@ -16,7 +16,7 @@ import (
 )
 
 type touchCmd struct {
-	Places   []string `arg:"" name:"PLACE" help:"Files: paths or nfs://host/export/path."`
+	Places   []string `arg:"" place:"" name:"PLACE" help:"Files: paths or nfs://host/export/path."`
 	NoCreate bool     `short:"c" help:"Make no file that is not there."`
 	verbFlags
 }
@@ -112,7 +112,7 @@ func ledTo(ctx context.Context, fsys vfs.FS, dir vfs.Handle, name string, exists
 
 type chmodCmd struct {
 	Mode      string   `arg:"" name:"MODE" help:"Permissions: octal, as 640, or symbolic, as u+rw,go-w."`
-	Places    []string `arg:"" name:"PLACE" help:"Files and directories: paths or nfs://host/export/path."`
+	Places    []string `arg:"" place:"" name:"PLACE" help:"Files and directories: paths or nfs://host/export/path."`
 	Recursive bool     `short:"R" help:"Change all that lies below as well, and no symbolic link."`
 	verbFlags
 }
@@ -145,7 +145,7 @@ func (c *chmodCmd) Run(e *env) error {
 
 type chownCmd struct {
 	Owner         string   `arg:"" name:"UID[:GID]" help:"The owner, the owner and the group, or :GID, as numbers."`
-	Places        []string `arg:"" name:"PLACE" help:"Files and directories: paths or nfs://host/export/path."`
+	Places        []string `arg:"" place:"" name:"PLACE" help:"Files and directories: paths or nfs://host/export/path."`
 	Recursive     bool     `short:"R" help:"Change all that lies below as well; of a symbolic link the link itself."`
 	NoDereference bool     `name:"no-dereference" help:"Change a symbolic link that PLACE names, and not its target."`
 	verbFlags

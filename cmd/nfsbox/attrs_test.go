@@ -45,8 +45,10 @@ func TestChangeTreeFails(t *testing.T) {
 	open := func(context.Context, string, place.Options) (*place.Place, error) {
 		return &place.Place{FS: f, Text: "dir/"}, nil
 	}
-	err = v.end(v.output.each(v.e, given([]string{"dir/"}), v.po, open, func(p *place.Place) error {
-		return v.changeTree(p, true, func(*vfs.Attr) vfs.SetAttr { return vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o640} })
+	err = v.end(v.output.each(v.e, given([]string{"dir/"}), func(arg string) error {
+		return onePlace(t.Context(), arg, v.po, open, func(p *place.Place) error {
+			return v.changeTree(p, true, func(*vfs.Attr) vfs.SetAttr { return vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o640} })
+		})
 	}))
 	if statusFor(err) != exitIncomplete {
 		t.Errorf("status %d: %v", statusFor(err), err)

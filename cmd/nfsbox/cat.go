@@ -12,7 +12,7 @@ import (
 )
 
 type catCmd struct {
-	Places []string `arg:"" name:"PLACE" help:"Files to write: paths or nfs://host/export/path, in whose last parts *, ? (as %3F) and [ stand for names."`
+	Places []string `arg:"" place:"" name:"PLACE" help:"Files to write: paths or nfs://host/export/path, in whose last parts *, ? (as %3F) and [ stand for names."`
 	Offset int64    `placeholder:"BYTES" help:"Begin at this byte; a negative one counts from the end."`
 	Count  *uint64  `placeholder:"BYTES" help:"Write no more than this."`
 	Head   *uint64  `placeholder:"LINES" help:"Write the first lines alone."`

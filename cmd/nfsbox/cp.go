@@ -15,7 +15,7 @@ import (
 )
 
 type cpCmd struct {
-	Places    []string `arg:"" name:"PLACE" help:"SOURCE ... DEST: what to copy, and, last, where to: paths or nfs://host/export/path."`
+	Places    []string `arg:"" place:"" name:"PLACE" help:"SOURCE ... DEST: what to copy, and, last, where to: paths or nfs://host/export/path."`
 	Recursive bool     `short:"r" aliases:"R" help:"Copy directories with all that lies below them."`
 	Verify    bool     `help:"Read every copied file back and compare it with what was read; with --job those of earlier runs, too."`
 	Job       jobName  `placeholder:"NAME" help:"Keep a record under this name; the same command, run again, goes on where it ended."`

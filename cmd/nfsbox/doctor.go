@@ -13,7 +13,7 @@ import (
 )
 
 type doctorCmd struct {
-	URL   string `arg:"" name:"URL" help:"nfs://host[:port]/export/path"`
+	URL   string `arg:"" place:"" name:"URL" help:"nfs://host[:port]/export/path"`
 	Read  bool   `help:"Read the beginning of a file as well."`
 	Write bool   `help:"Make a small file as well: write, commit, read back, remove."`
 	JSON  bool   `help:"Print one line of JSON for each step, then a summary."`

@@ -133,6 +133,9 @@ func advice(err error, status int) string {
 		return ""
 	}
 	text := fault.Advice(err)
+	if none, ok := errors.AsType[*place.NoExport](err); ok {
+		text = none.Advice()
+	}
 	if status != exitUnreachable {
 		return text
 	}

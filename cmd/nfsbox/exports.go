@@ -10,7 +10,7 @@ import (
 )
 
 type exportsCmd struct {
-	Server string `arg:"" name:"SERVER" help:"A host name, or nfs://host[:port]/."`
+	Server string `arg:"" place:"" name:"SERVER" help:"A host name, nfs://host[:port]/, or host:/."`
 	JSON   bool   `help:"Print one line of JSON for each export, then a summary."`
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 type lsCmd struct {
-	Places    []string `arg:"" name:"PLACE" help:"Directories or files: paths or nfs://host/export/path, in whose last parts *, ? (as %3F) and [ stand for names."`
+	Places    []string `arg:"" place:"" name:"PLACE" help:"Directories or files: paths or nfs://host/export/path, in whose last parts *, ? (as %3F) and [ stand for names."`
 	Long      bool     `short:"l" help:"Show mode, links, owner, size and time."`
 	All       bool     `short:"a" help:"Show names that begin with a dot as well (--json always does)."`
 	Directory bool     `short:"d" help:"Show directories themselves, and not what is in them."`
@@ -35,7 +35,8 @@ type lsCmd struct {
 func (*lsCmd) Help() string {
 	return `Lists directories. Fewer than 10,000 names are sorted, and shown when all are there; a larger directory
 comes in the order of its server, what follows the first 10,000 as it arrives. With -t, -S, -r or --sort
-250,000 are sorted. With -R, every line is a path below PLACE, and comes as it arrives, in the
+250,000 are sorted. Where the server exports nothing but what lies below PLACE, as below nfs://filer/, these
+exports are listed. With -R, every line is a path below PLACE, and comes as it arrives, in the
 order of the server. Memory does not grow with the directory beyond that.
 
 On a terminal names stand in columns. Above a long listing that is sorted stands the space that
@@ -90,35 +91,45 @@ func (c *lsCmd) Run(e *env) error {
 		return err
 	}
 	defer c.print(e)
-	return eachPlace(e, c.Places, c.JSON, po, func(out *output, p *place.Place) error {
-		defer c.count(p)
-		r, err := p.Resolve(e.ctx, !c.Directory)
-		if err != nil {
+	out := newOutput(e, c.JSON)
+	po = out.watch(e, po)
+	return out.end(out.each(e, eachMatch(e.ctx, c.Places, po), func(arg string) error {
+		err := onePlace(e.ctx, arg, po, place.Open, func(p *place.Place) error { return c.one(e, out, p) })
+		none, ok := errors.AsType[*place.NoExport](err)
+		if !ok || c.Directory || c.Recursive || len(none.Below()) == 0 {
 			return err
 		}
-		l := &lister{cmd: c, out: out, fs: p.FS, ctx: e.ctx, style: c.style(e)}
-		switch {
-		case r.Attr.Type != vfs.TypeDir || c.Directory:
-			return l.single(p.Text, r.Handle, r.Attr)
-		case c.Recursive:
-			if err := walk.Tree(e.ctx, p.FS, r.Handle, walk.Options{Parallel: 1}, l); err != nil {
-				return fmt.Errorf("%s: %w", p.Text, err)
-			}
-			return nil
+		out.note(fmt.Sprintf("%s is no export itself; these are the exports below it", arg))
+		return c.lister(e, out, nil).exports(arg, none, po)
+	}))
+}
+
+// one lists what a place names.
+func (c *lsCmd) one(e *env, out *output, p *place.Place) error {
+	defer c.count(p)
+	r, err := p.Resolve(e.ctx, !c.Directory)
+	if err != nil {
+		return err
+	}
+	l := c.lister(e, out, p.FS)
+	switch {
+	case r.Attr.Type != vfs.TypeDir || c.Directory:
+		return l.single(p.Text, r.Handle, r.Attr)
+	case c.Recursive:
+		err = walk.Tree(e.ctx, p.FS, r.Handle, walk.Options{Parallel: 1}, l)
+	default:
+		if err = l.heading(p.Text); err == nil {
+			err = l.directory(p.Text, r.Handle)
 		}
-		if len(c.Places) > 1 && !c.JSON {
-			if err := out.text(progress.Clean(p.Text) + ":\n"); err != nil {
-				return err
-			}
-		}
-		if e.size != nil && !c.One && !c.Long && !c.JSON {
-			l.width, _ = e.size()
-		}
-		if err := l.directory(p.Text, r.Handle); err != nil {
-			return fmt.Errorf("%s: %w", p.Text, err)
-		}
-		return nil
-	})
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.Text, err)
+	}
+	return nil
+}
+
+func (c *lsCmd) lister(e *env, out *output, fsys vfs.FS) *lister {
+	return &lister{cmd: c, out: out, fs: fsys, ctx: e.ctx, style: c.style(e), size: e.size}
 }
 
 func (c *lsCmd) style(e *env) ls.Style {
@@ -137,8 +148,51 @@ type lister struct {
 	fs    vfs.FS
 	ctx   context.Context
 	style ls.Style
-	width int // of the terminal, for columns; 0: one name a line
+	size  func() (width, height int) // of the terminal; nil: there is none
+	width int                        // of the terminal, for columns; 0: one name a line
 	sort  []ls.Entry
+}
+
+// heading begins the list of a directory: with its name, if there are several.
+func (l *lister) heading(name string) error {
+	c := l.cmd
+	if l.size != nil && !c.One && !c.Long && !c.JSON {
+		l.width, _ = l.size()
+	}
+	if len(c.Places) == 1 || c.JSON {
+		return nil
+	}
+	return l.out.text(progress.Clean(name) + ":\n")
+}
+
+// exports lists the exports below a path that is none, as directories of it. Their attributes are
+// those that their servers tell when they are mounted, one after the other.
+func (l *lister) exports(arg string, none *place.NoExport, po place.Options) error {
+	if err := l.heading(arg); err != nil {
+		return err
+	}
+	for _, name := range none.Below() {
+		x := ls.Entry{Name: name, Attr: vfs.Attr{Type: vfs.TypeDir}}
+		if l.hides(name) {
+			continue
+		}
+		if l.wants() != 0 {
+			err := onePlace(l.ctx, none.At(inside(none.URL.Path, name)), po, place.Open, func(p *place.Place) error {
+				r, err := p.Resolve(l.ctx, true)
+				x.Attr = r.Attr
+				return err
+			})
+			if l.ctx.Err() != nil {
+				return err
+			}
+			if err != nil {
+				l.out.failed(name, err)
+				continue
+			}
+		}
+		l.sort = append(l.sort, x)
+	}
+	return l.inOrder()
 }
 
 // wants are the attributes that are shown or sorted by; 0: names alone.

@@ -24,6 +24,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
 )
 
 // cli is the command line: one struct from which parsing, help, manual pages and
@@ -60,6 +61,9 @@ const description = `NFS without a mount and without root: look at, copy and ver
 A PLACE is a path of this host or a URL:
 
   nfs://HOST[:PORT]/EXPORT/PATH[?ARG=VALUE&...]
+
+HOST:/EXPORT/PATH, as mount(8) has it, is nfs://HOST/EXPORT/PATH, unless a file here has that very name;
+./HOST:/... is always one.
 
 PORT serves NFS and MOUNT alike and leaves the portmapper out. ARGs are those of
 libnfs (uid, gid, version, nfsport, mountport, timeo, retrans, readonly, ...).
@@ -167,6 +171,7 @@ func run(e *env, args []string) int {
 	if err != nil {
 		return report(e, usageError(parser, err))
 	}
+	meant(kctx.Selected())
 	// A closed terminal ends the command like an interruption, unless nohup(1) has SIGHUP
 	// ignored. serve reloads its configuration instead.
 	if e.alone && kctx.Selected().Name != "serve" && !signal.Ignored(syscall.SIGHUP) {
@@ -179,6 +184,24 @@ func run(e *env, args []string) int {
 		return statusOf(e, kctx.Run(e)) // a signal is how it ends
 	}
 	return report(e, kctx.Run(e))
+}
+
+// meant puts into a command's arguments that are places what their users mean by them.
+func meant(command *kong.Node) {
+	for _, arg := range command.Positional {
+		switch to := arg.Target.Addr().Interface().(type) {
+		case *string:
+			if arg.Tag.Has("place") {
+				*to = place.Meant(*to)
+			}
+		case *[]string:
+			for i := range *to {
+				if arg.Tag.Has("place") {
+					(*to)[i] = place.Meant((*to)[i])
+				}
+			}
+		}
+	}
 }
 
 // customary replaces arguments that people type by habit: help as a command, and --version.

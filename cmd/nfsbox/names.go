@@ -44,12 +44,14 @@ func (v *verb) matches(args []string) iter.Seq2[string, error] { return eachMatc
 // each opens the places, does something to each, says so in JSON, and ends the command.
 func (v *verb) each(done string, args iter.Seq2[string, error], do func(*place.Place) error) error {
 	defer v.print(v.e)
-	return v.end(v.output.each(v.e, args, v.po, openName, func(p *place.Place) error {
-		defer v.count(p)
-		if err := do(p); err != nil || !v.JSON {
-			return err
-		}
-		return v.event(done, doneEvent{p.Text, notUTF8(p.Text)})
+	return v.end(v.output.each(v.e, args, func(arg string) error {
+		return onePlace(v.e.ctx, arg, v.po, openName, func(p *place.Place) error {
+			defer v.count(p)
+			if err := do(p); err != nil || !v.JSON {
+				return err
+			}
+			return v.event(done, doneEvent{p.Text, notUTF8(p.Text)})
+		})
 	}))
 }
 
@@ -82,7 +84,7 @@ func about(p *place.Place, err error) error {
 }
 
 type mkdirCmd struct {
-	Places  []string `arg:"" name:"PLACE" help:"Directories to make: paths or nfs://host/export/path."`
+	Places  []string `arg:"" place:"" name:"PLACE" help:"Directories to make: paths or nfs://host/export/path."`
 	Parents bool     `short:"p" help:"Make the directories above as well, and take one that is there."`
 	Mode    string   `short:"m" default:"755" placeholder:"OCTAL" help:"The permissions of PLACE, whatever the umask."`
 	verbFlags
@@ -189,7 +191,7 @@ func makeDir(e *env, p *place.Place, mode uint32, may bool) error {
 }
 
 type rmdirCmd struct {
-	Places []string `arg:"" name:"PLACE" help:"Empty directories: nfs://host/export/path."`
+	Places []string `arg:"" place:"" name:"PLACE" help:"Empty directories: nfs://host/export/path."`
 	verbFlags
 }
 
@@ -223,7 +225,7 @@ func (c *rmdirCmd) Run(e *env) error {
 }
 
 type mvCmd struct {
-	Places []string `arg:"" name:"PLACE" help:"What to move, and last the new name or a directory: nfs://host/export/path, all of one server."`
+	Places []string `arg:"" place:"" name:"PLACE" help:"What to move, and last the new name or a directory: nfs://host/export/path, all of one server."`
 	verbFlags
 }
 
@@ -264,6 +266,11 @@ func (*lnCmd) Help() string {
 }
 
 func (c *lnCmd) Run(e *env) error {
+	for i := range c.Places {
+		if i > 0 || !c.Symbolic { // a text stands for nothing else
+			c.Places[i] = place.Meant(c.Places[i])
+		}
+	}
 	if c.Symbolic {
 		if len(c.Places) != 2 {
 			return &exitError{status: exitUsage, err: errors.New("ln -s takes two arguments: a text, and the name of the link")}

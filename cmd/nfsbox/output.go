@@ -146,16 +146,13 @@ func (o *output) watch(e *env, po place.Options) place.Options {
 	return po
 }
 
-// opener is place.Open, or place.OpenName.
-type opener func(ctx context.Context, arg string, po place.Options) (*place.Place, error)
-
-// each opens one argument after the other and calls do with its place. What fails is reported, and
-// the others follow; after an interruption none follows. It returns the worst of what has failed.
-func (o *output) each(e *env, args iter.Seq2[string, error], po place.Options, open opener, do func(*place.Place) error) error {
+// each calls do with one argument after the other. What fails is reported, and the others follow;
+// after an interruption none follows. It returns the worst of what has failed.
+func (o *output) each(e *env, args iter.Seq2[string, error], do func(arg string) error) error {
 	var worst error
 	for arg, err := range args {
 		if err == nil {
-			err = onePlace(e.ctx, arg, po, open, do)
+			err = do(arg)
 		}
 		if err == nil {
 			continue
@@ -180,6 +177,10 @@ func told(err error) bool {
 	})
 }
 
+// opener is place.Open, or place.OpenName.
+type opener func(ctx context.Context, arg string, po place.Options) (*place.Place, error)
+
+// onePlace opens an argument and calls do with its place.
 func onePlace(ctx context.Context, arg string, po place.Options, open opener, do func(*place.Place) error) (err error) {
 	p, err := open(ctx, arg, po)
 	if err != nil {
@@ -222,7 +223,9 @@ func (o *output) fail(e *env, arg string, err error) error {
 func eachPlace(e *env, places []string, asJSON bool, po place.Options, do func(*output, *place.Place) error) error {
 	out := newOutput(e, asJSON)
 	po = out.watch(e, po)
-	return out.end(out.each(e, eachMatch(e.ctx, places, po), po, place.Open, func(p *place.Place) error { return do(out, p) }))
+	return out.end(out.each(e, eachMatch(e.ctx, places, po), func(arg string) error {
+		return onePlace(e.ctx, arg, po, place.Open, func(p *place.Place) error { return do(out, p) })
+	}))
 }
 
 // worse is an exit without a message, for items that have been reported, with the highest status.

@@ -62,7 +62,7 @@ func TestScripts(t *testing.T) {
 
 // serveScript serves a directory until the script ends:
 //
-//	serve VAR DIR [FLAG...]
+//	serve VAR DIR|FILE.toml [FLAG...]
 //
 // VAR becomes the URL, with --http VAR_HTTP that of the live view, with --api VAR_API
 // that of the file API, and with --metrics VAR_METRICS that of the metrics.
@@ -75,7 +75,12 @@ func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	r, w := io.Pipe()
 	ended := make(chan int, 1)
 	log := new(logbuf.Buffer)
-	argv := append([]string{"serve", ts.MkAbs(args[1]), "--listen", "127.0.0.1:0", "--state-dir", ts.MkAbs(".served-" + args[0])}, args[2:]...)
+	what := []string{"serve", ts.MkAbs(args[1])}
+	if strings.HasSuffix(args[1], ".toml") {
+		what = []string{"serve", "--config", ts.MkAbs(args[1])}
+	}
+	argv := append(what, "--listen", "127.0.0.1:0", "--state-dir", ts.MkAbs(".served-"+args[0]))
+	argv = append(argv, args[2:]...)
 	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--localio") }) {
 		argv = append(argv, "--localio", "off")
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 type statCmd struct {
-	Places []string `arg:"" name:"PLACE" help:"What to show: a path or nfs://host/export/path."`
+	Places []string `arg:"" place:"" name:"PLACE" help:"What to show: a path or nfs://host/export/path."`
 	JSON   bool     `help:"Print one line of JSON for each, then a summary."`
 	Deref  bool     `short:"L" name:"dereference" help:"Show what a symbolic link leads to, not the link."`
 	clientFlags

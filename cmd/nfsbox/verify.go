@@ -15,8 +15,8 @@ import (
 )
 
 type verifyCmd struct {
-	Source   string `arg:"" name:"SOURCE" help:"A path or nfs://host/export/path."`
-	Dest     string `arg:"" name:"DEST" help:"What shall be the same."`
+	Source   string `arg:"" place:"" name:"SOURCE" help:"A path or nfs://host/export/path."`
+	Dest     string `arg:"" place:"" name:"DEST" help:"What shall be the same."`
 	Parallel int    `help:"Files to compare at once; 0 takes the default."`
 	Owner    bool   `help:"Compare owners and groups as well."`
 	mountFlags

@@ -4,13 +4,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/vfs"
 )
+
+// Meant returns what a user means by arg: HOST:/PATH and [ADDRESS]:/PATH, as mount(8) and rsync have
+// them, are nfs://HOST/PATH, unless a file of this host has that very name. With a slash before the
+// colon an argument is a path of this host. On Windows so is one with a drive. In the path *, [ and ? are
+// patterns, as in a URL, and nothing is escaped. Anything else is returned as it is.
+func Meant(arg string) string {
+	host, path, ok := remote(arg, runtime.GOOS == "windows")
+	if !ok || exists(arg) {
+		return arg
+	}
+	u := nfsbox.URL{Host: host, Path: path}
+	return strings.NewReplacer("%2A", "*", "%5B", "[", "%5D", "]").Replace(u.String())
+}
+
+// remote divides HOST:/PATH. drives says that a letter is no host.
+func remote(arg string, drives bool) (host, path string, ok bool) {
+	if v6, rest, is := strings.Cut(arg, "]:/"); is && strings.HasPrefix(arg, "[") {
+		addr, err := netip.ParseAddr(v6[1:])
+		return v6[1:], "/" + rest, err == nil && addr.Is6()
+	}
+	host, path, ok = strings.Cut(arg, ":/")
+	isName := host != "" && strings.Trim(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == ""
+	return host, "/" + path, ok && isName && !strings.HasPrefix(path, "/") && !(drives && len(host) == 1)
+}
 
 // spelled is the path that an argument spells; of a URL, without its query.
 func spelled(arg string) string {

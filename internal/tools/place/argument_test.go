@@ -4,9 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -43,6 +47,88 @@ func TestArguments(t *testing.T) {
 	for path, want := range map[string]string{"a": "a", "a/": "a", "a/././/": "a", "a/..": "a/..", "/a/.": "/a", "a.": "a.", "/": "/", "/.": "/."} {
 		if got := withoutEnd(path); got != want {
 			t.Errorf("%q without its end is %q, want %q", path, got, want)
+		}
+	}
+}
+
+// TestMeant: HOST:/PATH is a place of a server, as for mount(8) and rsync, unless it is one of this
+// host.
+func TestMeant(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if runtime.GOOS != "windows" {
+		if err := os.MkdirAll("there:/e/f", 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for arg, want := range map[string]string{
+		"filer:/export/a b":   "nfs://filer/export/a%20b",
+		"filer:/":             "nfs://filer/",
+		"192.0.2.1:/e":        "nfs://192.0.2.1/e",
+		"[2001:db8::1]:/e/f":  "nfs://[2001:db8::1]/e/f",
+		"[fe80::1%eth0]:/e":   "nfs://[fe80::1%25eth0]/e",
+		"filer:/e/50%?":       "nfs://filer/e/50%25%3F",
+		"filer:/e/*.[ch]":     "nfs://filer/e/*.[ch]",
+		"a_b-c.example:/e:/f": "nfs://a_b-c.example/e:/f",
+		"there:/e/none":       "nfs://there/e/none",
+		"filer":               "",
+		"filer:":              "",
+		"filer:e":             "",
+		":/e":                 "",
+		"./a:/b":              "",
+		"/a:/b":               "",
+		"dir/a:/b":            "",
+		"user@filer:/e":       "",
+		"two words:/e":        "",
+		"[2001:db8::1:/e":     "",
+		"[192.0.2.1]:/e":      "",
+		"[name]:/e":           "",
+		"nfs://h/e":           "",
+		"s3://h/e":            "",
+		"filer://e":           "",
+		`C:\x`:                "",
+		"":                    "",
+	} {
+		if want == "" {
+			want = arg
+		}
+		if got := Meant(arg); got != want {
+			t.Errorf("%q means %q, want %q", arg, got, want)
+		}
+		if got := Meant(want); got != want {
+			t.Errorf("%q means %q", want, got)
+		}
+	}
+	if got := Meant("there:/e/f"); runtime.GOOS != "windows" && got != "there:/e/f" {
+		t.Errorf("what is there means %q", got)
+	}
+	for drive, is := range map[string]bool{"C:/x": false, "c:/": false, "cc:/x": true} {
+		if _, _, ok := remote(drive, true); ok != is {
+			t.Errorf("where there are drives, %s is remote: %v", drive, ok)
+		}
+	}
+}
+
+// TestNoExport: an error names the export that was meant, or those that there are.
+func TestNoExport(t *testing.T) {
+	for _, c := range []struct{ url, exports, below, advice string }{
+		{"nfs://h/", "/srv/b /srv/a /home", "home srv/a srv/b", "which nfsbox ls lists: home, srv/a, srv/b"},
+		{"nfs://h/srv/", "/srv/b /srv/a/ /home /srvx", "a b", "which nfsbox ls lists: a, b"},
+		{"nfs://h/exprot/a/b?uid=0", "/home /export", "", "did you mean nfs://h/export/a/b?uid=0?"},
+		{"nfs://h/srv/hoem/x", "/srv/home /srv/other", "", "did you mean nfs://h/srv/home/x?"},
+		{"nfs://h/Export", "/export", "", "did you mean nfs://h/export?"},
+		{"nfs://h/other", "/1 /2 /3 /4 /5 /6 /7", "", "the server has /1, /2, /3, /4, /5 and 2 more"},
+		{"nfs://h/other", "", "", "exports nothing"},
+	} {
+		u, err := nfsbox.ParseURL(c.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &NoExport{URL: u, Exports: strings.Fields(c.exports)}
+		if got := strings.Join(e.Below(), " "); got != c.below {
+			t.Errorf("%s: %q is below, want %q", c.url, got, c.below)
+		}
+		if got := e.Advice(); !strings.Contains(got, c.advice) {
+			t.Errorf("%s: %q, want %q", c.url, got, c.advice)
 		}
 	}
 }

@@ -1,5 +1,6 @@
 // Package place opens what users type: a path of this host or an nfs:// URL becomes a
-// [vfs.FS] and a path in it. Commands take places; no package below them parses an argument.
+// [vfs.FS] and a path in it. Commands take places; no package below them parses an argument. What
+// is typed passes through [Meant] first.
 //
 // A local place is rooted as deep as the argument allows: at the directory it names, or at
 // the directory that holds the file it names. Nothing done through its FS can reach outside
@@ -66,7 +67,8 @@ func IsURL(arg string) bool {
 
 // Open opens the place that arg names. The object itself need not exist, but the directory
 // that holds it must. Errors are ErrUsage or ErrUnreachable, or the file system's answer about
-// the path ([Reached]). A path that a server does not export is ErrUnreachable.
+// the path ([Reached]). A path that a server does not export is ErrUnreachable, as a [NoExport] if the
+// server says what it exports.
 func Open(ctx context.Context, arg string, o Options) (*Place, error) {
 	switch {
 	case arg == "":
@@ -99,7 +101,7 @@ func openNFS(ctx context.Context, arg string, absent bool, o Options) (*Place, e
 		return nil, fmt.Errorf("%s: %w", arg, cerr) // whether it can be reached, nobody knows
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", arg, ErrUnreachable, err)
+		return nil, notExported(ctx, arg, o, fmt.Errorf("%s: %w: %w", arg, ErrUnreachable, err))
 	}
 	return &Place{FS: c.FS(), Path: c.Target(), Text: arg, nfs: c}, nil
 }
