@@ -51,10 +51,11 @@ link to a directory that the server mounts is that directory, as SOURCE and as D
 Where DEST takes two names of the source for one (Makefile and makefile), the first is copied and the
 others have failed. The source may be in use. What vanishes before its turn is noted and counted, and no
 failure, unless it is back in the end. Directories that vanish are counted apart; one that is found
-elsewhere in the source in the end has failed, as what is below it may be in no copy. A file that only
-grows is copied as it was at first, and counted; one that changes each time it is copied has failed. What
-cannot be preserved (owners, set-id bits, modes, times, access control lists, extended attributes of a
-local source) is counted, and no failure either. NFSv3 has no times before 1970 or after 2106, and no
+elsewhere in the source in the end has failed, as what is below it may be in no copy. In the end each
+directory is looked up once more. Those that have changed since are listed again, once, and what is not in
+the copy is copied; those that change on are noted and counted. A file that only grows is copied as it was at
+first, and counted; one that changes each time it is copied has failed. What cannot be preserved (owners,
+set-id bits, modes, times, access control lists, extended attributes of a local source) is counted, and no failure either. NFSv3 has no times before 1970 or after 2106, and no
 extended attributes: of a source that is a server nobody can tell, and what it says is copied. In the end
 DEST is looked up once more: if it was moved, removed or replaced during the copy, the copy is not where
 it should be, with status 2. Of a file that took less than a second to copy to a server this is not asked.
@@ -203,7 +204,7 @@ func (s *cpSummary) add(o *job.Summary) {
 	for _, p := range [...]struct{ to, from *uint64 }{
 		{&s.Files, &o.Files}, {&s.Dirs, &o.Dirs}, {&s.Symlinks, &o.Symlinks}, {&s.Hardlinks, &o.Hardlinks},
 		{&s.Nodes, &o.Nodes}, {&s.Bytes, &o.Bytes}, {&s.Skipped, &o.Skipped}, {&s.Verified, &o.Verified},
-		{&s.Errors, &o.Errors}, {&s.Changed, &o.Changed}, {&s.Vanished, &o.Vanished}, {&s.DirsGone, &o.DirsGone}, {&s.Grew, &o.Grew}, {&s.Left, &o.Left},
+		{&s.Errors, &o.Errors}, {&s.Changed, &o.Changed}, {&s.Vanished, &o.Vanished}, {&s.DirsGone, &o.DirsGone}, {&s.DirsChanged, &o.DirsChanged}, {&s.Grew, &o.Grew}, {&s.Left, &o.Left},
 		{&s.NoSpace, &o.NoSpace}, {&s.DirsClosed, &o.DirsClosed},
 		{&s.OwnersLost, &o.OwnersLost}, {&s.SetIDsLost, &o.SetIDsLost}, {&s.ModesLost, &o.ModesLost},
 		{&s.TimesLost, &o.TimesLost}, {&s.ACLsLost, &o.ACLsLost}, {&s.LinksSplit, &o.LinksSplit}, {&s.AttrsSet, &o.AttrsSet},

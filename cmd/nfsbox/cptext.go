@@ -58,6 +58,9 @@ func items(files, dirs, symlinks, hardlinks, nodes uint64) string {
 // are failures as well.
 const goneDirs = "directory vanished from the source, with all that was below it|directories vanished from the source, with all that was below them"
 
+// changedDirs tells of directories of the source that changed on and on.
+const changedDirs = "directory went on changing, and may have more|directories went on changing, and may have more"
+
 // print writes the verdict: what was copied, skipped and verified, what was not copied as it
 // stood, what could not be preserved, and how many items have failed.
 func (s *cpSummary) print(w io.Writer, failed uint64) {
@@ -68,6 +71,7 @@ func (s *cpSummary) print(w io.Writer, failed uint64) {
 			counted{s.AttrsSet, "of them given its mode or owner again|of them given their mode or owner again"}, counted{s.Verified, "verified"},
 			counted{s.Vanished, "vanished meanwhile"}, counted{s.DirsGone, goneDirs}, counted{s.Changed, "changed each time it was copied|changed each time they were copied"},
 			counted{s.Grew, "grew, and is copied as it was at first|grew, and are copied as they were at first"},
+			counted{s.DirsChanged, changedDirs},
 			counted{s.LinksSplit, "hard link copied as a file of its own|hard links copied as files of their own"},
 		)},
 		line{"not preserved: ", text(

@@ -33,7 +33,8 @@ list gives to the group itself, is no difference, and counted: cp copies no list
 lists and extended attributes are not compared, nor owners without --owner. Holes count as zeros. What is
 a hole on both sides is not read where both tell, as local file systems do; NFSv3 does not, so that a
 sparse file of a server is read whole. A directory that was moved within SOURCE meanwhile could not be
-compared.
+compared. Nor could one of SOURCE that has other times in the end, as what came into it was perhaps not
+met; if something in it has vanished, it is noted and counted.
 
 SOURCE is compared with DEST itself, also where DEST is a directory: what cp -r s d has copied into a d
 that was there, verify s d/s compares. Links mean what they mean to cp: a SOURCE that is a symbolic link
@@ -97,12 +98,12 @@ func (c *verifyCmd) Run(e *env) error {
 // print writes the verdict: what was compared, what differs, and how many items have failed.
 func (s *verifySummary) print(w io.Writer, failed uint64) {
 	head := "the same: "
-	if s.Differences > 0 || s.Errors > 0 || s.Vanished > 0 {
+	if s.Differences > 0 || s.Errors > 0 || s.Vanished > 0 || s.DirsChanged > 0 {
 		head = "compared: "
 	}
 	verdict(w,
 		line{head, items(s.Files, s.Dirs, s.Symlinks, s.Hardlinks, s.Nodes)},
-		line{"", text(counted{s.Vanished, "vanished meanwhile"}, counted{s.DirsGone, goneDirs})},
+		line{"", text(counted{s.Vanished, "vanished meanwhile"}, counted{s.DirsGone, goneDirs}, counted{s.DirsChanged, "directory changed meanwhile, and may have more|directories changed meanwhile, and may have more"})},
 		line{"not preserved: ", text(
 			counted{s.ACLsLost, "access control list, whose mode is as a copy has it|access control lists, whose modes are as a copy has them"},
 			counted{s.TimesLost, "time that NFSv3 does not have|times that NFSv3 does not have"},

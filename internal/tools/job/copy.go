@@ -72,21 +72,22 @@ type There struct {
 
 // Summary is what a copy has done.
 type Summary struct {
-	Files     uint64 `json:"files"`
-	Dirs      uint64 `json:"dirs"`
-	Symlinks  uint64 `json:"symlinks"`
-	Hardlinks uint64 `json:"hardlinks"` // further names of objects
-	Nodes     uint64 `json:"nodes"`     // devices, pipes, sockets
-	Bytes     uint64 `json:"bytes"`     // of the files
-	Skipped   uint64 `json:"skipped"`   // files that an earlier run had done
-	AttrsSet  uint64 `json:"attrs_set"` // of Skipped, those that got their owner or mode again
-	Verified  uint64 `json:"verified"`
-	Errors    uint64 `json:"errors"`        // items that failed
-	Changed   uint64 `json:"changed"`       // of those, files that changed each time they were copied
-	NoSpace   uint64 `json:"no_space"`      // items for which the destination had no space: failures, or what ended the job
-	Vanished  uint64 `json:"vanished"`      // items that were gone when their turn came: no failures
-	DirsGone  uint64 `json:"dirs_vanished"` // directories that were gone by their turn, or at their end
-	Grew      uint64 `json:"grew"`          // of Files, those that grew meanwhile and are kept as they were at first
+	Files       uint64 `json:"files"`
+	Dirs        uint64 `json:"dirs"`
+	Symlinks    uint64 `json:"symlinks"`
+	Hardlinks   uint64 `json:"hardlinks"` // further names of objects
+	Nodes       uint64 `json:"nodes"`     // devices, pipes, sockets
+	Bytes       uint64 `json:"bytes"`     // of the files
+	Skipped     uint64 `json:"skipped"`   // files that an earlier run had done
+	AttrsSet    uint64 `json:"attrs_set"` // of Skipped, those that got their owner or mode again
+	Verified    uint64 `json:"verified"`
+	Errors      uint64 `json:"errors"`        // items that failed
+	Changed     uint64 `json:"changed"`       // of those, files that changed each time they were copied
+	NoSpace     uint64 `json:"no_space"`      // items for which the destination had no space: failures, or what ended the job
+	Vanished    uint64 `json:"vanished"`      // items that were gone when their turn came: no failures
+	DirsGone    uint64 `json:"dirs_vanished"` // directories that were gone by their turn, or at their end
+	DirsChanged uint64 `json:"dirs_changed"`  // directories that changed while they were copied, and again: what came into them then may be missing
+	Grew        uint64 `json:"grew"`          // of Files, those that grew meanwhile and are kept as they were at first
 
 	Left uint64 `json:"temporaries_left"` // temporaries that could not be removed when the job ended early, or may appear yet
 
@@ -157,7 +158,7 @@ func (j *copyJob) run(ctx context.Context) error {
 	if j.srcAttr.Type != vfs.TypeDir {
 		return j.single(ctx)
 	}
-	if err := j.tree(ctx, j.o.Source, j); err != nil {
+	if err := j.tree(ctx, j.o.Source, j, j.secondWalk); err != nil {
 		return errors.Join(err, j.settle(ctx))
 	}
 	j.closeTotals()
@@ -317,7 +318,7 @@ func (j *copyJob) summary(before *progress.Snapshot) Summary {
 		Files: n(progress.Files), Dirs: n(progress.Dirs), Symlinks: n(progress.Symlinks),
 		Hardlinks: n(progress.Hardlinks), Nodes: n(progress.Nodes), Bytes: n(progress.Bytes),
 		Skipped: n(progress.Skipped), AttrsSet: j.attrsSet.Load(), Verified: n(progress.Verified), Errors: n(progress.Errors),
-		Changed: j.changed.Load(), NoSpace: j.noSpace.Load(), DirsClosed: uint64(max(j.dirsClosed.Load(), 0)), Vanished: n(progress.Vanished), DirsGone: j.dirs.count(), Grew: j.grew.Load(),
+		Changed: j.changed.Load(), NoSpace: j.noSpace.Load(), DirsClosed: uint64(max(j.dirsClosed.Load(), 0)), Vanished: n(progress.Vanished), DirsGone: j.dirs.count(), DirsChanged: j.dirsChanged.Load(), Grew: j.grew.Load(),
 		OwnersLost: j.ownersLost.Load(), SetIDsLost: j.setIDsLost.Load(), ModesLost: j.modesLost.Load(),
 		TimesLost: j.timesLost.Load(), ACLsLost: j.aclsLost.Load(), XattrsLost: j.xattrsLost.Load(), LinksSplit: j.linksSplit.Load(),
 		Seconds: after.Time.Sub(before.Time).Seconds(),

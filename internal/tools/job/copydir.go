@@ -29,6 +29,8 @@ type dirState struct {
 
 	created bool        // by this run
 	plain   *plainMode  // nil if the job copies a single object
+	seen    *seenDir    // nil if there was no place for it
+	was     *seenDir    // in a second walk: what the first one has met; nil: it has not met it
 	missing atomic.Bool // something that was listed in the source's directory is gone
 
 	closed     bool        // others cannot enter it until it is finished
@@ -50,27 +52,37 @@ func (j *copyJob) Enter(ctx context.Context, d *walk.Dir) error {
 		if err != nil {
 			return fmt.Errorf("the copy's root: %w", err)
 		}
-		d.Data = state
+		d.Data, state.dir = state, d
+		state.seen = j.seeing.add(nil, "", &d.Attr)
 		state.plain = j.ask(ctx, d)
 		if state.created {
 			j.open(ctx, d, state)
 		}
-	} else {
-		parent := d.Parent.Data.(*dirState)
-		state, err := j.makeDir(ctx, parent, d.Name)
-		if err != nil {
-			parent.unfinished.CompareAndSwap(false, cutsOff(err))
-			j.fail(ctx, d.Path(""), err)
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return walk.ErrSkipDir
-		}
-		j.close(state)
-		d.Data = state
-		state.plain = j.ask(ctx, d)
+		return j.refuseIntoItself(ctx, d)
 	}
-	d.Data.(*dirState).dir = d
+	return j.enterBelow(ctx, d, nil)
+}
+
+// enterBelow makes a directory below the copy's root. was is what an earlier walk of this run
+// knows of it.
+func (j *copyJob) enterBelow(ctx context.Context, d *walk.Dir, was *seenDir) error {
+	parent := d.Parent.Data.(*dirState)
+	var seen *seenDir
+	if parent.seen != nil {
+		seen = j.seeing.add(parent.seen, d.Name, &d.Attr)
+	}
+	state, err := j.makeDir(ctx, parent, d.Name)
+	if err != nil {
+		parent.unfinished.CompareAndSwap(false, cutsOff(err))
+		j.fail(ctx, d.Path(""), err)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return walk.ErrSkipDir
+	}
+	j.close(state)
+	d.Data, state.dir, state.seen, state.was = state, d, seen, was
+	state.plain = j.ask(ctx, d)
 	return j.refuseIntoItself(ctx, d)
 }
 
@@ -224,6 +236,9 @@ func (j *copyJob) Leave(ctx context.Context, d *walk.Dir, incomplete error) erro
 	state := d.Data.(*dirState)
 	if err := ctx.Err(); err != nil {
 		return err // it may be incomplete, so it stays closed
+	}
+	if state.seen == nil && j.hasChanged(ctx, d) {
+		j.noteChanged(d.Path(""), "it changed while it was copied, and is not listed again; what came into it meanwhile may not be in the copy")
 	}
 	closed := d.Attr.Mode&ownerMayList != ownerMayList
 	if closed && j.syncer != nil {

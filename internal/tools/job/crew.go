@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
@@ -16,6 +17,12 @@ type crew struct {
 	slots  chan struct{} // holds one element for each object that is worked at
 	flying sync.WaitGroup
 	more   bool // another job follows with the same progress
+
+	// seen are the directories that the first walk has entered, and a second one if there was
+	// any. seeing is that of the walk at hand.
+	seen        [2]seenDirs
+	seeing      *seenDirs
+	dirsChanged atomic.Uint64
 }
 
 // closeTotals notes that all items have been found.
@@ -47,16 +54,21 @@ func (c *crew) fault(ctx context.Context, d *walk.Dir, name string, err error) {
 	c.failAt(ctx, d.Path(name), err, faultAt(d, name, err))
 }
 
-// begin runs work in the background for an object of d. work gets the name and a copy of e
-// without it. begin waits for a free slot, and so holds up the listing. An error of work
-// ends the walk.
+// begin is spawn for an object that has been found.
 func (c *crew) begin(ctx context.Context, d *walk.Dir, e *vfs.Entry, work func(name string, own *vfs.Entry) error) error {
+	c.found(&e.Attr)
+	return c.spawn(ctx, d, e, work)
+}
+
+// spawn runs work in the background for an object of d. work gets the name and a copy of e
+// without it. spawn waits for a free slot, and so holds up the listing. An error of work
+// ends the walk.
+func (c *crew) spawn(ctx context.Context, d *walk.Dir, e *vfs.Entry, work func(name string, own *vfs.Entry) error) error {
 	select {
 	case c.slots <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	c.found(&e.Attr)
 	own, name := *e, string(e.Name)
 	own.Name = nil
 	d.Hold()
@@ -70,12 +82,17 @@ func (c *crew) begin(ctx context.Context, d *walk.Dir, e *vfs.Entry, work func(n
 	return nil
 }
 
-// tree walks the tree under root and waits for all work that was begun. If a streak of
-// failures broke the job off, its error is returned.
-func (c *crew) tree(ctx context.Context, root Place, v walk.Visitor) error {
+// tree walks the tree under root and waits for all work that was begun. Then it calls again,
+// which looks for directories that have changed. If a streak of failures broke the job off, its
+// error is returned.
+func (c *crew) tree(ctx context.Context, root Place, v walk.Visitor, again func(context.Context) error) error {
+	c.seeing = &c.seen[0]
 	ctx, end := c.watch(ctx, func() int { return len(c.slots) })
 	err := walk.Tree(ctx, root.FS, root.Handle, walk.Options{Listed: c.closeTotals}, v)
 	c.flying.Wait()
+	if err == nil {
+		err = again(ctx)
+	}
 	if err == nil {
 		err = c.findMoved(ctx)
 	}

@@ -41,9 +41,14 @@
 // only grew is kept as it was at first ([KindGrew]). A file that changed each time it was
 // copied has failed ([KindChanged]).
 //
+// What comes into a directory after its listing is met nowhere else. So in the end each directory
+// is looked up once more, up to [maxSeen] of them. Copy lists those that have changed again, once,
+// and copies what is new. Those that change on, and of Verify all, are counted
+// ([KindDirChanged]).
+//
 // A directory that vanished may have been moved: where a handle follows a name, that looks the
-// same. So in the end the source is searched for those, by file id. One that is found has
-// failed: what is below it may be in no copy.
+// same. So in the end the source is searched for those, by file id. One that is found, and was
+// not copied there by then, has failed: what is below it may be in no copy.
 //
 // If items have vanished, the job asks after every [maxUnsure] of them, and at the end,
 // whether the source is still there. If it is gone, or another directory is in its place,
@@ -76,8 +81,8 @@
 // # Memory
 //
 // All that is kept has a named bound: package walk's own, the files in flight (parallel,
-// maxChunks), names of objects with several names (maxLinked), 16 bytes for each recorded
-// file (maxIndexed), names made in a directory that folds names (maxMade) or was not tried
+// maxChunks), directories of the source (maxSeen), names of objects with several names
+// (maxLinked), 16 bytes for each recorded file (maxIndexed), names made in a directory that folds names (maxMade) or was not tried
 // out (maxEarly), the listing of a directory that is verified (maxListed), finished files
 // that wait for a sync (maxUnsynced, maxUnsyncedNodes), and failures that are held back
 // (maxTight, maxUnsureHeld, maxGoneDirs).

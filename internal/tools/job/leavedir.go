@@ -94,7 +94,7 @@ func cutsOff(err error) bool {
 // finished keeps its mode.
 func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplete error) (made bool) {
 	if j.keepsOwn(d) {
-		j.progress.Add(progress.Dirs, 1)
+		j.countDir(s)
 		return true
 	}
 	<-s.plain.done
@@ -125,9 +125,16 @@ func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplet
 	j.fail(ctx, d.Path(""), err)
 	if err == nil {
 		j.opened(s)
-		j.progress.Add(progress.Dirs, 1)
+		j.countDir(s)
 	}
 	return true
+}
+
+// countDir counts a directory that is done, once.
+func (j *copyJob) countDir(s *dirState) {
+	if s.was == nil {
+		j.progress.Add(progress.Dirs, 1)
+	}
 }
 
 // whetherGone reports whether d, of the source, is not there any more. The error is to be
@@ -169,7 +176,9 @@ func (j *copyJob) setDir(ctx context.Context, d *walk.Dir, s *dirState) error {
 			Type: "note", Path: d.Path(""), Message: "the directory was moved or removed while it was being copied; its copy has no rights for the group",
 		})
 	}
-	j.lost(lost)
+	if s.was == nil { // else it was counted
+		j.lost(lost)
+	}
 	return err
 }
 

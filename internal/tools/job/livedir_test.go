@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -107,8 +108,9 @@ func TestCopyDirReplaced(t *testing.T) {
 }
 
 // TestCopyDirMoves: a directory that is moved away after its listing began is copied and
-// counted, without the group's rights, as its list cannot be read any more. If another has
-// its name, that is an error; if it comes back, nothing has happened.
+// counted, without the group's rights, as its list cannot be read any more. It is copied under
+// its new name as well. If another has its name, that is an error, and that one is copied, too; if
+// it comes back, nothing has happened.
 func TestCopyDirMoves(t *testing.T) {
 	for _, c := range []struct {
 		then  string
@@ -118,8 +120,8 @@ func TestCopyDirMoves(t *testing.T) {
 		exit  int
 		tells string
 	}{
-		{"nothing", 0o705, 1, 2, ExitDone, "was moved or removed"},
-		{"another", 0o705, 1, 1, ExitIncomplete, "its name is that of another directory now"},
+		{"nothing", 0o705, 1, 3, ExitDone, "was moved or removed"},
+		{"another", 0o755, 1, 3, ExitIncomplete, "its name is that of another directory now"},
 		{"back", 0o755, 0, 2, ExitDone, ""},
 	} {
 		t.Run(c.then, func(t *testing.T) {
@@ -127,7 +129,7 @@ func TestCopyDirMoves(t *testing.T) {
 			src.file("d/f", 0o644, []byte("text"))
 			src.settle()
 			var once sync.Once
-			f := &moving{FS: src.fs, on: src.at("d"), back: c.then == "back"}
+			f := &moving{FS: src.fs, root: src.root, on: src.at("d"), back: c.then == "back"}
 			f.move = func() {
 				once.Do(func() {
 					if c.then != "back" {
@@ -147,7 +149,14 @@ func TestCopyDirMoves(t *testing.T) {
 				t.Errorf("it tells\n%s", v)
 			}
 			a, err := dst.fs.GetAttr(t.Context(), dst.at("copy/d"), vfs.MaskV3)
-			want, werr := src.fs.GetAttr(t.Context(), f.on, vfs.MaskV3)
+			is := f.on
+			if c.then == "another" {
+				is = src.at("d")
+			}
+			want, werr := src.fs.GetAttr(t.Context(), is, vfs.MaskV3)
+			if c.then != "back" && len(dst.list(dst.at("copy/gone"))) != 2 {
+				t.Errorf("under its new name it is %v", dst.list(dst.at("copy/gone")))
+			}
 			if err != nil || werr != nil || a.Mode != c.mode || !a.Mtime.Equal(want.Mtime) {
 				t.Errorf("the copy has mode %o and %v, want %v; %v, %v", a.Mode, a.Mtime, want.Mtime, err, werr)
 			}
@@ -159,15 +168,24 @@ func TestCopyDirMoves(t *testing.T) {
 // directory's handle depends on its name.
 type moving struct {
 	vfs.FS
+	root vfs.Handle
 	on   vfs.Handle
 	move func()
 	back bool // and comes back
 
 	asked atomic.Bool
+	lists atomic.Int64 // of the root: the second finds the new name
+}
+
+func (f *moving) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs.Mask, n uint32) iter.Seq2[*vfs.Entry, error] {
+	if dir == f.root {
+		f.lists.Add(1)
+	}
+	return f.FS.ReadDir(ctx, dir, from, want, n)
 }
 
 func (f *moving) ACL(ctx context.Context, h vfs.Handle) (vfs.ACL, error) {
-	if h != f.on {
+	if h != f.on || f.lists.Load() > 1 {
 		return vfs.ACL{}, nil
 	}
 	f.move()

@@ -54,6 +54,11 @@ const (
 	KindVanished = "vanished" // a note: the name was gone when its turn came
 	KindChanged  = "changed"  // an error: the file changed each time it was copied
 	KindGrew     = "grew"     // a note: appended to meanwhile, and kept as it was at first
+
+	// KindDirChanged: a directory changed meanwhile, and what came into it may not have been met.
+	// A note of Copy, which lists such directories again, once; of Verify a note if something in it
+	// has vanished, else an error.
+	KindDirChanged = "dir_changed"
 )
 
 // outcomes counts and reports what became of items. Its methods may be called
@@ -217,6 +222,9 @@ func (c *outcomes) failAt(ctx context.Context, path string, err error, at listed
 	case errors.Is(err, transfer.ErrChanged):
 		c.changed.Add(1)
 		e.Kind = KindChanged
+		c.report(e)
+	case errors.Is(err, errDirChanged):
+		e.Kind = KindDirChanged
 		c.report(e)
 	case errors.Is(err, vfs.ErrStale):
 		c.doubtful(ctx, unsure{event: e})

@@ -56,6 +56,7 @@ type VerifySummary struct {
 	Errors      uint64  `json:"errors"`        // items that could not be compared
 	Vanished    uint64  `json:"vanished"`      // items that were gone when their turn came: no failures
 	DirsGone    uint64  `json:"dirs_vanished"` // directories that were gone by their turn, or at their end
+	DirsChanged uint64  `json:"dirs_changed"`  // directories that changed while they were compared: what came into them then may not have been
 	ACLsLost    uint64  `json:"acls_lost"`     // items with the source's mode less its access control list: no differences
 	TimesLost   uint64  `json:"times_lost"`    // items with the nearest time that NFSv3 has to the source's: no differences
 	Seconds     float64 `json:"seconds"`
@@ -99,7 +100,7 @@ func Verify(ctx context.Context, o VerifyOptions) (VerifySummary, error) {
 		Files: n(progress.Files), Dirs: n(progress.Dirs), Symlinks: n(progress.Symlinks),
 		Hardlinks: n(progress.Hardlinks), Nodes: n(progress.Nodes), Bytes: n(progress.Bytes),
 		Differences: n(progress.Differences), Missing: j.missing.Load(), Extra: j.extra.Load(),
-		Errors: n(progress.Errors), Vanished: n(progress.Vanished), DirsGone: j.dirs.count(), ACLsLost: j.aclsLost.Load(), TimesLost: j.timesLost.Load(), Seconds: after.Time.Sub(before.Time).Seconds(),
+		Errors: n(progress.Errors), Vanished: n(progress.Vanished), DirsGone: j.dirs.count(), DirsChanged: j.dirsChanged.Load(), ACLsLost: j.aclsLost.Load(), TimesLost: j.timesLost.Load(), Seconds: after.Time.Sub(before.Time).Seconds(),
 	}, err
 }
 
@@ -119,7 +120,7 @@ func (j *verifyJob) run(ctx context.Context) error {
 		j.closeTotals()
 		return nil
 	}
-	err := j.tree(ctx, j.o.Source, j)
+	err := j.tree(ctx, j.o.Source, j, j.tellChanged)
 	if err == nil {
 		j.closeTotals()
 	}

@@ -26,6 +26,8 @@ type side struct {
 	names  uint64            // names of the source that were found
 
 	missing atomic.Bool // an entry of the source's directory has vanished
+
+	seen *seenDir // nil if there was no place for it
 }
 
 // Enter finds the directory in the destination, and lists it if it is small.
@@ -42,6 +44,11 @@ func (j *verifyJob) Enter(ctx context.Context, d *walk.Dir) error {
 		p.dst, ok, err = j.match(ctx, d.Parent, d.Name)
 	}
 	s := &side{handle: p.dst.handle}
+	if d.Parent == nil {
+		s.seen = j.seeing.add(nil, "", &d.Attr)
+	} else if up := d.Parent.Data.(*side).seen; up != nil {
+		s.seen = j.seeing.add(up, d.Name, &d.Attr)
+	}
 	if err == nil && ok {
 		if err = j.compare(ctx, &p); err == nil && p.dst.attr.Type == vfs.TypeDir {
 			err = j.list(ctx, s)
@@ -130,6 +137,11 @@ func (j *verifyJob) Fault(ctx context.Context, d *walk.Dir, name string, err err
 // Leave reports what the destination has and the source has not.
 func (j *verifyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
 	s := d.Data.(*side)
+	if s.seen != nil {
+		s.seen.missing = s.missing.Load()
+	} else if j.hasChanged(ctx, d) {
+		j.changedMeanwhile(ctx, d.Path(""), s.missing.Load())
+	}
 	gone, err := j.whetherGone(ctx, d, s)
 	switch {
 	case gone || err != nil: // the source's names are not known
@@ -147,6 +159,30 @@ func (j *verifyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
 	j.failAt(ctx, d.Path(""), err, listedDir(d))
 	j.progress.Add(progress.Dirs, 1)
 	return ctx.Err()
+}
+
+// tellChanged tells of the directories of the source that have changed since their parents were
+// listed.
+func (j *verifyJob) tellChanged(ctx context.Context) error {
+	changed, err := j.lookOver(ctx, j.seeing)
+	for _, s := range changed {
+		j.changedMeanwhile(ctx, s.path(), s.missing)
+	}
+	return err
+}
+
+// errDirChanged says that a directory may have more than what was compared.
+var errDirChanged = errors.New("the directory changed while it was compared, and what came into it meanwhile may not have been: compare again")
+
+// changedMeanwhile tells of a directory that has changed. That something in it has vanished, which
+// is no failure, may be all.
+func (j *verifyJob) changedMeanwhile(ctx context.Context, path string, vanished bool) {
+	if vanished {
+		j.noteChanged(path, errDirChanged.Error())
+		return
+	}
+	j.dirsChanged.Add(1)
+	j.failMore(ctx, path, errDirChanged)
 }
 
 // whetherGone reports whether d, of the source, is not there any more. It asks only if an

@@ -270,6 +270,9 @@ func (w *walker) entry(d *Dir, e *vfs.Entry) (full bool, err error) {
 	if e.Attr.Type != vfs.TypeDir {
 		return false, w.v.Entry(w.ctx, d, e)
 	}
+	if w.o.Descend != nil && !w.o.Descend(d, e) {
+		return false, nil
+	}
 	child := &Dir{
 		Parent: d, Name: string(e.Name), Handle: e.Handle, Attr: e.Attr, w: w, depth: d.depth + 1, preview: d.below,
 	}

@@ -56,6 +56,10 @@ type Options struct {
 	MaxDepth  int    // levels below the root; 0: DefaultMaxDepth
 	PageBytes uint32 // size of a page of a listing; 0: the peer's choice
 
+	// Descend, if not nil, says whether to list the directory e of d, which has been entered.
+	// The others are neither entered nor left.
+	Descend func(d *Dir, e *vfs.Entry) bool
+
 	// Listed, if not nil, is called once when all directories have been listed: no Entry
 	// follows. What the visitor has begun may still be under way.
 	Listed func()
