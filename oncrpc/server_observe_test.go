@@ -40,7 +40,7 @@ func (o *observer) told(t *testing.T) []Served {
 		if out[i].Client == nil {
 			t.Errorf("call %d is nobody's", out[i].XID)
 		}
-		out[i].Took, out[i].Waited, out[i].Client = 0, 0, nil
+		out[i].Took, out[i].Waited, out[i].Client, out[i].Args = 0, 0, nil, nil
 	}
 	return out
 }
@@ -92,6 +92,20 @@ func TestServerObserve(t *testing.T) {
 		if got := o.told(t); !reflect.DeepEqual(got, want) {
 			t.Fatalf("call %d:\n%+v, want\n%+v", i, got[len(got)-1], c.want)
 		}
+	}
+}
+
+// TestServerObserveArgs: Observe gets the arguments whole, though the handler has read them.
+func TestServerObserveArgs(t *testing.T) {
+	got := make(chan []byte, 1)
+	_, addr := startServer(t, newService(), ServerOptions{Sample: always, Observe: func(s Served) { got <- slices.Clone(s.Args) }})
+	r := dialRaw(t, addr)
+	r.send(record(message(1, procEcho, str("abcd"))))
+	if _, err := r.receive(); err != nil {
+		t.Fatal(err)
+	}
+	if args := <-got; !slices.Equal(args, str("abcd")) {
+		t.Errorf("%q", args)
 	}
 }
 

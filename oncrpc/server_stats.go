@@ -2,6 +2,8 @@ package oncrpc
 
 import (
 	"time"
+
+	"github.com/nfsbox/nfsbox/xdr"
 )
 
 // Stats returns the server's counters.
@@ -57,6 +59,15 @@ func (c *Call) measure(err error) time.Duration {
 	return took
 }
 
+// args are the arguments from their beginning, also when the handler has read them.
+func (c *Call) args() []byte {
+	d := xdr.NewDecoder(c.rec.B)
+	if new(callHead).decode(&d) != nil {
+		return nil
+	}
+	return d.Rest()
+}
+
 // observe tells ServerOptions.Observe of c if it took long or is sampled.
 func (c *Call) observe(err error, took time.Duration) {
 	o := &c.s.o
@@ -69,7 +80,7 @@ func (c *Call) observe(err error, took time.Duration) {
 	}
 	served := Served{
 		Proc: c.Proc, Client: c.Remote, XID: c.XID, Took: took, BytesIn: len(c.rec.B), BytesOut: c.reply.length(),
-		Failed: err != nil, Sampled: sampled,
+		Failed: err != nil, Sampled: sampled, Args: c.args(),
 	}
 	if err == nil {
 		served.Result = c.reply.result()

@@ -92,4 +92,5 @@ type Served struct {
 	Result   uint32        // the first word of the results, which in NFS and its like is the status; 0: there is none
 	Failed   bool          // answered with an error of RPC, or with silence
 	Sampled  bool          // [ServerOptions].Sample picked it
+	Args     []byte        // of the procedure, not checked; borrowed until Observe returns
 }

@@ -170,9 +170,11 @@ how the end went. Of what one client repeats there is a line in ten seconds, and
 the file API that moved more than 1 MiB.
 
 --log-requests FILE is a log of clients' calls: of --log-sample of them one, picked by chance, on a line
-with its procedure, client, uid (as AUTH_SYS says), XID, time in all (took) and until work on it began
-(waited), bytes in and out, and the status of its answer; failed=true says that RPC itself refused it. A
-slow call in the other log has the same fields. A call of the file API has its caller's name, and no
+with its procedure, path, client, uid (as AUTH_SYS says), XID, time in all (took) and until work on it
+began (waited), bytes in and out, and the status of its answer; failed=true says that RPC itself refused
+it. The path is that of the file as it is called when the line is written, or as the call names it in
+its directory; of a file that the server does not keep open there is the handle instead. A slow call
+in the other log has the same fields. A call of the file API has its caller's name, and no
 XID. In JSON times are nanoseconds.
 
 Files are put aside as name-TIME.ext when they reach --log-max-size, and with --log-max-age when they

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/nfsbox/nfsbox/export"
@@ -17,6 +18,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc/replycache"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // World is what a server gets from its surroundings. Only Rand is required.
@@ -91,6 +93,22 @@ type daemon struct {
 	refusals ledger.Ledger // of calls that rules, or the file API, have refused
 
 	reloading chan struct{} // closed when the last reload has been prepared; nil: there was none
+}
+
+// pathOf is the path by which clients mount what a sealed handle is of, if it is open.
+func (d *daemon) pathOf(sealed vfs.Handle) (path string, ok bool) {
+	d.table.At(sealed, func(at string, fs vfs.FS, h vfs.Handle) {
+		for _, x := range d.sites.now() {
+			if x.fs != fs {
+				continue
+			}
+			if path, ok = x.fs.PathOf(h); path != "" {
+				at = strings.TrimSuffix(at, "/") + "/" + path
+			}
+			path = at
+		}
+	})
+	return path, ok
 }
 
 func (d *daemon) running() Running {

@@ -82,6 +82,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if err := d.openTable(); err != nil {
 		return err
 	}
+	d.logs.SetNamer(d.pathOf)
 	if err := d.newServer(); err != nil {
 		return err
 	}

@@ -78,6 +78,9 @@ func TestLogFiles(t *testing.T) {
 	}
 	for i, status := range []string{"MNT3_OK", "NFS3_OK", "NFS3_OK", "NFS3ERR_ISDIR"} {
 		l := lines[i]
+		if path := []string{"/", "/file", "/file", "/"}[i]; l["path"] != path {
+			t.Errorf("%v is not about %s", l, path)
+		}
 		host, _, err := net.SplitHostPort(l["client"].(string))
 		took, waited, in, out := l["took"].(float64), l["waited"].(float64), l["in"].(float64), l["out"].(float64)
 		if l["status"] != status || err != nil || host != "127.0.0.1" || l["uid"] != float64(os.Geteuid()) ||

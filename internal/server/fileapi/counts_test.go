@@ -263,9 +263,9 @@ func TestObserve(t *testing.T) {
 		served[0].BytesOut = 0
 		return served[0]
 	}
-	stat := Served{Client: netipLoopback, Name: "somebody", UID: 1000, HasUID: true, Sampled: true, BytesIn: 12}
+	stat := Served{Client: netipLoopback, Name: "somebody", UID: 1000, HasUID: true, Sampled: true, BytesIn: 12, Path: "/"}
 	missing, slow := stat, stat
-	missing.Code, missing.BytesIn = Code(connect.CodeNotFound), 13
+	missing.Code, missing.BytesIn, missing.Path = Code(connect.CodeNotFound), 13, "/x"
 	slow.Took, slow.Sampled = time.Minute, false
 	for _, c := range []struct {
 		path, token string

@@ -42,6 +42,7 @@ func (s *Server) find(ctx context.Context, n named) (*place, error) {
 		return nil, vfs.ErrNoEnt
 	}
 	r := requestOf(ctx)
+	r.path = path
 	p := &place{View: s.view(r.who, r.remote), rest: strings.TrimPrefix(path, at)}
 	var err error
 	p.root, p.attr, err = p.Mount(ctx, at)

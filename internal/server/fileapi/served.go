@@ -21,7 +21,8 @@ type Served struct {
 	BytesIn   uint64         // of the request's body
 	BytesOut  uint64         // of the answer's body; 0 if the request was not admitted
 	Code      Code
-	Sampled   bool // Options.Sample picked it
+	Path      string // of the file; "": the request names none, or is about content
+	Sampled   bool   // Options.Sample picked it
 }
 
 // Denied is a request that was denied before it was executed, such as for want of a proof.
@@ -39,6 +40,7 @@ type request struct {
 	procedure Procedure
 	remote    netip.AddrPort
 	who       *identity // nil: not known
+	path      string    // of the file; "": none was named
 	call      *call     // nil: the request was not admitted; pacer is then nil, too
 	pacer     *pacer
 
@@ -136,7 +138,7 @@ func (s *Server) observe(q *request, took time.Duration) {
 	if !sampled && (s.o.Slow == 0 || took < s.o.Slow) {
 		return
 	}
-	served := Served{Procedure: q.procedure, Client: q.remote, Took: took, Code: q.code, Sampled: sampled}
+	served := Served{Procedure: q.procedure, Client: q.remote, Took: took, Code: q.code, Path: q.path, Sampled: sampled}
 	if q.who != nil {
 		served.Name, served.UID, served.HasUID = q.who.name, q.who.as.UID, true
 	}

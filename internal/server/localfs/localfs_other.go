@@ -22,6 +22,9 @@ func New(string, Options) (*FS, error) {
 // Close does nothing.
 func (*FS) Close() error { return nil }
 
+// PathOf knows none.
+func (*FS) PathOf(vfs.Handle) (string, bool) { return "", false }
+
 // Sync fails.
 func (*FS) Sync(context.Context, vfs.Handle) error { return vfs.ErrNotSupp }
 

@@ -38,6 +38,14 @@ type Call struct {
 	BytesOut  int64         // of the reply
 	Status    fmt.Stringer  // what the answer says; nil: it says nothing
 	Failed    bool          // it failed with an error of the protocol itself
+	Object    Object        // what it was about; nil: not known
+}
+
+// Object is the file that a call was about, or whatever else it names.
+type Object interface {
+	// Attr is its path, as well as that is known when the line is written, and otherwise
+	// its handle. It is called by the goroutine that writes.
+	Attr() slog.Attr
 }
 
 // Options configure a Log. Handler is required.
@@ -178,6 +186,9 @@ func (c *Call) AppendAttrs(to []slog.Attr) []slog.Attr {
 		procedure = c.Procedure.String()
 	}
 	to = append(to, slog.String("procedure", procedure))
+	if c.Object != nil {
+		to = append(to, c.Object.Attr())
+	}
 	if c.Client != nil {
 		to = append(to, slog.String("client", c.Client.String()))
 	}

@@ -146,6 +146,7 @@ type SlowFrame struct {
 	XID    uint32    `json:"xid"` // 0: it has none
 	Took   float64   `json:"took"`
 	Waited float64   `json:"waited"`
+	Path   string    `json:"path"` // what it was about, or its handle; "": not known
 	Detail string    `json:"detail"`
 }
 

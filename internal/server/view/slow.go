@@ -26,7 +26,7 @@ func (s *slowCalls) add(c SlowCall) {
 	if !s.counts(c.Took) {
 		return
 	}
-	c.Proc, c.Client, c.Detail = short(c.Proc), short(c.Client), short(c.Detail)
+	c.Proc, c.Client, c.Detail, c.Path = short(c.Proc), short(c.Client), short(c.Detail), short(c.Path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turn(c.At)
@@ -74,7 +74,7 @@ func (s *slowCalls) list(now time.Time) []SlowFrame {
 		c := &all[i]
 		rows[i] = SlowFrame{
 			At: c.At.UTC(), Proc: c.Proc, Client: c.Client, XID: c.XID,
-			Took: c.Took.Seconds(), Waited: c.Waited.Seconds(), Detail: c.Detail,
+			Took: c.Took.Seconds(), Waited: c.Waited.Seconds(), Path: c.Path, Detail: c.Detail,
 		}
 	}
 	return rows

@@ -122,5 +122,6 @@ type SlowCall struct {
 	XID    uint32 // 0: it has none
 	Took   time.Duration
 	Waited time.Duration // of it, until work on it began
+	Path   string        // what it was about, or its handle; "": not known
 	Detail string        // what else is known; may be ""
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/reqlog"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // Logs are where the server writes what it has to say: its own log, slow calls, and the
@@ -26,6 +27,7 @@ type Logs struct {
 	slow     *slowLog    // nil before Open
 	requests *reqlog.Log // calls of clients; nil: there is no such log
 	calls    *reqlog.File
+	name     Namer // set before there are calls
 }
 
 // levelOf is the lowest level that is logged. config has checked it.
@@ -97,7 +99,7 @@ func (l *lossy) Write(p []byte) (int, error) {
 
 // NewLogs makes a log that is written to out. Nothing else is logged before [Logs.Open].
 func NewLogs(c *config.Log, out io.Writer, now func() time.Time) *Logs {
-	l := &Logs{now: now}
+	l := &Logs{now: now, name: func(vfs.Handle) (string, bool) { return "", false }}
 	l.level.Set(levelOf(c))
 	l.log = slog.New(handler(c, out, &l.level))
 	return l
@@ -141,6 +143,10 @@ func (l *Logs) Open(c *config.Log, slow time.Duration) error {
 	return nil
 }
 
+// SetNamer says by what handles are named; without, they are told as handles. It is called
+// before there are calls.
+func (l *Logs) SetNamer(name Namer) { l.name = name }
+
 // Sample says, for each call, whether the log of requests wants it; nil is for none.
 func (l *Logs) Sample() func() bool {
 	if l.requests == nil {
@@ -153,6 +159,9 @@ func (l *Logs) Sample() func() bool {
 // has picked. It never waits.
 func (l *Logs) Observe(c oncrpc.Served) {
 	r := requestOf(&c)
+	if about := nfsserver.ObjectOf(&c); !about.IsZero() {
+		r.Object = &object{about, l.name}
+	}
 	if c.Took >= config.SlowFloor {
 		l.slow.observe(r)
 	}
@@ -193,6 +202,9 @@ func requestOfAPI(c *fileapi.Served) reqlog.Call {
 	}
 	if c.Client.IsValid() {
 		r.Client = c.Client
+	}
+	if c.Path != "" {
+		r.Object = &object{Object: nfsserver.Object{Path: c.Path}}
 	}
 	return r
 }

@@ -118,5 +118,8 @@ func slowCall(at time.Time, c *reqlog.Call) view.SlowCall {
 	if c.Client != nil {
 		x.Client = c.Client.String()
 	}
+	if o, ok := c.Object.(*object); ok {
+		x.Path = o.label()
+	}
 	return x
 }

@@ -126,6 +126,20 @@ func (c *Cache) GetAny(h vfs.Handle) (d *Desc) {
 	return nil
 }
 
+// Peek is GetAny for an onlooker, for whom nothing is counted and nothing stays open.
+func (c *Cache) Peek(h vfs.Handle) *Desc {
+	s := c.shard(h)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range [...]Use{Path, Write, Read} {
+		if d := s.m[Key{h, u}]; d != nil {
+			d.pins.Add(1)
+			return d
+		}
+	}
+	return nil
+}
+
 // Put adds fd, which belongs to the cache from now on, also if Put fails, and returns it
 // pinned. If another one came first, that is returned and fd closed. With all descriptors
 // in use it is vfs.ErrBusy.
