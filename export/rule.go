@@ -130,6 +130,12 @@ func (r *rule) covers(p *rule) bool {
 	return !p.all && r.host == p.host && r.domain == p.domain && !p.prefix.IsValid()
 }
 
+// CheckMatch says what is wrong with a [Rule].Match, or nil.
+func CheckMatch(match string) error {
+	_, err := parseRule(Rule{Match: match})
+	return err
+}
+
 func parseRule(r Rule) (rule, error) {
 	p := rule{Rule: r}
 	if int(r.Squash) >= len(squashNames) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -206,6 +207,9 @@ func (c *serveCmd) Run(e *env, k *kong.Context) error {
 	flags := c.flags(k)
 	conf, err := config.Load(flags)
 	if err != nil {
+		if c.Check && conf != nil {
+			err = errors.Join(err, daemon.CheckFiles(conf, daemon.World{Locate: flags.Locate}))
+		}
 		return &exitError{status: exitUsage, err: err}
 	}
 	world := daemon.World{

@@ -22,35 +22,46 @@ type apiSecrets struct {
 	tls     *tls.Config      // nil: no TLS
 }
 
+// readSecrets reads all of them. Its error joins a config.KeyError for each that will not do.
 func readSecrets(a *config.API) (s apiSecrets, err error) {
 	if a.Callers != "" {
-		if err := paths.Regular(a.Callers); err != nil {
-			return s, fmt.Errorf("api: callers: %w", err)
-		}
-		if s.callers, err = fileapi.ReadCallers(a.Callers); err != nil {
-			return s, fmt.Errorf("api: %w", err)
+		if s.callers, err = readCallers(a.Callers); err != nil {
+			err = &config.KeyError{Key: "api.callers", Err: err}
 		}
 	}
-	if a.TLSCert == "" {
-		return s, nil
+	if a.TLSCert != "" && a.TLSKey != "" { // that one is missing is config's to say
+		var e error
+		s.tls, e = readTLS(a)
+		err = errors.Join(err, e)
 	}
+	return s, err
+}
+
+func readCallers(path string) (*fileapi.Callers, error) {
+	if err := paths.Regular(path); err != nil {
+		return nil, err
+	}
+	return fileapi.ReadCallers(path)
+}
+
+func readTLS(a *config.API) (*tls.Config, error) {
 	cert, err := readCertificate(a.TLSCert, a.TLSKey)
 	if err != nil {
-		return s, fmt.Errorf("api: certificate %s with key %s: %w", a.TLSCert, a.TLSKey, err)
+		return nil, &config.KeyError{Key: "api.tls-cert", Err: fmt.Errorf("certificate %s with key %s: %w", a.TLSCert, a.TLSKey, err)}
 	}
-	s.tls = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	t := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	if a.TLSClientCA == "" {
-		return s, nil
+		return t, nil
 	}
 	pem, _, err := readPEM(a.TLSClientCA)
 	if err != nil {
-		return s, fmt.Errorf("api: authorities of clients: %w", err)
+		return nil, &config.KeyError{Key: "api.tls-client-ca", Err: err}
 	}
-	s.tls.ClientCAs, s.tls.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
-	if !s.tls.ClientCAs.AppendCertsFromPEM(pem) {
-		return s, fmt.Errorf("api: authorities of clients: %s has no certificate (PEM)", a.TLSClientCA)
+	t.ClientCAs, t.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
+	if !t.ClientCAs.AppendCertsFromPEM(pem) {
+		return nil, &config.KeyError{Key: "api.tls-client-ca", Err: fmt.Errorf("%s has no certificate (PEM)", a.TLSClientCA)}
 	}
-	return s, nil
+	return t, nil
 }
 
 // readCertificate reads a certificate and its key, which not everybody may know.

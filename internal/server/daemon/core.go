@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -56,6 +57,24 @@ func (w *World) at(export int, err error) error {
 		return err
 	}
 	return w.Locate(fmt.Sprintf("export[%d].dir", export), err)
+}
+
+// located says where the keys stand of the config.KeyErrors that err joins.
+func (w *World) located(err error) error {
+	if w.Locate == nil {
+		return err
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, e := range joined.Unwrap() {
+			all = append(all, w.located(e))
+		}
+		return errors.Join(all...)
+	}
+	if e, ok := errors.AsType[*config.KeyError](err); ok {
+		return w.Locate(e.Key, e.Err)
+	}
+	return err
 }
 
 // Running is what can be known of a server that has begun to listen.

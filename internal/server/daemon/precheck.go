@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -24,11 +25,7 @@ func Check(c config.Config, w World) error {
 	}
 	d := &daemon{w: w, c: &c, log: slog.New(slog.DiscardHandler)}
 	table, err := tryExports(&c)
-	all := []error{d.privateOutside(&c), d.checkState(), err, ops.CheckFiles(&c.Log)}
-	if c.API.On() {
-		_, err := readSecrets(&c.API)
-		all = append(all, err)
-	}
+	all := []error{d.privateOutside(&c), d.checkState(), err, checkNamed(&c, &w)}
 	if w.Log != nil {
 		d.log = ops.NewLogs(&c.Log, w.Log, time.Now).Logger()
 	}
@@ -59,6 +56,36 @@ func Check(c config.Config, w World) error {
 	}
 	d.warnWithin(trees, table)
 	return nil
+}
+
+// CheckFiles finds what is wrong with the files and directories that c names, whatever else
+// is wrong with it. It is for a configuration that Load has returned with an error.
+func CheckFiles(c *config.Config, w World) error {
+	all := []error{checkNamed(c, &w)}
+	for i := range c.Exports {
+		dir := c.Exports[i].Dir
+		if dir == "" || config.Misplaced(dir) != "" {
+			continue // Load has said it
+		}
+		info, err := os.Stat(dir)
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is no directory", dir)
+		}
+		if err != nil {
+			all = append(all, w.at(i, err))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// checkNamed looks at the files that the logs and the file API need.
+func checkNamed(c *config.Config, w *World) error {
+	all := []error{w.located(ops.CheckFiles(&c.Log))}
+	if c.API.On() {
+		_, err := readSecrets(&c.API)
+		all = append(all, w.located(err))
+	}
+	return errors.Join(all...)
 }
 
 // checkMounted finds what unmounted will leave out. It is an error if nothing remains.

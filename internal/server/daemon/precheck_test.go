@@ -69,3 +69,33 @@ func TestCheck(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
+
+// TestCheckFiles says of each file where its key stands, whatever else is wrong.
+func TestCheckFiles(t *testing.T) {
+	dir := t.TempDir()
+	none, file := filepath.Join(dir, "none"), filepath.Join(dir, "nfsbox.toml")
+	text := "io-pool = \"warp\"\n[log]\nrequests = \"" + none + "/x\"\n[api]\nlisten = [\"127.0.0.1:0\"]\ncallers = \"" + none +
+		"\"\ntls-cert = \"" + none + "\"\ntls-key = \"" + none + "\"\n[[export]]\npath = \"/\"\ndir = \"" + none + "\"\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	flags := config.Flags{File: file}
+	c, err := config.Load(flags)
+	if err == nil || c == nil {
+		t.Fatalf("%v, %v", c, err)
+	}
+	err = CheckFiles(c, World{Locate: flags.Locate})
+	var got []string
+	if err != nil {
+		got = strings.Split(err.Error(), "\n")
+	}
+	want := []string{":3: log.requests: ", ":6: api.callers: ", ":7: api.tls-cert: ", ":11: export[0].dir: "}
+	if len(got) != len(want) {
+		t.Fatalf("%q", got)
+	}
+	for i := range want {
+		if !strings.HasPrefix(got[i], file+want[i]) || !strings.Contains(got[i], "no such file") {
+			t.Errorf("%s; want %s", got[i], want[i])
+		}
+	}
+}

@@ -32,6 +32,10 @@ const (
 	// clients each fit.
 	maxConfig = 4 << 20
 
+	// maxWrongKinds is how many values of the wrong kind of TOML are told of. Each has the
+	// file read once more; at the bound the search ends.
+	maxWrongKinds = 32
+
 	// maxListen is how many addresses a list may name, and maxRules how many clients an
 	// export may tell apart.
 	maxListen = 64

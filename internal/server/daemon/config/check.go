@@ -143,6 +143,10 @@ func (p *problems) match(key, m string) {
 	}
 	if m == "" || strings.ContainsAny(m, " ,()") {
 		p.add(key, "%q is no client: write an address, a network (10.0.0.0/8), a host name, *.example.org or *", m)
+		return
+	}
+	if err := export.CheckMatch(m); err != nil {
+		p.add(key, "%q: %v", m, err)
 	}
 }
 

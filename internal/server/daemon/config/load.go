@@ -18,7 +18,7 @@ import (
 
 // Load reads the file, if there is one, lays the flags over it, and checks the
 // result. Its errors name the key, and the file's line or the flag. They are all that is
-// wrong, but that a value of the wrong kind ends the search.
+// wrong, unless the file is no TOML. With an error the result is what could be read, or nil.
 func Load(f Flags) (*Config, error) {
 	c, lines := Default(), positions(nil)
 	var all []error
@@ -28,18 +28,12 @@ func Load(f Flags) (*Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		err = decode(text, &c)
-		var unknown *toml.StrictMissingError
-		if err != nil && !errors.As(err, &unknown) {
-			return nil, inFile(f.File, text, err)
-		}
-		w := walkPositions(text)
-		all = append(all, unknownKeys(f.File, unknown)...)
-		bare, err = unquoted(f.File, w)
+		r := reading{path: f.File, text: text}
+		w, err := r.read(&c)
 		if err != nil {
-			all = append(all, err)
+			return nil, err
 		}
-		lines = w.found
+		all, bare, lines = r.wrong, r.keys, w.found
 	}
 	if err := f.overlay(&c); err != nil {
 		return nil, errors.Join(append(all, err)...)
@@ -65,8 +59,9 @@ func (f Flags) Locate(key string, err error) error {
 	var lines positions
 	if f.File != "" {
 		text, e := readConfig(f.File)
-		if e == nil && decode(text, new(Config)) == nil { // walkPositions takes what the decoder took
-			lines = walkPositions(text).found
+		r := reading{path: f.File, text: text}
+		if w, err := r.read(new(Config)); e == nil && err == nil {
+			lines = w.found
 		}
 	}
 	return problem{key: key, cause: err}.at(f, lines)
@@ -96,6 +91,71 @@ func decode(text []byte, c *Config) error {
 	d := toml.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	return d.Decode(c)
+}
+
+// reading is a file that is read although some of its values are of the wrong kind.
+type reading struct {
+	path  string
+	text  []byte   // without those values
+	wrong []error  // what has been said so far
+	keys  []string // of which that was
+}
+
+// read lays the file over c, which is Default. Each value of the wrong kind is said, left
+// out, and what remains is read again. An error ends the reading.
+func (r *reading) read(c *Config) (*positionWalk, error) {
+	for {
+		*c = Default()
+		err := decode(r.text, c)
+		var unknown *toml.StrictMissingError
+		w := walkPositions(r.text)
+		if err == nil || errors.As(err, &unknown) {
+			r.wrong = append(r.wrong, unknownKeys(r.path, unknown)...)
+			keys, err := unquoted(r.path, w)
+			if err != nil {
+				r.wrong = append(r.wrong, err)
+			}
+			r.keys = append(r.keys, keys...)
+			return w, nil
+		}
+		r.wrong = append(r.wrong, inFile(r.path, r.text, err))
+		if len(r.wrong) >= maxWrongKinds || !r.leaveOut(w, err) {
+			return nil, errors.Join(r.wrong...)
+		}
+	}
+}
+
+// leaveOut takes the value that err is about out of the text, and keeps the lines. It
+// reports whether it could.
+func (r *reading) leaveOut(w *positionWalk, err error) bool {
+	if w.p.Error() != nil {
+		return false
+	}
+	var lines []int
+	var wrong *toml.DecodeError
+	if errors.As(err, &wrong) {
+		line, _ := wrong.Position()
+		lines = append(lines, line)
+	} else {
+		keys, _ := unquoted(r.path, w)
+		for _, key := range keys {
+			lines = append(lines, w.found[key])
+		}
+	}
+	done := false
+	text := bytes.SplitAfter(r.text, []byte("\n"))
+	for _, line := range lines {
+		from, to, key := w.around(line)
+		if key == "" {
+			return false
+		}
+		for i := from - 1; i < min(to-1, len(text)); i++ {
+			text[i] = bytes.Repeat([]byte("\n"), bytes.Count(text[i], []byte("\n")))
+		}
+		r.keys, done = append(r.keys, key), true
+	}
+	r.text = bytes.Join(text, nil)
+	return done
 }
 
 // unknownKeys says of each key that is none of ours where it is, and which was meant.

@@ -130,6 +130,53 @@ clients = [{match = "*", squsah = "all"}]
 	}
 }
 
+// TestLoadSaysAllKinds: a value of the wrong kind does not end the search, wherever it is.
+func TestLoadSaysAllKinds(t *testing.T) {
+	path := configFile(t, `udp = "yes"   # with a comment
+listen = [
+  "127.0.0.1:2049",
+  5,
+]
+grace = "soon"
+io-pool = "warp"
+[log]
+sample = "often"
+level = "loud"
+[[export]]
+path = "/a"
+dir = 3
+allow = ["10.0.0.0/8", "@group", "host..x"]
+[[export]]
+path = 7
+squash = "some"
+`)
+	_, err := Load(Flags{File: path})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	var got []string
+	for line := range strings.Lines(err.Error()) {
+		got = append(got, strings.TrimPrefix(strings.TrimSpace(line), path))
+	}
+	want := []string{
+		":1: udp: true or false is wanted, and there is: string",
+		":4: listen: a string is wanted, and there is: integer",
+		`:6: grace: "soon" is no time; write it as 500ms, 90s, 10m, 1h30m or 7d`,
+		":9: log.sample: a whole number is wanted, and there is: string",
+		":13: export.dir: a string is wanted, and there is: integer",
+		":16: export.path: a string is wanted, and there is: integer",
+		`:7: io-pool: "warp" is not one of auto, none, go, c`,
+		`:10: log.level: "loud" is not one of debug, info, warn, error`,
+		`:14: export[0].allow[1]: "@group": netgroups are not supported; name networks or a domain`,
+		`:14: export[0].allow[2]: "host..x": not an address, a network, a name, a domain (*.example.org) or *`,
+		":15: export[1].dir: no directory",
+		`:17: export[1].squash: "some" is not one of none, root, all`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // TestLoadComma: a path may have a comma, and a directory any name.
 func TestLoadComma(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data,ro,max-file-size=1G")

@@ -26,8 +26,12 @@ func walkPositions(text []byte) *positionWalk {
 	for w.p.NextExpression() {
 		switch e := w.p.Expression(); e.Kind {
 		case unstable.Table, unstable.ArrayTable:
+			_, line := w.key("", e.Key())
+			w.begins = append(w.begins, beginning{line: line})
 			prefix = w.table(e)
 		case unstable.KeyValue:
+			key, line := w.key(prefix, e.Key())
+			w.begins = append(w.begins, beginning{line, key})
 			w.keyValue(prefix, e)
 		}
 	}
@@ -40,6 +44,28 @@ type positionWalk struct {
 	found positions
 	bare  map[string]string // values that are neither strings nor made of others
 	count map[string]int    // tables of each array so far
+
+	begins []beginning // in the order of the file
+}
+
+// beginning is where a key and its value begin, or with no key the head of a table.
+type beginning struct {
+	line int
+	key  string
+}
+
+// around returns the key whose value has that line, the line with which it begins, and the
+// one with which what follows does. key is "" if there is none: it is the head of a table.
+func (w *positionWalk) around(line int) (from, to int, key string) {
+	to = len(w.ends) + 2
+	for i := len(w.begins) - 1; i >= 0; i-- {
+		b := w.begins[i]
+		if b.line <= line {
+			return b.line, to, b.key
+		}
+		to = b.line
+	}
+	return 0, 0, ""
 }
 
 func (w *positionWalk) line(r unstable.Range) int {

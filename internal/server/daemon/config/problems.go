@@ -23,6 +23,18 @@ func (p problem) message(where string) error {
 	return fmt.Errorf("%s: %s", where, p.text)
 }
 
+// KeyError is what is wrong with the file, or whatever else, that the value of a key names.
+type KeyError struct {
+	Key string // "log.file", "export[1].dir"
+	Err error
+}
+
+// Error is the key, and what is wrong.
+func (e *KeyError) Error() string { return e.Key + ": " + e.Err.Error() }
+
+// Unwrap is what is wrong, without the key.
+func (e *KeyError) Unwrap() error { return e.Err }
+
 // problems are all that check has found.
 type problems []problem
 

@@ -58,20 +58,25 @@ func at(l *config.Log, path string, now func() time.Time) reqlog.FileOptions {
 	}
 }
 
-// CheckFiles finds what is wrong with the places of the files of the log, and makes none.
+// CheckFiles finds what is wrong with the places of the files of the log, and makes none. Its
+// error joins a config.KeyError for each.
 func CheckFiles(l *config.Log) (err error) {
-	for key, path := range map[string]string{"log.file": l.File, "log.requests": l.Requests} {
+	for _, key := range []string{"log.file", "log.requests"} {
+		path := l.File
+		if key == "log.requests" {
+			path = l.Requests
+		}
 		if path == "" {
 			continue
 		}
 		if e := at(l, path, nil).Check(); e != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", key, e))
+			err = errors.Join(err, &config.KeyError{Key: key, Err: e})
 		}
 	}
 	own, e := os.Stat(l.File)
 	requests, e2 := os.Stat(l.Requests)
 	if e == nil && e2 == nil && os.SameFile(own, requests) {
-		err = errors.Join(err, fmt.Errorf("log.requests: %s and %s are one file", l.File, l.Requests))
+		err = errors.Join(err, &config.KeyError{Key: "log.requests", Err: fmt.Errorf("%s and %s are one file", l.File, l.Requests)})
 	}
 	return err
 }
