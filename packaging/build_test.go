@@ -128,6 +128,12 @@ func (b built) container(t *testing.T) {
 	if i := slices.Index(args, "/data"); i >= 0 {
 		args[i] = t.TempDir()
 	}
+	cmd := exec.Command(b.binary, append(args, "--show")...)
+	cmd.Env = append(os.Environ(), "NFSBOX_ALLOW=")
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "nobody is named who may mount") {
+		t.Errorf("the container serves everybody: %v\n%s", err, out)
+	}
+	t.Setenv("NFSBOX_ALLOW", "10.0.0.0/8")
 	got := output(t, b.binary, append(args, "--show")...)
 	for _, want := range []string{"listen = ['[::]:2049']", "state-dir = '/state'", "localio-dir = '/run/nfsbox'"} {
 		if !strings.Contains(got, want) {
@@ -142,5 +148,19 @@ func TestContainerfile(t *testing.T) {
 	got := regexp.MustCompile(`(?m)^FROM \S+/golang:(\d+\.\d+)`).FindStringSubmatch(read(t, "Containerfile"))
 	if want == nil || got == nil || want[1] != got[1] {
 		t.Errorf("go.mod has Go %q, the Containerfile %q", want, got)
+	}
+}
+
+// TestContainerfileAsks: the image names nobody whom to serve, and looks after itself with
+// what is in it.
+func TestContainerfileAsks(t *testing.T) {
+	text := read(t, "Containerfile")
+	if !strings.Contains(text, "\nENV NFSBOX_ALLOW=\"\"\n") || strings.Contains(text, "--allow") {
+		t.Error("the image says whom to serve")
+	}
+	m := regexp.MustCompile(`(?m)^HEALTHCHECK .*\\\n\s+CMD (\[.*\])$`).FindStringSubmatch(text)
+	var args []string
+	if m == nil || json.Unmarshal([]byte(m[1]), &args) != nil || len(args) < 2 || args[0] != "/usr/bin/nfsbox" || args[1] != "ctl" {
+		t.Errorf("the check of its health is %q", m)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -132,6 +133,43 @@ func TestScripts(t *testing.T) {
 			if !strings.HasPrefix(strings.TrimSpace(line), "#") && begins.MatchString(line) {
 				t.Errorf("%s begins what nobody asked for: %s", script, line)
 			}
+		}
+	}
+}
+
+// maxExposure is what systemd may give the service, at most: 10 is the worst.
+const maxExposure = 3.0
+
+// TestUnitExposure has systemd judge how much the service is locked in.
+func TestUnitExposure(t *testing.T) {
+	tool := need.Tool(t, "systemd-analyze", "systemd-analyze")
+	if help, _ := exec.Command(tool, "--help").CombinedOutput(); !strings.Contains(string(help), "--offline") {
+		need.Missing(t, "systemd-analyze", "it cannot judge a unit offline")
+	}
+	// Its status says whether the exposure is above its own threshold.
+	out, _ := exec.Command(tool, "security", "--offline=true", "--no-pager", "nfsbox.service").CombinedOutput()
+	m := regexp.MustCompile(`Overall exposure level for nfsbox\.service: ([\d.]+)`).FindSubmatch(out)
+	if m == nil {
+		t.Fatalf("%s", out)
+	}
+	if got, err := strconv.ParseFloat(string(m[1]), 64); err != nil || got >= maxExposure {
+		t.Errorf("the exposure is %s, %v:\n%s", m[1], err, out)
+	}
+}
+
+// TestUnitSaysWhy: what the unit leaves open stands in it, with the reason.
+func TestUnitSaysWhy(t *testing.T) {
+	unit := read(t, "nfsbox.service")
+	_, why, ok := strings.Cut(unit, "# What would be stricter still, and cannot be:\n")
+	if !ok {
+		t.Fatal("the unit does not say what it leaves open")
+	}
+	for _, directive := range []string{
+		"User=", "DynamicUser=", "PrivateUsers=", "RestrictSUIDSGID=", "ProcSubset=", "ProtectHome=", "PrivateNetwork=", "IPAddressDeny=",
+		"RestrictAddressFamilies=", "RootDirectory=", "SystemCallFilter=",
+	} {
+		if !strings.Contains(why, directive) {
+			t.Errorf("nothing is said of %s", directive)
 		}
 	}
 }

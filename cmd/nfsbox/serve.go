@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -45,7 +46,8 @@ CLIENTS OF OTHER HOSTS
 
 By default the server listens on loopback. With an address that others can reach, root of a client
 becomes nobody (--squash root). --allow says who may mount at all, and see what there is (showmount,
-rpcinfo -p); without it anybody may.
+rpcinfo -p); without it anybody may. The environment variable NFSBOX_ALLOW, a list with commas, stands
+for it where DIR is served without --config; if it is there and empty the server does not begin.
 
 AUTH_SYS proves nothing: let it in from networks that you trust. With --secure only ports that take root
 on the client are believed. The log warns of --squash none where others than root could profit by it.
@@ -205,6 +207,9 @@ func (c *serveCmd) flags(k *kong.Context) config.Flags {
 
 func (c *serveCmd) Run(e *env, k *kong.Context) error {
 	flags := c.flags(k)
+	if err := allowed(&flags, os.LookupEnv); err != nil {
+		return &exitError{status: exitUsage, err: err}
+	}
 	conf, err := config.Load(flags)
 	if err != nil {
 		if c.Check && conf != nil {
@@ -242,6 +247,28 @@ func (c *serveCmd) Run(e *env, k *kong.Context) error {
 	})
 	if err != nil {
 		return &exitError{status: exitUsage, err: err}
+	}
+	return nil
+}
+
+// allowEnv is the environment variable that stands for --allow where DIR is served and neither
+// --allow nor a configuration is given: an image of a container sets it empty.
+const allowEnv = "NFSBOX_ALLOW"
+
+// errNobodyNamed says that the variable is there, and names nobody.
+var errNobodyNamed = errors.New("nobody is named who may mount: set " + allowEnv + " to addresses, networks or names, as in " +
+	allowEnv + "=10.0.0.0/8,fd00::/8, or to * for everybody who can reach the port; or give --allow or --config")
+
+// allowed takes whom to let in from the environment, if that is where it is said.
+func allowed(f *config.Flags, lookup func(string) (string, bool)) error {
+	names, ok := lookup(allowEnv)
+	if !ok || f.Dir == "" || f.File != "" || f.Given["allow"] {
+		return nil
+	}
+	f.Export.Allow = strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' })
+	f.Given["allow"] = true
+	if len(f.Export.Allow) == 0 {
+		return errNobodyNamed
 	}
 	return nil
 }

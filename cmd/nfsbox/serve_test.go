@@ -58,3 +58,30 @@ func flagsOf(struc reflect.Type, prefix string) (names []string) {
 	}
 	return names
 }
+
+// TestServeAllowed: the environment names clients where nothing else does, and must not be empty.
+func TestServeAllowed(t *testing.T) {
+	for what, c := range map[string]struct {
+		flags config.Flags
+		set   bool
+		value string
+		want  []string
+		err   bool
+	}{
+		"not there":       {flags: config.Flags{Dir: "/x"}},
+		"a list":          {flags: config.Flags{Dir: "/x"}, set: true, value: "10.0.0.0/8, ::1", want: []string{"10.0.0.0/8", "::1"}},
+		"everybody":       {flags: config.Flags{Dir: "/x"}, set: true, value: "*", want: []string{"*"}},
+		"empty":           {flags: config.Flags{Dir: "/x"}, set: true, err: true},
+		"blank":           {flags: config.Flags{Dir: "/x"}, set: true, value: " ,", err: true},
+		"--allow":         {flags: config.Flags{Dir: "/x", Given: map[string]bool{"allow": true}}, set: true},
+		"a configuration": {flags: config.Flags{File: "/x.toml"}, set: true},
+	} {
+		if c.flags.Given == nil {
+			c.flags.Given = make(map[string]bool)
+		}
+		err := allowed(&c.flags, func(string) (string, bool) { return c.value, c.set })
+		if (err != nil) != c.err || !c.err && !reflect.DeepEqual(c.flags.Export.Allow, c.want) {
+			t.Errorf("%s: %q, %v", what, c.flags.Export.Allow, err)
+		}
+	}
+}

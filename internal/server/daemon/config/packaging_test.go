@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -70,6 +71,35 @@ func sameAsDefault(t *testing.T, want, got reflect.Value, prefix string, shown m
 			sameAsDefault(t, v, is, key+".", shown)
 		case !shown[key] && !reflect.DeepEqual(v.Interface(), is.Interface()):
 			t.Errorf("the example calls %v the default of %s; it is %v", is, key, v)
+		}
+	}
+}
+
+// TestExampleIsThisHosts: as it is installed, the example lets in nobody from elsewhere, by the
+// address that it listens at and, should that be opened, by its rules.
+func TestExampleIsThisHosts(t *testing.T) {
+	c, err := Load(Flags{File: configFile(t, packaged(t, "nfsbox.toml"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range slices.Concat(c.Listen, []string{c.Metrics}) {
+		if !OnLoopback(a) {
+			t.Errorf("others reach %s", a)
+		}
+	}
+	for i := range c.Exports {
+		if c.Exports[i].Squash != "root" {
+			t.Errorf("squash is %s", c.Exports[i].Squash)
+		}
+		for _, r := range c.Exports[i].Rules() {
+			p, err := netip.ParsePrefix(r.Match)
+			if err != nil {
+				a, _ := netip.ParseAddr(r.Match)
+				p = netip.PrefixFrom(a, a.BitLen())
+			}
+			if !p.Addr().IsLoopback() || p.Addr().Is4() && p.Bits() < 8 {
+				t.Errorf("%s is let in", r.Match)
+			}
 		}
 	}
 }
