@@ -50,14 +50,13 @@ NFS, or http://host:port/export/dir of a file API (https:// with --ca), in proto
 HTTP (--encoding).
 The others call procedures of NFS. bench compare measures two targets in turns.
 
-An operation that fails is counted by what went wrong; the rest goes on, and the exit status is 2.
+An operation that fails is counted by what went wrong; and the rest goes on.
 When nothing succeeds any more the run ends: after 16 failures of each caller, or one that has taken
 30 seconds or more, as it does when the client's patience with a silent server has ended (timeo= and
 retrans= in the URL; three minutes).
 Files that are made have names that begin with "nfsbox-bench-" and are removed in the end, also
 after an interruption, but for those of upload, which are for delete or clean. What a server that does
-not answer keeps from being removed is named. Nothing else on the server is changed. The exit status is
-1 for wrong usage, and 4 if the server or what URL names cannot be reached.
+not answer keeps from being removed is named. Nothing else on the server is changed.
 
 With --json the line of a second has "type":"progress", and since the start of the measurement
 seconds, ops, errors, bytes and entries; of this second ops_per_second, bytes_per_second,

@@ -59,10 +59,7 @@ asked by its own nfsbox:
 With --json each line is an object, of "type":"client" (client, names, connections, under_way, calls,
 bytes_in, bytes_out, locks, waits, shares, files, since, active), "lock" (client, name, process, handle,
 fileid, offset, length, which is 0 to the end of the file, exclusive, waits) or "dropped" (client); the
-last one of "type":"summary" with entries and errors. Fields may be added, and none goes.
-
-Exit status: 0 done; 1 usage; 2 there is no such client, or the server refused; 4 no server to ask, or
-several.`
+last one of "type":"summary" with entries and errors. Fields may be added, and none goes.`
 }
 
 // droppedRow is a line of JSON.

@@ -35,9 +35,6 @@ seconds, and, where there is something to say, detail, error (code and message) 
 "type":"summary", ok, failed and skipped (numbers of steps), reached (whether what URL names is there) and
 seconds.
 
-The exit status is 0 if all is well, 1 if the URL is wrong, 4 if the server cannot be reached or what URL
-names is not there, 2 if something else has failed.
-
   nfsbox doctor nfs://filer/export/home
   nfsbox doctor --read --write nfs://filer/export/scratch`
 }

@@ -91,10 +91,11 @@ waited for, and again when it answers. With --json these are a line of
 wait) and one of "type":"answers" (server, since, message), between the others.
 
 Exit status: 0 done; 1 usage or configuration; 2 incomplete: some items failed,
-are not there or may not be looked at, and are listed; 3 verification found
-differences, and could compare everything, which else is 2; 4 a source or destination
+are not there or may not be looked at, and are listed, or the output cannot be written; 3 verification
+found differences, and could compare everything, which else is 2; 4 a source or destination
 cannot be reached: its server, or what that exports. Of arguments that fail each in its
-way the highest counts. 130 interrupted by a signal, before it was done.`
+way the highest counts. 130 interrupted by a signal, before it was done; 141 the reader of the output
+has gone. Each command's own help has what it ends with, and why.`
 
 // helpFlag prints help instead of running the command. It is not kong's own, whose -h would
 // take that letter from ls.
@@ -239,6 +240,9 @@ func newParser(e *env) (*kong.Kong, *bool, error) {
 		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: true}),
 	)...)
+	if err == nil {
+		describeExits(parser.Model.Node)
+	}
 	return parser, exited, err
 }
 

@@ -24,9 +24,7 @@ func (*manCmd) Help() string {
   nfsbox man /usr/local/share/man/man1
 
 Pages are roff, in the macros of man(7), for man-db (groff) and mandoc. They bear the version and no
-date: the same program makes the same pages. Files of these names in DIR are replaced.
-
-Exit status: 0 done; 2 a file could not be written.`
+date: the same program makes the same pages. Files of these names in DIR are replaced.`
 }
 
 func (c *manCmd) Run(e *env, k *kong.Context) error {

@@ -188,12 +188,7 @@ nobody: what cannot be written, or is more than the log of requests takes, is lo
 METRICS AND HEALTH
 
 --metrics 127.0.0.1:9464 serves /metrics for Prometheus. Its address and that of --http have /healthz,
-which is 200 while clients are served and 503 from the first signal on.
-
-EXIT STATUS
-
-0 all ended in good order; 1 the configuration will not do, the server could not begin, or calls had to
-be cut off.`
+which is 200 while clients are served and 503 from the first signal on.`
 
 func (c *serveCmd) flags(k *kong.Context) config.Flags {
 	f := config.Flags{Config: c.Config, Export: c.Export, Given: make(map[string]bool), Dir: c.Dir, File: c.File}

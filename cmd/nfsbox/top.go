@@ -42,10 +42,7 @@ interruption to end:
 
   timeout --signal=INT 1m nfsbox top --json 127.0.0.1:9465 >minute.json
 
-A server that stops answering is asked again every 3 seconds.
-
-Exit status: 0 shown until the end; 1 usage; 4 the server did not answer the first time, or with
-something else than a live view.`
+A server that stops answering is asked again every 3 seconds.`
 }
 
 func (c *topCmd) Run(e *env) error {

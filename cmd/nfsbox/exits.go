@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// ending is a status that a command ends with, and what it means.
+type ending struct {
+	status int
+	why    string
+}
+
+// What statuses mean to most commands.
+const (
+	whyUsage       = "the arguments are wrong; nothing was done"
+	whyItems       = "something is not there, may not be looked at, or has failed; each is named"
+	whyUnreachable = "a server cannot be reached, or does not export what a URL names"
+	whySignal      = "a signal has ended it before it was done"
+	whyOutput      = "the output cannot be written"
+)
+
+// endings are the statuses of each command; those below bench have the same.
+// They are its EXIT STATUS in --help and in the manual.
+func endings() map[string][]ending {
+	done := func(why string) []ending {
+		return []ending{
+			{exitOK, why}, {exitUsage, whyUsage}, {exitIncomplete, whyItems},
+			{exitUnreachable, whyUnreachable}, {exitInterrupted, whySignal},
+		}
+	}
+	printed := func(why string) []ending {
+		return []ending{{exitOK, why}, {exitUsage, whyUsage}, {exitIncomplete, whyOutput}}
+	}
+	all := map[string][]ending{
+		"demo": {
+			{exitOK, "the copy is the same as the tree"}, {exitUsage, whyUsage},
+			{exitIncomplete, "something has failed"}, {exitDiffers, "the copy differs"}, {exitInterrupted, whySignal},
+		},
+		"serve": {
+			{exitOK, "all ended in good order, also by a signal; with --check: the configuration will do"},
+			{exitUsage, "the configuration will not do, the server could not begin, or calls had to be cut off"},
+		},
+		"exports": {
+			{exitOK, "the exports are listed"}, {exitUsage, whyUsage}, {exitIncomplete, whyOutput},
+			{exitUnreachable, "the server cannot be reached, or does not say"}, {exitInterrupted, whySignal},
+		},
+		"cp": {
+			{exitOK, "all was copied, and with --verify is the same"},
+			{exitUsage, "the arguments are wrong, or what they ask for is refused; that was not copied"},
+			{exitIncomplete, "items have failed, are not there or may not be looked at; they are listed"},
+			{exitUnreachable, whyUnreachable}, {exitInterrupted, whySignal},
+		},
+		"verify": {
+			{exitOK, "both are the same"}, {exitUsage, whyUsage},
+			{exitIncomplete, "not all could be compared, whether or not there are differences; what failed is listed"},
+			{exitDiffers, "all was compared, and there are differences"}, {exitUnreachable, whyUnreachable}, {exitInterrupted, whySignal},
+		},
+		"bench": {
+			{exitOK, "all operations were done"}, {exitUsage, whyUsage},
+			{exitIncomplete, "operations have failed, or the output cannot be written"},
+			{exitUnreachable, "the server, or what URL names, cannot be reached"}, {exitInterrupted, whySignal},
+		},
+		"doctor": {
+			{exitOK, "all is well"}, {exitUsage, "the URL is wrong"}, {exitIncomplete, "a step has failed, but what URL names is there"},
+			{exitUnreachable, "the server cannot be reached, or what URL names is not there"}, {exitInterrupted, whySignal},
+		},
+		"top": {
+			{exitOK, "shown until the end, or until a signal"}, {exitUsage, whyUsage}, {exitIncomplete, whyOutput},
+			{exitUnreachable, "no answer the first time, or not that of a live view"},
+		},
+		"ctl": {
+			{exitOK, "done"}, {exitUsage, whyUsage}, {exitIncomplete, "there is no such client, or the server has refused"},
+			{exitUnreachable, "there is no server to ask, or several"}, {exitInterrupted, whySignal},
+		},
+		"man":        {{exitOK, "the pages are made"}, {exitUsage, whyUsage}, {exitIncomplete, "a page cannot be written"}},
+		"completion": printed("the script is printed"),
+		"version":    printed("the version is printed"),
+		"ls":         done("all is listed"),
+		"stat":       done("all is shown"),
+		"cat":        done("all was written"),
+	}
+	for _, verb := range strings.Fields("mkdir rmdir mv ln touch chmod chown") {
+		all[verb] = done("all was done")
+	}
+	return all
+}
+
+// describeExits adds to the help of each command what it ends with.
+func describeExits(program *kong.Node) {
+	all := endings()
+	for _, command := range program.Children {
+		text := "EXIT STATUS\n"
+		for _, e := range all[command.Name] {
+			text += fmt.Sprintf("\n  %-5d%s", e.status, e.why)
+		}
+		for _, n := range append([]*kong.Node{command}, command.Children...) {
+			n.Detail = strings.TrimSpace(n.Detail + "\n\n" + text)
+		}
+	}
+}
