@@ -316,7 +316,13 @@ func (r *cpRun) options(src *place.Place, from *vfs.Resolved, at spot, isDir boo
 	}
 	if u := r.kept; u != nil && isDir {
 		o.Record, o.ID, o.RecordOptional = u.dir, u.id(), true
-		o.Rooted = func(a vfs.Attr) error { r.root = a; return u.rooted(&a) }
+		o.Rooted = func(a vfs.Attr) error {
+			r.root = a
+			if err := u.rooted(&a); err != nil {
+				r.noRecord(err)
+			}
+			return nil
+		}
 	}
 	return o
 }

@@ -59,7 +59,8 @@ type CopyOptions struct {
 	// again with it. With Verify the copies of earlier runs are compared, too.
 	Record *os.Root
 	ID     string
-	// RecordOptional says that the copy goes on if the record cannot be written, which is told.
+	// RecordOptional says that the copy goes on if the record cannot be opened or written, which
+	// is told.
 	// The last files before a kill may be missing in it, and are copied again.
 	RecordOptional bool
 }
@@ -194,17 +195,29 @@ func (j *copyJob) prepare(ctx context.Context) error {
 		j.t.Owners = &transfer.Owners{}
 	}
 	if o.Record != nil {
-		if j.record, err = openRecord(ctx, o.Record, o.ID); err != nil {
+		if err := j.openRecord(ctx); err != nil {
 			return err
 		}
-		j.record.lazy = o.RecordOptional
-		if j.record.resumed && j.record.version == 1 {
-			j.progress.Report(progress.Event{Type: "note", Message: "the job's record is of an earlier version, without the file ids of the copies: " +
-				"copies that have got each other's name only --verify finds"})
-		}
-		j.t.Tag = hex.EncodeToString(j.record.identity[:4]) + "-"
 	}
 	return j.refuseOntoItself(ctx, e)
+}
+
+// openRecord opens the job's record. One that is optional may not be there.
+func (j *copyJob) openRecord(ctx context.Context) error {
+	r, err := openRecord(ctx, j.o.Record, j.o.ID)
+	if err != nil && ctx.Err() == nil {
+		return j.forgive(err)
+	}
+	if err != nil {
+		return err
+	}
+	j.record, r.lazy = r, j.o.RecordOptional
+	if r.resumed && r.version == 1 {
+		j.progress.Report(progress.Event{Type: "note", Message: "the job's record is of an earlier version, without the file ids of the copies: " +
+			"copies that have got each other's name only --verify finds"})
+	}
+	j.t.Tag = hex.EncodeToString(r.identity[:4]) + "-"
+	return nil
 }
 
 // ends is what both ends say before anything is copied.
