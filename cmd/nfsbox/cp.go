@@ -15,13 +15,14 @@ import (
 )
 
 type cpCmd struct {
-	Places    []string `arg:"" place:"" name:"PLACE" help:"SOURCE ... DEST: what to copy, and, last, where to: paths or nfs://host/export/path."`
-	Recursive bool     `short:"r" aliases:"R" help:"Copy directories with all that lies below them."`
-	Verify    bool     `help:"Read every copied file back and compare it with what was read; with --job those of earlier runs, too."`
-	Job       jobName  `placeholder:"NAME" help:"Keep a record under this name; the same command, run again, goes on where it ended."`
-	Parallel  int      `help:"Files to copy at once; 0 takes what suits the destination."`
-	NoOwner   bool     `help:"Leave owners and groups as the destination makes them."`
-	NoResume  bool     `name:"no-resume" help:"Begin anew, and do not go on with a copy of the same command that was interrupted."`
+	Places      []string `arg:"" place:"" name:"PLACE" help:"SOURCE ... DEST: what to copy, and, last, where to: paths or nfs://host/export/path."`
+	Recursive   bool     `short:"r" aliases:"R" help:"Copy directories with all that lies below them."`
+	Verify      bool     `help:"Read every copied file back and compare it with what was read; with --job those of earlier runs, too."`
+	Job         jobName  `placeholder:"NAME" help:"Keep a record under this name; the same command, run again, goes on where it ended."`
+	Parallel    int      `help:"Files to copy at once; 0 takes what suits the destination."`
+	NoOwner     bool     `help:"Leave owners and groups as the destination makes them."`
+	OtherSource bool     `name:"other-source" help:"With --job: copy although SOURCE is not the directory any more that it was."`
+	NoResume    bool     `name:"no-resume" help:"Begin anew, and do not go on with a copy of the same command that was interrupted."`
 	mountFlags
 	clientFlags
 	show
@@ -88,7 +89,10 @@ has differed. With --verify it compares them all, as nothing else tells a copy t
 its old time again. What was copied only with --no-owner it copies again without it, and the other way
 round.
 
-The name belongs to this SOURCE and DEST: with others it is refused. What DEST meant at first it means
+The name belongs to this SOURCE and DEST: with others it is refused. If SOURCE is a directory, and another
+one than it was, nothing is copied, with exit status 4: a file system may not be mounted there. With
+--other-source it is copied. The copy that is interrupted and has no name does likewise, until --no-resume.
+ What DEST meant at first it means
 each time: the copy of a link to a directory is made again. Where DEST, which became the copy, is a link
 to a directory by then, no directory is copied to where that leads, unless a path of this host is given
 as DEST/. If DEST was a directory that received the copy, and is gone, the job refuses to go on, with
@@ -185,6 +189,8 @@ func (c *cpCmd) check() error {
 		return errors.New("cp needs a SOURCE and a DEST")
 	case c.Job != "" && len(c.Places) > 2:
 		return errors.New("--job takes one SOURCE")
+	case c.Job == "" && c.OtherSource:
+		return errors.New("--other-source is for --job; a copy without begins anew with --no-resume")
 	case c.Job != "" && c.NoResume:
 		return errors.New("--no-resume is for copies without --job; with another NAME a job begins anew")
 	case c.Parallel < 0 || c.Parallel > job.MaxParallel:
@@ -276,13 +282,16 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 		r.tracker.Report(progress.Event{Type: "note", Path: src.Text, Message: "given more than once, and copied once"})
 		return nil
 	}
+	if err := r.sameSource(r.record, src, &from.Attr); err != nil {
+		return err
+	}
 	if err := errors.Join(notePlaces(r.record, src.Text, r.to.Text), r.to.settle()); err != nil {
 		return &exitError{status: exitUsage, err: err}
 	}
 	isDir := from.Attr.Type == vfs.TypeDir
 	r.madeDest = r.to.absent && !r.to.inside && isDir
 	if isDir {
-		if err := r.keepRecord(src.Text); err != nil {
+		if err := r.keepRecord(src.Text, &from.Attr); err != nil {
 			return err
 		}
 	}

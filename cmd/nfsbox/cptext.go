@@ -138,9 +138,9 @@ func (c *cpCmd) again(args []string) []string {
 	return slices.Insert(args, at, "--job", "NAME")
 }
 
-// resuming returns args without --no-resume.
+// resuming returns args without what only the first run needs.
 func resuming(args []string) []string {
-	return slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--no-resume" })
+	return slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--no-resume" || a == "--other-source" })
 }
 
 func lastIndex(all []string, s string) int {

@@ -47,8 +47,9 @@ func (r *cpRun) noRecord(err error) {
 	r.tracker.Report(progress.Event{Type: "note", Message: "no record is kept, so that an interrupted copy cannot go on: " + err.Error()})
 }
 
-// keepRecord opens the record of a source that is a directory, and says whether the copy goes on.
-func (r *cpRun) keepRecord(source string) error {
+// keepRecord opens the record of a source that is a directory with these attributes, and says
+// whether the copy goes on.
+func (r *cpRun) keepRecord(source string, attr *vfs.Attr) error {
 	if !r.keeps() || r.busy || len(r.records) >= maxKept {
 		return nil
 	}
@@ -62,11 +63,14 @@ func (r *cpRun) keepRecord(source string) error {
 			}
 		}
 	}
-	u := r.kept
+	u, from := r.kept, originOf(attr)
+	if u.resumed && u.was.From.another(from) {
+		return otherSource(source, "bring it back and run the same command, or begin anew with --no-resume")
+	}
 	if u.resumed {
 		return nil
 	}
-	now := begun{Source: jobPlace(source), Dest: jobPlace(r.to.Text), Inside: r.to.inside}
+	now := begun{Source: jobPlace(source), Dest: jobPlace(r.to.Text), Inside: r.to.inside, From: from}
 	if now.Inside {
 		a, err := r.to.at.FS.GetAttr(r.e.ctx, r.to.at.Handle, vfs.MaskV3)
 		if err != nil {

@@ -49,6 +49,8 @@ type begun struct {
 	Inside  bool   `json:"inside"` // DEST was a directory, and the copy is in it
 	// Dir is DEST if Inside, else the directory that the copy became; empty: it was not made.
 	Dir []uint64 `json:"dir,omitempty"`
+	// From is SOURCE. A record of an earlier version does not say.
+	From origin `json:"from,omitzero"`
 }
 
 // unfinished is the record of one source, open and locked.
