@@ -26,12 +26,14 @@ type admission struct {
 	limits  *Limits
 	buffers *bufpool.Pool
 	memory  atomic.Int64
+	drain   drain
 
 	mu      sync.Mutex
 	calls   int                // guarded by mu
 	telling int                // guarded by mu; denied requests that Options.Observe is being told of
 	clients map[string]*client // guarded by mu; those with calls in progress
 	closed  bool               // guarded by mu; no more calls are admitted
+	first   *call              // guarded by mu; of all calls in progress
 	idle    chan struct{}      // guarded by mu; closed when calls and telling are 0; nil: nothing waits
 }
 
@@ -50,6 +52,9 @@ type call struct {
 	taken  int64 // memory, a multiple of portion
 	lent   [maxLent]*bufpool.Buffer
 	loans  int
+
+	pacer        atomic.Pointer[pacer] // nil: not yet
+	before, next *call                 // guarded by admission.mu
 }
 
 // enter admits a call of the identity who, or returns an error. The caller must call
@@ -73,7 +78,12 @@ func (a *admission) enter(who string) (*call, error) {
 	}
 	a.calls++
 	c.calls++
-	return &call{a: a, client: c, who: who}, nil
+	in := &call{a: a, client: c, who: who, next: a.first}
+	if a.first != nil {
+		a.first.before = in
+	}
+	a.first = in
+	return in, nil
 }
 
 // within reports whether a client that holds so much may have more: it must have less
@@ -90,6 +100,14 @@ func (c *call) leave() {
 	c.a.mu.Lock()
 	defer c.a.mu.Unlock()
 	c.a.calls--
+	if c.next != nil {
+		c.next.before = c.before
+	}
+	if c.before != nil {
+		c.before.next = c.next
+	} else {
+		c.a.first = c.next
+	}
 	if c.client.calls--; c.client.calls == 0 {
 		delete(c.a.clients, c.who)
 	}

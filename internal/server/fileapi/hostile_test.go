@@ -281,3 +281,29 @@ func marshalJSON(m proto.Message) ([]byte, error) {
 	err = json.Compact(&out, b)
 	return out.Bytes(), err
 }
+
+// TestDeniedHoldsNothing: a client that is not admitted, and never sends the rest of its
+// request, gets its answer and keeps no connection.
+func TestDeniedHoldsNothing(t *testing.T) {
+	for _, request := range []string{
+		"PUT /f HTTP/1.1\r\nHost: elsewhere\r\nContent-Length: 100\r\n\r\nhalf",
+		"PUT /f HTTP/1.1\r\nHost: elsewhere\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+		rawRequest("POST", "Put", "Authorization: Bearer none\r\n", make([]byte, 1000))[:400],
+	} {
+		timed(t, nil, func(r *rig) {
+			c := r.conn()
+			defer func() { _ = c.Close() }()
+			began := time.Now()
+			if _, err := io.WriteString(c, request); err != nil {
+				r.Fatal(err)
+			}
+			if err := c.SetReadDeadline(began.Add(time.Hour)); err != nil {
+				r.Fatal(err)
+			}
+			answer, err := io.ReadAll(c)
+			if !strings.HasPrefix(string(answer), "HTTP/1.1 401 ") || err != nil || time.Since(began) > 2*deniedTime {
+				t.Errorf("after %v: %v\n%.200s", time.Since(began), err, answer)
+			}
+		})
+	}
+}

@@ -37,6 +37,14 @@ const (
 	// and of the syncs of directories when the ledger is written anew. What is not done
 	// by then is left to the sweep of the next start.
 	cleanupTime = 10 * time.Second
+	// drainIdle stands in for Limits.Idle once the server is shutting down, if that is longer: a
+	// client that does nothing must not hold up the end. It is also how long the last
+	// connections stay open when no call is in progress any more: for an answer on its way, or
+	// the rest of a request's header. Then they are closed.
+	drainIdle = 3 * time.Second
+	// deniedTime is how long the rest of a request that is not admitted is read, if
+	// Limits.Idle is longer: until its client has the answer. Then its connection is closed.
+	deniedTime = 3 * time.Second
 	// maxTries bounds how many names are tried for a temporary. If all are taken, that
 	// is vfs.ErrExist.
 	maxTries = 8
@@ -60,7 +68,8 @@ type Limits struct {
 	// FileSize bounds what one upload may carry; more is out_of_range. 1 TiB.
 	FileSize uint64
 	// Idle is how long a call waits for its client to send the next 4 KiB (progress),
-	// or to receive the next 64 KiB (piece). Then it is deadline_exceeded. 30 s.
+	// or to receive the next 64 KiB (piece). Then it is deadline_exceeded. 30 s; during a
+	// Shutdown no more than 3 s.
 	Idle time.Duration
 	// Total is the timeout of a whole call. Then it is deadline_exceeded. 24 h.
 	Total time.Duration

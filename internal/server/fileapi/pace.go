@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -24,16 +25,17 @@ const (
 // Only waits for the client count, not those for the disk. A deadline of HTTP/2 ends its
 // stream even between two reads, so there it is cleared after each.
 type pacer struct {
-	c      *http.ResponseController
-	idle   time.Duration
-	now    func() time.Time
-	call   *call // counts the memory of what comes in; nil: the reader counts it
-	http2  bool
-	waits  bool          // the client sends nothing before it is told to (Expect), and was not told
-	whole  bool          // the request has been read to its end
-	in     int           // bytes that have come since the last progress
-	waited time.Duration // for those bytes
-	broken error         // the error at the bound of memory
+	c       *http.ResponseController
+	longest time.Duration
+	drain   *drain
+	now     func() time.Time
+	call    *call // counts the memory of what comes in; nil: the reader counts it
+	http2   bool
+	waits   bool          // the client sends nothing before it is told to (Expect), and was not told
+	whole   bool          // the request has been read to its end
+	in      int           // bytes that have come since the last progress
+	waited  time.Duration // for those bytes
+	broken  error         // the error at the bound of memory
 
 	header        http.Header // of the answer
 	status        int         // of it
@@ -41,10 +43,74 @@ type pacer struct {
 	read, written uint64      // bytes of the bodies
 	failed        error       // of the first read that failed
 	slow          bool        // the client was too slow
+
+	mu      sync.Mutex // guards what follows, and the deadlines: hurry is another goroutine's
+	waiting waiting
+	until   time.Time // the deadline of that
 }
 
-func newPacer(w http.ResponseWriter, r *http.Request, l *Limits, now func() time.Time, c *call) *pacer {
-	return &pacer{c: http.NewResponseController(w), idle: l.Idle, now: now, call: c, http2: r.ProtoMajor > 1, waits: r.Header.Get("Expect") != "" && r.Body != http.NoBody, whole: r.Body == http.NoBody, header: w.Header(), status: http.StatusOK}
+// waiting is what a pacer waits for.
+type waiting uint8
+
+const (
+	forDisk   waiting = iota // or for the handler: not for the client
+	forBytes                 // of the request
+	forRoom                  // for the answer
+	forNobody                // the call is over
+)
+
+func (s *Server) newPacer(w http.ResponseWriter, r *http.Request, c *call) *pacer {
+	p := &pacer{
+		c: http.NewResponseController(w), longest: s.o.Limits.Idle, drain: &s.admit.drain, now: s.o.Now, call: c, http2: r.ProtoMajor > 1,
+		waits: r.Header.Get("Expect") != "" && r.Body != http.NoBody, whole: r.Body == http.NoBody, header: w.Header(), status: http.StatusOK,
+	}
+	c.pacer.Store(p)
+	return p
+}
+
+// idle is how long the client may take for the next bytes.
+func (p *pacer) idle() time.Duration {
+	if p.drain.begun.Load() {
+		return min(p.longest, drainIdle)
+	}
+	return p.longest
+}
+
+// await notes what is waited for, until the client's time is over, of which it has taken some
+// already.
+func (p *pacer) await(what waiting, taken time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting, p.until = what, p.now().Add(p.idle()-taken)
+	p.bound()
+}
+
+// bound sets the deadline. A connection without deadlines is a test's, or is closed. p.mu is
+// held.
+func (p *pacer) bound() {
+	if p.waiting == forBytes {
+		_ = p.c.SetReadDeadline(p.until)
+	} else {
+		_ = p.c.SetWriteDeadline(p.until)
+	}
+}
+
+// goOn ends a wait.
+func (p *pacer) goOn() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting = forDisk
+}
+
+// hurry shortens a wait under way, when the server is shutting down.
+func (p *pacer) hurry() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	until := p.now().Add(p.idle())
+	if (p.waiting == forBytes || p.waiting == forRoom) && until.Before(p.until) {
+		p.until = until
+		p.bound()
+	}
 }
 
 // end leaves deadlines behind for what net/http does after the handler: reading what
@@ -53,7 +119,11 @@ func newPacer(w http.ResponseWriter, r *http.Request, l *Limits, now func() time
 // There a deadline would only end net/http's wait for the client's leaving: HTTP/1 takes
 // that for its leaving, and cancels the connection's next request.
 func (p *pacer) end() {
-	until := p.now().Add(p.idle)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting = forNobody
+	idle := p.idle()
+	until := p.now().Add(idle)
 	// A connection without deadlines is a test's, or is closed.
 	if p.waits {
 		_ = p.c.SetReadDeadline(p.now()) // nothing comes
@@ -61,7 +131,7 @@ func (p *pacer) end() {
 		_ = p.c.SetReadDeadline(until)
 	}
 	// An answer that waits for the rest of the request gets its time after that.
-	_ = p.c.SetWriteDeadline(until.Add(p.idle))
+	_ = p.c.SetWriteDeadline(until.Add(idle))
 }
 
 // pacedBody is a request's body.
@@ -89,8 +159,9 @@ func (b *pacedBody) read(q []byte) (int, error) {
 	}
 	p.waits = false
 	start := p.now()
-	_ = p.c.SetReadDeadline(start.Add(p.idle - p.waited))
+	p.await(forBytes, p.waited)
 	n, err := b.body.Read(q)
+	p.goOn()
 	if p.waited += p.now().Sub(start); p.in+n >= progress {
 		p.in, p.waited = 0, 0
 	} else {
@@ -125,10 +196,11 @@ type pacedWriter struct {
 }
 
 func (w *pacedWriter) Write(q []byte) (int, error) {
-	defer w.wait()()
+	defer w.p.taken()
 	w.p.began = true
 	done := 0
 	for {
+		w.p.await(forRoom, 0)
 		n, err := w.ResponseWriter.Write(q[:min(len(q), piece)])
 		done += n
 		w.p.written += uint64(n)
@@ -138,7 +210,6 @@ func (w *pacedWriter) Write(q []byte) (int, error) {
 		if q = q[n:]; err != nil || len(q) == 0 {
 			return done, err
 		}
-		w.wait()
 	}
 }
 
@@ -149,7 +220,8 @@ func (w *pacedWriter) WriteHeader(status int) {
 
 // Flush implements http.Flusher, which streams need.
 func (w *pacedWriter) Flush() {
-	defer w.wait()()
+	defer w.p.taken()
+	w.p.await(forRoom, 0)
 	// Its error is that of the next Write. But there may be none, since net/http ends
 	// the request's context with it.
 	w.p.slow = errors.Is(w.p.c.Flush(), os.ErrDeadlineExceeded) || w.p.slow
@@ -157,14 +229,12 @@ func (w *pacedWriter) Flush() {
 
 func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// wait starts the client's time to receive what follows; the function that it returns
-// ends it.
-func (w *pacedWriter) wait() (end func()) {
-	_ = w.p.c.SetWriteDeadline(w.p.now().Add(w.p.idle))
-	if !w.p.http2 {
-		return func() {}
+// taken ends the client's time to receive.
+func (p *pacer) taken() {
+	p.goOn()
+	if p.http2 {
+		_ = p.c.SetWriteDeadline(time.Time{})
 	}
-	return func() { _ = w.p.c.SetWriteDeadline(time.Time{}) }
 }
 
 // tooSlow is the error of a client that did not do in time what it had to.

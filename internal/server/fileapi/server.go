@@ -185,10 +185,14 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Shutdown closes the listeners, lets calls in progress end, and returns when they
-// have or when ctx ends; then Close ends them. No call begins any more when it has
+// have or when ctx ends; then Close ends them. A call whose client makes no progress for
+// three seconds (Limits.Idle) is deadline_exceeded. No call begins any more when it has
 // returned.
 func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.http.Shutdown(ctx)
+	s.admit.hurry()
+	ended := make(chan error, 1)
+	go func() { ended <- s.http.Shutdown(ctx) }()
+	err := s.drained(ended)
 	s.admit.close()
 	return errors.Join(err, s.temps.close())
 }
@@ -222,7 +226,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.o.Limits.Total)
 	defer cancel()
 	ctx = context.WithValue(ctx, requestKey{}, q)
-	p := newPacer(w, r, &s.o.Limits, s.o.Now, q.call)
+	p := s.newPacer(w, r, q.call)
 	q.pacer = p
 	defer p.end()
 	body, paced := &pacedBody{body: r.Body, p: p}, &pacedWriter{ResponseWriter: w, p: p}
@@ -260,6 +264,9 @@ func (s *Server) deny(w http.ResponseWriter, r *http.Request, q *request, err er
 	}
 	if r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
+		// net/http reads some of what is left of the request, as slowly as it comes. A
+		// connection without deadlines is a test's.
+		_ = http.NewResponseController(w).SetReadDeadline(s.o.Now().Add(min(s.o.Limits.Idle, deniedTime)))
 	}
 	if isCall(r.URL.Path) {
 		_ = s.errors.Write(w, r, err) // if this fails, the client is gone

@@ -1,0 +1,59 @@
+package fileapi
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// drain is the time between the beginning of a Shutdown and the server's end. Calls whose
+// clients go on are waited for. A client that sends or takes next to nothing has drainIdle
+// instead of Limits.Idle, also for what it is waited for already.
+type drain struct {
+	begun atomic.Bool
+}
+
+// hurry begins the drain.
+func (a *admission) hurry() {
+	a.drain.begun.Store(true) // waits that begin from now on are short
+	a.mu.Lock()
+	var under []*pacer
+	for c := a.first; c != nil; c = c.next {
+		if p := c.pacer.Load(); p != nil {
+			under = append(under, p)
+		}
+	}
+	a.mu.Unlock()
+	for _, p := range under {
+		p.hurry()
+	}
+}
+
+// busy reports whether a call is in progress.
+func (a *admission) busy() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.calls > 0
+}
+
+// looks is how often a drain looks for calls within drainIdle.
+const looks = 6
+
+// drained waits for ended, the end of http.Server's own Shutdown, which waits for connections.
+// When there has been no call for drainIdle, it closes those that are left.
+func (s *Server) drained(ended <-chan error) error {
+	tick := time.NewTicker(drainIdle / looks)
+	defer tick.Stop()
+	for quiet := 0; ; {
+		select {
+		case err := <-ended:
+			return err
+		case <-tick.C:
+		}
+		if quiet++; s.admit.busy() {
+			quiet = 0
+		}
+		if quiet == looks {
+			_ = s.http.Close() // the listeners are closed, and nothing is lost with these connections
+		}
+	}
+}
