@@ -330,8 +330,15 @@ func (s *Server) begin(a net.Addr) {
 // seconds to close their connections. If ctx ends before, it closes the server and
 // returns ctx's error. The exports' file systems stay open; they are the caller's.
 func (s *Server) Shutdown(ctx context.Context) error {
-	return errors.Join(s.endLocally(), s.rpc.Shutdown(ctx), s.udp.Shutdown(ctx),
-		s.maps[0].Shutdown(ctx), s.maps[1].Shutdown(ctx), s.endLocks())
+	err := s.endLocally()
+	for _, rpc := range [...]*oncrpc.Server{s.rpc, s.udp, s.maps[0], s.maps[1]} {
+		e := rpc.Shutdown(ctx)
+		if e != nil && e.Error() == fmt.Sprint(ctx.Err()) && errors.Is(err, ctx.Err()) {
+			continue // another one has said so
+		}
+		err = errors.Join(err, e)
+	}
+	return errors.Join(err, s.endLocks())
 }
 
 // Close ends the server at once: calls under way are cancelled, and waited for.
