@@ -36,8 +36,8 @@ func (d *daemon) openAPI(ctx context.Context) (err error) {
 		return err
 	}
 	o := fileapi.Options{
-		Table: d.table, Callers: secrets.callers, Loopback: callerOf(a.Loopback), MayLoopback: d.mayLoopback(), Whose: d.client, Cleartext: a.Cleartext, Limits: limitsOf(d.c),
-		Ledger: filepath.Join(d.own, uploadsName), Now: d.w.Now,
+		Table: d.table, Callers: secrets.callers, Loopback: callerOf(a.Loopback), MayLoopback: d.mayLoopback(), Whose: d.client, Cleartext: a.Cleartext, Limits: limitsOf(d.c, fileLimit()),
+		Ledger: filepath.Join(d.own, uploadsName), Now: d.w.Now, Rand: d.w.Rand,
 		Report:  func(err error) { d.log.Warn("api", slog.Any("error", err)) },
 		Denied:  d.denied,
 		Observe: d.logs.ObserveAPI, Slow: config.SlowFloor, Sample: d.logs.Sample(),
@@ -157,7 +157,7 @@ func (d *daemon) warnAPI() {
 	default:
 		d.log.Warn("api: there is no TLS, so tokens from other hosts are refused; name a certificate with --api-tls-cert")
 	}
-	if l := a.Loopback; l != nil && !l.Only && os.Geteuid() == 0 && (l.UID == 0 || l.GID == 0 || slices.Contains(l.Groups, 0)) {
+	if asRoot(a.Loopback, os.Geteuid()) {
 		d.log.Warn("api: api.loopback is root, or of its group: every user of this host is, in the exports")
 	}
 	for i := range d.c.Exports {
@@ -167,11 +167,18 @@ func (d *daemon) warnAPI() {
 	}
 }
 
+// asRoot reports whether l, as whom programs of this host call a server that runs as the user
+// euid, is root to the exports. Another server cannot be root to anything.
+func asRoot(l *config.User, euid int) bool {
+	return l != nil && !l.Only && euid == 0 && (l.UID == 0 || l.GID == 0 || slices.Contains(l.Groups, 0))
+}
+
 // limitsOf are the limits of the file API. An upload keeps a descriptor of its directory in use,
-// so calls are no more than half of those: the others are for NFS.
-func limitsOf(c *config.Config) fileapi.Limits {
+// so calls are no more than half of those: the others are for NFS. files is how many files the
+// process may open.
+func limitsOf(c *config.Config, files uint64) fileapi.Limits {
 	a := &c.API
-	calls := min(a.MaxCalls, openFiles(c, fileLimit())/2)
+	calls := min(a.MaxCalls, openFiles(c, files)/2)
 	return fileapi.Limits{
 		Calls: calls, CallsPerClient: min(a.MaxCallsPerCaller, calls), Memory: int64(a.MaxMemory), MemoryPerClient: int64(a.MaxMemoryPerCaller),
 		Conns: a.MaxConnections, FileSize: uint64(a.MaxFileSize), Idle: time.Duration(a.IdleTimeout), Total: time.Duration(a.CallTimeout),

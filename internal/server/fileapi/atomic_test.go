@@ -9,8 +9,10 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -291,7 +293,7 @@ func TestSweep(t *testing.T) {
 // TestLedgerBounds fills a ledger.
 func TestLedgerBounds(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "uploads")
-	temps := &temporaries{own: newMemory(t), run: newRun(), report: func(err error) { t.Error(err) }}
+	temps := &temporaries{own: newMemory(t), run: "6f1c0d2b9a8e7f35", report: func(err error) { t.Error(err) }}
 	l, err := openLedger(t.Context(), name, temps)
 	if err != nil {
 		t.Fatal(err)
@@ -334,7 +336,7 @@ func (unsettled) SetAttr(context.Context, vfs.Handle, *vfs.SetAttr, *time.Time) 
 // TestLedgerUnsettled forgets no directory whose names a crash might change.
 func TestLedgerUnsettled(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "uploads")
-	temps := &temporaries{own: unsettled{newMemory(t)}, run: newRun(), report: func(err error) { t.Error(err) }}
+	temps := &temporaries{own: unsettled{newMemory(t)}, run: "6f1c0d2b9a8e7f35", report: func(err error) { t.Error(err) }}
 	l, err := openLedger(t.Context(), name, temps)
 	if err != nil {
 		t.Fatal(err)
@@ -374,4 +376,85 @@ func FuzzLedger(f *testing.F) {
 			t.Fatal("more than there is")
 		}
 	})
+}
+
+// TestTemporariesAreNotForeseen: somebody who may write to the directory otherwise sees the
+// name of a temporary, and takes the names that a counter would give to the next ones. Others
+// store files there all the same.
+func TestTemporariesAreNotForeseen(t *testing.T) {
+	r := newRig(t, nil, nil)
+	r.make("/dir", aDir, "")
+	slow := r.slowly(1) // of /dir/file
+	r.inProgress(1)
+	name := ""
+	for name == "" { // bounded by the test's time
+		_, name, _ = strings.Cut(r.tree(), tempPrefix)
+		name, _, _ = strings.Cut(name, `"`)
+	}
+	run, number, _ := strings.Cut(name, "-")
+	n, err := strconv.ParseUint(number, 16, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	for i := range uint64(2 * maxTries) {
+		for _, form := range []string{"%x", "%016x"} {
+			if taken := fmt.Sprintf("/dir/"+tempPrefix+"%s-"+form, run, n+1+i); !strings.Contains(r.tree(), taken) {
+				r.make(taken, aFile, "")
+			}
+		}
+	}
+	r.expect(http.StatusCreated, "PUT", "/dir/other", "x", "Nfsbox-Sync", "true")
+	_ = slow[0].Close()
+	r.gone()
+}
+
+// untrusting is a file system that takes the set-ID bits of a file that is written to, as
+// Linux does, and does not give the caller those of lost.
+type untrusting struct {
+	vfs.FS
+	lost uint32
+}
+
+func (f untrusting) As(c *vfs.Caller) vfs.FS { return untrusting{f.FS.As(c), f.lost} }
+
+func (f untrusting) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (vfs.WCC, error) {
+	less := *set
+	less.Mode &^= f.lost
+	return f.FS.SetAttr(ctx, h, &less, guard)
+}
+
+func (f untrusting) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	if how.Create != nil {
+		less, create := *how, *how.Create
+		create.Set.Mode &^= setID
+		less.Create = &create
+		how = &less
+	}
+	return f.FS.Open(ctx, at, how)
+}
+
+// TestSetIDModes: a file that is put has the mode that was asked for, or is not stored.
+func TestSetIDModes(t *testing.T) {
+	for lost, want := range map[uint32]map[string]int{
+		0:       {"07777": 201, "4755": 201, "2755": 201, "0755": 201, "1777": 201},
+		0o4000:  {"07777": 403, "4755": 403, "2755": 201, "0755": 201, "1777": 201},
+		setID:   {"07777": 403, "4755": 403, "2755": 403, "0755": 201, "1777": 201},
+		0o10000: {"107777": 400},
+	} {
+		r := newRig(t, untrusting{newMemory(t), lost}, nil)
+		r.make("/dir", aDir, "")
+		for mode, status := range want {
+			for _, sync := range []string{"true", "false"} {
+				path := "/dir/" + mode + sync
+				r.expect(status, "PUT", path, "text", modeField, mode, syncField, sync)
+				line := fmt.Sprintf("%q file %s", path, strings.TrimPrefix(mode, "0"))
+				if stored := strings.Contains(r.tree(), line); stored != (status == http.StatusCreated) {
+					t.Errorf("mode %s without %o is stored: %v\n%s", mode, lost, stored, r.tree())
+				}
+			}
+		}
+		if tree := r.tree(); strings.Contains(tree, tempPrefix) {
+			t.Errorf("something is left:\n%s", tree)
+		}
+	}
 }

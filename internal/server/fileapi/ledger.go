@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -54,13 +53,6 @@ type ledger struct {
 	runs []string           // of temporaries that may exist, this run's last
 	dirs map[vfs.Handle]int // guarded by mu; uploads under way in each
 	bad  error              // guarded by mu; the file cannot be written to any more
-}
-
-func newRun() string {
-	var b [8]byte
-	// crypto/rand.Read never fails: it ends the program instead.
-	_, _ = rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }
 
 // openLedger sweeps the directories in the ledger, and begins a new one, which keeps those

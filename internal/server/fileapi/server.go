@@ -2,6 +2,7 @@ package fileapi
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"hash/maphash"
@@ -70,6 +71,9 @@ type Options struct {
 	Sample func() bool
 	// Now is the clock. nil: time.Now.
 	Now func() time.Time
+	// Rand fills its argument with randomness, which nobody may foresee. Many goroutines
+	// call it at once. nil: crypto/rand.
+	Rand func([]byte)
 }
 
 // Server is the server of the file API. All methods may be called concurrently.
@@ -99,6 +103,10 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Rand == nil {
+		// It never fails: it ends the program instead.
+		o.Rand = func(p []byte) { _, _ = rand.Read(p) }
 	}
 	if o.Whose == nil {
 		o.Whose = addressOf

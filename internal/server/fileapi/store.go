@@ -10,8 +10,12 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// defaultMode is the mode of a new file for which no mode was asked.
-const defaultMode = 0o644
+const (
+	// defaultMode is the mode of a new file for which no mode was asked.
+	defaultMode = 0o644
+	// setID are the bits of a mode that file systems take from a file which is written to.
+	setID = 0o6000
+)
 
 // stored is the result of an upload.
 type stored struct {
@@ -43,7 +47,7 @@ func (s *Server) store(ctx context.Context, in *incoming) (*stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.inOne && !in.head.GetSync() && (in.cond.none() || in.cond.onlyNew()) {
+	if in.inOne && mode&setID == 0 && !in.head.GetSync() && (in.cond.none() || in.cond.onlyNew()) {
 		done, err := p.put(ctx, dir, name, mode, in)
 		if err != nil {
 			return nil, err
@@ -63,6 +67,12 @@ func (s *Server) store(ctx context.Context, in *incoming) (*stored, error) {
 	written, err := p.fill(ctx, tmp, in)
 	if err != nil {
 		return nil, err
+	}
+	if mode&setID != 0 {
+		if err := tmp.restore(ctx, mode); err != nil {
+			return nil, err
+		}
+		written.WCC.After = vfs.Attr{} // which the mode is not in
 	}
 	existed, err := s.name(ctx, p, tmp, name, in.cond)
 	if err != nil {

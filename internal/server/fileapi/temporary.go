@@ -2,26 +2,30 @@ package fileapi
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"connectrpc.com/connect"
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // tempPrefix begins the names of temporaries. After it come the random number of the
-// server's run, in 16 hexadecimal digits, a hyphen, and a count. Such names are the
-// server's: no request may use one, and no listing shows one.
+// server's run, in 16 hexadecimal digits, a hyphen, and another one of the temporary's own:
+// who may write to the directory otherwise, by NFS say, could take the next names, and so
+// keep others from storing files there. Such names are the server's: no request may use
+// one, and no listing shows one.
 const tempPrefix = ".nfsbox-upload-"
 
 // temporaries makes temporaries for uploads, and removes those of uploads that failed.
 type temporaries struct {
 	own    vfs.FS // the program's own view: a caller's may have lost the right
 	run    string
-	last   atomic.Uint64
+	rand   func([]byte)
 	ledger *ledger // nil: none is kept
 	left   atomic.Uint64
 	report func(error)
@@ -40,7 +44,8 @@ type temporary struct {
 
 // newTemporaries sweeps the temporaries of former runs and begins a run of its own.
 func newTemporaries(ctx context.Context, o *Options) (*temporaries, error) {
-	t := &temporaries{own: o.Table.As(nil), run: newRun(), report: o.Report}
+	t := &temporaries{own: o.Table.As(nil), rand: o.Rand, report: o.Report}
+	t.run = t.random()
 	if o.Ledger == "" {
 		return t, nil
 	}
@@ -54,6 +59,13 @@ func (t *temporaries) close() error {
 		return nil
 	}
 	return t.ledger.close()
+}
+
+// random is a random number, in 16 hexadecimal digits.
+func (t *temporaries) random() string {
+	var b [8]byte
+	t.rand(b[:])
+	return hex.EncodeToString(b[:])
 }
 
 // reserved reports whether a name is one that only the server may use.
@@ -78,7 +90,7 @@ func (t *temporaries) create(ctx context.Context, view *export.View, dir vfs.Han
 	}
 	var err error
 	for range maxTries {
-		tmp.name = tempPrefix + t.run + "-" + strconv.FormatUint(t.last.Add(1), 16)
+		tmp.name = tempPrefix + t.run + "-" + t.random()
 		var o vfs.Opened
 		tmp.file, o, err = unstable.Open(ctx, vfs.At{Dir: dir, Name: tmp.name}, &how)
 		if tmp.h = o.H; !errors.Is(err, vfs.ErrExist) {
@@ -106,6 +118,21 @@ func mayExist(err error) bool {
 		return false
 	}
 	return true
+}
+
+// restore gives a temporary its mode again when its bytes are there: to write them has taken the
+// set-ID bits away. A caller that may not have them is told so. Its file would otherwise be
+// another one than it has asked for.
+func (tmp *temporary) restore(ctx context.Context, mode uint32) error {
+	set := vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode}
+	if _, err := tmp.view.SetAttr(ctx, tmp.h, &set, nil); err != nil {
+		return err
+	}
+	attr, err := tmp.view.GetAttr(ctx, tmp.h, vfs.MaskMode)
+	if err == nil && attr.Mode&setID != mode&setID {
+		err = refuse(connect.CodePermissionDenied, "this caller's files get no set-user-ID, or no set-group-ID of that group: ask for a mode without")
+	}
+	return err
 }
 
 // rename closes the file and gives it its name. It replaces anything but a directory. It
