@@ -169,7 +169,8 @@ LOGS
 The log goes to stderr, or to --log-file. It says what begins and at which addresses, what is exported
 to whom, who mounts what, whom the rules refuse, with the rule, who had no proof for the file API, and
 how the end went. Of what one client repeats there is a line in ten seconds, and of refusals there are
-20 of each kind; left_out in the next line says how many more there were. --slow adds to it each call that took longer, but for those of
+20 of each kind; left_out in the next line says how many more there were. An error has a code beside it
+(ENOSPC), as with --json in other commands. --slow adds to it each call that took longer, but for those of
 the file API that moved more than 1 MiB.
 
 --log-requests FILE is a log of clients' calls: of --log-sample of them one, picked by chance, on a line

@@ -5,8 +5,9 @@
 // address. Printed as they are, they name the host three times and the cause twice. [Text]
 // takes such an error apart along Unwrap, drops what has been said before, and writes what is
 // left in the field's words. [Code] is what a script can compare: errno(3)'s name if there is
-// one, else NFS's. [Advice] says what an administrator would do next.
+// one, else NFS's. [Advice] says what an administrator would do next. [Clean] makes what a peer
+// has written safe to show.
 //
-// The commands, doctor and the server's log use it. It knows the errors of package vfs and of
+// The commands, doctor, the server's log and the file API use it. It knows the errors of package vfs and of
 // the standard library. Errors of one protocol are known where that protocol is.
 package fault

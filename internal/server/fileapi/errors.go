@@ -2,11 +2,13 @@ package fileapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"connectrpc.com/connect"
 
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/internal/server/object"
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -112,4 +114,59 @@ func objectError(err error) error {
 		}
 	}
 	return nil
+}
+
+// told is an error as a client of HTTP is told of it. None of it can steer a terminal: names
+// in it may be other users'.
+type told fault.JSON
+
+func tell(err error) told {
+	cause := err
+	if e, ok := errors.AsType[*connect.Error](err); ok {
+		cause = e.Unwrap() // whose text has no code in front
+	}
+	t := told{Code: fault.Code(cause), Message: fault.Clean(fault.Text(cause))}
+	if d, ok := errors.AsType[*denial](err); ok && d.why == TooLarge {
+		t.Code = fault.Code(vfs.ErrFBig)
+	}
+	if status, ok := errors.AsType[vfs.Status](cause); ok {
+		if own, ok := advices[status]; ok {
+			t.Advice = own
+		} else {
+			t.Advice = fault.Advice(cause)
+		}
+	}
+	return t
+}
+
+// advices are those for clients of HTTP, where those for users of NFS say nothing to them.
+var advices = map[vfs.Status]string{
+	vfs.ErrAccess:    "show the token of a user who may: the rights are those of the caller's user",
+	vfs.ErrPerm:      "show the token of a user who may: the rights are those of the caller's user",
+	vfs.ErrStale:     "",
+	vfs.ErrBadHandle: "",
+	vfs.ErrBusy:      "try again",
+}
+
+// text is a line, and one with advice if there is some.
+func (t told) text() string {
+	text := t.Message
+	if t.Code != fault.CodeOther {
+		text += " (" + t.Code + ")"
+	}
+	if t.Advice != "" {
+		text += "\n-> " + t.Advice
+	}
+	return text + "\n"
+}
+
+// json is a line of JSON, with the protocol's code.
+func (t told) json(code connect.Code) string {
+	// Strings always have a form in JSON.
+	b, _ := json.Marshal(struct {
+		Code    string     `json:"code"`
+		Message string     `json:"message"`
+		Error   fault.JSON `json:"error"`
+	}{code.String(), t.Message, fault.JSON(t)})
+	return string(b) + "\n"
 }

@@ -2,12 +2,14 @@ package fileapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"unicode"
 
 	"connectrpc.com/connect"
 
@@ -79,3 +81,48 @@ func TestWire(t *testing.T) {
 		t.Error("no error is one")
 	}
 }
+
+// TestErrorsOfHTTP: an answer with an error says what is wrong, its code, and what to do, in
+// text and in JSON. A name in it cannot steer a terminal.
+func TestErrorsOfHTTP(t *testing.T) {
+	r := newRig(t, nil, func(o *Options) { o.Limits.FileSize = 10 })
+	r.make("/dir", aDir, "")
+	r.make("/dir/f", aFile, "")
+	for _, tt := range []struct {
+		method, path, body string
+		status             int
+		code, errno        string
+		text, advice       string // parts
+	}{
+		{"GET", "/none", "", 404, "not_found", "ENOENT", "no such file or directory", "as it is on the server"},
+		{"GET", "/%1b%5b31m%E2%80%AE/f", "", 404, "not_found", "ENOENT", `\x1b[31m\u202e: no such`, "as it is on the server"},
+		{"PUT", "/none/f", "x", 409, "not_found", "ENOENT", "no such file or directory", ""},
+		{"PUT", "/dir", "x", 409, "failed_precondition", "EISDIR", "is a directory", ""},
+		{"DELETE", "/dir/", "", 409, "failed_precondition", "ENOTEMPTY", "directory not empty", ""},
+		{"PUT", "/f", "longer than it may be", 413, "out_of_range", "EFBIG", "larger than this server takes", ""},
+		{"GET", "/a/../b", "", 400, "invalid_argument", "EOTHER", `the path holds a ".."`, ""},
+		{"TRACE", "/dir/f", "", 405, "unimplemented", "EOTHER", "files have the methods", ""},
+	} {
+		text := r.expect(tt.status, tt.method, tt.path, tt.body)
+		first, second, _ := strings.Cut(text.body, "\n")
+		coded := strings.HasSuffix(first, " ("+tt.errno+")")
+		if !strings.Contains(first, tt.text) || coded != (tt.errno != "EOTHER") || !strings.Contains(second, tt.advice) || strings.ContainsFunc(text.body, control) {
+			t.Errorf("%s %s: %q", tt.method, tt.path, text.body)
+		}
+		var got struct {
+			Code, Message string
+			Error         struct{ Code, Message, Advice string }
+		}
+		answer := r.expect(tt.status, tt.method, tt.path, tt.body, "Accept", "application/json")
+		if err := json.Unmarshal([]byte(answer.body), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Code != tt.code || got.Error.Code != tt.errno || got.Message != got.Error.Message ||
+			!strings.Contains(got.Message, tt.text) || !strings.Contains(got.Error.Advice, tt.advice) || strings.ContainsFunc(got.Message, control) {
+			t.Errorf("%s %s: %s", tt.method, tt.path, answer.body)
+		}
+	}
+}
+
+// control reports whether a rune could steer a terminal.
+func control(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }

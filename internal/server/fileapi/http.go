@@ -2,7 +2,6 @@ package fileapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -146,15 +145,11 @@ func statusOf(q *request, err error) int {
 	return http.StatusInternalServerError
 }
 
-// refused answers with an error: a line of text, or JSON where the client prefers that.
+// refused answers with an error: text, or JSON where the client prefers that.
 func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
 	q, _ := r.Context().Value(requestKey{}).(*request)
 	if q == nil {
 		q = &request{}
-	}
-	code, text := connect.CodeOf(err), err.Error()
-	if e, ok := errors.AsType[*connect.Error](err); ok {
-		text = e.Message()
 	}
 	status, h := statusOf(q, err), w.Header()
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
@@ -166,12 +161,11 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
 	h.Del("Etag")
 	h.Set("Content-Security-Policy", pagePolicy)
 	h.Set("Vary", "Accept")
-	body := text + "\n"
+	said := tell(err)
+	body := said.text()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	if accepts(r.Header, "text/plain", "application/json") == "application/json" {
-		// Two strings always have a form in JSON.
-		b, _ := json.Marshal(map[string]string{"code": code.String(), "message": text})
-		body = string(b) + "\n"
+		body = said.json(connect.CodeOf(err))
 		h.Set("Content-Type", "application/json")
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/server/fileapi"
 	"github.com/nfsbox/nfsbox/internal/server/reqlog"
@@ -40,11 +41,25 @@ func levelOf(l *config.Log) (least slog.Level) {
 
 // handler writes records to out, from a level on.
 func handler(l *config.Log, out io.Writer, from slog.Leveler) slog.Handler {
-	o := &slog.HandlerOptions{Level: from}
+	o := &slog.HandlerOptions{Level: from, ReplaceAttr: told}
 	if l.Format == "json" {
 		return slog.NewJSONHandler(out, o)
 	}
 	return slog.NewTextHandler(out, o)
+}
+
+// told is how the log has an error, whoever logs it: its text, in which no cause stands twice,
+// and beside it its code. An error with another key than these is said to be the cause of
+// something, and has no code of its own.
+func told(_ []string, a slog.Attr) slog.Attr {
+	err, ok := a.Value.Any().(error)
+	switch {
+	case !ok:
+		return a
+	case a.Key != "error" && a.Key != "err":
+		return slog.String(a.Key, fault.Text(err))
+	}
+	return slog.Group("", slog.String(a.Key, fault.Text(err)), slog.String("code", fault.Code(err)))
 }
 
 // at says how a file of log is kept.

@@ -1,15 +1,21 @@
 package ops
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"net"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/server/reqlog"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // TestRequestOf takes a call to a procedure that is unknown, by a client likewise.
@@ -57,5 +63,27 @@ func BenchmarkUnlogged(b *testing.B) {
 	for b.Loop() {
 		call.Sampled = sample()
 		l.Observe(call)
+	}
+}
+
+// TestErrorsInTheLog: an error has its text, in which no cause stands twice, and its code,
+// whoever logs it, in every format. What an error explains has the text alone.
+func TestErrorsInTheLog(t *testing.T) {
+	gone := fmt.Errorf("the export: %w", vfs.ErrIO)
+	for format, want := range map[string]string{
+		"text": `msg=x error="the export: input/output error" code=EIO other=7 why="server closed"`,
+		"json": `"msg":"x","error":"the export: input/output error","code":"EIO","other":7,"why":"server closed"`,
+	} {
+		var out strings.Builder
+		log := slog.New(handler(&config.Log{Format: format}, &out, slog.LevelInfo))
+		log.Error("x", slog.Any("error", errors.Join(gone, gone, gone)), slog.Int("other", 7), slog.Any("why", errors.New("server closed")))
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s: %s", format, &out)
+		}
+		out.Reset()
+		log.With("listener", "l").Warn("accepting failed", "err", &net.OpError{Op: "accept", Err: syscall.EMFILE})
+		if text := out.String(); !strings.Contains(text, "EMFILE") || strings.Count(text, "too many open files") != 1 {
+			t.Errorf("%s: %s", format, text)
+		}
 	}
 }
