@@ -81,7 +81,7 @@ With --csv the header names the columns: seconds, rates by the second, and times
 
 // benchFlags are the flags of every verb.
 type benchFlags struct {
-	URL string `arg:"" name:"URL" help:"nfs://host[:port]/export/path, or http://host:port/export/path for verbs that the file API has."`
+	URL string `arg:"" place:"" name:"URL" help:"nfs://host[:port]/export/path, or http://host:port/export/path for verbs that the file API has."`
 	benchCommon
 }
 

@@ -16,8 +16,8 @@ import (
 )
 
 type benchCompareCmd struct {
-	A string `arg:"" name:"A" help:"The URL of one target."`
-	B string `arg:"" name:"B" help:"The URL of the other. Ratios are B to A."`
+	A string `arg:"" place:"" name:"A" help:"The URL of one target."`
+	B string `arg:"" place:"" name:"B" help:"The URL of the other. Ratios are B to A."`
 	benchCommon
 	Verb   string `required:"" placeholder:"VERB" help:"What to measure: any verb of bench but clean."`
 	Rounds int    `default:"7" placeholder:"N" help:"How often each target is measured (default: 7)."`

@@ -84,7 +84,7 @@ func TestDocsCommands(t *testing.T) {
 func parse(t *testing.T, page string, args []string) {
 	t.Helper()
 	var out bytes.Buffer
-	parser, exited, err := newParser(&env{ctx: t.Context(), stdout: &out, stderr: &out})
+	parser, exited, err := newParser(&env{ctx: t.Context(), stdout: &out, stderr: &out}, new(resolver))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
-	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/settings"
 )
 
 // cli is the command line: one struct from which parsing, help, manual pages and
@@ -95,7 +95,31 @@ are not there or may not be looked at, and are listed, or the output cannot be w
 found differences, and could compare everything, which else is 2; 4 a source or destination
 cannot be reached: its server, or what that exports. Of arguments that fail each in its
 way the highest counts. 130 interrupted by a signal, before it was done; 141 the reader of the output
-has gone. Each command's own help has what it ends with, and why.`
+has gone. Each command's own help has what it ends with, and why.
+
+FILES
+
+~/.config/nfsbox/nfsbox.toml has what you set for all runs of all commands but serve, which has a file of
+its own: short names of places, defaults of flags, and arguments of URLs by server. What is wrong in it is
+an error, with its line, before anything is done. docs/settings.md has more.
+
+  [alias]
+  filer = "nfs://10.0.0.5/export?uid=1000"     # filer:home is nfs://10.0.0.5/export/home?uid=1000
+  [flags]
+  progress = "lines"                           # of all commands that have it
+  [flags.cp]
+  verify = true                                # of one
+  [server."10.0.0.5"]                          # "*" is any
+  max-load = 16
+
+Records of copies are below ~/.local/state/nfsbox: see nfsbox cp --help.
+
+ENVIRONMENT
+
+NFSBOX_CP_VERIFY=true sets a flag of one command, NFSBOX_VERIFY=true of all that have it. What the command
+line says comes first, then the environment, then the file. NFSBOX_CONFIG names another file; if it is
+empty there is none. XDG_CONFIG_HOME stands for ~/.config, XDG_STATE_HOME for ~/.local/state. NO_COLOR
+leaves out colours, LS_COLORS has those of ls.`
 
 // helpFlag prints help instead of running the command. It is not kong's own, whose -h would
 // take that letter from ls.
@@ -120,8 +144,9 @@ type env struct {
 	errSize func() (width, height int) // of the terminal that stderr is; nil: it is none
 	colour  bool                       // a terminal may be written to in colours
 	rand    func([]byte)
-	alone   bool   // the process runs this command only, which may change its limits
-	name    string // the name under which the program was called; "" is nfsbox
+	set     func() (*settings.Settings, error) // what the user has set; nil: nothing
+	alone   bool                               // the process runs this command only, which may change its limits
+	name    string                             // the name under which the program was called; "" is nfsbox
 	args    []string
 }
 
@@ -148,6 +173,7 @@ func main() {
 		errSize: terminal(os.Stderr),
 		colour:  os.Getenv("NO_COLOR") == "",
 		rand:    func(p []byte) { _, _ = rand.Read(p) }, // crypto/rand.Read never fails
+		set:     userSettings(),
 		alone:   true,
 		name:    os.Args[0],
 	}, os.Args[1:])
@@ -161,7 +187,8 @@ func isTerminal(f *os.File) bool {
 
 func run(e *env, args []string) int {
 	e.args = args
-	parser, exited, err := newParser(e)
+	set := &resolver{read: e.set, from: make(map[string]string)}
+	parser, exited, err := newParser(e, set)
 	if err != nil {
 		return report(e, err)
 	}
@@ -169,10 +196,12 @@ func run(e *env, args []string) int {
 	if *exited {
 		return exitOK // --help has printed everything
 	}
-	if err != nil {
-		return report(e, usageError(parser, err))
+	if err == nil {
+		err = e.meantAll(kctx.Selected())
 	}
-	meant(kctx.Selected())
+	if err != nil {
+		return report(e, usageError(parser, err, set.source(err)))
+	}
 	// A closed terminal ends the command like an interruption, unless nohup(1) has SIGHUP
 	// ignored. serve reloads its configuration instead.
 	if e.alone && kctx.Selected().Name != "serve" && !signal.Ignored(syscall.SIGHUP) {
@@ -185,24 +214,6 @@ func run(e *env, args []string) int {
 		return statusOf(e, kctx.Run(e)) // a signal is how it ends
 	}
 	return report(e, kctx.Run(e))
-}
-
-// meant puts into a command's arguments that are places what their users mean by them.
-func meant(command *kong.Node) {
-	for _, arg := range command.Positional {
-		switch to := arg.Target.Addr().Interface().(type) {
-		case *string:
-			if arg.Tag.Has("place") {
-				*to = place.Meant(*to)
-			}
-		case *[]string:
-			for i := range *to {
-				if arg.Tag.Has("place") {
-					(*to)[i] = place.Meant((*to)[i])
-				}
-			}
-		}
-	}
 }
 
 // customary replaces arguments that people type by habit: help as a command, and --version.
@@ -229,7 +240,7 @@ func customary(args []string) []string {
 	return args
 }
 
-func newParser(e *env) (*kong.Kong, *bool, error) {
+func newParser(e *env, set kong.Resolver) (*kong.Kong, *bool, error) {
 	exited := new(bool)
 	parser, err := kong.New(&cli{}, append(byteMappers(),
 		kong.Name("nfsbox"),
@@ -237,6 +248,7 @@ func newParser(e *env) (*kong.Kong, *bool, error) {
 		kong.Writers(e.stdout, e.stderr),
 		kong.Exit(func(int) { *exited = true }),
 		kong.NoDefaultHelp(),
+		kong.Resolvers(set),
 		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: true}),
 	)...)
@@ -261,7 +273,8 @@ func printHelp(o kong.HelpOptions, ctx *kong.Context) error {
 	return err
 }
 
-func usageError(parser *kong.Kong, err error) error {
+// usageError is an error of the command line; source says where it was set, if elsewhere.
+func usageError(parser *kong.Kong, err error, source string) error {
 	command := parser.Model.Name
 	var pe *kong.ParseError
 	if errors.As(err, &pe) && pe.Context != nil && pe.Context.Selected() != nil {
@@ -273,7 +286,7 @@ func usageError(parser *kong.Kong, err error) error {
 			err = fmt.Errorf("%w: %s", err, advice)
 		}
 	}
-	return &exitError{status: exitUsage, err: fmt.Errorf("%w; see %s --help", err, command)}
+	return &exitError{status: exitUsage, err: fmt.Errorf("%w%s; see %s --help", err, source, command)}
 }
 
 type versionCmd struct{}

@@ -268,7 +268,10 @@ func (*lnCmd) Help() string {
 func (c *lnCmd) Run(e *env) error {
 	for i := range c.Places {
 		if i > 0 || !c.Symbolic { // a text stands for nothing else
-			c.Places[i] = place.Meant(c.Places[i])
+			var err error
+			if c.Places[i], err = e.meant(c.Places[i]); err != nil {
+				return &exitError{status: exitUsage, err: err}
+			}
 		}
 	}
 	if c.Symbolic {

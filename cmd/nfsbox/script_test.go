@@ -55,7 +55,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve": serveScript, "sparse": sparseScript, "status": statusScript, "replace": replaceScript,
-			"post": postScript,
+			"post": postScript, "configure": configureScript,
 		},
 	})
 }
@@ -166,6 +166,16 @@ func postScript(ts *testscript.TestScript, neg bool, args []string) {
 // replaceScript sets VAR to TEXT with OLD replaced by NEW:
 //
 //	replace OLD NEW TEXT VAR
+//
+// configureScript writes settings of the user, with an alias "box" for a URL.
+func configureScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: configure URL")
+	}
+	text := fmt.Sprintf("[alias]\nbox = %q\n[flags.stat]\njson = true\n[server.\"*\"]\nmax-load = 8\n", args[0])
+	ts.Check(os.WriteFile(ts.MkAbs(".config/nfsbox/nfsbox.toml"), []byte(text), 0o600))
+}
+
 func replaceScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: replace OLD NEW TEXT VAR")

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/settings"
+)
+
+// userSettings reads what the user has set, when it is asked for: help and the version are shown
+// however wrong the file is.
+func userSettings() func() (*settings.Settings, error) {
+	return sync.OnceValues(func() (*settings.Settings, error) { return settings.Read(settings.File(os.LookupEnv), os.Getenv) })
+}
+
+// resolver gives flags that the command line does not name what the user has set.
+type resolver struct {
+	read func() (*settings.Settings, error)
+	from map[string]string // where the flags that it has given stand
+}
+
+// Validate is called by kong before anything is parsed; the file is checked when it is used.
+func (r *resolver) Validate(*kong.Application) error { return nil }
+
+// Resolve is called by kong for each flag that the command line does not name.
+func (r *resolver) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	node := ctx.Selected()
+	if r.read == nil || flag.Name == "help" || node == nil || !settable(node) {
+		return nil, nil
+	}
+	set, err := r.read()
+	if err != nil {
+		return nil, err
+	}
+	if err := set.Check(settableFlags(ctx.Model.Node)); err != nil {
+		return nil, err
+	}
+	value, from, ok := set.Flag(commandOf(node), flag.Name)
+	if !ok {
+		return nil, nil
+	}
+	r.from[flag.Name] = from
+	return value, nil
+}
+
+// source says where flags that an error names were set, if not on the command line.
+func (r *resolver) source(err error) string {
+	for name, from := range r.from {
+		if strings.Contains(err.Error(), "--"+name) {
+			return " (set by " + from + ")"
+		}
+	}
+	return ""
+}
+
+// settable reports whether settings of the user are for this command. A server has a file of its
+// own.
+func settable(node *kong.Node) bool { return commandOf(node) != "serve" }
+
+// commandOf is a command as it is typed behind the program's name.
+func commandOf(node *kong.Node) string {
+	_, command, _ := strings.Cut(node.FullPath(), " ")
+	return command
+}
+
+// settableFlags are the commands for which settings are, with the names of their flags.
+func settableFlags(app *kong.Node) map[string][]string {
+	known := make(map[string][]string)
+	for _, node := range app.Leaves(true) {
+		if !settable(node) {
+			continue
+		}
+		names := []string{}
+		for _, group := range node.AllFlags(true) {
+			for _, f := range group {
+				if f.Name != "help" {
+					names = append(names, f.Name)
+				}
+			}
+		}
+		known[commandOf(node)] = names
+	}
+	return known
+}
+
+// meantAll puts into a command's arguments that are places what their user means by them.
+func (e *env) meantAll(command *kong.Node) (err error) {
+	for _, arg := range command.Positional {
+		if !arg.Tag.Has("place") {
+			continue
+		}
+		switch to := arg.Target.Addr().Interface().(type) {
+		case *string:
+			*to, err = e.meant(*to)
+		case *[]string:
+			for i := range *to {
+				if (*to)[i], err = e.meant((*to)[i]); err != nil {
+					return err
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meant is what a user means by a place: what an alias stands for, else what package place knows,
+// with what is set for the server.
+func (e *env) meant(arg string) (string, error) {
+	if e.set == nil {
+		return place.Meant(arg), nil
+	}
+	set, err := e.set()
+	if err != nil {
+		return "", err
+	}
+	url, ok := set.Alias(arg)
+	if !ok {
+		url = place.Meant(arg)
+	}
+	return set.Server(url), nil
+}
