@@ -144,6 +144,9 @@ func (s *Server) Drop(ctx context.Context, client string) error {
 	return nil
 }
 
+// ClientOf returns the client at the far end of a connection, as ClientInfo.Client has it.
+func ClientOf(remote net.Addr) string { return clientAt(remote) }
+
 // clientAt names the client at the far end of a connection.
 func clientAt(a net.Addr) string {
 	if at, ok := a.(interface{ AddrPort() netip.AddrPort }); ok {

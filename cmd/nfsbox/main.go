@@ -139,6 +139,7 @@ type env struct {
 	ctx     context.Context
 	stdout  io.Writer
 	stderr  io.Writer
+	stdin   *os.File                   // if it is a terminal, whose keys a command may read; else nil
 	tty     bool                       // stderr is a terminal
 	size    func() (width, height int) // of the terminal that stdout is; nil: it is none
 	errSize func() (width, height int) // of the terminal that stderr is; nil: it is none
@@ -168,6 +169,7 @@ func main() {
 		ctx:     ctx,
 		stdout:  pipe{os.Stdout, gone},
 		stderr:  pipe{os.Stderr, gone},
+		stdin:   keyboard(),
 		tty:     isTerminal(os.Stderr),
 		size:    terminal(os.Stdout),
 		errSize: terminal(os.Stderr),
@@ -178,6 +180,14 @@ func main() {
 		name:    os.Args[0],
 	}, os.Args[1:])
 	os.Exit(status)
+}
+
+// keyboard is standard input, if that is a terminal.
+func keyboard() *os.File {
+	if terminal(os.Stdin) == nil {
+		return nil
+	}
+	return os.Stdin
 }
 
 func isTerminal(f *os.File) bool {

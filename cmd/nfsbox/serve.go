@@ -159,8 +159,10 @@ view. See docs/file-api.md.
 THE LIVE VIEW
 
 --http 127.0.0.1:9465 serves a page of charts, of what the server does now and has done in the last
-minutes: calls and their latency, threads, the way to the disk, bounds, LOCALIO, and the slowest calls
-of all that took a millisecond or more. nfsbox top shows the same in a terminal. The page changes
+minutes: calls and their latency, threads, the way to the disk, bounds, LOCALIO, the clients and files
+that are busiest, and the slowest calls of all that took a millisecond or more, with their files. Of
+which file, and how long, is told by a sample: all calls of a quiet server, and a thousand of a busy
+one's in two seconds. nfsbox top shows the same in a terminal. The page changes
 nothing, asks nobody who he is, and tells names of exports and addresses of clients: at an address that
 others can reach, the log warns of it.
 

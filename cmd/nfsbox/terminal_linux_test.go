@@ -128,6 +128,46 @@ func TestTopDraws(t *testing.T) {
 	}
 }
 
+// TestTopKeys has nfsbox top sort by a key, end by another, and leave the terminal as it was.
+func TestTopKeys(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	screen, tty := pty(t, 100, 30)
+	before, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(view.New(view.Options{Source: func() view.Snapshot {
+		return view.Snapshot{Clients: []view.Client{{Name: "192.0.2.7", Conns: 1}}}
+	}}))
+	defer s.Close()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(&env{ctx: t.Context(), stdout: tty, stderr: new(bytes.Buffer), stdin: tty, size: terminal(tty)}, []string{"top", "--every", "1m", s.URL})
+	}()
+	drawn, piece := "", make([]byte, 4096)
+	const late = "too late"
+	defer time.AfterFunc(time.Minute, func() { _, _ = tty.WriteString(late) }).Stop()
+	for _, step := range []struct{ want, press string }{{"OPS/S▾", "b"}, {"BYTES/S▾", "q"}, {"\x1b[?1049l", ""}} {
+		for !strings.Contains(drawn, step.want) {
+			n, err := screen.Read(piece)
+			if err != nil || strings.Contains(drawn, late) {
+				t.Fatalf("%v behind %q, no %q", err, drawn, step.want)
+			}
+			drawn += string(piece[:n])
+		}
+		_, drawn, _ = strings.Cut(drawn, step.want)
+		if _, err := screen.WriteString(step.press); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status := <-ended; status != exitOK {
+		t.Errorf("status %d", status)
+	}
+	if after, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS); err != nil || *after != *before {
+		t.Errorf("the terminal is not as it was: %+v, %v", after, err)
+	}
+}
+
 // TestTopIntoTheVoid tells of an output that takes nothing.
 func TestTopIntoTheVoid(t *testing.T) {
 	s := httptest.NewServer(view.New(view.Options{Source: func() view.Snapshot { return view.Snapshot{} }}))

@@ -23,19 +23,22 @@ func (*topCmd) Help() string {
 
 At the top are calls per second, their latency (median, 99 %), bytes per second, processor time, memory
 and threads of the server, its connections and clients, and charts of the last minutes. Then come
-tables, as far as the screen has room: procedures; who waits for the disk, by export and kind of work;
+tables, as far as the screen has room: the busiest clients, with the user as whom one called last, and
+the file that it was last seen to use; the busiest files; procedures; who waits for the disk, by export and kind of work;
 bounds, and how much of each is taken; LOCALIO; open files; and the slowest calls of the last minutes.
 
 Figures are computed by the server, for intervals of about 2 seconds, however many watch. They are those
 of the last interval, also where --every asks less often; a user who asks more often sees the same
 again.
 
-On a terminal the screen is drawn over and over, until Ctrl-C. Elsewhere each interval is one line.
+On a terminal the screen is drawn over and over, until q or Ctrl-C. Clients and files are sorted by
+operations (o), bytes (b), p99 (p) or calls in flight (f), or by the column to the left or right (arrows);
+up and down scroll them, and ? shows the keys. Elsewhere each interval is one line.
 --once prints all tables, at full length. Colours are left out if NO_COLOR is set.
 
 With --json each line is an object. Of "type":"frame" are the figures: rates are a second, times are
 seconds, sizes are bytes; total, process, connections, procedures, gate, limits, localio (null if it is
-not served), caches, jobs, slow. Its form has the number "format":1; other fields may be added, and
+not served), caches, jobs, slow, clients, files. Its form has the number "format":1; other fields may be added, and
 none goes or changes its meaning while the number is 1. Of "type":"error" is a server that does not
 answer. The last one is of "type":"summary", with frames and errors. Without --once it takes an
 interruption to end:
@@ -57,6 +60,13 @@ func (c *topCmd) Run(e *env) error {
 		resized, stop := resizes()
 		defer stop()
 		o.Resized = resized
+	}
+	if e.size != nil && e.stdin != nil && !c.Once && !c.JSON {
+		keys, stop, err := pressed(e.stdin)
+		if err == nil { // else it goes without keys
+			defer stop()
+			o.Keys = keys
+		}
 	}
 	err := top.Run(e.ctx, o)
 	switch {

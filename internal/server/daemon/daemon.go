@@ -83,6 +83,9 @@ func (d *daemon) open(ctx context.Context) (err error) {
 		return err
 	}
 	d.logs.SetNamer(d.pathOf)
+	if d.c.HTTP != "" {
+		d.logs.Watch()
+	}
 	if err := d.newServer(); err != nil {
 		return err
 	}

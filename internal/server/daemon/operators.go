@@ -10,7 +10,7 @@ import (
 func (d *daemon) openWeb(ctx context.Context) error {
 	return d.web.Open(ctx, ops.WebOptions{
 		Config: d.c, Version: d.w.Version, URL: d.running().URL, Now: d.w.Now, Log: d.log, Logs: d.logs,
-		Source: d.scrape, Listen: listenTCP, Client: d.client,
+		Source: d.scrape, Listen: listenTCP, Client: d.client, Clients: d.srv.Clients,
 	})
 }
 

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -76,6 +77,13 @@ func TestView(t *testing.T) {
 		return isRead(p) && p.Version == 3 && p.Calls == 1 && p.Max > 0
 	}) {
 		t.Errorf("%+v", f.Procs)
+	}
+	me := fmt.Sprint(os.Geteuid())
+	if len(f.Clients) != 1 || f.Clients[0].Client != "127.0.0.1" || f.Clients[0].User != me || f.Clients[0].Conns != 1 || f.Clients[0].Rate <= 0 || f.Clients[0].File != "/file" {
+		t.Errorf("%+v", f.Clients)
+	}
+	if !slices.ContainsFunc(f.Files, func(x view.FileFrame) bool { return x.File == "/file" && x.Client == "127.0.0.1" && x.P99 > 0 }) {
+		t.Errorf("%+v", f.Files)
 	}
 	for _, limit := range f.Limits {
 		if limit.Max == 0 {

@@ -117,6 +117,15 @@ func New(o Options) *Log {
 // allocates nothing. A nil Log wants none.
 func (l *Log) Wants() bool { return l != nil && l.o.Rand() <= l.below }
 
+// Share is what Wants compares random numbers with, for a caller that has one: a call is
+// wanted if its number, of 64 bits, is at most this. Of a nil Log it is 0.
+func (l *Log) Share() uint64 {
+	if l == nil {
+		return 0
+	}
+	return l.below
+}
+
 // Put queues a call to be written, or counts it as left out. It neither waits nor
 // allocates. After Close nothing is written.
 func (l *Log) Put(c Call) {

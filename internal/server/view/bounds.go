@@ -20,6 +20,26 @@ const (
 	maxCaches = 32
 	maxJobs   = 64
 
+	// maxBusyClients and maxBusyFiles bound the clients and files that are known to be
+	// busy. At the bound one more takes the place of the one that has done least of late.
+	// maxClients and maxFiles bound the rows of a Frame: those are shown that are first by
+	// calls, bytes, latency, or calls in flight.
+	maxBusyClients = 1024
+	maxBusyFiles   = 1024
+	maxClients     = 64
+	maxFiles       = 64
+
+	// samples is how many calls of an interval are looked at to tell clients and files
+	// apart. Of more only a share is, down to leastShare, of 2^64.
+	samples    = 1000
+	leastShare = 1 << 44 // one in a million
+
+	// halfLife is when a client or file counts half as much as it did, and tookHalf the
+	// same of how long its calls took. What counts less than forgotten calls is forgotten.
+	halfLife  = time.Minute
+	tookHalf  = 15 * time.Second
+	forgotten = 0.05
+
 	// maxName is the longest name in a Frame, in bytes; the end of a longer one
 	// is replaced by an ellipsis.
 	maxName = 200

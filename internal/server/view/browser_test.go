@@ -48,6 +48,7 @@ type found struct {
 	Scripts  int
 	Images   int
 	Pwned    bool
+	Pressed  [][]string
 }
 
 const narrowest = 500
@@ -134,15 +135,16 @@ func probed(h http.Handler, w looks) http.Handler {
 	return mux
 }
 
-// busy is a View with five minutes behind it, which goes on working whenever it
+// busyPage is a View with five minutes behind it, which goes on working whenever it
 // is asked.
-func busy(f *fake) http.Handler {
+func busyPage(f *fake) http.Handler {
 	v := New(f.options())
 	for i := range 150 {
 		if f.s.Gate.Waiting = i % 40 / 4; i%60 > 30 {
 			f.call(1, i*10, time.Duration(i)*100*time.Microsecond)
 		}
 		f.work()
+		f.count(v)
 		v.step()
 	}
 	f.slow(v)
@@ -151,6 +153,7 @@ func busy(f *fake) http.Handler {
 		if r.URL.Path == "/view.json" {
 			mu.Lock()
 			f.work()
+			f.count(v)
 			v.step()
 			mu.Unlock()
 		}
@@ -165,10 +168,14 @@ func TestBrowser(t *testing.T) {
 	for _, w := range []looks{
 		{width: 1280, height: 1500, name: "view-desktop"},
 		{width: 320, height: 2600, dark: true, name: "view-phone-dark"}, // the hostile one is on a phone by day
+		{width: 360, height: 2600, name: "view-360"},
+		{width: 360, height: 2600, dark: true, name: "view-360-dark"},
+		{width: 1600, height: 1500, name: "view-1600"},
+		{width: 1600, height: 1500, dark: true, name: "view-1600-dark"},
 	} {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			f := look(t, busy(newFake()), w)
+			f := look(t, busyPage(newFake()), w)
 			if f.Width != w.width || f.Dark != w.dark {
 				t.Errorf("the window is %d pixels wide; dark: %v", f.Width, f.Dark)
 			}
@@ -182,6 +189,10 @@ func TestBrowser(t *testing.T) {
 				t.Errorf("the page is %s, says %q and has errors %q", f.State, f.Says, f.Errors)
 			}
 			f.figures(t)
+			if up := f.Pressed; len(up) != 2 || !slices.Equal(up[0], []string{"1000@127.0.0.1", "192.0.2.7", "192.0.2.9", "2001:db8:12:3456:789a:bcde:f012:3456", "ascending"}) ||
+				up[1][4] != "descending" || up[1][0] != up[0][3] || up[1][3] != up[0][0] {
+				t.Errorf("the heading was pressed: %q", up)
+			}
 		})
 	}
 }
@@ -199,7 +210,8 @@ func (f *found) figures(t *testing.T) {
 	for id, want := range map[string][]string{
 		"lanes": {"/data", "read", "4", "1", "20", "5", "2.0 ms", "0"}, "localio": {"2", "9", "3"},
 		"limits": {"connections", "7", "4096", ""}, "caches": {"open files", "45", "5", "30", "4096", ""},
-		"jobs": {"nightly", "running", "10", "40", "1.0 GiB", "1"}, "slow": {"WRITE", "192.0.2.8:999", "2.0 s"},
+		"jobs": {"nightly", "running", "10", "40", "1.0 GiB", "1"}, "slow": {"WRITE", "/data/file", "192.0.2.8:999", "2.0 s"},
+		"clients": {"192.0.2.7", "0", "20", "41.0 KiB/s"}, "files": {"/data/home/alice/projects/simulation/run-0042/results.h5", "5", "39.1 KiB/s"},
 		"procedures": {"NFS READ", "100", "0", "999 µs", "999 µs", "50.0 ms", "9.8 KiB/s", "97.7 KiB/s"},
 	} {
 		rows := f.Tables[id]
@@ -265,7 +277,7 @@ func TestBrowserIll(t *testing.T) {
 	gone, asked := New(newFake().options()), 0
 	fakes := []*fake{newFake(), newFake()}
 	fakes[1].s.Started = epoch.Add(30 * time.Minute)
-	lives, calls := []http.Handler{busy(fakes[0]), busy(fakes[1])}, 0
+	lives, calls := []http.Handler{busyPage(fakes[0]), busyPage(fakes[1])}, 0
 	for _, c := range []struct {
 		name, state, says string
 		h                 http.HandlerFunc

@@ -30,9 +30,11 @@ type Frame struct {
 	LocalIO *LocalIOFrame `json:"localio"` // null: not served
 	Caches  []CacheFrame  `json:"caches"`
 	Jobs    []JobFrame    `json:"jobs"`
-	Slow    []SlowFrame   `json:"slow"`   // the slowest first
-	Left    int           `json:"left"`   // rows left out of the tables above
-	Points  []Point       `json:"points"` // the oldest first
+	Slow    []SlowFrame   `json:"slow"`    // the slowest first
+	Clients []ClientFrame `json:"clients"` // the busiest first
+	Files   []FileFrame   `json:"files"`   // the busiest first
+	Left    int           `json:"left"`    // rows left out of the tables above
+	Points  []Point       `json:"points"`  // the oldest first
 }
 
 // TotalFrame is all procedures together.
@@ -136,6 +138,31 @@ type JobFrame struct {
 	Total  uint64 `json:"total"` // 0: not known yet
 	Bytes  uint64 `json:"bytes"`
 	Failed uint64 `json:"failed"`
+}
+
+// ClientFrame is one client. Calls and bytes of clients with connections of NFS are counted
+// one by one, on the connections that are open; of others, such as those of the file API,
+// they are estimated from a sample, as P99 and File are.
+type ClientFrame struct {
+	Client   string  `json:"client"` // an address, or USER@ADDRESS
+	User     string  `json:"user"`   // as whom it called last; "": not known
+	Conns    int     `json:"connections"`
+	InFlight int     `json:"in_flight"`
+	Rate     float64 `json:"calls_per_second"`
+	In       float64 `json:"bytes_in_per_second"`
+	Out      float64 `json:"bytes_out_per_second"`
+	P99      float64 `json:"p99"`       // of late; 0 without calls
+	File     string  `json:"last_file"` // what it was last seen to use
+}
+
+// FileFrame is one file or directory, of which all is estimated from a sample of the calls.
+type FileFrame struct {
+	File   string  `json:"file"`        // its path, or its handle
+	Client string  `json:"last_client"` // that was last seen to use it
+	Rate   float64 `json:"calls_per_second"`
+	In     float64 `json:"bytes_in_per_second"`
+	Out    float64 `json:"bytes_out_per_second"`
+	P99    float64 `json:"p99"` // of late
 }
 
 // SlowFrame is one slow call.

@@ -21,6 +21,19 @@ type Snapshot struct {
 	LocalIO *LocalIO
 	Caches  []Cache
 	Jobs    []Job
+	Clients []Client
+}
+
+// Client is a client that has connections. Name tells it from others. If a total is less
+// than before, connections were closed, and what is left is counted as new.
+type Client struct {
+	Name     string // an address, or USER@ADDRESS
+	User     string // "": not known
+	Conns    int
+	InFlight int    // calls that have no answer yet
+	Calls    uint64 // totals, of the connections that are open
+	BytesIn  uint64
+	BytesOut uint64
 }
 
 // Proc are the counters of one procedure. Program, Version and Name tell it from

@@ -43,7 +43,11 @@ func newFake() *fake {
 		},
 		LocalIO: &LocalIO{Sessions: 2, Files: 9, Opened: 50, Refused: 1, Revoked: 4},
 		Caches:  []Cache{{Name: "open files", Used: 30, Max: 4096, Hits: 10, Misses: 10}},
-		Jobs:    []Job{{Name: "nightly", State: "running", Items: 10, Total: 40, Bytes: 1 << 30, Failed: 1}},
+		Clients: []Client{
+			{Name: "192.0.2.7", Conns: 2, InFlight: 3}, {Name: "1000@127.0.0.1", User: "1000", Conns: 1},
+			{Name: "2001:db8:12:3456:789a:bcde:f012:3456", Conns: 4, InFlight: 1},
+		},
+		Jobs: []Job{{Name: "nightly", State: "running", Items: 10, Total: 40, Bytes: 1 << 30, Failed: 1}},
 	}
 	return f
 }
@@ -60,6 +64,7 @@ func (f *fake) source() Snapshot {
 	}
 	s.Gate.Lanes = append([]Lane(nil), s.Gate.Lanes...)
 	s.Caches = append([]Cache(nil), s.Caches...)
+	s.Clients = append([]Client(nil), s.Clients...)
 	return s
 }
 
@@ -90,6 +95,12 @@ func (f *fake) work() {
 	if f.s.LocalIO != nil {
 		f.s.LocalIO.Opened += 6
 	}
+	for i := range f.s.Clients {
+		c := &f.s.Clients[i]
+		c.Calls += 40 >> i
+		c.BytesIn += 4000 << (3 * i)
+		c.BytesOut += 80_000 >> i
+	}
 	f.s.Caches[0].Hits += 90
 	f.s.Caches[0].Misses += 10
 }
@@ -101,7 +112,16 @@ func (f *fake) options() Options {
 // slow are two calls that took long.
 func (f *fake) slow(v *View) {
 	v.Slow(SlowCall{At: f.now, Proc: "READ", Client: "192.0.2.7:999", XID: 0xabc, Took: 50 * time.Millisecond, Waited: time.Millisecond})
-	v.Slow(SlowCall{At: f.now, Proc: "WRITE", Client: "192.0.2.8:999", XID: 1, Took: 2 * time.Second, Detail: "/data/file"})
+	v.Slow(SlowCall{At: f.now, Proc: "WRITE", Client: "192.0.2.8:999", XID: 1, Took: 2 * time.Second, Path: "/data/file"})
+}
+
+// count is what a sample of calls says of two seconds.
+func (f *fake) count(v *View) {
+	for i := range 10 {
+		v.Count(Call{Client: "192.0.2.7", User: "0", File: "/data/home/alice/projects/simulation/run-0042/results.h5", Took: time.Millisecond, BytesOut: 8000})
+		v.Count(Call{Client: "2001:db8:12:3456:789a:bcde:f012:3456", User: "1001", File: "/data/var/mail/bob", Took: time.Duration(i) * 5 * time.Millisecond, BytesIn: 5000})
+	}
+	v.Count(Call{Client: "192.0.2.9", User: "backup", File: "/data/backup/2026-03-04.tar", Took: 90 * time.Millisecond, BytesIn: 40_000})
 }
 
 // get asks a handler.

@@ -20,8 +20,12 @@ type Options struct {
 	// Health returns why the server is not healthy, or nil; a nil Health: it always is.
 	// Many goroutines call it at once.
 	Health func() error
-	Every  time.Duration    // from one Frame to the next; DefaultEvery if 0
-	Now    func() time.Time // time.Now if nil
+	// NameFile returns the path of a Call's File, or what is to be shown of it while that is
+	// not known: ok is false then. nil: that is File. It is called by the goroutine that
+	// calls Source.
+	NameFile func(string) (name string, ok bool)
+	Every    time.Duration    // from one Frame to the next; DefaultEvery if 0
+	Now      func() time.Time // time.Now if nil
 }
 
 // View is the live view of a server: an http.Handler, to be mounted at the root
@@ -31,6 +35,9 @@ type View struct {
 	o    Options
 	mux  http.ServeMux
 	slow slowCalls
+	busy busy
+
+	names map[string]string // of the files in the last Frame; whoAndWhat's own
 
 	mu     sync.Mutex
 	last   sample  // guarded by mu, like all below
@@ -45,7 +52,11 @@ func New(o Options) *View {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.NameFile == nil {
+		o.NameFile = func(file string) (string, bool) { return file, true }
+	}
 	v := &View{o: o}
+	v.busy.init()
 	v.mux.HandleFunc("GET /{$}", asset("page/index.html", "text/html; charset=utf-8"))
 	v.mux.HandleFunc("GET /page.css", asset("page/page.css", "text/css; charset=utf-8"))
 	v.mux.HandleFunc("GET /page.js", asset("page/page.js", "text/javascript; charset=utf-8"))
@@ -91,6 +102,7 @@ func (v *View) publish(iv interval) {
 	f := iv.frame()
 	f.Every = v.o.Every.Seconds()
 	f.Slow = v.slow.list(iv.now.at)
+	v.whoAndWhat(f, &iv)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if iv.seconds > 0 {
@@ -104,6 +116,13 @@ func (v *View) publish(iv interval) {
 	}
 	v.frame = f
 }
+
+// Share says of how many calls Count shall be told: of each for which a random number, of
+// 64 bits, is at most this. It costs an atomic load.
+func (v *View) Share() uint64 { return v.busy.below.Load() }
+
+// Count is told of a call that was picked by Share: who made it, and what it was about.
+func (v *View) Count(c Call) { v.busy.add(&c) }
 
 // Slow reports a call that took long; the slowest are shown. It may be called for every
 // call: most cost an atomic load, and none waits for a reader.

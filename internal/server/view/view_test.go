@@ -30,6 +30,7 @@ func TestGolden(t *testing.T) {
 	f.slow(v)
 	v.step()
 	f.work()
+	f.count(v)
 	v.step()
 	w := get(t, v, "/view.json")
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {

@@ -18,6 +18,14 @@ type Screen struct {
 	Height int // lines; 0: no limit
 	Colour bool
 	Zone   *time.Location // of the times of day; UTC if nil
+	Look
+}
+
+// Look is what the user has asked to see. The zero Look is what there is at first.
+type Look struct {
+	Sort Key  // by what clients and files are sorted; 0: KeyCalls
+	Skip int  // how many of their rows are left out at the top
+	Help bool // show what keys do
 }
 
 // Lines draws a Frame. No line is longer than the screen is wide, or 40 characters, and there are
@@ -29,6 +37,9 @@ func Lines(f *view.Frame, s Screen) []string {
 		s.Zone = time.UTC
 	}
 	out := s.head(f)
+	if s.Help {
+		out = append(append(out, ""), s.flow(help()...)...)
+	}
 	tables := slices.DeleteFunc(s.tables(f), func(t table) bool { return t.rows() == 0 })
 	tables, n := choose(tables, s.Height-len(out), s.Height == 0)
 	for i := range tables {
@@ -146,7 +157,60 @@ func (s *Screen) bold(line string) string {
 
 // tables are a Frame's tables, the most important first.
 func (s *Screen) tables(f *view.Frame) []table {
-	return []table{procedures(f), s.slow(f), lanes(f), limits(f), caches(f), jobs(f)}
+	return []table{s.clients(f), s.files(f), procedures(f), s.slow(f), lanes(f), limits(f), caches(f), jobs(f)}
+}
+
+// sorted marks the heading of the column by which rows are sorted.
+func (s *Screen) sorted(by Key, head string) string {
+	if cmp.Or(s.Sort, KeyCalls) == by {
+		return head + "▾"
+	}
+	return head
+}
+
+// clients lists those first that do most, as the user has asked.
+func (s *Screen) clients(f *view.Frame) table {
+	t := table{[]column{
+		{head: "CLIENT", left: true}, {head: "USER", left: true, spare: true}, {head: s.sorted(KeyCalls, "OPS/S")}, {head: s.sorted(KeyBytes, "BYTES/S")},
+		{head: s.sorted(KeyLatency, "P99")}, {head: s.sorted(KeyFlight, "FLIGHT")}, {head: "LAST FILE", left: true, spare: true},
+	}}
+	rows := slices.Clone(f.Clients)
+	slices.SortStableFunc(rows, func(a, b view.ClientFrame) int {
+		switch s.Sort {
+		case KeyBytes:
+			return cmp.Compare(b.In+b.Out, a.In+a.Out)
+		case KeyLatency:
+			return cmp.Compare(b.P99, a.P99)
+		case KeyFlight:
+			return cmp.Compare(b.InFlight, a.InFlight)
+		}
+		return cmp.Compare(b.Rate, a.Rate)
+	})
+	for _, c := range rows[min(s.Skip, len(rows)):] {
+		t.add(name(c.Client), name(c.User), number(c.Rate), rate(c.In+c.Out), seconds(c.P99), strconv.Itoa(c.InFlight), name(c.File))
+	}
+	return t
+}
+
+func (s *Screen) files(f *view.Frame) table {
+	t := table{[]column{
+		{head: "FILE", left: true}, {head: s.sorted(KeyCalls, "OPS/S")}, {head: s.sorted(KeyBytes, "BYTES/S")}, {head: s.sorted(KeyLatency, "P99")},
+		{head: "LAST CLIENT", left: true, spare: true},
+	}}
+	rows := slices.Clone(f.Files)
+	slices.SortStableFunc(rows, func(a, b view.FileFrame) int {
+		switch s.Sort {
+		case KeyBytes:
+			return cmp.Compare(b.In+b.Out, a.In+a.Out)
+		case KeyLatency:
+			return cmp.Compare(b.P99, a.P99)
+		}
+		return cmp.Compare(b.Rate, a.Rate)
+	})
+	for _, x := range rows[min(s.Skip, len(rows)):] {
+		t.add(name(x.File), number(x.Rate), rate(x.In+x.Out), seconds(x.P99), name(x.Client))
+	}
+	return t
 }
 
 // procedures lists the busiest first.
@@ -169,14 +233,14 @@ func procedures(f *view.Frame) table {
 func (s *Screen) slow(f *view.Frame) table {
 	t := table{[]column{
 		{head: "SLOW", left: true}, {head: "TOOK"}, {head: "WAITED", spare: true}, {head: "AT", spare: true},
-		{head: "CLIENT", left: true}, {head: "XID", spare: true}, {left: true, spare: true},
+		{head: "CLIENT", left: true}, {head: "FILE", left: true, spare: true}, {head: "XID", spare: true}, {left: true, spare: true},
 	}}
 	for i := range f.Slow {
 		c, xid := &f.Slow[i], ""
 		if c.XID != 0 {
 			xid = strconv.FormatUint(uint64(c.XID), 16)
 		}
-		t.add(name(c.Proc), seconds(c.Took), seconds(c.Waited), c.At.In(s.Zone).Format(time.TimeOnly), name(c.Client), xid, name(c.Detail))
+		t.add(name(c.Proc), seconds(c.Took), seconds(c.Waited), c.At.In(s.Zone).Format(time.TimeOnly), name(c.Client), name(c.Path), xid, name(c.Detail))
 	}
 	return t
 }

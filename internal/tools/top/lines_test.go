@@ -33,7 +33,7 @@ func TestIll(t *testing.T) {
 func TestSlowWithoutXID(t *testing.T) {
 	f := &view.Frame{Slow: []view.SlowFrame{{Proc: "READ", Client: "192.0.2.1:700", XID: 0xabc}, {Proc: "Put", Client: "192.0.2.1:701", Detail: "ann"}}}
 	text := strings.Join(Lines(f, Screen{Width: 80}), "\n")
-	if !strings.Contains(text, "192.0.2.1:700  abc") || !strings.Contains(text, "192.0.2.1:701       ann") {
+	if !strings.Contains(text, "192.0.2.1:700        abc") || !strings.Contains(text, "192.0.2.1:701             ann") {
 		t.Error(text)
 	}
 }

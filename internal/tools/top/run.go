@@ -30,6 +30,7 @@ type Options struct {
 	// sequences. Resized, if not nil, receives when the size has changed.
 	Size    func() (width, height int)
 	Resized <-chan struct{}
+	Keys    <-chan Key // that were pressed, if Out is a terminal; nil: there are none
 	Colour  bool
 	Zone    *time.Location // of the times of day; UTC if nil
 }
@@ -67,7 +68,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		if o.Once {
 			return nil
 		}
-		if err := s.wait(ctx, o.pause(f)); err != nil {
+		if more, err := s.wait(ctx, o.pause(f)); err != nil || !more {
 			return err
 		}
 	}
@@ -93,6 +94,7 @@ type show struct {
 	why    string // why the last Frame is old; "": it is not
 	frames uint64
 	errors uint64
+	look   Look
 }
 
 func newShow(o *Options) *show {
@@ -182,7 +184,7 @@ func (s *show) lost(err error) error {
 
 func (s *show) draw() error {
 	width, height := s.o.Size()
-	w := Screen{Width: width, Height: max(height, 1), Colour: s.o.Colour, Zone: s.o.Zone}
+	w := Screen{Width: width, Height: max(height, 1), Colour: s.o.Colour, Zone: s.o.Zone, Look: s.look}
 	lines := Lines(s.last, w)
 	if s.why != "" {
 		why := cut(s.why, max(width, 1))
@@ -191,25 +193,34 @@ func (s *show) draw() error {
 	return s.write(home + strings.Join(lines, clearLine+"\r\n") + clearLine + clearRest)
 }
 
-// wait waits for d, and redraws when the terminal's size changes.
-func (s *show) wait(ctx context.Context, d time.Duration) error {
+// wait waits for d, and redraws when the terminal's size changes or a key asks for it. more is
+// false if the user wants to end.
+func (s *show) wait(ctx context.Context, d time.Duration) (more bool, err error) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return true, nil
 		case <-timer.C:
-			return nil
+			return true, nil
+		case k, open := <-s.o.Keys:
+			switch {
+			case !open:
+				s.o.Keys = nil
+				continue
+			case !s.press(k):
+				return false, nil
+			}
 		case _, open := <-s.o.Resized:
 			if !open {
 				s.o.Resized = nil
 				continue
 			}
-			if s.screen && s.last != nil {
-				if err := s.draw(); err != nil {
-					return err
-				}
+		}
+		if s.screen && s.last != nil {
+			if err := s.draw(); err != nil {
+				return true, err
 			}
 		}
 	}

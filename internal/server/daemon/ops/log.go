@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/server/fileapi"
 	"github.com/nfsbox/nfsbox/internal/server/reqlog"
+	"github.com/nfsbox/nfsbox/internal/server/view"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -28,7 +30,9 @@ type Logs struct {
 	slow     *slowLog    // nil before Open
 	requests *reqlog.Log // calls of clients; nil: there is no such log
 	calls    *reqlog.File
-	name     Namer // set before there are calls
+	name     Namer      // set before there are calls, as all below
+	watched  bool       // there is to be a view
+	view     *view.View // nil: there is none
 }
 
 // levelOf is the lowest level that is logged. config has checked it.
@@ -167,26 +171,60 @@ func (l *Logs) Open(c *config.Log, slow time.Duration) error {
 // before there are calls.
 func (l *Logs) SetNamer(name Namer) { l.name = name }
 
-// Sample says, for each call, whether the log of requests wants it; nil is for none.
+// Watch says that there is to be a view, for which calls are sampled, too. It is called before
+// Sample.
+func (l *Logs) Watch() { l.watched = true }
+
+// Sample says, for each call, whether the log of requests or the view wants it; nil is for
+// none.
 func (l *Logs) Sample() func() bool {
-	if l.requests == nil {
-		return nil
+	switch {
+	case l.watched:
+		return func() bool { return rand.Uint64() <= l.share() }
+	case l.requests != nil:
+		return l.requests.Wants
 	}
-	return l.requests.Wants
+	return nil
+}
+
+// share is that of the calls which the log of requests or the view wants.
+func (l *Logs) share() uint64 { return max(l.requests.Share(), l.viewed()) }
+
+func (l *Logs) viewed() uint64 {
+	if l.view == nil {
+		return 0
+	}
+	return l.view.Share()
+}
+
+// among says whether a call that was picked by the larger of two shares is picked by this one.
+func among(share, larger uint64) bool {
+	return share >= larger || rand.Float64()*float64(larger) <= float64(share)
+}
+
+// picked passes a sampled call on to whom it is for.
+func (l *Logs) picked(r reqlog.Call, of func() view.Call) {
+	larger := l.share()
+	if l.requests != nil && among(l.requests.Share(), larger) {
+		l.requests.Put(r)
+	}
+	if l.view != nil && among(l.view.Share(), larger) {
+		l.view.Count(of())
+	}
 }
 
 // Observe is told of calls that were slow, and of those that the log of requests
 // has picked. It never waits.
 func (l *Logs) Observe(c oncrpc.Served) {
-	r := requestOf(&c)
-	if about := nfsserver.ObjectOf(&c); !about.IsZero() {
+	r, about := requestOf(&c), nfsserver.ObjectOf(&c)
+	if !about.IsZero() {
 		r.Object = &object{about, l.name}
 	}
 	if c.Took >= config.SlowFloor {
 		l.slow.observe(r)
 	}
 	if c.Sampled {
-		l.requests.Put(r)
+		l.picked(r, func() view.Call { return viewCall(&c, about.Handle) })
 	}
 }
 
@@ -210,7 +248,7 @@ func (l *Logs) ObserveAPI(c fileapi.Served) {
 		l.slow.observe(r)
 	}
 	if c.Sampled {
-		l.requests.Put(r)
+		l.picked(r, func() view.Call { return viewCallOfAPI(&c) })
 	}
 }
 

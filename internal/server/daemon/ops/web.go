@@ -19,6 +19,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/crowd"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/server/view"
+	"github.com/nfsbox/nfsbox/nfsserver"
 )
 
 // WebOptions are what [Web.Open] takes. All are required.
@@ -32,6 +33,7 @@ type WebOptions struct {
 	Source  func() *Scrape                                                       // called at any time, from any goroutine
 	Listen  func(ctx context.Context, key, address string) (net.Listener, error) // at an address of Config's key
 	Client  func(net.Conn) string                                                // names the client of a connection
+	Clients func() []nfsserver.ClientInfo                                        // of the NFS server; like Source
 }
 
 // Web is the HTTP servers for operators: metrics at one address, the live view at
@@ -85,7 +87,7 @@ func (w *Web) openView(ctx context.Context) error {
 	if !at.IP.IsLoopback() {
 		w.o.Log.Warn("everybody who can reach the address of http sees what this server does, and for whom", slog.String("address", at.String()))
 	}
-	w.o.Logs.slow.view = v
+	w.o.Logs.slow.view, w.o.Logs.view = v, v
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	w.stops = append(w.stops, stop)
 	w.ended.Go(func() { v.Run(running) })
@@ -97,9 +99,14 @@ func (w *Web) openView(ctx context.Context) error {
 func (w *Web) newView() *view.View {
 	started := w.o.Now()
 	return view.New(view.Options{
-		Now:    w.o.Now,
-		Source: func() view.Snapshot { return w.scrape().view(w.o.Config, w.o.URL, w.o.Version, started) },
-		Health: w.health,
+		Now: w.o.Now,
+		Source: func() view.Snapshot {
+			s := w.scrape().view(w.o.Config, w.o.URL, w.o.Version, started)
+			s.Clients = viewClients(w.o.Clients())
+			return s
+		},
+		NameFile: w.o.Logs.nameFile,
+		Health:   w.health,
 	})
 }
 

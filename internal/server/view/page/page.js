@@ -196,18 +196,31 @@ function pick(p) {
   charts.forEach(draw);
 }
 
-// Tables. A column is a heading, what a row has there, and a class; what that
-// returns is text, or an element made here.
+// Tables. A column is a heading, what a row has there, a class, and by what rows are
+// sorted where the heading is pressed: numbers the largest first, text as in a
+// dictionary. What a row has is text, or an element made here.
 
 const name = 'name', wide = 'wide';
+const moved = r => r.bytes_in_per_second + r.bytes_out_per_second;
 const tables = [
+  {id: 'clients', title: 'Clients', rows: f => f.clients || [], by: 2, columns: [
+    ['client', r => r.client, name, r => r.client], ['user', r => r.user, name + ' ' + wide, r => r.user],
+    ['ops/s', r => number(r.calls_per_second), '', r => r.calls_per_second], ['bytes/s', r => rate(moved(r)), '', moved],
+    ['p99', r => time(r.p99), '', r => r.p99], ['in flight', r => number(r.in_flight), '', r => r.in_flight],
+    ['last file', r => r.last_file, 'path ' + wide, r => r.last_file]]},
+  {id: 'files', title: 'Files', rows: f => f.files || [], by: 1, columns: [
+    ['file', r => r.file, 'path', r => r.file], ['ops/s', r => number(r.calls_per_second), '', r => r.calls_per_second],
+    ['bytes/s', r => rate(moved(r)), '', moved], ['p99', r => time(r.p99), '', r => r.p99], ['last client', r => r.last_client, name + ' ' + wide, r => r.last_client]]},
+  {id: 'slow', title: 'Slow operations', rows: f => f.slow, by: 3, columns: [
+    ['procedure', r => r.procedure, name, r => r.procedure], ['file', r => r.path || r.detail, 'path', r => r.path || r.detail],
+    ['client', r => r.client, name + ' ' + wide, r => r.client], ['took', r => time(r.took), '', r => r.took], ['waited', r => time(r.waited), wide, r => r.waited],
+    ['at', r => new Date(r.at).toLocaleTimeString(), wide, r => Date.parse(r.at)], ['xid', r => r.xid ? r.xid.toString(16) : '', wide]]},
   {id: 'procedures', title: 'Procedures', rows: f => f.procedures, columns: [
-    ['procedure', r => `${r.program} ${r.name}`, name], ['ops/s', r => number(r.calls_per_second)],
-    ['errors/s', r => number(r.errors_per_second), wide], ['p50', r => time(r.p50)], ['p99', r => time(r.p99)], ['max', r => time(r.max), wide],
-    ['received', r => rate(r.bytes_in_per_second), wide], ['sent', r => rate(r.bytes_out_per_second), wide], ['total', r => number(r.calls)]]},
-  {id: 'slow', title: 'Slow operations', rows: f => f.slow, columns: [
-    ['procedure', r => r.procedure, name], ['client', r => r.client, name], ['took', r => time(r.took)], ['waited', r => time(r.waited), wide],
-    ['at', r => new Date(r.at).toLocaleTimeString()], ['xid', r => r.xid ? r.xid.toString(16) : '', wide], ['', r => r.detail, name + ' ' + wide]]},
+    ['procedure', r => `${r.program} ${r.name}`, name, r => `${r.program} ${r.name}`], ['ops/s', r => number(r.calls_per_second), '', r => r.calls_per_second],
+    ['errors/s', r => number(r.errors_per_second), wide, r => r.errors_per_second], ['p50', r => time(r.p50), '', r => r.p50],
+    ['p99', r => time(r.p99), '', r => r.p99], ['max', r => time(r.max), wide, r => r.max],
+    ['received', r => rate(r.bytes_in_per_second), wide, r => r.bytes_in_per_second], ['sent', r => rate(r.bytes_out_per_second), wide, r => r.bytes_out_per_second],
+    ['total', r => number(r.calls), '', r => r.calls]]},
   {id: 'lanes', title: 'Lanes to the disk', rows: f => f.gate.lanes, columns: [
     ['export', r => r.export, name], ['lane', r => r.name, name], ['inside', r => number(r.inside)], ['waiting', r => number(r.waiting)],
     ['entered/s', r => number(r.entered_per_second), wide], ['had to wait/s', r => number(r.waits_per_second), wide],
@@ -231,9 +244,49 @@ function meter(row) {
   return row.max ? element('meter', {min: 0, max: row.max, value: row.used, high: row.max * 0.9, 'aria-label': clean(row.name)}) : '';
 }
 
+const few = 12; // rows of a table, until all are asked for
+
+// sorted is a table's rows in the order that was asked for: by the column table.by, the other
+// way round if table.back. Rows that are alike keep the server's order.
+function sorted(table) {
+  const rows = table.rows(frame);
+  if (table.by === undefined) return rows;
+  const key = table.columns[table.by][3], way = table.back ? -1 : 1;
+  return [...rows].sort((a, b) => {
+    const x = key(a), y = key(b);
+    return way * (typeof x === 'string' ? x.localeCompare(y) : y - x);
+  });
+}
+
+// press sorts by a column, or the other way round if that is so already.
+function press(table, column) {
+  table.back = table.by === column && !table.back;
+  table.by = column;
+  if (frame) fill(table);
+}
+
+// heading is the head of a column: a button if rows can be sorted by it.
+function heading(table, [label, , kind, key], column) {
+  const th = element('th', {scope: 'col'}, label);
+  if (kind) th.className = kind;
+  if (key) {
+    const button = element('button', {type: 'button'}, label);
+    button.onclick = () => press(table, column);
+    th.replaceChildren(button);
+  }
+  return th;
+}
+
 function fill(table) {
-  const box = byID('table-' + table.id), rows = table.rows(frame);
-  box.hidden = rows.length === 0;
+  const box = byID('table-' + table.id), all = sorted(table), rows = table.whole ? all : all.slice(0, few);
+  box.hidden = all.length === 0;
+  box.querySelectorAll('th').forEach((th, i) => {
+    if (i === table.by) th.setAttribute('aria-sort', (typeof table.columns[i][3](all[0] || {}) === 'string') === !table.back ? 'ascending' : 'descending');
+    else th.removeAttribute('aria-sort');
+  });
+  const more = box.querySelector('.more');
+  more.hidden = all.length <= few;
+  more.textContent = table.whole ? `the first ${few}` : `all ${all.length}`;
   const cell = (row, [, value, kind]) => {
     const v = value(row);
     return element('td', kind ? {class: kind} : {}, typeof v === 'string' ? clean(v) : v);
@@ -317,9 +370,11 @@ function build() {
     byID('charts').append(element('figure', {id: 'chart-' + c.id}, element('h2', {}, c.title), svg, element('ul', {class: 'key'})));
   }
   for (const t of tables) {
-    const heads = t.columns.map(([label, , kind]) => element('th', kind ? {class: kind, scope: 'col'} : {scope: 'col'}, label));
+    const heads = t.columns.map((c, i) => heading(t, c, i));
+    const more = element('button', {type: 'button', class: 'more', hidden: ''});
+    more.onclick = () => { t.whole = !t.whole; fill(t); };
     byID('tables').append(element('div', {id: 'table-' + t.id, class: 'table', hidden: ''}, element('h2', {}, t.title),
-      element('table', {}, element('thead', {}, element('tr', {}, ...heads)), element('tbody'))));
+      element('table', {}, element('thead', {}, element('tr', {}, ...heads)), element('tbody')), more));
   }
   new ResizeObserver(() => { if (frame) charts.forEach(draw); }).observe(byID('charts'));
   document.addEventListener('visibilitychange', () => { if (!document.hidden) next(0); });
