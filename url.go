@@ -97,43 +97,53 @@ func badURL(format string, args ...any) error {
 //
 // The path is %XX-escaped ('?' must be: %3F). The arguments are those of libnfs:
 //
-//	uid=N gid=N                who is asking (default: the process)
+//	uid=N                      the user who asks (default: that of the process)
+//	gid=N                      the user's group (default: that of the process); with uid or gid no further groups are
+//	                           sent
 //	version=3                  of NFS; 4 is not built yet
-//	nfsport=N mountport=N      where NFS and MOUNT are (default: :port, or ask the portmapper)
-//	rsize=N wsize=N            bytes of one READ and WRITE, from 8192 (default: 1 MiB, or what the server takes)
+//	nfsport=N                  where NFS is (default: the URL's port, or what the portmapper says)
+//	mountport=N                where MOUNT is (default: the URL's port, or what the portmapper says)
+//	rsize=N                    bytes of one READ, from 8192 (default: 1 MiB, or what the server takes)
+//	wsize=N                    bytes of one WRITE, from 8192 (default: 1 MiB, or what the server takes)
 //	readdir-buffer=N[,N]       bytes of a page of a listing: all, or names and all
-//	timeo=N retrans=N          tenths of a second until a call is sent again (default: 600); timeo times retrans+1
-//	                           (default of retrans: 2) is a soft call's patience: until then it is sent again
-//	                           after each time-out and each connection that is lost; retrans=0: never
-//	autoreconnect=-1|0|N       attempts in a row to connect again (default and -1: as many as the call's patience
-//	                           allows; but by default no more than 3 as long as the server has never answered);
-//	                           0: what is lost stays lost
-//	tcp-syncnt=N if=NAME       Linux: TCP_SYNCNT of sockets, network interface they are bound to
-//	readonly                   whatever changes something is vfs.ErrROFS
-//	debug=N                    more than 0: what is logged at debug level, if there is a logger, is logged as information
-//	sec=sys xprtsec=none       krb5, krb5i, krb5p, tls and mtls are not built yet
+//	timeo=N                    tenths of a second until a call is sent again (default: 600)
+//	retrans=N                  timeo times N+1 is a soft call's patience: until then it is sent again after each
+//	                           time-out and each connection that is lost; 0: never (default: 2)
+//	autoreconnect=-1|0|N       attempts in a row to connect again; 0: what is lost stays lost (default and -1: as many
+//	                           as the call's patience allows; but by default no more than 3 as long as the server has
+//	                           never answered)
+//	tcp-syncnt=N               Linux: TCP_SYNCNT of sockets
+//	if=NAME                    Linux: the network interface that sockets are bound to
+//	readonly                   nothing is changed: what would change something fails
+//	debug=N                    more than 0: what is logged at debug level, if there is a logger, is logged as
+//	                           information
+//	sec=sys                    krb5, krb5i and krb5p are not built yet
+//	xprtsec=none               tls and mtls are not built yet
 //	dircache=0|1               taken as a hint, and not needed: names are not cached
-//	auto-traverse-mounts=0|1   both mean 0: where the server does not cross over to an export below another by
-//	                           itself (Linux: crossmnt), what it holds is reached by a URL of its own
+//	auto-traverse-mounts=0|1   both mean 0: where the server does not cross over to an export below another by itself
+//	                           (Linux: crossmnt), what it holds is reached by a URL of its own
 //
 // and further, as in nfs(5) where it has them:
 //
-//	soft softerr hard          what becomes of calls that are not answered (default: soft)
+//	soft                       calls that are not answered fail after a time, with EIO (the default)
+//	softerr                    the same, with ETIMEDOUT
+//	hard                       calls that are not answered go on until their program gives them up
 //	nconnect=N                 most connections at once, 1 to 16 (default: 4), made when needed
-//	max-load=auto|N            calls under way of each class, metadata, reads and writes; auto finds out what is
-//	                           best for the server, and goes on doing so (default: auto)
-//	export=PATH                where the export ends, %XX-escaped, a beginning of the path: this is asked of MOUNT,
-//	                           the rest is looked up (default: as much of the path as the server mounts)
+//	max-load=auto|N            calls under way of each class, metadata, reads and writes; auto finds out what is best
+//	                           for the server, and goes on doing so (default: auto)
+//	export=PATH                where the export ends, %XX-escaped, a beginning of the path: this is asked of MOUNT, the
+//	                           rest is looked up (default: as much of the path as the server mounts)
 //	nordirplus                 list by READDIR alone
-//	readahead=N                most bytes that are read ahead in an open file; 0: none (default: as many as pay, up
-//	                           to 32 MiB)
+//	readahead=N                most bytes that are read ahead in an open file; 0: none (default: as many as pay, up to
+//	                           32 MiB)
 //	localio=auto|off|require|trusted
-//	                           whether files are read and written without the network where the server is on this
-//	                           host: if it can be done, never, or else fail; trusted is auto for programs that use
-//	                           the files past nfsbox, too (default: auto)
-//	localio-dir=PATH           where the socket of a server on this host is looked for; %XX-escaped, absolute
-//	                           (default: /run/nfsbox and $XDG_RUNTIME_DIR/nfsbox)
-//	resvport noresvport        connect from a reserved port, or from any (default: reserved if root)
+//	                           whether files are read and written without the network where the server is on this host:
+//	                           if it can be done, never, or else fail; trusted is auto for programs that use the files
+//	                           past nfsbox, too (default: auto)
+//	localio-dir=PATH           where the socket of a server on this host is looked for; %XX-escaped, absolute (default:
+//	                           /run/nfsbox and $XDG_RUNTIME_DIR/nfsbox)
+//	resvport                   connect from a reserved port (the default of root)
+//	noresvport                 connect from any port
 //	noac                       as nfsbox always does: attributes are not cached
 //
 // An argument that is unknown, that is given twice, that has a value which makes

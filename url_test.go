@@ -2,7 +2,9 @@ package nfsbox
 
 import (
 	"errors"
+	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +93,7 @@ func TestParseURLRefuses(t *testing.T) {
 		{"nfs://filer/a/%2e%2e/b", `".."`, false},
 		{"nfs://filer/" + strings.Repeat("x", 5000), "bytes", false},
 		{"nfs://filer/e?color=blue", "argument color: unknown", false},
+		{"nfs://filer/e?nconect=3", "argument nconect: unknown; did you mean nconnect?", false},
 		{"nfs://filer/e?=3", "unknown", false},
 		{"nfs://filer/e?uid=1&uid=1", "argument uid: given twice", false},
 		{"nfs://filer/e?uid", "argument uid: a value is missing", false},
@@ -166,10 +169,39 @@ func TestParseURLRefuses(t *testing.T) {
 // the error must name it.
 func TestArgsAreNamed(t *testing.T) {
 	for _, a := range args {
-		_, err := ParseURL("nfs://filer/e?" + a.name + "=/%00")
-		if err == nil || !strings.Contains(err.Error(), "argument "+a.name+": ") {
-			t.Errorf("%s=/%%00: %v", a.name, err)
+		_, err := ParseURL("nfs://filer/e?" + a.Name + "=/%00")
+		if err == nil || !strings.Contains(err.Error(), "argument "+a.Name+": ") {
+			t.Errorf("%s=/%%00: %v", a.Name, err)
 		}
+	}
+}
+
+// TestArgsAreExplained: the comment of ParseURL has the arguments as the table has them.
+func TestArgsAreExplained(t *testing.T) {
+	source, err := os.ReadFile("url.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(source), "The arguments are those of libnfs:")
+	text, _, _ = strings.Cut(text, "func ParseURL(")
+	var got, want []string
+	for line := range strings.Lines(text) {
+		switch line, ok := strings.CutPrefix(line, "//\t"); {
+		case ok && !strings.HasPrefix(line, " "):
+			got = append(got, strings.Join(strings.Fields(line), " "))
+		case ok:
+			got[len(got)-1] += " " + strings.TrimSpace(line)
+		}
+	}
+	for _, a := range URLArgs() {
+		equals := ""
+		if a.Value != "" {
+			equals = "="
+		}
+		want = append(want, a.Name+equals+a.Value+" "+a.Help)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the comment has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/base/near"
 	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
@@ -27,54 +28,70 @@ const (
 	maxLoad = 512
 )
 
-// arg is an argument of a URL: how to take over its value.
-type arg struct {
-	name string
-	flag bool // may stand without a value, which is then ""
-	set  func(u *URL, val string) error
+// URLArg is an argument of a URL, for programs that explain them.
+type URLArg struct {
+	Name  string // "uid"
+	Value string // what stands behind the equals sign: "N", "auto|N"; "" if nothing has to
+	Help  string // a phrase without a full stop
 }
 
-// args are all arguments that mean something.
+// URLArgs are the arguments that [ParseURL] takes, as its comment has them.
+func URLArgs() []URLArg {
+	var list []URLArg
+	for i := range args {
+		if args[i].Help != "" {
+			list = append(list, args[i].URLArg)
+		}
+	}
+	return list
+}
+
+// arg is an argument of a URL: how to take over its value. One without Help is not built yet.
+type arg struct {
+	URLArg
+	set func(u *URL, val string) error
+}
+
+// args are all arguments that mean something: first libnfs's, then ours, as in nfs(5) where it has them.
 var args = [...]arg{
-	// Of libnfs.
-	{"tcp-syncnt", false, func(u *URL, v string) error { return setInt(&u.SynCount, v, 1, maxSynCount) }},
-	{"uid", false, func(u *URL, v string) error { return setID(&u.UID, v) }},
-	{"gid", false, func(u *URL, v string) error { return setID(&u.GID, v) }},
-	{"debug", false, func(u *URL, v string) error { return setInt(&u.Debug, v, 0, math.MaxInt32) }},
-	{"timeo", false, setTimeo},
-	{"retrans", false, func(u *URL, v string) error { return setInt(ptr(&u.Retries), v, 0, maxRetrans) }},
-	{"sec", false, only("sys", "say sec=sys if the server takes it", "krb5", "krb5i", "krb5p")},
-	{"xprtsec", false, only("none", "use a tunnel if the network is not to be trusted", "tls", "mtls")},
-	{"auto-traverse-mounts", false, zeroOrOne},
-	{"dircache", false, zeroOrOne},
-	{"readonly", true, setReadOnly},
-	{"autoreconnect", false, setReconnect},
-	{"if", false, setInterface},
-	{"version", false, setVersion},
-	{"nfsport", false, func(u *URL, v string) (err error) { u.NFSPort, err = parsePort(v); return err }},
-	{"mountport", false, func(u *URL, v string) (err error) { u.MountPort, err = parsePort(v); return err }},
-	{"rsize", false, func(u *URL, v string) error { return setUint32(&u.ReadSize, v, minTransfer) }},
-	{"wsize", false, func(u *URL, v string) error { return setUint32(&u.WriteSize, v, minTransfer) }},
-	{"readdir-buffer", false, setReaddirBuffer},
+	{URLArg{"uid", "N", "the user who asks (default: that of the process)"}, func(u *URL, v string) error { return setID(&u.UID, v) }},
+	{URLArg{"gid", "N", "the user's group (default: that of the process); with uid or gid no further groups are sent"}, func(u *URL, v string) error { return setID(&u.GID, v) }},
+	{URLArg{"version", "3", "of NFS; 4 is not built yet"}, setVersion},
+	{URLArg{"nfsport", "N", "where NFS is (default: the URL's port, or what the portmapper says)"}, func(u *URL, v string) (err error) { u.NFSPort, err = parsePort(v); return err }},
+	{URLArg{"mountport", "N", "where MOUNT is (default: the URL's port, or what the portmapper says)"}, func(u *URL, v string) (err error) { u.MountPort, err = parsePort(v); return err }},
+	{URLArg{"rsize", "N", "bytes of one READ, from 8192 (default: 1 MiB, or what the server takes)"}, func(u *URL, v string) error { return setUint32(&u.ReadSize, v, minTransfer) }},
+	{URLArg{"wsize", "N", "bytes of one WRITE, from 8192 (default: 1 MiB, or what the server takes)"}, func(u *URL, v string) error { return setUint32(&u.WriteSize, v, minTransfer) }},
+	{URLArg{"readdir-buffer", "N[,N]", "bytes of a page of a listing: all, or names and all"}, setReaddirBuffer},
+	{URLArg{"timeo", "N", "tenths of a second until a call is sent again (default: 600)"}, setTimeo},
+	{URLArg{"retrans", "N", "timeo times N+1 is a soft call's patience: until then it is sent again after each time-out and each connection that is lost; 0: never (default: 2)"}, func(u *URL, v string) error { return setInt(ptr(&u.Retries), v, 0, maxRetrans) }},
+	{URLArg{"autoreconnect", "-1|0|N", "attempts in a row to connect again; 0: what is lost stays lost (default and -1: as many as the call's patience allows; but by default no more than 3 as long as the server has never answered)"}, setReconnect},
+	{URLArg{"tcp-syncnt", "N", "Linux: TCP_SYNCNT of sockets"}, func(u *URL, v string) error { return setInt(&u.SynCount, v, 1, maxSynCount) }},
+	{URLArg{"if", "NAME", "Linux: the network interface that sockets are bound to"}, setInterface},
+	{URLArg{"readonly", "", "nothing is changed: what would change something fails"}, setReadOnly},
+	{URLArg{"debug", "N", "more than 0: what is logged at debug level, if there is a logger, is logged as information"}, func(u *URL, v string) error { return setInt(&u.Debug, v, 0, math.MaxInt32) }},
+	{URLArg{"sec", "sys", "krb5, krb5i and krb5p are not built yet"}, only("sys", "say sec=sys if the server takes it", "krb5", "krb5i", "krb5p")},
+	{URLArg{"xprtsec", "none", "tls and mtls are not built yet"}, only("none", "use a tunnel if the network is not to be trusted", "tls", "mtls")},
+	{URLArg{"dircache", "0|1", "taken as a hint, and not needed: names are not cached"}, zeroOrOne},
+	{URLArg{"auto-traverse-mounts", "0|1", "both mean 0: where the server does not cross over to an export below another by itself (Linux: crossmnt), what it holds is reached by a URL of its own"}, zeroOrOne},
 	// Ours.
-	{"resvport", true, func(u *URL, v string) error { u.SourcePort = SourcePortReserved; return noValue(v) }},
-	{"noresvport", true, func(u *URL, v string) error { u.SourcePort = SourcePortAny; return noValue(v) }},
-	{"soft", true, patience(PatienceSoft)},
-	{"softerr", true, patience(PatienceSoftErr)},
-	{"hard", true, patience(PatienceHard)},
-	{"noac", true, func(_ *URL, v string) error { return noValue(v) }},
-	{"export", false, setExport},
-	{"nconnect", false, func(u *URL, v string) error { return setInt(&u.Connections, v, 1, oncrpc.MaxConns) }},
-	{"max-load", false, setMaxLoad},
-	{"nordirplus", true, func(u *URL, v string) error { u.NoReaddirplus = true; return noValue(v) }},
-	{"readahead", false, func(u *URL, v string) error { return setUint32(ptr(&u.ReadAhead), v, 0) }},
-	{"localio", false, setLocalIO},
-	{"localio-dir", false, setLocalIODir},
+	{URLArg{"soft", "", "calls that are not answered fail after a time, with EIO (the default)"}, patience(PatienceSoft)},
+	{URLArg{"softerr", "", "the same, with ETIMEDOUT"}, patience(PatienceSoftErr)},
+	{URLArg{"hard", "", "calls that are not answered go on until their program gives them up"}, patience(PatienceHard)},
+	{URLArg{"nconnect", "N", "most connections at once, 1 to 16 (default: 4), made when needed"}, func(u *URL, v string) error { return setInt(&u.Connections, v, 1, oncrpc.MaxConns) }},
+	{URLArg{"max-load", "auto|N", "calls under way of each class, metadata, reads and writes; auto finds out what is best for the server, and goes on doing so (default: auto)"}, setMaxLoad},
+	{URLArg{"export", "PATH", "where the export ends, %XX-escaped, a beginning of the path: this is asked of MOUNT, the rest is looked up (default: as much of the path as the server mounts)"}, setExport},
+	{URLArg{"nordirplus", "", "list by READDIR alone"}, func(u *URL, v string) error { u.NoReaddirplus = true; return noValue(v) }},
+	{URLArg{"readahead", "N", "most bytes that are read ahead in an open file; 0: none (default: as many as pay, up to 32 MiB)"}, func(u *URL, v string) error { return setUint32(ptr(&u.ReadAhead), v, 0) }},
+	{URLArg{"localio", "auto|off|require|trusted", "whether files are read and written without the network where the server is on this host: if it can be done, never, or else fail; trusted is auto for programs that use the files past nfsbox, too (default: auto)"}, setLocalIO},
+	{URLArg{"localio-dir", "PATH", "where the socket of a server on this host is looked for; %XX-escaped, absolute (default: /run/nfsbox and $XDG_RUNTIME_DIR/nfsbox)"}, setLocalIODir},
+	{URLArg{"resvport", "", "connect from a reserved port (the default of root)"}, func(u *URL, v string) error { u.SourcePort = SourcePortReserved; return noValue(v) }},
+	{URLArg{"noresvport", "", "connect from any port"}, func(u *URL, v string) error { u.SourcePort = SourcePortAny; return noValue(v) }},
+	{URLArg{"noac", "", "as nfsbox always does: attributes are not cached"}, func(_ *URL, v string) error { return noValue(v) }},
 	// Reserved for what is to come.
-	{"cache", true, unbuilt("leave it out; nothing is cached")},
-	{"fsc", true, unbuilt("leave it out; nothing is cached")},
-	{"actimeo", false, unbuilt("leave it out; attributes are not cached")},
-	{"lookupcache", false, unbuilt("leave it out; names are not cached")},
+	{URLArg{Name: "cache"}, unbuilt("leave it out; nothing is cached")},
+	{URLArg{Name: "fsc"}, unbuilt("leave it out; nothing is cached")},
+	{URLArg{Name: "actimeo"}, unbuilt("leave it out; attributes are not cached")},
+	{URLArg{Name: "lookupcache"}, unbuilt("leave it out; names are not cached")},
 }
 
 // setArgs takes over what stands behind the question mark.
@@ -117,15 +134,26 @@ func conflict(seen map[string]bool) error {
 func (u *URL) setArg(name, val string, has bool) error {
 	for i := range args {
 		a := &args[i]
-		if a.name != name {
+		if a.Name != name {
 			continue
 		}
-		if !has && !a.flag {
+		if !has && a.Value != "" {
 			return fmt.Errorf("a value is missing; write %s=VALUE", name)
 		}
 		return a.set(u, val)
 	}
-	return errors.New("unknown; see the documentation of ParseURL for those that there are")
+	proposal := ""
+	names := func(yield func(string) bool) {
+		for i := range args {
+			if args[i].Help != "" && !yield(args[i].Name) {
+				return
+			}
+		}
+	}
+	if meant := near.Of(name, names); meant != "" {
+		proposal = "; did you mean " + meant + "?"
+	}
+	return errors.New("unknown" + proposal + "; nfsbox help urls has those that there are")
 }
 
 // patience makes the flags of what becomes of calls that are not answered.

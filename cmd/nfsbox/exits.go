@@ -77,6 +77,7 @@ func endings() map[string][]ending {
 		},
 		"man":        {{exitOK, "the pages are made"}, {exitUsage, whyUsage}, {exitIncomplete, "a page cannot be written"}},
 		"completion": printed("the script is printed"),
+		"urls":       printed("printed"),
 		"version":    printed("the version is printed"),
 		"ls":         done("all is listed"),
 		"stat":       done("all is shown"),

@@ -51,6 +51,7 @@ type cli struct {
 	Doctor     doctorCmd     `cmd:"" help:"Find out why a server cannot be reached or used, and say what to do."`
 	Top        topCmd        `cmd:"" help:"Show what a server does, in this terminal."`
 	Ctl        ctlCmd        `cmd:"" help:"List the clients of a server on this host, and their locks, or drop one."`
+	Urls       urlsCmd       `cmd:"" help:"Explain places, the URLs of servers, and their arguments."`
 	Man        manCmd        `cmd:"" help:"Make the manual pages."`
 	Completion completionCmd `cmd:"" help:"Print a script for completion in a shell."`
 	Version    versionCmd    `cmd:"" help:"Show the version."`
@@ -66,15 +67,12 @@ HOST:/EXPORT/PATH, as mount(8) has it, is nfs://HOST/EXPORT/PATH, unless a file 
 ./HOST:/... is always one.
 
 PORT serves NFS and MOUNT alike and leaves the portmapper out. ARGs are those of
-libnfs (uid, gid, version, nfsport, mountport, timeo, retrans, readonly, ...).
+libnfs (uid, gid, version, nfsport, mountport, timeo, retrans, readonly, ...); nfsbox help urls has them
+all, and what patterns in PATH mean.
 A symbolic link at the end of PATH that leads out of its own directory is not followed, since all
 that is known of the server is below that: name what it leads to. Nor is one on the way that
 leads out of what the server mounts. One at the end that leads to a directory which the server
 mounts is that directory, also to cp and stat, which take other links as they are.
-
-In the path of a URL *, [ and ? (as %3F) stand for names that are there, as a shell has them, and with
-a slash behind them for directories alone. Escaped, as %2A and %5B, they stand for themselves. So they
-do in the name of what is to be made: of mkdir, and of DEST. cp and verify know no patterns.
 
 Data goes to stdout, progress and messages to stderr. With --json every event is
 one line of JSON that begins with its "time" and "type", the last of "type":"summary";

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/nfsbox/nfsbox"
+)
+
+type urlsCmd struct{}
+
+// Help is what Run prints, so that nfsbox help urls, nfsbox urls and nfsbox-urls(1) are one.
+func (*urlsCmd) Help() string {
+	var b strings.Builder
+	for _, s := range urlSections() {
+		if s.title != "" {
+			b.WriteString(strings.ToUpper(s.title) + "\n\n")
+		}
+		b.WriteString(s.text + "\n\n")
+	}
+	for _, a := range nfsbox.URLArgs() {
+		writeArg(&b, argForm(a), a.Help)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+func (c *urlsCmd) Run(e *env) error {
+	if _, err := io.WriteString(e.stdout, c.Help()+"\n"); err != nil {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	return nil
+}
+
+// urlSection is a section of what there is to say about URLs.
+type urlSection struct{ title, text string }
+
+// urlSections are all, the last of which is about arguments, and goes on with these. Indented lines keep
+// their breaks. docs/urls.md has the same.
+func urlSections() []urlSection {
+	return []urlSection{
+		{"", `A place of a server is a URL, as libnfs has them:
+
+  nfs://HOST[:PORT]/EXPORT/PATH[?ARG=VALUE&...]
+
+HOST is a name or an address, of IPv6 in brackets. PORT serves NFS and MOUNT alike, and leaves the portmapper
+out. As much of /EXPORT/PATH is mounted as the server mounts; the rest is looked up, so that a URL names
+any directory or file. In it %XX stands for a byte; a question mark has to be written so: %3F.`},
+		{"Host and path", `HOST:/EXPORT/PATH and [ADDRESS]:/EXPORT/PATH, as mount(8) has them, are nfs://HOST/EXPORT/PATH, without
+arguments, and with nothing escaped; patterns are those of URLs. A path of this host that is there wins:
+HOST:/EXPORT/PATH is that file, if there is one of this very name. With a slash before the colon, as in
+./HOST:/PATH, it is always a path of this host, and so on Windows is one with a drive.`},
+		{"Patterns", `In the path of a URL *, [ and ? (as %3F) stand for names that are there, as a shell has them, and with a
+slash behind them for directories alone. Names that begin with a dot need a pattern that does. Escaped, as
+%2A and %5B, they stand for themselves. So they do in the name of what is to be made: of mkdir, and of the
+DEST of mv and ln. cp and verify know no patterns.`},
+		{"Arguments", `Of arguments several stand with & between them, as in nfs://filer/export?uid=1000&gid=100&readonly. One that
+is unknown, given twice or not built yet is an error. The flags --max-load, --nconnect, --localio and
+--localio-dir of a command stand above what its URLs say.`},
+	}
+}
+
+// argForm is an argument as it is written.
+func argForm(a nfsbox.URLArg) string {
+	if a.Value == "" {
+		return a.Name
+	}
+	return a.Name + "=" + a.Value
+}
+
+// The columns of the list of arguments: where texts begin, and where they have ended.
+const (
+	argText = 24
+	argEnd  = 96
+)
+
+// writeArg writes an argument and its text, in lines that fit.
+func writeArg(b *strings.Builder, form, text string) {
+	line := fmt.Sprintf("  %-*s", argText-len("  "), form)
+	if len(line) > argText || strings.HasSuffix(line, form) {
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		line = strings.Repeat(" ", argText)
+	}
+	for word := range strings.FieldsSeq(text) {
+		if len(line)+len(word) > argEnd {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = strings.Repeat(" ", argText)
+		}
+		line += word + " "
+	}
+	b.WriteString(strings.TrimRight(line, " ") + "\n")
+}
