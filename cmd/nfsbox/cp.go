@@ -104,24 +104,18 @@ exit status 4.
 }
 
 func (c *cpCmd) Run(e *env) (err error) {
-	if err := c.check(); err != nil {
-		return &exitError{status: exitUsage, err: err}
-	}
-	sources, dest := c.Places[:len(c.Places)-1], c.Places[len(c.Places)-1]
-	record, err := openJob(c.Job)
-	if err != nil {
-		return &exitError{status: exitUsage, err: err}
-	}
+	record, err := c.begin()
 	if record != nil {
 		defer func() { err = errors.Join(err, record.Close()) }()
-		if err := belongs(record, c.Job, sources[0], dest); err != nil {
-			return &exitError{status: exitUsage, err: err}
-		}
 	}
+	if err != nil {
+		return c.notBegun(e, refused(err), &cpSummary{Summary: job.Summary{Errors: 1}})
+	}
+	sources, dest := c.Places[:len(c.Places)-1], c.Places[len(c.Places)-1]
 	defer c.print(e)
 	tracker, err := c.tracker(e)
 	if err != nil {
-		return err
+		return c.notBegun(e, err, &cpSummary{Summary: job.Summary{Errors: 1}})
 	}
 	c.watched = watched(e, onTracker(tracker))
 	var sum cpSummary
@@ -134,6 +128,32 @@ func (c *cpCmd) Run(e *env) (err error) {
 	c.stays(e, dest, sum.Left)
 	c.goOn(e, &sum, err)
 	return errors.Join(err, ferr)
+}
+
+// begin checks the command line, and opens the record of a job, which the caller closes.
+func (c *cpCmd) begin() (*os.Root, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	record, err := openJob(c.Job)
+	if record != nil {
+		err = belongs(record, c.Job, c.Places[0], c.Places[len(c.Places)-1])
+	}
+	return record, err
+}
+
+// notBegun returns err, with which a command has ended before its output began. In JSON it prints
+// the error, and the summary.
+func (s *show) notBegun(e *env, err error, summary any) error {
+	if !s.JSON {
+		return err
+	}
+	t := progress.New(progress.JSON(e.stdout), time.Now)
+	s.whole(t, "", err)
+	if ferr := t.Finish(summary); ferr != nil {
+		err = errors.Join(err, fmt.Errorf("output: %w", ferr))
+	}
+	return err
 }
 
 // all copies the sources one after the other. A refused source does not stop the others.

@@ -60,12 +60,12 @@ type verifySummary struct {
 
 func (c *verifyCmd) Run(e *env) error {
 	if c.Parallel < 0 || c.Parallel > job.MaxParallel {
-		return &exitError{status: exitUsage, err: fmt.Errorf("--parallel takes 0 to %d", job.MaxParallel)}
+		return c.notBegun(e, refused(fmt.Errorf("--parallel takes 0 to %d", job.MaxParallel)), &verifySummary{VerifySummary: job.VerifySummary{Errors: 1}})
 	}
 	defer c.print(e)
 	tracker, err := c.tracker(e)
 	if err != nil {
-		return err
+		return c.notBegun(e, err, &verifySummary{VerifySummary: job.VerifySummary{Errors: 1}})
 	}
 	c.watched = watched(e, onTracker(tracker))
 	po, err := c.place(false)
