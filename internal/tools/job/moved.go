@@ -85,8 +85,8 @@ func (g *goneDirs) count() uint64 {
 }
 
 // findMoved looks in the whole source for the directories that have vanished. One that is
-// there under another name is a failure.
-func (c *outcomes) findMoved(ctx context.Context) error {
+// there under another name is a failure, unless a walk has entered it under that.
+func (c *crew) findMoved(ctx context.Context) error {
 	if _, some := c.dirs.take(vfs.Handle{}, new(vfs.Attr)); some == 0 {
 		return nil
 	}
@@ -107,17 +107,22 @@ func (c *outcomes) findMoved(ctx context.Context) error {
 var errFound = errors.New("all are found")
 
 // finder is the visitor of the search.
-type finder struct{ *outcomes }
+type finder struct{ *crew }
 
 func (f *finder) Enter(ctx context.Context, d *walk.Dir) error {
 	was, more := f.dirs.take(d.Handle, &d.Attr)
-	if now := d.Path(""); was != "" && was != now { // one that is back is an error already
+	if now := d.Path(""); was != "" && was != now && !f.entered(d) { // one that is back is an error already
 		f.failMore(ctx, was, fmt.Errorf("it was moved to %s meanwhile, and what is below it may be missing: run the same command again", now))
 	}
 	if more == 0 {
 		return errFound
 	}
 	return nil
+}
+
+// entered reports whether a walk of this run has entered d, under this name.
+func (f *finder) entered(d *walk.Dir) bool {
+	return f.seen[0].has(d) || f.seen[1].has(d)
 }
 
 func (*finder) Entry(context.Context, *walk.Dir, *vfs.Entry) error { return nil }

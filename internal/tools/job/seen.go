@@ -96,6 +96,29 @@ func (t *seenDirs) add(up *seenDir, name string, a *vfs.Attr) *seenDir {
 	return s
 }
 
+// has reports whether d was entered, under its name. Of one below what was gone or replaced when
+// it was looked at again, it may say no.
+func (t *seenDirs) has(d *walk.Dir) bool {
+	s := t.find(d)
+	if s == nil {
+		return false
+	}
+	id, _ := t.hashes(&d.Attr)
+	return s.id == id
+}
+
+// find returns what is known of the name of d. The directories have been looked at again.
+func (t *seenDirs) find(d *walk.Dir) *seenDir {
+	if d.Parent == nil {
+		return t.root
+	}
+	up := t.find(d.Parent)
+	if up == nil {
+		return nil
+	}
+	return up.child(d.Name)
+}
+
 func (t *seenDirs) hashes(a *vfs.Attr) (id, times uint64) {
 	is, _ := idOf(a)
 	return maphash.Comparable(t.seed, is), maphash.Comparable(t.seed, [2]stamp{stampOf(a.Mtime), stampOf(a.Ctime)})
