@@ -13,11 +13,12 @@ var (
 	_ vfs.Locker = (*View)(nil)
 	_ vfs.ACLer  = (*View)(nil)
 	_ vfs.Putter = (*View)(nil)
+	_ vfs.Walker = (*View)(nil)
 	_ vfs.Holder = (*View)(nil)
 )
 
 // held are the powers that at least one file system of a state has.
-type held struct{ locker, acler, putter, hostOpener bool }
+type held struct{ locker, acler, putter, hostOpener, walker bool }
 
 // add adds the powers of fs.
 func (s *held) add(fs vfs.FS) {
@@ -25,6 +26,7 @@ func (s *held) add(fs vfs.FS) {
 	s.acler = s.acler || vfs.Has[vfs.ACLer](fs)
 	s.putter = s.putter || vfs.Has[vfs.Putter](fs)
 	s.hostOpener = s.hostOpener || vfs.Has[vfs.HostOpener](fs)
+	s.walker = s.walker || vfs.Has[vfs.Walker](fs)
 }
 
 // Holds implements vfs.Holder. A view has a power if at least one of the file systems
@@ -42,8 +44,33 @@ func (v *View) Holds(power any) bool {
 		return now.putter && v.unstable
 	case *vfs.HostOpener:
 		return now.hostOpener
+	case *vfs.Walker:
+		return now.walker
 	}
 	return true
+}
+
+// Walk implements vfs.Walker. What it finds is in the export of dir, as with Lookup.
+func (v *View) Walk(ctx context.Context, dir vfs.Handle, names []string) (n int, at vfs.Resolved) {
+	r, err := v.ref(ctx, &dir)
+	if err != nil {
+		return 0, at
+	}
+	defer r.leave()
+	power, ok := vfs.As[vfs.Walker](r.fs)
+	if !ok {
+		return 0, at
+	}
+	if n, at = power.Walk(ctx, r.h, names); n == 0 {
+		return 0, vfs.Resolved{}
+	}
+	if at.Handle, err = r.seal(&at.Handle); err == nil {
+		at.Dir, err = r.seal(&at.Dir)
+	}
+	if err != nil {
+		return 0, vfs.Resolved{}
+	}
+	return n, at
 }
 
 // Locker returns the program's own power to lock, which no rule concerns. It serves

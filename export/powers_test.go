@@ -90,6 +90,7 @@ var powers = map[string]struct {
 	"ACLer":      {vfs.Has[vfs.ACLer], true, false},
 	"Putter":     {vfs.Has[vfs.Putter], false, false}, // an unstable one has it: see below
 	"HostOpener": {vfs.Has[vfs.HostOpener], true, false},
+	"Walker":     {vfs.Has[vfs.Walker], true, false},
 	"Watcher":    {vfs.Has[vfs.Watcher], true, false},
 	"Appender":   {vfs.Has[vfs.Appender], false, false},  // of those who buffer; a view buffers nothing
 	"Dropper":    {vfs.Has[vfs.Dropper], false, false},   // of tools; a view's files are read by servers
@@ -166,6 +167,7 @@ func TestViewPowersAreTheirs(t *testing.T) {
 	bare := struct{ vfs.FS }{&probeFS{}}
 	all := map[string]func(any) bool{
 		"Locker": vfs.Has[vfs.Locker], "ACLer": vfs.Has[vfs.ACLer], "Putter": vfs.Has[vfs.Putter], "HostOpener": vfs.Has[vfs.HostOpener],
+		"Walker": vfs.Has[vfs.Walker],
 	}
 	table := testTable(t, Key{}, Export{Path: "/", FS: bare})
 	v := table.As(nil)
@@ -175,7 +177,7 @@ func TestViewPowersAreTheirs(t *testing.T) {
 		want    func(power string) bool
 	}{
 		{"a bare one", []Export{{Path: "/", FS: bare}}, func(string) bool { return false }},
-		{"one in memory", []Export{{Path: "/", FS: memory()}}, func(p string) bool { return p == "Locker" || p == "ACLer" }},
+		{"one in memory", []Export{{Path: "/", FS: memory()}}, func(p string) bool { return p == "Locker" || p == "ACLer" || p == "Walker" }},
 		{"a bare one and a mighty one", []Export{{Path: "/", FS: bare}, {Path: "/m", FS: newMighty()}}, func(string) bool { return true }},
 		{"a bare one again", []Export{{Path: "/", FS: bare}}, func(string) bool { return false }},
 	} {
@@ -293,5 +295,44 @@ func TestReleaseLocks(t *testing.T) {
 		if u.busy() {
 			t.Errorf("%T is still in use", fs)
 		}
+	}
+}
+
+// TestWalk: what a walk through a view finds is what lookups find, sealed; it ends where the
+// caller may not go on, and at a file system without the power it does not begin.
+func TestWalk(t *testing.T) {
+	table := testTable(t, Key{7}, Export{Path: "/", FS: newMighty()})
+	v := table.As(nil)
+	dir, _, err := v.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"a", "b", "c"}
+	want := []vfs.Handle{dir}
+	for _, name := range names {
+		h, _, _, err := v.Create(t.Context(), want[len(want)-1], name, &vfs.CreateHow{Type: vfs.TypeDir, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o777}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, h)
+	}
+	w, ok := vfs.As[vfs.Walker](v)
+	if !ok {
+		t.Fatal("a view cannot walk")
+	}
+	for n := range len(names) + 1 {
+		got, at := w.Walk(t.Context(), dir, append(slices.Clone(names[:n]), "none"))
+		if got != n || n > 0 && (at.Handle != want[n] || at.Dir != want[n-1] || at.Name != names[n-1]) || n == 0 && at != (vfs.Resolved{}) {
+			t.Errorf("%d names: %d are found, and %+v", n, got, at)
+		}
+	}
+	foreign := testTable(t, Key{8}, Export{Path: "/", FS: newMighty()}).As(nil)
+	if n, at := foreign.(*View).Walk(t.Context(), dir, names); n != 0 || at != (vfs.Resolved{}) {
+		t.Errorf("with a handle of another table %d names are found, and %+v", n, at)
+	}
+	bare := testTable(t, Key{7}, Export{Path: "/", FS: struct{ vfs.FS }{memory()}}).As(nil)
+	root, _, err := bare.Root(t.Context())
+	if n, _ := bare.(*View).Walk(t.Context(), root, names); n != 0 || err != nil {
+		t.Errorf("without the power %d names are found; %v", n, err)
 	}
 }

@@ -58,6 +58,7 @@ func Resolve(ctx context.Context, f FS, start Handle, path string, follow bool) 
 		return r.at, &fs.PathError{Op: "resolve", Path: path[:64] + "...", Err: ErrNameTooLong}
 	}
 	r.rest = strings.Split(path, "/")
+	r.walk(ctx)
 	for len(r.rest) > 0 {
 		part := r.rest[0]
 		r.rest = r.rest[1:]
@@ -84,6 +85,26 @@ type resolver struct {
 	done   []string // for messages
 	rest   []string
 	links  int
+}
+
+// walk takes as many parts in one call as the FS can. A single one takes a Lookup anyway.
+func (r *resolver) walk(ctx context.Context) {
+	names := slices.DeleteFunc(slices.Clone(r.rest), func(part string) bool { return part == "" || part == "." })
+	w, ok := As[Walker](r.fs)
+	if len(names) < 2 || !ok {
+		return
+	}
+	n, at := w.Walk(ctx, r.at.Handle, names)
+	if n == 0 {
+		return
+	}
+	r.at, r.done = at, names[:n:n]
+	for n > 0 {
+		if part := r.rest[0]; part != "" && part != "." {
+			n--
+		}
+		r.rest = r.rest[1:]
+	}
 }
 
 func (r *resolver) step(ctx context.Context, part string) error {

@@ -51,6 +51,17 @@ func Has[T any](v any) bool {
 	return ok
 }
 
+// Walker is an FS that looks up several names in one call, for less than a Lookup of each.
+type Walker interface {
+	// Walk looks up the first of names in dir, the next one in what that is, and so on, as
+	// Lookup does for the same caller. It stops before a name for which that does not do,
+	// whatever the reason: it is not there, it is a symbolic link, it is ".." or no name, or
+	// what should hold it may not be searched, or is no directory. at is the last that was
+	// found, with the attributes that Lookup gives; n is how many were, and may be 0. Lookup
+	// of the next name says why.
+	Walk(ctx context.Context, dir Handle, names []string) (n int, at Resolved)
+}
+
 // HoleSeeker is a File that knows where its holes are (lseek(2), SEEK_DATA and
 // SEEK_HOLE; RFC 7862, SEEK). A hole reads as zeros.
 type HoleSeeker interface {

@@ -67,6 +67,7 @@ var powersTests = []test{
 		_, _, err = p.Put(e.ctx, e.dir, "file", 0o640, nil)
 		e.wantStatus(err, vfs.ErrExist)
 	}},
+	{"walker", powersWalker},
 	{"locker", func(e *env) {
 		// A lock excludes others, at the bottom too. What was written under it is
 		// there for the next holder.
@@ -211,6 +212,81 @@ var powersTests = []test{
 		}
 	}},
 	{"appender", powersAppender},
+}
+
+// powersWalker: a walk finds what one Lookup after the other finds, and stops before what
+// one does not find, or what is no way on.
+func powersWalker(e *env) {
+	w := power[vfs.Walker](e, e.fs)
+	a := e.mkdir(e.dir, "a")
+	b := e.mkdir(a, "b")
+	file := e.mkfile(b, "file", "content")
+	e.symlink(a, "link", "b")
+	for _, tt := range []struct {
+		names string
+		want  int
+		last  vfs.Handle
+		dir   vfs.Handle
+	}{
+		{"a/b/file", 3, file, b},
+		{"a/b", 2, b, a},
+		{"a", 1, a, e.dir},
+		{"a/b/none/file", 2, b, a},
+		{"a/b/file/more", 3, file, b},
+		{"a/link/file", 1, a, e.dir},
+		{"a/link", 1, a, e.dir},
+		{"a/../a", 1, a, e.dir},
+		{"a/./b", 1, a, e.dir},
+		{"a//b", 1, a, e.dir},
+		{"none/b", 0, vfs.Handle{}, vfs.Handle{}},
+		{"../a", 0, vfs.Handle{}, vfs.Handle{}},
+		{strings.Repeat("x", vfs.MaxName+1) + "/b", 0, vfs.Handle{}, vfs.Handle{}},
+	} {
+		names := strings.Split(tt.names, "/")
+		n, at := w.Walk(e.ctx, e.dir, names)
+		if n != tt.want {
+			e.Errorf("%.20s: %d names are found, want %d", tt.names, n, tt.want)
+			continue
+		}
+		if n == 0 {
+			continue
+		}
+		e.same(at.Handle, tt.last)
+		e.same(at.Dir, tt.dir)
+		_, attr, _, err := e.fs.Lookup(e.ctx, tt.dir, names[n-1])
+		if e.ok(err); at.Name != names[n-1] || at.Attr.FileID != attr.FileID || at.Attr.Type != attr.Type || at.Attr.Valid != attr.Valid {
+			e.Errorf("%s: found %+v, want %+v", tt.names, at, attr)
+		}
+	}
+	if n, _ := w.Walk(e.ctx, file, []string{"a"}); n != 0 {
+		e.Error("it walks through a file")
+	}
+	if n, _ := w.Walk(e.ended(), e.dir, []string{"a"}); n != 0 {
+		e.Error("it walks although its context has ended")
+	}
+	e.dirty("written", "more than there was")
+	if n, at := w.Walk(e.ctx, e.dir, []string{"written"}); n != 1 || at.Attr.Size != uint64(len("more than there was")) {
+		e.Errorf("%d names are found, the last with %d bytes", n, at.Attr.Size)
+	}
+	e.walksAsFar(a)
+}
+
+// walksAsFar: a walk ends at a directory that its caller may not search.
+func (e *env) walksAsFar(a vfs.Handle) {
+	c := &vfs.Caller{UID: 1000, GID: 1000}
+	e.set(e.dir, vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o711})
+	for mode, want := range map[uint32]int{0o711: 2, 0o700: 1} {
+		e.set(a, vfs.SetAttr{Valid: vfs.MaskMode, Mode: mode})
+		as := e.fs.As(c)
+		_, _, _, err := as.Lookup(e.ctx, a, "b")
+		if (err == nil) != (want == 2) {
+			e.Skip("NOT TESTED: callers have the rights of the process")
+		}
+		n, _ := power[vfs.Walker](e, as).Walk(e.ctx, e.dir, []string{"a", "b"})
+		if n != want {
+			e.Errorf("through a directory of mode %o %d names are found, want %d", mode, n, want)
+		}
+	}
 }
 
 // unproved are the powers without a test of their own, each with the reason.

@@ -67,6 +67,7 @@ var lies = map[string]struct {
 	"syncs-what-is-stable":    {"syncer", func(f vfs.FS) vfs.FS { return syncsAll{passes{f}} }},
 	"hides-that-it-must-sync": {"syncer", func(f vfs.FS) vfs.FS { return struct{ vfs.FS }{f} }},
 	"puts-half":               {"putter", func(f vfs.FS) vfs.FS { return putsHalf{passes{f}} }},
+	"walks-past-links":        {"walker", func(f vfs.FS) vfs.FS { return walksOn{passes{f}} }},
 	"locks-nothing":           {"locker", func(f vfs.FS) vfs.FS { return locksNothing{passes{f}} }},
 	"grants-nothing":          {"acler", func(f vfs.FS) vfs.FS { return grantsNothing{passes{f}} }},
 	"opens-another":           {"host-opener", func(f vfs.FS) vfs.FS { return opensAnother{passes{f}} }},
@@ -82,6 +83,7 @@ var lies = map[string]struct {
 	"syncs-around": {"syncer", func(f vfs.FS) vfs.FS { return keeps(f, (*vfs.Syncer)(nil)) }},
 	"locks-around": {"locker", func(f vfs.FS) vfs.FS { return keeps(f, (*vfs.Locker)(nil)) }},
 	"lists-around": {"acler", func(f vfs.FS) vfs.FS { return keeps(f, (*vfs.ACLer)(nil)) }},
+	"walks-around": {"walker", func(f vfs.FS) vfs.FS { return keeps(f, (*vfs.Walker)(nil)) }},
 	"opens-around": {"host-opener", func(f vfs.FS) vfs.FS { return keeps(f, (*vfs.HostOpener)(nil)) }},
 }
 
@@ -102,6 +104,22 @@ func (s syncsAll) Sync(ctx context.Context, h vfs.Handle) error {
 		return below.Sync(ctx, h)
 	}
 	return nil
+}
+
+// walksOn takes a symbolic link for what a walk has found.
+type walksOn struct{ passes }
+
+func (w walksOn) As(c *vfs.Caller) vfs.FS { return walksOn{passes{w.FS.As(c)}} }
+
+func (w walksOn) Walk(ctx context.Context, dir vfs.Handle, names []string) (n int, at vfs.Resolved) {
+	for at.Handle = dir; n < len(names); n++ {
+		h, attr, _, err := w.Lookup(ctx, at.Handle, names[n])
+		if err != nil {
+			break
+		}
+		at = vfs.Resolved{Handle: h, Attr: attr, Dir: at.Handle, Name: names[n]}
+	}
+	return n, at
 }
 
 type locksNothing struct{ passes }

@@ -42,3 +42,18 @@ func (f *FS) find(d *inode, name string) (*inode, error) {
 	}
 	return nil, vfs.ErrNoEnt
 }
+
+// Walk implements vfs.Walker by one Lookup after the other.
+func (f *FS) Walk(ctx context.Context, dir vfs.Handle, names []string) (n int, at vfs.Resolved) {
+	for at.Handle = dir; n < len(names); n++ {
+		if vfs.CheckName(names[n]) != nil {
+			break
+		}
+		h, attr, _, err := f.Lookup(ctx, at.Handle, names[n])
+		if err != nil || attr.Type == vfs.TypeSymlink {
+			break
+		}
+		at = vfs.Resolved{Handle: h, Attr: attr, Dir: at.Handle, Name: names[n]}
+	}
+	return n, at
+}

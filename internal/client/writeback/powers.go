@@ -21,7 +21,7 @@ func (f *FS) Holds(power any) bool {
 		return vfs.Has[vfs.Syncer](f.inner)
 	case *vfs.ACLer:
 		return vfs.Has[vfs.ACLer](f.inner)
-	case *vfs.Locker, *vfs.HostOpener:
+	case *vfs.Locker, *vfs.HostOpener, *vfs.Walker: // Walk would tell sizes without the dirty bytes
 		return false
 	}
 	return true
