@@ -160,7 +160,7 @@ func TestContainerfileAsks(t *testing.T) {
 	}
 	m := regexp.MustCompile(`(?m)^HEALTHCHECK .*\\\n\s+CMD (\[.*\])$`).FindStringSubmatch(text)
 	var args []string
-	if m == nil || json.Unmarshal([]byte(m[1]), &args) != nil || len(args) < 2 || args[0] != "/usr/bin/nfsbox" || args[1] != "ctl" {
+	if m == nil || json.Unmarshal([]byte(m[1]), &args) != nil || len(args) < 3 || args[0] != "/usr/bin/nfsbox" || args[1] != "ctl" || args[2] != "status" {
 		t.Errorf("the check of its health is %q", m)
 	}
 }

@@ -11,10 +11,11 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/top"
 )
 
 type ctlCmd struct {
-	Do       string `arg:"" name:"ACTION" enum:"clients,locks,drop" help:"clients, locks or drop."`
+	Do       string `arg:"" name:"ACTION" enum:"clients,locks,drop,status" help:"clients, locks, drop or status."`
 	Client   string `arg:"" optional:"" name:"CLIENT" help:"The client's address, or USER@ADDRESS: whose locks, or whom to drop."`
 	StateDir string `placeholder:"DIR" help:"The server's state directory, or its folder in there, as serve has it."`
 	JSON     bool   `help:"Print one line of JSON for each client or lock, then a summary."`
@@ -27,6 +28,7 @@ func (*ctlCmd) Help() string {
   nfsbox ctl locks 192.0.2.7
   nfsbox ctl drop 192.0.2.7
   nfsbox ctl drop 1000@127.0.0.1
+  nfsbox ctl status
 
 clients lists the clients that have a connection, locks, or files open by LOCALIO: the address,
 connections and calls under way; calls and bytes of the connections that are open, in (received) and out
@@ -48,6 +50,9 @@ it still has them: drop is for clients that are gone, or that must go. One that 
 at once; take it out of the export's rules, and reload, to keep it out. What it had sent and was not
 answered it sends again.
 
+status shows what nfsbox top --once shows. Figures of the last interval are those of a server that has
+the live view (serve --http); of others there is what they have counted since the start.
+
 The server is reached through a socket in its folder of the state directory, which its own user and
 root can open. The state directory is that of this user (/var/lib/nfsbox for root, else
 $XDG_STATE_HOME/nfsbox or ~/.local/state/nfsbox); --state-dir names another one. Where several servers
@@ -58,8 +63,9 @@ asked by its own nfsbox:
 
 With --json each line is an object, of "type":"client" (client, names, connections, under_way, calls,
 bytes_in, bytes_out, locks, waits, shares, files, since, active), "lock" (client, name, process, handle,
-fileid, offset, length, which is 0 to the end of the file, exclusive, waits) or "dropped" (client); the
-last one of "type":"summary" with entries and errors. Fields may be added, and none goes.`
+fileid, offset, length, which is 0 to the end of the file, exclusive, waits), "dropped" (client) or
+"frame" (of status, as nfsbox top --json has it); the last one of "type":"summary" with entries and
+errors. Fields may be added, and none goes.`
 }
 
 // droppedRow is a line of JSON.
@@ -71,8 +77,8 @@ func (c *ctlCmd) Run(e *env) error {
 	switch {
 	case c.Do == ops.ControlDrop && c.Client == "":
 		return &exitError{status: exitUsage, err: errors.New("drop whom? nfsbox ctl clients lists the addresses")}
-	case c.Do == ops.ControlClients && c.Client != "":
-		return &exitError{status: exitUsage, err: fmt.Errorf("clients lists them all: %q is too much", c.Client)}
+	case (c.Do == ops.ControlClients || c.Do == ops.ControlStatus) && c.Client != "":
+		return &exitError{status: exitUsage, err: fmt.Errorf("%s is about all clients: %q is too much", c.Do, c.Client)}
 	}
 	out := newOutput(e, c.JSON)
 	answer, err := ops.Control(e.ctx, c.StateDir, c.Do, c.Client)
@@ -82,13 +88,19 @@ func (c *ctlCmd) Run(e *env) error {
 	if err != nil {
 		return out.fail(e, c.Client, err)
 	}
-	if c.JSON {
+	switch {
+	case c.JSON:
 		err = c.events(out, answer)
-	} else {
+	case answer.Status != nil:
+		err = c.status(e, out, answer)
+	default:
 		err = c.table(out, answer)
 	}
 	if err != nil {
 		return err
+	}
+	if f := answer.Status; f != nil && !f.Healthy {
+		return out.fail(e, "", fmt.Errorf("the server is not in service: %s", f.Health))
 	}
 	return out.end(nil)
 }
@@ -104,11 +116,29 @@ func (c *ctlCmd) events(out *output, a *ops.ControlAnswer) error {
 			return err
 		}
 	}
-	if c.Do == ops.ControlDrop {
+	switch {
+	case c.Do == ops.ControlDrop:
 		return out.event("dropped", droppedRow{c.Client})
+	case a.Status != nil:
+		return out.event("frame", a.Status)
 	}
 	return nil
 }
+
+// status prints the figures as top does.
+func (c *ctlCmd) status(e *env, out *output, a *ops.ControlAnswer) error {
+	s := top.Screen{Width: plainWidth, Zone: time.Local}
+	if e.size != nil {
+		s.Width, _ = e.size()
+	}
+	if _, err := fmt.Fprintln(out.w, strings.Join(top.Lines(a.Status, s), "\n")); err != nil {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	return nil
+}
+
+// plainWidth is how wide figures are drawn where there is no terminal.
+const plainWidth = 200
 
 // table prints an answer as text. Clients choose their names, so these are cleaned.
 func (c *ctlCmd) table(out *output, a *ops.ControlAnswer) error {

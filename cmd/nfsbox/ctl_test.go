@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"regexp"
 	"strings"
@@ -80,6 +81,8 @@ func TestCtlRefuses(t *testing.T) {
 	}{
 		{ctlCmd{Do: "drop"}, exitUsage},
 		{ctlCmd{Do: "clients", Client: "192.0.2.7"}, exitUsage},
+		{ctlCmd{Do: "status", Client: "192.0.2.7"}, exitUsage},
+		{ctlCmd{Do: "status", StateDir: t.TempDir()}, exitUnreachable},
 		{ctlCmd{Do: "clients", StateDir: t.TempDir()}, exitUnreachable},
 		{ctlCmd{Do: "locks", StateDir: "/does/not/exist"}, exitUnreachable},
 	} {
@@ -106,5 +109,28 @@ func TestCtlNamesAreBounded(t *testing.T) {
 	}
 	if want := strings.Join([]string{shown, shown, shown, shown}, ",") + " and 13 more\n"; !strings.HasSuffix(b.String(), " "+want) {
 		t.Errorf("%s\nwant at its end\n%s", &b, want)
+	}
+}
+
+// TestCtlStatus prints what top does, and as JSON a frame.
+func TestCtlStatus(t *testing.T) {
+	status := new(ops.ControlAnswer)
+	if err := json.Unmarshal([]byte(`{"status":{"format":1,"url":"nfs://h/","healthy":true,"clients":[{"client":"192.0.2.7\u001b","last_file":"/f"}]}}`), status); err != nil {
+		t.Fatal(err)
+	}
+	var text, events bytes.Buffer
+	out := newOutput(&env{stdout: &text}, false)
+	if err := errors.Join((&ctlCmd{Do: "status"}).status(&env{}, out, status), out.flush()); err != nil {
+		t.Fatal(err)
+	}
+	if got := text.String(); !strings.Contains(got, "nfs://h/") || !strings.Contains(got, "in service") || !strings.Contains(got, `192.0.2.7\x1b`) || strings.Contains(got, "\x1b") {
+		t.Errorf("%q", got)
+	}
+	out = newOutput(&env{stdout: &events}, true)
+	if err := errors.Join((&ctlCmd{Do: "status", JSON: true}).events(out, status), out.flush()); err != nil {
+		t.Fatal(err)
+	}
+	if got := events.String(); !strings.Contains(got, `"type":"frame","format":1,`) || strings.Count(got, "\n") != 1 {
+		t.Errorf("%q", got)
 	}
 }

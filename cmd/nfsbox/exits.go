@@ -72,7 +72,7 @@ func endings() map[string][]ending {
 			{exitUnreachable, "no answer the first time, or not that of a live view"},
 		},
 		"ctl": {
-			{exitOK, "done"}, {exitUsage, whyUsage}, {exitIncomplete, "there is no such client, or the server has refused"},
+			{exitOK, "done"}, {exitUsage, whyUsage}, {exitIncomplete, "there is no such client, the server has refused, or it is not in service"},
 			{exitUnreachable, "there is no server to ask, or several"}, {exitInterrupted, whySignal},
 		},
 		"man":        {{exitOK, "the pages are made"}, {exitUsage, whyUsage}, {exitIncomplete, "a page cannot be written"}},

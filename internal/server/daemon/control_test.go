@@ -55,6 +55,10 @@ func TestControl(t *testing.T) {
 	if x := a.Clients[0]; x.Client != "127.0.0.1" || x.Connections != 1 || x.Calls < 3 || x.BytesIn == 0 || x.BytesOut == 0 || x.Locks != 1 || x.Since == nil {
 		t.Errorf("clients: %+v", x)
 	}
+	a, err = ops.Control(t.Context(), state, ops.ControlStatus, "")
+	if err != nil || a.Status == nil || !a.Status.Healthy || a.Status.URL != u || len(a.Status.Clients) != 1 || a.Status.Total.Calls < 3 || len(a.Status.Points) > 0 {
+		t.Fatalf("status: %+v, %v", a, err)
+	}
 	a, err = ops.Control(t.Context(), state, ops.ControlLocks, "127.0.0.1")
 	if err != nil || len(a.Locks) != 1 {
 		t.Fatalf("locks: %+v, %v", a, err)

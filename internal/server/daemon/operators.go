@@ -17,7 +17,7 @@ func (d *daemon) openWeb(ctx context.Context) error {
 // openControl makes the socket by which the operator lists clients and drops them.
 func (d *daemon) openControl() {
 	d.control = ops.OpenControl(ops.ControlOptions{
-		Server: d.srv, Files: d.table.As(nil), Folder: d.own, Log: d.log,
+		Server: d.srv, Files: d.table.As(nil), Folder: d.own, Log: d.log, Frame: d.web.Frame,
 		Of: ops.ControlledBy{PID: os.Getpid(), URL: d.running().URL, Version: d.w.Version},
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/server/view"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -47,6 +48,7 @@ const (
 	ControlClients = "clients"
 	ControlLocks   = "locks"
 	ControlDrop    = "drop"
+	ControlStatus  = "status"
 )
 
 // controlRequest is what is asked: Do, about Client, or about all if that is "".
@@ -64,6 +66,7 @@ type ControlAnswer struct {
 	Server  *ControlledBy   `json:"server,omitempty"`
 	Clients []ControlClient `json:"clients,omitempty"`
 	Locks   []ControlLock   `json:"locks,omitempty"`
+	Status  *view.Frame     `json:"status,omitempty"` // without points
 }
 
 // ControlledBy is the server that answers.
@@ -121,7 +124,8 @@ type ControlOptions struct {
 	Server controlled   // an nfsserver.Server
 	Of     ControlledBy // what the server says of itself
 	Files  vfs.FS       // the program's own view of all exports
-	Folder string       // the server's own; it is private and locked
+	Frame  func() *view.Frame
+	Folder string // the server's own; it is private and locked
 	Log    *slog.Logger
 }
 
@@ -130,6 +134,7 @@ type Controls struct {
 	srv   controlled
 	of    ControlledBy
 	files vfs.FS
+	frame func() *view.Frame
 	log   *slog.Logger
 
 	l     net.Listener // nil: it is not there
@@ -142,7 +147,7 @@ type Controls struct {
 // OpenControl makes the socket. A server that cannot have it serves without: the log says
 // so, and the result is nil.
 func OpenControl(o ControlOptions) *Controls {
-	c := &Controls{srv: o.Server, log: o.Log, files: o.Files, path: filepath.Join(o.Folder, controlName), of: o.Of}
+	c := &Controls{srv: o.Server, log: o.Log, files: o.Files, frame: o.Frame, path: filepath.Join(o.Folder, controlName), of: o.Of}
 	if err := c.open(); err != nil {
 		o.Log.Warn("nfsbox ctl cannot reach this server", slog.Any("error", err))
 		return nil
@@ -251,6 +256,8 @@ func (c *Controls) answer(ctx context.Context, line []byte) *ControlAnswer {
 		a.Clients = c.clients(q.Client)
 	case q.Do == ControlLocks:
 		a.Locks = c.locks(ctx, q.Client)
+	case q.Do == ControlStatus:
+		a.Status = c.frame()
 	case q.Do == ControlDrop:
 		c.drop(ctx, q.Client, a)
 	default:

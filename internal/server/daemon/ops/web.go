@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -41,6 +42,7 @@ type WebOptions struct {
 // Web has no server.
 type Web struct {
 	o        WebOptions
+	started  time.Time
 	serving  atomic.Bool // clients have been let in
 	draining atomic.Bool
 	servers  []*http.Server
@@ -50,7 +52,7 @@ type Web struct {
 
 // Open opens what the configuration asks for. After an error Close is still to be called.
 func (w *Web) Open(ctx context.Context, o WebOptions) error {
-	w.o = o
+	w.o, w.started = o, o.Now()
 	for _, open := range []func(context.Context) error{w.openMetrics, w.openView, w.openPprof} {
 		if err := open(ctx); err != nil {
 			return err
@@ -94,14 +96,25 @@ func (w *Web) openView(ctx context.Context) error {
 	return nil
 }
 
+// Frame is what the live view shows now, without the points of its charts. Of a server that
+// has no view it is what has been counted since the start, without rates.
+func (w *Web) Frame() *view.Frame {
+	v := w.o.Logs.view
+	if v == nil {
+		v = w.newView()
+	}
+	f := v.Frame(math.MaxUint64)
+	f.Points = []view.Point{}
+	return f
+}
+
 // newView is the live view of this server. What bounds it has are those of the
 // start: a reload does not change them.
 func (w *Web) newView() *view.View {
-	started := w.o.Now()
 	return view.New(view.Options{
 		Now: w.o.Now,
 		Source: func() view.Snapshot {
-			s := w.scrape().view(w.o.Config, w.o.URL, w.o.Version, started)
+			s := w.scrape().view(w.o.Config, w.o.URL, w.o.Version, w.started)
 			s.Clients = viewClients(w.o.Clients())
 			return s
 		},
