@@ -54,6 +54,7 @@ type cli struct {
 	Urls       urlsCmd       `cmd:"" help:"Explain places, the URLs of servers, and their arguments."`
 	Man        manCmd        `cmd:"" help:"Make the manual pages."`
 	Completion completionCmd `cmd:"" help:"Print a script for completion in a shell."`
+	Complete   completeCmd   `cmd:"" hidden:"" help:"Print what a place may become, for completion."`
 	Version    versionCmd    `cmd:"" help:"Show the version."`
 }
 

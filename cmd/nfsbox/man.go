@@ -55,16 +55,18 @@ func printPages(w io.Writer, pages []manual.Page) error {
 }
 
 type completionCmd struct {
-	Shell string `arg:"" name:"SHELL" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+	Shell string `arg:"" name:"SHELL" enum:"bash,zsh,fish,powershell" help:"bash, zsh, fish or powershell."`
 }
 
 func (*completionCmd) Help() string {
 	return `Prints a script by which a shell completes commands, flags, and those of their values that can be
-listed. It needs nothing of nfsbox when it runs, and is made from what this very program understands.
+listed. It is made from what this very program understands. Names on a server, its exports and your aliases are
+completed, too: the script asks this program, which asks the server, for a second at most.
 
   nfsbox completion bash >~/.local/share/bash-completion/completions/nfsbox
   nfsbox completion fish >~/.config/fish/completions/nfsbox.fish
   nfsbox completion zsh >~/.zfunc/_nfsbox     # a folder of $fpath, before compinit
+  nfsbox completion powershell >>$PROFILE
 
 For all users they belong in /usr/share/bash-completion/completions/nfsbox,
 /usr/share/fish/vendor_completions.d/nfsbox.fish and /usr/share/zsh/vendor-completions/_nfsbox.
@@ -74,7 +76,7 @@ For this shell alone, in bash: eval "$(nfsbox completion bash)"`
 
 func (c *completionCmd) Run(e *env, k *kong.Context) error {
 	program := manual.Of(k.Model)
-	scripts := map[string]func(*manual.Command) string{"bash": manual.Bash, "zsh": manual.Zsh, "fish": manual.Fish}
+	scripts := map[string]func(*manual.Command) string{"bash": manual.Bash, "zsh": manual.Zsh, "fish": manual.Fish, "powershell": manual.PowerShell}
 	if _, err := io.WriteString(e.stdout, scripts[c.Shell](&program)); err != nil {
 		return fmt.Errorf("standard output: %w", err)
 	}

@@ -32,22 +32,49 @@ func Bash(c *Command) string {
 	b.WriteString("\t*)\n\t\tcase $path in\n")
 	for _, x := range c.all() {
 		fmt.Fprintf(&b, "\t\t%s)\n\t\t\tcase $cur in\n\t\t\t-*) %s ;;\n\t\t\t*) %s ;;\n\t\t\tesac\n\t\t\t;;\n",
-			word(x.line()), offer(x.flagWords()), offer(x.argWords()))
+			word(x.line()), offer(x.flagWords()), x.bashArgs())
 	}
-	b.WriteString("\t\tesac\n\t\t;;\n\tesac\n" + bashEnd + "}\n")
+	b.WriteString("\t\tesac\n\t\t;;\n\tesac\n" + bashEnd + bashPlaces + "}\n")
 	fmt.Fprintf(&b, "complete -o bashdefault -o default -F %s %s\n", fn, word(c.name()))
 	return b.String()
 }
 
 // bashStart finds the word that is being typed, and the one before it: bash
 // divides --flag=value into three.
-const bashStart = `	local at=$COMP_CWORD cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path words= line i
+const bashStart = `	local at=$COMP_CWORD cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path words= places= line i
 	if [[ $cur == = ]]; then
 		cur=
 	elif [[ $prev == = ]] && ((at > 1)); then
 		prev=${COMP_WORDS[COMP_CWORD-2]}
 	fi
 `
+
+// bashPlaces offers what nfsbox says that a place may become. bash divides words at colons, and
+// replaces what stands behind the last one.
+const bashPlaces = `	[[ -n $places ]] || return
+	local full=${COMP_LINE:0:COMP_POINT}
+	full=${full##*[[:space:]]}
+	while IFS= read -r line; do
+		COMPREPLY+=("${line#"${full%"${full##*:}"}"}")
+	done < <("${COMP_WORDS[0]}" complete -- "$full" 2>/dev/null)
+	if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[/:] ]]; then
+		compopt -o nospace 2>/dev/null
+	fi
+	if [[ $full != *:* && ${#COMPREPLY[@]} != 0 ]]; then
+		compopt -o filenames 2>/dev/null
+		while IFS= read -r line; do
+			COMPREPLY+=("$line")
+		done < <(compgen -f -- "$cur")
+	fi
+`
+
+// bashArgs is what is offered for arguments.
+func (c *Command) bashArgs() string {
+	if c.places() {
+		return "places=1"
+	}
+	return offer(c.argWords())
+}
 
 const bashEnd = `	COMPREPLY=()
 	while IFS= read -r line; do

@@ -25,6 +25,13 @@ func Fish(c *Command) string {
 		for i := range x.Flags {
 			x.Flags[i].fish(&b, is)
 		}
+		if x.places() {
+			// Behind a colon fish would offer files of this host.
+			far := fmt.Sprintf("complete -c %s -n %s -f", fishWord(c.name()), fishWord(fn+" "+x.line()+"; and string match -q '*:*' -- (commandline -ct)"))
+			for _, how := range []string{is, far} {
+				fmt.Fprintf(&b, "%s -a '(type -q %[2]s; and %[2]s complete -- (commandline -ct) 2>/dev/null)'\n", how, c.name())
+			}
+		}
 		if words := x.argWords(); len(x.Args) > 0 && len(words) > 0 {
 			fmt.Fprintf(&b, "%s -f -a %s\n", is, fishWord(strings.Join(words, " ")))
 		}

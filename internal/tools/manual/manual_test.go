@@ -32,7 +32,7 @@ type grammar struct {
 	} `cmd:"" help:"Serve a directory."`
 	Bench struct {
 		Read struct {
-			URL  []string `arg:"" name:"URL" help:"What to read."`
+			URL  []string `arg:"" place:"" name:"URL" help:"What to read."`
 			Load string   `placeholder:"auto|N|off" help:"Calls at once."`
 		} `cmd:"" help:"Measure READ."`
 		Null struct{} `cmd:"" help:"Measure NULL."`
@@ -105,6 +105,7 @@ func TestGolden(t *testing.T) {
 	golden(t, "nfsbox.bash", Bash(c))
 	golden(t, "_nfsbox", Zsh(c))
 	golden(t, "nfsbox.fish", Fish(c))
+	golden(t, "nfsbox.ps1", PowerShell(c))
 }
 
 // TestRead has every file read by whom it is for, as far as they are installed.

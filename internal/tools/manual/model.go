@@ -2,6 +2,7 @@ package manual
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -27,6 +28,7 @@ const (
 	File                 // a file's name
 	Dir                  // a directory's name
 	Choices              // one of a list
+	Place                // a path of this host, or a URL, an alias or HOST:/PATH
 )
 
 // Flag is an option.
@@ -66,8 +68,11 @@ func command(n *kong.Node, path []string, above []Flag) Command {
 	for _, p := range n.Positional {
 		a := Arg{Name: p.Name, Help: p.Help, Optional: !p.Required, Repeated: p.IsSlice()}
 		a.Value, a.Choices = valueOf(p, p.Name)
-		if a.Value == Text {
-			a.Value = File // a place: a path, or a URL that no shell can complete
+		switch {
+		case p.Tag.Has("place"):
+			a.Value = Place
+		case a.Value == Text:
+			a.Value = File
 		}
 		c.Args = append(c.Args, a)
 	}
@@ -134,6 +139,11 @@ func valueOf(v *kong.Value, holder string) (Value, []string) {
 		return File, nil
 	}
 	return Text, nil
+}
+
+// places reports whether an argument of the command is a place.
+func (c *Command) places() bool {
+	return slices.ContainsFunc(c.Args, func(a Arg) bool { return a.Value == Place })
 }
 
 // summary is the help of a command in one sentence, without the full stop.

@@ -12,9 +12,23 @@ func Zsh(c *Command) string {
 	for _, x := range c.all() {
 		x.zsh(&b)
 	}
-	fmt.Fprintf(&b, "%s \"$@\"\n", c.function())
+	fmt.Fprintf(&b, zshPlaces+"\n%s \"$@\"\n", c.name(), c.function())
 	return b.String()
 }
+
+// zshPlaces offers what nfsbox says that a place may become, and files where it says nothing.
+const zshPlaces = `
+_%[1]s_places() {
+	local -a found
+	found=("${(@f)$(_call_program places %[1]s complete -- ${(Q)PREFIX} 2>/dev/null)}")
+	found=(${found:#})
+	if (( $#found )); then
+		compadd -S '' -- ${(M)found:#*[/:]}
+		compadd -- ${found:#*[/:]}
+	fi
+	[[ $PREFIX == *:* ]] || _files
+}
+`
 
 func (c *Command) function() string { return "_" + identifier(c.line()) }
 
@@ -39,7 +53,11 @@ func (c *Command) zsh(b *strings.Builder) {
 		if a.Optional && !a.Repeated {
 			place += ":"
 		}
-		b.WriteString(" \\\n\t\t" + word(place+":"+colons(a.Name)+":"+action(a.Value, a.Choices)))
+		does := action(a.Value, a.Choices)
+		if a.Value == Place {
+			does = "_" + identifier(c.Path[0]) + "_places"
+		}
+		b.WriteString(" \\\n\t\t" + word(place+":"+colons(a.Name)+":"+does))
 	}
 	if len(c.Commands) == 0 {
 		b.WriteString("\n}\n")

@@ -1,6 +1,6 @@
 # Completion of nfsbox for bash, made from its own definitions.
 _nfsbox() {
-	local at=$COMP_CWORD cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path words= line i
+	local at=$COMP_CWORD cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path words= places= line i
 	if [[ $cur == = ]]; then
 		cur=
 	elif [[ $prev == = ]] && ((at > 1)); then
@@ -48,7 +48,7 @@ _nfsbox() {
 		'nfsbox bench read')
 			case $cur in
 			-*) words='--load --size --help' ;;
-			*) : ;;
+			*) places=1 ;;
 			esac
 			;;
 		'nfsbox bench null')
@@ -70,5 +70,20 @@ _nfsbox() {
 	while IFS= read -r line; do
 		[[ -n $line ]] && COMPREPLY+=("$line")
 	done < <(compgen -W "$words" -- "$cur")
+	[[ -n $places ]] || return
+	local full=${COMP_LINE:0:COMP_POINT}
+	full=${full##*[[:space:]]}
+	while IFS= read -r line; do
+		COMPREPLY+=("${line#"${full%"${full##*:}"}"}")
+	done < <("${COMP_WORDS[0]}" complete -- "$full" 2>/dev/null)
+	if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[/:] ]]; then
+		compopt -o nospace 2>/dev/null
+	fi
+	if [[ $full != *:* && ${#COMPREPLY[@]} != 0 ]]; then
+		compopt -o filenames 2>/dev/null
+		while IFS= read -r line; do
+			COMPREPLY+=("$line")
+		done < <(compgen -f -- "$cur")
+	fi
 }
 complete -o bashdefault -o default -F _nfsbox 'nfsbox'

@@ -27,6 +27,8 @@ complete -c 'nfsbox' -n '__nfsbox_is nfsbox bench' -s 'h' -l 'help' -d 'Show con
 complete -c 'nfsbox' -n '__nfsbox_is nfsbox bench read' -l 'load' -x -a 'auto off' -d 'Calls at once.'
 complete -c 'nfsbox' -n '__nfsbox_is nfsbox bench read' -l 'size' -x -d 'Of one operation.'
 complete -c 'nfsbox' -n '__nfsbox_is nfsbox bench read' -s 'h' -l 'help' -d 'Show context-sensitive help.'
+complete -c 'nfsbox' -n '__nfsbox_is nfsbox bench read' -a '(type -q nfsbox; and nfsbox complete -- (commandline -ct) 2>/dev/null)'
+complete -c 'nfsbox' -n '__nfsbox_is nfsbox bench read; and string match -q \'*:*\' -- (commandline -ct)' -f -a '(type -q nfsbox; and nfsbox complete -- (commandline -ct) 2>/dev/null)'
 complete -c 'nfsbox' -n '__nfsbox_is nfsbox bench null' -l 'size' -x -d 'Of one operation.'
 complete -c 'nfsbox' -n '__nfsbox_is nfsbox bench null' -s 'h' -l 'help' -d 'Show context-sensitive help.'
 complete -c 'nfsbox' -n '__nfsbox_is nfsbox completion' -s 'h' -l 'help' -d 'Show context-sensitive help.'
