@@ -137,7 +137,7 @@ func TestAPILog(t *testing.T) {
 	}
 	l := lines[0]
 	from, _ := l["client"].(string)
-	if l["procedure"] != "Stat" || l["status"] != "not_found" || l["user"] != "loopback" || l["uid"] != float64(os.Geteuid()) ||
+	if l["procedure"] != "Stat" || l["path"] != "/x" || l["status"] != "not_found" || l["user"] != "loopback" || l["uid"] != float64(os.Geteuid()) ||
 		!strings.HasPrefix(from, "127.0.0.1:") || l["in"].(float64) <= 0 || l["out"].(float64) <= 0 || l["took"].(float64) <= 0 {
 		t.Errorf("%v", l)
 	}

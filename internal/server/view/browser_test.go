@@ -49,6 +49,8 @@ type found struct {
 	Images   int
 	Pwned    bool
 	Pressed  [][]string
+	Holes    int
+	More     string
 }
 
 const narrowest = 500
@@ -188,6 +190,9 @@ func TestBrowser(t *testing.T) {
 			if len(f.Errors) > 0 || f.State != "live" || f.Says != "in service" {
 				t.Errorf("the page is %s, says %q and has errors %q", f.State, f.Says, f.Errors)
 			}
+			if f.Holes > 0 {
+				t.Errorf("%d rows of boxes have holes", f.Holes)
+			}
 			f.figures(t)
 			if up := f.Pressed; len(up) != 2 || !slices.Equal(up[0], []string{"1000@127.0.0.1", "192.0.2.7", "192.0.2.9", "2001:db8:12:3456:789a:bcde:f012:3456", "ascending"}) ||
 				up[1][4] != "descending" || up[1][0] != up[0][3] || up[1][3] != up[0][0] {
@@ -246,8 +251,13 @@ func TestBrowserHostile(t *testing.T) {
 	const hostile = `</td></script><script>top.pwned=1</script><img src=x onerror="top.pwned=1">` + "\u202e\x1b" + `&lt;" onload="top.pwned=1`
 	const cleaned = `</td></script><script>top.pwned=1</script><img src=x onerror="top.pwned=1">\u{202e}\u{1b}&lt;" onload="top.pwned=1`
 	f.hostile(hostile)
+	for i := range 40 {
+		f.s.Clients = append(f.s.Clients, Client{Name: fmt.Sprint("192.0.2.", 10+i), InFlight: 40 - i})
+	}
+	f.s.LocalIO = nil // one chart less
 	v := New(f.options())
 	v.Slow(SlowCall{At: f.now, Proc: hostile, Client: hostile, Detail: hostile, Took: time.Second})
+	v.Count(Call{Client: hostile, User: hostile, File: hostile, Took: time.Second})
 	f.work()
 	v.step()
 	got := look(t, v, looks{width: 390, height: 2600, name: "view-hostile"})
@@ -257,8 +267,11 @@ func TestBrowserHostile(t *testing.T) {
 	if got.Overflow > 0 {
 		t.Errorf("the page is %d pixels wider than the window", got.Overflow)
 	}
-	for id, column := range map[string]int{"procedures": 0, "slow": 1, "lanes": 0, "limits": 0, "caches": 0, "jobs": 1} {
-		if rows := got.Tables[id]; len(rows) == 0 || !strings.Contains(rows[0][column], cleaned) {
+	if got.Holes > 0 || got.More != "all 44" || len(got.Tables["clients"]) != 12 {
+		t.Errorf("%d rows with holes; of clients %d rows, and %q", got.Holes, len(got.Tables["clients"]), got.More)
+	}
+	for id, column := range map[string]int{"clients": 0, "files": 0, "procedures": 0, "slow": 1, "lanes": 0, "limits": 0, "caches": 0, "jobs": 1} {
+		if rows := got.Tables[id]; !slices.ContainsFunc(rows, func(row []string) bool { return strings.Contains(row[column], cleaned) }) {
 			t.Errorf("%s: %q", id, rows)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/reqlog"
 	"github.com/nfsbox/nfsbox/internal/server/view"
 	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
+	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
 
@@ -23,7 +24,8 @@ func TestSlowLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &logbuf.Buffer{}
 		s := newSlowLog(slog.New(slog.NewTextHandler(log, nil)), time.Now, time.Second)
-		call := reqlog.Call{Procedure: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, Took: 2 * time.Second}
+		call := reqlog.Call{Procedure: nfs3.NFSPROC3_READ, Client: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 700}, Took: 2 * time.Second,
+			Object: &object{Object: nfsserver.Object{Path: "/data/x"}}}
 		fast := call
 		fast.Took = 999 * time.Millisecond
 		s.observe(fast)
@@ -38,7 +40,7 @@ func TestSlowLog(t *testing.T) {
 		if n := strings.Count(log.String(), "slow call"); n != slowLines {
 			t.Errorf("%d lines in a window, of at most %d", n, slowLines)
 		}
-		for _, want := range []string{"NFSPROC3_READ", "client=192.0.2.1:700", "took=2s"} {
+		for _, want := range []string{"NFSPROC3_READ", "path=/data/x", "client=192.0.2.1:700", "took=2s"} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("no %s in\n%s", want, log)
 			}

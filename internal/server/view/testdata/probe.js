@@ -32,12 +32,19 @@
     });
     heads.find(h => h.textContent === 'ops/s').click();
   };
+  // holes counts the rows of boxes that do not reach the right edge.
+  const holes = () => ['tiles', 'charts', 'tables'].map(id => document.getElementById(id)).reduce((n, box) => {
+    const rows = new Map();
+    for (const e of [...box.children].filter(shown)) rows.set(e.offsetTop, Math.max(rows.get(e.offsetTop) || 0, e.getBoundingClientRect().right));
+    const right = box.getBoundingClientRect().right;
+    return n + [...rows.values()].filter(r => Math.abs(right - r) > 2).length;
+  }, 0);
   const look = () => {
     if (!document.body || !document.querySelector('#tiles div')) return;
     const root = document.documentElement, back = style('body').backgroundColor, card = style('#tiles div').backgroundColor;
     press();
     const found = {
-      pressed: pressed || [],
+      pressed: pressed || [], holes: holes(), more: (document.querySelector('#table-clients .more') || {}).textContent || '',
       errors, width: innerWidth, overflow: root.scrollWidth - root.clientWidth, state: root.dataset.state || '',
       says: document.getElementById('state').textContent, server: document.getElementById('server').textContent,
       tiles: Object.fromEntries([...document.querySelectorAll('#tiles dd')].map(e => [e.id.slice(5), e.textContent])),
