@@ -16,6 +16,15 @@
 // added again: its value is then all that came since. A server that was restarted has
 // another start time; a reader then forgets what it has.
 //
+// # Who does most
+//
+// Calls and bytes of clients are totals, which the server counts for each connection anyway.
+// As which user a client calls, on which files, and how long its calls take is told by a
+// sample ([View.Share], [View.Count]): a thousand calls in an interval, or all if there are
+// fewer. So a call costs no more than a random number and an atomic load, whatever the load,
+// and no lock is shared by all calls. What the sample finds is kept in two summaries of bounded
+// size ("space-saving"), in which a new name displaces the one that has done least of late.
+//
 // # What travels
 //
 // GET /view.json is a [Frame]: the figures of the last interval, and the points of

@@ -15,7 +15,10 @@
 // counted, and no call fails for it. A goroutine of its own logs slow calls, and never
 // makes them slower. Calls of the file API that moved many bytes are not slow: their time
 // was the network's. The log of requests has a file to itself (package reqlog). Package
-// oncrpc asks of each call whether it is wanted, and describes only those that are.
+// oncrpc asks of each call whether it is wanted, and describes only those that are. The log and
+// the view share that question: a call that is picked for either is passed on to each by its
+// own chance. What a call was about is named when somebody reads of it, by one readlink of the
+// file's descriptor if that is open.
 //
 // [Controls] answers at a socket in the server's own folder, which nobody else may enter,
 // and [Control] asks there: one request of JSON on a line, one answer.
