@@ -139,7 +139,10 @@ func advice(err error, status int) string {
 	if status != exitUnreachable {
 		return text
 	}
-	if text != "" {
+	switch {
+	case strings.HasSuffix(text, "?"):
+		text += " "
+	case text != "":
 		text += "; "
 	}
 	return text + "nfsbox doctor " + quoteArg(url) + " finds out more"

@@ -116,6 +116,9 @@ func TestNoExport(t *testing.T) {
 		{"nfs://h/exprot/a/b?uid=0", "/home /export", "", "did you mean nfs://h/export/a/b?uid=0?"},
 		{"nfs://h/srv/hoem/x", "/srv/home /srv/other", "", "did you mean nfs://h/srv/home/x?"},
 		{"nfs://h/Export", "/export", "", "did you mean nfs://h/export?"},
+		{"nfs://h/exprots", "/exports/alpha", "", "did you mean nfs://h/exports?"},
+		{"nfs://h/srv/nfs/ab", "/srv/nfs/xy", "", "the server has /srv/nfs/xy"},
+		{"nfs://h/a/b", "/b/a", "", "the server has /b/a"},
 		{"nfs://h/other", "/1 /2 /3 /4 /5 /6 /7", "", "the server has /1, /2, /3, /4, /5 and 2 more"},
 		{"nfs://h/other", "", "", "exports nothing"},
 	} {

@@ -105,16 +105,37 @@ func (e *NoExport) named(paths []string) string {
 	return text
 }
 
-// meant is the URL's path with its beginning replaced by the export that is nearest to that; "" if all are
-// far.
+// meant is the URL's path with its beginning replaced by that of the export which is nearest to it; "" if
+// all are far.
 func (e *NoExport) meant() (path string) {
-	asked := strings.Split(strings.Trim(e.URL.Path, "/"), "/")
+	asked := parts(e.URL.Path)
 	least := near.Far
 	for _, export := range e.Exports {
-		n := min(len(strings.Split(strings.Trim(export, "/"), "/")), len(asked))
-		if d := near.Distance("/"+strings.Join(asked[:n], "/"), export); d < least {
-			least, path = d, strings.Join(append([]string{export}, asked[n:]...), "/")
+		export := parts(export)
+		n := min(len(export), len(asked))
+		if d := apart(asked[:n], export[:n]); d < least {
+			least, path = d, "/"+strings.Join(append(export[:n:n], asked[n:]...), "/")
 		}
 	}
 	return path
+}
+
+func parts(path string) []string {
+	return slices.DeleteFunc(strings.Split(path, "/"), func(part string) bool { return part == "" })
+}
+
+// apart is how far the parts of two paths are from each other, together; near.Far if any are, or all are the
+// same.
+func apart(wrong, parts []string) (sum int) {
+	for i := range parts {
+		d := near.Distance(wrong[i], parts[i])
+		if d == near.Far {
+			return near.Far
+		}
+		sum += d
+	}
+	if sum == 0 {
+		return near.Far
+	}
+	return sum
 }
