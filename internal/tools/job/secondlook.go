@@ -97,16 +97,21 @@ func (v *secondLook) enterAgain(ctx context.Context, d *walk.Dir) error {
 
 // spare returns an error if name leads to what this run has made under another one. The names
 // that were made in the first walk are not kept. So where names are folded, one that leads to
-// anything is refused.
+// something is looked for in the listing, and refused if it is not there in this form.
 func (v *secondLook) spare(ctx context.Context, s *dirState, name string) error {
 	_, there, err := lookup(ctx, v.o.Dest.FS, s.handle, name)
 	if err == nil && there {
 		err = v.tryOut(ctx, s.made, s.handle, s.dirPath(""))
 	}
-	if err == nil && there && s.made.folds.any() {
-		err = errFolded
+	if err != nil || !there || !s.made.folds.any() {
+		return err
 	}
-	return err
+	for e, err := range walk.List(ctx, v.o.Dest.FS, s.handle, 0) {
+		if err != nil || string(e.Name) == name {
+			return err
+		}
+	}
+	return errFolded
 }
 
 // Entry copies an object of a changed directory, if the copy does not have it as it is now.
@@ -119,18 +124,34 @@ func (v *secondLook) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error
 		return nil
 	}
 	return v.spawn(ctx, d, e, func(name string, own *vfs.Entry) error {
-		there, ok, err := lookup(ctx, v.o.Dest.FS, s.handle, name)
-		if err == nil && ok && v.alike(&own.Attr, &there.attr) {
+		has, err := v.has(ctx, s, name, &own.Attr)
+		if has {
 			return nil
 		}
 		v.found(&own.Attr)
-		if err = v.spare(ctx, s, name); err != nil {
+		if err == nil {
+			err = v.spare(ctx, s, name)
+		}
+		if err != nil {
 			v.start()
 			v.fail(ctx, d.Path(name), err)
 			return ctx.Err()
 		}
 		return v.item(ctx, s, name, own)
 	})
+}
+
+// has reports whether the copy has name as it is now. Another name of the directory that leads to
+// the same object is an error, where names are folded.
+func (v *secondLook) has(ctx context.Context, s *dirState, name string, now *vfs.Attr) (has bool, err error) {
+	end, err := v.beginName(ctx, s, name)
+	if err != nil {
+		return false, err
+	}
+	there, ok, err := lookup(ctx, v.o.Dest.FS, s.handle, name)
+	has = err == nil && ok && v.alike(now, &there.attr)
+	end(has)
+	return has, err
 }
 
 // alike reports whether a copy has the type, size and time of its source.

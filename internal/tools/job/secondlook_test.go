@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -72,6 +73,42 @@ func TestMovedIntoListed(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestLateNameIsFolded: a name that comes into a directory which was listed, and that the
+// destination takes for one that was copied, has failed, and replaces nothing.
+func TestLateNameIsFolded(t *testing.T) {
+	for _, text := range []string{"the text of a/old", "the other"} {
+		for _, name := range []string{"OLD", "SUB/f"} {
+			synctest.Test(t, func(t *testing.T) {
+				src, dst := lateTree(t), mem(t, memfs.Options{})
+				src.do = func() {
+					src.file("a/"+name, 0o644, []byte(text))
+					for _, path := range []string{"a/" + name, "a/old"} {
+						set := vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: epoch}
+						if _, err := src.fs.SetAttr(context.Background(), src.at(path), &set, nil); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				o, v := options(t, src.tree, dst, "copy")
+				o.Dest.FS = folding{dst.fs, strings.ToLower, new(sync.Mutex)}
+				s, err := Copy(t.Context(), o)
+				if s.ExitCode(err) != ExitIncomplete || s.Errors != 1 || !strings.Contains(v.String(), "for one") {
+					t.Errorf("%s: %v, %+v\n%s", name, err, s, v)
+				}
+				for _, path := range []string{"a/old", "a/sub/f"} {
+					got, want := dst.list(dst.at("copy"))[path], src.list(src.root)[path]
+					if text != "the other" && path == "a/old" {
+						continue // which of the two that look alike has its name is open
+					}
+					if got != want {
+						t.Errorf("%s is %q, want %q", path, got, want)
+					}
+				}
+			})
+		}
 	}
 }
 
