@@ -25,10 +25,14 @@ const (
 	maxCompletions = 500
 )
 
+// special are the characters of which one, unquoted, means something to a shell.
+const special = " \t\n!\"#$&'()*;<>?[\\]^`{|}~=,@"
+
 // completeCmd is for the scripts of completion: it prints what a place that is being typed may
 // become, a line each. It prints no error, which would end up in the line that is being typed.
 type completeCmd struct {
-	Word string `arg:"" optional:"" name:"WORD" help:"What was typed."`
+	Plain bool   `help:"Leave out words that mean something to a shell, for shells that insert them as they are."`
+	Word  string `arg:"" optional:"" name:"WORD" help:"What was typed."`
 }
 
 func (c *completeCmd) Run(e *env) error {
@@ -40,8 +44,8 @@ func (c *completeCmd) Run(e *env) error {
 	case words := <-found:
 		slices.Sort(words)
 		for _, word := range words {
-			if progress.Clean(word) != word {
-				continue // it would be another one when it is typed
+			if progress.Clean(word) != word || c.Plain && strings.ContainsAny(word, special) {
+				continue // it would be another one when it is typed, or a command of whoever made the name
 			}
 			if _, err := fmt.Fprintln(e.stdout, word); err != nil {
 				return fmt.Errorf("standard output: %w", err)
@@ -68,18 +72,32 @@ func (e *env) complete(ctx context.Context, word string, found chan<- []string) 
 	escape := func(name string) string { return name }
 	if place.IsURL(base) {
 		begun, err = url.PathUnescape(begun)
-		escape = func(name string) string { return strings.TrimPrefix((&url.URL{Path: "/" + name}).EscapedPath(), "/") }
+		escape = escapeName
 	}
 	p, oerr := place.Open(ctx, dir, place.Options{Follow: true, Dial: []nfsbox.Option{nfsbox.WithStop(ctx)}})
 	switch none, is := errors.AsType[*place.NoExport](oerr); {
 	case is && err == nil:
-		found <- exportsBelow(none, base, begun)
+		found <- exportsBelow(none, base, begun, escape)
 	case oerr != nil || err != nil:
 		found <- nil
 	default:
 		found <- namesIn(ctx, p, base, begun, escape)
 		_ = p.Close() // nothing was written
 	}
+}
+
+// escapeName is a name in the path of a URL. All is escaped that means something to a shell: the
+// line that is being typed is the user's, and the name may be an enemy's.
+func escapeName(name string) string {
+	var b strings.Builder
+	for _, c := range []byte(url.PathEscape(name)) {
+		if strings.IndexByte(special, c) < 0 {
+			b.WriteByte(c)
+			continue
+		}
+		fmt.Fprintf(&b, "%%%02X", c)
+	}
+	return b.String()
 }
 
 // aliases are the aliases that begin so.
@@ -100,11 +118,11 @@ func (e *env) aliases(begun string) (found []string) {
 }
 
 // exportsBelow are the next parts of the paths of exports.
-func exportsBelow(none *place.NoExport, base, begun string) (found []string) {
+func exportsBelow(none *place.NoExport, base, begun string, escape func(string) string) (found []string) {
 	for _, path := range none.Below() {
 		rest := strings.TrimPrefix(strings.TrimPrefix(path, strings.TrimSuffix(none.URL.Path, "/")), "/")
 		part, _, _ := strings.Cut(rest, "/")
-		word := base + part + "/"
+		word := base + escape(part) + "/"
 		if part != "" && strings.HasPrefix(part, begun) && !slices.Contains(found, word) && len(found) < maxCompletions {
 			found = append(found, word)
 		}

@@ -15,13 +15,13 @@ import (
 // TestCompleteExports: of exports the next part of their paths is offered, once.
 func TestCompleteExports(t *testing.T) {
 	none := &place.NoExport{URL: &nfsbox.URL{Host: "h", Path: "/"}, Exports: []string{"/home", "/srv/one", "/srv/two", "/sales"}}
-	for begun, want := range map[string]string{"": "h:/home/ h:/sales/ h:/srv/", "s": "h:/sales/ h:/srv/", "sr": "h:/srv/", "x": ""} {
-		if got := strings.Join(exportsBelow(none, "h:/", begun), " "); got != want {
+	for begun, want := range map[string]string{"": "h:/HOME/ h:/SALES/ h:/SRV/", "s": "h:/SALES/ h:/SRV/", "sr": "h:/SRV/", "x": ""} {
+		if got := strings.Join(exportsBelow(none, "h:/", begun, strings.ToUpper), " "); got != want {
 			t.Errorf("%q: %s, want %s", begun, got, want)
 		}
 	}
 	none = &place.NoExport{URL: &nfsbox.URL{Host: "h", Path: "/srv/"}, Exports: []string{"/home", "/srv/one/a"}}
-	if got := exportsBelow(none, "nfs://h/srv/", ""); !slices.Equal(got, []string{"nfs://h/srv/one/"}) {
+	if got := exportsBelow(none, "nfs://h/srv/", "", escapeName); !slices.Equal(got, []string{"nfs://h/srv/one/"}) {
 		t.Error(got)
 	}
 }
@@ -41,5 +41,23 @@ func TestCompleteMany(t *testing.T) {
 	got := namesIn(t.Context(), &place.Place{FS: fsys}, "h:/", "f", func(s string) string { return s })
 	if len(got) != maxCompletions {
 		t.Errorf("%d names", len(got))
+	}
+}
+
+// TestCompleteEscapes: a name in a URL has no character that means something to a shell, and is
+// the same name when the URL is read.
+func TestCompleteEscapes(t *testing.T) {
+	var name []byte
+	for c := 1; c < 256; c++ {
+		if c != '/' {
+			name = append(name, byte(c))
+		}
+	}
+	got := escapeName(string(name))
+	if strings.ContainsAny(got, special) {
+		t.Errorf("special characters in %s", got)
+	}
+	if u, err := nfsbox.ParseURL("nfs://h/" + got); err != nil || u.Path != "/"+string(name) {
+		t.Errorf("%q, %v", u, err)
 	}
 }

@@ -205,6 +205,9 @@ func run(e *env, args []string) int {
 	if *exited {
 		return exitOK // --help has printed everything
 	}
+	if set.err != nil {
+		err = set.err
+	}
 	if err == nil {
 		err = e.meantAll(kctx.Selected())
 	}

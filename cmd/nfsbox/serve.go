@@ -34,7 +34,7 @@ manager and a port mapper answer on one port. The only line on stdout is a URL: 
 export, at the first address.
 
   nfsbox serve ./photos
-  mount -t nfs -o vers=3,nolock,port=2049,mountport=2049 127.0.0.1:/ /mnt
+  mount -t nfs -o vers=3,proto=tcp,nolock,port=2049,mountport=2049 127.0.0.1:/ /mnt
 
   nfsbox serve /srv --listen :2049 --portmap-listen :111 --allow 10.0.0.0/8 --squash root
   mount -t nfs -o vers=3 HOST:/ /mnt

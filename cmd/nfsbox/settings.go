@@ -14,13 +14,17 @@ import (
 // userSettings reads what the user has set, when it is asked for: help and the version are shown
 // however wrong the file is.
 func userSettings() func() (*settings.Settings, error) {
-	return sync.OnceValues(func() (*settings.Settings, error) { return settings.Read(settings.File(os.LookupEnv), os.Getenv) })
+	return sync.OnceValues(func() (*settings.Settings, error) {
+		file, named := settings.File(os.LookupEnv)
+		return settings.Read(file, named, os.Getenv)
+	})
 }
 
 // resolver gives flags that the command line does not name what the user has set.
 type resolver struct {
 	read func() (*settings.Settings, error)
 	from map[string]string // where the flags that it has given stand
+	err  error             // what is wrong with the file; kong would blame a flag for it
 }
 
 // Validate is called by kong before anything is parsed; the file is checked when it is used.
@@ -29,15 +33,15 @@ func (r *resolver) Validate(*kong.Application) error { return nil }
 // Resolve is called by kong for each flag that the command line does not name.
 func (r *resolver) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	node := ctx.Selected()
-	if r.read == nil || flag.Name == "help" || node == nil || !settable(node) {
+	if r.read == nil || r.err != nil || flag.Name == "help" || node == nil || !settable(node) {
 		return nil, nil
 	}
 	set, err := r.read()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = set.Check(settableFlags(ctx.Model.Node))
 	}
-	if err := set.Check(settableFlags(ctx.Model.Node)); err != nil {
-		return nil, err
+	if r.err = err; err != nil {
+		return nil, nil
 	}
 	value, from, ok := set.Flag(commandOf(node), flag.Name)
 	if !ok {

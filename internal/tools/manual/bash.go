@@ -49,14 +49,15 @@ const bashStart = `	local at=$COMP_CWORD cur=${COMP_WORDS[COMP_CWORD]} prev=${CO
 	fi
 `
 
-// bashPlaces offers what nfsbox says that a place may become. bash divides words at colons, and
+// bashPlaces offers what nfsbox says that a place may become. What bash inserts as it is must mean
+// nothing to it: the names may be an enemy's. bash divides words at colons, and
 // replaces what stands behind the last one.
 const bashPlaces = `	[[ -n $places ]] || return
 	local full=${COMP_LINE:0:COMP_POINT}
 	full=${full##*[[:space:]]}
 	while IFS= read -r line; do
 		COMPREPLY+=("${line#"${full%"${full##*:}"}"}")
-	done < <("${COMP_WORDS[0]}" complete -- "$full" 2>/dev/null)
+	done < <("${COMP_WORDS[0]}" complete --plain -- "$full" 2>/dev/null)
 	if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[/:] ]]; then
 		compopt -o nospace 2>/dev/null
 	fi

@@ -46,7 +46,7 @@ const psScript = `Register-ArgumentCompleter -Native -CommandName 'NAME' -Script
     if ($script:NfsboxValues.ContainsKey("$path $last")) {
         $offer = $script:NfsboxValues["$path $last"]
     } elseif (-not $word.StartsWith('-') -and $script:NfsboxPlaces -contains $path) {
-        $offer = @(& 'NAME' complete -- $word 2>$null)
+        $offer = @(& 'NAME' complete --plain -- $word 2>$null)
     }
     $offer | Where-Object { $_ -and $_.StartsWith($word, [StringComparison]::Ordinal) } | ForEach-Object {
         [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)

@@ -16,11 +16,12 @@ func Zsh(c *Command) string {
 	return b.String()
 }
 
-// zshPlaces offers what nfsbox says that a place may become, and files where it says nothing.
+// zshPlaces offers what nfsbox says that a place may become, and files of this host. zsh quotes
+// what it inserts. Nothing here may evaluate the word: _call_program does.
 const zshPlaces = `
 _%[1]s_places() {
 	local -a found
-	found=("${(@f)$(_call_program places %[1]s complete -- ${(Q)PREFIX} 2>/dev/null)}")
+	found=("${(@f)$(%[1]s complete -- "${(Q)PREFIX}" 2>/dev/null)}")
 	found=(${found:#})
 	if (( $#found )); then
 		compadd -S '' -- ${(M)found:#*[/:]}

@@ -3,6 +3,7 @@
 package settings
 
 import (
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -14,7 +15,30 @@ func TestPipe(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(fifo, nil); err == nil {
+	if _, err := Read(fifo, true, nil); err == nil {
 		t.Error("a pipe was read")
+	}
+}
+
+// TestClosedHome: a directory that is closed to this user sets nothing, and a file that is closed
+// is an error.
+func TestClosedHome(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("NOT TESTED by root, to whom nothing is closed")
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "nfsbox.toml")
+	if err := os.WriteFile(file, []byte("wrong"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(file, false, os.Getenv); err == nil {
+		t.Error("a file that cannot be read sets nothing, in silence")
+	}
+	if err := os.Chmod(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) // for the removal
+	if _, err := Read(file, false, os.Getenv); err != nil {
+		t.Error(err)
 	}
 }

@@ -33,16 +33,19 @@ type entry struct {
 	line       int
 }
 
-// Read reads the file. One that is not there sets nothing; "" is no file. getenv is os.Getenv.
-func Read(file string, getenv func(string) string) (*Settings, error) {
+// Read reads the file; "" is none. One that is not there, or in a directory that is closed, sets
+// nothing, but is an error if the user has named it. getenv is os.Getenv.
+func Read(file string, named bool, getenv func(string) string) (*Settings, error) {
 	s := &Settings{file: file, getenv: getenv, flags: make(map[string][]entry), servers: make(map[string][]entry)}
 	if file == "" {
 		return s, nil
 	}
-	text, err := read(file)
-	if errors.Is(err, fs.ErrNotExist) {
+	// A home that is another user's, as su(1) may leave it, has nothing for this one.
+	_, err := os.Stat(file)
+	if !named && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
 		return s, nil
 	}
+	text, err := read(file)
 	if err != nil {
 		return nil, err
 	}
@@ -171,12 +174,12 @@ func valueOf(v *unstable.Node) (string, error) {
 	return "", errors.New("a string, a number, true, false, or a list of them is due")
 }
 
-// File is where the settings of this user are: $NFSBOX_CONFIG, which may be "" for none, or
+// File is where the settings of this user are: $NFSBOX_CONFIG, which names it, and may be "" for none, or
 // nfsbox/nfsbox.toml below $XDG_CONFIG_HOME, which is ~/.config if it is not set. lookup is
 // os.LookupEnv.
-func File(lookup func(string) (string, bool)) string {
+func File(lookup func(string) (string, bool)) (file string, named bool) {
 	if file, ok := lookup("NFSBOX_CONFIG"); ok {
-		return file
+		return file, true
 	}
 	dir, _ := lookup("XDG_CONFIG_HOME")
 	if !filepath.IsAbs(dir) { // a relative one is to be ignored (XDG Base Directory Specification)
@@ -185,9 +188,9 @@ func File(lookup func(string) (string, bool)) string {
 			home, _ = lookup("USERPROFILE")
 		}
 		if home == "" {
-			return ""
+			return "", false
 		}
 		dir = filepath.Join(home, ".config")
 	}
-	return filepath.Join(dir, "nfsbox", "nfsbox.toml")
+	return filepath.Join(dir, "nfsbox", "nfsbox.toml"), false
 }

@@ -14,7 +14,7 @@ func with(t *testing.T, text string, env map[string]string) (*Settings, error) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return Read(file, func(name string) string { return env[name] })
+	return Read(file, true, func(name string) string { return env[name] })
 }
 
 const sample = `
@@ -161,11 +161,14 @@ func TestWrongFiles(t *testing.T) {
 			t.Errorf("%.40q: %v, want ...%s", text, err, want)
 		}
 	}
-	if _, err := Read(t.TempDir(), nil); err == nil {
+	if _, err := Read(t.TempDir(), false, nil); err == nil {
 		t.Error("a directory was read")
 	}
+	if _, err := Read(filepath.Join(t.TempDir(), "none"), true, os.Getenv); err == nil {
+		t.Error("a file that is named is not there, and nobody is told")
+	}
 	for _, none := range []string{"", filepath.Join(t.TempDir(), "none")} {
-		if s, err := Read(none, os.Getenv); err != nil || s.Server("nfs://a/b") != "nfs://a/b" {
+		if s, err := Read(none, false, os.Getenv); err != nil || s.Server("nfs://a/b") != "nfs://a/b" {
 			t.Errorf("no file: %v", err)
 		}
 	}
@@ -183,7 +186,8 @@ func TestFile(t *testing.T) {
 		{map[string]string{"HOME": "/h", "NFSBOX_CONFIG": ""}, ""},
 		{nil, ""},
 	} {
-		if got := File(func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }); got != c.want {
+		got, named := File(func(name string) (string, bool) { v, ok := c.env[name]; return v, ok })
+		if _, want := c.env["NFSBOX_CONFIG"]; got != c.want || named != want {
 			t.Errorf("%v: %q, want %q", c.env, got, c.want)
 		}
 	}

@@ -75,7 +75,7 @@ _nfsbox() {
 	full=${full##*[[:space:]]}
 	while IFS= read -r line; do
 		COMPREPLY+=("${line#"${full%"${full##*:}"}"}")
-	done < <("${COMP_WORDS[0]}" complete -- "$full" 2>/dev/null)
+	done < <("${COMP_WORDS[0]}" complete --plain -- "$full" 2>/dev/null)
 	if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[/:] ]]; then
 		compopt -o nospace 2>/dev/null
 	fi

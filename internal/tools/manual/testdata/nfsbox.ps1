@@ -24,7 +24,7 @@ Register-ArgumentCompleter -Native -CommandName 'nfsbox' -ScriptBlock {
     if ($script:NfsboxValues.ContainsKey("$path $last")) {
         $offer = $script:NfsboxValues["$path $last"]
     } elseif (-not $word.StartsWith('-') -and $script:NfsboxPlaces -contains $path) {
-        $offer = @(& 'nfsbox' complete -- $word 2>$null)
+        $offer = @(& 'nfsbox' complete --plain -- $word 2>$null)
     }
     $offer | Where-Object { $_ -and $_.StartsWith($word, [StringComparison]::Ordinal) } | ForEach-Object {
         [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)
