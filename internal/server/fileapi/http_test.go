@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -372,6 +373,28 @@ func TestBasic(t *testing.T) {
 	r.expect(403, "PUT", "/f", "x", "Authorization", basic(token), "Origin", "http://evil.example")
 	r.expect(403, "DELETE", "/f", "", "Authorization", basic(token), "Sec-Fetch-Site", "cross-site")
 	r.expect(204, "DELETE", "/f", "", "Authorization", "Bearer "+token, "Origin", "http://evil.example")
+}
+
+// TestForbiddenEachTime: a caller who may not read a file is told so, whoever has it open.
+func TestForbiddenEachTime(t *testing.T) {
+	need.Root(t, "the server acts for two users")
+	onEvery(t, func(t *testing.T, fs vfs.FS) {
+		const other = token + "other"
+		r := newRig(t, fs, func(o *Options) {
+			o.Loopback, o.Callers = nil, callersOf(t, "root 0:0 token:"+token+"\nann 1000:1000 token:"+other)
+		})
+		r.make("/f", vfs.CreateHow{Type: vfs.TypeReg, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600}}, "secret")
+		for range 3 {
+			r.expect(200, "GET", "/f", "", "Authorization", "Bearer "+token)
+			for range 2 {
+				a := r.expect(403, "GET", "/f", "", "Authorization", "Bearer "+other)
+				if strings.Contains(a.body, "secret") {
+					t.Error("a stranger has read it")
+				}
+				r.expect(403, "HEAD", "/f", "", "Authorization", "Bearer "+other)
+			}
+		}
+	})
 }
 
 // TestContinue: a client that waits to be told to send its bytes is told so when its rights

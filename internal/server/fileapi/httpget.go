@@ -53,21 +53,20 @@ func (s service) getPath(ctx context.Context, w *pacedWriter, r *http.Request, n
 
 // send answers with a regular file, or its ranges.
 func (s service) send(ctx context.Context, w *pacedWriter, r *http.Request, p *place, h vfs.Handle, attr *vfs.Attr) error {
+	// Open may succeed by a descriptor of somebody else's call, and the first read be refused, after
+	// the status has been sent.
+	got, _, err := p.Access(ctx, h, vfs.AccessRead)
+	if err == nil && got&vfs.AccessRead == 0 {
+		err = vfs.ErrAccess
+	}
+	if err != nil {
+		return err
+	}
 	c := &content{ctx: ctx, before: *attr}
-	if r.Method == http.MethodHead {
-		got, _, err := p.Access(ctx, h, vfs.AccessRead)
-		if err == nil && got&vfs.AccessRead == 0 {
-			err = vfs.ErrAccess
-		}
-		if err != nil {
+	if r.Method != http.MethodHead {
+		if c.file, _, err = p.Open(ctx, vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead}); err != nil {
 			return err
 		}
-	} else {
-		f, _, err := p.Open(ctx, vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead})
-		if err != nil {
-			return err
-		}
-		c.file = f
 		defer c.close()
 	}
 	if !ranged(r.Header.Get("Range")) {
