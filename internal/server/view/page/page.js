@@ -79,7 +79,7 @@ const charts = [
   {id: 'localio', title: 'LOCALIO: files lent a second', unit: number, lines: [['files', p => p.localio]], only: f => f.localio},
 ];
 
-const left = 58, right = 6, high = 8, low = 20, height = 170;
+const left = 68, right = 6, high = 8, low = 20, height = 170;
 const stacked = 6;           // names in a stack; the others are one
 const colours = new Map();   // of a stack's names, so that they keep theirs
 
