@@ -29,6 +29,8 @@ type cpCmd struct {
 
 	madeDest bool // the copy becomes DEST, a directory that did not exist
 	recorded bool // each directory that is copied has a record
+
+	locked *os.File // the record of --job
 }
 
 func (*cpCmd) Help() string {
@@ -104,9 +106,9 @@ exit status 4.
 }
 
 func (c *cpCmd) Run(e *env) (err error) {
-	record, err := c.begin()
+	record, err := c.begin(e.ctx)
 	if record != nil {
-		defer func() { err = errors.Join(err, record.Close()) }()
+		defer func() { err = errors.Join(err, c.locked.Close(), record.Close()) }()
 	}
 	if err != nil {
 		return c.notBegun(e, refused(err), &cpSummary{Summary: job.Summary{Errors: 1}})
@@ -130,12 +132,13 @@ func (c *cpCmd) Run(e *env) (err error) {
 	return errors.Join(err, ferr)
 }
 
-// begin checks the command line, and opens the record of a job, which the caller closes.
-func (c *cpCmd) begin() (*os.Root, error) {
+// begin checks the command line. It opens the directory of a job, and locks the record in it
+// (c.locked), before anything is read or written there. The caller closes both.
+func (c *cpCmd) begin(ctx context.Context) (record *os.Root, err error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	record, err := openJob(c.Job)
+	record, c.locked, err = openJob(ctx, c.Job)
 	if record != nil {
 		err = belongs(record, c.Job, c.Places[0], c.Places[len(c.Places)-1])
 	}
@@ -340,7 +343,7 @@ func (r *cpRun) options(src *place.Place, from *vfs.Resolved, at spot, isDir boo
 		Dest: at.Place, Name: at.name, There: at.there, KeepDest: r.to.inside, Made: r.to.made,
 		Pool: new(bufpool.Pool), Random: randReader(r.e.rand), Now: time.Now, Progress: r.tracker, More: r.more, Each: r.Verbose,
 		Parallel: r.Parallel, Owner: !r.NoOwner, Verify: r.Verify,
-		Record: r.record, ID: jobID(src.Text, r.to.Text),
+		Record: r.record, ID: jobID(src.Text, r.to.Text), Locked: r.locked,
 		Rooted: func(a vfs.Attr) error { r.root = a; return nil },
 	}
 	if u := r.kept; u != nil && isDir {

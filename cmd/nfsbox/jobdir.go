@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,24 +36,27 @@ func (n *jobName) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
-// openJob opens, or makes, the directory of the job's record. Without a name it returns nil.
-func openJob(name jobName) (*os.Root, error) {
+// openJob opens, or makes, the directory of a job, and locks the record in it. Without a name, or
+// with an error, both are nil.
+func openJob(ctx context.Context, name jobName) (root *os.Root, locked *os.File, err error) {
 	if name == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	state, err := stateDir()
 	if err != nil {
-		return nil, fmt.Errorf("--job: %w", err)
+		return nil, nil, fmt.Errorf("--job: %w", err)
 	}
 	dir := filepath.Join(state, "nfsbox", "jobs", string(name))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("--job: %w", err)
+		return nil, nil, fmt.Errorf("--job: %w", err)
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("--job: %w", err)
+	if root, err = os.OpenRoot(dir); err != nil {
+		return nil, nil, fmt.Errorf("--job: %w", err)
 	}
-	return root, nil
+	if locked, err = job.LockRecord(ctx, root); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("--job %s: %w", name, err), root.Close())
+	}
+	return root, locked, nil
 }
 
 // stateDir is the directory for state of programs (XDG Base Directory Specification).

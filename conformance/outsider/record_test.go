@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,6 +24,49 @@ func TestRecordInUse(t *testing.T) {
 	b.no(syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 	if r := b.must(1, args...); !strings.Contains(r.stderr, fmt.Sprintf("in use by another run, process %d", os.Getpid())) {
 		t.Errorf("it does not say who has the record:\n%s", r.stderr)
+	}
+}
+
+// TestNewRecordInUse: another process has the lock of a job that has done nothing yet, as when
+// both were started at once. This one writes nothing, neither for the job nor at DEST.
+func TestNewRecordInUse(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("src", "f"), "text")
+	dir := b.path(".state", "nfsbox", "jobs", "j")
+	b.write(filepath.Join(dir, "copied"), "")
+	f, err := os.Open(filepath.Join(dir, "copied"))
+	b.no(err)
+	defer func() { b.no(f.Close()) }()
+	b.no(syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
+	if r := b.must(1, "cp", "-r", "--job", "j", b.path("src"), b.path("dst")); !strings.Contains(r.stderr, fmt.Sprintf("in use by another run, process %d", os.Getpid())) {
+		t.Errorf("it does not say who has the record:\n%s", r.stderr)
+	}
+	if names := b.names(dir); !slices.Equal(names, []string{"copied"}) || b.text(filepath.Join(dir, "copied")) != "" {
+		t.Errorf("the job's directory has %q", names)
+	}
+	if exists(b.path("dst")) {
+		t.Error("DEST was made")
+	}
+}
+
+// TestJobsBegunAtOnce: two commands begin one new job at once. One of them copies; the other
+// waits for that, or is refused. Later the job goes on.
+func TestJobsBegunAtOnce(t *testing.T) {
+	b := newBox(t)
+	b.alike(b.path("src"), 20, 1000)
+	for i := range 20 {
+		dst := b.path(fmt.Sprint("dst", i))
+		args := []string{"cp", "-r", "--json", "--job", fmt.Sprint("j", i), b.path("src"), dst}
+		first, second := b.begin(args...), b.begin(args...)
+		for _, r := range []*running{first, second} {
+			if status := r.status(); status != 0 && (status != 1 || !strings.Contains(r.out.String()+r.err.String(), "in use by another run")) {
+				t.Errorf("exit status %d\n%s", status, r.err)
+			}
+		}
+		if r := b.must(0, args...); r.count(b, "skipped") != 20 {
+			t.Errorf("nothing was left to be copied: %s", r.stdout)
+		}
+		b.same(b.path("src"), dst)
 	}
 }
 

@@ -59,6 +59,9 @@ type CopyOptions struct {
 	// again with it. With Verify the copies of earlier runs are compared, too.
 	Record *os.Root
 	ID     string
+	// Locked is the record, if the caller has locked it (LockRecord), and closes it after Copy;
+	// nil: Copy locks it.
+	Locked *os.File
 	// RecordOptional says that the copy goes on if the record cannot be opened or written, which
 	// is told.
 	// The last files before a kill may be missing in it, and are copied again.
@@ -204,7 +207,7 @@ func (j *copyJob) prepare(ctx context.Context) error {
 
 // openRecord opens the job's record. One that is optional may not be there.
 func (j *copyJob) openRecord(ctx context.Context) error {
-	r, err := openRecord(ctx, j.o.Record, j.o.ID)
+	r, err := openRecord(ctx, j.o.Record, j.o.Locked, j.o.ID)
 	if err != nil && ctx.Err() == nil {
 		return j.forgive(err)
 	}

@@ -13,7 +13,7 @@ import (
 func TestRecordOfDyingRun(t *testing.T) {
 	dir := recordDir(t)
 	synctest.Test(t, func(t *testing.T) {
-		first, err := openRecord(t.Context(), dir, "id")
+		first, err := openRecord(t.Context(), dir, nil, "id")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -23,7 +23,7 @@ func TestRecordOfDyingRun(t *testing.T) {
 			}
 		})
 		start := time.Now()
-		second, err := openRecord(t.Context(), dir, "id")
+		second, err := openRecord(t.Context(), dir, nil, "id")
 		if err != nil || time.Since(start) < lockWait/2 {
 			t.Fatalf("after %v: %v", time.Since(start), err)
 		}

@@ -202,24 +202,47 @@ type record struct {
 
 	mu      sync.Mutex
 	file    *os.File
+	lent    bool   // the file is the caller's, who closes it
 	err     error  // of the first failed write; the tail may be torn
 	pending []byte // entries that are not written yet
 }
 
-// openRecord opens or creates the record in dir, and locks it.
-func openRecord(ctx context.Context, dir *os.Root, id string) (*record, error) {
+// LockRecord opens the record in dir, or makes an empty one, and locks it until it is closed. A
+// run that does so before it writes anything in dir has the directory for itself. It waits up to
+// two seconds for another process. The error then Is ErrRecord, and names the process if it can.
+func LockRecord(ctx context.Context, dir *os.Root) (*os.File, error) {
 	f, err := openRegular(dir, recordName, os.O_RDWR|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRecord, err)
 	}
-	r := &record{identity: sha256.Sum256([]byte(id)), version: recordVersion, file: f}
-	if err = lockFile(ctx, f); err == nil {
-		err = r.load()
+	if err := Lock(ctx, f); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", ErrRecord, err), f.Close())
+	return f, nil
+}
+
+// openRecord opens or creates the record in dir, and locks it. If locked is not nil, it is that
+// file, which the caller has locked, and closes.
+func openRecord(ctx context.Context, dir *os.Root, locked *os.File, id string) (*record, error) {
+	r := &record{identity: sha256.Sum256([]byte(id)), version: recordVersion, file: locked, lent: locked != nil}
+	if locked == nil {
+		var err error
+		if r.file, err = LockRecord(ctx, dir); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrRecord, err), r.shut())
 	}
 	return r, nil
+}
+
+// shut closes the file, unless it is the caller's.
+func (r *record) shut() error {
+	if r.lent {
+		return nil
+	}
+	return r.file.Close()
 }
 
 // openRegular opens a file of dir, and refuses what is not a regular file: to open a pipe
@@ -420,7 +443,7 @@ func (r *record) close() error {
 	if was != nil {
 		err = nil // append has returned it
 	}
-	if cerr := r.file.Close(); err == nil && cerr != nil {
+	if cerr := r.shut(); err == nil && cerr != nil {
 		err = fmt.Errorf("close the record: %w", cerr)
 	}
 	return err

@@ -176,7 +176,7 @@ func TestResumeSweeps(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	few(src)
 	dir := recordDir(t)
-	r, err := openRecord(t.Context(), dir, "this job")
+	r, err := openRecord(t.Context(), dir, nil, "this job")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func same(a, b recorded) bool {
 func filled(t testing.TB, n int) *os.Root {
 	t.Helper()
 	dir := recordDir(t)
-	r, err := openRecord(t.Context(), dir, "id")
+	r, err := openRecord(t.Context(), dir, nil, "id")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func filled(t testing.TB, n int) *os.Root {
 // found counts how many of the samples the record in dir has.
 func found(t testing.TB, dir *os.Root, n int) int {
 	t.Helper()
-	r, err := openRecord(t.Context(), dir, "id")
+	r, err := openRecord(t.Context(), dir, nil, "id")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestRecord(t *testing.T) {
 		t.Errorf("%d entries found, want %d", got, n)
 	}
 	// The last entry of a key counts.
-	r, err := openRecord(t.Context(), dir, "id")
+	r, err := openRecord(t.Context(), dir, nil, "id")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestRecord(t *testing.T) {
 	if err := r.close(); err != nil {
 		t.Fatal(err)
 	}
-	if r, err = openRecord(t.Context(), dir, "id"); err != nil {
+	if r, err = openRecord(t.Context(), dir, nil, "id"); err != nil {
 		t.Fatal(err)
 	}
 	if e, ok, err := r.find(changed.key); !ok || err != nil || !same(e, changed) {
@@ -301,7 +301,7 @@ func TestRecordTorn(t *testing.T) {
 		if got, want := found(t, cut, n), max(0, at-headerSize)/entrySize; got != want {
 			t.Errorf("cut at %d: %d entries, want %d", at, got, want)
 		}
-		r, err := openRecord(t.Context(), cut, "id")
+		r, err := openRecord(t.Context(), cut, nil, "id")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -361,22 +361,22 @@ func TestRecordRefused(t *testing.T) {
 		if err := dir.WriteFile(recordName, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := openRecord(t.Context(), dir, "id"); !errors.Is(err, ErrRecord) {
+		if _, err := openRecord(t.Context(), dir, nil, "id"); !errors.Is(err, ErrRecord) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if after, err := dir.ReadFile(recordName); err != nil || !bytes.Equal(after, b) {
 			t.Errorf("%s: the file was changed", what)
 		}
 	}
-	if _, err := openRecord(t.Context(), dir, "another job"); !errors.Is(err, ErrRecord) {
+	if _, err := openRecord(t.Context(), dir, nil, "another job"); !errors.Is(err, ErrRecord) {
 		t.Errorf("another job's: %v", err)
 	}
-	first, err := openRecord(t.Context(), dir, "id")
+	first, err := openRecord(t.Context(), dir, nil, "id")
 	if err != nil {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		if _, err := openRecord(t.Context(), dir, "id"); !errors.Is(err, ErrRecord) {
+		if _, err := openRecord(t.Context(), dir, nil, "id"); !errors.Is(err, ErrRecord) {
 			t.Errorf("in use: %v", err)
 		}
 	})
@@ -405,7 +405,7 @@ func TestRecordOfVersion1(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := 3; n < 6; n++ {
-		r, err := openRecord(t.Context(), dir, "id")
+		r, err := openRecord(t.Context(), dir, nil, "id")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -434,7 +434,7 @@ func TestRecordOfVersion1(t *testing.T) {
 // asked for.
 func TestRecordWriteFails(t *testing.T) {
 	dir := filled(t, 1)
-	r, err := openRecord(t.Context(), dir, "id")
+	r, err := openRecord(t.Context(), dir, nil, "id")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -555,7 +555,7 @@ func TestResumeSingleSweeps(t *testing.T) {
 	src.file("file", 0o644, pattern(100, 1))
 	dir := recordDir(t)
 	for range 2 {
-		r, err := openRecord(t.Context(), dir, "this job")
+		r, err := openRecord(t.Context(), dir, nil, "this job")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -651,7 +651,7 @@ func TestCopyIDs(t *testing.T) {
 // when it is closed.
 func TestLazyRecord(t *testing.T) {
 	dir := recordDir(t)
-	r, err := openRecord(t.Context(), dir, "id")
+	r, err := openRecord(t.Context(), dir, nil, "id")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -675,7 +675,7 @@ func TestLazyRecord(t *testing.T) {
 	if err := r.close(); err != nil {
 		t.Fatal(err)
 	}
-	if r, err = openRecord(t.Context(), dir, "id"); err != nil || len(r.index) != n {
+	if r, err = openRecord(t.Context(), dir, nil, "id"); err != nil || len(r.index) != n {
 		t.Fatalf("%d entries of %d, %v", len(r.index), n, err)
 	}
 	if err := r.close(); err != nil {
