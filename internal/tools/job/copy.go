@@ -15,6 +15,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
+	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -162,7 +163,10 @@ func (j *copyJob) run(ctx context.Context) error {
 	if j.srcAttr.Type != vfs.TypeDir {
 		return j.single(ctx)
 	}
-	if err := j.tree(ctx, j.o.Source, j, j.secondWalk); err != nil {
+	visit := func(ctx context.Context, o walk.Options) error {
+		return walk.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, o, j)
+	}
+	if err := j.tree(ctx, visit, j.secondWalk); err != nil {
 		return errors.Join(err, j.settle(ctx))
 	}
 	j.closeTotals()

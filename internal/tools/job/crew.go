@@ -82,13 +82,13 @@ func (c *crew) spawn(ctx context.Context, d *walk.Dir, e *vfs.Entry, work func(n
 	return nil
 }
 
-// tree walks the tree under root and waits for all work that was begun. Then it calls again,
-// which looks for directories that have changed. If a streak of failures broke the job off, its
-// error is returned.
-func (c *crew) tree(ctx context.Context, root Place, v walk.Visitor, again func(context.Context) error) error {
+// tree calls visit, which walks the source, and waits for all work that was begun. Then it calls
+// again, which looks for directories that have changed. If a streak of failures broke the job off,
+// its error is returned.
+func (c *crew) tree(ctx context.Context, visit func(context.Context, walk.Options) error, again func(context.Context) error) error {
 	c.seeing = &c.seen[0]
 	ctx, end := c.watch(ctx, func() int { return len(c.slots) })
-	err := walk.Tree(ctx, root.FS, root.Handle, walk.Options{Listed: c.closeTotals}, v)
+	err := visit(ctx, walk.Options{Listed: c.closeTotals})
 	c.flying.Wait()
 	if err == nil {
 		err = again(ctx)

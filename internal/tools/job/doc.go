@@ -80,10 +80,10 @@
 //
 // # Memory
 //
-// All that is kept has a named bound: package walk's own, the files in flight (parallel,
+// All that is kept has a named bound: packages walk's and delta's own, the files in flight (parallel,
 // maxChunks), directories of the source (maxSeen), names of objects with several names
 // (maxLinked), 16 bytes for each recorded file (maxIndexed), names made in a directory that folds names (maxMade) or was not tried
-// out (maxEarly), the listing of a directory that is verified (maxListed), finished files
+// out (maxEarly), names that a verified directory did not list (maxUnlisted), finished files
 // that wait for a sync (maxUnsynced, maxUnsyncedNodes), and failures that are held back
 // (maxTight, maxUnsureHeld, maxGoneDirs).
 package job

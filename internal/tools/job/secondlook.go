@@ -46,12 +46,12 @@ func (j *copyJob) secondWalk(ctx context.Context) error {
 }
 
 // descend reports whether a directory has to be listed again.
-func (v *secondLook) descend(d *walk.Dir, e *vfs.Entry) bool {
-	up := d.Data.(*dirState).was
+func (v *secondLook) descend(child *walk.Dir) bool {
+	up := child.Parent.Data.(*dirState).was
 	if up == nil {
 		return true
 	}
-	was := up.child(string(e.Name))
+	was := up.child(child.Name)
 	if was == nil {
 		return up.changed && !up.full
 	}

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/tools/delta"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
+	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -65,8 +67,8 @@ type VerifySummary struct {
 // ExitCode is the exit code of a command that got s and err from Verify.
 func (s *VerifySummary) ExitCode(err error) int { return exitCode(err, s.Errors, s.Differences) }
 
-// verifyJob is a verification under way. It is the visitor of the walk through
-// the source.
+// verifyJob is a verification under way. It is the visitor of the walk through the source, joined
+// with the destination.
 type verifyJob struct {
 	crew
 	o         *VerifyOptions
@@ -120,7 +122,9 @@ func (j *verifyJob) run(ctx context.Context) error {
 		j.closeTotals()
 		return nil
 	}
-	err := j.tree(ctx, j.o.Source, j, j.tellChanged)
+	err := j.tree(ctx, func(ctx context.Context, o walk.Options) error {
+		return delta.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, j.o.Dest.FS, o, j)
+	}, j.tellChanged)
 	if err == nil {
 		j.closeTotals()
 	}

@@ -4,36 +4,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/nfsbox/nfsbox/internal/tools/delta"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// maxListed is how many entries of a directory of the destination are kept for matching,
-// about 500 bytes each. At the bound each name of the source is looked up instead, and the
-// destination's entries are counted afterwards.
-const maxListed = 1024
+// maxUnlisted bounds the names of a directory that a LOOKUP has found in the destination, and its
+// listing has not shown. At the bound the destination's directory is listed once more, and again in
+// the end.
+const maxUnlisted = 256
 
 // side is what stands for a directory of the source in the destination.
 type side struct {
 	handle vfs.Handle
 
-	mu     sync.Mutex
-	listed map[string]object // entries not matched yet; nil if there are too many
-	names  uint64            // names of the source that were found
-
 	missing atomic.Bool // an entry of the source's directory has vanished
 
 	seen *seenDir // nil if there was no place for it
+
+	mu       sync.Mutex
+	unlisted []string // names that the destination has, and did not list
+	folds    bool     // it takes names for others
 }
 
-// Enter finds the directory in the destination, and lists it if it is small.
-func (j *verifyJob) Enter(ctx context.Context, d *walk.Dir) error {
+// Enter finds the directory in the destination.
+func (j *verifyJob) Enter(ctx context.Context, d *delta.Dir, there *vfs.Entry) (vfs.Handle, error) {
 	j.found(&d.Attr)
-	j.mistrustReplaced(ctx, d)
+	j.mistrustReplaced(ctx, d.Dir)
+	s := &side{seen: j.see(d)}
 	e := vfs.Entry{Handle: d.Handle, Attr: d.Attr}
 	p := pair{src: &e, path: func() string { return d.Path("") }}
 	ok := true
@@ -41,80 +44,103 @@ func (j *verifyJob) Enter(ctx context.Context, d *walk.Dir) error {
 	if d.Parent == nil {
 		p.dst = object{handle: j.o.Dest.Handle, attr: j.dstAttr}
 	} else {
-		p.dst, ok, err = j.match(ctx, d.Parent, d.Name)
-	}
-	s := &side{handle: p.dst.handle}
-	if d.Parent == nil {
-		s.seen = j.seeing.add(nil, "", &d.Attr)
-	} else if up := d.Parent.Data.(*side).seen; up != nil {
-		s.seen = j.seeing.add(up, d.Name, &d.Attr)
+		p.dst, ok, err = j.match(ctx, d.Parent, d.Name, there)
 	}
 	if err == nil && ok {
-		if err = j.compare(ctx, &p); err == nil && p.dst.attr.Type == vfs.TypeDir {
-			err = j.list(ctx, s)
-		}
+		err = j.compare(ctx, &p)
 	}
-	if err != nil {
-		j.fail(ctx, p.path(), err)
-	}
+	j.fail(ctx, p.path(), err)
 	if cerr := ctx.Err(); cerr != nil {
-		return cerr
+		return vfs.Handle{}, cerr
 	}
 	if err != nil || !ok || p.dst.attr.Type != vfs.TypeDir {
-		return walk.ErrSkipDir
+		return vfs.Handle{}, walk.ErrSkipDir
 	}
-	d.Data = s
-	return nil
+	s.handle, d.Data = p.dst.handle, s
+	return s.handle, nil
 }
 
-// list keeps the entries of the destination's directory, up to maxListed.
-func (j *verifyJob) list(ctx context.Context, s *side) error {
-	s.listed = make(map[string]object)
-	for e, err := range j.o.Dest.FS.ReadDir(ctx, s.handle, vfs.Pos{}, vfs.MaskV3|vfs.MaskHandle, 0) {
-		if err != nil {
-			return fmt.Errorf("list the destination: %w", err)
-		}
-		if len(s.listed) >= maxListed {
-			s.listed = nil
-			return nil
-		}
-		s.listed[string(e.Name)] = object{handle: e.Handle, attr: e.Attr}
+// see notes a directory of the source, to look at it again in the end.
+func (j *verifyJob) see(d *delta.Dir) *seenDir {
+	if d.Parent == nil {
+		return j.seeing.add(nil, "", &d.Attr)
+	}
+	if up := d.Parent.Data.(*side).seen; up != nil {
+		return j.seeing.add(up, d.Name, &d.Attr)
 	}
 	return nil
 }
 
-// match finds the counterpart of an entry of d in the destination, and reports the entry as
-// missing if there is none.
-func (j *verifyJob) match(ctx context.Context, d *walk.Dir, name string) (o object, ok bool, err error) {
+// match returns the counterpart of an entry of d in the destination, and reports the entry as
+// missing if there is none. there is what the destination has listed. Only if that is nothing, or
+// not all, it looks the name up.
+func (j *verifyJob) match(ctx context.Context, d *delta.Dir, name string, there *vfs.Entry) (o object, ok bool, err error) {
+	if there != nil && !there.Handle.IsZero() && there.Attr.Has(vfs.MaskV3) {
+		return object{handle: there.Handle, attr: there.Attr}, true, nil
+	}
+	s := d.Data.(*side)
+	o, ok, err = lookup(ctx, j.o.Dest.FS, s.handle, name)
+	switch {
+	case err != nil:
+		return o, false, fmt.Errorf("destination: %w", err)
+	case !ok:
+		j.differ(d.Path(name), DiffMissing, "not in the destination")
+	case there == nil:
+		err = j.noteUnlisted(ctx, d, name)
+	}
+	return o, ok, err
+}
+
+// noteUnlisted notes a name that the destination has, and did not list. Either it has come since,
+// or the destination takes it for another name.
+func (j *verifyJob) noteUnlisted(ctx context.Context, d *delta.Dir, name string) error {
 	s := d.Data.(*side)
 	s.mu.Lock()
-	small := s.listed != nil
-	o, ok = s.listed[name]
-	delete(s.listed, name)
+	s.unlisted = append(s.unlisted, name)
+	full := len(s.unlisted) >= maxUnlisted || s.folds
 	s.mu.Unlock()
-	if ok && (o.handle.IsZero() || !o.attr.Has(vfs.MaskV3)) || !small {
-		if o, ok, err = lookup(ctx, j.o.Dest.FS, s.handle, name); err != nil {
-			return o, false, fmt.Errorf("destination: %w", err)
+	if full {
+		return j.settleUnlisted(ctx, d)
+	}
+	return nil
+}
+
+// settleUnlisted lists the destination's directory again, and reports the names that it takes for
+// others. Where it was seen to do so, that is not asked again.
+func (j *verifyJob) settleUnlisted(ctx context.Context, d *delta.Dir) error {
+	s := d.Data.(*side)
+	s.mu.Lock()
+	names, folds := s.unlisted, s.folds
+	s.unlisted = nil
+	s.mu.Unlock()
+	if len(names) == 0 {
+		return nil
+	}
+	if !folds {
+		for e, err := range walk.List(ctx, j.o.Dest.FS, s.handle, 0) {
+			if err != nil {
+				return fmt.Errorf("list the destination: %w", err)
+			}
+			names = slices.DeleteFunc(names, func(n string) bool { return n == string(e.Name) })
 		}
 	}
-	if !ok {
-		j.differ(d.Path(name), DiffMissing, "not in the destination")
-		return o, false, nil
+	for _, name := range names {
+		j.differ(d.Path(name), DiffMissing, "the destination takes its name for another one")
 	}
 	s.mu.Lock()
-	s.names++
-	s.mu.Unlock()
-	return o, true, nil
+	defer s.mu.Unlock()
+	s.folds = s.folds || len(names) > 0
+	return nil
 }
 
 // Entry compares an object in the background.
-func (j *verifyJob) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error {
-	return j.begin(ctx, d, e, func(name string, own *vfs.Entry) error {
+func (j *verifyJob) Entry(ctx context.Context, d *delta.Dir, e, there *vfs.Entry) error {
+	return j.begin(ctx, d.Dir, e, func(name string, own *vfs.Entry) error {
 		p := pair{src: own, path: func() string { return d.Path(name) }}
+		j.progress.Working(p.path)
 		var ok bool
 		var err error
-		j.progress.Working(p.path)
-		if p.dst, ok, err = j.match(ctx, d, name); ok {
+		if p.dst, ok, err = j.match(ctx, d, name, there); ok && err == nil {
 			err = j.compare(ctx, &p)
 		}
 		j.fail(ctx, p.path(), err)
@@ -125,38 +151,44 @@ func (j *verifyJob) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error 
 	})
 }
 
-// Fault reports an item that the walk could not read.
-func (j *verifyJob) Fault(ctx context.Context, d *walk.Dir, name string, err error) error {
-	if errors.Is(err, walk.ErrVanished) {
-		d.Data.(*side).missing.Store(true)
-	}
-	j.fault(ctx, d, name, err)
+// Extra reports what the destination has and the source has not.
+func (j *verifyJob) Extra(ctx context.Context, d *delta.Dir, e *vfs.Entry) error {
+	j.differ(d.Path(string(e.Name)), DiffExtra, "not in the source")
 	return ctx.Err()
 }
 
-// Leave reports what the destination has and the source has not.
-func (j *verifyJob) Leave(ctx context.Context, d *walk.Dir, _ error) error {
+// Fault reports an item that the walk could not read.
+func (j *verifyJob) Fault(ctx context.Context, d *delta.Dir, name string, err error) error {
+	if errors.Is(err, walk.ErrVanished) {
+		d.Data.(*side).missing.Store(true)
+	}
+	j.fault(ctx, d.Dir, name, err)
+	return ctx.Err()
+}
+
+// FaultRight reports what could not be read of the destination's directory.
+func (j *verifyJob) FaultRight(ctx context.Context, d *delta.Dir, _ string, err error) error {
+	j.failMore(ctx, d.Path(""), fmt.Errorf("list the destination: %w", err))
+	return ctx.Err()
+}
+
+// Leave looks whether the directory is still there, and as it was.
+func (j *verifyJob) Leave(ctx context.Context, d *delta.Dir, _ error) error {
 	s := d.Data.(*side)
 	if s.seen != nil {
 		s.seen.missing = s.missing.Load()
-	} else if j.hasChanged(ctx, d) {
+	} else if j.hasChanged(ctx, d.Dir) {
 		j.changedMeanwhile(ctx, d.Path(""), s.missing.Load())
 	}
 	gone, err := j.whetherGone(ctx, d, s)
-	switch {
-	case gone || err != nil: // the source's names are not known
-	case s.listed != nil:
-		for name := range s.listed {
-			err = errors.Join(err, j.checkExtra(ctx, d, name))
-		}
-	default:
-		err = j.count(ctx, d, s)
+	if !gone && err == nil {
+		err = j.settleUnlisted(ctx, d)
 	}
 	forget(j.o.Dest.FS, s.handle)
 	if err != nil {
 		j.progress.Add(progress.MoreErrors, 1)
 	}
-	j.failAt(ctx, d.Path(""), err, listedDir(d))
+	j.failAt(ctx, d.Path(""), err, listedDir(d.Dir))
 	j.progress.Add(progress.Dirs, 1)
 	return ctx.Err()
 }
@@ -187,59 +219,15 @@ func (j *verifyJob) changedMeanwhile(ctx context.Context, path string, vanished 
 
 // whetherGone reports whether d, of the source, is not there any more. It asks only if an
 // entry of d has vanished.
-func (j *verifyJob) whetherGone(ctx context.Context, d *walk.Dir, s *side) (bool, error) {
+func (j *verifyJob) whetherGone(ctx context.Context, d *delta.Dir, s *side) (bool, error) {
 	if d.Parent == nil || !s.missing.Load() {
 		return false, nil
 	}
-	gone, err := j.gone(ctx, d)
+	gone, err := j.gone(ctx, d.Dir)
 	if gone {
 		j.dirs.add(d.Path(""), d.Handle, &d.Attr)
 		d.Parent.Data.(*side).missing.Store(true)
 		err = fmt.Errorf("the %v %w", d.Attr.Type, walk.ErrVanished)
 	}
 	return gone, err
-}
-
-// count counts the entries of a large directory of the destination. All names of the source
-// that were found are among them. If there are more, it looks each one up in the source.
-func (j *verifyJob) count(ctx context.Context, d *walk.Dir, s *side) error {
-	var entries uint64
-	for _, err := range walk.List(ctx, j.o.Dest.FS, s.handle, 0) {
-		if err != nil {
-			return fmt.Errorf("list the destination: %w", err)
-		}
-		entries++
-	}
-	switch {
-	case entries == s.names:
-		return nil
-	case entries < s.names:
-		// The destination takes some names for one, such as upper and lower case.
-		j.differ(d.Path(""), DiffMissing, "%d names of the source are but %d in the destination", s.names, entries)
-		return nil
-	}
-	for e, err := range walk.List(ctx, j.o.Dest.FS, s.handle, 0) {
-		if err != nil {
-			return fmt.Errorf("list the destination: %w", err)
-		}
-		if err := j.checkExtra(ctx, d, string(e.Name)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkExtra reports name, of the destination, if the source does not have it.
-func (j *verifyJob) checkExtra(ctx context.Context, d *walk.Dir, name string) error {
-	if err := vfs.CheckName(name); err != nil {
-		return fmt.Errorf("name in the destination's listing: %w", err)
-	}
-	_, ok, err := lookup(ctx, j.o.Source.FS, d.Handle, name)
-	if err != nil {
-		return fmt.Errorf("source: %w", err)
-	}
-	if !ok {
-		j.differ(d.Path(name), DiffExtra, "not in the source")
-	}
-	return nil
 }

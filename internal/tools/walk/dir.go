@@ -13,8 +13,8 @@ type Dir struct {
 	Name   string
 	Handle vfs.Handle
 	Attr   vfs.Attr // as the listing of the parent had them
-	// Data is the visitor's own. It should be set in Enter. Later calls for the directory
-	// and its descendants may read it.
+	// Data is the visitor's own. It should be set in Enter, or by Options.Descend. Later calls
+	// for the directory and its descendants may read it.
 	Data any
 
 	w     *walker

@@ -27,6 +27,12 @@
 // such directories itself. File systems that keep memory for each directory
 // ([vfs.Forgetter]) are local, and are not read ahead.
 //
+// # Several passes
+//
+// A visitor that cannot take all names of a large directory at once is shown some at a time
+// ([Options].Wants), and has the directory listed again for the others (Options.Again). Each pass
+// is a whole listing.
+//
 // # Trees that change meanwhile
 //
 // A directory whose handle is stale at its turn is looked up once more by its name. If

@@ -179,10 +179,15 @@ func (w *walker) list(d *Dir) (suspended bool, err error) {
 			}
 		}
 		d.listing = listing{}
-		if err == nil {
+		if err != nil {
+			return false, w.listFault(d, err)
+		}
+		if d.skipped || w.o.Again == nil {
 			return false, nil
 		}
-		return false, w.listFault(d, err)
+		if again, err := w.o.Again(w.ctx, d); !again || err != nil {
+			return false, err
+		}
 	}
 }
 
@@ -227,7 +232,7 @@ func (w *walker) read(d *Dir) error {
 		if err := d.listing.names.add(hash); err != nil {
 			return err
 		}
-		if !d.listing.isNew(hash) {
+		if w.o.Wants != nil && !w.o.Wants(d, e.Name) || !d.listing.isNew(hash) {
 			continue
 		}
 		full, err := w.entry(d, e)
@@ -270,13 +275,11 @@ func (w *walker) entry(d *Dir, e *vfs.Entry) (full bool, err error) {
 	if e.Attr.Type != vfs.TypeDir {
 		return false, w.v.Entry(w.ctx, d, e)
 	}
-	if w.o.Descend != nil && !w.o.Descend(d, e) {
+	child := &Dir{Parent: d, Name: string(e.Name), Handle: e.Handle, Attr: e.Attr, w: w, depth: d.depth + 1}
+	if w.o.Descend != nil && !w.o.Descend(child) {
 		return false, nil
 	}
-	child := &Dir{
-		Parent: d, Name: string(e.Name), Handle: e.Handle, Attr: e.Attr, w: w, depth: d.depth + 1, preview: d.below,
-	}
-	d.below = nil
+	child.preview, d.below = d.below, nil
 	return w.push(child), nil
 }
 
@@ -287,7 +290,7 @@ func CheckName(name []byte) error {
 		return fmt.Errorf("name of %d bytes in a listing: %w", len(name), vfs.ErrNameTooLong)
 	}
 	if err := vfs.CheckName(string(name)); err != nil {
-		return fmt.Errorf("name in a listing: %w", err)
+		return fmt.Errorf("%w: %w", ErrName, err)
 	}
 	return nil
 }

@@ -41,6 +41,9 @@ var (
 	// be taken up again without visiting entries twice.
 	ErrRestart = errors.New("the directory's listing broke off and cannot be resumed")
 
+	// ErrName says that a listing has a name that cannot be one, such as an empty one.
+	ErrName = errors.New("name in a listing")
+
 	// ErrVanished says that a listed object is gone: its handle is stale or missing, and
 	// nothing has its name.
 	ErrVanished = errors.New("it vanished before its turn came")
@@ -56,9 +59,17 @@ type Options struct {
 	MaxDepth  int    // levels below the root; 0: DefaultMaxDepth
 	PageBytes uint32 // size of a page of a listing; 0: the peer's choice
 
-	// Descend, if not nil, says whether to list the directory e of d, which has been entered.
-	// The others are neither entered nor left.
-	Descend func(d *Dir, e *vfs.Entry) bool
+	// Descend, if not nil, says whether to list the directory child, whose Parent has been
+	// entered. It may set child's Data. The others are neither entered nor left.
+	Descend func(child *Dir) bool
+
+	// Wants, if not nil, says whether an entry of d is visited in the present listing of d. Of
+	// the others nothing is asked, and nothing is told, whatever their names are.
+	Wants func(d *Dir, name []byte) bool
+
+	// Again, if not nil, is called when a listing of d has come to its end: no fault has cut it
+	// short. If it returns true, d is listed once more from its beginning. An error ends the walk.
+	Again func(ctx context.Context, d *Dir) (bool, error)
 
 	// Listed, if not nil, is called once when all directories have been listed: no Entry
 	// follows. What the visitor has begun may still be under way.
@@ -66,7 +77,8 @@ type Options struct {
 }
 
 // Visitor is called with what a walk finds. Calls for one directory are made one after the
-// other (Enter, then Entry and Fault, then Leave); calls for several directories are
+// other (Enter, then Entry and Fault, then Leave; a Fault of a directory in it may come beside
+// the others); calls for several directories are
 // concurrent. A directory is entered after its parent and left before it. An error that a
 // method returns ends the walk.
 type Visitor interface {
