@@ -9,21 +9,23 @@ import (
 )
 
 var (
-	_ vfs.FS     = (*View)(nil)
-	_ vfs.Locker = (*View)(nil)
-	_ vfs.ACLer  = (*View)(nil)
-	_ vfs.Putter = (*View)(nil)
-	_ vfs.Walker = (*View)(nil)
-	_ vfs.Holder = (*View)(nil)
+	_ vfs.FS      = (*View)(nil)
+	_ vfs.Locker  = (*View)(nil)
+	_ vfs.ACLer   = (*View)(nil)
+	_ vfs.Xattrer = (*View)(nil)
+	_ vfs.Putter  = (*View)(nil)
+	_ vfs.Walker  = (*View)(nil)
+	_ vfs.Holder  = (*View)(nil)
 )
 
 // held are the powers that at least one file system of a state has.
-type held struct{ locker, acler, putter, hostOpener, walker bool }
+type held struct{ locker, acler, xattrer, putter, hostOpener, walker bool }
 
 // add adds the powers of fs.
 func (s *held) add(fs vfs.FS) {
 	s.locker = s.locker || vfs.Has[vfs.Locker](fs)
 	s.acler = s.acler || vfs.Has[vfs.ACLer](fs)
+	s.xattrer = s.xattrer || vfs.Has[vfs.Xattrer](fs)
 	s.putter = s.putter || vfs.Has[vfs.Putter](fs)
 	s.hostOpener = s.hostOpener || vfs.Has[vfs.HostOpener](fs)
 	s.walker = s.walker || vfs.Has[vfs.Walker](fs)
@@ -40,6 +42,8 @@ func (v *View) Holds(power any) bool {
 		return now.locker
 	case *vfs.ACLer:
 		return now.acler
+	case *vfs.Xattrer:
+		return now.xattrer
 	case *vfs.Putter:
 		return now.putter && v.unstable
 	case *vfs.HostOpener:
@@ -106,6 +110,65 @@ func (v *View) SetACL(ctx context.Context, h vfs.Handle, acl vfs.ACL) error {
 	err = power.SetACL(ctx, r.h, acl)
 	r.rejudged(&r.h, rights, err)
 	if err != nil {
+		return err
+	}
+	return r.stable(ctx, r.h)
+}
+
+// Xattrs implements vfs.Xattrer.
+func (v *View) Xattrs(ctx context.Context, h vfs.Handle) ([]string, error) {
+	r, err := v.ref(ctx, &h)
+	if err != nil {
+		return nil, err
+	}
+	defer r.leave()
+	power, ok := vfs.As[vfs.Xattrer](r.fs)
+	if !ok {
+		return nil, vfs.ErrNotSupp
+	}
+	return power.Xattrs(ctx, r.h)
+}
+
+// Xattr implements vfs.Xattrer.
+func (v *View) Xattr(ctx context.Context, h vfs.Handle, name string) ([]byte, error) {
+	r, err := v.ref(ctx, &h)
+	if err != nil {
+		return nil, err
+	}
+	defer r.leave()
+	power, ok := vfs.As[vfs.Xattrer](r.fs)
+	if !ok {
+		return nil, vfs.ErrNotSupp
+	}
+	return power.Xattr(ctx, r.h, name)
+}
+
+// SetXattr implements vfs.Xattrer.
+func (v *View) SetXattr(ctx context.Context, h vfs.Handle, name string, value []byte, how vfs.XattrHow) error {
+	return v.changeXattr(ctx, &h, name, func(r *ref, power vfs.Xattrer) error { return power.SetXattr(ctx, r.h, name, value, how) })
+}
+
+// RemoveXattr implements vfs.Xattrer.
+func (v *View) RemoveXattr(ctx context.Context, h vfs.Handle, name string) error {
+	return v.changeXattr(ctx, &h, name, func(r *ref, power vfs.Xattrer) error { return power.RemoveXattr(ctx, r.h, name) })
+}
+
+// changeXattr changes an attribute of users, which gives nobody a right: nobody has to be judged
+// again.
+func (v *View) changeXattr(ctx context.Context, sealed *vfs.Handle, name string, do func(*ref, vfs.Xattrer) error) error {
+	r, err := v.change(ctx, sealed)
+	if err != nil {
+		return err
+	}
+	defer r.leave()
+	power, ok := vfs.As[vfs.Xattrer](r.fs)
+	if !ok {
+		return vfs.ErrNotSupp
+	}
+	if err := vfs.CheckXattr(name); err != nil {
+		return err
+	}
+	if err := do(&r, power); err != nil {
 		return err
 	}
 	return r.stable(ctx, r.h)

@@ -45,9 +45,17 @@ func (m *mighty) Sync(context.Context, vfs.Handle) error { return nil }
 func (m *mighty) ACL(_ context.Context, h vfs.Handle) (vfs.ACL, error) {
 	return vfs.ACL{}, m.use(h)
 }
-func (m *mighty) SetACL(_ context.Context, h vfs.Handle, _ vfs.ACL) error   { return m.use(h) }
-func (m *mighty) Lock(_ context.Context, h vfs.Handle, _ *vfs.Lock) error   { return m.use(h) }
-func (m *mighty) Unlock(_ context.Context, h vfs.Handle, _ *vfs.Lock) error { return m.use(h) }
+func (m *mighty) SetACL(_ context.Context, h vfs.Handle, _ vfs.ACL) error  { return m.use(h) }
+func (m *mighty) Xattrs(_ context.Context, h vfs.Handle) ([]string, error) { return nil, m.use(h) }
+func (m *mighty) Xattr(_ context.Context, h vfs.Handle, _ string) ([]byte, error) {
+	return nil, m.use(h)
+}
+func (m *mighty) SetXattr(_ context.Context, h vfs.Handle, _ string, _ []byte, _ vfs.XattrHow) error {
+	return m.use(h)
+}
+func (m *mighty) RemoveXattr(_ context.Context, h vfs.Handle, _ string) error { return m.use(h) }
+func (m *mighty) Lock(_ context.Context, h vfs.Handle, _ *vfs.Lock) error     { return m.use(h) }
+func (m *mighty) Unlock(_ context.Context, h vfs.Handle, _ *vfs.Lock) error   { return m.use(h) }
 func (m *mighty) TestLock(_ context.Context, h vfs.Handle, l *vfs.Lock) (vfs.Lock, bool, error) {
 	return *l, false, m.use(h)
 }
@@ -88,6 +96,7 @@ var powers = map[string]struct {
 	"Closer":     {vfs.Has[vfs.Closer], false, false},
 	"Locker":     {vfs.Has[vfs.Locker], true, false},
 	"ACLer":      {vfs.Has[vfs.ACLer], true, false},
+	"Xattrer":    {vfs.Has[vfs.Xattrer], true, false},
 	"Putter":     {vfs.Has[vfs.Putter], false, false}, // an unstable one has it: see below
 	"HostOpener": {vfs.Has[vfs.HostOpener], true, false},
 	"Walker":     {vfs.Has[vfs.Walker], true, false},
@@ -167,7 +176,7 @@ func TestViewPowersAreTheirs(t *testing.T) {
 	bare := struct{ vfs.FS }{&probeFS{}}
 	all := map[string]func(any) bool{
 		"Locker": vfs.Has[vfs.Locker], "ACLer": vfs.Has[vfs.ACLer], "Putter": vfs.Has[vfs.Putter], "HostOpener": vfs.Has[vfs.HostOpener],
-		"Walker": vfs.Has[vfs.Walker],
+		"Walker": vfs.Has[vfs.Walker], "Xattrer": vfs.Has[vfs.Xattrer],
 	}
 	table := testTable(t, Key{}, Export{Path: "/", FS: bare})
 	v := table.As(nil)
@@ -177,7 +186,7 @@ func TestViewPowersAreTheirs(t *testing.T) {
 		want    func(power string) bool
 	}{
 		{"a bare one", []Export{{Path: "/", FS: bare}}, func(string) bool { return false }},
-		{"one in memory", []Export{{Path: "/", FS: memory()}}, func(p string) bool { return p == "Locker" || p == "ACLer" || p == "Walker" }},
+		{"one in memory", []Export{{Path: "/", FS: memory()}}, func(p string) bool { return p == "Locker" || p == "ACLer" || p == "Walker" || p == "Xattrer" }},
 		{"a bare one and a mighty one", []Export{{Path: "/", FS: bare}, {Path: "/m", FS: newMighty()}}, func(string) bool { return true }},
 		{"a bare one again", []Export{{Path: "/", FS: bare}}, func(string) bool { return false }},
 	} {
@@ -219,6 +228,8 @@ func usePowers(t *testing.T, v *View, h vfs.Handle) map[string]error {
 	ctx := t.Context()
 	l := &vfs.Lock{Exclusive: true, Len: 7}
 	_, acl := v.ACL(ctx, h)
+	_, xattrs := v.Xattrs(ctx, h)
+	_, xattr := v.Xattr(ctx, h, "user.a")
 	got, free, test := v.TestLock(ctx, h, l)
 	if test == nil && (free || got != *l) {
 		t.Errorf("TestLock: %+v, %t", got, free)
@@ -232,6 +243,7 @@ func usePowers(t *testing.T, v *View, h vfs.Handle) map[string]error {
 	}
 	return map[string]error{
 		"put": putErr, "acl": acl, "setacl": v.SetACL(ctx, h, vfs.ACL{}), "testlock": test,
+		"xattrs": xattrs, "xattr": xattr, "setxattr": v.SetXattr(ctx, h, "user.a", nil, vfs.XattrEither), "removexattr": v.RemoveXattr(ctx, h, "user.a"),
 		"lock": v.Lock(ctx, h, l), "shared lock": v.Lock(ctx, h, &vfs.Lock{Len: 7}), "unlock": v.Unlock(ctx, h, l),
 	}
 }
@@ -269,7 +281,7 @@ func TestPowersAreGuarded(t *testing.T) {
 		*below.used = nil
 		for name, err := range usePowers(t, v, x.h) {
 			want := x.want
-			if name == "setacl" || name == "lock" || name == "put" {
+			if slices.Contains([]string{"setacl", "setxattr", "removexattr", "lock", "put"}, name) {
 				want = x.write
 			}
 			if !errors.Is(err, want) {

@@ -11,7 +11,7 @@ import (
 
 // View is all exports of a table as one caller of one client may see them: a
 // [vfs.FS] whose handles are sealed. It has the powers [vfs.Locker], [vfs.ACLer],
-// [vfs.Putter], [vfs.HostOpener] and [vfs.Walker], as far as the file systems have them
+// [vfs.Xattrer], [vfs.Putter], [vfs.HostOpener] and [vfs.Walker], as far as the file systems have them
 // ([View.Holds]), and that of a [vfs.Watcher].
 //
 // Every call is judged by the exports and rules that are in force when it begins. The

@@ -46,6 +46,8 @@ const (
 	ErrBadType     Status = 10007 // objects of that type cannot be made
 	ErrBusy        Status = 10008 // not now, try again: JUKEBOX, DELAY, a full queue
 	ErrLocked      Status = 10012 // another owner's lock stands in the way (NFSv4's number; NFSv3 has none)
+	ErrNoXattr     Status = 10095 // no extended attribute of that name (NFSv4's number: RFC 8276)
+	ErrXattr2Big   Status = 10096 // an extended attribute, or the list of them, is too large (likewise)
 )
 
 // ErrUnknownOutcome marks a mutation that was cut off in flight: it may or may
@@ -94,6 +96,8 @@ var statusTexts = [...]statusText{
 	{ErrBadType, 0, "BADTYPE", "type not supported"},
 	{ErrBusy, syscall.EAGAIN, "JUKEBOX", "busy, try again later"},
 	{ErrLocked, syscall.EAGAIN, "LOCKED", "locked by another owner"},
+	{ErrNoXattr, 0, "NOXATTR", "no such extended attribute"},
+	{ErrXattr2Big, 0, "XATTR2BIG", "extended attribute too large"},
 }
 
 func (s Status) row() *statusText {

@@ -44,6 +44,8 @@ func TestStatusMeanings(t *testing.T) {
 		{ErrBadType, nil, "BADTYPE"},
 		{ErrBusy, []error{syscall.EAGAIN}, "JUKEBOX"},
 		{ErrLocked, []error{syscall.EAGAIN}, "LOCKED"},
+		{ErrNoXattr, nil, "NOXATTR"},
+		{ErrXattr2Big, nil, "XATTR2BIG"},
 	} {
 		wrapped := &fs.PathError{Op: "test", Path: "p", Err: fmt.Errorf("deeper: %w", c.status)}
 		for _, target := range append(c.is, c.status) {
@@ -68,8 +70,8 @@ func TestStatusMeanings(t *testing.T) {
 			}
 		}
 	}
-	if len(statusTexts) != 29 {
-		t.Errorf("%d statuses, 29 in this table", len(statusTexts))
+	if len(statusTexts) != 31 {
+		t.Errorf("%d statuses, 31 in this table", len(statusTexts))
 	}
 }
 

@@ -5,7 +5,7 @@
 //
 // It behaves like one on disk: hard and symbolic links, devices, sparse files, rename in all
 // its cases, modes and owners that are enforced for the caller of each view, access control
-// lists, locks on ranges of bytes, and listings that go on while the directory changes. Where
+// lists, extended attributes, locks on ranges of bytes, and listings that go on while the directory changes. Where
 // file systems differ it follows Linux.
 //
 // All of it is lost with the process. Handles are those of one FS, and none is used again for

@@ -151,6 +151,24 @@ var aclTests = []test{
 		e.wantStatus(err, vfs.ErrBadHandle, vfs.ErrStale)
 		e.wantStatus(e.acler().SetACL(e.ctx, vfs.Handle{}, vfs.ACL{Access: aclOf(6, 6, 6)}), vfs.ErrBadHandle, vfs.ErrStale)
 	}},
+	{"renamed", func(e *env) {
+		e.acler()
+		h := e.mkfile(e.dir, "file", "")
+		acl := vfs.ACL{Access: aclOf(6, 4, 0, aclUser(40001, 6), aclMasked(6))}
+		e.setACL(h, acl)
+		e.setACL(e.mkfile(e.dir, "new", ""), vfs.ACL{Access: aclOf(6, 4, 0, aclUser(40001, 4), aclMasked(4))})
+		_, _, err := e.fs.Rename(e.ctx, e.dir, "file", e.dir, "new")
+		e.ok(err)
+		e.wantACL(e.mustLookup(e.dir, "new"), acl)
+	}},
+	{"linked", func(e *env) {
+		e.acler()
+		h := e.mkfile(e.dir, "file", "")
+		e.link(h, e.dir, "link")
+		acl := vfs.ACL{Access: aclOf(7, 1, 0, aclUser(40002, 1), aclMasked(1))}
+		e.setACL(e.mustLookup(e.dir, "link"), acl)
+		e.wantACL(e.mustLookup(e.dir, "file"), acl)
+	}},
 	{"survives-restart", func(e *env) {
 		e.acler()
 		h := e.mkdir(e.dir, "dir")

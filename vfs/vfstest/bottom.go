@@ -203,6 +203,42 @@ func (b *bottom) ACL(ctx context.Context, h vfs.Handle) (vfs.ACL, error) {
 	return below.ACL(ctx, h)
 }
 
+func (b *bottom) SetXattr(ctx context.Context, h vfs.Handle, name string, value []byte, how vfs.XattrHow) error {
+	return b.changeXattr(h, func(below vfs.Xattrer) error { return below.SetXattr(ctx, h, name, value, how) })
+}
+
+func (b *bottom) RemoveXattr(ctx context.Context, h vfs.Handle, name string) error {
+	return b.changeXattr(h, func(below vfs.Xattrer) error { return below.RemoveXattr(ctx, h, name) })
+}
+
+func (b *bottom) changeXattr(h vfs.Handle, change func(vfs.Xattrer) error) error {
+	below, ok := vfs.As[vfs.Xattrer](b.FS)
+	if !ok {
+		return vfs.ErrNotSupp
+	}
+	err := change(below)
+	if err == nil {
+		b.changed(0, h)
+	}
+	return err
+}
+
+func (b *bottom) Xattrs(ctx context.Context, h vfs.Handle) ([]string, error) {
+	below, ok := vfs.As[vfs.Xattrer](b.FS)
+	if !ok {
+		return nil, vfs.ErrNotSupp
+	}
+	return below.Xattrs(ctx, h)
+}
+
+func (b *bottom) Xattr(ctx context.Context, h vfs.Handle, name string) ([]byte, error) {
+	below, ok := vfs.As[vfs.Xattrer](b.FS)
+	if !ok {
+		return nil, vfs.ErrNotSupp
+	}
+	return below.Xattr(ctx, h, name)
+}
+
 func (b *bottom) Watch(h vfs.Handle, changed func(vfs.Change)) (stop func(), err error) {
 	w := &bottomWatch{h, changed}
 	b.mu.Lock()

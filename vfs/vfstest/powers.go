@@ -116,6 +116,25 @@ var powersTests = []test{
 			e.Errorf("at the bottom: %+v, want %+v", got, want)
 		}
 	}},
+	{"xattrer", func(e *env) {
+		// An attribute is what was set, at the bottom too.
+		p := power[vfs.Xattrer](e, e.fs)
+		h, _ := e.dirty("file", "content")
+		e.can(p.SetXattr(e.ctx, h, "user.a", []byte("value"), vfs.XattrCreate))
+		e.wantXattrs(h, "user.a=value")
+		if e.below == nil {
+			return
+		}
+		below := power[vfs.Xattrer](e, e.below)
+		got, err := below.Xattr(e.ctx, e.under("file"), "user.a")
+		if e.ok(err); string(got) != "value" {
+			e.Errorf("at the bottom: %q", got)
+		}
+		e.ok(p.RemoveXattr(e.ctx, h, "user.a"))
+		if _, err = below.Xattr(e.ctx, e.under("file"), "user.a"); !errors.Is(err, vfs.ErrNoXattr) {
+			e.Errorf("at the bottom, behind its removal: %v", err)
+		}
+	}},
 	{"host-opener", func(e *env) {
 		// What a descriptor reads is what the file holds.
 		p := power[vfs.HostOpener](e, e.fs)

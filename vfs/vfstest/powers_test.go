@@ -70,6 +70,7 @@ var lies = map[string]struct {
 	"walks-past-links":        {"walker", func(f vfs.FS) vfs.FS { return walksOn{passes{f}} }},
 	"locks-nothing":           {"locker", func(f vfs.FS) vfs.FS { return locksNothing{passes{f}} }},
 	"grants-nothing":          {"acler", func(f vfs.FS) vfs.FS { return grantsNothing{passes{f}} }},
+	"marks-nothing":           {"xattrer", func(f vfs.FS) vfs.FS { return marksNothing{passes{f}} }},
 	"opens-another":           {"host-opener", func(f vfs.FS) vfs.FS { return opensAnother{passes{f}} }},
 	"tells-nobody":            {"watcher", func(f vfs.FS) vfs.FS { return tellsNobody{passes{f}} }},
 	"loses-what-it-forgets":   {"forgetter", func(f vfs.FS) vfs.FS { return forgetsAll{passes{f}} }},
@@ -147,6 +148,22 @@ func (g grantsNothing) ACL(context.Context, vfs.Handle) (vfs.ACL, error) {
 	return vfs.ACL{Access: aclOf(6, 4, 0)}, nil
 }
 func (grantsNothing) SetACL(context.Context, vfs.Handle, vfs.ACL) error { return nil }
+
+// marksNothing remembers an attribute above the bottom alone.
+type marksNothing struct{ passes }
+
+func (marksNothing) Xattrs(context.Context, vfs.Handle) ([]string, error) {
+	return []string{"user.a"}, nil
+}
+
+func (marksNothing) Xattr(context.Context, vfs.Handle, string) ([]byte, error) {
+	return []byte("value"), nil
+}
+
+func (marksNothing) SetXattr(context.Context, vfs.Handle, string, []byte, vfs.XattrHow) error {
+	return nil
+}
+func (marksNothing) RemoveXattr(context.Context, vfs.Handle, string) error { return nil }
 
 type opensAnother struct{ passes }
 

@@ -71,6 +71,7 @@ var groups = []group{
 	{name: "holes", tests: holesTests},
 	{name: "lock", tests: lockTests},
 	{name: "acl", tests: aclTests},
+	{name: "xattr", tests: xattrTests},
 	{name: "powers", tests: powersTests},
 	{name: "concurrent", tests: concurrentTests},
 	{name: "cancel", tests: cancelTests},

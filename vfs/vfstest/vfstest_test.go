@@ -50,7 +50,7 @@ func TestDifferences(t *testing.T) {
 	c.Differences = map[string]string{"model": reason}
 	for _, name := range []string{
 		"link/counts", "link/shares-content", "link/of-symlink", "link/modifies-directory",
-		"remove/one-of-two-names", "rename/replaces-other-types", "rename/same-object",
+		"remove/one-of-two-names", "rename/replaces-other-types", "rename/same-object", "acl/linked", "xattr/linked",
 	} {
 		c.Differences[name] = reason
 	}

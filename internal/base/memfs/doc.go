@@ -6,7 +6,8 @@
 // while the directory changes. Where file systems differ it follows Linux: access times change
 // as under relatime, a write by anyone but the superuser clears set-uid and set-gid, and a
 // directory that is moved to another parent must itself be writable. Files can be locked and
-// have access control lists ([vfs.Locker], [vfs.ACLer]).
+// have access control lists and extended attributes ([vfs.Locker], [vfs.ACLer],
+// [vfs.Xattrer]).
 //
 // # What tests can do
 //

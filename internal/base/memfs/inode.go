@@ -33,6 +33,8 @@ type inode struct {
 
 	locks map[vfs.Owner]byterange.Set // never an empty set
 	acl   vfs.ACL                     // canonical; without an access list that is equivalent to the mode
+
+	xattrs map[string][]byte // of users
 }
 
 // newInode makes an object without a name or owner, all its times now.

@@ -22,7 +22,7 @@ type Options struct {
 }
 
 // FS is a file system over a directory. It implements vfs.FS, vfs.Syncer,
-// vfs.Forgetter and vfs.Closer and, on Linux, vfs.ACLer.
+// vfs.Forgetter and vfs.Closer and, on Linux, vfs.ACLer and vfs.Xattrer.
 type FS struct {
 	o       Options
 	slots   slots

@@ -10,13 +10,14 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// xattrMaxNames is the most bytes of names of extended attributes that Linux lists.
+var _ vfs.Xattrer = (*FS)(nil)
+
 // xattrMore is room for names that are added between two calls; if it does not suffice, the
 // object has some.
-const (
-	xattrMaxNames = 64 << 10
-	xattrMore     = 256
-)
+const xattrMore = 256
+
+// xattrCapability are the capabilities that a file gives to a process that runs it.
+const xattrCapability = "security.capability"
 
 // HasXattrs reports whether the file has extended attributes of users, or capabilities
 // (xattr(7)). Others belong to the system, or are lists (vfs.ACLer). If they cannot be read,
@@ -53,7 +54,7 @@ func hasXattrs(list func([]byte) (int, error)) bool {
 	n, err := list(nil)
 	var names []byte
 	if err == nil && n > 0 {
-		names = make([]byte, min(n+xattrMore, xattrMaxNames))
+		names = make([]byte, min(n+xattrMore, vfs.MaxXattrNames))
 		n, err = list(names)
 	}
 	switch {
@@ -65,9 +66,106 @@ func hasXattrs(list func([]byte) (int, error)) bool {
 		return false
 	}
 	for name := range bytes.SplitSeq(names[:n], []byte{0}) {
-		if bytes.HasPrefix(name, []byte("user.")) || string(name) == "security.capability" {
+		if checkXattr(string(name)) == nil {
 			return true
 		}
 	}
 	return false
+}
+
+// checkXattr is vfs.CheckXattr, and nil for capabilities.
+func checkXattr(name string) error {
+	if name == xattrCapability {
+		return nil
+	}
+	return vfs.CheckXattr(name)
+}
+
+// Xattrs implements vfs.Xattrer.
+func (f *FS) Xattrs(ctx context.Context, h vfs.Handle) (names []string, err error) {
+	err = f.attributed(ctx, h, func(path string) error {
+		buf := make([]byte, vfs.MaxXattrNames)
+		n, err := unix.Listxattr(path, buf)
+		if err != nil {
+			return failXattr("listxattr", err)
+		}
+		for name := range bytes.SplitSeq(buf[:n], []byte{0}) {
+			if checkXattr(string(name)) == nil {
+				names = append(names, string(name))
+			}
+		}
+		return nil
+	})
+	return names, err
+}
+
+// Xattr implements vfs.Xattrer.
+func (f *FS) Xattr(ctx context.Context, h vfs.Handle, name string) (value []byte, err error) {
+	err = f.attributed(ctx, h, func(path string) error {
+		if err := checkXattr(name); err != nil {
+			return err
+		}
+		buf := make([]byte, vfs.MaxXattr)
+		n, err := unix.Getxattr(path, name, buf)
+		if err != nil {
+			return failXattr("getxattr", err)
+		}
+		value = bytes.Clone(buf[:n])
+		return nil
+	})
+	return value, err
+}
+
+// SetXattr implements vfs.Xattrer.
+func (f *FS) SetXattr(ctx context.Context, h vfs.Handle, name string, value []byte, how vfs.XattrHow) error {
+	flags, ok := map[vfs.XattrHow]int{vfs.XattrEither: 0, vfs.XattrCreate: unix.XATTR_CREATE, vfs.XattrReplace: unix.XATTR_REPLACE}[how]
+	return f.attributed(ctx, h, func(path string) error {
+		switch err := checkXattr(name); {
+		case err != nil:
+			return err
+		case !ok:
+			return vfs.ErrInval
+		}
+		return failXattr("setxattr", again(func() error { return unix.Setxattr(path, name, value, flags) }))
+	})
+}
+
+// RemoveXattr implements vfs.Xattrer.
+func (f *FS) RemoveXattr(ctx context.Context, h vfs.Handle, name string) error {
+	return f.attributed(ctx, h, func(path string) error {
+		if err := checkXattr(name); err != nil {
+			return err
+		}
+		return failXattr("removexattr", again(func() error { return unix.Removexattr(path, name) }))
+	})
+}
+
+// attributed calls do with a path of the object, if that may have extended attributes. It goes
+// through /proc because fgetxattr(2) and its like refuse O_PATH descriptors.
+func (f *FS) attributed(ctx context.Context, h vfs.Handle, do func(path string) error) error {
+	if err := f.begin(ctx); err != nil {
+		return err
+	}
+	defer f.end()
+	x, o, err := f.take(h)
+	if err != nil {
+		return err
+	}
+	defer f.leave(o.s)
+	defer x.close()
+	if o.st.Type != vfs.TypeReg && o.st.Type != vfs.TypeDir {
+		return vfs.ErrNotSupp
+	}
+	return do(procPath(x.fd))
+}
+
+// failXattr is fail for calls about extended attributes, to which two errors mean something else.
+func failXattr(op string, err error) error {
+	switch {
+	case errors.Is(err, unix.ENODATA):
+		return vfs.ErrNoXattr
+	case errors.Is(err, unix.E2BIG), errors.Is(err, unix.ERANGE):
+		return vfs.ErrXattr2Big
+	}
+	return fail(op, err)
 }

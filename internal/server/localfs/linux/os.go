@@ -149,6 +149,17 @@ func (OS) Setxattr(fd int, name string, value []byte) error {
 	return err
 }
 
+// SetUserXattr sets an extended attribute, whose value may be empty. flags are those of
+// setxattr(2).
+func (OS) SetUserXattr(fd int, name string, value []byte, flags int) error {
+	return Again(func() error { return unix.Setxattr(ProcPath(fd), name, value, flags) })
+}
+
+// RemoveUserXattr removes an extended attribute.
+func (OS) RemoveUserXattr(fd int, name string) error {
+	return Again(func() error { return unix.Removexattr(ProcPath(fd), name) })
+}
+
 // The extended attributes that are the lists (acl(5), xattr(7)).
 const (
 	XattrAccess  = "system.posix_acl_access"

@@ -61,6 +61,8 @@ var ganeshaDifferences = map[string]string{
 	"acl/unknown-rights":   noLists,
 	"acl/no-directory":     noLists,
 	"acl/stale":            noLists,
+	"acl/renamed":          noLists,
+	"acl/linked":           noLists,
 	"acl/grants":           noLists,
 	"acl/owner-only":       noLists,
 	"acl/cancelled":        noLists,
