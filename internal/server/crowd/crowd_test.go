@@ -1,6 +1,7 @@
 package crowd
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"testing"
@@ -36,50 +37,112 @@ func newRoom(most int) (c *Crowd, come func(who string) *place) {
 }
 
 // TestCrowd: a client that has nothing finds a place, though another one had taken them
-// all. No client loses one to a client that has as many.
+// all. A client that has as many as others displaces its own, and no other's.
 func TestCrowd(t *testing.T) {
 	c, come := newRoom(4)
 	var greedy []*place
 	for range 4 {
 		greedy = append(greedy, come("greedy"))
 	}
-	if p := come("greedy"); p.closed != 1 {
-		t.Error("a fifth of one client is let in")
+	if p := come("greedy"); p.closed != 0 || greedy[0].closed != 1 {
+		t.Error("the fifth of one client does not take the place of its first")
+	} else {
+		greedy = append(greedy[1:], p)
 	}
 	first, second := come("honest"), come("honest")
 	if first.closed+second.closed > 0 || greedy[0].closed != 1 || greedy[1].closed != 1 || greedy[2].closed+greedy[3].closed > 0 {
 		t.Errorf("the greedy one's: %+v %+v %+v %+v, the honest one's: %+v %+v", greedy[0], greedy[1], greedy[2], greedy[3], first, second)
 	}
-	if a, b := come("honest"), come("greedy"); a.closed != 1 || b.closed != 1 {
+	third, last := come("honest"), come("greedy")
+	if first.closed != 1 || second.closed+third.closed != 0 || greedy[2].closed != 1 || greedy[3].closed+last.closed != 0 {
 		t.Error("a place of a client that has as many is taken")
 	}
-	for _, p := range append(greedy, first, second) { // those that were closed here, too
+	for _, p := range append(greedy, first, second, third, last) { // those that were closed here, too
 		c.State(p, http.StateClosed)
 	}
-	if c.Len() > 0 || len(c.held) > 0 {
+	if c.Len() > 0 || len(c.held) > 0 || c.seats.Len() > 0 {
 		t.Errorf("left: %v, %v", c.of, c.held)
 	}
 }
 
-// TestCrowdSpares: a connection with a request under way goes when there is no other.
+// serves has a request served on p.
+func serves(c *Crowd, p *place) (done func()) {
+	return c.Serves(Context(context.Background(), p))
+}
+
+// TestCrowdSpares: a connection on which a request is served goes when there is no other, and
+// one that was served of late goes late.
 func TestCrowdSpares(t *testing.T) {
 	c, come := newRoom(4)
 	one, two, three, four := come("greedy"), come("greedy"), come("greedy"), come("greedy")
-	for _, p := range []*place{one, two, three} {
-		c.State(p, http.StateActive)
-	}
-	c.State(two, http.StateIdle)
-	for i, goes := range []*place{two, four} {
+	serves(c, one)
+	done := serves(c, two)
+	serves(c, three)
+	done()
+	for i, goes := range []*place{four, two} {
 		if come("honest"); goes.closed != 1 || one.closed+two.closed+three.closed+four.closed != i+1 {
 			t.Errorf("newcomer %d: %d %d %d %d were closed", i, one.closed, two.closed, three.closed, four.closed)
 		}
 	}
 	c, come = newRoom(2)
 	one, two = come("greedy"), come("greedy")
-	c.State(one, http.StateActive)
-	c.State(two, http.StateActive)
+	serves(c, one)
+	serves(c, two)
 	if come("honest"); one.closed != 1 || two.closed != 0 {
-		t.Errorf("with a request under way on all: %d %d were closed", one.closed, two.closed)
+		t.Errorf("with a request on all: %d %d were closed", one.closed, two.closed)
+	}
+}
+
+// TestCrowdWaits: connections that wait, however many clients have one each, keep no client
+// out: not when bytes have come of a request, nor between requests. What is served stays.
+func TestCrowdWaits(t *testing.T) {
+	c, come := newRoom(3)
+	half, served, silent := come("a"), come("b"), come("c")
+	c.State(half, http.StateActive)
+	done := serves(c, served)
+	if p := come("honest"); half.closed != 1 || served.closed+silent.closed+p.closed != 0 {
+		t.Errorf("%d %d %d were closed, and of the newcomer %d", half.closed, served.closed, silent.closed, p.closed)
+	}
+	if p := come("another"); silent.closed != 1 || served.closed+p.closed != 0 {
+		t.Errorf("%d %d were closed, and of the newcomer %d", served.closed, silent.closed, p.closed)
+	}
+	done()
+	come("d")
+	if come("e"); served.closed != 0 {
+		t.Error("what was served a moment ago goes before what has waited longer")
+	}
+	if come("f"); served.closed != 1 {
+		t.Error("what is served no more keeps its place")
+	}
+}
+
+// TestCrowdServed: a newcomer does not displace what is served for clients that have no more
+// than it.
+func TestCrowdServed(t *testing.T) {
+	c, come := newRoom(2)
+	one, two := come("a"), come("b")
+	serves(c, one)
+	serves(c, two)
+	if p := come("honest"); p.closed != 1 || one.closed+two.closed != 0 {
+		t.Errorf("%d %d were closed, and of the newcomer %d", one.closed, two.closed, p.closed)
+	}
+}
+
+// TestCrowdStrangers: clients whom no rule admits displace nobody, themselves included, and go
+// first, whatever they do.
+func TestCrowdStrangers(t *testing.T) {
+	c, come := newRoom(4)
+	one, two, greedy, more := come(""), come(""), come("greedy"), come("greedy")
+	serves(c, one)
+	serves(c, two)
+	if p := come(""); p.closed != 1 || one.closed+two.closed+greedy.closed+more.closed != 0 {
+		t.Error("a stranger displaces somebody")
+	}
+	if p := come("greedy"); one.closed != 1 || p.closed+two.closed+greedy.closed != 0 {
+		t.Error("a stranger's connection does not go first")
+	}
+	if p := come("honest"); two.closed != 1 || p.closed+greedy.closed != 0 {
+		t.Error("a stranger's connection does not go first")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/server/crowd"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -46,8 +47,9 @@ func (s *Server) authenticate(r *http.Request, remote netip.AddrPort) (*identity
 type mayLoopback struct{}
 
 // asked asks MayLoopback about a connection that may come from this host, and puts the
-// answer into the connection's context.
+// answer into the connection's context, beside what crowd needs.
 func (s *Server) asked(ctx context.Context, c net.Conn) context.Context {
+	ctx = crowd.Context(ctx, c)
 	if over, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = over.NetConn()
 	}

@@ -62,8 +62,9 @@ type Limits struct {
 	// MemoryPerClient those of one identity. An identity that has as much as is free
 	// gets no more either. At a bound a call is resource_exhausted. 512 MiB and 256 MiB.
 	Memory, MemoryPerClient int64
-	// Conns bounds the connections. At the bound a new one is closed, or displaces one
-	// of the client with the most: see package crowd. 16384.
+	// Conns bounds the connections. At the bound a new one displaces one of the client
+	// with the most, or one on which no call is in progress, or is closed: see package
+	// crowd. 16384.
 	Conns int
 	// FileSize bounds what one upload may carry; more is out_of_range. 1 TiB.
 	FileSize uint64

@@ -1,6 +1,7 @@
 package fileapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -112,7 +113,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		o.Whose = addressOf
 	}
 	o.Limits.fill()
-	s := &Server{o: o, loopback: loopbackOf(o.Loopback), conns: crowd.New(o.Limits.Conns, o.Whose)}
+	s := &Server{o: o, loopback: loopbackOf(o.Loopback)}
+	s.conns = crowd.New(o.Limits.Conns, s.whose)
 	s.names.seed = maphash.MakeSeed()
 	s.admit = admission{limits: &s.o.Limits, buffers: &s.buffers, clients: make(map[string]*client)}
 	s.SetCallers(o.Callers)
@@ -165,6 +167,17 @@ func (s *Server) configure() {
 	s.http.Protocols.SetHTTP1(true)
 	s.http.Protocols.SetHTTP2(s.o.TLS != nil)
 	s.http.Protocols.SetUnencryptedHTTP2(s.o.TLS == nil)
+}
+
+// whose names the client of a connection for crowd, and is "" if no rule of an export admits its
+// address. Where there is content, which no rule is about, there are no such clients.
+func (s *Server) whose(c net.Conn) string {
+	// An address that cannot be read is the zero AddrPort: a Unix socket's.
+	remote, _ := netip.ParseAddrPort(c.RemoteAddr().String())
+	if s.o.Store == nil && !s.o.Table.Gate(remote).Admits() {
+		return ""
+	}
+	return cmp.Or(s.o.Whose(c), "unknown")
 }
 
 // count closes a connection at the bound. It is counted as denied before its client can
@@ -229,6 +242,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer q.call.leave()
+	defer s.conns.Serves(r.Context())()
 	s.begins(q)
 	defer s.ended(q)
 	ctx, cancel := context.WithTimeout(r.Context(), s.o.Limits.Total)

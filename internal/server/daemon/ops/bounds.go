@@ -23,8 +23,8 @@ const (
 	maxHead  = 16 << 10
 
 	// maxHTTP is how many connections each of the servers for operators has. One more
-	// takes the place of one of the client that has most, or is closed: see package
-	// crowd.
+	// takes the place of one of the client that has most, or of the one that has waited
+	// longest: see package crowd.
 	maxHTTP = 64
 
 	// maxScrapes is how many may read metrics at once; others are told 503.

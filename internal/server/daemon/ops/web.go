@@ -72,7 +72,7 @@ func (w *Web) openMetrics(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
 	mux.HandleFunc("GET /healthz", w.serveHealth)
-	_, err = w.openHTTP(ctx, "metrics", w.o.Config.Metrics, mux)
+	_, err = w.openHTTP(ctx, "metrics", w.o.Config.Metrics, whole(mux))
 	return err
 }
 
@@ -177,7 +177,8 @@ func (w *Web) openHTTP(ctx context.Context, what, address string, h http.Handler
 	}
 	conns := crowd.New(maxHTTP, w.o.Client)
 	s := &http.Server{
-		Handler: h, ReadHeaderTimeout: httpTime, ReadTimeout: httpTime, MaxHeaderBytes: maxHead,
+		Handler: lately(conns, h), ReadHeaderTimeout: httpTime, ReadTimeout: httpTime, MaxHeaderBytes: maxHead,
+		ConnContext: crowd.Context,
 		ConnState: func(nc net.Conn, s http.ConnState) {
 			if out := conns.State(nc, s); out != nil {
 				_ = out.Close() // which it is, whatever that says
@@ -193,6 +194,43 @@ func (w *Web) openHTTP(ctx context.Context, what, address string, h http.Handler
 	})
 	w.o.Log.Info(what, slog.String("url", "http://"+at.String()))
 	return at, nil
+}
+
+// lately tells conns of each request, but holds no place for it: an answer takes
+// milliseconds, unless its client does not read it. Then that many newer connections
+// displace it, and no fewer.
+func lately(conns *crowd.Crowd, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		conns.Serves(r.Context())()
+		h.ServeHTTP(out, r)
+	})
+}
+
+// whole sends what h answers when h has ended, within httpTime. So a client that does not
+// read its answer does not hold one of the maxScrapes.
+func whole(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		a := &answer{ResponseWriter: out, status: http.StatusOK}
+		h.ServeHTTP(a, r)
+		// A writer without deadlines is a test's.
+		_ = http.NewResponseController(out).SetWriteDeadline(time.Now().Add(httpTime))
+		out.WriteHeader(a.status)
+		_, _ = out.Write(a.body) // the client may have gone
+	})
+}
+
+// answer keeps a status, and a body.
+type answer struct {
+	http.ResponseWriter // its header alone
+	status              int
+	body                []byte
+}
+
+func (a *answer) WriteHeader(status int) { a.status = status }
+
+func (a *answer) Write(p []byte) (int, error) {
+	a.body = append(a.body, p...)
+	return len(p), nil
 }
 
 // forThisHost answers requests to an address of loopback alone, as they are asked by
