@@ -6,7 +6,7 @@
 // takes such an error apart along Unwrap, drops what has been said before, and writes what is
 // left in the field's words. [Code] is what a script can compare: errno(3)'s name if there is
 // one, else NFS's. [Advice] says what an administrator would do next. [Clean] makes what a peer
-// has written safe to show.
+// has written safe to show, and [CleanJSON] the JSON that holds it.
 //
 // The commands, doctor, the server's log and the file API use it. It knows the errors of package vfs and of
 // the standard library. Errors of one protocol are known where that protocol is.

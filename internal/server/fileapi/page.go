@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -135,7 +136,7 @@ func (l *listing) answer(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		return whole(w, r, "application/json", append(body, '\n'))
+		return whole(w, r, "application/json", append(fault.CleanJSON(body), '\n'))
 	}
 	if !strings.HasSuffix(r.URL.Path, "/") {
 		// The page's links go on from a slash. The address is relative, so that no path can

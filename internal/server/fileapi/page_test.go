@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
+	"unicode"
+
+	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 )
 
 // TestPage looks at what a browser gets of a directory, and at the same in JSON.
@@ -106,6 +110,30 @@ func TestAccepts(t *testing.T) {
 	} {
 		if got := accepts(http.Header{"Accept": {accept}}, "application/json", "text/html"); got != want {
 			t.Errorf("%q: %s, want %s", accept, got, want)
+		}
+	}
+}
+
+// TestPrintableJSON: names in JSON cannot steer a terminal, and are what they were.
+func TestPrintableJSON(t *testing.T) {
+	r := newRig(t, nil, nil)
+	const odd = "a\u009b31m\u0085\u202eü<\U000e0001"
+	r.make("/"+odd, aDir, "")
+	r.make("/"+odd+"/"+odd, aFile, "")
+	for _, body := range []string{
+		r.expect(200, "GET", "/"+url.PathEscape(odd)+"/", "").body,
+		r.expect(200, "POST", "/"+pb.FileServiceName+"/List", `{"path":"/`+odd+`"}`, "Content-Type", "application/json").body,
+		r.expect(200, "POST", "/"+pb.FileServiceName+"/List", `{"path":"/`+odd+`"}`, "Content-Type", "application/json; charset=utf-8").body,
+	} {
+		var l listing
+		if err := json.Unmarshal([]byte(body), &l); err != nil || len(l.Entries) != 1 || l.Entries[0].Name != odd {
+			t.Errorf("%q: %v", body, err)
+		}
+		for _, c := range strings.TrimSuffix(body, "\n") {
+			if !unicode.IsPrint(c) {
+				t.Errorf("%q holds %U", body, c)
+				break
+			}
 		}
 	}
 }

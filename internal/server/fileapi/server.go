@@ -129,6 +129,9 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		connect.WithCompression("gzip", nil, nil),
 		connect.WithInterceptors(&interceptor{s}),
 	}
+	for _, name := range jsonNames {
+		options = append(options, connect.WithCodec(name))
+	}
 	_, s.handler = pb.NewFileServiceHandler(service{s}, options...)
 	s.errors = connect.NewErrorWriter(options...)
 	s.configure()

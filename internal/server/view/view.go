@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 )
 
 // Options say what a View shows. Source is required.
@@ -203,7 +205,7 @@ func (v *View) serveFrame(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(text, '\n')) // the reader may have gone
+	_, _ = w.Write(append(fault.CleanJSON(text), '\n')) // the reader may have gone
 }
 
 func (v *View) serveHealth(w http.ResponseWriter, _ *http.Request) {

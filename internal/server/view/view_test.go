@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/nfsbox/nfsbox/internal/base/metric"
@@ -370,5 +371,25 @@ func BenchmarkServe(b *testing.B) {
 	r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/view.json?after=1", nil)
 	for b.Loop() {
 		v.ServeHTTP(httptest.NewRecorder(), r)
+	}
+}
+
+// TestPrintable: what is shown of strangers cannot steer a terminal.
+func TestPrintable(t *testing.T) {
+	const odd = "/data/\u009b31m\u0085\u202eü<"
+	f := newFake()
+	f.s.Gate.Lanes[0].Export = odd
+	v := New(f.options())
+	f.work()
+	v.step()
+	body := get(t, v, "/view.json").Body.String()
+	for _, c := range strings.TrimSuffix(body, "\n") {
+		if !unicode.IsPrint(c) {
+			t.Fatalf("%q holds %U", body, c)
+		}
+	}
+	var frame Frame
+	if err := json.Unmarshal([]byte(body), &frame); err != nil || frame.Gate.Lanes[0].Export != odd {
+		t.Errorf("%q, %v", body, err)
 	}
 }

@@ -58,6 +58,9 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
+// hex are the digits of escapes.
+const hex = "0123456789abcdef"
+
 // unescape undoes Clean.
 func unescape(t *testing.T, s string) string {
 	var b []byte

@@ -114,5 +114,5 @@ func AppendObject(line []byte, now time.Time, kind string, v any) ([]byte, error
 	if len(fields) > len("{}") {
 		line = append(line, ',')
 	}
-	return append(appendPrintable(line, fields[1:]), '\n'), nil
+	return append(append(line, fault.CleanJSON(fields[1:])...), '\n'), nil
 }
