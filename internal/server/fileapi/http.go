@@ -81,6 +81,9 @@ func (s service) file(ctx context.Context, w *pacedWriter, r *http.Request) erro
 // pathOf is the path of a request, decoded. An encoded slash is refused: no name has
 // one, and a proxy may have judged the path as one that is not decoded.
 func pathOf(r *http.Request) (string, error) {
+	if r.URL.Opaque != "" { // "GET localhost:80" (RFC 9112, section 3.2)
+		return "", refuse(connect.CodeInvalidArgument, "the request's target is no path")
+	}
 	if strings.Contains(strings.ToLower(r.URL.RawPath), "%2f") {
 		return "", refuse(connect.CodeInvalidArgument, "the path holds an encoded slash")
 	}
@@ -155,8 +158,8 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", "1")
 	}
-	if r.ProtoMajor == 1 && r.Body != http.NoBody && (q.pacer == nil || !q.pacer.whole) {
-		h.Set("Connection", "close") // rather than to read what is not wanted
+	if r.ProtoMajor == 1 && (status == http.StatusLengthRequired || r.Body != http.NoBody && (q.pacer == nil || !q.pacer.whole)) {
+		h.Set("Connection", "close") // rather than to read what is not wanted, or take it for the next request
 	}
 	h.Del("Etag")
 	h.Set("Content-Security-Policy", pagePolicy)

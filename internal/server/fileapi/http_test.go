@@ -1,6 +1,7 @@
 package fileapi
 
 import (
+	"bufio"
 	"crypto/md5"
 	"crypto/sha256"
 	"crypto/sha512"
@@ -478,5 +479,37 @@ func TestChangingPlain(t *testing.T) {
 	r.gone()
 	if n := r.s.Snapshot().Calls["HTTP GET"].Codes["aborted"]; n != 2 {
 		t.Errorf("%d count as aborted, want 2", n)
+	}
+}
+
+// TestPutWithoutLength: a PUT that does not say how long its body is replaces nothing by an empty file.
+func TestPutWithoutLength(t *testing.T) {
+	r := newRig(t, nil, nil)
+	r.make("/f", aFile, "what is to be kept")
+	before := r.tree()
+	for _, protocol := range []string{"1.0", "1.1"} {
+		c := r.conn()
+		if _, err := fmt.Fprintf(c, "PUT /f HTTP/%s\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\nDELETE /f HTTP/1.1\r\nHost: localhost\r\n\r\n", protocol); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || answer.StatusCode != http.StatusLengthRequired || !answer.Close {
+			t.Errorf("HTTP/%s: %v, %v", protocol, answer, err)
+		}
+		_ = c.Close()
+	}
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+r.addr+"/f", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tree := r.tree(); tree != before {
+		t.Errorf("there is now\n%s\nand was\n%s", tree, before)
+	}
+	for name, client := range map[string]*http.Client{"HTTP/1.1": r.http, "HTTP/2": r.h2} { // they say 0
+		answer, err := client.Do(q)
+		if err != nil || answer.StatusCode != http.StatusNoContent {
+			t.Fatalf("%s: %v, %v", name, answer, err)
+		}
+		_ = answer.Body.Close()
 	}
 }

@@ -80,6 +80,10 @@ func putHead(r *http.Request, path string) (*pb.UploadHeader, error) {
 		head.Size = new(uint64(r.ContentLength))
 	}
 	switch {
+	case r.ContentLength == 0 && h.Get("Content-Length") == "":
+		// RFC 9112, section 6.3, has it that there is no body, but who puts a file and does not
+		// say so has left something out. Without this it would be replaced by an empty one.
+		return nil, withStatus(http.StatusLengthRequired, connect.CodeInvalidArgument, "a PUT says how long its body is: by Content-Length, which is 0 for an empty file, or by chunks")
 	case h.Get("Content-Range") != "": // RFC 9110, section 14.5
 		return nil, refuse(connect.CodeInvalidArgument, "a file is put whole: Content-Range is not taken")
 	case h.Get("Content-Encoding") != "" && !strings.EqualFold(h.Get("Content-Encoding"), "identity"):
