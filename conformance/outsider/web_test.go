@@ -5,19 +5,14 @@ package outsider
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -45,14 +40,7 @@ func (b *box) web(flags ...string) *web {
 // found finds out where the server has its file API.
 func (w *web) found() {
 	w.b.Helper()
-	said := regexp.MustCompile(`api url=(http://\S+:\d+)`)
-	w.b.until("the address in the log", func() bool {
-		found := said.FindStringSubmatch(w.log.String())
-		if found != nil {
-			w.at = found[1]
-		}
-		return found != nil
-	})
+	w.at = w.web("api")
 }
 
 // last is a request after which the server closes the connection. If it waits for a few
@@ -60,14 +48,33 @@ func (w *web) found() {
 const last = "GET /none?" + "................................................................" +
 	" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
-// raw sends bytes on a connection of its own, and last, or with half nothing more. It returns
-// the statuses of the answers but for last's.
+// reply is what came of a request.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// raw is replies, but for their statuses alone.
 func (w *web) raw(text string, half bool) (statuses []int) {
 	w.b.Helper()
+	for _, r := range w.replies(text, half) {
+		statuses = append(statuses, r.status)
+	}
+	return statuses
+}
+
+// replies sends bytes on a connection of its own, and last, or with half nothing more. It returns
+// the answers but for last's.
+func (w *web) replies(text string, half bool) (all []reply) {
+	w.b.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(w.at, "http://"))
-	w.b.no(err)
+	if err != nil {
+		w.b.Error(err)
+		return nil
+	}
 	defer func() { _ = c.Close() }()
-	w.b.no(c.SetDeadline(time.Now().Add(patience)))
+	_ = c.SetDeadline(time.Now().Add(patience)) // it is open
 	if !half {
 		text += last
 	}
@@ -79,18 +86,21 @@ func (w *web) raw(text string, half bool) (statuses []int) {
 	for {
 		answer, err := http.ReadResponse(r, nil)
 		if err != nil {
-			return statuses
+			if os.IsTimeout(err) {
+				w.b.Errorf("%.200q: no answer, and the connection is open", text)
+			}
+			return all
 		}
 		if answer.StatusCode == http.StatusNotFound && answer.Close && !half {
-			return statuses
+			return all
 		}
-		statuses = append(statuses, answer.StatusCode)
 		body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+		all = append(all, reply{answer.StatusCode, answer.Header, body})
 		if bytes.Contains(body, []byte("outside the export")) || bytes.Contains(body, []byte("root:x:0")) {
 			w.b.Errorf("%.200q leads out of the export", text)
 		}
 		if err != nil {
-			return statuses
+			return all
 		}
 	}
 }
@@ -130,6 +140,8 @@ func TestHostileHTTP(t *testing.T) {
 		{"a signed length", "PUT /x" + host + "Content-Length: +5\r\n\r\n12345" + evil, "400"},
 		{"a length of 2^64", "PUT /x" + host + "Content-Length: 18446744073709551616\r\n\r\n" + evil, "400"},
 		{"a length beyond any file", "PUT /x" + host + "Content-Length: 9223372036854775807\r\n\r\n" + evil, "413"},
+		{"a body without a length", "PUT /x" + host + "\r\n12345" + evil, "411"},
+		{"chunks in HTTP/1.0", "PUT /x HTTP/1.0\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n0\r\n\r\n" + evil, "400|401|411"},
 		{"two encodings", "PUT /x" + host + "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n" + evil, "501"},
 		{"an unknown encoding", "PUT /x" + host + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + evil, "501"},
 		{"a space before the colon", "PUT /x" + host + "Content-Length : 5\r\n\r\n12345" + evil, "400"},
@@ -152,6 +164,7 @@ func TestHostileHTTP(t *testing.T) {
 		{"a broken escape", "GET /%zz" + host + "\r\n", "400"}, {"a path of 10,000 bytes", "GET /" + strings.Repeat("a", 10_000) + host + "\r\n", "400"},
 		{"a deep path", "GET /" + strings.Repeat("a/", 2000) + host + "\r\n", "404|400"}, {"a temporary's name", "PUT /.nfsbox-upload-x" + host + "Content-Length: 1\r\n\r\nx", "400"},
 		{"a proxy's method", "CONNECT localhost:22" + host + "\r\n", "405"}, {"TRACE", "TRACE /keep" + host + "\r\n", "405"}, {"no method", "EVIL /keep" + host + "\r\n", "405"},
+		{"a target that is an authority", "GET localhost:80" + host + "\r\n", "400"}, {"a target of another scheme", "GET mailto:keep" + host + "\r\n", "400"},
 		{"all of it", "OPTIONS *" + host + "\r\n", "204"}, {"all of it, and a body", "OPTIONS *" + host + "Content-Length: 99999999999\r\n\r\nx", "204"}, {"a web page's", "DELETE /keep" + host + "Origin: http://evil.example\r\n\r\n", "401"},
 		{"a header of a mebibyte", "GET /keep" + host + "X: " + strings.Repeat("x", 1<<20) + "\r\n\r\n", "431|"},
 		{"a hundred thousand headers", "GET /keep" + host + strings.Repeat("X: x\r\n", 100_000) + "\r\n", "431|"},
@@ -171,58 +184,6 @@ func TestHostileHTTP(t *testing.T) {
 		}
 	}
 	w.unharmed()
-}
-
-// TestHostileHTTPByChance sends what a seeded generator makes of pieces of requests. None of it
-// may change anything, lead out, or make the server grow or fail.
-func TestHostileHTTPByChance(t *testing.T) {
-	b := newBox(t)
-	w := b.web("--api-idle-timeout=2s")
-	before := w.resident()
-	const clients, each = 8, 1250
-	var wg sync.WaitGroup
-	for i := range clients {
-		wg.Go(func() {
-			rnd := rand.New(rand.NewPCG(7, uint64(i)))
-			for n := range each {
-				text := oddRequest(rnd)
-				for _, status := range w.raw(text, n%4 == 0) {
-					if status >= 500 && status != http.StatusNotImplemented && status != http.StatusHTTPVersionNotSupported {
-						t.Errorf("status %d came of %.300q", status, text)
-						return
-					}
-				}
-			}
-		})
-	}
-	wg.Wait()
-	w.unharmed()
-	if grown := w.resident() - before; grown > 64<<20 {
-		t.Errorf("the server has grown by %d MiB", grown>>20)
-	}
-}
-
-// oddRequest is made of pieces of requests. None is a PUT, or DELETE, that would be right.
-func oddRequest(rnd *rand.Rand) string {
-	pick := func(from ...string) string { return from[rnd.IntN(len(from))] }
-	length := pick("", "", "0", "1", "7", "-1", "1e3", "99999999999", "0x10", "7, 7")
-	method := pick("GET", "GET", "HEAD", "OPTIONS", "POST", "PATCH", "PROPFIND", "DELETE", "PUT", "get", "G ET", "")
-	path := pick("/keep", "/", "/sub/", "/sub", "/none", "*", "") + pick("", "?page=%ff", "?sort=size&order=x", "/../../secret", "%00", "%2f..", "/.//.", ";x", "#x")
-	if method == "DELETE" || method == "PUT" {
-		path = pick("/none/x", "/sub", "/", "/sub/", "/keep/x", "/../x")
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s %s %s\r\n", method, path, pick("HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/9.9", "http/1.1", ""))
-	text.WriteString(pick("Host: localhost\r\n", "Host: localhost\r\n", "Host: localhost\r\n", "Host: evil.example\r\n", ""))
-	for range rnd.IntN(4) {
-		text.WriteString(pick("Range: bytes=", "If-Match: ", "If-None-Match: ", "If-Range: ", "Accept: ", "Digest: ", "Repr-Digest: ", "Content-MD5: ",
-			"Authorization: ", "Expect: ", "X-Odd: ", "Transfer-Encoding: ", "Content-Type: ", "Connection: "))
-		text.WriteString(pick("0-0", "*", `W/"x"`, "text/html;q=9", "sha-256=:x:", "Basic Og==", "100-continue", "chunked", "close", strings.Repeat("a,", 500), "\x00", "") + "\r\n")
-	}
-	if length != "" {
-		text.WriteString("Content-Length: " + length + "\r\n")
-	}
-	return text.String() + "\r\n" + pick("", "", "x", "1234567", "1\r\nx\r\n0\r\n\r\n", "\xff\x00\r\n")
 }
 
 // TestSlowHTTP: clients that send their bytes one at a time hold little, and do not last.
@@ -259,77 +220,6 @@ func TestSlowHTTP(t *testing.T) {
 		return err == nil && len(left) == 0
 	})
 	w.unharmed()
-}
-
-// TestKilledPut kills the server in the middle of uploads. Whatever had the name before, or
-// all of the new file, is there then, and after the restart no temporary.
-func TestKilledPut(t *testing.T) {
-	rounds, size := 4, 8<<20
-	if os.Getenv("NFSBOX_SOAK") != "" {
-		rounds, size = 10, 5<<30
-	}
-	b := newBox(t)
-	w := b.web()
-	name := filepath.Join(w.dir, "big")
-	b.write(name, "before")
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for round := range rounds {
-		cut := rnd.Int64N(int64(size) + 1)
-		u, err := url.Parse(w.at)
-		b.no(err)
-		c, err := net.Dial("tcp", u.Host)
-		b.no(err)
-		_, err = fmt.Fprintf(c, "PUT /big HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", size)
-		b.no(err)
-		if _, err := io.CopyN(c, newStream(byte(round)), cut); err != nil {
-			t.Fatalf("after the first bytes of %d: %v", cut, err)
-		}
-		w.kill()
-		_ = c.Close()
-		got := sumFile(b, name)
-		if whole := sumOfStream(byte(round), size); got != sum256("before") && got != whole {
-			t.Fatalf("the server was killed after %d bytes of %d: the file has others", cut, size)
-		}
-		b.write(name, "before")
-		again := b.serveWith(w.state, "127.0.0.1:0", w.dir, "--localio=off", "--api=127.0.0.1:0", fmt.Sprintf("--api-loopback=%d:%d", os.Getuid(), os.Getgid()))
-		if left, err := filepath.Glob(filepath.Join(w.dir, ".nfsbox-upload-*")); err != nil || len(left) > 0 {
-			t.Fatalf("after the restart there are %q, %v", left, err)
-		}
-		w.server = again
-		w.found()
-	}
-}
-
-// stream is bytes without an end that are the same each time.
-type stream struct{ n, seed byte }
-
-func newStream(seed byte) io.Reader { return &stream{seed: seed} }
-
-func (s *stream) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = s.n*31 + s.seed
-		s.n++
-	}
-	return len(p), nil
-}
-
-func sumOfStream(seed byte, n int) string {
-	h := sha256.New()
-	_, _ = io.CopyN(h, newStream(seed), int64(n)) // neither fails
-	return fmt.Sprintf("%x", h.Sum(nil))
-}
-
-func sum256(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
-
-func sumFile(b *box, name string) string {
-	b.Helper()
-	f, err := os.Open(name)
-	b.no(err)
-	defer func() { _ = f.Close() }()
-	h := sha256.New()
-	_, err = io.Copy(h, f)
-	b.no(err)
-	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
 // TestCurl is what the manual has people type.
