@@ -196,7 +196,15 @@ func inFile(path string, text []byte, err error) error {
 var kinds = map[string]string{
 	"string": "a string", "[]string": "a list of strings", "bool": "true or false", "int": "a whole number", "uint32": "a whole number",
 	"config.Duration": "a time in quotes", "config.Size": "a size", "config.Log": "a table", "config.API": "a table", "[]config.Export": "an [[export]]",
+	"config.Client": "a table", "[]config.Client": "a list of tables",
 }
+
+// instead is how values are written that are often taken for others.
+var instead = map[string]string{
+	"config.Client": clientInstead, "[]config.Client": clientInstead,
+}
+
+const clientInstead = `; write clients = [{match = "10.0.0.7", ro = true}], or allow = ["10.0.0.7"] if no rule is its own`
 
 // plainly is the decoder's error for a value of the wrong kind, without the names of Go's
 // fields and types.
@@ -204,7 +212,7 @@ func plainly(text string) string {
 	found, field, ok := strings.Cut(text, " into struct field ")
 	_, name, _ := strings.Cut(field, " of type ")
 	if kind := kinds[name]; ok && kind != "" {
-		return fmt.Sprintf("%s is wanted, and there is: %s", kind, strings.TrimPrefix(found, "cannot decode TOML "))
+		return fmt.Sprintf("%s is wanted, and there is: %s%s", kind, strings.TrimPrefix(found, "cannot decode TOML "), instead[name])
 	}
 	return text
 }

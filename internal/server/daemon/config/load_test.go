@@ -42,6 +42,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"a wrong kind", "udp = \"yes\"\n" + good, ":1: udp: true or false is wanted, and there is: string"},
 		{"an address for a list", "listen = \"127.0.0.1:0\"\n" + good, ":1: listen: a list of strings is wanted"},
 		{"a wrong kind in an export", good + "squash = 3\n", ":4: export.squash: a string is wanted"},
+		{"names for clients", good + "clients = [\n  \"10.0.0.7\",\n]\n", `:5: export.clients: a table is wanted, and there is: string; write clients = [{match = "10.0.0.7", ro = true}], or allow = ["10.0.0.7"]`},
+		{"a name for clients", good + "clients = \"10.0.0.7\"\n", ":4: export.clients: a list of tables is wanted, and there is: string; write clients = [{"},
 		{"an export that is none", "export = 5\n", ":1: export: an [[export]] is wanted"},
 		{"a time without a unit", "udp = true\ngrace = 90\n" + good, ":2: grace: 90 is not in quotes, as in \"90s\""},
 		{"a time in capitals", "Grace = 90\n" + good, ":1: grace: 90 is not in quotes"},
