@@ -100,8 +100,11 @@ func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	line, err := bufio.NewReader(r).ReadString('\n')
 	ts.Check(err)
 	ts.Setenv(args[0], strings.TrimSpace(line))
-	for _, at := range regexp.MustCompile(`msg=(http|api|metrics) url=(\S+)`).FindAllStringSubmatch(log.String(), -1) {
+	for _, at := range regexp.MustCompile(`msg=(http|metrics) url=(\S+)`).FindAllStringSubmatch(log.String(), -1) {
 		ts.Setenv(args[0]+"_"+strings.ToUpper(at[1]), at[2])
+	}
+	if at := regexp.MustCompile(`msg=listening network=tcp address=(\S+) serves="file API over HTTP"`).FindStringSubmatch(log.String()); at != nil {
+		ts.Setenv(args[0]+"_API", "http://"+at[1])
 	}
 }
 

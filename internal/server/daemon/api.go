@@ -133,14 +133,9 @@ func samePort(address string, of net.Addr) bool {
 
 // serveAPI begins to serve the file API. Its server ends in d.served, as that of NFS does.
 func (d *daemon) serveAPI() {
-	scheme := "http"
-	if d.api.tls != nil {
-		scheme = "https"
-	}
 	for _, l := range d.api.listeners {
 		d.serving++
 		go func() { d.served <- d.api.srv.Serve(l) }()
-		d.log.Info("api", slog.String("url", scheme+"://"+l.Addr().String()))
 	}
 }
 

@@ -32,11 +32,12 @@ func apiConfig(dir, state string) config.Config {
 // apiURL is where the log says that the file API is.
 func apiURL(t *testing.T, log *logbuf.Buffer) string {
 	t.Helper()
-	at := regexp.MustCompile(`msg=api url=(\S+)`).FindAllStringSubmatch(log.String(), -1)
+	at := regexp.MustCompile(`msg=listening network=tcp address=(\S+) serves="file API over (HTTPS?)"`).FindAllStringSubmatch(log.String(), -1)
 	if at == nil {
 		t.Fatalf("the log does not say where the file API is:\n%s", log)
 	}
-	return at[len(at)-1][1]
+	last := at[len(at)-1]
+	return strings.ToLower(last[2]) + "://" + last[1]
 }
 
 // apiClient is a client of the file API.
@@ -121,11 +122,11 @@ func TestAPILog(t *testing.T) {
 	c.Log.Requests, c.Log.Format, c.Log.Sample = filepath.Join(t.TempDir(), "requests.log"), "json", 1
 	_, log, stop := run(t, c)
 	// The log itself is JSON, too.
-	at := regexp.MustCompile(`"msg":"api","url":"([^"]+)"`).FindStringSubmatch(log.String())
+	at := regexp.MustCompile(`"msg":"listening","network":"tcp","address":"([^"]+)","serves":"file API over HTTP"`).FindStringSubmatch(log.String())
 	if at == nil {
 		t.Fatalf("the log does not say where the file API is:\n%s", log)
 	}
-	if _, err := apiClient(t, at[1], fileapi.Options{}).Stat(t.Context(), "/x"); codeOf(err) != connect.CodeNotFound {
+	if _, err := apiClient(t, "http://"+at[1], fileapi.Options{}).Stat(t.Context(), "/x"); codeOf(err) != connect.CodeNotFound {
 		t.Fatal(err)
 	}
 	if err := stop(); err != nil {
