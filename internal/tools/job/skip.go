@@ -43,6 +43,7 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 	}
 	j.progress.Add(progress.Skipped, 1)
 	j.progress.Add(progress.FoundBytes, -src.Attr.Size)
+	j.progress.Add(progress.SkippedBytes, src.Attr.Size)
 	return copied, true, fatal, nil
 }
 

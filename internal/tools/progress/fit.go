@@ -26,9 +26,10 @@ func (l *line) parts(s *Snapshot) []part {
 		parts = append(parts, part{fmt.Sprintf("%d%%", percent(s)), 9, true})
 	}
 	rate := l.rate(s)
+	bytes, ofBytes := s.bytes()
 	parts = append(parts,
 		part{text: Count(s.Items()) + " of " + atLeast + Count(max(s.Counts[FoundItems], s.Items())) + " items", rank: items},
-		part{text: Size(s.Counts[Bytes]) + " of " + atLeast + Size(max(s.Counts[FoundBytes], s.Counts[Bytes])), rank: 5},
+		part{text: Size(bytes) + " of " + atLeast + Size(max(ofBytes, bytes)), rank: 5},
 		part{text: Size(rate) + "/s", rank: 7},
 	)
 	if left, ok := left(s, rate); ok {
@@ -61,8 +62,9 @@ func percent(s *Snapshot) int {
 		}
 		return min(int(float64(n)/float64(of)*100), 99)
 	}
-	bytes, items := share(s.Counts[Bytes], s.Counts[FoundBytes]), share(s.Items(), s.Counts[FoundItems])
-	if s.Counts[FoundBytes] == 0 {
+	done, found := s.bytes()
+	bytes, items := share(done, found), share(s.Items(), s.Counts[FoundItems])
+	if found == 0 {
 		return items
 	}
 	if items < 100 {

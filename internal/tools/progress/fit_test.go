@@ -96,6 +96,18 @@ func TestPercent(t *testing.T) {
 	}
 }
 
+// TestSkippedBytes: of a copy that goes on, bytes and items tell the same: what was skipped is done.
+func TestSkippedBytes(t *testing.T) {
+	s := &Snapshot{Elapsed: 10 * time.Second, Closed: true}
+	s.Counts[Skipped], s.Counts[SkippedBytes] = 75, 75<<20
+	s.Counts[Files], s.Counts[Bytes] = 5, 5<<20
+	s.Counts[FoundItems], s.Counts[FoundBytes] = 100, 25<<20 // which leaves out what was skipped
+	const want = "80%, 80 of 100 items, 80.0 MiB of 100.0 MiB, 512.0 KiB/s, ETA 0:40, 0:10"
+	if got := joinParts((&line{}).parts(s)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // TestNames: the name of what is worked at is asked for only by a line that shows it.
 func TestNames(t *testing.T) {
 	for r, shown := range map[Renderer]bool{Bar(new(bytes.Buffer), usual): true, Line(new(bytes.Buffer)): false} {

@@ -187,7 +187,7 @@ func TestJSON(t *testing.T) {
 		}
 		want := []string{
 			`{"time":"2000-01-01T00:00:01Z","type":"progress","files":7,"dirs":0,"symlinks":0,"hardlinks":0,"nodes":0,"bytes":0,` +
-				`"skipped":0,"verified":0,"differences":0,"errors":0,"vanished":0,"found_items":0,"found_bytes":0,"seconds":1.000,"totals_final":false}`,
+				`"skipped":0,"skipped_bytes":0,"verified":0,"differences":0,"errors":0,"vanished":0,"found_items":0,"found_bytes":0,"seconds":1.000,"totals_final":false}`,
 			`{"time":"2000-01-01T00:00:01.5Z","type":"difference","kind":"mode","path":"a\u009b\ufffd","message":"x","path_base64":"YcKb/w=="}`,
 			`{"time":"2000-01-01T00:00:01.5Z","type":"summary","files":7}`,
 		}

@@ -12,25 +12,26 @@ type Counter uint8
 
 // The counters.
 const (
-	Files       Counter = iota // regular files that are done
-	Dirs                       // directories
-	Symlinks                   // symbolic links
-	Hardlinks                  // further names of files that are done
-	Nodes                      // devices, pipes, sockets
-	Bytes                      // bytes of the files' contents
-	Skipped                    // items that needed nothing
-	Verified                   // files that were read back and compared
-	Differences                // found by a verification
-	Errors                     // items that failed
-	Vanished                   // items that were gone when their turn came
-	FoundItems                 // items of any kind that the walk has met
-	FoundBytes                 // the sizes of files among them
-	MoreErrors                 // of Errors, those of items that are counted by another counter, too
+	Files        Counter = iota // regular files that are done
+	Dirs                        // directories
+	Symlinks                    // symbolic links
+	Hardlinks                   // further names of files that are done
+	Nodes                       // devices, pipes, sockets
+	Bytes                       // bytes of the files' contents
+	Skipped                     // items that needed nothing
+	SkippedBytes                // the sizes of files among them, which FoundBytes leaves out
+	Verified                    // files that were read back and compared
+	Differences                 // found by a verification
+	Errors                      // items that failed
+	Vanished                    // items that were gone when their turn came
+	FoundItems                  // items of any kind that the walk has met
+	FoundBytes                  // the sizes of files among them
+	MoreErrors                  // of Errors, those of items that are counted by another counter, too
 	numCounters
 )
 
 var counterNames = [numCounters]string{
-	"files", "dirs", "symlinks", "hardlinks", "nodes", "bytes", "skipped", "verified", "differences", "errors",
+	"files", "dirs", "symlinks", "hardlinks", "nodes", "bytes", "skipped", "skipped_bytes", "verified", "differences", "errors",
 	"vanished",
 	"found_items", "found_bytes", "errors of items that are counted already",
 }
@@ -54,6 +55,13 @@ func (s *Snapshot) Items() uint64 {
 		n += s.Counts[c]
 	}
 	return n - min(n, s.Counts[MoreErrors])
+}
+
+// bytes are those of files that are done, the skipped ones too, and of all that were found. So they
+// say the same as Items.
+func (s *Snapshot) bytes() (done, found uint64) {
+	skipped := s.Counts[SkippedBytes]
+	return s.Counts[Bytes] + skipped, s.Counts[FoundBytes] + skipped
 }
 
 // Event is something that the user must learn.
