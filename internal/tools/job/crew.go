@@ -18,8 +18,8 @@ type crew struct {
 	flying sync.WaitGroup
 	more   bool // another job follows with the same progress
 
-	// seen are the directories that the first walk has entered, and a second one if there was
-	// any. seeing is that of the walk at hand.
+	// seen are the directories that the walks so far have entered, and those of a later walk that
+	// is under way. seeing is that of the walk at hand.
 	seen        [2]seenDirs
 	seeing      *seenDirs
 	dirsChanged atomic.Uint64

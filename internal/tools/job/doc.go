@@ -26,10 +26,15 @@
 //
 // Two probes are made and removed outside the copy's own names: a temporary in the tree's
 // root, and in older directories where two names may be one ([Made]); and one in the
-// destination, or a directory above it, that has the file id and ctime of the source.
+// destination, if it or a directory above it has the file id and ctime of the source. The
+// directory gets its mtime again.
 //
-// A copy into its own source is refused ([ErrIntoItself]), as far as both ends report file
-// ids. So is a link that would replace what it leads to ([transfer.ErrSame]).
+// A copy into its own source is refused ([ErrIntoItself]) before anything is made, as far as both
+// ends report file ids and show what is above the destination. Where they do not (a server exports
+// a part of a source on this host), it is found when the walk meets the copy. A link that would
+// replace what it leads to is refused ([transfer.ErrSame]). A single file replaces no device, pipe
+// or socket ([ErrSpecial]), into which cp(1) would write; in a tree it does, as it replaces a link:
+// what is there is asked about for no file.
 //
 // Where a probe shows that the destination takes two names for one, no name replaces what
 // the run has made under another: it fails, and is reported.
@@ -42,9 +47,18 @@
 // copied has failed ([KindChanged]).
 //
 // What comes into a directory after its listing is met nowhere else. So in the end each directory
-// is looked up once more, up to [maxSeen] of them. Copy lists those that have changed again, once,
-// and copies what is new. Those that change on, and of Verify all, are counted
-// ([KindDirChanged]).
+// is looked up once more, up to [maxSeen] of them. If none has changed since its last listing, the
+// listings are those of one moment, the beginning of this look: every name of that moment was
+// met. Copy lists those that have changed again, copies what is new, and looks again, [maxLooks]
+// times in all. Those that have changed then, and of Verify all, are counted ([KindDirChanged]).
+//
+// Is a copy complete if directories change on? Always to say no would make each copy of a mail spool
+// a failure, and hide the one that is. Always to say yes would call complete what may lack a file
+// that was there all the time: one that is moved from a directory before its listing into one after
+// it. What was made since the last listing may be missing in any copy of a tree in use, as the copy
+// might have ended before. So the changed directories are listed a last time: if what is in them
+// and not in the copy is newer than the listing, they are noted; if it is older, it was moved, and
+// they have failed.
 //
 // A directory that vanished may have been moved: where a handle follows a name, that looks the
 // same. So in the end the source is searched for those, by file id. One that is found, and was

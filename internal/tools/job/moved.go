@@ -122,7 +122,7 @@ func (f *finder) Enter(ctx context.Context, d *walk.Dir) error {
 
 // entered reports whether a walk of this run has entered d, under this name.
 func (f *finder) entered(d *walk.Dir) bool {
-	return f.seen[0].has(d) || f.seen[1].has(d)
+	return f.seen[0].has(d)
 }
 
 func (*finder) Entry(context.Context, *walk.Dir, *vfs.Entry) error { return nil }

@@ -56,8 +56,9 @@ const (
 	KindGrew     = "grew"     // a note: appended to meanwhile, and kept as it was at first
 
 	// KindDirChanged: a directory changed meanwhile, and what came into it may not have been met.
-	// A note of Copy, which lists such directories again, once; of Verify a note if something in it
-	// has vanished, else an error.
+	// Copy lists such directories again. It is a note if they change on, and an error if what is
+	// older than their last listing came into them; of Verify a note if something in it has
+	// vanished, else an error.
 	KindDirChanged = "dir_changed"
 )
 
@@ -223,7 +224,7 @@ func (c *outcomes) failAt(ctx context.Context, path string, err error, at listed
 		c.changed.Add(1)
 		e.Kind = KindChanged
 		c.report(e)
-	case errors.Is(err, errDirChanged):
+	case errors.Is(err, errDirChanged), errors.Is(err, errLate):
 		e.Kind = KindDirChanged
 		c.report(e)
 	case errors.Is(err, vfs.ErrStale):

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
@@ -10,39 +11,56 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// secondLook is the visitor of a second walk, which a copy makes if directories of the source
+// maxLooks is how often a copy looks whether directories of the source have changed. Each time
+// those that have are listed again, but for the last: a tree that is in use could go on for ever.
+const maxLooks = 3
+
+// secondLook is the visitor of a further walk, which a copy makes if directories of the source
 // have changed. It lists these again, once, and copies what is not in the copy as it is now.
-// Directories that the first walk has not met, or not under this name, it copies with all that is
-// below them. Others it does not list.
+// Directories that the walks so far have not met, or not under this name, it copies with all that
+// is below them. Others it does not list.
 type secondLook struct {
 	*copyJob
 	delta time.Duration // times of the copy that are closer than this to the source's are the same
+	again bool          // it is not the first of its kind
+	since time.Time     // the last change that was known before the walk before, by the source's clock
+	moved atomic.Bool   // it has met what came into a directory since that was listed, and is older
 }
 
-// secondWalk looks for directories that have changed, and copies what is new in them. Those that
-// change once more are told of, and left: a tree that is in use could go on for ever.
+// secondWalk looks for directories that have changed, and copies what is new in them. If some
+// change each time, judge says what that means.
 func (j *copyJob) secondWalk(ctx context.Context) error {
-	first := &j.seen[0]
-	changed, err := j.lookOver(ctx, first)
-	if len(changed) == 0 || err != nil {
-		return err
+	v := &secondLook{copyJob: j}
+	var before time.Time // the walk before
+	for n := 1; ; n++ {
+		changed, err := j.lookOver(ctx, &j.seen[0])
+		if len(changed) == 0 || err != nil {
+			return err
+		}
+		v.since = before
+		if n == maxLooks {
+			return v.judge(ctx, changed)
+		}
+		before = j.seen[0].newest
+		if v.delta == 0 {
+			info, err := j.o.Dest.FS.Info(ctx, j.target, vfs.InfoLimits)
+			if err != nil {
+				return fmt.Errorf("limits of the destination: %w", err)
+			}
+			v.delta = max(info.TimeDelta, 1)
+		}
+		v.again = n > 1
+		v.moved.Store(false)
+		later := &j.seen[1]
+		*later = seenDirs{seed: j.seen[0].seed}
+		j.seeing = later
+		err = walk.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, walk.Options{Descend: v.descend}, v)
+		j.flying.Wait()
+		if err != nil {
+			return err
+		}
+		j.seen[0].update(later)
 	}
-	info, err := j.o.Dest.FS.Info(ctx, j.target, vfs.InfoLimits)
-	if err != nil {
-		return fmt.Errorf("limits of the destination: %w", err)
-	}
-	v := &secondLook{copyJob: j, delta: max(info.TimeDelta, 1)}
-	j.seeing = &j.seen[1]
-	err = walk.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, walk.Options{Descend: v.descend}, v)
-	j.flying.Wait()
-	if err != nil {
-		return err
-	}
-	changed, err = j.lookOver(ctx, j.seeing)
-	for _, s := range changed {
-		j.noteChanged(s.path(), "it goes on changing while it is copied, and is not listed any more; what came into it meanwhile may not be in the copy")
-	}
-	return err
 }
 
 // descend reports whether a directory has to be listed again.
@@ -72,6 +90,9 @@ func (v *secondLook) Enter(ctx context.Context, d *walk.Dir) error {
 		return v.enterBelow(ctx, d, was)
 	}
 	v.dirs.take(d.Handle, &d.Attr) // it had vanished, and is found
+	if v.late(&d.Attr, false, nil) {
+		v.moved.Store(true)
+	}
 	if err := v.spare(ctx, up, d.Name); err != nil {
 		v.found(&d.Attr)
 		v.fail(ctx, d.Path(""), err)
@@ -149,7 +170,14 @@ func (v *secondLook) has(ctx context.Context, s *dirState, name string, now *vfs
 		return false, err
 	}
 	there, ok, err := lookup(ctx, v.o.Dest.FS, s.handle, name)
-	has = err == nil && ok && v.alike(now, &there.attr)
+	if err == nil {
+		has = ok && v.alike(now, &there.attr)
+		if !has && v.late(now, ok, &there.attr) {
+			v.moved.Store(true)
+		} else if ok && v.again && now.Type == there.attr.Type {
+			has = true // it is written to, and the copy has it as it was
+		}
+	}
 	end(has)
 	return has, err
 }
@@ -159,4 +187,17 @@ func (v *secondLook) alike(src, dst *vfs.Attr) bool {
 	const known = vfs.MaskType | vfs.MaskSize | vfs.MaskMtime
 	return src.Has(known) && dst.Has(known) && src.Type == dst.Type && (src.Type != vfs.TypeReg || src.Size == dst.Size) &&
 		transfer.NFSTime(src.Mtime).Sub(transfer.NFSTime(dst.Mtime)).Abs() < v.delta
+}
+
+// late reports whether an object came into its directory after that was listed, and was not made
+// there: it is older. there says that the copy has something under its name, which is not as the
+// object is now. A time that differs shows that only if the destination keeps times.
+func (v *secondLook) late(src *vfs.Attr, there bool, dst *vfs.Attr) bool {
+	switch {
+	case !src.Has(vfs.MaskMtime) || !src.Mtime.Before(v.since):
+		return false
+	case !there || src.Type != dst.Type:
+		return true
+	}
+	return src.Type == vfs.TypeReg && (src.Size != dst.Size || v.timesLost.Load() == 0)
 }

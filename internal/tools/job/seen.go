@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
@@ -42,6 +43,9 @@ type seenDir struct {
 	replaced bool // its identity
 	way      bool // to a changed one
 	missing  bool // something that was listed in it had vanished
+
+	failed bool   // that it could not be looked at again was told
+	late   string // what came into it after its last listing, and is older than that
 }
 
 // path is the directory's path in the source.
@@ -68,6 +72,7 @@ type seenDirs struct {
 	root    *seenDir
 	n       int
 	changed []*seenDir
+	newest  time.Time // the latest ctime of those that have changed
 }
 
 // seenTimes are the attributes by which a directory is known again.
@@ -83,7 +88,7 @@ func (t *seenDirs) add(up *seenDir, name string, a *vfs.Attr) *seenDir {
 	case t.n >= maxSeen:
 		up.full = true
 		return nil
-	case up == nil:
+	case t.seed == maphash.Seed{}:
 		t.seed = maphash.MakeSeed()
 	}
 	s := &seenDir{up: up, name: name}
@@ -130,8 +135,12 @@ func (t *seenDirs) judge(s *seenDir, now *vfs.Attr) {
 	defer t.mu.Unlock()
 	id, times := t.hashes(now)
 	s.replaced = id != s.id
-	if s.replaced || times != s.times {
-		t.mark(s)
+	if !s.replaced && times == s.times {
+		return
+	}
+	t.mark(s)
+	if now.Has(vfs.MaskCtime) && now.Ctime.After(t.newest) {
+		t.newest = now.Ctime
 	}
 }
 
@@ -144,6 +153,56 @@ func (t *seenDirs) mark(s *seenDir) {
 	t.changed = append(t.changed, s)
 	for up := s.up; up != nil && !up.way; up = up.up {
 		up.way = true
+	}
+}
+
+// update takes over what a later walk has seen, which has listed the changed directories again. They
+// count as unchanged until they are looked at once more. later has the seed of t.
+func (t *seenDirs) update(later *seenDirs) {
+	if later.root != nil {
+		t.graft(t.root, later.root)
+	}
+	t.root.settle()
+	t.changed, t.newest = nil, time.Time{}
+}
+
+// graft brings s, and what is below it, up to date. One that was not listed again stays as it was.
+func (t *seenDirs) graft(s, now *seenDir) {
+	if s.changed {
+		s.id, s.times = now.id, now.times
+	}
+	if s.replaced {
+		s.below, s.full = nil, now.full
+	}
+	var more []*seenDir
+	for _, b := range now.below {
+		if was := s.child(b.name); was != nil {
+			t.graft(was, b)
+			continue
+		}
+		if n := b.count(); t.n+n <= maxSeen {
+			b.up, t.n = s, t.n+n
+			more = append(more, b)
+		} else {
+			s.full = true
+		}
+	}
+	s.below = append(s.below, more...) // in order when they have been looked at
+}
+
+func (s *seenDir) count() int {
+	n := 1
+	for _, b := range s.below {
+		n += b.count()
+	}
+	return n
+}
+
+// settle forgets what looking at s again has shown, and at what is below it.
+func (s *seenDir) settle() {
+	s.changed, s.replaced, s.way = false, false, false
+	for _, b := range s.below {
+		b.settle()
 	}
 }
 
@@ -207,7 +266,8 @@ func (c *crew) look(ctx context.Context, t *seenDirs, s *seenDir, up vfs.Handle)
 		now, err = f.GetAttr(ctx, h, seenTimes)
 	}
 	gone, err := noMore(err)
-	if err != nil {
+	if err != nil && !s.failed {
+		s.failed = true
 		c.failMore(ctx, s.path(), err)
 	}
 	if gone || err != nil || now.Type != vfs.TypeDir {
