@@ -29,17 +29,21 @@ type cpCmd struct {
 
 	madeDest bool // the copy becomes DEST, a directory that did not exist
 	recorded bool // each directory that is copied has a record
+	marked   bool // the temporaries that the last file has left are known by the next run
 
 	locked *os.File // the record of --job
 }
 
-func (*cpCmd) Help() string {
-	return `Copies files, directories, symbolic links, hard links, sparse files and special files with their
+func (*cpCmd) Help() string { return cpHelp }
+
+const cpHelp = `Copies files, directories, symbolic links, hard links, sparse files and special files with their
 modes and times, and with their owners where that is allowed. As with cp(1), a DEST that is a directory
 receives each SOURCE under its own name, and a DEST that does not exist becomes the copy; several
 SOURCEs need a DEST that is a directory, and two of one name are refused. The root of a server has no
-name of its own, and neither has DIR/.: its contents go into DEST, which keeps its own mode, owner and
-times if it was there: verify lists a mode or time that differs.
+name of its own, and neither has DIR/.: its contents go into DEST, which keeps its own mode and owner if
+it was there, and the time of the last change of its names: verify lists a mode or time that differs.
+Nothing is made if DEST lies within SOURCE. A DEST that is a device, a pipe or a socket is not replaced by
+a file, with exit status 1: nfsbox cat SOURCE > DEST writes into it, as cp(1) would. In a tree it is.
 
 A file appears under its name when it is complete and safe on the disk; until then it has a temporary
 name beside it. An item that fails is reported, the rest goes on, and the exit status is 2.
@@ -55,13 +59,16 @@ Where DEST takes two names of the source for one (Makefile and makefile), the fi
 others have failed. The source may be in use. What vanishes before its turn is noted and counted, and no
 failure, unless it is back in the end. Directories that vanish are counted apart; one that is found
 elsewhere in the source in the end has failed, as what is below it may be in no copy. In the end each
-directory is looked up once more. Those that have changed since are listed again, once, and what is not in
-the copy is copied; those that change on are noted and counted. A file that only grows is copied as it was at
-first, and counted; one that changes each time it is copied has failed. What cannot be preserved (owners,
-set-id bits, modes, times, access control lists, extended attributes of a local source) is counted, and no failure either. NFSv3 has no times before 1970 or after 2106, and no
-extended attributes: of a source that is a server nobody can tell, and what it says is copied. In the end
-DEST is looked up once more: if it was moved, removed or replaced during the copy, the copy is not where
-it should be, with status 2. Of a file that took less than a second to copy to a server this is not asked.
+directory is looked up once more. Those that have changed since are listed again, twice at most, and what
+is not in the copy is copied. Those that change on are noted and counted: what was made in them at the end
+may not be in the copy. They have failed if older files still come into them, as one of those may be in no
+copy. A file that only grows is copied as it was at first, and counted; one that changes each time it is
+copied has failed. What cannot be preserved (owners, set-id bits, modes, times, access control lists,
+extended attributes of a local source) is counted, and no failure either. NFSv3 has no times before 1970
+or after 2106, and no extended attributes: of a source that is a server nobody can tell, and what it says
+is copied. In the end DEST is looked up once more: if it was moved, removed or replaced during the copy,
+the copy is not where it should be, with status 2. Of a file that took less than a second to copy to a
+server this is not asked.
 
 If a server stops answering, the destination is full, or the source as a whole is not there any more
 (removed, or another directory is in its place), the copy ends, once, with status 4, 2 or 4, and says how
@@ -78,9 +85,9 @@ has ended well, or a week after its last entry. The same command has the same SO
 --one-file-system, on the same host. If DEST is not the directory any more that the copy went to, the
 command begins anew, as cp(1) would, and so it does with --no-resume. Of several SOURCEs, the first 64
 directories have records; files are copied anew. While the same copy is under way, another one keeps no
-record. What a copy without a record leaves when it is killed
-(kill -9, loss of power) no later one removes, as another copy may be at it: files named .nfsbox-*.tmp,
-which go by hand when nothing is copied there.
+record. A copy that is killed (kill -9) leaves files named .nfsbox-*.tmp, that of one file, too. The same
+command removes them within a week, and no other does, as a copy may be at it. Those of a copy without a
+record, and of one file after a loss of power, go by hand when nothing is copied there.
 
 With --job the record has a name, and stays: below $XDG_STATE_HOME/nfsbox/jobs (or
 ~/.local/state/nfsbox/jobs). The same command, run again at any time, passes over files that are recorded,
@@ -94,16 +101,14 @@ round.
 The name belongs to this SOURCE and DEST: with others it is refused. If SOURCE is a directory, and another
 one than it was, nothing is copied, with exit status 4: a file system may not be mounted there. With
 --other-source it is copied. The copy that is interrupted and has no name does likewise, until --no-resume.
- What DEST meant at first it means
-each time: the copy of a link to a directory is made again. Where DEST, which became the copy, is a link
-to a directory by then, no directory is copied to where that leads, unless a path of this host is given
-as DEST/. If DEST was a directory that received the copy, and is gone, the job refuses to go on, with
-exit status 4.
+What DEST meant at first it means each time: the copy of a link to a directory is made again. Where DEST,
+which became the copy, is a link to a directory by then, no directory is copied to where that leads,
+unless a path of this host is given as DEST/. If DEST was a directory that received the copy, and is
+gone, the job refuses to go on, with exit status 4.
 
   nfsbox cp -r --verify nfs://filer/export/home ./home
   nfsbox cp -r --job move-home nfs://old/export/home/. nfs://new/export/home
   nfsbox cp notes.txt nfs://filer/export/inbox/`
-}
 
 func (c *cpCmd) Run(e *env) (err error) {
 	record, err := c.begin(e.ctx)
@@ -319,7 +324,7 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 		}
 	}
 	r.recorded = isDir && r.kept != nil
-	s, err := job.Copy(r.e.ctx, r.options(src, from, at, isDir))
+	s, err := r.copy(src.Text, &from.Attr, r.options(src, from, at, isDir))
 	r.kept, r.at = nil, at
 	r.sum.add(&s)
 	long := !place.IsURL(r.to.Text) || s.Dirs > 0 || s.Seconds > askAfter.Seconds()
@@ -340,7 +345,7 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 func (r *cpRun) options(src *place.Place, from *vfs.Resolved, at spot, isDir bool) job.CopyOptions {
 	o := job.CopyOptions{
 		Source: job.Place{FS: src.FS, Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
-		Dest: at.Place, Name: at.name, There: at.there, KeepDest: r.to.inside, Made: r.to.made,
+		Dest: at.Place, Name: at.name, There: at.there, Above: r.to.Above, KeepDest: r.to.inside, Made: r.to.made,
 		Pool: new(bufpool.Pool), Random: randReader(r.e.rand), Now: time.Now, Progress: r.tracker, More: r.more, Each: r.Verbose,
 		Parallel: r.Parallel, Owner: !r.NoOwner, Verify: r.Verify,
 		Record: r.record, ID: jobID(src.Text, r.to.Text), Locked: r.locked,

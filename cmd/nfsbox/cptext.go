@@ -59,7 +59,7 @@ func items(files, dirs, symlinks, hardlinks, nodes uint64) string {
 const goneDirs = "directory vanished from the source, with all that was below it|directories vanished from the source, with all that was below them"
 
 // changedDirs tells of directories of the source that changed on and on.
-const changedDirs = "directory went on changing, and may have more|directories went on changing, and may have more"
+const changedDirs = "directory went on changing, and may have more now|directories went on changing, and may have more now"
 
 // print writes the verdict: what was copied, skipped and verified, what was not copied as it
 // stood, what could not be preserved, and how many items have failed.
@@ -117,6 +117,8 @@ func (c *cpCmd) stays(e *env, dest string, n uint64) {
 	case n == 0:
 	case c.Job != "" || c.recorded:
 		_, _ = fmt.Fprintf(e.stderr, "nfsbox: temporaries may have stayed in %s: %s; the copy removes them when it goes on\n", progress.Clean(dest), progress.Count(n))
+	case c.marked && len(c.Places) == 2:
+		_, _ = fmt.Fprintf(e.stderr, "nfsbox: temporaries may have stayed in %s: %s; the same command removes them when it is run again\n", progress.Clean(dest), progress.Count(n))
 	default:
 		_, _ = fmt.Fprintf(e.stderr, "nfsbox: temporaries may have stayed in %s: %s; on a host that has the directory, and when nothing is copied into it, "+
 			"find DIR -name '.nfsbox-*.tmp*' -delete removes them\n", progress.Clean(dest), progress.Count(n))

@@ -102,6 +102,11 @@ func (c *cpCmd) openUnfinished(ctx context.Context, source, dest string, make bo
 	if err != nil {
 		return nil, err
 	}
+	return openNamed(ctx, name, make)
+}
+
+// openNamed is openUnfinished for a record of this name.
+func openNamed(ctx context.Context, name string, make bool) (u *unfinished, err error) {
 	all, err := unfinishedRoot(make)
 	if errors.Is(err, fs.ErrNotExist) && !make {
 		return nil, nil

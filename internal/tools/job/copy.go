@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,10 @@ type CopyOptions struct {
 	// itself.
 	Dest Place
 	Name string
+	// Above, if not nil, yields the attributes of the directories above the root of Dest's file
+	// system, from the nearest up, as far as they can be looked at: whether that is the source, Dest
+	// itself does not show.
+	Above func(context.Context) iter.Seq[vfs.Attr]
 	// There is the object that has Name in Dest, a directory, if the caller has just looked
 	// it up; it is not looked up again unless Source is a directory. nil: not known.
 	There *There
@@ -54,6 +59,11 @@ type CopyOptions struct {
 	Parallel int  // files at once; 0: as many as suit most destinations, 64
 	Owner    bool // keep owners and groups, as far as the caller may
 	Verify   bool // read every file back
+
+	// Tag, of digits and the letters a to f, marks the temporaries of a job without a Record. Sweep
+	// says that those which have it by now are of a run that was killed: they are removed first.
+	Tag   string
+	Sweep bool
 
 	// Record is the directory of the job's record; nil: none. ID says what the job is: a
 	// record with another ID is refused. Files that were copied without Owner are copied
@@ -91,7 +101,7 @@ type Summary struct {
 	NoSpace     uint64 `json:"no_space"`      // items for which the destination had no space: failures, or what ended the job
 	Vanished    uint64 `json:"vanished"`      // items that were gone when their turn came: no failures
 	DirsGone    uint64 `json:"dirs_vanished"` // directories that were gone by their turn, or at their end
-	DirsChanged uint64 `json:"dirs_changed"`  // directories that changed while they were copied, and again: what came into them then may be missing
+	DirsChanged uint64 `json:"dirs_changed"`  // directories that changed each time they were listed: what came into them last may be missing
 	Grew        uint64 `json:"grew"`          // of Files, those that grew meanwhile and are kept as they were at first
 
 	Left uint64 `json:"temporaries_left"` // temporaries that could not be removed when the job ended early, or may appear yet
@@ -201,6 +211,9 @@ func (j *copyJob) prepare(ctx context.Context) error {
 	if o.Owner {
 		j.t.Owners = &transfer.Owners{}
 	}
+	if o.Tag != "" {
+		j.t.Tag = o.Tag + "-"
+	}
 	if o.Record != nil {
 		if err := j.openRecord(ctx); err != nil {
 			return err
@@ -288,7 +301,11 @@ func (j *copyJob) single(ctx context.Context) error {
 		return err
 	}
 	if err := j.sweep(ctx, state.handle); err != nil {
-		return err
+		if j.o.Record != nil || ctx.Err() != nil {
+			return err
+		}
+		// The directory may be one that takes files and is not listed.
+		j.progress.Report(progress.Event{Type: "note", Message: "a copy that was killed may have left a temporary: " + err.Error()})
 	}
 	watched, end := j.watch(ctx, func() int { return 1 })
 	if err := errors.Join(end(j.item(watched, state, j.o.Name, &e)), ctx.Err()); err != nil {

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -60,7 +62,7 @@ func TestCopyEverything(t *testing.T) {
 func TestCopySingle(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	everything(src)
-	for _, path := range []string{"big", "dir/outside", "dir/fifo", "empty"} {
+	for _, path := range []string{"big", "dir/outside", "empty", "dir/fifo"} {
 		o, v := options(t, src, dst, "copy")
 		o.Source.Handle = src.at(path)
 		s, err := Copy(t.Context(), o)
@@ -542,4 +544,90 @@ func recordDir(t testing.TB) *os.Root {
 		}
 	})
 	return dir
+}
+
+// TestCopyOverSpecial: a file is not copied to the name of a pipe, a socket or a device, which
+// another program may be at. In a tree it replaces them, and so does anything else that is named.
+func TestCopyOverSpecial(t *testing.T) {
+	for _, what := range []vfs.CreateHow{
+		{Type: vfs.TypeFIFO}, {Type: vfs.TypeSocket}, {Type: vfs.TypeChar, Rdev: 1<<32 | 3}, {Type: vfs.TypeBlock, Rdev: 8 << 32},
+	} {
+		what.Set = mode(0o600)
+		src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+		src.file("f", 0o644, []byte("text"))
+		src.make("link", vfs.CreateHow{Type: vfs.TypeSymlink, Target: "f"})
+		src.settle()
+		dst.make("f", what)
+		before := dst.list(dst.root)
+		o, v := options(t, src, dst, "f")
+		for _, known := range []*There{nil, dst.there("f")} {
+			o.Source.Handle, o.There = src.at("f"), known
+			s, err := Copy(t.Context(), o)
+			if d := diff(before, dst.list(dst.root)); !errors.Is(err, ErrSpecial) || s.ExitCode(err) != ExitRefused || d != "" {
+				t.Errorf("%v: %v\n%s%s", what.Type, err, v, d)
+			}
+		}
+		o.Source.Handle, o.There, o.Name = src.root, nil, ""
+		if s, err := Copy(t.Context(), o); s.ExitCode(err) != ExitDone || diff(src.list(src.root), dst.list(dst.root)) != "" {
+			t.Errorf("%v, in a tree: %v, %+v\n%s", what.Type, err, s, v)
+		}
+	}
+}
+
+// TestResumedBytes: what a resumed copy skips counts in bytes as it does in files.
+func TestResumedBytes(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	for i := range 4 {
+		src.file(fmt.Sprint("f", i), 0o644, pattern(1000, byte(i)))
+	}
+	o, v := options(t, src, dst, "copy")
+	o.Record, o.ID = recordDir(t), "this job"
+	for n := range 2 {
+		before := o.Progress.Snapshot()
+		if s, err := Copy(t.Context(), o); s.ExitCode(err) != ExitDone {
+			t.Fatalf("%v, %+v\n%s", err, s, v)
+		}
+		after := o.Progress.Snapshot()
+		for c, want := range map[progress.Counter]uint64{
+			progress.Bytes: 4000 * uint64(1-n), progress.FoundBytes: 4000 * uint64(1-n), progress.SkippedBytes: 4000 * uint64(n), progress.Skipped: 4 * uint64(n),
+		} {
+			if got := after.Counts[c] - before.Counts[c]; got != want {
+				t.Errorf("run %d: %v is %d, want %d", n, c, got, want)
+			}
+		}
+	}
+}
+
+// TestDestKeepsMtime: a directory that was there has its mtime if the copy changes no name in it,
+// where that may be set, and if it is not, that is no failure.
+func TestDestKeepsMtime(t *testing.T) {
+	for _, refused := range []error{nil, vfs.ErrPerm} {
+		src := mem(t, memfs.Options{})
+		src.dir("d")
+		var out hooks
+		dst := mem(t, memfs.Options{Fault: out.fault})
+		dst.dir("d")
+		dst.settle()
+		at := func() time.Time {
+			a, err := dst.fs.GetAttr(t.Context(), dst.root, vfs.MaskMtime)
+			if err != nil {
+				t.Error(err)
+			}
+			return a.Mtime
+		}
+		before := at()
+		o, v := options(t, src, dst, "")
+		o.KeepDest = true
+		out.set(func(_ int, op string, h vfs.Handle) error {
+			if op == "setattr" && h == dst.root {
+				return refused
+			}
+			return nil
+		})
+		s, err := Copy(t.Context(), o)
+		out.set(nil)
+		if s.ExitCode(err) != ExitDone || at().Equal(before) != (refused == nil) {
+			t.Errorf("%v, %+v, %v was %v\n%s", err, s, at(), before, v)
+		}
+	}
 }

@@ -98,7 +98,7 @@ func (j *copyJob) enterRoot(ctx context.Context) (*dirState, error) {
 			return nil, err
 		}
 	}
-	if err = j.tryOut(ctx, state.made, state.handle, ""); err != nil {
+	if err = j.tryOutDest(ctx, state, ""); err != nil {
 		return nil, err
 	}
 	state.key = rootKey(j.o.Owner)
@@ -131,7 +131,35 @@ func (j *copyJob) top(ctx context.Context) (*dirState, error) {
 		s.made = new(Made)
 		return s, nil
 	}
-	return s, j.tryOut(ctx, s.made, s.handle, "..")
+	return s, j.tryOutDest(ctx, s, "..")
+}
+
+// tryOutDest is tryOut for the directory of the copy, or that receives it.
+func (j *copyJob) tryOutDest(ctx context.Context, s *dirState, path string) error {
+	try := func() error { return j.tryOut(ctx, s.made, s.handle, path) }
+	if s.created || s.made.tried.Load() {
+		return try()
+	}
+	return j.keepMtime(ctx, s.handle, try)
+}
+
+// keepMtime calls probe, which makes and removes a temporary in dir, and gives dir its mtime again.
+// A change that somebody else makes there in that instant shows in the ctime alone.
+func (j *copyJob) keepMtime(ctx context.Context, dir vfs.Handle, probe func() error) error {
+	f := j.o.Dest.FS
+	before, err := f.GetAttr(ctx, dir, vfs.MaskMtime)
+	if err != nil {
+		return fmt.Errorf("look at the destination: %w", err)
+	}
+	found := probe()
+	if found != nil && !errors.Is(found, ErrIntoItself) || !before.Has(vfs.MaskMtime) {
+		return found
+	}
+	set := vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: before.Mtime}
+	if _, err = f.SetAttr(ctx, dir, &set, nil); found == nil && err != nil && !cannotMake(err) { // it may be another's
+		return fmt.Errorf("give the destination its time again: %w", err)
+	}
+	return found
 }
 
 // makeDir makes the directory name in parent, or takes the existing one, unless this run
@@ -192,9 +220,9 @@ func (j *copyJob) reopen(ctx context.Context, s *dirState) error {
 }
 
 // sweep removes temporaries that an earlier run of this job left in a directory. The
-// record's lock ensures that no other run is active.
+// record's lock, or the caller, ensures that no other run is active.
 func (j *copyJob) sweep(ctx context.Context, dir vfs.Handle) error {
-	if j.record == nil || !j.record.resumed {
+	if !j.o.Sweep && (j.record == nil || !j.record.resumed) {
 		return nil
 	}
 	for e, err := range walk.List(ctx, j.o.Dest.FS, dir, 0) {

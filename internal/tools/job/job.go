@@ -37,6 +37,8 @@ var (
 	ErrUnreachable = errors.New("cannot be reached")
 	// ErrIntoItself says that the destination is, or lies within, the source.
 	ErrIntoItself = errors.New("the destination is the source, or lies within it")
+	// ErrSpecial says that a file would replace a device, a pipe or a socket.
+	ErrSpecial = errors.New("which is neither replaced nor written into: remove it first, or write into it with nfsbox cat SOURCE > DEST")
 	// ErrRecord says that the job's record cannot be used: it is damaged,
 	// another job's, or in use.
 	ErrRecord = errors.New("the job's record cannot be used")
@@ -53,7 +55,7 @@ func exitCode(err error, failed, different uint64) int {
 	switch {
 	case errors.Is(err, ErrUnreachable), errors.Is(err, ErrGone), errors.Is(err, vfs.ErrNoAnswer):
 		return ExitUnreachable
-	case errors.Is(err, ErrIntoItself), errors.Is(err, ErrRecord), errors.Is(err, vfs.ErrInval):
+	case errors.Is(err, ErrIntoItself), errors.Is(err, ErrSpecial), errors.Is(err, ErrRecord), errors.Is(err, vfs.ErrInval):
 		return ExitRefused
 	case err != nil, failed > 0:
 		return ExitIncomplete

@@ -54,6 +54,7 @@ type Place struct {
 	FS   vfs.FS
 	Path string // of the object below FS's root, clean; "" is the root itself
 	Text string // the argument, for messages
+	dir  string // of this host: FS's root
 	nfs  *nfsbox.Client
 	far  *Place // the place that Follow has opened
 	told bool   // the result of opening was used; from then on the server is asked
@@ -147,7 +148,7 @@ func openLocal(arg string, o Options) (*Place, error) {
 	if err != nil {
 		return nil, Reached(fmt.Errorf("%s: %w", arg, err))
 	}
-	return &Place{FS: fsys, Path: rest, Text: arg}, nil
+	return &Place{FS: fsys, Path: rest, Text: arg, dir: root}, nil
 }
 
 // splitLocal divides a path of this host into the directory to root the place at, and the
