@@ -143,7 +143,7 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, q connect.AnyRequest) (connect.AnyResponse, error) {
 		r, err := next(ctx, q)
 		if err = requestOf(ctx).outcome(i.s.wire(err)); err != nil {
-			return nil, err
+			return nil, cleaned(err)
 		}
 		return r, nil
 	}
@@ -157,7 +157,7 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 				err = oversize("%s", e.Message())
 			}
 		}
-		return requestOf(ctx).outcome(i.s.wire(err))
+		return cleaned(requestOf(ctx).outcome(i.s.wire(err)))
 	}
 }
 

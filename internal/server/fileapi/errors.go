@@ -116,6 +116,25 @@ func objectError(err error) error {
 	return nil
 }
 
+// clean is an error whose text cannot steer a terminal: names in it may be other users'.
+type clean struct{ error }
+
+func (e clean) Error() string { return fault.Clean(e.error.Error()) }
+func (e clean) Unwrap() error { return e.error }
+
+// cleaned is an error of wire with such a text, for clients of calls.
+func cleaned(err error) error {
+	e, ok := errors.AsType[*connect.Error](err)
+	if !ok {
+		return err
+	}
+	out := connect.NewError(e.Code(), clean{e.Unwrap()})
+	for _, d := range e.Details() {
+		out.AddDetail(d)
+	}
+	return out
+}
+
 // told is an error as a client of HTTP is told of it. None of it can steer a terminal: names
 // in it may be other users'.
 type told fault.JSON

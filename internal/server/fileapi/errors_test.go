@@ -14,6 +14,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
+	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -120,6 +121,23 @@ func TestErrorsOfHTTP(t *testing.T) {
 		if got.Code != tt.code || got.Error.Code != tt.errno || got.Message != got.Error.Message ||
 			!strings.Contains(got.Message, tt.text) || !strings.Contains(got.Error.Advice, tt.advice) || strings.ContainsFunc(got.Message, control) {
 			t.Errorf("%s %s: %s", tt.method, tt.path, answer.body)
+		}
+	}
+}
+
+// TestErrorsOfCalls: a name in the error of a call cannot steer a terminal, by whatever protocol it
+// came, and the error's detail and cause are there.
+func TestErrorsOfCalls(t *testing.T) {
+	r := newRig(t, nil, nil)
+	for _, encoding := range encodings {
+		_, err := r.client[encoding].Stat(t.Context(), &pb.StatRequest{File: &pb.StatRequest_Path{Path: "/a\u009b31m\x1b/f"}})
+		e, ok := errors.AsType[*connect.Error](err)
+		if !ok || e.Code() != connect.CodeNotFound || e.Message() != `resolve a\u009b31m\x1b: no such file or directory` || len(e.Details()) != 1 {
+			t.Errorf("%s: %q", encoding, err)
+		}
+		_, _, err = download(t.Context(), r.client[encoding], &pb.DownloadRequest{File: &pb.DownloadRequest_Path{Path: "/\u009b/f"}})
+		if e, ok := errors.AsType[*connect.Error](err); !ok || strings.ContainsFunc(e.Message(), control) {
+			t.Errorf("%s, a stream: %q", encoding, err)
 		}
 	}
 }
