@@ -5,6 +5,8 @@ import (
 	"net"
 	"testing"
 
+	"connectrpc.com/connect"
+
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/server/object"
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
@@ -25,7 +27,14 @@ func TestHalfRequests(t *testing.T) {
 			})
 			r.make("/dir", aDir, "")
 			held := r.slowly(1)
-			r.inProgress(1)
+			stream, err := r.client["grpc"].Upload(t.Context()) // over HTTP/2
+			if err == nil {
+				err = stream.Send(&pb.UploadRequest{Part: &pb.UploadRequest_Header{Header: &pb.UploadHeader{File: &pb.UploadHeader_Path{Path: "/dir/g"}}}})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.inProgress(2)
 			for range 2 * conns {
 				c := r.conn()
 				held = append(held, c)
@@ -39,7 +48,10 @@ func TestHalfRequests(t *testing.T) {
 				}
 				r.http.CloseIdleConnections()
 			}
-			r.inProgress(1)
+			r.inProgress(2)
+			if _, err := stream.CloseAndReceive(); connect.CodeOf(err) != connect.CodeInvalidArgument {
+				t.Errorf("an upload without a trailer: %v", err)
+			}
 			for _, c := range held {
 				_ = c.Close()
 			}
