@@ -236,13 +236,20 @@ func TestCurl(t *testing.T) {
 	b.write(b.path("large.bin"), large)
 	run := func(want string, args ...string) {
 		t.Helper()
-		r := b.finish(exec.Command(curl, append([]string{"-sS", "--max-time", "100", "-w", "%{stderr}%{http_code}"}, args...)...))
+		cmd := exec.Command(curl, append([]string{"-sS", "--max-time", "100", "-w", "%{stderr}%{http_code}"}, args...)...)
+		cmd.Stdin = strings.NewReader(large)
+		r := b.finish(cmd)
 		if r.stderr != want {
 			t.Errorf("curl %q: %s, want %s; %.200s", args, r.stderr, want, r.stdout)
 		}
 	}
 	run("201", "-T", b.path("large.bin"), w.at+"/sub/")
 	run("204", "-T", b.path("large.bin"), w.at+"/sub/large.bin")
+	run("204", "-T", "-", w.at+"/sub/large.bin")
+	run("411", "-X", "PUT", w.at+"/sub/large.bin") // a slip, which would empty the file
+	b.write(b.path("empty"), "")
+	run("201", "-T", b.path("empty"), w.at+"/sub/")
+	run("204", "-X", "DELETE", w.at+"/sub/empty")
 	run("412", "-T", b.path("large.bin"), "-H", "If-None-Match: *", w.at+"/sub/large.bin")
 	run("409", "-T", b.path("large.bin"), w.at+"/none/large.bin")
 	run("200", "-u", "x:"+strings.Repeat("0123", 8), "-o", b.path("back"), w.at+"/sub/large.bin")
