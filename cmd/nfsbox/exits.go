@@ -82,6 +82,9 @@ func endings() map[string][]ending {
 		"ls":         done("all is listed"),
 		"stat":       done("all is shown"),
 		"cat":        done("all was written"),
+		"find":       done("all was looked at, whether or not something was found"),
+		"du":         done("all is summed up"),
+		"df":         done("all is shown"),
 	}
 	for _, verb := range strings.Fields("mkdir rmdir mv ln touch chmod chown") {
 		all[verb] = done("all was done")

@@ -38,6 +38,9 @@ type cli struct {
 	Ls         lsCmd         `cmd:"" help:"List directories."`
 	Stat       statCmd       `cmd:"" help:"Show the attributes of files."`
 	Cat        catCmd        `cmd:"" help:"Write files to standard output."`
+	Find       findCmd       `cmd:"" help:"Find files in trees, by the tests of find(1)."`
+	Du         duCmd         `cmd:"" help:"Sum up what directories take on the disk."`
+	Df         dfCmd         `cmd:"" help:"Show the space of file systems."`
 	Cp         cpCmd         `cmd:"" help:"Copy files and trees."`
 	Mkdir      mkdirCmd      `cmd:"" help:"Make directories."`
 	Rmdir      rmdirCmd      `cmd:"" help:"Remove empty directories."`
@@ -237,8 +240,10 @@ func customary(args []string) []string {
 		return append(slices.Clone(args[1:]), "--help")
 	case args[0] == "--version":
 		return append([]string{"version"}, args[1:]...)
-	case args[0] == "ls":
-		return args // its -h is another one
+	case args[0] == "ls" || args[0] == "du" || args[0] == "df":
+		return args // their -h is another one
+	case args[0] == "find":
+		args = append([]string{"find"}, findArgs(args[1:])...)
 	}
 	args = slices.Clone(args)
 	for i, arg := range args {

@@ -31,7 +31,8 @@ type output struct {
 	scratch []byte // a line of JSON
 	entries uint64
 	errors  uint64
-	advised map[string]bool // codes of errors that advice has been given on
+	also    func(*progress.Event) // told of each argument that has failed; nil: nobody
+	advised map[string]bool       // codes of errors that advice has been given on
 }
 
 func newOutput(e *env, asJSON bool) *output {
@@ -112,6 +113,9 @@ func (o *output) failed(path string, err error) {
 	defer o.mu.Unlock()
 	o.errors++
 	x := newJSONError(err)
+	if o.also != nil {
+		o.also(&progress.Event{Type: "error", Path: path, Message: x.Message, Err: err})
+	}
 	if o.json {
 		// Flushing returns the error of stdout.
 		_ = o.line("error", errorEvent{path, notUTF8(path), x})

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/base/fault"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// treeFlags are those of commands that look through trees, and print what they find.
+type treeFlags struct {
+	OneFileSystem bool   `name:"one-file-system" short:"x" help:"Leave out directories that are on another file system than PLACE."`
+	Parallel      int    `placeholder:"N" help:"Directories to look at once, up to 256; over a network further ones are listed ahead. With more than one they come in any order (default: 1)."`
+	ErrorsTo      string `type:"path" placeholder:"FILE" help:"Write every failure to FILE, as lines of JSON; in text three of each cause are shown, and the others counted."`
+	JSON          bool   `help:"Print one line of JSON for each, then a summary."`
+	clientFlags
+}
+
+// looker is such a command under way.
+type looker struct {
+	*treeFlags
+	*output
+	e     *env
+	po    place.Options
+	fails *progress.Tracker
+}
+
+// look begins a command.
+func (f *treeFlags) look(e *env) (*looker, error) {
+	if f.Parallel < 0 || f.Parallel > walk.MaxParallel {
+		return nil, refused(fmt.Errorf("--parallel takes 1 to %d", walk.MaxParallel))
+	}
+	po, err := f.place(false)
+	if err != nil {
+		return nil, err
+	}
+	l := &looker{treeFlags: f, output: newOutput(e, f.JSON), e: e}
+	l.po = l.watch(e, po)
+	r := progress.Grouped(failures{progress.Line(e.stderr)})
+	if f.JSON {
+		r = unsummed{quiet{progress.JSON(lineWriter{l.output})}}
+	}
+	if f.ErrorsTo != "" {
+		file, err := os.Create(f.ErrorsTo)
+		if err != nil {
+			return nil, refused(fmt.Errorf("--errors-to: %w", err))
+		}
+		all := errorFile{progress.JSON(file), file}
+		r = progress.Both(r, all)
+		l.also = func(x *progress.Event) { _ = all.Event(time.Now(), x) } // closing the file tells of its errors
+	}
+	l.fails = progress.New(r, time.Now)
+	return l, nil
+}
+
+// unsummed leaves the summary to the command.
+type unsummed struct{ progress.Renderer }
+
+func (unsummed) Summary(*progress.Snapshot, any) error { return nil }
+
+// lineWriter writes whole lines between those of an output.
+type lineWriter struct{ *output }
+
+func (w lineWriter) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.w.Write(line)
+}
+
+// places opens what the arguments stand for, one after the other, and calls do with what each names. A link
+// is not followed.
+func (l *looker) places(args []string, do func(p *place.Place, r *vfs.Resolved) error) error {
+	return l.each(l.e, eachMatch(l.e.ctx, args, l.po), func(arg string) error {
+		return onePlace(l.e.ctx, arg, l.po, place.Open, func(p *place.Place) error {
+			defer l.count(p)
+			r, err := p.Resolve(l.e.ctx, false)
+			if err != nil {
+				return err
+			}
+			return do(p, &r)
+		})
+	})
+}
+
+// walk walks a tree.
+func (l *looker) walk(p *place.Place, root vfs.Handle, o walk.Options, v walk.Visitor) error {
+	if o.Parallel = l.Parallel; o.Parallel == 0 {
+		o.Parallel = 1
+	}
+	return about(p, walk.Tree(l.e.ctx, p.FS, root, o, v))
+}
+
+// elsewhere reports whether a directory is left out, since it is on another file system than the root of its walk.
+func (l *looker) elsewhere(d *walk.Dir) bool {
+	if !l.OneFileSystem || !d.Attr.Has(vfs.MaskFSID) {
+		return false
+	}
+	top := d
+	for top.Parent != nil {
+		top = top.Parent
+	}
+	return top.Attr.Has(vfs.MaskFSID) && top.Attr.FSID != d.Attr.FSID
+}
+
+// fault counts and reports what could not be looked at, and reports whether something is missing
+// therefore. What is gone is not missing.
+func (l *looker) fault(path string, err error) bool {
+	if errors.Is(err, walk.ErrVanished) {
+		return false
+	}
+	l.mu.Lock()
+	l.errors++
+	l.mu.Unlock()
+	l.fails.Report(progress.Event{Type: "error", Path: path, Message: fault.Text(err), Err: err})
+	return true
+}
+
+// done ends the command with a summary: what more makes of the numbers that all have.
+func (l *looker) done(err error, more func(listSummary) any) error {
+	l.print(l.e)
+	var sum any = listSummary{l.entries, l.errors}
+	if more != nil {
+		sum = more(listSummary{l.entries, l.errors})
+	}
+	if ferr := l.fails.Finish(sum); ferr != nil {
+		err = errors.Join(err, fmt.Errorf("output: %w", ferr))
+	}
+	if l.json {
+		if err := l.event("summary", sum); err != nil {
+			return err
+		}
+	}
+	if err := l.flush(); err != nil {
+		return err
+	}
+	if err == nil && l.errors > 0 {
+		return &exitError{status: exitIncomplete} // each has been reported
+	}
+	return err
+}
+
+// speller spells the paths below a place so that each is a place, too: of a server they are URLs.
+type speller struct {
+	head  string // without a slash at its end
+	tail  string // the arguments of a URL
+	path  string // the head's path: of a URL that on the server
+	isURL bool
+}
+
+func spell(p *place.Place) *speller {
+	text := p.Text
+	u, err := nfsbox.ParseURL(text)
+	if !place.IsURL(text) || err != nil {
+		text = trimSlashes(text)
+		return &speller{head: text, path: text}
+	}
+	head, tail, _ := strings.Cut(u.String(), "?")
+	if tail != "" {
+		tail = "?" + tail
+	}
+	return &speller{head: trimSlashes(head), tail: tail, path: trimSlashes(u.Path), isURL: true}
+}
+
+// trimSlashes leaves of "/" nothing, to which "/name" can be added.
+func trimSlashes(path string) string { return strings.TrimRight(path, "/") }
+
+// place spells the place of name in d, or of d itself if name is empty.
+func (s *speller) place(d *walk.Dir, name []byte) string {
+	var buf [512]byte
+	below := appendBelow(buf[:0], d, name)
+	if len(below) == 0 && s.path == "" {
+		below = append(below, '/')
+	}
+	if s.isURL {
+		return s.head + (&url.URL{Path: string(below)}).EscapedPath() + s.tail
+	}
+	return s.head + string(below)
+}
+
+// appendPath appends the path that is tested: as spelled, of a URL that on the server.
+func (s *speller) appendPath(buf []byte, d *walk.Dir, name []byte) []byte {
+	if buf = appendBelow(append(buf, s.path...), d, name); len(buf) == 0 {
+		buf = append(buf, '/')
+	}
+	return buf
+}
+
+// appendBelow appends "/" and a name for each directory on the way from the root of the walk.
+func appendBelow(buf []byte, d *walk.Dir, name []byte) []byte {
+	var way [64]*walk.Dir
+	dirs := way[:0]
+	for ; d != nil && d.Parent != nil; d = d.Parent {
+		dirs = append(dirs, d)
+	}
+	for i := len(dirs) - 1; i >= 0; i-- {
+		buf = append(append(buf, '/'), dirs[i].Name...)
+	}
+	if len(name) > 0 {
+		buf = append(append(buf, '/'), name...)
+	}
+	return buf
+}
+
+// shown is a name for the output: as it is, but on a terminal without what could steer that.
+func (l *looker) shown(path string) string {
+	if l.e.size == nil {
+		return path
+	}
+	return progress.Clean(path)
+}
+
+// line prints text, at once if a terminal shows it.
+func (l *looker) line(text string) error {
+	err := l.text(text)
+	if err == nil && l.e.size != nil {
+		err = l.flush()
+	}
+	return err
+}
