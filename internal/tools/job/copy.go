@@ -236,6 +236,10 @@ func (j *copyJob) openRecord(ctx context.Context) error {
 		j.progress.Report(progress.Event{Type: "note", Message: "the job's record is of an earlier version, without the file ids of the copies: " +
 			"copies that have got each other's name only --verify finds"})
 	}
+	if n, why := r.index.Missing(); n > 0 {
+		j.progress.Report(progress.Event{Type: "note", Message: fmt.Sprintf(
+			"the record's index could not be completed, and up to %d files are copied again: %v", n, why)})
+	}
 	j.t.Tag = hex.EncodeToString(r.identity[:4]) + "-"
 	return nil
 }

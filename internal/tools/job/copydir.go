@@ -349,7 +349,7 @@ func (j *copyJob) finished(ctx context.Context, s *dirState, name string, src *v
 	if j.record == nil {
 		return nil
 	}
-	r := note(s.key.child(name), src, &dst.attr)
+	r := note(j.record.fileKey(s.key, name), src, &dst.attr)
 	r.listed, r.xattr = dst.listed, dst.xattr
 	if j.syncer == nil {
 		return j.enter(r)

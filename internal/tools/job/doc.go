@@ -89,14 +89,16 @@
 //   - With Verify all of them are compared. Nothing else finds a copy whose bytes were changed
 //     and whose time was put back.
 //
-// Entries are only appended, and carry checksums. What follows the first bad entry is cut
-// off, and those files are copied again. Entries beyond the first [maxIndexed] are not found.
+// Entries are only appended, and carry checksums. A file whose entry is bad is copied again, and
+// what follows the last good entry is cut off. When a run goes on it makes an index from the
+// entries, in files beside the record (package index).
 //
 // # Memory
 //
 // All that is kept has a named bound: packages walk's and delta's own, the files in flight (parallel,
 // maxChunks), directories of the source (maxSeen), names of objects with several names
-// (maxLinked), 16 bytes for each recorded file (maxIndexed), names made in a directory that folds names (maxMade) or was not tried
+// (maxLinked), the record's index (package index: 64 MiB, however many files it has), names made
+// in a directory that folds names (maxMade) or was not tried
 // out (maxEarly), names that a verified directory did not list (maxUnlisted), finished files
 // that wait for a sync (maxUnsynced, maxUnsyncedNodes), and failures that are held back
 // (maxTight, maxUnsureHeld, maxGoneDirs).

@@ -10,11 +10,11 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/tools/job/index"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -25,27 +25,27 @@ import (
 //	entry:  key (16), source's size (8), mtime (12), ctime (12), file id (8),
 //	        copy's mtime (12), copy's file id (8), CRC (4)
 //
-// A record of version 1 lacks the copy's file id, and keeps that version. The first programs
-// made other keys (firstKey) and set the key's lowest bit otherwise.
+// A record of version 1 lacks the copy's file id. In one of version 1 or 2 the files of a
+// directory have keys that are nothing alike (record.fileKey). Both keep their version. The first
+// programs made other keys (firstKey) and set the key's lowest bit otherwise.
 //
 // A CRC is CRC-32C over the bytes before it. Times are seconds (8) and nanoseconds (4). The
 // key is the path's. Its lowest bit is zero, or one where an earlier program had read the
 // copy back. The highest bits of the nanoseconds of the copy's mtime are flags (listBit,
 // xattrBit).
+//
+// Entries are found by an index in files beside the record, which is made from it (package
+// index).
 const (
 	// RecordFile is the name of the record in its directory.
 	RecordFile = "copied"
 
 	recordName    = RecordFile
 	recordMagic   = "NFSBOXCP"
-	recordVersion = 2
+	recordVersion = 3
 	headerSize    = 52
 	entrySize     = 80
 	entrySizeOf1  = 72 // of version 1
-
-	// maxIndexed bounds the entries that can be found again, 16 bytes of memory each. Files
-	// of later entries are copied again.
-	maxIndexed = 1 << 24
 
 	// lazyBlock is how many bytes of entries a lazy record collects before it writes them.
 	lazyBlock = 4096
@@ -185,18 +185,12 @@ func parseTime(b []byte) time.Time {
 	return time.Unix(int64(binary.BigEndian.Uint64(b)), int64(binary.BigEndian.Uint32(b[8:])))
 }
 
-// indexed locates an entry: the first 8 bytes of its key, and its number.
-type indexed struct {
-	key   uint64
-	entry uint64
-}
-
 // record is a job's record, open and locked. A nil record records nothing.
 type record struct {
 	identity [sha256.Size]byte
 	resumed  bool // the record was there before this run
 	version  uint32
-	index    []indexed
+	index    *index.Index // of the entries that earlier runs wrote
 
 	lazy bool // entries are written a block at a time: a kill loses the last ones
 
@@ -231,8 +225,8 @@ func openRecord(ctx context.Context, dir *os.Root, locked *os.File, id string) (
 			return nil, err
 		}
 	}
-	if err := r.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", ErrRecord, err), r.shut())
+	if err := r.load(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrRecord, err), r.index.Close(), r.shut())
 	}
 	return r, nil
 }
@@ -314,8 +308,21 @@ func (r *record) header() []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// load reads the record, and truncates it at the first bad entry.
-func (r *record) load() error {
+// load opens the record and its index. It truncates the record behind the last good entry: a kill
+// may have torn the next one.
+func (r *record) load(dir *os.Root) error {
+	if err := r.loadHeader(); err != nil {
+		return err
+	}
+	var err error
+	if r.index, err = index.Open(dir, r.identity, (*entries)(r)); err != nil {
+		return err
+	}
+	return r.file.Truncate(r.offset(r.index.Entries()))
+}
+
+// loadHeader checks the header, or writes it to a new record.
+func (r *record) loadHeader() error {
 	head := make([]byte, headerSize)
 	n, err := r.file.ReadAt(head, 0)
 	switch {
@@ -342,66 +349,80 @@ func (r *record) load() error {
 		return errors.New("it is of a job with another source, destination or options")
 	}
 	r.resumed = true
-	return r.loadEntries()
+	return nil
 }
 
-func (r *record) loadEntries() error {
+// offset is where the n-th entry begins.
+func (r *record) offset(n uint64) int64 { return headerSize + int64(n)*int64(r.entry()) }
+
+// entries are a record as the log of its index.
+type entries record
+
+// Keys implements index.Log. Bad entries are passed over.
+func (l *entries) Keys(from, to uint64, yield func(uint64, index.Key) error) error {
+	r := (*record)(l)
 	size := r.entry()
 	block := make([]byte, loadBlock*size)
-	for count := uint64(0); ; {
-		n, err := r.file.ReadAt(block, int64(headerSize)+int64(count)*int64(size))
+	for from < to {
+		n, err := r.file.ReadAt(block, r.offset(from))
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		good := 0
-		for ; good+size <= n; good += size {
-			e, ok := parseEntry(block[good : good+size])
-			if !ok {
-				break
+		for at := 0; at+size <= n && from < to; at += size {
+			if e, ok := parseEntry(block[at : at+size]); ok {
+				if err := yield(from, index.Key(e.key)); err != nil {
+					return err
+				}
 			}
-			if len(r.index) < maxIndexed {
-				r.index = append(r.index, indexed{binary.BigEndian.Uint64(e.key[:]), count})
-			}
-			count++
+			from++
 		}
-		if good < n || n < len(block) {
-			r.sort()
-			return r.file.Truncate(int64(headerSize) + int64(count)*int64(size))
+		if n < len(block) {
+			return nil
 		}
 	}
+	return nil
 }
 
-func (r *record) sort() {
-	slices.SortFunc(r.index, func(a, b indexed) int {
-		if a.key != b.key {
-			if a.key < b.key {
-				return -1
-			}
-			return 1
-		}
-		return int(int64(a.entry - b.entry))
-	})
+// Mark implements index.Log: it is the entry's CRC.
+func (l *entries) Mark(n uint64) (uint32, error) {
+	r := (*record)(l)
+	b := make([]byte, r.entry())
+	if _, err := r.file.ReadAt(b, r.offset(n)); err != nil {
+		return 0, err
+	}
+	if _, ok := parseEntry(b); !ok {
+		return 0, errors.New("the entry is damaged")
+	}
+	return binary.BigEndian.Uint32(b[len(b)-4:]), nil
+}
+
+// Sync implements index.Log.
+func (l *entries) Sync() error { return l.file.Sync() }
+
+// fileKey is the key of a file in the directory with the key dir. Files of one directory are
+// neighbours in the index: their keys begin with half of the directory's.
+func (r *record) fileKey(dir pathKey, name string) pathKey {
+	key := dir.child(name)
+	if r.version > 2 {
+		copy(key[:len(key)/2], dir[:])
+	}
+	return key
 }
 
 // find returns the latest entry of key that earlier runs wrote.
-func (r *record) find(key pathKey) (recorded, bool, error) {
-	prefix := binary.BigEndian.Uint64(key[:])
-	at, _ := slices.BinarySearchFunc(r.index, prefix, func(x indexed, want uint64) int {
-		if x.key <= want {
-			return -1
-		}
-		return 1
-	})
+func (r *record) find(key pathKey) (e recorded, ok bool, err error) {
 	b := make([]byte, r.entry())
-	for at--; at >= 0 && r.index[at].key == prefix; at-- {
-		if _, err := r.file.ReadAt(b, int64(headerSize)+int64(r.index[at].entry)*int64(len(b))); err != nil {
-			return recorded{}, false, fmt.Errorf("read the record: %w", err)
+	ok, err = r.index.Find(index.Key(key), func(n uint64) (bool, error) {
+		if _, err := r.file.ReadAt(b, r.offset(n)); err != nil {
+			return false, fmt.Errorf("read the record: %w", err)
 		}
-		if e, ok := parseEntry(b); ok && e.key == key {
-			return e, true, nil
+		one, ok := parseEntry(b)
+		if ok = ok && one.key == key; ok {
+			e = one
 		}
-	}
-	return recorded{}, false, nil
+		return ok, nil
+	})
+	return e, ok, err
 }
 
 // append adds entries. The next load cuts off an entry that a kill has torn. After a failed
@@ -442,6 +463,9 @@ func (r *record) close() error {
 	err := r.write()
 	if was != nil {
 		err = nil // append has returned it
+	}
+	if cerr := r.index.Close(); err == nil && cerr != nil {
+		err = fmt.Errorf("close the record's index: %w", cerr)
 	}
 	if cerr := r.shut(); err == nil && cerr != nil {
 		err = fmt.Errorf("close the record: %w", cerr)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -285,8 +286,8 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestRecordTorn cuts a record at every byte, and damages every byte. Entries before that
-// are found, entries after it are not, and writing goes on.
+// TestRecordTorn cuts a record at every byte, and damages every byte. The other entries are
+// found, and writing goes on.
 func TestRecordTorn(t *testing.T) {
 	const n = 4
 	whole, err := filled(t, n).ReadFile(recordName)
@@ -320,16 +321,16 @@ func TestRecordTorn(t *testing.T) {
 		if err := bad.WriteFile(recordName, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := found(t, bad, n), (at-headerSize)/entrySize; got != want {
-			t.Errorf("damaged at %d: %d entries, want %d", at, got, want)
+		if got := found(t, bad, n); got != n-1 {
+			t.Errorf("damaged at %d: %d entries, want %d", at, got, n-1)
 		}
 	}
 }
 
-// TestRecordDamagedInside damages an entry far from the end: entries after it are ignored,
-// and loading ends.
+// TestRecordDamagedInside damages an entry far from the end: the others are found, before and
+// after the record has grown so much that it has an index on disk, and when that is made anew.
 func TestRecordDamagedInside(t *testing.T) {
-	const n, bad = 3 * loadBlock, loadBlock + 7
+	const n, bad, more = 3 * loadBlock, loadBlock + 7, 70_000
 	dir := filled(t, n)
 	b, err := dir.ReadFile(recordName)
 	if err != nil {
@@ -339,8 +340,27 @@ func TestRecordDamagedInside(t *testing.T) {
 	if err := dir.WriteFile(recordName, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := found(t, dir, n); got != bad {
-		t.Errorf("%d entries found, want %d", got, bad)
+	if got := found(t, dir, n); got != n-1 {
+		t.Errorf("%d entries found, want %d", got, n-1)
+	}
+	r, err := openRecord(t.Context(), dir, nil, "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []recorded
+	for i := n; i < more; i++ {
+		all = append(all, sample(i))
+	}
+	if err := errors.Join(r.append(all...), r.close()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := found(t, dir, more); got != more-1 {
+			t.Errorf("%d entries found, want %d", got, more-1)
+		}
+		if err := dir.Remove(fmt.Sprint("index.0-", more)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -388,6 +408,67 @@ func TestRecordRefused(t *testing.T) {
 	o.Record, o.ID = dir, "another job"
 	if s, err := Copy(t.Context(), o); s.ExitCode(err) != ExitRefused {
 		t.Errorf("another job's: %v", err)
+	}
+}
+
+// TestRecordOfEarlierVersions: records that earlier programs wrote are read, and keep their
+// versions. The files in testdata are theirs.
+func TestRecordOfEarlierVersions(t *testing.T) {
+	for version, size := range map[uint32]int{1: entrySizeOf1, 2: entrySize} {
+		name := fmt.Sprint("record-", version)
+		b, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := recordDir(t)
+		if err := dir.WriteFile(recordName, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for run := range 2 {
+			r, err := openRecord(t.Context(), dir, nil, "id")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 + run {
+				want := sample(i)
+				if version == 1 {
+					want.copyID = 0
+				}
+				if i == 1 {
+					want.listed, want.xattr = true, true
+				}
+				want.key = rootKey(true).child(fmt.Sprint(i))
+				if key := r.fileKey(rootKey(true), fmt.Sprint(i)); key != want.key {
+					t.Errorf("version %d: key %x", version, key)
+				}
+				if e, ok, err := r.find(want.key); err != nil || !ok || !same(e, want) || e.listed != want.listed || e.xattr != want.xattr {
+					t.Errorf("version %d, entry %d: %+v, %v, %v", version, i, e, ok, err)
+				}
+			}
+			if err := errors.Join(r.append(sample(3)), r.close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		after, err := dir.ReadFile(recordName)
+		if err != nil || len(after) != headerSize+5*size || !bytes.HasPrefix(after, b) {
+			t.Errorf("version %d: it has %d bytes, %v", version, len(after), err)
+		}
+	}
+}
+
+// TestFileKeys: files of one directory have keys that begin alike, and are all different.
+func TestFileKeys(t *testing.T) {
+	r := &record{version: recordVersion}
+	met := make(map[pathKey]bool)
+	for dir := range 10 {
+		in := rootKey(true).child(fmt.Sprint(dir))
+		for file := range 1000 {
+			key := r.fileKey(in, fmt.Sprint(file))
+			if met[key] || !bytes.Equal(key[:8], in[:8]) || key[15]&verifiedBit != 0 {
+				t.Fatalf("key %x in %x", key, in)
+			}
+			met[key] = true
+		}
 	}
 }
 
@@ -464,12 +545,12 @@ func FuzzRecord(f *testing.F) {
 		if _, err := file.Write(append(r.header(), b...)); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.load(); err != nil {
+		if err := r.load(dir); err != nil {
 			t.Fatal(err)
 		}
 		size, err := file.Seek(0, io.SeekEnd)
-		if err != nil || size != int64(headerSize+len(r.index)*entrySize) {
-			t.Errorf("%d bytes are left for %d entries, %v", size, len(r.index), err)
+		if err != nil || size != r.offset(r.index.Entries()) || size > int64(headerSize+len(b)) {
+			t.Errorf("%d bytes are left for %d entries, %v", size, r.index.Entries(), err)
 		}
 		if err := r.close(); err != nil {
 			t.Error(err)
@@ -675,8 +756,8 @@ func TestLazyRecord(t *testing.T) {
 	if err := r.close(); err != nil {
 		t.Fatal(err)
 	}
-	if r, err = openRecord(t.Context(), dir, nil, "id"); err != nil || len(r.index) != n {
-		t.Fatalf("%d entries of %d, %v", len(r.index), n, err)
+	if r, err = openRecord(t.Context(), dir, nil, "id"); err != nil || r.index.Entries() != n {
+		t.Fatalf("%d entries of %d, %v", r.index.Entries(), n, err)
 	}
 	if err := r.close(); err != nil {
 		t.Error(err)

@@ -50,7 +50,7 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 // noted returns the record's entry for name. first says that one of the first programs wrote
 // it: its entries say nothing about access control lists and extended attributes.
 func (j *copyJob) noted(s *dirState, name string) (was recorded, first, ok bool, err error) {
-	was, ok, err = j.record.find(s.key.child(name))
+	was, ok, err = j.record.find(j.record.fileKey(s.key, name))
 	if ok || err != nil || j.record.version > 1 {
 		return was, false, ok, err
 	}
