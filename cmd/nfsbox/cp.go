@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
@@ -30,8 +29,6 @@ type cpCmd struct {
 	madeDest bool // the copy becomes DEST, a directory that did not exist
 	recorded bool // each directory that is copied has a record
 	marked   bool // the temporaries that the last file has left are known by the next run
-
-	locked *os.File // the record of --job
 }
 
 func (*cpCmd) Help() string { return cpHelp }
@@ -90,8 +87,8 @@ command removes them within a week, and no other does, as a copy may be at it. T
 record, and of one file after a loss of power, go by hand when nothing is copied there.
 
 With --job the record has a name, and stays: below $XDG_STATE_HOME/nfsbox/jobs (or
-~/.local/state/nfsbox/jobs). The same command, run again at any time, passes over files that are recorded,
-unchanged, and still there, whose modes and owners it sets again where somebody has changed them. It reads
+~/.local/state/nfsbox/jobs), with a job.json that says how the last run has ended. The same command, run
+again at any time, passes over files that are recorded, unchanged, and still there, whose modes and owners it sets again where somebody has changed them. It reads
 none of them: it goes by type, size, time and file id. Those that have another id it compares, as two may
 have got each other's name, unless the first 16 or more of them show that ids do not last there, and none
 has differed. With --verify it compares them all, as nothing else tells a copy that was changed and has
@@ -111,9 +108,9 @@ gone, the job refuses to go on, with exit status 4.
   nfsbox cp notes.txt nfs://filer/export/inbox/`
 
 func (c *cpCmd) Run(e *env) (err error) {
-	record, err := c.begin(e.ctx)
-	if record != nil {
-		defer func() { err = errors.Join(err, c.locked.Close(), record.Close()) }()
+	named, err := c.begin(e.ctx)
+	if named != nil {
+		defer func() { err = errors.Join(err, named.Close()) }()
 	}
 	if err != nil {
 		return c.notBegun(e, refused(err), &cpSummary{Summary: job.Summary{Errors: 1}})
@@ -126,7 +123,8 @@ func (c *cpCmd) Run(e *env) (err error) {
 	}
 	c.watched = watched(e, onTracker(tracker))
 	var sum cpSummary
-	err = c.all(e, sources, dest, record, tracker, &sum)
+	err = c.all(e, sources, dest, named, tracker, &sum)
+	err = errors.Join(err, named.end(e, &sum, err))
 	sum.tell(tracker)
 	ferr := c.finish(tracker, &sum, err)
 	if c.text() {
@@ -137,17 +135,16 @@ func (c *cpCmd) Run(e *env) (err error) {
 	return errors.Join(err, ferr)
 }
 
-// begin checks the command line. It opens the directory of a job, and locks the record in it
-// (c.locked), before anything is read or written there. The caller closes both.
-func (c *cpCmd) begin(ctx context.Context) (record *os.Root, err error) {
+// begin checks the command line, and opens the job that it names, if any. The caller closes it.
+func (c *cpCmd) begin(ctx context.Context) (*namedJob, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	record, c.locked, err = openJob(ctx, c.Job)
-	if record != nil {
-		err = belongs(record, c.Job, c.Places[0], c.Places[len(c.Places)-1])
+	named, err := openJob(ctx, c.Job)
+	if named != nil {
+		err = named.belongs(c.Places[0], c.Places[len(c.Places)-1])
 	}
-	return record, err
+	return named, err
 }
 
 // notBegun returns err, with which a command has ended before its output began. In JSON it prints
@@ -165,15 +162,15 @@ func (s *show) notBegun(e *env, err error, summary any) error {
 }
 
 // all copies the sources one after the other. A refused source does not stop the others.
-func (c *cpCmd) all(e *env, sources []string, dest string, record *os.Root, tracker *progress.Tracker, sum *cpSummary) (err error) {
+func (c *cpCmd) all(e *env, sources []string, dest string, named *namedJob, tracker *progress.Tracker, sum *cpSummary) (err error) {
 	po, err := c.place(false)
 	if err != nil {
 		return err
 	}
 	dst, err := place.Open(e.ctx, dest, po)
 	if err != nil && !errors.Is(err, place.ErrUsage) && !errors.Is(err, place.ErrUnreachable) {
-		if inside, _, rerr := remembered(record); rerr == nil && inside {
-			return gone(dest, record)
+		if inside, _ := named.remembered(); inside {
+			return gone(dest, named)
 		}
 	}
 	if err != nil {
@@ -181,12 +178,12 @@ func (c *cpCmd) all(e *env, sources []string, dest string, record *os.Root, trac
 	}
 	defer closePlace(dst, &err, &sum.RPCs)
 	defer c.count(dst)
-	r := &cpRun{cpCmd: c, e: e, record: record, tracker: tracker, sum: sum}
+	r := &cpRun{cpCmd: c, e: e, named: named, tracker: tracker, sum: sum}
 	defer func() { err = errors.Join(err, r.giveUp(err == nil && sum.Errors == 0)) }()
 	if err := r.known(dest, sources); err != nil {
 		return err
 	}
-	if r.to, err = c.destine(e.ctx, dst, record); err != nil {
+	if r.to, err = c.destine(e.ctx, dst, named); err != nil {
 		return err
 	}
 	if err := r.resumes(); err != nil {
@@ -254,7 +251,7 @@ type cpRun struct {
 	*cpCmd
 	e       *env
 	to      *destination
-	record  *os.Root // of --job; nil without
+	named   *namedJob // of --job; nil without
 	tracker *progress.Tracker
 	sum     *cpSummary
 
@@ -310,11 +307,8 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 		r.tracker.Report(progress.Event{Type: "note", Path: src.Text, Message: "given more than once, and copied once"})
 		return nil
 	}
-	if err := r.sameSource(r.record, src, &from.Attr); err != nil {
+	if err := r.named.run(r, src, &from.Attr); err != nil {
 		return err
-	}
-	if err := errors.Join(notePlaces(r.record, src.Text, r.to.Text), r.to.settle()); err != nil {
-		return &exitError{status: exitUsage, err: err}
 	}
 	isDir := from.Attr.Type == vfs.TypeDir
 	r.madeDest = r.to.absent && !r.to.inside && isDir
@@ -348,8 +342,10 @@ func (r *cpRun) options(src *place.Place, from *vfs.Resolved, at spot, isDir boo
 		Dest: at.Place, Name: at.name, There: at.there, Above: r.to.Above, KeepDest: r.to.inside, Made: r.to.made,
 		Pool: new(bufpool.Pool), Random: randReader(r.e.rand), Now: time.Now, Progress: r.tracker, More: r.more, Each: r.Verbose,
 		Parallel: r.Parallel, Owner: !r.NoOwner, Verify: r.Verify,
-		Record: r.record, ID: jobID(src.Text, r.to.Text), Locked: r.locked,
 		Rooted: func(a vfs.Attr) error { r.root = a; return nil },
+	}
+	if n := r.named; n != nil {
+		o.Record, o.Locked, o.ID = n.Root, n.Record, jobID(src.Text, r.to.Text)
 	}
 	if u := r.kept; u != nil && isDir {
 		o.Record, o.ID, o.RecordOptional = u.dir, u.id(), true

@@ -26,7 +26,6 @@ type destination struct {
 	broken error     // why such a link leads nowhere
 	linked bool      // DEST is a symbolic link to a directory
 	absent bool      // nothing has the name DEST
-	record *os.Root  // the job's, until inside is written there; then nil
 	made   *job.Made // if several sources go into one directory
 	// taken maps names in DEST to the source of this command that got each.
 	taken map[string]source
@@ -54,22 +53,19 @@ func spotOf(f vfs.FS, r *vfs.Resolved) spot {
 
 // destine settles where copies to dst go, or refuses. A resumed job keeps the decision of its
 // first run, although the copy exists by now.
-func (c *cpCmd) destine(ctx context.Context, dst *place.Place, record *os.Root) (*destination, error) {
-	d := &destination{Place: dst, record: record, taken: make(map[string]source)}
+func (c *cpCmd) destine(ctx context.Context, dst *place.Place, named *namedJob) (*destination, error) {
+	d := &destination{Place: dst, taken: make(map[string]source)}
 	isDir, err := d.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	inside, known, err := remembered(record)
-	if err != nil {
-		return nil, refused(err)
-	}
-	if d.inside = isDir; known {
-		d.inside, d.record = inside, nil
+	d.inside = isDir
+	if inside, known := named.remembered(); known {
+		d.inside = inside
 	}
 	switch {
 	case d.inside && !isDir:
-		return nil, gone(dst.Text, record)
+		return nil, gone(dst.Text, named)
 	case len(c.Places) > 2 && d.absent:
 		return nil, refused(fmt.Errorf("%s does not exist; several SOURCEs need a directory to go to", d.Text))
 	case len(c.Places) > 2 && !isDir:
@@ -189,18 +185,10 @@ func (d *destination) isLink() error {
 
 // gone says that the directory that a job copied into does not exist any more. The job does not
 // use its parent.
-func gone(dest string, record *os.Root) error {
+func gone(dest string, named *namedJob) error {
 	return &exitError{status: exitUnreachable, err: fmt.Errorf(
 		"%s was a directory when this job began, and no longer is; nothing has been copied. "+
-			"Bring it back and run the same command, or begin anew: mkdir the directory, and first rm -r %s", dest, quoteArg(record.Name()))}
-}
-
-// settle records how a job has understood DEST. It is called after all refusals.
-func (d *destination) settle() error {
-	if d.record == nil {
-		return nil
-	}
-	return remember(d.record, d.inside)
+			"Bring it back and run the same command, or begin anew: mkdir the directory, and first rm -r %s", dest, quoteArg(named.Name()))}
 }
 
 // askAfter is how long the copy of a file to a server takes at least before DEST is asked for

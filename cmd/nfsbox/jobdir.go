@@ -2,18 +2,22 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/nfsbox/nfsbox/internal/tools/job"
+	"github.com/nfsbox/nfsbox/internal/tools/jobs"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // jobNames matches names of jobs: they become names of directories.
@@ -36,27 +40,27 @@ func (n *jobName) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
-// openJob opens, or makes, the directory of a job, and locks the record in it. Without a name, or
-// with an error, both are nil.
-func openJob(ctx context.Context, name jobName) (root *os.Root, locked *os.File, err error) {
+// namedJob is the job of --job, which this run has locked; nil: there is none.
+type namedJob struct {
+	*jobs.Dir
+	name  jobName
+	begun bool // this run has begun, and job.json says so
+}
+
+// openJob opens the job, or makes its directory. Without a name it returns nil.
+func openJob(ctx context.Context, name jobName) (*namedJob, error) {
 	if name == "" {
-		return nil, nil, nil
+		return nil, nil
 	}
 	state, err := stateDir()
 	if err != nil {
-		return nil, nil, fmt.Errorf("--job: %w", err)
+		return nil, fmt.Errorf("--job: %w", err)
 	}
-	dir := filepath.Join(state, "nfsbox", "jobs", string(name))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("--job: %w", err)
+	dir, err := jobs.Open(ctx, filepath.Join(state, "nfsbox", "jobs", string(name)))
+	if err != nil {
+		return nil, fmt.Errorf("--job %s: %w", name, err)
 	}
-	if root, err = os.OpenRoot(dir); err != nil {
-		return nil, nil, fmt.Errorf("--job: %w", err)
-	}
-	if locked, err = job.LockRecord(ctx, root); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("--job %s: %w", name, err), root.Close())
-	}
-	return root, locked, nil
+	return &namedJob{Dir: dir, name: name}, nil
 }
 
 // stateDir is the directory for state of programs (XDG Base Directory Specification).
@@ -71,111 +75,112 @@ func stateDir() (string, error) {
 	return filepath.Join(home, ".local", "state"), nil
 }
 
-// The file in a job's directory that says how its destination was understood.
-const (
-	targetFile   = "target"
-	targetInside = "nfsbox-target-1 inside\n" // DEST was a directory, and the copy is in it
-	targetItself = "nfsbox-target-1 itself\n" // DEST is the copy
-)
-
-// remembered returns the decision of the job's first run; known is false if this is the first
-// run, or there is no job.
-func remembered(record *os.Root) (inside, known bool, err error) {
-	if record == nil {
-		return false, false, nil
+// remembered returns how the job's first run has understood DEST; known is false if this is the
+// first run, or there is no job.
+func (n *namedJob) remembered() (inside, known bool) {
+	if n == nil {
+		return false, false
 	}
-	switch b, err := job.ReadSmall(record, targetFile); {
-	case err == nil && string(b) == targetInside:
-		return true, true, nil
-	case err == nil && string(b) == targetItself:
-		return false, true, nil
-	case err == nil:
-		return false, false, fmt.Errorf("--job: %s: not a file of ours; remove the job's directory to begin anew", filepath.Join(record.Name(), targetFile))
-	case !errors.Is(err, fs.ErrNotExist):
-		return false, false, fmt.Errorf("--job: %w", err)
-	}
-	return false, false, nil
+	return n.Job.Target == jobs.Inside, n.Job.Target != ""
 }
-
-// remember stores inside for later runs. The file is written before anything is copied, and is
-// whole or absent.
-func remember(record *os.Root, inside bool) error {
-	text := targetItself
-	if inside {
-		text = targetInside
-	}
-	if err := writeSynced(record, targetFile, text); err != nil {
-		return fmt.Errorf("--job: %w", err)
-	}
-	return nil
-}
-
-// The file in a job's directory that tells people what the job copies: after the first line, one
-// line each for SOURCE and DEST, quoted. The record itself decides which job it is. A job from
-// before this file existed gets one when it is resumed.
-const (
-	placesFile  = "places"
-	placesMagic = "nfsbox-places-1\n"
-	placesLines = placesMagic + "%q\n%q\n"
-)
 
 // jobID identifies a job: the same command, whatever the working directory.
 func jobID(source, dest string) string {
 	return strings.Join([]string{"cp", jobPlace(source), jobPlace(dest)}, "\x00")
 }
 
-// belongs returns an error if the job called name has another source or destination. It is called
+// belongs returns an error if the job does something else than to copy source to dest. It is called
 // before DEST is looked up: otherwise a mistyped DEST would look like one that is gone.
-func belongs(record *os.Root, name jobName, source, dest string) error {
-	was, err := job.ReadSmall(record, placesFile)
-	known := err == nil && strings.HasPrefix(string(was), placesMagic)
-	if !job.OfAnother(record, jobID(source, dest)) && (!known || string(was) == places(source, dest)) {
+func (n *namedJob) belongs(source, dest string) error {
+	was := &n.Job
+	known := was.Source != ""
+	same := was.Command == "cp" && string(was.Source) == jobPlace(source) && string(was.Dest) == jobPlace(dest)
+	if !job.OfAnother(n.Root, jobID(source, dest)) && (!known || same) {
 		return nil
 	}
 	what := "copies another SOURCE, or to another DEST; these need"
-	var from, to string
-	if n, err := fmt.Sscanf(string(was), placesLines, &from, &to); n == 2 && err == nil {
-		what = fmt.Sprintf("copies %s to %s; another SOURCE or DEST needs", quoteArg(from), quoteArg(to))
+	if known {
+		what = fmt.Sprintf("copies %s to %s; another SOURCE or DEST needs", quoteArg(string(was.Source)), quoteArg(string(was.Dest)))
 	}
-	return fmt.Errorf("the job %s %s another --job NAME. Nothing has been copied", name, what)
+	return fmt.Errorf("the job %s %s another --job NAME. Nothing has been copied", n.name, what)
 }
 
-func places(source, dest string) string {
-	return fmt.Sprintf(placesLines, jobPlace(source), jobPlace(dest))
-}
-
-// notePlaces writes placesFile, if the job has none. The caller has called belongs.
-func notePlaces(record *os.Root, source, dest string) error {
-	if record == nil {
+// run says in job.json that the run r has begun. It is called after all other refusals, before
+// anything is copied. It refuses a src with the attributes attr that is a directory, and not the
+// one that the job has copied, unless the user says so.
+func (n *namedJob) run(r *cpRun, src *place.Place, attr *vfs.Attr) error {
+	if n == nil {
 		return nil
 	}
-	if _, err := record.Stat(placesFile); !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if attr.Type == vfs.TypeDir {
+		now := originOf(attr)
+		if n.Job.From.Another(now) && !r.OtherSource {
+			return otherSource(src.Text, "bring it back and run the same command, or copy what is there now with --other-source")
+		}
+		n.Job.From = now
 	}
-	if err := writeSynced(record, placesFile, places(source, dest)); err != nil {
-		return fmt.Errorf("--job: %w", err)
+	dir, err := os.Getwd()
+	if err != nil {
+		return refused(fmt.Errorf("--job: %w", err))
 	}
+	was := n.Job
+	n.Job = jobs.Job{
+		Command: "cp", Source: jobs.Text(jobPlace(src.Text)), Dest: jobs.Text(jobPlace(r.to.Text)), Target: jobs.Itself, From: was.From,
+		Dir: jobs.Text(dir), State: jobs.Running, Runs: was.Runs + 1, Begun: time.Now(),
+	}
+	for _, arg := range r.e.args {
+		n.Job.Args = append(n.Job.Args, jobs.Text(arg))
+	}
+	if r.to.inside {
+		n.Job.Target = jobs.Inside
+	}
+	if err := n.Save(); err != nil {
+		return refused(fmt.Errorf("--job: %w", err))
+	}
+	n.begun = true
 	return nil
 }
 
-// writeSynced writes a file, whole or not at all, and makes it stable.
-func writeSynced(dir *os.Root, name, text string) error {
-	f, err := dir.OpenFile(name+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+// end says in job.json how the run has ended: with err, and these counts.
+func (n *namedJob) end(e *env, sum *cpSummary, err error) error {
+	if n == nil || !n.begun {
+		return nil
+	}
+	n.Job.State, n.Job.Ended, n.Job.Counts = jobs.Complete, time.Now(), countsOf(sum)
 	if err != nil {
-		return err
+		n.Job.State = jobs.Failed
+		if exit, ok := errors.AsType[*exitError](err); !ok || exit.err != nil { // else items have failed, which were told
+			n.Job.Error = oneLine(err)
+		}
 	}
-	_, err = f.WriteString(text)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
+	if err != nil && interrupted(e) {
+		n.Job.State = jobs.Interrupted
 	}
-	if err := dir.Rename(name+".tmp", name); err != nil {
-		return err
+	serr := n.Save()
+	if serr == nil {
+		return nil
 	}
-	d, err := dir.Open(".")
+	serr = fmt.Errorf("--job: %w", serr)
 	if err != nil {
-		return err
+		return &exitError{status: statusFor(err), err: serr}
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return serr
+}
+
+// countsOf are the whole numbers of a summary.
+func countsOf(sum *cpSummary) map[string]uint64 {
+	counts := make(map[string]uint64)
+	text, err := json.Marshal(sum)
+	var fields map[string]json.Number
+	if err != nil || json.Unmarshal(text, &fields) != nil {
+		return counts
+	}
+	for name, value := range fields {
+		if n, err := strconv.ParseUint(value.String(), 10, 64); err == nil {
+			counts[name] = n
+		}
+	}
+	return counts
 }
 
 // jobPlace is a place in the form that identifies a job: paths are absolute.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
+	"github.com/nfsbox/nfsbox/internal/tools/jobs"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
@@ -52,6 +53,7 @@ func TestDocsJSON(t *testing.T) {
 		"client":            fieldsOf(ops.ControlClient{}),
 		"lock":              fieldsOf(ops.ControlLock{}),
 		"dropped":           fieldsOf(droppedRow{}),
+		"job.json":          fieldsOf(jobs.Job{}),
 	} {
 		got := slices.Sorted(slices.Values(listed[heading]))
 		if want = slices.Sorted(slices.Values(want)); !slices.Equal(got, want) {

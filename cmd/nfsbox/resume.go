@@ -64,7 +64,7 @@ func (r *cpRun) keepRecord(source string, attr *vfs.Attr) error {
 		}
 	}
 	u, from := r.kept, originOf(attr)
-	if u.resumed && u.was.From.another(from) {
+	if u.resumed && u.was.From.Another(from) {
 		return otherSource(source, "bring it back and run the same command, or begin anew with --no-resume")
 	}
 	if u.resumed {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/tools/job"
+	"github.com/nfsbox/nfsbox/internal/tools/jobs"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -50,7 +51,7 @@ type begun struct {
 	// Dir is DEST if Inside, else the directory that the copy became; empty: it was not made.
 	Dir []uint64 `json:"dir,omitempty"`
 	// From is SOURCE. A record of an earlier version does not say.
-	From origin `json:"from,omitzero"`
+	From jobs.Origin `json:"from,omitzero"`
 }
 
 // unfinished is the record of one source, open and locked.
@@ -208,7 +209,7 @@ func (u *unfinished) write() error {
 	if err != nil {
 		return err
 	}
-	return writeSynced(u.dir, begunFile, string(text)+"\n")
+	return jobs.WriteSynced(u.dir, begunFile, string(text)+"\n")
 }
 
 // rooted notes the directory that the copy became.

@@ -1,0 +1,88 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/nfsbox/nfsbox/internal/tools/job"
+)
+
+// Dir is the directory of a job, whose record this run has locked.
+type Dir struct {
+	*os.Root
+	Record *os.File // locked
+
+	// Job is what job.json says; the files of earlier programs may not say all: what is not known
+	// is empty.
+	Job Job
+}
+
+// Open opens the job's directory, or makes it, locks its record, and reads what the job is. It
+// waits up to two seconds for another run: the error then Is job.ErrRecord.
+func Open(ctx context.Context, dir string) (d *Dir, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	d = &Dir{Root: root}
+	if d.Record, err = job.LockRecord(ctx, root); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	if err := d.load(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// Close gives the job up.
+func (d *Dir) Close() error { return errors.Join(d.Record.Close(), d.Root.Close()) }
+
+func (d *Dir) load() error {
+	b, err := job.ReadSmall(d.Root, fileName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return d.loadOld()
+	}
+	if err == nil {
+		d.Job, err = decode(b)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(d.Name(), fileName), err)
+	}
+	return nil
+}
+
+// Save replaces job.json by d.Job, and makes it stable.
+func (d *Dir) Save() error {
+	b, err := d.Job.encode()
+	if err != nil {
+		return fmt.Errorf("%s: %w", fileName, err)
+	}
+	return WriteSynced(d.Root, fileName, string(b))
+}
+
+// WriteSynced writes a file, whole or not at all, and makes it stable.
+func WriteSynced(dir *os.Root, name, text string) error {
+	f, err := dir.OpenFile(name+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := dir.Rename(name+".tmp", name); err != nil {
+		return err
+	}
+	d, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,23 @@
+// Package jobs keeps jobs that have names: each has a directory, with the record of what is done
+// (package job), and job.json, which says what the job is and how its last run ended.
+//
+// # The directory
+//
+//	copied    the record; a run has it locked from before it reads or writes anything else here
+//	index.*   the record's index, made from it
+//	job.json  the job; docs/json.md has its fields
+//
+// job.json is replaced as a whole: written under a temporary name, synced, renamed. It is there
+// from when the first run has refused nothing and copies. While a run is under way, and after it
+// was killed, its state is [Running]: then only the lock tells which of the two.
+//
+// It is taken for hostile. One of up to maxFile bytes that has all its fields, no other, and
+// values that make sense is read; any other is an error, and nothing is changed. A later program
+// that adds a field takes another version, since an earlier one would drop it.
+//
+// # Earlier programs
+//
+// They wrote three files in the place of job.json: "target" (how DEST was understood), "places"
+// (for people) and "source" (which directory SOURCE was). They are read where there is no
+// job.json, and stay.
+package jobs
