@@ -225,7 +225,7 @@ func openRecord(ctx context.Context, dir *os.Root, locked *os.File, id string) (
 			return nil, err
 		}
 	}
-	if err := r.load(dir); err != nil {
+	if err := r.load(ctx, dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrRecord, err), r.index.Close(), r.shut())
 	}
 	return r, nil
@@ -310,12 +310,12 @@ func (r *record) header() []byte {
 
 // load opens the record and its index. It truncates the record behind the last good entry: a kill
 // may have torn the next one.
-func (r *record) load(dir *os.Root) error {
+func (r *record) load(ctx context.Context, dir *os.Root) error {
 	if err := r.loadHeader(); err != nil {
 		return err
 	}
 	var err error
-	if r.index, err = index.Open(dir, r.identity, (*entries)(r)); err != nil {
+	if r.index, err = index.Open(ctx, dir, r.identity, (*entries)(r)); err != nil {
 		return err
 	}
 	return r.file.Truncate(r.offset(r.index.Entries()))

@@ -545,7 +545,7 @@ func FuzzRecord(f *testing.F) {
 		if _, err := file.Write(append(r.header(), b...)); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.load(dir); err != nil {
+		if err := r.load(t.Context(), dir); err != nil {
 			t.Fatal(err)
 		}
 		size, err := file.Seek(0, io.SeekEnd)

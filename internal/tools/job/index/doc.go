@@ -34,7 +34,9 @@
 // Memory: 24 bytes for each of maxChunk entries while a long log is read for the first time,
 // mergeBuffer for each of maxMerged segments that are merged, 16 bytes for each sparse key, and
 // a cache of cacheBlocks blocks. Disk: 24 bytes a key, and as much again during a merge. A key is
-// written once, and again when its segment is merged: log2(n/maxTail) times at most.
+// written once, and again when its segment is merged: log2(n/maxTail) times at most. Time: opening
+// reads what follows the last segment; of a log of 100 million entries of 80 bytes all that takes
+// about a minute (two cores, SSD), and after that milliseconds.
 //
 // If there is no space for a segment, or it cannot be written for another reason, the index has
 // what it has, and [Index.Missing] says how many entries it cannot find.

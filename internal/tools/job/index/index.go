@@ -1,6 +1,7 @@
 package index
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -51,6 +52,7 @@ const (
 
 // Index is the index of a log. Its methods may be called concurrently, but for Close.
 type Index struct {
+	ctx      context.Context // of the run that has it open
 	dir      *os.Root
 	identity [32]byte
 	log      Log
@@ -67,14 +69,15 @@ type Index struct {
 	cache    cache
 }
 
-// Open opens the index of log in dir, and completes it. Only one program may have it open. An
-// error is one of reading the log.
-func Open(dir *os.Root, identity [32]byte, log Log) (*Index, error) {
-	return open(dir, identity, log, bounds{inMemory: maxTail, perChunk: maxChunk, atOnce: maxMerged, sparse: maxSparse, sync: (*os.File).Sync})
+// Open opens the index of log in dir, and completes it. Only one program may have it open. When
+// ctx ends, so does the work on segments, now and later, with its error; what is complete stays.
+// Another error is one of reading the log.
+func Open(ctx context.Context, dir *os.Root, identity [32]byte, log Log) (*Index, error) {
+	return open(ctx, dir, identity, log, bounds{inMemory: maxTail, perChunk: maxChunk, atOnce: maxMerged, sparse: maxSparse, sync: (*os.File).Sync})
 }
 
-func open(dir *os.Root, identity [32]byte, log Log, b bounds) (*Index, error) {
-	x := &Index{dir: dir, identity: identity, log: log, bounds: b, entries: math.MaxUint64}
+func open(ctx context.Context, dir *os.Root, identity [32]byte, log Log, b bounds) (*Index, error) {
+	x := &Index{ctx: ctx, dir: dir, identity: identity, log: log, bounds: b, entries: math.MaxUint64}
 	if err := x.mend(x.complete()); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
@@ -174,6 +177,9 @@ func (x *Index) complete() error {
 	var chunk []item
 	end := x.covered()
 	err := x.log.Keys(end, x.entries, func(n uint64, key Key) (err error) {
+		if n%blockKeys == 0 && x.ctx.Err() != nil {
+			return x.ctx.Err()
+		}
 		if x.err != nil {
 			x.missing++
 		} else {
@@ -226,7 +232,7 @@ func (x *Index) spill(chunk []item) ([]item, error) {
 		return nil
 	})
 	if x.err != nil {
-		return chunk, nil
+		return chunk, x.ctx.Err()
 	}
 	if len(x.segments)-x.fresh < x.atOnce {
 		return chunk[:0], nil

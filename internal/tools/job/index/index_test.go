@@ -2,6 +2,7 @@ package index
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -113,7 +114,7 @@ func numbers(t testing.TB, x *Index, k Key) (all []uint64) {
 // of no other.
 func finds(t testing.TB, dir *os.Root, log *keys, b bounds) {
 	t.Helper()
-	x, err := open(dir, me, log, b)
+	x, err := open(t.Context(), dir, me, log, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +217,7 @@ func TestNothing(t *testing.T) {
 func TestInTheMeantime(t *testing.T) {
 	dir, log := inDir(t), &keys{}
 	log.add(0, 30)
-	x, err := open(dir, me, log, small)
+	x, err := open(t.Context(), dir, me, log, small)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +315,7 @@ func TestDamagedWhileMerged(t *testing.T) {
 func TestDamagedAgain(t *testing.T) {
 	dir, log := inDir(t), &keys{}
 	log.add(0, 30)
-	x, err := open(dir, me, log, small)
+	x, err := open(t.Context(), dir, me, log, small)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +349,7 @@ func TestNoSpace(t *testing.T) {
 			}
 			return nil
 		}
-		x, err := open(dir, me, log, b)
+		x, err := open(t.Context(), dir, me, log, b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -388,7 +389,7 @@ func TestKilled(t *testing.T) {
 		}
 		func() {
 			defer func() { _ = recover() }()
-			x, err := open(dir, me, log, b)
+			x, err := open(t.Context(), dir, me, log, b)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -412,11 +413,45 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// TestInterrupted: the run is interrupted at each change of the directory. Opening begins no other
+// segment, and the next one finds all.
+func TestInterrupted(t *testing.T) {
+	for changes := 0; ; changes++ {
+		dir, log := inDir(t), &keys{}
+		log.add(0, 60)
+		ctx, cancel := context.WithCancel(t.Context())
+		left, b := changes, small
+		b.before = func() error {
+			if left--; left < 0 {
+				cancel()
+			}
+			return nil
+		}
+		x, err := open(ctx, dir, me, log, b)
+		if err == nil {
+			err = x.Close()
+		} else if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if more := -1 - left; more > 1+small.atOnce { // the segment gets its name, and those that it replaces are removed
+			t.Errorf("interrupted at %d, it made %d changes more", changes, more)
+		}
+		cancel()
+		finds(t, dir, log, small)
+		if left >= 0 {
+			return
+		}
+		if changes > 1000 {
+			t.Fatal("it does not end")
+		}
+	}
+}
+
 // TestLogFails: an error of reading the log is the index's.
 func TestLogFails(t *testing.T) {
 	log := &keys{bad: syscall.EIO}
 	log.add(0, 20)
-	if _, err := open(inDir(t), me, log, small); !errors.Is(err, syscall.EIO) {
+	if _, err := open(t.Context(), inDir(t), me, log, small); !errors.Is(err, syscall.EIO) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -426,7 +461,7 @@ func TestFindAtOnce(t *testing.T) {
 	dir, log := inDir(t), &keys{}
 	b := bounds{inMemory: 4, perChunk: 1000, atOnce: 8, sparse: 4, sync: noSync}
 	log.add(0, 5000)
-	x, err := open(dir, me, log, b)
+	x, err := open(t.Context(), dir, me, log, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -459,7 +494,7 @@ func FuzzSegment(f *testing.F) {
 	log := &keys{}
 	log.add(0, 20)
 	dir := inDir(f)
-	x, err := open(dir, me, log, bounds{inMemory: 4, perChunk: 32, atOnce: 3, sparse: 2, sync: noSync})
+	x, err := open(f.Context(), dir, me, log, bounds{inMemory: 4, perChunk: 32, atOnce: 3, sparse: 2, sync: noSync})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -535,7 +570,7 @@ func TestMemory(t *testing.T) {
 			}
 		}
 		b.before = func() error { most = max(most, live()-before); return nil }
-		x, err := open(inDir(t), me, &sparseLog{n, look}, b)
+		x, err := open(t.Context(), inDir(t), me, &sparseLog{n, look}, b)
 		if err != nil {
 			t.Fatal(err)
 		}

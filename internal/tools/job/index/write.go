@@ -2,6 +2,7 @@ package index
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -19,6 +20,7 @@ const (
 // writer writes the blocks and the sparse keys of a segment.
 type writer struct {
 	span
+	ctx    context.Context
 	out    *bufio.Writer
 	next   item // added, but not written: a later entry of its key may follow
 	any    bool
@@ -40,6 +42,9 @@ func (w *writer) add(one item) error {
 // put writes the item that was added last.
 func (w *writer) put() error {
 	no := w.blocks()
+	if len(w.block) == 0 && w.ctx.Err() != nil {
+		return w.ctx.Err()
+	}
 	if len(w.block) == 0 && no%uint64(w.step) == 0 {
 		w.sparse = binary.BigEndian.AppendUint64(w.sparse, w.next.high)
 		w.sparse = binary.BigEndian.AppendUint64(w.sparse, w.next.low)
@@ -108,7 +113,7 @@ func (x *Index) writeFile(one span, fill func(*writer) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	w := &writer{span: one, out: bufio.NewWriterSize(f, writeBuffer), block: make(block, 0, blockSize)}
+	w := &writer{span: one, ctx: x.ctx, out: bufio.NewWriterSize(f, writeBuffer), block: make(block, 0, blockSize)}
 	if _, err := w.out.Write(make([]byte, blockSize)); err != nil {
 		return err
 	}
@@ -154,8 +159,8 @@ func (x *Index) compact() error {
 	return nil
 }
 
-// merge makes the segments from number first on one. An error is a damage; if it fails for
-// another reason, which x.err then says, they stay.
+// merge makes the segments from number first on one. An error is a damage, or that of x.ctx; if
+// it fails for another reason, which x.err then says, they stay.
 func (x *Index) merge(first int) error {
 	old := slices.Clone(x.segments[first:])
 	var keys uint64
@@ -170,7 +175,7 @@ func (x *Index) merge(first int) error {
 			return err
 		}
 		x.err = err
-		return nil
+		return x.ctx.Err()
 	}
 	for _, s := range old {
 		_ = s.file.Close() // nothing was written
