@@ -80,7 +80,7 @@ type summer struct {
 }
 
 func (c *duCmd) Run(e *env) error {
-	l, err := c.look(e)
+	l, err := c.look(e, false, nil)
 	if err != nil {
 		return err
 	}

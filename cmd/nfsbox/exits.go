@@ -85,6 +85,7 @@ func endings() map[string][]ending {
 		"find":       done("all was looked at, whether or not something was found"),
 		"du":         done("all is summed up"),
 		"df":         done("all is shown"),
+		"scan":       done("all is counted"),
 	}
 	for _, verb := range strings.Fields("mkdir rmdir mv ln touch chmod chown") {
 		all[verb] = done("all was done")

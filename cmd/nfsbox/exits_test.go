@@ -93,7 +93,7 @@ func toolExits() []asked {
 		{0, "", "verify -q SRV/a TMP/tree/a"}, {1, "", "verify SRV/a"}, {2, "", "verify SRV/none TMP/tree"}, {3, "", "verify -q SRV/a TMP/tree/b"},
 		{4, "", "verify DEAD/a TMP/tree/a"}, {130, "ended", "verify SRV/a TMP/tree/a"},
 	}
-	for _, look := range []string{"ls", "stat", "cat", "find", "du", "df"} {
+	for _, look := range []string{"ls", "stat", "cat", "find", "du", "df", "scan"} {
 		all = append(all, asked{0, "", look + " SRV/a"}, asked{1, "", look}, asked{1, "", look + " s3://b/c"}, asked{2, "", look + " SRV/none SRV/a"},
 			asked{2, "full", look + " SRV/a"}, asked{4, "", look + " DEAD/a SRV/none"}, asked{130, "ended", look + " SRV/a"})
 	}
@@ -186,7 +186,7 @@ func exitServer(t *testing.T, tree, state string) (url, view string) {
 // TestExitsBySignal: a real signal, while a server is silent, ends a real process with 130.
 func TestExitsBySignal(t *testing.T) {
 	for _, args := range []string{
-		"ls URL", "stat URL", "cat URL", "find URL", "du URL", "df URL", "exports URL", "doctor URL", "rmdir URL", "mkdir -p URL", "touch URL", "chmod 644 URL", "chown 1:1 URL", "bench null URL",
+		"ls URL", "stat URL", "cat URL", "find URL", "du URL", "df URL", "scan URL", "exports URL", "doctor URL", "rmdir URL", "mkdir -p URL", "touch URL", "chmod 644 URL", "chown 1:1 URL", "bench null URL",
 		"ln -s text URL", "cp URL URL2", "verify URL URL2", "mv URL URL2", "ln URL URL2",
 	} {
 		mute, err := net.Listen("tcp", "127.0.0.1:0")

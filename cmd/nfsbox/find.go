@@ -120,7 +120,7 @@ func findArgs(args []string) (spelled []string) {
 }
 
 func (c *findCmd) Run(e *env) error {
-	l, err := c.look(e)
+	l, err := c.look(e, false, nil)
 	if err != nil {
 		return err
 	}

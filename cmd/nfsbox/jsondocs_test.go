@@ -43,6 +43,8 @@ func TestDocsJSON(t *testing.T) {
 		"usage, total":                          fieldsOf(usageEvent{}),
 		"space":                                 fieldsOf(spaceEvent{}),
 		"summary of ls, stat, find, df, exports, ctl and the verbs": fieldsOf(listSummary{}),
+		"row":               fieldsOf(scanRow{}),
+		"summary of scan":   fieldsOf(scanSummary{}),
 		"summary of du":     fieldsOf(duSummary{}),
 		"step":              fieldsOf(doctorEvent{}),
 		"summary of doctor": fieldsOf(doctorSummary{}),

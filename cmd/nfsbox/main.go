@@ -41,6 +41,7 @@ type cli struct {
 	Find       findCmd       `cmd:"" help:"Find files in trees, by the tests of find(1)."`
 	Du         duCmd         `cmd:"" help:"Sum up what directories take on the disk."`
 	Df         dfCmd         `cmd:"" help:"Show the space of file systems."`
+	Scan       scanCmd       `cmd:"" help:"Count what lies in trees, and report on it."`
 	Cp         cpCmd         `cmd:"" help:"Copy files and trees."`
 	Mkdir      mkdirCmd      `cmd:"" help:"Make directories."`
 	Rmdir      rmdirCmd      `cmd:"" help:"Remove empty directories."`

@@ -19,7 +19,7 @@ import (
 // treeFlags are those of commands that look through trees, and print what they find.
 type treeFlags struct {
 	OneFileSystem bool   `name:"one-file-system" short:"x" help:"Leave out directories that are on another file system than PLACE."`
-	Parallel      int    `placeholder:"N" help:"Directories to look at once, up to 256; over a network further ones are listed ahead. With more than one they come in any order (default: 1)."`
+	Parallel      int    `placeholder:"N" help:"Directories to look at once, 1 to 256; over a network further ones are listed ahead. With more than one they come in any order (default: 1, of scan 8)."`
 	ErrorsTo      string `type:"path" placeholder:"FILE" help:"Write every failure to FILE, as lines of JSON; in text three of each cause are shown, and the others counted."`
 	JSON          bool   `help:"Print one line of JSON for each, then a summary."`
 	clientFlags
@@ -32,22 +32,27 @@ type looker struct {
 	e     *env
 	po    place.Options
 	fails *progress.Tracker
+	rpcs  uint64
 }
 
-// look begins a command.
-func (f *treeFlags) look(e *env) (*looker, error) {
+// look begins a command. follow says whether a place that is a link is what that leads to; how it shows its progress, if
+// it does.
+func (f *treeFlags) look(e *env, follow bool, how *progressFlags) (*looker, error) {
 	if f.Parallel < 0 || f.Parallel > walk.MaxParallel {
 		return nil, refused(fmt.Errorf("--parallel takes 1 to %d", walk.MaxParallel))
 	}
-	po, err := f.place(false)
+	po, err := f.place(follow)
 	if err != nil {
 		return nil, err
 	}
 	l := &looker{treeFlags: f, output: newOutput(e, f.JSON), e: e}
 	l.po = l.watch(e, po)
-	r := progress.Grouped(failures{progress.Line(e.stderr)})
+	r := how.renderer(e)
 	if f.JSON {
-		r = unsummed{quiet{progress.JSON(lineWriter{l.output})}}
+		r = unsummed{progress.JSON(lineWriter{l.output})}
+		if how.none() {
+			r = quiet{r}
+		}
 	}
 	if f.ErrorsTo != "" {
 		file, err := os.Create(f.ErrorsTo)
@@ -62,6 +67,28 @@ func (f *treeFlags) look(e *env) (*looker, error) {
 	return l, nil
 }
 
+// progressFlags say how a command that looks through trees shows how far it has come.
+type progressFlags struct {
+	Progress   string `enum:"auto,bar,lines,none" default:"auto" placeholder:"auto|bar|lines|none" help:"Show the progress as a line that is rewritten (bar), as a line every ten seconds (lines), or not at all; auto is bar on a terminal, and else lines."`
+	NoProgress bool   `help:"The same as --progress=none."`
+	Quiet      bool   `short:"q" help:"Print failures alone."`
+}
+
+func (f *progressFlags) none() bool {
+	return f == nil || f.NoProgress || f.Quiet || f.Progress == "none"
+}
+
+// renderer shows the progress, and failures, to people.
+func (f *progressFlags) renderer(e *env) progress.Renderer {
+	switch {
+	case f.none():
+		return progress.Grouped(failures{progress.Line(e.stderr)})
+	case f.Progress == "bar" || e.tty && f.Progress != "lines":
+		return progress.Grouped(progress.Bar(e.stderr, e.width))
+	}
+	return progress.Grouped(progress.Line(e.stderr))
+}
+
 // unsummed leaves the summary to the command.
 type unsummed struct{ progress.Renderer }
 
@@ -73,22 +100,30 @@ type lineWriter struct{ *output }
 func (w lineWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.w.Write(line)
+	n, err := w.w.Write(line)
+	return n, errors.Join(err, w.w.Flush())
 }
 
-// places opens what the arguments stand for, one after the other, and calls do with what each names. A link
-// is not followed.
+// places opens what the arguments stand for, one after the other, and calls do with what each names.
 func (l *looker) places(args []string, do func(p *place.Place, r *vfs.Resolved) error) error {
 	return l.each(l.e, eachMatch(l.e.ctx, args, l.po), func(arg string) error {
 		return onePlace(l.e.ctx, arg, l.po, place.Open, func(p *place.Place) error {
-			defer l.count(p)
-			r, err := p.Resolve(l.e.ctx, false)
+			defer l.counted(p)
+			r, err := p.Resolve(l.e.ctx, l.po.Follow)
 			if err != nil {
 				return err
 			}
 			return do(p, &r)
 		})
 	})
+}
+
+// counted takes over what a place has counted, before it is closed.
+func (l *looker) counted(p *place.Place) {
+	l.count(p)
+	if s, ok := p.Stats(); ok {
+		l.rpcs += s.RPCs
+	}
 }
 
 // walk walks a tree.
@@ -120,6 +155,7 @@ func (l *looker) fault(path string, err error) bool {
 	l.mu.Lock()
 	l.errors++
 	l.mu.Unlock()
+	l.fails.Add(progress.Errors, 1)
 	l.fails.Report(progress.Event{Type: "error", Path: path, Message: fault.Text(err), Err: err})
 	return true
 }

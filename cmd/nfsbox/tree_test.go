@@ -208,7 +208,7 @@ func TestTreeCalls(t *testing.T) {
 		}
 	}
 	server := treeServer(t, top)
-	for _, args := range []string{"find --stats -type f -size 0 -newer-than 1d", "find --stats -path */d1/* -ls", "du --stats -a"} {
+	for _, args := range []string{"find --stats -type f -size 0 -newer-than 1d", "find --stats -path */d1/* -ls", "du --stats -a", "scan --stats --no-progress"} {
 		status, out, stderr := command(t, append(strings.Fields(args), server)...)
 		if status != exitOK || out == "" {
 			t.Fatalf("%s: status %d, %s", args, status, stderr)
@@ -274,8 +274,14 @@ func TestTreeFaults(t *testing.T) {
 			t.Errorf("%s --json: status %d\n%s", verb, status, out)
 		}
 	}
+	page := filepath.Join(t.TempDir(), "page")
+	status, out, stderr := command(t, "scan", "--no-progress", "--report", page, server)
+	text, err := os.ReadFile(page)
+	if status != exitIncomplete || !strings.Contains(out, "at least") || strings.Count(stderr, "/closed") != 3 || err != nil || !strings.Contains(string(text), "5 items could not be looked at") {
+		t.Errorf("scan: status %d, %v\n%s%s", status, err, out, stderr)
+	}
 	var sum usageEvent
-	_, out, _ := command(t, "du", "-s", "--json", server)
+	_, out, _ = command(t, "du", "-s", "--json", server)
 	first := ""
 	for line := range strings.Lines(out) {
 		if strings.Contains(line, `"type":"usage"`) {
