@@ -179,3 +179,24 @@ func TestKilledFileCopy(t *testing.T) {
 		t.Errorf("records are left: %q", list)
 	}
 }
+
+// TestInterruptedFileCopy: the copy of a file is interrupted while its server does not answer. It
+// says that the same command removes what it has left, and that does.
+func TestInterruptedFileCopy(t *testing.T) {
+	heeds(t, os.Interrupt)
+	b := newBox(t)
+	b.write(b.path("f"), string(pattern(8<<20, 1)))
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	s := b.serve(b.path("srv"))
+	args := []string{"cp", b.path("f"), b.slowDisk(s).url() + "g"}
+	r := b.begin(args...)
+	status, _ := b.dying(r, b.path("srv"), func() { s.signal(syscall.SIGSTOP) }, os.Interrupt)
+	s.signal(syscall.SIGCONT)
+	if text := r.err.String(); status != 130 || !strings.Contains(text, "the same command removes them") {
+		t.Errorf("exit status %d\n%s", status, text)
+	}
+	b.must(0, args...)
+	if names := b.names(b.path("srv")); len(names) != 1 {
+		t.Errorf("it has left %q", names)
+	}
+}
