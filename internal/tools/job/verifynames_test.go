@@ -140,3 +140,41 @@ func TestVerifyFolds(t *testing.T) {
 		}
 	}
 }
+
+// TestVerifyListingFails fails each page of the listings of a directory of several, on either side:
+// nothing that is on both sides is called missing or extra.
+func TestVerifyListingFails(t *testing.T) {
+	const n = 500
+	for _, side := range []string{"source", "destination"} {
+		for page := 1; page <= 4; page++ {
+			var in, out hooks
+			src, dst := mem(t, memfs.Options{Fault: in.fault}), mem(t, memfs.Options{Fault: out.fault})
+			for i := range n {
+				src.file(fmt.Sprint("d/", i), 0o644, nil)
+				dst.file(fmt.Sprint("d/", n-1-i), 0o644, nil)
+			}
+			for _, tr := range []*tree{src, dst} {
+				tr.each("", tr.root, func(_ string, h vfs.Handle, _ vfs.Attr) {
+					tr.set(h, vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: epoch})
+				})
+			}
+			tr, k := src, &in
+			if side == "destination" {
+				tr, k = dst, &out
+			}
+			d, seen := tr.at("d"), 0
+			k.set(func(_ int, op string, h vfs.Handle) error {
+				if op == "readdir" && h == d {
+					if seen++; seen >= page {
+						return vfs.ErrIO
+					}
+				}
+				return nil
+			})
+			s, got := verify(t, src, dst, nil)
+			if s.Differences > 0 || s.Errors != 1 || !slices.Equal(got, []string{"error d"}) {
+				t.Errorf("%s, page %d: %+v, %.500q", side, page, s, got)
+			}
+		}
+	}
+}
