@@ -19,11 +19,11 @@ type budget struct {
 }
 
 // take reports whether a directory that holds some bytes may hold n more, and takes them: up to
-// half of what is left without it.
+// two thirds of what is left without it.
 func (b *budget) take(holds, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if holds+n > max(minHeld, (b.left+holds)/2) {
+	if holds+n > max(minHeld, (b.left+holds)/3*2) {
 		return false
 	}
 	b.left -= n
@@ -41,5 +41,5 @@ func (b *budget) give(n int) {
 func (b *budget) room() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return max(minHeld, b.left/2)
+	return max(minHeld, b.left/3*2)
 }

@@ -48,11 +48,12 @@ type Visitor interface {
 // Tree walks the tree under root, of left, as walk.Tree does, and joins each directory of it with
 // one of right: the one that v.Enter returns. Descend, Wants and Again of o are its own.
 func Tree(ctx context.Context, left vfs.FS, root vfs.Handle, right vfs.FS, o walk.Options, v Visitor) error {
-	return tree(ctx, left, root, right, o, v, heldBytes)
+	return tree(ctx, left, root, right, o, v, &budget{left: heldBytes})
 }
 
-func tree(ctx context.Context, left vfs.FS, root vfs.Handle, right vfs.FS, o walk.Options, v Visitor, held int) error {
-	j := &joiner{left: left, right: right, v: v, seed: maphash.MakeSeed(), budget: budget{left: held}}
+func tree(ctx context.Context, left vfs.FS, root vfs.Handle, right vfs.FS, o walk.Options, v Visitor, b *budget) error {
+	_, local := vfs.As[vfs.Forgetter](right)
+	j := &joiner{left: left, right: right, v: v, local: local, seed: maphash.MakeSeed(), budget: b}
 	o.Descend, o.Wants, o.Again = j.descend, j.wants, j.again
 	return walk.Tree(ctx, left, root, o, j)
 }
@@ -61,14 +62,15 @@ func tree(ctx context.Context, left vfs.FS, root vfs.Handle, right vfs.FS, o wal
 type joiner struct {
 	left, right vfs.FS
 	v           Visitor
+	local       bool // the right side
 	seed        maphash.Seed
-	budget      budget
+	budget      *budget
 }
 
 // descend pairs a directory of the left side that was met.
 func (j *joiner) descend(child *walk.Dir) bool {
 	up := child.Parent.Data.(*Dir)
-	child.Data = &Dir{Dir: child, Parent: up, there: up.table.take(j.hash(child.Name), child.Name), table: newTable(&j.budget)}
+	child.Data = &Dir{Dir: child, Parent: up, there: up.table.take(j.hash(child.Name), child.Name), table: newTable(j.budget)}
 	return true
 }
 
@@ -85,7 +87,7 @@ func (j *joiner) wants(wd *walk.Dir, name []byte) bool {
 func (j *joiner) Enter(ctx context.Context, wd *walk.Dir) error {
 	d, ok := wd.Data.(*Dir)
 	if !ok {
-		d = &Dir{Dir: wd, table: newTable(&j.budget)} // the root
+		d = &Dir{Dir: wd, table: newTable(j.budget)} // the root
 		wd.Data = d
 	}
 	there := d.there
@@ -134,7 +136,7 @@ func (j *joiner) again(ctx context.Context, wd *walk.Dir) (bool, error) {
 	if !d.joined() {
 		return false, nil
 	}
-	if err := j.extras(ctx, d); err != nil || !d.joined() || !d.table.next(d.total) {
+	if err := j.extras(ctx, d); err != nil || !d.joined() || !d.table.next(d.entries) {
 		return false, err
 	}
 	return j.hold(ctx, d)

@@ -257,6 +257,29 @@ func TestShowsNothing(t *testing.T) {
 	}
 }
 
+// TestLocal: a local file system looks at each object that it lists. In a directory of several passes
+// it does so at most twice for an entry.
+func TestLocal(t *testing.T) {
+	const n = 3000
+	both, only, extra := numbered(0, n), numbered(n, n+200), numbered(n+200, n+400)
+	there := slices.Concat(both, only)
+	left := &dirOf{names: there, found: func(name string) error {
+		if slices.Contains(there, name) {
+			return nil
+		}
+		return vfs.ErrNoEnt
+	}}
+	right := &dirOf{names: shuffled(slices.Concat(both, extra), 1)}
+	l := join(t, local{left}, local{right}, 100_000)
+	l.is(t, "", both, only, extra)
+	if left.listings < 3 || left.shown != len(there) || len(left.lookups) > len(there)+len(extra) {
+		t.Errorf("left: %d listings, %d entries were looked at, and %d looked up", left.listings, left.shown, len(left.lookups))
+	}
+	if right.listings < 3 || right.shown > n/3 || len(right.lookups) > 0 {
+		t.Errorf("right: %d listings, %d entries were looked at, and %d looked up", right.listings, right.shown, len(right.lookups))
+	}
+}
+
 // build makes directories (names that end in '/') and files.
 func build(t testing.TB, f vfs.FS, paths ...string) vfs.Handle {
 	t.Helper()
@@ -307,9 +330,7 @@ func TestTree(t *testing.T) {
 	for _, held := range []int{heldBytes, 0} {
 		for _, parallel := range []int{1, 16} {
 			l := &log{right: b}
-			if err := tree(t.Context(), left, a, right, walk.Options{Parallel: parallel}, l, held); err != nil {
-				t.Fatal(err)
-			}
+			l.join(t, left, a, right, walk.Options{Parallel: parallel}, held)
 			l.is(t, fmt.Sprint(held, " bytes"), slices.Concat(pairs, []string{"dir", "file"}),
 				slices.Concat(only, []string{"new", "new/f"}), append(slices.Clone(extra), "old"))
 			if len(l.faults)+len(l.rights)+len(l.incomplete) > 0 {

@@ -21,7 +21,7 @@ const (
 var ErrPasses = errors.New("the directory's entries cannot be matched within the memory for them")
 
 // wanted is what a listing of the right side asks for.
-const wanted = vfs.MaskV3 | vfs.MaskHandle
+const wanted vfs.Mask = vfs.MaskV3 | vfs.MaskHandle
 
 // Dir is a directory of the left tree. It is valid as a walk.Dir is, whose Data is not the
 // visitor's.
@@ -34,10 +34,10 @@ type Dir struct {
 	right vfs.Handle // zero: there is nothing to join it with
 	table *table     // of the right directory's entries
 
-	// As of the last pass.
-	total  int // bytes that all entries of the right directory would take
-	passes int
-	err    error // the join has ended early
+	passes  int
+	entries int   // of the right directory, as of the last pass
+	names   bool  // of the right directory only names are listed
+	err     error // the join has ended early
 }
 
 // joined reports whether there is a right directory, and the join has not ended.
@@ -71,15 +71,26 @@ func (j *joiner) hold(ctx context.Context, d *Dir) (ok bool, err error) {
 	return true, nil
 }
 
-// list lists the right directory from its beginning.
+// list lists the right directory from its beginning. A local file system looks at each object for
+// its attributes: if it turns out that there are several passes, its names alone are listed.
 func (j *joiner) list(ctx context.Context, d *Dir) error {
+	want := wanted
+	if d.names {
+		want = 0
+	}
 	d.table.clear()
-	d.total = 0
-	for e, err := range walk.List(ctx, j.right, d.right, wanted) {
+	d.entries = 0
+	for e, err := range walk.List(ctx, j.right, d.right, want) {
 		if err != nil {
 			return err
 		}
-		d.total += d.table.add(maphash.Bytes(j.seed, e.Name), e)
+		d.entries++
+		d.table.add(maphash.Bytes(j.seed, e.Name), e)
+		if j.local && !d.names && !d.table.whole() {
+			d.table.clear()
+			d.names, d.table = true, newTable(j.budget)
+			return j.list(ctx, d)
+		}
 	}
 	d.table.sort()
 	return nil

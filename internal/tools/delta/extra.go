@@ -28,8 +28,8 @@ func (j *joiner) extras(ctx context.Context, d *Dir) error {
 			d.end(err)
 			return j.v.Fault(ctx, d, "", err)
 		}
-		for _, p := range absent {
-			if err := j.extra(ctx, d, p); err != nil {
+		for _, e := range absent {
+			if err := j.extra(ctx, d, e); err != nil {
 				return err
 			}
 		}
@@ -38,8 +38,7 @@ func (j *joiner) extras(ctx context.Context, d *Dir) error {
 }
 
 // extra reports one entry.
-func (j *joiner) extra(ctx context.Context, d *Dir, p packed) error {
-	e := p.unpack()
+func (j *joiner) extra(ctx context.Context, d *Dir, e *vfs.Entry) error {
 	if err := walk.CheckName(e.Name); err != nil {
 		return j.v.FaultRight(ctx, d, string(e.Name[:min(len(e.Name), vfs.MaxName)]), err)
 	}
@@ -48,11 +47,11 @@ func (j *joiner) extra(ctx context.Context, d *Dir, p packed) error {
 
 // absent looks the entries up on the left side, at once, and returns those that are not there. Bad
 // names are not looked up.
-func (j *joiner) absent(ctx context.Context, d *Dir, some []packed) (absent []packed, err error) {
+func (j *joiner) absent(ctx context.Context, d *Dir, some []*vfs.Entry) (absent []*vfs.Entry, err error) {
 	errs := make([]error, len(some))
 	var wg sync.WaitGroup
-	for i, p := range some {
-		name := p.name()
+	for i, e := range some {
+		name := string(e.Name)
 		if errs[i] = vfs.ErrNoEnt; vfs.CheckName(name) != nil {
 			continue
 		}

@@ -27,6 +27,7 @@ type dirOf struct {
 
 	mu       sync.Mutex
 	listings int
+	shown    int // entries that had attributes
 	lookups  []string
 	found    func(name string) error // of a Lookup; nil: it finds nothing
 }
@@ -46,7 +47,7 @@ func (f *dirOf) Lookup(_ context.Context, _ vfs.Handle, name string) (vfs.Handle
 	return handle(7), attrs(7, vfs.TypeReg), vfs.Attr{}, err
 }
 
-func (f *dirOf) ReadDir(_ context.Context, _ vfs.Handle, from vfs.Pos, _ vfs.Mask, _ uint32) iter.Seq2[*vfs.Entry, error] {
+func (f *dirOf) ReadDir(_ context.Context, _ vfs.Handle, from vfs.Pos, want vfs.Mask, _ uint32) iter.Seq2[*vfs.Entry, error] {
 	f.mu.Lock()
 	if from == (vfs.Pos{}) {
 		f.listings++
@@ -65,8 +66,10 @@ func (f *dirOf) ReadDir(_ context.Context, _ vfs.Handle, from vfs.Pos, _ vfs.Mas
 				return
 			}
 			e := vfs.Entry{Name: []byte(f.names[i]), FileID: 100 + i, Handle: handle(100 + i), Attr: attrs(100+i, vfs.TypeReg), Next: vfs.Pos{Cookie: i + 1}}
-			if f.bare {
+			if f.bare || want == 0 {
 				e.Handle, e.Attr = vfs.Handle{}, vfs.Attr{}
+			} else {
+				f.shown++
 			}
 			if !yield(&e, nil) {
 				return
@@ -74,6 +77,11 @@ func (f *dirOf) ReadDir(_ context.Context, _ vfs.Handle, from vfs.Pos, _ vfs.Mas
 		}
 	}
 }
+
+// local is an invented directory of this host.
+type local struct{ *dirOf }
+
+func (local) Forget(vfs.Handle) {}
 
 // handle is the n'th handle of an invented file system.
 func handle(n uint64) vfs.Handle {
@@ -180,10 +188,20 @@ func (l *log) Leave(_ context.Context, d *Dir, incomplete error) error {
 func join(t testing.TB, left, right vfs.FS, held int) *log {
 	t.Helper()
 	l := &log{right: handle(1)}
-	if err := tree(t.Context(), left, handle(1), right, walk.Options{}, l, held); err != nil {
+	l.join(t, left, handle(1), right, walk.Options{}, held)
+	return l
+}
+
+// join joins two trees, with so much memory. All of it is given back.
+func (l *log) join(t testing.TB, left vfs.FS, root vfs.Handle, right vfs.FS, o walk.Options, held int) {
+	t.Helper()
+	b := &budget{left: held}
+	if err := tree(t.Context(), left, root, right, o, l, b); err != nil {
 		t.Fatal(err)
 	}
-	return l
+	if b.left != held {
+		t.Errorf("%d of %d bytes came back", b.left, held)
+	}
 }
 
 // numbered are the names from a number to another, less one.

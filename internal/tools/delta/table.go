@@ -27,9 +27,11 @@ type table struct {
 	budget *budget
 
 	mu          sync.Mutex
-	first, last uint64 // the range, both ends in it
-	slots       []slot // ascending, once sorted
-	bytes       int    // that were taken from the budget
+	first, last uint64    // the range, both ends in it
+	slots       []slot    // ascending, once sorted
+	bytes       int       // that were taken from the budget
+	each        int       // bytes of an entry, on the average, when they were sorted
+	fsid        [2]uint64 // of the entry that was first
 	buf         []byte
 }
 
@@ -47,31 +49,42 @@ func (t *table) has(hash uint64) bool { return t.first <= hash && hash <= t.last
 // size is how much of the budget an entry takes that is packed into n bytes.
 func size(n int) int { return n + slotBytes }
 
-// add holds an entry, if its hash is in the range. If there is no room for it, the range is halved,
-// and what falls out is let go, until there is. It returns how much of the budget the entry takes,
-// held or not.
-func (t *table) add(hash uint64, e *vfs.Entry) int {
+// add holds an entry, if its hash is in the range. If there is no room for it, the range is cut
+// down, and what falls out is let go, until there is.
+func (t *table) add(hash uint64, e *vfs.Entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.buf = packInto(t.buf[:0], e)
+	if !t.has(hash) {
+		return
+	}
+	if t.each == 0 && len(t.slots) == 0 {
+		t.fsid = e.Attr.FSID
+	}
+	t.buf = packInto(t.buf[:0], e, t.fsid)
 	n := size(len(t.buf))
 	for t.has(hash) && !t.budget.take(t.bytes, n) {
 		if t.first == t.last { // one name many times, or two names with one hash
 			t.budget.give(-n)
 			break
 		}
-		t.halve()
+		t.shrink()
 	}
 	if t.has(hash) {
 		t.bytes += n
 		t.slots = append(t.slots, slot{hash, packed(t.buf)})
 	}
-	return n
 }
 
-// halve leaves the lower half of the range.
-func (t *table) halve() {
-	t.last = t.first + (t.last-t.first)/2
+// whole reports whether all hashes are in the range.
+func (t *table) whole() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.first == 0 && t.last == math.MaxUint64
+}
+
+// shrink leaves the lower three quarters of the range.
+func (t *table) shrink() {
+	t.last = t.first + (t.last-t.first)/4*3
 	t.slots = slices.DeleteFunc(t.slots, func(s slot) bool {
 		out := !t.has(s.hash)
 		if out {
@@ -108,7 +121,9 @@ func (t *table) sort() {
 		kept = append(kept, s)
 	}
 	clear(t.slots[len(kept):])
-	t.slots = kept
+	if t.slots = kept; len(kept) > 0 {
+		t.each = t.bytes / len(kept)
+	}
 }
 
 // take removes the entry with a name, and returns it; nil if there is none.
@@ -118,7 +133,7 @@ func (t *table) take(hash uint64, name string) *vfs.Entry {
 	i, _ := slices.BinarySearchFunc(t.slots, hash, func(s slot, hash uint64) int { return cmp.Compare(s.hash, hash) })
 	for ; i < len(t.slots) && t.slots[i].hash == hash; i++ {
 		if s := &t.slots[i]; s.e != "" && s.e.name() == name {
-			e := s.e.unpack()
+			e := s.e.unpack(t.fsid)
 			t.drop(s)
 			return e
 		}
@@ -127,13 +142,13 @@ func (t *table) take(hash uint64, name string) *vfs.Entry {
 }
 
 // pop removes up to n entries that have not been taken.
-func (t *table) pop(n int) (some []packed) {
+func (t *table) pop(n int) (some []*vfs.Entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(t.slots) > 0 && len(some) < n {
 		s := &t.slots[len(t.slots)-1]
 		if s.e != "" {
-			some = append(some, s.e)
+			some = append(some, s.e.unpack(t.fsid))
 			t.drop(s)
 		}
 		t.slots = t.slots[:len(t.slots)-1]
@@ -149,17 +164,17 @@ func (t *table) clear() {
 	t.slots, t.bytes = nil, 0
 }
 
-// next moves on to the range behind the present one, where a directory of total bytes fills three
-// quarters of the room that there is. It returns false behind the last range.
-func (t *table) next(total int) bool {
+// next moves on to the range behind the present one, where a directory of so many entries fills
+// seven eighths of the room that there is. It returns false behind the last range.
+func (t *table) next(entries int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.last == math.MaxUint64 {
 		return false
 	}
 	t.first, t.last = t.last+1, math.MaxUint64
-	if room := t.budget.room() / 4 * 3; room < total {
-		width, _ := bits.Div64(uint64(room), 0, uint64(total)) // of 1<<64
+	if room, all := t.budget.room()/8*7, entries*t.each; room < all {
+		width, _ := bits.Div64(uint64(room), 0, uint64(all)) // of 1<<64
 		if last := t.first + width; last >= t.first {
 			t.last = last
 		}

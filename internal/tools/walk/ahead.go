@@ -228,7 +228,11 @@ func (a *ahead) close() {
 func (w *walker) entries(d *Dir) iter.Seq2[*vfs.Entry, error] {
 	p := d.preview
 	if p == nil {
-		return w.fs.ReadDir(w.ctx, d.Handle, d.listing.pos, wanted, w.o.PageBytes)
+		want := wanted
+		if d.again && w.forget != nil {
+			want = 0 // it is local, and looks at each object: only at those that are visited
+		}
+		return w.fs.ReadDir(w.ctx, d.Handle, d.listing.pos, want, w.o.PageBytes)
 	}
 	d.preview = nil
 	return func(yield func(*vfs.Entry, error) bool) {

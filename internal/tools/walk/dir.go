@@ -27,6 +27,7 @@ type Dir struct {
 	visited    bool // its listing was begun
 	entered    bool // Enter was called
 	skipped    bool
+	again      bool       // it has been listed, and is listed once more
 	replaced   bool       // the listed directory was gone, and this one has its name now
 	was        vfs.Handle // of the listed one, if replaced
 	opened     bool

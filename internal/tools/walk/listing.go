@@ -185,7 +185,7 @@ func (w *walker) list(d *Dir) (suspended bool, err error) {
 		if d.skipped || w.o.Again == nil {
 			return false, nil
 		}
-		if again, err := w.o.Again(w.ctx, d); !again || err != nil {
+		if d.again, err = w.o.Again(w.ctx, d); !d.again || err != nil {
 			return false, err
 		}
 	}
