@@ -91,7 +91,7 @@ func (k *killing) round(server, replaces bool) {
 	} else {
 		_ = curl.Process.Kill() // it may have ended
 	}
-	_ = <-over // a curl that was killed has failed
+	<-over // a curl that was killed has failed
 	if !server {
 		b.until("the upload's end", func() bool { return k.temporary() == "" })
 	}

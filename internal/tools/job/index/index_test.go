@@ -430,7 +430,8 @@ func TestInterrupted(t *testing.T) {
 		x, err := open(ctx, dir, me, log, b)
 		if err == nil {
 			err = x.Close()
-		} else if !errors.Is(err, context.Canceled) {
+		}
+		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 		if more := -1 - left; more > 1+small.atOnce { // the segment gets its name, and those that it replaces are removed
