@@ -129,11 +129,12 @@ func (s *scanner) one(p *place.Place, r *vfs.Resolved) error {
 	return s.walk(p, r.Handle, walk.Options{Descend: t.Descend}, t)
 }
 
-// end prints the report, and writes the files unless the scan was interrupted.
+// end prints the report, and writes the files, unless the scan was interrupted or there was nothing to scan: an earlier
+// report is worth more.
 func (s *scanner) end(err error) error {
 	r, took := s.scan.Report(), time.Since(s.began)
 	r.Complete = r.Complete && err == nil
-	if s.e.ctx.Err() == nil {
+	if s.e.ctx.Err() == nil && r.Entries > 0 {
 		about := &scan.About{Places: s.cmd.Places, Began: s.began, Took: took, Failures: s.errors}
 		err = errors.Join(err, s.files.csv.write(r.WriteCSV), s.files.html.write(func(w io.Writer) error { return r.WriteHTML(w, about) }))
 	}
