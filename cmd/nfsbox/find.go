@@ -320,8 +320,7 @@ func (v *findVisitor) try(d *walk.Dir, below, name []byte, depth int, h vfs.Hand
 	if depth < v.cmd.MinDepth {
 		return nil
 	}
-	var buf [512]byte
-	o := find.Object{Name: name, Attr: a, Empty: empty, Path: func() []byte { return v.names.appendPath(buf[:0], d, below) }}
+	o := find.Object{Name: name, Attr: a, Empty: empty, Path: func() []byte { return v.names.appendPath(nil, d, below) }}
 	if !v.tests.Match(&o) {
 		return nil
 	}
