@@ -161,6 +161,9 @@ func (w *web) gets(h hostile) {
 	}
 	if h.want == "" {
 		h.want = "-|200|204|206|304|400|401|404|405|409|411|412|413|415|416|417|431|501|505"
+		if h.half { // a client that sends no more may have gone: its request is cancelled
+			h.want += "|408"
+		}
 	} else if len(got) > 1 {
 		w.b.Errorf("%s: %.300q is answered with %q", h.kind, h.send, got)
 	}

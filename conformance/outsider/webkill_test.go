@@ -91,7 +91,9 @@ func (k *killing) round(server, replaces bool) {
 	} else {
 		_ = curl.Process.Kill() // it may have ended
 	}
-	<-over // a curl that was killed has failed
+	if err := <-over; err == nil && !strings.HasPrefix(said.String(), "2") {
+		b.Errorf("curl has ended well, and was told %q", said.String())
+	}
 	if !server {
 		b.until("the upload's end", func() bool { return k.temporary() == "" })
 	}
