@@ -28,13 +28,13 @@ func (*verifyCmd) Help() string {
 	return `Compares two trees: names, types, sizes, every byte of every file, the targets of links, modes,
 times and which names belong to one object. What is missing, extra or different is listed. Nothing is
 changed. A mode of the source that is but what an access control list shows, where the copy has what the
-list gives to the group itself, is no difference, and counted: cp copies no lists. Nor is a time before
-1970 or after 2106, which NFSv3 does not have, where the copy has the nearest that it has. Access control
-lists and extended attributes are not compared, nor owners without --owner. Holes count as zeros. What is
-a hole on both sides is not read where both tell, as local file systems do; NFSv3 does not, so that a
-sparse file of a server is read whole. A directory that was moved within SOURCE meanwhile could not be
-compared. Nor could one of SOURCE that has other times in the end, as what came into it was perhaps not
-met; if something in it has vanished, it is noted and counted.
+list gives to the group itself, is no difference, and counted: so cp makes it where it cannot keep the
+list. Nor is a time before 1970 or after 2106, which NFSv3 does not have, where the copy has the nearest
+that it has. Access control lists and extended attributes are not compared, nor owners without --owner.
+Holes count as zeros. What is a hole on both sides is not read where both tell, as local file systems do;
+NFSv3 does not, so that a sparse file of a server is read whole. A directory that was moved within SOURCE
+meanwhile could not be compared. Nor could one of SOURCE that has other times in the end, as what came
+into it was perhaps not met; if something in it has vanished, it is noted and counted.
 
 SOURCE is compared with DEST itself, also where DEST is a directory: what cp -r s d has copied into a d
 that was there, verify s d/s compares. Links mean what they mean to cp: a SOURCE that is a symbolic link

@@ -30,26 +30,82 @@ func (b *box) grant(path string, group uint16) {
 	}
 }
 
-// TestVerifyKnowsLists: a copy of a tree with access control lists, which are not copied,
-// is as cp makes it: verify says so, and tells what is not. A job counts the same lists
-// each time.
-func TestVerifyKnowsLists(t *testing.T) {
-	b := newBox(t)
-	src := b.path("srv", "src")
+// list is an access control list of an object, as Linux keeps it; "" is none.
+func (b *box) list(path, which string) string {
+	b.Helper()
+	buf := make([]byte, 4096)
+	n, err := syscall.Getxattr(path, "system.posix_acl_"+which, buf)
+	if err == syscall.ENODATA {
+		return ""
+	}
+	b.no(err)
+	return string(buf[:n])
+}
+
+// listed is a tree with access control lists: of a directory, which gives one to what is made in
+// it, and of two files, whose groups have less than the lists, and all of it.
+func (b *box) listed(src string) {
+	b.Helper()
 	b.write(filepath.Join(src, "dir", "narrowed"), "1")
 	b.write(filepath.Join(src, "dir", "same"), "2")
-	b.write(filepath.Join(src, "plain"), "3")
+	b.write(filepath.Join(src, "dir", "unlisted"), "3")
+	b.write(filepath.Join(src, "plain"), "4")
 	b.grant(filepath.Join(src, "dir", "narrowed"), 4)
 	b.grant(filepath.Join(src, "dir", "same"), 7)
 	b.grant(filepath.Join(src, "dir"), 5)
+	b.no(syscall.Setxattr(filepath.Join(src, "dir"), "system.posix_acl_default", []byte(b.list(filepath.Join(src, "dir"), "access")), 0))
+}
+
+// TestListsAreKept: access control lists come along between directories and servers, in every
+// direction. A job that runs again sets those that somebody has taken away, and no others.
+func TestListsAreKept(t *testing.T) {
+	b := newBox(t)
+	src := b.path("srv", "src")
+	b.listed(src)
+	url := b.serve(b.path("srv")).url
+	for name, way := range map[string]struct{ from, to, dst string }{
+		"local": {src, b.path("local"), b.path("local")}, "from": {url + "src", b.path("from"), b.path("from")},
+		"to": {src, url + "to", b.path("srv", "to")}, "over": {url + "src", url + "over", b.path("srv", "over")},
+	} {
+		for run, set := range []int{0, 0, 1, 0} {
+			r := b.must(0, "cp", "-r", "--json", "--job", name, way.from, way.to)
+			if lost, n := r.count(b, "acls_lost"), r.count(b, "attrs_set"); lost != 0 || n != set {
+				t.Errorf("%s, run %d: %d access control lists were lost, and %d attributes set, want %d\n%s", name, run, lost, n, set, r.stderr)
+			}
+			for _, object := range []string{"dir", "dir/narrowed", "dir/same", "dir/unlisted", "plain"} {
+				for _, which := range []string{"access", "default"} {
+					if which == "default" && object != "dir" {
+						continue
+					}
+					got, want := b.list(filepath.Join(way.dst, object), which), b.list(filepath.Join(src, object), which)
+					if got != want {
+						t.Errorf("%s, run %d: %s has the %s list %x, want %x", name, run, object, which, got, want)
+					}
+				}
+			}
+			b.must(0, "verify", way.from, way.to)
+			if run == 1 {
+				b.no(syscall.Removexattr(filepath.Join(way.dst, "dir", "narrowed"), "system.posix_acl_access"))
+			}
+		}
+	}
+}
+
+// TestVerifyKnowsLists: a copy of a tree with access control lists that has none, and the modes
+// that are due then, is as cp makes it where lists cannot be kept: verify says so, and tells what
+// is not.
+func TestVerifyKnowsLists(t *testing.T) {
+	b := newBox(t)
+	src := b.path("srv", "src")
+	b.listed(src)
 	url := b.serve(b.path("srv")).url + "src"
 	for name, from := range map[string]string{"local": src, "nfs": url} {
 		dst := b.path(name)
-		for run := range 2 {
-			r := b.must(0, "cp", "-r", "--json", "--job", name, from, dst)
-			if n := r.count(b, "acls_lost"); n != 3 {
-				t.Errorf("%s, run %d: %d access control lists were lost, want 3", name, run, n)
-			}
+		b.must(0, "cp", "-r", from, dst)
+		b.no(syscall.Removexattr(filepath.Join(dst, "dir"), "system.posix_acl_default"))
+		for object, mode := range map[string]os.FileMode{"dir/narrowed": 0o745, "dir/same": 0o775, "dir": 0o755} {
+			b.no(syscall.Removexattr(filepath.Join(dst, object), "system.posix_acl_access"))
+			b.no(os.Chmod(filepath.Join(dst, object), mode))
 		}
 		r := b.must(0, "verify", "--json", from, dst)
 		if n := r.count(b, "acls_lost"); n != 2 { // of one the mode is what it shows
@@ -111,34 +167,88 @@ func TestJobKeepsAttributes(t *testing.T) {
 	}
 }
 
-// TestExtendedAttributesAreCounted: those that a local source has do not come along, and
-// that is told, each time. NFSv3 has no word for them.
-func TestExtendedAttributesAreCounted(t *testing.T) {
+// attribute is an extended attribute of an object; "" is none.
+func (b *box) attribute(path, name string) string {
+	b.Helper()
+	buf := make([]byte, 4096)
+	n, err := syscall.Getxattr(path, name, buf)
+	if err == syscall.ENODATA {
+		return ""
+	}
+	b.no(err)
+	return string(buf[:n])
+}
+
+// TestExtendedAttributes: those of a local source come along to a directory of this host. NFSv3 has
+// no word for them: to a server they are lost, and that is told, each time.
+func TestExtendedAttributes(t *testing.T) {
 	b := newBox(t)
 	src := b.path("srv", "src")
 	b.write(filepath.Join(src, "dir", "one"), "1")
 	b.write(filepath.Join(src, "dir", "none"), "2")
 	b.write(filepath.Join(src, "many"), "3")
+	last := ""
 	for i := range 20 {
-		name := "user." + strings.Repeat("n", 30) + string(rune('a'+i))
-		if err := syscall.Setxattr(filepath.Join(src, "many"), name, []byte("x"), 0); err != nil {
+		last = "user." + strings.Repeat("n", 30) + string(rune('a'+i))
+		if err := syscall.Setxattr(filepath.Join(src, "many"), last, []byte("x"), 0); err != nil {
 			t.Skipf("NOT TESTED with extended attributes: %v", err)
 		}
 	}
 	b.no(syscall.Setxattr(filepath.Join(src, "dir", "one"), "user.comment", []byte("by hand"), 0))
 	b.no(syscall.Setxattr(filepath.Join(src, "dir"), "user.comment", []byte("by hand"), 0))
-	for range 2 {
-		r := b.must(0, "cp", "-r", "--json", "--job", "j", src, b.path("dst"))
-		if n := r.count(b, "xattrs_lost"); n != 3 {
-			t.Errorf("extended attributes of %d objects were lost, want 3: %s", n, r.stdout)
+	b.no(os.Chmod(filepath.Join(src, "dir", "one"), 0o444)) // an attribute is not set through it
+	dst := b.path("dst")
+	for run, set := range []int{0, 0, 1, 0} {
+		r := b.must(0, "cp", "-r", "--json", "--job", "j", src, dst)
+		if lost, n := r.count(b, "xattrs_lost"), r.count(b, "attrs_set"); lost != 0 || n != set {
+			t.Errorf("run %d: extended attributes of %d objects were lost, and %d set, want 0 and %d: %s", run, lost, n, set, r.stdout)
+		}
+		for object, name := range map[string]string{"many": last, "dir/one": "user.comment", "dir": "user.comment", "dir/none": "user.comment"} {
+			if got, want := b.attribute(filepath.Join(dst, object), name), b.attribute(filepath.Join(src, object), name); got != want {
+				t.Errorf("run %d: %s has %q, want %q", run, object, got, want)
+			}
+		}
+		if run == 1 {
+			b.no(syscall.Removexattr(filepath.Join(dst, "many"), last))
 		}
 	}
-	if r := b.must(0, "cp", "-r", src, b.path("again")); !strings.Contains(r.stderr, "not preserved: 3 objects' extended attributes") {
+	url := b.serve(b.path("srv")).url
+	for run := range 2 {
+		if r := b.must(0, "cp", "-r", "--json", "--job", "k", src, url+"to"); r.count(b, "xattrs_lost") != 3 {
+			t.Errorf("run %d: over NFS some are lost: %s", run, r.stdout)
+		}
+	}
+	if r := b.must(0, "cp", "-r", src, url+"again"); !strings.Contains(r.stderr, "not preserved: 3 objects' extended attributes") {
 		t.Errorf("that they were lost is not told:\n%s", r.stderr)
 	}
-	url := b.serve(b.path("srv")).url
 	if r := b.must(0, "cp", "-r", "--json", url+"src", b.path("from")); r.count(b, "xattrs_lost") != 0 {
 		t.Errorf("of a server nobody can know that: %s", r.stdout)
+	}
+}
+
+// TestCapabilities: a program keeps its capabilities with its owner. A copy that belongs to somebody
+// else has none, and that is counted.
+func TestCapabilities(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT TESTED without root: capabilities are its to give")
+	}
+	b := newBox(t)
+	file := b.path("src", "program")
+	b.write(file, "#!")
+	b.no(os.Chown(file, 12345, 12345))
+	capability := make([]byte, 20) // vfs_cap_data (linux/capability.h): CAP_NET_BIND_SERVICE, effective
+	binary.LittleEndian.PutUint32(capability, 0x02000001)
+	binary.LittleEndian.PutUint32(capability[4:], 1<<10)
+	if err := syscall.Setxattr(file, "security.capability", capability, 0); err != nil {
+		t.Skipf("NOT TESTED with capabilities: %v", err)
+	}
+	for i, args := range [][]string{nil, {"--no-owner"}} {
+		dst := b.path("dst" + string(rune('a'+i)))
+		r := b.must(0, append(append([]string{"cp", "-r", "--json"}, args...), b.path("src"), dst)...)
+		want := []string{string(capability), ""}[i]
+		if got := b.attribute(filepath.Join(dst, "program"), "security.capability"); got != want || r.count(b, "xattrs_lost") != i {
+			t.Errorf("%q: the copy has the capability %x, want %x: %s", args, got, want, r.stdout)
+		}
 	}
 }
 

@@ -94,7 +94,7 @@ type Summary struct {
 	Nodes       uint64 `json:"nodes"`     // devices, pipes, sockets
 	Bytes       uint64 `json:"bytes"`     // of the files
 	Skipped     uint64 `json:"skipped"`   // files that an earlier run had done
-	AttrsSet    uint64 `json:"attrs_set"` // of Skipped, those that got their owner or mode again
+	AttrsSet    uint64 `json:"attrs_set"` // of Skipped, those that got their owner, mode, list or extended attributes again
 	Verified    uint64 `json:"verified"`
 	Errors      uint64 `json:"errors"`        // items that failed
 	Changed     uint64 `json:"changed"`       // of those, files that changed each time they were copied
@@ -112,8 +112,8 @@ type Summary struct {
 	SetIDsLost uint64  `json:"setids_lost"` // files whose set-id bits were therefore left out
 	ModesLost  uint64  `json:"modes_lost"`  // items whose other permissions could not be kept
 	TimesLost  uint64  `json:"times_lost"`  // items whose times could not be kept
-	ACLsLost   uint64  `json:"acls_lost"`   // items with an access control list, which is not copied
-	XattrsLost uint64  `json:"xattrs_lost"` // items with extended attributes, where the source reports them, which are not copied
+	ACLsLost   uint64  `json:"acls_lost"`   // items with an access control list that could not be kept
+	XattrsLost uint64  `json:"xattrs_lost"` // items with extended attributes, where the source reports them, that could not be kept
 	LinksSplit uint64  `json:"links_split"` // hard links that became objects of their own
 	Seconds    float64 `json:"seconds"`
 }
@@ -131,11 +131,14 @@ type copyJob struct {
 	target   vfs.Handle // the directory that the tree's root becomes
 	targetID objectID
 	root     vfs.Attr // of target
-	links    linkTable
-	kept     keptLinks
-	ids      copyIDs
-	record   *record   // nil: none
-	unkept   sync.Once // the record could not be written
+
+	destListed func() bool // whether the destination's directory has access control lists; waits for the answer
+
+	links  linkTable
+	kept   keptLinks
+	ids    copyIDs
+	record *record   // nil: none
+	unkept sync.Once // the record could not be written
 
 	forgotten  atomic.Uint64 // directories of the destination
 	dirsClosed atomic.Int64  // of the destination: closed until they are finished
@@ -167,6 +170,10 @@ func Copy(ctx context.Context, o CopyOptions) (Summary, error) {
 }
 
 func (j *copyJob) run(ctx context.Context) error {
+	j.destListed = func() bool { return false }
+	defer func() { j.destListed() }()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	if err := j.prepare(ctx); err != nil {
 		return err
 	}
@@ -258,6 +265,7 @@ func (j *copyJob) lookAtEnds(ctx context.Context) (*ends, error) {
 	o, e := j.o, new(ends)
 	var all sync.WaitGroup
 	var srcErr, dstErr, chunkErr error
+	j.destListed = listedSoon(ctx, &o.Dest)
 	dest := func() { e.dst, dstErr = o.Dest.FS.GetAttr(ctx, o.Dest.Handle, vfs.MaskV3) }
 	all.Go(func() { j.srcAttr, srcErr = o.Source.FS.GetAttr(ctx, o.Source.Handle, vfs.MaskV3) })
 	all.Go(func() {
@@ -285,6 +293,18 @@ func (j *copyJob) lookAtEnds(ctx context.Context) (*ends, error) {
 		return nil, fmt.Errorf("the destination is no directory: %w", vfs.ErrInval)
 	}
 	return e, chunkErr
+}
+
+// listedSoon asks whether a directory has access control lists, and goes on meanwhile. The function
+// that it returns waits for the answer.
+func listedSoon(ctx context.Context, p *Place) func() bool {
+	var asked sync.WaitGroup
+	var listed bool
+	asked.Go(func() { listed = new(transfer.Options).Listed(ctx, p.FS, p.Handle, new(vfs.Attr)) })
+	return func() bool {
+		asked.Wait()
+		return listed
+	}
 }
 
 // known takes the caller's answers over. Dest is a directory then.
@@ -340,17 +360,27 @@ func (j *copyJob) syncDest(ctx context.Context) error {
 	return nil
 }
 
-// lost counts what could not be kept of an item.
-func (j *copyJob) lost(l transfer.Lost) {
+// lost counts what could not be kept of an item, and names the first one of which lists or
+// extended attributes are lost.
+func (j *copyJob) lost(l transfer.Lost, path string) {
 	for _, c := range [...]struct {
 		lost  bool
 		count *atomic.Uint64
-	}{{l.Owner, &j.ownersLost}, {l.SetID, &j.setIDsLost}, {l.Mode, &j.modesLost}, {l.Times, &j.timesLost}, {l.ACL, &j.aclsLost}, {l.Xattr, &j.xattrsLost}} {
-		if c.lost {
-			c.count.Add(1)
+		first string
+	}{
+		{l.Owner, &j.ownersLost, ""}, {l.SetID, &j.setIDsLost, ""}, {l.Mode, &j.modesLost, ""}, {l.Times, &j.timesLost, ""},
+		{l.ACL, &j.aclsLost, firstACL}, {l.Xattr, &j.xattrsLost, firstXattr},
+	} {
+		if c.lost && c.count.Add(1) == 1 && c.first != "" {
+			j.progress.Report(progress.Event{Type: "note", Path: path, Message: c.first})
 		}
 	}
 }
+
+const (
+	firstACL   = "its access control list could not be kept; nobody has more rights by its copy (further such items are counted, and not listed)"
+	firstXattr = "its extended attributes could not all be kept (further such items are counted, and not listed)"
+)
 
 func (j *copyJob) summary(before *progress.Snapshot) Summary {
 	after := j.progress.Snapshot()

@@ -28,7 +28,8 @@ type dirState struct {
 	made *Made
 
 	created bool        // by this run
-	plain   *plainMode  // nil if the job copies a single object
+	listed  func() bool // whether it may have access control lists from before this run, or from the directory above
+	lists   *dirLists   // of the source's; nil if the job copies a single object
 	seen    *seenDir    // nil if there was no place for it
 	was     *seenDir    // in a second walk: what the first one has met; nil: it has not met it
 	missing atomic.Bool // something that was listed in the source's directory is gone
@@ -54,7 +55,7 @@ func (j *copyJob) Enter(ctx context.Context, d *walk.Dir) error {
 		}
 		d.Data, state.dir = state, d
 		state.seen = j.seeing.add(nil, "", &d.Attr)
-		state.plain = j.ask(ctx, d)
+		state.lists = j.ask(ctx, d)
 		if state.created {
 			j.open(ctx, d, state)
 		}
@@ -82,7 +83,7 @@ func (j *copyJob) enterBelow(ctx context.Context, d *walk.Dir, was *seenDir) err
 	}
 	j.close(state)
 	d.Data, state.dir, state.seen, state.was = state, d, seen, was
-	state.plain = j.ask(ctx, d)
+	state.lists = j.ask(ctx, d)
 	return j.refuseIntoItself(ctx, d)
 }
 
@@ -126,7 +127,7 @@ func (j *copyJob) enterRoot(ctx context.Context) (*dirState, error) {
 
 // top is the directory that receives the copy. It knows what other copies have made there.
 func (j *copyJob) top(ctx context.Context) (*dirState, error) {
-	s := &dirState{handle: j.o.Dest.Handle, key: rootKey(j.o.Owner), made: j.o.Made}
+	s := &dirState{handle: j.o.Dest.Handle, key: rootKey(j.o.Owner), made: j.o.Made, listed: j.destListed}
 	if s.made == nil {
 		s.made = new(Made)
 		return s, nil
@@ -186,7 +187,7 @@ func (j *copyJob) takeDir(ctx context.Context, parent *dirState, name string) (*
 	var err error
 	state.handle, state.attr, _, err = f.Create(ctx, parent.handle, name, &how)
 	if err == nil {
-		state.created, state.made = true, parent.made.madeIn()
+		state.created, state.made, state.listed = true, parent.made.madeIn(), parent.listed
 		return state, nil
 	}
 	if !errors.Is(err, vfs.ErrExist) {
@@ -204,6 +205,8 @@ func (j *copyJob) takeDir(ctx context.Context, parent *dirState, name string) (*
 		return nil, fmt.Errorf("a %v has the directory's name in the destination, and is not replaced; move or remove it: %w", state.attr.Type, vfs.ErrNotDir)
 	}
 	state.made = new(Made)
+	listed := j.t.Listed(ctx, f, state.handle, &state.attr)
+	state.listed = func() bool { return listed }
 	return state, j.reopen(ctx, state)
 }
 

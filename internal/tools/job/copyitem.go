@@ -30,7 +30,7 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 	} else {
 		src.Dir, src.Name, src.Fresh = j.o.SourceDir, j.o.SourceName, true
 	}
-	dst := transfer.Target{FS: j.o.Dest.FS, Dir: s.handle, Name: name}
+	dst := transfer.Target{FS: j.o.Dest.FS, Dir: s.handle, Name: name, Listed: s.listed}
 	var fatal error
 	j.start()
 	j.progress.Working(func() string { return s.path(name) })
@@ -80,7 +80,7 @@ func (j *copyJob) other(
 	if err != nil {
 		return object{}, err
 	}
-	j.lost(res.Lost)
+	j.lost(res.Lost, s.path(dst.Name))
 	j.progress.Add(c, 1)
 	copied := object{handle: res.Handle, attr: res.Attr}
 	if j.replaced(ctx, s, &src, &res.Source) {
@@ -299,8 +299,8 @@ func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source
 	if res.Grew {
 		j.grewMeanwhile(s.path(dst.Name), res.Bytes)
 	}
-	j.lost(res.Lost)
-	copied = object{handle: res.Handle, attr: res.Attr, listed: res.Lost.ACL, xattr: res.Lost.Xattr}
+	j.lost(res.Lost, s.path(dst.Name))
+	copied = object{handle: res.Handle, attr: res.Attr, listed: res.Listed, xattr: res.Marked}
 	if j.record != nil && !copied.attr.Has(vfs.MaskSize|vfs.MaskMtime) {
 		if copied.attr, err = dst.FS.GetAttr(ctx, res.Handle, vfs.MaskV3); err != nil {
 			return copied, nil, fmt.Errorf("attributes of the copy: %w", err)

@@ -7,8 +7,8 @@
 // ([Summary]: owners, times, lists, extended attributes). A failed item does not stop the
 // others. A file gets its name when its contents are complete and stable (package transfer).
 //
-// A new directory has mode 0700 until everything in it is done; then it gets its own mode
-// and times. If an item in it found no space, or got no answer, the directory stays closed
+// A new directory has mode 0700 until everything in it is done; then it gets its own mode,
+// lists, extended attributes and times. If an item in it found no space, or got no answer, the directory stays closed
 // until a later run finishes it. The directory that the copy becomes gets its mode at once,
 // if this run made it: a job that is broken off does not lock others out of it.
 //
@@ -81,7 +81,7 @@
 // id. Links, devices and directories are made again or found as they should be.
 //
 //   - A file of another id is compared, as long as the destination's ids are seen to last.
-//   - A copy whose owner or mode somebody has changed gets it again.
+//   - A copy whose owner, mode, list or extended attributes somebody has changed gets them again.
 //   - Two copies that somebody has made one, or links that somebody has split, are as in the
 //     source again, for up to [maxLinked] objects.
 //   - What a skipped file has lost (owner, mode, times, list, extended attributes) is

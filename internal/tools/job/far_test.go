@@ -21,12 +21,12 @@ func TestFarTree(t *testing.T) {
 	const roundTrip = 40 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		var far atomic.Bool
-		src, dst := mem(t, memfs.Options{Fault: func(context.Context, string, vfs.Handle) error {
+		src, dst := newTree(t, unmarked{memfs.New(memfs.Options{Fault: func(context.Context, string, vfs.Handle) error {
 			if far.Load() {
 				time.Sleep(roundTrip)
 			}
 			return nil
-		}}), mem(t, memfs.Options{})
+		}})}), mem(t, memfs.Options{})
 		for i := range 20 {
 			src.dir(fmt.Sprint(i))
 			for j := range 20 {
@@ -55,6 +55,16 @@ func TestFarTree(t *testing.T) {
 			t.Errorf("%d round trips to copy and %d to verify, want at most 90 and 200", copied, verified)
 		}
 	})
+}
+
+// unmarked has no extended attributes, like NFSv3.
+type unmarked struct{ vfs.FS }
+
+func (u unmarked) Unwrap() any { return u.FS }
+
+func (unmarked) Holds(power any) bool {
+	_, marks := power.(*vfs.Xattrer)
+	return !marks
 }
 
 // nameless gives no attributes of what it opens by a handle, like NFS. To open and close

@@ -15,20 +15,19 @@ import (
 // new one have not been copied.
 var errReplaced = errors.New("the directory was replaced while it was being copied")
 
-// plainMode is the mode that a directory's copy shall have. Finding it out may take a call,
-// which begins when the directory is entered: when it is left, it may be gone.
-type plainMode struct {
+// dirLists are the access control lists that a directory's copy shall have. Finding them out may
+// take a call, which begins when the directory is entered: when it is left, it may be gone.
+type dirLists struct {
 	done chan struct{} // closed when the other fields are set
-	mode uint32
-	lost bool // it has an access control list, which is not copied
-	err  error
+	transfer.Lists
+	err error
 
 	xattr bool // it has extended attributes
 }
 
-// ask starts finding out the mode of d, in the background.
-func (j *copyJob) ask(ctx context.Context, d *walk.Dir) *plainMode {
-	p := &plainMode{done: make(chan struct{}), mode: d.Attr.Mode & 0o7777}
+// ask starts finding out the lists of d, in the background.
+func (j *copyJob) ask(ctx context.Context, d *walk.Dir) *dirLists {
+	p := &dirLists{done: make(chan struct{}), Lists: transfer.Lists{Mode: d.Attr.Mode & 0o7777}}
 	if !d.Attr.Has(vfs.MaskMode) {
 		close(p.done)
 		return p
@@ -36,7 +35,7 @@ func (j *copyJob) ask(ctx context.Context, d *walk.Dir) *plainMode {
 	src := transfer.Source{FS: j.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
 	j.flying.Go(func() {
 		defer close(p.done)
-		p.mode, p.lost, p.err = j.t.DirMode(ctx, &src)
+		p.Lists, p.err = j.t.DirLists(ctx, &src)
 		p.xattr = src.HasXattrs(ctx)
 	})
 	return p
@@ -52,13 +51,13 @@ func (j *copyJob) keepsOwn(d *walk.Dir) bool {
 // own. Directories in it stay closed until they are complete. An error here occurs again in
 // Leave, which reports it.
 func (j *copyJob) open(ctx context.Context, d *walk.Dir, s *dirState) {
-	<-s.plain.done
-	if s.plain.err != nil {
-		return
+	<-s.lists.done
+	if s.lists.err != nil || s.listed() {
+		return // a mode would open a list that it has from the directory above
 	}
 	want := d.Attr
 	want.Valid &= vfs.MaskMode | vfs.MaskUID | vfs.MaskGID
-	want.Mode = s.plain.mode | ownerMayAll
+	want.Mode = s.lists.Mode | ownerMayAll
 	after, _, err := transfer.SetAttrs(ctx, j.o.Dest.FS, s.handle, &want, &s.attr, j.t.Owners)
 	if err == nil && after.Has(vfs.MaskV3) {
 		s.attr = after
@@ -97,7 +96,7 @@ func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplet
 		j.countDir(s)
 		return true
 	}
-	<-s.plain.done
+	<-s.lists.done
 	gone, err := j.whetherGone(ctx, d, s, incomplete)
 	if gone {
 		if incomplete != nil || s.missing.Load() { // else all of it was copied before
@@ -119,7 +118,7 @@ func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplet
 		j.fail(ctx, d.Path(""), err)
 		return true
 	}
-	if gone || s.plain.err == nil || errors.Is(err, errReplaced) {
+	if gone || s.lists.err == nil || errors.Is(err, errReplaced) {
 		err = errors.Join(err, j.setDir(ctx, d, s))
 	}
 	j.fail(ctx, d.Path(""), err)
@@ -143,41 +142,47 @@ func (j *copyJob) whetherGone(ctx context.Context, d *walk.Dir, s *dirState, inc
 	if errors.Is(incomplete, walk.ErrVanished) {
 		return true, nil // the walk has reported it
 	}
-	moved := errors.Is(s.plain.err, transfer.ErrVanished)
-	if s.plain.err != nil && !moved {
-		return false, s.plain.err
+	moved := errors.Is(s.lists.err, transfer.ErrVanished)
+	if s.lists.err != nil && !moved {
+		return false, s.lists.err
 	}
 	if !moved && !s.missing.Load() || d.Parent == nil {
-		return false, s.plain.err
+		return false, s.lists.err
 	}
 	// Its handle, or that of an entry, is stale. Look whether its name leads to
 	// another directory by now.
 	gone, err := j.gone(ctx, d)
 	if moved && !gone && err == nil { // it is back
 		src := transfer.Source{FS: j.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
-		s.plain.mode, s.plain.lost, s.plain.err = j.t.DirMode(ctx, &src)
-		err = s.plain.err
+		s.lists.Lists, s.lists.err = j.t.DirLists(ctx, &src)
+		err = s.lists.err
 	}
 	return gone, err
 }
 
 // setDir gives the directory its attributes.
 func (j *copyJob) setDir(ctx context.Context, d *walk.Dir, s *dirState) error {
-	want := d.Attr
-	want.Mode = s.plain.mode
-	if s.plain.err != nil {
-		want.Mode &^= groupMayAll // the mode may be a list's: the group's own rights are not known
+	lists, unmarked := s.lists.Lists, false
+	if s.lists.err != nil {
+		lists.Mode &^= groupMayAll // the mode may be a list's: the group's own rights are not known
 	}
-	_, lost, err := transfer.SetAttrs(ctx, j.o.Dest.FS, s.handle, &want, &s.attr, j.t.Owners)
-	lost.ACL, lost.Xattr = s.plain.lost, s.plain.xattr
-	if s.plain.err != nil && d.Attr.Mode&groupMayAll != 0 {
+	if s.lists.xattr { // before the mode, which may forbid it
+		src := transfer.Source{FS: j.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
+		var err error
+		if _, unmarked, err = src.KeepXattrs(ctx, j.o.Dest.FS, s.handle, false); err != nil {
+			return err
+		}
+	}
+	_, lost, err := j.t.SetAll(ctx, j.o.Dest.FS, s.handle, &d.Attr, &s.attr, &lists, s.listed())
+	lost.Xattr = unmarked
+	if s.lists.err != nil && d.Attr.Mode&groupMayAll != 0 {
 		lost.Mode = true
 		j.progress.Report(progress.Event{
 			Type: "note", Path: d.Path(""), Message: "the directory was moved or removed while it was being copied; its copy has no rights for the group",
 		})
 	}
 	if s.was == nil { // else it was counted
-		j.lost(lost)
+		j.lost(lost, d.Path(""))
 	}
 	return err
 }

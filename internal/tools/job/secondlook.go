@@ -105,8 +105,10 @@ func (v *secondLook) Enter(ctx context.Context, d *walk.Dir) error {
 func (v *secondLook) enterAgain(ctx context.Context, d *walk.Dir) error {
 	s := &dirState{handle: v.target, attr: v.root, key: rootKey(v.o.Owner), made: new(Made), dir: d, was: v.seen[0].root}
 	s.seen = v.seeing.add(nil, "", &d.Attr)
+	listed := v.t.Listed(ctx, v.o.Dest.FS, s.handle, &s.attr)
+	s.listed = func() bool { return listed }
 	d.Data = s
-	s.plain = v.ask(ctx, d)
+	s.lists = v.ask(ctx, d)
 	if v.keepsOwn(d) {
 		return nil
 	}

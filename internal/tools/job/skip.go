@@ -32,7 +32,7 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 	if compare && !j.same(ctx, s, src, &copied, other) {
 		return copied, false, nil, ctx.Err()
 	}
-	if err := j.asCopied(ctx, src, &copied); err != nil {
+	if err := j.asCopied(ctx, s, src, &copied); err != nil {
 		return copied, false, nil, ctx.Err() // copying it again meets the same error, or none
 	}
 	if j.o.Verify {
@@ -127,27 +127,35 @@ func (k *copyIDs) compared(same bool) {
 	}
 }
 
-// asCopied gives a copy of an earlier run its owner and mode again, if somebody has changed
-// them. It counts what could not be kept, as that run did. It reads the source's access
-// control list only if the record has one or the modes differ.
-func (j *copyJob) asCopied(ctx context.Context, src *transfer.Source, copied *object) error {
+// asCopied gives a copy of an earlier run its owner, mode, lists and extended attributes again, if
+// somebody has changed them. It counts what could not be kept, as that run did. It reads the
+// source's access control list only if the record has one or the modes differ, and its extended
+// attributes only if the record has some.
+func (j *copyJob) asCopied(ctx context.Context, s *dirState, src *transfer.Source, copied *object) error {
 	want := src.Attr
 	want.Valid &= vfs.MaskType | vfs.MaskMode | vfs.MaskUID | vfs.MaskGID
 	want.Mode &= 0o7777
-	acl := false
+	lists := transfer.Lists{Mode: want.Mode}
 	if copied.listed || copied.attr.Mode&0o7777 != want.Mode {
 		var err error
-		if want.Mode, acl, err = j.t.PlainMode(ctx, src, &src.Attr); err != nil {
+		if lists, err = j.t.Lists(ctx, src, &src.Attr); err != nil {
 			return err
 		}
 	}
-	set, lost, err := transfer.KeepAttrs(ctx, j.o.Dest.FS, copied.handle, &want, &copied.attr, j.t.Owners)
+	set, lost, err := j.t.KeepAll(ctx, j.o.Dest.FS, copied.handle, &want, &copied.attr, &lists)
 	if err != nil {
 		return err
 	}
-	lost.ACL, lost.Xattr = acl, copied.xattr
+	if copied.xattr {
+		var marked bool
+		owned := j.o.Owner && !lost.Owner || want.UID == copied.attr.UID && want.GID == copied.attr.GID
+		if marked, lost.Xattr, err = src.KeepXattrs(ctx, j.o.Dest.FS, copied.handle, owned); err != nil {
+			return err
+		}
+		set = set || marked
+	}
 	lost.Times = transfer.TimesLost(ctx, j.o.Dest.FS, copied.handle, &src.Attr, &copied.attr)
-	j.lost(lost)
+	j.lost(lost, s.path(src.Name))
 	if !set {
 		return nil
 	}

@@ -251,23 +251,24 @@ func (j *verifyJob) compareTimes(p *pair) {
 
 func shown(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// compareModes reports modes that differ. If the source has an access control list, which is
-// not copied, the group's bits of its mode are the list's mask. A copy with the group's own
+// compareModes reports modes that differ. If the source has an access control list, which the
+// copy may not have, the group's bits of its mode are the list's mask. A copy with the group's own
 // rights, as Copy makes it, is counted as a lost list and no difference.
 func (j *verifyJob) compareModes(ctx context.Context, p *pair) error {
 	src, dst := &p.src.Attr, &p.dst.attr
 	from := transfer.Source{FS: j.o.Source.FS, Handle: p.src.Handle, Attr: *src}
-	plain, _, err := j.t.PlainMode(ctx, &from, src)
+	lists, err := j.t.Lists(ctx, &from, src)
 	if err != nil {
 		return err
 	}
+	plain := lists.Mode
 	if plain == src.Mode&0o7777 || plain != dst.Mode&0o7777 {
 		j.differ(p.path(), DiffMode, "%04o, and in the destination %04o", src.Mode, dst.Mode)
 		return nil
 	}
 	if j.aclsLost.Add(1) == 1 {
 		j.progress.Report(progress.Event{Type: "note", Path: p.path(), Message: fmt.Sprintf(
-			"an access control list, which is not copied, makes its mode %04o; without the list it is %04o, as that of the copy (further such items are counted, and not listed)", src.Mode, dst.Mode)})
+			"an access control list, which the copy does not have, makes its mode %04o; without the list it is %04o, as that of the copy (further such items are counted, and not listed)", src.Mode, dst.Mode)})
 	}
 	return nil
 }

@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/base/posixacl"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // groupBits are those of a mode that are the group's, or, under an access control
 // list, the mask's.
 const groupBits = 0o070
+
+const otherBits = 0o007
 
 // maxListed bounds how many file systems knownACLs remembers. Objects of further ones
 // are asked about each time.
@@ -23,8 +27,8 @@ const maxListed = 64
 // none. Once it has answered, a list takes as long as any call.
 const firstList = 10 * time.Second
 
-// knownACLs are the file systems of a source that are known to have access control
-// lists, or to have none.
+// knownACLs are the file systems of a source, or of a destination, that are known to have
+// access control lists, or to have none.
 type knownACLs struct {
 	mu  sync.Mutex
 	ids map[[2]uint64]bool
@@ -48,27 +52,46 @@ func (k *knownACLs) learn(a *vfs.Attr, have bool) {
 	}
 }
 
-// PlainMode is the mode that an object shall have where its access control list
-// does not come along: what a mode shows as the group's rights is, under a list,
-// the most that anyone named in it has (acl(5)); the group's own are in the list.
-// Nobody has more rights than before. lost says that the list names somebody else,
-// or that what is made in the directory would begin with another one.
-//
-// a are the object's attributes. It is asked about only if that can make a
-// difference: a mode without rights of the group is what it seems, unless it is of
-// a directory.
-func (o *Options) PlainMode(ctx context.Context, src *Source, a *vfs.Attr) (mode uint32, lost bool, err error) {
-	mode = a.Mode & 0o7777
+// Lists are the access control lists of an object, as far as a copy needs them.
+type Lists struct {
+	// Mode is the mode that the object shall have where the lists do not come along:
+	// what a mode shows as the group's rights is, under a list, the most that anyone
+	// named in it has (acl(5)); the group's own are in the list. Nobody has more rights
+	// than before.
+	Mode uint32
+	// Named says that this takes something away: a list names somebody else, or what is
+	// made in the directory would begin with another one.
+	Named bool
+	// ACL are the lists; without an access list, Mode says all that there is.
+	ACL vfs.ACL
+}
+
+// Some reports whether there are lists that the mode does not tell.
+func (l *Lists) Some() bool { return len(l.ACL.Access) > 0 }
+
+// Lists asks for the lists of the source, whose attributes are a. It asks only if they can
+// make a difference: a mode without rights of the group is what it seems, unless it is of a
+// directory.
+func (o *Options) Lists(ctx context.Context, src *Source, a *vfs.Attr) (Lists, error) {
+	l := Lists{Mode: a.Mode & 0o7777}
 	f, ok := o.acls(src, a)
 	if !ok {
-		return mode, false, nil
+		return l, nil
 	}
-	acl, err := o.list(ctx, f, src, a)
+	acl, _, err := o.listed.list(ctx, f, src.Handle, a)
 	if err != nil {
-		return mode, false, err
+		return l, &sourceError{err: fmt.Errorf("access control list of the source: %w", err)}
 	}
+	l.read(acl)
+	return l, nil
+}
+
+// read takes the lists of an object whose mode is l.Mode. Some servers add a mask that takes
+// nothing away to what has no list of its own.
+func (l *Lists) read(acl vfs.ACL) {
 	var group uint32
 	mask, masked := uint32(7), false
+	named := false
 	for _, e := range acl.Access {
 		switch e.Tag {
 		case vfs.ACLGroupObj:
@@ -76,36 +99,41 @@ func (o *Options) PlainMode(ctx context.Context, src *Source, a *vfs.Attr) (mode
 		case vfs.ACLMask:
 			mask, masked = e.Perm, true
 		case vfs.ACLUser, vfs.ACLGroup:
-			lost = true
+			named = true
 		}
 	}
-	if masked || lost { // there is none without a mask, but a peer may say so
-		mode &^= groupBits &^ ((group & mask & 7) << 3)
+	if masked || named { // there is none without a mask, but a peer may say so
+		l.Mode &^= groupBits &^ ((group & mask & 7) << 3)
 	}
-	return mode, lost || len(acl.Default) > 0, nil
+	if l.Named = named || len(acl.Default) > 0; l.Named || masked && mask != group {
+		l.ACL = acl
+	}
 }
 
-// list asks f for the lists of the source. Where there are none, they are empty.
-func (o *Options) list(ctx context.Context, f vfs.ACLer, src *Source, a *vfs.Attr) (vfs.ACL, error) {
-	have, _ := o.listed.ask(a)
+// list asks f for the lists of h, whose attributes are a. Where there are none, they are empty,
+// and has is false.
+func (k *knownACLs) list(ctx context.Context, f vfs.ACLer, h vfs.Handle, a *vfs.Attr) (acl vfs.ACL, has bool, err error) {
+	have, _ := k.ask(a)
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if !have {
 		limited, cancel = context.WithTimeout(ctx, firstList)
 	}
 	defer cancel()
-	acl, err := f.ACL(limited, src.Handle)
+	acl, err = f.ACL(limited, h)
 	silent := limited.Err() != nil && ctx.Err() == nil
 	switch {
+	case err == nil && len(acl.Access) == 0: // as servers say that have none, whatever they answer
+		return vfs.ACL{}, false, nil
 	case err == nil:
-		o.listed.learn(a, true)
-		return acl, nil
+		k.learn(a, true)
+		return acl, true, nil
 	case errors.Is(err, vfs.ErrNotSupp), silent:
-		o.listed.learn(a, false)
-		return vfs.ACL{}, nil
+		k.learn(a, false)
+		return vfs.ACL{}, false, nil
 	case !have && (refused(err) || errors.Is(err, vfs.ErrServerFault)):
-		return vfs.ACL{}, nil // as servers say that do not know the question
+		return vfs.ACL{}, false, nil // as servers say that do not know the question
 	}
-	return vfs.ACL{}, &sourceError{err: fmt.Errorf("access control list of the source: %w", err)}
+	return vfs.ACL{}, false, err
 }
 
 // acls is what knows the lists of the source, if it is worth asking.
@@ -119,24 +147,179 @@ func (o *Options) acls(src *Source, a *vfs.Attr) (vfs.ACLer, bool) {
 	return vfs.As[vfs.ACLer](src.FS)
 }
 
-// DirMode is PlainMode of a directory. If that is gone, the error Is ErrVanished.
-func (o *Options) DirMode(ctx context.Context, src *Source) (mode uint32, lost bool, err error) {
-	mode, lost, err = o.PlainMode(ctx, src, &src.Attr)
+// DirLists are the Lists of a directory. If that is gone, the error Is ErrVanished.
+func (o *Options) DirLists(ctx context.Context, src *Source) (Lists, error) {
+	l, err := o.Lists(ctx, src, &src.Attr)
 	if movedOn(err) {
 		err = fmt.Errorf("the %v %w: %w", src.Attr.Type, ErrVanished, err)
 	}
-	return mode, lost, err
+	return l, err
 }
 
-// plainMode is PlainMode of what has the source's name.
-func (s *Source) plainMode(ctx context.Context, o *Options) (mode uint32, lost bool, err error) {
+// lists are those of what has the source's name.
+func (s *Source) lists(ctx context.Context, o *Options) (l Lists, err error) {
 	for n := 0; ; n++ {
-		mode, lost, err = o.PlainMode(ctx, s, &s.Attr)
+		l, err = o.Lists(ctx, s, &s.Attr)
 		if err == nil || s.Name == "" || n == maxLookups || !movedOn(err) {
-			return mode, lost, err
+			return l, err
 		}
 		if *s, err = s.again(ctx); err != nil {
-			return mode, lost, err
+			return l, err
 		}
 	}
+}
+
+// Listed reports whether h, a directory of the destination with the attributes a, has lists that
+// its mode does not tell: then what is made in it may have some, too. One that does not say so has
+// none.
+func (o *Options) Listed(ctx context.Context, f vfs.FS, h vfs.Handle, a *vfs.Attr) bool {
+	if have, known := o.holds.ask(a); known && !have {
+		return false
+	}
+	x, ok := vfs.As[vfs.ACLer](f)
+	if !ok {
+		return false
+	}
+	acl, _, err := o.holds.list(ctx, x, h, a)
+	var l Lists
+	l.read(acl)
+	return err == nil && l.Some()
+}
+
+// holder is what can give lists to h, an object of the destination with the attributes a.
+func (o *Options) holder(ctx context.Context, f vfs.FS, h vfs.Handle, a *vfs.Attr) (vfs.ACLer, bool) {
+	x, ok := vfs.As[vfs.ACLer](f)
+	if !ok {
+		return nil, false
+	}
+	has, known := o.holds.ask(a)
+	if !known {
+		_, has, _ = o.holds.list(ctx, x, h, a)
+	}
+	return x, has
+}
+
+// SetAll is SetAttrs with access control lists. want has the source's mode, and l its lists.
+// inherited says that h may have lists that it shall not keep: from before, or from the directory
+// that it was made in.
+//
+// At no moment anybody has more rights than in the end. A mode would open lists that are
+// inherited, and lists would give a group's rights to the group that the object has before it
+// gets its own. So the owner comes first, with a mode for the owner alone, and the lists come
+// last, and are read back: a server may claim to have set them. Where they cannot be set, the
+// object gets the mode l.Mode instead, and the lists are lost. Nothing else is done for an object
+// without lists.
+func (o *Options) SetAll(ctx context.Context, f vfs.FS, h vfs.Handle, want, have *vfs.Attr, l *Lists, inherited bool) (after vfs.Attr, lost Lost, err error) {
+	as := *want
+	as.Mode = l.Mode
+	if !l.Some() && !inherited || !want.Has(vfs.MaskMode) {
+		return SetAttrs(ctx, f, h, &as, have, o.Owners)
+	}
+	if holder, ok := o.holder(ctx, f, h, have); ok {
+		acl := l.list()
+		if want.Type == vfs.TypeDir && inherited && o.hasLists(ctx, holder, h, have, acl) {
+			as.Mode = as.Mode&^0o777 | posixacl.Mode(acl.Access) // it is open to others meanwhile, as it was
+			return SetAttrs(ctx, f, h, &as, have, o.Owners)
+		}
+		closed := as
+		closed.Mode &^= groupBits | otherBits
+		if after, lost, err = SetAttrs(ctx, f, h, &closed, have, o.Owners); err != nil {
+			return after, lost, err
+		}
+		err = holder.SetACL(ctx, h, acl)
+		switch {
+		case err == nil && o.hasLists(ctx, holder, h, have, acl):
+			after.Mode = after.Mode&^0o777 | posixacl.Mode(acl.Access)
+			after.Valid &^= vfs.MaskCtime | vfs.MaskChange // they have moved
+			return after, lost, nil
+		case err == nil:
+			inherited = true // nobody knows what it has
+		case !unfit(err):
+			return after, lost, frozen("set the access control list", err)
+		}
+	}
+	if inherited {
+		as.Mode &^= groupBits // they would be the mask of the lists that it has
+	}
+	after, lost, err = SetAttrs(ctx, f, h, &as, have, o.Owners)
+	lost.ACL, lost.Mode = l.Named, lost.Mode || as.Mode != l.Mode
+	return after, lost, err
+}
+
+// list are the lists that a copy shall have, also if they say no more than the mode.
+func (l *Lists) list() vfs.ACL {
+	acl := l.ACL
+	if !l.Some() {
+		acl.Access = posixacl.FromMode(l.Mode)
+	}
+	if list, err := posixacl.Canonical(acl.Access); err == nil { // else the destination refuses it
+		acl.Access = list
+	}
+	return acl
+}
+
+// hasLists reports whether h, an object of the destination with the attributes a, has these lists.
+func (o *Options) hasLists(ctx context.Context, f vfs.ACLer, h vfs.Handle, a *vfs.Attr, want vfs.ACL) bool {
+	acl, has, err := o.holds.list(ctx, f, h, a)
+	return err == nil && has && SameLists(acl, want)
+}
+
+// unfit reports whether err says that the destination does not take such a list or attribute,
+// this caller's or any. One may find no room where files do: many file systems keep them in one
+// block.
+func unfit(err error) bool {
+	return refused(err) || errors.Is(err, vfs.ErrNoSpace) || errors.Is(err, vfs.ErrQuota) ||
+		errors.Is(err, vfs.ErrXattr2Big) || errors.Is(err, vfs.ErrNameTooLong)
+}
+
+// KeepAll is SetAll for a copy that was made before, with the attributes have. It changes what
+// differs, and set says whether anything did.
+func (o *Options) KeepAll(ctx context.Context, f vfs.FS, h vfs.Handle, want, have *vfs.Attr, l *Lists) (set bool, lost Lost, err error) {
+	as := *want
+	as.Mode = l.Mode
+	if !l.Some() {
+		return KeepAttrs(ctx, f, h, &as, have, o.Owners)
+	}
+	holder, ok := o.holder(ctx, f, h, have)
+	if !ok {
+		set, lost, err = KeepAttrs(ctx, f, h, &as, have, o.Owners)
+		lost.ACL = l.Named
+		return set, lost, err
+	}
+	acl, _, err := o.holds.list(ctx, holder, h, have)
+	if err != nil {
+		return false, lost, fmt.Errorf("access control list of the copy: %w", err)
+	}
+	if SameLists(acl, l.ACL) {
+		as.Mode = as.Mode&^0o777 | posixacl.Mode(l.list().Access)
+		return KeepAttrs(ctx, f, h, &as, have, o.Owners)
+	}
+	var was Lists
+	was.read(acl)
+	_, lost, err = o.SetAll(ctx, f, h, want, have, l, was.Some())
+	return err == nil && !lost.ACL, lost, err
+}
+
+// SameLists reports whether two objects have the same lists, in whatever order.
+func SameLists(a, b vfs.ACL) bool {
+	return sameList(a.Access, b.Access) && sameList(a.Default, b.Default)
+}
+
+func sameList(a, b []vfs.ACLEntry) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) == len(b)
+	}
+	x, xerr := posixacl.Canonical(a)
+	y, yerr := posixacl.Canonical(b)
+	return xerr == nil && yerr == nil && slices.Equal(plain(x), plain(y))
+}
+
+// plain is a canonical list, without a mask if that takes nothing away and nobody is named.
+func plain(list []vfs.ACLEntry) []vfs.ACLEntry {
+	i := slices.IndexFunc(list, func(e vfs.ACLEntry) bool { return e.Tag == vfs.ACLMask })
+	g := slices.IndexFunc(list, func(e vfs.ACLEntry) bool { return e.Tag == vfs.ACLGroupObj })
+	if len(list) == 4 && i >= 0 && g >= 0 && list[i].Perm == list[g].Perm {
+		return slices.Delete(slices.Clone(list), i, i+1)
+	}
+	return list
 }

@@ -16,8 +16,8 @@ func entry(tag vfs.ACLTag, id, perm uint32) vfs.ACLEntry {
 	return vfs.ACLEntry{Tag: tag, ID: id, Perm: perm}
 }
 
-// TestACL: an access control list is not copied, is counted, and does not widen the
-// rights of the group.
+// TestACL: an access control list is copied. Where the destination has none, it is counted, and
+// does not widen the rights of the group.
 func TestACL(t *testing.T) {
 	base := []vfs.ACLEntry{entry(vfs.ACLUserObj, 0, 6), entry(vfs.ACLGroupObj, 0, 4), entry(vfs.ACLOther, 0, 0)}
 	with := func(e ...vfs.ACLEntry) []vfs.ACLEntry { return append(base[:len(base):len(base)], e...) }
@@ -26,7 +26,7 @@ func TestACL(t *testing.T) {
 		name string
 		typ  vfs.Type
 		acl  vfs.ACL
-		mode uint32
+		mode uint32 // without the list
 		lost bool
 	}{
 		{"none", vfs.TypeReg, vfs.ACL{}, 0o640, false},
@@ -39,35 +39,177 @@ func TestACL(t *testing.T) {
 		{"a directory", vfs.TypeDir, vfs.ACL{Access: named}, 0o640, true},
 		{"a default list", vfs.TypeDir, vfs.ACL{Access: base, Default: named}, 0o640, true},
 	} {
-		src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
-		from := src.make("x", vfs.CreateHow{Type: c.typ, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o640}})
-		if len(c.acl.Access) > 0 {
-			if err := src.fs.(vfs.ACLer).SetACL(t.Context(), from.Handle, c.acl); err != nil {
+		for _, holds := range []bool{true, false} {
+			src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+			from := src.make("x", vfs.CreateHow{Type: c.typ, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o640}})
+			if len(c.acl.Access) > 0 {
+				if err := src.fs.(vfs.ACLer).SetACL(t.Context(), from.Handle, c.acl); err != nil {
+					t.Fatal(err)
+				}
+				from = src.source("x")
+			}
+			to := dst.target("x")
+			mode, want := from.Attr.Mode, Lost{}
+			if !holds {
+				to.FS, mode, want.ACL = &listless{dst.fs, new(hooks)}, c.mode, c.lost
+			}
+			lost, err := copied(t, from, dst, to)
+			if got := dst.source("x").Attr.Mode; err != nil || got != mode || lost != want {
+				t.Errorf("%s, kept %v: the source's mode is %o, the copy's %o, want %o; lost %+v, %v", c.name, holds, from.Attr.Mode, got, mode, lost, err)
+			}
+			if a, b := src.acl("x"), dst.acl("x"); holds && !SameLists(a, b) {
+				t.Errorf("%s: the copy has the lists\n%+v, want\n%+v", c.name, b, a)
+			}
+		}
+	}
+}
+
+// copied copies from, and says what the copy lacks.
+func copied(t *testing.T, from Source, dst *end, to Target) (Lost, error) {
+	t.Helper()
+	o := options(t)
+	o.Owners = new(Owners)
+	switch from.Attr.Type {
+	case vfs.TypeDir:
+		made := dst.make("x", vfs.CreateHow{Type: vfs.TypeDir, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o700}})
+		l, err := o.DirLists(t.Context(), &from)
+		if err != nil {
+			return Lost{}, err
+		}
+		_, lost, err := o.SetAll(t.Context(), to.FS, made.Handle, &from.Attr, &made.Attr, &l, to.lists())
+		return lost, err
+	case vfs.TypeReg:
+		res, err := File(t.Context(), from, to, o)
+		return res.Lost, err
+	}
+	res, err := Node(t.Context(), from, to, o)
+	return res.Lost, err
+}
+
+// acl are the lists of what is called name.
+func (e *end) acl(name string) vfs.ACL {
+	e.t.Helper()
+	acl, err := e.fs.(vfs.ACLer).ACL(context.Background(), e.source(name).Handle)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return acl
+}
+
+// TestNobodyGetsMore: before each call to the destination, and in the end, no caller has a right
+// to what is being made that it does not have to the source: with and without lists, below a
+// directory that gives lists to what is made in it, and where the list is refused.
+func TestNobodyGetsMore(t *testing.T) {
+	named := []vfs.ACLEntry{
+		entry(vfs.ACLUserObj, 0, 6), entry(vfs.ACLUser, 1000, 6), entry(vfs.ACLGroupObj, 0, 4), entry(vfs.ACLGroup, 60, 2),
+		entry(vfs.ACLMask, 0, 6), entry(vfs.ACLOther, 0, 0),
+	}
+	inherited := vfs.ACL{Access: named, Default: []vfs.ACLEntry{
+		entry(vfs.ACLUserObj, 0, 7), entry(vfs.ACLUser, 2000, 7), entry(vfs.ACLGroupObj, 0, 7), entry(vfs.ACLGroup, 61, 7),
+		entry(vfs.ACLMask, 0, 7), entry(vfs.ACLOther, 0, 7),
+	}}
+	for n := range 1 << 5 {
+		typ := []vfs.Type{vfs.TypeReg, vfs.TypeFIFO}[n&1]
+		listed, inherits, refuses, default0 := n&2 != 0, n&4 != 0, n&8 != 0, n&16 != 0
+		if default0 {
+			typ = vfs.TypeDir
+		}
+		var out hooks
+		src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{Fault: out.fault})
+		from := src.make("x", vfs.CreateHow{Type: typ, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o664}})
+		src.set(from.Handle, vfs.SetAttr{Valid: vfs.MaskUID | vfs.MaskGID, UID: 500, GID: 50})
+		if listed {
+			if err := src.fs.(vfs.ACLer).SetACL(t.Context(), from.Handle, vfs.ACL{Access: named}); err != nil {
 				t.Fatal(err)
 			}
-			from = src.source("x")
 		}
-		var lost Lost
-		var err error
-		switch c.typ {
-		case vfs.TypeDir:
-			made := dst.make("x", vfs.CreateHow{Type: vfs.TypeDir})
-			o, want, acl := options(t), from.Attr, false
-			if want.Mode, acl, err = o.DirMode(t.Context(), &from); err == nil {
-				_, lost, err = SetAttrs(t.Context(), dst.fs, made.Handle, &want, &made.Attr, o.Owners)
+		if inherits {
+			if err := dst.fs.(vfs.ACLer).SetACL(t.Context(), dst.root, inherited); err != nil {
+				t.Fatal(err)
 			}
-			lost.ACL = acl
-		case vfs.TypeReg:
-			var res Result
-			res, err = File(t.Context(), from, dst.target("x"), options(t))
-			lost = res.Lost
-		default:
-			var res Result
-			res, err = Node(t.Context(), from, dst.target("x"), options(t))
-			lost = res.Lost
 		}
-		if got := dst.source("x").Attr.Mode; err != nil || got != c.mode || lost != (Lost{ACL: c.lost}) {
-			t.Errorf("%s: the source's mode is %o, the copy's %o, want %o; lost %+v, %v", c.name, from.Attr.Mode, got, c.mode, lost, err)
+		from = src.source("x")
+		to := dst.target("x")
+		to.Listed = func() bool { return inherits }
+		if refuses {
+			to.FS = refusing{dst.fs}
+		}
+		what := fmt.Sprintf("%v, listed %v, inherits %v, refused %v", typ, listed, inherits, refuses)
+		looking := false
+		look := func(op string) {
+			if !looking {
+				looking = true
+				moreRights(t, what+", before "+op, from, dst)
+				looking = false
+			}
+		}
+		out.before = look
+		lost, err := copied(t, from, dst, to)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		look("the end")
+		if want := listed && refuses; lost.ACL != want {
+			t.Errorf("%s: lost %+v", what, lost)
+		}
+		if !refuses && !SameLists(dst.acl("x"), src.acl("x")) {
+			t.Errorf("%s: the copy has the lists\n%+v, want\n%+v", what, dst.acl("x"), src.acl("x"))
+		}
+	}
+}
+
+// refusing lets nobody set a list.
+type refusing struct{ vfs.FS }
+
+func (f refusing) ACL(ctx context.Context, h vfs.Handle) (vfs.ACL, error) {
+	return f.FS.(vfs.ACLer).ACL(ctx, h)
+}
+func (refusing) SetACL(context.Context, vfs.Handle, vfs.ACL) error { return vfs.ErrPerm }
+
+// boasting claims to have set a list.
+type boasting struct{ refusing }
+
+func (boasting) SetACL(context.Context, vfs.Handle, vfs.ACL) error { return nil }
+
+// TestListNotSet: a list that a server claims to have set, and has not, is lost. So are the group's
+// rights, which could be those of a list that nobody knows.
+func TestListNotSet(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	src.file("f", pattern(10))
+	list := []vfs.ACLEntry{
+		entry(vfs.ACLUserObj, 0, 6), entry(vfs.ACLUser, 1000, 6), entry(vfs.ACLGroupObj, 0, 4), entry(vfs.ACLMask, 0, 6), entry(vfs.ACLOther, 0, 4),
+	}
+	if err := src.fs.(vfs.ACLer).SetACL(t.Context(), src.source("f").Handle, vfs.ACL{Access: list}); err != nil {
+		t.Fatal(err)
+	}
+	to := dst.target("f")
+	to.FS = boasting{refusing{dst.fs}}
+	res, err := File(t.Context(), src.source("f"), to, options(t))
+	if got := dst.source("f").Attr.Mode; err != nil || res.Lost != (Lost{ACL: true, Mode: true}) || got != 0o604 {
+		t.Errorf("mode %o, lost %+v, %v", got, res.Lost, err)
+	}
+}
+
+// moreRights fails the test for rights to anything in dst that its callers do not have to from.
+func moreRights(t *testing.T, what string, from Source, dst *end) {
+	t.Helper()
+	const all = vfs.AccessRead | vfs.AccessModify | vfs.AccessExecute | vfs.AccessLookup
+	for _, name := range dst.names() {
+		h := dst.source(name).Handle
+		for _, c := range []*vfs.Caller{
+			{UID: 1000, GID: 1000}, {UID: 2000, GID: 2000}, {UID: 3000, GID: 50}, {UID: 3000, GID: 60}, {UID: 3000, GID: 61}, {UID: 3000, GID: 0}, {UID: 3000, GID: 3000},
+		} {
+			may, _, err := from.FS.As(c).Access(context.Background(), from.Handle, all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _, err := dst.fs.As(c).Access(context.Background(), h, all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got&^may != 0 {
+				t.Errorf("%s: %d of group %d has the rights %#x to %s, and %#x to the source", what, c.UID, c.GID, got, name, may)
+			}
 		}
 	}
 }

@@ -21,8 +21,8 @@ type Lost struct {
 	SetID bool // set-uid or set-gid, which would speak for another owner
 	Mode  bool // other bits of the mode
 	Times bool
-	ACL   bool // an access control list, which is never copied
-	Xattr bool // extended attributes, which never are, as far as they are known
+	ACL   bool // an access control list
+	Xattr bool // extended attributes, as far as they are known
 }
 
 // maxRefused bounds how many owners Owners remembers, about 50 bytes each. For

@@ -30,9 +30,8 @@ type copier struct {
 	syncer   vfs.Syncer // nil if the destination needs none
 	longer   bool       // the source is longer by now
 	sizeless bool       // the source has bytes, of which its size does not tell
-	want     vfs.Attr   // of the copy: before, with the mode that it has without its access control list
-	acl      bool       // the source has such a list, which is lost
-	xattr    bool       // the source has extended attributes, which are lost
+	lists    Lists      // of the source
+	marked   bool       // the source has extended attributes
 }
 
 // copy makes the attempt and cleans up behind it.
@@ -93,7 +92,7 @@ func (c *copier) openSource(ctx context.Context) error {
 		return &sourceError{err: fmt.Errorf("open the source: %w", err), opening: true}
 	}
 	c.in = in
-	c.xattr = fileHasXattrs(ctx, in)
+	c.marked = c.src.fileHasXattrs(ctx, in)
 	switch known := c.src.Attr.Has(needed); {
 	case opened.Attr.Has(needed):
 		c.before, c.fresh = opened.Attr, true
@@ -230,13 +229,13 @@ func (c *copier) fill(ctx context.Context) (res Result, err error) {
 // contentsAndMode copies the bytes, and asks for the access control list meanwhile, if
 // there may be one.
 func (c *copier) contentsAndMode(ctx context.Context) error {
-	c.want = c.before
+	c.lists.Mode = c.before.Mode & 0o7777
 	if _, ok := c.o.acls(c.src, &c.before); !ok {
 		return c.contents(ctx)
 	}
 	var wg sync.WaitGroup
 	var aclErr error
-	wg.Go(func() { c.want.Mode, c.acl, aclErr = c.o.PlainMode(ctx, c.src, &c.before) })
+	wg.Go(func() { c.lists, aclErr = c.o.Lists(ctx, c.src, &c.before) })
 	err := c.contents(ctx)
 	wg.Wait()
 	if err == nil {
@@ -311,13 +310,23 @@ func (c *copier) settle(ctx context.Context) error {
 
 // attributes gives the copy those of the source.
 func (c *copier) attributes(ctx context.Context, res *Result) error {
-	after, lost, err := SetAttrs(ctx, c.dst.FS, c.made.H, &c.want, &c.made.Attr, c.o.Owners)
+	m := marks{src: c.src, f: c.dst.FS, h: c.made.H}
+	if c.marked {
+		if err := m.setUsers(ctx); err != nil {
+			return err
+		}
+	}
+	after, lost, err := c.o.SetAll(ctx, c.dst.FS, c.made.H, &c.before, &c.made.Attr, &c.lists, c.dst.lists())
 	if err != nil {
 		return err
 	}
+	if c.marked {
+		err = m.setCapability(ctx, ownersDiffer(&c.before, known(&after, &c.made.Attr)) == 0)
+	}
 	res.Attr, res.Lost = after, lost
-	res.Lost.ACL, res.Lost.Xattr = c.acl, c.xattr
-	return nil
+	res.Lost.Xattr = m.lost
+	res.Listed, res.Marked = c.lists.Some(), c.marked
+	return err
 }
 
 // verify reads the copy back. Since the copy is committed, only the host that stores it may

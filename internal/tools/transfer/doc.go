@@ -49,18 +49,24 @@
 // copied. If there is none, that is [ErrVanished]. So a name that existed throughout is never
 // missing, whatever was renamed over it.
 //
+// # Lists and extended attributes
+//
+// Access control lists come along where both ends are a [vfs.ACLer] and the destination takes
+// them. In a mode with a list the group's bits are the list's mask. Where the list does not come
+// along, the copy gets the rights that the list gives to the group itself ([Lists]). At no moment
+// anybody has more rights to the copy than to the source ([Options.SetAll]): not by lists that the
+// destination's directory gives to what is made in it either. To ask for a list costs a call,
+// beside the reads. It is made only if the mode gives the group rights, and until the file system
+// is found to have no lists. So a file's list that gives nobody anything, as its mask is empty, is
+// neither copied nor counted.
+//
+// Extended attributes come along where both ends are a [vfs.Xattrer]. Those of users are set
+// before owner and mode, which may forbid it, and capabilities behind them. A source on this host
+// says by one more system call that a file has none, and then nothing else is asked.
+//
 // # What does not come along
 //
-// Access control lists are not copied. In a mode with a list the group's bits are the list's
-// mask. The copy gets the rights that the list gives to the group itself, so that nobody has
-// more rights than before ([Options.PlainMode]). To ask for a list costs a call, beside the
-// reads. It is made only if the mode gives the group rights, and until the file system is
-// found to have no lists.
-//
-// Extended attributes are not copied either. Whether there are some is known only if the
-// source is a directory of a Linux host, by one more system call for each file. Attributes of
-// users, and capabilities, count.
-//
+// What the destination refuses, or has no room for, is lost, and no failure.
 // A server may claim to have set attributes that it has not set. So the attributes in its
 // answer are compared with what was asked for. [Lost] says what is missing.
 //

@@ -48,11 +48,11 @@ func (s *Source) readlink(ctx context.Context) (target string, attr vfs.Attr, er
 func Node(ctx context.Context, src Source, dst Target, o *Options) (Result, error) {
 	n := node{dst: &dst, o: o, want: &src.Attr}
 	if src.Attr.Has(vfs.MaskMode) {
-		mode, lost, err := src.plainMode(ctx, o)
+		lists, err := src.lists(ctx, o)
 		if err != nil {
 			return Result{}, err
 		}
-		src.Attr.Mode, n.acl = mode, lost
+		n.lists = lists
 	}
 	n.how = vfs.CreateHow{Type: src.Attr.Type, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600}}
 	switch src.Attr.Type {
@@ -70,12 +70,12 @@ func Node(ctx context.Context, src Source, dst Target, o *Options) (Result, erro
 
 // node is an object without contents that is being made.
 type node struct {
-	dst  *Target
-	o    *Options
-	want *vfs.Attr
-	how  vfs.CreateHow
-	acl  bool    // the source has an access control list, which is lost
-	link *Source // of a symbolic link
+	dst   *Target
+	o     *Options
+	want  *vfs.Attr
+	how   vfs.CreateHow
+	lists Lists   // of the source
+	link  *Source // of a symbolic link
 }
 
 // maxPlaced is how often an object is placed again because what had its name was replaced
@@ -170,11 +170,10 @@ func (n *node) replace(ctx context.Context, there vfs.Type) (Result, error) {
 
 // finish sets the attributes.
 func (n *node) finish(ctx context.Context, h vfs.Handle, have *vfs.Attr) (Result, error) {
-	after, lost, err := SetAttrs(ctx, n.dst.FS, h, n.want, have, n.o.Owners)
+	after, lost, err := n.o.SetAll(ctx, n.dst.FS, h, n.want, have, &n.lists, n.link == nil && n.dst.lists())
 	if err != nil {
 		return Result{}, err
 	}
-	lost.ACL = n.acl
 	return Result{Source: *n.want, Handle: h, Attr: after, Lost: lost}, nil
 }
 

@@ -79,7 +79,13 @@ type Target struct {
 	FS   vfs.FS
 	Dir  vfs.Handle
 	Name string
+	// Listed reports whether what is made in Dir may begin with access control lists from
+	// there (Options.Listed). It may wait for an answer. nil: it does not.
+	Listed func() bool
 }
+
+// lists reports whether what is made in Dir may begin with access control lists.
+func (t *Target) lists() bool { return t.Listed != nil && t.Listed() }
 
 // Options say how to copy. They are shared by all copies of a job, and are not
 // changed.
@@ -98,7 +104,7 @@ type Options struct {
 	// negative number takes back those of an attempt that failed.
 	Moved func(n int64)
 
-	listed knownACLs
+	listed, holds knownACLs // of sources, and of destinations
 }
 
 func (o *Options) chunk() uint64 {
@@ -130,6 +136,8 @@ type Result struct {
 	Verified bool
 	Grew     bool // the source grew meanwhile: the copy has what was there at first
 	Lost     Lost
+	Listed   bool     // the source has access control lists that its mode does not tell
+	Marked   bool     // the source has extended attributes, as far as that is known
 	Left     []string // temporaries that may appear yet: of calls that were not answered
 }
 

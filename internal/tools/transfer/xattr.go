@@ -1,16 +1,17 @@
 package transfer
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Extended attributes are not copied. A directory of a Linux host knows what has some; NFSv3
-// has no question for them. These are found by vfs.As.
-
-// xattrFile is a File that knows whether it has extended attributes of a user, or
-// capabilities (xattr(7)).
+// xattrFile is a File that knows, for less than its FS, whether it has extended attributes that
+// a vfs.Xattrer lists. It is found by vfs.As, and so is xattrFS.
 type xattrFile interface {
 	HasXattrs(ctx context.Context) bool
 }
@@ -20,18 +21,189 @@ type xattrFS interface {
 	HasXattrs(ctx context.Context, h vfs.Handle) bool
 }
 
-// fileHasXattrs reports whether f is known to have some.
-func fileHasXattrs(ctx context.Context, f vfs.File) bool {
-	x, ok := vfs.As[xattrFile](f)
-	return ok && x.HasXattrs(ctx)
+// fileHasXattrs is HasXattrs of a source that is open as f.
+func (s *Source) fileHasXattrs(ctx context.Context, f vfs.File) bool {
+	if x, ok := vfs.As[xattrFile](f); ok {
+		return x.HasXattrs(ctx)
+	}
+	return s.HasXattrs(ctx)
 }
 
-// HasXattrs reports whether the source is known to have extended attributes, which a copy
-// does not get. What has only a name (a link, a pipe) is not asked.
+// HasXattrs reports whether the source has extended attributes, as far as it knows: NFSv3 has no
+// question for them. If they cannot be read, it has some. What has only a name (a link, a pipe)
+// is not asked.
 func (s *Source) HasXattrs(ctx context.Context) bool {
 	if s.Attr.Type != vfs.TypeReg && s.Attr.Type != vfs.TypeDir {
 		return false
 	}
-	x, ok := vfs.As[xattrFS](s.FS)
-	return ok && x.HasXattrs(ctx, s.Handle)
+	if x, ok := vfs.As[xattrFS](s.FS); ok {
+		return x.HasXattrs(ctx, s.Handle)
+	}
+	x, ok := vfs.As[vfs.Xattrer](s.FS)
+	if !ok {
+		return false
+	}
+	names, err := x.Xattrs(ctx, s.Handle)
+	return len(names) > 0 || err != nil && !errors.Is(err, vfs.ErrNotSupp) && !errors.Is(err, vfs.ErrStale)
+}
+
+// xattrCapability are the capabilities that a file gives to whoever runs it (capabilities(7)).
+// Another owner or other bytes take them away, so they come last.
+const xattrCapability = "security.capability"
+
+// marks gives the extended attributes of src to h, one after the other. So no more than one of
+// them is in memory.
+type marks struct {
+	src  *Source
+	f    vfs.FS
+	h    vfs.Handle
+	kept bool // h may have some of them already: what is the same stays
+
+	set        bool // one was changed
+	lost       bool // one could not be read, or not be set
+	capability bool // there is one, which setUsers has left out
+}
+
+// setUsers gives h all but the capability. The caller must have the right to write to h, which
+// the source's mode may take away.
+func (m *marks) setUsers(ctx context.Context) error {
+	from, ok := vfs.As[vfs.Xattrer](m.src.FS)
+	if _, holds := vfs.As[vfs.Xattrer](m.f); !ok || !holds {
+		m.lost = true
+		return nil
+	}
+	names, err := from.Xattrs(ctx, m.src.Handle)
+	if err != nil {
+		return m.unread(ctx, err)
+	}
+	for _, name := range names {
+		if name == xattrCapability {
+			m.capability = true
+		} else if err := m.one(ctx, from, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setCapability gives h the capability, if there is one and h has the source's owner: another one
+// could change what the file does with it.
+func (m *marks) setCapability(ctx context.Context, owned bool) error {
+	if !m.capability {
+		return nil
+	}
+	if !owned {
+		m.lost = true
+		return nil
+	}
+	from, _ := vfs.As[vfs.Xattrer](m.src.FS)
+	return m.one(ctx, from, xattrCapability)
+}
+
+// one gives h one attribute.
+func (m *marks) one(ctx context.Context, from vfs.Xattrer, name string) error {
+	to, _ := vfs.As[vfs.Xattrer](m.f)
+	value, err := from.Xattr(ctx, m.src.Handle, name)
+	if errors.Is(err, vfs.ErrNoXattr) {
+		return nil // it is gone
+	}
+	if err != nil {
+		return m.unread(ctx, err)
+	}
+	if m.kept {
+		if was, err := to.Xattr(ctx, m.h, name); err == nil && bytes.Equal(was, value) {
+			return nil
+		}
+	}
+	switch err = to.SetXattr(ctx, m.h, name, value, vfs.XattrEither); {
+	case err == nil:
+		m.set = true
+	case unfit(err):
+		m.lost = true
+	default:
+		return frozen(fmt.Sprintf("set the extended attribute %q", name), err)
+	}
+	return nil
+}
+
+// unread is the error of a source whose attributes cannot be read. If it is there, they are lost.
+func (m *marks) unread(ctx context.Context, err error) error {
+	err = &sourceError{err: fmt.Errorf("extended attributes of the source: %w", err)}
+	if movedOn(err) || ctx.Err() != nil || errors.Is(err, vfs.ErrNoAnswer) {
+		return err
+	}
+	m.lost = true
+	return nil
+}
+
+// KeepXattrs gives h, a directory or a copy that was made before, the extended attributes of the
+// source. Others of h stay. owned says that h has the source's owner and shall have the
+// capability, too. set says whether any was changed, lost whether h lacks one.
+func (s *Source) KeepXattrs(ctx context.Context, f vfs.FS, h vfs.Handle, owned bool) (set, lost bool, err error) {
+	m := marks{src: s, f: f, h: h, kept: true}
+	if err = m.setUsers(ctx); err == nil {
+		err = m.setCapability(ctx, owned)
+	}
+	if movedOn(err) {
+		return m.set, true, nil // it cannot be asked any more
+	}
+	return m.set, m.lost, err
+}
+
+// known are the attributes that h has after a call: those that came back, else those before it.
+func known(after, before *vfs.Attr) *vfs.Attr {
+	if after.Has(vfs.MaskUID | vfs.MaskGID) {
+		return after
+	}
+	return before
+}
+
+// DifferingXattrs are the names of the extended attributes that a and b do not have alike. ok is
+// false if neither can be asked; if one cannot, it has none.
+func DifferingXattrs(ctx context.Context, a, b *Source) (names []string, ok bool, err error) {
+	from, aok := vfs.As[vfs.Xattrer](a.FS)
+	to, bok := vfs.As[vfs.Xattrer](b.FS)
+	if !aok && !bok {
+		return nil, false, nil
+	}
+	in, err := namesOf(ctx, from, a.Handle)
+	if err != nil {
+		return nil, true, &sourceError{err: fmt.Errorf("extended attributes of the source: %w", err)}
+	}
+	out, err := namesOf(ctx, to, b.Handle)
+	if err != nil {
+		return nil, true, fmt.Errorf("extended attributes of the destination: %w", err)
+	}
+	all := append(in, out...)
+	slices.Sort(all)
+	for _, name := range slices.Compact(all) {
+		if !slices.Contains(in, name) || !slices.Contains(out, name) {
+			names = append(names, name)
+			continue
+		}
+		x, err := from.Xattr(ctx, a.Handle, name)
+		if err != nil {
+			return nil, true, &sourceError{err: fmt.Errorf("extended attribute %q of the source: %w", name, err)}
+		}
+		y, err := to.Xattr(ctx, b.Handle, name)
+		if err != nil {
+			return nil, true, fmt.Errorf("extended attribute %q of the destination: %w", name, err)
+		}
+		if !bytes.Equal(x, y) {
+			names = append(names, name)
+		}
+	}
+	return names, true, nil
+}
+
+// namesOf are the names of h's attributes; none where there cannot be any.
+func namesOf(ctx context.Context, x vfs.Xattrer, h vfs.Handle) ([]string, error) {
+	if x == nil {
+		return nil, nil
+	}
+	names, err := x.Xattrs(ctx, h)
+	if errors.Is(err, vfs.ErrNotSupp) {
+		return nil, nil
+	}
+	return names, err
 }

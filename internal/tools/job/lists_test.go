@@ -1,0 +1,112 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/base/posixacl"
+	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// calls counts the operations of a memfs.
+type calls struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *calls) fault(ctx context.Context, op string, _ vfs.Handle) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n[op]++
+	return ctx.Err()
+}
+
+// TestListsCost counts the calls for a tree without lists and extended attributes: what is asked
+// of the destination for their sake is one question, about the directory that the copy is made in.
+// Its directories are new, so they and what is in them have none. The source is asked for the list
+// of each object whose mode gives its group rights. (No server is asked for extended attributes;
+// what is in memory says by its call what a file of this host says by another.)
+func TestListsCost(t *testing.T) {
+	in, out := calls{n: make(map[string]int)}, calls{n: make(map[string]int)}
+	src, dst := mem(t, memfs.Options{Fault: in.fault}), mem(t, memfs.Options{Fault: out.fault})
+	for i := range 4 {
+		for j := range 5 {
+			src.file(fmt.Sprintf("%d/%d", i, j), 0o644, []byte("contents"))
+		}
+		src.file(fmt.Sprintf("%d/closed", i), 0o600, []byte("contents"))
+	}
+	src.settle()
+	o, v := options(t, src, dst, "copy")
+	clear(in.n)
+	clear(out.n)
+	if s, err := Copy(t.Context(), o); s.ExitCode(err) != ExitDone {
+		t.Fatalf("%v, %+v\n%s", err, s, v)
+	}
+	want := map[string]int{"acl": 1, "lookup": out.n["lookup"], "getattr": out.n["getattr"], "info": out.n["info"], "create": out.n["create"],
+		"remove": out.n["remove"], "open": 24, "write": 24, "close": 24, "rename": 24, "setattr": 24 + 5 + 2} // the root gets its mode at once, and what was probed its time again
+	if !maps.Equal(out.n, want) {
+		t.Errorf("the destination was asked %v, want %v", out.n, want)
+	}
+	if in.n["acl"] != 20+5 || in.n["xattrs"] != 24+5 || in.n["xattr"] != 0 {
+		t.Errorf("the source was asked %v", in.n)
+	}
+}
+
+// TestCopyBelowLists: what is copied into a directory that gives lists to what is made in it has
+// the lists of its source, and no others, also if the copy was there and had some. A run that
+// finds a directory with its lists does not set them, and so closes it to nobody.
+func TestCopyBelowLists(t *testing.T) {
+	lists := vfs.ACL{Access: []vfs.ACLEntry{
+		{Tag: vfs.ACLUserObj, Perm: 7}, {Tag: vfs.ACLUser, ID: 2000, Perm: 7}, {Tag: vfs.ACLGroupObj, Perm: 7},
+		{Tag: vfs.ACLMask, Perm: 7}, {Tag: vfs.ACLOther, Perm: 7},
+	}}
+	lists.Default = lists.Access
+	out := calls{n: make(map[string]int)}
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{Fault: out.fault})
+	src.file("d/f", 0o664, []byte("contents"))
+	src.make("d/fifo", vfs.CreateHow{Type: vfs.TypeFIFO, Set: mode(0o664)})
+	src.make("d/link", vfs.CreateHow{Type: vfs.TypeSymlink, Target: "f"})
+	src.file("there/f", 0o664, []byte("contents"))
+	own := vfs.ACL{Access: []vfs.ACLEntry{
+		{Tag: vfs.ACLUserObj, Perm: 7}, {Tag: vfs.ACLUser, ID: 1000, Perm: 5}, {Tag: vfs.ACLGroupObj, Perm: 5},
+		{Tag: vfs.ACLMask, Perm: 5}, {Tag: vfs.ACLOther, Perm: 0},
+	}}
+	if err := src.fs.(vfs.ACLer).SetACL(t.Context(), src.dir("own"), own); err != nil {
+		t.Fatal(err)
+	}
+	src.file("own/f", 0o664, []byte("contents"))
+	src.settle()
+	dst.dir("copy/there")
+	for _, dir := range []string{"copy/there", "copy", ""} {
+		if err := dst.fs.(vfs.ACLer).SetACL(t.Context(), dst.at(dir), lists); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for run := range 2 {
+		o, v := options(t, src, dst, "copy")
+		clear(out.n)
+		if s, err := Copy(t.Context(), o); s.ExitCode(err) != ExitDone || s.ACLsLost != 0 || s.ModesLost != 0 {
+			t.Fatalf("run %d: %v, %+v\n%s", run, err, s, v)
+		}
+		if n := out.n["setacl"]; run == 1 && n != 1 { // of own/f, which is copied again
+			t.Errorf("lists of %d objects were set again", n)
+		}
+		for path, perm := range map[string]uint32{"copy/d": 0o755, "copy/d/f": 0o664, "copy/d/fifo": 0o664, "copy/there": 0o755, "copy/there/f": 0o664, "copy/own/f": 0o664, "copy/own": 0o750} {
+			h := dst.at(path)
+			acl, err := dst.fs.(vfs.ACLer).ACL(t.Context(), h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if path != "copy/own" && (!posixacl.Minimal(acl.Access) || acl.Default != nil) || path == "copy/own" && len(acl.Access) != 5 {
+				t.Errorf("run %d: %s has the lists %+v", run, path, acl)
+			}
+			if a, err := dst.fs.GetAttr(t.Context(), h, vfs.MaskMode); err != nil || a.Mode != perm {
+				t.Errorf("run %d: %s has mode %o, want %o, %v", run, path, a.Mode, perm, err)
+			}
+		}
+	}
+}
