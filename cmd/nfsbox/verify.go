@@ -19,6 +19,7 @@ type verifyCmd struct {
 	Dest     string `arg:"" place:"" name:"DEST" help:"What shall be the same."`
 	Parallel int    `help:"Files to compare at once; 0 takes the default."`
 	Owner    bool   `help:"Compare owners and groups as well."`
+	ACLs     bool   `name:"acls" help:"Compare access control lists and extended attributes as well."`
 	mountFlags
 	clientFlags
 	show
@@ -30,11 +31,13 @@ times and which names belong to one object. What is missing, extra or different 
 changed. A mode of the source that is but what an access control list shows, where the copy has what the
 list gives to the group itself, is no difference, and counted: so cp makes it where it cannot keep the
 list. Nor is a time before 1970 or after 2106, which NFSv3 does not have, where the copy has the nearest
-that it has. Access control lists and extended attributes are not compared, nor owners without --owner.
-Holes count as zeros. What is a hole on both sides is not read where both tell, as local file systems do;
-NFSv3 does not, so that a sparse file of a server is read whole. A directory that was moved within SOURCE
-meanwhile could not be compared. Nor could one of SOURCE that has other times in the end, as what came
-into it was perhaps not met; if something in it has vanished, it is noted and counted.
+that it has. Owners are compared with --owner alone, access control lists and extended attributes with
+--acls alone. Then one that DEST does not have is a difference. A server has no extended attributes to ask
+for: those of a SOURCE on a server are not compared, and that is noted. Holes count as zeros. What is a
+hole on both sides is not read where both tell, as local file systems do; NFSv3 does not, so that a sparse
+file of a server is read whole. A directory that was moved within SOURCE meanwhile could not be compared.
+Nor could one of SOURCE that has other times in the end, as what came into it was perhaps not met; if
+something in it has vanished, it is noted and counted.
 
 SOURCE is compared with DEST itself, also where DEST is a directory: what cp -r s d has copied into a d
 that was there, verify s d/s compares. Links mean what they mean to cp: a SOURCE that is a symbolic link
@@ -75,7 +78,7 @@ func (c *verifyCmd) Run(e *env) error {
 	po.OneFileSystem = c.OneFileSystem
 	var sum verifySummary
 	err = c.verify(e, po, job.VerifyOptions{
-		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Parallel: c.Parallel, Owner: c.Owner, Each: c.Verbose,
+		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Parallel: c.Parallel, Owner: c.Owner, ACLs: c.ACLs, Each: c.Verbose,
 	}, &sum)
 	sum.tell(tracker)
 	// A failure as a whole must not look like a success.

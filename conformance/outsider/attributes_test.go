@@ -84,8 +84,13 @@ func TestListsAreKept(t *testing.T) {
 				}
 			}
 			b.must(0, "verify", way.from, way.to)
+			b.must(0, "verify", "--acls", way.from, way.to)
 			if run == 1 {
 				b.no(syscall.Removexattr(filepath.Join(way.dst, "dir", "narrowed"), "system.posix_acl_access"))
+				b.must(0, "verify", way.from, way.to) // its mode has stayed
+				if r := b.must(3, "verify", "--acls", "--json", way.from, way.to); r.count(b, "differences") != 1 || !strings.Contains(r.stdout, `"kind":"acl"`) {
+					t.Errorf("%s: that a list is gone is not told: %s", name, r.stdout)
+				}
 			}
 		}
 	}
@@ -113,6 +118,9 @@ func TestVerifyKnowsLists(t *testing.T) {
 		}
 		if r := b.must(0, "verify", from, dst); !strings.Contains(r.stderr, "access control list") {
 			t.Errorf("%s: verify does not tell of lists:\n%s", name, r.stderr)
+		}
+		if r := b.must(3, "verify", "--acls", "--json", from, dst); r.count(b, "differences") != 3 {
+			t.Errorf("%s: of 3 lists that are lost it tells\n%s", name, r.stdout)
 		}
 		b.no(os.Chmod(filepath.Join(dst, "dir", "narrowed"), 0o755))
 		b.no(os.Chmod(filepath.Join(dst, "plain"), 0o600))
@@ -208,8 +216,13 @@ func TestExtendedAttributes(t *testing.T) {
 				t.Errorf("run %d: %s has %q, want %q", run, object, got, want)
 			}
 		}
+		b.must(0, "verify", "--acls", src, dst)
 		if run == 1 {
 			b.no(syscall.Removexattr(filepath.Join(dst, "many"), last))
+			b.must(0, "verify", src, dst)
+			if r := b.must(3, "verify", "--acls", "--json", src, dst); r.count(b, "differences") != 1 || !strings.Contains(r.stdout, `"kind":"xattr"`) {
+				t.Errorf("that an attribute is gone is not told: %s", r.stdout)
+			}
 		}
 	}
 	url := b.serve(b.path("srv")).url
@@ -220,6 +233,12 @@ func TestExtendedAttributes(t *testing.T) {
 	}
 	if r := b.must(0, "cp", "-r", src, url+"again"); !strings.Contains(r.stderr, "not preserved: 3 objects' extended attributes") {
 		t.Errorf("that they were lost is not told:\n%s", r.stderr)
+	}
+	if r := b.must(3, "verify", "--acls", "--json", src, url+"to"); r.count(b, "differences") != 3 {
+		t.Errorf("what a server does not have is not told: %s", r.stdout)
+	}
+	if r := b.must(0, "verify", "--acls", url+"src", dst); !strings.Contains(r.stderr, "extended attributes") {
+		t.Errorf("that a server cannot be asked is not told: %s", r.stderr)
 	}
 	if r := b.must(0, "cp", "-r", "--json", url+"src", b.path("from")); r.count(b, "xattrs_lost") != 0 {
 		t.Errorf("of a server nobody can know that: %s", r.stdout)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 
@@ -108,5 +109,54 @@ func TestCopyBelowLists(t *testing.T) {
 				t.Errorf("run %d: %s has mode %o, want %o, %v", run, path, a.Mode, perm, err)
 			}
 		}
+	}
+}
+
+// TestVerifyLists: lists and extended attributes are compared if that is asked for.
+func TestVerifyLists(t *testing.T) {
+	list := vfs.ACL{Access: []vfs.ACLEntry{
+		{Tag: vfs.ACLUserObj, Perm: 6}, {Tag: vfs.ACLUser, ID: 1000, Perm: 4}, {Tag: vfs.ACLGroupObj, Perm: 4},
+		{Tag: vfs.ACLMask, Perm: 4}, {Tag: vfs.ACLOther, Perm: 4},
+	}}
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	for _, tr := range []*tree{src, dst} {
+		for _, name := range []string{"d/both", "d/here", "d/none", "d/there", "d/value"} {
+			tr.file(name, 0o644, nil)
+		}
+		tr.mark("d/value", "user.a", "value")
+		tr.grant("d/both", list)
+		tr.settle()
+	}
+	src.grant("d/here", list)
+	dst.grant("d/there", list)
+	src.grant("d", vfs.ACL{Access: posixacl.FromMode(0o755), Default: list.Access})
+	dst.mark("d/value", "user.a", "another")
+	src.mark("d", "user.b", "")
+	if s, got := verify(t, src, dst, nil); s.Differences != 0 {
+		t.Errorf("not asked for: %q", got)
+	}
+	want := []string{"acl d", "acl d/here", "acl d/there", "xattr d", "xattr d/value"}
+	if _, got := verify(t, src, dst, func(o *VerifyOptions) { o.ACLs = true }); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	want = []string{" ", "acl d/both", "acl d/there"} // a note, and what the destination alone has
+	unable := func(o *VerifyOptions) { o.ACLs, o.Source.FS = true, struct{ vfs.FS }{src.fs} }
+	if _, got := verify(t, src, dst, unable); !slices.Equal(got, want) {
+		t.Errorf("of a source that cannot be asked: %q, want %q", got, want)
+	}
+}
+
+// grant gives an object lists, and mark an extended attribute.
+func (tr *tree) grant(path string, acl vfs.ACL) {
+	tr.t.Helper()
+	if err := tr.fs.(vfs.ACLer).SetACL(context.Background(), tr.at(path), acl); err != nil {
+		tr.t.Fatal(err)
+	}
+}
+
+func (tr *tree) mark(path, name, value string) {
+	tr.t.Helper()
+	if err := tr.fs.(vfs.Xattrer).SetXattr(context.Background(), tr.at(path), name, []byte(value), vfs.XattrEither); err != nil {
+		tr.t.Fatal(err)
 	}
 }

@@ -28,6 +28,8 @@ const (
 	DiffMtime   = "mtime"
 	DiffOwner   = "owner"
 	DiffLinks   = "links" // names that are one object on one side only
+	DiffACL     = "acl"   // access control lists
+	DiffXattr   = "xattr" // extended attributes
 )
 
 // VerifyOptions say what to compare.
@@ -41,6 +43,7 @@ type VerifyOptions struct {
 
 	Parallel int  // files at once; 0: DefaultParallel
 	Owner    bool // compare owners and groups as well
+	ACLs     bool // compare access control lists and extended attributes as well
 }
 
 // VerifySummary is what a verification has found.
@@ -83,7 +86,8 @@ type verifyJob struct {
 
 // Verify compares two trees, or two single objects: names, types, sizes, contents, targets
 // of links, device numbers, modes, mtimes, which names are hard links of one object, and,
-// with o.Owner, owners. Access control lists and extended attributes are not compared.
+// with o.Owner, owners, and with o.ACLs access control lists and extended attributes, as far as
+// the source has them to ask for.
 // Differences and failed items are reported to o.Progress and counted; the error is nil then.
 // An error says that the job as a whole has ended early.
 //
@@ -155,6 +159,9 @@ func (j *verifyJob) prepare(ctx context.Context) error {
 			return fmt.Errorf("limits of the %s: %w", p.name, err)
 		}
 		j.timeDelta = max(j.timeDelta, info.TimeDelta, 1)
+	}
+	if o.ACLs && !vfs.Has[vfs.Xattrer](o.Source.FS) {
+		j.progress.Report(progress.Event{Type: "note", Message: "the source cannot be asked for extended attributes: they are not compared"})
 	}
 	src := transfer.Source{FS: o.Source.FS, Handle: o.Source.Handle}
 	j.t.Chunk, err = transfer.Chunk(ctx, src, transfer.Target{FS: o.Dest.FS, Dir: o.Dest.Handle})
@@ -230,7 +237,36 @@ func (j *verifyJob) compareAttrs(ctx context.Context, p *pair) error {
 	if j.o.Owner && (src.UID != dst.UID || src.GID != dst.GID) {
 		j.differ(p.path(), DiffOwner, "%d:%d, and in the destination %d:%d", src.UID, src.GID, dst.UID, dst.GID)
 	}
+	if j.o.ACLs && src.Type != vfs.TypeSymlink {
+		return j.compareLists(ctx, p)
+	}
 	return nil
+}
+
+// compareLists compares access control lists and extended attributes.
+func (j *verifyJob) compareLists(ctx context.Context, p *pair) error {
+	a := transfer.Source{FS: j.o.Source.FS, Handle: p.src.Handle, Attr: p.src.Attr}
+	b := transfer.Source{FS: j.o.Dest.FS, Handle: p.dst.handle, Attr: p.dst.attr}
+	in, out, same, err := j.t.CompareLists(ctx, &a, &b)
+	switch {
+	case err != nil:
+		return err
+	case same:
+	case !out.Some():
+		j.differ(p.path(), DiffACL, "an access control list, and in the destination none")
+	case !in.Some():
+		j.differ(p.path(), DiffACL, "no access control list, and in the destination one")
+	default:
+		j.differ(p.path(), DiffACL, "another access control list in the destination")
+	}
+	if a.Attr.Type != vfs.TypeReg && a.Attr.Type != vfs.TypeDir {
+		return nil
+	}
+	names, err := transfer.DifferingXattrs(ctx, &a, &b)
+	if err == nil && len(names) > 0 {
+		j.differ(p.path(), DiffXattr, "%d extended attributes differ, the first is %s", len(names), shorten(names[0]))
+	}
+	return err
 }
 
 // compareTimes reports mtimes that differ. If the source's is not representable in NFSv3,

@@ -73,17 +73,37 @@ func (l *Lists) Some() bool { return len(l.ACL.Access) > 0 }
 // make a difference: a mode without rights of the group is what it seems, unless it is of a
 // directory.
 func (o *Options) Lists(ctx context.Context, src *Source, a *vfs.Attr) (Lists, error) {
+	l, err := o.listed.lists(ctx, src, a)
+	if err != nil {
+		err = &sourceError{err: fmt.Errorf("access control list of the source: %w", err)}
+	}
+	return l, err
+}
+
+// lists are the Lists of src, whose file system is one of k.
+func (k *knownACLs) lists(ctx context.Context, src *Source, a *vfs.Attr) (Lists, error) {
 	l := Lists{Mode: a.Mode & 0o7777}
-	f, ok := o.acls(src, a)
+	f, ok := k.worth(src, a)
 	if !ok {
 		return l, nil
 	}
-	acl, _, err := o.listed.list(ctx, f, src.Handle, a)
-	if err != nil {
-		return l, &sourceError{err: fmt.Errorf("access control list of the source: %w", err)}
+	acl, _, err := k.list(ctx, f, src.Handle, a)
+	if err == nil {
+		l.read(acl)
 	}
-	l.read(acl)
-	return l, nil
+	return l, err
+}
+
+// CompareLists returns the lists of a, and of b in the destination, and whether they are the same.
+// A list that gives nobody anything, since the mode has no rights of the group, counts as none.
+func (o *Options) CompareLists(ctx context.Context, a, b *Source) (in, out Lists, same bool, err error) {
+	if in, err = o.Lists(ctx, a, &a.Attr); err != nil {
+		return in, out, false, err
+	}
+	if out, err = o.holds.lists(ctx, b, &b.Attr); err != nil {
+		return in, out, false, fmt.Errorf("access control list of the destination: %w", err)
+	}
+	return in, out, in.Some() == out.Some() && SameLists(in.ACL, out.ACL), nil
 }
 
 // read takes the lists of an object whose mode is l.Mode. Some servers add a mask that takes
@@ -136,12 +156,12 @@ func (k *knownACLs) list(ctx context.Context, f vfs.ACLer, h vfs.Handle, a *vfs.
 	return vfs.ACL{}, false, err
 }
 
-// acls is what knows the lists of the source, if it is worth asking.
-func (o *Options) acls(src *Source, a *vfs.Attr) (vfs.ACLer, bool) {
+// worth is what knows the lists of src, if it is worth asking.
+func (k *knownACLs) worth(src *Source, a *vfs.Attr) (vfs.ACLer, bool) {
 	if a.Type == vfs.TypeSymlink || a.Mode&groupBits == 0 && a.Type != vfs.TypeDir {
 		return nil, false
 	}
-	if have, known := o.listed.ask(a); known && !have {
+	if have, known := k.ask(a); known && !have {
 		return nil, false
 	}
 	return vfs.As[vfs.ACLer](src.FS)

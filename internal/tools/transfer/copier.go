@@ -230,7 +230,7 @@ func (c *copier) fill(ctx context.Context) (res Result, err error) {
 // there may be one.
 func (c *copier) contentsAndMode(ctx context.Context) error {
 	c.lists.Mode = c.before.Mode & 0o7777
-	if _, ok := c.o.acls(c.src, &c.before); !ok {
+	if _, ok := c.o.listed.worth(c.src, &c.before); !ok {
 		return c.contents(ctx)
 	}
 	var wg sync.WaitGroup

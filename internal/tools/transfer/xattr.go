@@ -158,21 +158,21 @@ func known(after, before *vfs.Attr) *vfs.Attr {
 	return before
 }
 
-// DifferingXattrs are the names of the extended attributes that a and b do not have alike. ok is
-// false if neither can be asked; if one cannot, it has none.
-func DifferingXattrs(ctx context.Context, a, b *Source) (names []string, ok bool, err error) {
-	from, aok := vfs.As[vfs.Xattrer](a.FS)
-	to, bok := vfs.As[vfs.Xattrer](b.FS)
-	if !aok && !bok {
-		return nil, false, nil
+// DifferingXattrs are the names of the extended attributes that a and b do not have alike. If b
+// cannot be asked, it has none; if a cannot, nothing is compared.
+func DifferingXattrs(ctx context.Context, a, b *Source) (names []string, err error) {
+	from, ok := vfs.As[vfs.Xattrer](a.FS)
+	if !ok {
+		return nil, nil
 	}
+	to, _ := vfs.As[vfs.Xattrer](b.FS)
 	in, err := namesOf(ctx, from, a.Handle)
 	if err != nil {
-		return nil, true, &sourceError{err: fmt.Errorf("extended attributes of the source: %w", err)}
+		return nil, &sourceError{err: fmt.Errorf("extended attributes of the source: %w", err)}
 	}
 	out, err := namesOf(ctx, to, b.Handle)
 	if err != nil {
-		return nil, true, fmt.Errorf("extended attributes of the destination: %w", err)
+		return nil, fmt.Errorf("extended attributes of the destination: %w", err)
 	}
 	all := append(in, out...)
 	slices.Sort(all)
@@ -183,17 +183,17 @@ func DifferingXattrs(ctx context.Context, a, b *Source) (names []string, ok bool
 		}
 		x, err := from.Xattr(ctx, a.Handle, name)
 		if err != nil {
-			return nil, true, &sourceError{err: fmt.Errorf("extended attribute %q of the source: %w", name, err)}
+			return nil, &sourceError{err: fmt.Errorf("extended attribute %q of the source: %w", name, err)}
 		}
 		y, err := to.Xattr(ctx, b.Handle, name)
 		if err != nil {
-			return nil, true, fmt.Errorf("extended attribute %q of the destination: %w", name, err)
+			return nil, fmt.Errorf("extended attribute %q of the destination: %w", name, err)
 		}
 		if !bytes.Equal(x, y) {
 			names = append(names, name)
 		}
 	}
-	return names, true, nil
+	return names, nil
 }
 
 // namesOf are the names of h's attributes; none where there cannot be any.

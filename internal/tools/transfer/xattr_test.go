@@ -152,3 +152,31 @@ func TestKeepXattrs(t *testing.T) {
 		}
 	}
 }
+
+// TestDifferingXattrs: attributes that one side alone has, or that have other values. A
+// destination that cannot be asked has none; of a source that cannot nothing is known.
+func TestDifferingXattrs(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	for _, e := range []*end{src, dst} {
+		e.file("f", nil)
+		e.mark("f", "user.same", "value")
+	}
+	src.mark("f", "user.other", "1")
+	dst.mark("f", "user.other", "2")
+	src.mark("f", "user.here", "")
+	dst.mark("f", "user.there", "")
+	a, b := src.source("f"), dst.source("f")
+	for _, c := range []struct {
+		a, b vfs.FS
+		want []string
+	}{
+		{src.fs, dst.fs, []string{"user.here", "user.other", "user.there"}},
+		{src.fs, struct{ vfs.FS }{dst.fs}, []string{"user.here", "user.other", "user.same"}},
+		{struct{ vfs.FS }{src.fs}, dst.fs, nil},
+	} {
+		a.FS, b.FS = c.a, c.b
+		if got, err := DifferingXattrs(t.Context(), &a, &b); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%q, %v, want %q", got, err, c.want)
+		}
+	}
+}
