@@ -34,7 +34,8 @@ type cpCmd struct {
 func (*cpCmd) Help() string { return cpHelp }
 
 const cpHelp = `Copies files, directories, symbolic links, hard links, sparse files and special files with their
-modes and times, and with their owners where that is allowed. As with cp(1), a DEST that is a directory
+modes, access control lists and times, between directories of a Linux host with their extended
+attributes, and with their owners where that is allowed. As with cp(1), a DEST that is a directory
 receives each SOURCE under its own name, and a DEST that does not exist becomes the copy; several
 SOURCEs need a DEST that is a directory, and two of one name are refused. The root of a server has no
 name of its own, and neither has DIR/.: its contents go into DEST, which keeps its own mode and owner if
