@@ -29,15 +29,27 @@ func Of(wrong string, all iter.Seq[string]) string {
 	return best
 }
 
+// bytesForEach is how many bytes of a wrong word one step takes. In fewer, a step makes another
+// word of it: nobody who writes nope means home.
+const bytesForEach = 3
+
+// minBegun is the shortest word, in bytes, that says by itself which longer one was meant, or that a
+// longer one was begun with.
+const minBegun = 4
+
 // Distance is how far a word is from the wrong one: how many bytes have to be changed, added,
 // left out or swapped with their neighbour (Damerau and Levenshtein), but 1 if one begins with
-// the other. It is Far beyond 2, and where half of the wrong word would be another.
+// the other and the shorter has four bytes. It is Far beyond 2, and where more than a third of the
+// wrong word would be another; of two bytes, swapped ones are 1.
 func Distance(wrong, word string) int {
 	d := steps(wrong, word)
-	if d > 0 && len(wrong) > 3 && word != "" && (strings.HasPrefix(word, wrong) || strings.HasPrefix(wrong, word)) {
-		d = 1
-	}
-	if 2*d > len(wrong) {
+	begun := min(len(wrong), len(word)) >= minBegun && (strings.HasPrefix(word, wrong) || strings.HasPrefix(wrong, word))
+	switch {
+	case d > 0 && begun:
+		return 1
+	case len(wrong) == 2 && len(word) == 2 && wrong[0] == word[1] && wrong[1] == word[0]:
+		return d
+	case bytesForEach*d > len(wrong):
 		return Far
 	}
 	return d
