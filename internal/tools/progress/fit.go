@@ -110,7 +110,7 @@ func fit(parts []part, name string, width int) string {
 		}
 		parts = append(parts[:least:least], parts[least+1:]...)
 	}
-	text := cut(joinParts(parts), width)
+	text := Cut(joinParts(parts), width)
 	room := width - Columns(text) - len(", ")
 	if name = Clean(name); name == "" || room < minName {
 		return text
@@ -126,8 +126,9 @@ func joinParts(parts []part) string {
 	return strings.Join(all, ", ")
 }
 
-// cut returns the first characters of s, in at most n columns.
-func cut(s string, n int) string {
+// Cut returns the first characters of s, in at most n columns. A character that is two columns wide
+// stays whole or goes, and marks go with the character that they are set on.
+func Cut(s string, n int) string {
 	for i, r := range s {
 		if n -= wide(r); n < 0 {
 			return s[:i]
@@ -151,5 +152,11 @@ func tail(s string, n int) string {
 		}
 		at -= size
 	}
-	return dots + s[at:]
+	rest := s[at:]
+	for i, r := range rest { // marks of a character that is not there would be set on the dots
+		if wide(r) > 0 && r != asPicture {
+			return dots + rest[i:]
+		}
+	}
+	return dots
 }

@@ -18,6 +18,9 @@ const (
 	rateSamples = int(rateSpan/terminalInterval) + 1
 )
 
+// Erase takes a line of progress off a terminal.
+const Erase = "\r\x1b[K"
+
 // sample is how many bytes were done at one time.
 type sample struct {
 	at    time.Duration
@@ -55,7 +58,7 @@ func (l *line) clear() string {
 		return ""
 	}
 	l.drawn = false
-	return "\r\x1b[K"
+	return Erase
 }
 
 func (l *line) Progress(s *Snapshot) error {

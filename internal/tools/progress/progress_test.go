@@ -133,9 +133,9 @@ func TestCut(t *testing.T) {
 		in   string
 		n    int
 		want string
-	}{{"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"≥≥≥≥", 2, "≥≥"}, {"", 5, ""}} {
-		if got := cut(tt.in, tt.n); got != tt.want {
-			t.Errorf("cut(%q, %d) = %q", tt.in, tt.n, got)
+	}{{"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"≥≥≥≥", 2, "≥≥"}, {"", 5, ""}, {"世界", 3, "世"}, {"世界", 1, ""}, {"e\u0301e\u0301", 1, "e\u0301"}} {
+		if got := Cut(tt.in, tt.n); got != tt.want {
+			t.Errorf("Cut(%q, %d) = %q", tt.in, tt.n, got)
 		}
 	}
 }

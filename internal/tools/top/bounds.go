@@ -22,9 +22,13 @@ const (
 
 	// minWidth and maxWidth bound the width that is drawn. A narrower screen gets lines of
 	// minWidth, whose end is not visible.
-	minWidth = 40
+	minWidth = 20
 	maxWidth = 200
 
-	// maxName is how many characters of a name are shown.
+	// maxName is how many columns a name may take.
 	maxName = 60
+
+	// maxRunes is how many characters of a name are looked at: marks that are set on others
+	// take no column.
+	maxRunes = 2 * maxName
 )

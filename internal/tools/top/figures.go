@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/nfsbox/nfsbox/internal/server/view"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -89,17 +88,20 @@ func span(d time.Duration) string {
 }
 
 // name cleans and shortens a name that a peer chose.
-func name(s string) string { return cut(progress.Clean(s), maxName) }
+func name(s string) string {
+	clean := []rune(progress.Clean(s))
+	return cut(string(clean[:min(len(clean), maxRunes)]), maxName)
+}
 
-// cut shortens s to n characters.
+// cut shortens s to n columns.
 func cut(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
+	if progress.Columns(s) <= n {
 		return s
 	}
 	if n < 1 {
 		return ""
 	}
-	return string([]rune(s)[:n-1]) + "…"
+	return progress.Cut(s, n-1) + "…"
 }
 
 // spark draws the last width points as bars between 0 and the greatest.

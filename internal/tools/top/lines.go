@@ -7,14 +7,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/nfsbox/nfsbox/internal/server/view"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
 // Screen describes where Lines draws.
 type Screen struct {
-	Width  int // characters
+	Width  int // columns
 	Height int // lines; 0: no limit
 	Colour bool
 	Zone   *time.Location // of the times of day; UTC if nil
@@ -28,7 +28,7 @@ type Look struct {
 	Help bool // show what keys do
 }
 
-// Lines draws a Frame. No line is longer than the screen is wide, or 40 characters, and there are
+// Lines draws a Frame. No line is longer than the screen is wide, or 20 columns, and there are
 // no more lines than the screen is high. If there are too many rows, the longest tables are cut
 // first, and then the last tables are left out.
 func Lines(f *view.Frame, s Screen) []string {
@@ -96,17 +96,16 @@ func (s *Screen) head(f *view.Frame) []string {
 		state = cmp.Or(name(f.Health), "not in service")
 	}
 	clock := f.At.In(s.Zone).Format(time.TimeOnly)
-	parts := slices.DeleteFunc([]string{"nfsbox", name(f.URL), name(f.Version), "up " + span(f.At.Sub(f.Started)), state}, func(p string) bool { return p == "" })
-	title := cut(strings.Join(parts, "  "), s.Width-len(clock)-1)
-	title += strings.Repeat(" ", s.Width-len(clock)-utf8.RuneCountInString(title)) + clock
+	first := title(s.Width-len(clock)-1, "nfsbox", name(f.URL), name(f.Version), "up "+span(f.At.Sub(f.Started)), state)
+	first += strings.Repeat(" ", s.Width-len(clock)-progress.Columns(first)) + clock
 	switch {
 	case s.Colour && !f.Healthy:
-		title = "\x1b[31;1m" + title + "\x1b[0m"
+		first = "\x1b[31;1m" + first + "\x1b[0m"
 	default:
-		title = s.bold(title)
+		first = s.bold(first)
 	}
 	t, c, g := &f.Total, &f.Conns, &f.Gate
-	out := []string{title}
+	out := []string{first}
 	out = append(out, s.flow(
 		"ops/s "+number(t.Rate), "p50 "+seconds(t.P50), "p99 "+seconds(t.P99), "sent "+rate(t.Out), "received "+rate(t.In),
 		"errors/s "+number(t.Errors), "total "+count(t.Calls))...)
@@ -131,6 +130,21 @@ func (s *Screen) head(f *view.Frame) []string {
 	return out
 }
 
+// title is on one line what there is room for of a program, a URL, a version, how long it has been up, and
+// its state. The state stays, and what there is room for of the URL.
+func title(room int, program, url, version, up, state string) string {
+	for _, parts := range [][]string{{program, url, version, up, state}, {program, url, up, state}, {program, url, state}} {
+		text := strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "  ")
+		if progress.Columns(text) <= room {
+			return text
+		}
+	}
+	if url = cut(url, room-progress.Columns(state)-gap); url != "" {
+		state = url + strings.Repeat(" ", gap) + state
+	}
+	return cut(state, room)
+}
+
 // flow puts parts on as few lines as fit them.
 func (s *Screen) flow(parts ...string) (lines []string) {
 	line := ""
@@ -139,7 +153,7 @@ func (s *Screen) flow(parts ...string) (lines []string) {
 		switch {
 		case line == "":
 			line = p
-		case utf8.RuneCountInString(line)+2+utf8.RuneCountInString(p) <= s.Width:
+		case progress.Columns(line)+2+progress.Columns(p) <= s.Width:
 			line += "  " + p
 		default:
 			lines, line = append(lines, line), p

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/nfsbox/nfsbox/internal/server/view"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
 // TestLines draws one Frame on screens of many sizes.
@@ -55,11 +55,46 @@ func fits(t *testing.T, f *view.Frame, s Screen) {
 		t.Fatalf("%dx%d: %d lines", s.Width, s.Height, len(lines))
 	}
 	for _, line := range lines {
-		if n := utf8.RuneCountInString(plain(line)); n > max(s.Width, minWidth) {
+		if n := progress.Columns(plain(line)); n > max(s.Width, minWidth) {
 			t.Fatalf("%dx%d: a line of %d: %q", s.Width, s.Height, n, line)
 		}
 		if i := strings.IndexFunc(plain(line), func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
 			t.Fatalf("%dx%d: what is not printable: %q", s.Width, s.Height, line)
+		}
+	}
+}
+
+// TestWideNames cuts names by the columns that they take: characters of two columns stay whole, and
+// marks stay with the character that they are set on. What is beside them stands where it should.
+func TestWideNames(t *testing.T) {
+	const wide, marked = "漢字仮名交じり文の長い名前", "q\u0301q\u0301q\u0301q\u0301q\u0301q\u0301"
+	f := &view.Frame{
+		URL: "nfs://" + wide + "/",
+		Clients: []view.ClientFrame{
+			{Client: "192.0.2.7", User: wide, Rate: 3, File: wide}, {Client: marked + marked, User: marked, Rate: 2, File: marked + wide},
+		},
+		Files: []view.FileFrame{{File: strings.Repeat(wide, 4), Rate: 7, Client: "c"}, {File: strings.Repeat(marked, 9), Rate: 5, Client: "c"}},
+	}
+	for width := minWidth; width < 210; width++ {
+		s := Screen{Width: width, Height: 60}
+		fits(t, f, s)
+		lines := Lines(f, s)
+		for _, line := range lines {
+			if strings.Contains(line, "q…") || strings.Contains(line, " \u0301") || strings.Contains(line, "…\u0301") {
+				t.Fatalf("%d columns: a mark is cut off in %q", width, line)
+			}
+		}
+		// Rates are aligned to the right.
+		at := func(of string) int {
+			for _, line := range lines {
+				if before, _, ok := strings.Cut(line, of); ok {
+					return progress.Columns(before)
+				}
+			}
+			return -1
+		}
+		if a, b := at(" 7  "), at(" 5  "); a != b {
+			t.Fatalf("%d columns: rates stand at %d and %d:\n%s", width, a, b, strings.Join(lines, "\n"))
 		}
 	}
 }

@@ -2,7 +2,8 @@ package top
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
 // column is a column of a table: its heading and its cells.
@@ -39,7 +40,7 @@ func (t *table) lines(width, n int) []string {
 				cell = c.cells[row]
 			}
 			cell = cut(cell, widths[i])
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			pad := strings.Repeat(" ", widths[i]-progress.Columns(cell))
 			if i > 0 {
 				b.WriteString(strings.Repeat(" ", gap))
 			}
@@ -62,9 +63,9 @@ func fit(columns *[]column, width, n int) []int {
 		widths := make([]int, len(*columns))
 		for i := range *columns {
 			c := &(*columns)[i]
-			widths[i] = utf8.RuneCountInString(c.head)
+			widths[i] = progress.Columns(c.head)
 			for _, cell := range c.cells[:n] {
-				widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+				widths[i] = max(widths[i], progress.Columns(cell))
 			}
 			total += widths[i] + gap
 			if c.spare {
