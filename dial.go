@@ -51,7 +51,12 @@ type Export struct {
 	Groups []string // hosts and groups of hosts that may mount it; none: everybody
 }
 
-// Exports lists what the URL's server offers. The URL's path is not looked at.
+// ExportsError says that a server's list has exports that nobody can mount, without a path or with one
+// that is longer than MOUNT allows (RFC 1813, appendix I: 1024 bytes).
+type ExportsError = nfsclient.ExportsError
+
+// Exports lists what the URL's server offers. The URL's path is not looked at. With an [*ExportsError]
+// the list is good: it has the others.
 func Exports(ctx context.Context, rawURL string, opts ...Option) ([]Export, error) {
 	o, err := options(rawURL, opts)
 	if err != nil {

@@ -44,7 +44,8 @@ func endings() map[string][]ending {
 			{exitUsage, "the configuration will not do, the server could not begin, or calls had to be cut off"},
 		},
 		"exports": {
-			{exitOK, "the exports are listed"}, {exitUsage, whyUsage}, {exitIncomplete, whyOutput},
+			{exitOK, "the exports are listed"}, {exitUsage, whyUsage},
+			{exitIncomplete, "the server lists exports that nobody can mount, or the output cannot be written"},
 			{exitUnreachable, "the server cannot be reached, or does not say"}, {exitInterrupted, whySignal},
 		},
 		"cp": {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -16,7 +17,8 @@ type exportsCmd struct {
 
 func (*exportsCmd) Help() string {
 	return `Asks the server's MOUNT service for its exports and prints each path with the clients that it
-names: "(everyone)" if it names none.
+names: "(everyone)" if it names none. Exports whose path nobody can mount, since it is empty or has more
+than 1024 bytes, are counted, and are a failure.
 
   nfsbox exports filer
   nfsbox exports nfs://127.0.0.1:2049/`
@@ -38,13 +40,17 @@ func (c *exportsCmd) Run(e *env) error {
 	}
 	out := newOutput(e, c.JSON)
 	exports, err := nfsbox.Exports(e.ctx, url, watched(e, out.onSilence())...)
-	if err != nil {
+	left, odd := errors.AsType[*nfsbox.ExportsError](err)
+	if err != nil && !odd {
 		return out.fail(e, url, &exitError{status: exitUnreachable, err: fmt.Errorf("%s: %w", url, err)})
 	}
 	for _, x := range exports {
 		if err := printExport(out, x); err != nil {
 			return err
 		}
+	}
+	if odd {
+		return out.fail(e, url, fmt.Errorf("%s: %w", url, left))
 	}
 	return out.end(nil)
 }

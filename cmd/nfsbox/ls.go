@@ -46,7 +46,7 @@ Characters that could steer a terminal are shown as escapes; --json has the byte
 
   nfsbox ls -l nfs://filer/export/home
   nfsbox ls -lhS 'nfs://filer/export/pictures/*.jpg'
-  nfsbox ls -R --json nfs://127.0.0.1:2049/ | jq -r 'select(.type=="entry").path'`
+  nfsbox ls -R --json nfs://filer/export | jq -r 'select(.type=="entry").path'`
 }
 
 const (
@@ -100,6 +100,9 @@ func (c *lsCmd) Run(e *env) error {
 			return err
 		}
 		out.note(fmt.Sprintf("%s is no export itself; these are the exports below it", arg))
+		if none.LeftOut != nil {
+			out.failed(arg, fmt.Errorf("%s: %w", arg, none.LeftOut))
+		}
 		return c.lister(e, out, nil).exports(arg, none, po)
 	}))
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
+// ErrMute marks the error of a call over a connection that was just made, to which nothing has come
+// back: the host is up.
+var ErrMute = errors.New("the port accepts connections, and answers nothing")
+
 // ExportIt is how a directory is exported.
 const ExportIt = "export the directory (nfsbox: an [[export]] in nfsbox.toml, then SIGHUP; Linux: /etc/exports, then exportfs -ra)" //nolint:misspell // the name of a program
 
@@ -63,6 +67,9 @@ func adviseNetwork(err error) string {
 		return "nothing listens at this port: see that the server runs, and that the port is right"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return "no way leads to this address: see the route, and whether the host is up"
+	case errors.Is(err, ErrMute):
+		return "no answer, though connections are accepted: see that the port is right (another service may listen there), " +
+			"that no firewall accepts in the server's place, and that the server does not hang"
 	case silent:
 		return "no answer: the host is down, a firewall drops what is sent to this port, or the server hangs"
 	case errors.Is(err, syscall.ECONNRESET):

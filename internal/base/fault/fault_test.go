@@ -69,6 +69,10 @@ var told = []struct {
 	{fmt.Errorf("after %w", context.Canceled), "interrupted: after interrupted", CodeCanceled, ""},
 	{context.Canceled, "interrupted", CodeCanceled, ""},
 	{fmt.Errorf("nfs://h/x: %w", os.ErrDeadlineExceeded), "nfs://h/x: i/o timeout", "ETIMEDOUT", "no answer"},
+	{
+		fmt.Errorf("nfs://h/x: %w", fmt.Errorf("MOUNT at port 7: %w: %w", ErrMute, os.ErrDeadlineExceeded)),
+		"nfs://h/x: MOUNT at port 7: the port accepts connections, and answers nothing: i/o timeout", "ETIMEDOUT", "another service may listen there",
+	},
 	{syscall.ELOOP, syscall.ELOOP.Error(), "ELOOP", "in circles"},
 	{errors.New("odd: nfs: odd"), "odd: nfs: odd", CodeOther, ""},
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/mount3"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
@@ -132,6 +133,9 @@ func (o *Options) try(ctx context.Context, s *service, port uint16) (*oncrpc.Cli
 	if err == nil {
 		o.Log.Debug("nfs: found", "server", o.Host, "service", s.name, "port", port)
 		return rpc, port, nil
+	}
+	if errors.Is(err, oncrpc.ErrTimeout) && !errors.Is(err, oncrpc.ErrNotSent) {
+		err = fmt.Errorf("%w: %w", fault.ErrMute, err)
 	}
 	err = fmt.Errorf("nfs: %s: %s at port %d: %w", o.Host, s.name, port, err)
 	return nil, 0, errors.Join(err, rpc.Close(), r.drop())

@@ -147,13 +147,17 @@ func (d *diagnosis) mount(ctx context.Context, s *Step) error {
 		return err
 	}
 	d.mountd = m
-	if d.exports, err = m.exports(ctx); err != nil {
+	left := new(ExportsError)
+	if d.exports, err = m.exports(ctx); err != nil && !errors.As(err, &left) {
 		s.Detail = "the MOUNT service answers, but does not list its exports: " + err.Error()
 		return nil // some servers hide their exports; the path may still be right
 	}
 	s.Detail = "the server exports " + listExports(d.exports)
 	if len(d.exports) == 0 {
 		s.Detail, s.Advice = "the server exports nothing", fault.ExportIt
+	}
+	if err != nil {
+		s.Detail, s.Advice = s.Detail+"\n"+left.Error(), "give these exports paths that can be mounted"
 	}
 	return nil
 }

@@ -82,11 +82,9 @@ func (c *Conn) seen(ctx context.Context, m *mountd, t *asked, root vfs.Handle, p
 	if top != root {
 		return len(parts), nil
 	}
-	exports, err := m.exports(ctx)
-	if err == nil {
-		if n := within(exports, parts); n > 0 {
-			return n, nil
-		}
+	exports, _ := m.exports(ctx) // those that are known
+	if n := within(exports, parts); n > 0 {
+		return n, nil
 	}
 	path := joined(parts)
 	_, err = vfs.Resolve(ctx, vfs.Inside(c.fs), root, path[1:], true)

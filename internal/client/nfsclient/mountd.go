@@ -148,22 +148,56 @@ func (m *mountd) umnt(ctx context.Context, path string) error {
 	return err
 }
 
-// exports lists the server's exports (procedure 5).
+// exports lists the server's exports (procedure 5). With an ExportsError the list has the others.
 func (m *mountd) exports(ctx context.Context) ([]Export, error) {
-	var res mount3.Exports
+	var res exportList
 	reply, err := m.rpc.Call(ctx, mount3.MOUNTPROC3_EXPORT, m.auth, xdr.Void{}, &res)
 	defer reply.Release()
-	if err != nil {
-		return nil, err
+	if err == nil && res.left != (ExportsError{}) {
+		err = &res.left
 	}
-	list := make([]Export, len(res))
-	for i, e := range res {
-		list[i].Path = string(e.ExDir)
-		for _, g := range e.ExGroups {
-			list[i].Groups = append(list[i].Groups, string(g.GrName))
+	return res.list, err
+}
+
+// exportList is a list of exports as it is received. A path or a name that is longer than its type
+// allows spoils no other one; maxMountReply bounds all.
+type exportList struct {
+	list []Export
+	left ExportsError
+}
+
+// DecodeXDR implements xdr.Unmarshaler.
+func (l *exportList) DecodeXDR(d *xdr.Decoder) error {
+	*l = exportList{}
+	for d.Bool() {
+		x := Export{Path: string(d.Opaque("exportnode.ex_dir", maxMountReply))}
+		for d.Bool() {
+			name := d.Opaque("groupnode.gr_name", maxMountReply)
+			x.Groups = append(x.Groups, string(name[:min(len(name), mount3.MNTNAMLEN)]))
+		}
+		switch {
+		case x.Path == "":
+			l.left.Empty++
+		case len(x.Path) > mount3.MNTPATHLEN:
+			l.left.TooLong++
+		default:
+			l.list = append(l.list, x)
 		}
 	}
-	return list, nil
+	return d.Err()
+}
+
+// ExportsError says that a server's list has exports with paths that no client can mount. They were
+// left out.
+type ExportsError struct {
+	Empty   int // how many have no path
+	TooLong int // how many have a longer path than MOUNT allows, 1024 bytes
+}
+
+// Error implements error.
+func (e *ExportsError) Error() string {
+	return fmt.Sprintf("the server's list has exports that cannot be mounted, and were left out: %d without a path, %d with one of more than %d bytes",
+		e.Empty, e.TooLong, mount3.MNTPATHLEN)
 }
 
 // Export is a directory that a server offers.
@@ -172,7 +206,8 @@ type Export struct {
 	Groups []string // hosts and groups that may mount it; none means everybody
 }
 
-// Exports asks a server for its exports. It ignores o.Path.
+// Exports asks a server for its exports. It ignores o.Path. With an ExportsError the list has the
+// others.
 func Exports(ctx context.Context, o Options) ([]Export, error) {
 	m, err := connectMountd(ctx, &o, nil)
 	if err != nil {

@@ -136,6 +136,18 @@ func TestNoExport(t *testing.T) {
 	}
 }
 
+// TestNoExportLeftOut: of a list that has nothing but what nobody can mount, it is not said that it is empty.
+func TestNoExportLeftOut(t *testing.T) {
+	u, err := nfsbox.ParseURL("nfs://h/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &NoExport{URL: u, LeftOut: &nfsbox.ExportsError{Empty: 2, TooLong: 1}}
+	if got := e.Advice(); !strings.Contains(got, "2 without a path, 1 with one of more than 1024 bytes") {
+		t.Error(got)
+	}
+}
+
 // TestDivided: what a URL names is known by its name in a directory, unless its end says that a
 // directory is meant, or what holds it lies above the export.
 func TestDivided(t *testing.T) {

@@ -2,6 +2,7 @@ package place
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ const maxNamed = 5
 type NoExport struct {
 	URL     *nfsbox.URL
 	Exports []string // the exports' paths, as the server wrote them
+	LeftOut error    // exports that nobody can mount, which the list has as well; nil: none
 	err     error
 }
 
@@ -47,10 +49,14 @@ func notExported(ctx context.Context, arg string, o Options, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, exportsTime)
 	defer cancel()
 	list, xerr := nfsbox.Exports(ctx, arg, o.Dial...)
-	if xerr != nil || len(list) == 0 && forbidden { // the list may be a secret, too
+	left, odd := errors.AsType[*nfsbox.ExportsError](xerr)
+	if xerr != nil && !odd || len(list) == 0 && forbidden { // the list may be a secret, too
 		return err
 	}
 	e := &NoExport{URL: u, err: err}
+	if odd {
+		e.LeftOut = left
+	}
 	for _, x := range list {
 		if _, in := cutPath(u.Path, x.Path); in {
 			return err // it is exported, but not to this host
@@ -87,6 +93,8 @@ func (e *NoExport) At(path string) string {
 // Advice is what to do: the export that was meant, or those that there are.
 func (e *NoExport) Advice() string {
 	switch path := e.meant(); {
+	case len(e.Exports) == 0 && e.LeftOut != nil:
+		return e.LeftOut.Error()
 	case len(e.Exports) == 0:
 		return "the server exports nothing: " + fault.ExportIt
 	case len(e.Below()) > 0:
