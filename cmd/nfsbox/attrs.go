@@ -62,6 +62,9 @@ func followed(ctx context.Context, p *place.Place) (vfs.FS, vfs.Resolved, error)
 // makeEmpty makes an empty file of what is not there; of a link that leads nowhere, where it leads.
 func makeEmpty(ctx context.Context, p *place.Place) error {
 	dir, name, err := p.Parent(ctx)
+	if err == nil && place.MeansDir(p.Text) { // no file has such a name
+		err = about(p, vfs.ErrNoEnt)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -248,6 +249,9 @@ func (c *mvCmd) Run(e *env) error {
 		if name == "" {
 			return fmt.Errorf("%s is what was mounted, and cannot be moved from within", p.Text)
 		}
+		if err := dirBehind(e.ctx, p, dir, name); err != nil {
+			return err
+		}
 		if dir == toDir && name == toName {
 			return fmt.Errorf("%s has this name already", p.Text)
 		}
@@ -305,6 +309,19 @@ func isListed(ctx context.Context, f vfs.FS, dir vfs.Handle, name string) (bool,
 	return false, nil
 }
 
+// dirBehind is an error unless a slash behind a name, if there is one, tells the truth: the name is that of a
+// directory, and of no link, as rename(2) and symlink(2) have it.
+func dirBehind(ctx context.Context, p *place.Place, dir vfs.Handle, name string) error {
+	if !place.MeansDir(p.Text) {
+		return nil
+	}
+	a, err := attrAt(ctx, p.FS, dir, name)
+	if err == nil && a.Type != vfs.TypeDir {
+		err = vfs.ErrNotDir
+	}
+	return about(p, err)
+}
+
 type lnCmd struct {
 	Symbolic bool     `short:"s" help:"Make a symbolic link: the first argument is its text, which nothing looks at."`
 	Places   []string `arg:"" name:"PLACE" help:"What to link, and last the new name or a directory: nfs://host/export/path, all of one server."`
@@ -349,6 +366,9 @@ func (c *lnCmd) Run(e *env) error {
 
 func symlink(e *env, p *place.Place, text string) error {
 	dir, name, err := p.Parent(e.ctx)
+	if err == nil {
+		err = dirBehind(e.ctx, p, dir, name)
+	}
 	if err != nil {
 		return err
 	}
@@ -396,6 +416,10 @@ func (v *verb) into(done string, from []string, to *place.Place, do func(p, to *
 		name := name
 		if isDir {
 			name = p.Base()
+		} else if place.MeansDir(to.Text) { // which nothing but a directory may become
+			if r, err := p.Resolve(v.e.ctx, false); err != nil || r.Attr.Type != vfs.TypeDir {
+				return cmp.Or(err, about(to, vfs.ErrNotDir))
+			}
 		}
 		return do(p, to, dir, name)
 	})

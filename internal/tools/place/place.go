@@ -194,14 +194,21 @@ func notDir(path string) error { return &fs.PathError{Op: "open", Path: path, Er
 
 // Resolve finds the object that the place names. follow says whether a symbolic link there
 // stands for its target. If the object does not exist, the error Is fs.ErrNotExist; other
-// errors are those of [Reached]. For a server the first call may use what Open has found.
+// errors are those of [Reached]. For a server the first call may use what Open has found. With a
+// slash behind its name it has to be a directory, or a link to one, which is followed (POSIX,
+// Pathname Resolution); else it is [vfs.ErrNotDir].
 func (p *Place) Resolve(ctx context.Context, follow bool) (vfs.Resolved, error) {
+	isDir := MeansDir(p.Text)
+	follow = follow || isDir
 	r, ok, err := p.found(follow)
 	if !ok {
 		r, err = p.look(ctx, follow)
 	}
 	if err == nil && !r.Attr.Has(vfs.MaskV3) {
 		r.Attr, err = p.FS.GetAttr(ctx, r.Handle, vfs.MaskV3)
+	}
+	if err == nil && isDir && r.Attr.Type != vfs.TypeDir {
+		err = vfs.ErrNotDir
 	}
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", p.Text, Reached(err))
