@@ -75,8 +75,8 @@ With --csv the header names the columns: seconds, rates by the second, and times
 
   nfsbox bench null -c 64 nfs://127.0.0.1:2049/
   nfsbox bench read -c 8 -n 10000 --size 64K nfs://filer/export/big.iso
-  nfsbox bench write -c 4 --duration 30s --json nfs://filer/export/scratch | tail -n 1
-  nfsbox bench getattr --csv --server-pid "$(pidof ganesha.nfsd)" nfs://127.0.0.1/export`
+  nfsbox bench write -c 4 --duration 30s --json nfs://filer/data | tail -n 1
+  nfsbox bench getattr --server-pid "$(pidof ganesha.nfsd)" nfs://localhost/a`
 }
 
 // benchFlags are the flags of every verb.

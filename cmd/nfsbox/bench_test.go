@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -36,14 +35,15 @@ func TestByteSize(t *testing.T) {
 // TestBenchLine rewrites one line on a terminal, and takes it away in the end.
 func TestBenchLine(t *testing.T) {
 	var out, stderr bytes.Buffer
-	s := &benchShow{out: bufio.NewWriter(&out), stderr: &stderr, verb: "read", line: true}
+	e := &env{stdout: &out, stderr: &stderr, tty: true, errSize: func() (int, int) { return 60, 24 }}
+	s := new(benchFlags).shower(e, "read")
 	s.each(bench.Sample{Seconds: 1, Ops: 1234, OpsPerSecond: 1234, Bytes: 1, BytesPerSecond: 3 << 20, Latency: bench.Latency{P99: 1500}})
 	s.each(bench.Sample{Seconds: 2, Ops: 2345, OpsPerSecond: 1111, Entries: 1, EntriesPerSecond: 5000, Errors: 2})
 	if err := s.result(&bench.Result{Verb: "read"}); err != nil || s.err != nil {
 		t.Fatal(err, s.err)
 	}
-	want := "\r\x1b[Kread: 1,234 operations, 1,234/s, 3.0 MiB/s, p99 1.50 ms, 0 errors, 1 s" +
-		"\r\x1b[Kread: 2,345 operations, 1,111/s, 5,000 entries/s, p99 0.0 µs, 2 errors, 2 s" + "\r\x1b[K"
+	want := "\r\x1b[Kread: 1,234/s, 3.0 MiB/s, p99 1.50 ms, 1 s, 1,234 operation" +
+		"\r\x1b[Kread: 1,111/s, 2 errors, 5,000 entries/s, p99 0.0 µs, 2 s, " + "\r\x1b[K" // which fits
 	if got := stderr.String(); got != want {
 		t.Errorf("%q", got)
 	}
@@ -54,7 +54,7 @@ func TestBenchLine(t *testing.T) {
 
 // TestHostileStep shows what a server says so that it cannot steer the terminal.
 func TestHostileStep(t *testing.T) {
-	text := stepText(&doctorEvent{Step: "mount", Result: "failed", Detail: "a\x1b[2Jb\nc", Error: &fault.JSON{Message: "d\re"}, Advice: "f\ng"})
+	text := stepText(&doctorEvent{Step: "mount", Result: "failed", Detail: "a\x1b[2Jb\nc", Error: &fault.JSON{Message: "d\re"}, Advice: "f\ng"}, 0)
 	if strings.ContainsAny(text, "\x1b\r") || strings.Count(text, "\n") != 5 || !strings.Contains(text, "-> g\n") {
 		t.Errorf("%q", text)
 	}

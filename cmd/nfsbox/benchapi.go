@@ -175,7 +175,7 @@ may keep the bytes in memory. --in-place leaves the temporary name and RENAME ou
 stores files of its own and removes them.
 
   nfsbox bench upload -c 64 -n 20000 nfs://filer/export/scratch
-  nfsbox bench upload -c 500 -n 20000 --no-sync --encoding plain http://127.0.0.1:9999/export`
+  nfsbox bench upload -c 500 -n 20000 --no-sync http://127.0.0.1:9999/export`
 }
 
 func (c *benchUploadCmd) Run(e *env) error {
@@ -209,7 +209,7 @@ over NFS LOOKUP and as many READs as it needs; over the file API one Get or, abo
 Download, with a checksum besides, or with --encoding plain one GET.
 
   nfsbox bench download -c 64 -n 20000 nfs://filer/export/scratch
-  nfsbox bench download -c 64 --files 20000 --duration 30s nfs://filer/export/scratch`
+  nfsbox bench download --files 20000 --duration 9s nfs://filer/export/scratch`
 }
 
 func (c *benchDownloadCmd) Run(e *env) error { return c.run(e, "download", true) }

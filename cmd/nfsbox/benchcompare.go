@@ -55,7 +55,7 @@ faults, failed_rounds, counts_match) and figures: name, better ("more" or "less"
 
   nfsbox bench compare --verb getattr -c 64 nfs://old/export nfs://new/export
   nfsbox bench compare --verb upload -c 500 -n 20000 nfs://h/e http://h:9999/e
-  nfsbox bench compare --verb echo -c 64 --html echo.html http://h:9999/ 'http://h:9999/?encoding=json'`
+  nfsbox bench compare --verb echo http://h:99/ 'http://h:99/?encoding=json'`
 }
 
 func (c *benchCompareCmd) side(e *env, url string) (bench.Options, error) {
@@ -138,9 +138,8 @@ func (s *benchShow) round(r *bench.Round) {
 	case s.json && !s.quiet:
 		s.err = s.event("round", r)
 	case s.line:
-		s.drawn = true
-		_, s.err = fmt.Fprintf(s.stderr, "\r\x1b[K%s: round %d, %s: %s/s, p99 %s, %s errors", s.verb, r.Round,
-			strings.ToUpper(r.Side), progress.Count(uint64(r.OpsPerSecond)), progress.Micros(r.Latency.P99), progress.Count(r.Errors))
+		s.draw(fmt.Sprintf("%s: round %d, %s: %s/s, p99 %s, %s errors", s.verb, r.Round,
+			strings.ToUpper(r.Side), progress.Count(uint64(r.OpsPerSecond)), progress.Micros(r.Latency.P99), progress.Count(r.Errors)))
 	}
 }
 

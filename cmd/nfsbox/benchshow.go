@@ -55,7 +55,9 @@ type benchShow struct {
 	out    *bufio.Writer
 	stderr io.Writer
 	verb   string
-	line   bool // the terminal has a line that is rewritten
+	fold   func(text string, indent int) string // to the width of the terminal that out is
+	width  func() int                           // of the terminal that stderr is
+	line   bool                                 // the terminal has a line that is rewritten
 	drawn  bool
 	quiet  bool
 	json   bool
@@ -68,7 +70,7 @@ type benchShow struct {
 
 func (f *benchCommon) shower(e *env, verb string) *benchShow {
 	return &benchShow{
-		out: bufio.NewWriter(e.stdout), stderr: e.stderr, verb: verb,
+		out: bufio.NewWriter(e.stdout), stderr: e.stderr, verb: verb, fold: e.fold, width: e.width,
 		line: e.tty && !f.NoProgress, quiet: f.NoProgress, json: f.JSON, csv: f.CSV, chart: f.HTML != "",
 	}
 }
@@ -84,23 +86,36 @@ func (s *benchShow) each(x bench.Sample) {
 	case s.json && !s.quiet:
 		s.err = s.event("progress", x)
 	case s.line:
-		s.drawn = true
-		text := fmt.Sprintf("%s: %s operations, %s/s", s.verb, progress.Count(x.Ops), progress.Count(uint64(x.OpsPerSecond)))
-		if x.Bytes != 0 {
-			text += fmt.Sprintf(", %s/s", progress.Size(uint64(x.BytesPerSecond)))
-		}
-		if x.Entries != 0 {
-			text += fmt.Sprintf(", %s entries/s", progress.Count(uint64(x.EntriesPerSecond)))
-		}
-		text += fmt.Sprintf(", p99 %s, %s errors, %.0f s", progress.Micros(x.Latency.P99), progress.Count(x.Errors), x.Seconds)
-		_, s.err = io.WriteString(s.stderr, "\r\x1b[K"+text)
+		s.draw(sampleText(s.verb, &x))
 	}
+}
+
+// sampleText is what the line on a terminal shows of a second; the most important first, since a
+// narrow terminal cuts its end off.
+func sampleText(verb string, x *bench.Sample) string {
+	text := fmt.Sprintf("%s: %s/s", verb, progress.Count(uint64(x.OpsPerSecond)))
+	if x.Errors != 0 {
+		text += fmt.Sprintf(", %s errors", progress.Count(x.Errors))
+	}
+	if x.Bytes != 0 {
+		text += fmt.Sprintf(", %s/s", progress.Size(uint64(x.BytesPerSecond)))
+	}
+	if x.Entries != 0 {
+		text += fmt.Sprintf(", %s entries/s", progress.Count(uint64(x.EntriesPerSecond)))
+	}
+	return text + fmt.Sprintf(", p99 %s, %.0f s, %s operations", progress.Micros(x.Latency.P99), x.Seconds, progress.Count(x.Ops))
+}
+
+// draw rewrites the line. Its last column stays free: a line that wraps cannot be rewritten.
+func (s *benchShow) draw(text string) {
+	s.drawn = true
+	_, s.err = io.WriteString(s.stderr, progress.Erase+progress.Cut(text, max(s.width()-1, 1)))
 }
 
 func (s *benchShow) clear() {
 	if s.drawn && s.err == nil {
 		s.drawn = false
-		_, s.err = io.WriteString(s.stderr, "\r\x1b[K")
+		_, s.err = io.WriteString(s.stderr, progress.Erase)
 	}
 }
 
@@ -138,7 +153,7 @@ func (s *benchShow) result(res *bench.Result) error {
 	case s.csv:
 		return s.table(res)
 	}
-	if _, err := s.out.WriteString(benchText(res)); err != nil {
+	if _, err := s.out.WriteString(s.fold(benchText(res), rowText)); err != nil {
 		return err
 	}
 	return s.out.Flush()
@@ -184,10 +199,13 @@ func (s *benchShow) table(r *bench.Result) error {
 	return s.out.Flush()
 }
 
+// rowText is the column in which the texts of a result begin.
+const rowText = 12
+
 func benchText(r *bench.Result) string {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-11s "+format+"\n", append([]any{name}, args...)...)
+		fmt.Fprintf(&b, "%-*s "+format+"\n", append([]any{rowText - 1, name}, args...)...)
 	}
 	size := ""
 	if r.Size != 0 {

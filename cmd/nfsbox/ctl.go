@@ -179,7 +179,7 @@ func (c *ctlCmd) table(out *output, a *ops.ControlAnswer) error {
 const (
 	// shownNames is how many of a client's names a line shows. Further ones are counted.
 	shownNames = 4
-	// shownName is how many characters of a name it shows; dots replace the rest.
+	// shownName is how many columns of a name it shows; dots replace the rest.
 	shownName = 64
 )
 
@@ -197,9 +197,9 @@ func names(x *ops.ControlClient) string {
 
 // short cleans and shortens a text of a client for a terminal.
 func short(name string) string {
-	r := []rune(name[:min(len(name), shownName*utf8.UTFMax)])
-	if len(r) > shownName {
-		return progress.Clean(string(r[:shownName])) + "..."
+	part := progress.Cut(name[:min(len(name), shownName*utf8.UTFMax)], shownName)
+	if len(part) < len(name) {
+		return progress.Clean(part) + "..."
 	}
 	return progress.Clean(name)
 }

@@ -210,12 +210,13 @@ func asExit(status int, err error) error {
 }
 
 func (d *demo) print(w io.Writer) error {
-	_, err := fmt.Fprintf(w, `served    %s
+	const column = 10
+	_, err := io.WriteString(w, d.e.fold(fmt.Sprintf(`served    %s
 as        %s
 copied    %s files, %s directories, %s with %s RPCs
 verified  every byte against the tree on disk: no differences
 in        %.1f s, with at most %s of memory
 `, progress.Clean(d.sum.Source), d.sum.URL, progress.Count(d.sum.Files), progress.Count(d.sum.Dirs), progress.Size(d.sum.Bytes),
-		progress.Count(d.sum.RPCs), d.sum.Seconds, progress.Size(d.sum.MaxRSS))
+		progress.Count(d.sum.RPCs), d.sum.Seconds, progress.Size(d.sum.MaxRSS)), column))
 	return err
 }

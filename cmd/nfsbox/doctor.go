@@ -69,7 +69,7 @@ func (c *doctorCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	d := &doctor{out: newOutput(e, c.JSON)}
+	d := &doctor{out: newOutput(e, c.JSON), size: e.size}
 	start := time.Now()
 	err = nfsbox.Diagnose(e.ctx, c.URL, nfsbox.DiagnoseOptions{Read: c.Read, Write: c.Write}, d.step, append(opts, watched(e, d.out.onSilence())...)...)
 	d.sum.Seconds = time.Since(start).Seconds()
@@ -78,9 +78,10 @@ func (c *doctorCmd) Run(e *env) error {
 
 // doctor shows a diagnosis.
 type doctor struct {
-	out *output
-	sum doctorSummary
-	err error // the first error of the output
+	out  *output
+	size func() (width, height int) // of the terminal; nil: there is none
+	sum  doctorSummary
+	err  error // the first error of the output
 }
 
 // step shows one step immediately.
@@ -110,21 +111,31 @@ func (d *doctor) show(x *doctorEvent) error {
 		}
 		return d.out.flush()
 	}
-	if err := d.out.text(stepText(x)); err != nil {
+	width := 0
+	if d.size != nil {
+		width, _ = d.size()
+	}
+	if err := d.out.text(stepText(x, width)); err != nil {
 		return err
 	}
 	return d.out.flush()
 }
 
-// Columns of the table: the step, the result, how long it took.
+// Columns of the table: the step, the result, how long it took, and what there is to say.
 const (
 	stepColumn   = 9
 	resultColumn = 8
 	tookColumn   = 10
+	saidColumn   = stepColumn + 1 + resultColumn + 1 + tookColumn + 2
+
+	// minSaid is how many columns what there is to say takes at least; on a narrower terminal it
+	// stands below the rest.
+	minSaid = 40
 )
 
-// stepText is a row of the table, with further lines below it. Texts of the server are cleaned.
-func stepText(x *doctorEvent) string {
+// stepText is a row of the table, with further lines below it, on a terminal of so many columns; 0
+// is any. Texts of the server are cleaned.
+func stepText(x *doctorEvent, width int) string {
 	result, took := x.Result, ""
 	switch x.Result {
 	case "failed":
@@ -132,26 +143,32 @@ func stepText(x *doctorEvent) string {
 	case "ok":
 		took = progress.Micros(x.Seconds * 1e6)
 	}
-	lines := cleanLines(x.Detail, "")
+	head, said := fmt.Sprintf("%-*s %-*s %*s", stepColumn, x.Step, resultColumn, result, tookColumn, took), saidColumn
+	narrow := width > 0 && width < saidColumn+minSaid
+	if narrow {
+		head, said = progress.Fold(strings.TrimSpace(x.Step+" "+result+" "+took), width, 2), 2
+	}
+	room := max(width-said, min(width, 1))
+	lines := cleanLines(x.Detail, "", room)
 	if x.Error != nil {
-		lines = append(lines, cleanLines(x.Error.Message, "")...)
+		lines = append(lines, cleanLines(x.Error.Message, "", room)...)
 	}
-	lines = append(lines, cleanLines(x.Advice, "-> ")...)
-	first := ""
-	if len(lines) > 0 {
-		first, lines = lines[0], lines[1:]
+	lines = append(lines, cleanLines(x.Advice, "-> ", room)...)
+	if !narrow && len(lines) > 0 {
+		head, lines = head+"  "+lines[0], lines[1:]
 	}
-	row := fmt.Sprintf("%-*s %-*s %*s  %s", stepColumn, x.Step, resultColumn, result, tookColumn, took, first)
-	text := strings.TrimRight(row, " ") + "\n"
+	text := strings.TrimRight(head, " ") + "\n"
 	for _, line := range lines {
-		text += strings.Repeat(" ", stepColumn+resultColumn+tookColumn+4) + line + "\n"
+		text += strings.Repeat(" ", said) + line + "\n"
 	}
 	return text
 }
 
-func cleanLines(text, prefix string) (lines []string) {
+// cleanLines are the lines of a text, each behind a prefix and broken at width; 0 is any.
+func cleanLines(text, prefix string, width int) (lines []string) {
 	for line := range strings.Lines(text) {
-		lines = append(lines, prefix+progress.Clean(strings.TrimRight(line, "\n")))
+		line = prefix + progress.Clean(strings.TrimRight(line, "\n"))
+		lines = append(lines, strings.Split(progress.Fold(line, width, len(prefix)), "\n")...)
 	}
 	return lines
 }

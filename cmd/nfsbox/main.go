@@ -17,7 +17,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -83,6 +82,8 @@ Data goes to stdout, progress and messages to stderr. With --json every event is
 one line of JSON that begins with its "time" and "type", the last of "type":"summary";
 docs/json.md has them all. An error there has a code, such as "ENOENT", and a message.
 
+On a terminal help, messages and reports are broken at its width. Names, and commands to be typed, stay whole.
+
 cp and verify show how far they have come: on a terminal in one line, which fits its width, else
 in a line every ten seconds. Until all directories are listed the totals have a ≥ before them; from
 then on there are a percentage and an estimate of the time left. In the end stands what was copied,
@@ -107,7 +108,7 @@ its own: short names of places, defaults of flags, and arguments of URLs by serv
 an error, with its line, before anything is done. docs/settings.md has more.
 
   [alias]
-  filer = "nfs://10.0.0.5/export?uid=1000"     # filer:home is nfs://10.0.0.5/export/home?uid=1000
+  filer = "nfs://10.0.0.5/export?uid=1000"   # filer:home is below it
   [flags]
   progress = "lines"                           # of all commands that have it
   [flags.cp]
@@ -200,6 +201,8 @@ func isTerminal(f *os.File) bool {
 
 func run(e *env, args []string) int {
 	e.args = args
+	raw := e.stderr
+	e.stderr = e.messages()
 	set := &resolver{read: e.set, from: make(map[string]string)}
 	parser, exited, err := newParser(e, set)
 	if err != nil {
@@ -227,6 +230,7 @@ func run(e *env, args []string) int {
 		defer stop()
 	}
 	if kctx.Selected().Name == "serve" {
+		e.stderr = raw                  // which gets a log
 		return statusOf(e, kctx.Run(e)) // a signal is how it ends
 	}
 	return report(e, kctx.Run(e))
@@ -267,28 +271,13 @@ func newParser(e *env, set kong.Resolver) (*kong.Kong, *bool, error) {
 		kong.Exit(func(int) { *exited = true }),
 		kong.NoDefaultHelp(),
 		kong.Resolvers(set),
-		kong.Help(printHelp),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: true}),
+		kong.Help(e.printHelp),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	)...)
 	if err == nil {
 		describeExits(parser.Model.Node)
 	}
 	return parser, exited, err
-}
-
-// printHelp prints what --help shows. kong has go/doc lay it out, which marks headings as in
-// a comment of Go: the mark goes.
-func printHelp(o kong.HelpOptions, ctx *kong.Context) error {
-	var text strings.Builder
-	out := ctx.Stdout
-	ctx.Stdout = &text
-	err := kong.DefaultHelpPrinter(o, ctx)
-	ctx.Stdout = out
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(out, strings.ReplaceAll(text.String(), "\n# ", "\n"))
-	return err
 }
 
 // usageError is an error of the command line; source says where it was set, if elsewhere.

@@ -65,7 +65,7 @@ completed, too: the script asks this program, which asks the server, for a secon
 
   nfsbox completion bash >~/.local/share/bash-completion/completions/nfsbox
   nfsbox completion fish >~/.config/fish/completions/nfsbox.fish
-  nfsbox completion zsh >~/.zfunc/_nfsbox     # a folder of $fpath, before compinit
+  nfsbox completion zsh >~/.zfunc/_nfsbox  # in $fpath, before compinit
   nfsbox completion powershell >>$PROFILE
 
 For all users they belong in /usr/share/bash-completion/completions/nfsbox,

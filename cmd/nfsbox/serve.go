@@ -34,13 +34,13 @@ manager and a port mapper answer on one port. The only line on stdout is a URL: 
 export, at the first address.
 
   nfsbox serve ./photos
-  mount -t nfs -o vers=3,proto=tcp,nolock,port=2049,mountport=2049 127.0.0.1:/ /mnt
+  mount -t nfs -o vers=3,tcp,nolock,port=2049,mountport=2049 127.0.0.1:/ /mnt
 
-  nfsbox serve /srv --listen :2049 --portmap-listen :111 --allow 10.0.0.0/8 --squash root
+  nfsbox serve /srv --listen :2049 --portmap-listen :111 --allow 10.0.0.0/8
   mount -t nfs -o vers=3 HOST:/ /mnt
 
-  nfsbox serve -c /etc/nfsbox/nfsbox.toml --check     # names all that is wrong, or says OK
-  nfsbox serve -c /etc/nfsbox/nfsbox.toml --show      # squash is shown as it follows from listen
+  nfsbox serve -c nfsbox.toml --check   # names all that is wrong, or says OK
+  nfsbox serve -c nfsbox.toml --show    # names what holds, with the defaults
 
 CLIENTS OF OTHER HOSTS
 
@@ -153,7 +153,7 @@ files of callers and certificates again. Its calls count as the server's, in met
 view. See docs/file-api.md.
 
   nfsbox serve ./photos --api 127.0.0.1:9999
-  curl -T holiday.jpg http://127.0.0.1:9999/          # a browser shows the same address
+  curl -T holiday.jpg http://127.0.0.1:9999/  # browsers show the same address
   curl -u x:TOKEN https://host:9999/holiday.jpg -O
 
 THE LIVE VIEW

@@ -26,7 +26,11 @@ func (*urlsCmd) Help() string {
 }
 
 func (c *urlsCmd) Run(e *env) error {
-	if _, err := io.WriteString(e.stdout, c.Help()+"\n"); err != nil {
+	text := c.Help() + "\n"
+	if e.size != nil {
+		text = e.laidOut(text)
+	}
+	if _, err := io.WriteString(e.stdout, text); err != nil {
 		return fmt.Errorf("standard output: %w", err)
 	}
 	return nil
@@ -71,7 +75,7 @@ func argForm(a nfsbox.URLArg) string {
 // The columns of the list of arguments: where texts begin, and where they have ended.
 const (
 	argText = 24
-	argEnd  = 96
+	argEnd  = 76 // with the four columns by which help indents it, 80
 )
 
 // writeArg writes an argument and its text, in lines that fit.

@@ -101,7 +101,7 @@ func TestProgressOnTerminal(t *testing.T) {
 			_, werr := tty.WriteString("THE END")
 			b.no(werr)
 			all := <-drawn
-			if err != nil || !strings.Contains(all, "copied: 20 files") {
+			if err != nil || !strings.Contains(unfolded(all), "copied: 20 files") {
 				t.Errorf("%v\n%q", err, all)
 			}
 			for i, f := range frames(all) {
