@@ -104,7 +104,7 @@ func joined(err error) (each []error) {
 func complain(e *env, err error, status int) {
 	for _, one := range joined(err) {
 		// There is nowhere to report an error of stderr.
-		_, _ = io.WriteString(e.stderr, complaint(one, advice(one, status)))
+		_, _ = io.WriteString(e.stderr, complaint(one, e.aliasFor(one, advice(one, status))))
 	}
 }
 

@@ -150,6 +150,7 @@ type env struct {
 	colour  bool                       // a terminal may be written to in colours
 	rand    func([]byte)
 	set     func() (*settings.Settings, error) // what the user has set; nil: nothing
+	environ []string                           // whose names may be misspelt ones of ours; nil: none
 	alone   bool                               // the process runs this command only, which may change its limits
 	name    string                             // the name under which the program was called; "" is nfsbox
 	args    []string
@@ -180,6 +181,7 @@ func main() {
 		colour:  os.Getenv("NO_COLOR") == "",
 		rand:    func(p []byte) { _, _ = rand.Read(p) }, // crypto/rand.Read never fails
 		set:     userSettings(),
+		environ: os.Environ(),
 		alone:   true,
 		name:    os.Args[0],
 	}, os.Args[1:])
@@ -216,6 +218,9 @@ func run(e *env, args []string) int {
 		err = set.err
 	}
 	if err == nil {
+		if settable(kctx.Selected()) && !kctx.Selected().Hidden {
+			e.strays(parser.Model.Node)
+		}
 		err = e.meantAll(kctx.Selected())
 	}
 	if err != nil {

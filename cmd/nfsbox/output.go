@@ -25,6 +25,7 @@ import (
 type output struct {
 	json   bool
 	stderr io.Writer
+	advice func(error, string) string // the advice on an error, or what replaces it
 
 	mu      sync.Mutex // guards what follows: messages about silent servers come from other goroutines
 	w       *bufio.Writer
@@ -36,7 +37,7 @@ type output struct {
 }
 
 func newOutput(e *env, asJSON bool) *output {
-	return &output{w: bufio.NewWriter(e.stdout), json: asJSON, stderr: e.stderr}
+	return &output{w: bufio.NewWriter(e.stdout), json: asJSON, stderr: e.stderr, advice: e.aliasFor}
 }
 
 // event prints v, an object with fields, as a line of JSON.
@@ -116,6 +117,7 @@ func (o *output) failed(path string, err error) {
 	if o.also != nil {
 		o.also(&progress.Event{Type: "error", Path: path, Message: x.Message, Err: err})
 	}
+	x.Advice = o.advice(err, x.Advice)
 	if o.json {
 		// Flushing returns the error of stdout.
 		_ = o.line("error", errorEvent{path, notUTF8(path), x})

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -8,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/settings"
 )
 
@@ -91,6 +96,55 @@ func settableFlags(app *kong.Node) map[string][]string {
 	return known
 }
 
+// strays tells of variables that set nothing, and were meant for another one.
+func (e *env) strays(app *kong.Node) {
+	for _, told := range settings.Stray(e.environ, settableFlags(app)) {
+		e.note(told)
+	}
+}
+
+// note tells people something that is no failure.
+func (e *env) note(text string) {
+	// There is nowhere to report an error of stderr.
+	_, _ = io.WriteString(e.stderr, "nfsbox: "+progress.Clean(text)+"\n")
+}
+
+// nearAlias is the alias that was meant where a name is none; "" if none was.
+func (e *env) nearAlias(name string) string {
+	if e.set == nil {
+		return ""
+	}
+	set, err := e.set()
+	if err != nil {
+		return "" // it has been told
+	}
+	return set.NearAlias(name)
+}
+
+// aliasFor is what to do about err where the host that nobody knows was to be an alias; else advice.
+func (e *env) aliasFor(err error, advice string) string {
+	dns, ok := errors.AsType[*net.DNSError](err)
+	if !ok || !dns.IsNotFound {
+		return advice
+	}
+	if alias := e.nearAlias(dns.Name); alias != "" {
+		return "did you mean the alias " + alias + ":? " + advice
+	}
+	return advice
+}
+
+// misspelt tells of a path of this host that is not there, and looks like an alias.
+func (e *env) misspelt(arg string) {
+	name, path, ok := strings.Cut(arg, ":")
+	if !ok || strings.HasPrefix(path, "/") || strings.Contains(name, "/") {
+		return
+	}
+	alias := e.nearAlias(name)
+	if _, err := os.Lstat(arg); alias != "" && err != nil {
+		e.note(fmt.Sprintf("%s is taken for a path of this host; did you mean %s:%s?", arg, alias, path))
+	}
+}
+
 // meantAll puts into a command's arguments that are places what their user means by them.
 func (e *env) meantAll(command *kong.Node) (err error) {
 	for _, arg := range command.Positional {
@@ -99,9 +153,11 @@ func (e *env) meantAll(command *kong.Node) (err error) {
 		}
 		switch to := arg.Target.Addr().Interface().(type) {
 		case *string:
+			e.misspelt(*to)
 			*to, err = e.meant(*to)
 		case *[]string:
 			for i := range *to {
+				e.misspelt((*to)[i])
 				if (*to)[i], err = e.meant((*to)[i]); err != nil {
 					return err
 				}

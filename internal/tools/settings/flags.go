@@ -37,6 +37,44 @@ func Variable(command, flag string) string {
 	return strings.ToUpper(strings.NewReplacer(" ", "_", "-", "_").Replace(name))
 }
 
+// others are variables that begin with NFSBOX_ and set no flag; PORT is what Kubernetes sets in every
+// container for a service of that name.
+var others = []string{"NFSBOX_CONFIG", "NFSBOX_ALLOW", "NFSBOX_PORT"}
+
+// Stray tells, of variables that set nothing, those that were meant for another one. environ is
+// os.Environ(), known are the commands with their flags.
+func Stray(environ []string, known map[string][]string) (told []string) {
+	names := slices.Clone(others)
+	for command, flags := range known {
+		for _, flag := range flags {
+			names = append(names, Variable(command, flag), Variable("", flag))
+		}
+	}
+	slices.Sort(names)
+	short := slices.Collect(func(yield func(string) bool) {
+		for _, name := range slices.Compact(names) {
+			if !yield(strings.TrimPrefix(name, variables)) {
+				return
+			}
+		}
+	})
+	for _, one := range environ {
+		name, value, _ := strings.Cut(one, "=")
+		wrong, ours := strings.CutPrefix(name, variables)
+		if !ours || value == "" {
+			continue
+		}
+		if meant := near.Of(wrong, slices.Values(short)); meant != "" {
+			told = append(told, fmt.Sprintf("%s sets nothing; did you mean %s%s?", name, variables, meant))
+		}
+	}
+	slices.Sort(told)
+	return told
+}
+
+// variables is how the names of our variables begin.
+const variables = "NFSBOX_"
+
 // Check is an error if the file sets flags that are not there. known are the commands, with
 // their flags.
 func (s *Settings) Check(known map[string][]string) error {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/base/near"
 )
 
 // aliasName has two letters at least: one is a drive of Windows.
@@ -66,6 +67,17 @@ func (s *Settings) Alias(arg string) (url string, ok bool) {
 		return "", false
 	}
 	return below(s.aliases[i].value, path), true
+}
+
+// NearAlias is the alias that was meant where a name is none; "" if all are far from it, or it is one.
+func (s *Settings) NearAlias(name string) string {
+	return near.Of(name, func(yield func(string) bool) {
+		for alias := range s.Aliases() {
+			if !yield(alias) {
+				return
+			}
+		}
+	})
 }
 
 // Server is a URL with the arguments that are set for its server, unless it has them. All else is
