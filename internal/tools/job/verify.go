@@ -334,7 +334,7 @@ func (j *verifyJob) compareFiles(ctx context.Context, p *pair) error {
 	var cmp transfer.Comparison
 	var unsized bool
 	var err error
-	if src.Size == 0 {
+	if transfer.MayBeUnsized(src) {
 		cmp, unsized, err = transfer.CompareUnsized(ctx, a, b, &j.t)
 	}
 	if err == nil && !unsized {

@@ -30,6 +30,7 @@ type copier struct {
 	syncer   vfs.Syncer // nil if the destination needs none
 	longer   bool       // the source is longer by now
 	sizeless bool       // the source has bytes, of which its size does not tell
+	stated   uint64     // the size that it states then
 	lists    Lists      // of the source
 	marked   bool       // the source has extended attributes
 }
@@ -257,10 +258,10 @@ func (c *copier) contents(ctx context.Context) error {
 		}
 	}
 	switch same := unchanged(&c.before, &after); {
-	case c.sizeless && after.Size == 0:
+	case c.sizeless && after.Size == c.stated:
 		return c.closeSource(ctx) // its attributes do not tell whether it has changed
 	case c.sizeless:
-		return ErrChanged // it was empty at first
+		return ErrChanged // it is an ordinary file by now
 	case same && err != nil:
 		return err
 	case !same:

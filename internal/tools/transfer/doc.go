@@ -39,7 +39,9 @@
 // (Result.Grew). Otherwise a log could never be copied. It counts as grown if all bytes up to
 // its first size could be read, and the first and the last of them still equal the copy's.
 //
-// A file near by whose size is 0 is read to its end: those of /proc have bytes all the same.
+// A file near by whose size is 0 is read to its end: those of /proc have bytes all the same. So
+// is one of /sys, whose size is a page whatever it holds. It is known by what no file on a disk has
+// together: that size, no storage of its own, and a file system that has none.
 //
 // If only the ctime has changed, somebody has linked the source or changed its rights. Then
 // source and copy are compared once more, byte for byte, and the copy is kept if they are

@@ -21,8 +21,11 @@ var zeros [zeroBlock]byte
 // pump copies the contents. It returns the source's attributes after the last read, if that
 // read brought them.
 func (c *copier) pump(ctx context.Context) (after vfs.Attr, err error) {
-	if c.before.Size == 0 {
+	if !sized(ctx, c.src, c.in, &c.before) {
 		return c.unsized(ctx)
+	}
+	if c.before.Size == 0 {
+		return after, nil
 	}
 	p := pipe{
 		in: c.in, out: c.out, o: c.o, sum: c.sum,

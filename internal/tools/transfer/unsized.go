@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -10,12 +11,32 @@ import (
 // Files of /proc, and of some file systems in user space, have a size of 0 and contents. So a
 // file of no bytes is read to its end, if it is near ([vfs.Near]): that is one system call for
 // an empty file. Over a network it would be a round trip, and a server that says 0 reads nothing.
+//
+// Files of /sys have a page as their size, whatever they hold (sysfs_add_file_mode_ns). They are
+// told from a file that was cut short by three signs: no storage is used by the file, or had by its
+// file system, and the size is a page.
 
-// unsized copies a file whose size is 0. If it has bytes, c.before gets their number.
-func (c *copier) unsized(ctx context.Context) (after vfs.Attr, err error) {
-	if !allNear([]vfs.File{c.in}) {
-		return after, nil
+// MayBeUnsized reports whether a file with these attributes may have another size than they say.
+func MayBeUnsized(a *vfs.Attr) bool {
+	return a.Size == 0 || a.Has(vfs.MaskUsed) && a.Used == 0 && a.Size == uint64(os.Getpagesize())
+}
+
+// sized reports whether the size of an open file says where it ends.
+func sized(ctx context.Context, s *Source, f vfs.File, a *vfs.Attr) bool {
+	if !MayBeUnsized(a) || !allNear([]vfs.File{f}) {
+		return true
 	}
+	if a.Size == 0 {
+		return false
+	}
+	i, err := s.FS.Info(ctx, s.Handle, vfs.InfoSpace)
+	return err != nil || i.Valid&vfs.InfoSpace == 0 || i.TotalBytes != 0
+}
+
+// unsized copies a file to its end. If it has bytes, c.before gets their number.
+func (c *copier) unsized(ctx context.Context) (after vfs.Attr, err error) {
+	c.stated, c.before.Size = c.before.Size, 0
+	c.sizeless = c.stated > 0
 	buf := c.o.Pool.Get(int(c.o.chunk()))
 	defer buf.Release()
 	for {
@@ -41,8 +62,8 @@ func (c *copier) unsized(ctx context.Context) (after vfs.Attr, err error) {
 	}
 }
 
-// CompareUnsized compares two files to their ends, if a is near and has bytes although its size
-// is 0. Otherwise unsized is false, and nothing was compared.
+// CompareUnsized compares two files to their ends, if a is near and its size does not say where it
+// ends. Otherwise unsized is false, and nothing was compared.
 func CompareUnsized(ctx context.Context, a, b Source, o *Options) (cmp Comparison, unsized bool, err error) {
 	how := &vfs.OpenHow{Access: vfs.ShareRead}
 	fa, _, err := a.FS.Open(ctx, vfs.At{H: a.Handle}, how)
@@ -79,10 +100,14 @@ func CompareUnsized(ctx context.Context, a, b Source, o *Options) (cmp Compariso
 	}
 }
 
-// hasUnsized reports whether the open file f has bytes, and still a size of 0.
+// hasUnsized reports whether the size of the open file f does not say where it ends: if it is 0, f has
+// bytes, and still that size.
 func hasUnsized(ctx context.Context, s *Source, f vfs.File) (bool, error) {
-	if !allNear([]vfs.File{f}) {
+	if sized(ctx, s, f, &s.Attr) {
 		return false, nil
+	}
+	if s.Attr.Size > 0 {
+		return true, nil
 	}
 	n, _, err := f.ReadAt(ctx, make([]byte, 1), 0, nil)
 	if err != nil || n == 0 {

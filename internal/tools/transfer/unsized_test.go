@@ -2,6 +2,9 @@ package transfer
 
 import (
 	"context"
+	"errors"
+	"io"
+	"os"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
@@ -72,4 +75,82 @@ func TestWasEmpty(t *testing.T) {
 		t.Errorf("%v, %+v", err, cmp)
 	}
 	dst.noTemps()
+}
+
+// sysfs is an FS whose files are near, and state a size and storage whatever they hold. It has so much room.
+type sysfs struct {
+	nearby
+	size, used, room uint64
+}
+
+func (f sysfs) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr, error) {
+	a, err := f.nearby.GetAttr(ctx, h, want)
+	a.Size, a.Used = f.size, f.used
+	return a, err
+}
+
+func (f sysfs) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	file, opened, err := f.nearby.Open(ctx, at, how)
+	opened.Attr.Size, opened.Attr.Used = f.size, f.used
+	return statingFile{file, f}, opened, err
+}
+
+func (f sysfs) Info(ctx context.Context, h vfs.Handle, want vfs.InfoMask) (vfs.Info, error) {
+	i, err := f.nearby.Info(ctx, h, want)
+	i.TotalBytes = f.room
+	return i, err
+}
+
+// statingFile states the attributes of its FS.
+type statingFile struct {
+	vfs.File
+	fs sysfs
+}
+
+func (statingFile) Near() bool { return true }
+
+func (x statingFile) ReadAt(ctx context.Context, p []byte, off uint64, post *vfs.Attr) (int, bool, error) {
+	n, eof, err := x.File.ReadAt(ctx, p, off, post)
+	if post != nil {
+		post.Size, post.Used = x.fs.size, x.fs.used
+	}
+	return n, eof, err
+}
+
+// TestSys: a file of /sys, whose size is a page, is copied, verified and compared to its end. Where one of its
+// signs is missing, a file that ends before its size was cut short: that is an error.
+func TestSys(t *testing.T) {
+	page := uint64(os.Getpagesize())
+	for _, c := range []struct {
+		size, used, room uint64
+		bytes            int
+		err              error
+	}{
+		{page, 0, 0, 23, nil},
+		{page, 0, 0, 0, nil},
+		{page, 0, 0, int(page), nil},
+		{page, 0, 0, int(page) + 1, nil},
+		{page, 0, 1 << 30, 23, io.ErrUnexpectedEOF},
+		{page, 512, 0, 23, io.ErrUnexpectedEOF},
+		{page - 1, 0, 0, 23, io.ErrUnexpectedEOF},
+		{2 * page, 0, 0, 23, io.ErrUnexpectedEOF},
+	} {
+		src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+		from, o := src.file("f", pattern(c.bytes)), options(t)
+		from.FS, from.Attr.Size, from.Attr.Used = sysfs{nearby{src.fs}, c.size, c.used, c.room}, c.size, c.used
+		o.Verify = true
+		res, err := File(t.Context(), from, dst.target("f"), o)
+		if !errors.Is(err, c.err) || err == nil && (res.Bytes != uint64(c.bytes) || !res.Verified) {
+			t.Fatalf("%+v: %v, %+v", c, err, res)
+		}
+		dst.noTemps()
+		if c.err != nil {
+			continue
+		}
+		dst.same("f", pattern(c.bytes), 0o640)
+		cmp, unsized, err := CompareUnsized(t.Context(), from, dst.source("f"), o)
+		if err != nil || !unsized || cmp.Differ || cmp.Bytes != uint64(c.bytes) {
+			t.Errorf("%+v: compared: %v, %v, %+v", c, err, unsized, cmp)
+		}
+	}
 }
