@@ -22,7 +22,7 @@ type touchCmd struct {
 }
 
 func (*touchCmd) Help() string {
-	return `Sets the times of objects to now, by the server's clock, and makes empty files of what is not there. A link
+	return `Sets the times of objects to now, by the server's clock. What is not there becomes an empty file. A link
 stands for its target, also if that is not there.
 
   nfsbox touch nfs://filer/export/stamp`
@@ -121,10 +121,10 @@ type chmodCmd struct {
 }
 
 func (*chmodCmd) Help() string {
-	return `Changes permissions. A symbolic mode is of the form [ugoa...][+-=][rwxXst...], several with commas
-between them; without ugoa it is for all, whatever the umask. X is x for directories and for what has an x;
-g=u gives the group what the user has. A directory keeps set-user-ID and set-group-ID if an octal mode does
-not name them; five digits, as 00755, take them away. A link stands for its target.
+	return `Changes permissions. MODE is octal, or symbolic: [ugoa...][+-=][rwxXst...], several with commas between
+them. Without ugoa it is for all, whatever the umask. X is x for directories, and for what has an x already; g=u
+gives the group what the user has. A directory keeps its set-user-ID and set-group-ID if an octal mode does not
+name them; five digits, as 00755, take them away. A link stands for its target.
 
   nfsbox chmod 750 nfs://filer/export/home/ann
   nfsbox chmod -R g+rX,o= nfs://filer/export/projects`
@@ -155,7 +155,7 @@ type chownCmd struct {
 }
 
 func (*chownCmd) Help() string {
-	return `Changes owner and group. NFS version 3 knows numbers alone; names of users are another host's.
+	return `Changes owner and group. They are numbers: NFS version 3 has no names of users.
 
   nfsbox chown 1000:1000 nfs://filer/export/home/ann
   nfsbox chown -R :100 nfs://filer/export/projects`

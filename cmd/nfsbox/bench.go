@@ -31,29 +31,28 @@ type benchCmd struct {
 }
 
 func (*benchCmd) Help() string {
-	return `Measures any NFS server, and nfsbox's file API: so many callers at once (-c), so many operations (-n) or so long
-(--duration), after a warm-up that does not count. It reports operations and bytes per second, how
-long operations took (mean, median, 90, 99 and 99.9 %, the longest), what they cost this process in
-processor time and memory, and, if the server runs on this host or is an nfsbox, what they cost it
-(--server-pid, --server-metrics).
+	return `Measures any NFS server, and nfsbox's file API. -c is how many callers work at once, -n how many operations they
+do, or --duration how long. A warm-up comes first, and does not count. The report has operations and bytes per
+second, how long operations took (mean, median, 90, 99 and 99.9 %, the longest), and what they cost this
+process in processor time and memory. What they cost the server is reported if it runs on this host
+(--server-pid) or is an nfsbox (--server-metrics).
 
 As many calls are under way as there are callers: without --max-load, or max-load= in the URL, the
 client's own limit does not adapt. Connections are the client's choice unless --nconnect says more.
 
-What is measured is the network. The verbs read and write use local I/O, on the host of an nfsbox, if
---localio=auto, require or trusted says so, an operation being one read or write of a file; and with
---through, as applications do. Uploads and downloads use it in the same way. All other verbs call
-procedures, and have no use for it.
+What is measured is the network. On the host of an nfsbox the verbs read, write, upload and download use local
+I/O if --localio=auto, require or trusted says so; an operation of the first two is then one read or write of a
+file. With --through read and write use it, too, as applications do. All other verbs call procedures, and have no use for it.
 
 The verbs upload, download, exist, delete, clean and echo have the same meaning whatever URL is: of
 NFS, or http://host:port/export/dir of a file API (https:// with --ca), in protobuf, JSON or by plain
 HTTP (--encoding).
 The others call procedures of NFS. bench compare measures two targets in turns.
 
-An operation that fails is counted by what went wrong; and the rest goes on.
-When nothing succeeds any more the run ends: after 16 failures of each caller, or one that has taken
-30 seconds or more, as it does when the client's patience with a silent server has ended (timeo= and
-retrans= in the URL; three minutes).
+An operation that fails is counted by what went wrong, and the others go on. The run ends when nothing succeeds
+any more: after 16 failures of each caller, or one that has taken 30 seconds or more, as when the client
+gives a silent server up (timeo= and retrans= in the URL; three minutes).
+
 Files that are made have names that begin with "nfsbox-bench-" and are removed in the end, also
 after an interruption, but for those of upload, which are for delete or clean. What a server that does
 not answer keeps from being removed is named. Nothing else on the server is changed.
@@ -190,7 +189,7 @@ func (*benchNullCmd) Help() string {
 	return `Calls procedure 0, which does nothing: the result is what TCP, record marking and RPC cost, on
 both sides, without any work on files. The default is 100,000 operations.
 
-With --batch each caller has so many calls under way.
+With --batch N each caller has N calls under way.
 
   nfsbox bench null nfs://filer/export
   nfsbox bench null --batch 64 nfs://filer/export
@@ -225,7 +224,7 @@ func (*benchReadCmd) Help() string {
 the end; making it is not measured. All callers read one stream: each takes the next block, and at
 the end of the file begins again. The default is 4096 operations of 1 MiB.
 
-A size above what the server gives at once takes several READs an operation.
+Where --size is more than the server gives at once, an operation takes several READs.
 
   nfsbox bench read -c 8 nfs://filer/export/big.iso
   nfsbox bench read -c 32 --size 4096 --random nfs://filer/export/scratch`

@@ -30,34 +30,31 @@ func (*ctlCmd) Help() string {
   nfsbox ctl drop 1000@127.0.0.1
   nfsbox ctl status
 
-clients lists the clients that have a connection, locks, or files open by LOCALIO: the address,
-connections and calls under way; calls and bytes of the connections that are open, in (received) and out
-(sent); ranges locked, and those waited for; open files; since when, and how long ago it was last heard
-of. What is not over IP is called local. NFSv3 has no open files but those of LOCALIO. Users of this
-host that the kernel knows are clients of their own: 1000@127.0.0.1 is user 1000, ?@127.0.0.1 all whose
-user could not be told. Without a user an address stands for root, and for the user who runs the server,
-who are believed.
+clients lists the clients that have a connection, locks, or files open by LOCALIO (NFSv3 opens none). Columns
+are the address; connections and calls under way; calls and bytes of the connections that are open, in
+(received) and out (sent); ranges locked, and waited for; open files; since when it is known, and how long ago
+it was last heard of. A client that does not come over IP is called local. Each user of this host whom the kernel
+knows is a client: 1000@127.0.0.1 is user 1000, ?@127.0.0.1 are all whose user could not be told. An
+address without a user stands for root, and for the user who runs the server.
 
-locks lists the ranges that are locked, and those that are waited for, of all clients or of CLIENT, and
-of all users at it if CLIENT names none: its address and the name that it calls itself, the number by
-which it knows its process, the file's inode number (find DIR -inum N finds its name), the range in bytes
-(END is left out if it is the end of the file), whether it is shared or exclusive, and held or waited
-for.
+locks lists the ranges that are locked or waited for, of all clients or of CLIENT: its address and the name
+that it gives itself; the number by which it knows its process; the file's inode number (find DIR -inum N
+finds its name); the range in bytes, without END if that is the end of the file; whether it is shared or
+exclusive, and held or waited for. A CLIENT without a user stands for all users at that address.
 
-drop takes from CLIENT, and from all users at it if CLIENT names none, all that it has: its connections
-are closed, its locks go to those who wait for them, its open files are taken back, its mounts forgotten. It is not told of its locks, and believes that
-it still has them: drop is for clients that are gone, or that must go. One that is alive connects again
-at once; take it out of the export's rules, and reload, to keep it out. What it had sent and was not
-answered it sends again.
+drop takes from CLIENT all that it has, and from all users at it if CLIENT names none. Its connections are
+closed, its locks go to those who wait for them, its open files are taken back, and its mounts are
+forgotten. It does not learn that it has lost its locks: drop is for clients that are gone, or must go. One that
+is alive connects again at once, and sends again what was not answered. To keep it out, take it out of the
+export's rules first, and reload.
 
-status shows what nfsbox top --once shows. Figures of the last interval are those of a server that has
-the live view (serve --http); of others there is what they have counted since the start.
+status shows what nfsbox top --once shows. A server with the live view (serve --http) shows rates of the last
+interval; any other shows what it has counted since its start.
 
-The server is reached through a socket in its folder of the state directory, which its own user and
-root can open. The state directory is that of this user (/var/lib/nfsbox for root, else
-$XDG_STATE_HOME/nfsbox or ~/.local/state/nfsbox); --state-dir names another one. Where several servers
-share it, the error names their folders, one of which --state-dir takes as well. In a container it is
-asked by its own nfsbox:
+The server is asked through a socket in its folder of the state directory, which its own user and root can
+open. --state-dir names that directory (default: /var/lib/nfsbox for root, else $XDG_STATE_HOME/nfsbox
+or ~/.local/state/nfsbox). Where several servers share it, the error names the folder of each, and --state-dir
+takes one of these. In a container the nfsbox there asks it:
 
   podman exec files nfsbox ctl clients --state-dir /state
 

@@ -25,10 +25,9 @@ type demoCmd struct {
 }
 
 func (*demoCmd) Help() string {
-	return `Shows the main job on real input. It serves a tree over NFSv3 on loopback, copies it out through
-our client with files in flight side by side, then compares every byte of the copy with the tree on
-disk (not over NFS), and reports. It needs no root, no mount and no configuration, and leaves nothing
-behind.
+	return `Shows on real input what nfsbox does. It serves a tree over NFSv3 on loopback, copies it out with its own
+client, many files at once, and compares every byte of the copy with the tree on disk, not over NFS. It
+needs no root, no mount and no configuration, and leaves nothing behind.
 
   nfsbox demo
   nfsbox demo --json ~/src | tail -n 1`

@@ -22,13 +22,13 @@ type doctorCmd struct {
 
 func (*doctorCmd) Help() string {
 	return `Goes the way to what URL names step by step: the host's name, the portmapper, the connection, MOUNT,
-NFS, limits, rights, the name itself, a listing, and, where the server is an nfsbox on this host, local
-I/O, which leaves the network out. Each step is shown with how long it took and what was
-found; one that fails, or is odd, with what to do about it. A step takes 15 seconds at most.
+NFS, limits, rights, the name itself, a listing, and local I/O, which leaves the network out where the server is
+an nfsbox on this host. Each step is shown with how long it took, what was found and, if it has failed or is
+odd, what to do about it. A step takes 15 seconds at most.
 
-Nothing is changed, unless --write asks for it: then a file whose name begins with ".nfsbox-doctor-" is
-made in the directory that URL names, or that holds what it names, and removed again. Its times tell how
-the clocks of server and client differ.
+Nothing is changed without --write. With it a file whose name begins with ".nfsbox-doctor-" is made, and
+removed again: in the directory that URL names, or in the one that holds what it names. The file's times
+tell how far the clocks of server and client are apart.
 
 With --json each step is a line with "type":"step", step (its name), result ("ok", "failed" or "skipped"),
 seconds, and, where there is something to say, detail, error (code and message) and advice. The last line has

@@ -16,9 +16,9 @@ type exportsCmd struct {
 }
 
 func (*exportsCmd) Help() string {
-	return `Asks the server's MOUNT service for its exports and prints each path with the clients that it
-names: "(everyone)" if it names none. Exports whose path nobody can mount, since it is empty or has more
-than 1024 bytes, are counted, and are a failure.
+	return `Asks the server's MOUNT service for its exports, and prints each path with the clients that may
+mount it, or "(everyone)". Exports that nobody can mount, without a path or with one of more than 1024 bytes,
+are counted, and are a failure.
 
   nfsbox exports filer
   nfsbox exports nfs://127.0.0.1:2049/`

@@ -33,14 +33,15 @@ type lsCmd struct {
 }
 
 func (*lsCmd) Help() string {
-	return `Lists directories. Fewer than 10,000 names are sorted, and shown when all are there; a larger directory
-comes in the order of its server, what follows the first 10,000 as it arrives. With -t, -S, -r or --sort
-250,000 are sorted. Where the server exports nothing but what lies below PLACE, as below nfs://filer/, these
-exports are listed. With -R, every line is a path below PLACE, and comes as it arrives, in the
-order of the server. Memory does not grow with the directory beyond that.
+	return `Lists directories. The names of one are sorted, and shown when all are there. A directory of 10,000 names or
+more comes in the order of its server, as it arrives; with -t, -S, -r or --sort, one of 250,000 or more. With -R
+every line is a path below PLACE, in the order of the server, as it arrives. Memory does not grow
+with the directory beyond that.
 
-On a terminal names stand in columns. Above a long listing that is sorted stands the space that
-its entries use, in KiB, or with its unit with -h.
+Where the server exports nothing but what lies below PLACE, as below nfs://filer/, these exports are listed.
+
+On a terminal names stand in columns. A sorted long listing begins with the space that its entries use, in KiB,
+or with -h in the unit that is shown. Its lines are not cut, however narrow the terminal is.
 
 Characters that could steer a terminal are shown as escapes; --json has the bytes.
 

@@ -68,61 +68,66 @@ A PLACE is a path of this host or a URL:
   nfs://HOST[:PORT]/EXPORT/PATH[?ARG=VALUE&...]
 
 HOST:/EXPORT/PATH, as mount(8) has it, is nfs://HOST/EXPORT/PATH, unless a file here has that very name;
-./HOST:/... is always one.
+./HOST:/... is always a path of this host.
 
-PORT serves NFS and MOUNT alike and leaves the portmapper out. ARGs are those of
-libnfs (uid, gid, version, nfsport, mountport, timeo, retrans, readonly, ...); nfsbox help urls has them
-all, and what patterns in PATH mean.
-A symbolic link at the end of PATH that leads out of its own directory is not followed, since all
-that is known of the server is below that: name what it leads to. Nor is one on the way that
-leads out of what the server mounts. One at the end that leads to a directory which the server
-mounts is that directory, also to cp and stat, which take other links as they are.
+At PORT the server answers NFS and MOUNT; its portmapper is not asked. ARGs are those of libnfs (uid, gid,
+version, nfsport, mountport, timeo, retrans, readonly, ...). nfsbox help urls has them all, and what
+patterns in PATH mean.
 
-Data goes to stdout, progress and messages to stderr. With --json every event is
-one line of JSON that begins with its "time" and "type", the last of "type":"summary";
-docs/json.md has them all. An error there has a code, such as "ENOENT", and a message.
+Of a server only that is known which lies below the mounted directory. A symbolic link on the way is
+followed within that, and one at the end of PATH within the directory that it is in. One that leads further
+out is an error: name what it leads to. A link at the end to a directory that the server mounts stands for
+that directory, also for cp and stat, which take other links as they are.
+
+Data goes to stdout, progress and messages go to stderr. With --json every event is one line of JSON, which
+begins with its "time" and "type"; the last line is of "type":"summary". An error has a code, such as
+"ENOENT", and a message. docs/json.md describes all events.
 
 On a terminal help, messages and reports are broken at its width. Names, and commands to be typed, stay whole.
 
-cp and verify show how far they have come: on a terminal in one line, which fits its width, else
-in a line every ten seconds. Until all directories are listed the totals have a ≥ before them; from
-then on there are a percentage and an estimate of the time left. In the end stands what was copied,
-verified, skipped, not preserved, different, and what has failed.
+cp and verify show their progress: on a terminal in one line that fits its width, else in a line every ten
+seconds. Totals have a ≥ before them until all directories are listed; then a percentage and an estimate of
+the time left are shown. In the end they say what was copied, verified, skipped, not preserved or
+different, and what has failed.
 
-A server that has not answered for 5 seconds is told of, with until when it is
-waited for, and again when it answers. With --json these are a line of
-"type":"silent" (server, since, until, message; no until if an answer alone ends the
-wait) and one of "type":"answers" (server, since, message), between the others.
+A server that has not answered for 5 seconds is reported, with the time at which the wait for it ends, and
+again when it answers. With --json these are lines of "type":"silent" (server, since, until, message; until is
+missing if nothing but an answer ends the wait) and of "type":"answers" (server, since, message).
 
-Exit status: 0 done; 1 usage or configuration; 2 incomplete: some items failed,
-are not there or may not be looked at, and are listed, or the output cannot be written; 3 verification
-found differences, and could compare everything, which else is 2; 4 a source or destination
-cannot be reached: its server, or what that exports. Of arguments that fail each in its
-way the highest counts. 130 interrupted by a signal, before it was done; 141 the reader of the output
-has gone. Each command's own help has what it ends with, and why.
+Exit status, of which each command's own help says more:
+
+  0      done
+  1      the arguments or the configuration are wrong
+  2      some items failed, are not there or may not be looked at, and are listed; or the output cannot be written
+  3      verification has compared everything, and found differences
+  4      a source or destination cannot be reached: its server, or what that exports
+  130    a signal has ended it before it was done
+  141    the reader of the output has gone
+
+Of arguments that fail, each in its way, the highest status counts.
 
 FILES
 
-~/.config/nfsbox/nfsbox.toml has what you set for all runs of all commands but serve, which has a file of
-its own: short names of places, defaults of flags, and arguments of URLs by server. What is wrong in it is
-an error, with its line, before anything is done. docs/settings.md has more.
+~/.config/nfsbox/nfsbox.toml has settings for all commands but serve, which has a file of its own: short
+names of places, defaults of flags, and arguments of URLs by server. What is wrong in it is an error, with its
+line, before anything is done. docs/settings.md has more.
 
   [alias]
   filer = "nfs://10.0.0.5/export?uid=1000"   # filer:home is below it
   [flags]
-  progress = "lines"                           # of all commands that have it
+  progress = "lines"                         # of all commands that have it
   [flags.cp]
-  verify = true                                # of one
-  [server."10.0.0.5"]                          # "*" is any
+  verify = true                              # of one
+  [server."10.0.0.5"]                        # "*" is any
   max-load = 16
 
 Records of copies are below ~/.local/state/nfsbox: see nfsbox cp --help.
 
 ENVIRONMENT
 
-NFSBOX_CP_VERIFY=true sets a flag of one command, NFSBOX_VERIFY=true of all that have it. What the command
-line says comes first, then the environment, then the file. NFSBOX_CONFIG names another file; if it is
-empty there is none. XDG_CONFIG_HOME stands for ~/.config, XDG_STATE_HOME for ~/.local/state. NO_COLOR
+NFSBOX_CP_VERIFY=true sets a flag of one command, NFSBOX_VERIFY=true that of all commands which have it. The
+command line comes first, then the environment, then the file. NFSBOX_CONFIG names another file; if it
+is empty there is none. XDG_CONFIG_HOME stands for ~/.config, XDG_STATE_HOME for ~/.local/state. NO_COLOR
 leaves out colours, LS_COLORS has those of ls.`
 
 // helpFlag prints help instead of running the command. It is not kong's own, whose -h would

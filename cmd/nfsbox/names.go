@@ -92,7 +92,7 @@ type mkdirCmd struct {
 }
 
 func (*mkdirCmd) Help() string {
-	return `Makes directories. What is on the server's disk when the command ends well stays there.
+	return `Makes directories. When the command has ended well they are on the server's disk.
 
   nfsbox mkdir -p nfs://filer/export/projects/new/data`
 }
@@ -231,9 +231,9 @@ type mvCmd struct {
 }
 
 func (*mvCmd) Help() string {
-	return `Gives objects of a server another name, or moves them into a directory, as mv(1) does: by one RENAME each,
-which replaces what has the name atomically. Of two names of one file the first is removed. From one file
-system to another nothing is moved: copy it with nfsbox cp, and verify the copy. For paths of this host
+	return `Gives objects of a server another name, or moves them into a directory, as mv(1) does. Each takes one
+RENAME, which atomically replaces what has the name. Of two names of one file the first is removed. Nothing is
+moved from one file system to another: copy it with nfsbox cp, and verify the copy. For paths of this host
 there is mv(1).
 
   nfsbox mv nfs://filer/export/a nfs://filer/export/b

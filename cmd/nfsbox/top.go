@@ -22,26 +22,31 @@ func (*topCmd) Help() string {
   nfsbox top 127.0.0.1:9465
 
 At the top are calls per second, their latency (median, 99 %), bytes per second, processor time, memory
-and threads of the server, its connections and clients, and charts of the last minutes. Then come
-tables, as far as the screen has room: the busiest clients, with the user as whom one called last, and
-the file that it was last seen to use; the busiest files; procedures; who waits for the disk, by export and kind of work;
-bounds, and how much of each is taken; LOCALIO; open files; and the slowest calls of the last minutes.
+and threads of the server, its connections and clients, LOCALIO, and charts of the last minutes. Tables follow,
+as far as the screen has room:
 
-Figures are computed by the server, for intervals of about 2 seconds, however many watch. They are those
-of the last interval, also where --every asks less often; a user who asks more often sees the same
-again.
+  clients      the busiest, with their last user and the file that they were last seen to use
+  files        the busiest
+  procedures   how often each is called, and how long it takes
+  slow calls   the slowest of the last minutes
+  exports      who waits for the disk, by kind of work
+  limits       bounds, and how much of each is taken
+  caches       their hits and misses, and how full they are
+  jobs         what runs beside the calls
 
-On a terminal the screen is drawn over and over, until q or Ctrl-C. Clients and files are sorted by
-operations (o), bytes (b), p99 (p) or calls in flight (f), or by the column to the left or right (arrows);
-up and down scroll them, and ? shows the keys. Elsewhere each interval is one line.
---once prints all tables, at full length. Colours are left out if NO_COLOR is set.
+The server computes the figures, for intervals of about 2 seconds, however many watch. With --every they are
+shown less often, and still are those of the last interval; more often, the same ones are shown again.
 
-With --json each line is an object. Of "type":"frame" are the figures: rates are a second, times are
-seconds, sizes are bytes; total, process, connections, procedures, gate, limits, localio (null if it is
-not served), caches, jobs, slow, clients, files. Its form has the number "format":1; other fields may be added, and
-none goes or changes its meaning while the number is 1. Of "type":"error" is a server that does not
-answer. The last one is of "type":"summary", with frames and errors. Without --once it takes an
-interruption to end:
+On a terminal the screen is drawn over and over, until q or Ctrl-C. The keys o, b, p and f sort clients and
+files by operations, bytes, p99 or calls in flight; left and right, by the column before or the next. Up and
+down scroll them, and ? shows the keys. Where there is no terminal, each interval is one line.
+--once prints all tables, at full length. NO_COLOR leaves out colours.
+
+With --json each line is an object. One of "type":"frame" has the figures: total, process, connections,
+procedures, gate, limits, localio (null if it is not served), caches, jobs, slow, clients, files. Rates are by the
+second, times are seconds, sizes are bytes. Its form is "format":1: fields may be added, and none goes or
+changes its meaning while the number is 1. A line of "type":"error" says that the server does not answer. The last
+one is of "type":"summary", with frames and errors. Without --once it goes on until it is interrupted:
 
   timeout --signal=INT 1m nfsbox top --json 127.0.0.1:9465 >minute.json
 

@@ -37,9 +37,9 @@ func Variable(command, flag string) string {
 	return strings.ToUpper(strings.NewReplacer(" ", "_", "-", "_").Replace(name))
 }
 
-// others are variables that begin with NFSBOX_ and set no flag; PORT is what Kubernetes sets in every
-// container for a service of that name.
-var others = []string{"NFSBOX_CONFIG", "NFSBOX_ALLOW", "NFSBOX_PORT"}
+// others are variables that begin with NFSBOX_ and set no flag: of this file, of serve, of bench; PORT is
+// what Kubernetes sets in every container beside a service of that name.
+var others = []string{"NFSBOX_CONFIG", "NFSBOX_ALLOW", "NFSBOX_TOKEN", "NFSBOX_PORT"}
 
 // Stray tells, of variables that set nothing, those that were meant for another one. environ is
 // os.Environ(), known are the commands with their flags.

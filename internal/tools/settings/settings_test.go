@@ -208,11 +208,11 @@ func FuzzRead(f *testing.F) {
 
 // TestStray: of variables that set nothing those are told that were meant for another one.
 func TestStray(t *testing.T) {
-	known := map[string][]string{"cp": {"verify", "json", "max-load"}, "bench compare": {"rounds"}, "ls": {"sort", "json"}}
+	known := map[string][]string{"cp": {"verify", "json", "max-load"}, "bench compare": {"rounds"}, "ls": {"sort", "json"}, "bench upload": {"token-file"}}
 	for name, want := range map[string]string{
 		"NFSBOX_CP_VERFY": "NFSBOX_CP_VERIFY", "NFSBOX_VERFIY": "NFSBOX_VERIFY", "NFSBOX_MAX_LAOD": "NFSBOX_MAX_LOAD",
 		"NFSBOX_BENCH_COMPARE_ROUND": "NFSBOX_BENCH_COMPARE_ROUNDS", "NFSBOX_CONFG": "NFSBOX_CONFIG", "NFSBOX_CP-VERIFY": "NFSBOX_CP_VERIFY",
-		"NFSBOX_CP_VERIFY": "", "NFSBOX_JSON": "", "NFSBOX_CONFIG": "", "NFSBOX_ALLOW": "", "NFSBOX_BINARY": "", "NFSBOX_PORT": "",
+		"NFSBOX_CP_VERIFY": "", "NFSBOX_JSON": "", "NFSBOX_CONFIG": "", "NFSBOX_ALLOW": "", "NFSBOX_BINARY": "", "NFSBOX_TOKEN": "", "NFSBOX_PORT": "",
 		"NFSBOX_SERVICE_HOST": "", "CP_VERFY": "", "NFSBOX_": "",
 	} {
 		got := strings.Join(Stray([]string{"HOME=/", name + "=true", "NFSBOX_VERIF="}, known), "; ")
