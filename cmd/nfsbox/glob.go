@@ -157,10 +157,12 @@ func segmentOf(raw string) segment {
 			if strings.IndexByte(`*[]\^-`, c) >= 0 {
 				b.WriteByte('\\')
 			}
+		} else if c == '!' && i > 0 && raw[i-1] == '[' {
+			c = '^' // as package path writes what shells write so
 		}
 		b.WriteByte(c)
 	}
-	pattern := strings.ReplaceAll(b.String(), "[!", "[^") // as shells write it, and package path
+	pattern := b.String()
 	if _, err := path.Match(pattern, ""); err != nil {
 		pattern = "" // as for a shell
 	}
