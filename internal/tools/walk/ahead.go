@@ -46,6 +46,7 @@ type ahead struct {
 type preview struct {
 	handle vfs.Handle
 	depth  int
+	chosen any // of the directory
 
 	// Guarded by the walker's mu.
 	place   *list.Element // nil: it was taken or dropped
@@ -83,7 +84,7 @@ func (a *ahead) plan(d *Dir, behind *list.Element) *preview {
 	if d.depth > a.w.o.MaxDepth || a.w.open.has(d) {
 		return nil
 	}
-	p := &preview{handle: d.Handle, depth: d.depth}
+	p := &preview{handle: d.Handle, depth: d.depth, chosen: d.Chosen}
 	if behind == nil {
 		p.place = a.order.PushFront(p)
 	} else {
@@ -155,7 +156,9 @@ func (a *ahead) planBelow(p *preview) {
 		if it.Attr.Type != vfs.TypeDir || !it.Attr.Has(needed) || it.Handle.IsZero() {
 			continue
 		}
-		it.below = a.plan(&Dir{Handle: it.Handle, Attr: it.Attr, depth: p.depth + 1}, p.place)
+		if chosen, ok := a.w.o.choose(p.chosen, &it.Entry); ok {
+			it.below = a.plan(&Dir{Handle: it.Handle, Attr: it.Attr, Chosen: chosen, depth: p.depth + 1}, p.place)
+		}
 	}
 }
 

@@ -17,6 +17,9 @@ type Dir struct {
 	// for the directory and its descendants may read it.
 	Data any
 
+	// Chosen is what Options.Choose has returned for it; nil for the root.
+	Chosen any
+
 	w     *walker
 	depth int
 	// refs counts what delays Leave: the directory's own listing, its children that have

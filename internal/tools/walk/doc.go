@@ -27,6 +27,10 @@
 // such directories itself. File systems that keep memory for each directory
 // ([vfs.Forgetter]) are local, and are not read ahead.
 //
+// # A part of a tree
+//
+// [Options].Choose leaves entries out. A directory that is left out is neither listed nor listed ahead.
+//
 // # Several passes
 //
 // A visitor that cannot take all names of a large directory at once is shown some at a time

@@ -272,15 +272,30 @@ func (w *walker) entry(d *Dir, e *vfs.Entry) (full bool, err error) {
 		}
 		e = &own
 	}
+	chosen, ok := w.o.choose(d.Chosen, e)
+	if !ok {
+		if w.o.LeftOut != nil {
+			w.o.LeftOut(d, e)
+		}
+		return false, nil
+	}
 	if e.Attr.Type != vfs.TypeDir {
 		return false, w.v.Entry(w.ctx, d, e)
 	}
-	child := &Dir{Parent: d, Name: string(e.Name), Handle: e.Handle, Attr: e.Attr, w: w, depth: d.depth + 1}
+	child := &Dir{Parent: d, Name: string(e.Name), Handle: e.Handle, Attr: e.Attr, Chosen: chosen, w: w, depth: d.depth + 1}
 	if w.o.Descend != nil && !w.o.Descend(child) {
 		return false, nil
 	}
 	child.preview, d.below = d.below, nil
 	return w.push(child), nil
+}
+
+// choose is Choose, if there is one.
+func (o *Options) choose(in any, e *vfs.Entry) (below any, ok bool) {
+	if o.Choose == nil {
+		return nil, true
+	}
+	return o.Choose(in, e)
 }
 
 // CheckName is vfs.CheckName for a name that a peer sent in a listing, with the name

@@ -63,6 +63,12 @@ type Options struct {
 	// entered. It may set child's Data. The others are neither entered nor left.
 	Descend func(child *Dir) bool
 
+	// Choose, if not nil, says whether an entry is visited. in is what it has returned as below for the directory
+	// that has the entry, nil for the root. It may be asked more than once about an entry, by several
+	// goroutines, and must not block. Of what it refuses LeftOut alone is told, once, if that is not nil.
+	Choose  func(in any, e *vfs.Entry) (below any, ok bool)
+	LeftOut func(d *Dir, e *vfs.Entry)
+
 	// Wants, if not nil, says whether an entry of d is visited in the present listing of d. Of
 	// the others nothing is asked, and nothing is told, whatever their names are.
 	Wants func(d *Dir, name []byte) bool
