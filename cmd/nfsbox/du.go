@@ -23,6 +23,8 @@ type duCmd struct {
 	Total      bool     `short:"c" help:"Print the sum of all in the end."`
 	CountLinks bool     `short:"l" help:"Count each name of an object with several."`
 	Null       bool     `short:"0" help:"End each line with a NUL, for xargs -0."`
+	From0      bool     `name:"from0" help:"A NUL ends each path of --files-from, and no line."`
+	fileFlags
 	treeFlags
 }
 
@@ -34,6 +36,9 @@ name of a further one counts, and a note says how many. A link is not followed.
 A sum in which something is missing, as it could not be looked at, is what there is at least: the exit status is 2, and with
 --json "complete" is false. Of a server each line has a URL, which other commands take. Attributes come with
 the listings: nothing is asked for a single file.
+
+--include, --exclude and --filter-from are rsync's: of all, the first that matches an entry decides. A directory that
+is left out is not listed.
 
   nfsbox du -h -d 1 nfs://filer/export/home
   nfsbox du -sc 'nfs://filer/export/projects/*'
@@ -51,7 +56,7 @@ func (c *duCmd) Validate() error {
 	if c.Summarize && c.MaxDepth > 0 {
 		return errors.New("-s and -d do not go together")
 	}
-	return nil
+	return c.onlyOne(c.Places)
 }
 
 // usageEvent is a sum of du in JSON.
@@ -69,6 +74,7 @@ type duSummary struct {
 	listSummary
 	Links uint64 `json:"hardlinks"`      // further names of objects, which were not counted
 	Over  uint64 `json:"hardlinks_over"` // names that were counted, and may be further ones
+	leftOut
 }
 
 // summer is du under way.
@@ -91,14 +97,17 @@ func (c *duCmd) Run(e *env) error {
 	if !c.CountLinks {
 		s.links = scan.NewLinks()
 	}
-	err = l.places(c.Places, s.one)
+	if err = l.choose(c.From0, &c.fileFlags); err == nil {
+		err = l.places(c.Places, s.one)
+	}
 	if c.Total {
 		err = errors.Join(err, s.row("total", "", s.total))
 	}
 	if over := s.links.Over(); over > 0 {
 		l.note(fmt.Sprintf("of objects with several names %d were remembered; %s names of others are counted each", scan.MaxLinks, progress.Count(over)))
 	}
-	return l.done(err, func(sum listSummary) any { return &duSummary{sum, s.links.Names(), s.links.Over()} })
+	left := l.tellLeft()
+	return l.done(err, func(sum listSummary) any { return &duSummary{sum, s.links.Names(), s.links.Over(), left} })
 }
 
 // one sums up a place.

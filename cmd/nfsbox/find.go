@@ -39,6 +39,7 @@ type findCmd struct {
 	MinDepth  int      `name:"min-depth" aliases:"mindepth" placeholder:"N" help:"Show nothing above level N; 1 leaves out PLACE."`
 	Print0    bool     `name:"print0" help:"End each path with a NUL, as it is, for xargs -0."`
 	Ls        bool     `help:"Show mode, links, owner, size and time as well, as ls -l does."`
+	nulFlag
 	treeFlags
 }
 
@@ -54,6 +55,9 @@ a terminal is shown as escapes there, and else printed as it is.
 
 A link is not followed. Attributes come with the listings: nothing is asked for a single file, but with --ls for links
 where they lead. With --empty directories come after what lies below them. The order is the server's.
+
+--include, --exclude and --filter-from are rsync's: of all, the first that matches an entry decides. A directory that
+is left out is not listed.
 
   nfsbox find nfs://filer/export/home -name '*.tmp' -mtime +30
   nfsbox find nfs://filer/export -type f -size +1G -ls
@@ -73,7 +77,13 @@ func (c *findCmd) Validate() error {
 	if c.Print0 && (c.JSON || c.Ls) {
 		return errors.New("--print0 goes neither with --ls nor with --json")
 	}
-	return nil
+	return c.onlyOne(c.Places)
+}
+
+// findSummary is the last event of find.
+type findSummary struct {
+	listSummary
+	leftOut
 }
 
 // findTest is how this command calls a test of find(1), which is written with one dash there, and whether a value follows.
@@ -124,12 +134,16 @@ func (c *findCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	m, err := c.tests(l)
-	if err != nil {
-		return l.done(err, nil)
+	var m *find.Matcher
+	if err = l.choose(c.From0, nil); err == nil {
+		m, err = c.tests(l)
 	}
-	f := &finder{looker: l, cmd: c, tests: m}
-	return l.done(l.places(c.Places, f.one), nil)
+	if err == nil {
+		f := &finder{looker: l, cmd: c, tests: m}
+		err = l.places(c.Places, f.one)
+	}
+	left := l.tellLeft()
+	return l.done(err, func(sum listSummary) any { return &findSummary{sum, left} })
 }
 
 // tests makes the tests of the flags.
@@ -228,7 +242,7 @@ func (f *finder) one(p *place.Place, r *vfs.Resolved) error {
 	if r.Attr.Type != vfs.TypeDir {
 		return v.try(nil, nil, v.base, 0, r.Handle, &r.Attr, false)
 	}
-	o := walk.Options{Descend: v.descend}
+	o := walk.Options{Descend: v.descend, LeftOut: v.leftOut}
 	if f.cmd.MaxDepth >= 0 && !f.cmd.Empty {
 		o.MaxDepth = max(f.cmd.MaxDepth-1, 1) // what is listed ahead; descend decides
 	}
@@ -292,6 +306,13 @@ func (v *findVisitor) Entry(_ context.Context, d *walk.Dir, e *vfs.Entry) error 
 		return nil
 	}
 	return v.try(d, e.Name, e.Name, d.Depth()+1, e.Handle, &e.Attr, false)
+}
+
+// leftOut notes that a directory is not empty, though nothing in it may be shown.
+func (v *findVisitor) leftOut(d *walk.Dir, _ *vfs.Entry) {
+	if in, ok := d.Data.(*within); ok {
+		in.entries.Add(1)
+	}
 }
 
 func (v *findVisitor) Fault(_ context.Context, d *walk.Dir, name string, err error) error {

@@ -275,6 +275,7 @@ func customary(args []string) []string {
 func newParser(e *env, set kong.Resolver) (*kong.Kong, *bool, error) {
 	exited := new(bool)
 	parser, err := kong.New(&cli{}, append(byteMappers(),
+		ruleMapper(),
 		kong.Name("nfsbox"),
 		kong.Description(description),
 		kong.Writers(e.stdout, e.stderr),

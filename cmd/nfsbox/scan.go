@@ -25,6 +25,8 @@ type scanCmd struct {
 	Report     string   `type:"path" placeholder:"FILE" help:"Write a page with charts to FILE: HTML, without scripts, which asks for nothing."`
 	Top        int      `default:"20" placeholder:"N" help:"Rows of the lists of the largest, 1 to 1000."`
 	DepthTable int      `default:"-1" placeholder:"N" help:"Sum up each directory that lies N levels below PLACE; of more than 1000 the smaller ones together."`
+	fileFlags
+	nulFlag
 	treeFlags
 	progressFlags
 }
@@ -43,6 +45,9 @@ What could not be looked at is listed, all numbers are then what there is at lea
 are written in the end, whole or not at all; paths in them are shown as on a terminal, and a cell
 that a spreadsheet would take for a formula begins with an apostrophe. With --json each row of a table is a line.
 
+--include, --exclude and --filter-from are rsync's: of all, the first that matches an entry decides. A directory that
+is left out is not listed.
+
   nfsbox scan nfs://filer/export --report filer.html
   nfsbox scan --csv home.csv --depth-table 1 nfs://filer/export/home
   nfsbox scan --json ./tree | jq 'select(.table=="findings")'`
@@ -56,7 +61,7 @@ func (c *scanCmd) Validate() error {
 	case c.DepthTable < -1:
 		return errors.New("--depth-table is at least 0")
 	}
-	return nil
+	return c.onlyOne(c.Places)
 }
 
 // scanRow is a row of a table in JSON.
@@ -73,6 +78,7 @@ type scanRow struct {
 // scanSummary is the last event of scan.
 type scanSummary struct {
 	scan.Totals
+	leftOut
 	Errors   uint64  `json:"errors"`
 	Complete bool    `json:"complete"`
 	Seconds  float64 `json:"seconds"`
@@ -110,6 +116,9 @@ func (c *scanCmd) Run(e *env) (err error) {
 		s.fails.Add(progress.Bytes, bytes)
 	}})
 	if err == nil {
+		err = s.choose(c.From0, &c.fileFlags)
+	}
+	if err == nil {
 		err = s.places(c.Places, s.one)
 	}
 	return s.end(err)
@@ -144,10 +153,10 @@ func (s *scanner) end(err error) error {
 			err = errors.Join(err, s.rows(&r.Tables[i]))
 		}
 	case !s.cmd.Quiet:
-		err = errors.Join(err, s.text(scanText(r)))
+		err = errors.Join(err, s.text(scanText(r, leftOutOf(s.chosen))))
 	}
 	return s.done(err, func(sum listSummary) any {
-		return &scanSummary{Totals: r.Totals, Errors: sum.Errors, Complete: r.Complete, Seconds: took.Seconds(), RPCs: s.rpcs}
+		return &scanSummary{Totals: r.Totals, leftOut: leftOutOf(s.chosen), Errors: sum.Errors, Complete: r.Complete, Seconds: took.Seconds(), RPCs: s.rpcs}
 	})
 }
 
@@ -173,7 +182,7 @@ func (s *scanner) rows(t *scan.Table) error {
 }
 
 // scanText is a report for people.
-func scanText(r *scan.Report) string {
+func scanText(r *scan.Report, left leftOut) string {
 	var b strings.Builder
 	if !r.Complete {
 		b.WriteString("Something could not be looked at: all numbers are what there is at least.\n\n")
@@ -183,6 +192,7 @@ func scanText(r *scan.Report) string {
 		line{"", fmt.Sprintf("%s in files, %s on the disk", progress.Size(r.Bytes), progress.Size(r.Used))},
 		line{"", text(counted{r.Sparse, "sparse file|sparse files"}, counted{r.Over, "name that may be a further one of a file, and was counted|names that may be further ones of files, and were counted"},
 			counted{r.CaseUnsee, "directory whose names were not all compared|directories whose names were not all compared"}, counted{r.Vanished, "vanished meanwhile"})},
+		line{"left out: ", left.words()},
 	)
 	for i := range r.Tables {
 		writeTable(&b, &r.Tables[i])

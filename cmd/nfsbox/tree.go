@@ -10,6 +10,7 @@ import (
 
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/base/fault"
+	"github.com/nfsbox/nfsbox/internal/tools/filter"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
@@ -22,6 +23,7 @@ type treeFlags struct {
 	Parallel      int    `placeholder:"N" help:"Directories to look at once, 1 to 256; over a network further ones are listed ahead. With more than one they come in any order (default: 1, of scan 8)."`
 	ErrorsTo      string `type:"path" placeholder:"FILE" help:"Write every failure to FILE, as lines of JSON; in text three of each cause are shown, and the others counted."`
 	JSON          bool   `help:"Print one line of JSON for each, then a summary."`
+	ruleFlags
 	clientFlags
 }
 
@@ -33,6 +35,14 @@ type looker struct {
 	po    place.Options
 	fails *progress.Tracker
 	rpcs  uint64
+
+	chosen *filter.Filter // nil until choose
+}
+
+// choose reads what the flags choose of trees; files is nil if the command has no such flags.
+func (l *looker) choose(from0 bool, files *fileFlags) (err error) {
+	l.chosen, err = l.filter(from0, files)
+	return err
 }
 
 // look begins a command. follow says whether a place that is a link is what that leads to; how it shows its progress, if
@@ -110,6 +120,9 @@ func (l *looker) places(args []string, do func(p *place.Place, r *vfs.Resolved) 
 		return onePlace(l.e.ctx, arg, l.po, place.Open, func(p *place.Place) error {
 			defer l.counted(p)
 			r, err := p.Resolve(l.e.ctx, l.po.Follow)
+			if err == nil && r.Attr.Type != vfs.TypeDir && l.FilesFrom != "" {
+				err = refused(fmt.Errorf("%s: %w: --files-from lists paths in one", p.Text, vfs.ErrNotDir))
+			}
 			if err != nil {
 				return err
 			}
@@ -131,7 +144,35 @@ func (l *looker) walk(p *place.Place, root vfs.Handle, o walk.Options, v walk.Vi
 	if o.Parallel = l.Parallel; o.Parallel == 0 {
 		o.Parallel = 1
 	}
-	return about(p, walk.Tree(l.e.ctx, p.FS, root, o, v))
+	o.Choose = l.chosen.Choose
+	also := o.LeftOut
+	o.LeftOut = func(d *walk.Dir, e *vfs.Entry) {
+		l.chosen.LeftOut(e)
+		if also != nil {
+			also(d, e)
+		}
+	}
+	err := about(p, walk.Tree(l.e.ctx, p.FS, root, o, v))
+	if err == nil {
+		l.missing(spell(p))
+	}
+	return err
+}
+
+// tellLeft tells people of directories of snapshots that were left out. What rules leave out they know.
+func (l *looker) tellLeft() leftOut {
+	left := leftOutOf(l.chosen)
+	if left.Snapshots > 0 && !l.json {
+		l.note("left out: " + left.words())
+	}
+	return left
+}
+
+// missing reports what --files-from lists and the walk has not met.
+func (l *looker) missing(names *speller) {
+	for path := range l.chosen.Missing() {
+		l.fault(names.below("/"+path), errNotListed)
+	}
 }
 
 // elsewhere reports whether a directory is left out, since it is on another file system than the root of its walk.
@@ -216,10 +257,15 @@ func (s *speller) place(d *walk.Dir, name []byte) string {
 	if len(below) == 0 && s.path == "" {
 		below = append(below, '/')
 	}
+	return s.below(string(below))
+}
+
+// below spells the place of a path below the head, which begins with a slash.
+func (s *speller) below(path string) string {
 	if s.isURL {
-		return s.head + (&url.URL{Path: string(below)}).EscapedPath() + s.tail
+		return s.head + (&url.URL{Path: path}).EscapedPath() + s.tail
 	}
-	return s.head + string(below)
+	return s.head + path
 }
 
 // appendPath appends the path that is tested: as spelled, of a URL that on the server.
