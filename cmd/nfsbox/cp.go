@@ -125,7 +125,7 @@ func (c *cpCmd) Run(e *env) (err error) {
 	c.watched = watched(e, onTracker(tracker))
 	var sum cpSummary
 	err = c.all(e, sources, dest, named, tracker, &sum)
-	err = errors.Join(err, named.end(e, &sum, err))
+	err = errors.Join(err, named.end(e, &sum, tracker, err))
 	sum.tell(tracker)
 	ferr := c.finish(tracker, &sum, err)
 	if c.text() {
@@ -180,7 +180,7 @@ func (c *cpCmd) all(e *env, sources []string, dest string, named *namedJob, trac
 	defer closePlace(dst, &err, &sum.RPCs)
 	defer c.count(dst)
 	r := &cpRun{cpCmd: c, e: e, named: named, tracker: tracker, sum: sum}
-	defer func() { err = errors.Join(err, r.giveUp(err == nil && sum.Errors == 0)) }()
+	defer func() { err = errors.Join(err, r.giveUp(err)) }()
 	if err := r.known(dest, sources); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -62,8 +63,10 @@ func (r *cpRun) copy(source string, from *vfs.Attr, o job.CopyOptions) (job.Summ
 		return job.Copy(r.e.ctx, o)
 	}
 	o.Tag, o.Sweep = u.now.Nonce[:markLen], u.resumed
+	r.attendSoon(u, source) // most copies have ended by the first writing
 	s, err := job.Copy(r.e.ctx, o)
 	r.marked = s.Left > 0
-	_ = u.close(!r.marked) // the next run finds one that stays
+	// The next run finds one that stays.
+	_ = errors.Join(r.leave(u, !r.marked, err), u.close(!r.marked))
 	return s, err
 }

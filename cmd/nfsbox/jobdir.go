@@ -17,6 +17,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/jobs"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -44,7 +45,8 @@ func (n *jobName) Decode(ctx *kong.DecodeContext) error {
 type namedJob struct {
 	*jobs.Dir
 	name  jobName
-	begun bool // this run has begun, and job.json says so
+	begun bool   // this run has begun, and job.json says so
+	rest  func() // ends the keeping of job.json
 }
 
 // openJob opens the job, or makes its directory. Without a name it returns nil.
@@ -108,7 +110,7 @@ func (n *namedJob) belongs(source, dest string) error {
 // run says in job.json that the run r has begun. It is called after all other refusals, before
 // anything is copied. It refuses a src with the attributes attr that is a directory, and not the
 // one that the job has copied, unless the user says so.
-func (n *namedJob) run(r *cpRun, src *place.Place, attr *vfs.Attr) error {
+func (n *namedJob) run(r *cpRun, src *place.Place, attr *vfs.Attr) (err error) {
 	if n == nil {
 		return nil
 	}
@@ -119,43 +121,68 @@ func (n *namedJob) run(r *cpRun, src *place.Place, attr *vfs.Attr) error {
 		}
 		n.Job.From = now
 	}
-	dir, err := os.Getwd()
-	if err != nil {
+	if n.Job, err = r.running(src.Text, &n.Job); err != nil {
 		return refused(fmt.Errorf("--job: %w", err))
-	}
-	was := n.Job
-	n.Job = jobs.Job{
-		Command: "cp", Source: jobs.Text(jobPlace(src.Text)), Dest: jobs.Text(jobPlace(r.to.Text)), Target: jobs.Itself, From: was.From,
-		Dir: jobs.Text(dir), State: jobs.Running, Runs: was.Runs + 1, Begun: time.Now(),
-	}
-	for _, arg := range r.e.args {
-		n.Job.Args = append(n.Job.Args, jobs.Text(arg))
-	}
-	if r.to.inside {
-		n.Job.Target = jobs.Inside
 	}
 	if err := n.Save(); err != nil {
 		return refused(fmt.Errorf("--job: %w", err))
 	}
 	n.begun = true
+	n.rest = n.Attend(r.counts, true, r.notKept)
 	return nil
 }
 
-// end says in job.json how the run has ended: with err, and these counts.
-func (n *namedJob) end(e *env, sum *cpSummary, err error) error {
-	if n == nil || !n.begun {
-		return nil
-	}
-	n.Job.State, n.Job.Ended, n.Job.Counts = jobs.Complete, time.Now(), countsOf(sum)
+// running is what job.json says of the run r while it copies source; was is what it said before.
+func (r *cpRun) running(source string, was *jobs.Job) (jobs.Job, error) {
+	dir, err := os.Getwd()
 	if err != nil {
-		n.Job.State = jobs.Failed
+		return *was, err
+	}
+	now := jobs.Job{
+		Command: "cp", Source: jobs.Text(jobPlace(source)), Dest: jobs.Text(jobPlace(r.to.Text)), Target: jobs.Itself, From: was.From,
+		Dir: jobs.Text(dir), State: jobs.Running, Runs: was.Runs + 1, Begun: time.Now(),
+	}
+	for _, arg := range r.e.args {
+		now.Args = append(now.Args, jobs.Text(arg))
+	}
+	if r.to.inside {
+		now.Target = jobs.Inside
+	}
+	return now, nil
+}
+
+// counts are those of job.json while the run goes on.
+func (r *cpRun) counts() map[string]uint64 {
+	s := r.tracker.Snapshot()
+	return s.Map()
+}
+
+// notKept tells that job.json could not be replaced while the run goes on.
+func (r *cpRun) notKept(err error) {
+	r.tracker.Report(progress.Event{Type: "note", Message: "how far it is cannot be written to its record: " + err.Error()})
+}
+
+// tellEnd says in j how the run has ended: with err, and these counts.
+func tellEnd(e *env, j *jobs.Job, counts map[string]uint64, err error) {
+	j.State, j.Ended, j.Counts = jobs.Complete, time.Now(), counts
+	if err != nil {
+		j.State = jobs.Failed
 		if exit, ok := errors.AsType[*exitError](err); !ok || exit.err != nil { // else items have failed, which were told
-			n.Job.Error = oneLine(err)
+			j.Error = oneLine(err)
 		}
 	}
 	if err != nil && interrupted(e) {
-		n.Job.State = jobs.Interrupted
+		j.State = jobs.Interrupted
 	}
+}
+
+// end says in job.json how the run has ended: with err, and these counts.
+func (n *namedJob) end(e *env, sum *cpSummary, t *progress.Tracker, err error) error {
+	if n == nil || !n.begun {
+		return nil
+	}
+	n.rest()
+	tellEnd(e, &n.Job, countsOf(sum, t), err)
 	serr := n.Save()
 	if serr == nil {
 		return nil
@@ -167,9 +194,10 @@ func (n *namedJob) end(e *env, sum *cpSummary, err error) error {
 	return serr
 }
 
-// countsOf are the whole numbers of a summary.
-func countsOf(sum *cpSummary) map[string]uint64 {
-	counts := make(map[string]uint64)
+// countsOf are the whole numbers of a summary, and those of its progress that it does not have.
+func countsOf(sum *cpSummary, t *progress.Tracker) map[string]uint64 {
+	last := t.Snapshot()
+	counts := last.Map()
 	text, err := json.Marshal(sum)
 	var fields map[string]json.Number
 	if err != nil || json.Unmarshal(text, &fields) != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/tools/job"
+	"github.com/nfsbox/nfsbox/internal/tools/jobs"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -47,6 +48,19 @@ func (r *cpRun) noRecord(err error) {
 	r.tracker.Report(progress.Event{Type: "note", Message: "no record is kept, so that an interrupted copy cannot go on: " + err.Error()})
 }
 
+// leave ends what attend began. What stays says how the run has ended.
+func (r *cpRun) leave(u *unfinished, goes bool, with error) error {
+	if u.told == nil {
+		return nil
+	}
+	u.rest()
+	if goes {
+		return nil
+	}
+	tellEnd(r.e, &u.told.Job, countsOf(r.sum, r.tracker), with)
+	return u.told.Note()
+}
+
 // keepRecord opens the record of a source that is a directory with these attributes, and says
 // whether the copy goes on.
 func (r *cpRun) keepRecord(source string, attr *vfs.Attr) error {
@@ -68,6 +82,7 @@ func (r *cpRun) keepRecord(source string, attr *vfs.Attr) error {
 		return otherSource(source, "bring it back and run the same command, or begin anew with --no-resume")
 	}
 	if u.resumed {
+		r.attend(u, source)
 		return nil
 	}
 	now := begun{Source: jobPlace(source), Dest: jobPlace(r.to.Text), Inside: r.to.inside, From: from}
@@ -81,8 +96,35 @@ func (r *cpRun) keepRecord(source string, attr *vfs.Attr) error {
 	if err := u.begin(now, r.e.rand); err != nil {
 		r.noRecord(err)
 		r.kept = nil
+		return nil
 	}
+	r.attend(u, source)
 	return nil
+}
+
+// attend has the record say what the run is, and how far: nfsbox job shows that.
+func (r *cpRun) attend(u *unfinished, source string) {
+	if r.attendSoon(u, source) {
+		if err := u.told.Note(); err != nil {
+			r.notKept(err)
+		}
+	}
+}
+
+// attendSoon is attend, without the first writing.
+func (r *cpRun) attendSoon(u *unfinished, source string) bool {
+	d := &jobs.Dir{Root: u.dir, Record: u.lock}
+	if !u.resumed || d.Load() != nil {
+		d.Job = jobs.Job{} // what an earlier run has left says nothing of this one
+	}
+	var err error
+	if d.Job, err = r.running(source, &d.Job); err != nil {
+		r.notKept(err)
+		return false
+	}
+	u.told = d
+	u.rest = d.Attend(r.counts, false, r.notKept)
+	return true
 }
 
 // resumes decides whether the copy goes on from r.kept: only if DEST still is what the
@@ -144,11 +186,13 @@ func (r *cpRun) sameDest(u *unfinished) (bool, error) {
 	return !empty || !job.Recorded(u.dir), nil
 }
 
-// giveUp closes the records, and removes them if all has ended well. One that this run has
-// begun, and that has nothing to go on from, goes as well.
-func (r *cpRun) giveUp(well bool) (err error) {
+// giveUp closes the records, and removes them if all has ended well, without the error. One that
+// this run has begun, and that has nothing to go on from, goes as well.
+func (r *cpRun) giveUp(with error) (err error) {
+	well := with == nil && r.sum.Errors == 0
 	for _, u := range r.records {
-		err = errors.Join(err, u.close(well || !u.resumed && u.was == nil && u.idle()))
+		goes := well || !u.resumed && u.was == nil && u.idle()
+		err = errors.Join(err, r.leave(u, goes, with), u.close(goes))
 	}
 	if err != nil {
 		err = fmt.Errorf("the copy's record: %w", err)

@@ -65,6 +65,9 @@ type unfinished struct {
 	now  begun
 
 	resumed bool // this run goes on
+
+	told *jobs.Dir // its job.json; nil: it has none
+	rest func()    // ends the keeping of that
 }
 
 // recordName names the record of the copy of source to dest. Two commands share a name only if
@@ -196,7 +199,7 @@ func (u *unfinished) begin(now begun, random func([]byte)) error {
 	random(nonce[:])
 	now.Version, now.Nonce = begunVersion, hex.EncodeToString(nonce[:])
 	u.was, u.now = nil, now
-	for _, name := range [...]string{begunFile, job.RecordFile} {
+	for _, name := range [...]string{jobs.FileName, begunFile, job.RecordFile} {
 		if err := u.dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -45,10 +45,16 @@ func Open(ctx context.Context, dir string) (d *Dir, err error) {
 func (d *Dir) Close() error { return errors.Join(d.Record.Close(), d.Root.Close()) }
 
 func (d *Dir) load() error {
-	b, err := job.ReadSmall(d.Root, fileName)
+	err := d.Load()
 	if errors.Is(err, fs.ErrNotExist) {
 		return d.loadOld()
 	}
+	return err
+}
+
+// Load reads d.Job from job.json; if there is none, the error Is fs.ErrNotExist.
+func (d *Dir) Load() error {
+	b, err := job.ReadSmall(d.Root, fileName)
 	if err == nil {
 		d.Job, err = decode(b)
 	}
@@ -59,25 +65,39 @@ func (d *Dir) load() error {
 }
 
 // Save replaces job.json by d.Job, and makes it stable.
-func (d *Dir) Save() error {
+func (d *Dir) Save() error { return d.save(true) }
+
+// Note replaces job.json by d.Job. After a loss of power it may be empty.
+func (d *Dir) Note() error { return d.save(false) }
+
+func (d *Dir) save(stable bool) error {
 	b, err := d.Job.encode()
 	if err != nil {
 		return fmt.Errorf("%s: %w", fileName, err)
 	}
-	return WriteSynced(d.Root, fileName, string(b))
+	return write(d.Root, fileName, string(b), stable)
 }
 
 // WriteSynced writes a file, whole or not at all, and makes it stable.
-func WriteSynced(dir *os.Root, name, text string) error {
-	f, err := dir.OpenFile(name+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+func WriteSynced(dir *os.Root, name, text string) error { return write(dir, name, text, true) }
+
+// write writes a file, whole or not at all.
+func write(dir *os.Root, name, text string, stable bool) error {
+	if err := dir.Remove(name + ".tmp"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // to open what may be there, such as a pipe, could wait
+	}
+	f, err := dir.OpenFile(name+".tmp", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = f.WriteString(text)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if stable {
+		err = errors.Join(err, f.Sync())
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := dir.Rename(name+".tmp", name); err != nil {
+	if err := dir.Rename(name+".tmp", name); err != nil || !stable {
 		return err
 	}
 	d, err := dir.Open(".")

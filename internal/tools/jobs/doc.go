@@ -8,7 +8,8 @@
 //	job.json  the job; docs/json.md has its fields
 //
 // job.json is replaced as a whole: written under a temporary name, synced, renamed. It is there
-// from when the first run has refused nothing and copies. While a run is under way, and after it
+// from when the first run has refused nothing and copies. While a run is under way it is replaced
+// every [SaveEvery], with what was counted by then. While a run is under way, and after it
 // was killed, its state is [Running]: then only the lock tells which of the two.
 //
 // It is taken for hostile. One of up to maxFile bytes that has all its fields, no other, and

@@ -10,8 +10,11 @@ import (
 	"unicode/utf8"
 )
 
+// FileName is the name of a job's file in its directory.
+const FileName = "job.json"
+
 const (
-	fileName = "job.json"
+	fileName = FileName
 	magic    = "nfsbox-job"
 	version  = 1
 
@@ -52,14 +55,17 @@ type Job struct {
 	From    Origin `json:"from,omitzero"` // the directory that SOURCE was; zero: not known, or no directory
 
 	// The last run.
-	Args   []Text            `json:"args"` // after the program's name
-	Dir    Text              `json:"dir"`  // where it was started: relative paths in Args begin there
-	State  State             `json:"state"`
-	Error  string            `json:"error,omitempty"` // why it has ended early
-	Runs   uint64            `json:"runs"`            // how many there were, this one too
-	Begun  time.Time         `json:"begun"`
-	Ended  time.Time         `json:"ended,omitzero"` // zero while it is Running
-	Counts map[string]uint64 `json:"counts"`         // of its summary; empty while it is Running
+	Args  []Text    `json:"args"` // after the program's name
+	Dir   Text      `json:"dir"`  // where it was started: relative paths in Args begin there
+	State State     `json:"state"`
+	Error string    `json:"error,omitempty"` // why it has ended early
+	Runs  uint64    `json:"runs"`            // how many there were, this one too
+	Begun time.Time `json:"begun"`
+	Ended time.Time `json:"ended,omitzero"` // zero while it is Running
+	// Counts are those of its summary. While it is Running they are what it has counted by then, at
+	// most SaveEvery ago. Both have what was found: found_items, found_bytes, and totals_final, which
+	// is 1 if that is all there is.
+	Counts map[string]uint64 `json:"counts"`
 }
 
 // Text is a string of any bytes. In JSON it is a string, or, if it is not UTF-8, an object whose

@@ -48,6 +48,20 @@ type Snapshot struct {
 	Name    string // of an item that is worked at, as the peer sent it; may be empty
 }
 
+// Map has the counters by their names, as JSON has them, and totals_final, which is 1 if the totals
+// will not grow any more.
+func (s *Snapshot) Map() map[string]uint64 {
+	m := make(map[string]uint64, MoreErrors+1)
+	for i, n := range s.Counts[:MoreErrors] { // which is for Items alone
+		m[counterNames[i]] = n
+	}
+	m["totals_final"] = 0
+	if s.Closed {
+		m["totals_final"] = 1
+	}
+	return m
+}
+
 // Items is the number of items that are done or failed.
 func (s *Snapshot) Items() uint64 {
 	var n uint64
