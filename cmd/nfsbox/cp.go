@@ -26,6 +26,8 @@ type cpCmd struct {
 	clientFlags
 	show
 
+	sync *job.SyncOptions // of the command sync; nil: cp
+
 	madeDest bool // the copy becomes DEST, a directory that did not exist
 	recorded bool // each directory that is copied has a record
 	marked   bool // the temporaries that the last file has left are known by the next run
@@ -143,7 +145,7 @@ func (c *cpCmd) begin(ctx context.Context) (*namedJob, error) {
 	}
 	named, err := openJob(ctx, c.Job)
 	if named != nil {
-		err = named.belongs(c.Places[0], c.Places[len(c.Places)-1])
+		err = named.belongs(c.verb(), c.Places[0], c.Places[len(c.Places)-1])
 	}
 	return named, err
 }
@@ -240,7 +242,7 @@ func (s *cpSummary) add(o *job.Summary) {
 		{&s.NoSpace, &o.NoSpace}, {&s.DirsClosed, &o.DirsClosed},
 		{&s.OwnersLost, &o.OwnersLost}, {&s.SetIDsLost, &o.SetIDsLost}, {&s.ModesLost, &o.ModesLost},
 		{&s.TimesLost, &o.TimesLost}, {&s.ACLsLost, &o.ACLsLost}, {&s.LinksSplit, &o.LinksSplit}, {&s.AttrsSet, &o.AttrsSet},
-		{&s.XattrsLost, &o.XattrsLost},
+		{&s.XattrsLost, &o.XattrsLost}, {&s.Unchanged, &o.Unchanged},
 	} {
 		*p.to += *p.from
 	}
@@ -284,6 +286,9 @@ func (r *cpRun) one(source string) (err error) {
 	if err != nil {
 		return err
 	}
+	if r.sync != nil && from.Attr.Type != vfs.TypeDir {
+		return notADirectory(source, from.Attr.Type)
+	}
 	if from.Attr.Type == vfs.TypeDir && !r.Recursive {
 		return &exitError{status: exitUsage, err: fmt.Errorf("%s is a directory; -r copies it with all that lies below it", source)}
 	}
@@ -312,7 +317,7 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 		return err
 	}
 	isDir := from.Attr.Type == vfs.TypeDir
-	r.madeDest = r.to.absent && !r.to.inside && isDir
+	r.madeDest = r.to.absent && !r.to.inside && isDir && r.sync == nil
 	if isDir {
 		if err := r.keepRecord(src.Text, &from.Attr); err != nil {
 			return err
@@ -329,7 +334,7 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 	}
 	if status := s.ExitCode(err); status != exitOK {
 		if err != nil {
-			err = fmt.Errorf("copy %s to %s: %w", src.Text, r.to.Text, err)
+			err = fmt.Errorf("%s %s to %s: %w", r.does(), src.Text, r.to.Text, err)
 		}
 		return &exitError{status: status, err: err}
 	}
@@ -342,11 +347,11 @@ func (r *cpRun) options(src *place.Place, from *vfs.Resolved, at spot, isDir boo
 		Source: job.Place{FS: src.FS, Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
 		Dest: at.Place, Name: at.name, There: at.there, Above: r.to.Above, KeepDest: r.to.inside, Made: r.to.made,
 		Pool: new(bufpool.Pool), Random: randReader(r.e.rand), Now: time.Now, Progress: r.tracker, More: r.more, Each: r.Verbose,
-		Parallel: r.Parallel, Owner: !r.NoOwner, Verify: r.Verify,
+		Parallel: r.Parallel, Owner: !r.NoOwner, Verify: r.Verify, Sync: r.sync,
 		Rooted: func(a vfs.Attr) error { r.root = a; return nil },
 	}
 	if n := r.named; n != nil {
-		o.Record, o.Locked, o.ID = n.Root, n.Record, jobID(src.Text, r.to.Text)
+		o.Record, o.Locked, o.ID = n.Root, n.Record, jobID(r.verb(), src.Text, r.to.Text)
 	}
 	if u := r.kept; u != nil && isDir {
 		o.Record, o.ID, o.RecordOptional = u.dir, u.id(), true

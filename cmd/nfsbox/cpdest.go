@@ -25,6 +25,7 @@ type destination struct {
 	leads  *spot     // the target of DEST, if it is a symbolic link to something other than a directory
 	broken error     // why such a link leads nowhere
 	linked bool      // DEST is a symbolic link to a directory
+	synced bool      // DEST becomes what SOURCE is, if it is a directory, too
 	absent bool      // nothing has the name DEST
 	made   *job.Made // if several sources go into one directory
 	// taken maps names in DEST to the source of this command that got each.
@@ -54,10 +55,16 @@ func spotOf(f vfs.FS, r *vfs.Resolved) spot {
 // destine settles where copies to dst go, or refuses. A resumed job keeps the decision of its
 // first run, although the copy exists by now.
 func (c *cpCmd) destine(ctx context.Context, dst *place.Place, named *namedJob) (*destination, error) {
-	d := &destination{Place: dst, taken: make(map[string]source)}
+	d := &destination{Place: dst, synced: c.sync != nil, taken: make(map[string]source)}
 	isDir, err := d.look(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if d.synced {
+		if !isDir && !d.absent {
+			return nil, refused(fmt.Errorf("%s is not a directory, and is not replaced by one", d.Text))
+		}
+		return d, nil
 	}
 	d.inside = isDir
 	if inside, known := named.remembered(); known {
@@ -136,7 +143,7 @@ func (d *destination) itself(src *vfs.Attr) (spot, error) {
 // DEST is a link. The caller closes the place, which is nil if no look-up was needed.
 func (d *destination) asName(ctx context.Context, src *vfs.Attr, o place.Options) (*place.Place, error) {
 	isDir := src.Type == vfs.TypeDir
-	if d.inside || d.at.name != "" || src.Type == vfs.TypeReg || isDir && !place.IsURL(d.Text) {
+	if d.synced || d.inside || d.at.name != "" || src.Type == vfs.TypeReg || isDir && !place.IsURL(d.Text) {
 		return nil, nil
 	}
 	o.OneFileSystem = false // DEST was opened so
@@ -275,7 +282,7 @@ func (d *destination) receive(src *place.Place, attr *vfs.Attr) (at spot, skip b
 		if d.at.name == "" && !isDir {
 			return at, false, d.isDirectory(src, attr)
 		}
-		if d.linked && isDir {
+		if d.linked && isDir && !d.synced {
 			return at, false, d.isLink()
 		}
 		if at, err = d.itself(attr); err == nil {
@@ -350,6 +357,15 @@ func refuseSameFile(source, to string, from os.FileInfo) error {
 		return refused(fmt.Errorf("copy %s to %s: %w", source, to, job.ErrIntoItself))
 	}
 	return nil
+}
+
+// notADirectory refuses a SOURCE of sync.
+func notADirectory(source string, t vfs.Type) error {
+	hint := fmt.Sprintf("nfsbox cp copies a %v", t)
+	if t == vfs.TypeSymlink {
+		hint = source + "/ is what it leads to"
+	}
+	return refused(fmt.Errorf("%s is a %v, and no directory: %s", source, t, hint))
 }
 
 // ownName is the name of src's copy in a directory: "" if its contents go into the directory,

@@ -68,6 +68,7 @@ func (s *cpSummary) print(w io.Writer, failed uint64) {
 		line{"copied: ", items(s.Files, s.Dirs, s.Symlinks, s.Hardlinks, s.Nodes)},
 		line{"", text(
 			counted{s.Skipped, "skipped, as an earlier run had copied it|skipped, as an earlier run had copied them"},
+			counted{s.Unchanged, "unchanged"},
 			counted{s.AttrsSet, "of them given its mode or owner again|of them given their mode or owner again"}, counted{s.Verified, "verified"},
 			counted{s.Vanished, "vanished meanwhile"}, counted{s.DirsGone, goneDirs}, counted{s.Changed, "changed each time it was copied|changed each time they were copied"},
 			counted{s.Grew, "grew, and is copied as it was at first|grew, and are copied as they were at first"},
@@ -136,7 +137,7 @@ func (c *cpCmd) again(args []string) []string {
 	if from := lastIndex(args[:max(to, 0)], source); c.madeDest && from >= 0 {
 		args[from] = place.ContentsOf(source)
 	}
-	at := slices.Index(args, "cp") + 1
+	at := slices.Index(args, c.verb()) + 1
 	return slices.Insert(args, at, "--job", "NAME")
 }
 

@@ -80,6 +80,7 @@ func endings() map[string][]ending {
 		"completion": printed("the script is printed"),
 		"urls":       printed("printed"),
 		"version":    printed("the version is printed"),
+		"sync":       done("DEST is what SOURCE is"),
 		"ls":         done("all is listed"),
 		"stat":       done("all is shown"),
 		"cat":        done("all was written"),

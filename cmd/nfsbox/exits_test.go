@@ -91,6 +91,7 @@ func toolExits() []asked {
 		{0, "", "cp -q SRV/a TMP/a"}, {1, "", "cp SRV/a"}, {1, "", "cp -r TMP/tree TMP/tree/d"}, {2, "", "cp SRV/none TMP/b"}, {4, "", "cp DEAD/a TMP/b"},
 		{4, "", "cp SRV/none DEAD/b TMP"}, {130, "ended", "cp SRV/a TMP/c"},
 		{0, "", "verify -q SRV/a TMP/tree/a"}, {1, "", "verify SRV/a"}, {2, "", "verify SRV/none TMP/tree"}, {3, "", "verify -q SRV/a TMP/tree/b"},
+		{0, "", "sync -q SRV/ TMP/synced"}, {1, "", "sync SRV/a TMP/synced"}, {2, "", "sync SRV/none TMP/b"}, {4, "", "sync DEAD/ TMP/b"}, {130, "ended", "sync SRV/ TMP/c"},
 		{4, "", "verify DEAD/a TMP/tree/a"}, {130, "ended", "verify SRV/a TMP/tree/a"},
 	}
 	for _, look := range []string{"ls", "stat", "cat", "find", "du", "df", "scan"} {

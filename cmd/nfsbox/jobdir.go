@@ -87,17 +87,17 @@ func (n *namedJob) remembered() (inside, known bool) {
 }
 
 // jobID identifies a job: the same command, whatever the working directory.
-func jobID(source, dest string) string {
-	return strings.Join([]string{"cp", jobPlace(source), jobPlace(dest)}, "\x00")
+func jobID(verb, source, dest string) string {
+	return strings.Join([]string{verb, jobPlace(source), jobPlace(dest)}, "\x00")
 }
 
 // belongs returns an error if the job does something else than to copy source to dest. It is called
 // before DEST is looked up: otherwise a mistyped DEST would look like one that is gone.
-func (n *namedJob) belongs(source, dest string) error {
+func (n *namedJob) belongs(verb, source, dest string) error {
 	was := &n.Job
 	known := was.Source != ""
-	same := was.Command == "cp" && string(was.Source) == jobPlace(source) && string(was.Dest) == jobPlace(dest)
-	if !job.OfAnother(n.Root, jobID(source, dest)) && (!known || same) {
+	same := was.Command == verb && string(was.Source) == jobPlace(source) && string(was.Dest) == jobPlace(dest)
+	if !job.OfAnother(n.Root, jobID(verb, source, dest)) && (!known || same) {
 		return nil
 	}
 	what := "copies another SOURCE, or to another DEST; these need"
@@ -139,7 +139,7 @@ func (r *cpRun) running(source string, was *jobs.Job) (jobs.Job, error) {
 		return *was, err
 	}
 	now := jobs.Job{
-		Command: "cp", Source: jobs.Text(jobPlace(source)), Dest: jobs.Text(jobPlace(r.to.Text)), Target: jobs.Itself, From: was.From,
+		Command: r.verb(), Source: jobs.Text(jobPlace(source)), Dest: jobs.Text(jobPlace(r.to.Text)), Target: jobs.Itself, From: was.From,
 		Dir: jobs.Text(dir), State: jobs.Running, Runs: was.Runs + 1, Begun: time.Now(),
 	}
 	for _, arg := range r.e.args {

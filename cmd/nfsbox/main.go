@@ -42,6 +42,7 @@ type cli struct {
 	Df         dfCmd         `cmd:"" help:"Show the space of file systems."`
 	Scan       scanCmd       `cmd:"" help:"Count what lies in trees, and report on it."`
 	Cp         cpCmd         `cmd:"" help:"Copy files and trees."`
+	Sync       syncCmd       `cmd:"" help:"Make a directory what another one is."`
 	Mkdir      mkdirCmd      `cmd:"" help:"Make directories."`
 	Rmdir      rmdirCmd      `cmd:"" help:"Remove empty directories."`
 	Mv         mvCmd         `cmd:"" help:"Give objects of a server another name."`
@@ -85,7 +86,7 @@ begins with its "time" and "type"; the last line is of "type":"summary". An erro
 
 On a terminal help, messages and reports are broken at its width. Names, and commands to be typed, stay whole.
 
-cp and verify show their progress: on a terminal in one line that fits its width, else in a line every ten
+cp, sync and verify show their progress: on a terminal in one line that fits its width, else in a line every ten
 seconds. Totals have a ≥ before them until all directories are listed; then a percentage and an estimate of
 the time left are shown. In the end they say what was copied, verified, skipped, not preserved or
 different, and what has failed.

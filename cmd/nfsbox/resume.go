@@ -157,7 +157,7 @@ func (r *cpRun) resumes() error {
 // sameDest reports whether DEST is the directory that an interrupted run copied to.
 func (r *cpRun) sameDest(u *unfinished) (bool, error) {
 	d := r.to
-	if !d.inside || !u.was.Inside && d.linked {
+	if !d.inside && !d.synced || d.absent || !u.was.Inside && d.linked && !d.synced {
 		return false, nil
 	}
 	a, err := d.at.FS.GetAttr(r.e.ctx, d.at.Handle, vfs.MaskV3)

@@ -80,7 +80,7 @@ func (c *cpCmd) recordName(source, dest string) (string, error) {
 	form := func(p string) string {
 		return fmt.Sprintf("%q %v %v", jobPlace(p), place.NamesContents(p), place.MeansDir(p))
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "cp %q %s %s %v %v %v", host, form(source), form(dest), len(c.Places) > 2, c.NoOwner, c.OneFileSystem))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %s %s %v %v %v", c.verb(), host, form(source), form(dest), len(c.Places) > 2, c.NoOwner, c.OneFileSystem))
 	return hex.EncodeToString(sum[:16]), nil
 }
 

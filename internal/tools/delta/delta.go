@@ -45,23 +45,36 @@ type Visitor interface {
 	Leave(ctx context.Context, d *Dir, incomplete error) error
 }
 
+// Options say how to join. The zero Options are usable.
+type Options struct {
+	// Walk is for the walk through the left tree. Its Descend, Wants and Again are the join's own.
+	Walk walk.Options
+	// Descend, if not nil, says whether the directory child of the left tree, whose Parent has been
+	// entered, is listed. The others are neither entered nor left, and what has their names on the
+	// right side is no extra.
+	Descend func(child *Dir) bool
+	// NoExtras says that Extra is not called, and nothing is looked up for it.
+	NoExtras bool
+}
+
 // Tree walks the tree under root, of left, as walk.Tree does, and joins each directory of it with
-// one of right: the one that v.Enter returns. Descend, Wants and Again of o are its own.
-func Tree(ctx context.Context, left vfs.FS, root vfs.Handle, right vfs.FS, o walk.Options, v Visitor) error {
+// one of right: the one that v.Enter returns.
+func Tree(ctx context.Context, left vfs.FS, root vfs.Handle, right vfs.FS, o Options, v Visitor) error {
 	return tree(ctx, left, root, right, o, v, &budget{left: heldBytes})
 }
 
-func tree(ctx context.Context, left vfs.FS, root vfs.Handle, right vfs.FS, o walk.Options, v Visitor, b *budget) error {
+func tree(ctx context.Context, left vfs.FS, root vfs.Handle, right vfs.FS, o Options, v Visitor, b *budget) error {
 	_, local := vfs.As[vfs.Forgetter](right)
-	j := &joiner{left: left, right: right, v: v, local: local, seed: maphash.MakeSeed(), budget: b}
-	o.Descend, o.Wants, o.Again = j.descend, j.wants, j.again
-	return walk.Tree(ctx, left, root, o, j)
+	j := &joiner{left: left, right: right, v: v, o: o, local: local, seed: maphash.MakeSeed(), budget: b}
+	o.Walk.Descend, o.Walk.Wants, o.Walk.Again = j.descend, j.wants, j.again
+	return walk.Tree(ctx, left, root, o.Walk, j)
 }
 
 // joiner is one join. It is the visitor of the walk through the left tree.
 type joiner struct {
 	left, right vfs.FS
 	v           Visitor
+	o           Options
 	local       bool // the right side
 	seed        maphash.Seed
 	budget      *budget
@@ -70,8 +83,9 @@ type joiner struct {
 // descend pairs a directory of the left side that was met.
 func (j *joiner) descend(child *walk.Dir) bool {
 	up := child.Parent.Data.(*Dir)
-	child.Data = &Dir{Dir: child, Parent: up, there: up.table.take(j.hash(child.Name), child.Name), table: newTable(j.budget)}
-	return true
+	d := &Dir{Dir: child, Parent: up, there: up.table.take(j.hash(child.Name), child.Name), table: newTable(j.budget)}
+	child.Data = d
+	return j.o.Descend == nil || j.o.Descend(d)
 }
 
 // hash is the hash of a name, which says in which pass it is joined.

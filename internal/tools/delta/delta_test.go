@@ -330,7 +330,7 @@ func TestTree(t *testing.T) {
 	for _, held := range []int{heldBytes, 0} {
 		for _, parallel := range []int{1, 16} {
 			l := &log{right: b}
-			l.join(t, left, a, right, walk.Options{Parallel: parallel}, held)
+			l.join(t, left, a, right, Options{Walk: walk.Options{Parallel: parallel}}, held)
 			l.is(t, fmt.Sprint(held, " bytes"), slices.Concat(pairs, []string{"dir", "file"}),
 				slices.Concat(only, []string{"new", "new/f"}), append(slices.Clone(extra), "old"))
 			if len(l.faults)+len(l.rights)+len(l.incomplete) > 0 {
@@ -360,7 +360,7 @@ func TestLeftDirectoryIsRemoved(t *testing.T) {
 				build(t, left, "d/")
 			}
 		}}
-		if err := Tree(t.Context(), &dead{left}, a, right, walk.Options{}, l); err != nil {
+		if err := Tree(t.Context(), &dead{left}, a, right, Options{}, l); err != nil {
 			t.Fatal(err)
 		}
 		l.is(t, fmt.Sprint("successor: ", successor), []string{"d", "d/a"}, nil, nil)

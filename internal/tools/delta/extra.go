@@ -16,6 +16,10 @@ const lookups = 32
 // extras reports what only the right side has in the present range. Both listings have come to
 // their end.
 func (j *joiner) extras(ctx context.Context, d *Dir) error {
+	if j.o.NoExtras {
+		d.table.clear()
+		return nil
+	}
 	for some := d.table.pop(lookups); len(some) > 0; some = d.table.pop(lookups) {
 		absent, err := j.absent(ctx, d, some)
 		if err == nil && len(absent) > 0 {

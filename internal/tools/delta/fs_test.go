@@ -188,12 +188,12 @@ func (l *log) Leave(_ context.Context, d *Dir, incomplete error) error {
 func join(t testing.TB, left, right vfs.FS, held int) *log {
 	t.Helper()
 	l := &log{right: handle(1)}
-	l.join(t, left, handle(1), right, walk.Options{}, held)
+	l.join(t, left, handle(1), right, Options{}, held)
 	return l
 }
 
 // join joins two trees, with so much memory. All of it is given back.
-func (l *log) join(t testing.TB, left vfs.FS, root vfs.Handle, right vfs.FS, o walk.Options, held int) {
+func (l *log) join(t testing.TB, left vfs.FS, root vfs.Handle, right vfs.FS, o Options, held int) {
 	t.Helper()
 	b := &budget{left: held}
 	if err := tree(t.Context(), left, root, right, o, l, b); err != nil {

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
-	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -76,7 +75,7 @@ func TestMillion(t *testing.T) {
 	var peak atomic.Uint64
 	left, right := &made{files: n, peak: &peak}, &made{files: n, back: true, peak: &peak}
 	c := &counting{log: log{right: handle(1)}}
-	if err := Tree(t.Context(), left, handle(1), right, walk.Options{}, c); err != nil {
+	if err := Tree(t.Context(), left, handle(1), right, Options{}, c); err != nil {
 		t.Fatal(err)
 	}
 	c.is(t, "others", nil, nil, nil)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/tools/delta"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
@@ -73,6 +74,8 @@ type CopyOptions struct {
 	// Locked is the record, if the caller has locked it (LockRecord), and closes it after Copy;
 	// nil: Copy locks it.
 	Locked *os.File
+	// Sync, if not nil, makes Dest what Source is: what is the same in both stays as it is.
+	Sync *SyncOptions
 	// RecordOptional says that the copy goes on if the record cannot be opened or written, which
 	// is told.
 	// The last files before a kill may be missing in it, and are copied again.
@@ -94,7 +97,8 @@ type Summary struct {
 	Nodes       uint64 `json:"nodes"`     // devices, pipes, sockets
 	Bytes       uint64 `json:"bytes"`     // of the files
 	Skipped     uint64 `json:"skipped"`   // files that an earlier run had done
-	AttrsSet    uint64 `json:"attrs_set"` // of Skipped, those that got their owner, mode, list or extended attributes again
+	Unchanged   uint64 `json:"unchanged"` // objects, directories too, that a sync has found as they should be
+	AttrsSet    uint64 `json:"attrs_set"` // of Skipped and Unchanged, those that got their owner, mode, time, list or extended attributes again
 	Verified    uint64 `json:"verified"`
 	Errors      uint64 `json:"errors"`        // items that failed
 	Changed     uint64 `json:"changed"`       // of those, files that changed each time they were copied
@@ -148,6 +152,9 @@ type copyJob struct {
 	nodesMu sync.Mutex
 	nodes   []vfs.Handle // links and nodes that have to be synced
 
+	timeDelta time.Duration // times that are closer than this are the same; of a sync
+	sameAs    atomic.Uint64 // objects that a sync has found as they should be
+
 	ownersLost, setIDsLost, modesLost, timesLost, aclsLost, xattrsLost, linksSplit, attrsSet atomic.Uint64
 }
 
@@ -177,11 +184,14 @@ func (j *copyJob) run(ctx context.Context) error {
 	if err := j.prepare(ctx); err != nil {
 		return err
 	}
-	if j.srcAttr.Type != vfs.TypeDir {
+	switch {
+	case j.srcAttr.Type != vfs.TypeDir && j.o.Sync != nil:
+		return fmt.Errorf("the source is no directory: %w", vfs.ErrInval)
+	case j.srcAttr.Type != vfs.TypeDir:
 		return j.single(ctx)
 	}
 	visit := func(ctx context.Context, o walk.Options) error {
-		return walk.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, o, j)
+		return delta.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, j.o.Dest.FS, delta.Options{Walk: o, NoExtras: true}, j)
 	}
 	if err := j.tree(ctx, visit, j.secondWalk); err != nil {
 		return errors.Join(err, j.settle(ctx))
@@ -220,6 +230,11 @@ func (j *copyJob) prepare(ctx context.Context) error {
 	}
 	if o.Tag != "" {
 		j.t.Tag = o.Tag + "-"
+	}
+	if o.Sync != nil {
+		if j.timeDelta, err = timeDelta(ctx, o.Source, o.Dest); err != nil {
+			return err
+		}
 	}
 	if o.Record != nil {
 		if err := j.openRecord(ctx); err != nil {
@@ -332,7 +347,7 @@ func (j *copyJob) single(ctx context.Context) error {
 		j.progress.Report(progress.Event{Type: "note", Message: "a copy that was killed may have left a temporary: " + err.Error()})
 	}
 	watched, end := j.watch(ctx, func() int { return 1 })
-	if err := errors.Join(end(j.item(watched, state, j.o.Name, &e)), ctx.Err()); err != nil {
+	if err := errors.Join(end(j.item(watched, state, j.o.Name, &e, nil)), ctx.Err()); err != nil {
 		return err
 	}
 	if err := j.syncDest(ctx); err != nil {
@@ -388,7 +403,7 @@ func (j *copyJob) summary(before *progress.Snapshot) Summary {
 	return Summary{
 		Files: n(progress.Files), Dirs: n(progress.Dirs), Symlinks: n(progress.Symlinks),
 		Hardlinks: n(progress.Hardlinks), Nodes: n(progress.Nodes), Bytes: n(progress.Bytes),
-		Skipped: n(progress.Skipped), AttrsSet: j.attrsSet.Load(), Verified: n(progress.Verified), Errors: n(progress.Errors),
+		Skipped: n(progress.Skipped) - j.sameAs.Load(), Unchanged: j.sameAs.Load(), AttrsSet: j.attrsSet.Load(), Verified: n(progress.Verified), Errors: n(progress.Errors),
 		Changed: j.changed.Load(), NoSpace: j.noSpace.Load(), DirsClosed: uint64(max(j.dirsClosed.Load(), 0)), Vanished: n(progress.Vanished), DirsGone: j.dirs.count(), DirsChanged: j.dirsChanged.Load(), Grew: j.grew.Load(),
 		OwnersLost: j.ownersLost.Load(), SetIDsLost: j.setIDsLost.Load(), ModesLost: j.modesLost.Load(),
 		TimesLost: j.timesLost.Load(), ACLsLost: j.aclsLost.Load(), XattrsLost: j.xattrsLost.Load(), LinksSplit: j.linksSplit.Load(),

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/tools/delta"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -23,7 +24,8 @@ type dirState struct {
 	handle vfs.Handle
 	attr   vfs.Attr
 	key    pathKey
-	dir    *walk.Dir // of the source; nil if the job copies a single object
+	dir    *delta.Dir // of the source; nil if the job copies a single object
+	joined bool       // it was there before, and is listed beside the source's
 
 	made *Made
 
@@ -33,6 +35,10 @@ type dirState struct {
 	seen    *seenDir    // nil if there was no place for it
 	was     *seenDir    // in a second walk: what the first one has met; nil: it has not met it
 	missing atomic.Bool // something that was listed in the source's directory is gone
+
+	touched atomic.Bool // something in it was made or removed, or it was opened
+	opening sync.Once   // see touch
+	asIs    bool        // nothing about it was changed
 
 	closed     bool        // others cannot enter it until it is finished
 	unfinished atomic.Bool // an item in it failed with an error that may end the job: see cutsOff
@@ -44,35 +50,53 @@ type dirState struct {
 	unsynced []recorded // finished, but their names may not be stable yet
 }
 
-// Enter makes the directory in the destination.
-func (j *copyJob) Enter(ctx context.Context, d *walk.Dir) error {
+// Enter makes the directory in the destination. One that is there already is joined with that of
+// the source, if what is in it may be the copy.
+func (j *copyJob) Enter(ctx context.Context, d *delta.Dir, there *vfs.Entry) (joined vfs.Handle, err error) {
 	j.found(&d.Attr)
-	j.mistrustReplaced(ctx, d)
+	j.mistrustReplaced(ctx, d.Dir)
 	if d.Parent == nil {
-		state, err := j.enterRoot(ctx)
-		if err != nil {
-			return fmt.Errorf("the copy's root: %w", err)
-		}
-		d.Data, state.dir = state, d
-		state.seen = j.seeing.add(nil, "", &d.Attr)
-		state.lists = j.ask(ctx, d)
-		if state.created {
-			j.open(ctx, d, state)
-		}
-		return j.refuseIntoItself(ctx, d)
+		err = j.enterTree(ctx, d)
+	} else {
+		err = j.enterBelow(ctx, d, there, nil)
 	}
-	return j.enterBelow(ctx, d, nil)
+	if err != nil {
+		return joined, err
+	}
+	if s := d.Data.(*dirState); s.joined {
+		joined = s.handle
+	}
+	return joined, nil
 }
 
-// enterBelow makes a directory below the copy's root. was is what an earlier walk of this run
-// knows of it.
-func (j *copyJob) enterBelow(ctx context.Context, d *walk.Dir, was *seenDir) error {
+// joins reports whether directories of the destination are listed beside those of the source.
+func (j *copyJob) joins() bool { return j.o.Sync != nil || j.record != nil && j.record.resumed }
+
+// enterTree makes or takes the root of the copy.
+func (j *copyJob) enterTree(ctx context.Context, d *delta.Dir) error {
+	state, err := j.enterRoot(ctx)
+	if err != nil {
+		return fmt.Errorf("the copy's root: %w", err)
+	}
+	d.Data, state.dir = state, d
+	state.seen = j.seeing.add(nil, "", &d.Attr)
+	state.joined = !state.created && j.joins()
+	state.lists = j.ask(ctx, d)
+	if state.created {
+		j.open(ctx, d, state)
+	}
+	return j.refuseIntoItself(ctx, d.Dir)
+}
+
+// enterBelow makes a directory below the copy's root. there is what the destination has listed under
+// its name, was what an earlier walk of this run knows of it.
+func (j *copyJob) enterBelow(ctx context.Context, d *delta.Dir, there *vfs.Entry, was *seenDir) error {
 	parent := d.Parent.Data.(*dirState)
 	var seen *seenDir
 	if parent.seen != nil {
 		seen = j.seeing.add(parent.seen, d.Name, &d.Attr)
 	}
-	state, err := j.makeDir(ctx, parent, d.Name)
+	state, err := j.makeDir(ctx, parent, d.Name, there)
 	if err != nil {
 		parent.unfinished.CompareAndSwap(false, cutsOff(err))
 		j.fail(ctx, d.Path(""), err)
@@ -83,8 +107,9 @@ func (j *copyJob) enterBelow(ctx context.Context, d *walk.Dir, was *seenDir) err
 	}
 	j.close(state)
 	d.Data, state.dir, state.seen, state.was = state, d, seen, was
+	state.joined = !state.created && was == nil && j.joins()
 	state.lists = j.ask(ctx, d)
-	return j.refuseIntoItself(ctx, d)
+	return j.refuseIntoItself(ctx, d.Dir)
 }
 
 // enterRoot makes or takes the directory that the tree's root becomes.
@@ -95,7 +120,7 @@ func (j *copyJob) enterRoot(ctx context.Context) (*dirState, error) {
 	}
 	state := top
 	if j.o.Name != "" {
-		if state, err = j.makeDir(ctx, top, j.o.Name); err != nil {
+		if state, err = j.makeDir(ctx, top, j.o.Name, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -164,50 +189,98 @@ func (j *copyJob) keepMtime(ctx context.Context, dir vfs.Handle, probe func() er
 }
 
 // makeDir makes the directory name in parent, or takes the existing one, unless this run
-// made that for another name.
-func (j *copyJob) makeDir(ctx context.Context, parent *dirState, name string) (*dirState, error) {
+// made that for another name. there is what the destination has listed under the name.
+func (j *copyJob) makeDir(ctx context.Context, parent *dirState, name string, there *vfs.Entry) (*dirState, error) {
+	if j.o.Sync != nil && there != nil {
+		return j.listedDir(ctx, parent, name, there)
+	}
+	if err := j.beforeMade(ctx, parent, name, there); err != nil {
+		return nil, err
+	}
 	end, err := j.beginName(ctx, parent, name)
 	if err != nil {
 		return nil, err
 	}
-	state, err := j.takeDir(ctx, parent, name)
+	var state *dirState
+	if there != nil {
+		state, err = j.listedDir(ctx, parent, name, there)
+	} else {
+		state, err = j.takeDir(ctx, parent, name)
+	}
 	end(err == nil)
 	return state, err
 }
 
-// takeDir makes a directory, or takes the existing one. Any other type, a link to a
-// directory too, is an error.
+// takeDir makes a directory, or takes the existing one.
 func (j *copyJob) takeDir(ctx context.Context, parent *dirState, name string) (*dirState, error) {
 	f := j.o.Dest.FS
 	how := vfs.CreateHow{Type: vfs.TypeDir, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o700}}
-	state := new(dirState)
-	if j.record != nil {
-		state.key = parent.key.child(name)
-	}
-	var err error
-	state.handle, state.attr, _, err = f.Create(ctx, parent.handle, name, &how)
+	h, attr, _, err := f.Create(ctx, parent.handle, name, &how)
 	if err == nil {
-		state.created, state.made, state.listed = true, parent.made.madeIn(), parent.listed
+		state := &dirState{handle: h, attr: attr, key: j.dirKey(parent, name), created: true, made: parent.made.madeIn(), listed: parent.listed}
 		return state, nil
 	}
 	if !errors.Is(err, vfs.ErrExist) {
 		return nil, fmt.Errorf("make the directory: %w", err)
 	}
-	if state.handle, state.attr, _, err = f.Lookup(ctx, parent.handle, name); err != nil {
-		return nil, fmt.Errorf("lookup in the destination: %w", err)
+	there, err := j.lookupThere(ctx, parent.handle, name)
+	if err != nil {
+		return nil, err
 	}
-	if !state.attr.Has(vfs.MaskV3) {
-		if state.attr, err = f.GetAttr(ctx, state.handle, vfs.MaskV3); err != nil {
-			return nil, fmt.Errorf("getattr in the destination: %w", err)
+	return j.oldDir(ctx, parent, name, there)
+}
+
+// listedDir takes a directory that the destination has listed.
+func (j *copyJob) listedDir(ctx context.Context, parent *dirState, name string, there *vfs.Entry) (*dirState, error) {
+	o, err := j.known(ctx, parent.handle, name, there)
+	if err != nil {
+		return nil, err
+	}
+	return j.oldDir(ctx, parent, name, o)
+}
+
+// oldDir takes a directory that was there before. Any other type, a link to a directory too, is an
+// error.
+func (j *copyJob) oldDir(ctx context.Context, parent *dirState, name string, o object) (*dirState, error) {
+	if o.attr.Type != vfs.TypeDir {
+		return nil, fmt.Errorf("a %v has the directory's name in the destination, and is not replaced; move or remove it: %w", o.attr.Type, vfs.ErrNotDir)
+	}
+	state := &dirState{handle: o.handle, attr: o.attr, key: j.dirKey(parent, name), made: new(Made)}
+	state.listed = sync.OnceValue(func() bool { return j.t.Listed(ctx, j.o.Dest.FS, o.handle, &o.attr) })
+	if j.o.Sync != nil && o.attr.Has(vfs.MaskMode) && o.attr.Mode&ownerMayList == ownerMayList {
+		return state, j.sweep(ctx, state.handle) // touch opens it, if need be
+	}
+	return state, j.reopen(ctx, state)
+}
+
+// dirKey is the key of a directory in the record, if there is one.
+func (j *copyJob) dirKey(parent *dirState, name string) pathKey {
+	if j.record == nil {
+		return pathKey{}
+	}
+	return parent.key.child(name)
+}
+
+// lookupThere finds what has a name in the destination.
+func (j *copyJob) lookupThere(ctx context.Context, dir vfs.Handle, name string) (o object, err error) {
+	f := j.o.Dest.FS
+	if o.handle, o.attr, _, err = f.Lookup(ctx, dir, name); err != nil {
+		return o, fmt.Errorf("lookup in the destination: %w", err)
+	}
+	if !o.attr.Has(vfs.MaskV3) {
+		if o.attr, err = f.GetAttr(ctx, o.handle, vfs.MaskV3); err != nil {
+			return o, fmt.Errorf("getattr in the destination: %w", err)
 		}
 	}
-	if state.attr.Type != vfs.TypeDir {
-		return nil, fmt.Errorf("a %v has the directory's name in the destination, and is not replaced; move or remove it: %w", state.attr.Type, vfs.ErrNotDir)
+	return o, nil
+}
+
+// known is what the destination has listed under a name. What the listing has left out is asked for.
+func (j *copyJob) known(ctx context.Context, dir vfs.Handle, name string, there *vfs.Entry) (object, error) {
+	if !there.Handle.IsZero() && there.Attr.Has(vfs.MaskV3) {
+		return object{handle: there.Handle, attr: there.Attr}, nil
 	}
-	state.made = new(Made)
-	listed := j.t.Listed(ctx, f, state.handle, &state.attr)
-	state.listed = func() bool { return listed }
-	return state, j.reopen(ctx, state)
+	return j.lookupThere(ctx, dir, name)
 }
 
 // reopen lets us use an existing directory: an earlier run may have given it its final
@@ -218,6 +291,7 @@ func (j *copyJob) reopen(ctx context.Context, s *dirState) error {
 		if _, err := j.o.Dest.FS.SetAttr(ctx, s.handle, &set, nil); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return fmt.Errorf("open the directory: %w", err)
 		}
+		s.touched.Store(true)
 	}
 	return j.sweep(ctx, s.handle)
 }
@@ -243,12 +317,24 @@ func (j *copyJob) sweep(ctx context.Context, dir vfs.Handle) error {
 	return nil
 }
 
+// Extra does nothing: what the source does not have stays.
+func (*copyJob) Extra(context.Context, *delta.Dir, *vfs.Entry) error { return nil }
+
+// FaultRight reports what could not be read of the destination's directory: nothing more is copied
+// into it.
+func (j *copyJob) FaultRight(ctx context.Context, d *delta.Dir, name string, err error) error {
+	err = fmt.Errorf("list the destination: %w", err)
+	d.Data.(*dirState).unfinished.CompareAndSwap(false, cutsOff(err))
+	j.failMore(ctx, d.Path(name), err)
+	return ctx.Err()
+}
+
 // Fault reports what the walk could not read.
-func (j *copyJob) Fault(ctx context.Context, d *walk.Dir, name string, err error) error {
+func (j *copyJob) Fault(ctx context.Context, d *delta.Dir, name string, err error) error {
 	if errors.Is(err, walk.ErrVanished) {
 		d.Data.(*dirState).missing.Store(true)
 	}
-	j.fault(ctx, d, name, err)
+	j.fault(ctx, d.Dir, name, err)
 	return ctx.Err()
 }
 
@@ -263,12 +349,12 @@ const (
 )
 
 // Leave gives the directory its attributes and makes its names stable.
-func (j *copyJob) Leave(ctx context.Context, d *walk.Dir, incomplete error) error {
+func (j *copyJob) Leave(ctx context.Context, d *delta.Dir, incomplete error) error {
 	state := d.Data.(*dirState)
 	if err := ctx.Err(); err != nil {
 		return err // it may be incomplete, so it stays closed
 	}
-	if state.seen == nil && j.hasChanged(ctx, d) {
+	if state.seen == nil && j.hasChanged(ctx, d.Dir) {
 		j.noteChanged(d.Path(""), "it changed while it was copied, and is not listed again; what came into it meanwhile may not be in the copy")
 	}
 	closed := d.Attr.Mode&ownerMayList != ownerMayList
@@ -278,7 +364,7 @@ func (j *copyJob) Leave(ctx context.Context, d *walk.Dir, incomplete error) erro
 			return err
 		}
 	}
-	if j.leave(ctx, d, state, incomplete) && j.syncDir(ctx, state, closed) {
+	if j.leave(ctx, d, state, incomplete) && (state.asIs || j.syncDir(ctx, state, closed)) {
 		if err := j.flush(ctx, state, false); err != nil {
 			return err
 		}

@@ -8,22 +8,22 @@ import (
 	"path"
 	"sync"
 
+	"github.com/nfsbox/nfsbox/internal/tools/delta"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
-	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // Entry copies an object in the background.
-func (j *copyJob) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error {
-	return j.begin(ctx, d, e, func(name string, own *vfs.Entry) error {
-		return j.item(ctx, d.Data.(*dirState), name, own)
+func (j *copyJob) Entry(ctx context.Context, d *delta.Dir, e, there *vfs.Entry) error {
+	return j.begin(ctx, d.Dir, e, func(name string, own *vfs.Entry) error {
+		return j.item(ctx, d.Data.(*dirState), name, own, there)
 	})
 }
 
-// item copies one object that is no directory, and reports a failure. The error it returns
-// ends the job.
-func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Entry) error {
+// item copies one object that is no directory, and reports a failure. there is what the destination
+// has listed under its name. The error it returns ends the job.
+func (j *copyJob) item(ctx context.Context, s *dirState, name string, e, there *vfs.Entry) error {
 	src := transfer.Source{FS: j.o.Source.FS, Handle: e.Handle, Attr: e.Attr}
 	if s.dir != nil {
 		src.Dir, src.Name = s.dir.Handle, name
@@ -31,14 +31,9 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 		src.Dir, src.Name, src.Fresh = j.o.SourceDir, j.o.SourceName, true
 	}
 	dst := transfer.Target{FS: j.o.Dest.FS, Dir: s.handle, Name: name, Listed: s.listed}
-	var fatal error
 	j.start()
 	j.progress.Working(func() string { return s.path(name) })
-	end, err := j.beginName(ctx, s, name)
-	if err == nil {
-		fatal, err = j.copy(ctx, s, src, dst)
-		end(fatal == nil && err == nil)
-	}
+	fatal, err := j.copy(ctx, s, src, dst, there)
 	if s.dir == nil && errors.Is(err, transfer.ErrVanished) {
 		return fmt.Errorf("%w: %w", ErrGone, err)
 	}
@@ -55,13 +50,33 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e *vfs.Ent
 	return fatal
 }
 
-// object copies one object by its type. copied is zero if the name had become another
-// object's: further names must not be linked to it. fatal ends the job, err is the object's
+// object copies one object, unless it is as it should be. copied is zero if the name had become
+// another object's: further names must not be linked to it. fatal ends the job, err is the object's
 // own.
-func (j *copyJob) object(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (copied object, fatal, err error) {
+func (j *copyJob) object(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target, there *vfs.Entry) (copied object, fatal, err error) {
+	if j.o.Sync != nil && there != nil {
+		copied, same, err := j.unchanged(ctx, s, &src, &dst, there)
+		if same || err != nil {
+			return copied, nil, err
+		}
+	}
+	if err := j.beforeMade(ctx, s, dst.Name, there); err != nil {
+		return copied, nil, err
+	}
+	end, err := j.beginName(ctx, s, dst.Name)
+	if err != nil {
+		return copied, nil, err
+	}
+	copied, fatal, err = j.make(ctx, s, src, dst, there)
+	end(fatal == nil && err == nil)
+	return copied, fatal, err
+}
+
+// make copies one object by its type.
+func (j *copyJob) make(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target, there *vfs.Entry) (copied object, fatal, err error) {
 	switch src.Attr.Type {
 	case vfs.TypeReg:
-		return j.contents(ctx, s, src, dst)
+		return j.contents(ctx, s, src, dst, there)
 	case vfs.TypeSymlink:
 		copied, err = j.other(ctx, s, progress.Symlinks, transfer.Symlink, src, dst)
 	default:
@@ -150,10 +165,10 @@ func (j *copyJob) syncNodes(ctx context.Context) error {
 
 // copy copies one object that is no directory. A further name of an object that was copied
 // before becomes a hard link. fatal ends the job, err is the object's own.
-func (j *copyJob) copy(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (fatal, err error) {
+func (j *copyJob) copy(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target, there *vfs.Entry) (fatal, err error) {
 	id, ok := linkIDOf(&src.Attr)
 	if !ok || src.Attr.Nlink < 2 {
-		_, fatal, err = j.object(ctx, s, src, dst)
+		_, fatal, err = j.object(ctx, s, src, dst, there)
 		return fatal, err
 	}
 	for {
@@ -164,11 +179,11 @@ func (j *copyJob) copy(ctx context.Context, s *dirState, src transfer.Source, ds
 		switch {
 		case l == nil:
 			j.split()
-			_, fatal, err = j.object(ctx, s, src, dst)
+			_, fatal, err = j.object(ctx, s, src, dst, there)
 			return fatal, err
 		case first:
 			s.linked.Store(true)
-			copied, fatal, err := j.object(ctx, s, src, dst)
+			copied, fatal, err := j.object(ctx, s, src, dst, there)
 			l.at = dst
 			j.links.settle(l, copied, fatal == nil && err == nil && !copied.handle.IsZero())
 			return fatal, err
@@ -179,7 +194,7 @@ func (j *copyJob) copy(ctx context.Context, s *dirState, src transfer.Source, ds
 			return nil, ctx.Err()
 		}
 		if l.ok {
-			return j.link(ctx, s, l, src, dst)
+			return j.link(ctx, s, l, src, dst, there)
 		}
 		// The first name's copy failed; ours may not.
 	}
@@ -187,25 +202,61 @@ func (j *copyJob) copy(ctx context.Context, s *dirState, src transfer.Source, ds
 
 // link makes a further name of a copy. Names of files enter the record like the first: the
 // next run may meet the names in another order.
-func (j *copyJob) link(ctx context.Context, s *dirState, l *linked, src transfer.Source, dst transfer.Target) (fatal, err error) {
-	if err := j.spares(ctx, &src, &dst); err != nil {
+func (j *copyJob) link(ctx context.Context, s *dirState, l *linked, src transfer.Source, dst transfer.Target, there *vfs.Entry) (fatal, err error) {
+	if j.o.Sync != nil && hasLink(&l.copy.attr, there) {
+		j.needsNothing(&src.Attr)
+		return nil, nil
+	}
+	copied, err := j.makeLink(ctx, s, l, &src, dst, there)
+	switch {
+	case err == nil:
+		j.progress.Add(progress.Hardlinks, 1)
+		if src.Attr.Type == vfs.TypeReg {
+			j.progress.Add(progress.FoundBytes, -src.Attr.Size)
+		}
+	case cannotLink(err, src.Attr.Type):
+		j.split()
+		_, fatal, err = j.object(ctx, s, src, dst, there)
+		return fatal, err
+	default:
 		return nil, err
 	}
-	copied, err := j.linkTo(ctx, l, dst)
-	if err == nil {
-		j.progress.Add(progress.Hardlinks, 1)
-		if src.Attr.Type != vfs.TypeReg {
-			return nil, nil
-		}
-		j.progress.Add(progress.FoundBytes, -src.Attr.Size)
-		return j.finished(ctx, s, dst.Name, &src.Attr, &copied), nil
+	if src.Attr.Type != vfs.TypeReg {
+		return nil, nil
 	}
-	if cannotLink(err, src.Attr.Type) {
-		j.split()
-		_, fatal, err = j.object(ctx, s, src, dst)
-		return fatal, err
+	return j.finished(ctx, s, dst.Name, &src.Attr, &copied), nil
+}
+
+// hasLink reports whether what the destination has listed is the copy already.
+func hasLink(copied *vfs.Attr, there *vfs.Entry) bool {
+	if there == nil {
+		return false
 	}
-	return nil, fmt.Errorf("hard link: %w", err)
+	a, aok := idOf(copied)
+	b, bok := idOf(&there.Attr)
+	return aok && bok && a == b
+}
+
+// makeLink gives a copy a further name.
+func (j *copyJob) makeLink(ctx context.Context, s *dirState, l *linked, src *transfer.Source, dst transfer.Target, there *vfs.Entry) (copied object, err error) {
+	if err := j.spares(ctx, src, &dst); err != nil {
+		return copied, err
+	}
+	if err := j.beforeMade(ctx, s, dst.Name, there); err != nil {
+		return copied, err
+	}
+	end, err := j.beginName(ctx, s, dst.Name)
+	if err != nil {
+		return copied, err
+	}
+	if copied = l.copy; !hasLink(&copied.attr, there) {
+		copied, err = j.linkTo(ctx, l, dst)
+	}
+	end(err == nil)
+	if err != nil && !cannotLink(err, src.Attr.Type) {
+		err = fmt.Errorf("hard link: %w", err)
+	}
+	return copied, err
 }
 
 // spares returns an error if src is a symbolic link that leads to what it would replace.
@@ -276,9 +327,9 @@ func (j *copyJob) split() {
 
 // contents copies a regular file unless the record shows that it is done. copied is zero if
 // the name had become another file's: further names must not be linked to it.
-func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target) (copied object, fatal, err error) {
+func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source, dst transfer.Target, there *vfs.Entry) (copied object, fatal, err error) {
 	if j.record != nil && j.record.resumed {
-		copied, known, fatal, err := j.before(ctx, s, &src, &dst)
+		copied, known, fatal, err := j.before(ctx, s, &src, &dst, there)
 		if known || err != nil {
 			return copied, fatal, err
 		}

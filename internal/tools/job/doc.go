@@ -93,6 +93,16 @@
 // what follows the last good entry is cut off. When a run goes on it makes an index from the
 // entries, in files beside the record (package index).
 //
+// # Sync
+//
+// With CopyOptions.Sync the destination becomes what the source is. Directories that both have are
+// joined (package delta), and what is the same by both listings stays: nothing is asked for it, but
+// for the targets of symbolic links. The same are files of one size and time, links with one target,
+// nodes of one type and number. Owners, modes, and the times of what has no contents, are set again
+// where they differ. Names are looked up only before they are made in a directory that was there:
+// the destination may take them for others, which stay. A run that goes on by a record joins
+// directories likewise, and so asks nothing for a file that the record has.
+//
 // # Memory
 //
 // All that is kept has a named bound: packages walk's and delta's own, the files in flight (parallel,

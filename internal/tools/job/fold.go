@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
+	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -237,6 +238,25 @@ func (j *copyJob) beginName(ctx context.Context, s *dirState, name string) (end 
 			m.add(o.attr.FileID, name)
 		}
 	}, nil
+}
+
+// spare returns an error if name leads to what this run has made under another one. The names
+// that were made in the first walk are not kept. So where names are folded, one that leads to
+// something is looked for in the listing, and refused if it is not there in this form.
+func (j *copyJob) spare(ctx context.Context, s *dirState, name string) error {
+	_, there, err := lookup(ctx, j.o.Dest.FS, s.handle, name)
+	if err == nil && there {
+		err = j.tryOut(ctx, s.made, s.handle, s.dirPath(""))
+	}
+	if err != nil || !there || !s.made.folds.any() {
+		return err
+	}
+	for e, err := range walk.List(ctx, j.o.Dest.FS, s.handle, 0) {
+		if err != nil || string(e.Name) == name {
+			return err
+		}
+	}
+	return errFolded
 }
 
 // lock excludes all names that the directory may take for this one.

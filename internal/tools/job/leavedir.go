@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nfsbox/nfsbox/internal/tools/delta"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
@@ -23,26 +24,33 @@ type dirLists struct {
 	err error
 
 	xattr bool // it has extended attributes
+
+	later bool // they are asked for when it is known that they are needed
 }
 
 // ask starts finding out the lists of d, in the background.
-func (j *copyJob) ask(ctx context.Context, d *walk.Dir) *dirLists {
+func (j *copyJob) ask(ctx context.Context, d *delta.Dir) *dirLists {
 	p := &dirLists{done: make(chan struct{}), Lists: transfer.Lists{Mode: d.Attr.Mode & 0o7777}}
-	if !d.Attr.Has(vfs.MaskMode) {
+	p.later = j.o.Sync != nil && d.Data.(*dirState).joined
+	if !d.Attr.Has(vfs.MaskMode) || p.later {
 		close(p.done)
 		return p
 	}
+	j.askNow(ctx, d, p)
+	return p
+}
+
+func (j *copyJob) askNow(ctx context.Context, d *delta.Dir, p *dirLists) {
 	src := transfer.Source{FS: j.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
 	j.flying.Go(func() {
 		defer close(p.done)
 		p.Lists, p.err = j.t.DirLists(ctx, &src)
 		p.xattr = src.HasXattrs(ctx)
 	})
-	return p
 }
 
 // keepsOwn reports whether d is the copy's root and keeps its own attributes.
-func (j *copyJob) keepsOwn(d *walk.Dir) bool {
+func (j *copyJob) keepsOwn(d *delta.Dir) bool {
 	return d.Parent == nil && j.o.Name == "" && j.o.KeepDest
 }
 
@@ -50,7 +58,7 @@ func (j *copyJob) keepsOwn(d *walk.Dir) bool {
 // broken off, others can use the directory, and the next run takes its mode for the user's
 // own. Directories in it stay closed until they are complete. An error here occurs again in
 // Leave, which reports it.
-func (j *copyJob) open(ctx context.Context, d *walk.Dir, s *dirState) {
+func (j *copyJob) open(ctx context.Context, d *delta.Dir, s *dirState) {
 	<-s.lists.done
 	if s.lists.err != nil || s.listed() {
 		return // a mode would open a list that it has from the directory above
@@ -91,7 +99,7 @@ func cutsOff(err error) bool {
 // leave gives the directory its attributes and counts it. The copy of a directory that is
 // gone is removed, if it is empty; made is false then. A closed directory that is not
 // finished keeps its mode.
-func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplete error) (made bool) {
+func (j *copyJob) leave(ctx context.Context, d *delta.Dir, s *dirState, incomplete error) (made bool) {
 	if j.keepsOwn(d) {
 		j.countDir(s)
 		return true
@@ -109,7 +117,7 @@ func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplet
 			} else {
 				err = fmt.Errorf("the %v %w", d.Attr.Type, transfer.ErrVanished)
 			}
-			j.failAt(ctx, d.Path(""), err, listedDir(d))
+			j.failAt(ctx, d.Path(""), err, listedDir(d.Dir))
 			j.opened(s)
 			return false
 		}
@@ -131,14 +139,18 @@ func (j *copyJob) leave(ctx context.Context, d *walk.Dir, s *dirState, incomplet
 
 // countDir counts a directory that is done, once.
 func (j *copyJob) countDir(s *dirState) {
-	if s.was == nil {
+	switch {
+	case s.was != nil:
+	case j.o.Sync != nil && s.joined && !s.touched.Load():
+		j.needsNothing(&vfs.Attr{Type: vfs.TypeDir})
+	default:
 		j.progress.Add(progress.Dirs, 1)
 	}
 }
 
 // whetherGone reports whether d, of the source, is not there any more. The error is to be
 // reported for d.
-func (j *copyJob) whetherGone(ctx context.Context, d *walk.Dir, s *dirState, incomplete error) (bool, error) {
+func (j *copyJob) whetherGone(ctx context.Context, d *delta.Dir, s *dirState, incomplete error) (bool, error) {
 	if errors.Is(incomplete, walk.ErrVanished) {
 		return true, nil // the walk has reported it
 	}
@@ -151,7 +163,7 @@ func (j *copyJob) whetherGone(ctx context.Context, d *walk.Dir, s *dirState, inc
 	}
 	// Its handle, or that of an entry, is stale. Look whether its name leads to
 	// another directory by now.
-	gone, err := j.gone(ctx, d)
+	gone, err := j.gone(ctx, d.Dir)
 	if moved && !gone && err == nil { // it is back
 		src := transfer.Source{FS: j.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
 		s.lists.Lists, s.lists.err = j.t.DirLists(ctx, &src)
@@ -160,8 +172,19 @@ func (j *copyJob) whetherGone(ctx context.Context, d *walk.Dir, s *dirState, inc
 	return gone, err
 }
 
-// setDir gives the directory its attributes.
-func (j *copyJob) setDir(ctx context.Context, d *walk.Dir, s *dirState) error {
+// setDir gives the directory its attributes. Of one that a sync has not touched it sets what differs.
+func (j *copyJob) setDir(ctx context.Context, d *delta.Dir, s *dirState) error {
+	if s.lists.later {
+		if !s.touched.Load() {
+			return j.setDirAgain(ctx, d, s)
+		}
+		s.lists = &dirLists{done: make(chan struct{})}
+		j.askNow(ctx, d, s.lists)
+		<-s.lists.done
+		if s.lists.err != nil && !errors.Is(s.lists.err, transfer.ErrVanished) {
+			return s.lists.err
+		}
+	}
 	lists, unmarked := s.lists.Lists, false
 	if s.lists.err != nil {
 		lists.Mode &^= groupMayAll // the mode may be a list's: the group's own rights are not known
@@ -187,8 +210,17 @@ func (j *copyJob) setDir(ctx context.Context, d *walk.Dir, s *dirState) error {
 	return err
 }
 
+// setDirAgain gives a directory in which nothing was changed its attributes where they differ.
+func (j *copyJob) setDirAgain(ctx context.Context, d *delta.Dir, s *dirState) error {
+	src := transfer.Source{FS: j.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
+	dst := object{handle: s.handle, attr: s.attr}
+	set, err := j.setAgain(ctx, d.Path(""), &src, &dst, !j.sameTime(d.Attr.Mtime, s.attr.Mtime))
+	s.asIs = err == nil && !set
+	return err
+}
+
 // up is the state of d's parent, or s itself if d is the root.
-func (s *dirState) up(d *walk.Dir) *dirState {
+func (s *dirState) up(d *delta.Dir) *dirState {
 	if d.Parent == nil {
 		return s
 	}
@@ -197,7 +229,7 @@ func (s *dirState) up(d *walk.Dir) *dirState {
 
 // removeEmpty removes the copy of a directory that has vanished, if this run made it and it
 // is empty. It reports whether it did.
-func (j *copyJob) removeEmpty(ctx context.Context, d *walk.Dir, s *dirState) bool {
+func (j *copyJob) removeEmpty(ctx context.Context, d *delta.Dir, s *dirState) bool {
 	if !s.created || d.Parent == nil {
 		return false
 	}

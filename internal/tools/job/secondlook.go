@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/tools/delta"
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -54,7 +55,7 @@ func (j *copyJob) secondWalk(ctx context.Context) error {
 		later := &j.seen[1]
 		*later = seenDirs{seed: j.seen[0].seed}
 		j.seeing = later
-		err = walk.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, walk.Options{Descend: v.descend}, v)
+		err = delta.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, j.o.Dest.FS, delta.Options{Descend: v.descend, NoExtras: true}, v)
 		j.flying.Wait()
 		if err != nil {
 			return err
@@ -64,7 +65,7 @@ func (j *copyJob) secondWalk(ctx context.Context) error {
 }
 
 // descend reports whether a directory has to be listed again.
-func (v *secondLook) descend(child *walk.Dir) bool {
+func (v *secondLook) descend(child *delta.Dir) bool {
 	up := child.Parent.Data.(*dirState).was
 	if up == nil {
 		return true
@@ -77,9 +78,9 @@ func (v *secondLook) descend(child *walk.Dir) bool {
 }
 
 // Enter takes the copy of a directory that was copied, or makes a new one.
-func (v *secondLook) Enter(ctx context.Context, d *walk.Dir) error {
+func (v *secondLook) Enter(ctx context.Context, d *delta.Dir, _ *vfs.Entry) (joined vfs.Handle, err error) {
 	if d.Parent == nil {
-		return v.enterAgain(ctx, d)
+		return joined, v.enterAgain(ctx, d)
 	}
 	up := d.Parent.Data.(*dirState)
 	var was *seenDir
@@ -87,7 +88,7 @@ func (v *secondLook) Enter(ctx context.Context, d *walk.Dir) error {
 		was = up.was.child(d.Name)
 	}
 	if was != nil && !was.replaced {
-		return v.enterBelow(ctx, d, was)
+		return joined, v.enterBelow(ctx, d, nil, was)
 	}
 	v.dirs.take(d.Handle, &d.Attr) // it had vanished, and is found
 	if v.late(&d.Attr, false, nil) {
@@ -96,13 +97,13 @@ func (v *secondLook) Enter(ctx context.Context, d *walk.Dir) error {
 	if err := v.spare(ctx, up, d.Name); err != nil {
 		v.found(&d.Attr)
 		v.fail(ctx, d.Path(""), err)
-		return walk.ErrSkipDir
+		return joined, walk.ErrSkipDir
 	}
-	return v.copyJob.Enter(ctx, d)
+	return v.copyJob.Enter(ctx, d, nil)
 }
 
 // enterAgain takes the root of the copy.
-func (v *secondLook) enterAgain(ctx context.Context, d *walk.Dir) error {
+func (v *secondLook) enterAgain(ctx context.Context, d *delta.Dir) error {
 	s := &dirState{handle: v.target, attr: v.root, key: rootKey(v.o.Owner), made: new(Made), dir: d, was: v.seen[0].root}
 	s.seen = v.seeing.add(nil, "", &d.Attr)
 	listed := v.t.Listed(ctx, v.o.Dest.FS, s.handle, &s.attr)
@@ -118,35 +119,16 @@ func (v *secondLook) enterAgain(ctx context.Context, d *walk.Dir) error {
 	return nil
 }
 
-// spare returns an error if name leads to what this run has made under another one. The names
-// that were made in the first walk are not kept. So where names are folded, one that leads to
-// something is looked for in the listing, and refused if it is not there in this form.
-func (v *secondLook) spare(ctx context.Context, s *dirState, name string) error {
-	_, there, err := lookup(ctx, v.o.Dest.FS, s.handle, name)
-	if err == nil && there {
-		err = v.tryOut(ctx, s.made, s.handle, s.dirPath(""))
-	}
-	if err != nil || !there || !s.made.folds.any() {
-		return err
-	}
-	for e, err := range walk.List(ctx, v.o.Dest.FS, s.handle, 0) {
-		if err != nil || string(e.Name) == name {
-			return err
-		}
-	}
-	return errFolded
-}
-
 // Entry copies an object of a changed directory, if the copy does not have it as it is now.
-func (v *secondLook) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error {
+func (v *secondLook) Entry(ctx context.Context, d *delta.Dir, e, there *vfs.Entry) error {
 	s := d.Data.(*dirState)
 	switch {
 	case s.was == nil:
-		return v.copyJob.Entry(ctx, d, e)
+		return v.copyJob.Entry(ctx, d, e, there)
 	case !s.was.changed:
 		return nil
 	}
-	return v.spawn(ctx, d, e, func(name string, own *vfs.Entry) error {
+	return v.spawn(ctx, d.Dir, e, func(name string, own *vfs.Entry) error {
 		has, err := v.has(ctx, s, name, &own.Attr)
 		if has {
 			return nil
@@ -160,7 +142,7 @@ func (v *secondLook) Entry(ctx context.Context, d *walk.Dir, e *vfs.Entry) error
 			v.fail(ctx, d.Path(name), err)
 			return ctx.Err()
 		}
-		return v.item(ctx, s, name, own)
+		return v.item(ctx, s, name, own, nil)
 	})
 }
 

@@ -13,14 +13,16 @@ import (
 // before reports whether an earlier run has copied a file: the record has the source as it
 // is now, and the destination still has the copy. A copy gets its owner and mode again if
 // they were changed. A copy that shall be verified, or that may be another file by now, is
-// compared; if it differs, the file is not done. fatal ends the job.
-func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source, dst *transfer.Target) (copied object, known bool, fatal, err error) {
+// compared; if it differs, the file is not done. there is what the destination has listed under the
+// name: only if that is nothing, or not all, the name is looked up. fatal ends the job.
+func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source, dst *transfer.Target, there *vfs.Entry) (copied object, known bool, fatal, err error) {
 	was, first, ok, err := j.noted(s, dst.Name)
 	if !ok || err != nil || !was.isSource(&src.Attr) {
 		return copied, false, nil, err
 	}
-	copied, ok, err = lookup(ctx, dst.FS, dst.Dir, dst.Name)
-	if err != nil {
+	if there != nil && !there.Handle.IsZero() && there.Attr.Has(vfs.MaskV3) {
+		copied = object{handle: there.Handle, attr: there.Attr}
+	} else if copied, ok, err = lookup(ctx, dst.FS, dst.Dir, dst.Name); err != nil {
 		return copied, false, nil, fmt.Errorf("destination: %w", err)
 	}
 	if !ok || !was.isCopy(&copied.attr) || j.kept.another(&src.Attr, &copied.attr) {

@@ -127,7 +127,7 @@ func (j *verifyJob) run(ctx context.Context) error {
 		return nil
 	}
 	err := j.tree(ctx, func(ctx context.Context, o walk.Options) error {
-		return delta.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, j.o.Dest.FS, o, j)
+		return delta.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, j.o.Dest.FS, delta.Options{Walk: o}, j)
 	}, j.tellChanged)
 	if err == nil {
 		j.closeTotals()
@@ -150,15 +150,8 @@ func (j *verifyJob) prepare(ctx context.Context) error {
 		Pool: o.Pool, Budget: transfer.NewBudget(max(maxChunks, cap(j.slots)) / 2),
 		Moved: func(n int64) { j.progress.Add(progress.Bytes, uint64(n)) },
 	}
-	for _, p := range [...]struct {
-		name string
-		Place
-	}{{"source", o.Source}, {"destination", o.Dest}} {
-		info, err := p.FS.Info(ctx, p.Handle, vfs.InfoLimits)
-		if err != nil {
-			return fmt.Errorf("limits of the %s: %w", p.name, err)
-		}
-		j.timeDelta = max(j.timeDelta, info.TimeDelta, 1)
+	if j.timeDelta, err = timeDelta(ctx, o.Source, o.Dest); err != nil {
+		return err
 	}
 	if o.ACLs && !vfs.Has[vfs.Xattrer](o.Source.FS) {
 		j.progress.Report(progress.Event{Type: "note", Message: "the source cannot be asked for extended attributes: they are not compared"})
@@ -241,6 +234,22 @@ func (j *verifyJob) compareAttrs(ctx context.Context, p *pair) error {
 		return j.compareLists(ctx, p)
 	}
 	return nil
+}
+
+// timeDelta is how close times are that are the same on both sides.
+func timeDelta(ctx context.Context, src, dst Place) (time.Duration, error) {
+	delta := time.Duration(1)
+	for _, p := range [...]struct {
+		name string
+		Place
+	}{{"source", src}, {"destination", dst}} {
+		info, err := p.FS.Info(ctx, p.Handle, vfs.InfoLimits)
+		if err != nil {
+			return 0, fmt.Errorf("limits of the %s: %w", p.name, err)
+		}
+		delta = max(delta, info.TimeDelta)
+	}
+	return delta, nil
 }
 
 // compareLists compares access control lists and extended attributes.

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"github.com/nfsbox/nfsbox/internal/tools/job"
+)
+
+type syncCmd struct {
+	Source      string  `arg:"" place:"" name:"SOURCE" help:"A directory: a path or nfs://host/export/path."`
+	Dest        string  `arg:"" place:"" name:"DEST" help:"The directory that becomes what SOURCE is; it is made if it does not exist."`
+	Checksum    bool    `help:"Compare the contents of files that have the same size, whatever their times."`
+	ACLs        bool    `name:"acls" help:"Compare access control lists and extended attributes as well of what is not copied."`
+	Verify      bool    `help:"Read every copied file back and compare it with what was read."`
+	Job         jobName `placeholder:"NAME" help:"Keep a record under this name; the same command, run again, goes on where it ended."`
+	Parallel    int     `help:"Files to copy at once; 0 takes what suits the destination."`
+	NoOwner     bool    `help:"Leave owners and groups as the destination makes them."`
+	OtherSource bool    `name:"other-source" help:"With --job: go on although SOURCE is not the directory any more that it was."`
+	NoResume    bool    `name:"no-resume" help:"Use no record of a run of the same command that was interrupted."`
+	mountFlags
+	clientFlags
+	show
+}
+
+func (*syncCmd) Help() string { return syncHelp }
+
+const syncHelp = `Makes the directory DEST what the directory SOURCE is. What is the same in both stays as it is, what
+differs is copied as by cp, and what only DEST has stays. DEST is the copy itself, never a directory that
+receives SOURCE under its own name. It gets the mode, owner and times of SOURCE, and is made if it does not
+exist; the directory above it must exist. A SOURCE that is a symbolic link is refused: SOURCE/ is the
+directory that it leads to. A DEST that is a link to a directory is that directory.
+
+Files are the same if they have the same size and time of last change, as far as both sides keep times;
+symbolic links if they lead to the same; devices if they have the same number. Where nothing but the mode or
+the owner differs, those are set again and no bytes are copied; of directories, links and special files so
+is the time. With --checksum the contents are compared of all files that have the same size, whatever their
+times: what a program has changed without a trace in size and time nothing else finds. With --acls access
+control lists and extended attributes are compared as well; without it they are copied with what is copied.
+Names that are hard links of one object become so, and names that are not become objects of their own.
+
+Each directory is listed once on either side, and nothing is asked for a file that is the same: a million
+files of which none has changed cost what listing them costs. The exception is a symbolic link, which is
+read on both sides. A directory too large to be held is listed several times, within 64 MiB.
+
+A directory of DEST whose name is that of a file in SOURCE is not replaced, nor is a file by a directory:
+such items have failed. Where DEST takes two names of SOURCE for one, the one that it has stays, and the
+other has failed. All else is as with cp, whose help says more: how a file gets its name when it is complete,
+what counts as a failure, what cannot be preserved, how SOURCE may be in use, and when the whole ends early.
+The exit status is 2 if an item has failed.
+
+An interrupted sync goes on when the same command is run again, as it would in any case: what it has done is
+the same by then. As with cp a record is kept until it has ended well, by which the next run removes the
+temporaries of one that was killed, and knows files whose times DEST cannot keep. With --job the record has
+a name, and stays. SOURCE that is another directory than it was is then refused, with exit status 4: a file
+system may not be mounted there.
+
+  nfsbox sync nfs://filer/export/home /backup/home
+  nfsbox sync --checksum nfs://old/export/home nfs://new/export/home`
+
+// Run is a copy with other rules: what is the same stays.
+func (c *syncCmd) Run(e *env) error {
+	return (&cpCmd{
+		Places: []string{c.Source, c.Dest}, Recursive: true, Verify: c.Verify, Job: c.Job, Parallel: c.Parallel, NoOwner: c.NoOwner,
+		OtherSource: c.OtherSource, NoResume: c.NoResume, mountFlags: c.mountFlags, clientFlags: c.clientFlags, show: c.show,
+		sync: &job.SyncOptions{Checksum: c.Checksum, ACLs: c.ACLs},
+	}).Run(e)
+}
+
+// verb is the command's name.
+func (c *cpCmd) verb() string {
+	if c.sync != nil {
+		return "sync"
+	}
+	return "cp"
+}
+
+// does is what the command does, as errors say it.
+func (c *cpCmd) does() string {
+	if c.sync != nil {
+		return "sync"
+	}
+	return "copy"
+}

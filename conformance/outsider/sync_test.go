@@ -1,0 +1,85 @@
+//go:build linux
+
+package outsider
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// calls are the calls that a server with --metrics has counted, by procedure.
+func (s *server) calls() map[string]int {
+	s.b.Helper()
+	res, err := http.Get(s.web("metrics") + "/metrics")
+	s.b.no(err)
+	text, err := io.ReadAll(res.Body)
+	s.b.no(err)
+	s.b.no(res.Body.Close())
+	n := make(map[string]int)
+	for _, m := range regexp.MustCompile(`(?m)^nfsbox_rpc_calls_total\{procedure="NFSPROC3_(\w+)",version="3"\} (\d+)`).FindAllStringSubmatch(string(text), -1) {
+		n[m[1]], err = strconv.Atoi(m[2])
+		s.b.no(err)
+	}
+	return n
+}
+
+// since is how many more there are than before.
+func since(was, now map[string]int) map[string]int {
+	n := make(map[string]int)
+	for name, count := range now {
+		if count > was[name] {
+			n[name] = count - was[name]
+		}
+	}
+	return n
+}
+
+// TestSyncOfWhatIsTheSame: a sync, and a copy that goes on, which find nothing to do make three calls
+// a directory and side at most, none for a file, and change nothing. The counts are the servers'.
+func TestSyncOfWhatIsTheSame(t *testing.T) {
+	const dirs, files = 400, 20_000
+	b := newBox(t)
+	for i := range files {
+		dir := b.path("src", fmt.Sprint("d", i%20), fmt.Sprint(i%dirs))
+		if i < dirs {
+			b.no(os.MkdirAll(dir, 0o755))
+		}
+		b.no(syscall.Mknod(dir+fmt.Sprint("/file", i), syscall.S_IFREG|0o644, 0))
+	}
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	src, dst := b.serve(b.path("src"), "--metrics=127.0.0.1:0"), b.serve(b.path("srv"), "--metrics=127.0.0.1:0")
+	for _, args := range [][]string{
+		{"sync", src.url, dst.url + "synced"},
+		{"cp", "-r", "--job", "again", src.url + ".", dst.url + "copied"},
+	} {
+		b.must(0, args...)
+		from, to := src.calls(), dst.calls()
+		r := b.must(0, append(args, "--json", "--no-progress")...)
+		from, to = since(from, src.calls()), since(to, dst.calls())
+		t.Logf("%s: at the source %v, at the destination %v", args[0], from, to)
+		if args[0] == "sync" && (r.count(b, "unchanged") != files+dirs+21 || r.count(b, "files") != 0 || r.count(b, "dirs") != 0) {
+			t.Errorf("%s", r.stdout)
+		}
+		if args[0] == "cp" && r.count(b, "skipped") != files {
+			t.Errorf("%s", r.stdout)
+		}
+		for side, n := range map[string]map[string]int{"source": from, "destination": to} {
+			all := 0
+			for _, count := range n {
+				all += count
+			}
+			if args[0] == "sync" && all > 3*(dirs+21)+60 || n["LOOKUP"] > files/10 || n["GETATTR"] > files/10 || n["WRITE"]+n["RENAME"] > 0 {
+				t.Errorf("%s: the %s got %v", args[0], side, n)
+			}
+		}
+		if sets := to["SETATTR"] + to["CREATE"] + to["REMOVE"] + to["MKDIR"]; args[0] == "sync" && sets > 6 {
+			t.Errorf("%d calls change the destination: %v", sets, to)
+		}
+	}
+}

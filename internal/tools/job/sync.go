@@ -1,0 +1,226 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/transfer"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// SyncOptions say how a copy makes the destination what the source is.
+type SyncOptions struct {
+	// Checksum has the contents compared of files that have the same size, whatever their times.
+	// Without it, files with the same size and time count as the same.
+	Checksum bool
+	// ACLs has access control lists and extended attributes compared of what is not copied. Without
+	// it, they are asked for only where modes differ.
+	ACLs bool
+}
+
+// A sync joins directories that the destination has with those of the source (package delta). What is
+// the same by what both listings say is passed over: nothing is asked for it. Before a name is made
+// that the listing of the destination does not have, it is looked up: the destination may take it for
+// another one, which was passed over.
+
+// beforeMade makes ready to make name in a directory. there is what the directory has listed under it.
+func (j *copyJob) beforeMade(ctx context.Context, s *dirState, name string, there *vfs.Entry) error {
+	if j.o.Sync == nil || !s.joined {
+		return nil
+	}
+	if there != nil && there.Attr.Type == vfs.TypeDir {
+		return fmt.Errorf("a directory has the name in the destination, and is not replaced; move or remove it: %w", vfs.ErrIsDir)
+	}
+	j.touch(ctx, s)
+	if there == nil {
+		return j.spare(ctx, s, name)
+	}
+	return nil
+}
+
+// touch notes that something in a directory is to be changed, and lets us do so: its mode may forbid
+// it. If we may not change that, the items in it fail and say so.
+func (j *copyJob) touch(ctx context.Context, s *dirState) {
+	s.opening.Do(func() {
+		s.touched.Store(true)
+		if j.o.Sync == nil || !s.joined || !s.attr.Has(vfs.MaskMode) || s.attr.Mode&ownerMayAll == ownerMayAll {
+			return
+		}
+		set := vfs.SetAttr{Valid: vfs.MaskMode, Mode: s.attr.Mode | ownerMayAll}
+		_, _ = j.o.Dest.FS.SetAttr(ctx, s.handle, &set, nil) // what is made in it fails then
+	})
+}
+
+// needsNothing counts an object that is as it should be.
+func (j *copyJob) needsNothing(a *vfs.Attr) {
+	j.sameAs.Add(1)
+	j.progress.Add(progress.Skipped, 1)
+	if a.Type == vfs.TypeReg {
+		j.progress.Add(progress.FoundBytes, -a.Size)
+		j.progress.Add(progress.SkippedBytes, a.Size)
+	}
+}
+
+// unchanged reports whether the destination has the object as it is, and counts it then. Owner, mode
+// and what else belongs to it are set again if they differ.
+func (j *copyJob) unchanged(ctx context.Context, s *dirState, src *transfer.Source, dst *transfer.Target, there *vfs.Entry) (copied object, same bool, err error) {
+	if copied, err = j.known(ctx, dst.Dir, dst.Name, there); err != nil {
+		return object{}, false, err
+	}
+	a, b := &src.Attr, &copied.attr
+	timely := j.sameTime(a.Mtime, b.Mtime)
+	switch {
+	case a.Type != b.Type, j.kept.another(a, b), b.Nlink > 1 && a.Nlink < 2 && a.Type != vfs.TypeReg:
+		return object{}, false, nil
+	case a.Type == vfs.TypeReg:
+		same, err = a.Size == b.Size && (timely || j.o.Sync.Checksum), nil
+		if same && j.o.Sync.Checksum {
+			same, err = j.sameContents(ctx, src, &copied)
+		}
+	case a.Type == vfs.TypeSymlink:
+		same, err = j.sameTarget(ctx, src, &copied)
+	default:
+		same = a.Rdev == b.Rdev || a.Type != vfs.TypeBlock && a.Type != vfs.TypeChar
+	}
+	if !same || err != nil {
+		return object{}, false, err
+	}
+	if _, err := j.setAgain(ctx, s.path(src.Name), src, &copied, !timely); err != nil {
+		return object{}, false, err
+	}
+	j.needsNothing(a)
+	return copied, true, nil
+}
+
+// sameTime reports whether two times are the same, as far as both sides keep them.
+func (j *copyJob) sameTime(src, dst time.Time) bool {
+	return src.Sub(dst).Abs() < j.timeDelta || transfer.NFSTime(src).Sub(dst).Abs() < j.timeDelta
+}
+
+// sameContents compares two files of one size. If the destination's cannot be read, it is not the
+// same.
+func (j *copyJob) sameContents(ctx context.Context, src *transfer.Source, copied *object) (bool, error) {
+	t := transfer.Options{Pool: j.t.Pool, Chunk: j.t.Chunk, Budget: j.t.Budget}
+	cmp, err := transfer.Compare(ctx, *src, transfer.Source{FS: j.o.Dest.FS, Handle: copied.handle, Attr: copied.attr}, src.Attr.Size, &t)
+	if err != nil {
+		return false, ctx.Err() // copying it meets the same error, or none
+	}
+	return !cmp.Differ, nil
+}
+
+// sameTarget compares two symbolic links. What cannot be read is not the same: making the link meets
+// the same error, or none.
+func (j *copyJob) sameTarget(ctx context.Context, src *transfer.Source, copied *object) (bool, error) {
+	var targets [2]string
+	var errs [2]error
+	var both sync.WaitGroup
+	both.Go(func() { targets[0], _, errs[0] = src.FS.Readlink(ctx, src.Handle) })
+	both.Go(func() { targets[1], _, errs[1] = j.o.Dest.FS.Readlink(ctx, copied.handle) })
+	both.Wait()
+	return errs[0] == nil && errs[1] == nil && targets[0] == targets[1], ctx.Err()
+}
+
+// setAgain gives an object of the destination the owner, mode, lists and extended attributes of its
+// source where they differ, and its times if times is set. It reports whether any was set.
+func (j *copyJob) setAgain(ctx context.Context, path string, src *transfer.Source, copied *object, times bool) (set bool, err error) {
+	set, lost, err := j.keepAttrs(ctx, src, copied)
+	if err == nil && times {
+		want := src.Attr
+		want.Valid &= vfs.MaskAtime | vfs.MaskMtime
+		var unset transfer.Lost
+		_, unset, err = transfer.SetAttrs(ctx, j.o.Dest.FS, copied.handle, &want, &copied.attr, nil)
+		lost.Times, set = unset.Times, true
+	}
+	if err != nil {
+		return set, err
+	}
+	j.lost(lost, path)
+	if !set {
+		return false, nil
+	}
+	j.attrsSet.Add(1)
+	if src.Attr.Type == vfs.TypeDir {
+		return true, nil // it is synced when it is left
+	}
+	return true, j.syncLater(ctx, copied.handle)
+}
+
+// keepAttrs is setAgain without the times.
+func (j *copyJob) keepAttrs(ctx context.Context, src *transfer.Source, copied *object) (set bool, lost transfer.Lost, err error) {
+	want := src.Attr
+	want.Valid &= vfs.MaskType | vfs.MaskMode | vfs.MaskUID | vfs.MaskGID
+	want.Mode &= 0o7777
+	if want.Type == vfs.TypeSymlink {
+		if want.Valid &^= vfs.MaskMode; !j.o.Owner || want.UID == copied.attr.UID && want.GID == copied.attr.GID {
+			return false, lost, nil
+		}
+		_, lost, err = transfer.SetAttrs(ctx, j.o.Dest.FS, copied.handle, &want, &copied.attr, j.t.Owners)
+		return err == nil && !lost.Owner, lost, err
+	}
+	if j.o.Sync.ACLs {
+		return j.keepLists(ctx, src, copied, &want)
+	}
+	lists := transfer.Lists{Mode: want.Mode}
+	if copied.attr.Mode&0o7777 != want.Mode {
+		if lists, err = j.t.Lists(ctx, src, &src.Attr); err != nil {
+			return false, lost, err
+		}
+	}
+	return j.t.KeepAll(ctx, j.o.Dest.FS, copied.handle, &want, &copied.attr, &lists)
+}
+
+// keepLists is keepAttrs with access control lists and extended attributes, which are compared.
+func (j *copyJob) keepLists(ctx context.Context, src *transfer.Source, copied *object, want *vfs.Attr) (set bool, lost transfer.Lost, err error) {
+	dst := transfer.Source{FS: j.o.Dest.FS, Handle: copied.handle, Attr: copied.attr}
+	in, out, same, err := j.t.CompareLists(ctx, src, &dst)
+	switch {
+	case err != nil:
+		return false, lost, err
+	case same || in.Some():
+		set, lost, err = j.t.KeepAll(ctx, j.o.Dest.FS, copied.handle, want, &copied.attr, &in)
+	default: // it has one, and shall have none
+		_, lost, err = j.t.SetAll(ctx, j.o.Dest.FS, copied.handle, want, &copied.attr, &in, out.Some())
+		set = true
+	}
+	if err != nil || want.Type != vfs.TypeReg && want.Type != vfs.TypeDir {
+		return set, lost, err
+	}
+	marked, err := j.keepXattrs(ctx, src, &dst, &lost)
+	return set || marked, lost, err
+}
+
+// keepXattrs gives dst the extended attributes of the source, where they differ, and removes those
+// that the source does not have.
+func (j *copyJob) keepXattrs(ctx context.Context, src, dst *transfer.Source, lost *transfer.Lost) (set bool, err error) {
+	names, err := transfer.DifferingXattrs(ctx, src, dst)
+	if err != nil || len(names) == 0 {
+		return false, err
+	}
+	owned := j.o.Owner && !lost.Owner || src.Attr.UID == dst.Attr.UID && src.Attr.GID == dst.Attr.GID
+	if set, lost.Xattr, err = src.KeepXattrs(ctx, dst.FS, dst.Handle, owned); err != nil {
+		return set, err
+	}
+	from, _ := vfs.As[vfs.Xattrer](src.FS)
+	to, ok := vfs.As[vfs.Xattrer](dst.FS)
+	if !ok {
+		return set, nil
+	}
+	has, err := from.Xattrs(ctx, src.Handle)
+	if err != nil {
+		return set, fmt.Errorf("extended attributes of the source: %w", err)
+	}
+	for _, name := range names {
+		if !slices.Contains(has, name) {
+			if err := to.RemoveXattr(ctx, dst.Handle, name); err != nil {
+				lost.Xattr = true
+				continue
+			}
+			set = true
+		}
+	}
+	return set, nil
+}
