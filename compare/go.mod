@@ -8,13 +8,15 @@ require (
 	github.com/stellar/go-xdr v0.0.0-20260828180817-2b1309f8a5a6
 )
 
-require github.com/willscott/go-nfs-client v0.0.0-20251022144359-801f10d98886
+require (
+	github.com/willscott/go-nfs-client v0.0.0-20251022144359-801f10d98886
+	golang.org/x/sys v0.49.0
+)
 
 require (
 	connectrpc.com/connect v1.21.1 // indirect
 	github.com/klauspost/cpuid/v2 v2.0.12 // indirect
 	github.com/zeebo/blake3 v0.2.4 // indirect
-	golang.org/x/sys v0.49.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 

@@ -61,28 +61,11 @@ func nfsbox(ctx context.Context, home, export, binary string, flags []string) (*
 	return &server{p, u.Host, u.String()}, nil
 }
 
-// exports are ganesha's.
-const exports = `EXPORT { Export_Id = 1; Path = %s; Pseudo = /export; Access_Type = RW;
-	MaxRead = 1048576; MaxWrite = 1048576; FSAL { Name = VFS; } }`
-
 func startGanesha(ctx context.Context, home, export string) (*server, error) {
-	dir, err := os.MkdirTemp(home, "ganesha")
+	p, g, err := serve.Ganesha(ctx, home, export)
 	if err != nil {
 		return nil, err
 	}
-	g, err := ganesha.New(dir, fmt.Sprintf(exports, export))
-	if err != nil {
-		return nil, err
-	}
-	p, err := serve.Peer(g.Command(ctx), g.Serves)
-	if err != nil {
-		return nil, err
-	}
-	pid, err := g.PID()
-	if err != nil {
-		return nil, errors.Join(err, p.Stop())
-	}
-	p.Look(pid)
 	return &server{p, fmt.Sprintf("127.0.0.1:%d", g.NFS), g.URL(export)}, nil
 }
 
