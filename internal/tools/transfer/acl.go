@@ -54,10 +54,11 @@ func (k *knownACLs) learn(a *vfs.Attr, have bool) {
 
 // Lists are the access control lists of an object, as far as a copy needs them.
 type Lists struct {
-	// Mode is the mode that the object shall have where the lists do not come along:
-	// what a mode shows as the group's rights is, under a list, the most that anyone
-	// named in it has (acl(5)); the group's own are in the list. Nobody has more rights
-	// than before.
+	// Mode is the mode that the object shall have where the lists do not come along. What
+	// a mode shows as the group's rights is, under a list, the most that anyone named in
+	// it has (acl(5)); the group's own are in the list. Somebody who is named is one of
+	// the group or of the others without it, so neither has more than the least of those
+	// who are named. Nobody has more rights than before.
 	Mode uint32
 	// Named says that this takes something away: a list names somebody else, or what is
 	// made in the directory would begin with another one.
@@ -70,7 +71,7 @@ type Lists struct {
 func (l *Lists) Some() bool { return len(l.ACL.Access) > 0 }
 
 // Lists asks for the lists of the source, whose attributes are a. It asks only if they can
-// make a difference: a mode without rights of the group is what it seems, unless it is of a
+// make a difference: a mode with rights of the owner alone is what it seems, unless it is of a
 // directory.
 func (o *Options) Lists(ctx context.Context, src *Source, a *vfs.Attr) (Lists, error) {
 	l, err := o.listed.lists(ctx, src, a)
@@ -95,7 +96,7 @@ func (k *knownACLs) lists(ctx context.Context, src *Source, a *vfs.Attr) (Lists,
 }
 
 // CompareLists returns the lists of a, and of b in the destination, and whether they are the same.
-// A list that gives nobody anything, since the mode has no rights of the group, counts as none.
+// A list under a mode with rights of the owner alone gives nobody anything, and counts as none.
 func (o *Options) CompareLists(ctx context.Context, a, b *Source) (in, out Lists, same bool, err error) {
 	if in, err = o.Lists(ctx, a, &a.Attr); err != nil {
 		return in, out, false, err
@@ -111,19 +112,24 @@ func (o *Options) CompareLists(ctx context.Context, a, b *Source) (in, out Lists
 func (l *Lists) read(acl vfs.ACL) {
 	var group uint32
 	mask, masked := uint32(7), false
-	named := false
+	users, groups, named := uint32(7), uint32(7), false // the least that one of them has
 	for _, e := range acl.Access {
 		switch e.Tag {
 		case vfs.ACLGroupObj:
 			group = e.Perm
 		case vfs.ACLMask:
 			mask, masked = e.Perm, true
-		case vfs.ACLUser, vfs.ACLGroup:
-			named = true
+		case vfs.ACLUser:
+			users, named = users&e.Perm, true
+		case vfs.ACLGroup:
+			groups, named = groups&e.Perm, true
 		}
 	}
 	if masked || named { // there is none without a mask, but a peer may say so
-		l.Mode &^= groupBits &^ ((group & mask & 7) << 3)
+		l.Mode &^= groupBits &^ ((group & users & mask & 7) << 3)
+	}
+	if named {
+		l.Mode &^= otherBits &^ (users & groups & mask)
 	}
 	if l.Named = named || len(acl.Default) > 0; l.Named || masked && mask != group {
 		l.ACL = acl
@@ -158,7 +164,7 @@ func (k *knownACLs) list(ctx context.Context, f vfs.ACLer, h vfs.Handle, a *vfs.
 
 // worth is what knows the lists of src, if it is worth asking.
 func (k *knownACLs) worth(src *Source, a *vfs.Attr) (vfs.ACLer, bool) {
-	if a.Type == vfs.TypeSymlink || a.Mode&groupBits == 0 && a.Type != vfs.TypeDir {
+	if a.Type == vfs.TypeSymlink || a.Mode&(groupBits|otherBits) == 0 && a.Type != vfs.TypeDir {
 		return nil, false
 	}
 	if have, known := k.ask(a); known && !have {
@@ -320,7 +326,8 @@ func (o *Options) KeepAll(ctx context.Context, f vfs.FS, h vfs.Handle, want, hav
 	return err == nil && !lost.ACL, lost, err
 }
 
-// SameLists reports whether two objects have the same lists, in whatever order.
+// SameLists reports whether two objects have the same lists, in whatever order. A mask that takes
+// nothing away, where nobody is named, makes no difference: NFS does not tell whether it is there.
 func SameLists(a, b vfs.ACL) bool {
 	return sameList(a.Access, b.Access) && sameList(a.Default, b.Default)
 }
@@ -331,15 +338,5 @@ func sameList(a, b []vfs.ACLEntry) bool {
 	}
 	x, xerr := posixacl.Canonical(a)
 	y, yerr := posixacl.Canonical(b)
-	return xerr == nil && yerr == nil && slices.Equal(plain(x), plain(y))
-}
-
-// plain is a canonical list, without a mask if that takes nothing away and nobody is named.
-func plain(list []vfs.ACLEntry) []vfs.ACLEntry {
-	i := slices.IndexFunc(list, func(e vfs.ACLEntry) bool { return e.Tag == vfs.ACLMask })
-	g := slices.IndexFunc(list, func(e vfs.ACLEntry) bool { return e.Tag == vfs.ACLGroupObj })
-	if len(list) == 4 && i >= 0 && g >= 0 && list[i].Perm == list[g].Perm {
-		return slices.Delete(slices.Clone(list), i, i+1)
-	}
-	return list
+	return xerr == nil && yerr == nil && slices.Equal(posixacl.Unmasked(x), posixacl.Unmasked(y))
 }

@@ -104,13 +104,22 @@ func TestNobodyGetsMore(t *testing.T) {
 		entry(vfs.ACLUserObj, 0, 6), entry(vfs.ACLUser, 1000, 6), entry(vfs.ACLGroupObj, 0, 4), entry(vfs.ACLGroup, 60, 2),
 		entry(vfs.ACLMask, 0, 6), entry(vfs.ACLOther, 0, 0),
 	}
+	denied := []vfs.ACLEntry{
+		entry(vfs.ACLUserObj, 0, 6), entry(vfs.ACLUser, 1000, 0), entry(vfs.ACLGroupObj, 0, 4), entry(vfs.ACLGroup, 60, 2),
+		entry(vfs.ACLMask, 0, 6), entry(vfs.ACLOther, 0, 7),
+	}
+	masked := []vfs.ACLEntry{ // the mode is 604, as if nobody were named
+		entry(vfs.ACLUserObj, 0, 6), entry(vfs.ACLUser, 1000, 7), entry(vfs.ACLGroupObj, 0, 0), entry(vfs.ACLGroup, 60, 7),
+		entry(vfs.ACLMask, 0, 0), entry(vfs.ACLOther, 0, 4),
+	}
 	inherited := vfs.ACL{Access: named, Default: []vfs.ACLEntry{
 		entry(vfs.ACLUserObj, 0, 7), entry(vfs.ACLUser, 2000, 7), entry(vfs.ACLGroupObj, 0, 7), entry(vfs.ACLGroup, 61, 7),
 		entry(vfs.ACLMask, 0, 7), entry(vfs.ACLOther, 0, 7),
 	}}
-	for n := range 1 << 5 {
+	for n := range 1 << 6 {
 		typ := []vfs.Type{vfs.TypeReg, vfs.TypeFIFO}[n&1]
-		listed, inherits, refuses, default0 := n&2 != 0, n&4 != 0, n&8 != 0, n&16 != 0
+		list := [][]vfs.ACLEntry{nil, named, denied, masked}[n>>1&3]
+		listed, inherits, refuses, default0 := list != nil, n&8 != 0, n&16 != 0, n&32 != 0
 		if default0 {
 			typ = vfs.TypeDir
 		}
@@ -119,7 +128,7 @@ func TestNobodyGetsMore(t *testing.T) {
 		from := src.make("x", vfs.CreateHow{Type: typ, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o664}})
 		src.set(from.Handle, vfs.SetAttr{Valid: vfs.MaskUID | vfs.MaskGID, UID: 500, GID: 50})
 		if listed {
-			if err := src.fs.(vfs.ACLer).SetACL(t.Context(), from.Handle, vfs.ACL{Access: named}); err != nil {
+			if err := src.fs.(vfs.ACLer).SetACL(t.Context(), from.Handle, vfs.ACL{Access: list}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -134,7 +143,7 @@ func TestNobodyGetsMore(t *testing.T) {
 		if refuses {
 			to.FS = refusing{dst.fs}
 		}
-		what := fmt.Sprintf("%v, listed %v, inherits %v, refused %v", typ, listed, inherits, refuses)
+		what := fmt.Sprintf("%v, list %v, inherits %v, refused %v", typ, list, inherits, refuses)
 		looking := false
 		look := func(op string) {
 			if !looking {
@@ -214,11 +223,11 @@ func moreRights(t *testing.T, what string, from Source, dst *end) {
 	}
 }
 
-// TestACLIsAskedForOnce: not where the mode gives the group nothing, and only once
+// TestACLIsAskedForOnce: not where the mode gives nobody but the owner anything, and only once
 // where there are none.
 func TestACLIsAskedForOnce(t *testing.T) {
 	for _, supported := range []bool{true, false} {
-		for _, mode := range []uint32{0o644, 0o604} {
+		for _, mode := range []uint32{0o644, 0o604, 0o600} {
 			var in hooks
 			src, dst := mem(t, memfs.Options{Fault: in.fault}), mem(t, memfs.Options{})
 			o := options(t)
@@ -234,7 +243,7 @@ func TestACLIsAskedForOnce(t *testing.T) {
 					t.Fatal(res, err)
 				}
 			}
-			want := map[bool]map[uint32]int{true: {0o644: 5}, false: {0o644: 1}}[supported][mode]
+			want := map[bool]map[uint32]int{true: {0o644: 5, 0o604: 5}, false: {0o644: 1, 0o604: 1}}[supported][mode]
 			if n := in.count("acl"); n != want {
 				t.Errorf("lists: %v, mode %o: asked %d times, want %d", supported, mode, n, want)
 			}
