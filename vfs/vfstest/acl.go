@@ -289,9 +289,6 @@ func sameList(a, b []vfs.ACLEntry) bool {
 			}
 			return int(a.ID) - int(b.ID)
 		})
-		if len(list) == 4 && list[2].Tag == vfs.ACLMask && list[1].Perm == list[2].Perm {
-			list = slices.Delete(list, 2, 3)
-		}
 		return list
 	}
 	return slices.Equal(tidy(a), tidy(b))

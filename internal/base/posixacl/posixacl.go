@@ -84,6 +84,21 @@ func FromMode(mode uint32) []vfs.ACLEntry {
 // Minimal reports whether a canonical list is equivalent to a mode.
 func Minimal(list []vfs.ACLEntry) bool { return len(list) <= 3 }
 
+// Unmasked is list without a mask that is there for Solaris' sake alone: it takes nothing away, and
+// nobody is named. On the wire (NFSACL) every list has a mask, and Linux leaves such a one out at
+// both ends. It may change list.
+func Unmasked(list []vfs.ACLEntry) []vfs.ACLEntry {
+	if len(list) != 4 {
+		return list
+	}
+	mask := slices.IndexFunc(list, func(e vfs.ACLEntry) bool { return e.Tag == vfs.ACLMask })
+	group := slices.IndexFunc(list, func(e vfs.ACLEntry) bool { return e.Tag == vfs.ACLGroupObj })
+	if mask < 0 || group < 0 || list[mask].Perm != list[group].Perm {
+		return list
+	}
+	return slices.Delete(list, mask, mask+1)
+}
+
 // Mode is the nine permission bits that a canonical list shows: the group's are the mask, if
 // there is one.
 func Mode(list []vfs.ACLEntry) uint32 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nfsbox/nfsbox/internal/base/posixacl"
 	"github.com/nfsbox/nfsbox/proto/nfsacl3"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -87,18 +88,5 @@ func fromEntries(count int32, list []nfsacl3.Aclent, flag int32) ([]vfs.ACLEntry
 		}
 		got = append(got, vfs.ACLEntry{Tag: vfs.ACLTag(tag), ID: w.Id, Perm: w.Perm})
 	}
-	return unmasked(got), nil
-}
-
-// unmasked leaves out a mask that is there for Solaris' sake alone.
-func unmasked(list []vfs.ACLEntry) []vfs.ACLEntry {
-	if len(list) != 4 {
-		return list
-	}
-	mask := slices.IndexFunc(list, func(e vfs.ACLEntry) bool { return e.Tag == vfs.ACLMask })
-	group := slices.IndexFunc(list, func(e vfs.ACLEntry) bool { return e.Tag == vfs.ACLGroupObj })
-	if mask < 0 || group < 0 || list[mask].Perm != list[group].Perm {
-		return list
-	}
-	return slices.Delete(list, mask, mask+1)
+	return posixacl.Unmasked(got), nil
 }

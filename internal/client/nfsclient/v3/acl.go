@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/nfsbox/nfsbox/internal/base/posixacl"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/proto/nfsacl3"
@@ -104,7 +105,8 @@ func (f *FS) doACL(ctx context.Context, p *xdr.Proc, args xdr.Appender, res nfs3
 	return reply, err
 }
 
-// fromWire decodes a list whose entries all have flag set.
+// fromWire decodes a list whose entries all have flag set. A list may have a mask only because the
+// wire has no list without one. An object that got it would keep its group's rights below it.
 func fromWire(list []nfsacl3.Aclent, flag int32) ([]vfs.ACLEntry, error) {
 	entries := make([]vfs.ACLEntry, 0, len(list))
 	for _, w := range list {
@@ -119,7 +121,7 @@ func fromWire(list []nfsacl3.Aclent, flag int32) ([]vfs.ACLEntry, error) {
 		}
 		entries = append(entries, e)
 	}
-	return entries, nil
+	return posixacl.Unmasked(entries), nil
 }
 
 func known(t vfs.ACLTag) bool {
