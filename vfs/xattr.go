@@ -11,8 +11,9 @@ import (
 //
 // A name is that of Linux, with its namespace: "user.origin". Every Xattrer has those of
 // users ("user."). What is a directory of the caller's own host, and acts by the process's
-// rights, may have "security.capability" as well. Names of other namespaces belong to the
-// system, are not listed, and are ErrNotSupp; access control lists are those of [ACLer].
+// rights, may have "trusted." and "security." as well, but for the labels of the host's own
+// policy, such as "security.selinux". Other names belong to the system, are not listed, and
+// are ErrNotSupp; access control lists are those of [ACLer].
 //
 // The attributes belong to the object: all its names share them, and a rename keeps them. A
 // change moves the object's ctime and Change, and not its mtime. It is as stable as one by

@@ -271,6 +271,67 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
+// TestLostListThatDenies: a copy where there are no lists gives nobody more rights, also where the
+// list gave somebody less than the others have.
+func TestLostListThatDenies(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT TESTED without root: it takes another user to be denied, and a file system without lists")
+	}
+	b := newBox(t)
+	b.no(os.Mkdir(b.path("plain"), 0o755))
+	if err := syscall.Mount("none", b.path("plain"), "ramfs", 0, ""); err != nil {
+		t.Skipf("NOT TESTED: no file system without lists: %v", err)
+	}
+	t.Cleanup(func() { b.no(syscall.Unmount(b.path("plain"), 0)) })
+	file := b.path("src", "file")
+	b.write(file, "text")
+	b.no(os.Chmod(file, 0o644))
+	list := binary.LittleEndian.AppendUint32(nil, 2)
+	for _, e := range [][3]uint32{{1, 6, ^uint32(0)}, {2, 0, 1000}, {4, 4, ^uint32(0)}, {16, 4, ^uint32(0)}, {32, 4, ^uint32(0)}} {
+		list = binary.LittleEndian.AppendUint16(list, uint16(e[0]))
+		list = binary.LittleEndian.AppendUint16(list, uint16(e[1]))
+		list = binary.LittleEndian.AppendUint32(list, e[2])
+	}
+	if err := syscall.Setxattr(file, "system.posix_acl_access", list, 0); err != nil {
+		t.Skipf("NOT TESTED with access control lists: %v", err)
+	}
+	r := b.must(0, "cp", "-r", "--json", b.path("src"), b.path("plain", "dst"))
+	info, err := os.Stat(b.path("plain", "dst", "file"))
+	if err != nil || info.Mode() != 0o600 || r.count(b, "acls_lost") != 1 {
+		t.Errorf("the copy has %v, %v: user 1000 may not read the source\n%s", info, err, r.stdout)
+	}
+}
+
+// TestXattrsOfTheSystem: root's copy of a directory has the attributes of privileged programs, too,
+// and verify compares them. Where they cannot be kept, that is counted.
+func TestXattrsOfTheSystem(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT TESTED without root: such attributes are its to give")
+	}
+	b := newBox(t)
+	b.write(b.path("src", "file"), "text")
+	for path, name := range map[string]string{b.path("src", "file"): "security.nfsbox", b.path("src"): "trusted.nfsbox"} {
+		if err := syscall.Setxattr(path, name, []byte("by root"), 0); err != nil {
+			t.Skipf("NOT TESTED with %s: %v", name, err)
+		}
+	}
+	dst := b.path("dst")
+	b.must(0, "cp", "-r", b.path("src"), dst)
+	for path, name := range map[string]string{filepath.Join(dst, "file"): "security.nfsbox", dst: "trusted.nfsbox"} {
+		if got := b.attribute(path, name); got != "by root" {
+			t.Errorf("the copy has %s %q", name, got)
+		}
+	}
+	b.must(0, "verify", "--acls", b.path("src"), dst)
+	b.no(syscall.Removexattr(dst, "trusted.nfsbox"))
+	b.must(3, "verify", "--acls", b.path("src"), dst)
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	s := b.serve(b.path("srv"))
+	if r := b.must(0, "cp", "-r", "--json", b.path("src"), s.url+"dst"); r.count(b, "xattrs_lost") != 2 {
+		t.Errorf("two are lost over NFS: %s", r.stdout)
+	}
+}
+
 // TestVerifyKnowsTimes: a copy over NFSv3 of a tree with times that it does not have has the
 // nearest ones. Verify tells of them as cp does, and of other times as of differences.
 func TestVerifyKnowsTimes(t *testing.T) {

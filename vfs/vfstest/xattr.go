@@ -62,7 +62,7 @@ var xattrTests = []test{
 	{"names", func(e *env) {
 		x, h := e.xattrer(), e.mkfile(e.dir, "file", "")
 		for name, want := range map[string]vfs.Status{
-			"": vfs.ErrNotSupp, "a": vfs.ErrNotSupp, "user": vfs.ErrNotSupp, "User.a": vfs.ErrNotSupp, "trusted.a": vfs.ErrNotSupp,
+			"": vfs.ErrNotSupp, "a": vfs.ErrNotSupp, "user": vfs.ErrNotSupp, "User.a": vfs.ErrNotSupp,
 			"security.selinux": vfs.ErrNotSupp, "system.posix_acl_access": vfs.ErrNotSupp, "system.nfs4_acl": vfs.ErrNotSupp,
 			"user.": vfs.ErrInval, "user.a\x00b": vfs.ErrInval,
 			vfs.XattrUser + strings.Repeat("n", vfs.MaxXattrName+1-len(vfs.XattrUser)): vfs.ErrNameTooLong,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -16,12 +17,8 @@ var _ vfs.Xattrer = (*FS)(nil)
 // object has some.
 const xattrMore = 256
 
-// xattrCapability are the capabilities that a file gives to a process that runs it.
-const xattrCapability = "security.capability"
-
-// HasXattrs reports whether the file has extended attributes of users, or capabilities
-// (xattr(7)). Others belong to the system, or are lists (vfs.ACLer). If they cannot be read,
-// it returns true: a copy may lose some.
+// HasXattrs reports whether the file has extended attributes that checkXattr lets pass. If they
+// cannot be read, it returns true: a copy may lose some.
 func (x *file) HasXattrs(ctx context.Context) bool {
 	if x.ready(ctx, 0) != nil {
 		return true
@@ -73,12 +70,27 @@ func hasXattrs(list func([]byte) (int, error)) bool {
 	return false
 }
 
-// checkXattr is vfs.CheckXattr, and nil for capabilities.
+// checkXattr is vfs.CheckXattr, and nil for what the kernel and privileged programs keep with a
+// file: "trusted." and "security." (xattr(7)). The labels of this host's policy are none of a
+// copy's: every file has one, made by the rules of its host. "system." has the lists
+// (vfs.ACLer), and what a file system makes itself.
 func checkXattr(name string) error {
-	if name == xattrCapability {
-		return nil
+	space, rest, _ := strings.Cut(name, ".")
+	switch {
+	case space != "trusted" && space != "security", len(name) > vfs.MaxXattrName:
+		return vfs.CheckXattr(name)
+	case space == "security" && policy(rest):
+		return vfs.ErrNotSupp
+	case rest == "" || strings.IndexByte(name, 0) >= 0:
+		return vfs.ErrInval
 	}
-	return vfs.CheckXattr(name)
+	return nil
+}
+
+// policy reports whether "security."+name is a label that the kernel's security modules of this
+// host made for the file, or measured of it.
+func policy(name string) bool {
+	return name == "selinux" || name == "apparmor" || name == "ima" || name == "evm" || strings.HasPrefix(name, "SMACK64")
 }
 
 // Xattrs implements vfs.Xattrer.
