@@ -52,6 +52,11 @@ const (
 
 	// loadBlock is how many entries are read at a time.
 	loadBlock = 1024
+
+	// maxBad is how many entries in a row may be bad. Behind so many the record ends:
+	// somebody has damaged it, or made it a sparse file of any size. What would have
+	// followed is copied again.
+	maxBad = 1 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -315,7 +320,7 @@ func (r *record) load(ctx context.Context, dir *os.Root) error {
 		return err
 	}
 	var err error
-	if r.index, err = index.Open(ctx, dir, r.identity, (*entries)(r)); err != nil {
+	if r.index, err = index.Open(ctx, dir, r.identity, &entries{r, ctx}); err != nil {
 		return err
 	}
 	return r.file.Truncate(r.offset(r.index.Entries()))
@@ -356,23 +361,31 @@ func (r *record) loadHeader() error {
 func (r *record) offset(n uint64) int64 { return headerSize + int64(n)*int64(r.entry()) }
 
 // entries are a record as the log of its index.
-type entries record
+type entries struct {
+	*record
+	ctx context.Context // of the run: it may end while a long record is read
+}
 
-// Keys implements index.Log. Bad entries are passed over.
-func (l *entries) Keys(from, to uint64, yield func(uint64, index.Key) error) error {
-	r := (*record)(l)
+// Keys implements index.Log. Bad entries are passed over, up to maxBad in a row.
+func (r *entries) Keys(from, to uint64, yield func(uint64, index.Key) error) error {
 	size := r.entry()
 	block := make([]byte, loadBlock*size)
-	for from < to {
+	for bad := 0; from < to; {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
 		n, err := r.file.ReadAt(block, r.offset(from))
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 		for at := 0; at+size <= n && from < to; at += size {
 			if e, ok := parseEntry(block[at : at+size]); ok {
+				bad = 0
 				if err := yield(from, index.Key(e.key)); err != nil {
 					return err
 				}
+			} else if bad++; bad > maxBad {
+				return nil
 			}
 			from++
 		}
@@ -384,8 +397,7 @@ func (l *entries) Keys(from, to uint64, yield func(uint64, index.Key) error) err
 }
 
 // Mark implements index.Log: it is the entry's CRC.
-func (l *entries) Mark(n uint64) (uint32, error) {
-	r := (*record)(l)
+func (r *entries) Mark(n uint64) (uint32, error) {
 	b := make([]byte, r.entry())
 	if _, err := r.file.ReadAt(b, r.offset(n)); err != nil {
 		return 0, err
@@ -397,7 +409,7 @@ func (l *entries) Mark(n uint64) (uint32, error) {
 }
 
 // Sync implements index.Log.
-func (l *entries) Sync() error { return l.file.Sync() }
+func (r *entries) Sync() error { return r.file.Sync() }
 
 // fileKey is the key of a file in the directory with the key dir. Files of one directory are
 // neighbours in the index: their keys begin with half of the directory's.

@@ -364,6 +364,32 @@ func TestRecordDamagedInside(t *testing.T) {
 	}
 }
 
+// TestRecordIsHuge: a record that somebody has made a sparse file ends behind its entries: it is
+// not read to its end, which may be years away.
+func TestRecordIsHuge(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	manyFiles(src, 20)
+	dir := recordDir(t)
+	for run := range 2 {
+		o, v := options(t, src, dst, "copy")
+		o.Record, o.ID = dir, "this job"
+		s, err := Copy(t.Context(), o)
+		if err != nil || run == 1 && s.Skipped != 20 {
+			t.Fatalf("run %d: %+v, %v\n%s", run, s, err, v)
+		}
+		if info, err := dir.Stat(RecordFile); err != nil || info.Size() > 1<<20 {
+			t.Fatalf("run %d: the record is %v, %v", run, info, err)
+		}
+		f, err := dir.OpenFile(RecordFile, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(f.Truncate(1<<42), f.Close()); err != nil {
+			t.Skipf("NO SPARSE FILES OF 4 TiB here: %v", err)
+		}
+	}
+}
+
 func TestRecordRefused(t *testing.T) {
 	dir := filled(t, 3)
 	whole, err := dir.ReadFile(recordName)
