@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/tools/jobs"
 	"github.com/nfsbox/nfsbox/internal/tools/ls"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -31,6 +32,7 @@ const special = " \t\n!\"#$&'()*;<>?[\\]^`{|}~=,@"
 // completeCmd is for the scripts of completion: it prints what a place that is being typed may
 // become, a line each. It prints no error, which would end up in the line that is being typed.
 type completeCmd struct {
+	Jobs  bool   `help:"Print names of jobs."`
 	Plain bool   `help:"Leave out words that mean something to a shell, for shells that insert them as they are."`
 	Word  string `arg:"" optional:"" name:"WORD" help:"What was typed."`
 }
@@ -39,7 +41,11 @@ func (c *completeCmd) Run(e *env) error {
 	ctx, cancel := context.WithTimeout(e.ctx, completeTime)
 	defer cancel()
 	found := make(chan []string, 1)
-	go e.complete(ctx, c.Word, found)
+	if c.Jobs {
+		go func() { found <- jobsNamed(c.Word) }()
+	} else {
+		go e.complete(ctx, c.Word, found)
+	}
 	select {
 	case words := <-found:
 		slices.Sort(words)
@@ -54,6 +60,20 @@ func (c *completeCmd) Run(e *env) error {
 	case <-ctx.Done():
 	}
 	return nil
+}
+
+// jobsNamed are the names of jobs that begin so.
+func jobsNamed(begun string) (found []string) {
+	all, err := jobStore()
+	if err != nil {
+		return nil
+	}
+	_ = all.List(func(r jobs.Record, err error) { // what was found is offered
+		if err == nil && strings.HasPrefix(r.Name, begun) && len(found) < maxCompletions {
+			found = append(found, r.Name)
+		}
+	})
+	return found
 }
 
 // complete sends what word may become, and closes what it has opened.

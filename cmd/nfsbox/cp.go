@@ -106,11 +106,14 @@ which became the copy, is a link to a directory by then, no directory is copied 
 unless a path of this host is given as DEST/. If DEST was a directory that received the copy, and is
 gone, the job refuses to go on, with exit status 4.
 
+nfsbox job lists copies that keep records, resumes, ends and forgets them.
+
   nfsbox cp -r --verify nfs://filer/export/home ./home
   nfsbox cp -r --job move-home nfs://old/export/home/. nfs://new/export/home
   nfsbox cp notes.txt nfs://filer/export/inbox/`
 
 func (c *cpCmd) Run(e *env) (err error) {
+	e.interruptible()
 	named, err := c.begin(e.ctx)
 	if named != nil {
 		defer func() { err = errors.Join(err, named.Close()) }()

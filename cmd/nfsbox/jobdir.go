@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -21,9 +20,6 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// jobNames matches names of jobs: they become names of directories.
-var jobNames = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-
 // jobName is the name of a job; "" if there is none.
 type jobName string
 
@@ -34,8 +30,8 @@ func (n *jobName) Decode(ctx *kong.DecodeContext) error {
 	if err := ctx.Scan.PopValueInto("name", &name); err != nil {
 		return err
 	}
-	if !jobNames.MatchString(name) {
-		return fmt.Errorf("%q: a name has 1 to 64 letters, digits, dots, dashes and underscores, and begins with a letter or digit", name)
+	if err := jobs.CheckName(name); err != nil {
+		return err
 	}
 	*n = jobName(name)
 	return nil
@@ -54,15 +50,21 @@ func openJob(ctx context.Context, name jobName) (*namedJob, error) {
 	if name == "" {
 		return nil, nil
 	}
-	state, err := stateDir()
+	all, err := jobStore()
 	if err != nil {
 		return nil, fmt.Errorf("--job: %w", err)
 	}
-	dir, err := jobs.Open(ctx, filepath.Join(state, "nfsbox", "jobs", string(name)))
+	dir, err := jobs.Open(ctx, all.Path(string(name)))
 	if err != nil {
 		return nil, fmt.Errorf("--job %s: %w", name, err)
 	}
 	return &namedJob{Dir: dir, name: name}, nil
+}
+
+// jobStore is where the records of jobs are.
+func jobStore() (jobs.Store, error) {
+	state, err := stateDir()
+	return jobs.Store(filepath.Join(state, "nfsbox")), err
 }
 
 // stateDir is the directory for state of programs (XDG Base Directory Specification).
@@ -128,7 +130,7 @@ func (n *namedJob) run(r *cpRun, src *place.Place, attr *vfs.Attr) (err error) {
 		return refused(fmt.Errorf("--job: %w", err))
 	}
 	n.begun = true
-	n.rest = n.Attend(r.counts, true, r.notKept)
+	n.rest = n.Attend(r.attending(true))
 	return nil
 }
 
@@ -151,15 +153,27 @@ func (r *cpRun) running(source string, was *jobs.Job) (jobs.Job, error) {
 	return now, nil
 }
 
+// attending is how the run keeps job.json, and obeys nfsbox job.
+func (r *cpRun) attending(stable bool) jobs.Attending {
+	return jobs.Attending{Counts: r.counts, Obey: r.obey, Told: r.notKept, Stable: stable}
+}
+
+// obey does what nfsbox job says.
+func (r *cpRun) obey(o jobs.Order) {
+	if o.Cancel {
+		r.e.interrupt()
+	}
+}
+
 // counts are those of job.json while the run goes on.
 func (r *cpRun) counts() map[string]uint64 {
 	s := r.tracker.Snapshot()
 	return s.Map()
 }
 
-// notKept tells that job.json could not be replaced while the run goes on.
+// notKept tells of what is wrong with the record while the run goes on.
 func (r *cpRun) notKept(err error) {
-	r.tracker.Report(progress.Event{Type: "note", Message: "how far it is cannot be written to its record: " + err.Error()})
+	r.tracker.Report(progress.Event{Type: "note", Message: "the record: " + err.Error()})
 }
 
 // tellEnd says in j how the run has ended: with err, and these counts.

@@ -42,7 +42,7 @@ func TestDocsJSON(t *testing.T) {
 		"made, removed, moved, linked, changed": fieldsOf(doneEvent{}),
 		"usage, total":                          fieldsOf(usageEvent{}),
 		"space":                                 fieldsOf(spaceEvent{}),
-		"summary of ls, stat, df, exports, ctl and the verbs": fieldsOf(listSummary{}),
+		"summary of ls, stat, df, exports, ctl, job and the verbs": fieldsOf(listSummary{}),
 		"summary of find":        fieldsOf(findSummary{}),
 		"row":                    fieldsOf(scanRow{}),
 		"summary of scan":        fieldsOf(scanSummary{}),
@@ -56,6 +56,7 @@ func TestDocsJSON(t *testing.T) {
 		"client":                 fieldsOf(ops.ControlClient{}),
 		"lock":                   fieldsOf(ops.ControlLock{}),
 		"dropped":                fieldsOf(droppedRow{}),
+		"job":                    fieldsOf(jobEvent{}),
 		"job.json":               fieldsOf(jobs.Job{}),
 	} {
 		got := slices.Sorted(slices.Values(listed[heading]))

@@ -50,6 +50,7 @@ type cli struct {
 	Touch      touchCmd      `cmd:"" help:"Set times to now, and make empty files."`
 	Chmod      chmodCmd      `cmd:"" help:"Change permissions."`
 	Chown      chownCmd      `cmd:"" help:"Change owners and groups."`
+	Job        jobCmd        `cmd:"" help:"List, show, resume, cancel and forget copies that keep records."`
 	Verify     verifyCmd     `cmd:"" help:"Compare two trees, byte for byte."`
 	Bench      benchCmd      `cmd:"" help:"Measure a server."`
 	Doctor     doctorCmd     `cmd:"" help:"Find out why a server cannot be reached or used, and say what to do."`
@@ -122,7 +123,7 @@ line, before anything is done. docs/settings.md has more.
   [server."10.0.0.5"]                        # "*" is any
   max-load = 16
 
-Records of copies are below ~/.local/state/nfsbox: see nfsbox cp --help.
+Records of copies are below ~/.local/state/nfsbox: see nfsbox job --help.
 
 ENVIRONMENT
 
@@ -160,6 +161,14 @@ type env struct {
 	alone   bool                               // the process runs this command only, which may change its limits
 	name    string                             // the name under which the program was called; "" is nfsbox
 	args    []string
+
+	interrupt func() // ends the command as a signal would; nil: nothing else may
+}
+
+// interruptible lets something else than a signal end the command. What ends it is called e.interrupt.
+func (e *env) interruptible() {
+	ctx, cancel := context.WithCancel(e.ctx)
+	e.ctx, e.interrupt = ctx, cancel
 }
 
 // doubled is how long after the first signal a second one is ignored: timeout(1) signals the

@@ -48,15 +48,27 @@ func lockFile(ctx context.Context, f *os.File) error {
 	return err
 }
 
+// Held reports whether a run has locked f, and which, as far as that is known. It tries the lock, which
+// it has for an instant; it does not keep others that do so from it.
+func Held(f *os.File) (by string, held bool, err error) {
+	err = flock(f, syscall.LOCK_SH)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return holder(f), true, nil
+	}
+	return "", false, errors.Join(err, flock(f, syscall.LOCK_UN))
+}
+
 // tryLock takes the lock, or returns at once.
-func tryLock(f *os.File) error {
+func tryLock(f *os.File) error { return flock(f, syscall.LOCK_EX) }
+
+func flock(f *os.File, how int) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return err
 	}
 	var lerr error
 	if err := conn.Control(func(fd uintptr) {
-		lerr = syscall.Flock(int(fd), syscall.LOCK_EX|syscall.LOCK_NB)
+		lerr = syscall.Flock(int(fd), how|syscall.LOCK_NB)
 	}); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 	"syscall"
@@ -220,6 +221,19 @@ func LockRecord(ctx context.Context, dir *os.Root) (*os.File, error) {
 	return f, nil
 }
 
+// RecordHeld is Held of the record in dir. Where there is none, no run has it.
+func RecordHeld(dir *os.Root) (by string, held bool, err error) {
+	f, err := openRegular(dir, recordName, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	return Held(f)
+}
+
 // openRecord opens or creates the record in dir, and locks it. If locked is not nil, it is that
 // file, which the caller has locked, and closes.
 func openRecord(ctx context.Context, dir *os.Root, locked *os.File, id string) (*record, error) {
@@ -288,6 +302,15 @@ func OfAnother(dir *os.Root, id string) bool {
 	}
 	sum := sha256.Sum256([]byte(id))
 	return !bytes.Equal(head[len(recordMagic)+8:headerSize-4], sum[:])
+}
+
+// Entries is how many files dir's record has, by its length. One that was copied again counts again.
+func Entries(dir *os.Root) uint64 {
+	info, err := dir.Lstat(RecordFile)
+	if err != nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	return uint64(max(info.Size()-headerSize, 0)) / entrySize
 }
 
 // Recorded reports whether dir has a record with entries.

@@ -9,26 +9,44 @@ import (
 // what it had counted is missing in it when the job is killed.
 const SaveEvery = 5 * time.Second
 
-// Attend keeps job.json as a run goes on: every SaveEvery it takes over what counts returns, and is
-// replaced. Until end has returned, only Attend touches d.Job. told gets the error of a file
-// that cannot be replaced, once; the next attempt follows. A stable file is synced each time.
-func (d *Dir) Attend(counts func() map[string]uint64, stable bool, told func(error)) (end func()) {
+// Attending says how a run keeps job.json as it goes on, and obeys.
+type Attending struct {
+	Counts func() map[string]uint64 // what was counted by now
+	Obey   func(Order)              // does what the run is told
+	Told   func(error)              // learns of a file that cannot be written, once, and of each order that makes no sense
+	Stable bool                     // job.json is synced each time
+}
+
+// Attend replaces job.json every SaveEvery, and looks for an Order every half second. An order of
+// before is no order. Until end has returned, only Attend touches d.Job.
+func (d *Dir) Attend(a Attending) (end func()) {
 	stop := make(chan struct{})
+	o := orders{dir: d.Root}
+	o.withdraw()
 	var run sync.WaitGroup
 	run.Go(func() {
-		tick := time.NewTicker(SaveEvery)
+		tick := time.NewTicker(askEvery)
 		defer tick.Stop()
 		failed := false
-		for {
+		for n := 1; ; n++ {
 			select {
 			case <-stop:
 				return
 			case <-tick.C:
 			}
-			d.Job.Counts = counts()
-			if err := d.save(stable); err != nil && !failed {
+			switch order, ok, err := o.next(); {
+			case err != nil:
+				a.Told(err)
+			case ok:
+				a.Obey(order)
+			}
+			if n%int(SaveEvery/askEvery) != 0 {
+				continue
+			}
+			d.Job.Counts = a.Counts()
+			if err := d.save(a.Stable); err != nil && !failed {
 				failed = true
-				told(err)
+				a.Told(err)
 			}
 		}
 	})

@@ -18,7 +18,9 @@ func TestAttend(t *testing.T) {
 			d.Job = good()
 			d.Job.State, d.Job.Ended, d.Job.Counts = Running, time.Time{}, nil
 			n := uint64(0)
-			end := d.Attend(func() map[string]uint64 { n++; return map[string]uint64{"files": n} }, stable, func(err error) { t.Error(err) })
+			end := d.Attend(Attending{
+				Counts: func() map[string]uint64 { n++; return map[string]uint64{"files": n} }, Stable: stable, Told: func(err error) { t.Error(err) },
+			})
 			for want := range uint64(3) {
 				var now Dir
 				now.Root = d.Root
@@ -48,7 +50,7 @@ func TestAttendCannotWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d.Job = good()
 		told := 0
-		end := d.Attend(func() map[string]uint64 { return map[string]uint64{} }, true, func(error) { told++ })
+		end := d.Attend(Attending{Counts: func() map[string]uint64 { return map[string]uint64{} }, Stable: true, Told: func(error) { told++ }})
 		defer end()
 		time.Sleep(4 * SaveEvery)
 		synctest.Wait()

@@ -23,7 +23,20 @@ type Dir struct {
 
 // Open opens the job's directory, or makes it, locks its record, and reads what the job is. It
 // waits up to two seconds for another run: the error then Is job.ErrRecord.
-func Open(ctx context.Context, dir string) (d *Dir, err error) {
+func Open(ctx context.Context, dir string) (*Dir, error) {
+	for range maxTaken {
+		d, err := open(ctx, dir)
+		if !errors.Is(err, errEnded) {
+			return d, err
+		}
+	}
+	return nil, fmt.Errorf("%w: it is forgotten again and again", job.ErrRecord)
+}
+
+// maxTaken is how often a record is opened again because it was forgotten before it was locked.
+const maxTaken = 8
+
+func open(ctx context.Context, dir string) (d *Dir, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -35,10 +48,26 @@ func Open(ctx context.Context, dir string) (d *Dir, err error) {
 	if d.Record, err = job.LockRecord(ctx, root); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
+	if err := d.there(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
 	if err := d.load(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// there returns errEnded if the record was forgotten before it was locked.
+func (d *Dir) there() error {
+	mine, err := d.Record.Stat()
+	if err != nil {
+		return err
+	}
+	now, err := d.Root.Lstat(job.RecordFile)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(mine, now) {
+		return errEnded
+	}
+	return err
 }
 
 // Close gives the job up.

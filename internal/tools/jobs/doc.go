@@ -7,6 +7,9 @@
 //	index.*   the record's index, made from it
 //	job.json  the job; docs/json.md has its fields
 //
+// A copy without a name has a directory, too, beside them, while there is something to go on from. It
+// is itself what a run has locked, and has "begun", which says what is copied.
+//
 // job.json is replaced as a whole: written under a temporary name, synced, renamed. It is there
 // from when the first run has refused nothing and copies. While a run is under way it is replaced
 // every [SaveEvery], with what was counted by then. While a run is under way, and after it
@@ -15,6 +18,12 @@
 // It is taken for hostile. One of up to maxFile bytes that has all its fields, no other, and
 // values that make sense is read; any other is an error, and nothing is changed. A later program
 // that adds a field takes another version, since an earlier one would drop it.
+//
+// # Orders
+//
+// A run is told what to do by an [Order], control.json, in its record's directory: so this needs no socket,
+// no process number that another may have got, and works from another container that has the directory. An
+// order gets its name by a link, which replaces none, and is removed by the run that has taken it.
 //
 // # Earlier programs
 //

@@ -41,7 +41,7 @@ func Bash(c *Command) string {
 
 // bashStart finds the word that is being typed, and the one before it: bash
 // divides --flag=value into three.
-const bashStart = `	local at=$COMP_CWORD cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path words= places= line i
+const bashStart = `	local at=$COMP_CWORD cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path words= ask= line i
 	if [[ $cur == = ]]; then
 		cur=
 	elif [[ $prev == = ]] && ((at > 1)); then
@@ -49,19 +49,19 @@ const bashStart = `	local at=$COMP_CWORD cur=${COMP_WORDS[COMP_CWORD]} prev=${CO
 	fi
 `
 
-// bashPlaces offers what nfsbox says that a place may become. What bash inserts as it is must mean
+// bashPlaces offers what nfsbox says that a place, or the name of a job, may become. What bash inserts as it is must mean
 // nothing to it: the names may be an enemy's. bash divides words at colons, and
 // replaces what stands behind the last one.
-const bashPlaces = `	[[ -n $places ]] || return
+const bashPlaces = `	[[ -n $ask ]] || return
 	local full=${COMP_LINE:0:COMP_POINT}
 	full=${full##*[[:space:]]}
 	while IFS= read -r line; do
 		COMPREPLY+=("${line#"${full%"${full##*:}"}"}")
-	done < <("${COMP_WORDS[0]}" complete --plain -- "$full" 2>/dev/null)
+	done < <("${COMP_WORDS[0]}" complete "$ask" -- "$full" 2>/dev/null)
 	if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[/:] ]]; then
 		compopt -o nospace 2>/dev/null
 	fi
-	if [[ $full != *:* && ${#COMPREPLY[@]} != 0 ]]; then
+	if [[ $ask == --plain && $full != *:* && ${#COMPREPLY[@]} != 0 ]]; then
 		compopt -o filenames 2>/dev/null
 		while IFS= read -r line; do
 			COMPREPLY+=("$line")
@@ -71,8 +71,11 @@ const bashPlaces = `	[[ -n $places ]] || return
 
 // bashArgs is what is offered for arguments.
 func (c *Command) bashArgs() string {
-	if c.places() {
-		return "places=1"
+	switch {
+	case c.places():
+		return "ask=--plain"
+	case c.jobs():
+		return "ask=--jobs"
 	}
 	return offer(c.argWords())
 }

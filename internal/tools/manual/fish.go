@@ -32,6 +32,9 @@ func Fish(c *Command) string {
 				fmt.Fprintf(&b, "%s -a '(type -q %[2]s; and %[2]s complete -- (commandline -ct) 2>/dev/null)'\n", how, c.name())
 			}
 		}
+		if x.jobs() {
+			fmt.Fprintf(&b, "%s -f -a '(type -q %[2]s; and %[2]s complete --jobs -- (commandline -ct) 2>/dev/null)'\n", is, c.name())
+		}
 		if words := x.argWords(); len(x.Args) > 0 && len(words) > 0 {
 			fmt.Fprintf(&b, "%s -f -a %s\n", is, fishWord(strings.Join(words, " ")))
 		}

@@ -38,6 +38,9 @@ type grammar struct {
 		Null struct{} `cmd:"" help:"Measure NULL."`
 		Size int      `placeholder:"BYTES" help:"Of one operation."`
 	} `cmd:"" help:"Measure a server: any."`
+	Job struct {
+		Name []string `arg:"" job:"" name:"NAME" help:"Of a job."`
+	} `cmd:"" help:"Show a job."`
 	Completion struct {
 		Shell string `arg:"" enum:"bash,zsh,fish" help:"Of which shell."`
 	} `cmd:"" help:"Print a completion."`
@@ -99,7 +102,7 @@ func TestGolden(t *testing.T) {
 		files = append(files, p.File)
 		golden(t, p.File, p.Text)
 	}
-	if want := []string{"nfsbox.1", "nfsbox-serve.1", "nfsbox-bench.1", "nfsbox-bench-read.1", "nfsbox-bench-null.1", "nfsbox-completion.1"}; !slices.Equal(files, want) {
+	if want := []string{"nfsbox.1", "nfsbox-serve.1", "nfsbox-bench.1", "nfsbox-bench-read.1", "nfsbox-bench-null.1", "nfsbox-job.1", "nfsbox-completion.1"}; !slices.Equal(files, want) {
 		t.Errorf("%q", files)
 	}
 	golden(t, "nfsbox.bash", Bash(c))
@@ -148,7 +151,7 @@ var completions = []struct {
 	words []string
 	want  string
 }{
-	{[]string{"nfsbox", ""}, "serve bench completion"},
+	{[]string{"nfsbox", ""}, "serve bench job completion"},
 	{[]string{"nfsbox", "b"}, "bench"},
 	{[]string{"nfsbox", "-"}, "--help"},
 	{[]string{"nfsbox", "bench", ""}, "read null"},

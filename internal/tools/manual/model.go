@@ -29,6 +29,7 @@ const (
 	Dir                  // a directory's name
 	Choices              // one of a list
 	Place                // a path of this host, or a URL, an alias or HOST:/PATH
+	Job                  // the name of a job
 )
 
 // Flag is an option.
@@ -71,6 +72,8 @@ func command(n *kong.Node, path []string, above []Flag) Command {
 		switch {
 		case p.Tag.Has("place"):
 			a.Value = Place
+		case p.Tag.Has("job"):
+			a.Value = Job
 		case a.Value == Text:
 			a.Value = File
 		}
@@ -142,8 +145,13 @@ func valueOf(v *kong.Value, holder string) (Value, []string) {
 }
 
 // places reports whether an argument of the command is a place.
-func (c *Command) places() bool {
-	return slices.ContainsFunc(c.Args, func(a Arg) bool { return a.Value == Place })
+func (c *Command) places() bool { return c.takes(Place) }
+
+// jobs reports whether an argument of the command is the name of a job.
+func (c *Command) jobs() bool { return c.takes(Job) }
+
+func (c *Command) takes(v Value) bool {
+	return slices.ContainsFunc(c.Args, func(a Arg) bool { return a.Value == v })
 }
 
 // summary is the help of a command in one sentence, without the full stop.

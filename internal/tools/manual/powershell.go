@@ -22,14 +22,16 @@ func PowerShell(c *Command) string {
 			}
 		}
 	}
-	b.WriteString("}\n$script:NfsboxPlaces = @(")
-	var places []string
+	var places, jobs []string
 	for _, x := range c.all() {
 		if x.places() {
 			places = append(places, x.line())
 		}
+		if x.jobs() {
+			jobs = append(jobs, x.line())
+		}
 	}
-	fmt.Fprintf(&b, "%s)\n%s", psWords(places), strings.ReplaceAll(psScript, "NAME", c.name()))
+	fmt.Fprintf(&b, "}\n$script:NfsboxPlaces = @(%s)\n$script:NfsboxJobs = @(%s)\n%s", psWords(places), psWords(jobs), strings.ReplaceAll(psScript, "NAME", c.name()))
 	return b.String()
 }
 
@@ -47,6 +49,8 @@ const psScript = `Register-ArgumentCompleter -Native -CommandName 'NAME' -Script
         $offer = $script:NfsboxValues["$path $last"]
     } elseif (-not $word.StartsWith('-') -and $script:NfsboxPlaces -contains $path) {
         $offer = @(& 'NAME' complete --plain -- $word 2>$null)
+    } elseif (-not $word.StartsWith('-') -and $script:NfsboxJobs -contains $path) {
+        $offer = @(& 'NAME' complete --jobs -- $word 2>$null)
     }
     $offer | Where-Object { $_ -and $_.StartsWith($word, [StringComparison]::Ordinal) } | ForEach-Object {
         [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)

@@ -16,7 +16,7 @@ func Zsh(c *Command) string {
 	return b.String()
 }
 
-// zshPlaces offers what nfsbox says that a place may become, and files of this host. zsh quotes
+// zshPlaces offers what nfsbox says that a place may become, and files of this host, or names of jobs. zsh quotes
 // what it inserts. Nothing here may evaluate the word: _call_program does.
 const zshPlaces = `
 _%[1]s_places() {
@@ -28,6 +28,12 @@ _%[1]s_places() {
 		compadd -- ${found:#*[/:]}
 	fi
 	[[ $PREFIX == *:* ]] || _files
+}
+
+_%[1]s_jobs() {
+	local -a found
+	found=("${(@f)$(%[1]s complete --jobs -- "${(Q)PREFIX}" 2>/dev/null)}")
+	compadd -- ${found:#}
 }
 `
 
@@ -55,8 +61,11 @@ func (c *Command) zsh(b *strings.Builder) {
 			place += ":"
 		}
 		does := action(a.Value, a.Choices)
-		if a.Value == Place {
+		switch a.Value {
+		case Place:
 			does = "_" + identifier(c.Path[0]) + "_places"
+		case Job:
+			does = "_" + identifier(c.Path[0]) + "_jobs"
 		}
 		b.WriteString(" \\\n\t\t" + word(place+":"+colons(a.Name)+":"+does))
 	}

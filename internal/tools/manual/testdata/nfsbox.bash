@@ -1,6 +1,6 @@
 # Completion of nfsbox for bash, made from its own definitions.
 _nfsbox() {
-	local at=$COMP_CWORD cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path words= places= line i
+	local at=$COMP_CWORD cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path words= ask= line i
 	if [[ $cur == = ]]; then
 		cur=
 	elif [[ $prev == = ]] && ((at > 1)); then
@@ -13,6 +13,7 @@ _nfsbox() {
 		'nfsbox bench') path='nfsbox bench' ;;
 		'nfsbox bench read') path='nfsbox bench read' ;;
 		'nfsbox bench null') path='nfsbox bench null' ;;
+		'nfsbox job') path='nfsbox job' ;;
 		'nfsbox completion') path='nfsbox completion' ;;
 		esac
 	done
@@ -30,7 +31,7 @@ _nfsbox() {
 		'nfsbox')
 			case $cur in
 			-*) words='--help' ;;
-			*) words='serve bench completion' ;;
+			*) words='serve bench job completion' ;;
 			esac
 			;;
 		'nfsbox serve')
@@ -48,13 +49,19 @@ _nfsbox() {
 		'nfsbox bench read')
 			case $cur in
 			-*) words='--load --size --help' ;;
-			*) places=1 ;;
+			*) ask=--plain ;;
 			esac
 			;;
 		'nfsbox bench null')
 			case $cur in
 			-*) words='--size --help' ;;
 			*) : ;;
+			esac
+			;;
+		'nfsbox job')
+			case $cur in
+			-*) words='--help' ;;
+			*) ask=--jobs ;;
 			esac
 			;;
 		'nfsbox completion')
@@ -70,16 +77,16 @@ _nfsbox() {
 	while IFS= read -r line; do
 		[[ -n $line ]] && COMPREPLY+=("$line")
 	done < <(compgen -W "$words" -- "$cur")
-	[[ -n $places ]] || return
+	[[ -n $ask ]] || return
 	local full=${COMP_LINE:0:COMP_POINT}
 	full=${full##*[[:space:]]}
 	while IFS= read -r line; do
 		COMPREPLY+=("${line#"${full%"${full##*:}"}"}")
-	done < <("${COMP_WORDS[0]}" complete --plain -- "$full" 2>/dev/null)
+	done < <("${COMP_WORDS[0]}" complete "$ask" -- "$full" 2>/dev/null)
 	if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[/:] ]]; then
 		compopt -o nospace 2>/dev/null
 	fi
-	if [[ $full != *:* && ${#COMPREPLY[@]} != 0 ]]; then
+	if [[ $ask == --plain && $full != *:* && ${#COMPREPLY[@]} != 0 ]]; then
 		compopt -o filenames 2>/dev/null
 		while IFS= read -r line; do
 			COMPREPLY+=("$line")

@@ -3,7 +3,7 @@ function __nfsbox_is --description 'the command line is one of this command'
 	set -l path 'nfsbox'
 	for word in (commandline -opc)[2..-1]
 		switch "$path $word"
-			case 'nfsbox serve' 'nfsbox bench' 'nfsbox bench read' 'nfsbox bench null' 'nfsbox completion'
+			case 'nfsbox serve' 'nfsbox bench' 'nfsbox bench read' 'nfsbox bench null' 'nfsbox job' 'nfsbox completion'
 				set path "$path $word"
 		end
 	end
@@ -11,6 +11,7 @@ function __nfsbox_is --description 'the command line is one of this command'
 end
 complete -c 'nfsbox' -n '__nfsbox_is nfsbox' -f -a 'serve' -d 'Serve a directory'
 complete -c 'nfsbox' -n '__nfsbox_is nfsbox' -f -a 'bench' -d 'Measure a server: any'
+complete -c 'nfsbox' -n '__nfsbox_is nfsbox' -f -a 'job' -d 'Show a job'
 complete -c 'nfsbox' -n '__nfsbox_is nfsbox' -f -a 'completion' -d 'Print a completion'
 complete -c 'nfsbox' -n '__nfsbox_is nfsbox' -s 'h' -l 'help' -d 'Show context-sensitive help.'
 complete -c 'nfsbox' -n '__nfsbox_is nfsbox serve' -s 'c' -l 'config' -r -F -d 'Read nfsbox.toml.'
@@ -31,5 +32,7 @@ complete -c 'nfsbox' -n '__nfsbox_is nfsbox bench read' -a '(type -q nfsbox; and
 complete -c 'nfsbox' -n '__nfsbox_is nfsbox bench read; and string match -q \'*:*\' -- (commandline -ct)' -f -a '(type -q nfsbox; and nfsbox complete -- (commandline -ct) 2>/dev/null)'
 complete -c 'nfsbox' -n '__nfsbox_is nfsbox bench null' -l 'size' -x -d 'Of one operation.'
 complete -c 'nfsbox' -n '__nfsbox_is nfsbox bench null' -s 'h' -l 'help' -d 'Show context-sensitive help.'
+complete -c 'nfsbox' -n '__nfsbox_is nfsbox job' -s 'h' -l 'help' -d 'Show context-sensitive help.'
+complete -c 'nfsbox' -n '__nfsbox_is nfsbox job' -f -a '(type -q nfsbox; and nfsbox complete --jobs -- (commandline -ct) 2>/dev/null)'
 complete -c 'nfsbox' -n '__nfsbox_is nfsbox completion' -s 'h' -l 'help' -d 'Show context-sensitive help.'
 complete -c 'nfsbox' -n '__nfsbox_is nfsbox completion' -f -a 'bash zsh fish'
