@@ -106,7 +106,7 @@ func (v *emptier) Fault(ctx context.Context, d *walk.Dir, name string, err error
 // Leave removes a directory, unless something in it stays.
 func (v *emptier) Leave(_ context.Context, d *walk.Dir, _ error) error {
 	if d.Parent == nil && v.again != nil {
-		return nil // who walks it again removes it
+		return nil // rmdir removes it, which has it walked again
 	}
 	gone, err := v.leave(d, v.path(d, ""))
 	if !gone && d.Parent != nil {

@@ -19,8 +19,11 @@ const (
 	// maxTrees is how many directories that were named are removed at once, each with a walk of
 	// its own. At the bound Remove waits for one of them.
 	maxTrees = 4
-	// maxPasses is how often a directory is listed that is not empty after all in it was removed.
-	maxPasses = 3
+	// maxPasses is how often a directory is listed that is not empty after all in it was removed:
+	// others may put something into it. And some servers count positions from the beginning: what
+	// is removed behind the listing moves the rest, of which each pass then meets half or more.
+	// After the last one it is ErrFilled.
+	maxPasses = 32
 )
 
 var (

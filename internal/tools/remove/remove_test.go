@@ -1,6 +1,7 @@
 package remove
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -216,13 +217,57 @@ func TestEachFailureIsTold(t *testing.T) {
 	x.expect([]string{"a", "a/x", "a/x/f", "a/x/g", "a/y", "a/y/f", "b", "b/keep"}, "a/x/f", "a/x/g", "a/y")
 }
 
+// counting is a file system whose positions count the entries from the beginning. It lists a few
+// at a time.
+type counting struct{ vfs.FS }
+
+func (f counting) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs.Mask, _ uint32) iter.Seq2[*vfs.Entry, error] {
+	const page = 10
+	return func(yield func(*vfs.Entry, error) bool) {
+		for at := from.Cookie; ; {
+			var found []vfs.Entry
+			n := uint64(0)
+			for e, err := range f.FS.ReadDir(ctx, dir, vfs.Pos{}, want, 0) {
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				if n++; n > at && len(found) < page {
+					one := *e
+					one.Name, one.Next = bytes.Clone(e.Name), vfs.Pos{Cookie: n}
+					found = append(found, one)
+				}
+			}
+			for i := range found {
+				if !yield(&found[i], nil) {
+					return
+				}
+			}
+			if at += uint64(len(found)); len(found) < page {
+				return
+			}
+		}
+	}
+}
+
+// TestPositionsMove: a directory is emptied although each removal moves the positions behind it.
+func TestPositionsMove(t *testing.T) {
+	x := newFixture(t, memfs.New(memfs.Options{}))
+	for i := range 2000 {
+		x.file(fmt.Sprint("a/", i))
+	}
+	x.fs = counting{x.fs}
+	x.remove("a")
+	x.expect([]string{})
+}
+
 // TestFilledMeanwhile: a directory that is filled once while it is removed is emptied again, one
 // that is filled each time is reported.
 func TestFilledMeanwhile(t *testing.T) {
 	for _, c := range []struct {
 		times int
 		left  []string
-	}{{1, nil}, {2, nil}, {100, []string{"a"}}} {
+	}{{1, nil}, {2, nil}, {10_000, []string{"a"}}} {
 		var x *fixture
 		var n int
 		fill := func(ctx context.Context, op string, _ vfs.Handle) error {
