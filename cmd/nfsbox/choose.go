@@ -58,16 +58,17 @@ func ruleMapper() kong.Option {
 
 // filter makes the filter of the flags. It reads their files. What is wrong with one is an error that names it.
 func (f *ruleFlags) filter(from0 bool, files *fileFlags) (*filter.Filter, error) {
-	o := filter.Options{Snapshots: f.Snapshots}
-	var err error
+	return f.filterOf(filter.Options{}, from0, files)
+}
+
+// filterOf is filter with more options.
+func (f *ruleFlags) filterOf(o filter.Options, from0 bool, files *fileFlags) (_ *filter.Filter, err error) {
+	o.Snapshots = f.Snapshots
 	if o.Rules, err = f.rules(); err == nil {
 		err = files.options(&o)
 	}
 	if err == nil && f.FilesFrom != "" {
 		o.List, err = readList(f.FilesFrom, from0)
-	}
-	if err == nil && f.FilesFrom == "" && from0 {
-		err = errors.New("--from0 is for --files-from")
 	}
 	if err != nil {
 		return nil, refused(err)

@@ -95,6 +95,7 @@ func endings() map[string][]ending {
 		"df":         done("all is shown"),
 		"scan":       done("all is counted"),
 	}
+	all["rm"] = done("all is gone")
 	for _, verb := range strings.Fields("mkdir rmdir mv ln touch chmod chown") {
 		all[verb] = done("all was done")
 	}

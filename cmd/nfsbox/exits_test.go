@@ -96,6 +96,7 @@ func toolExits() []asked {
 		{0, "", "verify -q SRV/a TMP/tree/a"}, {1, "", "verify SRV/a"}, {2, "", "verify SRV/none TMP/tree"}, {3, "", "verify -q SRV/a TMP/tree/b"},
 		{0, "", "sync -q SRV/ TMP/synced"}, {1, "", "sync SRV/a TMP/synced"}, {2, "", "sync SRV/none TMP/b"}, {4, "", "sync DEAD/ TMP/b"}, {130, "ended", "sync SRV/ TMP/c"},
 		{4, "", "verify DEAD/a TMP/tree/a"}, {130, "ended", "verify SRV/a TMP/tree/a"},
+		{0, "", "rm -f SRV/none"}, {1, "", "rm TMP/tree/a"}, {2, "", "rm SRV/empty"}, {4, "", "rm -f DEAD/a"}, {130, "ended", "rm SRV/a"},
 	}
 	for _, look := range []string{"ls", "stat", "cat", "find", "du", "df", "scan"} {
 		all = append(all, asked{0, "", look + " SRV/a"}, asked{1, "", look}, asked{1, "", look + " s3://b/c"}, asked{2, "", look + " SRV/none SRV/a"},
@@ -190,7 +191,7 @@ func exitServer(t *testing.T, tree, state string) (url, view string) {
 // TestExitsBySignal: a real signal, while a server is silent, ends a real process with 130.
 func TestExitsBySignal(t *testing.T) {
 	for _, args := range []string{
-		"ls URL", "stat URL", "cat URL", "find URL", "du URL", "df URL", "scan URL", "exports URL", "doctor URL", "rmdir URL", "mkdir -p URL", "touch URL", "chmod 644 URL", "chown 1:1 URL", "bench null URL",
+		"ls URL", "stat URL", "cat URL", "find URL", "du URL", "df URL", "scan URL", "exports URL", "doctor URL", "rmdir URL", "rm URL", "rm -r URL", "mkdir -p URL", "touch URL", "chmod 644 URL", "chown 1:1 URL", "bench null URL",
 		"ln -s text URL", "cp URL URL2", "verify URL URL2", "mv URL URL2", "ln URL URL2",
 	} {
 		mute, err := net.Listen("tcp", "127.0.0.1:0")

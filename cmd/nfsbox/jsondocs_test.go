@@ -47,6 +47,7 @@ func TestDocsJSON(t *testing.T) {
 		"row":                    fieldsOf(scanRow{}),
 		"summary of scan":        fieldsOf(scanSummary{}),
 		"summary of du":          fieldsOf(duSummary{}),
+		"summary of rm":          fieldsOf(rmSummary{}),
 		"step":                   fieldsOf(doctorEvent{}),
 		"summary of doctor":      fieldsOf(doctorSummary{}),
 		"progress":               append(counters, "seconds", "totals_final"),

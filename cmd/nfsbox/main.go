@@ -44,6 +44,7 @@ type cli struct {
 	Cp         cpCmd         `cmd:"" help:"Copy files and trees."`
 	Sync       syncCmd       `cmd:"" help:"Make a directory what another one is."`
 	Mkdir      mkdirCmd      `cmd:"" help:"Make directories."`
+	Rm         rmCmd         `cmd:"" help:"Remove files and trees."`
 	Rmdir      rmdirCmd      `cmd:"" help:"Remove empty directories."`
 	Mv         mvCmd         `cmd:"" help:"Give objects of a server another name."`
 	Ln         lnCmd         `cmd:"" help:"Make hard and symbolic links."`

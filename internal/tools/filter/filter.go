@@ -15,6 +15,8 @@ type Options struct {
 	// Newer, MinSize and MaxSize are of files alone: modified after, and bytes at least and at most.
 	Newer            time.Time
 	MinSize, MaxSize *uint64
+	// FilesAlone says that nothing but files is chosen, and the directories on the way to them.
+	FilesAlone bool
 	// Snapshots says that directories of snapshots are chosen as others are.
 	Snapshots bool
 }
@@ -118,6 +120,9 @@ func IsSnapshot(name []byte) bool {
 
 // fits reports whether what is asked of files holds.
 func (f *Filter) fits(a *vfs.Attr) bool {
+	if f.o.FilesAlone && a.Type != vfs.TypeReg && a.Type != vfs.TypeDir {
+		return false
+	}
 	return a.Type != vfs.TypeReg ||
 		(f.o.Newer.IsZero() || a.Mtime.After(f.o.Newer)) &&
 			(f.o.MinSize == nil || a.Size >= *f.o.MinSize) && (f.o.MaxSize == nil || a.Size <= *f.o.MaxSize)
@@ -150,6 +155,21 @@ func (f *Filter) descend(d *dir, name string, listed part) *dir {
 		at += p.words
 	}
 	return below
+}
+
+// Through reports whether a directory is only on the way to what was chosen, by what Choose has returned for it; nil is
+// the top.
+func (f *Filter) Through(chosen any) bool {
+	d := f.top
+	if chosen != nil {
+		d = chosen.(*dir)
+	}
+	return f.o.List != nil && !d.list.whole || f.o.FilesAlone
+}
+
+// Allows reports whether rules, sizes and times choose an object by itself, as if it lay at the top.
+func (f *Filter) Allows(name string, a *vfs.Attr) bool {
+	return f.fits(a) && f.allows(f.top, []byte(name), a.Type == vfs.TypeDir)
 }
 
 // LeftOut counts an entry that was not chosen.

@@ -23,11 +23,51 @@ type again struct {
 	dir  *emptied
 	path string
 	pass int
+
+	chosen any
 }
 
 // emptied is a directory that is being removed.
 type emptied struct {
 	kept atomic.Bool // something in it stays, which was told
+}
+
+// options are those of a walk through a directory, for which Choose has returned chosen.
+func (v *emptier) options(chosen any) (o walk.Options) {
+	c := &v.target.Choice
+	if c.Choose == nil {
+		return o
+	}
+	o.Choose = func(in any, e *vfs.Entry) (any, bool) {
+		if in == nil {
+			in = chosen // e is in the root of the walk, or Choose returns nothing for directories
+		}
+		return c.Choose(in, e)
+	}
+	o.LeftOut = func(d *walk.Dir, e *vfs.Entry) {
+		d.Data.(*emptied).kept.Store(true)
+		if c.LeftOut != nil {
+			c.LeftOut(e)
+		}
+	}
+	return o
+}
+
+// stays reports whether a directory stays though all that was chosen in it is gone.
+func (v *emptier) stays(d *walk.Dir) bool {
+	t := v.target
+	return d.Parent == nil && t.Inside || t.Stays != nil && t.Stays(v.chosen(d))
+}
+
+// chosen is what Choose has returned for a directory of the walk.
+func (v *emptier) chosen(d *walk.Dir) any {
+	switch {
+	case d.Parent != nil:
+		return d.Chosen
+	case v.again != nil:
+		return v.again.chosen
+	}
+	return v.target.Chosen
 }
 
 // path is the path of name in d, or of d itself.
@@ -108,6 +148,9 @@ func (v *emptier) Leave(_ context.Context, d *walk.Dir, _ error) error {
 	if d.Parent == nil && v.again != nil {
 		return nil // rmdir removes it, which has it walked again
 	}
+	if v.stays(d) {
+		d.Data.(*emptied).kept.Store(true)
+	}
 	gone, err := v.leave(d, v.path(d, ""))
 	if !gone && d.Parent != nil {
 		d.Parent.Data.(*emptied).kept.Store(true)
@@ -156,8 +199,10 @@ func (v *emptier) rmdir(d *walk.Dir, dir vfs.Handle, name, at string) error {
 			return fmt.Errorf("%w: %w", ErrFilled, err)
 		}
 		s := d.Data.(*emptied)
-		more := emptier{Remover: v.Remover, target: v.target, again: &again{s, at, pass}}
-		if err := walk.Tree(v.ctx, v.fs, d.Handle, walk.Options{Parallel: 1}, &more); err != nil {
+		more := emptier{Remover: v.Remover, target: v.target, again: &again{s, at, pass, v.chosen(d)}}
+		o := more.options(v.chosen(d))
+		o.Parallel = 1
+		if err := walk.Tree(v.ctx, v.fs, d.Handle, o, &more); err != nil {
 			return err
 		}
 		if s.kept.Load() {

@@ -62,6 +62,22 @@ type Target struct {
 
 	// Within, if not nil, is the id of the file system (vfs.Attr.FSID) that is not left.
 	Within *[2]uint64
+
+	// Inside says that what lies in the directory Handle goes, and it stays. Dir and Name mean nothing then.
+	Inside bool
+
+	Choice
+}
+
+// Choice says what is removed of a tree. Its functions are called concurrently; nil ones choose all.
+type Choice struct {
+	// Choose is walk.Options.Choose. What it refuses stays, and so do the directories above it; LeftOut is told of it.
+	Choose  func(in any, e *vfs.Entry) (below any, ok bool)
+	LeftOut func(e *vfs.Entry)
+	// Chosen is what Choose has returned for the target.
+	Chosen any
+	// Stays reports whether a directory is only gone through, by what Choose has returned for it.
+	Stays func(chosen any) bool
 }
 
 // Remover removes names.
@@ -89,6 +105,10 @@ func New(ctx context.Context, f vfs.FS, o Options) *Remover {
 // Remove begins to remove a name, in the background. It waits while others are at work, and
 // returns the error with which the work has ended, if it has.
 func (r *Remover) Remove(t Target) error {
+	if t.Inside {
+		t.Attr.Type = vfs.TypeDir
+		return r.begin(r.trees, func() error { return r.tree(&t) })
+	}
 	if err := vfs.CheckName(t.Name); err != nil {
 		return r.end(r.o.Failed(t.Path, err))
 	}
@@ -186,7 +206,8 @@ func (r *Remover) tree(t *Target) error {
 	if t.Within != nil && t.Attr.FSID != *t.Within {
 		return r.failed(t.Path, ErrOtherFS)
 	}
-	err := walk.Tree(r.ctx, r.fs, t.Handle, walk.Options{}, &emptier{Remover: r, target: t})
+	v := &emptier{Remover: r, target: t}
+	err := walk.Tree(r.ctx, r.fs, t.Handle, v.options(t.Chosen), v)
 	if err != nil && context.Cause(r.ctx) == nil { // the root's attributes could not be had
 		return r.rootFailed(t, err)
 	}
@@ -197,7 +218,7 @@ func (r *Remover) tree(t *Target) error {
 func (r *Remover) rootFailed(t *Target, err error) error {
 	if errors.Is(err, vfs.ErrStale) || errors.Is(err, vfs.ErrNoEnt) {
 		_, _, _, lerr := r.fs.Lookup(r.ctx, t.Dir, t.Name)
-		if errors.Is(lerr, vfs.ErrNoEnt) {
+		if !t.Inside && errors.Is(lerr, vfs.ErrNoEnt) {
 			return nil
 		}
 	}
