@@ -129,12 +129,18 @@ func (c *cpCmd) Run(e *env) (err error) {
 	}
 	c.watched = watched(e, onTracker(tracker))
 	var sum cpSummary
-	err = c.all(e, sources, dest, named, tracker, &sum)
-	err = errors.Join(err, named.end(e, &sum, tracker, err))
+	failed, err := c.all(e, sources, dest, named, tracker, &sum)
+	all := errors.Join(failed, err)
+	err = errors.Join(err, named.end(e, &sum, tracker, all))
 	sum.tell(tracker)
-	ferr := c.finish(tracker, &sum, err)
+	ferr := c.finish(e, tracker, &sum, err)
+	err = errors.Join(failed, err)
 	if c.text() {
-		sum.print(e.stderr, tracker.Get(progress.Errors))
+		count := tracker.Get(progress.Errors)
+		if len(sources) > 1 && !interrupted(e) {
+			count = sum.Errors // which has the sources that failed as a whole, too
+		}
+		sum.print(e.stderr, count)
 	}
 	c.stays(e, dest, sum.Left)
 	c.goOn(e, &sum, err)
@@ -167,51 +173,52 @@ func (s *show) notBegun(e *env, err error, summary any) error {
 	return err
 }
 
-// all copies the sources one after the other. A refused source does not stop the others.
-func (c *cpCmd) all(e *env, sources []string, dest string, named *namedJob, tracker *progress.Tracker, sum *cpSummary) (err error) {
+// all copies the sources one after the other. A refused source does not stop the others. The
+// errors of sources, failed, have been reported and counted; err is any other.
+func (c *cpCmd) all(e *env, sources []string, dest string, named *namedJob, tracker *progress.Tracker, sum *cpSummary) (failed, err error) {
 	po, err := c.place(false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	dst, err := place.Open(e.ctx, dest, po)
 	if err != nil && !errors.Is(err, place.ErrUsage) && !errors.Is(err, place.ErrUnreachable) {
 		if inside, _ := named.remembered(); inside {
-			return gone(dest, named)
+			return nil, gone(dest, named)
 		}
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer closePlace(dst, &err, &sum.RPCs)
 	defer c.count(dst)
 	r := &cpRun{cpCmd: c, e: e, named: named, tracker: tracker, sum: sum}
-	defer func() { err = errors.Join(err, r.giveUp(err)) }()
+	defer func() { err = errors.Join(err, r.giveUp(errors.Join(failed, err))) }()
 	if err := r.known(dest, sources); err != nil {
-		return err
+		return nil, err
 	}
 	if r.to, err = c.destine(e.ctx, dst, named); err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.resumes(); err != nil {
-		return err
+		return nil, err
 	}
 	for i, source := range sources {
 		counted := sum.Errors
 		r.more = i < len(sources)-1
 		oerr := r.one(source)
-		if oerr != nil && sum.Errors == counted {
+		if oerr != nil && (sum.Errors == counted || !told(oerr) && !interrupted(e)) {
 			sum.Errors++
 			c.whole(tracker, source, oerr)
 		}
-		err = errors.Join(err, oerr)
-		if e.ctx.Err() != nil || errors.Is(err, job.ErrSilent) || errors.Is(err, job.ErrFull) {
-			return err
+		failed = errors.Join(failed, oerr)
+		if e.ctx.Err() != nil || errors.Is(failed, job.ErrSilent) || errors.Is(failed, job.ErrFull) {
+			return failed, nil
 		}
 	}
-	if errors.Is(err, job.ErrMoved) {
-		return err
+	if errors.Is(failed, job.ErrMoved) {
+		return failed, nil
 	}
-	return errors.Join(err, r.still())
+	return failed, r.still()
 }
 
 func (c *cpCmd) check() error {
@@ -337,7 +344,7 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 	}
 	if status := s.ExitCode(err); status != exitOK {
 		if err != nil {
-			err = fmt.Errorf("%s %s to %s: %w", r.does(), src.Text, r.to.Text, err)
+			err = r.withRoom(fmt.Errorf("%s %s to %s: %w", r.does(), src.Text, r.to.Text, err))
 		}
 		return &exitError{status: status, err: err}
 	}
@@ -402,11 +409,11 @@ func closePlace(p *place.Place, err *error, rpcs *uint64) {
 	*err = errors.Join(*err, p.Close())
 }
 
-// finish shows the summary. A task that has failed as a whole counts as an error, so that its
-// summary does not look like a success.
-func (c *cpCmd) finish(tracker *progress.Tracker, sum *cpSummary, err error) error {
-	if err != nil && sum.Errors == 0 {
-		sum.Errors = 1
+// finish shows the summary. A task that has failed as a whole, other than by a source, counts as an
+// error, so that its summary does not look like a success.
+func (c *cpCmd) finish(e *env, tracker *progress.Tracker, sum *cpSummary, err error) error {
+	if err != nil && (sum.Errors == 0 || !interrupted(e)) {
+		sum.Errors++
 		c.whole(tracker, "", err)
 	}
 	if ferr := tracker.Finish(sum); ferr != nil {

@@ -2,15 +2,18 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // counted is a number and what it counts: one text, or one for 1 and one for more, with "|"
@@ -110,6 +113,29 @@ func (c *cpCmd) goOn(e *env, sum *cpSummary, err error) {
 		_, _ = fmt.Fprintf(e.stderr, "nfsbox: what has been copied is whole and stays, without a record to go on from; "+
 			"this makes one, and copies all again, to the same place: %s\n", commandLine(e.name, c.again(e.args)))
 	}
+}
+
+// askRoom bounds the question how much room a full destination has. Without an answer nothing is said of it.
+const askRoom = 5 * time.Second
+
+// withRoom is err, and if it says that DEST is full, with how much that has free and what to do: the part
+// of a large file is removed again, and so there seems to be room.
+func (r *cpRun) withRoom(err error) error {
+	if !errors.Is(err, job.ErrFull) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.e.ctx, askRoom)
+	defer cancel()
+	info, ierr := r.to.at.FS.Info(ctx, r.to.at.Handle, vfs.InfoSpace)
+	free := ""
+	switch {
+	case ierr != nil:
+	case info.TotalFiles > 0 && info.AvailFiles == 0:
+		free = "the file system of DEST has no room for another name (inodes); "
+	case errors.Is(err, vfs.ErrNoSpace):
+		free = fmt.Sprintf("the file system of DEST has %s free, now that the part of what found no room is removed; ", progress.Size(info.AvailBytes))
+	}
+	return &advised{err, free + "make room, or raise the user's quota, and run the same command again"}
 }
 
 // stays says what happens to temporaries that could not be removed.

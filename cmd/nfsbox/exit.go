@@ -117,6 +117,14 @@ func complaint(err error, advice string) string {
 	return text
 }
 
+// advised is an error with the advice on it.
+type advised struct {
+	error
+	advice string
+}
+
+func (e *advised) Unwrap() error { return e.error }
+
 // oneLine is an error's text as a terminal may show it.
 func oneLine(err error) string {
 	return progress.Clean(strings.ReplaceAll(fault.Text(err), "\n", "; "))
@@ -125,6 +133,9 @@ func oneLine(err error) string {
 // advice is what to do about an error of a server that has the given exit status; "" for other
 // errors, and where the text says it all.
 func advice(err error, status int) string {
+	if a, ok := errors.AsType[*advised](err); ok {
+		return a.advice
+	}
 	url, _, _ := strings.Cut(fault.Text(err), ": ")
 	if !strings.HasPrefix(url, "nfs://") || errors.Is(err, context.Canceled) {
 		return ""

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/fault"
+	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
@@ -31,7 +32,7 @@ func (s *show) tracker(e *env) (*progress.Tracker, error) {
 	if s.Quiet {
 		r = failures{r}
 	}
-	r = progress.Grouped(r)
+	r = progress.Grouped(r, hasAll(s.ErrorsTo))
 	if s.JSON {
 		r = progress.JSON(e.stdout)
 	}
@@ -75,11 +76,24 @@ func (e *env) width() int {
 // a terminal that does not know its size, such as a serial line.
 const usualWidth = 80
 
+// hasAll says where all failures are: in the file of --errors-to, if it was given.
+func hasAll(file string) string {
+	if file == "" {
+		return "--errors-to FILE has all"
+	}
+	return quoteArg(file) + " has all"
+}
+
 // whole reports that a source, or the command, has failed as a whole; the job reports single
-// items. In text the error goes to stderr alone, so this is for JSON.
+// items. In text the command prints the error at its end, so this is for JSON, and --errors-to.
 func (s *show) whole(t *progress.Tracker, path string, err error) {
-	if s.JSON {
-		t.Report(progress.Event{Type: "error", Path: path, Message: fault.Text(err), Err: err})
+	for _, one := range joined(err) {
+		if full, ok := errors.AsType[*job.FullError](one); ok {
+			path = full.Path
+		}
+		if !told(one) {
+			t.Report(progress.Event{Type: "error", Path: path, Message: fault.Text(one), Err: one, Advice: advice(one, statusFor(one)), Whole: true})
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ func (f *treeFlags) look(e *env, follow bool, how *progressFlags) (*looker, erro
 	}
 	l := &looker{treeFlags: f, output: newOutput(e, f.JSON), e: e}
 	l.po = l.watch(e, po)
-	r := how.renderer(e)
+	r := how.renderer(e, hasAll(f.ErrorsTo))
 	if f.JSON {
 		r = unsummed{progress.JSON(lineWriter{l.output})}
 		if how.none() {
@@ -88,15 +88,15 @@ func (f *progressFlags) none() bool {
 	return f == nil || f.NoProgress || f.Quiet || f.Progress == "none"
 }
 
-// renderer shows the progress, and failures, to people.
-func (f *progressFlags) renderer(e *env) progress.Renderer {
+// renderer shows the progress, and failures, to people; all says where all of these are.
+func (f *progressFlags) renderer(e *env, all string) progress.Renderer {
 	switch {
 	case f.none():
-		return progress.Grouped(failures{progress.Line(e.stderr)})
+		return progress.Grouped(failures{progress.Line(e.stderr)}, all)
 	case f.Progress == "bar" || e.tty && f.Progress != "lines":
-		return progress.Grouped(progress.Bar(e.stderr, e.width))
+		return progress.Grouped(progress.Bar(e.stderr, e.width), all)
 	}
-	return progress.Grouped(progress.Line(e.stderr))
+	return progress.Grouped(progress.Line(e.stderr), all)
 }
 
 // unsummed leaves the summary to the command.

@@ -124,14 +124,14 @@ func (c *verifyCmd) verify(e *env, po place.Options, o job.VerifyOptions, sum *v
 	for i, arg := range [...]string{c.Source, c.Dest} {
 		p, oerr := place.Open(e.ctx, arg, po)
 		if oerr != nil {
-			err = errors.Join(err, oerr)
+			err = errors.Join(err, c.failed(o.Progress, sum, arg, oerr))
 			continue
 		}
 		defer closePlace(p, &err, &sum.RPCs)
 		defer c.count(p)
 		defer sum.note(p)
 		found, rerr := p.Resolve(e.ctx, false)
-		err = errors.Join(err, rerr)
+		err = errors.Join(err, c.failed(o.Progress, sum, arg, rerr))
 		sides[i].place, sides[i].found = p, found
 	}
 	if err != nil {
@@ -148,11 +148,22 @@ func (c *verifyCmd) verify(e *env, po place.Options, o job.VerifyOptions, sum *v
 	sum.VerifySummary, err = job.Verify(e.ctx, o)
 	if err == nil {
 		c.hint(e, src.place, &o, sum)
+	} else if !interrupted(e) {
+		_ = c.failed(o.Progress, sum, "", err) // err is returned below
 	}
 	if status := sum.ExitCode(err); status != exitOK {
 		return &exitError{status: status, err: err}
 	}
 	return nil
+}
+
+// failed reports and counts an error that ends the comparison, and returns it; nil is none.
+func (c *verifyCmd) failed(t *progress.Tracker, sum *verifySummary, path string, err error) error {
+	if err != nil {
+		sum.Errors++
+		c.whole(t, path, err)
+	}
+	return err
 }
 
 // hint says, if nothing of a directory was found, that DEST has a directory of its name: cp makes

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -170,6 +171,33 @@ func TestFullDisk(t *testing.T) {
 			}
 			b.same(b.path("src"), filepath.Join(disk, "dst"))
 		})
+	}
+}
+
+// TestFullDiskNamed: the error of a full disk names the file that found no room and its size, how much is
+// free, and what to do; and so do JSON and the file of failures.
+func TestFullDiskNamed(t *testing.T) {
+	root(t, "to mount")
+	b := newBox(t)
+	b.alike(b.path("src"), 2, 40<<20)
+	b.mount("tmpfs", b.path("disk"), "tmpfs", "size=8m")
+	url := b.serve(b.path("disk")).url
+	for _, dest := range []string{b.path("disk", "c"), url + "c"} {
+		fails := b.path("fails")
+		r := b.must(2, "cp", "-r", "--errors-to", fails, b.path("src")+"/.", dest)
+		for _, want := range []string{`the destination is full: \S+: no room for its 40\.0 MiB: no space left on device`, `-> .* has [78]\.\d MiB free.*make room`} {
+			if !regexp.MustCompile(want).MatchString(r.stderr) {
+				t.Errorf("%s: there is no %s:\n%s", dest, want, r.stderr)
+			}
+		}
+		text, err := os.ReadFile(fails)
+		b.no(err)
+		for _, out := range []string{string(text), b.must(2, "cp", "-r", "--json", "--no-progress", b.path("src")+"/.", dest).stdout} {
+			if n := len(regexp.MustCompile(`"type":"error","path":"\w+",.*"code":"ENOSPC",.*"advice":".*make room`).FindAllString(out, -1)); n != 1 {
+				t.Errorf("%s: %d errors name the file:\n%s", dest, n, out)
+			}
+		}
+		b.no(os.RemoveAll(b.path("disk", "c")))
 	}
 }
 

@@ -40,7 +40,7 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e, there *
 	if err != nil {
 		s.missing.CompareAndSwap(false, errors.Is(err, transfer.ErrVanished))
 		s.unfinished.CompareAndSwap(false, cutsOff(err))
-		j.failAt(ctx, s.path(name), err, listed{src.Dir, src.Name, src.Handle, src.Attr.Nlink})
+		j.failAt(ctx, s.path(name), noRoom(err, src.Attr.Size), listed{src.Dir, src.Name, src.Handle, src.Attr.Nlink})
 	} else {
 		j.done()
 		if j.o.Each {

@@ -49,6 +49,28 @@ var (
 	ErrMoved = errors.New("it was moved or removed during the copy")
 )
 
+// FullError is the error of a job that has ended because the destination is full. It Is ErrFull.
+type FullError struct {
+	Path string // of the first item that found no room, in the source; a peer may have chosen the name
+	Why  error
+}
+
+// Error implements error.
+func (e *FullError) Error() string { return fmt.Sprintf("%v: %s: %v", ErrFull, e.Path, e.Why) }
+
+// Unwrap returns ErrFull and the item's error.
+func (e *FullError) Unwrap() []error { return []error{ErrFull, e.Why} }
+
+// noRoom is the error of a file of size bytes that was not copied. For want of space it says how large the
+// file is, and not at which offset the space ended: blocks are written in no order, and the part is removed.
+func noRoom(err error, size uint64) error {
+	status, ok := vfs.StatusOf(err)
+	if !ok || status != vfs.ErrNoSpace && status != vfs.ErrQuota || size == 0 {
+		return err
+	}
+	return fmt.Errorf("no room for its %s: %w", progress.Size(size), status)
+}
+
 // Kinds of events: items that were not copied, or not as they stood.
 const (
 	KindVanished = "vanished" // a note: the name was gone when its turn came
@@ -219,7 +241,7 @@ func (c *outcomes) failAt(ctx context.Context, path string, err error, at listed
 		c.hold(&c.silent, e, min(maxSilent, max(c.inFlight(), 1)), fmt.Errorf("%w: %w", ErrSilent, err))
 	case errors.Is(err, vfs.ErrNoSpace), errors.Is(err, vfs.ErrQuota):
 		c.noSpace.Add(1)
-		c.hold(&c.full, e, maxFull, fmt.Errorf("%w: %w", ErrFull, err))
+		c.hold(&c.full, e, maxFull, &FullError{path, err})
 	case errors.Is(err, transfer.ErrChanged):
 		c.changed.Add(1)
 		e.Kind = KindChanged

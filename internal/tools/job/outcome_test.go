@@ -126,6 +126,10 @@ func TestCopyFull(t *testing.T) {
 	}}
 	o, v := options(t, src, newTree(t, full), "copy")
 	s, err := Copy(t.Context(), o)
+	var named *FullError
+	if !errors.As(err, &named) || !strings.Contains(err.Error(), ": "+named.Path+": no room for its ") {
+		t.Errorf("the file that found no room is not named with its size: %v", err)
+	}
 	// Files that had their space when the first failed still get done.
 	if !errors.Is(err, ErrFull) || s.ExitCode(err) != ExitIncomplete || s.Errors > 0 || len(v.list) > 0 {
 		t.Errorf("%v, %+v\n%s", err, s, v)

@@ -111,7 +111,7 @@ func TestSkippedBytes(t *testing.T) {
 // TestNames: the name of what is worked at is asked for only by a line that shows it.
 func TestNames(t *testing.T) {
 	for r, shown := range map[Renderer]bool{Bar(new(bytes.Buffer), usual): true, Line(new(bytes.Buffer)): false} {
-		p := New(Both(Grouped(r), JSON(new(bytes.Buffer))), time.Now)
+		p := New(Both(Grouped(r, "F has all"), JSON(new(bytes.Buffer))), time.Now)
 		asked := 0
 		p.Working(func() string { asked++; return fmt.Sprint("name ", asked) })
 		if s := p.Snapshot(); (s.Name == "name 1") != shown || (asked > 0) != shown {

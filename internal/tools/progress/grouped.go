@@ -22,6 +22,7 @@ const (
 // grouped shows the first failures of each cause.
 type grouped struct {
 	Renderer
+	all    string
 	causes map[string]*cause
 }
 
@@ -32,14 +33,18 @@ type cause struct {
 }
 
 // Grouped returns a Renderer for people: of failures that have one cause it has r show three,
-// and in the end how many more there were. r shows all other events.
-func Grouped(r Renderer) Renderer { return &grouped{r, make(map[string]*cause)} }
+// and in the end how many more there were, and that all says where all are. r shows all other events, but
+// for an error of the whole.
+func Grouped(r Renderer, all string) Renderer { return &grouped{r, all, make(map[string]*cause)} }
 
 func (g *grouped) names() bool { return showsNames(g.Renderer) }
 
 // Event passes e on, unless enough has been said of its cause.
 func (g *grouped) Event(now time.Time, e *Event) error {
 	if e.Type == "error" {
+		if e.Whole {
+			return nil
+		}
 		c := g.causeOf(e)
 		if c.count++; c.count > shownAlike {
 			return nil
@@ -73,7 +78,7 @@ func (g *grouped) Summary(s *Snapshot, v any) error {
 	for _, key := range slices.Sorted(maps.Keys(g.causes)) {
 		c := g.causes[key]
 		if more := c.count - shownAlike; more > 0 {
-			e := &Event{Type: "error", Message: fmt.Sprintf("%s more like these: %s (--errors-to FILE has all)", Count(uint64(more)), c.why)}
+			e := &Event{Type: "error", Message: fmt.Sprintf("%s more like these: %s (%s)", Count(uint64(more)), c.why, g.all)}
 			errs = append(errs, g.Renderer.Event(s.Time, e))
 		}
 	}

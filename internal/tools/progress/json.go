@@ -19,7 +19,7 @@ type jsonLines struct{ w io.Writer }
 
 // JSON returns a Renderer that writes one JSON object a line to w. Each has "time" (RFC 3339) and
 // "type". Type "progress" has the counters, "seconds" and "totals_final". An event has its own
-// type, with "kind", "path" and "message", and for a failure "error" with "code" and "message"; if a server has stopped answering, or answers again,
+// type, with "kind", "path" and "message", and for a failure "error" with "code", "message" and perhaps "advice"; if a server has stopped answering, or answers again,
 // also "server", "since" and "until". "summary" comes last, with the fields of the task's
 // summary. A path that is not UTF-8 has "path_base64" beside it, with its bytes.
 func JSON(w io.Writer) Renderer { return &jsonLines{w: w} }
@@ -43,7 +43,7 @@ type eventLine struct {
 func (j *jsonLines) Event(now time.Time, e *Event) error {
 	x := eventLine{Kind: e.Kind, Path: e.Path, Message: e.Message, Server: e.Server}
 	if e.Err != nil {
-		x.Error = &fault.JSON{Code: fault.Code(e.Err), Message: fault.Text(e.Err)}
+		x.Error = &fault.JSON{Code: fault.Code(e.Err), Message: fault.Text(e.Err), Advice: e.Advice}
 	}
 	if e.Server != "" {
 		x.Since, x.Until = inUTC(e.Since), inUTC(e.Until)

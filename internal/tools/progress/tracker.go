@@ -85,6 +85,8 @@ type Event struct {
 	Path    string // as the peer sent it: renderers clean it
 	Message string // may quote names too
 	Err     error  // of an error: for its code; may be nil
+	Advice  string // of an error: what to do; may be empty
+	Whole   bool   // of an error: it has ended the task, or a part that was named; people are told by the caller
 
 	Server string    // one that has stopped answering, or answers again
 	Since  time.Time // when it was last heard of
