@@ -252,7 +252,7 @@ func (s *cpSummary) add(o *job.Summary) {
 		{&s.NoSpace, &o.NoSpace}, {&s.DirsClosed, &o.DirsClosed},
 		{&s.OwnersLost, &o.OwnersLost}, {&s.SetIDsLost, &o.SetIDsLost}, {&s.ModesLost, &o.ModesLost},
 		{&s.TimesLost, &o.TimesLost}, {&s.ACLsLost, &o.ACLsLost}, {&s.LinksSplit, &o.LinksSplit}, {&s.AttrsSet, &o.AttrsSet},
-		{&s.XattrsLost, &o.XattrsLost}, {&s.Unchanged, &o.Unchanged},
+		{&s.XattrsLost, &o.XattrsLost}, {&s.Unchanged, &o.Unchanged}, {&s.Deleted, &o.Deleted}, {&s.ToDelete, &o.ToDelete},
 	} {
 		*p.to += *p.from
 	}

@@ -71,7 +71,7 @@ func (s *cpSummary) print(w io.Writer, failed uint64) {
 		line{"copied: ", items(s.Files, s.Dirs, s.Symlinks, s.Hardlinks, s.Nodes)},
 		line{"", text(
 			counted{s.Skipped, "skipped, as an earlier run had copied it|skipped, as an earlier run had copied them"},
-			counted{s.Unchanged, "unchanged"},
+			counted{s.Unchanged, "unchanged"}, counted{s.Deleted, "deleted"},
 			counted{s.AttrsSet, "of them given its mode or owner again|of them given their mode or owner again"}, counted{s.Verified, "verified"},
 			counted{s.Vanished, "vanished meanwhile"}, counted{s.DirsGone, goneDirs}, counted{s.Changed, "changed each time it was copied|changed each time they were copied"},
 			counted{s.Grew, "grew, and is copied as it was at first|grew, and are copied as they were at first"},

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 )
 
@@ -9,6 +11,9 @@ type syncCmd struct {
 	Dest        string  `arg:"" place:"" name:"DEST" help:"The directory that becomes what SOURCE is; it is made if it does not exist."`
 	Checksum    bool    `help:"Compare the contents of files that have the same size, whatever their times."`
 	ACLs        bool    `name:"acls" help:"Compare access control lists and extended attributes as well of what is not copied."`
+	Delete      bool    `help:"Delete what SOURCE does not have, when all is copied and nothing has failed."`
+	FromEmpty   bool    `name:"delete-from-empty" help:"With --delete: also where SOURCE is empty, or has no name that DEST has."`
+	MaxDelete   *uint64 `name:"max-delete" placeholder:"N" help:"With --delete: where more than N would be deleted, delete nothing."`
 	Verify      bool    `help:"Read every copied file back and compare it with what was read."`
 	Job         jobName `placeholder:"NAME" help:"Keep a record under this name; the same command, run again, goes on where it ended."`
 	Parallel    int     `help:"Files to copy at once; 0 takes what suits the destination."`
@@ -23,7 +28,7 @@ type syncCmd struct {
 func (*syncCmd) Help() string { return syncHelp }
 
 const syncHelp = `Makes the directory DEST what the directory SOURCE is. What is the same in both stays as it is, what
-differs is copied as by cp, and what only DEST has stays. DEST is the copy itself, never a directory that
+differs is copied as by cp, and what only DEST has stays, unless --delete is given. DEST is the copy itself, never a directory that
 receives SOURCE under its own name. It gets the mode, owner and times of SOURCE, and is made if it does not
 exist; the directory above it must exist. A SOURCE that is a symbolic link is refused: SOURCE/ is the
 directory that it leads to. A DEST that is a link to a directory is that directory.
@@ -40,8 +45,18 @@ Each directory is listed once on either side, and nothing is asked for a file th
 files of which none has changed cost what listing them costs. The exception is a symbolic link, which is
 read on both sides. A directory too large to be held is listed several times, within 64 MiB.
 
-A directory of DEST whose name is that of a file in SOURCE is not replaced, nor is a file by a directory:
-such items have failed. Where DEST takes two names of SOURCE for one, the one that it has stays, and the
+With --delete, what SOURCE does not have is deleted in the end, directories with all below them. Nothing is
+deleted if anything has failed: what could not be read would look as if it were not there. So it is, and
+nothing is copied either, where SOURCE is empty, or has none of the first 64 names that DEST lists: then
+mostly something is not mounted, or another directory was named. --delete-from-empty says that it is meant.
+Where more than --max-delete N objects would be deleted, nothing is, and the number is told. In all these
+cases the exit status is 2. Before a name is deleted, it is looked up in SOURCE once more. A SOURCE that
+cannot be read any more ends the deletion. Symbolic links are deleted and not followed, and directories of
+other file systems that are mounted in what is deleted stay, and have failed. Temporaries of another copy
+into DEST are deleted, too. With --one-file-system, what DEST has in directories that are left empty stays.
+
+A directory of DEST whose name is that of a file in SOURCE is replaced with --delete alone, as is a file by
+a directory; without it such items have failed. Where DEST takes two names of SOURCE for one, the one that it has stays, and the
 other has failed. All else is as with cp, whose help says more: how a file gets its name when it is complete,
 what counts as a failure, what cannot be preserved, how SOURCE may be in use, and when the whole ends early.
 The exit status is 2 if an item has failed.
@@ -53,14 +68,22 @@ a name, and stays. SOURCE that is another directory than it was is then refused,
 system may not be mounted there.
 
   nfsbox sync nfs://filer/export/home /backup/home
+  nfsbox sync --delete --max-delete 1000 nfs://filer/export/home /backup/home
   nfsbox sync --checksum nfs://old/export/home nfs://new/export/home`
 
 // Run is a copy with other rules: what is the same stays.
 func (c *syncCmd) Run(e *env) error {
+	how := &job.SyncOptions{Checksum: c.Checksum, ACLs: c.ACLs}
+	if c.Delete {
+		how.Delete = &job.DeleteOptions{FromEmpty: c.FromEmpty, Max: c.MaxDelete, OneFileSystem: c.OneFileSystem}
+	} else if c.FromEmpty || c.MaxDelete != nil {
+		err := refused(errors.New("--delete-from-empty and --max-delete are for --delete"))
+		return c.notBegun(e, err, &cpSummary{Summary: job.Summary{Errors: 1}})
+	}
 	return (&cpCmd{
 		Places: []string{c.Source, c.Dest}, Recursive: true, Verify: c.Verify, Job: c.Job, Parallel: c.Parallel, NoOwner: c.NoOwner,
 		OtherSource: c.OtherSource, NoResume: c.NoResume, mountFlags: c.mountFlags, clientFlags: c.clientFlags, show: c.show,
-		sync: &job.SyncOptions{Checksum: c.Checksum, ACLs: c.ACLs},
+		sync: how,
 	}).Run(e)
 }
 

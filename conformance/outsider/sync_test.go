@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"syscall"
@@ -82,4 +83,73 @@ func TestSyncOfWhatIsTheSame(t *testing.T) {
 			t.Errorf("%d calls change the destination: %v", sets, to)
 		}
 	}
+}
+
+// TestSyncDeletesNothingOfALostSource: whatever becomes of SOURCE (it is empty, another directory, no
+// export, its server dies or is cut off in the middle of a listing), nothing in DEST is deleted, and the
+// exit status says so.
+func TestSyncDeletesNothingOfALostSource(t *testing.T) {
+	b := newBox(t)
+	for i := range 3000 {
+		dir := b.path("srv", "export", fmt.Sprint("d", i%3))
+		if i < 3 {
+			b.no(os.MkdirAll(dir, 0o755))
+		}
+		b.no(syscall.Mknod(dir+fmt.Sprint("/a file with a long name ", i), syscall.S_IFREG|0o644, 0))
+	}
+	b.no(os.MkdirAll(b.path("srv", "empty"), 0o755))
+	b.write(b.path("srv", "other", "thing"), "other")
+	s := b.serve(b.path("srv"))
+	b.must(0, "sync", "-q", s.url+"export", b.path("dest"))
+	// The source has lost some, which may be deleted, so that there is something to do.
+	for i := range 30 {
+		b.no(os.Remove(b.path("srv", "export", fmt.Sprint("d", i%3)) + fmt.Sprint("/a file with a long name ", i)))
+	}
+	const impatient = "?timeo=5&retrans=1"
+	for name, c := range map[string]struct {
+		source func(t *testing.T) string
+		status int
+	}{
+		"it is empty":       {func(*testing.T) string { return s.url + "empty" }, 2},
+		"another directory": {func(*testing.T) string { return s.url + "other" }, 2},
+		"it does not exist": {func(*testing.T) string { return s.url + "none" }, 2},
+		"no such export": {func(*testing.T) string {
+			return "nfs://127.0.0.1:" + strconv.Itoa(b.serve(b.path("srv", "other"), "--export=/other").port) + "/export"
+		}, 2},
+		"cut off in listing": {func(*testing.T) string {
+			return b.proxy(s, func(p *proxy) { p.cut = func() int64 { return 3_000 } }).url() + "export" + impatient
+		}, 4},
+		"it falls silent": {func(*testing.T) string {
+			silent := b.proxy(s, func(p *proxy) { p.back = b.whenPassed(60_000, func() { p.frozen.Store(true) }) })
+			return silent.url() + "export" + impatient
+		}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &box{T: t, dir: b.dir, bin: b.bin}
+			r := b.run("sync", "--delete", "--no-progress", "--json", c.source(t), b.path("dest"))
+			if r.status != c.status || r.count(b, "deleted") != 0 {
+				t.Errorf("status %d, want %d\n%s%s", r.status, c.status, r.stdout, r.stderr)
+			}
+			if n := b.files(b.path("dest")); n != 3000 {
+				t.Errorf("%d files are left", n)
+			}
+		})
+	}
+	b.must(0, "sync", "--delete", "-q", s.url+"export", b.path("dest"))
+	if n := b.files(b.path("dest")); n != 2970 {
+		t.Errorf("%d files are left", n)
+	}
+	b.must(0, "verify", "-q", s.url+"export", b.path("dest"))
+}
+
+// files is how many files are below a directory.
+func (b *box) files(dir string) (n int) {
+	b.Helper()
+	b.no(filepath.WalkDir(dir, func(_ string, e os.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			n++
+		}
+		return err
+	}))
+	return n
 }

@@ -98,6 +98,8 @@ type Summary struct {
 	Bytes       uint64 `json:"bytes"`     // of the files
 	Skipped     uint64 `json:"skipped"`   // files that an earlier run had done
 	Unchanged   uint64 `json:"unchanged"` // objects, directories too, that a sync has found as they should be
+	Deleted     uint64 `json:"deleted"`   // objects that the source does not have, directories too
+	ToDelete    uint64 `json:"to_delete"` // objects that a sync had to delete, counted before with a bound on them; 0 without
 	AttrsSet    uint64 `json:"attrs_set"` // of Skipped and Unchanged, those that got their owner, mode, time, list or extended attributes again
 	Verified    uint64 `json:"verified"`
 	Errors      uint64 `json:"errors"`        // items that failed
@@ -155,6 +157,13 @@ type copyJob struct {
 	timeDelta time.Duration // times that are closer than this are the same; of a sync
 	sameAs    atomic.Uint64 // objects that a sync has found as they should be
 
+	failedBefore uint64        // items that had failed when the job began
+	toDelete     atomic.Uint64 // names of the destination that the source lacks
+	conflicts    atomic.Uint64 // of those, the ones that have other types in the source
+	surveyed     atomic.Uint64 // objects that would be deleted, if that was asked for
+	deleted      atomic.Uint64
+	replacing    bool // what was in the way is deleted
+
 	ownersLost, setIDsLost, modesLost, timesLost, aclsLost, xattrsLost, linksSplit, attrsSet atomic.Uint64
 }
 
@@ -166,7 +175,7 @@ func Copy(ctx context.Context, o CopyOptions) (Summary, error) {
 		o.Progress = progress.New(nil, o.Now)
 	}
 	before := o.Progress.Snapshot()
-	j := &copyJob{o: &o, crew: crew{outcomes: outcomes{progress: o.Progress}, more: o.More}}
+	j := &copyJob{o: &o, failedBefore: before.Counts[progress.Errors], crew: crew{outcomes: outcomes{progress: o.Progress}, more: o.More}}
 	err := j.run(ctx)
 	if cerr := j.forgive(j.record.close()); err == nil {
 		err = cerr
@@ -191,9 +200,12 @@ func (j *copyJob) run(ctx context.Context) error {
 		return j.single(ctx)
 	}
 	visit := func(ctx context.Context, o walk.Options) error {
-		return delta.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, j.o.Dest.FS, delta.Options{Walk: o, NoExtras: true}, j)
+		return delta.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, j.o.Dest.FS, delta.Options{Walk: o, NoExtras: !j.deletes()}, j)
 	}
 	if err := j.tree(ctx, visit, j.secondWalk); err != nil {
+		return errors.Join(err, j.settle(ctx))
+	}
+	if err := j.deleteExtras(ctx); err != nil {
 		return errors.Join(err, j.settle(ctx))
 	}
 	j.closeTotals()
@@ -241,7 +253,10 @@ func (j *copyJob) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	return j.refuseOntoItself(ctx, e)
+	if err := j.refuseOntoItself(ctx, e); err != nil {
+		return err
+	}
+	return j.refuseEmpty(ctx)
 }
 
 // openRecord opens the job's record. One that is optional may not be there.
@@ -403,7 +418,7 @@ func (j *copyJob) summary(before *progress.Snapshot) Summary {
 	return Summary{
 		Files: n(progress.Files), Dirs: n(progress.Dirs), Symlinks: n(progress.Symlinks),
 		Hardlinks: n(progress.Hardlinks), Nodes: n(progress.Nodes), Bytes: n(progress.Bytes),
-		Skipped: n(progress.Skipped) - j.sameAs.Load(), Unchanged: j.sameAs.Load(), AttrsSet: j.attrsSet.Load(), Verified: n(progress.Verified), Errors: n(progress.Errors),
+		Skipped: n(progress.Skipped) - j.sameAs.Load(), Unchanged: j.sameAs.Load(), Deleted: j.deleted.Load(), ToDelete: j.surveyed.Load(), AttrsSet: j.attrsSet.Load(), Verified: n(progress.Verified), Errors: n(progress.Errors),
 		Changed: j.changed.Load(), NoSpace: j.noSpace.Load(), DirsClosed: uint64(max(j.dirsClosed.Load(), 0)), Vanished: n(progress.Vanished), DirsGone: j.dirs.count(), DirsChanged: j.dirsChanged.Load(), Grew: j.grew.Load(),
 		OwnersLost: j.ownersLost.Load(), SetIDsLost: j.setIDsLost.Load(), ModesLost: j.modesLost.Load(),
 		TimesLost: j.timesLost.Load(), ACLsLost: j.aclsLost.Load(), XattrsLost: j.xattrsLost.Load(), LinksSplit: j.linksSplit.Load(),

@@ -97,6 +97,13 @@ func (j *copyJob) enterBelow(ctx context.Context, d *delta.Dir, there *vfs.Entry
 		seen = j.seeing.add(parent.seen, d.Name, &d.Attr)
 	}
 	state, err := j.makeDir(ctx, parent, d.Name, there)
+	if errors.Is(err, errLater) {
+		j.later(parent, &d.Attr)
+		if seen != nil {
+			j.seen[0].condemn(seen) // so that it is met again
+		}
+		return walk.ErrSkipDir
+	}
 	if err != nil {
 		parent.unfinished.CompareAndSwap(false, cutsOff(err))
 		j.fail(ctx, d.Path(""), err)
@@ -242,6 +249,9 @@ func (j *copyJob) listedDir(ctx context.Context, parent *dirState, name string, 
 // oldDir takes a directory that was there before. Any other type, a link to a directory too, is an
 // error.
 func (j *copyJob) oldDir(ctx context.Context, parent *dirState, name string, o object) (*dirState, error) {
+	if o.attr.Type != vfs.TypeDir && j.mayDelete() && parent.joined {
+		return nil, errLater
+	}
 	if o.attr.Type != vfs.TypeDir {
 		return nil, fmt.Errorf("a %v has the directory's name in the destination, and is not replaced; move or remove it: %w", o.attr.Type, vfs.ErrNotDir)
 	}
@@ -317,8 +327,11 @@ func (j *copyJob) sweep(ctx context.Context, dir vfs.Handle) error {
 	return nil
 }
 
-// Extra does nothing: what the source does not have stays.
-func (*copyJob) Extra(context.Context, *delta.Dir, *vfs.Entry) error { return nil }
+// Extra notes what the source does not have. It is deleted when all is copied.
+func (j *copyJob) Extra(_ context.Context, d *delta.Dir, _ *vfs.Entry) error {
+	j.condemned(d.Data.(*dirState))
+	return nil
+}
 
 // FaultRight reports what could not be read of the destination's directory: nothing more is copied
 // into it.

@@ -34,6 +34,10 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e, there *
 	j.start()
 	j.progress.Working(func() string { return s.path(name) })
 	fatal, err := j.copy(ctx, s, src, dst, there)
+	if errors.Is(err, errLater) {
+		j.later(s, &src.Attr)
+		return fatal
+	}
 	if s.dir == nil && errors.Is(err, transfer.ErrVanished) {
 		return fmt.Errorf("%w: %w", ErrGone, err)
 	}

@@ -103,6 +103,12 @@
 // the destination may take them for others, which stay. A run that goes on by a record joins
 // directories likewise, and so asks nothing for a file that the record has.
 //
+// With SyncOptions.Delete, what the source lacks is deleted (package remove), in a pass of its own when
+// all is copied: not if an item has failed, not from a source that is empty or has nothing that the
+// destination has ([ErrEmpty]), and not more than a given number ([ErrTooMany]). In that pass each name
+// is missing from a second listing and from a LOOKUP. A fault of the source ends it. Then what had to
+// give way to a deletion is copied.
+//
 // # Memory
 //
 // All that is kept has a named bound: packages walk's and delta's own, the files in flight (parallel,

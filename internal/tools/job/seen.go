@@ -44,6 +44,8 @@ type seenDir struct {
 	way      bool // to a changed one
 	missing  bool // something that was listed in it had vanished
 
+	condemned bool // something of its copy, or below it, is to be deleted
+
 	failed bool   // that it could not be looked at again was told
 	late   string // what came into it after its last listing, and is older than that
 }

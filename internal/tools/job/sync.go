@@ -20,6 +20,9 @@ type SyncOptions struct {
 	// ACLs has access control lists and extended attributes compared of what is not copied. Without
 	// it, they are asked for only where modes differ.
 	ACLs bool
+	// Delete, if not nil, has deleted what the source does not have, when all is copied. Then also
+	// a directory gives way to what is none, and the reverse.
+	Delete *DeleteOptions
 }
 
 // A sync joins directories that the destination has with those of the source (package delta). What is
@@ -33,6 +36,9 @@ func (j *copyJob) beforeMade(ctx context.Context, s *dirState, name string, ther
 		return nil
 	}
 	if there != nil && there.Attr.Type == vfs.TypeDir {
+		if j.mayDelete() {
+			return errLater
+		}
 		return fmt.Errorf("a directory has the name in the destination, and is not replaced; move or remove it: %w", vfs.ErrIsDir)
 	}
 	j.touch(ctx, s)

@@ -94,6 +94,7 @@ func (v *emptier) Enter(_ context.Context, d *walk.Dir) error {
 		if d.Data = new(emptied); d.Parent == nil && v.again != nil {
 			d.Data = v.again.dir
 		}
+		v.open(d)
 		return nil
 	}
 	if err := v.failed(v.path(d, ""), err); err != nil {
@@ -103,6 +104,19 @@ func (v *emptier) Enter(_ context.Context, d *walk.Dir) error {
 		d.Parent.Data.(*emptied).kept.Store(true)
 	}
 	return walk.ErrSkipDir
+}
+
+// ownerMayAll are the rights that a directory's owner needs to empty it.
+const ownerMayAll = 0o700
+
+// open gives the owner of a directory the rights to empty it, if that was asked for. Where that fails,
+// removing what is in it does, and is told.
+func (v *emptier) open(d *walk.Dir) {
+	if !v.o.Open || !d.Attr.Has(vfs.MaskMode) || d.Attr.Mode&ownerMayAll == ownerMayAll {
+		return
+	}
+	set := vfs.SetAttr{Valid: vfs.MaskMode, Mode: d.Attr.Mode&0o7777 | ownerMayAll}
+	_, _ = v.fs.SetAttr(v.ctx, d.Handle, &set, nil)
 }
 
 // Entry removes an object in the background. In a directory that is walked again it does not: who

@@ -37,7 +37,8 @@ var (
 
 // Options say how to remove. Its functions may be called concurrently, and must not be nil.
 type Options struct {
-	Parallel int // objects at once; 0: DefaultParallel
+	Parallel int  // objects at once; 0: DefaultParallel
+	Open     bool // a directory that can be listed gets its owner's other rights, if its mode lacks them
 
 	// Ask says whether an object may be removed. It is called just before; of a directory, when
 	// all below it is gone. What may not be removed stays, and so do the directories above it.
@@ -62,6 +63,8 @@ type Target struct {
 
 	// Within, if not nil, is the id of the file system (vfs.Attr.FSID) that is not left.
 	Within *[2]uint64
+	// Done, if not nil, is called once, when the name is gone or reported, or the work has ended.
+	Done func()
 
 	// Inside says that what lies in the directory Handle goes, and it stays. Dir and Name mean nothing then.
 	Inside bool
@@ -105,30 +108,51 @@ func New(ctx context.Context, f vfs.FS, o Options) *Remover {
 // Remove begins to remove a name, in the background. It waits while others are at work, and
 // returns the error with which the work has ended, if it has.
 func (r *Remover) Remove(t Target) error {
+	if t.Done == nil {
+		t.Done = func() {}
+	}
+	begun, err := r.remove(&t)
+	if !begun {
+		t.Done()
+	}
+	return err
+}
+
+// remove reports whether work was begun, which calls t.Done.
+func (r *Remover) remove(t *Target) (begun bool, err error) {
+	tree := func() (bool, error) {
+		err := r.begin(r.trees, func() error {
+			defer t.Done()
+			return r.tree(t)
+		})
+		return err == nil, err
+	}
 	if t.Inside {
 		t.Attr.Type = vfs.TypeDir
-		return r.begin(r.trees, func() error { return r.tree(&t) })
+		return tree()
 	}
 	if err := vfs.CheckName(t.Name); err != nil {
-		return r.end(r.o.Failed(t.Path, err))
+		return false, r.end(r.o.Failed(t.Path, err))
 	}
 	known := vfs.MaskType
 	if t.Within != nil {
 		known |= vfs.MaskFSID
 	}
 	if t.Handle.IsZero() || !t.Attr.Has(known) {
-		found, err := r.find(&t, known)
+		found, err := r.find(t, known)
 		if !found {
-			return err
+			return false, err
 		}
 	}
 	if t.Attr.Type != vfs.TypeDir {
-		return r.begin(r.slots, func() error {
+		err = r.begin(r.slots, func() error {
+			defer t.Done()
 			_, err := r.name(t.Dir, t.Name, t.Path, t.Attr.Type)
 			return err
 		})
+		return err == nil, err
 	}
-	return r.begin(r.trees, func() error { return r.tree(&t) })
+	return tree()
 }
 
 // Wait waits for all that was begun, and returns the error with which the work has ended early.

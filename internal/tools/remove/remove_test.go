@@ -383,3 +383,40 @@ func TestErrorEndsTheWork(t *testing.T) {
 		}
 	}
 }
+
+// TestDoneAndOpen: Done is called once for each name, whatever becomes of it, and directories that their
+// owner may not write to are emptied if that was asked for.
+func TestDoneAndOpen(t *testing.T) {
+	f := memfs.New(memfs.Options{UID: 1000, GID: 1000})
+	x := newFixture(t, f.As(&vfs.Caller{UID: 1000, GID: 1000}))
+	x.file("a/b/f")
+	x.file("f")
+	for _, path := range []string{"a/b", "a"} {
+		r, err := vfs.Resolve(t.Context(), x.fs, x.root, path, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x.fs.SetAttr(t.Context(), r.Handle, &vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o555}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.remove("a")
+	x.expect([]string{"a", "a/b", "a/b/f", "f"}, "a/b/f")
+	clear(x.failed)
+	o := x.options()
+	o.Open = true
+	r := New(t.Context(), x.fs, o)
+	done := make(map[string]int)
+	for _, name := range []string{"a", "f", "none", ".."} {
+		if err := r.Remove(Target{Dir: x.root, Name: name, Path: name, Done: func() { x.mu.Lock(); done[name]++; x.mu.Unlock() }}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	x.expect([]string{}, "..")
+	if want := map[string]int{"a": 1, "f": 1, "none": 1, "..": 1}; !maps.Equal(done, want) {
+		t.Errorf("done was called %v", done)
+	}
+}
