@@ -3,10 +3,12 @@ package nfsbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 
 	"github.com/nfsbox/nfsbox/internal/client/localio"
 	"github.com/nfsbox/nfsbox/internal/client/nfsclient"
+	"github.com/nfsbox/nfsbox/internal/client/pace"
 	"github.com/nfsbox/nfsbox/internal/client/readahead"
 	"github.com/nfsbox/nfsbox/internal/client/writeback"
 	"github.com/nfsbox/nfsbox/oncrpc"
@@ -22,10 +24,21 @@ type Client struct {
 	ahead *readahead.FS
 	fs    *writeback.FS // over ahead
 
+	pace    *pace.Limiter
 	stop    context.Context // of WithStop; nil: none
 	unwatch func() bool     // stops waiting for its end
 	closed  context.CancelFunc
 	closeFS func() error // once
+}
+
+// SetMaxLoad changes what WithMaxLoad has set: n calls of each class in flight, from 1 to 512; 0 finds
+// out anew what is best. It holds for calls that wait, too; those in flight are not taken back.
+func (c *Client) SetMaxLoad(n int) error {
+	if n < 0 || n > maxLoad {
+		return fmt.Errorf("nfs: %d calls at once, from 1 to %d allowed", n, maxLoad)
+	}
+	c.pace.SetMax(n)
+	return nil
 }
 
 // FS is the file system below the URL's directory. If the URL names a file, or nothing, it is

@@ -28,7 +28,7 @@ func Dial(ctx context.Context, rawURL string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{conn: conn, local: o.local(conn)}
+	c := &Client{conn: conn, local: o.local(conn), pace: o.FS.Pace}
 	below := conn.FS()
 	if c.local != nil {
 		below = c.local

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/base/throttle"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -22,6 +23,7 @@ type cpCmd struct {
 	NoOwner     bool     `help:"Leave owners and groups as the destination makes them."`
 	OtherSource bool     `name:"other-source" help:"With --job: copy although SOURCE is not the directory any more that it was."`
 	NoResume    bool     `name:"no-resume" help:"Begin anew, and do not go on with a copy of the same command that was interrupted."`
+	rateFlags
 	mountFlags
 	clientFlags
 	show
@@ -191,7 +193,8 @@ func (c *cpCmd) all(e *env, sources []string, dest string, named *namedJob, trac
 	}
 	defer closePlace(dst, &err, &sum.RPCs)
 	defer c.count(dst)
-	r := &cpRun{cpCmd: c, e: e, named: named, tracker: tracker, sum: sum}
+	r := &cpRun{cpCmd: c, e: e, limit: c.throttle(), named: named, tracker: tracker, sum: sum}
+	defer r.uses.add(dst)()
 	defer func() { err = errors.Join(err, r.giveUp(errors.Join(failed, err))) }()
 	if err := r.known(dest, sources); err != nil {
 		return nil, err
@@ -268,6 +271,9 @@ type cpRun struct {
 	tracker *progress.Tracker
 	sum     *cpSummary
 
+	limit *throttle.Throttle
+	uses  inUse
+
 	records []*unfinished // open ones
 	kept    *unfinished   // of the source at hand; nil: none
 	busy    bool          // another run has the record
@@ -290,6 +296,7 @@ func (r *cpRun) one(source string) (err error) {
 		return err
 	}
 	defer closePlace(src, &err, &r.sum.RPCs)
+	defer r.uses.add(src)()
 	defer r.count(src)
 	defer r.sum.note(src)
 	from, err := src.Resolve(r.e.ctx, false)
@@ -313,6 +320,7 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 	}
 	if named != nil {
 		defer closePlace(named, &err, &r.sum.RPCs)
+		defer r.uses.add(named)()
 		defer r.count(named)
 	}
 	at, skip, err := r.to.receive(src, &from.Attr)
@@ -356,7 +364,7 @@ func (r *cpRun) options(src *place.Place, from *vfs.Resolved, at spot, isDir boo
 	o := job.CopyOptions{
 		Source: job.Place{FS: src.FS, Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
 		Dest: at.Place, Name: at.name, There: at.there, Above: r.to.Above, KeepDest: r.to.inside, Made: r.to.made,
-		Pool: new(bufpool.Pool), Random: randReader(r.e.rand), Now: time.Now, Progress: r.tracker, More: r.more, Each: r.Verbose,
+		Pool: new(bufpool.Pool), Random: randReader(r.e.rand), Now: time.Now, Progress: r.tracker, Throttle: r.limit, More: r.more, Each: r.Verbose,
 		Parallel: r.Parallel, Owner: !r.NoOwner, Verify: r.Verify, Sync: r.sync,
 		Rooted: func(a vfs.Attr) error { r.root = a; return nil },
 	}

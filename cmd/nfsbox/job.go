@@ -18,6 +18,7 @@ type jobCmd struct {
 	Ls     jobLsCmd     `cmd:"" help:"List all: how each stands, how far it is, and what it copies."`
 	Show   jobShowCmd   `cmd:"" help:"Show all that is known of one, and what to do next."`
 	Resume jobResumeCmd `cmd:"" help:"Run its command again, which goes on where it ended."`
+	Set    jobSetCmd    `cmd:"" help:"Change the limits of a running one."`
 	Cancel jobCancelCmd `cmd:"" help:"End a running one as Ctrl-C would; it can be resumed."`
 	Forget jobForgetCmd `cmd:"" help:"Remove a record. What was copied stays."`
 }
@@ -40,6 +41,9 @@ environment or from the settings are those of now.
 
 job cancel ends a copy that runs, by a file in the record's directory: no signal is sent. It waits until the
 copy has ended, for a minute at most: it removes what is unfinished. The copy's own status is 130.
+
+job set changes how fast a copy that runs may be (--max-rate), and how many calls it has under way
+(--max-load), until it ends.
 
 job forget removes a record. Its command, run again, copies all anew: nothing tells any more which files it
 had copied. No copy and no source is touched. One that runs is not forgotten.

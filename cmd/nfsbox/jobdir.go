@@ -130,7 +130,7 @@ func (n *namedJob) run(r *cpRun, src *place.Place, attr *vfs.Attr) (err error) {
 		return refused(fmt.Errorf("--job: %w", err))
 	}
 	n.begun = true
-	n.rest = n.Attend(r.attending(true))
+	n.rest = n.Attend(r.attending(n.Dir, true))
 	return nil
 }
 
@@ -154,15 +154,8 @@ func (r *cpRun) running(source string, was *jobs.Job) (jobs.Job, error) {
 }
 
 // attending is how the run keeps job.json, and obeys nfsbox job.
-func (r *cpRun) attending(stable bool) jobs.Attending {
-	return jobs.Attending{Counts: r.counts, Obey: r.obey, Told: r.notKept, Stable: stable}
-}
-
-// obey does what nfsbox job says.
-func (r *cpRun) obey(o jobs.Order) {
-	if o.Cancel {
-		r.e.interrupt()
-	}
+func (r *cpRun) attending(d *jobs.Dir, stable bool) jobs.Attending {
+	return jobs.Attending{Counts: r.counts, Obey: func(o jobs.Order) { r.obey(o, &d.Job) }, Told: r.notKept, Stable: stable}
 }
 
 // counts are those of job.json while the run goes on.

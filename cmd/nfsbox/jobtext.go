@@ -32,6 +32,7 @@ type jobEvent struct {
 	Ended   *time.Time        `json:"ended,omitempty"`
 	At      *time.Time        `json:"at,omitempty"`
 	Counts  map[string]uint64 `json:"counts"`
+	Limits  *jobs.Limits      `json:"limits,omitempty"`
 	Files   uint64            `json:"files_recorded"`
 	Record  jobs.Text         `json:"record"`
 }
@@ -41,7 +42,7 @@ func newJobEvent(r *jobs.Record) *jobEvent {
 	e := &jobEvent{
 		Name: r.Name, Named: r.Named, State: cmp.Or(r.State, notBegunYet), Killed: r.Killed, By: r.By, Command: j.Command, Source: j.Source, Dest: j.Dest,
 		Target: j.Target, Args: j.Args, Dir: j.Dir, Error: j.Error, Runs: j.Runs, Begun: instant(j.Begun), Ended: instant(j.Ended),
-		At: instant(r.At), Counts: j.Counts, Files: r.Files, Record: jobs.Text(r.Dir),
+		At: instant(r.At), Counts: j.Counts, Limits: j.Limits, Files: r.Files, Record: jobs.Text(r.Dir),
 	}
 	if e.Args == nil {
 		e.Args = []jobs.Text{}
@@ -159,8 +160,11 @@ func showJob(e *env, r *jobs.Record) string {
 	row("bytes", bytes)
 	row("counts", countsText(j.Counts))
 	row("recorded", text(counted{r.Files, "file|files"}))
-	for _, name := range [...]string{"max-rate", "max-load", "parallel"} {
+	for _, name := range [...]string{"max-rate", "bwlimit", "max-load", "parallel"} {
 		row(name, progress.Clean(flagIn(args, name)))
+	}
+	if j.Limits != nil {
+		row("changed to", limitsText(j.Limits))
 	}
 	row("failures", progress.Clean(flagIn(args, "errors-to")))
 	row("record", quoteArg(r.Dir))

@@ -51,7 +51,7 @@ type cli struct {
 	Touch      touchCmd      `cmd:"" help:"Set times to now, and make empty files."`
 	Chmod      chmodCmd      `cmd:"" help:"Change permissions."`
 	Chown      chownCmd      `cmd:"" help:"Change owners and groups."`
-	Job        jobCmd        `cmd:"" help:"List, show, resume, cancel and forget copies that keep records."`
+	Job        jobCmd        `cmd:"" help:"List, show, resume, change, cancel and forget copies that keep records."`
 	Verify     verifyCmd     `cmd:"" help:"Compare two trees, byte for byte."`
 	Bench      benchCmd      `cmd:"" help:"Measure a server."`
 	Doctor     doctorCmd     `cmd:"" help:"Find out why a server cannot be reached or used, and say what to do."`

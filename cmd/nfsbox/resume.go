@@ -123,7 +123,7 @@ func (r *cpRun) attendSoon(u *unfinished, source string) bool {
 		return false
 	}
 	u.told = d
-	u.rest = d.Attend(r.attending(false))
+	u.rest = d.Attend(r.attending(d, false))
 	return true
 }
 

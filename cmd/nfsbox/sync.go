@@ -20,6 +20,7 @@ type syncCmd struct {
 	NoOwner     bool    `help:"Leave owners and groups as the destination makes them."`
 	OtherSource bool    `name:"other-source" help:"With --job: go on although SOURCE is not the directory any more that it was."`
 	NoResume    bool    `name:"no-resume" help:"Use no record of a run of the same command that was interrupted."`
+	rateFlags
 	mountFlags
 	clientFlags
 	show
@@ -82,7 +83,7 @@ func (c *syncCmd) Run(e *env) error {
 	}
 	return (&cpCmd{
 		Places: []string{c.Source, c.Dest}, Recursive: true, Verify: c.Verify, Job: c.Job, Parallel: c.Parallel, NoOwner: c.NoOwner,
-		OtherSource: c.OtherSource, NoResume: c.NoResume, mountFlags: c.mountFlags, clientFlags: c.clientFlags, show: c.show,
+		OtherSource: c.OtherSource, NoResume: c.NoResume, rateFlags: c.rateFlags, mountFlags: c.mountFlags, clientFlags: c.clientFlags, show: c.show,
 		sync: how,
 	}).Run(e)
 }

@@ -20,6 +20,7 @@ type verifyCmd struct {
 	Parallel int    `help:"Files to compare at once; 0 takes the default."`
 	Owner    bool   `help:"Compare owners and groups as well."`
 	ACLs     bool   `name:"acls" help:"Compare access control lists and extended attributes as well."`
+	rateFlags
 	mountFlags
 	clientFlags
 	show
@@ -78,7 +79,7 @@ func (c *verifyCmd) Run(e *env) error {
 	po.OneFileSystem = c.OneFileSystem
 	var sum verifySummary
 	err = c.verify(e, po, job.VerifyOptions{
-		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Parallel: c.Parallel, Owner: c.Owner, ACLs: c.ACLs, Each: c.Verbose,
+		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Throttle: c.throttle(), Parallel: c.Parallel, Owner: c.Owner, ACLs: c.ACLs, Each: c.Verbose,
 	}, &sum)
 	sum.tell(tracker)
 	// A failure as a whole must not look like a success.

@@ -105,7 +105,7 @@ func TestHostileJobFile(t *testing.T) {
 	good := b.text(file)
 	b.no(os.RemoveAll(b.path("dst")))
 	for text, says := range map[string]string{
-		"": "not a file of ours", strings.Replace(good, `"version": 1`, `"version": 2`, 1): "version 2, which this program does not know",
+		"": "not a file of ours", strings.Replace(good, `"version": 1`, `"version": 3`, 1): "version 3, which this program does not know",
 		strings.Replace(good, `"runs"`, `"walks"`, 1): "damaged", good[:len(good)/2]: "not a file of ours", good + strings.Repeat(" ", 1<<20): "job.json",
 		strings.Replace(good, `"itself"`, `"../.."`, 1): "damaged",
 	} {

@@ -211,3 +211,36 @@ func TestJobAtOnce(t *testing.T) {
 	}
 	b.must(0, "cp", "-r", "--job", "j", b.path("srv"), b.path("copy"))
 }
+
+// TestJobSet: a copy between two servers that is slow, as it was told to be, is told otherwise. An order that
+// makes no sense is told of, and changes nothing.
+func TestJobSet(t *testing.T) {
+	b := newBox(t)
+	const size = 20_000_000
+	b.write(b.path("srv", "big"), string(pattern(size, 1)))
+	b.no(os.Mkdir(b.path("to"), 0o755))
+	from, to := b.serve(b.path("srv")), b.serve(b.path("to"))
+	r := b.begin("cp", "-r", "--job", "j", "--max-rate=100K", "--max-load=2", from.url, to.url+"copy")
+	b.until("it is listed", func() bool { return b.job("j")["state"] == "running" })
+	control := b.path(".state", "nfsbox", "jobs", "j", "control.json")
+	b.write(control, `{"magic":"nfsbox-control","version":1,"max_rate":0,"max_load":9999}`)
+	b.until("it is told", func() bool { return strings.Contains(r.err.String(), "9999") && !exists(control) })
+	if got := b.must(0, "job", "set", "j", "--max-rate", "200K"); !strings.Contains(got.stdout, "j has taken --max-rate=200K") {
+		t.Errorf("it says %s", got.stdout)
+	}
+	b.until("job show has it", func() bool {
+		return strings.Contains(b.must(0, "job", "show", "j").stdout, "changed to  --max-rate=200K\n")
+	})
+	if moved := b.job("j")["counts"].(map[string]any)["bytes"].(float64); moved > size/2 {
+		t.Errorf("%v bytes were copied at a rate of 200K", moved)
+	}
+	b.must(0, "job", "set", "j", "--max-rate", "0", "--max-load", "auto")
+	if status := r.status(); status != 0 {
+		t.Errorf("status %d\n%s", status, r.err)
+	}
+	if !strings.Contains(r.err.String(), "--max-rate=0 --max-load=auto") {
+		t.Errorf("it does not say that its limits were changed:\n%s", r.err)
+	}
+	b.same(b.path("srv"), b.path("to", "copy"))
+	b.must(0, "job", "resume", "j")
+}

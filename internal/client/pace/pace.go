@@ -116,6 +116,14 @@ func (l *Limiter) Leave(c Class, took time.Duration, bytes int, o Outcome) {
 	}
 }
 
+// SetMax changes Options.Max of all classes to n, also for calls that wait. Those in flight are not
+// taken back. With 0 the search begins anew.
+func (l *Limiter) SetMax(n int) {
+	for c := range l.classes {
+		l.classes[c].setMax(n)
+	}
+}
+
 // widen tells all classes that the server is far away.
 func (l *Limiter) widen() {
 	for c := range l.classes {

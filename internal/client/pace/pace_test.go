@@ -53,6 +53,50 @@ func TestOnWait(t *testing.T) {
 	})
 }
 
+// TestSetMax: a changed limit holds at once, for those who wait, too, and a limit that is found anew is
+// found from the beginning.
+func TestSetMax(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, first := range []int{2, 0} {
+			l := newFixed(first)
+			var in atomic.Int64
+			for range 100 {
+				go func() {
+					mustEnter(t, l, Read)
+					in.Add(1)
+				}()
+			}
+			for _, n := range []int{3, 40, 20, 0} {
+				l.SetMax(n)
+				synctest.Wait()
+				now := l.Snapshot()[Read]
+				if n == 0 {
+					n = firstLimit
+				}
+				if now.Limit != n || int64(now.InFlight) != in.Load() {
+					t.Errorf("from %d: at %d it is %+v, with %d in", first, n, now, in.Load())
+				}
+				for in.Load() > int64(n) { // those above the limit go, and nobody follows
+					in.Add(-1)
+					l.Leave(Read, time.Millisecond, 0, OK)
+					synctest.Wait()
+				}
+				if now = l.Snapshot()[Read]; now.InFlight != n {
+					t.Errorf("from %d: then at %d it is %+v", first, n, now)
+				}
+			}
+			l.SetMax(MaxLimit)
+			synctest.Wait()
+			for range in.Load() {
+				l.Leave(Read, time.Millisecond, 0, OK)
+			}
+			if now := l.Snapshot()[Read]; now.InFlight != 0 || now.Waiting != 0 || now.Limit != MaxLimit {
+				t.Errorf("in the end it is %+v", now)
+			}
+		}
+	})
+}
+
 // TestFIFO: the first to come is the first to go, and classes do not wait for each other.
 func TestFIFO(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

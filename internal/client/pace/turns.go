@@ -33,6 +33,19 @@ func (t *turns) init(limit int, now func() time.Time) {
 	}
 }
 
+// setMax changes the limit, or has it found.
+func (t *turns) setMax(limit int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.climb, t.deaf = climber{}, 0
+	if t.fixed = limit != 0; !t.fixed {
+		t.climb.init(uint32(t.now().UnixNano()))
+		limit = t.climb.limit
+	}
+	t.set(max(limit, 1))
+	t.admit()
+}
+
 // join admits a call at once and returns nil, or queues it.
 func (t *turns) join() *waiter {
 	t.mu.Lock()

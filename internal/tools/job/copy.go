@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/base/throttle"
 	"github.com/nfsbox/nfsbox/internal/tools/delta"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
@@ -56,6 +57,8 @@ type CopyOptions struct {
 	Progress *progress.Tracker // nil: no reports
 	More     bool              // another job follows with this Progress: its totals stay open
 	Each     bool              // report each item that is done, as an event of type "done"
+
+	Throttle *throttle.Throttle // bounds the bytes that are moved, and may change meanwhile; nil: nothing does
 
 	Parallel int  // files at once; 0: as many as suit most destinations, 64
 	Owner    bool // keep owners and groups, as far as the caller may
@@ -233,7 +236,7 @@ func (j *copyJob) prepare(ctx context.Context) error {
 	j.syncer, _ = vfs.As[vfs.Syncer](o.Dest.FS)
 	j.slots = make(chan struct{}, atOnce)
 	j.t = transfer.Options{
-		Chunk: e.chunk, Pool: o.Pool, Random: o.Random, Budget: transfer.NewBudget(max(maxChunks, atOnce)), Verify: o.Verify,
+		Chunk: e.chunk, Pool: o.Pool, Random: o.Random, Budget: transfer.NewBudget(max(maxChunks, atOnce)), Verify: o.Verify, Throttle: o.Throttle,
 		// n may be negative: as an unsigned number it wraps, and so subtracts.
 		Moved: func(n int64) { j.progress.Add(progress.Bytes, uint64(n)) },
 	}

@@ -110,7 +110,7 @@ func (j *copyJob) sameTime(src, dst time.Time) bool {
 // sameContents compares two files of one size. If the destination's cannot be read, it is not the
 // same.
 func (j *copyJob) sameContents(ctx context.Context, src *transfer.Source, copied *object) (bool, error) {
-	t := transfer.Options{Pool: j.t.Pool, Chunk: j.t.Chunk, Budget: j.t.Budget}
+	t := transfer.Options{Pool: j.t.Pool, Chunk: j.t.Chunk, Budget: j.t.Budget, Throttle: j.t.Throttle}
 	cmp, err := transfer.Compare(ctx, *src, transfer.Source{FS: j.o.Dest.FS, Handle: copied.handle, Attr: copied.attr}, src.Attr.Size, &t)
 	if err != nil {
 		return false, ctx.Err() // copying it meets the same error, or none

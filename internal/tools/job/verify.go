@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/base/throttle"
 	"github.com/nfsbox/nfsbox/internal/tools/delta"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
@@ -40,6 +41,8 @@ type VerifyOptions struct {
 	Now      func() time.Time
 	Progress *progress.Tracker // nil: no reports
 	Each     bool              // report each item that was compared, as an event of type "done"
+
+	Throttle *throttle.Throttle // bounds the bytes that are compared, and may change meanwhile; nil: nothing does
 
 	Parallel int  // files at once; 0: DefaultParallel
 	Owner    bool // compare owners and groups as well
@@ -147,7 +150,7 @@ func (j *verifyJob) prepare(ctx context.Context) error {
 		return fmt.Errorf("the destination %w: %w", ErrUnreachable, err)
 	}
 	j.t = transfer.Options{
-		Pool: o.Pool, Budget: transfer.NewBudget(max(maxChunks, cap(j.slots)) / 2),
+		Pool: o.Pool, Budget: transfer.NewBudget(max(maxChunks, cap(j.slots)) / 2), Throttle: o.Throttle,
 		Moved: func(n int64) { j.progress.Add(progress.Bytes, uint64(n)) },
 	}
 	if j.timeDelta, err = timeDelta(ctx, o.Source, o.Dest); err != nil {

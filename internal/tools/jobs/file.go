@@ -14,9 +14,10 @@ import (
 const FileName = "job.json"
 
 const (
-	fileName = FileName
-	magic    = "nfsbox-job"
-	version  = 1
+	fileName   = FileName
+	magic      = "nfsbox-job"
+	version    = 1
+	withLimits = 2 // that has limits, which an earlier program would drop
 
 	// maxFile bounds job.json, in bytes. A longer one is refused, and none is written.
 	maxFile = 60 << 10
@@ -66,6 +67,25 @@ type Job struct {
 	// most SaveEvery ago. Both have what was found: found_items, found_bytes, and totals_final, which
 	// is 1 if that is all there is.
 	Counts map[string]uint64 `json:"counts"`
+	// Limits are what an Order has changed while the last run went on; nil: nothing. Only a file of
+	// version 2 has them.
+	Limits *Limits `json:"limits,omitempty"`
+}
+
+// Limits are those of a run that can be changed; nil: not this one.
+type Limits struct {
+	MaxRate *uint64 `json:"max_rate,omitempty"` // bytes a second; 0: none
+	MaxLoad *int    `json:"max_load,omitempty"` // calls in flight of each class; 0: what is found to be best
+}
+
+// maxLoad is the most that MaxLoad may be, as nfsbox.WithMaxLoad has it.
+const maxLoad = 512
+
+func (l *Limits) check() error {
+	if l != nil && l.MaxLoad != nil && (*l.MaxLoad < 0 || *l.MaxLoad > maxLoad) {
+		return fmt.Errorf("a load of %d; 0 to %d are possible", *l.MaxLoad, maxLoad)
+	}
+	return nil
 }
 
 // Text is a string of any bytes. In JSON it is a string, or, if it is not UTF-8, an object whose
@@ -118,6 +138,9 @@ func (o Origin) Another(now Origin) bool {
 func (j *Job) encode() ([]byte, error) {
 	own := *j
 	own.Magic, own.Version = magic, version
+	if own.Limits != nil {
+		own.Version = withLimits
+	}
 	if own.Args == nil {
 		own.Args = []Text{}
 	}
@@ -150,7 +173,7 @@ func decode(b []byte) (j Job, err error) {
 	if err := json.Unmarshal(b, &head); err != nil || head.Magic != magic {
 		return j, errors.New("it is not a file of ours")
 	}
-	if head.Version != version {
+	if head.Version != version && head.Version != withLimits {
 		return j, fmt.Errorf("it is of version %d, which this program does not know", head.Version)
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -177,6 +200,10 @@ func (j *Job) check() error {
 		return fmt.Errorf("state %q", j.State)
 	case j.Args == nil || j.Counts == nil:
 		return errors.New("no args, or no counts")
+	case (j.Limits != nil) != (j.Version == withLimits):
+		return fmt.Errorf("limits, and version %d", j.Version)
+	case j.Limits.check() != nil:
+		return j.Limits.check()
 	case j.Runs == 0 || j.Begun.IsZero() || j.Ended.IsZero() != (j.State == Running):
 		return errors.New("it was never run, or its times contradict its state")
 	}

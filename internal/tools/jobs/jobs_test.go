@@ -122,7 +122,7 @@ func TestHostile(t *testing.T) {
 	for _, c := range []struct{ text, says string }{
 		{"", "not a file of ours"}, {"[]", "not a file of ours"}, {"null", "not a file of ours"}, {"{}", "not a file of ours"},
 		{string(text[:len(text)/2]), "not a file of ours"}, {with("magic", "other"), "not a file of ours"},
-		{with("version", 2), "version 2, which this program does not know"}, {with("version", 0), "version 0"},
+		{with("version", 2), "limits, and version 2"}, {with("limits", map[string]any{}), "limits, and version 1"}, {with("version", 3), "version 3, which this program does not know"}, {with("version", 0), "version 0"},
 		{with("version", "1"), "not a file of ours"}, {with("more", 1), "damaged"}, {string(text) + "{}", "not a file of ours"},
 		{string(text) + strings.Repeat(" ", maxFile), "more than"},
 		{with("command", nil), "no command"}, {with("source", ""), "no source"}, {with("dest", nil), "no dest"},

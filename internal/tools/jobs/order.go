@@ -37,6 +37,7 @@ type Order struct {
 	Magic   string `json:"magic"`
 	Version int    `json:"version"`
 	Cancel  bool   `json:"cancel,omitempty"` // it ends as by SIGINT
+	Limits
 }
 
 // Send gives the run that has the record an order, and waits until it has taken it. If it has not
@@ -168,5 +169,5 @@ func decodeOrder(b []byte) (o Order, err error) {
 	if o.Magic != orderMagic || o.Version != orderVersion {
 		return o, fmt.Errorf("it is no order of this version: %q, %d", o.Magic, o.Version)
 	}
-	return o, nil
+	return o, o.Limits.check()
 }

@@ -91,7 +91,9 @@ func TestOrderHostile(t *testing.T) {
 	for _, text := range []string{
 		"", "{}", "[]", "null", `{"magic":"nfsbox-control","version":2,"cancel":true}`, `{"magic":"x","version":1,"cancel":true}`,
 		`{"magic":"nfsbox-control","version":1,"cancel":true}{}`, `{"magic":"nfsbox-control","version":1,"cancel":"yes"}`,
-		`{"magic":"nfsbox-control","version":1,"delete":true}`, strings.Repeat(" ", 1<<20), "directory",
+		`{"magic":"nfsbox-control","version":1,"delete":true}`,
+		`{"magic":"nfsbox-control","version":1,"max_load":513}`, `{"magic":"nfsbox-control","version":1,"max_load":-1,"max_rate":5}`,
+		`{"magic":"nfsbox-control","version":1,"max_rate":-5}`, `{"magic":"nfsbox-control","version":1,"max_rate":1.5}`, strings.Repeat(" ", 1<<20), "directory",
 	} {
 		r, obeyed, told, begin := attended(t)
 		synctest.Test(t, func(t *testing.T) {

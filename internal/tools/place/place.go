@@ -290,6 +290,15 @@ func (p *Place) Parent(ctx context.Context) (dir vfs.Handle, name string, err er
 	return r.Handle, name, nil
 }
 
+// SetMaxLoad changes how many calls of each class the place's server may have in flight; see
+// nfsbox.Client. A path of this host has none.
+func (p *Place) SetMaxLoad(n int) error {
+	if p.nfs == nil {
+		return nil
+	}
+	return p.nfs.SetMaxLoad(n)
+}
+
 // Base is the last part of the argument's path, which a copy gets as its name; "" for the root
 // of a server.
 func (p *Place) Base() string {

@@ -122,7 +122,7 @@ func (c *comparer) step(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	off := c.next
-	n := min(c.o.chunk(), c.stop-min(off, c.stop))
+	n := min(c.o.paced(), c.stop-min(off, c.stop))
 	c.next += n
 	c.mu.Unlock()
 	c.o.moved(int64(skipped))
@@ -170,7 +170,7 @@ func (c *comparer) chunk(ctx context.Context, off uint64, n int) error {
 	bufA, bufB := c.o.Pool.Get(n), c.o.Pool.Get(n)
 	defer bufA.Release()
 	defer bufB.Release()
-	na, err := readFull(ctx, c.a, bufA.B, off, nil)
+	na, err := c.o.read(ctx, c.a, bufA.B, off, nil)
 	if err != nil {
 		return fmt.Errorf("read the source at %d: %w", off, err)
 	}

@@ -338,7 +338,7 @@ func (c *copier) verify(ctx context.Context) error {
 			return fmt.Errorf("drop what is cached: %w", err)
 		}
 	}
-	p := pipe{in: c.out, o: c.o, sum: newDigest(), pieces: pieces{size: c.before.Size, chunk: c.o.chunk()}}
+	p := pipe{in: c.out, o: c.o, sum: newDigest(), pieces: pieces{size: c.before.Size, chunk: c.o.paced()}}
 	p.pieces.seek(c.out, &c.before)
 	_, err := p.run(ctx)
 	if errors.Is(err, io.ErrUnexpectedEOF) {

@@ -6,6 +6,22 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
+// read is readFull, as fast as the Throttle lets it. If that has become slower since the file was begun,
+// p is read in parts.
+func (o *Options) read(ctx context.Context, f vfs.File, p []byte, off uint64, post *vfs.Attr) (n int, err error) {
+	for {
+		part := o.Throttle.Part(len(p) - n)
+		if err := o.Throttle.Take(ctx, part); err != nil {
+			return n, err
+		}
+		m, err := readFull(ctx, f, p[n:n+part], off+uint64(n), post)
+		n += m
+		if err != nil || m < part || n == len(p) {
+			return n, err
+		}
+	}
+}
+
 // readFull reads until p is full or the file ends. It differs from vfs.ReadFull in that it
 // passes on attributes, and that a count which cannot be is [ErrCount].
 func readFull(ctx context.Context, f vfs.File, p []byte, off uint64, post *vfs.Attr) (n int, err error) {

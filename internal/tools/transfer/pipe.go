@@ -29,7 +29,7 @@ func (c *copier) pump(ctx context.Context) (after vfs.Attr, err error) {
 	}
 	p := pipe{
 		in: c.in, out: c.out, o: c.o, sum: c.sum,
-		pieces: pieces{size: c.before.Size, chunk: c.o.chunk()},
+		pieces: pieces{size: c.before.Size, chunk: c.o.paced()},
 		moved:  func(n int) { c.moved.Add(int64(n)); c.o.moved(int64(n)) },
 	}
 	p.pieces.seek(c.in, &c.before)
@@ -156,7 +156,7 @@ func (p *pipe) move(ctx context.Context, at piece, turn, done chan struct{}, pos
 	}
 	buf := p.o.Pool.Get(int(at.n))
 	defer buf.Release()
-	n, err := readFull(ctx, p.in, buf.B, at.off, post)
+	n, err := p.o.read(ctx, p.in, buf.B, at.off, post)
 	if err != nil {
 		return p.read(fmt.Errorf("read at %d: %w", at.off, err))
 	}

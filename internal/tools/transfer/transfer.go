@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/base/throttle"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -97,6 +98,11 @@ type Options struct {
 	Window int       // chunks of a file in flight; 0: DefaultWindow, up to MaxWindow of a far file
 	Budget *Budget   // chunks of all files in flight; nil: no bound
 
+	// Throttle bounds the bytes that are moved; nil: nothing does. One that is read and written counts
+	// once, and so does one that is read on both sides to be compared. One that Verify reads back counts
+	// again.
+	Throttle *throttle.Throttle
+
 	Owners *Owners // keep owner and group, as far as the caller may; nil: do not
 	Verify bool    // read the copy back when it is stable, and compare it with what was read
 
@@ -113,6 +119,9 @@ func (o *Options) chunk() uint64 {
 	}
 	return uint64(min(max(o.Chunk, MinChunk), MaxChunk))
 }
+
+// paced is chunk, or less if the Throttle has it now. It changes when that does.
+func (o *Options) paced() uint64 { return uint64(o.Throttle.Part(int(o.chunk()))) }
 
 func (o *Options) window() int {
 	if o.Window <= 0 {

@@ -41,6 +41,9 @@ func (c *copier) unsized(ctx context.Context) (after vfs.Attr, err error) {
 	defer buf.Release()
 	for {
 		n, err := readFull(ctx, c.in, buf.B, c.before.Size, nil)
+		if err == nil {
+			err = c.o.Throttle.Take(ctx, n) // how many, only the read tells
+		}
 		if err != nil {
 			return after, &sourceError{err: fmt.Errorf("read at %d: %w", c.before.Size, err)}
 		}
@@ -84,6 +87,9 @@ func CompareUnsized(ctx context.Context, a, b Source, o *Options) (cmp Compariso
 	defer bufB.Release()
 	for {
 		na, err := readFull(ctx, fa, bufA.B, cmp.Bytes, nil)
+		if err == nil {
+			err = o.Throttle.Take(ctx, na)
+		}
 		if err != nil {
 			return cmp, true, fmt.Errorf("read the source at %d: %w", cmp.Bytes, err)
 		}
