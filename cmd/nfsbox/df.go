@@ -154,7 +154,7 @@ func (c *dfCmd) space(e *env, p *place.Place) (*spaceEvent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: space: %w", p.Text, err)
 	}
-	return newSpace(p.Text, &info), nil
+	return newSpace(p.Spelled(), &info), nil
 }
 
 // heading is the first line. The writer is that of a strings.Builder, whose errors do not exist.

@@ -42,7 +42,8 @@ seconds.
 // doctorEvent is a step in JSON.
 type doctorEvent struct {
 	Step    string      `json:"step"`
-	Result  string      `json:"result"` // "ok", "failed", "skipped"
+	Kind    string      `json:"kind,omitempty"` // of "mount": "service", and "directory"
+	Result  string      `json:"result"`         // "ok", "failed", "skipped"
 	Seconds float64     `json:"seconds"`
 	Detail  string      `json:"detail,omitempty"`
 	Error   *fault.JSON `json:"error,omitempty"`
@@ -82,6 +83,8 @@ type doctor struct {
 	size func() (width, height int) // of the terminal; nil: there is none
 	sum  doctorSummary
 	err  error // the first error of the output
+
+	mounts bool // MOUNT's service has had its step
 }
 
 // step shows one step immediately.
@@ -98,6 +101,12 @@ func (d *doctor) step(s nfsbox.Step) {
 		d.sum.OK++
 	}
 	// The server has answered this step, whatever the answer was.
+	if s.Name == "mount" {
+		if x.Kind = "service"; d.mounts {
+			x.Kind = "directory"
+		}
+		d.mounts = true
+	}
 	d.sum.Reached = d.sum.Reached || s.Name == "lookup" && s.Err == nil
 	if d.err == nil {
 		d.err = d.show(&x)

@@ -116,13 +116,13 @@ func (s *summer) one(p *place.Place, r *vfs.Resolved) error {
 		if s.links.Again(&r.Attr) {
 			return nil
 		}
-		return s.add(p.Text, scan.SumOf(&r.Attr))
+		return s.add(p.Spelled(), scan.SumOf(&r.Attr))
 	}
 	names := spell(p)
 	u := &scan.Usage{Links: s.links}
 	u.Dir = func(d *walk.Dir, sum scan.Sum) error {
 		if d.Parent == nil {
-			return s.add(p.Text, sum)
+			return s.add(p.Spelled(), sum)
 		}
 		return s.below(names, d, d.Depth(), nil, sum)
 	}

@@ -345,7 +345,7 @@ func (v *findVisitor) try(d *walk.Dir, below, name []byte, depth int, h vfs.Hand
 	if !v.tests.Match(&o) {
 		return nil
 	}
-	at := v.p.Text
+	at := v.p.Spelled()
 	if d != nil {
 		at = v.names.place(d, below)
 	}

@@ -51,7 +51,7 @@ func (v *verb) each(done string, args iter.Seq2[string, error], do func(*place.P
 			if err := do(p); err != nil || !v.JSON {
 				return err
 			}
-			return v.event(done, doneEvent{p.Text, notUTF8(p.Text)})
+			return v.event(done, doneEvent{p.Spelled(), notUTF8(p.Spelled())})
 		})
 	}))
 }

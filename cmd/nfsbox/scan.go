@@ -128,7 +128,7 @@ func (c *scanCmd) Run(e *env) (err error) {
 func (s *scanner) one(p *place.Place, r *vfs.Resolved) error {
 	names := spell(p)
 	if r.Attr.Type != vfs.TypeDir {
-		s.scan.Single([]byte(path.Base(names.path)), &r.Attr, p.Text)
+		s.scan.Single([]byte(path.Base(names.path)), &r.Attr, p.Spelled())
 		return nil
 	}
 	t := s.scan.Tree()

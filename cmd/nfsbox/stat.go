@@ -37,11 +37,12 @@ func (c *statCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		row := newRow(p.Text, r.Attr)
+		row := newRow(p.Spelled(), r.Attr)
 		if r.Attr.Type == vfs.TypeSymlink {
 			if row.Target, _, err = p.FS.Readlink(e.ctx, r.Handle); err != nil {
 				return fmt.Errorf("%s: readlink: %w", p.Text, err)
 			}
+			row.TargetBytes = notUTF8(row.Target)
 		}
 		if c.JSON {
 			return out.event("entry", row)

@@ -139,6 +139,30 @@ func TestFindIsFind(t *testing.T) {
 	}
 }
 
+// TestPlacesSpelled: a URL that names a file comes out escaped, whatever bytes it was typed with, and the
+// target of a link that is not UTF-8 has its bytes beside it.
+func TestPlacesSpelled(t *testing.T) {
+	top := oddTree(t)
+	if err := os.Symlink("to\xff", filepath.Join(top, "link")); err != nil {
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	server := treeServer(t, filepath.Dir(top)) + "/odd"
+	for _, name := range []string{"new\nline", "\x1b[31mred", "not\xffutf8"} {
+		want := server + (&url.URL{Path: "/names/" + name}).EscapedPath()
+		for _, verb := range [][]string{{"find"}, {"find", "--json"}, {"du"}, {"du", "--json"}, {"ls"}, {"ls", "-l"}, {"ls", "--json"}, {"stat"}, {"stat", "--json"}, {"df", "--json"}, {"touch", "--json"}} {
+			status, out, stderr := command(t, append(verb, server+"/names/"+strings.ReplaceAll(name, "[", "%5B"))...) // [ would be a pattern
+			if status != exitOK || !strings.Contains(out, want) || strings.ContainsAny(out, "\x1b\xff") {
+				t.Errorf("%v of %q: status %d, %s\nprinted %q\nwant %q", verb, name, status, stderr, out, want)
+			}
+		}
+	}
+	for _, verb := range []string{"stat", "ls -d"} {
+		if status, out, stderr := command(t, append(strings.Fields(verb), "--json", server+"/link")...); status != exitOK || !strings.Contains(out, `"target_base64":"dG//"`) {
+			t.Errorf("%s of a link: status %d, %s\n%s", verb, status, stderr, out)
+		}
+	}
+}
+
 // TestDuIsDu: the same sums as du(1), of a local tree and of the same one served.
 func TestDuIsDu(t *testing.T) {
 	program := need.Tool(t, "du", "du")

@@ -47,6 +47,24 @@ func spelled(arg string) string {
 	return arg
 }
 
+// Spelled is Text as data: in the path of a URL all bytes that cannot stand there are escaped, and what
+// was escaped stays so. A path of this host is as it was typed.
+func (p *Place) Spelled() string {
+	if !IsURL(p.Text) {
+		return p.Text
+	}
+	path, _, _ := strings.Cut(p.Text, "?")
+	var b strings.Builder
+	for _, c := range []byte(path) {
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"<>\^{|}`+"`", c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String() + p.Text[len(path):]
+}
+
 // MeansDir reports whether arg can only mean a directory, because it ends in a slash, "." or
 // "..". A link there stands for its target.
 func MeansDir(arg string) bool {

@@ -108,6 +108,27 @@ func TestMeant(t *testing.T) {
 	}
 }
 
+// TestSpelled: of a URL every byte that cannot stand in one is escaped, and nothing else; the result names
+// the same.
+func TestSpelled(t *testing.T) {
+	for text, want := range map[string]string{
+		"nfs://h/e/a\nb\x1b\xff c?uid=0&x=/": "nfs://h/e/a%0Ab%1B%FF%20c?uid=0&x=/",
+		"nfs://h/e/%2A*[a]#~!'(),;:@&=+$é":   "nfs://h/e/%2A*[a]#~!'(),;:@&=+$%C3%A9",
+		"nfs://h/a?":                         "nfs://h/a?",
+		"./a\nb":                             "./a\nb",
+	} {
+		p := &Place{Text: text}
+		if got := p.Spelled(); got != want {
+			t.Errorf("%q is spelled %q, want %q", text, got, want)
+		}
+		was, err := nfsbox.ParseURL(text)
+		is, ierr := nfsbox.ParseURL(want)
+		if err == nil && (ierr != nil || was.Path != is.Path) {
+			t.Errorf("%q names %q, and %q %q, %v", text, was.Path, want, is.Path, ierr)
+		}
+	}
+}
+
 // TestNoExport: an error names the export that was meant, or those that there are.
 func TestNoExport(t *testing.T) {
 	for _, c := range []struct{ url, exports, below, advice string }{
