@@ -54,12 +54,6 @@ func endings() map[string][]ending {
 			{exitIncomplete, "items have failed, are not there or may not be looked at; they are listed"},
 			{exitUnreachable, whyUnreachable}, {exitInterrupted, whySignal},
 		},
-		"job": {
-			{exitOK, "done; of resume: the copy is complete"},
-			{exitUsage, "the arguments are wrong, there is no such job, or its state does not allow it; nothing was done"},
-			{exitIncomplete, "a record cannot be read, a run does not do what it was told, or cannot be written to; of resume as of cp"},
-			{exitUnreachable, "of resume: " + whyUnreachable}, {exitInterrupted, whySignal},
-		},
 		"verify": {
 			{exitOK, "both are the same"}, {exitUsage, whyUsage},
 			{exitIncomplete, "not all could be compared, whether or not there are differences; what failed is listed"},
@@ -96,10 +90,21 @@ func endings() map[string][]ending {
 		"scan":       done("all is counted"),
 	}
 	all["rm"] = done("all is gone")
+	all["job"] = jobEndings()
 	for _, verb := range strings.Fields("mkdir rmdir mv ln touch chmod chown") {
 		all[verb] = done("all was done")
 	}
 	return all
+}
+
+// jobEndings are those of job.
+func jobEndings() []ending {
+	return []ending{
+		{exitOK, "done; of resume: the copy is complete"},
+		{exitUsage, "the arguments are wrong, there is no such job, or its state does not allow it; nothing was done"},
+		{exitIncomplete, "a record cannot be read, a run does not do what it was told, or cannot be written to; of resume as of cp"},
+		{exitUnreachable, "of resume: " + whyUnreachable}, {exitInterrupted, whySignal},
+	}
 }
 
 // describeExits adds to the help of each command what it ends with.

@@ -76,7 +76,7 @@ func BenchmarkSave(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer root.Close()
+			defer func() { _ = root.Close() }() // nothing was written
 			d := &Dir{Root: root, Job: good()}
 			for b.Loop() {
 				if err := d.save(stable); err != nil {
